@@ -1,0 +1,54 @@
+# The few functions through which every target is declared: one static library a folder.
+
+add_library(quire_flags INTERFACE)
+target_include_directories(quire_flags INTERFACE
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
+  $<INSTALL_INTERFACE:include>)
+# -ffp-contract=off: a fused multiply-add is written where it is meant, so that a reduction gives
+# the same bits in every function that the compiler happens to inline it into.
+target_compile_options(quire_flags INTERFACE
+  $<BUILD_INTERFACE:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror
+  -ffp-contract=off -fno-omit-frame-pointer>)
+if(QUIRE_SANITIZE)
+  target_compile_options(quire_flags INTERFACE $<BUILD_INTERFACE:-fsanitize=${QUIRE_SANITIZE}
+                         -fno-sanitize-recover=all>)
+  target_link_options(quire_flags INTERFACE $<BUILD_INTERFACE:-fsanitize=${QUIRE_SANITIZE}>)
+endif()
+if(QUIRE_FUZZ)
+  target_compile_options(quire_flags INTERFACE $<BUILD_INTERFACE:-fsanitize=fuzzer-no-link>)
+endif()
+
+# quire_library(kv SOURCES block_pool.cc … DEPS base …): the library quire_kv of this folder.
+function(quire_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  add_library(quire_${name} STATIC ${ARG_SOURCES})
+  list(TRANSFORM ARG_DEPS PREPEND quire_ OUTPUT_VARIABLE rooms)
+  target_link_libraries(quire_${name} PUBLIC quire_flags ${rooms} PRIVATE ${ARG_LIBS})
+  set_property(GLOBAL APPEND PROPERTY QUIRE_LIBRARIES quire_${name})
+endfunction()
+
+# quire_test(block_pool_test SOURCES … DEPS kv … [LABELS engine] [TIMEOUT 60]): a GoogleTest
+# program, one CTest entry.
+function(quire_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LIBS;LABELS;ARGS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  list(TRANSFORM ARG_DEPS PREPEND quire_ OUTPUT_VARIABLE rooms)
+  target_link_libraries(${name} PRIVATE ${rooms} quire_test_support ${ARG_LIBS}
+                        GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
+                       ENVIRONMENT "QUIRE_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+endfunction()
+
+# quire_fuzzer(jinja SOURCES jinja_fuzz.cc DEPS tokenizer): fuzz/<name>_fuzz.cc as jinja_fuzz.
+function(quire_fuzzer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name}_fuzz ${ARG_SOURCES})
+  list(TRANSFORM ARG_DEPS PREPEND quire_ OUTPUT_VARIABLE rooms)
+  target_link_libraries(${name}_fuzz PRIVATE ${rooms})
+  target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+  set_property(GLOBAL APPEND PROPERTY QUIRE_FUZZERS ${name}_fuzz)
+endfunction()

@@ -1,0 +1,77 @@
+// JSON in (simdjson's DOM behind size and depth caps) and JSON out (a small streaming writer).
+#pragma once
+
+#include <simdjson.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire {
+
+struct JsonLimits {
+  size_t max_bytes = size_t{256} << 20;
+  size_t max_depth = 64;
+};
+
+// A parsed document. root() and everything reached through it stays valid while this object lives
+// (also after a move).
+class JsonDocument {
+ public:
+  // `source` names the text in errors: a path, "line 3 of FILE", "request body".
+  static Result<JsonDocument> parse(std::string_view text, std::string_view source,
+                                    const JsonLimits& limits = {});
+  static Result<JsonDocument> load(const std::filesystem::path& path,
+                                   const JsonLimits& limits = {});
+
+  simdjson::dom::element root() const { return root_; }
+
+ private:
+  JsonDocument() = default;
+
+  std::unique_ptr<simdjson::dom::parser> parser_;
+  simdjson::dom::element root_;
+};
+
+// Appends one JSON value to a string; commas and escapes are its business, nesting the caller's.
+//   JsonWriter w; w.begin_object(); w.key("id"); w.value(7); w.end_object(); w.text()
+class JsonWriter {
+ public:
+  void begin_object() { open('{'); }
+  void end_object() { close('}'); }
+  void begin_array() { open('['); }
+  void end_array() { close(']'); }
+  void key(std::string_view name);
+  void value(std::string_view text);  // invalid UTF-8 becomes U+FFFD: output is always valid JSON
+  void value(const char* text) { value(std::string_view(text)); }
+  void value(int64_t number);
+  void value(int number) { value(int64_t{number}); }
+  void value(size_t number) { value(static_cast<int64_t>(number)); }
+  void value(double number);  // shortest form that reads back the same; null for NaN and infinities
+  void value(bool flag);
+  void null();
+  // `[1,2,3]`
+  void ids(const std::vector<int32_t>& ids);
+  template <typename T>
+  void field(std::string_view name, const T& field_value) {
+    key(name);
+    value(field_value);
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  void open(char bracket);
+  void close(char bracket);
+  void separate();
+
+  std::string text_;
+  bool need_comma_ = false;
+};
+
+}  // namespace quire

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace quire {
+
+// Fork and join over a fixed set of threads; the caller is thread 0. Built for many short parallel
+// regions in a row (one an operation of a model): workers spin for a moment between regions and
+// then sleep, so that an idle engine costs nothing.
+class ThreadPool {
+ public:
+  explicit ThreadPool(int num_threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls task(thread_idx) once on every thread and returns when all have ended. Regions do not
+  // nest, and only one thread at a time may call this.
+  void run(const std::function<void(int thread_idx)>& task);
+
+  // Calls body(i) for each i of [0, count), handed out in order, one at a time; which thread takes
+  // which i is not determined, so body's result must not depend on it.
+  void parallel_for(int64_t count, const std::function<void(int64_t i)>& body);
+
+ private:
+  void worker_loop(int thread_idx);
+  void wait_for_region(uint64_t seen);
+
+  std::vector<std::thread> workers_;
+  const std::function<void(int)>* task_ = nullptr;
+  std::atomic<uint64_t> region_ = 0;
+  std::atomic<int> num_pending_ = 0;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<int> num_sleeping_ = 0;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+};
+
+// The physical cores this process may run on; at least 1.
+int num_usable_cores();
+
+}  // namespace quire
