@@ -1,0 +1,87 @@
+// The attention seam: one class and plain data. Nothing else in the house knows which backend runs.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attn/batch.h"
+#include "kv/kv_layout.h"
+#include "quire/status.h"
+#include "tensor/device.h"
+#include "tensor/tensor.h"
+
+namespace quire {
+
+enum class Phase { kDecode, kPrefill };
+
+// Constant for a group of layers.
+struct AttentionShape {
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  int head_dim_v = 0;
+  int page_size = 16;
+  DType q = DType::kF32;
+  DType kv = DType::kF32;
+  DType out = DType::kF32;
+  float scale = 1.0F;    // multiplies q·k
+  float softcap = 0.0F;  // s := softcap * tanh(s / softcap); 0: off
+  int window = 0;        // a query sees its last `window` positions, itself included; 0: all
+  bool causal = true;
+  bool mla = false;
+  bool sinks = false;  // one logit a head joins the softmax's denominator and attends to nothing
+};
+
+// Yes, or all the reasons why not.
+struct Support {
+  std::vector<std::string> reasons;
+  bool ok() const { return reasons.empty(); }
+};
+
+struct AttentionLimits {
+  int max_num_reqs = 0;
+  int max_num_tokens = 0;
+  int max_kv_len = 0;
+};
+
+// One arena for a whole step, sized at start; `counters` stays zero between calls.
+struct Workspace {
+  std::span<std::byte> arena;
+  std::span<std::byte> counters;
+};
+
+// One layer's attention over one phase of the batch.
+struct AttentionCall {
+  const AttentionShape* shape = nullptr;
+  const AttentionBatch* batch = nullptr;
+  Phase phase = Phase::kDecode;
+  TensorView q;    // [num_tokens, num_heads, head_dim], all tokens of the step
+  TensorView out;  // [num_tokens, num_heads, head_dim_v]; only the phase's rows are written
+  KvCacheView kv;
+  const float* q_scale = nullptr;  // FP8 queries; null: 1
+  const float* sinks = nullptr;    // [num_heads] logits, with shape->sinks
+  float* lse = nullptr;            // [num_tokens, num_heads], natural log; null: not wanted
+  Workspace workspace;
+};
+
+class AttentionBackend {
+ public:
+  virtual ~AttentionBackend() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual Support supports(const AttentionShape& shape, Phase phase,
+                           const Device& device) const = 0;
+  // An exact bound, asked once at start.
+  virtual size_t workspace_bytes(const AttentionShape& shape,
+                                 const AttentionLimits& limits) const = 0;
+  // Once a step and KV group: host work only, no synchronization.
+  virtual Status plan(const AttentionShape& shape, const AttentionBatch& batch,
+                      Workspace& workspace) = 0;
+  // Enqueues: no allocation, no synchronization. A request of length 0 (padding) gets zeros.
+  virtual Status run(const AttentionCall& call, Stream& stream) = 0;
+};
+
+}  // namespace quire

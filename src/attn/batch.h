@@ -1,0 +1,40 @@
+// What every attention backend is told about a step: plain data, views only.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace quire {
+
+// The same array on both sides. On a CPU both are the same memory.
+template <typename T>
+struct HostDev {
+  const T* host = nullptr;
+  const T* device = nullptr;
+};
+
+// One contiguous run of requests of one kind, after reordering.
+struct PhaseRange {
+  int first_req = 0;
+  int num_reqs = 0;
+  int first_token = 0;
+  int num_tokens = 0;
+  int max_q_len = 0;
+  int max_kv_len = 0;      // upper bound
+  bool uniform_q = false;  // every request of the range has max_q_len query tokens
+};
+
+// One a step and KV group, shared by all layers of the group. Query token t of request r attends
+// to positions [0, seq_lens[r] - q_len(r) + (t - query_start[r])] (causal, itself included).
+struct AttentionBatch {
+  PhaseRange decode;                      // uniform short queries: first in the batch
+  PhaseRange prefill;                     // all others
+  HostDev<int32_t> query_start;           // [num_reqs + 1], token index of each request's first
+  const int32_t* seq_lens = nullptr;      // device, [num_reqs], exact, this step's tokens included
+  std::span<const int32_t> kv_len_bound;  // host, [num_reqs], never below seq_lens
+  const int32_t* block_table = nullptr;   // device, [num_reqs, max_pages] page ids
+  int64_t max_pages = 0;                  // row stride of block_table
+  const int64_t* slot_mapping = nullptr;  // device, [num_tokens]; < 0: do not write
+};
+
+}  // namespace quire

@@ -1,0 +1,56 @@
+// Where a key or value of a token lies in the paged cache. kv/ owns this; every backend is told.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace quire {
+
+// Logical [num_pages, 2, num_kv_heads, page_size, head_dim] (HND) per layer. A page is the unit
+// that the block pool hands out; a slot is one token's place: page_id * page_size + offset.
+struct KvLayout {
+  int page_size = 16;  // 16, 32 or 64 tokens
+  int num_kv_heads = 0;
+  int head_dim = 0;    // of keys
+  int head_dim_v = 0;  // of values
+  DType dtype = DType::kBF16;
+
+  // Strides in elements; int64 because pools pass 2^31 elements.
+  int64_t token_stride_k() const { return head_dim; }
+  int64_t token_stride_v() const { return head_dim_v; }
+  int64_t head_stride_k() const { return int64_t{page_size} * head_dim; }
+  int64_t head_stride_v() const { return int64_t{page_size} * head_dim_v; }
+  int64_t page_stride() const { return num_kv_heads * (head_stride_k() + head_stride_v()); }
+  // From a page's first key to its first value.
+  int64_t value_offset() const { return num_kv_heads * head_stride_k(); }
+  int64_t page_bytes() const { return page_stride() * static_cast<int64_t>(dtype_bytes(dtype)); }
+};
+
+// One layer's cache, as a kernel sees it. K and V strides are separate so that any layout fits.
+struct KvCacheView {
+  void* k = nullptr;
+  void* v = nullptr;
+  DType dtype = DType::kBF16;
+  int64_t page_stride_k = 0, head_stride_k = 0, token_stride_k = 0;
+  int64_t page_stride_v = 0, head_stride_v = 0, token_stride_v = 0;
+  // FP8 only: stored = x / scale; device scalars so that a graph never bakes them in. Null: 1.
+  const float* k_scale = nullptr;
+  const float* v_scale = nullptr;
+};
+
+inline KvCacheView kv_cache_view(const KvLayout& layout, void* base) {
+  KvCacheView view;
+  view.dtype = layout.dtype;
+  view.k = base;
+  view.v = static_cast<char*>(base) +
+           layout.value_offset() * static_cast<int64_t>(dtype_bytes(layout.dtype));
+  view.page_stride_k = view.page_stride_v = layout.page_stride();
+  view.head_stride_k = layout.head_stride_k();
+  view.head_stride_v = layout.head_stride_v();
+  view.token_stride_k = layout.token_stride_k();
+  view.token_stride_v = layout.token_stride_v();
+  return view;
+}
+
+}  // namespace quire

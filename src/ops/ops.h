@@ -1,0 +1,82 @@
+// The operations that a model is written in, the same for every device. Each is as coarse as the
+// best fused kernel for it. All of them enqueue; none allocates, none waits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "kv/kv_layout.h"
+#include "quire/status.h"
+#include "tensor/tensor.h"
+
+namespace quire {
+
+// A weight matrix [out_features, in_features] and optional bias in the device's own arrangement.
+// The model never asks which format it is stored in.
+class Linear {
+ public:
+  virtual ~Linear() = default;
+  virtual int64_t in_features() const = 0;
+  virtual int64_t out_features() const = 0;
+  virtual size_t num_bytes() const = 0;
+};
+
+// Where a Linear's numbers come from: row blocks in host memory, stacked in order (q, k, v become
+// one matrix). All blocks have the same in_features and dtype (F32, F16 or BF16).
+struct LinearSource {
+  std::span<const TensorView> weights;  // each [rows_i, in_features]
+  std::span<const TensorView> biases;   // empty, or one a block: [rows_i]; data null: zeros
+};
+
+// For each query and key head of each token: optional RMSNorm over head_dim (QK-norm), rotation of
+// the first rope_dim elements (half-split pairs (i, i + rope_dim/2), as Hugging Face's Llama), and
+// the write of keys and values to the cache.
+struct RopeAndCache {
+  TensorView qkv;      // [num_tokens, (num_heads + 2 * num_kv_heads) * head_dim]
+  TensorView q_out;    // [num_tokens, num_heads, head_dim]
+  TensorView cos_sin;  // F32 [num_tokens, rope_dim]: rope_dim/2 cosines, then as many sines
+  const float* q_norm = nullptr;  // [head_dim] weights; null: no norm
+  const float* k_norm = nullptr;
+  float norm_eps = 0.0F;
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  int page_size = 0;
+  KvCacheView kv;
+  const int64_t* slot_mapping = nullptr;  // device, [num_tokens]; < 0: not written
+};
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  // The type of activations: F32 on a CPU.
+  virtual DType activation_dtype() const = 0;
+
+  // At load. The source may be dropped (its pages too) when these return.
+  virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
+  // A small vector (norm weights, inverse frequencies), as F32 on the device.
+  virtual Result<Tensor> make_vector(const TensorView& source) = 0;
+  virtual Result<Tensor> allocate(const Shape& shape, DType dtype) = 0;
+
+  // out[t, :] = row ids[t] of the table. Ids are checked by the host before they come here.
+  virtual void embed(const Linear& table, const int32_t* ids, TensorView out) = 0;
+  // out = x / sqrt(mean(x^2) + eps) * weight, a row at a time.
+  virtual void rms_norm(TensorView x, const float* weight, float eps, TensorView out) = 0;
+  // residual += delta; out = rms_norm(residual).
+  virtual void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
+                            TensorView out) = 0;
+  // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n]. Row t's bits do not depend on the other rows.
+  virtual void linear(const Linear& w, TensorView x, TensorView out) = 0;
+  // cos_sin[t] = {cos, sin}(positions[t] * inv_freq) * attention_factor.
+  virtual void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
+                           TensorView cos_sin) = 0;
+  virtual void rope_and_cache(const RopeAndCache& args) = 0;
+  // out[t, i] = silu(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n].
+  virtual void silu_mul(TensorView gate_up, TensorView out) = 0;
+  // out[i, :] = x[rows[i], :].
+  virtual void gather_rows(TensorView x, const int32_t* rows, TensorView out) = 0;
+};
+
+}  // namespace quire

@@ -1,0 +1,83 @@
+// Memory with a shape. Views never own; a Tensor owns, and knows how its memory is given back.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <span>
+
+#include "quire/status.h"
+#include "tensor/dtype.h"
+
+namespace quire {
+
+inline constexpr int kMaxRank = 4;
+
+// Up to four extents, row-major, contiguous.
+class Shape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> dims);
+  explicit Shape(std::span<const int64_t> dims);
+
+  int rank() const { return rank_; }
+  int64_t operator[](int axis) const { return dims_[static_cast<size_t>(axis)]; }
+  int64_t num_elements() const;
+  bool operator==(const Shape& other) const = default;
+
+ private:
+  std::array<int64_t, kMaxRank> dims_ = {};
+  int rank_ = 0;
+};
+
+struct TensorView {
+  void* data = nullptr;  // host or device memory, as the owner says
+  DType dtype = DType::kF32;
+  Shape shape;
+
+  size_t num_bytes() const {
+    return static_cast<size_t>(shape.num_elements()) * dtype_bytes(dtype);
+  }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+  // Rows [first, first + count) of the outermost axis.
+  TensorView rows(int64_t first, int64_t count) const;
+};
+
+// Memory that is given back by whoever gave it. Move-only.
+class Buffer {
+ public:
+  using Release = std::function<void(void* data, size_t num_bytes)>;
+
+  Buffer() = default;
+  Buffer(void* data, size_t num_bytes, Release release)
+      : data_(data), num_bytes_(num_bytes), release_(std::move(release)) {}
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  // Zeroed host memory from the kernel, page-aligned, with huge pages asked for where it pays.
+  // The kernel hands pages out on first touch, so an untouched part costs nothing.
+  static Result<Buffer> host(size_t num_bytes);
+
+  void* data() const { return data_; }
+  size_t num_bytes() const { return num_bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  size_t num_bytes_ = 0;
+  Release release_;
+};
+
+struct Tensor {
+  Buffer buffer;
+  TensorView view;
+
+  static Result<Tensor> host(const Shape& shape, DType dtype);
+};
+
+}  // namespace quire
