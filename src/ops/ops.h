@@ -77,6 +77,8 @@ class Ops {
   virtual void silu_mul(TensorView gate_up, TensorView out) = 0;
   // out[i, :] = x[rows[i], :].
   virtual void gather_rows(TensorView x, const int32_t* rows, TensorView out) = 0;
+  // x = sum of every rank's x. One rank: nothing to do.
+  virtual void all_reduce(TensorView /*x*/) {}
 };
 
 }  // namespace quire

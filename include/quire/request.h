@@ -1,0 +1,77 @@
+// What a caller asks for and what comes back.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire {
+
+// The definitions are vLLM's.
+struct SamplingParams {
+  int n = 1;                 // independent answers to the same prompt
+  float temperature = 1.0F;  // 0: greedy
+  float top_p = 1.0F;        // (0, 1]
+  int top_k = 0;             // 0 or -1: off
+  float min_p = 0.0F;        // [0, 1]; relative to the most likely token
+  std::optional<uint64_t> seed;
+  float repetition_penalty = 1.0F;                    // > 0; over prompt and output
+  float presence_penalty = 0.0F;                      // [-2, 2]; over output
+  float frequency_penalty = 0.0F;                     // [-2, 2]; over output
+  std::vector<std::pair<int32_t, float>> logit_bias;  // token id, added to its logit
+  std::vector<int32_t> allowed_token_ids;             // empty: all
+  std::vector<std::string> bad_words;                 // never completed
+
+  int max_tokens = 16;
+  int min_tokens = 0;  // neither end-of-sequence nor a stop id before this many
+  std::vector<std::string> stop;
+  std::vector<int32_t> stop_token_ids;
+  bool include_stop_str_in_output = false;
+  bool ignore_eos = false;
+
+  std::optional<int> logprobs;         // the sampled token's, and this many of the most likely
+  std::optional<int> prompt_logprobs;  // the same for each token of the prompt
+
+  bool skip_special_tokens = true;
+  bool detokenize = true;
+};
+
+struct Request {
+  std::string prompt;                     // used when prompt_token_ids is empty
+  std::vector<int32_t> prompt_token_ids;  // taken as they are
+  bool add_special_tokens = true;         // when `prompt` is tokenized
+  SamplingParams sampling;
+  int priority = 0;        // lower goes first; equal priorities by arrival
+  std::string cache_salt;  // requests share cached prefixes only under the same salt
+};
+
+struct TokenLogprob {
+  int32_t token_id = 0;
+  float logprob = 0.0F;
+  int rank = 0;  // 1: the most likely
+};
+
+// The chosen token first, then the most likely ones in falling order.
+using PositionLogprobs = std::vector<TokenLogprob>;
+
+enum class FinishReason { kStop, kLength, kCancelled, kError };
+
+// Something new of one answer (`index` of n).
+struct Output {
+  int index = 0;
+  std::string text;                               // new text, whole code points
+  std::vector<int32_t> token_ids;                 // new tokens
+  std::vector<PositionLogprobs> logprobs;         // one a new token, when asked for
+  std::vector<PositionLogprobs> prompt_logprobs;  // once, with the first output; [0] is empty
+  std::vector<int32_t> prompt_token_ids;          // once, with the first output
+  int num_cached_tokens = 0;                      // of the prompt, found in the prefix cache
+  std::optional<FinishReason> finish_reason;      // set on an answer's last output
+  std::string stop_reason;                        // the stop string or id that ended it
+  Status error;                                   // with FinishReason::kError
+};
+
+}  // namespace quire

@@ -1,0 +1,68 @@
+// A model of any family, as the engine sees it: what it caches, and one step of it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "attn/backend.h"
+#include "model/config.h"
+#include "ops/ops.h"
+#include "quire/status.h"
+
+namespace quire {
+
+// The layers that share an AttentionShape and a block table.
+struct KvGroup {
+  AttentionShape shape;
+  std::vector<int> layers;  // layer indices, ascending
+};
+
+// Which slice of the model this process holds.
+struct Parallel {
+  int rank = 0;
+  int size = 1;
+};
+
+// Everything that sizes a model's buffers, fixed at load.
+struct ModelLimits {
+  int max_num_tokens = 0;      // in one step
+  int max_num_logit_rows = 0;  // in one step
+  int max_model_len = 0;
+  int page_size = 16;
+  DType kv_dtype = DType::kBF16;
+  Parallel parallel;
+};
+
+// What a step knows about one KV group. The backends are chosen before the step.
+struct KvGroupStep {
+  const AttentionBatch* batch = nullptr;
+  AttentionBackend* decode = nullptr;
+  AttentionBackend* prefill = nullptr;
+  std::span<const KvCacheView> caches;  // one a layer of the group, in the order of KvGroup::layers
+  Workspace workspace;
+};
+
+struct StepInput {
+  int num_tokens = 0;
+  const int32_t* token_ids = nullptr;  // device, [num_tokens]
+  const int32_t* positions = nullptr;  // device, [num_tokens]
+  int num_logit_rows = 0;
+  const int32_t* logit_rows = nullptr;     // device, [num_logit_rows] token indices
+  std::span<const KvGroupStep> kv_groups;  // as Model::kv_groups()
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ModelConfig& config() const = 0;
+  virtual const std::vector<KvGroup>& kv_groups() const = 0;
+  virtual size_t weight_bytes() const = 0;
+  // Activations and other buffers that this model holds beside its weights.
+  virtual size_t activation_bytes() const = 0;
+  // Enqueues one step; logits: F32 [num_logit_rows, vocab_size].
+  virtual Status forward(const StepInput& input, TensorView logits, Stream& stream) = 0;
+};
+
+}  // namespace quire

@@ -1,0 +1,46 @@
+// From logits to a token, as vLLM defines it. These are the plain definitions; a device may fuse
+// them, and must agree.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "quire/request.h"
+#include "quire/status.h"
+
+namespace quire {
+
+// Refuses values outside their range, naming the field; vocab_size bounds every token id.
+Status validate_sampling_params(const SamplingParams& params, int vocab_size, int max_model_len);
+
+// What the sampler must remember of one sequence. Made when a row is added, told of each token.
+class SamplerState {
+ public:
+  // token_ids: all known tokens; those from num_prompt_tokens on are output (after a preemption).
+  // bad_words_ids: each bad word as token ids (both spellings: with and without a leading space).
+  SamplerState(std::shared_ptr<const SamplingParams> params, uint64_t seed,
+               std::span<const int32_t> token_ids, int num_prompt_tokens,
+               std::vector<int32_t> stop_token_ids, std::vector<std::vector<int32_t>> bad_words_ids,
+               int vocab_size);
+  ~SamplerState();
+  SamplerState(SamplerState&&) noexcept;
+  SamplerState& operator=(SamplerState&&) noexcept;
+
+  // Samples the next token from `logits` ([vocab_size], overwritten) and remembers it. The result
+  // depends on the logits, the parameters, the seed and the token's position alone. Fails on NaN.
+  Status sample(std::span<float> logits, int32_t& token_id, PositionLogprobs& logprobs);
+
+  // The token sampled (or known) last.
+  int32_t last_token() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Log-softmax of `logits`: the chosen token with its rank, then the num_top most likely.
+PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen, int num_top);
+
+}  // namespace quire

@@ -1,0 +1,67 @@
+// Decides what the next step does. Host only; no device type, no clock, no thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "quire/status.h"
+#include "sched/batch_plan.h"
+#include "sched/sequence.h"
+
+namespace quire {
+
+struct SchedulerConfig {
+  int max_num_seqs = 256;             // rows
+  int max_num_batched_tokens = 2048;  // tokens in one step
+  int max_model_len = 4096;
+  int block_size = 16;
+  int num_blocks = 0;  // block 0 is the padding page and never handed out
+  bool enable_prefix_caching = true;
+  bool enable_chunked_prefill = true;
+};
+
+struct SchedulerStats {
+  int num_running = 0;
+  int num_waiting = 0;
+  int num_free_blocks = 0;  // cached blocks that nobody uses count as free
+  int num_total_blocks = 0;
+  int64_t num_preemptions = 0;
+  int64_t prefix_cache_queries = 0;  // tokens looked up
+  int64_t prefix_cache_hits = 0;     // tokens found
+};
+
+class Scheduler {
+ public:
+  explicit Scheduler(const SchedulerConfig& config);
+  ~Scheduler();
+
+  // Refused (invalid_argument) when the sequence can never fit: with the numbers.
+  Status add(std::unique_ptr<Sequence> seq);
+
+  // Plans the next step from upper bounds: sequences whose last token is still in flight continue
+  // with a placeholder. Empty when nothing can run.
+  BatchPlan schedule();
+
+  // Takes what a step sampled, in the order in which steps were planned: appends each token to its
+  // sequence. Tokens of sequences that have finished meanwhile are dropped. Returns the sequences
+  // that got a token, in the order of `sampled` (null where dropped).
+  std::vector<Sequence*> complete(const BatchPlan& plan, std::span<const SampledToken> sampled);
+
+  // Ends a sequence at any moment (a stop, a cancel, an error): its blocks are free at once,
+  // because steps run in order: whoever gets them next writes after every step already planned.
+  // Unknown or finished ids are ignored.
+  void finish(SeqId id);
+
+  bool has_work() const;  // a sequence waits or runs
+  Sequence* find(SeqId id);
+  SchedulerStats stats() const;
+  const SchedulerConfig& config() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace quire

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "quire/request.h"
+#include "sched/batch_plan.h"
+
+namespace quire {
+
+enum class SeqState {
+  kWaiting,   // no row, no blocks
+  kRunning,   // has a row and blocks
+  kFinished,  // no further step will be planned
+};
+
+// One answer being made: its tokens, and how far the cache has got. Owned by the scheduler;
+// touched by the engine thread alone.
+struct Sequence {
+  SeqId id = 0;
+  int priority = 0;
+  uint64_t arrival = 0;  // running number: breaks ties of priority
+  uint64_t seed = 0;
+  std::string cache_salt;
+  std::shared_ptr<const SamplingParams> sampling;
+  std::vector<int32_t> stop_token_ids;
+
+  std::vector<int32_t> token_ids;  // prompt, then the output that the host has seen
+  int num_prompt_tokens = 0;
+  int max_total_tokens = 0;  // prompt + max_tokens, capped by max_model_len
+
+  SeqState state = SeqState::kWaiting;
+  int row = -1;
+  int num_scheduled =
+      0;  // tokens whose keys and values are, or will be by the steps in flight, cached
+  int num_in_flight = 0;      // sampled tokens that steps in flight will bring
+  int num_cached_tokens = 0;  // of the prompt, found in the prefix cache at first admission
+  std::vector<int32_t> block_ids;
+  int num_preemptions = 0;
+
+  int num_output_tokens() const { return static_cast<int>(token_ids.size()) - num_prompt_tokens; }
+};
+
+}  // namespace quire
