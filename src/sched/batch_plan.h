@@ -15,6 +15,15 @@ using SeqId = uint64_t;
 // device fills it in.
 inline constexpr int32_t kPlaceholderToken = -1;
 
+// What one sequence is sampled by: the request's parameters, with everything that needed the
+// tokenizer or the model's configuration already resolved to ids.
+struct SamplingSpec {
+  std::shared_ptr<const SamplingParams> params;
+  uint64_t seed = 0;                    // params->seed + index of n, or drawn by the engine
+  std::vector<int32_t> stop_token_ids;  // what min_tokens forbids: end-of-sequence and stop ids
+  std::vector<std::vector<int32_t>> bad_words_ids;
+};
+
 // A sequence enters the running set: the device makes room for its state at `row`.
 struct RowAdded {
   int row = 0;
@@ -22,9 +31,7 @@ struct RowAdded {
   std::vector<int32_t>
       token_ids;  // all known tokens: the prompt, and after a preemption its output
   int num_prompt_tokens = 0;
-  std::shared_ptr<const SamplingParams> sampling;
-  uint64_t seed = 0;                    // sampling.seed + index of n, or drawn by the engine
-  std::vector<int32_t> stop_token_ids;  // all ids that min_tokens forbids, end-of-sequence included
+  std::shared_ptr<const SamplingSpec> sampling;
 };
 
 // New pages of a row's block table: entries [first, first + block_ids.size()).

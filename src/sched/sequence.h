@@ -1,9 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "quire/request.h"
@@ -23,10 +22,8 @@ struct Sequence {
   SeqId id = 0;
   int priority = 0;
   uint64_t arrival = 0;  // running number: breaks ties of priority
-  uint64_t seed = 0;
   std::string cache_salt;
-  std::shared_ptr<const SamplingParams> sampling;
-  std::vector<int32_t> stop_token_ids;
+  std::shared_ptr<const SamplingSpec> sampling;
 
   std::vector<int32_t> token_ids;  // prompt, then the output that the host has seen
   int num_prompt_tokens = 0;
