@@ -27,7 +27,7 @@ struct Parallel {
 // Everything that sizes a model's buffers, fixed at load.
 struct ModelLimits {
   int max_num_tokens = 0;      // in one step
-  int max_num_logit_rows = 0;  // in one step
+  int max_num_logit_rows = 0;  // in one call of compute_logits
   int max_model_len = 0;
   int page_size = 16;
   DType kv_dtype = DType::kBF16;
@@ -61,8 +61,12 @@ class Model {
   virtual size_t weight_bytes() const = 0;
   // Activations and other buffers that this model holds beside its weights.
   virtual size_t activation_bytes() const = 0;
-  // Enqueues one step; logits: F32 [num_logit_rows, vocab_size].
-  virtual Status forward(const StepInput& input, TensorView logits, Stream& stream) = 0;
+  // Enqueues one step. The last layer's output of every token stays with the model until the next.
+  virtual Status forward(const StepInput& input, Stream& stream) = 0;
+  // Final norm and lm_head for tokens `rows` (device, [num_rows] token indices of the last step;
+  // num_rows <= max_num_logit_rows); logits: F32 [num_rows, vocab_size]. May be called repeatedly.
+  virtual Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
+                                Stream& stream) = 0;
 };
 
 }  // namespace quire
