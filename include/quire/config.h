@@ -1,0 +1,36 @@
+// How an engine is set up. Names and defaults follow vLLM's flags where vLLM has the feature.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace quire {
+
+struct EngineConfig {
+  std::string model;                 // a Hugging Face directory; empty: the embedded model
+  std::string tokenizer;             // a directory; empty: the model's
+  std::string load_format = "auto";  // "auto", or "dummy": random weights of the config's shape
+  std::string dtype = "auto";  // of dummy weights: "f32", "f16", "bf16"; auto: the checkpoint's
+  std::string kv_cache_dtype = "auto";  // "f32", "f16", "bf16", "fp8"; auto: the weights' type
+  std::string device = "auto";          // "cpu", "cuda" or "auto"
+
+  int max_model_len = 0;             // tokens of prompt and output; 0: the model's own
+  int max_num_seqs = 64;             // sequences in one step
+  int max_num_batched_tokens = 512;  // tokens in one step
+  int block_size = 16;               // tokens a KV page: 16, 32 or 64
+  int64_t kv_cache_memory = 0;       // bytes; 0: what max_num_seqs sequences need, up to a quarter
+                                     // of the memory that is free at start
+  bool enable_prefix_caching = true;
+  bool enable_chunked_prefill = true;
+  bool allow_long_max_model_len = false;  // let max_model_len pass max_position_embeddings
+
+  std::string attention_backend = "auto";  // forces one backend, or refuses to start
+  std::string prefill_attention_backend;   // empty: attention_backend
+  std::string decode_attention_backend;
+
+  int num_threads = 0;  // 0: one a usable core
+  int tensor_parallel_size = 1;
+  uint64_t seed = 0;  // of requests that name none
+};
+
+}  // namespace quire

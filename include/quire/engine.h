@@ -1,0 +1,109 @@
+// Quire as a library: load a model, submit requests, read their outputs.
+//
+//   auto engine = quire::Engine::create({.model = "models/my-llama"});
+//   if (!engine.ok()) …
+//   quire::Request request{.prompt = "Once upon a time"};
+//   auto stream = (*engine)->submit(request);
+//   while (auto output = (*stream)->next()) std::cout << output->text << std::flush;
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/config.h"
+#include "quire/request.h"
+#include "quire/status.h"
+
+namespace quire {
+
+using RequestId = uint64_t;
+
+struct EngineStats {
+  int num_running = 0;
+  int num_waiting = 0;
+  int num_free_blocks = 0;
+  int num_total_blocks = 0;
+  int64_t num_steps = 0;
+  int64_t num_prompt_tokens = 0;
+  int64_t num_generated_tokens = 0;
+  int64_t num_preemptions = 0;
+  int64_t prefix_cache_queries = 0;  // in tokens
+  int64_t prefix_cache_hits = 0;
+};
+
+struct ModelInfo {
+  std::string name;          // the directory's name, or the embedded model's
+  std::string architecture;  // "LlamaForCausalLM", …
+  int vocab_size = 0;
+  int max_model_len = 0;
+  int block_size = 0;
+  std::string weight_dtype;
+  std::string kv_cache_dtype;
+  int64_t num_parameters = 0;
+  std::string attention_backend;  // what serves decode and prefill: "cpu", "cpu/reference", …
+};
+
+struct ChatMessage {
+  std::string role;
+  std::string content;
+};
+
+// One request's outputs, in order. Destroying it cancels what is still running.
+class RequestStream {
+ public:
+  ~RequestStream();
+  RequestStream(const RequestStream&) = delete;
+  RequestStream& operator=(const RequestStream&) = delete;
+
+  // Waits for the next output; nothing once every answer has ended.
+  std::optional<Output> next();
+  // The request ends at the next step with FinishReason::kCancelled.
+  void cancel();
+
+ private:
+  friend class Engine;
+  struct Impl;
+  explicit RequestStream(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+// Thread-safe. One engine thread does all the work that submit asks for.
+class Engine {
+ public:
+  // Loads the model. Errors name the flag, file or tensor and a remedy.
+  static Result<std::unique_ptr<Engine>> create(const EngineConfig& config);
+  // Cancels whatever runs.
+  ~Engine();
+
+  // Refused (invalid_argument) when the request is at fault, with the reason.
+  Result<std::unique_ptr<RequestStream>> submit(Request request);
+
+  // The same with a callback, which runs on the engine thread and must not block or call back.
+  using OutputCallback = std::function<void(Output&& output)>;
+  Result<RequestId> submit(Request request, OutputCallback on_output);
+  void cancel(RequestId id);
+
+  // The prompt that the model's chat template makes of a conversation, ready for an answer.
+  Result<std::string> render_chat(const std::vector<ChatMessage>& messages) const;
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
+  std::string decode(const std::vector<int32_t>& token_ids, bool skip_special_tokens) const;
+
+  // The model's own sampling defaults (generation_config.json).
+  SamplingParams default_sampling() const;
+  const ModelInfo& model_info() const;
+  EngineStats stats() const;
+  // Not ok: a device fault; no request will be served any more.
+  Status health() const;
+
+ private:
+  struct Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace quire
