@@ -1,0 +1,101 @@
+#include "engine/admission.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sample/sampler.h"
+
+namespace quire {
+namespace {
+
+// SplitMix64: neighbouring request numbers give unrelated seeds.
+uint64_t mix(uint64_t x) {
+  x += 0x9E3779B97F4A7C15ULL;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+std::vector<std::vector<int32_t>> bad_words_ids(const Tokenizer& tokenizer,
+                                                const std::vector<std::string>& bad_words) {
+  std::vector<std::vector<int32_t>> all;
+  for (const std::string& word : bad_words) {
+    const size_t begin = std::min(word.find_first_not_of(' '), word.size());
+    const std::string bare = word.substr(begin);
+    const std::vector<int32_t> plain = tokenizer.encode(bare, false);
+    const std::vector<int32_t> spaced = tokenizer.encode(" " + bare, false);
+    if (plain.empty()) continue;
+    all.push_back(plain);
+    if (spaced.size() == plain.size() && spaced.front() != plain.front()) all.push_back(spaced);
+  }
+  return all;
+}
+
+Result<std::vector<int32_t>> Admission::prompt_ids(const Request& request) const {
+  std::vector<int32_t> ids = request.prompt_token_ids;
+  if (ids.empty()) ids = tokenizer_.encode(request.prompt, request.add_special_tokens);
+  if (ids.empty()) {
+    return invalid_argument("[request] the prompt is empty; expected at least one token");
+  }
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= limits_.vocab_size) {
+      return invalid_argument(fmt::format(
+          "[request] prompt token id is not in the vocabulary; got {}, expected 0 to {}", id,
+          limits_.vocab_size - 1));
+    }
+  }
+  if (static_cast<int>(ids.size()) >= limits_.max_model_len) {
+    return invalid_argument(fmt::format(
+        "[request] the prompt is too long; got {} tokens, expected at most {} (max_model_len {} "
+        "less one token of output)",
+        ids.size(), limits_.max_model_len - 1, limits_.max_model_len));
+  }
+  return ids;
+}
+
+SamplingSpec Admission::resolve(const std::shared_ptr<const SamplingParams>& params,
+                                uint64_t seed) const {
+  SamplingSpec spec = {.params = params, .seed = seed, .stop_token_ids = params->stop_token_ids};
+  if (!params->ignore_eos) {
+    spec.stop_token_ids.insert(spec.stop_token_ids.end(), limits_.eos_ids.begin(),
+                               limits_.eos_ids.end());
+  }
+  spec.bad_words_ids = bad_words_ids(tokenizer_, params->bad_words);
+  return spec;
+}
+
+Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on_output) {
+  QUIRE_RETURN_IF_ERROR(
+      validate_sampling_params(request.sampling, limits_.vocab_size, limits_.max_model_len));
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, prompt_ids(request));
+  const auto params = std::make_shared<const SamplingParams>(std::move(request.sampling));
+  const auto num_prompt = static_cast<int>(ids.size());
+  const auto n = static_cast<uint64_t>(params->n);
+  const uint64_t first_id = next_id_.fetch_add(n);
+  Submission submission;
+  submission.id = first_id;
+  submission.on_output = std::move(on_output);
+  for (uint64_t i = 0; i < n; ++i) {
+    const uint64_t seed = params->seed ? *params->seed + i : mix(limits_.seed ^ mix(first_id + i));
+    const auto spec = std::make_shared<const SamplingSpec>(resolve(params, seed));
+    auto seq = std::make_unique<Sequence>();
+    seq->id = first_id + i;
+    seq->priority = request.priority;
+    seq->arrival = first_id + i;
+    seq->cache_salt = request.cache_salt;
+    seq->sampling = spec;
+    seq->token_ids = ids;
+    seq->num_prompt_tokens = num_prompt;
+    seq->max_total_tokens =
+        num_prompt + std::min(params->max_tokens, limits_.max_model_len - num_prompt);
+    submission.seqs.push_back(std::move(seq));
+    submission.answers.emplace_back(tokenizer_, spec, limits_.eos_ids, ids, static_cast<int>(i));
+  }
+  return submission;
+}
+
+}  // namespace quire

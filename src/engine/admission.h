@@ -1,0 +1,44 @@
+// From a caller's request to a submission: checked, tokenized, resolved to ids. Runs on the
+// caller's thread; the engine thread sees only what came through here.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "engine/engine_core.h"
+#include "quire/request.h"
+#include "quire/status.h"
+#include "tokenizer/tokenizer.h"
+
+namespace quire {
+
+class Admission {
+ public:
+  struct Limits {
+    int vocab_size = 0;
+    int max_model_len = 0;
+    std::vector<int32_t> eos_ids;
+    uint64_t seed = 0;  // of requests that name none
+  };
+
+  Admission(const Tokenizer& tokenizer, Limits limits)
+      : tokenizer_(tokenizer), limits_(std::move(limits)) {}
+
+  // Thread-safe. Ids are given in the order of calls.
+  Result<Submission> prepare(Request request, Engine::OutputCallback on_output);
+
+ private:
+  Result<std::vector<int32_t>> prompt_ids(const Request& request) const;
+  SamplingSpec resolve(const std::shared_ptr<const SamplingParams>& params, uint64_t seed) const;
+
+  const Tokenizer& tokenizer_;
+  Limits limits_;
+  std::atomic<uint64_t> next_id_ = 1;
+};
+
+// Each bad word as ids, with and without a leading space, as vLLM spells them.
+std::vector<std::vector<int32_t>> bad_words_ids(const Tokenizer& tokenizer,
+                                                const std::vector<std::string>& bad_words);
+
+}  // namespace quire

@@ -1,0 +1,86 @@
+#include "engine/answer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/stop.h"
+
+namespace quire {
+
+Answer::Answer(const Tokenizer& tokenizer, std::shared_ptr<const SamplingSpec> sampling,
+               std::span<const int32_t> eos_ids, std::span<const int32_t> prompt_ids, int index)
+    : sampling_(std::move(sampling)),
+      detokenizer_(tokenizer, sampling_->params->skip_special_tokens),
+      eos_ids_(eos_ids.begin(), eos_ids.end()),
+      prompt_ids_(prompt_ids.begin(), prompt_ids.end()),
+      index_(index) {
+  if (sampling_->params->detokenize) detokenizer_.prime(prompt_ids);
+}
+
+Output Answer::accept(SampledToken&& sampled, int num_cached_tokens, bool at_max_length) {
+  const SamplingParams& params = *sampling_->params;
+  Output output;
+  output.index = index_;
+  output.token_ids.push_back(sampled.token_id);
+  if (params.logprobs) output.logprobs.push_back(std::move(sampled.logprobs));
+  if (num_output_tokens_ == 0) {
+    output.prompt_token_ids = std::move(prompt_ids_);
+    output.prompt_logprobs = std::move(sampled.prompt_logprobs);
+    output.num_cached_tokens = num_cached_tokens;
+  }
+  ++num_output_tokens_;
+  const std::optional<StopDecision> stop =
+      check_stop_token(params, eos_ids_, sampled.token_id, num_output_tokens_, at_max_length);
+  if (stop) {
+    output.finish_reason = stop->reason;
+    output.stop_reason = stop->stop_reason;
+  }
+  if (params.detokenize) append_text(sampled.token_id, output);
+  return output;
+}
+
+void Answer::append_text(int32_t token_id, Output& output) {
+  const SamplingParams& params = *sampling_->params;
+  const bool is_stop_token = output.finish_reason == FinishReason::kStop;
+  const size_t old_size = text_.size();
+  if (!is_stop_token || params.include_stop_str_in_output) text_ += detokenizer_.push(token_id);
+  if (output.finish_reason) text_ += detokenizer_.finish();
+  if (num_output_tokens_ < params.min_tokens) {
+    stop_search_from_ = text_.size();
+  } else if (!is_stop_token && !params.stop.empty()) {
+    size_t longest = 0;
+    for (const std::string& stop : params.stop) longest = std::max(longest, stop.size());
+    // A new match ends in the new text, so it begins at most longest - 1 bytes before it.
+    const size_t reach = old_size > longest - 1 ? old_size - (longest - 1) : 0;
+    stop_search_from_ = std::max(stop_search_from_, reach);
+    stop_at_string(output);
+  }
+  show_text(output);
+}
+
+void Answer::stop_at_string(Output& output) {
+  const SamplingParams& params = *sampling_->params;
+  const auto match = find_stop_string(text_, stop_search_from_, params.stop);
+  if (!match) return;
+  text_.resize(params.include_stop_str_in_output ? match->end : match->begin);
+  output.finish_reason = FinishReason::kStop;
+  output.stop_reason = params.stop[match->stop_idx];
+}
+
+void Answer::show_text(Output& output) {
+  const size_t held_back =
+      output.finish_reason ? 0 : held_back_bytes(text_, sampling_->params->stop);
+  const size_t showable = std::max(text_.size() - held_back, shown_bytes_);
+  output.text = text_.substr(shown_bytes_, showable - shown_bytes_);
+  shown_bytes_ = showable;
+}
+
+Output Answer::end(FinishReason reason, Status error) const {
+  Output output;
+  output.index = index_;
+  output.finish_reason = reason;
+  output.error = std::move(error);
+  return output;
+}
+
+}  // namespace quire

@@ -1,0 +1,45 @@
+// `postprocess` of one answer: text from tokens, stops, and what may be shown so far.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quire/request.h"
+#include "sched/batch_plan.h"
+#include "tokenizer/tokenizer.h"
+
+namespace quire {
+
+class Answer {
+ public:
+  // `index` of n. The tokenizer outlives the answer.
+  Answer(const Tokenizer& tokenizer, std::shared_ptr<const SamplingSpec> sampling,
+         std::span<const int32_t> eos_ids, std::span<const int32_t> prompt_ids, int index);
+
+  // Takes the newest token. The output has a finish_reason when the answer ended with it.
+  // num_cached_tokens: of the prompt; said with the first output. at_max_length: no room for more.
+  Output accept(SampledToken&& sampled, int num_cached_tokens, bool at_max_length);
+
+  // The last output of an answer that ends without a token.
+  Output end(FinishReason reason, Status error) const;
+
+ private:
+  void append_text(int32_t token_id, Output& output);
+  void stop_at_string(Output& output);
+  void show_text(Output& output);
+
+  std::shared_ptr<const SamplingSpec> sampling_;
+  IncrementalDetokenizer detokenizer_;
+  std::vector<int32_t> eos_ids_;
+  std::vector<int32_t> prompt_ids_;  // until the first output has carried them away
+  int index_;
+  int num_output_tokens_ = 0;
+  std::string text_;  // all of it, shown or not
+  size_t shown_bytes_ = 0;
+  size_t stop_search_from_ = 0;  // text before this comes from tokens that min_tokens protects
+};
+
+}  // namespace quire

@@ -1,0 +1,207 @@
+#include "engine/engine_core.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace quire {
+namespace {
+
+// One step runs and one waits behind it: enough to hide the host, and a token is never more than
+// one step old when its stop is seen.
+constexpr size_t kMaxStepsInFlight = 2;
+
+}  // namespace
+
+EngineCore::EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner)
+    : scheduler_(config), runner_(std::move(runner)) {
+  stats_.num_total_blocks = stats_.num_free_blocks = scheduler_.stats().num_total_blocks;
+  thread_ = std::thread([this] { loop(); });
+}
+
+EngineCore::~EngineCore() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  inbox_changed_.notify_all();
+  thread_.join();
+}
+
+void EngineCore::submit(Submission submission) {
+  {
+    const std::lock_guard lock(mutex_);
+    submissions_.push_back(std::move(submission));
+  }
+  inbox_changed_.notify_all();
+}
+
+void EngineCore::cancel(RequestId id) {
+  {
+    const std::lock_guard lock(mutex_);
+    cancels_.push_back(id);
+  }
+  inbox_changed_.notify_all();
+}
+
+EngineStats EngineCore::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+Status EngineCore::health() const {
+  const std::lock_guard lock(mutex_);
+  return health_;
+}
+
+void EngineCore::loop() {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      inbox_changed_.wait(lock, [&] {
+        return stopping_ || !submissions_.empty() || !cancels_.empty() || !in_flight_.empty() ||
+               scheduler_.has_work();
+      });
+      if (stopping_) break;
+    }
+    take_inbox();
+    step();
+  }
+  while (!in_flight_.empty()) {
+    runner_->wait();
+    in_flight_.pop_front();
+  }
+  take_inbox();
+  end_all(FinishReason::kCancelled, {});
+}
+
+void EngineCore::step() {
+  // As long as there is room, plan further ahead before waiting for anything.
+  if (in_flight_.size() < kMaxStepsInFlight && schedule_and_run() &&
+      in_flight_.size() < kMaxStepsInFlight) {
+    return;
+  }
+  if (in_flight_.empty()) {
+    QUIRE_CHECK(!scheduler_.has_work(), "[engine] sequences wait and none can ever be scheduled");
+    return;
+  }
+  StepResult result = runner_->wait();
+  const std::shared_ptr<const BatchPlan> plan = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  postprocess(*plan, std::move(result));
+}
+
+bool EngineCore::schedule_and_run() {
+  auto plan = std::make_shared<const BatchPlan>(scheduler_.schedule());
+  if (plan->empty()) return false;
+  runner_->enqueue(plan);
+  in_flight_.push_back(std::move(plan));
+  return true;
+}
+
+void EngineCore::postprocess(const BatchPlan& plan, StepResult result) {
+  if (!result.error.ok()) {
+    log_error("{}", result.error.message());
+    {
+      const std::lock_guard lock(mutex_);
+      health_ = result.error;
+    }
+    return end_all(FinishReason::kError, result.error);
+  }
+  const std::vector<Sequence*> seqs = scheduler_.complete(plan, result.sampled);
+  for (size_t i = 0; i < seqs.size(); ++i) {
+    if (seqs[i] != nullptr) deliver(seqs[i], std::move(result.sampled[i]));
+  }
+  publish_stats(plan, result.sampled.size());
+}
+
+void EngineCore::deliver(Sequence* seq, SampledToken&& sampled) {
+  const SeqId id = seq->id;
+  if (!sampled.error.ok()) return end_answer(id, FinishReason::kError, sampled.error);
+  const bool at_max_length = static_cast<int>(seq->token_ids.size()) >= seq->max_total_tokens;
+  ActiveAnswer& active = active_.at(id);
+  Output output = active.answer.accept(std::move(sampled), seq->num_cached_tokens, at_max_length);
+  const auto on_output = active.on_output;
+  if (output.finish_reason) retire(id);
+  (*on_output)(std::move(output));
+}
+
+void EngineCore::end_answer(SeqId id, FinishReason reason, const Status& error) {
+  if (!active_.contains(id)) return;
+  const ActiveAnswer active = retire(id);
+  (*active.on_output)(active.answer.end(reason, error));
+}
+
+EngineCore::ActiveAnswer EngineCore::retire(SeqId id) {
+  const auto found = active_.find(id);
+  ActiveAnswer active = std::move(found->second);
+  active_.erase(found);
+  scheduler_.finish(id);
+  std::vector<SeqId>& seq_ids = requests_.at(active.request_id);
+  std::erase(seq_ids, id);
+  if (seq_ids.empty()) requests_.erase(active.request_id);
+  return active;
+}
+
+void EngineCore::end_all(FinishReason reason, const Status& error) {
+  while (!active_.empty()) end_answer(active_.begin()->first, reason, error);
+}
+
+void EngineCore::take_inbox() {
+  std::deque<Submission> submissions;
+  std::vector<RequestId> cancels;
+  {
+    const std::lock_guard lock(mutex_);
+    submissions.swap(submissions_);
+    cancels.swap(cancels_);
+  }
+  for (Submission& submission : submissions) admit(std::move(submission));
+  for (const RequestId id : cancels) cancel_now(id);
+  if (submissions.empty() && cancels.empty()) return;
+  const SchedulerStats now = scheduler_.stats();
+  const std::lock_guard lock(mutex_);
+  stats_.num_running = now.num_running;
+  stats_.num_waiting = now.num_waiting;
+  stats_.num_free_blocks = now.num_free_blocks;
+}
+
+void EngineCore::admit(Submission submission) {
+  const auto on_output =
+      std::make_shared<const Engine::OutputCallback>(std::move(submission.on_output));
+  for (size_t i = 0; i < submission.seqs.size(); ++i) {
+    const SeqId id = submission.seqs[i]->id;
+    requests_[submission.id].push_back(id);
+    active_.emplace(id, ActiveAnswer{std::move(submission.answers[i]), submission.id, on_output});
+    Status added = health_.ok() ? scheduler_.add(std::move(submission.seqs[i]))
+                                : unavailable(health_.message());
+    if (!added.ok()) end_answer(id, FinishReason::kError, added);
+  }
+}
+
+void EngineCore::cancel_now(RequestId id) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  const std::vector<SeqId> seq_ids = found->second;
+  for (const SeqId seq_id : seq_ids) end_answer(seq_id, FinishReason::kCancelled, {});
+}
+
+void EngineCore::publish_stats(const BatchPlan& plan, size_t num_sampled) {
+  const SchedulerStats now = scheduler_.stats();
+  int num_prompt_tokens = 0;
+  for (size_t i = static_cast<size_t>(plan.num_decode); i < plan.slices.size(); ++i) {
+    num_prompt_tokens += plan.slices[i].num_tokens;
+  }
+  const std::lock_guard lock(mutex_);
+  stats_.num_running = now.num_running;
+  stats_.num_waiting = now.num_waiting;
+  stats_.num_free_blocks = now.num_free_blocks;
+  stats_.num_preemptions = now.num_preemptions;
+  stats_.prefix_cache_queries = now.prefix_cache_queries;
+  stats_.prefix_cache_hits = now.prefix_cache_hits;
+  stats_.num_steps += 1;
+  stats_.num_prompt_tokens += num_prompt_tokens;
+  stats_.num_generated_tokens += static_cast<int64_t>(num_sampled);
+}
+
+}  // namespace quire

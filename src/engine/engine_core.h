@@ -1,0 +1,80 @@
+// The engine thread: schedule, run, postprocess.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/answer.h"
+#include "engine/runner.h"
+#include "quire/engine.h"
+#include "sched/scheduler.h"
+
+namespace quire {
+
+// A checked request, ready to be scheduled: one sequence and one answer for each of n.
+struct Submission {
+  RequestId id = 0;
+  std::vector<std::unique_ptr<Sequence>> seqs;
+  std::vector<Answer> answers;
+  Engine::OutputCallback on_output;
+};
+
+class EngineCore {
+ public:
+  EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner);
+  // Cancels whatever runs.
+  ~EngineCore();
+
+  void submit(Submission submission);
+  void cancel(RequestId id);
+  EngineStats stats() const;
+  Status health() const;
+
+ private:
+  struct ActiveAnswer {
+    Answer answer;
+    RequestId request_id;
+    std::shared_ptr<const Engine::OutputCallback> on_output;
+  };
+
+  void loop();
+  void step();
+  bool schedule_and_run();
+  void postprocess(const BatchPlan& plan, StepResult result);
+  void deliver(Sequence* seq, SampledToken&& sampled);
+  void end_answer(SeqId id, FinishReason reason, const Status& error);
+  // Forgets an answer that has ended, and frees what it holds.
+  ActiveAnswer retire(SeqId id);
+  void end_all(FinishReason reason, const Status& error);
+
+  void take_inbox();
+  void admit(Submission submission);
+  void cancel_now(RequestId id);
+  void publish_stats(const BatchPlan& plan, size_t num_sampled);
+
+  // The engine thread's own.
+  Scheduler scheduler_;
+  std::unique_ptr<Runner> runner_;
+  std::deque<std::shared_ptr<const BatchPlan>> in_flight_;
+  std::unordered_map<SeqId, ActiveAnswer> active_;
+  std::unordered_map<RequestId, std::vector<SeqId>> requests_;
+
+  // Shared with callers.
+  mutable std::mutex mutex_;
+  std::condition_variable inbox_changed_;
+  std::deque<Submission> submissions_;
+  std::vector<RequestId> cancels_;
+  bool stopping_ = false;
+  EngineStats stats_;
+  Status health_;
+
+  std::thread thread_;
+};
+
+}  // namespace quire

@@ -1,0 +1,182 @@
+#include "engine/host_runner.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace quire {
+
+Result<std::unique_ptr<HostRunner>> HostRunner::create(const RunnerParts& parts) {
+  const int64_t vocab_size = parts.model->config().vocab_size;
+  QUIRE_ASSIGN_OR_RETURN(
+      Tensor logits, parts.ops->allocate(Shape{parts.max_num_logit_rows, vocab_size}, DType::kF32));
+  return std::unique_ptr<HostRunner>(new HostRunner(parts, std::move(logits)));
+}
+
+HostRunner::HostRunner(const RunnerParts& parts, Tensor logits)
+    : parts_(parts),
+      logits_(std::move(logits)),
+      rows_(static_cast<size_t>(parts.max_num_seqs)),
+      device_([this] { device_loop(); }) {}
+
+HostRunner::~HostRunner() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  device_.join();
+}
+
+void HostRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
+  {
+    const std::lock_guard lock(mutex_);
+    queued_.push_back(std::move(plan));
+  }
+  changed_.notify_all();
+}
+
+StepResult HostRunner::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !finished_.empty(); });
+  StepResult result = std::move(finished_.front());
+  finished_.pop_front();
+  return result;
+}
+
+void HostRunner::device_loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stopping_ || !queued_.empty(); });
+    if (stopping_) return;
+    const std::shared_ptr<const BatchPlan> plan = std::move(queued_.front());
+    queued_.pop_front();
+    lock.unlock();
+    StepResult result = run_step(*plan);
+    lock.lock();
+    finished_.push_back(std::move(result));
+    changed_.notify_all();
+  }
+}
+
+StepResult HostRunner::run_step(const BatchPlan& plan) {
+  StepResult result;
+  update_rows(plan);
+  result.error = run_model(plan);
+  if (result.error.ok()) result.error = collect_prompt_logprobs(plan);
+  if (result.error.ok()) result.error = sample(plan, result.sampled);
+  return result;
+}
+
+void HostRunner::update_rows(const BatchPlan& plan) {
+  for (const int row : plan.rows_removed) rows_[row] = Row();
+  for (const RowAdded& added : plan.rows_added) add_row(added);
+  for (const BlockTableAppend& append : plan.block_appends) {
+    std::vector<int32_t>& block_ids = rows_[append.row].block_ids;
+    QUIRE_CHECK(static_cast<size_t>(append.first) == block_ids.size(),
+                "[engine] a block table grows at its end");
+    block_ids.insert(block_ids.end(), append.block_ids.begin(), append.block_ids.end());
+  }
+}
+
+void HostRunner::add_row(const RowAdded& added) {
+  Row& row = rows_[added.row];
+  row = Row();
+  const SamplingSpec& spec = *added.sampling;
+  row.sampler.emplace(spec.params, spec.seed, added.token_ids, added.num_prompt_tokens,
+                      spec.stop_token_ids, spec.bad_words_ids,
+                      static_cast<int>(parts_.model->config().vocab_size));
+  row.num_prompt_logprobs = spec.params->prompt_logprobs.value_or(-1);
+  if (row.num_prompt_logprobs >= 0) {
+    row.prompt_ids.assign(added.token_ids.begin(),
+                          added.token_ids.begin() + added.num_prompt_tokens);
+    row.prompt_logprobs.resize(1);  // nothing predicts the first token
+  }
+}
+
+Status HostRunner::run_model(const BatchPlan& plan) {
+  row_views_.clear();
+  for (const SeqSlice& slice : plan.slices) {
+    const Row& row = rows_[slice.row];
+    row_views_.push_back({row.block_ids, row.sampler->last_token()});
+  }
+  const std::vector<KvGroup>& groups = parts_.model->kv_groups();
+  inputs_.build(plan, row_views_, groups.front().shape.page_size);
+  std::vector<KvGroupStep> steps(groups.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    AttentionBackend* decode = parts_.decode_backends[g];
+    AttentionBackend* prefill = parts_.prefill_backends[g];
+    steps[g] = {&inputs_.attention, decode, prefill, parts_.kv_cache->caches(g), parts_.workspace};
+    QUIRE_RETURN_IF_ERROR(decode->plan(groups[g].shape, inputs_.attention, steps[g].workspace));
+    if (prefill == decode) continue;
+    QUIRE_RETURN_IF_ERROR(prefill->plan(groups[g].shape, inputs_.attention, steps[g].workspace));
+  }
+  const StepInput input = {.num_tokens = plan.num_tokens(),
+                           .token_ids = inputs_.token_ids.data(),
+                           .positions = inputs_.positions.data(),
+                           .kv_groups = steps};
+  return parts_.model->forward(input, stream_);
+}
+
+std::span<float> HostRunner::logits_row(int64_t i) {
+  const int64_t vocab_size = parts_.model->config().vocab_size;
+  return {logits_.view.as<float>() + i * vocab_size, static_cast<size_t>(vocab_size)};
+}
+
+Status HostRunner::collect_prompt_logprobs(const BatchPlan& plan) {
+  for (const SeqSlice& slice : plan.slices) {
+    Row& row = rows_[slice.row];
+    if (row.num_prompt_logprobs >= 0) QUIRE_RETURN_IF_ERROR(collect_prompt_logprobs(slice, row));
+  }
+  return {};
+}
+
+Status HostRunner::collect_prompt_logprobs(const SeqSlice& slice, Row& row) {
+  // The token at position p predicts the one at p + 1; the prompt's last predicts the output.
+  const int num_prompt = static_cast<int>(row.prompt_ids.size());
+  const int end = std::min(slice.num_computed + slice.num_tokens, num_prompt - 1);
+  for (int begin = slice.num_computed; begin < end; begin += parts_.max_num_logit_rows) {
+    const int count = std::min(parts_.max_num_logit_rows, end - begin);
+    std::vector<int32_t> token_rows(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) {
+      token_rows[i] = slice.first_token + begin - slice.num_computed + i;
+    }
+    QUIRE_RETURN_IF_ERROR(
+        parts_.model->compute_logits(token_rows.data(), count, logits_.view, stream_));
+    for (int i = 0; i < count; ++i) {
+      row.prompt_logprobs.push_back(
+          compute_logprobs(logits_row(i), row.prompt_ids[begin + i + 1], row.num_prompt_logprobs));
+    }
+  }
+  return {};
+}
+
+Status HostRunner::sample(const BatchPlan& plan, std::vector<SampledToken>& sampled) {
+  std::vector<const SeqSlice*> sampling;
+  std::vector<int32_t> token_rows;
+  for (const SeqSlice& slice : plan.slices) {
+    if (!slice.samples) continue;
+    sampling.push_back(&slice);
+    token_rows.push_back(slice.first_token + slice.num_tokens - 1);
+  }
+  sampled.resize(sampling.size());
+  const auto total = static_cast<int>(sampling.size());
+  for (int begin = 0; begin < total; begin += parts_.max_num_logit_rows) {
+    const int count = std::min(parts_.max_num_logit_rows, total - begin);
+    QUIRE_RETURN_IF_ERROR(
+        parts_.model->compute_logits(token_rows.data() + begin, count, logits_.view, stream_));
+    parts_.pool->parallel_for(count, [&](int64_t i) {
+      sample_row(*sampling[begin + i], logits_row(i), sampled[begin + i]);
+    });
+  }
+  return {};
+}
+
+void HostRunner::sample_row(const SeqSlice& slice, std::span<float> logits, SampledToken& sampled) {
+  Row& row = rows_[slice.row];
+  sampled.seq_id = slice.seq_id;
+  sampled.error = row.sampler->sample(logits, sampled.token_id, sampled.logprobs);
+  sampled.prompt_logprobs = std::exchange(row.prompt_logprobs, {});
+}
+
+}  // namespace quire

@@ -1,0 +1,81 @@
+// The runner of a machine whose device is its own CPU: a thread of its own plays the device, so
+// that the engine thread schedules step N+1 while step N runs, as on a GPU.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "engine/batch_inputs.h"
+#include "engine/kv_cache.h"
+#include "engine/runner.h"
+#include "model/model.h"
+#include "sample/sampler.h"
+
+namespace quire {
+
+// What a runner is made of. The pointees outlive it.
+struct RunnerParts {
+  Model* model = nullptr;
+  Ops* ops = nullptr;
+  const KvCache* kv_cache = nullptr;
+  std::vector<AttentionBackend*> decode_backends;   // one a KV group
+  std::vector<AttentionBackend*> prefill_backends;  // one a KV group
+  Workspace workspace;
+  ThreadPool* pool = nullptr;
+  int max_num_seqs = 0;
+  int max_num_logit_rows = 0;
+};
+
+class HostRunner final : public Runner {
+ public:
+  static Result<std::unique_ptr<HostRunner>> create(const RunnerParts& parts);
+  ~HostRunner() override;
+
+  void enqueue(std::shared_ptr<const BatchPlan> plan) override;
+  StepResult wait() override;
+
+ private:
+  // What stays with a sequence from step to step.
+  struct Row {
+    std::optional<SamplerState> sampler;
+    std::vector<int32_t> block_ids;
+    std::vector<int32_t> prompt_ids;  // kept only for prompt log probabilities
+    int num_prompt_logprobs = -1;     // of each prompt token; < 0: none are wanted
+    std::vector<PositionLogprobs> prompt_logprobs;
+  };
+
+  explicit HostRunner(const RunnerParts& parts, Tensor logits);
+
+  void device_loop();
+  StepResult run_step(const BatchPlan& plan);
+  void update_rows(const BatchPlan& plan);
+  void add_row(const RowAdded& added);
+  Status run_model(const BatchPlan& plan);
+  Status collect_prompt_logprobs(const BatchPlan& plan);
+  Status collect_prompt_logprobs(const SeqSlice& slice, Row& row);
+  Status sample(const BatchPlan& plan, std::vector<SampledToken>& sampled);
+  void sample_row(const SeqSlice& slice, std::span<float> logits, SampledToken& sampled);
+  std::span<float> logits_row(int64_t i);
+
+  RunnerParts parts_;
+  Tensor logits_;  // F32 [max_num_logit_rows, vocab_size]
+  std::vector<Row> rows_;
+  BatchInputs inputs_;
+  std::vector<RowView> row_views_;
+  Stream stream_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<const BatchPlan>> queued_;
+  std::deque<StepResult> finished_;
+  bool stopping_ = false;
+  std::thread device_;
+};
+
+}  // namespace quire

@@ -1,0 +1,37 @@
+#include "engine/kv_cache.h"
+
+namespace quire {
+
+KvLayout kv_layout(const AttentionShape& shape) {
+  return {.page_size = shape.page_size,
+          .num_kv_heads = shape.num_kv_heads,
+          .head_dim = shape.head_dim,
+          .head_dim_v = shape.head_dim_v,
+          .dtype = shape.kv};
+}
+
+int64_t kv_block_bytes(std::span<const KvGroup> groups) {
+  int64_t bytes = 0;
+  for (const KvGroup& group : groups) {
+    bytes += kv_layout(group.shape).page_bytes() * static_cast<int64_t>(group.layers.size());
+  }
+  return bytes;
+}
+
+Result<KvCache> KvCache::allocate(std::span<const KvGroup> groups, int num_blocks, Ops& ops) {
+  KvCache cache;
+  for (const KvGroup& group : groups) {
+    const KvLayout layout = kv_layout(group.shape);
+    std::vector<KvCacheView> views;
+    for (size_t i = 0; i < group.layers.size(); ++i) {
+      QUIRE_ASSIGN_OR_RETURN(Tensor memory,
+                             ops.allocate(Shape{num_blocks, layout.page_stride()}, layout.dtype));
+      views.push_back(kv_cache_view(layout, memory.view.data));
+      cache.memory_.push_back(std::move(memory));
+    }
+    cache.views_.push_back(std::move(views));
+  }
+  return cache;
+}
+
+}  // namespace quire

@@ -1,0 +1,49 @@
+#include "engine/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace quire {
+namespace {
+
+double mib(int64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
+}  // namespace
+
+Result<MemoryPlan> plan_memory(const MemoryRequest& request) {
+  const int64_t blocks_per_seq =
+      (int64_t{request.max_model_len} + request.block_size - 1) / request.block_size;
+  const int64_t wanted =
+      request.kv_cache_memory > 0
+          ? request.kv_cache_memory
+          : std::min(request.free_bytes / 4,
+                     (blocks_per_seq * request.max_num_seqs + 1) * request.block_bytes);
+  const int64_t num_blocks = std::min<int64_t>(wanted / request.block_bytes, INT32_MAX);
+  if (num_blocks < blocks_per_seq + 1) {
+    const int64_t fitting_len = std::max<int64_t>(0, (num_blocks - 1) * request.block_size);
+    return resource_exhausted(fmt::format(
+        "[memory] the KV cache is too small for one sequence of --max-model-len {}; got {:.1f} "
+        "MiB, expected {:.1f} MiB; raise --kv-cache-memory or set --max-model-len to at most {}",
+        request.max_model_len, mib(wanted), mib((blocks_per_seq + 1) * request.block_bytes),
+        fitting_len));
+  }
+  MemoryPlan plan;
+  plan.num_blocks = static_cast<int>(num_blocks);
+  plan.kv_bytes = num_blocks * request.block_bytes;
+  plan.num_kv_tokens = (num_blocks - 1) * request.block_size;
+  return plan;
+}
+
+std::string describe(const MemoryRequest& request, const MemoryPlan& plan) {
+  return fmt::format(
+      "[memory] weights {:.1f} MiB, KV cache {:.1f} MiB ({} blocks of {} tokens, {} tokens), "
+      "activations {:.1f} MiB, workspace {:.1f} MiB; {:.0f} MiB of the machine stay free",
+      mib(request.weight_bytes), mib(plan.kv_bytes), plan.num_blocks, request.block_size,
+      plan.num_kv_tokens, mib(request.activation_bytes), mib(request.workspace_bytes),
+      mib(request.free_bytes - plan.kv_bytes - request.activation_bytes - request.workspace_bytes));
+}
+
+}  // namespace quire

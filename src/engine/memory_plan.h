@@ -1,0 +1,35 @@
+// What the engine will take before it takes it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "quire/status.h"
+
+namespace quire {
+
+struct MemoryRequest {
+  int64_t block_bytes = 0;  // one KV block over all layers
+  int block_size = 0;       // tokens
+  int max_model_len = 0;
+  int max_num_seqs = 0;
+  int64_t kv_cache_memory = 0;  // bytes; 0: planned
+  int64_t free_bytes = 0;       // of the machine, at start
+  int64_t weight_bytes = 0;
+  int64_t activation_bytes = 0;
+  int64_t workspace_bytes = 0;
+};
+
+struct MemoryPlan {
+  int num_blocks = 0;  // with block 0, the padding page
+  int64_t kv_bytes = 0;
+  int64_t num_kv_tokens = 0;
+};
+
+// At least one sequence of max_model_len must fit, else the error says what would.
+Result<MemoryPlan> plan_memory(const MemoryRequest& request);
+
+// One line for the log at start.
+std::string describe(const MemoryRequest& request, const MemoryPlan& plan);
+
+}  // namespace quire
