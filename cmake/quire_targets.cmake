@@ -41,6 +41,9 @@ function(quire_test name)
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
                        ENVIRONMENT "QUIRE_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+  if("threaded" IN_LIST ARG_LABELS)
+    set_property(GLOBAL APPEND PROPERTY QUIRE_THREADED_TESTS ${name})
+  endif()
 endfunction()
 
 # quire_fuzzer(jinja SOURCES jinja_fuzz.cc DEPS tokenizer): fuzz/<name>_fuzz.cc as jinja_fuzz.
@@ -50,5 +53,18 @@ function(quire_fuzzer name)
   list(TRANSFORM ARG_DEPS PREPEND quire_ OUTPUT_VARIABLE rooms)
   target_link_libraries(${name}_fuzz PRIVATE ${rooms})
   target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${name}_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   set_property(GLOBAL APPEND PROPERTY QUIRE_FUZZERS ${name}_fuzz)
+endfunction()
+
+# Call last: what scripts need to know of the targets above.
+function(quire_summarize_targets)
+  get_property(threaded GLOBAL PROPERTY QUIRE_THREADED_TESTS)
+  add_custom_target(threaded_tests)
+  if(threaded)
+    add_dependencies(threaded_tests ${threaded})
+  endif()
+  get_property(fuzzers GLOBAL PROPERTY QUIRE_FUZZERS)
+  list(JOIN fuzzers "\n" lines)
+  file(WRITE ${CMAKE_BINARY_DIR}/fuzzers.txt "${lines}\n")
 endfunction()

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Makes the release binary, build/quire. Arguments are targets (default: quire).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/install_deps.sh
+cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DQUIRE_TESTS=OFF >/dev/null
+cmake --build build --target "${@:-quire}"
