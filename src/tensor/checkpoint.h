@@ -1,0 +1,49 @@
+// A Hugging Face checkpoint in safetensors files, memory-mapped, or one that lies in memory.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/file.h"
+#include "tensor/safetensors.h"
+#include "tensor/weight_source.h"
+
+namespace quire {
+
+class Checkpoint : public WeightSource {
+ public:
+  // `model.safetensors`, or the shards that `model.safetensors.index.json` lists.
+  static Result<std::unique_ptr<Checkpoint>> open(const std::filesystem::path& directory);
+  // One safetensors file in memory, which must outlive the checkpoint; `source` names it in errors.
+  static Result<std::unique_ptr<Checkpoint>> from_memory(std::span<const std::byte> bytes,
+                                                         std::string_view source);
+
+  Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
+  bool has(std::string_view name) const override;
+  void release(std::string_view name) override;
+  std::vector<std::string> names() const override;
+
+ private:
+  struct Shard {
+    std::string source;
+    std::vector<MappedFile> file;  // one, or none when the bytes are somebody else's
+    Safetensors tensors;
+  };
+
+  Checkpoint() = default;
+  Status add_file(const std::filesystem::path& path);
+  Status add_shard(Shard shard);
+  Status add_indexed(const std::filesystem::path& directory, const std::filesystem::path& index);
+
+  std::vector<Shard> shards_;
+  std::unordered_map<std::string, size_t> shard_of_;  // tensor name → index into shards_
+  // Copies of the tensors that are not aligned in their file.
+  std::unordered_map<std::string, Buffer> aligned_copies_;
+};
+
+}  // namespace quire

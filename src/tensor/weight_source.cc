@@ -1,0 +1,99 @@
+#include "tensor/weight_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "tensor/float_convert.h"
+
+namespace quire {
+namespace {
+
+// Tensors are copies of pieces of one pool, because copying is the only way to fill gigabytes at
+// the speed of memory. A prime length keeps rows from repeating where row lengths are round.
+constexpr size_t kPoolElements = 524287;
+constexpr float kStandardDeviation = 0.02F;
+
+uint64_t mix(uint64_t x) {  // splitmix64 (Steele, Lea, Flood 2014)
+  x += 0x9E3779B97F4A7C15ULL;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return x ^ (x >> 31);
+}
+
+uint64_t hash_name(std::string_view name) {  // FNV-1a
+  uint64_t hash = 0xCBF29CE484222325ULL;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return mix(hash);
+}
+
+// About normal: the sum of eight uniform bytes.
+float normal_like(uint64_t bits) {
+  constexpr float kMean = 8 * 127.5F;
+  constexpr float kDeviation = 209.02F;  // sqrt(8 * (256^2 - 1) / 12)
+  int sum = 0;
+  for (int byte = 0; byte < 8; ++byte) sum += static_cast<int>((bits >> (8 * byte)) & 0xFF);
+  return (static_cast<float>(sum) - kMean) / kDeviation;
+}
+
+void store(const TensorView& view, size_t i, float value) {
+  switch (view.dtype) {
+    case DType::kF32:
+      view.as<float>()[i] = value;
+      break;
+    case DType::kF16:
+      view.as<uint16_t>()[i] = f32_to_f16(value);
+      break;
+    case DType::kBF16:
+      view.as<uint16_t>()[i] = f32_to_bf16(value);
+      break;
+    default:
+      QUIRE_CHECK(false, "[weights] dummy weights are f32, f16 or bf16");
+  }
+}
+
+Result<Tensor> make_pool(DType dtype, float mean) {
+  QUIRE_ASSIGN_OR_RETURN(Tensor pool, Tensor::host({int64_t{kPoolElements}}, dtype));
+  for (size_t i = 0; i < kPoolElements; ++i) {
+    store(pool.view, i, mean + kStandardDeviation * normal_like(mix(i)));
+  }
+  return pool;
+}
+
+void fill_from_pool(const TensorView& pool, uint64_t seed, const TensorView& out) {
+  const size_t element_bytes = dtype_bytes(pool.dtype);
+  const size_t pool_bytes = kPoolElements * element_bytes;
+  auto* to = out.as<std::byte>();
+  size_t from = mix(seed) % kPoolElements * element_bytes;
+  for (size_t left = out.num_bytes(); left > 0;) {
+    const size_t count = std::min(left, pool_bytes - from);
+    std::memcpy(to, pool.as<std::byte>() + from, count);
+    to += count;
+    left -= count;
+    from = mix(++seed) % kPoolElements * element_bytes;
+  }
+}
+
+}  // namespace
+
+DummyWeights::DummyWeights(DType dtype) : dtype_(dtype) {}
+
+Result<TensorView> DummyWeights::tensor(std::string_view name, const Shape& expected) {
+  const bool is_norm = name.find("norm") != std::string_view::npos;
+  Tensor& pool = is_norm ? norm_pool_ : pool_;
+  if (pool.view.data == nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(pool, make_pool(dtype_, is_norm ? 1.0F : 0.0F));
+  }
+  QUIRE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::host(expected, dtype_));
+  fill_from_pool(pool.view, hash_name(name), tensor.view);
+  const TensorView view = tensor.view;
+  tensors_.insert_or_assign(std::string(name), std::move(tensor));
+  return view;
+}
+
+void DummyWeights::release(std::string_view name) {
+  tensors_.erase(std::string(name));
+}
+
+}  // namespace quire

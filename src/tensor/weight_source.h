@@ -1,0 +1,47 @@
+// Where a model's weights come from: a checkpoint on disk, one in memory, or nowhere (dummy).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "quire/status.h"
+#include "tensor/tensor.h"
+
+namespace quire {
+
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+
+  // An F32, F16 or BF16 tensor of exactly this shape in host memory, aligned to its type. Valid
+  // until release(name). Errors name the file and the tensor.
+  virtual Result<TensorView> tensor(std::string_view name, const Shape& expected) = 0;
+  virtual bool has(std::string_view name) const = 0;
+  // The tensor has been taken over: its memory may go. It can be asked for again.
+  virtual void release(std::string_view name) = 0;
+  // All that is there, for the check that nothing was overlooked.
+  virtual std::vector<std::string> names() const = 0;
+};
+
+// Random weights of whatever shape is asked for (--load-format dummy): the same name always gets
+// the same numbers. Matrices and biases are about N(0, 0.02²); norm weights lie around 1.
+class DummyWeights : public WeightSource {
+ public:
+  explicit DummyWeights(DType dtype);
+
+  Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
+  bool has(std::string_view /*name*/) const override { return true; }
+  void release(std::string_view name) override;
+  std::vector<std::string> names() const override { return {}; }
+
+ private:
+  DType dtype_;
+  Tensor pool_;       // around 0
+  Tensor norm_pool_;  // around 1
+  std::unordered_map<std::string, Tensor> tensors_;
+};
+
+}  // namespace quire
