@@ -22,6 +22,9 @@ struct SchedulerConfig {
   bool enable_chunked_prefill = true;
 };
 
+// Names the flag that is out of range. The constructor takes only what passes.
+Status validate_scheduler_config(const SchedulerConfig& config);
+
 struct SchedulerStats {
   int num_running = 0;
   int num_waiting = 0;
@@ -44,20 +47,28 @@ class Scheduler {
   // with a placeholder. Empty when nothing can run.
   BatchPlan schedule();
 
-  // Takes what a step sampled, in the order in which steps were planned: appends each token to its
-  // sequence. Tokens of sequences that have finished meanwhile are dropped. Returns the sequences
-  // that got a token, in the order of `sampled` (null where dropped).
+  // Takes what a step sampled, in the order in which steps were planned; every plan that is not
+  // empty must have been run. `sampled` is in the order of the plan's slices; those with nothing to
+  // say may be left out. Appends each token to its sequence, unless it has an error or comes from a
+  // chunk that samples nothing. Tokens of sequences that have finished meanwhile are dropped.
+  // Returns each sequence in the order of `sampled` (null where dropped). The caller must finish()
+  // a sequence that reached max_total_tokens or has an error: it is not scheduled any more, and
+  // keeps its blocks.
   std::vector<Sequence*> complete(const BatchPlan& plan, std::span<const SampledToken> sampled);
 
   // Ends a sequence at any moment (a stop, a cancel, an error): its blocks are free at once,
   // because steps run in order: whoever gets them next writes after every step already planned.
-  // Unknown or finished ids are ignored.
+  // Unknown or finished ids are ignored. The Sequence itself (kFinished) can be read until the next
+  // schedule() or complete().
   void finish(SeqId id);
 
   bool has_work() const;  // a sequence waits or runs
   Sequence* find(SeqId id);
   SchedulerStats stats() const;
   const SchedulerConfig& config() const;
+
+  // For tests: ends the program when blocks leaked, are lost or wrongly shared. Slow.
+  void check_invariants() const;
 
  private:
   struct Impl;

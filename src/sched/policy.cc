@@ -1,0 +1,83 @@
+#include "sched/policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace quire {
+
+bool ranks_before(const Sequence& a, const Sequence& b) {
+  return std::tie(a.priority, a.arrival, a.id) < std::tie(b.priority, b.arrival, b.id);
+}
+
+int num_tokens_due(const Sequence& seq) {
+  const int num_total = static_cast<int>(seq.token_ids.size()) + seq.num_in_flight;
+  if (num_total >= seq.max_total_tokens) return 0;
+  return std::max(0, num_total - seq.num_scheduled);
+}
+
+int tokens_to_schedule(int num_due, int budget_left, bool may_cut) {
+  if (num_due <= budget_left) return num_due;
+  return may_cut ? budget_left : 0;
+}
+
+int num_blocks_for(int num_tokens, int block_size) {
+  return (num_tokens + block_size - 1) / block_size;
+}
+
+Status validate_scheduler_config(const SchedulerConfig& config) {
+  const auto refuse = [](const char* field, int got, const char* expected) {
+    return invalid_argument(fmt::format("[sched] {}; got {}, expected {}", field, got, expected));
+  };
+  const int block_size = config.block_size;
+  if (block_size != 16 && block_size != 32 && block_size != 64) {
+    return refuse("--block-size", block_size, "16, 32 or 64");
+  }
+  if (config.max_num_seqs < 1) return refuse("--max-num-seqs", config.max_num_seqs, "at least 1");
+  if (config.max_num_batched_tokens < 1) {
+    return refuse("--max-num-batched-tokens", config.max_num_batched_tokens, "at least 1");
+  }
+  if (config.max_model_len < 2) {
+    return refuse("--max-model-len", config.max_model_len, "at least 2");
+  }
+  if (config.num_blocks < 2) return refuse("KV cache blocks", config.num_blocks, "at least 2");
+  return {};
+}
+
+Status check_admissible(const Sequence& seq, const SchedulerConfig& config) {
+  const int num_prompt = seq.num_prompt_tokens;
+  if (num_prompt < 1 || static_cast<size_t>(num_prompt) > seq.token_ids.size()) {
+    return invalid_argument(
+        fmt::format("[sched] prompt tokens; got {}, expected at least 1", num_prompt));
+  }
+  if (seq.max_total_tokens > config.max_model_len) {
+    return invalid_argument(
+        fmt::format("[sched] prompt and output tokens; got {}, expected at "
+                    "most --max-model-len {}",
+                    seq.max_total_tokens, config.max_model_len));
+  }
+  if (seq.token_ids.size() >= static_cast<size_t>(std::max(seq.max_total_tokens, 0))) {
+    return invalid_argument(
+        fmt::format("[sched] prompt leaves no room for an output token; got "
+                    "{} prompt tokens, expected fewer than {}",
+                    num_prompt, seq.max_total_tokens));
+  }
+  if (!config.enable_chunked_prefill && num_prompt > config.max_num_batched_tokens) {
+    return invalid_argument(
+        fmt::format("[sched] prompt with chunked prefill off; got {} tokens, expected at most "
+                    "--max-num-batched-tokens {}",
+                    num_prompt, config.max_num_batched_tokens));
+  }
+  // The last token is returned and never fed, so it needs no place.
+  const int num_needed = num_blocks_for(seq.max_total_tokens - 1, config.block_size);
+  if (num_needed > config.num_blocks - 1) {
+    return invalid_argument(fmt::format(
+        "[sched] prompt and output need {} KV blocks of {} tokens; got {} blocks in the cache: "
+        "lower max_tokens or enlarge the cache",
+        num_needed, config.block_size, config.num_blocks - 1));
+  }
+  return {};
+}
+
+}  // namespace quire

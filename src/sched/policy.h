@@ -1,0 +1,27 @@
+// The scheduler's decisions as functions of plain values.
+#pragma once
+
+#include "quire/status.h"
+#include "sched/scheduler.h"
+#include "sched/sequence.h"
+
+namespace quire {
+
+// Strict order of service: priority, then arrival. It is total and never changes while a sequence
+// lives, which is what makes preemption free of livelock: the first in order is nobody's victim.
+bool ranks_before(const Sequence& a, const Sequence& b);
+
+// Tokens that are known or in flight and not yet scheduled; 0 when the last token a sequence may
+// have is already in flight.
+int num_tokens_due(const Sequence& seq);
+
+// How much of num_due a step with budget_left takes. A prompt that may not be cut waits for a step
+// with room for all of it.
+int tokens_to_schedule(int num_due, int budget_left, bool may_cut);
+
+int num_blocks_for(int num_tokens, int block_size);
+
+// Whether `seq` can be served by an otherwise empty engine; if not, why.
+Status check_admissible(const Sequence& seq, const SchedulerConfig& config);
+
+}  // namespace quire

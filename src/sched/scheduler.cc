@@ -1,0 +1,325 @@
+#include "sched/scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "base/check.h"
+#include "sched/block_tables.h"
+#include "sched/plan_builder.h"
+#include "sched/policy.h"
+#include "sched/row_set.h"
+#include "sched/seq_record.h"
+
+namespace quire {
+namespace {
+
+struct RanksBefore {
+  bool operator()(const SeqRecord* a, const SeqRecord* b) const {
+    return ranks_before(*a->seq, *b->seq);
+  }
+};
+
+const SchedulerConfig& checked(const SchedulerConfig& config) {
+  const Status status = validate_scheduler_config(config);
+  QUIRE_CHECK(status.ok(), status.message());
+  return config;
+}
+
+}  // namespace
+
+struct Scheduler::Impl {
+  explicit Impl(const SchedulerConfig& cfg)
+      : config(checked(cfg)),
+        tables(cfg),
+        // Every running sequence can then decode in every step, and a prompt gets a token at least.
+        rows(std::min(cfg.max_num_seqs, cfg.max_num_batched_tokens)) {}
+
+  void schedule_decodes();
+  void schedule_prefills();
+  bool schedule_running(SeqRecord& rec);
+  bool try_admit(SeqRecord& rec);
+  SeqRecord* first_admissible();
+  void commit(SeqRecord& rec);
+
+  bool fits(const SeqRecord& rec) const;
+  bool can_make_room(const SeqRecord& rec) const;
+  bool make_room(const SeqRecord& rec);
+  int num_blocks_wanted(const SeqRecord& rec) const;
+  void preempt_last();
+  void leave_running(SeqRecord& rec);
+
+  Sequence* take_token(const SeqSlice& slice, const SampledToken& token);
+
+  const SchedulerConfig config;
+  BlockTables tables;
+  RowSet rows;
+  std::unordered_map<SeqId, std::unique_ptr<SeqRecord>> records;
+  std::vector<SeqRecord*> running;  // in order of rank: the last one is the victim
+  std::set<SeqRecord*, RanksBefore> waiting;
+  std::vector<std::unique_ptr<SeqRecord>> finished;  // readable until the next call
+  std::vector<int32_t> prefix;                       // scratch of try_admit
+  int budget_left = 0;
+  uint64_t next_step_id = 1;
+  uint64_t last_completed_step_id = 0;
+  SchedulerStats stats;
+};
+
+Scheduler::Scheduler(const SchedulerConfig& config) : impl_(std::make_unique<Impl>(config)) {}
+Scheduler::~Scheduler() = default;
+
+Status Scheduler::add(std::unique_ptr<Sequence> seq) {
+  QUIRE_RETURN_IF_ERROR(check_admissible(*seq, config()));
+  auto [entry, inserted] = impl_->records.try_emplace(seq->id);
+  if (!inserted) {
+    return invalid_argument(fmt::format("[sched] sequence id {} is already in use", seq->id));
+  }
+  entry->second = std::make_unique<SeqRecord>();
+  entry->second->seq = std::move(seq);
+  impl_->waiting.insert(entry->second.get());
+  return {};
+}
+
+// A step: every running sequence that decodes gets its token; what is left of the budget goes to
+// prompts, running and waiting, in order of rank; then the decisions are written down.
+BatchPlan Scheduler::schedule() {
+  impl_->finished.clear();
+  impl_->budget_left = config().max_num_batched_tokens;
+  impl_->schedule_decodes();
+  impl_->schedule_prefills();
+  // Only now: a prompt of higher rank may have taken a decode's place.
+  for (SeqRecord* rec : impl_->running) {
+    if (rec->step_tokens > 0 && !rec->step_committed) impl_->commit(*rec);
+  }
+  BatchPlan plan = build_plan(impl_->next_step_id, impl_->running);
+  if (plan.empty()) return plan;  // removed rows wait for a plan that is run
+  plan.rows_removed = impl_->rows.take_unannounced();
+  ++impl_->next_step_id;
+  return plan;
+}
+
+void Scheduler::Impl::schedule_decodes() {
+  for (size_t i = 0; i < running.size(); ++i) {
+    if (num_tokens_due(*running[i]->seq) == 1) schedule_running(*running[i]);
+  }
+}
+
+// Running prompts and waiting sequences merged by rank. The first waiting one that does not get in
+// closes the door: nobody overtakes it, so it gets in when enough of those before it have ended.
+void Scheduler::Impl::schedule_prefills() {
+  bool door_open = true;
+  for (size_t i = 0; budget_left > 0;) {
+    while (i < running.size() && num_tokens_due(*running[i]->seq) <= 1) ++i;
+    SeqRecord* head = door_open ? first_admissible() : nullptr;
+    const bool has_running = i < running.size();
+    if (head != nullptr && (!has_running || ranks_before(*head->seq, *running[i]->seq))) {
+      door_open = try_admit(*head);
+      if (door_open) ++i;  // it ranks before running[i], so it stands before it now
+    } else if (has_running) {
+      if (schedule_running(*running[i])) commit(*running[i++]);
+    } else {
+      return;
+    }
+  }
+}
+
+// Blocks run out: the last in rank gives its up, in the extreme the sequence itself. Those after it
+// have not been committed in this step, so that nothing that was planned is taken back.
+bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
+  const int num_tokens = tokens_to_schedule(num_tokens_due(*rec.seq), budget_left, true);
+  if (num_tokens == 0) return false;
+  while (tables.num_free() < tables.num_missing(rec, num_tokens)) {
+    const bool is_victim = running.back() == &rec;
+    preempt_last();
+    if (is_victim) return false;
+  }
+  tables.grow(rec, num_tokens);
+  rec.step_tokens = num_tokens;
+  budget_left -= num_tokens;
+  return true;
+}
+
+// Sequences whose last token is in flight need nothing any more; they only wait for it.
+SeqRecord* Scheduler::Impl::first_admissible() {
+  for (SeqRecord* rec : waiting) {
+    if (num_tokens_due(*rec->seq) > 0) return rec;
+  }
+  return nullptr;
+}
+
+bool Scheduler::Impl::try_admit(SeqRecord& rec) {
+  Sequence& seq = *rec.seq;
+  // The device must be told all tokens of a new row, so those in flight come back first.
+  if (seq.num_in_flight > 0 || !rows.has_free()) return false;
+  tables.match_prefix(rec, prefix);
+  const int num_known = static_cast<int>(seq.token_ids.size());
+  const int num_cached = static_cast<int>(prefix.size()) * config.block_size;
+  const int num_due = num_known - num_cached;
+  // With chunking off only a preempted sequence can have grown beyond the budget.
+  const bool may_cut = config.enable_chunked_prefill || num_due > config.max_num_batched_tokens;
+  const int num_tokens = tokens_to_schedule(num_due, budget_left, may_cut);
+  if (num_tokens == 0 || !make_room(rec)) return false;
+
+  waiting.erase(&rec);
+  tables.adopt_prefix(rec, prefix);
+  tables.grow(rec, num_tokens);
+  running.insert(std::ranges::upper_bound(running, &rec, RanksBefore()), &rec);
+  seq.state = SeqState::kRunning;
+  seq.row = rows.take();
+  if (seq.num_preemptions == 0) seq.num_cached_tokens = num_cached;
+  stats.prefix_cache_hits += num_cached;
+  if (config.enable_prefix_caching && !seq.sampling->params->prompt_logprobs) {
+    stats.prefix_cache_queries += num_known;
+  }
+  rec.added_in_step = true;
+  rec.step_tokens = num_tokens;
+  budget_left -= num_tokens;
+  commit(rec);
+  return true;
+}
+
+// From here on the slice stays in the plan, so its full blocks may be shared.
+void Scheduler::Impl::commit(SeqRecord& rec) {
+  Sequence& seq = *rec.seq;
+  const int num_total = static_cast<int>(seq.token_ids.size()) + seq.num_in_flight;
+  seq.num_scheduled += rec.step_tokens;
+  rec.step_samples = seq.num_scheduled == num_total;
+  if (rec.step_samples) ++seq.num_in_flight;
+  rec.step_committed = true;
+  tables.register_full_blocks(rec);
+}
+
+// A sequence is let in when all its known tokens fit, not only its first chunk: half a prompt that
+// is thrown out again is work for nothing. For the same reason one that was thrown out comes back
+// only when those running could grow by a block each.
+int Scheduler::Impl::num_blocks_wanted(const SeqRecord& rec) const {
+  const int num_known = static_cast<int>(rec.seq->token_ids.size());
+  return num_blocks_for(num_known, config.block_size) - static_cast<int>(prefix.size());
+}
+
+bool Scheduler::Impl::fits(const SeqRecord& rec) const {
+  const int margin = rec.seq->num_preemptions > 0 ? static_cast<int>(running.size()) : 0;
+  return num_blocks_wanted(rec) + margin <= tables.num_free_beside(prefix);
+}
+
+// Whether preempting all that rank after rec would be enough; if not, nobody is preempted.
+bool Scheduler::Impl::can_make_room(const SeqRecord& rec) const {
+  int num_free = tables.num_free_beside(prefix);
+  auto num_before = running.size();
+  while (num_before > 0 && ranks_before(*rec.seq, *running[num_before - 1]->seq)) {
+    num_free += tables.num_freed_by(*running[--num_before], prefix);
+  }
+  const int margin = rec.seq->num_preemptions > 0 ? static_cast<int>(num_before) : 0;
+  return num_blocks_wanted(rec) + margin <= num_free;
+}
+
+bool Scheduler::Impl::make_room(const SeqRecord& rec) {
+  if (fits(rec)) return true;
+  if (!can_make_room(rec)) return false;
+  while (!fits(rec)) preempt_last();
+  return true;
+}
+
+// Recomputation: the blocks go, the tokens stay. It keeps its arrival number, hence its rank.
+void Scheduler::Impl::preempt_last() {
+  SeqRecord& rec = *running.back();
+  QUIRE_CHECK(!rec.step_committed, "[sched] a slice that others may rely on was taken back");
+  budget_left += std::exchange(rec.step_tokens, 0);
+  leave_running(rec);
+  rec.seq->state = SeqState::kWaiting;
+  ++rec.seq->num_preemptions;
+  ++stats.num_preemptions;
+  waiting.insert(&rec);
+}
+
+void Scheduler::Impl::leave_running(SeqRecord& rec) {
+  running.erase(std::ranges::lower_bound(running, &rec, RanksBefore()));
+  tables.release(rec);
+  rows.give_back(std::exchange(rec.seq->row, -1));
+}
+
+std::vector<Sequence*> Scheduler::complete(const BatchPlan& plan,
+                                           std::span<const SampledToken> sampled) {
+  impl_->finished.clear();
+  QUIRE_CHECK(plan.step_id > std::exchange(impl_->last_completed_step_id, plan.step_id),
+              "[sched] steps are completed in the order of their planning");
+  std::vector<Sequence*> seqs;
+  seqs.reserve(sampled.size());
+  auto slice = plan.slices.begin();
+  for (const SampledToken& token : sampled) {
+    while (slice != plan.slices.end() && slice->seq_id != token.seq_id) ++slice;
+    QUIRE_CHECK(slice != plan.slices.end(), "[sched] a token must be of one of the plan's slices");
+    seqs.push_back(impl_->take_token(*slice, token));
+  }
+  return seqs;
+}
+
+Sequence* Scheduler::Impl::take_token(const SeqSlice& slice, const SampledToken& token) {
+  const auto found = records.find(token.seq_id);
+  if (found == records.end()) return nullptr;
+  SeqRecord& rec = *found->second;
+  if (!slice.samples) return rec.seq.get();
+  QUIRE_CHECK(rec.seq->num_in_flight > 0, "[sched] a token came back that was never planned");
+  --rec.seq->num_in_flight;
+  if (!token.error.ok()) return rec.seq.get();
+  rec.seq->token_ids.push_back(token.token_id);
+  // A block that decoded tokens fill gets its name when the host has seen them all.
+  if (rec.seq->state == SeqState::kRunning) tables.register_full_blocks(rec);
+  return rec.seq.get();
+}
+
+void Scheduler::finish(SeqId id) {
+  const auto found = impl_->records.find(id);
+  if (found == impl_->records.end()) return;
+  SeqRecord& rec = *found->second;
+  if (rec.seq->state == SeqState::kRunning) {
+    impl_->leave_running(rec);
+  } else {
+    impl_->waiting.erase(&rec);
+  }
+  rec.seq->state = SeqState::kFinished;
+  impl_->finished.push_back(std::move(found->second));
+  impl_->records.erase(found);
+}
+
+bool Scheduler::has_work() const {
+  return !impl_->records.empty();
+}
+
+Sequence* Scheduler::find(SeqId id) {
+  const auto found = impl_->records.find(id);
+  return found == impl_->records.end() ? nullptr : found->second->seq.get();
+}
+
+SchedulerStats Scheduler::stats() const {
+  SchedulerStats stats = impl_->stats;
+  stats.num_running = static_cast<int>(impl_->running.size());
+  stats.num_waiting = static_cast<int>(impl_->waiting.size());
+  stats.num_free_blocks = impl_->tables.num_free();
+  stats.num_total_blocks = config().num_blocks - 1;
+  return stats;
+}
+
+const SchedulerConfig& Scheduler::config() const {
+  return impl_->config;
+}
+
+void Scheduler::check_invariants() const {
+  std::vector<const SeqRecord*> records;
+  for (const auto& [id, rec] : impl_->records) records.push_back(rec.get());
+  impl_->tables.check_invariants(records);
+  QUIRE_CHECK(impl_->running.size() + impl_->waiting.size() == records.size(),
+              "[sched] a sequence neither waits nor runs");
+  QUIRE_CHECK(std::ranges::is_sorted(impl_->running, RanksBefore()),
+              "[sched] running sequences are out of order");
+  for (const SeqRecord* rec : impl_->waiting) {
+    QUIRE_CHECK(
+        rec->seq->state == SeqState::kWaiting && rec->seq->block_ids.empty() && rec->seq->row == -1,
+        "[sched] a waiting sequence holds a row or blocks");
+  }
+}
+
+}  // namespace quire

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kv/block_hash.h"
+#include "sched/sequence.h"
+
+namespace quire {
+
+// A sequence and what only the scheduler knows of it.
+struct SeqRecord {
+  std::unique_ptr<Sequence> seq;
+
+  std::vector<BlockHash> block_hashes;  // of its first full blocks, as far as they were needed
+  int num_registered_blocks = 0;        // of block_ids, offered to the prefix cache
+  int num_announced_blocks = 0;         // of block_ids, told to the device
+
+  // Of the step being planned.
+  int step_tokens = 0;
+  bool step_samples = false;
+  bool step_committed = false;
+  bool added_in_step = false;
+};
+
+}  // namespace quire
