@@ -1,0 +1,154 @@
+#include "cpu/ops/cpu_ops.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/check.h"
+#include "cpu/ops/gemm_fma.h"
+#include "cpu/ops/packed_linear.h"
+#include "cpu/ops/rows.h"
+
+namespace quire {
+namespace cpu {
+namespace {
+
+// Elements below which a fork and join costs more than it saves.
+constexpr int64_t kParallelElements = 16384;
+
+class CpuOps final : public Ops {
+ public:
+  CpuOps(ThreadPool& pool, FmaScratch scratch) : pool_(pool), fma_scratch_(std::move(scratch)) {}
+
+  DType activation_dtype() const override { return DType::kF32; }
+
+  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<PackedLinear> packed,
+                           PackedLinear::pack(source, /*f16_pairs=*/false, pool_));
+    return std::unique_ptr<Linear>(std::move(packed));
+  }
+
+  Result<Tensor> make_vector(const TensorView& source) override {
+    if (source.dtype != DType::kF32 && source.dtype != DType::kF16 &&
+        source.dtype != DType::kBF16) {
+      return invalid_argument(fmt::format("[ops] vector type; got {}, expected f32, f16 or bf16",
+                                          dtype_name(source.dtype)));
+    }
+    const int64_t count = source.shape.num_elements();
+    QUIRE_ASSIGN_OR_RETURN(Tensor vector, Tensor::host({count}, DType::kF32));
+    convert_to_f32(source.data, source.dtype, count, vector.view.as<float>());
+    return vector;
+  }
+
+  Result<Tensor> allocate(const Shape& shape, DType dtype) override {
+    return Tensor::host(shape, dtype);
+  }
+
+  void embed(const Linear& table, const int32_t* ids, TensorView out) override {
+    const auto& packed = static_cast<const PackedLinear&>(table);
+    check_rows(out, packed.in_features());
+    for_rows(out, [&](int64_t t) {
+      QUIRE_CHECK(ids[t] >= 0 && ids[t] < packed.out_features(), "[ops] token id past the table");
+      packed.unpack_row(ids[t], row(out, t));
+    });
+  }
+
+  void rms_norm(TensorView x, const float* weight, float eps, TensorView out) override {
+    check_same(x, out);
+    for_rows(x, [&](int64_t t) { rms_norm_row(row(x, t), weight, eps, x.shape[1], row(out, t)); });
+  }
+
+  void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
+                    TensorView out) override {
+    check_same(residual, delta);
+    check_same(residual, out);
+    for_rows(residual, [&](int64_t t) {
+      add_rms_norm_row(row(residual, t), row(delta, t), weight, eps, out.shape[1], row(out, t));
+    });
+  }
+
+  void linear(const Linear& w, TensorView x, TensorView out) override {
+    const auto& packed = static_cast<const PackedLinear&>(w);
+    check_rows(x, packed.in_features());
+    check_rows(out, packed.out_features());
+    QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] linear: x and out differ in rows");
+    if (x.shape[0] == 0) return;
+    linear_fma(packed, x.as<float>(), x.shape[0], out.as<float>(), pool_, fma_scratch_);
+  }
+
+  void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
+                   TensorView cos_sin) override {
+    check_rows(cos_sin, cos_sin.shape[1]);
+    for_rows(cos_sin, [&](int64_t t) {
+      rope_angles_row(inv_freq, attention_factor, positions[t], cos_sin.shape[1] / 2,
+                      row(cos_sin, t));
+    });
+  }
+
+  void rope_and_cache(const RopeAndCache& args) override {
+    check_rows(args.qkv, int64_t{args.num_heads + 2 * args.num_kv_heads} * args.head_dim);
+    check_rows(args.cos_sin, args.cos_sin.shape[1]);
+    QUIRE_CHECK(args.head_dim <= kMaxHeadDim && args.cos_sin.shape[1] <= args.head_dim &&
+                    args.cos_sin.shape[1] % 2 == 0,
+                "[ops] rope_and_cache: head_dim or rope_dim out of range");
+    QUIRE_CHECK(
+        args.q_out.dtype == DType::kF32 && args.cos_sin.shape[0] == args.qkv.shape[0] &&
+            args.q_out.shape.num_elements() == args.qkv.shape[0] * args.num_heads * args.head_dim,
+        "[ops] rope_and_cache: shapes differ in tokens");
+    for_rows(args.qkv, [&](int64_t t) { rope_and_cache_row(args, t); });
+  }
+
+  void silu_mul(TensorView gate_up, TensorView out) override {
+    const int64_t n = out.shape[1];
+    check_rows(gate_up, 2 * n);
+    check_rows(out, n);
+    for_rows(gate_up, [&](int64_t t) {
+      silu_mul_row(row(gate_up, t), row(gate_up, t) + n, n, row(out, t));
+    });
+  }
+
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out) override {
+    check_rows(x, out.shape[1]);
+    check_rows(out, out.shape[1]);
+    for_rows(out, [&](int64_t t) {
+      std::memcpy(row(out, t), row(x, rows[t]), static_cast<size_t>(out.shape[1]) * sizeof(float));
+    });
+  }
+
+ private:
+  static float* row(const TensorView& x, int64_t t) { return x.as<float>() + t * x.shape[1]; }
+
+  static void check_rows(const TensorView& x, int64_t columns) {
+    QUIRE_CHECK(x.dtype == DType::kF32 && x.shape.rank() == 2 && x.shape[1] == columns,
+                "[ops] activations are F32 rows of the operation's width");
+  }
+  static void check_same(const TensorView& a, const TensorView& b) {
+    check_rows(a, a.shape[1]);
+    check_rows(b, a.shape[1]);
+    QUIRE_CHECK(a.shape[0] == b.shape[0], "[ops] operands differ in rows");
+  }
+
+  // body(t) for each row, in parallel where there is enough to do.
+  template <class Body>
+  void for_rows(const TensorView& x, const Body& body) {
+    const int64_t num_rows = x.shape[0];
+    if (num_rows * x.shape[1] < kParallelElements) {
+      for (int64_t t = 0; t < num_rows; ++t) body(t);
+      return;
+    }
+    pool_.parallel_for(num_rows, body);
+  }
+
+  ThreadPool& pool_;
+  FmaScratch fma_scratch_;
+};
+
+}  // namespace
+}  // namespace cpu
+
+std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuOpsOptions) {
+  Result<cpu::FmaScratch> scratch = cpu::FmaScratch::make(pool.num_threads());
+  return std::make_unique<cpu::CpuOps>(pool, std::move(scratch).value());
+}
+
+}  // namespace quire

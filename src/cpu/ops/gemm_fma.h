@@ -1,0 +1,40 @@
+// out = x · Wᵀ + bias by F32 fused multiply-adds, for every weight format and every machine.
+#pragma once
+
+#include "base/thread_pool.h"
+#include "cpu/ops/packed_linear.h"
+
+namespace quire::cpu {
+
+inline constexpr int64_t kBlockPanels = 4;  // of a task: 64 features
+inline constexpr int64_t kBlockRows = 256;
+inline constexpr int64_t kBlockK = 256;  // depth of the weights that rest in L2 as F32
+
+// Some rows against some panels.
+struct FmaTask {
+  const std::byte* panels;
+  int64_t num_panels;  // at most kBlockPanels
+  int64_t padded_k;
+  const float* x;  // [num_rows, num_k]
+  int64_t num_rows;
+  int64_t num_k;
+  float* weights_scratch;
+  float* sums;  // out: [num_rows, kBlockPanels * 16]
+};
+
+// What one thread needs beside its registers; made once, so that linear() allocates nothing.
+class FmaScratch {
+ public:
+  static Result<FmaScratch> make(int num_threads);
+  float* weights(int thread_idx) const;  // [kBlockK, kBlockPanels * 16]
+  float* sums(int thread_idx) const;     // [kBlockRows, kBlockPanels * 16]
+
+ private:
+  Buffer buffer_;
+};
+
+// x: [num_rows, in_features], out: [num_rows, out_features], both dense.
+void linear_fma(const PackedLinear& w, const float* x, int64_t num_rows, float* out,
+                ThreadPool& pool, const FmaScratch& scratch);
+
+}  // namespace quire::cpu

@@ -1,0 +1,175 @@
+#include "cpu/ops/packed_linear.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "tensor/float_convert.h"
+
+namespace quire::cpu {
+namespace {
+
+bool is_weight_dtype(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+Status check_source(const LinearSource& source) {
+  if (source.weights.empty()) return invalid_argument("[ops] a linear needs at least one weight");
+  const TensorView& first = source.weights[0];
+  if (!is_weight_dtype(first.dtype)) {
+    return invalid_argument(fmt::format("[ops] weight type; got {}, expected f32, f16 or bf16",
+                                        dtype_name(first.dtype)));
+  }
+  if (!source.biases.empty() && source.biases.size() != source.weights.size()) {
+    return invalid_argument(fmt::format("[ops] number of bias blocks; got {}, expected {}",
+                                        source.biases.size(), source.weights.size()));
+  }
+  for (size_t i = 0; i < source.weights.size(); ++i) {
+    const TensorView& weight = source.weights[i];
+    if (weight.shape.rank() != 2 || weight.dtype != first.dtype ||
+        weight.shape[1] != first.shape[1] || weight.shape[0] < 1 || weight.shape[1] < 1) {
+      return invalid_argument(
+          fmt::format("[ops] weight block {} does not fit the first; all need rank 2 and the same "
+                      "type and columns",
+                      i));
+    }
+    if (source.biases.empty() || source.biases[i].data == nullptr) continue;
+    const TensorView& bias = source.biases[i];
+    if (!is_weight_dtype(bias.dtype) || bias.shape.num_elements() != weight.shape[0]) {
+      return invalid_argument(fmt::format("[ops] bias block {}; got {} elements of {}, expected {}",
+                                          i, bias.shape.num_elements(), dtype_name(bias.dtype),
+                                          weight.shape[0]));
+    }
+  }
+  return {};
+}
+
+// The 16 rows of a panel, wherever their blocks lie; null where the matrix ends.
+using PanelRows = std::array<const std::byte*, kPanelWidth>;
+
+PanelRows panel_rows(const LinearSource& source, int64_t first_row) {
+  PanelRows rows = {};
+  int64_t block_start = 0;
+  for (const TensorView& block : source.weights) {
+    const int64_t row_bytes = block.shape[1] * static_cast<int64_t>(dtype_bytes(block.dtype));
+    for (int64_t r = 0; r < kPanelWidth; ++r) {
+      const int64_t row = first_row + r - block_start;
+      if (row < 0 || row >= block.shape[0]) continue;
+      rows[static_cast<size_t>(r)] = static_cast<const std::byte*>(block.data) + row * row_bytes;
+    }
+    block_start += block.shape[0];
+  }
+  return rows;
+}
+
+// out[unit][16] from 16 rows of units; a unit is one element, or a pair of neighbours in k. Units
+// are taken 16 at a time so that both sides stay within a few cache lines.
+template <typename Unit>
+void transpose_panel(const PanelRows& rows, int64_t num_units, Unit* out) {
+  constexpr int64_t kStep = 16;
+  for (int64_t first = 0; first < num_units; first += kStep) {
+    const int64_t count = std::min(kStep, num_units - first);
+    for (int64_t r = 0; r < kPanelWidth; ++r) {
+      const std::byte* row = rows[static_cast<size_t>(r)];
+      if (row == nullptr) continue;
+      std::array<Unit, kStep> units;
+      std::memcpy(units.data(), row + first * static_cast<int64_t>(sizeof(Unit)),
+                  static_cast<size_t>(count) * sizeof(Unit));
+      for (int64_t i = 0; i < count; ++i) {
+        out[(first + i) * kPanelWidth + r] = units[static_cast<size_t>(i)];
+      }
+    }
+  }
+}
+
+// Pairs of 16-bit elements; an odd last element is paired with the zero that is already there.
+void pack_pairs(const PanelRows& rows, int64_t k, std::byte* panel) {
+  transpose_panel(rows, k / 2, reinterpret_cast<uint32_t*>(panel));
+  if (k % 2 == 0) return;
+  auto* out = reinterpret_cast<uint16_t*>(panel) + (k - 1) * kPanelWidth;
+  for (int64_t r = 0; r < kPanelWidth; ++r) {
+    const std::byte* row = rows[static_cast<size_t>(r)];
+    if (row != nullptr) std::memcpy(out + 2 * r, row + (k - 1) * 2, 2);
+  }
+}
+
+void pack_panel(const PanelRows& rows, DType dtype, PanelLayout layout, int64_t k,
+                std::byte* panel) {
+  if (layout == PanelLayout::kPairs) {
+    pack_pairs(rows, k, panel);
+  } else if (dtype == DType::kF32) {
+    transpose_panel(rows, k, reinterpret_cast<uint32_t*>(panel));
+  } else {
+    transpose_panel(rows, k, reinterpret_cast<uint16_t*>(panel));
+  }
+}
+
+std::vector<float> pack_bias(const LinearSource& source, int64_t num_panels) {
+  std::vector<float> bias(static_cast<size_t>(num_panels * kPanelWidth));
+  int64_t start = 0;
+  for (size_t i = 0; i < source.biases.size(); ++i) {
+    const TensorView& block = source.biases[i];
+    const int64_t rows = source.weights[i].shape[0];
+    if (block.data != nullptr) convert_to_f32(block.data, block.dtype, rows, bias.data() + start);
+    start += rows;
+  }
+  return bias;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& source, bool f16_pairs,
+                                                         ThreadPool& pool) {
+  QUIRE_RETURN_IF_ERROR(check_source(source));
+  std::unique_ptr<PackedLinear> packed(new PackedLinear);
+  PackedLinear& p = *packed;
+  p.dtype_ = source.weights[0].dtype;
+  p.in_features_ = source.weights[0].shape[1];
+  for (const TensorView& block : source.weights) p.out_features_ += block.shape[0];
+  const bool pairs = p.dtype_ == DType::kBF16 || (p.dtype_ == DType::kF16 && f16_pairs);
+  p.layout_ = pairs ? PanelLayout::kPairs : PanelLayout::kRows;
+  p.padded_k_ = round_up(p.in_features_, kKAlign);
+  p.panel_bytes_ = p.padded_k_ * kPanelWidth * static_cast<int64_t>(dtype_bytes(p.dtype_));
+  QUIRE_ASSIGN_OR_RETURN(p.weights_,
+                         Buffer::host(static_cast<size_t>(p.num_panels() * p.panel_bytes_)));
+  auto* base = static_cast<std::byte*>(p.weights_.data());
+  pool.parallel_for(p.num_panels(), [&](int64_t i) {
+    pack_panel(panel_rows(source, i * kPanelWidth), p.dtype_, p.layout_, p.in_features_,
+               base + i * p.panel_bytes_);
+  });
+  p.bias_ = pack_bias(source, p.num_panels());
+  return packed;
+}
+
+void PackedLinear::unpack_row(int64_t feature, float* out) const {
+  const std::byte* base = panel(feature / kPanelWidth);
+  const int64_t lane = feature % kPanelWidth;
+  if (dtype_ == DType::kF32) {
+    const auto* w = reinterpret_cast<const float*>(base) + lane;
+    for (int64_t k = 0; k < in_features_; ++k) out[k] = w[k * kPanelWidth];
+    return;
+  }
+  const auto* w = reinterpret_cast<const uint16_t*>(base);
+  for (int64_t k = 0; k < in_features_; ++k) {
+    const int64_t idx = layout_ == PanelLayout::kPairs
+                            ? (k / 2) * 2 * kPanelWidth + 2 * lane + k % 2
+                            : k * kPanelWidth + lane;
+    out[k] = dtype_ == DType::kBF16 ? bf16_to_f32(w[idx]) : f16_to_f32(w[idx]);
+  }
+}
+
+void convert_to_f32(const void* source, DType dtype, int64_t count, float* out) {
+  if (dtype == DType::kF32) {
+    std::memcpy(out, source, static_cast<size_t>(count) * sizeof(float));
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, static_cast<const std::byte*>(source) + 2 * i, 2);
+    out[i] = dtype == DType::kBF16 ? bf16_to_f32(bits) : f16_to_f32(bits);
+  }
+}
+
+}  // namespace quire::cpu

@@ -1,0 +1,25 @@
+// The operations that treat each row for itself: norms, activations, rotation.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/ops.h"
+
+namespace quire::cpu {
+
+// out = x / sqrt(mean(x^2) + eps) * weight over n elements; out may be x.
+void rms_norm_row(const float* x, const float* weight, float eps, int64_t n, float* out);
+// residual += delta; out = rms_norm(residual). out may be delta.
+void add_rms_norm_row(float* residual, const float* delta, const float* weight, float eps,
+                      int64_t n, float* out);
+// out[i] = gate[i] / (1 + exp(-gate[i])) * up[i].
+void silu_mul_row(const float* gate, const float* up, int64_t n, float* out);
+// Token `token` of a RopeAndCache whose shapes have been checked.
+void rope_and_cache_row(const RopeAndCache& args, int64_t token);
+// cos_sin: half cosines, then half sines, of position * inv_freq, times factor.
+void rope_angles_row(const float* inv_freq, float factor, int32_t position, int64_t half,
+                     float* cos_sin);
+
+inline constexpr int kMaxHeadDim = 512;
+
+}  // namespace quire::cpu

@@ -1,0 +1,210 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "ops_fixture.h"
+#include "tensor/float_convert.h"
+
+namespace quire {
+namespace {
+
+using testing::matrix;
+using testing::random_floats;
+using testing::Variant;
+using testing::VariantOps;
+using testing::variants;
+
+// A weight matrix as a checkpoint holds it, and as the numbers it means.
+struct TestWeight {
+  int64_t n;
+  int64_t k;
+  DType dtype;
+  std::vector<std::byte> bytes;
+  std::vector<float> values;
+  TensorView view() { return {bytes.data(), dtype, {n, k}}; }
+};
+
+void append_as(DType dtype, float value, TestWeight& w) {
+  const auto append = [&w](auto bits) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&bits);
+    w.bytes.insert(w.bytes.end(), bytes, bytes + sizeof(bits));
+  };
+  switch (dtype) {
+    case DType::kF16:
+      append(f32_to_f16(value));
+      return w.values.push_back(f16_to_f32(f32_to_f16(value)));
+    case DType::kBF16:
+      append(f32_to_bf16(value));
+      return w.values.push_back(bf16_to_f32(f32_to_bf16(value)));
+    default:
+      append(value);
+      w.values.push_back(value);
+  }
+}
+
+// Every seventh weight is tiny: zero, or a subnormal in half precision.
+TestWeight random_weight(int64_t n, int64_t k, DType dtype, uint32_t seed) {
+  TestWeight w = {.n = n, .k = k, .dtype = dtype, .bytes = {}, .values = {}};
+  const std::vector<float> values = random_floats(static_cast<size_t>(n * k), seed, 0.05F);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float tiny = i % 2 == 0 ? 0.0F : 1e-4F;
+    append_as(dtype, i % 7 == 3 ? values[i] * tiny : values[i], w);
+  }
+  return w;
+}
+
+std::unique_ptr<Linear> make_linear(Ops& ops, TestWeight& w, std::vector<float>* bias = nullptr) {
+  const TensorView weight = w.view();
+  TensorView bias_view;
+  if (bias != nullptr) bias_view = {bias->data(), DType::kF32, {w.n}};
+  LinearSource source = {.weights = {&weight, 1}, .biases = {}};
+  if (bias != nullptr) source.biases = {&bias_view, 1};
+  return std::move(ops.make_linear(source)).value();
+}
+
+std::vector<float> run(Ops& ops, const Linear& linear, std::vector<float>& x, int64_t m) {
+  std::vector<float> out(static_cast<size_t>(m * linear.out_features()), NAN);
+  ops.linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()));
+  return out;
+}
+
+// The definition, in double; `magnitude` bounds what rounding may do.
+void expect_product(const TestWeight& w, const std::vector<float>& x, int64_t m,
+                    const std::vector<float>& bias, const std::vector<float>& out,
+                    const std::string& what) {
+  for (int64_t t = 0; t < m; ++t) {
+    for (int64_t n = 0; n < w.n; ++n) {
+      double sum = bias.empty() ? 0.0 : static_cast<double>(bias[static_cast<size_t>(n)]);
+      double magnitude = std::fabs(sum);
+      for (int64_t k = 0; k < w.k; ++k) {
+        const double product = static_cast<double>(x[static_cast<size_t>(t * w.k + k)]) *
+                               static_cast<double>(w.values[static_cast<size_t>(n * w.k + k)]);
+        sum += product;
+        magnitude += std::fabs(product);
+      }
+      ASSERT_NEAR(out[static_cast<size_t>(t * w.n + n)], sum, 1e-6 + 1e-5 * magnitude)
+          << what << " m=" << m << " n=" << w.n << " k=" << w.k << " at " << t << "," << n;
+    }
+  }
+}
+
+constexpr DType kWeightTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+
+TEST(Linear, AgreesWithTheDefinitionOnAwkwardShapes) {
+  const int64_t shapes[][2] = {{1, 1},   {15, 7},  {16, 32},   {17, 33},  {33, 31},
+                               {64, 64}, {65, 48}, {130, 255}, {96, 288}, {31, 600}};
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    for (const DType dtype : kWeightTypes) {
+      for (const auto& [n, k] : shapes) {
+        TestWeight w = random_weight(n, k, dtype, static_cast<uint32_t>(n * 1000 + k));
+        std::vector<float> bias = random_floats(static_cast<size_t>(n), 5);
+        const std::unique_ptr<Linear> linear = make_linear(*ops, w, &bias);
+        ASSERT_EQ(linear->in_features(), k);
+        ASSERT_EQ(linear->out_features(), n);
+        for (const int64_t m : {0, 1, 2, 7, 15, 16, 17, 33, 70}) {
+          std::vector<float> x = random_floats(static_cast<size_t>(m * k), 9);
+          expect_product(w, x, m, bias, run(*ops, *linear, x, m),
+                         variant.name + " " + std::string(dtype_name(dtype)));
+        }
+      }
+    }
+  }
+}
+
+// Row t alone, in a batch of any size, anywhere in it, on one thread or two: the same bits.
+TEST(Linear, RowsDoNotDependOnTheirBatch) {
+  constexpr int64_t kN = 150;
+  constexpr int64_t kK = 2100;  // several blocks of k on every path
+  constexpr int64_t kMaxRows = 520;
+  std::vector<float> x = random_floats(kMaxRows * kK, 77);
+  for (const Variant& variant : variants()) {
+    if (variant.target == HWY_SCALAR || variant.target == HWY_EMU128) continue;  // too slow
+    for (const DType dtype : kWeightTypes) {
+      TestWeight w = random_weight(kN, kK, dtype, 3);
+      std::vector<float> alone;
+      for (const int num_threads : {1, 2}) {
+        VariantOps ops(variant, num_threads);
+        const std::unique_ptr<Linear> linear = make_linear(*ops, w);
+        for (const int64_t m : {int64_t{1}, int64_t{2}, int64_t{15}, int64_t{16}, int64_t{17},
+                                int64_t{33}, int64_t{64}, kMaxRows}) {
+          const std::vector<float> out = run(*ops, *linear, x, m);
+          if (alone.empty()) alone = out;
+          const size_t known = std::min(alone.size(), out.size());
+          ASSERT_EQ(std::memcmp(alone.data(), out.data(), known * sizeof(float)), 0)
+              << variant.name << " " << dtype_name(dtype) << " m=" << m << " t=" << num_threads;
+          if (out.size() > alone.size()) alone = out;
+        }
+        for (const int64_t t : {3L, 31L, 300L, 519L}) {
+          std::vector<float> one(x.begin() + t * kK, x.begin() + (t + 1) * kK);
+          const std::vector<float> out = run(*ops, *linear, one, 1);
+          ASSERT_EQ(std::memcmp(alone.data() + t * kN, out.data(), kN * sizeof(float)), 0)
+              << variant.name << " " << dtype_name(dtype) << " row " << t;
+        }
+      }
+    }
+  }
+}
+
+TEST(Linear, StacksBlocksAndTheirBiases) {
+  TestWeight a = random_weight(20, 40, DType::kF16, 1);
+  TestWeight b = random_weight(7, 40, DType::kF16, 2);
+  std::vector<float> bias_b = random_floats(7, 3);
+  const TensorView weights[] = {a.view(), b.view()};
+  const TensorView biases[] = {{nullptr, DType::kF32, {20}}, {bias_b.data(), DType::kF32, {7}}};
+  std::vector<float> x = random_floats(3 * 40, 4);
+  TestWeight both = {.n = 27, .k = 40, .dtype = DType::kF16, .bytes = {}, .values = a.values};
+  both.values.insert(both.values.end(), b.values.begin(), b.values.end());
+  std::vector<float> bias(20, 0.0F);
+  bias.insert(bias.end(), bias_b.begin(), bias_b.end());
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    const auto linear = std::move(ops->make_linear({weights, biases})).value();
+    expect_product(both, x, 3, bias, run(*ops, *linear, x, 3), variant.name);
+  }
+}
+
+TEST(Linear, EmbedReadsTheRowsThatWerePacked) {
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    for (const DType dtype : kWeightTypes) {
+      for (const int64_t k : {1L, 33L, 48L}) {
+        TestWeight w = random_weight(37, k, dtype, 8);
+        const std::unique_ptr<Linear> table = make_linear(*ops, w);
+        std::vector<float> out(static_cast<size_t>(4 * k));
+        const int32_t ids[] = {36, 0, 17, 36};
+        ops->embed(*table, ids, matrix(out, 4, k));
+        for (size_t i = 0; i < out.size(); ++i) {
+          const auto column = static_cast<int64_t>(i) % k;
+          const auto row = ids[static_cast<int64_t>(i) / k];
+          ASSERT_EQ(out[i], w.values[static_cast<size_t>(row * k + column)]);
+        }
+      }
+    }
+  }
+}
+
+TEST(Linear, RefusesBlocksThatDoNotFit) {
+  ThreadPool pool(1);
+  const auto ops = make_cpu_ops(pool);
+  TestWeight a = random_weight(4, 8, DType::kF16, 1);
+  TestWeight narrow = random_weight(4, 6, DType::kF16, 1);
+  TestWeight other = random_weight(4, 8, DType::kBF16, 1);
+  const TensorView widths[] = {a.view(), narrow.view()};
+  const TensorView types[] = {a.view(), other.view()};
+  const TensorView flat[] = {{a.bytes.data(), DType::kF16, {32}}};
+  const TensorView ids[] = {{a.bytes.data(), DType::kI32, {4, 4}}};
+  const TensorView one[] = {a.view()};
+  const TensorView short_bias[] = {{a.bytes.data(), DType::kF16, {3}}};
+  EXPECT_FALSE(ops->make_linear({widths, {}}).ok());
+  EXPECT_FALSE(ops->make_linear({types, {}}).ok());
+  EXPECT_FALSE(ops->make_linear({flat, {}}).ok());
+  EXPECT_FALSE(ops->make_linear({ids, {}}).ok());
+  EXPECT_FALSE(ops->make_linear({{}, {}}).ok());
+  EXPECT_FALSE(ops->make_linear({one, short_bias}).ok());
+  EXPECT_TRUE(ops->make_linear({one, {}}).ok());
+}
+
+}  // namespace
+}  // namespace quire

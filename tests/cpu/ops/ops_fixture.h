@@ -1,0 +1,70 @@
+// What the tests of the CPU operations share: every way in which this machine can run them, and
+// seeded numbers.
+#pragma once
+
+#include <hwy/targets.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cpu/ops/cpu_ops.h"
+
+namespace quire::testing {
+
+// One Highway target (all better ones hidden), with or without AMX.
+struct Variant {
+  int64_t target;
+  bool use_amx;
+  std::string name;
+};
+
+inline std::vector<Variant> variants() {
+  std::vector<Variant> all;
+  for (const int64_t target : {HWY_SCALAR, HWY_EMU128, HWY_SSE4, HWY_AVX2, HWY_AVX3, HWY_NEON}) {
+    if ((hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
+    all.push_back({target, false, hwy::TargetName(target)});
+  }
+  all.push_back({hwy::SupportedTargets(), true, "best_with_amx"});
+  return all;
+}
+
+// Ops of one variant on their own pool; the choice of target ends with it.
+class VariantOps {
+ public:
+  explicit VariantOps(const Variant& variant, int num_threads = 2) : pool_(num_threads) {
+    choose(variant.target);
+    ops_ = make_cpu_ops(pool_, {.use_amx = variant.use_amx});
+  }
+  ~VariantOps() { choose(0); }
+  VariantOps(const VariantOps&) = delete;
+  VariantOps& operator=(const VariantOps&) = delete;
+
+  Ops* operator->() { return ops_.get(); }
+  Ops& operator*() { return *ops_; }
+
+ private:
+  // 0: whatever is best.
+  static void choose(int64_t targets) {
+    hwy::SetSupportedTargetsForTest(targets);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+
+  ThreadPool pool_;
+  std::unique_ptr<Ops> ops_;
+};
+
+inline std::vector<float> random_floats(size_t count, uint32_t seed, float scale = 1.0F) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0.0F, scale);
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(generator);
+  return values;
+}
+
+inline TensorView matrix(std::vector<float>& data, int64_t rows, int64_t columns) {
+  return {data.data(), DType::kF32, {rows, columns}};
+}
+
+}  // namespace quire::testing

@@ -1,0 +1,409 @@
+// Norms, activations, rotation with the cache write, gathers: each against its definition in
+// double, on every target.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "ops_fixture.h"
+#include "tensor/float_convert.h"
+
+namespace quire {
+namespace {
+
+using testing::matrix;
+using testing::random_floats;
+using testing::Variant;
+using testing::VariantOps;
+using testing::variants;
+
+std::vector<double> reference_norm(const float* x, const float* weight, double eps, int64_t n) {
+  double squares = 0.0;
+  for (int64_t i = 0; i < n; ++i) squares += static_cast<double>(x[i]) * x[i];
+  const double scale = 1.0 / std::sqrt(squares / static_cast<double>(n) + eps);
+  std::vector<double> out;
+  for (int64_t i = 0; i < n; ++i) out.push_back(x[i] * scale * weight[i]);
+  return out;
+}
+
+TEST(RmsNorm, AgreesWithTheDefinition) {
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    for (const int64_t n : {1, 7, 16, 31, 288, 2048, 2051}) {
+      for (const int64_t m : {0, 1, 3, 33}) {
+        std::vector<float> x = random_floats(static_cast<size_t>(m * n), 1);
+        const std::vector<float> weight = random_floats(static_cast<size_t>(n), 2);
+        std::vector<float> out(x.size());
+        ops->rms_norm(matrix(x, m, n), weight.data(), 1e-5F, matrix(out, m, n));
+        for (int64_t t = 0; t < m; ++t) {
+          const auto want = reference_norm(x.data() + t * n, weight.data(), 1e-5F, n);
+          for (int64_t i = 0; i < n; ++i) {
+            const double value = want[static_cast<size_t>(i)];
+            ASSERT_NEAR(out[static_cast<size_t>(t * n + i)], value, 2e-6 * std::fabs(value))
+                << variant.name << " n=" << n;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(RmsNorm, AddsTheResidualFirst) {
+  constexpr int64_t kM = 33;
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    for (const int64_t n : {3, 288, 2047}) {
+      const auto count = static_cast<size_t>(kM * n);
+      std::vector<float> residual = random_floats(count, 1);
+      std::vector<float> delta = random_floats(count, 2);
+      const std::vector<float> weight = random_floats(static_cast<size_t>(n), 3);
+      std::vector<float> sum(count);
+      for (size_t i = 0; i < count; ++i) sum[i] = residual[i] + delta[i];
+      std::vector<float> want(count);
+      ops->rms_norm(matrix(sum, kM, n), weight.data(), 1e-6F, matrix(want, kM, n));
+      std::vector<float> out(count);
+      ops->add_rms_norm(matrix(residual, kM, n), matrix(delta, kM, n), weight.data(), 1e-6F,
+                        matrix(out, kM, n));
+      EXPECT_EQ(residual, sum) << variant.name;
+      EXPECT_EQ(out, want) << variant.name;
+    }
+  }
+}
+
+TEST(SiluMul, IsWithinAFewUlpOfTheDefinition) {
+  constexpr int64_t kN = 4099;
+  std::vector<float> gate_up(2 * kN);
+  for (int64_t i = 0; i < kN; ++i) {
+    gate_up[static_cast<size_t>(i)] = -86.0F + 172.0F * static_cast<float>(i) / kN;
+    gate_up[static_cast<size_t>(kN + i)] = i % 2 == 0 ? 1.0F : -3.0F;
+  }
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    std::vector<float> out(kN);
+    ops->silu_mul(matrix(gate_up, 1, 2 * kN), matrix(out, 1, kN));
+    for (size_t i = 0; i < kN; ++i) {
+      const double g = gate_up[i];
+      const double want = g / (1.0 + std::exp(-g)) * gate_up[kN + i];
+      ASSERT_NEAR(out[i], want, 4e-7 * std::fabs(want)) << variant.name << " gate " << g;
+    }
+  }
+}
+
+TEST(SiluMul, StaysFiniteFarOutAndIsZeroAtZero) {
+  std::vector<float> gate_up = {-1e30F, -200.0F, -0.0F, 0.0F, 200.0F, 1e30F, 1, 1, 1, 1, 1, 1};
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    std::vector<float> out(6);
+    ops->silu_mul(matrix(gate_up, 1, 12), matrix(out, 1, 6));
+    EXPECT_LE(std::fabs(out[1]), 1e-35F);
+    EXPECT_EQ(out[2], 0.0F);
+    EXPECT_EQ(out[3], 0.0F);
+    EXPECT_EQ(out[4], 200.0F);
+    EXPECT_EQ(out[5], 1e30F);
+    EXPECT_TRUE(std::isfinite(out[0]));
+  }
+}
+
+TEST(GatherRows, CopiesTheRowsNamed) {
+  std::vector<float> x = random_floats(5 * 19, 1);
+  const int32_t rows[] = {4, 4, 0};
+  ThreadPool pool(2);
+  const auto ops = make_cpu_ops(pool);
+  std::vector<float> out(3 * 19);
+  ops->gather_rows(matrix(x, 5, 19), rows, matrix(out, 3, 19));
+  for (size_t i = 0; i < out.size(); ++i) {
+    EXPECT_EQ(out[i], x[static_cast<size_t>(rows[i / 19]) * 19 + i % 19]);
+  }
+}
+
+TEST(MakeVector, WidensToF32) {
+  ThreadPool pool(1);
+  const auto ops = make_cpu_ops(pool);
+  uint16_t halves[] = {f32_to_f16(1.5F), f32_to_f16(-0.25F)};
+  uint16_t brains[] = {f32_to_bf16(1.5F), f32_to_bf16(-0.25F)};
+  for (const TensorView& source :
+       {TensorView{halves, DType::kF16, {2}}, TensorView{brains, DType::kBF16, {2}}}) {
+    const Tensor vector = std::move(ops->make_vector(source)).value();
+    EXPECT_EQ(vector.view.dtype, DType::kF32);
+    EXPECT_EQ(vector.view.as<float>()[0], 1.5F);
+    EXPECT_EQ(vector.view.as<float>()[1], -0.25F);
+  }
+  EXPECT_FALSE(ops->make_vector({halves, DType::kI32, {1}}).ok());
+}
+
+TEST(RopeAngles, TurnInDouble) {
+  const float inv_freq[] = {1.0F, 0.1F, 1e-4F};
+  const int32_t positions[] = {0, 7, 131071};
+  ThreadPool pool(1);
+  const auto ops = make_cpu_ops(pool);
+  std::vector<float> cos_sin(3 * 6);
+  ops->rope_angles(inv_freq, 1.25F, positions, matrix(cos_sin, 3, 6));
+  for (size_t t = 0; t < 3; ++t) {
+    for (size_t i = 0; i < 3; ++i) {
+      const double angle = static_cast<double>(positions[t]) * static_cast<double>(inv_freq[i]);
+      EXPECT_NEAR(cos_sin[t * 6 + i], 1.25 * std::cos(angle), 2e-7);
+      EXPECT_NEAR(cos_sin[t * 6 + 3 + i], 1.25 * std::sin(angle), 2e-7);
+    }
+  }
+}
+
+struct RopeCase {
+  int head_dim;
+  int rope_dim;
+  bool norm;
+};
+
+// Reads one element of a cache of any type as a number.
+float cached(const void* cache, DType dtype, int64_t at) {
+  switch (dtype) {
+    case DType::kF16:
+      return f16_to_f32(static_cast<const uint16_t*>(cache)[at]);
+    case DType::kBF16:
+      return bf16_to_f32(static_cast<const uint16_t*>(cache)[at]);
+    case DType::kF8E4M3:
+      return e4m3_to_f32(static_cast<const uint8_t*>(cache)[at]);
+    default:
+      return static_cast<const float*>(cache)[at];
+  }
+}
+
+double relative_step(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return 0x1p-11;
+    case DType::kBF16:
+      return 0x1p-8;
+    case DType::kF8E4M3:
+      return 0x1p-4;
+    default:
+      return 1e-6;
+  }
+}
+
+class RopeAndCacheRun {
+ public:
+  static constexpr int kHeads = 6;
+  static constexpr int kKvHeads = 2;
+  static constexpr int kPageSize = 16;
+  static constexpr int kPages = 4;
+  static constexpr int64_t kTokens = 5;
+
+  RopeAndCacheRun(const RopeCase& shape, DType dtype) : shape_(shape), dtype_(dtype) {
+    const int64_t row = int64_t{kHeads + 2 * kKvHeads} * shape.head_dim;
+    qkv_ = random_floats(static_cast<size_t>(kTokens * row), 11, 2.0F);
+    q_out_.resize(static_cast<size_t>(kTokens * kHeads * shape.head_dim));
+    cos_sin_ = random_floats(static_cast<size_t>(kTokens * shape.rope_dim), 12);
+    norms_ = random_floats(static_cast<size_t>(2 * shape.head_dim), 13);
+    layout_ = {.page_size = kPageSize,
+               .num_kv_heads = kKvHeads,
+               .head_dim = shape.head_dim,
+               .head_dim_v = shape.head_dim,
+               .dtype = dtype};
+    cache_.assign(static_cast<size_t>(layout_.page_bytes() * kPages), std::byte{0x11});
+    args_ = {.qkv = matrix(qkv_, kTokens, row),
+             .q_out = {q_out_.data(), DType::kF32, {kTokens, kHeads, shape.head_dim}},
+             .cos_sin = matrix(cos_sin_, kTokens, shape.rope_dim),
+             .q_norm = shape.norm ? norms_.data() : nullptr,
+             .k_norm = shape.norm ? norms_.data() + shape.head_dim : nullptr,
+             .norm_eps = 1e-6F,
+             .num_heads = kHeads,
+             .num_kv_heads = kKvHeads,
+             .head_dim = shape.head_dim,
+             .page_size = kPageSize,
+             .kv = kv_cache_view(layout_, cache_.data()),
+             .slot_mapping = slots_};
+    args_.kv.k_scale = &k_scale_;
+    args_.kv.v_scale = &v_scale_;
+  }
+
+  void check(Ops& ops, const std::string& what) {
+    ops.rope_and_cache(args_);
+    int64_t written = 0;
+    for (int64_t t = 0; t < kTokens; ++t) {
+      for (int h = 0; h < kHeads; ++h) {
+        const auto want = expected_head(t, h, args_.q_norm);
+        for (size_t i = 0; i < want.size(); ++i) {
+          const size_t at = static_cast<size_t>((t * kHeads + h) * shape_.head_dim) + i;
+          ASSERT_NEAR(q_out_[at], want[i], 1e-5) << what;
+        }
+      }
+      if (slots_[t] < 0) continue;
+      for (int h = 0; h < kKvHeads; ++h, written += 2 * shape_.head_dim) check_kv(t, h, what);
+    }
+    EXPECT_EQ(num_changed(), written) << what << ": something else was written";
+  }
+
+ private:
+  const float* head(int64_t t, int h) const {
+    return qkv_.data() + t * args_.qkv.shape[1] + int64_t{h} * shape_.head_dim;
+  }
+
+  std::vector<double> expected_head(int64_t t, int h, const float* norm) const {
+    std::vector<double> x(head(t, h), head(t, h) + shape_.head_dim);
+    if (norm != nullptr) x = reference_norm(head(t, h), norm, 1e-6F, shape_.head_dim);
+    const auto half = static_cast<size_t>(shape_.rope_dim / 2);
+    const float* cos_sin = cos_sin_.data() + t * shape_.rope_dim;
+    std::vector<double> out = x;
+    for (size_t i = 0; i < half; ++i) {
+      out[i] = x[i] * cos_sin[i] - x[half + i] * cos_sin[half + i];
+      out[half + i] = x[half + i] * cos_sin[i] + x[i] * cos_sin[half + i];
+    }
+    return out;
+  }
+
+  int64_t cache_index(int64_t t, int h, bool value) const {
+    const int64_t page = slots_[t] / kPageSize;
+    const int64_t token = slots_[t] % kPageSize;
+    return page * layout_.page_stride() + (value ? layout_.value_offset() : 0) +
+           h * layout_.head_stride_k() + token * shape_.head_dim;
+  }
+
+  void check_kv(int64_t t, int h, const std::string& what) {
+    const bool fp8 = dtype_ == DType::kF8E4M3;
+    const auto key = expected_head(t, kHeads + h, args_.k_norm);
+    const float* value = head(t, kHeads + kKvHeads + h);
+    for (int64_t i = 0; i < shape_.head_dim; ++i) {
+      const double k = key[static_cast<size_t>(i)] / (fp8 ? k_scale_ : 1.0F);
+      const double v = static_cast<double>(value[i]) / (fp8 ? v_scale_ : 1.0F);
+      const double step = relative_step(dtype_);
+      const double floor = fp8 ? 0x1p-10 : 1e-5;
+      ASSERT_NEAR(cached(cache_.data(), dtype_, cache_index(t, h, false) + i), k,
+                  1.01 * step * std::fabs(k) + floor)
+          << what;
+      ASSERT_NEAR(cached(cache_.data(), dtype_, cache_index(t, h, true) + i), v,
+                  1.01 * step * std::fabs(v) + floor)
+          << what;
+    }
+  }
+
+  // Elements that are no longer the pattern that was there (none of the random values is it).
+  int64_t num_changed() const {
+    const auto size = static_cast<int64_t>(dtype_bytes(dtype_));
+    const std::vector<std::byte> pattern(static_cast<size_t>(size), std::byte{0x11});
+    int64_t changed = 0;
+    for (int64_t i = 0; i < layout_.page_stride() * kPages; ++i) {
+      changed += std::memcmp(cache_.data() + i * size, pattern.data(), pattern.size()) != 0;
+    }
+    return changed;
+  }
+
+  RopeCase shape_;
+  DType dtype_;
+  std::vector<float> qkv_, q_out_, cos_sin_, norms_;
+  std::vector<std::byte> cache_;
+  KvLayout layout_;
+  float k_scale_ = 0.5F;
+  float v_scale_ = 0.03125F;
+  const int64_t slots_[kTokens] = {17, -1, 0, 63, 18};
+  RopeAndCache args_;
+};
+
+TEST(RopeAndCache, AgreesWithTheDefinition) {
+  const RopeCase cases[] = {{8, 8, false},   {48, 48, true},   {64, 64, false}, {64, 32, true},
+                            {80, 80, false}, {128, 128, true}, {256, 256, true}};
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    for (const RopeCase& shape : cases) {
+      for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+        RopeAndCacheRun(shape, dtype)
+            .check(*ops, variant.name + " " + std::string(dtype_name(dtype)) + " head_dim " +
+                             std::to_string(shape.head_dim));
+      }
+    }
+  }
+}
+
+// Values through the cache write are the scalar definition's bits, over the whole range of F32.
+TEST(RopeAndCache, StoresWhatTheScalarConversionSays) {
+  constexpr int kHeadDim = 256;
+  constexpr int64_t kTokens = 2048;
+  std::vector<float> qkv(3 * kHeadDim * kTokens, 0.0F);
+  std::mt19937 generator(5);
+  for (int64_t t = 0; t < kTokens; ++t) {
+    for (int64_t i = 0; i < kHeadDim; ++i) {
+      auto bits = static_cast<uint32_t>(generator());
+      if (i % 4 == 1) bits &= 0xFFFFF000U;                        // ties of f16
+      if (i % 4 == 2) bits = (bits & 0x8FF80000U) | 0x38000000U;  // ties of e4m3
+      if (i % 4 == 3) bits = (bits & 0x8FFFFFFFU) | 0x30000000U;  // small exponents
+      if (i == 0) bits = t % 2 == 0 ? 0x7F800000U : 0x7FC00001U;  // inf, NaN
+      qkv[static_cast<size_t>(t * 3 * kHeadDim + 2 * kHeadDim + i)] = std::bit_cast<float>(bits);
+    }
+  }
+  std::vector<float> cos_sin(kTokens * 2, 1.0F);
+  std::vector<float> q_out(kTokens * kHeadDim);
+  std::vector<int64_t> slots(kTokens);
+  for (size_t t = 0; t < slots.size(); ++t) slots[t] = static_cast<int64_t>(t);
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    for (const DType dtype : {DType::kF16, DType::kBF16, DType::kF8E4M3}) {
+      const KvLayout layout = {.page_size = 16,
+                               .num_kv_heads = 1,
+                               .head_dim = kHeadDim,
+                               .head_dim_v = kHeadDim,
+                               .dtype = dtype};
+      std::vector<std::byte> cache(static_cast<size_t>(layout.page_bytes() * kTokens / 16));
+      ops->rope_and_cache({.qkv = matrix(qkv, kTokens, 3 * kHeadDim),
+                           .q_out = {q_out.data(), DType::kF32, {kTokens, 1, kHeadDim}},
+                           .cos_sin = matrix(cos_sin, kTokens, 2),
+                           .num_heads = 1,
+                           .num_kv_heads = 1,
+                           .head_dim = kHeadDim,
+                           .page_size = 16,
+                           .kv = kv_cache_view(layout, cache.data()),
+                           .slot_mapping = slots.data()});
+      for (int64_t t = 0; t < kTokens; ++t) {
+        for (int64_t i = 0; i < kHeadDim; ++i) {
+          const float x = qkv[static_cast<size_t>(t * 3 * kHeadDim + 2 * kHeadDim + i)];
+          const int64_t at =
+              t / 16 * layout.page_stride() + layout.value_offset() + t % 16 * kHeadDim + i;
+          if (dtype == DType::kF8E4M3) {
+            ASSERT_EQ(reinterpret_cast<const uint8_t*>(cache.data())[at], f32_to_e4m3(x))
+                << variant.name << " " << std::bit_cast<uint32_t>(x);
+          } else {
+            const uint16_t want = dtype == DType::kF16 ? f32_to_f16(x) : f32_to_bf16(x);
+            ASSERT_EQ(reinterpret_cast<const uint16_t*>(cache.data())[at], want)
+                << variant.name << " " << std::bit_cast<uint32_t>(x);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(RopeAndCache, ScalesFp8) {
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    for (const RopeCase& shape : {RopeCase{64, 64, false}, RopeCase{48, 24, true}}) {
+      RopeAndCacheRun(shape, DType::kF8E4M3).check(*ops, variant.name + " fp8");
+    }
+  }
+}
+
+// One row alone and among others, on one thread and on two.
+TEST(RowOps, RowsDoNotDependOnTheirBatch) {
+  constexpr int64_t kM = 40;
+  constexpr int64_t kN = 1234;
+  std::vector<float> x = random_floats(kM * 2 * kN, 1);
+  const std::vector<float> weight = random_floats(2 * kN, 2);
+  for (const Variant& variant : variants()) {
+    std::vector<float> normed(x.size());
+    std::vector<float> activated(kM * kN);
+    {
+      VariantOps ops(variant, 2);
+      ops->rms_norm(matrix(x, kM, 2 * kN), weight.data(), 1e-5F, matrix(normed, kM, 2 * kN));
+      ops->silu_mul(matrix(x, kM, 2 * kN), matrix(activated, kM, kN));
+    }
+    VariantOps ops(variant, 1);
+    for (int64_t t = 0; t < kM; ++t) {
+      std::vector<float> row(x.begin() + t * 2 * kN, x.begin() + (t + 1) * 2 * kN);
+      std::vector<float> out(2 * kN);
+      ops->rms_norm(matrix(row, 1, 2 * kN), weight.data(), 1e-5F, matrix(out, 1, 2 * kN));
+      ASSERT_EQ(std::memcmp(out.data(), normed.data() + t * 2 * kN, 2 * kN * sizeof(float)), 0);
+      ops->silu_mul(matrix(row, 1, 2 * kN), matrix(out, 1, kN));
+      ASSERT_EQ(std::memcmp(out.data(), activated.data() + t * kN, kN * sizeof(float)), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire
