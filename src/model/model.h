@@ -34,7 +34,7 @@ struct ModelLimits {
   Parallel parallel;
 };
 
-// What a step knows about one KV group. The backends are chosen before the step.
+// What a step knows about one KV group. The backends are chosen, and have planned, before the step.
 struct KvGroupStep {
   const AttentionBatch* batch = nullptr;
   AttentionBackend* decode = nullptr;
@@ -45,10 +45,8 @@ struct KvGroupStep {
 
 struct StepInput {
   int num_tokens = 0;
-  const int32_t* token_ids = nullptr;  // device, [num_tokens]
-  const int32_t* positions = nullptr;  // device, [num_tokens]
-  int num_logit_rows = 0;
-  const int32_t* logit_rows = nullptr;     // device, [num_logit_rows] token indices
+  const int32_t* token_ids = nullptr;      // device, [num_tokens]
+  const int32_t* positions = nullptr;      // device, [num_tokens]
   std::span<const KvGroupStep> kv_groups;  // as Model::kv_groups()
 };
 

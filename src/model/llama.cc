@@ -1,0 +1,233 @@
+#include "model/llama.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "model/rope.h"
+#include "model/shard.h"
+
+namespace quire {
+namespace {
+
+TensorView first_rows(const Tensor& tensor, int64_t num_rows) {
+  return tensor.view.rows(0, num_rows);
+}
+
+const float* weights_of(const Tensor& vector) {
+  return vector.view.as<float>();
+}
+
+}  // namespace
+
+size_t LlamaWeights::num_bytes() const {
+  const auto linear_bytes = [](const std::unique_ptr<Linear>& linear) {
+    return linear == nullptr ? 0 : linear->num_bytes();
+  };
+  size_t total = linear_bytes(embed) + linear_bytes(lm_head) + final_norm.buffer.num_bytes();
+  for (const LlamaLayer& layer : layers) {
+    for (const auto* linear : {&layer.qkv, &layer.o, &layer.gate_up, &layer.down}) {
+      total += linear_bytes(*linear);
+    }
+    for (const auto* vector :
+         {&layer.input_norm, &layer.post_attention_norm, &layer.q_norm, &layer.k_norm}) {
+      total += vector->buffer.num_bytes();
+    }
+  }
+  return total;
+}
+
+Result<std::unique_ptr<Model>> LlamaModel::create(const ModelConfig& config,
+                                                  const ModelLimits& limits, Ops& ops,
+                                                  LlamaWeights weights) {
+  QUIRE_RETURN_IF_ERROR(check_shards(config, limits.parallel));
+  std::unique_ptr<LlamaModel> model(new LlamaModel(config, limits, ops, std::move(weights)));
+  model->make_kv_groups();
+  QUIRE_RETURN_IF_ERROR(model->allocate_buffers());
+  return std::unique_ptr<Model>(std::move(model));
+}
+
+LlamaModel::LlamaModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops,
+                       LlamaWeights weights)
+    : config_(config), limits_(limits), ops_(ops), weights_(std::move(weights)) {
+  const Parallel& parallel = limits.parallel;
+  num_heads_ = static_cast<int>(shard(config.num_heads, parallel).count);
+  num_kv_heads_ = static_cast<int>(shard(config.num_kv_heads, parallel).count);
+  q_size_ = int64_t{num_heads_} * config.head_dim;
+  qkv_size_ = q_size_ + 2 * int64_t{num_kv_heads_} * config.head_dim;
+  intermediate_size_ = shard(config.intermediate_size, parallel).count;
+}
+
+void LlamaModel::make_kv_groups() {
+  for (int layer = 0; layer < config_.num_layers; ++layer) {
+    // A window that no sequence outgrows is none: such layers share the group of full attention.
+    int window = config_.layer_windows[static_cast<size_t>(layer)];
+    if (window >= limits_.max_model_len) window = 0;
+    auto group = std::ranges::find_if(
+        kv_groups_, [window](const KvGroup& other) { return other.shape.window == window; });
+    if (group == kv_groups_.end()) {
+      AttentionShape shape;
+      shape.num_heads = num_heads_;
+      shape.num_kv_heads = num_kv_heads_;
+      shape.head_dim = shape.head_dim_v = config_.head_dim;
+      shape.page_size = limits_.page_size;
+      shape.q = shape.out = ops_.activation_dtype();
+      shape.kv = limits_.kv_dtype;
+      shape.scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim));
+      shape.window = window;
+      group = kv_groups_.insert(kv_groups_.end(), KvGroup{shape, {}});
+    }
+    places_.push_back({static_cast<size_t>(group - kv_groups_.begin()), group->layers.size()});
+    group->layers.push_back(layer);
+  }
+}
+
+Status LlamaModel::allocate_buffers() {
+  const int64_t num_tokens = limits_.max_num_tokens;
+  const int64_t hidden = config_.hidden_size;
+  const DType dtype = ops_.activation_dtype();
+  for (Tensor* buffer : {&residual_, &normed_, &delta_}) {
+    QUIRE_ASSIGN_OR_RETURN(*buffer, ops_.allocate({num_tokens, hidden}, dtype));
+  }
+  QUIRE_ASSIGN_OR_RETURN(cos_sin_, ops_.allocate({num_tokens, config_.head_dim}, DType::kF32));
+  const int64_t per_token = std::max(qkv_size_ + 2 * q_size_, 3 * intermediate_size_);
+  const int64_t num_elements =
+      std::max(num_tokens * per_token, limits_.max_num_logit_rows * 3 * hidden);
+  QUIRE_ASSIGN_OR_RETURN(scratch_, ops_.allocate({num_elements}, dtype));
+
+  const RopeFrequencies rope = rope_frequencies(
+      config_.rope, config_.head_dim, config_.max_position_embeddings, limits_.max_model_len);
+  std::vector<float> inv_freq(rope.inv_freq.begin(), rope.inv_freq.end());
+  QUIRE_ASSIGN_OR_RETURN(inv_freq_,
+                         ops_.make_vector({inv_freq.data(), DType::kF32, {config_.head_dim / 2}}));
+  attention_factor_ = static_cast<float>(rope.attention_factor);
+  return {};
+}
+
+size_t LlamaModel::activation_bytes() const {
+  size_t total = 0;
+  for (const Tensor* buffer : {&residual_, &normed_, &delta_, &cos_sin_, &scratch_, &inv_freq_}) {
+    total += buffer->buffer.num_bytes();
+  }
+  return total;
+}
+
+TensorView LlamaModel::scratch(int64_t offset, int64_t rows, int64_t width) const {
+  const DType dtype = scratch_.view.dtype;
+  auto* base = scratch_.view.as<std::byte>() + offset * static_cast<int64_t>(dtype_bytes(dtype));
+  return {base, dtype, {rows, width}};
+}
+
+Status LlamaModel::forward(const StepInput& input, Stream& stream) {
+  QUIRE_CHECK(input.num_tokens > 0 && input.num_tokens <= limits_.max_num_tokens,
+              "[model] a step has 1 to max_num_tokens tokens");
+  QUIRE_CHECK(input.kv_groups.size() == kv_groups_.size(), "[model] a step knows every KV group");
+  const float eps = config_.rms_norm_eps;
+  const TensorView residual = first_rows(residual_, input.num_tokens);
+  const TensorView normed = first_rows(normed_, input.num_tokens);
+  const TensorView delta = first_rows(delta_, input.num_tokens);
+
+  ops_.embed(*weights_.embed, input.token_ids, residual);
+  ops_.rope_angles(weights_of(inv_freq_), attention_factor_, input.positions,
+                   first_rows(cos_sin_, input.num_tokens));
+  for (size_t i = 0; i < weights_.layers.size(); ++i) {
+    const LlamaLayer& layer = weights_.layers[i];
+    if (i == 0) {
+      ops_.rms_norm(residual, weights_of(layer.input_norm), eps, normed);
+    } else {
+      ops_.add_rms_norm(residual, delta, weights_of(layer.input_norm), eps, normed);
+    }
+    QUIRE_RETURN_IF_ERROR(attention(i, input, stream));
+    ops_.add_rms_norm(residual, delta, weights_of(layer.post_attention_norm), eps, normed);
+    mlp(layer, input.num_tokens);
+  }
+  return {};
+}
+
+// normed_ → delta_
+Status LlamaModel::attention(size_t layer_idx, const StepInput& input, Stream& stream) {
+  const LlamaLayer& layer = weights_.layers[layer_idx];
+  const LayerPlace place = places_[layer_idx];
+  const KvGroup& group = kv_groups_[place.group];
+  const KvGroupStep& step = input.kv_groups[place.group];
+  const int64_t num_tokens = input.num_tokens;
+  const TensorView qkv = scratch(0, num_tokens, qkv_size_);
+  const TensorView q = scratch(num_tokens * qkv_size_, num_tokens, q_size_);
+  const TensorView out = scratch(num_tokens * (qkv_size_ + q_size_), num_tokens, q_size_);
+  const Shape per_head = {num_tokens, num_heads_, config_.head_dim};
+
+  ops_.linear(*layer.qkv, first_rows(normed_, num_tokens), qkv);
+  RopeAndCache rope;
+  rope.qkv = qkv;
+  rope.q_out = {q.data, q.dtype, per_head};
+  rope.cos_sin = first_rows(cos_sin_, num_tokens);
+  rope.q_norm = config_.qk_norm ? weights_of(layer.q_norm) : nullptr;
+  rope.k_norm = config_.qk_norm ? weights_of(layer.k_norm) : nullptr;
+  rope.norm_eps = config_.rms_norm_eps;
+  rope.num_heads = num_heads_;
+  rope.num_kv_heads = num_kv_heads_;
+  rope.head_dim = config_.head_dim;
+  rope.page_size = limits_.page_size;
+  rope.kv = step.caches[place.index];
+  rope.slot_mapping = step.batch->slot_mapping;
+  ops_.rope_and_cache(rope);
+
+  AttentionCall call;
+  call.shape = &group.shape;
+  call.batch = step.batch;
+  call.q = rope.q_out;
+  call.out = {out.data, out.dtype, per_head};
+  call.kv = rope.kv;
+  call.workspace = step.workspace;
+  QUIRE_RETURN_IF_ERROR(run_backends(step, call, stream));
+
+  const TensorView delta = first_rows(delta_, num_tokens);
+  ops_.linear(*layer.o, out, delta);
+  ops_.all_reduce(delta);
+  return {};
+}
+
+Status LlamaModel::run_backends(const KvGroupStep& step, AttentionCall call, Stream& stream) {
+  if (step.batch->decode.num_reqs > 0) {
+    call.phase = Phase::kDecode;
+    QUIRE_RETURN_IF_ERROR(step.decode->run(call, stream));
+  }
+  if (step.batch->prefill.num_reqs > 0) {
+    call.phase = Phase::kPrefill;
+    QUIRE_RETURN_IF_ERROR(step.prefill->run(call, stream));
+  }
+  return {};
+}
+
+// normed_ → delta_
+void LlamaModel::mlp(const LlamaLayer& layer, int num_tokens) {
+  const TensorView gate_up = scratch(0, num_tokens, 2 * intermediate_size_);
+  const TensorView product =
+      scratch(num_tokens * 2 * intermediate_size_, num_tokens, intermediate_size_);
+  const TensorView delta = first_rows(delta_, num_tokens);
+  ops_.linear(*layer.gate_up, first_rows(normed_, num_tokens), gate_up);
+  ops_.silu_mul(gate_up, product);
+  ops_.linear(*layer.down, product, delta);
+  ops_.all_reduce(delta);
+}
+
+// Only the rows that are asked for go through the final norm and the largest matrix.
+Status LlamaModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits,
+                                  Stream& /*stream*/) {
+  QUIRE_CHECK(num_rows > 0 && num_rows <= limits_.max_num_logit_rows,
+              "[model] 1 to max_num_logit_rows rows of logits at a time");
+  const int64_t hidden = config_.hidden_size;
+  const TensorView residual = scratch(0, num_rows, hidden);
+  const TensorView delta = scratch(num_rows * hidden, num_rows, hidden);
+  const TensorView normed = scratch(2 * num_rows * hidden, num_rows, hidden);
+  ops_.gather_rows(residual_.view, rows, residual);
+  ops_.gather_rows(delta_.view, rows, delta);
+  ops_.add_rms_norm(residual, delta, weights_of(weights_.final_norm), config_.rms_norm_eps, normed);
+  ops_.linear(weights_.lm_head != nullptr ? *weights_.lm_head : *weights_.embed, normed, logits);
+  return {};
+}
+
+}  // namespace quire
