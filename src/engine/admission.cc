@@ -37,7 +37,10 @@ std::vector<std::vector<int32_t>> bad_words_ids(const Tokenizer& tokenizer,
 
 Result<std::vector<int32_t>> Admission::prompt_ids(const Request& request) const {
   std::vector<int32_t> ids = request.prompt_token_ids;
-  if (ids.empty()) ids = tokenizer_.encode(request.prompt, request.add_special_tokens);
+  if (ids.empty() && tokenizer_ == nullptr) {
+    return invalid_argument("[request] the model has no tokenizer; expected prompt_token_ids");
+  }
+  if (ids.empty()) ids = tokenizer_->encode(request.prompt, request.add_special_tokens);
   if (ids.empty()) {
     return invalid_argument("[request] the prompt is empty; expected at least one token");
   }
@@ -64,7 +67,7 @@ SamplingSpec Admission::resolve(const std::shared_ptr<const SamplingParams>& par
     spec.stop_token_ids.insert(spec.stop_token_ids.end(), limits_.eos_ids.begin(),
                                limits_.eos_ids.end());
   }
-  spec.bad_words_ids = bad_words_ids(tokenizer_, params->bad_words);
+  if (tokenizer_ != nullptr) spec.bad_words_ids = bad_words_ids(*tokenizer_, params->bad_words);
   return spec;
 }
 
@@ -93,7 +96,8 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
     seq->max_total_tokens =
         num_prompt + std::min(params->max_tokens, limits_.max_model_len - num_prompt);
     submission.seqs.push_back(std::move(seq));
-    submission.answers.emplace_back(tokenizer_, spec, limits_.eos_ids, ids, static_cast<int>(i));
+    submission.answers.emplace_back(tokenizer_.get(), spec, limits_.eos_ids, ids,
+                                    static_cast<int>(i));
   }
   return submission;
 }

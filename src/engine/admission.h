@@ -4,6 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/engine_core.h"
@@ -22,8 +25,9 @@ class Admission {
     uint64_t seed = 0;  // of requests that name none
   };
 
-  Admission(const Tokenizer& tokenizer, Limits limits)
-      : tokenizer_(tokenizer), limits_(std::move(limits)) {}
+  // Without a tokenizer prompts must be token ids.
+  Admission(std::shared_ptr<const Tokenizer> tokenizer, Limits limits)
+      : tokenizer_(std::move(tokenizer)), limits_(std::move(limits)) {}
 
   // Thread-safe. Ids are given in the order of calls.
   Result<Submission> prepare(Request request, Engine::OutputCallback on_output);
@@ -32,7 +36,7 @@ class Admission {
   Result<std::vector<int32_t>> prompt_ids(const Request& request) const;
   SamplingSpec resolve(const std::shared_ptr<const SamplingParams>& params, uint64_t seed) const;
 
-  const Tokenizer& tokenizer_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
   Limits limits_;
   std::atomic<uint64_t> next_id_ = 1;
 };

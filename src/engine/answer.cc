@@ -7,14 +7,15 @@
 
 namespace quire {
 
-Answer::Answer(const Tokenizer& tokenizer, std::shared_ptr<const SamplingSpec> sampling,
+Answer::Answer(const Tokenizer* tokenizer, std::shared_ptr<const SamplingSpec> sampling,
                std::span<const int32_t> eos_ids, std::span<const int32_t> prompt_ids, int index)
     : sampling_(std::move(sampling)),
-      detokenizer_(tokenizer, sampling_->params->skip_special_tokens),
       eos_ids_(eos_ids.begin(), eos_ids.end()),
       prompt_ids_(prompt_ids.begin(), prompt_ids.end()),
       index_(index) {
-  if (sampling_->params->detokenize) detokenizer_.prime(prompt_ids);
+  if (tokenizer == nullptr || !sampling_->params->detokenize) return;
+  detokenizer_.emplace(*tokenizer, sampling_->params->skip_special_tokens);
+  detokenizer_->prime(prompt_ids);
 }
 
 Output Answer::accept(SampledToken&& sampled, int num_cached_tokens, bool at_max_length) {
@@ -35,7 +36,7 @@ Output Answer::accept(SampledToken&& sampled, int num_cached_tokens, bool at_max
     output.finish_reason = stop->reason;
     output.stop_reason = stop->stop_reason;
   }
-  if (params.detokenize) append_text(sampled.token_id, output);
+  if (detokenizer_) append_text(sampled.token_id, output);
   return output;
 }
 
@@ -43,8 +44,8 @@ void Answer::append_text(int32_t token_id, Output& output) {
   const SamplingParams& params = *sampling_->params;
   const bool is_stop_token = output.finish_reason == FinishReason::kStop;
   const size_t old_size = text_.size();
-  if (!is_stop_token || params.include_stop_str_in_output) text_ += detokenizer_.push(token_id);
-  if (output.finish_reason) text_ += detokenizer_.finish();
+  if (!is_stop_token || params.include_stop_str_in_output) text_ += detokenizer_->push(token_id);
+  if (output.finish_reason) text_ += detokenizer_->finish();
   if (num_output_tokens_ < params.min_tokens) {
     stop_search_from_ = text_.size();
   } else if (!is_stop_token && !params.stop.empty()) {

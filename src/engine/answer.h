@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,8 +16,8 @@ namespace quire {
 
 class Answer {
  public:
-  // `index` of n. The tokenizer outlives the answer.
-  Answer(const Tokenizer& tokenizer, std::shared_ptr<const SamplingSpec> sampling,
+  // `index` of n. Without a tokenizer there is no text; otherwise it outlives the answer.
+  Answer(const Tokenizer* tokenizer, std::shared_ptr<const SamplingSpec> sampling,
          std::span<const int32_t> eos_ids, std::span<const int32_t> prompt_ids, int index);
 
   // Takes the newest token. The output has a finish_reason when the answer ended with it.
@@ -32,7 +33,7 @@ class Answer {
   void show_text(Output& output);
 
   std::shared_ptr<const SamplingSpec> sampling_;
-  IncrementalDetokenizer detokenizer_;
+  std::optional<IncrementalDetokenizer> detokenizer_;  // absent: no text is wanted, or possible
   std::vector<int32_t> eos_ids_;
   std::vector<int32_t> prompt_ids_;  // until the first output has carried them away
   int index_;

@@ -20,13 +20,16 @@ EngineCore::EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> ru
   thread_ = std::thread([this] { loop(); });
 }
 
-EngineCore::~EngineCore() {
+EngineCore::~EngineCore() { stop(); }
+
+void EngineCore::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   inbox_changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+  runner_.reset();
 }
 
 void EngineCore::submit(Submission submission) {

@@ -28,8 +28,10 @@ struct Submission {
 class EngineCore {
  public:
   EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner);
-  // Cancels whatever runs.
   ~EngineCore();
+
+  // Cancels whatever runs, and lets go of the runner. Later calls have no effect.
+  void stop();
 
   void submit(Submission submission);
   void cancel(RequestId id);

@@ -1,0 +1,132 @@
+#include "engine/chat_format.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace quire {
+namespace {
+
+using simdjson::dom::element;
+
+constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
+constexpr size_t kMaxConfigBytes = size_t{64} << 20;
+constexpr std::array<std::string_view, 7> kSpecialTokens = {
+    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+
+// A special token is a string, or an object whose `content` is one.
+std::optional<std::string> token_text(element value) {
+  std::string_view text;
+  if (value.get(text) == simdjson::SUCCESS || value["content"].get(text) == simdjson::SUCCESS) {
+    return std::string(text);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::pair<std::string, std::string>> special_tokens(element config) {
+  std::vector<std::pair<std::string, std::string>> tokens;
+  for (const std::string_view name : kSpecialTokens) {
+    element value;
+    if (config[name].get(value) != simdjson::SUCCESS) continue;
+    if (auto text = token_text(value)) tokens.emplace_back(name, std::move(*text));
+  }
+  return tokens;
+}
+
+// A string, or a list of {name, template} of which `default` is meant.
+std::optional<std::string> template_source(element config) {
+  element value;
+  if (config["chat_template"].get(value) != simdjson::SUCCESS) return std::nullopt;
+  std::string_view text;
+  if (value.get(text) == simdjson::SUCCESS) return std::string(text);
+  simdjson::dom::array named;
+  if (value.get(named) != simdjson::SUCCESS) return std::nullopt;
+  for (const element entry : named) {
+    std::string_view name;
+    if (entry["name"].get(name) == simdjson::SUCCESS && name == "default" &&
+        entry["template"].get(text) == simdjson::SUCCESS) {
+      return std::string(text);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<ChatFormat> ChatFormat::from_template(std::string_view source) {
+  QUIRE_ASSIGN_OR_RETURN(ChatTemplate parsed, ChatTemplate::parse(source));
+  return ChatFormat(std::move(parsed));
+}
+
+Result<ChatFormat> ChatFormat::from_config(std::string_view tokenizer_config_json,
+                                           std::string_view source_name) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument config,
+                         JsonDocument::parse(tokenizer_config_json, source_name));
+  const auto source = template_source(config.root());
+  if (!source) {
+    return not_found(fmt::format("[template] {} has no chat_template", source_name));
+  }
+  QUIRE_ASSIGN_OR_RETURN(ChatFormat format, from_template(*source));
+  format.special_tokens_ = special_tokens(config.root());
+  return format;
+}
+
+Result<ChatFormat> ChatFormat::load(const std::filesystem::path& tokenizer_dir) {
+  const auto config_path = tokenizer_dir / "tokenizer_config.json";
+  const auto template_path = tokenizer_dir / "chat_template.jinja";
+  const Result<std::string> config = read_file(config_path, kMaxConfigBytes);
+  if (!std::filesystem::exists(template_path)) {
+    if (!config.ok()) return config.status();
+    return from_config(*config, config_path.string());
+  }
+  QUIRE_ASSIGN_OR_RETURN(const std::string source, read_file(template_path, kMaxTemplateBytes));
+  QUIRE_ASSIGN_OR_RETURN(ChatFormat format, from_template(source));
+  if (config.ok()) {
+    QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                           JsonDocument::parse(*config, config_path.string()));
+    format.special_tokens_ = special_tokens(document.root());
+  }
+  return format;
+}
+
+Result<std::string> ChatFormat::render(element variables) const {
+  simdjson::dom::object given;
+  if (variables.get(given) != simdjson::SUCCESS) {
+    return invalid_argument("[template] the variables are not a JSON object");
+  }
+  std::vector<std::pair<std::string, jinja::Value>> entries;
+  for (const auto& [name, text] : special_tokens_) {
+    if (given[name].error() == simdjson::NO_SUCH_FIELD) {
+      entries.emplace_back(name, jinja::Value::string(text));
+    }
+  }
+  for (const auto field : given) {
+    entries.emplace_back(std::string(field.key), value_from_json(field.value));
+  }
+  return template_.render(jinja::Value::dict(entries));
+}
+
+Result<std::string> ChatFormat::render(const std::vector<ChatMessage>& messages) const {
+  JsonWriter json;
+  json.begin_object();
+  json.key("messages");
+  json.begin_array();
+  for (const ChatMessage& message : messages) {
+    json.begin_object();
+    json.field("role", message.role);
+    json.field("content", message.content);
+    json.end_object();
+  }
+  json.end_array();
+  json.field("add_generation_prompt", true);
+  json.end_object();
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument variables,
+                         JsonDocument::parse(json.text(), "conversation"));
+  return render(variables.root());
+}
+
+}  // namespace quire

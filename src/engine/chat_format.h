@@ -1,0 +1,40 @@
+// A model's own way to write a conversation: its template and the special tokens it names.
+#pragma once
+
+#include <simdjson.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "quire/engine.h"
+#include "quire/status.h"
+#include "tokenizer/template/chat_template.h"
+
+namespace quire {
+
+class ChatFormat {
+ public:
+  // chat_template.jinja, else `chat_template` of tokenizer_config.json. not_found: neither is
+  // there.
+  static Result<ChatFormat> load(const std::filesystem::path& tokenizer_dir);
+  static Result<ChatFormat> from_config(std::string_view tokenizer_config_json,
+                                        std::string_view source_name);
+  static Result<ChatFormat> from_template(std::string_view source);
+
+  // `variables`: a JSON object (messages, tools, add_generation_prompt, any others). The
+  // tokenizer's special tokens (bos_token, …) are added where the caller gives none.
+  Result<std::string> render(simdjson::dom::element variables) const;
+  // A conversation, ready for the assistant's answer.
+  Result<std::string> render(const std::vector<ChatMessage>& messages) const;
+
+ private:
+  explicit ChatFormat(ChatTemplate chat_template) : template_(std::move(chat_template)) {}
+
+  ChatTemplate template_;
+  std::vector<std::pair<std::string, std::string>> special_tokens_;  // "bos_token" → "<s>"
+};
+
+}  // namespace quire

@@ -1,0 +1,155 @@
+#include "quire/engine.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/admission.h"
+#include "engine/engine_core.h"
+#include "engine/engine_parts.h"
+#include "engine/model_files.h"
+
+namespace quire {
+
+struct Engine::Impl {
+  ModelFiles files;
+  std::unique_ptr<EngineParts> parts;
+  std::unique_ptr<Admission> admission;
+  std::shared_ptr<EngineCore> core;  // last: its threads use everything above
+};
+
+// ---- RequestStream
+
+struct RequestStream::Impl {
+  std::weak_ptr<EngineCore> core;
+  RequestId id = 0;
+  std::mutex mutex;
+  std::condition_variable arrived;
+  std::deque<Output> outputs;
+  int num_running = 0;  // answers that have not ended
+
+  void push(Output&& output) {
+    {
+      const std::lock_guard lock(mutex);
+      if (output.finish_reason) --num_running;
+      outputs.push_back(std::move(output));
+    }
+    arrived.notify_all();
+  }
+};
+
+RequestStream::RequestStream(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+RequestStream::~RequestStream() {
+  cancel();
+}
+
+std::optional<Output> RequestStream::next() {
+  std::unique_lock lock(impl_->mutex);
+  impl_->arrived.wait(lock, [&] { return !impl_->outputs.empty() || impl_->num_running == 0; });
+  if (impl_->outputs.empty()) return std::nullopt;
+  Output output = std::move(impl_->outputs.front());
+  impl_->outputs.pop_front();
+  return output;
+}
+
+void RequestStream::cancel() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (impl_->num_running == 0) return;
+  }
+  if (const auto core = impl_->core.lock()) core->cancel(impl_->id);
+}
+
+// ---- Engine
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+// A stream may outlive the engine, and then still hold the core: its threads end here.
+Engine::~Engine() { impl_->core->stop(); }
+
+Result<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
+  auto impl = std::make_unique<Impl>();
+  QUIRE_ASSIGN_OR_RETURN(impl->files, open_model_files(config));
+  QUIRE_ASSIGN_OR_RETURN(impl->parts, assemble_engine(config, impl->files));
+  impl->files.weights.reset();  // the model has taken what it needs
+  const ModelInfo& info = impl->parts->info;
+  log_info("[engine] {} ({}, {:.1f} M parameters), context {}, attention {}", info.name,
+           info.architecture, static_cast<double>(info.num_parameters) / 1e6, info.max_model_len,
+           info.attention_backend);
+  const std::vector<int>& generation_eos = impl->files.generation.eos_token_ids;
+  Admission::Limits limits = {
+      .vocab_size = info.vocab_size,
+      .max_model_len = info.max_model_len,
+      .eos_ids = generation_eos.empty() ? impl->files.config.eos_token_ids : generation_eos,
+      .seed = config.seed};
+  impl->admission = std::make_unique<Admission>(impl->files.tokenizer, std::move(limits));
+  impl->core = std::make_shared<EngineCore>(impl->parts->scheduler, std::move(impl->parts->runner));
+  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+}
+
+Result<std::unique_ptr<RequestStream>> Engine::submit(Request request) {
+  auto stream = std::make_shared<RequestStream::Impl>();
+  stream->core = impl_->core;
+  stream->num_running = request.sampling.n;
+  QUIRE_ASSIGN_OR_RETURN(stream->id, submit(std::move(request), [stream](Output&& output) {
+                           stream->push(std::move(output));
+                         }));
+  return std::unique_ptr<RequestStream>(new RequestStream(std::move(stream)));
+}
+
+Result<RequestId> Engine::submit(Request request, OutputCallback on_output) {
+  QUIRE_RETURN_IF_ERROR(health());
+  QUIRE_ASSIGN_OR_RETURN(Submission submission,
+                         impl_->admission->prepare(std::move(request), std::move(on_output)));
+  const RequestId id = submission.id;
+  impl_->core->submit(std::move(submission));
+  return id;
+}
+
+void Engine::cancel(RequestId id) {
+  impl_->core->cancel(id);
+}
+
+Result<std::string> Engine::render_chat(const std::vector<ChatMessage>& messages) const {
+  if (!impl_->files.chat) return impl_->files.chat_error;
+  return impl_->files.chat->render(messages);
+}
+
+std::vector<int32_t> Engine::encode(std::string_view text, bool add_special_tokens) const {
+  if (impl_->files.tokenizer == nullptr) return {};
+  return impl_->files.tokenizer->encode(text, add_special_tokens);
+}
+
+std::string Engine::decode(const std::vector<int32_t>& token_ids, bool skip_special_tokens) const {
+  if (impl_->files.tokenizer == nullptr) return {};
+  return impl_->files.tokenizer->decode(token_ids, skip_special_tokens);
+}
+
+SamplingParams Engine::default_sampling() const {
+  const GenerationConfig& wishes = impl_->files.generation;
+  SamplingParams params;
+  params.temperature = wishes.temperature.value_or(params.temperature);
+  if (wishes.do_sample == false) params.temperature = 0.0F;
+  params.top_p = wishes.top_p.value_or(params.top_p);
+  params.top_k = wishes.top_k.value_or(params.top_k);
+  params.min_p = wishes.min_p.value_or(params.min_p);
+  params.repetition_penalty = wishes.repetition_penalty.value_or(params.repetition_penalty);
+  return params;
+}
+
+const ModelInfo& Engine::model_info() const {
+  return impl_->parts->info;
+}
+
+EngineStats Engine::stats() const {
+  return impl_->core->stats();
+}
+
+Status Engine::health() const {
+  return impl_->core->health();
+}
+
+}  // namespace quire

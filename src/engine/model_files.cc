@@ -1,0 +1,120 @@
+#include "engine/model_files.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "engine/embedded_model.h"
+#include "tensor/checkpoint.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+
+bool wants_dummy(const EngineConfig& engine) {
+  return engine.load_format == "dummy";
+}
+
+void take_chat_format(Result<ChatFormat> format, ModelFiles& files) {
+  files.chat_error = format.status();
+  if (format.ok()) files.chat = std::move(*format);
+}
+
+Status check_dtype(const EngineConfig& engine, const ModelConfig& config) {
+  if (engine.dtype == "auto" || wants_dummy(engine)) return {};
+  if (config.dtype && parse_dtype(engine.dtype) == *config.dtype) return {};
+  return unimplemented(fmt::format(
+      "[model] --dtype {} differs from the checkpoint's; a checkpoint runs as it is: leave --dtype "
+      "out (it chooses the type of --load-format dummy)",
+      engine.dtype));
+}
+
+Result<std::unique_ptr<WeightSource>> dummy_weights(const EngineConfig& engine,
+                                                    const ModelConfig& config) {
+  const auto dtype = engine.dtype == "auto" ? config.dtype : parse_dtype(engine.dtype);
+  if (engine.dtype != "auto" && (!dtype || dtype_bytes(*dtype) < 2 || *dtype > DType::kBF16)) {
+    return invalid_argument(fmt::format(
+        "[model] --dtype is not a weight type; got {}, expected f32, f16 or bf16", engine.dtype));
+  }
+  return std::unique_ptr<WeightSource>(
+      std::make_unique<DummyWeights>(dtype.value_or(DType::kBF16)));
+}
+
+Result<ModelFiles> open_embedded(const EngineConfig& engine) {
+  const EmbeddedModel& model = embedded_model();
+  ModelFiles files;
+  files.name = model.name;
+  QUIRE_ASSIGN_OR_RETURN(files.config, parse_model_config(model.config_json, "embedded model"));
+  QUIRE_ASSIGN_OR_RETURN(files.generation,
+                         parse_generation_config(model.generation_config_json, "embedded model"));
+  QUIRE_ASSIGN_OR_RETURN(files.tokenizer,
+                         Tokenizer::from_json(model.tokenizer_json, "embedded model"));
+  take_chat_format(ChatFormat::from_config(model.tokenizer_config_json, "embedded model"), files);
+  if (wants_dummy(engine)) {
+    QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config));
+  } else {
+    QUIRE_ASSIGN_OR_RETURN(files.weights, Checkpoint::from_memory(model.weights, "embedded model"));
+  }
+  return files;
+}
+
+Status open_tokenizer(const fs::path& directory, ModelFiles& files) {
+  if (!fs::exists(directory / "tokenizer.json") && !fs::exists(directory / "tokenizer.model")) {
+    log_warning(
+        "[tokenizer] {} has neither tokenizer.json nor tokenizer.model: prompts must be "
+        "token ids",
+        directory.string());
+    files.chat_error = not_found("[template] there is no tokenizer, so there is no chat template");
+    return {};
+  }
+  QUIRE_ASSIGN_OR_RETURN(files.tokenizer, Tokenizer::load(directory));
+  take_chat_format(ChatFormat::load(directory), files);
+  return {};
+}
+
+Status open_generation_config(const fs::path& path, ModelFiles& files) {
+  if (!fs::exists(path)) return {};
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConfigBytes));
+  QUIRE_ASSIGN_OR_RETURN(files.generation, parse_generation_config(text, path.string()));
+  return {};
+}
+
+}  // namespace
+
+Result<ModelFiles> open_model_files(const EngineConfig& engine) {
+  if (engine.load_format != "auto" && !wants_dummy(engine)) {
+    return invalid_argument(fmt::format(
+        "[model] --load-format is unknown; got {}, expected auto or dummy", engine.load_format));
+  }
+  if (engine.model.empty()) return open_embedded(engine);
+  const fs::path path = engine.model;
+  if (!fs::exists(path)) {
+    return not_found(fmt::format(
+        "[model] --model {} does not exist; expected a directory with config.json and safetensors",
+        engine.model));
+  }
+  const bool config_alone = wants_dummy(engine) && fs::is_regular_file(path);
+  const fs::path directory = config_alone ? path.parent_path() : path;
+  const fs::path config_path = config_alone ? path : path / "config.json";
+  ModelFiles files;
+  files.name = config_alone ? path.stem().string() : fs::canonical(path).filename().string();
+  QUIRE_ASSIGN_OR_RETURN(const std::string config, read_file(config_path, kMaxConfigBytes));
+  QUIRE_ASSIGN_OR_RETURN(files.config, parse_model_config(config, config_path.string()));
+  QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
+  QUIRE_RETURN_IF_ERROR(open_generation_config(directory / "generation_config.json", files));
+  QUIRE_RETURN_IF_ERROR(
+      open_tokenizer(engine.tokenizer.empty() ? directory : fs::path(engine.tokenizer), files));
+  if (wants_dummy(engine)) {
+    QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config));
+  } else {
+    QUIRE_ASSIGN_OR_RETURN(files.weights, Checkpoint::open(directory));
+  }
+  return files;
+}
+
+}  // namespace quire

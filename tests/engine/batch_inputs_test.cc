@@ -1,0 +1,81 @@
+#include "engine/batch_inputs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace quire {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Two decoding sequences (kv lengths 17 and 5) and a prompt chunk of 3 tokens behind 2 cached ones.
+BatchPlan mixed_plan() {
+  BatchPlan plan;
+  plan.slices = {{.seq_id = 1,
+                  .row = 4,
+                  .num_computed = 16,
+                  .num_tokens = 1,
+                  .first_token = 0,
+                  .samples = true},
+                 {.seq_id = 2,
+                  .row = 0,
+                  .num_computed = 4,
+                  .num_tokens = 1,
+                  .first_token = 1,
+                  .samples = true},
+                 {.seq_id = 3, .row = 1, .num_computed = 2, .num_tokens = 3, .first_token = 2}};
+  plan.num_decode = 2;
+  plan.token_ids = {kPlaceholderToken, 9, 30, 31, 32};
+  return plan;
+}
+
+TEST(BatchInputs, SpellsOutAMixedStep) {
+  const std::vector<int32_t> blocks_a = {3, 8};
+  const std::vector<int32_t> blocks_b = {5};
+  const std::vector<int32_t> blocks_c = {7, 6};  // one page more than the step needs
+  const std::vector<RowView> rows = {{blocks_a, 77}, {blocks_b, 78}, {blocks_c, 79}};
+  BatchInputs inputs;
+  inputs.build(mixed_plan(), rows, 16);
+  EXPECT_THAT(inputs.token_ids, ElementsAre(77, 9, 30, 31, 32));
+  EXPECT_THAT(inputs.positions, ElementsAre(16, 4, 2, 3, 4));
+  EXPECT_THAT(inputs.slot_mapping,
+              ElementsAre(8 * 16, 5 * 16 + 4, 7 * 16 + 2, 7 * 16 + 3, 7 * 16 + 4));
+  EXPECT_THAT(inputs.query_start, ElementsAre(0, 1, 2, 5));
+  EXPECT_THAT(inputs.seq_lens, ElementsAre(17, 5, 5));
+  EXPECT_EQ(inputs.attention.max_pages, 2);
+  EXPECT_THAT(inputs.block_table, ElementsAre(3, 8, 5, 0, 7, 0));
+}
+
+TEST(BatchInputs, RangesArePerPhase) {
+  const std::vector<int32_t> blocks = {1, 2};
+  const std::vector<RowView> rows = {{blocks, 0}, {blocks, 0}, {blocks, 0}};
+  BatchInputs inputs;
+  inputs.build(mixed_plan(), rows, 16);
+  EXPECT_EQ(inputs.attention.decode.num_reqs, 2);
+  EXPECT_EQ(inputs.attention.decode.num_tokens, 2);
+  EXPECT_EQ(inputs.attention.decode.max_q_len, 1);
+  EXPECT_EQ(inputs.attention.decode.max_kv_len, 17);
+  EXPECT_TRUE(inputs.attention.decode.uniform_q);
+  EXPECT_EQ(inputs.attention.prefill.first_req, 2);
+  EXPECT_EQ(inputs.attention.prefill.first_token, 2);
+  EXPECT_EQ(inputs.attention.prefill.num_tokens, 3);
+  EXPECT_EQ(inputs.attention.prefill.max_kv_len, 5);
+}
+
+TEST(BatchInputs, KeepsNothingOfTheStepBefore) {
+  const std::vector<int32_t> blocks = {1, 2};
+  const std::vector<RowView> rows = {{blocks, 0}, {blocks, 0}, {blocks, 0}};
+  BatchInputs inputs;
+  inputs.build(mixed_plan(), rows, 16);
+  BatchPlan plan;
+  plan.slices = {{.seq_id = 1, .row = 0, .num_computed = 0, .num_tokens = 2, .first_token = 0}};
+  plan.token_ids = {1, 2};
+  inputs.build(plan, std::span(rows).first(1), 16);
+  EXPECT_THAT(inputs.token_ids, ElementsAre(1, 2));
+  EXPECT_EQ(inputs.attention.decode.num_reqs, 0);
+  EXPECT_EQ(inputs.attention.prefill.num_reqs, 1);
+  EXPECT_EQ(inputs.attention.kv_len_bound.size(), 1U);
+}
+
+}  // namespace
+}  // namespace quire
