@@ -1,0 +1,77 @@
+#include "attn/backend_set.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace quire {
+namespace {
+
+std::string_view phase_name(Phase phase) {
+  return phase == Phase::kDecode ? "decode" : "prefill";
+}
+
+// "a) …; b) …"
+std::string list_reasons(const std::vector<std::string>& reasons) {
+  std::string text;
+  for (size_t i = 0; i < reasons.size(); ++i) {
+    // Past z the list goes on with numbers; no backend has that many reasons today.
+    const std::string label =
+        i < 26 ? std::string(1, static_cast<char>('a' + i)) : std::to_string(i + 1);
+    text += fmt::format("{}{}) {}", i == 0 ? "" : " ", label, reasons[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+void BackendSet::add(std::unique_ptr<AttentionBackend> backend) {
+  for (const std::string_view name : names()) {
+    QUIRE_CHECK(name != backend->name(), "two attention backends of one name");
+  }
+  backends_.push_back(std::move(backend));
+}
+
+std::vector<std::string_view> BackendSet::names() const {
+  std::vector<std::string_view> names;
+  for (const auto& backend : backends_) names.push_back(backend->name());
+  return names;
+}
+
+Result<AttentionBackend*> BackendSet::select(const AttentionShape& shape, Phase phase,
+                                             const Device& device,
+                                             std::string_view forced_name) const {
+  if (forced_name.empty() || forced_name == "auto") return select_first(shape, phase, device);
+  const auto found = std::find_if(backends_.begin(), backends_.end(), [&](const auto& backend) {
+    return backend->name() == forced_name;
+  });
+  if (found == backends_.end()) {
+    return invalid_argument(
+        fmt::format("[attention] --attention-backend names no known backend; got {}, expected "
+                    "auto, {}",
+                    forced_name, fmt::join(names(), ", ")));
+  }
+  const Support support = (*found)->supports(shape, phase, device);
+  if (support.ok()) return found->get();
+  return invalid_argument(fmt::format("[attention] --attention-backend {} cannot serve {}: {}",
+                                      forced_name, phase_name(phase),
+                                      list_reasons(support.reasons)));
+}
+
+Result<AttentionBackend*> BackendSet::select_first(const AttentionShape& shape, Phase phase,
+                                                   const Device& device) const {
+  std::string refusals;
+  for (const auto& backend : backends_) {
+    const Support support = backend->supports(shape, phase, device);
+    if (support.ok()) return backend.get();
+    refusals += fmt::format("{}{}: {}", refusals.empty() ? "" : " | ", backend->name(),
+                            list_reasons(support.reasons));
+  }
+  return invalid_argument(fmt::format("[attention] no backend can serve {}: {}", phase_name(phase),
+                                      refusals.empty() ? "none is built in" : refusals));
+}
+
+}  // namespace quire

@@ -1,0 +1,155 @@
+#include "cpu/attention/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "cpu/attention/support.h"
+#include "tensor/float_convert.h"
+
+namespace quire {
+namespace {
+
+double load_element(const void* data, DType dtype, int64_t idx) {
+  switch (dtype) {
+    case DType::kF32:
+      return static_cast<const float*>(data)[idx];
+    case DType::kF16:
+      return f16_to_f32(static_cast<const uint16_t*>(data)[idx]);
+    case DType::kBF16:
+      return bf16_to_f32(static_cast<const uint16_t*>(data)[idx]);
+    case DType::kF8E4M3:
+      return e4m3_to_f32(static_cast<const uint8_t*>(data)[idx]);
+    default:
+      break;
+  }
+  QUIRE_CHECK(false, "supports() refuses integer caches");
+}
+
+// One query head of one token.
+struct Row {
+  const float* q;
+  float* out;
+  float* lse;  // may be null
+  int req;
+  int head;
+  cpu::VisibleRange visible;
+};
+
+class RowAttention {
+ public:
+  explicit RowAttention(const AttentionCall& call)
+      : call_(call), shape_(*call.shape), batch_(*call.batch) {
+    if (call.kv.dtype != DType::kF8E4M3) return;
+    if (call.kv.k_scale != nullptr) k_scale_ = *call.kv.k_scale;
+    if (call.kv.v_scale != nullptr) v_scale_ = *call.kv.v_scale;
+  }
+
+  void compute(const Row& row) {
+    std::fill_n(row.out, shape_.head_dim_v, 0.0F);
+    if (row.lse != nullptr) *row.lse = -std::numeric_limits<float>::infinity();
+    if (row.visible.first >= row.visible.end) return;
+    logits_.clear();
+    for (int pos = row.visible.first; pos < row.visible.end; ++pos) {
+      logits_.push_back(logit(row, pos));
+    }
+    double max = *std::max_element(logits_.begin(), logits_.end());
+    if (shape_.sinks) max = std::max(max, double{call_.sinks[row.head]});
+    double sum = shape_.sinks ? std::exp(call_.sinks[row.head] - max) : 0.0;
+    for (double& x : logits_) sum += x = std::exp(x - max);
+    write_out(row, sum);
+    if (row.lse != nullptr) *row.lse = static_cast<float>(max + std::log(sum));
+  }
+
+ private:
+  int kv_head(const Row& row) const { return row.head / (shape_.num_heads / shape_.num_kv_heads); }
+  int64_t page_of(const Row& row, int pos) const {
+    return batch_.block_table[row.req * batch_.max_pages + pos / shape_.page_size];
+  }
+
+  double logit(const Row& row, int pos) const {
+    const KvCacheView& kv = call_.kv;
+    const int64_t key = page_of(row, pos) * kv.page_stride_k + kv_head(row) * kv.head_stride_k +
+                        pos % shape_.page_size * kv.token_stride_k;
+    double dot = 0.0;
+    for (int d = 0; d < shape_.head_dim; ++d) {
+      dot += double{row.q[d]} * load_element(kv.k, kv.dtype, key + d);
+    }
+    const double scaled = dot * k_scale_ * shape_.scale;
+    return shape_.softcap > 0.0F ? shape_.softcap * std::tanh(scaled / shape_.softcap) : scaled;
+  }
+
+  void write_out(const Row& row, double sum) {
+    const KvCacheView& kv = call_.kv;
+    acc_.assign(static_cast<size_t>(shape_.head_dim_v), 0.0);
+    for (int pos = row.visible.first; pos < row.visible.end; ++pos) {
+      const int64_t value = page_of(row, pos) * kv.page_stride_v + kv_head(row) * kv.head_stride_v +
+                            pos % shape_.page_size * kv.token_stride_v;
+      const double weight = logits_[static_cast<size_t>(pos - row.visible.first)] / sum;
+      for (size_t d = 0; d < acc_.size(); ++d) {
+        acc_[d] += weight * load_element(kv.v, kv.dtype, value + static_cast<int64_t>(d));
+      }
+    }
+    for (size_t d = 0; d < acc_.size(); ++d) row.out[d] = static_cast<float>(acc_[d] * v_scale_);
+  }
+
+  const AttentionCall& call_;
+  const AttentionShape& shape_;
+  const AttentionBatch& batch_;
+  double k_scale_ = 1.0;
+  double v_scale_ = 1.0;
+  std::vector<double> logits_;
+  std::vector<double> acc_;
+};
+
+class ReferenceAttention final : public AttentionBackend {
+ public:
+  std::string_view name() const override { return "reference"; }
+
+  Support supports(const AttentionShape& shape, Phase /*phase*/,
+                   const Device& device) const override {
+    return cpu::attention_support(shape, device);
+  }
+
+  size_t workspace_bytes(const AttentionShape& /*shape*/,
+                         const AttentionLimits& /*limits*/) const override {
+    return 0;
+  }
+
+  Status plan(const AttentionShape& /*shape*/, const AttentionBatch& /*batch*/,
+              Workspace& /*workspace*/) override {
+    return {};
+  }
+
+  Status run(const AttentionCall& call, Stream& /*stream*/) override {
+    const AttentionShape& shape = *call.shape;
+    const AttentionBatch& batch = *call.batch;
+    const PhaseRange& range = call.phase == Phase::kDecode ? batch.decode : batch.prefill;
+    RowAttention attention(call);
+    for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
+      const int first_token = batch.query_start.host[req];
+      const int q_len = batch.query_start.host[req + 1] - first_token;
+      for (int row_idx = 0; row_idx < q_len * shape.num_heads; ++row_idx) {
+        const int query = row_idx / shape.num_heads;
+        const int64_t row = int64_t{first_token} * shape.num_heads + row_idx;
+        attention.compute(
+            {.q = call.q.as<const float>() + row * shape.head_dim,
+             .out = call.out.as<float>() + row * shape.head_dim_v,
+             .lse = call.lse == nullptr ? nullptr : call.lse + row,
+             .req = req,
+             .head = row_idx % shape.num_heads,
+             .visible = cpu::visible_range(shape, batch.seq_lens[req], q_len, query)});
+      }
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionBackend> make_reference_attention() {
+  return std::make_unique<ReferenceAttention>();
+}
+
+}  // namespace quire

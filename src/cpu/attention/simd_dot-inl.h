@@ -1,0 +1,129 @@
+// The two products of attention over one block of tokens.
+#include "cpu/attention/simd_load-inl.h"
+
+#if defined(QUIRE_CPU_ATTENTION_SIMD_DOT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QUIRE_CPU_ATTENTION_SIMD_DOT_INL_H_
+#undef QUIRE_CPU_ATTENTION_SIMD_DOT_INL_H_
+#else
+#define QUIRE_CPU_ATTENTION_SIMD_DOT_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace quire::cpu::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE Floats sum_each(const Floats (&v)[kLanes]) {
+  return v[0];
+}
+#else
+// Lane i of the result is the sum of v[i]'s lanes: a transposition whose levels also add.
+HWY_INLINE Floats sum_pairs(Floats a, Floats b) {
+  const FloatTag d;
+  return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+}
+
+// In each 128-bit block: the block's sums of a, b, c, d.
+HWY_INLINE Floats sum_quads(Floats a, Floats b, Floats c, Floats e) {
+  const FloatTag d;
+  const hn::RepartitionToWide<FloatTag> dw;
+  const auto ac = hn::BitCast(dw, sum_pairs(a, b));
+  const auto be = hn::BitCast(dw, sum_pairs(c, e));
+  return hn::Add(hn::BitCast(d, hn::InterleaveLower(dw, ac, be)),
+                 hn::BitCast(d, hn::InterleaveUpper(dw, ac, be)));
+}
+
+template <typename V>
+HWY_INLINE V sum_halves(V low, V high) {
+  const FloatTag d;
+  return hn::Add(hn::ConcatLowerLower(d, high, low), hn::ConcatUpperUpper(d, high, low));
+}
+
+template <typename V>
+HWY_INLINE V sum_each(const V (&v)[4]) {
+  return sum_quads(v[0], v[1], v[2], v[3]);
+}
+
+template <typename V>
+HWY_INLINE V sum_each(const V (&v)[8]) {
+  return sum_halves(sum_quads(v[0], v[1], v[2], v[3]), sum_quads(v[4], v[5], v[6], v[7]));
+}
+
+template <typename V>
+HWY_INLINE V sum_each(const V (&v)[16]) {
+  const V q0 = sum_quads(v[0], v[1], v[2], v[3]);
+  const V q1 = sum_quads(v[4], v[5], v[6], v[7]);
+  const V q2 = sum_quads(v[8], v[9], v[10], v[11]);
+  const V q3 = sum_quads(v[12], v[13], v[14], v[15]);
+  const V even = sum_halves(q0, q2);  // blocks q0, q0, q2, q2
+  const V odd = sum_halves(q1, q3);
+  return hn::Add(hn::OddEvenBlocks(odd, even),
+                 hn::SwapAdjacentBlocks(hn::OddEvenBlocks(even, odd)));
+}
+#endif
+
+// q · k for kLanes tokens, one a lane.
+template <typename T>
+HWY_INLINE Floats dot_tokens(const float* HWY_RESTRICT q, const T* HWY_RESTRICT k,
+                             int64_t token_stride, int padded_dim) {
+  const FloatTag d;
+  Floats acc[kLanes];
+#pragma GCC unroll 16
+  for (int j = 0; j < kLanes; ++j) acc[j] = hn::Zero(d);
+  for (int i = 0; i < padded_dim; i += kLanes) {
+    const Floats q_lanes = hn::Load(d, q + i);
+    const T* at = k + i;
+#pragma GCC unroll 16
+    for (int j = 0; j < kLanes; ++j, at += token_stride) {
+      acc[j] = hn::MulAdd(q_lanes, load_f32(at), acc[j]);
+    }
+  }
+  return sum_each(acc);
+}
+
+// Adds weights[j] * v[j] for tokens [first, end) of a block to kVecs vectors of the output. Even
+// and odd tokens are two chains: the adds' latency would bound a single one.
+template <int kVecs, typename T>
+HWY_INLINE void add_weighted(const float* HWY_RESTRICT weights, const T* HWY_RESTRICT v,
+                             int64_t token_stride, int first, int end, float* HWY_RESTRICT acc) {
+  const FloatTag d;
+  Floats even[kVecs];
+  Floats odd[kVecs];
+#pragma GCC unroll 4
+  for (int c = 0; c < kVecs; ++c) even[c] = hn::Load(d, acc + c * kLanes);
+#pragma GCC unroll 4
+  for (int c = 0; c < kVecs; ++c) odd[c] = hn::Zero(d);
+  const auto add = [&](int j, Floats(&chain)[kVecs]) HWY_ATTR {
+    const Floats weight = hn::Set(d, weights[j]);
+    const T* at = v + j * token_stride;
+#pragma GCC unroll 4
+    for (int c = 0; c < kVecs; ++c) {
+      chain[c] = hn::MulAdd(weight, load_f32(at + c * kLanes), chain[c]);
+    }
+  };
+  int j = first;
+  if (j < end && j % 2 == 1) add(j++, odd);
+  for (; j + 1 < end; j += 2) {
+    add(j, even);
+    add(j + 1, odd);
+  }
+  if (j < end) add(j, even);
+#pragma GCC unroll 4
+  for (int c = 0; c < kVecs; ++c) hn::Store(hn::Add(even[c], odd[c]), d, acc + c * kLanes);
+}
+
+template <typename T>
+HWY_INLINE void add_weighted_row(const float* weights, const T* v, int64_t token_stride, int first,
+                                 int end, int padded_dim, float* acc) {
+  int num_vecs = padded_dim / kLanes;
+  for (; num_vecs >= 4; num_vecs -= 4, v += 4 * kLanes, acc += 4 * kLanes) {
+    add_weighted<4>(weights, v, token_stride, first, end, acc);
+  }
+  if (num_vecs == 3) add_weighted<3>(weights, v, token_stride, first, end, acc);
+  if (num_vecs == 2) add_weighted<2>(weights, v, token_stride, first, end, acc);
+  if (num_vecs == 1) add_weighted<1>(weights, v, token_stride, first, end, acc);
+}
+
+}  // namespace quire::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

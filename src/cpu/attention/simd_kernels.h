@@ -1,0 +1,75 @@
+// The vector kernels behind run-time dispatch. A task is some query rows of one request and KV head
+// against its paged context; rows are [query, head of the group].
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/attention/support.h"
+#include "kv/kv_layout.h"
+
+namespace quire::cpu {
+
+inline constexpr int kBlockTokens = 16;       // scores of one dot kernel; divides every page size
+inline constexpr int kTileTokens = 64;        // one softmax update
+inline constexpr int kPartitionTokens = 512;  // one partial result
+inline constexpr int kMaxLanes = 16;          // of the widest target
+
+constexpr int64_t pad_lanes(int64_t n) {
+  return (n + kMaxLanes - 1) / kMaxLanes * kMaxLanes;
+}
+
+// Softmax statistics and output of each row over some positions, not yet normalized:
+// sum = Σ exp(score - max), acc = Σ exp(score - max) * v. No position: sum 0, max -inf.
+struct Partial {
+  float* max;  // [num_rows]
+  float* sum;  // [num_rows]
+  float* acc;  // [num_rows, pad_lanes(head_dim_v)]
+};
+
+// Memory of one thread; all 64-byte aligned.
+struct TaskScratch {
+  float* q;       // [num_rows, pad_lanes(head_dim)], zero-padded
+  float* scores;  // [num_rows, kTileTokens]
+  float* sums;    // [num_rows, kMaxLanes]
+  float* block;   // [kBlockTokens, pad_lanes(max of both head dims)]: K or V as F32
+};
+
+struct AttentionTask {
+  const float* q;  // the first row: [num_queries, q_token_stride], heads of the group contiguous
+  int64_t q_token_stride;
+  int num_queries;
+  int group;
+  int head_dim;
+  int head_dim_v;
+  KvCacheView kv;        // k and v at this KV head
+  const int32_t* pages;  // block table row
+  int page_size;
+  const VisibleRange* visible;  // [num_queries], both ends never fall
+  float score_scale;            // softmax scale and, of an FP8 cache, k_scale
+  float softcap;                // 0: off
+  TaskScratch scratch;
+
+  int num_rows() const { return num_queries * group; }
+  int first_position() const { return visible[0].first; }
+  int end_position() const { return visible[num_queries - 1].end; }
+};
+
+// Copies the task's queries to its scratch, once before its partitions are computed.
+void load_queries(const AttentionTask& task);
+// Attention of all rows to the positions of one absolute partition.
+void attend_partition(const AttentionTask& task, int partition, const Partial& out);
+// into := into ⊕ from, `from` being the next partition.
+void fold_partial(const AttentionTask& task, const Partial& from, const Partial& into);
+
+struct RowOutput {
+  float* out;  // the first row: [num_queries, out_token_stride]
+  int64_t out_token_stride;
+  float* lse;  // the first row: [num_queries, lse_token_stride]; may be null
+  int64_t lse_token_stride;
+  const float* sinks;  // [group]; may be null
+  float v_scale;
+};
+// Normalizes; rows that saw nothing become zeros with LSE -inf.
+void write_rows(const AttentionTask& task, const Partial& result, const RowOutput& output);
+
+}  // namespace quire::cpu

@@ -1,0 +1,99 @@
+#include "cpu/attention/simd_plan.h"
+
+#include <algorithm>
+
+#include "cpu/attention/simd_kernels.h"
+#include "cpu/attention/support.h"
+
+namespace quire::cpu {
+namespace {
+
+constexpr int64_t kPartialBytes = int64_t{32} << 20;  // at most, for all partials of a call
+constexpr int64_t kSerialMacs = 32768;                // less is done before a thread wakes
+
+int64_t div_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace
+
+int64_t partial_floats(const AttentionShape& shape, int num_rows) {
+  return pad_lanes(num_rows) * 2 + int64_t{num_rows} * pad_lanes(shape.head_dim_v);
+}
+
+WorkSplit::WorkSplit(const AttentionShape& shape, int num_threads)
+    : shape_(shape),
+      num_threads_(num_threads),
+      group_(shape.num_heads / shape.num_kv_heads),
+      queries_per_item_(std::max(1, kRowsPerItem / group_)),
+      partial_budget_(kPartialBytes /
+                      (partial_floats(shape, max_rows()) * static_cast<int64_t>(sizeof(float)))) {}
+
+int64_t WorkSplit::visible_tokens(int kv_len, int q_len, int first_query, int num_queries) const {
+  const int first = visible_range(shape_, kv_len, q_len, first_query).first;
+  return visible_range(shape_, kv_len, q_len, first_query + num_queries - 1).end - first;
+}
+
+// The exact positions may lie lower than the bound says, so their alignment is not known here.
+int WorkSplit::partition_bound(int64_t visible) const {
+  return visible <= 0 ? 0 : static_cast<int>(div_up(visible - 1, kPartitionTokens) + 1);
+}
+
+int64_t WorkSplit::max_partials(int max_kv_len) const {
+  if (num_threads_ == 1) return 0;
+  return std::min(partial_budget_, int64_t{max_split_groups(num_threads_)} *
+                                       partition_bound(std::max(1, max_kv_len)));
+}
+
+void WorkSplit::append_split(const WorkItem& item, int num_partitions, PhasePlan& out) const {
+  WorkItem part = item;
+  part.num_partitions = num_partitions;
+  part.first_partial = out.num_partials;
+  out.num_partials += int64_t{num_partitions} * shape_.num_kv_heads;
+  for (part.partition = 0; part.partition < num_partitions; ++part.partition) {
+    out.items.push_back(part);
+  }
+}
+
+void WorkSplit::plan(const AttentionBatch& batch, const PhaseRange& range, PhasePlan& out) const {
+  out.items.clear();
+  out.num_partials = 0;
+  const int end_req = range.first_req + range.num_reqs;
+  const int32_t* query_start = batch.query_start.host;
+  const auto bound = [&](int req) { return batch.kv_len_bound[static_cast<size_t>(req)]; };
+  const auto for_each_item = [&](auto&& visit) {
+    for (int req = range.first_req; req < end_req; ++req) {
+      const int q_len = query_start[req + 1] - query_start[req];
+      const int num_items = static_cast<int>(div_up(q_len, queries_per_item_));
+      // Backwards: later queries see more, and long pieces are best begun first.
+      for (int i = num_items - 1; i >= 0; --i) {
+        const int first = i * queries_per_item_;
+        const int count = std::min(queries_per_item_, q_len - first);
+        visit(WorkItem{.req = req, .first_query = first, .num_queries = count},
+              std::max<int64_t>(1, visible_tokens(bound(req), q_len, first, count)));
+      }
+    }
+  };
+
+  int64_t total = 0;  // of (query, position) pairs
+  for_each_item(
+      [&](const WorkItem& item, int64_t visible) { total += visible * item.num_queries; });
+  out.worth_threads =
+      num_threads_ > 1 &&
+      total * shape_.num_heads * (shape_.head_dim + shape_.head_dim_v) > kSerialMacs;
+
+  const int64_t fair_share = div_up(total * shape_.num_kv_heads, max_split_groups(num_threads_));
+  int num_splits = 0;
+  for_each_item([&](WorkItem item, int64_t visible) {
+    const int num_partitions = partition_bound(visible);
+    const int64_t partials = int64_t{num_partitions} * shape_.num_kv_heads;
+    const bool split = out.worth_threads && num_partitions > 1 && visible > kPartitionTokens &&
+                       visible * item.num_queries > fair_share &&
+                       out.num_partials + partials <= partial_budget_;
+    if (!split) return out.items.push_back(item);
+    item.split_idx = num_splits++;
+    append_split(item, num_partitions, out);
+  });
+}
+
+}  // namespace quire::cpu

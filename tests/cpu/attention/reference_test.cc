@@ -1,0 +1,75 @@
+// The oracle itself, against a dense softmax that knows nothing of pages, phases or batches.
+#include "cpu/attention/reference.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/attention_cases.h"
+
+namespace quire {
+namespace {
+
+using testing::AttentionCase;
+using testing::AttentionProblem;
+using testing::AttentionResult;
+
+AttentionResult dense_attention(const AttentionProblem& problem) {
+  const AttentionShape& shape = problem.shape();
+  AttentionResult result;
+  for (size_t req = 0; req < problem.spec().reqs.size(); ++req) {
+    const auto [q_len, kv_len, content] = problem.spec().reqs[req];
+    const int req_idx = static_cast<int>(req);
+    for (int t = 0; t < q_len; ++t) {
+      for (int head = 0; head < shape.num_heads; ++head) {
+        const int kv_head = head * shape.num_kv_heads / shape.num_heads;
+        const size_t row = static_cast<size_t>(
+            (problem.batch().query_start.host[req] + t) * shape.num_heads + head);
+        const float* q = &problem.queries()[row * static_cast<size_t>(shape.head_dim)];
+        const int here = kv_len - q_len + t;
+        std::vector<double> weights(static_cast<size_t>(kv_len), 0.0);
+        double sum = shape.sinks && kv_len > 0 ? std::exp(double{problem.sinks()[head]}) : 0.0;
+        for (int p = 0; p < kv_len; ++p) {
+          if (shape.causal && p > here) continue;
+          if (shape.window > 0 && p <= here - shape.window) continue;
+          double s = 0.0;
+          for (int d = 0; d < shape.head_dim; ++d) {
+            s += double{q[d]} * problem.key(req_idx, p, kv_head, d);
+          }
+          s *= shape.scale;
+          if (shape.softcap > 0) s = shape.softcap * std::tanh(s / shape.softcap);
+          sum += weights[static_cast<size_t>(p)] = std::exp(s);
+        }
+        for (int d = 0; d < shape.head_dim_v; ++d) {
+          double out = 0.0;
+          for (int p = 0; p < kv_len; ++p) {
+            const double weight = weights[static_cast<size_t>(p)];
+            if (weight > 0) out += weight / sum * problem.value(req_idx, p, kv_head, d);
+          }
+          result.out.push_back(static_cast<float>(out));
+        }
+        result.lse.push_back(static_cast<float>(std::log(sum)));
+      }
+    }
+  }
+  return result;
+}
+
+class ReferenceAttentionTest : public ::testing::TestWithParam<AttentionCase> {};
+
+TEST_P(ReferenceAttentionTest, EqualsDenseSoftmax) {
+  const auto backend = make_reference_attention();
+  const AttentionProblem problem(GetParam());
+  const AttentionResult actual = problem.run(*backend);
+  const AttentionResult expected = dense_attention(problem);
+  testing::expect_close(actual.out, expected.out, 1e-6F);
+  testing::expect_close(actual.lse, expected.lse, 1e-6F);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, ReferenceAttentionTest,
+                         ::testing::ValuesIn(testing::attention_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace quire

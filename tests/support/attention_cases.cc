@@ -1,0 +1,392 @@
+#include "support/attention_cases.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <random>
+
+#include "attn/reorder.h"
+#include "attn/validate.h"
+#include "base/check.h"
+#include "tensor/float_convert.h"
+
+namespace quire::testing {
+namespace {
+
+constexpr int32_t kDeadPage = 0x7FFFFFF0;
+constexpr int kPoisonByte = 0xFF;  // a NaN in F32, F16, BF16 and E4M3 alike
+constexpr size_t kPoisonAllBytes = size_t{64} << 20;
+
+enum class Stream : uint64_t { kQuery = 1, kKey, kValue, kSink };
+
+// A number that depends on nothing but its name: uniform in [-1, 1).
+float noise(Stream stream, uint64_t content, int position, int head, int d) {
+  uint64_t x = static_cast<uint64_t>(stream) * 0x9E3779B97F4A7C15ULL + content;
+  for (const int part : {position, head, d}) {
+    x = (x ^ static_cast<uint64_t>(part)) * 0xBF58476D1CE4E5B9ULL;
+    x ^= x >> 29;
+  }
+  x *= 0x94D049BB133111EBULL;
+  return static_cast<float>(x >> 40) / static_cast<float>(1 << 23) - 1.0F;
+}
+
+void store(void* data, DType dtype, int64_t idx, float value) {
+  switch (dtype) {
+    case DType::kF32:
+      static_cast<float*>(data)[idx] = value;
+      return;
+    case DType::kF16:
+      static_cast<uint16_t*>(data)[idx] = f32_to_f16(value);
+      return;
+    case DType::kBF16:
+      static_cast<uint16_t*>(data)[idx] = f32_to_bf16(value);
+      return;
+    default:
+      static_cast<uint8_t*>(data)[idx] = f32_to_e4m3(value);
+  }
+}
+
+float load(const void* data, DType dtype, int64_t idx) {
+  switch (dtype) {
+    case DType::kF32:
+      return static_cast<const float*>(data)[idx];
+    case DType::kF16:
+      return f16_to_f32(static_cast<const uint16_t*>(data)[idx]);
+    case DType::kBF16:
+      return bf16_to_f32(static_cast<const uint16_t*>(data)[idx]);
+    default:
+      return e4m3_to_f32(static_cast<const uint8_t*>(data)[idx]);
+  }
+}
+
+class NullStream final : public quire::Stream {};
+
+}  // namespace
+
+AttentionProblem::AttentionProblem(const AttentionCase& spec) : spec_(spec) {
+  number_tokens();
+  place_pages();
+  fill_cache();
+  std::vector<int32_t> q_lens;
+  for (const AttentionRequest& req : spec_.reqs) q_lens.push_back(req.q_len);
+  const BatchOrder order = reorder_batch(q_lens, kv_len_bound_, spec_.max_decode_q_len);
+  QUIRE_CHECK(std::is_sorted(order.order.begin(), order.order.end()),
+              "a case lists its decode requests first");
+  batch_ = {.decode = order.decode,
+            .prefill = order.prefill,
+            .query_start = {query_start_.data(), query_start_.data()},
+            .seq_lens = seq_lens_.data(),
+            .kv_len_bound = kv_len_bound_,
+            .block_table = block_table_.data(),
+            .max_pages = max_pages_,
+            .slot_mapping = slot_mapping_.data()};
+  const Status status = validate_batch(spec_.shape, batch_, num_pages_);
+  QUIRE_CHECK(status.ok(), status.message());
+}
+
+void AttentionProblem::number_tokens() {
+  const AttentionShape& shape = spec_.shape;
+  query_start_.push_back(0);
+  for (const AttentionRequest& req : spec_.reqs) {
+    query_start_.push_back(query_start_.back() + req.q_len);
+    seq_lens_.push_back(req.kv_len);
+    kv_len_bound_.push_back(req.kv_len);
+    for (int t = 0; t < req.q_len; ++t) {
+      const int position = std::max(0, req.kv_len - req.q_len + t);
+      for (int head = 0; head < shape.num_heads; ++head) {
+        for (int d = 0; d < shape.head_dim; ++d) {
+          queries_.push_back(
+              3.0F * noise(Stream::kQuery, req.content, position, spec_.first_head + head, d));
+        }
+      }
+    }
+  }
+  for (int head = 0; head < shape.num_heads; ++head) {
+    sinks_.push_back(2.0F + noise(Stream::kSink, 0, 0, spec_.first_head + head, 0));
+  }
+}
+
+void AttentionProblem::place_pages() {
+  const int page_size = spec_.shape.page_size;
+  std::vector<int64_t> num_pages_of;
+  int64_t total = 0;
+  for (const AttentionRequest& req : spec_.reqs) {
+    num_pages_of.push_back((req.kv_len + page_size - 1) / page_size);
+    max_pages_ = std::max(max_pages_, num_pages_of.back());
+    total += num_pages_of.back();
+  }
+  max_pages_ += 2;
+  num_pages_ = 1 + total + spec_.num_unused_pages;
+  // Page 0 is the padding's. The rest is dealt from the far end of the pool, shuffled.
+  std::vector<int32_t> free_pages;
+  for (int64_t i = 0; i < total; ++i)
+    free_pages.push_back(static_cast<int32_t>(num_pages_ - 1 - i));
+  std::shuffle(free_pages.begin(), free_pages.end(), std::mt19937(7));
+
+  std::map<std::pair<uint64_t, int64_t>, int32_t> full_pages;  // (content, index) -> page
+  for (size_t req = 0; req < spec_.reqs.size(); ++req) {
+    for (int64_t i = 0; i < max_pages_; ++i) {
+      const bool padding = spec_.reqs[req].kv_len == 0 && i == 0;
+      if (i >= num_pages_of[req]) {
+        block_table_.push_back(padding ? 0 : kDeadPage);
+        continue;
+      }
+      const bool full = (i + 1) * page_size <= spec_.reqs[req].kv_len;
+      const auto shared = full_pages.find({spec_.reqs[req].content, i});
+      if (spec_.share_pages && full && shared != full_pages.end()) {
+        block_table_.push_back(shared->second);
+        continue;
+      }
+      block_table_.push_back(free_pages.back());
+      free_pages.pop_back();
+      if (full) full_pages[{spec_.reqs[req].content, i}] = block_table_.back();
+    }
+  }
+}
+
+void AttentionProblem::fill_cache() {
+  const AttentionShape& shape = spec_.shape;
+  const KvLayout layout{.page_size = shape.page_size,
+                        .num_kv_heads = shape.num_kv_heads,
+                        .head_dim = shape.head_dim,
+                        .head_dim_v = shape.head_dim_v,
+                        .dtype = shape.kv};
+  const auto page_bytes = static_cast<size_t>(layout.page_bytes());
+  Result<Buffer> memory = Buffer::host(page_bytes * static_cast<size_t>(num_pages_));
+  QUIRE_CHECK(memory.ok(), memory.status().message());
+  cache_memory_ = std::move(*memory);
+  cache_ = kv_cache_view(layout, cache_memory_.data());
+  cache_.k_scale = &spec_.k_scale;
+  cache_.v_scale = &spec_.v_scale;
+  auto* bytes = static_cast<char*>(cache_memory_.data());
+  if (cache_memory_.num_bytes() <= kPoisonAllBytes) {
+    std::memset(bytes + page_bytes, kPoisonByte, cache_memory_.num_bytes() - page_bytes);
+  } else {
+    for (const int32_t page : block_table_) {
+      if (page == kDeadPage || page == 0) continue;
+      std::memset(bytes + static_cast<size_t>(page) * page_bytes, kPoisonByte, page_bytes);
+    }
+  }
+  for (size_t req = 0; req < spec_.reqs.size(); ++req) {
+    const AttentionRequest& request = spec_.reqs[req];
+    for (int position = 0; position < request.kv_len; ++position) {
+      write_token(static_cast<int>(req), position);
+    }
+    for (int t = 0; t < request.q_len; ++t) {
+      const int position = request.kv_len - request.q_len + t;
+      slot_mapping_.push_back(request.kv_len == 0
+                                  ? -1
+                                  : page_of(static_cast<int>(req), position) * shape.page_size +
+                                        position % shape.page_size);
+    }
+  }
+}
+
+int64_t AttentionProblem::page_of(int req, int position) const {
+  return block_table_[static_cast<size_t>(req * max_pages_ + position / spec_.shape.page_size)];
+}
+
+void AttentionProblem::write_token(int req, int position) {
+  const AttentionShape& shape = spec_.shape;
+  const uint64_t content = spec_.reqs[static_cast<size_t>(req)].content;
+  const int64_t page = page_of(req, position);
+  const int offset = position % shape.page_size;
+  const bool fp8 = shape.kv == DType::kF8E4M3;
+  for (int head = 0; head < shape.num_kv_heads; ++head) {
+    const int head_id = spec_.first_kv_head + head;
+    const int64_t k =
+        page * cache_.page_stride_k + head * cache_.head_stride_k + offset * cache_.token_stride_k;
+    const int64_t v =
+        page * cache_.page_stride_v + head * cache_.head_stride_v + offset * cache_.token_stride_v;
+    for (int d = 0; d < shape.head_dim; ++d) {
+      const float x = 2.0F * noise(Stream::kKey, content, position, head_id, d);
+      store(cache_.k, shape.kv, k + d, fp8 ? x / spec_.k_scale : x);
+    }
+    for (int d = 0; d < shape.head_dim_v; ++d) {
+      const float x = noise(Stream::kValue, content, position, head_id, d);
+      store(cache_.v, shape.kv, v + d, fp8 ? x / spec_.v_scale : x);
+    }
+  }
+}
+
+float AttentionProblem::key(int req, int position, int kv_head, int d) const {
+  const int64_t idx = page_of(req, position) * cache_.page_stride_k +
+                      kv_head * cache_.head_stride_k +
+                      position % spec_.shape.page_size * cache_.token_stride_k + d;
+  const float stored = load(cache_.k, spec_.shape.kv, idx);
+  return spec_.shape.kv == DType::kF8E4M3 ? stored * spec_.k_scale : stored;
+}
+
+float AttentionProblem::value(int req, int position, int kv_head, int d) const {
+  const int64_t idx = page_of(req, position) * cache_.page_stride_v +
+                      kv_head * cache_.head_stride_v +
+                      position % spec_.shape.page_size * cache_.token_stride_v + d;
+  const float stored = load(cache_.v, spec_.shape.kv, idx);
+  return spec_.shape.kv == DType::kF8E4M3 ? stored * spec_.v_scale : stored;
+}
+
+AttentionLimits AttentionProblem::limits() const {
+  return {.max_num_reqs = static_cast<int>(spec_.reqs.size()),
+          .max_num_tokens = num_tokens(),
+          .max_kv_len = *std::max_element(kv_len_bound_.begin(), kv_len_bound_.end())};
+}
+
+AttentionResult AttentionProblem::run(AttentionBackend& backend) const {
+  const AttentionShape& shape = spec_.shape;
+  const auto rows = static_cast<size_t>(num_tokens()) * static_cast<size_t>(shape.num_heads);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  AttentionResult result{
+      .out = std::vector<float>(rows * static_cast<size_t>(shape.head_dim_v), nan),
+      .lse = std::vector<float>(rows, nan)};
+  std::vector<std::byte> arena(backend.workspace_bytes(shape, limits()), std::byte{kPoisonByte});
+  Workspace workspace{.arena = arena, .counters = {}};
+  const Status planned = backend.plan(shape, batch_, workspace);
+  EXPECT_TRUE(planned.ok()) << planned.message();
+  const Shape q_shape{num_tokens(), shape.num_heads, shape.head_dim};
+  const Shape out_shape{num_tokens(), shape.num_heads, shape.head_dim_v};
+  AttentionCall call{.shape = &shape,
+                     .batch = &batch_,
+                     .q = {const_cast<float*>(queries_.data()), DType::kF32, q_shape},
+                     .out = {result.out.data(), DType::kF32, out_shape},
+                     .kv = cache_,
+                     .sinks = shape.sinks ? sinks_.data() : nullptr,
+                     .lse = result.lse.data(),
+                     .workspace = workspace};
+  NullStream stream;
+  for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+    call.phase = phase;
+    const Status status = backend.run(call, stream);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  return result;
+}
+
+AttentionResult run_attention(const AttentionCase& spec, AttentionBackend& backend) {
+  return AttentionProblem(spec).run(backend);
+}
+
+AttentionShape make_attention_shape(int num_heads, int num_kv_heads, int head_dim, int page_size,
+                                    DType kv) {
+  return {.num_heads = num_heads,
+          .num_kv_heads = num_kv_heads,
+          .head_dim = head_dim,
+          .head_dim_v = head_dim,
+          .page_size = page_size,
+          .kv = kv,
+          .scale = 1.0F / std::sqrt(static_cast<float>(head_dim))};
+}
+
+std::vector<AttentionCase> attention_cases() {
+  std::vector<AttentionCase> cases;
+  const auto lengths_around_page = [](int page) {
+    return std::vector<AttentionRequest>{{1, 0, 1},    {1, 1, 2},        {1, page - 1, 3},
+                                         {1, page, 4}, {1, page + 1, 5}, {1, 2 * page, 6},
+                                         {1, 1300, 7}};
+  };
+  const auto ragged = [](int page) {
+    return std::vector<AttentionRequest>{
+        {1, 5, 1},    {5, 5, 2},    {page + 1, page + 1, 3}, {7, 2 * page + 7, 4}, {1, 90, 5},
+        {70, 600, 6}, {33, 1090, 7}};
+  };
+  const auto add = [&](std::string name, const AttentionShape& shape, auto reqs) {
+    cases.push_back({.name = std::move(name), .shape = shape, .reqs = std::move(reqs)});
+    return &cases.back();
+  };
+  for (const DType kv : {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3}) {
+    for (const int page : {16, 32, 64}) {
+      const std::string suffix = fmt::format("_{}_page{}", dtype_name(kv), page);
+      const AttentionShape gqa = make_attention_shape(8, 2, 64, page, kv);
+      AttentionCase* last = add("gqa_decode" + suffix, gqa, lengths_around_page(page));
+      last->k_scale = 0.02F;
+      last->v_scale = 0.01F;
+      // Ragged: nothing is decode, so order is free.
+      last = add("gqa_ragged" + suffix, gqa, ragged(page));
+      last->max_decode_q_len = 0;
+      last->k_scale = 0.5F;
+    }
+    const std::string suffix = fmt::format("_{}", dtype_name(kv));
+    add("mha_decode" + suffix, make_attention_shape(6, 6, 48, 16, kv), lengths_around_page(16));
+    add("mqa_decode" + suffix, make_attention_shape(9, 1, 128, 32, kv), lengths_around_page(32));
+    add("one_head_decode" + suffix, make_attention_shape(1, 1, 64, 16, kv),
+        lengths_around_page(16));
+    add("mixed_phases" + suffix, make_attention_shape(4, 2, 80, 16, kv),
+        std::vector<AttentionRequest>{
+            {1, 40, 1}, {1, 700, 2}, {1, 0, 3}, {20, 20, 4}, {3, 500, 5}});
+    add("verify" + suffix, make_attention_shape(4, 1, 96, 64, kv),
+        std::vector<AttentionRequest>{{4, 40, 1}, {4, 700, 2}, {4, 0, 3}, {4, 4, 4}})
+        ->max_decode_q_len = 4;
+    AttentionCase* shared =
+        add("shared_pages" + suffix, make_attention_shape(4, 2, 64, 16, kv),
+            std::vector<AttentionRequest>{{1, 100, 9}, {1, 300, 9}, {1, 33, 9}});
+    shared->share_pages = true;
+    for (const int head_dim : {8, 16, 24, 40, 56, 72, 112, 192, 256}) {
+      add(fmt::format("head_dim_{}{}", head_dim, suffix),
+          make_attention_shape(4, 2, head_dim, 16, kv),
+          std::vector<AttentionRequest>{{1, 75, 1}, {1, 16, 2}, {9, 40, 3}});
+    }
+    AttentionShape uneven = make_attention_shape(4, 4, 192, 16, kv);
+    uneven.head_dim_v = 128;
+    add("head_dim_v_smaller" + suffix, uneven,
+        std::vector<AttentionRequest>{{1, 75, 1}, {1, 520, 2}, {9, 40, 3}});
+    uneven = make_attention_shape(4, 4, 32, 16, kv);
+    uneven.head_dim_v = 72;
+    add("head_dim_v_larger" + suffix, uneven,
+        std::vector<AttentionRequest>{{1, 75, 1}, {1, 520, 2}, {9, 40, 3}});
+  }
+  for (const DType kv : {DType::kF32, DType::kBF16}) {
+    const std::string suffix = fmt::format("_{}", dtype_name(kv));
+    for (const int window : {1, 16, 37, 64, 512, 600, 5000}) {
+      AttentionShape shape = make_attention_shape(4, 2, 64, 16, kv);
+      shape.window = window;
+      add(fmt::format("window_{}{}", window, suffix), shape, ragged(16))->max_decode_q_len = 0;
+      add(fmt::format("window_decode_{}{}", window, suffix), shape, lengths_around_page(16));
+    }
+    AttentionShape shape = make_attention_shape(4, 2, 64, 16, kv);
+    shape.softcap = 2.0F;
+    add("softcap" + suffix, shape, ragged(16))->max_decode_q_len = 0;
+    shape.sinks = true;
+    add("softcap_sinks" + suffix, shape, lengths_around_page(16));
+    shape.window = 50;
+    add("softcap_sinks_window" + suffix, shape, ragged(16))->max_decode_q_len = 0;
+    shape = make_attention_shape(4, 2, 64, 16, kv);
+    shape.sinks = true;
+    add("sinks" + suffix, shape, ragged(16))->max_decode_q_len = 0;
+    shape = make_attention_shape(4, 2, 64, 16, kv);
+    shape.causal = false;
+    add("not_causal" + suffix, shape, ragged(16))->max_decode_q_len = 0;
+  }
+  return cases;
+}
+
+void expect_close(const std::vector<float>& actual, const std::vector<float>& expected,
+                  float tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  size_t worst = 0;
+  float worst_excess = -1.0F;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (actual[i] == expected[i]) continue;  // equal infinities too
+    const float excess =
+        std::abs(actual[i] - expected[i]) / (tolerance * (1.0F + std::abs(expected[i])));
+    if (!(excess <= worst_excess)) {
+      worst = i;
+      worst_excess = std::isnan(excess) ? std::numeric_limits<float>::infinity() : excess;
+    }
+  }
+  EXPECT_LE(worst_excess, 1.0F) << "element " << worst << ": got " << actual[worst] << ", expected "
+                                << expected[worst];
+}
+
+float max_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  float max = 0.0F;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i]) max = std::max(max, std::abs(a[i] - b[i]));
+  }
+  return max;
+}
+
+}  // namespace quire::testing
