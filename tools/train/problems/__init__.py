@@ -1,0 +1,8 @@
+"""Word problems in GSM8K's format. Importing the themes registers their families."""
+
+from . import (  # noqa: F401
+    farm, food, home, money, school, sharing, shopping, sports, time_and_age, travel, workshop)
+from .problem import FAMILIES, Problem, make_problem
+from .splits import SPLITS, draw_problem, split_of
+
+__all__ = ["FAMILIES", "SPLITS", "Problem", "draw_problem", "make_problem", "split_of"]

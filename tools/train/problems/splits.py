@@ -1,0 +1,26 @@
+"""Which split a problem belongs to: a pure function of its family and its numbers."""
+
+from __future__ import annotations
+
+import random
+
+from .problem import FAMILIES, Problem, make_problem
+
+SPLITS = ("train", "validation", "heldout")
+_NUM_BUCKETS = 50  # one bucket each for validation and held-out: 2 % of the number combinations
+
+
+def split_of(problem: Problem) -> str:
+    return {0: "heldout", 1: "validation"}.get(problem.bucket(_NUM_BUCKETS), "train")
+
+
+def draw_problem(split: str, rng: random.Random, name: str | None = None) -> Problem:
+    """A problem of one split; of the named family, or of any, each equally likely."""
+    chosen = name or rng.choice(_NAMES)
+    while True:
+        problem = make_problem(chosen, rng)
+        if split_of(problem) == split:
+            return problem
+
+
+_NAMES = tuple(FAMILIES)
