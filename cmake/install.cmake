@@ -1,0 +1,24 @@
+# `cmake --install`: the binary, and the library for find_package(Quire): one shared object and the
+# public headers, so that a program that uses it needs none of our dependencies' headers.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+add_library(libquire SHARED ${CMAKE_CURRENT_LIST_DIR}/libquire.cc)
+set_target_properties(libquire PROPERTIES OUTPUT_NAME quire VERSION ${PROJECT_VERSION}
+                      SOVERSION ${PROJECT_VERSION_MAJOR} EXPORT_NAME quire)
+target_link_libraries(libquire PRIVATE
+  $<LINK_LIBRARY:WHOLE_ARCHIVE,quire_engine> $<LINK_LIBRARY:WHOLE_ARCHIVE,quire_base>)
+target_include_directories(libquire INTERFACE
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+target_compile_features(libquire INTERFACE cxx_std_20)
+add_library(Quire::quire ALIAS libquire)
+
+install(TARGETS libquire EXPORT QuireTargets)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/quire DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS quire OPTIONAL)
+install(EXPORT QuireTargets NAMESPACE Quire:: FILE QuireConfig.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Quire)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/QuireConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/QuireConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Quire)
