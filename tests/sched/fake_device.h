@@ -1,0 +1,61 @@
+// A device of which only the cache matters: it runs plans as a real one would, from the plan alone,
+// and ends the program when a plan is wrong.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "sched/batch_plan.h"
+
+namespace quire::testing {
+
+// Stands for the keys and values of a token: they depend on every token before it and on the salt.
+using Content = uint64_t;
+Content root_content(std::string_view salt);
+Content next_content(Content previous, int32_t token_id);
+// The fake model: the token that follows a prefix.
+int32_t fake_sample(Content prefix, uint64_t seed);
+
+class FakeDevice {
+ public:
+  FakeDevice(int num_rows, int num_blocks, int block_size);
+
+  // salt_of: what the device does not know and the check needs.
+  std::vector<SampledToken> run(const BatchPlan& plan,
+                                const std::function<std::string(SeqId)>& salt_of);
+
+  int64_t num_computed_tokens() const { return num_computed_tokens_; }
+  int64_t num_shared_tokens() const { return num_shared_tokens_; }
+
+ private:
+  struct Row {
+    bool active = false;
+    bool fresh = false;  // no slice yet
+    SeqId seq_id = 0;
+    uint64_t seed = 0;
+    std::vector<int32_t> token_ids;
+    std::vector<Content> contents;  // what the cache must hold for each token
+    std::vector<int32_t> block_ids;
+    int num_old_blocks = 0;  // of block_ids, from before this plan
+    int num_computed = 0;
+  };
+
+  void remove_row(int row);
+  void add_row(const RowAdded& added, Content root);
+  void append_blocks(const BlockTableAppend& append);
+  void write(const BatchPlan& plan, const SeqSlice& slice);
+  void check_reads(const SeqSlice& slice) const;
+  SampledToken sample(const SeqSlice& slice);
+  size_t slot(const Row& row, int position) const;
+
+  int block_size_;
+  std::vector<Row> rows_;
+  std::vector<Content> cache_;        // [num_blocks * block_size]
+  std::vector<int> num_holders_;      // of each block: rows whose table has it
+  std::vector<int> num_old_holders_;  // those that had it before this plan
+  int64_t num_computed_tokens_ = 0;
+  int64_t num_shared_tokens_ = 0;
+};
+
+}  // namespace quire::testing

@@ -1,0 +1,225 @@
+#include "sched/scheduler_sim.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "sched/policy.h"
+
+namespace quire::testing {
+namespace {
+
+constexpr int32_t kStopToken = 60;
+
+std::shared_ptr<const SamplingSpec> make_spec(const SimRequest& request) {
+  SamplingParams params;
+  if (request.prompt_logprobs) params.prompt_logprobs = 1;
+  SamplingSpec spec;
+  spec.params = std::make_shared<const SamplingParams>(params);
+  spec.seed = request.seed;
+  return std::make_shared<const SamplingSpec>(spec);
+}
+
+SimRequest random_request(const Choices& below) {
+  SimRequest request;
+  const int num_shared = static_cast<int>(below(5) * 13);
+  const auto family = static_cast<int32_t>(below(2));
+  for (int i = 0; i < num_shared; ++i) request.prompt.push_back(family * 40 + i % 40);
+  const auto variant = static_cast<int32_t>(below(3));
+  const int num_own = 1 + static_cast<int>(below(40));
+  for (int i = 0; i < num_own; ++i) request.prompt.push_back(100 + variant * 7 + i % 5);
+  request.max_tokens = 1 + static_cast<int>(below(40));
+  request.priority = below(4) == 0 ? static_cast<int>(below(3)) - 1 : 0;
+  request.seed = below(2);
+  request.salt = below(5) == 0 ? "salt" : "";
+  request.prompt_logprobs = below(8) == 0;
+  return request;
+}
+
+SchedulerConfig random_config(const Choices& below) {
+  SchedulerConfig config;
+  config.block_size = below(3) == 0 ? 32 : 16;
+  config.max_num_seqs = 1 + static_cast<int>(below(8));
+  config.max_num_batched_tokens = 1 + static_cast<int>(below(96));
+  config.max_model_len = 64 + static_cast<int>(below(96));
+  config.num_blocks = 2 + static_cast<int>(below(24));
+  config.enable_prefix_caching = below(4) != 0;
+  config.enable_chunked_prefill = below(4) != 0;
+  return config;
+}
+
+}  // namespace
+
+std::vector<int32_t> answer_alone(const SimRequest& request) {
+  std::vector<int32_t> tokens = request.prompt;
+  Content content = root_content(request.salt);
+  for (const int32_t token_id : tokens) content = next_content(content, token_id);
+  for (int i = 0; i < request.max_tokens; ++i) {
+    tokens.push_back(fake_sample(content, request.seed));
+    if (tokens.back() == kStopToken) break;
+    content = next_content(content, tokens.back());
+  }
+  return tokens;
+}
+
+SchedulerSim::SchedulerSim(const SchedulerConfig& config, int max_steps_in_flight)
+    : config_(config),
+      scheduler_(config),
+      device_(config.max_num_seqs, config.num_blocks, config.block_size),
+      max_steps_in_flight_(static_cast<size_t>(max_steps_in_flight)) {}
+
+std::optional<SeqId> SchedulerSim::add(const SimRequest& request) {
+  auto seq = std::make_unique<Sequence>();
+  const SeqId id = next_id_++;
+  seq->id = seq->arrival = id;
+  seq->priority = request.priority;
+  seq->cache_salt = request.salt;
+  seq->sampling = make_spec(request);
+  seq->token_ids = request.prompt;
+  seq->num_prompt_tokens = static_cast<int>(request.prompt.size());
+  seq->max_total_tokens = seq->num_prompt_tokens + request.max_tokens;
+  if (!scheduler_.add(std::move(seq)).ok()) return std::nullopt;
+  live_[id] = {request, answer_alone(request)};
+  salts_[id] = request.salt;
+  scheduler_.check_invariants();
+  return id;
+}
+
+bool SchedulerSim::schedule() {
+  if (in_flight_.size() >= max_steps_in_flight_) return true;
+  BatchPlan plan = scheduler_.schedule();
+  scheduler_.check_invariants();
+  if (plan.empty()) {
+    QUIRE_CHECK(plan.rows_removed.empty() && plan.rows_added.empty() && plan.block_appends.empty(),
+                "[sim] an empty plan says something");
+    QUIRE_CHECK(!in_flight_.empty() || !scheduler_.has_work(), "[sim] sequences wait for nothing");
+    return false;
+  }
+  check_plan(plan);
+  check_nobody_was_overtaken(plan);
+  in_flight_.push_back(std::move(plan));
+  return true;
+}
+
+void SchedulerSim::check_plan(const BatchPlan& plan) {
+  QUIRE_CHECK(plan.step_id > std::exchange(last_step_id_, plan.step_id), "[sim] step id");
+  QUIRE_CHECK(plan.num_tokens() <= config_.max_num_batched_tokens, "[sim] over the budget");
+  int num_tokens = 0;
+  std::vector<SeqId> ids;
+  for (size_t i = 0; i < plan.slices.size(); ++i) {
+    const SeqSlice& slice = plan.slices[i];
+    QUIRE_CHECK(slice.num_tokens >= 1 && slice.first_token == num_tokens, "[sim] slices' tokens");
+    QUIRE_CHECK((slice.num_tokens == 1) == (static_cast<int>(i) < plan.num_decode),
+                "[sim] short queries come first");
+    num_tokens += slice.num_tokens;
+    ids.push_back(slice.seq_id);
+    const Sequence* seq = scheduler_.find(slice.seq_id);
+    QUIRE_CHECK(seq != nullptr && seq->state == SeqState::kRunning && seq->row == slice.row,
+                "[sim] a slice of a sequence that does not run");
+    QUIRE_CHECK(slice.num_computed + slice.num_tokens < seq->max_total_tokens,
+                "[sim] beyond max_total_tokens");
+    const bool wants_logprobs = slice.num_computed < seq->num_prompt_tokens &&
+                                seq->num_output_tokens() == 0 &&
+                                seq->sampling->params->prompt_logprobs.has_value();
+    QUIRE_CHECK((slice.num_prompt_logprobs == 1) == wants_logprobs, "[sim] prompt logprobs");
+  }
+  std::ranges::sort(ids);
+  QUIRE_CHECK(std::ranges::adjacent_find(ids) == ids.end(), "[sim] two slices of one sequence");
+  QUIRE_CHECK(num_tokens == plan.num_tokens(), "[sim] tokens of no slice");
+}
+
+void SchedulerSim::check_nobody_was_overtaken(const BatchPlan& plan) {
+  for (const RowAdded& added : plan.rows_added) {
+    const Sequence& seq = *scheduler_.find(added.seq_id);
+    QUIRE_CHECK(seq.num_preemptions > 0 || added.token_ids == live_.at(seq.id).request.prompt,
+                "[sim] a new row lacks tokens");
+    for (const auto& [id, expected] : live_) {
+      const Sequence& other = *scheduler_.find(id);
+      QUIRE_CHECK(other.state == SeqState::kRunning || num_tokens_due(other) == 0 ||
+                      ranks_before(seq, other),
+                  "[sim] a sequence was overtaken");
+    }
+  }
+}
+
+void SchedulerSim::complete(bool fail) {
+  if (in_flight_.empty()) return;
+  const BatchPlan plan = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  std::vector<SampledToken> sampled = device_.run(plan, [&](SeqId id) { return salts_.at(id); });
+  if (fail && !sampled.empty()) sampled.front().error = internal_error("[sim] NaN");
+  const std::vector<Sequence*> seqs = scheduler_.complete(plan, sampled);
+  QUIRE_CHECK(seqs.size() == sampled.size(), "[sim] one sequence a token");
+  for (size_t i = 0; i < seqs.size(); ++i) {
+    QUIRE_CHECK((seqs[i] != nullptr) == live_.contains(sampled[i].seq_id), "[sim] dropped tokens");
+    if (seqs[i] == nullptr) continue;
+    QUIRE_CHECK(seqs[i]->id == sampled[i].seq_id, "[sim] another sequence's token");
+    if (sampled[i].error.ok()) {
+      take(*seqs[i]);
+    } else {
+      cancel(seqs[i]->id);
+    }
+  }
+  scheduler_.check_invariants();
+}
+
+void SchedulerSim::take(const Sequence& seq) {
+  const Expected& expected = live_.at(seq.id);
+  QUIRE_CHECK(seq.token_ids.size() <= expected.tokens.size() &&
+                  std::equal(seq.token_ids.begin(), seq.token_ids.end(), expected.tokens.begin()),
+              "[sim] the tokens differ from those of a run alone");
+  if (seq.token_ids.size() < expected.tokens.size()) return;
+  ++num_answered_;
+  cancel(seq.id);
+  QUIRE_CHECK(seq.state == SeqState::kFinished, "[sim] a finished sequence is still readable");
+}
+
+void SchedulerSim::cancel(SeqId id) {
+  live_.erase(id);
+  scheduler_.finish(id);
+  QUIRE_CHECK(scheduler_.find(id) == nullptr, "[sim] a finished sequence is still known");
+  scheduler_.check_invariants();
+}
+
+void SchedulerSim::drain() {
+  // The first in rank gets a token at least every max_steps_in_flight + 1 steps; each sequence has
+  // at most max_model_len tokens, computed again after at most one preemption a sequence before it.
+  const size_t bound =
+      64 + 8 * live_.size() * live_.size() * static_cast<size_t>(config_.max_model_len);
+  size_t num_steps = 0;
+  while (scheduler_.has_work() || !in_flight_.empty()) {
+    QUIRE_CHECK(++num_steps < bound, "[sim] the requests do not end");
+    if (!schedule() || in_flight_.size() >= max_steps_in_flight_) complete();
+  }
+  const SchedulerStats stats = scheduler_.stats();
+  QUIRE_CHECK(live_.empty() && stats.num_running == 0 && stats.num_waiting == 0, "[sim] leftovers");
+  QUIRE_CHECK(stats.num_free_blocks == stats.num_total_blocks, "[sim] blocks leaked");
+}
+
+std::vector<SeqId> SchedulerSim::live_ids() const {
+  std::vector<SeqId> ids;
+  for (const auto& [id, expected] : live_) ids.push_back(id);
+  return ids;
+}
+
+ScenarioResult run_scenario(const Choices& below, int num_ops) {
+  SchedulerSim sim(random_config(below), 1 + static_cast<int>(below(3)));
+  for (int i = 0; i < num_ops; ++i) {
+    const uint32_t op = below(16);
+    if (op < 4) {
+      const SimRequest request = random_request(below);
+      const uint32_t num_copies = below(6) == 0 ? 3 : 1;  // as n > 1 does
+      for (uint32_t copy = 0; copy < num_copies; ++copy) sim.add(request);
+    } else if (op < 9) {
+      sim.schedule();
+    } else if (op < 15) {
+      sim.complete(below(32) == 31);
+    } else if (const auto ids = sim.live_ids(); !ids.empty()) {
+      sim.cancel(ids[below(static_cast<uint32_t>(ids.size()))]);
+    }
+  }
+  sim.drain();
+  return {sim.scheduler().stats(), sim.num_answered(), sim.device().num_shared_tokens()};
+}
+
+}  // namespace quire::testing

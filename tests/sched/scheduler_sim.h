@@ -1,0 +1,85 @@
+// Drives a Scheduler as the engine does, over a FakeDevice, with checks after every operation. Used
+// by the property tests and the fuzzer; ends the program on the first thing that is wrong.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sched/fake_device.h"
+#include "sched/scheduler.h"
+
+namespace quire::testing {
+
+// below(n): a number of [0, n), from a generator or from a fuzzer's bytes.
+using Choices = std::function<uint32_t(uint32_t n)>;
+
+struct SimRequest {
+  std::vector<int32_t> prompt;
+  int max_tokens = 16;
+  int priority = 0;
+  uint64_t seed = 0;
+  std::string salt;
+  bool prompt_logprobs = false;
+};
+
+// One that the fake model answers alone, without any cache or batch.
+std::vector<int32_t> answer_alone(const SimRequest& request);
+
+class SchedulerSim {
+ public:
+  SchedulerSim(const SchedulerConfig& config, int max_steps_in_flight);
+
+  // The sequence's id, or none when refused.
+  std::optional<SeqId> add(const SimRequest& request);
+  // Plans a step if the pipeline has room; false when there was nothing to run.
+  bool schedule();
+  // Runs and completes the oldest step in flight, if any. fail: its first token is an error.
+  void complete(bool fail = false);
+  void cancel(SeqId id);
+  // The engine's loop until nothing is left; checks that it ends and that nothing leaked.
+  void drain();
+
+  Scheduler& scheduler() { return scheduler_; }
+  const FakeDevice& device() const { return device_; }
+  const std::deque<BatchPlan>& in_flight() const { return in_flight_; }
+  std::vector<SeqId> live_ids() const;
+  int num_answered() const { return num_answered_; }
+
+ private:
+  struct Expected {
+    SimRequest request;
+    std::vector<int32_t> tokens;  // prompt and answer
+  };
+
+  void check_plan(const BatchPlan& plan);
+  void check_nobody_was_overtaken(const BatchPlan& plan);
+  void take(const Sequence& seq);
+
+  SchedulerConfig config_;
+  Scheduler scheduler_;
+  FakeDevice device_;
+  size_t max_steps_in_flight_;
+  std::deque<BatchPlan> in_flight_;
+  std::map<SeqId, Expected> live_;
+  std::map<SeqId, std::string> salts_;  // of all ever added
+  SeqId next_id_ = 1;
+  uint64_t last_step_id_ = 0;
+  int num_answered_ = 0;
+};
+
+struct ScenarioResult {
+  SchedulerStats stats;
+  int num_answered = 0;
+  int64_t num_shared_tokens = 0;
+};
+
+// A random engine with random requests that share prefixes, cancelled at random moments; every
+// answer is compared with answer_alone().
+ScenarioResult run_scenario(const Choices& below, int num_ops);
+
+}  // namespace quire::testing
