@@ -1,0 +1,120 @@
+// The promise: on a CPU, greedy output is bit-identical whatever the batch, the chunking, the page
+// size, a prefix hit or miss, a preemption, or the number of threads. Log probabilities are
+// compared too: they are what the bits of the logits show.
+#include <gtest/gtest.h>
+
+#include "engine/tiny_engine.h"
+
+namespace quire {
+namespace {
+
+using testing::Collected;
+using testing::make_engine;
+using testing::run_all;
+using testing::tiny_config;
+using testing::tiny_prompt;
+
+constexpr int kNumRequests = 64;
+
+// Lengths from 1 to 160, some sharing long prefixes.
+std::vector<Request> requests() {
+  std::vector<Request> all;
+  for (int i = 0; i < kNumRequests; ++i) {
+    Request request;
+    request.prompt_token_ids = tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i % 20));
+    request.sampling.temperature = 0.0F;
+    request.sampling.max_tokens = 12 + i % 9;
+    request.sampling.ignore_eos = true;
+    request.sampling.logprobs = 1;
+    all.push_back(request);
+  }
+  return all;
+}
+
+// One at a time, each alone in a fresh cache.
+const std::vector<Collected>& baseline() {
+  static const std::vector<Collected> answers = [] {
+    EngineConfig config = tiny_config();
+    config.num_threads = 1;
+    config.enable_prefix_caching = false;
+    const auto engine = make_engine(config);
+    std::vector<Collected> alone;
+    for (const Request& request : requests()) {
+      alone.push_back(run_all(*engine, {request}).front());
+    }
+    return alone;
+  }();
+  return answers;
+}
+
+int count_differences(const std::vector<Collected>& answers) {
+  int num_different = 0;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const Collected& got = answers[i];
+    const Collected& expected = baseline()[i];
+    bool same =
+        got.token_ids == expected.token_ids && got.logprobs.size() == expected.logprobs.size();
+    for (size_t t = 0; same && t < got.logprobs.size(); ++t) {
+      same = got.logprobs[t][0].logprob == expected.logprobs[t][0].logprob;
+    }
+    num_different += same ? 0 : 1;
+  }
+  return num_different;
+}
+
+struct Variant {
+  const char* name;
+  int batch;  // requests submitted together
+  void (*change)(EngineConfig&);
+};
+
+class Determinism : public ::testing::TestWithParam<Variant> {};
+
+TEST_P(Determinism, SameBitsAsAlone) {
+  EngineConfig config = tiny_config();
+  GetParam().change(config);
+  const auto engine = make_engine(config);
+  const std::vector<Request> all = requests();
+  std::vector<Collected> answers;
+  for (size_t begin = 0; begin < all.size(); begin += static_cast<size_t>(GetParam().batch)) {
+    const size_t end = std::min(all.size(), begin + static_cast<size_t>(GetParam().batch));
+    for (Collected& answer : run_all(*engine, {all.begin() + begin, all.begin() + end})) {
+      answers.push_back(std::move(answer));
+    }
+  }
+  EXPECT_EQ(count_differences(answers), 0);
+  // What is already cached now hits.
+  EXPECT_EQ(count_differences(run_all(*engine, all)), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Variants, Determinism,
+    ::testing::Values(
+        Variant{"batch1", 1, [](EngineConfig&) {}}, Variant{"batch2", 2, [](EngineConfig&) {}},
+        Variant{"batch7", 7, [](EngineConfig&) {}}, Variant{"batch64", 64, [](EngineConfig&) {}},
+        Variant{"chunk16", 64, [](EngineConfig& c) { c.max_num_batched_tokens = 16; }},
+        Variant{"chunk33", 64, [](EngineConfig& c) { c.max_num_batched_tokens = 33; }},
+        Variant{"chunk2048", 64, [](EngineConfig& c) { c.max_num_batched_tokens = 2048; }},
+        Variant{"page32", 64, [](EngineConfig& c) { c.block_size = 32; }},
+        Variant{"page64", 64, [](EngineConfig& c) { c.block_size = 64; }},
+        Variant{"no_prefix_cache", 64, [](EngineConfig& c) { c.enable_prefix_caching = false; }},
+        Variant{"three_rows", 64, [](EngineConfig& c) { c.max_num_seqs = 3; }},
+        Variant{"one_thread", 64, [](EngineConfig& c) { c.num_threads = 1; }},
+        Variant{"preemption", 64,
+                [](EngineConfig& c) {
+                  c.max_model_len = 192;
+                  c.kv_cache_memory = 16 * 16 * 512;  // 16 blocks: 15 * 16 tokens for all
+                }}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(DeterminismSetup, TheSmallCacheDoesPreempt) {
+  EngineConfig config = tiny_config();
+  config.max_model_len = 192;
+  config.kv_cache_memory = 16 * 16 * 512;
+  const auto engine = make_engine(config);
+  run_all(*engine, requests());
+  EXPECT_GT(engine->stats().num_preemptions, 0);
+}
+
+}  // namespace
+}  // namespace quire

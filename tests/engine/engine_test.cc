@@ -1,0 +1,245 @@
+// The whole engine through its public interface, over a tiny random model.
+#include "quire/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "engine/tiny_engine.h"
+
+namespace quire {
+namespace {
+
+using testing::collect;
+using testing::collect_all;
+using testing::Collected;
+using testing::make_engine;
+using testing::run_all;
+using testing::tiny_config;
+using testing::tiny_prompt;
+
+Request greedy(std::vector<int32_t> prompt, int max_tokens) {
+  Request request;
+  request.prompt_token_ids = std::move(prompt);
+  request.sampling.temperature = 0.0F;
+  request.sampling.max_tokens = max_tokens;
+  request.sampling.ignore_eos = true;
+  return request;
+}
+
+// Free blocks return once the last step in flight has been collected.
+void expect_all_blocks_free(const Engine& engine) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  EngineStats stats = engine.stats();
+  while (stats.num_free_blocks != stats.num_total_blocks &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    stats = engine.stats();
+  }
+  EXPECT_EQ(stats.num_free_blocks, stats.num_total_blocks);
+  EXPECT_EQ(stats.num_running, 0);
+  EXPECT_EQ(stats.num_waiting, 0);
+}
+
+TEST(Engine, GeneratesUpToMaxTokens) {
+  const auto engine = make_engine(tiny_config());
+  auto stream = engine->submit(greedy(tiny_prompt(10, 1), 7));
+  ASSERT_TRUE(stream.ok()) << stream.status().message();
+  const Collected answer = collect(**stream);
+  EXPECT_EQ(answer.token_ids.size(), 7U);
+  EXPECT_EQ(answer.finish_reason, FinishReason::kLength);
+  expect_all_blocks_free(*engine);
+}
+
+TEST(Engine, StopIdEndsTheAnswerAndStaysInItsIds) {
+  const auto engine = make_engine(tiny_config());
+  const auto free_run = run_all(*engine, {greedy(tiny_prompt(10, 1), 8)}).front();
+  Request request = greedy(tiny_prompt(10, 1), 8);
+  request.sampling.stop_token_ids = {free_run.token_ids[3]};
+  const auto answer = run_all(*engine, {request}).front();
+  const auto first =
+      std::find(free_run.token_ids.begin(), free_run.token_ids.end(), free_run.token_ids[3]);
+  const std::vector<int32_t> expected(free_run.token_ids.begin(), first + 1);
+  EXPECT_EQ(answer.token_ids, expected);
+  EXPECT_EQ(answer.finish_reason, FinishReason::kStop);
+  EXPECT_EQ(answer.stop_reason, std::to_string(free_run.token_ids[3]));
+}
+
+TEST(Engine, ContextEndsTheAnswer) {
+  EngineConfig config = tiny_config();
+  config.max_model_len = 32;
+  const auto engine = make_engine(config);
+  const auto answer = run_all(*engine, {greedy(tiny_prompt(30, 1), 100)}).front();
+  EXPECT_EQ(answer.token_ids.size(), 2U);
+  EXPECT_EQ(answer.finish_reason, FinishReason::kLength);
+}
+
+TEST(Engine, SeededRequestIsTheSameAloneAndInAFullBatch) {
+  const auto engine = make_engine(tiny_config());
+  Request seeded = greedy(tiny_prompt(9, 5), 24);
+  seeded.sampling.temperature = 1.3F;
+  seeded.sampling.top_p = 0.95F;
+  seeded.sampling.seed = 42;
+  const auto alone = run_all(*engine, {seeded}).front();
+  std::vector<Request> crowd;
+  for (uint64_t i = 0; i < 40; ++i) {
+    Request other = greedy(tiny_prompt(3 + static_cast<int>(i), 100 + i), 20);
+    other.sampling.temperature = 1.0F;
+    crowd.push_back(other);
+  }
+  crowd.insert(crowd.begin() + 17, seeded);
+  EXPECT_EQ(run_all(*engine, crowd)[17].token_ids, alone.token_ids);
+  Request other_seed = seeded;
+  other_seed.sampling.seed = 43;
+  EXPECT_NE(run_all(*engine, {other_seed}).front().token_ids, alone.token_ids);
+}
+
+TEST(Engine, SeveralAnswersToOnePrompt) {
+  const auto engine = make_engine(tiny_config());
+  Request request = greedy(tiny_prompt(40, 5), 12);
+  request.sampling.temperature = 1.5F;
+  request.sampling.seed = 7;
+  request.sampling.n = 3;
+  auto stream = engine->submit(request);
+  ASSERT_TRUE(stream.ok());
+  const auto answers = collect_all(**stream);
+  ASSERT_EQ(answers.size(), 3U);
+  EXPECT_NE(answers[0].token_ids, answers[1].token_ids);
+  EXPECT_NE(answers[1].token_ids, answers[2].token_ids);
+  request.sampling.n = 1;
+  request.sampling.seed = 8;  // index 1 of the request above
+  EXPECT_EQ(run_all(*engine, {request}).front().token_ids, answers[1].token_ids);
+}
+
+TEST(Engine, LogprobsOfOutputAndPrompt) {
+  const auto engine = make_engine(tiny_config());
+  Request request = greedy(tiny_prompt(70, 5), 4);
+  request.sampling.logprobs = 2;
+  request.sampling.prompt_logprobs = 1;
+  const auto answer = run_all(*engine, {request}).front();
+  ASSERT_EQ(answer.logprobs.size(), 4U);
+  for (size_t i = 0; i < 4; ++i) {
+    ASSERT_EQ(answer.logprobs[i].size(), 3U);
+    EXPECT_EQ(answer.logprobs[i][0].token_id, answer.token_ids[i]);
+    EXPECT_EQ(answer.logprobs[i][0].rank, 1);
+    EXPECT_EQ(answer.logprobs[i][1].token_id, answer.token_ids[i]);
+    EXPECT_LE(answer.logprobs[i][2].logprob, answer.logprobs[i][1].logprob);
+  }
+  ASSERT_EQ(answer.prompt_logprobs.size(), 70U);
+  EXPECT_TRUE(answer.prompt_logprobs[0].empty());
+  // Scoring prompt + output must give the output the log probabilities it was sampled with,
+  // to the bit, in whatever chunks.
+  Request scored = request;
+  scored.prompt_token_ids.insert(scored.prompt_token_ids.end(), answer.token_ids.begin(),
+                                 answer.token_ids.end());
+  const auto score = run_all(*engine, {scored}).front();
+  ASSERT_EQ(score.prompt_logprobs.size(), 74U);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(score.prompt_logprobs[70 + i][0].logprob, answer.logprobs[i][0].logprob);
+  }
+}
+
+TEST(Engine, RefusesWhatIsAtFault) {
+  const auto engine = make_engine(tiny_config());
+  const auto refusal = [&](const Request& request) {
+    const auto stream = engine->submit(request);
+    return stream.ok() ? std::string("accepted") : stream.status().message();
+  };
+  EXPECT_THAT(refusal(greedy({}, 4)), ::testing::HasSubstr("prompt_token_ids"));
+  EXPECT_THAT(refusal(greedy({5, 96}, 4)), ::testing::HasSubstr("got 96, expected 0 to 95"));
+  EXPECT_THAT(refusal(greedy({-1}, 4)), ::testing::HasSubstr("got -1"));
+  EXPECT_THAT(refusal(greedy(tiny_prompt(512, 1), 4)), ::testing::HasSubstr("too long; got 512"));
+  Request bad = greedy({5}, 4);
+  bad.sampling.top_p = 0.0F;
+  EXPECT_THAT(refusal(bad), ::testing::HasSubstr("top_p"));
+}
+
+TEST(Engine, RefusesBadConfigurations) {
+  const auto refusal = [](auto change) {
+    EngineConfig config = tiny_config();
+    change(config);
+    const auto engine = Engine::create(config);
+    return engine.ok() ? std::string("accepted") : engine.status().message();
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(refusal([](auto& c) { c.block_size = 8; }), HasSubstr("--block-size"));
+  EXPECT_THAT(refusal([](auto& c) { c.device = "cuda"; }), HasSubstr("no CUDA"));
+  EXPECT_THAT(refusal([](auto& c) { c.attention_backend = "xqa"; }), HasSubstr("xqa"));
+  EXPECT_THAT(refusal([](auto& c) { c.kv_cache_dtype = "int4"; }), HasSubstr("int4"));
+  EXPECT_THAT(refusal([](auto& c) { c.max_model_len = 1000; }), HasSubstr("at most 512"));
+  EXPECT_THAT(refusal([](auto& c) { c.max_num_seqs = 0; }), HasSubstr("--max-num-seqs"));
+  EXPECT_THAT(refusal([](auto& c) { c.model = "/nonexistent"; }), HasSubstr("/nonexistent"));
+  EXPECT_THAT(refusal([](auto& c) {
+                c.max_model_len = 512;
+                c.kv_cache_memory = 1024;
+              }),
+              HasSubstr("--kv-cache-memory"));
+}
+
+TEST(Engine, PrefixCacheIsUsedAndSalted) {
+  const auto engine = make_engine(tiny_config());
+  Request request = greedy(tiny_prompt(100, 5), 4);
+  EXPECT_EQ(run_all(*engine, {request}).front().num_cached_tokens, 0);
+  EXPECT_EQ(run_all(*engine, {request}).front().num_cached_tokens, 96);
+  request.cache_salt = "somebody else";
+  EXPECT_EQ(run_all(*engine, {request}).front().num_cached_tokens, 0);
+}
+
+TEST(Engine, CancelledRequestsFreeEverything) {
+  const auto engine = make_engine(tiny_config());
+  for (int round = 0; round < 20; ++round) {
+    auto stream = engine->submit(greedy(tiny_prompt(50, static_cast<uint64_t>(round)), 400));
+    ASSERT_TRUE(stream.ok());
+    if (round % 2 == 0) (*stream)->next();
+    (*stream)->cancel();
+    EXPECT_EQ(collect(**stream).finish_reason, FinishReason::kCancelled);
+  }
+  expect_all_blocks_free(*engine);
+}
+
+TEST(Engine, DroppedStreamsAreCancelled) {
+  const auto engine = make_engine(tiny_config());
+  for (uint64_t i = 0; i < 20; ++i) {
+    ASSERT_TRUE(engine->submit(greedy(tiny_prompt(20, i), 400)).ok());
+  }
+  expect_all_blocks_free(*engine);
+}
+
+TEST(Engine, StreamsEndWhenTheEngineGoes) {
+  auto engine = make_engine(tiny_config());
+  auto stream = engine->submit(greedy(tiny_prompt(20, 1), 400));
+  ASSERT_TRUE(stream.ok());
+  engine.reset();
+  EXPECT_EQ(collect(**stream).finish_reason, FinishReason::kCancelled);
+}
+
+TEST(Engine, ManyThreadsSubmitAndCancel) {
+  const auto engine = make_engine(tiny_config());
+  std::atomic<int> num_finished = 0;
+  std::vector<std::thread> clients;
+  for (uint64_t t = 0; t < 4; ++t) {
+    clients.emplace_back([&, t] {
+      for (uint64_t i = 0; i < 12; ++i) {
+        auto stream = engine->submit(greedy(tiny_prompt(5 + static_cast<int>(i), t * 100 + i), 16));
+        ASSERT_TRUE(stream.ok());
+        if (i % 3 == 0) (*stream)->cancel();
+        const Collected answer = collect(**stream);
+        ASSERT_TRUE(answer.finish_reason);
+        if (answer.finish_reason == FinishReason::kLength) {
+          EXPECT_EQ(answer.token_ids.size(), 16U);
+        }
+        ++num_finished;
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(num_finished, 48);
+  expect_all_blocks_free(*engine);
+}
+
+}  // namespace
+}  // namespace quire

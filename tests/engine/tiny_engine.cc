@@ -1,0 +1,88 @@
+#include "engine/tiny_engine.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace quire::testing {
+
+std::string tiny_config_path() {
+  static const std::string path = [] {
+    const auto file = std::filesystem::temp_directory_path() /
+                      ("quire_tiny_" + std::to_string(::getpid()) + ".json");
+    std::ofstream(file) << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+      "hidden_size": 64, "intermediate_size": 112, "num_hidden_layers": 2,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 96,
+      "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+      "hidden_act": "silu", "tie_word_embeddings": false, "bos_token_id": 1, "eos_token_id": 2,
+      "torch_dtype": "bfloat16"})";
+    return file.string();
+  }();
+  return path;
+}
+
+EngineConfig tiny_config() {
+  EngineConfig config;
+  config.model = tiny_config_path();
+  config.load_format = "dummy";
+  config.num_threads = 2;
+  return config;
+}
+
+std::unique_ptr<Engine> make_engine(const EngineConfig& config) {
+  auto engine = Engine::create(config);
+  EXPECT_TRUE(engine.ok()) << engine.status().message();
+  return engine.ok() ? std::move(*engine) : nullptr;
+}
+
+std::vector<int32_t> tiny_prompt(int length, uint64_t salt) {
+  std::vector<int32_t> ids;
+  uint64_t state = salt * 0x9E3779B97F4A7C15ULL + 1;
+  for (int i = 0; i < length; ++i) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    ids.push_back(static_cast<int32_t>(3 + (state >> 33) % 93));
+  }
+  return ids;
+}
+
+std::vector<Collected> collect_all(RequestStream& stream) {
+  std::vector<Collected> answers;
+  while (auto output = stream.next()) {
+    const auto index = static_cast<size_t>(output->index);
+    if (answers.size() <= index) answers.resize(index + 1);
+    Collected& answer = answers[index];
+    const auto append = [](auto& to, auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+    append(answer.token_ids, output->token_ids);
+    append(answer.logprobs, output->logprobs);
+    append(answer.prompt_logprobs, output->prompt_logprobs);
+    answer.num_cached_tokens += output->num_cached_tokens;
+    if (!output->finish_reason) continue;
+    EXPECT_FALSE(answer.finish_reason) << "an answer ended twice";
+    answer.finish_reason = output->finish_reason;
+    answer.stop_reason = output->stop_reason;
+    answer.error = output->error;
+  }
+  return answers;
+}
+
+Collected collect(RequestStream& stream) {
+  std::vector<Collected> answers = collect_all(stream);
+  EXPECT_EQ(answers.size(), 1U);
+  return answers.empty() ? Collected() : std::move(answers.front());
+}
+
+std::vector<Collected> run_all(Engine& engine, const std::vector<Request>& requests) {
+  std::vector<std::unique_ptr<RequestStream>> streams;
+  for (const Request& request : requests) {
+    auto stream = engine.submit(request);
+    EXPECT_TRUE(stream.ok()) << stream.status().message();
+    if (stream.ok()) streams.push_back(std::move(*stream));
+  }
+  std::vector<Collected> answers;
+  for (const auto& stream : streams) answers.push_back(collect(*stream));
+  return answers;
+}
+
+}  // namespace quire::testing
