@@ -103,14 +103,14 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"preemption", 64,
                 [](EngineConfig& c) {
                   c.max_model_len = 192;
-                  c.kv_cache_memory = 16 * 16 * 512;  // 16 blocks: 15 * 16 tokens for all
+                  c.kv_cache_memory = 16 * 4096;  // 16 blocks: 15 * 16 tokens for all
                 }}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(DeterminismSetup, TheSmallCacheDoesPreempt) {
   EngineConfig config = tiny_config();
   config.max_model_len = 192;
-  config.kv_cache_memory = 16 * 16 * 512;
+  config.kv_cache_memory = 16 * 4096;
   const auto engine = make_engine(config);
   run_all(*engine, requests());
   EXPECT_GT(engine->stats().num_preemptions, 0);
