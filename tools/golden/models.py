@@ -1,0 +1,175 @@
+"""Writes tiny random checkpoints of every model family and transformers' logits for them.
+
+    pip install torch transformers safetensors
+    python tools/golden/models.py --output tests/golden/models
+
+The output is committed; tests/parity compares Quire's logits with it. Everything is seeded, and the
+manifest (cases.json) names the versions that made it.
+"""
+
+import argparse
+import json
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors.torch import save_file
+from transformers import AutoConfig, AutoModelForCausalLM
+
+NUM_TOKENS = 40
+VOCAB_SIZE = 67  # no multiple of any vector width
+Config = dict[str, Any]
+
+
+@dataclass
+class WeightSet:
+    """One checkpoint, and the configurations (differences from `config`) it is run with."""
+
+    name: str
+    seed: int
+    config: Config
+    cases: dict[str, Config] = field(default_factory=lambda: {"default": {}})
+    dtype: torch.dtype = torch.float32
+    max_shard_size: str = "1GB"
+
+
+COMMON: Config = {
+    "vocab_size": VOCAB_SIZE, "num_hidden_layers": 2, "hidden_act": "silu", "rms_norm_eps": 1e-5,
+    "max_position_embeddings": 128, "bos_token_id": 1, "eos_token_id": 2,
+    "tie_word_embeddings": False, "rope_theta": 10000.0,
+}
+SMALL: Config = COMMON | {"hidden_size": 24, "intermediate_size": 20}
+LLAMA: Config = COMMON | {
+    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 32,
+    "intermediate_size": 28, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
+    "rope_theta": 100.0,
+}
+YARN: Config = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64,
+                "beta_fast": 4.0, "beta_slow": 1.0}
+LLAMA3: Config = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0,
+                  "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+BIASED: Config = SMALL | {"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+                          "num_attention_heads": 3, "num_key_value_heads": 3,
+                          "tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True}
+
+WEIGHT_SETS = [
+    WeightSet("llama", 1, LLAMA, {
+        "default": {},
+        "linear": {"rope_scaling": {"type": "linear", "factor": 4.0}},
+        # The sequence is longer than the model: the base is scaled.
+        "dynamic": {"max_position_embeddings": 16,
+                    "rope_scaling": {"type": "dynamic", "factor": 2.0}},
+        "llama3": {"rope_scaling": LLAMA3},
+        "yarn": {"rope_scaling": YARN},
+        "yarn_mscale": {"rope_scaling": YARN | {"mscale": 1.0, "mscale_all_dim": 0.5,
+                                                "truncate": False}},
+        "yarn_attention_factor": {"rope_scaling": YARN | {"attention_factor": 1.3}},
+    }),
+    WeightSet("llama_tied_biased", 2, BIASED),
+    WeightSet("llama_bf16", 3, BIASED | {"tie_word_embeddings": False}, dtype=torch.bfloat16),
+    WeightSet("llama_f16", 4, BIASED | {"num_key_value_heads": 1}, dtype=torch.float16),
+    WeightSet("mistral_sharded", 5, SMALL | {
+        "model_type": "mistral", "architectures": ["MistralForCausalLM"],
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 12,
+    }, max_shard_size="16KB"),
+    WeightSet("qwen2", 6, SMALL | {
+        "model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"],
+        "num_attention_heads": 3, "num_key_value_heads": 1,
+    }, {
+        "default": {},
+        "sliding": {"use_sliding_window": True, "sliding_window": 12, "max_window_layers": 1},
+    }),
+    WeightSet("qwen3", 7, SMALL | {
+        "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "head_dim": 8,
+        "num_attention_heads": 8, "num_key_value_heads": 2, "tie_word_embeddings": True,
+        "rope_theta": 1000000.0,
+    }),
+]
+
+
+def make_config(values: Config) -> transformers.PretrainedConfig:
+    values = dict(values)
+    return AutoConfig.for_model(values.pop("model_type"), **values)
+
+
+def make_model(values: Config) -> torch.nn.Module:
+    return AutoModelForCausalLM.from_config(make_config(values), attn_implementation="eager").eval()
+
+
+def randomize(model: torch.nn.Module, seed: int) -> None:
+    """Weights large enough that attention is peaked and every tensor shows in the logits."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            noise = torch.randn(weight.shape, generator=generator)
+            if "norm" in name:
+                weight.copy_(1.0 + 0.2 * noise)
+            elif name.endswith("bias"):
+                weight.copy_(0.3 * noise)
+            elif "embed" in name:
+                weight.copy_(noise)
+            else:
+                weight.copy_(noise * (1.5 / weight.shape[1] ** 0.5))
+
+
+def logits_of(values: Config, state: dict[str, torch.Tensor], ids: torch.Tensor) -> torch.Tensor:
+    model = make_model(values)
+    model.load_state_dict(state)
+    with torch.no_grad():
+        return model(ids[None]).logits[0].float().contiguous()
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
+
+
+def write_set(weights: WeightSet, ids: torch.Tensor, output: Path) -> list[Config]:
+    folder = output / weights.name
+    model = make_model(weights.config)
+    randomize(model, weights.seed)
+    model = model.to(weights.dtype)
+    model.save_pretrained(folder, max_shard_size=weights.max_shard_size)
+    for unwanted in ("config.json", "generation_config.json"):
+        (folder / unwanted).unlink(missing_ok=True)
+    state = {name: tensor.float() for name, tensor in model.state_dict().items()}
+    cases = []
+    reference: torch.Tensor | None = None
+    for name, difference in weights.cases.items():
+        values = weights.config | difference
+        logits = logits_of(values, state, ids)
+        if reference is not None:
+            # A case that cannot be told from the first one would test nothing.
+            assert (logits - reference).abs().max() > 1e-2, (weights.name, name)
+        reference = logits if reference is None else reference
+        write_json(folder / f"{name}.config.json",
+                   values | {"torch_dtype": str(weights.dtype).removeprefix("torch.")})
+        save_file({"logits": logits}, folder / f"{name}.logits.safetensors")
+        cases.append({"name": f"{weights.name}.{name}", "weights": weights.name,
+                      "config": f"{weights.name}/{name}.config.json",
+                      "logits": f"{weights.name}/{name}.logits.safetensors"})
+    return cases
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=0, help="of the input ids")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    shutil.rmtree(args.output, ignore_errors=True)
+    args.output.mkdir(parents=True)
+    generator = torch.Generator().manual_seed(args.seed)
+    ids = torch.randint(VOCAB_SIZE, (NUM_TOKENS,), generator=generator)
+    cases = [case for weights in WEIGHT_SETS for case in write_set(weights, ids, args.output)]
+    write_json(args.output / "cases.json", {
+        "input_ids": ids.tolist(), "vocab_size": VOCAB_SIZE, "cases": cases,
+        "made_with": {"torch": torch.__version__, "transformers": transformers.__version__},
+    })
+
+
+if __name__ == "__main__":
+    main()
