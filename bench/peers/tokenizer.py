@@ -1,0 +1,88 @@
+"""Quire's tokenizers beside the `tokenizers` package: the same ids on the same mixed text, and the
+speed of both on one thread, in one run.
+
+    pip install tokenizers==0.23.3
+    python3 bench/peers/tokenizer.py --bench BUILD/tests/tokenizer/tokenizer_bench --tokenizers DIR...
+"""
+
+from __future__ import annotations
+
+import argparse
+import array
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["RAYON_NUM_THREADS"] = "1"
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "golden"))
+
+import tokenizers  # noqa: E402
+from tokenizer_text import mixed_text  # noqa: E402
+
+
+def first_difference(text: str, peer: tokenizers.Tokenizer, ours: list[int]) -> str:
+    encoding = peer.encode(text, add_special_tokens=False)
+    theirs = encoding.ids
+    at = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), min(len(ours), len(theirs)))
+    start = encoding.offsets[min(at, len(theirs) - 1)][0]
+    around = text[max(start - 20, 0):start + 20]
+    return f"id {at}: ours {ours[at:at + 5]}, theirs {theirs[at:at + 5]}, at {around!r}"
+
+
+def best_peer_seconds(peer: tokenizers.Tokenizer, text: str, budget: float) -> float:
+    best, spent, runs = float("inf"), 0.0, 0
+    while runs < 3 or spent < budget:
+        start = time.perf_counter()
+        peer.encode(text, add_special_tokens=False)
+        taken = time.perf_counter() - start
+        best, spent, runs = min(best, taken), spent + taken, runs + 1
+    return best
+
+
+def compare(directory: Path, bench: Path, text: str, seconds: float) -> bool:
+    start = time.perf_counter()
+    peer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+    peer_load = time.perf_counter() - start
+    with tempfile.TemporaryDirectory() as scratch:
+        text_file, ids_file = Path(scratch) / "text", Path(scratch) / "ids"
+        text_file.write_bytes(text.encode())
+        output = subprocess.run([str(bench), str(directory), str(text_file), str(ids_file), str(seconds)],
+                                check=True, capture_output=True, text=True).stdout
+        ours = array.array("i")
+        ours.frombytes(ids_file.read_bytes())
+    figures = json.loads(output)
+    peer_seconds = best_peer_seconds(peer, text, seconds)
+    same = ours.tolist() == peer.encode(text, add_special_tokens=False).ids
+    megabytes = figures["num_bytes"] / 1e6
+    print(f"{directory.name:20} ids {'equal' if same else 'DIFFER':6} {figures['num_ids']:8} | "
+          f"encode MB/s: quire {megabytes / figures['encode_s']:7.1f}, tokenizers "
+          f"{megabytes / peer_seconds:6.2f}, ratio {peer_seconds / figures['encode_s']:6.1f} | "
+          f"load s: {figures['load_s']:.3f}, {peer_load:.3f} | "
+          f"decode MB/s: {megabytes / figures['decode_s']:.1f}")
+    if not same:
+        print("   ", first_difference(text, peer, ours.tolist()))
+    return same
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bench", type=Path, required=True, help="the built tokenizer_bench")
+    parser.add_argument("--tokenizers", type=Path, nargs="+", required=True, help="folders with a tokenizer.json")
+    parser.add_argument("--bytes", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=2.0, help="measuring time for each")
+    parser.add_argument("--assigned-only", action="store_true", help="no random code points in the text")
+    args = parser.parse_args()
+    text = mixed_text(args.bytes, args.seed, unassigned=not args.assigned_only)
+    print(f"{len(text.encode())} bytes, seed {args.seed}, tokenizers {tokenizers.__version__}, one thread")
+    results = [compare(directory, args.bench, text, args.seconds) for directory in args.tokenizers]
+    sys.exit(0 if all(results) else 1)
+
+
+if __name__ == "__main__":
+    main()

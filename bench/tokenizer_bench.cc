@@ -1,0 +1,71 @@
+// tokenizer_bench DIR TEXT_FILE IDS_FILE [SECONDS]: loads DIR's tokenizer, encodes the whole text
+// again and again for a while, writes the ids (int32, native order) and prints one JSON line.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "base/file.h"
+#include "tokenizer/tokenizer.h"
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The shortest of the calls that fit into `budget` seconds (at least three).
+template <typename Function>
+double best_seconds(double budget, Function function) {
+  double best = 1e30;
+  double spent = 0;
+  for (int i = 0; i < 3 || spent < budget; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    function();
+    const double taken = seconds_since(start);
+    best = std::min(best, taken);
+    spent += taken;
+  }
+  return best;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    std::fputs("usage: tokenizer_bench DIR TEXT_FILE IDS_FILE [SECONDS]\n", stderr);
+    return 2;
+  }
+  const double budget = argc > 4 ? std::atof(argv[4]) : 2.0;
+  const auto start = std::chrono::steady_clock::now();
+  const auto tokenizer = quire::Tokenizer::load(argv[1]);
+  const double load_seconds = seconds_since(start);
+  const auto text = quire::read_file(argv[2], size_t{1} << 30);
+  if (!tokenizer.ok() || !text.ok()) {
+    const auto status = tokenizer.ok() ? text.status() : tokenizer.status();
+    std::fprintf(stderr, "%s\n", status.message().c_str());
+    return 1;
+  }
+  std::vector<int32_t> ids;
+  const auto first = std::chrono::steady_clock::now();
+  ids = (*tokenizer)->encode(*text, false);
+  const double first_seconds = seconds_since(first);
+  const double encode_seconds =
+      best_seconds(budget, [&] { ids = (*tokenizer)->encode(*text, false); });
+  std::string decoded;
+  const double decode_seconds =
+      best_seconds(budget / 4, [&] { decoded = (*tokenizer)->decode(ids, false); });
+  std::ofstream(argv[3], std::ios::binary)
+      .write(reinterpret_cast<const char*>(ids.data()),
+             static_cast<std::streamsize>(ids.size() * sizeof(int32_t)));
+  fmt::print(
+      "{{\"load_s\":{},\"first_encode_s\":{},\"encode_s\":{},\"decode_s\":{},\"num_bytes\":{},"
+      "\"num_ids\":{},\"round_trip\":{}}}\n",
+      load_seconds, first_seconds, encode_seconds, decode_seconds, text->size(), ids.size(),
+      decoded == *text);
+  return 0;
+}

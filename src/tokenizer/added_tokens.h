@@ -1,0 +1,75 @@
+// Tokens that are found in the text as they are, before the model sees it.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tokenizer/byte_trie.h"
+#include "tokenizer/function_ref.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/vocab.h"
+
+namespace quire {
+
+struct AddedToken {
+  std::string content;
+  bool single_word = false;  // only where no word character stands beside it
+  bool lstrip = false;       // takes the white space on its left with it
+  bool rstrip = false;
+  bool normalized = true;  // looked for, in its normalized form, in the normalized text
+  bool special = false;    // left out when decoding with skip_special_tokens
+};
+
+class AddedTokens {
+ public:
+  static constexpr size_t kMaxTokenBytes = 1024;
+  static constexpr size_t kMaxTokens = size_t{1} << 20;
+
+  // The id is the vocabulary's for that text, else `id` (nothing: the next free one).
+  Status add(AddedToken token, std::optional<int64_t> id, const Vocab& vocab,
+             const Normalizer& normalizer);
+  static Result<AddedToken> from_json(JsonElement json);
+
+  // Whether tokens are to be found in raw text / in normalized text.
+  enum class Stage { kRaw, kNormalized };
+  // Calls visit(text, id) for consecutive parts: an added token with its id, or other text with -1.
+  using Visit = FunctionRef<void(std::string_view text, int32_t id)>;
+  void split(std::string_view text, Stage stage, Visit visit) const;
+
+  const AddedToken* find(int32_t id) const {
+    const auto it = by_id_.find(id);
+    return it == by_id_.end() ? nullptr : &it->second.token;
+  }
+  std::optional<int32_t> find(std::string_view content) const {
+    const auto it = by_content_.find(std::string(content));
+    if (it == by_content_.end()) return std::nullopt;
+    return it->second;
+  }
+  // How the token stands in a list that is to be decoded: normalized, where it is matched so.
+  const std::string& decoded_form(int32_t id) const { return by_id_.at(id).pattern; }
+  int32_t num_ids() const { return num_ids_; }
+
+ private:
+  struct Entry {
+    AddedToken token;
+    std::string pattern;
+  };
+  struct Matcher {
+    ByteTrie trie;
+    std::bitset<256> first_bytes;
+    char only_first_byte = 0;  // valid where first_bytes has one member
+    size_t find_candidate(std::string_view text, size_t from) const;
+  };
+
+  std::unordered_map<int32_t, Entry> by_id_;
+  std::unordered_map<std::string, int32_t> by_content_;
+  Matcher raw_;
+  Matcher normalized_;
+  int32_t num_ids_ = 0;
+};
+
+}  // namespace quire

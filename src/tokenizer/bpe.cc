@@ -1,0 +1,253 @@
+#include "tokenizer/bpe.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/check.h"
+#include "tokenizer/byte_level.h"
+#include "tokenizer/unicode.h"
+#include "tokenizer/word_cache.h"
+
+namespace quire {
+namespace {
+
+// Up to here, looking at every pair for each merge is faster than a heap.
+constexpr size_t kMaxShortWord = 48;
+constexpr int32_t kNoId = -1;
+
+uint64_t next_serial() {
+  static std::atomic<uint64_t> serial = 0;
+  return ++serial;
+}
+
+char32_t first_char(std::string_view text) {
+  return text.empty() ? 0 : unicode::CharTable::get().at(text.data()).code_point;
+}
+
+char32_t last_char(std::string_view text) {
+  return text.empty() ? 0 : first_char(text.substr(unicode::last_char_start(text)));
+}
+
+std::string byte_token(unsigned byte) {
+  return fmt::format("<0x{:02X}>", byte);
+}
+
+}  // namespace
+
+Bpe::Bpe(const Vocab& vocab, const BpeOptions& options, ByteTrie user_defined)
+    : vocab_(vocab),
+      options_(options),
+      serial_(next_serial()),
+      user_defined_(std::move(user_defined)),
+      has_user_defined_(!user_defined_.is_empty()) {
+  byte_ids_.fill(kNoId);
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const char raw = static_cast<char>(byte);
+    const std::string text = options_.byte_level ? spell_bytes({&raw, 1}) : byte_token(byte);
+    byte_ids_[byte] = vocab_.find(text).value_or(kNoId);
+  }
+  const bool has_all_bytes =
+      std::find(byte_ids_.begin(), byte_ids_.end(), kNoId) == byte_ids_.end();
+  // Words may be taken apart only where no unknown character is fused or dropped across the cut.
+  splits_words_ = !options_.byte_level && !options_.ignore_merges && !has_user_defined_ &&
+                  options_.byte_fallback && has_all_bytes;
+  if (!options_.byte_level || !options_.ignore_merges) return;
+  std::vector<std::pair<size_t, int32_t>> starts;
+  for (int32_t id = 0; id < vocab_.num_ids(); ++id) {
+    const size_t start = raw_bytes_.size();
+    if (!append_unspelled(vocab_.text(id), raw_bytes_) || raw_bytes_.size() == start) continue;
+    if (vocab_.find(vocab_.text(id)) == id) starts.emplace_back(start, id);
+  }
+  raw_tokens_ = StringMap(starts.size());
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const size_t end = i + 1 < starts.size() ? starts[i + 1].first : raw_bytes_.size();
+    raw_tokens_.set(std::string_view(raw_bytes_).substr(starts[i].first, end - starts[i].first),
+                    starts[i].second);
+  }
+}
+
+void Bpe::add_merge(int32_t left, int32_t right, uint32_t rank, int32_t merged) {
+  merges_.set(static_cast<uint32_t>(left), static_cast<uint32_t>(right), {rank, merged});
+  if (!splits_words_) return;
+  const char32_t a = last_char(vocab_.text(left));
+  const char32_t b = first_char(vocab_.text(right));
+  if (a < 128 && b < 128) {
+    ascii_joints_.set(a * 128 + b);
+  } else {
+    joints_.set(a, b, true);
+  }
+}
+
+// Whether any merge could ever join these two characters. Where none can, a text may be cut: the
+// two sides never influence each other.
+bool Bpe::can_touch(char32_t left, char32_t right) const {
+  if (left < 128 && right < 128) return ascii_joints_[left * 128 + right];
+  return joints_.find(left, right) != nullptr;
+}
+
+void Bpe::encode(std::string_view piece, std::vector<int32_t>& ids) const {
+  QUIRE_CHECK(piece.size() < UINT32_MAX, "a piece of text has less than 4 GiB");
+  if (!splits_words_) return encode_word(piece, ids);
+  const unicode::CharTable& table = unicode::CharTable::get();
+  // A character without a token of its own becomes bytes <0xNN>, so that `<` and `>` stand at its
+  // sides; with merges on those (nobody has them) a word is not cut there.
+  const bool bytes_can_merge = can_touch('>', '<');
+  size_t start = 0;
+  unicode::Char left = table.at(piece.data());
+  for (size_t i = left.num_bytes; i < piece.size();) {
+    const unicode::Char right = table.at(piece.data() + i);
+    if (!bytes_can_merge && !can_touch(left.code_point, right.code_point)) {
+      encode_word(piece.substr(start, i - start), ids);
+      start = i;
+    }
+    left = right;
+    i += right.num_bytes;
+  }
+  encode_word(piece.substr(start), ids);
+}
+
+void Bpe::encode_word(std::string_view word, std::vector<int32_t>& ids) const {
+  WordCache::Slot* slot = nullptr;
+  if (word.size() <= WordCache::kMaxWordBytes) {
+    slot = &WordCache::of_this_thread().slot(hash_bytes(word));
+    if (slot->holds(serial_, word)) {
+      ids.insert(ids.end(), slot->ids.begin(), slot->ids.begin() + slot->num_ids);
+      return;
+    }
+  }
+  const size_t start = ids.size();
+  int32_t whole = kNoId;
+  if (options_.ignore_merges) {
+    whole = options_.byte_level ? raw_tokens_.find(word) : vocab_.find(word).value_or(kNoId);
+  }
+  if (whole != kNoId) {
+    ids.push_back(whole);
+  } else {
+    thread_local std::vector<int32_t> symbols;
+    symbols.clear();
+    append_symbols(word, symbols);
+    if (symbols.size() <= kMaxShortWord) {
+      merge_short(symbols, ids);
+    } else {
+      merge_long(symbols, ids);
+      symbols.shrink_to_fit();
+    }
+  }
+  const std::span<const int32_t> added = std::span(ids).subspan(start);
+  if (slot != nullptr && added.size() <= WordCache::kMaxIds) slot->store(serial_, word, added);
+}
+
+bool Bpe::append_byte_tokens(std::string_view text, std::vector<int32_t>& symbols) const {
+  const auto id_of = [this](char c) { return byte_ids_[static_cast<unsigned char>(c)]; };
+  if (std::any_of(text.begin(), text.end(), [&](char c) { return id_of(c) == kNoId; })) {
+    return false;
+  }
+  for (const char c : text) symbols.push_back(id_of(c));
+  return true;
+}
+
+// One symbol a character (a byte in a byte-level vocabulary), unknown ones as the options say.
+void Bpe::append_symbols(std::string_view word, std::vector<int32_t>& symbols) const {
+  bool unk_pending = false;  // an unknown token that the next unknown character may join
+  const auto flush_unk = [&] {
+    if (unk_pending) symbols.push_back(*options_.unk_id);
+    unk_pending = false;
+  };
+  for (size_t i = 0; i < word.size();) {
+    size_t length = options_.byte_level ? 1 : unicode::char_length(word[i]);
+    int32_t id = kNoId;
+    if (options_.byte_level) {
+      id = byte_ids_[static_cast<unsigned char>(word[i])];
+    } else if (const auto match = has_user_defined_ ? user_defined_.longest_prefix(word.substr(i))
+                                                    : ByteTrie::Match{};
+               match.num_bytes > 0) {
+      id = match.id;
+      length = match.num_bytes;
+    } else {
+      id = vocab_.find(word.substr(i, length)).value_or(kNoId);
+    }
+    const std::string_view text = word.substr(i, length);
+    i += length;
+    if (id != kNoId) {
+      flush_unk();
+      symbols.push_back(id);
+    } else if (!(options_.byte_fallback && !options_.byte_level &&
+                 append_byte_tokens(text, symbols)) &&
+               options_.unk_id) {
+      if (!options_.fuse_unk) flush_unk();
+      unk_pending = true;
+    }
+  }
+  flush_unk();
+}
+
+void Bpe::merge_short(std::span<int32_t> symbols, std::vector<int32_t>& ids) const {
+  std::array<Merge, kMaxShortWord> merges;  // of each symbol with the next
+  size_t count = symbols.size();
+  for (size_t i = 0; i + 1 < count; ++i) merges[i] = merge_of(symbols[i], symbols[i + 1]);
+  while (count > 1) {
+    size_t best = 0;
+    for (size_t i = 1; i + 1 < count; ++i) {
+      if (merges[i].rank < merges[best].rank) best = i;
+    }
+    if (merges[best].id == kNoId) break;
+    symbols[best] = merges[best].id;
+    std::move(symbols.begin() + static_cast<ptrdiff_t>(best) + 2,
+              symbols.begin() + static_cast<ptrdiff_t>(count),
+              symbols.begin() + static_cast<ptrdiff_t>(best) + 1);
+    std::move(merges.begin() + best + 1, merges.begin() + (count - 1), merges.begin() + best);
+    --count;
+    if (best > 0) merges[best - 1] = merge_of(symbols[best - 1], symbols[best]);
+    if (best + 1 < count) merges[best] = merge_of(symbols[best], symbols[best + 1]);
+  }
+  ids.insert(ids.end(), symbols.begin(), symbols.begin() + static_cast<ptrdiff_t>(count));
+}
+
+// A heap of (rank, position) over a linked list: n log n however hostile the word. Entries go
+// stale when a neighbour merges; they are recognised when they come up.
+void Bpe::merge_long(std::span<int32_t> symbols, std::vector<int32_t>& ids) const {
+  constexpr uint32_t kEnd = UINT32_MAX;
+  const auto count = static_cast<uint32_t>(symbols.size());
+  std::vector<uint32_t> next(count);
+  std::vector<uint32_t> previous(count);
+  std::vector<uint64_t> heap;
+  heap.reserve(count);
+  const auto entry = [](uint32_t rank, uint32_t position) {
+    return (static_cast<uint64_t>(rank) << 32) | position;
+  };
+  for (uint32_t i = 0; i < count; ++i) {
+    next[i] = i + 1 < count ? i + 1 : kEnd;
+    previous[i] = i > 0 ? i - 1 : kEnd;
+    if (i + 1 == count) break;
+    const Merge merge = merge_of(symbols[i], symbols[i + 1]);
+    if (merge.id != kNoId) heap.push_back(entry(merge.rank, i));
+  }
+  std::make_heap(heap.begin(), heap.end(), std::greater<>());
+  const auto offer = [&](uint32_t left) {
+    const Merge merge = merge_of(symbols[left], symbols[next[left]]);
+    if (merge.id == kNoId) return;
+    heap.push_back(entry(merge.rank, left));
+    std::push_heap(heap.begin(), heap.end(), std::greater<>());
+  };
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+    const uint64_t top = heap.back();
+    heap.pop_back();
+    const auto left = static_cast<uint32_t>(top);
+    if (symbols[left] == kNoId || next[left] == kEnd) continue;
+    const uint32_t right = next[left];
+    const Merge merge = merge_of(symbols[left], symbols[right]);
+    if (merge.id == kNoId || merge.rank != static_cast<uint32_t>(top >> 32)) continue;
+    symbols[left] = merge.id;
+    symbols[right] = kNoId;
+    next[left] = next[right];
+    if (next[left] != kEnd) {
+      previous[next[left]] = left;
+      offer(left);
+    }
+    if (previous[left] != kEnd) offer(previous[left]);
+  }
+  for (uint32_t i = 0; i != kEnd; i = next[i]) ids.push_back(symbols[i]);
+}
+
+}  // namespace quire

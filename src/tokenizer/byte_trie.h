@@ -1,0 +1,42 @@
+// A set of byte strings with an id each, walked a byte at a time.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/string_map.h"
+
+namespace quire {
+
+class ByteTrie {
+ public:
+  using Node = uint32_t;
+  static constexpr Node kRoot = 0;
+  static constexpr Node kNone = UINT32_MAX;
+  static constexpr int32_t kNoId = -1;
+
+  // A later id replaces an earlier one of the same text.
+  void insert(std::string_view text, int32_t id);
+
+  Node next(Node node, char byte) const {
+    const Node* child = children_.find(node, static_cast<unsigned char>(byte));
+    return child == nullptr ? kNone : *child;
+  }
+  // The id of the string that ends at this node, or kNoId.
+  int32_t id(Node node) const { return ids_[node]; }
+
+  struct Match {
+    int32_t id = kNoId;
+    size_t num_bytes = 0;
+  };
+  // The longest string that `text` starts with.
+  Match longest_prefix(std::string_view text) const;
+  bool is_empty() const { return ids_.size() == 1 && ids_[kRoot] == kNoId; }
+
+ private:
+  PairMap<Node> children_;
+  std::vector<int32_t> ids_ = {kNoId};
+};
+
+}  // namespace quire

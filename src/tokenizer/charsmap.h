@@ -1,0 +1,35 @@
+// SentencePiece's compiled normalization rules: a Darts double array over UTF-8 prefixes whose
+// values point into a block of NUL-terminated replacements (sentencepiece, src/normalizer.cc).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire {
+
+class Charsmap {
+ public:
+  static Result<Charsmap> parse(std::string_view blob);
+
+  struct Rule {
+    size_t num_bytes;  // of the text that it replaces
+    std::string_view replacement;
+  };
+  // The rule of the shortest / the longest prefix of `text` that has one.
+  std::optional<Rule> shortest_rule(std::string_view text) const { return find(text, true); }
+  std::optional<Rule> longest_rule(std::string_view text) const { return find(text, false); }
+
+ private:
+  std::optional<Rule> find(std::string_view text, bool stop_at_first) const;
+  std::string_view replacement_at(uint32_t offset) const;
+
+  std::vector<uint32_t> units_;
+  std::string replacements_;
+};
+
+}  // namespace quire

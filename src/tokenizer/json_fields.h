@@ -1,0 +1,66 @@
+// Typed reading of a component's JSON object; each failure names the field.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+
+namespace quire {
+
+using JsonElement = simdjson::dom::element;
+
+// The field, or nothing where it is absent or null.
+inline std::optional<JsonElement> json_field(JsonElement object, std::string_view name) {
+  JsonElement value;
+  if (object.at_key(name).get(value) != simdjson::SUCCESS || value.is_null()) return std::nullopt;
+  return value;
+}
+
+template <typename T>
+constexpr std::string_view json_type_name() {
+  if constexpr (std::is_same_v<T, bool>) return "true or false";
+  if constexpr (std::is_same_v<T, std::string_view>) return "a string";
+  if constexpr (std::is_same_v<T, int64_t>) return "an integer";
+  if constexpr (std::is_same_v<T, double>) return "a number";
+  if constexpr (std::is_same_v<T, simdjson::dom::array>) return "an array";
+  if constexpr (std::is_same_v<T, simdjson::dom::object>) return "an object";
+}
+
+template <typename T>
+Result<T> json_value(JsonElement element, std::string_view name) {
+  T value;
+  if (element.get(value) != simdjson::SUCCESS) {
+    return invalid_argument(
+        fmt::format("field \"{}\" has the wrong type; expected {}", name, json_type_name<T>()));
+  }
+  return value;
+}
+
+template <typename T>
+Result<T> json_required(JsonElement object, std::string_view name) {
+  const std::optional<JsonElement> element = json_field(object, name);
+  if (!element) {
+    return invalid_argument(
+        fmt::format("field \"{}\" is missing; expected {}", name, json_type_name<T>()));
+  }
+  return json_value<T>(*element, name);
+}
+
+template <typename T>
+Result<T> json_or(JsonElement object, std::string_view name, T fallback) {
+  const std::optional<JsonElement> element = json_field(object, name);
+  if (!element) return fallback;
+  return json_value<T>(*element, name);
+}
+
+inline Status unsupported_type(std::string_view part, std::string_view type,
+                               std::string_view supported) {
+  return unimplemented(
+      fmt::format("{} type \"{}\" is not supported; expected one of {}", part, type, supported));
+}
+
+}  // namespace quire

@@ -1,0 +1,17 @@
+// The statistical part of a tokenizer: ids for one piece of text.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace quire {
+
+class TokenModel {
+ public:
+  virtual ~TokenModel() = default;
+  // Appends the ids of a non-empty piece. Safe to call from several threads.
+  virtual void encode(std::string_view piece, std::vector<int32_t>& ids) const = 0;
+};
+
+}  // namespace quire

@@ -1,0 +1,59 @@
+// What a Split looks for in a text.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "quire/status.h"
+
+namespace quire {
+
+struct Match {
+  size_t begin;
+  size_t end;
+};
+
+class Pattern {
+ public:
+  virtual ~Pattern() = default;
+  // The first match that begins at `from` or after; `text` is valid UTF-8, `from` lies between
+  // two characters.
+  virtual std::optional<Match> find(std::string_view text, size_t from) const = 0;
+};
+
+// The scanner written for this very regex, or else a compiled regex.
+Result<std::unique_ptr<Pattern>> make_regex_pattern(std::string_view regex);
+std::unique_ptr<Pattern> make_literal_pattern(std::string literal);
+// One character that has any of these flags (unicode::CharFlag), or U+0000 to U+007F punctuation
+// and symbols too.
+std::unique_ptr<Pattern> make_flag_pattern(unsigned flags, bool ascii_symbols = false);
+
+// Calls visit(begin, end, is_match) for consecutive stretches that cover the whole text.
+template <typename Visit>
+void for_each_match(const Pattern& pattern, std::string_view text, Visit visit) {
+  size_t covered = 0;
+  size_t from = 0;
+  while (from <= text.size()) {
+    const std::optional<Match> match = pattern.find(text, from);
+    if (!match) break;
+    const bool is_empty = match->end == match->begin;
+    // An empty match right behind another match is none.
+    if (!is_empty || match->begin != covered || covered == 0) {
+      if (match->begin > covered) visit(covered, match->begin, false);
+      visit(match->begin, match->end, true);
+      covered = match->end;
+    }
+    from = match->end;
+    if (is_empty) {
+      do {
+        ++from;
+      } while (from < text.size() && (static_cast<unsigned char>(text[from]) & 0xC0U) == 0x80U);
+    }
+  }
+  if (covered < text.size()) visit(covered, text.size(), false);
+}
+
+}  // namespace quire

@@ -1,0 +1,32 @@
+// Puts the special tokens around an encoded text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "quire/status.h"
+#include "tokenizer/json_fields.h"
+
+namespace quire {
+
+class PostProcessor {
+ public:
+  // Of a tokenizer.json's "post_processor"; without one, nothing is added.
+  static Result<PostProcessor> from_json(std::optional<JsonElement> json);
+  // `bos` before the text and `eos` behind it, where there are such.
+  static PostProcessor around(std::optional<int32_t> bos, std::optional<int32_t> eos);
+
+  const std::vector<int32_t>& prefix() const { return prefix_; }
+  const std::vector<int32_t>& suffix() const { return suffix_; }
+
+ private:
+  Status add_json(JsonElement json, int depth);
+  Status add_template(JsonElement json);
+  Status add_pair(JsonElement json);
+
+  std::vector<int32_t> prefix_;
+  std::vector<int32_t> suffix_;
+};
+
+}  // namespace quire

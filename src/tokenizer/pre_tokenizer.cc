@@ -1,0 +1,157 @@
+#include "tokenizer/pre_tokenizer.h"
+
+#include "tokenizer/byte_level.h"
+#include "tokenizer/pre_tokenizer_stages.h"
+#include "tokenizer/scanners.h"
+#include "tokenizer/unicode.h"
+
+namespace quire {
+namespace {
+
+constexpr int kMaxDepth = 8;
+constexpr size_t kMaxStages = 32;
+constexpr std::string_view kSupported =
+    "ByteLevel, CharDelimiterSplit, Digits, Metaspace, Punctuation, Sequence, Split, Whitespace, "
+    "WhitespaceSplit";
+
+Result<SplitBehavior> parse_behavior(std::string_view name) {
+  constexpr std::pair<std::string_view, SplitBehavior> kBehaviors[] = {
+      {"Isolated", SplitBehavior::kIsolated},
+      {"Removed", SplitBehavior::kRemoved},
+      {"Contiguous", SplitBehavior::kContiguous},
+      {"MergedWithPrevious", SplitBehavior::kMergedWithPrevious},
+      {"MergedWithNext", SplitBehavior::kMergedWithNext}};
+  for (const auto& [known, behavior] : kBehaviors) {
+    if (name == known) return behavior;
+  }
+  return unimplemented(fmt::format("pre_tokenizer behavior \"{}\" is not supported", name));
+}
+
+Result<PrependScheme> parse_prepend_scheme(JsonElement json) {
+  QUIRE_ASSIGN_OR_RETURN(const bool add_prefix_space, json_or(json, "add_prefix_space", true));
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::string_view name,
+      json_or(json, "prepend_scheme", std::string_view(add_prefix_space ? "always" : "never")));
+  if (name == "always") return PrependScheme::kAlways;
+  if (name == "first") return PrependScheme::kFirst;
+  if (name == "never") return PrependScheme::kNever;
+  return unimplemented(fmt::format("prepend_scheme \"{}\" is not supported", name));
+}
+
+}  // namespace
+
+Result<PreTokenizer> PreTokenizer::from_json(std::optional<JsonElement> json) {
+  PreTokenizer result;
+  if (json) QUIRE_RETURN_IF_ERROR(result.add(*json, 0));
+  return result;
+}
+
+Status PreTokenizer::add(JsonElement json, int depth) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string_view type,
+                         json_required<std::string_view>(json, "type"));
+  if (depth > kMaxDepth || stages_.size() > kMaxStages) {
+    return invalid_argument("pre_tokenizer is too large; expected at most 32 parts, 8 levels deep");
+  }
+  const auto split_by_flag = [this](unsigned flags, SplitBehavior behavior, bool symbols = false) {
+    stages_.push_back(make_split_stage(make_flag_pattern(flags, symbols), behavior, false));
+    return Status();
+  };
+  if (type == "Sequence") {
+    QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::array parts,
+                           json_required<simdjson::dom::array>(json, "pretokenizers"));
+    for (const JsonElement part : parts) QUIRE_RETURN_IF_ERROR(add(part, depth + 1));
+    return {};
+  }
+  if (type == "ByteLevel") return add_byte_level(json);
+  if (type == "Split") return add_split(json);
+  if (type == "Digits") {
+    QUIRE_ASSIGN_OR_RETURN(const bool individual, json_or(json, "individual_digits", false));
+    return split_by_flag(unicode::kNumber,
+                         individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous);
+  }
+  if (type == "Punctuation") {
+    QUIRE_ASSIGN_OR_RETURN(const std::string_view name,
+                           json_or(json, "behavior", std::string_view("Isolated")));
+    QUIRE_ASSIGN_OR_RETURN(const SplitBehavior behavior, parse_behavior(name));
+    return split_by_flag(unicode::kPunct, behavior, true);
+  }
+  if (type == "WhitespaceSplit") return split_by_flag(unicode::kSpace, SplitBehavior::kRemoved);
+  if (type == "Whitespace") {
+    QUIRE_ASSIGN_OR_RETURN(auto pattern, make_regex_pattern(R"(\w+|[^\w\s]+)"));
+    stages_.push_back(make_split_stage(std::move(pattern), SplitBehavior::kRemoved, true));
+    return {};
+  }
+  if (type == "CharDelimiterSplit") {
+    QUIRE_ASSIGN_OR_RETURN(const std::string_view delimiter,
+                           json_required<std::string_view>(json, "delimiter"));
+    stages_.push_back(make_split_stage(make_literal_pattern(std::string(delimiter)),
+                                       SplitBehavior::kRemoved, false));
+    return {};
+  }
+  if (type == "Metaspace") {
+    QUIRE_ASSIGN_OR_RETURN(const std::string_view replacement,
+                           json_or(json, "replacement", std::string_view("▁")));
+    QUIRE_ASSIGN_OR_RETURN(const PrependScheme scheme, parse_prepend_scheme(json));
+    QUIRE_ASSIGN_OR_RETURN(const bool split, json_or(json, "split", true));
+    if (replacement.empty()) return invalid_argument("Metaspace replacement is empty");
+    stages_.push_back(make_metaspace_stage(std::string(replacement), scheme));
+    if (split) {
+      stages_.push_back(make_split_stage(make_literal_pattern(std::string(replacement)),
+                                         SplitBehavior::kMergedWithNext, false));
+    }
+    return {};
+  }
+  return unsupported_type("pre_tokenizer", type, kSupported);
+}
+
+Status PreTokenizer::add_byte_level(JsonElement json) {
+  QUIRE_ASSIGN_OR_RETURN(const bool add_prefix_space, json_or(json, "add_prefix_space", true));
+  QUIRE_ASSIGN_OR_RETURN(const bool use_regex, json_or(json, "use_regex", true));
+  if (is_byte_level_) return unimplemented("a second ByteLevel pre_tokenizer is not supported");
+  if (add_prefix_space) stages_.push_back(make_prefix_stage(" "));
+  if (use_regex) {
+    QUIRE_ASSIGN_OR_RETURN(auto pattern, make_regex_pattern(scan::kGpt2Regex));
+    stages_.push_back(make_split_stage(std::move(pattern), SplitBehavior::kIsolated, false));
+  }
+  is_byte_level_ = true;
+  return {};
+}
+
+Status PreTokenizer::add_split(JsonElement json) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string_view name,
+                         json_required<std::string_view>(json, "behavior"));
+  QUIRE_ASSIGN_OR_RETURN(const SplitBehavior behavior, parse_behavior(name));
+  QUIRE_ASSIGN_OR_RETURN(const bool invert, json_or(json, "invert", false));
+  const std::optional<JsonElement> pattern_json = json_field(json, "pattern");
+  if (!pattern_json) return invalid_argument("field \"pattern\" of a Split is missing");
+  std::unique_ptr<Pattern> pattern;
+  if (json_field(*pattern_json, "String")) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string_view literal,
+                           json_required<std::string_view>(*pattern_json, "String"));
+    pattern = make_literal_pattern(std::string(literal));
+  } else {
+    QUIRE_ASSIGN_OR_RETURN(const std::string_view regex,
+                           json_required<std::string_view>(*pattern_json, "Regex"));
+    QUIRE_ASSIGN_OR_RETURN(pattern, make_regex_pattern(regex));
+  }
+  if (is_byte_level_) {
+    return unimplemented(
+        "a Split behind ByteLevel is not supported; expected ByteLevel to be last");
+  }
+  stages_.push_back(make_split_stage(std::move(pattern), behavior, invert));
+  return {};
+}
+
+void PreTokenizer::run_from(size_t stage, Piece piece, PieceSink sink) const {
+  if (piece.text.empty()) return;
+  if (stage == stages_.size()) return sink(piece);
+  if (stage + 1 == stages_.size()) {
+    const auto drop_empty = [&](Piece part) {
+      if (!part.text.empty()) sink(part);
+    };
+    return stages_[stage]->run(piece, drop_empty);
+  }
+  stages_[stage]->run(piece, [&](Piece part) { run_from(stage + 1, part, sink); });
+}
+
+}  // namespace quire

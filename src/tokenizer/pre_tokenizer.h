@@ -1,0 +1,47 @@
+// Cuts normalized text into the pieces that the model looks at one by one.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+#include "tokenizer/function_ref.h"
+#include "tokenizer/json_fields.h"
+
+namespace quire {
+
+struct Piece {
+  std::string_view text;
+  bool at_start;  // nothing of the whole text precedes it
+};
+using PieceSink = FunctionRef<void(Piece)>;
+
+class PreTokenizerStage {
+ public:
+  virtual ~PreTokenizerStage() = default;
+  virtual void run(Piece piece, PieceSink sink) const = 0;
+};
+
+class PreTokenizer {
+ public:
+  // Of a tokenizer.json's "pre_tokenizer"; without one, the text is one piece.
+  static Result<PreTokenizer> from_json(std::optional<JsonElement> json);
+
+  // Hands on non-empty pieces in order. In a byte-level vocabulary a piece is raw bytes that may
+  // begin or end inside a character; else it is valid UTF-8.
+  void run(Piece piece, PieceSink sink) const { run_from(0, piece, sink); }
+  // Whether the model's vocabulary spells bytes (byte_level.h).
+  bool is_byte_level() const { return is_byte_level_; }
+
+ private:
+  Status add(JsonElement json, int depth);
+  Status add_byte_level(JsonElement json);
+  Status add_split(JsonElement json);
+  void run_from(size_t stage, Piece piece, PieceSink sink) const;
+
+  std::vector<std::unique_ptr<const PreTokenizerStage>> stages_;
+  bool is_byte_level_ = false;
+};
+
+}  // namespace quire

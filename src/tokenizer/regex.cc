@@ -1,0 +1,107 @@
+#include "tokenizer/regex.h"
+
+#include <fmt/format.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace quire {
+namespace {
+
+constexpr size_t kMaxPatternBytes = size_t{1} << 16;
+constexpr uint32_t kMatchLimit = 1'000'000;
+constexpr uint32_t kHeapLimitKib = 16 * 1024;
+constexpr uint32_t kNestLimit = 64;
+
+template <auto kFree>
+struct Freer {
+  template <typename T>
+  void operator()(T* pointer) const {
+    kFree(pointer);
+  }
+};
+using Code = std::unique_ptr<pcre2_code, Freer<pcre2_code_free>>;
+using CompileContext = std::unique_ptr<pcre2_compile_context, Freer<pcre2_compile_context_free>>;
+using MatchContext = std::unique_ptr<pcre2_match_context, Freer<pcre2_match_context_free>>;
+using MatchData = std::unique_ptr<pcre2_match_data, Freer<pcre2_match_data_free>>;
+
+// Syntax that PCRE2 accepts with another meaning than Oniguruma's.
+const char* foreign_syntax(std::string_view pattern) {
+  if (pattern.find("&&") != std::string_view::npos) return "&& in a character class";
+  for (size_t i = 0; i + 1 < pattern.size(); ++i) {
+    if (pattern[i] != '\\') continue;
+    ++i;
+    if (pattern[i] == 'h' || pattern[i] == 'H') return "\\h";
+    if (pattern[i] == 'C') return "\\C";
+    if (pattern[i] == 'M') return "\\M";
+  }
+  if (pattern.find("(*") != std::string_view::npos) return "(*";
+  if (pattern.find("(?C") != std::string_view::npos) return "a callout";
+  return nullptr;
+}
+
+class Pcre2Pattern final : public Pattern {
+ public:
+  Pcre2Pattern(Code code, MatchContext context)
+      : code_(std::move(code)), context_(std::move(context)) {}
+
+  std::optional<Match> find(std::string_view text, size_t from) const override {
+    const MatchData data(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
+    if (data == nullptr) return std::nullopt;
+    // The text is valid (Pattern's contract), so it need not be checked once a match.
+    const int count =
+        pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
+                    PCRE2_NO_UTF_CHECK, data.get(), context_.get());
+    if (count < 0) return std::nullopt;
+    const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(data.get());
+    // \K in a lookahead can turn a match around.
+    if (ends[0] > ends[1] || ends[0] < from) return std::nullopt;
+    return Match{ends[0], ends[1]};
+  }
+
+ private:
+  Code code_;
+  MatchContext context_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
+  if (pattern.size() > kMaxPatternBytes) {
+    return invalid_argument(fmt::format("regex is too long; got {} bytes, expected at most {}",
+                                        pattern.size(), kMaxPatternBytes));
+  }
+  if (const char* what = foreign_syntax(pattern)) {
+    return unimplemented(
+        fmt::format("regex \"{}\" uses {}, which is not supported", pattern, what));
+  }
+  const CompileContext compile_context(pcre2_compile_context_create(nullptr));
+  MatchContext match_context(pcre2_match_context_create(nullptr));
+  if (compile_context == nullptr || match_context == nullptr) {
+    return internal_error("out of memory while compiling a regex");
+  }
+  pcre2_set_newline(compile_context.get(), PCRE2_NEWLINE_LF);
+  pcre2_set_parens_nest_limit(compile_context.get(), kNestLimit);
+  pcre2_set_match_limit(match_context.get(), kMatchLimit);
+  pcre2_set_heap_limit(match_context.get(), kHeapLimitKib);
+  int error = 0;
+  PCRE2_SIZE where = 0;
+  // MULTILINE: in Oniguruma ^ and $ always mean a line's ends.
+  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                          PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error,
+                          &where, compile_context.get()));
+  if (code == nullptr) {
+    PCRE2_UCHAR reason[256] = {};
+    pcre2_get_error_message(error, reason, sizeof(reason));
+    return invalid_argument(fmt::format("regex \"{}\" is not valid at byte {}; {}", pattern, where,
+                                        reinterpret_cast<const char*>(reason)));
+  }
+  return std::unique_ptr<Pattern>(
+      std::make_unique<Pcre2Pattern>(std::move(code), std::move(match_context)));
+}
+
+}  // namespace quire

@@ -1,0 +1,161 @@
+#include "tokenizer/scanners.h"
+
+#include <cstddef>
+
+#include "tokenizer/unicode.h"
+
+namespace quire::scan {
+namespace {
+
+using unicode::Char;
+using unicode::CharTable;
+using enum unicode::CharFlag;
+
+const char* skip_any(const CharTable& table, const char* p, const char* end, unsigned flags) {
+  while (p < end) {
+    const Char c = table.at(p);
+    if ((c.flags & flags) == 0) break;
+    p += c.num_bytes;
+  }
+  return p;
+}
+
+const char* skip_none(const CharTable& table, const char* p, const char* end, unsigned flags) {
+  while (p < end) {
+    const Char c = table.at(p);
+    if ((c.flags & flags) != 0) break;
+    p += c.num_bytes;
+  }
+  return p;
+}
+
+bool has_flag(const CharTable& table, const char* p, const char* end, unsigned flags) {
+  return p < end && (table.at(p).flags & flags) != 0;
+}
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+
+// 's 't 're 've 'm 'll 'd, at the apostrophe. Case folding adds one stranger: U+017F (long s) is s.
+const char* contraction(const char* p, const char* end, bool any_case) {
+  const ptrdiff_t left = end - p;
+  if (left < 2) return nullptr;
+  const char a = any_case ? lower(p[1]) : p[1];
+  if (a == 's' || a == 't' || a == 'm' || a == 'd') return p + 2;
+  if (left < 3) return nullptr;
+  const char b = any_case ? lower(p[2]) : p[2];
+  if ((a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l')) return p + 3;
+  if (any_case && p[1] == '\xC5' && p[2] == '\xBF') return p + 3;
+  return nullptr;
+}
+
+// `\s+(?!\S)|\s+` at white space: all of a run that ends the text, else all but its last
+// character, unless that is the only one.
+const char* spaces(const CharTable& table, const char* p, const char* end) {
+  const char* const stop = skip_any(table, p, end, kSpace);
+  if (stop == end) return stop;
+  const char* const last = p + unicode::last_char_start({p, static_cast<size_t>(stop - p)});
+  return last == p ? stop : last;
+}
+
+// `\s*[\r\n]+|\s+(?!\S)|\s+` at white space: up to the run's last line end, if it has one.
+const char* spaces_or_lines(const CharTable& table, const char* p, const char* end) {
+  const char* const stop = skip_any(table, p, end, kSpace);
+  for (const char* q = stop; q > p; --q) {
+    if (q[-1] == '\r' || q[-1] == '\n') return q;
+  }
+  return spaces(table, p, end);
+}
+
+bool is_ascii_letter(char c) {
+  return lower(c) >= 'a' && lower(c) <= 'z';
+}
+
+}  // namespace
+
+const char* gpt2(const char* p, const char* end) {
+  const CharTable& table = CharTable::get();
+  if (*p == '\'') {
+    if (const char* stop = contraction(p, end, false)) return stop;
+  }
+  const char* q = *p == ' ' ? p + 1 : p;
+  if (q < end) {
+    const unsigned flags = table.at(q).flags;
+    if (flags & kLetter) return skip_any(table, q, end, kLetter);
+    if (flags & kNumber) return skip_any(table, q, end, kNumber);
+    if (!(flags & kSpace)) return skip_none(table, q, end, kSpace | kLetter | kNumber);
+  }
+  return spaces(table, p, end);
+}
+
+template <int kMaxDigits>
+const char* llama3(const char* p, const char* end) {
+  const CharTable& table = CharTable::get();
+  if (*p == '\'') {
+    if (const char* stop = contraction(p, end, true)) return stop;
+  }
+  const Char c = table.at(p);
+  if (c.flags & kLetter) return skip_any(table, p + c.num_bytes, end, kLetter);
+  if (c.flags & kNumber) {
+    const char* q = p + c.num_bytes;
+    for (int i = 1; i < kMaxDigits && has_flag(table, q, end, kNumber); ++i) {
+      q += unicode::char_length(*q);
+    }
+    return q;
+  }
+  if (!(c.flags & kNewline) && has_flag(table, p + c.num_bytes, end, kLetter)) {
+    return skip_any(table, p + c.num_bytes, end, kLetter);
+  }
+  const char* q = *p == ' ' ? p + 1 : p;
+  if (q < end && !has_flag(table, q, end, kSpace | kLetter | kNumber)) {
+    q = skip_none(table, q, end, kSpace | kLetter | kNumber);
+    return skip_any(table, q, end, kNewline);
+  }
+  return spaces_or_lines(table, p, end);
+}
+template const char* llama3<1>(const char* p, const char* end);
+template const char* llama3<3>(const char* p, const char* end);
+
+const char* deepseek_v3(const char* p, const char* end) {
+  const CharTable& table = CharTable::get();
+  const Char c = table.at(p);
+  const bool is_ascii_symbol = c.code_point < 128 && (c.flags & (kPunct | kSymbol));
+  if (is_ascii_symbol && p + 1 < end && is_ascii_letter(p[1])) {
+    const char* q = p + 1;
+    while (q < end && is_ascii_letter(*q)) ++q;
+    return q;
+  }
+  if (!(c.flags & (kNewline | kLetter | kPunct | kSymbol)) &&
+      has_flag(table, p + c.num_bytes, end, kLetter | kMark)) {
+    return skip_any(table, p + c.num_bytes, end, kLetter | kMark);
+  }
+  if (c.flags & (kLetter | kMark)) return skip_any(table, p, end, kLetter | kMark);
+  const char* q = *p == ' ' ? p + 1 : p;
+  if (has_flag(table, q, end, kPunct | kSymbol)) {
+    q = skip_any(table, q, end, kPunct | kSymbol);
+    return skip_any(table, q, end, kNewline);
+  }
+  return c.flags & kSpace ? spaces_or_lines(table, p, end) : nullptr;
+}
+
+std::optional<Match> find_trailing_space(std::string_view text, size_t from) {
+  const CharTable& table = CharTable::get();
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  for (const char* p = begin + from; p < end;) {
+    p = skip_none(table, p, end, kSpace);
+    const char* const stop = skip_any(table, p, end, kSpace);
+    const char* q = stop;
+    if (stop != end) {
+      do {
+        --q;
+      } while (q > p && *q != '\n');
+    }
+    if (q > p) return Match{static_cast<size_t>(p - begin), static_cast<size_t>(q - begin)};
+    p = stop;
+  }
+  return std::nullopt;
+}
+
+}  // namespace quire::scan

@@ -1,0 +1,138 @@
+#include "tokenizer/sentencepiece_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/utf8.h"
+#include "tokenizer/protobuf.h"
+#include "tokenizer/vocab.h"
+
+namespace quire {
+namespace {
+
+// A merge is looked for at every place inside a piece, so pieces must be short; real ones have
+// at most 16 characters unless a user defined them.
+constexpr size_t kMaxPieceBytes = 256;
+
+Status broken(std::string_view part) {
+  return invalid_argument(fmt::format("the SentencePiece {} is broken protobuf", part));
+}
+
+Result<SentencePieceModel::Piece> parse_piece(std::string_view bytes) {
+  SentencePieceModel::Piece piece;
+  ProtobufReader reader(bytes);
+  while (reader.next()) {
+    if (reader.field() == 1 && reader.is_bytes()) {
+      piece.text = reader.bytes();
+    } else if (reader.field() == 2 && reader.is_fixed32()) {
+      piece.score = reader.float32();
+    } else if (reader.field() == 3 && reader.is_varint()) {
+      if (reader.varint() < 1 || reader.varint() > 6) return broken("piece type");
+      piece.type = static_cast<SentencePieceModel::PieceType>(reader.varint());
+    }
+  }
+  if (!reader.ok()) return broken("piece");
+  if (piece.text.empty() || piece.text.size() > kMaxPieceBytes || !is_valid_utf8(piece.text) ||
+      !std::isfinite(piece.score)) {
+    return invalid_argument(
+        fmt::format("a SentencePiece piece of {} bytes is broken; expected 1 to "
+                    "{} bytes of UTF-8 and a finite score",
+                    piece.text.size(), kMaxPieceBytes));
+  }
+  return piece;
+}
+
+Status parse_trainer_spec(std::string_view bytes, SentencePieceModel& model) {
+  ProtobufReader reader(bytes);
+  while (reader.next()) {
+    if (!reader.is_varint()) continue;
+    const uint64_t value = reader.varint();
+    const auto id = static_cast<int32_t>(static_cast<int64_t>(value));
+    switch (reader.field()) {
+      case 3:
+        if (value != 1 && value != 2) {
+          return unimplemented(
+              fmt::format("SentencePiece model_type {} is not supported; expected "
+                          "1 (unigram) or 2 (BPE)",
+                          value));
+        }
+        model.type = static_cast<SentencePieceModel::Type>(value);
+        break;
+      case 24:
+        model.whitespace_as_suffix = value != 0;
+        break;
+      case 35:
+        model.byte_fallback = value != 0;
+        break;
+      case 40:
+        model.unk_id = id;
+        break;
+      case 41:
+        model.bos_id = id;
+        break;
+      case 42:
+        model.eos_id = id;
+        break;
+      default:
+        break;
+    }
+  }
+  return reader.ok() ? Status() : broken("trainer_spec");
+}
+
+Status parse_normalizer_spec(std::string_view bytes, SentencePieceModel& model) {
+  ProtobufReader reader(bytes);
+  while (reader.next()) {
+    if (reader.field() == 2 && reader.is_bytes()) model.precompiled_charsmap = reader.bytes();
+    if (!reader.is_varint()) continue;
+    if (reader.field() == 3) model.add_dummy_prefix = reader.varint() != 0;
+    if (reader.field() == 4) model.remove_extra_whitespaces = reader.varint() != 0;
+    if (reader.field() == 5) model.escape_whitespaces = reader.varint() != 0;
+  }
+  return reader.ok() ? Status() : broken("normalizer_spec");
+}
+
+// The ids that the trainer states must be those of the pieces.
+Status check_ids(SentencePieceModel& model) {
+  using PieceType = SentencePieceModel::PieceType;
+  const auto num_pieces = static_cast<int32_t>(model.pieces.size());
+  const auto unknown =
+      std::find_if(model.pieces.begin(), model.pieces.end(),
+                   [](const auto& piece) { return piece.type == PieceType::kUnknown; });
+  if (unknown == model.pieces.end()) {
+    return invalid_argument("the SentencePiece model has no unknown piece; expected one");
+  }
+  model.unk_id = static_cast<int32_t>(unknown - model.pieces.begin());
+  for (int32_t* id : {&model.bos_id, &model.eos_id}) {
+    if (*id < 0 || *id >= num_pieces) *id = -1;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<SentencePieceModel> SentencePieceModel::parse(std::string_view bytes) {
+  SentencePieceModel model;
+  ProtobufReader reader(bytes);
+  while (reader.next()) {
+    if (!reader.is_bytes()) continue;
+    if (reader.field() == 1) {
+      if (model.pieces.size() > static_cast<size_t>(Vocab::kMaxId)) {
+        return invalid_argument("the SentencePiece model has more than 2^22 pieces");
+      }
+      QUIRE_ASSIGN_OR_RETURN(const Piece piece, parse_piece(reader.bytes()));
+      model.pieces.push_back(piece);
+    } else if (reader.field() == 2) {
+      QUIRE_RETURN_IF_ERROR(parse_trainer_spec(reader.bytes(), model));
+    } else if (reader.field() == 3) {
+      QUIRE_RETURN_IF_ERROR(parse_normalizer_spec(reader.bytes(), model));
+    }
+  }
+  if (!reader.ok()) return broken("model");
+  QUIRE_RETURN_IF_ERROR(check_ids(model));
+  return model;
+}
+
+}  // namespace quire

@@ -1,0 +1,45 @@
+// The file that SentencePiece writes (its src/sentencepiece_model.proto), as plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire {
+
+struct SentencePieceModel {
+  enum class Type { kUnigram = 1, kBpe = 2 };
+  enum class PieceType {
+    kNormal = 1,
+    kUnknown = 2,
+    kControl = 3,
+    kUserDefined = 4,
+    kUnused = 5,
+    kByte = 6,
+  };
+  struct Piece {
+    std::string_view text;  // into the file's bytes
+    float score = 0;
+    PieceType type = PieceType::kNormal;
+  };
+
+  // Bounds and types are checked; `bytes` must outlive the result.
+  static Result<SentencePieceModel> parse(std::string_view bytes);
+
+  std::vector<Piece> pieces;  // by id
+  Type type = Type::kUnigram;
+  bool byte_fallback = false;
+  bool whitespace_as_suffix = false;
+  int32_t unk_id = 0;
+  int32_t bos_id = 1;  // -1: none
+  int32_t eos_id = 2;
+  std::string_view precompiled_charsmap;
+  bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+  bool escape_whitespaces = true;
+};
+
+}  // namespace quire

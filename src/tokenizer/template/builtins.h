@@ -1,0 +1,62 @@
+// The filters, tests, methods and global functions, one table each.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/template/object.h"
+#include "tokenizer/template/value.h"
+
+namespace quire::jinja {
+
+class Interpreter;
+
+// A call's arguments in the order of the parameters; null where the caller gave none.
+class Bound {
+ public:
+  const Value* operator[](size_t idx) const { return idx < values.size() ? values[idx] : nullptr; }
+  const Value& value(size_t idx) const { return *values[idx]; }  // of a required parameter
+  // Given and not none.
+  bool has(size_t idx) const { return (*this)[idx] != nullptr && !values[idx]->is_none(); }
+  bool flag(size_t idx, bool otherwise = false) const {
+    return (*this)[idx] != nullptr ? truthy(*values[idx]) : otherwise;
+  }
+  int64_t integer(size_t idx, int64_t otherwise = 0) const;
+  const std::string& text(size_t idx) const;
+
+  std::vector<const Value*> values;
+  const Args* raw = nullptr;  // of a variadic one, all there is
+};
+
+struct Builtin {
+  std::string_view name;
+  // "width first blank"; those before the '|' must be given ("old new | count"); "*": variadic.
+  std::string_view params;
+  Value (*run)(Interpreter& interpreter, const Value& self, const Bound& args);
+};
+
+Value call_builtin(Interpreter& interpreter, const Builtin& builtin, const Value& self,
+                   const Args& args);
+
+const Builtin* find_filter(std::string_view name);
+const Builtin* find_test(std::string_view name);
+const Builtin* find_global(std::string_view name);
+const Builtin* find_string_method(std::string_view name);
+// What a list, tuple, dict or number has; null if none.
+const Builtin* find_method(const Value& self, std::string_view name);
+
+// The tables, in the files named after them.
+std::span<const Builtin> text_filters();
+std::span<const Builtin> sequence_filters();
+std::span<const Builtin> number_filters();
+std::span<const Builtin> selection_filters();
+std::span<const Builtin> tests();
+std::span<const Builtin> string_methods();
+std::span<const Builtin> container_methods();
+std::span<const Builtin> globals();
+
+}  // namespace quire::jinja

@@ -1,0 +1,478 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tokenizer/template/budget.h"
+#include "tokenizer/template/parser_impl.h"
+
+namespace quire::jinja {
+
+ExprPtr Parser::done(std::unique_ptr<Expr> expr, std::initializer_list<const Expr*> children,
+                     int children_depth) {
+  for (const Expr* child : children) {
+    if (child != nullptr) children_depth = std::max(children_depth, child->depth);
+  }
+  expr->depth = children_depth + 1;
+  // A long chain of operators is a deep tree without any nesting in the text.
+  if (expr->depth > 2 * max_depth_) {
+    fail_at(expr->line, fmt::format("an expression is too long; expected at most {} levels",
+                                    2 * max_depth_));
+  }
+  return expr;
+}
+
+bool Parser::at_tuple_end(std::string_view end_name) const {
+  if (current().type == TokenType::kVariableEnd || current().type == TokenType::kBlockEnd) {
+    return true;
+  }
+  return current().is_op(")") || (!end_name.empty() && current().is_name(end_name));
+}
+
+ExprPtr Parser::parse_tuple(TupleRules rules) {
+  const Nesting nesting(*this);
+  auto tuple = make<SequenceExpr>(current().line);
+  tuple->is_tuple = true;
+  bool is_tuple = false;
+  int depth = 0;
+  while (true) {
+    if (!tuple->items.empty()) expect_op(",");
+    if (at_tuple_end(rules.end_name)) break;
+    tuple->items.push_back(rules.with_cond ? parse_cond() : parse_or());
+    depth = std::max(depth, tuple->items.back()->depth);
+    if (!current().is_op(",")) break;
+    is_tuple = true;
+  }
+  if (!is_tuple) {
+    if (!tuple->items.empty()) return std::move(tuple->items[0]);
+    if (!rules.parenthesized) fail_here("Expected an expression");
+  }
+  return done(std::move(tuple), {}, depth);
+}
+
+ExprPtr Parser::parse_cond() {
+  const Nesting nesting(*this);
+  int line = current().line;
+  ExprPtr then = parse_or();
+  while (skip_name("if")) {
+    auto cond = make<CondExpr>(line);
+    const bool was_conditional = std::exchange(conditional_, true);
+    cond->then = std::move(then);
+    cond->test = parse_or();
+    if (skip_name("else")) cond->otherwise = parse_cond();
+    conditional_ = was_conditional;
+    const CondExpr& c = *cond;
+    then = done(std::move(cond), {c.then.get(), c.test.get(), c.otherwise.get()});
+    line = current().line;
+  }
+  return then;
+}
+
+ExprPtr Parser::parse_or() {
+  ExprPtr left = parse_and();
+  while (current().is_name("or")) {
+    auto node = make<LogicExpr>(next().line);
+    node->is_and = false;
+    node->left = std::move(left);
+    node->right = parse_and();
+    const LogicExpr& n = *node;
+    left = done(std::move(node), {n.left.get(), n.right.get()});
+  }
+  return left;
+}
+
+ExprPtr Parser::parse_and() {
+  ExprPtr left = parse_not();
+  while (current().is_name("and")) {
+    auto node = make<LogicExpr>(next().line);
+    node->left = std::move(left);
+    node->right = parse_not();
+    const LogicExpr& n = *node;
+    left = done(std::move(node), {n.left.get(), n.right.get()});
+  }
+  return left;
+}
+
+ExprPtr Parser::parse_not() {
+  if (!current().is_name("not")) return parse_compare();
+  const Nesting nesting(*this);
+  auto node = make<UnaryExpr>(next().line);
+  node->operand = parse_not();
+  const UnaryExpr& n = *node;
+  return done(std::move(node), {n.operand.get()});
+}
+
+ExprPtr Parser::parse_compare() {
+  constexpr std::pair<std::string_view, CompareOp> kOps[] = {
+      {"==", CompareOp::kEq}, {"!=", CompareOp::kNe}, {"<", CompareOp::kLt},
+      {"<=", CompareOp::kLe}, {">", CompareOp::kGt},  {">=", CompareOp::kGe}};
+  auto node = make<CompareExpr>(current().line);
+  node->first = parse_sum();
+  int depth = node->first->depth;
+  while (true) {
+    const auto* op = std::find_if(std::begin(kOps), std::end(kOps),
+                                  [&](const auto& o) { return current().is_op(o.first); });
+    CompareOp found = CompareOp::kIn;
+    if (op != std::end(kOps)) {
+      found = op->second;
+      next();
+    } else if (current().is_name("not") && look().is_name("in")) {
+      found = CompareOp::kNotIn;
+      next();
+      next();
+    } else if (!skip_name("in")) {
+      break;
+    }
+    node->rest.emplace_back(found, parse_sum());
+    depth = std::max(depth, node->rest.back().second->depth);
+  }
+  if (node->rest.empty()) return std::move(node->first);
+  return done(std::move(node), {}, depth);
+}
+
+namespace {
+
+std::unique_ptr<BinaryExpr> binary(int line, BinaryOp op, ExprPtr left, ExprPtr right) {
+  auto node = std::make_unique<BinaryExpr>();
+  node->line = line;
+  node->op = op;
+  node->left = std::move(left);
+  node->right = std::move(right);
+  return node;
+}
+
+}  // namespace
+
+ExprPtr Parser::parse_sum() {
+  ExprPtr left = parse_concat();
+  while (current().is_op("+") || current().is_op("-")) {
+    const Token op = next();
+    auto node = binary(op.line, op.text == "+" ? BinaryOp::kAdd : BinaryOp::kSub, std::move(left),
+                       parse_concat());
+    const BinaryExpr& n = *node;
+    left = done(std::move(node), {n.left.get(), n.right.get()});
+  }
+  return left;
+}
+
+ExprPtr Parser::parse_concat() {
+  auto node = make<ConcatExpr>(current().line);
+  node->parts.push_back(parse_product());
+  int depth = node->parts[0]->depth;
+  while (skip_op("~")) {
+    node->parts.push_back(parse_product());
+    depth = std::max(depth, node->parts.back()->depth);
+  }
+  if (node->parts.size() == 1) return std::move(node->parts[0]);
+  return done(std::move(node), {}, depth);
+}
+
+ExprPtr Parser::parse_product() {
+  constexpr std::pair<std::string_view, BinaryOp> kOps[] = {{"*", BinaryOp::kMul},
+                                                            {"/", BinaryOp::kDiv},
+                                                            {"//", BinaryOp::kFloorDiv},
+                                                            {"%", BinaryOp::kMod}};
+  ExprPtr left = parse_power();
+  while (true) {
+    const auto* op = std::find_if(std::begin(kOps), std::end(kOps),
+                                  [&](const auto& o) { return current().is_op(o.first); });
+    if (op == std::end(kOps)) return left;
+    const int line = next().line;
+    auto node = binary(line, op->second, std::move(left), parse_power());
+    const BinaryExpr& n = *node;
+    left = done(std::move(node), {n.left.get(), n.right.get()});
+  }
+}
+
+ExprPtr Parser::parse_power() {
+  // From the left, as Jinja's grammar has it.
+  ExprPtr left = parse_unary();
+  while (current().is_op("**")) {
+    const int line = next().line;
+    auto node = binary(line, BinaryOp::kPow, std::move(left), parse_unary());
+    const BinaryExpr& n = *node;
+    left = done(std::move(node), {n.left.get(), n.right.get()});
+  }
+  return left;
+}
+
+ExprPtr Parser::parse_unary(bool with_filter) {
+  const Nesting nesting(*this);
+  ExprPtr expr;
+  if (current().is_op("-") || current().is_op("+")) {
+    const Token op = next();
+    auto node = make<UnaryExpr>(op.line);
+    node->op = op.text == "-" ? UnaryExpr::Op::kMinus : UnaryExpr::Op::kPlus;
+    node->operand = parse_unary(false);
+    const UnaryExpr& n = *node;
+    expr = done(std::move(node), {n.operand.get()});
+  } else {
+    expr = parse_primary();
+  }
+  expr = parse_postfix(std::move(expr));
+  return with_filter ? parse_filters_and_tests(std::move(expr)) : std::move(expr);
+}
+
+ExprPtr Parser::parse_name() {
+  const Token token = next();
+  auto constant = make<ConstExpr>(token.line);
+  if (token.text == "true" || token.text == "True") {
+    constant->value = Value::boolean(true);
+  } else if (token.text == "false" || token.text == "False") {
+    constant->value = Value::boolean(false);
+  } else if (token.text != "none" && token.text != "None") {
+    for (MacroUse& use : macros_) {
+      use.caller = use.caller || token.text == "caller";
+      use.varargs = use.varargs || token.text == "varargs";
+      use.kwargs = use.kwargs || token.text == "kwargs";
+    }
+    auto name = make<NameExpr>(token.line);
+    name->name = name_id(token.text);
+    return name;
+  }
+  return constant;
+}
+
+ExprPtr Parser::parse_primary() {
+  if (current().type == TokenType::kName) return parse_name();
+  auto constant = make<ConstExpr>(current().line);
+  if (current().type == TokenType::kString) {
+    std::string text;
+    while (current().type == TokenType::kString) text += next().text;
+    constant->value = Value::string(text);
+    return constant;
+  }
+  if (current().type == TokenType::kNumber) {
+    constant->value = next().number;
+    return constant;
+  }
+  if (skip_op("(")) {
+    ExprPtr inner = parse_tuple({.with_cond = true, .parenthesized = true});
+    expect_op(")");
+    return inner;
+  }
+  if (current().is_op("[")) return parse_list();
+  if (current().is_op("{")) return parse_dict();
+  fail_here("unexpected");
+}
+
+ExprPtr Parser::parse_list() {
+  auto list = make<SequenceExpr>(next().line);
+  int depth = 0;
+  while (!current().is_op("]")) {
+    if (!list->items.empty()) expect_op(",");
+    if (current().is_op("]")) break;
+    list->items.push_back(parse_expression());
+    depth = std::max(depth, list->items.back()->depth);
+  }
+  expect_op("]");
+  return done(std::move(list), {}, depth);
+}
+
+ExprPtr Parser::parse_dict() {
+  auto dict = make<DictExpr>(next().line);
+  int depth = 0;
+  while (!current().is_op("}")) {
+    if (!dict->entries.empty()) expect_op(",");
+    if (current().is_op("}")) break;
+    ExprPtr key = parse_expression();
+    expect_op(":");
+    ExprPtr value = parse_expression();
+    depth = std::max({depth, key->depth, value->depth});
+    dict->entries.emplace_back(std::move(key), std::move(value));
+  }
+  expect_op("}");
+  return done(std::move(dict), {}, depth);
+}
+
+ExprPtr Parser::parse_postfix(ExprPtr base) {
+  while (true) {
+    if (current().is_op(".") || current().is_op("[")) {
+      base = parse_subscript(std::move(base));
+    } else if (current().is_op("(")) {
+      base = parse_call(std::move(base));
+    } else {
+      return base;
+    }
+  }
+}
+
+ExprPtr Parser::parse_filters_and_tests(ExprPtr base) {
+  while (true) {
+    if (current().is_op("|")) {
+      base = parse_filter_chain(std::move(base));
+    } else if (current().is_name("is")) {
+      base = parse_test(std::move(base));
+    } else if (current().is_op("(")) {
+      base = parse_call(std::move(base));
+    } else {
+      return base;
+    }
+  }
+}
+
+ExprPtr Parser::parse_subscript(ExprPtr base) {
+  const Token open = next();
+  if (open.text == ".") {
+    const Token attribute = next();
+    if (attribute.type == TokenType::kName) {
+      auto node = make<AttributeExpr>(open.line);
+      node->name = attribute.text;
+      node->base = std::move(base);
+      const AttributeExpr& n = *node;
+      return done(std::move(node), {n.base.get()});
+    }
+    if (attribute.type != TokenType::kNumber || !attribute.number.is_int()) {
+      fail_at(attribute.line, "expected name or number");
+    }
+    auto key = make<ConstExpr>(attribute.line);
+    key->value = attribute.number;
+    auto node = make<ItemExpr>(open.line);
+    node->base = std::move(base);
+    node->key = std::move(key);
+    const ItemExpr& n = *node;
+    return done(std::move(node), {n.base.get()});
+  }
+  if (current().is_op(":")) return parse_slice(std::move(base), nullptr, open.line);
+  auto node = make<ItemExpr>(open.line);
+  auto keys = make<SequenceExpr>(open.line);
+  keys->is_tuple = true;
+  int depth = 0;
+  while (!current().is_op("]")) {
+    if (!keys->items.empty()) expect_op(",");
+    keys->items.push_back(parse_expression());
+    depth = std::max(depth, keys->items.back()->depth);
+    if (current().is_op(":") && keys->items.size() == 1) {
+      return parse_slice(std::move(base), std::move(keys->items[0]), open.line);
+    }
+  }
+  expect_op("]");
+  node->base = std::move(base);
+  node->key = keys->items.size() == 1 ? std::move(keys->items[0]) : std::move(keys);
+  const ItemExpr& n = *node;
+  return done(std::move(node), {n.base.get()}, depth + 1);
+}
+
+// From the first colon on.
+ExprPtr Parser::parse_slice(ExprPtr base, ExprPtr start, int line) {
+  auto node = make<SliceExpr>(line);
+  node->base = std::move(base);
+  node->start = std::move(start);
+  const auto part = [&]() -> ExprPtr {
+    if (current().is_op(":") || current().is_op("]")) return nullptr;
+    return parse_expression();
+  };
+  expect_op(":");
+  node->stop = part();
+  if (skip_op(":")) node->step = part();
+  expect_op("]");
+  const SliceExpr& n = *node;
+  return done(std::move(node), {n.base.get(), n.start.get(), n.stop.get(), n.step.get()});
+}
+
+int Parser::depth_of(const CallArgs& args) const {
+  int depth = 0;
+  const auto see = [&](const ExprPtr& expr) {
+    if (expr != nullptr) depth = std::max(depth, expr->depth);
+  };
+  for (const ExprPtr& arg : args.positional) see(arg);
+  for (const auto& [name, arg] : args.keyword) see(arg);
+  see(args.spread);
+  see(args.keyword_spread);
+  return depth;
+}
+
+CallArgs Parser::parse_call_args() {
+  const int line = current().line;
+  expect_op("(");
+  CallArgs args;
+  const auto ensure = [&](bool ok) {
+    if (!ok) fail_at(line, "invalid syntax for function call expression");
+  };
+  bool first = true;
+  while (!current().is_op(")")) {
+    if (!first) expect_op(",");
+    if (!first && current().is_op(")")) break;
+    first = false;
+    if (skip_op("*")) {
+      ensure(args.spread == nullptr && args.keyword_spread == nullptr);
+      args.spread = parse_expression();
+    } else if (skip_op("**")) {
+      ensure(args.keyword_spread == nullptr);
+      args.keyword_spread = parse_expression();
+    } else if (current().type == TokenType::kName && look().is_op("=")) {
+      ensure(args.keyword_spread == nullptr);
+      const std::string name = next().text;
+      next();
+      for (const auto& [present, value] : args.keyword) {
+        if (present == name) fail_at(line, "keyword argument repeated: " + name);
+      }
+      args.keyword.emplace_back(name, parse_expression());
+    } else {
+      ensure(args.spread == nullptr && args.keyword_spread == nullptr && args.keyword.empty());
+      args.positional.push_back(parse_expression());
+    }
+  }
+  expect_op(")");
+  return args;
+}
+
+ExprPtr Parser::parse_call(ExprPtr callee) {
+  auto node = make<CallExpr>(current().line);
+  node->callee = std::move(callee);
+  node->args = parse_call_args();
+  const CallExpr& n = *node;
+  return done(std::move(node), {n.callee.get()}, depth_of(n.args));
+}
+
+std::string Parser::parse_dotted_name() {
+  std::string name = expect_name();
+  while (skip_op(".")) name += "." + expect_name();
+  return name;
+}
+
+ExprPtr Parser::parse_filter(ExprPtr input) {
+  auto node = make<FilterExpr>(current().line);
+  node->name = parse_dotted_name();
+  node->filter = find_filter(node->name);
+  if (node->filter == nullptr && !conditional_) {
+    fail_at(node->line, fmt::format("No filter named '{}'.", node->name));
+  }
+  node->input = std::move(input);
+  if (current().is_op("(")) node->args = parse_call_args();
+  const FilterExpr& n = *node;
+  return done(std::move(node), {n.input.get()}, depth_of(n.args));
+}
+
+ExprPtr Parser::parse_filter_chain(ExprPtr input) {
+  while (skip_op("|")) input = parse_filter(std::move(input));
+  return input;
+}
+
+ExprPtr Parser::parse_test(ExprPtr input) {
+  auto node = make<TestExpr>(next().line);
+  const bool negated = skip_name("not");
+  node->name = parse_dotted_name();
+  node->test = find_test(node->name);
+  if (node->test == nullptr && !conditional_) {
+    fail_at(node->line, fmt::format("No test named '{}'.", node->name));
+  }
+  node->input = std::move(input);
+  const Token& t = current();
+  const bool has_argument = t.type == TokenType::kName || t.type == TokenType::kString ||
+                            t.type == TokenType::kNumber || t.is_op("[") || t.is_op("{");
+  if (t.is_op("(")) {
+    node->args = parse_call_args();
+  } else if (has_argument && !t.is_name("else") && !t.is_name("or") && !t.is_name("and")) {
+    if (t.is_name("is")) fail_here("You cannot chain multiple tests with is");
+    node->args.positional.push_back(parse_postfix(parse_primary()));
+  }
+  const TestExpr& n = *node;
+  ExprPtr test = done(std::move(node), {n.input.get()}, depth_of(n.args));
+  if (!negated) return test;
+  auto inverse = make<UnaryExpr>(test->line);
+  inverse->operand = std::move(test);
+  const UnaryExpr& i = *inverse;
+  return done(std::move(inverse), {i.operand.get()});
+}
+
+}  // namespace quire::jinja

@@ -1,0 +1,39 @@
+// Python's str over UTF-8: characters are code points.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quire::jinja {
+
+size_t count_chars(std::string_view text);
+// The byte at which character `char_idx` begins; the size of the text at its end.
+size_t byte_of_char(std::string_view text, size_t char_idx);
+std::u32string to_code_points(std::string_view text);
+std::string from_code_points(std::u32string_view text);
+
+bool is_space(char32_t c);  // str.isspace(), which is also what regular expressions call \s
+bool is_word(char32_t c);   // \w
+bool is_printable(char32_t c);
+
+// `chars`: the characters to remove; white space when absent.
+std::string_view strip(std::string_view text, std::optional<std::string_view> chars, bool left,
+                       bool right);
+std::string upper(std::string_view text);
+std::string lower(std::string_view text);
+std::string capitalize(std::string_view text);
+std::string title(std::string_view text);  // str.title(), not the filter
+std::string swapcase(std::string_view text);
+
+// One of Python's str.is…() questions; nullopt if it has no such method.
+std::optional<bool> classify(std::string_view question, std::string_view text);
+
+std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
+// In linear time whatever the texts are; npos if absent.
+size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
+size_t rfind_text(std::string_view text, std::string_view part);
+
+}  // namespace quire::jinja

@@ -1,0 +1,184 @@
+#include "tokenizer/template/value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/utf8.h"
+#include "tokenizer/template/budget.h"
+#include "tokenizer/template/object.h"
+#include "tokenizer/template/unicode.h"
+
+namespace quire::jinja {
+
+void fail(std::string message) { throw Error{std::move(message)}; }
+void fail_at(int line, std::string message) { throw Error{std::move(message), line}; }
+
+void Budget::fail_steps() const {
+  fail(fmt::format("the template takes too many steps; expected at most {}", max_steps_));
+}
+void Budget::fail_memory() const {
+  fail(fmt::format("the template makes too much text or too many values; expected at most {} bytes "
+                   "at a time",
+                   max_live_bytes_));
+}
+
+MemoryCharge::MemoryCharge(Budget& budget, size_t num_bytes)
+    : budget_(&budget), num_bytes_(num_bytes) {
+  budget.take(num_bytes);
+}
+MemoryCharge::MemoryCharge(MemoryCharge&& other) noexcept
+    : budget_(std::exchange(other.budget_, nullptr)), num_bytes_(other.num_bytes_) {}
+MemoryCharge& MemoryCharge::operator=(MemoryCharge&& other) noexcept {
+  std::swap(budget_, other.budget_);
+  std::swap(num_bytes_, other.num_bytes_);
+  return *this;
+}
+MemoryCharge::~MemoryCharge() {
+  if (budget_ != nullptr) budget_->give_back(num_bytes_);
+}
+
+namespace {
+
+int depth_of(const std::vector<Value>& items) {
+  int depth = 0;
+  for (const Value& item : items) depth = std::max(depth, item.depth());
+  return depth + 1;
+}
+
+Value make_sequence(std::vector<Value> items, Sequence::Type type) {
+  auto sequence = std::make_shared<Sequence>();
+  sequence->depth = depth_of(items);
+  sequence->items = std::move(items);
+  sequence->type = type;
+  return Value::of(Value::SequencePtr(std::move(sequence)));
+}
+
+}  // namespace
+
+Value Value::undefined(std::string reason) {
+  return Value(Data(std::make_shared<const UndefinedReason>(std::move(reason))));
+}
+
+Value Value::string(std::string_view text) {
+  auto result = std::make_shared<Text>();
+  result->utf8 = is_valid_utf8(text) ? std::string(text) : replace_invalid_utf8(text);
+  result->num_chars = count_chars(result->utf8);
+  return of(TextPtr(std::move(result)));
+}
+
+Value Value::list(std::vector<Value> items) {
+  return make_sequence(std::move(items), Sequence::Type::kList);
+}
+Value Value::tuple(std::vector<Value> items) {
+  return make_sequence(std::move(items), Sequence::Type::kTuple);
+}
+
+Value Value::dict(const std::vector<std::pair<std::string, Value>>& entries) {
+  std::vector<Dict::Entry> built;
+  built.reserve(entries.size());
+  for (const auto& [key, value] : entries) built.emplace_back(string(key), value);
+  return of(DictPtr(Dict::build(std::move(built))));
+}
+
+const std::string& Value::undefined_reason() const {
+  return std::get<UndefinedPtr>(data_)->message;
+}
+
+int Value::depth() const {
+  switch (kind()) {
+    case Kind::kSequence:
+      return sequence()->depth;
+    case Kind::kDict:
+      return dict()->depth();
+    case Kind::kObject:
+      return object()->depth;
+    default:
+      return 0;
+  }
+}
+
+std::string Value::type_name() const {
+  switch (kind()) {
+    case Kind::kUndefined:
+      return "Undefined";
+    case Kind::kNone:
+      return "NoneType";
+    case Kind::kBool:
+      return "bool";
+    case Kind::kInt:
+      return "int";
+    case Kind::kFloat:
+      return "float";
+    case Kind::kString:
+      return "str";
+    case Kind::kSequence:
+      return is_list() ? "list" : "tuple";
+    case Kind::kDict:
+      return "dict";
+    case Kind::kObject:
+      break;
+  }
+  return object()->type_name();
+}
+
+// ---- Dict
+
+std::shared_ptr<Dict> Dict::build(std::vector<Entry> entries, Budget* budget) {
+  std::vector<uint32_t> order(entries.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return compare_keys(entries[a].first, entries[b].first, budget) < 0;
+  });
+  if (entries.size() == 1) compare_keys(entries[0].first, entries[0].first, budget);  // hashable?
+  std::vector<bool> dropped(entries.size());
+  for (size_t i = 0; i < order.size();) {
+    const uint32_t first = order[i];
+    size_t end = i + 1;
+    while (end < order.size() &&
+           compare_keys(entries[first].first, entries[order[end]].first, budget) == 0) {
+      dropped[order[end++]] = true;
+    }
+    if (end > i + 1) entries[first].second = std::move(entries[order[end - 1]].second);
+    i = end;
+  }
+  auto dict = std::make_shared<Dict>();
+  std::vector<uint32_t> new_idx(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (dropped[i]) continue;
+    new_idx[i] = static_cast<uint32_t>(dict->entries_.size());
+    dict->depth_ = std::max(
+        {dict->depth_, entries[i].first.depth() + 1, entries[i].second.depth() + 1});
+    dict->entries_.push_back(std::move(entries[i]));
+  }
+  for (const uint32_t i : order) {
+    if (!dropped[i]) dict->order_.push_back(new_idx[i]);
+  }
+  return dict;
+}
+
+const Value* Dict::find(const Value& key, Budget* budget) const {
+  compare_keys(key, key, budget);  // fails for what cannot be a key
+  const auto at = std::lower_bound(
+      order_.begin(), order_.end(), key, [&](uint32_t idx, const Value& wanted) {
+        return compare_keys(entries_[idx].first, wanted, budget) < 0;
+      });
+  if (at == order_.end() || compare_keys(entries_[*at].first, key, budget) != 0) return nullptr;
+  return &entries_[*at].second;
+}
+
+const Value* Dict::find(std::string_view key) const {
+  // Strings sort after numbers and before everything else (compare_keys).
+  const auto at = std::lower_bound(order_.begin(), order_.end(), key,
+                                   [&](uint32_t idx, std::string_view wanted) {
+                                     const Value& present = entries_[idx].first;
+                                     if (present.is_string()) return present.as_string() < wanted;
+                                     return present.is_number();
+                                   });
+  if (at == order_.end()) return nullptr;
+  const auto& [present, value] = entries_[*at];
+  return present.is_string() && present.as_string() == key ? &value : nullptr;
+}
+
+}  // namespace quire::jinja

@@ -1,0 +1,167 @@
+// The values of a chat template: Python's, as far as a template can see them.
+//
+//   Value::dict({{"role", Value::string("user")}, {"content", Value::string(text)}})
+//
+// Values are immutable and cheap to copy; those that a caller builds may be shared by threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace quire::jinja {
+
+class Budget;
+class Value;
+struct Object;
+
+// Memory that a template made and that is still reachable; given back when its owner dies.
+class MemoryCharge {
+ public:
+  MemoryCharge() = default;
+  MemoryCharge(Budget& budget, size_t num_bytes);
+  MemoryCharge(const MemoryCharge&) = delete;
+  MemoryCharge& operator=(const MemoryCharge&) = delete;
+  MemoryCharge(MemoryCharge&& other) noexcept;
+  MemoryCharge& operator=(MemoryCharge&& other) noexcept;
+  ~MemoryCharge();
+
+ private:
+  Budget* budget_ = nullptr;
+  size_t num_bytes_ = 0;
+};
+
+struct Text {
+  std::string utf8;      // always valid
+  size_t num_chars = 0;  // code points: what Python counts and indexes
+  bool markup = false;   // made by `safe` or `escape`: `+` escapes what is joined to it
+  MemoryCharge charge{};
+
+  bool ascii() const { return num_chars == utf8.size(); }
+};
+
+struct Sequence {
+  enum class Type { kList, kTuple, kGroup /* a pair of `groupby`: .grouper, .list */ };
+  std::vector<Value> items;
+  Type type = Type::kList;
+  int depth = 1;  // of nesting, this level included
+  MemoryCharge charge{};
+};
+
+// In order of insertion. Lookups are binary over a sorted index, so no choice of keys makes them
+// slow.
+class Dict {
+ public:
+  using Entry = std::pair<Value, Value>;
+
+  // As Python: a repeated key keeps its first place and its last value.
+  static std::shared_ptr<Dict> build(std::vector<Entry> entries, Budget* budget = nullptr);
+  const std::vector<Entry>& entries() const { return entries_; }
+  const Value* find(std::string_view key) const;
+  const Value* find(const Value& key, Budget* budget) const;
+  int depth() const { return depth_; }
+
+  MemoryCharge charge;
+
+ private:
+  std::vector<Entry> entries_;
+  std::vector<uint32_t> order_;  // entries by key
+  int depth_ = 1;
+};
+
+// Why a value is undefined: the text of the error if the template insists on using it.
+struct UndefinedReason {
+  std::string message;
+};
+
+class Value {
+ public:
+  enum class Kind { kUndefined, kNone, kBool, kInt, kFloat, kString, kSequence, kDict, kObject };
+  struct None {};
+  using UndefinedPtr = std::shared_ptr<const UndefinedReason>;
+  using TextPtr = std::shared_ptr<const Text>;
+  using SequencePtr = std::shared_ptr<const Sequence>;
+  using DictPtr = std::shared_ptr<const Dict>;
+  using ObjectPtr = std::shared_ptr<Object>;
+
+  Value() : data_(None{}) {}
+  static Value none() { return {}; }
+  static Value undefined(std::string reason = "value is undefined");
+  static Value boolean(bool flag) { return Value(Data(flag)); }
+  static Value integer(int64_t number) { return Value(Data(number)); }
+  static Value real(double number) { return Value(Data(number)); }
+  // Bytes that are not UTF-8 become U+FFFD.
+  static Value string(std::string_view text);
+  static Value list(std::vector<Value> items);
+  static Value tuple(std::vector<Value> items);
+  static Value dict(const std::vector<std::pair<std::string, Value>>& entries);
+  static Value of(TextPtr text) { return Value(Data(std::move(text))); }
+  static Value of(SequencePtr sequence) { return Value(Data(std::move(sequence))); }
+  static Value of(DictPtr dict) { return Value(Data(std::move(dict))); }
+  static Value of(ObjectPtr object) { return Value(Data(std::move(object))); }
+
+  Kind kind() const { return static_cast<Kind>(data_.index()); }
+  bool is_undefined() const { return kind() == Kind::kUndefined; }
+  bool is_none() const { return kind() == Kind::kNone; }
+  bool is_bool() const { return kind() == Kind::kBool; }
+  bool is_int() const { return kind() == Kind::kInt; }
+  bool is_float() const { return kind() == Kind::kFloat; }
+  bool is_number() const { return is_bool() || is_int() || is_float(); }
+  bool is_integral() const { return is_bool() || is_int(); }
+  bool is_string() const { return kind() == Kind::kString; }
+  bool is_sequence() const { return kind() == Kind::kSequence; }
+  bool is_list() const { return is_sequence() && sequence()->type == Sequence::Type::kList; }
+  bool is_tuple() const { return is_sequence() && sequence()->type != Sequence::Type::kList; }
+  bool is_dict() const { return kind() == Kind::kDict; }
+  bool is_object() const { return kind() == Kind::kObject; }
+
+  // Only for the kind they name.
+  bool as_bool() const { return std::get<bool>(data_); }
+  int64_t as_int() const { return is_bool() ? int64_t{as_bool()} : std::get<int64_t>(data_); }
+  double as_float() const {
+    return is_float() ? std::get<double>(data_) : static_cast<double>(as_int());
+  }
+  const std::string& as_string() const { return text()->utf8; }
+  const std::string& undefined_reason() const;
+  const TextPtr& text() const { return std::get<TextPtr>(data_); }
+  const SequencePtr& sequence() const { return std::get<SequencePtr>(data_); }
+  const std::vector<Value>& items() const { return sequence()->items; }
+  const DictPtr& dict() const { return std::get<DictPtr>(data_); }
+  const ObjectPtr& object() const { return std::get<ObjectPtr>(data_); }
+  template <typename T>
+  T* object_as() const {
+    return is_object() ? dynamic_cast<T*>(object().get()) : nullptr;
+  }
+
+  int depth() const;              // 0 for what holds no other value
+  std::string type_name() const;  // Python's: "str", "dict", "NoneType"
+
+ private:
+  using Data = std::variant<UndefinedPtr, None, bool, int64_t, double, TextPtr, SequencePtr,
+                            DictPtr, ObjectPtr>;
+  explicit Value(Data data) : data_(std::move(data)) {}
+
+  Data data_;
+};
+
+// ---- Python's rules over values; `budget` (never null during a render) counts the work.
+
+bool truthy(const Value& value);
+bool equal(const Value& left, const Value& right, Budget* budget);
+bool identical(const Value& left, const Value& right);
+// Python's `<` for sorting and comparing; fails where the types have no order.
+bool less(const Value& left, const Value& right, Budget& budget, std::string_view op = "<");
+// A total order over hashable values in which equal means Python's ==; fails for lists and dicts.
+int compare_keys(const Value& left, const Value& right, Budget* budget);
+
+std::string float_repr(double number);
+// str() and repr(), bounded by the budget.
+std::string to_str(const Value& value, Budget& budget);
+std::string to_repr(const Value& value, Budget& budget);
+
+}  // namespace quire::jinja

@@ -1,0 +1,130 @@
+// The doors of the room: what is read, from where, and whose name stands in an error.
+#include <charconv>
+
+#include "base/file.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_parts.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxModelBytes = size_t{64} << 20;
+
+Status with_source(const Status& status, std::string_view source) {
+  return {status.code(), fmt::format("[tokenizer] {}: {}", source, status.message())};
+}
+
+Result<std::shared_ptr<const Tokenizer>> finish(Result<std::unique_ptr<TokenizerParts>> parts,
+                                                std::string_view source) {
+  if (!parts.ok()) return with_source(parts.status(), source);
+  return std::shared_ptr<const Tokenizer>(std::make_shared<Tokenizer>(std::move(parts).value()));
+}
+
+// A token is written as a string or as an object with its content.
+std::optional<std::string_view> token_name(JsonElement config, std::string_view name) {
+  const std::optional<JsonElement> field = json_field(config, name);
+  std::string_view text;
+  if (!field) return std::nullopt;
+  if (field->get(text) == simdjson::SUCCESS) return text;
+  if (field->at_key("content").get(text) == simdjson::SUCCESS) return text;
+  return std::nullopt;
+}
+
+std::optional<int32_t> token_id(const TokenizerParts& parts, std::optional<std::string_view> name) {
+  if (!name) return std::nullopt;
+  if (const auto id = parts.added.find(*name)) return id;
+  return parts.vocab.find(*name);
+}
+
+// The classes that transformers gives a new post-processor when the configuration says what
+// stands around a text; the others keep their file's.
+bool obeys_add_tokens(std::string_view tokenizer_class) {
+  for (const std::string_view family :
+       {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer"}) {
+    if (tokenizer_class == family || tokenizer_class == std::string(family) + "Fast") return true;
+  }
+  return false;
+}
+
+Status apply_end_tokens(JsonElement config, bool is_sentencepiece, TokenizerParts& parts) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string_view tokenizer_class,
+                         json_or(config, "tokenizer_class", std::string_view()));
+  const bool is_stated = json_field(config, "add_bos_token") || json_field(config, "add_eos_token");
+  if (!is_stated || !(is_sentencepiece || obeys_add_tokens(tokenizer_class))) return {};
+  QUIRE_ASSIGN_OR_RETURN(const bool add_bos, json_or(config, "add_bos_token", true));
+  QUIRE_ASSIGN_OR_RETURN(const bool add_eos, json_or(config, "add_eos_token", false));
+  const auto bos = add_bos ? token_id(parts, token_name(config, "bos_token")) : std::nullopt;
+  const auto eos = add_eos ? token_id(parts, token_name(config, "eos_token")) : std::nullopt;
+  if ((add_bos && !bos) || (add_eos && !eos)) {
+    return invalid_argument(
+        "add_bos_token or add_eos_token is true; expected bos_token or eos_token to name a token");
+  }
+  parts.post_processor = PostProcessor::around(bos, eos);
+  return {};
+}
+
+// {"32000": {"content": …, …}, …}: what was added after the SentencePiece model was trained.
+Status apply_added_tokens(JsonElement config, TokenizerParts& parts) {
+  const std::optional<JsonElement> field = json_field(config, "added_tokens_decoder");
+  if (!field) return {};
+  QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object tokens,
+                         json_value<simdjson::dom::object>(*field, "added_tokens_decoder"));
+  for (const auto& [key, json] : tokens) {
+    int64_t id = -1;
+    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size()) {
+      return invalid_argument(
+          fmt::format("added_tokens_decoder has the key \"{}\"; expected an id", key));
+    }
+    QUIRE_ASSIGN_OR_RETURN(AddedToken token, AddedTokens::from_json(json));
+    QUIRE_RETURN_IF_ERROR(parts.added.add(std::move(token), id, parts.vocab, parts.normalizer));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status apply_tokenizer_config(JsonElement config, bool is_sentencepiece, TokenizerParts& parts) {
+  if (is_sentencepiece) QUIRE_RETURN_IF_ERROR(apply_added_tokens(config, parts));
+  return apply_end_tokens(config, is_sentencepiece, parts);
+}
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(std::string_view tokenizer_json,
+                                                              std::string_view source_name) {
+  return finish(parts_from_json(tokenizer_json, source_name), source_name);
+}
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_sentencepiece(
+    std::string_view model_bytes, std::string_view source_name) {
+  return finish(parts_from_sentencepiece(model_bytes), source_name);
+}
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const fs::path& dir) {
+  std::error_code error;
+  const fs::path json_path = dir / "tokenizer.json";
+  const fs::path model_path = dir / "tokenizer.model";
+  const bool has_json = fs::exists(json_path, error);
+  if (!has_json && !fs::exists(model_path, error)) {
+    return not_found(
+        fmt::format("[tokenizer] {} has no tokenizer; expected tokenizer.json or "
+                    "tokenizer.model there",
+                    dir.string()));
+  }
+  const fs::path& path = has_json ? json_path : model_path;
+  QUIRE_ASSIGN_OR_RETURN(const std::string bytes,
+                         read_file(path, has_json ? JsonLimits().max_bytes : kMaxModelBytes));
+  Result<std::unique_ptr<TokenizerParts>> parts =
+      has_json ? parts_from_json(bytes, path.string()) : parts_from_sentencepiece(bytes);
+  if (!parts.ok()) return with_source(parts.status(), path.string());
+  const fs::path config_path = dir / "tokenizer_config.json";
+  if (fs::exists(config_path, error)) {
+    QUIRE_ASSIGN_OR_RETURN(const JsonDocument config, JsonDocument::load(config_path));
+    const Status applied = apply_tokenizer_config(config.root(), !has_json, **parts);
+    if (!applied.ok()) return with_source(applied, config_path.string());
+  }
+  return finish(std::move(parts), path.string());
+}
+
+}  // namespace quire

@@ -1,0 +1,32 @@
+// What a tokenizer is made of. Its pieces hold pointers into each other, so it stays where it is.
+#pragma once
+
+#include <memory>
+
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/decoder.h"
+#include "tokenizer/model.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/post_processor.h"
+#include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/vocab.h"
+
+namespace quire {
+
+struct TokenizerParts {
+  Vocab vocab;
+  AddedTokens added;
+  Normalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  std::unique_ptr<const TokenModel> model;
+  PostProcessor post_processor;
+  Decoder decoder;
+};
+
+Result<std::unique_ptr<TokenizerParts>> parts_from_json(std::string_view json,
+                                                        std::string_view source);
+Result<std::unique_ptr<TokenizerParts>> parts_from_sentencepiece(std::string_view bytes);
+// Applies a tokenizer_config.json.
+Status apply_tokenizer_config(JsonElement config, bool is_sentencepiece, TokenizerParts& parts);
+
+}  // namespace quire

@@ -1,0 +1,120 @@
+#include "tokenizer/unicode.h"
+
+#include <utf8proc.h>
+
+#include <map>
+
+namespace quire::unicode {
+namespace {
+
+uint16_t category_flags(utf8proc_category_t category) {
+  switch (category) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+      return kLetter | kWord;
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+      return kMark | kWord;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+      return kNumber | kWord;
+    case UTF8PROC_CATEGORY_NO:
+      return kNumber;
+    case UTF8PROC_CATEGORY_PC:
+      return kPunct | kWord;
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO:
+      return kPunct;
+    case UTF8PROC_CATEGORY_SM:
+    case UTF8PROC_CATEGORY_SC:
+    case UTF8PROC_CATEGORY_SK:
+    case UTF8PROC_CATEGORY_SO:
+      return kSymbol;
+    default:
+      return 0;
+  }
+}
+
+bool is_white_space(char32_t c) {
+  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
+}
+
+// \w beyond the general categories: Other_Alphabetic symbols and Join_Control.
+bool is_extra_word(char32_t c) {
+  return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
+         (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189) || c == 0x200C ||
+         c == 0x200D;
+}
+
+bool is_hangul_syllable(char32_t c) {
+  return c >= 0xAC00 && c <= 0xD7A3;
+}
+// The conjoining vowels and final consonants, which compose with what precedes them.
+bool is_trailing_jamo(char32_t c) {
+  return (c >= 0x1161 && c <= 0x1175) || (c >= 0x11A8 && c <= 0x11C2);
+}
+
+}  // namespace
+
+CharTable::CharTable() {
+  std::vector<Block> full(0x1100, Block{});
+  const auto entry = [&full](char32_t c) -> uint16_t& { return full[c >> 8][c & 0xFF]; };
+  std::vector<char32_t> composes_backward;
+  for (char32_t c = 0; c < 0x110000; ++c) {
+    // Planes 4 to 13 have no characters; 15 and 16 are private use, without properties.
+    if (c == 0x40000) c = 0xE0000;
+    if (c == 0xF0000) break;
+    const auto code = static_cast<utf8proc_int32_t>(c);
+    const utf8proc_property_t* property = utf8proc_get_property(code);
+    uint16_t flags = category_flags(static_cast<utf8proc_category_t>(property->category));
+    if (is_white_space(c)) flags |= kSpace;
+    if (c == '\r' || c == '\n') flags |= kNewline;
+    if (is_extra_word(c)) flags |= kWord;
+    bool inert = property->combining_class == 0 && !is_trailing_jamo(c);
+    const bool decomposes = property->decomp_seqindex != UINT16_MAX && property->decomp_type == 0;
+    if (decomposes && !is_hangul_syllable(c)) {
+      utf8proc_int32_t parts[16];
+      const utf8proc_ssize_t count =
+          utf8proc_decompose_char(code, parts, 16, UTF8PROC_DECOMPOSE, nullptr);
+      for (utf8proc_ssize_t i = 1; i < count && i < 16; ++i) {
+        composes_backward.push_back(static_cast<char32_t>(parts[i]));
+      }
+      const utf8proc_ssize_t composed = utf8proc_normalize_utf32(
+          parts, count, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+      inert = inert && composed == 1 && parts[0] == code;
+    }
+    if (inert) flags |= kNfcInert;
+    entry(c) = flags;
+  }
+  for (const char32_t c : composes_backward) entry(c) &= static_cast<uint16_t>(~kNfcInert);
+
+  std::map<Block, uint16_t> seen;
+  for (size_t i = 0; i < full.size(); ++i) {
+    const auto [it, is_new] = seen.try_emplace(full[i], static_cast<uint16_t>(blocks_.size()));
+    if (is_new) blocks_.push_back(full[i]);
+    index_[i] = it->second;
+  }
+}
+
+const CharTable& CharTable::get() {
+  static const CharTable kTable;
+  return kTable;
+}
+
+size_t last_char_start(std::string_view text) {
+  size_t i = text.size() - 1;
+  while (i > 0 && (static_cast<unsigned char>(text[i]) & 0xC0U) == 0x80U) --i;
+  return i;
+}
+
+}  // namespace quire::unicode

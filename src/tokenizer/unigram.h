@@ -1,0 +1,50 @@
+// The unigram language model: of all ways to cut a text into tokens, the one whose scores (log
+// probabilities) have the greatest sum (Kudo 2018, arXiv 1804.10959).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tokenizer/byte_trie.h"
+#include "tokenizer/json_fields.h"
+#include "tokenizer/model.h"
+#include "tokenizer/vocab.h"
+
+namespace quire {
+
+class Unigram final : public TokenModel {
+ public:
+  // `scores` by id. `vocab` must outlive the model.
+  Unigram(const Vocab& vocab, std::vector<double> scores, int32_t unk_id, double unk_score,
+          bool byte_fallback);
+
+  // Makes the token one that a text can be cut into; special ones are not.
+  void add_token(std::string_view text, int32_t id) { trie_.insert(text, id); }
+  void encode(std::string_view piece, std::vector<int32_t>& ids) const override;
+
+  static constexpr double kUnkPenalty = 10;  // what SentencePiece puts below the lowest score
+
+ private:
+  struct Node {  // the best way to reach an offset
+    double score = 0;
+    int32_t id = -1;
+    uint32_t start = 0;
+  };
+
+  std::vector<Node> best_paths(std::string_view piece) const;
+  void append_unknown(std::string_view text, std::vector<int32_t>& ids) const;
+
+  const Vocab& vocab_;
+  std::vector<double> scores_;
+  int32_t unk_id_;
+  double unk_score_;
+  bool byte_fallback_;
+  ByteTrie trie_;
+};
+
+// tokenizer.json's "model" of type Unigram: its vocabulary, then the model on it.
+Status read_unigram_vocab(JsonElement json, Vocab& vocab);
+Result<std::unique_ptr<TokenModel>> unigram_from_json(JsonElement json, const Vocab& vocab);
+
+}  // namespace quire
