@@ -1,0 +1,99 @@
+#include "sched/policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+Sequence sequence(int num_prompt, int max_total) {
+  Sequence seq;
+  seq.token_ids.assign(static_cast<size_t>(num_prompt), 1);
+  seq.num_prompt_tokens = num_prompt;
+  seq.max_total_tokens = max_total;
+  return seq;
+}
+
+TEST(Policy, RanksByPriorityThenArrivalThenId) {
+  Sequence a, b;
+  a.priority = -1, a.arrival = 9;
+  b.priority = 0, b.arrival = 1;
+  EXPECT_TRUE(ranks_before(a, b));
+  EXPECT_FALSE(ranks_before(b, a));
+  a.priority = 0;
+  EXPECT_TRUE(ranks_before(b, a));
+  a.arrival = 1, a.id = 5, b.id = 4;
+  EXPECT_TRUE(ranks_before(b, a));
+  EXPECT_FALSE(ranks_before(a, a));
+}
+
+TEST(Policy, TokensDueCountThoseInFlight) {
+  Sequence seq = sequence(10, 13);
+  EXPECT_EQ(num_tokens_due(seq), 10);
+  seq.num_scheduled = 4;
+  EXPECT_EQ(num_tokens_due(seq), 6);
+  seq.num_scheduled = 10, seq.num_in_flight = 1;
+  EXPECT_EQ(num_tokens_due(seq), 1);
+  seq.num_scheduled = 12, seq.num_in_flight = 3;
+  EXPECT_EQ(num_tokens_due(seq), 0) << "the last token is in flight";
+  seq.num_scheduled = 10, seq.num_in_flight = 0;
+  EXPECT_EQ(num_tokens_due(seq), 0) << "a token that failed never came";
+}
+
+TEST(Policy, ChunksArePromptsCutToTheBudget) {
+  EXPECT_EQ(tokens_to_schedule(5, 8, false), 5);
+  EXPECT_EQ(tokens_to_schedule(8, 8, false), 8);
+  EXPECT_EQ(tokens_to_schedule(9, 8, false), 0);
+  EXPECT_EQ(tokens_to_schedule(9, 8, true), 8);
+  EXPECT_EQ(tokens_to_schedule(9, 0, true), 0);
+}
+
+TEST(Policy, BlocksAreRoundedUp) {
+  EXPECT_EQ(num_blocks_for(0, 16), 0);
+  EXPECT_EQ(num_blocks_for(1, 16), 1);
+  EXPECT_EQ(num_blocks_for(16, 16), 1);
+  EXPECT_EQ(num_blocks_for(17, 16), 2);
+}
+
+TEST(Policy, RefusesWhatCanNeverFitWithTheNumbers) {
+  SchedulerConfig config;
+  config.max_model_len = 100;
+  config.num_blocks = 4;
+  const auto refusal = [&](const Sequence& seq) { return check_admissible(seq, config).message(); };
+  EXPECT_EQ(refusal(sequence(10, 49)), "");  // 48 tokens in 3 blocks; the last is never fed
+  EXPECT_THAT(refusal(sequence(10, 50)), HasSubstr("need 4 KV blocks of 16 tokens; got 3"));
+  EXPECT_THAT(refusal(sequence(10, 101)), HasSubstr("got 101, expected at most --max-model-len"));
+  EXPECT_THAT(refusal(sequence(20, 20)), HasSubstr("got 20 prompt tokens, expected fewer than 20"));
+  EXPECT_THAT(refusal(sequence(20, -1)), HasSubstr("no room for an output token"));
+  EXPECT_THAT(refusal(sequence(0, 20)), HasSubstr("got 0, expected at least 1"));
+  config.max_num_batched_tokens = 16;
+  EXPECT_EQ(refusal(sequence(17, 20)), "");
+  config.enable_chunked_prefill = false;
+  EXPECT_EQ(refusal(sequence(16, 20)), "");
+  EXPECT_THAT(refusal(sequence(17, 20)),
+              HasSubstr("got 17 tokens, expected at most --max-num-batched-tokens 16"));
+}
+
+TEST(Policy, ConfigErrorsNameTheFlag) {
+  const auto refusal = [](auto change) {
+    SchedulerConfig config;
+    config.num_blocks = 8;
+    change(config);
+    return validate_scheduler_config(config).message();
+  };
+  EXPECT_EQ(refusal([](SchedulerConfig&) {}), "");
+  EXPECT_EQ(refusal([](SchedulerConfig& c) { c.block_size = 64; }), "");
+  EXPECT_THAT(refusal([](SchedulerConfig& c) { c.block_size = 8; }),
+              HasSubstr("--block-size; got 8, expected 16, 32 or 64"));
+  EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_num_seqs = 0; }), HasSubstr("--max-num-seqs"));
+  EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_num_batched_tokens = 0; }),
+              HasSubstr("--max-num-batched-tokens"));
+  EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_model_len = 1; }),
+              HasSubstr("--max-model-len"));
+  EXPECT_THAT(refusal([](SchedulerConfig& c) { c.num_blocks = 1; }), HasSubstr("KV cache blocks"));
+}
+
+}  // namespace
+}  // namespace quire
