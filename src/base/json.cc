@@ -2,12 +2,43 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/file.h"
 #include "base/utf8.h"
 
 namespace quire {
+namespace {
+
+// simdjson's DOM refuses integers that 64 bits cannot hold, and half of all tokenizer_config.json
+// has one (model_max_length: 10^30). Written with an exponent the same value reads as a double.
+std::string big_integers_as_doubles(std::string_view text) {
+  constexpr size_t kMaxDigits = 18;
+  std::string out;
+  out.reserve(text.size() + 64);
+  bool in_string = false;
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    const bool is_digit = c >= '0' && c <= '9';
+    if (in_string || !is_digit) {
+      out += c;
+      ++i;
+      if (in_string && c == '\\' && i < text.size()) out += text[i++];
+      if (c == '"') in_string = !in_string;
+      continue;
+    }
+    const size_t end = std::min(text.find_first_not_of("0123456789.eE+-", i), text.size());
+    const std::string_view number = text.substr(i, end - i);
+    out += number;
+    const bool is_integer = number.find_first_of(".eE") == std::string_view::npos;
+    if (is_integer && number.size() > kMaxDigits) out += "e0";
+    i = end;
+  }
+  return out;
+}
+
+}  // namespace
 
 Result<JsonDocument> JsonDocument::parse(std::string_view text, std::string_view source,
                                          const JsonLimits& limits) {
@@ -19,6 +50,11 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, std::string_view
   document.parser_ = std::make_unique<simdjson::dom::parser>();
   simdjson::error_code error = document.parser_->allocate(text.size(), limits.max_depth);
   if (!error) error = document.parser_->parse(text.data(), text.size()).get(document.root_);
+  if (error == simdjson::NUMBER_ERROR) {
+    const std::string widened = big_integers_as_doubles(text);
+    error = document.parser_->allocate(widened.size(), limits.max_depth);
+    if (!error) error = document.parser_->parse(widened.data(), widened.size()).get(document.root_);
+  }
   if (error) {
     return invalid_argument(fmt::format("[json] {} is not valid JSON (at most {} levels deep); {}",
                                         source, limits.max_depth, simdjson::error_message(error)));
