@@ -1,0 +1,33 @@
+// The tiny checkpoints of tests/golden/models, which tools/golden/models.py made.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "model/model.h"
+#include "tensor/checkpoint.h"
+
+namespace quire::testing {
+
+struct GoldenCase {
+  std::string name;  // "qwen2.sliding"
+  std::filesystem::path weights;
+  std::filesystem::path config;
+  std::filesystem::path logits;
+};
+
+struct GoldenCases {
+  std::vector<int32_t> input_ids;
+  std::vector<GoldenCase> cases;
+};
+
+// What is committed must be there: a failure ends the test program.
+GoldenCases read_golden_cases();
+ModelConfig read_config(const std::filesystem::path& path);
+std::vector<float> read_logits(const GoldenCase& golden, int64_t num_tokens, int64_t vocab_size);
+
+}  // namespace quire::testing

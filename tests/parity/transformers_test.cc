@@ -1,0 +1,152 @@
+// Logits of every family, rope scaling and checkpoint form against transformers in float32.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/thread_pool.h"
+#include "cpu/attention/reference.h"
+#include "cpu/attention/simd.h"
+#include "cpu/ops/cpu_ops.h"
+#include "model/model_loader.h"
+#include "parity/golden_models.h"
+#include "support/model_harness.h"
+#include "support/reference_ops.h"
+
+namespace quire::testing {
+namespace {
+
+constexpr float kTolerance = 1e-4F;
+
+// How the tokens of a sequence are cut into steps.
+const std::map<std::string, std::vector<int>> kChunkings = {
+    {"whole", {40}},
+    {"single tokens", std::vector<int>(40, 1)},
+    {"mixed", {7, 1, 1, 16, 2, 1, 12}},
+};
+
+ModelLimits limits_for(int num_tokens, int page_size) {
+  ModelLimits limits;
+  limits.max_num_tokens = 3 * num_tokens;
+  limits.max_num_logit_rows = 16;  // less than a step's rows: more than one call is needed
+  limits.max_model_len = num_tokens;
+  limits.page_size = page_size;
+  limits.kv_dtype = DType::kF32;
+  return limits;
+}
+
+std::vector<std::vector<int32_t>> cut(const std::vector<int32_t>& ids,
+                                      const std::vector<int>& sizes) {
+  std::vector<std::vector<int32_t>> chunks;
+  auto at = ids.begin();
+  for (const int size : sizes) {
+    chunks.emplace_back(at, at + size);
+    at += size;
+  }
+  return chunks;
+}
+
+// All logits of one sequence in slot `seq`, cut into `sizes`.
+std::vector<float> run_sequence(ModelHarness& harness, int seq, const std::vector<int32_t>& ids,
+                                const std::vector<int>& sizes) {
+  std::vector<float> logits;
+  for (const std::vector<int32_t>& chunk : cut(ids, sizes)) {
+    const auto result = harness.step({{seq, chunk}});
+    EXPECT_TRUE(result.ok()) << result.status().message();
+    if (!result.ok()) return {};
+    logits.insert(logits.end(), result->front().begin(), result->front().end());
+  }
+  return logits;
+}
+
+// Two sequences out of step with each other: prompts beside decodes in one batch.
+std::vector<float> run_beside_another(ModelHarness& harness, const std::vector<int32_t>& ids) {
+  std::vector<float> logits;
+  const auto chunks = cut(ids, {7, 1, 1, 16, 2, 1, 12});
+  const auto other = cut(ids, {1, 1, 9, 1, 3, 8, 1, 16});
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    const auto result = harness.step({{0, chunks[i]}, {5, other[i]}});
+    EXPECT_TRUE(result.ok()) << result.status().message();
+    if (!result.ok()) return {};
+    logits.insert(logits.end(), result->front().begin(), result->front().end());
+  }
+  return logits;
+}
+
+float max_difference(const std::vector<float>& got, const std::vector<float>& expected) {
+  EXPECT_EQ(got.size(), expected.size());
+  float worst = got.size() == expected.size() ? 0.0F : INFINITY;
+  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
+    const float difference = std::fabs(got[i] - expected[i]);
+    worst = std::isnan(difference) ? INFINITY : std::max(worst, difference);
+  }
+  return worst;
+}
+
+std::unique_ptr<Model> load(const GoldenCase& golden, Ops& ops, const ModelLimits& limits) {
+  const ModelConfig config = read_config(golden.config);
+  auto checkpoint = Checkpoint::open(golden.weights);
+  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  if (!checkpoint.ok()) return nullptr;
+  auto model = load_model(config, **checkpoint, ops, limits);
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  return model.ok() ? std::move(*model) : nullptr;
+}
+
+class Transformers : public ::testing::TestWithParam<GoldenCase> {
+ protected:
+  // Every chunking of the case within the tolerance; `exact`: all of them with the same bits.
+  void check(Ops& ops, AttentionBackend& attention, int page_size, bool exact) {
+    const std::vector<int32_t> ids = read_golden_cases().input_ids;
+    const ModelLimits limits = limits_for(static_cast<int>(ids.size()), page_size);
+    const auto model = load(GetParam(), ops, limits);
+    ASSERT_NE(model, nullptr);
+    const std::vector<float> expected =
+        read_logits(GetParam(), limits.max_model_len, model->config().vocab_size);
+    ModelHarness harness(*model, attention, limits);
+    std::vector<float> first;
+    int seq = 1;
+    for (const auto& [name, sizes] : kChunkings) {
+      const std::vector<float> logits = run_sequence(harness, seq++, ids, sizes);
+      EXPECT_LE(max_difference(logits, expected), kTolerance) << name;
+      if (first.empty()) first = logits;
+      if (exact) {
+        EXPECT_EQ(logits, first) << name;
+      }
+    }
+    const std::vector<float> beside = run_beside_another(harness, ids);
+    EXPECT_LE(max_difference(beside, expected), kTolerance) << "beside another sequence";
+    if (exact) {
+      EXPECT_EQ(beside, first) << "beside another sequence";
+    }
+  }
+};
+
+TEST_P(Transformers, ReferenceOperationsAgree) {
+  ReferenceOps ops;
+  check(ops, *make_reference_attention(), 16, false);
+}
+
+TEST_P(Transformers, CpuOperationsAgree) {
+  ThreadPool pool(2);
+  // AMX rounds activations to BF16, which float32 parity does not speak of.
+  const auto ops = make_cpu_ops(pool, {.use_amx = false});
+  check(*ops, *make_cpu_attention(pool), 16, true);
+}
+
+TEST_P(Transformers, CpuOperationsAgreeOnLongPages) {
+  ThreadPool pool(1);
+  const auto ops = make_cpu_ops(pool, {.use_amx = false});
+  check(*ops, *make_cpu_attention(pool), 32, true);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllFamilies, Transformers, ::testing::ValuesIn(read_golden_cases().cases),
+                         [](const auto& test) {
+                           std::string name = test.param.name;
+                           std::ranges::replace(name, '.', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace quire::testing

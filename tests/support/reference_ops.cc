@@ -1,0 +1,209 @@
+#include "support/reference_ops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/check.h"
+#include "tensor/float_convert.h"
+
+namespace quire::testing {
+namespace {
+
+class ReferenceLinear : public Linear {
+ public:
+  ReferenceLinear(int64_t num_out, int64_t num_in) : num_out_(num_out), num_in_(num_in) {}
+
+  int64_t in_features() const override { return num_in_; }
+  int64_t out_features() const override { return num_out_; }
+  size_t num_bytes() const override { return weights.size() * sizeof(float); }
+
+  std::vector<float> weights;  // [out, in]
+  std::vector<float> bias;     // [out], or empty
+
+ private:
+  int64_t num_out_;
+  int64_t num_in_;
+};
+
+float element(const TensorView& view, int64_t i) {
+  switch (view.dtype) {
+    case DType::kF32:
+      return view.as<float>()[i];
+    case DType::kF16:
+      return f16_to_f32(view.as<uint16_t>()[i]);
+    case DType::kBF16:
+      return bf16_to_f32(view.as<uint16_t>()[i]);
+    default:
+      QUIRE_CHECK(false, "[test] weights are f32, f16 or bf16");
+  }
+}
+
+void append(const TensorView& view, std::vector<float>& out) {
+  for (int64_t i = 0; i < view.shape.num_elements(); ++i) {
+    out.push_back(view.data == nullptr ? 0.0F : element(view, i));
+  }
+}
+
+void normalize(const float* x, int64_t size, const float* weight, float eps, float* out) {
+  double squares = 0;
+  for (int64_t i = 0; i < size; ++i) squares += double{x[i]} * x[i];
+  const double scale = 1.0 / std::sqrt(squares / static_cast<double>(size) + double{eps});
+  for (int64_t i = 0; i < size; ++i) out[i] = static_cast<float>(x[i] * scale * weight[i]);
+}
+
+// Pairs (i, i + n/2) turn by angle i.
+void rotate(float* head, const float* cos_sin, int64_t rope_dim) {
+  const int64_t half = rope_dim / 2;
+  for (int64_t i = 0; i < half; ++i) {
+    const double c = cos_sin[i];
+    const double s = cos_sin[half + i];
+    const double a = head[i];
+    const double b = head[half + i];
+    head[i] = static_cast<float>(a * c - b * s);
+    head[half + i] = static_cast<float>(b * c + a * s);
+  }
+}
+
+void store(void* base, DType dtype, int64_t i, float value) {
+  switch (dtype) {
+    case DType::kF32:
+      static_cast<float*>(base)[i] = value;
+      break;
+    case DType::kF16:
+      static_cast<uint16_t*>(base)[i] = f32_to_f16(value);
+      break;
+    case DType::kBF16:
+      static_cast<uint16_t*>(base)[i] = f32_to_bf16(value);
+      break;
+    default:
+      QUIRE_CHECK(false, "[test] this cache type is not written here");
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Linear>> ReferenceOps::make_linear(const LinearSource& source) {
+  int64_t num_out = 0;
+  for (const TensorView& block : source.weights) num_out += block.shape[0];
+  auto linear = std::make_unique<ReferenceLinear>(num_out, source.weights.front().shape[1]);
+  for (const TensorView& block : source.weights) append(block, linear->weights);
+  for (const TensorView& block : source.biases) append(block, linear->bias);
+  return std::unique_ptr<Linear>(std::move(linear));
+}
+
+Result<Tensor> ReferenceOps::make_vector(const TensorView& source) {
+  QUIRE_ASSIGN_OR_RETURN(Tensor vector, Tensor::host(source.shape, DType::kF32));
+  for (int64_t i = 0; i < source.shape.num_elements(); ++i) {
+    vector.view.as<float>()[i] = element(source, i);
+  }
+  return vector;
+}
+
+Result<Tensor> ReferenceOps::allocate(const Shape& shape, DType dtype) {
+  return Tensor::host(shape, dtype);
+}
+
+void ReferenceOps::embed(const Linear& table, const int32_t* ids, TensorView out) {
+  const auto& linear = static_cast<const ReferenceLinear&>(table);
+  const int64_t width = out.shape[1];
+  for (int64_t t = 0; t < out.shape[0]; ++t) {
+    std::copy_n(linear.weights.data() + ids[t] * width, width, out.as<float>() + t * width);
+  }
+}
+
+void ReferenceOps::rms_norm(TensorView x, const float* weight, float eps, TensorView out) {
+  const int64_t width = x.shape[1];
+  for (int64_t t = 0; t < x.shape[0]; ++t) {
+    normalize(x.as<float>() + t * width, width, weight, eps, out.as<float>() + t * width);
+  }
+}
+
+void ReferenceOps::add_rms_norm(TensorView residual, TensorView delta, const float* weight,
+                                float eps, TensorView out) {
+  for (int64_t i = 0; i < residual.shape.num_elements(); ++i) {
+    residual.as<float>()[i] += delta.as<float>()[i];
+  }
+  rms_norm(residual, weight, eps, out);
+}
+
+void ReferenceOps::linear(const Linear& w, TensorView x, TensorView out) {
+  const auto& linear = static_cast<const ReferenceLinear&>(w);
+  const int64_t num_in = linear.in_features();
+  const int64_t num_out = linear.out_features();
+  for (int64_t t = 0; t < x.shape[0]; ++t) {
+    for (int64_t n = 0; n < num_out; ++n) {
+      double sum = linear.bias.empty() ? 0.0 : double{linear.bias[static_cast<size_t>(n)]};
+      for (int64_t k = 0; k < num_in; ++k) {
+        sum += double{x.as<float>()[t * num_in + k]} *
+               linear.weights[static_cast<size_t>(n * num_in + k)];
+      }
+      out.as<float>()[t * num_out + n] = static_cast<float>(sum);
+    }
+  }
+}
+
+void ReferenceOps::rope_angles(const float* inv_freq, float attention_factor,
+                               const int32_t* positions, TensorView cos_sin) {
+  const int64_t half = cos_sin.shape[1] / 2;
+  for (int64_t t = 0; t < cos_sin.shape[0]; ++t) {
+    float* row = cos_sin.as<float>() + t * 2 * half;
+    for (int64_t i = 0; i < half; ++i) {
+      const double angle = static_cast<double>(positions[t]) * inv_freq[i];
+      row[i] = static_cast<float>(std::cos(angle) * attention_factor);
+      row[half + i] = static_cast<float>(std::sin(angle) * attention_factor);
+    }
+  }
+}
+
+void ReferenceOps::rope_and_cache(const RopeAndCache& args) {
+  const int64_t dim = args.head_dim;
+  const int64_t row_size = (args.num_heads + 2 * args.num_kv_heads) * dim;
+  for (int64_t t = 0; t < args.qkv.shape[0]; ++t) {
+    float* row = args.qkv.as<float>() + t * row_size;
+    const float* angles = args.cos_sin.as<float>() + t * args.cos_sin.shape[1];
+    const int64_t slot = args.slot_mapping[t];
+    const int64_t page = slot < 0 ? 0 : slot / args.page_size;
+    const int64_t place = slot < 0 ? 0 : slot % args.page_size;
+    for (int64_t h = 0; h < args.num_heads + args.num_kv_heads; ++h) {
+      float* head = row + h * dim;
+      const float* norm = h < args.num_heads ? args.q_norm : args.k_norm;
+      if (norm != nullptr) normalize(head, dim, norm, args.norm_eps, head);
+      rotate(head, angles, args.cos_sin.shape[1]);
+    }
+    std::copy_n(row, args.num_heads * dim, args.q_out.as<float>() + t * args.num_heads * dim);
+    if (slot < 0) continue;
+    for (int64_t h = 0; h < args.num_kv_heads; ++h) {
+      const float* key = row + (args.num_heads + h) * dim;
+      const float* value = key + args.num_kv_heads * dim;
+      const KvCacheView& kv = args.kv;
+      const int64_t k_at =
+          page * kv.page_stride_k + h * kv.head_stride_k + place * kv.token_stride_k;
+      const int64_t v_at =
+          page * kv.page_stride_v + h * kv.head_stride_v + place * kv.token_stride_v;
+      for (int64_t d = 0; d < dim; ++d) store(kv.k, kv.dtype, k_at + d, key[d]);
+      for (int64_t d = 0; d < dim; ++d) store(kv.v, kv.dtype, v_at + d, value[d]);
+    }
+  }
+}
+
+void ReferenceOps::silu_mul(TensorView gate_up, TensorView out) {
+  const int64_t width = out.shape[1];
+  for (int64_t t = 0; t < out.shape[0]; ++t) {
+    const float* row = gate_up.as<float>() + t * 2 * width;
+    for (int64_t i = 0; i < width; ++i) {
+      const double gate = row[i];
+      out.as<float>()[t * width + i] =
+          static_cast<float>(gate / (1.0 + std::exp(-gate)) * row[width + i]);
+    }
+  }
+}
+
+void ReferenceOps::gather_rows(TensorView x, const int32_t* rows, TensorView out) {
+  const int64_t width = x.shape[1];
+  for (int64_t i = 0; i < out.shape[0]; ++i) {
+    std::copy_n(x.as<float>() + rows[i] * width, width, out.as<float>() + i * width);
+  }
+}
+
+}  // namespace quire::testing

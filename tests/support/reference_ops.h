@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+
+#include "ops/ops.h"
+
+namespace quire::testing {
+
+// ops/ops.h read aloud: F32 activations, fp64 inside, one obvious loop an operation.
+class ReferenceOps : public Ops {
+ public:
+  DType activation_dtype() const override { return DType::kF32; }
+
+  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
+  Result<Tensor> make_vector(const TensorView& source) override;
+  Result<Tensor> allocate(const Shape& shape, DType dtype) override;
+
+  void embed(const Linear& table, const int32_t* ids, TensorView out) override;
+  void rms_norm(TensorView x, const float* weight, float eps, TensorView out) override;
+  void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
+                    TensorView out) override;
+  void linear(const Linear& w, TensorView x, TensorView out) override;
+  void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
+                   TensorView cos_sin) override;
+  void rope_and_cache(const RopeAndCache& args) override;
+  void silu_mul(TensorView gate_up, TensorView out) override;
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out) override;
+};
+
+}  // namespace quire::testing

@@ -1,0 +1,123 @@
+#include "tensor/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tensor/safetensors_bytes.h"
+
+namespace quire::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+class CheckpointTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name =
+        (std::filesystem::temp_directory_path() / "quire_checkpoint_XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  void write(std::string_view name, std::string_view text) {
+    write_file(directory_ / name, text.data(), text.size());
+  }
+  // One F32 tensor [2].
+  void write_shard(std::string_view file, std::string_view tensor) {
+    const auto bytes = safetensors_bytes(
+        "{\"" + std::string(tensor) + R"(":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8);
+    write_file(directory_ / file, bytes.data(), bytes.size());
+  }
+  std::string open_error() {
+    const auto checkpoint = Checkpoint::open(directory_);
+    return checkpoint.ok() ? "" : checkpoint.status().message();
+  }
+
+  std::filesystem::path directory_;
+};
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+TEST_F(CheckpointTest, ReadsASingleFile) {
+  write_shard("model.safetensors", "a");
+  auto checkpoint = Checkpoint::open(directory_).value();
+  EXPECT_TRUE(checkpoint->has("a"));
+  EXPECT_FALSE(checkpoint->has("b"));
+  const TensorView view = checkpoint->tensor("a", {2}).value();
+  EXPECT_EQ(view.as<uint8_t>()[5], 5);
+  checkpoint->release("a");
+  // The pages were dropped, and are read again.
+  EXPECT_EQ(checkpoint->tensor("a", {2})->as<uint8_t>()[7], 7);
+}
+
+TEST_F(CheckpointTest, ReadsShards) {
+  write_shard("one.safetensors", "a");
+  write_shard("two.safetensors", "b");
+  write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
+  auto checkpoint = Checkpoint::open(directory_).value();
+  EXPECT_THAT(checkpoint->names(), UnorderedElementsAre("a", "b"));
+  EXPECT_TRUE(checkpoint->tensor("b", {2}).ok());
+}
+
+TEST_F(CheckpointTest, RefusesAnIndexThatLies) {
+  write_shard("one.safetensors", "a");
+  write_shard("two.safetensors", "a");
+  EXPECT_THAT(open_error(), HasSubstr("expected model.safetensors or"));
+  write(kIndex, R"({"weight_map":{}})");
+  EXPECT_THAT(open_error(), HasSubstr("weight_map is missing or empty"));
+  write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"one.safetensors"}})");
+  EXPECT_THAT(open_error(), HasSubstr("says that tensor \"b\" is in \"one.safetensors\""));
+  write(kIndex, R"({"weight_map":{"a":"three.safetensors"}})");
+  EXPECT_THAT(open_error(), HasSubstr("three.safetensors"));
+  write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
+  EXPECT_THAT(open_error(), HasSubstr("two.safetensors"));
+  write(kIndex, R"({"weight_map":{"a":7}})");
+  EXPECT_THAT(open_error(), HasSubstr("expected a plain file name"));
+}
+
+TEST_F(CheckpointTest, RefusesTheSameTensorInTwoShards) {
+  write_shard("one.safetensors", "a");
+  const auto bytes = safetensors_bytes(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                                       R"("b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+                                       2);
+  write_file(directory_ / "two.safetensors", bytes.data(), bytes.size());
+  write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
+  EXPECT_THAT(open_error(), HasSubstr("\"a\" is both in"));
+}
+
+TEST_F(CheckpointTest, ShardsCannotLeaveTheDirectory) {
+  for (const char* shard : {"/etc/hostname", "../one.safetensors", "sub/one.safetensors", "..", ".",
+                            "", "one\\u0000.safetensors", "a\\\\b"}) {
+    write(kIndex, std::string(R"({"weight_map":{"a":")") + shard + "\"}}");
+    EXPECT_THAT(open_error(), HasSubstr("expected a plain file name")) << shard;
+  }
+}
+
+TEST_F(CheckpointTest, SaysWhichShapeWasExpected) {
+  write_shard("model.safetensors", "a");
+  auto checkpoint = Checkpoint::open(directory_).value();
+  EXPECT_THAT(checkpoint->tensor("a", {1, 2}).status().message(),
+              HasSubstr("got [2], expected [1, 2]"));
+  const Status missing = checkpoint->tensor("b", {3}).status();
+  EXPECT_EQ(missing.code(), StatusCode::kNotFound);
+  EXPECT_THAT(missing.message(), HasSubstr("tensor \"b\" of shape [3] is missing in"));
+}
+
+TEST(CheckpointInMemory, UnalignedTensorsAreCopied) {
+  // The header's length decides where data lies; one of four lengths is aligned.
+  for (int padding = 0; padding < 4; ++padding) {
+    const auto bytes = safetensors_bytes(
+        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})" + std::string(padding, ' '), 8);
+    auto checkpoint = Checkpoint::from_memory(bytes, "memory").value();
+    const TensorView view = checkpoint->tensor("a", {2}).value();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(view.data) % 4, 0U) << padding;
+    EXPECT_EQ(std::memcmp(view.data, bytes.data() + bytes.size() - 8, 8), 0) << padding;
+    checkpoint->release("a");
+    EXPECT_TRUE(checkpoint->tensor("a", {2}).ok());
+  }
+}
+
+}  // namespace
+}  // namespace quire::testing

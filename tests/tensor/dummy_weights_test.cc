@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tensor/float_convert.h"
+#include "tensor/weight_source.h"
+
+namespace quire::testing {
+namespace {
+
+struct Moments {
+  double mean = 0;
+  double deviation = 0;
+};
+
+Moments moments(const TensorView& view) {
+  double sum = 0;
+  double squares = 0;
+  const auto count = static_cast<double>(view.shape.num_elements());
+  for (int64_t i = 0; i < view.shape.num_elements(); ++i) {
+    const double x = view.dtype == DType::kF32   ? view.as<float>()[i]
+                     : view.dtype == DType::kF16 ? f16_to_f32(view.as<uint16_t>()[i])
+                                                 : bf16_to_f32(view.as<uint16_t>()[i]);
+    sum += x;
+    squares += x * x;
+  }
+  const double mean = sum / count;
+  return {mean, std::sqrt(squares / count - mean * mean)};
+}
+
+TEST(DummyWeights, LookLikeFreshlyInitializedOnes) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    DummyWeights weights(dtype);
+    const TensorView matrix = weights.tensor("layers.0.q_proj.weight", {700, 1000}).value();
+    EXPECT_EQ(matrix.dtype, dtype);
+    const Moments m = moments(matrix);
+    EXPECT_NEAR(m.mean, 0.0, 2e-4);
+    EXPECT_NEAR(m.deviation, 0.02, 2e-4);
+    EXPECT_NEAR(moments(weights.tensor("input_layernorm.weight", {4096}).value()).mean, 1.0, 2e-3);
+  }
+}
+
+TEST(DummyWeights, DependOnTheNameAlone) {
+  DummyWeights first(DType::kBF16);
+  DummyWeights second(DType::kBF16);
+  const Shape shape = {1100, 1000};  // more than the pool that it is drawn from
+  const TensorView a = first.tensor("a", shape).value();
+  const TensorView b = first.tensor("b", shape).value();
+  EXPECT_NE(std::memcmp(a.data, b.data, a.num_bytes()), 0);
+  const TensorView again = second.tensor("a", shape).value();
+  EXPECT_EQ(std::memcmp(a.data, again.data, a.num_bytes()), 0);
+  first.release("a");
+  const TensorView after = first.tensor("a", shape).value();
+  EXPECT_EQ(std::memcmp(after.data, again.data, after.num_bytes()), 0);
+}
+
+TEST(DummyWeights, RowsDiffer) {
+  DummyWeights weights(DType::kF32);
+  const TensorView view = weights.tensor("w", {1024, 1024}).value();
+  for (int64_t row = 1; row < 1024; ++row) {
+    EXPECT_NE(std::memcmp(view.data, view.rows(row, 1).data, 1024 * sizeof(float)), 0) << row;
+  }
+}
+
+}  // namespace
+}  // namespace quire::testing
