@@ -31,7 +31,7 @@ struct ModelLimits {
   int max_model_len = 0;
   int page_size = 16;
   DType kv_dtype = DType::kBF16;
-  Parallel parallel;
+  Parallel parallel = {};
 };
 
 // What a step knows about one KV group. The backends are chosen, and have planned, before the step.
