@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "cpu/ops/gemm_amx.h"
 #include "cpu/ops/gemm_fma.h"
 #include "cpu/ops/packed_linear.h"
 #include "cpu/ops/rows.h"
@@ -18,13 +19,17 @@ constexpr int64_t kParallelElements = 16384;
 
 class CpuOps final : public Ops {
  public:
-  CpuOps(ThreadPool& pool, FmaScratch scratch) : pool_(pool), fma_scratch_(std::move(scratch)) {}
+  CpuOps(ThreadPool& pool, FmaScratch scratch, bool use_amx)
+      : pool_(pool), fma_scratch_(std::move(scratch)), use_amx_(use_amx) {}
 
   DType activation_dtype() const override { return DType::kF32; }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<PackedLinear> packed,
-                           PackedLinear::pack(source, /*f16_pairs=*/false, pool_));
+                           PackedLinear::pack(source, use_amx_, pool_));
+    if (use_amx_ && packed->layout() == PanelLayout::kPairs) {
+      QUIRE_RETURN_IF_ERROR(amx_scratch_.reserve(packed->padded_k(), pool_.num_threads()));
+    }
     return std::unique_ptr<Linear>(std::move(packed));
   }
 
@@ -73,6 +78,9 @@ class CpuOps final : public Ops {
     check_rows(out, packed.out_features());
     QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] linear: x and out differ in rows");
     if (x.shape[0] == 0) return;
+    if (use_amx_ && packed.layout() == PanelLayout::kPairs) {
+      return linear_amx(packed, x.as<float>(), x.shape[0], out.as<float>(), pool_, amx_scratch_);
+    }
     linear_fma(packed, x.as<float>(), x.shape[0], out.as<float>(), pool_, fma_scratch_);
   }
 
@@ -141,14 +149,17 @@ class CpuOps final : public Ops {
 
   ThreadPool& pool_;
   FmaScratch fma_scratch_;
+  AmxScratch amx_scratch_;
+  bool use_amx_;
 };
 
 }  // namespace
 }  // namespace cpu
 
-std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuOpsOptions) {
+std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuOpsOptions options) {
   Result<cpu::FmaScratch> scratch = cpu::FmaScratch::make(pool.num_threads());
-  return std::make_unique<cpu::CpuOps>(pool, std::move(scratch).value());
+  return std::make_unique<cpu::CpuOps>(pool, std::move(scratch).value(),
+                                       options.use_amx && cpu::amx_usable());
 }
 
 }  // namespace quire

@@ -26,7 +26,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Panels are 16 features wide, so wider vectors are not used.
+// Vectors divide a panel.
 using D = hn::CappedTag<float, kPanelWidth>;
 using V = hn::Vec<D>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
@@ -35,12 +35,12 @@ constexpr int kVecs = static_cast<int>(kPanelWidth) / kLanes;  // vectors of one
 // Rows and panels whose sums fit the register file beside the operands.
 #if HWY_TARGET == HWY_AVX3
 constexpr int kRows = 6;
-constexpr int kWidePanels = 4;
+constexpr int kWidePanels = 2;
 #elif HWY_TARGET == HWY_AVX2
-constexpr int kRows = 6;
+constexpr int kRows = 3;
 constexpr int kWidePanels = 1;
 #else
-constexpr int kRows = 2;
+constexpr int kRows = 1;
 constexpr int kWidePanels = 1;
 #endif
 
@@ -154,7 +154,7 @@ void multiply_panels(Weights<typename Reader::T> w, int64_t num_panels, const fl
   }
 }
 
-// scratch[panel][k][16] as F32; num_k is even: the padding is converted with the rest.
+// scratch[panel][k][32] as F32; num_k is even: the padding is converted with the rest.
 template <class Reader>
 void convert_block(Weights<typename Reader::T> w, int64_t num_panels, int64_t num_k,
                    float* HWY_RESTRICT scratch) {
@@ -234,10 +234,11 @@ void run_task(DType dtype, const FmaTask& task) {
 void write_rows(const PackedLinear& w, const float* sums, int64_t num_rows, int64_t first_feature,
                 float* out) {
   const int64_t count = std::min(kBlockPanels * kPanelWidth, w.out_features() - first_feature);
-  const float* bias = w.bias() + first_feature;
   for (int64_t r = 0; r < num_rows; ++r) {
     float* row = out + r * w.out_features() + first_feature;
-    for (int64_t i = 0; i < count; ++i) row[i] = sums[r * kBlockPanels * kPanelWidth + i] + bias[i];
+    std::copy_n(sums + r * kBlockPanels * kPanelWidth, count, row);
+    if (w.bias() == nullptr) continue;
+    for (int64_t i = 0; i < count; ++i) row[i] += w.bias()[first_feature + i];
   }
 }
 

@@ -6,7 +6,7 @@
 
 namespace quire::cpu {
 
-inline constexpr int64_t kBlockPanels = 4;  // of a task: 64 features
+inline constexpr int64_t kBlockPanels = 2;  // of a task: 64 features
 inline constexpr int64_t kBlockRows = 256;
 inline constexpr int64_t kBlockK = 256;  // depth of the weights that rest in L2 as F32
 
@@ -19,15 +19,15 @@ struct FmaTask {
   int64_t num_rows;
   int64_t num_k;
   float* weights_scratch;
-  float* sums;  // out: [num_rows, kBlockPanels * 16]
+  float* sums;  // out: [num_rows, kBlockPanels * 32]
 };
 
 // What one thread needs beside its registers; made once, so that linear() allocates nothing.
 class FmaScratch {
  public:
   static Result<FmaScratch> make(int num_threads);
-  float* weights(int thread_idx) const;  // [kBlockK, kBlockPanels * 16]
-  float* sums(int thread_idx) const;     // [kBlockRows, kBlockPanels * 16]
+  float* weights(int thread_idx) const;  // [kBlockK, kBlockPanels * 32]
+  float* sums(int thread_idx) const;     // [kBlockRows, kBlockPanels * 32]
 
  private:
   Buffer buffer_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 
 #include "tensor/float_convert.h"
@@ -46,7 +47,7 @@ Status check_source(const LinearSource& source) {
   return {};
 }
 
-// The 16 rows of a panel, wherever their blocks lie; null where the matrix ends.
+// The rows of a panel, wherever their blocks lie; null where the matrix ends.
 using PanelRows = std::array<const std::byte*, kPanelWidth>;
 
 PanelRows panel_rows(const LinearSource& source, int64_t first_row) {
@@ -64,7 +65,7 @@ PanelRows panel_rows(const LinearSource& source, int64_t first_row) {
   return rows;
 }
 
-// out[unit][16] from 16 rows of units; a unit is one element, or a pair of neighbours in k. Units
+// out[unit][32] from 32 rows of units; a unit is one element, or a pair of neighbours in k. Units
 // are taken 16 at a time so that both sides stay within a few cache lines.
 template <typename Unit>
 void transpose_panel(const PanelRows& rows, int64_t num_units, Unit* out) {
@@ -106,7 +107,29 @@ void pack_panel(const PanelRows& rows, DType dtype, PanelLayout layout, int64_t 
   }
 }
 
+bool all_finite_f16(const TensorView& block, int64_t row) {
+  const std::byte* bytes = static_cast<const std::byte*>(block.data) + row * block.shape[1] * 2;
+  uint32_t special = 0;
+  for (int64_t k = 0; k < block.shape[1]; ++k) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, bytes + 2 * k, 2);
+    special |= (bits & 0x7C00U) == 0x7C00U ? 1U : 0U;
+  }
+  return special == 0;
+}
+
+bool all_finite_f16(const LinearSource& source, ThreadPool& pool) {
+  std::atomic<bool> finite = true;
+  for (const TensorView& block : source.weights) {
+    pool.parallel_for(block.shape[0], [&](int64_t row) {
+      if (!all_finite_f16(block, row)) finite.store(false, std::memory_order_relaxed);
+    });
+  }
+  return finite;
+}
+
 std::vector<float> pack_bias(const LinearSource& source, int64_t num_panels) {
+  if (source.biases.empty()) return {};
   std::vector<float> bias(static_cast<size_t>(num_panels * kPanelWidth));
   int64_t start = 0;
   for (size_t i = 0; i < source.biases.size(); ++i) {
@@ -120,7 +143,7 @@ std::vector<float> pack_bias(const LinearSource& source, int64_t num_panels) {
 
 }  // namespace
 
-Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& source, bool f16_pairs,
+Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& source, bool for_amx,
                                                          ThreadPool& pool) {
   QUIRE_RETURN_IF_ERROR(check_source(source));
   std::unique_ptr<PackedLinear> packed(new PackedLinear);
@@ -128,7 +151,8 @@ Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& sou
   p.dtype_ = source.weights[0].dtype;
   p.in_features_ = source.weights[0].shape[1];
   for (const TensorView& block : source.weights) p.out_features_ += block.shape[0];
-  const bool pairs = p.dtype_ == DType::kBF16 || (p.dtype_ == DType::kF16 && f16_pairs);
+  const bool pairs = p.dtype_ == DType::kBF16 ||
+                     (p.dtype_ == DType::kF16 && for_amx && all_finite_f16(source, pool));
   p.layout_ = pairs ? PanelLayout::kPairs : PanelLayout::kRows;
   p.padded_k_ = round_up(p.in_features_, kKAlign);
   p.panel_bytes_ = p.padded_k_ * kPanelWidth * static_cast<int64_t>(dtype_bytes(p.dtype_));

@@ -8,7 +8,7 @@
 
 namespace quire::cpu {
 
-inline constexpr int64_t kPanelWidth = 16;  // output features of a panel
+inline constexpr int64_t kPanelWidth = 32;  // output features of a panel: two AMX tiles
 inline constexpr int64_t kKAlign = 32;      // the depth of an AMX tile; zeros fill it up
 
 inline int64_t ceil_div(int64_t a, int64_t b) {
@@ -18,7 +18,7 @@ inline int64_t round_up(int64_t a, int64_t b) {
   return ceil_div(a, b) * b;
 }
 
-// Where element (k, feature) of a panel lies. kRows: [K][16]. kPairs: [K/2][16][2], which is the
+// Where element (k, feature) of a panel lies. kRows: [K][32]. kPairs: [K/2][32][2], which is the
 // operand order of AMX tiles and of two BF16 in one 32-bit lane.
 enum class PanelLayout : uint8_t { kRows, kPairs };
 
@@ -26,7 +26,8 @@ class PackedLinear final : public Linear {
  public:
   // Errors: kInvalidArgument where the blocks' shapes or types do not fit together,
   // kResourceExhausted.
-  static Result<std::unique_ptr<PackedLinear>> pack(const LinearSource& source, bool f16_pairs,
+  // `for_amx`: F16 goes into pairs too, if all of it is finite, which the AMX kernel relies on.
+  static Result<std::unique_ptr<PackedLinear>> pack(const LinearSource& source, bool for_amx,
                                                     ThreadPool& pool);
 
   int64_t in_features() const override { return in_features_; }
@@ -37,12 +38,12 @@ class PackedLinear final : public Linear {
   PanelLayout layout() const { return layout_; }
   int64_t padded_k() const { return padded_k_; }
   int64_t num_panels() const { return ceil_div(out_features_, kPanelWidth); }
-  // [padded_k, 16] elements in layout(); features and k past the matrix are zeros.
+  // [padded_k, 32] elements in layout(); features and k past the matrix are zeros.
   const std::byte* panel(int64_t panel_idx) const {
     return static_cast<const std::byte*>(weights_.data()) + panel_idx * panel_bytes_;
   }
-  // [num_panels * 16], zeros where the source has none.
-  const float* bias() const { return bias_.data(); }
+  // [num_panels * 32]; null where the source has none.
+  const float* bias() const { return bias_.empty() ? nullptr : bias_.data(); }
 
   // The matrix' row `feature` as F32.
   void unpack_row(int64_t feature, float* out) const;

@@ -1,0 +1,233 @@
+// Times Ops::linear over all weights of a model's shape, beside what the machine can do at best:
+//   bench_gemm [--shape 1b|stories15m] [--dtype f16|bf16|f32] [--threads N] [--rounds N]
+//              [--layers N] [--no-amx] [--prefill N]
+// Each round alternates a plain read of all weights with steps of 1, 8 and 32 rows; medians.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "bench_gemm_probes.h"
+#include "cpu/ops/cpu_ops.h"
+#include "cpu/ops/packed_linear.h"
+#include "tensor/float_convert.h"
+
+namespace quire::bench {
+namespace {
+
+struct LinearShape {
+  std::string name;
+  int64_t n;
+  int64_t k;
+};
+
+std::vector<LinearShape> layer_shapes(const std::string& model) {
+  if (model == "stories15m") {
+    return {{"qkv", 864, 288}, {"o", 288, 288}, {"gate_up", 1536, 288}, {"down", 288, 768}};
+  }
+  return {{"qkv", 3072, 2048}, {"o", 2048, 2048}, {"gate_up", 16384, 2048}, {"down", 2048, 8192}};
+}
+
+LinearShape head_shape(const std::string& model) {
+  return model == "stories15m" ? LinearShape{"lm_head", 32000, 288}
+                               : LinearShape{"lm_head", 128256, 2048};
+}
+
+double seconds(const std::function<void()>& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Random weights as a checkpoint holds them, as many as the largest matrix needs.
+std::vector<std::byte> random_source(DType dtype, int64_t count) {
+  std::vector<std::byte> bytes(static_cast<size_t>(count) * dtype_bytes(dtype));
+  std::mt19937 generator(1);
+  std::normal_distribution<float> normal(0.0F, 0.02F);
+  std::vector<float> values(1 << 16);
+  for (float& value : values) value = normal(generator);
+  for (int64_t i = 0; i < count; ++i) {
+    const float value = values[static_cast<size_t>(i * 7919 + (i >> 16)) % values.size()];
+    const auto at = static_cast<size_t>(i);
+    if (dtype == DType::kF16) reinterpret_cast<uint16_t*>(bytes.data())[at] = f32_to_f16(value);
+    if (dtype == DType::kBF16) reinterpret_cast<uint16_t*>(bytes.data())[at] = f32_to_bf16(value);
+    if (dtype == DType::kF32) reinterpret_cast<float*>(bytes.data())[at] = value;
+  }
+  return bytes;
+}
+
+struct Weight {
+  LinearShape shape;
+  std::unique_ptr<Linear> linear;
+};
+
+class Bench {
+ public:
+  Bench(const std::string& model, DType dtype, int layers, int threads, bool use_amx)
+      : pool_(threads), ops_(make_cpu_ops(pool_, {.use_amx = use_amx})) {
+    std::vector<LinearShape> shapes;
+    for (int i = 0; i < layers; ++i) {
+      for (const LinearShape& shape : layer_shapes(model)) shapes.push_back(shape);
+    }
+    shapes.push_back(head_shape(model));
+    int64_t largest = 0;
+    for (const LinearShape& s : shapes) largest = std::max(largest, s.n * s.k);
+    std::vector<std::byte> source = random_source(dtype, largest);
+    const double packing = seconds([&] {
+      for (const LinearShape& shape : shapes) {
+        const TensorView view = {source.data(), dtype, {shape.n, shape.k}};
+        weights_.push_back({shape, std::move(ops_->make_linear({{&view, 1}, {}})).value()});
+      }
+    });
+    for (const Weight& w : weights_) weight_bytes_ += static_cast<double>(w.linear->num_bytes());
+    for (const Weight& w : weights_) parameters_ += static_cast<double>(w.shape.n * w.shape.k);
+    fmt::print("packed {:.3f} GB in {:.2f} s: {:.2f} GB/s\n", weight_bytes_ / 1e9, packing,
+               weight_bytes_ / 1e9 / packing);
+    x_.resize(static_cast<size_t>(kMaxRows * 8192));
+    out_.resize(static_cast<size_t>(kMaxRows * 16384 + kMaxLogitRows * 128256));
+    std::mt19937 generator(2);
+    std::normal_distribution<float> normal;
+    for (float& x : x_) x = normal(generator);
+  }
+
+  void run_model(int64_t rows) {
+    for (const Weight& w : weights_)
+      run_one(w, w.shape.name == "lm_head" ? logit_rows(rows) : rows);
+  }
+
+  void print_model(int rounds, int64_t prefill) {
+    std::map<int64_t, std::vector<double>> times;
+    std::vector<double> reads;
+    std::vector<double> peaks;
+    for (int round = 0; round < rounds; ++round) {
+      for (const int64_t rows : {1, 8, 32}) {
+        reads.push_back(seconds([&] { read_weights(); }));
+        times[rows].push_back(seconds([&] { run_model(rows); }));
+      }
+      double operations = 0.0;
+      const double time = seconds([&] { operations = multiply_add_all(pool_); });
+      peaks.push_back(operations / time);
+    }
+    for (int round = 0; round < std::min(rounds, 3); ++round) {
+      times[prefill].push_back(seconds([&] { run_model(prefill); }));
+    }
+    read_rate_ = weight_bytes_ / median(reads);
+    peak_ = median(peaks);
+    fmt::print("plain read {:.2f} GB/s, F32 FMA peak {:.1f} GFLOP/s\n", read_rate_ / 1e9,
+               peak_ / 1e9);
+    for (const auto& [rows, samples] : times) {
+      const double time = median(samples);
+      fmt::print(
+          "model, {:3d} rows: {:9.3f} ms {:8.1f} rows/s {:8.1f} GFLOP/s ({:4.0f}% of FMA peak) "
+          "{:6.2f} GB/s ({:5.1f}% of plain read)\n",
+          rows, time * 1e3, static_cast<double>(rows) / time, flops(rows) / time / 1e9,
+          100.0 * flops(rows) / time / peak_, weight_bytes_ / time / 1e9,
+          100.0 * weight_bytes_ / time / read_rate_);
+    }
+  }
+
+  // Each kind of matrix by itself: all of its layers, so that none stays in a cache.
+  void print_shapes(int rounds, int64_t prefill) {
+    for (const int64_t rows : {int64_t{1}, int64_t{8}, int64_t{32}, prefill}) {
+      std::map<std::string, std::vector<double>> times;
+      for (int round = 0; round < (rows > 32 ? 1 : rounds); ++round) {
+        for (const Weight& w : weights_) {
+          const int64_t used = w.shape.name == "lm_head" ? logit_rows(rows) : rows;
+          times[w.shape.name].push_back(seconds([&] { run_one(w, used); }));
+        }
+      }
+      for (const auto& [name, samples] : times) print_shape(name, rows, median(samples));
+    }
+  }
+
+ private:
+  static constexpr int64_t kMaxRows = 2048;
+  static constexpr int64_t kMaxLogitRows = 32;
+
+  // A prefill asks for the logits of its last token only.
+  static int64_t logit_rows(int64_t rows) { return rows > kMaxLogitRows ? 1 : rows; }
+
+  double flops(int64_t rows) const {
+    double sum = 0.0;
+    for (const Weight& w : weights_) {
+      const int64_t used = w.shape.name == "lm_head" ? logit_rows(rows) : rows;
+      sum += 2.0 * static_cast<double>(used * w.shape.n * w.shape.k);
+    }
+    return sum;
+  }
+
+  void run_one(const Weight& w, int64_t rows) {
+    ops_->linear(*w.linear, {x_.data(), DType::kF32, {rows, w.shape.k}},
+                 {out_.data(), DType::kF32, {rows, w.shape.n}});
+  }
+
+  void read_weights() {
+    for (const Weight& w : weights_) {
+      const auto& packed = static_cast<const cpu::PackedLinear&>(*w.linear);
+      read_all(packed.panel(0), packed.num_bytes(), pool_);
+    }
+  }
+
+  void print_shape(const std::string& name, int64_t rows, double time) {
+    const auto found = std::find_if(weights_.begin(), weights_.end(),
+                                    [&](const Weight& w) { return w.shape.name == name; });
+    const int64_t used = name == "lm_head" ? logit_rows(rows) : rows;
+    const auto elements = static_cast<double>(found->shape.n * found->shape.k);
+    const double rate = 2.0 * static_cast<double>(used) * elements / time;
+    const double bytes = static_cast<double>(found->linear->num_bytes()) / time;
+    fmt::print(
+        "{:8} {:6d} x {:5d}, {:3d} rows: {:10.1f} us {:8.1f} GFLOP/s ({:4.0f}% of FMA peak) "
+        "{:6.2f} "
+        "GB/s ({:5.1f}% of plain read)\n",
+        name, found->shape.n, found->shape.k, used, time * 1e6, rate / 1e9, 100.0 * rate / peak_,
+        bytes / 1e9, 100.0 * bytes / read_rate_);
+  }
+
+  ThreadPool pool_;
+  std::unique_ptr<Ops> ops_;
+  std::vector<Weight> weights_;
+  std::vector<float> x_;
+  std::vector<float> out_;
+  double weight_bytes_ = 0.0;
+  double parameters_ = 0.0;
+  double read_rate_ = 1.0;
+  double peak_ = 1.0;
+};
+
+}  // namespace
+}  // namespace quire::bench
+
+int main(int argc, char** argv) {
+  CLI::App app("Times the CPU's linear operation.");
+  std::string shape = "1b";
+  std::string dtype = "f16";
+  int threads = 2;
+  int rounds = 7;
+  int layers = 0;
+  int64_t prefill = 512;
+  bool no_amx = false;
+  app.add_option("--shape", shape)->check(CLI::IsMember({"1b", "stories15m"}));
+  app.add_option("--dtype", dtype)->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  app.add_option("--threads", threads)->check(CLI::Range(1, 1024));
+  app.add_option("--rounds", rounds)->check(CLI::Range(1, 1000));
+  app.add_option("--layers", layers, "0: as many as the model has");
+  app.add_option("--prefill", prefill)->check(CLI::Range(33, 2048));
+  app.add_flag("--no-amx", no_amx);
+  CLI11_PARSE(app, argc, argv);
+  if (layers == 0) layers = shape == "1b" ? 16 : 6;
+  fmt::print("{} {} layers, {}, {} threads{}\n", shape, layers, dtype, threads,
+             no_amx ? ", without AMX" : "");
+  quire::bench::Bench bench(shape, *quire::parse_dtype(dtype), layers, threads, !no_amx);
+  bench.print_model(rounds, prefill);
+  bench.print_shapes(rounds, prefill);
+  return 0;
+}

@@ -1,0 +1,78 @@
+#include "bench_gemm_probes.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "bench_gemm_probes.cc"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace quire::bench {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+uint64_t read_range(const uint64_t* data, size_t count) {
+  const hn::ScalableTag<uint64_t> d;
+  const size_t lanes = hn::Lanes(d);
+  auto a = hn::Zero(d);
+  auto b = hn::Zero(d);
+  for (size_t i = 0; i + 4 * lanes <= count; i += 4 * lanes) {
+    a = hn::Xor(a, hn::Xor(hn::Load(d, data + i), hn::Load(d, data + i + lanes)));
+    b = hn::Xor(b, hn::Xor(hn::Load(d, data + i + 2 * lanes), hn::Load(d, data + i + 3 * lanes)));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Xor(a, b)));
+}
+
+// Twelve chains cover the latency of two units; returns the operations done.
+double multiply_add(float* sink) {
+  constexpr int kRounds = 2000000;
+  constexpr int kChains = 12;
+  const hn::ScalableTag<float> d;
+  const auto scale = hn::Set(d, *sink);
+  hn::Vec<decltype(d)> a[kChains];
+  for (auto& chain : a) chain = scale;
+  for (int i = 0; i < kRounds; ++i) {
+#pragma GCC unroll 16
+    for (int c = 0; c < kChains; ++c) a[c] = hn::MulAdd(a[c], scale, scale);
+  }
+  for (int c = 1; c < kChains; ++c) a[0] = hn::Add(a[0], a[c]);
+  *sink = hn::GetLane(a[0]);
+  return 2.0 * kRounds * kChains * static_cast<double>(hn::Lanes(d));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quire::bench
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace quire::bench {
+
+HWY_EXPORT(read_range);
+HWY_EXPORT(multiply_add);
+
+void read_all(const void* data, size_t num_bytes, ThreadPool& pool) {
+  const auto num_threads = static_cast<size_t>(pool.num_threads());
+  const size_t share = num_bytes / num_threads / 4096 * 4096;
+  std::atomic<uint64_t> sink = 0;
+  pool.run([&](int thread_idx) {
+    const auto* from =
+        static_cast<const std::byte*>(data) + static_cast<size_t>(thread_idx) * share;
+    sink += HWY_DYNAMIC_DISPATCH(read_range)(reinterpret_cast<const uint64_t*>(from), share / 8);
+  });
+}
+
+double multiply_add_all(ThreadPool& pool) {
+  std::atomic<double> operations = 0.0;
+  pool.run([&](int) {
+    float seed = 0.5F;
+    operations += HWY_DYNAMIC_DISPATCH(multiply_add)(&seed) + (seed > 1e30F ? 1.0 : 0.0);
+  });
+  return operations;
+}
+
+}  // namespace quire::bench
+#endif  // HWY_ONCE

@@ -1,0 +1,16 @@
+// What this machine can do at best, measured: the yardsticks of bench_gemm.
+#pragma once
+
+#include <cstddef>
+
+#include "base/thread_pool.h"
+
+namespace quire::bench {
+
+// Reads every byte once with the widest loads, each thread a contiguous share of the range.
+void read_all(const void* data, size_t num_bytes, ThreadPool& pool);
+
+// Runs independent F32 fused multiply-adds on all threads; the operations done.
+double multiply_add_all(ThreadPool& pool);
+
+}  // namespace quire::bench

@@ -1,0 +1,134 @@
+#include "cpu/ops/gemm_amx.h"
+
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "cpu/ops/amx/kernel.h"
+
+namespace quire::cpu {
+namespace {
+
+constexpr int64_t kBlockRows = 256;                    // whose tiles exist at a time
+constexpr int64_t kBlockTileBytes = int64_t{1} << 20;  // of x in L2 while panels pass by
+constexpr int64_t kMaxBlockKTiles = 256;               // of a thread's split weights
+constexpr int64_t kTaskWeightBytes = 128 << 10;  // streamed in one go, so that prefetching pays
+constexpr int64_t kTasksPerThread = 4;           // or fewer bytes, so that threads end together
+constexpr int64_t kSplitOnOneThread = 4096;      // elements of x
+
+bool has_instructions() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  const auto bit = [](unsigned word, int idx) { return ((word >> idx) & 1U) != 0; };
+  const bool amx = bit(d, 22) && bit(d, 24);  // BF16, TILE
+  const bool avx512 = bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31) && bit(d, 23);  // … FP16
+  if (!amx || !avx512 || __get_cpuid_count(7, 1, &a, &b, &c, &d) == 0) return false;
+  return bit(a, 5);  // AVX512_BF16
+}
+
+// Linux hands tile registers out on request (arch/x86/xstate documentation of the kernel).
+bool has_permission() {
+  constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int kTileData = 18;
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+// Rows of x as BF16 tiles.
+void split_x(const float* x, int64_t num_rows, const PackedLinear& w, uint16_t* x_tiles,
+             ThreadPool& pool) {
+  const int64_t num_k = w.in_features();
+  const auto split = [&](int64_t row) {
+    amx::split_row(x + row * num_k, num_k, w.padded_k() / amx::kTileK, row, x_tiles);
+  };
+  if (num_rows * num_k > kSplitOnOneThread) return pool.parallel_for(num_rows, split);
+  for (int64_t row = 0; row < num_rows; ++row) split(row);
+}
+
+// k tiles that all rows pass before the next: all of them, or what keeps x in L2.
+int64_t block_k_tiles(int64_t num_rows, int64_t num_k_tiles) {
+  if (num_rows <= amx::kGroupRows) return num_k_tiles;
+  const int64_t row_tiles = ceil_div(num_rows, amx::kTileRows);
+  const int64_t bytes_per_k_tile =
+      row_tiles * amx::kTerms * amx::kTileElements * static_cast<int64_t>(sizeof(uint16_t));
+  return std::clamp(kBlockTileBytes / bytes_per_k_tile, int64_t{1},
+                    std::min(num_k_tiles, kMaxBlockKTiles));
+}
+
+int64_t panels_per_task(const PackedLinear& w, int64_t k_tiles, int num_threads) {
+  const int64_t panel_bytes = k_tiles * amx::kTileK * kPanelWidth * 2;
+  const int64_t shared = w.num_panels() / (kTasksPerThread * num_threads);
+  return std::max(int64_t{1}, std::min(kTaskWeightBytes / panel_bytes, shared));
+}
+
+void run_panel(const PackedLinear& w, int64_t panel_idx, amx::Task task) {
+  const int64_t first_feature = panel_idx * kPanelWidth;
+  task.panel = reinterpret_cast<const uint16_t*>(w.panel(panel_idx));
+  task.out += first_feature;
+  task.num_columns = std::min(kPanelWidth, w.out_features() - first_feature);
+  if (w.bias() != nullptr) task.bias = w.bias() + first_feature;
+  w.dtype() == DType::kF16 ? amx::run_f16(task) : amx::run_bf16(task);
+}
+
+}  // namespace
+
+bool amx_usable() {
+  static const bool usable = has_instructions() && has_permission();
+  return usable;
+}
+
+Status AmxScratch::reserve(int64_t padded_k, int num_threads) {
+  const auto x_bytes = static_cast<size_t>(kBlockRows * padded_k * amx::kTerms) * sizeof(uint16_t);
+  if (x_bytes > x_tiles_.num_bytes()) {
+    QUIRE_ASSIGN_OR_RETURN(x_tiles_, Buffer::host(x_bytes));
+  }
+  const auto weight_bytes =
+      static_cast<size_t>(num_threads * kMaxBlockKTiles * 2 * amx::kTerms * amx::kTileElements) *
+      sizeof(uint16_t);
+  if (weights_.num_bytes() == 0) {
+    QUIRE_ASSIGN_OR_RETURN(weights_, Buffer::host(weight_bytes));
+  }
+  return {};
+}
+
+uint16_t* AmxScratch::weights(int thread_idx) const {
+  return static_cast<uint16_t*>(weights_.data()) +
+         thread_idx * kMaxBlockKTiles * 2 * amx::kTerms * amx::kTileElements;
+}
+
+void linear_amx(const PackedLinear& w, const float* x, int64_t num_rows, float* out,
+                ThreadPool& pool, const AmxScratch& scratch) {
+  const int64_t num_k_tiles = w.padded_k() / amx::kTileK;
+  for (int64_t row = 0; row < num_rows; row += kBlockRows) {
+    const int64_t rows = std::min(kBlockRows, num_rows - row);
+    split_x(x + row * w.in_features(), rows, w, scratch.x_tiles(), pool);
+    const int64_t k_step = block_k_tiles(rows, num_k_tiles);
+    const int64_t task_panels = panels_per_task(w, k_step, pool.num_threads());
+    const int64_t num_tasks = ceil_div(w.num_panels(), task_panels);
+    for (int64_t k = 0; k < num_k_tiles; k += k_step) {
+      std::atomic<int64_t> next = 0;
+      pool.run([&](int thread_idx) {
+        const amx::Task task = {.panel = nullptr,
+                                .x_tiles = scratch.x_tiles(),
+                                .num_k_tiles = num_k_tiles,
+                                .k_begin = k,
+                                .k_end = std::min(k + k_step, num_k_tiles),
+                                .num_rows = rows,
+                                .out = out + row * w.out_features(),
+                                .out_stride = w.out_features(),
+                                .num_columns = 0,
+                                .bias = nullptr,
+                                .weights_scratch = scratch.weights(thread_idx)};
+        for (int64_t i = next.fetch_add(1); i < num_tasks; i = next.fetch_add(1)) {
+          const int64_t end = std::min((i + 1) * task_panels, w.num_panels());
+          for (int64_t p = i * task_panels; p < end; ++p) run_panel(w, p, task);
+        }
+        amx::release_tiles();
+      });
+    }
+  }
+}
+
+}  // namespace quire::cpu

@@ -1,0 +1,43 @@
+// The part of the AMX GEMM that is compiled for AMX machines; plain pointers in and out, so that
+// no shared inline function is ever compiled with these flags.
+#pragma once
+
+#include <cstdint>
+
+namespace quire::cpu::amx {
+
+inline constexpr int64_t kTileRows = 16;
+inline constexpr int64_t kTileK = 32;
+inline constexpr int64_t kTileElements = kTileRows * kTileK;  // BF16, 1 KiB
+inline constexpr int64_t kTerms = 2;                          // BF16 that stand for one number
+inline constexpr int64_t kGroupRows = 2 * kTileRows;  // rows that meet a weight in registers
+
+// x_tiles: [row tile][k tile][term][16][32].
+inline constexpr int64_t x_tile_offset(int64_t row_tile, int64_t k_tile, int64_t num_k_tiles) {
+  return (row_tile * num_k_tiles + k_tile) * kTerms * kTileElements;
+}
+
+// One row of x, of num_k elements, into row `row` of x_tiles; k past num_k becomes zeros.
+void split_row(const float* x, int64_t num_k, int64_t num_k_tiles, int64_t row, uint16_t* x_tiles);
+
+// Some rows against k tiles [k_begin, k_end) of one panel of 32 features.
+struct Task {
+  const uint16_t* panel;  // [num_k_tiles * 16][32][2]
+  const uint16_t* x_tiles;
+  int64_t num_k_tiles;
+  int64_t k_begin;
+  int64_t k_end;
+  int64_t num_rows;
+  float* out;  // [num_rows, out_stride], at the panel's first feature
+  int64_t out_stride;
+  int64_t num_columns;        // of the panel's 32 those that exist
+  const float* bias;          // 32 numbers or null; added where k_end ends the sum
+  uint16_t* weights_scratch;  // [k_end - k_begin][2][kTerms][512], for F16 and many rows
+};
+void run_bf16(const Task& task);
+void run_f16(const Task& task);
+
+// Gives the tile registers back, so that switching to another thread need not save them.
+void release_tiles();
+
+}  // namespace quire::cpu::amx

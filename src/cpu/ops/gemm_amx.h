@@ -1,0 +1,35 @@
+// out = x · Wᵀ + bias by Intel AMX tiles, for BF16 and F16 weights in PanelLayout::kPairs.
+//
+// Numerics. AMX multiplies BF16 and sums F32. An activation x is split into two BF16, x ≈ x0 + x1,
+// which keeps 16 to 17 of its 24 bits; a BF16 weight is one BF16, an F16 weight is exactly two,
+// w = w0 + w1. Each 32 of k add x0·w0, then x1·w0, then (F16) x0·w1 to the sums, k ascending; x1·w1
+// and the rest of x are below 2^-16 of a product and are left out. That order is the same for any
+// number of rows, and sums rest between blocks of k as F32, exactly.
+#pragma once
+
+#include "base/thread_pool.h"
+#include "cpu/ops/packed_linear.h"
+
+namespace quire::cpu {
+
+// The processor has what the kernel needs, and the operating system lets this process use it.
+bool amx_usable();
+
+// Activations as BF16 tiles for all threads, and for each thread a block of split F16 weights.
+// Sized when a linear is made, so that linear() allocates nothing.
+class AmxScratch {
+ public:
+  Status reserve(int64_t padded_k, int num_threads);
+  uint16_t* x_tiles() const { return static_cast<uint16_t*>(x_tiles_.data()); }
+  uint16_t* weights(int thread_idx) const;
+
+ private:
+  Buffer x_tiles_;
+  Buffer weights_;
+};
+
+// x: [num_rows, in_features], out: [num_rows, out_features], both dense.
+void linear_amx(const PackedLinear& w, const float* x, int64_t num_rows, float* out,
+                ThreadPool& pool, const AmxScratch& scratch);
+
+}  // namespace quire::cpu

@@ -1,0 +1,25 @@
+// This machine's kind has no AMX.
+#include "cpu/ops/gemm_amx.h"
+
+#include "base/check.h"
+
+namespace quire::cpu {
+
+bool amx_usable() {
+  return false;
+}
+
+Status AmxScratch::reserve(int64_t, int) {
+  return unimplemented("[ops] no AMX in this build");
+}
+
+uint16_t* AmxScratch::weights(int) const {
+  return nullptr;
+}
+
+void linear_amx(const PackedLinear&, const float*, int64_t, float*, ThreadPool&,
+                const AmxScratch&) {
+  QUIRE_CHECK(false, "[ops] no AMX in this build");
+}
+
+}  // namespace quire::cpu
