@@ -18,6 +18,7 @@ import torch
 import transformers
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 NUM_TOKENS = 40
 VOCAB_SIZE = 67  # no multiple of any vector width
@@ -88,6 +89,39 @@ WEIGHT_SETS = [
         "rope_theta": 1000000.0,
     }),
 ]
+
+
+# Frequencies of real shapes: name, head_dim, theta, max_position_embeddings, max_model_len,
+# scaling.
+ROPE_CASES: list[tuple[str, int, float, int, int, Config]] = [
+    ("default", 128, 10000.0, 4096, 4096, {"rope_type": "default"}),
+    ("linear", 128, 10000.0, 4096, 16384, {"rope_type": "linear", "factor": 4.0}),
+    ("dynamic_within", 128, 10000.0, 4096, 4096, {"rope_type": "dynamic", "factor": 2.0}),
+    ("dynamic_beyond", 128, 10000.0, 4096, 10000, {"rope_type": "dynamic", "factor": 2.0}),
+    ("llama3_1", 128, 500000.0, 131072, 131072, LLAMA3 | {
+        "factor": 8.0, "original_max_position_embeddings": 8192}),
+    ("llama3_2", 64, 500000.0, 131072, 131072, LLAMA3 | {
+        "factor": 32.0, "original_max_position_embeddings": 8192}),
+    ("qwen2_5_yarn", 128, 1000000.0, 131072, 131072, {
+        "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}),
+    ("deepseek_yarn", 64, 10000.0, 163840, 163840, {
+        "rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096,
+        "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 0.707}),
+    ("yarn_untruncated", 128, 150000.0, 131072, 131072, {
+        "rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096,
+        "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}),
+]
+
+
+def rope_case(name: str, head_dim: int, theta: float, max_position: int, max_model_len: int,
+              scaling: Config) -> Config:
+    values = LLAMA | {"head_dim": head_dim, "rope_theta": theta,
+                      "max_position_embeddings": max_position, "rope_scaling": scaling}
+    embedding = LlamaRotaryEmbedding(make_config(values))
+    embedding(torch.zeros(1), torch.tensor([[max_model_len - 1]]))  # what `dynamic` looks at
+    return {"name": name, "head_dim": head_dim, "max_model_len": max_model_len,
+            "config": values, "inv_freq": embedding.inv_freq.tolist(),
+            "attention_factor": embedding.attention_scaling}
 
 
 def make_config(values: Config) -> transformers.PretrainedConfig:
@@ -169,6 +203,7 @@ def main() -> None:
         "input_ids": ids.tolist(), "vocab_size": VOCAB_SIZE, "cases": cases,
         "made_with": {"torch": torch.__version__, "transformers": transformers.__version__},
     })
+    write_json(args.output / "rope.json", [rope_case(*case) for case in ROPE_CASES])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,247 @@
+#include "model/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/file.h"
+#include "support/shared_data.h"
+
+namespace quire::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::string_view kLlama =
+    R"("architectures":["LlamaForCausalLM"],"hidden_size":64,"intermediate_size":128,)"
+    R"("num_hidden_layers":4,"num_attention_heads":8,"num_key_value_heads":2,"vocab_size":100,)"
+    R"("max_position_embeddings":256)";
+
+// A sound configuration of this architecture with more fields, the first of equal names winning.
+std::string with(std::string_view fields, std::string_view architecture = "LlamaForCausalLM") {
+  std::string json = "{";
+  if (!fields.empty()) json += std::string(fields) + ",";
+  json += std::string(kLlama) + "}";
+  const std::string_view llama = "\"LlamaForCausalLM\"";
+  const size_t at = json.rfind(llama);
+  json.replace(at, llama.size(), "\"" + std::string(architecture) + "\"");
+  return json;
+}
+
+Result<ModelConfig> parse(std::string_view fields,
+                          std::string_view architecture = "LlamaForCausalLM") {
+  return parse_model_config(with(fields, architecture), "config.json");
+}
+
+std::string error_of(std::string_view fields, std::string_view architecture = "LlamaForCausalLM") {
+  const auto config = parse(fields, architecture);
+  return config.ok() ? "" : config.status().message();
+}
+
+TEST(ModelConfig, ReadsAPlainLlama) {
+  const ModelConfig config =
+      parse(R"("rms_norm_eps":1e-5,"torch_dtype":"bfloat16","eos_token_id":[7,9],"bos_token_id":1)")
+          .value();
+  EXPECT_EQ(config.architecture, "LlamaForCausalLM");
+  EXPECT_EQ(config.head_dim, 8);
+  EXPECT_EQ(config.num_kv_heads, 2);
+  EXPECT_FLOAT_EQ(config.rms_norm_eps, 1e-5F);
+  EXPECT_EQ(config.dtype, DType::kBF16);
+  EXPECT_THAT(config.eos_token_ids, ElementsAre(7, 9));
+  EXPECT_EQ(config.bos_token_id, 1);
+  EXPECT_EQ(config.rope.type, RopeType::kDefault);
+  EXPECT_EQ(config.rope.theta, 10000.0);
+  EXPECT_FALSE(config.tie_word_embeddings || config.qkv_bias || config.o_bias || config.mlp_bias ||
+               config.qk_norm);
+  EXPECT_THAT(config.layer_windows, AllOf(Each(0), ::testing::SizeIs(4)));
+}
+
+TEST(ModelConfig, BiasesAndNormsAreTheFamilys) {
+  const auto flags = [](const ModelConfig& c) {
+    return std::vector<bool>{c.qkv_bias, c.o_bias, c.mlp_bias, c.qk_norm};
+  };
+  const char* asked = R"("attention_bias":true,"mlp_bias":true)";
+  EXPECT_THAT(flags(parse(asked).value()), ElementsAre(true, true, true, false));
+  EXPECT_THAT(flags(parse(asked, "MistralForCausalLM").value()), Each(false));
+  EXPECT_THAT(flags(parse("", "Qwen2ForCausalLM").value()), ElementsAre(true, false, false, false));
+  EXPECT_THAT(flags(parse("", "Qwen3ForCausalLM").value()), ElementsAre(false, false, false, true));
+  EXPECT_THAT(flags(parse(asked, "Qwen3ForCausalLM").value()),
+              ElementsAre(true, true, false, true));
+  EXPECT_EQ(parse("", "Qwen3ForCausalLM")->head_dim, 128);
+}
+
+TEST(ModelConfig, EverySpellingOfRopeScalingIsOne) {
+  for (const char* fields :
+       {R"("rope_theta":500000,"rope_scaling":{"type":"linear","factor":4})",
+        R"("rope_theta":500000.0,"rope_scaling":{"rope_type":"linear","type":"yarn","factor":4.0})",
+        R"("rope_parameters":{"rope_type":"linear","factor":4.0,"rope_theta":500000.0})",
+        R"("rope_theta":5e5,"rope_scaling":null,"rope_parameters":{"type":"linear","factor":4})"}) {
+    const auto config = parse(fields);
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    EXPECT_EQ(config->rope.type, RopeType::kLinear) << fields;
+    EXPECT_EQ(config->rope.factor, 4.0) << fields;
+    EXPECT_EQ(config->rope.theta, 500000.0) << fields;
+  }
+  EXPECT_EQ(parse(R"("rope_scaling":{"rope_type":"default"})")->rope.type, RopeType::kDefault);
+  // YaRN's factor may be the ratio of the lengths.
+  EXPECT_EQ(
+      parse(R"("rope_scaling":{"type":"yarn","original_max_position_embeddings":64})")->rope.factor,
+      4.0);
+}
+
+TEST(ModelConfig, WindowsAreTheFamilys) {
+  const char* window = R"("sliding_window":32)";
+  EXPECT_THAT(parse(window)->layer_windows, Each(0)) << "Llama has none";
+  EXPECT_THAT(parse(window, "MistralForCausalLM")->layer_windows, Each(32));
+  EXPECT_THAT(parse(R"("sliding_window":null)", "MistralForCausalLM")->layer_windows, Each(0));
+  EXPECT_THAT(parse("", "MistralForCausalLM")->layer_windows, Each(4096));
+  EXPECT_THAT(parse(window, "Qwen2ForCausalLM")->layer_windows, Each(0)) << "not asked for";
+  EXPECT_THAT(parse(R"("sliding_window":32,"use_sliding_window":true,"max_window_layers":3)",
+                    "Qwen2ForCausalLM")
+                  ->layer_windows,
+              ElementsAre(0, 0, 0, 32));
+  EXPECT_THAT(
+      parse(R"("sliding_window":32,"use_sliding_window":true,"layer_types":["sliding_attention",)"
+            R"("full_attention","full_attention","sliding_attention"])",
+            "Qwen3ForCausalLM")
+          ->layer_windows,
+      ElementsAre(32, 0, 0, 32));
+}
+
+TEST(ModelConfig, EachFaultNamesItsFieldAndWhatWasExpected) {
+  const std::vector<std::pair<std::string, std::string>> faults = {
+      {R"("hidden_size":0)", "hidden_size; got \"0\", expected a whole number from 1"},
+      {R"("hidden_size":-1)", "hidden_size"},
+      {R"("hidden_size":1e300)", "hidden_size"},
+      {R"("hidden_size":64.5)", "hidden_size"},
+      {R"("hidden_size":"64")", "hidden_size"},
+      {R"("hidden_size":99999999999999999999)", "hidden_size"},
+      {R"("hidden_size":65)", "a multiple of num_attention_heads"},
+      {R"("hidden_size":null)", "hidden_size; got nothing"},
+      {R"("num_hidden_layers":1000000)", "num_hidden_layers"},
+      {R"("num_key_value_heads":3)", "num_key_value_heads; got 3, expected a divisor"},
+      {R"("vocab_size":1000000000)", "vocab_size"},
+      {R"("head_dim":7)", "head_dim; got 7, expected an even number"},
+      {R"("head_dim":100000)", "head_dim"},
+      {R"("rms_norm_eps":-1)", "rms_norm_eps"},
+      {R"("hidden_act":"gelu")", "hidden_act; got \"gelu\", expected \"silu\""},
+      {R"("torch_dtype":"float8_e4m3fn")", "torch_dtype"},
+      {R"("dtype":"int64")", "dtype"},
+      {R"("rope_theta":0)", "rope_theta"},
+      {R"("rope_scaling":7)", "rope_scaling; got"},
+      {R"("rope_scaling":{"rope_type":"longrope"})", "rope_scaling.rope_type; got \"longrope\""},
+      {R"("rope_parameters":{"rope_type":"linear"})", "rope_parameters.factor; got nothing"},
+      {R"("rope_scaling":{"type":"dynamic","factor":0.5})", "rope_scaling.factor"},
+      {R"("rope_scaling":{"type":"llama3","factor":8})", "rope_scaling.low_freq_factor"},
+      {R"("rope_scaling":{"type":"llama3","factor":8,"low_freq_factor":4,"high_freq_factor":4})",
+       "rope_scaling.high_freq_factor"},
+      {R"("rope_scaling":{"type":"yarn","factor":8,"original_max_position_embeddings":0})",
+       "original_max_position_embeddings"},
+      {R"("partial_rotary_factor":0.5)", "partial_rotary_factor"},
+      {R"("tie_word_embeddings":"yes")", "tie_word_embeddings"},
+      {R"("eos_token_id":[1,-2])", "eos_token_id"},
+      {R"("eos_token_id":"</s>")", "eos_token_id"},
+      {R"("quantization_config":{"quant_method":"fp8"})", "quantization_config is not supported"},
+  };
+  for (const auto& [fields, expected] : faults) {
+    const std::string message = error_of(fields);
+    EXPECT_THAT(message, HasSubstr(expected)) << fields;
+    EXPECT_THAT(message, AllOf(HasSubstr("config.json"), Not(HasSubstr("\n")))) << fields;
+  }
+  EXPECT_THAT(error_of(R"("use_sliding_window":true,"sliding_window":8,"layer_types":["full"])",
+                       "Qwen2ForCausalLM"),
+              HasSubstr("layer_types; got 1 entries, expected one a layer, 4"));
+  EXPECT_THAT(error_of(R"("sliding_window":0)", "MistralForCausalLM"), HasSubstr("sliding_window"));
+}
+
+TEST(ModelConfig, OtherArchitecturesAreRefusedByName) {
+  for (const char* architecture : {"GemmaForCausalLM", "LlamaForCausalLMEagle3", "llama", ""}) {
+    const auto config = parse("", architecture);
+    ASSERT_FALSE(config.ok());
+    EXPECT_EQ(config.status().code(), StatusCode::kUnimplemented);
+    EXPECT_THAT(config.status().message(),
+                AllOf(HasSubstr(architecture), HasSubstr("MistralForCausalLM")));
+  }
+  EXPECT_THAT(error_of(R"("architectures":null)"), HasSubstr("got nothing"));
+  EXPECT_THAT(error_of(R"("architectures":"LlamaForCausalLM")"), HasSubstr("architectures"));
+  EXPECT_FALSE(parse_model_config("[]", "x").ok());
+  EXPECT_FALSE(parse_model_config("", "x").ok());
+}
+
+TEST(ModelConfig, RealOnesAreReadOrRefusedByName) {
+  const std::filesystem::path directory = shared_data_path("configs/hf");
+  QUIRE_REQUIRE_SHARED(directory);
+  // 0: not a family that we serve. The counts are those that the models' cards give.
+  const std::map<std::string, int64_t> num_parameters_of = {
+      {"Qwen--Qwen2.5-7B-Instruct", 7615616512},
+      {"Qwen--Qwen3-0.6B", 596049920},
+      {"Qwen--Qwen3-1.7B", 1720574976},
+      {"Qwen--Qwen3-30B-A3B", 0},
+      {"Qwen--Qwen3-32B", 32762123264},
+      {"Qwen--Qwen3-8B", 8190735360},
+      {"deepseek-ai--DeepSeek-R1", 0},
+      {"deepseek-ai--DeepSeek-V3", 0},
+      {"meta-llama--Llama-3.1-8B-Instruct", 8030261248},
+      {"meta-llama--Llama-3.3-70B-Instruct", 70553706496},
+      {"meta-llama--Meta-Llama-3.1-405B", 405853388800},
+      {"meta-llama--Meta-Llama-3.1-70B", 70553706496},
+      {"meta-llama--Meta-Llama-3.1-8B", 8030261248},
+  };
+  int num_seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    const std::string name = entry.path().stem().string();
+    const auto expected = num_parameters_of.find(name);
+    if (expected == num_parameters_of.end()) continue;
+    ++num_seen;
+    const auto config =
+        parse_model_config(read_file(entry.path(), 1 << 20).value(), entry.path().string());
+    if (expected->second == 0) {
+      EXPECT_EQ(config.status().code(), StatusCode::kUnimplemented) << name;
+      EXPECT_THAT(config.status().message(), HasSubstr("unsupported architectures")) << name;
+      continue;
+    }
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    EXPECT_EQ(num_parameters(*config), expected->second) << name;
+  }
+  EXPECT_EQ(num_seen, static_cast<int>(num_parameters_of.size()));
+}
+
+TEST(ModelConfig, RealRopeScalingIsRead) {
+  const std::filesystem::path path =
+      shared_data_path("configs/hf/meta-llama--Llama-3.1-8B-Instruct.json");
+  QUIRE_REQUIRE_SHARED(path);
+  const ModelConfig config = parse_model_config(read_file(path, 1 << 20).value(), "x").value();
+  EXPECT_EQ(config.rope.type, RopeType::kLlama3);
+  EXPECT_EQ(config.rope.theta, 500000.0);
+  EXPECT_EQ(config.rope.factor, 8.0);
+  EXPECT_EQ(config.rope.original_max_position_embeddings, 8192);
+  EXPECT_THAT(config.eos_token_ids, ElementsAre(128001, 128008, 128009));
+}
+
+TEST(GenerationConfig, SaysWhatTheFileSays) {
+  const GenerationConfig config =
+      parse_generation_config(R"({"do_sample":true,"temperature":0.6,"top_p":0.9,"top_k":20,)"
+                              R"("repetition_penalty":1.05,"eos_token_id":[5,6],"min_p":null})",
+                              "generation_config.json")
+          .value();
+  EXPECT_EQ(config.do_sample, true);
+  EXPECT_EQ(config.temperature, 0.6F);
+  EXPECT_EQ(config.top_p, 0.9F);
+  EXPECT_EQ(config.top_k, 20);
+  EXPECT_EQ(config.min_p, std::nullopt);
+  EXPECT_EQ(config.repetition_penalty, 1.05F);
+  EXPECT_THAT(config.eos_token_ids, ElementsAre(5, 6));
+  EXPECT_EQ(parse_generation_config("{}", "x")->temperature, std::nullopt);
+  for (const char* bad : {R"({"temperature":-1})", R"({"top_p":2})", R"({"top_k":-5})",
+                          R"({"repetition_penalty":0})", "7"}) {
+    EXPECT_FALSE(parse_generation_config(bad, "x").ok()) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace quire::testing

@@ -1,0 +1,64 @@
+#include "model/rope.h"
+
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "model/config.h"
+#include "support/shared_data.h"
+
+namespace quire::testing {
+namespace {
+
+// Real shapes of every type, as transformers computes them (tools/golden/models.py).
+TEST(Rope, FrequenciesAreThoseOfTransformers) {
+  const JsonDocument document =
+      JsonDocument::load(source_path("tests/golden/models/rope.json")).value();
+  int num_cases = 0;
+  for (const simdjson::dom::element golden : document.root().get_array()) {
+    const std::string name(golden["name"].get_string().value());
+    const auto config = parse_model_config(simdjson::minify(golden["config"].value()), name);
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    const auto max_model_len = static_cast<int>(golden["max_model_len"].get_int64().value());
+    const RopeFrequencies got = rope_frequencies(config->rope, config->head_dim,
+                                                 config->max_position_embeddings, max_model_len);
+    EXPECT_NEAR(got.attention_factor, golden["attention_factor"].get_double().value(), 1e-12)
+        << name;
+    const simdjson::dom::array expected = golden["inv_freq"].get_array().value();
+    ASSERT_EQ(got.inv_freq.size(), expected.size()) << name;
+    for (size_t i = 0; i < got.inv_freq.size(); ++i) {
+      const double want = expected.at(i).get_double().value();
+      EXPECT_NEAR(got.inv_freq[i], want, 1e-6 * want + 1e-12) << name << " " << i;
+    }
+    ++num_cases;
+  }
+  EXPECT_EQ(num_cases, 9);
+}
+
+TEST(Rope, DynamicScalingDependsOnTheEngineAloneAndStartsAtTheModelsLength) {
+  RopeConfig plain;
+  RopeConfig dynamic;
+  dynamic.type = RopeType::kDynamic;
+  dynamic.factor = 2.0;
+  const auto unscaled = rope_frequencies(plain, 64, 1024, 1024).inv_freq;
+  EXPECT_EQ(rope_frequencies(dynamic, 64, 1024, 100).inv_freq, unscaled);
+  EXPECT_EQ(rope_frequencies(dynamic, 64, 1024, 1024).inv_freq, unscaled);
+  const auto scaled = rope_frequencies(dynamic, 64, 1024, 2048).inv_freq;
+  EXPECT_EQ(scaled.front(), 1.0);
+  EXPECT_LT(scaled.back(), unscaled.back() / 2);
+}
+
+TEST(Rope, TheSmallestHeadHasOneFrequency) {
+  for (const RopeType type : {RopeType::kDefault, RopeType::kDynamic, RopeType::kYarn}) {
+    RopeConfig rope;
+    rope.type = type;
+    rope.factor = 4.0;
+    rope.original_max_position_embeddings = 16;
+    const auto frequencies = rope_frequencies(rope, 2, 16, 64).inv_freq;
+    ASSERT_EQ(frequencies.size(), 1U);
+    EXPECT_GT(frequencies[0], 0.0);
+    EXPECT_LE(frequencies[0], 1.0);
+  }
+}
+
+}  // namespace
+}  // namespace quire::testing
