@@ -1,0 +1,54 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "sample/sampler.h"
+
+namespace quire {
+namespace {
+
+// In fp64 and in order of the ids, so that the result depends on the logits alone.
+double log_sum_exp(std::span<const float> logits) {
+  const double max_logit = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - max_logit);
+  return max_logit + std::log(sum);
+}
+
+// Ids of the num_top largest logits, falling; equals by id.
+void select_top(std::span<const float> logits, size_t num_top, std::vector<int32_t>& top) {
+  const auto before = [&](int32_t a, int32_t b) {
+    const float la = logits[static_cast<size_t>(a)], lb = logits[static_cast<size_t>(b)];
+    return la != lb ? la > lb : a < b;
+  };
+  top.clear();
+  for (size_t id = 0; id < logits.size() && num_top > 0; ++id) {
+    if (top.size() == num_top) {
+      if (logits[id] <= logits[static_cast<size_t>(top.back())]) continue;
+      top.pop_back();
+    }
+    const auto new_id = static_cast<int32_t>(id);
+    top.insert(std::ranges::upper_bound(top, new_id, before), new_id);
+  }
+}
+
+}  // namespace
+
+PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen, int num_top) {
+  thread_local std::vector<int32_t> top;
+  select_top(logits, static_cast<size_t>(std::max(num_top, 0)), top);
+  const double norm = log_sum_exp(logits);
+  const auto logprob = [&](int32_t id) {
+    return static_cast<float>(static_cast<double>(logits[static_cast<size_t>(id)]) - norm);
+  };
+  const float chosen_logit = logits[static_cast<size_t>(chosen)];
+  // As in vLLM, a token that shares its place with others has the last of their ranks.
+  const auto rank = std::ranges::count_if(logits, [&](float x) { return x >= chosen_logit; });
+  PositionLogprobs all;
+  all.reserve(top.size() + 1);
+  all.push_back({chosen, logprob(chosen), static_cast<int>(rank)});
+  for (const int32_t id : top) all.push_back({id, logprob(id), static_cast<int>(all.size())});
+  return all;
+}
+
+}  // namespace quire

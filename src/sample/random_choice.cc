@@ -1,0 +1,129 @@
+#include "sample/random_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "sample/philox.h"
+
+namespace quire {
+
+TokenNoise::TokenNoise(uint64_t seed, uint64_t position) : seed_(seed), position_(position) {}
+
+void TokenNoise::uniform_quad(uint32_t quad, double (&out)[4]) const {
+  const PhiloxCounter bits = philox4x32(
+      {quad, 0, static_cast<uint32_t>(position_), static_cast<uint32_t>(position_ >> 32)},
+      {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
+  for (size_t i = 0; i < 4; ++i) out[i] = open_uniform(bits[i]);
+}
+
+double TokenNoise::uniform(int32_t token_id) const {
+  double quad[4];
+  uniform_quad(static_cast<uint32_t>(token_id) / 4, quad);
+  return quad[token_id % 4];
+}
+
+namespace {
+
+// One pass with a heap of the k largest so far; most values fail one comparison.
+float kth_largest(std::span<const float> logits, int k) {
+  thread_local std::vector<float> heap;  // its smallest in front
+  if (static_cast<size_t>(k) >= logits.size()) return -std::numeric_limits<float>::infinity();
+  heap.assign(logits.begin(), logits.begin() + k);
+  std::ranges::make_heap(heap, std::greater());
+  for (const float logit : logits.subspan(static_cast<size_t>(k))) {
+    if (logit <= heap.front()) continue;
+    std::ranges::pop_heap(heap, std::greater());
+    heap.back() = logit;
+    std::ranges::push_heap(heap, std::greater());
+  }
+  return heap.front();
+}
+
+bool more_likely(const Candidate& a, const Candidate& b) {
+  return a.weight != b.weight ? a.weight > b.weight : a.token_id < b.token_id;
+}
+
+// Sorts only as far down as the mass demands: the head first, then heads four times as long.
+void keep_top_p(std::vector<Candidate>& kept, double top_p) {
+  double total = 0;
+  for (const Candidate& candidate : kept) total += candidate.weight;
+  double before = 0;
+  size_t num_sorted = 0;
+  for (size_t head = 64; num_sorted < kept.size(); head *= 4) {
+    const auto begin = kept.begin() + static_cast<std::ptrdiff_t>(num_sorted);
+    const size_t end = std::min(head, kept.size());
+    std::partial_sort(begin, kept.begin() + static_cast<std::ptrdiff_t>(end), kept.end(),
+                      more_likely);
+    for (; num_sorted < end; ++num_sorted) {
+      if (num_sorted > 0 && before >= top_p * total) {
+        kept.resize(num_sorted);
+        return;
+      }
+      before += kept[num_sorted].weight;
+    }
+  }
+}
+
+// An upper bound of exp(x) for x <= 0, cheap: exp(-x) is at least the head of its series.
+double exp_bound(double x) {
+  return 1.0 / (1.0 - x * (1.0 - x * (0.5 - x * (1.0 / 6.0))));
+}
+
+}  // namespace
+
+void filter_tokens(std::span<const float> logits, float max_logit, const TokenFilter& filter,
+                   std::vector<Candidate>& kept) {
+  kept.clear();
+  float least = filter.top_k < 1 ? -std::numeric_limits<float>::infinity()
+                                 : kth_largest(logits, filter.top_k);
+  least = std::max(least, std::numeric_limits<float>::lowest());
+  const double inverse = 1.0 / static_cast<double>(filter.temperature);
+  for (size_t id = 0; id < logits.size(); ++id) {
+    if (logits[id] < least) continue;
+    const double weight = std::exp((static_cast<double>(logits[id]) - max_logit) * inverse);
+    if (weight >= static_cast<double>(filter.min_p)) {
+      kept.push_back({weight, static_cast<int32_t>(id)});
+    }
+  }
+  if (filter.top_p < 1.0F) keep_top_p(kept, static_cast<double>(filter.top_p));
+}
+
+int32_t race(std::span<const Candidate> candidates, const TokenNoise& noise) {
+  int32_t winner = -1;
+  double best = -1;
+  for (const auto& [weight, token_id] : candidates) {
+    const double value = weight / -std::log(noise.uniform(token_id));
+    if (value > best || (value == best && token_id < winner)) {
+      best = value;
+      winner = token_id;
+    }
+  }
+  return winner;
+}
+
+// weight / -log(u) <= exp_bound / (1 - u): whoever cannot win by this bound needs no exponential
+// and no logarithm.
+int32_t race(std::span<const float> logits, float max_logit, float temperature,
+             const TokenNoise& noise) {
+  const double inverse = 1.0 / static_cast<double>(temperature);
+  int32_t winner = -1;
+  double best = -1;
+  double uniform[4];
+  for (size_t first = 0; first < logits.size(); first += 4) {
+    noise.uniform_quad(static_cast<uint32_t>(first / 4), uniform);
+    const size_t count = std::min<size_t>(4, logits.size() - first);
+    for (size_t i = 0; i < count; ++i) {
+      const double x = (static_cast<double>(logits[first + i]) - max_logit) * inverse;
+      if (exp_bound(x) < best * (1.0 - uniform[i])) continue;
+      const double value = std::exp(x) / -std::log(uniform[i]);
+      if (value <= best) continue;
+      best = value;
+      winner = static_cast<int32_t>(first + i);
+    }
+  }
+  return winner;
+}
+
+}  // namespace quire

@@ -1,0 +1,55 @@
+// Drawing a token from logits.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace quire {
+
+// The uniform number of each token of a vocabulary, at one place of one sequence: a function of
+// (seed, position, token id) alone.
+class TokenNoise {
+ public:
+  TokenNoise(uint64_t seed, uint64_t position);
+
+  double uniform(int32_t token_id) const;
+  // Those of token ids [4 * quad, 4 * quad + 4).
+  void uniform_quad(uint32_t quad, double (&out)[4]) const;
+
+ private:
+  uint64_t seed_;
+  uint64_t position_;
+};
+
+struct TokenFilter {
+  float temperature = 1.0F;
+  int top_k = 0;  // < 1: off
+  float top_p = 1.0F;
+  float min_p = 0.0F;
+
+  bool keeps_all() const { return top_k < 1 && top_p >= 1.0F && min_p <= 0.0F; }
+};
+
+struct Candidate {
+  double weight;  // exp((logit - max_logit) / temperature)
+  int32_t token_id;
+};
+
+// The tokens that pass the filter, as vLLM defines it, in no particular order:
+// - min-p keeps those whose probability is at least min_p times the largest;
+// - top-k keeps every token whose logit is at least the k-th largest: ties at the border all stay;
+// - top-p, over what the other two left, goes down from the most likely (among equals from the
+//   lowest id) and keeps each token before which the mass was below top_p. At least one stays.
+// logits: the largest is max_logit, finite; -inf is never kept.
+void filter_tokens(std::span<const float> logits, float max_logit, const TokenFilter& filter,
+                   std::vector<Candidate>& kept);
+
+// The exponential race: argmax of weight / -log(u) draws a token in proportion to its weight, and
+// needs neither their sum nor an order. Equal values go to the lowest id.
+int32_t race(std::span<const Candidate> candidates, const TokenNoise& noise);
+// The same over a whole vocabulary, where most tokens can be passed over after a glance.
+int32_t race(std::span<const float> logits, float max_logit, float temperature,
+             const TokenNoise& noise);
+
+}  // namespace quire
