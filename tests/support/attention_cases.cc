@@ -289,9 +289,8 @@ std::vector<AttentionCase> attention_cases() {
                                          {1, 1300, 7}};
   };
   const auto ragged = [](int page) {
-    return std::vector<AttentionRequest>{
-        {1, 5, 1},    {5, 5, 2},    {page + 1, page + 1, 3}, {7, 2 * page + 7, 4}, {1, 90, 5},
-        {70, 600, 6}, {33, 1090, 7}};
+    return std::vector<AttentionRequest>{{1, 5, 1},  {5, 5, 2},    {page + 1, page + 1, 3},
+                                         {7, 90, 4}, {40, 150, 5}, {9, 1030, 6}};
   };
   const auto add = [&](std::string name, const AttentionShape& shape, auto reqs) {
     cases.push_back({.name = std::move(name), .shape = shape, .reqs = std::move(reqs)});

@@ -21,8 +21,8 @@ struct AttentionRequest {
 struct AttentionCase {
   std::string name;
   AttentionShape shape;
-  std::vector<AttentionRequest> reqs;  // in batch order: see max_decode_q_len
-  int max_decode_q_len = 1;            // leading requests of one length up to this are decode
+  std::vector<AttentionRequest> reqs = {};  // in batch order: see max_decode_q_len
+  int max_decode_q_len = 1;                 // leading requests of one length up to this are decode
   bool share_pages = false;
   float k_scale = 1.0F;  // FP8 only
   float v_scale = 1.0F;

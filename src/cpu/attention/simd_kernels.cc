@@ -17,6 +17,7 @@
 //
 #include "cpu/attention/simd_dot-inl.h"
 #include "cpu/attention/simd_load-inl.h"
+#include "hwy/cache_control.h"
 #include "hwy/contrib/math/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -50,6 +51,15 @@ HWY_INLINE VisibleRange seen_part(const VisibleRange& visible, int at, int num_t
   return {std::max(visible.first - at, 0), std::min(visible.end - at, num_tokens)};
 }
 
+// Pages lie anywhere, so the hardware cannot guess the next block.
+template <typename T>
+HWY_INLINE void prefetch_block(const T* block, int64_t token_stride, int dim) {
+  constexpr int kLine = 64 / static_cast<int>(sizeof(T));
+  for (int token = 0; token < kBlockTokens; ++token, block += token_stride) {
+    for (int i = 0; i < dim; i += kLine) hwy::Prefetch(block + i);
+  }
+}
+
 // One tile of one task: 64 tokens at an absolute position.
 template <typename T>
 class Tile {
@@ -79,7 +89,15 @@ class Tile {
   }
   float* scores(int row) const { return task_.scratch.scores + row * kTileTokens; }
 
-  // The element at which a block's K or V begins; a block never crosses a page.
+  // A block never crosses a page.
+  HWY_INLINE const T* k_block(int block) const {
+    return static_cast<const T*>(task_.kv.k) +
+           block_offset(block, task_.kv.page_stride_k, task_.kv.token_stride_k);
+  }
+  HWY_INLINE const T* v_block(int block) const {
+    return static_cast<const T*>(task_.kv.v) +
+           block_offset(block, task_.kv.page_stride_v, task_.kv.token_stride_v);
+  }
   HWY_INLINE int64_t block_offset(int block, int64_t page_stride, int64_t token_stride) const {
     const int position = position_ + block;
     return task_.pages[position / task_.page_size] * page_stride +
@@ -88,8 +106,8 @@ class Tile {
 
   HWY_INLINE void score_block(int block) {
     const int64_t stride = task_.kv.token_stride_k;
-    const T* k =
-        static_cast<const T*>(task_.kv.k) + block_offset(block, task_.kv.page_stride_k, stride);
+    const T* k = k_block(block);
+    prefetch_block(v_block(block), task_.kv.token_stride_v, task_.head_dim_v);
     if (reads_cache_directly(task_.head_dim)) return score_rows(block, k, stride);
     // Slots behind the sequence's end may hold anything: a row masks their scores, in update_row.
     load_block(k, stride, task_.head_dim, kBlockTokens, task_.scratch.block);
@@ -163,8 +181,9 @@ class Tile {
 
   HWY_INLINE void accumulate_block(int block) {
     const int64_t stride = task_.kv.token_stride_v;
-    const T* v =
-        static_cast<const T*>(task_.kv.v) + block_offset(block, task_.kv.page_stride_v, stride);
+    const T* v = v_block(block);
+    const int next = block + kTileTokens;
+    if (seen_by_any(next)) prefetch_block(k_block(next), task_.kv.token_stride_k, task_.head_dim);
     if (reads_cache_directly(task_.head_dim_v)) return accumulate_rows(block, v, stride);
     load_block(v, stride, task_.head_dim_v, kBlockTokens, task_.scratch.block);
     accumulate_rows(block, task_.scratch.block, pad_lanes(task_.head_dim_v));

@@ -1,10 +1,16 @@
 #include "cpu/attention/simd.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include <cmath>
+#include <limits>
+
 #include "cpu/attention/reference.h"
+#include "cpu/attention/simd_plan.h"
 #include "support/attention_cases.h"
+#include "tensor/float_convert.h"
 
 namespace quire {
 namespace {
@@ -12,23 +18,207 @@ namespace {
 using testing::AttentionCase;
 using testing::AttentionProblem;
 using testing::AttentionResult;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Of output and LSE, whatever the cache's dtype: both sides read the same stored numbers.
 constexpr float kTolerance = 1e-5F;
 
-class CpuAttentionTest : public ::testing::TestWithParam<AttentionCase> {};
-
-TEST_P(CpuAttentionTest, EqualsReference) {
+void expect_equals_reference(const AttentionCase& spec) {
   ThreadPool pool(2);
-  const AttentionProblem problem(GetParam());
+  const AttentionProblem problem(spec);
   const AttentionResult expected = problem.run(*make_reference_attention());
   const AttentionResult actual = problem.run(*make_cpu_attention(pool));
   testing::expect_close(actual.out, expected.out, kTolerance);
   testing::expect_close(actual.lse, expected.lse, kTolerance);
 }
 
+class CpuAttentionTest : public ::testing::TestWithParam<AttentionCase> {};
+
+TEST_P(CpuAttentionTest, EqualsReference) {
+  expect_equals_reference(GetParam());
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, CpuAttentionTest, ::testing::ValuesIn(testing::attention_cases()),
                          [](const auto& test) { return test.param.name; });
+
+// Restores the choice of the best target when a test ends.
+struct TargetScope {
+  explicit TargetScope(int64_t target) { hwy::SetSupportedTargetsForTest(target); }
+  ~TargetScope() { hwy::SetSupportedTargetsForTest(0); }
+};
+
+TEST(CpuAttentionTargets, EachEqualsReference) {
+  // Those that simd_kernels.cc compiles and this machine has.
+  std::vector<AttentionCase> cases;
+  for (const AttentionCase& spec : testing::attention_cases()) {
+    if (spec.name.starts_with("mixed_phases") || spec.name.starts_with("head_dim_40") ||
+        spec.name.starts_with("softcap_sinks_window")) {
+      cases.push_back(spec);
+    }
+  }
+  ASSERT_EQ(cases.size(), 10U);
+  int num_targets = 0;
+  for (const int64_t target : {HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+    if ((hwy::SupportedTargets() & target) == 0) continue;
+    const TargetScope scope(target);
+    ++num_targets;
+    for (const AttentionCase& spec : cases) {
+      SCOPED_TRACE(std::string(hwy::TargetName(target)) + " " + spec.name);
+      expect_equals_reference(spec);
+    }
+  }
+  EXPECT_GE(num_targets, 1);
+}
+
+// Each feature must change the result, by far more than the tolerance that it is tested with.
+TEST(CpuAttentionFeatures, AreNeverIgnored) {
+  AttentionCase plain{.name = "plain",
+                      .shape = testing::make_attention_shape(4, 2, 64, 16, DType::kF8E4M3),
+                      .reqs = {{1, 300, 1}, {9, 200, 2}},
+                      .k_scale = 0.02F,
+                      .v_scale = 0.01F};
+  std::vector<AttentionCase> variants(6, plain);
+  variants[0].shape.softcap = 2.0F;
+  variants[1].shape.window = 50;
+  variants[2].shape.sinks = true;
+  variants[3].shape.causal = false;
+  variants[4].shape.scale *= 2.0F;
+  variants[5].shape.num_kv_heads = 4;
+  ThreadPool pool(2);
+  const auto backend = make_cpu_attention(pool);
+  const AttentionResult without = testing::run_attention(plain, *backend);
+  for (size_t i = 0; i < variants.size(); ++i) {
+    const AttentionResult with = testing::run_attention(variants[i], *backend);
+    EXPECT_GE(testing::max_difference(with.out, without.out), 10 * kTolerance) << "variant " << i;
+    EXPECT_GE(testing::max_difference(with.lse, without.lse), 10 * kTolerance) << "variant " << i;
+  }
+}
+
+TEST(CpuAttentionFeatures, ScalesOfAnUnquantizedCacheAreIgnored) {
+  AttentionCase spec{.name = "bf16",
+                     .shape = testing::make_attention_shape(2, 1, 64, 16, DType::kBF16),
+                     .reqs = {{1, 100, 1}}};
+  ThreadPool pool(1);
+  const auto backend = make_cpu_attention(pool);
+  const AttentionResult without = testing::run_attention(spec, *backend);
+  spec.k_scale = spec.v_scale = 3.0F;
+  EXPECT_EQ(testing::run_attention(spec, *backend).out, without.out);
+}
+
+TEST(CpuAttentionFeatures, PaddingGivesZerosAndMinusInfinity) {
+  AttentionCase spec{.name = "padding",
+                     .shape = testing::make_attention_shape(2, 1, 64, 16, DType::kF16),
+                     .reqs = {{1, 0, 1}, {1, 0, 2}, {3, 0, 3}}};
+  spec.shape.sinks = true;
+  ThreadPool pool(2);
+  for (const auto& backend : {make_reference_attention(), make_cpu_attention(pool)}) {
+    const AttentionResult result = testing::run_attention(spec, *backend);
+    EXPECT_THAT(result.out, Each(0.0F));
+    EXPECT_THAT(result.lse, Each(-std::numeric_limits<float>::infinity()));
+  }
+}
+
+// All 256 codes of E4M3, read through the kernel: one token's output is its value.
+TEST(CpuAttentionFeatures, ReadsEveryFp8CodeExactly) {
+  AttentionCase spec{.name = "codes",
+                     .shape = testing::make_attention_shape(1, 1, 256, 16, DType::kF8E4M3),
+                     .reqs = {{1, 1, 1}}};
+  for (const int64_t target : {HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+    if ((hwy::SupportedTargets() & target) == 0) continue;
+    const TargetScope scope(target);
+    ThreadPool pool(1);
+    const AttentionProblem problem(spec);
+    auto* v = static_cast<uint8_t*>(problem.cache().v) +
+              problem.batch().block_table[0] * problem.cache().page_stride_v;
+    for (int code = 0; code < 256; ++code) v[code] = static_cast<uint8_t>(code);
+    const AttentionResult result = problem.run(*make_cpu_attention(pool));
+    for (int code = 0; code < 256; ++code) {
+      const float expected = e4m3_to_f32(static_cast<uint8_t>(code));
+      const float actual = result.out[static_cast<size_t>(code)];
+      EXPECT_TRUE(std::isnan(expected) ? std::isnan(actual) : actual == expected) << code;
+    }
+  }
+}
+
+TEST(CpuAttentionPools, PastTwoToTheThirtyOneElements) {
+  AttentionCase spec{.name = "huge",
+                     .shape = testing::make_attention_shape(2, 1, 64, 64, DType::kF8E4M3),
+                     .reqs = {{1, 300, 1}, {5, 70, 2}}};
+  spec.num_unused_pages = (int64_t{1} << 31) / (2 * 64 * 64) + 10;  // lazily mapped
+  expect_equals_reference(spec);
+}
+
+TEST(CpuAttentionSupport, NamesEveryReason) {
+  AttentionShape shape = testing::make_attention_shape(6, 4, 44, 24, DType::kI32);
+  shape.head_dim_v = 264;
+  shape.q = DType::kBF16;
+  shape.mla = true;
+  shape.softcap = -1.0F;
+  ThreadPool pool(1);
+  const Device device{.kind = DeviceKind::kCuda, .name = "H200"};
+  for (const auto& backend : {make_reference_attention(), make_cpu_attention(pool)}) {
+    EXPECT_THAT(backend->supports(shape, Phase::kDecode, device).reasons,
+                ElementsAre("num_heads is 6; it must be a multiple of num_kv_heads, which is 4.",
+                            "page_size is 24; it must be 16, 32 or 64.",
+                            "softcap is -1; it must be 0 (off) or positive.",
+                            "device is H200; it must be a CPU.",
+                            "head_dim is 44; it must be a multiple of 8 from 8 to 256.",
+                            "head_dim_v is 264; it must be a multiple of 8 from 8 to 256.",
+                            "q is bf16; it must be f32.",
+                            "kv is i32; it must be f32, f16, bf16 or fp8_e4m3.",
+                            "mla is true; it must be false."));
+    const AttentionShape good = testing::make_attention_shape(6, 3, 48, 16, DType::kF8E4M3);
+    EXPECT_TRUE(backend->supports(good, Phase::kPrefill, Device()).ok());
+  }
+}
+
+TEST(CpuAttentionPlan, SplitsOnlyWhatIsLongAndWithinItsBounds) {
+  const AttentionShape shape = testing::make_attention_shape(8, 2, 64, 16, DType::kF16);
+  const int num_threads = 4;
+  const cpu::WorkSplit split(shape, num_threads);
+  AttentionCase spec{.name = "plan", .shape = shape};
+  spec.reqs = {{1, 5000, 1}, {1, 100, 2}, {1, 513, 3}, {1, 2500, 4}, {1, 0, 5}};
+  const AttentionProblem problem(spec);
+  cpu::PhasePlan plan;
+  split.plan(problem.batch(), problem.batch().decode, plan);
+  EXPECT_TRUE(plan.worth_threads);
+  EXPECT_LE(plan.num_partials, split.max_partials(5000));
+  std::vector<int> num_items(5, 0);
+  for (const cpu::WorkItem& item : plan.items) {
+    ++num_items[static_cast<size_t>(item.req)];
+    EXPECT_EQ(item.num_queries, 1);
+  }
+  EXPECT_THAT(num_items, ElementsAre(11, 1, 1, 6, 1));
+  // 513 positions are two partitions, but less than a fair share. One thread has nobody to split
+  // for.
+  cpu::WorkSplit(shape, 1).plan(problem.batch(), problem.batch().decode, plan);
+  EXPECT_EQ(plan.items.size(), 5U);
+  EXPECT_EQ(plan.num_partials, 0);
+}
+
+TEST(CpuAttentionPlan, RefusesToRunUnplannedAndInTooLittleMemory) {
+  AttentionCase spec{.name = "unplanned",
+                     .shape = testing::make_attention_shape(2, 1, 64, 16, DType::kF16),
+                     .reqs = {{1, 10, 1}}};
+  const AttentionProblem problem(spec);
+  ThreadPool pool(2);
+  const auto backend = make_cpu_attention(pool);
+  const AttentionCall call{.shape = &problem.shape(),
+                           .batch = &problem.batch(),
+                           .q = {},
+                           .out = {},
+                           .kv = problem.cache(),
+                           .workspace = {}};
+  Stream stream;
+  EXPECT_THAT(backend->run(call, stream).message(), HasSubstr("run() before plan()"));
+  std::vector<std::byte> small(100);
+  Workspace workspace{.arena = small, .counters = {}};
+  EXPECT_THAT(backend->plan(problem.shape(), problem.batch(), workspace).message(),
+              HasSubstr("workspace is too small; got 100 bytes"));
+  EXPECT_FALSE(backend->run(call, stream).ok());
+}
 
 }  // namespace
 }  // namespace quire

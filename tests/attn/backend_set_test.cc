@@ -1,0 +1,83 @@
+#include "attn/backend_set.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace quire {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Serves one phase of shapes with at most max_heads heads.
+class PickyBackend final : public AttentionBackend {
+ public:
+  PickyBackend(std::string_view name, int max_heads, Phase phase)
+      : name_(name), max_heads_(max_heads), phase_(phase) {}
+
+  std::string_view name() const override { return name_; }
+  Support supports(const AttentionShape& shape, Phase phase,
+                   const Device& /*device*/) const override {
+    Support support;
+    if (shape.num_heads > max_heads_) support.reasons.push_back("too many heads.");
+    if (phase != phase_) support.reasons.push_back("wrong phase.");
+    return support;
+  }
+  size_t workspace_bytes(const AttentionShape& /*shape*/,
+                         const AttentionLimits& /*limits*/) const override {
+    return 0;
+  }
+  Status plan(const AttentionShape& /*shape*/, const AttentionBatch& /*batch*/,
+              Workspace& /*workspace*/) override {
+    return {};
+  }
+  Status run(const AttentionCall& /*call*/, Stream& /*stream*/) override { return {}; }
+
+ private:
+  std::string_view name_;
+  int max_heads_;
+  Phase phase_;
+};
+
+class BackendSetTest : public ::testing::Test {
+ protected:
+  BackendSetTest() {
+    set_.add(std::make_unique<PickyBackend>("small", 4, Phase::kDecode));
+    set_.add(std::make_unique<PickyBackend>("large", 64, Phase::kDecode));
+  }
+  std::string choose(int num_heads, Phase phase, std::string_view forced) {
+    const auto chosen = set_.select({.num_heads = num_heads}, phase, Device(), forced);
+    if (chosen.ok()) return std::string(chosen.value()->name());
+    EXPECT_EQ(chosen.status().code(), StatusCode::kInvalidArgument);
+    return chosen.status().message();
+  }
+
+  BackendSet set_;
+};
+
+TEST_F(BackendSetTest, AutoTakesTheFirstThatServes) {
+  EXPECT_THAT(set_.names(), ElementsAre("small", "large"));
+  EXPECT_EQ(choose(4, Phase::kDecode, "auto"), "small");
+  EXPECT_EQ(choose(8, Phase::kDecode, ""), "large");
+  EXPECT_EQ(choose(8, Phase::kPrefill, "auto"),
+            "[attention] no backend can serve prefill: small: a) too many heads. b) wrong phase. | "
+            "large: a) wrong phase.");
+}
+
+TEST_F(BackendSetTest, AForcedBackendIsTakenOrRefusedNeverReplaced) {
+  EXPECT_EQ(choose(4, Phase::kDecode, "large"), "large");
+  EXPECT_EQ(choose(8, Phase::kPrefill, "small"),
+            "[attention] --attention-backend small cannot serve prefill: a) too many heads. b) "
+            "wrong phase.");
+  EXPECT_EQ(choose(4, Phase::kDecode, "xqa"),
+            "[attention] --attention-backend names no known backend; got xqa, expected auto, "
+            "small, large");
+}
+
+TEST(EmptyBackendSet, SaysSo) {
+  const auto chosen = BackendSet().select({}, Phase::kDecode, Device(), "auto");
+  ASSERT_FALSE(chosen.ok());
+  EXPECT_EQ(chosen.status().message(), "[attention] no backend can serve decode: none is built in");
+}
+
+}  // namespace
+}  // namespace quire

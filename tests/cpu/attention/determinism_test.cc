@@ -1,0 +1,152 @@
+// The promise of the cpu backend: a row's bits are its own. Every comparison here is exact.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "cpu/attention/simd.h"
+#include "support/attention_cases.h"
+
+namespace quire {
+namespace {
+
+using testing::AttentionCase;
+using testing::AttentionProblem;
+using testing::AttentionRequest;
+using testing::AttentionResult;
+
+constexpr int kLength = 1100;  // three partitions
+
+AttentionCase base_case(DType kv) {
+  AttentionCase spec{.name = "base", .shape = testing::make_attention_shape(8, 2, 64, 16, kv)};
+  spec.max_decode_q_len = 0;
+  return spec;
+}
+
+// All tokens of one request in one chunk, on one thread.
+AttentionResult whole_prompt(const AttentionCase& base) {
+  AttentionCase spec = base;
+  spec.reqs = {{kLength, kLength, 1}};
+  spec.max_decode_q_len = 0;
+  ThreadPool pool(1);
+  return testing::run_attention(spec, *make_cpu_attention(pool));
+}
+
+// The rows of tokens [first, first + count) in a result that begins at token 0 of `from`.
+std::vector<float> rows_of(const std::vector<float>& from, int first, int count,
+                           int floats_per_token) {
+  const auto begin = from.begin() + std::ptrdiff_t{first} * floats_per_token;
+  return {begin, begin + std::ptrdiff_t{count} * floats_per_token};
+}
+
+// Compares each request's tokens with those at the same positions of the whole prompt.
+void expect_same_bits(const AttentionCase& spec, const AttentionResult& actual,
+                      const AttentionResult& whole) {
+  const int row = spec.shape.num_heads * spec.shape.head_dim_v;
+  int token = 0;
+  for (const AttentionRequest& req : spec.reqs) {
+    if (req.content == 1 && req.kv_len > 0) {
+      const int first = req.kv_len - req.q_len;
+      EXPECT_EQ(rows_of(actual.out, token, req.q_len, row),
+                rows_of(whole.out, first, req.q_len, row))
+          << "q_len " << req.q_len << " at " << first;
+      EXPECT_EQ(rows_of(actual.lse, token, req.q_len, spec.shape.num_heads),
+                rows_of(whole.lse, first, req.q_len, spec.shape.num_heads));
+    }
+    token += req.q_len;
+  }
+}
+
+class CpuAttentionDeterminismTest : public ::testing::TestWithParam<DType> {
+ protected:
+  // Runs on 1, 2 and 5 threads.
+  void check(const AttentionCase& spec, const AttentionResult& whole) const {
+    const AttentionProblem problem(spec);
+    for (const int num_threads : {1, 2, 5}) {
+      ThreadPool pool(num_threads);
+      expect_same_bits(spec, problem.run(*make_cpu_attention(pool)), whole);
+    }
+  }
+};
+
+TEST_P(CpuAttentionDeterminismTest, ChunksAndDecodeEqualTheWholePrompt) {
+  for (const int window : {0, 100, 600}) {
+    for (const bool extras : {false, true}) {
+      AttentionCase spec = base_case(GetParam());
+      spec.shape.window = window;
+      spec.shape.sinks = extras;
+      spec.shape.softcap = extras ? 3.0F : 0.0F;
+      const AttentionResult whole = whole_prompt(spec);
+      spec.max_decode_q_len = 1;
+      // Alone: the context is split among threads.
+      for (const int kv_len : {kLength, 1025, 513}) {
+        spec.reqs = {{1, kv_len, 1}};
+        check(spec, whole);
+      }
+      // Together, with strangers and padding between.
+      spec.reqs = {{1, 1, 1},   {1, 40, 9},  {1, 17, 1},  {1, 0, 1},      {1, 64, 1},
+                   {1, 512, 1}, {1, 513, 1}, {7, 7, 1},   {7, 519, 1},    {512, 512, 1},
+                   {3, 77, 9},  {2, 2, 1},   {33, 65, 1}, {512, 1034, 1}, {40, kLength, 1}};
+      check(spec, whole);
+    }
+  }
+}
+
+TEST_P(CpuAttentionDeterminismTest, PageSizeAndSharingDoNotMatter) {
+  const AttentionResult whole = whole_prompt(base_case(GetParam()));
+  for (const int page_size : {16, 32, 64}) {
+    AttentionCase spec = base_case(GetParam());
+    spec.shape.page_size = page_size;
+    spec.share_pages = true;
+    spec.reqs = {{1, 900, 1}, {1, 1100, 1}, {20, 600, 1}, {5, 64, 1}};
+    spec.max_decode_q_len = 1;
+    check(spec, whole);
+  }
+}
+
+TEST_P(CpuAttentionDeterminismTest, HeadsThatShareAPassDoNotMatter) {
+  AttentionCase spec = base_case(GetParam());
+  spec.reqs = {{1, 700, 1}, {9, 300, 1}};
+  ThreadPool pool(2);
+  const auto backend = make_cpu_attention(pool);
+  const AttentionResult together = testing::run_attention(spec, *backend);
+  const int num_heads = spec.shape.num_heads;
+  const int dim = spec.shape.head_dim_v;
+  for (int head = 0; head < num_heads; ++head) {
+    AttentionCase alone = spec;
+    alone.shape.num_heads = alone.shape.num_kv_heads = 1;
+    alone.first_head = head;
+    alone.first_kv_head = head / 4;
+    const AttentionResult result = testing::run_attention(alone, *backend);
+    for (int token = 0; token < 10; ++token) {
+      EXPECT_EQ(rows_of(result.out, token, 1, dim),
+                rows_of(together.out, token * num_heads + head, 1, dim));
+    }
+  }
+}
+
+// The host may know lengths only from above; that changes the plan and nothing else.
+TEST_P(CpuAttentionDeterminismTest, LooseLengthBoundsDoNotMatter) {
+  AttentionCase spec = base_case(GetParam());
+  spec.max_decode_q_len = 1;
+  const AttentionResult whole = whole_prompt(spec);
+  for (const int window : {0, 600}) {
+    spec.shape.window = window;
+    const AttentionResult expected = window == 0 ? whole : whole_prompt(spec);
+    for (const int slack : {1, 100, 511, 2000}) {
+      spec.reqs = {{1, 1030, 1}, {1, 514, 1}, {1, 3, 1}};
+      AttentionProblem problem(spec);
+      for (int32_t& bound : problem.kv_len_bound()) bound += slack;
+      for (const int num_threads : {1, 2, 5}) {
+        ThreadPool pool(num_threads);
+        expect_same_bits(spec, problem.run(*make_cpu_attention(pool)), expected);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, CpuAttentionDeterminismTest,
+                         ::testing::Values(DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3),
+                         [](const auto& test) { return std::string(dtype_name(test.param)); });
+
+}  // namespace
+}  // namespace quire
