@@ -7,12 +7,21 @@
 namespace quire {
 namespace {
 
+struct Normalizer {
+  double max_logit;
+  double log_sum;  // of exp(logit - max_logit)
+
+  float logprob(float logit) const {
+    return static_cast<float>(static_cast<double>(logit) - max_logit - log_sum);
+  }
+};
+
 // In fp64 and in order of the ids, so that the result depends on the logits alone.
-double log_sum_exp(std::span<const float> logits) {
+Normalizer normalize(std::span<const float> logits) {
   const double max_logit = *std::ranges::max_element(logits);
   double sum = 0;
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - max_logit);
-  return max_logit + std::log(sum);
+  return {max_logit, std::log(sum)};
 }
 
 // Ids of the num_top largest logits, falling; equals by id.
@@ -37,17 +46,17 @@ void select_top(std::span<const float> logits, size_t num_top, std::vector<int32
 PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen, int num_top) {
   thread_local std::vector<int32_t> top;
   select_top(logits, static_cast<size_t>(std::max(num_top, 0)), top);
-  const double norm = log_sum_exp(logits);
-  const auto logprob = [&](int32_t id) {
-    return static_cast<float>(static_cast<double>(logits[static_cast<size_t>(id)]) - norm);
-  };
+  const Normalizer norm = normalize(logits);
   const float chosen_logit = logits[static_cast<size_t>(chosen)];
   // As in vLLM, a token that shares its place with others has the last of their ranks.
   const auto rank = std::ranges::count_if(logits, [&](float x) { return x >= chosen_logit; });
   PositionLogprobs all;
   all.reserve(top.size() + 1);
-  all.push_back({chosen, logprob(chosen), static_cast<int>(rank)});
-  for (const int32_t id : top) all.push_back({id, logprob(id), static_cast<int>(all.size())});
+  all.push_back({chosen, norm.logprob(chosen_logit), static_cast<int>(rank)});
+  for (const int32_t id : top) {
+    const float logprob = norm.logprob(logits[static_cast<size_t>(id)]);
+    all.push_back({id, logprob, static_cast<int>(all.size())});
+  }
   return all;
 }
 

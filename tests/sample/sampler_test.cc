@@ -1,0 +1,188 @@
+#include "sample/sampler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace quire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+
+SamplerState sampler(const SamplingParams& params, int vocab_size, uint64_t seed = 1,
+                     std::vector<int32_t> token_ids = {0}, int num_prompt = 1) {
+  return {std::make_shared<const SamplingParams>(params),
+          seed,
+          token_ids,
+          num_prompt,
+          {},
+          {},
+          vocab_size};
+}
+
+SamplingParams greedy() {
+  SamplingParams params;
+  params.temperature = 0;
+  return params;
+}
+
+int32_t sample(SamplerState& state, std::vector<float> logits) {
+  int32_t token_id = -1;
+  PositionLogprobs logprobs;
+  const Status status = state.sample(logits, token_id, logprobs);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return token_id;
+}
+
+std::string failure(const SamplingParams& params, std::vector<float> logits) {
+  SamplerState state = sampler(params, static_cast<int>(logits.size()));
+  int32_t token_id = -1;
+  PositionLogprobs logprobs;
+  const Status status = state.sample(logits, token_id, logprobs);
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  EXPECT_EQ(state.last_token(), 0) << "nothing is remembered of a failure";
+  return status.message();
+}
+
+std::vector<float> random_logits(std::mt19937& rng, size_t count) {
+  std::normal_distribution<float> normal(0, 2);
+  std::vector<float> logits(count);
+  for (float& x : logits) x = normal(rng);
+  return logits;
+}
+
+TEST(Sampler, GreedyTakesTheFirstLargest) {
+  SamplerState state = sampler(greedy(), 100);
+  std::vector<float> logits(100, 1.F);
+  EXPECT_EQ(sample(state, logits), 0);
+  logits[70] = logits[31] = logits[99] = 5;
+  EXPECT_EQ(sample(state, logits), 31);
+  EXPECT_EQ(state.last_token(), 31);
+  logits[99] = 6;
+  EXPECT_EQ(sample(state, logits), 99);
+  SamplingParams almost;
+  almost.temperature = 9e-6F;
+  SamplerState cold = sampler(almost, 100);
+  EXPECT_EQ(sample(cold, logits), 99);
+}
+
+TEST(Sampler, BrokenLogitsAreAnErrorThatNamesThem) {
+  for (const size_t at : {size_t{0}, size_t{31}, size_t{32}, size_t{66}}) {
+    std::vector<float> logits(67, 1.F);
+    logits[at] = std::numeric_limits<float>::quiet_NaN();
+    const std::string token = "NaN for token " + std::to_string(at);
+    EXPECT_THAT(failure(greedy(), logits), AllOf(HasSubstr(token), HasSubstr("position 1;")));
+    EXPECT_THAT(failure({}, logits), HasSubstr(token));
+  }
+  EXPECT_THAT(failure(greedy(), {kNone, kNone}), HasSubstr("-infinity for every token"));
+  EXPECT_THAT(failure({}, {1, -kNone}), HasSubstr("got infinity"));
+}
+
+TEST(Sampler, RulesThatLeaveNothingAreAnError) {
+  SamplingParams params = greedy();
+  params.allowed_token_ids = {1};
+  EXPECT_THAT(failure(params, {1, kNone}), HasSubstr("-infinity for every token"));
+}
+
+TEST(Sampler, RulesComeBeforeGreedy) {
+  SamplingParams params = greedy();
+  params.logit_bias = {{0, -5.F}};
+  SamplerState state = sampler(params, 3);
+  EXPECT_EQ(sample(state, {3, 1, 2}), 2);
+}
+
+TEST(Sampler, PenaltiesRememberWhatWasSampled) {
+  SamplingParams params = greedy();
+  params.presence_penalty = 1.5;
+  SamplerState state = sampler(params, 3);
+  EXPECT_EQ(sample(state, {3, 2, 1}), 0);
+  EXPECT_EQ(sample(state, {3, 2, 1}), 1);
+  EXPECT_EQ(sample(state, {3, 2, 1}), 0);
+}
+
+TEST(Sampler, LogprobsAreTheModelsOwn) {
+  SamplingParams params = greedy();
+  params.logit_bias = {{0, -100.F}};
+  params.logprobs = 2;
+  SamplerState state = sampler(params, 3);
+  std::vector<float> logits = {3, 1, 2};
+  int32_t token_id = -1;
+  PositionLogprobs logprobs;
+  ASSERT_TRUE(state.sample(logits, token_id, logprobs).ok());
+  EXPECT_EQ(token_id, 2);
+  ASSERT_THAT(logprobs, SizeIs(3));
+  EXPECT_EQ(logprobs[0].token_id, 2);
+  EXPECT_EQ(logprobs[0].rank, 2);
+  const double norm = std::log(std::exp(3.0) + std::exp(1.0) + std::exp(2.0));
+  EXPECT_NEAR(logprobs[0].logprob, 2 - norm, 1e-6);
+  EXPECT_EQ(logprobs[1].token_id, 0);
+  EXPECT_NEAR(logprobs[1].logprob, 3 - norm, 1e-6);
+}
+
+TEST(Sampler, NoLogprobsUnlessAskedFor) {
+  SamplerState state = sampler({}, 2);
+  std::vector<float> logits = {3, 1};
+  int32_t token_id = -1;
+  PositionLogprobs logprobs;
+  ASSERT_TRUE(state.sample(logits, token_id, logprobs).ok());
+  EXPECT_THAT(logprobs, IsEmpty());
+}
+
+std::vector<int32_t> draw(SamplerState& state, int count, unsigned logits_seed) {
+  std::mt19937 rng(logits_seed);
+  std::vector<int32_t> ids;
+  for (int i = 0; i < count; ++i) ids.push_back(sample(state, random_logits(rng, 300)));
+  return ids;
+}
+
+TEST(Sampler, ASeedGivesTheSameTokensWhateverTheNeighbours) {
+  for (const float top_p : {1.F, 0.9F}) {
+    SamplingParams params;
+    params.top_p = top_p;
+    SamplerState alone = sampler(params, 300, 42);
+    const std::vector<int32_t> expected = draw(alone, 20, 5);
+    SamplerState among = sampler(params, 300, 42), neighbour = sampler({}, 300, 43);
+    std::mt19937 rng(5), other(6);
+    std::vector<int32_t> got;
+    for (int i = 0; i < 20; ++i) {
+      sample(neighbour, random_logits(other, 300));
+      got.push_back(sample(among, random_logits(rng, 300)));
+    }
+    EXPECT_EQ(got, expected);
+    SamplerState another = sampler(params, 300, 41);
+    EXPECT_NE(draw(another, 20, 5), expected);
+  }
+}
+
+TEST(Sampler, APreemptionChangesNothing) {
+  SamplingParams params;
+  params.frequency_penalty = 0.7F;
+  params.repetition_penalty = 1.2F;
+  SamplerState straight = sampler(params, 300, 9, {1, 2, 3}, 3);
+  std::vector<int32_t> tokens = {1, 2, 3};
+  SamplerState again = sampler(params, 300, 9, tokens, 3);
+  std::mt19937 rng(8);
+  for (int i = 0; i < 20; ++i) {
+    const std::vector<float> logits = random_logits(rng, 300);
+    tokens.push_back(sample(straight, logits));
+    EXPECT_EQ(sample(again, logits), tokens.back());
+    if (i % 6 == 5) again = sampler(params, 300, 9, tokens, 3);
+    EXPECT_EQ(again.last_token(), tokens.back());
+  }
+}
+
+TEST(SamplerDeathTest, LogitsMustBeOfTheVocabulary) {
+  SamplerState state = sampler({}, 3);
+  EXPECT_DEATH(sample(state, {1, 2}), "one logit for each token");
+}
+
+}  // namespace
+}  // namespace quire
