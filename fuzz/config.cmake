@@ -1,0 +1,1 @@
+quire_fuzzer(config SOURCES config_fuzz.cc DEPS model)

@@ -1,0 +1,1 @@
+quire_fuzzer(safetensors SOURCES safetensors_fuzz.cc DEPS tensor)
