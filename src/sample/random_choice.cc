@@ -1,9 +1,11 @@
 #include "sample/random_choice.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "sample/philox.h"
 
@@ -16,12 +18,6 @@ void TokenNoise::uniform_quad(uint32_t quad, double (&out)[4]) const {
       {quad, 0, static_cast<uint32_t>(position_), static_cast<uint32_t>(position_ >> 32)},
       {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
   for (size_t i = 0; i < 4; ++i) out[i] = open_uniform(bits[i]);
-}
-
-double TokenNoise::uniform(int32_t token_id) const {
-  double quad[4];
-  uniform_quad(static_cast<uint32_t>(token_id) / 4, quad);
-  return quad[token_id % 4];
 }
 
 namespace {
@@ -45,25 +41,34 @@ bool more_likely(const Candidate& a, const Candidate& b) {
   return a.weight != b.weight ? a.weight > b.weight : a.token_id < b.token_id;
 }
 
-// Sorts only as far down as the mass demands: the head first, then heads four times as long.
+// Buckets of weights in (0, 1], falling, 256 an octave: the leading bits of a positive double order
+// like the double. The last bucket holds all that is below.
+constexpr size_t kNumBuckets = 32 * 256;
+
+size_t bucket_of(double weight) {
+  const uint64_t below_one = std::bit_cast<uint64_t>(1.0) - std::bit_cast<uint64_t>(weight);
+  return std::min<size_t>(below_one >> 44, kNumBuckets - 1);
+}
+
+// The head of the order by likelihood whose mass reaches top_p: only the bucket in which it ends
+// needs sorting.
 void keep_top_p(std::vector<Candidate>& kept, double top_p) {
-  double total = 0;
-  for (const Candidate& candidate : kept) total += candidate.weight;
+  thread_local std::vector<double> masses;
+  masses.assign(kNumBuckets, 0.0);
+  for (const Candidate& candidate : kept) masses[bucket_of(candidate.weight)] += candidate.weight;
+  const double target = top_p * std::accumulate(masses.begin(), masses.end(), 0.0);
   double before = 0;
-  size_t num_sorted = 0;
-  for (size_t head = 64; num_sorted < kept.size(); head *= 4) {
-    const auto begin = kept.begin() + static_cast<std::ptrdiff_t>(num_sorted);
-    const size_t end = std::min(head, kept.size());
-    std::partial_sort(begin, kept.begin() + static_cast<std::ptrdiff_t>(end), kept.end(),
-                      more_likely);
-    for (; num_sorted < end; ++num_sorted) {
-      if (num_sorted > 0 && before >= top_p * total) {
-        kept.resize(num_sorted);
-        return;
-      }
-      before += kept[num_sorted].weight;
-    }
+  size_t border = 0;
+  while (border + 1 < kNumBuckets && before + masses[border] < target) before += masses[border++];
+
+  std::erase_if(kept, [&](const Candidate& c) { return bucket_of(c.weight) > border; });
+  auto end = std::partition(kept.begin(), kept.end(),
+                            [&](const Candidate& c) { return bucket_of(c.weight) < border; });
+  std::sort(end, kept.end(), more_likely);
+  for (; end != kept.end() && (before < target || end == kept.begin()); ++end) {
+    before += end->weight;
   }
+  kept.erase(end, kept.end());
 }
 
 // An upper bound of exp(x) for x <= 0, cheap: exp(-x) is at least the head of its series.
@@ -90,11 +95,20 @@ void filter_tokens(std::span<const float> logits, float max_logit, const TokenFi
   if (filter.top_p < 1.0F) keep_top_p(kept, static_cast<double>(filter.top_p));
 }
 
+// -log(u) >= 1 - u: whoever cannot win by this bound needs no logarithm.
 int32_t race(std::span<const Candidate> candidates, const TokenNoise& noise) {
   int32_t winner = -1;
   double best = -1;
+  double uniform[4];
+  int32_t quad = -1;
   for (const auto& [weight, token_id] : candidates) {
-    const double value = weight / -std::log(noise.uniform(token_id));
+    if (token_id / 4 != quad) {
+      quad = token_id / 4;
+      noise.uniform_quad(static_cast<uint32_t>(quad), uniform);
+    }
+    const double u = uniform[token_id % 4];
+    if (weight < best * (1.0 - u)) continue;
+    const double value = weight / -std::log(u);
     if (value > best || (value == best && token_id < winner)) {
       best = value;
       winner = token_id;
@@ -103,8 +117,7 @@ int32_t race(std::span<const Candidate> candidates, const TokenNoise& noise) {
   return winner;
 }
 
-// weight / -log(u) <= exp_bound / (1 - u): whoever cannot win by this bound needs no exponential
-// and no logarithm.
+// The same, and a bound instead of the exponential.
 int32_t race(std::span<const float> logits, float max_logit, float temperature,
              const TokenNoise& noise) {
   const double inverse = 1.0 / static_cast<double>(temperature);

@@ -13,7 +13,6 @@ class TokenNoise {
  public:
   TokenNoise(uint64_t seed, uint64_t position);
 
-  double uniform(int32_t token_id) const;
   // Those of token ids [4 * quad, 4 * quad + 4).
   void uniform_quad(uint32_t quad, double (&out)[4]) const;
 
