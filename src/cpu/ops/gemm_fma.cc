@@ -57,8 +57,22 @@ struct ReadF16 {
   using T = hwy::float16_t;
   template <bool kOdd>
   static HWY_INLINE V load(const T* panel, int64_t k, int v) {
+#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+    // Highway's own conversion takes infinity for 65536 where there is no instruction for it.
+    const hn::RebindToUnsigned<D> du;
+    const auto* at = reinterpret_cast<const uint16_t*>(panel) + k * kPanelWidth + v * kLanes;
+    const auto bits = hn::PromoteTo(du, hn::Load(hn::Rebind<uint16_t, D>(), at));
+    const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000U)));
+    const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7FFFU)));
+    const auto finite =
+        hn::BitCast(du, hn::Mul(hn::BitCast(D(), magnitude), hn::Set(D(), 0x1p112F)));
+    const auto special = hn::Or(magnitude, hn::Set(du, 0x7F800000U));
+    const auto is_finite = hn::Lt(magnitude, hn::Set(du, 0x0F800000U));
+    return hn::BitCast(D(), hn::Or(sign, hn::IfThenElse(is_finite, finite, special)));
+#else
     const hn::Rebind<hwy::float16_t, D> dh;
     return hn::PromoteTo(D(), hn::Load(dh, panel + k * kPanelWidth + v * kLanes));
+#endif
   }
 };
 

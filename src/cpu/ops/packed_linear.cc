@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "cpu/ops/f16_pairs.h"
+#include "cpu/ops/gemm_amx.h"
 #include "tensor/float_convert.h"
 
 namespace quire::cpu {
@@ -107,25 +109,25 @@ void pack_panel(const PanelRows& rows, DType dtype, PanelLayout layout, int64_t 
   }
 }
 
-bool all_finite_f16(const TensorView& block, int64_t row) {
+bool fits_f16_pairs(const TensorView& block, int64_t row) {
   const std::byte* bytes = static_cast<const std::byte*>(block.data) + row * block.shape[1] * 2;
-  uint32_t special = 0;
+  int16_t largest = 0;  // signed, for which every machine has a vector maximum
   for (int64_t k = 0; k < block.shape[1]; ++k) {
-    uint16_t bits = 0;
+    int16_t bits = 0;
     std::memcpy(&bits, bytes + 2 * k, 2);
-    special |= (bits & 0x7C00U) == 0x7C00U ? 1U : 0U;
+    largest = std::max(largest, static_cast<int16_t>(bits & 0x7FFF));
   }
-  return special == 0;
+  return largest < kF16PairLimit;
 }
 
-bool all_finite_f16(const LinearSource& source, ThreadPool& pool) {
-  std::atomic<bool> finite = true;
+bool fits_f16_pairs(const LinearSource& source, ThreadPool& pool) {
+  std::atomic<bool> fits = true;
   for (const TensorView& block : source.weights) {
     pool.parallel_for(block.shape[0], [&](int64_t row) {
-      if (!all_finite_f16(block, row)) finite.store(false, std::memory_order_relaxed);
+      if (!fits_f16_pairs(block, row)) fits.store(false, std::memory_order_relaxed);
     });
   }
-  return finite;
+  return fits;
 }
 
 std::vector<float> pack_bias(const LinearSource& source, int64_t num_panels) {
@@ -152,7 +154,7 @@ Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& sou
   p.in_features_ = source.weights[0].shape[1];
   for (const TensorView& block : source.weights) p.out_features_ += block.shape[0];
   const bool pairs = p.dtype_ == DType::kBF16 ||
-                     (p.dtype_ == DType::kF16 && for_amx && all_finite_f16(source, pool));
+                     (p.dtype_ == DType::kF16 && for_amx && fits_f16_pairs(source, pool));
   p.layout_ = pairs ? PanelLayout::kPairs : PanelLayout::kRows;
   p.padded_k_ = round_up(p.in_features_, kKAlign);
   p.panel_bytes_ = p.padded_k_ * kPanelWidth * static_cast<int64_t>(dtype_bytes(p.dtype_));
@@ -162,6 +164,9 @@ Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& sou
   pool.parallel_for(p.num_panels(), [&](int64_t i) {
     pack_panel(panel_rows(source, i * kPanelWidth), p.dtype_, p.layout_, p.in_features_,
                base + i * p.panel_bytes_);
+    if (p.has_f16_pairs()) {
+      amx_scale_f16(reinterpret_cast<uint16_t*>(base + i * p.panel_bytes_), p.panel_bytes_ / 2);
+    }
   });
   p.bias_ = pack_bias(source, p.num_panels());
   return packed;
@@ -176,11 +181,12 @@ void PackedLinear::unpack_row(int64_t feature, float* out) const {
     return;
   }
   const auto* w = reinterpret_cast<const uint16_t*>(base);
+  const float f16_scale = has_f16_pairs() ? 1.0F / (1 << kF16ScaleLog2) : 1.0F;
   for (int64_t k = 0; k < in_features_; ++k) {
     const int64_t idx = layout_ == PanelLayout::kPairs
                             ? (k / 2) * 2 * kPanelWidth + 2 * lane + k % 2
                             : k * kPanelWidth + lane;
-    out[k] = dtype_ == DType::kBF16 ? bf16_to_f32(w[idx]) : f16_to_f32(w[idx]);
+    out[k] = dtype_ == DType::kBF16 ? bf16_to_f32(w[idx]) : f16_to_f32(w[idx]) * f16_scale;
   }
 }
 

@@ -26,7 +26,7 @@ class PackedLinear final : public Linear {
  public:
   // Errors: kInvalidArgument where the blocks' shapes or types do not fit together,
   // kResourceExhausted.
-  // `for_amx`: F16 goes into pairs too, if all of it is finite, which the AMX kernel relies on.
+  // `for_amx`: F16 goes into pairs too, if all of it fits f16_pairs.h.
   static Result<std::unique_ptr<PackedLinear>> pack(const LinearSource& source, bool for_amx,
                                                     ThreadPool& pool);
 
@@ -36,6 +36,7 @@ class PackedLinear final : public Linear {
 
   DType dtype() const { return dtype_; }
   PanelLayout layout() const { return layout_; }
+  bool has_f16_pairs() const { return dtype_ == DType::kF16 && layout_ == PanelLayout::kPairs; }
   int64_t padded_k() const { return padded_k_; }
   int64_t num_panels() const { return ceil_div(out_features_, kPanelWidth); }
   // [padded_k, 32] elements in layout(); features and k past the matrix are zeros.

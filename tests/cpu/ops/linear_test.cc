@@ -147,6 +147,58 @@ TEST(Linear, RowsDoNotDependOnTheirBatch) {
   }
 }
 
+// Each finite F16 and BF16, times one: itself, and nothing more, whatever the kernel makes of it.
+TEST(Linear, EveryWeightMeansItself) {
+  constexpr int64_t kK = 32;
+  constexpr int64_t kN = 65536 / kK;
+  std::vector<float> eye(64 * kK, 0.0F);
+  for (size_t t = 0; t < 64; ++t) eye[t * kK + t % kK] = 1.0F;
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    // Infinities and NaN would reach the whole row's sum; so would BF16 whose product overflows.
+    const uint32_t exponent = dtype == DType::kF16 ? 0x7C00U : 0x7F80U;
+    // AMX takes subnormal BF16 (below 1e-38) for zeros.
+    const float smallest = dtype == DType::kBF16 ? 0x1p-126F : 0.0F;
+    for (const float limit : {63.9F, 1e38F}) {  // F16 weights below 64 have a path of their own
+      TestWeight w = {.n = kN, .k = kK, .dtype = dtype, .bytes = {}, .values = {}};
+      for (uint32_t bits = 0; bits < 65536; ++bits) {
+        const auto half = static_cast<uint16_t>(bits);
+        float value = dtype == DType::kF16 ? f16_to_f32(half) : bf16_to_f32(half);
+        if ((bits & exponent) == exponent || std::fabs(value) > limit) value = 0.0F;
+        append_as(dtype, value, w);
+      }
+      for (const Variant& variant : variants()) {
+        VariantOps ops(variant);
+        const std::unique_ptr<Linear> linear = make_linear(*ops, w);
+        for (const int64_t m : {1, 32, 64}) {
+          const std::vector<float> out = run(*ops, *linear, eye, m);
+          for (int64_t t = 0; t < m; ++t) {
+            for (int64_t n = 0; n < kN; ++n) {
+              const float want = w.values[static_cast<size_t>(n * kK + t % kK)];
+              if (want != 0.0F && std::fabs(want) < smallest) continue;
+              ASSERT_EQ(out[static_cast<size_t>(t * kN + n)], want) << variant.name << " m=" << m;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Linear, KeepsInfinitiesAndNaN) {
+  TestWeight w = random_weight(3, 40, DType::kF16, 1);
+  const uint16_t special[] = {0x7C00, 0x7E00, 0x3C00};
+  for (size_t n = 0; n < 3; ++n) std::memcpy(w.bytes.data() + n * 80, &special[n], 2);
+  std::vector<float> x(40, 1.0F);
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    const std::unique_ptr<Linear> linear = make_linear(*ops, w);
+    const std::vector<float> out = run(*ops, *linear, x, 1);
+    EXPECT_EQ(out[0], INFINITY) << variant.name;
+    EXPECT_TRUE(std::isnan(out[1])) << variant.name;
+    EXPECT_TRUE(std::isfinite(out[2])) << variant.name;
+  }
+}
+
 TEST(Linear, StacksBlocksAndTheirBiases) {
   TestWeight a = random_weight(20, 40, DType::kF16, 1);
   TestWeight b = random_weight(7, 40, DType::kF16, 2);

@@ -15,9 +15,9 @@ namespace {
 constexpr int64_t kBlockRows = 256;                    // whose tiles exist at a time
 constexpr int64_t kBlockTileBytes = int64_t{1} << 20;  // of x in L2 while panels pass by
 constexpr int64_t kMaxBlockKTiles = 256;               // of a thread's split weights
-constexpr int64_t kTaskWeightBytes = 128 << 10;  // streamed in one go, so that prefetching pays
-constexpr int64_t kTasksPerThread = 4;           // or fewer bytes, so that threads end together
-constexpr int64_t kSplitOnOneThread = 4096;      // elements of x
+constexpr int64_t kTaskWeightBytes = 1 << 20;  // streamed in one go, so that prefetching pays
+constexpr int64_t kTasksPerThread = 4;         // or fewer bytes, so that threads end together
+constexpr int64_t kSplitOnOneThread = 4096;    // elements of x
 
 bool has_instructions() {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -91,6 +91,10 @@ Status AmxScratch::reserve(int64_t padded_k, int num_threads) {
     QUIRE_ASSIGN_OR_RETURN(weights_, Buffer::host(weight_bytes));
   }
   return {};
+}
+
+void amx_scale_f16(uint16_t* values, int64_t count) {
+  amx::scale_f16(values, count);
 }
 
 uint16_t* AmxScratch::weights(int thread_idx) const {

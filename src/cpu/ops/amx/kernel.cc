@@ -8,7 +8,6 @@ namespace quire::cpu::amx {
 namespace {
 
 constexpr int64_t kPanelTileElements = 2 * kTileElements;  // 32 k of a panel
-constexpr int64_t kPrefetchBytes = 4096;                   // how far streamed weights are asked for
 
 // The compiler's own intrinsics do not say that tiles read and write memory.
 template <int kTile>
@@ -54,45 +53,45 @@ void configure_tiles(int64_t rows0, int64_t rows1) {
   asm volatile("ldtilecfg %0" : : "m"(config));
 }
 
-// Splits 32 finite F16 exactly into two BF16: the upper 8 bits of the significand, and the lower 3.
-// The first is F16's own bits with the exponent's bias changed; the second has the same sign and
-// an exponent that a table of the eight values tells. Subnormals are scaled up to normals before
-// and down after.
+// Splits 32 F16, stored times kF16Scale, exactly into two BF16: the upper 8 bits of the
+// significand, and the lower 3. The first is F16's own bits with the exponent's bias changed; the
+// second has the same sign and an exponent that a table of the eight values tells. No F16 is
+// subnormal here.
 inline void split_f16(__m512i w, __m512i* w0, __m512i* w1) {
-  const __m512i exponent_mask = _mm512_set1_epi16(0x7C00);
-  const __mmask32 tiny = _mm512_testn_epi16_mask(w, exponent_mask);
-  const __mmask32 nonzero = _mm512_test_epi16_mask(w, _mm512_set1_epi16(0x7FFF));
-  const __m512h scale = _mm512_castsi512_ph(_mm512_set1_epi16(0x6400));  // 2^10
-  const __m512h half = _mm512_castsi512_ph(w);
-  const __m512i normal = _mm512_castph_si512(_mm512_mask_mul_ph(half, tiny, half, scale));
-  const __m512i bias = _mm512_set1_epi16((127 - 15) << 7);
-  const __m512i tiny_bias = _mm512_set1_epi16((127 - 15 - 10) << 7);
   const __m512i narrowed =
-      _mm512_and_si512(_mm512_srai_epi16(normal, 3), _mm512_set1_epi16(static_cast<short>(0x8FFF)));
-  const __m512i rebias = _mm512_mask_blend_epi16(tiny, bias, tiny_bias);
+      _mm512_and_si512(_mm512_srai_epi16(w, 3), _mm512_set1_epi16(static_cast<short>(0x8FFF)));
+  const __m512i rebias = _mm512_set1_epi16((127 - 15 - kF16ScaleLog2) << 7);
+  const __mmask32 nonzero = _mm512_test_epi16_mask(w, _mm512_set1_epi16(0x7FFF));
   const __m512i upper = _mm512_maskz_add_epi16(nonzero, narrowed, rebias);
-  // Entry m: the BF16 of m as an exponent and mantissa relative to those of 2^10.
-  constexpr short kBase = (127 + 10) << 7;
-  constexpr long long kLow = (0x3F80LL - kBase) & 0xFFFF;
-  constexpr auto entry = [](long long bf16) { return (bf16 - kBase) & 0xFFFF; };
-  constexpr long long kFirst = (kLow << 16) | (entry(0x4000) << 32) | (entry(0x4040) << 48);
-  constexpr long long kSecond =
+  // Entry m is the BF16 of m, its exponent relative to that of 2^10.
+  constexpr auto entry = [](long long bf16) { return (bf16 - ((127 + 10) << 7)) & 0xFFFF; };
+  constexpr long long kZeroToThree =
+      (entry(0x3F80) << 16) | (entry(0x4000) << 32) | (entry(0x4040) << 48);
+  constexpr long long kFourToSeven =
       entry(0x4080) | (entry(0x40A0) << 16) | (entry(0x40C0) << 32) | (entry(0x40E0) << 48);
-  const __m512i table = _mm512_broadcast_i32x4(_mm_set_epi64x(kSecond, kFirst));
-  const __m512i relative = _mm512_permutexvar_epi16(normal, table);  // by the low bits alone
-  const __mmask32 has_lower = _mm512_test_epi16_mask(normal, _mm512_set1_epi16(7));
+  const __m512i table = _mm512_broadcast_i32x4(_mm_set_epi64x(kFourToSeven, kZeroToThree));
+  const __m512i relative = _mm512_permutexvar_epi16(w, table);  // by the low bits alone
   const __m512i place = _mm512_and_si512(upper, _mm512_set1_epi16(static_cast<short>(0xFF80)));
   *w0 = upper;
-  *w1 = _mm512_maskz_add_epi16(has_lower, place, relative);
+  *w1 = _mm512_maskz_add_epi16(_mm512_test_epi16_mask(w, _mm512_set1_epi16(7)), place, relative);
 }
+
+// How far ahead of their use weights are asked for, into L2 and into L1, as measured: memory far
+// enough, and no more lines on their way to L1 than it can wait for.
+constexpr int64_t kPrefetchL2Bytes = 4096;
+constexpr int64_t kPrefetchL1Bytes = 2048;
+constexpr int64_t kPrefetchBf16Bytes = 3072;
 
 // 32 k of a panel, [16][32][2] F16, into [feature half][term][16][16][2].
 inline void split_f16_tiles(const uint16_t* panel, uint16_t* out) {
   for (int64_t row = 0; row < kTileRows; ++row) {
     for (int64_t half = 0; half < 2; ++half) {
+      const uint16_t* from = panel + row * 64 + half * 32;
+      _mm_prefetch(reinterpret_cast<const char*>(from) + kPrefetchL1Bytes, _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(from) + kPrefetchL2Bytes, _MM_HINT_T1);
       __m512i w0;
       __m512i w1;
-      split_f16(_mm512_load_si512(panel + row * 64 + half * 32), &w0, &w1);
+      split_f16(_mm512_load_si512(from), &w0, &w1);
       uint16_t* at = out + half * kTerms * kTileElements + row * 32;
       _mm512_store_si512(at, w0);
       _mm512_store_si512(at + kTileElements, w1);
@@ -100,9 +99,10 @@ inline void split_f16_tiles(const uint16_t* panel, uint16_t* out) {
   }
 }
 
-inline void prefetch_tiles(const uint16_t* panel_tile) {
-  const char* from = reinterpret_cast<const char*>(panel_tile) + kPrefetchBytes;
-  for (int64_t line = 0; line < 32; ++line) _mm_prefetch(from + line * 64, _MM_HINT_T0);
+// The 2 KiB of a k tile of BF16 weights to come.
+inline void prefetch_bf16_tiles(const uint16_t* panel_tile) {
+  const char* from = reinterpret_cast<const char*>(panel_tile) + kPrefetchBf16Bytes;
+  for (int64_t line = 0; line < 32; ++line) _mm_prefetch(from + line * 64, _MM_HINT_T1);
 }
 
 // Where the weights of a k tile come from: prepare(k) readies them, tile(half, term) finds them.
@@ -113,7 +113,7 @@ class StreamedBf16 {
   explicit StreamedBf16(const Task& task) : panel_(task.panel) {}
   inline void prepare(int64_t k_tile) {
     at_ = panel_ + k_tile * kPanelTileElements;
-    prefetch_tiles(at_);
+    prefetch_bf16_tiles(at_);
   }
   const uint16_t* tile(int64_t half, int64_t) const { return at_ + half * 32; }
 
@@ -129,7 +129,6 @@ class StreamedF16 {
   explicit StreamedF16(const Task& task) : panel_(task.panel) {}
   inline void prepare(int64_t k_tile) {
     const uint16_t* from = panel_ + k_tile * kPanelTileElements;
-    prefetch_tiles(from);
     at_ = ring_[k_tile % 2];  // the tiles of the k before may still be on their way
     split_f16_tiles(from, at_);
   }
@@ -164,7 +163,6 @@ class SplitF16 {
 void split_weights(const Task& task) {
   for (int64_t k = task.k_begin; k < task.k_end; ++k) {
     const uint16_t* from = task.panel + k * kPanelTileElements;
-    prefetch_tiles(from);
     split_f16_tiles(from, task.weights_scratch + (k - task.k_begin) * kTerms * kPanelTileElements);
   }
 }
@@ -307,6 +305,14 @@ void split_row(const float* x, int64_t num_k, int64_t num_k_tiles, int64_t row, 
       _mm256_store_si256(reinterpret_cast<__m256i*>(out + kTileElements + half * 16),
                          (__m256i)_mm512_cvtneps_pbh(rest));
     }
+  }
+}
+
+void scale_f16(uint16_t* values, int64_t count) {
+  const __m512h scale = _mm512_castsi512_ph(_mm512_set1_epi16((15 + kF16ScaleLog2) << 10));
+  for (int64_t i = 0; i < count; i += 32) {
+    const __m512h scaled = _mm512_mul_ph(_mm512_load_ph(values + i), scale);
+    _mm512_store_ph(values + i, scaled);
   }
 }
 

@@ -17,6 +17,10 @@ uint16_t* AmxScratch::weights(int) const {
   return nullptr;
 }
 
+void amx_scale_f16(uint16_t*, int64_t) {
+  QUIRE_CHECK(false, "[ops] no AMX in this build");
+}
+
 void linear_amx(const PackedLinear&, const float*, int64_t, float*, ThreadPool&,
                 const AmxScratch&) {
   QUIRE_CHECK(false, "[ops] no AMX in this build");
