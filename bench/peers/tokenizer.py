@@ -35,10 +35,14 @@ def first_difference(text: str, peer: tokenizers.Tokenizer, ours: list[int]) -> 
 
 
 def best_peer_seconds(peer: tokenizers.Tokenizer, text: str, budget: float) -> float:
+    """The better of its two ways: with offsets, and without."""
     best, spent, runs = float("inf"), 0.0, 0
-    while runs < 3 or spent < budget:
+    while runs < 6 or spent < budget:
         start = time.perf_counter()
-        peer.encode(text, add_special_tokens=False)
+        if runs % 2 == 0:
+            peer.encode(text, add_special_tokens=False)
+        else:
+            peer.encode_batch_fast([text], add_special_tokens=False)
         taken = time.perf_counter() - start
         best, spent, runs = min(best, taken), spent + taken, runs + 1
     return best

@@ -76,6 +76,7 @@ Status AddedTokens::add(AddedToken token, std::optional<int64_t> id, const Vocab
     token_id = static_cast<int32_t>(*id);
   }
   num_ids_ = std::max(num_ids_, token_id + 1);
+  lowest_id_ = std::min(lowest_id_, token_id);
   by_content_[token.content] = token_id;
   std::string pattern = token.normalized ? normalizer.apply(token.content) : token.content;
   if (!pattern.empty()) {

@@ -41,6 +41,7 @@ class AddedTokens {
   void split(std::string_view text, Stage stage, Visit visit) const;
 
   const AddedToken* find(int32_t id) const {
+    if (id < lowest_id_ || id >= num_ids_) return nullptr;
     const auto it = by_id_.find(id);
     return it == by_id_.end() ? nullptr : &it->second.token;
   }
@@ -51,6 +52,7 @@ class AddedTokens {
   }
   // How the token stands in a list that is to be decoded: normalized, where it is matched so.
   const std::string& decoded_form(int32_t id) const { return by_id_.at(id).pattern; }
+  // The highest id + 1.
   int32_t num_ids() const { return num_ids_; }
 
  private:
@@ -69,6 +71,7 @@ class AddedTokens {
   std::unordered_map<std::string, int32_t> by_content_;
   Matcher raw_;
   Matcher normalized_;
+  int32_t lowest_id_ = INT32_MAX;
   int32_t num_ids_ = 0;
 };
 

@@ -12,7 +12,7 @@ namespace quire {
 namespace {
 
 // Up to here, looking at every pair for each merge is faster than a heap.
-constexpr size_t kMaxShortWord = 48;
+constexpr size_t kMaxShortWord = 96;
 constexpr int32_t kNoId = -1;
 
 uint64_t next_serial() {
@@ -66,9 +66,15 @@ Bpe::Bpe(const Vocab& vocab, const BpeOptions& options, ByteTrie user_defined)
   }
 }
 
-void Bpe::add_merge(int32_t left, int32_t right, uint32_t rank, int32_t merged) {
+void Bpe::add_merge(int32_t left, int32_t right, int32_t rank, int32_t merged) {
   merges_.set(static_cast<uint32_t>(left), static_cast<uint32_t>(right), {rank, merged});
   if (!splits_words_) return;
+  // A character without a token of its own becomes byte tokens. Those stand alone in every real
+  // vocabulary; where rules merge them, can_touch() cannot tell.
+  const auto is_byte_token = [this](int32_t id) {
+    return std::find(byte_ids_.begin(), byte_ids_.end(), id) != byte_ids_.end();
+  };
+  bytes_can_merge_ = bytes_can_merge_ || is_byte_token(left) || is_byte_token(right);
   const char32_t a = last_char(vocab_.text(left));
   const char32_t b = first_char(vocab_.text(right));
   if (a < 128 && b < 128) {
@@ -87,16 +93,13 @@ bool Bpe::can_touch(char32_t left, char32_t right) const {
 
 void Bpe::encode(std::string_view piece, std::vector<int32_t>& ids) const {
   QUIRE_CHECK(piece.size() < UINT32_MAX, "a piece of text has less than 4 GiB");
-  if (!splits_words_) return encode_word(piece, ids);
+  if (!splits_words_ || bytes_can_merge_) return encode_word(piece, ids);
   const unicode::CharTable& table = unicode::CharTable::get();
-  // A character without a token of its own becomes bytes <0xNN>, so that `<` and `>` stand at its
-  // sides; with merges on those (nobody has them) a word is not cut there.
-  const bool bytes_can_merge = can_touch('>', '<');
   size_t start = 0;
   unicode::Char left = table.at(piece.data());
   for (size_t i = left.num_bytes; i < piece.size();) {
     const unicode::Char right = table.at(piece.data() + i);
-    if (!bytes_can_merge && !can_touch(left.code_point, right.code_point)) {
+    if (!can_touch(left.code_point, right.code_point)) {
       encode_word(piece.substr(start, i - start), ids);
       start = i;
     }
@@ -182,23 +185,30 @@ void Bpe::append_symbols(std::string_view word, std::vector<int32_t>& symbols) c
 }
 
 void Bpe::merge_short(std::span<int32_t> symbols, std::vector<int32_t>& ids) const {
-  std::array<Merge, kMaxShortWord> merges;  // of each symbol with the next
+  // The rank of each symbol's merge with the next, and what it gives; in arrays of their own, so
+  // that the search for the lowest is a few vector instructions.
+  std::array<int32_t, kMaxShortWord> ranks;
+  std::array<int32_t, kMaxShortWord> merged;
   size_t count = symbols.size();
-  for (size_t i = 0; i + 1 < count; ++i) merges[i] = merge_of(symbols[i], symbols[i + 1]);
+  const auto look_up = [&](size_t i) {
+    const Merge merge = merge_of(symbols[i], symbols[i + 1]);
+    ranks[i] = merge.rank;
+    merged[i] = merge.id;
+  };
+  for (size_t i = 0; i + 1 < count; ++i) look_up(i);
   while (count > 1) {
+    int32_t lowest = kNoRank;
+    for (size_t i = 0; i + 1 < count; ++i) lowest = std::min(lowest, ranks[i]);
+    if (lowest == kNoRank) break;
     size_t best = 0;
-    for (size_t i = 1; i + 1 < count; ++i) {
-      if (merges[i].rank < merges[best].rank) best = i;
-    }
-    if (merges[best].id == kNoId) break;
-    symbols[best] = merges[best].id;
-    std::move(symbols.begin() + static_cast<ptrdiff_t>(best) + 2,
-              symbols.begin() + static_cast<ptrdiff_t>(count),
-              symbols.begin() + static_cast<ptrdiff_t>(best) + 1);
-    std::move(merges.begin() + best + 1, merges.begin() + (count - 1), merges.begin() + best);
+    while (ranks[best] != lowest) ++best;
+    symbols[best] = merged[best];
     --count;
-    if (best > 0) merges[best - 1] = merge_of(symbols[best - 1], symbols[best]);
-    if (best + 1 < count) merges[best] = merge_of(symbols[best], symbols[best + 1]);
+    for (size_t i = best + 1; i < count; ++i) symbols[i] = symbols[i + 1];
+    for (size_t i = best + 1; i + 1 < count; ++i) ranks[i] = ranks[i + 1];
+    for (size_t i = best + 1; i + 1 < count; ++i) merged[i] = merged[i + 1];
+    if (best > 0) look_up(best - 1);
+    if (best + 1 < count) look_up(best);
   }
   ids.insert(ids.end(), symbols.begin(), symbols.begin() + static_cast<ptrdiff_t>(count));
 }
@@ -212,7 +222,7 @@ void Bpe::merge_long(std::span<int32_t> symbols, std::vector<int32_t>& ids) cons
   std::vector<uint32_t> previous(count);
   std::vector<uint64_t> heap;
   heap.reserve(count);
-  const auto entry = [](uint32_t rank, uint32_t position) {
+  const auto entry = [](int32_t rank, uint32_t position) {
     return (static_cast<uint64_t>(rank) << 32) | position;
   };
   for (uint32_t i = 0; i < count; ++i) {
@@ -237,7 +247,7 @@ void Bpe::merge_long(std::span<int32_t> symbols, std::vector<int32_t>& ids) cons
     if (symbols[left] == kNoId || next[left] == kEnd) continue;
     const uint32_t right = next[left];
     const Merge merge = merge_of(symbols[left], symbols[right]);
-    if (merge.id == kNoId || merge.rank != static_cast<uint32_t>(top >> 32)) continue;
+    if (merge.id == kNoId || merge.rank != static_cast<int32_t>(top >> 32)) continue;
     symbols[left] = merge.id;
     symbols[right] = kNoId;
     next[left] = next[right];

@@ -29,12 +29,13 @@ class Bpe final : public TokenModel {
   Bpe(const Vocab& vocab, const BpeOptions& options, ByteTrie user_defined = {});
 
   // Symbols `left` and `right` become `merged`; a later rule for the same pair replaces an earlier.
-  void add_merge(int32_t left, int32_t right, uint32_t rank, int32_t merged);
+  void add_merge(int32_t left, int32_t right, int32_t rank, int32_t merged);
   void encode(std::string_view piece, std::vector<int32_t>& ids) const override;
 
  private:
+  static constexpr int32_t kNoRank = INT32_MAX;
   struct Merge {
-    uint32_t rank = UINT32_MAX;
+    int32_t rank = kNoRank;
     int32_t id = -1;
   };
 
@@ -55,6 +56,7 @@ class Bpe final : public TokenModel {
   ByteTrie user_defined_;
   bool has_user_defined_;
   bool splits_words_ = false;
+  bool bytes_can_merge_ = false;
   std::array<int32_t, 256> byte_ids_;
   StringMap raw_tokens_;  // in a byte-level vocabulary: tokens by the bytes they spell
   std::string raw_bytes_;

@@ -33,7 +33,7 @@ class MergeReader {
   const Vocab& vocab_;
   Bpe& model_;
   std::string merged_;
-  uint32_t rank_ = 0;
+  int32_t rank_ = 0;
 };
 
 Status add_merge(JsonElement json, MergeReader& reader) {

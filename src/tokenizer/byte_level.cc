@@ -40,14 +40,19 @@ std::string spell_bytes(std::string_view bytes) {
 
 bool append_unspelled(std::string_view spelling, std::string& out) {
   const size_t start = out.size();
-  while (!spelling.empty()) {
-    const Utf8Char c = decode_utf8(spelling);
-    if (!c.valid || c.code_point >= kNumSpellings || kTables.byte[c.code_point] < 0) {
+  for (size_t i = 0; i < spelling.size(); ++i) {
+    // Every spelling has one byte, or two of which the first is at most 0xC5.
+    char32_t c = static_cast<unsigned char>(spelling[i]);
+    if (c >= 0xC2 && c <= 0xC5 && i + 1 < spelling.size()) {
+      c = ((c & 0x1F) << 6) | (static_cast<unsigned char>(spelling[++i]) & 0x3FU);
+    } else if (c >= 0x80) {
+      c = kNumSpellings;
+    }
+    if (c >= kNumSpellings || kTables.byte[c] < 0) {
       out.resize(start);
       return false;
     }
-    out += static_cast<char>(kTables.byte[c.code_point]);
-    spelling.remove_prefix(static_cast<size_t>(c.num_bytes));
+    out += static_cast<char>(kTables.byte[c]);
   }
   return true;
 }

@@ -141,6 +141,7 @@ Result<std::unique_ptr<Pattern>> make_regex_pattern(std::string_view regex) {
   if (known == scan::kLlama3Regex) return make_scanner_pattern(scan::llama3<3>);
   if (known == scan::kQwen2Regex) return make_scanner_pattern(scan::llama3<1>);
   if (known == scan::kDeepSeekV3Regex) return make_scanner_pattern(scan::deepseek_v3);
+  if (known == scan::kWordsRegex) return make_scanner_pattern(scan::words);
   if (known == scan::kTrailingSpaceRegex) {
     return std::unique_ptr<Pattern>(std::make_unique<TrailingSpacePattern>());
   }

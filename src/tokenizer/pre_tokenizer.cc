@@ -77,7 +77,7 @@ Status PreTokenizer::add(JsonElement json, int depth) {
   }
   if (type == "WhitespaceSplit") return split_by_flag(unicode::kSpace, SplitBehavior::kRemoved);
   if (type == "Whitespace") {
-    QUIRE_ASSIGN_OR_RETURN(auto pattern, make_regex_pattern(R"(\w+|[^\w\s]+)"));
+    QUIRE_ASSIGN_OR_RETURN(auto pattern, make_regex_pattern(scan::kWordsRegex));
     stages_.push_back(make_split_stage(std::move(pattern), SplitBehavior::kRemoved, true));
     return {};
   }

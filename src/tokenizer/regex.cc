@@ -6,8 +6,7 @@
 #include <pcre2.h>
 
 #include <cstdint>
-#include <mutex>
-#include <vector>
+#include <string>
 
 namespace quire {
 namespace {
@@ -29,19 +28,42 @@ using CompileContext = std::unique_ptr<pcre2_compile_context, Freer<pcre2_compil
 using MatchContext = std::unique_ptr<pcre2_match_context, Freer<pcre2_match_context_free>>;
 using MatchData = std::unique_ptr<pcre2_match_data, Freer<pcre2_match_data_free>>;
 
-// Syntax that PCRE2 accepts with another meaning than Oniguruma's.
-const char* foreign_syntax(std::string_view pattern) {
-  if (pattern.find("&&") != std::string_view::npos) return "&& in a character class";
-  for (size_t i = 0; i + 1 < pattern.size(); ++i) {
-    if (pattern[i] != '\\') continue;
+// PCRE2's \w lacks the marks and the connectors that Oniguruma's has.
+constexpr std::string_view kWordClass = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc})";
+
+Status foreign(std::string_view pattern, std::string_view what) {
+  return unimplemented(fmt::format("regex \"{}\" uses {}, which is not supported", pattern, what));
+}
+
+// The same pattern in PCRE2's dialect. What PCRE2 would read with another meaning is refused.
+Result<std::string> to_pcre2(std::string_view pattern) {
+  std::string out;
+  bool in_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const std::string_view rest = pattern.substr(i);
+    if (rest.starts_with("&&") && in_class) return foreign(pattern, "&& in a class");
+    if (!in_class && rest.starts_with("(*")) return foreign(pattern, "(*");
+    if (!in_class && rest.starts_with("(?C")) return foreign(pattern, "(?C");
+    if (rest[0] != '\\' || rest.size() < 2) {
+      if (rest[0] == '[' && in_class) return foreign(pattern, "a class in a class");
+      if (rest[0] == '[') in_class = true;
+      if (rest[0] == ']') in_class = false;
+      out += rest[0];
+      continue;
+    }
+    const char escape = rest[1];
     ++i;
-    if (pattern[i] == 'h' || pattern[i] == 'H') return "\\h";
-    if (pattern[i] == 'C') return "\\C";
-    if (pattern[i] == 'M') return "\\M";
+    if (escape == 'w') {
+      out += in_class ? std::string(kWordClass) : fmt::format("[{}]", kWordClass);
+    } else if (escape == 'W' && !in_class) {
+      out += fmt::format("[^{}]", kWordClass);
+    } else if (std::string_view("hHWbBCKMQERXyYO").find(escape) != std::string_view::npos) {
+      return foreign(pattern, rest.substr(0, 2));
+    } else {
+      out += rest.substr(0, 2);
+    }
   }
-  if (pattern.find("(*") != std::string_view::npos) return "(*";
-  if (pattern.find("(?C") != std::string_view::npos) return "a callout";
-  return nullptr;
+  return out;
 }
 
 class Pcre2Pattern final : public Pattern {
@@ -58,7 +80,6 @@ class Pcre2Pattern final : public Pattern {
                     PCRE2_NO_UTF_CHECK, data.get(), context_.get());
     if (count < 0) return std::nullopt;
     const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(data.get());
-    // \K in a lookahead can turn a match around.
     if (ends[0] > ends[1] || ends[0] < from) return std::nullopt;
     return Match{ends[0], ends[1]};
   }
@@ -75,10 +96,7 @@ Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
     return invalid_argument(fmt::format("regex is too long; got {} bytes, expected at most {}",
                                         pattern.size(), kMaxPatternBytes));
   }
-  if (const char* what = foreign_syntax(pattern)) {
-    return unimplemented(
-        fmt::format("regex \"{}\" uses {}, which is not supported", pattern, what));
-  }
+  QUIRE_ASSIGN_OR_RETURN(const std::string translated, to_pcre2(pattern));
   const CompileContext compile_context(pcre2_compile_context_create(nullptr));
   MatchContext match_context(pcre2_match_context_create(nullptr));
   if (compile_context == nullptr || match_context == nullptr) {
@@ -91,7 +109,7 @@ Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
   int error = 0;
   PCRE2_SIZE where = 0;
   // MULTILINE: in Oniguruma ^ and $ always mean a line's ends.
-  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
                           PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error,
                           &where, compile_context.get()));
   if (code == nullptr) {

@@ -139,6 +139,13 @@ const char* deepseek_v3(const char* p, const char* end) {
   return c.flags & kSpace ? spaces_or_lines(table, p, end) : nullptr;
 }
 
+const char* words(const char* p, const char* end) {
+  const CharTable& table = CharTable::get();
+  const unsigned flags = table.at(p).flags;
+  if (flags & kWord) return skip_any(table, p, end, kWord);
+  return flags & kSpace ? nullptr : skip_none(table, p, end, kWord | kSpace);
+}
+
 std::optional<Match> find_trailing_space(std::string_view text, size_t from) {
   const CharTable& table = CharTable::get();
   const char* const begin = text.data();

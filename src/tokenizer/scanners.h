@@ -27,6 +27,10 @@ inline constexpr std::string_view kDeepSeekV3Regex =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 const char* deepseek_v3(const char* p, const char* end);
 
+// The pre-tokenizer "Whitespace".
+inline constexpr std::string_view kWordsRegex = R"(\w+|[^\w\s]+)";
+const char* words(const char* p, const char* end);
+
 // DeepSeek-LLM's; $ is a line's end. As a regex it takes quadratic time on long inner spaces.
 inline constexpr std::string_view kTrailingSpaceRegex = R"(\s+$)";
 std::optional<Match> find_trailing_space(std::string_view text, size_t from);

@@ -16,12 +16,12 @@ using PieceType = SentencePieceModel::PieceType;
 
 // SentencePiece merges the neighbours whose union is the piece with the best score; equal scores
 // rank equal.
-std::vector<uint32_t> ranks_by_score(const std::vector<SentencePieceModel::Piece>& pieces) {
+std::vector<int32_t> ranks_by_score(const std::vector<SentencePieceModel::Piece>& pieces) {
   std::vector<uint32_t> order(pieces.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(),
                    [&](uint32_t a, uint32_t b) { return pieces[a].score > pieces[b].score; });
-  std::vector<uint32_t> ranks(pieces.size());
+  std::vector<int32_t> ranks(pieces.size());
   for (size_t i = 1; i < order.size(); ++i) {
     const bool is_lower = pieces[order[i]].score < pieces[order[i - 1]].score;
     ranks[order[i]] = ranks[order[i - 1]] + (is_lower ? 1 : 0);
@@ -29,7 +29,7 @@ std::vector<uint32_t> ranks_by_score(const std::vector<SentencePieceModel::Piece
   return ranks;
 }
 
-void add_merges_of(int32_t id, std::string_view text, uint32_t rank,
+void add_merges_of(int32_t id, std::string_view text, int32_t rank,
                    const SentencePieceModel& source, const Vocab& vocab, Bpe& model) {
   const auto find_normal = [&](std::string_view part) -> std::optional<int32_t> {
     const std::optional<int32_t> found = vocab.find(part);
@@ -52,7 +52,7 @@ Result<std::unique_ptr<TokenModel>> make_bpe(const SentencePieceModel& source,
   const BpeOptions options{
       .byte_fallback = source.byte_fallback, .fuse_unk = true, .unk_id = source.unk_id};
   auto model = std::make_unique<Bpe>(vocab, options, user_defined);
-  const std::vector<uint32_t> ranks = ranks_by_score(source.pieces);
+  const std::vector<int32_t> ranks = ranks_by_score(source.pieces);
   for (size_t i = 0; i < source.pieces.size(); ++i) {
     const SentencePieceModel::Piece& piece = source.pieces[i];
     if (piece.type == PieceType::kUnused) {

@@ -1,0 +1,43 @@
+// What the tokenizer fuzzers do with a tokenizer that loaded.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "base/utf8.h"
+#include "tokenizer/tokenizer.h"
+
+namespace quire {
+
+// Encodes any text, decodes any ids, and checks what must hold whatever the tokenizer is.
+inline void use_tokenizer(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> ids = tokenizer.encode(text, true);
+  for (const int32_t id : ids) QUIRE_CHECK(id >= 0, "an id is not negative");
+  // Then the ids that no text leads to.
+  for (const char c : text) {
+    ids.push_back(static_cast<unsigned char>(c) % (tokenizer.vocab_size() + 2) - 1);
+  }
+  for (const bool skip : {false, true}) {
+    const std::string whole = tokenizer.decode(ids, skip);
+    QUIRE_CHECK(is_valid_utf8(whole), "decoded text is valid UTF-8");
+    IncrementalDetokenizer detokenizer(tokenizer, skip);
+    std::string streamed;
+    for (const int32_t id : ids) {
+      const std::string piece = detokenizer.push(id);
+      QUIRE_CHECK(is_valid_utf8(piece), "a piece is whole characters");
+      streamed += piece;
+    }
+    streamed += detokenizer.finish();
+    QUIRE_CHECK(streamed == whole, "streamed text is the whole text");
+  }
+  for (const int32_t id : ids) {
+    tokenizer.token_bytes(id);
+    tokenizer.id_to_token(id);
+    tokenizer.is_special(id);
+  }
+}
+
+}  // namespace quire

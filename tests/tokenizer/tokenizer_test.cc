@@ -1,0 +1,182 @@
+// What a tokenizer refuses, how it bears hostile input, and its small questions.
+#include "tokenizer/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "tokenizer/golden_data.h"
+#include "tokenizer/normal_form.h"
+#include "tokenizer/pattern.h"
+
+namespace quire {
+namespace {
+
+std::string json_with(std::string_view part, std::string_view value) {
+  return fmt::format(
+      R"({{"model":{{"type":"BPE","vocab":{{"a":0,"b":1,"ab":2}},"merges":["a b"]}},"{}":{}}})",
+      part, value);
+}
+
+std::string error_of(std::string_view json) {
+  const auto tokenizer = Tokenizer::from_json(json, "x.json");
+  return tokenizer.ok() ? "" : tokenizer.status().message();
+}
+
+TEST(TokenizerErrors, NameWhatIsNotSupported) {
+  const auto has = [](const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos && text.starts_with("[tokenizer] x.json: ") &&
+           text.find('\n') == std::string::npos;
+  };
+  EXPECT_TRUE(
+      has(error_of(json_with("normalizer", R"({"type":"BertNormalizer"})")), "\"BertNormalizer\""));
+  EXPECT_TRUE(has(error_of(json_with("pre_tokenizer", R"({"type":"UnicodeScripts"})")),
+                  "\"UnicodeScripts\""));
+  EXPECT_TRUE(has(error_of(json_with("decoder", R"({"type":"CTC"})")), "\"CTC\""));
+  EXPECT_TRUE(has(error_of(json_with("post_processor", R"({"type":"Other"})")), "\"Other\""));
+  EXPECT_TRUE(has(error_of(R"({"model":{"type":"WordPiece","vocab":{}}})"), "\"WordPiece\""));
+  EXPECT_TRUE(has(
+      error_of(R"({"model":{"type":"BPE","vocab":{},"merges":[],"end_of_word_suffix":"</w>"}})"),
+      "end_of_word_suffix"));
+  EXPECT_TRUE(
+      has(error_of(R"({"model":{"type":"BPE","vocab":{},"merges":[],"dropout":0.1}})"), "dropout"));
+}
+
+TEST(TokenizerErrors, NameWhatIsBroken) {
+  EXPECT_EQ(error_of(json_with("decoder", "null")), "");
+  EXPECT_NE(error_of("{"), "");
+  EXPECT_NE(error_of("[]"), "");
+  for (const char* model : {
+           R"({"type":"BPE","vocab":{"a":-1},"merges":[]})",
+           R"({"type":"BPE","vocab":{"a":4194304},"merges":[]})",
+           R"({"type":"BPE","vocab":{"a":0},"merges":["a b"]})",
+           R"({"type":"BPE","vocab":{"a":0},"merges":["a"]})",
+           R"({"type":"BPE","vocab":{"a":0},"merges":[["a"]]})",
+           R"({"type":"BPE","vocab":{"a":0}})",
+           R"({"type":"Unigram","vocab":[["a",0.0]],"unk_id":1})",
+           R"({"type":"Unigram","vocab":[["a"]],"unk_id":0})",
+       }) {
+    EXPECT_NE(error_of(fmt::format(R"({{"model":{}}})", model)), "") << model;
+  }
+  EXPECT_NE(
+      error_of(json_with("pre_tokenizer",
+                         R"({"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated"})")),
+      "");
+  EXPECT_FALSE(Tokenizer::from_sentencepiece("", "m").ok());
+  EXPECT_FALSE(Tokenizer::from_sentencepiece("\x0A\xFF\xFF\xFF\xFF\x7F", "m").ok());
+  EXPECT_FALSE(Tokenizer::load("/nonexistent").ok());
+}
+
+TEST(TokenizerErrors, EveryTruncationOfAModelIsRefusedOrWhole) {
+  const std::string model = testing::read_golden("sp_bpe.model");
+  for (size_t size = 0; size < model.size(); size += 97) {
+    const auto tokenizer = Tokenizer::from_sentencepiece({model.data(), size}, "cut");
+    if (!tokenizer.ok()) continue;
+    EXPECT_TRUE((*tokenizer)->encode("", false).empty());
+  }
+}
+
+TEST(Tokenizer, AnswersAboutItsTokens) {
+  const auto tokenizer =
+      Tokenizer::from_json(json_with("added_tokens", R"([{"id":7,"content":"<x>","special":true},
+                                                           {"id":9,"content":"y","special":false}])"),
+                           "x.json")
+          .value();
+  EXPECT_EQ(tokenizer->vocab_size(), 10);
+  EXPECT_EQ(tokenizer->token_to_id("<x>"), 7);
+  EXPECT_EQ(tokenizer->token_to_id("ab"), 2);
+  EXPECT_EQ(tokenizer->token_to_id("zz"), std::nullopt);
+  EXPECT_EQ(tokenizer->id_to_token(7), "<x>");
+  EXPECT_EQ(tokenizer->id_to_token(8), "");
+  EXPECT_EQ(tokenizer->id_to_token(-1), "");
+  EXPECT_EQ(tokenizer->id_to_token(1 << 30), "");
+  EXPECT_TRUE(tokenizer->is_special(7));
+  EXPECT_FALSE(tokenizer->is_special(9));
+  EXPECT_EQ(tokenizer->encode("ab<x>yba", false), (std::vector<int32_t>{2, 7, 9, 1, 0}));
+}
+
+TEST(Tokenizer, ObeysTokenizerConfig) {
+  const auto directory = std::filesystem::path(::testing::TempDir()) / "quire_tokenizer_config";
+  std::filesystem::create_directories(directory);
+  const auto write = [&](const char* name, std::string_view text) {
+    FILE* file = std::fopen((directory / name).c_str(), "wb");
+    ASSERT_NE(file, nullptr);
+    std::fwrite(text.data(), 1, text.size(), file);
+    std::fclose(file);
+  };
+  write("tokenizer.json",
+        json_with("added_tokens", R"([{"id":3,"content":"<s>","special":true}])"));
+  EXPECT_EQ(Tokenizer::load(directory).value()->encode("ab", true), (std::vector<int32_t>{2}));
+  write(
+      "tokenizer_config.json",
+      R"({"tokenizer_class":"LlamaTokenizerFast","add_bos_token":true,"bos_token":{"content":"<s>"},
+            "model_max_length":1000000000000000019884624838656})");
+  EXPECT_EQ(Tokenizer::load(directory).value()->encode("ab", true), (std::vector<int32_t>{3, 2}));
+  EXPECT_EQ(Tokenizer::load(directory).value()->encode("ab", false), (std::vector<int32_t>{2}));
+  std::filesystem::remove_all(directory);
+}
+
+double seconds_to_encode(const Tokenizer& tokenizer, const std::string& text) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<int32_t> ids = tokenizer.encode(text, false);
+  EXPECT_LE(ids.size(), 4 * text.size());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Generous bounds: anything quadratic takes minutes.
+TEST(HostileText, TakesNearlyLinearTime) {
+  constexpr size_t kSize = 1'000'000;
+  const auto repeat = [](std::string_view unit) {
+    std::string text;
+    while (text.size() < kSize) text += unit;
+    return text;
+  };
+  std::vector<testing::NamedTokenizer> tokenizers = testing::component_tokenizers();
+  for (const char* name : {"tokenizers/gpt2", "tokenizers/llama2", "tokenizers/qwen2_5"}) {
+    const auto directory = testing::shared_data_path(name);
+    if (std::filesystem::exists(directory)) {
+      tokenizers.push_back({name, Tokenizer::load(directory).value()});
+    }
+  }
+  for (const auto& [name, tokenizer] : tokenizers) {
+    for (const char* unit : {"a", " ", "\n", "ab", " \n", "\u0301", "\u0327\u0301", "=", "<s",
+                             "\xff", "\u4e00", "'s", "<|endoftext|", "1"}) {
+      EXPECT_LT(seconds_to_encode(*tokenizer, repeat(unit)), 10) << name << ": " << unit;
+    }
+  }
+}
+
+TEST(HostileText, BacktrackingRegexEnds) {
+  const auto pattern = make_regex_pattern("(a+)+$|(x+x+)+y").value();
+  const std::string text = std::string(5000, 'a') + "b" + std::string(5000, 'x');
+  size_t covered = 0;
+  for_each_match(*pattern, text, [&](size_t begin, size_t end, bool) { covered += end - begin; });
+  EXPECT_EQ(covered, text.size());
+}
+
+TEST(Tokenizer, ThreadsShareOne) {
+  const std::string text = testing::read_golden("mixed.txt");
+  for (const auto& [name, tokenizer] : testing::component_tokenizers()) {
+    const std::vector<int32_t> expected = tokenizer->encode(text, true);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&, t = tokenizer] { EXPECT_EQ(t->encode(text, true), expected); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST(NormalForm, OrdersAndComposes) {
+  EXPECT_EQ(to_normal_form("e\u0301", NormalForm::kNfc), "\u00e9");
+  EXPECT_EQ(to_normal_form("q\u0307\u0323", NormalForm::kNfc), "q\u0323\u0307");
+  EXPECT_EQ(to_normal_form("\u1100\u1161\u11a8", NormalForm::kNfc), "\uac01");
+  EXPECT_EQ(to_normal_form("\u212b", NormalForm::kNfc), "\u00c5");
+  EXPECT_EQ(to_normal_form("\u0344", NormalForm::kNfc), "\u0308\u0301");
+  EXPECT_EQ(to_normal_form("\ufb01\u00bd", NormalForm::kNfkc), "fi1\u20442");
+  EXPECT_EQ(to_normal_form("\u1e9b\u0323", NormalForm::kNfkd), "s\u0323\u0307");
+}
+
+}  // namespace
+}  // namespace quire
