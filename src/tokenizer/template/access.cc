@@ -31,8 +31,8 @@ bool changes_its_object(const Value& base, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   if (base.is_dict()) return one_of({"clear", "pop", "popitem", "setdefault", "update"});
-  return base.is_list() && one_of({"append", "clear", "pop", "reverse", "insert", "sort", "extend",
-                                   "remove"});
+  return base.is_list() &&
+         one_of({"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"});
 }
 
 std::string owner_name(const Value& base) {
@@ -44,8 +44,8 @@ std::optional<Value> python_attribute(Interpreter& interpreter, const Value& bas
                                       std::string_view name) {
   if (base.is_object()) return base.object()->attribute(interpreter, name);
   if (changes_its_object(base, name)) {
-    return Value::undefined(fmt::format("access to attribute '{}' of '{}' object is unsafe.", name,
-                                        base.type_name()));
+    return Value::undefined(
+        fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, base.type_name()));
   }
   if (base.is_sequence() && base.sequence()->type == Sequence::Type::kGroup) {
     if (name == "grouper") return base.items()[0];
@@ -59,8 +59,8 @@ std::optional<Value> python_attribute(Interpreter& interpreter, const Value& bas
 
 Value text_at(Interpreter& interpreter, const Text& text, size_t start, size_t count) {
   const std::string_view all = text.utf8;
-  if (text.ascii()) return interpreter.make_string(std::string(all.substr(start, count)),
-                                                   text.markup);
+  if (text.ascii())
+    return interpreter.make_string(std::string(all.substr(start, count)), text.markup);
   interpreter.budget.read(all.size());
   const size_t begin = byte_of_char(all, start);
   const size_t size = byte_of_char(all.substr(begin), count);
@@ -94,8 +94,8 @@ std::optional<int64_t> slice_index(const Value& value) {
   fail("slice indices must be integers or None or have an __index__ method");
 }
 
-SliceBounds slice_bounds(const Value& start_value, const Value& stop_value,
-                         const Value& step_value, int64_t length) {
+SliceBounds slice_bounds(const Value& start_value, const Value& stop_value, const Value& step_value,
+                         int64_t length) {
   SliceBounds bounds;
   bounds.step = std::max(slice_index(step_value).value_or(1), -INT64_MAX);
   if (bounds.step == 0) fail("slice step cannot be zero");
@@ -138,8 +138,7 @@ Value get_attribute(Interpreter& interpreter, const Value& base, std::string_vie
   if (base.is_dict()) {
     if (const Value* value = base.dict()->find(name)) return *value;
   }
-  return Value::undefined(
-      fmt::format("'{}' has no attribute '{}'", owner_name(base), name));
+  return Value::undefined(fmt::format("'{}' has no attribute '{}'", owner_name(base), name));
 }
 
 Value get_item(Interpreter& interpreter, const Value& base, const Value& key) {
@@ -154,8 +153,8 @@ Value get_item(Interpreter& interpreter, const Value& base, const Value& key) {
       fmt::format("{} has no element {}", owner_name(base), to_repr(key, interpreter.budget)));
 }
 
-Value get_slice(Interpreter& interpreter, const Value& base, const Value& start,
-                const Value& stop, const Value& step) {
+Value get_slice(Interpreter& interpreter, const Value& base, const Value& start, const Value& stop,
+                const Value& step) {
   if (base.is_undefined()) fail(base.undefined_reason());
   if (const auto* range = base.object_as<Range>()) {
     const SliceBounds bounds = slice_bounds(start, stop, step, range->size());
@@ -178,8 +177,8 @@ Value get_slice(Interpreter& interpreter, const Value& base, const Value& start,
   for (int64_t i = 0; i < bounds.count; ++i) {
     picked.push_back(base.items()[static_cast<size_t>(bounds.start + i * bounds.step)]);
   }
-  return interpreter.make_list(std::move(picked), base.is_list() ? Sequence::Type::kList
-                                                                 : Sequence::Type::kTuple);
+  return interpreter.make_list(std::move(picked),
+                               base.is_list() ? Sequence::Type::kList : Sequence::Type::kTuple);
 }
 
 bool is_iterable(const Value& value) {

@@ -111,8 +111,8 @@ Value call_builtin(Interpreter& interpreter, const Builtin& builtin, const Value
 }
 
 const Builtin* find_filter(std::string_view name) {
-  static const Table table = make_table(
-      {text_filters(), sequence_filters(), number_filters(), selection_filters()});
+  static const Table table =
+      make_table({text_filters(), sequence_filters(), number_filters(), selection_filters()});
   return find(table, name);
 }
 const Builtin* find_test(std::string_view name) {

@@ -41,8 +41,8 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const Template
 Result<std::string> ChatTemplate::render(const jinja::Value& variables,
                                          const TemplateLimits& limits) const {
   if (!variables.is_dict()) {
-    return invalid_argument(fmt::format("[template] the variables are not an object; got {}",
-                                        variables.type_name()));
+    return invalid_argument(
+        fmt::format("[template] the variables are not an object; got {}", variables.type_name()));
   }
   jinja::Interpreter interpreter(*program_, variables, limits);
   try {

@@ -6,13 +6,12 @@
 
 #include <simdjson.h>
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "quire/status.h"
+#include "tokenizer/template/limits.h"
 #include "tokenizer/template/value.h"
 
 namespace quire {
@@ -20,17 +19,6 @@ namespace quire {
 namespace jinja {
 struct Program;
 }
-
-struct TemplateLimits {
-  int64_t max_steps = 2'000'000;           // nodes evaluated, items visited, 64 bytes of text read
-  size_t max_output_bytes = size_t{8} << 20;
-  size_t max_source_bytes = size_t{1} << 20;
-  int max_depth = 100;                     // nesting of the source, and of macro calls
-  size_t max_live_bytes = size_t{64} << 20;  // memory made by the template: strings, lists
-  // What strftime_now reads, in seconds since the epoch and in UTC; when absent, the machine's
-  // clock in its time zone.
-  std::optional<int64_t> now_unix_s = std::nullopt;
-};
 
 // Immutable, and safe to render from several threads.
 class ChatTemplate {

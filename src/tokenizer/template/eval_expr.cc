@@ -5,7 +5,9 @@
 
 namespace quire::jinja {
 
-Value NameExpr::eval(Interpreter& interpreter) const { return interpreter.lookup(name); }
+Value NameExpr::eval(Interpreter& interpreter) const {
+  return interpreter.lookup(name);
+}
 
 Value SequenceExpr::eval(Interpreter& interpreter) const {
   std::vector<Value> values;

@@ -30,7 +30,8 @@ Value Macro::call(Interpreter& interpreter, Args args) {
   const Interpreter::CallLevel call_level(interpreter);
   const Interpreter::ScopeGuard guard(interpreter, &scope);
   bind(interpreter, args);
-  return interpreter.make_string(interpreter.capture([&] { return interpreter.exec(def.body); }).second);
+  return interpreter.make_string(
+      interpreter.capture([&] { return interpreter.exec(def.body); }).second);
 }
 
 void Macro::bind(Interpreter& interpreter, Args& args) const {
@@ -53,8 +54,8 @@ void Macro::bind(Interpreter& interpreter, Args& args) const {
     } else if (i >= first_default) {
       value = interpreter.eval(*def.defaults[i - first_default]);
     } else {
-      value = Value::undefined(fmt::format("parameter '{}' was not provided",
-                                           interpreter.name(def.params[i])));
+      value = Value::undefined(
+          fmt::format("parameter '{}' was not provided", interpreter.name(def.params[i])));
     }
     interpreter.set(def.params[i], std::move(value));
   }
@@ -63,9 +64,8 @@ void Macro::bind(Interpreter& interpreter, Args& args) const {
 void Macro::bind_specials(Interpreter& interpreter, Args& args, bool found_caller) const {
   if (def.uses_caller && !found_caller) {
     const std::optional<Value> caller = args.take("caller");
-    interpreter.set(kCallerName, caller && !caller->is_none()
-                                     ? *caller
-                                     : Value::undefined("No caller defined"));
+    interpreter.set(kCallerName,
+                    caller && !caller->is_none() ? *caller : Value::undefined("No caller defined"));
   }
   if (def.uses_kwargs) {
     std::vector<Dict::Entry> rest;
@@ -153,14 +153,14 @@ Flow CaptureStmt::exec(Interpreter& interpreter) const {
 }
 
 Flow MacroStmt::exec(Interpreter& interpreter) const {
-  interpreter.set(name, interpreter.make_object(
-                            std::make_shared<Macro>(*def, interpreter.capture_scope())));
+  interpreter.set(
+      name, interpreter.make_object(std::make_shared<Macro>(*def, interpreter.capture_scope())));
   return Flow::kNext;
 }
 
 Flow CallBlockStmt::exec(Interpreter& interpreter) const {
-  const Value caller = interpreter.make_object(
-      std::make_shared<Macro>(*def, interpreter.capture_scope()));
+  const Value caller =
+      interpreter.make_object(std::make_shared<Macro>(*def, interpreter.capture_scope()));
   const Value callee = interpreter.eval(*call->callee);
   Args args = interpreter.eval_args(call->args);
   args.keyword.emplace_back("caller", caller);

@@ -111,6 +111,8 @@ constexpr Builtin kFilters[] = {
 
 }  // namespace
 
-std::span<const Builtin> number_filters() { return kFilters; }
+std::span<const Builtin> number_filters() {
+  return kFilters;
+}
 
 }  // namespace quire::jinja

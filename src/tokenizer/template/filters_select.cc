@@ -62,16 +62,14 @@ Value choose(Run run, const Value& self, const Args& args, bool by_attribute, bo
   if (!truthy(self)) return generator(run, {});
   const size_t off = by_attribute ? 1 : 0;
   if (by_attribute && args.positional.empty()) fail("Missing parameter for attribute name");
-  const Builtin* test = args.positional.size() > off
-                            ? &named(args.positional[off], find_test, "test")
-                            : nullptr;
+  const Builtin* test =
+      args.positional.size() > off ? &named(args.positional[off], find_test, "test") : nullptr;
   const Args rest = rest_of(args, off + 1);
   std::vector<Value> kept;
   for (const Value& item : to_items(run, self)) {
     run.budget.step();
     const Value subject = by_attribute ? attribute_path(run, item, args.positional[0]) : item;
-    const bool passes =
-        truthy(test == nullptr ? subject : call_builtin(run, *test, subject, rest));
+    const bool passes = truthy(test == nullptr ? subject : call_builtin(run, *test, subject, rest));
     if (passes == wanted) kept.push_back(item);
   }
   return generator(run, std::move(kept));
@@ -92,6 +90,8 @@ constexpr Builtin kFilters[] = {
 
 }  // namespace
 
-std::span<const Builtin> selection_filters() { return kFilters; }
+std::span<const Builtin> selection_filters() {
+  return kFilters;
+}
 
 }  // namespace quire::jinja

@@ -48,8 +48,7 @@ Value ignore_case(Run run, const Value& value, bool case_sensitive) {
 // The key by which an item is sorted, compared or grouped.
 Value key_of(Run run, const Value& item, const Value* attribute, bool case_sensitive,
              const Value* otherwise = nullptr) {
-  const Value key =
-      attribute == nullptr ? item : attribute_path(run, item, *attribute, otherwise);
+  const Value key = attribute == nullptr ? item : attribute_path(run, item, *attribute, otherwise);
   return ignore_case(run, key, case_sensitive);
 }
 
@@ -60,9 +59,8 @@ struct Keyed {
 // Python's sorted(): stable, also when reversed.
 std::vector<Value> sorted(Run run, std::vector<Keyed> pairs, bool reverse) {
   if (reverse) std::reverse(pairs.begin(), pairs.end());
-  std::stable_sort(pairs.begin(), pairs.end(), [&](const Keyed& a, const Keyed& b) {
-    return less(a.key, b.key, run.budget);
-  });
+  std::stable_sort(pairs.begin(), pairs.end(),
+                   [&](const Keyed& a, const Keyed& b) { return less(a.key, b.key, run.budget); });
   if (reverse) std::reverse(pairs.begin(), pairs.end());
   std::vector<Value> items;
   for (Keyed& pair : pairs) items.push_back(std::move(pair.item));
@@ -93,13 +91,15 @@ Value length(Run run, const Value& self, const Bound&) {
   return Value::integer(*count);
 }
 
-Value list(Run run, const Value& self, const Bound&) { return run.make_list(to_items(run, self)); }
+Value list(Run run, const Value& self, const Bound&) {
+  return run.make_list(to_items(run, self));
+}
 
 Value items(Run run, const Value& self, const Bound&) {
   if (self.is_undefined()) return run.make_object(std::make_shared<Iterator>(std::vector<Value>{}));
   if (!self.is_dict()) fail("Can only get item pairs from a mapping.");
-  return run.make_object(std::make_shared<Iterator>(
-      *DictView(self.dict(), DictView::Part::kItems).iterate(run)));
+  return run.make_object(
+      std::make_shared<Iterator>(*DictView(self.dict(), DictView::Part::kItems).iterate(run)));
 }
 
 Value reverse(Run run, const Value& self, const Bound&) {
@@ -148,8 +148,8 @@ Value dictsort(Run run, const Value& self, const Bound& args) {
   }
   std::vector<Keyed> pairs;
   for (const auto& [key, value] : self.dict()->entries()) {
-    pairs.push_back({ignore_case(run, by == "key" ? key : value, args.flag(0)),
-                     run.make_tuple({key, value})});
+    pairs.push_back(
+        {ignore_case(run, by == "key" ? key : value, args.flag(0)), run.make_tuple({key, value})});
   }
   return run.make_list(sorted(run, std::move(pairs), args.flag(2)));
 }
@@ -181,8 +181,12 @@ Value extreme(Run run, const Value& self, const Bound& args, bool maximum) {
   }
   return values[best];
 }
-Value min(Run run, const Value& self, const Bound& args) { return extreme(run, self, args, false); }
-Value max(Run run, const Value& self, const Bound& args) { return extreme(run, self, args, true); }
+Value min(Run run, const Value& self, const Bound& args) {
+  return extreme(run, self, args, false);
+}
+Value max(Run run, const Value& self, const Bound& args) {
+  return extreme(run, self, args, true);
+}
 
 Value sum(Run run, const Value& self, const Bound& args) {
   Value total = args[1] == nullptr ? Value::integer(0) : args.value(1);
@@ -242,11 +246,10 @@ Value groupby(Run run, const Value& self, const Bound& args) {
   Value key;
   const auto close_group = [&] {
     if (members.empty()) return;
-    const Value label = case_sensitive
-                            ? key
-                            : attribute_path(run, members[0], args.value(0), args[1]);
-    groups.push_back(run.make_list({label, run.make_list(std::exchange(members, {}))},
-                                   Sequence::Type::kGroup));
+    const Value label =
+        case_sensitive ? key : attribute_path(run, members[0], args.value(0), args[1]);
+    groups.push_back(
+        run.make_list({label, run.make_list(std::exchange(members, {}))}, Sequence::Type::kGroup));
   };
   for (const Value& item : sorted(run, std::move(pairs), false)) {
     const Value item_key = key_of(run, item, args[0], case_sensitive, args[1]);
@@ -297,6 +300,8 @@ constexpr Builtin kFilters[] = {
 
 }  // namespace
 
-std::span<const Builtin> sequence_filters() { return kFilters; }
+std::span<const Builtin> sequence_filters() {
+  return kFilters;
+}
 
 }  // namespace quire::jinja

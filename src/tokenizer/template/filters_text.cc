@@ -19,7 +19,9 @@ std::string str(Run run, const Value& value) {
   run.budget.read(text.size());
   return text;
 }
-bool is_markup(const Value& value) { return value.is_string() && value.text()->markup; }
+bool is_markup(const Value& value) {
+  return value.is_string() && value.text()->markup;
+}
 
 // str() that leaves markup as it is.
 template <std::string (*kMap)(std::string_view)>
@@ -184,9 +186,9 @@ Value urlencode(Run run, const Value& self, const Bound&) {
     run.budget.want(text.size() * 3);
     return run.make_string(url_quote(text, false));
   }
-  const std::vector<Value> pairs =
-      self.is_dict() ? *DictView(self.dict(), DictView::Part::kItems).iterate(run)
-                     : to_items(run, self);
+  const std::vector<Value> pairs = self.is_dict()
+                                       ? *DictView(self.dict(), DictView::Part::kItems).iterate(run)
+                                       : to_items(run, self);
   TextBuilder out(run.budget);
   for (const Value& pair : pairs) {
     const std::vector<Value> parts = to_items(run, pair);
@@ -210,8 +212,7 @@ Value format(Run run, const Value& self, const Bound& args) {
     }
     return run.make_string(format_percent(run, str(run, self), run.make_dict(std::move(named))));
   }
-  return run.make_string(
-      format_percent(run, str(run, self), run.make_tuple(args.raw->positional)));
+  return run.make_string(format_percent(run, str(run, self), run.make_tuple(args.raw->positional)));
 }
 
 Value tojson(Run run, const Value& self, const Bound& args) {
@@ -260,6 +261,8 @@ constexpr Builtin kFilters[] = {
 
 }  // namespace
 
-std::span<const Builtin> text_filters() { return kFilters; }
+std::span<const Builtin> text_filters() {
+  return kFilters;
+}
 
 }  // namespace quire::jinja

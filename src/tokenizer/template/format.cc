@@ -39,8 +39,7 @@ int64_t read_count(std::string_view& text) {
 std::string padded(std::string_view sign, std::string_view body, const Spec& spec,
                    char default_align) {
   const char align = spec.align == '\0' ? default_align : spec.align;
-  const int64_t missing =
-      spec.width - static_cast<int64_t>(count_chars(sign) + count_chars(body));
+  const int64_t missing = spec.width - static_cast<int64_t>(count_chars(sign) + count_chars(body));
   std::string left, right;
   for (int64_t i = 0; i < missing; ++i) {
     const bool goes_left = align == '>' || align == '=' || (align == '^' && i < missing / 2);
@@ -111,8 +110,8 @@ std::string format_float(double number, const Spec& spec) {
     const std::string layout = std::string(spec.alternate ? "%#.*" : "%.*") + type;
     char buffer[8192];
     const int size = snprintf(buffer, sizeof(buffer), layout.c_str(), precision, magnitude);
-    digits.assign(buffer, std::min<size_t>(static_cast<size_t>(std::max(size, 0)),
-                                           sizeof(buffer) - 1));
+    digits.assign(buffer,
+                  std::min<size_t>(static_cast<size_t>(std::max(size, 0)), sizeof(buffer) - 1));
     const bool plain = digits.find_first_not_of("0123456789") == std::string::npos;
     if (by_default && plain) digits += ".0";
   }
@@ -143,9 +142,9 @@ class PercentFormatter {
       rest_.remove_prefix(percent);
       if (!rest_.empty()) directive();
     }
-    const bool all_used = args_.is_tuple() ? next_ == args_.items().size()
-                                           : next_ == 1 || used_key_ || args_.is_dict() ||
-                                                 args_.is_list();
+    const bool all_used = args_.is_tuple()
+                              ? next_ == args_.items().size()
+                              : next_ == 1 || used_key_ || args_.is_dict() || args_.is_list();
     if (!all_used) fail("not all arguments converted during string formatting");
     return out_.take();
   }
@@ -200,8 +199,8 @@ void PercentFormatter::flags(Spec& spec) {
 std::string PercentFormatter::number(const Value& value, Spec spec) {
   if (value.is_undefined()) fail(value.undefined_reason());
   if (!value.is_number()) {
-    fail(fmt::format("%{} format: a real number is required, not {}", spec.type,
-                     value.type_name()));
+    fail(
+        fmt::format("%{} format: a real number is required, not {}", spec.type, value.type_name()));
   }
   if (std::string_view("eEfFgG").find(spec.type) != std::string_view::npos) {
     return format_float(value.as_float(), spec);
@@ -255,8 +254,8 @@ void PercentFormatter::directive() {
   if (spec.type == 's' || spec.type == 'r' || spec.type == 'a') {
     spec.fill = " ";
     if (spec.align == '=') spec.align = '>';
-    const std::string text = spec.type == 's' ? to_str(value, interpreter_.budget)
-                                              : to_repr(value, interpreter_.budget);
+    const std::string text =
+        spec.type == 's' ? to_str(value, interpreter_.budget) : to_repr(value, interpreter_.budget);
     return out_.append(format_text(text, spec));
   }
   if (std::string_view("diouxXeEfFgG").find(spec.type) == std::string_view::npos) {
@@ -342,7 +341,7 @@ class BraceFormatter {
       : interpreter_(interpreter), args_(args) {}
 
   std::string run(std::string_view text, int nesting = 0) {
-    if (nesting > 1) fail("Max string recursion exceeded");
+    if (nesting > 2) fail("Max string recursion exceeded");
     TextBuilder out(interpreter_.budget);
     while (!text.empty()) {
       const size_t brace = std::min(text.find_first_of("{}"), text.size());
@@ -415,9 +414,9 @@ Value BraceFormatter::lookup(std::string_view path) {
       path.remove_prefix(end + 1);
       if (key.empty()) fail("Empty attribute in format string");
       const bool is_number = key.find_first_not_of("0123456789") == std::string_view::npos;
-      value = get_item(interpreter_, value,
-                       is_number ? Value::integer(read_count(key))
-                                 : interpreter_.make_string(std::string(key)));
+      value = get_item(
+          interpreter_, value,
+          is_number ? Value::integer(read_count(key)) : interpreter_.make_string(std::string(key)));
     } else if (path[0] == '.') {
       const size_t end = std::min(path.find_first_of(".[", 1), path.size());
       if (end == 1) fail("Empty attribute in format string");

@@ -15,9 +15,8 @@ using Run = Interpreter&;
 
 Value range(Run run, const Value&, const Bound& args) {
   const bool one = args[1] == nullptr;
-  return run.make_object(std::make_shared<Range>(one ? 0 : args.integer(0),
-                                                 one ? args.integer(0) : args.integer(1),
-                                                 args.integer(2, 1)));
+  return run.make_object(std::make_shared<Range>(
+      one ? 0 : args.integer(0), one ? args.integer(0) : args.integer(1), args.integer(2, 1)));
 }
 
 // Python's dict(): from a mapping or pairs, then the keywords.
@@ -120,6 +119,8 @@ constexpr Builtin kGlobals[] = {
 
 }  // namespace
 
-std::span<const Builtin> globals() { return kGlobals; }
+std::span<const Builtin> globals() {
+  return kGlobals;
+}
 
 }  // namespace quire::jinja

@@ -164,8 +164,8 @@ void Interpreter::emit(std::string_view text) {
     captured_bytes_ += text.size();
   }
   if (text.size() > limits.max_output_bytes - sink_->size()) {
-    fail(fmt::format("the output is too large; expected at most {} bytes",
-                     limits.max_output_bytes));
+    fail(
+        fmt::format("the output is too large; expected at most {} bytes", limits.max_output_bytes));
   }
   budget.read(text.size());
   sink_->append(text);
@@ -193,9 +193,7 @@ std::pair<Flow, std::string> Interpreter::capture(const std::function<Flow()>& r
 // ---- scopes
 
 Interpreter::ScopeGuard::ScopeGuard(Interpreter& interpreter, Scope* outer)
-    : interpreter_(interpreter),
-      before_(interpreter.scope_),
-      scope_(std::make_unique<Scope>()) {
+    : interpreter_(interpreter), before_(interpreter.scope_), scope_(std::make_unique<Scope>()) {
   scope_->outer = outer != nullptr ? outer : before_;
   interpreter_.scope_ = scope_.get();
 }

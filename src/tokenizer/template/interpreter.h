@@ -10,7 +10,7 @@
 
 #include "tokenizer/template/ast.h"
 #include "tokenizer/template/budget.h"
-#include "tokenizer/template/chat_template.h"
+#include "tokenizer/template/limits.h"
 #include "tokenizer/template/object.h"
 #include "tokenizer/template/value.h"
 
@@ -43,9 +43,7 @@ class Interpreter {
   void set(NameId name, Value value) { scope_->set(name, std::move(value)); }
   Args eval_args(const CallArgs& args);
   Value call(const Value& callee, Args args);
-  const std::string& name(NameId id) const {
-    return program_.names[static_cast<size_t>(id)];
-  }
+  const std::string& name(NameId id) const { return program_.names[static_cast<size_t>(id)]; }
 
   // ---- output
   void emit(std::string_view text);

@@ -253,6 +253,8 @@ void Lexer::lex_operator() {
 
 }  // namespace
 
-std::vector<Token> tokenize(std::string_view source) { return Lexer(source).run(); }
+std::vector<Token> tokenize(std::string_view source) {
+  return Lexer(source).run();
+}
 
 }  // namespace quire::jinja

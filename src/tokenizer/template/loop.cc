@@ -90,7 +90,9 @@ int64_t Loop::count(Interpreter& interpreter) {
   return total;
 }
 
-std::optional<int64_t> Loop::length(Budget&) { return total >= 0 ? total : index0 + 1; }
+std::optional<int64_t> Loop::length(Budget&) {
+  return total >= 0 ? total : index0 + 1;
+}
 
 bool Loop::changed(const Args& args, Budget& budget) {
   if (stmt == nullptr) fail("loop.changed() after the end of its loop");
@@ -173,11 +175,10 @@ std::optional<Value> Loop::attribute(Interpreter& interpreter, std::string_view 
 
 Flow run_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items, int depth0,
               Scope& outer) {
-  const auto loop =
-      std::make_shared<Loop>(stmt, to_items(interpreter, items), depth0, outer);
+  const auto loop = std::make_shared<Loop>(stmt, to_items(interpreter, items), depth0, outer);
   interpreter.check_depth(loop->depth);
-  loop->charge = MemoryCharge(interpreter.budget,
-                              sizeof(Loop) + loop->items.size() * sizeof(Value));
+  loop->charge =
+      MemoryCharge(interpreter.budget, sizeof(Loop) + loop->items.size() * sizeof(Value));
   // Whoever keeps a finished loop keeps nothing else alive with it.
   struct Finish {
     Loop& loop;
@@ -205,8 +206,7 @@ Flow run_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items,
 std::string run_recursive_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items,
                                int depth0, Scope& outer) {
   const Interpreter::CallLevel call_level(interpreter);
-  return interpreter
-      .capture([&] { return run_loop(interpreter, stmt, items, depth0, outer); })
+  return interpreter.capture([&] { return run_loop(interpreter, stmt, items, depth0, outer); })
       .second;
 }
 

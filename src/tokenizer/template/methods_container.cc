@@ -23,7 +23,9 @@ Value get(Run run, const Value& self, const Bound& args) {
 }
 
 // An immutable value is its own copy.
-Value copy(Run, const Value& self, const Bound&) { return self; }
+Value copy(Run, const Value& self, const Bound&) {
+  return self;
+}
 
 Value count(Run run, const Value& self, const Bound& args) {
   int64_t found = 0;
@@ -94,6 +96,8 @@ std::optional<Value> Cycler::attribute(Interpreter& interpreter, std::string_vie
       std::make_shared<CyclerMethod>(shared_from_this(), name == "reset"));
 }
 
-std::span<const Builtin> container_methods() { return kMethods; }
+std::span<const Builtin> container_methods() {
+  return kMethods;
+}
 
 }  // namespace quire::jinja

@@ -59,8 +59,7 @@ Window window(Run run, const Value& self, const Bound& args, size_t start_idx) {
 int64_t find_in(Run run, const Value& self, const Bound& args, bool backwards) {
   const Window w = window(run, self, args, 1);
   if (!w.valid) return -1;
-  const size_t at =
-      backwards ? rfind_text(w.text, args.text(0)) : find_text(w.text, args.text(0));
+  const size_t at = backwards ? rfind_text(w.text, args.text(0)) : find_text(w.text, args.text(0));
   if (at == kAbsent) return -1;
   return static_cast<int64_t>(w.first_char + count_chars(w.text.substr(0, at)));
 }
@@ -94,8 +93,8 @@ Value affixed(Run run, const Value& self, const Bound& args) {
       fail(fmt::format("startswith or endswith needs a str or a tuple of str, not {}",
                        affix.type_name()));
     }
-    return w.valid && (kAtStart ? w.text.starts_with(affix.as_string())
-                                : w.text.ends_with(affix.as_string()));
+    return w.valid &&
+           (kAtStart ? w.text.starts_with(affix.as_string()) : w.text.ends_with(affix.as_string()));
   };
   if (!args.value(0).is_tuple()) return Value::boolean(has(args.value(0)));
   const std::vector<Value>& affixes = args.value(0).items();
@@ -180,9 +179,9 @@ std::vector<std::string_view> split_spaces(std::string_view text, int64_t limit,
   std::vector<std::string_view> parts;
   text = strip(text, std::nullopt, !backwards, backwards);
   while (!text.empty()) {
-    const std::string_view part = limit-- <= 0  ? text
-                                  : backwards   ? suffix_from_space(text)
-                                                : prefix_to_space(text);
+    const std::string_view part = limit-- <= 0 ? text
+                                  : backwards  ? suffix_from_space(text)
+                                               : prefix_to_space(text);
     if (part.size() == text.size()) {  // the last one: only its far side is stripped
       parts.push_back(strip(text, std::nullopt, backwards, !backwards && limit >= 0));
       if (limit < 0) parts.back() = text;
@@ -327,10 +326,9 @@ Value asks(Run run, const Value& self, const Bound&) {
 }
 
 constexpr char kIsAlnum[] = "isalnum", kIsAlpha[] = "isalpha", kIsAscii[] = "isascii",
-               kIsDecimal[] = "isdecimal", kIsDigit[] = "isdigit",
-               kIsIdentifier[] = "isidentifier", kIsLower[] = "islower",
-               kIsNumeric[] = "isnumeric", kIsPrintable[] = "isprintable", kIsSpace[] = "isspace",
-               kIsTitle[] = "istitle", kIsUpper[] = "isupper";
+               kIsDecimal[] = "isdecimal", kIsDigit[] = "isdigit", kIsIdentifier[] = "isidentifier",
+               kIsLower[] = "islower", kIsNumeric[] = "isnumeric", kIsPrintable[] = "isprintable",
+               kIsSpace[] = "isspace", kIsTitle[] = "istitle", kIsUpper[] = "isupper";
 
 constexpr Builtin kMethods[] = {
     {"capitalize", "", mapped<capitalize>},
@@ -379,6 +377,8 @@ constexpr Builtin kMethods[] = {
 
 }  // namespace
 
-std::span<const Builtin> string_methods() { return kMethods; }
+std::span<const Builtin> string_methods() {
+  return kMethods;
+}
 
 }  // namespace quire::jinja

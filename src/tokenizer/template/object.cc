@@ -12,7 +12,7 @@ namespace quire::jinja {
 std::optional<Value> Args::take(std::string_view name) {
   for (auto at = keyword.begin(); at != keyword.end(); ++at) {
     if (at->first != name) continue;
-    Value value = std::move(at->second);
+    std::optional<Value> value(std::in_place, std::move(at->second));
     keyword.erase(at);
     return value;
   }
@@ -22,11 +22,21 @@ std::optional<Value> Args::take(std::string_view name) {
 Value Object::call(Interpreter&, Args) {
   fail(fmt::format("'{}' object is not callable", type_name()));
 }
-std::optional<Value> Object::attribute(Interpreter&, std::string_view) { return std::nullopt; }
-std::optional<Value> Object::item(const Value&, Budget&) { return std::nullopt; }
-std::optional<int64_t> Object::length(Budget&) { return std::nullopt; }
-std::optional<std::vector<Value>> Object::iterate(Interpreter&) { return std::nullopt; }
-bool Object::equals(const Object&, Budget*) const { return false; }
+std::optional<Value> Object::attribute(Interpreter&, std::string_view) {
+  return std::nullopt;
+}
+std::optional<Value> Object::item(const Value&, Budget&) {
+  return std::nullopt;
+}
+std::optional<int64_t> Object::length(Budget&) {
+  return std::nullopt;
+}
+std::optional<std::vector<Value>> Object::iterate(Interpreter&) {
+  return std::nullopt;
+}
+bool Object::equals(const Object&, Budget*) const {
+  return false;
+}
 void Object::write_repr(TextBuilder& out, int) const {
   out.append(fmt::format("<{} object>", type_name()));
 }
@@ -146,9 +156,10 @@ std::optional<Value> Namespace::attribute(Interpreter& interpreter, std::string_
 void Namespace::set(const std::string& name, Value value, Budget& budget) {
   budget.step(1 + static_cast<int64_t>(attributes.size() / 16));
   if (name.starts_with('_')) {
-    fail(fmt::format("a namespace takes no attribute whose name begins with an underscore; got "
-                     "'{}', rename it",
-                     name));
+    fail(
+        fmt::format("a namespace takes no attribute whose name begins with an underscore; got "
+                    "'{}', rename it",
+                    name));
   }
   for (auto& [present, old] : attributes) {
     if (present == name) {

@@ -11,6 +11,7 @@
 namespace quire::jinja {
 
 class Interpreter;
+class TextBuilder;
 
 struct Args {
   std::vector<Value> positional;
@@ -61,7 +62,10 @@ struct Range : Object {
   Range(int64_t the_start, int64_t the_stop, int64_t the_step);
   std::string type_name() const override { return "range"; }
   std::optional<Value> item(const Value& key, Budget& budget) override;
-  std::optional<int64_t> length(Budget& budget) override { (void)budget; return size(); }
+  std::optional<int64_t> length(Budget& budget) override {
+    (void)budget;
+    return size();
+  }
   std::optional<std::vector<Value>> iterate(Interpreter& interpreter) override;
   bool truthy() const override { return size() > 0; }
   bool equals(const Object& other, Budget* budget) const override;

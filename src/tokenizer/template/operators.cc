@@ -10,7 +10,9 @@ namespace quire::jinja {
 
 namespace {
 
-[[noreturn]] void fail_overflow() { fail("an integer is beyond 64 bits"); }
+[[noreturn]] void fail_overflow() {
+  fail("an integer is beyond 64 bits");
+}
 
 std::string_view symbol(BinaryOp op) {
   constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%", "** or pow()"};
@@ -202,7 +204,8 @@ Value apply_binary(Interpreter& interpreter, BinaryOp op, const Value& left, con
     }
     if (left.is_string() || left.is_sequence()) {
       const std::string name = left.type_name();
-      fail(fmt::format("can only concatenate {} (not \"{}\") to {}", name, right.type_name(), name));
+      fail(
+          fmt::format("can only concatenate {} (not \"{}\") to {}", name, right.type_name(), name));
     }
   }
   if (op == BinaryOp::kMul) {
@@ -222,8 +225,8 @@ Value negate(const Value& operand, bool minus) {
   if (operand.is_undefined()) fail(operand.undefined_reason());
   if (operand.is_float()) return Value::real(minus ? -operand.as_float() : operand.as_float());
   if (!operand.is_integral()) {
-    fail(fmt::format("bad operand type for unary {}: '{}'", minus ? "-" : "+",
-                     operand.type_name()));
+    fail(
+        fmt::format("bad operand type for unary {}: '{}'", minus ? "-" : "+", operand.type_name()));
   }
   int64_t result = operand.as_int();
   if (minus && __builtin_sub_overflow(int64_t{0}, result, &result)) fail_overflow();

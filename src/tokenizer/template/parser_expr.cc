@@ -15,8 +15,8 @@ ExprPtr Parser::done(std::unique_ptr<Expr> expr, std::initializer_list<const Exp
   expr->depth = children_depth + 1;
   // A long chain of operators is a deep tree without any nesting in the text.
   if (expr->depth > 2 * max_depth_) {
-    fail_at(expr->line, fmt::format("an expression is too long; expected at most {} levels",
-                                    2 * max_depth_));
+    fail_at(expr->line,
+            fmt::format("an expression is too long; expected at most {} levels", 2 * max_depth_));
   }
   return expr;
 }
@@ -52,8 +52,10 @@ ExprPtr Parser::parse_tuple(TupleRules rules) {
 ExprPtr Parser::parse_cond() {
   const Nesting nesting(*this);
   int line = current().line;
+  const bool had_unknown = unknown_.has_value();
   ExprPtr then = parse_or();
   while (skip_name("if")) {
+    if (!had_unknown) unknown_.reset();  // it stood in what is now known to be conditional
     auto cond = make<CondExpr>(line);
     const bool was_conditional = std::exchange(conditional_, true);
     cond->then = std::move(then);
@@ -430,13 +432,16 @@ std::string Parser::parse_dotted_name() {
   return name;
 }
 
+void Parser::note_unknown(int line, std::string_view kind, const std::string& name) {
+  if (conditional_ || unknown_) return;
+  unknown_ = Error{fmt::format("No {} named '{}'.", kind, name), line};
+}
+
 ExprPtr Parser::parse_filter(ExprPtr input) {
   auto node = make<FilterExpr>(current().line);
   node->name = parse_dotted_name();
   node->filter = find_filter(node->name);
-  if (node->filter == nullptr && !conditional_) {
-    fail_at(node->line, fmt::format("No filter named '{}'.", node->name));
-  }
+  if (node->filter == nullptr) note_unknown(node->line, "filter", node->name);
   node->input = std::move(input);
   if (current().is_op("(")) node->args = parse_call_args();
   const FilterExpr& n = *node;
@@ -453,9 +458,7 @@ ExprPtr Parser::parse_test(ExprPtr input) {
   const bool negated = skip_name("not");
   node->name = parse_dotted_name();
   node->test = find_test(node->name);
-  if (node->test == nullptr && !conditional_) {
-    fail_at(node->line, fmt::format("No test named '{}'.", node->name));
-  }
+  if (node->test == nullptr) note_unknown(node->line, "test", node->name);
   node->input = std::move(input);
   const Token& t = current();
   const bool has_argument = t.type == TokenType::kName || t.type == TokenType::kString ||

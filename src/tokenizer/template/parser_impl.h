@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tokenizer/template/ast.h"
+#include "tokenizer/template/budget.h"
 #include "tokenizer/template/lexer.h"
 
 namespace quire::jinja {
@@ -99,6 +100,7 @@ class Parser {
   ExprPtr parse_test(ExprPtr input);
   CallArgs parse_call_args();
   std::string parse_dotted_name();
+  void note_unknown(int line, std::string_view kind, const std::string& name);
   int depth_of(const CallArgs& args) const;
   template <typename T>
   std::unique_ptr<T> make(int line);
@@ -114,9 +116,10 @@ class Parser {
   size_t pos_ = 0;
   int max_depth_;
   int nesting_ = 0;
-  int loop_depth_ = 0;      // loops around, within this macro: where break may stand
-  int any_loop_depth_ = 0;  // loops around at all
-  bool conditional_ = false;  // an unknown filter is an error only if it is reached
+  int loop_depth_ = 0;            // loops around, within this macro: where break may stand
+  int any_loop_depth_ = 0;        // loops around at all
+  bool conditional_ = false;      // an unknown filter is an error only if it is reached
+  std::optional<Error> unknown_;  // the first one that is an error at once
   std::vector<MacroUse> macros_;
   std::unordered_map<std::string, NameId> name_ids_;
   std::unique_ptr<Program> program_;

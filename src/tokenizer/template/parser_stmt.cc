@@ -90,6 +90,7 @@ std::unique_ptr<Program> Parser::run() {
   program_ = std::make_unique<Program>();
   for (const char* name : kSpecialNames) name_id(name);
   parse_body({}, program_->body);
+  if (unknown_) throw *unknown_;
   return std::move(program_);
 }
 
@@ -132,11 +133,11 @@ std::string Parser::parse_block(Names ends, Body& body) {
 std::unique_ptr<Stmt> Parser::parse_statement() {
   using Parse = std::unique_ptr<Stmt> (Parser::*)();
   constexpr std::pair<std::string_view, Parse> kStatements[] = {
-      {"for", &Parser::parse_for},          {"if", &Parser::parse_if},
-      {"set", &Parser::parse_set},          {"macro", &Parser::parse_macro},
-      {"call", &Parser::parse_call_block},  {"filter", &Parser::parse_filter_block},
-      {"with", &Parser::parse_with},        {"generation", &Parser::parse_generation},
-      {"print", &Parser::parse_print},      {"break", &Parser::parse_flow},
+      {"for", &Parser::parse_for},         {"if", &Parser::parse_if},
+      {"set", &Parser::parse_set},         {"macro", &Parser::parse_macro},
+      {"call", &Parser::parse_call_block}, {"filter", &Parser::parse_filter_block},
+      {"with", &Parser::parse_with},       {"generation", &Parser::parse_generation},
+      {"print", &Parser::parse_print},     {"break", &Parser::parse_flow},
       {"continue", &Parser::parse_flow},
   };
   const Token tag = current();

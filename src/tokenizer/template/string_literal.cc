@@ -13,7 +13,9 @@ namespace quire::jinja {
 
 namespace {
 
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 constexpr int digit_value(char c) {
   if (is_digit(c)) return c - '0';
   const char small = static_cast<char>(c | 0x20);
@@ -139,10 +141,9 @@ std::optional<std::string> unescape(std::string_view text) {
       // Jinja decodes after it has made the text ASCII, so that the backslash escapes the
       // backslash of the character's own escape.
       const auto code = static_cast<uint32_t>(escaped.code_point);
-      out += fmt::format(code < 0x100     ? "\\x{:02x}"
-                         : code < 0x10000 ? "\\u{:04x}"
-                                          : "\\U{:08x}",
-                         code);
+      out += code < 0x100     ? fmt::format("\\x{:02x}", code)
+             : code < 0x10000 ? fmt::format("\\u{:04x}", code)
+                              : fmt::format("\\U{:08x}", code);
     }
   }
   return out;

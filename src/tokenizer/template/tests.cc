@@ -16,7 +16,9 @@ Value is(Run, const Value& self, const Bound&) {
   return Value::boolean((self.*kIs)());
 }
 
-Value defined(Run, const Value& self, const Bound&) { return Value::boolean(!self.is_undefined()); }
+Value defined(Run, const Value& self, const Bound&) {
+  return Value::boolean(!self.is_undefined());
+}
 Value is_true(Run, const Value& self, const Bound&) {
   return Value::boolean(self.is_bool() && self.as_bool());
 }
@@ -28,8 +30,12 @@ Value remainder_is(Run run, const Value& self, int64_t divisor, int64_t wanted) 
   const Value rest = apply_binary(run, BinaryOp::kMod, self, Value::integer(divisor));
   return Value::boolean(equal(rest, Value::integer(wanted), &run.budget));
 }
-Value odd(Run run, const Value& self, const Bound&) { return remainder_is(run, self, 2, 1); }
-Value even(Run run, const Value& self, const Bound&) { return remainder_is(run, self, 2, 0); }
+Value odd(Run run, const Value& self, const Bound&) {
+  return remainder_is(run, self, 2, 1);
+}
+Value even(Run run, const Value& self, const Bound&) {
+  return remainder_is(run, self, 2, 0);
+}
 Value divisibleby(Run run, const Value& self, const Bound& args) {
   const Value rest = apply_binary(run, BinaryOp::kMod, self, args.value(0));
   return Value::boolean(equal(rest, Value::integer(0), &run.budget));
@@ -43,11 +49,12 @@ Value compares(Run run, const Value& self, const Bound& args) {
 Value sameas(Run, const Value& self, const Bound& args) {
   return Value::boolean(identical(self, args.value(0)));
 }
-Value iterable(Run, const Value& self, const Bound&) { return Value::boolean(is_iterable(self)); }
+Value iterable(Run, const Value& self, const Bound&) {
+  return Value::boolean(is_iterable(self));
+}
 Value sequence(Run, const Value& self, const Bound&) {
   return Value::boolean(self.is_undefined() || self.is_string() || self.is_sequence() ||
-                        self.is_dict() ||
-                        self.object_as<Range>() != nullptr);
+                        self.is_dict() || self.object_as<Range>() != nullptr);
 }
 Value callable(Run, const Value& self, const Bound&) {
   return Value::boolean((self.is_object() && self.object()->callable()) || self.is_undefined());
@@ -112,6 +119,8 @@ constexpr Builtin kTests[] = {
 
 }  // namespace
 
-std::span<const Builtin> tests() { return kTests; }
+std::span<const Builtin> tests() {
+  return kTests;
+}
 
 }  // namespace quire::jinja

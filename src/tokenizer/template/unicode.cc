@@ -12,8 +12,12 @@ namespace quire::jinja {
 
 namespace {
 
-utf8proc_int32_t as_utf8proc(char32_t c) { return static_cast<utf8proc_int32_t>(c); }
-utf8proc_category_t category(char32_t c) { return utf8proc_category(as_utf8proc(c)); }
+utf8proc_int32_t as_utf8proc(char32_t c) {
+  return static_cast<utf8proc_int32_t>(c);
+}
+utf8proc_category_t category(char32_t c) {
+  return utf8proc_category(as_utf8proc(c));
+}
 char32_t simple_lower(char32_t c) {
   return static_cast<char32_t>(utf8proc_tolower(as_utf8proc(c)));
 }
@@ -28,20 +32,29 @@ bool is_alpha(char32_t c) {
   return in(category(c), {UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LL, UTF8PROC_CATEGORY_LT,
                           UTF8PROC_CATEGORY_LM, UTF8PROC_CATEGORY_LO});
 }
-bool is_decimal(char32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
+bool is_decimal(char32_t c) {
+  return category(c) == UTF8PROC_CATEGORY_ND;
+}
 bool is_digit(char32_t c) {
   const bool super_or_subscript = c == 0xb2 || c == 0xb3 || c == 0xb9 || c == 0x2070 ||
                                   (c >= 0x2074 && c <= 0x2079) || (c >= 0x2080 && c <= 0x2089);
   return is_decimal(c) || super_or_subscript || (c >= 0x2460 && c <= 0x2468);
 }
 bool is_numeric(char32_t c) {
-  return in(category(c),
-            {UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NL, UTF8PROC_CATEGORY_NO});
+  return in(category(c), {UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NL, UTF8PROC_CATEGORY_NO});
 }
-bool is_upper_char(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LU; }
-bool is_lower_char(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LL; }
-bool is_title_char(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LT; }
-bool is_cased(char32_t c) { return is_upper_char(c) || is_lower_char(c) || is_title_char(c); }
+bool is_upper_char(char32_t c) {
+  return category(c) == UTF8PROC_CATEGORY_LU;
+}
+bool is_lower_char(char32_t c) {
+  return category(c) == UTF8PROC_CATEGORY_LL;
+}
+bool is_title_char(char32_t c) {
+  return category(c) == UTF8PROC_CATEGORY_LT;
+}
+bool is_cased(char32_t c) {
+  return is_upper_char(c) || is_lower_char(c) || is_title_char(c);
+}
 
 void append_upper(char32_t c, std::u32string& out) {
   const auto* end = std::end(kLongUpper);
@@ -157,11 +170,13 @@ std::string from_code_points(std::u32string_view text) {
 }
 
 bool is_space(char32_t c) {
-  return (c >= 9 && c <= 13) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 ||
-         c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 ||
-         c == 0x202f || c == 0x205f || c == 0x3000;
+  return (c >= 9 && c <= 13) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
+         c == 0x3000;
 }
-bool is_word(char32_t c) { return c == '_' || is_alpha(c) || is_numeric(c); }
+bool is_word(char32_t c) {
+  return c == '_' || is_alpha(c) || is_numeric(c);
+}
 bool is_printable(char32_t c) {
   if (c == ' ') return true;
   return !in(category(c), {UTF8PROC_CATEGORY_CC, UTF8PROC_CATEGORY_CF, UTF8PROC_CATEGORY_CS,

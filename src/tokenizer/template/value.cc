@@ -12,16 +12,21 @@
 
 namespace quire::jinja {
 
-void fail(std::string message) { throw Error{std::move(message)}; }
-void fail_at(int line, std::string message) { throw Error{std::move(message), line}; }
+void fail(std::string message) {
+  throw Error{std::move(message)};
+}
+void fail_at(int line, std::string message) {
+  throw Error{std::move(message), line};
+}
 
 void Budget::fail_steps() const {
   fail(fmt::format("the template takes too many steps; expected at most {}", max_steps_));
 }
 void Budget::fail_memory() const {
-  fail(fmt::format("the template makes too much text or too many values; expected at most {} bytes "
-                   "at a time",
-                   max_live_bytes_));
+  fail(
+      fmt::format("the template makes too much text or too many values; expected at most {} bytes "
+                  "at a time",
+                  max_live_bytes_));
 }
 
 MemoryCharge::MemoryCharge(Budget& budget, size_t num_bytes)
@@ -148,8 +153,8 @@ std::shared_ptr<Dict> Dict::build(std::vector<Entry> entries, Budget* budget) {
   for (size_t i = 0; i < entries.size(); ++i) {
     if (dropped[i]) continue;
     new_idx[i] = static_cast<uint32_t>(dict->entries_.size());
-    dict->depth_ = std::max(
-        {dict->depth_, entries[i].first.depth() + 1, entries[i].second.depth() + 1});
+    dict->depth_ =
+        std::max({dict->depth_, entries[i].first.depth() + 1, entries[i].second.depth() + 1});
     dict->entries_.push_back(std::move(entries[i]));
   }
   for (const uint32_t i : order) {
@@ -160,8 +165,8 @@ std::shared_ptr<Dict> Dict::build(std::vector<Entry> entries, Budget* budget) {
 
 const Value* Dict::find(const Value& key, Budget* budget) const {
   compare_keys(key, key, budget);  // fails for what cannot be a key
-  const auto at = std::lower_bound(
-      order_.begin(), order_.end(), key, [&](uint32_t idx, const Value& wanted) {
+  const auto at =
+      std::lower_bound(order_.begin(), order_.end(), key, [&](uint32_t idx, const Value& wanted) {
         return compare_keys(entries_[idx].first, wanted, budget) < 0;
       });
   if (at == order_.end() || compare_keys(entries_[*at].first, key, budget) != 0) return nullptr;

@@ -204,8 +204,8 @@ std::string float_repr(double number) {
   if (std::isnan(number)) return "nan";
   if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
   char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), number,
-                                 std::chars_format::scientific);
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof(buffer), number, std::chars_format::scientific);
   const std::string scientific(buffer, end.ptr);
   const size_t e = scientific.find('e');
   const int exponent = std::stoi(scientific.substr(e + 1));
