@@ -205,15 +205,15 @@ std::vector<SeqId> SchedulerSim::live_ids() const {
 ScenarioResult run_scenario(const Choices& below, int num_ops) {
   SchedulerSim sim(random_config(below), 1 + static_cast<int>(below(3)));
   for (int i = 0; i < num_ops; ++i) {
-    const uint32_t op = below(16);
-    if (op < 4) {
-      const SimRequest request = random_request(below);
-      const uint32_t num_copies = below(6) == 0 ? 3 : 1;  // as n > 1 does
-      for (uint32_t copy = 0; copy < num_copies; ++copy) sim.add(request);
-    } else if (op < 9) {
+    const uint32_t op = below(16);  // an exhausted input, all zeros, only plans
+    if (op < 5) {
       sim.schedule();
-    } else if (op < 15) {
+    } else if (op < 11) {
       sim.complete(below(32) == 31);
+    } else if (op < 15) {
+      const SimRequest request = random_request(below);
+      const uint32_t num_copies = below(6) == 5 ? 3 : 1;  // as n > 1 does
+      for (uint32_t copy = 0; copy < num_copies; ++copy) sim.add(request);
     } else if (const auto ids = sim.live_ids(); !ids.empty()) {
       sim.cancel(ids[below(static_cast<uint32_t>(ids.size()))]);
     }

@@ -1,0 +1,91 @@
+// What happens when blocks run out.
+
+#include "sched/scheduler_fixture.h"
+
+namespace quire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+TEST_F(SchedulerTest, PreemptsTheLastInRankWhenBlocksRunOut) {
+  config_.num_blocks = 5;  // 64 tokens
+  const SeqId a = add(30, 20);
+  const SeqId b = add(30, 20);
+  step();
+  step();
+  const BatchPlan third = step();  // both hold 2 blocks, full after this step
+  EXPECT_THAT(third.slices, SizeIs(2));
+  const BatchPlan fourth = step();
+  EXPECT_EQ(parts(fourth), (Parts{{a, 1}}));
+  EXPECT_THAT(fourth.rows_removed, ElementsAre(1));
+  EXPECT_EQ(seq(b).state, SeqState::kWaiting);
+  EXPECT_EQ(seq(b).num_preemptions, 1);
+  EXPECT_EQ(seq(b).num_output_tokens(), 3);
+  EXPECT_EQ(scheduler().stats().num_preemptions, 1);
+  while (seq(a).num_output_tokens() < 20) step();
+  EXPECT_EQ(seq(b).state, SeqState::kWaiting) << "its 3 blocks are not there";
+  scheduler().finish(a);
+  const BatchPlan back = step();
+  ASSERT_THAT(back.rows_added, SizeIs(1));
+  EXPECT_EQ(back.rows_added[0].token_ids.size(), 33U) << "prompt and output";
+  EXPECT_EQ(back.rows_added[0].num_prompt_tokens, 30);
+  EXPECT_EQ(seq(b).num_cached_tokens, 0) << "of the first admission";
+}
+
+TEST_F(SchedulerTest, APreemptedSequenceWaitsForItsTokensInFlight) {
+  config_.num_blocks = 5;
+  const SeqId a = add(31, 20);
+  const SeqId b = add(31, 20);
+  const SeqId c = add(2, 20);
+  std::vector<BatchPlan> plans = {schedule(), schedule(), schedule()};
+  EXPECT_EQ(parts(plans[2]), (Parts{{a, 1}}));
+  EXPECT_EQ(seq(b).num_in_flight, 2);
+  scheduler().finish(a);
+  EXPECT_TRUE(schedule().empty()) << "b may not come back yet, and c may not overtake it";
+  for (const BatchPlan& plan : plans) complete(plan);
+  EXPECT_EQ(seq(b).num_output_tokens(), 2);
+  EXPECT_EQ(parts(schedule()), (Parts{{b, 17}, {c, 2}})) << "its first block is still cached";
+}
+
+TEST_F(SchedulerTest, PriorityPreemptsWhenBlocksRunOut) {
+  config_.num_blocks = 5;
+  const SeqId a = add(30, 20);
+  const SeqId b = add(30, 20);
+  step();
+  const SeqId urgent = add(20, 20, {.priority = -1});
+  const BatchPlan plan = step();
+  EXPECT_EQ(parts(plan), (Parts{{a, 1}, {urgent, 20}}));
+  EXPECT_EQ(seq(b).state, SeqState::kWaiting);
+}
+
+TEST_F(SchedulerTest, NobodyIsPreemptedInVain) {
+  config_.num_blocks = 6;
+  const SeqId top = add(40, 20, {.priority = -2});
+  const SeqId low = add(20, 12);
+  step();
+  const SeqId urgent = add(60, 4, {.priority = -1});  // needs 4 blocks; without `low` 2 are there
+  EXPECT_EQ(parts(step()), (Parts{{top, 1}, {low, 1}}));
+  EXPECT_EQ(seq(low).num_preemptions, 0);
+  EXPECT_EQ(seq(urgent).state, SeqState::kWaiting);
+}
+
+TEST_F(SchedulerTest, TwoBigSequencesTakeTurnsInOrder) {
+  config_.num_blocks = 9;  // 128 tokens: one of them at a time in the end
+  const SeqId a = add(60, 64);
+  add(60, 64);
+  int num_steps = 0;
+  for (; scheduler().has_work() && num_steps < 1000; ++num_steps) {
+    const BatchPlan plan = schedule();
+    ASSERT_FALSE(plan.empty());
+    for (Sequence* done : complete(plan)) {
+      if (static_cast<int>(done->token_ids.size()) < done->max_total_tokens) continue;
+      EXPECT_LE(done->num_preemptions, done->id == a ? 0 : 3);
+      scheduler().finish(done->id);
+    }
+  }
+  EXPECT_LT(num_steps, 200);
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,90 @@
+// When blocks are shared, and when not.
+
+#include "sched/scheduler_fixture.h"
+
+namespace quire {
+namespace {
+
+TEST_F(SchedulerTest, SharesTheCachedPrefixButComputesTheLastToken) {
+  const SeqId a = add(48, 9, {.first_id = 1});
+  step();
+  EXPECT_EQ(seq(a).num_cached_tokens, 0);
+  const SeqId same = add(48, 9, {.first_id = 1});
+  const SeqId longer = add(60, 9, {.first_id = 1});
+  const BatchPlan plan = step();
+  EXPECT_EQ(parts(plan), (Parts{{a, 1}, {same, 16}, {longer, 12}}));
+  EXPECT_EQ(seq(same).num_cached_tokens, 32);
+  EXPECT_EQ(seq(longer).num_cached_tokens, 48);
+  EXPECT_EQ(seq(longer).block_ids[0], seq(a).block_ids[0]);
+  EXPECT_EQ(seq(longer).block_ids[2], seq(a).block_ids[2]);
+  EXPECT_NE(seq(same).block_ids[2], seq(a).block_ids[2]);
+  EXPECT_EQ(scheduler().stats().prefix_cache_hits, 80);
+  EXPECT_EQ(scheduler().stats().prefix_cache_queries, 48 + 48 + 60);
+}
+
+TEST_F(SchedulerTest, SharesWithinOneStep) {
+  const SeqId a = add(40, 9, {.first_id = 1});
+  const SeqId b = add(40, 9, {.first_id = 1});
+  EXPECT_EQ(parts(step()), (Parts{{a, 40}, {b, 8}}));
+}
+
+TEST_F(SchedulerTest, SharesBlocksThatDecodingFilled) {
+  const SeqId a = add(16, 20);
+  for (int i = 0; i < 18; ++i) step();
+  std::vector<int32_t> known = seq(a).token_ids;
+  scheduler().finish(a);
+  auto next = std::make_unique<Sequence>();
+  next->id = next->arrival = ++last_id_;
+  next->sampling = spec({});
+  next->num_prompt_tokens = static_cast<int>(known.size());
+  next->max_total_tokens = next->num_prompt_tokens + 1;
+  next->token_ids = std::move(known);
+  ASSERT_TRUE(scheduler().add(std::move(next)).ok());
+  schedule();
+  EXPECT_EQ(seq(last_id_).num_cached_tokens, 32);
+}
+
+TEST_F(SchedulerTest, BlocksOfUnknownTokensAreNotNamed) {
+  const SeqId a = add(16, 40);
+  std::vector<BatchPlan> plans;
+  for (int i = 0; i < 17; ++i) plans.push_back(schedule());  // fills 2 blocks, no token known
+  EXPECT_EQ(seq(a).num_scheduled, 32);
+  for (const BatchPlan& plan : plans) complete(plan);
+  scheduler().check_invariants();
+}
+
+TEST_F(SchedulerTest, SaltsAndPromptLogprobsDoNotShare) {
+  add(48, 9, {.first_id = 1});
+  step();
+  const SeqId salted = add(48, 9, {.salt = "s", .first_id = 1});
+  step();
+  EXPECT_EQ(seq(salted).num_cached_tokens, 0);
+  const SeqId logprobs = add(48, 9, {.prompt_logprobs = 2, .first_id = 1});
+  const BatchPlan plan = step();
+  EXPECT_EQ(seq(logprobs).num_cached_tokens, 0);
+  EXPECT_EQ(plan.slices.back().num_prompt_logprobs, 2);
+  EXPECT_EQ(step().slices.back().num_prompt_logprobs, -1);
+}
+
+TEST_F(SchedulerTest, CachingCanBeTurnedOff) {
+  config_.enable_prefix_caching = false;
+  add(48, 9, {.first_id = 1});
+  step();
+  const SeqId same = add(48, 9, {.first_id = 1});
+  step();
+  EXPECT_EQ(seq(same).num_cached_tokens, 0);
+  EXPECT_EQ(scheduler().stats().prefix_cache_queries, 0);
+}
+
+TEST_F(SchedulerTest, EvictsTheDeepEndOfAChainFirst) {
+  config_.num_blocks = 5;
+  scheduler().finish((add(64, 1, {.first_id = 1}), step(), last_id_));
+  // 1 block is taken, so that of the chain's 4 the deepest goes.
+  scheduler().finish((add(10, 1), step(), last_id_));
+  const SeqId again = add(64, 1, {.first_id = 1});
+  step();
+  EXPECT_EQ(seq(again).num_cached_tokens, 48);
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,108 @@
+// What the tests of the scheduler share: sequences with ids in order of arrival, and steps that
+// bring a new token to every slice that samples.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sched/scheduler.h"
+
+namespace quire {
+
+struct Options {
+  int priority = 0;
+  std::string salt = {};
+  std::optional<int> prompt_logprobs = {};
+  int first_id = 1000;  // prompts of different sequences share nothing unless told to
+};
+
+class SchedulerTest : public ::testing::Test {
+ protected:
+  SchedulerTest() {
+    config_.max_num_seqs = 4;
+    config_.max_num_batched_tokens = 64;
+    config_.max_model_len = 256;
+    config_.num_blocks = 65;
+  }
+
+  Scheduler& scheduler() {
+    if (!scheduler_) scheduler_ = std::make_unique<Scheduler>(config_);
+    return *scheduler_;
+  }
+
+  static std::shared_ptr<const SamplingSpec> spec(const Options& options) {
+    SamplingParams params;
+    params.prompt_logprobs = options.prompt_logprobs;
+    SamplingSpec resolved;
+    resolved.params = std::make_shared<const SamplingParams>(params);
+    return std::make_shared<const SamplingSpec>(resolved);
+  }
+
+  // Ids count up from 1 in order of arrival.
+  Status try_add(int num_prompt, int max_tokens, const Options& options = {}) {
+    auto seq = std::make_unique<Sequence>();
+    seq->id = seq->arrival = ++last_id_;
+    seq->priority = options.priority;
+    seq->cache_salt = options.salt;
+    seq->sampling = spec(options);
+    seq->token_ids.resize(static_cast<size_t>(num_prompt));
+    const int first =
+        options.first_id == 1000 ? static_cast<int>(1000 * last_id_) : options.first_id;
+    std::iota(seq->token_ids.begin(), seq->token_ids.end(), first);
+    seq->num_prompt_tokens = num_prompt;
+    seq->max_total_tokens = num_prompt + max_tokens;
+    return scheduler().add(std::move(seq));
+  }
+  SeqId add(int num_prompt, int max_tokens, const Options& options = {}) {
+    const Status status = try_add(num_prompt, max_tokens, options);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return last_id_;
+  }
+
+  BatchPlan schedule() {
+    BatchPlan plan = scheduler().schedule();
+    scheduler().check_invariants();
+    return plan;
+  }
+  // Every sampling slice brings a token that was never seen before.
+  std::vector<Sequence*> complete(const BatchPlan& plan) {
+    std::vector<SampledToken> sampled;
+    for (const SeqSlice& slice : plan.slices) {
+      if (!slice.samples) continue;
+      sampled.emplace_back();
+      sampled.back().seq_id = slice.seq_id;
+      sampled.back().token_id = ++last_token_;
+    }
+    auto seqs = scheduler().complete(plan, sampled);
+    scheduler().check_invariants();
+    return seqs;
+  }
+  BatchPlan step() {
+    BatchPlan plan = schedule();
+    complete(plan);
+    return plan;
+  }
+
+  Sequence& seq(SeqId id) { return *scheduler().find(id); }
+  static std::vector<std::pair<SeqId, int>> parts(const BatchPlan& plan) {
+    std::vector<std::pair<SeqId, int>> all;
+    for (const SeqSlice& slice : plan.slices) all.emplace_back(slice.seq_id, slice.num_tokens);
+    return all;
+  }
+
+  SchedulerConfig config_;
+  std::unique_ptr<Scheduler> scheduler_;
+  SeqId last_id_ = 0;
+  int32_t last_token_ = 1000000;
+};
+
+using Parts = std::vector<std::pair<SeqId, int>>;
+
+}  // namespace quire
