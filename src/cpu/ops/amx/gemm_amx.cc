@@ -63,13 +63,19 @@ int64_t panels_per_task(const PackedLinear& w, int64_t k_tiles, int num_threads)
   return std::max(int64_t{1}, std::min(kTaskWeightBytes / panel_bytes, shared));
 }
 
-void run_panel(const PackedLinear& w, int64_t panel_idx, amx::Task task) {
-  const int64_t first_feature = panel_idx * kPanelWidth;
-  task.panel = reinterpret_cast<const uint16_t*>(w.panel(panel_idx));
-  task.out += first_feature;
-  task.num_columns = std::min(kPanelWidth, w.out_features() - first_feature);
-  if (w.bias() != nullptr) task.bias = w.bias() + first_feature;
-  w.dtype() == DType::kF16 ? amx::run_f16(task) : amx::run_bf16(task);
+// Panels [begin, end), each for all rows of the task.
+void run_panels(const PackedLinear& w, int64_t begin, int64_t end, amx::Task task) {
+  const int64_t step = task.num_rows <= amx::kTileRows ? 2 : 1;
+  float* out = task.out;
+  for (int64_t p = begin; p < end; p += step) {
+    const int64_t first_feature = p * kPanelWidth;
+    const int64_t last_feature = std::min(std::min(p + step, end) * kPanelWidth, w.out_features());
+    task.panel = reinterpret_cast<const uint16_t*>(w.panel(p));
+    task.out = out + first_feature;
+    task.num_columns = last_feature - first_feature;
+    if (w.bias() != nullptr) task.bias = w.bias() + first_feature;
+    w.dtype() == DType::kF16 ? amx::run_f16(task) : amx::run_bf16(task);
+  }
 }
 
 }  // namespace
@@ -126,8 +132,7 @@ void linear_amx(const PackedLinear& w, const float* x, int64_t num_rows, float* 
                                 .bias = nullptr,
                                 .weights_scratch = scratch.weights(thread_idx)};
         for (int64_t i = next.fetch_add(1); i < num_tasks; i = next.fetch_add(1)) {
-          const int64_t end = std::min((i + 1) * task_panels, w.num_panels());
-          for (int64_t p = i * task_panels; p < end; ++p) run_panel(w, p, task);
+          run_panels(w, i * task_panels, std::min((i + 1) * task_panels, w.num_panels()), task);
         }
         amx::release_tiles();
       });

@@ -4,54 +4,12 @@
 
 #include <immintrin.h>
 
+#include "cpu/ops/amx/tiles.h"
+
 namespace quire::cpu::amx {
 namespace {
 
 constexpr int64_t kPanelTileElements = 2 * kTileElements;  // 32 k of a panel
-
-// The compiler's own intrinsics do not say that tiles read and write memory.
-template <int kTile>
-inline void load_tile(const void* from, int64_t stride_bytes) {
-  asm volatile("tileloadd (%0,%1,1), %%tmm%c2"
-               :
-               : "r"(from), "r"(stride_bytes), "i"(kTile)
-               : "memory");
-}
-template <int kTile>
-inline void store_tile(void* to, int64_t stride_bytes) {
-  asm volatile("tilestored %%tmm%c2, (%0,%1,1)"
-               :
-               : "r"(to), "r"(stride_bytes), "i"(kTile)
-               : "memory");
-}
-template <int kTile>
-inline void zero_tile() {
-  asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
-}
-template <int kSums, int kX, int kW>
-inline void multiply_tiles() {
-  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kX), "i"(kW));
-}
-
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
-// Sums and activations have as many rows as there are, so nothing else is read or written.
-void configure_tiles(int64_t rows0, int64_t rows1) {
-  TileConfig config;
-  for (int i = 0; i < 8; ++i) config.row_bytes[i] = 64;
-  const auto first = static_cast<uint8_t>(rows0);
-  const auto second = static_cast<uint8_t>(rows1 > 0 ? rows1 : 1);
-  config.rows[0] = config.rows[1] = config.rows[4] = first;
-  config.rows[2] = config.rows[3] = config.rows[5] = second;
-  config.rows[6] = config.rows[7] = kTileRows;
-  asm volatile("ldtilecfg %0" : : "m"(config));
-}
 
 // Splits 32 F16, stored times kF16Scale, exactly into two BF16: the upper 8 bits of the
 // significand, and the lower 3. The first is F16's own bits with the exponent's bias changed; the
@@ -99,26 +57,31 @@ inline void split_f16_tiles(const uint16_t* panel, uint16_t* out) {
   }
 }
 
+inline const uint16_t* panel_tile(const Task& task, int64_t panel_idx, int64_t k_tile) {
+  return task.panel + (panel_idx * task.num_k_tiles + k_tile) * kPanelTileElements;
+}
+
 // The 2 KiB of a k tile of BF16 weights to come.
 inline void prefetch_bf16_tiles(const uint16_t* panel_tile) {
   const char* from = reinterpret_cast<const char*>(panel_tile) + kPrefetchBf16Bytes;
   for (int64_t line = 0; line < 32; ++line) _mm_prefetch(from + line * 64, _MM_HINT_T1);
 }
 
-// Where the weights of a k tile come from: prepare(k) readies them, tile(half, term) finds them.
+// Where the weights of a panel's k tile come from: prepare(panel, k) readies them, tile(half, term)
+// finds them.
 class StreamedBf16 {
  public:
   static constexpr bool kTwoTerms = false;
   static constexpr int64_t kRowBytes = 128;
-  explicit StreamedBf16(const Task& task) : panel_(task.panel) {}
-  inline void prepare(int64_t k_tile) {
-    at_ = panel_ + k_tile * kPanelTileElements;
+  explicit StreamedBf16(const Task& task) : task_(task) {}
+  inline void prepare(int64_t panel_idx, int64_t k_tile) {
+    at_ = panel_tile(task_, panel_idx, k_tile);
     prefetch_bf16_tiles(at_);
   }
   const uint16_t* tile(int64_t half, int64_t) const { return at_ + half * 32; }
 
  private:
-  const uint16_t* panel_;
+  const Task& task_;
   const uint16_t* at_ = nullptr;
 };
 
@@ -126,20 +89,22 @@ class StreamedF16 {
  public:
   static constexpr bool kTwoTerms = true;
   static constexpr int64_t kRowBytes = 64;
-  explicit StreamedF16(const Task& task) : panel_(task.panel) {}
-  inline void prepare(int64_t k_tile) {
-    const uint16_t* from = panel_ + k_tile * kPanelTileElements;
-    at_ = ring_[k_tile % 2];  // the tiles of the k before may still be on their way
-    split_f16_tiles(from, at_);
+  explicit StreamedF16(const Task& task) : task_(task) {}
+  inline void prepare(int64_t panel_idx, int64_t k_tile) {
+    at_ = ring_[next_];  // the tiles before may still be on their way
+    next_ = (next_ + 1) % kRing;
+    split_f16_tiles(panel_tile(task_, panel_idx, k_tile), at_);
   }
   const uint16_t* tile(int64_t half, int64_t term) const {
     return at_ + (half * kTerms + term) * kTileElements;
   }
 
  private:
-  const uint16_t* panel_;
+  static constexpr int kRing = 4;
+  const Task& task_;
   uint16_t* at_ = nullptr;
-  alignas(64) uint16_t ring_[2][2 * kTerms * kTileElements];
+  int next_ = 0;
+  alignas(64) uint16_t ring_[kRing][2 * kTerms * kTileElements];
 };
 
 // F16 that split_weights has split before.
@@ -148,7 +113,7 @@ class SplitF16 {
   static constexpr bool kTwoTerms = true;
   static constexpr int64_t kRowBytes = 64;
   explicit SplitF16(const Task& task) : task_(task) {}
-  inline void prepare(int64_t k_tile) {
+  inline void prepare(int64_t, int64_t k_tile) {
     at_ = task_.weights_scratch + (k_tile - task_.k_begin) * kTerms * kPanelTileElements;
   }
   const uint16_t* tile(int64_t half, int64_t term) const {
@@ -162,15 +127,9 @@ class SplitF16 {
 
 void split_weights(const Task& task) {
   for (int64_t k = task.k_begin; k < task.k_end; ++k) {
-    const uint16_t* from = task.panel + k * kPanelTileElements;
-    split_f16_tiles(from, task.weights_scratch + (k - task.k_begin) * kTerms * kPanelTileElements);
+    split_f16_tiles(panel_tile(task, 0, k),
+                    task.weights_scratch + (k - task.k_begin) * kTerms * kPanelTileElements);
   }
-}
-
-template <int kRowTiles>
-inline void load_x(const uint16_t* x, int64_t row_tile_stride, int64_t term) {
-  load_tile<4>(x + term * kTileElements, 64);
-  if constexpr (kRowTiles == 2) load_tile<5>(x + row_tile_stride + term * kTileElements, 64);
 }
 
 template <class Source>
@@ -179,32 +138,65 @@ inline void load_weights(const Source& source, int64_t term) {
   load_tile<7>(source.tile(1, term), Source::kRowBytes);
 }
 
-template <int kRowTiles>
-inline void multiply() {
-  multiply_tiles<0, 4, 6>();
-  multiply_tiles<1, 4, 7>();
-  if constexpr (kRowTiles == 2) {
-    multiply_tiles<2, 5, 6>();
-    multiply_tiles<3, 5, 7>();
-  }
+// Two row tiles by one panel: the sums are {rows 0, rows 1} x {half 0, half 1}.
+inline void load_x(const uint16_t* x, int64_t row_tile_stride, int64_t term) {
+  load_tile<4>(x + term * kTileElements, 64);
+  load_tile<5>(x + row_tile_stride + term * kTileElements, 64);
 }
 
-// The sums in tiles 0 to 3 over the task's k, for the row tiles from `row_tile` on.
-template <int kRowTiles, class Source>
-void sum_tiles(const Task& task, int64_t row_tile, Source& source) {
+inline void multiply_two_row_tiles() {
+  multiply_tiles<0, 4, 6>();
+  multiply_tiles<1, 4, 7>();
+  multiply_tiles<2, 5, 6>();
+  multiply_tiles<3, 5, 7>();
+}
+
+template <class Source>
+void sum_two_row_tiles(const Task& task, int64_t row_tile, Source& source) {
   const int64_t row_tile_stride = x_tile_offset(1, 0, task.num_k_tiles);
   for (int64_t k = task.k_begin; k < task.k_end; ++k) {
     const uint16_t* x = task.x_tiles + x_tile_offset(row_tile, k, task.num_k_tiles);
-    source.prepare(k);
+    source.prepare(0, k);
     load_weights(source, 0);
-    load_x<kRowTiles>(x, row_tile_stride, 0);
-    multiply<kRowTiles>();
-    load_x<kRowTiles>(x, row_tile_stride, 1);
-    multiply<kRowTiles>();
+    load_x(x, row_tile_stride, 0);
+    multiply_two_row_tiles();
+    load_x(x, row_tile_stride, 1);
+    multiply_two_row_tiles();
     if constexpr (Source::kTwoTerms) {
       load_weights(source, 1);
-      load_x<kRowTiles>(x, row_tile_stride, 0);
-      multiply<kRowTiles>();
+      load_x(x, row_tile_stride, 0);
+      multiply_two_row_tiles();
+    }
+  }
+}
+
+// One row tile by one or two panels: the sums are {half 0, half 1} of each panel. Both terms of x
+// stay in registers, and two panels keep twice as many sums in flight.
+template <int kSums, class Source>
+inline void multiply_panel(const Source& source) {
+  load_weights(source, 0);
+  multiply_tiles<kSums, 4, 6>();
+  multiply_tiles<kSums + 1, 4, 7>();
+  multiply_tiles<kSums, 5, 6>();
+  multiply_tiles<kSums + 1, 5, 7>();
+  if constexpr (Source::kTwoTerms) {
+    load_weights(source, 1);
+    multiply_tiles<kSums, 4, 6>();
+    multiply_tiles<kSums + 1, 4, 7>();
+  }
+}
+
+template <int kPanels, class Source>
+void sum_row_tile(const Task& task, int64_t row_tile, Source& source) {
+  for (int64_t k = task.k_begin; k < task.k_end; ++k) {
+    const uint16_t* x = task.x_tiles + x_tile_offset(row_tile, k, task.num_k_tiles);
+    load_tile<4>(x, 64);
+    load_tile<5>(x + kTileElements, 64);
+    source.prepare(0, k);
+    multiply_panel<0>(source);
+    if constexpr (kPanels == 2) {
+      source.prepare(1, k);
+      multiply_panel<2>(source);
     }
   }
 }
@@ -245,48 +237,85 @@ void add_bias(float* out, int64_t stride, int64_t rows, int64_t num_columns, con
   }
 }
 
-// Rows [row_tile * 16, + rows0 + rows1) of the task, in one or two row tiles.
-template <int kRowTiles, class Source>
-void run_group(const Task& task, int64_t row_tile, int64_t rows0, int64_t rows1, Source& source) {
-  float* out = task.out + row_tile * kTileRows * task.out_stride;
-  const auto each_tile = [&](auto visit) {
-    visit.template operator()<0>(out, rows0, task.num_columns);
-    visit.template operator()<1>(out + 16, rows0, task.num_columns - 16);
-    if constexpr (kRowTiles == 2) {
-      float* lower = out + kTileRows * task.out_stride;
-      visit.template operator()<2>(lower, rows1, task.num_columns);
-      visit.template operator()<3>(lower + 16, rows1, task.num_columns - 16);
+// Where the sums of tile kTile belong: its first number in out, and the rows and columns it has.
+struct Place {
+  int64_t row;
+  int64_t rows;
+  int64_t column;
+  int64_t columns;
+};
+
+template <int kTile>
+void begin_sums(const Task& task, const Place& place) {
+  if (task.k_begin == 0 || place.columns <= 0) return zero_tile<kTile>();
+  load_sums<kTile>(task.out + place.row * task.out_stride + place.column, task.out_stride,
+                   place.rows, place.columns);
+}
+
+template <int kTile>
+void end_sums(const Task& task, const Place& place) {
+  if (place.columns <= 0) return;
+  float* out = task.out + place.row * task.out_stride + place.column;
+  store_sums<kTile>(out, task.out_stride, place.rows, place.columns);
+  if (task.bias == nullptr || task.k_end < task.num_k_tiles) return;
+  add_bias(out, task.out_stride, place.rows, place.columns, task.bias + place.column);
+}
+
+template <class Sum>
+void with_sums(const Task& task, const Place (&places)[4], const Sum& sum) {
+  begin_sums<0>(task, places[0]);
+  begin_sums<1>(task, places[1]);
+  begin_sums<2>(task, places[2]);
+  begin_sums<3>(task, places[3]);
+  sum();
+  end_sums<0>(task, places[0]);
+  end_sums<1>(task, places[1]);
+  end_sums<2>(task, places[2]);
+  end_sums<3>(task, places[3]);
+}
+
+// 17 to 32 rows from `row` on.
+template <class Source>
+void run_two_row_tiles(const Task& task, int64_t row, int64_t rows, Source& source) {
+  const int64_t n = task.num_columns;
+  const int64_t lower = row + kTileRows;
+  const Place places[4] = {{row, kTileRows, 0, n},
+                           {row, kTileRows, 16, n - 16},
+                           {lower, rows - kTileRows, 0, n},
+                           {lower, rows - kTileRows, 16, n - 16}};
+  with_sums(task, places, [&] { sum_two_row_tiles(task, row / kTileRows, source); });
+}
+
+// 1 to 16 rows from `row` on.
+template <class Source>
+void run_row_tile(const Task& task, int64_t row, int64_t rows, Source& source) {
+  const int64_t n = task.num_columns;
+  const Place places[4] = {
+      {row, rows, 0, n}, {row, rows, 16, n - 16}, {row, rows, 32, n - 32}, {row, rows, 48, n - 48}};
+  with_sums(task, places, [&] {
+    if (task.num_columns > kPanelColumns) {
+      sum_row_tile<2>(task, row / kTileRows, source);
+    } else {
+      sum_row_tile<1>(task, row / kTileRows, source);
     }
-  };
-  each_tile([&]<int kTile>(float* at, int64_t rows, int64_t columns) {
-    if (task.k_begin == 0 || columns <= 0) return zero_tile<kTile>();
-    load_sums<kTile>(at, task.out_stride, rows, columns);
-  });
-  sum_tiles<kRowTiles>(task, row_tile, source);
-  each_tile([&]<int kTile>(float* at, int64_t rows, int64_t columns) {
-    if (columns <= 0) return;
-    store_sums<kTile>(at, task.out_stride, rows, columns);
-    if (task.bias == nullptr || task.k_end < task.num_k_tiles) return;
-    add_bias(at, task.out_stride, rows, columns, task.bias + (kTile % 2) * 16);
   });
 }
 
 template <class Source>
 void run_rows(const Task& task) {
   Source source(task);
-  const int64_t full_groups = task.num_rows / kGroupRows;
-  if (full_groups > 0) configure_tiles(kTileRows, kTileRows);
-  for (int64_t g = 0; g < full_groups; ++g) {
-    run_group<2>(task, 2 * g, kTileRows, kTileRows, source);
+  const int64_t full_rows = task.num_rows / kGroupRows * kGroupRows;
+  if (full_rows > 0) configure_tiles(kTileRows, kTileRows);
+  for (int64_t row = 0; row < full_rows; row += kGroupRows) {
+    run_two_row_tiles(task, row, kGroupRows, source);
   }
-  const int64_t rest = task.num_rows % kGroupRows;
-  if (rest == 0) return;
-  const int64_t rows0 = rest < kTileRows ? rest : kTileRows;
-  configure_tiles(rows0, rest - rows0);
+  const int64_t rest = task.num_rows - full_rows;
   if (rest > kTileRows) {
-    run_group<2>(task, 2 * full_groups, rows0, rest - rows0, source);
-  } else {
-    run_group<1>(task, 2 * full_groups, rows0, 0, source);
+    configure_tiles(kTileRows, rest - kTileRows);
+    run_two_row_tiles(task, full_rows, rest, source);
+  } else if (rest > 0) {
+    configure_tiles(rest, rest);
+    run_row_tile(task, full_rows, rest, source);
   }
 }
 

@@ -11,7 +11,8 @@ namespace quire::cpu::amx {
 inline constexpr int64_t kTileRows = 16;
 inline constexpr int64_t kTileK = 32;
 inline constexpr int64_t kTileElements = kTileRows * kTileK;  // BF16, 1 KiB
-inline constexpr int64_t kTerms = 2;                          // BF16 that stand for one number
+inline constexpr int64_t kPanelColumns = 2 * kTileRows;
+inline constexpr int64_t kTerms = 2;                  // BF16 that stand for one number
 inline constexpr int64_t kGroupRows = 2 * kTileRows;  // rows that meet a weight in registers
 
 // x_tiles: [row tile][k tile][term][16][32].
@@ -25,9 +26,10 @@ void split_row(const float* x, int64_t num_k, int64_t num_k_tiles, int64_t row, 
 // values *= 2^kF16ScaleLog2, exactly; 64-byte aligned, count a multiple of 32.
 void scale_f16(uint16_t* values, int64_t count);
 
-// Some rows against k tiles [k_begin, k_end) of one panel of 32 features.
+// Some rows against k tiles [k_begin, k_end) of one panel of 32 features, or of two neighbours
+// where there are at most 16 rows.
 struct Task {
-  const uint16_t* panel;  // [num_k_tiles * 16][32][2]
+  const uint16_t* panel;  // [num_k_tiles * 16][32][2]; the second follows
   const uint16_t* x_tiles;
   int64_t num_k_tiles;
   int64_t k_begin;
@@ -35,8 +37,8 @@ struct Task {
   int64_t num_rows;
   float* out;  // [num_rows, out_stride], at the panel's first feature
   int64_t out_stride;
-  int64_t num_columns;        // of the panel's 32 those that exist
-  const float* bias;          // 32 numbers or null; added where k_end ends the sum
+  int64_t num_columns;        // that exist of the panels' 32 or 64; more than 32: two panels
+  const float* bias;          // [num_columns] or null; added where k_end ends the sum
   uint16_t* weights_scratch;  // [k_end - k_begin][2][kTerms][512], for F16 and many rows
 };
 void run_bf16(const Task& task);
