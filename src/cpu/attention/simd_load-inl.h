@@ -1,5 +1,7 @@
 // Elements of the cache as F32 lanes. Every conversion is exact, so where it happens (in a
 // register, or once into a block shared by rows) does not change a result.
+#include <cstring>
+
 #include "cpu/attention/simd_kernels.h"
 #include "hwy/highway.h"
 

@@ -1,7 +1,7 @@
 // The promise of the cpu backend: a row's bits are its own. Every comparison here is exact.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <bit>
 
 #include "cpu/attention/simd.h"
 #include "support/attention_cases.h"
@@ -31,11 +31,13 @@ AttentionResult whole_prompt(const AttentionCase& base) {
   return testing::run_attention(spec, *make_cpu_attention(pool));
 }
 
-// The rows of tokens [first, first + count) in a result that begins at token 0 of `from`.
-std::vector<float> rows_of(const std::vector<float>& from, int first, int count,
-                           int floats_per_token) {
-  const auto begin = from.begin() + std::ptrdiff_t{first} * floats_per_token;
-  return {begin, begin + std::ptrdiff_t{count} * floats_per_token};
+// Rows [first, first + count) as bits: a NaN equals itself, and the sign of a zero counts.
+std::vector<uint32_t> rows_of(const std::vector<float>& from, int first, int count,
+                              int floats_per_row) {
+  std::vector<uint32_t> bits(static_cast<size_t>(count) * static_cast<size_t>(floats_per_row));
+  const size_t begin = static_cast<size_t>(first) * static_cast<size_t>(floats_per_row);
+  for (size_t i = 0; i < bits.size(); ++i) bits[i] = std::bit_cast<uint32_t>(from[begin + i]);
+  return bits;
 }
 
 // Compares each request's tokens with those at the same positions of the whole prompt.

@@ -1,0 +1,190 @@
+// One tile of one task: scores, softmax update, weighted values.
+#include <algorithm>
+#include <type_traits>
+
+#include "cpu/attention/simd_dot-inl.h"
+#include "cpu/attention/simd_row-inl.h"
+#include "hwy/cache_control.h"
+#include "hwy/contrib/math/math-inl.h"
+
+#if defined(QUIRE_CPU_ATTENTION_SIMD_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QUIRE_CPU_ATTENTION_SIMD_TILE_INL_H_
+#undef QUIRE_CPU_ATTENTION_SIMD_TILE_INL_H_
+#else
+#define QUIRE_CPU_ATTENTION_SIMD_TILE_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace quire::cpu::HWY_NAMESPACE {
+
+// Tokens [first, end) of a tile or block at position `at`, seen by a query.
+HWY_INLINE VisibleRange seen_part(const VisibleRange& visible, int at, int num_tokens) {
+  return {std::max(visible.first - at, 0), std::min(visible.end - at, num_tokens)};
+}
+
+// Pages lie anywhere, so the hardware cannot guess the next block.
+template <typename T>
+HWY_INLINE void prefetch_block(const T* block, int64_t token_stride, int dim) {
+  constexpr int kLine = 64 / static_cast<int>(sizeof(T));
+  for (int token = 0; token < kBlockTokens; ++token, block += token_stride) {
+    for (int i = 0; i < dim; i += kLine) hwy::Prefetch(block + i);
+  }
+}
+
+// One tile of one task: 64 tokens at an absolute position.
+template <typename T>
+class Tile {
+ public:
+  Tile(const AttentionTask& task, int position, const Partial& out)
+      : task_(task), position_(position), out_(out) {}
+
+  HWY_INLINE void attend() {
+    for (int block = 0; block < kTileTokens; block += kBlockTokens) {
+      if (seen_by_any(block)) score_block(block);
+    }
+    for (int query = 0; query < task_.num_queries; ++query) {
+      const VisibleRange seen = seen_part(task_.visible[query], position_, kTileTokens);
+      if (seen.first >= seen.end) continue;
+      for (int head = 0; head < task_.group; ++head) update_row(query * task_.group + head, seen);
+    }
+    for (int block = 0; block < kTileTokens; block += kBlockTokens) {
+      if (seen_by_any(block)) accumulate_block(block);
+    }
+  }
+
+ private:
+  bool seen_by_any(int block) const {
+    const VisibleRange seen =
+        seen_part({task_.first_position(), task_.end_position()}, position_ + block, kBlockTokens);
+    return seen.first < seen.end;
+  }
+  float* scores(int row) const { return task_.scratch.scores + row * kTileTokens; }
+
+  // A block never crosses a page.
+  HWY_INLINE const T* k_block(int block) const {
+    return static_cast<const T*>(task_.kv.k) +
+           block_offset(block, task_.kv.page_stride_k, task_.kv.token_stride_k);
+  }
+  HWY_INLINE const T* v_block(int block) const {
+    return static_cast<const T*>(task_.kv.v) +
+           block_offset(block, task_.kv.page_stride_v, task_.kv.token_stride_v);
+  }
+  HWY_INLINE int64_t block_offset(int block, int64_t page_stride, int64_t token_stride) const {
+    const int position = position_ + block;
+    return task_.pages[position / task_.page_size] * page_stride +
+           position % task_.page_size * token_stride;
+  }
+
+  HWY_INLINE void score_block(int block) {
+    const int64_t stride = task_.kv.token_stride_k;
+    const T* k = k_block(block);
+    prefetch_block(v_block(block), task_.kv.token_stride_v, task_.head_dim_v);
+    if (reads_cache_directly(task_.head_dim)) return score_rows(block, k, stride);
+    // Slots behind the sequence's end may hold anything: a row masks their scores, in update_row.
+    load_block(k, stride, task_.head_dim, kBlockTokens, task_.scratch.block);
+    score_rows(block, task_.scratch.block, pad_lanes(task_.head_dim));
+  }
+
+  template <typename K>
+  HWY_INLINE void score_rows(int block, const K* k, int64_t stride) {
+    const FloatTag d;
+    const auto padded = static_cast<int>(pad_lanes(task_.head_dim));
+    const Floats scale = hn::Set(d, task_.score_scale);
+    for (int query = 0; query < task_.num_queries; ++query) {
+      const VisibleRange seen = seen_part(task_.visible[query], position_ + block, kBlockTokens);
+      if (seen.first >= seen.end) continue;
+      for (int row = query * task_.group; row < (query + 1) * task_.group; ++row) {
+        for (int i = 0; i < kBlockTokens; i += kLanes) {
+          const Floats dots =
+              dot_tokens(task_.scratch.q + row * padded, k + i * stride, stride, padded);
+          hn::Store(hn::Mul(dots, scale), d, scores(row) + block + i);
+        }
+      }
+    }
+  }
+
+  // Scores become weights relative to the row's new maximum.
+  HWY_INLINE void update_row(int row, const VisibleRange& seen) {
+    const FloatTag d;
+    float* HWY_RESTRICT s = scores(row);
+    // Vectors without a seen token would only add exact zeros.
+    const int first = seen.first / kLanes * kLanes;
+    Floats max_lanes = hn::Set(d, out_.max[row]);
+    for (int i = first; i < seen.end; i += kLanes) {
+      const Floats masked = mask(cap(hn::Load(d, s + i)), i, seen);
+      max_lanes = hn::Max(max_lanes, masked);
+      hn::Store(masked, d, s + i);
+    }
+    const float max = hn::GetLane(hn::MaxOfLanes(d, max_lanes));
+    float* HWY_RESTRICT sums = task_.scratch.sums + row * kMaxLanes;
+    if (max != out_.max[row]) {
+      const float rescale = exp_scalar(out_.max[row] - max);
+      const int64_t padded = pad_lanes(task_.head_dim_v);
+      scale_by(rescale, padded, out_.acc + row * padded);
+      scale_by(rescale, kLanes, sums);
+      out_.max[row] = max;
+    }
+    const Floats max_all = hn::Set(d, max);
+    Floats sum = hn::Load(d, sums);
+    for (int i = first; i < seen.end; i += kLanes) {
+      const Floats weight = hn::Exp(d, hn::Sub(hn::Load(d, s + i), max_all));
+      sum = hn::Add(sum, weight);
+      hn::Store(weight, d, s + i);
+    }
+    hn::Store(sum, d, sums);
+  }
+
+  HWY_INLINE Floats cap(Floats score) const {
+    const FloatTag d;
+    if (task_.softcap == 0.0F) return score;
+    const Floats cap = hn::Set(d, task_.softcap);
+    return hn::Mul(cap, hn::Tanh(d, hn::Div(score, cap)));
+  }
+
+  HWY_INLINE Floats mask(Floats score, int idx, const VisibleRange& seen) const {
+    const FloatTag d;
+    if (idx >= seen.first && idx + kLanes <= seen.end) return score;
+    const Floats token = hn::Iota(d, static_cast<float>(idx));
+    const auto inside = hn::And(hn::Ge(token, hn::Set(d, static_cast<float>(seen.first))),
+                                hn::Lt(token, hn::Set(d, static_cast<float>(seen.end))));
+    return hn::IfThenElse(inside, score, hn::Set(d, kMinusInf));
+  }
+
+  HWY_INLINE void accumulate_block(int block) {
+    const int64_t stride = task_.kv.token_stride_v;
+    const T* v = v_block(block);
+    const int next = block + kTileTokens;
+    if (seen_by_any(next)) prefetch_block(k_block(next), task_.kv.token_stride_k, task_.head_dim);
+    if (reads_cache_directly(task_.head_dim_v)) return accumulate_rows(block, v, stride);
+    load_block(v, stride, task_.head_dim_v, kBlockTokens, task_.scratch.block);
+    accumulate_rows(block, task_.scratch.block, pad_lanes(task_.head_dim_v));
+  }
+
+  // Tokens that a row does not see are left out, not multiplied by zero: they may hold NaN.
+  template <typename V>
+  HWY_INLINE void accumulate_rows(int block, const V* v, int64_t stride) {
+    const auto padded = static_cast<int>(pad_lanes(task_.head_dim_v));
+    for (int query = 0; query < task_.num_queries; ++query) {
+      const VisibleRange seen = seen_part(task_.visible[query], position_ + block, kBlockTokens);
+      if (seen.first >= seen.end) continue;
+      for (int row = query * task_.group; row < (query + 1) * task_.group; ++row) {
+        add_weighted_row(scores(row) + block, v, stride, seen.first, seen.end, padded,
+                         out_.acc + row * padded);
+      }
+    }
+  }
+
+  // One row alone converts in registers; more share a converted block. F32 needs no conversion.
+  bool reads_cache_directly(int dim) const {
+    return dim % kMaxLanes == 0 && (std::is_same_v<T, float> || task_.num_rows() == 1);
+  }
+
+  const AttentionTask& task_;
+  const int position_;
+  const Partial& out_;
+};
+
+}  // namespace quire::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
