@@ -1,0 +1,139 @@
+// The only place that knows CLI11: commands state their flags as data (flags.h).
+#include "cli/app.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/version.h"
+
+namespace quire::cli {
+namespace {
+
+// A parsed command: CLI11's view and ours.
+struct Parsed {
+  const Command* command;
+  const CLI::App* app;
+};
+
+[[noreturn]] void refuse(const std::string& what, const Status& status) {
+  throw CLI::ParseError(fmt::format("{}: {}", what, status.message()), kExitUsage);
+}
+
+std::string help_text(const Flag& flag) {
+  if (flag.default_text.empty()) return flag.help;
+  return fmt::format("{} [{}]", flag.help, flag.default_text);
+}
+
+CLI::Option* add_flag(CLI::App& app, const Flag& flag) {
+  const std::string names = flag.alias.empty() ? flag.name : flag.name + "," + flag.alias;
+  if (flag.kind == ValueKind::kNone) {
+    return app.add_flag_callback(
+        names, [&flag] { (void)flag.set(""); }, help_text(flag));
+  }
+  CLI::Option* option = app.add_option(
+      names,
+      [&flag](const CLI::results_t& values) {
+        for (const std::string& value : values) {
+          const Status status = flag.set(value);
+          if (!status.ok()) refuse(flag.name, status);
+        }
+        return true;
+      },
+      help_text(flag));
+  option->type_name(flag.value_name)->type_size(1)->expected(1)->allow_extra_args(false);
+  return option->multi_option_policy(flag.repeatable ? CLI::MultiOptionPolicy::TakeAll
+                                                     : CLI::MultiOptionPolicy::TakeLast);
+}
+
+void add_positional(CLI::App& app, const Command& command) {
+  app.add_option(
+         command.positional_name,
+         [&command](const CLI::results_t& values) {
+           const auto& choices = command.positional_choices;
+           if (std::find(choices.begin(), choices.end(), values[0]) == choices.end()) {
+             refuse(command.positional_name,
+                    unexpected(values[0], fmt::format("one of {}", fmt::join(choices, ", "))));
+           }
+           *command.positional = values[0];
+           return true;
+         },
+         fmt::format("One of {}", fmt::join(command.positional_choices, ", ")))
+      ->type_name("")
+      ->required();
+}
+
+// `command` outlives `app`.
+void fill(CLI::App& app, const Command& command) {
+  app.set_help_flag("-h,--help", "Show this help");
+  app.footer(fmt::format("\nExample:\n{}", command.example));
+  for (const Flag& flag : command.flags.flags()) {
+    add_flag(app, flag)->group(flag.hidden ? "" : flag.group);
+  }
+  if (command.positional != nullptr) add_positional(app, command);
+  for (const Command& subcommand : command.subcommands) {
+    fill(*app.add_subcommand(subcommand.name, subcommand.summary), subcommand);
+  }
+}
+
+Parsed deepest(const Command& root, const CLI::App& app) {
+  Parsed parsed = {&root, &app};
+  while (true) {
+    const auto chosen = parsed.app->get_subcommands();
+    if (chosen.empty()) return parsed;
+    for (const Command& subcommand : parsed.command->subcommands) {
+      if (subcommand.name != chosen.front()->get_name()) continue;
+      parsed = {&subcommand, chosen.front()};
+      break;
+    }
+  }
+}
+
+std::string full_name(const CLI::App* app) {
+  if (app->get_parent() == nullptr) return app->get_name();
+  return full_name(app->get_parent()) + " " + app->get_name();
+}
+
+int usage_error(const Parsed& parsed, std::string_view what) {
+  const std::string name = full_name(parsed.app);
+  fmt::print(stderr, "{}: {}; see {} --help\n", name, what, name);
+  return kExitUsage;
+}
+
+int run_command(const Parsed& parsed) {
+  const Command& command = *parsed.command;
+  if (!command.run) {
+    fmt::print(stderr, "{}", parsed.app->help());
+    return kExitUsage;
+  }
+  if (command.check) {
+    const Status status = command.check();
+    if (!status.ok()) return usage_error(parsed, status.message());
+  }
+  const Result<int> code = command.run();
+  if (code.ok()) return *code;
+  fmt::print(stderr, "{}: {}\n", full_name(parsed.app), code.status().message());
+  return kExitFailure;
+}
+
+}  // namespace
+
+int run_app(int argc, const char* const* argv) {
+  const Command root = root_command();
+  CLI::App app(root.summary, root.name);
+  app.set_version_flag("--version", "quire " + std::string(version()));
+  fill(app, root);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(deepest(root, app), error.what());
+  }
+  return run_command(deepest(root, app));
+}
+
+}  // namespace quire::cli

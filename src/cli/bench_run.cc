@@ -1,0 +1,107 @@
+#include "cli/bench_run.h"
+
+#include <fmt/format.h>
+
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "cli/statistics.h"
+
+namespace quire::cli {
+namespace {
+
+double seconds(Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+void add_times(const Completion& completion, BenchResult& result) {
+  for (const Answer& answer : completion.answers) {
+    if (answer.token_ids.empty()) continue;
+    result.first_token_s.push_back(seconds(answer.first_token_time - completion.submit_time));
+    if (answer.token_ids.size() < 2) continue;
+    result.per_token_s.push_back(seconds(answer.last_token_time - answer.first_token_time) /
+                                 static_cast<double>(answer.token_ids.size() - 1));
+  }
+}
+
+void print_times(const char* name, std::span<const double> values) {
+  fmt::print("{}: mean {:.2f} ms", name, mean(values) * 1e3);
+  for (const int percent : {50, 90, 99}) {
+    fmt::print(", p{} {:.2f} ms", percent, percentile(values, percent) * 1e3);
+  }
+  fmt::print("\n");
+}
+
+}  // namespace
+
+BenchResult summarize(std::span<const Completion> completions, double elapsed_s) {
+  BenchResult result;
+  result.elapsed_s = elapsed_s;
+  result.num_requests = static_cast<int64_t>(completions.size());
+  for (const Completion& completion : completions) {
+    result.num_prompt_tokens += static_cast<int64_t>(completion.prompt_token_ids.size());
+    result.num_output_tokens += completion.num_output_tokens();
+    add_times(completion, result);
+  }
+  return result;
+}
+
+std::vector<Request> to_requests(std::span<const BenchRequest> requests) {
+  std::vector<Request> all;
+  for (const BenchRequest& bench : requests) {
+    Request request;
+    request.prompt_token_ids = bench.prompt_token_ids;
+    request.sampling.ignore_eos = true;
+    request.sampling.max_tokens = bench.output_len;
+    all.push_back(std::move(request));
+  }
+  return all;
+}
+
+Status check_lengths(std::span<const BenchRequest> requests, int max_model_len) {
+  for (const BenchRequest& request : requests) {
+    const auto prompt_len = static_cast<int64_t>(request.prompt_token_ids.size());
+    if (prompt_len + request.output_len <= max_model_len) continue;
+    return invalid_argument(fmt::format(
+        "[bench] a request does not fit the context; got {} + {} tokens, expected at most {}; "
+        "lower --input-len, --output-len or --random-range-ratio",
+        prompt_len, request.output_len, max_model_len));
+  }
+  return {};
+}
+
+Result<BenchResult> run_bench(Engine& engine, std::vector<Request> requests,
+                              std::string progress_label) {
+  const size_t total = requests.size();
+  const bool shows_progress = !progress_label.empty();
+  std::optional<Progress> progress;
+  if (shows_progress) progress.emplace(std::move(progress_label), total);
+  const Clock::time_point start = Clock::now();
+  size_t num_done = 0;
+  int64_t num_tokens = 0;
+  const RunOptions options = {
+      .on_done =
+          [&](size_t, const Completion& completion) {
+            if (!progress) return;
+            num_tokens += completion.num_output_tokens();
+            const double rate = static_cast<double>(num_tokens) / seconds(Clock::now() - start);
+            progress->update(++num_done, fmt::format("{:.0f} output tokens/s", rate));
+          },
+      .interrupted = CancelScope::interrupted};
+  const auto completions = run_requests(engine_port(engine), std::move(requests), options);
+  const double elapsed_s = seconds(Clock::now() - start);
+  if (CancelScope::interrupted()) return cancelled("[bench] interrupted");
+  for (const Completion& completion : completions) QUIRE_RETURN_IF_ERROR(completion.error);
+  return summarize(completions, elapsed_s);
+}
+
+void print_token_times(const BenchResult& result) {
+  print_times("Time to first token", result.first_token_s);
+  print_times("Time per output token", result.per_token_s);
+}
+
+void write_token_times(JsonWriter& json, const BenchResult& result) {
+  write_summary(json, "time_to_first_token_s", result.first_token_s);
+  write_summary(json, "time_per_output_token_s", result.per_token_s);
+}
+
+}  // namespace quire::cli

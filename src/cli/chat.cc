@@ -1,0 +1,155 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+
+#include "base/utf8.h"
+#include "cli/chat_history.h"
+#include "cli/command.h"
+#include "cli/engine_flags.h"
+#include "cli/input.h"
+#include "cli/interrupt.h"
+#include "cli/run_requests.h"
+#include "cli/sampling_fields.h"
+#include "quire/engine.h"
+
+namespace quire::cli {
+namespace {
+
+constexpr int kDefaultMaxTokens = 512;
+
+struct Options {
+  EngineConfig engine;
+  SamplingFlags sampling{kDefaultMaxTokens};
+  std::string system;
+};
+
+class Conversation {
+ public:
+  Conversation(Engine& engine, const Options& options)
+      : engine_(engine),
+        port_(engine_port(engine)),
+        system_(options.system),
+        sampling_(options.sampling.over(engine.default_sampling())) {
+    sampling_.n = 1;
+    reset();
+  }
+
+  void reset() {
+    messages_.clear();
+    if (!system_.empty()) messages_.push_back({"system", system_});
+  }
+
+  // One turn. A failure leaves the conversation as it was.
+  Status say(const std::string& text) {
+    std::vector<ChatMessage> attempt = messages_;
+    attempt.push_back({"user", text});
+    QUIRE_ASSIGN_OR_RETURN(const int num_dropped, fit(attempt));
+    if (num_dropped > 0) {
+      fmt::print(stderr, "(the context is full: {} oldest messages forgotten)\n", num_dropped);
+    }
+    QUIRE_ASSIGN_OR_RETURN(const std::string answer, ask(attempt));
+    attempt.push_back({"assistant", answer});
+    messages_ = std::move(attempt);
+    return {};
+  }
+
+ private:
+  Result<std::vector<int32_t>> encode(const std::vector<ChatMessage>& messages) const {
+    QUIRE_ASSIGN_OR_RETURN(const std::string prompt, engine_.render_chat(messages));
+    return engine_.encode(prompt, false);
+  }
+
+  // Leaves room for the answer: what was asked for, but no more than half of the context.
+  Result<int> fit(std::vector<ChatMessage>& messages) const {
+    const int context = engine_.model_info().max_model_len;
+    const int room = std::min(sampling_.max_tokens, context / 2);
+    return trim_history(messages, context - room,
+                        [&](const std::vector<ChatMessage>& candidate) -> Result<int> {
+                          QUIRE_ASSIGN_OR_RETURN(const auto ids, encode(candidate));
+                          return static_cast<int>(ids.size());
+                        });
+  }
+
+  Result<std::string> ask(const std::vector<ChatMessage>& messages) {
+    Request request;
+    request.sampling = sampling_;
+    QUIRE_ASSIGN_OR_RETURN(request.prompt_token_ids, encode(messages));
+    std::vector<Request> requests;
+    requests.push_back(std::move(request));
+    const RunOptions options = {
+        .on_output = [](size_t, const Output& output) { return write_stdout(output.text); },
+        .interrupted = CancelScope::interrupted};
+    std::vector<Completion> completions = run_requests(port_, std::move(requests), options);
+    write_stdout("\n");
+    QUIRE_RETURN_IF_ERROR(completions[0].error);
+    return completions[0].answers[0].text;
+  }
+
+  Engine& engine_;
+  EnginePort port_;
+  std::string system_;
+  SamplingParams sampling_;
+  std::vector<ChatMessage> messages_;
+};
+
+void show_help() {
+  fmt::print(stderr,
+             "/reset  forget the conversation\n/help   show this\n/quit   leave (or Ctrl-D)\n"
+             "Ctrl-C  stop the answer; at the prompt: leave\n");
+}
+
+bool is_blank(const std::string& line) {
+  return line.find_first_not_of(" \t\r") == std::string::npos;
+}
+
+Result<int> run(const Options& options) {
+  QUIRE_ASSIGN_OR_RETURN(const auto engine, Engine::create(options.engine));
+  QUIRE_RETURN_IF_ERROR(engine->render_chat({{"user", "hello"}}).status());
+  const bool interactive = ::isatty(STDIN_FILENO) == 1;
+  if (interactive) fmt::print(stderr, "{}; /help for help\n", engine->model_info().name);
+  Conversation conversation(*engine, options);
+  int exit_code = kExitOk;
+  std::string line;
+  while (true) {
+    if (interactive) fmt::print(stderr, "> ");
+    if (!std::getline(std::cin, line) || line == "/quit") return exit_code;
+    if (is_blank(line)) continue;
+    if (line == "/help") {
+      show_help();
+    } else if (line == "/reset") {
+      conversation.reset();
+    } else if (!is_valid_utf8(line)) {
+      fmt::print(stderr, "quire chat: [chat] that line is not valid UTF-8; please say it again\n");
+      exit_code = interactive ? kExitOk : kExitFailure;
+    } else {
+      const CancelScope scope;
+      const Status status = conversation.say(line);
+      if (CancelScope::interrupted() && !interactive) return kExitInterrupted;
+      if (status.ok()) continue;
+      fmt::print(stderr, "quire chat: {}\n", status.message());
+      exit_code = interactive ? kExitOk : kExitFailure;
+    }
+  }
+}
+
+}  // namespace
+
+Command chat_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "chat";
+  command.summary = "Talk with a model in the terminal";
+  command.example =
+      "  quire chat\n"
+      "  quire chat --model ~/models/llama-instruct --system 'Answer in one sentence.'";
+  command.flags.begin_group("Conversation");
+  command.flags.text("--system", "TEXT", &options->system, "What the model is told first");
+  options->sampling.add_to(command.flags);
+  add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);
+  command.run = [options] { return run(*options); };
+  return command;
+}
+
+}  // namespace quire::cli

@@ -1,0 +1,52 @@
+// A command of the program: what it is called, takes and does.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/flags.h"
+#include "quire/status.h"
+
+namespace quire::cli {
+
+constexpr int kExitOk = 0;
+constexpr int kExitFailure = 1;        // something went wrong at run time
+constexpr int kExitUsage = 2;          // a flag or a value is wrong
+constexpr int kExitInterrupted = 130;  // Ctrl-C
+
+struct Command {
+  std::string name;
+  std::string summary;  // one line
+  std::string example;  // shown by --help
+  std::vector<Command> subcommands;
+
+  FlagSet flags;
+  // The name of a positional argument ("SHELL") with its choices; empty: the command takes none.
+  std::string positional_name;
+  std::vector<std::string> positional_choices;
+  std::string* positional = nullptr;
+
+  // What no single flag can know: combinations. A failure is wrong usage. May be empty.
+  std::function<Status()> check;
+  // The exit code, or why it could not be done. Empty where a subcommand is needed.
+  std::function<Result<int>()> run;
+};
+
+// One a file.
+Command generate_command();
+Command chat_command();
+Command tokenize_command();
+Command detokenize_command();
+Command template_command();
+Command bench_command();
+Command bench_throughput_command();
+Command bench_latency_command();
+Command eval_command();
+Command doctor_command();
+Command completion_command();
+
+// The whole program.
+Command root_command();
+
+}  // namespace quire::cli

@@ -1,0 +1,137 @@
+#include "cli/engine_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace quire::cli {
+namespace {
+
+// Known to vLLM's users and meaningless on a CPU: checked, then said to be without effect.
+void accept_cuda_only(FlagSet& flags) {
+  flags.add({.name = "--gpu-memory-utilization",
+             .value_name = "X",
+             .help = "Share of a GPU's memory to use; without effect on a CPU",
+             .set = [](std::string_view value) -> Status {
+               QUIRE_RETURN_IF_ERROR(
+                   parse_number(value, {.min = 0, .max = 1, .min_excluded = true}).status());
+               log_warning("[cli] --gpu-memory-utilization has no effect on a CPU");
+               return {};
+             }});
+  flags.add({.name = "--enforce-eager",
+             .kind = ValueKind::kNone,
+             .help = "No CUDA graphs; without effect on a CPU",
+             .set = [](std::string_view) { return Status(); }});
+}
+
+// A type under Quire's name or any of vLLM's.
+struct DtypeName {
+  std::string_view given;
+  std::string_view meant;
+};
+constexpr DtypeName kDtypeNames[] = {
+    {"auto", "auto"},     {"f32", "f32"},     {"float32", "f32"},  {"float", "f32"},
+    {"f16", "f16"},       {"float16", "f16"}, {"half", "f16"},     {"bf16", "bf16"},
+    {"bfloat16", "bf16"}, {"fp8", "fp8"},     {"fp8_e4m3", "fp8"},
+};
+
+void add_dtype(FlagSet& flags, std::string name, std::vector<std::string> choices,
+               std::string* target, std::string help) {
+  flags.add({.name = std::move(name),
+             .value_name = fmt::format("{}", fmt::join(choices, "|")),
+             .help = std::move(help),
+             .default_text = *target,
+             .choices = choices,
+             .set = [target, choices](std::string_view value) -> Status {
+               for (const DtypeName& known : kDtypeNames) {
+                 if (value != known.given) continue;
+                 if (std::find(choices.begin(), choices.end(), known.meant) == choices.end()) break;
+                 *target = known.meant;
+                 return {};
+               }
+               return unexpected(value, fmt::format("one of {}", fmt::join(choices, ", ")));
+             }});
+}
+
+void add_block_size(FlagSet& flags, int* target) {
+  flags.add({.name = "--block-size",
+             .alias = "--page-size",
+             .value_name = "16|32|64",
+             .help = "Tokens a page of the KV cache",
+             .default_text = std::to_string(*target),
+             .choices = {"16", "32", "64"},
+             .set = [target](std::string_view value) -> Status {
+               if (value != "16" && value != "32" && value != "64") {
+                 return unexpected(value, "16, 32 or 64");
+               }
+               *target = std::stoi(std::string(value));
+               return {};
+             }});
+}
+
+void add_model_flags(FlagSet& flags, EngineConfig* config) {
+  flags.begin_group("Model");
+  flags.directory("--model", &config->model,
+                  "A Hugging Face directory; without it, the embedded model");
+  flags.directory("--tokenizer", &config->tokenizer, "Where the tokenizer is, if not there");
+  flags.choice("--load-format", {"auto", "dummy"}, &config->load_format,
+               "dummy: random weights of the config's shape");
+  add_dtype(flags, "--dtype", {"auto", "f32", "f16", "bf16"}, &config->dtype,
+            "Type of dummy weights");
+  flags.number("--max-model-len", &config->max_model_len, {.min = 0},
+               "Most tokens of prompt and answer; 0: the model's own");
+  flags.toggle("--allow-long-max-model-len", &config->allow_long_max_model_len,
+               "Let --max-model-len pass the model's context");
+}
+
+void add_cache_flags(FlagSet& flags, EngineConfig* config) {
+  flags.begin_group("Scheduler and KV cache");
+  flags.number("--max-num-seqs", &config->max_num_seqs, {.min = 1, .max = 65536},
+               "Most sequences in one step");
+  flags.number("--max-num-batched-tokens", &config->max_num_batched_tokens,
+               {.min = 1, .max = 1 << 20}, "Most tokens in one step");
+  add_block_size(flags, &config->block_size);
+  add_dtype(flags, "--kv-cache-dtype", {"auto", "f32", "f16", "bf16", "fp8"},
+            &config->kv_cache_dtype, "Type of the KV cache");
+  flags.bytes("--kv-cache-memory", &config->kv_cache_memory,
+              "Size of the KV cache, such as 512M or 4G; without it, planned");
+  flags.toggle("--no-enable-prefix-caching", &config->enable_prefix_caching,
+               "Compute shared prompt beginnings anew", false);
+  flags.toggle("--no-enable-chunked-prefill", &config->enable_chunked_prefill,
+               "Compute each prompt in one step", false);
+}
+
+void add_device_flags(FlagSet& flags, EngineConfig* config) {
+  flags.begin_group("Device");
+  flags.choice("--device", {"auto", "cpu", "cuda"}, &config->device, "Where to compute");
+  flags.number("--threads", &config->num_threads, {.min = 0, .max = 1024},
+               "Threads; 0: one a usable core");
+  flags.number("--tensor-parallel-size", &config->tensor_parallel_size, {.min = 1, .max = 64},
+               "Devices to share a model; only 1 so far");
+  flags.text("--attention-backend", "NAME", &config->attention_backend,
+             "Force one attention backend (quire doctor lists them)");
+  flags.text("--prefill-attention-backend", "NAME", &config->prefill_attention_backend,
+             "The same for prefill alone");
+  flags.text("--decode-attention-backend", "NAME", &config->decode_attention_backend,
+             "The same for decode alone");
+  accept_cuda_only(flags);
+}
+
+}  // namespace
+
+void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed) {
+  add_model_flags(flags, config);
+  if (seed == SeedFlag::kOfEngine) {
+    flags.seed("--seed", &config->seed, "Makes sampling reproducible");
+  }
+  add_cache_flags(flags, config);
+  add_device_flags(flags, config);
+  flags.refused("--quantization",
+                "is not supported yet; leave it out: a checkpoint runs in the type it has");
+  flags.refused("--speculative-config",
+                "is not supported yet; leave it out: answers are the same without it");
+}
+
+}  // namespace quire::cli

@@ -1,0 +1,13 @@
+// The flags that every command with an engine takes; names as vLLM's.
+#pragma once
+
+#include "cli/flags.h"
+#include "quire/config.h"
+
+namespace quire::cli {
+
+// `config` outlives the parse. Where --seed means something else, the command adds its own.
+enum class SeedFlag { kOfEngine, kOfCommand };
+void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed);
+
+}  // namespace quire::cli

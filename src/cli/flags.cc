@@ -1,0 +1,252 @@
+#include "cli/flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "base/utf8.h"
+
+namespace quire::cli {
+namespace {
+
+// from_chars over the whole of the text.
+template <typename T>
+std::optional<T> whole(std::string_view text) {
+  T value = {};
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stopped != end) return std::nullopt;
+  return value;
+}
+
+std::string described(std::string_view what, const Range& range) {
+  const std::string bounds = range.text();
+  return bounds.empty() ? std::string(what) : fmt::format("{} {}", what, bounds);
+}
+
+std::string joined(const std::vector<std::string>& choices) {
+  return fmt::format("{}", fmt::join(choices, ", "));
+}
+
+}  // namespace
+
+Status unexpected(std::string_view got, std::string_view expected) {
+  constexpr size_t kMaxShown = 80;
+  std::string shown = replace_invalid_utf8(got.substr(0, kMaxShown));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c >= 0 && c < ' '; }, ' ');
+  return invalid_argument(
+      fmt::format("got '{}{}', expected {}", shown, got.size() > kMaxShown ? "…" : "", expected));
+}
+
+bool Range::contains(double value) const {
+  const bool above = min_excluded ? value > min : value >= min;
+  const bool below = max_excluded ? value < max : value <= max;
+  return above && below;
+}
+
+std::string Range::text() const {
+  const bool bounded_below = std::isfinite(min);
+  const bool bounded_above = std::isfinite(max);
+  if (bounded_below && bounded_above) {
+    return fmt::format("in {}{}, {}{}", min_excluded ? '(' : '[', min, max,
+                       max_excluded ? ')' : ']');
+  }
+  if (bounded_below) return fmt::format("{} {}", min_excluded ? "above" : "of at least", min);
+  if (bounded_above) return fmt::format("{} {}", max_excluded ? "below" : "of at most", max);
+  return "";
+}
+
+Result<int64_t> parse_integer(std::string_view text, const Range& range) {
+  const auto value = whole<int64_t>(text);
+  if (!value || !range.contains(static_cast<double>(*value))) {
+    return unexpected(text, described("an integer", range));
+  }
+  return *value;
+}
+
+Result<double> parse_number(std::string_view text, const Range& range) {
+  const auto value = whole<double>(text);
+  if (!value || !std::isfinite(*value) || !range.contains(*value)) {
+    return unexpected(text, described("a number", range));
+  }
+  return *value;
+}
+
+Result<uint64_t> parse_seed(std::string_view text) {
+  const auto value = whole<uint64_t>(text);
+  if (!value) return unexpected(text, "an integer in [0, 2^64 - 1]");
+  return *value;
+}
+
+Result<int64_t> parse_bytes(std::string_view text) {
+  constexpr std::string_view kUnits = "KMGT";
+  std::string_view digits = text;
+  int shift = 0;
+  if (!digits.empty()) {
+    const size_t unit = kUnits.find(digits.back());
+    if (unit != std::string_view::npos) {
+      shift = 10 * static_cast<int>(unit + 1);
+      digits.remove_suffix(1);
+    }
+  }
+  const auto count = whole<int64_t>(digits);
+  if (!count || *count < 0 || *count > (INT64_MAX >> shift)) {
+    return unexpected(text, "a count of bytes, such as 1073741824, 512M or 4G");
+  }
+  return *count << shift;
+}
+
+Result<std::vector<int32_t>> parse_ids(std::string_view text) {
+  std::vector<int32_t> ids;
+  std::string_view rest = text;
+  while (true) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    std::string_view part = rest.substr(0, comma);
+    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+    const auto id = whole<int32_t>(part);
+    if (!id || *id < 0) return unexpected(text, "token ids parted by commas, such as 1,2,3");
+    ids.push_back(*id);
+    if (comma == rest.size()) return ids;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+void FlagSet::add(Flag flag) {
+  flag.group = group_;
+  flags_.push_back(std::move(flag));
+}
+
+void FlagSet::alias(std::string name) {
+  flags_.back().alias = std::move(name);
+}
+
+const Flag* FlagSet::find(std::string_view name) const {
+  const auto found = std::find_if(flags_.begin(), flags_.end(), [&](const Flag& flag) {
+    return flag.name == name || flag.alias == name;
+  });
+  return found == flags_.end() ? nullptr : &*found;
+}
+
+void FlagSet::toggle(std::string name, bool* target, std::string help, bool value) {
+  add({.name = std::move(name),
+       .kind = ValueKind::kNone,
+       .help = std::move(help),
+       .set = [target, value](std::string_view) {
+         *target = value;
+         return Status();
+       }});
+}
+
+void FlagSet::add_text(std::string name, ValueKind kind, std::string value_name,
+                       std::string* target, std::string help) {
+  add({.name = std::move(name),
+       .kind = kind,
+       .value_name = std::move(value_name),
+       .help = std::move(help),
+       .default_text = *target,
+       .set = [target](std::string_view value) {
+         *target = value;
+         return Status();
+       }});
+}
+
+void FlagSet::text(std::string name, std::string value_name, std::string* target,
+                   std::string help) {
+  add_text(std::move(name), ValueKind::kText, std::move(value_name), target, std::move(help));
+}
+
+void FlagSet::file(std::string name, std::string* target, std::string help) {
+  add_text(std::move(name), ValueKind::kFile, "FILE", target, std::move(help));
+}
+
+void FlagSet::directory(std::string name, std::string* target, std::string help) {
+  add_text(std::move(name), ValueKind::kDirectory, "DIR", target, std::move(help));
+}
+
+void FlagSet::choice(std::string name, std::vector<std::string> choices, std::string* target,
+                     std::string help) {
+  add({.name = std::move(name),
+       .value_name = fmt::format("{}", fmt::join(choices, "|")),
+       .help = std::move(help),
+       .default_text = *target,
+       .choices = choices,
+       .set = [target, choices](std::string_view value) {
+         if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
+           return unexpected(value, "one of " + joined(choices));
+         }
+         *target = value;
+         return Status();
+       }});
+}
+
+void FlagSet::number(std::string name, int* target, Range range, std::string help) {
+  range.min = std::max<double>(range.min, INT32_MIN);
+  range.max = std::min<double>(range.max, INT32_MAX);
+  add({.name = std::move(name),
+       .value_name = "N",
+       .help = std::move(help),
+       .default_text = fmt::format("{}", *target),
+       .set = [target, range](std::string_view value) -> Status {
+         QUIRE_ASSIGN_OR_RETURN(const int64_t number, parse_integer(value, range));
+         *target = static_cast<int>(number);
+         return {};
+       }});
+}
+
+void FlagSet::number(std::string name, double* target, Range range, std::string help) {
+  add({.name = std::move(name),
+       .value_name = "X",
+       .help = std::move(help),
+       .default_text = fmt::format("{}", *target),
+       .set = [target, range](std::string_view value) -> Status {
+         QUIRE_ASSIGN_OR_RETURN(*target, parse_number(value, range));
+         return {};
+       }});
+}
+
+void FlagSet::seed(std::string name, uint64_t* target, std::string help) {
+  add({.name = std::move(name),
+       .value_name = "N",
+       .help = std::move(help),
+       .default_text = fmt::format("{}", *target),
+       .set = [target](std::string_view value) -> Status {
+         QUIRE_ASSIGN_OR_RETURN(*target, parse_seed(value));
+         return {};
+       }});
+}
+
+void FlagSet::bytes(std::string name, int64_t* target, std::string help) {
+  add({.name = std::move(name),
+       .value_name = "BYTES",
+       .help = std::move(help),
+       .set = [target](std::string_view value) -> Status {
+         QUIRE_ASSIGN_OR_RETURN(*target, parse_bytes(value));
+         return {};
+       }});
+}
+
+void FlagSet::texts(std::string name, std::string value_name, std::vector<std::string>* target,
+                    std::string help) {
+  add({.name = std::move(name),
+       .value_name = std::move(value_name),
+       .help = std::move(help),
+       .repeatable = true,
+       .set = [target](std::string_view value) {
+         target->emplace_back(value);
+         return Status();
+       }});
+}
+
+void FlagSet::refused(std::string name, std::string reason) {
+  add({.name = std::move(name),
+       .value_name = "…",
+       .hidden = true,
+       .set = [reason](std::string_view) { return unimplemented(reason); }});
+}
+
+}  // namespace quire::cli

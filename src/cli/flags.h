@@ -1,0 +1,93 @@
+// The flags of a command as plain data: what the parser, the help and the shell completion read.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire::cli {
+
+// The values that a number may take; messages print it as "a number in [0, 1)".
+struct Range {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  bool min_excluded = false;
+  bool max_excluded = false;
+
+  // NaN is in no range.
+  bool contains(double value) const;
+  std::string text() const;  // empty: any number
+};
+
+// What a value is, for the shell's completion.
+enum class ValueKind { kNone, kText, kFile, kDirectory };
+
+struct Flag {
+  std::string name;        // "--block-size"
+  std::string alias = {};  // another name, or empty
+  ValueKind kind = ValueKind::kText;
+  std::string value_name = {};  // "N"; empty with ValueKind::kNone
+  std::string help = {};
+  std::string default_text = {};  // empty: none worth showing
+  std::string group = {};
+  std::vector<std::string> choices = {};  // empty: any
+  bool repeatable = false;
+  bool hidden = false;
+  // Takes the value ("" with ValueKind::kNone); the message says what was expected instead of it.
+  std::function<Status(std::string_view value)> set;
+};
+
+// Pointees keep the default until a flag is given, and outlive the parse.
+class FlagSet {
+ public:
+  // The heading in --help of the flags added from here on.
+  void begin_group(std::string name) { group_ = std::move(name); }
+
+  void toggle(std::string name, bool* target, std::string help, bool value = true);
+  void text(std::string name, std::string value_name, std::string* target, std::string help);
+  void file(std::string name, std::string* target, std::string help);
+  void directory(std::string name, std::string* target, std::string help);
+  void choice(std::string name, std::vector<std::string> choices, std::string* target,
+              std::string help);
+  void number(std::string name, int* target, Range range, std::string help);
+  void number(std::string name, double* target, Range range, std::string help);
+  void seed(std::string name, uint64_t* target, std::string help);
+  // A count of bytes: 1048576, 512M, 4G (binary multiples).
+  void bytes(std::string name, int64_t* target, std::string help);
+  // A value each time the flag is given.
+  void texts(std::string name, std::string value_name, std::vector<std::string>* target,
+             std::string help);
+  // Known from elsewhere and not here: given, it is refused with `reason`.
+  void refused(std::string name, std::string reason);
+  void add(Flag flag);
+  // Another name for the flag added last.
+  void alias(std::string name);
+
+  const std::vector<Flag>& flags() const { return flags_; }
+  const Flag* find(std::string_view name) const;
+
+ private:
+  void add_text(std::string name, ValueKind kind, std::string value_name, std::string* target,
+                std::string help);
+
+  std::string group_ = "Options";
+  std::vector<Flag> flags_;
+};
+
+// The whole of `text` as a value, or what was expected: "got 'x', expected an integer in [0, 9]".
+Result<int64_t> parse_integer(std::string_view text, const Range& range);
+Result<double> parse_number(std::string_view text, const Range& range);
+Result<uint64_t> parse_seed(std::string_view text);
+Result<int64_t> parse_bytes(std::string_view text);
+// "1,2,3"
+Result<std::vector<int32_t>> parse_ids(std::string_view text);
+
+Status unexpected(std::string_view got, std::string_view expected);
+
+}  // namespace quire::cli

@@ -1,0 +1,259 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/completion_json.h"
+#include "cli/engine_flags.h"
+#include "cli/gsm8k.h"
+#include "cli/input.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "cli/prompts.h"
+#include "cli/run_requests.h"
+#include "cli/sampling_fields.h"
+#include "quire/engine.h"
+
+namespace quire::cli {
+namespace {
+
+constexpr int kDefaultMaxTokens = 256;
+
+struct Options {
+  EngineConfig engine;
+  SamplingFlags sampling{kDefaultMaxTokens};
+  std::vector<std::string> prompts;
+  std::vector<std::vector<int32_t>> prompt_ids;
+  std::string input;
+  std::string format = "text";
+  bool chat = false;
+
+  bool has_prompt() const { return !prompts.empty() || !prompt_ids.empty() || !input.empty(); }
+};
+
+// Prints answers in the order of the prompts, each as soon as all before it are out.
+class Printer {
+ public:
+  Printer(const Engine& engine, const Options& options, const std::vector<Prompt>& prompts)
+      : engine_(engine), options_(options), pending_(prompts.size()) {
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      if (prompts[i].ok()) {
+        prompt_of_request_.push_back(i);
+      } else {
+        report_error(i, prompts[i].status());
+      }
+    }
+    const bool one_answer = prompts.size() == 1 && prompts[0].ok() && prompts[0]->sampling.n == 1;
+    streams_ = one_answer && options.format == "text";
+  }
+
+  bool on_output(const Output& output) {
+    if (!streams_ || output.text.empty()) return readable_;
+    ends_with_newline_ = output.text.ends_with('\n');
+    return readable_ = write_stdout(output.text);
+  }
+
+  void on_done(size_t request_idx, const Completion& completion) {
+    const size_t prompt_idx = prompt_of_request_[request_idx];
+    const bool unanswered = !completion.error.ok();
+    if (unanswered) return report_error(prompt_idx, completion.error);
+    if (options_.format == "json") return print(prompt_idx, json_text(completion));
+    print(prompt_idx,
+          streams_ ? (ends_with_newline_ ? "" : "\n") : plain_text(prompt_idx, completion));
+  }
+
+  bool failed() const { return failed_ || !readable_; }
+
+ private:
+  void report_error(size_t prompt_idx, const Status& error) {
+    failed_ |= error.code() != StatusCode::kCancelled;
+    const bool json = options_.format == "json";
+    if (!json)
+      fmt::print(stderr, "quire generate: prompt {}: {}\n", prompt_idx + 1, error.message());
+    print(prompt_idx, json ? error_line(prompt_idx, error) : "");
+  }
+
+  std::string json_text(const Completion& completion) const {
+    return completion_lines(completion, [&](int32_t id) { return engine_.decode({id}, false); });
+  }
+
+  std::string plain_text(size_t prompt_idx, const Completion& completion) const {
+    std::string text;
+    for (size_t i = 0; i < completion.answers.size(); ++i) {
+      if (completion.answers.size() > 1) {
+        text += fmt::format("==> prompt {}, answer {} <==\n", prompt_idx + 1, i + 1);
+      } else {
+        text += fmt::format("==> prompt {} <==\n", prompt_idx + 1);
+      }
+      text += completion.answers[i].text;
+      if (!text.ends_with('\n')) text += '\n';
+    }
+    return text;
+  }
+
+  void print(size_t prompt_idx, std::string text) {
+    pending_[prompt_idx] = std::move(text);
+    for (; next_ < pending_.size() && pending_[next_]; ++next_) {
+      readable_ = write_stdout(*pending_[next_]) && readable_;
+      pending_[next_]->clear();
+    }
+  }
+
+  const Engine& engine_;
+  const Options& options_;
+  std::vector<std::optional<std::string>> pending_;
+  std::vector<size_t> prompt_of_request_;
+  size_t next_ = 0;
+  bool streams_ = false;
+  bool ends_with_newline_ = false;
+  bool readable_ = true;
+  bool failed_ = false;
+};
+
+Result<Request> chat_request(const Engine& engine, Request request) {
+  QUIRE_ASSIGN_OR_RETURN(request.prompt, engine.render_chat({{"user", request.prompt}}));
+  request.add_special_tokens = false;  // the template has written them
+  return request;
+}
+
+void show_example(const Options& options, Request& request) {
+  request.prompt = question_prompt({.question = std::string(example_problem()), .answer = ""});
+  request.sampling.temperature = 0.0F;
+  request.sampling.stop = gsm8k_stops();
+  request.sampling = options.sampling.over(request.sampling);
+  fmt::print(stderr, "No --prompt given, so here is a word problem for the embedded model.\n\n{}",
+             request.prompt);
+  std::fflush(stderr);
+}
+
+std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options,
+                                    std::string_view input) {
+  Request defaults;
+  defaults.sampling = options.sampling.over(engine.default_sampling());
+  std::vector<Prompt> prompts;
+  for (const std::string& text : options.prompts) {
+    Request request = defaults;
+    request.prompt = text;
+    prompts.emplace_back(std::move(request));
+  }
+  for (const std::vector<int32_t>& ids : options.prompt_ids) {
+    Request request = defaults;
+    request.prompt_token_ids = ids;
+    prompts.emplace_back(std::move(request));
+  }
+  for (Prompt& prompt : prompts_from_lines(input, options.input, defaults)) {
+    prompts.push_back(std::move(prompt));
+  }
+  if (!options.has_prompt()) {
+    show_example(options, defaults);
+    prompts.emplace_back(std::move(defaults));
+  }
+  if (!options.chat) return prompts;
+  for (Prompt& prompt : prompts) {
+    if (prompt.ok() && prompt->prompt_token_ids.empty()) {
+      prompt = chat_request(engine, std::move(*prompt));
+    }
+  }
+  return prompts;
+}
+
+void print_stats(const std::vector<Completion>& completions, Clock::time_point start) {
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  size_t num_prompt = 0;
+  size_t num_output = 0;
+  auto first_token = Clock::time_point::max();
+  for (const Completion& completion : completions) {
+    num_prompt += completion.prompt_token_ids.size();
+    num_output += static_cast<size_t>(completion.num_output_tokens());
+    for (const Answer& answer : completion.answers) {
+      if (!answer.token_ids.empty()) first_token = std::min(first_token, answer.first_token_time);
+    }
+  }
+  if (num_output == 0) return;
+  const double first_ms = std::chrono::duration<double, std::milli>(first_token - start).count();
+  fmt::print(stderr,
+             "\n{} prompt tokens, {} output tokens in {:.2f} s: {:.1f} tokens/s, first token after "
+             "{:.1f} ms\n",
+             num_prompt, num_output, seconds, static_cast<double>(num_output) / seconds, first_ms);
+}
+
+Result<int> run(const Options& options) {
+  std::string input;
+  if (!options.input.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(input, read_input(options.input));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const auto engine, Engine::create(options.engine));
+  const std::vector<Prompt> prompts = collect_prompts(*engine, options, input);
+  std::vector<Request> requests;
+  for (const Prompt& prompt : prompts) {
+    if (prompt.ok()) requests.push_back(*prompt);
+  }
+  const CancelScope scope;
+  Printer printer(*engine, options, prompts);
+  Progress progress("generating", requests.size());
+  const bool shows_progress = requests.size() > 1;
+  size_t num_done = 0;
+  const RunOptions run_options = {
+      .on_output = [&](size_t, const Output& output) { return printer.on_output(output); },
+      .on_done =
+          [&](size_t request_idx, const Completion& completion) {
+            printer.on_done(request_idx, completion);
+            if (shows_progress) progress.update(++num_done);
+          },
+      .interrupted = CancelScope::interrupted};
+  const Clock::time_point start = Clock::now();
+  const auto completions = run_requests(engine_port(*engine), std::move(requests), run_options);
+  print_stats(completions, start);
+  if (CancelScope::interrupted()) return kExitInterrupted;
+  return printer.failed() ? kExitFailure : kExitOk;
+}
+
+Status check(const Options& options) {
+  if (!options.has_prompt() && !options.engine.model.empty()) {
+    return invalid_argument(
+        "expected --prompt TEXT, --prompt-ids IDS or --input FILE with --model");
+  }
+  if (options.chat && !options.prompt_ids.empty()) {
+    return invalid_argument("--chat and --prompt-ids do not go together: a template takes text");
+  }
+  return {};
+}
+
+}  // namespace
+
+Command generate_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "generate";
+  command.summary = "Answer prompts, streamed or as JSON lines";
+  command.example =
+      "  quire generate\n"
+      "  quire generate --prompt 'Question: Ann has 3 apples and buys 5 more. How many has she?\n"
+      "Answer:' --temperature 0\n"
+      "  quire generate --model ~/models/llama --input prompts.jsonl --format json > answers.jsonl";
+  FlagSet& flags = command.flags;
+  flags.begin_group("Prompts");
+  flags.texts("--prompt", "TEXT", &options->prompts, "A prompt; may be repeated");
+  flags.add({.name = "--prompt-ids",
+             .value_name = "1,2,3",
+             .help = "A prompt as token ids; may be repeated",
+             .repeatable = true,
+             .set = [options](std::string_view value) -> Status {
+               QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, parse_ids(value));
+               options->prompt_ids.push_back(std::move(ids));
+               return {};
+             }});
+  flags.file("--input", &options->input,
+             "JSON lines: prompt or prompt_token_ids, and sampling fields; - is standard input");
+  flags.toggle("--chat", &options->chat, "Put each prompt into the model's chat template");
+  flags.choice("--format", {"text", "json"}, &options->format, "What to print");
+  options->sampling.add_to(flags);
+  add_engine_flags(flags, &options->engine, SeedFlag::kOfCommand);
+  command.check = [options] { return check(*options); };
+  command.run = [options] { return run(*options); };
+  return command;
+}
+
+}  // namespace quire::cli

@@ -1,0 +1,21 @@
+// Ctrl-C. Outside a CancelScope it ends the program at once; inside, the first one asks the scope's
+// owner to cancel and finish its output, and the second ends the program at once.
+#pragma once
+
+namespace quire::cli {
+
+// Once, at the start of main. Also for SIGTERM.
+void install_interrupt_handler();
+
+class CancelScope {
+ public:
+  CancelScope();
+  ~CancelScope();
+  CancelScope(const CancelScope&) = delete;
+  CancelScope& operator=(const CancelScope&) = delete;
+
+  // True from the first interrupt inside this scope on.
+  static bool interrupted();
+};
+
+}  // namespace quire::cli

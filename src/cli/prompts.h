@@ -1,0 +1,22 @@
+// The prompts of `generate`, from flags and files, in order.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/request.h"
+#include "quire/status.h"
+
+namespace quire::cli {
+
+// A prompt, or why it is none: a bad line costs only itself.
+using Prompt = Result<Request>;
+
+std::vector<Prompt> prompts_from_lines(std::string_view text, std::string_view path,
+                                       const Request& defaults);
+
+// A problem to show the embedded model with.
+std::string_view example_problem();
+
+}  // namespace quire::cli

@@ -1,0 +1,118 @@
+#include "cli/request_json.h"
+
+#include <fmt/format.h>
+
+#include "cli/sampling_fields.h"
+
+namespace quire::cli {
+namespace {
+
+Status field_error(std::string_view source, std::string_view field, std::string_view what) {
+  constexpr size_t kMaxShown = 60;
+  return invalid_argument(
+      fmt::format("[input] {}: field '{}': {}", source, field.substr(0, kMaxShown), what));
+}
+
+Result<std::vector<int32_t>> read_ids(simdjson::dom::element value) {
+  simdjson::dom::array items;
+  if (value.get_array().get(items)) return invalid_argument("expected a list of token ids");
+  std::vector<int32_t> ids;
+  ids.reserve(items.size());
+  for (const simdjson::dom::element item : items) {
+    int64_t id = 0;
+    if (item.get_int64().get(id) || id < 0 || id > INT32_MAX) {
+      return invalid_argument("expected token ids, integers of at least 0");
+    }
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
+Status read_text(simdjson::dom::element value, std::string& out) {
+  std::string_view text;
+  if (value.get_string().get(text)) return invalid_argument("expected a string");
+  out = text;
+  return {};
+}
+
+Status read_priority(simdjson::dom::element value, int& out) {
+  int64_t number = 0;
+  if (value.get_int64().get(number) || number < INT32_MIN || number > INT32_MAX) {
+    return invalid_argument("expected an integer");
+  }
+  out = static_cast<int>(number);
+  return {};
+}
+
+Status read_bool(simdjson::dom::element value, bool& out) {
+  if (value.get_bool().get(out)) return invalid_argument("expected true or false");
+  return {};
+}
+
+Status set_field(std::string_view name, simdjson::dom::element value, Request& request) {
+  if (name == "prompt") return read_text(value, request.prompt);
+  if (name == "prompt_token_ids") {
+    QUIRE_ASSIGN_OR_RETURN(request.prompt_token_ids, read_ids(value));
+    return request.prompt_token_ids.empty() ? invalid_argument("expected at least one token id")
+                                            : Status();
+  }
+  if (name == "priority") return read_priority(value, request.priority);
+  if (name == "cache_salt") return read_text(value, request.cache_salt);
+  if (name == "add_special_tokens") return read_bool(value, request.add_special_tokens);
+  if (const SamplingField* field = find_sampling_field(name)) {
+    return set_sampling_field(*field, value, request.sampling);
+  }
+  return invalid_argument(
+      "unknown; expected prompt, prompt_token_ids, priority, cache_salt, add_special_tokens or a "
+      "sampling field such as max_tokens");
+}
+
+}  // namespace
+
+Result<Request> parse_request(std::string_view line, std::string_view source,
+                              const Request& defaults) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         JsonDocument::parse(line, source, kLineLimits));
+  simdjson::dom::object fields;
+  if (document.root().get_object().get(fields)) {
+    return invalid_argument(
+        fmt::format("[input] {}: expected a JSON object with prompt or prompt_token_ids", source));
+  }
+  Request request = defaults;
+  bool has_prompt = false;
+  bool has_ids = false;
+  for (const auto& [name, value] : fields) {
+    has_prompt |= name == "prompt";
+    has_ids |= name == "prompt_token_ids";
+    const Status status = set_field(name, value, request);
+    if (!status.ok()) return field_error(source, name, status.message());
+  }
+  if (has_prompt == has_ids) {
+    return invalid_argument(
+        fmt::format("[input] {}: got {}, expected either prompt or prompt_token_ids", source,
+                    has_prompt ? "both prompt and prompt_token_ids" : "no prompt"));
+  }
+  return request;
+}
+
+Result<std::string> parse_text_line(std::string_view line, std::string_view source) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         JsonDocument::parse(line, source, kLineLimits));
+  std::string_view text;
+  if (document.root().get_string().get(text)) {
+    return invalid_argument(fmt::format("[input] {}: expected a JSON string", source));
+  }
+  return std::string(text);
+}
+
+Result<std::vector<int32_t>> parse_ids_line(std::string_view line, std::string_view source) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         JsonDocument::parse(line, source, kLineLimits));
+  auto ids = read_ids(document.root());
+  if (!ids.ok()) {
+    return invalid_argument(fmt::format("[input] {}: {}", source, ids.status().message()));
+  }
+  return ids;
+}
+
+}  // namespace quire::cli

@@ -1,0 +1,25 @@
+// JSON input of `generate`: one request a line.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "quire/request.h"
+#include "quire/status.h"
+
+namespace quire::cli {
+
+// Caps on one line of JSON input.
+constexpr JsonLimits kLineLimits = {.max_bytes = size_t{64} << 20, .max_depth = 32};
+
+// {"prompt": "…"} or {"prompt_token_ids": [1, 2]}, with vLLM's sampling fields beside it laid over
+// `defaults`. Refuses unknown fields and wrong types; `source` ("FILE line 3") starts the message.
+Result<Request> parse_request(std::string_view line, std::string_view source,
+                              const Request& defaults);
+
+// A JSON string; and a JSON array of token ids.
+Result<std::string> parse_text_line(std::string_view line, std::string_view source);
+Result<std::vector<int32_t>> parse_ids_line(std::string_view line, std::string_view source);
+
+}  // namespace quire::cli

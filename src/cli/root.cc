@@ -1,0 +1,54 @@
+#include "base/log.h"
+#include "cli/command.h"
+
+namespace quire::cli {
+namespace {
+
+struct NamedLevel {
+  std::string_view name;
+  LogLevel level;
+};
+constexpr NamedLevel kLevels[] = {{"debug", LogLevel::kDebug},
+                                  {"info", LogLevel::kInfo},
+                                  {"warning", LogLevel::kWarning},
+                                  {"error", LogLevel::kError},
+                                  {"off", LogLevel::kOff}};
+
+Status set_log_level_by_name(std::string_view name) {
+  for (const NamedLevel& named : kLevels) {
+    if (name == named.name) return set_log_level(named.level), Status();
+  }
+  return unexpected(name, "one of debug, info, warning, error, off");
+}
+
+void add_log_level(Command& command) {
+  for (Command& subcommand : command.subcommands) add_log_level(subcommand);
+  if (!command.run) return;
+  std::vector<std::string> names;
+  for (const NamedLevel& named : kLevels) names.emplace_back(named.name);
+  command.flags.begin_group("Logging");
+  command.flags.add({.name = "--log-level",
+                     .value_name = "LEVEL",
+                     .help = "Least important lines to log on standard error",
+                     .default_text = "info",
+                     .choices = std::move(names),
+                     .set = set_log_level_by_name});
+}
+
+}  // namespace
+
+Command root_command() {
+  Command root;
+  root.name = "quire";
+  root.summary = "Quire serves large language models from one native binary.";
+  root.example =
+      "  quire generate                 the embedded model solves a word problem\n"
+      "  quire chat --model DIR         talk with a Hugging Face checkpoint";
+  root.subcommands = {generate_command(),   chat_command(),     tokenize_command(),
+                      detokenize_command(), template_command(), bench_command(),
+                      eval_command(),       doctor_command(),   completion_command()};
+  add_log_level(root);
+  return root;
+}
+
+}  // namespace quire::cli

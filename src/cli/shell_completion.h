@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+
+namespace quire::cli {
+
+// Scripts that complete every command, flag and choice of `root`.
+std::string bash_completion(const Command& root);
+std::string zsh_completion(const Command& root);
+std::string fish_completion(const Command& root);
+
+}  // namespace quire::cli

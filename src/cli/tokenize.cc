@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "cli/command.h"
+#include "cli/input.h"
+#include "cli/request_json.h"
+#include "engine/embedded_model.h"
+#include "tokenizer/tokenizer.h"
+
+namespace quire::cli {
+namespace {
+
+struct Options {
+  std::string tokenizer;
+  std::string input;
+  std::string text;
+  bool has_text = false;
+  bool special_tokens = false;  // tokenize: add them; detokenize: leave them out
+};
+
+Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const std::string& directory) {
+  if (!directory.empty()) return Tokenizer::load(directory);
+  return Tokenizer::from_json(embedded_model().tokenizer_json, "the embedded model's tokenizer");
+}
+
+using Convert = std::function<Result<std::string>(std::string_view line, std::string_view source)>;
+
+// A line of output for each line of input; a bad line stops the work, for the reader of the output
+// counts on the lines being in step.
+Result<int> convert_lines(const Options& options, const Convert& convert) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string input, read_input(options.input));
+  constexpr size_t kChunkBytes = size_t{1} << 16;
+  std::string pending;
+  for (const Line& line : split_lines(input)) {
+    const Result<std::string> output = convert(line.text, line_source(options.input, line));
+    if (output.ok()) pending += *output;
+    if (output.ok() && pending.size() < kChunkBytes) continue;
+    if (!write_stdout(pending)) return kExitFailure;
+    pending.clear();
+    if (!output.ok()) return output.status();
+  }
+  return write_stdout(pending) ? kExitOk : kExitFailure;
+}
+
+std::string ids_line(const std::vector<int32_t>& ids) {
+  JsonWriter json;
+  json.ids(ids);
+  return json.text() + "\n";
+}
+
+std::string text_line(std::string_view text) {
+  JsonWriter json;
+  json.value(text);
+  return json.text() + "\n";
+}
+
+Result<int> run_tokenize(const Options& options) {
+  QUIRE_ASSIGN_OR_RETURN(const auto tokenizer, load_tokenizer(options.tokenizer));
+  const auto encode = [&](std::string_view text) {
+    return ids_line(tokenizer->encode(text, options.special_tokens));
+  };
+  if (options.has_text) return write_stdout(encode(options.text)) ? kExitOk : kExitFailure;
+  return convert_lines(
+      options, [&](std::string_view line, std::string_view source) -> Result<std::string> {
+        QUIRE_ASSIGN_OR_RETURN(const std::string text, parse_text_line(line, source));
+        return encode(text);
+      });
+}
+
+Result<int> run_detokenize(const Options& options) {
+  QUIRE_ASSIGN_OR_RETURN(const auto tokenizer, load_tokenizer(options.tokenizer));
+  const auto decode = [&](const std::vector<int32_t>& ids) {
+    return tokenizer->decode(ids, options.special_tokens);
+  };
+  if (options.has_text) {
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, parse_ids(options.text));
+    return write_stdout(decode(ids) + "\n") ? kExitOk : kExitFailure;
+  }
+  return convert_lines(
+      options, [&](std::string_view line, std::string_view source) -> Result<std::string> {
+        QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, parse_ids_line(line, source));
+        return text_line(decode(ids));
+      });
+}
+
+void add_text_flag(FlagSet& flags, const std::shared_ptr<Options>& options, std::string name,
+                   std::string value_name, std::string help,
+                   std::function<Status(std::string_view)> check) {
+  flags.add({.name = std::move(name),
+             .value_name = std::move(value_name),
+             .help = std::move(help),
+             .set = [options, check = std::move(check)](std::string_view value) -> Status {
+               QUIRE_RETURN_IF_ERROR(check(value));
+               options->text = value;
+               options->has_text = true;
+               return {};
+             }});
+}
+
+Status check_sources(const Options& options, std::string_view text_flag) {
+  if (options.has_text == !options.input.empty()) {
+    return invalid_argument(
+        fmt::format("expected either {} or --input FILE (- is standard input)", text_flag));
+  }
+  return {};
+}
+
+}  // namespace
+
+Command tokenize_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "tokenize";
+  command.summary = "Turn text into token ids";
+  command.example =
+      "  quire tokenize --text 'Once upon a time'\n"
+      "  quire tokenize --tokenizer ~/models/llama --add-special-tokens --input texts.jsonl";
+  FlagSet& flags = command.flags;
+  flags.begin_group("Tokenizer");
+  flags.directory("--tokenizer", &options->tokenizer,
+                  "Where tokenizer.json or tokenizer.model is; without it, the embedded model's");
+  flags.toggle("--add-special-tokens", &options->special_tokens,
+               "Add those that the tokenizer puts around a text");
+  flags.file("--input", &options->input, "A JSON string a line; - is standard input");
+  add_text_flag(flags, options, "--text", "TEXT", "A text", [](std::string_view value) {
+    return is_valid_utf8(value) ? Status() : unexpected(value, "valid UTF-8");
+  });
+  command.check = [options] { return check_sources(*options, "--text TEXT"); };
+  command.run = [options] { return run_tokenize(*options); };
+  return command;
+}
+
+Command detokenize_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "detokenize";
+  command.summary = "Turn token ids into text";
+  command.example =
+      "  quire detokenize --ids 12,7,42\n"
+      "  quire detokenize --tokenizer ~/models/llama --input ids.jsonl";
+  FlagSet& flags = command.flags;
+  flags.begin_group("Tokenizer");
+  flags.directory("--tokenizer", &options->tokenizer,
+                  "Where tokenizer.json or tokenizer.model is; without it, the embedded model's");
+  flags.toggle("--skip-special-tokens", &options->special_tokens,
+               "Leave special tokens out of the text");
+  flags.file("--input", &options->input, "A JSON array of ids a line; - is standard input");
+  add_text_flag(flags, options, "--ids", "1,2,3", "Token ids",
+                [](std::string_view value) { return parse_ids(value).status(); });
+  flags.alias("--text");
+  command.check = [options] { return check_sources(*options, "--ids 1,2,3"); };
+  command.run = [options] { return run_detokenize(*options); };
+  return command;
+}
+
+}  // namespace quire::cli

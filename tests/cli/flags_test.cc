@@ -1,0 +1,112 @@
+#include "cli/flags.h"
+
+#include <gmock/gmock.h>
+
+#include "cli/engine_flags.h"
+
+namespace quire::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Range, SaysWhatItContains) {
+  const Range top_p = {.min = 0, .max = 1, .min_excluded = true};
+  EXPECT_FALSE(top_p.contains(0.0));
+  EXPECT_TRUE(top_p.contains(1.0));
+  EXPECT_FALSE(top_p.contains(std::numeric_limits<double>::quiet_NaN()));
+  EXPECT_EQ(top_p.text(), "in (0, 1]");
+  EXPECT_EQ((Range{.min = 0, .max = 1, .max_excluded = true}.text()), "in [0, 1)");
+  EXPECT_EQ((Range{.min = 1}.text()), "of at least 1");
+  EXPECT_EQ(Range{}.text(), "");
+}
+
+TEST(ParseNumber, TakesTheWholeTextOrNothing) {
+  EXPECT_EQ(*parse_number("0.25", {}), 0.25);
+  EXPECT_EQ(*parse_number("-1e3", {}), -1000.0);
+  for (const char* bad : {"", "1x", " 1", "0,5", "nan", "inf", "1e999", "--1"}) {
+    EXPECT_FALSE(parse_number(bad, {}).ok()) << bad;
+  }
+  EXPECT_EQ(parse_number("3", {.min = 0, .max = 1}).status().message(),
+            "got '3', expected a number in [0, 1]");
+}
+
+TEST(ParseInteger, RefusesFractionsAndOverflow) {
+  EXPECT_EQ(*parse_integer("-7", {}), -7);
+  for (const char* bad : {"1.0", "99999999999999999999", "0x10", ""}) {
+    EXPECT_FALSE(parse_integer(bad, {}).ok()) << bad;
+  }
+}
+
+TEST(ParseSeed, TakesAll64Bits) {
+  EXPECT_EQ(*parse_seed("18446744073709551615"), UINT64_MAX);
+  EXPECT_FALSE(parse_seed("18446744073709551616").ok());
+  EXPECT_FALSE(parse_seed("-1").ok());
+}
+
+TEST(ParseBytes, KnowsBinaryUnits) {
+  EXPECT_EQ(*parse_bytes("12"), 12);
+  EXPECT_EQ(*parse_bytes("3K"), 3072);
+  EXPECT_EQ(*parse_bytes("4G"), int64_t{4} << 30);
+  for (const char* bad : {"", "G", "-1", "1.5G", "9999999999T", "4GB"}) {
+    EXPECT_FALSE(parse_bytes(bad).ok()) << bad;
+  }
+}
+
+TEST(ParseIds, TakesListsOfTokenIds) {
+  EXPECT_THAT(*parse_ids("1,2, 3"), ElementsAre(1, 2, 3));
+  for (const char* bad : {"", ",", "1,", "-1", "1;2", "4294967296"}) {
+    EXPECT_FALSE(parse_ids(bad).ok()) << bad;
+  }
+}
+
+TEST(Unexpected, ShowsOneShortPrintableLine) {
+  const std::string message = unexpected("a\nb\xff" + std::string(500, 'x'), "less").message();
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+  EXPECT_LT(message.size(), 150U);
+}
+
+Status set(const FlagSet& flags, std::string_view name, std::string_view value) {
+  const Flag* flag = flags.find(name);
+  return flag == nullptr ? not_found(std::string(name)) : flag->set(value);
+}
+
+TEST(EngineFlags, FillTheConfig) {
+  EngineConfig config;
+  FlagSet flags;
+  add_engine_flags(flags, &config, SeedFlag::kOfEngine);
+  EXPECT_TRUE(set(flags, "--model", "/m").ok());
+  EXPECT_TRUE(set(flags, "--page-size", "32").ok());
+  EXPECT_TRUE(set(flags, "--kv-cache-dtype", "fp8_e4m3").ok());
+  EXPECT_TRUE(set(flags, "--dtype", "bfloat16").ok());
+  EXPECT_TRUE(set(flags, "--kv-cache-memory", "1M").ok());
+  EXPECT_TRUE(set(flags, "--no-enable-prefix-caching", "").ok());
+  EXPECT_TRUE(set(flags, "--seed", "7").ok());
+  EXPECT_TRUE(set(flags, "--enforce-eager", "").ok());
+  EXPECT_EQ(config.model, "/m");
+  EXPECT_EQ(config.block_size, 32);
+  EXPECT_EQ(config.kv_cache_dtype, "fp8");
+  EXPECT_EQ(config.dtype, "bf16");
+  EXPECT_EQ(config.kv_cache_memory, 1 << 20);
+  EXPECT_FALSE(config.enable_prefix_caching);
+  EXPECT_TRUE(config.enable_chunked_prefill);
+  EXPECT_EQ(config.seed, 7U);
+}
+
+TEST(EngineFlags, RefuseWhatIsWrongAndKeepTheDefault) {
+  EngineConfig config;
+  FlagSet flags;
+  add_engine_flags(flags, &config, SeedFlag::kOfEngine);
+  EXPECT_THAT(set(flags, "--block-size", "20").message(), HasSubstr("16, 32 or 64"));
+  EXPECT_THAT(set(flags, "--dtype", "fp8").message(), HasSubstr("one of auto, f32, f16, bf16"));
+  EXPECT_THAT(set(flags, "--device", "tpu").message(), HasSubstr("one of auto, cpu, cuda"));
+  EXPECT_FALSE(set(flags, "--max-num-seqs", "0").ok());
+  EXPECT_FALSE(set(flags, "--gpu-memory-utilization", "1.5").ok());
+  EXPECT_EQ(set(flags, "--quantization", "fp8").code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(set(flags, "--speculative-config", "{}").code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(config.block_size, 16);
+  EXPECT_EQ(config.max_num_seqs, 64);
+}
+
+}  // namespace
+}  // namespace quire::cli

@@ -1,0 +1,154 @@
+#include "cli/run_requests.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace quire::cli {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Answers each request with its own prompt, a token a byte, from a thread of its own, the last
+// request first; `stuck` requests answer only when they are cancelled.
+class EchoEngine {
+ public:
+  ~EchoEngine() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  EnginePort port() {
+    return {
+        .submit = [this](Request request, Engine::OutputCallback on_output) -> Result<RequestId> {
+          return submit(std::move(request), std::move(on_output));
+        },
+        .cancel = [this](RequestId id) { cancel(id); }};
+  }
+
+  int max_running() const { return max_running_; }
+
+ private:
+  Result<RequestId> submit(Request request, Engine::OutputCallback on_output) {
+    if (request.prompt == "bad") return invalid_argument("[request] bad");
+    const std::lock_guard lock(mutex_);
+    const RequestId id = next_id_++;
+    max_running_ = std::max(max_running_, ++running_);
+    if (request.prompt == "stuck") {
+      stuck_[id] = std::move(on_output);
+      return id;
+    }
+    threads_.emplace_back([this, request = std::move(request), on_output = std::move(on_output)] {
+      answer(request, on_output);
+    });
+    return id;
+  }
+
+  void answer(const Request& request, const Engine::OutputCallback& on_output) {
+    for (int index = 0; index < request.sampling.n; ++index) {
+      for (size_t i = 0; i < request.prompt.size(); ++i) {
+        Output output;
+        output.index = index;
+        if (index == 0 && i == 0) output.prompt_token_ids = {1};
+        output.text = request.prompt.substr(i, 1);
+        output.token_ids = {request.prompt[i]};
+        const bool last = i + 1 == request.prompt.size();
+        if (last) output.finish_reason = FinishReason::kStop;
+        if (last && index + 1 == request.sampling.n) leave();
+        on_output(std::move(output));
+      }
+    }
+  }
+
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    --running_;
+  }
+
+  void cancel(RequestId id) {
+    const std::lock_guard lock(mutex_);
+    if (!stuck_.contains(id)) return;
+    Output output;
+    output.finish_reason = FinishReason::kCancelled;
+    stuck_[id](std::move(output));
+    stuck_.erase(id);
+  }
+
+  std::mutex mutex_;
+  std::vector<std::thread> threads_;
+  std::map<RequestId, Engine::OutputCallback> stuck_;
+  RequestId next_id_ = 1;
+  int running_ = 0;
+  int max_running_ = 0;
+};
+
+std::vector<Request> requests_of(const std::vector<std::string>& prompts) {
+  std::vector<Request> requests;
+  for (const std::string& prompt : prompts) {
+    Request request;
+    request.prompt = prompt;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+TEST(RunRequests, GathersEachAnswerInOrder) {
+  EchoEngine engine;
+  const auto completions = run_requests(engine.port(), requests_of({"ab", "c", "def"}), {});
+  ASSERT_EQ(completions.size(), 3U);
+  EXPECT_EQ(completions[0].answers[0].text, "ab");
+  EXPECT_EQ(completions[2].answers[0].text, "def");
+  EXPECT_THAT(completions[0].answers[0].token_ids, ElementsAre('a', 'b'));
+  EXPECT_THAT(completions[0].prompt_token_ids, ElementsAre(1));
+  EXPECT_EQ(completions[2].num_output_tokens(), 3);
+  EXPECT_LE(completions[2].answers[0].first_token_time, completions[2].answers[0].last_token_time);
+}
+
+TEST(RunRequests, KeepsSeveralAnswersApart) {
+  EchoEngine engine;
+  auto requests = requests_of({"xy"});
+  requests[0].sampling.n = 3;
+  const auto completions = run_requests(engine.port(), std::move(requests), {});
+  ASSERT_EQ(completions[0].answers.size(), 3U);
+  for (const Answer& answer : completions[0].answers) EXPECT_EQ(answer.text, "xy");
+}
+
+TEST(RunRequests, ARefusedRequestCostsOnlyItself) {
+  EchoEngine engine;
+  int num_done = 0;
+  const RunOptions options = {.on_done = [&](size_t, const Completion&) { ++num_done; }};
+  const auto completions = run_requests(engine.port(), requests_of({"a", "bad", "b"}), options);
+  EXPECT_EQ(completions[0].answers[0].text, "a");
+  EXPECT_EQ(completions[1].error.message(), "[request] bad");
+  EXPECT_EQ(completions[2].answers[0].text, "b");
+  EXPECT_EQ(num_done, 3);
+}
+
+TEST(RunRequests, KeepsToMaxInFlight) {
+  EchoEngine engine;
+  const auto completions = run_requests(
+      engine.port(), requests_of(std::vector<std::string>(40, "abc")), {.max_in_flight = 3});
+  EXPECT_EQ(completions.size(), 40U);
+  EXPECT_LE(engine.max_running(), 3);
+}
+
+TEST(RunRequests, AnInterruptCancelsWhatRunsAndSkipsTheRest) {
+  EchoEngine engine;
+  const auto completions = run_requests(engine.port(), requests_of({"stuck", "stuck", "never"}),
+                                        {.max_in_flight = 2, .interrupted = [] { return true; }});
+  EXPECT_EQ(completions[0].answers[0].finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(completions[1].answers[0].finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(completions[2].error.code(), StatusCode::kCancelled);
+}
+
+TEST(RunRequests, StopsWhenNobodyReads) {
+  EchoEngine engine;
+  const auto completions = run_requests(engine.port(), requests_of({"a", "stuck"}),
+                                        {.on_output = [](size_t, const Output&) { return false; }});
+  EXPECT_EQ(completions[1].answers[0].finish_reason, FinishReason::kCancelled);
+}
+
+}  // namespace
+}  // namespace quire::cli
