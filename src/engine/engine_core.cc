@@ -50,7 +50,9 @@ void EngineCore::cancel(RequestId id) {
 
 EngineStats EngineCore::stats() const {
   const std::lock_guard lock(mutex_);
-  return stats_;
+  EngineStats now = stats_;
+  now.num_waiting += static_cast<int>(submissions_.size());
+  return now;
 }
 
 Status EngineCore::health() const {
@@ -110,13 +112,15 @@ void EngineCore::postprocess(const BatchPlan& plan, StepResult result) {
       const std::lock_guard lock(mutex_);
       health_ = result.error;
     }
-    return end_all(FinishReason::kError, result.error);
+    end_all(FinishReason::kError, result.error);
+    return publish_stats();
   }
   const std::vector<Sequence*> seqs = scheduler_.complete(plan, result.sampled);
   for (size_t i = 0; i < seqs.size(); ++i) {
     if (seqs[i] != nullptr) deliver(seqs[i], std::move(result.sampled[i]));
   }
-  publish_stats(plan, result.sampled.size());
+  count_step(plan, result.sampled.size());
+  publish_stats();
 }
 
 void EngineCore::deliver(Sequence* seq, SampledToken&& sampled) {
@@ -158,15 +162,12 @@ void EngineCore::take_inbox() {
     const std::lock_guard lock(mutex_);
     submissions.swap(submissions_);
     cancels.swap(cancels_);
+    // A request is waiting from the moment it is submitted: no reader may see it nowhere.
+    stats_.num_waiting += static_cast<int>(submissions.size());
   }
   for (Submission& submission : submissions) admit(std::move(submission));
   for (const RequestId id : cancels) cancel_now(id);
-  if (submissions.empty() && cancels.empty()) return;
-  const SchedulerStats now = scheduler_.stats();
-  const std::lock_guard lock(mutex_);
-  stats_.num_running = now.num_running;
-  stats_.num_waiting = now.num_waiting;
-  stats_.num_free_blocks = now.num_free_blocks;
+  if (!submissions.empty() || !cancels.empty()) publish_stats();
 }
 
 void EngineCore::admit(Submission submission) {
@@ -189,12 +190,19 @@ void EngineCore::cancel_now(RequestId id) {
   for (const SeqId seq_id : seq_ids) end_answer(seq_id, FinishReason::kCancelled, {});
 }
 
-void EngineCore::publish_stats(const BatchPlan& plan, size_t num_sampled) {
-  const SchedulerStats now = scheduler_.stats();
+void EngineCore::count_step(const BatchPlan& plan, size_t num_sampled) {
   int num_prompt_tokens = 0;
   for (size_t i = static_cast<size_t>(plan.num_decode); i < plan.slices.size(); ++i) {
     num_prompt_tokens += plan.slices[i].num_tokens;
   }
+  const std::lock_guard lock(mutex_);
+  stats_.num_steps += 1;
+  stats_.num_prompt_tokens += num_prompt_tokens;
+  stats_.num_generated_tokens += static_cast<int64_t>(num_sampled);
+}
+
+void EngineCore::publish_stats() {
+  const SchedulerStats now = scheduler_.stats();
   const std::lock_guard lock(mutex_);
   stats_.num_running = now.num_running;
   stats_.num_waiting = now.num_waiting;
@@ -202,9 +210,6 @@ void EngineCore::publish_stats(const BatchPlan& plan, size_t num_sampled) {
   stats_.num_preemptions = now.num_preemptions;
   stats_.prefix_cache_queries = now.prefix_cache_queries;
   stats_.prefix_cache_hits = now.prefix_cache_hits;
-  stats_.num_steps += 1;
-  stats_.num_prompt_tokens += num_prompt_tokens;
-  stats_.num_generated_tokens += static_cast<int64_t>(num_sampled);
 }
 
 }  // namespace quire

@@ -58,7 +58,8 @@ class EngineCore {
   void take_inbox();
   void admit(Submission submission);
   void cancel_now(RequestId id);
-  void publish_stats(const BatchPlan& plan, size_t num_sampled);
+  void count_step(const BatchPlan& plan, size_t num_sampled);
+  void publish_stats();
 
   // The engine thread's own.
   Scheduler scheduler_;

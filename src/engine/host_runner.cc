@@ -141,8 +141,8 @@ Status HostRunner::collect_prompt_logprobs(const SeqSlice& slice, Row& row) {
     for (int i = 0; i < count; ++i) {
       token_rows[i] = slice.first_token + begin - slice.num_computed + i;
     }
-    QUIRE_RETURN_IF_ERROR(
-        parts_.model->compute_logits(token_rows.data(), count, logits_.view, stream_));
+    QUIRE_RETURN_IF_ERROR(parts_.model->compute_logits(token_rows.data(), count,
+                                                       logits_.view.rows(0, count), stream_));
     for (int i = 0; i < count; ++i) {
       row.prompt_logprobs.push_back(
           compute_logprobs(logits_row(i), row.prompt_ids[begin + i + 1], row.num_prompt_logprobs));
@@ -163,8 +163,8 @@ Status HostRunner::sample(const BatchPlan& plan, std::vector<SampledToken>& samp
   const auto total = static_cast<int>(sampling.size());
   for (int begin = 0; begin < total; begin += parts_.max_num_logit_rows) {
     const int count = std::min(parts_.max_num_logit_rows, total - begin);
-    QUIRE_RETURN_IF_ERROR(
-        parts_.model->compute_logits(token_rows.data() + begin, count, logits_.view, stream_));
+    QUIRE_RETURN_IF_ERROR(parts_.model->compute_logits(token_rows.data() + begin, count,
+                                                       logits_.view.rows(0, count), stream_));
     parts_.pool->parallel_for(count, [&](int64_t i) {
       sample_row(*sampling[begin + i], logits_row(i), sampled[begin + i]);
     });

@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
                   c.max_model_len = 192;
                   c.kv_cache_memory = 16 * 4096;  // 16 blocks: 15 * 16 tokens for all
                 }}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& variant) { return std::string(variant.param.name); });
 
 TEST(DeterminismSetup, TheSmallCacheDoesPreempt) {
   EngineConfig config = tiny_config();

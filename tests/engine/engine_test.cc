@@ -31,12 +31,11 @@ Request greedy(std::vector<int32_t> prompt, int max_tokens) {
   return request;
 }
 
-// Free blocks return once the last step in flight has been collected.
 void expect_all_blocks_free(const Engine& engine) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   EngineStats stats = engine.stats();
-  while (stats.num_free_blocks != stats.num_total_blocks &&
-         std::chrono::steady_clock::now() < deadline) {
+  const auto idle = [&] { return stats.num_running == 0 && stats.num_waiting == 0; };
+  while (!idle() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     stats = engine.stats();
   }
