@@ -109,27 +109,6 @@ void pack_panel(const PanelRows& rows, DType dtype, PanelLayout layout, int64_t 
   }
 }
 
-bool fits_f16_pairs(const TensorView& block, int64_t row) {
-  const std::byte* bytes = static_cast<const std::byte*>(block.data) + row * block.shape[1] * 2;
-  int16_t largest = 0;  // signed, for which every machine has a vector maximum
-  for (int64_t k = 0; k < block.shape[1]; ++k) {
-    int16_t bits = 0;
-    std::memcpy(&bits, bytes + 2 * k, 2);
-    largest = std::max(largest, static_cast<int16_t>(bits & 0x7FFF));
-  }
-  return largest < kF16PairLimit;
-}
-
-bool fits_f16_pairs(const LinearSource& source, ThreadPool& pool) {
-  std::atomic<bool> fits = true;
-  for (const TensorView& block : source.weights) {
-    pool.parallel_for(block.shape[0], [&](int64_t row) {
-      if (!fits_f16_pairs(block, row)) fits.store(false, std::memory_order_relaxed);
-    });
-  }
-  return fits;
-}
-
 std::vector<float> pack_bias(const LinearSource& source, int64_t num_panels) {
   if (source.biases.empty()) return {};
   std::vector<float> bias(static_cast<size_t>(num_panels * kPanelWidth));
@@ -153,23 +132,30 @@ Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& sou
   p.dtype_ = source.weights[0].dtype;
   p.in_features_ = source.weights[0].shape[1];
   for (const TensorView& block : source.weights) p.out_features_ += block.shape[0];
-  const bool pairs = p.dtype_ == DType::kBF16 ||
-                     (p.dtype_ == DType::kF16 && for_amx && fits_f16_pairs(source, pool));
-  p.layout_ = pairs ? PanelLayout::kPairs : PanelLayout::kRows;
   p.padded_k_ = round_up(p.in_features_, kKAlign);
   p.panel_bytes_ = p.padded_k_ * kPanelWidth * static_cast<int64_t>(dtype_bytes(p.dtype_));
   QUIRE_ASSIGN_OR_RETURN(p.weights_,
                          Buffer::host(static_cast<size_t>(p.num_panels() * p.panel_bytes_)));
-  auto* base = static_cast<std::byte*>(p.weights_.data());
-  pool.parallel_for(p.num_panels(), [&](int64_t i) {
-    pack_panel(panel_rows(source, i * kPanelWidth), p.dtype_, p.layout_, p.in_features_,
-               base + i * p.panel_bytes_);
-    if (p.has_f16_pairs()) {
-      amx_scale_f16(reinterpret_cast<uint16_t*>(base + i * p.panel_bytes_), p.panel_bytes_ / 2);
-    }
-  });
   p.bias_ = pack_bias(source, p.num_panels());
+  const bool pairs = p.dtype_ == DType::kBF16 || (p.dtype_ == DType::kF16 && for_amx);
+  p.layout_ = pairs ? PanelLayout::kPairs : PanelLayout::kRows;
+  if (p.pack_panels(source, pool)) return packed;
+  p.layout_ = PanelLayout::kRows;
+  std::memset(p.weights_.data(), 0, p.weights_.num_bytes());
+  p.pack_panels(source, pool);
   return packed;
+}
+
+bool PackedLinear::pack_panels(const LinearSource& source, ThreadPool& pool) {
+  auto* base = static_cast<std::byte*>(weights_.data());
+  std::atomic<bool> fits = true;
+  pool.parallel_for(num_panels(), [&](int64_t i) {
+    std::byte* panel = base + i * panel_bytes_;
+    pack_panel(panel_rows(source, i * kPanelWidth), dtype_, layout_, in_features_, panel);
+    if (!has_f16_pairs()) return;
+    if (!amx_scale_f16(reinterpret_cast<uint16_t*>(panel), panel_bytes_ / 2)) fits = false;
+  });
+  return fits;
 }
 
 void PackedLinear::unpack_row(int64_t feature, float* out) const {

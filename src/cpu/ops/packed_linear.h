@@ -51,6 +51,8 @@ class PackedLinear final : public Linear {
 
  private:
   PackedLinear() = default;
+  // False where an F16 does not fit pairs.
+  bool pack_panels(const LinearSource& source, ThreadPool& pool);
 
   Buffer weights_;
   std::vector<float> bias_;

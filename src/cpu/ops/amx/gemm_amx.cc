@@ -99,8 +99,8 @@ Status AmxScratch::reserve(int64_t padded_k, int num_threads) {
   return {};
 }
 
-void amx_scale_f16(uint16_t* values, int64_t count) {
-  amx::scale_f16(values, count);
+bool amx_scale_f16(uint16_t* values, int64_t count) {
+  return amx::scale_f16(values, count);
 }
 
 uint16_t* AmxScratch::weights(int thread_idx) const {

@@ -337,12 +337,16 @@ void split_row(const float* x, int64_t num_k, int64_t num_k_tiles, int64_t row, 
   }
 }
 
-void scale_f16(uint16_t* values, int64_t count) {
+bool scale_f16(uint16_t* values, int64_t count) {
   const __m512h scale = _mm512_castsi512_ph(_mm512_set1_epi16((15 + kF16ScaleLog2) << 10));
+  __m512i largest = _mm512_setzero_si512();
   for (int64_t i = 0; i < count; i += 32) {
-    const __m512h scaled = _mm512_mul_ph(_mm512_load_ph(values + i), scale);
-    _mm512_store_ph(values + i, scaled);
+    const __m512i value = _mm512_load_si512(values + i);
+    const __m512i magnitude = _mm512_and_si512(value, _mm512_set1_epi16(0x7FFF));
+    largest = _mm512_max_epu16(largest, magnitude);
+    _mm512_store_ph(values + i, _mm512_mul_ph(_mm512_castsi512_ph(value), scale));
   }
+  return _mm512_cmpge_epu16_mask(largest, _mm512_set1_epi16(kF16PairLimit)) == 0;
 }
 
 void run_bf16(const Task& task) {

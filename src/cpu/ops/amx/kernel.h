@@ -23,8 +23,9 @@ inline constexpr int64_t x_tile_offset(int64_t row_tile, int64_t k_tile, int64_t
 // One row of x, of num_k elements, into row `row` of x_tiles; k past num_k becomes zeros.
 void split_row(const float* x, int64_t num_k, int64_t num_k_tiles, int64_t row, uint16_t* x_tiles);
 
-// values *= 2^kF16ScaleLog2, exactly; 64-byte aligned, count a multiple of 32.
-void scale_f16(uint16_t* values, int64_t count);
+// values *= 2^kF16ScaleLog2; false where that is not exact. 64-byte aligned, count a multiple
+// of 32.
+bool scale_f16(uint16_t* values, int64_t count);
 
 // Some rows against k tiles [k_begin, k_end) of one panel of 32 features, or of two neighbours
 // where there are at most 16 rows.
