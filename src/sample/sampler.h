@@ -29,7 +29,8 @@ class SamplerState {
   SamplerState& operator=(SamplerState&&) noexcept;
 
   // Samples the next token from `logits` ([vocab_size], overwritten) and remembers it. The result
-  // depends on the logits, the parameters, the seed and the token's position alone. Fails on NaN.
+  // depends on the logits, the parameters, the seed and the token's position alone. Fails on NaN
+  // and where no token may be chosen. `logprobs` are of the logits as they came, when asked for.
   Status sample(std::span<float> logits, int32_t& token_id, PositionLogprobs& logprobs);
 
   // The token sampled (or known) last.
@@ -40,7 +41,8 @@ class SamplerState {
   std::unique_ptr<Impl> impl_;
 };
 
-// Log-softmax of `logits`: the chosen token with its rank, then the num_top most likely.
+// Log-softmax of `logits`: the chosen token with its rank, then the num_top most likely, equals in
+// order of id. As in vLLM, the chosen token's rank counts the tokens at least as likely as it.
 PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen, int num_top);
 
 }  // namespace quire

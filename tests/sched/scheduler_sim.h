@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,8 +48,10 @@ class SchedulerSim {
 
   Scheduler& scheduler() { return scheduler_; }
   const FakeDevice& device() const { return device_; }
-  const std::deque<BatchPlan>& in_flight() const { return in_flight_; }
-  std::vector<SeqId> live_ids() const;
+  size_t num_live() const { return live_.size(); }
+  SeqId live_id(size_t idx) const {
+    return std::next(live_.begin(), static_cast<std::ptrdiff_t>(idx))->first;
+  }
   int num_answered() const { return num_answered_; }
 
  private:
