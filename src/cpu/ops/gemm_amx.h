@@ -4,7 +4,10 @@
 // which keeps 16 to 17 of its 24 bits; a BF16 weight is one BF16, an F16 weight is exactly two,
 // w = w0 + w1. Each 32 of k add x0·w0, then x1·w0, then (F16) x0·w1 to the sums, k ascending; x1·w1
 // and the rest of x are below 2^-16 of a product and are left out. That order is the same for any
-// number of rows, and sums rest between blocks of k as F32, exactly.
+// number of rows, and sums rest between blocks of k as F32, exactly. Measured against exact sums of
+// normal numbers, relative to the outputs' root mean square: 2.5e-6 with BF16 weights and 5.5e-6
+// with F16, at K of 2048 and 8192 (F32 sums: 0.8e-6 and 1.6e-6; activations rounded to the weights'
+// type, as is usual: 1.6e-3 and 2e-4). BF16 weights and parts of x below 2^-126 count as zero.
 #pragma once
 
 #include "base/thread_pool.h"

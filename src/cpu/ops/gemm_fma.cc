@@ -135,18 +135,29 @@ void multiply(Weights<typename Reader::T> w, const float* HWY_RESTRICT x, int64_
   }
 }
 
-// All rows of a task against one block of weights, kRows at a time and then the rest.
+// multiply with `rows` known at run time: 1 to kR.
 template <class Reader, int kP, int kR = kRows>
+void multiply_group(Weights<typename Reader::T> w, const float* x, int64_t x_stride, int64_t rows,
+                    int64_t num_k, bool first, float* sums, int64_t sums_stride) {
+  if constexpr (kR > 1) {
+    if (rows < kR) {
+      return multiply_group<Reader, kP, kR - 1>(w, x, x_stride, rows, num_k, first, sums,
+                                                sums_stride);
+    }
+  }
+  multiply<Reader, kR, kP>(w, x, x_stride, num_k, first, sums, sums_stride);
+}
+
+// All rows of a task against one block of weights, in groups as equal as can be.
+template <class Reader, int kP>
 void multiply_rows(Weights<typename Reader::T> w, const float* x, int64_t x_stride,
                    int64_t num_rows, int64_t num_k, bool first, float* sums, int64_t sums_stride) {
-  int64_t row = 0;
-  for (; row + kR <= num_rows; row += kR) {
-    multiply<Reader, kR, kP>(w, x + row * x_stride, x_stride, num_k, first,
-                             sums + row * sums_stride, sums_stride);
-  }
-  if constexpr (kR > 1) {
-    multiply_rows<Reader, kP, kR - 1>(w, x + row * x_stride, x_stride, num_rows - row, num_k, first,
-                                      sums + row * sums_stride, sums_stride);
+  int64_t num_groups = ceil_div(num_rows, kRows);
+  for (int64_t row = 0; row < num_rows; --num_groups) {
+    const int64_t rows = ceil_div(num_rows - row, num_groups);
+    multiply_group<Reader, kP>(w, x + row * x_stride, x_stride, rows, num_k, first,
+                               sums + row * sums_stride, sums_stride);
+    row += rows;
   }
 }
 

@@ -57,15 +57,20 @@ int64_t block_k_tiles(int64_t num_rows, int64_t num_k_tiles) {
                     std::min(num_k_tiles, kMaxBlockKTiles));
 }
 
-int64_t panels_per_task(const PackedLinear& w, int64_t k_tiles, int num_threads) {
+int64_t panels_at_once(int64_t num_rows) {
+  return num_rows <= amx::kTileRows ? 2 : 1;
+}
+
+int64_t panels_per_task(const PackedLinear& w, int64_t num_rows, int64_t k_tiles, int num_threads) {
   const int64_t panel_bytes = k_tiles * amx::kTileK * kPanelWidth * 2;
   const int64_t shared = w.num_panels() / (kTasksPerThread * num_threads);
-  return std::max(int64_t{1}, std::min(kTaskWeightBytes / panel_bytes, shared));
+  const int64_t step = panels_at_once(num_rows);
+  return round_up(std::max(int64_t{1}, std::min(kTaskWeightBytes / panel_bytes, shared)), step);
 }
 
 // Panels [begin, end), each for all rows of the task.
 void run_panels(const PackedLinear& w, int64_t begin, int64_t end, amx::Task task) {
-  const int64_t step = task.num_rows <= amx::kTileRows ? 2 : 1;
+  const int64_t step = panels_at_once(task.num_rows);
   float* out = task.out;
   for (int64_t p = begin; p < end; p += step) {
     const int64_t first_feature = p * kPanelWidth;
@@ -115,7 +120,7 @@ void linear_amx(const PackedLinear& w, const float* x, int64_t num_rows, float* 
     const int64_t rows = std::min(kBlockRows, num_rows - row);
     split_x(x + row * w.in_features(), rows, w, scratch.x_tiles(), pool);
     const int64_t k_step = block_k_tiles(rows, num_k_tiles);
-    const int64_t task_panels = panels_per_task(w, k_step, pool.num_threads());
+    const int64_t task_panels = panels_per_task(w, rows, k_step, pool.num_threads());
     const int64_t num_tasks = ceil_div(w.num_panels(), task_panels);
     for (int64_t k = 0; k < num_k_tiles; k += k_step) {
       std::atomic<int64_t> next = 0;
