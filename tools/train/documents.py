@@ -96,7 +96,10 @@ def _chat_turn(rng: random.Random) -> tuple[str, str]:
     if kind < 0.12:
         return _sum_turn(rng)
     problem = draw_problem("train", rng)
-    return problem.question, problem.answer
+    question = problem.question
+    if kind < 0.3:
+        question = rng.choice(_REQUESTS).replace("{}", question)
+    return question, problem.answer
 
 
 def _sum_turn(rng: random.Random) -> tuple[str, str]:
@@ -129,6 +132,10 @@ _SYSTEM_PROMPTS = (
     "Answer the question. End with #### and the number.",
     "You are Quire.",
     "Be brief.",
+)
+_REQUESTS = (
+    "Please solve this problem: {}", "{} Please show your work.", "Can you solve this? {}", "{} Think step by step.",
+    "Here is a problem. {}", "{}\nEnd with #### and the answer.", "Question: {}", "Solve: {}", "Hi! {}", "{} Thanks!",
 )
 _PURPOSE = "I solve grade-school word problems."
 _SMALL_TALK = (

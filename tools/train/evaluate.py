@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=250)
     parser.add_argument("--max-tokens", type=int, default=512)
     parser.add_argument("--dtype", choices=["bfloat16", "float32"], default="bfloat16", help="of the computation")
+    parser.add_argument("--show-misses", action="store_true", help="print what was answered wrongly")
     parser.add_argument("--output", type=Path, help="append the results to this JSONL file")
     args = parser.parse_args()
 
@@ -47,7 +48,7 @@ def main() -> None:
             with args.output.open("a") as file:
                 print(json.dumps(result), file=file)
         for problem, completion in zip(problems, completions, strict=True):
-            if os.environ.get("SHOW_MISSES") and last_number(completion.text) != last_number(problem["answer"]):
+            if args.show_misses and last_number(completion.text) != last_number(problem["answer"]):
                 print(json.dumps({**problem, "completion": completion.text}))
 
 
@@ -104,13 +105,18 @@ def score(problems: list[dict[str, str]], completions: list[Completion]) -> dict
     margins = sorted(c.smallest_margin for c in completions)
     return {
         "questions": len(problems),
-        "accuracy": round(sum(map(int.__eq__, (a if a is not None else -1 for a in answers), expected)) / len(problems), 4),
-        "invalid": round(answers.count(None) / len(problems), 4),
-        "same_text": round(sum(c.text.strip() == p["answer"] for c, p in zip(completions, problems)) / len(problems), 4),
-        "ended": round(sum(c.ended for c in completions) / len(problems), 4),
+        "accuracy": share(a == e for a, e in zip(answers, expected, strict=True)),
+        "invalid": share(a is None for a in answers),
+        "same_text": share(c.text.strip() == p["answer"] for c, p in zip(completions, problems, strict=True)),
+        "ended": share(c.ended for c in completions),
         "smallest_margin_median": round(margins[len(margins) // 2], 3),
         "smallest_margin_1_percent": round(margins[len(margins) // 100], 3),
     }
+
+
+def share(flags: Iterable[bool]) -> float:
+    values = list(flags)
+    return round(sum(values) / len(values), 4)
 
 
 if __name__ == "__main__":
