@@ -203,17 +203,20 @@ void run_task(const FmaTask& task) {
   using T = typename Reader::T;
   const auto* panels = reinterpret_cast<const T*>(task.panels);
   const int64_t panel_stride = task.padded_k * kPanelWidth;
-  if (std::is_same_v<T, float> || task.num_rows <= kRows) {
+  if (task.num_rows <= kRows) {
     multiply_panels<Reader>({panels, panel_stride}, task.num_panels, task.x, task.num_k,
                             task.num_rows, task.num_k, true, task.sums);
     return;
   }
   for (int64_t k = 0; k < task.num_k; k += kBlockK) {
-    const int64_t padded = std::min(kBlockK, task.padded_k - k);
-    convert_block<Reader>({panels + k * kPanelWidth, panel_stride}, task.num_panels, padded,
-                          task.weights_scratch);
-    multiply_panels<ReadF32>({task.weights_scratch, padded * kPanelWidth}, task.num_panels,
-                             task.x + k, task.num_k, task.num_rows,
+    Weights<float> block = {reinterpret_cast<const float*>(panels + k * kPanelWidth), panel_stride};
+    if constexpr (!std::is_same_v<T, float>) {
+      const int64_t padded = std::min(kBlockK, task.padded_k - k);
+      convert_block<Reader>({panels + k * kPanelWidth, panel_stride}, task.num_panels, padded,
+                            task.weights_scratch);
+      block = {task.weights_scratch, padded * kPanelWidth};
+    }
+    multiply_panels<ReadF32>(block, task.num_panels, task.x + k, task.num_k, task.num_rows,
                              std::min(kBlockK, task.num_k - k), k == 0, task.sums);
   }
 }

@@ -8,7 +8,7 @@ namespace quire::cpu {
 
 inline constexpr int64_t kBlockPanels = 2;  // of a task: 64 features
 inline constexpr int64_t kBlockRows = 256;
-inline constexpr int64_t kBlockK = 256;  // depth of the weights that rest in L2 as F32
+inline constexpr int64_t kBlockK = 128;  // depth of the weights that rest close by as F32
 
 // Some rows against some panels.
 struct FmaTask {
