@@ -100,19 +100,18 @@ TEST(TokenFilter, AgreesWithTheDefinition) {
   }
 }
 
-TEST(TokenNoise, DependsOnSeedPositionAndTokenAlone) {
-  const TokenNoise noise(7, 100);
+double uniform(uint64_t seed, uint64_t position, int32_t token_id) {
   double quad[4];
-  noise.uniform_quad(25, quad);
-  for (int32_t i = 0; i < 4; ++i) EXPECT_EQ(noise.uniform(100 + i), quad[i]);
-  EXPECT_EQ(noise.uniform(3), TokenNoise(7, 100).uniform(3));
-  const std::set<double> all = {noise.uniform(3),
-                                noise.uniform(4),
-                                noise.uniform(7),
-                                TokenNoise(8, 100).uniform(3),
-                                TokenNoise(7, 101).uniform(3),
-                                TokenNoise(7 + (uint64_t{1} << 32), 100).uniform(3),
-                                TokenNoise(7, 100 + (uint64_t{1} << 32)).uniform(3)};
+  TokenNoise(seed, position).uniform_quad(static_cast<uint32_t>(token_id / 4), quad);
+  return quad[token_id % 4];
+}
+
+TEST(TokenNoise, DependsOnSeedPositionAndTokenAlone) {
+  constexpr uint64_t kHigh = uint64_t{1} << 32;
+  EXPECT_EQ(uniform(7, 100, 3), uniform(7, 100, 3));
+  const std::set<double> all = {
+      uniform(7, 100, 3), uniform(7, 100, 4),         uniform(7, 100, 7),        uniform(8, 100, 3),
+      uniform(7, 101, 3), uniform(7 + kHigh, 100, 3), uniform(7, 100 + kHigh, 3)};
   EXPECT_EQ(all.size(), 7U);
 }
 
