@@ -44,7 +44,7 @@ std::optional<Value> python_attribute(Interpreter& interpreter, const Value& bas
                                       std::string_view name) {
   if (base.is_object()) return base.object()->attribute(interpreter, name);
   if (changes_its_object(base, name)) {
-    return Value::undefined(
+    return interpreter.make_undefined(
         fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, base.type_name()));
   }
   if (base.is_sequence() && base.sequence()->type == Sequence::Type::kGroup) {
@@ -138,7 +138,8 @@ Value get_attribute(Interpreter& interpreter, const Value& base, std::string_vie
   if (base.is_dict()) {
     if (const Value* value = base.dict()->find(name)) return *value;
   }
-  return Value::undefined(fmt::format("'{}' has no attribute '{}'", owner_name(base), name));
+  return interpreter.make_undefined(
+      fmt::format("'{}' has no attribute '{}'", owner_name(base), shortened(name)));
 }
 
 Value get_item(Interpreter& interpreter, const Value& base, const Value& key) {
@@ -146,11 +147,11 @@ Value get_item(Interpreter& interpreter, const Value& base, const Value& key) {
   if (std::optional<Value> value = python_item(interpreter, base, key)) return *value;
   if (key.is_string()) {
     if (auto value = python_attribute(interpreter, base, key.as_string())) return *value;
-    return Value::undefined(
-        fmt::format("'{}' has no attribute '{}'", owner_name(base), key.as_string()));
+    return interpreter.make_undefined(
+        fmt::format("'{}' has no attribute '{}'", owner_name(base), shortened(key.as_string())));
   }
-  return Value::undefined(
-      fmt::format("{} has no element {}", owner_name(base), to_repr(key, interpreter.budget)));
+  return interpreter.make_undefined(fmt::format("{} has no element {}", owner_name(base),
+                                                shortened(to_repr(key, interpreter.budget))));
 }
 
 Value get_slice(Interpreter& interpreter, const Value& base, const Value& start, const Value& stop,

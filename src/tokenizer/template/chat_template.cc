@@ -15,6 +15,8 @@ namespace quire {
 namespace {
 
 Status template_error(int line, std::string_view message) {
+  constexpr size_t kMaxMessageBytes = 16'384;
+  message = message.substr(0, complete_utf8_prefix(message.substr(0, kMaxMessageBytes)));
   return invalid_argument(fmt::format("[template] line {}: {}", line, message));
 }
 

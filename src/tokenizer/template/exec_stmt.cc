@@ -41,6 +41,7 @@ void Macro::bind(Interpreter& interpreter, Args& args) const {
   bool found_caller = false;
   std::vector<std::optional<Value>> by_name(num_params);
   for (size_t i = num_given; i < num_params; ++i) {
+    interpreter.budget.step(1 + static_cast<int64_t>(args.keyword.size() / 16));
     by_name[i] = args.take(interpreter.name(def.params[i]));
     found_caller = found_caller || interpreter.name(def.params[i]) == "caller";
   }

@@ -20,12 +20,13 @@ Value truncated(double number) {
   return Value::integer(static_cast<int64_t>(number));
 }
 
-Value int_filter(Run, const Value& self, const Bound& args) {
+Value int_filter(Run run, const Value& self, const Bound& args) {
   const Value otherwise = args[0] == nullptr ? Value::integer(0) : args.value(0);
   if (self.is_undefined()) fail(self.undefined_reason());
   if (self.is_integral()) return Value::integer(self.as_int());
   if (self.is_float()) return std::isnan(self.as_float()) ? otherwise : truncated(self.as_float());
   if (!self.is_string()) return otherwise;
+  run.budget.read(self.as_string().size());
   const int64_t base = args.integer(1, 10);
   if (base >= 0 && base <= 36 && base != 1) {
     if (const auto number = parse_int(self.as_string(), static_cast<int>(base))) {
@@ -36,10 +37,11 @@ Value int_filter(Run, const Value& self, const Bound& args) {
   return number && std::isfinite(*number) ? truncated(*number) : otherwise;
 }
 
-Value float_filter(Run, const Value& self, const Bound& args) {
+Value float_filter(Run run, const Value& self, const Bound& args) {
   if (self.is_undefined()) fail(self.undefined_reason());
   if (self.is_number()) return Value::real(self.as_float());
   if (self.is_string()) {
+    run.budget.read(self.as_string().size());
     if (const std::optional<double> number = parse_float(self.as_string())) {
       return Value::real(*number);
     }

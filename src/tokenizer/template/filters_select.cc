@@ -10,11 +10,6 @@ namespace {
 
 using Run = Interpreter&;
 
-Value generator(Run run, std::vector<Value> items) {
-  run.budget.step(static_cast<int64_t>(items.size() / 8));
-  return run.make_object(std::make_shared<Iterator>(std::move(items)));
-}
-
 Args rest_of(const Args& args, size_t from) {
   Args rest;
   for (size_t i = from; i < args.positional.size(); ++i) {
@@ -32,7 +27,7 @@ const Builtin& named(const Value& name, const Builtin* (*find)(std::string_view)
 }
 
 Value map(Run run, const Value& self, const Bound& bound) {
-  if (!truthy(self)) return generator(run, {});
+  if (!truthy(self)) return run.make_iterator({});
   Args args = *bound.raw;
   std::vector<Value> mapped;
   const std::optional<Value> attribute =
@@ -45,7 +40,7 @@ Value map(Run run, const Value& self, const Bound& bound) {
     for (const Value& item : to_items(run, self)) {
       mapped.push_back(attribute_path(run, item, *attribute, otherwise ? &*otherwise : nullptr));
     }
-    return generator(run, std::move(mapped));
+    return run.make_iterator(std::move(mapped));
   }
   if (args.positional.empty()) fail("map requires a filter argument");
   const Builtin& filter = named(args.positional[0], find_filter, "filter");
@@ -55,11 +50,11 @@ Value map(Run run, const Value& self, const Bound& bound) {
     run.budget.step();
     mapped.push_back(call_builtin(run, filter, item, rest));
   }
-  return generator(run, std::move(mapped));
+  return run.make_iterator(std::move(mapped));
 }
 
 Value choose(Run run, const Value& self, const Args& args, bool by_attribute, bool wanted) {
-  if (!truthy(self)) return generator(run, {});
+  if (!truthy(self)) return run.make_iterator({});
   const size_t off = by_attribute ? 1 : 0;
   if (by_attribute && args.positional.empty()) fail("Missing parameter for attribute name");
   const Builtin* test =
@@ -72,7 +67,7 @@ Value choose(Run run, const Value& self, const Args& args, bool by_attribute, bo
     const bool passes = truthy(test == nullptr ? subject : call_builtin(run, *test, subject, rest));
     if (passes == wanted) kept.push_back(item);
   }
-  return generator(run, std::move(kept));
+  return run.make_iterator(std::move(kept));
 }
 
 template <bool kByAttribute, bool kWanted>

@@ -96,10 +96,9 @@ Value list(Run run, const Value& self, const Bound&) {
 }
 
 Value items(Run run, const Value& self, const Bound&) {
-  if (self.is_undefined()) return run.make_object(std::make_shared<Iterator>(std::vector<Value>{}));
+  if (self.is_undefined()) return run.make_iterator({});
   if (!self.is_dict()) fail("Can only get item pairs from a mapping.");
-  return run.make_object(
-      std::make_shared<Iterator>(*DictView(self.dict(), DictView::Part::kItems).iterate(run)));
+  return run.make_iterator(*DictView(self.dict(), DictView::Part::kItems).iterate(run));
 }
 
 Value reverse(Run run, const Value& self, const Bound&) {
@@ -113,7 +112,7 @@ Value reverse(Run run, const Value& self, const Bound&) {
   std::reverse(values.begin(), values.end());
   // A generator cannot be reversed, so that Jinja makes a list of it.
   if (self.object_as<Iterator>() != nullptr) return run.make_list(std::move(values));
-  return run.make_object(std::make_shared<Iterator>(std::move(values)));
+  return run.make_iterator(std::move(values));
 }
 
 Value sort(Run run, const Value& self, const Bound& args) {
@@ -165,7 +164,7 @@ Value unique(Run run, const Value& self, const Bound& args) {
     compare_keys(key, key, &run.budget);  // hashable?
     if (seen.insert(key).second) kept.push_back(item);
   }
-  return run.make_object(std::make_shared<Iterator>(std::move(kept)));
+  return run.make_iterator(std::move(kept));
 }
 
 Value extreme(Run run, const Value& self, const Bound& args, bool maximum) {
@@ -216,7 +215,7 @@ Value batch(Run run, const Value& self, const Bound& args) {
     }
     batches.push_back(run.make_list(std::move(current)));
   }
-  return run.make_object(std::make_shared<Iterator>(std::move(batches)));
+  return run.make_iterator(std::move(batches));
 }
 
 Value slice(Run run, const Value& self, const Bound& args) {
@@ -233,7 +232,7 @@ Value slice(Run run, const Value& self, const Bound& args) {
     slices.push_back(run.make_list(std::move(part)));
     start = end;
   }
-  return run.make_object(std::make_shared<Iterator>(std::move(slices)));
+  return run.make_iterator(std::move(slices));
 }
 
 Value groupby(Run run, const Value& self, const Bound& args) {

@@ -15,9 +15,7 @@ namespace {
 using Run = Interpreter&;
 
 std::string str(Run run, const Value& value) {
-  std::string text = to_str(value, run.budget);
-  run.budget.read(text.size());
-  return text;
+  return to_str(value, run.budget);
 }
 bool is_markup(const Value& value) {
   return value.is_string() && value.text()->markup;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+#include "tokenizer/template/unicode.h"
+
 namespace quire::jinja {
 
 namespace {
@@ -12,15 +15,16 @@ constexpr int kMaxLevelsPerDepth = 12;
 
 }  // namespace
 
-Value* Scope::find(NameId name) {
+Value* Scope::find(NameId name, Budget& budget) {
+  budget.step(static_cast<int64_t>(variables.size() / 16));
   for (auto& [id, value] : variables) {
     if (id == name) return &value;
   }
   return nullptr;
 }
 
-void Scope::set(NameId name, Value value) {
-  if (Value* present = find(name)) {
+void Scope::set(NameId name, Value value, Budget& budget) {
+  if (Value* present = find(name, budget)) {
     *present = std::move(value);
   } else {
     variables.emplace_back(name, std::move(value));
@@ -85,7 +89,7 @@ Flow Interpreter::exec(const Body& body) {
 
 Value Interpreter::lookup(NameId id) {
   for (Scope* scope = scope_; scope != nullptr; scope = scope->outer) {
-    if (const Value* value = scope->find(id)) return *value;
+    if (const Value* value = scope->find(id, budget)) return *value;
   }
   const std::string& wanted = name(id);
   if (const Value* value = variables_.dict()->find(wanted)) return *value;
@@ -101,7 +105,7 @@ Value Interpreter::lookup(NameId id) {
     };
     return make_object(std::make_shared<Global>(*global));
   }
-  return Value::undefined(fmt::format("'{}' is undefined", wanted));
+  return make_undefined(fmt::format("'{}' is undefined", shortened(wanted)));
 }
 
 void Interpreter::assign(const Target& target, const Value& value) {
@@ -231,12 +235,9 @@ Value Interpreter::make_string(std::string text, bool markup) {
   budget.read(text.size());
   auto made = std::make_shared<Text>();
   made->charge = MemoryCharge(budget, sizeof(Text) + text.capacity());
-  made->num_chars = text.size();
+  made->num_chars = count_chars(text);
   made->utf8 = std::move(text);
   made->markup = markup;
-  size_t continuation = 0;
-  for (const char c : made->utf8) continuation += (c & 0xc0) == 0x80;
-  made->num_chars -= continuation;
   return Value::of(Value::TextPtr(std::move(made)));
 }
 
@@ -260,10 +261,28 @@ Value Interpreter::make_dict(std::vector<Dict::Entry> entries) {
   return Value::of(Value::DictPtr(std::move(made)));
 }
 
-Value Interpreter::make_object(std::shared_ptr<Object> object) {
+Value Interpreter::make_object(std::shared_ptr<Object> object, size_t num_extra_bytes) {
   check_depth(object->depth);
-  object->charge = MemoryCharge(budget, 128);
+  object->charge = MemoryCharge(budget, 128 + num_extra_bytes);
   return Value::of(Value::ObjectPtr(std::move(object)));
+}
+
+Value Interpreter::make_iterator(std::vector<Value> items) {
+  budget.step(static_cast<int64_t>(items.size() / 8));
+  const size_t num_bytes = items.size() * sizeof(Value);
+  return make_object(std::make_shared<Iterator>(std::move(items)), num_bytes);
+}
+
+Value Interpreter::make_undefined(std::string reason) {
+  MemoryCharge charge(budget, sizeof(UndefinedReason) + reason.size());
+  return Value::of(std::make_shared<const UndefinedReason>(
+      UndefinedReason{std::move(reason), std::move(charge)}));
+}
+
+std::string_view shortened(std::string_view text) {
+  constexpr size_t kMaxBytes = 200;
+  if (text.size() <= kMaxBytes) return text;
+  return text.substr(0, complete_utf8_prefix(text.substr(0, kMaxBytes)));
 }
 
 Value Interpreter::make_mutable(std::shared_ptr<Object> object) {

@@ -22,8 +22,8 @@ struct Scope {
   std::vector<std::pair<NameId, Value>> variables;
   bool captured = false;  // a macro refers to it: it lives until the end of the render
 
-  Value* find(NameId name);
-  void set(NameId name, Value value);
+  Value* find(NameId name, Budget& budget);
+  void set(NameId name, Value value, Budget& budget);
 };
 
 class Interpreter {
@@ -40,7 +40,7 @@ class Interpreter {
   Flow exec(const Body& body);
   Value lookup(NameId name);
   void assign(const Target& target, const Value& value);
-  void set(NameId name, Value value) { scope_->set(name, std::move(value)); }
+  void set(NameId name, Value value) { scope_->set(name, std::move(value), budget); }
   Args eval_args(const CallArgs& args);
   Value call(const Value& callee, Args args);
   const std::string& name(NameId id) const { return program_.names[static_cast<size_t>(id)]; }
@@ -74,7 +74,9 @@ class Interpreter {
     return make_list(std::move(items), Sequence::Type::kTuple);
   }
   Value make_dict(std::vector<Dict::Entry> entries);
-  Value make_object(std::shared_ptr<Object> object);
+  Value make_object(std::shared_ptr<Object> object, size_t num_extra_bytes = 0);
+  Value make_iterator(std::vector<Value> items);
+  Value make_undefined(std::string reason);
   // For what can come to refer to itself: cleared when the render ends.
   Value make_mutable(std::shared_ptr<Object> object);
   void check_depth(int value_depth) const;
@@ -117,6 +119,9 @@ class Interpreter {
   int level_ = 0;
   int call_level_ = 0;
 };
+
+// A text of the template's, as messages quote it.
+std::string_view shortened(std::string_view text);
 
 // ---- Python's operations (operators.cc, access.cc)
 

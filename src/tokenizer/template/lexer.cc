@@ -44,6 +44,11 @@ class Lexer {
   std::string_view rest() const { return std::string_view(source_).substr(pos_); }
   char at(size_t i) const { return i < source_.size() ? source_[i] : '\0'; }
   void add(TokenType type, std::string_view text) {
+    constexpr size_t kMaxTokens = 200'000;
+    if (tokens_.size() >= kMaxTokens) {
+      fail_at(line_,
+              fmt::format("the template is too long; expected at most {} tokens", kMaxTokens));
+    }
     tokens_.push_back({type, std::string(text), {}, line_});
   }
   void advance(size_t to) {

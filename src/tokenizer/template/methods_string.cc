@@ -28,6 +28,7 @@ Value mapped(Run run, const Value& self, const Bound&) {
 
 template <bool kLeft, bool kRight>
 Value strips(Run run, const Value& self, const Bound& args) {
+  run.budget.read(self.as_string().size());
   const auto chars = args.has(0) ? std::optional<std::string_view>(args.text(0)) : std::nullopt;
   return same_kind(run, self, std::string(strip(self.as_string(), chars, kLeft, kRight)));
 }

@@ -64,10 +64,13 @@ std::optional<int64_t> DictView::length(Budget&) {
   return static_cast<int64_t>(dict->entries().size());
 }
 
-std::optional<std::vector<Value>> DictView::iterate(Interpreter&) {
+std::optional<std::vector<Value>> DictView::iterate(Interpreter& interpreter) {
   std::vector<Value> elements;
   elements.reserve(dict->entries().size());
-  for (size_t i = 0; i < dict->entries().size(); ++i) elements.push_back(element(i));
+  for (size_t i = 0; i < dict->entries().size(); ++i) {
+    const auto& [key, value] = dict->entries()[i];
+    elements.push_back(part == Part::kItems ? interpreter.make_tuple({key, value}) : element(i));
+  }
   return elements;
 }
 

@@ -100,6 +100,7 @@ class Parser {
   ExprPtr parse_test(ExprPtr input);
   CallArgs parse_call_args();
   std::string parse_dotted_name();
+  void check_count(size_t count) const;  // of arguments, parameters
   void note_unknown(int line, std::string_view kind, const std::string& name);
   int depth_of(const CallArgs& args) const;
   template <typename T>

@@ -281,6 +281,7 @@ void Parser::parse_signature(MacroDef& def) {
   expect_op("(");
   while (!current().is_op(")")) {
     if (!def.params.empty()) expect_op(",");
+    check_count(def.params.size());
     const int line = current().line;
     def.params.push_back(name_target(expect_name(), line).name);
     if (skip_op("=")) {

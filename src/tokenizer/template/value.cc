@@ -63,7 +63,7 @@ Value make_sequence(std::vector<Value> items, Sequence::Type type) {
 }  // namespace
 
 Value Value::undefined(std::string reason) {
-  return Value(Data(std::make_shared<const UndefinedReason>(std::move(reason))));
+  return of(std::make_shared<const UndefinedReason>(UndefinedReason{std::move(reason)}));
 }
 
 Value Value::string(std::string_view text) {

@@ -77,6 +77,7 @@ class Dict {
 // Why a value is undefined: the text of the error if the template insists on using it.
 struct UndefinedReason {
   std::string message;
+  MemoryCharge charge{};
 };
 
 class Value {
@@ -100,6 +101,7 @@ class Value {
   static Value list(std::vector<Value> items);
   static Value tuple(std::vector<Value> items);
   static Value dict(const std::vector<std::pair<std::string, Value>>& entries);
+  static Value of(UndefinedPtr reason) { return Value(Data(std::move(reason))); }
   static Value of(TextPtr text) { return Value(Data(std::move(text))); }
   static Value of(SequencePtr sequence) { return Value(Data(std::move(sequence))); }
   static Value of(DictPtr dict) { return Value(Data(std::move(dict))); }

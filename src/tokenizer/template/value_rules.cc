@@ -310,7 +310,10 @@ std::string to_repr(const Value& value, Budget& budget) {
 }
 
 std::string to_str(const Value& value, Budget& budget) {
-  if (value.is_string()) return value.as_string();
+  if (value.is_string()) {
+    budget.read(value.as_string().size());
+    return value.as_string();
+  }
   if (value.is_undefined()) return {};
   return to_repr(value, budget);
 }

@@ -1,0 +1,30 @@
+// What both of Python's ways to format share: a parsed specification and its use.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace quire::jinja {
+
+inline constexpr int64_t kMaxWidth = 1 << 20;
+inline constexpr int64_t kMaxPrecision = 4096;
+
+struct FormatSpec {
+  std::string fill = " ";
+  char align = '\0';  // < > ^ or = (between sign and digits); none: by type
+  char sign = '-';
+  bool alternate = false;
+  char grouping = '\0';
+  int64_t width = 0;
+  int64_t precision = -1;
+  char type = '\0';
+};
+
+// The digits at the start of `text`, which it removes.
+int64_t read_count(std::string_view& text);
+std::string format_integer(int64_t number, const FormatSpec& spec);
+std::string format_float(double number, const FormatSpec& spec);
+std::string format_text(std::string_view text, const FormatSpec& spec);
+
+}  // namespace quire::jinja
