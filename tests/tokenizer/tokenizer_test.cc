@@ -127,7 +127,7 @@ double seconds_to_encode(const Tokenizer& tokenizer, const std::string& text) {
 
 // Generous bounds: anything quadratic takes minutes.
 TEST(HostileText, TakesNearlyLinearTime) {
-  constexpr size_t kSize = 1'000'000;
+  constexpr size_t kSize = 100'000;
   const auto repeat = [](std::string_view unit) {
     std::string text;
     while (text.size() < kSize) text += unit;
@@ -143,7 +143,7 @@ TEST(HostileText, TakesNearlyLinearTime) {
   for (const auto& [name, tokenizer] : tokenizers) {
     for (const char* unit : {"a", " ", "\n", "ab", " \n", "\u0301", "\u0327\u0301", "=", "<s",
                              "\xff", "\u4e00", "'s", "<|endoftext|", "1"}) {
-      EXPECT_LT(seconds_to_encode(*tokenizer, repeat(unit)), 10) << name << ": " << unit;
+      EXPECT_LT(seconds_to_encode(*tokenizer, repeat(unit)), 5) << name << ": " << unit;
     }
   }
 }
