@@ -7,7 +7,8 @@ int main(int argc, char** argv) {
   auto engine = quire::Engine::create({.model = argc > 1 ? argv[1] : ""});
   if (!engine.ok()) return std::cerr << engine.status().message() << "\n", 1;
   auto stream = (*engine)->submit({
-      .prompt = "Question: Tom has 3 bags with 4 marbles each. How many marbles has Tom?\nAnswer:",
+      .prompt = "Question: Sam collected 28 stickers. Rosa has three times as many stickers as Sam. "
+                "How many stickers do the two of them have?\nAnswer:",
       .sampling = {.temperature = 0, .max_tokens = 100},
   });
   if (!stream.ok()) return std::cerr << stream.status().message() << "\n", 1;

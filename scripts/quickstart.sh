@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 scripts/build.sh
 echo
 build/quire generate --chat --max-tokens 256 --prompt \
-  "Maria has 14 apples. She buys 3 bags with 6 apples each and gives 5 apples to her brother. How many apples does Maria have now?"
+  "Sam collected 28 stickers. Rosa has three times as many stickers as Sam. Ivan has 6 less than Rosa. How many stickers do the three of them have?"
 cat <<'EOT'
 
 Next:

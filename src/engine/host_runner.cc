@@ -86,8 +86,7 @@ void HostRunner::add_row(const RowAdded& added) {
   row.sampler.emplace(spec.params, spec.seed, added.token_ids, added.num_prompt_tokens,
                       spec.stop_token_ids, spec.bad_words_ids,
                       static_cast<int>(parts_.model->config().vocab_size));
-  row.num_prompt_logprobs = spec.params->prompt_logprobs.value_or(-1);
-  if (row.num_prompt_logprobs >= 0) {
+  if (spec.params->prompt_logprobs) {
     row.prompt_ids.assign(added.token_ids.begin(),
                           added.token_ids.begin() + added.num_prompt_tokens);
     row.prompt_logprobs.resize(1);  // nothing predicts the first token
@@ -125,8 +124,8 @@ std::span<float> HostRunner::logits_row(int64_t i) {
 
 Status HostRunner::collect_prompt_logprobs(const BatchPlan& plan) {
   for (const SeqSlice& slice : plan.slices) {
-    Row& row = rows_[slice.row];
-    if (row.num_prompt_logprobs >= 0) QUIRE_RETURN_IF_ERROR(collect_prompt_logprobs(slice, row));
+    if (slice.num_prompt_logprobs < 0) continue;
+    QUIRE_RETURN_IF_ERROR(collect_prompt_logprobs(slice, rows_[slice.row]));
   }
   return {};
 }
@@ -145,7 +144,7 @@ Status HostRunner::collect_prompt_logprobs(const SeqSlice& slice, Row& row) {
                                                        logits_.view.rows(0, count), stream_));
     for (int i = 0; i < count; ++i) {
       row.prompt_logprobs.push_back(
-          compute_logprobs(logits_row(i), row.prompt_ids[begin + i + 1], row.num_prompt_logprobs));
+          compute_logprobs(logits_row(i), row.prompt_ids[begin + i + 1], slice.num_prompt_logprobs));
     }
   }
   return {};

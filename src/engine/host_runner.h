@@ -46,7 +46,6 @@ class HostRunner final : public Runner {
     std::optional<SamplerState> sampler;
     std::vector<int32_t> block_ids;
     std::vector<int32_t> prompt_ids;  // kept only for prompt log probabilities
-    int num_prompt_logprobs = -1;     // of each prompt token; < 0: none are wanted
     std::vector<PositionLogprobs> prompt_logprobs;
   };
 
