@@ -104,9 +104,19 @@ bool is_blank(const std::string& line) {
   return line.find_first_not_of(" \t\r") == std::string::npos;
 }
 
+// Before the first question, not after it.
+Status check_template(const Engine& engine) {
+  const Status status = engine.render_chat({{"user", "hello"}}).status();
+  if (status.ok()) return status;
+  return {
+      status.code(),
+      fmt::format("[chat] {} has no usable chat template; {}; plain prompts go to quire generate",
+                  engine.model_info().name, status.message())};
+}
+
 Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto engine, Engine::create(options.engine));
-  QUIRE_RETURN_IF_ERROR(engine->render_chat({{"user", "hello"}}).status());
+  QUIRE_RETURN_IF_ERROR(check_template(*engine));
   const bool interactive = ::isatty(STDIN_FILENO) == 1;
   if (interactive) fmt::print(stderr, "{}; /help for help\n", engine->model_info().name);
   Conversation conversation(*engine, options);

@@ -230,8 +230,8 @@ Command generate_command() {
   command.summary = "Answer prompts, streamed or as JSON lines";
   command.example =
       "  quire generate\n"
-      "  quire generate --prompt 'Question: Ann has 3 apples and buys 5 more. How many has she?\n"
-      "Answer:' --temperature 0\n"
+      "  quire generate --chat --prompt 'Zoe sleeps 7 hours a day, works 6 hours and travels 2 "
+      "hours. How many free hours is that in 5 days?'\n"
       "  quire generate --model ~/models/llama --input prompts.jsonl --format json > answers.jsonl";
   FlagSet& flags = command.flags;
   flags.begin_group("Prompts");

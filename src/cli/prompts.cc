@@ -15,8 +15,8 @@ std::vector<Prompt> prompts_from_lines(std::string_view text, std::string_view p
 }
 
 std::string_view example_problem() {
-  return "Mia buys 4 boxes of pencils. Each box has 12 pencils. She gives 15 pencils to her "
-         "friends. How many pencils does Mia have left?";
+  return "Maya has 3 bags with 24 marbles in each. She puts 12 aside. 5 children share the others "
+         "equally. How many does every child get?";
 }
 
 }  // namespace quire::cli

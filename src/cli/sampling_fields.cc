@@ -53,7 +53,7 @@ constexpr auto kFields = std::to_array<SamplingField>({
     {"logit_bias", &P::logit_bias, kAny, "Added to logits: ID:BIAS, parted by commas"},
     {"bad_words", &P::bad_words, kAny, "Text that no answer has; may be repeated"},
     {"allowed_token_ids", &P::allowed_token_ids, kAny, "The only tokens an answer may have"},
-    {"skip_special_tokens", &P::skip_special_tokens, kAny, "Leave special tokens out of the text"},
+    {"skip_special_tokens", &P::skip_special_tokens, kAny, "Keep special tokens in the text"},
 });
 
 Status expected(std::string_view what, const Range& range = {}) {
@@ -254,30 +254,29 @@ void SamplingFlags::add_to(FlagSet& flags) {
     const auto* toggle = std::get_if<bool P::*>(&field.member);
     const bool on_by_default = toggle != nullptr && SamplingParams().*(*toggle);
     const bool repeatable = std::holds_alternative<std::vector<std::string> P::*>(field.member);
-    flags.add(
-        {.name = flag_name(field, on_by_default),
-         .kind = toggle != nullptr ? ValueKind::kNone : ValueKind::kText,
-         .value_name = value_name(field.member),
-         .help = on_by_default ? "Do not: " + std::string(field.help) : std::string(field.help),
-         .default_text = field.name == "max_tokens" ? fmt::format("{}", max_tokens_) : "",
-         .repeatable = repeatable,
-         .set = [this, &field](std::string_view text) {
-           return std::visit(
-               [&](auto member) -> Status {
-                 QUIRE_ASSIGN_OR_RETURN(auto value,
-                                        (TextReader{text, field.range}(SamplingParams().*member)));
-                 edits_.push_back([member, value](SamplingParams& params) {
-                   if constexpr (std::is_same_v<decltype(value), std::vector<std::string>>) {
-                     auto& list = params.*member;
-                     list.insert(list.end(), value.begin(), value.end());
-                   } else {
-                     params.*member = value;
-                   }
-                 });
-                 return {};
-               },
-               field.member);
-         }});
+    flags.add({.name = flag_name(field, on_by_default),
+               .kind = toggle != nullptr ? ValueKind::kNone : ValueKind::kText,
+               .value_name = value_name(field.member),
+               .help = std::string(field.help),
+               .default_text = field.name == "max_tokens" ? fmt::format("{}", max_tokens_) : "",
+               .repeatable = repeatable,
+               .set = [this, &field](std::string_view text) {
+                 return std::visit(
+                     [&](auto member) -> Status {
+                       QUIRE_ASSIGN_OR_RETURN(
+                           auto value, (TextReader{text, field.range}(SamplingParams().*member)));
+                       edits_.push_back([member, value](SamplingParams& params) {
+                         if constexpr (std::is_same_v<decltype(value), std::vector<std::string>>) {
+                           auto& list = params.*member;
+                           list.insert(list.end(), value.begin(), value.end());
+                         } else {
+                           params.*member = value;
+                         }
+                       });
+                       return {};
+                     },
+                     field.member);
+               }});
   }
 }
 

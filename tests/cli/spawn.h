@@ -14,7 +14,7 @@ struct SpawnResult {
 };
 
 struct SpawnOptions {
-  std::string input;               // on standard input
+  std::string input = {};          // on standard input
   int interrupt_after_bytes = -1;  // SIGINT once this much has come out; < 0: never
   int timeout_s = 60;              // then SIGKILL
 };

@@ -1,0 +1,1 @@
+quire_fuzzer(request SOURCES request_fuzz.cc DEPS cli)

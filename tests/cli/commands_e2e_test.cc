@@ -1,0 +1,373 @@
+// The binary from outside: exit codes, output, refusals, Ctrl-C.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/json.h"
+#include "cli/input.h"
+#include "cli/spawn.h"
+#include "support/shared_data.h"
+
+namespace quire::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using quire::testing::run_quire;
+using quire::testing::shared_data_path;
+using quire::testing::SpawnResult;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+size_t count_lines(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// A file of the test's own.
+std::string scratch_file(const std::string& name, const std::string& text) {
+  const fs::path path = fs::path(::testing::TempDir()) / ("quire_cli_" + name);
+  std::ofstream(path, std::ios::binary) << text;
+  return path.string();
+}
+
+JsonDocument parse_json(std::string_view text) {
+  auto document = JsonDocument::parse(text, "output");
+  EXPECT_TRUE(document.ok()) << text;
+  return std::move(document).value();
+}
+
+std::vector<int32_t> ids_of(simdjson::dom::element value) {
+  std::vector<int32_t> ids;
+  simdjson::dom::array items;
+  if (value.get_array().get(items)) return ids;
+  for (const simdjson::dom::element item : items) {
+    ids.push_back(static_cast<int32_t>(item.get_int64().value()));
+  }
+  return ids;
+}
+
+std::string text_of(simdjson::dom::element value) {
+  return std::string(value.get_string().value());
+}
+
+TEST(Usage, HelpAndVersionSucceed) {
+  EXPECT_THAT(run_quire({"--version"}).out, StartsWith("quire "));
+  for (const char* command :
+       {"generate", "chat", "tokenize", "detokenize", "template", "doctor", "completion"}) {
+    const SpawnResult help = run_quire({command, "--help"});
+    EXPECT_EQ(help.exit_code, 0) << command;
+    EXPECT_THAT(help.out, HasSubstr("Example:")) << command;
+  }
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"bench", "throughput", "--help"},
+                                             {"bench", "latency", "--help"},
+                                             {"eval", "gsm8k", "--help"}}) {
+    EXPECT_THAT(run_quire(words).out, HasSubstr("Example:"));
+  }
+}
+
+TEST(Usage, MistakesAreOneLineAndExitCode2) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"generate", "--no-such-flag"}, "--no-such-flag"},
+      {{"generate", "--temperature", "hot"}, "--temperature: got 'hot', expected a number"},
+      {{"generate", "--top-p", "1.5"}, "in (0, 1]"},
+      {{"generate", "--max-tokens"}, "--max-tokens"},
+      {{"generate", "--block-size", "20"}, "16, 32 or 64"},
+      {{"generate", "--device", "tpu"}, "one of auto, cpu, cuda"},
+      {{"generate", "--quantization", "fp8"}, "--quantization: is not supported yet"},
+      {{"generate", "--speculative-config", "{}"}, "--speculative-config"},
+      {{"generate", "--prompt-ids", "1,x"}, "token ids"},
+      {{"generate", "--format", "xml"}, "one of text, json"},
+      {{"generate", "--model", "somewhere"}, "--prompt"},
+      {{"generate", "--log-level", "loud"}, "debug"},
+      {{"tokenize"}, "--text"},
+      {{"template"}, "--input"},
+      {{"eval", "gsm8k"}, "--data"},
+      {{"bench", "throughput", "--dataset-name", "sharegpt"}, "--dataset-path"},
+      {{"bench", "throughput", "--random-range-ratio", "1"}, "in [0, 1)"},
+      {{"completion", "tcsh"}, "bash, zsh, fish"},
+      {{"frobnicate"}, "frobnicate"}};
+  for (const auto& [arguments, expected] : cases) {
+    const SpawnResult result = run_quire(arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments.back();
+    EXPECT_THAT(result.err, AllOf(StartsWith("quire"), HasSubstr(expected)));
+    EXPECT_EQ(count_lines(result.err), 1U) << result.err;
+    EXPECT_THAT(result.out, IsEmpty());
+  }
+}
+
+TEST(Usage, MissingFilesAreExitCode1) {
+  const SpawnResult model = run_quire({"generate", "--model", "/no/such", "--prompt", "x"});
+  EXPECT_EQ(model.exit_code, 1);
+  EXPECT_THAT(model.err, HasSubstr("/no/such"));
+  const SpawnResult input = run_quire({"generate", "--input", "/no/such.jsonl"});
+  EXPECT_EQ(input.exit_code, 1);
+  EXPECT_THAT(input.err, HasSubstr("/no/such.jsonl"));
+  EXPECT_EQ(run_quire({"tokenize", "--tokenizer", "/no/such", "--text", "a"}).exit_code, 1);
+  EXPECT_EQ(run_quire({"template", "--template", "/no/such", "--input", "-"}).exit_code, 1);
+  EXPECT_EQ(run_quire({"eval", "gsm8k", "--data", "/no/such"}).exit_code, 1);
+}
+
+TEST(Completion, ScriptsAreThere) {
+  const SpawnResult bash = run_quire({"completion", "bash"});
+  EXPECT_EQ(bash.exit_code, 0);
+  EXPECT_THAT(bash.out, AllOf(HasSubstr("complete -F _quire quire"), HasSubstr("--log-level")));
+  const std::string script = scratch_file("completion.bash", bash.out);
+  const std::string check = "source '" + script +
+                            "' && COMP_WORDS=(quire generate --fo) COMP_CWORD=2 && _quire && [ "
+                            "\"$COMPREPLY\" = --format ]"
+                            " && COMP_WORDS=(quire bench latency --device c) COMP_CWORD=4 && _quire"
+                            " && [ \"${COMPREPLY[*]}\" = 'cpu cuda' ]";
+  EXPECT_EQ(std::system(("bash -c \"" +
+                         [&] {
+                           std::string escaped;
+                           for (const char c : check) {
+                             if (c == '"' || c == '$') escaped += '\\';
+                             escaped += c;
+                           }
+                           return escaped;
+                         }() +
+                         "\"")
+                            .c_str()),
+            0);
+  EXPECT_THAT(run_quire({"completion", "zsh"}).out, StartsWith("#compdef quire"));
+  EXPECT_THAT(run_quire({"completion", "fish"}).out, HasSubstr("complete -c quire"));
+}
+
+TEST(Tokenize, RoundTripsThroughDetokenize) {
+  const fs::path tokenizer = shared_data_path("tokenizers/llama3.2-instruct");
+  QUIRE_REQUIRE_SHARED(tokenizer);
+  const std::string input = "\"Hello world\"\n\"h\\u00e9llo \\ud83d\\ude00\"\n\"\"\n";
+  const SpawnResult ids =
+      run_quire({"tokenize", "--tokenizer", tokenizer, "--input", "-"}, {.input = input});
+  EXPECT_EQ(ids.exit_code, 0) << ids.err;
+  EXPECT_THAT(ids.out, StartsWith("[9906,1917]\n"));
+  const SpawnResult texts =
+      run_quire({"detokenize", "--tokenizer", tokenizer, "--input", "-"}, {.input = ids.out});
+  EXPECT_EQ(texts.out, "\"Hello world\"\n\"héllo 😀\"\n\"\"\n");
+  EXPECT_EQ(run_quire({"detokenize", "--tokenizer", tokenizer, "--ids", "9906,1917"}).out,
+            "Hello world\n");
+  const SpawnResult special = run_quire(
+      {"tokenize", "--tokenizer", tokenizer, "--add-special-tokens", "--text", "Hello world"});
+  EXPECT_EQ(special.out, "[128000,9906,1917]\n");
+}
+
+TEST(Tokenize, ABadLineIsNamed) {
+  const fs::path tokenizer = shared_data_path("tokenizers/gpt2");
+  QUIRE_REQUIRE_SHARED(tokenizer);
+  const SpawnResult bad = run_quire({"tokenize", "--tokenizer", tokenizer, "--input", "-"},
+                                    {.input = "\"a\"\n\"\xff\"\n"});
+  EXPECT_EQ(bad.exit_code, 1);
+  EXPECT_EQ(count_lines(bad.out), 1U);
+  EXPECT_THAT(bad.err, HasSubstr("standard input line 2"));
+}
+
+TEST(Template, RendersByteForByte) {
+  const std::string file = scratch_file(
+      "t.jinja", "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}{{ extra }}");
+  const SpawnResult result =
+      run_quire({"template", "--template", file, "--input", "-"},
+                {.input = R"({"messages": [{"role": "user", "content": "hé"}], "extra": 5})"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "<user>hé\n5");
+  EXPECT_THAT(result.err, IsEmpty());
+  const SpawnResult bad =
+      run_quire({"template", "--template", file, "--input", "-"}, {.input = "["});
+  EXPECT_EQ(bad.exit_code, 1);
+  EXPECT_EQ(count_lines(bad.err), 1U);
+}
+
+TEST(Template, ATemplatesOwnRefusalIsTheError) {
+  const std::string file =
+      scratch_file("raise.jinja", "{{ raise_exception('roles must alternate') }}");
+  const SpawnResult result =
+      run_quire({"template", "--template", file, "--input", "-"}, {.input = "{}"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("roles must alternate"));
+}
+
+TEST(Doctor, SaysWhatTheMachineCanDo) {
+  const SpawnResult result = run_quire({"doctor"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* what :
+       {"compiler", "SIMD targets", "AMX", "no CUDA", "reference", "decode yes", "memory plan"}) {
+    EXPECT_THAT(result.out, HasSubstr(what));
+  }
+}
+
+TEST(Embedded, TheMainJobAnswersAWordProblem) {
+  const SpawnResult result = run_quire({"generate"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("#### 12\n"));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("Maya has 3 bags"), HasSubstr("tokens/s")));
+}
+
+TEST(Embedded, ChatsAndForgets) {
+  const std::string question =
+      "Zoe sleeps 7 hours a day, works 6 hours and travels 2 hours. How many free hours is that in "
+      "5 days?\n";
+  const SpawnResult result =
+      run_quire({"chat", "--temperature", "0", "--log-level", "error"},
+                {.input = question + "/reset\n" + question + "/quit\nmore\n"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::string half = result.out.substr(0, result.out.size() / 2);
+  EXPECT_EQ(result.out, half + half);  // the second time it remembered nothing
+  EXPECT_THAT(half, HasSubstr("#### 45\n"));
+}
+
+TEST(Embedded, ChatRefusesBrokenText) {
+  const SpawnResult result = run_quire({"chat", "--log-level", "error"}, {.input = "\xff\n"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("UTF-8"));
+}
+
+class Stories : public ::testing::Test {
+ protected:
+  void SetUp() override { QUIRE_REQUIRE_SHARED(model_); }
+
+  std::vector<std::string> generate(std::vector<std::string> more) const {
+    std::vector<std::string> all = {"generate", "--model", model_.string(), "--log-level",
+                                    "warning"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  fs::path model_ = shared_data_path("models/stories15M");
+};
+
+TEST_F(Stories, GeneratesTheGoldenText) {
+  const SpawnResult result = run_quire(
+      generate({"--prompt", "Once upon a time", "--temperature", "0", "--max-tokens", "12"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith(", there was a little girl"));
+  EXPECT_THAT(result.out, ::testing::EndsWith("\n"));
+  EXPECT_THAT(result.err, HasSubstr("5 prompt tokens, 12 output tokens"));
+}
+
+TEST_F(Stories, PrintsOneJsonObjectAPrompt) {
+  const SpawnResult result = run_quire(
+      generate({"--prompt", "Once upon a time", "--prompt-ids", "1,9038,2501", "--temperature", "0",
+                "--max-tokens", "4", "--format", "json", "--logprobs", "2"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto lines = split_lines(result.out);
+  ASSERT_EQ(lines.size(), 2U);
+  const JsonDocument first = parse_json(lines[0].text);
+  EXPECT_EQ(ids_of(first.root()["prompt_token_ids"]).size(), 5U);
+  EXPECT_EQ(ids_of(first.root()["token_ids"]).size(), 4U);
+  EXPECT_EQ(text_of(first.root()["finish_reason"]), "length");
+  EXPECT_EQ(first.root()["logprobs"].get_array().value().size(), 4U);
+  EXPECT_EQ(first.root()["logprobs"].at(0).get_array().value().size(), 3U);
+  const JsonDocument second = parse_json(lines[1].text);
+  EXPECT_EQ(ids_of(second.root()["prompt_token_ids"]), (std::vector<int32_t>{1, 9038, 2501}));
+}
+
+TEST_F(Stories, ABadLineCostsOnlyItself) {
+  const std::string input =
+      scratch_file("in.jsonl",
+                   "{\"prompt\": \"Once\", \"max_tokens\": 2}\n{\"prompt\": 3}\n"
+                   "{\"prompt_token_ids\": [1, 99999999]}\n{\"prompt\": \"Tom\", \"n\": 2, "
+                   "\"max_tokens\": 3}\n");
+  const SpawnResult result =
+      run_quire(generate({"--input", input, "--format", "json", "--seed", "1"}));
+  EXPECT_EQ(result.exit_code, 1);
+  const auto lines = split_lines(result.out);
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(ids_of(parse_json(lines[0].text).root()["token_ids"]).size(), 2U);
+  EXPECT_THAT(text_of(parse_json(lines[1].text).root()["error"]),
+              AllOf(HasSubstr("line 2"), HasSubstr("'prompt'")));
+  EXPECT_THAT(text_of(parse_json(lines[2].text).root()["error"]), HasSubstr("99999999"));
+  EXPECT_EQ(parse_json(lines[3].text).root()["index"].get_int64().value(), 0);
+  EXPECT_EQ(parse_json(lines[4].text).root()["index"].get_int64().value(), 1);
+}
+
+TEST_F(Stories, PrintsSeveralTextsInOrder) {
+  const SpawnResult result = run_quire(generate({"--prompt", "Once upon a time", "--prompt", "Tom",
+                                                 "--temperature", "0", "--max-tokens", "3"}));
+  EXPECT_THAT(result.out, StartsWith("==> prompt 1 <==\n"));
+  EXPECT_THAT(result.out, HasSubstr("\n==> prompt 2 <==\n"));
+}
+
+TEST_F(Stories, CtrlCEndsCleanly) {
+  const SpawnResult result =
+      run_quire(generate({"--prompt", "Once upon a time", "--ignore-eos", "--max-tokens", "250",
+                          "--temperature", "1", "--seed", "1"}),
+                {.interrupt_after_bytes = 1});
+  EXPECT_EQ(result.signal, 0);
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_THAT(result.out, ::testing::EndsWith("\n"));
+  EXPECT_THAT(result.err, HasSubstr("output tokens"));
+}
+
+TEST_F(Stories, ChatNeedsATemplate) {
+  const SpawnResult result =
+      run_quire({"chat", "--model", model_.string(), "--log-level", "off"}, {.input = "hi\n"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("no usable chat template"));
+}
+
+TEST_F(Stories, BenchThroughputReportsAndWritesJson) {
+  const std::string json = scratch_file("throughput.json", "");
+  const SpawnResult result = run_quire({"bench", "throughput", "--model", model_.string(),
+                                        "--input-len", "16", "--output-len", "8", "--num-prompts",
+                                        "6", "--random-range-ratio", "0.5", "--json", json});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("requests/s"), HasSubstr("Time to first token")));
+  const auto report = JsonDocument::load(json);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->root()["num_requests"].get_int64().value(), 6);
+  EXPECT_GT(report->root()["tokens_per_second"].get_double().value(), 0.0);
+}
+
+TEST_F(Stories, BenchThroughputReadsShareGpt) {
+  const fs::path data =
+      shared_data_path("datasets/sharegpt_format/fastchat_dummy_conversation.json");
+  QUIRE_REQUIRE_SHARED(data);
+  const SpawnResult result =
+      run_quire({"bench", "throughput", "--model", model_.string(), "--dataset-name", "sharegpt",
+                 "--dataset-path", data.string(), "--num-prompts", "5", "--output-len", "4"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("Total num output tokens:  20"));
+}
+
+TEST_F(Stories, BenchRefusesWhatDoesNotFit) {
+  const SpawnResult result =
+      run_quire({"bench", "throughput", "--model", model_.string(), "--num-prompts", "1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("1024 + 128"));
+}
+
+TEST_F(Stories, BenchLatencyReportsPercentiles) {
+  const SpawnResult result =
+      run_quire({"bench", "latency", "--model", model_.string(), "--input-len", "8", "--output-len",
+                 "4", "--batch-size", "2", "--num-iters-warmup", "1", "--num-iters", "2"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("Avg latency"), HasSubstr("99% percentile latency")));
+}
+
+TEST_F(Stories, EvalPrintsSglangsFourLines) {
+  std::string data;
+  for (int i = 0; i < 3; ++i) data += "{\"question\": \"1+1?\", \"answer\": \"#### 2\"}\n";
+  const std::string file = scratch_file("gsm8k.jsonl", data);
+  const SpawnResult result = run_quire({"eval", "gsm8k", "--model", model_.string(), "--data", file,
+                                        "--num-shots", "1", "--max-tokens", "4"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("Accuracy: "), HasSubstr("Invalid: "),
+                                HasSubstr("Latency: "), HasSubstr("Output throughput: ")));
+  const SpawnResult few = run_quire({"eval", "gsm8k", "--model", model_.string(), "--data", file});
+  EXPECT_EQ(few.exit_code, 1);
+  EXPECT_THAT(few.err, HasSubstr("--num-shots 8"));
+}
+
+TEST_F(Stories, AnUnknownBackendIsRefused) {
+  const SpawnResult result =
+      run_quire(generate({"--prompt", "a", "--attention-backend", "nonsense"}));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("nonsense"));
+}
+
+}  // namespace
+}  // namespace quire::cli
