@@ -29,7 +29,7 @@ ThreadPool::~ThreadPool() {
   stopping_ = true;
   {
     const std::lock_guard lock(mutex_);
-    region_.fetch_add(1);
+    state_.fetch_add(kRegion);
   }
   wake_.notify_all();
   for (std::thread& worker : workers_) worker.join();
@@ -38,15 +38,17 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::run(const std::function<void(int)>& task) {
   if (workers_.empty()) return task(0);
   task_ = &task;
-  num_pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  region_.fetch_add(1, std::memory_order_seq_cst);
+  num_ended_.store(0, std::memory_order_relaxed);
+  const uint64_t region = state_.load(std::memory_order_relaxed) / kRegion + 1;
+  state_.store(region * kRegion + kOpen, std::memory_order_seq_cst);
   if (num_sleeping_.load(std::memory_order_seq_cst) > 0) {
     // Taking the mutex once orders this wake-up after the sleeper's own check.
     { const std::lock_guard lock(mutex_); }
     wake_.notify_all();
   }
   task(0);
-  for (int spins = 0; num_pending_.load(std::memory_order_acquire) > 0; ++spins) {
+  const uint64_t num_joined = state_.fetch_and(~kOpen, std::memory_order_acq_rel) & kNumJoined;
+  for (int spins = 0; num_ended_.load(std::memory_order_acquire) < num_joined; ++spins) {
     // With fewer cores than threads the worker needs this core to finish.
     spins % kSpins == kSpins - 1 ? std::this_thread::yield() : relax();
   }
@@ -64,25 +66,41 @@ void ThreadPool::parallel_for(int64_t count, const std::function<void(int64_t)>&
   });
 }
 
-void ThreadPool::wait_for_region(uint64_t seen) {
+// Waits until there is another region than `seen`, and returns its number.
+uint64_t ThreadPool::wait_for_region(uint64_t seen) {
+  const auto region = [&] { return state_.load(std::memory_order_seq_cst) / kRegion; };
   for (int spins = 0; spins < kSpins; ++spins) {
-    if (region_.load(std::memory_order_acquire) != seen) return;
+    if (region() != seen) return region();
     relax();
   }
   std::unique_lock lock(mutex_);
   num_sleeping_.fetch_add(1, std::memory_order_seq_cst);
-  wake_.wait(lock, [&] { return region_.load(std::memory_order_seq_cst) != seen; });
+  wake_.wait(lock, [&] { return region() != seen; });
   num_sleeping_.fetch_sub(1, std::memory_order_relaxed);
+  return region();
+}
+
+// Joins the region that is open now, if one is, and returns its number; 0: none is.
+uint64_t ThreadPool::join_region() {
+  uint64_t state = state_.load(std::memory_order_acquire);
+  while ((state & kOpen) != 0) {
+    if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) {
+      return state / kRegion;
+    }
+  }
+  return 0;
 }
 
 void ThreadPool::worker_loop(int thread_idx) {
   uint64_t seen = 0;
   while (true) {
-    wait_for_region(seen);
-    ++seen;  // regions do not overlap, so none is ever skipped
+    seen = wait_for_region(seen);
     if (stopping_) return;
+    const uint64_t joined = join_region();
+    if (joined == 0) continue;
+    seen = joined;
     (*task_)(thread_idx);
-    num_pending_.fetch_sub(1, std::memory_order_release);
+    num_ended_.fetch_add(1, std::memory_order_release);
   }
 }
 

@@ -104,6 +104,12 @@ Result<std::string> ChatFormat::render(element variables) const {
       entries.emplace_back(name, jinja::Value::string(text));
     }
   }
+  // As transformers: what the caller leaves out is None, which a template can tell from undefined.
+  for (const char* name : {"tools", "documents"}) {
+    if (given[name].error() == simdjson::NO_SUCH_FIELD) {
+      entries.emplace_back(name, jinja::Value::none());
+    }
+  }
   for (const auto field : given) {
     entries.emplace_back(std::string(field.key), value_from_json(field.value));
   }

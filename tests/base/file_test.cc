@@ -1,0 +1,72 @@
+#include "base/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+class FileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = std::filesystem::temp_directory_path() / ("quire_file_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(dir_);
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  std::filesystem::path write(const std::string& text) {
+    const auto path = dir_ / "file";
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+
+  std::filesystem::path dir_;
+};
+
+TEST_F(FileTest, ReadsAndMapsTheSameBytes) {
+  const std::string text("a\0b\xFF", 4);
+  const auto path = write(text);
+  EXPECT_EQ(*read_file(path, 4), text);
+  const auto mapped = MappedFile::open(path);
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_EQ(
+      std::string(reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size()),
+      text);
+}
+
+TEST_F(FileTest, EmptyFileMapsToNothing) {
+  const auto mapped = MappedFile::open(write(""));
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_TRUE(mapped->bytes().empty());
+}
+
+TEST_F(FileTest, RefusesLargeFilesBeforeReading) {
+  const auto text = read_file(write("12345"), 4);
+  ASSERT_FALSE(text.ok());
+  EXPECT_THAT(text.status().message(), HasSubstr("got 5 bytes, expected at most 4"));
+}
+
+TEST_F(FileTest, RefusesWhatIsNotARegularFile) {
+  EXPECT_EQ(read_file(dir_ / "absent", 4).status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(read_file(dir_, 4).status().message(), HasSubstr("not a regular file"));
+  const auto fifo = dir_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_FALSE(MappedFile::open(fifo).ok()) << "and does not wait for a writer";
+}
+
+TEST_F(FileTest, DroppedPagesCanBeReadAgain) {
+  const std::string text(100'000, 'x');
+  const auto mapped = MappedFile::open(write(text));
+  ASSERT_TRUE(mapped.ok());
+  mapped->drop_pages(mapped->bytes());
+  EXPECT_EQ(static_cast<char>(mapped->bytes()[50'000]), 'x');
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,65 @@
+#include "base/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Json, ReadsADocument) {
+  const auto document = JsonDocument::parse(R"({"a": [1, 2.5, "x"]})", "test");
+  ASSERT_TRUE(document.ok());
+  EXPECT_EQ(int64_t(document->root()["a"].at(0)), 1);
+}
+
+TEST(Json, NamesTheSourceOfAFault) {
+  for (const char* bad : {"{", "", "{\"a\":}", "[1,]", "nul", "\"\xFF\""}) {
+    const auto document = JsonDocument::parse(bad, "line 3 of prompts.jsonl");
+    ASSERT_FALSE(document.ok()) << bad;
+    EXPECT_THAT(document.status().message(), HasSubstr("line 3 of prompts.jsonl"));
+  }
+}
+
+TEST(Json, CapsDepthAndSize) {
+  const std::string deep(1000, '[');
+  EXPECT_FALSE(JsonDocument::parse(deep + std::string(1000, ']'), "deep").ok());
+  const auto large = JsonDocument::parse("[1, 2, 3]", "large", {.max_bytes = 4});
+  ASSERT_FALSE(large.ok());
+  EXPECT_THAT(large.status().message(), HasSubstr("got 9 bytes, expected at most 4"));
+}
+
+TEST(Json, ReadsIntegersWiderThan64BitsAsNumbers) {
+  // Many tokenizer_config.json files say model_max_length this way.
+  const auto document =
+      JsonDocument::parse(R"({"model_max_length": 1000000000000000019884624838656})", "test");
+  ASSERT_TRUE(document.ok()) << document.status().message();
+  EXPECT_DOUBLE_EQ(double(document->root()["model_max_length"]), 1e30);
+}
+
+TEST(JsonWriter, WritesEveryKindOfValue) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("text", "a\"\\\n\x01\xFF");
+  json.field("whole", int64_t{-7});
+  json.field("real", 0.1);
+  json.field("nan", std::numeric_limits<double>::quiet_NaN());
+  json.field("flag", true);
+  json.key("ids");
+  json.ids({1, 2});
+  json.key("empty");
+  json.begin_array();
+  json.end_array();
+  json.end_object();
+  EXPECT_EQ(json.text(),
+            "{\"text\":\"a\\\"\\\\\\n\\u0001\uFFFD\",\"whole\":-7,\"real\":0.1,"
+            "\"nan\":null,\"flag\":true,\"ids\":[1,2],\"empty\":[]}");
+  EXPECT_TRUE(JsonDocument::parse(json.text(), "own output").ok());
+}
+
+}  // namespace
+}  // namespace quire
