@@ -114,7 +114,8 @@ void print_memory_plan(const EngineConfig& engine, const ModelConfig& config,
       .free_bytes = inspect_machine().available_bytes,
       .weight_bytes = num_parameters(config) * weight_bytes};
   const Result<MemoryPlan> plan = plan_memory(request);
-  if (!plan.ok()) return print_line("memory plan", "no: " + plan.status().message());
+  if (!plan.ok())
+    return print_line("memory plan", "not for the whole context: " + plan.status().message());
   print_line("memory plan",
              fmt::format("weights {:.3f} GiB, KV cache {:.3f} GiB for {} tokens",
                          gib(request.weight_bytes), gib(plan->kv_bytes), plan->num_kv_tokens));
