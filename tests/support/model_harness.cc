@@ -75,7 +75,7 @@ ModelHarness::Batch ModelHarness::order_chunks(const std::vector<HarnessChunk>& 
   Batch batch;
   batch.order.resize(chunks.size());
   std::iota(batch.order.begin(), batch.order.end(), 0);
-  std::ranges::stable_partition(batch.order, [&chunks](int chunk) {
+  std::stable_partition(batch.order.begin(), batch.order.end(), [&chunks](int chunk) {
     return chunks[static_cast<size_t>(chunk)].token_ids.size() == 1;
   });
   batch.query_start.push_back(0);
