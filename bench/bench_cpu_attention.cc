@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/machine.h"
 #include "cpu/attention/simd.h"
 #include "tensor/float_convert.h"
 

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace quire {
+
+// Called while weights are read, after each layer.
+using LoadProgress = std::function<void(int num_done, int num_layers)>;
 
 struct EngineConfig {
   std::string model;                 // a Hugging Face directory; empty: the embedded model

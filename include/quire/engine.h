@@ -45,7 +45,7 @@ struct ModelInfo {
   std::string weight_dtype;
   std::string kv_cache_dtype;
   int64_t num_parameters = 0;
-  std::string attention_backend;  // what serves decode and prefill: "cpu", "cpu/reference", …
+  std::string attention_backend;  // what serves decode and prefill: "decode: cpu, prefill: cpu"
 };
 
 struct ChatMessage {
@@ -76,14 +76,16 @@ class RequestStream {
 class Engine {
  public:
   // Loads the model. Errors name the flag, file or tensor and a remedy.
-  static Result<std::unique_ptr<Engine>> create(const EngineConfig& config);
+  static Result<std::unique_ptr<Engine>> create(const EngineConfig& config,
+                                                const LoadProgress& progress = {});
   // Cancels whatever runs.
   ~Engine();
 
   // Refused (invalid_argument) when the request is at fault, with the reason.
   Result<std::unique_ptr<RequestStream>> submit(Request request);
 
-  // The same with a callback, which runs on the engine thread and must not block or call back.
+  // The same with a callback, which runs on the engine thread: it must not block, throw, or call
+  // the engine.
   using OutputCallback = std::function<void(Output&& output)>;
   Result<RequestId> submit(Request request, OutputCallback on_output);
   void cancel(RequestId id);

@@ -15,6 +15,7 @@ class BackendSet {
   void add(std::unique_ptr<AttentionBackend> backend);
 
   std::vector<std::string_view> names() const;
+  const std::vector<std::unique_ptr<AttentionBackend>>& all() const { return backends_; }
 
   // "auto" (or empty): the first backend that serves the shape in this phase on this device. A
   // name: that backend or nothing, never a silent substitute. A refusal is invalid_argument and

@@ -1,8 +1,9 @@
 #include "base/thread_pool.h"
 
-#include <sched.h>
+#include <system_error>
 
-#include <algorithm>
+#include "base/log.h"
+#include "cpu_relax.h"
 
 namespace quire {
 namespace {
@@ -11,18 +12,15 @@ namespace {
 // step, shorter than anything a user would see on an idle machine.
 constexpr int kSpins = 2000;
 
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
-
 }  // namespace
 
 ThreadPool::ThreadPool(int num_threads) {
-  for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
+  try {
+    for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
+  } catch (const std::system_error& error) {  // std::thread has no other way to say no
+    log_warning("[threads] only {} of {} threads could be started; {}", workers_.size() + 1,
+                num_threads, error.what());
+  }
 }
 
 ThreadPool::~ThreadPool() {
@@ -50,7 +48,7 @@ void ThreadPool::run(const std::function<void(int)>& task) {
   const uint64_t num_joined = state_.fetch_and(~kOpen, std::memory_order_acq_rel) & kNumJoined;
   for (int spins = 0; num_ended_.load(std::memory_order_acquire) < num_joined; ++spins) {
     // With fewer cores than threads the worker needs this core to finish.
-    spins % kSpins == kSpins - 1 ? std::this_thread::yield() : relax();
+    spins % kSpins == kSpins - 1 ? std::this_thread::yield() : cpu_relax();
   }
 }
 
@@ -71,7 +69,7 @@ uint64_t ThreadPool::wait_for_region(uint64_t seen) {
   const auto region = [&] { return state_.load(std::memory_order_seq_cst) / kRegion; };
   for (int spins = 0; spins < kSpins; ++spins) {
     if (region() != seen) return region();
-    relax();
+    cpu_relax();
   }
   std::unique_lock lock(mutex_);
   num_sleeping_.fetch_add(1, std::memory_order_seq_cst);
@@ -102,13 +100,6 @@ void ThreadPool::worker_loop(int thread_idx) {
     (*task_)(thread_idx);
     num_ended_.fetch_add(1, std::memory_order_release);
   }
-}
-
-int num_usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
 }
 
 }  // namespace quire

@@ -53,7 +53,4 @@ class ThreadPool {
   std::condition_variable wake_;
 };
 
-// The physical cores this process may run on; at least 1.
-int num_usable_cores();
-
 }  // namespace quire

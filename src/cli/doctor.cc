@@ -4,19 +4,16 @@
 #include <algorithm>
 #include <memory>
 
-#include "attn/backend.h"
+#include "base/machine.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/machine.h"
 #include "cli/version.h"
-#include "cpu/attention/reference.h"
-#include "cpu/attention/simd.h"
 #include "cpu/ops/gemm_amx.h"
-#include "engine/engine_parts.h"
+#include "engine/engine_plan.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
-#include "kv/kv_layout.h"
 
 namespace quire::cli {
 namespace {
@@ -61,64 +58,16 @@ std::string answer(const Support& support) {
   return support.ok() ? "yes" : fmt::format("no: {}", fmt::join(support.reasons, "; "));
 }
 
-void print_backends(const AttentionShape& shape) {
-  ThreadPool pool(1);
-  std::vector<std::unique_ptr<AttentionBackend>> backends;
-  backends.push_back(make_cpu_attention(pool));
-  backends.push_back(make_reference_attention());
+void print_backends(const BackendSet& backends, const AttentionShape& shape) {
   const Device device = {.kind = DeviceKind::kCpu, .name = "cpu"};
   fmt::print("\nattention of {} query heads and {} KV heads, head_dim {}, {} KV cache\n",
              shape.num_heads, shape.num_kv_heads, shape.head_dim, dtype_name(shape.kv));
-  for (const auto& backend : backends) {
+  for (const auto& backend : backends.all()) {
     print_line(fmt::format("  {}", backend->name()),
                fmt::format("decode {}, prefill {}",
                            answer(backend->supports(shape, Phase::kDecode, device)),
                            answer(backend->supports(shape, Phase::kPrefill, device))));
   }
-}
-
-DType kv_dtype(const EngineConfig& engine, const ModelConfig& config) {
-  return parse_dtype(engine.kv_cache_dtype).value_or(config.dtype.value_or(DType::kF32));
-}
-
-AttentionShape attention_shape(const EngineConfig& engine, const ModelConfig& config) {
-  AttentionShape shape;
-  shape.num_heads = config.num_heads;
-  shape.num_kv_heads = config.num_kv_heads;
-  shape.head_dim = shape.head_dim_v = config.head_dim;
-  shape.page_size = engine.block_size;
-  shape.kv = kv_dtype(engine, config);
-  for (const int window : config.layer_windows) shape.window = std::max(shape.window, window);
-  return shape;
-}
-
-int64_t block_bytes(const AttentionShape& shape, int num_layers) {
-  const KvLayout layout = {.page_size = shape.page_size,
-                           .num_kv_heads = shape.num_kv_heads,
-                           .head_dim = shape.head_dim,
-                           .head_dim_v = shape.head_dim_v,
-                           .dtype = shape.kv};
-  return layout.page_bytes() * num_layers;
-}
-
-// What the engine would plan, but for activations and workspace, which only a loaded model knows.
-void print_memory_plan(const EngineConfig& engine, const ModelConfig& config,
-                       const AttentionShape& shape) {
-  const auto weight_bytes = static_cast<int64_t>(dtype_bytes(config.dtype.value_or(DType::kF32)));
-  const MemoryRequest request = {
-      .block_bytes = block_bytes(shape, config.num_layers),
-      .block_size = shape.page_size,
-      .max_model_len = engine.max_model_len > 0 ? engine.max_model_len : longest_model_len(config),
-      .max_num_seqs = engine.max_num_seqs,
-      .kv_cache_memory = engine.kv_cache_memory,
-      .free_bytes = inspect_machine().available_bytes,
-      .weight_bytes = num_parameters(config) * weight_bytes};
-  const Result<MemoryPlan> plan = plan_memory(request);
-  if (!plan.ok())
-    return print_line("memory plan", "not for the whole context: " + plan.status().message());
-  print_line("memory plan",
-             fmt::format("weights {:.3f} GiB, KV cache {:.3f} GiB for {} tokens",
-                         gib(request.weight_bytes), gib(plan->kv_bytes), plan->num_kv_tokens));
 }
 
 void print_model(const EngineConfig& engine, const ModelFiles& files) {
@@ -135,9 +84,13 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
                  ? fmt::format("yes: {} tokens", files.tokenizer->vocab_size())
                  : "no: neither tokenizer.json nor tokenizer.model; prompts must be token ids");
   print_line("chat template", files.chat ? "yes" : "no: " + files.chat_error.message());
-  const AttentionShape shape = attention_shape(engine, config);
-  print_memory_plan(engine, config, shape);
-  print_backends(shape);
+  ThreadPool pool(1);
+  const BackendSet backends = make_cpu_backends(pool);
+  const Result<EnginePlan> plan = plan_engine(engine, files, backends);
+  if (!plan.ok()) return print_line("memory plan", "no: " + plan.status().message());
+  print_line("memory plan", describe(plan->memory, plan->kv));
+  print_line("serves with", describe_backends(*plan));
+  for (const KvGroup& group : plan->kv_groups) print_backends(backends, group.shape);
 }
 
 Result<int> run(const EngineConfig& engine) {

@@ -23,7 +23,10 @@ void accept_cuda_only(FlagSet& flags) {
   flags.add({.name = "--enforce-eager",
              .kind = ValueKind::kNone,
              .help = "No CUDA graphs; without effect on a CPU",
-             .set = [](std::string_view) { return Status(); }});
+             .set = [](std::string_view) {
+               log_warning("[cli] --enforce-eager has no effect on a CPU");
+               return Status();
+             }});
 }
 
 // A type under Quire's name or any of vLLM's.

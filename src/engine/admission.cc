@@ -51,7 +51,7 @@ Result<std::vector<int32_t>> Admission::prompt_ids(const Request& request) const
           limits_.vocab_size - 1));
     }
   }
-  if (static_cast<int>(ids.size()) >= limits_.max_model_len) {
+  if (ids.size() >= static_cast<size_t>(limits_.max_model_len)) {
     return invalid_argument(fmt::format(
         "[request] the prompt is too long; got {} tokens, expected at most {} (max_model_len {} "
         "less one token of output)",
@@ -60,13 +60,24 @@ Result<std::vector<int32_t>> Admission::prompt_ids(const Request& request) const
   return ids;
 }
 
-SamplingSpec Admission::resolve(const std::shared_ptr<const SamplingParams>& params,
-                                uint64_t seed) const {
-  SamplingSpec spec = {.params = params, .seed = seed, .stop_token_ids = params->stop_token_ids};
-  if (!params->ignore_eos) {
-    spec.stop_token_ids.insert(spec.stop_token_ids.end(), limits_.eos_ids.begin(),
-                               limits_.eos_ids.end());
+// Stop strings and bad words need text; without it they would be dropped silently.
+Status Admission::check_text_wishes(const SamplingParams& params) const {
+  if (tokenizer_ == nullptr && !(params.stop.empty() && params.bad_words.empty())) {
+    return invalid_argument(
+        "[request] the model has no tokenizer; expected stop_token_ids instead of stop, and no "
+        "bad_words");
   }
+  if (!params.detokenize && !params.stop.empty()) {
+    return invalid_argument("[request] stop needs text; expected detokenize to be true");
+  }
+  return {};
+}
+
+SamplingSpec Admission::resolve(const std::shared_ptr<const SamplingParams>& params) const {
+  SamplingSpec spec = {.params = params, .seed = 0, .stop_token_ids = params->stop_token_ids};
+  // As vLLM: min_tokens forbids end-of-sequence also where ignore_eos would not stop at it.
+  spec.stop_token_ids.insert(spec.stop_token_ids.end(), limits_.eos_ids.begin(),
+                             limits_.eos_ids.end());
   if (tokenizer_ != nullptr) spec.bad_words_ids = bad_words_ids(*tokenizer_, params->bad_words);
   return spec;
 }
@@ -74,6 +85,7 @@ SamplingSpec Admission::resolve(const std::shared_ptr<const SamplingParams>& par
 Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on_output) {
   QUIRE_RETURN_IF_ERROR(
       validate_sampling_params(request.sampling, limits_.vocab_size, limits_.max_model_len));
+  QUIRE_RETURN_IF_ERROR(check_text_wishes(request.sampling));
   QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, prompt_ids(request));
   const auto params = std::make_shared<const SamplingParams>(std::move(request.sampling));
   const auto num_prompt = static_cast<int>(ids.size());
@@ -82,9 +94,10 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
   Submission submission;
   submission.id = first_id;
   submission.on_output = std::move(on_output);
+  SamplingSpec resolved = resolve(params);
   for (uint64_t i = 0; i < n; ++i) {
-    const uint64_t seed = params->seed ? *params->seed + i : mix(limits_.seed ^ mix(first_id + i));
-    const auto spec = std::make_shared<const SamplingSpec>(resolve(params, seed));
+    resolved.seed = params->seed ? *params->seed + i : mix(limits_.seed ^ mix(first_id + i));
+    const auto spec = std::make_shared<const SamplingSpec>(resolved);
     auto seq = std::make_unique<Sequence>();
     seq->id = first_id + i;
     seq->priority = request.priority;

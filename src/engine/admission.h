@@ -34,7 +34,9 @@ class Admission {
 
  private:
   Result<std::vector<int32_t>> prompt_ids(const Request& request) const;
-  SamplingSpec resolve(const std::shared_ptr<const SamplingParams>& params, uint64_t seed) const;
+  Status check_text_wishes(const SamplingParams& params) const;
+  // All but the seed.
+  SamplingSpec resolve(const std::shared_ptr<const SamplingParams>& params) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   Limits limits_;

@@ -46,7 +46,7 @@ void Answer::append_text(int32_t token_id, Output& output) {
   const size_t old_size = text_.size();
   if (!is_stop_token || params.include_stop_str_in_output) text_ += detokenizer_->push(token_id);
   if (output.finish_reason) text_ += detokenizer_->finish();
-  if (num_output_tokens_ < params.min_tokens) {
+  if (num_output_tokens_ <= params.min_tokens) {
     stop_search_from_ = text_.size();
   } else if (!is_stop_token && !params.stop.empty()) {
     size_t longest = 0;
@@ -76,10 +76,14 @@ void Answer::show_text(Output& output) {
   shown_bytes_ = showable;
 }
 
-Output Answer::end(FinishReason reason, Status error) const {
+Output Answer::end(FinishReason reason, Status error) {
   Output output;
   output.index = index_;
   output.finish_reason = reason;
+  if (detokenizer_) {
+    text_ += detokenizer_->finish();
+    show_text(output);
+  }
   output.error = std::move(error);
   return output;
 }

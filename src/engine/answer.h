@@ -24,8 +24,8 @@ class Answer {
   // num_cached_tokens: of the prompt; said with the first output. at_max_length: no room for more.
   Output accept(SampledToken&& sampled, int num_cached_tokens, bool at_max_length);
 
-  // The last output of an answer that ends without a token.
-  Output end(FinishReason reason, Status error) const;
+  // The last output of an answer that ends without a token: whatever text was still held back.
+  Output end(FinishReason reason, Status error);
 
  private:
   void append_text(int32_t token_id, Output& output);

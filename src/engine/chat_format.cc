@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <system_error>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -79,7 +80,8 @@ Result<ChatFormat> ChatFormat::load(const std::filesystem::path& tokenizer_dir) 
   const auto config_path = tokenizer_dir / "tokenizer_config.json";
   const auto template_path = tokenizer_dir / "chat_template.jinja";
   const Result<std::string> config = read_file(config_path, kMaxConfigBytes);
-  if (!std::filesystem::exists(template_path)) {
+  std::error_code error;
+  if (!std::filesystem::exists(template_path, error)) {
     if (!config.ok()) return config.status();
     return from_config(*config, config_path.string());
   }

@@ -10,6 +10,7 @@
 #include "engine/engine_core.h"
 #include "engine/engine_parts.h"
 #include "engine/model_files.h"
+#include "sample/sampler.h"
 
 namespace quire {
 
@@ -68,12 +69,15 @@ void RequestStream::cancel() {
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 // A stream may outlive the engine, and then still hold the core: its threads end here.
-Engine::~Engine() { impl_->core->stop(); }
+Engine::~Engine() {
+  impl_->core->stop();
+}
 
-Result<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
+Result<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config,
+                                               const LoadProgress& progress) {
   auto impl = std::make_unique<Impl>();
   QUIRE_ASSIGN_OR_RETURN(impl->files, open_model_files(config));
-  QUIRE_ASSIGN_OR_RETURN(impl->parts, assemble_engine(config, impl->files));
+  QUIRE_ASSIGN_OR_RETURN(impl->parts, assemble_engine(config, impl->files, progress));
   impl->files.weights.reset();  // the model has taken what it needs
   const ModelInfo& info = impl->parts->info;
   log_info("[engine] {} ({}, {:.1f} M parameters), context {}, attention {}", info.name,
@@ -87,7 +91,13 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
       .seed = config.seed};
   impl->admission = std::make_unique<Admission>(impl->files.tokenizer, std::move(limits));
   impl->core = std::make_shared<EngineCore>(impl->parts->scheduler, std::move(impl->parts->runner));
-  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+  std::unique_ptr<Engine> engine(new Engine(std::move(impl)));
+  const Status defaults =
+      validate_sampling_params(engine->default_sampling(), info.vocab_size, info.max_model_len);
+  if (!defaults.ok()) {
+    return invalid_argument("[model] generation_config.json: " + defaults.message());
+  }
+  return engine;
 }
 
 Result<std::unique_ptr<RequestStream>> Engine::submit(Request request) {

@@ -16,11 +16,13 @@ constexpr size_t kMaxStepsInFlight = 2;
 
 EngineCore::EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner)
     : scheduler_(config), runner_(std::move(runner)) {
-  stats_.num_total_blocks = stats_.num_free_blocks = scheduler_.stats().num_total_blocks;
+  publish_stats();
   thread_ = std::thread([this] { loop(); });
 }
 
-EngineCore::~EngineCore() { stop(); }
+EngineCore::~EngineCore() {
+  stop();
+}
 
 void EngineCore::stop() {
   {
@@ -117,9 +119,12 @@ void EngineCore::postprocess(const BatchPlan& plan, StepResult result) {
   }
   const std::vector<Sequence*> seqs = scheduler_.complete(plan, result.sampled);
   for (size_t i = 0; i < seqs.size(); ++i) {
-    if (seqs[i] != nullptr) deliver(seqs[i], std::move(result.sampled[i]));
+    if (seqs[i] == nullptr) continue;
+    counts_.num_generated_tokens += 1;
+    if (seqs[i]->num_output_tokens() == 1) counts_.num_prompt_tokens += seqs[i]->num_prompt_tokens;
+    deliver(seqs[i], std::move(result.sampled[i]));
   }
-  count_step(plan, result.sampled.size());
+  counts_.num_steps += 1;
   publish_stats();
 }
 
@@ -136,7 +141,7 @@ void EngineCore::deliver(Sequence* seq, SampledToken&& sampled) {
 
 void EngineCore::end_answer(SeqId id, FinishReason reason, const Status& error) {
   if (!active_.contains(id)) return;
-  const ActiveAnswer active = retire(id);
+  ActiveAnswer active = retire(id);
   (*active.on_output)(active.answer.end(reason, error));
 }
 
@@ -190,20 +195,11 @@ void EngineCore::cancel_now(RequestId id) {
   for (const SeqId seq_id : seq_ids) end_answer(seq_id, FinishReason::kCancelled, {});
 }
 
-void EngineCore::count_step(const BatchPlan& plan, size_t num_sampled) {
-  int num_prompt_tokens = 0;
-  for (size_t i = static_cast<size_t>(plan.num_decode); i < plan.slices.size(); ++i) {
-    num_prompt_tokens += plan.slices[i].num_tokens;
-  }
-  const std::lock_guard lock(mutex_);
-  stats_.num_steps += 1;
-  stats_.num_prompt_tokens += num_prompt_tokens;
-  stats_.num_generated_tokens += static_cast<int64_t>(num_sampled);
-}
-
 void EngineCore::publish_stats() {
   const SchedulerStats now = scheduler_.stats();
   const std::lock_guard lock(mutex_);
+  stats_ = counts_;
+  stats_.num_total_blocks = now.num_total_blocks;
   stats_.num_running = now.num_running;
   stats_.num_waiting = now.num_waiting;
   stats_.num_free_blocks = now.num_free_blocks;

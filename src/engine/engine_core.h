@@ -58,7 +58,6 @@ class EngineCore {
   void take_inbox();
   void admit(Submission submission);
   void cancel_now(RequestId id);
-  void count_step(const BatchPlan& plan, size_t num_sampled);
   void publish_stats();
 
   // The engine thread's own.
@@ -67,6 +66,7 @@ class EngineCore {
   std::deque<std::shared_ptr<const BatchPlan>> in_flight_;
   std::unordered_map<SeqId, ActiveAnswer> active_;
   std::unordered_map<RequestId, std::vector<SeqId>> requests_;
+  EngineStats counts_;  // the running totals; stats_ is what callers see
 
   // Shared with callers.
   mutable std::mutex mutex_;

@@ -142,10 +142,12 @@ Status HostRunner::collect_prompt_logprobs(const SeqSlice& slice, Row& row) {
     }
     QUIRE_RETURN_IF_ERROR(parts_.model->compute_logits(token_rows.data(), count,
                                                        logits_.view.rows(0, count), stream_));
-    for (int i = 0; i < count; ++i) {
-      row.prompt_logprobs.push_back(
-          compute_logprobs(logits_row(i), row.prompt_ids[begin + i + 1], slice.num_prompt_logprobs));
-    }
+    const size_t first = row.prompt_logprobs.size();
+    row.prompt_logprobs.resize(first + static_cast<size_t>(count));
+    parts_.pool->parallel_for(count, [&](int64_t i) {
+      row.prompt_logprobs[first + static_cast<size_t>(i)] =
+          compute_logprobs(logits_row(i), row.prompt_ids[begin + i + 1], slice.num_prompt_logprobs);
+    });
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <system_error>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -15,6 +16,24 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+
+// Without exceptions: what cannot be looked at is not there, and opening it will say why.
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+// The last part of the path that is really there: "." has a name too.
+std::string directory_name(const fs::path& path) {
+  std::error_code error;
+  const fs::path whole = fs::canonical(path, error);
+  return (error ? path : whole).filename().string();
+}
 
 bool wants_dummy(const EngineConfig& engine) {
   return engine.load_format == "dummy";
@@ -47,9 +66,14 @@ Result<std::unique_ptr<WeightSource>> dummy_weights(const EngineConfig& engine,
 
 Result<ModelFiles> open_embedded(const EngineConfig& engine) {
   const EmbeddedModel& model = embedded_model();
+  if (!engine.tokenizer.empty()) {
+    return invalid_argument(
+        "[tokenizer] --tokenizer goes with --model; the embedded model has a tokenizer of its own");
+  }
   ModelFiles files;
   files.name = model.name;
   QUIRE_ASSIGN_OR_RETURN(files.config, parse_model_config(model.config_json, "embedded model"));
+  QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
   QUIRE_ASSIGN_OR_RETURN(files.generation,
                          parse_generation_config(model.generation_config_json, "embedded model"));
   QUIRE_ASSIGN_OR_RETURN(files.tokenizer,
@@ -64,7 +88,7 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
 }
 
 Status open_tokenizer(const fs::path& directory, ModelFiles& files) {
-  if (!fs::exists(directory / "tokenizer.json") && !fs::exists(directory / "tokenizer.model")) {
+  if (!is_there(directory / "tokenizer.json") && !is_there(directory / "tokenizer.model")) {
     log_warning(
         "[tokenizer] {} has neither tokenizer.json nor tokenizer.model: prompts must be "
         "token ids",
@@ -78,7 +102,7 @@ Status open_tokenizer(const fs::path& directory, ModelFiles& files) {
 }
 
 Status open_generation_config(const fs::path& path, ModelFiles& files) {
-  if (!fs::exists(path)) return {};
+  if (!is_there(path)) return {};
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConfigBytes));
   QUIRE_ASSIGN_OR_RETURN(files.generation, parse_generation_config(text, path.string()));
   return {};
@@ -93,16 +117,16 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   }
   if (engine.model.empty()) return open_embedded(engine);
   const fs::path path = engine.model;
-  if (!fs::exists(path)) {
+  if (!is_there(path)) {
     return not_found(fmt::format(
         "[model] --model {} does not exist; expected a directory with config.json and safetensors",
         engine.model));
   }
-  const bool config_alone = wants_dummy(engine) && fs::is_regular_file(path);
+  const bool config_alone = wants_dummy(engine) && is_file(path);
   const fs::path directory = config_alone ? path.parent_path() : path;
   const fs::path config_path = config_alone ? path : path / "config.json";
   ModelFiles files;
-  files.name = config_alone ? path.stem().string() : fs::canonical(path).filename().string();
+  files.name = config_alone ? path.stem().string() : directory_name(path);
   QUIRE_ASSIGN_OR_RETURN(const std::string config, read_file(config_path, kMaxConfigBytes));
   QUIRE_ASSIGN_OR_RETURN(files.config, parse_model_config(config, config_path.string()));
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/check.h"
+#include "model/footprint.h"
 #include "model/rope.h"
 #include "model/shard.h"
 
@@ -45,7 +45,6 @@ Result<std::unique_ptr<Model>> LlamaModel::create(const ModelConfig& config,
                                                   LlamaWeights weights) {
   QUIRE_RETURN_IF_ERROR(check_shards(config, limits.parallel));
   std::unique_ptr<LlamaModel> model(new LlamaModel(config, limits, ops, std::move(weights)));
-  model->make_kv_groups();
   QUIRE_RETURN_IF_ERROR(model->allocate_buffers());
   return std::unique_ptr<Model>(std::move(model));
 }
@@ -59,29 +58,11 @@ LlamaModel::LlamaModel(const ModelConfig& config, const ModelLimits& limits, Ops
   q_size_ = int64_t{num_heads_} * config.head_dim;
   qkv_size_ = q_size_ + 2 * int64_t{num_kv_heads_} * config.head_dim;
   intermediate_size_ = shard(config.intermediate_size, parallel).count;
-}
-
-void LlamaModel::make_kv_groups() {
-  for (int layer = 0; layer < config_.num_layers; ++layer) {
-    // A window that no sequence outgrows is none: such layers share the group of full attention.
-    int window = config_.layer_windows[static_cast<size_t>(layer)];
-    if (window >= limits_.max_model_len) window = 0;
-    auto group = std::ranges::find_if(
-        kv_groups_, [window](const KvGroup& other) { return other.shape.window == window; });
-    if (group == kv_groups_.end()) {
-      AttentionShape shape;
-      shape.num_heads = num_heads_;
-      shape.num_kv_heads = num_kv_heads_;
-      shape.head_dim = shape.head_dim_v = config_.head_dim;
-      shape.page_size = limits_.page_size;
-      shape.q = shape.out = ops_.activation_dtype();
-      shape.kv = limits_.kv_dtype;
-      shape.scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim));
-      shape.window = window;
-      group = kv_groups_.insert(kv_groups_.end(), KvGroup{shape, {}});
-    }
-    places_.push_back({static_cast<size_t>(group - kv_groups_.begin()), group->layers.size()});
-    group->layers.push_back(layer);
+  kv_groups_ = make_kv_groups(config, limits, ops.activation_dtype());
+  places_.resize(static_cast<size_t>(config.num_layers));
+  for (size_t g = 0; g < kv_groups_.size(); ++g) {
+    const std::vector<int>& layers = kv_groups_[g].layers;
+    for (size_t i = 0; i < layers.size(); ++i) places_[static_cast<size_t>(layers[i])] = {g, i};
   }
 }
 
@@ -93,9 +74,9 @@ Status LlamaModel::allocate_buffers() {
     QUIRE_ASSIGN_OR_RETURN(*buffer, ops_.allocate({num_tokens, hidden}, dtype));
   }
   QUIRE_ASSIGN_OR_RETURN(cos_sin_, ops_.allocate({num_tokens, config_.head_dim}, DType::kF32));
-  const int64_t per_token = std::max(qkv_size_ + 2 * q_size_, 3 * intermediate_size_);
   const int64_t num_elements =
-      std::max(num_tokens * per_token, limits_.max_num_logit_rows * 3 * hidden);
+      std::max(num_tokens * scratch_elements_per_token(config_, limits_.parallel),
+               limits_.max_num_logit_rows * 3 * hidden);
   QUIRE_ASSIGN_OR_RETURN(scratch_, ops_.allocate({num_elements}, dtype));
 
   const RopeFrequencies rope = rope_frequencies(
@@ -105,14 +86,6 @@ Status LlamaModel::allocate_buffers() {
                          ops_.make_vector({inv_freq.data(), DType::kF32, {config_.head_dim / 2}}));
   attention_factor_ = static_cast<float>(rope.attention_factor);
   return {};
-}
-
-size_t LlamaModel::activation_bytes() const {
-  size_t total = 0;
-  for (const Tensor* buffer : {&residual_, &normed_, &delta_, &cos_sin_, &scratch_, &inv_freq_}) {
-    total += buffer->buffer.num_bytes();
-  }
-  return total;
 }
 
 TensorView LlamaModel::scratch(int64_t offset, int64_t rows, int64_t width) const {

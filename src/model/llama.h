@@ -39,7 +39,6 @@ class LlamaModel final : public Model {
   const ModelConfig& config() const override { return config_; }
   const std::vector<KvGroup>& kv_groups() const override { return kv_groups_; }
   size_t weight_bytes() const override { return weights_.num_bytes(); }
-  size_t activation_bytes() const override;
   Status forward(const StepInput& input, Stream& stream) override;
   Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                         Stream& stream) override;
@@ -52,7 +51,6 @@ class LlamaModel final : public Model {
   };
 
   LlamaModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops, LlamaWeights weights);
-  void make_kv_groups();
   Status allocate_buffers();
   // `rows` rows of `width` elements, `offset` elements into the scratch buffer.
   TensorView scratch(int64_t offset, int64_t rows, int64_t width) const;

@@ -1,15 +1,12 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "model/model.h"
+#include "quire/config.h"
 #include "tensor/weight_source.h"
 
 namespace quire {
-
-// Called after each layer.
-using LoadProgress = std::function<void(int num_done, int num_layers)>;
 
 // Takes every tensor of the configuration's shape out of `source` and packs it for `ops`, which
 // must outlive the model; a tensor's memory in the source is released once it is packed. A tensor

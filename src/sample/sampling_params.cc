@@ -11,6 +11,7 @@ namespace {
 constexpr int kMaxAnswers = 128;
 constexpr int kMaxLogprobs = 20;
 constexpr size_t kMaxStrings = 1024;
+// In all: stop strings are looked for after every token, on the thread that serves everybody.
 constexpr size_t kMaxStringBytes = 4096;
 
 Status refuse(std::string_view field, auto got, std::string_view expected) {
@@ -46,11 +47,13 @@ Status check_strings(std::string_view field, const std::vector<std::string>& str
   if (strings.size() > kMaxStrings) {
     return refuse(field, strings.size(), fmt::format("at most {} strings", kMaxStrings));
   }
+  size_t num_bytes = 0;
   for (const std::string& text : strings) {
     if (text.empty()) return refuse(field, "an empty string", "none that is empty");
-    if (text.size() > kMaxStringBytes) {
-      return refuse(field, text.size(), fmt::format("at most {} bytes each", kMaxStringBytes));
-    }
+    num_bytes += text.size();
+  }
+  if (num_bytes > kMaxStringBytes) {
+    return refuse(field, num_bytes, fmt::format("at most {} bytes in all", kMaxStringBytes));
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #include "tokenizer/decoder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/utf8.h"
 #include "tokenizer/byte_level.h"
@@ -32,16 +33,37 @@ int fallback_byte(std::string_view token) {
   return byte;
 }
 
-std::string replace_all(std::string_view text, std::string_view pattern, std::string_view content) {
+// On return `num_prompt`, how many leading bytes are the prompt's, counts those of the result. What
+// replaces a match is the prompt's if all of the match is.
+std::string replace_all(std::string_view text, std::string_view pattern, std::string_view content,
+                        size_t& num_prompt) {
   std::string out;
   out.reserve(text.size());
-  for (;;) {
-    const size_t at = pattern.empty() ? std::string_view::npos : text.find(pattern);
-    out += text.substr(0, at);
-    if (at == std::string_view::npos) return out;
+  size_t out_prompt = 0;
+  for (size_t pos = 0;;) {
+    const size_t match = pattern.empty() ? std::string_view::npos : text.find(pattern, pos);
+    const size_t literal_end = std::min(match, text.size());
+    out += text.substr(pos, literal_end - pos);
+    if (num_prompt > pos)
+      out_prompt = out.size() - (literal_end - std::min(num_prompt, literal_end));
+    if (match == std::string_view::npos) break;
     out += content;
-    text.remove_prefix(at + pattern.size());
+    pos = match + pattern.size();
+    if (num_prompt >= pos) out_prompt = out.size();
   }
+  num_prompt = out_prompt;
+  return out;
+}
+
+// How many of the first `limit` bytes are of characters (or invalid sequences) that end there.
+size_t whole_characters(std::string_view text, size_t limit) {
+  size_t end = 0;
+  while (end < text.size()) {
+    const size_t next = end + static_cast<size_t>(decode_utf8(text.substr(end)).num_bytes);
+    if (next > limit) break;
+    end = next;
+  }
+  return end;
 }
 
 // The length of the longest end of `text` that begins `pattern` without being all of it.
@@ -152,7 +174,8 @@ std::string Decoder::token_bytes(std::string_view token) const {
   for (const DecoderStage& stage : stages_) {
     if (stage.is_fused) break;
     if (stage.kind == Kind::kReplace || stage.kind == Kind::kMetaspace) {
-      bytes = replace_all(bytes, stage.pattern, stage.content);
+      size_t num_prompt = 0;
+      bytes = replace_all(bytes, stage.pattern, stage.content, num_prompt);
     } else if (stage.kind == Kind::kByteLevel) {
       return unspell_bytes(bytes).value_or(bytes);
     } else if (stage.kind == Kind::kByteFallback && fallback_byte(bytes) >= 0) {
@@ -164,120 +187,177 @@ std::string Decoder::token_bytes(std::string_view token) const {
   return bytes;
 }
 
-void DecoderStream::run(size_t stage, std::string_view token, std::string& out) {
+void DecoderStream::prime(std::string_view token) {
+  in_prompt_ = true;
+  std::string none;
+  run(0, {token, token.size()}, none);
+  in_prompt_ = false;
+}
+
+void DecoderStream::run(size_t stage, Chunk chunk, std::string& out) {
   if (stage == stages_->size()) {
-    out += token;
+    out += chunk.text.substr(chunk.num_prompt);
     return;
   }
   const DecoderStage& config = (*stages_)[stage];
   switch (config.kind) {
     case Kind::kJoin:
-      if (states_[stage].count++ > 0) run(stage + 1, " ", out);
-      return run(stage + 1, token, out);
+      if (states_[stage].count++ > 0) run(stage + 1, {" ", in_prompt_ ? size_t{1} : 0}, out);
+      return run(stage + 1, chunk, out);
     case Kind::kByteLevel:
-      return run_byte_level(stage, token, out);
+      return run_byte_level(stage, chunk, out);
     case Kind::kReplace:
-      return run_replace(stage, token, out);
+      return run_replace(stage, chunk, out);
     case Kind::kByteFallback:
-      return run_byte_fallback(stage, token, out);
+      return run_byte_fallback(stage, chunk, out);
     case Kind::kFuse:
-      return run(stage + 1, token, out);
+      return run(stage + 1, chunk, out);
     case Kind::kStrip:
-      return run_strip(stage, token, out);
+      return run_strip(stage, chunk, out);
     case Kind::kMetaspace: {
       const bool is_first = states_[stage].count++ == 0 && config.start == 1;
-      return run(stage + 1, replace_all(token, config.pattern, is_first ? "" : config.content),
-                 out);
+      return pass_replaced(stage, chunk, is_first ? "" : config.content, out);
     }
   }
 }
 
-void DecoderStream::run_byte_level(size_t stage, std::string_view token, std::string& out) {
-  std::string& held = states_[stage].held;
-  if (!append_unspelled(token, held)) held += token;
-  const size_t complete = complete_utf8_prefix(held);
+void DecoderStream::pass_replaced(size_t stage, Chunk chunk, std::string_view content,
+                                  std::string& out) {
+  size_t num_prompt = chunk.num_prompt;
+  const std::string text = replace_all(chunk.text, (*stages_)[stage].pattern, content, num_prompt);
+  run(stage + 1, {text, num_prompt}, out);
+}
+
+void DecoderStream::pass_repaired(size_t stage, Chunk chunk, std::string& out) {
+  const size_t end = whole_characters(chunk.text, chunk.num_prompt);
+  std::string text = replace_invalid_utf8(chunk.text.substr(0, end));
+  const size_t num_prompt = text.size();
+  text += replace_invalid_utf8(chunk.text.substr(end));
+  run(stage + 1, {text, num_prompt}, out);
+}
+
+void DecoderStream::pass_broken(size_t stage, size_t num_bytes, size_t num_prompt,
+                                std::string& out) {
+  constexpr std::string_view kReplacement = "\uFFFD";
+  for (size_t i = 0; i < num_bytes; ++i) {
+    run(stage + 1, {kReplacement, i < num_prompt ? kReplacement.size() : 0}, out);
+  }
+}
+
+// Takes the first `num_bytes` of what is held.
+DecoderStream::Held DecoderStream::take(State& state, size_t num_bytes) {
+  Held taken{state.held.substr(0, num_bytes), std::min(state.num_prompt, num_bytes)};
+  state.held.erase(0, num_bytes);
+  state.num_prompt -= taken.num_prompt;
+  return taken;
+}
+
+void DecoderStream::run_byte_level(size_t stage, Chunk chunk, std::string& out) {
+  State& state = states_[stage];
+  const size_t old_size = state.held.size();
+  if (!append_unspelled(chunk.text, state.held)) state.held += chunk.text;
+  if (in_prompt_) state.num_prompt += state.held.size() - old_size;
+  const size_t complete = complete_utf8_prefix(state.held);
   if (complete == 0) return;
-  const std::string text = replace_invalid_utf8(std::string_view(held).substr(0, complete));
-  held.erase(0, complete);
-  run(stage + 1, text, out);
+  const Held ready = take(state, complete);
+  pass_repaired(stage, {ready.text, ready.num_prompt}, out);
 }
 
-void DecoderStream::run_byte_fallback(size_t stage, std::string_view token, std::string& out) {
-  const int byte = fallback_byte(token);
-  if (byte >= 0) {
-    // Whether the run is text at all shows only at its end.
-    states_[stage].held += static_cast<char>(byte);
-    return;
+void DecoderStream::run_byte_fallback(size_t stage, Chunk chunk, std::string& out) {
+  const int byte = fallback_byte(chunk.text);
+  if (byte < 0) {
+    flush(stage, out);
+    return run(stage + 1, chunk, out);
   }
-  flush(stage, out);
-  run(stage + 1, token, out);
+  // One invalid byte makes all of the run U+FFFD: that it is text shows only at its end.
+  State& state = states_[stage];
+  state.held += static_cast<char>(byte);
+  if (chunk.num_prompt > 0) ++state.num_prompt;
+  const std::string_view rest = std::string_view(state.held).substr(state.count);
+  if (const Utf8Char next = decode_utf8(rest); next.valid) {
+    state.count += static_cast<size_t>(next.num_bytes);
+  } else {
+    state.is_broken |= complete_utf8_prefix(rest) > 0;
+  }
+  if (!state.is_broken) return;
+  pass_broken(stage, state.held.size(), state.num_prompt, out);
+  state = {.is_broken = true};
 }
 
-void DecoderStream::run_replace(size_t stage, std::string_view token, std::string& out) {
+void DecoderStream::run_replace(size_t stage, Chunk chunk, std::string& out) {
   const DecoderStage& config = (*stages_)[stage];
-  if (!config.is_fused) {
-    return run(stage + 1, replace_all(token, config.pattern, config.content), out);
-  }
-  std::string& held = states_[stage].held;
-  held += token;
+  if (!config.is_fused) return pass_replaced(stage, chunk, config.content, out);
+  State& state = states_[stage];
+  state.held += chunk.text;
+  state.num_prompt += chunk.num_prompt;
   // What follows the last whole match may begin another one.
   size_t scanned = 0;
   while (!config.pattern.empty()) {
-    const size_t at = held.find(config.pattern, scanned);
+    const size_t at = state.held.find(config.pattern, scanned);
     if (at == std::string::npos) break;
     scanned = at + config.pattern.size();
   }
-  const size_t open = partial_match(std::string_view(held).substr(scanned), config.pattern);
-  const size_t ready = held.size() - open;
-  const std::string text =
-      replace_all(std::string_view(held).substr(0, ready), config.pattern, config.content);
-  held.erase(0, ready);
-  run(stage + 1, text, out);
+  const size_t open = partial_match(std::string_view(state.held).substr(scanned), config.pattern);
+  const Held ready = take(state, state.held.size() - open);
+  pass_replaced(stage, {ready.text, ready.num_prompt}, config.content, out);
 }
 
-void DecoderStream::run_strip(size_t stage, std::string_view token, std::string& out) {
+void DecoderStream::run_strip(size_t stage, Chunk chunk, std::string& out) {
   const DecoderStage& config = (*stages_)[stage];
   State& state = states_[stage];
   if (!config.is_fused) state.count = 0;
-  while (state.count < config.start && !token.empty()) {
-    if (!token.starts_with(config.pattern)) {
+  while (state.count < config.start && !chunk.text.empty()) {
+    if (!chunk.text.starts_with(config.pattern)) {
       state.count = config.start;
       break;
     }
-    token.remove_prefix(config.pattern.size());
+    chunk.text.remove_prefix(config.pattern.size());
+    chunk.num_prompt -= std::min(chunk.num_prompt, config.pattern.size());
     ++state.count;
   }
-  state.held += token;
+  state.held += chunk.text;
+  state.num_prompt += chunk.num_prompt;
   size_t trailing = 0;
-  size_t ready = state.held.size();
+  size_t ready_bytes = state.held.size();
   while (trailing < config.stop &&
-         std::string_view(state.held).substr(0, ready).ends_with(config.pattern)) {
-    ready -= config.pattern.size();
+         std::string_view(state.held).substr(0, ready_bytes).ends_with(config.pattern)) {
+    ready_bytes -= config.pattern.size();
     ++trailing;
   }
-  const std::string text = state.held.substr(0, ready);
-  state.held.erase(0, ready);
-  if (!config.is_fused) state.held.clear();
-  run(stage + 1, text, out);
+  const Held ready = take(state, ready_bytes);
+  if (!config.is_fused) take(state, state.held.size());
+  run(stage + 1, {ready.text, ready.num_prompt}, out);
 }
 
 void DecoderStream::flush(size_t stage, std::string& out) {
   const DecoderStage& config = (*stages_)[stage];
-  std::string held;
-  held.swap(states_[stage].held);
-  if (held.empty()) return;
+  const State state = std::exchange(states_[stage], {});
+  const Chunk chunk{state.held, state.num_prompt};
+  if (state.held.empty()) return;
   if (config.kind == Kind::kByteLevel) {
-    run(stage + 1, replace_invalid_utf8(held), out);
+    pass_repaired(stage, chunk, out);
   } else if (config.kind == Kind::kReplace) {
-    run(stage + 1, held, out);
+    run(stage + 1, chunk, out);
   } else if (config.kind == Kind::kByteFallback) {
-    if (is_valid_utf8(held)) return run(stage + 1, held, out);
-    for (size_t i = 0; i < held.size(); ++i) run(stage + 1, "\uFFFD", out);
+    if (state.count < state.held.size()) {
+      return pass_broken(stage, state.held.size(), state.num_prompt, out);
+    }
+    run(stage + 1, {state.held, whole_characters(state.held, state.num_prompt)}, out);
   }  // what Strip holds is what it strips
 }
 
 void DecoderStream::finish(std::string& out) {
   for (size_t stage = 0; stage < stages_->size(); ++stage) flush(stage, out);
+}
+
+std::string DecoderStream::pending() const {
+  std::string text;
+  const auto holds = [](const State& state) { return !state.held.empty(); };
+  if (std::none_of(states_.begin(), states_.end(), holds)) return text;
+  DecoderStream ending = *this;
+  for (State& state : ending.states_) state.held.resize(complete_utf8_prefix(state.held));
+  ending.finish(text);
+  return text;
 }
 
 }  // namespace quire

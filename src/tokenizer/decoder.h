@@ -49,31 +49,53 @@ class Decoder {
   std::vector<DecoderStage> stages_;
 };
 
-// One sequence's decoding. Appends what is certain by now; amortized time linear in the tokens.
+// One sequence's decoding. Appends what is certain by now; amortized time linear in the tokens. A
+// character belongs to the prompt, and is not appended, if all that it is made of does.
 class DecoderStream {
  public:
   explicit DecoderStream(const Decoder& decoder)
       : stages_(&decoder.stages()), states_(stages_->size()) {}
 
-  void push(std::string_view token, std::string& out) { run(0, token, out); }
+  // A token of the prompt: comes before what is pushed.
+  void prime(std::string_view token);
+  void push(std::string_view token, std::string& out) { run(0, {token}, out); }
   // No token follows.
   void finish(std::string& out);
+  // What finish would append now, but nothing of a character that more bytes could complete.
+  std::string pending() const;
 
  private:
+  struct Chunk {
+    std::string_view text;
+    size_t num_prompt = 0;  // its leading bytes that the prompt brought
+  };
+  struct Held {
+    std::string text;
+    size_t num_prompt;
+  };
   struct State {
-    std::string held;  // what cannot be told yet
-    size_t count = 0;  // tokens or leading characters seen
+    std::string held = {};   // what cannot be told yet
+    size_t num_prompt = 0;   // of the held bytes
+    size_t count = 0;        // tokens or leading characters seen; bytes held that are text
+    bool is_broken = false;  // the run of byte tokens is no text
   };
 
-  void run(size_t stage, std::string_view token, std::string& out);
+  void run(size_t stage, Chunk chunk, std::string& out);
   void flush(size_t stage, std::string& out);
-  void run_byte_level(size_t stage, std::string_view token, std::string& out);
-  void run_byte_fallback(size_t stage, std::string_view token, std::string& out);
-  void run_replace(size_t stage, std::string_view token, std::string& out);
-  void run_strip(size_t stage, std::string_view token, std::string& out);
+  void run_byte_level(size_t stage, Chunk chunk, std::string& out);
+  void run_byte_fallback(size_t stage, Chunk chunk, std::string& out);
+  void run_replace(size_t stage, Chunk chunk, std::string& out);
+  void run_strip(size_t stage, Chunk chunk, std::string& out);
+  // These pass on to the next stage: each pattern as `content`; each invalid sequence, or each of
+  // so many bytes, as U+FFFD.
+  void pass_replaced(size_t stage, Chunk chunk, std::string_view content, std::string& out);
+  void pass_repaired(size_t stage, Chunk chunk, std::string& out);
+  void pass_broken(size_t stage, size_t num_bytes, size_t num_prompt, std::string& out);
+  static Held take(State& state, size_t num_bytes);
 
   const std::vector<DecoderStage>* stages_;
   std::vector<State> states_;
+  bool in_prompt_ = false;
 };
 
 }  // namespace quire

@@ -113,24 +113,22 @@ IncrementalDetokenizer& IncrementalDetokenizer::operator=(IncrementalDetokenizer
     default;
 IncrementalDetokenizer::~IncrementalDetokenizer() = default;
 
-void IncrementalDetokenizer::push_into(int32_t id, std::string& out) {
-  if (const auto token = tokenizer_->decodable(id, skip_special_tokens_)) {
-    stream_->push(*token, out);
-  }
-}
-
 void IncrementalDetokenizer::prime(std::span<const int32_t> prompt_ids) {
-  std::string before;
   for (const int32_t id : prompt_ids) {
-    push_into(id, before);
-    before.clear();
+    if (const auto token = tokenizer_->decodable(id, skip_special_tokens_)) stream_->prime(*token);
   }
 }
 
 std::string IncrementalDetokenizer::push(int32_t id) {
   std::string text;
-  push_into(id, text);
+  if (const auto token = tokenizer_->decodable(id, skip_special_tokens_)) {
+    stream_->push(*token, text);
+  }
   return text;
+}
+
+std::string IncrementalDetokenizer::pending() const {
+  return stream_->pending();
 }
 
 std::string IncrementalDetokenizer::finish() {

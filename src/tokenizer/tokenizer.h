@@ -57,7 +57,8 @@ class Tokenizer {
 };
 
 // The text of one growing sequence. What all pushes and the finish return together is what
-// Tokenizer::decode gives for the whole. Amortized time is linear in the tokens' text.
+// Tokenizer::decode gives for the whole, without the text of the prompt that it was primed with.
+// Amortized time is linear in the tokens' text.
 class IncrementalDetokenizer {
  public:
   // `tokenizer` must outlive it.
@@ -66,16 +67,21 @@ class IncrementalDetokenizer {
   IncrementalDetokenizer& operator=(IncrementalDetokenizer&&) noexcept;
   ~IncrementalDetokenizer();
 
-  // What precedes the first push: the pieces then read as its continuation. Comes first.
+  // What precedes the first push: the pieces then read as its continuation, and none of its own
+  // characters is ever returned. A character that the prompt begins and the output completes is the
+  // output's, whole. Comes first.
   void prime(std::span<const int32_t> prompt_ids);
   // The text that is certain now: never half a character, and no byte is lost.
   std::string push(int32_t id);
+  // The whole characters of the output that are held back: with them a caller need not wait to look
+  // for a stop string. In byte-fallback vocabularies a run of <0xNN> is held until it ends, for one
+  // invalid byte makes each byte of the run U+FFFD: until push or finish returns it, this text may
+  // still turn to that. Usually empty; time linear in what is held.
+  std::string pending() const;
   // What is still held back, invalid bytes as U+FFFD. Comes last.
   std::string finish();
 
  private:
-  void push_into(int32_t id, std::string& out);
-
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
   std::unique_ptr<DecoderStream> stream_;

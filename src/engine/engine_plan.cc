@@ -1,0 +1,212 @@
+#include "engine/engine_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/machine.h"
+#include "cpu/attention/reference.h"
+#include "cpu/attention/simd.h"
+#include "engine/kv_cache.h"
+#include "model/footprint.h"
+
+namespace quire {
+namespace {
+
+constexpr int kMaxModelLen = 1 << 24;
+// What the CPU computes in; the Ops of a plan's model say the same.
+constexpr DType kActivation = DType::kF32;
+
+Status in_range(const char* flag, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return {};
+  return invalid_argument(fmt::format("[engine] {} is out of range; got {}, expected {} to {}",
+                                      flag, value, low, high));
+}
+
+Status check_config(const EngineConfig& config) {
+  if (config.device != "auto" && config.device != "cpu" && config.device != "cuda") {
+    return invalid_argument(fmt::format(
+        "[engine] --device is unknown; got {}, expected auto, cpu or cuda", config.device));
+  }
+  if (config.device == "cuda") {
+    return unimplemented("[engine] --device cuda: this build has no CUDA; use --device cpu");
+  }
+  if (config.block_size != 16 && config.block_size != 32 && config.block_size != 64) {
+    return invalid_argument(
+        fmt::format("[engine] --block-size is not supported; got {}, expected 16, 32 or 64",
+                    config.block_size));
+  }
+  if (config.tensor_parallel_size != 1) {
+    return unimplemented(
+        fmt::format("[engine] --tensor-parallel-size is not supported yet; got {}, expected 1",
+                    config.tensor_parallel_size));
+  }
+  QUIRE_RETURN_IF_ERROR(in_range("--max-num-seqs", config.max_num_seqs, 1, 65536));
+  QUIRE_RETURN_IF_ERROR(
+      in_range("--max-num-batched-tokens", config.max_num_batched_tokens, 1, 1 << 20));
+  QUIRE_RETURN_IF_ERROR(in_range("--threads", config.num_threads, 0, 1024));
+  QUIRE_RETURN_IF_ERROR(in_range("--kv-cache-memory", config.kv_cache_memory, 0, int64_t{1} << 46));
+  return in_range("--max-model-len", config.max_model_len, 0, kMaxModelLen);
+}
+
+DType choose_weight_dtype(const EngineConfig& config, const ModelConfig& model) {
+  const auto forced = config.dtype == "auto" ? std::nullopt : parse_dtype(config.dtype);
+  return forced.value_or(model.dtype.value_or(DType::kF32));
+}
+
+Result<DType> choose_kv_dtype(const EngineConfig& config, DType weight_dtype) {
+  if (config.kv_cache_dtype == "auto") return weight_dtype;
+  const auto dtype = parse_dtype(config.kv_cache_dtype);
+  if (!dtype || *dtype > DType::kF8E4M3) {
+    return invalid_argument(fmt::format(
+        "[engine] --kv-cache-dtype is unknown; got {}, expected auto, f32, f16, bf16 or fp8",
+        config.kv_cache_dtype));
+  }
+  return *dtype;
+}
+
+Result<int> choose_max_model_len(const EngineConfig& config, const ModelConfig& model) {
+  const int longest = longest_model_len(model);
+  if (config.max_model_len == 0) return longest;
+  if (config.max_model_len > longest && !config.allow_long_max_model_len) {
+    return invalid_argument(fmt::format(
+        "[engine] --max-model-len is longer than the model's context; got {}, expected at most {} "
+        "(or --allow-long-max-model-len)",
+        config.max_model_len, longest));
+  }
+  return config.max_model_len;
+}
+
+Status select_backends(const EngineConfig& config, const BackendSet& backends, EnginePlan& plan) {
+  const Device cpu = {.kind = DeviceKind::kCpu, .name = "cpu"};
+  const auto or_else = [&](const std::string& phase) {
+    return phase.empty() ? config.attention_backend : phase;
+  };
+  for (const KvGroup& group : plan.kv_groups) {
+    QUIRE_ASSIGN_OR_RETURN(AttentionBackend * decode,
+                           backends.select(group.shape, Phase::kDecode, cpu,
+                                           or_else(config.decode_attention_backend)));
+    QUIRE_ASSIGN_OR_RETURN(AttentionBackend * prefill,
+                           backends.select(group.shape, Phase::kPrefill, cpu,
+                                           or_else(config.prefill_attention_backend)));
+    plan.decode_backends.push_back(decode);
+    plan.prefill_backends.push_back(prefill);
+  }
+  return {};
+}
+
+// Groups take turns with one arena: a layer's attention is over before the next begins.
+size_t workspace_bytes(const EnginePlan& plan, const AttentionLimits& limits) {
+  size_t bytes = 0;
+  for (size_t g = 0; g < plan.kv_groups.size(); ++g) {
+    const AttentionShape& shape = plan.kv_groups[g].shape;
+    bytes = std::max({bytes, plan.decode_backends[g]->workspace_bytes(shape, limits),
+                      plan.prefill_backends[g]->workspace_bytes(shape, limits)});
+  }
+  return bytes;
+}
+
+// Without --max-model-len the context shrinks to what the cache can hold, and the log says so.
+Result<MemoryPlan> plan_and_shrink(const EngineConfig& config, MemoryRequest& request) {
+  Result<MemoryPlan> plan = plan_memory(request);
+  if (plan.ok() || config.max_model_len != 0) return plan;
+  const int wanted = request.max_model_len;
+  while (!plan.ok() && request.max_model_len > request.block_size) {
+    request.max_model_len /= 2;
+    plan = plan_memory(request);
+  }
+  if (plan.ok()) {
+    log_warning(
+        "[memory] the model's context of {} tokens does not fit; serving {} "
+        "(--max-model-len and --kv-cache-memory decide otherwise)",
+        wanted, request.max_model_len);
+  }
+  return plan;
+}
+
+int stretched(int num_positions, double factor) {
+  return static_cast<int>(std::min(num_positions * factor, double{kMaxModelLen}));
+}
+
+}  // namespace
+
+int longest_model_len(const ModelConfig& config) {
+  const RopeConfig& rope = config.rope;
+  switch (rope.type) {
+    case RopeType::kDefault:
+    case RopeType::kLlama3:  // max_position_embeddings already counts the stretched positions
+      return config.max_position_embeddings;
+    case RopeType::kLinear:
+    case RopeType::kDynamic:
+      return stretched(config.max_position_embeddings, rope.factor);
+    case RopeType::kYarn:
+      return std::max(config.max_position_embeddings,
+                      stretched(rope.original_max_position_embeddings, rope.factor));
+  }
+  return config.max_position_embeddings;
+}
+
+BackendSet make_cpu_backends(ThreadPool& pool) {
+  BackendSet backends;
+  backends.add(make_cpu_attention(pool));
+  backends.add(make_reference_attention());
+  return backends;
+}
+
+std::string describe_backends(const EnginePlan& plan) {
+  std::string text;
+  for (size_t g = 0; g < plan.kv_groups.size(); ++g) {
+    text += fmt::format("{}decode: {}, prefill: {}", g == 0 ? "" : "; ",
+                        plan.decode_backends[g]->name(), plan.prefill_backends[g]->name());
+    if (plan.kv_groups.size() > 1) {
+      text += fmt::format(" ({} layers, window {})", plan.kv_groups[g].layers.size(),
+                          plan.kv_groups[g].shape.window);
+    }
+  }
+  return text;
+}
+
+Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
+                               const BackendSet& backends) {
+  QUIRE_RETURN_IF_ERROR(check_config(config));
+  EnginePlan plan;
+  plan.weight_dtype = choose_weight_dtype(config, files.config);
+  QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, plan.weight_dtype));
+  QUIRE_ASSIGN_OR_RETURN(const int max_model_len, choose_max_model_len(config, files.config));
+  // A few rows of logits at least, so that prompt log probabilities need not go one by one.
+  constexpr int kMinLogitRows = 32;
+  plan.limits = {.max_num_tokens = config.max_num_batched_tokens,
+                 .max_num_logit_rows = std::max(config.max_num_seqs, kMinLogitRows),
+                 .max_model_len = max_model_len,
+                 .page_size = config.block_size,
+                 .kv_dtype = kv_dtype};
+  plan.memory = {
+      .block_bytes = kv_block_bytes(make_kv_groups(files.config, plan.limits, kActivation)),
+      .block_size = config.block_size,
+      .max_model_len = max_model_len,
+      .max_num_seqs = config.max_num_seqs,
+      .kv_cache_memory = config.kv_cache_memory,
+      .free_bytes = free_memory_bytes(),
+      .weight_bytes = estimate_weight_bytes(files.config, plan.weight_dtype),
+      .activation_bytes = estimate_activation_bytes(files.config, plan.limits, kActivation)};
+  QUIRE_ASSIGN_OR_RETURN(plan.kv, plan_and_shrink(config, plan.memory));
+  plan.limits.max_model_len = plan.memory.max_model_len;
+  plan.kv_groups = make_kv_groups(files.config, plan.limits, kActivation);
+  QUIRE_RETURN_IF_ERROR(select_backends(config, backends, plan));
+  plan.workspace_bytes = workspace_bytes(plan, {.max_num_reqs = config.max_num_seqs,
+                                                .max_num_tokens = config.max_num_batched_tokens,
+                                                .max_kv_len = plan.limits.max_model_len});
+  plan.memory.workspace_bytes = static_cast<int64_t>(plan.workspace_bytes);
+  plan.scheduler = {.max_num_seqs = config.max_num_seqs,
+                    .max_num_batched_tokens = config.max_num_batched_tokens,
+                    .max_model_len = plan.limits.max_model_len,
+                    .block_size = config.block_size,
+                    .num_blocks = plan.kv.num_blocks,
+                    .enable_prefix_caching = config.enable_prefix_caching,
+                    .enable_chunked_prefill = config.enable_chunked_prefill};
+  QUIRE_RETURN_IF_ERROR(validate_scheduler_config(plan.scheduler));
+  return plan;
+}
+
+}  // namespace quire

@@ -1,0 +1,43 @@
+// Every decision of a start that needs no weights: types, context, backends, memory. What is not
+// possible is refused here, before anything large is read or allocated.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attn/backend_set.h"
+#include "base/thread_pool.h"
+#include "engine/memory_plan.h"
+#include "engine/model_files.h"
+#include "model/model.h"
+#include "quire/config.h"
+#include "sched/scheduler.h"
+
+namespace quire {
+
+struct EnginePlan {
+  DType weight_dtype = DType::kF32;
+  ModelLimits limits;
+  std::vector<KvGroup> kv_groups;
+  std::vector<AttentionBackend*> decode_backends;   // one a KV group
+  std::vector<AttentionBackend*> prefill_backends;  // one a KV group
+  size_t workspace_bytes = 0;
+  MemoryRequest memory;
+  MemoryPlan kv;
+  SchedulerConfig scheduler;
+};
+
+// The backends of a CPU, the preferred one first. The pool outlives them.
+BackendSet make_cpu_backends(ThreadPool& pool);
+
+// `backends` outlives the plan.
+Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
+                               const BackendSet& backends);
+
+// "decode: cpu, prefill: cpu", of each KV group.
+std::string describe_backends(const EnginePlan& plan);
+
+// The longest context that the model is made for: its positions, stretched by its rope scaling.
+int longest_model_len(const ModelConfig& config);
+
+}  // namespace quire
