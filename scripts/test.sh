@@ -4,6 +4,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_deps.sh test
-cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DQUIRE_TESTS=ON >/dev/null
+cmake --preset release -DQUIRE_TESTS=ON >/dev/null
 cmake --build build
 ctest --test-dir build --output-on-failure "$@"
