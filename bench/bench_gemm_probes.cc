@@ -55,13 +55,12 @@ HWY_EXPORT(read_range);
 HWY_EXPORT(multiply_add);
 
 void read_all(const void* data, size_t num_bytes, ThreadPool& pool) {
-  const auto num_threads = static_cast<size_t>(pool.num_threads());
-  const size_t share = num_bytes / num_threads / 4096 * 4096;
+  constexpr size_t kPiece = size_t{1} << 20;
+  const auto* bytes = static_cast<const std::byte*>(data);
   std::atomic<uint64_t> sink = 0;
-  pool.run([&](int thread_idx) {
-    const auto* from =
-        static_cast<const std::byte*>(data) + static_cast<size_t>(thread_idx) * share;
-    sink += HWY_DYNAMIC_DISPATCH(read_range)(reinterpret_cast<const uint64_t*>(from), share / 8);
+  pool.parallel_for(static_cast<int64_t>(num_bytes / kPiece), [&](int64_t i) {
+    const std::byte* piece = bytes + static_cast<size_t>(i) * kPiece;
+    sink += HWY_DYNAMIC_DISPATCH(read_range)(reinterpret_cast<const uint64_t*>(piece), kPiece / 8);
   });
 }
 

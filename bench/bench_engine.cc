@@ -1,0 +1,167 @@
+// Times whole engine steps (scheduling, model, attention, sampling) for a program that compares:
+//   bench_engine --model DIR_OR_CONFIG [--dtype f16|bf16|f32] [--threads N] [--max-model-len N]
+// Weights are dummy. It prints a line of JSON about the model, then one for each line it reads:
+//   run NUM_SEQS PROMPT_LEN OUTPUT_LEN SEED   → {"prefill_s", "decode_tokens", "decode_s"}
+//   read                                      → {"read_s"}: as many bytes as the weights have
+// Prompts follow from the seed; the same seed again may meet the prefix cache, another does not.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstring>
+#include <iostream>
+#include <latch>
+#include <random>
+#include <sstream>
+
+#include "bench_gemm_probes.h"
+#include "quire/engine.h"
+#include "tensor/tensor.h"
+
+namespace quire::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using TokenTimes = std::vector<Clock::time_point>;
+
+double seconds(Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+struct Workload {
+  int num_seqs = 1;
+  int prompt_len = 1;
+  int output_len = 1;
+  uint64_t seed = 0;
+};
+
+Request random_request(const Workload& workload, int vocab_size, std::mt19937_64& random) {
+  Request request;
+  const auto bound = static_cast<uint64_t>(vocab_size);
+  for (int i = 0; i < workload.prompt_len; ++i) {
+    request.prompt_token_ids.push_back(static_cast<int32_t>(random() % bound));
+  }
+  request.sampling.temperature = 0.0F;
+  request.sampling.ignore_eos = true;
+  request.sampling.detokenize = false;
+  request.sampling.max_tokens = workload.output_len;
+  return request;
+}
+
+struct Timing {
+  double prefill_s = 0.0;  // from the first submission to the last sequence's first token
+  int64_t decode_tokens = 0;
+  double decode_s = 0.0;  // while all sequences decode together
+};
+
+Timing time_decode(const std::vector<TokenTimes>& times, Clock::time_point start) {
+  Clock::time_point first = times[0].front();
+  Clock::time_point last = times[0].back();
+  for (const TokenTimes& seq : times) first = std::max(first, seq.front());
+  for (const TokenTimes& seq : times) last = std::min(last, seq.back());
+  Timing timing = {.prefill_s = seconds(first - start)};
+  if (last <= first) return timing;
+  timing.decode_s = seconds(last - first);
+  for (const TokenTimes& seq : times) {
+    timing.decode_tokens +=
+        std::count_if(seq.begin(), seq.end(), [&](auto at) { return at > first && at <= last; });
+  }
+  return timing;
+}
+
+Result<Timing> run(Engine& engine, const Workload& workload) {
+  std::mt19937_64 random(workload.seed);
+  std::vector<Request> requests;
+  for (int i = 0; i < workload.num_seqs; ++i) {
+    requests.push_back(random_request(workload, engine.model_info().vocab_size, random));
+  }
+  std::vector<TokenTimes> times(requests.size());
+  std::latch ended(workload.num_seqs);
+  const Clock::time_point start = Clock::now();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto on_output = [&seq = times[i], &ended](Output&& output) {
+      seq.insert(seq.end(), output.token_ids.size(), Clock::now());
+      if (output.finish_reason) ended.count_down();
+    };
+    QUIRE_RETURN_IF_ERROR(engine.submit(std::move(requests[i]), on_output).status());
+  }
+  ended.wait();
+  for (const TokenTimes& seq : times) {
+    if (seq.size() != static_cast<size_t>(workload.output_len)) {
+      return internal_error(
+          fmt::format("[bench] an answer was cut short; got {} tokens, expected {}", seq.size(),
+                      workload.output_len));
+    }
+  }
+  return time_decode(times, start);
+}
+
+// Memory like that which holds the weights, touched, so that reading it is reading.
+class PlainRead {
+ public:
+  PlainRead(int64_t num_bytes, int num_threads)
+      : pool_(num_threads), buffer_(Buffer::host(static_cast<size_t>(num_bytes)).value()) {
+    std::memset(buffer_.data(), 1, buffer_.num_bytes());
+  }
+  double time() {
+    const Clock::time_point start = Clock::now();
+    read_all(buffer_.data(), buffer_.num_bytes(), pool_);
+    return seconds(Clock::now() - start);
+  }
+
+ private:
+  ThreadPool pool_;
+  Buffer buffer_;
+};
+
+Status answer(const std::string& line, Engine& engine, PlainRead& plain_read) {
+  std::istringstream words(line);
+  std::string verb;
+  words >> verb;
+  if (verb == "read") {
+    fmt::print("{{\"read_s\": {:.9f}}}\n", plain_read.time());
+    return {};
+  }
+  Workload workload;
+  words >> workload.num_seqs >> workload.prompt_len >> workload.output_len >> workload.seed;
+  if (verb != "run" || !words || workload.num_seqs < 1) {
+    return invalid_argument(fmt::format("[bench] unknown command; got \"{}\"", line));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const Timing timing, run(engine, workload));
+  fmt::print("{{\"prefill_s\": {:.9f}, \"decode_tokens\": {}, \"decode_s\": {:.9f}}}\n",
+             timing.prefill_s, timing.decode_tokens, timing.decode_s);
+  return {};
+}
+
+Status serve(const EngineConfig& config) {
+  QUIRE_ASSIGN_OR_RETURN(const auto engine, Engine::create(config));
+  const ModelInfo& info = engine->model_info();
+  const int64_t weight_bytes = info.num_parameters * (config.dtype == "f32" ? 4 : 2);
+  PlainRead plain_read(weight_bytes, config.num_threads);
+  fmt::print("{{\"num_parameters\": {}, \"weight_bytes\": {}, \"kv_cache_dtype\": \"{}\"}}\n",
+             info.num_parameters, weight_bytes, info.kv_cache_dtype);
+  for (std::string line; std::fflush(stdout), std::getline(std::cin, line);) {
+    QUIRE_RETURN_IF_ERROR(answer(line, *engine, plain_read));
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace quire::bench
+
+int main(int argc, char** argv) {
+  CLI::App app("Times whole engine steps.");
+  quire::EngineConfig config;
+  config.load_format = "dummy";
+  config.dtype = "bf16";
+  config.num_threads = 2;
+  config.allow_long_max_model_len = true;
+  app.add_option("--model", config.model)->required();
+  app.add_option("--dtype", config.dtype)->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  app.add_option("--threads", config.num_threads)->check(CLI::Range(1, 1024));
+  app.add_option("--max-model-len", config.max_model_len);
+  CLI11_PARSE(app, argc, argv);
+  const quire::Status status = quire::bench::serve(config);
+  if (!status.ok()) fmt::print(stderr, "error: {}\n", status.message());
+  return status.ok() ? 0 : 1;
+}

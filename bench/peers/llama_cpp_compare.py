@@ -1,0 +1,180 @@
+"""Quire against llama.cpp on this machine's CPU: the same shapes, the same work, in alternation.
+
+    scripts/build.sh quire bench_engine
+    pip install llama-cpp-python==0.3.36 gguf numpy      # built from source: for this very CPU
+    python bench/peers/llama_cpp_compare.py --work /tmp/peers --stories15m DIR
+
+Both programs stay loaded in a process each and take turns, because the speed of shared machines
+drifts: a round is a plain read of the weights' bytes, Quire, llama.cpp, case by case. A figure is
+the median of the rounds; a ratio is the median of the rounds' own ratios. Times cover whole steps:
+scheduling, model, attention and the greedy choice in Quire; llama_decode and the greedy choice in
+llama.cpp, in the better of its two flash-attention settings.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from llama_cpp_models import Model, make_model
+
+HERE = Path(__file__).parent
+CONTEXT = 2048
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    num_seqs: int
+    prompt_len: int
+    output_len: int
+    bars: dict[str, float]  # by "dtype" or "model dtype"
+
+    @property
+    def is_prefill(self) -> bool:
+        return self.output_len == 1
+
+    def bar(self, model: str, dtype: str) -> float | None:
+        return self.bars.get(f"{model} {dtype}", self.bars.get(dtype))
+
+    def rate(self, times: dict[str, float]) -> float:
+        if self.is_prefill:
+            return self.num_seqs * self.prompt_len / times["prefill_s"]
+        return times["decode_tokens"] / times["decode_s"]
+
+
+def cases(length: int) -> list[Case]:
+    behind = {f"{model} {dtype}": bar for dtype in ("f16", "bf16")
+              for model, bar in (("stories15M", 1.3), ("llama-1b", 1.1))}
+    return [Case("prefill 512", 1, 512, 1, {"f16": 1.1, "bf16": 1.35}),
+            Case("decode, 1 sequence", 1, 8, length, {"f16": 1.1, "bf16": 1.12}),
+            Case("decode, 8 sequences", 8, 8, length, {"f16": 1.25, "bf16": 1.5}),
+            Case("decode, 32 sequences", 32, 8, length, {"f16": 1.25, "bf16": 1.5}),
+            Case("decode behind 1024 tokens", 1, 1024, length, behind)]
+
+
+class Program:
+    """A process that answers lines with JSON."""
+
+    def __init__(self, command: list[str], nice: int) -> None:
+        if nice:
+            command = ["nice", "-n", str(nice), *command]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
+        self.hello = self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{self.process.args} ended with {self.process.wait()}")
+        return json.loads(line)
+
+    def ask(self, line: str) -> dict[str, Any]:
+        assert self.process.stdin
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.answer()
+        time.sleep(0.02)  # its threads stop spinning before the other program's turn
+        return answer
+
+    def close(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait()
+
+
+@dataclass
+class Round:
+    quire: float  # tokens/s
+    flash: float
+    no_flash: float
+    read_s: float  # a plain read of the weights' bytes, just before
+
+
+def play(case: Case, quire: Program, peer: Program, round_idx: int) -> Round:
+    seed = 1000 + round_idx if case.is_prefill else 0  # a prefill's prompt is always new
+    work = f"run {case.num_seqs} {case.prompt_len} {case.output_len}"
+    return Round(read_s=quire.ask("read")["read_s"],
+                 quire=case.rate(quire.ask(f"{work} {seed}")),
+                 flash=case.rate(peer.ask(f"{work} {seed} 1")),
+                 no_flash=case.rate(peer.ask(f"{work} {seed} 0")))
+
+
+def summarize(model: str, dtype: str, case: Case, rounds: list[Round], weight_bytes: int) -> dict[str, Any]:
+    flash = statistics.median(r.flash for r in rounds)
+    no_flash = statistics.median(r.no_flash for r in rounds)
+    better = "flash" if flash >= no_flash else "no_flash"
+    ratio = statistics.median(r.quire / getattr(r, better) for r in rounds)
+    row: dict[str, Any] = {"model": model, "dtype": dtype, "case": case.name,
+                           "quire": statistics.median(r.quire for r in rounds),
+                           "llama_cpp_flash": flash, "llama_cpp_no_flash": no_flash,
+                           "ratio": ratio, "bar": case.bar(model, dtype)}
+    if case.num_seqs == 1 and not case.is_prefill:
+        row["plain_read_gb_s"] = statistics.median(weight_bytes / r.read_s / 1e9 for r in rounds)
+        row["quire_share_of_read"] = statistics.median(r.quire * r.read_s for r in rounds)
+        row["llama_cpp_share_of_read"] = statistics.median(getattr(r, better) * r.read_s for r in rounds)
+    return row | {"rounds": [asdict(r) for r in rounds]}
+
+
+def verdict(value: float, bar: float | None) -> str:
+    return "" if bar is None else ("met" if value >= bar else "MISSED")
+
+
+def print_row(row: dict[str, Any]) -> None:
+    print(f"{row['model']:10} {row['dtype']:4} {row['case']:26} {row['quire']:9.1f} {row['llama_cpp_flash']:9.1f} "
+          f"{row['llama_cpp_no_flash']:9.1f} {row['ratio']:6.2f}x {row['bar'] or 0:5.2f} "
+          f"{verdict(row['ratio'], row['bar'])}", flush=True)
+    if row["model"] == "llama-1b" and row["case"] == "decode, 1 sequence":
+        share = row["quire_share_of_read"]
+        print(f"{'':16} of a plain read ({row['plain_read_gb_s']:.1f} GB/s): quire {share:.1%}, "
+              f"llama.cpp {row['llama_cpp_share_of_read']:.1%}; bar 85% {verdict(share, 0.85)}", flush=True)
+
+
+def compare(model: Model, dtype: str, args: argparse.Namespace) -> list[dict[str, Any]]:
+    is_small = model.name == "stories15M"
+    threads = str(args.threads)
+    quire = Program([str(args.bench), "--model", str(model.config), "--dtype", dtype, "--threads", threads,
+                     "--max-model-len", str(CONTEXT)], args.nice)
+    peer = Program([sys.executable, str(HERE / "llama_cpp_worker.py"), str(model.gguf), threads], args.nice)
+    rows = []
+    for case in cases(129 if is_small else 17):
+        play(case, quire, peer, 0)  # warms up, and fills the memory behind which a decode stands
+        rounds = [play(case, quire, peer, 1 + i) for i in range(args.rounds * (3 if is_small else 1))]
+        rows.append(summarize(model.name, dtype, case, rounds, quire.hello["weight_bytes"]))
+        print_row(rows[-1])
+    quire.close()
+    peer.close()
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True, help="where the models are made (5 GB)")
+    parser.add_argument("--stories15m", type=Path, required=True, help="the checkpoint's folder")
+    parser.add_argument("--bench", type=Path, default=HERE.parents[1] / "build/src/engine/bench_engine")
+    parser.add_argument("--models", nargs="+", choices=["stories15M", "llama-1b"], default=["stories15M", "llama-1b"])
+    parser.add_argument("--dtypes", nargs="+", choices=["f16", "bf16"], default=["f16", "bf16"])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5, help="three times as many of the small model")
+    parser.add_argument("--nice", type=int, default=0, help="of both programs; below zero needs root")
+    parser.add_argument("--json", type=Path, help="write all figures here")
+    args = parser.parse_args()
+    print(f"{'model':10} {'type':4} {'tokens/s':26} {'quire':>9} {'flash':>9} {'no flash':>9} {'ratio':>7} {'bar':>5}")
+    rows: list[dict[str, Any]] = []
+    for name in args.models:
+        for dtype in args.dtypes:
+            model = make_model(name, dtype, args.work, args.stories15m, CONTEXT)
+            rows += compare(model, dtype, args)
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

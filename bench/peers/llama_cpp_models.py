@@ -1,0 +1,138 @@
+"""The models of the comparison: a config.json for Quire and a GGUF file for llama.cpp of one shape."""
+
+import json
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable
+
+import gguf
+import numpy as np
+
+LLAMA_1B: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048,
+    "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256, "max_position_embeddings": 8192,
+    "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "rope_scaling": None, "hidden_act": "silu",
+    "tie_word_embeddings": True, "bos_token_id": 128000, "eos_token_id": 128001,
+    "attention_bias": False, "mlp_bias": False}
+FILE_TYPES = {"f16": gguf.LlamaFileType.MOSTLY_F16, "bf16": gguf.LlamaFileType.MOSTLY_BF16}
+
+Weights = Callable[[str, tuple[int, ...]], np.ndarray]  # HF's name and shape → F32 values
+
+
+@dataclass(frozen=True)
+class Model:
+    name: str
+    config: Path  # for Quire
+    gguf: Path  # for llama.cpp
+
+
+def dummy_weights(seed: int) -> Weights:
+    """Values drawn once and repeated: a dense product takes as long whatever it multiplies."""
+    drawn = np.random.default_rng(seed).normal(0.0, 0.02, 1 << 24).astype(np.float32)
+
+    def weights(name: str, shape: tuple[int, ...]) -> np.ndarray:
+        if name.endswith("norm.weight"):
+            return np.ones(shape, np.float32)
+        return np.resize(drawn, int(np.prod(shape))).reshape(shape)
+
+    return weights
+
+
+def safetensors_weights(path: Path) -> Weights:
+    data = path.read_bytes()
+    header_bytes = struct.unpack_from("<Q", data)[0]
+    header = json.loads(data[8:8 + header_bytes])
+
+    def weights(name: str, shape: tuple[int, ...]) -> np.ndarray:
+        entry = header[name]
+        assert entry["dtype"] == "F32" and tuple(entry["shape"]) == shape, (name, entry)
+        begin, end = (8 + header_bytes + offset for offset in entry["data_offsets"])
+        return np.frombuffer(data[begin:end], np.float32).reshape(shape)
+
+    return weights
+
+
+def to_bf16(values: np.ndarray) -> np.ndarray:
+    """Bytes, as gguf takes the type; rounded to nearest even."""
+    bits = values.astype(np.float32).view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return rounded.view(np.uint8)
+
+
+def interleave_rope(weight: np.ndarray, num_heads: int) -> np.ndarray:
+    """GGUF's Llama rotates neighbours where HF's rotates halves."""
+    head_dim = weight.shape[0] // num_heads
+    halves = weight.reshape(num_heads, 2, head_dim // 2, -1)
+    return np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(weight.shape)
+
+
+def layer_tensors(config: dict[str, Any], layer: int) -> list[tuple[str, str, tuple[int, ...], int]]:
+    """GGUF's name, HF's name, shape, and the number of rotated heads (0: none)."""
+    hidden, inner = config["hidden_size"], config["intermediate_size"]
+    heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+    head_dim = config.get("head_dim", hidden // heads)
+    parts = [("attn_norm", "input_layernorm", (hidden,), 0),
+             ("attn_q", "self_attn.q_proj", (heads * head_dim, hidden), heads),
+             ("attn_k", "self_attn.k_proj", (kv_heads * head_dim, hidden), kv_heads),
+             ("attn_v", "self_attn.v_proj", (kv_heads * head_dim, hidden), 0),
+             ("attn_output", "self_attn.o_proj", (hidden, heads * head_dim), 0),
+             ("ffn_norm", "post_attention_layernorm", (hidden,), 0),
+             ("ffn_gate", "mlp.gate_proj", (inner, hidden), 0),
+             ("ffn_up", "mlp.up_proj", (inner, hidden), 0),
+             ("ffn_down", "mlp.down_proj", (hidden, inner), 0)]
+    return [(f"blk.{layer}.{ours}.weight", f"model.layers.{layer}.{theirs}.weight", shape, rotated)
+            for ours, theirs, shape, rotated in parts]
+
+
+def write_gguf(path: Path, config: dict[str, Any], dtype: str, weights: Weights, context: int) -> None:
+    writer = gguf.GGUFWriter(path, "llama")
+    heads = config["num_attention_heads"]
+    head_dim = config.get("head_dim", config["hidden_size"] // heads)
+    writer.add_file_type(FILE_TYPES[dtype])
+    writer.add_context_length(context)
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_rope_dimension_count(head_dim)
+    writer.add_rope_freq_base(config["rope_theta"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_vocab_size(config["vocab_size"])
+    writer.add_tokenizer_model("no_vocab")
+    tensors = [("token_embd.weight", "model.embed_tokens.weight",
+                (config["vocab_size"], config["hidden_size"]), 0),
+               ("output_norm.weight", "model.norm.weight", (config["hidden_size"],), 0)]
+    for layer in range(config["num_hidden_layers"]):
+        tensors += layer_tensors(config, layer)
+    for name, source, shape, rotated in tensors:
+        values = weights(source, shape)
+        if rotated:
+            values = interleave_rope(values, rotated)
+        if len(shape) == 1:
+            writer.add_tensor(name, values)
+        elif dtype == "f16":
+            writer.add_tensor(name, values.astype(np.float16))
+        else:
+            writer.add_tensor(name, to_bf16(values), raw_dtype=gguf.GGMLQuantizationType.BF16)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def make_model(name: str, dtype: str, work: Path, stories15m: Path, context: int) -> Model:
+    """Writes what is missing of one model; tied embeddings stand in the GGUF once."""
+    work.mkdir(parents=True, exist_ok=True)
+    is_stories = name == "stories15M"
+    config = json.loads((stories15m / "config.json").read_text()) if is_stories else LLAMA_1B
+    model = Model(name, work / f"{name}.json", work / f"{name}-{dtype}.gguf")
+    model.config.write_text(json.dumps(config, indent=2))
+    if not model.gguf.exists():
+        weights = safetensors_weights(stories15m / "model.safetensors") if is_stories else dummy_weights(0)
+        partial = model.gguf.with_suffix(".partial")
+        write_gguf(partial, config, dtype, weights, context)
+        partial.rename(model.gguf)
+    return model

@@ -1,0 +1,118 @@
+"""llama.cpp's side of the comparison, in a process of its own: answers the lines that bench_engine
+answers, with the time that llama_decode and a greedy choice take.
+
+    run NUM_SEQS PROMPT_LEN OUTPUT_LEN SEED FLASH   →  {"prefill_s", "decode_tokens", "decode_s"}
+
+A context has as many sequences as the workload and memory of its own for each (kv_unified off),
+which is llama.cpp's faster way; the last prompt of a context is computed once.
+"""
+
+import ctypes
+import json
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+sys.path = [path for path in sys.path if not path.endswith("bench/peers")]
+import llama_cpp as lib  # noqa: E402  (the package, not a neighbour of this file)
+
+
+@dataclass
+class Context:
+    handle: Any
+    num_seqs: int
+    vocab_size: int
+    batch: Any
+    prompt_key: tuple[int, int] | None = None  # whose prompts its memory begins with
+    next_ids: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    def decode(self, ids: np.ndarray, first_position: int, num_new: int) -> float:
+        """ids [num_seqs, num_new]; logits of each sequence's last token only. Seconds."""
+        batch, n = self.batch, 0
+        for seq in range(self.num_seqs):
+            for i in range(num_new):
+                batch.token[n] = int(ids[seq, i])
+                batch.pos[n] = first_position + i
+                batch.n_seq_id[n] = 1
+                batch.seq_id[n][0] = seq
+                batch.logits[n] = i == num_new - 1
+                n += 1
+        batch.n_tokens = n
+        start = time.perf_counter()
+        if lib.llama_decode(self.handle, batch) != 0:
+            raise RuntimeError("llama_decode failed")
+        logits = lib.llama_get_logits(self.handle)
+        address = ctypes.addressof(logits.contents)
+        size = self.num_seqs * self.vocab_size
+        view = np.frombuffer((ctypes.c_float * size).from_address(address), np.float32)
+        self.next_ids = view.reshape(self.num_seqs, self.vocab_size).argmax(axis=1)
+        return time.perf_counter() - start
+
+
+class Worker:
+    def __init__(self, path: str, threads: int) -> None:
+        self.threads = threads
+        lib.llama_backend_init()
+        quiet = lib.llama_log_callback(lambda level, text, data: None)
+        lib.llama_log_set(quiet, None)
+        self.quiet = quiet  # must outlive the library's use of it
+        params = lib.llama_model_default_params()
+        params.use_mmap = False  # into anonymous memory, as Quire's weights are
+        self.model = lib.llama_model_load_from_file(path.encode(), params)
+        if not self.model:
+            raise RuntimeError(f"llama.cpp cannot load {path}")
+        self.vocab_size = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self.model))
+        self.contexts: dict[tuple[int, int, bool], Context] = {}
+
+    def context(self, num_seqs: int, length: int, flash: bool) -> Context:
+        key = (num_seqs, length, flash)
+        if key not in self.contexts:
+            params = lib.llama_context_default_params()
+            params.n_ctx = num_seqs * length
+            params.n_batch = params.n_ubatch = 512
+            params.n_seq_max = num_seqs
+            params.n_threads = params.n_threads_batch = self.threads
+            params.flash_attn_type = int(flash)  # LLAMA_FLASH_ATTN_TYPE_{DISABLED,ENABLED}
+            params.kv_unified = False
+            handle = lib.llama_init_from_model(self.model, params)
+            if not handle:
+                raise RuntimeError(f"llama.cpp cannot make a context of {params.n_ctx} tokens")
+            self.contexts[key] = Context(handle, num_seqs, self.vocab_size, lib.llama_batch_init(512, 0, 1))
+        return self.contexts[key]
+
+    def prefill(self, context: Context, prompt_len: int, seed: int) -> float:
+        memory = lib.llama_get_memory(context.handle)
+        lib.llama_memory_clear(memory, False)
+        ids = np.random.default_rng(seed).integers(0, self.vocab_size, (context.num_seqs, prompt_len))
+        elapsed, chunk = 0.0, 512 // context.num_seqs
+        for begin in range(0, prompt_len, chunk):
+            num_new = min(chunk, prompt_len - begin)
+            elapsed += context.decode(ids[:, begin:begin + num_new], begin, num_new)
+        context.prompt_key = (prompt_len, seed)
+        return elapsed
+
+    def run(self, num_seqs: int, prompt_len: int, output_len: int, seed: int, flash: bool) -> dict[str, float]:
+        length = -(-(prompt_len + output_len) // 256) * 256
+        context = self.context(num_seqs, length, flash)
+        prefill_s = 0.0
+        if context.prompt_key != (prompt_len, seed):
+            prefill_s = self.prefill(context, prompt_len, seed)
+        else:
+            lib.llama_memory_seq_rm(lib.llama_get_memory(context.handle), -1, prompt_len, -1)
+        decode_s = sum(context.decode(context.next_ids[:, None], prompt_len + i, 1) for i in range(output_len - 1))
+        return {"prefill_s": prefill_s, "decode_tokens": num_seqs * (output_len - 1), "decode_s": decode_s}
+
+
+def main() -> None:
+    worker = Worker(sys.argv[1], int(sys.argv[2]))
+    print(json.dumps({"system": lib.llama_print_system_info().decode(), "version": lib.__version__}), flush=True)
+    for line in sys.stdin:
+        num_seqs, prompt_len, output_len, seed, flash = map(int, line.split()[1:])
+        print(json.dumps(worker.run(num_seqs, prompt_len, output_len, seed, bool(flash))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
