@@ -256,7 +256,7 @@ void DecoderStream::run_byte_level(size_t stage, Chunk chunk, std::string& out) 
   State& state = states_[stage];
   const size_t old_size = state.held.size();
   if (!append_unspelled(chunk.text, state.held)) state.held += chunk.text;
-  if (in_prompt_) state.num_prompt += state.held.size() - old_size;
+  if (chunk.num_prompt == chunk.text.size()) state.num_prompt += state.held.size() - old_size;
   const size_t complete = complete_utf8_prefix(state.held);
   if (complete == 0) return;
   const Held ready = take(state, complete);

@@ -95,7 +95,7 @@ class DecoderStream {
 
   const std::vector<DecoderStage>* stages_;
   std::vector<State> states_;
-  bool in_prompt_ = false;
+  bool in_prompt_ = false;  // tells whose a token without text is
 };
 
 }  // namespace quire
