@@ -16,6 +16,9 @@ Answer::Answer(const Tokenizer* tokenizer, std::shared_ptr<const SamplingSpec> s
   if (tokenizer == nullptr || !sampling_->params->detokenize) return;
   detokenizer_.emplace(*tokenizer, sampling_->params->skip_special_tokens);
   detokenizer_->prime(prompt_ids);
+  for (const std::string& stop : sampling_->params->stop) {
+    longest_stop_ = std::max(longest_stop_, stop.size());
+  }
 }
 
 Output Answer::accept(SampledToken&& sampled, int num_cached_tokens, bool at_max_length) {
@@ -47,22 +50,23 @@ void Answer::append_text(int32_t token_id, Output& output) {
   if (!is_stop_token || params.include_stop_str_in_output) text_ += detokenizer_->push(token_id);
   if (output.finish_reason) text_ += detokenizer_->finish();
   if (num_output_tokens_ <= params.min_tokens) {
-    stop_search_from_ = text_.size();
+    stop_search_from_ = text_.size() + detokenizer_->pending().size();
   } else if (!is_stop_token && !params.stop.empty()) {
-    size_t longest = 0;
-    for (const std::string& stop : params.stop) longest = std::max(longest, stop.size());
     // A new match ends in the new text, so it begins at most longest - 1 bytes before it.
-    const size_t reach = old_size > longest - 1 ? old_size - (longest - 1) : 0;
+    const size_t reach = old_size > longest_stop_ - 1 ? old_size - (longest_stop_ - 1) : 0;
     stop_search_from_ = std::max(stop_search_from_, reach);
     stop_at_string(output);
   }
   show_text(output);
 }
 
+// Text that the detokenizer still holds back counts: a stop must not be seen a token late.
 void Answer::stop_at_string(Output& output) {
   const SamplingParams& params = *sampling_->params;
+  const std::string pending = detokenizer_->pending();
+  text_ += pending;
   const auto match = find_stop_string(text_, stop_search_from_, params.stop);
-  if (!match) return;
+  if (!match) return text_.resize(text_.size() - pending.size());
   text_.resize(params.include_stop_str_in_output ? match->end : match->begin);
   output.finish_reason = FinishReason::kStop;
   output.stop_reason = params.stop[match->stop_idx];

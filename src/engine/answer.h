@@ -40,6 +40,7 @@ class Answer {
   int num_output_tokens_ = 0;
   std::string text_;  // all of it, shown or not
   size_t shown_bytes_ = 0;
+  size_t longest_stop_ = 0;
   size_t stop_search_from_ = 0;  // text before this comes from tokens that min_tokens protects
 };
 

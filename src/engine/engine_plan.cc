@@ -68,6 +68,13 @@ Result<DType> choose_kv_dtype(const EngineConfig& config, DType weight_dtype) {
 
 Result<int> choose_max_model_len(const EngineConfig& config, const ModelConfig& model) {
   const int longest = longest_model_len(model);
+  const int wanted = config.max_model_len == 0 ? longest : config.max_model_len;
+  if (wanted < 2) {
+    return invalid_argument(fmt::format(
+        "[engine] the context is too short; got {} tokens (--max-model-len, or the model's "
+        "max_position_embeddings), expected at least 2: one of prompt, one of output",
+        wanted));
+  }
   if (config.max_model_len == 0) return longest;
   if (config.max_model_len > longest && !config.allow_long_max_model_len) {
     return invalid_argument(fmt::format(

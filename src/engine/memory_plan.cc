@@ -31,7 +31,13 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& request) {
                                                      : std::min(left_bytes / 4, all_seqs_bytes);
   const int64_t num_blocks = std::min<int64_t>(wanted / request.block_bytes, INT32_MAX);
   if (num_blocks < blocks_per_seq + 1) {
-    const int64_t fitting_len = std::max<int64_t>(0, (num_blocks - 1) * request.block_size);
+    const int64_t fitting_len = (num_blocks - 1) * request.block_size;
+    if (fitting_len <= 0) {
+      return resource_exhausted(fmt::format(
+          "[memory] the KV cache is too small for any sequence; got {:.1f} MiB, expected {:.1f} "
+          "MiB; raise --kv-cache-memory",
+          mib(wanted), mib((blocks_per_seq + 1) * request.block_bytes)));
+    }
     return resource_exhausted(fmt::format(
         "[memory] the KV cache is too small for one sequence of --max-model-len {}; got {:.1f} "
         "MiB, expected {:.1f} MiB; raise --kv-cache-memory or set --max-model-len to at most {}",

@@ -87,8 +87,14 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
   return files;
 }
 
-Status open_tokenizer(const fs::path& directory, ModelFiles& files) {
+Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, ModelFiles& files) {
+  const fs::path directory = engine.tokenizer.empty() ? model_dir : fs::path(engine.tokenizer);
   if (!is_there(directory / "tokenizer.json") && !is_there(directory / "tokenizer.model")) {
+    if (!engine.tokenizer.empty()) {
+      return not_found(
+          fmt::format("[tokenizer] --tokenizer {} has neither tokenizer.json nor tokenizer.model",
+                      engine.tokenizer));
+    }
     log_warning(
         "[tokenizer] {} has neither tokenizer.json nor tokenizer.model: prompts must be "
         "token ids",
@@ -131,8 +137,7 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   QUIRE_ASSIGN_OR_RETURN(files.config, parse_model_config(config, config_path.string()));
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
   QUIRE_RETURN_IF_ERROR(open_generation_config(directory / "generation_config.json", files));
-  QUIRE_RETURN_IF_ERROR(
-      open_tokenizer(engine.tokenizer.empty() ? directory : fs::path(engine.tokenizer), files));
+  QUIRE_RETURN_IF_ERROR(open_tokenizer(engine, directory, files));
   if (wants_dummy(engine)) {
     QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config));
   } else {

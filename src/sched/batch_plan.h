@@ -20,7 +20,7 @@ inline constexpr int32_t kPlaceholderToken = -1;
 struct SamplingSpec {
   std::shared_ptr<const SamplingParams> params;
   uint64_t seed = 0;                    // params->seed + index of n, or drawn by the engine
-  std::vector<int32_t> stop_token_ids;  // what min_tokens forbids: end-of-sequence and stop ids
+  std::vector<int32_t> stop_token_ids = {};  // what min_tokens forbids: end-of-sequence and stop ids
   std::vector<std::vector<int32_t>> bad_words_ids = {};
 };
 

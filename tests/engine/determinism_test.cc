@@ -84,7 +84,12 @@ TEST_P(Determinism, SameBitsAsAlone) {
   }
   EXPECT_EQ(count_differences(answers), 0);
   // What is already cached now hits.
-  EXPECT_EQ(count_differences(run_all(*engine, all)), 0);
+  const std::vector<Collected> again = run_all(*engine, all);
+  EXPECT_EQ(count_differences(again), 0);
+  if (!config.enable_prefix_caching) return;
+  int num_cached_tokens = 0;
+  for (const Collected& answer : again) num_cached_tokens += answer.num_cached_tokens;
+  EXPECT_GT(num_cached_tokens, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -106,6 +111,42 @@ INSTANTIATE_TEST_SUITE_P(
                   c.kv_cache_memory = 16 * 4096;  // 16 blocks: 15 * 16 tokens for all
                 }}),
     [](const auto& variant) { return std::string(variant.param.name); });
+
+// Long enough that attention is split over the KV cache (512 positions a part) and over threads.
+Collected run_long(int num_threads, int max_num_batched_tokens, bool hit_prefix) {
+  EngineConfig config = tiny_config();
+  config.allow_long_max_model_len = true;
+  config.max_model_len = 2048;
+  config.num_threads = num_threads;
+  config.max_num_batched_tokens = max_num_batched_tokens;
+  const auto engine = make_engine(config);
+  Request request;
+  request.prompt_token_ids = tiny_prompt(1500, 3);
+  request.sampling.temperature = 0.0F;
+  request.sampling.max_tokens = 12;
+  request.sampling.ignore_eos = true;
+  request.sampling.logprobs = 1;
+  if (hit_prefix) run_all(*engine, {request});
+  Collected answer = run_all(*engine, {request}).front();
+  EXPECT_EQ(answer.num_cached_tokens > 0, hit_prefix);
+  return answer;
+}
+
+TEST(DeterminismLong, SameBitsHoweverTheCacheIsSplit) {
+  const Collected expected = run_long(1, 2048, false);
+  ASSERT_EQ(expected.token_ids.size(), 12U);
+  for (const int num_threads : {1, 2, 3}) {
+    for (const int budget : {2048, 512, 97}) {
+      for (const bool hit_prefix : {false, true}) {
+        const Collected got = run_long(num_threads, budget, hit_prefix);
+        EXPECT_EQ(got.token_ids, expected.token_ids);
+        for (size_t i = 0; i < got.logprobs.size(); ++i) {
+          EXPECT_EQ(got.logprobs[i][0].logprob, expected.logprobs[i][0].logprob);
+        }
+      }
+    }
+  }
+}
 
 TEST(DeterminismSetup, TheSmallCacheDoesPreempt) {
   EngineConfig config = tiny_config();

@@ -39,5 +39,13 @@ TEST(MemoryPlan, SaysWhatWouldFit) {
   EXPECT_TRUE(plan_memory(small).ok());
 }
 
+TEST(MemoryPlan, CountsWhatIsTakenBesideTheCache) {
+  MemoryRequest heavy = request();
+  heavy.weight_bytes = (int64_t{1} << 30) - (8 << 20);
+  EXPECT_THAT(plan_memory(heavy).status().message(), ::testing::HasSubstr("--kv-cache-memory"));
+  heavy.weight_bytes = int64_t{2} << 30;
+  EXPECT_THAT(plan_memory(heavy).status().message(), ::testing::HasSubstr("too small"));
+}
+
 }  // namespace
 }  // namespace quire

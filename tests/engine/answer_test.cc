@@ -1,0 +1,138 @@
+// Text, stops and what may be shown, with the embedded model's tokenizer.
+#include "engine/answer.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/admission.h"
+#include "engine/embedded_model.h"
+
+namespace quire {
+namespace {
+
+const Tokenizer& tokenizer() {
+  static const auto instance = Tokenizer::from_json(embedded_model().tokenizer_json, "embedded");
+  return **instance;
+}
+
+struct Played {
+  std::string text;
+  std::vector<int32_t> token_ids;
+  std::optional<FinishReason> finish_reason;
+  std::string stop_reason;
+};
+
+// Gives the answer one token after another until it ends.
+Played play(const std::string& text, const SamplingParams& params, int32_t eos = -1) {
+  const auto spec = std::make_shared<const SamplingSpec>(
+      SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
+  const std::vector<int32_t> eos_ids = {eos};
+  Answer answer(&tokenizer(), spec, eos_ids, tokenizer().encode("A prompt:", true), 0);
+  Played played;
+  const std::vector<int32_t> ids = tokenizer().encode(text, false);
+  for (size_t i = 0; i < ids.size() && !played.finish_reason; ++i) {
+    SampledToken sampled;
+    sampled.token_id = ids[i];
+    const Output output = answer.accept(std::move(sampled), 0, i + 1 == ids.size());
+    played.text += output.text;
+    played.token_ids.insert(played.token_ids.end(), output.token_ids.begin(),
+                            output.token_ids.end());
+    played.finish_reason = output.finish_reason;
+    played.stop_reason = output.stop_reason;
+  }
+  return played;
+}
+
+TEST(Answer, StreamsTheWholeText) {
+  const std::string text = "Zala has 12 apples. \U0001F34E\u00e9\u6f22 The end";
+  const Played played = play(text, {});
+  EXPECT_EQ(played.text, text);
+  EXPECT_EQ(played.finish_reason, FinishReason::kLength);
+}
+
+TEST(Answer, StopStringIsCutOffUnlessWanted) {
+  SamplingParams params;
+  params.stop = {"apples"};
+  EXPECT_EQ(play("Two red apples fall", params).text, "Two red ");
+  EXPECT_EQ(play("Two red apples fall", params).stop_reason, "apples");
+  EXPECT_EQ(play("Two red apples fall", params).finish_reason, FinishReason::kStop);
+  params.include_stop_str_in_output = true;
+  EXPECT_EQ(play("Two red apples fall", params).text, "Two red apples");
+}
+
+TEST(Answer, BeginningOfAStopIsHeldBackAndShownIfItWasNone) {
+  SamplingParams params;
+  params.stop = {"apples and pears"};
+  EXPECT_EQ(play("Two apples and plums", params).text, "Two apples and plums");
+}
+
+TEST(Answer, StopsInsideMinTokensAreNotSeen) {
+  SamplingParams params;
+  params.stop = {"a"};
+  params.min_tokens = static_cast<int>(tokenizer().encode("banana ", false).size());
+  EXPECT_EQ(play("banana or a pear", params).text, "banana or ");
+}
+
+TEST(Answer, EndOfSequenceLeavesNoText) {
+  const int32_t eos = *tokenizer().token_to_id("<|end|>");
+  const Played played = play("Done.<|end|>more", {}, eos);
+  EXPECT_EQ(played.text, "Done.");
+  EXPECT_EQ(played.token_ids.back(), eos);
+  EXPECT_EQ(played.finish_reason, FinishReason::kStop);
+  EXPECT_EQ(played.stop_reason, "");
+}
+
+TEST(Answer, SpecialTokensAreShownWhenWanted) {
+  SamplingParams params;
+  EXPECT_EQ(play("a<|user|>b", params).text, "ab");
+  params.skip_special_tokens = false;
+  EXPECT_EQ(play("a<|user|>b", params).text, "a<|user|>b");
+}
+
+TEST(Answer, WithoutDetokenizingThereIsNoText) {
+  SamplingParams params;
+  params.detokenize = false;
+  const Played played = play("Two red apples", params);
+  EXPECT_EQ(played.text, "");
+  EXPECT_EQ(played.token_ids, tokenizer().encode("Two red apples", false));
+}
+
+TEST(Answer, CancellingShowsWhatWasHeldBack) {
+  SamplingParams params;
+  params.stop = {"apples and pears"};
+  const auto spec = std::make_shared<const SamplingSpec>(
+      SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
+  Answer answer(&tokenizer(), spec, {}, {}, 0);
+  std::string text;
+  for (const int32_t id : tokenizer().encode("Two apples and", false)) {
+    SampledToken sampled;
+    sampled.token_id = id;
+    text += answer.accept(std::move(sampled), 0, false).text;
+  }
+  EXPECT_EQ(text, "Two ");
+  EXPECT_EQ(text + answer.end(FinishReason::kCancelled, {}).text, "Two apples and");
+}
+
+TEST(BadWords, AreSpelledWithAndWithoutALeadingSpace) {
+  for (const auto& ids : bad_words_ids(tokenizer(), {"apples", " pears"})) {
+    const std::string text = tokenizer().decode(ids, false);
+    EXPECT_TRUE(text == "apples" || text == " apples" || text == "pears" || text == " pears")
+        << text;
+  }
+  EXPECT_GE(bad_words_ids(tokenizer(), {"apples", " pears"}).size(), 2U);
+}
+
+TEST(Admission, RefusesWishesForTextWithoutAnyText) {
+  Admission::Limits limits = {.vocab_size = 100, .max_model_len = 64, .eos_ids = {2}};
+  Admission without(nullptr, limits);
+  Request request;
+  request.prompt_token_ids = {5};
+  request.sampling.stop = {"x"};
+  EXPECT_FALSE(without.prepare(request, nullptr).ok());
+  request.sampling.stop.clear();
+  EXPECT_TRUE(without.prepare(request, nullptr).ok());
+  request.sampling.bad_words = {"x"};
+  EXPECT_FALSE(without.prepare(request, nullptr).ok());
+}
+
+}  // namespace
+}  // namespace quire
