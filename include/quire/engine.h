@@ -105,6 +105,8 @@ class Engine {
  private:
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
+  static Result<std::unique_ptr<Engine>> create_unguarded(const EngineConfig& config,
+                                                          const LoadProgress& progress);
   std::unique_ptr<Impl> impl_;
 };
 

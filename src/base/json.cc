@@ -55,6 +55,10 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, std::string_view
     error = document.parser_->allocate(widened.size(), limits.max_depth);
     if (!error) error = document.parser_->parse(widened.data(), widened.size()).get(document.root_);
   }
+  if (error == simdjson::MEMALLOC) {
+    return resource_exhausted(fmt::format(
+        "[json] not enough memory to read {}; expected some {} bytes", source, 3 * text.size()));
+  }
   if (error) {
     return invalid_argument(fmt::format("[json] {} is not valid JSON (at most {} levels deep); {}",
                                         source, limits.max_depth, simdjson::error_message(error)));

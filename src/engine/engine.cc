@@ -1,7 +1,10 @@
 #include "quire/engine.h"
 
+#include <fmt/format.h>
+
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -75,6 +78,15 @@ Engine::~Engine() {
 
 Result<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config,
                                                const LoadProgress& progress) {
+  try {
+    return create_unguarded(config, progress);
+  } catch (const std::exception& error) {  // no thread, no memory: the library's way to say it
+    return resource_exhausted(fmt::format("[engine] cannot start; {}", error.what()));
+  }
+}
+
+Result<std::unique_ptr<Engine>> Engine::create_unguarded(const EngineConfig& config,
+                                                         const LoadProgress& progress) {
   auto impl = std::make_unique<Impl>();
   QUIRE_ASSIGN_OR_RETURN(impl->files, open_model_files(config));
   QUIRE_ASSIGN_OR_RETURN(impl->parts, assemble_engine(config, impl->files, progress));

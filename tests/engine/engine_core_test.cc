@@ -1,0 +1,114 @@
+// What the engine does when a step, or one row of it, goes wrong: over a runner that does as told.
+#include "engine/engine_core.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "engine/admission.h"
+
+namespace quire {
+namespace {
+
+// Samples 7 everywhere, except where a fault is asked for.
+class FakeRunner final : public Runner {
+ public:
+  struct Faults {
+    SeqId row_fault = 0;        // this sequence's logits are NaN
+    int step_fault_after = -1;  // the device fails in the step of this number
+  };
+
+  explicit FakeRunner(Faults faults) : faults_(faults) {}
+
+  void enqueue(std::shared_ptr<const BatchPlan> plan) override { plans_.push_back(plan); }
+
+  StepResult wait() override {
+    const std::shared_ptr<const BatchPlan> plan = plans_.front();
+    plans_.pop_front();
+    StepResult result;
+    if (num_steps_++ == faults_.step_fault_after) {
+      result.error = internal_error("[device] launch failed");
+      return result;
+    }
+    for (const SeqSlice& slice : plan->slices) {
+      if (!slice.samples) continue;
+      SampledToken token;
+      token.seq_id = slice.seq_id;
+      token.token_id = 7;
+      if (slice.seq_id == faults_.row_fault) token.error = internal_error("[sample] NaN logits");
+      result.sampled.push_back(std::move(token));
+    }
+    return result;
+  }
+
+ private:
+  Faults faults_;
+  std::deque<std::shared_ptr<const BatchPlan>> plans_;
+  int num_steps_ = 0;
+};
+
+class EngineCoreTest : public ::testing::Test {
+ protected:
+  void start(FakeRunner::Faults faults) {
+    const SchedulerConfig config = {.max_num_seqs = 4,
+                                    .max_num_batched_tokens = 64,
+                                    .max_model_len = 64,
+                                    .block_size = 16,
+                                    .num_blocks = 32};
+    core_ = std::make_unique<EngineCore>(config, std::make_unique<FakeRunner>(faults));
+  }
+
+  // The last output of a request of 10 tokens.
+  std::future<Output> submit() {
+    auto last = std::make_shared<std::promise<Output>>();
+    Request request;
+    request.prompt_token_ids = {1, 2, 3};
+    request.sampling.max_tokens = 10;
+    auto submission = admission_.prepare(request, [last](Output&& output) {
+      if (output.finish_reason) last->set_value(std::move(output));
+    });
+    EXPECT_TRUE(submission.ok());
+    core_->submit(std::move(*submission));
+    return last->get_future();
+  }
+
+  Admission admission_{nullptr, {.vocab_size = 16, .max_model_len = 64, .eos_ids = {2}}};
+  std::unique_ptr<EngineCore> core_;
+};
+
+TEST_F(EngineCoreTest, OneRowsFaultCostsOnlyItsRequest) {
+  start({.row_fault = 2});
+  auto first = submit();
+  auto second = submit();
+  auto third = submit();
+  EXPECT_EQ(first.get().finish_reason, FinishReason::kLength);
+  const Output failed = second.get();
+  EXPECT_EQ(failed.finish_reason, FinishReason::kError);
+  EXPECT_THAT(failed.error.message(), ::testing::HasSubstr("NaN"));
+  EXPECT_EQ(third.get().finish_reason, FinishReason::kLength);
+  EXPECT_TRUE(core_->health().ok());
+}
+
+TEST_F(EngineCoreTest, ADeviceFaultFailsAllAndIsRemembered) {
+  start({.step_fault_after = 3});
+  auto first = submit();
+  auto second = submit();
+  EXPECT_EQ(first.get().finish_reason, FinishReason::kError);
+  EXPECT_EQ(second.get().finish_reason, FinishReason::kError);
+  EXPECT_THAT(core_->health().message(), ::testing::HasSubstr("launch failed"));
+  const Output refused = submit().get();
+  EXPECT_EQ(refused.finish_reason, FinishReason::kError);
+  EXPECT_EQ(refused.error.code(), StatusCode::kUnavailable);
+}
+
+TEST_F(EngineCoreTest, CountsWhatCallersGot) {
+  start({});
+  submit().get();
+  core_->stop();  // after the last step has been counted
+  EXPECT_EQ(core_->stats().num_prompt_tokens, 3);
+  EXPECT_EQ(core_->stats().num_generated_tokens, 10);
+}
+
+}  // namespace
+}  // namespace quire
