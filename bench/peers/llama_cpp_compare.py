@@ -62,10 +62,12 @@ class Program:
     """A process that answers lines with JSON."""
 
     def __init__(self, command: list[str], nice: int) -> None:
-        if nice:
-            command = ["nice", "-n", str(nice), *command]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen(["nice", "-n", str(nice), *command], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                        start_new_session=True)
+        group = Path(f"/proc/{self.process.pid}/autogroup")  # Linux shares cores between sessions first
+        if nice and group.exists():
+            group.write_text(str(nice))
         self.hello = self.answer()
 
     def answer(self) -> dict[str, Any]:
@@ -144,6 +146,8 @@ def compare(model: Model, dtype: str, args: argparse.Namespace) -> list[dict[str
     peer = Program([sys.executable, str(HERE / "llama_cpp_worker.py"), str(model.gguf), threads], args.nice)
     rows = []
     for case in cases(129 if is_small else 17):
+        if args.case not in case.name:
+            continue
         play(case, quire, peer, 0)  # warms up, and fills the memory behind which a decode stands
         rounds = [play(case, quire, peer, 1 + i) for i in range(args.rounds * (3 if is_small else 1))]
         rows.append(summarize(model.name, dtype, case, rounds, quire.hello["weight_bytes"]))
@@ -160,6 +164,7 @@ def main() -> None:
     parser.add_argument("--bench", type=Path, default=HERE.parents[1] / "build/src/engine/bench_engine")
     parser.add_argument("--models", nargs="+", choices=["stories15M", "llama-1b"], default=["stories15M", "llama-1b"])
     parser.add_argument("--dtypes", nargs="+", choices=["f16", "bf16"], default=["f16", "bf16"])
+    parser.add_argument("--case", default="", help="only cases with this in their name")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5, help="three times as many of the small model")
     parser.add_argument("--nice", type=int, default=0, help="of both programs; below zero needs root")
