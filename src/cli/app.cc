@@ -5,9 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
+#include <cerrno>
+#include <cstring>
+#include <sstream>
 
 #include "cli/command.h"
+#include "cli/output.h"
 #include "cli/version.h"
 
 namespace quire::cli {
@@ -31,8 +34,14 @@ std::string help_text(const Flag& flag) {
 CLI::Option* add_flag(CLI::App& app, const Flag& flag) {
   const std::string names = flag.alias.empty() ? flag.name : flag.name + "," + flag.alias;
   if (flag.kind == ValueKind::kNone) {
-    return app.add_flag_callback(
-        names, [&flag] { (void)flag.set(""); }, help_text(flag));
+    return app
+        .add_flag_callback(
+            names, [&flag] { (void)flag.set(""); }, help_text(flag))
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+        ->check([](const std::string& value) {
+          if (value == "true" || value == "false") return std::string();
+          return unexpected(value, "true or false").message();
+        });
   }
   CLI::Option* option = app.add_option(
       names,
@@ -74,6 +83,8 @@ void fill(CLI::App& app, const Command& command) {
     add_flag(app, flag)->group(flag.hidden ? "" : flag.group);
   }
   if (command.positional != nullptr) add_positional(app, command);
+  // One command a run: without this a second name would be taken as well, and ignored.
+  app.require_subcommand(0, 1);
   for (const Command& subcommand : command.subcommands) {
     fill(*app.add_subcommand(subcommand.name, subcommand.summary), subcommand);
   }
@@ -99,14 +110,14 @@ std::string full_name(const CLI::App* app) {
 
 int usage_error(const Parsed& parsed, std::string_view what) {
   const std::string name = full_name(parsed.app);
-  fmt::print(stderr, "{}: {}; see {} --help\n", name, what, name);
+  print_stderr("{}: {}; see {} --help\n", name, one_line(what), name);
   return kExitUsage;
 }
 
 int run_command(const Parsed& parsed) {
   const Command& command = *parsed.command;
   if (!command.run) {
-    fmt::print(stderr, "{}", parsed.app->help());
+    write_stderr(parsed.app->help());
     return kExitUsage;
   }
   if (command.check) {
@@ -115,8 +126,25 @@ int run_command(const Parsed& parsed) {
   }
   const Result<int> code = command.run();
   if (code.ok()) return *code;
-  fmt::print(stderr, "{}: {}\n", full_name(parsed.app), code.status().message());
+  print_stderr("{}: {}\n", full_name(parsed.app), one_line(code.status().message()));
   return kExitFailure;
+}
+
+// What was printed must have arrived; whoever closed a pipe knows.
+int finish(int exit_code) {
+  const int error = finish_stdout();
+  if (error == 0) return exit_code;
+  if (error != EPIPE) {
+    print_stderr("quire: [output] cannot write standard output; {}\n", std::strerror(error));
+  }
+  return exit_code == kExitOk ? kExitFailure : exit_code;
+}
+
+int print_answer(const CLI::App& app, const CLI::Success& success) {
+  std::ostringstream out;
+  const int exit_code = app.exit(success, out, out);
+  append_stdout(out.str());
+  return exit_code;
 }
 
 }  // namespace
@@ -129,11 +157,11 @@ int run_app(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success);
+    return finish(print_answer(app, success));
   } catch (const CLI::ParseError& error) {
     return usage_error(deepest(root, app), error.what());
   }
-  return run_command(deepest(root, app));
+  return finish(run_command(deepest(root, app)));
 }
 
 }  // namespace quire::cli

@@ -6,8 +6,8 @@
 #include "cli/bench_run.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
-#include "cli/input.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/statistics.h"
 #include "quire/engine.h"
@@ -67,10 +67,10 @@ Result<Measurement> measure(const Options& options, Engine& engine,
 }
 
 void print_report(const Measurement& measurement) {
-  fmt::print("Avg latency: {:.6f} seconds\n", mean(measurement.latencies_s));
-  fmt::print("Std latency: {:.6f} seconds\n", standard_deviation(measurement.latencies_s));
+  print_stdout("Avg latency: {:.6f} seconds\n", mean(measurement.latencies_s));
+  print_stdout("Std latency: {:.6f} seconds\n", standard_deviation(measurement.latencies_s));
   for (const auto& [percent, value] : percentiles(measurement.latencies_s)) {
-    fmt::print("{}% percentile latency: {:.6f} seconds\n", percent, value);
+    print_stdout("{}% percentile latency: {:.6f} seconds\n", percent, value);
   }
   print_token_times(measurement.token_times);
 }

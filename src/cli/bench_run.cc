@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/statistics.h"
 
@@ -24,11 +25,11 @@ void add_times(const Completion& completion, BenchResult& result) {
 }
 
 void print_times(const char* name, std::span<const double> values) {
-  fmt::print("{}: mean {:.2f} ms", name, mean(values) * 1e3);
+  print_stdout("{}: mean {:.2f} ms", name, mean(values) * 1e3);
   for (const int percent : {50, 90, 99}) {
-    fmt::print(", p{} {:.2f} ms", percent, percentile(values, percent) * 1e3);
+    print_stdout(", p{} {:.2f} ms", percent, percentile(values, percent) * 1e3);
   }
-  fmt::print("\n");
+  print_stdout("\n");
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include "cli/bench_run.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
-#include "cli/input.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "quire/engine.h"
 
 namespace quire::cli {
@@ -65,10 +65,10 @@ Status warm_up(Engine& engine, std::span<const BenchRequest> requests) {
 }
 
 void print_report(const BenchResult& result) {
-  fmt::print("Throughput: {:.2f} requests/s, {:.2f} total tokens/s, {:.2f} output tokens/s\n",
-             result.requests_per_s(), result.total_tokens_per_s(), result.output_tokens_per_s());
-  fmt::print("Total num prompt tokens:  {}\n", result.num_prompt_tokens);
-  fmt::print("Total num output tokens:  {}\n", result.num_output_tokens);
+  print_stdout("Throughput: {:.2f} requests/s, {:.2f} total tokens/s, {:.2f} output tokens/s\n",
+               result.requests_per_s(), result.total_tokens_per_s(), result.output_tokens_per_s());
+  print_stdout("Total num prompt tokens:  {}\n", result.num_prompt_tokens);
+  print_stdout("Total num output tokens:  {}\n", result.num_output_tokens);
   print_token_times(result);
 }
 

@@ -8,8 +8,8 @@
 #include "cli/chat_history.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
-#include "cli/input.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/run_requests.h"
 #include "cli/sampling_fields.h"
 #include "quire/engine.h"
@@ -47,7 +47,7 @@ class Conversation {
     attempt.push_back({"user", text});
     QUIRE_ASSIGN_OR_RETURN(const int num_dropped, fit(attempt));
     if (num_dropped > 0) {
-      fmt::print(stderr, "(the context is full: {} oldest messages forgotten)\n", num_dropped);
+      print_stderr("(the context is full: {} oldest messages forgotten)\n", num_dropped);
     }
     QUIRE_ASSIGN_OR_RETURN(const std::string answer, ask(attempt));
     attempt.push_back({"assistant", answer});
@@ -95,9 +95,9 @@ class Conversation {
 };
 
 void show_help() {
-  fmt::print(stderr,
-             "/reset  forget the conversation\n/help   show this\n/quit   leave (or Ctrl-D)\n"
-             "Ctrl-C  stop the answer; at the prompt: leave\n");
+  print_stderr(
+      "/reset  forget the conversation\n/help   show this\n/quit   leave (or Ctrl-D)\n"
+      "Ctrl-C  stop the answer; at the prompt: leave\n");
 }
 
 bool is_blank(const std::string& line) {
@@ -118,12 +118,12 @@ Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto engine, Engine::create(options.engine));
   QUIRE_RETURN_IF_ERROR(check_template(*engine));
   const bool interactive = ::isatty(STDIN_FILENO) == 1;
-  if (interactive) fmt::print(stderr, "{}; /help for help\n", engine->model_info().name);
+  if (interactive) print_stderr("{}; /help for help\n", one_line(engine->model_info().name));
   Conversation conversation(*engine, options);
   int exit_code = kExitOk;
   std::string line;
   while (true) {
-    if (interactive) fmt::print(stderr, "> ");
+    if (interactive) print_stderr("> ");
     if (!std::getline(std::cin, line) || line == "/quit") return exit_code;
     if (is_blank(line)) continue;
     if (line == "/help") {
@@ -131,14 +131,15 @@ Result<int> run(const Options& options) {
     } else if (line == "/reset") {
       conversation.reset();
     } else if (!is_valid_utf8(line)) {
-      fmt::print(stderr, "quire chat: [chat] that line is not valid UTF-8; please say it again\n");
+      print_stderr("quire chat: [chat] that line is not valid UTF-8; please say it again\n");
       exit_code = interactive ? kExitOk : kExitFailure;
     } else {
       const CancelScope scope;
       const Status status = conversation.say(line);
       if (CancelScope::interrupted() && !interactive) return kExitInterrupted;
+      if (finish_stdout() != 0) return kExitFailure;  // nobody would see another answer
       if (status.ok()) continue;
-      fmt::print(stderr, "quire chat: {}\n", status.message());
+      print_stderr("quire chat: {}\n", one_line(status.message()));
       exit_code = interactive ? kExitOk : kExitFailure;
     }
   }

@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/input.h"
+#include "cli/output.h"
 #include "cli/shell_completion.h"
 
 namespace quire::cli {

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/machine.h"
+#include "cli/output.h"
 #include "cli/version.h"
 #include "cpu/ops/gemm_amx.h"
 #include "engine/engine_plan.h"
@@ -19,7 +20,7 @@ namespace quire::cli {
 namespace {
 
 void print_line(std::string_view what, std::string_view value) {
-  fmt::print("{:<20} {}\n", what, value);
+  print_stdout("{:<20} {}\n", what, one_line(value));
 }
 
 double gib(int64_t bytes) {
@@ -60,8 +61,8 @@ std::string answer(const Support& support) {
 
 void print_backends(const BackendSet& backends, const AttentionShape& shape) {
   const Device device = {.kind = DeviceKind::kCpu, .name = "cpu"};
-  fmt::print("\nattention of {} query heads and {} KV heads, head_dim {}, {} KV cache\n",
-             shape.num_heads, shape.num_kv_heads, shape.head_dim, dtype_name(shape.kv));
+  print_stdout("\nattention of {} query heads and {} KV heads, head_dim {}, {} KV cache\n",
+               shape.num_heads, shape.num_kv_heads, shape.head_dim, dtype_name(shape.kv));
   for (const auto& backend : backends.all()) {
     print_line(fmt::format("  {}", backend->name()),
                fmt::format("decode {}, prefill {}",
@@ -72,7 +73,7 @@ void print_backends(const BackendSet& backends, const AttentionShape& shape) {
 
 void print_model(const EngineConfig& engine, const ModelFiles& files) {
   const ModelConfig& config = files.config;
-  fmt::print("\n");
+  print_stdout("\n");
   print_line("model",
              fmt::format("{} ({}, {:.1f} M parameters, {} layers, hidden {}, {})", files.name,
                          config.architecture, static_cast<double>(num_parameters(config)) / 1e6,
@@ -96,7 +97,7 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
 Result<int> run(const EngineConfig& engine) {
   print_build();
   print_machine(inspect_machine());
-  std::fflush(stdout);
+  (void)finish_stdout();
   QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(engine));
   print_model(engine, files);
   return kExitOk;

@@ -9,6 +9,7 @@
 #include "cli/gsm8k.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/run_requests.h"
 #include "quire/engine.h"
@@ -122,10 +123,10 @@ Result<EvalResult> evaluate(const Options& options, Engine& engine,
 }
 
 void print_report(const EvalResult& result) {
-  fmt::print("Accuracy: {:.3f}\n", result.score.accuracy);
-  fmt::print("Invalid: {:.3f}\n", result.score.invalid);
-  fmt::print("Latency: {:.3f} s\n", result.latency_s);
-  fmt::print("Output throughput: {:.3f} token/s\n", result.output_tokens_per_s());
+  print_stdout("Accuracy: {:.3f}\n", result.score.accuracy);
+  print_stdout("Invalid: {:.3f}\n", result.score.invalid);
+  print_stdout("Latency: {:.3f} s\n", result.latency_s);
+  print_stdout("Output throughput: {:.3f} token/s\n", result.output_tokens_per_s());
 }
 
 std::string json_report(const Options& options, const EvalResult& result) {

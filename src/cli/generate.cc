@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 
 #include "cli/command.h"
@@ -10,6 +9,7 @@
 #include "cli/gsm8k.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/prompts.h"
 #include "cli/run_requests.h"
@@ -71,7 +71,7 @@ class Printer {
     failed_ |= error.code() != StatusCode::kCancelled;
     const bool json = options_.format == "json";
     if (!json)
-      fmt::print(stderr, "quire generate: prompt {}: {}\n", prompt_idx + 1, error.message());
+      print_stderr("quire generate: prompt {}: {}\n", prompt_idx + 1, one_line(error.message()));
     print(prompt_idx, json ? error_line(prompt_idx, error) : "");
   }
 
@@ -123,9 +123,8 @@ void show_example(const Options& options, Request& request) {
   request.sampling.temperature = 0.0F;
   request.sampling.stop = gsm8k_stops();
   request.sampling = options.sampling.over(request.sampling);
-  fmt::print(stderr, "No --prompt given, so here is a word problem for the embedded model.\n\n{}",
-             request.prompt);
-  std::fflush(stderr);
+  print_stderr("No --prompt given, so here is a word problem for the embedded model.\n\n{}",
+               request.prompt);
 }
 
 std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options,
@@ -173,10 +172,10 @@ void print_stats(const std::vector<Completion>& completions, Clock::time_point s
   }
   if (num_output == 0) return;
   const double first_ms = std::chrono::duration<double, std::milli>(first_token - start).count();
-  fmt::print(stderr,
-             "\n{} prompt tokens, {} output tokens in {:.2f} s: {:.1f} tokens/s, first token after "
-             "{:.1f} ms\n",
-             num_prompt, num_output, seconds, static_cast<double>(num_output) / seconds, first_ms);
+  print_stderr(
+      "\n{} prompt tokens, {} output tokens in {:.2f} s: {:.1f} tokens/s, first token after "
+      "{:.1f} ms\n",
+      num_prompt, num_output, seconds, static_cast<double>(num_output) / seconds, first_ms);
 }
 
 Result<int> run(const Options& options) {

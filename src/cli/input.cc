@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
 
 #include "base/file.h"
 
@@ -50,25 +48,20 @@ std::vector<Line> split_lines(std::string_view text) {
   return lines;
 }
 
+std::string_view input_name(std::string_view path) {
+  return path == "-" ? "standard input" : path;
+}
+
 std::string line_source(std::string_view path, const Line& line) {
-  return fmt::format("{} line {}", path == "-" ? "standard input" : path, line.number);
+  return fmt::format("{} line {}", input_name(path), line.number);
 }
 
 Result<std::string> read_input(const std::string& path) {
-  return path == "-" ? read_stdin() : read_file(path, kMaxInputBytes);
-}
-
-Status write_output_file(const std::string& path, std::string_view text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) return invalid_argument(fmt::format("[file] cannot write {}", path));
-  return {};
-}
-
-bool write_stdout(std::string_view text) {
-  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
-         std::fflush(stdout) == 0;
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  QUIRE_ASSIGN_OR_RETURN(std::string text,
+                         path == "-" ? read_stdin() : read_file(path, kMaxInputBytes));
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  return text;
 }
 
 }  // namespace quire::cli

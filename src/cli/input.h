@@ -1,4 +1,4 @@
-// What a command reads and writes besides flags.
+// What a command reads besides flags.
 #pragma once
 
 #include <string>
@@ -15,14 +15,11 @@ struct Line {
   size_t number = 0;  // from 1
 };
 std::vector<Line> split_lines(std::string_view text);
+// How messages name a path: "-" is standard input.
+std::string_view input_name(std::string_view path);
 std::string line_source(std::string_view path, const Line& line);
 
-// A whole file; "-" is standard input. Refused above 1 GiB.
+// A whole file without its byte order mark; "-" is standard input. Refused above 1 GiB.
 Result<std::string> read_input(const std::string& path);
-
-Status write_output_file(const std::string& path, std::string_view text);
-
-// Writes to standard output at once; false when nobody reads any more (a closed pipe).
-bool write_stdout(std::string_view text);
 
 }  // namespace quire::cli

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/output.h"
+
 namespace quire::cli {
 
 std::string progress_line(std::string_view label, size_t done, size_t total,
@@ -22,7 +24,7 @@ Progress::Progress(std::string label, size_t total)
     : label_(std::move(label)), total_(total), enabled_(::isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
-  if (enabled_) fmt::print(stderr, "\r\033[K");
+  if (enabled_) print_stderr("\r\033[K");
 }
 
 void Progress::update(size_t done, std::string_view note) {
@@ -30,7 +32,7 @@ void Progress::update(size_t done, std::string_view note) {
   const Clock::time_point now = Clock::now();
   if (done < total_ && now - last_shown_ < std::chrono::milliseconds(100)) return;
   last_shown_ = now;
-  fmt::print(stderr, "\r{}\033[K", progress_line(label_, done, total_, note));
+  print_stderr("\r{}\033[K", progress_line(label_, done, total_, note));
   std::fflush(stderr);
 }
 

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/input.h"
+#include "cli/output.h"
 #include "engine/chat_format.h"
 #include "engine/embedded_model.h"
 
@@ -32,11 +33,13 @@ Result<ChatFormat> load_format(const Options& options) {
 Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const ChatFormat format, load_format(options));
   QUIRE_ASSIGN_OR_RETURN(const std::string input, read_input(options.input));
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument variables,
-                         JsonDocument::parse(input, options.input, {.max_bytes = 64 << 20}));
+  QUIRE_ASSIGN_OR_RETURN(
+      const JsonDocument variables,
+      JsonDocument::parse(input, input_name(options.input), {.max_bytes = 64 << 20}));
   if (!variables.root().is_object()) {
-    return invalid_argument(fmt::format(
-        "[input] {}: expected a JSON object with messages and other variables", options.input));
+    return invalid_argument(
+        fmt::format("[input] {}: expected a JSON object with messages and other variables",
+                    input_name(options.input)));
   }
   QUIRE_ASSIGN_OR_RETURN(const std::string text, format.render(variables.root()));
   return write_stdout(text) ? kExitOk : kExitFailure;

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/input.h"
+#include "cli/output.h"
 #include "cli/request_json.h"
 #include "engine/embedded_model.h"
 #include "tokenizer/tokenizer.h"

@@ -90,7 +90,11 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"bench", "throughput", "--dataset-name", "sharegpt"}, "--dataset-path"},
       {{"bench", "throughput", "--random-range-ratio", "1"}, "in [0, 1)"},
       {{"completion", "tcsh"}, "bash, zsh, fish"},
-      {{"frobnicate"}, "frobnicate"}};
+      {{"frobnicate"}, "frobnicate"},
+      {{"generate", "chat"}, "chat"},
+      {{"generate", "--max-tokens", "3", "tokenize", "--text", "hi"}, "tokenize"},
+      {{"bench", "latency", "throughput"}, "throughput"},
+      {{"generate", "--ignore-eos=5"}, "true or false"}};
   for (const auto& [arguments, expected] : cases) {
     const SpawnResult result = run_quire(arguments);
     EXPECT_EQ(result.exit_code, 2) << arguments.back();
@@ -110,6 +114,30 @@ TEST(Usage, MissingFilesAreExitCode1) {
   EXPECT_EQ(run_quire({"tokenize", "--tokenizer", "/no/such", "--text", "a"}).exit_code, 1);
   EXPECT_EQ(run_quire({"template", "--template", "/no/such", "--input", "-"}).exit_code, 1);
   EXPECT_EQ(run_quire({"eval", "gsm8k", "--data", "/no/such"}).exit_code, 1);
+}
+
+TEST(Streams, OutputThatIsLostIsAnError) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--version"},
+                                             {"chat", "--help"},
+                                             {"completion", "bash"},
+                                             {"tokenize", "--text", "a"}}) {
+    const SpawnResult result = run_quire(words, {.out_file = "/dev/full"});
+    EXPECT_EQ(result.exit_code, 1) << words[0];
+    EXPECT_EQ(result.err,
+              "quire: [output] cannot write standard output; No space left on device\n");
+  }
+  for (const std::string command : {"doctor", "chat", "generate"}) {
+    const SpawnResult result =
+        run_quire({command, "--log-level", "off"}, {.input = "hi\nhi\n", .out_file = "/dev/full"});
+    EXPECT_EQ(result.exit_code, 1) << command;
+    EXPECT_THAT(result.err, HasSubstr("No space left on device"));
+  }
+}
+
+TEST(Streams, MessagesThatAreLostAreNone) {
+  EXPECT_EQ(run_quire({"generate", "--max-tokens", "2"}, {.err_file = "/dev/full"}).exit_code, 0);
+  EXPECT_EQ(run_quire({"generate", "--no-such-flag"}, {.err_file = "/dev/full"}).exit_code, 2);
 }
 
 TEST(Completion, ScriptsAreThere) {
@@ -188,6 +216,26 @@ TEST(Template, ATemplatesOwnRefusalIsTheError) {
       run_quire({"template", "--template", file, "--input", "-"}, {.input = "{}"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("roles must alternate"));
+}
+
+TEST(Template, ARefusalDoesNothingToTheTerminal) {
+  const std::string file =
+      scratch_file("rude.jinja", "{{ raise_exception('\x1b]0;owned\x07\nsecond') }}");
+  const SpawnResult result =
+      run_quire({"template", "--template", file, "--input", "-"}, {.input = "{}"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(count_lines(result.err), 1U) << result.err;
+  EXPECT_EQ(result.err.find('\x1b'), std::string::npos);
+}
+
+TEST(Template, StandardInputHasAName) {
+  const std::string file = scratch_file("plain.jinja", "{{ extra }}");
+  EXPECT_THAT(run_quire({"template", "--template", file, "--input", "-"}, {.input = "3"}).err,
+              HasSubstr("standard input"));
+  EXPECT_EQ(run_quire({"template", "--template", file, "--input", "-"},
+                      {.input = "\xef\xbb\xbf{\"extra\": 5}"})
+                .out,
+            "5");
 }
 
 TEST(Doctor, SaysWhatTheMachineCanDo) {

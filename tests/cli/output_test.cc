@@ -1,4 +1,6 @@
 // Statistics, progress, JSON of completions, history, machine files, completion scripts.
+#include "cli/output.h"
+
 #include <gmock/gmock.h>
 
 #include "base/json.h"
@@ -123,6 +125,12 @@ TEST(TrimHistory, DropsTheOldestExchange) {
 TEST(TrimHistory, RefusesAMessageThatNeverFits) {
   auto messages = conversation();
   EXPECT_FALSE(trim_history(messages, 3, count_letters).ok());
+}
+
+TEST(OneLine, EscapesWhatATerminalObeys) {
+  EXPECT_EQ(one_line("a\nb\x1b[2J\x7f\xc2\x9b"), "a\\nb\\x1b[2J\\x7f\\x9b");
+  EXPECT_EQ(one_line("h\xc3\xa9 \xff"), "h\xc3\xa9 \xef\xbf\xbd");
+  EXPECT_LT(one_line(std::string(100000, 'x')).size(), 2100U);
 }
 
 TEST(Machine, ReadsProcFiles) {

@@ -23,11 +23,18 @@ struct Pipe {
   }
 };
 
-[[noreturn]] void become_quire(const std::vector<std::string>& arguments, const Pipe& in,
-                               const Pipe& out, const Pipe& err) {
+// Redirects fd to the file, or else to the pipe.
+void redirect(int fd, const std::string& file, const Pipe& pipe) {
+  const int target = file.empty() ? pipe.write_end : ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+  if (target < 0 || ::dup2(target, fd) < 0) ::_exit(125);
+}
+
+[[noreturn]] void become_quire(const std::vector<std::string>& arguments,
+                               const SpawnOptions& options, const Pipe& in, const Pipe& out,
+                               const Pipe& err) {
   ::dup2(in.read_end, STDIN_FILENO);
-  ::dup2(out.write_end, STDOUT_FILENO);
-  ::dup2(err.write_end, STDERR_FILENO);
+  redirect(STDOUT_FILENO, options.out_file, out);
+  redirect(STDERR_FILENO, options.err_file, err);
   const char* binary = std::getenv("QUIRE_BINARY");
   if (binary == nullptr) ::_exit(126);
   std::vector<char*> argv = {const_cast<char*>(binary)};
@@ -50,7 +57,7 @@ bool drain(int fd, std::string& to) {
 SpawnResult run_quire(const std::vector<std::string>& arguments, const SpawnOptions& options) {
   const Pipe in, out, err;
   const pid_t child = ::fork();
-  if (child == 0) become_quire(arguments, in, out, err);
+  if (child == 0) become_quire(arguments, options, in, out, err);
   ::close(in.read_end);
   ::close(out.write_end);
   ::close(err.write_end);

@@ -16,7 +16,9 @@ struct SpawnResult {
 struct SpawnOptions {
   std::string input = {};          // on standard input
   int interrupt_after_bytes = -1;  // SIGINT once this much has come out; < 0: never
-  int timeout_s = 60;              // then SIGKILL
+  std::string out_file = {};       // standard output goes there, not into the result
+  std::string err_file = {};
+  int timeout_s = 60;  // then SIGKILL
 };
 
 // `quire` with these arguments; the binary is what QUIRE_BINARY names (CTest sets it).
