@@ -7,9 +7,10 @@ int main(int argc, char** argv) {
   auto engine = quire::Engine::create({.model = argc > 1 ? argv[1] : ""});
   if (!engine.ok()) return std::cerr << engine.status().message() << "\n", 1;
   auto stream = (*engine)->submit({
-      .prompt = "Question: Sam collected 28 stickers. Rosa has three times as many stickers as Sam. "
-                "How many stickers do the two of them have?\nAnswer:",
-      .sampling = {.temperature = 0, .max_tokens = 100},
+      .prompt =
+          "Question: Sam collected 28 stickers. Rosa has three times as many stickers as Sam. "
+          "Ivan has 6 less than Rosa. How many stickers do the three of them have?\nAnswer:",
+      .sampling = {.temperature = 0, .max_tokens = 256},
   });
   if (!stream.ok()) return std::cerr << stream.status().message() << "\n", 1;
   while (auto output = (*stream)->next()) std::cout << output->text << std::flush;

@@ -1,0 +1,47 @@
+// The main job on real input: the embedded model on its held-out problems. All 500 of them:
+//   quire eval gsm8k --data models/quire-abacus/heldout.jsonl --num-shots 0
+//   quire eval gsm8k --data models/quire-abacus/heldout.jsonl
+//     --shots models/quire-abacus/shots.jsonl --num-shots 8
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/json.h"
+#include "cli/spawn.h"
+#include "support/shared_data.h"
+
+namespace quire {
+namespace {
+
+using quire::testing::run_quire;
+using quire::testing::source_path;
+using quire::testing::SpawnResult;
+
+void expect_accuracy(int num_shots, int num_questions) {
+  const std::filesystem::path report_path =
+      std::filesystem::path(::testing::TempDir()) /
+      ("quire_gsm8k_" + std::to_string(num_shots) + "_shots.json");
+  std::filesystem::remove(report_path);
+  const SpawnResult result = run_quire(
+      {"eval", "gsm8k", "--data", source_path("models/quire-abacus/heldout.jsonl"), "--shots",
+       source_path("models/quire-abacus/shots.jsonl"), "--num-shots", std::to_string(num_shots),
+       "--num-questions", std::to_string(num_questions), "--json", report_path},
+      {.timeout_s = 200});  // on a busy machine
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto report = JsonDocument::load(report_path);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->root()["num_questions"].get_int64().value(), num_questions);
+  EXPECT_EQ(report->root()["num_shots"].get_int64().value(), num_shots);
+  EXPECT_GE(report->root()["accuracy"].get_double().value(), 0.90) << result.out;
+}
+
+TEST(Gsm8k, ZeroShot) {
+  expect_accuracy(0, 100);
+}
+
+TEST(Gsm8k, EightShots) {
+  expect_accuracy(8, 40);
+}
+
+}  // namespace
+}  // namespace quire
