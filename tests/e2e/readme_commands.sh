@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs every `build/quire …` command that README.md, docs/ and the embedded model's card show in a
 # ```sh block, from the root of the source: what a reader copies must work. Commands that need a
-# checkpoint of the reader's own stand in ```text blocks; benchmarks take minutes and are left out.
+# checkpoint of the reader's own stand in ```text blocks. Benchmarks take minutes and are left out;
+# evaluations ask fewer questions here.
 #   readme_commands.sh BINARY SOURCE_DIR
 set -euo pipefail
 binary=$1
@@ -9,11 +10,12 @@ cd "$2"
 num_run=0
 
 run_command() {
-  local command=$1 output
+  local command=$1 output short
   [[ $command == build/quire\ * && $command != build/quire\ bench* ]] || return 0
   echo "\$ $command"
+  short=$(sed -E 's/(--num-questions) [0-9]+/\1 4/' <<<"$command")
   # `chat` is told to quit; the others do not read.
-  if ! output=$(timeout 60 bash -c "${command//build\/quire/\"\$0\"}" "$binary" <<<"/quit" 2>&1); then
+  if ! output=$(timeout 60 bash -c "${short//build\/quire/\"\$0\"}" "$binary" <<<"/quit" 2>&1); then
     printf '%s\n%s\n' "$output" "does not work, as $file shows it" >&2
     exit 1
   fi
