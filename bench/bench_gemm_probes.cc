@@ -58,9 +58,11 @@ void read_all(const void* data, size_t num_bytes, ThreadPool& pool) {
   constexpr size_t kPiece = size_t{1} << 20;
   const auto* bytes = static_cast<const std::byte*>(data);
   std::atomic<uint64_t> sink = 0;
-  pool.parallel_for(static_cast<int64_t>(num_bytes / kPiece), [&](int64_t i) {
-    const std::byte* piece = bytes + static_cast<size_t>(i) * kPiece;
-    sink += HWY_DYNAMIC_DISPATCH(read_range)(reinterpret_cast<const uint64_t*>(piece), kPiece / 8);
+  pool.parallel_for(static_cast<int64_t>((num_bytes + kPiece - 1) / kPiece), [&](int64_t i) {
+    const size_t begin = static_cast<size_t>(i) * kPiece;
+    const size_t piece_bytes = std::min(kPiece, num_bytes - begin);
+    sink += HWY_DYNAMIC_DISPATCH(read_range)(reinterpret_cast<const uint64_t*>(bytes + begin),
+                                             piece_bytes / 8);
   });
 }
 

@@ -7,7 +7,7 @@
 
 namespace quire::bench {
 
-// Reads every whole MiB once with the widest loads; the threads take them in turns.
+// Reads every byte (but a last few) once with the widest loads; the threads take MiBs in turns.
 void read_all(const void* data, size_t num_bytes, ThreadPool& pool);
 
 // Runs independent F32 fused multiply-adds on all threads; the operations done.
