@@ -38,7 +38,8 @@ Result<Charsmap> Charsmap::parse(std::string_view blob) {
   }
   Charsmap map;
   map.units_.resize(num_bytes / sizeof(uint32_t));
-  std::memcpy(map.units_.data(), blob.data() + sizeof(num_bytes), num_bytes);
+  // An empty trie has no memory to copy to, and memcpy may not be given none.
+  if (num_bytes > 0) std::memcpy(map.units_.data(), blob.data() + sizeof(num_bytes), num_bytes);
   map.replacements_ = blob.substr(sizeof(num_bytes) + num_bytes);
   if (!is_valid_utf8(map.replacements_)) {
     return invalid_argument("precompiled_charsmap's replacements are not valid UTF-8");
