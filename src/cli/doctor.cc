@@ -49,7 +49,7 @@ void print_machine(const Machine& machine) {
   print_line("SIMD targets", simd_targets());
   print_line("AMX", cpu::amx_usable() ? "yes" : "no: the CPU or the kernel does not offer it");
   print_line("memory", fmt::format("{:.1f} GiB, {:.1f} GiB available", gib(machine.total_bytes),
-                                   gib(machine.available_bytes)));
+                                   gib(free_memory_bytes())));
   print_line("huge pages", fmt::format("transparent: {}; reserved: {}",
                                        machine.transparent_huge_pages, machine.num_huge_pages));
   print_line("CUDA", "no: this build has no CUDA");

@@ -78,7 +78,6 @@ Machine inspect_machine() {
   machine.cpu = or_unknown(proc_field(cpuinfo, "model name"));
   machine.features = interesting(x86_flags.empty() ? proc_field(cpuinfo, "Features") : x86_flags);
   machine.total_bytes = kib_field_bytes(proc_field(meminfo, "MemTotal"));
-  machine.available_bytes = kib_field_bytes(proc_field(meminfo, "MemAvailable"));
   machine.transparent_huge_pages =
       or_unknown(bracketed(read_system_file("/sys/kernel/mm/transparent_hugepage/enabled")));
   const std::string huge_pages = proc_field(meminfo, "HugePages_Total");

@@ -12,7 +12,6 @@ struct Machine {
   std::string cpu;                    // "Intel(R) Xeon(R) …"; "unknown" where it is not said
   std::vector<std::string> features;  // those that matter to us, of the CPU's flags
   int64_t total_bytes = 0;            // memory
-  int64_t available_bytes = 0;
   std::string transparent_huge_pages;  // "always", "madvise", "never" or "unknown"
   int64_t num_huge_pages = 0;          // reserved
 };

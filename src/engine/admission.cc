@@ -5,21 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mix.h"
 #include "sample/sampler.h"
 
 namespace quire {
-namespace {
-
-// SplitMix64: neighbouring request numbers give unrelated seeds.
-uint64_t mix(uint64_t x) {
-  x += 0x9E3779B97F4A7C15ULL;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
-
 std::vector<std::vector<int32_t>> bad_words_ids(const Tokenizer& tokenizer,
                                                 const std::vector<std::string>& bad_words) {
   std::vector<std::vector<int32_t>> all;

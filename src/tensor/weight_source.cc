@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/mix.h"
 #include "tensor/float_convert.h"
 
 namespace quire {
@@ -14,13 +15,6 @@ namespace {
 // the speed of memory. A prime length keeps rows from repeating where row lengths are round.
 constexpr size_t kPoolElements = 524287;
 constexpr float kStandardDeviation = 0.02F;
-
-uint64_t mix(uint64_t x) {  // splitmix64 (Steele, Lea, Flood 2014)
-  x += 0x9E3779B97F4A7C15ULL;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31);
-}
 
 uint64_t hash_name(std::string_view name) {  // FNV-1a
   uint64_t hash = 0xCBF29CE484222325ULL;
