@@ -54,12 +54,19 @@ Result<AddedToken> AddedTokens::from_json(JsonElement json) {
 
 Status AddedTokens::add(AddedToken token, std::optional<int64_t> id, const Vocab& vocab,
                         const Normalizer& normalizer) {
-  if (token.content.empty()) return {};
+  if (token.content.empty()) {
+    return invalid_argument("an added token has no content; expected a text");
+  }
   if (token.content.size() > kMaxTokenBytes || by_id_.size() >= kMaxTokens) {
     return invalid_argument(
         fmt::format("added token \"{}\" is too long or one too many; expected "
                     "at most {} bytes and {} tokens",
                     token.content.substr(0, 64), kMaxTokenBytes, kMaxTokens));
+  }
+  if (id && (*id < 0 || *id > Vocab::kMaxId)) {
+    return invalid_argument(
+        fmt::format("the id of added token \"{}\" is out of range; got {}, expected 0 to {}",
+                    token.content.substr(0, 64), *id, Vocab::kMaxId));
   }
   int32_t token_id = std::max(num_ids_, vocab.num_ids());
   if (const auto known = find(token.content)) {
@@ -67,12 +74,6 @@ Status AddedTokens::add(AddedToken token, std::optional<int64_t> id, const Vocab
   } else if (const auto in_vocab = vocab.find(token.content)) {
     token_id = *in_vocab;
   } else if (id) {
-    if (*id < 0 || *id > Vocab::kMaxId) {
-      return invalid_argument(
-          fmt::format("the id of added token \"{}\" is out of range; got {}, "
-                      "expected 0 to {}",
-                      token.content.substr(0, 64), *id, Vocab::kMaxId));
-    }
     token_id = static_cast<int32_t>(*id);
   }
   num_ids_ = std::max(num_ids_, token_id + 1);

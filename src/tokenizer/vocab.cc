@@ -11,6 +11,11 @@ Status Vocab::add(std::string_view text, int64_t id) {
                     "0 to {}",
                     text.substr(0, 64), id, kMaxId));
   }
+  if (contains(static_cast<int32_t>(id))) {
+    return invalid_argument(
+        fmt::format("tokens \"{}\" and \"{}\" share the id {}; expected one each",
+                    this->text(static_cast<int32_t>(id)).substr(0, 64), text.substr(0, 64), id));
+  }
   if (text.size() > kMaxTextBytes - bytes_.size()) {
     return invalid_argument("the vocabulary's text is too long; expected at most 1 GiB");
   }

@@ -21,7 +21,8 @@ class Vocab {
   static constexpr int32_t kMaxId = (1 << 22) - 1;
   static constexpr size_t kMaxTextBytes = size_t{1} << 30;
 
-  // First all tokens are added, then index() is called once; find() is for afterwards.
+  // Ids are distinct. First all tokens are added, then index() is called once; find() is for
+  // afterwards.
   Status add(std::string_view text, int64_t id);
   void index();
 

@@ -69,6 +69,21 @@ TEST(TokenizerErrors, NameWhatIsBroken) {
   EXPECT_FALSE(Tokenizer::load("/nonexistent").ok());
 }
 
+TEST(TokenizerErrors, TokensMustBeTokens) {
+  EXPECT_EQ(error_of(R"({"model":{"type":"BPE","vocab":{"a":0,"b":0},"merges":[]}})"),
+            "[tokenizer] x.json: tokens \"a\" and \"b\" share the id 0; expected one each");
+  // Also where the vocabulary knows the text, and the id would not be used.
+  for (const char* content : {"a", "<x>"}) {
+    EXPECT_EQ(error_of(json_with("added_tokens",
+                                 fmt::format(R"([{{"id":-1,"content":"{}"}}])", content))),
+              fmt::format("[tokenizer] x.json: the id of added token \"{}\" is out of range; got "
+                          "-1, expected 0 to 4194303",
+                          content));
+  }
+  EXPECT_EQ(error_of(json_with("added_tokens", R"([{"id":3,"content":""}])")),
+            "[tokenizer] x.json: an added token has no content; expected a text");
+}
+
 TEST(TokenizerErrors, EveryTruncationOfAModelIsRefusedOrWhole) {
   const std::string model = testing::read_golden("sp_bpe.model");
   for (size_t size = 0; size < model.size(); size += 97) {
