@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include "tensor/quote_name.h"
 
@@ -14,6 +15,14 @@ std::string shown(simdjson::dom::element value) {
 }
 
 }  // namespace
+
+ConfigFields::ConfigFields(simdjson::dom::object object, std::string_view source, std::string path)
+    : object_(object), source_(source), path_(std::move(path)) {
+  std::unordered_set<std::string_view> keys;
+  for (const auto& [key, value] : object_) {
+    if (!keys.insert(key).second) fail(quote_name(key), "it twice", "one value");
+  }
+}
 
 std::optional<simdjson::dom::element> ConfigFields::find(std::string_view key) const {
   simdjson::dom::element value;

@@ -21,8 +21,8 @@ namespace quire {
 class ConfigFields {
  public:
   // `path` stands before a field's name in errors: "" or "rope_scaling.".
-  ConfigFields(simdjson::dom::object object, std::string_view source, std::string path = "")
-      : object_(object), source_(source), path_(std::move(path)) {}
+  // A key that is there twice is a fault: readers differ in which value they take.
+  ConfigFields(simdjson::dom::object object, std::string_view source, std::string path = "");
 
   const Status& status() const { return status_; }
   bool has(std::string_view key) const;

@@ -1,5 +1,6 @@
 #include "model/config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,20 +18,25 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr std::string_view kLlama =
-    R"("architectures":["LlamaForCausalLM"],"hidden_size":64,"intermediate_size":128,)"
-    R"("num_hidden_layers":4,"num_attention_heads":8,"num_key_value_heads":2,"vocab_size":100,)"
-    R"("max_position_embeddings":256)";
+constexpr std::pair<std::string_view, std::string_view> kLlama[] = {
+    {"hidden_size", "64"},
+    {"intermediate_size", "128"},
+    {"num_hidden_layers", "4"},
+    {"num_attention_heads", "8"},
+    {"num_key_value_heads", "2"},
+    {"vocab_size", "100"},
+    {"max_position_embeddings", "256"}};
 
-// A sound configuration of this architecture with more fields, the first of equal names winning.
+// A sound configuration of this architecture with `fields` laid over it.
 std::string with(std::string_view fields, std::string_view architecture = "LlamaForCausalLM") {
-  std::string json = "{";
-  if (!fields.empty()) json += std::string(fields) + ",";
-  json += std::string(kLlama) + "}";
-  const std::string_view llama = "\"LlamaForCausalLM\"";
-  const size_t at = json.rfind(llama);
-  json.replace(at, llama.size(), "\"" + std::string(architecture) + "\"");
-  return json;
+  std::string json = "{" + std::string(fields);
+  const auto add = [&](std::string_view name, std::string_view value) {
+    if (fields.find(fmt::format("\"{}\":", name)) != std::string_view::npos) return;
+    json += fmt::format("{}\"{}\":{}", json.size() > 1 ? "," : "", name, value);
+  };
+  add("architectures", fmt::format("[\"{}\"]", architecture));
+  for (const auto& [name, value] : kLlama) add(name, value);
+  return json + "}";
 }
 
 Result<ModelConfig> parse(std::string_view fields,
@@ -157,6 +163,15 @@ TEST(ModelConfig, EachFaultNamesItsFieldAndWhatWasExpected) {
                        "Qwen2ForCausalLM"),
               HasSubstr("layer_types; got 1 entries, expected one a layer, 4"));
   EXPECT_THAT(error_of(R"("sliding_window":0)", "MistralForCausalLM"), HasSubstr("sliding_window"));
+}
+
+TEST(ModelConfig, AKeyHasOneValue) {
+  EXPECT_EQ(error_of(R"("hidden_size":64,"hidden_size":32)"),
+            "[config] config.json: \"hidden_size\"; got it twice, expected one value");
+  EXPECT_EQ(error_of(R"("rope_scaling":{"factor":2,"factor":4,"rope_type":"linear"})"),
+            "[config] config.json: rope_scaling.\"factor\"; got it twice, expected one value");
+  EXPECT_EQ(parse_generation_config(R"({"top_p":0.5,"top_p":0.9})", "g.json").status().message(),
+            "[config] g.json: \"top_p\"; got it twice, expected one value");
 }
 
 TEST(ModelConfig, OtherArchitecturesAreRefusedByName) {
