@@ -138,7 +138,7 @@ BenchTimes time_case(const BenchCase& c, ThreadPool& pool, int repetitions) {
   std::vector<double> plan_us, run_us;
   for (int i = -1; i < repetitions; ++i) {  // the first warms up
     const int64_t begin = now_ns();
-    QUIRE_CHECK(backend->plan(shape, batch.batch, workspace).ok(), "plan");
+    QUIRE_CHECK(backend->plan(shape, batch.batch, workspace, stream).ok(), "plan");
     const int64_t planned = now_ns();
     for (const Tensor& cache : caches) {
       call.kv = kv_cache_view(layout, cache.view.data);

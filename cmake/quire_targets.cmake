@@ -7,11 +7,12 @@ target_include_directories(quire_flags INTERFACE
 # -ffp-contract=off: a fused multiply-add is written where it is meant, so that a reduction gives
 # the same bits in every function that the compiler happens to inline it into.
 target_compile_options(quire_flags INTERFACE
-  $<BUILD_INTERFACE:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror
-  -ffp-contract=off -fno-omit-frame-pointer>)
+  $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion;-Wno-sign-conversion;-Werror;-ffp-contract=off;-fno-omit-frame-pointer>>)
+target_compile_options(quire_flags INTERFACE
+  $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Wshadow;--expt-relaxed-constexpr>>)
 # GCC 12 sees overlapping copies in std::string where there are none (GCC bug 105329).
 target_compile_options(quire_flags INTERFACE
-  $<BUILD_INTERFACE:$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>>)
+  $<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>>)
 if(QUIRE_SANITIZE)
   target_compile_options(quire_flags INTERFACE $<BUILD_INTERFACE:-fsanitize=${QUIRE_SANITIZE}
                          -fno-sanitize-recover=all>)

@@ -77,9 +77,11 @@ class AttentionBackend {
   // An exact bound, asked once at start.
   virtual size_t workspace_bytes(const AttentionShape& shape,
                                  const AttentionLimits& limits) const = 0;
-  // Once a step and KV group: host work only, no synchronization.
+  // Once a step and KV group, before any layer runs: host work in at most 10 µs for 256 requests,
+  // from upper bounds, no synchronization; it may enqueue copies of what it decided. A batch with
+  // `for_graph` set is planned before its graph is captured and before each replay.
   virtual Status plan(const AttentionShape& shape, const AttentionBatch& batch,
-                      Workspace& workspace) = 0;
+                      Workspace& workspace, Stream& stream) = 0;
   // Enqueues: no allocation, no synchronization. A request of length 0 (padding) gets zeros.
   virtual Status run(const AttentionCall& call, Stream& stream) = 0;
 };

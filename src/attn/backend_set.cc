@@ -4,11 +4,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.h"
 
 namespace quire {
 namespace {
+
+constexpr auto kBackendNames = std::to_array<BackendName>({{"cpu", DeviceKind::kCpu},
+                                                           {"reference", DeviceKind::kCpu},
+                                                           {"native", DeviceKind::kCuda},
+                                                           {"flashinfer", DeviceKind::kCuda},
+                                                           {"xqa", DeviceKind::kCuda},
+                                                           {"cudnn", DeviceKind::kCuda}});
 
 std::string_view phase_name(Phase phase) {
   return phase == Phase::kDecode ? "decode" : "prefill";
@@ -28,6 +36,14 @@ std::string list_reasons(const std::vector<std::string>& reasons) {
 
 }  // namespace
 
+std::span<const BackendName> backend_names() {
+  return kBackendNames;
+}
+
+bool is_built_for(DeviceKind device) {
+  return device == DeviceKind::kCpu;
+}
+
 void BackendSet::add(std::unique_ptr<AttentionBackend> backend) {
   for (const std::string_view name : names()) {
     QUIRE_CHECK(name != backend->name(), "two attention backends of one name");
@@ -43,21 +59,20 @@ std::vector<std::string_view> BackendSet::names() const {
 
 Result<AttentionBackend*> BackendSet::select(const AttentionShape& shape, Phase phase,
                                              const Device& device,
-                                             std::string_view forced_name) const {
-  if (forced_name.empty() || forced_name == "auto") return select_first(shape, phase, device);
+                                             const ForcedBackend& forced) const {
+  if (forced.name.empty() || forced.name == "auto") return select_first(shape, phase, device);
   const auto found = std::find_if(backends_.begin(), backends_.end(), [&](const auto& backend) {
-    return backend->name() == forced_name;
+    return backend->name() == forced.name;
   });
   if (found == backends_.end()) {
     return invalid_argument(
-        fmt::format("[attention] --attention-backend names no known backend; got {}, expected "
-                    "auto, {}",
-                    forced_name, fmt::join(names(), ", ")));
+        fmt::format("[attention] {} names no backend of this build; got {}, expected auto, {}",
+                    forced.flag, forced.name, fmt::join(names(), ", ")));
   }
   const Support support = (*found)->supports(shape, phase, device);
   if (support.ok()) return found->get();
-  return invalid_argument(fmt::format("[attention] --attention-backend {} cannot serve {}: {}",
-                                      forced_name, phase_name(phase),
+  return invalid_argument(fmt::format("[attention] {} {} cannot serve {}: {}", forced.flag,
+                                      forced.name, phase_name(phase),
                                       list_reasons(support.reasons)));
 }
 

@@ -2,12 +2,28 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "attn/backend.h"
 
 namespace quire {
+
+// A backend's name and what it needs, whether this build has it or not: a user who asks for one
+// that the build lacks did not misspell it.
+struct BackendName {
+  std::string_view name;
+  DeviceKind device;
+};
+std::span<const BackendName> backend_names();
+bool is_built_for(DeviceKind device);
+
+// The backend that was asked for, and by which flag.
+struct ForcedBackend {
+  std::string_view name = "auto";
+  std::string_view flag = "--attention-backend";
+};
 
 class BackendSet {
  public:
@@ -21,7 +37,7 @@ class BackendSet {
   // name: that backend or nothing, never a silent substitute. A refusal is invalid_argument and
   // lists every reason of every backend that was asked.
   Result<AttentionBackend*> select(const AttentionShape& shape, Phase phase, const Device& device,
-                                   std::string_view forced_name) const;
+                                   const ForcedBackend& forced) const;
 
  private:
   Result<AttentionBackend*> select_first(const AttentionShape& shape, Phase phase,

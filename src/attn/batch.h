@@ -35,6 +35,9 @@ struct AttentionBatch {
   const int32_t* block_table = nullptr;   // device, [num_reqs, max_pages] page ids
   int64_t max_pages = 0;                  // row stride of block_table
   const int64_t* slot_mapping = nullptr;  // device, [num_tokens]; < 0: do not write
+  // What run() enqueues is captured once and replayed for other lengths: it must not depend on
+  // them, only on the ranges' shapes, where max_kv_len is the longest context there can be.
+  bool for_graph = false;
 };
 
 }  // namespace quire

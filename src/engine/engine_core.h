@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/answer.h"
-#include "engine/runner.h"
+#include "platform/runner.h"
 #include "quire/engine.h"
 #include "sched/scheduler.h"
 

@@ -1,9 +1,6 @@
 #include "engine/engine_parts.h"
 
 #include "base/log.h"
-#include "base/machine.h"
-#include "cpu/ops/cpu_ops.h"
-#include "engine/host_runner.h"
 
 namespace quire {
 namespace {
@@ -22,37 +19,28 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
   return info;
 }
 
-RunnerParts runner_parts(const EngineParts& parts, const EnginePlan& plan) {
-  return {.model = parts.model.get(),
-          .ops = parts.ops.get(),
-          .kv_cache = &parts.kv_cache,
-          .decode_backends = plan.decode_backends,
-          .prefill_backends = plan.prefill_backends,
-          .workspace = {.arena = {static_cast<std::byte*>(parts.workspace.data()),
-                                  parts.workspace.num_bytes()},
-                        .counters = {}},
-          .pool = parts.pool.get(),
-          .max_num_seqs = plan.scheduler.max_num_seqs,
-          .max_num_logit_rows = plan.limits.max_num_logit_rows};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config, ModelFiles& files,
                                                      const LoadProgress& progress) {
   auto parts = std::make_unique<EngineParts>();
-  parts->pool = std::make_unique<ThreadPool>(config.num_threads > 0 ? config.num_threads
-                                                                    : num_usable_cores());
-  parts->attention = make_cpu_backends(*parts->pool);
-  QUIRE_ASSIGN_OR_RETURN(const EnginePlan plan, plan_engine(config, files, parts->attention));
+  QUIRE_ASSIGN_OR_RETURN(parts->platform, make_platform(config, files.config));
+  Platform& platform = *parts->platform;
+  QUIRE_ASSIGN_OR_RETURN(const EnginePlan plan, plan_engine(config, files, platform));
   log_info("{}", describe(plan.memory, plan.kv));
-  parts->ops = make_cpu_ops(*parts->pool);
-  QUIRE_ASSIGN_OR_RETURN(
-      parts->model, load_model(files.config, *files.weights, *parts->ops, plan.limits, progress));
-  QUIRE_ASSIGN_OR_RETURN(parts->workspace, Buffer::host(plan.workspace_bytes));
+  QUIRE_ASSIGN_OR_RETURN(parts->model, load_model(files.config, *files.weights, platform.ops(),
+                                                  plan.limits, progress));
+  QUIRE_ASSIGN_OR_RETURN(const Workspace workspace, platform.make_workspace(plan.workspace_bytes));
   QUIRE_ASSIGN_OR_RETURN(parts->kv_cache,
-                         KvCache::allocate(plan.kv_groups, plan.kv.num_blocks, *parts->ops));
-  QUIRE_ASSIGN_OR_RETURN(parts->runner, HostRunner::create(runner_parts(*parts, plan)));
+                         KvCache::allocate(plan.kv_groups, plan.kv.num_blocks, platform.ops()));
+  QUIRE_ASSIGN_OR_RETURN(parts->runner,
+                         platform.make_runner({.model = parts->model.get(),
+                                               .kv_cache = &parts->kv_cache,
+                                               .decode_backends = plan.decode_backends,
+                                               .prefill_backends = plan.prefill_backends,
+                                               .workspace = workspace,
+                                               .limits = plan.limits,
+                                               .max_num_seqs = plan.scheduler.max_num_seqs}));
   parts->scheduler = plan.scheduler;
   parts->info = describe_model(files, plan);
   return parts;

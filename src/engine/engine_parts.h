@@ -4,20 +4,16 @@
 #include <memory>
 
 #include "engine/engine_plan.h"
-#include "engine/kv_cache.h"
-#include "engine/runner.h"
 #include "model/model_loader.h"
+#include "platform/platform.h"
 #include "quire/engine.h"
 
 namespace quire {
 
 // In the order in which each needs the ones before it.
 struct EngineParts {
-  std::unique_ptr<ThreadPool> pool;
-  BackendSet attention;
-  std::unique_ptr<Ops> ops;
+  std::unique_ptr<Platform> platform;
   std::unique_ptr<Model> model;
-  Buffer workspace;
   KvCache kv_cache;
   std::unique_ptr<Runner> runner;
   SchedulerConfig scheduler;

@@ -5,18 +5,13 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "base/machine.h"
-#include "cpu/attention/reference.h"
-#include "cpu/attention/simd.h"
-#include "engine/kv_cache.h"
 #include "model/footprint.h"
+#include "platform/kv_cache.h"
 
 namespace quire {
 namespace {
 
 constexpr int kMaxModelLen = 1 << 24;
-// What the CPU computes in; the Ops of a plan's model say the same.
-constexpr DType kActivation = DType::kF32;
 
 Status in_range(const char* flag, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return {};
@@ -25,13 +20,6 @@ Status in_range(const char* flag, int64_t value, int64_t low, int64_t high) {
 }
 
 Status check_config(const EngineConfig& config) {
-  if (config.device != "auto" && config.device != "cpu" && config.device != "cuda") {
-    return invalid_argument(fmt::format(
-        "[engine] --device is unknown; got {}, expected auto, cpu or cuda", config.device));
-  }
-  if (config.device == "cuda") {
-    return unimplemented("[engine] --device cuda: this build has no CUDA; use --device cpu");
-  }
   if (config.block_size != 16 && config.block_size != 32 && config.block_size != 64) {
     return invalid_argument(
         fmt::format("[engine] --block-size is not supported; got {}, expected 16, 32 or 64",
@@ -45,7 +33,6 @@ Status check_config(const EngineConfig& config) {
   QUIRE_RETURN_IF_ERROR(in_range("--max-num-seqs", config.max_num_seqs, 1, 65536));
   QUIRE_RETURN_IF_ERROR(
       in_range("--max-num-batched-tokens", config.max_num_batched_tokens, 1, 1 << 20));
-  QUIRE_RETURN_IF_ERROR(in_range("--threads", config.num_threads, 0, 1024));
   QUIRE_RETURN_IF_ERROR(in_range("--kv-cache-memory", config.kv_cache_memory, 0, int64_t{1} << 46));
   return in_range("--max-model-len", config.max_model_len, 0, kMaxModelLen);
 }
@@ -85,18 +72,23 @@ Result<int> choose_max_model_len(const EngineConfig& config, const ModelConfig& 
   return config.max_model_len;
 }
 
-Status select_backends(const EngineConfig& config, const BackendSet& backends, EnginePlan& plan) {
-  const Device cpu = {.kind = DeviceKind::kCpu, .name = "cpu"};
-  const auto or_else = [&](const std::string& phase) {
-    return phase.empty() ? config.attention_backend : phase;
+Status select_backends(const EngineConfig& config, const Platform& platform, EnginePlan& plan) {
+  const BackendSet& backends = platform.attention();
+  const auto forced = [&](const std::string& name, std::string_view flag) {
+    return name.empty() ? ForcedBackend{.name = config.attention_backend}
+                        : ForcedBackend{.name = name, .flag = flag};
   };
+  const ForcedBackend for_decode =
+      forced(config.decode_attention_backend, "--decode-attention-backend");
+  const ForcedBackend for_prefill =
+      forced(config.prefill_attention_backend, "--prefill-attention-backend");
   for (const KvGroup& group : plan.kv_groups) {
-    QUIRE_ASSIGN_OR_RETURN(AttentionBackend * decode,
-                           backends.select(group.shape, Phase::kDecode, cpu,
-                                           or_else(config.decode_attention_backend)));
-    QUIRE_ASSIGN_OR_RETURN(AttentionBackend * prefill,
-                           backends.select(group.shape, Phase::kPrefill, cpu,
-                                           or_else(config.prefill_attention_backend)));
+    QUIRE_ASSIGN_OR_RETURN(
+        AttentionBackend * decode,
+        backends.select(group.shape, Phase::kDecode, platform.device(), for_decode));
+    QUIRE_ASSIGN_OR_RETURN(
+        AttentionBackend * prefill,
+        backends.select(group.shape, Phase::kPrefill, platform.device(), for_prefill));
     plan.decode_backends.push_back(decode);
     plan.prefill_backends.push_back(prefill);
   }
@@ -154,11 +146,21 @@ int longest_model_len(const ModelConfig& config) {
   return config.max_position_embeddings;
 }
 
-BackendSet make_cpu_backends(ThreadPool& pool) {
-  BackendSet backends;
-  backends.add(make_cpu_attention(pool));
-  backends.add(make_reference_attention());
-  return backends;
+Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
+                                                const ModelConfig& model) {
+  QUIRE_RETURN_IF_ERROR(in_range("--threads", config.num_threads, 0, 1024));
+  const PlatformConfig platform = {.num_threads = config.num_threads,
+                                   .weight_dtype = choose_weight_dtype(config, model)};
+  if (config.device == "cpu") return make_cpu_platform(platform);
+  if (config.device == "cuda") return make_cuda_platform(platform);
+  if (config.device != "auto") {
+    return invalid_argument(fmt::format(
+        "[engine] --device is unknown; got {}, expected auto, cpu or cuda", config.device));
+  }
+  const Status no_gpu = cuda_status();
+  if (no_gpu.ok()) return make_cuda_platform(platform);
+  log_info("{}", no_gpu.message());
+  return make_cpu_platform(platform);
 }
 
 std::string describe_backends(const EnginePlan& plan) {
@@ -175,8 +177,9 @@ std::string describe_backends(const EnginePlan& plan) {
 }
 
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
-                               const BackendSet& backends) {
+                               Platform& platform) {
   QUIRE_RETURN_IF_ERROR(check_config(config));
+  const DType activation = platform.ops().activation_dtype();
   EnginePlan plan;
   plan.weight_dtype = choose_weight_dtype(config, files.config);
   QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, plan.weight_dtype));
@@ -189,18 +192,18 @@ Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& fil
                  .page_size = config.block_size,
                  .kv_dtype = kv_dtype};
   plan.memory = {
-      .block_bytes = kv_block_bytes(make_kv_groups(files.config, plan.limits, kActivation)),
+      .block_bytes = kv_block_bytes(make_kv_groups(files.config, plan.limits, activation)),
       .block_size = config.block_size,
       .max_model_len = max_model_len,
       .max_num_seqs = config.max_num_seqs,
       .kv_cache_memory = config.kv_cache_memory,
-      .free_bytes = free_memory_bytes(),
+      .free_bytes = platform.free_memory_bytes(),
       .weight_bytes = estimate_weight_bytes(files.config, plan.weight_dtype),
-      .activation_bytes = estimate_activation_bytes(files.config, plan.limits, kActivation)};
+      .activation_bytes = estimate_activation_bytes(files.config, plan.limits, activation)};
   QUIRE_ASSIGN_OR_RETURN(plan.kv, plan_and_shrink(config, plan.memory));
   plan.limits.max_model_len = plan.memory.max_model_len;
-  plan.kv_groups = make_kv_groups(files.config, plan.limits, kActivation);
-  QUIRE_RETURN_IF_ERROR(select_backends(config, backends, plan));
+  plan.kv_groups = make_kv_groups(files.config, plan.limits, activation);
+  QUIRE_RETURN_IF_ERROR(select_backends(config, platform, plan));
   plan.workspace_bytes = workspace_bytes(plan, {.max_num_reqs = config.max_num_seqs,
                                                 .max_num_tokens = config.max_num_batched_tokens,
                                                 .max_kv_len = plan.limits.max_model_len});

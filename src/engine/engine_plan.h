@@ -2,14 +2,14 @@
 // possible is refused here, before anything large is read or allocated.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "attn/backend_set.h"
-#include "base/thread_pool.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
 #include "model/model.h"
+#include "platform/platform.h"
 #include "quire/config.h"
 #include "sched/scheduler.h"
 
@@ -27,12 +27,13 @@ struct EnginePlan {
   SchedulerConfig scheduler;
 };
 
-// The backends of a CPU, the preferred one first. The pool outlives them.
-BackendSet make_cpu_backends(ThreadPool& pool);
+// The device that --device names; `auto` is a GPU where build and machine have one.
+Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
+                                                const ModelConfig& model);
 
-// `backends` outlives the plan.
+// `platform` outlives the plan.
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
-                               const BackendSet& backends);
+                               Platform& platform);
 
 // "decode: cpu, prefill: cpu", of each KV group.
 std::string describe_backends(const EnginePlan& plan);

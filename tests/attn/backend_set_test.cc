@@ -7,6 +7,7 @@ namespace quire {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::StartsWith;
 
 // Serves one phase of shapes with at most max_heads heads.
 class PickyBackend final : public AttentionBackend {
@@ -27,7 +28,7 @@ class PickyBackend final : public AttentionBackend {
     return 0;
   }
   Status plan(const AttentionShape& /*shape*/, const AttentionBatch& /*batch*/,
-              Workspace& /*workspace*/) override {
+              Workspace& /*workspace*/, Stream& /*stream*/) override {
     return {};
   }
   Status run(const AttentionCall& /*call*/, Stream& /*stream*/) override { return {}; }
@@ -44,8 +45,10 @@ class BackendSetTest : public ::testing::Test {
     set_.add(std::make_unique<PickyBackend>("small", 4, Phase::kDecode));
     set_.add(std::make_unique<PickyBackend>("large", 64, Phase::kDecode));
   }
-  std::string choose(int num_heads, Phase phase, std::string_view forced) {
-    const auto chosen = set_.select({.num_heads = num_heads}, phase, Device(), forced);
+  std::string choose(int num_heads, Phase phase, std::string_view name,
+                     std::string_view flag = "--attention-backend") {
+    const auto chosen =
+        set_.select({.num_heads = num_heads}, phase, Device(), {.name = name, .flag = flag});
     if (chosen.ok()) return std::string(chosen.value()->name());
     EXPECT_EQ(chosen.status().code(), StatusCode::kInvalidArgument);
     return chosen.status().message();
@@ -69,12 +72,21 @@ TEST_F(BackendSetTest, AForcedBackendIsTakenOrRefusedNeverReplaced) {
             "[attention] --attention-backend small cannot serve prefill: a) too many heads. b) "
             "wrong phase.");
   EXPECT_EQ(choose(4, Phase::kDecode, "xqa"),
-            "[attention] --attention-backend names no known backend; got xqa, expected auto, "
-            "small, large");
+            "[attention] --attention-backend names no backend of this build; got xqa, expected "
+            "auto, small, large");
+}
+
+TEST_F(BackendSetTest, ARefusalNamesTheFlagThatForced) {
+  EXPECT_EQ(
+      choose(8, Phase::kPrefill, "small", "--prefill-attention-backend"),
+      "[attention] --prefill-attention-backend small cannot serve prefill: a) too many heads. "
+      "b) wrong phase.");
+  EXPECT_THAT(choose(4, Phase::kDecode, "xqa", "--decode-attention-backend"),
+              StartsWith("[attention] --decode-attention-backend names no backend"));
 }
 
 TEST(EmptyBackendSet, SaysSo) {
-  const auto chosen = BackendSet().select({}, Phase::kDecode, Device(), "auto");
+  const auto chosen = BackendSet().select({}, Phase::kDecode, Device(), {});
   ASSERT_FALSE(chosen.ok());
   EXPECT_EQ(chosen.status().message(), "[attention] no backend can serve decode: none is built in");
 }

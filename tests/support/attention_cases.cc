@@ -245,7 +245,8 @@ AttentionResult AttentionProblem::run(AttentionBackend& backend) const {
       .lse = std::vector<float>(rows, nan)};
   std::vector<std::byte> arena(backend.workspace_bytes(shape, limits()), std::byte{kPoisonByte});
   Workspace workspace{.arena = arena, .counters = {}};
-  const Status planned = backend.plan(shape, batch_, workspace);
+  NullStream stream;
+  const Status planned = backend.plan(shape, batch_, workspace, stream);
   EXPECT_TRUE(planned.ok()) << planned.message();
   const Shape q_shape{num_tokens(), shape.num_heads, shape.head_dim};
   const Shape out_shape{num_tokens(), shape.num_heads, shape.head_dim_v};
@@ -257,7 +258,6 @@ AttentionResult AttentionProblem::run(AttentionBackend& backend) const {
                      .sinks = shape.sinks ? sinks_.data() : nullptr,
                      .lse = result.lse.data(),
                      .workspace = workspace};
-  NullStream stream;
   for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
     call.phase = phase;
     const Status status = backend.run(call, stream);

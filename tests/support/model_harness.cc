@@ -115,6 +115,7 @@ void ModelHarness::fill_group(const Batch& batch, GroupCache& cache,
 }
 
 Status ModelHarness::run_forward(Batch& batch) {
+  CpuStream stream;
   const size_t num_groups = caches_.size();
   std::vector<std::vector<int32_t>> block_tables(num_groups);
   std::vector<std::vector<int64_t>> slots(num_groups);
@@ -137,10 +138,9 @@ Status ModelHarness::run_forward(Batch& batch) {
     QUIRE_ASSIGN_OR_RETURN(Buffer arena, Buffer::host(num_bytes));
     Workspace workspace = {{static_cast<std::byte*>(arena.data()), arena.num_bytes()}, {}};
     arenas.push_back(std::move(arena));
-    QUIRE_RETURN_IF_ERROR(attention_.plan(shape, attention[g], workspace));
+    QUIRE_RETURN_IF_ERROR(attention_.plan(shape, attention[g], workspace, stream));
     steps.push_back({&attention[g], &attention_, &attention_, caches_[g].views, workspace});
   }
-  CpuStream stream;
   return model_.forward({static_cast<int>(batch.token_ids.size()), batch.token_ids.data(),
                          batch.positions.data(), steps},
                         stream);

@@ -118,7 +118,7 @@ class ReferenceAttention final : public AttentionBackend {
   }
 
   Status plan(const AttentionShape& /*shape*/, const AttentionBatch& /*batch*/,
-              Workspace& /*workspace*/) override {
+              Workspace& /*workspace*/, Stream& /*stream*/) override {
     return {};
   }
 

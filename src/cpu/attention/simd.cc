@@ -70,8 +70,8 @@ class CpuAttention final : public AttentionBackend {
         .num_bytes(pool_.num_threads(), split.max_partials(limits.max_kv_len));
   }
 
-  Status plan(const AttentionShape& shape, const AttentionBatch& batch,
-              Workspace& workspace) override {
+  Status plan(const AttentionShape& shape, const AttentionBatch& batch, Workspace& workspace,
+              Stream& /*stream*/) override {
     const cpu::WorkSplit split(shape, pool_.num_threads());
     StepPlan& plan = slot_for(plan_key(shape, batch));
     split.plan(batch, batch.decode, plan.decode);

@@ -215,7 +215,7 @@ TEST(CpuAttentionPlan, RefusesToRunUnplannedAndInTooLittleMemory) {
   EXPECT_THAT(backend->run(call, stream).message(), HasSubstr("run() before plan()"));
   std::vector<std::byte> small(100);
   Workspace workspace{.arena = small, .counters = {}};
-  EXPECT_THAT(backend->plan(problem.shape(), problem.batch(), workspace).message(),
+  EXPECT_THAT(backend->plan(problem.shape(), problem.batch(), workspace, stream).message(),
               HasSubstr("workspace is too small; got 100 bytes"));
   EXPECT_FALSE(backend->run(call, stream).ok());
 }

@@ -1,4 +1,4 @@
-#include "engine/kv_cache.h"
+#include "platform/kv_cache.h"
 
 namespace quire {
 

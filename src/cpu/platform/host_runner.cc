@@ -1,4 +1,4 @@
-#include "engine/host_runner.h"
+#include "cpu/platform/host_runner.h"
 
 #include <algorithm>
 
@@ -6,15 +6,16 @@
 
 namespace quire {
 
-Result<std::unique_ptr<HostRunner>> HostRunner::create(const RunnerParts& parts) {
-  const int64_t vocab_size = parts.model->config().vocab_size;
-  QUIRE_ASSIGN_OR_RETURN(
-      Tensor logits, parts.ops->allocate(Shape{parts.max_num_logit_rows, vocab_size}, DType::kF32));
-  return std::unique_ptr<HostRunner>(new HostRunner(parts, std::move(logits)));
+Result<std::unique_ptr<Runner>> HostRunner::create(const RunnerParts& parts, Ops& ops,
+                                                   ThreadPool& pool) {
+  const Shape shape = {parts.limits.max_num_logit_rows, parts.model->config().vocab_size};
+  QUIRE_ASSIGN_OR_RETURN(Tensor logits, ops.allocate(shape, DType::kF32));
+  return std::unique_ptr<Runner>(new HostRunner(parts, pool, std::move(logits)));
 }
 
-HostRunner::HostRunner(const RunnerParts& parts, Tensor logits)
+HostRunner::HostRunner(const RunnerParts& parts, ThreadPool& pool, Tensor logits)
     : parts_(parts),
+      pool_(pool),
       logits_(std::move(logits)),
       rows_(static_cast<size_t>(parts.max_num_seqs)),
       device_([this] { device_loop(); }) {}
@@ -106,9 +107,9 @@ Status HostRunner::run_model(const BatchPlan& plan) {
     AttentionBackend* decode = parts_.decode_backends[g];
     AttentionBackend* prefill = parts_.prefill_backends[g];
     steps[g] = {&inputs_.attention, decode, prefill, parts_.kv_cache->caches(g), parts_.workspace};
-    QUIRE_RETURN_IF_ERROR(decode->plan(groups[g].shape, inputs_.attention, steps[g].workspace));
+    QUIRE_RETURN_IF_ERROR(decode->plan(groups[g].shape, inputs_.attention, steps[g].workspace, stream_));
     if (prefill == decode) continue;
-    QUIRE_RETURN_IF_ERROR(prefill->plan(groups[g].shape, inputs_.attention, steps[g].workspace));
+    QUIRE_RETURN_IF_ERROR(prefill->plan(groups[g].shape, inputs_.attention, steps[g].workspace, stream_));
   }
   const StepInput input = {.num_tokens = plan.num_tokens(),
                            .token_ids = inputs_.token_ids.data(),
@@ -134,8 +135,8 @@ Status HostRunner::collect_prompt_logprobs(const SeqSlice& slice, Row& row) {
   // The token at position p predicts the one at p + 1; the prompt's last predicts the output.
   const int num_prompt = static_cast<int>(row.prompt_ids.size());
   const int end = std::min(slice.num_computed + slice.num_tokens, num_prompt - 1);
-  for (int begin = slice.num_computed; begin < end; begin += parts_.max_num_logit_rows) {
-    const int count = std::min(parts_.max_num_logit_rows, end - begin);
+  for (int begin = slice.num_computed; begin < end; begin += parts_.limits.max_num_logit_rows) {
+    const int count = std::min(parts_.limits.max_num_logit_rows, end - begin);
     std::vector<int32_t> token_rows(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) {
       token_rows[i] = slice.first_token + begin - slice.num_computed + i;
@@ -144,7 +145,7 @@ Status HostRunner::collect_prompt_logprobs(const SeqSlice& slice, Row& row) {
                                                        logits_.view.rows(0, count), stream_));
     const size_t first = row.prompt_logprobs.size();
     row.prompt_logprobs.resize(first + static_cast<size_t>(count));
-    parts_.pool->parallel_for(count, [&](int64_t i) {
+    pool_.parallel_for(count, [&](int64_t i) {
       row.prompt_logprobs[first + static_cast<size_t>(i)] =
           compute_logprobs(logits_row(i), row.prompt_ids[begin + i + 1], slice.num_prompt_logprobs);
     });
@@ -162,11 +163,11 @@ Status HostRunner::sample(const BatchPlan& plan, std::vector<SampledToken>& samp
   }
   sampled.resize(sampling.size());
   const auto total = static_cast<int>(sampling.size());
-  for (int begin = 0; begin < total; begin += parts_.max_num_logit_rows) {
-    const int count = std::min(parts_.max_num_logit_rows, total - begin);
+  for (int begin = 0; begin < total; begin += parts_.limits.max_num_logit_rows) {
+    const int count = std::min(parts_.limits.max_num_logit_rows, total - begin);
     QUIRE_RETURN_IF_ERROR(parts_.model->compute_logits(token_rows.data() + begin, count,
                                                        logits_.view.rows(0, count), stream_));
-    parts_.pool->parallel_for(count, [&](int64_t i) {
+    pool_.parallel_for(count, [&](int64_t i) {
       sample_row(*sampling[begin + i], logits_row(i), sampled[begin + i]);
     });
   }

@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "model/model.h"
+#include "platform/kv_cache.h"
 #include "quire/status.h"
 #include "sched/batch_plan.h"
 
@@ -23,6 +25,18 @@ class Runner {
   virtual void enqueue(std::shared_ptr<const BatchPlan> plan) = 0;
   // Waits for the oldest step not yet waited for.
   virtual StepResult wait() = 0;
+};
+
+// What a runner is made of. The pointees outlive it.
+struct RunnerParts {
+  Model* model = nullptr;
+  const KvCache* kv_cache = nullptr;
+  std::vector<AttentionBackend*> decode_backends;   // one a KV group
+  std::vector<AttentionBackend*> prefill_backends;  // one a KV group
+  Workspace workspace;
+  ModelLimits limits;  // what the model was loaded with
+  int max_num_seqs = 0;
+  bool enforce_eager = false;  // no graphs
 };
 
 }  // namespace quire

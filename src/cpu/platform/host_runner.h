@@ -11,30 +11,16 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "engine/batch_inputs.h"
-#include "engine/kv_cache.h"
-#include "engine/runner.h"
-#include "model/model.h"
+#include "platform/batch_inputs.h"
+#include "platform/runner.h"
 #include "sample/sampler.h"
 
 namespace quire {
 
-// What a runner is made of. The pointees outlive it.
-struct RunnerParts {
-  Model* model = nullptr;
-  Ops* ops = nullptr;
-  const KvCache* kv_cache = nullptr;
-  std::vector<AttentionBackend*> decode_backends;   // one a KV group
-  std::vector<AttentionBackend*> prefill_backends;  // one a KV group
-  Workspace workspace;
-  ThreadPool* pool = nullptr;
-  int max_num_seqs = 0;
-  int max_num_logit_rows = 0;
-};
-
 class HostRunner final : public Runner {
  public:
-  static Result<std::unique_ptr<HostRunner>> create(const RunnerParts& parts);
+  static Result<std::unique_ptr<Runner>> create(const RunnerParts& parts, Ops& ops,
+                                                ThreadPool& pool);
   ~HostRunner() override;
 
   void enqueue(std::shared_ptr<const BatchPlan> plan) override;
@@ -49,7 +35,7 @@ class HostRunner final : public Runner {
     std::vector<PositionLogprobs> prompt_logprobs;
   };
 
-  explicit HostRunner(const RunnerParts& parts, Tensor logits);
+  HostRunner(const RunnerParts& parts, ThreadPool& pool, Tensor logits);
 
   void device_loop();
   StepResult run_step(const BatchPlan& plan);
@@ -63,6 +49,7 @@ class HostRunner final : public Runner {
   std::span<float> logits_row(int64_t i);
 
   RunnerParts parts_;
+  ThreadPool& pool_;
   Tensor logits_;  // F32 [max_num_logit_rows, vocab_size]
   std::vector<Row> rows_;
   BatchInputs inputs_;

@@ -1,4 +1,4 @@
-#include "engine/batch_inputs.h"
+#include "platform/batch_inputs.h"
 
 #include <algorithm>
 

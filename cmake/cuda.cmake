@@ -1,0 +1,31 @@
+# CUDA: found, wanted or left out. Defines QUIRE_HAS_CUDA, and CUDA::cudart_static for src/cuda.
+# Large libraries (cuBLASLt, cuDNN) are opened at run time, so that the binary starts without them.
+set(QUIRE_CUDA AUTO CACHE STRING "The CUDA engine: AUTO (where nvcc is found), ON or OFF")
+set_property(CACHE QUIRE_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(QUIRE_HAS_CUDA OFF)
+
+if(NOT QUIRE_CUDA STREQUAL "OFF")
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(QUIRE_HAS_CUDA ON)
+  elseif(QUIRE_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "QUIRE_CUDA=ON, but nvcc was not found; put the CUDA toolkit's bin folder "
+                        "on the PATH, or set CUDACXX, or build with -DQUIRE_CUDA=OFF")
+  endif()
+endif()
+message(STATUS "CUDA engine: ${QUIRE_HAS_CUDA} (QUIRE_CUDA=${QUIRE_CUDA})")
+
+if(QUIRE_HAS_CUDA)
+  # Machine code for Ampere (which Ada runs too) and Hopper; nothing is left for a driver to compile.
+  set(QUIRE_CUDA_ARCHITECTURES 80-real 90a-real CACHE STRING "Of kernels that run on any GPU")
+  set(CMAKE_CUDA_ARCHITECTURES ${QUIRE_CUDA_ARCHITECTURES})
+  enable_language(CUDA)
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+  if(CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+  endif()
+  find_package(CUDAToolkit 12.4 REQUIRED)
+endif()

@@ -1,0 +1,49 @@
+#include "base/machine.h"
+#include "base/thread_pool.h"
+#include "cpu/attention/reference.h"
+#include "cpu/attention/simd.h"
+#include "cpu/ops/cpu_ops.h"
+#include "cpu/platform/host_runner.h"
+#include "platform/platform.h"
+
+namespace quire {
+namespace {
+
+class CpuPlatform final : public Platform {
+ public:
+  explicit CpuPlatform(int num_threads) : pool_(num_threads), ops_(make_cpu_ops(pool_)) {
+    attention_.add(make_cpu_attention(pool_));
+    attention_.add(make_reference_attention());
+  }
+
+  const Device& device() const override { return device_; }
+  const BackendSet& attention() const override { return attention_; }
+  Ops& ops() override { return *ops_; }
+  int64_t free_memory_bytes() const override { return quire::free_memory_bytes(); }
+
+  Result<Workspace> make_workspace(size_t arena_bytes) override {
+    QUIRE_ASSIGN_OR_RETURN(workspace_, Buffer::host(arena_bytes));
+    return Workspace{.arena = {static_cast<std::byte*>(workspace_.data()), workspace_.num_bytes()},
+                     .counters = {}};
+  }
+
+  Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
+    return HostRunner::create(parts, *ops_, pool_);
+  }
+
+ private:
+  const Device device_ = {.kind = DeviceKind::kCpu, .name = "cpu"};
+  ThreadPool pool_;
+  BackendSet attention_;
+  std::unique_ptr<Ops> ops_;
+  Buffer workspace_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config) {
+  return std::unique_ptr<Platform>(
+      new CpuPlatform(config.num_threads > 0 ? config.num_threads : num_usable_cores()));
+}
+
+}  // namespace quire

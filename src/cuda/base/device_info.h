@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+#include "quire/status.h"
+#include "tensor/device.h"
+
+namespace quire::cuda {
+
+struct DeviceInfo {
+  Device device;
+  int num_multiprocessors = 0;
+  int64_t l2_bytes = 0;
+  int64_t total_bytes = 0;
+};
+
+// Makes device `index` this thread's current one. kUnavailable where there is no driver or no
+// such device: the message says which.
+Result<DeviceInfo> open_device(int index);
+
+// Of the current device, right now; 0 where it cannot be asked.
+int64_t free_device_bytes();
+
+}  // namespace quire::cuda

@@ -1,0 +1,34 @@
+// A shared library that is looked for when it is needed, so that the program starts without it.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+#include "quire/status.h"
+
+namespace quire::cuda {
+
+class DynamicLibrary {
+ public:
+  // The first of these names that the loader finds. kUnavailable: the message lists all names and
+  // the loader's words.
+  static Result<DynamicLibrary> open(std::initializer_list<const char*> names);
+
+  // kUnavailable where the library has no such function.
+  template <typename Function>
+  Status find(const char* name, Function*& function) const {
+    void* address = nullptr;
+    QUIRE_RETURN_IF_ERROR(find_address(name, &address));
+    function = reinterpret_cast<Function*>(address);
+    return {};
+  }
+
+ private:
+  Status find_address(const char* name, void** address) const;
+
+  std::shared_ptr<void> handle_;
+  std::string name_;
+};
+
+}  // namespace quire::cuda

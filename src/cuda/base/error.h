@@ -1,0 +1,24 @@
+// CUDA's error codes as Status.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <source_location>
+
+#include "quire/status.h"
+
+namespace quire::cuda {
+
+// kResourceExhausted where memory ran out, kUnavailable where there is no usable driver or device,
+// kInternal for all else; the message names `what` and the place.
+Status to_status(cudaError_t error, const char* what,
+                 std::source_location where = std::source_location::current());
+
+// True of errors after which the process can use the device no more.
+bool is_sticky(cudaError_t error);
+
+}  // namespace quire::cuda
+
+// `QUIRE_CUDA_RETURN_IF_ERROR(cudaMemset(…))`
+#define QUIRE_CUDA_RETURN_IF_ERROR(call) \
+  QUIRE_RETURN_IF_ERROR(::quire::cuda::to_status((call), #call))

@@ -1,0 +1,53 @@
+// The one chokepoint through which every kernel of ours is launched. Grid, block and shared memory
+// are checked against the device's limits before, and the launch's own error after; both are noted
+// in the stream with the caller's place. `<<<` appears nowhere.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <source_location>
+#include <type_traits>
+
+#include "cuda/base/stream.h"
+
+namespace quire::cuda {
+
+struct LaunchShape {
+  dim3 grid = 1;
+  dim3 block = 1;
+  size_t shared_bytes = 0;     // dynamic
+  bool overlap_start = false;  // programmatic dependent launch: the kernel itself waits for the
+                               // kernel before it (cudaGridDependencySynchronize)
+};
+
+// Why the launch cannot be, or ok. Raises the kernel's limit of shared memory where it needs it.
+Status prepare_launch(const void* kernel, const LaunchShape& shape, std::source_location where);
+
+template <typename... Params, typename... Args>
+void launch(CudaStream& stream, void (*kernel)(Params...), const LaunchShape& shape,
+            std::source_location where, Args&&... args) {
+  // An empty grid is a batch with nothing in it.
+  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
+  Status status = prepare_launch(reinterpret_cast<const void*>(kernel), shape, where);
+  if (!status.ok()) return stream.note(std::move(status));
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = stream.get();
+  config.attrs = &attribute;
+  config.numAttrs = shape.overlap_start ? 1 : 0;
+  stream.note(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(std::forward<Args>(args))...),
+              "a kernel's launch", where);
+}
+
+}  // namespace quire::cuda
+
+// `QUIRE_LAUNCH(stream, kernel<128>, {.grid = n, .block = 256}, a, b)`; parentheses around a kernel
+// with commas in its template arguments.
+#define QUIRE_LAUNCH(stream, kernel, shape, ...)     \
+  ::quire::cuda::launch((stream), (kernel), (shape), \
+                        std::source_location::current() __VA_OPT__(, ) __VA_ARGS__)

@@ -1,0 +1,34 @@
+#include "cuda/base/memory.h"
+
+#include <fmt/format.h>
+
+#include "cuda/base/error.h"
+
+namespace quire::cuda {
+
+Result<Buffer> device_memory(size_t num_bytes) {
+  if (num_bytes == 0) return Buffer();
+  void* data = nullptr;
+  const cudaError_t error = cudaMalloc(&data, num_bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();  // not sticky: the next call starts clean
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    (void)cudaMemGetInfo(&free_bytes, &total_bytes);
+    return resource_exhausted(fmt::format(
+        "[cuda] the device is out of memory; got a request of {} bytes with {} of {} bytes free; "
+        "lower --gpu-memory-utilization, --max-model-len or --max-num-seqs",
+        num_bytes, free_bytes, total_bytes));
+  }
+  QUIRE_RETURN_IF_ERROR(to_status(error, "cudaMalloc"));
+  return Buffer(data, num_bytes, [](void* memory, size_t) { (void)cudaFree(memory); });
+}
+
+Result<Buffer> pinned_memory(size_t num_bytes) {
+  if (num_bytes == 0) return Buffer();
+  void* data = nullptr;
+  QUIRE_CUDA_RETURN_IF_ERROR(cudaMallocHost(&data, num_bytes));
+  return Buffer(data, num_bytes, [](void* memory, size_t) { (void)cudaFreeHost(memory); });
+}
+
+}  // namespace quire::cuda

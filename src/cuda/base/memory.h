@@ -1,0 +1,18 @@
+// Memory of the device, and memory of the host that the device copies from and to.
+#pragma once
+
+#include <cstddef>
+
+#include "quire/status.h"
+#include "tensor/tensor.h"
+
+namespace quire::cuda {
+
+// Plain device memory, at least 256-byte aligned, not initialized. Errors: kResourceExhausted, with
+// the size that was asked for and what is free.
+Result<Buffer> device_memory(size_t num_bytes);
+
+// Page-locked host memory.
+Result<Buffer> pinned_memory(size_t num_bytes);
+
+}  // namespace quire::cuda

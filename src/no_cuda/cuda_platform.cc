@@ -1,0 +1,18 @@
+// What src/cuda answers in a build without CUDA.
+#include "platform/platform.h"
+
+namespace quire {
+
+bool is_built_for(DeviceKind device) {
+  return device == DeviceKind::kCpu;
+}
+
+Status cuda_status() {
+  return unimplemented("[cuda] this build has no CUDA; use --device cpu, or build where nvcc is");
+}
+
+Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& /*config*/) {
+  return cuda_status();
+}
+
+}  // namespace quire
