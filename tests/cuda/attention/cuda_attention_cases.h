@@ -1,0 +1,60 @@
+// The tests that every GPU attention backend passes. A backend registers them in three lines:
+//
+//   INSTANTIATE_TEST_SUITE_P(Xqa, CudaAttentionTest,
+//                            ::testing::ValuesIn(cuda_attention_params({cuda::make_xqa_attention})),
+//                            cuda_attention_name);
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attn/backend.h"
+#include "cuda/base/device_info.h"
+#include "support/attention_cases.h"
+
+namespace quire::testing {
+
+using MakeCudaAttention =
+    std::function<std::unique_ptr<AttentionBackend>(const cuda::DeviceInfo& device)>;
+
+// What a backend is tested with.
+struct CudaAttentionSuite {
+  MakeCudaAttention make;
+  std::vector<DType> q_dtypes = {DType::kBF16, DType::kF16};
+  std::vector<AttentionCase> cases = attention_cases();
+  bool lse = true;  // false for a backend that cannot give it
+};
+
+struct CudaAttentionParam {
+  MakeCudaAttention make;
+  AttentionCase spec;
+  DType q = DType::kBF16;
+  bool lse = true;
+};
+
+// Shared by a program's tests: the device is opened once, and tests skip where there is none.
+class CudaAttentionTest : public ::testing::TestWithParam<CudaAttentionParam> {
+ protected:
+  void SetUp() override;
+  cuda::DeviceInfo device_;
+};
+
+// Every case with each query type. What a backend refuses must come with reasons; that case is then
+// skipped.
+std::vector<CudaAttentionParam> cuda_attention_params(const CudaAttentionSuite& suite);
+
+std::string cuda_attention_name(const ::testing::TestParamInfo<CudaAttentionParam>& info);
+
+// Whether a GPU is there; the message of a test's skip otherwise.
+Result<cuda::DeviceInfo> test_device();
+
+// The whole check of one case: eager, and, for a batch of decode requests alone, captured once and
+// replayed at other lengths, some of them 0. Skips what the backend refuses.
+void check_cuda_attention(AttentionBackend& backend, const cuda::DeviceInfo& device,
+                          const AttentionCase& spec, DType q, bool lse = true);
+
+}  // namespace quire::testing

@@ -1,0 +1,272 @@
+#include "cuda_attention_problem.h"
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+#include "cpu/attention/reference.h"
+#include "cuda/base/memory.h"
+#include "tensor/float_convert.h"
+
+namespace quire::testing {
+namespace {
+
+constexpr int kPoisonByte = 0xFF;  // a NaN in F32, F16 and BF16 alike
+constexpr size_t kGuardBytes = 4096;
+constexpr size_t kCounterBytes = size_t{1} << 20;
+
+void check(cudaError_t error) {
+  QUIRE_CHECK(error == cudaSuccess, cudaGetErrorString(error));
+}
+
+Buffer allocate(size_t num_bytes, int fill) {
+  Result<Buffer> buffer = cuda::device_memory(std::max(num_bytes, size_t{16}));
+  QUIRE_CHECK(buffer.ok(), buffer.status().message());
+  check(cudaMemset(buffer->data(), fill, buffer->num_bytes()));
+  return std::move(*buffer);
+}
+
+Buffer upload(const void* data, size_t num_bytes) {
+  Buffer buffer = allocate(num_bytes, kPoisonByte);
+  check(cudaMemcpy(buffer.data(), data, num_bytes, cudaMemcpyHostToDevice));
+  return buffer;
+}
+
+template <typename T>
+Buffer upload(const std::vector<T>& values) {
+  return upload(values.data(), values.size() * sizeof(T));
+}
+
+std::vector<char> download(const Buffer& buffer, size_t offset, size_t num_bytes) {
+  std::vector<char> bytes(num_bytes);
+  check(cudaMemcpy(bytes.data(), static_cast<char*>(buffer.data()) + offset, num_bytes,
+                   cudaMemcpyDeviceToHost));
+  return bytes;
+}
+
+uint16_t to_half(float value, DType dtype) {
+  return dtype == DType::kBF16 ? f32_to_bf16(value) : f32_to_f16(value);
+}
+
+float from_half(uint16_t bits, DType dtype) {
+  return dtype == DType::kBF16 ? bf16_to_f32(bits) : f16_to_f32(bits);
+}
+
+Buffer upload_as(const std::vector<float>& values, DType dtype) {
+  if (dtype == DType::kF32) return upload(values);
+  std::vector<uint16_t> halves;
+  for (const float value : values) halves.push_back(to_half(value, dtype));
+  return upload(halves);
+}
+
+std::vector<float> download_floats(const Buffer& buffer, DType dtype, size_t count) {
+  const std::vector<char> bytes = download(buffer, 0, count * dtype_bytes(dtype));
+  std::vector<float> values(count);
+  if (dtype == DType::kF32) {
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, &bytes[2 * i], 2);
+    values[i] = from_half(bits, dtype);
+  }
+  return values;
+}
+
+bool all_bytes_are(const std::vector<char>& bytes, int value) {
+  return std::all_of(bytes.begin(), bytes.end(),
+                     [value](char byte) { return static_cast<unsigned char>(byte) == value; });
+}
+
+}  // namespace
+
+CudaAttentionProblem::CudaAttentionProblem(const AttentionCase& spec, DType q, bool lse)
+    : host_(spec), shape_(spec.shape), batch_(host_.batch()), rounded_queries_(host_.queries()) {
+  shape_.q = shape_.out = q;
+  if (q != DType::kF32) {
+    for (float& value : rounded_queries_) value = from_half(to_half(value, q), q);
+  }
+  for (const AttentionRequest& req : spec.reqs) seq_lens_.push_back(req.kv_len);
+  Result<std::unique_ptr<cuda::CudaStream>> stream = cuda::CudaStream::create();
+  QUIRE_CHECK(stream.ok(), stream.status().message());
+  stream_ = std::move(*stream);
+  upload_cache();
+  const AttentionBatch& batch = host_.batch();
+  const size_t num_reqs = spec.reqs.size();
+  queries_ = upload_as(rounded_queries_, q);
+  sinks_ = upload(host_.sinks());
+  query_start_ = upload(batch.query_start.host, (num_reqs + 1) * sizeof(int32_t));
+  lengths_ = upload(seq_lens_);
+  block_table_ =
+      upload(batch.block_table, num_reqs * static_cast<size_t>(batch.max_pages) * sizeof(int32_t));
+  slots_ = upload(batch.slot_mapping, static_cast<size_t>(host_.num_tokens()) * sizeof(int64_t));
+  const size_t num_rows =
+      static_cast<size_t>(host_.num_tokens()) * static_cast<size_t>(shape_.num_heads);
+  out_ = allocate(num_rows * static_cast<size_t>(shape_.head_dim_v) * dtype_bytes(q), kPoisonByte);
+  if (lse) lse_ = allocate(num_rows * sizeof(float), kPoisonByte);
+  counters_ = allocate(kCounterBytes, 0);
+  batch_.query_start.device = static_cast<const int32_t*>(query_start_.data());
+  batch_.seq_lens = static_cast<const int32_t*>(lengths_.data());
+  batch_.block_table = static_cast<const int32_t*>(block_table_.data());
+  batch_.slot_mapping = static_cast<const int64_t*>(slots_.data());
+}
+
+// Only pages that a request has travel: a pool may be far larger than what is used of it.
+void CudaAttentionProblem::upload_cache() {
+  const KvCacheView& view = host_.cache();
+  const auto page_bytes = static_cast<size_t>(view.page_stride_k) * dtype_bytes(view.dtype);
+  cache_ = allocate(host_.cache_memory().num_bytes(), kPoisonByte);
+  const auto copy_page = [&](int32_t page) {
+    const size_t offset = static_cast<size_t>(page) * page_bytes;
+    check(cudaMemcpy(static_cast<char*>(cache_.data()) + offset,
+                     static_cast<const char*>(host_.cache_memory().data()) + offset, page_bytes,
+                     cudaMemcpyHostToDevice));
+  };
+  copy_page(0);
+  const AttentionBatch& batch = host_.batch();
+  for (size_t req = 0; req < seq_lens_.size(); ++req) {
+    const int num_pages = (seq_lens_[req] + shape_.page_size - 1) / shape_.page_size;
+    const int32_t* row = batch.block_table + static_cast<int64_t>(req) * batch.max_pages;
+    for (int i = 0; i < num_pages; ++i) copy_page(row[i]);
+  }
+  const float scales[2] = {*view.k_scale, *view.v_scale};
+  scales_ = upload(scales, sizeof(scales));
+  cache_view_ = view;
+  cache_view_.k = cache_.data();
+  cache_view_.v = static_cast<char*>(cache_.data()) +
+                  (static_cast<const char*>(view.v) - static_cast<const char*>(view.k));
+  cache_view_.k_scale = static_cast<const float*>(scales_.data());
+  cache_view_.v_scale = cache_view_.k_scale + 1;
+}
+
+AttentionResult CudaAttentionProblem::expected(const std::vector<int32_t>& seq_lens) const {
+  AttentionShape shape = shape_;
+  shape.q = shape.out = DType::kF32;
+  AttentionBatch batch = host_.batch();
+  batch.seq_lens = seq_lens.data();
+  const auto rows = static_cast<size_t>(host_.num_tokens()) * static_cast<size_t>(shape.num_heads);
+  AttentionResult result{.out = std::vector<float>(rows * static_cast<size_t>(shape.head_dim_v)),
+                         .lse = std::vector<float>(rows)};
+  AttentionCall call{.shape = &shape,
+                     .batch = &batch,
+                     .q = {const_cast<float*>(rounded_queries_.data()), DType::kF32,
+                           Shape{host_.num_tokens(), shape.num_heads, shape.head_dim}},
+                     .out = {result.out.data(), DType::kF32,
+                             Shape{host_.num_tokens(), shape.num_heads, shape.head_dim_v}},
+                     .kv = host_.cache(),
+                     .sinks = shape.sinks ? host_.sinks().data() : nullptr,
+                     .lse = result.lse.data(),
+                     .workspace = {}};
+  const auto reference = make_reference_attention();
+  Stream stream;
+  for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+    call.phase = phase;
+    const Status status = reference->run(call, stream);
+    QUIRE_CHECK(status.ok(), status.message());
+  }
+  return result;
+}
+
+void CudaAttentionProblem::poison() {
+  for (const Buffer* buffer : {&out_, &lse_, &arena_}) {
+    if (buffer->num_bytes() == 0) continue;
+    check(cudaMemset(buffer->data(), kPoisonByte, buffer->num_bytes()));
+  }
+}
+
+void CudaAttentionProblem::allocate_workspace(AttentionBackend& backend, int max_kv_len) {
+  AttentionLimits limits = host_.limits();
+  limits.max_kv_len = std::max(limits.max_kv_len, max_kv_len);
+  const size_t num_bytes = backend.workspace_bytes(shape_, limits);
+  arena_ = allocate(num_bytes + kGuardBytes, kPoisonByte);
+  workspace_ = {.arena = {static_cast<std::byte*>(arena_.data()), num_bytes},
+                .counters = {static_cast<std::byte*>(counters_.data()), kCounterBytes}};
+}
+
+AttentionCall CudaAttentionProblem::call(Phase phase) const {
+  return {.shape = &shape_,
+          .batch = &batch_,
+          .phase = phase,
+          .q = {queries_.data(), shape_.q,
+                Shape{host_.num_tokens(), shape_.num_heads, shape_.head_dim}},
+          .out = {out_.data(), shape_.out,
+                  Shape{host_.num_tokens(), shape_.num_heads, shape_.head_dim_v}},
+          .kv = cache_view_,
+          .sinks = shape_.sinks ? static_cast<const float*>(sinks_.data()) : nullptr,
+          .lse = static_cast<float*>(lse_.data()),
+          .workspace = workspace_};
+}
+
+AttentionResult CudaAttentionProblem::read_back() {
+  const Status status = stream_->synchronize();
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_TRUE(all_bytes_are(download(arena_, workspace_.arena.size(), kGuardBytes), kPoisonByte))
+      << "the backend wrote behind its workspace";
+  EXPECT_TRUE(all_bytes_are(download(counters_, 0, kCounterBytes), 0))
+      << "the backend left counters that are not zero";
+  const auto rows = static_cast<size_t>(host_.num_tokens()) * static_cast<size_t>(shape_.num_heads);
+  return {.out = download_floats(out_, shape_.out, rows * static_cast<size_t>(shape_.head_dim_v)),
+          .lse = download_floats(lse_, DType::kF32, lse_.num_bytes() == 0 ? 0 : rows)};
+}
+
+AttentionResult CudaAttentionProblem::run(AttentionBackend& backend, const Device& device) {
+  batch_.for_graph = false;
+  batch_.decode = host_.batch().decode;
+  check(cudaMemcpy(lengths_.data(), seq_lens_.data(), seq_lens_.size() * sizeof(int32_t),
+                   cudaMemcpyHostToDevice));
+  allocate_workspace(backend, 0);
+  poison();
+  check(cudaDeviceSynchronize());  // a fill may still run when its call returns
+  const Status planned = backend.plan(shape_, batch_, workspace_, *stream_);
+  EXPECT_TRUE(planned.ok()) << planned.message();
+  for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+    if (!backend.supports(shape_, phase, device).ok()) continue;
+    const Status status = backend.run(call(phase), *stream_);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  return read_back();
+}
+
+std::vector<AttentionResult> CudaAttentionProblem::replay(
+    AttentionBackend& backend, const std::vector<std::vector<int32_t>>& lengths) {
+  QUIRE_CHECK(host_.batch().prefill.num_reqs == 0, "graphs are captured of decode batches only");
+  batch_.for_graph = true;
+  batch_.decode = host_.batch().decode;
+  batch_.decode.max_kv_len = static_cast<int>(batch_.max_pages) * shape_.page_size;
+  allocate_workspace(backend, batch_.decode.max_kv_len);
+  check(cudaDeviceSynchronize());
+  const auto plan = [&] {
+    const Status planned = backend.plan(shape_, batch_, workspace_, *stream_);
+    EXPECT_TRUE(planned.ok()) << planned.message();
+    const Status done = stream_->synchronize();
+    EXPECT_TRUE(done.ok()) << done.message();
+  };
+  plan();
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeRelaxed));
+  const Status captured = backend.run(call(Phase::kDecode), *stream_);
+  EXPECT_TRUE(captured.ok()) << captured.message();
+  check(cudaStreamEndCapture(stream_->get(), &graph));
+  cudaGraphExec_t executable = nullptr;
+  check(cudaGraphInstantiate(&executable, graph, 0));
+  std::vector<AttentionResult> results;
+  for (const std::vector<int32_t>& seq_lens : lengths) {
+    poison();
+    check(cudaMemcpy(lengths_.data(), seq_lens.data(), seq_lens.size() * sizeof(int32_t),
+                     cudaMemcpyHostToDevice));
+    check(cudaDeviceSynchronize());
+    plan();
+    stream_->note(cudaGraphLaunch(executable, stream_->get()), "a graph's launch");
+    results.push_back(read_back());
+  }
+  check(cudaGraphExecDestroy(executable));
+  check(cudaGraphDestroy(graph));
+  return results;
+}
+
+}  // namespace quire::testing
