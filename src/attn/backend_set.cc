@@ -40,10 +40,6 @@ std::span<const BackendName> backend_names() {
   return kBackendNames;
 }
 
-bool is_built_for(DeviceKind device) {
-  return device == DeviceKind::kCpu;
-}
-
 void BackendSet::add(std::unique_ptr<AttentionBackend> backend) {
   for (const std::string_view name : names()) {
     QUIRE_CHECK(name != backend->name(), "two attention backends of one name");

@@ -17,7 +17,6 @@ struct BackendName {
   DeviceKind device;
 };
 std::span<const BackendName> backend_names();
-bool is_built_for(DeviceKind device);
 
 // The backend that was asked for, and by which flag.
 struct ForcedBackend {

@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "base/machine.h"
-#include "base/thread_pool.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/machine.h"
@@ -15,6 +14,7 @@
 #include "engine/engine_plan.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
+#include "platform/platform.h"
 
 namespace quire::cli {
 namespace {
@@ -52,18 +52,19 @@ void print_machine(const Machine& machine) {
                                    gib(free_memory_bytes())));
   print_line("huge pages", fmt::format("transparent: {}; reserved: {}",
                                        machine.transparent_huge_pages, machine.num_huge_pages));
-  print_line("CUDA", "no: this build has no CUDA");
+  const Status gpu = cuda_status();
+  print_line("CUDA", gpu.ok() ? "yes" : "no: " + gpu.message());
 }
 
 std::string answer(const Support& support) {
   return support.ok() ? "yes" : fmt::format("no: {}", fmt::join(support.reasons, "; "));
 }
 
-void print_backends(const BackendSet& backends, const AttentionShape& shape) {
-  const Device device = {.kind = DeviceKind::kCpu, .name = "cpu"};
+void print_backends(const Platform& platform, const AttentionShape& shape) {
+  const Device& device = platform.device();
   print_stdout("\nattention of {} query heads and {} KV heads, head_dim {}, {} KV cache\n",
                shape.num_heads, shape.num_kv_heads, shape.head_dim, dtype_name(shape.kv));
-  for (const auto& backend : backends.all()) {
+  for (const auto& backend : platform.attention().all()) {
     print_line(fmt::format("  {}", backend->name()),
                fmt::format("decode {}, prefill {}",
                            answer(backend->supports(shape, Phase::kDecode, device)),
@@ -85,13 +86,13 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
                  ? fmt::format("yes: {} tokens", files.tokenizer->vocab_size())
                  : "no: neither tokenizer.json nor tokenizer.model; prompts must be token ids");
   print_line("chat template", files.chat ? "yes" : "no: " + files.chat_error.message());
-  ThreadPool pool(1);
-  const BackendSet backends = make_cpu_backends(pool);
-  const Result<EnginePlan> plan = plan_engine(engine, files, backends);
+  const auto platform = make_platform(engine, config);
+  if (!platform.ok()) return print_line("memory plan", "no: " + platform.status().message());
+  const Result<EnginePlan> plan = plan_engine(engine, files, **platform);
   if (!plan.ok()) return print_line("memory plan", "no: " + plan.status().message());
   print_line("memory plan", describe(plan->memory, plan->kv));
   print_line("serves with", describe_backends(*plan));
-  for (const KvGroup& group : plan->kv_groups) print_backends(backends, group.shape);
+  for (const KvGroup& group : plan->kv_groups) print_backends(**platform, group.shape);
 }
 
 Result<int> run(const EngineConfig& engine) {
