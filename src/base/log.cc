@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "base/one_line.h"
+
 namespace quire {
 namespace {
 
@@ -41,7 +43,7 @@ bool log_enabled(LogLevel level) {
   return logger().should_log(spdlog_level(level));
 }
 void log_line(LogLevel level, std::string_view line) {
-  logger().log(spdlog_level(level), line);
+  logger().log(spdlog_level(level), one_line(line));
 }
 
 }  // namespace quire

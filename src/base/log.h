@@ -1,4 +1,5 @@
-// Leveled lines on standard error. The level comes from --log-level (default: info).
+// Leveled lines on standard error, each shown by one_line(). The level comes from --log-level
+// (default: info).
 #pragma once
 
 #include <fmt/format.h>

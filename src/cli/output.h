@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/one_line.h"
 #include "quire/status.h"
 
 namespace quire::cli {
@@ -31,10 +32,6 @@ template <typename... Args>
 void print_stderr(fmt::format_string<Args...> format, Args&&... args) {
   write_stderr(fmt::format(format, std::forward<Args>(args)...));
 }
-
-// A text of unknown origin (a file's name, a template's refusal) as at most 2 KiB on one line that
-// does nothing to a terminal: control characters become \n, \t, \x1b, broken UTF-8 U+FFFD.
-std::string one_line(std::string_view text);
 
 Status write_output_file(const std::string& path, std::string_view text);
 
