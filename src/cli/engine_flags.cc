@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "attn/backend_set.h"
 #include "base/log.h"
+#include "platform/platform.h"
 
 namespace quire::cli {
 namespace {
@@ -58,6 +60,50 @@ void add_dtype(FlagSet& flags, std::string name, std::vector<std::string> choice
              }});
 }
 
+std::vector<std::string> built_backends() {
+  std::vector<std::string> names = {"auto"};
+  for (const BackendName& backend : backend_names()) {
+    if (is_built_for(backend.device)) names.emplace_back(backend.name);
+  }
+  return names;
+}
+
+void add_backend(FlagSet& flags, std::string name, std::string* target, std::string help) {
+  flags.add({.name = std::move(name),
+             .value_name = "NAME",
+             .help = std::move(help),
+             .default_text = *target,
+             .choices = built_backends(),
+             .set = [target](std::string_view value) -> Status {
+               const auto choices = built_backends();
+               if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
+                 const auto known = backend_names();
+                 const bool is_absent = std::any_of(
+                     known.begin(), known.end(),
+                     [value](const BackendName& backend) { return backend.name == value; });
+                 return unexpected(value, fmt::format("one of {}{}", fmt::join(choices, ", "),
+                                                      is_absent ? ": this build has no CUDA" : ""));
+               }
+               *target = value;
+               return {};
+             }});
+}
+
+// 0, or long enough for one token of prompt and one of output.
+void add_max_model_len(FlagSet& flags, int* target) {
+  constexpr Range kRange = {.min = 0, .max = 1 << 24};
+  flags.add({.name = "--max-model-len",
+             .value_name = "N",
+             .help = "Most tokens of prompt and answer; 0: the model's own",
+             .default_text = fmt::format("{}", *target),
+             .set = [target, kRange](std::string_view value) -> Status {
+               QUIRE_ASSIGN_OR_RETURN(const int64_t number, parse_integer(value, kRange));
+               if (number == 1) return unexpected(value, "0 or at least 2: a prompt and an answer");
+               *target = static_cast<int>(number);
+               return {};
+             }});
+}
+
 void add_block_size(FlagSet& flags, int* target) {
   flags.add({.name = "--block-size",
              .alias = "--page-size",
@@ -83,8 +129,7 @@ void add_model_flags(FlagSet& flags, EngineConfig* config) {
                "dummy: random weights of the config's shape");
   add_dtype(flags, "--dtype", {"auto", "f32", "f16", "bf16"}, &config->dtype,
             "Type of dummy weights");
-  flags.number("--max-model-len", &config->max_model_len, {.min = 0},
-               "Most tokens of prompt and answer; 0: the model's own");
+  add_max_model_len(flags, &config->max_model_len);
   flags.toggle("--allow-long-max-model-len", &config->allow_long_max_model_len,
                "Let --max-model-len pass the model's context");
 }
@@ -113,12 +158,12 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
                "Threads; 0: one a usable core");
   flags.number("--tensor-parallel-size", &config->tensor_parallel_size, {.min = 1, .max = 64},
                "Devices to share a model; only 1 so far");
-  flags.text("--attention-backend", "NAME", &config->attention_backend,
-             "Force one attention backend (quire doctor lists them)");
-  flags.text("--prefill-attention-backend", "NAME", &config->prefill_attention_backend,
-             "The same for prefill alone");
-  flags.text("--decode-attention-backend", "NAME", &config->decode_attention_backend,
-             "The same for decode alone");
+  add_backend(flags, "--attention-backend", &config->attention_backend,
+              "Force one attention backend (quire doctor lists them)");
+  add_backend(flags, "--prefill-attention-backend", &config->prefill_attention_backend,
+              "The same for prefill alone");
+  add_backend(flags, "--decode-attention-backend", &config->decode_attention_backend,
+              "The same for decode alone");
   accept_cuda_only(flags);
 }
 

@@ -149,7 +149,12 @@ void FlagSet::add_text(std::string name, ValueKind kind, std::string value_name,
        .value_name = std::move(value_name),
        .help = std::move(help),
        .default_text = *target,
-       .set = [target](std::string_view value) {
+       .set = [target, kind](std::string_view value) {
+         // An empty path would count as a flag that was not given. Paths are bytes, texts are text.
+         if (kind != ValueKind::kText && value.empty()) return unexpected(value, "a path");
+         if (kind == ValueKind::kText && !is_valid_utf8(value)) {
+           return unexpected(value, "valid UTF-8");
+         }
          *target = value;
          return Status();
        }});
@@ -237,6 +242,7 @@ void FlagSet::texts(std::string name, std::string value_name, std::vector<std::s
        .help = std::move(help),
        .repeatable = true,
        .set = [target](std::string_view value) {
+         if (!is_valid_utf8(value)) return unexpected(value, "valid UTF-8");
          target->emplace_back(value);
          return Status();
        }});

@@ -5,11 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "base/utf8.h"
+#include "sample/sampler.h"
 
 namespace quire::cli {
 namespace {
 
 constexpr Range kPenalty = {.min = -2, .max = 2};
+constexpr Range kBias = {.min = -100, .max = 100};
 constexpr Range kAny = {};
 // Lists longer than this are a mistake or an attack.
 constexpr size_t kMaxListItems = 1 << 20;
@@ -35,12 +41,15 @@ constexpr auto kFields = std::to_array<SamplingField>({
      "Keep the stop text in the answer"},
     {"ignore_eos", &P::ignore_eos, kAny, "Go on after the end-of-sequence token"},
     {"min_tokens", &P::min_tokens, {.min = 0}, "No end before this many tokens"},
-    {"n", &P::n, {.min = 1}, "Answers to each prompt"},
+    {"n", &P::n, {.min = 1, .max = kMaxAnswers}, "Answers to each prompt"},
     {"logprobs",
      &P::logprobs,
-     {.min = 0},
+     {.min = 0, .max = kMaxLogprobs},
      "Log probabilities of this many tokens at each position"},
-    {"prompt_logprobs", &P::prompt_logprobs, {.min = 0}, "The same for each token of the prompt"},
+    {"prompt_logprobs",
+     &P::prompt_logprobs,
+     {.min = 0, .max = kMaxLogprobs},
+     "The same for each token of the prompt"},
     {"repetition_penalty",
      &P::repetition_penalty,
      {.min = 0, .min_excluded = true},
@@ -56,6 +65,12 @@ constexpr auto kFields = std::to_array<SamplingField>({
 Status expected(std::string_view what, const Range& range = {}) {
   const std::string bounds = range.text();
   return invalid_argument(fmt::format("expected {}{}{}", what, bounds.empty() ? "" : " ", bounds));
+}
+
+// Narrowed, a number must neither become infinite nor, without being it, zero.
+bool fits_float(double number) {
+  return std::abs(number) <= std::numeric_limits<float>::max() &&
+         (number == 0) == (static_cast<float>(number) == 0.0F);
 }
 
 Result<double> read_number(simdjson::dom::element value, const Range& range, const char* what) {
@@ -81,7 +96,8 @@ Result<int32_t> read_id(simdjson::dom::element value) {
 Result<std::pair<int32_t, float>> read_bias(std::string_view id_text, simdjson::dom::element bias) {
   QUIRE_ASSIGN_OR_RETURN(const int64_t id,
                          parse_integer(id_text, {.min = 0, .max = double{INT32_MAX}}));
-  QUIRE_ASSIGN_OR_RETURN(const double number, read_number(bias, {}, "a number for each token id"));
+  QUIRE_ASSIGN_OR_RETURN(const double number,
+                         read_number(bias, kBias, "for each token id a number"));
   return std::pair(static_cast<int32_t>(id), static_cast<float>(number));
 }
 
@@ -96,6 +112,7 @@ struct JsonReader {
   }
   Status operator()(float& out) const {
     QUIRE_ASSIGN_OR_RETURN(const double number, read_number(value, range, "a number"));
+    if (!fits_float(number)) return expected("a number that 32 bits can hold");
     out = static_cast<float>(number);
     return {};
   }
@@ -158,8 +175,11 @@ Result<std::vector<std::pair<int32_t, float>>> parse_biases(std::string_view tex
     const std::string_view part = rest.substr(0, comma);
     const size_t colon = std::min(part.find(':'), part.size());
     const auto id = parse_integer(part.substr(0, colon), {.min = 0, .max = double{INT32_MAX}});
-    const auto bias = parse_number(part.substr(std::min(colon + 1, part.size())), {});
-    if (!id.ok() || !bias.ok()) return unexpected(text, "ID:BIAS pairs, such as 15:-2.5,7:100");
+    const auto bias = parse_number(part.substr(std::min(colon + 1, part.size())), kBias);
+    if (!id.ok() || !bias.ok()) {
+      return unexpected(text,
+                        "ID:BIAS pairs of biases " + kBias.text() + ", such as 15:-2.5,7:100");
+    }
     biases.emplace_back(static_cast<int32_t>(*id), static_cast<float>(*bias));
     if (comma == rest.size()) return biases;
     rest.remove_prefix(comma + 1);
@@ -181,6 +201,7 @@ struct TextReader {
   }
   Result<float> operator()(const float&) const {
     QUIRE_ASSIGN_OR_RETURN(const double number, parse_number(text, range));
+    if (!fits_float(number)) return unexpected(text, "a number that 32 bits can hold");
     return static_cast<float>(number);
   }
   Result<bool> operator()(const bool& before) const { return !before; }
@@ -193,6 +214,7 @@ struct TextReader {
     return std::optional(number);
   }
   Result<std::vector<std::string>> operator()(const std::vector<std::string>&) const {
+    if (text.empty() || !is_valid_utf8(text)) return unexpected(text, "text in valid UTF-8");
     return std::vector<std::string>{std::string(text)};
   }
   Result<std::vector<int32_t>> operator()(const std::vector<int32_t>&) const {
@@ -239,8 +261,12 @@ const SamplingField* find_sampling_field(std::string_view name) {
 Status set_sampling_field(const SamplingField& field, simdjson::dom::element value,
                           SamplingParams& params) {
   return std::visit(
-      [&](auto member) {
-        return JsonReader{value, field.range}(params.*member);
+      [&](auto member) -> Status {
+        QUIRE_RETURN_IF_ERROR((JsonReader{value, field.range}(params.*member)));
+        // To the sampler an empty list allows every token; whoever writes one means none.
+        const bool allows_none =
+            field.name == "allowed_token_ids" && params.allowed_token_ids.empty();
+        return allows_none ? expected("at least one token id") : Status();
       },
       field.member);
 }

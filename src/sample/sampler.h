@@ -12,6 +12,8 @@
 
 namespace quire {
 
+constexpr int kMaxAnswers = 128;  // to one prompt
+constexpr int kMaxLogprobs = 20;  // at one position
 // Refuses values outside their range, naming the field; vocab_size bounds every token id.
 Status validate_sampling_params(const SamplingParams& params, int vocab_size, int max_model_len);
 

@@ -8,8 +8,6 @@
 namespace quire {
 namespace {
 
-constexpr int kMaxAnswers = 128;
-constexpr int kMaxLogprobs = 20;
 constexpr size_t kMaxStrings = 1024;
 // In all: stop strings are looked for after every token, on the thread that serves everybody.
 constexpr size_t kMaxStringBytes = 4096;

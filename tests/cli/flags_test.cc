@@ -1,14 +1,17 @@
 #include "cli/flags.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "cli/engine_flags.h"
+#include "platform/platform.h"
 
 namespace quire::cli {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(Range, SaysWhatItContains) {
   const Range top_p = {.min = 0, .max = 1, .min_excluded = true};
@@ -91,6 +94,73 @@ TEST(EngineFlags, FillTheConfig) {
   EXPECT_FALSE(config.enable_prefix_caching);
   EXPECT_TRUE(config.enable_chunked_prefill);
   EXPECT_EQ(config.seed, 7U);
+}
+
+TEST(FlagSet, PathsAreNotEmptyAndTextIsUtf8) {
+  std::string path;
+  std::string text = "default";
+  std::vector<std::string> texts;
+  FlagSet flags;
+  flags.file("--file", &path, "");
+  flags.directory("--directory", &path, "");
+  flags.text("--text", "TEXT", &text, "");
+  flags.texts("--texts", "TEXT", &texts, "");
+  EXPECT_EQ(set(flags, "--file", "").message(), "got '', expected a path");
+  EXPECT_EQ(set(flags, "--directory", "").message(), "got '', expected a path");
+  EXPECT_TRUE(set(flags, "--file", "\xff").ok());  // a name may be any bytes
+  EXPECT_EQ(path, "\xff");
+  EXPECT_THAT(set(flags, "--text", "a\xff").message(), HasSubstr("valid UTF-8"));
+  EXPECT_THAT(set(flags, "--texts", "a\xff").message(), HasSubstr("valid UTF-8"));
+  EXPECT_EQ(text, "default");
+  EXPECT_TRUE(texts.empty());
+  EXPECT_TRUE(set(flags, "--text", "").ok());
+  EXPECT_TRUE(set(flags, "--texts", "").ok());  // an empty prompt: its beginning-of-sequence token
+  EXPECT_EQ(texts.size(), 1U);
+}
+
+TEST(EngineFlags, BackendsAreThoseOfTheBuild) {
+  const bool has_cuda = is_built_for(DeviceKind::kCuda);
+  EngineConfig config;
+  FlagSet flags;
+  add_engine_flags(flags, &config, SeedFlag::kOfEngine);
+  for (const char* name :
+       {"--attention-backend", "--prefill-attention-backend", "--decode-attention-backend"}) {
+    EXPECT_THAT(set(flags, name, "nonsense").message(),
+                StartsWith("got 'nonsense', expected one of auto, cpu, reference"));
+    EXPECT_EQ(set(flags, name, "flashinfer").ok(), has_cuda);
+    for (const char* absent : {"flashinfer", "xqa", "cudnn", "native"}) {
+      if (has_cuda) continue;
+      EXPECT_EQ(
+          set(flags, name, absent).message(),
+          fmt::format("got '{}', expected one of auto, cpu, reference: this build has no CUDA",
+                      absent));
+    }
+    EXPECT_FALSE(set(flags, name, "").ok());
+    EXPECT_TRUE(set(flags, name, "reference").ok());
+  }
+  EXPECT_EQ(config.decode_attention_backend, "reference");
+}
+
+TEST(BackendNames, AreThoseOfTheCpuToo) {
+  const auto platform = make_cpu_platform({.num_threads = 1});
+  ASSERT_TRUE(platform.ok());
+  std::vector<std::string_view> names;
+  for (const BackendName& backend : backend_names()) {
+    if (backend.device == DeviceKind::kCpu) names.push_back(backend.name);
+  }
+  EXPECT_EQ(names, (*platform)->attention().names());
+}
+
+TEST(EngineFlags, AContextHoldsAPromptAndAnAnswer) {
+  EngineConfig config;
+  FlagSet flags;
+  add_engine_flags(flags, &config, SeedFlag::kOfEngine);
+  EXPECT_THAT(set(flags, "--max-model-len", "1").message(), HasSubstr("at least 2"));
+  EXPECT_FALSE(set(flags, "--max-model-len", "-1").ok());
+  EXPECT_FALSE(set(flags, "--max-model-len", "16777217").ok());
+  EXPECT_TRUE(set(flags, "--max-model-len", "0").ok());
+  EXPECT_TRUE(set(flags, "--max-model-len", "2").ok());
+  EXPECT_EQ(config.max_model_len, 2);
 }
 
 TEST(EngineFlags, RefuseWhatIsWrongAndKeepTheDefault) {

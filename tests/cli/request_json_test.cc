@@ -86,6 +86,19 @@ TEST(ParseRequest, NamesLineFieldAndExpectation) {
   EXPECT_THAT(message("[1]"), HasSubstr("JSON object"));
 }
 
+TEST(ParseRequest, RangesAreTheSamplers) {
+  const auto message = [](std::string_view line) { return parse(line).status().message(); };
+  EXPECT_TRUE(parse(R"({"prompt": "a", "n": 128, "logprobs": 20, "prompt_logprobs": 20})").ok());
+  EXPECT_THAT(message(R"({"prompt": "a", "n": 129})"), HasSubstr("in [1, 128]"));
+  EXPECT_THAT(message(R"({"prompt": "a", "logprobs": 21})"), HasSubstr("in [0, 20]"));
+  EXPECT_THAT(message(R"({"prompt": "a", "prompt_logprobs": 21})"), HasSubstr("in [0, 20]"));
+  EXPECT_THAT(message(R"({"prompt": "a", "logit_bias": {"1": 101}})"), HasSubstr("[-100, 100]"));
+  EXPECT_THAT(message(R"({"prompt": "a", "temperature": 1e39})"), HasSubstr("32 bits"));
+  EXPECT_THAT(message(R"({"prompt": "a", "temperature": 1e-50})"), HasSubstr("32 bits"));
+  EXPECT_THAT(message(R"({"prompt": "a", "allowed_token_ids": []})"),
+              AllOf(HasSubstr("'allowed_token_ids'"), HasSubstr("at least one")));
+}
+
 TEST(ParseRequest, RefusesHostileText) {
   EXPECT_FALSE(parse("{\"prompt\": \"\xff\xfe\"}").ok());
   EXPECT_FALSE(parse(R"({"prompt": ")").ok());
@@ -126,6 +139,27 @@ TEST(SamplingFlags, OverrideDefaultsOnlyWhereGiven) {
   EXPECT_THAT(params.logit_bias, ElementsAre(Pair(3, -1.5F), Pair(4, 2.0F)));
   EXPECT_FALSE(flags.find("--top-p")->set("0").ok());
   EXPECT_FALSE(flags.find("--logit-bias")->set("3").ok());
+}
+
+TEST(SamplingFlags, RefuseWithWhatWasTyped) {
+  SamplingFlags sampling(256);
+  FlagSet flags;
+  sampling.add_to(flags);
+  const auto message = [&](std::string_view flag, std::string_view value) {
+    return flags.find(flag)->set(value).message();
+  };
+  EXPECT_EQ(message("--n", "129"), "got '129', expected an integer in [1, 128]");
+  EXPECT_EQ(message("--logprobs", "21"), "got '21', expected an integer in [0, 20]");
+  EXPECT_EQ(message("--prompt-logprobs", "21"), "got '21', expected an integer in [0, 20]");
+  EXPECT_THAT(message("--temperature", "1e999"), HasSubstr("got '1e999', expected a number"));
+  EXPECT_EQ(message("--temperature", "1e39"),
+            "got '1e39', expected a number that 32 bits can hold");
+  EXPECT_THAT(message("--logit-bias", "3:1e39"), HasSubstr("got '3:1e39'"));
+  for (const char* flag : {"--stop", "--bad-words"}) {
+    EXPECT_THAT(message(flag, "a\xff"), HasSubstr("valid UTF-8"));
+    EXPECT_THAT(message(flag, ""), HasSubstr("got ''"));
+  }
+  EXPECT_FALSE(message("--allowed-token-ids", "").empty());
 }
 
 TEST(ParseLines, ReadTextsAndIds) {
