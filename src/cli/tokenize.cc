@@ -87,6 +87,13 @@ Result<int> run_detokenize(const Options& options) {
       });
 }
 
+void add_source_flags(FlagSet& flags, Options& options, std::string input_help) {
+  flags.begin_group("Tokenizer");
+  flags.directory("--tokenizer", &options.tokenizer,
+                  "Where tokenizer.json or tokenizer.model is; without it, the embedded model's");
+  flags.file("--input", &options.input, std::move(input_help));
+}
+
 void add_text_flag(FlagSet& flags, const std::shared_ptr<Options>& options, std::string name,
                    std::string value_name, std::string help,
                    std::function<Status(std::string_view)> check) {
@@ -120,12 +127,9 @@ Command tokenize_command() {
       "  quire tokenize --text 'Once upon a time'\n"
       "  quire tokenize --tokenizer ~/models/llama --add-special-tokens --input texts.jsonl";
   FlagSet& flags = command.flags;
-  flags.begin_group("Tokenizer");
-  flags.directory("--tokenizer", &options->tokenizer,
-                  "Where tokenizer.json or tokenizer.model is; without it, the embedded model's");
+  add_source_flags(flags, *options, "A JSON string a line; - is standard input");
   flags.toggle("--add-special-tokens", &options->special_tokens,
                "Add those that the tokenizer puts around a text");
-  flags.file("--input", &options->input, "A JSON string a line; - is standard input");
   add_text_flag(flags, options, "--text", "TEXT", "A text", [](std::string_view value) {
     return is_valid_utf8(value) ? Status() : unexpected(value, "valid UTF-8");
   });
@@ -143,12 +147,9 @@ Command detokenize_command() {
       "  quire detokenize --ids 12,7,42\n"
       "  quire detokenize --tokenizer ~/models/llama --input ids.jsonl";
   FlagSet& flags = command.flags;
-  flags.begin_group("Tokenizer");
-  flags.directory("--tokenizer", &options->tokenizer,
-                  "Where tokenizer.json or tokenizer.model is; without it, the embedded model's");
+  add_source_flags(flags, *options, "A JSON array of ids a line; - is standard input");
   flags.toggle("--skip-special-tokens", &options->special_tokens,
                "Leave special tokens out of the text");
-  flags.file("--input", &options->input, "A JSON array of ids a line; - is standard input");
   add_text_flag(flags, options, "--ids", "1,2,3", "Token ids",
                 [](std::string_view value) { return parse_ids(value).status(); });
   flags.alias("--text");
