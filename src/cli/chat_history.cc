@@ -12,9 +12,12 @@ Result<int> trim_history(std::vector<ChatMessage>& messages, int max_tokens,
   int num_dropped = 0;
   while (true) {
     QUIRE_ASSIGN_OR_RETURN(const int count, num_tokens(messages));
-    if (count <= max_tokens) return num_dropped;
     // Exchanges go whole: templates refuse two turns of one role in a row.
-    if (messages.size() < first + 3) {
+    const bool can_drop = messages.size() >= first + 3;
+    const bool is_full = count > max_tokens;
+    const bool makes_room = num_dropped > 0 && count > max_tokens / 2;
+    if (!is_full && !(makes_room && can_drop)) return num_dropped;
+    if (!can_drop) {
       return invalid_argument(fmt::format(
           "[chat] the message is too long; got {} tokens, expected at most {}", count, max_tokens));
     }
