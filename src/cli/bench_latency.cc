@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
+#include "cli/load_engine.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/statistics.h"
@@ -97,12 +98,13 @@ std::string json_report(const Measurement& measurement) {
 }
 
 Result<int> run(const Options& options) {
-  QUIRE_ASSIGN_OR_RETURN(const auto engine, Engine::create(options.engine));
-  const auto requests = batch_of_prompts(options, engine->model_info().vocab_size);
-  QUIRE_RETURN_IF_ERROR(check_lengths(requests, engine->model_info().max_model_len));
+  QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
+  const ModelInfo& model = engine->model_info();
+  QUIRE_RETURN_IF_ERROR(check_lengths(options.input_len, options.output_len, model.max_model_len));
+  const auto requests = batch_of_prompts(options, model.vocab_size);
   const CancelScope scope;
   const auto measurement = measure(options, *engine, requests);
-  if (measurement.status().code() == StatusCode::kCancelled) return kExitInterrupted;
+  if (measurement.status().code() == StatusCode::kCancelled) return CancelScope::exit_code();
   QUIRE_RETURN_IF_ERROR(measurement.status());
   print_report(*measurement);
   if (!options.json.empty()) {

@@ -58,16 +58,12 @@ std::vector<Request> to_requests(std::span<const BenchRequest> requests) {
   return all;
 }
 
-Status check_lengths(std::span<const BenchRequest> requests, int max_model_len) {
-  for (const BenchRequest& request : requests) {
-    const auto prompt_len = static_cast<int64_t>(request.prompt_token_ids.size());
-    if (prompt_len + request.output_len <= max_model_len) continue;
-    return invalid_argument(fmt::format(
-        "[bench] a request does not fit the context; got {} + {} tokens, expected at most {}; "
-        "lower --input-len, --output-len or --random-range-ratio",
-        prompt_len, request.output_len, max_model_len));
-  }
-  return {};
+Status check_lengths(int64_t prompt_len, int64_t output_len, int max_model_len) {
+  if (prompt_len + output_len <= max_model_len) return {};
+  return invalid_argument(fmt::format(
+      "[bench] a request does not fit the context; got {} + {} tokens, expected at most {}; "
+      "lower --input-len, --output-len or --random-range-ratio",
+      prompt_len, output_len, max_model_len));
 }
 
 Result<BenchResult> run_bench(Engine& engine, std::vector<Request> requests,
@@ -91,7 +87,7 @@ Result<BenchResult> run_bench(Engine& engine, std::vector<Request> requests,
   const auto completions = run_requests(engine_port(engine), std::move(requests), options);
   const double elapsed_s = seconds(Clock::now() - start);
   if (CancelScope::interrupted()) return cancelled("[bench] interrupted");
-  for (const Completion& completion : completions) QUIRE_RETURN_IF_ERROR(completion.error);
+  for (const Completion& completion : completions) QUIRE_RETURN_IF_ERROR(completion.first_error());
   return summarize(completions, elapsed_s);
 }
 

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
+#include "cli/load_engine.h"
 #include "cli/output.h"
 #include "quire/engine.h"
 
@@ -48,6 +49,8 @@ Result<std::vector<BenchRequest>> sample_requests(const Options& options, const 
                                  .num_prompts = options.num_prompts,
                                  .seed = options.engine.seed,
                                  .vocab_size = engine.model_info().vocab_size};
+  QUIRE_RETURN_IF_ERROR(check_lengths(dataset.max_prompt_len(), dataset.max_output_len(),
+                                      engine.model_info().max_model_len));
   return dataset.sample();
 }
 
@@ -90,15 +93,14 @@ std::string json_report(const BenchResult& result) {
 }
 
 Result<int> run(const Options& options) {
-  QUIRE_ASSIGN_OR_RETURN(const auto engine, Engine::create(options.engine));
+  QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   QUIRE_ASSIGN_OR_RETURN(const auto requests, sample_requests(options, *engine));
-  QUIRE_RETURN_IF_ERROR(check_lengths(requests, engine->model_info().max_model_len));
   const CancelScope scope;
   const Status warmed_up = warm_up(*engine, requests);
-  if (warmed_up.code() == StatusCode::kCancelled) return kExitInterrupted;
+  if (warmed_up.code() == StatusCode::kCancelled) return CancelScope::exit_code();
   QUIRE_RETURN_IF_ERROR(warmed_up);
   const auto result = run_bench(*engine, to_requests(requests), "throughput");
-  if (result.status().code() == StatusCode::kCancelled) return kExitInterrupted;
+  if (result.status().code() == StatusCode::kCancelled) return CancelScope::exit_code();
   QUIRE_RETURN_IF_ERROR(result.status());
   print_report(*result);
   if (!options.json.empty()) {

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
+#include "cli/load_engine.h"
 #include "cli/output.h"
 #include "cli/run_requests.h"
 #include "cli/sampling_fields.h"
@@ -32,7 +33,6 @@ class Conversation {
         port_(engine_port(engine)),
         system_(options.system),
         sampling_(options.sampling.over(engine.default_sampling())) {
-    sampling_.n = 1;
     reset();
   }
 
@@ -83,7 +83,7 @@ class Conversation {
         .interrupted = CancelScope::interrupted};
     std::vector<Completion> completions = run_requests(port_, std::move(requests), options);
     write_stdout("\n");
-    QUIRE_RETURN_IF_ERROR(completions[0].error);
+    QUIRE_RETURN_IF_ERROR(completions[0].first_error());
     return completions[0].answers[0].text;
   }
 
@@ -115,7 +115,7 @@ Status check_template(const Engine& engine) {
 }
 
 Result<int> run(const Options& options) {
-  QUIRE_ASSIGN_OR_RETURN(const auto engine, Engine::create(options.engine));
+  QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   QUIRE_RETURN_IF_ERROR(check_template(*engine));
   const bool interactive = ::isatty(STDIN_FILENO) == 1;
   if (interactive) print_stderr("{}; /help for help\n", one_line(engine->model_info().name));
@@ -136,7 +136,7 @@ Result<int> run(const Options& options) {
     } else {
       const CancelScope scope;
       const Status status = conversation.say(line);
-      if (CancelScope::interrupted() && !interactive) return kExitInterrupted;
+      if (CancelScope::interrupted() && !interactive) return CancelScope::exit_code();
       if (finish_stdout() != 0) return kExitFailure;  // nobody would see another answer
       if (status.ok()) continue;
       print_stderr("quire chat: {}\n", one_line(status.message()));
@@ -159,6 +159,10 @@ Command chat_command() {
   command.flags.text("--system", "TEXT", &options->system, "What the model is told first");
   options->sampling.add_to(command.flags);
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);
+  command.check = [options] {
+    if (options->sampling.over({}).n == 1) return Status();
+    return invalid_argument("--n: a turn has one answer; expected 1");
+  };
   command.run = [options] { return run(*options); };
   return command;
 }

@@ -11,9 +11,8 @@
 namespace quire::cli {
 
 constexpr int kExitOk = 0;
-constexpr int kExitFailure = 1;        // something went wrong at run time
-constexpr int kExitUsage = 2;          // a flag or a value is wrong
-constexpr int kExitInterrupted = 130;  // Ctrl-C
+constexpr int kExitFailure = 1;  // something went wrong at run time
+constexpr int kExitUsage = 2;    // a flag or a value is wrong
 
 struct Command {
   std::string name;

@@ -44,6 +44,7 @@ std::string answer_line(const Completion& completion, size_t idx, const DecodeTo
   } else {
     json.null();
   }
+  if (!answer.error.ok()) json.field("error", answer.error.message());
   if (!answer.stop_reason.empty()) json.field("stop_reason", answer.stop_reason);
   write_logprobs(json, "logprobs", answer.logprobs, decode);
   write_logprobs(json, "prompt_logprobs", completion.prompt_logprobs, decode);

@@ -41,6 +41,14 @@ uint64_t uniform_below(std::mt19937_64& random, uint64_t bound) {
   return value % bound;
 }
 
+int RandomDataset::max_prompt_len() const {
+  return length_range(input_len, range_ratio).high;
+}
+
+int RandomDataset::max_output_len() const {
+  return length_range(output_len, range_ratio).high;
+}
+
 std::vector<BenchRequest> RandomDataset::sample() const {
   std::mt19937_64 random(seed);
   const LengthRange inputs = length_range(input_len, range_ratio);

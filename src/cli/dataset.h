@@ -30,6 +30,9 @@ struct RandomDataset {
   // Equal on every machine for equal fields. A prompt is a run of consecutive token ids from a
   // random start, so that no two share a prefix by accident.
   std::vector<BenchRequest> sample() const;
+  // What sample() may draw.
+  int max_prompt_len() const;
+  int max_output_len() const;
 };
 
 // The first two turns of a dialogue: what was asked and what was answered.

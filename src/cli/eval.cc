@@ -9,6 +9,7 @@
 #include "cli/gsm8k.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
+#include "cli/load_engine.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/run_requests.h"
@@ -31,6 +32,7 @@ struct Options {
 struct EvalResult {
   Gsm8kScore score;
   size_t num_questions = 0;
+  size_t num_refused = 0;  // by the engine; they count as invalid
   int64_t num_output_tokens = 0;
   double latency_s = 0.0;
   double output_tokens_per_s() const { return static_cast<double>(num_output_tokens) / latency_s; }
@@ -89,6 +91,24 @@ std::vector<Request> make_requests(const Options& options, const std::vector<Wor
   return requests;
 }
 
+// A question that the engine refuses (it is too long) is named and costs only itself; where all are
+// refused, or the engine fails, there is nothing to measure.
+Status report_refused(const std::vector<Completion>& completions, EvalResult& result) {
+  for (const Completion& completion : completions) {
+    const Status error = completion.first_error();
+    if (!error.ok() && error.code() != StatusCode::kInvalidArgument) return error;
+    result.num_refused += error.ok() ? 0 : 1;
+  }
+  if (result.num_refused == completions.size()) return completions[0].first_error();
+  for (size_t i = 0; i < completions.size(); ++i) {
+    const Status error = completions[i].first_error();
+    if (error.ok()) continue;
+    print_stderr("quire eval gsm8k: problem {} counts as invalid: {}\n", i + 1,
+                 one_line(error.message()));
+  }
+  return {};
+}
+
 Result<EvalResult> evaluate(const Options& options, Engine& engine,
                             const std::vector<WordProblem>& problems,
                             std::vector<Request> requests) {
@@ -99,8 +119,9 @@ Result<EvalResult> evaluate(const Options& options, Engine& engine,
       .max_in_flight = static_cast<size_t>(options.parallel),
       .on_done =
           [&](size_t idx, const Completion& completion) {
-            const bool right = completion.error.ok() && answer_value(completion.answers[0].text) ==
-                                                            answer_value(problems[idx].answer);
+            const bool right =
+                completion.first_error().ok() &&
+                answer_value(completion.answers[0].text) == answer_value(problems[idx].answer);
             num_right += right ? 1 : 0;
             ++num_done;
             progress.update(num_done, fmt::format("{} right", num_right));
@@ -111,11 +132,11 @@ Result<EvalResult> evaluate(const Options& options, Engine& engine,
   EvalResult result;
   result.latency_s = std::chrono::duration<double>(Clock::now() - start).count();
   if (CancelScope::interrupted()) return cancelled("[eval] interrupted");
+  QUIRE_RETURN_IF_ERROR(report_refused(completions, result));
   std::vector<std::string> answers;
   for (const Completion& completion : completions) {
-    QUIRE_RETURN_IF_ERROR(completion.error);
     result.num_output_tokens += completion.num_output_tokens();
-    answers.push_back(completion.answers[0].text);
+    answers.push_back(completion.first_error().ok() ? completion.answers[0].text : "");
   }
   result.num_questions = problems.size();
   result.score = score_answers(problems, answers);
@@ -139,6 +160,7 @@ std::string json_report(const Options& options, const EvalResult& result) {
   json.field("output_throughput", result.output_tokens_per_s());
   json.field("num_correct", result.score.num_correct);
   json.field("num_questions", result.num_questions);
+  json.field("num_refused", result.num_refused);
   json.field("num_output_tokens", result.num_output_tokens);
   json.field("num_shots", options.num_shots);
   json.field("parallel", options.parallel);
@@ -151,10 +173,10 @@ Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto shots, read_shots(options, problems));
   problems.resize(std::min(problems.size(), static_cast<size_t>(options.num_questions)));
   QUIRE_RETURN_IF_ERROR(check_labels(problems, options.data));
-  QUIRE_ASSIGN_OR_RETURN(const auto engine, Engine::create(options.engine));
+  QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   const CancelScope scope;
   const auto result = evaluate(options, *engine, problems, make_requests(options, shots, problems));
-  if (result.status().code() == StatusCode::kCancelled) return kExitInterrupted;
+  if (result.status().code() == StatusCode::kCancelled) return CancelScope::exit_code();
   QUIRE_RETURN_IF_ERROR(result.status());
   print_report(*result);
   if (!options.json.empty()) {

@@ -9,6 +9,7 @@
 #include "cli/gsm8k.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
+#include "cli/load_engine.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/prompts.h"
@@ -59,6 +60,7 @@ class Printer {
     const size_t prompt_idx = prompt_of_request_[request_idx];
     const bool unanswered = !completion.error.ok();
     if (unanswered) return report_error(prompt_idx, completion.error);
+    report_answers(prompt_idx, completion.answers);
     if (options_.format == "json") return print(prompt_idx, json_text(completion));
     print(prompt_idx,
           streams_ ? (ends_with_newline_ ? "" : "\n") : plain_text(prompt_idx, completion));
@@ -73,6 +75,18 @@ class Printer {
     if (!json)
       print_stderr("quire generate: prompt {}: {}\n", prompt_idx + 1, one_line(error.message()));
     print(prompt_idx, json ? error_line(prompt_idx, error) : "");
+  }
+
+  // What is there of the answers is printed all the same; in JSON, their errors too.
+  void report_answers(size_t prompt_idx, const std::vector<Answer>& answers) {
+    for (size_t i = 0; i < answers.size(); ++i) {
+      const Status& error = answers[i].error;
+      if (error.ok()) continue;
+      failed_ = true;
+      if (options_.format == "json") continue;
+      print_stderr("quire generate: prompt {}, answer {}: {}\n", prompt_idx + 1, i + 1,
+                   one_line(error.message()));
+    }
   }
 
   std::string json_text(const Completion& completion) const {
@@ -113,6 +127,10 @@ class Printer {
 };
 
 Result<Request> chat_request(const Engine& engine, Request request) {
+  if (!request.prompt_token_ids.empty()) {
+    return invalid_argument(
+        "[input] --chat and prompt_token_ids do not go together: a template takes text");
+  }
   QUIRE_ASSIGN_OR_RETURN(request.prompt, engine.render_chat({{"user", request.prompt}}));
   request.add_special_tokens = false;  // the template has written them
   return request;
@@ -151,9 +169,8 @@ std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options
   }
   if (!options.chat) return prompts;
   for (Prompt& prompt : prompts) {
-    if (prompt.ok() && prompt->prompt_token_ids.empty()) {
-      prompt = chat_request(engine, std::move(*prompt));
-    }
+    if (!prompt.ok()) continue;
+    prompt = chat_request(engine, std::move(*prompt));
   }
   return prompts;
 }
@@ -183,7 +200,7 @@ Result<int> run(const Options& options) {
   if (!options.input.empty()) {
     QUIRE_ASSIGN_OR_RETURN(input, read_input(options.input));
   }
-  QUIRE_ASSIGN_OR_RETURN(const auto engine, Engine::create(options.engine));
+  QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   const std::vector<Prompt> prompts = collect_prompts(*engine, options, input);
   std::vector<Request> requests;
   for (const Prompt& prompt : prompts) {
@@ -205,7 +222,7 @@ Result<int> run(const Options& options) {
   const Clock::time_point start = Clock::now();
   const auto completions = run_requests(engine_port(*engine), std::move(requests), run_options);
   print_stats(completions, start);
-  if (CancelScope::interrupted()) return kExitInterrupted;
+  if (CancelScope::interrupted()) return CancelScope::exit_code();
   return printer.failed() ? kExitFailure : kExitOk;
 }
 

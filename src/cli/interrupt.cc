@@ -5,18 +5,23 @@
 
 #include <atomic>
 
-#include "cli/command.h"
-
 namespace quire::cli {
 namespace {
 
-enum State : int { kImmediate, kCancellable, kInterrupted };
+// Or, once interrupted, the signal's number.
+enum State : int { kImmediate = 0, kCancellable = -1 };
 std::atomic<int> state = kImmediate;
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler must not wait for a lock");
 
-void on_interrupt(int) {
+constexpr int exit_code_of(int signal_number) {
+  return 128 + signal_number;  // as shells report it
+}
+
+void on_interrupt(int signal_number) {
   int expected = kCancellable;
-  if (!state.compare_exchange_strong(expected, kInterrupted)) ::_exit(kExitInterrupted);
+  if (!state.compare_exchange_strong(expected, signal_number)) {
+    ::_exit(exit_code_of(signal_number));
+  }
 }
 
 }  // namespace
@@ -37,7 +42,10 @@ CancelScope::~CancelScope() {
   state = kImmediate;
 }
 bool CancelScope::interrupted() {
-  return state == kInterrupted;
+  return state > 0;
+}
+int CancelScope::exit_code() {
+  return exit_code_of(state);
 }
 
 }  // namespace quire::cli

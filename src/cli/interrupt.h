@@ -1,10 +1,10 @@
-// Ctrl-C. Outside a CancelScope it ends the program at once; inside, the first one asks the scope's
-// owner to cancel and finish its output, and the second ends the program at once.
+// Ctrl-C and SIGTERM. Outside a CancelScope they end the program at once; inside, the first one
+// asks the scope's owner to cancel and finish its output, and the second ends the program at once.
 #pragma once
 
 namespace quire::cli {
 
-// Once, at the start of main. Also for SIGTERM.
+// Once, at the start of main.
 void install_interrupt_handler();
 
 class CancelScope {
@@ -16,6 +16,8 @@ class CancelScope {
 
   // True from the first interrupt inside this scope on.
   static bool interrupted();
+  // Of a program that was interrupted: 130 after Ctrl-C, 143 after SIGTERM.
+  static int exit_code();
 };
 
 }  // namespace quire::cli

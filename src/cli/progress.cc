@@ -21,17 +21,22 @@ std::string progress_line(std::string_view label, size_t done, size_t total,
 }
 
 Progress::Progress(std::string label, size_t total)
-    : label_(std::move(label)), total_(total), enabled_(::isatty(STDERR_FILENO) == 1) {}
+    : label_(std::move(label)),
+      total_(total),
+      enabled_(::isatty(STDERR_FILENO) == 1),
+      last_shown_(Clock::now()) {}
 
 Progress::~Progress() {
-  if (enabled_) print_stderr("\r\033[K");
+  if (is_shown_) print_stderr("\r\033[K");
 }
 
 void Progress::update(size_t done, std::string_view note) {
   if (!enabled_) return;
   const Clock::time_point now = Clock::now();
-  if (done < total_ && now - last_shown_ < std::chrono::milliseconds(100)) return;
+  const bool is_last = is_shown_ && done >= total_;
+  if (!is_last && now - last_shown_ < std::chrono::milliseconds(100)) return;
   last_shown_ = now;
+  is_shown_ = true;
   print_stderr("\r{}\033[K", progress_line(label_, done, total_, note));
   std::fflush(stderr);
 }

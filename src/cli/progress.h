@@ -7,7 +7,8 @@
 
 namespace quire::cli {
 
-// A bar on standard error while work goes on; nothing where that is not a terminal.
+// A bar on standard error while work goes on; nothing where that is not a terminal, nor for work
+// that is soon done.
 class Progress {
  public:
   Progress(std::string label, size_t total);
@@ -24,6 +25,7 @@ class Progress {
   std::string label_;
   size_t total_;
   bool enabled_;
+  bool is_shown_ = false;
   Clock::time_point last_shown_;
 };
 

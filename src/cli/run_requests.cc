@@ -76,7 +76,7 @@ void take_output(Completion& completion, Output output, Clock::time_point time) 
   if (!output.finish_reason) return;
   answer.finish_reason = output.finish_reason;
   answer.stop_reason = std::move(output.stop_reason);
-  if (!output.error.ok()) completion.error = std::move(output.error);
+  answer.error = std::move(output.error);
   completion.done = std::all_of(completion.answers.begin(), completion.answers.end(),
                                 [](const Answer& a) { return a.finish_reason.has_value(); });
 }
@@ -169,6 +169,12 @@ int Completion::num_output_tokens() const {
   size_t count = 0;
   for (const Answer& answer : answers) count += answer.token_ids.size();
   return static_cast<int>(count);
+}
+
+Status Completion::first_error() const {
+  if (!error.ok()) return error;
+  for (const Answer& answer : answers) QUIRE_RETURN_IF_ERROR(answer.error);
+  return {};
 }
 
 EnginePort engine_port(Engine& engine) {

@@ -21,13 +21,14 @@ struct Answer {
   std::vector<PositionLogprobs> logprobs;
   std::optional<FinishReason> finish_reason;
   std::string stop_reason;
+  Status error;  // why it ended early, with FinishReason::kError
   Clock::time_point first_token_time;
   Clock::time_point last_token_time;
 };
 
 // All of one request.
 struct Completion {
-  Status error;  // refused, failed, or not run (kCancelled); answers may be incomplete
+  Status error;  // of the whole request: refused, or not run (kCancelled)
   std::vector<int32_t> prompt_token_ids;
   std::vector<PositionLogprobs> prompt_logprobs;
   std::vector<Answer> answers;  // n of them
@@ -36,6 +37,8 @@ struct Completion {
   bool done = false;
 
   int num_output_tokens() const;
+  // The request's error, or the first of its answers'.
+  Status first_error() const;
 };
 
 // What an engine does for a batch; tests put their own behind it.

@@ -30,6 +30,8 @@ TEST(RandomDataset, LengthsLieInTheRange) {
   }
   EXPECT_EQ(*input_lens.begin(), 50U);
   EXPECT_EQ(*input_lens.rbegin(), 150U);
+  EXPECT_EQ(dataset.max_prompt_len(), 150);
+  EXPECT_EQ(dataset.max_output_len(), 15);
 }
 
 TEST(RandomDataset, RepeatsWithItsSeedAlone) {

@@ -50,9 +50,9 @@ TEST(Summarize, CountsTokensAndTimes) {
 }
 
 TEST(CheckLengths, CountsPromptAndAnswer) {
-  const std::vector<BenchRequest> requests = {{{1, 2, 3}, 5}};
-  EXPECT_TRUE(check_lengths(requests, 8).ok());
-  EXPECT_THAT(check_lengths(requests, 7).message(), HasSubstr("3 + 5"));
+  EXPECT_TRUE(check_lengths(3, 5, 8).ok());
+  EXPECT_THAT(check_lengths(3, 5, 7).message(), HasSubstr("3 + 5"));
+  EXPECT_FALSE(check_lengths(INT32_MAX, INT32_MAX, INT32_MAX).ok());
 }
 
 TEST(SplitLines, KeepsNumbersAcrossBlankLines) {
@@ -96,6 +96,18 @@ TEST(CompletionLines, AreOneObjectAnAnswer) {
   EXPECT_THAT(std::string(lines[1].text), HasSubstr(R"("finish_reason":"length")"));
 }
 
+TEST(CompletionLines, AnAnswersErrorStandsInItsOwnLine) {
+  Completion completion = two_answers();
+  completion.answers[1].finish_reason = FinishReason::kError;
+  completion.answers[1].error = internal_error("[sample] row 3");
+  const std::string text = completion_lines(completion, [](int32_t) { return ""; });
+  const auto lines = split_lines(text);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_THAT(std::string(lines[0].text), Not(HasSubstr("\"error\":")));
+  EXPECT_THAT(std::string(lines[1].text),
+              HasSubstr(R"("finish_reason":"error","error":"[sample] row 3")"));
+}
+
 TEST(CompletionLines, OneAnswerHasNoIndex) {
   Completion completion = two_answers();
   completion.answers.resize(1);
@@ -122,15 +134,31 @@ TEST(TrimHistory, DropsTheOldestExchange) {
   EXPECT_EQ(messages[1].content, "new");
 }
 
+TEST(TrimHistory, MakesRoomForMoreThanOneTurn) {
+  std::vector<ChatMessage> messages = {{"system", "s"}};
+  for (int turn = 0; turn < 10; ++turn) {
+    messages.push_back({"user", "abcd"});
+    messages.push_back({"assistant", "efgh"});
+  }
+  messages.push_back({"user", "last"});
+  // 2 + 10 * 10 + 5 tokens; half of 106 is left by five exchanges, not by six.
+  EXPECT_EQ(*trim_history(messages, 107, count_letters), 0);
+  EXPECT_EQ(*trim_history(messages, 106, count_letters), 12);
+  EXPECT_EQ(*count_letters(messages), 47);
+  EXPECT_EQ(messages[0].role, "system");
+  EXPECT_EQ(messages[1].role, "user");
+  EXPECT_EQ(messages.back().content, "last");
+}
+
+TEST(TrimHistory, AMessageThatFitsAloneIsEnough) {
+  auto messages = conversation();
+  messages.back().content = "a long question";
+  EXPECT_EQ(*trim_history(messages, 20, count_letters), 2);  // 18 tokens: more than half
+}
+
 TEST(TrimHistory, RefusesAMessageThatNeverFits) {
   auto messages = conversation();
   EXPECT_FALSE(trim_history(messages, 3, count_letters).ok());
-}
-
-TEST(OneLine, EscapesWhatATerminalObeys) {
-  EXPECT_EQ(one_line("a\nb\x1b[2J\x7f\xc2\x9b"), "a\\nb\\x1b[2J\\x7f\\x9b");
-  EXPECT_EQ(one_line("h\xc3\xa9 \xff"), "h\xc3\xa9 \xef\xbf\xbd");
-  EXPECT_LT(one_line(std::string(100000, 'x')).size(), 2100U);
 }
 
 TEST(Machine, ReadsProcFiles) {

@@ -13,7 +13,8 @@ namespace {
 using ::testing::ElementsAre;
 
 // Answers each request with its own prompt, a token a byte, from a thread of its own, the last
-// request first; `stuck` requests answer only when they are cancelled.
+// request first; `stuck` requests answer only when they are cancelled; the second answer to `half`
+// fails.
 class EchoEngine {
  public:
   ~EchoEngine() {
@@ -56,6 +57,10 @@ class EchoEngine {
         output.token_ids = {request.prompt[i]};
         const bool last = i + 1 == request.prompt.size();
         if (last) output.finish_reason = FinishReason::kStop;
+        if (last && index == 1 && request.prompt == "half") {
+          output.finish_reason = FinishReason::kError;
+          output.error = internal_error("[sample] no token");
+        }
         if (last && index + 1 == request.sampling.n) leave();
         on_output(std::move(output));
       }
@@ -113,6 +118,19 @@ TEST(RunRequests, KeepsSeveralAnswersApart) {
   const auto completions = run_requests(engine.port(), std::move(requests), {});
   ASSERT_EQ(completions[0].answers.size(), 3U);
   for (const Answer& answer : completions[0].answers) EXPECT_EQ(answer.text, "xy");
+}
+
+TEST(RunRequests, AnAnswersErrorIsItsOwn) {
+  EchoEngine engine;
+  auto requests = requests_of({"half"});
+  requests[0].sampling.n = 3;
+  const auto completions = run_requests(engine.port(), std::move(requests), {});
+  EXPECT_TRUE(completions[0].error.ok());
+  EXPECT_EQ(completions[0].first_error().message(), "[sample] no token");
+  for (const Answer& answer : completions[0].answers) EXPECT_EQ(answer.text, "half");
+  EXPECT_TRUE(completions[0].answers[0].error.ok());
+  EXPECT_FALSE(completions[0].answers[1].error.ok());
+  EXPECT_TRUE(completions[0].answers[2].error.ok());
 }
 
 TEST(RunRequests, ARefusedRequestCostsOnlyItself) {
