@@ -1,19 +1,22 @@
 // The binary from outside: exit codes, output, refusals, Ctrl-C.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "base/json.h"
 #include "cli/input.h"
-#include "cli/spawn.h"
+#include "support/process.h"
 #include "support/shared_data.h"
 
 namespace quire::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using quire::testing::Process;
 using quire::testing::run_quire;
 using quire::testing::shared_data_path;
 using quire::testing::SpawnResult;
@@ -94,7 +97,28 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"generate", "chat"}, "chat"},
       {{"generate", "--max-tokens", "3", "tokenize", "--text", "hi"}, "tokenize"},
       {{"bench", "latency", "throughput"}, "throughput"},
-      {{"generate", "--ignore-eos=5"}, "true or false"}};
+      {{"generate", "--ignore-eos=5"}, "true or false"},
+      {{"generate", "--model", ""}, "--model: got '', expected a path"},
+      {{"generate", "--model="}, "--model"},
+      {{"generate", "--tokenizer", ""}, "--tokenizer: got ''"},
+      {{"generate", "--input", ""}, "--input: got ''"},
+      {{"generate", "--prompt-ids", ""}, "--prompt-ids: got ''"},
+      {{"bench", "throughput", "--json", ""}, "--json: got ''"},
+      {{"bench", "throughput", "--dataset-path", ""}, "--dataset-path: got ''"},
+      {{"eval", "gsm8k", "--data", ""}, "--data: got ''"},
+      {{"template", "--template", ""}, "--template: got ''"},
+      {{"tokenize", "--tokenizer", "", "--text", "a"}, "--tokenizer: got ''"},
+      {{"generate", "--decode-attention-backend", ""}, "--decode-attention-backend: got ''"},
+      {{"generate", "--attention-backend", "nonsense"}, "one of auto, cpu, reference"},
+      {{"generate", "--max-model-len", "1"}, "--max-model-len: got '1'"},
+      {{"generate", "--n", "129"}, "--n: got '129', expected an integer in [1, 128]"},
+      {{"generate", "--logprobs", "21"}, "--logprobs: got '21'"},
+      {{"generate", "--temperature", "1e39"}, "--temperature: got '1e39'"},
+      {{"generate", "--prompt", "a\xff"}, "--prompt: got"},
+      {{"generate", "--stop", "a\xff"}, "--stop: got"},
+      {{"generate", "--bad-words", "a\xff"}, "--bad-words: got"},
+      {{"chat", "--system", "a\xff"}, "--system: got"},
+      {{"chat", "--n", "5"}, "--n: a turn has one answer"}};
   for (const auto& [arguments, expected] : cases) {
     const SpawnResult result = run_quire(arguments);
     EXPECT_EQ(result.exit_code, 2) << arguments.back();
@@ -242,7 +266,7 @@ TEST(Doctor, SaysWhatTheMachineCanDo) {
   const SpawnResult result = run_quire({"doctor"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   for (const char* what :
-       {"compiler", "SIMD targets", "AMX", "no CUDA", "reference", "decode yes", "memory plan"}) {
+       {"compiler", "SIMD targets", "AMX", "CUDA", "reference", "decode yes", "memory plan"}) {
     EXPECT_THAT(result.out, HasSubstr(what));
   }
 }
@@ -339,15 +363,49 @@ TEST_F(Stories, PrintsSeveralTextsInOrder) {
   EXPECT_THAT(result.out, HasSubstr("\n==> prompt 2 <==\n"));
 }
 
-TEST_F(Stories, CtrlCEndsCleanly) {
-  const SpawnResult result =
-      run_quire(generate({"--prompt", "Once upon a time", "--ignore-eos", "--max-tokens", "250",
-                          "--temperature", "1", "--seed", "1"}),
-                {.interrupt_after_bytes = 1});
-  EXPECT_EQ(result.signal, 0);
-  EXPECT_EQ(result.exit_code, 130) << result.err;
-  EXPECT_THAT(result.out, ::testing::EndsWith("\n"));
-  EXPECT_THAT(result.err, HasSubstr("output tokens"));
+TEST_F(Stories, SignalsEndCleanly) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const SpawnResult result =
+        run_quire(generate({"--prompt", "Once upon a time", "--ignore-eos", "--max-tokens", "250",
+                            "--temperature", "1", "--seed", "1"}),
+                  {.interrupt_after_bytes = 1, .interrupt_signal = signal});
+    EXPECT_EQ(result.signal, 0);
+    EXPECT_EQ(result.exit_code, 128 + signal) << result.err;
+    EXPECT_THAT(result.out, ::testing::EndsWith("\n"));
+    EXPECT_THAT(result.err, HasSubstr("output tokens"));
+  }
+}
+
+// Sends the signal once the engine runs, and says how the program ended.
+int exit_code_after(const std::vector<std::string>& arguments, const std::string& input,
+                    int signal) {
+  Process process(arguments);
+  process.write(input);
+  process.read_err("[engine]");
+  process.kill(signal);
+  return process.wait();
+}
+
+TEST_F(Stories, SignalsEndEveryLongCommand) {
+  std::string problems;
+  for (int i = 0; i < 400; ++i) problems += "{\"question\": \"Why?\", \"answer\": \"#### 2\"}\n";
+  const std::string data = scratch_file("many.jsonl", problems);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    EXPECT_EQ(exit_code_after({"bench", "latency", "--model", model_.string(), "--output-len",
+                               "200", "--num-iters", "1000"},
+                              "", signal),
+              128 + signal);
+    EXPECT_EQ(exit_code_after({"bench", "throughput", "--model", model_.string(), "--input-len",
+                               "32", "--num-prompts", "2000"},
+                              "", signal),
+              128 + signal);
+    EXPECT_EQ(exit_code_after({"eval", "gsm8k", "--model", model_.string(), "--num-shots", "0",
+                               "--max-tokens", "200", "--data", data},
+                              "", signal),
+              128 + signal);
+    EXPECT_EQ(exit_code_after({"chat"}, "How many free hours are in 5 days?\n", signal),
+              128 + signal);
+  }
 }
 
 TEST_F(Stories, ChatNeedsATemplate) {
@@ -388,6 +446,17 @@ TEST_F(Stories, BenchRefusesWhatDoesNotFit) {
   EXPECT_THAT(result.err, HasSubstr("1024 + 128"));
 }
 
+// Ids of such lengths would take gigabytes.
+TEST_F(Stories, BenchRefusesAbsurdLengthsAtOnce) {
+  for (const std::string command : {"throughput", "latency"}) {
+    const SpawnResult result = run_quire({"bench", command, "--model", model_.string(),
+                                          "--input-len", "16777216", "--output-len", "16777216"},
+                                         {.timeout_s = 20});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err, HasSubstr("16777216 + 16777216"));
+  }
+}
+
 TEST_F(Stories, BenchLatencyReportsPercentiles) {
   const SpawnResult result =
       run_quire({"bench", "latency", "--model", model_.string(), "--input-len", "8", "--output-len",
@@ -410,11 +479,110 @@ TEST_F(Stories, EvalPrintsSglangsFourLines) {
   EXPECT_THAT(few.err, HasSubstr("--num-shots 8"));
 }
 
+TEST_F(Stories, EvalCountsAnOverlongQuestionAsInvalid) {
+  const std::string too_long(5000, 'x');
+  const std::string file = scratch_file(
+      "overlong.jsonl", "{\"question\": \"1+1?\", \"answer\": \"#### 2\"}\n{\"question\": \"" +
+                            too_long + "\", \"answer\": \"#### 3\"}\n");
+  const std::string json = scratch_file("overlong.json", "");
+  const std::vector<std::string> arguments = {
+      "eval", "gsm8k",       "--model", model_.string(), "--num-shots", "0",     "--max-tokens",
+      "4",    "--log-level", "warning", "--json",        json,          "--data"};
+  auto with_long = arguments;
+  with_long.push_back(file);
+  const SpawnResult result = run_quire(with_long);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("problem 2 counts as invalid"));
+  EXPECT_EQ(count_lines(result.err), 1U) << result.err;
+  const auto report = JsonDocument::load(json);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->root()["num_refused"].get_int64().value(), 1);
+  EXPECT_GE(report->root()["invalid"].get_double().value(), 0.5);
+
+  auto only_long = arguments;
+  only_long.push_back(scratch_file(
+      "only_overlong.jsonl", "{\"question\": \"" + too_long + "\", \"answer\": \"#### 3\"}\n"));
+  EXPECT_EQ(run_quire(only_long).exit_code, 1);
+}
+
 TEST_F(Stories, AnUnknownBackendIsRefused) {
   const SpawnResult result =
       run_quire(generate({"--prompt", "a", "--attention-backend", "nonsense"}));
-  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("nonsense"));
+}
+
+TEST(Embedded, TooManyThreadsAreWarnedOfOnce) {
+  const SpawnResult result = run_quire({"generate", "--threads", "1000", "--max-tokens", "1"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const size_t first = result.err.find("--threads 1000 is more than");
+  EXPECT_NE(first, std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("--threads", first + 1), std::string::npos) << result.err;
+}
+
+TEST(Embedded, ChatTemplatesTakeText) {
+  const SpawnResult result =
+      run_quire({"generate", "--chat", "--input", "-", "--format", "json", "--max-tokens", "1"},
+                {.input = "{\"prompt_token_ids\": [5, 6]}\n{\"prompt\": \"Hi\"}\n"});
+  EXPECT_EQ(result.exit_code, 1);
+  const auto lines = split_lines(result.out);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_THAT(std::string(lines[0].text), HasSubstr("a template takes text"));
+  EXPECT_THAT(std::string(lines[1].text), HasSubstr("token_ids"));
+}
+
+// A terminal of the test's own.
+class Terminal {
+ public:
+  Terminal() : fd_(::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK)) {
+    EXPECT_EQ(::grantpt(fd_), 0);
+    EXPECT_EQ(::unlockpt(fd_), 0);
+  }
+  ~Terminal() { ::close(fd_); }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  std::string path() const { return ::ptsname(fd_); }
+  std::string shown() const {
+    std::string text;
+    char buffer[4096];
+    for (ssize_t got = 0; (got = ::read(fd_, buffer, sizeof(buffer))) > 0;) {
+      text.append(buffer, static_cast<size_t>(got));
+    }
+    return text;
+  }
+
+ private:
+  int fd_;
+};
+
+// Large enough that reading takes a while.
+std::string slow_config() {
+  return scratch_file("slow.json", R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 1024,
+    "intermediate_size": 4096, "num_hidden_layers": 12, "num_attention_heads": 16,
+    "num_key_value_heads": 4, "vocab_size": 512, "max_position_embeddings": 256,
+    "torch_dtype": "bfloat16"})");
+}
+
+TEST(Loading, ShowsABarOnATerminalOnly) {
+  const std::vector<std::string> arguments = {
+      "generate",     "--model", slow_config(), "--load-format", "dummy", "--prompt-ids", "1",
+      "--max-tokens", "1"};
+  const Terminal terminal;
+  EXPECT_EQ(run_quire(arguments, {.err_file = terminal.path()}).exit_code, 0);
+  EXPECT_THAT(terminal.shown(), AllOf(HasSubstr("\rloading ["), HasSubstr("/12  layers")));
+  EXPECT_THAT(run_quire(arguments).err, Not(HasSubstr("loading [")));
+}
+
+TEST(Loading, AModelsNameDoesNothingToTheTerminal) {
+  const fs::path directory = fs::path(::testing::TempDir()) / "quire_cli_rude_\x1b[2J";
+  fs::create_directories(directory);
+  fs::copy_file(slow_config(), directory / "config.json", fs::copy_options::overwrite_existing);
+  const SpawnResult result =
+      run_quire({"doctor", "--model", directory.string(), "--load-format", "dummy"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("\\x1b[2J"), Not(HasSubstr("\x1b"))));
+  fs::remove_all(directory);
 }
 
 }  // namespace

@@ -1,122 +1,26 @@
 // What the binary takes of a machine: resident memory, and a core's time while nobody asks. How
 // soon it answers is printed, not asserted: that depends on what else the machine does.
-#include <fcntl.h>
 #include <gmock/gmock.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <thread>
-#include <utility>
-#include <vector>
+
+#include "support/process.h"
 
 namespace quire {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using quire::testing::Process;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
 // No output holds it, so that reading goes on to the end.
 const std::string kEndOfStream(1, '\0');
-
-// A running `quire` whose standard input stays open until close_input().
-class Process {
- public:
-  explicit Process(std::vector<std::string> arguments) {
-    const char* binary = std::getenv("QUIRE_BINARY");
-    arguments.insert(arguments.begin(), binary == nullptr ? "QUIRE_BINARY is not set" : binary);
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    int ends[3][2];
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    for (int fd = 0; fd < 3; ++fd) {
-      if (::pipe2(ends[fd], O_CLOEXEC) != 0) std::abort();
-      ::posix_spawn_file_actions_adddup2(&actions, ends[fd][fd == 0 ? 0 : 1], fd);
-    }
-    EXPECT_EQ(::posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ), 0) << argv[0];
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[0][0]);
-    ::close(ends[1][1]);
-    ::close(ends[2][1]);
-    in_ = ends[0][1];
-    out_ = ends[1][0];
-    err_ = ends[2][0];
-  }
-  ~Process() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      wait();
-    }
-    close_input();
-    ::close(out_);
-    ::close(err_);
-  }
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
-
-  // What comes until `mark` is there, or the end; without a mark, what comes first.
-  std::string read_out(const std::string& mark) { return read_until(out_, mark); }
-  std::string read_err(const std::string& mark) { return read_until(err_, mark); }
-
-  void write(const std::string& text) {
-    EXPECT_EQ(::write(in_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  }
-  void close_input() {
-    if (in_ >= 0) ::close(in_);
-    in_ = -1;
-  }
-
-  // Seconds of a core so far, of all threads.
-  double cpu_s() const {
-    std::ifstream stat("/proc/" + std::to_string(pid_) + "/stat");
-    std::string field;
-    std::getline(stat, field, ')');  // the name may hold spaces
-    for (int i = 3; i < 14; ++i) stat >> field;
-    int64_t user = 0;
-    int64_t system = 0;
-    EXPECT_TRUE(stat >> user >> system);
-    return static_cast<double>(user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-  }
-
-  // Exit code, or -1; then the peak of resident memory is known.
-  int wait() {
-    int status = 0;
-    rusage usage = {};
-    ::wait4(std::exchange(pid_, -1), &status, 0, &usage);
-    max_rss_bytes_ = static_cast<double>(usage.ru_maxrss) * 1024;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-  double max_rss_bytes() const { return max_rss_bytes_; }
-
- private:
-  static std::string read_until(int fd, const std::string& mark) {
-    std::string text;
-    char buffer[4096];
-    do {
-      const ssize_t got = ::read(fd, buffer, sizeof(buffer));
-      if (got <= 0) break;
-      text.append(buffer, static_cast<size_t>(got));
-    } while (text.find(mark) == std::string::npos);
-    return text;
-  }
-
-  pid_t pid_ = -1;
-  int in_ = -1;
-  int out_ = -1;
-  int err_ = -1;
-  double max_rss_bytes_ = 0;
-};
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();

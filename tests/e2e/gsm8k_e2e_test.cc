@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "cli/spawn.h"
+#include "support/process.h"
 #include "support/shared_data.h"
 
 namespace quire {

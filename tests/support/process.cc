@@ -1,0 +1,142 @@
+#include "support/process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <utility>
+
+namespace quire::testing {
+namespace {
+
+// Appends what is there; closes the stream at its end.
+void drain(int& fd, std::string& to) {
+  char buffer[4096];
+  const ssize_t got = ::read(fd, buffer, sizeof(buffer));
+  if (got > 0) {
+    to.append(buffer, static_cast<size_t>(got));
+  } else {
+    ::close(std::exchange(fd, -1));
+  }
+}
+
+}  // namespace
+
+Process::Process(std::vector<std::string> arguments, const std::string& out_file,
+                 const std::string& err_file) {
+  const char* binary = std::getenv("QUIRE_BINARY");
+  arguments.insert(arguments.begin(), binary == nullptr ? "QUIRE_BINARY is not set" : binary);
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  const std::string files[3] = {"", out_file, err_file};
+  int ends[3][2];
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  for (int fd = 0; fd < 3; ++fd) {
+    if (::pipe2(ends[fd], O_CLOEXEC) != 0) std::abort();
+    if (files[fd].empty()) {
+      ::posix_spawn_file_actions_adddup2(&actions, ends[fd][fd == 0 ? 0 : 1], fd);
+    } else {
+      ::posix_spawn_file_actions_addopen(&actions, fd, files[fd].c_str(), O_WRONLY, 0);
+    }
+  }
+  EXPECT_EQ(::posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ), 0) << argv[0];
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[0][0]);
+  ::close(ends[1][1]);
+  ::close(ends[2][1]);
+  in_ = ends[0][1];
+  out_ = ends[1][0];
+  err_ = ends[2][0];
+}
+
+Process::~Process() {
+  if (pid_ > 0) {
+    kill(SIGKILL);
+    wait();
+  }
+  close_input();
+  if (out_ >= 0) ::close(out_);
+  if (err_ >= 0) ::close(err_);
+}
+
+void Process::write(const std::string& text) {
+  EXPECT_EQ(::write(in_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+}
+
+void Process::close_input() {
+  if (in_ >= 0) ::close(std::exchange(in_, -1));
+}
+
+void Process::kill(int signal) const {
+  if (pid_ > 0) ::kill(pid_, signal);
+}
+
+bool Process::read_some(std::string& out, std::string& err) {
+  constexpr int kPatienceMs = 100;
+  pollfd fds[2] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}};  // poll skips what has ended
+  ::poll(fds, 2, kPatienceMs);
+  if (fds[0].revents != 0) drain(out_, out);
+  if (fds[1].revents != 0) drain(err_, err);
+  return out_ >= 0 || err_ >= 0;
+}
+
+std::string Process::read_until(int fd, const std::string& mark) {
+  std::string text;
+  char buffer[4096];
+  do {
+    const ssize_t got = ::read(fd, buffer, sizeof(buffer));
+    if (got <= 0) break;
+    text.append(buffer, static_cast<size_t>(got));
+  } while (text.find(mark) == std::string::npos);
+  return text;
+}
+
+double Process::cpu_s() const {
+  std::ifstream stat("/proc/" + std::to_string(pid_) + "/stat");
+  std::string field;
+  std::getline(stat, field, ')');  // the name may hold spaces
+  for (int i = 3; i < 14; ++i) stat >> field;
+  int64_t user = 0;
+  int64_t system = 0;
+  EXPECT_TRUE(stat >> user >> system);
+  return static_cast<double>(user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+int Process::wait() {
+  int status = 0;
+  rusage usage = {};
+  ::wait4(std::exchange(pid_, -1), &status, 0, &usage);
+  max_rss_bytes_ = static_cast<double>(usage.ru_maxrss) * 1024;
+  end_signal_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+SpawnResult run_quire(const std::vector<std::string>& arguments, const SpawnOptions& options) {
+  Process process(arguments, options.out_file, options.err_file);
+  process.write(options.input);
+  process.close_input();
+  SpawnResult result;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(options.timeout_s);
+  bool interrupted = options.interrupt_after_bytes < 0;
+  while (process.read_some(result.out, result.err)) {
+    if (std::chrono::steady_clock::now() > deadline) process.kill(SIGKILL);
+    if (!interrupted && static_cast<int>(result.out.size()) > options.interrupt_after_bytes) {
+      process.kill(options.interrupt_signal);
+      interrupted = true;
+    }
+  }
+  result.exit_code = process.wait();
+  result.signal = process.end_signal();
+  return result;
+}
+
+}  // namespace quire::testing
