@@ -23,23 +23,6 @@ const float* weights_of(const Tensor& vector) {
 
 }  // namespace
 
-size_t LlamaWeights::num_bytes() const {
-  const auto linear_bytes = [](const std::unique_ptr<Linear>& linear) {
-    return linear == nullptr ? 0 : linear->num_bytes();
-  };
-  size_t total = linear_bytes(embed) + linear_bytes(lm_head) + final_norm.buffer.num_bytes();
-  for (const LlamaLayer& layer : layers) {
-    for (const auto* linear : {&layer.qkv, &layer.o, &layer.gate_up, &layer.down}) {
-      total += linear_bytes(*linear);
-    }
-    for (const auto* vector :
-         {&layer.input_norm, &layer.post_attention_norm, &layer.q_norm, &layer.k_norm}) {
-      total += vector->buffer.num_bytes();
-    }
-  }
-  return total;
-}
-
 Result<std::unique_ptr<Model>> LlamaModel::create(const ModelConfig& config,
                                                   const ModelLimits& limits, Ops& ops,
                                                   LlamaWeights weights) {

@@ -26,8 +26,6 @@ struct LlamaWeights {
   std::unique_ptr<Linear> lm_head;  // the same; null: tied to embed
   Tensor final_norm;                // [hidden]
   std::vector<LlamaLayer> layers;
-
-  size_t num_bytes() const;
 };
 
 class LlamaModel final : public Model {
@@ -38,7 +36,6 @@ class LlamaModel final : public Model {
 
   const ModelConfig& config() const override { return config_; }
   const std::vector<KvGroup>& kv_groups() const override { return kv_groups_; }
-  size_t weight_bytes() const override { return weights_.num_bytes(); }
   Status forward(const StepInput& input, Stream& stream) override;
   Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                         Stream& stream) override;

@@ -56,7 +56,6 @@ class Model {
 
   virtual const ModelConfig& config() const = 0;
   virtual const std::vector<KvGroup>& kv_groups() const = 0;
-  virtual size_t weight_bytes() const = 0;
   // Enqueues one step. The last layer's output of every token stays with the model until the next.
   virtual Status forward(const StepInput& input, Stream& stream) = 0;
   // Final norm and lm_head for tokens `rows` (device, [num_rows] token indices of the last step;
