@@ -18,12 +18,14 @@ struct EngineConfig {
   std::string kv_cache_dtype = "auto";  // "f32", "f16", "bf16", "fp8"; auto: the weights' type
   std::string device = "auto";          // "cpu", "cuda" or "auto"
 
-  int max_model_len = 0;             // tokens of prompt and output; 0: the model's own
-  int max_num_seqs = 64;             // sequences in one step
-  int max_num_batched_tokens = 512;  // tokens in one step
-  int block_size = 16;               // tokens a KV page: 16, 32 or 64
-  int64_t kv_cache_memory = 0;       // bytes; 0: what max_num_seqs sequences need, up to a quarter
-                                     // of the memory that is free at start
+  int max_model_len = 0;           // tokens of prompt and output; 0: the model's own
+  int max_num_seqs = 0;            // sequences in one step; 0: 64 on a CPU, 256 on a GPU
+  int max_num_batched_tokens = 0;  // tokens in one step; 0: 512 on a CPU, 8192 on a GPU
+  int block_size = 16;             // tokens a KV page: 16, 32 or 64
+  int64_t kv_cache_memory = 0;     // bytes; 0: on a CPU what max_num_seqs sequences need, up to a
+                                   // quarter of the memory that is free at start; on a GPU the rest
+                                   // of gpu_memory_utilization
+  double gpu_memory_utilization = 0.9;  // share of a GPU's memory that the engine may take
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
   bool allow_long_max_model_len = false;  // let max_model_len pass max_position_embeddings
@@ -32,7 +34,8 @@ struct EngineConfig {
   std::string prefill_attention_backend;   // empty: attention_backend
   std::string decode_attention_backend;
 
-  int num_threads = 0;  // 0: one a usable core
+  bool enforce_eager = false;  // no CUDA graphs
+  int num_threads = 0;         // 0: one a usable core
   int tensor_parallel_size = 1;
   uint64_t seed = 0;  // of requests that name none
 };

@@ -40,7 +40,8 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                                                .prefill_backends = plan.prefill_backends,
                                                .workspace = workspace,
                                                .limits = plan.limits,
-                                               .max_num_seqs = plan.scheduler.max_num_seqs}));
+                                               .max_num_seqs = plan.scheduler.max_num_seqs,
+                                               .enforce_eager = config.enforce_eager}));
   parts->scheduler = plan.scheduler;
   parts->info = describe_model(files, plan);
   return parts;

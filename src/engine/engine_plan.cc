@@ -19,6 +19,14 @@ Status in_range(const char* flag, int64_t value, int64_t low, int64_t high) {
                                       flag, value, low, high));
 }
 
+EngineConfig with_defaults(EngineConfig config, const PlatformDefaults& defaults) {
+  if (config.max_num_seqs == 0) config.max_num_seqs = defaults.max_num_seqs;
+  if (config.max_num_batched_tokens == 0) {
+    config.max_num_batched_tokens = std::max(defaults.max_num_batched_tokens, config.max_num_seqs);
+  }
+  return config;
+}
+
 Status check_config(const EngineConfig& config) {
   if (config.block_size != 16 && config.block_size != 32 && config.block_size != 64) {
     return invalid_argument(
@@ -106,6 +114,17 @@ size_t workspace_bytes(const EnginePlan& plan, const AttentionLimits& limits) {
   return bytes;
 }
 
+// The KV groups of plan.limits, who serves them, and what that takes.
+Status choose_attention(const EngineConfig& config, const ModelConfig& model, Platform& platform,
+                        EnginePlan& plan) {
+  plan.kv_groups = make_kv_groups(model, plan.limits, platform.ops().activation_dtype());
+  QUIRE_RETURN_IF_ERROR(select_backends(config, platform, plan));
+  plan.workspace_bytes = workspace_bytes(plan, {.max_num_reqs = config.max_num_seqs,
+                                                .max_num_tokens = config.max_num_batched_tokens,
+                                                .max_kv_len = plan.limits.max_model_len});
+  return {};
+}
+
 // Without --max-model-len the context shrinks to what the cache can hold, and the log says so.
 Result<MemoryPlan> plan_and_shrink(const EngineConfig& config, MemoryRequest& request) {
   Result<MemoryPlan> plan = plan_memory(request);
@@ -150,7 +169,8 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
                                                 const ModelConfig& model) {
   QUIRE_RETURN_IF_ERROR(in_range("--threads", config.num_threads, 0, 1024));
   const PlatformConfig platform = {.num_threads = config.num_threads,
-                                   .weight_dtype = choose_weight_dtype(config, model)};
+                                   .weight_dtype = choose_weight_dtype(config, model),
+                                   .gpu_memory_utilization = config.gpu_memory_utilization};
   if (config.device == "cpu") return make_cpu_platform(platform);
   if (config.device == "cuda") return make_cuda_platform(platform);
   if (config.device != "auto") {
@@ -176,8 +196,9 @@ std::string describe_backends(const EnginePlan& plan) {
   return text;
 }
 
-Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
+Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& files,
                                Platform& platform) {
+  const EngineConfig config = with_defaults(wanted, platform.defaults());
   QUIRE_RETURN_IF_ERROR(check_config(config));
   const DType activation = platform.ops().activation_dtype();
   EnginePlan plan;
@@ -191,23 +212,24 @@ Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& fil
                  .max_model_len = max_model_len,
                  .page_size = config.block_size,
                  .kv_dtype = kv_dtype};
+  QUIRE_RETURN_IF_ERROR(choose_attention(config, files.config, platform, plan));
   plan.memory = {
-      .block_bytes = kv_block_bytes(make_kv_groups(files.config, plan.limits, activation)),
+      .block_bytes = kv_block_bytes(plan.kv_groups),
       .block_size = config.block_size,
       .max_model_len = max_model_len,
       .max_num_seqs = config.max_num_seqs,
       .kv_cache_memory = config.kv_cache_memory,
-      .free_bytes = platform.free_memory_bytes(),
+      .budget = platform.memory_budget(),
       .weight_bytes = estimate_weight_bytes(files.config, plan.weight_dtype),
-      .activation_bytes = estimate_activation_bytes(files.config, plan.limits, activation)};
+      .activation_bytes =
+          estimate_activation_bytes(files.config, plan.limits, activation) +
+          platform.runner_bytes(plan.limits, config.max_num_seqs, files.config.vocab_size),
+      .workspace_bytes = static_cast<int64_t>(plan.workspace_bytes)};
   QUIRE_ASSIGN_OR_RETURN(plan.kv, plan_and_shrink(config, plan.memory));
-  plan.limits.max_model_len = plan.memory.max_model_len;
-  plan.kv_groups = make_kv_groups(files.config, plan.limits, activation);
-  QUIRE_RETURN_IF_ERROR(select_backends(config, platform, plan));
-  plan.workspace_bytes = workspace_bytes(plan, {.max_num_reqs = config.max_num_seqs,
-                                                .max_num_tokens = config.max_num_batched_tokens,
-                                                .max_kv_len = plan.limits.max_model_len});
-  plan.memory.workspace_bytes = static_cast<int64_t>(plan.workspace_bytes);
+  if (plan.memory.max_model_len != max_model_len) {
+    plan.limits.max_model_len = plan.memory.max_model_len;
+    QUIRE_RETURN_IF_ERROR(choose_attention(config, files.config, platform, plan));
+  }
   plan.scheduler = {.max_num_seqs = config.max_num_seqs,
                     .max_num_batched_tokens = config.max_num_batched_tokens,
                     .max_model_len = plan.limits.max_model_len,

@@ -17,18 +17,20 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& request) {
   const int64_t blocks_per_seq =
       (int64_t{request.max_model_len} + request.block_size - 1) / request.block_size;
   const int64_t taken = request.weight_bytes + request.activation_bytes + request.workspace_bytes;
-  const int64_t left_bytes = request.free_bytes - taken;
+  const int64_t left_bytes = request.budget.free_bytes - taken;
   if (left_bytes <= 0 || request.kv_cache_memory > left_bytes) {
     return resource_exhausted(fmt::format(
         "[memory] the machine is too small; got {:.1f} MiB free, expected {:.1f} MiB (weights "
         "{:.1f}, activations {:.1f}, KV cache {:.1f}); take a smaller model or lower "
         "--kv-cache-memory or --max-num-batched-tokens",
-        mib(request.free_bytes), mib(taken + request.kv_cache_memory), mib(request.weight_bytes),
-        mib(request.activation_bytes), mib(request.kv_cache_memory)));
+        mib(request.budget.free_bytes), mib(taken + request.kv_cache_memory),
+        mib(request.weight_bytes), mib(request.activation_bytes), mib(request.kv_cache_memory)));
   }
   const int64_t all_seqs_bytes = (blocks_per_seq * request.max_num_seqs + 1) * request.block_bytes;
-  const int64_t wanted = request.kv_cache_memory > 0 ? request.kv_cache_memory
-                                                     : std::min(left_bytes / 4, all_seqs_bytes);
+  const auto share =
+      static_cast<int64_t>(static_cast<double>(left_bytes) * request.budget.kv_share);
+  const int64_t planned = request.budget.kv_as_needed ? std::min(share, all_seqs_bytes) : share;
+  const int64_t wanted = request.kv_cache_memory > 0 ? request.kv_cache_memory : planned;
   const int64_t num_blocks = std::min<int64_t>(wanted / request.block_bytes, INT32_MAX);
   if (num_blocks < blocks_per_seq + 1) {
     const int64_t fitting_len = (num_blocks - 1) * request.block_size;
@@ -57,8 +59,8 @@ std::string describe(const MemoryRequest& request, const MemoryPlan& plan) {
       "activations {:.1f} MiB, workspace {:.1f} MiB; {:.0f} MiB of the machine stay free",
       mib(request.weight_bytes), mib(plan.kv_bytes), plan.num_blocks, request.block_size,
       plan.num_kv_tokens, mib(request.activation_bytes), mib(request.workspace_bytes),
-      mib(request.free_bytes - request.weight_bytes - plan.kv_bytes - request.activation_bytes -
-          request.workspace_bytes));
+      mib(request.budget.free_bytes - request.weight_bytes - plan.kv_bytes -
+          request.activation_bytes - request.workspace_bytes));
 }
 
 }  // namespace quire

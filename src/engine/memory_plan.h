@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "platform/platform.h"
 #include "quire/status.h"
 
 namespace quire {
@@ -14,7 +15,7 @@ struct MemoryRequest {
   int max_model_len = 0;
   int max_num_seqs = 0;
   int64_t kv_cache_memory = 0;  // bytes; 0: planned
-  int64_t free_bytes = 0;       // of the machine, at start
+  MemoryBudget budget;          // of the device, at start
   int64_t weight_bytes = 0;
   int64_t activation_bytes = 0;
   int64_t workspace_bytes = 0;

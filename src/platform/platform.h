@@ -14,6 +14,19 @@ struct PlatformConfig {
   int num_threads = 0;  // of the host; 0: one a usable core
   int device_index = 0;
   DType weight_dtype = DType::kF32;  // a device may compute in it
+  double gpu_memory_utilization = 0.9;
+};
+
+// What a device does well with, where a user does not say.
+struct PlatformDefaults {
+  int max_num_seqs = 0;
+  int max_num_batched_tokens = 0;
+};
+
+struct MemoryBudget {
+  int64_t free_bytes = 0;    // for everything
+  double kv_share = 1.0;     // of what weights and the rest leave, for the KV cache
+  bool kv_as_needed = true;  // no more than max_num_seqs sequences of full length
 };
 
 class Platform {
@@ -23,8 +36,12 @@ class Platform {
   virtual const Device& device() const = 0;
   virtual const BackendSet& attention() const = 0;
   virtual Ops& ops() = 0;
-  // Where weights and the KV cache will lie, right now.
-  virtual int64_t free_memory_bytes() const = 0;
+  virtual PlatformDefaults defaults() const = 0;
+  // Of where weights and the KV cache will lie, right now.
+  virtual MemoryBudget memory_budget() const = 0;
+  // What a runner takes for itself, beside the logits.
+  virtual int64_t runner_bytes(const ModelLimits& limits, int max_num_seqs,
+                               int vocab_size) const = 0;
   virtual Result<Workspace> make_workspace(size_t arena_bytes) = 0;
   virtual Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) = 0;
 };

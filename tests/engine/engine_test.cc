@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "engine/tiny_engine.h"
+#include "platform/platform.h"
 
 namespace quire {
 namespace {
@@ -166,11 +167,14 @@ TEST(Engine, RefusesBadConfigurations) {
   };
   using ::testing::HasSubstr;
   EXPECT_THAT(refusal([](auto& c) { c.block_size = 8; }), HasSubstr("--block-size"));
-  EXPECT_THAT(refusal([](auto& c) { c.device = "cuda"; }), HasSubstr("no CUDA"));
+  EXPECT_THAT(refusal([](auto& c) { c.device = "tpu"; }), HasSubstr("--device is unknown"));
+  if (!cuda_status().ok()) {
+    EXPECT_THAT(refusal([](auto& c) { c.device = "cuda"; }), HasSubstr("use --device cpu"));
+  }
   EXPECT_THAT(refusal([](auto& c) { c.attention_backend = "xqa"; }), HasSubstr("xqa"));
   EXPECT_THAT(refusal([](auto& c) { c.kv_cache_dtype = "int4"; }), HasSubstr("int4"));
   EXPECT_THAT(refusal([](auto& c) { c.max_model_len = 1000; }), HasSubstr("at most 512"));
-  EXPECT_THAT(refusal([](auto& c) { c.max_num_seqs = 0; }), HasSubstr("--max-num-seqs"));
+  EXPECT_THAT(refusal([](auto& c) { c.max_num_seqs = -1; }), HasSubstr("--max-num-seqs"));
   EXPECT_THAT(refusal([](auto& c) { c.model = "/nonexistent"; }), HasSubstr("/nonexistent"));
   EXPECT_THAT(refusal([](auto& c) {
                 c.max_model_len = 512;

@@ -11,7 +11,7 @@ MemoryRequest request() {
           .block_size = 16,
           .max_model_len = 160,
           .max_num_seqs = 4,
-          .free_bytes = int64_t{1} << 30};
+          .budget = {.free_bytes = int64_t{1} << 30, .kv_share = 0.25}};
 }
 
 TEST(MemoryPlan, TakesWhatAllSequencesNeedAndThePaddingPage) {

@@ -19,7 +19,16 @@ class CpuPlatform final : public Platform {
   const Device& device() const override { return device_; }
   const BackendSet& attention() const override { return attention_; }
   Ops& ops() override { return *ops_; }
-  int64_t free_memory_bytes() const override { return quire::free_memory_bytes(); }
+  PlatformDefaults defaults() const override {
+    return {.max_num_seqs = 64, .max_num_batched_tokens = 512};
+  }
+  MemoryBudget memory_budget() const override {
+    return {.free_bytes = free_memory_bytes(), .kv_share = 0.25};
+  }
+  int64_t runner_bytes(const ModelLimits& /*limits*/, int /*max_num_seqs*/,
+                       int /*vocab_size*/) const override {
+    return 0;
+  }
 
   Result<Workspace> make_workspace(size_t arena_bytes) override {
     QUIRE_ASSIGN_OR_RETURN(workspace_, Buffer::host(arena_bytes));
