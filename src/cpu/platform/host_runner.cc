@@ -107,9 +107,11 @@ Status HostRunner::run_model(const BatchPlan& plan) {
     AttentionBackend* decode = parts_.decode_backends[g];
     AttentionBackend* prefill = parts_.prefill_backends[g];
     steps[g] = {&inputs_.attention, decode, prefill, parts_.kv_cache->caches(g), parts_.workspace};
-    QUIRE_RETURN_IF_ERROR(decode->plan(groups[g].shape, inputs_.attention, steps[g].workspace, stream_));
+    QUIRE_RETURN_IF_ERROR(
+        decode->plan(groups[g].shape, inputs_.attention, steps[g].workspace, stream_));
     if (prefill == decode) continue;
-    QUIRE_RETURN_IF_ERROR(prefill->plan(groups[g].shape, inputs_.attention, steps[g].workspace, stream_));
+    QUIRE_RETURN_IF_ERROR(
+        prefill->plan(groups[g].shape, inputs_.attention, steps[g].workspace, stream_));
   }
   const StepInput input = {.num_tokens = plan.num_tokens(),
                            .token_ids = inputs_.token_ids.data(),
