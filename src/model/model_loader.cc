@@ -87,6 +87,8 @@ class Loader {
  private:
   Result<LlamaLayer> load_layer(int layer);
   Result<std::unique_ptr<Linear>> load_matrix(const std::string& prefix, const MatrixSlot& slot);
+  Status take_part(const std::string& name, const Shape& whole, Split split);
+  RepeatedRows repeated_part(const RepeatedTensor& numbers, const Shape& whole, Split split) const;
   Result<TensorView> matrix_part(const std::string& name, const Shape& whole, Split split);
   Result<TensorView> columns(const TensorView& view, const Slice& slice);
   Result<TensorView> bias_part(const std::string& name, int64_t num_rows, Split split);
@@ -99,8 +101,11 @@ class Loader {
   Ops& ops_;
   Parallel parallel_;
   std::unordered_set<std::string> used_;
-  std::vector<std::string> taken_;  // what the next Linear or vector is made of
-  std::vector<Tensor> copies_;      // slices of columns, for as long
+  // What the next Linear or vector is made of.
+  std::vector<std::string> taken_;
+  std::vector<TensorView> weights_;
+  std::vector<RepeatedRows> repeated_;  // or these
+  std::vector<Tensor> copies_;          // slices of columns, for as long
 };
 
 Result<LlamaWeights> Loader::load(const LoadProgress& progress) {
@@ -138,28 +143,55 @@ Result<LlamaLayer> Loader::load_layer(int layer_idx) {
 
 Result<std::unique_ptr<Linear>> Loader::load_matrix(const std::string& prefix,
                                                     const MatrixSlot& slot) {
-  std::vector<TensorView> weights;
   std::vector<TensorView> biases;
   for (const MatrixPart& part : slot.parts) {
     const std::string name = prefix + part.name;
-    QUIRE_ASSIGN_OR_RETURN(
-        const TensorView weight,
-        matrix_part(name + ".weight", {part.num_rows, slot.num_columns}, slot.split));
-    if (!weights.empty() && weight.dtype != weights.front().dtype) {
-      return invalid_argument(fmt::format(
-          "[model] tensor {} is of another type than its neighbours; got {}, "
-          "expected {}",
-          quote_name(name), dtype_name(weight.dtype), dtype_name(weights.front().dtype)));
-    }
-    weights.push_back(weight);
+    QUIRE_RETURN_IF_ERROR(
+        take_part(name + ".weight", {part.num_rows, slot.num_columns}, slot.split));
     if (!slot.has_bias) continue;
     QUIRE_ASSIGN_OR_RETURN(const TensorView bias,
                            bias_part(name + ".bias", part.num_rows, slot.split));
     biases.push_back(bias);
   }
-  auto linear = ops_.make_linear({weights, biases});
+  auto linear = ops_.make_linear({weights_, biases, repeated_});
   release_taken();
   return linear;
+}
+
+Status Loader::take_part(const std::string& name, const Shape& whole, Split split) {
+  if (ops_.fills_repeated()) {
+    QUIRE_ASSIGN_OR_RETURN(const auto numbers, source_.repeated(name));
+    if (numbers.has_value()) {
+      used_.insert(name);
+      repeated_.push_back(repeated_part(*numbers, whole, split));
+      return {};
+    }
+  }
+  QUIRE_ASSIGN_OR_RETURN(const TensorView weight, matrix_part(name, whole, split));
+  if (!weights_.empty() && weight.dtype != weights_.front().dtype) {
+    return invalid_argument(fmt::format(
+        "[model] tensor {} is of another type than its neighbours; got {}, "
+        "expected {}",
+        quote_name(name), dtype_name(weight.dtype), dtype_name(weights_.front().dtype)));
+  }
+  weights_.push_back(weight);
+  return {};
+}
+
+RepeatedRows Loader::repeated_part(const RepeatedTensor& numbers, const Shape& whole,
+                                   Split split) const {
+  RepeatedRows rows = {numbers.pool, numbers.first, whole[1], whole};
+  if (split == Split::kRows) {
+    const Slice slice = shard(whole[0], parallel_);
+    rows.first += slice.first * whole[1];
+    rows.shape = {slice.count, whole[1]};
+  }
+  if (split == Split::kColumns) {
+    const Slice slice = shard(whole[1], parallel_);
+    rows.first += slice.first;
+    rows.shape = {whole[0], slice.count};
+  }
+  return rows;
 }
 
 Result<TensorView> Loader::matrix_part(const std::string& name, const Shape& whole, Split split) {
@@ -211,6 +243,8 @@ Result<TensorView> Loader::take(const std::string& name, const Shape& shape) {
 void Loader::release_taken() {
   for (const std::string& name : taken_) source_.release(name);
   taken_.clear();
+  weights_.clear();
+  repeated_.clear();
   copies_.clear();
 }
 

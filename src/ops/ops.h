@@ -22,11 +22,21 @@ class Linear {
   virtual size_t num_bytes() const = 0;
 };
 
+// Rows that repeat a pool of numbers in host memory (--load-format dummy): element (i, j) is
+// pool[(first + i * row_stride + j) % pool's length].
+struct RepeatedRows {
+  TensorView pool;
+  int64_t first = 0;
+  int64_t row_stride = 0;
+  Shape shape;
+};
+
 // Where a Linear's numbers come from: row blocks in host memory, stacked in order (q, k, v become
 // one matrix). All blocks have the same in_features and dtype (F32, F16 or BF16).
 struct LinearSource {
-  std::span<const TensorView> weights;  // each [rows_i, in_features]
-  std::span<const TensorView> biases;   // empty, or one a block: [rows_i]; data null: zeros
+  std::span<const TensorView> weights;          // each [rows_i, in_features]
+  std::span<const TensorView> biases;           // empty, or one a block: [rows_i]; data null: zeros
+  std::span<const RepeatedRows> repeated = {};  // instead of weights, where fills_repeated()
 };
 
 // For each query and key head of each token: optional RMSNorm over head_dim (QK-norm), rotation of
@@ -56,6 +66,8 @@ class Ops {
 
   // At load. The source may be dropped (its pages too) when these return.
   virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
+  // Whether make_linear writes LinearSource::repeated itself: gigabytes then never touch the host.
+  virtual bool fills_repeated() const { return false; }
   // A small vector (norm weights, inverse frequencies), as F32 on the device.
   virtual Result<Tensor> make_vector(const TensorView& source) = 0;
   virtual Result<Tensor> allocate(const Shape& shape, DType dtype) = 0;

@@ -11,8 +11,9 @@
 namespace quire {
 namespace {
 
-// Tensors are copies of pieces of one pool, because copying is the only way to fill gigabytes at
-// the speed of memory. A prime length keeps rows from repeating where row lengths are round.
+// Tensors repeat one pool, because copying is the only way to fill gigabytes at the speed of
+// memory, and a device can do it from the pool alone. A prime length keeps rows from repeating
+// where row lengths are round.
 constexpr size_t kPoolElements = 524287;
 constexpr float kStandardDeviation = 0.02F;
 
@@ -55,17 +56,15 @@ Result<Tensor> make_pool(DType dtype, float mean) {
   return pool;
 }
 
-void fill_from_pool(const TensorView& pool, uint64_t seed, const TensorView& out) {
-  const size_t element_bytes = dtype_bytes(pool.dtype);
-  const size_t pool_bytes = kPoolElements * element_bytes;
+void fill(const RepeatedTensor& numbers, const TensorView& out) {
+  const size_t pool_bytes = numbers.pool.num_bytes();
   auto* to = out.as<std::byte>();
-  size_t from = mix(seed) % kPoolElements * element_bytes;
-  for (size_t left = out.num_bytes(); left > 0;) {
+  size_t from = static_cast<size_t>(numbers.first) * dtype_bytes(numbers.pool.dtype);
+  for (size_t left = out.num_bytes(); left > 0; from = 0) {
     const size_t count = std::min(left, pool_bytes - from);
-    std::memcpy(to, pool.as<std::byte>() + from, count);
+    std::memcpy(to, numbers.pool.as<std::byte>() + from, count);
     to += count;
     left -= count;
-    from = mix(++seed) % kPoolElements * element_bytes;
   }
 }
 
@@ -73,14 +72,24 @@ void fill_from_pool(const TensorView& pool, uint64_t seed, const TensorView& out
 
 DummyWeights::DummyWeights(DType dtype) : dtype_(dtype) {}
 
-Result<TensorView> DummyWeights::tensor(std::string_view name, const Shape& expected) {
+Result<RepeatedTensor> DummyWeights::numbers_of(std::string_view name) {
   const bool is_norm = name.find("norm") != std::string_view::npos;
   Tensor& pool = is_norm ? norm_pool_ : pool_;
   if (pool.view.data == nullptr) {
     QUIRE_ASSIGN_OR_RETURN(pool, make_pool(dtype_, is_norm ? 1.0F : 0.0F));
   }
+  return RepeatedTensor{pool.view, static_cast<int64_t>(hash_name(name) % kPoolElements)};
+}
+
+Result<std::optional<RepeatedTensor>> DummyWeights::repeated(std::string_view name) {
+  QUIRE_ASSIGN_OR_RETURN(const RepeatedTensor numbers, numbers_of(name));
+  return std::optional(numbers);
+}
+
+Result<TensorView> DummyWeights::tensor(std::string_view name, const Shape& expected) {
+  QUIRE_ASSIGN_OR_RETURN(const RepeatedTensor numbers, numbers_of(name));
   QUIRE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::host(expected, dtype_));
-  fill_from_pool(pool.view, hash_name(name), tensor.view);
+  fill(numbers, tensor.view);
   const TensorView view = tensor.view;
   tensors_.insert_or_assign(std::string(name), std::move(tensor));
   return view;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,6 +13,12 @@
 
 namespace quire {
 
+// A tensor that repeats a pool of numbers: element i is pool[(first + i) % pool's length].
+struct RepeatedTensor {
+  TensorView pool;  // valid as long as the source
+  int64_t first = 0;
+};
+
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
@@ -20,6 +27,10 @@ class WeightSource {
   // until release(name). Errors name the file and the tensor.
   virtual Result<TensorView> tensor(std::string_view name, const Shape& expected) = 0;
   virtual bool has(std::string_view name) const = 0;
+  // What a tensor repeats, where it does: a device can write such numbers itself.
+  virtual Result<std::optional<RepeatedTensor>> repeated(std::string_view /*name*/) {
+    return std::optional<RepeatedTensor>();
+  }
   // The tensor has been taken over: its memory may go. It can be asked for again.
   virtual void release(std::string_view name) = 0;
   // All that is there, for the check that nothing was overlooked.
@@ -34,10 +45,13 @@ class DummyWeights : public WeightSource {
 
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
   bool has(std::string_view /*name*/) const override { return true; }
+  Result<std::optional<RepeatedTensor>> repeated(std::string_view name) override;
   void release(std::string_view name) override;
   std::vector<std::string> names() const override { return {}; }
 
  private:
+  Result<RepeatedTensor> numbers_of(std::string_view name);
+
   DType dtype_;
   Tensor pool_;       // around 0
   Tensor norm_pool_;  // around 1

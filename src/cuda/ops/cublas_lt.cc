@@ -1,0 +1,160 @@
+#include "cuda/ops/cublas_lt.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace quire::cuda {
+namespace {
+
+constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+
+Status check(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return {};
+  return internal_error(
+      fmt::format("[ops] cuBLASLt's {} failed; got status {}", what, static_cast<int>(status)));
+}
+
+cudaDataType_t data_type(DType dtype) {
+  return dtype == DType::kF32 ? CUDA_R_32F : dtype == DType::kF16 ? CUDA_R_16F : CUDA_R_16BF;
+}
+
+Result<CublasLtApi> load_api() {
+  CublasLtApi api;
+  QUIRE_ASSIGN_OR_RETURN(
+      api.library,
+      DynamicLibrary::open({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}));
+  const DynamicLibrary& library = api.library;
+  QUIRE_RETURN_IF_ERROR(library.find("cublasLtCreate", api.create));
+  QUIRE_RETURN_IF_ERROR(library.find("cublasLtDestroy", api.destroy));
+  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmul", api.matmul));
+  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulDescCreate", api.desc_create));
+  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulDescDestroy", api.desc_destroy));
+  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulDescSetAttribute", api.desc_set));
+  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatrixLayoutCreate", api.layout_create));
+  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatrixLayoutDestroy", api.layout_destroy));
+  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatrixLayoutSetAttribute", api.layout_set));
+  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulPreferenceCreate", api.preference_create));
+  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulPreferenceDestroy", api.preference_destroy));
+  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulPreferenceSetAttribute", api.preference_set));
+  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulAlgoGetHeuristic", api.heuristic));
+  return api;
+}
+
+// The greatest power of two up to 256 that divides an address or row length.
+uint32_t alignment_of(int64_t row_elements, DType dtype) {
+  const auto bytes = static_cast<uint64_t>(row_elements) * dtype_bytes(dtype);
+  uint32_t alignment = 256;
+  while (bytes % alignment != 0) alignment /= 2;
+  return alignment;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CublasLt>> CublasLt::open() {
+  QUIRE_ASSIGN_OR_RETURN(CublasLtApi api, load_api());
+  std::unique_ptr<CublasLt> library(new CublasLt(std::move(api)));
+  QUIRE_RETURN_IF_ERROR(check(library->api_.create(&library->handle_), "start"));
+  QUIRE_ASSIGN_OR_RETURN(library->workspace_, device_memory(kWorkspaceBytes));
+  return library;
+}
+
+CublasLt::~CublasLt() {
+  if (handle_ != nullptr) (void)api_.destroy(handle_);
+}
+
+Result<CublasLt::Problem> CublasLt::make_problem(const GemmShape& shape, int64_t num_rows) {
+  cublasLtMatmulDesc_t desc = nullptr;
+  QUIRE_RETURN_IF_ERROR(
+      check(api_.desc_create(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "description"));
+  Problem problem = {{desc, api_.desc_destroy},
+                     {nullptr, api_.layout_destroy},
+                     {nullptr, api_.layout_destroy},
+                     {nullptr, api_.layout_destroy}};
+  const cublasOperation_t transposed = CUBLAS_OP_T;
+  QUIRE_RETURN_IF_ERROR(check(
+      api_.desc_set(desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)), "TRANSA"));
+  if (shape.has_bias) {
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    QUIRE_RETURN_IF_ERROR(check(
+        api_.desc_set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)), "bias"));
+  }
+  const auto layout = [&](Owned<cublasLtMatrixLayoutOpaque_t>& owned, DType dtype, int64_t rows,
+                          int64_t columns) {
+    cublasLtMatrixLayout_t raw = nullptr;
+    const cublasStatus_t status = api_.layout_create(
+        &raw, data_type(dtype), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows);
+    owned.reset(raw);
+    return check(status, "layout");
+  };
+  QUIRE_RETURN_IF_ERROR(layout(problem.w, shape.type, shape.k, shape.n));
+  QUIRE_RETURN_IF_ERROR(layout(problem.x, shape.type, shape.k, num_rows));
+  QUIRE_RETURN_IF_ERROR(layout(problem.out, shape.out, shape.n, num_rows));
+  return problem;
+}
+
+Result<CublasLt::Problem*> CublasLt::problem(const GemmShape& shape) {
+  for (auto& [known, prepared] : problems_) {
+    if (known == shape) return &prepared;
+  }
+  QUIRE_ASSIGN_OR_RETURN(Problem prepared, make_problem(shape, 1));
+  problems_.emplace_back(shape, std::move(prepared));
+  return &problems_.back().second;
+}
+
+std::vector<cublasLtMatmulAlgo_t> CublasLt::algorithms(const GemmShape& shape, int64_t num_rows,
+                                                       int max_count) {
+  const Result<Problem> problem = make_problem(shape, num_rows);
+  cublasLtMatmulPreference_t raw = nullptr;
+  if (!problem.ok() || api_.preference_create(&raw) != CUBLAS_STATUS_SUCCESS) return {};
+  const Owned<cublasLtMatmulPreferenceOpaque_t> preference(raw, api_.preference_destroy);
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    (void)api_.preference_set(raw, attribute, &value, sizeof(value));
+  };
+  // Buffers begin at 16 bytes at least; what the rows divide by may be less.
+  const uint32_t of_k = std::min(16U, alignment_of(shape.k, shape.type));
+  const uint32_t of_n = std::min(16U, alignment_of(shape.n, shape.out));
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspaceBytes});
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, of_k);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, of_k);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_n);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_n);
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(max_count));
+  int count = 0;
+  if (api_.heuristic(handle_, problem->desc.get(), problem->w.get(), problem->x.get(),
+                     problem->out.get(), problem->out.get(), raw, max_count, results.data(),
+                     &count) != CUBLAS_STATUS_SUCCESS) {
+    return {};
+  }
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (int i = 0; i < count; ++i) {
+    const auto& result = results[static_cast<size_t>(i)];
+    if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
+  }
+  return algorithms;
+}
+
+Status CublasLt::run(CudaStream& stream, const GemmShape& shape, const GemmCall& call,
+                     const cublasLtMatmulAlgo_t& algorithm) {
+  QUIRE_ASSIGN_OR_RETURN(Problem* const problem, this->problem(shape));
+  const auto num_rows = static_cast<uint64_t>(call.x.shape[0]);
+  for (auto* layout : {problem->x.get(), problem->out.get()}) {
+    QUIRE_RETURN_IF_ERROR(check(
+        api_.layout_set(layout, CUBLASLT_MATRIX_LAYOUT_COLS, &num_rows, sizeof(num_rows)), "rows"));
+  }
+  if (shape.has_bias) {
+    const void* bias = call.bias.data;
+    QUIRE_RETURN_IF_ERROR(check(
+        api_.desc_set(problem->desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)),
+        "bias"));
+  }
+  const float one = 1.0F;
+  const float zero = 0.0F;
+  return check(
+      api_.matmul(handle_, problem->desc.get(), &one, call.w.data, problem->w.get(), call.x.data,
+                  problem->x.get(), &zero, call.out.data, problem->out.get(), call.out.data,
+                  problem->out.get(), &algorithm, workspace_.data(), kWorkspaceBytes, stream.get()),
+      "product");
+}
+
+}  // namespace quire::cuda

@@ -1,0 +1,33 @@
+// A weight matrix on the device: row-major [out_features, in_features] in the activations' type.
+#pragma once
+
+#include <memory>
+
+#include "cuda/ops/weight_upload.h"
+#include "ops/ops.h"
+
+namespace quire::cuda {
+
+class CudaLinear final : public Linear {
+ public:
+  // Enqueues the writing of the weights. kInvalidArgument where the blocks do not fit together.
+  static Result<std::unique_ptr<CudaLinear>> load(const LinearSource& source, DType dtype,
+                                                  WeightUpload& upload, CudaStream& stream);
+
+  int64_t in_features() const override { return weights_.shape[1]; }
+  int64_t out_features() const override { return weights_.shape[0]; }
+  size_t num_bytes() const override { return memory_.num_bytes() + bias_memory_.num_bytes(); }
+
+  const TensorView& weights() const { return weights_; }
+  const TensorView& bias() const { return bias_; }  // [out_features]; data null: none
+
+ private:
+  CudaLinear() = default;
+
+  Buffer memory_;
+  Buffer bias_memory_;
+  TensorView weights_;
+  TensorView bias_;
+};
+
+}  // namespace quire::cuda

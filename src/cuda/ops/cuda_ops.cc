@@ -1,0 +1,210 @@
+#include "cuda/ops/cuda_ops.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "cuda/base/error.h"
+#include "cuda/ops/cuda_linear.h"
+#include "cuda/ops/gemm_runner.h"
+
+namespace quire::cuda {
+namespace {
+
+const CudaLinear& as_cuda(const Linear& linear) {
+  return static_cast<const CudaLinear&>(linear);
+}
+
+// Hopper's first: kernels that start while the one before still runs.
+Result<bool> device_overlaps_kernels() {
+  int device = 0;
+  int major = 0;
+  QUIRE_CUDA_RETURN_IF_ERROR(cudaGetDevice(&device));
+  QUIRE_CUDA_RETURN_IF_ERROR(
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  return major >= 9;
+}
+
+class CudaOpsImpl final : public CudaOps {
+ public:
+  CudaOpsImpl(const LaunchContext& context, DType activation, std::unique_ptr<GemmRunner> gemm)
+      : context_(context), activation_(activation), gemm_(std::move(gemm)), upload_(context) {}
+
+  DType activation_dtype() const override { return activation_; }
+  bool fills_repeated() const override { return true; }
+
+  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
+                           CudaLinear::load(source, activation_, upload_, *context_.stream));
+    return std::unique_ptr<Linear>(std::move(linear));
+  }
+
+  Result<Tensor> make_vector(const TensorView& source) override {
+    if (source.dtype != DType::kF32 && source.dtype != DType::kF16 &&
+        source.dtype != DType::kBF16) {
+      return invalid_argument(fmt::format("[ops] vector type; got {}, expected f32, f16 or bf16",
+                                          dtype_name(source.dtype)));
+    }
+    QUIRE_ASSIGN_OR_RETURN(Tensor vector,
+                           allocate_unset({source.shape.num_elements()}, DType::kF32));
+    QUIRE_RETURN_IF_ERROR(upload_.upload(source, vector.view));
+    return vector;
+  }
+
+  Result<Tensor> allocate(const Shape& shape, DType dtype) override {
+    QUIRE_ASSIGN_OR_RETURN(Tensor tensor, allocate_unset(shape, dtype));
+    context_.stream->set_zero(tensor.view.data, tensor.view.num_bytes());
+    return tensor;
+  }
+
+  void embed(const Linear& table, const int32_t* ids, TensorView out) override {
+    const TensorView& weights = as_cuda(table).weights();
+    check_rows(out, weights.shape[1]);
+    run_gather_rows(context_, weights, ids, out);
+  }
+
+  void rms_norm(TensorView x, const float* weight, float eps, TensorView out) override {
+    check_same(x, out);
+    run_rms_norm(context_, x, nullptr, weight, eps, out);
+  }
+
+  void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
+                    TensorView out) override {
+    check_same(residual, delta);
+    check_same(residual, out);
+    run_rms_norm(context_, residual, &delta, weight, eps, out);
+  }
+
+  void linear(const Linear& w, TensorView x, TensorView out) override {
+    const CudaLinear& linear = as_cuda(w);
+    check_rows(x, linear.in_features());
+    QUIRE_CHECK((out.dtype == activation_ || out.dtype == DType::kF32) && out.shape.rank() == 2 &&
+                    out.shape[1] == linear.out_features() && x.shape[0] == out.shape[0],
+                "[ops] linear: out is of the activations' type or F32, with x's rows");
+    const GemmCall call = {x, linear.weights(), linear.bias(), out};
+    if (recording_) recorded_.push_back(call);
+    gemm_->run(call);
+  }
+
+  void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
+                   TensorView cos_sin) override {
+    check_angles(cos_sin);
+    run_rope_angles(context_, inv_freq, attention_factor, positions, cos_sin);
+  }
+
+  void rope_and_cache(const RopeAndCache& args) override {
+    check_rows(args.qkv, int64_t{args.num_heads + 2 * args.num_kv_heads} * args.head_dim);
+    check_angles(args.cos_sin);
+    QUIRE_CHECK(args.cos_sin.shape[1] <= args.head_dim && args.page_size > 0,
+                "[ops] rope_and_cache: rope_dim or page_size out of range");
+    QUIRE_CHECK(
+        args.q_out.dtype == activation_ && args.cos_sin.shape[0] == args.qkv.shape[0] &&
+            args.q_out.shape.num_elements() == args.qkv.shape[0] * args.num_heads * args.head_dim,
+        "[ops] rope_and_cache: shapes differ in tokens");
+    run_rope_and_cache(context_, args);
+  }
+
+  void silu_mul(TensorView gate_up, TensorView out) override {
+    check_rows(out, out.shape[1]);
+    check_rows(gate_up, 2 * out.shape[1]);
+    QUIRE_CHECK(gate_up.shape[0] == out.shape[0], "[ops] operands differ in rows");
+    run_silu_mul(context_, gate_up, out);
+  }
+
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out) override {
+    check_rows(x, out.shape[1]);
+    check_rows(out, out.shape[1]);
+    run_gather_rows(context_, x, rows, out);
+  }
+
+  void record_linears() override {
+    recorded_.clear();
+    recording_ = true;
+  }
+
+  Status tune_linears(std::span<const int> row_counts) override {
+    recording_ = false;
+    std::vector<GemmCall> left = std::exchange(recorded_, {});
+    while (!left.empty()) {
+      const GemmCall first = left.front();
+      std::vector<GemmCall> alike;
+      std::erase_if(left, [&](const GemmCall& call) {
+        if (!are_alike(call, first)) return false;
+        alike.push_back(call);
+        return true;
+      });
+      QUIRE_RETURN_IF_ERROR(tune(alike, row_counts));
+    }
+    return {};
+  }
+
+ private:
+  // More weights than any L2 holds, of the largest models' smallest matrices.
+  static constexpr size_t kMaxCalls = 8;
+
+  static bool are_alike(const GemmCall& a, const GemmCall& b) {
+    return a.w.shape == b.w.shape && a.out.dtype == b.out.dtype && a.x.shape == b.x.shape &&
+           (a.bias.data == nullptr) == (b.bias.data == nullptr);
+  }
+
+  Status tune(std::span<const GemmCall> calls, std::span<const int> row_counts) {
+    calls = calls.first(std::min(calls.size(), kMaxCalls));
+    int64_t last = 0;
+    for (const int num_rows : row_counts) {
+      const int64_t rows = std::min(row_bucket(num_rows), calls.front().x.shape[0]);
+      if (num_rows <= 0 || rows < num_rows || rows == last) continue;
+      QUIRE_RETURN_IF_ERROR(gemm_->tune(calls, rows));
+      last = rows;
+    }
+    return {};
+  }
+
+  Result<Tensor> allocate_unset(const Shape& shape, DType dtype) {
+    const auto num_bytes = static_cast<size_t>(shape.num_elements()) * dtype_bytes(dtype);
+    QUIRE_ASSIGN_OR_RETURN(Buffer buffer, device_memory(num_bytes));
+    void* data = buffer.data();
+    return Tensor{std::move(buffer), {data, dtype, shape}};
+  }
+
+  void check_rows(const TensorView& x, int64_t columns) const {
+    QUIRE_CHECK(x.dtype == activation_ && x.shape.rank() == 2 && x.shape[1] == columns,
+                "[ops] activations are rows of the operation's width in the activations' type");
+  }
+  void check_same(const TensorView& a, const TensorView& b) const {
+    check_rows(a, a.shape[1]);
+    check_rows(b, a.shape[1]);
+    QUIRE_CHECK(a.shape[0] == b.shape[0], "[ops] operands differ in rows");
+  }
+  static void check_angles(const TensorView& cos_sin) {
+    QUIRE_CHECK(
+        cos_sin.dtype == DType::kF32 && cos_sin.shape.rank() == 2 && cos_sin.shape[1] % 2 == 0,
+        "[ops] angles are F32 rows of cosines and as many sines");
+  }
+
+  LaunchContext context_;
+  DType activation_;
+  std::unique_ptr<GemmRunner> gemm_;
+  WeightUpload upload_;
+  bool recording_ = false;
+  std::vector<GemmCall> recorded_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activation,
+                                               CudaOpsOptions options) {
+  if (activation != DType::kF32 && activation != DType::kF16 && activation != DType::kBF16) {
+    return invalid_argument(fmt::format("[ops] activation type; got {}, expected f32, f16 or bf16",
+                                        dtype_name(activation)));
+  }
+  LaunchContext context = {.stream = &stream};
+  QUIRE_ASSIGN_OR_RETURN(const bool overlaps, device_overlaps_kernels());
+  context.overlap_start = overlaps && options.overlap_kernels;
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<GemmRunner> gemm, GemmRunner::create(context));
+  return std::unique_ptr<CudaOps>(
+      std::make_unique<CudaOpsImpl>(context, activation, std::move(gemm)));
+}
+
+}  // namespace quire::cuda

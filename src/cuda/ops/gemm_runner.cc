@@ -1,0 +1,178 @@
+#include "cuda/ops/gemm_runner.h"
+
+#include <algorithm>
+
+#include "cuda/base/error.h"
+
+namespace quire::cuda {
+namespace {
+
+constexpr int kMaxAlgorithms = 8;
+// A way that is not clearly better than an earlier one is not worth another order of sums.
+constexpr double kWorthwhile = 0.98;
+
+GemmShape shape_of(const GemmCall& call) {
+  GemmShape shape;
+  shape.n = call.w.shape[0];
+  shape.k = call.w.shape[1];
+  shape.type = call.w.dtype;
+  shape.out = call.out.dtype;
+  shape.has_bias = call.bias.data != nullptr;
+  return shape;
+}
+
+// The library adds a bias of the output's type only.
+bool adds_bias_after(const GemmShape& shape) {
+  return shape.has_bias && shape.out != shape.type;
+}
+
+GemmShape without_foreign_bias(GemmShape shape) {
+  shape.has_bias = shape.has_bias && !adds_bias_after(shape);
+  return shape;
+}
+
+GemmCall first_rows(GemmCall call, int64_t num_rows) {
+  call.x = call.x.rows(0, num_rows);
+  call.out = call.out.rows(0, num_rows);
+  return call;
+}
+
+// A pair of events around work, with time.
+class StopWatch {
+ public:
+  static Result<StopWatch> create() {
+    StopWatch watch;
+    QUIRE_CUDA_RETURN_IF_ERROR(cudaEventCreate(&watch.start_));
+    QUIRE_CUDA_RETURN_IF_ERROR(cudaEventCreate(&watch.stop_));
+    return watch;
+  }
+  StopWatch(StopWatch&& other) noexcept
+      : start_(std::exchange(other.start_, nullptr)), stop_(std::exchange(other.stop_, nullptr)) {}
+  StopWatch& operator=(StopWatch&&) = delete;
+  ~StopWatch() {
+    if (start_ != nullptr) (void)cudaEventDestroy(start_);
+    if (stop_ != nullptr) (void)cudaEventDestroy(stop_);
+  }
+
+  void start(CudaStream& stream) {
+    stream.note(cudaEventRecord(start_, stream.get()), "recording an event");
+  }
+  // Waits.
+  Result<double> stop(CudaStream& stream) {
+    stream.note(cudaEventRecord(stop_, stream.get()), "recording an event");
+    QUIRE_RETURN_IF_ERROR(stream.synchronize());
+    float milliseconds = 0;
+    QUIRE_CUDA_RETURN_IF_ERROR(cudaEventElapsedTime(&milliseconds, start_, stop_));
+    return double{milliseconds} * 1000.0;
+  }
+
+ private:
+  StopWatch() = default;
+  cudaEvent_t start_ = nullptr;
+  cudaEvent_t stop_ = nullptr;
+};
+
+}  // namespace
+
+int64_t row_bucket(int64_t num_rows) {
+  for (const int64_t small : {1, 2, 4, 8, 16}) {
+    if (num_rows <= small) return small;
+  }
+  const int64_t step = num_rows <= 128 ? 16 : num_rows <= 512 ? 64 : num_rows <= 2048 ? 256 : 1024;
+  return (num_rows + step - 1) / step * step;
+}
+
+Result<std::unique_ptr<GemmRunner>> GemmRunner::create(const LaunchContext& context) {
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CublasLt> cublas, CublasLt::open());
+  return std::unique_ptr<GemmRunner>(new GemmRunner(context, std::move(cublas)));
+}
+
+void GemmRunner::run(const GemmCall& call) {
+  const int64_t num_rows = call.x.shape[0];
+  if (num_rows == 0) return;
+  const auto key = std::pair(shape_of(call), row_bucket(num_rows));
+  auto found = chosen_.find(key);
+  if (found == chosen_.end()) {
+    found = chosen_.emplace(key, choose_unmeasured(call, key.second)).first;
+  }
+  Status status = run_choice(call, found->second);
+  if (!status.ok()) context_.stream->note(std::move(status));
+}
+
+GemmChoice GemmRunner::choose_unmeasured(const GemmCall& call, int64_t num_rows) {
+  if (skinny_takes(call)) return {.kind = GemmChoice::Kind::kSkinny};
+  const auto algorithms = cublas_->algorithms(without_foreign_bias(shape_of(call)), num_rows, 1);
+  if (algorithms.empty()) return {.kind = GemmChoice::Kind::kAny};
+  return {.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithms.front()};
+}
+
+std::vector<GemmChoice> GemmRunner::choices(const GemmCall& call, int64_t num_rows) {
+  std::vector<GemmChoice> all;
+  if (skinny_takes(call)) {
+    for (int variant = 0; variant < num_skinny_variants(); ++variant) {
+      all.push_back({.kind = GemmChoice::Kind::kSkinny, .skinny_variant = variant});
+    }
+  }
+  for (const auto& algorithm :
+       cublas_->algorithms(without_foreign_bias(shape_of(call)), num_rows, kMaxAlgorithms)) {
+    all.push_back({.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithm});
+  }
+  if (num_rows <= kMaxSkinnyRows || all.empty()) all.push_back({.kind = GemmChoice::Kind::kAny});
+  return all;
+}
+
+Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
+  // A bucket's choice may be for more rows and addresses than this call has.
+  if (choice.kind == GemmChoice::Kind::kSkinny && skinny_takes(call)) {
+    run_skinny_gemm(context_, call, choice.skinny_variant);
+    return {};
+  }
+  if (choice.kind != GemmChoice::Kind::kCublasLt) {
+    run_any_gemm(context_, call);
+    return {};
+  }
+  const GemmShape shape = shape_of(call);
+  QUIRE_RETURN_IF_ERROR(
+      cublas_->run(*context_.stream, without_foreign_bias(shape), call, choice.algorithm));
+  if (adds_bias_after(shape)) run_add_bias(context_, call.bias, call.out);
+  return {};
+}
+
+Result<double> GemmRunner::time_choice(std::span<const GemmCall> calls, const GemmChoice& choice) {
+  constexpr size_t kMinRuns = 6;
+  QUIRE_ASSIGN_OR_RETURN(StopWatch watch, StopWatch::create());
+  QUIRE_RETURN_IF_ERROR(run_choice(calls.back(), choice));
+  const size_t num_runs = std::max(calls.size(), kMinRuns);
+  watch.start(*context_.stream);
+  for (size_t i = 0; i < num_runs; ++i) {
+    QUIRE_RETURN_IF_ERROR(run_choice(calls[i % calls.size()], choice));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const double microseconds, watch.stop(*context_.stream));
+  return microseconds / static_cast<double>(num_runs);
+}
+
+Result<std::vector<GemmTiming>> GemmRunner::measure(std::span<const GemmCall> calls,
+                                                    int64_t num_rows) {
+  std::vector<GemmCall> narrowed;
+  for (const GemmCall& call : calls) narrowed.push_back(first_rows(call, num_rows));
+  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
+  std::vector<GemmTiming> timings;
+  for (const GemmChoice& choice : choices(narrowed.front(), num_rows)) {
+    const Result<double> microseconds = time_choice(narrowed, choice);
+    if (microseconds.ok()) timings.push_back({choice, *microseconds});
+  }
+  return timings;
+}
+
+Status GemmRunner::tune(std::span<const GemmCall> calls, int64_t num_rows) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<GemmTiming> timings, measure(calls, num_rows));
+  if (timings.empty()) return internal_error("[ops] no kernel computes a product of the model");
+  const GemmTiming* best = &timings.front();
+  for (const GemmTiming& timing : timings) {
+    if (timing.microseconds < kWorthwhile * best->microseconds) best = &timing;
+  }
+  chosen_.insert_or_assign({shape_of(calls.front()), row_bucket(num_rows)}, best->choice);
+  return {};
+}
+
+}  // namespace quire::cuda

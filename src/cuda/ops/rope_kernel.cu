@@ -1,0 +1,268 @@
+// QK-norm, rotation and the write to the paged cache in one pass over qkv [num_tokens, heads *
+// head_dim], F32 inside. Values are no more than copied, by the same threads.
+//
+// Two mappings. Wide: a head is a group of 2^n lanes, each with one 16-byte vector of either half,
+// so that a rotation's pair sits in one thread. Any: a warp a head, element by element, for head
+// and rotation widths that do not divide so.
+#include <type_traits>
+
+#include "cuda/base/launch.h"
+#include "cuda/device/convert.cuh"
+#include "cuda/device/overlap.cuh"
+#include "cuda/device/reduce.cuh"
+#include "cuda/device/vec.cuh"
+#include "cuda/ops/dispatch.h"
+#include "cuda/ops/row_kernels.h"
+
+namespace quire::cuda {
+namespace {
+
+constexpr int kBlock = 256;
+
+struct Params {
+  const void* qkv;
+  void* q_out;
+  const float* cos_sin;
+  const float* q_norm;
+  const float* k_norm;
+  const int64_t* slot_mapping;
+  KvCacheView kv;
+  float norm_eps;
+  int num_heads;
+  int num_kv_heads;
+  int head_dim;
+  int rope_dim;
+  int page_size;
+  int64_t num_tokens;
+};
+
+enum class Role { kQuery, kKey, kValue };
+
+// One head of one token: what it is, and where it goes.
+struct HeadTask {
+  Role role;
+  const float* norm;   // null: none
+  const float* scale;  // null: 1
+  void* out;           // null: nowhere
+  DType dtype;
+  int64_t at;  // elements into out
+};
+
+template <typename T>
+__device__ HeadTask head_task(const Params& p, int64_t token, int head) {
+  if (head < p.num_heads) {
+    return {Role::kQuery,
+            p.q_norm,
+            nullptr,
+            p.q_out,
+            sizeof(T) == 4              ? DType::kF32
+            : std::is_same_v<T, __half> ? DType::kF16
+                                        : DType::kBF16,
+            (token * p.num_heads + head) * p.head_dim};
+  }
+  const int64_t slot = p.slot_mapping[token];
+  const int64_t page = slot / p.page_size;
+  const int64_t place = slot % p.page_size;
+  head -= p.num_heads;
+  if (head < p.num_kv_heads) {
+    return {Role::kKey,
+            p.k_norm,
+            p.kv.k_scale,
+            slot < 0 ? nullptr : p.kv.k,
+            p.kv.dtype,
+            page * p.kv.page_stride_k + head * p.kv.head_stride_k + place * p.kv.token_stride_k};
+  }
+  head -= p.num_kv_heads;
+  return {Role::kValue,
+          nullptr,
+          p.kv.v_scale,
+          slot < 0 ? nullptr : p.kv.v,
+          p.kv.dtype,
+          page * p.kv.page_stride_v + head * p.kv.head_stride_v + place * p.kv.token_stride_v};
+}
+
+template <typename To, int kCount>
+__device__ __forceinline__ void store_as(void* base, int64_t at, const float (&x)[kCount],
+                                         float scale) {
+  Vec<To, kCount> out;
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) {
+    out.v[j] = from_float<To>(sizeof(To) == 1 ? x[j] / scale : x[j]);
+  }
+  store_vec(static_cast<To*>(base) + at, out);
+}
+
+template <int kCount>
+__device__ __forceinline__ void store(const HeadTask& task, int64_t offset,
+                                      const float (&x)[kCount]) {
+  const int64_t at = task.at + offset;
+  switch (task.dtype) {
+    case DType::kBF16:
+      return store_as<__nv_bfloat16>(task.out, at, x, 1.0F);
+    case DType::kF16:
+      return store_as<__half>(task.out, at, x, 1.0F);
+    case DType::kF8E4M3:
+      return store_as<__nv_fp8_e4m3>(task.out, at, x, task.scale == nullptr ? 1.0F : *task.scale);
+    default:
+      return store_as<float>(task.out, at, x, 1.0F);
+  }
+}
+
+// a and b are a head's elements [i, i + kCount) and [half + i, half + i + kCount).
+template <int kCount>
+__device__ __forceinline__ void rotate(const float* cos_sin, int half, int i, float (&a)[kCount],
+                                       float (&b)[kCount]) {
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) {
+    const float cosine = cos_sin[i + j];
+    const float sine = cos_sin[half + i + j];
+    const float turned = a[j] * cosine - b[j] * sine;
+    b[j] = b[j] * cosine + a[j] * sine;
+    a[j] = turned;
+  }
+}
+
+template <int kCount>
+__device__ __forceinline__ void scale_by(float scale, const float* weight, float (&x)[kCount]) {
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) x[j] *= scale * weight[j];
+}
+
+__device__ __forceinline__ float norm_scale(float squares, const Params& p) {
+  return 1.0F / sqrtf(squares / static_cast<float>(p.head_dim) + p.norm_eps);
+}
+
+// rope_dim == head_dim == 2 * group * kVec; group is a power of two up to 32.
+template <typename T>
+__global__ void wide_kernel(Params p, int group) {
+  constexpr int kVec = kWidestVec<T>;
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int num_heads = p.num_heads + 2 * p.num_kv_heads;
+  const int64_t item = int64_t{blockIdx.x} * (kBlock / group) + threadIdx.x / group;
+  const int64_t token = item / num_heads;
+  const int head = static_cast<int>(item % num_heads);
+  const bool is_there = token < p.num_tokens;  // all lanes stay for the sums
+  const int half = p.head_dim / 2;
+  const int i = static_cast<int>(threadIdx.x) % group * kVec;
+  float a[kVec] = {};
+  float b[kVec] = {};
+  if (is_there) {
+    const T* x = static_cast<const T*>(p.qkv) + item * p.head_dim + i;
+    const Vec<T, kVec> first = load_vec<kVec>(x);
+    const Vec<T, kVec> second = load_vec<kVec>(x + half);
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) {
+      a[j] = to_float(first.v[j]);
+      b[j] = to_float(second.v[j]);
+    }
+  }
+  float squares = 0;
+  if (p.q_norm != nullptr || p.k_norm != nullptr) {
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) squares += a[j] * a[j] + b[j] * b[j];
+    squares = warp_sum(squares, group);
+  }
+  if (!is_there) return;
+  const HeadTask task = head_task<T>(p, token, head);
+  if (task.norm != nullptr) {
+    scale_by(norm_scale(squares, p), task.norm + i, a);
+    scale_by(norm_scale(squares, p), task.norm + half + i, b);
+  }
+  if (task.role != Role::kValue) rotate(p.cos_sin + token * p.rope_dim, half, i, a, b);
+  if (task.out == nullptr) return;
+  store(task, i, a);
+  store(task, half + i, b);
+}
+
+template <typename T>
+__global__ void any_kernel(Params p) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int num_heads = p.num_heads + 2 * p.num_kv_heads;
+  const int64_t item = int64_t{blockIdx.x} * (kBlock / 32) + threadIdx.x / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t token = item / num_heads;
+  if (token >= p.num_tokens) return;  // a whole warp
+  const HeadTask task = head_task<T>(p, token, static_cast<int>(item % num_heads));
+  if (task.out == nullptr) return;
+  const T* x = static_cast<const T*>(p.qkv) + item * p.head_dim;
+  float scale = 1.0F;
+  if (task.norm != nullptr) {
+    float squares = 0;
+    for (int d = lane; d < p.head_dim; d += 32) squares += to_float(x[d]) * to_float(x[d]);
+    scale = norm_scale(warp_sum(squares), p);
+  }
+  const auto normed = [&](int d) {
+    return task.norm == nullptr ? to_float(x[d]) : to_float(x[d]) * (scale * task.norm[d]);
+  };
+  const int rope_dim = task.role == Role::kValue ? 0 : p.rope_dim;
+  for (int i = lane; i < rope_dim / 2; i += 32) {
+    float a[1] = {normed(i)};
+    float b[1] = {normed(rope_dim / 2 + i)};
+    rotate(p.cos_sin + token * p.rope_dim, rope_dim / 2, i, a, b);
+    store(task, i, a);
+    store(task, rope_dim / 2 + i, b);
+  }
+  for (int d = rope_dim + lane; d < p.head_dim; d += 32) {
+    const float rest[1] = {normed(d)};
+    store(task, d, rest);
+  }
+}
+
+// The lanes of a head in the wide mapping, or 0 where a width, stride or address does not divide.
+int wide_group(const RopeAndCache& args, int64_t rope_dim, int vec) {
+  const int group = args.head_dim / (2 * vec);
+  const bool divides = group > 0 && group <= 32 && (group & (group - 1)) == 0 &&
+                       group * 2 * vec == args.head_dim && rope_dim == args.head_dim;
+  const KvCacheView& kv = args.kv;
+  const auto store_bytes = vec * static_cast<int64_t>(dtype_bytes(kv.dtype));
+  const auto aligned = [&](const void* base, int64_t page, int64_t head, int64_t token) {
+    return page % vec == 0 && head % vec == 0 && token % vec == 0 &&
+           is_aligned({base}, static_cast<size_t>(store_bytes));
+  };
+  const bool fits = is_aligned({args.qkv.data, args.q_out.data}, 16) &&
+                    aligned(kv.k, kv.page_stride_k, kv.head_stride_k, kv.token_stride_k) &&
+                    aligned(kv.v, kv.page_stride_v, kv.head_stride_v, kv.token_stride_v);
+  return divides && fits ? group : 0;
+}
+
+template <typename Kernel, typename... Args>
+void launch_heads(const LaunchContext& context, Kernel kernel, int64_t num_heads, int lanes,
+                  const Args&... args) {
+  const int64_t num_blocks = divide_up(num_heads, int64_t{kBlock / lanes});
+  QUIRE_LAUNCH(*context.stream, kernel,
+               (LaunchShape{.grid = dim3(static_cast<unsigned>(num_blocks)),
+                            .block = kBlock,
+                            .overlap_start = context.overlap_start}),
+               args...);
+}
+
+}  // namespace
+
+void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args) {
+  Params p = {};
+  p.qkv = args.qkv.data;
+  p.q_out = args.q_out.data;
+  p.cos_sin = args.cos_sin.as<const float>();
+  p.q_norm = args.q_norm;
+  p.k_norm = args.k_norm;
+  p.slot_mapping = args.slot_mapping;
+  p.kv = args.kv;
+  p.norm_eps = args.norm_eps;
+  p.num_heads = args.num_heads;
+  p.num_kv_heads = args.num_kv_heads;
+  p.head_dim = args.head_dim;
+  p.rope_dim = static_cast<int>(args.cos_sin.shape[1]);
+  p.page_size = args.page_size;
+  p.num_tokens = args.qkv.shape[0];
+  const int64_t num_heads = p.num_tokens * (p.num_heads + 2 * p.num_kv_heads);
+  with_float_type(args.qkv.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const int group = wide_group(args, p.rope_dim, kWidestVec<T>);
+    if (group > 0) return launch_heads(context, wide_kernel<T>, num_heads, group, p, group);
+    launch_heads(context, any_kernel<T>, num_heads, 32, p);
+  });
+}
+
+}  // namespace quire::cuda

@@ -1,0 +1,263 @@
+// One pass over memory each, F32 inside. Rows that are whole 16-byte vectors are read and written
+// so; all others element by element, by the same kernels.
+#include <algorithm>
+
+#include "cuda/base/launch.h"
+#include "cuda/device/convert.cuh"
+#include "cuda/device/overlap.cuh"
+#include "cuda/device/reduce.cuh"
+#include "cuda/device/vec.cuh"
+#include "cuda/ops/dispatch.h"
+#include "cuda/ops/row_kernels.h"
+
+namespace quire::cuda {
+namespace {
+
+constexpr int64_t kWarp = 32;
+constexpr int64_t kMaxBlock = 1024;
+constexpr int64_t kFlatBlock = 256;
+
+// Whole warps, one item a thread while that fits.
+unsigned block_for(int64_t num_items) {
+  return static_cast<unsigned>(std::clamp(divide_up(num_items, kWarp) * kWarp, kWarp, kMaxBlock));
+}
+
+// One block a row. Word: the widest type that rows are whole multiples of.
+template <typename Word>
+__global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t row_words,
+                                   Word* out) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const Word* from = x + rows[blockIdx.x] * row_words;
+  Word* to = out + blockIdx.x * row_words;
+  for (int64_t i = threadIdx.x; i < row_words; i += blockDim.x) to[i] = from[i];
+}
+
+// One block a row. A thread's first vector stays in registers between the sum and the scaling; rows
+// of more than 1024 vectors read the rest again.
+template <typename T, int kVec, bool kAdd>
+__global__ void rms_norm_kernel(T* x, const T* delta, const float* weight, float eps, int64_t width,
+                                T* out) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int64_t first = int64_t{threadIdx.x} * kVec;
+  const int64_t stride = int64_t{blockDim.x} * kVec;
+  x += blockIdx.x * width;
+  delta += kAdd ? blockIdx.x * width : 0;
+  out += blockIdx.x * width;
+  Vec<T, kVec> kept;
+  float squares = 0;
+  for (int64_t i = first; i < width; i += stride) {
+    Vec<T, kVec> value = load_vec<kVec>(x + i);
+    if constexpr (kAdd) {
+      const Vec<T, kVec> add = load_vec<kVec>(delta + i);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) {
+        value.v[j] = from_float<T>(to_float(value.v[j]) + to_float(add.v[j]));
+      }
+      store_vec(x + i, value);
+    }
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) squares += to_float(value.v[j]) * to_float(value.v[j]);
+    if (i == first) kept = value;
+  }
+  const float scale = 1.0F / sqrtf(block_sum(squares) / static_cast<float>(width) + eps);
+  for (int64_t i = first; i < width; i += stride) {
+    Vec<T, kVec> value = i == first ? kept : load_vec<kVec>(x + i);
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) {
+      value.v[j] = from_float<T>(to_float(value.v[j]) * scale * weight[i + j]);
+    }
+    store_vec(out + i, value);
+  }
+}
+
+// grid (rows, blocks of a row)
+template <typename T, int kVec>
+__global__ void silu_mul_kernel(const T* gate_up, int64_t width, T* out) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int64_t i = (int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * kVec;
+  if (i >= width) return;
+  const T* row = gate_up + blockIdx.x * 2 * width + i;
+  const Vec<T, kVec> gate = load_vec<kVec>(row);
+  const Vec<T, kVec> up = load_vec<kVec>(row + width);
+  Vec<T, kVec> product;
+#pragma unroll
+  for (int j = 0; j < kVec; ++j) {
+    const float g = to_float(gate.v[j]);
+    product.v[j] = from_float<T>(g / (1.0F + expf(-g)) * to_float(up.v[j]));
+  }
+  store_vec(out + blockIdx.x * width + i, product);
+}
+
+// One block a row. In F64: positions reach a million, and a step computes few of these.
+__global__ void rope_angles_kernel(const float* inv_freq, float factor, const int32_t* positions,
+                                   int64_t half, float* cos_sin) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  float* row = cos_sin + blockIdx.x * 2 * half;
+  for (int64_t i = threadIdx.x; i < half; i += blockDim.x) {
+    double sine = 0;
+    double cosine = 0;
+    sincos(static_cast<double>(positions[blockIdx.x]) * static_cast<double>(inv_freq[i]), &sine,
+           &cosine);
+    row[i] = static_cast<float>(cosine) * factor;
+    row[half + i] = static_cast<float>(sine) * factor;
+  }
+}
+
+template <typename T>
+__global__ void add_bias_kernel(const T* bias, int64_t width, float* out) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
+  if (i < width) out[blockIdx.x * width + i] += to_float(bias[i]);
+}
+
+// The kernels that write weights keep the next kernel from starting early: a Linear's reads its
+// weights before it waits.
+template <typename From, typename To>
+__global__ void convert_kernel(const From* x, int64_t count, To* out) {
+  wait_for_previous_kernel();
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
+       i += int64_t{gridDim.x} * blockDim.x) {
+    out[i] = from_float<To>(to_float(x[i]));
+  }
+}
+
+// grid (rows, blocks of a row)
+template <typename From, typename To>
+__global__ void fill_repeated_kernel(const From* pool, int64_t pool_size, int64_t first,
+                                     int64_t row_stride, int64_t width, To* out) {
+  wait_for_previous_kernel();
+  const int64_t row_start = (first + blockIdx.x * row_stride) % pool_size;
+  for (int64_t j = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; j < width;
+       j += int64_t{gridDim.y} * blockDim.x) {
+    out[blockIdx.x * width + j] = from_float<To>(to_float(pool[(row_start + j) % pool_size]));
+  }
+}
+
+dim3 grid_of_rows(int64_t num_rows, int64_t row_items) {
+  return dim3(static_cast<unsigned>(num_rows),
+              static_cast<unsigned>(divide_up(row_items, kFlatBlock)));
+}
+
+template <typename T>
+bool takes_vectors(int64_t width, std::initializer_list<const void*> addresses) {
+  return width % kWidestVec<T> == 0 && is_aligned(addresses, 16);
+}
+
+template <typename Word>
+void gather(const LaunchContext& context, const TensorView& x, const int32_t* rows,
+            const TensorView& out) {
+  const int64_t row_words = out.shape[1] * static_cast<int64_t>(dtype_bytes(out.dtype)) /
+                            static_cast<int64_t>(sizeof(Word));
+  QUIRE_LAUNCH(*context.stream, gather_rows_kernel<Word>,
+               (LaunchShape{.grid = dim3(static_cast<unsigned>(out.shape[0])),
+                            .block = block_for(row_words),
+                            .overlap_start = context.overlap_start}),
+               x.as<const Word>(), rows, row_words, out.as<Word>());
+}
+
+}  // namespace
+
+void run_gather_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,
+                     const TensorView& out) {
+  const size_t row_bytes = static_cast<size_t>(out.shape[1]) * dtype_bytes(out.dtype);
+  if (row_bytes % sizeof(uint4) == 0 && is_aligned({x.data, out.data}, sizeof(uint4))) {
+    return gather<uint4>(context, x, rows, out);
+  }
+  gather<uint16_t>(context, x, rows, out);
+}
+
+void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
+                  const float* weight, float eps, const TensorView& out) {
+  const int64_t width = x.shape[1];
+  const void* added = delta == nullptr ? nullptr : delta->data;
+  with_float_type(x.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const bool vectors = takes_vectors<T>(width, {x.data, added, out.data});
+    with_bool(vectors, [&](auto by_vectors) {
+      with_bool(delta != nullptr, [&](auto adds) {
+        constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
+        QUIRE_LAUNCH(*context.stream, (rms_norm_kernel<T, kVec, adds.value>),
+                     (LaunchShape{.grid = dim3(static_cast<unsigned>(x.shape[0])),
+                                  .block = block_for(width / kVec),
+                                  .overlap_start = context.overlap_start}),
+                     x.as<T>(), static_cast<const T*>(added), weight, eps, width, out.as<T>());
+      });
+    });
+  });
+}
+
+void run_silu_mul(const LaunchContext& context, const TensorView& gate_up, const TensorView& out) {
+  const int64_t width = out.shape[1];
+  with_float_type(out.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    with_bool(takes_vectors<T>(width, {gate_up.data, out.data}), [&](auto by_vectors) {
+      constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
+      QUIRE_LAUNCH(*context.stream, (silu_mul_kernel<T, kVec>),
+                   (LaunchShape{.grid = grid_of_rows(out.shape[0], width / kVec),
+                                .block = kFlatBlock,
+                                .overlap_start = context.overlap_start}),
+                   gate_up.as<const T>(), width, out.as<T>());
+    });
+  });
+}
+
+void run_rope_angles(const LaunchContext& context, const float* inv_freq, float attention_factor,
+                     const int32_t* positions, const TensorView& cos_sin) {
+  const int64_t half = cos_sin.shape[1] / 2;
+  QUIRE_LAUNCH(*context.stream, rope_angles_kernel,
+               (LaunchShape{.grid = dim3(static_cast<unsigned>(cos_sin.shape[0])),
+                            .block = block_for(half),
+                            .overlap_start = context.overlap_start}),
+               inv_freq, attention_factor, positions, half, cos_sin.as<float>());
+}
+
+void run_add_bias(const LaunchContext& context, const TensorView& bias, const TensorView& out) {
+  with_float_type(bias.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    QUIRE_LAUNCH(*context.stream, add_bias_kernel<T>,
+                 (LaunchShape{.grid = grid_of_rows(out.shape[0], out.shape[1]),
+                              .block = kFlatBlock,
+                              .overlap_start = context.overlap_start}),
+                 bias.as<const T>(), out.shape[1], out.as<float>());
+  });
+}
+
+void run_convert(const LaunchContext& context, const TensorView& x, const TensorView& out) {
+  constexpr int64_t kMaxBlocks = 4096;
+  const int64_t count = x.shape.num_elements();
+  with_float_type(x.dtype, [&](auto from) {
+    with_float_type(out.dtype, [&](auto to) {
+      using From = typename decltype(from)::type;
+      using To = typename decltype(to)::type;
+      const int64_t num_blocks = std::min(divide_up(count, kFlatBlock), kMaxBlocks);
+      QUIRE_LAUNCH(*context.stream, (convert_kernel<From, To>),
+                   (LaunchShape{.grid = dim3(static_cast<unsigned>(num_blocks)),
+                                .block = kFlatBlock,
+                                .overlap_start = context.overlap_start}),
+                   x.as<const From>(), count, out.as<To>());
+    });
+  });
+}
+
+void run_fill_repeated(const LaunchContext& context, const RepeatedRows& rows, const void* pool,
+                       const TensorView& out) {
+  with_float_type(rows.pool.dtype, [&](auto from) {
+    with_float_type(out.dtype, [&](auto to) {
+      using From = typename decltype(from)::type;
+      using To = typename decltype(to)::type;
+      QUIRE_LAUNCH(*context.stream, (fill_repeated_kernel<From, To>),
+                   (LaunchShape{.grid = grid_of_rows(out.shape[0], out.shape[1]),
+                                .block = kFlatBlock,
+                                .overlap_start = context.overlap_start}),
+                   static_cast<const From*>(pool), rows.pool.shape.num_elements(), rows.first,
+                   rows.row_stride, out.shape[1], out.as<To>());
+    });
+  });
+}
+
+}  // namespace quire::cuda

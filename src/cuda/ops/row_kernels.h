@@ -1,0 +1,37 @@
+// The operations that treat each row for itself. All enqueue; shapes have been checked.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/base/stream.h"
+#include "ops/ops.h"
+
+namespace quire::cuda {
+
+// How our kernels are launched here.
+struct LaunchContext {
+  CudaStream* stream = nullptr;
+  bool overlap_start = false;  // the device knows programmatic dependent launch
+};
+
+// out[i, :] = x[rows[i], :]; both of one type.
+void run_gather_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,
+                     const TensorView& out);
+// out = rms_norm(x), after x += *delta where there is one.
+void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
+                  const float* weight, float eps, const TensorView& out);
+void run_silu_mul(const LaunchContext& context, const TensorView& gate_up, const TensorView& out);
+void run_rope_angles(const LaunchContext& context, const float* inv_freq, float attention_factor,
+                     const int32_t* positions, const TensorView& cos_sin);
+// out[t, n] += bias[n]; out is F32, the bias of any float type.
+void run_add_bias(const LaunchContext& context, const TensorView& bias, const TensorView& out);
+void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args);
+
+// At load.
+// out[i] = x[i], converted; x may be pinned host memory.
+void run_convert(const LaunchContext& context, const TensorView& x, const TensorView& out);
+// out[i, j] as RepeatedRows says; `pool` is its numbers on the device.
+void run_fill_repeated(const LaunchContext& context, const RepeatedRows& rows, const void* pool,
+                       const TensorView& out);
+
+}  // namespace quire::cuda

@@ -1,0 +1,311 @@
+// Two kernels, both with sums in a fixed order that no other row has a part in.
+//
+// skinny_kernel: a block makes 16 * kTiles columns n of out, for all rows t. Its warps split k
+// (chunks of 32, dealt out kDepth at a time) and add up in shared memory, in order. mma m16n8k16
+// with w as A and x as B. Which k goes into which of the instruction's places is free as long as A
+// and B agree, so a lane takes 8 consecutive k of its row: one 16-byte load is two instructions'
+// operand, and no shared memory or shuffle is between the weights and the tensor cores. A warp's
+// first weights are asked for before the kernel waits for the one that makes x.
+//
+// any_kernel: a warp a column, F32 multiply-adds, 4 rows at a time.
+#include <algorithm>
+#include <iterator>
+
+#include "cuda/base/launch.h"
+#include "cuda/device/convert.cuh"
+#include "cuda/device/overlap.cuh"
+#include "cuda/device/reduce.cuh"
+#include "cuda/device/vec.cuh"
+#include "cuda/ops/dispatch.h"
+#include "cuda/ops/skinny_gemm.h"
+
+namespace quire::cuda {
+namespace {
+
+constexpr int kChunk = 32;      // of k, a warp's step
+constexpr int kTileRows = 16;   // of w, an instruction's
+constexpr int kTileTokens = 8;  // of x, an instruction's
+
+struct Operands {
+  const void* w;
+  const void* x;
+  const void* bias;
+  void* out;
+  bool out_is_f32;
+  int m;
+  int64_t n;
+  int64_t k;
+  int64_t prefetch_bytes;  // of each row of w, into the L2 before the wait
+};
+
+template <typename T>
+__device__ __forceinline__ void mma(float (&sum)[4], uint32_t a0, uint32_t a1, uint32_t a2,
+                                    uint32_t a3, uint32_t b0, uint32_t b1) {
+  if constexpr (std::is_same_v<T, __half>) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+  } else {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+  }
+}
+
+template <typename T>
+__device__ __forceinline__ void store_out(const Operands& p, int64_t at, float value) {
+  if (p.out_is_f32) {
+    static_cast<float*>(p.out)[at] = value;
+  } else {
+    static_cast<T*>(p.out)[at] = from_float<T>(value);
+  }
+}
+
+// One instruction asks for a row's start; the lanes of the first warp take a row each.
+__device__ __forceinline__ void prefetch_rows(const Operands& p, int64_t first_row, int num_rows) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  const int64_t row = first_row + threadIdx.x;
+  if (p.prefetch_bytes == 0 || threadIdx.x >= num_rows || row >= p.n) return;
+  const char* address = static_cast<const char*>(p.w) + row * p.k * 2;
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(address),
+               "r"(static_cast<uint32_t>(p.prefetch_bytes))
+               : "memory");
+#endif
+}
+
+template <typename T, int kWarps, int kTiles, int kTokenTiles, int kDepth>
+__global__ void __launch_bounds__(kWarps * 32) skinny_kernel(Operands p) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int group = static_cast<int>(threadIdx.x) % 32 / 4;  // row of a tile, and of x
+  const int place = static_cast<int>(threadIdx.x) % 4;       // which 8 of a chunk's 32
+  const int64_t first_row = int64_t{blockIdx.x} * (kTiles * kTileRows);
+  const T* x = static_cast<const T*>(p.x);
+  prefetch_rows(p, first_row, kTiles * kTileRows);
+
+  // Rows past the end read row n - 1; their sums are not stored.
+  const T* w_rows[kTiles][2];
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int64_t row = first_row + tile * kTileRows + half * 8 + group;
+      w_rows[tile][half] = static_cast<const T*>(p.w) + (row < p.n ? row : p.n - 1) * p.k;
+    }
+  }
+  const uint4 zeros = make_uint4(0, 0, 0, 0);
+  uint4 w[kDepth][kTiles][2];
+  const auto load_weights = [&](int64_t k) {
+#pragma unroll
+    for (int d = 0; d < kDepth; ++d) {
+      const int64_t at = k + d * kChunk;
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        w[d][tile][0] = at < p.k ? load_once(w_rows[tile][0] + at) : zeros;
+        w[d][tile][1] = at < p.k ? load_once(w_rows[tile][1] + at) : zeros;
+      }
+    }
+  };
+
+  constexpr int64_t kStep = kDepth * kChunk;
+  int64_t k = warp * kStep + place * 8;
+  load_weights(k);
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+
+  float sums[kTiles][kTokenTiles][4] = {};
+  for (;;) {
+    uint4 xs[kDepth][kTokenTiles];
+#pragma unroll
+    for (int d = 0; d < kDepth; ++d) {
+#pragma unroll
+      for (int tokens = 0; tokens < kTokenTiles; ++tokens) {
+        const int token = tokens * kTileTokens + group;
+        const int64_t at = k + d * kChunk;
+        xs[d][tokens] =
+            token < p.m && at < p.k ? *reinterpret_cast<const uint4*>(x + token * p.k + at) : zeros;
+      }
+    }
+#pragma unroll
+    for (int d = 0; d < kDepth; ++d) {
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        const uint4& a = w[d][tile][0];
+        const uint4& b = w[d][tile][1];
+#pragma unroll
+        for (int tokens = 0; tokens < kTokenTiles; ++tokens) {
+          const uint4& v = xs[d][tokens];
+          mma<T>(sums[tile][tokens], a.x, b.x, a.y, b.y, v.x, v.y);
+          mma<T>(sums[tile][tokens], a.z, b.z, a.w, b.w, v.z, v.w);
+        }
+      }
+    }
+    k += kWarps * kStep;
+    if (k - place * 8 >= p.k) break;
+    load_weights(k);
+  }
+
+  // The instruction's result: rows group and group + 8, tokens 2 place and 2 place + 1.
+  constexpr int kTokens = kTokenTiles * kTileTokens;
+  constexpr int kRows = kTiles * kTileRows;
+  __shared__ float parts[kWarps][kTokens][kRows];
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+    for (int tokens = 0; tokens < kTokenTiles; ++tokens) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        parts[warp][tokens * kTileTokens + place * 2 + i % 2]
+             [tile * kTileRows + i / 2 * 8 + group] = sums[tile][tokens][i];
+      }
+    }
+  }
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < p.m * kRows; i += kWarps * 32) {
+    const int token = i / kRows;
+    const int row = i % kRows;
+    const int64_t column = first_row + row;
+    if (column >= p.n) continue;
+    float sum = 0;
+#pragma unroll
+    for (int part = 0; part < kWarps; ++part) sum += parts[part][token][row];
+    if (p.bias != nullptr) sum += to_float(static_cast<const T*>(p.bias)[column]);
+    store_out<T>(p, token * p.n + column, sum);
+  }
+}
+
+// grid (blocks of columns, groups of rows)
+template <typename T, int kVec, int kTokens>
+__global__ void any_kernel(Operands p) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t column = int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
+  const int first = static_cast<int>(blockIdx.y) * kTokens;
+  if (column >= p.n) return;  // a whole warp
+  const T* w = static_cast<const T*>(p.w) + column * p.k;
+  const T* x = static_cast<const T*>(p.x) + first * p.k;
+  float sums[kTokens] = {};
+#pragma unroll 4
+  for (int64_t k = lane * kVec; k < p.k; k += 32 * kVec) {
+    const Vec<T, kVec> a = load_vec<kVec>(w + k);
+#pragma unroll
+    for (int t = 0; t < kTokens; ++t) {
+      if (first + t >= p.m) continue;
+      const Vec<T, kVec> b = load_vec<kVec>(x + t * p.k + k);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) sums[t] += to_float(a.v[j]) * to_float(b.v[j]);
+    }
+  }
+#pragma unroll
+  for (int t = 0; t < kTokens; ++t) {
+    float sum = warp_sum(sums[t]);
+    if (lane != 0 || first + t >= p.m) continue;
+    if (p.bias != nullptr) sum += to_float(static_cast<const T*>(p.bias)[column]);
+    store_out<T>(p, (first + t) * p.n + column, sum);
+  }
+}
+
+Operands operands_of(const GemmCall& call) {
+  Operands p = {};
+  p.w = call.w.data;
+  p.x = call.x.data;
+  p.bias = call.bias.data;
+  p.out = call.out.data;
+  p.out_is_f32 = call.out.dtype == DType::kF32;
+  p.m = static_cast<int>(call.x.shape[0]);
+  p.n = call.w.shape[0];
+  p.k = call.w.shape[1];
+  return p;
+}
+
+template <typename T, int kWarps, int kTiles, int kTokenTiles, int kDepth>
+void launch_skinny(const LaunchContext& context, Operands p) {
+  // A quarter of the L2 or so, when all the blocks that find a place ask for it.
+  constexpr int64_t kPrefetchBytes = int64_t{12} << 20;
+  constexpr int64_t kResidentWarps = 132 * 24;
+  if (context.overlap_start) {
+    const int64_t rows = kResidentWarps / kWarps * kTiles * kTileRows;
+    p.prefetch_bytes = std::min(kPrefetchBytes / rows, p.k * 2) / 16 * 16;
+  }
+  QUIRE_LAUNCH(
+      *context.stream, (skinny_kernel<T, kWarps, kTiles, kTokenTiles, kDepth>),
+      (LaunchShape{.grid = dim3(static_cast<unsigned>(divide_up(p.n, int64_t{kTiles * kTileRows}))),
+                   .block = kWarps * 32,
+                   .overlap_start = context.overlap_start}),
+      p);
+}
+
+// Every arrangement there is: warps, tiles a warp, chunks in flight.
+template <typename T, int kTokenTiles>
+void launch_variant(const LaunchContext& context, const Operands& p, int variant) {
+  switch (variant) {
+    case 0:
+      return launch_skinny<T, 8, 1, kTokenTiles, 4>(context, p);
+    case 1:
+      return launch_skinny<T, 4, 1, kTokenTiles, 4>(context, p);
+    case 2:
+      return launch_skinny<T, 8, 1, kTokenTiles, 8>(context, p);
+    case 3:
+      return launch_skinny<T, 16, 1, kTokenTiles, 4>(context, p);
+    case 4:
+      return launch_skinny<T, 8, 2, kTokenTiles, 2>(context, p);
+    default:
+      return launch_skinny<T, 16, 2, kTokenTiles, 2>(context, p);
+  }
+}
+
+constexpr const char* kVariantNames[] = {"8x1x4", "4x1x4", "8x1x8", "16x1x4", "8x2x2", "16x2x2"};
+
+}  // namespace
+
+int num_skinny_variants() {
+  return static_cast<int>(std::size(kVariantNames));
+}
+
+const char* skinny_variant_name(int variant) {
+  return kVariantNames[variant];
+}
+
+bool skinny_takes(const GemmCall& call) {
+  const int64_t m = call.x.shape[0];
+  return call.w.dtype != DType::kF32 && m >= 1 && m <= kMaxSkinnyRows && call.w.shape[1] % 8 == 0 &&
+         is_aligned({call.w.data, call.x.data}, 16);
+}
+
+void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int variant) {
+  const Operands p = operands_of(call);
+  const auto launch = [&](auto type) {
+    using T = typename decltype(type)::type;
+    if (p.m <= kTileTokens) return launch_variant<T, 1>(context, p, variant);
+    launch_variant<T, 2>(context, p, variant);
+  };
+  if (call.w.dtype == DType::kF16) return launch(std::type_identity<__half>());
+  launch(std::type_identity<__nv_bfloat16>());
+}
+
+void run_any_gemm(const LaunchContext& context, const GemmCall& call) {
+  constexpr int kBlock = 256;
+  constexpr int kTokens = 4;
+  const Operands p = operands_of(call);
+  with_float_type(call.w.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const bool vectors = p.k % kWidestVec<T> == 0 && is_aligned({p.w, p.x}, 16);
+    with_bool(vectors, [&](auto by_vectors) {
+      with_bool(p.m == 1, [&](auto one_row) {
+        constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
+        constexpr int kRows = one_row.value ? 1 : kTokens;
+        QUIRE_LAUNCH(
+            *context.stream, (any_kernel<T, kVec, kRows>),
+            (LaunchShape{.grid = dim3(static_cast<unsigned>(divide_up(p.n, int64_t{kBlock / 32})),
+                                      static_cast<unsigned>(divide_up(p.m, kRows))),
+                         .block = kBlock,
+                         .overlap_start = context.overlap_start}),
+            p);
+      });
+    });
+  });
+}
+
+}  // namespace quire::cuda

@@ -1,0 +1,32 @@
+// out[t, n] = sum_k x[t, k] * w[n, k] + bias[n] for few rows t, where all the time is the reading
+// of w.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/ops/row_kernels.h"
+
+namespace quire::cuda {
+
+// Operands on the device; x, w and bias are of one type, out is of that type or F32.
+struct GemmCall {
+  TensorView x;     // [m, k]
+  TensorView w;     // [n, k]
+  TensorView bias;  // [n]; data null: none
+  TensorView out;   // [m, n]
+};
+
+inline constexpr int64_t kMaxSkinnyRows = 16;
+
+// The tensor-core kernel comes in some arrangements of a block's warps; which one reads a shape
+// fastest is measured.
+int num_skinny_variants();
+const char* skinny_variant_name(int variant);
+// F16 or BF16, 1 to kMaxSkinnyRows rows, k a multiple of 8, 16-byte aligned addresses.
+bool skinny_takes(const GemmCall& call);
+void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int variant);
+
+// For any sizes, alignments, types and numbers of rows; as fast as the above at one row only.
+void run_any_gemm(const LaunchContext& context, const GemmCall& call);
+
+}  // namespace quire::cuda
