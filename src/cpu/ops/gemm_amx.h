@@ -31,9 +31,9 @@ class AmxScratch {
   Buffer weights_;
 };
 
-// Scales F16 as f16_pairs.h says; false where one does not fit. 64-byte aligned, count a multiple
+// F16 into f16_pairs.h's form; false where one does not fit. 64-byte aligned, count a multiple
 // of 32.
-bool amx_scale_f16(uint16_t* values, int64_t count);
+bool amx_encode_f16(uint16_t* values, int64_t count);
 
 // x: [num_rows, in_features], out: [num_rows, out_features], both dense.
 void linear_amx(const PackedLinear& w, const float* x, int64_t num_rows, float* out,

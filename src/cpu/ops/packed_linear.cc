@@ -153,7 +153,7 @@ bool PackedLinear::pack_panels(const LinearSource& source, ThreadPool& pool) {
     std::byte* panel = base + i * panel_bytes_;
     pack_panel(panel_rows(source, i * kPanelWidth), dtype_, layout_, in_features_, panel);
     if (!has_f16_pairs()) return;
-    if (!amx_scale_f16(reinterpret_cast<uint16_t*>(panel), panel_bytes_ / 2)) fits = false;
+    if (!amx_encode_f16(reinterpret_cast<uint16_t*>(panel), panel_bytes_ / 2)) fits = false;
   });
   return fits;
 }
@@ -167,12 +167,14 @@ void PackedLinear::unpack_row(int64_t feature, float* out) const {
     return;
   }
   const auto* w = reinterpret_cast<const uint16_t*>(base);
-  const float f16_scale = has_f16_pairs() ? 1.0F / (1 << kF16ScaleLog2) : 1.0F;
+  const auto to_f32 = dtype_ == DType::kBF16 ? bf16_to_f32
+                      : has_f16_pairs()      ? f16_pair_to_f32
+                                             : f16_to_f32;
   for (int64_t k = 0; k < in_features_; ++k) {
     const int64_t idx = layout_ == PanelLayout::kPairs
                             ? (k / 2) * 2 * kPanelWidth + 2 * lane + k % 2
                             : k * kPanelWidth + lane;
-    out[k] = dtype_ == DType::kBF16 ? bf16_to_f32(w[idx]) : f16_to_f32(w[idx]) * f16_scale;
+    out[k] = to_f32(w[idx]);
   }
 }
 

@@ -158,7 +158,7 @@ TEST(Linear, EveryWeightMeansItself) {
     const uint32_t exponent = dtype == DType::kF16 ? 0x7C00U : 0x7F80U;
     // AMX takes subnormal BF16 (below 1e-38) for zeros.
     const float smallest = dtype == DType::kBF16 ? 0x1p-126F : 0.0F;
-    for (const float limit : {63.9F, 1e38F}) {  // F16 weights below 64 have a path of their own
+    for (const float limit : {31.9F, 1e38F}) {  // F16 weights below 32 have a path of their own
       TestWeight w = {.n = kN, .k = kK, .dtype = dtype, .bytes = {}, .values = {}};
       for (uint32_t bits = 0; bits < 65536; ++bits) {
         const auto half = static_cast<uint16_t>(bits);

@@ -23,9 +23,10 @@ bool has_instructions() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
   const auto bit = [](unsigned word, int idx) { return ((word >> idx) & 1U) != 0; };
+  const bool vbmi = bit(c, 1);
   const bool amx = bit(d, 22) && bit(d, 24);  // BF16, TILE
   const bool avx512 = bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31) && bit(d, 23);  // … FP16
-  if (!amx || !avx512 || __get_cpuid_count(7, 1, &a, &b, &c, &d) == 0) return false;
+  if (!amx || !avx512 || !vbmi || __get_cpuid_count(7, 1, &a, &b, &c, &d) == 0) return false;
   return bit(a, 5);  // AVX512_BF16
 }
 
@@ -57,30 +58,20 @@ int64_t block_k_tiles(int64_t num_rows, int64_t num_k_tiles) {
                     std::min(num_k_tiles, kMaxBlockKTiles));
 }
 
-int64_t panels_at_once(int64_t num_rows) {
-  return num_rows <= amx::kTileRows ? 2 : 1;
-}
-
-int64_t panels_per_task(const PackedLinear& w, int64_t num_rows, int64_t k_tiles, int num_threads) {
+int64_t panels_per_task(const PackedLinear& w, int64_t k_tiles, int num_threads) {
   const int64_t panel_bytes = k_tiles * amx::kTileK * kPanelWidth * 2;
   const int64_t shared = w.num_panels() / (kTasksPerThread * num_threads);
-  const int64_t step = panels_at_once(num_rows);
-  return round_up(std::max(int64_t{1}, std::min(kTaskWeightBytes / panel_bytes, shared)), step);
+  return std::max(int64_t{1}, std::min(kTaskWeightBytes / panel_bytes, shared));
 }
 
-// Panels [begin, end), each for all rows of the task.
+// Panels [begin, end) for all rows of the task, which says nothing of panels yet.
 void run_panels(const PackedLinear& w, int64_t begin, int64_t end, amx::Task task) {
-  const int64_t step = panels_at_once(task.num_rows);
-  float* out = task.out;
-  for (int64_t p = begin; p < end; p += step) {
-    const int64_t first_feature = p * kPanelWidth;
-    const int64_t last_feature = std::min(std::min(p + step, end) * kPanelWidth, w.out_features());
-    task.panel = reinterpret_cast<const uint16_t*>(w.panel(p));
-    task.out = out + first_feature;
-    task.num_columns = last_feature - first_feature;
-    if (w.bias() != nullptr) task.bias = w.bias() + first_feature;
-    w.dtype() == DType::kF16 ? amx::run_f16(task) : amx::run_bf16(task);
-  }
+  const int64_t first_feature = begin * kPanelWidth;
+  task.panels = reinterpret_cast<const uint16_t*>(w.panel(begin));
+  task.out += first_feature;
+  task.num_columns = std::min(end * kPanelWidth, w.out_features()) - first_feature;
+  if (w.bias() != nullptr) task.bias = w.bias() + first_feature;
+  w.dtype() == DType::kF16 ? amx::run_f16(task) : amx::run_bf16(task);
 }
 
 }  // namespace
@@ -104,8 +95,8 @@ Status AmxScratch::reserve(int64_t padded_k, int num_threads) {
   return {};
 }
 
-bool amx_scale_f16(uint16_t* values, int64_t count) {
-  return amx::scale_f16(values, count);
+bool amx_encode_f16(uint16_t* values, int64_t count) {
+  return amx::encode_f16(values, count);
 }
 
 uint16_t* AmxScratch::weights(int thread_idx) const {
@@ -120,12 +111,12 @@ void linear_amx(const PackedLinear& w, const float* x, int64_t num_rows, float* 
     const int64_t rows = std::min(kBlockRows, num_rows - row);
     split_x(x + row * w.in_features(), rows, w, scratch.x_tiles(), pool);
     const int64_t k_step = block_k_tiles(rows, num_k_tiles);
-    const int64_t task_panels = panels_per_task(w, rows, k_step, pool.num_threads());
+    const int64_t task_panels = panels_per_task(w, k_step, pool.num_threads());
     const int64_t num_tasks = ceil_div(w.num_panels(), task_panels);
     for (int64_t k = 0; k < num_k_tiles; k += k_step) {
       std::atomic<int64_t> next = 0;
       pool.run([&](int thread_idx) {
-        const amx::Task task = {.panel = nullptr,
+        const amx::Task task = {.panels = nullptr,
                                 .x_tiles = scratch.x_tiles(),
                                 .num_k_tiles = num_k_tiles,
                                 .k_begin = k,

@@ -11,100 +11,121 @@ namespace {
 
 constexpr int64_t kPanelTileElements = 2 * kTileElements;  // 32 k of a panel
 
-// Splits 32 F16, stored times kF16Scale, exactly into two BF16: the upper 8 bits of the
-// significand, and the lower 3. The first is F16's own bits with the exponent's bias changed; the
-// second has the same sign and an exponent that a table of the eight values tells. No F16 is
-// subnormal here.
+// A subnormal F16 becomes normal on the way to a packed one by being multiplied by 2 to this.
+constexpr int kF16ScaleLog2 = 10;
+
+// The upper byte of a BF16, by sign (twice) and upper 4 bits of a packed F16's exponent. Both zeros
+// stay zeros.
+struct UpperBytes {
+  constexpr UpperBytes() {
+    constexpr int kFirst = (127 - kF16PairBias) / 2;  // exponents' difference, which is even
+    for (int i = 1; i < 16; ++i) {
+      bytes[i] = static_cast<uint8_t>(kFirst + i);
+      bytes[i + 48] = static_cast<uint8_t>(0x80 + kFirst + i);
+    }
+    bytes[48] = 0x80;
+  }
+  alignas(64) uint8_t bytes[64] = {};
+};
+static_assert((127 - kF16PairBias) % 2 == 0);
+constexpr UpperBytes kUpperBytes;
+
+// Splits 32 packed F16 exactly into two BF16: the upper 8 bits of the significand, and the lower 3.
+// The first has F16's own bits but for the exponent's upper ones; the second has the same sign and
+// an exponent that is less by what the three bits tell.
 inline void split_f16(__m512i w, __m512i* w0, __m512i* w1) {
-  const __m512i narrowed =
-      _mm512_and_si512(_mm512_srai_epi16(w, 3), _mm512_set1_epi16(static_cast<short>(0x8FFF)));
-  const __m512i rebias = _mm512_set1_epi16((127 - 15 - kF16ScaleLog2) << 7);
-  const __mmask32 nonzero = _mm512_test_epi16_mask(w, _mm512_set1_epi16(0x7FFF));
-  const __m512i upper = _mm512_maskz_add_epi16(nonzero, narrowed, rebias);
-  // Entry m is the BF16 of m, its exponent relative to that of 2^10.
-  constexpr auto entry = [](long long bf16) { return (bf16 - ((127 + 10) << 7)) & 0xFFFF; };
+  const __m512i upper_bytes = _mm512_load_si512(kUpperBytes.bytes);
+  const __m512i narrowed = _mm512_srai_epi16(w, 3);
+  *w0 = _mm512_mask_permutexvar_epi8(narrowed, 0xAAAAAAAAAAAAAAAA, narrowed, upper_bytes);
+  // Entry m is 2^10 less the BF16 of m, as bits without sign; no bits at all are left of m = 0.
+  constexpr auto entry = [](long long bf16) { return ((127 + 10) << 7) - bf16; };
   constexpr long long kZeroToThree =
-      (entry(0x3F80) << 16) | (entry(0x4000) << 32) | (entry(0x4040) << 48);
+      0xFFFF | (entry(0x3F80) << 16) | (entry(0x4000) << 32) | (entry(0x4040) << 48);
   constexpr long long kFourToSeven =
       entry(0x4080) | (entry(0x40A0) << 16) | (entry(0x40C0) << 32) | (entry(0x40E0) << 48);
   const __m512i table = _mm512_broadcast_i32x4(_mm_set_epi64x(kFourToSeven, kZeroToThree));
-  const __m512i relative = _mm512_permutexvar_epi16(w, table);  // by the low bits alone
-  const __m512i place = _mm512_and_si512(upper, _mm512_set1_epi16(static_cast<short>(0xFF80)));
-  *w0 = upper;
-  *w1 = _mm512_maskz_add_epi16(_mm512_test_epi16_mask(w, _mm512_set1_epi16(7)), place, relative);
+  const __m512i less = _mm512_permutexvar_epi16(w, table);  // by the low bits alone
+  const __m512i place = _mm512_and_si512(*w0, _mm512_set1_epi16(static_cast<short>(0xFF80)));
+  *w1 = _mm512_subs_epu16(place, less);
 }
 
-// How far ahead of their use weights are asked for, into L2 and into L1, as measured: memory far
-// enough, and no more lines on their way to L1 than it can wait for.
-constexpr int64_t kPrefetchL2Bytes = 4096;
-constexpr int64_t kPrefetchL1Bytes = 2048;
-constexpr int64_t kPrefetchBf16Bytes = 3072;
+// How far ahead of their use weights are asked for, as measured.
+constexpr int64_t kPrefetchBytes = 3072;
 
-// 32 k of a panel, [16][32][2] F16, into [feature half][term][16][16][2].
-inline void split_f16_tiles(const uint16_t* panel, uint16_t* out) {
-  for (int64_t row = 0; row < kTileRows; ++row) {
-    for (int64_t half = 0; half < 2; ++half) {
-      const uint16_t* from = panel + row * 64 + half * 32;
-      _mm_prefetch(reinterpret_cast<const char*>(from) + kPrefetchL1Bytes, _MM_HINT_T0);
-      _mm_prefetch(reinterpret_cast<const char*>(from) + kPrefetchL2Bytes, _MM_HINT_T1);
-      __m512i w0;
-      __m512i w1;
-      split_f16(_mm512_load_si512(from), &w0, &w1);
-      uint16_t* at = out + half * kTerms * kTileElements + row * 32;
-      _mm512_store_si512(at, w0);
-      _mm512_store_si512(at + kTileElements, w1);
-    }
+inline void prefetch_weights(const uint16_t* at) {
+  _mm_prefetch(reinterpret_cast<const char*>(at) + kPrefetchBytes, _MM_HINT_T0);
+}
+
+// 32 k of half a panel, [16][32][2] packed F16 of which the first 16 features count, into
+// [term][16][16][2].
+inline void split_f16_half(const uint16_t* from, uint16_t* out) {
+  for (int64_t row = 0; row < kTileRows; ++row, from += 64, out += 32) {
+    prefetch_weights(from);
+    __m512i w0;
+    __m512i w1;
+    split_f16(_mm512_load_si512(from), &w0, &w1);
+    _mm512_store_si512(out, w0);
+    _mm512_store_si512(out + kTileElements, w1);
   }
 }
 
-inline const uint16_t* panel_tile(const Task& task, int64_t panel_idx, int64_t k_tile) {
-  return task.panel + (panel_idx * task.num_k_tiles + k_tile) * kPanelTileElements;
+inline int64_t num_panels(const Task& task) {
+  return (task.num_columns + kPanelColumns - 1) / kPanelColumns;
 }
 
-// The 2 KiB of a k tile of BF16 weights to come.
-inline void prefetch_bf16_tiles(const uint16_t* panel_tile) {
-  const char* from = reinterpret_cast<const char*>(panel_tile) + kPrefetchBf16Bytes;
-  for (int64_t line = 0; line < 32; ++line) _mm_prefetch(from + line * 64, _MM_HINT_T1);
+// 32 k of half a panel: [16][32][2], the half's 16 features first.
+inline const uint16_t* half_tile(const Task& task, int64_t panel_idx, int64_t k_tile, int half) {
+  return task.panels + (panel_idx * task.num_k_tiles + k_tile) * kPanelTileElements + half * 32;
 }
 
-// Where the weights of a panel's k tile come from: prepare(panel, k) readies them, tile(half, term)
-// finds them.
+// Where the weights of a panel's k tile come from: prepare(panel, k, half) readies half of them,
+// tile(half, term) finds them.
 class StreamedBf16 {
  public:
   static constexpr bool kTwoTerms = false;
   static constexpr int64_t kRowBytes = 128;
   explicit StreamedBf16(const Task& task) : task_(task) {}
-  inline void prepare(int64_t panel_idx, int64_t k_tile) {
-    at_ = panel_tile(task_, panel_idx, k_tile);
-    prefetch_bf16_tiles(at_);
+  inline void prepare(int64_t panel_idx, int64_t k_tile, int half) {
+    at_ = half_tile(task_, panel_idx, k_tile, 0);
+    for (int64_t row = 0; row < kTileRows; ++row) prefetch_weights(at_ + row * 64 + half * 32);
   }
-  const uint16_t* tile(int64_t half, int64_t) const { return at_ + half * 32; }
+  const uint16_t* tile(int half, int64_t) const { return at_ + half * 32; }
 
  private:
   const Task& task_;
   const uint16_t* at_ = nullptr;
 };
 
+// For tasks of all of k, which take each half tile once, one after another. The next is split
+// before this one is multiplied: a tile cannot be loaded before its stores have reached the cache.
+// Nor, it seems, while others are on their way to the same place of a page, hence halves, of 2 KiB.
 class StreamedF16 {
  public:
   static constexpr bool kTwoTerms = true;
   static constexpr int64_t kRowBytes = 64;
-  explicit StreamedF16(const Task& task) : task_(task) {}
-  inline void prepare(int64_t panel_idx, int64_t k_tile) {
-    at_ = ring_[next_];  // the tiles before may still be on their way
-    next_ = (next_ + 1) % kRing;
-    split_f16_tiles(panel_tile(task_, panel_idx, k_tile), at_);
+  explicit StreamedF16(const Task& task)
+      : next_(task.panels), end_(half_tile(task, num_panels(task), 0, 0)) {
+    split_next(0);
   }
-  const uint16_t* tile(int64_t half, int64_t term) const {
-    return at_ + (half * kTerms + term) * kTileElements;
+  inline void prepare(int64_t, int64_t, int half) {
+    at_[half] = ring_[ring_idx_];
+    if (half == 1) next_ += kPanelTileElements;
+    if (next_ != end_) split_next(1 - half);
   }
+  const uint16_t* tile(int half, int64_t term) const { return at_[half] + term * kTileElements; }
 
  private:
+  inline void split_next(int half) {
+    ring_idx_ = (ring_idx_ + 1) % kRing;  // the tiles before may still be in use
+    split_f16_half(next_ + half * 32, ring_[ring_idx_]);
+  }
+
   static constexpr int kRing = 4;
-  const Task& task_;
-  uint16_t* at_ = nullptr;
-  int next_ = 0;
-  alignas(64) uint16_t ring_[kRing][2 * kTerms * kTileElements];
+  const uint16_t* next_;
+  const uint16_t* end_;
+  const uint16_t* at_[2] = {};
+  int ring_idx_ = 0;
+  alignas(64) uint16_t ring_[kRing][kTerms * kTileElements];
 };
 
 // F16 that split_weights has split before.
@@ -113,22 +134,25 @@ class SplitF16 {
   static constexpr bool kTwoTerms = true;
   static constexpr int64_t kRowBytes = 64;
   explicit SplitF16(const Task& task) : task_(task) {}
-  inline void prepare(int64_t, int64_t k_tile) {
-    at_ = task_.weights_scratch + (k_tile - task_.k_begin) * kTerms * kPanelTileElements;
+  inline void prepare(int64_t, int64_t k_tile, int) { k_tile_ = k_tile; }
+  const uint16_t* tile(int half, int64_t term) const {
+    return split_half(task_, k_tile_, half) + term * kTileElements;
   }
-  const uint16_t* tile(int64_t half, int64_t term) const {
-    return at_ + (half * kTerms + term) * kTileElements;
+
+  static uint16_t* split_half(const Task& task, int64_t k_tile, int half) {
+    return task.weights_scratch + ((k_tile - task.k_begin) * 2 + half) * kTerms * kTileElements;
   }
 
  private:
   const Task& task_;
-  const uint16_t* at_ = nullptr;
+  int64_t k_tile_ = 0;
 };
 
-void split_weights(const Task& task) {
+void split_weights(const Task& task, int64_t panel_idx) {
   for (int64_t k = task.k_begin; k < task.k_end; ++k) {
-    split_f16_tiles(panel_tile(task, 0, k),
-                    task.weights_scratch + (k - task.k_begin) * kTerms * kPanelTileElements);
+    for (int half = 0; half < 2; ++half) {
+      split_f16_half(half_tile(task, panel_idx, k, half), SplitF16::split_half(task, k, half));
+    }
   }
 }
 
@@ -152,11 +176,12 @@ inline void multiply_two_row_tiles() {
 }
 
 template <class Source>
-void sum_two_row_tiles(const Task& task, int64_t row_tile, Source& source) {
+void sum_two_row_tiles(const Task& task, int64_t panel_idx, int64_t row_tile, Source& source) {
   const int64_t row_tile_stride = x_tile_offset(1, 0, task.num_k_tiles);
   for (int64_t k = task.k_begin; k < task.k_end; ++k) {
     const uint16_t* x = task.x_tiles + x_tile_offset(row_tile, k, task.num_k_tiles);
-    source.prepare(0, k);
+    source.prepare(panel_idx, k, 0);
+    source.prepare(panel_idx, k, 1);
     load_weights(source, 0);
     load_x(x, row_tile_stride, 0);
     multiply_two_row_tiles();
@@ -170,34 +195,28 @@ void sum_two_row_tiles(const Task& task, int64_t row_tile, Source& source) {
   }
 }
 
-// One row tile by one or two panels: the sums are {half 0, half 1} of each panel. Both terms of x
-// stay in registers, and two panels keep twice as many sums in flight.
-template <int kSums, class Source>
-inline void multiply_panel(const Source& source) {
-  load_weights(source, 0);
-  multiply_tiles<kSums, 4, 6>();
-  multiply_tiles<kSums + 1, 4, 7>();
-  multiply_tiles<kSums, 5, 6>();
-  multiply_tiles<kSums + 1, 5, 7>();
+// One row tile, both of whose terms stay in registers, by half a panel.
+template <int kHalf, class Source>
+inline void multiply_row_tile(const Source& source) {
+  load_tile<6>(source.tile(kHalf, 0), Source::kRowBytes);
+  multiply_tiles<kHalf, 4, 6>();
+  multiply_tiles<kHalf, 5, 6>();
   if constexpr (Source::kTwoTerms) {
-    load_weights(source, 1);
-    multiply_tiles<kSums, 4, 6>();
-    multiply_tiles<kSums + 1, 4, 7>();
+    load_tile<7>(source.tile(kHalf, 1), Source::kRowBytes);
+    multiply_tiles<kHalf, 4, 7>();
   }
 }
 
-template <int kPanels, class Source>
-void sum_row_tile(const Task& task, int64_t row_tile, Source& source) {
+template <class Source>
+void sum_row_tile(const Task& task, int64_t panel_idx, int64_t row_tile, Source& source) {
   for (int64_t k = task.k_begin; k < task.k_end; ++k) {
     const uint16_t* x = task.x_tiles + x_tile_offset(row_tile, k, task.num_k_tiles);
     load_tile<4>(x, 64);
     load_tile<5>(x + kTileElements, 64);
-    source.prepare(0, k);
-    multiply_panel<0>(source);
-    if constexpr (kPanels == 2) {
-      source.prepare(1, k);
-      multiply_panel<2>(source);
-    }
+    source.prepare(panel_idx, k, 0);
+    multiply_row_tile<0>(source);
+    source.prepare(panel_idx, k, 1);
+    multiply_row_tile<1>(source);
   }
 }
 
@@ -261,62 +280,64 @@ void end_sums(const Task& task, const Place& place) {
   add_bias(out, task.out_stride, place.rows, place.columns, task.bias + place.column);
 }
 
-template <class Sum>
-void with_sums(const Task& task, const Place (&places)[4], const Sum& sum) {
+// 17 to 32 rows from `row` on.
+template <class Source>
+void run_two_row_tiles(const Task& task, int64_t panel_idx, int64_t row, int64_t rows,
+                       Source& source) {
+  const int64_t column = panel_idx * kPanelColumns;
+  const int64_t n = task.num_columns - column;
+  const int64_t lower = row + kTileRows;
+  const Place places[4] = {{row, kTileRows, column, n},
+                           {row, kTileRows, column + 16, n - 16},
+                           {lower, rows - kTileRows, column, n},
+                           {lower, rows - kTileRows, column + 16, n - 16}};
   begin_sums<0>(task, places[0]);
   begin_sums<1>(task, places[1]);
   begin_sums<2>(task, places[2]);
   begin_sums<3>(task, places[3]);
-  sum();
+  sum_two_row_tiles(task, panel_idx, row / kTileRows, source);
   end_sums<0>(task, places[0]);
   end_sums<1>(task, places[1]);
   end_sums<2>(task, places[2]);
   end_sums<3>(task, places[3]);
 }
 
-// 17 to 32 rows from `row` on.
-template <class Source>
-void run_two_row_tiles(const Task& task, int64_t row, int64_t rows, Source& source) {
-  const int64_t n = task.num_columns;
-  const int64_t lower = row + kTileRows;
-  const Place places[4] = {{row, kTileRows, 0, n},
-                           {row, kTileRows, 16, n - 16},
-                           {lower, rows - kTileRows, 0, n},
-                           {lower, rows - kTileRows, 16, n - 16}};
-  with_sums(task, places, [&] { sum_two_row_tiles(task, row / kTileRows, source); });
-}
-
 // 1 to 16 rows from `row` on.
 template <class Source>
-void run_row_tile(const Task& task, int64_t row, int64_t rows, Source& source) {
-  const int64_t n = task.num_columns;
-  const Place places[4] = {
-      {row, rows, 0, n}, {row, rows, 16, n - 16}, {row, rows, 32, n - 32}, {row, rows, 48, n - 48}};
-  with_sums(task, places, [&] {
-    if (task.num_columns > kPanelColumns) {
-      sum_row_tile<2>(task, row / kTileRows, source);
-    } else {
-      sum_row_tile<1>(task, row / kTileRows, source);
-    }
-  });
+void run_row_tile(const Task& task, int64_t panel_idx, int64_t row, int64_t rows, Source& source) {
+  const int64_t column = panel_idx * kPanelColumns;
+  const int64_t n = task.num_columns - column;
+  const Place places[2] = {{row, rows, column, n}, {row, rows, column + 16, n - 16}};
+  begin_sums<0>(task, places[0]);
+  begin_sums<1>(task, places[1]);
+  sum_row_tile(task, panel_idx, row / kTileRows, source);
+  end_sums<0>(task, places[0]);
+  end_sums<1>(task, places[1]);
 }
 
+// All rows by one panel.
 template <class Source>
-void run_rows(const Task& task) {
-  Source source(task);
+void run_rows(const Task& task, int64_t panel_idx, Source& source, TileShape& shape) {
   const int64_t full_rows = task.num_rows / kGroupRows * kGroupRows;
-  if (full_rows > 0) configure_tiles(kTileRows, kTileRows);
+  if (full_rows > 0) shape.set(kTileRows, kTileRows);
   for (int64_t row = 0; row < full_rows; row += kGroupRows) {
-    run_two_row_tiles(task, row, kGroupRows, source);
+    run_two_row_tiles(task, panel_idx, row, kGroupRows, source);
   }
   const int64_t rest = task.num_rows - full_rows;
   if (rest > kTileRows) {
-    configure_tiles(kTileRows, rest - kTileRows);
-    run_two_row_tiles(task, full_rows, rest, source);
+    shape.set(kTileRows, rest - kTileRows);
+    run_two_row_tiles(task, panel_idx, full_rows, rest, source);
   } else if (rest > 0) {
-    configure_tiles(rest, rest);
-    run_row_tile(task, full_rows, rest, source);
+    shape.set(rest, rest);
+    run_row_tile(task, panel_idx, full_rows, rest, source);
   }
+}
+
+template <class Source>
+void run_streamed(const Task& task) {
+  Source source(task);
+  TileShape shape;
+  for (int64_t i = 0; i < num_panels(task); ++i) run_rows(task, i, source, shape);
 }
 
 }  // namespace
@@ -337,26 +358,33 @@ void split_row(const float* x, int64_t num_k, int64_t num_k_tiles, int64_t row, 
   }
 }
 
-bool scale_f16(uint16_t* values, int64_t count) {
+bool encode_f16(uint16_t* values, int64_t count) {
   const __m512h scale = _mm512_castsi512_ph(_mm512_set1_epi16((15 + kF16ScaleLog2) << 10));
+  const __m512i rebias = _mm512_set1_epi16((kF16PairBias - 15 - kF16ScaleLog2) << 10);
+  const __m512i no_sign = _mm512_set1_epi16(0x7FFF);
   __m512i largest = _mm512_setzero_si512();
   for (int64_t i = 0; i < count; i += 32) {
     const __m512i value = _mm512_load_si512(values + i);
-    const __m512i magnitude = _mm512_and_si512(value, _mm512_set1_epi16(0x7FFF));
-    largest = _mm512_max_epu16(largest, magnitude);
-    _mm512_store_ph(values + i, _mm512_mul_ph(_mm512_castsi512_ph(value), scale));
+    largest = _mm512_max_epu16(largest, _mm512_and_si512(value, no_sign));
+    const __m512i scaled = _mm512_castph_si512(_mm512_mul_ph(_mm512_castsi512_ph(value), scale));
+    const __mmask32 nonzero = _mm512_test_epi16_mask(scaled, no_sign);
+    _mm512_store_si512(values + i, _mm512_mask_add_epi16(scaled, nonzero, scaled, rebias));
   }
   return _mm512_cmpge_epu16_mask(largest, _mm512_set1_epi16(kF16PairLimit)) == 0;
 }
 
 void run_bf16(const Task& task) {
-  run_rows<StreamedBf16>(task);
+  run_streamed<StreamedBf16>(task);
 }
 
 void run_f16(const Task& task) {
-  if (task.num_rows <= kGroupRows) return run_rows<StreamedF16>(task);
-  split_weights(task);
-  run_rows<SplitF16>(task);
+  if (task.num_rows <= kGroupRows) return run_streamed<StreamedF16>(task);
+  SplitF16 source(task);
+  TileShape shape;
+  for (int64_t i = 0; i < num_panels(task); ++i) {
+    split_weights(task, i);
+    run_rows(task, i, source, shape);
+  }
 }
 
 void release_tiles() {

@@ -23,22 +23,22 @@ inline constexpr int64_t x_tile_offset(int64_t row_tile, int64_t k_tile, int64_t
 // One row of x, of num_k elements, into row `row` of x_tiles; k past num_k becomes zeros.
 void split_row(const float* x, int64_t num_k, int64_t num_k_tiles, int64_t row, uint16_t* x_tiles);
 
-// values *= 2^kF16ScaleLog2; false where that is not exact. 64-byte aligned, count a multiple
+// F16 into f16_pairs.h's form; false where one does not fit. 64-byte aligned, count a multiple
 // of 32.
-bool scale_f16(uint16_t* values, int64_t count);
+bool encode_f16(uint16_t* values, int64_t count);
 
-// Some rows against k tiles [k_begin, k_end) of one panel of 32 features, or of two neighbours
-// where there are at most 16 rows.
+// Some rows against k tiles [k_begin, k_end), all of them for at most kGroupRows rows, of
+// neighbouring panels of 32 features.
 struct Task {
-  const uint16_t* panel;  // [num_k_tiles * 16][32][2]; the second follows
+  const uint16_t* panels;  // [panel][num_k_tiles * 16][32][2]
   const uint16_t* x_tiles;
   int64_t num_k_tiles;
   int64_t k_begin;
   int64_t k_end;
   int64_t num_rows;
-  float* out;  // [num_rows, out_stride], at the panel's first feature
+  float* out;  // [num_rows, out_stride], at the first panel's first feature
   int64_t out_stride;
-  int64_t num_columns;        // that exist of the panels' 32 or 64; more than 32: two panels
+  int64_t num_columns;        // features; the last panel may have fewer than 32
   const float* bias;          // [num_columns] or null; added where k_end ends the sum
   uint16_t* weights_scratch;  // [k_end - k_begin][2][kTerms][512], for F16 and many rows
 };

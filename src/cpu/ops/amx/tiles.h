@@ -40,15 +40,26 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {};
 };
 
-// Sums and activations have as many rows as there are, so nothing else is read or written.
-void configure_tiles(int64_t rows0, int64_t rows1) {
-  TileConfig config;
-  for (int i = 0; i < 8; ++i) config.row_bytes[i] = 64;
-  config.rows[0] = config.rows[1] = config.rows[4] = static_cast<uint8_t>(rows0);
-  config.rows[2] = config.rows[3] = config.rows[5] = static_cast<uint8_t>(rows1);
-  config.rows[6] = config.rows[7] = kTileRows;
-  asm volatile("ldtilecfg %0" : : "m"(config));
-}
+// Sums and activations have as many rows as there are, so nothing else is read or written. Setting
+// them clears all tiles, and is dear, so it is done only where they change.
+class TileShape {
+ public:
+  void set(int64_t rows0, int64_t rows1) {
+    if (rows0 == rows0_ && rows1 == rows1_) return;
+    rows0_ = rows0;
+    rows1_ = rows1;
+    TileConfig config;
+    for (int i = 0; i < 8; ++i) config.row_bytes[i] = 64;
+    config.rows[0] = config.rows[1] = config.rows[4] = static_cast<uint8_t>(rows0);
+    config.rows[2] = config.rows[3] = config.rows[5] = static_cast<uint8_t>(rows1);
+    config.rows[6] = config.rows[7] = kTileRows;
+    asm volatile("ldtilecfg %0" : : "m"(config));
+  }
+
+ private:
+  int64_t rows0_ = 0;
+  int64_t rows1_ = 0;
+};
 
 }  // namespace
 }  // namespace quire::cpu::amx

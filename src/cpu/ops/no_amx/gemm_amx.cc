@@ -17,7 +17,7 @@ uint16_t* AmxScratch::weights(int) const {
   return nullptr;
 }
 
-bool amx_scale_f16(uint16_t*, int64_t) {
+bool amx_encode_f16(uint16_t*, int64_t) {
   return false;
 }
 
