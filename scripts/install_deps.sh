@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
 # Installs what building (and, with `test`, testing) needs from the distribution, and nothing that
-# is already there. Debian 12 and Ubuntu 24.04 have all of it.
+# is already there. Debian 12 and Ubuntu 24.04 have all of it. Where nvcc is found, it also fetches
+# what the CUDA engine is compiled against.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache pkg-config libfmt-dev libspdlog-dev libsimdjson-dev
   libcli11-dev libhwy-dev libutf8proc-dev libpcre2-dev libssl-dev)
 if [[ "${1:-build}" == test ]]; then
   packages+=(libgtest-dev libgmock-dev clang llvm libclang-rt-dev)
+fi
+cuda=
+if command -v "${CUDACXX:-nvcc}" >/dev/null; then
+  cuda=1
+  python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
 fi
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
@@ -19,11 +25,12 @@ for package in "${packages[@]}"; do
   fi
   installed "$package" || missing+=("$package")
 done
-[[ ${#missing[@]} -eq 0 ]] && exit 0
-
-as_root=()
-[[ $(id -u) -eq 0 ]] || as_root=(sudo)
-echo "installing: ${missing[*]}" >&2
-"${as_root[@]}" apt-get update -qq
-DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends \
-  "${missing[@]}" >/dev/null
+if [[ ${#missing[@]} -gt 0 ]]; then
+  as_root=()
+  [[ $(id -u) -eq 0 ]] || as_root=(sudo)
+  echo "installing: ${missing[*]}" >&2
+  "${as_root[@]}" apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends \
+    "${missing[@]}" >/dev/null
+fi
+[[ -z $cuda ]] || "$(dirname "$0")/fetch_cuda_deps.sh"
