@@ -5,31 +5,10 @@
 #include <algorithm>
 
 #include "attn/backend_set.h"
-#include "base/log.h"
 #include "platform/platform.h"
 
 namespace quire::cli {
 namespace {
-
-// Known to vLLM's users and meaningless on a CPU: checked, then said to be without effect.
-void accept_cuda_only(FlagSet& flags) {
-  flags.add({.name = "--gpu-memory-utilization",
-             .value_name = "X",
-             .help = "Share of a GPU's memory to use; without effect on a CPU",
-             .set = [](std::string_view value) -> Status {
-               QUIRE_RETURN_IF_ERROR(
-                   parse_number(value, {.min = 0, .max = 1, .min_excluded = true}).status());
-               log_warning("[cli] --gpu-memory-utilization has no effect on a CPU");
-               return {};
-             }});
-  flags.add({.name = "--enforce-eager",
-             .kind = ValueKind::kNone,
-             .help = "No CUDA graphs; without effect on a CPU",
-             .set = [](std::string_view) {
-               log_warning("[cli] --enforce-eager has no effect on a CPU");
-               return Status();
-             }});
-}
 
 // A type under Quire's name or any of vLLM's.
 struct DtypeName {
@@ -136,10 +115,11 @@ void add_model_flags(FlagSet& flags, EngineConfig* config) {
 
 void add_cache_flags(FlagSet& flags, EngineConfig* config) {
   flags.begin_group("Scheduler and KV cache");
-  flags.number("--max-num-seqs", &config->max_num_seqs, {.min = 1, .max = 65536},
-               "Most sequences in one step");
+  flags.number("--max-num-seqs", &config->max_num_seqs, {.min = 0, .max = 65536},
+               "Most sequences in one step; 0: 64 on a CPU, 256 on a GPU");
   flags.number("--max-num-batched-tokens", &config->max_num_batched_tokens,
-               {.min = 1, .max = 1 << 20}, "Most tokens in one step");
+               {.min = 0, .max = 1 << 20},
+               "Most tokens in one step; 0: 512 on a CPU, 8192 on a GPU");
   add_block_size(flags, &config->block_size);
   add_dtype(flags, "--kv-cache-dtype", {"auto", "f32", "f16", "bf16", "fp8"},
             &config->kv_cache_dtype, "Type of the KV cache");
@@ -164,7 +144,11 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
               "The same for prefill alone");
   add_backend(flags, "--decode-attention-backend", &config->decode_attention_backend,
               "The same for decode alone");
-  accept_cuda_only(flags);
+  flags.number("--gpu-memory-utilization", &config->gpu_memory_utilization,
+               {.min = 0, .max = 1, .min_excluded = true},
+               "Share of a GPU's memory to use; without effect on a CPU");
+  flags.toggle("--enforce-eager", &config->enforce_eager,
+               "No CUDA graphs; without effect on a CPU");
 }
 
 }  // namespace

@@ -5,16 +5,30 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "cli/progress.h"
+#include "platform/platform.h"
 
 namespace quire::cli {
+namespace {
 
-Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config) {
+// What is allowed and does not do what its user may hope for.
+void warn_of(const EngineConfig& config) {
   const int num_cores = num_usable_cores();
   if (config.num_threads > num_cores) {
     log_warning(
         "[cli] --threads {} is more than the {} usable cores: they will wait for each other",
         config.num_threads, num_cores);
   }
+  if (config.device != "cpu" && cuda_status().ok()) return;
+  if (config.enforce_eager) log_warning("[cli] --enforce-eager has no effect on a CPU");
+  if (config.gpu_memory_utilization != EngineConfig().gpu_memory_utilization) {
+    log_warning("[cli] --gpu-memory-utilization has no effect on a CPU");
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config) {
+  warn_of(config);
   std::optional<Progress> progress;
   return Engine::create(config, [&](int num_done, int num_layers) {
     if (!progress) progress.emplace("loading", static_cast<size_t>(num_layers));

@@ -520,6 +520,21 @@ TEST(Embedded, TooManyThreadsAreWarnedOfOnce) {
   EXPECT_EQ(result.err.find("--threads", first + 1), std::string::npos) << result.err;
 }
 
+TEST(Embedded, FlagsOfGpusAreWarnedOfOnACpu) {
+  const std::vector<std::string> arguments = {"generate",
+                                              "--device",
+                                              "cpu",
+                                              "--max-tokens",
+                                              "1",
+                                              "--enforce-eager",
+                                              "--gpu-memory-utilization",
+                                              "0.5"};
+  const SpawnResult result = run_quire(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("--enforce-eager has no effect on a CPU"),
+                                HasSubstr("--gpu-memory-utilization has no effect on a CPU")));
+}
+
 TEST(Embedded, ChatTemplatesTakeText) {
   const SpawnResult result =
       run_quire({"generate", "--chat", "--input", "-", "--format", "json", "--max-tokens", "1"},

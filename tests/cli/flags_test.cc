@@ -86,6 +86,7 @@ TEST(EngineFlags, FillTheConfig) {
   EXPECT_TRUE(set(flags, "--no-enable-prefix-caching", "").ok());
   EXPECT_TRUE(set(flags, "--seed", "7").ok());
   EXPECT_TRUE(set(flags, "--enforce-eager", "").ok());
+  EXPECT_TRUE(set(flags, "--gpu-memory-utilization", "0.5").ok());
   EXPECT_EQ(config.model, "/m");
   EXPECT_EQ(config.block_size, 32);
   EXPECT_EQ(config.kv_cache_dtype, "fp8");
@@ -94,6 +95,8 @@ TEST(EngineFlags, FillTheConfig) {
   EXPECT_FALSE(config.enable_prefix_caching);
   EXPECT_TRUE(config.enable_chunked_prefill);
   EXPECT_EQ(config.seed, 7U);
+  EXPECT_TRUE(config.enforce_eager);
+  EXPECT_EQ(config.gpu_memory_utilization, 0.5);
 }
 
 TEST(FlagSet, PathsAreNotEmptyAndTextIsUtf8) {
@@ -170,12 +173,12 @@ TEST(EngineFlags, RefuseWhatIsWrongAndKeepTheDefault) {
   EXPECT_THAT(set(flags, "--block-size", "20").message(), HasSubstr("16, 32 or 64"));
   EXPECT_THAT(set(flags, "--dtype", "fp8").message(), HasSubstr("one of auto, f32, f16, bf16"));
   EXPECT_THAT(set(flags, "--device", "tpu").message(), HasSubstr("one of auto, cpu, cuda"));
-  EXPECT_FALSE(set(flags, "--max-num-seqs", "0").ok());
+  EXPECT_FALSE(set(flags, "--max-num-seqs", "-1").ok());
   EXPECT_FALSE(set(flags, "--gpu-memory-utilization", "1.5").ok());
   EXPECT_EQ(set(flags, "--quantization", "fp8").code(), StatusCode::kUnimplemented);
   EXPECT_EQ(set(flags, "--speculative-config", "{}").code(), StatusCode::kUnimplemented);
   EXPECT_EQ(config.block_size, 16);
-  EXPECT_EQ(config.max_num_seqs, 64);
+  EXPECT_EQ(config.max_num_seqs, EngineConfig().max_num_seqs);
 }
 
 }  // namespace
