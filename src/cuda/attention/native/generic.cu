@@ -1,0 +1,163 @@
+// Attention without tensor cores, in F32: any mix of dtypes, any alignment. A block is one row; its
+// warps take the positions in turn, a few at a time, and meet in shared memory.
+#include "cuda/attention/native/instances.h"
+#include "cuda/attention/native/rows.cuh"
+#include "cuda/base/launch.h"
+#include "cuda/device/convert.cuh"
+#include "cuda/device/reduce.cuh"
+
+namespace quire::cuda::native {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kThreads = kWarps * 32;
+constexpr int kAtOnce = 4;  // positions: their loads overlap
+constexpr int kMaxDim = 256;
+constexpr int kLaneDims = kMaxDim / 32;
+
+// A lane's share of a vector of `dim` elements: every 32nd.
+struct LaneVec {
+  float x[kLaneDims];
+};
+
+template <typename T>
+__device__ LaneVec load_lane(const T* from, int dim, int lane) {
+  LaneVec vec;
+#pragma unroll
+  for (int i = 0; i < kLaneDims; ++i) {
+    const int d = i * 32 + lane;
+    vec.x[i] = d < dim ? to_float(from[d]) : 0.0F;
+  }
+  return vec;
+}
+
+__device__ LaneVec load_query(const Params& p, int64_t row, int lane) {
+  const int64_t at = row * p.head_dim;
+  if (p.q_dtype == DType::kF16) {
+    return load_lane(static_cast<const __half*>(p.q) + at, p.head_dim, lane);
+  }
+  if (p.q_dtype == DType::kBF16) {
+    return load_lane(static_cast<const __nv_bfloat16*>(p.q) + at, p.head_dim, lane);
+  }
+  return load_lane(static_cast<const float*>(p.q) + at, p.head_dim, lane);
+}
+
+__device__ void store_output(const Params& p, int64_t at, float x) {
+  if (p.q_dtype == DType::kF16) {
+    static_cast<__half*>(p.out)[at] = from_float<__half>(x);
+  } else if (p.q_dtype == DType::kBF16) {
+    static_cast<__nv_bfloat16*>(p.out)[at] = from_float<__nv_bfloat16>(x);
+  } else {
+    static_cast<float*>(p.out)[at] = x;
+  }
+}
+
+__device__ int request_of_token(const Params& p, int token) {
+  int low = p.first_req;
+  int high = p.first_req + p.num_reqs - 1;
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (p.query_start[middle] <= token) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+template <typename Kv>
+__global__ __launch_bounds__(kThreads) void generic_kernel(const Params p) {
+  __shared__ float of_warp[kWarps][kMaxDim];
+  __shared__ float max_of_warp[kWarps];
+  __shared__ float sum_of_warp[kWarps];
+  const int token = p.first_token + static_cast<int>(blockIdx.x);
+  const int head = static_cast<int>(blockIdx.y);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const Request req = read_request(p, request_of_token(p, token));
+  const Span span = visible_span(p, req, token - req.first_token);
+  const int64_t row = int64_t{token} * p.num_heads + head;
+  const int page_mask = (1 << p.page_shift) - 1;
+  const Kv* keys = static_cast<const Kv*>(p.k) + head / p.group * p.head_stride_k;
+  const Kv* values = static_cast<const Kv*>(p.v) + head / p.group * p.head_stride_v;
+  const LogitScale scale(p);
+  const LaneVec q = load_query(p, row, lane);
+
+  float max = -INFINITY;
+  float sum = 0.0F;
+  LaneVec o = {};
+  for (int first = span.first + warp * kAtOnce; first < span.end; first += kWarps * kAtOnce) {
+    float logits[kAtOnce];
+    int64_t value_at[kAtOnce];
+    float top = max;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      logits[i] = -INFINITY;
+      value_at[i] = -1;
+      if (first + i >= span.end) continue;
+      const int64_t page = req.pages[(first + i) >> p.page_shift];
+      const int64_t offset = (first + i) & page_mask;
+      const LaneVec k =
+          load_lane(keys + page * p.page_stride_k + offset * p.token_stride_k, p.head_dim, lane);
+      value_at[i] = page * p.page_stride_v + offset * p.token_stride_v;
+      float dot = 0.0F;
+#pragma unroll
+      for (int d = 0; d < kLaneDims; ++d) dot += q.x[d] * k.x[d];
+      logits[i] = scale(warp_sum(dot));
+      top = fmaxf(top, logits[i]);
+    }
+    const float shrink = exp2f(max - top);
+    max = top;
+    sum *= shrink;
+#pragma unroll
+    for (int d = 0; d < kLaneDims; ++d) o.x[d] *= shrink;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (value_at[i] < 0) continue;
+      const float weight = exp2f(logits[i] - top);
+      const LaneVec v = load_lane(values + value_at[i], p.head_dim_v, lane);
+      sum += weight;
+#pragma unroll
+      for (int d = 0; d < kLaneDims; ++d) o.x[d] += weight * v.x[d];
+    }
+  }
+
+#pragma unroll
+  for (int d = 0; d < kLaneDims; ++d) of_warp[warp][d * 32 + lane] = o.x[d];
+  if (lane == 0) {
+    max_of_warp[warp] = max;
+    sum_of_warp[warp] = sum;
+  }
+  __syncthreads();
+  float top = -INFINITY;
+  for (int w = 0; w < kWarps; ++w) top = fmaxf(top, max_of_warp[w]);
+  float total = 0.0F;
+  float x = 0.0F;
+  const int d = static_cast<int>(threadIdx.x);
+  for (int w = 0; w < kWarps; ++w) {
+    const float weight = top == -INFINITY ? 0.0F : exp2f(max_of_warp[w] - top);
+    total += weight * sum_of_warp[w];
+    x += weight * of_warp[w][d];
+  }
+  const RowEnd end = end_row(p, head, top, total);
+  if (d == 0 && p.lse != nullptr) p.lse[row] = end.lse;
+  if (d < p.head_dim_v) store_output(p, row * p.head_dim_v + d, x * end.factor);
+}
+
+template <typename Kv>
+void launch_kernel(CudaStream& stream, const Params& p) {
+  const dim3 grid(static_cast<unsigned>(p.num_tokens), static_cast<unsigned>(p.num_heads));
+  QUIRE_LAUNCH(stream, generic_kernel<Kv>, (LaunchShape{.grid = grid, .block = kThreads}), p);
+}
+
+}  // namespace
+
+void launch_generic(CudaStream& stream, const Params& p, DType kv) {
+  if (kv == DType::kF8E4M3) return launch_kernel<__nv_fp8_e4m3>(stream, p);
+  if (kv == DType::kBF16) return launch_kernel<__nv_bfloat16>(stream, p);
+  if (kv == DType::kF16) return launch_kernel<__half>(stream, p);
+  return launch_kernel<float>(stream, p);
+}
+
+}  // namespace quire::cuda::native

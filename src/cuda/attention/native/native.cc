@@ -1,0 +1,166 @@
+#include "cuda/attention/native/native.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "attn/validate.h"
+#include "cuda/attention/native/instances.h"
+#include "cuda/attention/native/plan.h"
+
+namespace quire::cuda {
+namespace {
+
+using native::KernelChoice;
+using native::KernelKind;
+using native::Params;
+
+constexpr int kMinComputeCapability = 80;
+constexpr int kOverlapComputeCapability = 90;
+
+void check_head_dim(const char* field, int value, std::vector<std::string>& reasons) {
+  if (value >= 8 && value <= 256 && value % 8 == 0) return;
+  reasons.push_back(
+      fmt::format("{} is {}; it must be a multiple of 8 from 8 to 256.", field, value));
+}
+
+void check_device(const Device& device, std::vector<std::string>& reasons) {
+  if (device.kind != DeviceKind::kCuda) {
+    reasons.push_back(fmt::format("device is {}; it must be an NVIDIA GPU.",
+                                  device.name.empty() ? "a CPU" : device.name));
+  } else if (device.compute_capability < kMinComputeCapability) {
+    reasons.push_back(fmt::format("compute capability is {}; it must be {} or later.",
+                                  device.compute_capability, kMinComputeCapability));
+  }
+}
+
+void check_dtypes(const AttentionShape& shape, std::vector<std::string>& reasons) {
+  if (shape.q != DType::kF32 && shape.q != DType::kF16 && shape.q != DType::kBF16) {
+    reasons.push_back(fmt::format("q is {}; it must be f32, f16 or bf16.", dtype_name(shape.q)));
+  }
+  if (shape.out != shape.q) {
+    reasons.push_back(fmt::format("out is {}; it must be the type of q, which is {}.",
+                                  dtype_name(shape.out), dtype_name(shape.q)));
+  }
+  if (shape.kv == DType::kI32 || shape.kv == DType::kI64) {
+    reasons.push_back(
+        fmt::format("kv is {}; it must be f32, f16, bf16 or fp8_e4m3.", dtype_name(shape.kv)));
+  }
+}
+
+Params make_params(const AttentionCall& call, const PhaseRange& range) {
+  const AttentionShape& shape = *call.shape;
+  const AttentionBatch& batch = *call.batch;
+  const bool fp8 = call.kv.dtype == DType::kF8E4M3;
+  return {.q = call.q.data,
+          .out = call.out.data,
+          .lse = call.lse,
+          .sinks = shape.sinks ? call.sinks : nullptr,
+          .k = call.kv.k,
+          .v = call.kv.v,
+          .k_scale = fp8 ? call.kv.k_scale : nullptr,
+          .v_scale = fp8 ? call.kv.v_scale : nullptr,
+          .page_stride_k = call.kv.page_stride_k,
+          .head_stride_k = call.kv.head_stride_k,
+          .token_stride_k = call.kv.token_stride_k,
+          .page_stride_v = call.kv.page_stride_v,
+          .head_stride_v = call.kv.head_stride_v,
+          .token_stride_v = call.kv.token_stride_v,
+          .query_start = batch.query_start.device,
+          .seq_lens = batch.seq_lens,
+          .block_table = batch.block_table,
+          .max_pages = batch.max_pages,
+          .q_dtype = shape.q,
+          .first_req = range.first_req,
+          .num_reqs = range.num_reqs,
+          .first_token = range.first_token,
+          .num_tokens = range.num_tokens,
+          .num_heads = shape.num_heads,
+          .group = shape.num_heads / shape.num_kv_heads,
+          .head_dim = shape.head_dim,
+          .head_dim_v = shape.head_dim_v,
+          .page_shift = std::countr_zero(static_cast<unsigned>(shape.page_size)),
+          .window = shape.window,
+          .causal = shape.causal,
+          .scale = shape.scale,
+          .softcap = shape.softcap};
+}
+
+// Where the splits leave their rows: maxima, sums, then the rows themselves.
+void place_partials(const Workspace& workspace, Params& p) {
+  const int64_t num_rows = int64_t{p.num_tokens} * p.num_heads * p.num_splits;
+  p.partial_max = reinterpret_cast<float*>(workspace.arena.data());
+  p.partial_sum = p.partial_max + num_rows;
+  p.partial_out = p.partial_sum + num_rows;
+}
+
+class NativeAttention final : public AttentionBackend {
+ public:
+  explicit NativeAttention(const DeviceInfo& device) : device_(device) {}
+
+  std::string_view name() const override { return "native"; }
+
+  Support supports(const AttentionShape& shape, Phase /*phase*/,
+                   const Device& device) const override {
+    Support support{shape_faults(shape)};
+    std::vector<std::string>& reasons = support.reasons;
+    check_device(device, reasons);
+    check_head_dim("head_dim", shape.head_dim, reasons);
+    check_head_dim("head_dim_v", shape.head_dim_v, reasons);
+    check_dtypes(shape, reasons);
+    if (shape.mla) reasons.push_back("mla is true; it must be false.");
+    return support;
+  }
+
+  size_t workspace_bytes(const AttentionShape& shape,
+                         const AttentionLimits& limits) const override {
+    return native::max_partial_bytes(shape, limits, device_.num_multiprocessors);
+  }
+
+  // All there is to decide is in the ranges: run() decides it again, in no time.
+  Status plan(const AttentionShape& /*shape*/, const AttentionBatch& /*batch*/,
+              Workspace& /*workspace*/, Stream& /*stream*/) override {
+    return {};
+  }
+
+  Status run(const AttentionCall& call, Stream& stream) override {
+    const PhaseRange& range =
+        call.phase == Phase::kDecode ? call.batch->decode : call.batch->prefill;
+    if (range.num_tokens == 0) return {};
+    const KernelChoice choice = native::choose_kernel(
+        *call.shape, call.phase, range, native::is_aligned(call), device_.num_multiprocessors);
+    const size_t needed = native::partial_bytes(*call.shape, range.num_tokens, choice.num_splits);
+    if (needed > call.workspace.arena.size()) {
+      return internal_error(
+          fmt::format("[attention] native: the workspace is too small; got {} bytes, expected {}",
+                      call.workspace.arena.size(), needed));
+    }
+    Params params = make_params(call, range);
+    params.num_splits = choice.num_splits;
+    place_partials(call.workspace, params);
+    enqueue(params, choice, call.kv.dtype, as_cuda(stream));
+    return {};
+  }
+
+ private:
+  void enqueue(const Params& params, const KernelChoice& choice, DType kv, CudaStream& stream) {
+    if (choice.kind == KernelKind::kGeneric) return native::launch_generic(stream, params, kv);
+    const native::MmaLaunchers launchers =
+        params.q_dtype == DType::kBF16 ? native::bf16_launchers() : native::f16_launchers();
+    const auto launch = choice.kind == KernelKind::kRows16 ? launchers.rows16 : launchers.tile;
+    launch(stream, params, kv, choice.padded_dim);
+    if (params.num_splits == 1) return;
+    const bool overlap = device_.device.compute_capability >= kOverlapComputeCapability;
+    native::launch_merge(stream, params, overlap);
+  }
+
+  DeviceInfo device_;
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionBackend> make_native_attention(const DeviceInfo& device) {
+  return std::make_unique<NativeAttention>(device);
+}
+
+}  // namespace quire::cuda

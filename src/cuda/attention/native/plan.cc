@@ -1,0 +1,107 @@
+#include "cuda/attention/native/plan.h"
+
+#include <algorithm>
+
+namespace quire::cuda::native {
+namespace {
+
+constexpr int kMaxSplitQLen = 8;      // longer uniform queries fill the device by themselves
+constexpr int kBlocksAtOnce = 2;      // of one multiprocessor, by shared memory
+constexpr double kGoodFilling = 0.9;  // of the last wave: more splits than this needs cost a merge
+
+int padded_dim(const AttentionShape& shape) {
+  const int dim = std::max(shape.head_dim, shape.head_dim_v);
+  return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
+}
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// The fewest splits that keep the device filled to the end; else those that fill it best.
+int choose_splits(int64_t num_blocks, int max_kv_len, int num_multiprocessors) {
+  const int64_t slots = int64_t{kBlocksAtOnce} * num_multiprocessors;
+  const int limit =
+      static_cast<int>(std::clamp<int64_t>(ceil_div(max_kv_len, kMinSplitTokens), 1, kMaxSplits));
+  int best = 1;
+  double best_filling = 0.0;
+  for (int splits = 1; splits <= limit && best_filling < kGoodFilling; ++splits) {
+    const int64_t blocks = num_blocks * splits;
+    const double filling =
+        static_cast<double>(blocks) / static_cast<double>(ceil_div(blocks, slots) * slots);
+    if (filling <= best_filling) continue;
+    best = splits;
+    best_filling = filling;
+  }
+  return best;
+}
+
+int decode_splits(const AttentionShape& shape, int num_reqs, int q_len, int max_kv_len,
+                  int num_multiprocessors) {
+  if (q_len > kMaxSplitQLen) return 1;
+  const int64_t rows = int64_t{q_len} * shape.num_heads / shape.num_kv_heads;
+  const int64_t num_blocks = num_reqs * ceil_div(rows, kTileRows) * shape.num_kv_heads;
+  return choose_splits(num_blocks, max_kv_len, num_multiprocessors);
+}
+
+bool is_16_byte_multiple(int64_t elements, DType dtype) {
+  return elements * static_cast<int64_t>(dtype_bytes(dtype)) % 16 == 0;
+}
+
+}  // namespace
+
+bool has_mma(const AttentionShape& shape) {
+  if (shape.q != DType::kBF16 && shape.q != DType::kF16) return false;
+  return shape.kv == shape.q || shape.kv == DType::kF8E4M3;
+}
+
+bool is_aligned(const AttentionCall& call) {
+  const KvCacheView& kv = call.kv;
+  for (const void* pointer :
+       {static_cast<const void*>(kv.k), static_cast<const void*>(kv.v),
+        static_cast<const void*>(call.q.data), static_cast<const void*>(call.out.data)}) {
+    if (reinterpret_cast<uintptr_t>(pointer) % 16 != 0) return false;
+  }
+  for (const int64_t elements :
+       {kv.page_stride_k, kv.head_stride_k, kv.token_stride_k, kv.page_stride_v, kv.head_stride_v,
+        kv.token_stride_v, int64_t{call.shape->head_dim}, int64_t{call.shape->head_dim_v}}) {
+    if (!is_16_byte_multiple(elements, kv.dtype)) return false;
+  }
+  return true;
+}
+
+KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const PhaseRange& range,
+                           bool aligned, int num_multiprocessors) {
+  if (!aligned || !has_mma(shape)) return {};
+  KernelChoice choice{.kind = KernelKind::kTile, .padded_dim = padded_dim(shape)};
+  if (phase == Phase::kPrefill) return choice;
+  choice.num_splits =
+      decode_splits(shape, range.num_reqs, range.max_q_len, range.max_kv_len, num_multiprocessors);
+  const int64_t rows = int64_t{range.max_q_len} * shape.num_heads / shape.num_kv_heads;
+  if (rows <= 16) choice.kind = KernelKind::kRows16;
+  return choice;
+}
+
+size_t partial_bytes(const AttentionShape& shape, int64_t num_tokens, int num_splits) {
+  if (num_splits == 1) return 0;
+  return static_cast<size_t>(num_tokens * shape.num_heads * num_splits * (shape.head_dim_v + 2)) *
+         sizeof(float);
+}
+
+size_t max_partial_bytes(const AttentionShape& shape, const AttentionLimits& limits,
+                         int num_multiprocessors) {
+  if (!has_mma(shape)) return 0;
+  size_t largest = 0;
+  for (int q_len = 1; q_len <= kMaxSplitQLen; ++q_len) {
+    for (int num_reqs = 1; num_reqs <= limits.max_num_reqs; ++num_reqs) {
+      const int64_t num_tokens = int64_t{num_reqs} * q_len;
+      if (num_tokens > limits.max_num_tokens) break;
+      const int splits =
+          decode_splits(shape, num_reqs, q_len, limits.max_kv_len, num_multiprocessors);
+      largest = std::max(largest, partial_bytes(shape, num_tokens, splits));
+    }
+  }
+  return largest;
+}
+
+}  // namespace quire::cuda::native

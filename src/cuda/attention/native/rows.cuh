@@ -1,0 +1,105 @@
+// Which positions a row sees, which part of them a split takes, and how a row ends.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "cuda/attention/native/params.h"
+
+namespace quire::cuda::native {
+
+inline constexpr float kLog2E = 1.4426950408889634F;
+inline constexpr float kLn2 = 0.6931471805599453F;
+
+struct Span {
+  int first = 0;
+  int end = 0;
+};
+
+// One request's lengths, as they are right now.
+struct Request {
+  int first_token;
+  int q_len;
+  int kv_len;
+  const int32_t* pages;
+};
+
+__device__ inline Request read_request(const Params& p, int req) {
+  const int first = p.query_start[req];
+  return {first, p.query_start[req + 1] - first, p.seq_lens[req],
+          p.block_table + req * p.max_pages};
+}
+
+__device__ inline Span visible_span(const Params& p, const Request& req, int query) {
+  if (req.kv_len == 0) return {0, 0};
+  if (!p.causal) return {0, req.kv_len};
+  const int end = max(0, req.kv_len - req.q_len + query + 1);
+  return {p.window > 0 ? max(0, end - p.window) : 0, end};
+}
+
+// The part of `span` that split `split` walks. Parts meet at multiples of 16 positions; one is
+// empty where the request is too short to need so many splits.
+__device__ inline Span split_span(Span span, int split, int num_splits, int unit) {
+  const int begin = span.first & ~15;
+  const int num_units = (span.end - begin + unit - 1) / unit;
+  const int units = (num_units + num_splits - 1) / num_splits;
+  const int first = begin + split * units * unit;
+  return {max(span.first, first), min(span.end, first + units * unit)};
+}
+
+// A logit in log2 units from a dot product: log2_scale * x, or the soft cap of it.
+struct LogitScale {
+  float inner;
+  float softcap;  // in log2 units; 0: off
+
+  __device__ explicit LogitScale(const Params& p) {
+    const float scale = p.scale * (p.k_scale != nullptr ? *p.k_scale : 1.0F);
+    inner = p.softcap > 0.0F ? scale / p.softcap : scale * kLog2E;
+    softcap = p.softcap * kLog2E;
+  }
+  __device__ float operator()(float dot) const {
+    const float x = dot * inner;
+    return softcap > 0.0F ? softcap * tanhf(x) : x;
+  }
+};
+
+struct RowEnd {
+  float factor;  // from the accumulated row to the output, V's scale included
+  float lse;
+};
+
+// `max` in log2 units. A row that saw nothing gives zeros, whatever its sink.
+__device__ inline RowEnd end_row(const Params& p, int head, float max, float sum) {
+  if (max == -INFINITY) return {0.0F, -INFINITY};
+  float top = max;
+  if (p.sinks != nullptr) {
+    const float sink = p.sinks[head] * kLog2E;
+    top = fmaxf(max, sink);
+    sum = sum * exp2f(max - top) + exp2f(sink - top);
+  }
+  const float v_scale = p.v_scale != nullptr ? *p.v_scale : 1.0F;
+  return {exp2f(max - top) / sum * v_scale, top * kLn2 + logf(sum)};
+}
+
+// Of token `token` of the step; partial rows count from the phase's first token.
+__device__ inline int64_t partial_index(const Params& p, int token, int head, int split) {
+  return (int64_t{token - p.first_token} * p.num_heads + head) * p.num_splits + split;
+}
+
+// Ends a row that one block saw all of, or leaves its maximum and sum for the merge. Returns the
+// factor of what is written.
+__device__ inline float end_or_leave_row(const Params& p, int token, int head, int split, float max,
+                                         float sum, bool is_writer) {
+  if (p.num_splits > 1) {
+    if (is_writer) {
+      const int64_t index = partial_index(p, token, head, split);
+      p.partial_max[index] = max;
+      p.partial_sum[index] = sum;
+    }
+    return 1.0F;
+  }
+  const RowEnd end = end_row(p, head, max, sum);
+  if (is_writer && p.lse != nullptr) p.lse[int64_t{token} * p.num_heads + head] = end.lse;
+  return end.factor;
+}
+
+}  // namespace quire::cuda::native

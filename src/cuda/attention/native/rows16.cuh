@@ -1,0 +1,208 @@
+// Decode of at most 16 packed rows a request and KV head: the query heads of a group times the
+// query tokens. All of them share one pass over K and V. A block is one (split, KV head, request);
+// its warps take steps of 16 positions in turn, each with a pipeline of copies of its own, so that
+// nothing in the loop waits for another warp. The warps' results meet in shared memory at the end.
+#pragma once
+
+#include "cuda/attention/native/warp_attention.cuh"
+#include "cuda/device/convert.cuh"
+#include "cuda/device/overlap.cuh"
+
+namespace quire::cuda::native {
+
+inline constexpr int kStepTokens = 16;  // never crosses a page
+
+template <class C>
+struct Rows16 {
+  static constexpr int kWarps = C::kDim == 256 ? 2 : 4;  // two blocks fit in 227 KB, one in 99
+  static constexpr int kThreads = kWarps * 32;
+  static constexpr int kTileBytes = kStepTokens * C::kRowBytes;
+  static constexpr int kStageBytes = 2 * kTileBytes;  // K and V
+  static constexpr int kStages = kStageBytes > 4096 ? 3 : 4;
+  static constexpr int kPipelineBytes = kWarps * kStages * kStageBytes;
+  // At the end, in the same place: each warp's rows, then their maxima and sums.
+  static constexpr int kRowsBytes = kWarps * 16 * C::kDim * static_cast<int>(sizeof(float));
+  static constexpr int kEndBytes = kRowsBytes + 2 * kWarps * 16 * static_cast<int>(sizeof(float));
+  static constexpr int kSharedBytes = kPipelineBytes > kEndBytes ? kPipelineBytes : kEndBytes;
+};
+
+// The page ids of a warp's next 32 steps, one a lane: a step's id is there before its copies start.
+class PageReader {
+ public:
+  __device__ PageReader(const int32_t* pages, int page_shift, int first, int stride, int end)
+      : pages_(pages), shift_(page_shift), first_(first), stride_(stride), end_(end) {
+    refill(0);
+  }
+  // Steps are asked for in order, by the whole warp.
+  __device__ int64_t page(int step) {
+    if (step % 32 == 0 && step > 0) refill(step);
+    return __shfl_sync(0xFFFFFFFFU, ids_, step % 32);
+  }
+
+ private:
+  __device__ void refill(int step) {
+    const int position = first_ + (step + static_cast<int>(threadIdx.x) % 32) * stride_;
+    ids_ = position < end_ ? __ldg(pages_ + (position >> shift_)) : 0;
+  }
+
+  const int32_t* pages_;
+  int shift_, first_, stride_, end_;
+  int32_t ids_ = 0;
+};
+
+// The rows of all warps, in shared memory.
+template <class C>
+struct MetRows {
+  using K = Rows16<C>;
+  float* o;    // [warp][16][kDim]
+  float* max;  // [warp][16]
+  float* sum;
+
+  __device__ explicit MetRows(void* shared)
+      : o(static_cast<float*>(shared)),
+        max(o + K::kWarps * 16 * C::kDim),
+        sum(max + K::kWarps * 16) {}
+
+  __device__ void put(const WarpRows<C>& rows, int warp, Lane lane) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = warp * 16 + lane.row + r * 8;
+#pragma unroll
+      for (int j = 0; j < C::kColumnTiles; ++j) {
+        o[row * C::kDim + C::column(j, lane.quad * 2)] = rows.o[j][2 * r];
+        o[row * C::kDim + C::column(j, lane.quad * 2 + 1)] = rows.o[j][2 * r + 1];
+      }
+      if (lane.quad == 0) {
+        max[row] = rows.max[r];
+        sum[row] = rows.sum[r];
+      }
+    }
+  }
+  __device__ float top(int row) const {
+    float top = -INFINITY;
+    for (int warp = 0; warp < K::kWarps; ++warp) top = fmaxf(top, max[warp * 16 + row]);
+    return top;
+  }
+  // How much a warp's row counts below the common maximum.
+  __device__ float weight(int warp, int row, float top) const {
+    return top == -INFINITY ? 0.0F : exp2f(max[warp * 16 + row] - top);
+  }
+};
+
+template <class C>
+__device__ inline void write_met_rows(const Params& p, const Request& req, const MetRows<C>& met,
+                                      int num_rows, int kv_head, int split) {
+  using K = Rows16<C>;
+  const int warp_id = static_cast<int>(threadIdx.x) / 32;
+  const int lane_id = static_cast<int>(threadIdx.x) % 32;
+  for (int row = warp_id; row < num_rows; row += K::kWarps) {
+    const int token = req.first_token + row / p.group;
+    const int head = kv_head * p.group + row % p.group;
+    const float top = met.top(row);
+    float weights[K::kWarps];
+    float sum = 0.0F;
+#pragma unroll
+    for (int w = 0; w < K::kWarps; ++w) {
+      weights[w] = met.weight(w, row, top);
+      sum += weights[w] * met.sum[w * 16 + row];
+    }
+    const float factor = end_or_leave_row(p, token, head, split, top, sum, lane_id == 0);
+    for (int d = lane_id; d < p.head_dim_v; d += 32) {
+      float x = 0.0F;
+#pragma unroll
+      for (int w = 0; w < K::kWarps; ++w) x += weights[w] * met.o[(w * 16 + row) * C::kDim + d];
+      if (p.num_splits > 1) {
+        p.partial_out[partial_index(p, token, head, split) * p.head_dim_v + d] = x;
+      } else {
+        const int64_t at = (int64_t{token} * p.num_heads + head) * p.head_dim_v + d;
+        static_cast<typename C::Q*>(p.out)[at] = from_float<typename C::Q>(x * factor);
+      }
+    }
+  }
+}
+
+template <class C>
+__global__ __launch_bounds__(Rows16<C>::kThreads, 2) void rows16_kernel(const Params p) {
+  using K = Rows16<C>;
+  extern __shared__ __align__(128) unsigned char shared[];
+  const int split = static_cast<int>(blockIdx.x);
+  const int kv_head = static_cast<int>(blockIdx.y);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane_id = static_cast<int>(threadIdx.x) % 32;
+  const Lane lane;
+  let_next_kernel_start();
+  const Request req = read_request(p, p.first_req + static_cast<int>(blockIdx.z));
+  const int num_rows = req.q_len * p.group;
+
+  const Span all = {visible_span(p, req, 0).first, visible_span(p, req, req.q_len - 1).end};
+  const Span span = split_span(all, split, p.num_splits, K::kWarps * kStepTokens);
+  if (p.num_splits > 1 && span.first >= span.end) {
+    for (int row = static_cast<int>(threadIdx.x); row < num_rows; row += K::kThreads) {
+      end_or_leave_row(p, req.first_token + row / p.group, kv_head * p.group + row % p.group, split,
+                       -INFINITY, 0.0F, true);
+    }
+    return;
+  }
+
+  const int first = (span.first & ~(kStepTokens - 1)) + warp * kStepTokens;
+  constexpr int kStride = K::kWarps * kStepTokens;
+  const int num_steps = first < span.end ? (span.end - first + kStride - 1) / kStride : 0;
+  const PagedRows keys = PagedRows::keys<C>(p, kv_head);
+  const PagedRows values = PagedRows::values<C>(p, kv_head);
+  const int page_mask = (1 << p.page_shift) - 1;
+  PageReader pages(req.pages, p.page_shift, first, kStride, span.end);
+  const uint32_t pipeline =
+      shared_address(shared) + static_cast<uint32_t>(warp * K::kStages * K::kStageBytes);
+  const auto start_step = [&](int step) {
+    if (step < num_steps) {
+      const uint32_t stage = pipeline + static_cast<uint32_t>(step % K::kStages * K::kStageBytes);
+      const int64_t page = pages.page(step);
+      const auto page_of = [page](int) { return page; };
+      copy_rows<C, kStepTokens, 32>(stage, keys, first + step * kStride, span, page_mask, lane_id,
+                                    page_of);
+      copy_rows<C, kStepTokens, 32>(stage + K::kTileBytes, values, first + step * kStride, span,
+                                    page_mask, lane_id, page_of);
+    }
+    commit_copies();
+  };
+#pragma unroll
+  for (int step = 0; step < K::kStages - 1; ++step) start_step(step);
+
+  const LogitScale scale(p);
+  WarpRows<C> rows;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int row = lane.row + r * 8;
+    rows.visible[r] = row < num_rows ? visible_span(p, req, row / p.group) : Span{};
+  }
+  QueryPiece<C> query[C::kPieces];
+  const auto read_query = [&](int row, int piece) {
+    if (row >= num_rows || piece * 8 >= p.head_dim) return uint4{0, 0, 0, 0};
+    const int64_t at =
+        int64_t{req.first_token + row / p.group} * p.num_heads + kv_head * p.group + row % p.group;
+    return *reinterpret_cast<const uint4*>(static_cast<const typename C::Q*>(p.q) +
+                                           at * p.head_dim + piece * 8);
+  };
+#pragma unroll
+  for (int i = 0; i < C::kPieces; ++i) query[i].load(i, lane, read_query);
+
+  for (int step = 0; step < num_steps; ++step) {
+    wait_for_copies<K::kStages - 2>();
+    __syncwarp();
+    const uint32_t stage = pipeline + static_cast<uint32_t>(step % K::kStages * K::kStageBytes);
+    rows.template attend<kStepTokens>(
+        scale, [&](int i) -> const QueryPiece<C>& { return query[i]; }, stage,
+        stage + K::kTileBytes, first + step * kStride, lane);
+    __syncwarp();
+    start_step(step + K::kStages - 1);
+  }
+  wait_for_copies<0>();
+  __syncthreads();  // the pipelines' place is free
+  rows.sum_up();
+  MetRows<C> met(shared);
+  met.put(rows, warp, lane);
+  __syncthreads();
+  write_met_rows<C>(p, req, met, num_rows, kv_head, split);
+}
+
+}  // namespace quire::cuda::native

@@ -1,0 +1,183 @@
+// How rows of Q, K and V lie in shared memory, and how a warp takes matrix fragments from there.
+//
+// A row is kDim elements in pieces of 16 bytes; piece c of row r lies at place c ^ (r % 8) of the
+// row, so that neither the copies nor any of the reads below meet in a bank.
+//
+// QK^T sums over the head dimension, in any order: a thread takes whole pieces of K's row, and the
+// same elements of Q's, as its share of several matrix steps. That serves 16-bit and FP8 alike and
+// needs no transposition. PV sums over positions, so V is transposed: by ldmatrix where elements
+// are 16 bits; FP8 is paired byte by byte while it is widened, and each thread's columns of the
+// output are then neighbours in a piece (see column()).
+#pragma once
+
+#include <type_traits>
+
+#include "cuda/attention/native/mma.cuh"
+#include "cuda/attention/native/rows.cuh"
+
+namespace quire::cuda::native {
+
+template <typename QType, typename KvType, int kHeadDim>
+struct Config {
+  using Q = QType;
+  using Kv = KvType;
+  static constexpr int kDim = kHeadDim;  // padded: what lies behind head_dim is zeros
+  static constexpr bool kIsFp8 = sizeof(Kv) == 1;
+  using P = std::conditional_t<kIsFp8, __half, Q>;  // of the softmax's weights; E4M3 fits in F16
+
+  static constexpr int kElements = 16 / static_cast<int>(sizeof(Kv));  // of a piece
+  static constexpr int kRowPieces = kDim / kElements;                  // of a row of K or V
+  static constexpr int kRowBytes = kRowPieces * 16;
+  static constexpr int kPieces = kRowPieces / 4;  // a thread's; 4 threads share a row
+  static constexpr int kSteps = kElements / 4;    // matrix steps that a piece serves
+  static constexpr int kQueryRowPieces = kDim / 8;
+  static constexpr int kColumnTiles = kDim / 8;  // of the output, 8 columns each
+  static constexpr int kRun = kIsFp8 ? (kDim < 128 ? kDim / 8 : 16) : 1;  // see column()
+
+  // The output column of place n (0 to 7) of column tile j.
+  __device__ static int column(int j, int n) { return j / kRun * 8 * kRun + n * kRun + j % kRun; }
+  // The i-th of a thread's pieces of a row.
+  __device__ static int piece(int i, int quad_lane) {
+    return kPieces == 1 ? quad_lane : i / 2 * 8 + quad_lane * 2 + i % 2;
+  }
+};
+
+template <int kRowPieces>
+__device__ inline uint32_t swizzled(int row, int piece) {
+  constexpr int kMask = (kRowPieces < 8 ? kRowPieces : 8) - 1;
+  return static_cast<uint32_t>((row * kRowPieces + (piece ^ (row & kMask))) * 16);
+}
+
+struct Lane {
+  int row;   // 0 to 7: of the warp's 16 rows this thread has two, `row` and `row` + 8
+  int quad;  // 0 to 3
+  __device__ Lane() : row(threadIdx.x % 32 / 4), quad(threadIdx.x % 4) {}
+};
+
+// The query fragments of one of a thread's pieces: [step][register].
+template <class C>
+struct QueryPiece {
+  uint32_t a[C::kSteps][4];
+
+  // `read(row, piece)` gives 8 elements of one of the warp's 16 rows.
+  template <class Read>
+  __device__ void load(int i, Lane lane, Read read) {
+#pragma unroll
+    for (int half = 0; half < C::kSteps / 2; ++half) {
+      const int piece = C::piece(i, lane.quad) * (C::kSteps / 2) + half;
+      const uint4 upper = read(lane.row, piece);
+      const uint4 lower = read(lane.row + 8, piece);
+      const uint32_t first[4] = {upper.x, lower.x, upper.y, lower.y};
+      const uint32_t second[4] = {upper.z, lower.z, upper.w, lower.w};
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        a[half * 2][r] = first[r];
+        a[half * 2 + 1][r] = second[r];
+      }
+    }
+  }
+};
+
+// s[16, 8] += Q[16, piece] K[8, piece]^T.
+template <class C>
+__device__ inline void multiply_keys(float (&s)[4], const QueryPiece<C>& q, uint4 k) {
+  if constexpr (C::kIsFp8) {
+    const uint32_t words[4] = {k.x, k.y, k.z, k.w};
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+      mma<typename C::Q>(s, q.a[step], widen<typename C::Q>(words[step] & 0xFFFF),
+                         widen<typename C::Q>(words[step] >> 16));
+    }
+  } else {
+    mma<typename C::Q>(s, q.a[0], k.x, k.y);
+    mma<typename C::Q>(s, q.a[1], k.z, k.w);
+  }
+}
+
+// o[16, kDim] += P[16, 16] V[16, kDim], V's rows from row `row` of the tile on.
+template <class C>
+__device__ inline void multiply_values(float (&o)[C::kColumnTiles][4], const uint32_t (&p)[4],
+                                       uint32_t v_tile, int row, Lane lane) {
+  if constexpr (C::kIsFp8) {
+    constexpr int kWords = C::kRun / 4;
+#pragma unroll
+    for (int part = 0; part < C::kColumnTiles / C::kRun; ++part) {
+      uint32_t bytes[4][kWords];  // of the four positions this thread pairs
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int at = row + lane.quad * 2 + i % 2 + i / 2 * 8;
+        if constexpr (kWords == 4) {
+          const uint4 x = load_shared(v_tile + swizzled<C::kRowPieces>(at, part * 8 + lane.row));
+          bytes[i][0] = x.x, bytes[i][1] = x.y, bytes[i][2] = x.z, bytes[i][3] = x.w;
+        } else {
+          const uint2 x = load_shared_8(v_tile + swizzled<C::kRowPieces>(at, lane.row / 2) +
+                                        static_cast<uint32_t>(lane.row % 2 * 8));
+          bytes[i][0] = x.x, bytes[i][1] = x.y;
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < C::kRun; ++j) {
+        const int word = j / 4;
+        const uint32_t pick = 0x40U + 0x11U * static_cast<uint32_t>(j % 4);
+        const uint32_t b0 = __byte_perm(bytes[0][word], bytes[1][word], pick);
+        const uint32_t b1 = __byte_perm(bytes[2][word], bytes[3][word], pick);
+        mma<__half>(o[part * C::kRun + j], p, widen<__half>(b0 & 0xFFFF),
+                    widen<__half>(b1 & 0xFFFF));
+      }
+    }
+  } else {
+    const int at = row + static_cast<int>(threadIdx.x) % 16;
+    const int half = static_cast<int>(threadIdx.x) % 32 / 16;
+#pragma unroll
+    for (int pair = 0; pair < C::kColumnTiles / 2; ++pair) {
+      const uint4 v = load_transposed(v_tile + swizzled<C::kRowPieces>(at, pair * 2 + half));
+      mma<typename C::P>(o[pair * 2], p, v.x, v.y);
+      mma<typename C::P>(o[pair * 2 + 1], p, v.z, v.w);
+    }
+  }
+}
+
+// One head of the paged keys or values, in bytes.
+struct PagedRows {
+  const char* base;
+  int64_t page_stride;
+  int64_t token_stride;
+  int row_pieces;  // that hold data
+
+  template <class C>
+  __device__ static PagedRows keys(const Params& p, int kv_head) {
+    constexpr int64_t kSize = sizeof(typename C::Kv);
+    return {static_cast<const char*>(p.k) + kv_head * p.head_stride_k * kSize,
+            p.page_stride_k * kSize, p.token_stride_k * kSize, p.head_dim / C::kElements};
+  }
+  template <class C>
+  __device__ static PagedRows values(const Params& p, int kv_head) {
+    constexpr int64_t kSize = sizeof(typename C::Kv);
+    return {static_cast<const char*>(p.v) + kv_head * p.head_stride_v * kSize,
+            p.page_stride_v * kSize, p.token_stride_v * kSize, p.head_dim_v / C::kElements};
+  }
+};
+
+// Starts copying kTokens positions from `first` on by kThreads threads, of which this is `thread`.
+// Positions outside `span` become zeros unread: there the page table and the pages hold anything,
+// and a weight of zero does not silence a NaN. `page_of(position)` is asked of positions inside.
+template <class C, int kTokens, int kThreads, class PageOf>
+__device__ inline void copy_rows(uint32_t tile, const PagedRows& rows, int first, Span span,
+                                 int page_mask, int thread, PageOf page_of) {
+#pragma unroll
+  for (int i = 0; i < kTokens * C::kRowPieces / kThreads; ++i) {
+    const int index = i * kThreads + thread;
+    const int row = index / C::kRowPieces;
+    const int piece = index % C::kRowPieces;
+    const int position = first + row;
+    const bool wanted = position >= span.first && position < span.end && piece < rows.row_pieces;
+    const char* source = rows.base;
+    if (wanted) {
+      source += page_of(position) * rows.page_stride + (position & page_mask) * rows.token_stride +
+                piece * 16;
+    }
+    copy_async(tile + swizzled<C::kRowPieces>(row, piece), source, wanted);
+  }
+}
+
+}  // namespace quire::cuda::native

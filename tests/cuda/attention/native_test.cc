@@ -1,0 +1,174 @@
+#include "cuda/attention/native/native.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cuda/attention/native/plan.h"
+#include "cuda_attention_cases.h"
+
+namespace quire::testing {
+namespace {
+
+using cuda::native::KernelKind;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr int kNumMultiprocessors = 132;
+
+AttentionShape shape_of(int num_heads, int num_kv_heads, int head_dim, DType q, DType kv) {
+  AttentionShape shape = make_attention_shape(num_heads, num_kv_heads, head_dim, 16, kv);
+  shape.q = shape.out = q;
+  return shape;
+}
+
+// Beyond the cases that all backends share.
+std::vector<AttentionCase> own_cases() {
+  std::vector<AttentionCase> cases;
+  const auto add = [&](std::string name, const AttentionShape& shape, auto reqs, int q_len) {
+    cases.push_back({.name = std::move(name), .shape = shape, .reqs = std::move(reqs)});
+    cases.back().max_decode_q_len = q_len;
+    cases.back().k_scale = 0.02F;
+    cases.back().v_scale = 0.01F;
+  };
+  using Reqs = std::vector<AttentionRequest>;
+  for (const DType kv : {DType::kBF16, DType::kF16, DType::kF8E4M3}) {
+    const std::string suffix = "_" + std::string(dtype_name(kv));
+    for (const int dim : {64, 128, 256}) {
+      const std::string name = std::to_string(dim) + suffix;
+      add("long_decode_" + name, make_attention_shape(16, 2, dim, 32, kv),
+          Reqs{{1, 6000, 1}, {1, 1, 2}, {1, 0, 3}, {1, 3333, 4}}, 1);
+      // A whole tile of packed rows, and more than one.
+      add("verify_wide_" + name, make_attention_shape(16, 2, dim, 16, kv),
+          Reqs{{8, 2100, 1}, {8, 8, 2}, {8, 0, 3}, {8, 517, 4}}, 8);
+      add("verify_over_a_tile_" + name, make_attention_shape(40, 2, dim, 64, kv),
+          Reqs{{5, 1100, 1}, {5, 70, 2}}, 5);
+      add("long_prefill_" + name, make_attention_shape(8, 2, dim, 16, kv),
+          Reqs{{300, 300, 1}, {129, 1000, 2}, {64, 64, 3}, {0, 0, 4}, {33, 2050, 5}}, 0);
+    }
+    AttentionShape window = make_attention_shape(16, 2, 128, 16, kv);
+    window.window = 700;
+    window.sinks = true;
+    window.softcap = 3.0F;
+    add("window_sinks_softcap_splits" + suffix, window,
+        Reqs{{3, 4000, 1}, {3, 700, 2}, {3, 701, 3}, {3, 0, 4}}, 3);
+    // A pool whose far pages lie past 2^31 elements.
+    AttentionCase huge{.name = "huge_pool" + suffix,
+                       .shape = make_attention_shape(16, 2, 128, 64, kv),
+                       .reqs = {{1, 300, 1}, {1, 70, 2}, {5, 700, 3}}};
+    huge.num_unused_pages = (int64_t{1} << 31) / (2 * 2 * 64 * 128) + 10;
+    cases.push_back(huge);
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Native, CudaAttentionTest,
+                         ::testing::ValuesIn(cuda_attention_params(
+                             {.make = cuda::make_native_attention,
+                              .q_dtypes = {DType::kBF16, DType::kF16, DType::kF32}})),
+                         cuda_attention_name);
+
+INSTANTIATE_TEST_SUITE_P(NativeOwn, CudaAttentionTest,
+                         ::testing::ValuesIn(cuda_attention_params(
+                             {.make = cuda::make_native_attention, .cases = own_cases()})),
+                         cuda_attention_name);
+
+TEST(NativeAttentionSupport, ServesEveryCase) {
+  const auto backend = cuda::make_native_attention({});
+  const Device device{.kind = DeviceKind::kCuda, .compute_capability = 80, .name = "A100"};
+  for (const AttentionCase& spec : attention_cases()) {
+    for (const DType q : {DType::kF32, DType::kF16, DType::kBF16}) {
+      AttentionShape shape = spec.shape;
+      shape.q = shape.out = q;
+      for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+        EXPECT_THAT(backend->supports(shape, phase, device).reasons, IsEmpty()) << spec.name;
+      }
+    }
+  }
+}
+
+TEST(NativeAttentionSupport, NamesEveryReason) {
+  AttentionShape shape = make_attention_shape(6, 4, 44, 24, DType::kI32);
+  shape.head_dim_v = 264;
+  shape.q = DType::kF8E4M3;
+  shape.mla = true;
+  const auto backend = cuda::make_native_attention({});
+  const Device old{.kind = DeviceKind::kCuda, .compute_capability = 75, .name = "T4"};
+  EXPECT_THAT(backend->supports(shape, Phase::kDecode, old).reasons,
+              ElementsAre("num_heads is 6; it must be a multiple of num_kv_heads, which is 4.",
+                          "page_size is 24; it must be 16, 32 or 64.",
+                          "compute capability is 75; it must be 80 or later.",
+                          "head_dim is 44; it must be a multiple of 8 from 8 to 256.",
+                          "head_dim_v is 264; it must be a multiple of 8 from 8 to 256.",
+                          "q is fp8_e4m3; it must be f32, f16 or bf16.",
+                          "out is f32; it must be the type of q, which is fp8_e4m3.",
+                          "kv is i32; it must be f32, f16, bf16 or fp8_e4m3.",
+                          "mla is true; it must be false."));
+  EXPECT_THAT(
+      backend->supports(shape_of(8, 8, 64, DType::kBF16, DType::kBF16), Phase::kDecode, Device())
+          .reasons,
+      ElementsAre("device is a CPU; it must be an NVIDIA GPU."));
+}
+
+TEST(NativeAttentionPlan, ChoosesTheKernelByRowsAndDtypes) {
+  const auto kind_of = [](const AttentionShape& shape, Phase phase, int q_len, bool aligned) {
+    const PhaseRange range{
+        .num_reqs = 3, .num_tokens = 3 * q_len, .max_q_len = q_len, .max_kv_len = 1000};
+    return cuda::native::choose_kernel(shape, phase, range, aligned, kNumMultiprocessors).kind;
+  };
+  const AttentionShape bf16 = shape_of(32, 8, 128, DType::kBF16, DType::kF8E4M3);
+  EXPECT_EQ(kind_of(bf16, Phase::kDecode, 1, true), KernelKind::kRows16);
+  EXPECT_EQ(kind_of(bf16, Phase::kDecode, 4, true), KernelKind::kRows16);
+  EXPECT_EQ(kind_of(bf16, Phase::kDecode, 5, true), KernelKind::kTile);
+  EXPECT_EQ(kind_of(bf16, Phase::kPrefill, 1, true), KernelKind::kTile);
+  EXPECT_EQ(kind_of(bf16, Phase::kDecode, 1, false), KernelKind::kGeneric);
+  const AttentionShape mixed = shape_of(32, 8, 128, DType::kBF16, DType::kF16);
+  EXPECT_EQ(kind_of(mixed, Phase::kDecode, 1, true), KernelKind::kGeneric);
+  const AttentionShape f32 = shape_of(32, 8, 128, DType::kF32, DType::kF8E4M3);
+  EXPECT_EQ(kind_of(f32, Phase::kPrefill, 9, true), KernelKind::kGeneric);
+}
+
+// Any batch within the limits fits in what was asked for at start.
+TEST(NativeAttentionPlan, WorkspaceBoundsEveryBatch) {
+  for (const int max_kv_len : {1, 64, 1000, 131072}) {
+    const AttentionShape shape = shape_of(64, 8, 128, DType::kBF16, DType::kBF16);
+    const AttentionLimits limits{
+        .max_num_reqs = 40, .max_num_tokens = 100, .max_kv_len = max_kv_len};
+    const size_t bound = cuda::native::max_partial_bytes(shape, limits, kNumMultiprocessors);
+    size_t largest = 0;
+    for (int num_reqs = 1; num_reqs <= 40; ++num_reqs) {
+      for (int q_len = 1; q_len <= 16 && num_reqs * q_len <= 100; ++q_len) {
+        for (const int kv_len : {1, 100, max_kv_len}) {
+          if (kv_len > max_kv_len) continue;
+          const PhaseRange range{.num_reqs = num_reqs,
+                                 .num_tokens = num_reqs * q_len,
+                                 .max_q_len = q_len,
+                                 .max_kv_len = kv_len};
+          const auto choice =
+              cuda::native::choose_kernel(shape, Phase::kDecode, range, true, kNumMultiprocessors);
+          largest = std::max(
+              largest, cuda::native::partial_bytes(shape, range.num_tokens, choice.num_splits));
+        }
+      }
+    }
+    EXPECT_EQ(bound, largest) << max_kv_len;
+  }
+}
+
+TEST(NativeAttentionFeatures, PaddingGivesZerosInEveryKernel) {
+  const Result<cuda::DeviceInfo> device = test_device();
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  const auto backend = cuda::make_native_attention(*device);
+  for (const DType q : {DType::kBF16, DType::kF32}) {
+    for (const int q_len : {1, 8}) {
+      AttentionCase spec{.name = "padding",
+                         .shape = make_attention_shape(8, 2, 64, 16, DType::kBF16),
+                         .reqs = {{q_len, 0, 1}, {q_len, 0, 2}, {9, 0, 3}}};
+      spec.shape.sinks = true;
+      spec.max_decode_q_len = 8;
+      check_cuda_attention(*backend, *device, spec, q);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire::testing
