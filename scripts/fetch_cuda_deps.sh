@@ -16,7 +16,7 @@ fi
 mkdir -p .deps
 work=$(mktemp -d .deps/cuda.XXXXXX)
 trap 'rm -rf "$work"' EXIT
-echo "fetching FlashInfer, CUTLASS and the cuDNN frontend to .deps/cuda" >&2
+echo "fetching FlashInfer, CUTLASS, CCCL and the cuDNN frontend to .deps/cuda" >&2
 # A fixed interpreter and platform name the same files everywhere; only text is taken from them.
 python3 -m pip download -q --disable-pip-version-check --no-deps --require-hashes \
   --only-binary=:all: --python-version 3.11 --implementation cp --platform manylinux_2_28_x86_64 \
@@ -27,11 +27,14 @@ done
 
 new=$work/new
 data=$work/all/flashinfer/data
-mkdir -p "$new"/{flashinfer/csrc,cutlass/tools/util,cudnn_frontend}
+mkdir -p "$new"/{flashinfer/csrc,cutlass/tools/util,cccl/{cub,libcudacxx,thrust},cudnn_frontend}
 mv "$data/include" "$new/flashinfer/"
 mv "$data/csrc/xqa" "$new/flashinfer/csrc/"
 mv "$data/cutlass/include" "$new/cutlass/"
 mv "$data/cutlass/tools/util/include" "$new/cutlass/tools/util/"
+for part in cub/cub libcudacxx/include thrust/thrust; do
+  mv "$data/cccl/$part" "$new/cccl/$(dirname $part)/"
+done
 mv "$work/all/include" "$new/cudnn_frontend/"
 for licences in "$work"/all/*.dist-info/licenses; do
   name=$(basename "$(dirname "$licences")")
