@@ -1,0 +1,138 @@
+// Reductions over a one-dimensional block of whole warps. The result is every thread's; each ends
+// with a barrier, so that one may follow the other.
+#pragma once
+
+#include "cuda/sample/race.cuh"
+
+namespace quire::cuda {
+
+template <typename T, typename Combine>
+__device__ T block_reduce(T x, Combine combine) {
+  __shared__ T of_warp[32];
+  const int num_warps = static_cast<int>(blockDim.x) / 32;
+  for (int distance = 16; distance > 0; distance /= 2) {
+    x = combine(x, T::shuffle(x, distance));
+  }
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
+  __syncthreads();
+  x = of_warp[0];
+  for (int w = 1; w < num_warps; ++w) x = combine(x, of_warp[w]);
+  __syncthreads();
+  return x;
+}
+
+template <typename T>
+struct Scalar {
+  T value;
+  __device__ static Scalar shuffle(Scalar x, int distance) {
+    return {__shfl_xor_sync(0xFFFFFFFFU, x.value, distance)};
+  }
+};
+
+__device__ inline float block_max(float x) {
+  return block_reduce(Scalar<float>{x},
+                      [](auto a, auto b) { return Scalar<float>{fmaxf(a.value, b.value)}; })
+      .value;
+}
+__device__ inline double block_sum(double x) {
+  return block_reduce(Scalar<double>{x},
+                      [](auto a, auto b) { return Scalar<double>{a.value + b.value}; })
+      .value;
+}
+__device__ inline int block_sum(int x) {
+  return block_reduce(Scalar<int>{x}, [](auto a, auto b) { return Scalar<int>{a.value + b.value}; })
+      .value;
+}
+
+struct SharedLargest {
+  float logit;
+  int32_t token_id, nan_id;
+  __device__ static SharedLargest shuffle(SharedLargest x, int distance) {
+    return {__shfl_xor_sync(0xFFFFFFFFU, x.logit, distance),
+            __shfl_xor_sync(0xFFFFFFFFU, x.token_id, distance),
+            __shfl_xor_sync(0xFFFFFFFFU, x.nan_id, distance)};
+  }
+};
+__device__ inline Largest block_largest(const Largest& mine) {
+  const SharedLargest all =
+      block_reduce(SharedLargest{mine.logit, mine.token_id, mine.nan_id}, [](auto a, auto b) {
+        Largest merged;
+        merged.merge(a.logit, a.token_id, a.nan_id);
+        merged.merge(b.logit, b.token_id, b.nan_id);
+        return SharedLargest{merged.logit, merged.token_id, merged.nan_id};
+      });
+  Largest largest;
+  largest.merge(all.logit, all.token_id, all.nan_id);
+  return largest;
+}
+
+struct SharedWinner {
+  double score;
+  int32_t token_id;
+  __device__ static SharedWinner shuffle(SharedWinner x, int distance) {
+    return {__shfl_xor_sync(0xFFFFFFFFU, x.score, distance),
+            __shfl_xor_sync(0xFFFFFFFFU, x.token_id, distance)};
+  }
+};
+__device__ inline Winner block_winner(const Winner& mine) {
+  const SharedWinner all =
+      block_reduce(SharedWinner{mine.score, mine.token_id}, [](auto a, auto b) {
+        const bool first = a.score > b.score || (a.score == b.score && a.token_id <= b.token_id);
+        return first ? a : b;
+      });
+  Winner winner;
+  winner.take(all.score, all.token_id);
+  return winner;
+}
+
+// Quads [first, end) of a row, a thread every blockDim.x-th, four loads in flight;
+// use(q, quad) sees them rising.
+template <typename Use>
+__device__ __forceinline__ void for_each_quad(const LogitsRow& row, int32_t first, int32_t end,
+                                              Use use) {
+  constexpr int kInFlight = 4;
+  const auto step = static_cast<int32_t>(blockDim.x);
+  int32_t q = first + static_cast<int32_t>(threadIdx.x);
+  for (; q + (kInFlight - 1) * step < end; q += kInFlight * step) {
+    Quad quads[kInFlight];
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) quads[i] = row.quad(q + i * step);
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) use(q + i * step, quads[i]);
+  }
+  for (; q < end; q += step) use(q, row.quad(q));
+}
+
+// The race over the tokens of quads [first, end) that `joins(logit, id)` lets in. `quad_of` turns
+// what is in memory into what is raced.
+template <typename Change, typename Joins>
+__device__ Winner race(const LogitsRow& row, int32_t first, int32_t end, const RaceParams& params,
+                       Change change, Joins joins) {
+  RoughRace rough(params);
+  const auto visit = [&](auto take) {
+    for_each_quad(row, first, end, [&](int32_t q, Quad quad) {
+      change(q, quad);
+      bool join[4];
+      bool any = false;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) any |= join[j] = joins(quad.x[j], q * 4 + j);
+      if (!any) return;
+      const uint4 bits = noise_quad(static_cast<uint32_t>(q), params.seed, params.position);
+      if (join[0]) take(quad.x[0], bits.x, q * 4);
+      if (join[1]) take(quad.x[1], bits.y, q * 4 + 1);
+      if (join[2]) take(quad.x[2], bits.z, q * 4 + 2);
+      if (join[3]) take(quad.x[3], bits.w, q * 4 + 3);
+    });
+  };
+  visit([&](float x, uint32_t bits, int32_t id) { rough.take(x, bits, id); });
+  const float best_low = block_max(rough.low());
+  Winner winner;
+  if (rough.is_close(best_low)) {  // rare: this thread looks at all of its tokens again
+    visit([&](float x, uint32_t bits, int32_t id) { winner.take(params.score(x, bits), id); });
+  } else if (rough.may_win(best_low)) {
+    winner.take(params.score_of(rough.logit(), rough.token_id()), rough.token_id());
+  }
+  return block_winner(winner);
+}
+
+}  // namespace quire::cuda

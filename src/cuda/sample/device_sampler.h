@@ -1,0 +1,92 @@
+// From logits to tokens on the device, with the definitions of sample/sampler.h: the same logits,
+// parameters and seed give the CPU's token, unless rounding decides (see filter.cu).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cuda/base/memory.h"
+#include "cuda/base/pinned_ring.h"
+#include "cuda/sample/kernels.h"
+#include "cuda/sample/row_upload.h"
+#include "cuda/sample/sample_results.h"
+#include "tensor/tensor.h"
+
+namespace quire::cuda {
+
+struct DeviceSamplerLimits {
+  int max_num_seqs = 0;  // rows of state
+  int max_rows = 0;      // of one call
+  int vocab_size = 0;    // at most kMaxSlices * kSliceSize
+  int max_tokens_per_seq = 0;
+};
+
+// What a step's kernels must be able to do; each can do all that those before it can.
+enum class SampleKind {
+  kGreedy,
+  kRandom,    // over the whole vocabulary
+  kFiltered,  // top-k, top-p, min-p
+  kFull       // penalties, bias, masks, log probabilities
+};
+
+class DeviceSampler {
+ public:
+  static Result<std::unique_ptr<DeviceSampler>> create(const DeviceSamplerLimits& limits,
+                                                       CudaStream& stream);
+  // What create() allocates on the device.
+  static size_t device_bytes(const DeviceSamplerLimits& limits);
+
+  // kInvalidArgument where a request asks for more than the tables hold; asked at admission.
+  Status check(const SamplingSpec& spec) const { return check_row(spec, row_limits_); }
+
+  // Sequences enter their rows: one copy and one kernel for all of them, unless they bring more
+  // than a megabyte. Not captured. Fails, before any row is added, where check() does.
+  Status add_rows(std::span<const RowAdded> added, CudaStream& stream);
+  // The kind that serves all of these rows.
+  SampleKind kind_of(std::span<const int> rows) const;
+
+  // Enqueues, capturable: row row_ids[i] (device, distinct; < 0: padding) samples its next token
+  // from logits[i] (F32 [num_rows, vocab_size], left as they are), and its state advances. A row
+  // whose logits are broken, or leave nothing to choose, stays as it was.
+  void sample(SampleKind kind, const TensorView& logits, const int32_t* row_ids, int num_rows,
+              CudaStream& stream);
+  // Device, [max_num_seqs]: the token that each row sampled, or knew, last.
+  const int32_t* last_tokens() const { return tables_.last_tokens; }
+
+  // The results of the last sample(): one block of the device, RowResult [num_rows] and with kFull
+  // LogprobsResult [num_rows] after it. The tokens are also at token_id, 32 bytes apart.
+  static size_t results_bytes(SampleKind kind, int num_rows);
+  const void* results() const { return results_; }
+  // Enqueues the one copy, to `host` (pinned, results_bytes()).
+  void copy_results(SampleKind kind, int num_rows, void* host, CudaStream& stream) const;
+  // One a row, in order; seq_id is left to the caller, and padding gives token 0.
+  static std::vector<SampledToken> read_results(SampleKind kind, int num_rows, const void* host);
+
+  // Enqueues log probabilities of targets[i] (device; < 0: none) under logits[i] (F32 [num_rows,
+  // vocab_size]) with the num_top most likely, into results[i] (device). num_rows <= max_rows.
+  void prompt_logprobs(const TensorView& logits, const int32_t* targets, int num_rows, int num_top,
+                       LogprobsResult* results, CudaStream& stream);
+
+ private:
+  explicit DeviceSampler(const DeviceSamplerLimits& limits);
+
+  Status flush(CudaStream& stream);
+  LogprobsResult* logprobs_results(int num_rows) const;
+  const float* check_logits(const TensorView& logits, int num_rows) const;
+
+  DeviceSamplerLimits limits_;
+  RowLimits row_limits_;
+  Buffer memory_;
+  PinnedRing ring_;
+  RowUpload upload_;
+  std::vector<SampleKind> kinds_;  // [max_num_seqs]
+  RowTables tables_ = {};
+  RowResult* results_ = nullptr;
+  SlicePick* picks_ = nullptr;
+  SliceLogprobs* slice_logprobs_ = nullptr;
+  uint32_t* arrivals_ = nullptr;
+  std::byte* block_ = nullptr;  // rows that were uploaded
+};
+
+}  // namespace quire::cuda

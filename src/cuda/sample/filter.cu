@@ -1,0 +1,360 @@
+// Top-k, top-p and min-p without sorting, and the draw from what they leave.
+//
+// One block a row. The kept tokens are those whose key (logit, then id) is at least a cut:
+//   1. the largest logit (and all of a greedy row);
+//   2. min-p's cut, by bisection over floats: exact, and no look at the row;
+//   3. a histogram over steps of 1/64 nat below the largest, from which top-k and top-p know the
+//      step of their border. All down to the step of the cut go into a list where they fit, which
+//      is sorted, and says the rest. Where they do not, histograms over ever fewer keys narrow
+//      the border down until its surroundings fit the list;
+//   4. the race over what is left.
+// Tokens below e^-32 of the largest weight are not told apart: a filter that would keep only some
+// of them keeps none or all, which moves no probability by more than 1e-8. Cumulative sums are
+// fp64 and fixed point: borders are those of the CPU unless they fall within 1e-8 of the mass.
+#include "cuda/base/launch.h"
+#include "cuda/sample/histogram.cuh"
+#include "cuda/sample/kernels.h"
+#include "cuda/sample/rules.cuh"
+
+namespace quire::cuda {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+struct Shared {
+  Histogram bins;
+  uint64_t list[kNumBins];
+  int list_size;
+};
+
+struct KeyRange {  // inclusive
+  uint64_t low, high;
+};
+
+template <bool kRules>
+struct Reader {
+  LogitsRow row;
+  Rules rules;
+
+  __device__ __forceinline__ void change(int32_t q, Quad& quad) const {
+    if constexpr (kRules) rules.apply(q, quad);
+  }
+  // use(logit, id) for every token of the vocabulary.
+  template <typename Use>
+  __device__ __forceinline__ void for_each(Use use) const {
+    for_each_quad(row, 0, row.num_quads(), [&](int32_t q, Quad quad) {
+      change(q, quad);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) use(quad.x[j], q * 4 + j);
+    });
+  }
+};
+
+// The smallest float, of those from -FLT_MAX to `high`, that passes; passing rises with the float,
+// and `high` does. A whole warp asks 32 places at once; every warp of the block does the same.
+template <typename Passes>
+__device__ float least_passing(float high, Passes passes) {
+  uint32_t first = ordered_bits(-3.402823466e38F);
+  uint32_t last = ordered_bits(high);
+  const uint32_t lane = threadIdx.x % 32;
+  while (first < last) {
+    const uint32_t step = (last - first) / 32 + 1;
+    const uint32_t probe = min(last - first, lane * step) + first;
+    const uint32_t passed = __ballot_sync(0xFFFFFFFFU, passes(from_ordered_bits(probe)));
+    const int lowest = __ffs(static_cast<int>(passed)) - 1;
+    const uint32_t last_probe = min(last - first, 31 * step) + first;
+    if (lowest < 0) {
+      first = last_probe + 1;
+    } else {
+      const uint32_t begin = first;
+      last = min(last - begin, static_cast<uint32_t>(lowest) * step) + begin;
+      if (lowest > 0) first = begin + static_cast<uint32_t>(lowest - 1) * step + 1;
+    }
+  }
+  return from_ordered_bits(last);
+}
+
+// Falling, over the next power of two; what is beyond the size is 0.
+__device__ void sort_list(Shared& shared) {
+  const int size = shared.list_size;
+  int padded = 1;
+  while (padded < size) padded *= 2;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const auto threads = static_cast<int>(blockDim.x);
+  for (int i = size + thread; i < padded; i += threads) shared.list[i] = 0;
+  __syncthreads();
+  for (int run = 2; run <= padded; run *= 2) {
+    for (int distance = run / 2; distance > 0; distance /= 2) {
+      for (int pair = thread; pair < padded / 2; pair += threads) {
+        const int a = pair / distance * distance * 2 + pair % distance;
+        const int b = a + distance;
+        const uint64_t x = shared.list[a], y = shared.list[b];
+        if ((x < y) == ((a & run) == 0)) {
+          shared.list[a] = y;
+          shared.list[b] = x;
+        }
+      }
+      __syncthreads();
+    }
+  }
+}
+
+template <bool kRules>
+class RowFilter {
+ public:
+  __device__ RowFilter(Shared& shared, const Reader<kRules>& reader, const RowState& state,
+                       float largest)
+      : shared_(shared),
+        reader_(reader),
+        state_(state),
+        largest_(largest),
+        scale_(largest, 1.0 / static_cast<double>(state.temperature)) {}
+
+  __device__ Winner choose() {
+    if (state_.min_p > 0) {
+      const auto min_p = static_cast<double>(state_.min_p);
+      least_ = least_passing(largest_, [&](float x) { return scale_.weight(x) >= min_p; });
+    }
+    const bool by_mass = state_.top_p < 1.0F;
+    if (state_.top_k < 1 && !by_mass) return race_row(key_from(least_));
+    count_steps(by_mass);
+    const Crossing kth = top_k_step();
+    const int steps = min(kth.bin + 1, num_steps_down_to(least_));
+    const double below = find_crossing(1e300, false, [&](int b) {
+                           return b < steps ? static_cast<double>(shared_.bins.count[b]) : 0.0;
+                         }).total;
+    if (below <= kNumBins) return choose_from_list(steps, by_mass);
+    if (kth.bin < num_steps_down_to(least_)) {
+      const int32_t target = state_.top_k;
+      const uint64_t key = find_border(kth.bin, kth.before, target, false);
+      least_ = fmaxf(least_, logit_of(key));
+    }
+    return race_row(by_mass ? top_p_border() : key_from(least_));
+  }
+
+ private:
+  __device__ static uint64_t key_from(float logit) {
+    return static_cast<uint64_t>(ordered_bits(logit)) << 32;
+  }
+  __device__ __noinline__ float step_floor(int step) const {
+    return least_passing(largest_, [&](float x) { return scale_.steps(x) < step + 1; });
+  }
+  __device__ int num_steps_down_to(float logit) const {
+    const double steps = scale_.steps(logit);
+    return steps < kNumBins ? static_cast<int>(steps) + 1 : kNumBins;
+  }
+
+  __device__ void count_steps(bool by_mass) {
+    shared_.bins.clear();
+    reader_.for_each([&](float x, int32_t) {
+      const double steps = scale_.steps(x);
+      if (!(steps < kNumBins)) return;
+      if (by_mass) {
+        shared_.bins.add(static_cast<int>(steps), steps);
+      } else {
+        shared_.bins.add(static_cast<int>(steps));
+      }
+    });
+    __syncthreads();
+  }
+
+  // The step that holds the k-th largest logit; kNumBins where it does not matter.
+  __device__ Crossing top_k_step() const {
+    if (state_.top_k < 1) return {kNumBins, 0, 0};
+    return find_crossing(state_.top_k, false,
+                         [&](int b) { return static_cast<double>(shared_.bins.count[b]); });
+  }
+
+  __device__ void gather(KeyRange range) {
+    if (threadIdx.x == 0) shared_.list_size = 0;
+    __syncthreads();
+    const float floor = logit_of(range.low);
+    reader_.for_each([&](float x, int32_t id) {
+      if (!(x >= floor) || x == minus_infinity()) return;
+      const uint64_t key = token_key(x, id);
+      if (key < range.low || key > range.high) return;
+      const int at = atomicAdd(&shared_.list_size, 1);
+      if (at < kNumBins) shared_.list[at] = key;
+    });
+    __syncthreads();
+    if (threadIdx.x == 0) shared_.list_size = min(shared_.list_size, kNumBins);
+    __syncthreads();
+    sort_list(shared_);
+  }
+
+  __device__ double list_weight(int i, float least) const {
+    if (i >= shared_.list_size) return 0;
+    const float logit = logit_of(shared_.list[i]);
+    return logit >= least ? scale_.weight(logit) : 0;
+  }
+
+  // Everything that may stay is in the list.
+  __device__ Winner choose_from_list(int steps, bool by_mass) {
+    gather({key_from(step_floor(steps - 1)), ~uint64_t{0}});
+    const int k = state_.top_k;
+    if (k >= 1 && k <= shared_.list_size) least_ = fmaxf(least_, logit_of(shared_.list[k - 1]));
+    uint64_t cut = key_from(least_);
+    if (by_mass) {
+      const Crossing end = find_crossing(static_cast<double>(state_.top_p), true,
+                                         [&](int i) { return list_weight(i, least_); });
+      if (end.bin < kNumBins) cut = shared_.list[end.bin];
+    }
+    const RaceParams params(state_, largest_);
+    Winner winner;
+    for (int i = static_cast<int>(threadIdx.x); i < shared_.list_size;
+         i += static_cast<int>(blockDim.x)) {
+      const uint64_t key = shared_.list[i];
+      if (key >= cut) winner.take(params.score_of(logit_of(key), token_of(key)), token_of(key));
+    }
+    return block_winner(winner);
+  }
+
+  // Where the mass of what the other filters left reaches top_p: far too many for the list.
+  __device__ uint64_t top_p_border() {
+    const int last = num_steps_down_to(least_) - 1;
+    count_from_least();
+    const Crossing border = find_crossing(static_cast<double>(state_.top_p), true, [&](int b) {
+      return b <= last ? shared_.bins.mass(b, b) : 0.0;
+    });
+    if (border.bin == kNumBins) return key_from(least_);
+    const double target = static_cast<double>(state_.top_p) * border.total;
+    return find_border(border.bin, border.before, target, true);
+  }
+
+  __device__ void count_from_least() {
+    shared_.bins.clear();
+    reader_.for_each([&](float x, int32_t) {
+      const double steps = scale_.steps(x);
+      if (x >= least_ && steps < kNumBins) shared_.bins.add(static_cast<int>(steps), steps);
+    });
+    __syncthreads();
+  }
+
+  // The key of the token of `step` with which count or mass reach the target.
+  __device__ __noinline__ uint64_t find_border(int step, double before, double target,
+                                               bool by_mass) {
+    KeyRange range = {key_from(fmaxf(step_floor(step), least_)), key_from(largest_) | 0xFFFFFFFFU};
+    if (step > 0) range.high = key_from(step_floor(step - 1)) - 1;
+    uint32_t count = shared_.bins.count[step];
+    __syncthreads();
+    while (count > kNumBins) {
+      int shift = 0;
+      while ((range.high - range.low) >> shift >= kNumBins) ++shift;
+      count_keys(range, shift);
+      const Crossing part = find_crossing(target - before, false, [&](int b) {
+        return by_mass ? shared_.bins.mass(b, step) : static_cast<double>(shared_.bins.count[b]);
+      });
+      if (part.bin == kNumBins) return range.low;  // only rounding is left
+      before += part.before;
+      count = shared_.bins.count[part.bin];
+      range.high -= static_cast<uint64_t>(part.bin) << shift;
+      const uint64_t width = (uint64_t{1} << shift) - 1;
+      if (range.high - range.low > width) range.low = range.high - width;
+      __syncthreads();
+    }
+    gather(range);
+    const Crossing end = find_crossing(target - before, false, [&](int i) {
+      if (i >= shared_.list_size) return 0.0;
+      return by_mass ? list_weight(i, least_) : 1.0;
+    });
+    return end.bin < kNumBins ? shared_.list[end.bin] : range.low;
+  }
+
+  __device__ void count_keys(KeyRange range, int shift) {
+    shared_.bins.clear();
+    const float floor = logit_of(range.low);
+    reader_.for_each([&](float x, int32_t id) {
+      if (!(x >= floor) || x == minus_infinity()) return;
+      const uint64_t key = token_key(x, id);
+      if (key < range.low || key > range.high) return;
+      shared_.bins.add(static_cast<int>((range.high - key) >> shift), scale_.steps(x));
+    });
+    __syncthreads();
+  }
+
+  __device__ Winner race_row(uint64_t cut) const {
+    const RaceParams params(state_, largest_);
+    const float cut_logit = logit_of(cut);
+    const int32_t cut_token = static_cast<uint32_t>(cut) == 0 ? kNoToken : token_of(cut);
+    return race(
+        reader_.row, 0, reader_.row.num_quads(), params,
+        [&](int32_t q, Quad& quad) { reader_.change(q, quad); },
+        [&](float x, int32_t id) { return x > cut_logit || (x == cut_logit && id <= cut_token); });
+  }
+
+  Shared& shared_;
+  const Reader<kRules>& reader_;
+  const RowState& state_;
+  float largest_;
+  WeightScale scale_;
+  float least_ = -3.402823466e38F;  // no smaller logit stays
+};
+
+// The model's own logits are judged first, then what the rules made of them.
+template <bool kRules>
+__device__ RowStatus find_largest(const Reader<kRules>& reader, Largest& largest) {
+  Largest raw, changed;
+  for_each_quad(reader.row, 0, reader.row.num_quads(), [&](int32_t q, Quad quad) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) raw.take(quad.x[j], q * 4 + j);
+    if constexpr (kRules) {
+      reader.change(q, quad);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) changed.take(quad.x[j], q * 4 + j);
+    }
+  });
+  largest = block_largest(raw);
+  if constexpr (kRules) {
+    const RowStatus status = largest.status();
+    if (status != RowStatus::kOk) return status;
+    largest = block_largest(changed);
+  }
+  return largest.status();
+}
+
+template <bool kRules>
+__global__ void __launch_bounds__(kMaxThreads) filter_kernel(RowTables tables, SampleCall call) {
+  __shared__ Shared shared;
+  const auto i = static_cast<int>(blockIdx.x);
+  const int row_id = call.row_ids[i];
+  if (row_id < 0) {
+    if (threadIdx.x == 0) commit_padding(call.results[i]);
+    return;
+  }
+  const RowState& state = tables.states[row_id];
+  const Reader<kRules> reader = {LogitsRow(call.logits, tables.vocab_size, i),
+                                 Rules(tables, row_id)};
+  Largest largest;
+  const RowStatus status = find_largest(reader, largest);
+  int32_t token_id = largest.token_id;
+  if (status == RowStatus::kOk && state.temperature >= kGreedyBelow) {
+    token_id = RowFilter<kRules>(shared, reader, state, largest.logit).choose().token_id;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    commit(tables, row_id, status, token_id, largest.nan_id, call.results[i]);
+  }
+}
+
+int num_multiprocessors() {
+  int device = 0;
+  int count = 0;
+  (void)cudaGetDevice(&device);
+  (void)cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+  return count;
+}
+
+}  // namespace
+
+void launch_filter(const RowTables& tables, const SampleCall& call, bool with_rules,
+                   CudaStream& stream) {
+  // Few rows: all of a multiprocessor for one. Many: two, of which one computes while one loads.
+  static const int kMultiprocessors = num_multiprocessors();
+  const int threads = call.num_rows <= kMultiprocessors ? kMaxThreads : kMaxThreads / 2;
+  const LaunchShape shape = {.grid = static_cast<unsigned>(call.num_rows),
+                             .block = static_cast<unsigned>(threads)};
+  QUIRE_LAUNCH(stream, with_rules ? filter_kernel<true> : filter_kernel<false>, shape, tables,
+               call);
+}
+
+}  // namespace quire::cuda

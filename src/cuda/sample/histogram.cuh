@@ -1,0 +1,110 @@
+// A histogram of tokens with their weights, falling: how many are in a bin, and what they weigh.
+//
+// A weight is counted as what it lacks to the largest weight of its octave's 1/64 nat, in fixed
+// point: integers add up to the same bits in any order, and the sum is good to 2^-29.
+#pragma once
+
+#include "cuda/sample/block.cuh"
+
+namespace quire::cuda {
+
+inline constexpr int kNumBins = 2048;
+inline constexpr double kStepsPerNat = 64.0;  // so the bins of a whole row reach to e^-32
+
+// Where a weight exp((logit - largest) / temperature) lies: in steps below 1.
+struct WeightScale {
+  double largest;
+  double scale;  // steps a unit of logits
+
+  __device__ WeightScale(float max_logit, double inverse_temperature)
+      : largest(max_logit), scale(inverse_temperature * kStepsPerNat) {}
+
+  __device__ __forceinline__ double steps(float logit) const {
+    return (largest - static_cast<double>(logit)) * scale;
+  }
+  __device__ double weight(float logit) const { return exp(-steps(logit) / kStepsPerNat); }
+};
+
+struct Histogram {
+  uint32_t count[kNumBins];
+  uint32_t lack[kNumBins];   // in 2^-29
+  uint32_t carry[kNumBins];  // of `lack`
+
+  __device__ void clear() {
+    for (int b = static_cast<int>(threadIdx.x); b < kNumBins; b += static_cast<int>(blockDim.x)) {
+      count[b] = lack[b] = carry[b] = 0;
+    }
+    __syncthreads();
+  }
+
+  __device__ __forceinline__ void add(int bin, double steps) {
+    const float y = static_cast<float>(steps - floor(steps)) * static_cast<float>(1 / kStepsPerNat);
+    const float lacks = y * (1.0F - y * (0.5F - y * (1.0F / 6.0F)));  // 1 - exp(-y)
+    const auto units = static_cast<uint32_t>(lacks * 0x1p29F + 0.5F);
+    atomicAdd(&count[bin], 1U);
+    const uint32_t before = atomicAdd(&lack[bin], units);
+    if (before + units < before) atomicAdd(&carry[bin], 1U);
+  }
+  __device__ __forceinline__ void add(int bin) { atomicAdd(&count[bin], 1U); }
+
+  // Of the bin's tokens, all of which lie in step `step`.
+  __device__ double mass(int bin, int step) const {
+    const double lacks = static_cast<double>(carry[bin]) * 8.0 + lack[bin] * 0x1p-29;
+    return (static_cast<double>(count[bin]) - lacks) * exp(-step / kStepsPerNat);
+  }
+};
+
+struct Crossing {
+  int bin;        // the first up to which the values reach the target; kNumBins: none
+  double before;  // their sum before it
+  double total;
+};
+
+// value(bin) for kNumBins bins, summed in one fixed order.
+template <typename Value>
+__device__ Crossing find_crossing(double target, bool of_total, Value value) {
+  __shared__ double of_warp[32];
+  __shared__ Crossing found;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int per_thread = kNumBins / static_cast<int>(blockDim.x);
+  const int lane = thread % 32;
+  double mine = 0;
+  for (int b = 0; b < per_thread; ++b) mine += value(thread * per_thread + b);
+  double upto = mine;
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const double other = __shfl_up_sync(0xFFFFFFFFU, upto, distance);
+    if (lane >= distance) upto += other;
+  }
+  if (lane == 31) of_warp[thread / 32] = upto;
+  if (thread == 0) found = {kNumBins, 0, 0};
+  __syncthreads();
+  double offset = 0;
+  double total = 0;
+  for (int w = 0; w < static_cast<int>(blockDim.x) / 32; ++w) {
+    if (w == thread / 32) offset = total;
+    total += of_warp[w];
+  }
+  if (of_total) target *= total;
+  // The lowest of the bins from which on the sum is at least the target.
+  double before = offset + (upto - mine);
+  for (int b = 0; b < per_thread; ++b) {
+    const double here = value(thread * per_thread + b);
+    if (here > 0 && before + here >= target) {
+      atomicMin(&found.bin, thread * per_thread + b);
+    }
+    before += here;
+  }
+  __syncthreads();
+  before = offset + (upto - mine);
+  for (int b = 0; b < per_thread; ++b) {
+    if (thread * per_thread + b == found.bin) found.before = before;
+    before += value(thread * per_thread + b);
+  }
+  if (thread == 0) found.total = total;
+  __syncthreads();
+  const Crossing crossing = found;
+  __syncthreads();
+  return crossing;
+}
+
+}  // namespace quire::cuda

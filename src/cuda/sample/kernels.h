@@ -1,0 +1,59 @@
+// The sampler's kernels, as the host enqueues them.
+#pragma once
+
+#include "cuda/base/stream.h"
+#include "cuda/sample/row_state.h"
+
+namespace quire::cuda {
+
+// A row is cut into slices of this many logits, one a block, where that needs no more than one
+// look.
+inline constexpr int kSliceSize = 8192;
+inline constexpr int kMaxSlices = 64;
+inline constexpr int num_slices(int vocab_size) {
+  return (vocab_size + kSliceSize - 1) / kSliceSize;
+}
+
+struct SlicePick {
+  double score;  // of the best token of the slice
+  float largest;
+  int32_t token_id;
+  int32_t nan_id;  // INT32_MAX: none
+  int32_t pad;
+};
+
+struct SliceLogprobs {
+  double sum;  // of exp(logit - largest)
+  float largest;
+  int32_t num_at_least;                // as likely as the target
+  uint64_t top_keys[kMaxTopLogprobs];  // falling
+};
+
+// One call of sample().
+struct SampleCall {
+  const float* logits;     // [num_rows, vocab_size]
+  const int32_t* row_ids;  // [num_rows]
+  int num_rows;
+  RowResult* results;  // [num_rows]
+};
+
+// Scatters rows that were uploaded as a block: `num_rows` headers, then words.
+void launch_add_rows(const RowTables& tables, const void* block, int num_rows, CudaStream& stream);
+// Makes the bitmap of what each row may not sample in this step.
+void launch_forbid(const RowTables& tables, const SampleCall& call, CudaStream& stream);
+// Greedy, and where asked for random over the whole vocabulary, in one pass over the logits.
+// picks: [num_rows, num_slices], arrivals: [num_rows] zeros, and zeros again after.
+void launch_one_pass(const RowTables& tables, const SampleCall& call, bool random, SlicePick* picks,
+                     uint32_t* arrivals, CudaStream& stream);
+// Everything that a row can ask for but its log probabilities; with_rules: penalties, bias, masks.
+void launch_filter(const RowTables& tables, const SampleCall& call, bool with_rules,
+                   CudaStream& stream);
+// Of the tokens in call.results, for the rows that ask.
+void launch_sampled_logprobs(const RowTables& tables, const SampleCall& call, SliceLogprobs* slices,
+                             uint32_t* arrivals, LogprobsResult* results, CudaStream& stream);
+// Of targets [num_rows]; < 0: none.
+void launch_target_logprobs(const float* logits, int vocab_size, const int32_t* targets,
+                            int num_rows, int num_top, SliceLogprobs* slices, uint32_t* arrivals,
+                            LogprobsResult* results, CudaStream& stream);
+
+}  // namespace quire::cuda

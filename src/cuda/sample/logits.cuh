@@ -1,0 +1,126 @@
+// Reading logits, and ordering them.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "cuda/sample/row_state.h"
+
+namespace quire::cuda {
+
+inline constexpr int32_t kNoToken = 0x7FFFFFFF;
+
+__device__ __forceinline__ float minus_infinity() {
+  return __int_as_float(static_cast<int>(0xFF800000U));
+}
+
+// Unsigned numbers that order like the floats; both zeros are one.
+__device__ __forceinline__ uint32_t ordered_bits(float x) {
+  const uint32_t bits = __float_as_uint(x + 0.0F);
+  return (bits >> 31) != 0 ? ~bits : bits | 0x80000000U;
+}
+__device__ __forceinline__ float from_ordered_bits(uint32_t bits) {
+  return __uint_as_float((bits >> 31) != 0 ? bits & 0x7FFFFFFFU : ~bits);
+}
+
+// Larger logits have larger keys; among equals, smaller ids. No two tokens share one; none is 0.
+__device__ __forceinline__ uint64_t token_key(float logit, int32_t token_id) {
+  return static_cast<uint64_t>(ordered_bits(logit)) << 32 | ~static_cast<uint32_t>(token_id);
+}
+__device__ __forceinline__ float logit_of(uint64_t key) {
+  return from_ordered_bits(static_cast<uint32_t>(key >> 32));
+}
+__device__ __forceinline__ int32_t token_of(uint64_t key) {
+  return static_cast<int32_t>(~static_cast<uint32_t>(key));
+}
+
+// Four neighbouring logits; beyond the vocabulary they are -infinity.
+struct Quad {
+  float x[4];
+};
+
+struct LogitsRow {
+  const float* logits;
+  int32_t vocab_size;
+  bool is_aligned;  // rows begin at multiples of 16 bytes
+
+  __device__ LogitsRow(const float* first, int32_t size, int64_t i)
+      : logits(first + i * size),
+        vocab_size(size),
+        is_aligned(size % 4 == 0 && reinterpret_cast<uintptr_t>(first) % 16 == 0) {}
+
+  __device__ int32_t num_quads() const { return (vocab_size + 3) / 4; }
+
+  __device__ __forceinline__ Quad quad(int32_t q) const {
+    Quad quad;
+    if (is_aligned && q < num_quads()) {
+      const float4 four = reinterpret_cast<const float4*>(logits)[q];
+      quad.x[0] = four.x;
+      quad.x[1] = four.y;
+      quad.x[2] = four.z;
+      quad.x[3] = four.w;
+    } else {
+      for (int j = 0; j < 4; ++j) {
+        quad.x[j] = q * 4 + j < vocab_size ? logits[q * 4 + j] : minus_infinity();
+      }
+    }
+    return quad;
+  }
+};
+
+// What a pass over a row finds before anything is chosen. NaN never compares greater.
+struct Largest {
+  float logit = minus_infinity();
+  int32_t token_id = kNoToken;  // the lowest with that logit
+  int32_t nan_id = kNoToken;    // the lowest whose logit is NaN
+
+  // Called with rising ids.
+  __device__ __forceinline__ void take(float x, int32_t id) {
+    if (x > logit) {
+      logit = x;
+      token_id = id;
+    }
+    if (x != x) nan_id = min(nan_id, id);
+  }
+  __device__ __forceinline__ void merge(float other, int32_t id, int32_t other_nan) {
+    if (other > logit || (other == logit && id < token_id)) {
+      logit = other;
+      token_id = id;
+    }
+    nan_id = min(nan_id, other_nan);
+  }
+  __device__ RowStatus status() const {
+    if (nan_id != kNoToken) return RowStatus::kNan;
+    if (logit == -minus_infinity()) return RowStatus::kInfinite;
+    return logit == minus_infinity() ? RowStatus::kNoneAllowed : RowStatus::kOk;
+  }
+};
+
+// One thread: the token enters the row's state and the results. A row that failed stays as it was.
+__device__ inline void commit(const RowTables& tables, int row, RowStatus status, int32_t token_id,
+                              int32_t detail, RowResult& result) {
+  RowState& state = tables.states[row];
+  result = {.token_id = status == RowStatus::kOk ? token_id : 0,
+            .status = status,
+            .position = state.position,
+            .detail = detail,
+            .pad = {}};
+  if (status != RowStatus::kOk) return;
+  tables.last_tokens[row] = token_id;
+  if ((state.flags & kHasPenalties) != 0) {
+    ++tables.seen[static_cast<int64_t>(row) * tables.vocab_stride + token_id];
+  }
+  if ((state.flags & kHasBadWords) != 0) {
+    tables.output_tail[static_cast<int64_t>(row) * tables.tail_size +
+                       state.num_output % tables.tail_size] = token_id;
+  }
+  ++state.position;
+  ++state.num_output;
+}
+
+__device__ inline void commit_padding(RowResult& result) {
+  result = {.token_id = 0, .status = RowStatus::kPadding, .position = 0, .detail = 0, .pad = {}};
+}
+
+}  // namespace quire::cuda

@@ -1,0 +1,226 @@
+// Log-softmax of the model's logits: of one token a row, its rank, and of the most likely ones.
+//
+// Grid (slices of a row, rows): a block holds its slice in registers. The num_top-th largest of its
+// threads' largest keys bounds the slice's num_top largest from below, which leaves at most
+// num_top * 32 keys to be put in order. The last block of a row to arrive merges the slices.
+// exp in fp32, at most 32 of them added in fp32, then fp64: 1e-6 of a log probability.
+#include "cuda/base/launch.h"
+#include "cuda/sample/block.cuh"
+#include "cuda/sample/kernels.h"
+
+namespace quire::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kQuadsPerThread = kSliceSize / 4 / kThreads;
+constexpr int kMaxList = kMaxSlices * kMaxTopLogprobs;
+static_assert(kMaxList >= kMaxTopLogprobs * kQuadsPerThread * 4);
+
+struct Query {
+  int32_t target;  // < 0: nothing is asked
+  int32_t num_top;
+};
+
+struct Shared {
+  uint64_t thread_keys[kThreads];
+  uint64_t list[kMaxList];
+  uint64_t top[kMaxTopLogprobs];
+  uint64_t bound;
+  int list_size;
+  bool is_last;
+};
+
+// The num_top largest of the list, falling, to `top`; 0 where there are fewer.
+__device__ void put_in_order(Shared& shared, int num_top) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  if (thread < kMaxTopLogprobs) shared.top[thread] = 0;
+  __syncthreads();
+  const int size = shared.list_size;
+  for (int i = thread; i < size; i += kThreads) {
+    const uint64_t key = shared.list[i];
+    int larger = 0;
+    for (int k = 0; k < size; ++k) larger += static_cast<int>(shared.list[k] > key);
+    if (larger < num_top) shared.top[larger] = key;
+  }
+  __syncthreads();
+}
+
+// Keys of 0 are no tokens.
+__device__ void find_top(Shared& shared, const uint64_t (&keys)[kQuadsPerThread * 4], int num_top) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  uint64_t mine = 0;
+#pragma unroll
+  for (const uint64_t key : keys) mine = key > mine ? key : mine;
+  shared.thread_keys[thread] = mine;
+  if (thread == 0) {
+    shared.bound = 1;
+    shared.list_size = 0;
+  }
+  __syncthreads();
+  int larger = 0;
+  for (int t = 0; t < kThreads; ++t) larger += static_cast<int>(shared.thread_keys[t] > mine);
+  if (larger == num_top - 1 && mine != 0) shared.bound = mine;  // one thread's: keys are distinct
+  __syncthreads();
+  const uint64_t bound = shared.bound;
+  if (mine >= bound) {
+#pragma unroll
+    for (const uint64_t key : keys) {
+      if (key >= bound) shared.list[atomicAdd(&shared.list_size, 1)] = key;
+    }
+  }
+  __syncthreads();
+  put_in_order(shared, num_top);
+}
+
+__device__ void summarize_slice(Shared& shared, const LogitsRow& row, int slice, const Query& query,
+                                SliceLogprobs& out) {
+  const float target_logit = row.logits[query.target];
+  const int32_t first = slice * (kSliceSize / 4) + static_cast<int32_t>(threadIdx.x);
+  Quad quads[kQuadsPerThread];
+#pragma unroll
+  for (int i = 0; i < kQuadsPerThread; ++i) quads[i] = row.quad(first + i * kThreads);
+  float largest = minus_infinity();
+  int num_at_least = 0;
+#pragma unroll
+  for (int i = 0; i < kQuadsPerThread; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      largest = fmaxf(largest, quads[i].x[j]);
+      const bool is_token = (first + i * kThreads) * 4 + j < row.vocab_size;
+      num_at_least += static_cast<int>(is_token && quads[i].x[j] >= target_logit);
+    }
+  }
+  largest = block_max(largest);
+  float sum = 0;
+  if (largest > minus_infinity()) {
+#pragma unroll
+    for (int i = 0; i < kQuadsPerThread; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sum += expf(quads[i].x[j] - largest);
+    }
+  }
+  const double slice_sum = block_sum(static_cast<double>(sum));
+  num_at_least = block_sum(num_at_least);
+  if (query.num_top > 0) {
+    uint64_t keys[kQuadsPerThread * 4];
+#pragma unroll
+    for (int i = 0; i < kQuadsPerThread; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int32_t id = (first + i * kThreads) * 4 + j;
+        keys[i * 4 + j] = id < row.vocab_size ? token_key(quads[i].x[j], id) : 0;
+      }
+    }
+    find_top(shared, keys, query.num_top);
+  }
+  if (threadIdx.x < query.num_top) out.top_keys[threadIdx.x] = shared.top[threadIdx.x];
+  if (threadIdx.x == 0) {
+    out.sum = slice_sum;
+    out.largest = largest;
+    out.num_at_least = num_at_least;
+  }
+}
+
+__device__ void merge_slices(Shared& shared, const LogitsRow& row, const Query& query,
+                             const SliceLogprobs* slices, int count, LogprobsResult& result) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  float largest = minus_infinity();
+  for (int s = 0; s < count; ++s) largest = fmaxf(largest, slices[s].largest);
+  double sum = 0;
+  int rank = 0;
+  if (thread < count) {
+    const SliceLogprobs& mine = slices[thread];
+    if (mine.largest > minus_infinity()) {
+      sum = mine.sum * exp(static_cast<double>(mine.largest) - static_cast<double>(largest));
+    }
+    rank = mine.num_at_least;
+  }
+  sum = block_sum(sum);
+  rank = block_sum(rank);
+  const double log_sum = log(sum);
+  const auto logprob = [&](float logit) {
+    return static_cast<float>(static_cast<double>(logit) - static_cast<double>(largest) - log_sum);
+  };
+  for (int i = thread; i < count * query.num_top; i += kThreads) {
+    shared.list[i] = slices[i / query.num_top].top_keys[i % query.num_top];
+  }
+  if (thread == 0) shared.list_size = count * query.num_top;
+  __syncthreads();
+  put_in_order(shared, query.num_top);
+  if (thread < query.num_top) {
+    result.top_ids[thread] = token_of(shared.top[thread]);
+    result.top_logprobs[thread] = logprob(logit_of(shared.top[thread]));
+  }
+  if (thread != 0) return;
+  result.num_top = query.num_top;
+  result.token_id = query.target;
+  result.rank = rank;
+  result.logprob = logprob(row.logits[query.target]);
+}
+
+__device__ void run_query(const Query& query, const float* logits, int vocab_size,
+                          SliceLogprobs* slices, uint32_t* arrivals, LogprobsResult* results) {
+  __shared__ Shared shared;
+  const auto i = static_cast<int>(blockIdx.y);
+  const auto count = static_cast<int>(gridDim.x);
+  if (query.target < 0) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) results[i].num_top = -1;
+    return;
+  }
+  const LogitsRow row(logits, vocab_size, i);
+  SliceLogprobs* of_row = slices + static_cast<int64_t>(i) * count;
+  summarize_slice(shared, row, static_cast<int>(blockIdx.x), query, of_row[blockIdx.x]);
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    shared.is_last = atomicInc(&arrivals[i], static_cast<uint32_t>(count) - 1) == count - 1;
+  }
+  __syncthreads();
+  if (!shared.is_last) return;
+  __threadfence();
+  merge_slices(shared, row, query, of_row, count, results[i]);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    sampled_logprobs_kernel(RowTables tables, SampleCall call, SliceLogprobs* slices,
+                            uint32_t* arrivals, LogprobsResult* results) {
+  const int row_id = call.row_ids[blockIdx.y];
+  const RowResult& sampled = call.results[blockIdx.y];
+  Query query = {-1, 0};
+  if (row_id >= 0 && sampled.status == RowStatus::kOk) {
+    const int num_top = tables.states[row_id].num_logprobs;
+    if (num_top >= 0) query = {sampled.token_id, min(num_top, tables.vocab_size)};
+  }
+  run_query(query, call.logits, tables.vocab_size, slices, arrivals, results);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    target_logprobs_kernel(const float* logits, int vocab_size, const int32_t* targets, int num_top,
+                           SliceLogprobs* slices, uint32_t* arrivals, LogprobsResult* results) {
+  const int32_t target = targets[blockIdx.y];
+  const Query query = {target < vocab_size ? target : -1, min(num_top, vocab_size)};
+  run_query(query, logits, vocab_size, slices, arrivals, results);
+}
+
+LaunchShape shape_of(int vocab_size, int num_rows) {
+  return {
+      .grid = dim3(static_cast<unsigned>(num_slices(vocab_size)), static_cast<unsigned>(num_rows)),
+      .block = kThreads};
+}
+
+}  // namespace
+
+void launch_sampled_logprobs(const RowTables& tables, const SampleCall& call, SliceLogprobs* slices,
+                             uint32_t* arrivals, LogprobsResult* results, CudaStream& stream) {
+  QUIRE_LAUNCH(stream, sampled_logprobs_kernel, shape_of(tables.vocab_size, call.num_rows), tables,
+               call, slices, arrivals, results);
+}
+
+void launch_target_logprobs(const float* logits, int vocab_size, const int32_t* targets,
+                            int num_rows, int num_top, SliceLogprobs* slices, uint32_t* arrivals,
+                            LogprobsResult* results, CudaStream& stream) {
+  QUIRE_LAUNCH(stream, target_logprobs_kernel, shape_of(vocab_size, num_rows), logits, vocab_size,
+               targets, num_top, slices, arrivals, results);
+}
+
+}  // namespace quire::cuda

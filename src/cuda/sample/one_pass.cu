@@ -1,0 +1,95 @@
+// Greedy, and random over the whole vocabulary.
+//
+// Grid (slices of a row, rows): a block reads its slice once. The last block of a row to arrive
+// picks among the slices' picks, in their order, and commits the token.
+#include "cuda/base/launch.h"
+#include "cuda/sample/block.cuh"
+#include "cuda/sample/kernels.h"
+
+namespace quire::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+__device__ Largest find_largest(const LogitsRow& row, int32_t first, int32_t end) {
+  Largest mine;
+  for_each_quad(row, first, end, [&](int32_t q, const Quad& quad) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) mine.take(quad.x[j], q * 4 + j);
+  });
+  return block_largest(mine);
+}
+
+// In the one pass, the largest logit falls out of the race's.
+__device__ SlicePick race_slice(const LogitsRow& row, int32_t first, int32_t end,
+                                const RowState& state) {
+  Largest mine;
+  const RaceParams params(state, 0.0F);
+  const Winner winner = race(
+      row, first, end, params,
+      [&](int32_t q, const Quad& quad) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) mine.take(quad.x[j], q * 4 + j);
+      },
+      [](float x, int32_t) { return x > minus_infinity(); });
+  const Largest largest = block_largest(mine);
+  return {winner.score, largest.logit, winner.token_id, largest.nan_id, 0};
+}
+
+// One thread: the slices are few.
+__device__ void pick_row(const RowTables& tables, const SlicePick* picks, int count, int row,
+                         RowResult& result) {
+  Winner winner;
+  Largest largest;
+  for (int s = 0; s < count; ++s) {
+    const SlicePick pick = picks[s];
+    winner.take(pick.score, pick.token_id);
+    largest.merge(pick.largest, pick.token_id, pick.nan_id);
+  }
+  const RowStatus status = largest.status();
+  commit(tables, row, status, winner.token_id, largest.nan_id, result);
+}
+
+template <bool kRandom>
+__global__ void __launch_bounds__(kThreads)
+    one_pass_kernel(RowTables tables, SampleCall call, SlicePick* picks, uint32_t* arrivals) {
+  const auto i = static_cast<int>(blockIdx.y);
+  const auto slice = static_cast<int>(blockIdx.x);
+  const auto count = static_cast<int>(gridDim.x);
+  const int row_id = call.row_ids[i];
+  if (row_id < 0) {
+    if (slice == 0 && threadIdx.x == 0) commit_padding(call.results[i]);
+    return;
+  }
+  const LogitsRow row(call.logits, tables.vocab_size, i);
+  const int32_t first = slice * (kSliceSize / 4);
+  const int32_t end = min(first + kSliceSize / 4, row.num_quads());
+  const RowState& state = tables.states[row_id];
+  SlicePick pick;
+  if (kRandom && state.temperature >= kGreedyBelow) {
+    pick = race_slice(row, first, end, state);
+  } else {
+    const Largest largest = find_largest(row, first, end);
+    pick = {static_cast<double>(largest.logit), largest.logit, largest.token_id, largest.nan_id, 0};
+  }
+  if (threadIdx.x != 0) return;
+  SlicePick* of_row = picks + static_cast<int64_t>(i) * count;
+  of_row[slice] = pick;
+  __threadfence();
+  if (atomicInc(&arrivals[i], static_cast<uint32_t>(count) - 1) != count - 1) return;
+  __threadfence();
+  pick_row(tables, of_row, count, row_id, call.results[i]);
+}
+
+}  // namespace
+
+void launch_one_pass(const RowTables& tables, const SampleCall& call, bool random, SlicePick* picks,
+                     uint32_t* arrivals, CudaStream& stream) {
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_slices(tables.vocab_size)),
+                                          static_cast<unsigned>(call.num_rows)),
+                             .block = kThreads};
+  QUIRE_LAUNCH(stream, random ? one_pass_kernel<true> : one_pass_kernel<false>, shape, tables, call,
+               picks, arrivals);
+}
+
+}  // namespace quire::cuda

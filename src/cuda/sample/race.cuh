@@ -1,0 +1,106 @@
+// The exponential race of sample/random_choice.h, with the same random numbers: the token with the
+// largest weight / -log(u) wins, which is the largest logit / temperature - log(-log(u)).
+#pragma once
+
+#include "cuda/sample/logits.cuh"
+
+namespace quire::cuda {
+
+// As TokenNoise and philox4x32 on the host: a function of (seed, position, token id) alone.
+__device__ __forceinline__ uint4 noise_quad(uint32_t quad, uint64_t seed, uint64_t position) {
+  uint4 c =
+      make_uint4(quad, 0, static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32));
+  auto key0 = static_cast<uint32_t>(seed);
+  auto key1 = static_cast<uint32_t>(seed >> 32);
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    const uint32_t high0 = __umulhi(0xD2511F53U, c.x), low0 = 0xD2511F53U * c.x;
+    const uint32_t high1 = __umulhi(0xCD9E8D57U, c.z), low1 = 0xCD9E8D57U * c.z;
+    c = make_uint4(high1 ^ c.y ^ key0, low1, high0 ^ c.w ^ key1, low0);
+    key0 += 0x9E3779B9U;
+    key1 += 0xBB67AE85U;
+  }
+  return c;
+}
+
+struct Winner {
+  double score = -1.0 / 0.0;
+  int32_t token_id = kNoToken;
+
+  __device__ __forceinline__ void take(double other, int32_t id) {
+    if (other > score || (other == score && id < token_id)) {
+      score = other;
+      token_id = id;
+    }
+  }
+};
+
+struct RaceParams {
+  uint64_t seed;
+  uint64_t position;
+  double inverse;  // of the temperature
+  float anchor;    // what logits are counted from
+
+  __device__ RaceParams(const RowState& state, float from)
+      : seed(state.seed),
+        position(static_cast<uint64_t>(state.position)),
+        inverse(1.0 / static_cast<double>(state.temperature)),
+        anchor(from) {}
+
+  __device__ double score(float logit, uint32_t bits) const {
+    const double u = (static_cast<double>(bits) + 0.5) * 0x1p-32;
+    return (static_cast<double>(logit) - static_cast<double>(anchor)) * inverse - log(-log(u));
+  }
+  // Alone, where the quad's other tokens do not matter.
+  __device__ double score_of(float logit, int32_t id) const {
+    const uint4 bits = noise_quad(static_cast<uint32_t>(id) / 4, seed, position);
+    const int j = id % 4;
+    return score(logit, j == 0 ? bits.x : j == 1 ? bits.y : j == 2 ? bits.z : bits.w);
+  }
+};
+
+// A thread's part of the race in fp32 with bounds of its error, so that fp64 is spent on the few
+// tokens that may have won.
+class RoughRace {
+ public:
+  __device__ RoughRace(const RaceParams& params)
+      : anchor_(params.anchor), inverse_(static_cast<float>(params.inverse)) {}
+
+  __device__ __forceinline__ void take(float logit, uint32_t bits, int32_t id) {
+    const float t = (logit - anchor_) * inverse_;
+    const float v = (static_cast<float>(~bits) + 0.5F) * 0x1p-32F;  // 1 - u
+    // -log(u): by its series where the logarithm would lose the digits.
+    const float wait = v < 0.01F ? v + 0.5F * v * v : -__logf(1.0F - v);
+    const float score = t - __logf(wait);
+    const float error = 2e-4F + 5e-7F * fabsf(t);
+    const float high = score + error;
+    if (score - error > low_) {
+      other_high_ = fmaxf(other_high_, high_);
+      low_ = score - error;
+      high_ = high;
+      id_ = id;
+      logit_ = logit;
+    } else {
+      other_high_ = fmaxf(other_high_, high);
+    }
+  }
+
+  __device__ float low() const { return low_; }
+  __device__ int32_t token_id() const { return id_; }
+  __device__ float logit() const { return logit_; }
+  // Whether any of this thread's tokens may have won, where the block's best is at least
+  // `best_low`.
+  __device__ bool may_win(float best_low) const { return high_ >= best_low && id_ != kNoToken; }
+  // Whether others of its tokens than token_id() may have.
+  __device__ bool is_close(float best_low) const { return other_high_ >= best_low; }
+
+ private:
+  float anchor_, inverse_;
+  float low_ = minus_infinity();
+  float high_ = minus_infinity();
+  float other_high_ = minus_infinity();
+  float logit_ = 0;
+  int32_t id_ = kNoToken;
+};
+
+}  // namespace quire::cuda

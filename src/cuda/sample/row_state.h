@@ -1,0 +1,115 @@
+// What the sampling kernels share with the host: plain data, the same on both sides.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace quire::cuda {
+
+// A request that asks for more than this is refused by DeviceSampler::check.
+inline constexpr int kMaxTopLogprobs = 20;
+inline constexpr int kMaxBiases = 4096;
+inline constexpr int kMaxBadWords = 2048;
+inline constexpr int kMaxBadWordIds = 16384;  // in all words of a row
+inline constexpr int kMaxOutputTail = 8192;   // the longest bad word
+
+enum RowFlag : uint32_t {
+  kHasAllowed = 1,
+  kHasStops = 2,
+  kHasBadWords = 4,
+  kHasBias = 8,
+  kHasPenalties = 16,
+};
+
+// Of one sequence; `position` and `num_output` advance on the device.
+struct RowState {
+  uint64_t seed;
+  int64_t position;   // of the next token
+  float temperature;  // below kGreedyBelow: greedy
+  float top_p;        // 1: off
+  float min_p;        // 0: off
+  int32_t top_k;      // 0: off; below the vocabulary's size
+  float repetition_penalty;
+  float presence_penalty;
+  float frequency_penalty;
+  int32_t num_logprobs;  // -1: none
+  int32_t num_output;
+  int32_t min_tokens;
+  int32_t num_biases;
+  int32_t num_bad_words;
+  uint32_t flags;
+  int32_t pad;
+};
+
+inline constexpr float kGreedyBelow = 1e-5F;  // vLLM's border between greedy and random
+inline constexpr uint32_t kInPrompt = uint32_t{1} << 31;
+
+// Device memory, a line of each a row. Bitmaps have a bit a token.
+struct RowTables {
+  RowState* states;
+  int32_t* last_tokens;
+  uint32_t* seen;          // [rows, vocab_stride]: output count, and kInPrompt
+  uint32_t* allowed;       // [rows, bitmap_words]
+  uint32_t* stops;         // [rows, bitmap_words]
+  uint32_t* biased;        // [rows, bitmap_words]
+  uint32_t* forbidden;     // [rows, bitmap_words], made anew each step
+  int32_t* bias_ids;       // [rows, kMaxBiases], rising; equals in the request's order
+  float* bias_values;      // [rows, kMaxBiases]
+  int32_t* bad_word_ends;  // [rows, kMaxBadWords], into bad_word_ids
+  int32_t* bad_word_ids;   // [rows, kMaxBadWordIds]
+  int32_t* output_tail;    // [rows, tail_size]: output token n at n % tail_size
+  int32_t vocab_size;
+  int32_t vocab_stride;  // vocab_size, up to whole quads
+  int32_t bitmap_words;
+  int32_t tail_size;
+};
+
+enum class RowStatus : int32_t {
+  kOk,
+  kPadding,     // row id < 0: nothing else is written
+  kNan,         // `detail` is the first token whose logit is NaN
+  kInfinite,    // a logit is +infinity
+  kNoneAllowed  // every logit is -infinity
+};
+
+// What comes back of a sampled row.
+struct RowResult {
+  int32_t token_id;
+  RowStatus status;
+  int64_t position;  // of the token
+  int32_t detail;
+  int32_t pad[3];
+};
+
+// Log probabilities at one place.
+struct LogprobsResult {
+  int32_t num_top;  // -1: none asked for
+  int32_t token_id;
+  int32_t rank;
+  float logprob;
+  int32_t top_ids[kMaxTopLogprobs];
+  float top_logprobs[kMaxTopLogprobs];
+};
+
+// A row on its way to the device: the lists lie in the block's words, at word `first`.
+struct WordSpan {
+  int32_t first;
+  int32_t count;
+};
+struct AddedRow {
+  RowState state;
+  int32_t row;
+  int32_t last_token;
+  WordSpan prompt_ids;   // with penalties
+  WordSpan output_ids;   // with penalties
+  WordSpan output_tail;  // with bad words: where it stands in the ring already
+  WordSpan allowed;      // bitmaps
+  WordSpan stops;
+  WordSpan biased;
+  WordSpan bias_ids;
+  WordSpan bias_values;
+  WordSpan bad_word_ends;
+  WordSpan bad_word_ids;
+};
+
+}  // namespace quire::cuda

@@ -1,0 +1,55 @@
+// Rows on their way to the device: what a sequence brings, as headers and one list of words.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "cuda/sample/row_state.h"
+#include "quire/status.h"
+#include "sched/batch_plan.h"
+
+namespace quire::cuda {
+
+// What bounds a row's tables, next to the constants of row_state.h.
+struct RowLimits {
+  int vocab_size;
+  int max_tokens_per_seq;
+
+  int bitmap_words() const { return (vocab_size + 31) / 32; }
+  int vocab_stride() const { return (vocab_size + 3) / 4 * 4; }
+  int tail_size() const;
+  // The most that one row takes in a block.
+  size_t max_row_bytes() const;
+};
+
+// kInvalidArgument where a request's lists are longer than the device has room for.
+Status check_row(const SamplingSpec& spec, const RowLimits& limits);
+
+class RowUpload {
+ public:
+  explicit RowUpload(const RowLimits& limits) : limits_(limits) {}
+
+  // `added` has passed check_row.
+  void append(const RowAdded& added);
+  int num_rows() const { return static_cast<int>(headers_.size()); }
+  size_t num_bytes() const;
+  void write(std::byte* block) const;
+  // Of the row appended last.
+  uint32_t last_flags() const { return headers_.back().state.flags; }
+  void clear();
+
+ private:
+  void append_lists(const RowAdded& added, AddedRow& row);
+  void append_biases(const SamplingParams& params, AddedRow& row);
+  void append_bad_words(const RowAdded& added, AddedRow& row);
+  WordSpan append_words(std::span<const int32_t> words);
+  WordSpan append_bitmap(std::span<const int32_t> ids);
+
+  RowLimits limits_;
+  std::vector<AddedRow> headers_;
+  std::vector<int32_t> words_;
+  std::vector<int32_t> scratch_;
+};
+
+}  // namespace quire::cuda

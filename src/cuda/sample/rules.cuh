@@ -1,0 +1,93 @@
+// A request's rules, applied to logits on their way in: the logits in memory stay the model's.
+#pragma once
+
+#include "cuda/sample/logits.cuh"
+
+namespace quire::cuda {
+
+// In the order of LogitsRules::apply, rounding where it rounds. A mask may come first: nothing that
+// follows turns -infinity into anything else.
+class Rules {
+ public:
+  __device__ Rules(const RowTables& tables, int row) {
+    const RowState& state = tables.states[row];
+    const int64_t bitmap = static_cast<int64_t>(row) * tables.bitmap_words;
+    const uint32_t flags = state.flags;
+    if ((flags & (kHasAllowed | kHasStops | kHasBadWords)) != 0) {
+      forbidden_ = tables.forbidden + bitmap;
+    }
+    if ((flags & kHasBias) != 0) biased_ = tables.biased + bitmap;
+    if ((flags & kHasPenalties) != 0) {
+      seen_ = tables.seen + static_cast<int64_t>(row) * tables.vocab_stride;
+    }
+    bias_ids_ = tables.bias_ids + static_cast<int64_t>(row) * kMaxBiases;
+    bias_values_ = tables.bias_values + static_cast<int64_t>(row) * kMaxBiases;
+    num_biases_ = state.num_biases;
+    repetition_ = state.repetition_penalty;
+    presence_ = state.presence_penalty;
+    frequency_ = state.frequency_penalty;
+  }
+
+  __device__ __forceinline__ bool any() const {
+    return forbidden_ != nullptr || biased_ != nullptr || seen_ != nullptr;
+  }
+
+  __device__ void apply(int32_t q, Quad& quad) const {
+    if (forbidden_ != nullptr) {
+      const uint32_t bits = nibble(forbidden_, q);
+      for (int j = 0; j < 4; ++j) quad.x[j] = (bits >> j & 1) != 0 ? minus_infinity() : quad.x[j];
+    }
+    if (biased_ != nullptr) {
+      const uint32_t bits = nibble(biased_, q);
+      for (int j = 0; j < 4; ++j) {
+        if ((bits >> j & 1) != 0) quad.x[j] = add_bias(q * 4 + j, quad.x[j]);
+      }
+    }
+    if (seen_ != nullptr) {
+      const uint4 seen = reinterpret_cast<const uint4*>(seen_)[q];
+      quad.x[0] = penalize(seen.x, quad.x[0]);
+      quad.x[1] = penalize(seen.y, quad.x[1]);
+      quad.x[2] = penalize(seen.z, quad.x[2]);
+      quad.x[3] = penalize(seen.w, quad.x[3]);
+    }
+  }
+
+ private:
+  __device__ static uint32_t nibble(const uint32_t* bitmap, int32_t q) {
+    return bitmap[q / 8] >> (q % 8 * 4) & 0xF;
+  }
+
+  __device__ float add_bias(int32_t id, float x) const {
+    int first = 0;
+    for (int last = num_biases_; first < last;) {
+      const int middle = (first + last) / 2;
+      if (bias_ids_[middle] < id) {
+        first = middle + 1;
+      } else {
+        last = middle;
+      }
+    }
+    for (; first < num_biases_ && bias_ids_[first] == id; ++first) {
+      x = __fadd_rn(x, bias_values_[first]);
+    }
+    return x;
+  }
+
+  __device__ __forceinline__ float penalize(uint32_t seen, float x) const {
+    if (seen == 0) return x;
+    x = x > 0 ? __fdiv_rn(x, repetition_) : __fmul_rn(x, repetition_);
+    const uint32_t num_output = seen & ~kInPrompt;
+    x = __fsub_rn(x, __fmul_rn(frequency_, static_cast<float>(num_output)));
+    return num_output > 0 ? __fsub_rn(x, presence_) : x;
+  }
+
+  const uint32_t* forbidden_ = nullptr;
+  const uint32_t* biased_ = nullptr;
+  const uint32_t* seen_ = nullptr;
+  const int32_t* bias_ids_;
+  const float* bias_values_;
+  int num_biases_;
+  float repetition_, presence_, frequency_;
+};
+
+}  // namespace quire::cuda

@@ -1,0 +1,55 @@
+#include "cuda/sample/sample_results.h"
+
+#include <fmt/format.h>
+
+namespace quire::cuda {
+namespace {
+
+// The CPU sampler's words for the same faults.
+Status to_status(const RowResult& result) {
+  switch (result.status) {
+    case RowStatus::kOk:
+    case RowStatus::kPadding:
+      return {};
+    case RowStatus::kNan:
+      return internal_error(fmt::format(
+          "[sample] logits at position {}; got NaN for token {}, expected numbers: the weights or "
+          "the model are broken",
+          result.position, result.detail));
+    case RowStatus::kInfinite:
+      return internal_error(
+          fmt::format("[sample] logits at position {}; got infinity, expected finite numbers",
+                      result.position));
+    case RowStatus::kNoneAllowed:
+      return internal_error(fmt::format(
+          "[sample] logits at position {}; got -infinity for every token, expected one that may "
+          "be chosen: allowed_token_ids, bad_words and min_tokens leave none",
+          result.position));
+  }
+  return internal_error("[sample] a result of the device is unreadable");
+}
+
+}  // namespace
+
+SampledToken to_sampled_token(const RowResult& result, const LogprobsResult* logprobs) {
+  SampledToken sampled;
+  sampled.token_id = result.token_id;
+  sampled.error = to_status(result);
+  if (logprobs != nullptr && result.status == RowStatus::kOk) {
+    sampled.logprobs = to_position_logprobs(*logprobs);
+  }
+  return sampled;
+}
+
+PositionLogprobs to_position_logprobs(const LogprobsResult& result) {
+  PositionLogprobs all;
+  if (result.num_top < 0) return all;
+  all.reserve(static_cast<size_t>(result.num_top) + 1);
+  all.push_back({result.token_id, result.logprob, result.rank});
+  for (int i = 0; i < result.num_top; ++i) {
+    all.push_back({result.top_ids[i], result.top_logprobs[i], i + 1});
+  }
+  return all;
+}
+
+}  // namespace quire::cuda

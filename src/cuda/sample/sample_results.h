@@ -1,0 +1,15 @@
+// What comes back of a step, from the device's words to the engine's.
+#pragma once
+
+#include "cuda/sample/row_state.h"
+#include "sched/batch_plan.h"
+
+namespace quire::cuda {
+
+// Without the sequence's id, which the device does not know. `logprobs` may be null.
+SampledToken to_sampled_token(const RowResult& result, const LogprobsResult* logprobs);
+
+// The token first, then the most likely; empty where none were asked for.
+PositionLogprobs to_position_logprobs(const LogprobsResult& result);
+
+}  // namespace quire::cuda
