@@ -22,7 +22,8 @@ class CudaOps : public Ops {
 };
 
 struct CudaOpsOptions {
-  bool overlap_kernels = true;  // programmatic dependent launch, where the device has it
+  bool overlap_kernels = true;   // programmatic dependent launch, where the device has it
+  bool prefetch_weights = true;  // meanwhile
 };
 
 // `stream` outlives the Ops. activation: BF16, F16 or F32. kUnavailable without cuBLASLt.

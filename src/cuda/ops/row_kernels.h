@@ -11,7 +11,8 @@ namespace quire::cuda {
 // How our kernels are launched here.
 struct LaunchContext {
   CudaStream* stream = nullptr;
-  bool overlap_start = false;  // the device knows programmatic dependent launch
+  bool overlap_start = false;     // the device knows programmatic dependent launch
+  bool prefetch_weights = false;  // into the L2, by a kernel that waits for its start
 };
 
 // out[i, :] = x[rows[i], :]; both of one type.

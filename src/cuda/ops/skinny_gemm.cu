@@ -225,7 +225,7 @@ void launch_skinny(const LaunchContext& context, Operands p) {
   // A quarter of the L2 or so, when all the blocks that find a place ask for it.
   constexpr int64_t kPrefetchBytes = int64_t{12} << 20;
   constexpr int64_t kResidentWarps = 132 * 24;
-  if (context.overlap_start) {
+  if (context.overlap_start && context.prefetch_weights) {
     const int64_t rows = kResidentWarps / kWarps * kTiles * kTileRows;
     p.prefetch_bytes = std::min(kPrefetchBytes / rows, p.k * 2) / 16 * 16;
   }

@@ -1,0 +1,323 @@
+// Times what a step of Llama-3.1-8B is made of, attention apart, on a GPU:
+//   bench_cuda_gemm [products] [layers] [rows] [load]      (all where none is named)
+// products: every kernel for each weight matrix at 1 to 16 rows. layers: whole layers as a graph.
+// rows: the operations between the products. load: upload, dummy weights, tuning.
+// Weights are BF16 and differ from call to call, so that the L2 holds none of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "cuda/base/device_info.h"
+#include "cuda/ops/cuda_ops.h"
+#include "cuda/ops/gemm_runner.h"
+#include "tensor/weight_source.h"
+
+namespace quire::bench {
+namespace {
+
+constexpr int64_t kHidden = 4096;
+constexpr int64_t kInner = 14336;
+constexpr int64_t kQkv = 6144;
+constexpr int64_t kVocab = 128256;
+constexpr double kPeak = 4.4e12;  // bytes a second that reading reaches
+constexpr int kLayers = 8;
+
+void must(const Status& status) {
+  QUIRE_CHECK(status.ok(), status.message());
+}
+
+struct Bench {
+  std::unique_ptr<cuda::CudaStream> stream = cuda::CudaStream::create().value();
+  DummyWeights weights{DType::kBF16};
+
+  Tensor random(cuda::CudaOps& ops, const Shape& shape) {
+    const RepeatedTensor numbers = *weights.repeated("x").value();
+    Tensor tensor = ops.allocate(shape, DType::kBF16).value();
+    const auto bytes = std::min(numbers.pool.num_bytes(), tensor.view.num_bytes());
+    stream->copy_to_device(tensor.view.data, numbers.pool.data, bytes);
+    return tensor;
+  }
+  std::unique_ptr<Linear> linear(cuda::CudaOps& ops, int64_t n, int64_t k, int layer) {
+    const RepeatedTensor numbers = *weights.repeated(fmt::format("{} {}", n, layer)).value();
+    const RepeatedRows rows[] = {{numbers.pool, numbers.first, k, {n, k}}};
+    return ops.make_linear({{}, {}, rows}).value();
+  }
+
+  // Microseconds of one run of a graph of `body`: the median.
+  double time_graph(const std::function<void()>& body) {
+    body();
+    must(stream->synchronize());
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    cudaEvent_t start = nullptr;
+    cudaEvent_t stop = nullptr;
+    QUIRE_CHECK(
+        cudaStreamBeginCapture(stream->get(), cudaStreamCaptureModeThreadLocal) == cudaSuccess,
+        "capture");
+    body();
+    QUIRE_CHECK(cudaStreamEndCapture(stream->get(), &graph) == cudaSuccess, "capture");
+    QUIRE_CHECK(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess, "graph");
+    (void)cudaEventCreate(&start);
+    (void)cudaEventCreate(&stop);
+    std::vector<double> times;
+    for (int i = 0; i < 12; ++i) {
+      (void)cudaEventRecord(start, stream->get());
+      (void)cudaGraphLaunch(executable, stream->get());
+      (void)cudaEventRecord(stop, stream->get());
+      must(stream->synchronize());
+      float milliseconds = 0;
+      (void)cudaEventElapsedTime(&milliseconds, start, stop);
+      if (i >= 2) times.push_back(double{milliseconds} * 1e3);
+    }
+    (void)cudaGraphExecDestroy(executable);
+    (void)cudaGraphDestroy(graph);
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2];
+  }
+};
+
+double seconds_of(const std::function<void()>& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void bench_products(Bench& bench) {
+  struct Matrix {
+    const char* name;
+    int64_t n, k;
+  };
+  const Matrix matrices[] = {{"qkv", kQkv, kHidden},
+                             {"o", kHidden, kHidden},
+                             {"gate_up", 2 * kInner, kHidden},
+                             {"down", kHidden, kInner},
+                             {"lm_head", kVocab, kHidden}};
+  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
+  const auto runner = cuda::GemmRunner::create(context).value();
+  const int64_t max_rows = 256;
+  const Tensor x = bench.random(*ops, {max_rows, kInner});
+  const Tensor out = ops->allocate({max_rows, kVocab}, DType::kF32).value();
+  fmt::print("{:8} {:>4} {:>9} {:>9} {:>9} {:>9} {:>6}  variants (us)\n", "matrix", "rows",
+             "cublas0", "cublas", "skinny", "any", "share");
+  for (const Matrix& m : matrices) {
+    const bool is_head = m.n == kVocab;
+    // A gigabyte of matrices in one allocation.
+    const int64_t copies = std::max<int64_t>(2, (int64_t{1} << 29) / (m.n * m.k));
+    const Tensor memory = ops->allocate({copies * m.n, m.k}, DType::kBF16).value();
+    const RepeatedTensor numbers = *bench.weights.repeated("w").value();
+    for (int64_t at = 0; at < memory.view.shape.num_elements();
+         at += numbers.pool.shape.num_elements()) {
+      const auto left = static_cast<size_t>(memory.view.shape.num_elements() - at) * 2;
+      bench.stream->copy_to_device(memory.view.as<uint16_t>() + at, numbers.pool.data,
+                                   std::min(left, numbers.pool.num_bytes()));
+    }
+    must(bench.stream->synchronize());
+    for (const int64_t rows : {1, 2, 4, 8, 16, 64, 256}) {
+      std::vector<cuda::GemmCall> calls;
+      for (int64_t i = 0; i < copies; ++i) {
+        calls.push_back({{x.view.data, DType::kBF16, {rows, m.k}},
+                         memory.view.rows(i * m.n, m.n),
+                         {},
+                         {out.view.data, is_head ? DType::kF32 : DType::kBF16, {rows, m.n}}});
+      }
+      using Kind = cuda::GemmChoice::Kind;
+      double first = 0, cublas = 1e9, skinny = 1e9, any = 1e9;
+      std::string variants;
+      const std::vector<cuda::GemmTiming> timings = runner->measure(calls, rows).value();
+      for (const cuda::GemmTiming& timing : timings) {
+        const double us = timing.microseconds;
+        if (timing.choice.kind == Kind::kCublasLt) {
+          if (first == 0) first = us;
+          cublas = std::min(cublas, us);
+        } else if (timing.choice.kind == Kind::kAny) {
+          any = us;
+        } else {
+          skinny = std::min(skinny, us);
+          variants += fmt::format(" {} {:.2f}",
+                                  cuda::skinny_variant_name(timing.choice.skinny_variant), us);
+        }
+      }
+      const double best = std::min({cublas, skinny, any});
+      fmt::print("{:8} {:4} {:9.2f} {:9.2f} {:9.2f} {:9.2f} {:6.3f} {}\n", m.name, rows, first,
+                 cublas, skinny, any, static_cast<double>(m.n * m.k) * 2 / best * 1e6 / kPeak,
+                 variants);
+    }
+  }
+}
+
+void bench_layers(Bench& bench) {
+  struct Layer {
+    std::unique_ptr<Linear> qkv, o, gate_up, down;
+  };
+  const auto ops_for = [&](bool overlap, bool prefetch) {
+    return cuda::make_cuda_ops(*bench.stream, DType::kBF16,
+                               {.overlap_kernels = overlap, .prefetch_weights = prefetch})
+        .value();
+  };
+  const auto maker = ops_for(true, true);
+  std::vector<Layer> layers;
+  for (int i = 0; i < kLayers; ++i) {
+    layers.push_back(
+        {bench.linear(*maker, kQkv, kHidden, i), bench.linear(*maker, kHidden, kHidden, i),
+         bench.linear(*maker, 2 * kInner, kHidden, i), bench.linear(*maker, kHidden, kInner, i)});
+  }
+  const std::vector<float> ones(kHidden, 1.0F);
+  const Tensor norm =
+      maker->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
+  const double bytes = 2.0 * static_cast<double>(kHidden * (kQkv + kHidden + 3 * kInner));
+  for (const int64_t rows : {1, 2, 4, 8, 16, 64, 256}) {
+    const Tensor residual = bench.random(*maker, {rows, kHidden});
+    const Tensor normed = bench.random(*maker, {rows, kHidden});
+    const Tensor delta = bench.random(*maker, {rows, kHidden});
+    const Tensor qkv = bench.random(*maker, {rows, kQkv});
+    const Tensor gate_up = bench.random(*maker, {rows, 2 * kInner});
+    const Tensor product = bench.random(*maker, {rows, kInner});
+    fmt::print("layer, {} rows:", rows);
+    for (const auto& [overlap, prefetch] : {std::pair(false, false), {true, false}, {true, true}}) {
+      const auto ops = ops_for(overlap, prefetch);
+      const auto body = [&] {
+        for (const Layer& layer : layers) {
+          const auto* weight = norm.view.as<float>();
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
+          ops->linear(*layer.qkv, normed.view, qkv.view);
+          ops->linear(*layer.o, normed.view, delta.view);
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
+          ops->linear(*layer.gate_up, normed.view, gate_up.view);
+          ops->silu_mul(gate_up.view, product.view);
+          ops->linear(*layer.down, product.view, delta.view);
+        }
+      };
+      ops->record_linears();
+      body();
+      const int row_counts[] = {static_cast<int>(rows)};
+      must(ops->tune_linears(row_counts));
+      const double us = bench.time_graph(body) / kLayers;
+      fmt::print("  overlap {:d} prefetch {:d}: {:.2f} us, {:.3f} of peak", overlap, prefetch, us,
+                 bytes / us * 1e6 / kPeak);
+    }
+    fmt::print("\n");
+  }
+}
+
+void bench_rows(Bench& bench) {
+  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const std::vector<float> ones(kHidden, 1.0F);
+  const Tensor norm =
+      ops->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
+  for (const int64_t rows : {1, 32, 256, 2048}) {
+    constexpr int kRepeats = 20;
+    const Tensor a = bench.random(*ops, {rows, kHidden});
+    const Tensor b = bench.random(*ops, {rows, kHidden});
+    const Tensor c = bench.random(*ops, {rows, kHidden});
+    const Tensor gate_up = bench.random(*ops, {rows, 2 * kInner});
+    const Tensor product = bench.random(*ops, {rows, kInner});
+    const Tensor qkv = bench.random(*ops, {rows, kQkv});
+    const Tensor cos_sin = ops->allocate({rows, 128}, DType::kF32).value();
+    const Tensor cache = ops->allocate({(rows + 16) * 2 * 8 * 128}, DType::kBF16).value();
+    const Tensor slots = ops->allocate({rows}, DType::kI64).value();
+    RopeAndCache rope;
+    rope.qkv = qkv.view;
+    rope.q_out = {a.view.data, DType::kBF16, {rows, 32, 128}};
+    rope.cos_sin = cos_sin.view;
+    rope.num_heads = 32;
+    rope.num_kv_heads = 8;
+    rope.head_dim = 128;
+    rope.page_size = 16;
+    rope.kv = kv_cache_view({.page_size = 16,
+                             .num_kv_heads = 8,
+                             .head_dim = 128,
+                             .head_dim_v = 128,
+                             .dtype = DType::kBF16},
+                            cache.view.data);
+    rope.slot_mapping = slots.view.as<int64_t>();
+    const auto time = [&](const char* name, const std::function<void()>& body) {
+      const double us = bench.time_graph([&] {
+        for (int i = 0; i < kRepeats; ++i) body();
+      });
+      fmt::print("  {} {:.2f} us", name, us / kRepeats);
+    };
+    fmt::print("{:5} rows:", rows);
+    time("add_rms_norm",
+         [&] { ops->add_rms_norm(a.view, b.view, norm.view.as<float>(), 1e-5F, c.view); });
+    time("silu_mul", [&] { ops->silu_mul(gate_up.view, product.view); });
+    time("rope_and_cache", [&] { ops->rope_and_cache(rope); });
+    time("gather_rows", [&] { ops->gather_rows(a.view, slots.view.as<int32_t>(), c.view); });
+    fmt::print("\n");
+  }
+}
+
+void bench_load(Bench& bench) {
+  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const Tensor host = Tensor::host({int64_t{1} << 15, int64_t{1} << 15}, DType::kBF16).value();
+  std::fill_n(host.view.as<uint16_t>(), host.view.shape.num_elements(), uint16_t{0x3C00});
+  for (int i = 0; i < 2; ++i) {
+    const double seconds = seconds_of([&] {
+      const auto linear = ops->make_linear({{&host.view, 1}, {}}).value();
+      must(bench.stream->synchronize());
+    });
+    fmt::print("upload: {:.2f} GB/s\n", static_cast<double>(host.view.num_bytes()) / seconds / 1e9);
+  }
+  std::vector<std::unique_ptr<Linear>> model;
+  const double seconds = seconds_of([&] {
+    for (int i = 0; i < 32; ++i) {
+      model.push_back(bench.linear(*ops, kQkv, kHidden, i));
+      model.push_back(bench.linear(*ops, kHidden, kHidden, i));
+      model.push_back(bench.linear(*ops, 2 * kInner, kHidden, i));
+      model.push_back(bench.linear(*ops, kHidden, kInner, i));
+    }
+    model.push_back(bench.linear(*ops, kVocab, kHidden, 0));
+    model.push_back(bench.linear(*ops, kVocab, kHidden, 1));
+    must(bench.stream->synchronize());
+  });
+  fmt::print("dummy weights of 8B: {:.3f} s\n", seconds);
+  const Tensor x = bench.random(*ops, {2048, kInner});
+  const Tensor out = ops->allocate({2048, 2 * kInner}, DType::kBF16).value();
+  const Tensor logits = ops->allocate({256, kVocab}, DType::kF32).value();
+  std::vector<int> row_counts = {1, 2, 4};
+  for (int rows = 8; rows <= 256; rows += 8) row_counts.push_back(rows);
+  for (int rows = 512; rows <= 2048; rows += 256) row_counts.push_back(rows);
+  const double tuning = seconds_of([&] {
+    ops->record_linears();
+    for (const auto& linear : model) {
+      const bool is_head = linear->out_features() == kVocab;
+      const int64_t rows = is_head ? 256 : 2048;
+      ops->linear(*linear, {x.view.data, DType::kBF16, {rows, linear->in_features()}},
+                  {is_head ? logits.view.data : out.view.data,
+                   is_head ? DType::kF32 : DType::kBF16,
+                   {rows, linear->out_features()}});
+    }
+    must(ops->tune_linears(row_counts));
+  });
+  fmt::print("tuning of 8B at {} numbers of rows: {:.3f} s\n", row_counts.size(), tuning);
+}
+
+int run(int argc, char** argv) {
+  const Status status = cuda::open_device(0).status();
+  if (!status.ok()) {
+    fmt::print(stderr, "{}\n", status.message());
+    return 1;
+  }
+  Bench bench;
+  const auto wanted = [&](std::string_view name) {
+    return argc == 1 || std::any_of(argv + 1, argv + argc, [&](char* arg) { return arg == name; });
+  };
+  if (wanted("products")) bench_products(bench);
+  if (wanted("layers")) bench_layers(bench);
+  if (wanted("rows")) bench_rows(bench);
+  if (wanted("load")) bench_load(bench);
+  return 0;
+}
+
+}  // namespace
+}  // namespace quire::bench
+
+int main(int argc, char** argv) {
+  return quire::bench::run(argc, argv);
+}

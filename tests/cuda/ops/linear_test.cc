@@ -1,0 +1,216 @@
+#include "cuda/ops/gemm_runner.h"
+#include "device_data.h"
+#include "tensor/weight_source.h"
+
+namespace quire::testing {
+namespace {
+
+struct LinearCase {
+  int64_t n;
+  int64_t k;
+  bool has_bias = false;
+};
+
+class LinearTest : public CudaOpsTest {
+ protected:
+  // Two blocks of rows, the second without a bias of its own.
+  void make(const LinearCase& spec) {
+    const int64_t first = spec.n / 3;
+    first_ = random(first * spec.k, 1);
+    second_ = random((spec.n - first) * spec.k, 2);
+    bias_ = random(first, 3);
+    const TensorView weights[] = {{first_.data(), DType::kF32, {first, spec.k}},
+                                  {second_.data(), DType::kF32, {spec.n - first, spec.k}}};
+    const TensorView biases[] = {{bias_.data(), DType::kF32, {first}},
+                                 {nullptr, DType::kF32, {spec.n - first}}};
+    const LinearSource source = {weights, spec.has_bias ? std::span<const TensorView>(biases)
+                                                        : std::span<const TensorView>()};
+    linear_ = ops_->make_linear(source).value();
+    expected_linear_ = reference_.make_linear(source).value();
+  }
+
+  void check(int64_t num_rows, DType out_type, const std::string& what) {
+    const int64_t k = linear_->in_features();
+    const int64_t n = linear_->out_features();
+    const float scale = 1.0F / std::sqrt(static_cast<float>(k));
+    std::vector<float> x = random(num_rows * k, 7, scale);
+    std::vector<float> expected(static_cast<size_t>(num_rows * n));
+    reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows));
+    const DeviceData input = device({num_rows, k}, x);
+    DeviceData out(stream(), {num_rows, n}, out_type);
+    ops_->linear(*linear_, input.view(), out.view());
+    expect_near_all(out.values(), expected, tolerance(out_type),
+                    what + ", " + std::to_string(num_rows) + " rows of " + std::to_string(k) +
+                        " to " + std::to_string(n));
+  }
+
+  std::vector<float> first_, second_, bias_;
+  std::unique_ptr<Linear> linear_;
+  std::unique_ptr<Linear> expected_linear_;
+};
+
+TEST_P(LinearTest, AllSizes) {
+  const LinearCase cases[] = {{7, 8},     {33, 31, true}, {64, 100},        {16, 264},
+                              {129, 512}, {40, 1000},     {384, 256, true}, {1, 2048}};
+  for (const LinearCase& spec : cases) {
+    make(spec);
+    for (const int64_t num_rows : {1, 2, 3, 8, 9, 16, 17, 23, 100}) {
+      check(num_rows, dtype(), "same type");
+      check(num_rows, DType::kF32, "to f32");
+    }
+  }
+}
+
+// A bucket's choice, measured at its largest number of rows, serves all of them.
+TEST_P(LinearTest, TunedForEveryRowCount) {
+  for (const bool has_bias : {false, true}) {
+    make({96, 512, has_bias});
+    const DeviceData x = device({200, 512}, random(200 * 512, 1));
+    for (const DType out_type : {dtype(), DType::kF32}) {
+      DeviceData out(stream(), {200, 96}, out_type);
+      ops_->record_linears();
+      ops_->linear(*linear_, x.view(), out.view());
+      const int row_counts[] = {1, 2, 4, 8, 16, 24, 96, 128, 500};
+      ASSERT_EQ(ops_->tune_linears(row_counts).message(), "");
+      for (const int64_t num_rows : {1, 3, 8, 11, 16, 17, 31, 90, 128, 130, 200}) {
+        check(num_rows, out_type, "tuned");
+      }
+    }
+  }
+}
+
+TEST_P(LinearTest, CanBeCaptured) {
+  make({96, 512, true});
+  for (const int64_t num_rows : {1, 5, 16, 64}) {
+    const DeviceData x = device({num_rows, 512}, random(num_rows * 512, 1));
+    for (const DType out_type : {dtype(), DType::kF32}) {
+      DeviceData out(stream(), {num_rows, 96}, out_type);
+      expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view()); }, out,
+                        [&] { out.poison(); });
+    }
+  }
+}
+
+TEST_P(LinearTest, EveryKernelAgrees) {
+  const cuda::LaunchContext context = {.stream = &stream(), .overlap_start = true};
+  for (const LinearCase& spec : {LinearCase{70, 2088}, LinearCase{48, 32, true}}) {
+    make(spec);
+    std::vector<float> w = first_;
+    w.insert(w.end(), second_.begin(), second_.end());
+    const DeviceData weights = device({spec.n, spec.k}, w);
+    std::vector<float> biases = bias_;
+    biases.resize(static_cast<size_t>(spec.n), 0.0F);
+    const DeviceData bias = device({spec.n}, biases);
+    for (const int64_t num_rows : {1, 7, 8, 9, 16}) {
+      std::vector<float> x =
+          random(num_rows * spec.k, 4, 1.0F / std::sqrt(static_cast<float>(spec.k)));
+      std::vector<float> expected(static_cast<size_t>(num_rows * spec.n));
+      reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows));
+      const DeviceData input = device({num_rows, spec.k}, x);
+      DeviceData out(stream(), {num_rows, spec.n}, DType::kF32);
+      const cuda::GemmCall call = {input.view(), weights.view(),
+                                   spec.has_bias ? bias.view() : TensorView{}, out.view()};
+      cuda::run_any_gemm(context, call);
+      expect_near_all(out.values(), expected, 2e-5F, "any");
+      if (!cuda::skinny_takes(call)) continue;
+      for (int variant = 0; variant < cuda::num_skinny_variants(); ++variant) {
+        out.poison();
+        cuda::run_skinny_gemm(context, call, variant);
+        expect_near_all(out.values(), expected, 2e-5F, cuda::skinny_variant_name(variant));
+      }
+    }
+  }
+}
+
+TEST_P(LinearTest, EmptyBatchDoesNothing) {
+  make({16, 64});
+  const DeviceData x = blank({0, 64});
+  const DeviceData out = blank({0, 16});
+  ops_->linear(*linear_, x.view(), out.view());
+  ops_->silu_mul(blank({0, 32}).view(), out.view());
+}
+
+// More than one staging buffer, and every type to the activations'.
+TEST_P(LinearTest, LoadsEveryTypeBitForBit) {
+  const int64_t rows = 2600;
+  const int64_t width = 4099;
+  const std::vector<float> values = random_floats(rows * width, 11);
+  for (const DType stored : {DType::kF32, DType::kF16, DType::kBF16}) {
+    std::vector<std::byte> bytes = encode(values, stored);
+    const TensorView block = {bytes.data(), stored, {rows, width}};
+    const auto linear = ops_->make_linear({{&block, 1}, {}}).value();
+    const std::vector<std::byte> expected = encode(
+        rounded(std::vector<float>(values.end() - 2 * width, values.end()), stored), dtype());
+    std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the source may go
+    const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {rows - 2, rows - 1});
+    DeviceData out = blank({2, width});
+    ops_->embed(*linear, ids.as<int32_t>(), out.view());
+    EXPECT_EQ(out.bytes(), expected) << dtype_name(stored);
+    EXPECT_EQ(linear->num_bytes(), static_cast<size_t>(rows * width) * dtype_bytes(dtype()));
+  }
+}
+
+TEST_P(LinearTest, FillsDummyWeightsAsTheHostDoes) {
+  DummyWeights source(dtype());
+  const int64_t rows = 700;
+  const int64_t width = 1000;
+  const TensorView whole = source.tensor("w", {rows, width}).value();
+  const RepeatedTensor numbers = *source.repeated("w").value();
+  // All of it, and columns [300, 404), below each other.
+  ASSERT_TRUE(ops_->fills_repeated());
+  const RepeatedRows blocks[] = {{numbers.pool, numbers.first, width, {rows, width}}};
+  const RepeatedRows columns[] = {{numbers.pool, numbers.first + 300, width, {rows, 104}}};
+  const auto linear = ops_->make_linear({{}, {}, blocks}).value();
+  const auto slice = ops_->make_linear({{}, {}, columns}).value();
+  const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {0, 1, 523, 699});
+  DeviceData out = blank({4, width});
+  DeviceData out_slice = blank({4, 104});
+  ops_->embed(*linear, ids.as<int32_t>(), out.view());
+  ops_->embed(*slice, ids.as<int32_t>(), out_slice.view());
+  const std::vector<std::byte> bytes = out.bytes();
+  const std::vector<std::byte> slice_bytes = out_slice.bytes();
+  const size_t size = dtype_bytes(dtype());
+  const int64_t row_ids[] = {0, 1, 523, 699};
+  for (size_t i = 0; i < 4; ++i) {
+    const std::byte* row = whole.rows(row_ids[i], 1).as<std::byte>();
+    EXPECT_EQ(std::memcmp(bytes.data() + i * width * size, row, width * size), 0) << i;
+    EXPECT_EQ(std::memcmp(slice_bytes.data() + i * 104 * size, row + 300 * size, 104 * size), 0);
+  }
+}
+
+TEST_P(LinearTest, RefusesWhatDoesNotFit) {
+  std::vector<float> data(64);
+  const TensorView mixed[] = {{data.data(), DType::kF32, {2, 8}},
+                              {data.data(), DType::kF32, {2, 9}}};
+  EXPECT_EQ(ops_->make_linear({mixed, {}}).status().code(), StatusCode::kInvalidArgument);
+  const TensorView ints = {data.data(), DType::kI32, {2, 8}};
+  EXPECT_EQ(ops_->make_linear({{&ints, 1}, {}}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ops_->make_linear({}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ops_->make_vector(ints).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ops_->allocate({int64_t{1} << 44}, dtype()).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_EQ(stream().synchronize().message(), "");
+}
+
+// A launch that cannot be is noted, not lost.
+TEST_P(LinearTest, NotesWhatFails) {
+  make({16, 64});
+  ops_->silu_mul({nullptr, dtype(), {1, int64_t{2} << 33}},
+                 {nullptr, dtype(), {1, int64_t{1} << 33}});
+  EXPECT_FALSE(stream().take_error().ok());
+}
+
+TEST(RowBucket, CoversItsRows) {
+  for (int64_t rows = 1; rows < 9000; ++rows) {
+    const int64_t bucket = cuda::row_bucket(rows);
+    EXPECT_GE(bucket, rows);
+    EXPECT_EQ(cuda::row_bucket(bucket), bucket);
+    EXPECT_LE(bucket, 2 * rows + 15);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, LinearTest,
+                         ::testing::Values(DType::kBF16, DType::kF16, DType::kF32), dtype_of_test);
+
+}  // namespace
+}  // namespace quire::testing

@@ -1,0 +1,184 @@
+#include "device_data.h"
+
+namespace quire::testing {
+namespace {
+
+struct RopeCase {
+  int head_dim;
+  int rope_dim;
+  bool norm = false;
+  int64_t stride_padding = 0;  // elements between tokens of the cache
+};
+
+constexpr int kNumHeads = 5;
+constexpr int kNumKvHeads = 2;
+constexpr int kPageSize = 16;
+constexpr int64_t kNumPages = 4;
+
+class RopeTest : public CudaOpsTest {
+ protected:
+  // Keys and values in separate pools, so that their strides differ from each other's.
+  KvCacheView cache_view(const RopeCase& spec, DType kv, void* k, void* v) const {
+    KvCacheView view;
+    view.k = k;
+    view.v = v;
+    view.dtype = kv;
+    view.token_stride_k = spec.head_dim + spec.stride_padding;
+    view.head_stride_k = kPageSize * view.token_stride_k;
+    view.page_stride_k = kNumKvHeads * view.head_stride_k;
+    view.head_stride_v = spec.head_dim + spec.stride_padding;
+    view.token_stride_v = kNumKvHeads * view.head_stride_v;
+    view.page_stride_v = kPageSize * view.token_stride_v;
+    return view;
+  }
+
+  void check(const RopeCase& spec, DType kv);
+
+  // Padding, the first and last slot, and others.
+  const std::vector<int64_t> slots_ = {3, -1, 0, kNumPages* kPageSize - 1, -1, 16, 31};
+};
+
+void RopeTest::check(const RopeCase& spec, DType kv) {
+  const std::string what = "head_dim " + std::to_string(spec.head_dim) + ", rope_dim " +
+                           std::to_string(spec.rope_dim) + ", kv " + std::string(dtype_name(kv));
+  const auto num_tokens = static_cast<int64_t>(slots_.size());
+  const int64_t q_width = int64_t{kNumHeads} * spec.head_dim;
+  const int64_t width = q_width + 2 * int64_t{kNumKvHeads} * spec.head_dim;
+  const int64_t cache_size =
+      kNumPages * kPageSize * kNumKvHeads * (spec.head_dim + spec.stride_padding);
+  std::vector<float> qkv = random(num_tokens * width, 1, 2.0F);
+  std::vector<float> angles = random_floats(num_tokens * spec.rope_dim, 2);
+  const std::vector<float> q_norm = random_floats(spec.head_dim, 3);
+  const std::vector<float> k_norm = random_floats(spec.head_dim, 4);
+  // The value's scale makes some of them saturate.
+  const float k_scale = kv == DType::kF8E4M3 ? 0.25F : 1.0F;
+  const float v_scale = kv == DType::kF8E4M3 ? 0.01F : 1.0F;
+
+  std::vector<float> expected_q(static_cast<size_t>(num_tokens * q_width));
+  std::vector<float> expected_k(static_cast<size_t>(cache_size), NAN);
+  std::vector<float> expected_v(static_cast<size_t>(cache_size), NAN);
+  std::vector<float> scratch = qkv;
+  RopeAndCache args;
+  args.qkv = host_view(scratch, num_tokens);
+  args.q_out = host_view(expected_q, num_tokens);
+  args.cos_sin = host_view(angles, num_tokens);
+  args.q_norm = spec.norm ? q_norm.data() : nullptr;
+  args.k_norm = spec.norm ? k_norm.data() : nullptr;
+  args.norm_eps = 1e-6F;
+  args.num_heads = kNumHeads;
+  args.num_kv_heads = kNumKvHeads;
+  args.head_dim = spec.head_dim;
+  args.page_size = kPageSize;
+  args.kv = cache_view(spec, DType::kF32, expected_k.data(), expected_v.data());
+  args.slot_mapping = slots_.data();
+  reference_.rope_and_cache(args);
+
+  const DeviceData input = device({num_tokens, width}, qkv);
+  const DeviceData cos_sin(stream(), {num_tokens, spec.rope_dim}, DType::kF32, angles);
+  const DeviceData norms_q(stream(), {spec.head_dim}, DType::kF32, q_norm);
+  const DeviceData norms_k(stream(), {spec.head_dim}, DType::kF32, k_norm);
+  const DeviceData scales(stream(), {2}, DType::kF32, std::vector<float>{k_scale, v_scale});
+  const DeviceData slots = DeviceData::of_ints(stream(), slots_);
+  DeviceData q_out = blank({num_tokens, kNumHeads, spec.head_dim});
+  DeviceData k_cache(stream(), {cache_size}, kv);
+  DeviceData v_cache(stream(), {cache_size}, kv);
+  args.qkv = input.view();
+  args.q_out = q_out.view();
+  args.cos_sin = cos_sin.view();
+  args.q_norm = spec.norm ? norms_q.as<float>() : nullptr;
+  args.k_norm = spec.norm ? norms_k.as<float>() : nullptr;
+  args.kv = cache_view(spec, kv, k_cache.view().data, v_cache.view().data);
+  args.kv.k_scale = scales.as<float>();
+  args.kv.v_scale = scales.as<float>() + 1;
+  args.slot_mapping = slots.as<int64_t>();
+  const auto poison = [&] {
+    q_out.poison();
+    k_cache.poison();
+    v_cache.poison();
+  };
+  const auto run = [&] { ops_->rope_and_cache(args); };
+  expect_capturable(run, k_cache, poison);
+  expect_capturable(run, v_cache, poison);
+  expect_capturable(run, q_out, poison);
+
+  expect_near_all(q_out.values(), expected_q, tolerance(dtype()), what + ", q");
+  const float kv_tolerance =
+      std::max(tolerance(dtype()), kv == DType::kF8E4M3 ? 0.07F : tolerance(kv));
+  const auto expect_cache = [&](DeviceData& cache, const std::vector<float>& expected, float scale,
+                                const std::string& name) {
+    const std::vector<float> actual = cache.values();
+    std::vector<float> written;
+    std::vector<float> wanted;
+    for (size_t i = 0; i < actual.size(); ++i) {
+      EXPECT_EQ(std::isnan(actual[i]), std::isnan(expected[i])) << name << " " << i;
+      if (std::isnan(expected[i])) continue;
+      const float stored = expected[i] / scale;
+      written.push_back(actual[i]);
+      wanted.push_back(kv == DType::kF8E4M3 ? std::clamp(stored, -448.0F, 448.0F) : stored);
+    }
+    EXPECT_EQ(written.size(), 5U * kNumKvHeads * static_cast<size_t>(spec.head_dim));
+    expect_near_all(written, wanted, kv_tolerance, name);
+  };
+  expect_cache(k_cache, expected_k, k_scale, what + ", k");
+  expect_cache(v_cache, expected_v, v_scale, what + ", v");
+}
+
+TEST_P(RopeTest, EveryHeadAndCacheType) {
+  for (const DType kv : {DType::kBF16, DType::kF16, DType::kF32, DType::kF8E4M3}) {
+    check({128, 128}, kv);
+    check({64, 64, true}, kv);
+    check({256, 256, true}, kv);
+    check({80, 80, true}, kv);
+  }
+}
+
+TEST_P(RopeTest, OddSizes) {
+  check({8, 8}, dtype());
+  check({16, 16, true}, dtype());
+  check({36, 36, true}, dtype());
+  check({128, 64, true}, dtype());
+  check({96, 10}, dtype());
+  check({128, 128, true, 1}, dtype());
+  check({128, 128, false, 8}, dtype());
+  check({128, 128, false, 4}, DType::kF8E4M3);
+}
+
+// stored = x / scale, saturating, exactly: without rotation and norm there is nothing to round.
+TEST_P(RopeTest, ValuesInF8AreTheQuotientRounded) {
+  const int64_t head_dim = 64;
+  const std::vector<float> qkv = random(3 * head_dim, 9, 30.0F);
+  const DeviceData input = device({1, 3 * head_dim}, qkv);
+  const DeviceData cos_sin(stream(), {1, head_dim}, DType::kF32, random_floats(head_dim, 1));
+  const DeviceData scale(stream(), {1}, DType::kF32, std::vector<float>{0.3F});
+  const DeviceData slot = DeviceData::of_ints<int64_t>(stream(), {0});
+  DeviceData q_out = blank({1, 1, head_dim});
+  DeviceData cache(stream(), {2 * kPageSize * head_dim}, DType::kF8E4M3);
+  RopeAndCache args;
+  args.qkv = input.view();
+  args.q_out = q_out.view();
+  args.cos_sin = cos_sin.view();
+  args.num_heads = args.num_kv_heads = 1;
+  args.head_dim = head_dim;
+  args.page_size = kPageSize;
+  args.kv = kv_cache_view({.page_size = kPageSize,
+                           .num_kv_heads = 1,
+                           .head_dim = head_dim,
+                           .head_dim_v = head_dim,
+                           .dtype = DType::kF8E4M3},
+                          cache.view().data);
+  args.kv.k_scale = args.kv.v_scale = scale.as<float>();
+  args.slot_mapping = slot.as<int64_t>();
+  ops_->rope_and_cache(args);
+  const std::vector<std::byte> bytes = cache.bytes();
+  for (int64_t d = 0; d < head_dim; ++d) {
+    const auto at = static_cast<size_t>(kPageSize * head_dim + d);
+    const float x = qkv[static_cast<size_t>(2 * head_dim + d)];
+    EXPECT_EQ(bytes[at], std::byte{f32_to_e4m3(x / 0.3F)}) << x;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, RopeTest, ::testing::Values(DType::kBF16, DType::kF16, DType::kF32),
+                         dtype_of_test);
+
+}  // namespace
+}  // namespace quire::testing
