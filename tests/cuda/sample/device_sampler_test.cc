@@ -1,0 +1,280 @@
+#include "cuda/sample/device_sampler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "cuda/sample/sampler_rig.h"
+
+namespace quire::cuda {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+#define SKIP_WITHOUT_DEVICE() \
+  if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message()
+
+RowAdded make_row(int row, SamplingParams params, std::vector<int32_t> token_ids = {1, 2, 3},
+                  int num_prompt_tokens = -1, uint64_t seed = 0) {
+  RowAdded added;
+  added.row = row;
+  added.num_prompt_tokens =
+      num_prompt_tokens < 0 ? static_cast<int>(token_ids.size()) : num_prompt_tokens;
+  added.token_ids = std::move(token_ids);
+  added.sampling = std::make_shared<SamplingSpec>(SamplingSpec{
+      .params = std::make_shared<SamplingParams>(std::move(params)), .seed = seed + 77 * row});
+  return added;
+}
+
+void expect_same(const Compared& both, const std::string& where) {
+  ASSERT_EQ(both.device.error.message(), both.host.error.message()) << where;
+  if (!both.host.error.ok()) return;
+  EXPECT_EQ(both.device.token_id, both.host.token_id) << where;
+  ASSERT_EQ(both.device.logprobs.size(), both.host.logprobs.size()) << where;
+  for (size_t k = 0; k < both.host.logprobs.size(); ++k) {
+    const TokenLogprob& got = both.device.logprobs[k];
+    const TokenLogprob& want = both.host.logprobs[k];
+    EXPECT_EQ(got.token_id, want.token_id) << where << " top " << k;
+    EXPECT_EQ(got.rank, want.rank) << where << " top " << k;
+    if (want.logprob == -kInf) {
+      EXPECT_EQ(got.logprob, want.logprob) << where;
+    } else {
+      EXPECT_NEAR(got.logprob, want.logprob, 2e-6F * (1 + std::abs(want.logprob))) << where;
+    }
+  }
+}
+
+template <typename T>
+T pick(std::mt19937& random, std::initializer_list<T> values) {
+  return values.begin()[random() % values.size()];
+}
+
+SamplingParams random_filter(std::mt19937& random, int vocab_size) {
+  SamplingParams params;
+  params.temperature = pick(random, {0.0F, 0.1F, 0.7F, 1.0F, 1.0F, 2.5F, 1e-4F, 1e4F});
+  params.top_k = pick(random, {0, 0, 1, 2, 50, 1000, 5000, vocab_size - 1, vocab_size, -1});
+  params.top_p = pick(random, {1.0F, 1.0F, 0.95F, 0.5F, 0.1F, 0.999F, 1e-6F, 0.9999999F});
+  params.min_p = pick(random, {0.0F, 0.0F, 0.0F, 0.05F, 0.5F, 1.0F, 1e-8F});
+  return params;
+}
+
+void add_rules(SamplingParams& params, SamplingSpec& spec, std::mt19937& random, int vocab_size) {
+  const auto any_id = [&] { return static_cast<int32_t>(random() % vocab_size); };
+  if (random() % 2 == 0) {
+    params.repetition_penalty = pick(random, {1.0F, 1.3F, 0.8F});
+    params.presence_penalty = pick(random, {0.0F, 1.5F, -0.5F});
+    params.frequency_penalty = pick(random, {0.0F, 0.7F, -0.3F});
+  }
+  if (random() % 3 == 0) {
+    for (int n = 0; n < 7; ++n)
+      params.logit_bias.emplace_back(any_id(), 0.5F * static_cast<float>(n) + 0.1F);
+    params.logit_bias.push_back(params.logit_bias.front());
+  }
+  if (random() % 3 == 0) {
+    for (int n = 0; n < 9; ++n) params.allowed_token_ids.push_back(any_id());
+  }
+  if (random() % 2 == 0) {
+    params.min_tokens = 3;
+    for (int n = 0; n < vocab_size / 4; ++n) spec.stop_token_ids.push_back(any_id());
+  }
+  if (random() % 3 == 0) {
+    for (int n = 0; n < 6; ++n) spec.bad_words_ids.push_back({any_id()});
+    for (int n = 0; n < 6; ++n) spec.bad_words_ids.push_back({any_id() % 8, any_id() % 8});
+    spec.bad_words_ids.push_back({1, vocab_size});
+  }
+  if (random() % 2 == 0) params.logprobs = pick(random, {0, 1, 5, 20});
+}
+
+class SampledAlike : public testing::TestWithParam<int> {
+ protected:
+  // Steps of rows with random parameters, on the same random logits on both sides.
+  void run(bool with_filters, bool with_rules, bool captured, int num_rows, int num_steps);
+};
+
+void SampledAlike::run(bool with_filters, bool with_rules, bool captured, int num_rows,
+                       int num_steps) {
+  SKIP_WITHOUT_DEVICE();
+  const int vocab = GetParam();
+  std::mt19937 random(static_cast<uint32_t>(vocab * 8 + with_filters * 4 + with_rules * 2));
+  auto created = SamplerRig::create({num_rows, num_rows + 1, vocab, 64});
+  ASSERT_TRUE(created.ok()) << created.status().message();
+  SamplerRig& rig = **created;
+  std::vector<RowAdded> added;
+  for (int row = 0; row < num_rows; ++row) {
+    SamplingParams params;
+    if (with_filters) params = random_filter(random, vocab);
+    if (!with_filters) params.temperature = pick(random, {0.0F, 0.3F, 1.0F, 3.0F});
+    SamplingSpec spec;
+    if (with_rules) add_rules(params, spec, random, vocab);
+    std::vector<int32_t> ids;
+    for (int n = 0; n < 12; ++n) ids.push_back(static_cast<int32_t>(random() % vocab));
+    added.push_back(make_row(row, params, ids, static_cast<int>(random() % 12), random()));
+    SamplingSpec whole = *added.back().sampling;
+    whole.stop_token_ids = spec.stop_token_ids;
+    whole.bad_words_ids = spec.bad_words_ids;
+    added.back().sampling = std::make_shared<SamplingSpec>(whole);
+  }
+  ASSERT_TRUE(rig.add_rows(added).ok());
+  for (int step = 0; step < num_steps; ++step) {
+    std::vector<int32_t> row_ids;
+    std::vector<float> logits;
+    for (int row = 0; row < num_rows; ++row) {
+      row_ids.push_back(row);
+      const float spread = pick(random, {1.0F, 3.0F, 8.0F});
+      const int levels = pick(random, {0, 0, 16, 1, 256});
+      std::vector<float> of_row = random_logits(vocab, spread, levels, random);
+      if (random() % 4 == 0) {
+        for (float& x : of_row) x = random() % 2 == 0 ? -kInf : x;
+        of_row[random() % of_row.size()] = 1.0F;
+      }
+      logits.insert(logits.end(), of_row.begin(), of_row.end());
+    }
+    std::shuffle(row_ids.begin(), row_ids.end(), random);
+    row_ids.push_back(-1);
+    logits.insert(logits.end(), static_cast<size_t>(vocab), kNan);
+    const auto results = captured ? rig.step_captured(logits, row_ids) : rig.step(logits, row_ids);
+    EXPECT_EQ(rig.num_copies(), 1);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (row_ids[i] < 0) continue;
+      const SamplingParams& p = *added[static_cast<size_t>(row_ids[i])].sampling->params;
+      expect_same(results[i],
+                  "step " + std::to_string(step) + " row " + std::to_string(row_ids[i]) + " T " +
+                      std::to_string(p.temperature) + " k " + std::to_string(p.top_k) + " p " +
+                      std::to_string(p.top_p) + " min_p " + std::to_string(p.min_p));
+      if (results[i].host.error.ok() && i % 7 == 0) {
+        EXPECT_EQ(rig.last_token(row_ids[i]), results[i].host.token_id);
+      }
+    }
+  }
+}
+
+TEST_P(SampledAlike, WithoutFilters) {
+  run(false, false, false, 48, 3);
+}
+TEST_P(SampledAlike, WithFilters) {
+  run(true, false, false, 96, 2);
+}
+TEST_P(SampledAlike, WithRules) {
+  run(true, true, false, 48, 5);
+}
+TEST_P(SampledAlike, InAGraph) {
+  run(true, true, true, 16, 4);
+}
+TEST_P(SampledAlike, UnfilteredInAGraph) {
+  run(false, false, true, 16, 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Vocabularies, SampledAlike, testing::Values(17, 1000, 32000, 128256));
+
+// All logits equal, or nearly: the border runs through ties that no list holds.
+TEST(DeviceSampler, CutsThroughTiesByIdAsTheCpuDoes) {
+  SKIP_WITHOUT_DEVICE();
+  constexpr int kVocab = 128256;
+  auto created = SamplerRig::create({8, 8, kVocab, 64});
+  ASSERT_TRUE(created.ok());
+  SamplerRig& rig = **created;
+  std::vector<RowAdded> added;
+  std::vector<float> logits;
+  for (int row = 0; row < 8; ++row) {
+    SamplingParams params;
+    params.top_p = row % 2 == 0 ? 0.3F : 0.77F;
+    params.top_k = row < 4 ? 0 : 30000;
+    params.temperature = row % 4 < 2 ? 1.0F : 0.5F;
+    added.push_back(make_row(row, params));
+    for (int id = 0; id < kVocab; ++id) {
+      logits.push_back(id % 3 == 0 ? 2.0F : 1.999F + 1e-6F * static_cast<float>(id % (row + 1)));
+    }
+  }
+  ASSERT_TRUE(rig.add_rows(added).ok());
+  for (int step = 0; step < 6; ++step) {
+    const auto results = rig.step(logits, {0, 1, 2, 3, 4, 5, 6, 7});
+    for (size_t i = 0; i < results.size(); ++i) {
+      expect_same(results[i], "row " + std::to_string(i) + " step " + std::to_string(step));
+    }
+  }
+}
+
+TEST(DeviceSampler, FailsOnlyTheRowWhoseLogitsAreBroken) {
+  SKIP_WITHOUT_DEVICE();
+  constexpr int kVocab = 1000;
+  for (const SampleKind kind :
+       {SampleKind::kGreedy, SampleKind::kRandom, SampleKind::kFiltered, SampleKind::kFull}) {
+    auto created = SamplerRig::create({6, 6, kVocab, 64});
+    ASSERT_TRUE(created.ok());
+    SamplerRig& rig = **created;
+    SamplingParams params;
+    params.temperature = kind == SampleKind::kGreedy ? 0.0F : 1.0F;
+    if (kind == SampleKind::kFiltered) params.top_p = 0.9F;
+    if (kind == SampleKind::kFull) params.logprobs = 3;
+    SamplingParams masked = params;
+    if (kind == SampleKind::kFull) masked.allowed_token_ids = {5};
+    std::vector<RowAdded> added;
+    for (int row = 0; row < 5; ++row) added.push_back(make_row(row, params));
+    added.push_back(make_row(5, masked));
+    ASSERT_TRUE(rig.add_rows(added).ok());
+    std::mt19937 random(7);
+    std::vector<float> logits = random_logits(6 * kVocab, 2.0F, 0, random);
+    logits[1 * kVocab + 700] = logits[1 * kVocab + 999] = kNan;
+    logits[2 * kVocab + 3] = kInf;
+    std::fill_n(logits.begin() + 3 * kVocab, kVocab, -kInf);
+    std::fill_n(logits.begin() + 4 * kVocab, kVocab - 1, -kInf);
+    logits[5 * kVocab + 5] = -kInf;
+    const std::vector<int32_t> row_ids = {0, 1, 2, 3, 4, 5};
+    EXPECT_EQ(rig.kind_of(row_ids), kind);
+    const auto results = rig.step(logits, row_ids);
+    for (size_t i = 0; i < results.size(); ++i) expect_same(results[i], std::to_string(i));
+    EXPECT_TRUE(results[0].device.error.ok());
+    EXPECT_FALSE(results[1].device.error.ok());
+    EXPECT_FALSE(results[2].device.error.ok());
+    EXPECT_FALSE(results[3].device.error.ok());
+    EXPECT_EQ(results[4].device.token_id, kVocab - 1);
+    EXPECT_EQ(results[5].device.error.ok(), kind != SampleKind::kFull);
+    EXPECT_EQ(rig.last_token(1), 3);  // as it came
+  }
+}
+
+TEST(DeviceSampler, StartsARowAnew) {
+  SKIP_WITHOUT_DEVICE();
+  constexpr int kVocab = 1000;
+  auto created = SamplerRig::create({2, 2, kVocab, 64});
+  ASSERT_TRUE(created.ok());
+  SamplerRig& rig = **created;
+  std::mt19937 random(3);
+  for (int round = 0; round < 3; ++round) {
+    SamplingParams params;
+    params.temperature = 0;
+    params.frequency_penalty = 2.0F;
+    params.repetition_penalty = 1.5F;
+    ASSERT_TRUE(rig.add_rows({make_row(1, params, {round, 5 + round, 9}, 1)}).ok());
+    const std::vector<float> logits = random_logits(kVocab, 1.0F, 2, random);
+    for (int step = 0; step < 8; ++step) {
+      expect_same(rig.step(logits, {1})[0], "step " + std::to_string(step));
+    }
+  }
+}
+
+TEST(DeviceSampler, RefusesListsItHasNoRoomFor) {
+  SKIP_WITHOUT_DEVICE();
+  auto created = SamplerRig::create({2, 2, 1000, 64});
+  ASSERT_TRUE(created.ok());
+  SamplingParams params;
+  params.logit_bias.assign(kMaxBiases + 1, {1, 1.0F});
+  const Status refused = (*created)->sampler().check(*make_row(0, params).sampling);
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), testing::HasSubstr("logit_bias"));
+}
+
+TEST(DeviceSampler, SaysWhatItAllocates) {
+  SKIP_WITHOUT_DEVICE();
+  const DeviceSamplerLimits limits = {256, 256, 128256, 8192};
+  const size_t bytes = DeviceSampler::device_bytes(limits);
+  EXPECT_GT(bytes, size_t{256} * 128256 * 4);
+  EXPECT_LT(bytes, size_t{256} * 128256 * 4 * 2);
+}
+
+}  // namespace
+}  // namespace quire::cuda

@@ -1,0 +1,130 @@
+#include "cuda/sample/sampler_rig.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "cuda/base/device_info.h"
+#include "platform/platform.h"
+
+namespace quire::cuda {
+
+Status open_test_device() {
+  QUIRE_RETURN_IF_ERROR(cuda_status());
+  return open_device(0).status();
+}
+
+std::vector<float> random_logits(int count, float spread, int num_levels, std::mt19937& random) {
+  std::normal_distribution<float> normal(0.0F, spread);
+  std::vector<float> logits(static_cast<size_t>(count));
+  for (float& x : logits) {
+    x = normal(random);
+    if (num_levels > 0) {
+      x = std::round(x * static_cast<float>(num_levels)) / static_cast<float>(num_levels);
+    }
+  }
+  return logits;
+}
+
+Result<std::unique_ptr<SamplerRig>> SamplerRig::create(const DeviceSamplerLimits& limits) {
+  auto rig = std::make_unique<SamplerRig>();
+  rig->limits_ = limits;
+  QUIRE_ASSIGN_OR_RETURN(rig->stream_, CudaStream::create());
+  QUIRE_ASSIGN_OR_RETURN(rig->sampler_, DeviceSampler::create(limits, *rig->stream_));
+  const auto rows = static_cast<size_t>(limits.max_rows);
+  QUIRE_ASSIGN_OR_RETURN(
+      rig->logits_, device_memory(rows * static_cast<size_t>(limits.vocab_size) * sizeof(float)));
+  QUIRE_ASSIGN_OR_RETURN(rig->row_ids_, device_memory(rows * sizeof(int32_t)));
+  QUIRE_ASSIGN_OR_RETURN(rig->pinned_, pinned_memory(DeviceSampler::results_bytes(
+                                           SampleKind::kFull, limits.max_rows)));
+  rig->states_.resize(static_cast<size_t>(limits.max_num_seqs));
+  return rig;
+}
+
+Status SamplerRig::add_rows(const std::vector<RowAdded>& added) {
+  for (const RowAdded& row : added) {
+    const SamplingSpec& spec = *row.sampling;
+    states_[static_cast<size_t>(row.row)] =
+        std::make_unique<SamplerState>(spec.params, spec.seed, row.token_ids, row.num_prompt_tokens,
+                                       spec.stop_token_ids, spec.bad_words_ids, limits_.vocab_size);
+  }
+  return sampler_->add_rows(added, *stream_);
+}
+
+TensorView SamplerRig::logits_view(int num_rows) const {
+  return {.data = logits_.data(), .dtype = DType::kF32, .shape = {num_rows, limits_.vocab_size}};
+}
+
+SampleKind SamplerRig::kind_of(const std::vector<int32_t>& row_ids) const {
+  std::vector<int> rows;
+  std::ranges::copy_if(row_ids, std::back_inserter(rows), [](int32_t id) { return id >= 0; });
+  return sampler_->kind_of(rows);
+}
+
+void SamplerRig::enqueue(SampleKind kind, int num_rows, bool captured) {
+  if (!captured) {
+    sampler_->sample(kind, logits_view(num_rows), row_ids(), num_rows, *stream_);
+    return;
+  }
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  stream_->note(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeThreadLocal), "begin");
+  sampler_->sample(kind, logits_view(num_rows), row_ids(), num_rows, *stream_);
+  stream_->note(cudaStreamEndCapture(stream_->get(), &graph), "end");
+  stream_->note(cudaGraphInstantiate(&exec, graph, 0), "instantiate");
+  stream_->note(cudaGraphLaunch(exec, stream_->get()), "replay");
+  stream_->note(cudaStreamSynchronize(stream_->get()), "synchronize");
+  stream_->note(cudaGraphExecDestroy(exec), "destroy");
+  stream_->note(cudaGraphDestroy(graph), "destroy");
+}
+
+SampledToken SamplerRig::sample_on_host(int row, std::vector<float> logits) {
+  SampledToken sampled;
+  sampled.error =
+      states_[static_cast<size_t>(row)]->sample(logits, sampled.token_id, sampled.logprobs);
+  return sampled;
+}
+
+std::vector<Compared> SamplerRig::step(const std::vector<float>& logits,
+                                       const std::vector<int32_t>& row_ids) {
+  return run(logits, row_ids, false);
+}
+
+std::vector<Compared> SamplerRig::step_captured(const std::vector<float>& logits,
+                                                const std::vector<int32_t>& row_ids) {
+  return run(logits, row_ids, true);
+}
+
+std::vector<Compared> SamplerRig::run(const std::vector<float>& logits,
+                                      const std::vector<int32_t>& row_ids, bool captured) {
+  const auto num_rows = static_cast<int>(row_ids.size());
+  const auto vocab = static_cast<size_t>(limits_.vocab_size);
+  const SampleKind kind = kind_of(row_ids);
+  const int64_t copies_before = stream_->traffic().num_copies;
+  stream_->copy_to_device(logits_.data(), logits.data(), logits.size() * sizeof(float));
+  stream_->copy_to_device(row_ids_.data(), row_ids.data(), row_ids.size() * sizeof(int32_t));
+  enqueue(kind, num_rows, captured);
+  sampler_->copy_results(kind, num_rows, pinned_.data(), *stream_);
+  num_copies_ = stream_->traffic().num_copies - copies_before;
+  const Status status = stream_->synchronize();
+  QUIRE_CHECK(status.ok(), status.message());
+  std::vector<SampledToken> sampled = DeviceSampler::read_results(kind, num_rows, pinned_.data());
+  std::vector<Compared> compared(row_ids.size());
+  for (size_t i = 0; i < row_ids.size(); ++i) {
+    compared[i].device = std::move(sampled[i]);
+    if (row_ids[i] < 0) continue;
+    const float* first = logits.data() + i * vocab;
+    compared[i].host = sample_on_host(row_ids[i], {first, first + vocab});
+  }
+  return compared;
+}
+
+int32_t SamplerRig::last_token(int row) {
+  int32_t token = -1;
+  stream_->copy_to_host(&token, sampler_->last_tokens() + row, sizeof token);
+  const Status status = stream_->synchronize();
+  QUIRE_CHECK(status.ok(), status.message());
+  return token;
+}
+
+}  // namespace quire::cuda

@@ -1,0 +1,59 @@
+// Sequences that are sampled on the device and by the CPU's definition, side by side.
+#pragma once
+
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "cuda/sample/device_sampler.h"
+#include "sample/sampler.h"
+
+namespace quire::cuda {
+
+// Why there is no device to test on, or ok.
+Status open_test_device();
+
+// Logits of a model that is sure of little (spread 1) to much (spread 8); `num_levels` > 0 rounds
+// them, so that many are equal.
+std::vector<float> random_logits(int count, float spread, int num_levels, std::mt19937& random);
+
+struct Compared {
+  SampledToken device;
+  SampledToken host;
+};
+
+class SamplerRig {
+ public:
+  static Result<std::unique_ptr<SamplerRig>> create(const DeviceSamplerLimits& limits);
+
+  Status add_rows(const std::vector<RowAdded>& added);
+  // logits: [row_ids.size(), vocab_size]; row ids < 0 are padding. Samples on both sides.
+  std::vector<Compared> step(const std::vector<float>& logits, const std::vector<int32_t>& row_ids);
+  // The same with the device's work captured in a graph and replayed, for the rows' own kind.
+  std::vector<Compared> step_captured(const std::vector<float>& logits,
+                                      const std::vector<int32_t>& row_ids);
+
+  DeviceSampler& sampler() { return *sampler_; }
+  CudaStream& stream() { return *stream_; }
+  TensorView logits_view(int num_rows) const;
+  float* logits() const { return static_cast<float*>(logits_.data()); }
+  int32_t* row_ids() const { return static_cast<int32_t*>(row_ids_.data()); }
+  SampleKind kind_of(const std::vector<int32_t>& row_ids) const;
+  int32_t last_token(int row);
+  int64_t num_copies() const { return num_copies_; }
+
+ private:
+  std::vector<Compared> run(const std::vector<float>& logits, const std::vector<int32_t>& row_ids,
+                            bool captured);
+  void enqueue(SampleKind kind, int num_rows, bool captured);
+  SampledToken sample_on_host(int row, std::vector<float> logits);
+
+  DeviceSamplerLimits limits_;
+  std::unique_ptr<CudaStream> stream_;
+  std::unique_ptr<DeviceSampler> sampler_;
+  Buffer logits_, row_ids_, pinned_;
+  std::vector<std::unique_ptr<SamplerState>> states_;
+  int64_t num_copies_ = 0;  // to the host, of the last step
+};
+
+}  // namespace quire::cuda

@@ -1,0 +1,121 @@
+// Prints microseconds a call by replays of a graph. Asserts only that the work is done: how long it
+// may take is another machine's question.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "cuda/sample/sampler_rig.h"
+
+namespace quire::cuda {
+namespace {
+
+constexpr int kVocab = 128256;
+
+struct Case {
+  std::string name;
+  SamplingParams params;
+  float spread = 3.0F;
+};
+
+std::vector<Case> make_cases() {
+  const auto with = [](auto change) {
+    SamplingParams params;
+    change(params);
+    return params;
+  };
+  return {
+      {"greedy", with([](auto& p) { p.temperature = 0; })},
+      {"random", with([](auto&) {})},
+      {"min_p 0.05", with([](auto& p) { p.min_p = 0.05F; })},
+      {"top_k 50", with([](auto& p) { p.top_k = 50; })},
+      {"top_k 50 top_p 0.9", with([](auto& p) {
+         p.top_k = 50;
+         p.top_p = 0.9F;
+       })},
+      {"top_p 0.9, sure", with([](auto& p) { p.top_p = 0.9F; }), 8.0F},
+      {"top_p 0.9, unsure", with([](auto& p) { p.top_p = 0.9F; }), 1.0F},
+      {"top_k 20000 top_p 0.9", with([](auto& p) {
+         p.top_k = 20000;
+         p.top_p = 0.9F;
+       })},
+      {"greedy logprobs 20", with([](auto& p) {
+         p.temperature = 0;
+         p.logprobs = 20;
+       })},
+      {"penalties top_p 0.9", with([](auto& p) {
+         p.top_p = 0.9F;
+         p.frequency_penalty = 0.5F;
+       })},
+  };
+}
+
+float microseconds_of(SamplerRig& rig, SampleKind kind, int num_rows) {
+  constexpr int kReplays = 20;
+  cudaStream_t stream = rig.stream().get();
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  cudaEvent_t begin = nullptr, end = nullptr;
+  float milliseconds = 0;
+  EXPECT_EQ(cudaEventCreate(&begin), cudaSuccess);
+  EXPECT_EQ(cudaEventCreate(&end), cudaSuccess);
+  EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  for (int n = 0; n < kReplays; ++n) {
+    rig.sampler().sample(kind, rig.logits_view(num_rows), rig.row_ids(), num_rows, rig.stream());
+  }
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  for (int warm = 0; warm < 2; ++warm) {
+    EXPECT_EQ(cudaEventRecord(begin, stream), cudaSuccess);
+    EXPECT_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
+    EXPECT_EQ(cudaEventRecord(end, stream), cudaSuccess);
+    EXPECT_EQ(cudaEventSynchronize(end), cudaSuccess);
+    EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin, end), cudaSuccess);
+  }
+  EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(begin), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(end), cudaSuccess);
+  return milliseconds * 1000 / kReplays;
+}
+
+TEST(SamplerSpeed, PrintsMicroseconds) {
+  if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message();
+  fmt::print("{:24}{:>8}{:>8}{:>8}{:>8}   us, {} tokens\n", "rows", 1, 8, 64, 256, kVocab);
+  auto created = SamplerRig::create({256, 256, kVocab, 2048});
+  ASSERT_TRUE(created.ok()) << created.status().message();
+  SamplerRig& rig = **created;
+  for (const Case& test : make_cases()) {
+    std::mt19937 random(5);
+    std::vector<float> eight = random_logits(8 * kVocab, test.spread, 0, random);
+    std::vector<RowAdded> added;
+    std::vector<int32_t> row_ids;
+    for (int row = 0; row < 256; ++row) {
+      RowAdded one;
+      one.row = row;
+      one.token_ids = {1, 2, 3};
+      one.num_prompt_tokens = 3;
+      one.sampling = std::make_shared<SamplingSpec>(
+          SamplingSpec{.params = std::make_shared<SamplingParams>(test.params),
+                       .seed = static_cast<uint64_t>(row)});
+      added.push_back(one);
+      row_ids.push_back(row);
+      if (row % 8 == 0) {
+        rig.stream().copy_to_device(rig.logits() + static_cast<size_t>(row) * kVocab, eight.data(),
+                                    eight.size() * sizeof(float));
+      }
+    }
+    rig.stream().copy_to_device(rig.row_ids(), row_ids.data(), row_ids.size() * sizeof(int32_t));
+    ASSERT_TRUE(rig.add_rows(added).ok());
+    ASSERT_TRUE(rig.stream().synchronize().ok());
+    fmt::print("{:24}", test.name);
+    for (const int num_rows : {1, 8, 64, 256}) {
+      fmt::print("{:8.1f}", microseconds_of(rig, rig.kind_of(row_ids), num_rows));
+    }
+    fmt::print("\n");
+    ASSERT_TRUE(rig.stream().synchronize().ok());
+  }
+}
+
+}  // namespace
+}  // namespace quire::cuda
