@@ -30,7 +30,6 @@ quire_header_library(cutlass_headers ${QUIRE_CUDA_DEPS_DIR}/cutlass/include
 quire_header_library(flashinfer_headers ${QUIRE_CUDA_DEPS_DIR}/flashinfer/include
                      ${QUIRE_CUDA_DEPS_DIR}/cccl/libcudacxx/include
                      ${QUIRE_CUDA_DEPS_DIR}/cccl/cub ${QUIRE_CUDA_DEPS_DIR}/cccl/thrust)
-target_link_libraries(flashinfer_headers INTERFACE spdlog::spdlog)
 quire_header_library(cudnn_frontend ${QUIRE_CUDA_DEPS_DIR}/cudnn_frontend/include)
 # XQA's sources are compiled by the backend that wraps them, once a variant.
 set(QUIRE_XQA_DIR ${QUIRE_CUDA_DEPS_DIR}/flashinfer/csrc/xqa)

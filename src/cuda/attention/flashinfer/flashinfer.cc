@@ -1,0 +1,276 @@
+#include "cuda/attention/flashinfer/flashinfer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <unordered_map>
+
+#include "attn/validate.h"
+#include "cuda/attention/flashinfer/kernel.h"
+#include "cuda/attention/flashinfer/merge.h"
+#include "cuda/attention/flashinfer/plan.h"
+#include "cuda/base/memory.h"
+#include "cuda/base/pinned_ring.h"
+
+namespace quire::cuda {
+namespace {
+
+namespace fa2 = flashinfer_fa2;
+
+constexpr std::string_view kName = "flashinfer";
+// Rounds of blocks that the positions of a small batch are split into: more even out the lengths,
+// fewer leave less to merge.
+constexpr int kTilesPerBlock = 2;
+
+fa2::KernelKey key_of(const AttentionShape& shape, int tile_rows) {
+  return {.dtype = shape.q,
+          .head_dim = shape.head_dim,
+          .tile_rows = tile_rows,
+          .softcap = shape.softcap > 0.0F};
+}
+
+// Partial results of a split phase, at the arena's begin.
+struct Partials {
+  size_t lse_bytes = 0;
+  size_t num_bytes = 0;
+};
+
+Partials partials_of(const AttentionShape& shape, fa2::PlanLimits limits) {
+  const auto num_rows = static_cast<size_t>(fa2::max_partial_rows(shape, limits)) *
+                        static_cast<size_t>(shape.num_heads);
+  const size_t lse_bytes = (num_rows * sizeof(float) + 255) / 256 * 256;
+  return {lse_bytes, lse_bytes + num_rows * static_cast<size_t>(shape.head_dim) * 2};
+}
+
+// One KV group's plan: it outlives the step's layers, while the arena is any backend's scratch.
+struct GroupPlan {
+  int64_t words_per_phase = 0;
+  Buffer device;  // [2, words_per_phase], decode first: fixed, because graphs hold the address
+  PinnedRing ring;
+  fa2::PhaseShape decode, prefill;
+};
+
+class FlashInferAttention final : public AttentionBackend {
+ public:
+  explicit FlashInferAttention(const DeviceInfo& info)
+      : num_multiprocessors_(info.num_multiprocessors) {}
+
+  std::string_view name() const override { return kName; }
+  Support supports(const AttentionShape& shape, Phase phase, const Device& device) const override;
+  size_t workspace_bytes(const AttentionShape& shape, const AttentionLimits& limits) const override;
+  Status plan(const AttentionShape& shape, const AttentionBatch& batch, Workspace& workspace,
+              Stream& stream) override;
+  Status run(const AttentionCall& call, Stream& stream) override;
+
+ private:
+  fa2::PlanLimits limits_of(const AttentionShape& shape) const {
+    return fa2::plan_limits(shape, num_multiprocessors_, kTilesPerBlock);
+  }
+  Result<GroupPlan*> group_plan(const AttentionShape& shape, const AttentionBatch& batch);
+
+  int num_multiprocessors_ = 0;
+  // The largest that was asked about: the size of plans, which are made when first needed.
+  mutable AttentionLimits max_batch_;
+  fa2::Planner planner_;
+  std::unordered_map<const AttentionShape*, GroupPlan> plans_;
+};
+
+Support FlashInferAttention::supports(const AttentionShape& shape, Phase /*phase*/,
+                                      const Device& device) const {
+  Support support{shape_faults(shape)};
+  const auto require = [&](bool ok, std::string reason) {
+    if (!ok) support.reasons.push_back(std::move(reason));
+  };
+  const int generation = device.compute_capability / 10;
+  require(device.kind == DeviceKind::kCuda && (generation == 8 || device.compute_capability == 90),
+          fmt::format("the device's compute capability is {}; it must be 80 to 90 (Ampere, Ada or "
+                      "Hopper).",
+                      device.compute_capability));
+  require(shape.causal, "causal is false; it must be true.");
+  require(!shape.mla, "mla is true; it must be false.");
+  require(shape.scale > 0.0F, fmt::format("scale is {}; it must be positive.", shape.scale));
+  require(shape.q == DType::kBF16 || shape.q == DType::kF16,
+          fmt::format("queries are {}; they must be BF16 or F16.", dtype_name(shape.q)));
+  require(shape.kv == shape.q && shape.out == shape.q,
+          fmt::format("the cache is {} and out {}; both must be of the queries' type, {}.",
+                      dtype_name(shape.kv), dtype_name(shape.out), dtype_name(shape.q)));
+  require(shape.head_dim == shape.head_dim_v &&
+              (shape.head_dim == 64 || shape.head_dim == 128 || shape.head_dim == 256),
+          fmt::format("head_dim is {} and head_dim_v {}; both must be 64, both 128 or both 256.",
+                      shape.head_dim, shape.head_dim_v));
+  return support;
+}
+
+size_t FlashInferAttention::workspace_bytes(const AttentionShape& shape,
+                                            const AttentionLimits& limits) const {
+  max_batch_.max_num_reqs = std::max(max_batch_.max_num_reqs, limits.max_num_reqs);
+  max_batch_.max_num_tokens = std::max(max_batch_.max_num_tokens, limits.max_num_tokens);
+  return partials_of(shape, limits_of(shape)).num_bytes;
+}
+
+Result<GroupPlan*> FlashInferAttention::group_plan(const AttentionShape& shape,
+                                                   const AttentionBatch& batch) {
+  const int num_reqs = batch.decode.num_reqs + batch.prefill.num_reqs;
+  const int num_tokens = batch.decode.num_tokens + batch.prefill.num_tokens;
+  if (num_reqs > max_batch_.max_num_reqs || num_tokens > max_batch_.max_num_tokens) {
+    return internal_error(fmt::format(
+        "[flashinfer] the batch is larger than was said; got {} requests of {} tokens, expected "
+        "at most {} of {}",
+        num_reqs, num_tokens, max_batch_.max_num_reqs, max_batch_.max_num_tokens));
+  }
+  GroupPlan& plan = plans_[&shape];
+  const int64_t words =
+      fa2::plan_words(fa2::max_tiles(shape, max_batch_, limits_of(shape)), max_batch_.max_num_reqs);
+  if (plan.words_per_phase < words) {
+    const auto num_bytes = static_cast<size_t>(words) * 2 * sizeof(int32_t);
+    QUIRE_ASSIGN_OR_RETURN(plan.device, device_memory(num_bytes));
+    QUIRE_ASSIGN_OR_RETURN(plan.ring, PinnedRing::create(num_bytes));
+    plan.words_per_phase = words;
+  }
+  return &plan;
+}
+
+Status FlashInferAttention::plan(const AttentionShape& shape, const AttentionBatch& batch,
+                                 Workspace& /*workspace*/, Stream& stream) {
+  const int64_t last_position =
+      batch.max_pages * shape.page_size * std::max(batch.decode.num_reqs, batch.prefill.num_reqs);
+  if (last_position > std::numeric_limits<int32_t>::max()) {
+    return unimplemented(
+        fmt::format("[flashinfer] the block table's positions; got {}, expected what 31 bits hold",
+                    last_position));
+  }
+  QUIRE_ASSIGN_OR_RETURN(GroupPlan * plan, group_plan(shape, batch));
+  QUIRE_ASSIGN_OR_RETURN(std::byte * slot, plan->ring.begin());
+  const auto fill = [&](const PhaseRange& range, fa2::PhaseShape& phase, int64_t first_word) {
+    phase = fa2::choose_shape(shape, batch, range, limits_of(shape));
+    if (range.num_reqs == 0) return;
+    int32_t* words = reinterpret_cast<int32_t*>(slot) + first_word;
+    planner_.fill(shape, batch, range, phase, fa2::lay_out(words, phase.num_tiles, range.num_reqs));
+    as_cuda(stream).copy_to_device(
+        static_cast<int32_t*>(plan->device.data()) + first_word, words,
+        static_cast<size_t>(fa2::plan_words(phase.num_tiles, range.num_reqs)) * sizeof(int32_t));
+  };
+  fill(batch.decode, plan->decode, 0);
+  fill(batch.prefill, plan->prefill, plan->words_per_phase);
+  plan->ring.end(as_cuda(stream));
+  return {};
+}
+
+// What the kernel is told, but for where its results go.
+fa2::KernelCall kernel_call(const AttentionCall& call, const PhaseRange& range,
+                            const fa2::PhaseShape& phase, const fa2::PlanArrays& arrays) {
+  const AttentionShape& shape = *call.shape;
+  const AttentionBatch& batch = *call.batch;
+  const KvCacheView& kv = call.kv;
+  return {.q = call.q.data,
+          .out = call.out.data,
+          .lse = call.lse,
+          .k = kv.k,
+          .v = kv.v,
+          .k_strides = {kv.page_stride_k, kv.head_stride_k, kv.token_stride_k},
+          .v_strides = {kv.page_stride_v, kv.head_stride_v, kv.token_stride_v},
+          .query_start = batch.query_start.device + range.first_req,
+          .seq_lens = batch.seq_lens + range.first_req,
+          .block_table = batch.block_table + range.first_req * batch.max_pages,
+          .sinks = shape.sinks ? call.sinks : nullptr,
+          .num_reqs = range.num_reqs,
+          .num_heads = shape.num_heads,
+          .num_kv_heads = shape.num_kv_heads,
+          .page_size = shape.page_size,
+          .window = shape.window,
+          .scale = shape.scale,
+          .softcap = shape.softcap,
+          .num_tiles = phase.num_tiles,
+          .tile_req = arrays.tile_req,
+          .tile_rows = arrays.tile_rows,
+          .tile_chunk = arrays.tile_chunk,
+          .page_start = arrays.page_start,
+          .partial_start = batch.query_start.device + range.first_req,
+          .chunk_tokens = arrays.chunk_tokens,
+          .split = phase.split};
+}
+
+fa2::MergeCall merge_call(const AttentionCall& call, const PhaseRange& range,
+                          const fa2::PhaseShape& phase, const fa2::PlanArrays& arrays,
+                          size_t lse_bytes) {
+  return {.partials = call.workspace.arena.data() + lse_bytes,
+          .partial_lse = reinterpret_cast<const float*>(call.workspace.arena.data()),
+          .out = call.out.data,
+          .lse = call.lse,
+          .query_start = call.batch->query_start.device + range.first_req,
+          .seq_lens = call.batch->seq_lens + range.first_req,
+          .partial_start = arrays.partial_start,
+          .chunk_tokens = arrays.chunk_tokens,
+          .first_token = range.first_token,
+          .num_tokens = range.num_tokens,
+          .num_reqs = range.num_reqs,
+          .num_heads = call.shape->num_heads,
+          .head_dim = call.shape->head_dim,
+          .window = call.shape->window,
+          .tile_rows = phase.tile_rows};
+}
+
+// FlashInfer keeps strides in 32 bits and copies 16 bytes at a time.
+Status check_cache(const KvCacheView& kv) {
+  for (const int64_t stride : {kv.page_stride_k, kv.head_stride_k, kv.token_stride_k,
+                               kv.page_stride_v, kv.head_stride_v, kv.token_stride_v}) {
+    if (stride < 0 || stride > std::numeric_limits<uint32_t>::max() || stride % 8 != 0) {
+      return unimplemented(fmt::format(
+          "[flashinfer] a stride of the cache; got {}, expected a multiple of 8 that 32 bits hold",
+          stride));
+    }
+  }
+  return {};
+}
+
+Status FlashInferAttention::run(const AttentionCall& call, Stream& stream) {
+  const AttentionShape& shape = *call.shape;
+  const bool is_decode = call.phase == Phase::kDecode;
+  const PhaseRange& range = is_decode ? call.batch->decode : call.batch->prefill;
+  if (range.num_reqs == 0) return {};
+  const auto found = plans_.find(&shape);
+  if (found == plans_.end()) return internal_error("[flashinfer] a shape was run before its plan");
+  QUIRE_RETURN_IF_ERROR(check_cache(call.kv));
+  if (shape.sinks && call.sinks == nullptr) {
+    return internal_error("[flashinfer] sinks are missing");
+  }
+  const GroupPlan& plan = found->second;
+  const fa2::PhaseShape& phase = is_decode ? plan.decode : plan.prefill;
+  const fa2::KernelInstance* kernel = fa2::find_kernel(key_of(shape, phase.tile_rows));
+  if (kernel == nullptr) {
+    return internal_error("[flashinfer] a shape was run that is not supported");
+  }
+  const fa2::PlanArrays arrays = fa2::lay_out(
+      static_cast<int32_t*>(plan.device.data()) + (is_decode ? 0 : plan.words_per_phase),
+      phase.num_tiles, range.num_reqs);
+  const Partials partials = partials_of(shape, limits_of(shape));
+  if (phase.split && partials.num_bytes > call.workspace.arena.size()) {
+    return internal_error(
+        fmt::format("[flashinfer] the workspace is too small; got {} bytes, expected {}",
+                    call.workspace.arena.size(), partials.num_bytes));
+  }
+  fa2::KernelCall kernel_args = kernel_call(call, range, phase, arrays);
+  const fa2::MergeCall merge = merge_call(call, range, phase, arrays, partials.lse_bytes);
+  if (phase.split) {
+    kernel_args.out = call.workspace.arena.data() + partials.lse_bytes;
+    kernel_args.lse = reinterpret_cast<float*>(call.workspace.arena.data());
+    kernel_args.partial_start = arrays.partial_start;
+  }
+  kernel->launch(kernel_args, as_cuda(stream));
+  if (phase.split) {
+    fa2::launch_merge(merge, shape.q, as_cuda(stream));
+  } else if (call.lse != nullptr) {
+    fa2::launch_convert_lse(merge, as_cuda(stream));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<AttentionBackend> make_flashinfer_attention(const DeviceInfo& info) {
+  return std::make_unique<FlashInferAttention>(info);
+}
+
+}  // namespace quire::cuda

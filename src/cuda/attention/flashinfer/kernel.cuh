@@ -1,0 +1,181 @@
+// From a KernelCall to FlashInfer's kernel. Ours are the parameters and the variant; both are what
+// FlashInfer asks its users to bring.
+//
+// Lengths are read on the device where FlashInfer's own planner takes them from the host: a length
+// is seq_lens[req], and a request's pages are a row of the block table, so nothing is converted.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <flashinfer/attention/prefill.cuh>
+#include <span>
+#include <type_traits>
+
+#include "cuda/attention/flashinfer/kernel.h"
+#include "cuda/base/launch.h"
+
+namespace quire::cuda::flashinfer_fa2 {
+
+// The members that the kernel reads have FlashInfer's names.
+template <typename T>
+struct PagedParams {
+  using DTypeQ = T;
+  using DTypeKV = T;
+  using DTypeO = T;
+  using IdType = int32_t;
+
+  T* q = nullptr;
+  flashinfer::paged_kv_t<T, int32_t> paged_kv;
+  int32_t* q_indptr = nullptr;
+  T* o = nullptr;
+  float* lse = nullptr;
+  flashinfer::uint_fastdiv group_size;
+  uint32_t num_qo_heads = 0;
+  int32_t q_stride_n = 0;
+  int32_t q_stride_h = 0;
+  uint32_t k_sf_stride_page = 0, k_sf_stride_n = 0, k_sf_stride_h = 0;
+  uint32_t v_sf_stride_page = 0, v_sf_stride_n = 0, v_sf_stride_h = 0;
+  int32_t window_left = -1;
+  int32_t* request_indices = nullptr;
+  int32_t* qo_tile_indices = nullptr;
+  int32_t* kv_tile_indices = nullptr;
+  int32_t* o_indptr = nullptr;
+  bool* block_valid_mask = nullptr;
+  int32_t* kv_chunk_size_ptr = nullptr;
+  bool partition_kv = false;
+
+  int window = 0;
+  float scale = 1.0F;
+  float softcap = 0.0F;
+  const int32_t* seq_lens = nullptr;
+  const float* sinks = nullptr;
+
+  __device__ uint32_t get_qo_len(uint32_t req) const { return q_indptr[req + 1] - q_indptr[req]; }
+  __device__ uint32_t get_kv_len(uint32_t req) const { return seq_lens[req]; }
+};
+
+template <int kTileRows, bool kSoftcap>
+struct Variant : flashinfer::AttentionVariantBase {
+  static constexpr bool use_softmax = true;
+
+  uint32_t qo_len, kv_len, window_left;
+  float sm_scale_log2, inner_scale;
+
+  template <typename Params>
+  __device__ Variant(const Params& params, uint32_t req, uint8_t*) {
+    qo_len = params.get_qo_len(req);
+    kv_len = params.get_kv_len(req);
+    window_left = params.window > 0 ? params.window - 1 : kv_len;
+    sm_scale_log2 = flashinfer::math::log2e * (kSoftcap ? params.softcap : params.scale);
+    if constexpr (kSoftcap) inner_scale = params.scale / params.softcap;
+    // Planned from an upper bound, but not there: no rows, so that it writes nothing. Its partial
+    // row belongs to another token's chunk.
+    if (params.partition_kv &&
+        params.kv_tile_indices[blockIdx.x] >=
+            num_chunks(kv_len, params.window, kTileRows, *params.kv_chunk_size_ptr)) {
+      qo_len = kv_len = 0;
+    }
+  }
+
+  REGISTER_LOGITS_TRANSFORM(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, {
+    if constexpr (kSoftcap) return flashinfer::math::tanh(logits * inner_scale);
+    return logits;
+  })
+
+  REGISTER_LOGITS_MASK(params, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx,
+                       { return kv_idx + qo_len + window_left >= kv_len + qo_idx; })
+
+  // A sink joins the denominator once, with the first chunk; m is in powers of two here.
+  REGISTER_M_D_UPDATE(params, kv_tile_idx, qo_head_idx, m, d, scale, {
+    scale = 1.0F;
+    if (params.sinks == nullptr || kv_tile_idx != 0 || qo_head_idx >= params.num_qo_heads) return;
+    const float sink = params.sinks[qo_head_idx] * flashinfer::math::log2e;
+    const float max = fmaxf(m, sink);
+    scale = exp2f(m - max);
+    d = d * scale + exp2f(sink - max);
+    m = max;
+  })
+
+  REGISTER_OUTPUT_TRANSFORM(params, output, batch_idx, qo_idx, qo_head_idx, m, d, scale,
+                            { return m == -flashinfer::math::inf ? 0.0F : output * (scale / d); })
+};
+
+template <typename T>
+PagedParams<T> make_params(const KernelCall& call, int head_dim) {
+  PagedParams<T> params;
+  const auto ids = [](const int32_t* data) { return const_cast<int32_t*>(data); };
+  params.q = static_cast<T*>(const_cast<void*>(call.q));
+  params.paged_kv = flashinfer::paged_kv_t<T, int32_t>(
+      call.num_kv_heads, call.page_size, head_dim, call.num_reqs, flashinfer::QKVLayout::kHND,
+      static_cast<T*>(const_cast<void*>(call.k)), static_cast<T*>(const_cast<void*>(call.v)),
+      call.k_strides, call.v_strides, ids(call.block_table), ids(call.page_start), nullptr);
+  params.q_indptr = ids(call.query_start);
+  params.o = static_cast<T*>(call.out);
+  params.lse = call.lse;
+  params.group_size = flashinfer::uint_fastdiv(call.num_heads / call.num_kv_heads);
+  params.num_qo_heads = call.num_heads;
+  params.q_stride_n = call.num_heads * head_dim;
+  params.q_stride_h = head_dim;
+  params.window_left = call.window - 1;
+  params.request_indices = ids(call.tile_req);
+  params.qo_tile_indices = ids(call.tile_rows);
+  params.kv_tile_indices = ids(call.tile_chunk);
+  params.o_indptr = ids(call.partial_start);
+  params.kv_chunk_size_ptr = ids(call.chunk_tokens);
+  params.partition_kv = call.split;
+  params.window = call.window;
+  params.scale = call.scale;
+  params.softcap = call.softcap;
+  params.seq_lens = call.seq_lens;
+  params.sinks = call.sinks;
+  return params;
+}
+
+// Positions a warp takes at once, in sixteens: as many as FlashInfer chooses where a Hopper or an
+// A100 multiprocessor holds two blocks. One choice a tile keeps the instances few, and its shared
+// memory (at most 96 KiB) fits Ada too.
+constexpr uint32_t num_mma_kv(int tile_rows, int head_dim) {
+  if (tile_rows == 16) return head_dim == 256 ? 1 : 2;
+  if (tile_rows == 128) return 4;
+  return head_dim == 256 ? 4 : 8;
+}
+
+template <typename T, int kHeadDim, int kTileRows, bool kSoftcap>
+void launch_kernel(const KernelCall& call, CudaStream& stream) {
+  using flashinfer::get_num_mma_q;
+  using flashinfer::get_num_warps_kv;
+  using flashinfer::get_num_warps_q;
+  using Traits =
+      flashinfer::KernelTraits<flashinfer::MaskMode::kCausal, kTileRows, get_num_mma_q(kTileRows),
+                               num_mma_kv(kTileRows, kHeadDim), kHeadDim / 16, kHeadDim / 16,
+                               get_num_warps_q(kTileRows), get_num_warps_kv(kTileRows),
+                               flashinfer::PosEncodingMode::kNone, T, T, T, float, int32_t,
+                               Variant<kTileRows, kSoftcap>>;
+  static_assert(!Traits::IsInvalid());
+  static_assert(kSplitUnit % Traits::CTA_TILE_KV == 0);
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.num_tiles), 1,
+                                          static_cast<unsigned>(call.num_kv_heads)),
+                             .block = dim3(32, Traits::NUM_WARPS_Q, Traits::NUM_WARPS_KV),
+                             .shared_bytes = sizeof(typename Traits::SharedStoragePaged)};
+  QUIRE_LAUNCH(stream, (flashinfer::BatchPrefillWithPagedKVCacheKernel<Traits, PagedParams<T>>),
+               shape, make_params<T>(call, kHeadDim));
+}
+
+template <DType kDType, int kHeadDim>
+std::span<const KernelInstance> instances_of() {
+  using T = std::conditional_t<kDType == DType::kBF16, __nv_bfloat16, __half>;
+  // Wide heads leave no registers for 128 rows: there, the last two repeat those before.
+  constexpr int kWidest = kHeadDim == 256 ? 64 : 128;
+  static constexpr KernelInstance kInstances[] = {
+      {{kDType, kHeadDim, 16, false}, launch_kernel<T, kHeadDim, 16, false>},
+      {{kDType, kHeadDim, 16, true}, launch_kernel<T, kHeadDim, 16, true>},
+      {{kDType, kHeadDim, 64, false}, launch_kernel<T, kHeadDim, 64, false>},
+      {{kDType, kHeadDim, 64, true}, launch_kernel<T, kHeadDim, 64, true>},
+      {{kDType, kHeadDim, kWidest, false}, launch_kernel<T, kHeadDim, kWidest, false>},
+      {{kDType, kHeadDim, kWidest, true}, launch_kernel<T, kHeadDim, kWidest, true>},
+  };
+  return kInstances;
+}
+
+}  // namespace quire::cuda::flashinfer_fa2

@@ -1,0 +1,75 @@
+// FlashInfer's FA2 kernel for paged caches, compiled ahead of time for the shapes in instances.inc.
+// Plain data on this side: FlashInfer's headers stay in kernel.cuh.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/base/stream.h"
+#include "tensor/dtype.h"
+
+namespace quire::cuda::flashinfer_fa2 {
+
+// Query heads of one KV head are packed with the tokens: row = token * group_size + head.
+struct KernelKey {
+  DType dtype = DType::kBF16;  // of queries, cache and output
+  int head_dim = 0;
+  int tile_rows = 0;  // packed rows a block of threads takes: 16, 64 or 128
+  bool softcap = false;
+  bool operator==(const KernelKey& other) const = default;
+};
+
+// Positions that a block of threads reads at once, and so the unit of splitting.
+inline constexpr int kSplitUnit = 128;
+
+// Device pointers. Requests are those of one phase.
+struct KernelCall {
+  const void* q = nullptr;  // [all tokens, num_heads, head_dim]
+  void* out = nullptr;      // likewise; with chunks: [partial rows, num_heads, head_dim]
+  float* lse = nullptr;     // [tokens, num_heads], base 2; or [partial rows, num_heads]; or null
+  const void* k = nullptr;
+  const void* v = nullptr;
+  int64_t k_strides[3] = {};  // page, head, token, in elements
+  int64_t v_strides[3] = {};
+  const int32_t* query_start = nullptr;  // [num_reqs + 1]
+  const int32_t* seq_lens = nullptr;     // [num_reqs]
+  const int32_t* block_table = nullptr;  // [num_reqs, max_pages]
+  const float* sinks = nullptr;          // [num_heads], or null
+  int num_reqs = 0;
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int page_size = 0;
+  int window = 0;  // 0: all
+  float scale = 1.0F;
+  float softcap = 0.0F;
+
+  // The plan (plan.h), on the device.
+  int num_tiles = 0;                       // the grid
+  const int32_t* tile_req = nullptr;       // [num_tiles]
+  const int32_t* tile_rows = nullptr;      // [num_tiles], which tile of the request's rows
+  const int32_t* tile_chunk = nullptr;     // [num_tiles], which chunk of its positions
+  const int32_t* page_start = nullptr;     // [num_reqs + 1], first entry in block_table
+  const int32_t* partial_start = nullptr;  // [num_reqs], first partial row; query_start: no chunks
+  const int32_t* chunk_tokens = nullptr;   // [1]
+  bool split = false;
+};
+
+using LaunchKernel = void (*)(const KernelCall& call, CudaStream& stream);
+
+struct KernelInstance {
+  KernelKey key;
+  LaunchKernel launch = nullptr;
+};
+
+// Null where no instance is built.
+const KernelInstance* find_kernel(const KernelKey& key);
+
+// FlashInfer counts chunks on the device, by this rule and from the true length; a chunk that is
+// planned beyond does nothing. `window` as above.
+constexpr int64_t num_chunks(int64_t kv_len, int window, int tile_rows, int64_t chunk_tokens) {
+  const int64_t all = kv_len > 1 ? kv_len : 1;
+  const int64_t visible = int64_t{window} - 1 + tile_rows;
+  const int64_t tokens = window > 0 && visible < all ? visible : all;
+  return (tokens + chunk_tokens - 1) / chunk_tokens;
+}
+
+}  // namespace quire::cuda::flashinfer_fa2

@@ -1,0 +1,115 @@
+#include "cuda/attention/flashinfer/kernel.h"
+#include "cuda/attention/flashinfer/merge.h"
+#include "cuda/base/launch.h"
+#include "cuda/device/convert.cuh"
+#include "cuda/device/vec.cuh"
+
+namespace quire::cuda::flashinfer_fa2 {
+namespace {
+
+constexpr int kWarpSize = 32;
+constexpr int kWarps = 4;
+constexpr float kLn2 = 0.693147180559945309F;
+// FlashInfer's minus infinity is -5e4.
+constexpr float kNothingSeen = -4e4F;
+
+__device__ float natural_lse(float lse_log2) {
+  return lse_log2 < kNothingSeen ? -INFINITY : lse_log2 * kLn2;
+}
+
+// The request of a token: the last one that does not begin behind it.
+__device__ int request_of(const MergeCall& call, int token) {
+  int low = 0;
+  int high = call.num_reqs - 1;
+  while (low < high) {
+    const int mid = (low + high + 1) / 2;
+    if (call.query_start[mid] <= token) {
+      low = mid;
+    } else {
+      high = mid - 1;
+    }
+  }
+  return low;
+}
+
+// Grid: a block a token and kWarps heads; a warp has one head, a lane kPerLane neighbours of it.
+template <typename T, int kPerLane>
+__global__ void __launch_bounds__(kWarps* kWarpSize) merge_kernel(const MergeCall call) {
+  const int head = blockIdx.y * kWarps + threadIdx.x / kWarpSize;
+  const int lane = threadIdx.x % kWarpSize;
+  if (head >= call.num_heads) return;
+  const int token = call.first_token + blockIdx.x;
+  const int req = request_of(call, token);
+  const int kv_len = call.seq_lens[req];
+  const int chunks =
+      static_cast<int>(num_chunks(kv_len, call.window, call.tile_rows, *call.chunk_tokens));
+  const int64_t first_row =
+      call.partial_start[req] + int64_t{token - call.query_start[req]} * chunks;
+  const float* lse = call.partial_lse + first_row * call.num_heads + head;
+
+  float max = -INFINITY;
+  for (int c = lane; c < chunks; c += kWarpSize) max = fmaxf(max, lse[c * call.num_heads]);
+  for (int d = kWarpSize / 2; d > 0; d /= 2) max = fmaxf(max, __shfl_xor_sync(~0U, max, d));
+
+  float sum = 0.0F;
+  float acc[kPerLane] = {};
+  const int64_t row_size = int64_t{call.num_heads} * call.head_dim;
+  const T* in = static_cast<const T*>(call.partials) + first_row * row_size + head * call.head_dim +
+                lane * kPerLane;
+#pragma unroll 4
+  for (int c = 0; c < chunks; ++c) {
+    const float weight = exp2f(lse[c * call.num_heads] - max);
+    sum += weight;
+    const auto partial = load_vec<kPerLane>(in + c * row_size);
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) acc[i] += weight * to_float(partial.v[i]);
+  }
+  Vec<T, kPerLane> out;
+#pragma unroll
+  for (int i = 0; i < kPerLane; ++i) out.v[i] = from_float<T>(kv_len == 0 ? 0.0F : acc[i] / sum);
+  store_vec(static_cast<T*>(call.out) + token * row_size + head * call.head_dim + lane * kPerLane,
+            out);
+  if (call.lse != nullptr && lane == 0) {
+    call.lse[int64_t{token} * call.num_heads + head] =
+        kv_len == 0 ? -INFINITY : natural_lse(max + log2f(sum));
+  }
+}
+
+__global__ void convert_lse_kernel(const MergeCall call) {
+  const int token = call.first_token + blockIdx.x;
+  const bool empty = call.seq_lens[request_of(call, token)] == 0;
+  float* row = call.lse + int64_t{token} * call.num_heads;
+  for (int head = threadIdx.x; head < call.num_heads; head += blockDim.x) {
+    row[head] = empty ? -INFINITY : natural_lse(row[head]);
+  }
+}
+
+template <typename T>
+void launch_merge_of(const MergeCall& call, CudaStream& stream) {
+  const unsigned num_blocks = static_cast<unsigned>((call.num_heads + kWarps - 1) / kWarps);
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.num_tokens), num_blocks),
+                             .block = kWarps * kWarpSize};
+  switch (call.head_dim / kWarpSize) {
+    case 2:
+      return QUIRE_LAUNCH(stream, (merge_kernel<T, 2>), shape, call);
+    case 4:
+      return QUIRE_LAUNCH(stream, (merge_kernel<T, 4>), shape, call);
+    default:
+      return QUIRE_LAUNCH(stream, (merge_kernel<T, 8>), shape, call);
+  }
+}
+
+}  // namespace
+
+void launch_merge(const MergeCall& call, DType dtype, CudaStream& stream) {
+  if (dtype == DType::kBF16) return launch_merge_of<__nv_bfloat16>(call, stream);
+  launch_merge_of<__half>(call, stream);
+}
+
+void launch_convert_lse(const MergeCall& call, CudaStream& stream) {
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.num_tokens)),
+                             .block = kWarps * kWarpSize};
+  QUIRE_LAUNCH(stream, convert_lse_kernel, shape, call);
+}
+
+}  // namespace quire::cuda::flashinfer_fa2

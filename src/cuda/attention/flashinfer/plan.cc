@@ -1,0 +1,177 @@
+#include "cuda/attention/flashinfer/plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "cuda/attention/flashinfer/kernel.h"
+
+namespace quire::cuda::flashinfer_fa2 {
+namespace {
+
+// The chunk of a block that has no work: beyond any length.
+constexpr int32_t kNoChunk = std::numeric_limits<int32_t>::max();
+constexpr int32_t kWhole = std::numeric_limits<int32_t>::max();
+// Resident at a time on one multiprocessor.
+constexpr int kBlocksPerMultiprocessor = 2;
+constexpr int kMaxTileRows = 128;
+// Four classes an octave, of 32-bit lengths.
+constexpr int kNumLengthClasses = 33 * 4;
+
+template <typename T>
+T ceil_div(T a, T b) {
+  return (a + b - 1) / b;
+}
+
+int64_t group_size(const AttentionShape& shape) {
+  return shape.num_heads / shape.num_kv_heads;
+}
+
+// As FlashInfer chooses: by the rows of an average request; wide heads leave no registers for 128.
+int choose_tile_rows(int64_t rows_per_req, int head_dim) {
+  if (rows_per_req <= 16) return 16;
+  return rows_per_req > 64 && head_dim < 256 ? kMaxTileRows : 64;
+}
+
+int64_t rows_of(const AttentionShape& shape, const AttentionBatch& batch, int req) {
+  return (batch.query_start.host[req + 1] - batch.query_start.host[req]) * group_size(shape);
+}
+
+size_t length_class(uint32_t length) {
+  const int width = std::bit_width(length);
+  const uint32_t next_bits = width > 2 ? (length >> (width - 3)) & 3U : 0U;
+  return static_cast<size_t>(width) * 4 + next_bits;
+}
+
+}  // namespace
+
+PlanLimits plan_limits(const AttentionShape& shape, int num_multiprocessors, int tiles_per_block) {
+  const int blocks = num_multiprocessors * kBlocksPerMultiprocessor;
+  return {.tile_budget = std::max(1, blocks * tiles_per_block / shape.num_kv_heads)};
+}
+
+PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
+                        const PhaseRange& range, PlanLimits limits) {
+  PhaseShape phase;
+  if (range.num_reqs == 0) return phase;
+  phase.tile_rows =
+      choose_tile_rows(range.num_tokens * group_size(shape) / range.num_reqs, shape.head_dim);
+  int64_t num_tiles = 0;
+  for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
+    num_tiles += ceil_div(rows_of(shape, batch, req), int64_t{phase.tile_rows});
+  }
+  phase.split = num_tiles < limits.tile_budget && range.max_kv_len > kSplitUnit;
+  phase.num_tiles = phase.split ? limits.tile_budget : static_cast<int>(num_tiles);
+  return phase;
+}
+
+// A request's last tile may be partly filled. Where an average request has at most one tile's rows,
+// that makes two a request; else tiles have at least 64 rows.
+int64_t max_tiles(const AttentionShape& shape, const AttentionLimits& batch, PlanLimits limits) {
+  const int64_t unsplit =
+      2 * int64_t{batch.max_num_reqs} + batch.max_num_tokens * group_size(shape) / 64;
+  return std::max<int64_t>(limits.tile_budget, unsplit);
+}
+
+// A tile leaves one partial row for each of its tokens.
+int64_t max_partial_rows(const AttentionShape& shape, PlanLimits limits) {
+  return int64_t{limits.tile_budget} * kMaxTileRows / group_size(shape);
+}
+
+int64_t plan_words(int64_t num_tiles, int64_t num_reqs) {
+  return 3 * num_tiles + 2 * num_reqs + 2;
+}
+
+PlanArrays lay_out(int32_t* words, int num_tiles, int num_reqs) {
+  PlanArrays arrays;
+  arrays.chunk_tokens = words;
+  arrays.tile_req = arrays.chunk_tokens + 1;
+  arrays.tile_rows = arrays.tile_req + num_tiles;
+  arrays.tile_chunk = arrays.tile_rows + num_tiles;
+  arrays.page_start = arrays.tile_chunk + num_tiles;
+  arrays.partial_start = arrays.page_start + num_reqs + 1;
+  return arrays;
+}
+
+void Planner::measure(const AttentionShape& shape, const AttentionBatch& batch,
+                      const PhaseRange& range, int tile_rows) {
+  work_.resize(static_cast<size_t>(range.num_reqs));
+  for (int i = 0; i < range.num_reqs; ++i) {
+    const int req = range.first_req + i;
+    const int64_t num_units = num_chunks(batch.kv_len_bound[static_cast<size_t>(req)], shape.window,
+                                         tile_rows, kSplitUnit);
+    const int64_t num_tiles = ceil_div(rows_of(shape, batch, req), int64_t{tile_rows});
+    work_[static_cast<size_t>(i)] = {static_cast<uint32_t>(num_tiles),
+                                     static_cast<uint32_t>(num_units)};
+  }
+}
+
+// The shortest chunk, in units, with which all chunks of all tiles keep within the budget.
+uint32_t Planner::choose_chunk(uint32_t budget) const {
+  uint64_t total = 0;
+  uint32_t high = 1;
+  for (const Work& work : work_) {
+    total += uint64_t{work.num_tiles} * work.num_units;
+    high = std::max(high, work.num_units);
+  }
+  auto low =
+      static_cast<uint32_t>(std::clamp<uint64_t>(ceil_div<uint64_t>(total, budget), 1, high));
+  while (low < high) {
+    const uint32_t mid = low + (high - low) / 2;
+    uint64_t num_tiles = 0;
+    for (const Work& work : work_) num_tiles += work.num_tiles * ceil_div(work.num_units, mid);
+    if (num_tiles > budget) {
+      low = mid + 1;
+    } else {
+      high = mid;
+    }
+  }
+  return low;
+}
+
+void Planner::sort_by_length() {
+  std::array<int32_t, kNumLengthClasses + 1> place = {};
+  for (const Work& work : work_) ++place[kNumLengthClasses - 1 - length_class(work.num_units) + 1];
+  for (size_t i = 1; i < place.size(); ++i) place[i] += place[i - 1];
+  order_.resize(work_.size());
+  for (size_t i = 0; i < work_.size(); ++i) {
+    const size_t at = kNumLengthClasses - 1 - length_class(work_[i].num_units);
+    order_[static_cast<size_t>(place[at]++)] = static_cast<int32_t>(i);
+  }
+}
+
+void Planner::fill(const AttentionShape& shape, const AttentionBatch& batch,
+                   const PhaseRange& range, const PhaseShape& phase, const PlanArrays& arrays) {
+  measure(shape, batch, range, phase.tile_rows);
+  sort_by_length();
+  const uint32_t chunk =
+      phase.split ? choose_chunk(static_cast<uint32_t>(phase.num_tiles)) : uint32_t{kWhole};
+  *arrays.chunk_tokens = phase.split ? static_cast<int32_t>(chunk * kSplitUnit) : kWhole;
+  int32_t next_row = 0;
+  for (int i = 0; i < range.num_reqs; ++i) {
+    const int req = range.first_req + i;
+    const int q_len = batch.query_start.host[req + 1] - batch.query_start.host[req];
+    arrays.page_start[i] = static_cast<int32_t>(i * batch.max_pages);
+    arrays.partial_start[i] = next_row;
+    next_row +=
+        q_len * static_cast<int32_t>(ceil_div(work_[static_cast<size_t>(i)].num_units, chunk));
+  }
+  arrays.page_start[range.num_reqs] = static_cast<int32_t>(range.num_reqs * batch.max_pages);
+  int tile = 0;
+  const auto add_tile = [&](int32_t req, int32_t rows, int32_t chunk_idx) {
+    arrays.tile_req[tile] = req;
+    arrays.tile_rows[tile] = rows;
+    arrays.tile_chunk[tile++] = chunk_idx;
+  };
+  for (const int32_t i : order_) {
+    const Work& work = work_[static_cast<size_t>(i)];
+    const auto num_chunks = static_cast<int32_t>(ceil_div(work.num_units, chunk));
+    // The last rows of a prompt see the most.
+    for (auto rows = static_cast<int32_t>(work.num_tiles) - 1; rows >= 0; --rows) {
+      for (int32_t c = 0; c < num_chunks; ++c) add_tile(i, rows, c);
+    }
+  }
+  while (tile < phase.num_tiles) add_tile(0, 0, kNoChunk);
+}
+
+}  // namespace quire::cuda::flashinfer_fa2

@@ -1,0 +1,67 @@
+// Which block of threads takes which rows and positions: host work, from upper bounds of the
+// lengths. FlashInfer's own planner is not used: it allocates, and it wants exact lengths.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "attn/backend.h"
+
+namespace quire::cuda::flashinfer_fa2 {
+
+// What run() passes by value; for a graph it follows from the ranges' shapes alone.
+struct PhaseShape {
+  int tile_rows = 16;
+  int num_tiles = 0;   // the grid; with `split`, some of it may stay idle
+  bool split = false;  // positions into chunks, whose results are merged
+};
+
+// How finely work is cut.
+struct PlanLimits {
+  int tile_budget = 1;  // positions are split while one KV head has no more tiles than this
+};
+PlanLimits plan_limits(const AttentionShape& shape, int num_multiprocessors, int tiles_per_block);
+
+PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
+                        const PhaseRange& range, PlanLimits limits);
+
+// Bounds over every batch within the limits.
+int64_t max_tiles(const AttentionShape& shape, const AttentionLimits& batch, PlanLimits limits);
+int64_t max_partial_rows(const AttentionShape& shape, PlanLimits limits);
+
+// One phase's arrays, side by side.
+struct PlanArrays {
+  int32_t* chunk_tokens = nullptr;   // [1]
+  int32_t* tile_req = nullptr;       // [num_tiles]
+  int32_t* tile_rows = nullptr;      // [num_tiles], which of the request's tiles
+  int32_t* tile_chunk = nullptr;     // [num_tiles], which of the request's chunks
+  int32_t* page_start = nullptr;     // [num_reqs + 1], first entry in block_table
+  int32_t* partial_start = nullptr;  // [num_reqs], first row of partial results
+};
+int64_t plan_words(int64_t num_tiles, int64_t num_reqs);
+PlanArrays lay_out(int32_t* words, int num_tiles, int num_reqs);
+
+class Planner {
+ public:
+  // Fills the arrays for the requests of `range`.
+  void fill(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
+            const PhaseShape& phase, const PlanArrays& arrays);
+
+ private:
+  // An upper bound of one request's work.
+  struct Work {
+    uint32_t num_tiles;  // of its rows
+    uint32_t num_units;  // of its positions: those of a window, if there is one
+  };
+
+  void measure(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
+               int tile_rows);
+  uint32_t choose_chunk(uint32_t budget) const;
+  void sort_by_length();
+
+  std::vector<Work> work_;
+  std::vector<int32_t> order_;  // longest first
+};
+
+}  // namespace quire::cuda::flashinfer_fa2

@@ -1,0 +1,235 @@
+#include "cuda/attention/flashinfer/flashinfer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "cuda/attention/flashinfer/kernel.h"
+#include "cuda/attention/flashinfer/plan.h"
+#include "cuda_attention_cases.h"
+
+namespace quire::testing {
+namespace {
+
+namespace fa2 = cuda::flashinfer_fa2;
+
+constexpr int kMultiprocessors = 132;
+
+// The shapes of real models, lengths that are split and lengths that are not, verification.
+std::vector<AttentionCase> model_cases() {
+  std::vector<AttentionCase> cases;
+  for (const DType kv : {DType::kBF16, DType::kF16}) {
+    const auto add = [&](std::string name, const AttentionShape& shape, auto reqs) {
+      cases.push_back({.name = fmt::format("{}_{}", name, dtype_name(kv)),
+                       .shape = shape,
+                       .reqs = std::move(reqs)});
+      return &cases.back();
+    };
+    const std::vector<AttentionRequest> mixed = {{1, 700, 1}, {1, 0, 2},    {1, 129, 3},
+                                                 {33, 33, 4}, {17, 900, 5}, {150, 260, 6}};
+    const std::vector<std::pair<int, int>> heads = {{64, 8}, {32, 8}, {16, 16},
+                                                    {40, 8}, {8, 1},  {32, 1}};
+    for (const auto& [num_heads, num_kv_heads] : heads) {
+      add(fmt::format("heads_{}_{}", num_heads, num_kv_heads),
+          make_attention_shape(num_heads, num_kv_heads, 128, 32, kv), mixed);
+    }
+    for (const int head_dim : {64, 128, 256}) {
+      for (const int q_len : {2, 3, 4, 8}) {
+        const AttentionShape shape = make_attention_shape(16, 4, head_dim, 16, kv);
+        add(fmt::format("verify_{}_head_dim_{}", q_len, head_dim), shape,
+            std::vector<AttentionRequest>{
+                {q_len, 1900, 1}, {q_len, 40, 2}, {q_len, 0, 3}, {q_len, q_len, 4}})
+            ->max_decode_q_len = q_len;
+        AttentionShape windowed = shape;
+        windowed.window = 200;
+        windowed.softcap = 5.0F;
+        windowed.sinks = true;
+        add(fmt::format("verify_{}_window_softcap_sinks_head_dim_{}", q_len, head_dim), windowed,
+            std::vector<AttentionRequest>{{q_len, 1900, 1}, {q_len, 100, 2}, {q_len, 0, 3}})
+            ->max_decode_q_len = q_len;
+      }
+    }
+    add("many", make_attention_shape(8, 4, 128, 64, kv),
+        std::vector<AttentionRequest>(200, {1, 77}));
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    FlashInfer, CudaAttentionTest,
+    ::testing::ValuesIn(cuda_attention_params({cuda::make_flashinfer_attention})),
+    cuda_attention_name);
+
+INSTANTIATE_TEST_SUITE_P(FlashInferModels, CudaAttentionTest,
+                         ::testing::ValuesIn(cuda_attention_params(
+                             {.make = cuda::make_flashinfer_attention, .cases = model_cases()})),
+                         cuda_attention_name);
+
+struct PlannedTile {
+  int32_t req, rows, chunk;
+  auto operator<=>(const PlannedTile&) const = default;
+};
+
+// A planned batch of which everything is on the host.
+struct Planned {
+  fa2::PhaseShape phase;
+  std::vector<int32_t> words;
+  fa2::PlanArrays arrays;
+};
+
+Planned plan(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
+             const std::vector<int32_t>& kv_lens, fa2::PlanLimits limits) {
+  std::vector<int32_t> query_start = {0};
+  for (const int32_t q_len : q_lens) query_start.push_back(query_start.back() + q_len);
+  AttentionBatch batch;
+  batch.query_start.host = query_start.data();
+  batch.kv_len_bound = kv_lens;
+  batch.max_pages = 100;
+  batch.decode = {.num_reqs = static_cast<int>(q_lens.size()),
+                  .num_tokens = query_start.back(),
+                  .max_kv_len = *std::max_element(kv_lens.begin(), kv_lens.end())};
+  Planned planned;
+  planned.phase = fa2::choose_shape(shape, batch, batch.decode, limits);
+  planned.words.resize(
+      static_cast<size_t>(fa2::plan_words(planned.phase.num_tiles, batch.decode.num_reqs)));
+  planned.arrays =
+      fa2::lay_out(planned.words.data(), planned.phase.num_tiles, batch.decode.num_reqs);
+  fa2::Planner().fill(shape, batch, batch.decode, planned.phase, planned.arrays);
+  return planned;
+}
+
+// Each tile of each request's rows meets each chunk of its positions exactly once.
+void expect_complete(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
+                     const std::vector<int32_t>& kv_lens, const Planned& planned) {
+  std::map<PlannedTile, int> seen;
+  for (int i = 0; i < planned.phase.num_tiles; ++i) {
+    ++seen[{planned.arrays.tile_req[i], planned.arrays.tile_rows[i], planned.arrays.tile_chunk[i]}];
+  }
+  int32_t next_row = 0;
+  size_t num_expected = 0;
+  for (int req = 0; req < static_cast<int>(q_lens.size()); ++req) {
+    const auto i = static_cast<size_t>(req);
+    const int rows = q_lens[i] * shape.num_heads / shape.num_kv_heads;
+    const int num_tiles = (rows + planned.phase.tile_rows - 1) / planned.phase.tile_rows;
+    const auto num_chunks = static_cast<int>(fa2::num_chunks(
+        kv_lens[i], shape.window, planned.phase.tile_rows, *planned.arrays.chunk_tokens));
+    for (int tile = 0; tile < num_tiles; ++tile) {
+      for (int chunk = 0; chunk < num_chunks; ++chunk) {
+        EXPECT_EQ((seen[{req, tile, chunk}]), 1) << req << " " << tile << " " << chunk;
+        ++num_expected;
+      }
+    }
+    EXPECT_EQ(planned.arrays.partial_start[req], next_row);
+    EXPECT_EQ(planned.arrays.page_start[req], req * 100);
+    next_row += q_lens[i] * num_chunks;
+  }
+  for (const auto& [tile, count] : seen) {
+    const bool idle = tile.chunk == std::numeric_limits<int32_t>::max();
+    EXPECT_TRUE(idle ? planned.phase.split : count == 1);
+    num_expected += idle ? 1 : 0;
+  }
+  EXPECT_EQ(seen.size(), num_expected);
+}
+
+TEST(FlashInferPlan, CoversEveryRowAndPositionOnce) {
+  AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
+  const fa2::PlanLimits limits = fa2::plan_limits(shape, kMultiprocessors, 2);
+  for (const int window : {0, 300}) {
+    shape.window = window;
+    for (const int num_reqs : {1, 2, 7, 31, 65, 66, 200}) {
+      for (const int q_len : {1, 5, 40}) {
+        SCOPED_TRACE(fmt::format("{} requests of {} tokens, window {}", num_reqs, q_len, window));
+        std::vector<int32_t> q_lens, kv_lens;
+        for (int i = 0; i < num_reqs; ++i) {
+          q_lens.push_back(q_len + i % 3);
+          kv_lens.push_back(i % 5 == 4 ? 0 : q_len + 2 + i * 317 % 5000);
+        }
+        expect_complete(shape, q_lens, kv_lens, plan(shape, q_lens, kv_lens, limits));
+      }
+    }
+  }
+}
+
+// Blocks of a graph are counted when it is captured; what fills them may change.
+TEST(FlashInferPlan, ShapeDoesNotDependOnLengths) {
+  const AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
+  const fa2::PlanLimits limits = fa2::plan_limits(shape, kMultiprocessors, 2);
+  for (const int num_reqs : {1, 16, 65, 66, 256}) {
+    const std::vector<int32_t> query_start = [&] {
+      std::vector<int32_t> starts;
+      for (int i = 0; i <= num_reqs; ++i) starts.push_back(i);
+      return starts;
+    }();
+    AttentionBatch batch;
+    batch.query_start.host = query_start.data();
+    batch.decode = {.num_reqs = num_reqs, .num_tokens = num_reqs, .max_kv_len = 8192};
+    const fa2::PhaseShape phase = fa2::choose_shape(shape, batch, batch.decode, limits);
+    EXPECT_EQ(phase.tile_rows, 16);
+    EXPECT_EQ(phase.split, num_reqs < limits.tile_budget);
+    EXPECT_EQ(phase.num_tiles, std::max(num_reqs, limits.tile_budget));
+  }
+}
+
+TEST(FlashInferPlan, SplitsUntilTheBudgetIsUsed) {
+  const AttentionShape shape = make_attention_shape(64, 8, 128, 16, DType::kBF16);
+  const fa2::PlanLimits limits = fa2::plan_limits(shape, kMultiprocessors, 2);
+  const Planned planned = plan(shape, {1}, {131072}, limits);
+  EXPECT_EQ(limits.tile_budget, 66);
+  EXPECT_EQ(*planned.arrays.chunk_tokens, 16 * fa2::kSplitUnit);  // 1024 units in 66 tiles
+}
+
+TEST(FlashInferPlan, StartsWithTheLongest) {
+  const AttentionShape shape = make_attention_shape(8, 8, 128, 16, DType::kBF16);
+  const Planned planned = plan(shape, {1, 1, 1}, {300, 9000, 2000}, {.tile_budget = 1});
+  EXPECT_FALSE(planned.phase.split);
+  EXPECT_EQ(planned.arrays.tile_req[0], 1);
+  EXPECT_EQ(planned.arrays.tile_req[1], 2);
+  EXPECT_EQ(planned.arrays.tile_req[2], 0);
+}
+
+TEST(FlashInferPlan, StaysWithinItsBounds) {
+  for (const auto& [num_heads, num_kv_heads, head_dim] :
+       {std::tuple{64, 8, 128}, {8, 8, 64}, {40, 1, 256}}) {
+    const AttentionShape shape =
+        make_attention_shape(num_heads, num_kv_heads, head_dim, 16, DType::kBF16);
+    const fa2::PlanLimits limits = fa2::plan_limits(shape, kMultiprocessors, 2);
+    for (const int num_reqs : {1, 5, 64}) {
+      for (const int q_len : {1, 2, 9, 33}) {
+        const std::vector<int32_t> q_lens(static_cast<size_t>(num_reqs), q_len);
+        const std::vector<int32_t> kv_lens(static_cast<size_t>(num_reqs), 20000);
+        const Planned planned = plan(shape, q_lens, kv_lens, limits);
+        EXPECT_LE(
+            planned.phase.num_tiles,
+            fa2::max_tiles(shape, {.max_num_reqs = num_reqs, .max_num_tokens = num_reqs * q_len},
+                           limits));
+        if (!planned.phase.split) continue;
+        const auto num_chunks =
+            fa2::num_chunks(20000, 0, planned.phase.tile_rows, *planned.arrays.chunk_tokens);
+        EXPECT_LE(planned.arrays.partial_start[num_reqs - 1] + q_len * num_chunks,
+                  fa2::max_partial_rows(shape, limits));
+      }
+    }
+  }
+}
+
+TEST(FlashInferSupport, RefusesWithEveryReason) {
+  const Device hopper = {
+      .kind = DeviceKind::kCuda, .index = 0, .compute_capability = 90, .name = "Hopper"};
+  const auto backend = cuda::make_flashinfer_attention({.device = hopper});
+  AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
+  shape.q = shape.out = DType::kBF16;
+  EXPECT_TRUE(backend->supports(shape, Phase::kDecode, hopper).ok());
+  EXPECT_TRUE(backend->supports(shape, Phase::kPrefill, hopper).ok());
+  shape.kv = DType::kF8E4M3;
+  shape.causal = false;
+  shape.head_dim = shape.head_dim_v = 96;
+  EXPECT_EQ(backend->supports(shape, Phase::kDecode, hopper).reasons.size(), 3U);
+  shape = make_attention_shape(32, 8, 128, 16, DType::kF32);
+  EXPECT_FALSE(backend->supports(shape, Phase::kPrefill, hopper).ok());
+}
+
+}  // namespace
+}  // namespace quire::testing
