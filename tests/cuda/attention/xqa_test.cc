@@ -2,4 +2,119 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "cuda_attention_cases.h"
+
+namespace quire::testing {
+namespace {
+
+CudaAttentionSuite suite() {
+  CudaAttentionSuite suite{.make = cuda::make_xqa_attention};
+  suite.lse = false;
+  return suite;
+}
+
+// Contexts that are split among many blocks of threads, beside one of padding.
+std::vector<AttentionRequest> long_contexts() {
+  return {{1, 5000, 1}, {1, 0, 2}, {1, 255, 3}, {1, 256, 4}, {1, 257, 5}, {1, 3000, 6}};
+}
+
+// More blocks of threads than the GPU holds at once: nothing is split.
+std::vector<AttentionRequest> many_requests() {
+  std::vector<AttentionRequest> reqs;
+  for (int i = 0; i < 70; ++i) reqs.push_back({1, i % 9 == 4 ? 0 : 1 + 13 * i, uint64_t(i)});
+  return reqs;
+}
+
+std::vector<AttentionCase> kernel_cases() {
+  std::vector<AttentionCase> cases;
+  const auto add = [&](std::string name, AttentionShape shape, auto reqs) {
+    cases.push_back({.name = std::move(name), .shape = shape, .reqs = std::move(reqs)});
+    cases.back().k_scale = 0.03F;
+    cases.back().v_scale = 0.4F;
+  };
+  for (const DType kv : {DType::kBF16, DType::kF16, DType::kF8E4M3}) {
+    for (const int group : {1, 2, 4, 8}) {
+      for (const int head_dim : {64, 128}) {
+        for (const int page_size : {16, 32, 64}) {
+          const AttentionShape shape = make_attention_shape(2 * group, 2, head_dim, page_size, kv);
+          add(fmt::format("long_{}_group{}_dim{}_page{}", dtype_name(kv), group, head_dim,
+                          page_size),
+              shape, long_contexts());
+        }
+      }
+    }
+    AttentionShape shape = make_attention_shape(64, 8, 128, 16, kv);
+    add(fmt::format("many_{}", dtype_name(kv)), shape, many_requests());
+    shape = make_attention_shape(8, 2, 128, 16, kv);
+    shape.scale = 0.3F;
+    add(fmt::format("scale_{}", dtype_name(kv)), shape, long_contexts());
+    shape.sinks = true;
+    add(fmt::format("sinks_{}", dtype_name(kv)), shape, long_contexts());
+    for (const int window : {1, 100, 256, 700, 4000}) {
+      shape.window = window;
+      add(fmt::format("sinks_window{}_{}", window, dtype_name(kv)), shape, long_contexts());
+    }
+  }
+  return cases;
+}
+
+CudaAttentionSuite kernel_suite() {
+  CudaAttentionSuite kernels = suite();
+  kernels.cases = kernel_cases();
+  return kernels;
+}
+
+INSTANTIATE_TEST_SUITE_P(Xqa, CudaAttentionTest,
+                         ::testing::ValuesIn(cuda_attention_params(suite())), cuda_attention_name);
+INSTANTIATE_TEST_SUITE_P(XqaKernels, CudaAttentionTest,
+                         ::testing::ValuesIn(cuda_attention_params(kernel_suite())),
+                         cuda_attention_name);
+
+AttentionShape llama_shape() {
+  AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
+  shape.q = shape.out = DType::kBF16;
+  return shape;
+}
+
+Device hopper() {
+  return {.kind = DeviceKind::kCuda, .compute_capability = 90, .name = "H200"};
+}
+
+cuda::DeviceInfo hopper_info() {
+  return {.device = hopper(), .num_multiprocessors = 132};
+}
+
+TEST(XqaSupport, ServesDecodeOnHopper) {
+  const auto backend = cuda::make_xqa_attention(hopper_info());
+  EXPECT_TRUE(backend->supports(llama_shape(), Phase::kDecode, hopper()).ok());
+}
+
+TEST(XqaSupport, RefusesWithAllReasons) {
+  const auto backend = cuda::make_xqa_attention(hopper_info());
+  AttentionShape shape = llama_shape();
+  shape.softcap = 30.0F;
+  shape.num_kv_heads = 1;
+  Device device = hopper();
+  device.compute_capability = 80;
+  const Support support = backend->supports(shape, Phase::kPrefill, device);
+  EXPECT_EQ(support.reasons.size(), 4U);
+}
+
+// A few requests are split, many are not: the bound is that of the batch that needs most.
+TEST(XqaWorkspace, IsOfTheLargestSplitBatch) {
+  const auto backend = cuda::make_xqa_attention(hopper_info());
+  const size_t one =
+      backend->workspace_bytes(llama_shape(), {.max_num_reqs = 1, .max_kv_len = 1 << 17});
+  const size_t all =
+      backend->workspace_bytes(llama_shape(), {.max_num_reqs = 256, .max_kv_len = 1 << 17});
+  const size_t bytes_a_partial = 2 * 128 + 4 * 128 * 2;
+  EXPECT_GT(one, 100 * bytes_a_partial);
+  EXPECT_GE(all, one);
+  EXPECT_LT(all, 300 * bytes_a_partial);
+  EXPECT_EQ(backend->workspace_bytes(llama_shape(), {.max_num_reqs = 256, .max_kv_len = 256}), 0U);
+}
+
+}  // namespace
+}  // namespace quire::testing

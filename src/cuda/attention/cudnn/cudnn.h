@@ -1,0 +1,14 @@
+// cuDNN's scaled-dot-product attention over the paged cache: decode of one length of queries a
+// batch, 16-bit types; no lse. The library is opened at run time; without it supports() says so.
+#pragma once
+
+#include <memory>
+
+#include "attn/backend.h"
+#include "cuda/base/device_info.h"
+
+namespace quire::cuda {
+
+std::unique_ptr<AttentionBackend> make_cudnn_attention(const DeviceInfo& info);
+
+}  // namespace quire::cuda

@@ -1,0 +1,159 @@
+#include "cuda/attention/cudnn/sdpa.h"
+
+#include <cudnn_frontend.h>
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <utility>
+
+#include "cuda/attention/cudnn/functions.h"
+
+namespace quire::cuda::cudnn {
+namespace {
+
+namespace fe = cudnn_frontend;
+using fe::graph::Graph;
+using fe::graph::SDPA_attributes;
+using fe::graph::Tensor_attributes;
+using Tensor = std::shared_ptr<Tensor_attributes>;
+
+constexpr size_t kOldestVersion = 91100;
+// cuDNN wants the pool's size, which a view of a cache does not know: more pages than any has.
+constexpr int64_t kNumPages = int64_t{1} << 24;
+
+enum TensorId : int64_t { kQ = 1, kK, kV, kBlockTable, kQLens, kSeqLens, kOut };
+
+Status to_status(fe::error_t error, const char* what) {
+  if (error.is_good()) return {};
+  return unimplemented(fmt::format("[cudnn] {} failed; got {}", what, error.get_message()));
+}
+
+Status to_status(cudnnStatus_t status, const char* what) {
+  if (status == CUDNN_STATUS_SUCCESS) return {};
+  return internal_error(
+      fmt::format("[cudnn] {} failed; got {}", what, cudnnGetErrorString(status)));
+}
+
+// What throws is not let out.
+template <typename Function>
+auto guarded(Function&& function) -> decltype(function()) {
+  try {
+    return function();
+  } catch (const std::exception& error) {
+    return internal_error(fmt::format("[cudnn] cuDNN's frontend threw; got {}", error.what()));
+  }
+}
+
+struct HandleCloser {
+  void operator()(cudnnContext* handle) const { (void)cudnnDestroy(handle); }
+};
+using Handle = std::unique_ptr<cudnnContext, HandleCloser>;
+
+class Plan final : public SdpaPlan {
+ public:
+  Plan(cudnnHandle_t handle, std::shared_ptr<Graph> graph, size_t workspace_bytes)
+      : handle_(handle), graph_(std::move(graph)), workspace_bytes_(workspace_bytes) {}
+
+  size_t workspace_bytes() const override { return workspace_bytes_; }
+
+  Status execute(const SdpaMemory& memory, cudaStream_t stream) override {
+    QUIRE_RETURN_IF_ERROR(to_status(cudnnSetStream(handle_, stream), "cudnnSetStream"));
+    return guarded([&]() -> Status {
+      std::unordered_map<int64_t, void*> tensors = {
+          {kQ, const_cast<void*>(memory.q)},
+          {kK, const_cast<void*>(memory.k)},
+          {kV, const_cast<void*>(memory.v)},
+          {kBlockTable, const_cast<int32_t*>(memory.block_table)},
+          {kQLens, const_cast<int32_t*>(memory.q_lens)},
+          {kSeqLens, const_cast<int32_t*>(memory.seq_lens)},
+          {kOut, memory.out}};
+      return to_status(graph_->execute(handle_, tensors, memory.workspace), "execution");
+    });
+  }
+
+ private:
+  cudnnHandle_t handle_;
+  std::shared_ptr<Graph> graph_;
+  size_t workspace_bytes_;
+};
+
+std::shared_ptr<Graph> make_graph(const SdpaKey& key) {
+  const auto type = key.dtype == DType::kF16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16;
+  auto graph = std::make_shared<Graph>();
+  graph->set_io_data_type(type)
+      .set_intermediate_data_type(fe::DataType_t::FLOAT)
+      .set_compute_data_type(fe::DataType_t::FLOAT);
+  using Sizes = std::vector<int64_t>;
+  const auto tensor = [&](TensorId id, Sizes dim, Sizes stride, fe::DataType_t data_type) {
+    return graph->tensor(
+        Tensor_attributes().set_uid(id).set_dim(dim).set_stride(stride).set_data_type(data_type));
+  };
+  const int64_t num_reqs = key.num_reqs;
+  const int64_t row = int64_t{key.num_heads} * key.head_dim;
+  const Sizes rows = {num_reqs, key.num_heads, key.q_len, key.head_dim};
+  const Sizes row_strides = {row * key.q_len, key.head_dim, row, 1};
+  const Sizes pages = {kNumPages, key.num_kv_heads, key.page_size, key.head_dim};
+  const Sizes page_strides = {key.page_stride, key.head_stride, key.token_stride, 1};
+  const auto i32 = fe::DataType_t::INT32;
+  const Tensor q = tensor(kQ, rows, row_strides, type);
+  const Tensor k = tensor(kK, pages, page_strides, type);
+  const Tensor v = tensor(kV, pages, page_strides, type);
+  const Tensor table = tensor(kBlockTable, {num_reqs, 1, key.max_pages, 1},
+                              {key.max_pages, key.max_pages, 1, 1}, i32);
+  const Tensor q_lens = tensor(kQLens, {num_reqs, 1, 1, 1}, {1, 1, 1, 1}, i32);
+  const Tensor seq_lens = tensor(kSeqLens, {num_reqs, 1, 1, 1}, {1, 1, 1, 1}, i32);
+  auto options =
+      SDPA_attributes()
+          .set_name("attention")
+          .set_generate_stats(false)
+          .set_attn_scale(key.scale)
+          .set_padding_mask(true)
+          .set_seq_len_q(q_lens)
+          .set_seq_len_kv(seq_lens)
+          .set_paged_attention_k_table(table)
+          .set_paged_attention_v_table(table)
+          .set_paged_attention_max_seq_len_kv(static_cast<int>(key.max_pages * key.page_size));
+  if (key.q_len > 1) options.set_causal_mask_bottom_right(true);
+  const auto outputs = graph->sdpa(q, k, v, options);
+  outputs[0]->set_output(true).set_uid(kOut).set_dim(rows).set_stride(row_strides);
+  return graph;
+}
+
+class OpenLibrary final : public Library {
+ public:
+  explicit OpenLibrary(Handle handle) : handle_(std::move(handle)) {}
+
+  Result<std::unique_ptr<SdpaPlan>> build(const SdpaKey& key) override {
+    return guarded([&]() -> Result<std::unique_ptr<SdpaPlan>> {
+      std::shared_ptr<Graph> graph = make_graph(key);
+      cudnnHandle_t handle = handle_.get();
+      QUIRE_RETURN_IF_ERROR(to_status(graph->validate(), "the shape's check"));
+      QUIRE_RETURN_IF_ERROR(to_status(graph->build_operation_graph(handle), "the graph's build"));
+      QUIRE_RETURN_IF_ERROR(
+          to_status(graph->create_execution_plans({fe::HeurMode_t::A}), "the search for a kernel"));
+      QUIRE_RETURN_IF_ERROR(to_status(graph->build_plans(handle), "the plan's build"));
+      int64_t bytes = 0;
+      QUIRE_RETURN_IF_ERROR(to_status(graph->get_workspace_size(bytes), "the workspace's size"));
+      return std::unique_ptr<SdpaPlan>(
+          std::make_unique<Plan>(handle, std::move(graph), static_cast<size_t>(bytes)));
+    });
+  }
+
+ private:
+  Handle handle_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Library>> Library::open() {
+  QUIRE_RETURN_IF_ERROR(open_functions());
+  if (const size_t version = cudnnGetVersion(); version < kOldestVersion) {
+    return unavailable(fmt::format("[cudnn] the library is too old; got version {}, expected {}",
+                                   version, kOldestVersion));
+  }
+  cudnnHandle_t handle = nullptr;
+  QUIRE_RETURN_IF_ERROR(to_status(cudnnCreate(&handle), "cudnnCreate"));
+  return std::unique_ptr<Library>(std::make_unique<OpenLibrary>(Handle(handle)));
+}
+
+}  // namespace quire::cuda::cudnn

@@ -1,0 +1,61 @@
+// The door to cuDNN: the library, and execution plans of its attention. Nothing else sees cuDNN's
+// headers, and none of its exceptions passes.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "quire/status.h"
+#include "tensor/dtype.h"
+
+namespace quire::cuda::cudnn {
+
+// What a plan is built for; building takes milliseconds.
+struct SdpaKey {
+  int num_reqs = 0;
+  int q_len = 1;  // of each request; the last token of the cache is the last query's
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  int page_size = 0;
+  int64_t max_pages = 0;  // of a request, and the block table's row stride
+  // In elements, of keys and values alike.
+  int64_t page_stride = 0, head_stride = 0, token_stride = 0;
+  DType dtype = DType::kBF16;
+  float scale = 1.0F;
+  bool operator==(const SdpaKey&) const = default;
+};
+
+// All on the device.
+struct SdpaMemory {
+  const void* q = nullptr;  // [num_reqs, q_len, num_heads, head_dim]
+  void* out = nullptr;      // like q
+  const void* k = nullptr;
+  const void* v = nullptr;
+  const int32_t* block_table = nullptr;  // [num_reqs, max_pages]
+  const int32_t* q_lens = nullptr;       // [num_reqs]
+  const int32_t* seq_lens = nullptr;     // [num_reqs]
+  void* workspace = nullptr;
+};
+
+class SdpaPlan {
+ public:
+  virtual ~SdpaPlan() = default;
+  virtual size_t workspace_bytes() const = 0;
+  // Enqueues; can be captured.
+  virtual Status execute(const SdpaMemory& memory, cudaStream_t stream) = 0;
+};
+
+class Library {
+ public:
+  // kUnavailable where there is no cuDNN, or an older one than 9.11.
+  static Result<std::unique_ptr<Library>> open();
+  virtual ~Library() = default;
+  // kUnimplemented where this cuDNN has no kernel for it.
+  virtual Result<std::unique_ptr<SdpaPlan>> build(const SdpaKey& key) = 0;
+};
+
+}  // namespace quire::cuda::cudnn

@@ -1,0 +1,121 @@
+// One instance of XQA's kernel: included by the sources that CMake makes, after the macros that say
+// which. What XQA's files include of others comes first, so that the rest can stand in a namespace
+// of the instance: its names are the same in all of them.
+#pragma once
+
+// XQA without it is another kernel, for its own debugging.
+#ifndef NDEBUG
+#define NDEBUG
+#endif
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+#include "cuda/attention/xqa/kernel.h"
+#include "cuda/base/launch.h"
+
+#define BEAM_WIDTH 1
+#define SPEC_DEC 0
+#define USE_INPUT_KV 0
+#define LOW_PREC_OUTPUT 0
+#define USE_CUSTOM_BARRIER 1
+// The kernel with a window serves all: without one the window is longer than any context.
+#define SLIDING_WINDOW 1
+
+// XQA has one scale for keys and values, and multiplies it into both products; ours are two, and
+// the softmax's is not always 1/sqrt(head_dim). Its only use of rsqrtf is that factor of q·k, in
+// qScalePtr[0] * kvScalePtr[0] * rsqrtf(head_dim) over an FP8 cache and qScale * rsqrtf(head_dim)
+// over others; so the first becomes k_scale * scale and the second scale.
+#if CACHE_ELEM_ENUM == 2
+#define rsqrtf(num_elems) (qScale / kvCacheScaleValue)
+#else
+#define rsqrtf(num_elems) 1.0F
+#endif
+// XQA would ask the driver for its kernel when the program starts. prepare() does when it is
+// needed.
+namespace quire::cuda::xqa {
+inline cudaError_t not_yet(uint32_t* size = nullptr) {
+  if (size != nullptr) *size = 0;
+  return cudaSuccess;
+}
+}  // namespace quire::cuda::xqa
+#define cudaMemcpyFromSymbol(to, ...) quire::cuda::xqa::not_yet(to)
+#define cudaFuncSetAttribute(...) quire::cuda::xqa::not_yet()
+
+// XQA names this one by its global name.
+enum class ArrivalToken : uint64_t {};
+
+#pragma nv_diag_suppress 177, 550
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused"
+namespace QUIRE_XQA_NAME {
+// XQA has functions of these names for vectors or floats, and calls CUDA's too.
+using ::__bfloat1622float2;
+using ::__float22half2_rn;
+using ::__float2bfloat162_rn;
+using ::__float2half2_rn;
+using ::__hadd2_rn;
+using ::__half22float2;
+using ::atomicMax;
+using ::exp2f;
+using ::expf;
+using ::fmaxf;
+using ::max;
+__device__ inline float __frcp_rn(float x) { return ::__frcp_rn(x); }
+#include "mha.cu"
+}
+#pragma GCC diagnostic pop
+
+#undef rsqrtf
+#undef cudaMemcpyFromSymbol
+#undef cudaFuncSetAttribute
+
+namespace quire::cuda::xqa::QUIRE_XQA_NAME {
+
+namespace xqa = ::QUIRE_XQA_NAME;
+
+static_assert(xqa::ctaTile.x == kTokensPerBlock);
+
+// Of the device's code: the host's view of the structure differs.
+size_t shared_bytes = 0;
+
+Status prepare() {
+  if (shared_bytes != 0) return {};
+  uint32_t bytes = 0;
+  QUIRE_CUDA_RETURN_IF_ERROR(cudaMemcpyFromSymbol(&bytes, xqa::smemSize, sizeof(bytes)));
+  shared_bytes = bytes;
+  return {};
+}
+
+void launch(const KernelCall& call, CudaStream& stream) {
+  const xqa::KVCacheList<true> cache{
+      static_cast<xqa::GMemCacheHead*>(call.k), static_cast<xqa::GMemCacheHead*>(call.v),
+      call.block_table, reinterpret_cast<const uint32_t*>(call.seq_lens), call.max_pages};
+  const dim3 block{xqa::warp_size * xqa::ctaShapeInWarps.x, xqa::ctaShapeInWarps.y,
+                   xqa::ctaShapeInWarps.z};
+  // The kernel waits for the one before it ahead of its first read.
+  const LaunchShape shape{.grid = {call.num_splits, call.num_kv_heads, call.num_reqs},
+                          .block = block,
+                          .shared_bytes = shared_bytes,
+                          .overlap_start = true};
+  QUIRE_LAUNCH(stream, xqa::kernel_mha, shape, call.num_kv_heads, call.window, call.scale,
+               call.k_scale, static_cast<xqa::OutputHead*>(call.out),
+               static_cast<const xqa::IOHead*>(call.q), call.sinks, cache, call.num_reqs, 1.0F,
+               call.v_scale, call.page_stride, call.token_stride, call.head_stride, call.counters,
+               call.scratch);
+}
+
+}  // namespace quire::cuda::xqa::QUIRE_XQA_NAME

@@ -1,0 +1,13 @@
+// XQA: TensorRT-LLM's decode kernel, on Hopper. Decode of one query token a request; no lse.
+#pragma once
+
+#include <memory>
+
+#include "attn/backend.h"
+#include "cuda/base/device_info.h"
+
+namespace quire::cuda {
+
+std::unique_ptr<AttentionBackend> make_xqa_attention(const DeviceInfo& info);
+
+}  // namespace quire::cuda

@@ -1,0 +1,59 @@
+#include "cuda/attention/cudnn/cudnn.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "cuda_attention_cases.h"
+
+namespace quire::testing {
+namespace {
+
+// Uniform queries too: up to max_decode_q_len of them are decode.
+std::vector<AttentionCase> more_cases() {
+  std::vector<AttentionCase> cases;
+  for (const DType kv : {DType::kBF16, DType::kF16}) {
+    for (const int page_size : {16, 32, 64}) {
+      cases.push_back({.name = fmt::format("long_{}_page{}", dtype_name(kv), page_size),
+                       .shape = make_attention_shape(32, 8, 128, page_size, kv),
+                       .reqs = {{1, 5000, 1}, {1, 0, 2}, {1, 255, 3}, {1, 257, 4}, {1, 3000, 5}}});
+      for (const int q_len : {2, 4, 8}) {
+        cases.push_back(
+            {.name = fmt::format("queries{}_{}_page{}", q_len, dtype_name(kv), page_size),
+             .shape = make_attention_shape(8, 2, 128, page_size, kv),
+             .reqs = {{q_len, 900, 1}, {q_len, q_len, 2}, {q_len, 0, 3}, {q_len, 130, 4}},
+             .max_decode_q_len = q_len});
+      }
+    }
+    for (const int num_heads : {1, 2, 5, 8}) {
+      cases.push_back({.name = fmt::format("group{}_{}", num_heads, dtype_name(kv)),
+                       .shape = make_attention_shape(2 * num_heads, 2, 128, 16, kv),
+                       .reqs = {{1, 77, 1}, {1, 1, 2}, {1, 1025, 3}}});
+    }
+  }
+  return cases;
+}
+
+CudaAttentionSuite suite() {
+  CudaAttentionSuite suite{.make = cuda::make_cudnn_attention};
+  suite.lse = false;
+  for (const AttentionCase& spec : more_cases()) suite.cases.push_back(spec);
+  return suite;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cudnn, CudaAttentionTest,
+                         ::testing::ValuesIn(cuda_attention_params(suite())), cuda_attention_name);
+
+TEST(CudnnSupport, RefusesWithAllReasons) {
+  const auto backend = cuda::make_cudnn_attention({});
+  AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kF8E4M3);
+  shape.q = shape.out = DType::kBF16;
+  shape.softcap = 30.0F;
+  shape.sinks = true;
+  shape.window = 100;
+  const Device device{.kind = DeviceKind::kCuda, .compute_capability = 75, .name = "T4"};
+  EXPECT_GE(backend->supports(shape, Phase::kPrefill, device).reasons.size(), 6U);
+}
+
+}  // namespace
+}  // namespace quire::testing
