@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <random>
 #include <string>
@@ -128,7 +129,10 @@ void bench_products(Bench& bench) {
                          {out.view.data, is_head ? DType::kF32 : DType::kBF16, {rows, m.n}}});
       }
       using Kind = cuda::GemmChoice::Kind;
-      double first = 0, cublas = 1e9, skinny = 1e9, any = 1e9;
+      double first = 0;
+      double cublas = INFINITY;
+      double skinny = INFINITY;
+      double any = INFINITY;
       std::string variants;
       const std::vector<cuda::GemmTiming> timings = runner->measure(calls, rows).value();
       for (const cuda::GemmTiming& timing : timings) {
@@ -156,12 +160,10 @@ void bench_layers(Bench& bench) {
   struct Layer {
     std::unique_ptr<Linear> qkv, o, gate_up, down;
   };
-  const auto ops_for = [&](bool overlap, bool prefetch) {
-    return cuda::make_cuda_ops(*bench.stream, DType::kBF16,
-                               {.overlap_kernels = overlap, .prefetch_weights = prefetch})
-        .value();
+  const auto ops_for = [&](bool overlap) {
+    return cuda::make_cuda_ops(*bench.stream, DType::kBF16, {.overlap_kernels = overlap}).value();
   };
-  const auto maker = ops_for(true, true);
+  const auto maker = ops_for(true);
   std::vector<Layer> layers;
   for (int i = 0; i < kLayers; ++i) {
     layers.push_back(
@@ -180,8 +182,8 @@ void bench_layers(Bench& bench) {
     const Tensor gate_up = bench.random(*maker, {rows, 2 * kInner});
     const Tensor product = bench.random(*maker, {rows, kInner});
     fmt::print("layer, {} rows:", rows);
-    for (const auto& [overlap, prefetch] : {std::pair(false, false), {true, false}, {true, true}}) {
-      const auto ops = ops_for(overlap, prefetch);
+    for (const bool overlap : {false, true}) {
+      const auto ops = ops_for(overlap);
       const auto body = [&] {
         for (const Layer& layer : layers) {
           const auto* weight = norm.view.as<float>();
@@ -199,7 +201,7 @@ void bench_layers(Bench& bench) {
       const int row_counts[] = {static_cast<int>(rows)};
       must(ops->tune_linears(row_counts));
       const double us = bench.time_graph(body) / kLayers;
-      fmt::print("  overlap {:d} prefetch {:d}: {:.2f} us, {:.3f} of peak", overlap, prefetch, us,
+      fmt::print("  {} {:.2f} us, {:.3f} of peak", overlap ? "overlapped" : "in turn", us,
                  bytes / us * 1e6 / kPeak);
     }
     fmt::print("\n");

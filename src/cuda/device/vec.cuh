@@ -24,10 +24,11 @@ __device__ __forceinline__ void store_vec(T* address, const Vec<T, kSize>& value
   *reinterpret_cast<Vec<T, kSize>*>(address) = value;
 }
 
-// 16 bytes that nobody writes while the kernel runs and that are read once: past the L1.
+// 16 bytes that nobody writes while the kernel runs and that are read once: past the L1. The bytes
+// around them, up to 256, are about to be asked for too.
 __device__ __forceinline__ uint4 load_once(const void* address) {
   uint4 value;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
                : "l"(address));
   return value;

@@ -18,8 +18,9 @@ Status check_block(const Shape& shape, DType dtype, int64_t in_features) {
         fmt::format("[ops] weight type; got {}, expected f32, f16 or bf16", dtype_name(dtype)));
   }
   if (shape.rank() != 2 || shape[0] <= 0 || shape[1] != in_features || in_features <= 0) {
-    return invalid_argument(fmt::format("[ops] a block of weights; got {} columns, expected {}",
-                                        shape.rank() == 2 ? shape[1] : 0, in_features));
+    return invalid_argument(fmt::format(
+        "[ops] a block of weights; got {} axes of {} by {}, expected rows of {} columns",
+        shape.rank(), shape[0], shape[1], in_features));
   }
   return {};
 }

@@ -202,7 +202,6 @@ Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activat
   LaunchContext context = {.stream = &stream};
   QUIRE_ASSIGN_OR_RETURN(const bool overlaps, device_overlaps_kernels());
   context.overlap_start = overlaps && options.overlap_kernels;
-  context.prefetch_weights = options.prefetch_weights;
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<GemmRunner> gemm, GemmRunner::create(context));
   return std::unique_ptr<CudaOps>(
       std::make_unique<CudaOpsImpl>(context, activation, std::move(gemm)));

@@ -22,8 +22,7 @@ class CudaOps : public Ops {
 };
 
 struct CudaOpsOptions {
-  bool overlap_kernels = true;   // programmatic dependent launch, where the device has it
-  bool prefetch_weights = true;  // meanwhile
+  bool overlap_kernels = true;  // programmatic dependent launch, where the device has it
 };
 
 // `stream` outlives the Ops. activation: BF16, F16 or F32. kUnavailable without cuBLASLt.

@@ -8,6 +8,8 @@ namespace quire::cuda {
 namespace {
 
 constexpr int kMaxAlgorithms = 8;
+// Above it the kernel for anything reads the weights again and again.
+constexpr int64_t kMaxAnyRows = 4;
 // A way that is not clearly better than an earlier one is not worth another order of sums.
 constexpr double kWorthwhile = 0.98;
 
@@ -100,7 +102,12 @@ void GemmRunner::run(const GemmCall& call) {
 }
 
 GemmChoice GemmRunner::choose_unmeasured(const GemmCall& call, int64_t num_rows) {
-  if (skinny_takes(call)) return {.kind = GemmChoice::Kind::kSkinny};
+  // As measured on an H200 (bench/results/h200/gemm.md).
+  constexpr int64_t kSmallMatrix = int64_t{20} << 20;
+  if (num_rows == 1) return {.kind = GemmChoice::Kind::kAny};
+  if (skinny_takes(call) && call.w.shape.num_elements() <= kSmallMatrix) {
+    return {.kind = GemmChoice::Kind::kSkinny, .skinny_variant = num_skinny_variants() - 1};
+  }
   const auto algorithms = cublas_->algorithms(without_foreign_bias(shape_of(call)), num_rows, 1);
   if (algorithms.empty()) return {.kind = GemmChoice::Kind::kAny};
   return {.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithms.front()};
@@ -117,7 +124,7 @@ std::vector<GemmChoice> GemmRunner::choices(const GemmCall& call, int64_t num_ro
        cublas_->algorithms(without_foreign_bias(shape_of(call)), num_rows, kMaxAlgorithms)) {
     all.push_back({.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithm});
   }
-  if (num_rows <= kMaxSkinnyRows || all.empty()) all.push_back({.kind = GemmChoice::Kind::kAny});
+  if (num_rows <= kMaxAnyRows || all.empty()) all.push_back({.kind = GemmChoice::Kind::kAny});
   return all;
 }
 

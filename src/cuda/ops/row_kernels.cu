@@ -72,6 +72,13 @@ __global__ void rms_norm_kernel(T* x, const T* delta, const float* weight, float
   }
 }
 
+// Types of two bytes do not see the last bits of the fast exponential and quotient.
+template <typename T>
+__device__ __forceinline__ float silu(float x) {
+  if constexpr (sizeof(T) == 2) return __fdividef(x, 1.0F + __expf(-x));
+  return x / (1.0F + expf(-x));
+}
+
 // grid (rows, blocks of a row)
 template <typename T, int kVec>
 __global__ void silu_mul_kernel(const T* gate_up, int64_t width, T* out) {
@@ -85,8 +92,7 @@ __global__ void silu_mul_kernel(const T* gate_up, int64_t width, T* out) {
   Vec<T, kVec> product;
 #pragma unroll
   for (int j = 0; j < kVec; ++j) {
-    const float g = to_float(gate.v[j]);
-    product.v[j] = from_float<T>(g / (1.0F + expf(-g)) * to_float(up.v[j]));
+    product.v[j] = from_float<T>(silu<T>(to_float(gate.v[j])) * to_float(up.v[j]));
   }
   store_vec(out + blockIdx.x * width + i, product);
 }

@@ -11,8 +11,7 @@ namespace quire::cuda {
 // How our kernels are launched here.
 struct LaunchContext {
   CudaStream* stream = nullptr;
-  bool overlap_start = false;     // the device knows programmatic dependent launch
-  bool prefetch_weights = false;  // into the L2, by a kernel that waits for its start
+  bool overlap_start = false;  // the device knows programmatic dependent launch
 };
 
 // out[i, :] = x[rows[i], :]; both of one type.

@@ -7,8 +7,8 @@
 // operand, and no shared memory or shuffle is between the weights and the tensor cores. A warp's
 // first weights are asked for before the kernel waits for the one that makes x.
 //
-// any_kernel: a warp a column, F32 multiply-adds, 4 rows at a time.
-#include <algorithm>
+// any_kernel: a warp a column, F32 multiply-adds, up to 4 rows at a time. Reads whole rows of w in
+// long runs, and is the fastest of all at one row of x.
 #include <iterator>
 
 #include "cuda/base/launch.h"
@@ -35,7 +35,6 @@ struct Operands {
   int m;
   int64_t n;
   int64_t k;
-  int64_t prefetch_bytes;  // of each row of w, into the L2 before the wait
 };
 
 template <typename T>
@@ -63,18 +62,6 @@ __device__ __forceinline__ void store_out(const Operands& p, int64_t at, float v
   }
 }
 
-// One instruction asks for a row's start; the lanes of the first warp take a row each.
-__device__ __forceinline__ void prefetch_rows(const Operands& p, int64_t first_row, int num_rows) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  const int64_t row = first_row + threadIdx.x;
-  if (p.prefetch_bytes == 0 || threadIdx.x >= num_rows || row >= p.n) return;
-  const char* address = static_cast<const char*>(p.w) + row * p.k * 2;
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(address),
-               "r"(static_cast<uint32_t>(p.prefetch_bytes))
-               : "memory");
-#endif
-}
-
 template <typename T, int kWarps, int kTiles, int kTokenTiles, int kDepth>
 __global__ void __launch_bounds__(kWarps * 32) skinny_kernel(Operands p) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -82,7 +69,6 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_kernel(Operands p) {
   const int place = static_cast<int>(threadIdx.x) % 4;       // which 8 of a chunk's 32
   const int64_t first_row = int64_t{blockIdx.x} * (kTiles * kTileRows);
   const T* x = static_cast<const T*>(p.x);
-  prefetch_rows(p, first_row, kTiles * kTileRows);
 
   // Rows past the end read row n - 1; their sums are not stored.
   const T* w_rows[kTiles][2];
@@ -178,24 +164,39 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_kernel(Operands p) {
 // grid (blocks of columns, groups of rows)
 template <typename T, int kVec, int kTokens>
 __global__ void any_kernel(Operands p) {
-  wait_for_previous_kernel();
-  let_next_kernel_start();
+  constexpr int kAhead = 4;
+  constexpr int64_t kStride = 32 * kVec;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t column = int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
   const int first = static_cast<int>(blockIdx.y) * kTokens;
-  if (column >= p.n) return;  // a whole warp
+  const bool is_there = column < p.n;  // a whole warp
   const T* w = static_cast<const T*>(p.w) + column * p.k;
   const T* x = static_cast<const T*>(p.x) + first * p.k;
+  Vec<T, kVec> ahead[kAhead];
+  const auto load_weights = [&](int64_t k) {
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      if (k + i * kStride < p.k) ahead[i] = load_vec<kVec>(w + k + i * kStride);
+    }
+  };
+  if (is_there) load_weights(lane * kVec);
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  if (!is_there) return;
   float sums[kTokens] = {};
-#pragma unroll 4
-  for (int64_t k = lane * kVec; k < p.k; k += 32 * kVec) {
-    const Vec<T, kVec> a = load_vec<kVec>(w + k);
+  for (int64_t k = lane * kVec; k < p.k; k += kAhead * kStride) {
+    if (k >= kAhead * kStride) load_weights(k);
 #pragma unroll
-    for (int t = 0; t < kTokens; ++t) {
-      if (first + t >= p.m) continue;
-      const Vec<T, kVec> b = load_vec<kVec>(x + t * p.k + k);
+    for (int i = 0; i < kAhead; ++i) {
+      const int64_t at = k + i * kStride;
+      if (at >= p.k) break;
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) sums[t] += to_float(a.v[j]) * to_float(b.v[j]);
+      for (int t = 0; t < kTokens; ++t) {
+        if (first + t >= p.m) continue;
+        const Vec<T, kVec> b = load_vec<kVec>(x + t * p.k + at);
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) sums[t] += to_float(ahead[i].v[j]) * to_float(b.v[j]);
+      }
     }
   }
 #pragma unroll
@@ -221,18 +222,23 @@ Operands operands_of(const GemmCall& call) {
 }
 
 template <typename T, int kWarps, int kTiles, int kTokenTiles, int kDepth>
-void launch_skinny(const LaunchContext& context, Operands p) {
-  // A quarter of the L2 or so, when all the blocks that find a place ask for it.
-  constexpr int64_t kPrefetchBytes = int64_t{12} << 20;
-  constexpr int64_t kResidentWarps = 132 * 24;
-  if (context.overlap_start && context.prefetch_weights) {
-    const int64_t rows = kResidentWarps / kWarps * kTiles * kTileRows;
-    p.prefetch_bytes = std::min(kPrefetchBytes / rows, p.k * 2) / 16 * 16;
-  }
+void launch_skinny(const LaunchContext& context, const Operands& p) {
   QUIRE_LAUNCH(
       *context.stream, (skinny_kernel<T, kWarps, kTiles, kTokenTiles, kDepth>),
       (LaunchShape{.grid = dim3(static_cast<unsigned>(divide_up(p.n, int64_t{kTiles * kTileRows}))),
                    .block = kWarps * 32,
+                   .overlap_start = context.overlap_start}),
+      p);
+}
+
+template <typename T, int kVec, int kTokens>
+void launch_any(const LaunchContext& context, const Operands& p) {
+  constexpr int kBlock = 256;
+  QUIRE_LAUNCH(
+      *context.stream, (any_kernel<T, kVec, kTokens>),
+      (LaunchShape{.grid = dim3(static_cast<unsigned>(divide_up(p.n, int64_t{kBlock / 32})),
+                                static_cast<unsigned>(divide_up(p.m, kTokens))),
+                   .block = kBlock,
                    .overlap_start = context.overlap_start}),
       p);
 }
@@ -244,19 +250,13 @@ void launch_variant(const LaunchContext& context, const Operands& p, int variant
     case 0:
       return launch_skinny<T, 8, 1, kTokenTiles, 4>(context, p);
     case 1:
-      return launch_skinny<T, 4, 1, kTokenTiles, 4>(context, p);
-    case 2:
-      return launch_skinny<T, 8, 1, kTokenTiles, 8>(context, p);
-    case 3:
-      return launch_skinny<T, 16, 1, kTokenTiles, 4>(context, p);
-    case 4:
       return launch_skinny<T, 8, 2, kTokenTiles, 2>(context, p);
     default:
       return launch_skinny<T, 16, 2, kTokenTiles, 2>(context, p);
   }
 }
 
-constexpr const char* kVariantNames[] = {"8x1x4", "4x1x4", "8x1x8", "16x1x4", "8x2x2", "16x2x2"};
+constexpr const char* kVariantNames[] = {"8x1x4", "8x2x2", "16x2x2"};
 
 }  // namespace
 
@@ -286,24 +286,15 @@ void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int var
 }
 
 void run_any_gemm(const LaunchContext& context, const GemmCall& call) {
-  constexpr int kBlock = 256;
-  constexpr int kTokens = 4;
   const Operands p = operands_of(call);
   with_float_type(call.w.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     const bool vectors = p.k % kWidestVec<T> == 0 && is_aligned({p.w, p.x}, 16);
     with_bool(vectors, [&](auto by_vectors) {
-      with_bool(p.m == 1, [&](auto one_row) {
-        constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
-        constexpr int kRows = one_row.value ? 1 : kTokens;
-        QUIRE_LAUNCH(
-            *context.stream, (any_kernel<T, kVec, kRows>),
-            (LaunchShape{.grid = dim3(static_cast<unsigned>(divide_up(p.n, int64_t{kBlock / 32})),
-                                      static_cast<unsigned>(divide_up(p.m, kRows))),
-                         .block = kBlock,
-                         .overlap_start = context.overlap_start}),
-            p);
-      });
+      constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
+      if (p.m == 1) return launch_any<T, kVec, 1>(context, p);
+      if (p.m == 2) return launch_any<T, kVec, 2>(context, p);
+      launch_any<T, kVec, 4>(context, p);
     });
   });
 }

@@ -26,7 +26,7 @@ const char* skinny_variant_name(int variant);
 bool skinny_takes(const GemmCall& call);
 void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int variant);
 
-// For any sizes, alignments, types and numbers of rows; as fast as the above at one row only.
+// For any sizes, alignments, types and numbers of rows; the fastest at one row, slow at many.
 void run_any_gemm(const LaunchContext& context, const GemmCall& call);
 
 }  // namespace quire::cuda
