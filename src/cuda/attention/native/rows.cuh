@@ -46,7 +46,14 @@ __device__ inline Span split_span(Span span, int split, int num_splits, int unit
   return {max(span.first, first), min(span.end, first + units * unit)};
 }
 
-// A logit in log2 units from a dot product: log2_scale * x, or the soft cap of it.
+// 2^x to F32's precision but for subnormal results, which are 0.
+__device__ inline float fast_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// Logits in log2 units from dot products: inner * x, or the soft cap of it.
 struct LogitScale {
   float inner;
   float softcap;  // in log2 units; 0: off

@@ -54,14 +54,27 @@ struct WarpRows {
   template <int kTokens>
   __device__ void mask_and_scale(float (&s)[kTokens / 8][4], const LogitScale& scale, int first,
                                  Lane lane) const {
-    const bool all_visible = first >= max_of(visible[0].first, visible[1].first) &&
-                             first + kTokens <= min_of(visible[0].end, visible[1].end);
+    if (scale.softcap > 0.0F) {
+#pragma unroll
+      for (int t = 0; t < kTokens / 8; ++t) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) s[t][i] = scale.softcap * tanhf(s[t][i] * scale.inner);
+      }
+    } else {
+#pragma unroll
+      for (int t = 0; t < kTokens / 8; ++t) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) s[t][i] *= scale.inner;
+      }
+    }
+    if (first >= max_of(visible[0].first, visible[1].first) &&
+        first + kTokens <= min_of(visible[0].end, visible[1].end)) {
+      return;
+    }
 #pragma unroll
     for (int t = 0; t < kTokens / 8; ++t) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        s[t][i] = scale(s[t][i]);
-        if (all_visible) continue;
         const int position = first + t * 8 + lane.quad * 2 + i % 2;
         const Span span = visible[i / 2];
         if (position < span.first || position >= span.end) s[t][i] = -INFINITY;
@@ -83,13 +96,13 @@ struct WarpRows {
       top = fmaxf(top, __shfl_xor_sync(0xFFFFFFFFU, top, 1));
       top = fmaxf(top, __shfl_xor_sync(0xFFFFFFFFU, top, 2));
       const float origin = top == -INFINITY ? 0.0F : top;  // nothing seen yet: all weights are 0
-      shrink[r] = exp2f(max[r] - origin);
+      shrink[r] = fast_exp2(max[r] - origin);
       max[r] = top;
       sum[r] *= shrink[r];
 #pragma unroll
       for (int t = 0; t < kTokens / 8; ++t) {
-        s[t][2 * r] = exp2f(s[t][2 * r] - origin);
-        s[t][2 * r + 1] = exp2f(s[t][2 * r + 1] - origin);
+        s[t][2 * r] = fast_exp2(s[t][2 * r] - origin);
+        s[t][2 * r + 1] = fast_exp2(s[t][2 * r + 1] - origin);
         sum[r] += s[t][2 * r] + s[t][2 * r + 1];
       }
     }
