@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 #include <vector>
 
@@ -25,20 +26,31 @@ KvLayout layout_of(const AttentionShape& shape) {
           .dtype = shape.kv};
 }
 
-cudnn::SdpaKey key_of(const AttentionShape& shape, int num_reqs, int q_len, int64_t max_pages) {
+// Contexts of up to a power of two of pages share a plan, so that growing ones need few.
+int64_t rounded_pages(const AttentionShape& shape, int max_kv_len) {
+  const int64_t pages = (int64_t{max_kv_len} + shape.page_size - 1) / shape.page_size;
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, pages))));
+}
+
+cudnn::SdpaKey key_of(const AttentionShape& shape, int num_reqs, int max_kv_len,
+                      int64_t max_pages) {
   const KvLayout layout = layout_of(shape);
   return {.num_reqs = num_reqs,
-          .q_len = q_len,
           .num_heads = shape.num_heads,
           .num_kv_heads = shape.num_kv_heads,
           .head_dim = shape.head_dim,
           .page_size = shape.page_size,
-          .max_pages = max_pages,
+          .num_pages = std::min(rounded_pages(shape, max_kv_len), max_pages),
+          .table_stride = max_pages,
           .page_stride = layout.page_stride(),
           .head_stride = layout.head_stride_k(),
           .token_stride = layout.token_stride_k(),
           .dtype = shape.q,
           .scale = shape.scale};
+}
+
+cudnn::SdpaKey key_of(const AttentionShape& shape, const AttentionBatch& batch) {
+  return key_of(shape, batch.decode.num_reqs, batch.decode.max_kv_len, batch.max_pages);
 }
 
 bool has_layout(const KvCacheView& kv, const cudnn::SdpaKey& key) {
@@ -53,10 +65,9 @@ Status refuse(std::string_view what, int64_t got, std::string_view expected) {
   return unimplemented(fmt::format("[cudnn] {}; got {}, expected {}", what, got, expected));
 }
 
+// More query tokens go to another kernel of cuDNN, into whose results NaNs of unused slots leak.
 Status check_range(const PhaseRange& range) {
-  if (!range.uniform_q || range.max_q_len < 1 || range.max_q_len > cudnn::kMaxQLen) {
-    return refuse("query tokens a request", range.max_q_len, "one number from 1 to 8");
-  }
+  if (range.max_q_len != 1) return refuse("query tokens a request", range.max_q_len, "1");
   if (range.num_reqs > cudnn::kMaxReqs) {
     return refuse("requests in a batch", range.num_reqs, "up to 1024");
   }
@@ -125,9 +136,19 @@ Support CudnnAttention::supports(const AttentionShape& shape, Phase phase,
   return support;
 }
 
-size_t CudnnAttention::workspace_bytes(const AttentionShape& /*shape*/,
-                                       const AttentionLimits& /*limits*/) const {
-  return size_t{64} << 20;
+// A batch of so many splits: a power of two, fewer for more requests. So between two powers of two
+// a batch needs less than twice of what the lower one does, and a batch of many nothing.
+size_t CudnnAttention::workspace_bytes(const AttentionShape& shape,
+                                       const AttentionLimits& limits) const {
+  if (library_ == nullptr) return 0;
+  size_t bytes = 0;
+  const int64_t num_pages = rounded_pages(shape, limits.max_kv_len);
+  for (int num_reqs = 1; num_reqs <= limits.max_num_reqs; num_reqs *= 2) {
+    const auto plan = library_->build(key_of(shape, num_reqs, limits.max_kv_len, num_pages));
+    if (!plan.ok() || (*plan)->workspace_bytes() == 0) break;
+    bytes = std::max(bytes, 2 * (*plan)->workspace_bytes());
+  }
+  return bytes;
 }
 
 cudnn::SdpaPlan* CudnnAttention::find(const cudnn::SdpaKey& key) {
@@ -149,16 +170,16 @@ Status CudnnAttention::plan(const AttentionShape& shape, const AttentionBatch& b
                             Workspace& workspace, Stream& /*stream*/) {
   const PhaseRange& range = batch.decode;
   if (range.num_reqs == 0) return {};
-  QUIRE_RETURN_IF_ERROR(missing_);
   QUIRE_RETURN_IF_ERROR(check_range(range));
-  const cudnn::SdpaKey key = key_of(shape, range.num_reqs, range.max_q_len, batch.max_pages);
+  QUIRE_RETURN_IF_ERROR(missing_);
+  const cudnn::SdpaKey key = key_of(shape, batch);
   QUIRE_ASSIGN_OR_RETURN(cudnn::SdpaPlan * plan, find_or_build(key));
   if (plan->workspace_bytes() > workspace.arena.size()) {
     return resource_exhausted(fmt::format(
         "[cudnn] the workspace is too small for {} requests of {} pages; got {} bytes, expected {}",
-        range.num_reqs, batch.max_pages, workspace.arena.size(), plan->workspace_bytes()));
+        range.num_reqs, key.num_pages, workspace.arena.size(), plan->workspace_bytes()));
   }
-  return cudnn::uniform_q_lens(range.max_q_len).status();
+  return cudnn::single_q_lens().status();
 }
 
 Status CudnnAttention::run(const AttentionCall& call, Stream& stream) {
@@ -167,14 +188,14 @@ Status CudnnAttention::run(const AttentionCall& call, Stream& stream) {
   const PhaseRange& range = call.batch->decode;
   if (range.num_reqs == 0) return {};
   if (call.lse != nullptr) return unimplemented("[cudnn] lse was asked for; none is computed");
-  const cudnn::SdpaKey key = key_of(shape, range.num_reqs, range.max_q_len, call.batch->max_pages);
+  const cudnn::SdpaKey key = key_of(shape, *call.batch);
   if (!has_layout(call.kv, key)) {
     return refuse("the cache's layout; its page stride", call.kv.page_stride_k,
                   "[num_pages, 2, num_kv_heads, page_size, head_dim]");
   }
   cudnn::SdpaPlan* plan = find(key);
   if (plan == nullptr) return internal_error("[cudnn] a batch was run that was not planned");
-  QUIRE_ASSIGN_OR_RETURN(const int32_t* q_lens, cudnn::uniform_q_lens(range.max_q_len));
+  QUIRE_ASSIGN_OR_RETURN(const int32_t* q_lens, cudnn::single_q_lens());
   const size_t token_bytes = dtype_bytes(shape.q) * static_cast<size_t>(shape.num_heads) *
                              static_cast<size_t>(shape.head_dim);
   const size_t first_byte = token_bytes * static_cast<size_t>(range.first_token);
@@ -191,8 +212,7 @@ Status CudnnAttention::run(const AttentionCall& call, Stream& stream) {
        .seq_lens = seq_lens,
        .workspace = call.workspace.arena.data()},
       cuda_stream.get()));
-  cudnn::zero_padding(seq_lens, range.num_reqs, out,
-                      token_bytes * static_cast<size_t>(range.max_q_len), cuda_stream);
+  cudnn::zero_padding(seq_lens, range.num_reqs, out, token_bytes, cuda_stream);
   return {};
 }
 

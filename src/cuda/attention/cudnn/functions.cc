@@ -12,7 +12,8 @@ namespace {
 
 #define QUIRE_CUDNN_FUNCTIONS(F)                                                         \
   F(cudnnCreate)                                                                         \
-  F(cudnnDestroy) F(cudnnSetStream) F(cudnnGetStream) F(cudnnBackendCreateDescriptor)    \
+  F(cudnnDestroy)                                                                        \
+  F(cudnnSetStream) F(cudnnGetStream) F(cudnnBackendCreateDescriptor)                    \
       F(cudnnBackendDestroyDescriptor) F(cudnnBackendExecute) F(cudnnBackendFinalize)    \
           F(cudnnBackendGetAttribute) F(cudnnBackendSetAttribute) F(cudnnGetErrorString) \
               F(cudnnGetLastErrorString) F(cudnnGetVersion)

@@ -7,14 +7,12 @@ namespace quire::cuda::cudnn {
 namespace {
 
 struct QLens {
-  int32_t of[kMaxQLen][kMaxReqs];
+  int32_t of[kMaxReqs];
 };
 
 constexpr QLens make_q_lens() {
   QLens lens = {};
-  for (int i = 0; i < kMaxQLen; ++i) {
-    for (int32_t& len : lens.of[i]) len = i + 1;
-  }
+  for (int32_t& len : lens.of) len = 1;
   return lens;
 }
 
@@ -40,10 +38,10 @@ void zero_padding(const int32_t* seq_lens, int num_reqs, void* out, size_t row_b
                row_bytes / sizeof(uint4));
 }
 
-Result<const int32_t*> uniform_q_lens(int q_len) {
+Result<const int32_t*> single_q_lens() {
   void* address = nullptr;
   QUIRE_CUDA_RETURN_IF_ERROR(cudaGetSymbolAddress(&address, q_lens));
-  return static_cast<const QLens*>(address)->of[q_len - 1];
+  return static_cast<const QLens*>(address)->of;
 }
 
 }  // namespace quire::cuda::cudnn

@@ -19,7 +19,7 @@ using Tensor = std::shared_ptr<Tensor_attributes>;
 
 constexpr size_t kOldestVersion = 91100;
 // cuDNN wants the pool's size, which a view of a cache does not know: more pages than any has.
-constexpr int64_t kNumPages = int64_t{1} << 24;
+constexpr int64_t kPoolPages = int64_t{1} << 24;
 
 enum TensorId : int64_t { kQ = 1, kK, kV, kBlockTable, kQLens, kSeqLens, kOut };
 
@@ -90,16 +90,16 @@ std::shared_ptr<Graph> make_graph(const SdpaKey& key) {
   };
   const int64_t num_reqs = key.num_reqs;
   const int64_t row = int64_t{key.num_heads} * key.head_dim;
-  const Sizes rows = {num_reqs, key.num_heads, key.q_len, key.head_dim};
-  const Sizes row_strides = {row * key.q_len, key.head_dim, row, 1};
-  const Sizes pages = {kNumPages, key.num_kv_heads, key.page_size, key.head_dim};
+  const Sizes rows = {num_reqs, key.num_heads, 1, key.head_dim};
+  const Sizes row_strides = {row, key.head_dim, row, 1};
+  const Sizes pages = {kPoolPages, key.num_kv_heads, key.page_size, key.head_dim};
   const Sizes page_strides = {key.page_stride, key.head_stride, key.token_stride, 1};
   const auto i32 = fe::DataType_t::INT32;
   const Tensor q = tensor(kQ, rows, row_strides, type);
   const Tensor k = tensor(kK, pages, page_strides, type);
   const Tensor v = tensor(kV, pages, page_strides, type);
-  const Tensor table = tensor(kBlockTable, {num_reqs, 1, key.max_pages, 1},
-                              {key.max_pages, key.max_pages, 1, 1}, i32);
+  const Tensor table = tensor(kBlockTable, {num_reqs, 1, key.num_pages, 1},
+                              {key.table_stride, key.table_stride, 1, 1}, i32);
   const Tensor q_lens = tensor(kQLens, {num_reqs, 1, 1, 1}, {1, 1, 1, 1}, i32);
   const Tensor seq_lens = tensor(kSeqLens, {num_reqs, 1, 1, 1}, {1, 1, 1, 1}, i32);
   auto options =
@@ -112,8 +112,7 @@ std::shared_ptr<Graph> make_graph(const SdpaKey& key) {
           .set_seq_len_kv(seq_lens)
           .set_paged_attention_k_table(table)
           .set_paged_attention_v_table(table)
-          .set_paged_attention_max_seq_len_kv(static_cast<int>(key.max_pages * key.page_size));
-  if (key.q_len > 1) options.set_causal_mask_bottom_right(true);
+          .set_paged_attention_max_seq_len_kv(static_cast<int>(key.num_pages * key.page_size));
   const auto outputs = graph->sdpa(q, k, v, options);
   outputs[0]->set_output(true).set_uid(kOut).set_dim(rows).set_stride(row_strides);
   return graph;
