@@ -20,10 +20,6 @@ namespace {
 namespace fa2 = flashinfer_fa2;
 
 constexpr std::string_view kName = "flashinfer";
-// Rounds of blocks that the positions of a small batch are split into: more even out the lengths,
-// fewer leave less to merge.
-constexpr int kTilesPerBlock = 2;
-
 fa2::KernelKey key_of(const AttentionShape& shape, int tile_rows) {
   return {.dtype = shape.q,
           .head_dim = shape.head_dim,
@@ -66,7 +62,7 @@ class FlashInferAttention final : public AttentionBackend {
 
  private:
   fa2::PlanLimits limits_of(const AttentionShape& shape) const {
-    return fa2::plan_limits(shape, num_multiprocessors_, kTilesPerBlock);
+    return fa2::plan_limits(shape, num_multiprocessors_);
   }
   Result<GroupPlan*> group_plan(const AttentionShape& shape, const AttentionBatch& batch);
 
@@ -189,6 +185,7 @@ fa2::KernelCall kernel_call(const AttentionCall& call, const PhaseRange& range,
           .page_start = arrays.page_start,
           .partial_start = batch.query_start.device + range.first_req,
           .chunk_tokens = arrays.chunk_tokens,
+          .tile_valid = phase.split ? arrays.tile_valid : nullptr,
           .split = phase.split};
 }
 

@@ -123,6 +123,7 @@ PagedParams<T> make_params(const KernelCall& call, int head_dim) {
   params.kv_tile_indices = ids(call.tile_chunk);
   params.o_indptr = ids(call.partial_start);
   params.kv_chunk_size_ptr = ids(call.chunk_tokens);
+  params.block_valid_mask = const_cast<bool*>(call.tile_valid);
   params.partition_kv = call.split;
   params.window = call.window;
   params.scale = call.scale;
@@ -154,10 +155,13 @@ void launch_kernel(const KernelCall& call, CudaStream& stream) {
                                Variant<kTileRows, kSoftcap>>;
   static_assert(!Traits::IsInvalid());
   static_assert(kSplitUnit % Traits::CTA_TILE_KV == 0);
+  // Before it waits for the kernel ahead, it reads lengths and plan only: those are there since
+  // before the layer's first matrix product, which no kernel overlaps.
   const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.num_tiles), 1,
                                           static_cast<unsigned>(call.num_kv_heads)),
                              .block = dim3(32, Traits::NUM_WARPS_Q, Traits::NUM_WARPS_KV),
-                             .shared_bytes = sizeof(typename Traits::SharedStoragePaged)};
+                             .shared_bytes = sizeof(typename Traits::SharedStoragePaged),
+                             .overlap_start = true};
   QUIRE_LAUNCH(stream, (flashinfer::BatchPrefillWithPagedKVCacheKernel<Traits, PagedParams<T>>),
                shape, make_params<T>(call, kHeadDim));
 }

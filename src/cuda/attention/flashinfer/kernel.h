@@ -50,6 +50,7 @@ struct KernelCall {
   const int32_t* page_start = nullptr;     // [num_reqs + 1], first entry in block_table
   const int32_t* partial_start = nullptr;  // [num_reqs], first partial row; query_start: no chunks
   const int32_t* chunk_tokens = nullptr;   // [1]
+  const bool* tile_valid = nullptr;        // [num_tiles]; null: all are
   bool split = false;
 };
 

@@ -2,6 +2,7 @@
 #include "cuda/attention/flashinfer/merge.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/convert.cuh"
+#include "cuda/device/overlap.cuh"
 #include "cuda/device/vec.cuh"
 
 namespace quire::cuda::flashinfer_fa2 {
@@ -32,12 +33,16 @@ __device__ int request_of(const MergeCall& call, int token) {
   return low;
 }
 
-// Grid: a block a token and kWarps heads; a warp has one head, a lane kPerLane neighbours of it.
+// Grid: a block a token and head. Each warp weighs every kWarps-th chunk, a lane kPerLane
+// neighbouring elements; then the first warp adds up.
 template <typename T, int kPerLane>
 __global__ void __launch_bounds__(kWarps* kWarpSize) merge_kernel(const MergeCall call) {
-  const int head = blockIdx.y * kWarps + threadIdx.x / kWarpSize;
+  __shared__ Vec<float, kPerLane> warp_acc[kWarps][kWarpSize];
+  __shared__ float warp_sum[kWarps];
+  wait_for_previous_kernel();
+  const int head = blockIdx.y;
+  const int warp = threadIdx.x / kWarpSize;
   const int lane = threadIdx.x % kWarpSize;
-  if (head >= call.num_heads) return;
   const int token = call.first_token + blockIdx.x;
   const int req = request_of(call, token);
   const int kv_len = call.seq_lens[req];
@@ -52,21 +57,33 @@ __global__ void __launch_bounds__(kWarps* kWarpSize) merge_kernel(const MergeCal
   for (int d = kWarpSize / 2; d > 0; d /= 2) max = fmaxf(max, __shfl_xor_sync(~0U, max, d));
 
   float sum = 0.0F;
-  float acc[kPerLane] = {};
+  Vec<float, kPerLane> acc = {};
   const int64_t row_size = int64_t{call.num_heads} * call.head_dim;
   const T* in = static_cast<const T*>(call.partials) + first_row * row_size + head * call.head_dim +
                 lane * kPerLane;
 #pragma unroll 4
-  for (int c = 0; c < chunks; ++c) {
+  for (int c = warp; c < chunks; c += kWarps) {
     const float weight = exp2f(lse[c * call.num_heads] - max);
-    sum += weight;
     const auto partial = load_vec<kPerLane>(in + c * row_size);
+    sum += weight;
 #pragma unroll
-    for (int i = 0; i < kPerLane; ++i) acc[i] += weight * to_float(partial.v[i]);
+    for (int i = 0; i < kPerLane; ++i) acc.v[i] += weight * to_float(partial.v[i]);
+  }
+  warp_acc[warp][lane] = acc;
+  if (lane == 0) warp_sum[warp] = sum;
+  __syncthreads();
+  if (warp != 0) return;
+#pragma unroll
+  for (int w = 1; w < kWarps; ++w) {
+    sum += warp_sum[w];
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) acc.v[i] += warp_acc[w][lane].v[i];
   }
   Vec<T, kPerLane> out;
 #pragma unroll
-  for (int i = 0; i < kPerLane; ++i) out.v[i] = from_float<T>(kv_len == 0 ? 0.0F : acc[i] / sum);
+  for (int i = 0; i < kPerLane; ++i) {
+    out.v[i] = from_float<T>(kv_len == 0 ? 0.0F : acc.v[i] / sum);
+  }
   store_vec(static_cast<T*>(call.out) + token * row_size + head * call.head_dim + lane * kPerLane,
             out);
   if (call.lse != nullptr && lane == 0) {
@@ -86,9 +103,10 @@ __global__ void convert_lse_kernel(const MergeCall call) {
 
 template <typename T>
 void launch_merge_of(const MergeCall& call, CudaStream& stream) {
-  const unsigned num_blocks = static_cast<unsigned>((call.num_heads + kWarps - 1) / kWarps);
-  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.num_tokens), num_blocks),
-                             .block = kWarps * kWarpSize};
+  const LaunchShape shape = {
+      .grid = dim3(static_cast<unsigned>(call.num_tokens), static_cast<unsigned>(call.num_heads)),
+      .block = kWarps * kWarpSize,
+      .overlap_start = true};
   switch (call.head_dim / kWarpSize) {
     case 2:
       return QUIRE_LAUNCH(stream, (merge_kernel<T, 2>), shape, call);

@@ -9,12 +9,14 @@
 namespace quire::cuda::flashinfer_fa2 {
 namespace {
 
-// The chunk of a block that has no work: beyond any length.
-constexpr int32_t kNoChunk = std::numeric_limits<int32_t>::max();
 constexpr int32_t kWhole = std::numeric_limits<int32_t>::max();
 // Resident at a time on one multiprocessor.
 constexpr int kBlocksPerMultiprocessor = 2;
 constexpr int kMaxTileRows = 128;
+// Blocks in turn that a multiprocessor's place gets: more even out the lengths. They are not worth
+// chunks below so many units, unless one round needs them.
+constexpr int kRounds = 4;
+constexpr uint32_t kMinUnits = 8;
 // Four classes an octave, of 32-bit lengths.
 constexpr int kNumLengthClasses = 33 * 4;
 
@@ -45,9 +47,9 @@ size_t length_class(uint32_t length) {
 
 }  // namespace
 
-PlanLimits plan_limits(const AttentionShape& shape, int num_multiprocessors, int tiles_per_block) {
-  const int blocks = num_multiprocessors * kBlocksPerMultiprocessor;
-  return {.tile_budget = std::max(1, blocks * tiles_per_block / shape.num_kv_heads)};
+PlanLimits plan_limits(const AttentionShape& shape, int num_multiprocessors) {
+  const int places = num_multiprocessors * kBlocksPerMultiprocessor;
+  return {.tile_budget = std::max(1, places * kRounds / shape.num_kv_heads)};
 }
 
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
@@ -79,7 +81,8 @@ int64_t max_partial_rows(const AttentionShape& shape, PlanLimits limits) {
 }
 
 int64_t plan_words(int64_t num_tiles, int64_t num_reqs) {
-  return 3 * num_tiles + 2 * num_reqs + 2;
+  const int64_t mask_words = (num_tiles + 3) / 4;
+  return 3 * num_tiles + 2 * num_reqs + 2 + mask_words;
 }
 
 PlanArrays lay_out(int32_t* words, int num_tiles, int num_reqs) {
@@ -90,6 +93,7 @@ PlanArrays lay_out(int32_t* words, int num_tiles, int num_reqs) {
   arrays.tile_chunk = arrays.tile_rows + num_tiles;
   arrays.page_start = arrays.tile_chunk + num_tiles;
   arrays.partial_start = arrays.page_start + num_reqs + 1;
+  arrays.tile_valid = reinterpret_cast<bool*>(arrays.partial_start + num_reqs);
   return arrays;
 }
 
@@ -106,8 +110,14 @@ void Planner::measure(const AttentionShape& shape, const AttentionBatch& batch,
   }
 }
 
-// The shortest chunk, in units, with which all chunks of all tiles keep within the budget.
 uint32_t Planner::choose_chunk(uint32_t budget) const {
+  const uint32_t even = shortest_chunk(budget);
+  if (even >= kMinUnits) return even;
+  return std::max(even, std::min(shortest_chunk(std::max(1U, budget / kRounds)), kMinUnits));
+}
+
+// In units; with it, all chunks of all tiles keep within the budget, if they can.
+uint32_t Planner::shortest_chunk(uint32_t budget) const {
   uint64_t total = 0;
   uint32_t high = 1;
   for (const Work& work : work_) {
@@ -171,7 +181,8 @@ void Planner::fill(const AttentionShape& shape, const AttentionBatch& batch,
       for (int32_t c = 0; c < num_chunks; ++c) add_tile(i, rows, c);
     }
   }
-  while (tile < phase.num_tiles) add_tile(0, 0, kNoChunk);
+  std::fill_n(arrays.tile_valid, tile, true);
+  std::fill_n(arrays.tile_valid + tile, phase.num_tiles - tile, false);
 }
 
 }  // namespace quire::cuda::flashinfer_fa2

@@ -21,7 +21,7 @@ struct PhaseShape {
 struct PlanLimits {
   int tile_budget = 1;  // positions are split while one KV head has no more tiles than this
 };
-PlanLimits plan_limits(const AttentionShape& shape, int num_multiprocessors, int tiles_per_block);
+PlanLimits plan_limits(const AttentionShape& shape, int num_multiprocessors);
 
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
                         const PhaseRange& range, PlanLimits limits);
@@ -38,6 +38,7 @@ struct PlanArrays {
   int32_t* tile_chunk = nullptr;     // [num_tiles], which of the request's chunks
   int32_t* page_start = nullptr;     // [num_reqs + 1], first entry in block_table
   int32_t* partial_start = nullptr;  // [num_reqs], first row of partial results
+  bool* tile_valid = nullptr;        // [num_tiles], false: nothing to do, and nothing said above
 };
 int64_t plan_words(int64_t num_tiles, int64_t num_reqs);
 PlanArrays lay_out(int32_t* words, int num_tiles, int num_reqs);
@@ -58,6 +59,7 @@ class Planner {
   void measure(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
                int tile_rows);
   uint32_t choose_chunk(uint32_t budget) const;
+  uint32_t shortest_chunk(uint32_t budget) const;
   void sort_by_length();
 
   std::vector<Work> work_;
