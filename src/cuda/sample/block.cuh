@@ -2,6 +2,8 @@
 // with a barrier, so that one may follow the other.
 #pragma once
 
+#include <type_traits>
+
 #include "cuda/sample/race.cuh"
 
 namespace quire::cuda {
@@ -85,12 +87,11 @@ __device__ inline Winner block_winner(const Winner& mine) {
   return winner;
 }
 
-// Quads [first, end) of a row, a thread every blockDim.x-th, four loads in flight;
-// use(q, quad) sees them rising.
-template <typename Use>
+// Quads [first, end) of a row, a thread every blockDim.x-th, kInFlight loads at once; use(q, quad)
+// sees them rising.
+template <int kInFlight = 4, typename Use>
 __device__ __forceinline__ void for_each_quad(const LogitsRow& row, int32_t first, int32_t end,
                                               Use use) {
-  constexpr int kInFlight = 4;
   const auto step = static_cast<int32_t>(blockDim.x);
   int32_t q = first + static_cast<int32_t>(threadIdx.x);
   for (; q + (kInFlight - 1) * step < end; q += kInFlight * step) {
@@ -109,8 +110,8 @@ template <typename Change, typename Joins>
 __device__ Winner race(const LogitsRow& row, int32_t first, int32_t end, const RaceParams& params,
                        Change change, Joins joins) {
   RoughRace rough(params);
-  const auto visit = [&](auto take) {
-    for_each_quad(row, first, end, [&](int32_t q, Quad quad) {
+  const auto visit = [&](auto in_flight, auto take) {
+    for_each_quad<in_flight()>(row, first, end, [&](int32_t q, Quad quad) {
       change(q, quad);
       bool join[4];
       bool any = false;
@@ -124,11 +125,13 @@ __device__ Winner race(const LogitsRow& row, int32_t first, int32_t end, const R
       if (join[3]) take(quad.x[3], bits.w, q * 4 + 3);
     });
   };
-  visit([&](float x, uint32_t bits, int32_t id) { rough.take(x, bits, id); });
+  visit(std::integral_constant<int, 2>(),
+        [&](float x, uint32_t bits, int32_t id) { rough.take(x, bits, id); });
   const float best_low = block_max(rough.low());
   Winner winner;
   if (rough.is_close(best_low)) {  // rare: this thread looks at all of its tokens again
-    visit([&](float x, uint32_t bits, int32_t id) { winner.take(params.score(x, bits), id); });
+    visit(std::integral_constant<int, 1>(),
+          [&](float x, uint32_t bits, int32_t id) { winner.take(params.score(x, bits), id); });
   } else if (rough.may_win(best_low)) {
     winner.take(params.score_of(rough.logit(), rough.token_id()), rough.token_id());
   }

@@ -20,12 +20,19 @@ namespace quire::cuda {
 namespace {
 
 constexpr int kMaxThreads = 1024;
+constexpr float kLeastFloat = -3.402823466e38F;
 
 struct Shared {
   Histogram bins;
   uint64_t list[kNumBins];
   int list_size;
 };
+
+// The block's; named so that functions that are not inlined still know which memory it is.
+__device__ __forceinline__ Shared& block_shared() {
+  __shared__ Shared shared;
+  return shared;
+}
 
 struct KeyRange {  // inclusive
   uint64_t low, high;
@@ -54,7 +61,7 @@ struct Reader {
 // and `high` does. A whole warp asks 32 places at once; every warp of the block does the same.
 template <typename Passes>
 __device__ float least_passing(float high, Passes passes) {
-  uint32_t first = ordered_bits(-3.402823466e38F);
+  uint32_t first = ordered_bits(kLeastFloat);
   uint32_t last = ordered_bits(high);
   const uint32_t lane = threadIdx.x % 32;
   while (first < last) {
@@ -75,7 +82,8 @@ __device__ float least_passing(float high, Passes passes) {
 }
 
 // Falling, over the next power of two; what is beyond the size is 0.
-__device__ void sort_list(Shared& shared) {
+__device__ __forceinline__ void sort_list() {
+  Shared& shared = block_shared();
   const int size = shared.list_size;
   int padded = 1;
   while (padded < size) padded *= 2;
@@ -102,10 +110,8 @@ __device__ void sort_list(Shared& shared) {
 template <bool kRules>
 class RowFilter {
  public:
-  __device__ RowFilter(Shared& shared, const Reader<kRules>& reader, const RowState& state,
-                       float largest)
-      : shared_(shared),
-        reader_(reader),
+  __device__ RowFilter(const Reader<kRules>& reader, const RowState& state, float largest)
+      : reader_(reader),
         state_(state),
         largest_(largest),
         scale_(largest, 1.0 / static_cast<double>(state.temperature)) {}
@@ -120,16 +126,17 @@ class RowFilter {
     count_steps(by_mass);
     const Crossing kth = top_k_step();
     const int steps = min(kth.bin + 1, num_steps_down_to(least_));
-    const double below = find_crossing(1e300, false, [&](int b) {
-                           return b < steps ? static_cast<double>(shared_.bins.count[b]) : 0.0;
-                         }).total;
+    const double below =
+        find_crossing(0, false, [&](int b) {
+          return b < steps ? static_cast<double>(block_shared().bins.count[b]) : 0.0;
+        }).total;
     if (below <= kNumBins) return choose_from_list(steps, by_mass);
     if (kth.bin < num_steps_down_to(least_)) {
       const int32_t target = state_.top_k;
       const uint64_t key = find_border(kth.bin, kth.before, target, false);
       least_ = fmaxf(least_, logit_of(key));
     }
-    return race_row(by_mass ? top_p_border() : key_from(least_));
+    return by_mass ? choose_by_mass() : race_row(key_from(least_));
   }
 
  private:
@@ -137,22 +144,27 @@ class RowFilter {
     return static_cast<uint64_t>(ordered_bits(logit)) << 32;
   }
   __device__ __noinline__ float step_floor(int step) const {
-    return least_passing(largest_, [&](float x) { return scale_.steps(x) < step + 1; });
+    const auto end = static_cast<float>(step + 1);
+    return least_passing(largest_, [&](float x) { return scale_.steps(x) < end; });
   }
   __device__ int num_steps_down_to(float logit) const {
-    const double steps = scale_.steps(logit);
+    const float steps = scale_.steps(logit);
     return steps < kNumBins ? static_cast<int>(steps) + 1 : kNumBins;
   }
 
-  __device__ void count_steps(bool by_mass) {
-    shared_.bins.clear();
-    reader_.for_each([&](float x, int32_t) {
-      const double steps = scale_.steps(x);
+  __device__ __noinline__ void count_steps(bool by_mass) {
+    block_shared().bins.clear();
+    Histogram& bins = block_shared().bins;
+    const WeightScale scale = scale_;
+    const Reader<kRules> reader = reader_;
+    reader.for_each([&](float x, int32_t) {
+      const float steps = scale.steps(x);
       if (!(steps < kNumBins)) return;
+      const auto step = static_cast<int>(steps);
       if (by_mass) {
-        shared_.bins.add(static_cast<int>(steps), steps);
+        bins.add(step, scale.above(step, x));
       } else {
-        shared_.bins.add(static_cast<int>(steps));
+        bins.add(step);
       }
     });
     __syncthreads();
@@ -162,70 +174,88 @@ class RowFilter {
   __device__ Crossing top_k_step() const {
     if (state_.top_k < 1) return {kNumBins, 0, 0};
     return find_crossing(state_.top_k, false,
-                         [&](int b) { return static_cast<double>(shared_.bins.count[b]); });
+                         [&](int b) { return static_cast<double>(block_shared().bins.count[b]); });
   }
 
-  __device__ void gather(KeyRange range) {
-    if (threadIdx.x == 0) shared_.list_size = 0;
+  __device__ __noinline__ void gather(KeyRange range) {
+    if (threadIdx.x == 0) block_shared().list_size = 0;
     __syncthreads();
     const float floor = logit_of(range.low);
-    reader_.for_each([&](float x, int32_t id) {
+    const Reader<kRules> reader = reader_;
+    reader.for_each([&](float x, int32_t id) {
       if (!(x >= floor) || x == minus_infinity()) return;
       const uint64_t key = token_key(x, id);
       if (key < range.low || key > range.high) return;
-      const int at = atomicAdd(&shared_.list_size, 1);
-      if (at < kNumBins) shared_.list[at] = key;
+      const int at = atomicAdd(&block_shared().list_size, 1);
+      if (at < kNumBins) block_shared().list[at] = key;
     });
     __syncthreads();
-    if (threadIdx.x == 0) shared_.list_size = min(shared_.list_size, kNumBins);
+    if (threadIdx.x == 0) block_shared().list_size = min(block_shared().list_size, kNumBins);
     __syncthreads();
-    sort_list(shared_);
+    sort_list();
   }
 
   __device__ double list_weight(int i, float least) const {
-    if (i >= shared_.list_size) return 0;
-    const float logit = logit_of(shared_.list[i]);
+    if (i >= block_shared().list_size) return 0;
+    const float logit = logit_of(block_shared().list[i]);
     return logit >= least ? scale_.weight(logit) : 0;
   }
 
   // Everything that may stay is in the list.
-  __device__ Winner choose_from_list(int steps, bool by_mass) {
+  __device__ __noinline__ Winner choose_from_list(int steps, bool by_mass) {
     gather({key_from(step_floor(steps - 1)), ~uint64_t{0}});
     const int k = state_.top_k;
-    if (k >= 1 && k <= shared_.list_size) least_ = fmaxf(least_, logit_of(shared_.list[k - 1]));
+    if (k >= 1 && k <= block_shared().list_size)
+      least_ = fmaxf(least_, logit_of(block_shared().list[k - 1]));
     uint64_t cut = key_from(least_);
     if (by_mass) {
       const Crossing end = find_crossing(static_cast<double>(state_.top_p), true,
                                          [&](int i) { return list_weight(i, least_); });
-      if (end.bin < kNumBins) cut = shared_.list[end.bin];
+      if (end.bin < kNumBins) cut = block_shared().list[end.bin];
     }
+    return race_list(cut);
+  }
+
+  __device__ Winner race_list(uint64_t cut) const {
     const RaceParams params(state_, largest_);
     Winner winner;
-    for (int i = static_cast<int>(threadIdx.x); i < shared_.list_size;
+    for (int i = static_cast<int>(threadIdx.x); i < block_shared().list_size;
          i += static_cast<int>(blockDim.x)) {
-      const uint64_t key = shared_.list[i];
+      const uint64_t key = block_shared().list[i];
       if (key >= cut) winner.take(params.score_of(logit_of(key), token_of(key)), token_of(key));
     }
     return block_winner(winner);
   }
 
-  // Where the mass of what the other filters left reaches top_p: far too many for the list.
-  __device__ uint64_t top_p_border() {
+  // By top-p, where what the other filters left, if anything, is far too much for the list.
+  __device__ Winner choose_by_mass() {
+    if (least_ > kLeastFloat) count_from_least();
     const int last = num_steps_down_to(least_) - 1;
-    count_from_least();
     const Crossing border = find_crossing(static_cast<double>(state_.top_p), true, [&](int b) {
-      return b <= last ? shared_.bins.mass(b, b) : 0.0;
+      return b <= last ? block_shared().bins.mass(b, b) : 0.0;
     });
-    if (border.bin == kNumBins) return key_from(least_);
+    if (border.bin == kNumBins) return race_row(key_from(least_));
     const double target = static_cast<double>(state_.top_p) * border.total;
-    return find_border(border.bin, border.before, target, true);
+    const double count =
+        find_crossing(0, false, [&](int b) {
+          return b <= border.bin ? static_cast<double>(block_shared().bins.count[b]) : 0.0;
+        }).total;
+    if (count > kNumBins) return race_row(find_border(border.bin, border.before, target, true));
+    gather({key_from(fmaxf(step_floor(border.bin), least_)), ~uint64_t{0}});
+    return race_list(list_border(target));
   }
 
-  __device__ void count_from_least() {
-    shared_.bins.clear();
-    reader_.for_each([&](float x, int32_t) {
-      const double steps = scale_.steps(x);
-      if (x >= least_ && steps < kNumBins) shared_.bins.add(static_cast<int>(steps), steps);
+  __device__ __noinline__ void count_from_least() {
+    block_shared().bins.clear();
+    Histogram& bins = block_shared().bins;
+    const float least = least_;
+    const WeightScale scale = scale_;
+    const Reader<kRules> reader = reader_;
+    reader.for_each([&](float x, int32_t) {
+      const float steps = scale.steps(x);
+      if (!(x >= least && steps < kNumBins)) return;
+      const auto step = static_cast<int>(steps);
+      bins.add(step, scale.above(step, x));
     });
     __syncthreads();
   }
@@ -235,59 +265,69 @@ class RowFilter {
                                                bool by_mass) {
     KeyRange range = {key_from(fmaxf(step_floor(step), least_)), key_from(largest_) | 0xFFFFFFFFU};
     if (step > 0) range.high = key_from(step_floor(step - 1)) - 1;
-    uint32_t count = shared_.bins.count[step];
+    uint32_t count = block_shared().bins.count[step];
     __syncthreads();
     while (count > kNumBins) {
       int shift = 0;
       while ((range.high - range.low) >> shift >= kNumBins) ++shift;
-      count_keys(range, shift);
+      count_keys(range, shift, step);
       const Crossing part = find_crossing(target - before, false, [&](int b) {
-        return by_mass ? shared_.bins.mass(b, step) : static_cast<double>(shared_.bins.count[b]);
+        return by_mass ? block_shared().bins.mass(b, step)
+                       : static_cast<double>(block_shared().bins.count[b]);
       });
       if (part.bin == kNumBins) return range.low;  // only rounding is left
       before += part.before;
-      count = shared_.bins.count[part.bin];
+      count = block_shared().bins.count[part.bin];
       range.high -= static_cast<uint64_t>(part.bin) << shift;
       const uint64_t width = (uint64_t{1} << shift) - 1;
       if (range.high - range.low > width) range.low = range.high - width;
       __syncthreads();
     }
     gather(range);
-    const Crossing end = find_crossing(target - before, false, [&](int i) {
-      if (i >= shared_.list_size) return 0.0;
-      return by_mass ? list_weight(i, least_) : 1.0;
-    });
-    return end.bin < kNumBins ? shared_.list[end.bin] : range.low;
+    const int size = block_shared().list_size;
+    if (size == 0) return range.low;  // min-p left nothing here
+    if (by_mass) return list_border(target - before);
+    return block_shared().list[min(static_cast<int>(target - before), size) - 1];
   }
 
-  __device__ void count_keys(KeyRange range, int shift) {
-    shared_.bins.clear();
+  // The key of the list's token with which the mass reaches the target, or of its last.
+  __device__ uint64_t list_border(double target) const {
+    const Crossing end =
+        find_crossing(target, false, [&](int i) { return list_weight(i, least_); });
+    return block_shared().list[min(end.bin, block_shared().list_size - 1)];
+  }
+
+  __device__ void count_keys(KeyRange range, int shift, int step) {
+    block_shared().bins.clear();
+    Histogram& bins = block_shared().bins;
+    const WeightScale scale = scale_;
     const float floor = logit_of(range.low);
-    reader_.for_each([&](float x, int32_t id) {
+    const Reader<kRules> reader = reader_;
+    reader.for_each([&](float x, int32_t id) {
       if (!(x >= floor) || x == minus_infinity()) return;
       const uint64_t key = token_key(x, id);
       if (key < range.low || key > range.high) return;
-      shared_.bins.add(static_cast<int>((range.high - key) >> shift), scale_.steps(x));
+      bins.add(static_cast<int>((range.high - key) >> shift), scale.above(step, x));
     });
     __syncthreads();
   }
 
-  __device__ Winner race_row(uint64_t cut) const {
+  __device__ __noinline__ Winner race_row(uint64_t cut) const {
+    const Reader<kRules> reader = reader_;
     const RaceParams params(state_, largest_);
     const float cut_logit = logit_of(cut);
     const int32_t cut_token = static_cast<uint32_t>(cut) == 0 ? kNoToken : token_of(cut);
     return race(
-        reader_.row, 0, reader_.row.num_quads(), params,
-        [&](int32_t q, Quad& quad) { reader_.change(q, quad); },
+        reader.row, 0, reader.row.num_quads(), params,
+        [&](int32_t q, Quad& quad) { reader.change(q, quad); },
         [&](float x, int32_t id) { return x > cut_logit || (x == cut_logit && id <= cut_token); });
   }
 
-  Shared& shared_;
   const Reader<kRules>& reader_;
   const RowState& state_;
   float largest_;
   WeightScale scale_;
-  float least_ = -3.402823466e38F;  // no smaller logit stays
+  float least_ = kLeastFloat;  // no smaller logit stays
 };
 
 // The model's own logits are judged first, then what the rules made of them.
@@ -314,7 +354,6 @@ __device__ RowStatus find_largest(const Reader<kRules>& reader, Largest& largest
 
 template <bool kRules>
 __global__ void __launch_bounds__(kMaxThreads) filter_kernel(RowTables tables, SampleCall call) {
-  __shared__ Shared shared;
   const auto i = static_cast<int>(blockIdx.x);
   const int row_id = call.row_ids[i];
   if (row_id < 0) {
@@ -328,7 +367,7 @@ __global__ void __launch_bounds__(kMaxThreads) filter_kernel(RowTables tables, S
   const RowStatus status = find_largest(reader, largest);
   int32_t token_id = largest.token_id;
   if (status == RowStatus::kOk && state.temperature >= kGreedyBelow) {
-    token_id = RowFilter<kRules>(shared, reader, state, largest.logit).choose().token_id;
+    token_id = RowFilter<kRules>(reader, state, largest.logit).choose().token_id;
   }
   __syncthreads();
   if (threadIdx.x == 0) {

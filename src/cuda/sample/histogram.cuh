@@ -10,19 +10,40 @@ namespace quire::cuda {
 
 inline constexpr int kNumBins = 2048;
 inline constexpr double kStepsPerNat = 64.0;  // so the bins of a whole row reach to e^-32
+inline constexpr float kLackBias = 0x1p-12F;  // keeps rounding from going below zero
 
 // Where a weight exp((logit - largest) / temperature) lies: in steps below 1.
 struct WeightScale {
   double largest;
-  double scale;  // steps a unit of logits
+  double inverse;  // of the temperature
+  float largest_f;
+  float scale;        // steps a unit of logits
+  float scale_error;  // what `scale` lacks
 
   __device__ WeightScale(float max_logit, double inverse_temperature)
-      : largest(max_logit), scale(inverse_temperature * kStepsPerNat) {}
+      : largest(max_logit),
+        inverse(inverse_temperature),
+        largest_f(max_logit),
+        scale(static_cast<float>(inverse_temperature * kStepsPerNat)),
+        scale_error(
+            static_cast<float>(inverse_temperature * kStepsPerNat - static_cast<double>(scale))) {}
 
-  __device__ __forceinline__ double steps(float logit) const {
-    return (largest - static_cast<double>(logit)) * scale;
+  // Rounded, and never rising with the logit: the step is the whole part.
+  __device__ __forceinline__ float steps(float logit) const { return (largest_f - logit) * scale; }
+  // What the exact number of steps is above `step`, to about 1e-8: from steps() and the errors of
+  // its subtraction and its product.
+  __device__ __forceinline__ float above(int step, float logit) const {
+    const float distance = largest_f - logit;
+    const float back = distance - largest_f;
+    const float lost = (largest_f - (distance - back)) - (logit + back);
+    const float rounded = distance * scale;
+    const float error = fmaf(distance, scale, -rounded) + lost * scale + distance * scale_error;
+    return (rounded - static_cast<float>(step)) + error;
   }
-  __device__ double weight(float logit) const { return exp(-steps(logit) / kStepsPerNat); }
+  // As on the CPU.
+  __device__ double weight(float logit) const {
+    return exp((static_cast<double>(logit) - largest) * inverse);
+  }
 };
 
 struct Histogram {
@@ -37,10 +58,11 @@ struct Histogram {
     __syncthreads();
   }
 
-  __device__ __forceinline__ void add(int bin, double steps) {
-    const float y = static_cast<float>(steps - floor(steps)) * static_cast<float>(1 / kStepsPerNat);
+  // above: of the token's step, [0, 1) but for rounding.
+  __device__ __forceinline__ void add(int bin, float above) {
+    const float y = above * static_cast<float>(1 / kStepsPerNat);
     const float lacks = y * (1.0F - y * (0.5F - y * (1.0F / 6.0F)));  // 1 - exp(-y)
-    const auto units = static_cast<uint32_t>(lacks * 0x1p29F + 0.5F);
+    const auto units = static_cast<uint32_t>((lacks + kLackBias) * 0x1p29F + 0.5F);
     atomicAdd(&count[bin], 1U);
     const uint32_t before = atomicAdd(&lack[bin], units);
     if (before + units < before) atomicAdd(&carry[bin], 1U);
@@ -50,7 +72,8 @@ struct Histogram {
   // Of the bin's tokens, all of which lie in step `step`.
   __device__ double mass(int bin, int step) const {
     const double lacks = static_cast<double>(carry[bin]) * 8.0 + lack[bin] * 0x1p-29;
-    return (static_cast<double>(count[bin]) - lacks) * exp(-step / kStepsPerNat);
+    return (static_cast<double>(count[bin]) * (1.0 + kLackBias) - lacks) *
+           exp(-step / kStepsPerNat);
   }
 };
 

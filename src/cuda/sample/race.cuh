@@ -14,9 +14,11 @@ __device__ __forceinline__ uint4 noise_quad(uint32_t quad, uint64_t seed, uint64
   auto key1 = static_cast<uint32_t>(seed >> 32);
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
-    const uint32_t high0 = __umulhi(0xD2511F53U, c.x), low0 = 0xD2511F53U * c.x;
-    const uint32_t high1 = __umulhi(0xCD9E8D57U, c.z), low1 = 0xCD9E8D57U * c.z;
-    c = make_uint4(high1 ^ c.y ^ key0, low1, high0 ^ c.w ^ key1, low0);
+    const uint64_t product0 = uint64_t{0xD2511F53} * c.x;
+    const uint64_t product1 = uint64_t{0xCD9E8D57} * c.z;
+    c = make_uint4(
+        static_cast<uint32_t>(product1 >> 32) ^ c.y ^ key0, static_cast<uint32_t>(product1),
+        static_cast<uint32_t>(product0 >> 32) ^ c.w ^ key1, static_cast<uint32_t>(product0));
     key0 += 0x9E3779B9U;
     key1 += 0xBB67AE85U;
   }
