@@ -97,7 +97,7 @@ Planned plan(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
       static_cast<size_t>(fa2::plan_words(planned.phase.num_tiles, batch.decode.num_reqs)));
   planned.arrays =
       fa2::lay_out(planned.words.data(), planned.phase.num_tiles, batch.decode.num_reqs);
-  fa2::Planner().fill(shape, batch, batch.decode, planned.phase, planned.arrays);
+  fa2::Planner().fill(shape, batch, batch.decode, planned.phase, limits, planned.arrays);
   return planned;
 }
 
@@ -136,7 +136,7 @@ TEST(FlashInferPlan, CoversEveryRowAndPositionOnce) {
   const fa2::PlanLimits limits = fa2::plan_limits(shape, kMultiprocessors);
   for (const int window : {0, 300}) {
     shape.window = window;
-    for (const int num_reqs : {1, 2, 7, 31, 131, 132, 200}) {
+    for (const int num_reqs : {1, 2, 7, 31, 66, 67, 200}) {
       for (const int q_len : {1, 5, 40}) {
         SCOPED_TRACE(fmt::format("{} requests of {} tokens, window {}", num_reqs, q_len, window));
         std::vector<int32_t> q_lens, kv_lens;
@@ -154,7 +154,7 @@ TEST(FlashInferPlan, CoversEveryRowAndPositionOnce) {
 TEST(FlashInferPlan, ShapeDoesNotDependOnLengths) {
   const AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
   const fa2::PlanLimits limits = fa2::plan_limits(shape, kMultiprocessors);
-  for (const int num_reqs : {1, 16, 131, 132, 256}) {
+  for (const int num_reqs : {1, 8, 9, 66, 67, 256}) {
     const std::vector<int32_t> query_start = [&] {
       std::vector<int32_t> starts;
       for (int i = 0; i <= num_reqs; ++i) starts.push_back(i);
@@ -165,29 +165,32 @@ TEST(FlashInferPlan, ShapeDoesNotDependOnLengths) {
     batch.decode = {.num_reqs = num_reqs, .num_tokens = num_reqs, .max_kv_len = 8192};
     const fa2::PhaseShape phase = fa2::choose_shape(shape, batch, batch.decode, limits);
     EXPECT_EQ(phase.tile_rows, 16);
-    EXPECT_EQ(phase.split, num_reqs < limits.tile_budget);
-    EXPECT_EQ(phase.num_tiles, std::max(num_reqs, limits.tile_budget));
+    EXPECT_EQ(limits.num_places, 33);
+    EXPECT_EQ(phase.split, num_reqs <= 66);
+    EXPECT_EQ(phase.num_tiles, num_reqs <= 8 ? 33 : num_reqs <= 66 ? 132 : num_reqs);
   }
 }
 
-TEST(FlashInferPlan, SplitsForOneRoundFirstAndThenEvenly) {
+TEST(FlashInferPlan, SplitsIntoAsManyRoundsAsPay) {
   const AttentionShape shape = make_attention_shape(64, 8, 128, 16, DType::kBF16);
   const fa2::PlanLimits limits = fa2::plan_limits(shape, kMultiprocessors);
-  EXPECT_EQ(limits.tile_budget, 132);
   const auto units = [&](const std::vector<int32_t>& kv_lens) {
     const Planned planned = plan(shape, std::vector<int32_t>(kv_lens.size(), 1), kv_lens, limits);
     return *planned.arrays.chunk_tokens / fa2::kSplitUnit;
   };
-  EXPECT_EQ(units({131072}), 8);  // 1024 units: 128 tiles
-  EXPECT_EQ(units({8192}), 2);    // 64 units in a round of 33 tiles
+  EXPECT_EQ(units({131072}), 32);  // 1024 units on 33 places
+  EXPECT_EQ(units({8192}), 2);
   EXPECT_EQ(units({1024}), 1);
-  EXPECT_EQ(units({32768}), 8);  // not 2: so short a chunk costs more than evenness saves
-  EXPECT_EQ(units({262144}), 16);
+  // Even lengths need no chunks where requests fill the places; ragged ones do.
+  EXPECT_EQ(units(std::vector<int32_t>(64, 131072)), 1024);
+  std::vector<int32_t> ragged;
+  for (int i = 1; i <= 64; ++i) ragged.push_back(i * 2048);
+  EXPECT_LT(units(ragged), 400);
 }
 
 TEST(FlashInferPlan, StartsWithTheLongest) {
   const AttentionShape shape = make_attention_shape(8, 8, 128, 16, DType::kBF16);
-  const Planned planned = plan(shape, {1, 1, 1}, {300, 9000, 2000}, {.tile_budget = 1});
+  const Planned planned = plan(shape, {1, 1, 1}, {300, 9000, 2000}, {.num_places = 1});
   EXPECT_FALSE(planned.phase.split);
   EXPECT_EQ(planned.arrays.tile_req[0], 1);
   EXPECT_EQ(planned.arrays.tile_req[1], 2);

@@ -143,7 +143,8 @@ Status FlashInferAttention::plan(const AttentionShape& shape, const AttentionBat
     phase = fa2::choose_shape(shape, batch, range, limits_of(shape));
     if (range.num_reqs == 0) return;
     int32_t* words = reinterpret_cast<int32_t*>(slot) + first_word;
-    planner_.fill(shape, batch, range, phase, fa2::lay_out(words, phase.num_tiles, range.num_reqs));
+    planner_.fill(shape, batch, range, phase, limits_of(shape),
+                  fa2::lay_out(words, phase.num_tiles, range.num_reqs));
     as_cuda(stream).copy_to_device(
         static_cast<int32_t*>(plan->device.data()) + first_word, words,
         static_cast<size_t>(fa2::plan_words(phase.num_tiles, range.num_reqs)) * sizeof(int32_t));

@@ -13,10 +13,10 @@ constexpr int32_t kWhole = std::numeric_limits<int32_t>::max();
 // Resident at a time on one multiprocessor.
 constexpr int kBlocksPerMultiprocessor = 2;
 constexpr int kMaxTileRows = 128;
-// Blocks in turn that a multiprocessor's place gets: more even out the lengths. They are not worth
-// chunks below so many units, unless one round needs them.
-constexpr int kRounds = 4;
-constexpr uint32_t kMinUnits = 8;
+// Blocks that take turns at one place: more of them even out ragged lengths. What each costs beyond
+// its positions is about the time of one unit.
+constexpr int kMaxRounds = 4;
+constexpr uint32_t kUnitsToStart = 1;
 // Four classes an octave, of 32-bit lengths.
 constexpr int kNumLengthClasses = 33 * 4;
 
@@ -49,7 +49,7 @@ size_t length_class(uint32_t length) {
 
 PlanLimits plan_limits(const AttentionShape& shape, int num_multiprocessors) {
   const int places = num_multiprocessors * kBlocksPerMultiprocessor;
-  return {.tile_budget = std::max(1, places * kRounds / shape.num_kv_heads)};
+  return {.num_places = std::max(1, places / shape.num_kv_heads)};
 }
 
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
@@ -62,8 +62,14 @@ PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch
   for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
     num_tiles += ceil_div(rows_of(shape, batch, req), int64_t{phase.tile_rows});
   }
-  phase.split = num_tiles < limits.tile_budget && range.max_kv_len > kSplitUnit;
-  phase.num_tiles = phase.split ? limits.tile_budget : static_cast<int>(num_tiles);
+  const int budget = limits.num_places * kMaxRounds;
+  phase.split = num_tiles * 2 <= budget && range.max_kv_len > kSplitUnit;
+  if (!phase.split) {
+    phase.num_tiles = static_cast<int>(num_tiles);
+  } else {
+    // A few requests fill one round evenly; idle blocks would only cost time.
+    phase.num_tiles = num_tiles * 4 <= limits.num_places ? limits.num_places : budget;
+  }
   return phase;
 }
 
@@ -72,12 +78,12 @@ PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch
 int64_t max_tiles(const AttentionShape& shape, const AttentionLimits& batch, PlanLimits limits) {
   const int64_t unsplit =
       2 * int64_t{batch.max_num_reqs} + batch.max_num_tokens * group_size(shape) / 64;
-  return std::max<int64_t>(limits.tile_budget, unsplit);
+  return std::max<int64_t>(int64_t{limits.num_places} * kMaxRounds, unsplit);
 }
 
 // A tile leaves one partial row for each of its tokens.
 int64_t max_partial_rows(const AttentionShape& shape, PlanLimits limits) {
-  return int64_t{limits.tile_budget} * kMaxTileRows / group_size(shape);
+  return int64_t{limits.num_places} * kMaxRounds * kMaxTileRows / group_size(shape);
 }
 
 int64_t plan_words(int64_t num_tiles, int64_t num_reqs) {
@@ -110,13 +116,13 @@ void Planner::measure(const AttentionShape& shape, const AttentionBatch& batch,
   }
 }
 
-uint32_t Planner::choose_chunk(uint32_t budget) const {
-  const uint32_t even = shortest_chunk(budget);
-  if (even >= kMinUnits) return even;
-  return std::max(even, std::min(shortest_chunk(std::max(1U, budget / kRounds)), kMinUnits));
+uint64_t Planner::count_tiles(uint32_t chunk) const {
+  uint64_t num_tiles = 0;
+  for (const Work& work : work_) num_tiles += work.num_tiles * ceil_div(work.num_units, chunk);
+  return num_tiles;
 }
 
-// In units; with it, all chunks of all tiles keep within the budget, if they can.
+// With it, all chunks of all tiles keep within the budget, if they can.
 uint32_t Planner::shortest_chunk(uint32_t budget) const {
   uint64_t total = 0;
   uint32_t high = 1;
@@ -128,15 +134,28 @@ uint32_t Planner::shortest_chunk(uint32_t budget) const {
       static_cast<uint32_t>(std::clamp<uint64_t>(ceil_div<uint64_t>(total, budget), 1, high));
   while (low < high) {
     const uint32_t mid = low + (high - low) / 2;
-    uint64_t num_tiles = 0;
-    for (const Work& work : work_) num_tiles += work.num_tiles * ceil_div(work.num_units, mid);
-    if (num_tiles > budget) {
+    if (count_tiles(mid) > budget) {
       low = mid + 1;
     } else {
       high = mid;
     }
   }
   return low;
+}
+
+// As many rounds as are done first.
+uint32_t Planner::choose_chunk(uint32_t num_tiles, uint32_t num_places) const {
+  uint32_t best = 0;
+  uint64_t best_time = std::numeric_limits<uint64_t>::max();
+  for (uint32_t budget = num_places; budget <= num_tiles; budget *= 2) {
+    const uint32_t chunk = shortest_chunk(budget);
+    const uint64_t rounds = ceil_div<uint64_t>(count_tiles(chunk), num_places);
+    const uint64_t time = rounds * (chunk + kUnitsToStart);
+    if (time >= best_time) continue;
+    best_time = time;
+    best = chunk;
+  }
+  return best;
 }
 
 void Planner::sort_by_length() {
@@ -151,11 +170,13 @@ void Planner::sort_by_length() {
 }
 
 void Planner::fill(const AttentionShape& shape, const AttentionBatch& batch,
-                   const PhaseRange& range, const PhaseShape& phase, const PlanArrays& arrays) {
+                   const PhaseRange& range, const PhaseShape& phase, PlanLimits limits,
+                   const PlanArrays& arrays) {
   measure(shape, batch, range, phase.tile_rows);
   sort_by_length();
-  const uint32_t chunk =
-      phase.split ? choose_chunk(static_cast<uint32_t>(phase.num_tiles)) : uint32_t{kWhole};
+  const uint32_t chunk = phase.split ? choose_chunk(static_cast<uint32_t>(phase.num_tiles),
+                                                    static_cast<uint32_t>(limits.num_places))
+                                     : uint32_t{kWhole};
   *arrays.chunk_tokens = phase.split ? static_cast<int32_t>(chunk * kSplitUnit) : kWhole;
   int32_t next_row = 0;
   for (int i = 0; i < range.num_reqs; ++i) {

@@ -17,9 +17,8 @@ struct PhaseShape {
   bool split = false;  // positions into chunks, whose results are merged
 };
 
-// How finely work is cut.
 struct PlanLimits {
-  int tile_budget = 1;  // positions are split while one KV head has no more tiles than this
+  int num_places = 1;  // blocks of one KV head that run at a time
 };
 PlanLimits plan_limits(const AttentionShape& shape, int num_multiprocessors);
 
@@ -47,7 +46,7 @@ class Planner {
  public:
   // Fills the arrays for the requests of `range`.
   void fill(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
-            const PhaseShape& phase, const PlanArrays& arrays);
+            const PhaseShape& phase, PlanLimits limits, const PlanArrays& arrays);
 
  private:
   // An upper bound of one request's work.
@@ -58,8 +57,10 @@ class Planner {
 
   void measure(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
                int tile_rows);
-  uint32_t choose_chunk(uint32_t budget) const;
+  // In units of kSplitUnit positions.
+  uint32_t choose_chunk(uint32_t num_tiles, uint32_t num_places) const;
   uint32_t shortest_chunk(uint32_t budget) const;
+  uint64_t count_tiles(uint32_t chunk) const;
   void sort_by_length();
 
   std::vector<Work> work_;
