@@ -1,7 +1,84 @@
+#include "cuda/attention/cudnn/cudnn.h"
+#include "cuda/attention/flashinfer/flashinfer.h"
+#include "cuda/attention/native/native.h"
+#include "cuda/attention/xqa/xqa.h"
 #include "cuda/base/device_info.h"
+#include "cuda/base/memory.h"
+#include "cuda/ops/cuda_ops.h"
+#include "cuda/platform/cuda_runner.h"
 #include "platform/platform.h"
 
 namespace quire {
+namespace cuda {
+namespace {
+
+// Counters of attention kernels, zero between calls.
+constexpr size_t kCounterBytes = size_t{1} << 20;
+
+class CudaPlatform final : public Platform {
+ public:
+  static Result<std::unique_ptr<Platform>> create(const PlatformConfig& config) {
+    std::unique_ptr<CudaPlatform> platform(new CudaPlatform());
+    QUIRE_RETURN_IF_ERROR(platform->open(config));
+    return std::unique_ptr<Platform>(std::move(platform));
+  }
+
+  const Device& device() const override { return info_.device; }
+  const BackendSet& attention() const override { return attention_; }
+  Ops& ops() override { return *ops_; }
+  PlatformDefaults defaults() const override {
+    return {.max_num_seqs = 256, .max_num_batched_tokens = 8192};
+  }
+
+  MemoryBudget memory_budget() const override {
+    const auto kept_free =
+        static_cast<int64_t>(static_cast<double>(info_.total_bytes) * (1.0 - utilization_));
+    return {.free_bytes = free_device_bytes() - kept_free, .kv_as_needed = false};
+  }
+
+  int64_t runner_bytes(const ModelLimits& limits, int max_num_seqs, int vocab_size) const override {
+    return CudaRunner::device_bytes(limits, max_num_seqs, vocab_size);
+  }
+
+  Result<Workspace> make_workspace(size_t arena_bytes) override {
+    QUIRE_ASSIGN_OR_RETURN(arena_, device_memory(arena_bytes));
+    QUIRE_ASSIGN_OR_RETURN(counters_, device_memory(kCounterBytes));
+    stream_->set_zero(counters_.data(), kCounterBytes);
+    return Workspace{.arena = {static_cast<std::byte*>(arena_.data()), arena_bytes},
+                     .counters = {static_cast<std::byte*>(counters_.data()), kCounterBytes}};
+  }
+
+  Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
+    return CudaRunner::create(parts, info_.device.index, *ops_, *stream_);
+  }
+
+ private:
+  CudaPlatform() = default;
+
+  Status open(const PlatformConfig& config) {
+    utilization_ = config.gpu_memory_utilization;
+    QUIRE_ASSIGN_OR_RETURN(info_, open_device(config.device_index));
+    QUIRE_ASSIGN_OR_RETURN(stream_, CudaStream::create());
+    QUIRE_ASSIGN_OR_RETURN(ops_, make_cuda_ops(*stream_, config.weight_dtype));
+    attention_.add(make_flashinfer_attention(info_));
+    attention_.add(make_xqa_attention(info_));
+    attention_.add(make_cudnn_attention(info_));
+    attention_.add(make_native_attention(info_));
+    return {};
+  }
+
+  // Declared in the order in which each needs the ones before it.
+  DeviceInfo info_;
+  double utilization_ = 0.9;
+  std::unique_ptr<CudaStream> stream_;
+  BackendSet attention_;
+  std::unique_ptr<CudaOps> ops_;
+  Buffer arena_;
+  Buffer counters_;
+};
+
+}  // namespace
+}  // namespace cuda
 
 bool is_built_for(DeviceKind /*device*/) {
   return true;
@@ -12,8 +89,7 @@ Status cuda_status() {
 }
 
 Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& config) {
-  QUIRE_RETURN_IF_ERROR(cuda::open_device(config.device_index).status());
-  return unimplemented("[cuda] the GPU engine is not complete yet; use --device cpu");
+  return cuda::CudaPlatform::create(config);
 }
 
 }  // namespace quire

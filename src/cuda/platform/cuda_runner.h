@@ -1,0 +1,103 @@
+// The runner of a GPU: enqueues a step and returns; what comes back is read once a step.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "cuda/base/memory.h"
+#include "cuda/ops/cuda_ops.h"
+#include "cuda/sample/device_sampler.h"
+#include "cuda/step/graph.h"
+#include "cuda/step/step_buffers.h"
+#include "platform/runner.h"
+
+namespace quire::cuda {
+
+class CudaRunner final : public Runner {
+ public:
+  // Captures the graphs of decode steps, unless parts.enforce_eager. Everything outlives the
+  // runner.
+  static Result<std::unique_ptr<Runner>> create(const RunnerParts& parts, int device_index,
+                                                CudaOps& ops, CudaStream& stream);
+  ~CudaRunner() override;
+  // What create() allocates, beside the logits and the graphs.
+  static int64_t device_bytes(const ModelLimits& limits, int max_num_seqs, int vocab_size);
+
+  void enqueue(std::shared_ptr<const BatchPlan> plan) override;
+  StepResult wait() override;
+
+ private:
+  // Where a step's results arrive: what was sampled, then the prompts' log probabilities.
+  struct Results {
+    Buffer sampled;          // pinned
+    Buffer prompt_logprobs;  // pinned, LogprobsResult [max_num_tokens]
+    CudaEvent arrived;
+  };
+  // A step on its way.
+  struct Step {
+    std::shared_ptr<const BatchPlan> plan;
+    Status error;  // it could not be enqueued
+    SampleKind kind = SampleKind::kGreedy;
+    int num_rows = 0;        // of logits that were sampled
+    bool for_graph = false;  // every slice has the row of its own number
+    Results* results = nullptr;
+  };
+  // A prompt whose log probabilities are collected chunk by chunk.
+  struct PromptRow {
+    std::vector<int32_t> token_ids;
+    std::vector<PositionLogprobs> logprobs;
+  };
+
+  CudaRunner(const RunnerParts& parts, int device_index, CudaStream& stream);
+  Status allocate(CudaOps& ops);
+  // A step of padding alone, of the most rows there can be: what is set up on first use is set up,
+  // and every matrix product is measured.
+  Status warm_up(CudaOps& ops);
+  Status capture_graphs();
+
+  Status enqueue_step(Step& step);
+  Status update_rows(const BatchPlan& plan);
+  // The graph's index for a plan, or -1: it runs eagerly.
+  int graph_for(const BatchPlan& plan) const;
+  Status run_graph(const BatchPlan& plan, int graph_idx);
+  Status run_eagerly(const BatchPlan& plan, const Step& step);
+  // Lets the backends plan, and lists what the model is told of each KV group.
+  Status plan_attention(std::vector<KvGroupStep>& steps);
+  Status run_model(int num_tokens, std::span<const KvGroupStep> steps);
+  Status compute_logits(int num_rows);
+  void sample(Step& step);
+  // Before logits_ is needed for sampling.
+  Status enqueue_prompt_logprobs(const BatchPlan& plan, Results& results);
+  Status enqueue_prompt_logprobs(const SeqSlice& slice, int first, int count, Results& results);
+  std::vector<SampledToken> read_sampled(const Step& step);
+  void read_prompt_logprobs(const Step& step);
+  TensorView logits(int num_rows) const;
+
+  RunnerParts parts_;
+  int device_index_;
+  CudaStream& stream_;
+  StepBuffers buffers_;
+  AttentionInputs attention_;
+  AttentionBatch decode_only_, prefill_only_;  // attention_'s batch with one of its ranges
+  std::unique_ptr<DeviceSampler> sampler_;
+  Tensor logits_;  // F32 [max_num_seqs, vocab_size]
+
+  std::vector<int> buckets_;       // ascending
+  std::vector<CudaGraph> graphs_;  // one a bucket; empty: everything runs eagerly
+
+  std::vector<Results> results_;
+  size_t next_results_ = 0;
+  std::vector<int> sampling_rows_;  // of the step at hand
+
+  PinnedRing targets_ring_;  // token rows and targets of prompt log probabilities
+  Buffer targets_;           // device, int32 [2, max_num_logit_rows]
+  Buffer prompt_results_;    // device, LogprobsResult [max_num_logit_rows]
+  // Of sequences that want them; the engine's thread both enqueues and waits.
+  std::unordered_map<int, PromptRow> prompt_rows_;
+
+  std::deque<Step> in_flight_;
+};
+
+}  // namespace quire::cuda
