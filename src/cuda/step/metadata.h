@@ -1,0 +1,38 @@
+// The fused metadata kernel: from the block of a step (step_inputs.h) and the state that stays on
+// the device to every array that the model, attention and sampling read. What they must be is said
+// by platform/batch_inputs.h, which tests compare with.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/base/stream.h"
+#include "cuda/step/step_inputs.h"
+
+namespace quire::cuda {
+
+// All on the device.
+struct StepArrays {
+  const std::byte* step = nullptr;       // the block
+  int32_t* row_block_table = nullptr;    // [max_num_seqs, max_pages]: stays from step to step
+  const int32_t* last_tokens = nullptr;  // [max_num_seqs]: what kPlaceholderToken stands for
+  int64_t max_pages = 0;
+  int page_size = 16;
+
+  int32_t* token_ids = nullptr;     // [max_num_tokens]
+  int32_t* positions = nullptr;     // [max_num_tokens]
+  int64_t* slot_mapping = nullptr;  // [max_num_tokens]; -1 for padding
+  int32_t* query_start = nullptr;   // [max_num_seqs + 1]
+  int32_t* seq_lens = nullptr;      // [max_num_seqs]; 0 for padding
+  int32_t* block_table = nullptr;   // [max_num_seqs, max_pages] in the order of the slices
+  int32_t* logit_rows = nullptr;    // [max_num_seqs]: the token whose logits row i is
+  int32_t* sample_rows = nullptr;   // [max_num_seqs]: the sequence that row i is sampled for, or -1
+};
+
+// One block of threads a slice.
+void launch_metadata(const StepArrays& arrays, int num_slices, CudaStream& stream);
+
+// Entries of one row of the block table, from pinned host memory.
+void append_pages(const StepArrays& arrays, int row, int first, const int32_t* host_pages,
+                  int num_pages, CudaStream& stream);
+
+}  // namespace quire::cuda

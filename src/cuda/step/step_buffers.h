@@ -1,0 +1,51 @@
+// The device's side of a step: the block that arrives, the state that stays, and the arrays derived
+// from both.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "attn/batch.h"
+#include "cuda/base/pinned_ring.h"
+#include "cuda/step/metadata.h"
+
+namespace quire::cuda {
+
+class StepBuffers {
+ public:
+  static Result<StepBuffers> create(const StepLimits& limits, int max_model_len, int page_size);
+  static size_t device_bytes(const StepLimits& limits, int max_model_len, int page_size);
+
+  // Copies the plan's block to the device, in front of the kernels that read it.
+  Status upload(const BatchPlan& plan, int num_slices, bool for_graph, CudaStream& stream);
+  // Derives the arrays from the block that is there.
+  void derive(int num_slices, CudaStream& stream) const;
+
+  StepArrays& arrays() { return arrays_; }
+  const StepArrays& arrays() const { return arrays_; }
+
+ private:
+  StepLimits limits_;
+  PinnedRing ring_;
+  Buffer memory_;
+  std::byte* block_ = nullptr;  // device; the block of the step that comes next in the stream
+  StepArrays arrays_;
+};
+
+// What attention is told of a plan: ranges and upper bounds from the host, arrays of the device.
+struct AttentionInputs {
+  std::vector<int32_t> query_start;   // [num_reqs + 1]
+  std::vector<int32_t> kv_len_bound;  // [num_reqs]
+  AttentionBatch batch;
+
+  void describe(const BatchPlan& plan, const StepArrays& arrays);
+  // A graph of num_reqs decoding requests whose contexts may grow to max_kv_len. The plan's own
+  // lengths are the bounds of this step; padding has none.
+  void describe_graph(const BatchPlan& plan, int num_reqs, int max_kv_len,
+                      const StepArrays& arrays);
+
+ private:
+  void set_views(const StepArrays& arrays);
+};
+
+}  // namespace quire::cuda
