@@ -8,6 +8,7 @@
 #define NDEBUG
 #endif
 
+#include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
@@ -25,6 +26,7 @@
 #include <utility>
 
 #include "cuda/attention/xqa/kernel.h"
+#include "cuda/attention/xqa/tensor_map.h"
 #include "cuda/base/launch.h"
 
 #define BEAM_WIDTH 1
@@ -55,6 +57,32 @@ inline cudaError_t not_yet(uint32_t* size = nullptr) {
 #define cudaMemcpyFromSymbol(to, ...) quire::cuda::xqa::not_yet(to)
 #define cudaFuncSetAttribute(...) quire::cuda::xqa::not_yet()
 
+// What hopper_kernel.cu has more than XQA's: see patch_hopper_kernel.cmake.
+#define QUIRE_ZERO_UNUSED_VALUES()                                                       \
+  if (idxVTile + 1 == nbTiles && cacheSeqLen % tileSize != 0) {                          \
+    for (uint32_t part = 0; part < cacheHeadNbParts; part++) {                           \
+      constexpr uint32_t kRowGrains = exactDiv(cacheHeadPartBytes, grainBytes);          \
+      LdGrain* const unused_rows = &smem.vBuf(idxVBuf)[part](cacheSeqLen % tileSize, 0); \
+      const uint32_t num_grains = (tileSize - cacheSeqLen % tileSize) * kRowGrains;      \
+      for (uint32_t i = threadIdx.x; i < num_grains; i += gemm1NbThrds) {                \
+        unused_rows[i] = LdGrain{};                                                      \
+      }                                                                                  \
+    }                                                                                    \
+    asm volatile("fence.proxy.async.shared::cta;\n");                                    \
+    smem.gemm1WarpGrpBar.arrive_and_wait();                                              \
+  }
+#define QUIRE_ANSWER_PADDING()                                                                \
+  if (cacheSeqLen == 0) {                                                                     \
+    constexpr uint32_t kGrains = headGrpSize * exactDiv(sizeof(OutputHead), grainBytes);      \
+    auto* const rows =                                                                        \
+        reinterpret_cast<LdGrain*>(&output[headGrpSize * (nbKHeads * idxReq + idxHeadGrp)]);  \
+    const uint32_t thread = threadIdx.z * blockDim.x + threadIdx.x;                           \
+    for (uint32_t i = thread; blockIdx.y == 0 && i < kGrains; i += blockDim.x * blockDim.z) { \
+      rows[i] = LdGrain{};                                                                    \
+    }                                                                                         \
+    return;                                                                                   \
+  }
+
 // XQA names this one by its global name.
 enum class ArrivalToken : uint64_t {};
 
@@ -74,9 +102,15 @@ using ::exp2f;
 using ::expf;
 using ::fmaxf;
 using ::max;
-__device__ inline float __frcp_rn(float x) { return ::__frcp_rn(x); }
-#include "mha.cu"
+__device__ inline float __frcp_rn(float x) {
+  return ::__frcp_rn(x);
 }
+#if CACHE_ELEM_ENUM == 0
+#include "hopper_kernel.cu"
+#else
+#include "mha.cu"
+#endif
+}  // namespace QUIRE_XQA_NAME
 #pragma GCC diagnostic pop
 
 #undef rsqrtf
@@ -86,8 +120,6 @@ __device__ inline float __frcp_rn(float x) { return ::__frcp_rn(x); }
 namespace quire::cuda::xqa::QUIRE_XQA_NAME {
 
 namespace xqa = ::QUIRE_XQA_NAME;
-
-static_assert(xqa::ctaTile.x == kTokensPerBlock);
 
 // Of the device's code: the host's view of the structure differs.
 size_t shared_bytes = 0;
@@ -100,10 +132,48 @@ Status prepare() {
   return {};
 }
 
+xqa::KVCacheList<true> cache_of(const KernelCall& call) {
+  return {static_cast<xqa::GMemCacheHead*>(call.k), static_cast<xqa::GMemCacheHead*>(call.v),
+          call.block_table, reinterpret_cast<const uint32_t*>(call.seq_lens), call.max_pages};
+}
+
+#if CACHE_ELEM_ENUM == 0
+
+static_assert(xqa::gemm0CtaTileNbTokens == kHopperTileTokens);
+
+Result<CUtensorMap> map_of(const KernelCall& call, const void* base) {
+  return encode({.base = base,
+                 .dtype = INPUT_FP16 ? DType::kF16 : DType::kBF16,
+                 .head_dim = HEAD_ELEMS,
+                 .num_heads = call.num_kv_heads,
+                 .page_size = TOKENS_PER_PAGE,
+                 .page_stride = uint64_t{call.page_stride} * HEAD_ELEMS,
+                 .head_stride = uint64_t{call.head_stride} * HEAD_ELEMS,
+                 .token_stride = uint64_t{call.token_stride} * HEAD_ELEMS,
+                 .box_elems = xqa::cacheHeadPartElems,
+                 .box_tokens = std::min<uint32_t>(TOKENS_PER_PAGE, kHopperTileTokens)});
+}
+
 void launch(const KernelCall& call, CudaStream& stream) {
-  const xqa::KVCacheList<true> cache{
-      static_cast<xqa::GMemCacheHead*>(call.k), static_cast<xqa::GMemCacheHead*>(call.v),
-      call.block_table, reinterpret_cast<const uint32_t*>(call.seq_lens), call.max_pages};
+  const Result<CUtensorMap> k = map_of(call, call.k);
+  const Result<CUtensorMap> v = map_of(call, call.v);
+  if (!k.ok()) return stream.note(k.status());
+  if (!v.ok()) return stream.note(v.status());
+  // Not before the kernel before it has ended: lengths are read ahead of any wait.
+  const LaunchShape shape{.grid = {1, call.num_splits, call.num_kv_heads * call.num_reqs},
+                          .block = {xqa::gmmaWarpGrpSize, 1, 3},
+                          .shared_bytes = shared_bytes};
+  QUIRE_LAUNCH(stream, xqa::kernel_mha, shape, call.num_kv_heads, call.window, call.scale,
+               call.k_scale, static_cast<xqa::OutputHead*>(call.out),
+               static_cast<const xqa::IOHead*>(call.q), call.sinks, cache_of(call), call.num_reqs,
+               1.0F, call.v_scale, *k, *v, call.counters, call.scratch);
+}
+
+#else
+
+static_assert(xqa::ctaTile.x == kTileTokens);
+
+void launch(const KernelCall& call, CudaStream& stream) {
   const dim3 block{xqa::warp_size * xqa::ctaShapeInWarps.x, xqa::ctaShapeInWarps.y,
                    xqa::ctaShapeInWarps.z};
   // The kernel waits for the one before it ahead of its first read.
@@ -113,9 +183,11 @@ void launch(const KernelCall& call, CudaStream& stream) {
                           .overlap_start = true};
   QUIRE_LAUNCH(stream, xqa::kernel_mha, shape, call.num_kv_heads, call.window, call.scale,
                call.k_scale, static_cast<xqa::OutputHead*>(call.out),
-               static_cast<const xqa::IOHead*>(call.q), call.sinks, cache, call.num_reqs, 1.0F,
-               call.v_scale, call.page_stride, call.token_stride, call.head_stride, call.counters,
-               call.scratch);
+               static_cast<const xqa::IOHead*>(call.q), call.sinks, cache_of(call), call.num_reqs,
+               1.0F, call.v_scale, call.page_stride, call.token_stride, call.head_stride,
+               call.counters, call.scratch);
 }
+
+#endif
 
 }  // namespace quire::cuda::xqa::QUIRE_XQA_NAME

@@ -35,12 +35,13 @@ const Kernel* find_kernel(const KernelKey& key) {
   return found == std::end(kKernels) ? nullptr : found;
 }
 
-// Three arrays one behind the other: maxima, sums, and rows of the output aligned to their size.
+// Arrays one behind the other: maxima and sums, then rows of the output aligned to their size.
 size_t scratch_bytes(const KernelKey& key, size_t num_partials) {
-  constexpr size_t kRowStateBytes = 128;
+  const size_t state_bytes =
+      is_hopper_kernel(key) ? 8 * static_cast<size_t>(key.group_size) : 2 * size_t{128};
   const auto rows_bytes =
       static_cast<size_t>(key.group_size) * static_cast<size_t>(key.head_dim) * dtype_bytes(key.q);
-  const size_t states = 2 * num_partials * kRowStateBytes;
+  const size_t states = num_partials * state_bytes;
   return (states + rows_bytes - 1) / rows_bytes * rows_bytes + num_partials * rows_bytes;
 }
 

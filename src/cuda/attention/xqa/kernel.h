@@ -1,7 +1,8 @@
-// XQA, the decode kernel of TensorRT-LLM, as FlashInfer 0.6.18 ships it (Apache-2.0; mha.cu, the
-// one of its two kernels that keeps queries and weights in 16 bits over an FP8 cache too). A block
-// of threads takes 256 positions at a time of one request and KV head; where there are too few of
-// those to fill the GPU a request is split, and the last of its blocks to finish merges.
+// XQA, the decode kernels of TensorRT-LLM, as FlashInfer 0.6.18 ships them (Apache-2.0). Over a
+// cache of 16 bits it is the one for Hopper (mha_sm90.cu: bulk copies and wgmma, tiles of 64
+// positions). Over an FP8 cache it is the other (mha.cu: tiles of 256), since Hopper's would round
+// queries and weights to FP8 too. Where there are too few requests and KV heads to fill the GPU a
+// request is split, and the last of its blocks of threads to finish merges.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +58,11 @@ struct Kernel {
 const Kernel* find_kernel(const KernelKey& key);
 
 // Positions that a block of threads takes at a time: more splits than these have no work.
-inline constexpr int kTokensPerBlock = 256;
+inline constexpr int kHopperTileTokens = 64;
+inline constexpr int kTileTokens = 256;
+inline bool is_hopper_kernel(const KernelKey& key) {
+  return key.kv == key.q;
+}
 
 // Of a call with so many partial results: requests times KV heads times splits.
 size_t scratch_bytes(const KernelKey& key, size_t num_partials);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "attn/validate.h"
@@ -22,14 +23,18 @@ xqa::KernelKey key_of(const AttentionShape& shape) {
           .page_size = shape.page_size};
 }
 
-// From what a graph's key holds: a decode batch's size, and the longest context it may have. One
-// block of threads a multiprocessor: two fit, but splits cost more than the second gives (a batch
-// of 16, 8 KV heads and 1024 positions took 30 us on an H200 so, and 23 us without).
+// From what a graph's key holds: a decode batch's size, and the longest context it may have.
+// Measured on an H200. Hopper's kernel wants two blocks of threads a multiprocessor, the other one.
+// Whoever merges reads every split, so a context of n tiles is best split about 2 sqrt(n) ways.
 int num_splits(const AttentionShape& shape, int num_reqs, int max_kv_len, int num_multiprocessors) {
-  const int64_t num_rows = int64_t{num_reqs} * shape.num_kv_heads;
-  const int64_t wanted = num_multiprocessors / std::max<int64_t>(1, num_rows);
-  const int useful = (max_kv_len + xqa::kTokensPerBlock - 1) / xqa::kTokensPerBlock;
-  return static_cast<int>(std::clamp<int64_t>(wanted, 1, std::max(1, useful)));
+  const bool is_hopper = xqa::is_hopper_kernel(key_of(shape));
+  const int64_t num_rows = std::max<int64_t>(1, int64_t{num_reqs} * shape.num_kv_heads);
+  const int64_t num_blocks = int64_t{num_multiprocessors} * (is_hopper ? 2 : 1);
+  const int tile = is_hopper ? xqa::kHopperTileTokens : xqa::kTileTokens;
+  const int num_tiles = std::max(1, (max_kv_len + tile - 1) / tile);
+  const int most =
+      is_hopper ? std::min(num_tiles, static_cast<int>(2 * std::sqrt(num_tiles))) : num_tiles;
+  return static_cast<int>(std::clamp<int64_t>(num_blocks / num_rows, 1, most));
 }
 
 size_t call_scratch_bytes(const AttentionShape& shape, int num_reqs, int splits) {
@@ -61,9 +66,11 @@ Status check_cache(const AttentionShape& shape, const KvCacheView& kv) {
   return {};
 }
 
-Status check_range(const PhaseRange& range) {
+Status check_range(const AttentionShape& shape, const PhaseRange& range) {
   if (range.max_q_len != 1) return refuse("query tokens a request", range.max_q_len, "1");
-  if (range.num_reqs > 65535) return refuse("requests in a batch", range.num_reqs, "up to 65535");
+  if (const int64_t blocks = int64_t{range.num_reqs} * shape.num_kv_heads; blocks > 65535) {
+    return refuse("requests times KV heads", blocks, "up to 65535");
+  }
   return {};
 }
 
@@ -129,7 +136,7 @@ size_t XqaAttention::workspace_bytes(const AttentionShape& shape,
 Status XqaAttention::plan(const AttentionShape& shape, const AttentionBatch& batch,
                           Workspace& workspace, Stream& /*stream*/) {
   if (batch.decode.num_reqs == 0) return {};
-  QUIRE_RETURN_IF_ERROR(check_range(batch.decode));
+  QUIRE_RETURN_IF_ERROR(check_range(shape, batch.decode));
   const xqa::Kernel* kernel = xqa::find_kernel(key_of(shape));
   if (kernel == nullptr) return internal_error("[xqa] a shape was planned that is not supported");
   if (const size_t bytes = counter_bytes(shape, batch.decode.num_reqs);
@@ -164,7 +171,9 @@ xqa::KernelCall XqaAttention::kernel_call(const AttentionCall& call) const {
   }
   kernel.q = static_cast<const char*>(call.q.data) + row_bytes;
   kernel.out = static_cast<char*>(call.out.data) + row_bytes;
-  kernel.sinks = shape.sinks ? call.sinks : neutral_.sinks;
+  kernel.sinks = shape.sinks                            ? call.sinks
+                 : xqa::is_hopper_kernel(key_of(shape)) ? nullptr
+                                                        : neutral_.sinks;
   kernel.k = call.kv.k;
   kernel.v = call.kv.v;
   kernel.page_stride = units(call.kv.page_stride_k);
@@ -182,7 +191,7 @@ Status XqaAttention::run(const AttentionCall& call, Stream& stream) {
   if (call.phase != Phase::kDecode) return refuse("the phase", 1, "decode");
   const PhaseRange& range = call.batch->decode;
   if (range.num_reqs == 0) return {};
-  QUIRE_RETURN_IF_ERROR(check_range(range));
+  QUIRE_RETURN_IF_ERROR(check_range(*call.shape, range));
   QUIRE_RETURN_IF_ERROR(check_cache(*call.shape, call.kv));
   if (call.lse != nullptr) return unimplemented("[xqa] lse was asked for; this kernel has none");
   if (call.shape->sinks && call.sinks == nullptr) return internal_error("[xqa] sinks are missing");

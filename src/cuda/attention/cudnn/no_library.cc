@@ -1,0 +1,10 @@
+// In place of sdpa.cc where the toolkit has no cuDNN headers.
+#include "cuda/attention/cudnn/sdpa.h"
+
+namespace quire::cuda::cudnn {
+
+Result<std::unique_ptr<Library>> Library::open() {
+  return unavailable("[cudnn] this build was made without cudnn.h");
+}
+
+}  // namespace quire::cuda::cudnn

@@ -1,0 +1,35 @@
+# XQA's Hopper kernel with two lines more, written to the build folder; nothing else of it is used.
+#   Values of slots behind a context's end are zeroed after they were copied: the kernel gives them
+#   the weight 0, and 0 times NaN is NaN.
+#   A context of length 0 gets zeros where it got nothing.
+# Each place must be there once: another version of the source is to be looked at again.
+function(quire_patch_once text anchor addition)
+  string(REPLACE "${anchor}" "" without "${${text}}")
+  string(LENGTH "${${text}}" length)
+  string(LENGTH "${without}" length_without)
+  string(LENGTH "${anchor}" length_anchor)
+  math(EXPR expected "${length_without} + ${length_anchor}")
+  if(NOT length EQUAL expected)
+    message(FATAL_ERROR "XQA's mha_sm90.cu is not the version that Quire patches; expected once: "
+                        "${anchor}")
+  endif()
+  string(REPLACE "${anchor}" "${anchor}${addition}" patched "${${text}}")
+  set(${text} "${patched}" PARENT_SCOPE)
+endfunction()
+
+function(quire_patch_hopper_kernel from to)
+  # A text with semicolons and brackets, so no list function may see it.
+  file(READ ${from} source)
+  quire_patch_once(source "auto const& vBuf = smem.vBuf(idxVBuf);"
+                   "\n      QUIRE_ZERO_UNUSED_VALUES();")
+  quire_patch_once(source
+    "uint32_t const cacheSeqLen = getCacheSeqLen<usePagedKVCache>(cacheList, idxReq);"
+    "\n  QUIRE_ANSWER_PADDING();")
+  # Its launch functions start at this line; ours is another.
+  string(FIND "${source}" "#ifndef GENERATE_CUBIN\nvoid launchHopperF8MHA(" end)
+  if(end EQUAL -1)
+    message(FATAL_ERROR "XQA's mha_sm90.cu has no launch function where it was")
+  endif()
+  string(SUBSTRING "${source}" 0 ${end} source)
+  file(CONFIGURE OUTPUT ${to} CONTENT "${source}#endif\n" @ONLY)
+endfunction()
