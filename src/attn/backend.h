@@ -17,6 +17,10 @@ namespace quire {
 
 enum class Phase { kDecode, kPrefill };
 
+constexpr std::string_view phase_name(Phase phase) {
+  return phase == Phase::kDecode ? "decode" : "prefill";
+}
+
 // Constant for a group of layers.
 struct AttentionShape {
   int num_heads = 0;

@@ -18,10 +18,6 @@ constexpr auto kBackendNames = std::to_array<BackendName>({{"cpu", DeviceKind::k
                                                            {"xqa", DeviceKind::kCuda},
                                                            {"cudnn", DeviceKind::kCuda}});
 
-std::string_view phase_name(Phase phase) {
-  return phase == Phase::kDecode ? "decode" : "prefill";
-}
-
 // "a) …; b) …"
 std::string list_reasons(const std::vector<std::string>& reasons) {
   std::string text;
@@ -53,10 +49,19 @@ std::vector<std::string_view> BackendSet::names() const {
   return names;
 }
 
+std::vector<AttentionBackend*> BackendSet::supporting(const AttentionShape& shape, Phase phase,
+                                                      const Device& device) const {
+  std::vector<AttentionBackend*> supporting;
+  for (const auto& backend : backends_) {
+    if (backend->supports(shape, phase, device).ok()) supporting.push_back(backend.get());
+  }
+  return supporting;
+}
+
 Result<AttentionBackend*> BackendSet::select(const AttentionShape& shape, Phase phase,
                                              const Device& device,
                                              const ForcedBackend& forced) const {
-  if (forced.name.empty() || forced.name == "auto") return select_first(shape, phase, device);
+  if (!forced.is_forced()) return select_first(shape, phase, device);
   const auto found = std::find_if(backends_.begin(), backends_.end(), [&](const auto& backend) {
     return backend->name() == forced.name;
   });

@@ -22,6 +22,8 @@ std::span<const BackendName> backend_names();
 struct ForcedBackend {
   std::string_view name = "auto";
   std::string_view flag = "--attention-backend";
+
+  bool is_forced() const { return !name.empty() && name != "auto"; }
 };
 
 class BackendSet {
@@ -31,6 +33,10 @@ class BackendSet {
 
   std::vector<std::string_view> names() const;
   const std::vector<std::unique_ptr<AttentionBackend>>& all() const { return backends_; }
+
+  // All that serve the shape in this phase on this device, in order of preference.
+  std::vector<AttentionBackend*> supporting(const AttentionShape& shape, Phase phase,
+                                            const Device& device) const;
 
   // "auto" (or empty): the first backend that serves the shape in this phase on this device. A
   // name: that backend or nothing, never a silent substitute. A refusal is invalid_argument and

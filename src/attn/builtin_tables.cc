@@ -1,0 +1,30 @@
+#include "attn/builtin_tables.h"
+
+#include "base/check.h"
+
+namespace quire {
+namespace {
+
+constexpr std::string_view kH200 =
+#include "attn/tables/h200.inc"
+    ;
+
+struct BuiltinTable {
+  std::string_view device;  // as the driver names it, in part
+  std::string_view csv;
+};
+constexpr BuiltinTable kTables[] = {{"H200", kH200}};
+
+}  // namespace
+
+TuningTable builtin_table(const Device& device) {
+  for (const BuiltinTable& table : kTables) {
+    if (device.name.find(table.device) == std::string::npos) continue;
+    Result<TuningTable> parsed = TuningTable::parse(table.csv, table.device);
+    QUIRE_CHECK(parsed.ok(), "[tuning] a table of this build cannot be read");
+    return std::move(*parsed);
+  }
+  return {};
+}
+
+}  // namespace quire

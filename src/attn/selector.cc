@@ -1,0 +1,126 @@
+#include "attn/selector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace quire {
+namespace {
+
+std::string list_times(const TuningTable::Cell& cell, std::span<const std::string_view> names) {
+  std::string text;
+  for (const std::string_view name : names) {
+    const TuningTable::Time* time = cell.find(name);
+    if (time == nullptr) continue;
+    text += fmt::format("{}{} {:.1f} us", text.empty() ? "" : ", ", name, time->us);
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<AttentionSelector> AttentionSelector::create(const BackendSet& backends,
+                                                    const AttentionShape& shape,
+                                                    const Device& device,
+                                                    const ForcedBackend& decode,
+                                                    const ForcedBackend& prefill,
+                                                    std::shared_ptr<const TuningTable> table) {
+  AttentionSelector selector;
+  selector.shape_ = shape;
+  selector.table_ = std::move(table);
+  QUIRE_ASSIGN_OR_RETURN(selector.decode_, find(backends, shape, Phase::kDecode, device, decode));
+  QUIRE_ASSIGN_OR_RETURN(selector.prefill_,
+                         find(backends, shape, Phase::kPrefill, device, prefill));
+  return selector;
+}
+
+Result<AttentionSelector::Candidates> AttentionSelector::find(const BackendSet& backends,
+                                                              const AttentionShape& shape,
+                                                              Phase phase, const Device& device,
+                                                              const ForcedBackend& forced) {
+  QUIRE_ASSIGN_OR_RETURN(AttentionBackend* const first,
+                         backends.select(shape, phase, device, forced));
+  Candidates found;
+  if (forced.is_forced()) {
+    found.backends = {first};
+    found.forced_by = forced.flag;
+  } else {
+    found.backends = backends.supporting(shape, phase, device);
+  }
+  for (const AttentionBackend* backend : found.backends) found.names.push_back(backend->name());
+  return found;
+}
+
+AttentionSelector::Choice AttentionSelector::choose(Phase phase, int num_reqs, int q_len,
+                                                    int max_kv_len) const {
+  const Candidates& candidates = of(phase);
+  if (candidates.backends.size() == 1) return {candidates.backends.front(), nullptr};
+  const auto best =
+      table_->best(tuning_point(shape_, phase, num_reqs, q_len, max_kv_len), candidates.names);
+  return {candidates.backends[best.candidate], best.cell};
+}
+
+AttentionBackend* AttentionSelector::decode(int num_reqs, int q_len, int max_kv_len) const {
+  return choose(Phase::kDecode, num_reqs, q_len, max_kv_len).backend;
+}
+
+AttentionBackend* AttentionSelector::prefill(int num_reqs, int num_tokens, int max_kv_len) const {
+  return choose(Phase::kPrefill, num_reqs, num_tokens / std::max(num_reqs, 1), max_kv_len).backend;
+}
+
+std::span<AttentionBackend* const> AttentionSelector::candidates(Phase phase) const {
+  return of(phase).backends;
+}
+
+size_t AttentionSelector::workspace_bytes(const AttentionLimits& limits) const {
+  size_t bytes = 0;
+  for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+    for (const AttentionBackend* backend : candidates(phase)) {
+      bytes = std::max(bytes, backend->workspace_bytes(shape_, limits));
+    }
+  }
+  return bytes;
+}
+
+std::string AttentionSelector::reason(Phase phase, const Choice& choice) const {
+  const Candidates& candidates = of(phase);
+  if (!candidates.forced_by.empty()) return fmt::format("forced by {}", candidates.forced_by);
+  if (candidates.backends.size() == 1) return "the only one that serves this shape";
+  if (choice.cell == nullptr) return "nothing is measured here: the first that serves this shape";
+  const TuningPoint& point = choice.cell->point;
+  return fmt::format("measured at {} x {} of {}, heads {}:{} of {}: {}", point.num_reqs,
+                     point.q_len, point.kv_len, point.num_heads, point.num_kv_heads, point.head_dim,
+                     list_times(*choice.cell, candidates.names));
+}
+
+std::vector<AttentionService> AttentionSelector::decode_services(
+    std::span<const DecodeKey> keys) const {
+  std::vector<AttentionService> services;
+  for (const DecodeKey& key : keys) {
+    const Choice choice = choose(Phase::kDecode, key.num_reqs, 1, key.max_kv_len);
+    const std::string_view name = choice.backend->name();
+    if (services.empty() || services.back().max_kv_len != key.max_kv_len ||
+        services.back().backend != name) {
+      services.push_back({.backend = name, .min_size = key.num_reqs, .max_kv_len = key.max_kv_len});
+    }
+    services.back().max_size = key.num_reqs;
+    services.back().reason = reason(Phase::kDecode, choice);
+  }
+  return services;
+}
+
+std::vector<AttentionService> AttentionSelector::prefill_services() const {
+  std::vector<AttentionService> services;
+  for (const int num_tokens : {512, 2048, 8192}) {
+    const Choice choice = choose(Phase::kPrefill, 1, num_tokens, num_tokens);
+    const std::string_view name = choice.backend->name();
+    if (services.empty() || services.back().backend != name) {
+      services.push_back({.backend = name, .min_size = num_tokens});
+    }
+    services.back().max_size = services.back().max_kv_len = num_tokens;
+    services.back().reason = reason(Phase::kPrefill, choice);
+  }
+  return services;
+}
+
+}  // namespace quire

@@ -1,0 +1,267 @@
+#include "attn/tuning_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <tuple>
+
+#include "attn/backend_set.h"
+#include "base/check.h"
+#include "base/file.h"
+#include "tensor/quote_name.h"
+
+namespace quire {
+namespace {
+
+constexpr std::string_view kHeader =
+    "phase,num_heads,num_kv_heads,head_dim,page_size,q_dtype,kv_dtype,num_reqs,q_len,kv_len,"
+    "backend,us";
+constexpr size_t kNumFields = 12;
+constexpr size_t kMaxFileBytes = size_t{4} << 20;
+constexpr size_t kMaxRows = 20'000;
+constexpr double kMaxMicroseconds = 1e9;
+
+struct IntField {
+  std::string_view name;
+  int TuningPoint::*member;
+  int max;
+};
+constexpr auto kIntFields = std::to_array<IntField>({
+    {"num_heads", &TuningPoint::num_heads, 4096},
+    {"num_kv_heads", &TuningPoint::num_kv_heads, 4096},
+    {"head_dim", &TuningPoint::head_dim, 4096},
+    {"page_size", &TuningPoint::page_size, 4096},
+    {"num_reqs", &TuningPoint::num_reqs, 1 << 20},
+    {"q_len", &TuningPoint::q_len, 1 << 24},
+    {"kv_len", &TuningPoint::kv_len, 1 << 24},
+});
+
+auto order_of(const TuningPoint& p) {
+  return std::tuple(p.phase, p.q, p.kv, p.num_heads, p.num_kv_heads, p.head_dim, p.page_size,
+                    p.num_reqs, p.q_len, p.kv_len);
+}
+
+std::string_view trim(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+// One field more than there may be, at most.
+std::vector<std::string_view> split(std::string_view line) {
+  std::vector<std::string_view> fields;
+  while (fields.size() < kNumFields) {
+    const size_t comma = line.find(',');
+    fields.push_back(trim(line.substr(0, comma)));
+    if (comma == std::string_view::npos) return fields;
+    line.remove_prefix(comma + 1);
+  }
+  fields.push_back(line);
+  return fields;
+}
+
+// One line of a table; its errors say only which field.
+class RowParser {
+ public:
+  explicit RowParser(std::vector<std::string_view> fields) : fields_(std::move(fields)) {}
+
+  Result<TuningRow> parse() {
+    TuningRow row;
+    if (fields_.size() != kNumFields) {
+      return invalid_argument(fmt::format(
+          "the number of fields; got {}{}, expected {}", std::min(fields_.size(), kNumFields),
+          fields_.size() > kNumFields ? " or more" : "", kNumFields));
+    }
+    QUIRE_RETURN_IF_ERROR(parse_phase(fields_[0], row.point.phase));
+    static constexpr std::array<size_t, kIntFields.size()> kAt = {1, 2, 3, 4, 7, 8, 9};
+    for (size_t i = 0; i < kIntFields.size(); ++i) {
+      const IntField& field = kIntFields[i];
+      QUIRE_RETURN_IF_ERROR(parse_int(field, fields_[kAt[i]], row.point.*field.member));
+    }
+    QUIRE_RETURN_IF_ERROR(parse_type("q_dtype", fields_[5], row.point.q));
+    QUIRE_RETURN_IF_ERROR(parse_type("kv_dtype", fields_[6], row.point.kv));
+    QUIRE_RETURN_IF_ERROR(parse_backend(fields_[10], row.backend));
+    QUIRE_RETURN_IF_ERROR(parse_time(fields_[11], row.us));
+    return row;
+  }
+
+ private:
+  static Status wrong(std::string_view field, std::string_view got, std::string_view expected) {
+    return invalid_argument(
+        fmt::format("{}; got {}, expected {}", field, quote_name(got), expected));
+  }
+  static Status parse_phase(std::string_view text, Phase& phase) {
+    for (const Phase known : {Phase::kDecode, Phase::kPrefill}) {
+      if (text == phase_name(known)) return phase = known, Status();
+    }
+    return wrong("phase", text, "decode or prefill");
+  }
+  static Status parse_int(const IntField& field, std::string_view text, int& value) {
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && stop == end && value >= 1 && value <= field.max) return {};
+    return wrong(field.name, text, fmt::format("an integer in [1, {}]", field.max));
+  }
+  static Status parse_type(std::string_view field, std::string_view text, DType& type) {
+    const auto known = parse_dtype(text);
+    if (!known || *known > DType::kF8E4M3) return wrong(field, text, "f32, f16, bf16 or fp8_e4m3");
+    type = *known;
+    return {};
+  }
+  static Status parse_backend(std::string_view text, std::string& backend) {
+    std::vector<std::string_view> names;
+    for (const BackendName& known : backend_names()) names.push_back(known.name);
+    if (std::find(names.begin(), names.end(), text) == names.end()) {
+      return wrong("backend", text, fmt::format("one of {}", fmt::join(names, ", ")));
+    }
+    backend = text;
+    return {};
+  }
+  static Status parse_time(std::string_view text, double& us) {
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, us);
+    if (error == std::errc() && stop == end && us > 0.0 && us <= kMaxMicroseconds) return {};
+    return wrong("us", text, "microseconds above 0");
+  }
+
+  std::vector<std::string_view> fields_;
+};
+
+Status line_error(std::string_view name, size_t line_number, std::string_view what) {
+  return invalid_argument(
+      fmt::format("[tuning] {}, line {}: {}; write the table anew with quire tune",
+                  quote_name(name), line_number, what));
+}
+
+double factor(double a, double b) {
+  return std::abs(std::log2(std::max(a, 1.0) / std::max(b, 1.0)));
+}
+
+// How far what was measured is from what is asked for; compared field by field.
+using Distance = std::tuple<int, double, double>;
+
+Distance distance(const TuningPoint& a, const TuningPoint& b) {
+  const int num_types = static_cast<int>(a.q != b.q) + static_cast<int>(a.kv != b.kv);
+  const auto group = [](const TuningPoint& p) { return p.num_heads / std::max(p.num_kv_heads, 1); };
+  const double shape = factor(a.head_dim, b.head_dim) + factor(group(a), group(b)) +
+                       factor(a.page_size, b.page_size);
+  // What a kernel has to spread over the device: a head of a request is a unit of work.
+  const auto heads = [](const TuningPoint& p) { return 1.0 * p.num_reqs * p.num_kv_heads; };
+  const double size =
+      factor(heads(a), heads(b)) + factor(a.q_len, b.q_len) + factor(a.kv_len, b.kv_len);
+  return {num_types, shape, size};
+}
+
+std::optional<TuningTable::Best> fastest(const TuningTable::Cell& cell,
+                                         std::span<const std::string_view> candidates) {
+  std::optional<TuningTable::Best> best;
+  double best_us = 0.0;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const TuningTable::Time* time = cell.find(candidates[i]);
+    if (time == nullptr || (best && time->us >= best_us)) continue;
+    best = {.candidate = i, .cell = &cell};
+    best_us = time->us;
+  }
+  return best;
+}
+
+}  // namespace
+
+TuningPoint tuning_point(const AttentionShape& shape, Phase phase, int num_reqs, int q_len,
+                         int kv_len) {
+  return {.phase = phase,
+          .num_heads = shape.num_heads,
+          .num_kv_heads = shape.num_kv_heads,
+          .head_dim = shape.head_dim,
+          .page_size = shape.page_size,
+          .q = shape.q,
+          .kv = shape.kv,
+          .num_reqs = num_reqs,
+          .q_len = q_len,
+          .kv_len = kv_len};
+}
+
+const TuningTable::Time* TuningTable::Cell::find(std::string_view backend) const {
+  const auto found = std::find_if(times.begin(), times.end(),
+                                  [&](const Time& time) { return time.backend == backend; });
+  return found == times.end() ? nullptr : &*found;
+}
+
+TuningTable::TuningTable(std::span<const TuningRow> rows) {
+  std::vector<TuningRow> sorted(rows.begin(), rows.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const TuningRow& a, const TuningRow& b) {
+    return order_of(a.point) < order_of(b.point);
+  });
+  for (const TuningRow& row : sorted) {
+    if (cells_.empty() || cells_.back().point != row.point) cells_.push_back({row.point, {}});
+    std::vector<Time>& times = cells_.back().times;
+    std::erase_if(times, [&](const Time& time) { return time.backend == row.backend; });
+    times.push_back({row.backend, row.us});
+  }
+}
+
+Result<TuningTable> TuningTable::parse(std::string_view csv, std::string_view name) {
+  std::vector<TuningRow> rows;
+  bool has_header = false;
+  for (size_t line_number = 1; !csv.empty(); ++line_number) {
+    const size_t end = std::min(csv.find('\n'), csv.size());
+    const std::string_view line = trim(csv.substr(0, end));
+    csv.remove_prefix(std::min(end + 1, csv.size()));
+    if (line.empty() || line.front() == '#') continue;
+    if (!has_header) {
+      if (line != kHeader) {
+        return line_error(
+            name, line_number,
+            fmt::format("the header; got {}, expected {}", quote_name(line), kHeader));
+      }
+      has_header = true;
+      continue;
+    }
+    if (rows.size() == kMaxRows) {
+      return line_error(name, line_number,
+                        fmt::format("too many rows; expected at most {}", kMaxRows));
+    }
+    Result<TuningRow> row = RowParser(split(line)).parse();
+    if (!row.ok()) return line_error(name, line_number, row.status().message());
+    rows.push_back(std::move(*row));
+  }
+  return TuningTable(rows);
+}
+
+Result<TuningTable> TuningTable::read(const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string csv, read_file(path, kMaxFileBytes));
+  return parse(csv, path);
+}
+
+TuningTable::Best TuningTable::best(const TuningPoint& point,
+                                    std::span<const std::string_view> candidates) const {
+  QUIRE_CHECK(!candidates.empty(), "[tuning] a choice among no backends");
+  Best best;
+  Distance shortest;
+  for (const Cell& cell : cells_) {
+    if (cell.point.phase != point.phase) continue;
+    const Distance here = distance(cell.point, point);
+    if (best.cell != nullptr && here >= shortest) continue;
+    const auto found = fastest(cell, candidates);
+    if (!found) continue;
+    best = *found;
+    shortest = here;
+  }
+  return best;
+}
+
+std::string to_csv(std::span<const TuningRow> rows) {
+  std::string csv = fmt::format("{}\n", kHeader);
+  for (const TuningRow& row : rows) {
+    const TuningPoint& p = row.point;
+    csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{:.3f}\n", phase_name(p.phase),
+                       p.num_heads, p.num_kv_heads, p.head_dim, p.page_size, dtype_name(p.q),
+                       dtype_name(p.kv), p.num_reqs, p.q_len, p.kv_len, row.backend, row.us);
+  }
+  return csv;
+}
+
+}  // namespace quire

@@ -1,0 +1,83 @@
+// What `quire tune` measured, and which backend it speaks for. Host only; as a file it is CSV:
+//   phase,num_heads,num_kv_heads,head_dim,page_size,q_dtype,kv_dtype,num_reqs,q_len,kv_len,backend,us
+//   decode,32,8,128,16,bf16,bf16,64,1,4096,xqa,71.25
+// with '#' before comments.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attn/backend.h"
+
+namespace quire {
+
+// What a time was measured for. q_len and kv_len are those of every request.
+struct TuningPoint {
+  Phase phase = Phase::kDecode;
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  int page_size = 0;
+  DType q = DType::kF32;
+  DType kv = DType::kF32;
+  int num_reqs = 0;
+  int q_len = 0;
+  int kv_len = 0;
+
+  friend bool operator==(const TuningPoint&, const TuningPoint&) = default;
+};
+
+TuningPoint tuning_point(const AttentionShape& shape, Phase phase, int num_reqs, int q_len,
+                         int kv_len);
+
+struct TuningRow {
+  TuningPoint point;
+  std::string backend;  // one of backend_names()
+  double us = 0.0;      // microseconds a call
+};
+
+class TuningTable {
+ public:
+  // Times of the backends at one point, in the order in which they were given.
+  struct Time {
+    std::string backend;
+    double us = 0.0;
+  };
+  struct Cell {
+    TuningPoint point;
+    std::vector<Time> times;
+
+    const Time* find(std::string_view backend) const;
+  };
+  struct Best {
+    size_t candidate = 0;        // index into the candidates
+    const Cell* cell = nullptr;  // what speaks for it; null: nothing was measured
+  };
+
+  TuningTable() = default;
+  // A later row replaces an earlier one of the same point and backend.
+  explicit TuningTable(std::span<const TuningRow> rows);
+
+  // `name` stands in errors, which are one line and name the line's number and field.
+  static Result<TuningTable> parse(std::string_view csv, std::string_view name);
+  static Result<TuningTable> read(const std::string& path);
+
+  // The fastest candidate of the nearest cell in which any candidate was measured; at equal times
+  // the first. Nearest: of the same phase; then of the same types; then by head_dim, group and page
+  // size; then by requests, q_len and kv_len, as factors. No such cell: the first candidate.
+  // Depends on what the table says, not on the order of its rows; candidates: at least one.
+  Best best(const TuningPoint& point, std::span<const std::string_view> candidates) const;
+
+  std::span<const Cell> cells() const { return cells_; }
+
+ private:
+  std::vector<Cell> cells_;  // ascending by point
+};
+
+std::string to_csv(std::span<const TuningRow> rows);
+
+}  // namespace quire

@@ -1,0 +1,106 @@
+#include "attn/selector.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attn/fake_backend.h"
+
+namespace quire {
+namespace {
+
+using quire::testing::PickyBackend;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr AttentionShape kShape = {.num_heads = 32, .num_kv_heads = 8, .head_dim = 128};
+
+class SelectorTest : public ::testing::Test {
+ protected:
+  SelectorTest() {
+    set_.add(std::make_unique<PickyBackend>("flashinfer", 64, Phase::kDecode, 100));
+    set_.add(std::make_unique<PickyBackend>("xqa", 64, Phase::kDecode, 300));
+    set_.add(std::make_unique<PickyBackend>("cudnn", 8, Phase::kDecode, 900));
+    set_.add(std::make_unique<PickyBackend>("native", 64, Phase::kPrefill, 200));
+    const auto row = [](int num_reqs, int kv_len, std::string backend, double us) {
+      return TuningRow{tuning_point(kShape, Phase::kDecode, num_reqs, 1, kv_len),
+                       std::move(backend), us};
+    };
+    const std::vector<TuningRow> rows = {row(1, 1024, "xqa", 5),   row(1, 1024, "flashinfer", 7),
+                                         row(64, 1024, "xqa", 30), row(64, 1024, "flashinfer", 20),
+                                         row(1, 16384, "xqa", 50), row(64, 16384, "xqa", 400),
+                                         row(64, 1024, "cudnn", 1)};
+    table_ = std::make_shared<TuningTable>(rows);
+  }
+  Result<AttentionSelector> create(std::string_view decode, std::string_view prefill) {
+    return AttentionSelector::create(
+        set_, kShape, Device(), {.name = decode, .flag = "--decode-attention-backend"},
+        {.name = prefill, .flag = "--prefill-attention-backend"}, table_);
+  }
+
+  BackendSet set_;
+  std::shared_ptr<const TuningTable> table_;
+};
+
+TEST_F(SelectorTest, TheTableDecidesAmongThoseThatServe) {
+  const auto selector = create("auto", "auto");
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  EXPECT_THAT(selector->candidates(Phase::kDecode), SizeIs(2));
+  EXPECT_EQ(selector->decode(1, 1, 1024)->name(), "xqa");
+  EXPECT_EQ(selector->decode(64, 1, 1024)->name(), "flashinfer");
+  EXPECT_EQ(selector->decode(64, 1, 16384)->name(), "xqa");
+  EXPECT_EQ(selector->decode(0, 0, 0)->name(), "xqa");
+  EXPECT_EQ(selector->prefill(0, 0, 0)->name(), "native");
+  EXPECT_EQ(selector->workspace_bytes({}), 300U);
+}
+
+TEST_F(SelectorTest, AForcedBackendServesEverything) {
+  const auto selector = create("flashinfer", "native");
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  EXPECT_THAT(selector->candidates(Phase::kDecode), SizeIs(1));
+  for (const int num_reqs : {1, 64}) {
+    EXPECT_EQ(selector->decode(num_reqs, 1, 16384)->name(), "flashinfer");
+  }
+  EXPECT_EQ(selector->workspace_bytes({}), 200U);
+  const DecodeKey keys[] = {{1, 1024}, {64, 1024}};
+  const auto services = selector->decode_services(keys);
+  ASSERT_THAT(services, SizeIs(1));
+  EXPECT_EQ(services[0].reason, "forced by --decode-attention-backend");
+}
+
+TEST_F(SelectorTest, RefusesAsTheSetDoes) {
+  EXPECT_EQ(create("cudnn", "auto").status().message(),
+            "[attention] --decode-attention-backend cudnn cannot serve decode: a) too many heads.");
+  EXPECT_THAT(create("auto", "nonsense").status().message(),
+              HasSubstr("--prefill-attention-backend names no backend of this build"));
+}
+
+TEST_F(SelectorTest, SaysWhoServesWhatAndWhy) {
+  const auto selector = create("auto", "auto");
+  ASSERT_TRUE(selector.ok());
+  const DecodeKey keys[] = {{1, 1024}, {2, 1024}, {64, 1024}, {1, 16384}, {64, 16384}};
+  const auto services = selector->decode_services(keys);
+  ASSERT_THAT(services, SizeIs(3));
+  EXPECT_EQ(services[0].backend, "xqa");
+  EXPECT_EQ(services[0].min_size, 1);
+  EXPECT_EQ(services[0].max_size, 2);
+  EXPECT_EQ(services[0].max_kv_len, 1024);
+  EXPECT_EQ(services[0].reason,
+            "measured at 1 x 1 of 1024, heads 32:8 of 128: flashinfer 7.0 us, xqa 5.0 us");
+  EXPECT_EQ(services[1].backend, "flashinfer");
+  EXPECT_EQ(services[2].max_size, 64);
+  const auto prefill = selector->prefill_services();
+  ASSERT_THAT(prefill, SizeIs(1));
+  EXPECT_EQ(prefill[0].reason, "the only one that serves this shape");
+}
+
+TEST_F(SelectorTest, WithoutATableTheFirstServes) {
+  table_ = std::make_shared<TuningTable>();
+  const auto selector = create("auto", "auto");
+  ASSERT_TRUE(selector.ok());
+  EXPECT_EQ(selector->decode(1, 1, 1024)->name(), "flashinfer");
+  const DecodeKey keys[] = {{1, 1024}};
+  EXPECT_THAT(selector->decode_services(keys)[0].reason, HasSubstr("nothing is measured"));
+}
+
+}  // namespace
+}  // namespace quire

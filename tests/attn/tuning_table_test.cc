@@ -1,0 +1,226 @@
+#include "attn/tuning_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "attn/builtin_tables.h"
+
+namespace quire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::string_view kHeader =
+    "phase,num_heads,num_kv_heads,head_dim,page_size,q_dtype,kv_dtype,num_reqs,q_len,kv_len,"
+    "backend,us\n";
+
+TuningPoint point_of(int num_reqs, int kv_len) {
+  return {.num_heads = 32,
+          .num_kv_heads = 8,
+          .head_dim = 128,
+          .page_size = 16,
+          .q = DType::kBF16,
+          .kv = DType::kBF16,
+          .num_reqs = num_reqs,
+          .q_len = 1,
+          .kv_len = kv_len};
+}
+
+constexpr std::string_view kNames[] = {"native", "flashinfer", "xqa", "cudnn"};
+
+std::vector<TuningRow> random_rows(std::mt19937& random, int count) {
+  const auto pick = [&](std::initializer_list<int> values) {
+    return values.begin()[random() % values.size()];
+  };
+  std::vector<TuningRow> rows;
+  for (int i = 0; i < count; ++i) {
+    TuningPoint point = point_of(pick({1, 4, 16, 64, 256}), pick({256, 1024, 4096}));
+    point.phase = pick({0, 1}) == 0 ? Phase::kDecode : Phase::kPrefill;
+    point.head_dim = pick({64, 128});
+    point.num_kv_heads = pick({4, 8});
+    point.kv = pick({0, 1}) == 0 ? DType::kBF16 : DType::kF8E4M3;
+    rows.push_back({point, std::string(kNames[random() % 4]),
+                    1.0 + static_cast<double>(random() % 100'000) / 8.0});
+  }
+  return rows;
+}
+
+TEST(TuningTable, ReadsWhatItWrote) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 50; ++round) {
+    const std::vector<TuningRow> rows = random_rows(random, 60);
+    const TuningTable direct(rows);
+    const auto parsed = TuningTable::parse("# a comment\n\n" + to_csv(rows), "table.csv");
+    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+    ASSERT_EQ(parsed->cells().size(), direct.cells().size());
+    for (size_t i = 0; i < direct.cells().size(); ++i) {
+      EXPECT_EQ(parsed->cells()[i].point, direct.cells()[i].point);
+      ASSERT_EQ(parsed->cells()[i].times.size(), direct.cells()[i].times.size());
+      for (const TuningTable::Time& time : direct.cells()[i].times) {
+        EXPECT_DOUBLE_EQ(parsed->cells()[i].find(time.backend)->us, time.us);
+      }
+    }
+  }
+}
+
+// Whatever the table: a measured point gets its fastest candidate, the choice is a candidate that
+// was measured at the cell that speaks for it, of the same phase, and no candidate there is faster.
+TEST(TuningTable, TheBestIsTheFastestOfItsCell) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<TuningRow> rows = random_rows(random, static_cast<int>(random() % 40));
+    const TuningTable table(rows);
+    std::vector<std::string_view> candidates(std::begin(kNames), std::end(kNames));
+    std::shuffle(candidates.begin(), candidates.end(), random);
+    candidates.resize(1 + random() % 4);
+    const TuningPoint point = random_rows(random, 1)[0].point;
+    const TuningTable::Best best = table.best(point, candidates);
+    ASSERT_LT(best.candidate, candidates.size());
+    const auto measured = [&](const TuningTable::Cell& cell) {
+      return cell.point.phase == point.phase &&
+             std::any_of(candidates.begin(), candidates.end(),
+                         [&](std::string_view name) { return cell.find(name) != nullptr; });
+    };
+    const bool any = std::any_of(table.cells().begin(), table.cells().end(), measured);
+    ASSERT_EQ(best.cell != nullptr, any);
+    if (!any) {
+      EXPECT_EQ(best.candidate, 0U);
+      continue;
+    }
+    EXPECT_TRUE(measured(*best.cell));
+    const TuningTable::Time* chosen = best.cell->find(candidates[best.candidate]);
+    ASSERT_NE(chosen, nullptr);
+    for (const std::string_view name : candidates) {
+      const TuningTable::Time* other = best.cell->find(name);
+      if (other != nullptr) {
+        EXPECT_LE(chosen->us, other->us);
+      }
+    }
+    for (const TuningTable::Cell& cell : table.cells()) {
+      if (cell.point == point && measured(cell)) {
+        EXPECT_EQ(best.cell, &cell);
+      }
+    }
+  }
+}
+
+TEST(TuningTable, TheOrderOfRowsDoesNotMatter) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<TuningRow> rows = random_rows(random, 30);
+    // One row a point and backend: of two the later would win.
+    const auto same = [](const TuningRow& a, const TuningRow& b) {
+      return a.point == b.point && a.backend == b.backend;
+    };
+    for (size_t i = 0; i < rows.size(); ++i) {
+      while (std::any_of(rows.begin() + static_cast<long>(i) + 1, rows.end(),
+                         [&](const TuningRow& row) { return same(row, rows[i]); })) {
+        rows.erase(rows.begin() + static_cast<long>(i));
+      }
+    }
+    const TuningTable table(rows);
+    std::shuffle(rows.begin(), rows.end(), random);
+    const TuningTable shuffled(rows);
+    const TuningPoint point = random_rows(random, 1)[0].point;
+    const TuningTable::Best a = table.best(point, kNames);
+    const TuningTable::Best b = shuffled.best(point, kNames);
+    EXPECT_EQ(a.candidate, b.candidate);
+    if (a.cell != nullptr) {
+      EXPECT_EQ(a.cell->point, b.cell->point);
+    }
+  }
+}
+
+TEST(TuningTable, TheNearestCellInFactorsDecides) {
+  const std::vector<TuningRow> rows = {{point_of(1, 1024), "xqa", 5},
+                                       {point_of(1, 1024), "native", 6},
+                                       {point_of(256, 1024), "xqa", 60},
+                                       {point_of(256, 1024), "native", 50}};
+  const TuningTable table(rows);
+  const std::string_view names[] = {"native", "xqa"};
+  const auto best_at = [&](int num_reqs, int kv_len) {
+    return names[table.best(point_of(num_reqs, kv_len), names).candidate];
+  };
+  EXPECT_EQ(best_at(1, 1024), "xqa");
+  EXPECT_EQ(best_at(15, 1024), "xqa");
+  EXPECT_EQ(best_at(17, 1024), "native");
+  EXPECT_EQ(best_at(256, 131072), "native");
+}
+
+TEST(TuningTable, TypesComeBeforeShapesAndShapesBeforeSizes) {
+  TuningPoint other_type = point_of(16, 1024);
+  other_type.kv = DType::kF8E4M3;
+  TuningPoint other_dim = point_of(16, 1024);
+  other_dim.head_dim = 64;
+  const std::vector<TuningRow> rows = {
+      {other_type, "native", 1}, {other_dim, "xqa", 1}, {point_of(256, 16384), "cudnn", 1}};
+  EXPECT_EQ(kNames[TuningTable(rows).best(point_of(16, 1024), kNames).candidate], "cudnn");
+  EXPECT_EQ(
+      kNames[TuningTable(std::span(rows).first(2)).best(point_of(16, 1024), kNames).candidate],
+      "xqa");
+}
+
+TEST(TuningTable, RefusesInOneLine) {
+  const std::string good = "decode,32,8,128,16,bf16,bf16,64,1,4096,xqa,71.25\n";
+  const auto refusal = [](const std::string& csv) {
+    const auto table = TuningTable::parse(csv, "a\ntable.csv");
+    EXPECT_FALSE(table.ok()) << csv;
+    return table.ok() ? std::string() : table.status().message();
+  };
+  const std::string head(kHeader);
+  EXPECT_TRUE(TuningTable::parse(head + good, "t").ok());
+  EXPECT_TRUE(TuningTable::parse("", "t").ok());
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {good, "line 1: the header"},
+      {head + "decode,32\n", "line 2: the number of fields; got 2, expected 12"},
+      {head + good + "verify" + good.substr(6), "line 3: phase; got"},
+      {head + "decode,0,8,128,16,bf16,bf16,64,1,4096,xqa,71\n", "num_heads"},
+      {head + "decode,32,8,128,16,bf16,bf16,99999999999,1,4096,xqa,71\n", "num_reqs"},
+      {head + "decode,32,8,128,16,bf16,bf16,64,1,40x6,xqa,71\n", "kv_len"},
+      {head + "decode,32,8,128,16,int4,bf16,64,1,4096,xqa,71\n", "q_dtype"},
+      {head + "decode,32,8,128,16,bf16,i32,64,1,4096,xqa,71\n", "kv_dtype"},
+      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,fa9,71\n", "one of cpu"},
+      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,xqa,nan\n", "us"},
+      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,xqa,-1\n", "us"},
+      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,xqa,inf\n", "us"},
+      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,xqa,7,7\n", "fields; got 12 or more"},
+      {head + std::string(5000, 'x') + "\x1b[2J\n", "fields"},
+      {head + std::string(5000, ',') + "\n", "fields"}};
+  for (const auto& [csv, expected] : cases) {
+    EXPECT_THAT(refusal(csv), AllOf(HasSubstr(expected), HasSubstr("[tuning]"),
+                                    Not(HasSubstr("\n")), Not(HasSubstr("\x1b"))));
+  }
+  std::string many = head;
+  for (int i = 0; i < 20'001; ++i) many += good;
+  EXPECT_THAT(refusal(many), HasSubstr("line 20002: too many rows"));
+  EXPECT_FALSE(TuningTable::read("/no/such/table.csv").ok());
+}
+
+TEST(TuningTable, SurvivesAnyBytes) {
+  std::mt19937 random(4);
+  const std::string good = to_csv(random_rows(random, 5));
+  for (int round = 0; round < 2000; ++round) {
+    std::string csv = good;
+    for (int i = 0; i < 3; ++i) csv[random() % csv.size()] = static_cast<char>(random());
+    csv.resize(random() % (csv.size() + 1));
+    const auto table = TuningTable::parse(csv, "t");
+    if (table.ok()) {
+      EXPECT_LE(table->cells().size(), 5U);
+    }
+  }
+}
+
+TEST(BuiltinTables, AreFoundByTheDevicesName) {
+  EXPECT_TRUE(builtin_table({.name = "cpu"}).cells().empty());
+  for (const TuningTable::Cell& cell : builtin_table({.name = "NVIDIA H200"}).cells()) {
+    EXPECT_FALSE(cell.times.empty());
+  }
+}
+
+}  // namespace
+}  // namespace quire
