@@ -29,6 +29,9 @@ struct EngineStats {
   int num_free_blocks = 0;
   int num_total_blocks = 0;
   int64_t num_steps = 0;
+  // Of the steps: on a GPU a step copies once to the host and waits once, on a CPU never.
+  int64_t num_device_to_host_copies = 0;
+  int64_t num_device_waits = 0;
   int64_t num_prompt_tokens = 0;
   int64_t num_generated_tokens = 0;
   int64_t num_preemptions = 0;

@@ -112,7 +112,7 @@ void EngineCore::postprocess(const BatchPlan& plan, StepResult result) {
     log_error("{}", result.error.message());
     {
       const std::lock_guard lock(mutex_);
-      health_ = result.error;
+      if (health_.ok()) health_ = result.error;  // what comes after is a consequence
     }
     end_all(FinishReason::kError, result.error);
     return publish_stats();
@@ -197,8 +197,11 @@ void EngineCore::cancel_now(RequestId id) {
 
 void EngineCore::publish_stats() {
   const SchedulerStats now = scheduler_.stats();
+  const DeviceTraffic traffic = runner_->traffic();
   const std::lock_guard lock(mutex_);
   stats_ = counts_;
+  stats_.num_device_to_host_copies = traffic.num_copies;
+  stats_.num_device_waits = traffic.num_waits;
   stats_.num_total_blocks = now.num_total_blocks;
   stats_.num_running = now.num_running;
   stats_.num_waiting = now.num_waiting;

@@ -17,6 +17,13 @@ struct StepResult {
   Status error;                       // a device fault: nothing of this step can be used
 };
 
+// What crossed from the device to the host, in all steps: the price of asking a GPU. A CPU has
+// none.
+struct DeviceTraffic {
+  int64_t num_copies = 0;  // device to host
+  int64_t num_waits = 0;   // of the host for the device
+};
+
 class Runner {
  public:
   virtual ~Runner() = default;
@@ -25,6 +32,8 @@ class Runner {
   virtual void enqueue(std::shared_ptr<const BatchPlan> plan) = 0;
   // Waits for the oldest step not yet waited for.
   virtual StepResult wait() = 0;
+  // So far; asked by the thread that enqueues and waits.
+  virtual DeviceTraffic traffic() const { return {}; }
 };
 
 // What a runner is made of. The pointees outlive it.

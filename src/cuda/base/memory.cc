@@ -27,7 +27,15 @@ Result<Buffer> device_memory(size_t num_bytes) {
 Result<Buffer> pinned_memory(size_t num_bytes) {
   if (num_bytes == 0) return Buffer();
   void* data = nullptr;
-  QUIRE_CUDA_RETURN_IF_ERROR(cudaMallocHost(&data, num_bytes));
+  const cudaError_t error = cudaMallocHost(&data, num_bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();  // as above
+    return resource_exhausted(fmt::format(
+        "[cuda] the host has no page-locked memory left; got a request of {} bytes; lower "
+        "--max-num-batched-tokens or --max-num-seqs, or raise the limit on locked memory",
+        num_bytes));
+  }
+  QUIRE_RETURN_IF_ERROR(to_status(error, "cudaMallocHost"));
   return Buffer(data, num_bytes, [](void* memory, size_t) { (void)cudaFreeHost(memory); });
 }
 

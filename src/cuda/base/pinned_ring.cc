@@ -13,10 +13,10 @@ Result<PinnedRing> PinnedRing::create(size_t slot_bytes) {
   return ring;
 }
 
-Result<std::byte*> PinnedRing::begin() {
+Result<std::byte*> PinnedRing::begin(CudaStream& stream) {
   slot_idx_ = (slot_idx_ + 1) % kNumSlots;
-  // Not a wait for results: the slot's reader ran kNumSlots steps ago.
-  QUIRE_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(read_[static_cast<size_t>(slot_idx_)].get()));
+  const CudaEvent& read = read_[static_cast<size_t>(slot_idx_)];
+  if (!read.has_passed()) QUIRE_RETURN_IF_ERROR(read.wait(stream));
   return static_cast<std::byte*>(memory_.data()) + static_cast<size_t>(slot_idx_) * slot_bytes_;
 }
 

@@ -16,8 +16,9 @@ class PinnedRing {
 
   static Result<PinnedRing> create(size_t slot_bytes);
 
-  // The next slot, once the device has read what it held before.
-  Result<std::byte*> begin();
+  // The next slot, once the device has read what it held before: a wait, where there is one, counts
+  // in the stream's traffic.
+  Result<std::byte*> begin(CudaStream& stream);
   // After the copies that read the slot were enqueued.
   void end(CudaStream& stream);
   size_t slot_bytes() const { return slot_bytes_; }

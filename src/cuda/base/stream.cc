@@ -78,7 +78,9 @@ Status CudaEvent::wait(CudaStream& stream) const {
 }
 
 bool CudaEvent::has_passed() const {
-  return cudaEventQuery(event_) == cudaSuccess;
+  const cudaError_t state = cudaEventQuery(event_);
+  if (state == cudaErrorNotReady) (void)cudaGetLastError();  // no launch is to find it
+  return state == cudaSuccess;
 }
 
 }  // namespace quire::cuda

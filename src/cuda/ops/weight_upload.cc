@@ -43,7 +43,7 @@ Status WeightUpload::upload(const TensorView& host, const TensorView& device) {
     const int64_t count = std::min(slot_elements, total - first);
     const TensorView part = flat_part(host, first, count);
     const TensorView to = flat_part(device, first, count);
-    QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, staging_->begin());
+    QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, staging_->begin(*context_.stream));
     copy_in_pieces(*threads_, part.data, slot, static_cast<int64_t>(part.num_bytes()));
     if (host.dtype == device.dtype) {
       context_.stream->copy_to_device(to.data, slot, part.num_bytes());

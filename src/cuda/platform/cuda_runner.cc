@@ -64,6 +64,7 @@ Result<std::unique_ptr<Runner>> CudaRunner::create(const RunnerParts& parts, int
   QUIRE_RETURN_IF_ERROR(runner->allocate(ops));
   QUIRE_RETURN_IF_ERROR(runner->warm_up(ops));
   if (!parts.enforce_eager) QUIRE_RETURN_IF_ERROR(runner->capture_graphs());
+  stream.traffic() = {};  // what was set up is not a step's
   return std::unique_ptr<Runner>(std::move(runner));
 }
 
@@ -160,9 +161,10 @@ void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
   step.plan = std::move(plan);
   step.results = &results_[next_results_];
   next_results_ = (next_results_ + 1) % results_.size();
-  step.error = to_status(cudaSetDevice(device_index_), "cudaSetDevice");
-  if (step.error.ok()) step.error = enqueue_step(step);
-  if (step.error.ok()) step.error = stream_.take_error();
+  if (fault_.ok()) fault_ = to_status(cudaSetDevice(device_index_), "cudaSetDevice");
+  if (fault_.ok()) fault_ = enqueue_step(step);
+  if (fault_.ok()) fault_ = stream_.take_error();
+  step.error = fault_;
   step.results->arrived.record(stream_);
   in_flight_.push_back(std::move(step));
 }
@@ -299,7 +301,7 @@ Status CudaRunner::enqueue_prompt_logprobs(const SeqSlice& slice, int first, int
                                            Results& results) {
   const std::vector<int32_t>& prompt = prompt_rows_[slice.row].token_ids;
   const int token_idx = slice.first_token + first - slice.num_computed;
-  QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, targets_ring_.begin());
+  QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, targets_ring_.begin(stream_));
   auto* rows = reinterpret_cast<int32_t*>(slot);
   int32_t* targets = rows + count;
   std::iota(rows, rows + count, token_idx);
@@ -322,7 +324,10 @@ StepResult CudaRunner::wait() {
   StepResult result;
   result.error = step.results->arrived.wait(stream_);
   if (!step.error.ok()) result.error = step.error;
-  if (!result.error.ok()) return result;
+  if (!result.error.ok()) {
+    if (fault_.ok()) fault_ = result.error;
+    return result;
+  }
   read_prompt_logprobs(step);
   result.sampled = read_sampled(step);
   return result;

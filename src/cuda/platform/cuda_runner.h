@@ -27,6 +27,9 @@ class CudaRunner final : public Runner {
 
   void enqueue(std::shared_ptr<const BatchPlan> plan) override;
   StepResult wait() override;
+  DeviceTraffic traffic() const override {
+    return {.num_copies = stream_.traffic().num_copies, .num_waits = stream_.traffic().num_waits};
+  }
 
  private:
   // Where a step's results arrive: what was sampled, then the prompts' log probabilities.
@@ -98,6 +101,9 @@ class CudaRunner final : public Runner {
   std::unordered_map<int, PromptRow> prompt_rows_;
 
   std::deque<Step> in_flight_;
+  // The first failure. What the device keeps of the sequences is unknown from then on, so every
+  // later step fails with it and none runs.
+  Status fault_;
 };
 
 }  // namespace quire::cuda

@@ -151,7 +151,7 @@ Status DeviceSampler::add_rows(std::span<const RowAdded> added, CudaStream& stre
 
 Status DeviceSampler::flush(CudaStream& stream) {
   if (upload_.num_rows() == 0) return {};
-  QUIRE_ASSIGN_OR_RETURN(std::byte * slot, ring_.begin());
+  QUIRE_ASSIGN_OR_RETURN(std::byte * slot, ring_.begin(stream));
   upload_.write(slot);
   stream.copy_to_device(block_, slot, upload_.num_bytes());
   ring_.end(stream);

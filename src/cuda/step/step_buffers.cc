@@ -76,7 +76,7 @@ Status StepBuffers::upload(const BatchPlan& plan, int num_slices, bool for_graph
     append_pages(arrays_, append.row, append.first, append.page_ids.data(),
                  static_cast<int>(append.page_ids.size()), stream);
   }
-  QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, ring_.begin());
+  QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, ring_.begin(stream));
   const size_t num_bytes = write_step(plan, limits_, num_slices, for_graph, slot);
   stream.copy_to_device(block_, slot, num_bytes);
   ring_.end(stream);

@@ -138,7 +138,7 @@ Status FlashInferAttention::plan(const AttentionShape& shape, const AttentionBat
                     last_position));
   }
   QUIRE_ASSIGN_OR_RETURN(GroupPlan * plan, group_plan(shape, batch));
-  QUIRE_ASSIGN_OR_RETURN(std::byte * slot, plan->ring.begin());
+  QUIRE_ASSIGN_OR_RETURN(std::byte * slot, plan->ring.begin(as_cuda(stream)));
   const auto fill = [&](const PhaseRange& range, fa2::PhaseShape& phase, int64_t first_word) {
     phase = fa2::choose_shape(shape, batch, range, limits_of(shape));
     if (range.num_reqs == 0) return;
