@@ -84,6 +84,9 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
   submission.id = first_id;
   submission.on_output = std::move(on_output);
   SamplingSpec resolved = resolve(params);
+  if (platform_ != nullptr) {
+    QUIRE_RETURN_IF_ERROR(platform_->check(resolved, limits_.vocab_size, limits_.max_model_len));
+  }
   for (uint64_t i = 0; i < n; ++i) {
     resolved.seed = params->seed ? *params->seed + i : mix(limits_.seed ^ mix(first_id + i));
     const auto spec = std::make_shared<const SamplingSpec>(resolved);

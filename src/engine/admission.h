@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine_core.h"
+#include "platform/platform.h"
 #include "quire/request.h"
 #include "quire/status.h"
 #include "tokenizer/tokenizer.h"
@@ -25,9 +26,11 @@ class Admission {
     uint64_t seed = 0;  // of requests that name none
   };
 
-  // Without a tokenizer prompts must be token ids.
-  Admission(std::shared_ptr<const Tokenizer> tokenizer, Limits limits)
-      : tokenizer_(std::move(tokenizer)), limits_(std::move(limits)) {}
+  // Without a tokenizer prompts must be token ids. `platform`, which outlives this, adds its
+  // device's own limits.
+  Admission(std::shared_ptr<const Tokenizer> tokenizer, Limits limits,
+            const Platform* platform = nullptr)
+      : tokenizer_(std::move(tokenizer)), limits_(std::move(limits)), platform_(platform) {}
 
   // Thread-safe. Ids are given in the order of calls.
   Result<Submission> prepare(Request request, Engine::OutputCallback on_output);
@@ -40,6 +43,7 @@ class Admission {
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   Limits limits_;
+  const Platform* platform_;
   std::atomic<uint64_t> next_id_ = 1;
 };
 

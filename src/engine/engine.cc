@@ -101,7 +101,8 @@ Result<std::unique_ptr<Engine>> Engine::create_unguarded(const EngineConfig& con
       .max_model_len = info.max_model_len,
       .eos_ids = generation_eos.empty() ? impl->files.config.eos_token_ids : generation_eos,
       .seed = config.seed};
-  impl->admission = std::make_unique<Admission>(impl->files.tokenizer, std::move(limits));
+  impl->admission = std::make_unique<Admission>(impl->files.tokenizer, std::move(limits),
+                                                impl->parts->platform.get());
   impl->core = std::make_shared<EngineCore>(impl->parts->scheduler, std::move(impl->parts->runner));
   std::unique_ptr<Engine> engine(new Engine(std::move(impl)));
   const Status defaults =

@@ -42,6 +42,11 @@ class Platform {
   // What a runner takes for itself, beside the logits.
   virtual int64_t runner_bytes(const ModelLimits& limits, int max_num_seqs,
                                int vocab_size) const = 0;
+  // kInvalidArgument where a request asks for more than the device's tables hold. Thread-safe.
+  virtual Status check(const SamplingSpec& /*spec*/, int /*vocab_size*/,
+                       int /*max_model_len*/) const {
+    return {};
+  }
   virtual Result<Workspace> make_workspace(size_t arena_bytes) = 0;
   virtual Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) = 0;
 };

@@ -6,6 +6,7 @@
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/platform/cuda_runner.h"
+#include "cuda/sample/row_upload.h"
 #include "platform/platform.h"
 
 namespace quire {
@@ -38,6 +39,10 @@ class CudaPlatform final : public Platform {
 
   int64_t runner_bytes(const ModelLimits& limits, int max_num_seqs, int vocab_size) const override {
     return CudaRunner::device_bytes(limits, max_num_seqs, vocab_size);
+  }
+
+  Status check(const SamplingSpec& spec, int vocab_size, int max_model_len) const override {
+    return check_row(spec, {.vocab_size = vocab_size, .max_tokens_per_seq = max_model_len});
   }
 
   Result<Workspace> make_workspace(size_t arena_bytes) override {
