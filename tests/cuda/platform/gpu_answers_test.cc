@@ -1,0 +1,163 @@
+// Answers of a GPU against a CPU's, over the tiny random model in F32.
+#include <cmath>
+
+#include "cuda/platform/gpu_engine.h"
+
+namespace quire {
+namespace {
+
+using testing::collect;
+using testing::collect_all;
+using testing::Collected;
+using testing::count_differences;
+using testing::GpuTest;
+using testing::greedy;
+using testing::make_engine;
+using testing::run_all;
+using testing::stats_at_rest;
+using testing::tiny_f32;
+using testing::tiny_prompt;
+
+constexpr int kNumRequests = 64;
+// Of random logits two may be as good as equal, and then rounding decides.
+constexpr int kMaxTies = 2;
+
+// Prompts of 1 to 160 tokens, some sharing long prefixes.
+std::vector<Request> requests() {
+  std::vector<Request> all;
+  for (int i = 0; i < kNumRequests; ++i) {
+    all.push_back(
+        greedy(tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i % 20)), 12 + i % 9));
+  }
+  return all;
+}
+
+const std::vector<Collected>& cpu_answers() {
+  static const std::vector<Collected> answers = run_all(*make_engine(tiny_f32("cpu")), requests());
+  return answers;
+}
+
+struct Variant {
+  const char* name;
+  void (*change)(EngineConfig&);
+};
+
+class GpuAnswers : public GpuTest, public ::testing::WithParamInterface<Variant> {};
+
+TEST_P(GpuAnswers, AreTheCpus) {
+  EngineConfig config = tiny_f32("cuda");
+  GetParam().change(config);
+  const auto engine = make_engine(config);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_LE(count_differences(run_all(*engine, requests()), cpu_answers()), kMaxTies);
+  // What is already cached now hits.
+  const std::vector<Collected> again = run_all(*engine, requests());
+  EXPECT_LE(count_differences(again, cpu_answers()), kMaxTies);
+  const EngineStats stats = stats_at_rest(*engine);
+  EXPECT_EQ(stats.prefix_cache_hits > 0, config.enable_prefix_caching);
+  EXPECT_EQ(stats.num_preemptions > 0, GetParam().name == std::string_view("preemption"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Variants, GpuAnswers,
+    ::testing::Values(Variant{"graphs", [](EngineConfig&) {}},
+                      Variant{"eager", [](EngineConfig& c) { c.enforce_eager = true; }},
+                      Variant{"page32", [](EngineConfig& c) { c.block_size = 32; }},
+                      Variant{"page64", [](EngineConfig& c) { c.block_size = 64; }},
+                      Variant{"chunk33", [](EngineConfig& c) { c.max_num_batched_tokens = 33; }},
+                      Variant{"no_prefix_cache",
+                              [](EngineConfig& c) { c.enable_prefix_caching = false; }},
+                      Variant{"six_rows", [](EngineConfig& c) { c.max_num_seqs = 6; }},
+                      Variant{"one_row", [](EngineConfig& c) { c.max_num_seqs = 1; }},
+                      Variant{"preemption",
+                              [](EngineConfig& c) {
+                                c.max_model_len = 192;
+                                c.kv_cache_memory = 16 * 8192;  // 16 blocks: 15 * 16 tokens for all
+                              }}),
+    [](const auto& variant) { return std::string(variant.param.name); });
+
+class GpuSampling : public GpuTest {};
+
+Request seeded(uint64_t seed) {
+  Request request = greedy(tiny_prompt(9, 5), 24);
+  request.sampling.temperature = 1.3F;
+  request.sampling.top_p = 0.95F;
+  request.sampling.seed = seed;
+  return request;
+}
+
+TEST_F(GpuSampling, SeededRequestIsTheSameAloneAndInAFullBatch) {
+  const auto engine = make_engine(tiny_f32("cuda"));
+  const auto alone = run_all(*engine, {seeded(42)}).front();
+  std::vector<Request> crowd;
+  for (uint64_t i = 0; i < 40; ++i) {
+    Request other = greedy(tiny_prompt(3 + static_cast<int>(i), 100 + i), 20);
+    other.sampling.temperature = 1.0F;
+    crowd.push_back(other);
+  }
+  crowd.insert(crowd.begin() + 7, seeded(42));
+  EXPECT_EQ(run_all(*engine, crowd)[7].token_ids, alone.token_ids);
+  EXPECT_NE(run_all(*engine, {seeded(43)}).front().token_ids, alone.token_ids);
+  EXPECT_EQ(run_all(*make_engine(tiny_f32("cpu")), {seeded(42)}).front().token_ids,
+            alone.token_ids);
+}
+
+TEST_F(GpuSampling, SeveralAnswersToOnePrompt) {
+  const auto engine = make_engine(tiny_f32("cuda"));
+  Request request = seeded(7);
+  request.sampling.n = 4;
+  auto stream = engine->submit(request);
+  ASSERT_TRUE(stream.ok());
+  const auto answers = collect_all(**stream);
+  ASSERT_EQ(answers.size(), 4U);
+  for (uint64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(run_all(*engine, {seeded(7 + i)}).front().token_ids, answers[i].token_ids);
+  }
+  EXPECT_NE(answers[0].token_ids, answers[1].token_ids);
+}
+
+void expect_near(const std::vector<PositionLogprobs>& got,
+                 const std::vector<PositionLogprobs>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].size(), expected[i].size());
+    for (size_t k = 0; k < got[i].size(); ++k) {
+      EXPECT_NEAR(got[i][k].logprob, expected[i][k].logprob, 1e-3F);
+    }
+  }
+}
+
+TEST_F(GpuSampling, LogprobsAreTheCpus) {
+  Request request = greedy(tiny_prompt(70, 5), 6);
+  request.sampling.logprobs = 3;
+  request.sampling.prompt_logprobs = 2;
+  for (const int budget : {256, 33}) {
+    EngineConfig config = tiny_f32("cuda");
+    config.max_num_batched_tokens = budget;
+    const auto got = run_all(*make_engine(config), {request}).front();
+    const auto expected = run_all(*make_engine(tiny_f32("cpu")), {request}).front();
+    ASSERT_EQ(got.token_ids, expected.token_ids);
+    ASSERT_EQ(got.prompt_logprobs.size(), 70U);
+    expect_near(got.logprobs, expected.logprobs);
+    expect_near(got.prompt_logprobs, expected.prompt_logprobs);
+  }
+}
+
+TEST_F(GpuSampling, CancellingOneLeavesTheOthers) {
+  const auto engine = make_engine(tiny_f32("cuda"));
+  const Request request = greedy(tiny_prompt(30, 3), 200);
+  const auto alone = run_all(*engine, {request}).front();
+  auto cancelled = engine->submit(greedy(tiny_prompt(50, 1), 400));
+  auto kept = engine->submit(request);
+  ASSERT_TRUE(cancelled.ok() && kept.ok());
+  (*cancelled)->next();
+  (*cancelled)->cancel();
+  EXPECT_EQ(collect(**cancelled).finish_reason, FinishReason::kCancelled);
+  const Collected answer = collect(**kept);
+  EXPECT_EQ(answer.finish_reason, FinishReason::kLength);
+  EXPECT_EQ(answer.token_ids, alone.token_ids);
+  stats_at_rest(*engine);
+}
+
+}  // namespace
+}  // namespace quire

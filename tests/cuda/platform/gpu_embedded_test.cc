@@ -1,0 +1,141 @@
+// The embedded model on a GPU against a CPU. Their activations differ (BF16 and F32), so a token
+// that is nearly as likely as another may go the other way: nine answers of ten must be equal.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "cuda/platform/gpu_engine.h"
+
+namespace quire {
+namespace {
+
+using testing::Collected;
+using testing::count_differences;
+using testing::embedded;
+using testing::GpuTest;
+using testing::make_engine;
+using testing::run_all;
+
+constexpr int kNumPrompts = 20;
+constexpr int kMaxDifferences = kNumPrompts / 10;
+
+std::vector<Request> questions(const Engine& engine, int max_tokens = 20) {
+  constexpr const char* kNames[] = {"Sam", "Rosa", "Tom", "Lena"};
+  constexpr const char* kThings[] = {"stickers", "apples", "stamps"};
+  std::vector<Request> all;
+  for (int i = 0; i < kNumPrompts; ++i) {
+    const auto question =
+        fmt::format("{} collected {} {}. {} has {} times as many as {}. How many {} do they have?",
+                    kNames[i % 4], 5 + 3 * i, kThings[i % 3], kNames[(i + 1) % 4], 2 + i % 4,
+                    kNames[i % 4], kThings[i % 3]);
+    Request request;
+    request.prompt = *engine.render_chat({{"user", question}});
+    request.add_special_tokens = false;
+    request.sampling.temperature = 0.0F;
+    request.sampling.max_tokens = max_tokens;
+    all.push_back(request);
+  }
+  return all;
+}
+
+const std::vector<Collected>& cpu_answers() {
+  static const std::vector<Collected> answers = [] {
+    const auto engine = make_engine(embedded("cpu"));
+    return run_all(*engine, questions(*engine));
+  }();
+  return answers;
+}
+
+struct Variant {
+  const char* name;
+  void (*change)(EngineConfig&);
+};
+
+class GpuEmbedded : public GpuTest, public ::testing::WithParamInterface<Variant> {};
+
+TEST_P(GpuEmbedded, AnswersAsTheCpu) {
+  EngineConfig config = embedded("cuda");
+  GetParam().change(config);
+  const auto engine = Engine::create(config);
+  if (!engine.ok() && engine.status().code() == StatusCode::kInvalidArgument) {
+    GTEST_SKIP() << engine.status().message();  // a backend that this machine lacks
+  }
+  ASSERT_TRUE(engine.ok()) << engine.status().message();
+  const int num_different =
+      count_differences(run_all(**engine, questions(**engine)), cpu_answers());
+  RecordProperty("num_different", num_different);
+  std::printf("%s: %d of %d answers differ from the CPU's\n", GetParam().name, num_different,
+              kNumPrompts);
+  EXPECT_LE(num_different, kMaxDifferences);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Variants, GpuEmbedded,
+    ::testing::Values(
+        Variant{"auto_graphs", [](EngineConfig&) {}},
+        Variant{"auto_eager", [](EngineConfig& c) { c.enforce_eager = true; }},
+        Variant{"page32", [](EngineConfig& c) { c.block_size = 32; }},
+        Variant{"page64", [](EngineConfig& c) { c.block_size = 64; }},
+        Variant{"native", [](EngineConfig& c) { c.attention_backend = "native"; }},
+        Variant{"flashinfer", [](EngineConfig& c) { c.attention_backend = "flashinfer"; }},
+        Variant{"xqa", [](EngineConfig& c) { c.decode_attention_backend = "xqa"; }},
+        Variant{"cudnn", [](EngineConfig& c) { c.decode_attention_backend = "cudnn"; }}),
+    [](const auto& variant) { return std::string(variant.param.name); });
+
+class GpuText : public GpuTest {};
+
+struct Text {
+  std::string text;
+  std::optional<FinishReason> finish_reason;
+  std::string stop_reason;
+};
+
+Text read_text(Engine& engine, const Request& request) {
+  Text read;
+  auto stream = engine.submit(request);
+  EXPECT_TRUE(stream.ok()) << stream.status().message();
+  if (!stream.ok()) return read;
+  while (auto output = (*stream)->next()) {
+    read.text += output->text;
+    if (!output->finish_reason) continue;
+    read.finish_reason = output->finish_reason;
+    read.stop_reason = output->stop_reason;
+  }
+  return read;
+}
+
+TEST_F(GpuText, EndsAtAStopString) {
+  EngineConfig config = embedded("cuda");
+  config.enable_prefix_caching = false;  // the same work twice
+  const auto engine = make_engine(config);
+  Request request = questions(*engine, 40).front();
+  const std::string whole = read_text(*engine, request).text;
+  ASSERT_GT(whole.size(), 12U);
+  const std::string stop = whole.substr(whole.size() / 2, 3);
+  request.sampling.stop = {stop};
+  const Text stopped = read_text(*engine, request);
+  EXPECT_EQ(stopped.text, whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(stopped.finish_reason, FinishReason::kStop);
+  EXPECT_EQ(stopped.stop_reason, stop);
+}
+
+TEST_F(GpuText, PromptLogprobsAreNearTheCpus) {
+  const auto gpu = make_engine(embedded("cuda"));
+  const auto cpu = make_engine(embedded("cpu"));
+  Request request = questions(*gpu, 1).front();
+  request.sampling.prompt_logprobs = 0;
+  const Collected got = run_all(*gpu, {request}).front();
+  const Collected expected = run_all(*cpu, {request}).front();
+  ASSERT_EQ(got.prompt_logprobs.size(), expected.prompt_logprobs.size());
+  ASSERT_GT(got.prompt_logprobs.size(), 20U);
+  double sum = 0.0;
+  for (size_t i = 1; i < got.prompt_logprobs.size(); ++i) {
+    ASSERT_EQ(got.prompt_logprobs[i].size(), 1U);
+    sum += std::abs(got.prompt_logprobs[i][0].logprob - expected.prompt_logprobs[i][0].logprob);
+  }
+  EXPECT_LT(sum / static_cast<double>(got.prompt_logprobs.size() - 1), 0.05);
+}
+
+}  // namespace
+}  // namespace quire

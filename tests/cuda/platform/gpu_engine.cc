@@ -1,0 +1,81 @@
+#include "cuda/platform/gpu_engine.h"
+
+#include <chrono>
+#include <thread>
+
+namespace quire::testing {
+namespace {
+
+bool is_idle(const EngineStats& stats) {
+  return stats.num_running == 0 && stats.num_waiting == 0;
+}
+
+bool same_counts(const EngineStats& a, const EngineStats& b) {
+  return a.num_steps == b.num_steps && a.num_device_waits == b.num_device_waits &&
+         a.num_device_to_host_copies == b.num_device_to_host_copies;
+}
+
+}  // namespace
+
+void GpuTest::SetUp() {
+  const Status gpu = cuda_status();
+  if (!gpu.ok()) GTEST_SKIP() << gpu.message();
+}
+
+EngineConfig tiny_f32(const std::string& device) {
+  EngineConfig config = tiny_config();
+  config.device = device;
+  config.dtype = "f32";
+  config.max_num_seqs = 16;
+  config.max_num_batched_tokens = 256;
+  config.kv_cache_memory = int64_t{32} << 20;
+  return config;
+}
+
+EngineConfig embedded(const std::string& device) {
+  EngineConfig config;
+  config.device = device;
+  config.max_model_len = 512;
+  config.max_num_seqs = 8;
+  config.max_num_batched_tokens = 512;
+  config.kv_cache_memory = int64_t{256} << 20;
+  return config;
+}
+
+Request greedy(std::vector<int32_t> prompt, int max_tokens) {
+  Request request;
+  request.prompt_token_ids = std::move(prompt);
+  request.sampling.temperature = 0.0F;
+  request.sampling.max_tokens = max_tokens;
+  request.sampling.ignore_eos = true;
+  return request;
+}
+
+EngineStats stats_at_rest(const Engine& engine) {
+  using std::chrono::steady_clock;
+  const auto deadline = steady_clock::now() + std::chrono::seconds(20);
+  EngineStats last = engine.stats();
+  while (steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    const EngineStats now = engine.stats();
+    if (is_idle(now) && same_counts(now, last)) break;
+    last = now;
+  }
+  last = engine.stats();
+  EXPECT_TRUE(is_idle(last));
+  EXPECT_EQ(last.num_free_blocks, last.num_total_blocks);
+  return last;
+}
+
+int count_differences(const std::vector<Collected>& got, const std::vector<Collected>& expected) {
+  EXPECT_EQ(got.size(), expected.size());
+  int num_different = 0;
+  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
+    EXPECT_FALSE(got[i].token_ids.empty());
+    EXPECT_TRUE(got[i].error.ok()) << got[i].error.message();
+    num_different += got[i].token_ids == expected[i].token_ids ? 0 : 1;
+  }
+  return num_different;
+}
+
+}  // namespace quire::testing

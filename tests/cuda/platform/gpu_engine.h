@@ -1,0 +1,34 @@
+// Engines on a GPU, small enough to start many of them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/tiny_engine.h"
+#include "platform/platform.h"
+
+namespace quire::testing {
+
+// Skips where there is no GPU.
+class GpuTest : public ::testing::Test {
+ protected:
+  void SetUp() override;
+};
+
+// The tiny random model in F32: what a GPU and a CPU make of it differs by the order of sums alone.
+EngineConfig tiny_f32(const std::string& device);
+
+// The embedded model, in its own BF16.
+EngineConfig embedded(const std::string& device);
+
+Request greedy(std::vector<int32_t> prompt, int max_tokens);
+
+// The statistics once nothing runs and the last step is counted.
+EngineStats stats_at_rest(const Engine& engine);
+
+// How many answers have other tokens.
+int count_differences(const std::vector<Collected>& got, const std::vector<Collected>& expected);
+
+}  // namespace quire::testing

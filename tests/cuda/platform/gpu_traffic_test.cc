@@ -1,0 +1,132 @@
+// The promise of the GPU engine: a step copies once to the host, the sampled ids, and waits once.
+#include <gmock/gmock.h>
+
+#include "attn/backend_set.h"
+#include "cuda/platform/gpu_engine.h"
+
+namespace quire {
+namespace {
+
+using testing::collect;
+using testing::embedded;
+using testing::GpuTest;
+using testing::greedy;
+using testing::run_all;
+using testing::stats_at_rest;
+using testing::tiny_prompt;
+
+// What a piece of work cost.
+struct Spent {
+  int64_t num_steps = 0;
+  int64_t num_copies = 0;
+  int64_t num_waits = 0;
+};
+
+template <typename Work>
+Spent spend(Engine& engine, const Work& work) {
+  const EngineStats before = stats_at_rest(engine);
+  work();
+  const EngineStats after = stats_at_rest(engine);
+  return {after.num_steps - before.num_steps,
+          after.num_device_to_host_copies - before.num_device_to_host_copies,
+          after.num_device_waits - before.num_device_waits};
+}
+
+// Forces the backend where it serves both phases, else for decode alone; null: it serves neither.
+std::unique_ptr<Engine> engine_of(std::string_view backend, bool enforce_eager) {
+  EngineConfig config = embedded("cuda");
+  config.enforce_eager = enforce_eager;
+  config.enable_prefix_caching = false;
+  config.max_num_batched_tokens = 64;
+  config.attention_backend = backend;
+  auto engine = Engine::create(config);
+  if (!engine.ok()) {
+    config.attention_backend = "auto";
+    config.decode_attention_backend = backend;
+    engine = Engine::create(config);
+  }
+  if (engine.ok()) return std::move(*engine);
+  EXPECT_EQ(engine.status().code(), StatusCode::kInvalidArgument) << engine.status().message();
+  return nullptr;
+}
+
+class GpuTraffic : public GpuTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  // Of every backend that this machine can use, by name.
+  template <typename Check>
+  void for_each_backend(const Check& check) {
+    std::vector<std::string_view> served;
+    for (const BackendName& backend : backend_names()) {
+      if (backend.device != DeviceKind::kCuda) continue;
+      SCOPED_TRACE(backend.name);
+      const auto engine = engine_of(backend.name, GetParam());
+      if (engine == nullptr) continue;
+      served.push_back(backend.name);
+      check(*engine);
+    }
+    EXPECT_THAT(served, ::testing::IsSupersetOf({"native", "flashinfer"}));
+  }
+};
+
+TEST_P(GpuTraffic, OneCopyAndOneWaitAStep) {
+  for_each_backend([](Engine& engine) {
+    const Spent prefill = spend(engine, [&] {
+      std::vector<Request> requests;
+      for (uint64_t i = 0; i < 4; ++i) requests.push_back(greedy(tiny_prompt(16, i), 1));
+      run_all(engine, requests);
+    });
+    EXPECT_GE(prefill.num_steps, 1);
+    EXPECT_EQ(prefill.num_copies, prefill.num_steps);
+    EXPECT_EQ(prefill.num_waits, prefill.num_steps);
+
+    const Spent decode = spend(engine, [&] { run_all(engine, {greedy(tiny_prompt(5, 1), 50)}); });
+    EXPECT_GE(decode.num_steps, 50);
+    EXPECT_EQ(decode.num_copies, decode.num_steps);
+    EXPECT_EQ(decode.num_waits, decode.num_steps);
+
+    // The first request decodes in every step that prompts are read in.
+    const Spent mixed = spend(engine, [&] {
+      std::vector<Request> requests = {greedy(tiny_prompt(9, 1), 120)};
+      for (uint64_t i = 0; i < 12; ++i) requests.push_back(greedy(tiny_prompt(50, i), 8));
+      run_all(engine, requests);
+    });
+    EXPECT_GE(mixed.num_steps, 120);
+    EXPECT_EQ(mixed.num_copies, mixed.num_steps);
+    EXPECT_EQ(mixed.num_waits, mixed.num_steps);
+  });
+}
+
+TEST_P(GpuTraffic, APartOfAPromptCopiesNothing) {
+  for_each_backend([](Engine& engine) {
+    const Spent spent = spend(engine, [&] { run_all(engine, {greedy(tiny_prompt(200, 1), 4)}); });
+    EXPECT_EQ(spent.num_copies, spent.num_steps - 3);  // 64 + 64 + 64 + 8 tokens
+    EXPECT_EQ(spent.num_waits, spent.num_steps);
+  });
+}
+
+TEST_P(GpuTraffic, PromptLogprobsCopyOnceAChunkOfLogits) {
+  for_each_backend([](Engine& engine) {
+    const Spent spent = spend(engine, [&] {
+      Request request = greedy(tiny_prompt(50, 1), 4);
+      request.sampling.prompt_logprobs = 1;
+      run_all(engine, {request});
+    });
+    EXPECT_EQ(spent.num_copies, spent.num_steps + 2);  // 49 positions by 32 rows of logits
+    EXPECT_EQ(spent.num_waits, spent.num_steps);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, GpuTraffic, ::testing::Bool(),
+                         [](const auto& mode) { return mode.param ? "eager" : "graphs"; });
+
+TEST(CpuTraffic, ThereIsNone) {
+  const auto engine = testing::make_engine(testing::tiny_f32("cpu"));
+  run_all(*engine, {greedy(tiny_prompt(5, 1), 4)});
+  const EngineStats stats = stats_at_rest(*engine);
+  EXPECT_GE(stats.num_steps, 4);
+  EXPECT_EQ(stats.num_device_to_host_copies, 0);
+  EXPECT_EQ(stats.num_device_waits, 0);
+}
+
+}  // namespace
+}  // namespace quire
