@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <string>
 
 #include "engine/admission.h"
 
@@ -16,7 +17,7 @@ class FakeRunner final : public Runner {
  public:
   struct Faults {
     SeqId row_fault = 0;        // this sequence's logits are NaN
-    int step_fault_after = -1;  // the device fails in the step of this number
+    int step_fault_after = -1;  // the device fails in the step of this number, and in all later
   };
 
   explicit FakeRunner(Faults faults) : faults_(faults) {}
@@ -27,8 +28,9 @@ class FakeRunner final : public Runner {
     const std::shared_ptr<const BatchPlan> plan = plans_.front();
     plans_.pop_front();
     StepResult result;
-    if (num_steps_++ == faults_.step_fault_after) {
-      result.error = internal_error("[device] launch failed");
+    const int step = num_steps_++;
+    if (faults_.step_fault_after >= 0 && step >= faults_.step_fault_after) {
+      result.error = internal_error("[device] launch failed in step " + std::to_string(step));
       return result;
     }
     for (const SeqSlice& slice : plan->slices) {
@@ -96,10 +98,12 @@ TEST_F(EngineCoreTest, ADeviceFaultFailsAllAndIsRemembered) {
   auto second = submit();
   EXPECT_EQ(first.get().finish_reason, FinishReason::kError);
   EXPECT_EQ(second.get().finish_reason, FinishReason::kError);
-  EXPECT_THAT(core_->health().message(), ::testing::HasSubstr("launch failed"));
+  EXPECT_THAT(core_->health().message(), ::testing::HasSubstr("failed in step 3"));
   const Output refused = submit().get();
   EXPECT_EQ(refused.finish_reason, FinishReason::kError);
   EXPECT_EQ(refused.error.code(), StatusCode::kUnavailable);
+  core_->stop();  // the step behind the one that failed has failed too
+  EXPECT_THAT(core_->health().message(), ::testing::HasSubstr("failed in step 3"));
 }
 
 TEST_F(EngineCoreTest, CountsWhatCallersGot) {
