@@ -43,6 +43,7 @@ Command bench_throughput_command();
 Command bench_latency_command();
 Command eval_command();
 Command doctor_command();
+Command tune_command();
 Command completion_command();
 
 // The whole program.

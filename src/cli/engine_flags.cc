@@ -99,10 +99,19 @@ void add_block_size(FlagSet& flags, int* target) {
              }});
 }
 
-void add_model_flags(FlagSet& flags, EngineConfig* config) {
-  flags.begin_group("Model");
+void add_kv_cache_dtype(FlagSet& flags, EngineConfig* config) {
+  add_dtype(flags, "--kv-cache-dtype", {"auto", "f32", "f16", "bf16", "fp8"},
+            &config->kv_cache_dtype, "Type of the KV cache");
+}
+
+void add_model(FlagSet& flags, EngineConfig* config) {
   flags.directory("--model", &config->model,
                   "A Hugging Face directory; without it, the embedded model");
+}
+
+void add_model_flags(FlagSet& flags, EngineConfig* config) {
+  flags.begin_group("Model");
+  add_model(flags, config);
   flags.directory("--tokenizer", &config->tokenizer, "Where the tokenizer is, if not there");
   flags.choice("--load-format", {"auto", "dummy"}, &config->load_format,
                "dummy: random weights of the config's shape");
@@ -121,8 +130,7 @@ void add_cache_flags(FlagSet& flags, EngineConfig* config) {
                {.min = 0, .max = 1 << 20},
                "Most tokens in one step; 0: 512 on a CPU, 8192 on a GPU");
   add_block_size(flags, &config->block_size);
-  add_dtype(flags, "--kv-cache-dtype", {"auto", "f32", "f16", "bf16", "fp8"},
-            &config->kv_cache_dtype, "Type of the KV cache");
+  add_kv_cache_dtype(flags, config);
   flags.bytes("--kv-cache-memory", &config->kv_cache_memory,
               "Size of the KV cache, such as 512M or 4G; without it, planned");
   flags.toggle("--no-enable-prefix-caching", &config->enable_prefix_caching,
@@ -152,6 +160,14 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
 }
 
 }  // namespace
+
+void add_attention_flags(FlagSet& flags, EngineConfig* config) {
+  add_model(flags, config);
+  add_dtype(flags, "--dtype", {"auto", "f16", "bf16"}, &config->dtype,
+            "Type of queries; auto: the model's");
+  add_block_size(flags, &config->block_size);
+  add_kv_cache_dtype(flags, config);
+}
 
 void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed) {
   add_model_flags(flags, config);

@@ -10,4 +10,7 @@ namespace quire::cli {
 enum class SeedFlag { kOfEngine, kOfCommand };
 void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed);
 
+// Of them, those that an attention backend's speed depends on: the model, types and page size.
+void add_attention_flags(FlagSet& flags, EngineConfig* config);
+
 }  // namespace quire::cli

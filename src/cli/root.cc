@@ -46,7 +46,8 @@ Command root_command() {
       "  quire chat --model DIR         talk with a Hugging Face checkpoint";
   root.subcommands = {generate_command(),   chat_command(),     tokenize_command(),
                       detokenize_command(), template_command(), bench_command(),
-                      eval_command(),       doctor_command(),   completion_command()};
+                      eval_command(),       tune_command(),     doctor_command(),
+                      completion_command()};
   add_log_level(root);
   return root;
 }

@@ -1,5 +1,6 @@
 // What src/cuda answers in a build without CUDA.
 #include "platform/platform.h"
+#include "platform/tune.h"
 
 namespace quire {
 
@@ -12,6 +13,10 @@ Status cuda_status() {
 }
 
 Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& /*config*/) {
+  return cuda_status();
+}
+
+Result<TuneResult> tune_attention(const TuneConfig& /*config*/, const TuneProgress& /*progress*/) {
   return cuda_status();
 }
 

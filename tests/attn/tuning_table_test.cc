@@ -217,9 +217,9 @@ TEST(TuningTable, SurvivesAnyBytes) {
 
 TEST(BuiltinTables, AreFoundByTheDevicesName) {
   EXPECT_TRUE(builtin_table({.name = "cpu"}).cells().empty());
-  for (const TuningTable::Cell& cell : builtin_table({.name = "NVIDIA H200"}).cells()) {
-    EXPECT_FALSE(cell.times.empty());
-  }
+  const TuningTable table = builtin_table({.name = "NVIDIA H200"});
+  EXPECT_GE(table.cells().size(), 100U);
+  for (const TuningTable::Cell& cell : table.cells()) EXPECT_FALSE(cell.times.empty());
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ std::string text_of(simdjson::dom::element value) {
 TEST(Usage, HelpAndVersionSucceed) {
   EXPECT_THAT(run_quire({"--version"}).out, StartsWith("quire "));
   for (const char* command :
-       {"generate", "chat", "tokenize", "detokenize", "template", "doctor", "completion"}) {
+       {"generate", "chat", "tokenize", "detokenize", "template", "doctor", "tune", "completion"}) {
     const SpawnResult help = run_quire({command, "--help"});
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_THAT(help.out, HasSubstr("Example:")) << command;
@@ -117,6 +117,9 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"generate", "--prompt", "a\xff"}, "--prompt: got"},
       {{"generate", "--stop", "a\xff"}, "--stop: got"},
       {{"generate", "--bad-words", "a\xff"}, "--bad-words: got"},
+      {{"tune", "--num-heads", "8"}, "--num-kv-heads"},
+      {{"tune", "--num-heads", "5000"}, "in [0, 4096]"},
+      {{"tune", "--output", ""}, "--output: got ''"},
       {{"chat", "--system", "a\xff"}, "--system: got"},
       {{"chat", "--n", "5"}, "--n: a turn has one answer"}};
   for (const auto& [arguments, expected] : cases) {
