@@ -19,6 +19,16 @@ std::string list_times(const TuningTable::Cell& cell, std::span<const std::strin
 
 }  // namespace
 
+bool is_ragged(std::span<const int32_t> kv_len_bounds) {
+  int64_t total = 0;
+  int64_t longest = 0;
+  for (const int32_t bound : kv_len_bounds) {
+    total += bound;
+    longest = std::max<int64_t>(longest, bound);
+  }
+  return 4 * total < 3 * longest * static_cast<int64_t>(kv_len_bounds.size());
+}
+
 Result<AttentionSelector> AttentionSelector::create(const BackendSet& backends,
                                                     const AttentionShape& shape,
                                                     const Device& device,
@@ -51,21 +61,23 @@ Result<AttentionSelector::Candidates> AttentionSelector::find(const BackendSet& 
   return found;
 }
 
-AttentionSelector::Choice AttentionSelector::choose(Phase phase, int num_reqs, int q_len,
-                                                    int max_kv_len) const {
+AttentionSelector::Choice AttentionSelector::choose(Phase phase, const DecodeKey& key,
+                                                    int q_len) const {
   const Candidates& candidates = of(phase);
   if (candidates.backends.size() == 1) return {candidates.backends.front(), nullptr};
   const auto best =
-      table_->best(tuning_point(shape_, phase, num_reqs, q_len, max_kv_len), candidates.names);
+      table_->best(tuning_point(shape_, phase, key.num_reqs, q_len, key.max_kv_len, key.ragged),
+                   candidates.names);
   return {candidates.backends[best.candidate], best.cell};
 }
 
-AttentionBackend* AttentionSelector::decode(int num_reqs, int q_len, int max_kv_len) const {
-  return choose(Phase::kDecode, num_reqs, q_len, max_kv_len).backend;
+AttentionBackend* AttentionSelector::decode(const DecodeKey& key, int q_len) const {
+  return choose(Phase::kDecode, key, q_len).backend;
 }
 
 AttentionBackend* AttentionSelector::prefill(int num_reqs, int num_tokens, int max_kv_len) const {
-  return choose(Phase::kPrefill, num_reqs, num_tokens / std::max(num_reqs, 1), max_kv_len).backend;
+  return choose(Phase::kPrefill, {num_reqs, max_kv_len}, num_tokens / std::max(num_reqs, 1))
+      .backend;
 }
 
 std::span<AttentionBackend* const> AttentionSelector::candidates(Phase phase) const {
@@ -88,8 +100,9 @@ std::string AttentionSelector::reason(Phase phase, const Choice& choice) const {
   if (candidates.backends.size() == 1) return "the only one that serves this shape";
   if (choice.cell == nullptr) return "nothing is measured here: the first that serves this shape";
   const TuningPoint& point = choice.cell->point;
-  return fmt::format("measured at {} x {} of {}, heads {}:{} of {}: {}", point.num_reqs,
-                     point.q_len, point.kv_len, point.num_heads, point.num_kv_heads, point.head_dim,
+  return fmt::format("measured at {} x {} of {} {}, heads {}:{} of {}: {}", point.num_reqs,
+                     point.q_len, lengths_name(point.ragged), point.kv_len, point.num_heads,
+                     point.num_kv_heads, point.head_dim,
                      list_times(*choice.cell, candidates.names));
 }
 
@@ -97,11 +110,14 @@ std::vector<AttentionService> AttentionSelector::decode_services(
     std::span<const DecodeKey> keys) const {
   std::vector<AttentionService> services;
   for (const DecodeKey& key : keys) {
-    const Choice choice = choose(Phase::kDecode, key.num_reqs, 1, key.max_kv_len);
+    const Choice choice = choose(Phase::kDecode, key, 1);
     const std::string_view name = choice.backend->name();
     if (services.empty() || services.back().max_kv_len != key.max_kv_len ||
-        services.back().backend != name) {
-      services.push_back({.backend = name, .min_size = key.num_reqs, .max_kv_len = key.max_kv_len});
+        services.back().ragged != key.ragged || services.back().backend != name) {
+      services.push_back({.backend = name,
+                          .min_size = key.num_reqs,
+                          .max_kv_len = key.max_kv_len,
+                          .ragged = key.ragged});
     }
     services.back().max_size = key.num_reqs;
     services.back().reason = reason(Phase::kDecode, choice);
@@ -112,7 +128,7 @@ std::vector<AttentionService> AttentionSelector::decode_services(
 std::vector<AttentionService> AttentionSelector::prefill_services() const {
   std::vector<AttentionService> services;
   for (const int num_tokens : {512, 2048, 8192}) {
-    const Choice choice = choose(Phase::kPrefill, 1, num_tokens, num_tokens);
+    const Choice choice = choose(Phase::kPrefill, {1, num_tokens}, num_tokens);
     const std::string_view name = choice.backend->name();
     if (services.empty() || services.back().backend != name) {
       services.push_back({.backend = name, .min_size = num_tokens});

@@ -1,6 +1,7 @@
 // Which backend serves a step of one KV group. Made once at start.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,9 +17,14 @@ namespace quire {
 struct DecodeKey {
   int num_reqs = 0;
   int max_kv_len = 0;
+  bool ragged = false;
 
   friend bool operator==(const DecodeKey&, const DecodeKey&) = default;
 };
+
+// Lengths that differ much: their mean is below 3/4 of the longest. Of no requests: false. Which
+// backend is the fastest depends on it as on the longest, by more than the tuning's 3 %.
+bool is_ragged(std::span<const int32_t> kv_len_bounds);
 
 // A backend, the steps it serves, and why it.
 struct AttentionService {
@@ -26,6 +32,7 @@ struct AttentionService {
   int min_size = 0;  // requests of decode, tokens of prefill
   int max_size = 0;
   int max_kv_len = 0;
+  bool ragged = false;
   std::string reason = {};  // "forced by --attention-backend", "measured …"
 };
 
@@ -39,7 +46,7 @@ class AttentionSelector {
 
   // The forced backend, or the only one; else the fastest by the table. Depends on nothing but the
   // arguments, so what a graph was captured with is what its replays plan with.
-  AttentionBackend* decode(int num_reqs, int q_len, int max_kv_len) const;
+  AttentionBackend* decode(const DecodeKey& key, int q_len = 1) const;
   AttentionBackend* prefill(int num_reqs, int num_tokens, int max_kv_len) const;
 
   // Everything that may be chosen, first the preferred: at least one.
@@ -47,8 +54,8 @@ class AttentionSelector {
   // A bound for whatever is chosen.
   size_t workspace_bytes(const AttentionLimits& limits) const;
 
-  // Who serves which of these decode steps, ascending as they are: neighbours of one context length
-  // and backend are one entry.
+  // Who serves which of these decode steps, ascending as they are: neighbours of one context
+  // length, raggedness and backend are one entry.
   std::vector<AttentionService> decode_services(std::span<const DecodeKey> keys) const;
   // The same for prompts of a few lengths.
   std::vector<AttentionService> prefill_services() const;
@@ -68,7 +75,7 @@ class AttentionSelector {
   static Result<Candidates> find(const BackendSet& backends, const AttentionShape& shape,
                                  Phase phase, const Device& device, const ForcedBackend& forced);
   const Candidates& of(Phase phase) const { return phase == Phase::kDecode ? decode_ : prefill_; }
-  Choice choose(Phase phase, int num_reqs, int q_len, int max_kv_len) const;
+  Choice choose(Phase phase, const DecodeKey& key, int q_len) const;
   std::string reason(Phase phase, const Choice& choice) const;
 
   AttentionShape shape_;

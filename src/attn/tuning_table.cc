@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::string_view kHeader =
     "phase,num_heads,num_kv_heads,head_dim,page_size,q_dtype,kv_dtype,num_reqs,q_len,kv_len,"
-    "backend,us";
-constexpr size_t kNumFields = 12;
+    "lengths,backend,us";
+constexpr size_t kNumFields = 13;
 constexpr size_t kMaxFileBytes = size_t{4} << 20;
 constexpr size_t kMaxRows = 20'000;
 constexpr double kMaxMicroseconds = 1e9;
@@ -41,7 +41,7 @@ constexpr auto kIntFields = std::to_array<IntField>({
 
 auto order_of(const TuningPoint& p) {
   return std::tuple(p.phase, p.q, p.kv, p.num_heads, p.num_kv_heads, p.head_dim, p.page_size,
-                    p.num_reqs, p.q_len, p.kv_len);
+                    p.num_reqs, p.q_len, p.kv_len, p.ragged);
 }
 
 std::string_view trim(std::string_view text) {
@@ -83,8 +83,9 @@ class RowParser {
     }
     QUIRE_RETURN_IF_ERROR(parse_type("q_dtype", fields_[5], row.point.q));
     QUIRE_RETURN_IF_ERROR(parse_type("kv_dtype", fields_[6], row.point.kv));
-    QUIRE_RETURN_IF_ERROR(parse_backend(fields_[10], row.backend));
-    QUIRE_RETURN_IF_ERROR(parse_time(fields_[11], row.us));
+    QUIRE_RETURN_IF_ERROR(parse_lengths(fields_[10], row.point.ragged));
+    QUIRE_RETURN_IF_ERROR(parse_backend(fields_[11], row.backend));
+    QUIRE_RETURN_IF_ERROR(parse_time(fields_[12], row.us));
     return row;
   }
 
@@ -110,6 +111,12 @@ class RowParser {
     if (!known || *known > DType::kF8E4M3) return wrong(field, text, "f32, f16, bf16 or fp8_e4m3");
     type = *known;
     return {};
+  }
+  static Status parse_lengths(std::string_view text, bool& ragged) {
+    for (const bool known : {false, true}) {
+      if (text == lengths_name(known)) return ragged = known, Status();
+    }
+    return wrong("lengths", text, "full or ragged");
   }
   static Status parse_backend(std::string_view text, std::string& backend) {
     std::vector<std::string_view> names;
@@ -141,7 +148,7 @@ double factor(double a, double b) {
 }
 
 // How far what was measured is from what is asked for; compared field by field.
-using Distance = std::tuple<int, double, double>;
+using Distance = std::tuple<int, double, int, double>;
 
 Distance distance(const TuningPoint& a, const TuningPoint& b) {
   const int num_types = static_cast<int>(a.q != b.q) + static_cast<int>(a.kv != b.kv);
@@ -152,7 +159,7 @@ Distance distance(const TuningPoint& a, const TuningPoint& b) {
   const auto heads = [](const TuningPoint& p) { return 1.0 * p.num_reqs * p.num_kv_heads; };
   const double size =
       factor(heads(a), heads(b)) + factor(a.q_len, b.q_len) + factor(a.kv_len, b.kv_len);
-  return {num_types, shape, size};
+  return {num_types, shape, static_cast<int>(a.ragged != b.ragged), size};
 }
 
 std::optional<TuningTable::Best> fastest(const TuningTable::Cell& cell,
@@ -170,8 +177,12 @@ std::optional<TuningTable::Best> fastest(const TuningTable::Cell& cell,
 
 }  // namespace
 
+std::string_view lengths_name(bool ragged) {
+  return ragged ? "ragged" : "full";
+}
+
 TuningPoint tuning_point(const AttentionShape& shape, Phase phase, int num_reqs, int q_len,
-                         int kv_len) {
+                         int kv_len, bool ragged) {
   return {.phase = phase,
           .num_heads = shape.num_heads,
           .num_kv_heads = shape.num_kv_heads,
@@ -181,7 +192,8 @@ TuningPoint tuning_point(const AttentionShape& shape, Phase phase, int num_reqs,
           .kv = shape.kv,
           .num_reqs = num_reqs,
           .q_len = q_len,
-          .kv_len = kv_len};
+          .kv_len = kv_len,
+          .ragged = ragged};
 }
 
 const TuningTable::Time* TuningTable::Cell::find(std::string_view backend) const {
@@ -257,9 +269,10 @@ std::string to_csv(std::span<const TuningRow> rows) {
   std::string csv = fmt::format("{}\n", kHeader);
   for (const TuningRow& row : rows) {
     const TuningPoint& p = row.point;
-    csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{:.3f}\n", phase_name(p.phase),
+    csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{:.3f}\n", phase_name(p.phase),
                        p.num_heads, p.num_kv_heads, p.head_dim, p.page_size, dtype_name(p.q),
-                       dtype_name(p.kv), p.num_reqs, p.q_len, p.kv_len, row.backend, row.us);
+                       dtype_name(p.kv), p.num_reqs, p.q_len, p.kv_len, lengths_name(p.ragged),
+                       row.backend, row.us);
   }
   return csv;
 }

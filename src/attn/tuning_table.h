@@ -1,6 +1,7 @@
 // What `quire tune` measured, and which backend it speaks for. Host only; as a file it is CSV:
-//   phase,num_heads,num_kv_heads,head_dim,page_size,q_dtype,kv_dtype,num_reqs,q_len,kv_len,backend,us
-//   decode,32,8,128,16,bf16,bf16,64,1,4096,xqa,71.25
+//   phase,num_heads,num_kv_heads,head_dim,page_size,q_dtype,kv_dtype,num_reqs,q_len,kv_len,lengths,
+//   backend,us                                                                        (one line)
+//   decode,32,8,128,16,bf16,bf16,64,1,4096,full,xqa,71.25
 // with '#' before comments.
 #pragma once
 
@@ -15,7 +16,8 @@
 
 namespace quire {
 
-// What a time was measured for. q_len and kv_len are those of every request.
+// What a time was measured for. q_len is that of every request, and so is kv_len unless the lengths
+// are ragged: uniform in [1, kv_len].
 struct TuningPoint {
   Phase phase = Phase::kDecode;
   int num_heads = 0;
@@ -27,12 +29,16 @@ struct TuningPoint {
   int num_reqs = 0;
   int q_len = 0;
   int kv_len = 0;
+  bool ragged = false;
 
   friend bool operator==(const TuningPoint&, const TuningPoint&) = default;
 };
 
+// "full" or "ragged".
+std::string_view lengths_name(bool ragged);
+
 TuningPoint tuning_point(const AttentionShape& shape, Phase phase, int num_reqs, int q_len,
-                         int kv_len);
+                         int kv_len, bool ragged = false);
 
 struct TuningRow {
   TuningPoint point;
@@ -68,7 +74,8 @@ class TuningTable {
 
   // The fastest candidate of the nearest cell in which any candidate was measured; at equal times
   // the first. Nearest: of the same phase; then of the same types; then by head_dim, group and page
-  // size; then by requests, q_len and kv_len, as factors. No such cell: the first candidate.
+  // size; then ragged or full alike; then by requests, q_len and kv_len, as factors. No such cell:
+  // the first candidate.
   // Depends on what the table says, not on the order of its rows; candidates: at least one.
   Best best(const TuningPoint& point, std::span<const std::string_view> candidates) const;
 

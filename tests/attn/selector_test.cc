@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "attn/fake_backend.h"
 
 namespace quire {
@@ -45,10 +47,10 @@ TEST_F(SelectorTest, TheTableDecidesAmongThoseThatServe) {
   const auto selector = create("auto", "auto");
   ASSERT_TRUE(selector.ok()) << selector.status().message();
   EXPECT_THAT(selector->candidates(Phase::kDecode), SizeIs(2));
-  EXPECT_EQ(selector->decode(1, 1, 1024)->name(), "xqa");
-  EXPECT_EQ(selector->decode(64, 1, 1024)->name(), "flashinfer");
-  EXPECT_EQ(selector->decode(64, 1, 16384)->name(), "xqa");
-  EXPECT_EQ(selector->decode(0, 0, 0)->name(), "xqa");
+  EXPECT_EQ(selector->decode({1, 1024}, 1)->name(), "xqa");
+  EXPECT_EQ(selector->decode({64, 1024}, 1)->name(), "flashinfer");
+  EXPECT_EQ(selector->decode({64, 16384}, 1)->name(), "xqa");
+  EXPECT_EQ(selector->decode({0, 0}, 0)->name(), "xqa");
   EXPECT_EQ(selector->prefill(0, 0, 0)->name(), "native");
   EXPECT_EQ(selector->workspace_bytes({}), 300U);
 }
@@ -58,13 +60,45 @@ TEST_F(SelectorTest, AForcedBackendServesEverything) {
   ASSERT_TRUE(selector.ok()) << selector.status().message();
   EXPECT_THAT(selector->candidates(Phase::kDecode), SizeIs(1));
   for (const int num_reqs : {1, 64}) {
-    EXPECT_EQ(selector->decode(num_reqs, 1, 16384)->name(), "flashinfer");
+    EXPECT_EQ(selector->decode({num_reqs, 16384}, 1)->name(), "flashinfer");
   }
   EXPECT_EQ(selector->workspace_bytes({}), 200U);
   const DecodeKey keys[] = {{1, 1024}, {64, 1024}};
   const auto services = selector->decode_services(keys);
   ASSERT_THAT(services, SizeIs(1));
   EXPECT_EQ(services[0].reason, "forced by --decode-attention-backend");
+}
+
+TEST_F(SelectorTest, RaggedLengthsAreMeasuredApart) {
+  const std::vector<TuningRow> rows = {
+      {tuning_point(kShape, Phase::kDecode, 64, 1, 1024), "xqa", 5},
+      {tuning_point(kShape, Phase::kDecode, 64, 1, 1024), "flashinfer", 6},
+      {tuning_point(kShape, Phase::kDecode, 64, 1, 1024, true), "xqa", 4},
+      {tuning_point(kShape, Phase::kDecode, 64, 1, 1024, true), "flashinfer", 3}};
+  table_ = std::make_shared<TuningTable>(rows);
+  const auto selector = create("auto", "auto");
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  EXPECT_EQ(selector->decode({64, 1024})->name(), "xqa");
+  EXPECT_EQ(selector->decode({64, 1024, true})->name(), "flashinfer");
+  EXPECT_EQ(selector->decode({1, 131072, true})->name(), "flashinfer");
+  const DecodeKey keys[] = {{1, 1024}, {64, 1024}, {1, 1024, true}, {64, 1024, true}};
+  const auto services = selector->decode_services(keys);
+  ASSERT_THAT(services, SizeIs(2));
+  EXPECT_FALSE(services[0].ragged);
+  EXPECT_TRUE(services[1].ragged);
+  EXPECT_EQ(services[1].reason,
+            "measured at 64 x 1 of ragged 1024, heads 32:8 of 128: flashinfer 3.0 us, xqa 4.0 us");
+}
+
+TEST(IsRagged, WhereTheMeanIsBelowThreeQuartersOfTheLongest) {
+  const auto of = [](std::vector<int32_t> bounds) { return is_ragged(bounds); };
+  EXPECT_FALSE(of({}));
+  EXPECT_FALSE(of({0, 0}));
+  EXPECT_FALSE(of({5}));
+  EXPECT_FALSE(of({100, 50}));  // 3/4 itself
+  EXPECT_TRUE(of({100, 49}));
+  EXPECT_TRUE(of({1, 1, 1, 1 << 24}));
+  EXPECT_FALSE(of(std::vector<int32_t>(1 << 16, std::numeric_limits<int32_t>::max())));
 }
 
 TEST_F(SelectorTest, RefusesAsTheSetDoes) {
@@ -85,7 +119,7 @@ TEST_F(SelectorTest, SaysWhoServesWhatAndWhy) {
   EXPECT_EQ(services[0].max_size, 2);
   EXPECT_EQ(services[0].max_kv_len, 1024);
   EXPECT_EQ(services[0].reason,
-            "measured at 1 x 1 of 1024, heads 32:8 of 128: flashinfer 7.0 us, xqa 5.0 us");
+            "measured at 1 x 1 of full 1024, heads 32:8 of 128: flashinfer 7.0 us, xqa 5.0 us");
   EXPECT_EQ(services[1].backend, "flashinfer");
   EXPECT_EQ(services[2].max_size, 64);
   const auto prefill = selector->prefill_services();
@@ -97,7 +131,7 @@ TEST_F(SelectorTest, WithoutATableTheFirstServes) {
   table_ = std::make_shared<TuningTable>();
   const auto selector = create("auto", "auto");
   ASSERT_TRUE(selector.ok());
-  EXPECT_EQ(selector->decode(1, 1, 1024)->name(), "flashinfer");
+  EXPECT_EQ(selector->decode({1, 1024}, 1)->name(), "flashinfer");
   const DecodeKey keys[] = {{1, 1024}};
   EXPECT_THAT(selector->decode_services(keys)[0].reason, HasSubstr("nothing is measured"));
 }

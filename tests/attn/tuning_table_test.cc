@@ -17,7 +17,7 @@ using ::testing::Not;
 
 constexpr std::string_view kHeader =
     "phase,num_heads,num_kv_heads,head_dim,page_size,q_dtype,kv_dtype,num_reqs,q_len,kv_len,"
-    "backend,us\n";
+    "lengths,backend,us\n";
 
 TuningPoint point_of(int num_reqs, int kv_len) {
   return {.num_heads = 32,
@@ -43,6 +43,7 @@ std::vector<TuningRow> random_rows(std::mt19937& random, int count) {
     point.phase = pick({0, 1}) == 0 ? Phase::kDecode : Phase::kPrefill;
     point.head_dim = pick({64, 128});
     point.num_kv_heads = pick({4, 8});
+    point.ragged = pick({0, 1}) == 1;
     point.kv = pick({0, 1}) == 0 ? DType::kBF16 : DType::kF8E4M3;
     rows.push_back({point, std::string(kNames[random() % 4]),
                     1.0 + static_cast<double>(random() % 100'000) / 8.0});
@@ -165,8 +166,24 @@ TEST(TuningTable, TypesComeBeforeShapesAndShapesBeforeSizes) {
       "xqa");
 }
 
+TEST(TuningTable, RaggedComesAfterShapesAndBeforeSizes) {
+  TuningPoint ragged_far = point_of(256, 131072);
+  ragged_far.ragged = true;
+  TuningPoint ragged_other_dim = point_of(16, 1024);
+  ragged_other_dim.ragged = true;
+  ragged_other_dim.head_dim = 64;
+  const std::vector<TuningRow> rows = {
+      {point_of(16, 1024), "native", 1}, {ragged_far, "xqa", 1}, {ragged_other_dim, "cudnn", 1}};
+  TuningPoint asked = point_of(16, 1024);
+  EXPECT_EQ(kNames[TuningTable(rows).best(asked, kNames).candidate], "native");
+  asked.ragged = true;
+  EXPECT_EQ(kNames[TuningTable(rows).best(asked, kNames).candidate], "xqa");
+  const TuningTable full_only{std::span<const TuningRow>(rows).first(1)};
+  EXPECT_EQ(kNames[full_only.best(asked, kNames).candidate], "native");
+}
+
 TEST(TuningTable, RefusesInOneLine) {
-  const std::string good = "decode,32,8,128,16,bf16,bf16,64,1,4096,xqa,71.25\n";
+  const std::string good = "decode,32,8,128,16,bf16,bf16,64,1,4096,full,xqa,71.25\n";
   const auto refusal = [](const std::string& csv) {
     const auto table = TuningTable::parse(csv, "a\ntable.csv");
     EXPECT_FALSE(table.ok()) << csv;
@@ -177,18 +194,19 @@ TEST(TuningTable, RefusesInOneLine) {
   EXPECT_TRUE(TuningTable::parse("", "t").ok());
   const std::vector<std::pair<std::string, std::string>> cases = {
       {good, "line 1: the header"},
-      {head + "decode,32\n", "line 2: the number of fields; got 2, expected 12"},
+      {head + "decode,32\n", "line 2: the number of fields; got 2, expected 13"},
       {head + good + "verify" + good.substr(6), "line 3: phase; got"},
-      {head + "decode,0,8,128,16,bf16,bf16,64,1,4096,xqa,71\n", "num_heads"},
-      {head + "decode,32,8,128,16,bf16,bf16,99999999999,1,4096,xqa,71\n", "num_reqs"},
-      {head + "decode,32,8,128,16,bf16,bf16,64,1,40x6,xqa,71\n", "kv_len"},
-      {head + "decode,32,8,128,16,int4,bf16,64,1,4096,xqa,71\n", "q_dtype"},
-      {head + "decode,32,8,128,16,bf16,i32,64,1,4096,xqa,71\n", "kv_dtype"},
-      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,fa9,71\n", "one of cpu"},
-      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,xqa,nan\n", "us"},
-      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,xqa,-1\n", "us"},
-      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,xqa,inf\n", "us"},
-      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,xqa,7,7\n", "fields; got 12 or more"},
+      {head + "decode,0,8,128,16,bf16,bf16,64,1,4096,full,xqa,71\n", "num_heads"},
+      {head + "decode,32,8,128,16,bf16,bf16,99999999999,1,4096,full,xqa,71\n", "num_reqs"},
+      {head + "decode,32,8,128,16,bf16,bf16,64,1,40x6,full,xqa,71\n", "kv_len"},
+      {head + "decode,32,8,128,16,int4,bf16,64,1,4096,full,xqa,71\n", "q_dtype"},
+      {head + "decode,32,8,128,16,bf16,i32,64,1,4096,full,xqa,71\n", "kv_dtype"},
+      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,some,xqa,71\n", "full or ragged"},
+      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,full,fa9,71\n", "one of cpu"},
+      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,full,xqa,nan\n", "us"},
+      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,full,xqa,-1\n", "us"},
+      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,full,xqa,inf\n", "us"},
+      {head + "decode,32,8,128,16,bf16,bf16,64,1,4096,full,xqa,7,7\n", "fields; got 13 or more"},
       {head + std::string(5000, 'x') + "\x1b[2J\n", "fields"},
       {head + std::string(5000, ',') + "\n", "fields"}};
   for (const auto& [csv, expected] : cases) {
