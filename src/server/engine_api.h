@@ -1,0 +1,31 @@
+// What the server asks of an engine. The engine itself, or what a test puts in its place.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/engine.h"
+
+namespace quire::server {
+
+class EngineApi {
+ public:
+  virtual ~EngineApi() = default;
+
+  virtual Result<RequestId> submit(Request request, Engine::OutputCallback on_output) = 0;
+  virtual void cancel(RequestId id) = 0;
+  // `variables`: a JSON object: messages, tools, add_generation_prompt, any other of the template.
+  virtual Result<std::string> render_chat(std::string_view variables) const = 0;
+  virtual std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const = 0;
+  virtual std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const = 0;
+  virtual SamplingParams default_sampling() const = 0;
+  virtual const ModelInfo& model_info() const = 0;
+  virtual EngineStats stats() const = 0;
+  virtual Status health() const = 0;
+};
+
+std::unique_ptr<EngineApi> make_engine_api(Engine& engine);
+
+}  // namespace quire::server
