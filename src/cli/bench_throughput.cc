@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "cli/bench_run.h"
 #include "cli/command.h"
@@ -9,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/load_engine.h"
 #include "cli/output.h"
+#include "cli/profile_report.h"
 #include "quire/engine.h"
 
 namespace quire::cli {
@@ -22,6 +24,7 @@ struct Options {
   int output_len = 0;  // 0: 128 for random prompts, a dialogue's own answer for ShareGPT
   double range_ratio = 0.0;
   int num_prompts = 1000;
+  bool profile = false;
   std::string json;
 
   // vLLM measures without the prefix cache, whose hits would flatter the numbers.
@@ -76,7 +79,7 @@ void print_report(const BenchResult& result) {
 }
 
 // vLLM's names for what vLLM reports.
-std::string json_report(const BenchResult& result) {
+std::string json_report(const BenchResult& result, const std::optional<DeviceProfile>& profile) {
   JsonWriter json;
   json.begin_object();
   json.field("elapsed_time", result.elapsed_s);
@@ -88,23 +91,34 @@ std::string json_report(const BenchResult& result) {
   json.field("total_prompt_tokens", result.num_prompt_tokens);
   json.field("total_output_tokens", result.num_output_tokens);
   write_token_times(json, result);
+  if (profile) write_profile(json, *profile);
   json.end_object();
   return json.text() + "\n";
 }
 
 Result<int> run(const Options& options) {
+  std::unique_ptr<DeviceProfiler> profiler;
+  if (options.profile) {
+    QUIRE_ASSIGN_OR_RETURN(profiler, make_device_profiler());
+  }
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   QUIRE_ASSIGN_OR_RETURN(const auto requests, sample_requests(options, *engine));
   const CancelScope scope;
   const Status warmed_up = warm_up(*engine, requests);
   if (warmed_up.code() == StatusCode::kCancelled) return CancelScope::exit_code();
   QUIRE_RETURN_IF_ERROR(warmed_up);
+  if (profiler) QUIRE_RETURN_IF_ERROR(profiler->start());
   const auto result = run_bench(*engine, to_requests(requests), "throughput");
   if (result.status().code() == StatusCode::kCancelled) return CancelScope::exit_code();
   QUIRE_RETURN_IF_ERROR(result.status());
+  std::optional<DeviceProfile> profile;
+  if (profiler) {
+    QUIRE_ASSIGN_OR_RETURN(profile, profiler->stop());
+  }
   print_report(*result);
+  if (profile) print_profile(*profile);
   if (!options.json.empty()) {
-    QUIRE_RETURN_IF_ERROR(write_output_file(options.json, json_report(*result)));
+    QUIRE_RETURN_IF_ERROR(write_output_file(options.json, json_report(*result, profile)));
   }
   return kExitOk;
 }
@@ -134,6 +148,8 @@ Command bench_throughput_command() {
                "R: random lengths lie in [len * (1 - R), len * (1 + R)]");
   flags.number("--num-prompts", &options->num_prompts, {.min = 1, .max = 1 << 20}, "Requests");
   flags.file("--json", &options->json, "Write the results to this file");
+  flags.toggle("--profile", &options->profile,
+               "Also say where a GPU's time goes, by kernel (needs libcupti; costs some speed)");
   add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);
   command.check = [options] {
     if ((options->dataset_name == "sharegpt") == options->dataset_path.empty()) {

@@ -1,5 +1,6 @@
 // What src/cuda answers in a build without CUDA.
 #include "platform/platform.h"
+#include "platform/profile.h"
 #include "platform/tune.h"
 
 namespace quire {
@@ -17,6 +18,10 @@ Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& /*con
 }
 
 Result<TuneResult> tune_attention(const TuneConfig& /*config*/, const TuneProgress& /*progress*/) {
+  return cuda_status();
+}
+
+Result<std::unique_ptr<DeviceProfiler>> make_device_profiler() {
   return cuda_status();
 }
 

@@ -1,0 +1,213 @@
+// The device's records by CUPTI, which is opened when it is asked for: it costs nothing until then.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <cupti.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "cuda/base/device_info.h"
+#include "cuda/base/dynamic_library.h"
+#include "cuda/base/error.h"
+#include "cuda/profile/step_profile.h"
+#include "platform/profile.h"
+
+namespace quire::cuda {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{8} << 20;
+constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                         CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
+
+Status check(CUptiResult result, const char* what) {
+  if (result == CUPTI_SUCCESS) return {};
+  return unavailable(
+      fmt::format("[profile] CUPTI's {} failed; got result {}", what, static_cast<int>(result)));
+}
+
+struct CuptiApi {
+  DynamicLibrary library;
+  decltype(::cuptiGetVersion)* get_version = nullptr;
+  decltype(::cuptiGetTimestamp)* get_timestamp = nullptr;
+  decltype(::cuptiActivityRegisterCallbacks)* register_callbacks = nullptr;
+  decltype(::cuptiActivityEnable)* enable = nullptr;
+  decltype(::cuptiActivityDisable)* disable = nullptr;
+  decltype(::cuptiActivityFlushAll)* flush = nullptr;
+  decltype(::cuptiActivityGetNextRecord)* next_record = nullptr;
+};
+
+// The records' layout is that of the headers this was built with.
+Status check_version(const CuptiApi& api) {
+  constexpr uint32_t kMajor = 10000;
+  uint32_t version = 0;
+  QUIRE_RETURN_IF_ERROR(check(api.get_version(&version), "version"));
+  if (version / kMajor == CUPTI_API_VERSION / kMajor) return {};
+  return unavailable(fmt::format("[profile] libcupti's version; got {}, expected {}",
+                                 version / kMajor, CUPTI_API_VERSION / kMajor));
+}
+
+Result<CuptiApi> load_api() {
+  CuptiApi api;
+  QUIRE_ASSIGN_OR_RETURN(api.library,
+                         DynamicLibrary::open({"libcupti.so.13", "libcupti.so.12", "libcupti.so"}));
+  const DynamicLibrary& library = api.library;
+  QUIRE_RETURN_IF_ERROR(library.find("cuptiGetVersion", api.get_version));
+  QUIRE_RETURN_IF_ERROR(library.find("cuptiGetTimestamp", api.get_timestamp));
+  QUIRE_RETURN_IF_ERROR(library.find("cuptiActivityRegisterCallbacks", api.register_callbacks));
+  QUIRE_RETURN_IF_ERROR(library.find("cuptiActivityEnable", api.enable));
+  QUIRE_RETURN_IF_ERROR(library.find("cuptiActivityDisable", api.disable));
+  QUIRE_RETURN_IF_ERROR(library.find("cuptiActivityFlushAll", api.flush));
+  QUIRE_RETURN_IF_ERROR(library.find("cuptiActivityGetNextRecord", api.next_record));
+  QUIRE_RETURN_IF_ERROR(check_version(api));
+  return api;
+}
+
+// CUPTI's callbacks know no object of ours, so what they fill is one a process.
+class Records {
+ public:
+  static Records& instance() {
+    static Records records;
+    return records;
+  }
+
+  void start(const CuptiApi& api, uint64_t now) {
+    const std::lock_guard lock(mutex_);
+    api_ = &api;
+    all_ = {};
+    ids_.clear();
+    all_.start = now;
+  }
+  DeviceRecords stop(uint64_t now) {
+    const std::lock_guard lock(mutex_);
+    api_ = nullptr;
+    all_.end = now;
+    return std::move(all_);
+  }
+
+  static void CUPTIAPI request(uint8_t** buffer, size_t* size, size_t* max_records) {
+    *buffer = static_cast<uint8_t*>(std::aligned_alloc(64, kBufferBytes));
+    *size = *buffer == nullptr ? 0 : kBufferBytes;
+    *max_records = 0;  // as many as fit
+  }
+  static void CUPTIAPI complete(CUcontext /*context*/, uint32_t /*stream*/, uint8_t* buffer,
+                                size_t /*size*/, size_t valid_bytes) {
+    instance().read(buffer, valid_bytes);
+    std::free(buffer);
+  }
+
+ private:
+  void read(uint8_t* buffer, size_t valid_bytes) {
+    const std::lock_guard lock(mutex_);
+    if (api_ == nullptr) return;
+    CUpti_Activity* record = nullptr;
+    while (api_->next_record(buffer, valid_bytes, &record) == CUPTI_SUCCESS) add(record);
+  }
+
+  void add(const CUpti_Activity* record) {
+    switch (record->kind) {
+      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
+        const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
+        const auto [name, kind] = name_of(kernel->name);
+        return all_.records.push_back({.start = kernel->start,
+                                       .end = kernel->end,
+                                       .kind = kind,
+                                       .name = name,
+                                       .in_graph = kernel->graphId != 0});
+      }
+      case CUPTI_ACTIVITY_KIND_MEMCPY: {
+        const auto* copy = reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
+        return all_.records.push_back(
+            {.start = copy->start,
+             .end = copy->end,
+             .kind = WorkKind::kCopy,
+             .in_graph = copy->graphId != 0,
+             .to_host = copy->copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH});
+      }
+      case CUPTI_ACTIVITY_KIND_MEMSET: {
+        const auto* set = reinterpret_cast<const CUpti_ActivityMemset4*>(record);
+        return all_.records.push_back({.start = set->start, .end = set->end});
+      }
+      default:
+        return;
+    }
+  }
+
+  struct Name {
+    int32_t id;
+    WorkKind kind;
+  };
+  // A kernel's records share one string. Instances of a template share a short name.
+  Name name_of(const char* mangled) {
+    const auto found = ids_.find(mangled);
+    if (found != ids_.end()) return found->second;
+    const std::string name = short_kernel_name(mangled);
+    size_t id = 0;
+    while (id < all_.names.size() && all_.names[id] != name) ++id;
+    if (id == all_.names.size()) all_.names.push_back(name);
+    return ids_.emplace(mangled, Name{static_cast<int32_t>(id), kind_of_kernel(mangled)})
+        .first->second;
+  }
+
+  std::mutex mutex_;
+  const CuptiApi* api_ = nullptr;  // null: records are dropped
+  DeviceRecords all_;
+  std::map<const char*, Name> ids_;
+};
+
+class CuptiProfiler final : public DeviceProfiler {
+ public:
+  static Result<std::unique_ptr<DeviceProfiler>> create() {
+    QUIRE_RETURN_IF_ERROR(open_device(0).status());
+    std::unique_ptr<CuptiProfiler> profiler(new CuptiProfiler());
+    QUIRE_ASSIGN_OR_RETURN(profiler->api_, load_api());
+    QUIRE_RETURN_IF_ERROR(
+        check(profiler->api_.register_callbacks(Records::request, Records::complete), "start"));
+    return std::unique_ptr<DeviceProfiler>(std::move(profiler));
+  }
+  ~CuptiProfiler() override {
+    if (running_) (void)stop();
+  }
+
+  Status start() override {
+    QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceSynchronize());
+    for (const CUpti_ActivityKind kind : kKinds) {
+      QUIRE_RETURN_IF_ERROR(check(api_.enable(kind), "start of recording"));
+    }
+    uint64_t now = 0;
+    QUIRE_RETURN_IF_ERROR(check(api_.get_timestamp(&now), "clock"));
+    Records::instance().start(api_, now);
+    running_ = true;
+    return {};
+  }
+
+  Result<DeviceProfile> stop() override {
+    running_ = false;
+    QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceSynchronize());
+    uint64_t now = 0;
+    QUIRE_RETURN_IF_ERROR(check(api_.get_timestamp(&now), "clock"));
+    for (const CUpti_ActivityKind kind : kKinds) (void)api_.disable(kind);
+    QUIRE_RETURN_IF_ERROR(check(api_.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "flush"));
+    DeviceRecords records = Records::instance().stop(now);
+    if (records.records.empty()) return unavailable("[profile] nothing ran on a GPU");
+    return summarize_records(std::move(records));
+  }
+
+ private:
+  CuptiProfiler() = default;
+
+  CuptiApi api_;
+  bool running_ = false;
+};
+
+}  // namespace
+}  // namespace quire::cuda
+
+namespace quire {
+
+Result<std::unique_ptr<DeviceProfiler>> make_device_profiler() {
+  return cuda::CuptiProfiler::create();
+}
+
+}  // namespace quire

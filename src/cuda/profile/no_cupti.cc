@@ -1,0 +1,10 @@
+// In place of cupti.cc where the toolkit has no CUPTI headers.
+#include "platform/profile.h"
+
+namespace quire {
+
+Result<std::unique_ptr<DeviceProfiler>> make_device_profiler() {
+  return unavailable("[profile] this build was made without cupti.h");
+}
+
+}  // namespace quire
