@@ -1,0 +1,76 @@
+// JSON, checked one byte at a time as it arrives.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace quire::server {
+
+inline bool is_json_space(char c) {
+  return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+// Checks one JSON object or array (strictly: RFC 8259, at most 64 levels). Constant memory. Bytes
+// above 0x7F are taken as they come.
+class JsonScanner {
+ public:
+  enum class State : uint8_t {
+    kValue,        // a value must follow
+    kFirstValue,   // after '[': a value or ']'
+    kFirstKey,     // after '{': a key or '}'
+    kKey,          // after ',' in an object
+    kColon,        // after a key
+    kAfterValue,   // ',' or the end of what it is in
+    kString,       // of a key, if string_is_key()
+    kEscape,       // after '\'
+    kHex,          // in \uXXXX
+    kNumberMinus,  // '-'
+    kNumberZero,   // a leading 0
+    kNumberInt,    // digits
+    kNumberDot,    // '.'
+    kNumberFrac,   // digits after '.'
+    kNumberE,      // 'e'
+    kNumberESign,  // 'e-'
+    kNumberExp,    // digits after 'e'
+    kLiteral,      // in true, false, null
+    kDone,
+  };
+
+  // False: no JSON continues like this; nothing may be pushed after that, or once done().
+  bool push(char c);
+  bool done() const { return state_ == State::kDone; }
+
+  State state() const { return state_; }
+  int depth() const { return depth_; }
+  bool in_string() const {
+    return state_ == State::kString || state_ == State::kEscape || state_ == State::kHex;
+  }
+  bool string_is_key() const { return string_is_key_; }
+  // The next byte that is no space starts a value.
+  bool expects_value() const { return state_ == State::kValue || state_ == State::kFirstValue; }
+
+ private:
+  static constexpr int kMaxDepth = 64;
+
+  bool begin_value(char c);
+  bool open(bool is_object);
+  bool close(bool is_object);
+  bool in_object() const { return ((is_object_ >> (depth_ - 1)) & 1U) != 0; }
+  bool push_string(char c);
+  bool push_number(char c);
+  bool push_literal(char c);
+  bool push_after_value(char c);
+  bool to(State state) {
+    state_ = state;
+    return true;
+  }
+
+  State state_ = State::kValue;
+  bool string_is_key_ = false;
+  uint8_t num_hex_ = 0;
+  int depth_ = 0;
+  uint64_t is_object_ = 0;    // bit i: level i + 1 is an object
+  std::string_view literal_;  // what must still come of it
+};
+
+}  // namespace quire::server

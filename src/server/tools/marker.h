@@ -1,0 +1,54 @@
+// A fixed text, looked for in text that comes in pieces.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quire::server {
+
+// Knuth, Morris and Pratt's search: linear in the text, and never holds more than the marker back.
+class Marker {
+ public:
+  explicit Marker(std::string_view text) : text_(text), fallback_(text.size(), 0) {
+    for (size_t i = 1; i < text_.size(); ++i) {
+      size_t length = fallback_[i - 1];
+      while (length > 0 && text_[i] != text_[length]) length = fallback_[length - 1];
+      fallback_[i] = length + (text_[i] == text_[length] ? 1 : 0);
+    }
+  }
+
+  std::string_view text() const { return text_; }
+
+  // Whether `c` completes the marker. Else what can no longer be part of it goes to `release`
+  // (called with views of earlier bytes and of `c`, in order).
+  template <typename Release>
+  bool push(char c, Release release) {
+    while (num_matched_ > 0 && text_[num_matched_] != c) {
+      const size_t length = fallback_[num_matched_ - 1];
+      release(text_.substr(0, num_matched_ - length));
+      num_matched_ = length;
+    }
+    if (text_[num_matched_] != c) {
+      release(std::string_view(&c, 1));
+      return false;
+    }
+    if (++num_matched_ < text_.size()) return false;
+    num_matched_ = 0;
+    return true;
+  }
+
+  // What is held back; the search starts anew.
+  std::string_view take_held() {
+    const std::string_view held = text_.substr(0, num_matched_);
+    num_matched_ = 0;
+    return held;
+  }
+
+ private:
+  std::string_view text_;  // of a literal
+  std::vector<size_t> fallback_;
+  size_t num_matched_ = 0;
+};
+
+}  // namespace quire::server

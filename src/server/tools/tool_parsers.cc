@@ -1,0 +1,171 @@
+#include "server/tools/tool_parsers.h"
+
+#include <algorithm>
+
+namespace quire::server {
+namespace {
+
+constexpr size_t kMaxHeldBytes = size_t{64} << 10;
+
+bool has_name(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+void MarkedCalls::push(char c, MessageWriter& out) {
+  switch (place_) {
+    case Place::kText:
+      if (marker_.push(c, [&](std::string_view text) { out.content(text); })) {
+        held_ = marker_.text();
+        place_ = Place::kBetween;
+        marker_found();
+      }
+      return;
+    case Place::kBetween:
+      return push_between(c, out);
+    case Place::kObject:
+      break;
+  }
+  const bool was_written = reader_.is_written();
+  switch (reader_.push(c, out)) {
+    case CallReader::Result::kMore:
+      if (reader_.is_written()) {
+        if (!was_written) held_ = {};
+        return;
+      }
+      return hold(c, out);
+    case CallReader::Result::kDone:
+      held_ = {};
+      place_ = Place::kBetween;
+      return call_ended();
+    case CallReader::Result::kNoCall:
+      if (!reader_.has_arguments() || !reader_.is_written()) return back_to_text(c, out);
+      // The call is whole but for its closing brace, which small models forget.
+      place_ = Place::kBetween;
+      call_ended();
+      return push_between(c, out);
+  }
+}
+
+void MarkedCalls::finish(MessageWriter& out) {
+  out.content(held_);
+  out.content(marker_.take_held());
+  held_ = {};
+}
+
+void MarkedCalls::begin_object(char c, MessageWriter& out) {
+  reader_.reset();
+  place_ = Place::kObject;
+  push(c, out);
+}
+
+void MarkedCalls::back_to_text(char c, MessageWriter& out) {
+  out.content(std::exchange(held_, {}));
+  place_ = Place::kText;
+  push(c, out);
+}
+
+void MarkedCalls::hold(char c, MessageWriter& out) {
+  if (held_.size() == kMaxHeldBytes) return back_to_text(c, out);
+  held_ += c;
+}
+
+void HermesCalls::push_between(char c, MessageWriter& out) {
+  constexpr std::string_view kClose = "</tool_call>";
+  if (!after_call_) {
+    if (c == '{') return begin_object(c, out);
+    return is_json_space(c) ? hold(c, out) : back_to_text(c, out);
+  }
+  if (num_close_ == 0 && is_json_space(c)) return hold(c, out);
+  if (c != kClose[num_close_]) return back_to_text(c, out);
+  hold(c, out);
+  if (++num_close_ < kClose.size()) return;
+  held_ = {};
+  place_ = Place::kText;
+}
+
+void HermesCalls::call_ended() {
+  num_close_ = 0;
+  after_call_ = true;
+}
+
+void HermesCalls::finish(MessageWriter& out) {
+  if (place_ == Place::kBetween && after_call_) held_ = {};  // an answer cut in the closing tag
+  MarkedCalls::finish(out);
+}
+
+void LlamaCalls::push_between(char c, MessageWriter& out) {
+  if (c == '{') return begin_object(c, out);
+  if (is_json_space(c) || (after_call_ && c == ';')) return hold(c, out);
+  back_to_text(c, out);
+}
+
+void MistralCalls::push_between(char c, MessageWriter& out) {
+  if (step_ == Step::kName) return push_name(c, out);
+  if (step_ == Step::kArguments) return push_arguments(c, out);
+  if (is_json_space(c)) return hold(c, out);
+  switch (step_) {
+    case Step::kOpen:
+      if (c == '[') {
+        step_ = Step::kItem;
+        return hold(c, out);
+      }
+      step_ = Step::kName;
+      name_.clear();
+      return push_name(c, out);
+    case Step::kItem:
+      return c == '{' ? begin_object(c, out) : back_to_text(c, out);
+    default:
+      break;
+  }
+  if (c == ',') {
+    step_ = Step::kItem;
+    return hold(c, out);
+  }
+  if (c != ']') return back_to_text(c, out);
+  held_ = {};
+  place_ = Place::kText;
+}
+
+void MistralCalls::push_name(char c, MessageWriter& out) {
+  constexpr size_t kMaxBytes = 512;
+  constexpr std::string_view kArgs = "[ARGS]";
+  if (c != '{') {
+    if (name_.size() == kMaxBytes) return back_to_text(c, out);
+    name_ += c;
+    return hold(c, out);
+  }
+  const std::string_view name = std::string_view(name_).substr(0, name_.find('['));
+  const std::string_view rest = std::string_view(name_).substr(name.size());
+  const bool well_formed =
+      rest.empty() || rest == kArgs || (rest.starts_with("[CALL_ID]") && rest.ends_with(kArgs));
+  if (!well_formed || !has_name(tool_names_, name)) return back_to_text(c, out);
+  out.begin_call(name, true);
+  held_ = {};
+  scanner_ = {};
+  step_ = Step::kArguments;
+  push_arguments(c, out);
+}
+
+void MistralCalls::push_arguments(char c, MessageWriter& out) {
+  if (!scanner_.push(c)) return back_to_text(c, out);
+  out.arguments(std::string_view(&c, 1));
+  if (scanner_.done()) place_ = Place::kText;
+}
+
+void NamedArguments::push(char c, MessageWriter& out) {
+  if (place_ == Place::kBefore) {
+    if (is_json_space(c)) return out.content(std::string_view(&c, 1));
+    place_ = c == '{' ? Place::kInside : Place::kAfter;
+    if (c == '{') out.begin_call(name_, false);
+  }
+  if (place_ == Place::kAfter || !scanner_.push(c)) {
+    place_ = Place::kAfter;
+    return out.content(std::string_view(&c, 1));
+  }
+  out.arguments(std::string_view(&c, 1));
+  if (scanner_.done()) place_ = Place::kAfter;
+}
+
+}  // namespace quire::server
