@@ -5,7 +5,7 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache pkg-config libfmt-dev libspdlog-dev libsimdjson-dev
-  libcli11-dev libhwy-dev libutf8proc-dev libpcre2-dev libssl-dev)
+  libcli11-dev libhwy-dev libutf8proc-dev libpcre2-dev libssl-dev libboost-dev)
 if [[ "${1:-build}" == test ]]; then
   packages+=(libgtest-dev libgmock-dev clang llvm libclang-rt-dev)
 fi

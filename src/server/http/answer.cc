@@ -1,0 +1,189 @@
+#include "server/http/answer.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
+#include "server/http/error_response.h"
+#include "server/http/response_head.h"
+
+namespace quire::http {
+namespace {
+
+class AnswerExchange final : public Exchange {
+ public:
+  explicit AnswerExchange(std::shared_ptr<Answer> answer) : answer_(std::move(answer)) {}
+  ~AnswerExchange() override { answer_->abandon(); }
+
+  void respond(Response response) override { answer_->respond(std::move(response)); }
+  void start_stream(int status, std::string content_type, Headers headers) override {
+    answer_->start_stream(status, content_type, headers);
+  }
+  void write(std::string piece) override { answer_->write(piece); }
+  void end_stream() override { answer_->end_stream(); }
+  void on_closed(std::function<void()> callback) override {
+    answer_->on_closed(std::move(callback));
+  }
+
+ private:
+  const std::shared_ptr<Answer> answer_;
+};
+
+}  // namespace
+
+std::shared_ptr<Exchange> make_exchange(std::shared_ptr<Answer> answer) {
+  return std::make_shared<AnswerExchange>(std::move(answer));
+}
+
+void Answer::respond(Response response) {
+  const std::lock_guard lock(mutex_);
+  if (phase_ == Phase::kEmpty) respond_locked(response);
+}
+
+void Answer::respond_locked(const Response& response) {
+  waiting_.reserve(response.body.size() + 512);
+  append_response_head({.status = response.status,
+                        .content_type = response.content_type,
+                        .headers = response.headers,
+                        .content_length = response.body.size(),
+                        .is_http11 = traits_.is_http11,
+                        .keep_alive = traits_.keep_alive},
+                       waiting_);
+  if (may_have_body(response.status) && !traits_.is_head) waiting_ += response.body;
+  phase_ = Phase::kWhole;
+  wake_locked();
+}
+
+void Answer::start_stream(int status, std::string_view content_type, const Headers& headers) {
+  const std::lock_guard lock(mutex_);
+  if (phase_ != Phase::kEmpty) return;
+  drops_body_ = traits_.is_head || !may_have_body(status);
+  is_chunked_ = traits_.is_http11;
+  // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
+  if (!is_chunked_ && !drops_body_) traits_.keep_alive = false;
+  append_response_head({.status = status,
+                        .content_type = content_type,
+                        .headers = headers,
+                        .framing = is_chunked_ ? Framing::kChunked : Framing::kUntilClose,
+                        .is_http11 = traits_.is_http11,
+                        .keep_alive = traits_.keep_alive},
+                       waiting_);
+  phase_ = Phase::kStreaming;
+  wake_locked();
+}
+
+void Answer::write(std::string_view piece) {
+  const std::lock_guard lock(mutex_);
+  if (phase_ != Phase::kStreaming || drops_body_ || piece.empty()) return;
+  const size_t untaken = num_taken_ + waiting_.size();
+  // One piece is always taken, whatever its size: the limit is for what piles up.
+  if (untaken > 0 && untaken + piece.size() > traits_.max_buffered_bytes) {
+    phase_ = Phase::kTooSlow;
+    waiting_ = {};
+    is_awaited_ = false;  // the connection may be waiting for this very client
+    wake_locked();
+    return;
+  }
+  if (is_chunked_) fmt::format_to(std::back_inserter(waiting_), "{:x}\r\n", piece.size());
+  waiting_ += piece;
+  if (is_chunked_) waiting_ += "\r\n";
+  wake_locked();
+}
+
+void Answer::end_stream() {
+  const std::lock_guard lock(mutex_);
+  if (phase_ != Phase::kStreaming) return;
+  if (is_chunked_ && !drops_body_) waiting_ += "0\r\n\r\n";
+  phase_ = Phase::kWhole;
+  wake_locked();
+}
+
+void Answer::on_closed(std::function<void()> callback) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (phase_ == Phase::kFinished) return;
+    if (phase_ != Phase::kClosed) {
+      on_closed_ = std::move(callback);
+      return;
+    }
+  }
+  callback();
+}
+
+void Answer::abandon() {
+  const std::lock_guard lock(mutex_);
+  if (phase_ == Phase::kEmpty) {
+    respond_locked(error_response(500, "internal_error", "The request was left unanswered."));
+  } else if (phase_ == Phase::kStreaming) {
+    phase_ = Phase::kBroken;
+    wake_locked();
+  }
+}
+
+void Answer::wake_locked() {
+  if (!is_awaited_) waker_->wake();
+  is_awaited_ = true;
+}
+
+Answer::Progress Answer::take(std::string& out) {
+  out.clear();
+  const std::lock_guard lock(mutex_);
+  out.swap(waiting_);
+  num_taken_ = out.size();
+  is_awaited_ = !out.empty();
+  return progress_locked();
+}
+
+Answer::Progress Answer::progress() {
+  const std::lock_guard lock(mutex_);
+  return progress_locked();
+}
+
+Answer::Progress Answer::progress_locked() const {
+  switch (phase_) {
+    case Phase::kWhole:
+      return Progress::kWhole;
+    case Phase::kBroken:
+      return Progress::kBroken;
+    case Phase::kTooSlow:
+      return Progress::kTooSlow;
+    default:
+      return Progress::kOpen;
+  }
+}
+
+void Answer::end_keep_alive() {
+  const std::lock_guard lock(mutex_);
+  traits_.keep_alive = false;
+}
+
+bool Answer::keeps_alive() {
+  const std::lock_guard lock(mutex_);
+  return traits_.keep_alive;
+}
+
+void Answer::finish() {
+  std::function<void()> unused;  // dies outside the lock: it may hold the exchange
+  std::shared_ptr<Waker> waker;
+  const std::lock_guard lock(mutex_);
+  phase_ = Phase::kFinished;
+  unused = std::move(on_closed_);
+  waker = std::move(waker_);
+}
+
+void Answer::close() {
+  std::function<void()> callback;
+  std::shared_ptr<Waker> waker;
+  {
+    const std::lock_guard lock(mutex_);
+    if (phase_ == Phase::kClosed || phase_ == Phase::kFinished) return;
+    phase_ = Phase::kClosed;
+    waiting_ = {};
+    callback = std::move(on_closed_);
+    waker = std::move(waker_);
+  }
+  if (callback) callback();
+}
+
+}  // namespace quire::http

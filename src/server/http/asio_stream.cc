@@ -1,0 +1,167 @@
+#include "server/http/asio_stream.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <utility>
+
+namespace quire::http {
+namespace {
+
+namespace asio = boost::asio;
+using ErrorCode = boost::system::error_code;
+using std::chrono::steady_clock;
+
+std::string peer_name(const Socket& socket) {
+  ErrorCode error;
+  auto endpoint = socket.remote_endpoint(error);
+  char text[INET6_ADDRSTRLEN] = "";
+  const sockaddr* address = endpoint.data();
+  if (error) return "unknown";
+  if (address->sa_family == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(address);
+    ::inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
+    return fmt::format("{}:{}", text, ntohs(v4->sin_port));
+  }
+  if (address->sa_family != AF_INET6) return "unix";
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address);
+  ::inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
+  return fmt::format("[{}]:{}", text, ntohs(v6->sin6_port));
+}
+
+// A token must not wait for the next one, and what a slow reader leaves shall wait with us, where
+// it is counted, not in the kernel.
+void set_tcp_options(Socket& socket) {
+  const int on = 1;
+  const int max_unsent_bytes = 128 << 10;
+  const int fd = socket.native_handle();
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &max_unsent_bytes, sizeof(max_unsent_bytes));
+}
+
+auto read_handler(std::shared_ptr<StreamUser> user) {
+  return [user = std::move(user)](const ErrorCode& error, size_t num_bytes) {
+    user->on_read(error ? 0 : num_bytes);
+  };
+}
+
+auto write_handler(std::shared_ptr<StreamUser> user) {
+  return [user = std::move(user)](const ErrorCode& error, size_t num_bytes) {
+    user->on_written(error ? 0 : num_bytes);
+  };
+}
+
+class PlainStream : public Stream {
+ public:
+  PlainStream(asio::io_context& context, Socket socket)
+      : context_(context), socket_(std::move(socket)), timer_(context), peer_(peer_name(socket_)) {
+    if (peer_ != "unix") set_tcp_options(socket_);
+  }
+
+  void open(std::shared_ptr<StreamUser> user) override {
+    hold(std::move(user));
+    asio::post(context_, [user = user_] { user->on_open(true); });
+  }
+
+  void read_some(char* to, size_t size) override {
+    socket_.async_read_some(asio::buffer(to, size), read_handler(user_));
+  }
+  void write_some(std::string_view bytes) override {
+    socket_.async_write_some(asio::buffer(bytes.data(), bytes.size()), write_handler(user_));
+  }
+
+  void shut_down() override {
+    ErrorCode ignored;
+    socket_.shutdown(Socket::shutdown_send, ignored);
+  }
+
+  void close() override {
+    ErrorCode ignored;
+    socket_.close(ignored);
+    timer_.cancel();
+    user_.reset();
+  }
+
+  // The timer is moved only to an earlier time: a busy connection changes its deadline several
+  // times a request, and most of them never come.
+  void set_deadline(TimePoint when) override {
+    deadline_ = when;
+    if (when < armed_for_) arm();
+  }
+
+  void wake() override {
+    asio::post(context_, [user = user_] { user->on_wake(); });
+  }
+
+  std::string peer() const override { return peer_; }
+
+ protected:
+  Socket& socket() { return socket_; }
+  const std::shared_ptr<StreamUser>& user() const { return user_; }
+  void hold(std::shared_ptr<StreamUser> user) { user_ = std::move(user); }
+
+ private:
+  void arm() {
+    armed_for_ = deadline_;
+    timer_.expires_at(armed_for_);
+    timer_.async_wait([this, user = user_](const ErrorCode& error) {
+      if (error || !user_) return;  // the user holds this stream
+      armed_for_ = TimePoint::max();
+      if (deadline_ == TimePoint::max()) return;
+      if (steady_clock::now() < deadline_) return arm();
+      deadline_ = TimePoint::max();
+      user->on_deadline();
+    });
+  }
+
+  asio::io_context& context_;
+  Socket socket_;
+  asio::steady_timer timer_;
+  const std::string peer_;
+  std::shared_ptr<StreamUser> user_;
+  TimePoint deadline_ = TimePoint::max();
+  TimePoint armed_for_ = TimePoint::max();
+};
+
+class TlsStream final : public PlainStream {
+ public:
+  TlsStream(asio::io_context& context, Socket plain, asio::ssl::context& tls)
+      : PlainStream(context, std::move(plain)), tls_(socket(), tls) {}
+
+  void open(std::shared_ptr<StreamUser> user) override {
+    hold(std::move(user));
+    tls_.async_handshake(asio::ssl::stream_base::server,
+                         [user = this->user()](const ErrorCode& error) { user->on_open(!error); });
+  }
+  void read_some(char* to, size_t size) override {
+    tls_.async_read_some(asio::buffer(to, size), read_handler(user()));
+  }
+  void write_some(std::string_view bytes) override {
+    tls_.async_write_some(asio::buffer(bytes.data(), bytes.size()), write_handler(user()));
+  }
+  // Says goodbye, so that the client can tell an end from a cut.
+  void shut_down() override {
+    tls_.async_shutdown([this, user = user()](const ErrorCode&) {
+      if (socket().is_open()) PlainStream::shut_down();
+    });
+  }
+
+ private:
+  asio::ssl::stream<Socket&> tls_;
+};
+
+}  // namespace
+
+std::unique_ptr<Stream> make_stream(asio::io_context& context, Socket socket,
+                                    const std::shared_ptr<asio::ssl::context>& tls) {
+  if (tls) return std::make_unique<TlsStream>(context, std::move(socket), *tls);
+  return std::make_unique<PlainStream>(context, std::move(socket));
+}
+
+}  // namespace quire::http

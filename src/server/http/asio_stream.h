@@ -1,0 +1,20 @@
+// Streams over Asio's sockets, TCP and Unix alike, plain and with TLS.
+#pragma once
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <memory>
+
+#include "server/http/stream.h"
+
+namespace quire::http {
+
+using Socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol,
+                                                boost::asio::io_context::executor_type>;
+
+// `context` is where the socket lives; without `tls`, the bytes go as they are.
+std::unique_ptr<Stream> make_stream(boost::asio::io_context& context, Socket socket,
+                                    const std::shared_ptr<boost::asio::ssl::context>& tls);
+
+}  // namespace quire::http

@@ -1,0 +1,253 @@
+#include "server/http/connection.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "base/log.h"
+#include "server/http/error_response.h"
+
+namespace quire::http {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// How long a client may take to read an answer that ends its connection. Closing at once could
+// destroy the answer on its way when more of the request comes in (RFC 9112, section 9.6).
+constexpr milliseconds kLinger{2000};
+constexpr milliseconds kNoLimit{-1};
+
+}  // namespace
+
+Connection::Connection(Service& service, std::unique_ptr<Stream> stream,
+                       std::function<void(Connection*)> on_gone)
+    : service_(service),
+      limits_(service.limits),
+      stream_(std::move(stream)),
+      on_gone_(std::move(on_gone)),
+      parser_(limits_),
+      in_(limits_.max_header_bytes) {}
+
+void Connection::start() {
+  stream_->open(shared_from_this());
+  enter(Phase::kOpening, limits_.header_timeout);
+}
+
+void Connection::on_open(bool ok) {
+  if (phase_ == Phase::kClosed) return;
+  if (!ok) return close();
+  enter(Phase::kIdle, limits_.idle_timeout);
+  if (is_draining_) return end();
+  read_on();
+}
+
+bool Connection::is_reading() const {
+  return phase_ == Phase::kIdle || phase_ == Phase::kHead || phase_ == Phase::kBody;
+}
+
+void Connection::enter(Phase phase, milliseconds limit) {
+  phase_ = phase;
+  stream_->set_deadline(limit == kNoLimit ? steady_clock::time_point::max()
+                                          : steady_clock::now() + limit);
+}
+
+// --- What comes ---
+
+// A full buffer is left alone until the answer under way is done: that is how far a client may send
+// ahead.
+void Connection::read_on() {
+  if (is_read_pending_ || input_ended_ || phase_ == Phase::kClosed) return;
+  if (discards_input_) in_.clear();
+  if (in_.is_full()) return;
+  const auto [room, size] = in_.make_room();
+  is_read_pending_ = true;
+  stream_->read_some(room, size);
+}
+
+void Connection::on_read(size_t num_bytes) {
+  is_read_pending_ = false;
+  if (phase_ == Phase::kClosed) return;
+  if (num_bytes == 0) return on_input_end();
+  in_.add(num_bytes);
+  if (is_reading()) parse();
+  read_on();
+}
+
+// A client that closes its side gets what has been answered by then. What is still being worked on
+// is given up: on TCP, a client that only half closes looks like one that has left.
+void Connection::on_input_end() {
+  input_ended_ = true;
+  const bool is_answered =
+      phase_ == Phase::kAnswering && answer_->progress() == Answer::Progress::kWhole;
+  if (!is_answered) close();
+}
+
+void Connection::parse() {
+  while (is_reading()) {
+    const size_t used = parser_.feed(in_.bytes());
+    in_.consume(used);
+    switch (parser_.state()) {
+      case RequestParser::State::kFailed: {
+        const ParseError& error = parser_.error();
+        ++service_.counters.num_bad_requests;
+        return refuse(error.status, error.code, error.message);
+      }
+      case RequestParser::State::kDone:
+        return dispatch();
+      default:
+        if (used == 0 || in_.bytes().empty()) return await_more();
+    }
+  }
+}
+
+void Connection::await_more() {
+  if (input_ended_) return close();
+  if (parser_.state() == RequestParser::State::kBody) {
+    if (phase_ == Phase::kBody) return;
+    enter(Phase::kBody, limits_.body_timeout);
+    if (parser_.expects_continue() && in_.bytes().empty()) {
+      out_ = "HTTP/1.1 100 Continue\r\n\r\n";
+      after_write_ = Answer::Progress::kOpen;
+      write_on();
+    }
+  } else if (in_.bytes().empty()) {
+    if (phase_ != Phase::kIdle) enter(Phase::kIdle, limits_.idle_timeout);
+  } else if (phase_ != Phase::kHead) {
+    enter(Phase::kHead, limits_.header_timeout);
+  }
+}
+
+// --- What goes ---
+
+void Connection::begin_answer(bool keep_alive) {
+  const AnswerTraits traits{.is_http11 = parser_.is_http11(),
+                            .keep_alive = keep_alive,
+                            .is_head = parser_.request().method == "HEAD",
+                            .max_buffered_bytes = limits_.max_buffered_bytes};
+  answer_ = std::make_shared<Answer>(traits, shared_from_this());
+  // A write of ours may still be under way ("100 Continue"); its deadline goes on.
+  enter(Phase::kAnswering, out_.empty() ? kNoLimit : limits_.write_timeout);
+}
+
+void Connection::dispatch() {
+  begin_answer(parser_.keeps_alive() && !is_draining_);
+  const std::shared_ptr<Answer> answer = answer_;
+  Request request = parser_.take();
+  request.peer = stream_->peer();
+  try {
+    service_.handler(std::move(request), make_exchange(answer));
+  } catch (const std::exception& error) {
+    log_error("[http] a handler threw: {}", error.what());
+    answer->abandon();
+  } catch (...) {
+    log_error("[http] a handler threw what is no std::exception");
+    answer->abandon();
+  }
+  if (input_ended_ && answer->progress() != Answer::Progress::kWhole) return close();
+  flush();
+}
+
+void Connection::refuse(int status, std::string_view code, std::string_view message) {
+  discards_input_ = true;
+  begin_answer(false);
+  answer_->respond(error_response(status, code, message));
+  flush();
+}
+
+void Connection::on_wake() {
+  if (phase_ != Phase::kAnswering) return;
+  // A client that takes nothing keeps a write under way for long.
+  if (answer_->progress() == Answer::Progress::kTooSlow) {
+    ++service_.counters.num_slow_readers;
+    return close();
+  }
+  flush();
+}
+
+// Takes all that has gathered since the last write as one piece.
+void Connection::flush() {
+  if (!out_.empty() || phase_ != Phase::kAnswering) return;
+  after_write_ = answer_->take(out_);
+  num_written_ = 0;
+  if (after_write_ == Answer::Progress::kTooSlow) return on_wake();
+  if (!out_.empty()) return write_on();
+  if (after_write_ == Answer::Progress::kWhole) return finish_answer();
+  if (after_write_ == Answer::Progress::kBroken) return close();
+  stream_->set_deadline(steady_clock::time_point::max());
+}
+
+void Connection::write_on() {
+  if (phase_ == Phase::kAnswering) enter(phase_, limits_.write_timeout);
+  stream_->write_some(std::string_view(out_).substr(num_written_));
+}
+
+void Connection::on_written(size_t num_bytes) {
+  if (phase_ == Phase::kClosed) return;
+  if (num_bytes == 0) return close();
+  num_written_ += num_bytes;
+  if (num_written_ < out_.size()) return write_on();
+  out_.clear();
+  num_written_ = 0;
+  if (phase_ != Phase::kAnswering) return;
+  if (after_write_ == Answer::Progress::kWhole) return finish_answer();
+  if (after_write_ == Answer::Progress::kBroken) return close();
+  flush();
+}
+
+void Connection::finish_answer() {
+  const bool keep_alive = answer_->keeps_alive() && !is_draining_;
+  answer_->finish();
+  answer_.reset();
+  out_ = {};  // an idle connection keeps no large answer's memory
+  after_write_ = Answer::Progress::kOpen;
+  if (!keep_alive) return end();
+  enter(Phase::kIdle, limits_.idle_timeout);
+  parse();
+  read_on();
+}
+
+// --- Ends ---
+
+void Connection::on_deadline() {
+  switch (phase_) {
+    case Phase::kHead:
+    case Phase::kBody:
+      ++service_.counters.num_timeouts;
+      return refuse(408, "request_timeout", "The request did not arrive in time.");
+    case Phase::kOpening:
+    case Phase::kAnswering:
+      ++service_.counters.num_timeouts;
+      return close();
+    case Phase::kIdle:
+      return end();
+    default:
+      return close();
+  }
+}
+
+void Connection::drain() {
+  is_draining_ = true;
+  if (phase_ == Phase::kIdle) end();
+  if (phase_ == Phase::kAnswering) answer_->end_keep_alive();
+}
+
+// Sends what ends the connection and waits for the client's end of it.
+void Connection::end() {
+  if (input_ended_) return close();
+  discards_input_ = true;
+  enter(Phase::kClosing, kLinger);
+  stream_->shut_down();
+  read_on();
+}
+
+void Connection::close() {
+  if (phase_ == Phase::kClosed) return;
+  const std::shared_ptr<Connection> self = shared_from_this();
+  phase_ = Phase::kClosed;
+  if (answer_) std::exchange(answer_, nullptr)->close();
+  stream_->close();
+  on_gone_(this);
+}
+
+}  // namespace quire::http

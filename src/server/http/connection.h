@@ -1,0 +1,102 @@
+// One client: reads a request, hands it over, writes its answer, and again. All on one thread but
+// for wake().
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "server/http/answer.h"
+#include "server/http/http.h"
+#include "server/http/read_buffer.h"
+#include "server/http/request_parser.h"
+#include "server/http/server.h"
+#include "server/http/stream.h"
+
+namespace quire::http {
+
+struct Counters {
+  std::atomic<int> num_open = 0;
+  std::atomic<int64_t> num_accepted = 0;
+  std::atomic<int64_t> num_refused = 0;
+  std::atomic<int64_t> num_timeouts = 0;
+  std::atomic<int64_t> num_slow_readers = 0;
+  std::atomic<int64_t> num_bad_requests = 0;
+};
+
+// What all connections of a server share; outlives them.
+struct Service {
+  Limits limits;
+  Handler handler;
+  Counters counters;
+};
+
+class Connection final : public StreamUser,
+                         public Waker,
+                         public std::enable_shared_from_this<Connection> {
+ public:
+  // `on_gone` is called once, at the end.
+  Connection(Service& service, std::unique_ptr<Stream> stream,
+             std::function<void(Connection*)> on_gone);
+
+  void start();
+  void drain();  // closes now or after the answer it is on
+  void close();  // at once
+
+  void wake() override { stream_->wake(); }
+
+ private:
+  enum class Phase {
+    kOpening,
+    kIdle,       // nothing of a request is there
+    kHead,       // some of a head
+    kBody,       // some of a body
+    kAnswering,  // and reading ahead, to see a client leave; the next request waits
+    kClosing,    // all is said; waits for the client to have it
+    kClosed,
+  };
+
+  void on_open(bool ok) override;
+  void on_read(size_t num_bytes) override;
+  void on_written(size_t num_bytes) override;
+  void on_deadline() override;
+  void on_wake() override;
+
+  bool is_reading() const;
+  void enter(Phase phase, std::chrono::milliseconds limit);
+  void read_on();
+  void parse();
+  void await_more();
+  void dispatch();
+  void begin_answer(bool keep_alive);
+  void refuse(int status, std::string_view code, std::string_view message);
+  void on_input_end();
+  void flush();
+  void write_on();
+  void finish_answer();
+  void end();
+
+  Service& service_;
+  const Limits& limits_;
+  const std::unique_ptr<Stream> stream_;
+  const std::function<void(Connection*)> on_gone_;
+
+  Phase phase_ = Phase::kOpening;
+  bool is_draining_ = false;
+
+  RequestParser parser_;
+  ReadBuffer in_;
+  bool is_read_pending_ = false;
+  bool input_ended_ = false;
+  bool discards_input_ = false;
+
+  std::shared_ptr<Answer> answer_;
+  std::string out_;  // being written
+  size_t num_written_ = 0;
+  Answer::Progress after_write_ = Answer::Progress::kOpen;
+};
+
+}  // namespace quire::http

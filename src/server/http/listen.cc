@@ -1,0 +1,210 @@
+#include "server/http/listen.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace quire::http {
+namespace {
+
+constexpr int kBacklog = 4096;  // the kernel cuts it to net.core.somaxconn
+
+std::string errno_text(int error) {
+  return std::strerror(error);
+}
+
+Result<ListeningSocket> make_socket(int family) {
+  const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return unavailable(fmt::format("[http] socket(): {}", errno_text(errno)));
+  return ListeningSocket(fd, family);
+}
+
+// --- TCP ---
+
+void set_port(sockaddr* address, int port) {
+  const auto value = htons(static_cast<uint16_t>(port));
+  if (address->sa_family == AF_INET6) {
+    reinterpret_cast<sockaddr_in6*>(address)->sin6_port = value;
+  } else {
+    reinterpret_cast<sockaddr_in*>(address)->sin_port = value;
+  }
+}
+
+Status bind_error(const ServerConfig& config, int error) {
+  if (error == EADDRINUSE) {
+    return unavailable(fmt::format(
+        "[http] --port {} is taken on {}; stop what listens there, or choose another (0: any free)",
+        config.port, config.host));
+  }
+  if (error == EACCES) {
+    return unavailable(
+        fmt::format("[http] --port {} needs privileges; choose one from 1024 on", config.port));
+  }
+  return unavailable(
+      fmt::format("[http] --host {} --port {}: {}; expected an address of this machine",
+                  config.host, config.port, errno_text(error)));
+}
+
+Result<ListeningSocket> listen_at(const ServerConfig& config, const addrinfo& address, int port) {
+  QUIRE_ASSIGN_OR_RETURN(ListeningSocket socket, make_socket(address.ai_family));
+  const int on = 1;
+  const int off = 0;
+  ::setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (address.ai_family == AF_INET6) {
+    // "::" means every address of the machine, IPv4 too.
+    const bool is_any =
+        IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(address.ai_addr)->sin6_addr);
+    ::setsockopt(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, is_any ? &off : &on, sizeof(on));
+  }
+  set_port(address.ai_addr, port);
+  if (::bind(socket.fd(), address.ai_addr, address.ai_addrlen) != 0 ||
+      ::listen(socket.fd(), kBacklog) != 0) {
+    return bind_error(config, errno);
+  }
+  return socket;
+}
+
+Result<std::vector<ListeningSocket>> listen_tcp(const ServerConfig& config) {
+  if (config.port < 0 || config.port > 65535) {
+    return invalid_argument(fmt::format("[http] --port: got {}, expected 0 to 65535", config.port));
+  }
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* list = nullptr;
+  const int error =
+      ::getaddrinfo(config.host.empty() ? nullptr : config.host.c_str(), "0", &hints, &list);
+  if (error != 0) {
+    return invalid_argument(
+        fmt::format("[http] --host {}: {}; expected an address or a name of this machine",
+                    config.host, ::gai_strerror(error)));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
+  std::vector<ListeningSocket> sockets;
+  Status first_error;
+  int port = config.port;
+  for (const addrinfo* address = list; address != nullptr; address = address->ai_next) {
+    auto socket = listen_at(config, *address, port);
+    if (socket.ok()) {
+      port = socket->port();  // one port for all, also where any would do
+      sockets.push_back(std::move(*socket));
+    } else if (first_error.ok()) {
+      first_error = socket.status();
+    }
+  }
+  // A name may stand for an address that this machine has switched off (IPv6, often).
+  if (sockets.empty()) return first_error;
+  return sockets;
+}
+
+// --- Unix ---
+
+bool somebody_listens(const sockaddr_un& address) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return true;  // unknown: leave the file alone
+  const int rc = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  const bool is_refused = rc != 0 && errno == ECONNREFUSED;
+  ::close(fd);
+  return !is_refused;
+}
+
+// Removes what a server that did not end well left behind.
+Status make_way(const std::string& path, const sockaddr_un& address) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return {};  // free; bind() tells what else is wrong
+  if (!S_ISSOCK(info.st_mode)) {
+    return invalid_argument(fmt::format(
+        "[http] --uds {}: there is a file, and it is no socket; choose another path", path));
+  }
+  if (somebody_listens(address)) {
+    return unavailable(fmt::format(
+        "[http] --uds {} is taken; stop what listens there, or choose another path", path));
+  }
+  ::unlink(path.c_str());
+  return {};
+}
+
+Result<std::vector<ListeningSocket>> listen_unix(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return invalid_argument(fmt::format("[http] --uds {}: got {} bytes, expected at most {}", path,
+                                        path.size(), sizeof(address.sun_path) - 1));
+  }
+  path.copy(address.sun_path, path.size());
+  QUIRE_RETURN_IF_ERROR(make_way(path, address));
+  QUIRE_ASSIGN_OR_RETURN(ListeningSocket socket, make_socket(AF_UNIX));
+  const auto error = [&] {
+    return unavailable(fmt::format("[http] --uds {}: {}; expected a path in a folder of yours",
+                                   path, errno_text(errno)));
+  };
+  if (::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return error();
+  }
+  socket.own_file(path);
+  // Nobody can connect before listen(), so there is no moment at which others may.
+  if (::chmod(path.c_str(), 0600) != 0 || ::listen(socket.fd(), kBacklog) != 0) return error();
+  std::vector<ListeningSocket> sockets;
+  sockets.push_back(std::move(socket));
+  return sockets;
+}
+
+}  // namespace
+
+ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
+    : fd_(other.release()),
+      family_(other.family_),
+      path_(std::exchange(other.path_, {})),
+      device_(other.device_),
+      inode_(other.inode_) {}
+
+ListeningSocket::~ListeningSocket() {
+  if (fd_ >= 0) ::close(fd_);
+  struct stat info {};
+  if (!path_.empty() && ::lstat(path_.c_str(), &info) == 0 && info.st_dev == device_ &&
+      info.st_ino == inode_) {
+    ::unlink(path_.c_str());
+  }
+}
+
+int ListeningSocket::port() const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  if (address.ss_family == AF_INET6) {
+    return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+  }
+  if (address.ss_family == AF_INET) {
+    return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  }
+  return 0;
+}
+
+int ListeningSocket::release() {
+  return std::exchange(fd_, -1);
+}
+
+void ListeningSocket::own_file(std::string path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return;
+  device_ = info.st_dev;
+  inode_ = info.st_ino;
+  path_ = std::move(path);
+}
+
+Result<std::vector<ListeningSocket>> listen_on(const ServerConfig& config) {
+  return config.unix_socket_path.empty() ? listen_tcp(config)
+                                         : listen_unix(config.unix_socket_path);
+}
+
+}  // namespace quire::http

@@ -1,0 +1,293 @@
+#include "server/http/request_parser.h"
+
+#include <algorithm>
+#include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/http/error.hpp>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "server/http/ascii.h"
+#include "server/http/target.h"
+
+namespace quire::http {
+namespace {
+
+namespace beast = boost::beast;
+using BeastError = beast::http::error;
+
+constexpr ParseError kHeadTooLarge{431, "header_too_large",
+                                   "The request's header fields are too large or too many."};
+constexpr ParseError kTargetTooLong{414, "uri_too_long", "The request's target is too long."};
+constexpr ParseError kBodyTooLarge{413, "body_too_large", "The request's body is too large."};
+constexpr ParseError kBadLine{400, "bad_request", "The request's head is no HTTP/1.1."};
+constexpr ParseError kBadTarget{400, "bad_target", "The request's target is no valid path."};
+constexpr ParseError kBadField{400, "bad_header", "A header field of the request is malformed."};
+constexpr ParseError kBadFraming{400, "bad_framing",
+                                 "Content-Length or Transfer-Encoding is malformed, repeated or "
+                                 "in conflict."};
+constexpr ParseError kBadChunk{400, "bad_chunk", "The request's chunked body is malformed."};
+constexpr ParseError kBadHost{400, "bad_host", "An HTTP/1.1 request needs exactly one Host."};
+constexpr ParseError kBadVersion{505, "http_version_not_supported",
+                                 "Only HTTP/1.1 and HTTP/1.0 are spoken here."};
+constexpr ParseError kNoConnect{501, "not_implemented", "CONNECT is not supported."};
+constexpr ParseError kNoEncoding{501, "not_implemented",
+                                 "Of the transfer encodings only chunked is supported."};
+constexpr ParseError kBadExpect{417, "expectation_failed",
+                                "Of the expectations only 100-continue is supported."};
+
+ParseError from_beast(const beast::error_code& error, bool in_head) {
+  if (error == BeastError::body_limit) return kBodyTooLarge;
+  if (error == BeastError::header_limit) return kHeadTooLarge;
+  if (error == BeastError::bad_version) return kBadVersion;
+  if (error == BeastError::bad_target) return kBadTarget;
+  if (error == BeastError::bad_content_length) return kBadFraming;
+  if (error == BeastError::bad_transfer_encoding) return kBadFraming;
+  if (error == BeastError::bad_field || error == BeastError::bad_value) return kBadField;
+  return in_head ? kBadLine : kBadChunk;
+}
+
+// "GET / HTTP/2.0": of another version, rather than no HTTP at all.
+bool ends_in_version(std::string_view line) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (line.size() < 9) return false;
+  const std::string_view version = line.substr(line.size() - 9);
+  return version.starts_with(" HTTP/") && is_digit(version[6]) && version[7] == '.' &&
+         is_digit(version[8]);
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// The values of one header field, which may come in several lines.
+struct Field {
+  int count = 0;
+  std::string_view value;  // the first
+};
+
+Field find_field(const Headers& headers, std::string_view name) {
+  Field field;
+  for (const auto& [key, value] : headers) {
+    if (key == name && field.count++ == 0) field.value = value;
+  }
+  return field;
+}
+
+// Stricter than Beast, which takes "5, 5" for a length, and any encoding for none.
+std::optional<ParseError> check_framing(const Headers& headers, bool is_http11) {
+  const Field length = find_field(headers, "content-length");
+  const Field encoding = find_field(headers, "transfer-encoding");
+  if (length.count > 1 || encoding.count > 1) return kBadFraming;
+  if (length.count > 0 && (encoding.count > 0 || !is_number(length.value))) return kBadFraming;
+  if (encoding.count > 0) {
+    if (!is_http11) return kBadFraming;
+    if (equals_ignoring_case(encoding.value, "chunked")) return std::nullopt;
+    // "chunked, gzip" has no end that one could find; "gzip, chunked" is merely not for us.
+    constexpr std::string_view kLast = "chunked";
+    const std::string_view value = encoding.value;
+    const bool ends_chunked =
+        value.size() > kLast.size() &&
+        equals_ignoring_case(value.substr(value.size() - kLast.size()), kLast);
+    const bool is_one_name = value.find_first_of(", ;\t") == std::string_view::npos;
+    return (ends_chunked || is_one_name) && !value.empty() ? kNoEncoding : kBadFraming;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// One request as it grows. The limits hold before anything is kept.
+class RequestParser::Message : public beast::http::basic_parser<true> {
+ public:
+  explicit Message(const Limits& limits) : max_headers_(limits.max_headers) {
+    body_limit(limits.max_body_bytes);
+    header_limit(static_cast<uint32_t>(
+        std::min(limits.max_header_bytes, size_t{std::numeric_limits<uint32_t>::max()})));
+  }
+
+  Request request;
+  bool is_http11 = false;
+  bool expects_continue = false;
+  std::optional<ParseError> refusal;  // of what Beast would let pass
+
+ private:
+  using string_view = beast::string_view;
+  using error_code = beast::error_code;
+
+  static std::string_view view(string_view text) { return {text.data(), text.size()}; }
+
+  void refuse(const ParseError& why, error_code& error) {
+    refusal = why;
+    error = BeastError::bad_field;  // anything that ends the parsing
+  }
+
+  void on_request_impl(beast::http::verb, string_view method, string_view target, int version,
+                       error_code& error) override {
+    is_http11 = version >= 11;
+    if (view(method) == "CONNECT") return refuse(kNoConnect, error);
+    std::optional<Target> parts = http::parse_target(view(method), view(target));
+    if (!parts) return refuse(kBadTarget, error);
+    request.method = view(method);
+    request.path = std::move(parts->path);
+    request.query = std::move(parts->query);
+  }
+
+  void on_field_impl(beast::http::field, string_view name, string_view value,
+                     error_code& error) override {
+    if (++num_fields_ > max_headers_) return refuse(kHeadTooLarge, error);
+    if (is_header_done_) return;  // a trailer; nobody asks for them
+    std::string key(view(name));
+    std::transform(key.begin(), key.end(), key.begin(), to_lower);
+    request.headers.emplace_back(std::move(key), view(value));
+  }
+
+  void on_header_impl(error_code& error) override {
+    is_header_done_ = true;
+    if (const auto bad = check_framing(request.headers, is_http11)) return refuse(*bad, error);
+    const int num_hosts = find_field(request.headers, "host").count;
+    if (num_hosts > 1 || (is_http11 && num_hosts == 0)) return refuse(kBadHost, error);
+    const Field expect = find_field(request.headers, "expect");
+    if (expect.count == 0 || !is_http11) return;
+    if (!equals_ignoring_case(expect.value, "100-continue")) return refuse(kBadExpect, error);
+    expects_continue = true;
+  }
+
+  // A length is only a claim: the body grows as it comes.
+  void on_body_init_impl(const boost::optional<uint64_t>&, error_code&) override {}
+  size_t on_body_impl(string_view piece, error_code&) override {
+    request.body.append(piece.data(), piece.size());
+    return piece.size();
+  }
+  void on_chunk_header_impl(uint64_t, string_view extensions, error_code& error) override {
+    // A quoted extension may not hide a line's end.
+    if (std::any_of(extensions.begin(), extensions.end(), is_control)) refuse(kBadChunk, error);
+  }
+  size_t on_chunk_body_impl(uint64_t, string_view piece, error_code& error) override {
+    return on_body_impl(piece, error);
+  }
+  void on_finish_impl(error_code&) override {}
+  void on_response_impl(int, string_view, int, error_code&) override {}
+
+  const int max_headers_;
+  int num_fields_ = 0;
+  bool is_header_done_ = false;
+};
+
+RequestParser::RequestParser(const Limits& limits)
+    : limits_(limits), message_(std::make_unique<Message>(limits)) {}
+RequestParser::~RequestParser() = default;
+
+RequestParser::State RequestParser::state() const {
+  return state_;
+}
+const ParseError& RequestParser::error() const {
+  return error_;
+}
+bool RequestParser::is_http11() const {
+  return message_->is_http11;
+}
+bool RequestParser::keeps_alive() const {
+  return message_->keep_alive();
+}
+bool RequestParser::expects_continue() const {
+  return message_->expects_continue;
+}
+const Request& RequestParser::request() const {
+  return message_->request;
+}
+
+void RequestParser::fail(const ParseError& error) {
+  error_ = error;
+  state_ = State::kFailed;
+}
+
+size_t RequestParser::feed(std::string_view bytes) {
+  switch (state_) {
+    case State::kHead:
+      return feed_head(bytes);
+    case State::kBody:
+      return feed_body(bytes);
+    default:
+      return 0;
+  }
+}
+
+// Looks at each octet once, however slowly they come, and sets head_ended_ at an empty line. A line
+// ends in CR LF and in nothing else, and none continues another.
+void RequestParser::scan_head(std::string_view bytes) {
+  for (; num_scanned_ < bytes.size(); ++num_scanned_) {
+    const size_t i = num_scanned_;
+    const char c = bytes[i];
+    const char before = i == 0 ? '\0' : bytes[i - 1];
+    if ((c == '\n') != (before == '\r')) return fail(kBadLine);
+    if (c != '\r' && c != '\n' && is_control(c)) return fail(kBadLine);
+    if ((before == '\n' || i == 0) && (c == ' ' || c == '\t')) return fail(kBadLine);
+    if (c == '\n' && i >= 3 && bytes[i - 2] == '\n') {
+      num_scanned_ = i + 1;
+      head_ended_ = true;
+      return;
+    }
+  }
+}
+
+size_t RequestParser::feed_head(std::string_view bytes) {
+  size_t num_blank = 0;
+  if (num_scanned_ <= 1 && bytes.starts_with("\r\n")) {
+    num_blank = 2;  // old clients send an empty line behind a body
+    num_scanned_ = 0;
+  }
+  bytes.remove_prefix(num_blank);
+  scan_head(bytes.substr(0, limits_.max_header_bytes));
+  if (state_ == State::kFailed) return num_blank;
+  const size_t line_end = bytes.substr(0, num_scanned_).find("\r\n");
+  if (!head_ended_) {
+    if (bytes.size() >= limits_.max_header_bytes) {
+      fail(line_end == std::string_view::npos ? kTargetTooLong : kHeadTooLarge);
+    }
+    return num_blank;
+  }
+
+  beast::error_code error;
+  const size_t used = message_->put({bytes.data(), num_scanned_}, error);
+  if (error) {
+    const bool is_other_version = ends_in_version(bytes.substr(0, line_end));
+    const bool is_bad_version = error == BeastError::bad_version && !is_other_version;
+    fail(message_->refusal ? *message_->refusal
+                           : (is_bad_version ? kBadLine : from_beast(error, true)));
+    return num_blank;
+  }
+  num_scanned_ = 0;
+  head_ended_ = false;
+  state_ = message_->is_done() ? State::kDone : State::kBody;
+  return num_blank + used;
+}
+
+size_t RequestParser::feed_body(std::string_view bytes) {
+  size_t used = 0;
+  while (used < bytes.size() && !message_->is_done()) {
+    beast::error_code error;
+    used += message_->put({bytes.data() + used, bytes.size() - used}, error);
+    if (error == BeastError::need_more) break;
+    if (error) {
+      fail(message_->refusal ? *message_->refusal : from_beast(error, false));
+      return used;
+    }
+  }
+  if (message_->is_done()) {
+    state_ = State::kDone;
+  } else if (bytes.size() - used >= limits_.max_header_bytes) {
+    fail(kBadChunk);  // a chunk's line, or the trailers
+  }
+  return used;
+}
+
+Request RequestParser::take() {
+  Request request = std::move(message_->request);
+  message_ = std::make_unique<Message>(limits_);
+  state_ = State::kHead;
+  return request;
+}
+
+}  // namespace quire::http

@@ -1,0 +1,277 @@
+#include "server/http/server.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
+#include <exception>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "server/http/asio_stream.h"
+#include "server/http/connection.h"
+#include "server/http/error_response.h"
+#include "server/http/listen.h"
+#include "server/http/response_head.h"
+#include "server/http/tls.h"
+
+namespace quire::http {
+namespace {
+
+namespace asio = boost::asio;
+using ErrorCode = boost::system::error_code;
+using asio::generic::stream_protocol;
+
+// One thread and the connections that live on it, from their first byte to their last.
+struct Loop {
+  asio::io_context context{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
+  std::thread thread;
+  std::atomic<int> num_open = 0;
+  // On the thread only:
+  std::unordered_map<Connection*, std::shared_ptr<Connection>> connections;
+  bool is_draining = false;
+
+  ~Loop() {
+    if (!thread.joinable()) return;  // a server that did not come up whole
+    context.stop();
+    thread.join();
+  }
+
+  std::vector<std::shared_ptr<Connection>> all_connections() const {
+    std::vector<std::shared_ptr<Connection>> all;
+    for (const auto& [pointer, connection] : connections) all.push_back(connection);
+    return all;
+  }
+
+  void run() {
+    for (;;) {
+      try {
+        context.run();
+        return;
+      } catch (const std::exception& error) {  // out of memory, most likely
+        log_error("[http] an I/O thread goes on after: {}", error.what());
+      }
+    }
+  }
+};
+
+class Acceptor {
+ public:
+  Acceptor(asio::io_context& context, ListeningSocket socket)
+      : acceptor(context), pause(context), socket_(std::move(socket)) {
+    const stream_protocol protocol(socket_.family(), 0);
+    acceptor.assign(protocol, socket_.release());
+  }
+
+  // The Unix socket's file goes with it: who comes later shall not find it.
+  void close() {
+    ErrorCode ignored;
+    acceptor.close(ignored);
+    pause.cancel();
+    const ListeningSocket gone = std::move(socket_);
+  }
+
+  asio::basic_socket_acceptor<stream_protocol, asio::io_context::executor_type> acceptor;
+  asio::steady_timer pause;
+
+ private:
+  ListeningSocket socket_;
+};
+
+class AsioServer final : public Server {
+ public:
+  AsioServer(const ServerConfig& config, Handler handler, std::unique_ptr<TlsIdentity> tls,
+             std::vector<ListeningSocket> sockets)
+      : service_{.limits = config.limits, .handler = std::move(handler), .counters = {}},
+        tls_(std::move(tls)),
+        port_(sockets.front().port()) {
+    for (int i = 0; i < config.num_threads; ++i) loops_.push_back(std::make_unique<Loop>());
+    for (ListeningSocket& socket : sockets) {
+      acceptors_.push_back(std::make_unique<Acceptor>(loops_[0]->context, std::move(socket)));
+    }
+    for (const auto& acceptor : acceptors_) accept(*acceptor);
+    for (const auto& loop : loops_) {
+      loop->thread = std::thread([&loop = *loop] { loop.run(); });
+      ::pthread_setname_np(loop->thread.native_handle(), "quire-http");
+    }
+  }
+
+  ~AsioServer() override {
+    stop_accepting();
+    for (const auto& loop : loops_) {
+      asio::post(loop->context, [&loop = *loop] {
+        for (const auto& connection : loop.all_connections()) connection->close();
+        loop.work.reset();
+      });
+    }
+    for (const auto& loop : loops_) loop->thread.join();
+  }
+
+  int port() const override { return port_; }
+
+  ServerStats stats() const override {
+    const Counters& counters = service_.counters;
+    return {.num_open = counters.num_open,
+            .num_accepted = counters.num_accepted,
+            .num_refused = counters.num_refused,
+            .num_timeouts = counters.num_timeouts,
+            .num_slow_readers = counters.num_slow_readers,
+            .num_bad_requests = counters.num_bad_requests};
+  }
+
+  bool drain(std::chrono::milliseconds limit) override {
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    stop_accepting();
+    for (const auto& loop : loops_) {
+      asio::post(loop->context, [&loop = *loop] {
+        loop.is_draining = true;
+        for (const auto& connection : loop.all_connections()) connection->drain();
+      });
+    }
+    std::unique_lock lock(mutex_);
+    return has_no_open_.wait_until(lock, deadline,
+                                   [this] { return service_.counters.num_open == 0; });
+  }
+
+ private:
+  void stop_accepting() {
+    std::promise<void> done;
+    asio::post(loops_[0]->context, [&] {
+      for (const auto& acceptor : acceptors_) acceptor->close();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  Loop& least_loaded() {
+    const auto load = [](const auto& loop) { return loop->num_open.load(); };
+    return **std::min_element(loops_.begin(), loops_.end(),
+                              [&](const auto& a, const auto& b) { return load(a) < load(b); });
+  }
+
+  void accept(Acceptor& from) {
+    Loop& loop = least_loaded();
+    from.acceptor.async_accept(
+        loop.context, [this, &from, &loop](const ErrorCode& error, Socket socket) {
+          if (!from.acceptor.is_open()) return;
+          if (!error) admit(loop, std::move(socket));
+          const bool is_clients_fault = error == asio::error::connection_aborted;
+          if (!error || is_clients_fault) return accept(from);
+          rest(from, error);
+        });
+  }
+
+  // Out of descriptors or memory: the client that waits would wake us again at once.
+  void rest(Acceptor& from, const ErrorCode& error) {
+    log_warning(
+        "[http] cannot accept connections: {}; trying again (ulimit -n is the limit on "
+        "open files)",
+        error.message());
+    from.pause.expires_after(std::chrono::milliseconds(100));
+    from.pause.async_wait([this, &from](const ErrorCode&) {
+      if (from.acceptor.is_open()) accept(from);
+    });
+  }
+
+  void admit(Loop& loop, Socket socket) {
+    Counters& counters = service_.counters;
+    if (counters.num_open >= service_.limits.max_connections) {
+      ++counters.num_refused;
+      return turn_away(socket);
+    }
+    std::shared_ptr<asio::ssl::context> tls;
+    if (tls_) tls = tls_->context();
+    auto connection =
+        std::make_shared<Connection>(service_, make_stream(loop.context, std::move(socket), tls),
+                                     [this, &loop](Connection* gone) { forget(loop, gone); });
+    ++counters.num_accepted;
+    ++counters.num_open;
+    ++loop.num_open;
+    asio::post(loop.context, [&loop, connection = std::move(connection)] {
+      loop.connections.emplace(connection.get(), connection);
+      connection->start();
+      if (loop.is_draining) connection->drain();
+    });
+  }
+
+  // A word of explanation, if it goes out at once.
+  void turn_away(Socket& socket) const {
+    if (tls_) return;
+    const Response full = error_response(503, "too_many_connections",
+                                         "The server has as many connections as it takes.");
+    std::string bytes;
+    append_response_head({.status = full.status,
+                          .content_type = full.content_type,
+                          .headers = {{"retry-after", "1"}},
+                          .content_length = full.body.size(),
+                          .keep_alive = false},
+                         bytes);
+    bytes += full.body;
+    ::send(socket.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+
+  void forget(Loop& loop, Connection* connection) {
+    loop.connections.erase(connection);
+    --loop.num_open;
+    const std::lock_guard lock(mutex_);
+    --service_.counters.num_open;
+    has_no_open_.notify_all();
+  }
+
+  Service service_;
+  const std::unique_ptr<TlsIdentity> tls_;
+  const int port_;
+  std::mutex mutex_;
+  std::condition_variable has_no_open_;
+  std::vector<std::unique_ptr<Loop>> loops_;
+  std::vector<std::unique_ptr<Acceptor>> acceptors_;  // on the first loop
+};
+
+Status check(const ServerConfig& config) {
+  if (config.num_threads < 1 || config.num_threads > 256) {
+    return invalid_argument(
+        fmt::format("[http] I/O threads: got {}, expected 1 to 256", config.num_threads));
+  }
+  if (config.tls_certificate.empty() != config.tls_key.empty()) {
+    return invalid_argument("[http] --ssl-certfile and --ssl-keyfile go together; got one of them");
+  }
+  const Limits& limits = config.limits;
+  if (limits.max_connections < 1 || limits.max_headers < 1 || limits.max_header_bytes < 256) {
+    return invalid_argument(
+        "[http] limits: expected at least 1 connection, 1 header field and 256 header bytes");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::start(const ServerConfig& config, Handler handler) {
+  QUIRE_RETURN_IF_ERROR(check(config));
+  std::unique_ptr<TlsIdentity> tls;
+  if (!config.tls_certificate.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(tls, TlsIdentity::load(config.tls_certificate, config.tls_key));
+  }
+  QUIRE_ASSIGN_OR_RETURN(std::vector<ListeningSocket> sockets, listen_on(config));
+  try {
+    return std::unique_ptr<Server>(std::make_unique<AsioServer>(
+        config, std::move(handler), std::move(tls), std::move(sockets)));
+  } catch (const std::exception& error) {
+    return unavailable(fmt::format("[http] the server did not start: {}", error.what()));
+  }
+}
+
+}  // namespace quire::http

@@ -1,0 +1,85 @@
+#include "server/http/tls.h"
+
+#include <fmt/format.h>
+#include <openssl/ssl.h>
+#include <sys/stat.h>
+
+#include <exception>
+#include <utility>
+
+#include "base/log.h"
+
+namespace quire::http {
+
+namespace ssl = boost::asio::ssl;
+
+namespace {
+
+// Throws what Boost throws.
+std::shared_ptr<ssl::context> make_context(const std::string& certificate, const std::string& key) {
+  auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
+  SSL_CTX* native = context->native_handle();
+  ::SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
+  ::SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  ::SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);  // idle connections cost less
+  // Without this, OpenSSL asks the terminal for the key's passphrase.
+  context->set_password_callback(
+      [](size_t, ssl::context::password_purpose) { return std::string(); });
+  context->use_certificate_chain_file(certificate);
+  context->use_private_key_file(key, ssl::context::pem);
+  if (::SSL_CTX_check_private_key(native) != 1) throw std::runtime_error("key values mismatch");
+  return context;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TlsIdentity>> TlsIdentity::load(std::string certificate, std::string key) {
+  std::unique_ptr<TlsIdentity> identity(new TlsIdentity(std::move(certificate), std::move(key)));
+  QUIRE_RETURN_IF_ERROR(identity->read());
+  return identity;
+}
+
+Status TlsIdentity::read() {
+  looked_at_ = std::chrono::steady_clock::now();
+  read_stamp_ = stamp();  // before reading: a change in between is seen the next time
+  try {
+    context_ = make_context(certificate_, key_);
+  } catch (const std::exception& error) {
+    return invalid_argument(fmt::format(
+        "[http] --ssl-certfile {} --ssl-keyfile {}: {}; expected PEM files of one certificate and "
+        "its key, without a passphrase",
+        certificate_, key_, error.what()));
+  }
+  return {};
+}
+
+TlsIdentity::Stamp TlsIdentity::stamp() const {
+  Stamp stamp;
+  size_t i = 0;
+  for (const std::string& path : {certificate_, key_}) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) info = {};
+    stamp.values[i++] = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+    stamp.values[i++] = info.st_size;
+    stamp.values[i++] = static_cast<int64_t>(info.st_ino);
+  }
+  return stamp;
+}
+
+std::shared_ptr<TlsIdentity::Context> TlsIdentity::context() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_at_ >= std::chrono::seconds(1)) {
+    looked_at_ = now;
+    if (stamp() != read_stamp_) {
+      const Status status = read();
+      if (status.ok()) {
+        log_info("[http] --ssl-certfile {} was read again", certificate_);
+      } else {
+        log_error("{}; the last good pair stays in use", status.message());
+      }
+    }
+  }
+  return context_;
+}
+
+}  // namespace quire::http

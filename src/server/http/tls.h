@@ -1,0 +1,45 @@
+// The server's certificate and key, read again when their files change.
+#pragma once
+
+#include <array>
+#include <boost/asio/ssl/context.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "quire/status.h"
+
+namespace quire::http {
+
+class TlsIdentity {
+ public:
+  using Context = boost::asio::ssl::context;
+
+  // Errors name the flags. Speaks TLS 1.2 and later.
+  static Result<std::unique_ptr<TlsIdentity>> load(std::string certificate, std::string key);
+
+  // For the next connection. Looks at the files at most once a second; where a changed pair does
+  // not load, the last good one stays, and a line is logged. One thread.
+  std::shared_ptr<Context> context();
+
+ private:
+  struct Stamp {
+    std::array<int64_t, 6> values{};
+    bool operator==(const Stamp&) const = default;
+  };
+
+  TlsIdentity(std::string certificate, std::string key)
+      : certificate_(std::move(certificate)), key_(std::move(key)) {}
+
+  Status read();
+  Stamp stamp() const;
+
+  const std::string certificate_;
+  const std::string key_;
+  std::shared_ptr<Context> context_;
+  Stamp read_stamp_;  // of the last attempt
+  std::chrono::steady_clock::time_point looked_at_;
+};
+
+}  // namespace quire::http
