@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,6 +42,17 @@ struct SamplingParams {
   bool detokenize = true;
 };
 
+// Says what an answer may go on with, token by token: the state of a grammar, for example. One an
+// answer; used on the engine's thread alone.
+class TokenConstraint {
+ public:
+  virtual ~TokenConstraint() = default;
+  // Bit i % 32 of word i / 32: token i may come next. Beyond the last word nothing may.
+  virtual std::vector<uint32_t> allowed_tokens() = 0;
+  // The token that was chosen. False: the constraint does not know it, and the answer fails.
+  virtual bool accept(int32_t token_id) = 0;
+};
+
 struct Request {
   std::string prompt;                     // used when prompt_token_ids is empty
   std::vector<int32_t> prompt_token_ids;  // taken as they are
@@ -47,6 +60,8 @@ struct Request {
   SamplingParams sampling;
   int priority = 0;        // lower goes first; equal priorities by arrival
   std::string cache_salt;  // requests share cached prefixes only under the same salt
+  // Called once for each of n, before the request is scheduled; empty: any token may come.
+  std::function<std::unique_ptr<TokenConstraint>()> make_constraint;
 };
 
 struct TokenLogprob {

@@ -100,9 +100,11 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
     seq->num_prompt_tokens = num_prompt;
     seq->max_total_tokens =
         num_prompt + std::min(params->max_tokens, limits_.max_model_len - num_prompt);
+    seq->is_constrained = request.make_constraint != nullptr;
     submission.seqs.push_back(std::move(seq));
     submission.answers.emplace_back(tokenizer_.get(), spec, limits_.eos_ids, ids,
-                                    static_cast<int>(i));
+                                    static_cast<int>(i),
+                                    request.make_constraint ? request.make_constraint() : nullptr);
   }
   return submission;
 }

@@ -1,5 +1,7 @@
 #include "engine/answer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,11 +10,13 @@
 namespace quire {
 
 Answer::Answer(const Tokenizer* tokenizer, std::shared_ptr<const SamplingSpec> sampling,
-               std::span<const int32_t> eos_ids, std::span<const int32_t> prompt_ids, int index)
+               std::span<const int32_t> eos_ids, std::span<const int32_t> prompt_ids, int index,
+               std::unique_ptr<TokenConstraint> constraint)
     : sampling_(std::move(sampling)),
       eos_ids_(eos_ids.begin(), eos_ids.end()),
       prompt_ids_(prompt_ids.begin(), prompt_ids.end()),
-      index_(index) {
+      index_(index),
+      constraint_(std::move(constraint)) {
   if (tokenizer == nullptr || !sampling_->params->detokenize) return;
   detokenizer_.emplace(*tokenizer, sampling_->params->skip_special_tokens);
   detokenizer_->prime(prompt_ids);
@@ -39,8 +43,19 @@ Output Answer::accept(SampledToken&& sampled, int num_cached_tokens, bool at_max
     output.finish_reason = stop->reason;
     output.stop_reason = stop->stop_reason;
   }
+  if (!takes(sampled.token_id, output)) {
+    output.finish_reason = FinishReason::kError;
+    output.error = internal_error(
+        fmt::format("[engine] the answer's constraint refuses token {}, which it had allowed",
+                    sampled.token_id));
+  }
   if (detokenizer_) append_text(sampled.token_id, output);
   return output;
+}
+
+// A token that ends the answer may be none that the constraint knows.
+bool Answer::takes(int32_t token_id, const Output& output) {
+  return constraint_ == nullptr || output.finish_reason || constraint_->accept(token_id);
 }
 
 void Answer::append_text(int32_t token_id, Output& output) {

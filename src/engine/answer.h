@@ -18,9 +18,15 @@ class Answer {
  public:
   // `index` of n. Without a tokenizer there is no text; otherwise it outlives the answer.
   Answer(const Tokenizer* tokenizer, std::shared_ptr<const SamplingSpec> sampling,
-         std::span<const int32_t> eos_ids, std::span<const int32_t> prompt_ids, int index);
+         std::span<const int32_t> eos_ids, std::span<const int32_t> prompt_ids, int index,
+         std::unique_ptr<TokenConstraint> constraint = nullptr);
 
-  // Takes the newest token. The output has a finish_reason when the answer ended with it.
+  // What may come next, if not anything may.
+  bool is_constrained() const { return constraint_ != nullptr; }
+  std::vector<uint32_t> allowed_tokens() { return constraint_->allowed_tokens(); }
+
+  // Takes the newest token. The output has a finish_reason when the answer ended with it; kError
+  // with an error where its constraint refuses the token.
   // num_cached_tokens: of the prompt; said with the first output. at_max_length: no room for more.
   Output accept(SampledToken&& sampled, int num_cached_tokens, bool at_max_length);
 
@@ -28,6 +34,7 @@ class Answer {
   Output end(FinishReason reason, Status error);
 
  private:
+  bool takes(int32_t token_id, const Output& output);
   void append_text(int32_t token_id, Output& output);
   void stop_at_string(Output& output);
   void show_text(Output& output);
@@ -37,6 +44,7 @@ class Answer {
   std::vector<int32_t> eos_ids_;
   std::vector<int32_t> prompt_ids_;  // until the first output has carried them away
   int index_;
+  std::unique_ptr<TokenConstraint> constraint_;
   int num_output_tokens_ = 0;
   std::string text_;  // all of it, shown or not
   size_t shown_bytes_ = 0;

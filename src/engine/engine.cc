@@ -128,7 +128,7 @@ Result<RequestId> Engine::submit(Request request, OutputCallback on_output) {
   QUIRE_ASSIGN_OR_RETURN(Submission submission,
                          impl_->admission->prepare(std::move(request), std::move(on_output)));
   const RequestId id = submission.id;
-  impl_->core->submit(std::move(submission));
+  QUIRE_RETURN_IF_ERROR(impl_->core->submit(std::move(submission)));
   return id;
 }
 

@@ -1,5 +1,8 @@
 #include "engine/engine_core.h"
 
+#include <fmt/format.h>
+
+#include <exception>
 #include <utility>
 
 #include "base/check.h"
@@ -34,12 +37,14 @@ void EngineCore::stop() {
   runner_.reset();
 }
 
-void EngineCore::submit(Submission submission) {
+Status EngineCore::submit(Submission submission) {
   {
     const std::lock_guard lock(mutex_);
+    if (stopping_) return unavailable("[engine] the engine is stopping");
     submissions_.push_back(std::move(submission));
   }
   inbox_changed_.notify_all();
+  return {};
 }
 
 void EngineCore::cancel(RequestId id) {
@@ -72,15 +77,35 @@ void EngineCore::loop() {
       });
       if (stopping_) break;
     }
-    take_inbox();
-    step();
+    try {
+      take_inbox();
+      step();
+    } catch (const std::exception& error) {  // no memory: what a step had begun is lost
+      fail(resource_exhausted(fmt::format("[engine] a step could not be made; {}", error.what())));
+    }
   }
+  wait_for_all();
+  take_inbox();
+  end_all(FinishReason::kCancelled, {});
+}
+
+void EngineCore::wait_for_all() {
   while (!in_flight_.empty()) {
     runner_->wait();
     in_flight_.pop_front();
   }
-  take_inbox();
-  end_all(FinishReason::kCancelled, {});
+}
+
+// For good: what the device and the scheduler hold is unknown from here on.
+void EngineCore::fail(const Status& error) {
+  log_error("{}", error.message());
+  {
+    const std::lock_guard lock(mutex_);
+    if (health_.ok()) health_ = error;  // what comes after is a consequence
+  }
+  wait_for_all();
+  end_all(FinishReason::kError, error);
+  publish_stats();
 }
 
 void EngineCore::step() {
@@ -100,23 +125,25 @@ void EngineCore::step() {
 }
 
 bool EngineCore::schedule_and_run() {
-  auto plan = std::make_shared<const BatchPlan>(scheduler_.schedule());
+  auto plan = std::make_shared<BatchPlan>(scheduler_.schedule());
   if (plan->empty()) return false;
+  if (num_constrained_ > 0) fill_masks(*plan);
   runner_->enqueue(plan);
   in_flight_.push_back(std::move(plan));
   return true;
 }
 
-void EngineCore::postprocess(const BatchPlan& plan, StepResult result) {
-  if (!result.error.ok()) {
-    log_error("{}", result.error.message());
-    {
-      const std::lock_guard lock(mutex_);
-      if (health_.ok()) health_ = result.error;  // what comes after is a consequence
-    }
-    end_all(FinishReason::kError, result.error);
-    return publish_stats();
+void EngineCore::fill_masks(BatchPlan& plan) {
+  for (SeqSlice& slice : plan.slices) {
+    Answer& answer = active_.at(slice.seq_id).answer;
+    if (!slice.samples || !answer.is_constrained()) continue;
+    slice.mask_idx = static_cast<int>(plan.token_masks.size());
+    plan.token_masks.push_back(answer.allowed_tokens());
   }
+}
+
+void EngineCore::postprocess(const BatchPlan& plan, StepResult result) {
+  if (!result.error.ok()) return fail(result.error);
   const std::vector<Sequence*> seqs = scheduler_.complete(plan, result.sampled);
   for (size_t i = 0; i < seqs.size(); ++i) {
     if (seqs[i] == nullptr) continue;
@@ -149,6 +176,7 @@ EngineCore::ActiveAnswer EngineCore::retire(SeqId id) {
   const auto found = active_.find(id);
   ActiveAnswer active = std::move(found->second);
   active_.erase(found);
+  if (active.answer.is_constrained()) --num_constrained_;
   scheduler_.finish(id);
   std::vector<SeqId>& seq_ids = requests_.at(active.request_id);
   std::erase(seq_ids, id);
@@ -181,6 +209,7 @@ void EngineCore::admit(Submission submission) {
   for (size_t i = 0; i < submission.seqs.size(); ++i) {
     const SeqId id = submission.seqs[i]->id;
     requests_[submission.id].push_back(id);
+    if (submission.answers[i].is_constrained()) ++num_constrained_;
     active_.emplace(id, ActiveAnswer{std::move(submission.answers[i]), submission.id, on_output});
     Status added = health_.ok() ? scheduler_.add(std::move(submission.seqs[i]))
                                 : unavailable(health_.message());

@@ -33,7 +33,8 @@ class EngineCore {
   // Cancels whatever runs, and lets go of the runner. Later calls have no effect.
   void stop();
 
-  void submit(Submission submission);
+  // Refused once stop() has begun.
+  Status submit(Submission submission);
   void cancel(RequestId id);
   EngineStats stats() const;
   Status health() const;
@@ -48,7 +49,11 @@ class EngineCore {
   void loop();
   void step();
   bool schedule_and_run();
+  // Says what constrained answers may go on with.
+  void fill_masks(BatchPlan& plan);
   void postprocess(const BatchPlan& plan, StepResult result);
+  void wait_for_all();
+  void fail(const Status& error);
   void deliver(Sequence* seq, SampledToken&& sampled);
   void end_answer(SeqId id, FinishReason reason, const Status& error);
   // Forgets an answer that has ended, and frees what it holds.
@@ -66,7 +71,8 @@ class EngineCore {
   std::deque<std::shared_ptr<const BatchPlan>> in_flight_;
   std::unordered_map<SeqId, ActiveAnswer> active_;
   std::unordered_map<RequestId, std::vector<SeqId>> requests_;
-  EngineStats counts_;  // the running totals; stats_ is what callers see
+  int num_constrained_ = 0;  // of active_
+  EngineStats counts_;       // the running totals; stats_ is what callers see
 
   // Shared with callers.
   mutable std::mutex mutex_;

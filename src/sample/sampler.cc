@@ -70,6 +70,13 @@ Status check_largest(const Largest& largest, std::span<const float> logits, int6
   return {};
 }
 
+void keep_masked(std::span<float> logits, std::span<const uint32_t> mask) {
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const bool may_come = i / 32 < mask.size() && ((mask[i / 32] >> (i % 32)) & 1U) != 0;
+    if (!may_come) logits[i] = -std::numeric_limits<float>::infinity();
+  }
+}
+
 }  // namespace
 
 struct SamplerState::Impl {
@@ -105,8 +112,8 @@ int32_t SamplerState::last_token() const {
   return impl_->last_token;
 }
 
-Status SamplerState::sample(std::span<float> logits, int32_t& token_id,
-                            PositionLogprobs& logprobs) {
+Status SamplerState::sample(std::span<float> logits, std::span<const uint32_t> mask,
+                            int32_t& token_id, PositionLogprobs& logprobs) {
   Impl& state = *impl_;
   QUIRE_CHECK(logits.size() == static_cast<size_t>(state.vocab_size),
               "[sample] one logit for each token of the vocabulary");
@@ -115,11 +122,12 @@ Status SamplerState::sample(std::span<float> logits, int32_t& token_id,
   QUIRE_RETURN_IF_ERROR(check_largest(largest, logits, state.num_tokens));
   // Log probabilities are those of the model, before any rule of the request.
   std::span<const float> raw = logits;
-  if (state.rules.changes_logits()) {
+  if (state.rules.changes_logits() || !mask.empty()) {
     if (state.params->logprobs) {
       raw_logits.assign(logits.begin(), logits.end());
       raw = raw_logits;
     }
+    if (!mask.empty()) keep_masked(logits, mask);
     state.rules.apply(logits);
     largest = find_largest(logits);
     QUIRE_RETURN_IF_ERROR(check_largest(largest, logits, state.num_tokens));

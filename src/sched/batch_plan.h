@@ -19,8 +19,9 @@ inline constexpr int32_t kPlaceholderToken = -1;
 // tokenizer or the model's configuration already resolved to ids.
 struct SamplingSpec {
   std::shared_ptr<const SamplingParams> params;
-  uint64_t seed = 0;                    // params->seed + index of n, or drawn by the engine
-  std::vector<int32_t> stop_token_ids = {};  // what min_tokens forbids: end-of-sequence and stop ids
+  uint64_t seed = 0;  // params->seed + index of n, or drawn by the engine
+  std::vector<int32_t> stop_token_ids =
+      {};  // what min_tokens forbids: end-of-sequence and stop ids
   std::vector<std::vector<int32_t>> bad_words_ids = {};
 };
 
@@ -50,6 +51,7 @@ struct SeqSlice {
   int first_token = 0;
   bool samples = false;          // the last token's logits are sampled: the known tokens end here
   int num_prompt_logprobs = -1;  // >= 0: log probabilities of this chunk's prompt tokens are wanted
+  int mask_idx = -1;             // >= 0: only these of the plan's token_masks may be sampled
 };
 
 struct BatchPlan {
@@ -61,6 +63,7 @@ struct BatchPlan {
   std::vector<SeqSlice> slices;
   int num_decode = 0;
   std::vector<int32_t> token_ids;  // [num_tokens], kPlaceholderToken where the device knows better
+  std::vector<std::vector<uint32_t>> token_masks;  // each as TokenConstraint::allowed_tokens
 
   bool empty() const { return slices.empty(); }
   int num_tokens() const { return static_cast<int>(token_ids.size()); }

@@ -14,6 +14,7 @@ bool ranks_before(const Sequence& a, const Sequence& b) {
 int num_tokens_due(const Sequence& seq) {
   const int num_total = static_cast<int>(seq.token_ids.size()) + seq.num_in_flight;
   if (num_total >= seq.max_total_tokens) return 0;
+  if (seq.is_constrained && seq.num_in_flight > 0) return 0;
   return std::max(0, num_total - seq.num_scheduled);
 }
 

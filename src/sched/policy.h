@@ -12,7 +12,7 @@ namespace quire {
 bool ranks_before(const Sequence& a, const Sequence& b);
 
 // Tokens that are known or in flight and not yet scheduled; 0 when the last token a sequence may
-// have is already in flight.
+// have is already in flight, or any token of a constrained one.
 int num_tokens_due(const Sequence& seq);
 
 // How much of num_due a step with budget_left takes. A prompt that may not be cut waits for a step

@@ -24,6 +24,9 @@ struct Sequence {
   uint64_t arrival = 0;  // running number: breaks ties of priority
   std::string cache_salt;
   std::shared_ptr<const SamplingSpec> sampling;
+  // The host must have seen a token before it can say what may follow: no step is planned for the
+  // sequence while one is in flight.
+  bool is_constrained = false;
 
   std::vector<int32_t> token_ids;  // prompt, then the output that the host has seen
   int num_prompt_tokens = 0;

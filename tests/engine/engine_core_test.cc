@@ -18,11 +18,15 @@ class FakeRunner final : public Runner {
   struct Faults {
     SeqId row_fault = 0;        // this sequence's logits are NaN
     int step_fault_after = -1;  // the device fails in the step of this number, and in all later
+    int no_memory_in = -1;      // enqueueing the step of this number throws
   };
 
   explicit FakeRunner(Faults faults) : faults_(faults) {}
 
-  void enqueue(std::shared_ptr<const BatchPlan> plan) override { plans_.push_back(plan); }
+  void enqueue(std::shared_ptr<const BatchPlan> plan) override {
+    if (num_enqueued_++ == faults_.no_memory_in) throw std::bad_alloc();
+    plans_.push_back(plan);
+  }
 
   StepResult wait() override {
     const std::shared_ptr<const BatchPlan> plan = plans_.front();
@@ -48,6 +52,7 @@ class FakeRunner final : public Runner {
   Faults faults_;
   std::deque<std::shared_ptr<const BatchPlan>> plans_;
   int num_steps_ = 0;
+  int num_enqueued_ = 0;
 };
 
 class EngineCoreTest : public ::testing::Test {
@@ -71,7 +76,7 @@ class EngineCoreTest : public ::testing::Test {
       if (output.finish_reason) last->set_value(std::move(output));
     });
     EXPECT_TRUE(submission.ok());
-    core_->submit(std::move(*submission));
+    EXPECT_TRUE(core_->submit(std::move(*submission)).ok());
     return last->get_future();
   }
 
@@ -104,6 +109,26 @@ TEST_F(EngineCoreTest, ADeviceFaultFailsAllAndIsRemembered) {
   EXPECT_EQ(refused.error.code(), StatusCode::kUnavailable);
   core_->stop();  // the step behind the one that failed has failed too
   EXPECT_THAT(core_->health().message(), ::testing::HasSubstr("failed in step 3"));
+}
+
+TEST_F(EngineCoreTest, NoMemoryFailsAllAndEndsNothingElse) {
+  start({.no_memory_in = 4});
+  auto first = submit();
+  auto second = submit();
+  EXPECT_EQ(first.get().error.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(second.get().finish_reason, FinishReason::kError);
+  EXPECT_THAT(core_->health().message(), ::testing::HasSubstr("a step could not be made"));
+  EXPECT_EQ(submit().get().finish_reason, FinishReason::kError);
+}
+
+TEST_F(EngineCoreTest, RefusesRequestsOnceItStops) {
+  start({});
+  core_->stop();
+  Request request;
+  request.prompt_token_ids = {1};
+  auto submission = admission_.prepare(request, [](Output&&) {});
+  ASSERT_TRUE(submission.ok());
+  EXPECT_EQ(core_->submit(std::move(*submission)).code(), StatusCode::kUnavailable);
 }
 
 TEST_F(EngineCoreTest, CountsWhatCallersGot) {

@@ -244,5 +244,52 @@ TEST(Engine, ManyThreadsSubmitAndCancel) {
   expect_all_blocks_free(*engine);
 }
 
+// Allows the ids of a list, one after the other, then stops knowing anything.
+class OneByOne final : public TokenConstraint {
+ public:
+  explicit OneByOne(std::vector<int32_t> ids) : ids_(std::move(ids)) {}
+  std::vector<uint32_t> allowed_tokens() override {
+    std::vector<uint32_t> mask(64, 0);
+    if (next_ < ids_.size()) mask[ids_[next_] / 32] = 1U << (ids_[next_] % 32);
+    return mask;
+  }
+  bool accept(int32_t token_id) override {
+    return next_ < ids_.size() && ids_[next_++] == token_id;
+  }
+
+ private:
+  std::vector<int32_t> ids_;
+  size_t next_ = 0;
+};
+
+TEST(Engine, AConstrainedAnswerKeepsToItsTokensAndLeavesItsNeighboursAlone) {
+  const auto engine = make_engine(tiny_config());
+  const std::vector<int32_t> ids = {5, 40, 7, 5, 33, 9, 1, 2, 60};
+  const Request free_request = greedy(tiny_prompt(10, 1), 40);
+  const auto alone = run_all(*engine, {free_request}).front();
+  Request constrained = greedy(tiny_prompt(12, 2), static_cast<int>(ids.size()));
+  constrained.sampling.n = 2;
+  constrained.make_constraint = [&] { return std::make_unique<OneByOne>(ids); };
+  auto stream = engine->submit(constrained);
+  ASSERT_TRUE(stream.ok()) << stream.status().message();
+  EXPECT_EQ(run_all(*engine, {free_request}).front().token_ids, alone.token_ids);
+  for (const Collected& answer : collect_all(**stream)) {
+    EXPECT_EQ(answer.token_ids, ids);
+    EXPECT_EQ(answer.finish_reason, FinishReason::kLength);
+  }
+  expect_all_blocks_free(*engine);
+}
+
+TEST(Engine, AConstraintThatAllowsNothingFailsAlone) {
+  const auto engine = make_engine(tiny_config());
+  Request constrained = greedy(tiny_prompt(12, 2), 10);
+  constrained.make_constraint = [] { return std::make_unique<OneByOne>(std::vector{5, 7}); };
+  const auto answers = run_all(*engine, {constrained, greedy(tiny_prompt(10, 1), 10)});
+  EXPECT_EQ(answers[0].finish_reason, FinishReason::kError);
+  EXPECT_EQ(answers[0].token_ids, (std::vector{5, 7}));
+  EXPECT_EQ(answers[1].finish_reason, FinishReason::kLength);
+  expect_all_blocks_free(*engine);
+}
+
 }  // namespace
 }  // namespace quire

@@ -37,7 +37,7 @@ SamplingParams greedy() {
 int32_t sample(SamplerState& state, std::vector<float> logits) {
   int32_t token_id = -1;
   PositionLogprobs logprobs;
-  const Status status = state.sample(logits, token_id, logprobs);
+  const Status status = state.sample(logits, {}, token_id, logprobs);
   EXPECT_TRUE(status.ok()) << status.message();
   return token_id;
 }
@@ -46,7 +46,7 @@ std::string failure(const SamplingParams& params, std::vector<float> logits) {
   SamplerState state = sampler(params, static_cast<int>(logits.size()));
   int32_t token_id = -1;
   PositionLogprobs logprobs;
-  const Status status = state.sample(logits, token_id, logprobs);
+  const Status status = state.sample(logits, {}, token_id, logprobs);
   EXPECT_EQ(status.code(), StatusCode::kInternal);
   EXPECT_EQ(state.last_token(), 0) << "nothing is remembered of a failure";
   return status.message();
@@ -116,7 +116,7 @@ TEST(Sampler, LogprobsAreTheModelsOwn) {
   std::vector<float> logits = {3, 1, 2};
   int32_t token_id = -1;
   PositionLogprobs logprobs;
-  ASSERT_TRUE(state.sample(logits, token_id, logprobs).ok());
+  ASSERT_TRUE(state.sample(logits, {}, token_id, logprobs).ok());
   EXPECT_EQ(token_id, 2);
   ASSERT_THAT(logprobs, SizeIs(3));
   EXPECT_EQ(logprobs[0].token_id, 2);
@@ -132,7 +132,7 @@ TEST(Sampler, NoLogprobsUnlessAskedFor) {
   std::vector<float> logits = {3, 1};
   int32_t token_id = -1;
   PositionLogprobs logprobs;
-  ASSERT_TRUE(state.sample(logits, token_id, logprobs).ok());
+  ASSERT_TRUE(state.sample(logits, {}, token_id, logprobs).ok());
   EXPECT_THAT(logprobs, IsEmpty());
 }
 
@@ -182,6 +182,32 @@ TEST(Sampler, APreemptionChangesNothing) {
 TEST(SamplerDeathTest, LogitsMustBeOfTheVocabulary) {
   SamplerState state = sampler({}, 3);
   EXPECT_DEATH(sample(state, {1, 2}), "one logit for each token");
+}
+
+TEST(Sampler, AMaskLeavesItsTokensAloneAndTheLogProbabilitiesAsTheyWere) {
+  SamplingParams params = greedy();
+  params.logprobs = 1;
+  std::vector<float> logits(40, 0.0F);
+  logits[39] = 3.0F, logits[33] = 2.0F, logits[1] = 1.0F;
+  for (const auto& [mask, expected] : std::vector<std::pair<std::vector<uint32_t>, int32_t>>{
+           {{0b10, 0b10}, 33}, {{0b10, 0}, 1}, {{0b10}, 1}, {{0b110, 0x80}, 39}}) {
+    SamplerState state = sampler(params, 40);
+    std::vector<float> copy = logits;
+    int32_t token_id = -1;
+    PositionLogprobs logprobs;
+    ASSERT_TRUE(state.sample(copy, mask, token_id, logprobs).ok());
+    EXPECT_EQ(token_id, expected);
+    EXPECT_EQ(logprobs.at(1).token_id, 39) << "of the model, before the mask";
+  }
+}
+
+TEST(Sampler, AMaskOfNothingFails) {
+  SamplerState state = sampler(greedy(), 4);
+  std::vector<float> logits(4, 1.0F);
+  int32_t token_id = -1;
+  PositionLogprobs logprobs;
+  const std::vector<uint32_t> nothing = {0};
+  EXPECT_FALSE(state.sample(logits, nothing, token_id, logprobs).ok());
 }
 
 }  // namespace

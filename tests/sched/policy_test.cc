@@ -42,6 +42,16 @@ TEST(Policy, TokensDueCountThoseInFlight) {
   EXPECT_EQ(num_tokens_due(seq), 0) << "a token that failed never came";
 }
 
+TEST(Policy, ConstrainedSequencesWaitForTheTokenInFlight) {
+  Sequence seq = sequence(10, 13);
+  seq.is_constrained = true;
+  EXPECT_EQ(num_tokens_due(seq), 10);
+  seq.num_scheduled = 10, seq.num_in_flight = 1;
+  EXPECT_EQ(num_tokens_due(seq), 0);
+  seq.token_ids.push_back(1), seq.num_in_flight = 0;
+  EXPECT_EQ(num_tokens_due(seq), 1);
+}
+
 TEST(Policy, ChunksArePromptsCutToTheBudget) {
   EXPECT_EQ(tokens_to_schedule(5, 8, false), 5);
   EXPECT_EQ(tokens_to_schedule(8, 8, false), 8);

@@ -1,6 +1,9 @@
 #include "cpu/platform/host_runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <exception>
 
 #include "base/check.h"
 
@@ -61,6 +64,16 @@ void HostRunner::device_loop() {
 }
 
 StepResult HostRunner::run_step(const BatchPlan& plan) {
+  try {
+    return run_step_unguarded(plan);
+  } catch (const std::exception& error) {  // no memory
+    StepResult failed;
+    failed.error = resource_exhausted(fmt::format("[cpu] a step failed; {}", error.what()));
+    return failed;
+  }
+}
+
+StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
   StepResult result;
   update_rows(plan);
   result.error = run_model(plan);
@@ -170,16 +183,19 @@ Status HostRunner::sample(const BatchPlan& plan, std::vector<SampledToken>& samp
     QUIRE_RETURN_IF_ERROR(parts_.model->compute_logits(token_rows.data() + begin, count,
                                                        logits_.view.rows(0, count), stream_));
     pool_.parallel_for(count, [&](int64_t i) {
-      sample_row(*sampling[begin + i], logits_row(i), sampled[begin + i]);
+      sample_row(plan, *sampling[begin + i], logits_row(i), sampled[begin + i]);
     });
   }
   return {};
 }
 
-void HostRunner::sample_row(const SeqSlice& slice, std::span<float> logits, SampledToken& sampled) {
+void HostRunner::sample_row(const BatchPlan& plan, const SeqSlice& slice, std::span<float> logits,
+                            SampledToken& sampled) {
   Row& row = rows_[slice.row];
+  std::span<const uint32_t> mask;
+  if (slice.mask_idx >= 0) mask = plan.token_masks[static_cast<size_t>(slice.mask_idx)];
   sampled.seq_id = slice.seq_id;
-  sampled.error = row.sampler->sample(logits, sampled.token_id, sampled.logprobs);
+  sampled.error = row.sampler->sample(logits, mask, sampled.token_id, sampled.logprobs);
   sampled.prompt_logprobs = std::exchange(row.prompt_logprobs, {});
 }
 

@@ -39,13 +39,15 @@ class HostRunner final : public Runner {
 
   void device_loop();
   StepResult run_step(const BatchPlan& plan);
+  StepResult run_step_unguarded(const BatchPlan& plan);
   void update_rows(const BatchPlan& plan);
   void add_row(const RowAdded& added);
   Status run_model(const BatchPlan& plan);
   Status collect_prompt_logprobs(const BatchPlan& plan);
   Status collect_prompt_logprobs(const SeqSlice& slice, Row& row);
   Status sample(const BatchPlan& plan, std::vector<SampledToken>& sampled);
-  void sample_row(const SeqSlice& slice, std::span<float> logits, SampledToken& sampled);
+  void sample_row(const BatchPlan& plan, const SeqSlice& slice, std::span<float> logits,
+                  SampledToken& sampled);
   std::span<float> logits_row(int64_t i);
 
   RunnerParts parts_;
