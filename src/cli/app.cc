@@ -7,10 +7,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <sstream>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/suggest.h"
 #include "cli/version.h"
 
 namespace quire::cli {
@@ -78,7 +81,8 @@ void add_positional(CLI::App& app, const Command& command) {
 // `command` outlives `app`.
 void fill(CLI::App& app, const Command& command) {
   app.set_help_flag("-h,--help", "Show this help");
-  app.footer(fmt::format("\nExample:\n{}", command.example));
+  app.footer(fmt::format("{}{}\nExample:\n{}", command.details.empty() ? "" : "\n", command.details,
+                         command.example));
   for (const Flag& flag : command.flags.flags()) {
     add_flag(app, flag)->group(flag.hidden ? "" : flag.group);
   }
@@ -103,15 +107,51 @@ Parsed deepest(const Command& root, const CLI::App& app) {
   }
 }
 
+// What may stand where the words of this command are expected.
+std::vector<std::string> known_words(const CLI::App& app) {
+  std::vector<std::string> words;
+  for (const CLI::App* subcommand : app.get_subcommands(nullptr)) {
+    words.push_back(subcommand->get_name());
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  }
+  return words;
+}
+
+// In the order in which they were typed.
+std::string not_expected(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const std::vector<std::string> known = known_words(app);
+  std::string meant;
+  for (const std::string& argument : arguments) {
+    if (meant.empty()) meant = nearest(argument.substr(0, argument.find('=')), known);
+  }
+  return fmt::format("not expected: {}{}", fmt::join(arguments, " "),
+                     meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+}
+
 std::string full_name(const CLI::App* app) {
   if (app->get_parent() == nullptr) return app->get_name();
   return full_name(app->get_parent()) + " " + app->get_name();
 }
 
-int usage_error(const Parsed& parsed, std::string_view what) {
-  const std::string name = full_name(parsed.app);
+int usage_error(const CLI::App& app, std::string_view what) {
+  const std::string name = full_name(&app);
   print_stderr("{}: {}; see {} --help\n", name, one_line(what), name);
   return kExitUsage;
+}
+
+// `quire help bench latency` is `quire bench latency --help`.
+int print_help(const CLI::App& app, std::span<const char* const> words) {
+  if (words.empty()) {
+    const CLI::App* parent = app.get_parent();
+    append_stdout(app.help(parent == nullptr ? "" : full_name(parent)));
+    return kExitOk;
+  }
+  for (const CLI::App* subcommand : app.get_subcommands(nullptr)) {
+    if (subcommand->get_name() == words[0]) return print_help(*subcommand, words.subspan(1));
+  }
+  return usage_error(app, not_expected(app, {words[0]}));
 }
 
 int run_command(const Parsed& parsed) {
@@ -122,12 +162,12 @@ int run_command(const Parsed& parsed) {
   }
   if (command.check) {
     const Status status = command.check();
-    if (!status.ok()) return usage_error(parsed, status.message());
+    if (!status.ok()) return usage_error(*parsed.app, status.message());
   }
   const Result<int> code = command.run();
   if (code.ok()) return *code;
   print_stderr("{}: {}\n", full_name(parsed.app), one_line(code.status().message()));
-  return kExitFailure;
+  return code.status().code() == StatusCode::kCancelled ? CancelScope::exit_code() : kExitFailure;
 }
 
 // What was printed must have arrived; whoever closed a pipe knows.
@@ -152,14 +192,20 @@ int print_answer(const CLI::App& app, const CLI::Success& success) {
 int run_app(int argc, const char* const* argv) {
   const Command root = root_command();
   CLI::App app(root.summary, root.name);
-  app.set_version_flag("--version", "quire " + std::string(version()));
+  app.set_version_flag("-v,--version", "quire " + std::string(version()));
   fill(app, root);
+  if (argc > 1 && argv[1] == std::string_view("help")) {
+    return finish(print_help(app, std::span(argv, static_cast<size_t>(argc)).subspan(2)));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
     return finish(print_answer(app, success));
+  } catch (const CLI::ExtrasError&) {
+    const CLI::App& last = *deepest(root, app).app;
+    return usage_error(last, not_expected(last, app.remaining(true)));
   } catch (const CLI::ParseError& error) {
-    return usage_error(deepest(root, app), error.what());
+    return usage_error(*deepest(root, app).app, error.what());
   }
   return finish(run_command(deepest(root, app)));
 }

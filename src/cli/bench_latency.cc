@@ -55,14 +55,18 @@ Result<Measurement> measure(const Options& options, Engine& engine,
   Progress progress("latency", static_cast<size_t>(num_total));
   for (int i = 0; i < num_total; ++i) {
     progress.update(static_cast<size_t>(i), i < options.num_iters_warmup ? "warming up" : "");
-    QUIRE_ASSIGN_OR_RETURN(const BenchResult result, run_bench(engine, to_requests(requests), ""));
+    const auto result = run_bench(engine, to_requests(requests), "");
+    if (result.status().code() == StatusCode::kCancelled) {
+      return cancelled(fmt::format("[bench] interrupted after {} of {} batches", i, num_total));
+    }
+    QUIRE_RETURN_IF_ERROR(result.status());
     if (i < options.num_iters_warmup) continue;
-    measurement.latencies_s.push_back(result.elapsed_s);
+    measurement.latencies_s.push_back(result->elapsed_s);
     BenchResult& all = measurement.token_times;
-    all.first_token_s.insert(all.first_token_s.end(), result.first_token_s.begin(),
-                             result.first_token_s.end());
-    all.per_token_s.insert(all.per_token_s.end(), result.per_token_s.begin(),
-                           result.per_token_s.end());
+    all.first_token_s.insert(all.first_token_s.end(), result->first_token_s.begin(),
+                             result->first_token_s.end());
+    all.per_token_s.insert(all.per_token_s.end(), result->per_token_s.begin(),
+                           result->per_token_s.end());
   }
   return measurement;
 }
@@ -100,15 +104,14 @@ std::string json_report(const Measurement& measurement) {
 Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   const ModelInfo& model = engine->model_info();
-  QUIRE_RETURN_IF_ERROR(check_lengths(options.input_len, options.output_len, model.max_model_len));
+  QUIRE_RETURN_IF_ERROR(check_lengths(options.input_len, options.output_len, model.max_model_len,
+                                      "--input-len or --output-len"));
   const auto requests = batch_of_prompts(options, model.vocab_size);
   const CancelScope scope;
-  const auto measurement = measure(options, *engine, requests);
-  if (measurement.status().code() == StatusCode::kCancelled) return CancelScope::exit_code();
-  QUIRE_RETURN_IF_ERROR(measurement.status());
-  print_report(*measurement);
+  QUIRE_ASSIGN_OR_RETURN(const Measurement measurement, measure(options, *engine, requests));
+  print_report(measurement);
   if (!options.json.empty()) {
-    QUIRE_RETURN_IF_ERROR(write_output_file(options.json, json_report(*measurement)));
+    QUIRE_RETURN_IF_ERROR(write_output_file(options.json, json_report(measurement)));
   }
   return kExitOk;
 }
@@ -134,7 +137,7 @@ Command bench_latency_command() {
                "Batches before the measurement");
   flags.number("--num-iters", &options->num_iters, {.min = 1, .max = 1 << 20},
                "Batches to measure");
-  flags.file("--json", &options->json, "Write the results to this file");
+  flags.output_file("--json", &options->json, "Write the results to this file");
   add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);
   command.run = [options] { return run(*options); };
   return command;

@@ -58,12 +58,13 @@ std::vector<Request> to_requests(std::span<const BenchRequest> requests) {
   return all;
 }
 
-Status check_lengths(int64_t prompt_len, int64_t output_len, int max_model_len) {
+Status check_lengths(int64_t prompt_len, int64_t output_len, int max_model_len,
+                     std::string_view flags) {
   if (prompt_len + output_len <= max_model_len) return {};
   return invalid_argument(fmt::format(
       "[bench] a request does not fit the context; got {} + {} tokens, expected at most {}; "
-      "lower --input-len, --output-len or --random-range-ratio",
-      prompt_len, output_len, max_model_len));
+      "lower {}",
+      prompt_len, output_len, max_model_len, flags));
 }
 
 Result<BenchResult> run_bench(Engine& engine, std::vector<Request> requests,
@@ -78,15 +79,19 @@ Result<BenchResult> run_bench(Engine& engine, std::vector<Request> requests,
   const RunOptions options = {
       .on_done =
           [&](size_t, const Completion& completion) {
+            if (completion.was_cancelled()) return;
+            ++num_done;
             if (!progress) return;
             num_tokens += completion.num_output_tokens();
             const double rate = static_cast<double>(num_tokens) / seconds(Clock::now() - start);
-            progress->update(++num_done, fmt::format("{:.0f} output tokens/s", rate));
+            progress->update(num_done, fmt::format("{:.0f} output tokens/s", rate));
           },
       .interrupted = CancelScope::interrupted};
   const auto completions = run_requests(engine_port(engine), std::move(requests), options);
   const double elapsed_s = seconds(Clock::now() - start);
-  if (CancelScope::interrupted()) return cancelled("[bench] interrupted");
+  if (CancelScope::interrupted()) {
+    return cancelled(fmt::format("[bench] interrupted after {} of {} requests", num_done, total));
+  }
   for (const Completion& completion : completions) QUIRE_RETURN_IF_ERROR(completion.first_error());
   return summarize(completions, elapsed_s);
 }

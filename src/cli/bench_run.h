@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/dataset.h"
@@ -30,8 +31,9 @@ BenchResult summarize(std::span<const Completion> completions, double elapsed_s)
 // As vLLM's benchmarks: temperature 1, end-of-sequence ignored, exactly output_len tokens.
 std::vector<Request> to_requests(std::span<const BenchRequest> requests);
 
-// The longest prompt with the longest answer must fit the model's context.
-Status check_lengths(int64_t prompt_len, int64_t output_len, int max_model_len);
+// The longest prompt with the longest answer must fit the model's context. `flags`: which to lower.
+Status check_lengths(int64_t prompt_len, int64_t output_len, int max_model_len,
+                     std::string_view flags);
 
 // Submits everything at once and waits. kCancelled after Ctrl-C; the first failure otherwise.
 // `progress`: the bar's label; empty: no bar.

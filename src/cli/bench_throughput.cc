@@ -53,7 +53,8 @@ Result<std::vector<BenchRequest>> sample_requests(const Options& options, const 
                                  .seed = options.engine.seed,
                                  .vocab_size = engine.model_info().vocab_size};
   QUIRE_RETURN_IF_ERROR(check_lengths(dataset.max_prompt_len(), dataset.max_output_len(),
-                                      engine.model_info().max_model_len));
+                                      engine.model_info().max_model_len,
+                                      "--input-len, --output-len or --random-range-ratio"));
   return dataset.sample();
 }
 
@@ -67,7 +68,9 @@ Status warm_up(Engine& engine, std::span<const BenchRequest> requests) {
     warm.output_len = std::min(warm.output_len, 8);
     few.push_back(std::move(warm));
   }
-  return run_bench(engine, to_requests(few), "").status();
+  const Status status = run_bench(engine, to_requests(few), "").status();
+  if (status.code() != StatusCode::kCancelled) return status;
+  return cancelled("[bench] interrupted while warming up");
 }
 
 void print_report(const BenchResult& result) {
@@ -104,21 +107,18 @@ Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   QUIRE_ASSIGN_OR_RETURN(const auto requests, sample_requests(options, *engine));
   const CancelScope scope;
-  const Status warmed_up = warm_up(*engine, requests);
-  if (warmed_up.code() == StatusCode::kCancelled) return CancelScope::exit_code();
-  QUIRE_RETURN_IF_ERROR(warmed_up);
+  QUIRE_RETURN_IF_ERROR(warm_up(*engine, requests));
   if (profiler) QUIRE_RETURN_IF_ERROR(profiler->start());
-  const auto result = run_bench(*engine, to_requests(requests), "throughput");
-  if (result.status().code() == StatusCode::kCancelled) return CancelScope::exit_code();
-  QUIRE_RETURN_IF_ERROR(result.status());
+  QUIRE_ASSIGN_OR_RETURN(const BenchResult result,
+                         run_bench(*engine, to_requests(requests), "throughput"));
   std::optional<DeviceProfile> profile;
   if (profiler) {
     QUIRE_ASSIGN_OR_RETURN(profile, profiler->stop());
   }
-  print_report(*result);
+  print_report(result);
   if (profile) print_profile(*profile);
   if (!options.json.empty()) {
-    QUIRE_RETURN_IF_ERROR(write_output_file(options.json, json_report(*result, profile)));
+    QUIRE_RETURN_IF_ERROR(write_output_file(options.json, json_report(result, profile)));
   }
   return kExitOk;
 }
@@ -147,7 +147,7 @@ Command bench_throughput_command() {
                {.min = 0, .max = 1, .max_excluded = true},
                "R: random lengths lie in [len * (1 - R), len * (1 + R)]");
   flags.number("--num-prompts", &options->num_prompts, {.min = 1, .max = 1 << 20}, "Requests");
-  flags.file("--json", &options->json, "Write the results to this file");
+  flags.output_file("--json", &options->json, "Write the results to this file");
   flags.toggle("--profile", &options->profile,
                "Also say where a GPU's time goes, by kernel (needs libcupti; costs some speed)");
   add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -94,29 +95,26 @@ class Conversation {
   std::vector<ChatMessage> messages_;
 };
 
-void show_help() {
-  print_stderr(
-      "/reset  forget the conversation\n/help   show this\n/quit   leave (or Ctrl-D)\n"
-      "Ctrl-C  stop the answer; at the prompt: leave\n");
+// A word such as "/reset" at the start of a line, or nothing. A path has a second slash.
+std::string_view command_word(std::string_view line) {
+  const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
+  const bool is_command =
+      word.size() > 1 && word[0] == '/' &&
+      std::all_of(word.begin() + 1, word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  return is_command ? word : "";
 }
+
+constexpr std::string_view kHelp =
+    "/reset  forget the conversation\n/help   show this\n/quit   leave (or /exit, or Ctrl-D)\n"
+    "Ctrl-C  stop the answer; at the prompt: leave\n";
 
 bool is_blank(const std::string& line) {
   return line.find_first_not_of(" \t\r") == std::string::npos;
 }
 
-// Before the first question, not after it.
-Status check_template(const Engine& engine) {
-  const Status status = engine.render_chat({{"user", "hello"}}).status();
-  if (status.ok()) return status;
-  return {
-      status.code(),
-      fmt::format("[chat] {} has no usable chat template; {}; plain prompts go to quire generate",
-                  engine.model_info().name, status.message())};
-}
-
 Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
-  QUIRE_RETURN_IF_ERROR(check_template(*engine));
+  QUIRE_RETURN_IF_ERROR(check_chat_template(*engine));
   const bool interactive = ::isatty(STDIN_FILENO) == 1;
   if (interactive) print_stderr("{}; /help for help\n", one_line(engine->model_info().name));
   Conversation conversation(*engine, options);
@@ -124,12 +122,19 @@ Result<int> run(const Options& options) {
   std::string line;
   while (true) {
     if (interactive) print_stderr("> ");
-    if (!std::getline(std::cin, line) || line == "/quit") return exit_code;
+    if (!std::getline(std::cin, line)) return exit_code;
     if (is_blank(line)) continue;
-    if (line == "/help") {
-      show_help();
-    } else if (line == "/reset") {
+    const std::string_view word = command_word(line);
+    if (word == "/quit" || word == "/exit") return exit_code;
+    if (word == "/help") {
+      write_stderr(kHelp);
+    } else if (word == "/reset") {
       conversation.reset();
+    } else if (!word.empty()) {
+      print_stderr(
+          "quire chat: [chat] unknown command {}; expected /reset, /help, /quit or /exit\n",
+          one_line(word));
+      exit_code = interactive ? kExitOk : kExitFailure;
     } else if (!is_valid_utf8(line)) {
       print_stderr("quire chat: [chat] that line is not valid UTF-8; please say it again\n");
       exit_code = interactive ? kExitOk : kExitFailure;
@@ -160,8 +165,11 @@ Command chat_command() {
   options->sampling.add_to(command.flags);
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);
   command.check = [options] {
-    if (options->sampling.over({}).n == 1) return Status();
-    return invalid_argument("--n: a turn has one answer; expected 1");
+    const SamplingParams sampling = options->sampling.over({});
+    if (sampling.n != 1) return invalid_argument("--n: a turn has one answer; expected 1");
+    if (!asks_for_logprobs(sampling)) return Status();
+    return invalid_argument(
+        "--logprobs and --prompt-logprobs need --format json of quire generate");
   };
   command.run = [options] { return run(*options); };
   return command;

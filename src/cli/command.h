@@ -18,6 +18,7 @@ struct Command {
   std::string name;
   std::string summary;  // one line
   std::string example;  // shown by --help
+  std::string details;  // shown above it: whole lines, or nothing
   std::vector<Command> subcommands;
 
   FlagSet flags;

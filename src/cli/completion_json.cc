@@ -28,11 +28,13 @@ void write_logprobs(JsonWriter& json, std::string_view name,
   json.end_array();
 }
 
-std::string answer_line(const Completion& completion, size_t idx, const DecodeToken& decode) {
+std::string answer_line(size_t prompt_idx, const Completion& completion, size_t idx,
+                        const DecodeToken& decode) {
   const Answer& answer = completion.answers[idx];
   JsonWriter json;
   json.begin_object();
-  if (completion.answers.size() > 1) json.field("index", idx);
+  json.field("index", prompt_idx);
+  if (completion.answers.size() > 1) json.field("answer_index", idx);
   json.key("prompt_token_ids");
   json.ids(completion.prompt_token_ids);
   json.key("token_ids");
@@ -68,10 +70,11 @@ std::string_view finish_reason_name(FinishReason reason) {
   return "error";
 }
 
-std::string completion_lines(const Completion& completion, const DecodeToken& decode) {
+std::string completion_lines(size_t prompt_idx, const Completion& completion,
+                             const DecodeToken& decode) {
   std::string lines;
   for (size_t i = 0; i < completion.answers.size(); ++i) {
-    lines += answer_line(completion, i, decode);
+    lines += answer_line(prompt_idx, completion, i, decode);
   }
   return lines;
 }
@@ -79,8 +82,8 @@ std::string completion_lines(const Completion& completion, const DecodeToken& de
 std::string error_line(size_t prompt_idx, const Status& error) {
   JsonWriter json;
   json.begin_object();
+  json.field("index", prompt_idx);
   json.field("error", error.message());
-  json.field("prompt", prompt_idx);
   json.end_object();
   return json.text() + "\n";
 }

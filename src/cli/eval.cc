@@ -68,10 +68,10 @@ Result<std::vector<WordProblem>> read_shots(const Options& options,
 
 Status check_labels(const std::vector<WordProblem>& problems, const std::string& path) {
   if (problems.empty()) return invalid_argument(fmt::format("[eval] {} has no problems", path));
-  for (size_t i = 0; i < problems.size(); ++i) {
-    if (answer_value(problems[i].answer)) continue;
+  for (const WordProblem& problem : problems) {
+    if (answer_value(problem.answer)) continue;
     return invalid_argument(
-        fmt::format("[eval] {}: problem {} has no number in its answer", path, i + 1));
+        fmt::format("[eval] {}: there is no number in the answer", problem.source));
   }
   return {};
 }
@@ -93,7 +93,8 @@ std::vector<Request> make_requests(const Options& options, const std::vector<Wor
 
 // A question that the engine refuses (it is too long) is named and costs only itself; where all are
 // refused, or the engine fails, there is nothing to measure.
-Status report_refused(const std::vector<Completion>& completions, EvalResult& result) {
+Status report_refused(const std::vector<WordProblem>& problems,
+                      const std::vector<Completion>& completions, EvalResult& result) {
   for (const Completion& completion : completions) {
     const Status error = completion.first_error();
     if (!error.ok() && error.code() != StatusCode::kInvalidArgument) return error;
@@ -103,7 +104,7 @@ Status report_refused(const std::vector<Completion>& completions, EvalResult& re
   for (size_t i = 0; i < completions.size(); ++i) {
     const Status error = completions[i].first_error();
     if (error.ok()) continue;
-    print_stderr("quire eval gsm8k: problem {} counts as invalid: {}\n", i + 1,
+    print_stderr("quire eval gsm8k: {} counts as invalid: {}\n", one_line(problems[i].source),
                  one_line(error.message()));
   }
   return {};
@@ -112,13 +113,15 @@ Status report_refused(const std::vector<Completion>& completions, EvalResult& re
 Result<EvalResult> evaluate(const Options& options, Engine& engine,
                             const std::vector<WordProblem>& problems,
                             std::vector<Request> requests) {
-  Progress progress("gsm8k", requests.size());
+  const size_t total = requests.size();
+  Progress progress("gsm8k", total);
   size_t num_done = 0;
   int num_right = 0;
   const RunOptions run_options = {
       .max_in_flight = static_cast<size_t>(options.parallel),
       .on_done =
           [&](size_t idx, const Completion& completion) {
+            if (completion.was_cancelled()) return;
             const bool right =
                 completion.first_error().ok() &&
                 answer_value(completion.answers[0].text) == answer_value(problems[idx].answer);
@@ -131,8 +134,10 @@ Result<EvalResult> evaluate(const Options& options, Engine& engine,
   const auto completions = run_requests(engine_port(engine), std::move(requests), run_options);
   EvalResult result;
   result.latency_s = std::chrono::duration<double>(Clock::now() - start).count();
-  if (CancelScope::interrupted()) return cancelled("[eval] interrupted");
-  QUIRE_RETURN_IF_ERROR(report_refused(completions, result));
+  if (CancelScope::interrupted()) {
+    return cancelled(fmt::format("[eval] interrupted after {} of {} questions", num_done, total));
+  }
+  QUIRE_RETURN_IF_ERROR(report_refused(problems, completions, result));
   std::vector<std::string> answers;
   for (const Completion& completion : completions) {
     result.num_output_tokens += completion.num_output_tokens();
@@ -175,12 +180,12 @@ Result<int> run(const Options& options) {
   QUIRE_RETURN_IF_ERROR(check_labels(problems, options.data));
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   const CancelScope scope;
-  const auto result = evaluate(options, *engine, problems, make_requests(options, shots, problems));
-  if (result.status().code() == StatusCode::kCancelled) return CancelScope::exit_code();
-  QUIRE_RETURN_IF_ERROR(result.status());
-  print_report(*result);
+  QUIRE_ASSIGN_OR_RETURN(
+      const EvalResult result,
+      evaluate(options, *engine, problems, make_requests(options, shots, problems)));
+  print_report(result);
   if (!options.json.empty()) {
-    QUIRE_RETURN_IF_ERROR(write_output_file(options.json, json_report(options, *result)));
+    QUIRE_RETURN_IF_ERROR(write_output_file(options.json, json_report(options, result)));
   }
   return kExitOk;
 }
@@ -202,7 +207,7 @@ Command gsm8k_command() {
   flags.number("--num-questions", &options->num_questions, {.min = 1}, "Most questions to ask");
   flags.number("--parallel", &options->parallel, {.min = 1}, "Most questions in flight");
   flags.number("--max-tokens", &options->max_tokens, {.min = 1}, "Most tokens of an answer");
-  flags.file("--json", &options->json, "Write the results to this file");
+  flags.output_file("--json", &options->json, "Write the results to this file");
   add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);
   command.check = [options] {
     return options->data.empty() ? invalid_argument("expected --data FILE.jsonl") : Status();

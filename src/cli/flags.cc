@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 
 #include "base/utf8.h"
@@ -83,19 +84,17 @@ Result<uint64_t> parse_seed(std::string_view text) {
 }
 
 Result<int64_t> parse_bytes(std::string_view text) {
-  constexpr std::string_view kUnits = "KMGT";
-  std::string_view digits = text;
-  int shift = 0;
-  if (!digits.empty()) {
-    const size_t unit = kUnits.find(digits.back());
-    if (unit != std::string_view::npos) {
-      shift = 10 * static_cast<int>(unit + 1);
-      digits.remove_suffix(1);
-    }
-  }
-  const auto count = whole<int64_t>(digits);
-  if (!count || *count < 0 || *count > (INT64_MAX >> shift)) {
-    return unexpected(text, "a count of bytes, such as 1073741824, 512M or 4G");
+  constexpr std::string_view kPrefixes = "KMGT";
+  const size_t num_digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto count = whole<int64_t>(text.substr(0, num_digits));
+  const std::string_view unit = text.substr(num_digits);
+  const size_t prefix = unit.empty() ? std::string_view::npos : kPrefixes.find(unit[0]);
+  const bool has_prefix = prefix != std::string_view::npos;
+  const std::string_view rest = unit.substr(has_prefix ? 1 : 0);
+  const bool is_unit = rest.empty() || rest == "B" || (has_prefix && rest == "iB");
+  const int shift = has_prefix ? 10 * static_cast<int>(prefix + 1) : 0;
+  if (!count || !is_unit || *count > (INT64_MAX >> shift)) {
+    return unexpected(text, "a count of bytes, such as 1073741824, 512M or 4GiB");
   }
   return *count << shift;
 }
@@ -171,6 +170,26 @@ void FlagSet::file(std::string name, std::string* target, std::string help) {
 
 void FlagSet::directory(std::string name, std::string* target, std::string help) {
   add_text(std::move(name), ValueKind::kDirectory, "DIR", target, std::move(help));
+}
+
+void FlagSet::output_file(std::string name, std::string* target, std::string help) {
+  add({.name = std::move(name),
+       .kind = ValueKind::kFile,
+       .value_name = "FILE",
+       .help = std::move(help),
+       .default_text = *target,
+       .set = [target](std::string_view value) {
+         namespace fs = std::filesystem;
+         const fs::path path(value);
+         std::error_code error;
+         const bool has_folder =
+             !path.has_parent_path() || fs::is_directory(path.parent_path(), error);
+         if (!path.has_filename() || !has_folder || fs::is_directory(path, error)) {
+           return unexpected(value, "a path of a file, in a folder that exists");
+         }
+         *target = value;
+         return Status();
+       }});
 }
 
 void FlagSet::choice(std::string name, std::vector<std::string> choices, std::string* target,

@@ -53,12 +53,14 @@ class FlagSet {
   void text(std::string name, std::string value_name, std::string* target, std::string help);
   void file(std::string name, std::string* target, std::string help);
   void directory(std::string name, std::string* target, std::string help);
+  // A file to write: what takes minutes must not end at a folder that is not there.
+  void output_file(std::string name, std::string* target, std::string help);
   void choice(std::string name, std::vector<std::string> choices, std::string* target,
               std::string help);
   void number(std::string name, int* target, Range range, std::string help);
   void number(std::string name, double* target, Range range, std::string help);
   void seed(std::string name, uint64_t* target, std::string help);
-  // A count of bytes: 1048576, 512M, 4G (binary multiples).
+  // A count of bytes: 1048576, 512M, 4GB, 4GiB (binary multiples, all of them).
   void bytes(std::string name, int64_t* target, std::string help);
   // A value each time the flag is given.
   void texts(std::string name, std::string value_name, std::vector<std::string>* target,

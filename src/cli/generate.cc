@@ -34,19 +34,26 @@ struct Options {
   bool has_prompt() const { return !prompts.empty() || !prompt_ids.empty() || !input.empty(); }
 };
 
+// What is wrong with a line of a file names the line.
+Status at(const Prompt& prompt, const Status& error) {
+  if (prompt.source.empty()) return error;
+  return {error.code(), fmt::format("[input] {}: {}", prompt.source, error.message())};
+}
+
 // Prints answers in the order of the prompts, each as soon as all before it are out.
 class Printer {
  public:
   Printer(const Engine& engine, const Options& options, const std::vector<Prompt>& prompts)
-      : engine_(engine), options_(options), pending_(prompts.size()) {
+      : engine_(engine), options_(options), prompts_(prompts), pending_(prompts.size()) {
     for (size_t i = 0; i < prompts.size(); ++i) {
-      if (prompts[i].ok()) {
+      if (prompts[i].request.ok()) {
         prompt_of_request_.push_back(i);
       } else {
-        report_error(i, prompts[i].status());
+        report_error(i, prompts[i].request.status());
       }
     }
-    const bool one_answer = prompts.size() == 1 && prompts[0].ok() && prompts[0]->sampling.n == 1;
+    const bool one_answer =
+        prompts.size() == 1 && prompts[0].request.ok() && prompts[0].request->sampling.n == 1;
     streams_ = one_answer && options.format == "text";
   }
 
@@ -59,9 +66,9 @@ class Printer {
   void on_done(size_t request_idx, const Completion& completion) {
     const size_t prompt_idx = prompt_of_request_[request_idx];
     const bool unanswered = !completion.error.ok();
-    if (unanswered) return report_error(prompt_idx, completion.error);
+    if (unanswered) return report_error(prompt_idx, at(prompts_[prompt_idx], completion.error));
     report_answers(prompt_idx, completion.answers);
-    if (options_.format == "json") return print(prompt_idx, json_text(completion));
+    if (options_.format == "json") return print(prompt_idx, json_text(prompt_idx, completion));
     print(prompt_idx,
           streams_ ? (ends_with_newline_ ? "" : "\n") : plain_text(prompt_idx, completion));
   }
@@ -70,10 +77,12 @@ class Printer {
 
  private:
   void report_error(size_t prompt_idx, const Status& error) {
-    failed_ |= error.code() != StatusCode::kCancelled;
+    const bool was_run = error.code() != StatusCode::kCancelled;  // or else one line tells of all
+    failed_ |= was_run;
     const bool json = options_.format == "json";
-    if (!json)
-      print_stderr("quire generate: prompt {}: {}\n", prompt_idx + 1, one_line(error.message()));
+    if (!json && was_run) {
+      print_stderr("quire generate: prompt {}: {}\n", prompt_idx, one_line(error.message()));
+    }
     print(prompt_idx, json ? error_line(prompt_idx, error) : "");
   }
 
@@ -84,22 +93,23 @@ class Printer {
       if (error.ok()) continue;
       failed_ = true;
       if (options_.format == "json") continue;
-      print_stderr("quire generate: prompt {}, answer {}: {}\n", prompt_idx + 1, i + 1,
+      print_stderr("quire generate: prompt {}, answer {}: {}\n", prompt_idx, i,
                    one_line(error.message()));
     }
   }
 
-  std::string json_text(const Completion& completion) const {
-    return completion_lines(completion, [&](int32_t id) { return engine_.decode({id}, false); });
+  std::string json_text(size_t prompt_idx, const Completion& completion) const {
+    return completion_lines(prompt_idx, completion,
+                            [&](int32_t id) { return engine_.decode({id}, false); });
   }
 
   std::string plain_text(size_t prompt_idx, const Completion& completion) const {
     std::string text;
     for (size_t i = 0; i < completion.answers.size(); ++i) {
       if (completion.answers.size() > 1) {
-        text += fmt::format("==> prompt {}, answer {} <==\n", prompt_idx + 1, i + 1);
+        text += fmt::format("==> prompt {}, answer {} <==\n", prompt_idx, i);
       } else {
-        text += fmt::format("==> prompt {} <==\n", prompt_idx + 1);
+        text += fmt::format("==> prompt {} <==\n", prompt_idx);
       }
       text += completion.answers[i].text;
       if (!text.ends_with('\n')) text += '\n';
@@ -117,6 +127,7 @@ class Printer {
 
   const Engine& engine_;
   const Options& options_;
+  const std::vector<Prompt>& prompts_;
   std::vector<std::optional<std::string>> pending_;
   std::vector<size_t> prompt_of_request_;
   size_t next_ = 0;
@@ -126,10 +137,24 @@ class Printer {
   bool failed_ = false;
 };
 
-Result<Request> chat_request(const Engine& engine, Request request) {
-  if (!request.prompt_token_ids.empty()) {
+constexpr std::string_view kLogprobsNeedJson =
+    "--logprobs and --prompt-logprobs need --format json: text has no place for them";
+
+// The request as the engine takes it.
+Result<Request> prepare(const Engine& engine, const Options& options, Request request) {
+  const bool is_text = request.prompt_token_ids.empty();
+  if (options.format != "json" && asks_for_logprobs(request.sampling)) {
+    return invalid_argument(std::string(kLogprobsNeedJson));
+  }
+  const bool has_tokenizer = !engine.encode("a", false).empty();
+  if (is_text && !has_tokenizer) {
     return invalid_argument(
-        "[input] --chat and prompt_token_ids do not go together: a template takes text");
+        "the model has no tokenizer; expected --prompt-ids 1,2,3, or prompt_token_ids in --input");
+  }
+  if (!options.chat) return request;
+  if (!is_text) {
+    return invalid_argument(
+        "--chat and prompt_token_ids do not go together: a template takes text");
   }
   QUIRE_ASSIGN_OR_RETURN(request.prompt, engine.render_chat({{"user", request.prompt}}));
   request.add_special_tokens = false;  // the template has written them
@@ -153,24 +178,24 @@ std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options
   for (const std::string& text : options.prompts) {
     Request request = defaults;
     request.prompt = text;
-    prompts.emplace_back(std::move(request));
+    prompts.push_back({std::move(request)});
   }
   for (const std::vector<int32_t>& ids : options.prompt_ids) {
     Request request = defaults;
     request.prompt_token_ids = ids;
-    prompts.emplace_back(std::move(request));
+    prompts.push_back({std::move(request)});
   }
   for (Prompt& prompt : prompts_from_lines(input, options.input, defaults)) {
     prompts.push_back(std::move(prompt));
   }
   if (!options.has_prompt()) {
     show_example(options, defaults);
-    prompts.emplace_back(std::move(defaults));
+    prompts.push_back({std::move(defaults)});
   }
-  if (!options.chat) return prompts;
   for (Prompt& prompt : prompts) {
-    if (!prompt.ok()) continue;
-    prompt = chat_request(engine, std::move(*prompt));
+    if (!prompt.request.ok()) continue;
+    prompt.request = prepare(engine, options, std::move(*prompt.request));
+    if (!prompt.request.ok()) prompt.request = at(prompt, prompt.request.status());
   }
   return prompts;
 }
@@ -201,28 +226,33 @@ Result<int> run(const Options& options) {
     QUIRE_ASSIGN_OR_RETURN(input, read_input(options.input));
   }
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
+  if (options.chat) QUIRE_RETURN_IF_ERROR(check_chat_template(*engine));
   const std::vector<Prompt> prompts = collect_prompts(*engine, options, input);
   std::vector<Request> requests;
   for (const Prompt& prompt : prompts) {
-    if (prompt.ok()) requests.push_back(*prompt);
+    if (prompt.request.ok()) requests.push_back(*prompt.request);
   }
   const CancelScope scope;
   Printer printer(*engine, options, prompts);
-  Progress progress("generating", requests.size());
-  const bool shows_progress = requests.size() > 1;
+  const size_t total = requests.size();
+  Progress progress("generating", total);
   size_t num_done = 0;
   const RunOptions run_options = {
       .on_output = [&](size_t, const Output& output) { return printer.on_output(output); },
       .on_done =
           [&](size_t request_idx, const Completion& completion) {
             printer.on_done(request_idx, completion);
-            if (shows_progress) progress.update(++num_done);
+            if (completion.was_cancelled()) return;
+            ++num_done;
+            if (total > 1) progress.update(num_done);
           },
       .interrupted = CancelScope::interrupted};
   const Clock::time_point start = Clock::now();
   const auto completions = run_requests(engine_port(*engine), std::move(requests), run_options);
   print_stats(completions, start);
-  if (CancelScope::interrupted()) return CancelScope::exit_code();
+  if (CancelScope::interrupted()) {
+    return cancelled(fmt::format("[generate] interrupted after {} of {} prompts", num_done, total));
+  }
   return printer.failed() ? kExitFailure : kExitOk;
 }
 
@@ -234,7 +264,23 @@ Status check(const Options& options) {
   if (options.chat && !options.prompt_ids.empty()) {
     return invalid_argument("--chat and --prompt-ids do not go together: a template takes text");
   }
+  if (options.format != "json" && asks_for_logprobs(options.sampling.over({}))) {
+    return invalid_argument(std::string(kLogprobsNeedJson));
+  }
   return {};
+}
+
+std::string input_details() {
+  std::vector<std::string_view> names;
+  for (const SamplingField& field : sampling_fields()) names.push_back(field.name);
+  return fmt::format(
+      "A line of --input is a JSON object: prompt (text) or prompt_token_ids (a list), and if\n"
+      "wanted priority, cache_salt, add_special_tokens and any sampling flag as a field, which\n"
+      "goes before the flag: {}.\n"
+      "A line of --format json is an object too: index (of the prompt, from 0), answer_index\n"
+      "(with n > 1), prompt_token_ids, token_ids, text, finish_reason, stop_reason, logprobs,\n"
+      "prompt_logprobs; or index and error.\n",
+      fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -249,6 +295,7 @@ Command generate_command() {
       "  quire generate --chat --prompt 'Zoe sleeps 7 hours a day, works 6 hours and travels 2 "
       "hours. How many free hours is that in 5 days?'\n"
       "  quire generate --model ~/models/llama --input prompts.jsonl --format json > answers.jsonl";
+  command.details = input_details();
   FlagSet& flags = command.flags;
   flags.begin_group("Prompts");
   flags.texts("--prompt", "TEXT", &options->prompts, "A prompt; may be repeated");

@@ -46,14 +46,14 @@ std::string last_digits(std::string_view text) {
 }  // namespace
 
 Result<WordProblem> parse_word_problem(std::string_view line, std::string_view source) {
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
-                         JsonDocument::parse(line, source, kLineLimits));
+  constexpr std::string_view kProblem = "a JSON object with question and answer";
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, parse_line(line, source, kProblem));
   simdjson::dom::object object;
   if (document.root().get_object().get(object)) {
-    return invalid_argument(
-        fmt::format("[input] {}: expected a JSON object with question and answer", source));
+    return invalid_argument(fmt::format("[input] {}: expected {}", source, kProblem));
   }
   WordProblem problem;
+  problem.source = source;
   QUIRE_ASSIGN_OR_RETURN(problem.question, string_field(object, "question", source));
   QUIRE_ASSIGN_OR_RETURN(problem.answer, string_field(object, "answer", source));
   return problem;

@@ -13,7 +13,8 @@ namespace quire::cli {
 
 struct WordProblem {
   std::string question;
-  std::string answer;  // steps and "#### 18"
+  std::string answer;       // steps and "#### 18"
+  std::string source = {};  // where it stands: "FILE:3"
 };
 
 // {"question": "…", "answer": "…"}; other fields are ignored.

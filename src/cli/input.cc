@@ -53,7 +53,7 @@ std::string_view input_name(std::string_view path) {
 }
 
 std::string line_source(std::string_view path, const Line& line) {
-  return fmt::format("{} line {}", input_name(path), line.number);
+  return fmt::format("{}:{}", input_name(path), line.number);
 }
 
 Result<std::string> read_input(const std::string& path) {

@@ -9,7 +9,7 @@
 
 namespace quire::cli {
 
-// The lines of a text, blank ones left out, each with where it stood ("FILE line 3").
+// The lines of a text, blank ones left out, each with where it stood.
 struct Line {
   std::string_view text;
   size_t number = 0;  // from 1
@@ -17,6 +17,7 @@ struct Line {
 std::vector<Line> split_lines(std::string_view text);
 // How messages name a path: "-" is standard input.
 std::string_view input_name(std::string_view path);
+// "FILE:3"
 std::string line_source(std::string_view path, const Line& line);
 
 // A whole file without its byte order mark; "-" is standard input. Refused above 1 GiB.

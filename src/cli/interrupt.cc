@@ -11,6 +11,7 @@ namespace {
 // Or, once interrupted, the signal's number.
 enum State : int { kImmediate = 0, kCancellable = -1 };
 std::atomic<int> state = kImmediate;
+int last_signal = 0;  // of the scopes that have ended
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler must not wait for a lock");
 
 constexpr int exit_code_of(int signal_number) {
@@ -39,13 +40,14 @@ CancelScope::CancelScope() {
   state = kCancellable;
 }
 CancelScope::~CancelScope() {
-  state = kImmediate;
+  const int ended_as = state.exchange(kImmediate);
+  if (ended_as > 0) last_signal = ended_as;
 }
 bool CancelScope::interrupted() {
   return state > 0;
 }
 int CancelScope::exit_code() {
-  return exit_code_of(state);
+  return exit_code_of(interrupted() ? state.load() : last_signal);
 }
 
 }  // namespace quire::cli

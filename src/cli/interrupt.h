@@ -16,7 +16,7 @@ class CancelScope {
 
   // True from the first interrupt inside this scope on.
   static bool interrupted();
-  // Of a program that was interrupted: 130 after Ctrl-C, 143 after SIGTERM.
+  // Of a program that was interrupted inside a scope: 130 after Ctrl-C, 143 after SIGTERM.
   static int exit_code();
 };
 

@@ -1,5 +1,7 @@
 #include "cli/load_engine.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "base/log.h"
@@ -35,6 +37,15 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config) {
     progress->update(static_cast<size_t>(num_done), "layers");
     if (num_done == num_layers) progress.reset();  // before the log speaks again
   });
+}
+
+Status check_chat_template(const Engine& engine) {
+  const Status status = engine.render_chat({{"user", "hello"}}).status();
+  if (status.ok()) return status;
+  return {status.code(),
+          fmt::format("[chat] {} has no usable chat template; {}; plain prompts go to quire "
+                      "generate without --chat",
+                      engine.model_info().name, status.message())};
 }
 
 }  // namespace quire::cli

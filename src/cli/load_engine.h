@@ -10,4 +10,7 @@ namespace quire::cli {
 // is allowed and unwise.
 Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config);
 
+// Known before the first question: whether the model can chat, or why not.
+Status check_chat_template(const Engine& engine);
+
 }  // namespace quire::cli

@@ -9,7 +9,8 @@ std::vector<Prompt> prompts_from_lines(std::string_view text, std::string_view p
                                        const Request& defaults) {
   std::vector<Prompt> prompts;
   for (const Line& line : split_lines(text)) {
-    prompts.push_back(parse_request(line.text, line_source(path, line), defaults));
+    const std::string source = line_source(path, line);
+    prompts.push_back({parse_request(line.text, source, defaults), source});
   }
   return prompts;
 }

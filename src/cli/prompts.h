@@ -11,7 +11,10 @@
 namespace quire::cli {
 
 // A prompt, or why it is none: a bad line costs only itself.
-using Prompt = Result<Request>;
+struct Prompt {
+  Result<Request> request;
+  std::string source = {};  // "FILE:3"; empty: a flag
+};
 
 std::vector<Prompt> prompts_from_lines(std::string_view text, std::string_view path,
                                        const Request& defaults);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/flags.h"
 #include "cli/sampling_fields.h"
 
 namespace quire::cli {
@@ -67,16 +68,26 @@ Status set_field(std::string_view name, simdjson::dom::element value, Request& r
       "sampling field such as max_tokens");
 }
 
+constexpr std::string_view kRequest = "a JSON object with prompt or prompt_token_ids";
+
 }  // namespace
+
+Result<JsonDocument> parse_line(std::string_view line, std::string_view source,
+                                std::string_view expected) {
+  auto document = JsonDocument::parse(line, source, kLineLimits);
+  if (document.status().code() != StatusCode::kInvalidArgument) return document;
+  const Status status =
+      unexpected(line, fmt::format("{} (valid JSON of at most {} MiB and {} levels)", expected,
+                                   kLineLimits.max_bytes >> 20, kLineLimits.max_depth));
+  return invalid_argument(fmt::format("[input] {}: {}", source, status.message()));
+}
 
 Result<Request> parse_request(std::string_view line, std::string_view source,
                               const Request& defaults) {
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
-                         JsonDocument::parse(line, source, kLineLimits));
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, parse_line(line, source, kRequest));
   simdjson::dom::object fields;
   if (document.root().get_object().get(fields)) {
-    return invalid_argument(
-        fmt::format("[input] {}: expected a JSON object with prompt or prompt_token_ids", source));
+    return invalid_argument(fmt::format("[input] {}: expected {}", source, kRequest));
   }
   Request request = defaults;
   bool has_prompt = false;
@@ -96,8 +107,7 @@ Result<Request> parse_request(std::string_view line, std::string_view source,
 }
 
 Result<std::string> parse_text_line(std::string_view line, std::string_view source) {
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
-                         JsonDocument::parse(line, source, kLineLimits));
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, parse_line(line, source, "a JSON string"));
   std::string_view text;
   if (document.root().get_string().get(text)) {
     return invalid_argument(fmt::format("[input] {}: expected a JSON string", source));
@@ -107,7 +117,7 @@ Result<std::string> parse_text_line(std::string_view line, std::string_view sour
 
 Result<std::vector<int32_t>> parse_ids_line(std::string_view line, std::string_view source) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
-                         JsonDocument::parse(line, source, kLineLimits));
+                         parse_line(line, source, "a JSON list of token ids"));
   auto ids = read_ids(document.root());
   if (!ids.ok()) {
     return invalid_argument(fmt::format("[input] {}: {}", source, ids.status().message()));

@@ -14,9 +14,13 @@ namespace quire::cli {
 constexpr JsonLimits kLineLimits = {.max_bytes = size_t{64} << 20, .max_depth = 32};
 
 // {"prompt": "…"} or {"prompt_token_ids": [1, 2]}, with vLLM's sampling fields beside it laid over
-// `defaults`. Refuses unknown fields and wrong types; `source` ("FILE line 3") starts the message.
+// `defaults`. Refuses unknown fields and wrong types; `source` ("FILE:3") starts the message.
 Result<Request> parse_request(std::string_view line, std::string_view source,
                               const Request& defaults);
+
+// A line's document; what is none says that `expected` ("a JSON string") was.
+Result<JsonDocument> parse_line(std::string_view line, std::string_view source,
+                                std::string_view expected);
 
 // A JSON string; and a JSON array of token ids.
 Result<std::string> parse_text_line(std::string_view line, std::string_view source);

@@ -43,7 +43,8 @@ Command root_command() {
   root.summary = "Quire serves large language models from one native binary.";
   root.example =
       "  quire generate                 the embedded model solves a word problem\n"
-      "  quire chat --model DIR         talk with a Hugging Face checkpoint";
+      "  quire chat --model DIR         talk with a Hugging Face checkpoint\n"
+      "  quire help bench latency       what a command does, and its flags";
   root.subcommands = {generate_command(),   chat_command(),     tokenize_command(),
                       detokenize_command(), template_command(), bench_command(),
                       eval_command(),       tune_command(),     doctor_command(),

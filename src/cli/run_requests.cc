@@ -171,6 +171,13 @@ int Completion::num_output_tokens() const {
   return static_cast<int>(count);
 }
 
+bool Completion::was_cancelled() const {
+  return error.code() == StatusCode::kCancelled ||
+         std::any_of(answers.begin(), answers.end(), [](const Answer& answer) {
+           return answer.finish_reason == FinishReason::kCancelled;
+         });
+}
+
 Status Completion::first_error() const {
   if (!error.ok()) return error;
   for (const Answer& answer : answers) QUIRE_RETURN_IF_ERROR(answer.error);

@@ -37,6 +37,8 @@ struct Completion {
   bool done = false;
 
   int num_output_tokens() const;
+  // It did not come to its own end, or one of its answers did not.
+  bool was_cancelled() const;
   // The request's error, or the first of its answers'.
   Status first_error() const;
 };

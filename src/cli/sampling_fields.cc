@@ -24,17 +24,20 @@ using P = SamplingParams;
 
 constexpr auto kFields = std::to_array<SamplingField>({
     {"max_tokens", &P::max_tokens, {.min = 1}, "Most tokens of an answer"},
-    {"temperature", &P::temperature, {.min = 0}, "0 is greedy"},
+    {"temperature", &P::temperature, {.min = 0}, "0 is greedy", true},
     {"top_p",
      &P::top_p,
      {.min = 0, .max = 1, .min_excluded = true},
-     "Sample from the most likely tokens of this total probability"},
-    {"top_k", &P::top_k, {.min = -1}, "Sample from this many tokens; 0 or -1: all"},
+     "Sample from the most likely tokens of this total probability",
+     true},
+    {"top_k", &P::top_k, {.min = -1}, "Sample from this many tokens; 0 or -1: all", true},
     {"min_p",
      &P::min_p,
      {.min = 0, .max = 1},
-     "Least probability of a token, relative to the most likely one"},
-    {"seed", &P::seed, kAny, "Makes the answer reproducible"},
+     "Least probability of a token, relative to the most likely one",
+     true},
+    {"seed", &P::seed, kAny,
+     "Of the random choices; without it each prompt has its own, the same in every run"},
     {"stop", &P::stop, kAny, "Text that ends an answer; may be repeated"},
     {"stop_token_ids", &P::stop_token_ids, kAny, "Token ids that end an answer"},
     {"include_stop_str_in_output", &P::include_stop_str_in_output, kAny,
@@ -53,7 +56,8 @@ constexpr auto kFields = std::to_array<SamplingField>({
     {"repetition_penalty",
      &P::repetition_penalty,
      {.min = 0, .min_excluded = true},
-     "Above 1: tokens seen in prompt or answer become less likely"},
+     "Above 1: tokens seen in prompt or answer become less likely",
+     true},
     {"presence_penalty", &P::presence_penalty, kPenalty, "On tokens that the answer has"},
     {"frequency_penalty", &P::frequency_penalty, kPenalty, "The same, for each time"},
     {"logit_bias", &P::logit_bias, kAny, "Added to logits: ID:BIAS, parted by commas"},
@@ -246,6 +250,21 @@ const char* value_name(const SamplingField::Member& member) {
   return std::visit(Name(), member);
 }
 
+// What --help shows; empty where nothing is asked for unless the flag is given.
+std::string default_text(const SamplingField& field) {
+  const std::string text = std::visit(
+      [](auto member) -> std::string {
+        const auto value = SamplingParams().*member;
+        using Value = std::remove_const_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, int> || std::is_same_v<Value, float>) {
+          return fmt::format("{}", value);
+        }
+        return "";
+      },
+      field.member);
+  return field.is_of_model ? fmt::format("the model's, else {}", text) : text;
+}
+
 }  // namespace
 
 std::span<const SamplingField> sampling_fields() {
@@ -256,6 +275,10 @@ const SamplingField* find_sampling_field(std::string_view name) {
   const auto* found = std::find_if(kFields.begin(), kFields.end(),
                                    [&](const SamplingField& field) { return field.name == name; });
   return found == kFields.end() ? nullptr : found;
+}
+
+bool asks_for_logprobs(const SamplingParams& params) {
+  return params.logprobs || params.prompt_logprobs;
 }
 
 Status set_sampling_field(const SamplingField& field, simdjson::dom::element value,
@@ -281,7 +304,8 @@ void SamplingFlags::add_to(FlagSet& flags) {
                .kind = toggle != nullptr ? ValueKind::kNone : ValueKind::kText,
                .value_name = value_name(field.member),
                .help = std::string(field.help),
-               .default_text = field.name == "max_tokens" ? fmt::format("{}", max_tokens_) : "",
+               .default_text =
+                   field.name == "max_tokens" ? std::to_string(max_tokens_) : default_text(field),
                .repeatable = repeatable,
                .set = [this, &field](std::string_view text) {
                  return std::visit(

@@ -31,10 +31,14 @@ struct SamplingField {
   Member member;
   Range range;
   std::string_view help;
+  bool is_of_model = false;  // generation_config.json may have another default
 };
 
 std::span<const SamplingField> sampling_fields();
 const SamplingField* find_sampling_field(std::string_view name);
+
+// Only JSON has a place for what these ask for.
+bool asks_for_logprobs(const SamplingParams& params);
 
 // The message says what was expected.
 Status set_sampling_field(const SamplingField& field, simdjson::dom::element value,

@@ -4,9 +4,11 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/suggest.h"
 #include "engine/chat_format.h"
 #include "engine/embedded_model.h"
 
@@ -30,6 +32,15 @@ Result<ChatFormat> load_format(const Options& options) {
   return ChatFormat::from_config(embedded_model().tokenizer_config_json, "the embedded model");
 }
 
+// Every key is a variable of the template, so one that is nearly a known name is no error.
+void warn_of_misspelt(simdjson::dom::object variables, std::string_view source) {
+  static const std::vector<std::string> kKnown = {"messages", "tools", "add_generation_prompt"};
+  for (const auto& [key, value] : variables) {
+    const std::string meant = nearest(key, kKnown);
+    if (!meant.empty()) log_warning("[input] {}: '{}': did you mean '{}'?", source, key, meant);
+  }
+}
+
 Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const ChatFormat format, load_format(options));
   QUIRE_ASSIGN_OR_RETURN(const std::string input, read_input(options.input));
@@ -41,6 +52,7 @@ Result<int> run(const Options& options) {
         fmt::format("[input] {}: expected a JSON object with messages and other variables",
                     input_name(options.input)));
   }
+  warn_of_misspelt(variables.root(), input_name(options.input));
   QUIRE_ASSIGN_OR_RETURN(const std::string text, format.render(variables.root()));
   return write_stdout(text) ? kExitOk : kExitFailure;
 }
@@ -60,6 +72,7 @@ Command template_command() {
   flags.begin_group("Template");
   flags.directory("--tokenizer", &options->tokenizer,
                   "Whose template; without it, the embedded model's");
+  flags.refused("--model", "is not needed here; give the model's directory as --tokenizer DIR");
   flags.file("--template", &options->template_file, "A template alone");
   flags.file("--input", &options->input,
              "A JSON object: messages, tools, add_generation_prompt, …; - is standard input");

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/json.h"
@@ -76,13 +77,26 @@ Result<int> run_detokenize(const Options& options) {
   const auto decode = [&](const std::vector<int32_t>& ids) {
     return tokenizer->decode(ids, options.special_tokens);
   };
+  const auto check = [&](const std::vector<int32_t>& ids) -> Status {
+    const int bound = tokenizer->vocab_size();
+    const auto unknown =
+        std::find_if(ids.begin(), ids.end(), [=](int32_t id) { return id >= bound; });
+    if (unknown == ids.end()) return {};
+    return invalid_argument(fmt::format(
+        "token id {} is not in the vocabulary; expected ids below {}", *unknown, bound));
+  };
   if (options.has_text) {
     QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, parse_ids(options.text));
+    QUIRE_RETURN_IF_ERROR(check(ids));
     return write_stdout(decode(ids) + "\n") ? kExitOk : kExitFailure;
   }
   return convert_lines(
       options, [&](std::string_view line, std::string_view source) -> Result<std::string> {
         QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, parse_ids_line(line, source));
+        const Status known = check(ids);
+        if (!known.ok()) {
+          return invalid_argument(fmt::format("[input] {}: {}", source, known.message()));
+        }
         return text_line(decode(ids));
       });
 }
@@ -91,6 +105,7 @@ void add_source_flags(FlagSet& flags, Options& options, std::string input_help) 
   flags.begin_group("Tokenizer");
   flags.directory("--tokenizer", &options.tokenizer,
                   "Where tokenizer.json or tokenizer.model is; without it, the embedded model's");
+  flags.refused("--model", "is not needed here; give the model's directory as --tokenizer DIR");
   flags.file("--input", &options.input, std::move(input_help));
 }
 

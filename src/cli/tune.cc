@@ -147,7 +147,7 @@ Command tune_command() {
   flags.number("--head-dim", &options->head_dim, {.min = 0, .max = 4096}, "Size of a head");
   flags.begin_group("Measurement");
   flags.toggle("--quick", &options->quick, "Measure a few points only");
-  flags.file("--output", &options->output, "Write the table to this file");
+  flags.output_file("--output", &options->output, "Write the table to this file");
   command.check = [options] { return check(*options); };
   command.run = [options] { return run(*options); };
   return command;

@@ -179,7 +179,7 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
   }
   const Status no_gpu = cuda_status();
   if (no_gpu.ok()) return make_cuda_platform(platform);
-  log_info("{}", no_gpu.message());
+  log_debug("{}", no_gpu.message());
   return make_cpu_platform(platform);
 }
 

@@ -125,10 +125,16 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   const fs::path path = engine.model;
   if (!is_there(path)) {
     return not_found(fmt::format(
-        "[model] --model {} does not exist; expected a directory with config.json and safetensors",
+        "[model] --model {} does not exist; expected a directory with config.json and safetensors "
+        "(nothing is downloaded: hf download NAME --local-dir DIR fetches one)",
         engine.model));
   }
   const bool config_alone = wants_dummy(engine) && is_file(path);
+  if (is_file(path) && !config_alone) {
+    return invalid_argument(fmt::format(
+        "[model] --model {} is a file; expected its directory, with config.json and safetensors",
+        engine.model));
+  }
   const fs::path directory = config_alone ? path.parent_path() : path;
   const fs::path config_path = config_alone ? path : path / "config.json";
   ModelFiles files;

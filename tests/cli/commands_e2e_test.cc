@@ -21,6 +21,7 @@ using quire::testing::run_quire;
 using quire::testing::shared_data_path;
 using quire::testing::SpawnResult;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -59,6 +60,10 @@ std::string text_of(simdjson::dom::element value) {
 
 TEST(Usage, HelpAndVersionSucceed) {
   EXPECT_THAT(run_quire({"--version"}).out, StartsWith("quire "));
+  EXPECT_EQ(run_quire({"-v"}).out, run_quire({"--version"}).out);
+  EXPECT_EQ(run_quire({"help"}).out, run_quire({"--help"}).out);
+  EXPECT_EQ(run_quire({"help", "bench", "latency"}).out,
+            run_quire({"bench", "latency", "--help"}).out);
   for (const char* command :
        {"generate", "chat", "tokenize", "detokenize", "template", "doctor", "tune", "completion"}) {
     const SpawnResult help = run_quire({command, "--help"});
@@ -94,6 +99,18 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"bench", "throughput", "--random-range-ratio", "1"}, "in [0, 1)"},
       {{"completion", "tcsh"}, "bash, zsh, fish"},
       {{"frobnicate"}, "frobnicate"},
+      {{"genrate"}, "genrate; did you mean generate?"},
+      {{"help", "benhc"}, "benhc; did you mean bench?"},
+      {{"generate", "--tempurature", "1"}, "--tempurature 1; did you mean --temperature?"},
+      {{"generate", "--zz=1", "--yy", "--max_tokens=3"},
+       "--zz=1 --yy --max_tokens=3; did you mean --max-tokens?"},
+      {{"generate", "--logprobs", "1"}, "need --format json"},
+      {{"generate", "--prompt-logprobs", "1"}, "need --format json"},
+      {{"chat", "--logprobs", "1"}, "need --format json"},
+      {{"bench", "latency", "--json", "/no/such/x.json"}, "in a folder that exists"},
+      {{"tokenize", "--model", "m", "--text", "a"}, "--tokenizer DIR"},
+      {{"detokenize", "--model", "m", "--ids", "1"}, "--tokenizer DIR"},
+      {{"template", "--model", "m", "--input", "-"}, "--tokenizer DIR"},
       {{"generate", "chat"}, "chat"},
       {{"generate", "--max-tokens", "3", "tokenize", "--text", "hi"}, "tokenize"},
       {{"bench", "latency", "throughput"}, "throughput"},
@@ -134,7 +151,11 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
 TEST(Usage, MissingFilesAreExitCode1) {
   const SpawnResult model = run_quire({"generate", "--model", "/no/such", "--prompt", "x"});
   EXPECT_EQ(model.exit_code, 1);
-  EXPECT_THAT(model.err, HasSubstr("/no/such"));
+  EXPECT_THAT(model.err, AllOf(HasSubstr("/no/such"), HasSubstr("nothing is downloaded")));
+  const std::string file = scratch_file("model.safetensors", "");
+  const SpawnResult not_a_directory = run_quire({"generate", "--model", file, "--prompt", "x"});
+  EXPECT_EQ(not_a_directory.exit_code, 1);
+  EXPECT_THAT(not_a_directory.err, HasSubstr("is a file; expected its directory"));
   const SpawnResult input = run_quire({"generate", "--input", "/no/such.jsonl"});
   EXPECT_EQ(input.exit_code, 1);
   EXPECT_THAT(input.err, HasSubstr("/no/such.jsonl"));
@@ -218,7 +239,16 @@ TEST(Tokenize, ABadLineIsNamed) {
                                     {.input = "\"a\"\n\"\xff\"\n"});
   EXPECT_EQ(bad.exit_code, 1);
   EXPECT_EQ(count_lines(bad.out), 1U);
-  EXPECT_THAT(bad.err, HasSubstr("standard input line 2"));
+  EXPECT_THAT(bad.err, HasSubstr("standard input:2"));
+}
+
+TEST(Tokenize, IdsOutsideTheVocabularyAreRefused) {
+  EXPECT_THAT(run_quire({"detokenize", "--ids", "1,99999999"}).err,
+              HasSubstr("99999999 is not in the vocabulary"));
+  const SpawnResult lines =
+      run_quire({"detokenize", "--input", "-"}, {.input = "[1]\n[1, 99999999]\n"});
+  EXPECT_EQ(lines.exit_code, 1);
+  EXPECT_THAT(lines.err, HasSubstr("standard input:2: token id 99999999"));
 }
 
 TEST(Template, RendersByteForByte) {
@@ -265,6 +295,17 @@ TEST(Template, StandardInputHasAName) {
             "5");
 }
 
+TEST(Template, AKeyThatIsNearlyKnownIsWarnedOf) {
+  const std::string file = scratch_file("empty.jinja", "x");
+  const SpawnResult result = run_quire({"template", "--template", file, "--input", "-"},
+                                       {.input = R"({"mesages": [], "tool": [], "extra": 5})"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "x");
+  EXPECT_THAT(result.err, AllOf(HasSubstr("'mesages': did you mean 'messages'?"),
+                                HasSubstr("'tool': did you mean 'tools'?")));
+  EXPECT_EQ(count_lines(result.err), 2U) << result.err;
+}
+
 TEST(Doctor, SaysWhatTheMachineCanDo) {
   const SpawnResult result = run_quire({"doctor"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -292,6 +333,24 @@ TEST(Embedded, ChatsAndForgets) {
   const std::string half = result.out.substr(0, result.out.size() / 2);
   EXPECT_EQ(result.out, half + half);  // the second time it remembered nothing
   EXPECT_THAT(half, HasSubstr("#### 45\n"));
+}
+
+TEST(Embedded, ChatKnowsItsCommands) {
+  const SpawnResult known =
+      run_quire({"chat", "--log-level", "error"}, {.input = "/help\n/exit\n"});
+  EXPECT_EQ(known.exit_code, 0) << known.err;
+  EXPECT_THAT(known.err, HasSubstr("/exit"));
+  const SpawnResult unknown =
+      run_quire({"chat", "--log-level", "error"}, {.input = "/frob\n/quit now\nmore\n"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_THAT(unknown.out, IsEmpty());  // the model was not asked
+  EXPECT_THAT(unknown.err,
+              HasSubstr("unknown command /frob; expected /reset, /help, /quit or /exit"));
+}
+
+TEST(Embedded, TheLogDoesNotLamentAMissingGpu) {
+  const std::vector<std::string> arguments = {"generate", "--device", "auto", "--max-tokens", "1"};
+  EXPECT_THAT(run_quire(arguments).err, Not(HasSubstr("[cuda]")));
 }
 
 TEST(Embedded, ChatRefusesBrokenText) {
@@ -353,17 +412,22 @@ TEST_F(Stories, ABadLineCostsOnlyItself) {
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_EQ(ids_of(parse_json(lines[0].text).root()["token_ids"]).size(), 2U);
   EXPECT_THAT(text_of(parse_json(lines[1].text).root()["error"]),
-              AllOf(HasSubstr("line 2"), HasSubstr("'prompt'")));
-  EXPECT_THAT(text_of(parse_json(lines[2].text).root()["error"]), HasSubstr("99999999"));
-  EXPECT_EQ(parse_json(lines[3].text).root()["index"].get_int64().value(), 0);
-  EXPECT_EQ(parse_json(lines[4].text).root()["index"].get_int64().value(), 1);
+              AllOf(HasSubstr("in.jsonl:2: "), HasSubstr("'prompt'")));
+  EXPECT_THAT(text_of(parse_json(lines[2].text).root()["error"]),
+              AllOf(HasSubstr("in.jsonl:3: "), HasSubstr("99999999")));
+  const std::vector<int64_t> prompts = {0, 1, 2, 3, 3};
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(parse_json(lines[i].text).root()["index"].get_int64().value(), prompts[i]);
+  }
+  EXPECT_EQ(parse_json(lines[3].text).root()["answer_index"].get_int64().value(), 0);
+  EXPECT_EQ(parse_json(lines[4].text).root()["answer_index"].get_int64().value(), 1);
 }
 
 TEST_F(Stories, PrintsSeveralTextsInOrder) {
   const SpawnResult result = run_quire(generate({"--prompt", "Once upon a time", "--prompt", "Tom",
                                                  "--temperature", "0", "--max-tokens", "3"}));
-  EXPECT_THAT(result.out, StartsWith("==> prompt 1 <==\n"));
-  EXPECT_THAT(result.out, HasSubstr("\n==> prompt 2 <==\n"));
+  EXPECT_THAT(result.out, StartsWith("==> prompt 0 <==\n"));
+  EXPECT_THAT(result.out, HasSubstr("\n==> prompt 1 <==\n"));
 }
 
 TEST_F(Stories, SignalsEndCleanly) {
@@ -375,38 +439,51 @@ TEST_F(Stories, SignalsEndCleanly) {
     EXPECT_EQ(result.signal, 0);
     EXPECT_EQ(result.exit_code, 128 + signal) << result.err;
     EXPECT_THAT(result.out, ::testing::EndsWith("\n"));
-    EXPECT_THAT(result.err, HasSubstr("output tokens"));
+    EXPECT_THAT(result.err,
+                AllOf(HasSubstr("output tokens"), HasSubstr("interrupted after 0 of 1 prompts")));
   }
 }
 
-// Sends the signal once the engine runs, and says how the program ended.
-int exit_code_after(const std::vector<std::string>& arguments, const std::string& input,
-                    int signal) {
+TEST_F(Stories, TextHasNoPlaceForLogprobsOfAFile) {
+  const SpawnResult result =
+      run_quire(generate({"--input", "-"}), {.input = "{\"prompt\": \"Tom\", \"logprobs\": 1}\n"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("standard input:1: "), HasSubstr("need --format json")));
+}
+
+// Sends the signal once the engine runs; the exit code, and what stood on standard error then.
+std::pair<int, std::string> end_after(const std::vector<std::string>& arguments,
+                                      const std::string& input, int signal) {
   Process process(arguments);
   process.write(input);
   process.read_err("[engine]");
   process.kill(signal);
-  return process.wait();
+  std::string out;
+  std::string err;
+  while (process.read_some(out, err)) {
+  }
+  return {process.wait(), err};
 }
 
 TEST_F(Stories, SignalsEndEveryLongCommand) {
   std::string problems;
   for (int i = 0; i < 400; ++i) problems += "{\"question\": \"Why?\", \"answer\": \"#### 2\"}\n";
   const std::string data = scratch_file("many.jsonl", problems);
+  const std::vector<std::vector<std::string>> commands = {
+      {"bench", "latency", "--model", model_.string(), "--output-len", "200", "--num-iters",
+       "1000"},
+      {"bench", "throughput", "--model", model_.string(), "--input-len", "32", "--num-prompts",
+       "2000"},
+      {"eval", "gsm8k", "--model", model_.string(), "--num-shots", "0", "--max-tokens", "200",
+       "--data", data}};
   for (const int signal : {SIGINT, SIGTERM}) {
-    EXPECT_EQ(exit_code_after({"bench", "latency", "--model", model_.string(), "--output-len",
-                               "200", "--num-iters", "1000"},
-                              "", signal),
-              128 + signal);
-    EXPECT_EQ(exit_code_after({"bench", "throughput", "--model", model_.string(), "--input-len",
-                               "32", "--num-prompts", "2000"},
-                              "", signal),
-              128 + signal);
-    EXPECT_EQ(exit_code_after({"eval", "gsm8k", "--model", model_.string(), "--num-shots", "0",
-                               "--max-tokens", "200", "--data", data},
-                              "", signal),
-              128 + signal);
-    EXPECT_EQ(exit_code_after({"chat"}, "How many free hours are in 5 days?\n", signal),
+    for (const std::vector<std::string>& command : commands) {
+      const auto [exit_code, err] = end_after(command, "", signal);
+      EXPECT_EQ(exit_code, 128 + signal) << command[1];
+      // Where the signal comes before the work begins, the program ends without a word.
+      EXPECT_THAT(err, AnyOf(IsEmpty(), HasSubstr("] interrupted "))) << command[1];
+    }
+    EXPECT_EQ(end_after({"chat"}, "How many free hours are in 5 days?\n", signal).first,
               128 + signal);
   }
 }
@@ -416,6 +493,24 @@ TEST_F(Stories, ChatNeedsATemplate) {
       run_quire({"chat", "--model", model_.string(), "--log-level", "off"}, {.input = "hi\n"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("no usable chat template"));
+  const SpawnResult generated =
+      run_quire(generate({"--chat", "--prompt", "a", "--prompt", "b", "--log-level", "off"}));
+  EXPECT_EQ(generated.exit_code, 1);
+  EXPECT_THAT(generated.err, HasSubstr("no usable chat template"));
+  EXPECT_EQ(count_lines(generated.err), 1U) << generated.err;
+}
+
+TEST(Embedded, TextNeedsATokenizer) {
+  const fs::path directory = fs::path(::testing::TempDir()) / "quire_cli_no_tokenizer";
+  fs::create_directories(directory);
+  std::ofstream(directory / "config.json") << R"({"architectures": ["LlamaForCausalLM"],
+    "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 1,
+    "vocab_size": 64, "max_position_embeddings": 64, "torch_dtype": "bfloat16"})";
+  const SpawnResult result = run_quire({"generate", "--model", directory.string(), "--load-format",
+                                        "dummy", "--prompt", "a", "--log-level", "off"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("--prompt-ids"), HasSubstr("prompt_token_ids")));
+  fs::remove_all(directory);
 }
 
 TEST_F(Stories, BenchThroughputReportsAndWritesJson) {
@@ -457,6 +552,8 @@ TEST_F(Stories, BenchRefusesAbsurdLengthsAtOnce) {
                                          {.timeout_s = 20});
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_THAT(result.err, HasSubstr("16777216 + 16777216"));
+    EXPECT_EQ(result.err.find("--random-range-ratio") != std::string::npos,
+              command == "throughput");
   }
 }
 
@@ -495,7 +592,7 @@ TEST_F(Stories, EvalCountsAnOverlongQuestionAsInvalid) {
   with_long.push_back(file);
   const SpawnResult result = run_quire(with_long);
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("problem 2 counts as invalid"));
+  EXPECT_THAT(result.err, HasSubstr("overlong.jsonl:2 counts as invalid"));
   EXPECT_EQ(count_lines(result.err), 1U) << result.err;
   const auto report = JsonDocument::load(json);
   ASSERT_TRUE(report.ok());

@@ -50,8 +50,9 @@ TEST(ParseSeed, TakesAll64Bits) {
 TEST(ParseBytes, KnowsBinaryUnits) {
   EXPECT_EQ(*parse_bytes("12"), 12);
   EXPECT_EQ(*parse_bytes("3K"), 3072);
-  EXPECT_EQ(*parse_bytes("4G"), int64_t{4} << 30);
-  for (const char* bad : {"", "G", "-1", "1.5G", "9999999999T", "4GB"}) {
+  for (const char* four : {"4G", "4GB", "4GiB"}) EXPECT_EQ(*parse_bytes(four), int64_t{4} << 30);
+  EXPECT_EQ(*parse_bytes("12B"), 12);
+  for (const char* bad : {"", "G", "-1", "1.5G", "9999999999T", "4GG", "4iB", "4GBs", "4 G"}) {
     EXPECT_FALSE(parse_bytes(bad).ok()) << bad;
   }
 }
@@ -119,6 +120,20 @@ TEST(FlagSet, PathsAreNotEmptyAndTextIsUtf8) {
   EXPECT_TRUE(set(flags, "--text", "").ok());
   EXPECT_TRUE(set(flags, "--texts", "").ok());  // an empty prompt: its beginning-of-sequence token
   EXPECT_EQ(texts.size(), 1U);
+}
+
+TEST(FlagSet, FilesToWriteNeedAFolder) {
+  std::string path;
+  FlagSet flags;
+  flags.output_file("--json", &path, "");
+  const std::string folder = ::testing::TempDir();
+  EXPECT_TRUE(set(flags, "--json", "report.json").ok());
+  EXPECT_TRUE(set(flags, "--json", folder + "/report.json").ok());
+  for (const std::string& bad :
+       {std::string(), folder, folder + "/", folder + "/quire_no_such_folder/report.json"}) {
+    EXPECT_THAT(set(flags, "--json", bad).message(), HasSubstr("in a folder that exists")) << bad;
+  }
+  EXPECT_EQ(path, folder + "/report.json");
 }
 
 TEST(EngineFlags, BackendsAreThoseOfTheBuild) {

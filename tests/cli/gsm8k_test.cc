@@ -50,8 +50,9 @@ TEST(ParseWordProblem, NeedsBothFields) {
   const auto problem = parse_word_problem(R"({"question": "q", "answer": "a", "id": 1})", "f");
   ASSERT_TRUE(problem.ok());
   EXPECT_EQ(problem->question, "q");
-  EXPECT_THAT(parse_word_problem(R"({"question": "q"})", "f line 2").status().message(),
-              HasSubstr("f line 2: field 'answer'"));
+  EXPECT_EQ(problem->source, "f");
+  EXPECT_THAT(parse_word_problem(R"({"question": "q"})", "f:2").status().message(),
+              HasSubstr("f:2: field 'answer'"));
   EXPECT_FALSE(parse_word_problem("[]", "f").ok());
 }
 

@@ -16,9 +16,12 @@
 namespace quire::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(Statistics, AgreeWithNumpy) {
   const std::vector<double> values = {4, 1, 3, 2};
@@ -50,17 +53,18 @@ TEST(Summarize, CountsTokensAndTimes) {
 }
 
 TEST(CheckLengths, CountsPromptAndAnswer) {
-  EXPECT_TRUE(check_lengths(3, 5, 8).ok());
-  EXPECT_THAT(check_lengths(3, 5, 7).message(), HasSubstr("3 + 5"));
-  EXPECT_FALSE(check_lengths(INT32_MAX, INT32_MAX, INT32_MAX).ok());
+  EXPECT_TRUE(check_lengths(3, 5, 8, "").ok());
+  EXPECT_THAT(check_lengths(3, 5, 7, "--input-len").message(),
+              AllOf(HasSubstr("3 + 5"), EndsWith("lower --input-len")));
+  EXPECT_FALSE(check_lengths(INT32_MAX, INT32_MAX, INT32_MAX, "").ok());
 }
 
 TEST(SplitLines, KeepsNumbersAcrossBlankLines) {
   const auto lines = split_lines("a\n\n \t\r\nb");
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[1].text, "b");
-  EXPECT_EQ(line_source("f", lines[1]), "f line 4");
-  EXPECT_EQ(line_source("-", lines[0]), "standard input line 1");
+  EXPECT_EQ(line_source("f", lines[1]), "f:4");
+  EXPECT_EQ(line_source("-", lines[0]), "standard input:1");
 }
 
 TEST(ProgressLine, ShowsItsShare) {
@@ -84,15 +88,15 @@ Completion two_answers() {
 
 TEST(CompletionLines, AreOneObjectAnAnswer) {
   const std::string text =
-      completion_lines(two_answers(), [](int32_t id) { return "t" + std::to_string(id); });
+      completion_lines(3, two_answers(), [](int32_t id) { return "t" + std::to_string(id); });
   const auto lines = split_lines(text);
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0].text,
-            R"({"index":0,"prompt_token_ids":[7],"token_ids":[1],"text":"a\"b",)"
+            R"({"index":3,"answer_index":0,"prompt_token_ids":[7],"token_ids":[1],"text":"a\"b",)"
             R"("finish_reason":"stop","logprobs":[[{"token_id":1,"logprob":-0.25,"rank":2,)"
             R"("decoded_token":"t1"}]],"prompt_logprobs":[null,[{"token_id":3,"logprob":-0.5,)"
             R"("rank":1,"decoded_token":"t3"}]]})");
-  EXPECT_THAT(std::string(lines[1].text), HasSubstr(R"("index":1)"));
+  EXPECT_THAT(std::string(lines[1].text), HasSubstr(R"({"index":3,"answer_index":1,)"));
   EXPECT_THAT(std::string(lines[1].text), HasSubstr(R"("finish_reason":"length")"));
 }
 
@@ -100,7 +104,7 @@ TEST(CompletionLines, AnAnswersErrorStandsInItsOwnLine) {
   Completion completion = two_answers();
   completion.answers[1].finish_reason = FinishReason::kError;
   completion.answers[1].error = internal_error("[sample] row 3");
-  const std::string text = completion_lines(completion, [](int32_t) { return ""; });
+  const std::string text = completion_lines(0, completion, [](int32_t) { return ""; });
   const auto lines = split_lines(text);
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_THAT(std::string(lines[0].text), Not(HasSubstr("\"error\":")));
@@ -108,10 +112,12 @@ TEST(CompletionLines, AnAnswersErrorStandsInItsOwnLine) {
               HasSubstr(R"("finish_reason":"error","error":"[sample] row 3")"));
 }
 
-TEST(CompletionLines, OneAnswerHasNoIndex) {
+TEST(CompletionLines, OneAnswerHasThePromptsNumberAlone) {
   Completion completion = two_answers();
   completion.answers.resize(1);
-  EXPECT_THAT(completion_lines(completion, [](int32_t) { return ""; }), Not(HasSubstr("index")));
+  EXPECT_THAT(completion_lines(4, completion, [](int32_t) { return ""; }),
+              AllOf(StartsWith(R"({"index":4,)"), Not(HasSubstr("answer_index"))));
+  EXPECT_EQ(error_line(4, invalid_argument("no")), "{\"index\":4,\"error\":\"no\"}\n");
 }
 
 // A token a letter, and one for each message.

@@ -12,10 +12,11 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 Result<Request> parse(std::string_view line) {
-  return parse_request(line, "f line 7", {});
+  return parse_request(line, "f:7", {});
 }
 
 TEST(ParseRequest, ReadsEverySamplingField) {
@@ -70,7 +71,7 @@ TEST(ParseRequest, LaysALineOverTheDefaults) {
 TEST(ParseRequest, NamesLineFieldAndExpectation) {
   const auto message = [](std::string_view line) { return parse(line).status().message(); };
   EXPECT_THAT(message(R"({"prompt": "a", "top_p": 2})"),
-              AllOf(HasSubstr("f line 7"), HasSubstr("'top_p'"), HasSubstr("in (0, 1]")));
+              AllOf(HasSubstr("f:7"), HasSubstr("'top_p'"), HasSubstr("in (0, 1]")));
   EXPECT_THAT(message(R"({"prompt": "a", "max_token": 2})"),
               AllOf(HasSubstr("'max_token'"), HasSubstr("unknown")));
   EXPECT_THAT(message(R"({"prompt": 5})"), HasSubstr("expected a string"));
@@ -111,9 +112,12 @@ TEST(PromptsFromLines, ABadLineCostsOnlyItself) {
   const auto prompts =
       prompts_from_lines("{\"prompt\": \"a\"}\n\nnonsense\n{\"prompt\": \"b\"}\r\n", "p.jsonl", {});
   ASSERT_EQ(prompts.size(), 3U);
-  EXPECT_EQ(prompts[0]->prompt, "a");
-  EXPECT_THAT(prompts[1].status().message(), HasSubstr("p.jsonl line 3"));
-  EXPECT_EQ(prompts[2]->prompt, "b");
+  EXPECT_EQ(prompts[0].request->prompt, "a");
+  EXPECT_THAT(prompts[1].request.status().message(),
+              AllOf(HasSubstr("p.jsonl:3: got 'nonsense', expected a JSON object with prompt"),
+                    Not(HasSubstr("[json]"))));
+  EXPECT_EQ(prompts[2].request->prompt, "b");
+  EXPECT_EQ(prompts[2].source, "p.jsonl:4");
 }
 
 TEST(SamplingFlags, OverrideDefaultsOnlyWhereGiven) {
@@ -137,6 +141,10 @@ TEST(SamplingFlags, OverrideDefaultsOnlyWhereGiven) {
   EXPECT_TRUE(params.ignore_eos);
   EXPECT_FALSE(params.skip_special_tokens);
   EXPECT_THAT(params.logit_bias, ElementsAre(Pair(3, -1.5F), Pair(4, 2.0F)));
+  EXPECT_EQ(flags.find("--temperature")->default_text, "the model's, else 1");
+  EXPECT_EQ(flags.find("--max-tokens")->default_text, "256");
+  EXPECT_EQ(flags.find("--presence-penalty")->default_text, "0");
+  EXPECT_EQ(flags.find("--logprobs")->default_text, "");
   EXPECT_FALSE(flags.find("--top-p")->set("0").ok());
   EXPECT_FALSE(flags.find("--logit-bias")->set("3").ok());
 }
