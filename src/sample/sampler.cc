@@ -1,13 +1,12 @@
 #include "sample/sampler.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "sample/logits_error.h"
 #include "sample/logits_rules.h"
 #include "sample/random_choice.h"
 
@@ -52,21 +51,10 @@ Largest find_largest(std::span<const float> logits) {
 Status check_largest(const Largest& largest, std::span<const float> logits, int64_t position) {
   if (largest.has_nan) {
     const auto at = std::ranges::find_if(logits, [](float x) { return x != x; });
-    return internal_error(fmt::format(
-        "[sample] logits at position {}; got NaN for token {}, expected numbers: the weights or "
-        "the model are broken",
-        position, at - logits.begin()));
+    return nan_logit(position, at - logits.begin());
   }
-  if (largest.logit == std::numeric_limits<float>::infinity()) {
-    return internal_error(fmt::format(
-        "[sample] logits at position {}; got infinity, expected finite numbers", position));
-  }
-  if (largest.logit == -std::numeric_limits<float>::infinity()) {
-    return internal_error(fmt::format(
-        "[sample] logits at position {}; got -infinity for every token, expected one that may be "
-        "chosen: allowed_token_ids, bad_words and min_tokens leave none",
-        position));
-  }
+  if (largest.logit == std::numeric_limits<float>::infinity()) return infinite_logit(position);
+  if (largest.logit == -std::numeric_limits<float>::infinity()) return no_token_allowed(position);
   return {};
 }
 

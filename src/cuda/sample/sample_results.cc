@@ -1,30 +1,21 @@
 #include "cuda/sample/sample_results.h"
 
-#include <fmt/format.h>
+#include "sample/logits_error.h"
 
 namespace quire::cuda {
 namespace {
 
-// The CPU sampler's words for the same faults.
 Status to_status(const RowResult& result) {
   switch (result.status) {
     case RowStatus::kOk:
     case RowStatus::kPadding:
       return {};
     case RowStatus::kNan:
-      return internal_error(fmt::format(
-          "[sample] logits at position {}; got NaN for token {}, expected numbers: the weights or "
-          "the model are broken",
-          result.position, result.detail));
+      return nan_logit(result.position, result.detail);
     case RowStatus::kInfinite:
-      return internal_error(
-          fmt::format("[sample] logits at position {}; got infinity, expected finite numbers",
-                      result.position));
+      return infinite_logit(result.position);
     case RowStatus::kNoneAllowed:
-      return internal_error(fmt::format(
-          "[sample] logits at position {}; got -infinity for every token, expected one that may "
-          "be chosen: allowed_token_ids, bad_words and min_tokens leave none",
-          result.position));
+      return no_token_allowed(result.position);
   }
   return internal_error("[sample] a result of the device is unreadable");
 }
