@@ -17,7 +17,9 @@ Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& /*con
   return cuda_status();
 }
 
-Result<TuneResult> tune_attention(const TuneConfig& /*config*/, const TuneProgress& /*progress*/) {
+Status measure_attention(const Platform& /*platform*/,
+                         std::span<AttentionBackend* const> /*backends*/,
+                         const MeasureConfig& /*config*/, const OnMeasured& /*on_measured*/) {
   return cuda_status();
 }
 

@@ -1,32 +1,46 @@
-// Measuring the attention backends of a GPU, for AttentionSelector's table.
+// Measuring the attention backends of a GPU: for quire tune, and for quire bench attention.
 #pragma once
 
 #include <functional>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
-#include "attn/tuning_table.h"
+#include "attn/workload.h"
+#include "platform/platform.h"
 
 namespace quire {
 
-struct TuneConfig {
-  AttentionShape shape;
-  int device_index = 0;
-  bool quick = false;  // a few points only
+struct MeasureConfig {
+  AttentionShape shape = {};
+  std::vector<AttentionWorkload> workloads;
+  // Of calls by the host; 0 trials: device times only.
+  int num_warmups = 0;
+  int num_trials = 0;
+  // Calls of a millisecond and more are measured fewer times.
+  bool spare_long_calls = false;
 };
 
-// One backend at one point, as it is measured: the microseconds, or why not.
-using TuneProgress =
-    std::function<void(const TuningPoint& point, std::string_view backend, Result<double> us)>;
-
-struct TuneResult {
-  std::string device;  // its name
-  std::vector<TuningRow> rows;
+// One backend at one workload. Its columns in tables are called event_us and graph_us.
+struct AttentionTimes {
+  std::string_view backend;
+  Status status = {};     // why there are no times
+  double graph_us = 0.0;  // of the device: a call, captured in a CUDA graph and replayed
+  std::vector<double> event_us = {};  // one a trial: CUDA events around the host's call
 };
 
-// Every backend that supports the shape, over a grid of batches and lengths within the free memory.
-// Fails as cuda_status() where there is no GPU; a backend that fails at a point has no row there.
-Result<TuneResult> tune_attention(const TuneConfig& config, const TuneProgress& progress);
+struct MeasuredWorkload {
+  bool repeats_pages = false;         // the memory does not hold as many distinct ones
+  std::vector<AttentionTimes> times;  // of the backends that support it, in the set's order
+};
+
+// Hears of each workload once it is measured; false: no further ones.
+using OnMeasured = std::function<bool(size_t workload_idx, const MeasuredWorkload& measured)>;
+
+// Measures those of `backends` that support the shape, taking turns, so that what slows the device
+// down for a while slows all of them. The platform is one of make_cuda_platform. Fails where there
+// is no GPU or no memory; what a single backend cannot do is in its status.
+Status measure_attention(const Platform& platform, std::span<AttentionBackend* const> backends,
+                         const MeasureConfig& config, const OnMeasured& on_measured);
 
 }  // namespace quire

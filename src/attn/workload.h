@@ -1,0 +1,61 @@
+// The batches that attention is measured with: plain data, the same on every machine.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "attn/selector.h"
+#include "attn/tuning_table.h"
+
+namespace quire {
+
+struct AttentionWorkload {
+  Phase phase = Phase::kDecode;
+  int q_len = 1;                 // query tokens of every request, the last of its context
+  int max_kv_len = 0;            // what a backend is told that a context may reach
+  bool ragged = false;           // as the tuning table says it
+  std::vector<int32_t> kv_lens;  // [num_reqs], from q_len to max_kv_len
+  // Pages are drawn with replacement from so many. 0: all are distinct and shuffled, as far as the
+  // memory goes.
+  int64_t pool_pages = 0;
+
+  int num_reqs() const { return static_cast<int>(kv_lens.size()); }
+};
+
+// Every request at the full length.
+AttentionWorkload full_workload(Phase phase, int num_reqs, int q_len, int kv_len);
+// Lengths uniform in [q_len, max_kv_len], by the seed and the two sizes alone.
+AttentionWorkload ragged_workload(int num_reqs, int q_len, int max_kv_len, uint64_t seed);
+
+int64_t num_pages(const AttentionWorkload& workload, int page_size);
+// Of keys and values that the queries see: what a decode step cannot but read.
+double num_kv_bytes(const AttentionShape& shape, const AttentionWorkload& workload);
+// Of both products, causal.
+double num_operations(const AttentionShape& shape, const AttentionWorkload& workload);
+
+TuningPoint tuning_point(const AttentionShape& shape, const AttentionWorkload& workload);
+// By what a step of these lengths is known.
+DecodeKey decode_key(const AttentionWorkload& workload);
+
+// What `quire tune` measures: decode, full and ragged, then prompts.
+constexpr uint64_t kWorkloadSeed = 0;
+std::vector<AttentionWorkload> tuning_grid(bool quick);
+
+// The tables of `quire bench attention`.
+enum class BenchGrid {
+  kSeed,     // ragged, pages drawn with replacement from 16,000: vLLM's decode benchmark
+  kStrict,   // full lengths, distinct pages
+  kPrefill,  // whole prompts
+};
+struct BenchGridConfig {
+  BenchGrid grid = BenchGrid::kSeed;
+  std::vector<int> num_seqs;  // empty: the grid's own
+  std::vector<int> kv_lens;
+  int q_len = 1;  // of decode
+  uint64_t seed = kWorkloadSeed;
+};
+// By length, then by number of sequences. Lengths below q_len are left out.
+std::vector<AttentionWorkload> bench_grid(const BenchGridConfig& config);
+
+}  // namespace quire

@@ -1,0 +1,74 @@
+#include "cli/attention_shape.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+#include "cli/engine_flags.h"
+#include "engine/model_files.h"
+
+namespace quire::cli {
+namespace {
+
+// Attention on a GPU computes in 16 bits.
+DType query_type(const std::string& name, std::optional<DType> of_model) {
+  const DType type = parse_dtype(name).value_or(of_model.value_or(DType::kBF16));
+  return type == DType::kF16 ? type : DType::kBF16;
+}
+
+}  // namespace
+
+void add_attention_shape_flags(FlagSet& flags, AttentionShapeOptions* options) {
+  flags.begin_group("Attention");
+  add_attention_flags(flags, &options->engine);
+  flags.number("--num-heads", &options->num_heads, {.min = 0, .max = 4096},
+               "Query heads, instead of a model's");
+  flags.number("--num-kv-heads", &options->num_kv_heads, {.min = 0, .max = 4096}, "KV heads");
+  flags.number("--head-dim", &options->head_dim, {.min = 0, .max = 4096}, "Size of a head");
+}
+
+Status check_attention_shape(const AttentionShapeOptions& options) {
+  const bool any = options.num_heads + options.num_kv_heads + options.head_dim > 0;
+  const bool all = options.num_heads > 0 && options.num_kv_heads > 0 && options.head_dim > 0;
+  if (any && !all) {
+    return invalid_argument("expected --num-heads, --num-kv-heads and --head-dim together");
+  }
+  if (any && !options.engine.model.empty()) {
+    return invalid_argument("expected --model or --num-heads, not both");
+  }
+  if (all && options.num_heads % options.num_kv_heads != 0) {
+    return invalid_argument(
+        fmt::format("--num-heads: got {}, expected a multiple of --num-kv-heads {}",
+                    options.num_heads, options.num_kv_heads));
+  }
+  return {};
+}
+
+Result<AttentionShape> attention_shape(const AttentionShapeOptions& options) {
+  AttentionShape shape = {.num_heads = options.num_heads,
+                          .num_kv_heads = options.num_kv_heads,
+                          .head_dim = options.head_dim};
+  std::optional<DType> of_model;
+  if (options.num_heads == 0) {
+    QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(options.engine));
+    shape.num_heads = files.config.num_heads;
+    shape.num_kv_heads = files.config.num_kv_heads;
+    shape.head_dim = files.config.head_dim;
+    of_model = files.config.dtype;
+  }
+  shape.head_dim_v = shape.head_dim;
+  shape.page_size = options.engine.block_size;
+  shape.q = shape.out = query_type(options.engine.dtype, of_model);
+  shape.kv = parse_dtype(options.engine.kv_cache_dtype).value_or(shape.q);
+  shape.scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim));
+  return shape;
+}
+
+std::string describe(const AttentionShape& shape) {
+  return fmt::format("{} query heads, {} KV heads, head_dim {}, page {}, {} with {} KV cache",
+                     shape.num_heads, shape.num_kv_heads, shape.head_dim, shape.page_size,
+                     dtype_name(shape.q), dtype_name(shape.kv));
+}
+
+}  // namespace quire::cli
