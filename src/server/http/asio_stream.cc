@@ -20,10 +20,10 @@ using std::chrono::steady_clock;
 
 std::string peer_name(const Socket& socket) {
   ErrorCode error;
-  auto endpoint = socket.remote_endpoint(error);
-  char text[INET6_ADDRSTRLEN] = "";
-  const sockaddr* address = endpoint.data();
+  const auto endpoint = socket.remote_endpoint(error);
   if (error) return "unknown";
+  const sockaddr* address = endpoint.data();
+  char text[INET6_ADDRSTRLEN] = "";
   if (address->sa_family == AF_INET) {
     const auto* v4 = reinterpret_cast<const sockaddr_in*>(address);
     ::inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
@@ -31,6 +31,10 @@ std::string peer_name(const Socket& socket) {
   }
   if (address->sa_family != AF_INET6) return "unix";
   const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address);
+  if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {  // an IPv4 client of "::"
+    ::inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], text, sizeof(text));
+    return fmt::format("{}:{}", text, ntohs(v6->sin6_port));
+  }
   ::inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
   return fmt::format("[{}]:{}", text, ntohs(v6->sin6_port));
 }

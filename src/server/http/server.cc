@@ -87,6 +87,7 @@ class Acceptor {
 
   asio::basic_socket_acceptor<stream_protocol, asio::io_context::executor_type> acceptor;
   asio::steady_timer pause;
+  bool is_resting = false;
 
  private:
   ListeningSocket socket_;
@@ -168,7 +169,10 @@ class AsioServer final : public Server {
     from.acceptor.async_accept(
         loop.context, [this, &from, &loop](const ErrorCode& error, Socket socket) {
           if (!from.acceptor.is_open()) return;
-          if (!error) admit(loop, std::move(socket));
+          if (!error) {
+            from.is_resting = false;
+            admit(loop, std::move(socket));
+          }
           const bool is_clients_fault = error == asio::error::connection_aborted;
           if (!error || is_clients_fault) return accept(from);
           rest(from, error);
@@ -177,10 +181,11 @@ class AsioServer final : public Server {
 
   // Out of descriptors or memory: the client that waits would wake us again at once.
   void rest(Acceptor& from, const ErrorCode& error) {
-    log_warning(
-        "[http] cannot accept connections: {}; trying again (ulimit -n is the limit on "
-        "open files)",
-        error.message());
+    if (!std::exchange(from.is_resting, true)) {
+      log_warning(
+          "[http] cannot accept connections: {}; trying again (ulimit -n limits open files)",
+          error.message());
+    }
     from.pause.expires_after(std::chrono::milliseconds(100));
     from.pause.async_wait([this, &from](const ErrorCode&) {
       if (from.acceptor.is_open()) accept(from);

@@ -1,0 +1,267 @@
+// A connection without sockets: an input is a script of what a client, the clock and the handlers
+// do. Whatever it is, calls to the stream keep its rules, answers come out well formed and in
+// order, and at the end nothing is left and everybody has been told.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "server/http/connection.h"
+
+namespace quire::http {
+namespace {
+
+class Script {
+ public:
+  explicit Script(std::string_view bytes) : bytes_(bytes) {}
+  bool is_over() const { return bytes_.empty(); }
+  uint8_t next() {
+    if (bytes_.empty()) return 0;
+    const char c = bytes_[0];
+    bytes_.remove_prefix(1);
+    return static_cast<uint8_t>(c);
+  }
+  std::string_view take(size_t size) {
+    const std::string_view piece = bytes_.substr(0, size);
+    bytes_.remove_prefix(piece.size());
+    return piece;
+  }
+
+ private:
+  std::string_view bytes_;
+};
+
+// Outlives the stream, which the connection owns.
+struct Wire {
+  std::shared_ptr<StreamUser> user;
+  char* read_to = nullptr;
+  size_t read_size = 0;
+  std::string_view writing;
+  std::string sent;
+  bool has_deadline = false;
+  bool is_shut = false;
+  bool is_closed = false;
+  int num_wakes = 0;
+};
+
+class FakeStream final : public Stream {
+ public:
+  explicit FakeStream(Wire& wire) : wire_(wire) {}
+
+  void open(std::shared_ptr<StreamUser> user) override { wire_.user = std::move(user); }
+  void read_some(char* to, size_t size) override {
+    QUIRE_CHECK(!wire_.is_closed && wire_.read_to == nullptr && size > 0, "one read at a time");
+    std::memset(to, 'R', size);
+    wire_.read_to = to;
+    wire_.read_size = size;
+  }
+  void write_some(std::string_view bytes) override {
+    QUIRE_CHECK(!wire_.is_closed && !wire_.is_shut && wire_.writing.empty() && !bytes.empty(),
+                "one write at a time");
+    wire_.writing = bytes;
+  }
+  void shut_down() override {
+    QUIRE_CHECK(!wire_.is_closed && !wire_.is_shut && wire_.writing.empty(), "all has been sent");
+    wire_.is_shut = true;
+  }
+  void close() override {
+    QUIRE_CHECK(!wire_.is_closed, "closed once");
+    wire_.is_closed = true;
+  }
+  void set_deadline(TimePoint when) override { wire_.has_deadline = when != TimePoint::max(); }
+  void wake() override {
+    QUIRE_CHECK(!wire_.is_closed, "no wake-up after the end");
+    ++wire_.num_wakes;
+  }
+  std::string peer() const override { return "fuzz"; }
+
+ private:
+  Wire& wire_;
+};
+
+struct Held {
+  std::shared_ptr<Exchange> exchange;
+  std::shared_ptr<int> num_closed = std::make_shared<int>(0);
+};
+
+class Play {
+ public:
+  explicit Play(Script script) : script_(script) {
+    service_.limits.max_header_bytes = 512;
+    service_.limits.max_headers = 8;
+    service_.limits.max_body_bytes = 1024;
+    service_.limits.max_buffered_bytes = 600;
+    service_.handler = [this](Request&& request, std::shared_ptr<Exchange> exchange) {
+      handle(request, std::move(exchange));
+    };
+    connection_ = std::make_shared<Connection>(service_, std::make_unique<FakeStream>(wire_),
+                                               [this](Connection*) { ++num_gone_; });
+    connection_->start();
+    wire_.user->on_open(true);
+  }
+
+  void run() {
+    while (!script_.is_over() && !wire_.is_closed) step(script_.next());
+    connection_->close();
+    finish_io();
+    QUIRE_CHECK(num_gone_ == 1, "gone once");
+    for (const Held& held : held_) {
+      held.exchange->write("late");
+      held.exchange->respond({});
+    }
+    for (const Held& held : all_) QUIRE_CHECK(*held.num_closed <= 1, "told once");
+    held_.clear();
+    wire_.user.reset();
+    QUIRE_CHECK(connection_.use_count() == 1, "nobody holds a connection that has ended");
+    check_output();
+  }
+
+ private:
+  void step(uint8_t action) {
+    const size_t amount = script_.next();
+    switch (action % 10) {
+      case 0:
+      case 1:
+      case 2:
+        return receive(script_.take(std::min(amount * 2, wire_.read_size)));
+      case 3:
+        return write(amount);
+      case 4:
+        return wake();
+      case 5:
+        return answer(amount);
+      case 6:
+        if (amount % 4 == 0) read_done(0);  // the client closes its side
+        return;
+      case 7:
+        if (amount % 4 == 0 && wire_.has_deadline) {
+          wire_.has_deadline = false;
+          wire_.user->on_deadline();
+        }
+        return;
+      case 8:
+        if (amount % 8 == 0) connection_->drain();
+        return;
+      default:
+        return write(100'000);
+    }
+  }
+
+  void receive(std::string_view bytes) {
+    if (wire_.read_to == nullptr || bytes.empty()) return;
+    bytes.copy(wire_.read_to, bytes.size());
+    read_done(bytes.size());
+  }
+  void read_done(size_t num_bytes) {
+    if (std::exchange(wire_.read_to, nullptr) != nullptr) wire_.user->on_read(num_bytes);
+  }
+  void write(size_t amount) {
+    if (wire_.writing.empty()) return;
+    const std::string_view taken = std::exchange(wire_.writing, {}).substr(0, amount);
+    wire_.sent += taken;
+    wire_.user->on_written(taken.size());  // 0: the client is gone
+  }
+  void wake() {
+    if (wire_.num_wakes == 0) return;
+    --wire_.num_wakes;
+    wire_.user->on_wake();
+  }
+
+  // What a real stream does after close(): calls under way end.
+  void finish_io() {
+    read_done(0);
+    if (!std::exchange(wire_.writing, {}).empty()) wire_.user->on_written(0);
+    while (wire_.num_wakes > 0) wake();
+  }
+
+  void handle(const Request& request, std::shared_ptr<Exchange> exchange) {
+    Held held{std::move(exchange)};
+    all_.push_back({nullptr, held.num_closed});
+    held.exchange->on_closed([count = held.num_closed] { ++*count; });
+    switch (request.path.size() % 5) {
+      case 0:
+        return held.exchange->respond({.status = 200, .body = request.body});
+      case 1:
+        return;  // dropped
+      case 2:
+        throw std::runtime_error("a handler's fault");
+      default:
+        held_.push_back(std::move(held));
+    }
+  }
+
+  void answer(size_t amount) {
+    if (held_.empty()) return;
+    const std::shared_ptr<Exchange> exchange = held_[amount % held_.size()].exchange;
+    switch (amount / 4 % 5) {
+      case 0:
+        return exchange->respond({.status = 200, .body = std::string(amount, 'b')});
+      case 1:
+        return exchange->start_stream(200, "text/event-stream", {});
+      case 2:
+        return exchange->write(std::string(amount, 's'));
+      case 3:
+        return exchange->end_stream();
+      default:
+        held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(amount % held_.size()));
+    }
+  }
+
+  // Whole answers, one behind the other; the last may be cut.
+  void check_output() const {
+    std::string_view left = wire_.sent;
+    while (!left.empty()) {
+      const std::string_view start = left.substr(0, 9);
+      QUIRE_CHECK(std::string_view("HTTP/1.1 ").starts_with(start), "an answer starts here");
+      const size_t end = left.find("\r\n\r\n");
+      if (end == std::string_view::npos) return;
+      const std::string_view head = left.substr(0, end + 4);
+      left.remove_prefix(head.size());
+      if (!skip_body(head, left)) return;
+    }
+  }
+
+  // False where the rest is of unknown length: to HEAD, to HTTP/1.0, or cut.
+  static bool skip_body(std::string_view head, std::string_view& left) {
+    if (head.starts_with("HTTP/1.1 100")) return true;
+    constexpr std::string_view kLength = "\r\ncontent-length: ";
+    if (const size_t at = head.find(kLength); at != std::string_view::npos) {
+      const size_t size = std::stoul(std::string(head.substr(at + kLength.size())));
+      if (left.size() < size || left.starts_with("HTTP/")) return false;
+      left.remove_prefix(size);
+      return true;
+    }
+    if (head.find("transfer-encoding: chunked") == std::string_view::npos) return false;
+    for (;;) {
+      const size_t line = left.find("\r\n");
+      if (line == std::string_view::npos || left.starts_with("HTTP/")) return false;
+      const size_t size = std::stoul(std::string(left.substr(0, line)), nullptr, 16);
+      if (left.size() < line + 4 + size) return false;
+      QUIRE_CHECK(left.substr(line + 2 + size, 2) == "\r\n", "a chunk ends where it says");
+      left.remove_prefix(line + 4 + size);
+      if (size == 0) return true;
+    }
+  }
+
+  Script script_;
+  Service service_;
+  Wire wire_;
+  std::shared_ptr<Connection> connection_;
+  std::vector<Held> held_;
+  std::vector<Held> all_;  // only the counts
+  int num_gone_ = 0;
+};
+
+}  // namespace
+}  // namespace quire::http
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  quire::set_log_level(quire::LogLevel::kOff);
+  quire::http::Play(quire::http::Script({reinterpret_cast<const char*>(data), size})).run();
+  return 0;
+}

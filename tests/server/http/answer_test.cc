@@ -1,0 +1,134 @@
+#include "server/http/answer.h"
+
+#include <gtest/gtest.h>
+
+namespace quire::http {
+namespace {
+
+struct CountingWaker : Waker {
+  void wake() override { ++num_wakes; }
+  int num_wakes = 0;
+};
+
+struct Fixture {
+  explicit Fixture(AnswerTraits traits = {}) {
+    if (traits.max_buffered_bytes == 0) traits.max_buffered_bytes = 1000;
+    answer = std::make_shared<Answer>(traits, waker);
+    exchange = make_exchange(answer);
+  }
+  // The head is dropped: its date changes.
+  std::string take_body() {
+    std::string out;
+    progress = answer->take(out);
+    const size_t end = out.find("\r\n\r\n");
+    return out.starts_with("HTTP/") && end != std::string::npos ? out.substr(end + 4) : out;
+  }
+
+  std::shared_ptr<CountingWaker> waker = std::make_shared<CountingWaker>();
+  std::shared_ptr<Answer> answer;
+  std::shared_ptr<Exchange> exchange;
+  Answer::Progress progress = Answer::Progress::kOpen;
+};
+
+TEST(Answer, JoinsPiecesAndWakesOnce) {
+  Fixture f;
+  f.exchange->start_stream(200, "text/event-stream", {});
+  f.exchange->write("a");
+  EXPECT_EQ(f.waker->num_wakes, 0) << "the connection looks by itself after the handler";
+  EXPECT_EQ(f.take_body(), "1\r\na\r\n");
+  f.exchange->write("b");
+  f.exchange->write("");
+  f.exchange->write("cc");
+  EXPECT_EQ(f.waker->num_wakes, 0) << "and after each write";
+  EXPECT_EQ(f.take_body(), "1\r\nb\r\n2\r\ncc\r\n");
+  EXPECT_EQ(f.take_body(), "");
+  f.exchange->write("d");
+  f.exchange->write("e");
+  EXPECT_EQ(f.waker->num_wakes, 1);
+  f.exchange->end_stream();
+  f.exchange->write("late");
+  EXPECT_EQ(f.take_body(), "1\r\nd\r\n1\r\ne\r\n0\r\n\r\n");
+  EXPECT_EQ(f.progress, Answer::Progress::kWhole);
+}
+
+TEST(Answer, CountsWhatIsBeingWrittenAgainstTheLimit) {
+  Fixture f({.max_buffered_bytes = 300});
+  f.exchange->start_stream(200, "text/plain", {});
+  f.take_body();
+  f.take_body();  // the head is delivered
+  f.exchange->write(std::string(200, 'x'));
+  EXPECT_NE(f.take_body(), "");
+  f.exchange->write(std::string(60, 'x'));
+  EXPECT_EQ(f.answer->progress(), Answer::Progress::kOpen);
+  const int num_wakes = f.waker->num_wakes;
+  f.exchange->write(std::string(60, 'x'));
+  EXPECT_EQ(f.answer->progress(), Answer::Progress::kTooSlow);
+  EXPECT_EQ(f.waker->num_wakes, num_wakes + 1) << "although a write is under way";
+}
+
+TEST(Answer, TakesOneLargePiece) {
+  Fixture f({.max_buffered_bytes = 10});
+  f.exchange->start_stream(200, "text/plain", {});
+  f.take_body();
+  f.take_body();
+  f.exchange->write(std::string(1000, 'x'));
+  EXPECT_GT(f.take_body().size(), 1000u);
+}
+
+TEST(Answer, IsGivenOnce) {
+  Fixture f;
+  f.exchange->respond({.body = "one"});
+  f.exchange->respond({.body = "two"});
+  f.exchange->start_stream(200, "text/plain", {});
+  EXPECT_EQ(f.take_body(), "one");
+  EXPECT_EQ(f.progress, Answer::Progress::kWhole);
+}
+
+TEST(Answer, KeepsLineEndsOutOfHeaders) {
+  Fixture f;
+  f.exchange->respond(
+      {.headers = {{"x-request-id", "a\r\nset-cookie: b"}, {"x-ok", "1"}}, .body = {}});
+  std::string out;
+  f.answer->take(out);
+  EXPECT_EQ(out.find("set-cookie"), std::string::npos);
+  EXPECT_NE(out.find("\r\nx-ok: 1\r\n"), std::string::npos);
+}
+
+TEST(Answer, TellsOnceThatTheClientLeft) {
+  Fixture f;
+  int num_calls = 0;
+  f.exchange->on_closed([&] { ++num_calls; });
+  f.answer->close();
+  f.answer->close();
+  EXPECT_EQ(num_calls, 1);
+  f.exchange->on_closed([&] { ++num_calls; });
+  EXPECT_EQ(num_calls, 2) << "at once when it has happened already";
+  f.exchange->respond({});
+  EXPECT_EQ(f.take_body(), "");
+}
+
+TEST(Answer, DoesNotTellAfterDelivery) {
+  Fixture f;
+  int num_calls = 0;
+  f.exchange->on_closed([&] { ++num_calls; });
+  f.exchange->respond({});
+  f.answer->finish();
+  f.answer->close();
+  f.exchange->on_closed([&] { ++num_calls; });
+  EXPECT_EQ(num_calls, 0);
+}
+
+TEST(Answer, IsAnErrorWhenDropped) {
+  Fixture f;
+  f.exchange.reset();
+  EXPECT_NE(f.take_body().find("\"internal_error\""), std::string::npos);
+  Fixture stream;
+  stream.exchange->start_stream(200, "text/plain", {});
+  stream.exchange->write("x");
+  stream.exchange.reset();
+  EXPECT_EQ(stream.take_body(), "1\r\nx\r\n") << "without the last chunk";
+  EXPECT_EQ(stream.progress, Answer::Progress::kBroken);
+}
+
+}  // namespace
+}  // namespace quire::http

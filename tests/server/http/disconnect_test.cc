@@ -1,0 +1,173 @@
+// Clients that leave, and servers that do.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "server/http/test_server.h"
+
+namespace quire::http {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+TEST(HttpDisconnect, IsNoticedWhileTheAnswerIsMade) {
+  TestServer server;
+  int num_expected = 0;
+  for (const bool is_stream : {false, true}) {
+    for (const bool is_reset : {false, true}) {
+      HttpClient client = server.connect();
+      client.send(get("/hold"));
+      const auto exchange = server.held();
+      if (is_stream) {
+        exchange->start_stream(200, "text/event-stream", {});
+        ASSERT_TRUE(client.receive_head().has_value());
+      }
+      const auto start = steady_clock::now();
+      is_reset ? client.reset() : client.close();
+      ++num_expected;
+      EXPECT_TRUE(eventually([&] { return server.num_closed() == num_expected; }));
+      EXPECT_LT(steady_clock::now() - start, milliseconds(500))
+          << "milliseconds, on a free machine";
+      exchange->write("nobody reads this");
+      exchange->respond({});
+    }
+  }
+  EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));
+}
+
+TEST(HttpDisconnect, IsNoticedBehindPipelinedRequests) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(get("/hold") + get("/echo"));
+  const auto exchange = server.held();
+  client.close();
+  EXPECT_TRUE(eventually([&] { return server.num_closed() == 1; }));
+}
+
+TEST(HttpDisconnect, LeavesAnAnswerToAHalfClosedClient) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(get("/echo?1") + get("/echo?2"));
+  client.half_close();
+  EXPECT_EQ(client.receive().body, "GET 1 ");
+  EXPECT_EQ(client.receive().body, "GET 2 ");
+  EXPECT_EQ(client.receive_rest(), "");
+}
+
+TEST(HttpDisconnect, GivesUpWhatAHalfClosedClientStillWaitsFor) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(get("/hold"));
+  const auto exchange = server.held();
+  client.half_close();
+  EXPECT_TRUE(eventually([&] { return server.num_closed() == 1; }));
+}
+
+TEST(HttpDisconnect, AtAnyMomentLeavesNothing) {
+  TestServer server;
+  std::minstd_rand random(5);
+  for (int i = 0; i < 300; ++i) {
+    HttpClient client = server.connect();
+    const std::string request = get("/hold") + "POST /echo HTTP/1.1\r\nHost: a\r\n" +
+                                "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+    client.send(request.substr(0, random() % (request.size() + 1)));
+    if (random() % 2 == 0) std::this_thread::yield();
+    random() % 2 == 0 ? client.reset() : client.close();
+  }
+  EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));
+  HttpClient client = server.connect();
+  EXPECT_EQ(client.get("/echo").status, 200);
+}
+
+TEST(HttpDrain, WaitsForAnswersAndClosesTheRest) {
+  TestServer server;
+  HttpClient idle = server.connect();
+  ASSERT_EQ(idle.get("/echo").status, 200);
+  HttpClient silent = server.connect();
+  HttpClient busy = server.connect();
+  busy.send(get("/hold"));
+  const auto exchange = server.held();
+  HttpClient streaming = server.connect();
+  streaming.send(get("/hold"));
+  const auto stream = server.held();
+  stream->start_stream(200, "text/plain", {});
+  ASSERT_TRUE(streaming.receive_head().has_value());
+
+  EXPECT_FALSE(server.server().drain(milliseconds(50)));
+  EXPECT_EQ(idle.receive_rest(), "");
+  EXPECT_EQ(silent.receive_rest(), "");
+  EXPECT_FALSE(server.connect().is_open());
+  std::thread answering([&] {
+    std::this_thread::sleep_for(milliseconds(30));
+    exchange->respond({.body = "{}"});
+    stream->write("bye");
+    stream->end_stream();
+  });
+  std::thread reading([&] {
+    const HttpAnswer answer = busy.receive();
+    EXPECT_EQ(answer.body, "{}");
+    EXPECT_EQ(answer.header("connection"), "close");
+    EXPECT_EQ(streaming.receive_until("0\r\n\r\n"), "3\r\nbye\r\n0\r\n\r\n");
+    busy.close();
+    streaming.close();
+    idle.close();
+    silent.close();
+  });
+  EXPECT_TRUE(server.server().drain(milliseconds(10'000)));
+  answering.join();
+  reading.join();
+  EXPECT_EQ(server.num_closed(), 0);
+}
+
+TEST(HttpStop, TellsWhoeverIsStillAnswering) {
+  TestServer server;
+  HttpClient busy = server.connect();
+  busy.send(get("/hold"));
+  const auto exchange = server.held();
+  HttpClient half = server.connect();
+  half.send("GET /");
+  server.stop();
+  EXPECT_EQ(server.num_closed(), 1);
+  exchange->start_stream(200, "text/plain", {});  // outlives the server, and does nothing
+  exchange->write("late");
+  EXPECT_TRUE(busy.receive_rest().has_value());
+}
+
+TEST(HttpStop, IsCleanAtAnyMoment) {
+  std::minstd_rand random(7);
+  for (int round = 0; round < 20; ++round) {
+    TestServer server;
+    const int port = server.port();
+    std::atomic<bool> is_over = false;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&is_over, port, t] {
+        while (!is_over) {
+          HttpClient client = HttpClient::tcp(port);
+          if (!client.is_open()) return;
+          client.send(get(t == 0 ? "/hold" : "/echo") + get("/echo"));
+          if (t != 0) client.receive(false, 100);
+        }
+      });
+    }
+    std::thread writer([&] {
+      try {
+        const auto exchange = server.held(milliseconds(100));
+        exchange->start_stream(200, "text/plain", {});
+        while (!is_over) exchange->write("more");
+      } catch (const std::exception&) {
+      }
+    });
+    std::this_thread::sleep_for(milliseconds(random() % 30));
+    server.stop();
+    is_over = true;
+    for (std::thread& thread : threads) thread.join();
+    writer.join();
+  }
+}
+
+}  // namespace
+}  // namespace quire::http

@@ -1,0 +1,57 @@
+// A server with a handler for tests, and what its clients need.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/http/server.h"
+#include "support/http_client.h"
+
+namespace quire::http {
+
+using testing::HttpAnswer;
+using testing::HttpClient;
+
+// Waits until `condition` holds; false after 10 s.
+bool eventually(const std::function<bool()>& condition);
+
+ServerConfig any_port();
+
+// Answers /echo with method, path and body; keeps /hold for the test; throws at /throw, drops
+// /drop, and answers anything else with 404.
+class TestServer {
+ public:
+  explicit TestServer(const ServerConfig& config = any_port());
+  ~TestServer();
+
+  HttpClient connect() const { return HttpClient::tcp(port()); }
+  int port() const { return server_->port(); }
+  Server& server() { return *server_; }
+  ServerStats stats() const { return server_->stats(); }
+  void stop() { server_.reset(); }
+
+  // The next request for /hold; throws when none comes.
+  std::shared_ptr<Exchange> held(std::chrono::milliseconds limit = std::chrono::seconds(10));
+  // How often a held exchange was told that its client left.
+  int num_closed();
+
+ private:
+  void handle(Request&& request, std::shared_ptr<Exchange> exchange);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<Exchange>> held_;
+  int num_closed_ = 0;
+  std::unique_ptr<Server> server_;
+};
+
+inline std::string get(const std::string& path, const std::string& more = "") {
+  return "GET " + path + " HTTP/1.1\r\nHost: a\r\n" + more + "\r\n";
+}
+
+}  // namespace quire::http

@@ -1,0 +1,133 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "server/http/test_server.h"
+
+namespace quire::http {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+struct Tls : ::testing::Test {
+  Tls() {
+    fs::create_directories(folder);
+    config.port = 0;
+    config.tls_certificate = (folder / "cert.pem").string();
+    config.tls_key = (folder / "key.pem").string();
+  }
+  ~Tls() override { fs::remove_all(folder); }
+
+  void SetUp() override {
+    if (std::system("openssl version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no openssl program";
+    make_pair("first");
+  }
+
+  void make_pair(const std::string& name) const {
+    const std::string command =
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "
+        "/CN=" +
+        name + " -keyout " + config.tls_key + " -out " + config.tls_certificate + " 2>/dev/null";
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  }
+
+  const fs::path folder = fs::temp_directory_path() / ("quire-tls-" + std::to_string(::getpid()));
+  ServerConfig config;
+};
+
+TEST_F(Tls, Serves) {
+  TestServer server(config);
+  HttpClient client = HttpClient::tls(server.port());
+  ASSERT_TRUE(client.is_open());
+  EXPECT_EQ(client.peer_certificate(), "first");
+  EXPECT_EQ(client.post("/echo", "hello").body, "POST  hello");
+  client.send(get("/hold") + get("/echo?next"));
+  const auto exchange = server.held();
+  exchange->start_stream(200, "text/plain", {});
+  const std::string large(300'000, 'x');
+  exchange->write(large);
+  exchange->end_stream();
+  EXPECT_TRUE(client.receive().body == large);
+  EXPECT_EQ(client.receive().body, "GET next ");
+  client.send(get("/echo", "Connection: close\r\n"));
+  EXPECT_EQ(client.receive().status, 200);
+  EXPECT_EQ(client.receive_rest(), "");
+}
+
+TEST_F(Tls, NoticesAClientThatLeaves) {
+  TestServer server(config);
+  HttpClient client = HttpClient::tls(server.port());
+  client.send(get("/hold"));
+  const auto exchange = server.held();
+  client.close();
+  EXPECT_TRUE(eventually([&] { return server.num_closed() == 1; }));
+  EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));
+}
+
+TEST_F(Tls, RefusesClientsThatSpeakPlainly) {
+  TestServer server(config);
+  HttpClient client = HttpClient::tcp(server.port());
+  client.send(get("/echo"));
+  const auto rest = client.receive_rest();
+  ASSERT_TRUE(rest.has_value());
+  EXPECT_EQ(rest->find("HTTP"), std::string::npos);
+  EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));
+}
+
+TEST_F(Tls, EndsAHandshakeThatDoesNotCome) {
+  config.limits.header_timeout = milliseconds(100);
+  TestServer server(config);
+  HttpClient silent = HttpClient::tcp(server.port());
+  EXPECT_EQ(silent.receive_rest(), "");
+  EXPECT_EQ(server.stats().num_timeouts, 1);
+}
+
+TEST_F(Tls, ReadsAChangedPairAndKeepsTheLastGoodOne) {
+  TestServer server(config);
+  const auto served = [&] { return HttpClient::tls(server.port()).peer_certificate(); };
+  EXPECT_EQ(served(), "first");
+  make_pair("second");
+  EXPECT_TRUE(eventually([&] { return served() == "second"; }));
+  std::ofstream(config.tls_certificate) << "not a certificate";
+  std::this_thread::sleep_for(milliseconds(1100));
+  EXPECT_EQ(served(), "second");
+  EXPECT_EQ(served(), "second");
+  make_pair("third");
+  EXPECT_TRUE(eventually([&] { return served() == "third"; }));
+}
+
+TEST_F(Tls, DrainsAndStops) {
+  TestServer server(config);
+  HttpClient idle = HttpClient::tls(server.port());
+  ASSERT_EQ(idle.get("/echo").status, 200);
+  HttpClient half = HttpClient::tcp(server.port());
+  half.send("\x16\x03");
+  EXPECT_FALSE(server.server().drain(milliseconds(20)));
+  EXPECT_EQ(idle.receive_rest(), "");
+  server.stop();
+  EXPECT_EQ(half.receive_rest(), "");
+}
+
+TEST_F(Tls, NamesTheFlagsOfABadPair) {
+  const auto refusal = [&] {
+    const auto server = Server::start(config, [](Request&&, const std::shared_ptr<Exchange>&) {});
+    return server.ok() ? "" : server.status().message();
+  };
+  fs::rename(config.tls_key, folder / "mine.pem");
+  make_pair("other");
+  fs::rename(folder / "mine.pem", config.tls_key);
+  EXPECT_NE(refusal().find("mismatch"), std::string::npos) << refusal();
+  config.tls_key = (folder / "absent.pem").string();
+  EXPECT_NE(refusal().find("--ssl-keyfile " + config.tls_key), std::string::npos) << refusal();
+  config.tls_key.clear();
+  EXPECT_NE(refusal().find("go together"), std::string::npos) << refusal();
+}
+
+}  // namespace
+}  // namespace quire::http
