@@ -40,6 +40,10 @@ std::vector<AttentionWorkload> prefill_grid(const BenchGridConfig& config) {
 
 }  // namespace
 
+int AttentionWorkload::longest() const {
+  return kv_lens.empty() ? 0 : *std::ranges::max_element(kv_lens);
+}
+
 AttentionWorkload full_workload(Phase phase, int num_reqs, int q_len, int kv_len) {
   return {.phase = phase,
           .q_len = q_len,
@@ -87,9 +91,8 @@ TuningPoint tuning_point(const AttentionShape& shape, const AttentionWorkload& w
 }
 
 DecodeKey decode_key(const AttentionWorkload& workload) {
-  if (workload.kv_lens.empty()) return {};
   return {.num_reqs = workload.num_reqs(),
-          .max_kv_len = *std::ranges::max_element(workload.kv_lens),
+          .max_kv_len = workload.longest(),
           .ragged = is_ragged(workload.kv_lens)};
 }
 

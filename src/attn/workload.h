@@ -13,7 +13,7 @@ namespace quire {
 struct AttentionWorkload {
   Phase phase = Phase::kDecode;
   int q_len = 1;                 // query tokens of every request, the last of its context
-  int max_kv_len = 0;            // what a backend is told that a context may reach
+  int max_kv_len = 0;            // what the lengths were drawn from; the longest may be below it
   bool ragged = false;           // as the tuning table says it
   std::vector<int32_t> kv_lens;  // [num_reqs], from q_len to max_kv_len
   // Pages are drawn with replacement from so many. 0: all are distinct and shuffled, as far as the
@@ -21,6 +21,7 @@ struct AttentionWorkload {
   int64_t pool_pages = 0;
 
   int num_reqs() const { return static_cast<int>(kv_lens.size()); }
+  int longest() const;  // what a backend is told that a context may reach
 };
 
 // Every request at the full length.

@@ -36,12 +36,14 @@ struct Command {
 // One a file.
 Command generate_command();
 Command chat_command();
+Command serve_command();
 Command tokenize_command();
 Command detokenize_command();
 Command template_command();
 Command bench_command();
 Command bench_throughput_command();
 Command bench_latency_command();
+Command bench_attention_command();
 Command eval_command();
 Command doctor_command();
 Command tune_command();

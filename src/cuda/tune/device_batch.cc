@@ -119,7 +119,7 @@ void DeviceBatch::describe() {
   const PhaseRange all{.num_reqs = workload_.num_reqs(),
                        .num_tokens = num_tokens(),
                        .max_q_len = workload_.q_len,
-                       .max_kv_len = workload_.max_kv_len,
+                       .max_kv_len = workload_.longest(),
                        .uniform_q = true};
   PhaseRange none_behind;
   none_behind.first_req = workload_.num_reqs();
@@ -138,7 +138,7 @@ void DeviceBatch::describe() {
 AttentionLimits DeviceBatch::limits() const {
   return {.max_num_reqs = workload_.num_reqs(),
           .max_num_tokens = num_tokens(),
-          .max_kv_len = workload_.max_kv_len};
+          .max_kv_len = workload_.longest()};
 }
 
 AttentionCall DeviceBatch::call(const Workspace& workspace) const {
