@@ -51,8 +51,8 @@ enum class BenchGrid {
 };
 struct BenchGridConfig {
   BenchGrid grid = BenchGrid::kSeed;
-  std::vector<int> num_seqs;  // empty: the grid's own
-  std::vector<int> kv_lens;
+  std::vector<int> num_seqs = {};  // empty: the grid's own
+  std::vector<int> kv_lens = {};
   int q_len = 1;  // of decode
   uint64_t seed = kWorkloadSeed;
 };

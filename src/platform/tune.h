@@ -13,7 +13,7 @@ namespace quire {
 
 struct MeasureConfig {
   AttentionShape shape = {};
-  std::vector<AttentionWorkload> workloads;
+  std::vector<AttentionWorkload> workloads = {};
   // Of calls by the host; 0 trials: device times only.
   int num_warmups = 0;
   int num_trials = 0;

@@ -95,8 +95,8 @@ TEST(AttentionReport, JsonReadsBack) {
   EXPECT_EQ(double(row["backends"]["native"]["event_us"]), 75.0);
   EXPECT_EQ(std::string_view(row["best"]), "xqa");
   EXPECT_EQ(double(row["auto_over_best"]), 1.25);
-  EXPECT_EQ(double(root["summary"]["worst_auto_over_best"]), 1.25);
-  EXPECT_EQ(double(root["summary"]["geomean_us"]["xqa"]), 40.0);
+  EXPECT_DOUBLE_EQ(double(root["summary"]["worst_auto_over_best"]), 1.25);
+  EXPECT_DOUBLE_EQ(double(root["summary"]["geomean_us"]["xqa"]), 40.0);
 }
 
 TEST(AttentionReport, PromptsAreRatedByTheirOperations) {
