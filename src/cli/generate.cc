@@ -36,7 +36,7 @@ struct Options {
 
 // What is wrong with a line of a file names the line.
 Status at(const Prompt& prompt, const Status& error) {
-  if (prompt.source.empty()) return error;
+  if (error.ok() || prompt.source.empty()) return error;
   return {error.code(), fmt::format("[input] {}: {}", prompt.source, error.message())};
 }
 
@@ -46,14 +46,14 @@ class Printer {
   Printer(const Engine& engine, const Options& options, const std::vector<Prompt>& prompts)
       : engine_(engine), options_(options), prompts_(prompts), pending_(prompts.size()) {
     for (size_t i = 0; i < prompts.size(); ++i) {
-      if (prompts[i].request.ok()) {
+      if (prompts[i].error.ok()) {
         prompt_of_request_.push_back(i);
       } else {
-        report_error(i, prompts[i].request.status());
+        report_error(i, prompts[i].error);
       }
     }
     const bool one_answer =
-        prompts.size() == 1 && prompts[0].request.ok() && prompts[0].request->sampling.n == 1;
+        prompts.size() == 1 && prompts[0].error.ok() && prompts[0].request.sampling.n == 1;
     streams_ = one_answer && options.format == "text";
   }
 
@@ -140,8 +140,8 @@ class Printer {
 constexpr std::string_view kLogprobsNeedJson =
     "--logprobs and --prompt-logprobs need --format json: text has no place for them";
 
-// The request as the engine takes it.
-Result<Request> prepare(const Engine& engine, const Options& options, Request request) {
+// Makes the request what the engine takes.
+Status prepare(const Engine& engine, const Options& options, Request& request) {
   const bool is_text = request.prompt_token_ids.empty();
   if (options.format != "json" && asks_for_logprobs(request.sampling)) {
     return invalid_argument(std::string(kLogprobsNeedJson));
@@ -151,14 +151,14 @@ Result<Request> prepare(const Engine& engine, const Options& options, Request re
     return invalid_argument(
         "the model has no tokenizer; expected --prompt-ids 1,2,3, or prompt_token_ids in --input");
   }
-  if (!options.chat) return request;
+  if (!options.chat) return {};
   if (!is_text) {
     return invalid_argument(
         "--chat and prompt_token_ids do not go together: a template takes text");
   }
   QUIRE_ASSIGN_OR_RETURN(request.prompt, engine.render_chat({{"user", request.prompt}}));
   request.add_special_tokens = false;  // the template has written them
-  return request;
+  return {};
 }
 
 void show_example(const Options& options, Request& request) {
@@ -178,24 +178,23 @@ std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options
   for (const std::string& text : options.prompts) {
     Request request = defaults;
     request.prompt = text;
-    prompts.push_back({std::move(request)});
+    prompts.push_back({.request = std::move(request)});
   }
   for (const std::vector<int32_t>& ids : options.prompt_ids) {
     Request request = defaults;
     request.prompt_token_ids = ids;
-    prompts.push_back({std::move(request)});
+    prompts.push_back({.request = std::move(request)});
   }
   for (Prompt& prompt : prompts_from_lines(input, options.input, defaults)) {
     prompts.push_back(std::move(prompt));
   }
   if (!options.has_prompt()) {
     show_example(options, defaults);
-    prompts.push_back({std::move(defaults)});
+    prompts.push_back({.request = std::move(defaults)});
   }
   for (Prompt& prompt : prompts) {
-    if (!prompt.request.ok()) continue;
-    prompt.request = prepare(engine, options, std::move(*prompt.request));
-    if (!prompt.request.ok()) prompt.request = at(prompt, prompt.request.status());
+    if (!prompt.error.ok()) continue;
+    prompt.error = at(prompt, prepare(engine, options, prompt.request));
   }
   return prompts;
 }
@@ -230,7 +229,7 @@ Result<int> run(const Options& options) {
   const std::vector<Prompt> prompts = collect_prompts(*engine, options, input);
   std::vector<Request> requests;
   for (const Prompt& prompt : prompts) {
-    if (prompt.request.ok()) requests.push_back(*prompt.request);
+    if (prompt.error.ok()) requests.push_back(prompt.request);
   }
   const CancelScope scope;
   Printer printer(*engine, options, prompts);

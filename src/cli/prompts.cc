@@ -9,8 +9,11 @@ std::vector<Prompt> prompts_from_lines(std::string_view text, std::string_view p
                                        const Request& defaults) {
   std::vector<Prompt> prompts;
   for (const Line& line : split_lines(text)) {
-    const std::string source = line_source(path, line);
-    prompts.push_back({parse_request(line.text, source, defaults), source});
+    Prompt& prompt = prompts.emplace_back();
+    prompt.source = line_source(path, line);
+    auto request = parse_request(line.text, prompt.source, defaults);
+    prompt.error = request.status();
+    if (request.ok()) prompt.request = std::move(*request);
   }
   return prompts;
 }

@@ -12,8 +12,9 @@ namespace quire::cli {
 
 // A prompt, or why it is none: a bad line costs only itself.
 struct Prompt {
-  Result<Request> request;
+  Request request = {};
   std::string source = {};  // "FILE:3"; empty: a flag
+  Status error = {};
 };
 
 std::vector<Prompt> prompts_from_lines(std::string_view text, std::string_view path,

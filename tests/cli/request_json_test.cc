@@ -112,11 +112,11 @@ TEST(PromptsFromLines, ABadLineCostsOnlyItself) {
   const auto prompts =
       prompts_from_lines("{\"prompt\": \"a\"}\n\nnonsense\n{\"prompt\": \"b\"}\r\n", "p.jsonl", {});
   ASSERT_EQ(prompts.size(), 3U);
-  EXPECT_EQ(prompts[0].request->prompt, "a");
-  EXPECT_THAT(prompts[1].request.status().message(),
+  EXPECT_EQ(prompts[0].request.prompt, "a");
+  EXPECT_THAT(prompts[1].error.message(),
               AllOf(HasSubstr("p.jsonl:3: got 'nonsense', expected a JSON object with prompt"),
                     Not(HasSubstr("[json]"))));
-  EXPECT_EQ(prompts[2].request->prompt, "b");
+  EXPECT_EQ(prompts[2].request.prompt, "b");
   EXPECT_EQ(prompts[2].source, "p.jsonl:4");
 }
 
