@@ -85,7 +85,7 @@ std::vector<Cell> cells_of(const Options& options) {
   if (options.prefill) {
     for (const auto& [num_reqs, length] :
          {std::pair{1, 2048}, std::pair{1, 8192}, std::pair{4, 2048}, std::pair{16, 1024}}) {
-      cells.push_back({num_reqs, length, length});
+      cells.push_back({.num_reqs = num_reqs, .q_len = length, .kv_len = length});
     }
     return cells;
   }
@@ -98,7 +98,8 @@ std::vector<Cell> cells_of(const Options& options) {
   constexpr int64_t kMaxTokens = int64_t{256} * 16384;
   for (const int kv_len : kv_lens) {
     for (const int batch : batches) {
-      if (int64_t{batch} * kv_len <= kMaxTokens) cells.push_back({batch, kv_len, options.q_len});
+      if (int64_t{batch} * kv_len > kMaxTokens) continue;
+      cells.push_back({.num_reqs = batch, .q_len = options.q_len, .kv_len = kv_len});
     }
   }
   return cells;

@@ -64,11 +64,11 @@ void expect_reasons(const Support& support) {
   }
 }
 
-// Half of what is there beside this step's tokens.
-std::vector<int32_t> shorter(const AttentionCase& spec) {
+// This step's tokens and 1/divisor of what is there beside them.
+std::vector<int32_t> shorter(const AttentionCase& spec, int divisor) {
   std::vector<int32_t> lengths;
   for (const AttentionRequest& req : spec.reqs) {
-    lengths.push_back(req.kv_len == 0 ? 0 : req.q_len + (req.kv_len - req.q_len) / 2);
+    lengths.push_back(req.kv_len == 0 ? 0 : req.q_len + (req.kv_len - req.q_len) / divisor);
   }
   return lengths;
 }
@@ -97,14 +97,143 @@ void check_eager(CudaAttentionProblem& problem, AttentionBackend& backend, const
 }
 
 void check_replays(CudaAttentionProblem& problem, AttentionBackend& backend) {
-  const std::vector<int32_t> half = shorter(problem.host().spec());
-  const std::vector<std::vector<int32_t>> lengths = {half, problem.seq_lens(),
-                                                     with_padding(problem.seq_lens())};
+  const AttentionCase& spec = problem.host().spec();
+  constexpr int kAll = 1 << 30;
+  const std::vector<std::vector<int32_t>> lengths = {
+      shorter(spec, kAll), shorter(spec, 2), problem.seq_lens(), with_padding(problem.seq_lens())};
   const std::vector<AttentionResult> results = problem.replay(backend, lengths);
   for (size_t i = 0; i < lengths.size(); ++i) {
     SCOPED_TRACE(fmt::format("graph, lengths {}", i));
     expect_same(results[i], problem.expected(lengths[i]), problem.shape().q);
   }
+}
+
+AttentionShape without(AttentionShape shape, float AttentionShape::*feature) {
+  shape.*feature = 0.0F;
+  return shape;
+}
+
+// What a backend would give that ignored a feature is far from what it must give.
+void expect_features_matter(const CudaAttentionProblem& problem) {
+  const AttentionShape& shape = problem.shape();
+  const std::vector<float> expected = problem.expected(problem.seq_lens()).out;
+  const float threshold = 10.0F * tolerance_of(shape.q).out;
+  const auto expect_change = [&](AttentionShape other, const char* feature) {
+    const std::vector<float> ignored = problem.expected(problem.seq_lens(), other).out;
+    EXPECT_GT(max_difference(expected, ignored), threshold) << feature;
+  };
+  if (shape.softcap > 0.0F) expect_change(without(shape, &AttentionShape::softcap), "soft cap");
+  AttentionShape other = shape;
+  other.window = 0;
+  if (shape.window > 0) expect_change(other, "window");
+  other = shape;
+  other.sinks = false;
+  if (shape.sinks) expect_change(other, "sinks");
+}
+
+constexpr std::pair<int, int> kModelHeads[] = {{64, 8}, {32, 8}, {16, 16},
+                                               {40, 8}, {8, 1},  {32, 1}};
+constexpr int kHeadDims[] = {64, 128, 256};
+constexpr int kPageSizes[] = {16, 32, 64};
+constexpr DType kCacheTypes[] = {DType::kBF16, DType::kF16, DType::kF8E4M3};
+
+struct CaseList {
+  std::vector<AttentionCase> cases;
+  void add(const std::string& name, const AttentionShape& shape, std::vector<AttentionRequest> reqs,
+           int max_decode_q_len = 1) {
+    cases.push_back({.name = fmt::format("{}_{}", name, dtype_name(shape.kv)),
+                     .shape = shape,
+                     .reqs = std::move(reqs),
+                     .max_decode_q_len = max_decode_q_len,
+                     .k_scale = 0.02F,
+                     .v_scale = 0.01F});
+  }
+};
+
+// Every pair of head counts, head_dim and page size; what goes with what moves on with each.
+void add_head_cases(DType kv, CaseList& list) {
+  for (size_t i = 0; i < std::size(kModelHeads); ++i) {
+    const auto [num_heads, num_kv_heads] = kModelHeads[i];
+    for (size_t j = 0; j < std::size(kHeadDims); ++j) {
+      const int page = kPageSizes[(i + j) % 3];
+      const AttentionShape shape =
+          make_attention_shape(num_heads, num_kv_heads, kHeadDims[j], page, kv);
+      const std::string name =
+          fmt::format("{}_{}_dim{}_page{}", num_heads, num_kv_heads, kHeadDims[j], page);
+      list.add(
+          "decode_" + name, shape,
+          {{1, 0, 1}, {1, 1, 2}, {1, page - 1, 3}, {1, page, 4}, {1, page + 1, 5}, {1, 777, 6}});
+      // Decode, then prompts: short and long, whole and behind a cached prefix.
+      list.add("mixed_" + name, shape,
+               {{1, 300, 1}, {1, 0, 2}, {1, page + 1, 3}, {5, 5, 4}, {33, 33, 5}, {20, 150, 6}});
+      list.add("ragged_" + name, shape,
+               {{1, 70, 1}, {8, 200, 2}, {3, 3, 3}, {0, 0, 4}, {2, page, 5}, {7, 130, 6}}, 0);
+    }
+  }
+}
+
+void add_verify_cases(DType kv, CaseList& list) {
+  for (int q_len = 2; q_len <= 8; ++q_len) {
+    const auto [num_heads, num_kv_heads] = kModelHeads[static_cast<size_t>(q_len) % 6];
+    const int head_dim = kHeadDims[static_cast<size_t>(q_len) % 3];
+    list.add(fmt::format("verify{}_{}_{}_dim{}", q_len, num_heads, num_kv_heads, head_dim),
+             make_attention_shape(num_heads, num_kv_heads, head_dim, 16, kv),
+             {{q_len, 1300, 1}, {q_len, 40, 2}, {q_len, 0, 3}, {q_len, q_len, 4}}, q_len);
+  }
+}
+
+void add_prefill_cases(DType kv, CaseList& list) {
+  for (const int head_dim : kHeadDims) {
+    const AttentionShape shape = make_attention_shape(8, 2, head_dim, 16, kv);
+    const std::string dim = fmt::format("dim{}", head_dim);
+    list.add("prefill_" + dim, shape, {{300, 300, 1}, {129, 129, 2}, {1, 1, 3}, {128, 128, 4}}, 0);
+    list.add("prefill_prefix_" + dim, shape,
+             {{200, 1000, 1}, {0, 0, 2}, {97, 98, 3}, {130, 0, 4}, {256, 500, 5}}, 0);
+    list.add("prefill_mixed_" + dim, shape,
+             {{1, 700, 1}, {1, 0, 2}, {1, 64, 3}, {260, 260, 4}, {131, 403, 5}});
+  }
+}
+
+// Far pages lie past 2^31 elements.
+void add_huge_pool(DType kv, CaseList& list) {
+  list.add("huge_pool", make_attention_shape(16, 2, 128, 64, kv),
+           {{1, 300, 1}, {1, 70, 2}, {5, 700, 3}, {100, 333, 4}});
+  list.cases.back().num_unused_pages = (int64_t{1} << 31) / (2 * 2 * 64 * 128) + 10;
+}
+
+// A sink shows where few positions compete with it, a window where there are many.
+void add_feature_cases(DType kv, CaseList& list) {
+  const std::vector<AttentionRequest> decode = {{1, 0, 1}, {1, 7, 2}, {1, 90, 3}, {1, 1500, 4}};
+  const std::vector<AttentionRequest> prompts = {{40, 40, 1}, {9, 1030, 2}, {130, 200, 3}};
+  for (const int features : {1, 2, 4, 7}) {
+    AttentionShape shape = make_attention_shape(8, 2, 128, 16, kv);
+    std::string name;
+    if ((features & 1) != 0) {
+      shape.softcap = 1.0F;
+      name += "_softcap";
+    }
+    if ((features & 2) != 0) {
+      shape.window = 24;
+      name += "_window";
+    }
+    if ((features & 4) != 0) {
+      shape.sinks = true;
+      name += "_sinks";
+    }
+    list.add("decode" + name, shape, decode);
+    list.add("prefill" + name, shape, prompts, 0);
+    list.add("verify" + name, shape, {{5, 300, 1}, {5, 5, 2}, {5, 0, 3}}, 5);
+  }
+}
+
+std::vector<CudaAttentionParam> params_of(const CudaAttentionSuite& suite, const CaseList& list,
+                                          bool features_matter) {
+  std::vector<CudaAttentionParam> params;
+  for (const AttentionCase& spec : list.cases) {
+    const DType q = spec.shape.kv == DType::kF16 ? DType::kF16 : DType::kBF16;
+    params.push_back({suite.make, spec, q, suite.lse, features_matter});
+  }
+  return params;
 }
 
 }  // namespace
@@ -136,6 +265,9 @@ void CudaAttentionTest::SetUp() {
 
 TEST_P(CudaAttentionTest, EqualsReference) {
   const auto backend = GetParam().make(device_);
+  if (GetParam().features_matter) {
+    expect_features_matter(CudaAttentionProblem(GetParam().spec, GetParam().q, false));
+  }
   check_cuda_attention(*backend, device_, GetParam().spec, GetParam().q, GetParam().lse);
 }
 
@@ -147,6 +279,23 @@ std::vector<CudaAttentionParam> cuda_attention_params(const CudaAttentionSuite& 
     }
   }
   return params;
+}
+
+std::vector<CudaAttentionParam> cuda_model_params(const CudaAttentionSuite& suite) {
+  CaseList list;
+  for (const DType kv : kCacheTypes) {
+    add_head_cases(kv, list);
+    add_verify_cases(kv, list);
+    add_prefill_cases(kv, list);
+    add_huge_pool(kv, list);
+  }
+  return params_of(suite, list, false);
+}
+
+std::vector<CudaAttentionParam> cuda_feature_params(const CudaAttentionSuite& suite) {
+  CaseList list;
+  for (const DType kv : kCacheTypes) add_feature_cases(kv, list);
+  return params_of(suite, list, true);
 }
 
 std::string cuda_attention_name(const ::testing::TestParamInfo<CudaAttentionParam>& info) {

@@ -34,6 +34,7 @@ struct CudaAttentionParam {
   AttentionCase spec;
   DType q = DType::kBF16;
   bool lse = true;
+  bool features_matter = false;  // the result must not be the one without soft cap, window or sinks
 };
 
 // Shared by a program's tests: the device is opened once, and tests skip where there is none.
@@ -47,13 +48,23 @@ class CudaAttentionTest : public ::testing::TestWithParam<CudaAttentionParam> {
 // skipped.
 std::vector<CudaAttentionParam> cuda_attention_params(const CudaAttentionSuite& suite);
 
+// Head counts of real models with each head_dim, page size and cache type; decode, verification of
+// 2 to 8 tokens, ragged and mixed batches, prefill with and without a cached prefix; a pool past
+// 2^31 elements. Queries are F16 over an F16 cache, else BF16.
+std::vector<CudaAttentionParam> cuda_model_params(const CudaAttentionSuite& suite);
+
+// Soft cap, window and sinks, alone and together, of which each must change the result by ten times
+// the tolerance.
+std::vector<CudaAttentionParam> cuda_feature_params(const CudaAttentionSuite& suite);
+
 std::string cuda_attention_name(const ::testing::TestParamInfo<CudaAttentionParam>& info);
 
 // Whether a GPU is there; the message of a test's skip otherwise.
 Result<cuda::DeviceInfo> test_device();
 
-// The whole check of one case: eager, and, for a batch of decode requests alone, captured once and
-// replayed at other lengths, some of them 0. Skips what the backend refuses.
+// The whole check of one case: eager, and, for a batch of decode requests alone, captured once at
+// the shortest lengths and replayed at others, up to the longest that the graph is for, some of
+// them 0. Skips what the backend refuses.
 void check_cuda_attention(AttentionBackend& backend, const cuda::DeviceInfo& device,
                           const AttentionCase& spec, DType q, bool lse = true);
 

@@ -144,8 +144,8 @@ void CudaAttentionProblem::upload_cache() {
   cache_view_.v_scale = cache_view_.k_scale + 1;
 }
 
-AttentionResult CudaAttentionProblem::expected(const std::vector<int32_t>& seq_lens) const {
-  AttentionShape shape = shape_;
+AttentionResult CudaAttentionProblem::expected(const std::vector<int32_t>& seq_lens,
+                                               AttentionShape shape) const {
   shape.q = shape.out = DType::kF32;
   AttentionBatch batch = host_.batch();
   batch.seq_lens = seq_lens.data();
@@ -237,16 +237,17 @@ std::vector<AttentionResult> CudaAttentionProblem::replay(
   QUIRE_CHECK(host_.batch().prefill.num_reqs == 0, "graphs are captured of decode batches only");
   batch_.for_graph = true;
   batch_.decode = host_.batch().decode;
-  batch_.decode.max_kv_len = static_cast<int>(batch_.max_pages) * shape_.page_size;
+  batch_.decode.max_kv_len = *std::max_element(seq_lens_.begin(), seq_lens_.end());
   allocate_workspace(backend, batch_.decode.max_kv_len);
   check(cudaDeviceSynchronize());
-  const auto plan = [&] {
+  const auto plan = [&](const std::vector<int32_t>& kv_len_bound) {
+    batch_.kv_len_bound = kv_len_bound;
     const Status planned = backend.plan(shape_, batch_, workspace_, *stream_);
     EXPECT_TRUE(planned.ok()) << planned.message();
     const Status done = stream_->synchronize();
     EXPECT_TRUE(done.ok()) << done.message();
   };
-  plan();
+  plan(lengths.front());
   cudaGraph_t graph = nullptr;
   check(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeRelaxed));
   const Status captured = backend.run(call(Phase::kDecode), *stream_);
@@ -260,10 +261,11 @@ std::vector<AttentionResult> CudaAttentionProblem::replay(
     check(cudaMemcpy(lengths_.data(), seq_lens.data(), seq_lens.size() * sizeof(int32_t),
                      cudaMemcpyHostToDevice));
     check(cudaDeviceSynchronize());
-    plan();
+    plan(seq_lens);
     stream_->note(cudaGraphLaunch(executable, stream_->get()), "a graph's launch");
     results.push_back(read_back());
   }
+  batch_.kv_len_bound = host_.batch().kv_len_bound;
   check(cudaGraphExecDestroy(executable));
   check(cudaGraphDestroy(graph));
   return results;

@@ -21,13 +21,17 @@ class CudaAttentionProblem {
   const AttentionShape& shape() const { return shape_; }
 
   // What the fp64 reference makes of the same rounded inputs, at these lengths.
-  AttentionResult expected(const std::vector<int32_t>& seq_lens) const;
+  AttentionResult expected(const std::vector<int32_t>& seq_lens) const {
+    return expected(seq_lens, shape_);
+  }
+  // With other features than the case's.
+  AttentionResult expected(const std::vector<int32_t>& seq_lens, AttentionShape shape) const;
 
   // Plans, runs those phases that the backend supports, and waits. Rows of other phases stay NaN.
   AttentionResult run(AttentionBackend& backend, const Device& device);
 
-  // Captures the decode phase once, for the longest context that the block table can hold; then
-  // for each of `lengths` plans, replays and reads back.
+  // Captures the decode phase once, planned for the first of `lengths` and contexts up to the
+  // case's longest; then for each of `lengths` plans, replays and reads back.
   std::vector<AttentionResult> replay(AttentionBackend& backend,
                                       const std::vector<std::vector<int32_t>>& lengths);
 

@@ -26,10 +26,15 @@ std::vector<AttentionCase> more_cases() {
   return cases;
 }
 
+std::vector<CudaAttentionParam> one_token_a_request(std::vector<CudaAttentionParam> params) {
+  std::erase_if(params, [](const auto& param) { return param.spec.max_decode_q_len > 1; });
+  return params;
+}
+
 CudaAttentionSuite suite() {
   CudaAttentionSuite suite{.make = cuda::make_cudnn_attention};
   suite.lse = false;
-  // One query token a request: no shape says so, and no other case has more.
+  // One query token a request: no shape says so.
   std::erase_if(suite.cases, [](const AttentionCase& spec) { return spec.max_decode_q_len > 1; });
   for (const AttentionCase& spec : more_cases()) suite.cases.push_back(spec);
   return suite;
@@ -37,6 +42,13 @@ CudaAttentionSuite suite() {
 
 INSTANTIATE_TEST_SUITE_P(Cudnn, CudaAttentionTest,
                          ::testing::ValuesIn(cuda_attention_params(suite())), cuda_attention_name);
+
+INSTANTIATE_TEST_SUITE_P(CudnnModels, CudaAttentionTest,
+                         ::testing::ValuesIn(one_token_a_request(cuda_model_params(suite()))),
+                         cuda_attention_name);
+INSTANTIATE_TEST_SUITE_P(CudnnFeatures, CudaAttentionTest,
+                         ::testing::ValuesIn(one_token_a_request(cuda_feature_params(suite()))),
+                         cuda_attention_name);
 
 TEST(CudnnSupport, RefusesWithAllReasons) {
   const auto backend = cuda::make_cudnn_attention({});

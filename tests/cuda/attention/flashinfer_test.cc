@@ -14,58 +14,72 @@
 namespace quire::testing {
 namespace {
 
-namespace fa2 = cuda::flashinfer_fa2;
+namespace fi = cuda::flashinfer_backend;
 
 constexpr int kMultiprocessors = 132;
 
-// The shapes of real models, lengths that are split and lengths that are not, verification.
-std::vector<AttentionCase> model_cases() {
+const Device kHopper = {
+    .kind = DeviceKind::kCuda, .index = 0, .compute_capability = 90, .name = "Hopper"};
+const Device kAda = {
+    .kind = DeviceKind::kCuda, .index = 0, .compute_capability = 89, .name = "Ada"};
+
+fi::PlanLimits limits_of(const AttentionShape& shape, const Device& device = kAda) {
+  return fi::plan_limits(shape, {.device = device, .num_multiprocessors = kMultiprocessors});
+}
+
+// Verification that splits, with every feature; more requests than the GPU holds at once.
+std::vector<AttentionCase> own_cases() {
   std::vector<AttentionCase> cases;
-  for (const DType kv : {DType::kBF16, DType::kF16}) {
-    const auto add = [&](std::string name, const AttentionShape& shape, auto reqs) {
+  for (const DType kv : {DType::kBF16, DType::kF16, DType::kF8E4M3}) {
+    const auto add = [&](std::string name, const AttentionShape& shape, auto reqs, int q_len) {
       cases.push_back({.name = fmt::format("{}_{}", name, dtype_name(kv)),
                        .shape = shape,
-                       .reqs = std::move(reqs)});
-      return &cases.back();
+                       .reqs = std::move(reqs),
+                       .max_decode_q_len = q_len,
+                       .k_scale = 0.02F,
+                       .v_scale = 0.01F});
     };
-    const std::vector<AttentionRequest> mixed = {{1, 700, 1}, {1, 0, 2},    {1, 129, 3},
-                                                 {33, 33, 4}, {17, 900, 5}, {150, 260, 6}};
-    const std::vector<std::pair<int, int>> heads = {{64, 8}, {32, 8}, {16, 16},
-                                                    {40, 8}, {8, 1},  {32, 1}};
-    for (const auto& [num_heads, num_kv_heads] : heads) {
-      add(fmt::format("heads_{}_{}", num_heads, num_kv_heads),
-          make_attention_shape(num_heads, num_kv_heads, 128, 32, kv), mixed);
-    }
+    using Reqs = std::vector<AttentionRequest>;
     for (const int head_dim : {64, 128, 256}) {
-      for (const int q_len : {2, 3, 4, 8}) {
-        const AttentionShape shape = make_attention_shape(16, 4, head_dim, 16, kv);
-        add(fmt::format("verify_{}_head_dim_{}", q_len, head_dim), shape,
-            std::vector<AttentionRequest>{
-                {q_len, 1900, 1}, {q_len, 40, 2}, {q_len, 0, 3}, {q_len, q_len, 4}})
-            ->max_decode_q_len = q_len;
-        AttentionShape windowed = shape;
-        windowed.window = 200;
-        windowed.softcap = 5.0F;
-        windowed.sinks = true;
-        add(fmt::format("verify_{}_window_softcap_sinks_head_dim_{}", q_len, head_dim), windowed,
-            std::vector<AttentionRequest>{{q_len, 1900, 1}, {q_len, 100, 2}, {q_len, 0, 3}})
-            ->max_decode_q_len = q_len;
+      for (const int q_len : {2, 4, 8}) {
+        AttentionShape shape = make_attention_shape(16, 4, head_dim, 16, kv);
+        shape.window = 200;
+        shape.softcap = 5.0F;
+        shape.sinks = true;
+        add(fmt::format("verify_{}_window_softcap_sinks_head_dim_{}", q_len, head_dim), shape,
+            Reqs{{q_len, 1900, 1}, {q_len, 100, 2}, {q_len, 0, 3}}, q_len);
       }
+      // FA3, where it is: several rounds of blocks, tiles of very different lengths.
+      AttentionShape shape = make_attention_shape(16, 2, head_dim, 16, kv);
+      const Reqs prompts = {{700, 700, 1}, {64, 2000, 2}, {0, 0, 3}, {129, 0, 4},
+                            {1, 1500, 5},  {383, 400, 6}, {2, 2, 7}};
+      add(fmt::format("prompts_head_dim_{}", head_dim), shape, prompts, 0);
+      shape.sinks = true;
+      add(fmt::format("prompts_sinks_head_dim_{}", head_dim), shape, prompts, 0);
     }
-    add("many", make_attention_shape(8, 4, 128, 64, kv),
-        std::vector<AttentionRequest>(200, {1, 77}));
+    add("many", make_attention_shape(8, 4, 128, 64, kv), Reqs(200, {1, 77}), 1);
   }
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    FlashInfer, CudaAttentionTest,
-    ::testing::ValuesIn(cuda_attention_params({cuda::make_flashinfer_attention})),
-    cuda_attention_name);
+CudaAttentionSuite suite() {
+  return {.make = cuda::make_flashinfer_attention};
+}
 
+CudaAttentionSuite own_suite() {
+  CudaAttentionSuite own = suite();
+  own.cases = own_cases();
+  return own;
+}
+
+INSTANTIATE_TEST_SUITE_P(FlashInfer, CudaAttentionTest,
+                         ::testing::ValuesIn(cuda_attention_params(suite())), cuda_attention_name);
 INSTANTIATE_TEST_SUITE_P(FlashInferModels, CudaAttentionTest,
-                         ::testing::ValuesIn(cuda_attention_params(
-                             {.make = cuda::make_flashinfer_attention, .cases = model_cases()})),
+                         ::testing::ValuesIn(cuda_model_params(suite())), cuda_attention_name);
+INSTANTIATE_TEST_SUITE_P(FlashInferFeatures, CudaAttentionTest,
+                         ::testing::ValuesIn(cuda_feature_params(suite())), cuda_attention_name);
+INSTANTIATE_TEST_SUITE_P(FlashInferOwn, CudaAttentionTest,
+                         ::testing::ValuesIn(cuda_attention_params(own_suite())),
                          cuda_attention_name);
 
 struct PlannedTile {
@@ -75,13 +89,13 @@ struct PlannedTile {
 
 // A planned batch of which everything is on the host.
 struct Planned {
-  fa2::PhaseShape phase;
+  fi::PhaseShape phase;
   std::vector<int32_t> words;
-  fa2::PlanArrays arrays;
+  fi::PlanArrays arrays;
 };
 
 Planned plan(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
-             const std::vector<int32_t>& kv_lens, fa2::PlanLimits limits) {
+             const std::vector<int32_t>& kv_lens, fi::PlanLimits limits) {
   std::vector<int32_t> query_start = {0};
   for (const int32_t q_len : q_lens) query_start.push_back(query_start.back() + q_len);
   AttentionBatch batch;
@@ -92,12 +106,12 @@ Planned plan(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
                   .num_tokens = query_start.back(),
                   .max_kv_len = *std::max_element(kv_lens.begin(), kv_lens.end())};
   Planned planned;
-  planned.phase = fa2::choose_shape(shape, batch, batch.decode, limits);
+  planned.phase = fi::choose_shape(shape, batch, batch.decode, limits);
   planned.words.resize(
-      static_cast<size_t>(fa2::plan_words(planned.phase.num_tiles, batch.decode.num_reqs)));
+      static_cast<size_t>(fi::plan_words(planned.phase.num_tiles, batch.decode.num_reqs)));
   planned.arrays =
-      fa2::lay_out(planned.words.data(), planned.phase.num_tiles, batch.decode.num_reqs);
-  fa2::Planner().fill(shape, batch, batch.decode, planned.phase, limits, planned.arrays);
+      fi::lay_out(planned.words.data(), planned.phase.num_tiles, batch.decode.num_reqs);
+  fi::Planner().fill(shape, batch, batch.decode, planned.phase, limits, planned.arrays);
   return planned;
 }
 
@@ -116,7 +130,7 @@ void expect_complete(const AttentionShape& shape, const std::vector<int32_t>& q_
     const auto i = static_cast<size_t>(req);
     const int rows = q_lens[i] * shape.num_heads / shape.num_kv_heads;
     const int num_tiles = (rows + planned.phase.tile_rows - 1) / planned.phase.tile_rows;
-    const auto num_chunks = static_cast<int>(fa2::num_chunks(
+    const auto num_chunks = static_cast<int>(fi::num_chunks(
         kv_lens[i], shape.window, planned.phase.tile_rows, *planned.arrays.chunk_tokens));
     for (int tile = 0; tile < num_tiles; ++tile) {
       for (int chunk = 0; chunk < num_chunks; ++chunk) {
@@ -133,7 +147,7 @@ void expect_complete(const AttentionShape& shape, const std::vector<int32_t>& q_
 
 TEST(FlashInferPlan, CoversEveryRowAndPositionOnce) {
   AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
-  const fa2::PlanLimits limits = fa2::plan_limits(shape, kMultiprocessors);
+  const fi::PlanLimits limits = limits_of(shape);
   for (const int window : {0, 300}) {
     shape.window = window;
     for (const int num_reqs : {1, 2, 7, 31, 66, 67, 200}) {
@@ -153,7 +167,7 @@ TEST(FlashInferPlan, CoversEveryRowAndPositionOnce) {
 // Blocks of a graph are counted when it is captured; what fills them may change.
 TEST(FlashInferPlan, ShapeDoesNotDependOnLengths) {
   const AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
-  const fa2::PlanLimits limits = fa2::plan_limits(shape, kMultiprocessors);
+  const fi::PlanLimits limits = limits_of(shape);
   for (const int num_reqs : {1, 8, 9, 66, 67, 256}) {
     const std::vector<int32_t> query_start = [&] {
       std::vector<int32_t> starts;
@@ -163,7 +177,7 @@ TEST(FlashInferPlan, ShapeDoesNotDependOnLengths) {
     AttentionBatch batch;
     batch.query_start.host = query_start.data();
     batch.decode = {.num_reqs = num_reqs, .num_tokens = num_reqs, .max_kv_len = 8192};
-    const fa2::PhaseShape phase = fa2::choose_shape(shape, batch, batch.decode, limits);
+    const fi::PhaseShape phase = fi::choose_shape(shape, batch, batch.decode, limits);
     EXPECT_EQ(phase.tile_rows, 16);
     EXPECT_EQ(limits.num_places, 33);
     EXPECT_EQ(phase.split, num_reqs <= 66);
@@ -173,10 +187,10 @@ TEST(FlashInferPlan, ShapeDoesNotDependOnLengths) {
 
 TEST(FlashInferPlan, SplitsIntoAsManyRoundsAsPay) {
   const AttentionShape shape = make_attention_shape(64, 8, 128, 16, DType::kBF16);
-  const fa2::PlanLimits limits = fa2::plan_limits(shape, kMultiprocessors);
+  const fi::PlanLimits limits = limits_of(shape);
   const auto units = [&](const std::vector<int32_t>& kv_lens) {
     const Planned planned = plan(shape, std::vector<int32_t>(kv_lens.size(), 1), kv_lens, limits);
-    return *planned.arrays.chunk_tokens / fa2::kSplitUnit;
+    return *planned.arrays.chunk_tokens / fi::kSplitUnit;
   };
   EXPECT_EQ(units({131072}), 32);  // 1024 units on 33 places
   EXPECT_EQ(units({8192}), 2);
@@ -186,6 +200,47 @@ TEST(FlashInferPlan, SplitsIntoAsManyRoundsAsPay) {
   std::vector<int32_t> ragged;
   for (int i = 1; i <= 64; ++i) ragged.push_back(i * 2048);
   EXPECT_LT(units(ragged), 400);
+}
+
+// FA3's tiles are those of one head's tokens, whatever the group, in the order of what they see.
+TEST(FlashInferPlan, GivesLongPromptsToFa3) {
+  const AttentionShape shape = [] {
+    AttentionShape bf16 = make_attention_shape(32, 8, 128, 16, DType::kBF16);
+    bf16.q = DType::kBF16;
+    return bf16;
+  }();
+  const std::vector<int32_t> q_lens = {300, 0, 64, 129};
+  const std::vector<int32_t> kv_lens = {300, 0, 5000, 200};
+  const Planned planned = plan(shape, q_lens, kv_lens, limits_of(shape, kHopper));
+  EXPECT_EQ(planned.phase.kernel, fi::Template::kFa3);
+  EXPECT_FALSE(planned.phase.split);
+  std::vector<std::pair<int32_t, int32_t>> tiles;
+  for (int i = 0; i < planned.phase.num_tiles; ++i) {
+    tiles.emplace_back(planned.arrays.tile_req[i], planned.arrays.tile_rows[i]);
+  }
+  const std::vector<std::pair<int32_t, int32_t>> expected = {{2, 0}, {0, 2}, {0, 1},
+                                                             {3, 1}, {3, 0}, {0, 0}};
+  EXPECT_EQ(tiles, expected);
+}
+
+TEST(FlashInferPlan, KeepsFa3ToWhatItCanDo) {
+  AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
+  shape.q = DType::kBF16;
+  const auto kernel_of = [](const AttentionShape& of, const Device& device, int32_t q_len) {
+    return plan(of, {q_len, q_len}, {q_len + 100, q_len}, limits_of(of, device)).phase.kernel;
+  };
+  EXPECT_EQ(kernel_of(shape, kHopper, 500), fi::Template::kFa3);
+  EXPECT_EQ(kernel_of(shape, kHopper, 8), fi::Template::kFa2);
+  EXPECT_EQ(kernel_of(shape, kAda, 500), fi::Template::kFa2);
+  for (const auto& change : std::vector<void (*)(AttentionShape&)>{
+           [](AttentionShape& of) { of.window = 100; },
+           [](AttentionShape& of) { of.softcap = 5.0F; },
+           [](AttentionShape& of) { of.kv = DType::kF8E4M3; },
+           [](AttentionShape& of) { of.head_dim = of.head_dim_v = 256; }}) {
+    AttentionShape other = shape;
+    change(other);
+    EXPECT_EQ(kernel_of(other, kHopper, 500), fi::Template::kFa2);
+  }
 }
 
 TEST(FlashInferPlan, StartsWithTheLongest) {
@@ -202,7 +257,7 @@ TEST(FlashInferPlan, StaysWithinItsBounds) {
        {std::tuple{64, 8, 128}, {8, 8, 64}, {40, 1, 256}}) {
     const AttentionShape shape =
         make_attention_shape(num_heads, num_kv_heads, head_dim, 16, DType::kBF16);
-    const fa2::PlanLimits limits = fa2::plan_limits(shape, kMultiprocessors);
+    const fi::PlanLimits limits = limits_of(shape);
     for (const int num_reqs : {1, 5, 64}) {
       for (const int q_len : {1, 2, 9, 33}) {
         const std::vector<int32_t> q_lens(static_cast<size_t>(num_reqs), q_len);
@@ -210,32 +265,34 @@ TEST(FlashInferPlan, StaysWithinItsBounds) {
         const Planned planned = plan(shape, q_lens, kv_lens, limits);
         EXPECT_LE(
             planned.phase.num_tiles,
-            fa2::max_tiles(shape, {.max_num_reqs = num_reqs, .max_num_tokens = num_reqs * q_len},
-                           limits));
+            fi::max_tiles(shape, {.max_num_reqs = num_reqs, .max_num_tokens = num_reqs * q_len},
+                          limits));
         if (!planned.phase.split) continue;
         const auto num_chunks =
-            fa2::num_chunks(20000, 0, planned.phase.tile_rows, *planned.arrays.chunk_tokens);
+            fi::num_chunks(20000, 0, planned.phase.tile_rows, *planned.arrays.chunk_tokens);
         EXPECT_LE(planned.arrays.partial_start[num_reqs - 1] + q_len * num_chunks,
-                  fa2::max_partial_rows(shape, limits));
+                  fi::max_partial_rows(shape, limits));
       }
     }
   }
 }
 
 TEST(FlashInferSupport, RefusesWithEveryReason) {
-  const Device hopper = {
-      .kind = DeviceKind::kCuda, .index = 0, .compute_capability = 90, .name = "Hopper"};
-  const auto backend = cuda::make_flashinfer_attention({.device = hopper});
+  const auto backend = cuda::make_flashinfer_attention({.device = kHopper});
   AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
   shape.q = shape.out = DType::kBF16;
-  EXPECT_TRUE(backend->supports(shape, Phase::kDecode, hopper).ok());
-  EXPECT_TRUE(backend->supports(shape, Phase::kPrefill, hopper).ok());
+  EXPECT_TRUE(backend->supports(shape, Phase::kDecode, kHopper).ok());
+  EXPECT_TRUE(backend->supports(shape, Phase::kPrefill, kHopper).ok());
   shape.kv = DType::kF8E4M3;
+  EXPECT_TRUE(backend->supports(shape, Phase::kDecode, kHopper).ok());
+  EXPECT_TRUE(backend->supports(shape, Phase::kPrefill, kHopper).ok());
+  shape.head_dim = shape.head_dim_v = 256;
+  EXPECT_EQ(backend->supports(shape, Phase::kDecode, kHopper).reasons.size(), 1U);
+  shape.q = shape.out = DType::kF16;
   shape.causal = false;
-  shape.head_dim = shape.head_dim_v = 96;
-  EXPECT_EQ(backend->supports(shape, Phase::kDecode, hopper).reasons.size(), 3U);
+  EXPECT_EQ(backend->supports(shape, Phase::kDecode, kHopper).reasons.size(), 3U);
   shape = make_attention_shape(32, 8, 128, 16, DType::kF32);
-  EXPECT_FALSE(backend->supports(shape, Phase::kPrefill, hopper).ok());
+  EXPECT_FALSE(backend->supports(shape, Phase::kPrefill, kHopper).ok());
 }
 
 }  // namespace

@@ -51,12 +51,6 @@ std::vector<AttentionCase> own_cases() {
     window.softcap = 3.0F;
     add("window_sinks_softcap_splits" + suffix, window,
         Reqs{{3, 4000, 1}, {3, 700, 2}, {3, 701, 3}, {3, 0, 4}}, 3);
-    // A pool whose far pages lie past 2^31 elements.
-    AttentionCase huge{.name = "huge_pool" + suffix,
-                       .shape = make_attention_shape(16, 2, 128, 64, kv),
-                       .reqs = {{1, 300, 1}, {1, 70, 2}, {5, 700, 3}}};
-    huge.num_unused_pages = (int64_t{1} << 31) / (2 * 2 * 64 * 128) + 10;
-    cases.push_back(huge);
   }
   return cases;
 }
@@ -70,6 +64,14 @@ INSTANTIATE_TEST_SUITE_P(Native, CudaAttentionTest,
 INSTANTIATE_TEST_SUITE_P(NativeOwn, CudaAttentionTest,
                          ::testing::ValuesIn(cuda_attention_params(
                              {.make = cuda::make_native_attention, .cases = own_cases()})),
+                         cuda_attention_name);
+
+INSTANTIATE_TEST_SUITE_P(NativeModels, CudaAttentionTest,
+                         ::testing::ValuesIn(cuda_model_params({cuda::make_native_attention})),
+                         cuda_attention_name);
+
+INSTANTIATE_TEST_SUITE_P(NativeFeatures, CudaAttentionTest,
+                         ::testing::ValuesIn(cuda_feature_params({cuda::make_native_attention})),
                          cuda_attention_name);
 
 TEST(NativeAttentionSupport, ServesEveryCase) {

@@ -9,10 +9,15 @@
 namespace quire::testing {
 namespace {
 
+std::vector<CudaAttentionParam> one_token_a_request(std::vector<CudaAttentionParam> params) {
+  std::erase_if(params, [](const auto& param) { return param.spec.max_decode_q_len > 1; });
+  return params;
+}
+
 CudaAttentionSuite suite() {
   CudaAttentionSuite suite{.make = cuda::make_xqa_attention};
   suite.lse = false;
-  // One query token a request: no shape says so, and no other case has more.
+  // One query token a request: no shape says so.
   std::erase_if(suite.cases, [](const AttentionCase& spec) { return spec.max_decode_q_len > 1; });
   return suite;
 }
@@ -68,6 +73,12 @@ CudaAttentionSuite kernel_suite() {
   return kernels;
 }
 
+INSTANTIATE_TEST_SUITE_P(XqaModels, CudaAttentionTest,
+                         ::testing::ValuesIn(one_token_a_request(cuda_model_params(suite()))),
+                         cuda_attention_name);
+INSTANTIATE_TEST_SUITE_P(XqaFeatures, CudaAttentionTest,
+                         ::testing::ValuesIn(one_token_a_request(cuda_feature_params(suite()))),
+                         cuda_attention_name);
 INSTANTIATE_TEST_SUITE_P(Xqa, CudaAttentionTest,
                          ::testing::ValuesIn(cuda_attention_params(suite())), cuda_attention_name);
 INSTANTIATE_TEST_SUITE_P(XqaKernels, CudaAttentionTest,

@@ -1,5 +1,5 @@
-// From a KernelCall to FlashInfer's kernel. Ours are the parameters and the variant; both are what
-// FlashInfer asks its users to bring.
+// From a KernelCall to FlashInfer's FA2 kernel. Ours are the parameters and the variant; both are
+// what FlashInfer asks its users to bring.
 //
 // Lengths are read on the device where FlashInfer's own planner takes them from the host: a length
 // is seq_lens[req], and a request's pages are a row of the block table, so nothing is converted.
@@ -7,6 +7,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <flashinfer/attention/prefill.cuh>
 #include <span>
@@ -15,20 +16,20 @@
 #include "cuda/attention/flashinfer/kernel.h"
 #include "cuda/base/launch.h"
 
-namespace quire::cuda::flashinfer_fa2 {
+namespace quire::cuda::flashinfer_backend {
 
 // The members that the kernel reads have FlashInfer's names.
-template <typename T>
+template <typename Q, typename Kv>
 struct PagedParams {
-  using DTypeQ = T;
-  using DTypeKV = T;
-  using DTypeO = T;
+  using DTypeQ = Q;
+  using DTypeKV = Kv;
+  using DTypeO = Q;
   using IdType = int32_t;
 
-  T* q = nullptr;
-  flashinfer::paged_kv_t<T, int32_t> paged_kv;
+  Q* q = nullptr;
+  flashinfer::paged_kv_t<Kv, int32_t> paged_kv;
   int32_t* q_indptr = nullptr;
-  T* o = nullptr;
+  Q* o = nullptr;
   float* lse = nullptr;
   flashinfer::uint_fastdiv group_size;
   uint32_t num_qo_heads = 0;
@@ -50,25 +51,34 @@ struct PagedParams {
   float softcap = 0.0F;
   const int32_t* seq_lens = nullptr;
   const float* sinks = nullptr;
+  const float* k_scale = nullptr;
+  const float* v_scale = nullptr;
 
   __device__ uint32_t get_qo_len(uint32_t req) const { return q_indptr[req + 1] - q_indptr[req]; }
   __device__ uint32_t get_kv_len(uint32_t req) const { return seq_lens[req]; }
 };
 
-template <int kTileRows, bool kSoftcap>
+// The scales of an FP8 cache belong to the layer's weights: no kernel writes them.
+__device__ inline float scale_or_one(const float* scale) {
+  return scale != nullptr ? *scale : 1.0F;
+}
+
+template <int kTileRows, bool kSoftcap, bool kScaled>
 struct Variant : flashinfer::AttentionVariantBase {
   static constexpr bool use_softmax = true;
 
   uint32_t qo_len, kv_len, window_left;
-  float sm_scale_log2, inner_scale;
+  float sm_scale_log2, inner_scale, v_scale;
 
   template <typename Params>
   __device__ Variant(const Params& params, uint32_t req, uint8_t*) {
     qo_len = params.get_qo_len(req);
     kv_len = params.get_kv_len(req);
     window_left = params.window > 0 ? params.window - 1 : kv_len;
-    sm_scale_log2 = flashinfer::math::log2e * (kSoftcap ? params.softcap : params.scale);
-    if constexpr (kSoftcap) inner_scale = params.scale / params.softcap;
+    const float scale = kScaled ? params.scale * scale_or_one(params.k_scale) : params.scale;
+    sm_scale_log2 = flashinfer::math::log2e * (kSoftcap ? params.softcap : scale);
+    if constexpr (kSoftcap) inner_scale = scale / params.softcap;
+    if constexpr (kScaled) v_scale = scale_or_one(params.v_scale);
     // Planned from an upper bound, but not there: no rows, so that it writes nothing. Its partial
     // row belongs to another token's chunk.
     if (params.partition_kv &&
@@ -97,21 +107,23 @@ struct Variant : flashinfer::AttentionVariantBase {
     m = max;
   })
 
-  REGISTER_OUTPUT_TRANSFORM(params, output, batch_idx, qo_idx, qo_head_idx, m, d, scale,
-                            { return m == -flashinfer::math::inf ? 0.0F : output * (scale / d); })
+  REGISTER_OUTPUT_TRANSFORM(params, output, batch_idx, qo_idx, qo_head_idx, m, d, scale, {
+    if (m == -flashinfer::math::inf) return 0.0F;
+    return output * ((kScaled ? scale * v_scale : scale) / d);
+  })
 };
 
-template <typename T>
-PagedParams<T> make_params(const KernelCall& call, int head_dim) {
-  PagedParams<T> params;
+template <typename Q, typename Kv>
+PagedParams<Q, Kv> make_params(const KernelCall& call, int head_dim) {
+  PagedParams<Q, Kv> params;
   const auto ids = [](const int32_t* data) { return const_cast<int32_t*>(data); };
-  params.q = static_cast<T*>(const_cast<void*>(call.q));
-  params.paged_kv = flashinfer::paged_kv_t<T, int32_t>(
+  params.q = static_cast<Q*>(const_cast<void*>(call.q));
+  params.paged_kv = flashinfer::paged_kv_t<Kv, int32_t>(
       call.num_kv_heads, call.page_size, head_dim, call.num_reqs, flashinfer::QKVLayout::kHND,
-      static_cast<T*>(const_cast<void*>(call.k)), static_cast<T*>(const_cast<void*>(call.v)),
+      static_cast<Kv*>(const_cast<void*>(call.k)), static_cast<Kv*>(const_cast<void*>(call.v)),
       call.k_strides, call.v_strides, ids(call.block_table), ids(call.page_start), nullptr);
   params.q_indptr = ids(call.query_start);
-  params.o = static_cast<T*>(call.out);
+  params.o = static_cast<Q*>(call.out);
   params.lse = call.lse;
   params.group_size = flashinfer::uint_fastdiv(call.num_heads / call.num_kv_heads);
   params.num_qo_heads = call.num_heads;
@@ -130,6 +142,8 @@ PagedParams<T> make_params(const KernelCall& call, int head_dim) {
   params.softcap = call.softcap;
   params.seq_lens = call.seq_lens;
   params.sinks = call.sinks;
+  params.k_scale = call.k_scale;
+  params.v_scale = call.v_scale;
   return params;
 }
 
@@ -142,17 +156,18 @@ constexpr uint32_t num_mma_kv(int tile_rows, int head_dim) {
   return head_dim == 256 ? 4 : 8;
 }
 
-template <typename T, int kHeadDim, int kTileRows, bool kSoftcap>
-void launch_kernel(const KernelCall& call, CudaStream& stream) {
+template <typename Q, typename Kv, int kHeadDim, int kTileRows, bool kSoftcap>
+void launch_fa2(const KernelCall& call, CudaStream& stream) {
   using flashinfer::get_num_mma_q;
   using flashinfer::get_num_warps_kv;
   using flashinfer::get_num_warps_q;
+  using Params = PagedParams<Q, Kv>;
   using Traits =
       flashinfer::KernelTraits<flashinfer::MaskMode::kCausal, kTileRows, get_num_mma_q(kTileRows),
                                num_mma_kv(kTileRows, kHeadDim), kHeadDim / 16, kHeadDim / 16,
                                get_num_warps_q(kTileRows), get_num_warps_kv(kTileRows),
-                               flashinfer::PosEncodingMode::kNone, T, T, T, float, int32_t,
-                               Variant<kTileRows, kSoftcap>>;
+                               flashinfer::PosEncodingMode::kNone, Q, Kv, Q, float, int32_t,
+                               Variant<kTileRows, kSoftcap, !std::is_same_v<Q, Kv>>>;
   static_assert(!Traits::IsInvalid());
   static_assert(kSplitUnit % Traits::CTA_TILE_KV == 0);
   // Before it waits for the kernel ahead, it reads lengths and plan only: those are there since
@@ -162,24 +177,31 @@ void launch_kernel(const KernelCall& call, CudaStream& stream) {
                              .block = dim3(32, Traits::NUM_WARPS_Q, Traits::NUM_WARPS_KV),
                              .shared_bytes = sizeof(typename Traits::SharedStoragePaged),
                              .overlap_start = true};
-  QUIRE_LAUNCH(stream, (flashinfer::BatchPrefillWithPagedKVCacheKernel<Traits, PagedParams<T>>),
-               shape, make_params<T>(call, kHeadDim));
+  QUIRE_LAUNCH(stream, (flashinfer::BatchPrefillWithPagedKVCacheKernel<Traits, Params>), shape,
+               make_params<Q, Kv>(call, kHeadDim));
 }
 
-template <DType kDType, int kHeadDim>
-std::span<const KernelInstance> instances_of() {
-  using T = std::conditional_t<kDType == DType::kBF16, __nv_bfloat16, __half>;
+template <DType kQ, DType kKv, int kHeadDim, int kTileRows, bool kSoftcap>
+constexpr KernelInstance fa2_instance() {
+  using Q = std::conditional_t<kQ == DType::kBF16, __nv_bfloat16, __half>;
+  using Kv = std::conditional_t<kKv == kQ, Q, __nv_fp8_e4m3>;
+  return {{Template::kFa2, kQ, kKv, kHeadDim, kTileRows, kSoftcap},
+          launch_fa2<Q, Kv, kHeadDim, kTileRows, kSoftcap>};
+}
+
+template <DType kQ, DType kKv, int kHeadDim>
+std::span<const KernelInstance> fa2_instances() {
   // Wide heads leave no registers for 128 rows: there, the last two repeat those before.
   constexpr int kWidest = kHeadDim == 256 ? 64 : 128;
   static constexpr KernelInstance kInstances[] = {
-      {{kDType, kHeadDim, 16, false}, launch_kernel<T, kHeadDim, 16, false>},
-      {{kDType, kHeadDim, 16, true}, launch_kernel<T, kHeadDim, 16, true>},
-      {{kDType, kHeadDim, 64, false}, launch_kernel<T, kHeadDim, 64, false>},
-      {{kDType, kHeadDim, 64, true}, launch_kernel<T, kHeadDim, 64, true>},
-      {{kDType, kHeadDim, kWidest, false}, launch_kernel<T, kHeadDim, kWidest, false>},
-      {{kDType, kHeadDim, kWidest, true}, launch_kernel<T, kHeadDim, kWidest, true>},
+      fa2_instance<kQ, kKv, kHeadDim, 16, false>(),
+      fa2_instance<kQ, kKv, kHeadDim, 16, true>(),
+      fa2_instance<kQ, kKv, kHeadDim, 64, false>(),
+      fa2_instance<kQ, kKv, kHeadDim, 64, true>(),
+      fa2_instance<kQ, kKv, kHeadDim, kWidest, false>(),
+      fa2_instance<kQ, kKv, kHeadDim, kWidest, true>(),
   };
   return kInstances;
 }
 
-}  // namespace quire::cuda::flashinfer_fa2
+}  // namespace quire::cuda::flashinfer_backend

@@ -17,13 +17,16 @@
 namespace quire::cuda {
 namespace {
 
-namespace fa2 = flashinfer_fa2;
+namespace fi = flashinfer_backend;
 
 constexpr std::string_view kName = "flashinfer";
-fa2::KernelKey key_of(const AttentionShape& shape, int tile_rows) {
-  return {.dtype = shape.q,
+
+fi::KernelKey key_of(const AttentionShape& shape, const fi::PhaseShape& phase) {
+  return {.kernel = phase.kernel,
+          .q = shape.q,
+          .kv = shape.kv,
           .head_dim = shape.head_dim,
-          .tile_rows = tile_rows,
+          .tile_rows = phase.tile_rows,
           .softcap = shape.softcap > 0.0F};
 }
 
@@ -33,8 +36,8 @@ struct Partials {
   size_t num_bytes = 0;
 };
 
-Partials partials_of(const AttentionShape& shape, fa2::PlanLimits limits) {
-  const auto num_rows = static_cast<size_t>(fa2::max_partial_rows(shape, limits)) *
+Partials partials_of(const AttentionShape& shape, fi::PlanLimits limits) {
+  const auto num_rows = static_cast<size_t>(fi::max_partial_rows(shape, limits)) *
                         static_cast<size_t>(shape.num_heads);
   const size_t lse_bytes = (num_rows * sizeof(float) + 255) / 256 * 256;
   return {lse_bytes, lse_bytes + num_rows * static_cast<size_t>(shape.head_dim) * 2};
@@ -45,13 +48,12 @@ struct GroupPlan {
   int64_t words_per_phase = 0;
   Buffer device;  // [2, words_per_phase], decode first: fixed, because graphs hold the address
   PinnedRing ring;
-  fa2::PhaseShape decode, prefill;
+  fi::PhaseShape decode, prefill;
 };
 
 class FlashInferAttention final : public AttentionBackend {
  public:
-  explicit FlashInferAttention(const DeviceInfo& info)
-      : num_multiprocessors_(info.num_multiprocessors) {}
+  explicit FlashInferAttention(const DeviceInfo& info) : info_(info) {}
 
   std::string_view name() const override { return kName; }
   Support supports(const AttentionShape& shape, Phase phase, const Device& device) const override;
@@ -61,15 +63,15 @@ class FlashInferAttention final : public AttentionBackend {
   Status run(const AttentionCall& call, Stream& stream) override;
 
  private:
-  fa2::PlanLimits limits_of(const AttentionShape& shape) const {
-    return fa2::plan_limits(shape, num_multiprocessors_);
+  fi::PlanLimits limits_of(const AttentionShape& shape) const {
+    return fi::plan_limits(shape, info_);
   }
   Result<GroupPlan*> group_plan(const AttentionShape& shape, const AttentionBatch& batch);
 
-  int num_multiprocessors_ = 0;
+  DeviceInfo info_;
   // The largest that was asked about: the size of plans, which are made when first needed.
   mutable AttentionLimits max_batch_;
-  fa2::Planner planner_;
+  fi::Planner planner_;
   std::unordered_map<const AttentionShape*, GroupPlan> plans_;
 };
 
@@ -89,13 +91,20 @@ Support FlashInferAttention::supports(const AttentionShape& shape, Phase /*phase
   require(shape.scale > 0.0F, fmt::format("scale is {}; it must be positive.", shape.scale));
   require(shape.q == DType::kBF16 || shape.q == DType::kF16,
           fmt::format("queries are {}; they must be BF16 or F16.", dtype_name(shape.q)));
-  require(shape.kv == shape.q && shape.out == shape.q,
-          fmt::format("the cache is {} and out {}; both must be of the queries' type, {}.",
-                      dtype_name(shape.kv), dtype_name(shape.out), dtype_name(shape.q)));
-  require(shape.head_dim == shape.head_dim_v &&
-              (shape.head_dim == 64 || shape.head_dim == 128 || shape.head_dim == 256),
-          fmt::format("head_dim is {} and head_dim_v {}; both must be 64, both 128 or both 256.",
-                      shape.head_dim, shape.head_dim_v));
+  require(shape.out == shape.q, fmt::format("out is {}; it must be of the queries' type, {}.",
+                                            dtype_name(shape.out), dtype_name(shape.q)));
+  const bool fp8 = shape.kv == DType::kF8E4M3;
+  require(
+      shape.kv == shape.q || (fp8 && shape.q == DType::kBF16),
+      fmt::format("the cache is {}; it must be of the queries' type, {}, or, with BF16 queries, "
+                  "FP8 (E4M3).",
+                  dtype_name(shape.kv), dtype_name(shape.q)));
+  require(
+      shape.head_dim == shape.head_dim_v &&
+          (shape.head_dim == 64 || shape.head_dim == 128 || (shape.head_dim == 256 && !fp8)),
+      fmt::format("head_dim is {} and head_dim_v {}; both must be 64, both 128 or, but not over "
+                  "an FP8 cache, both 256.",
+                  shape.head_dim, shape.head_dim_v));
   return support;
 }
 
@@ -118,7 +127,7 @@ Result<GroupPlan*> FlashInferAttention::group_plan(const AttentionShape& shape,
   }
   GroupPlan& plan = plans_[&shape];
   const int64_t words =
-      fa2::plan_words(fa2::max_tiles(shape, max_batch_, limits_of(shape)), max_batch_.max_num_reqs);
+      fi::plan_words(fi::max_tiles(shape, max_batch_, limits_of(shape)), max_batch_.max_num_reqs);
   if (plan.words_per_phase < words) {
     const auto num_bytes = static_cast<size_t>(words) * 2 * sizeof(int32_t);
     QUIRE_ASSIGN_OR_RETURN(plan.device, device_memory(num_bytes));
@@ -139,15 +148,15 @@ Status FlashInferAttention::plan(const AttentionShape& shape, const AttentionBat
   }
   QUIRE_ASSIGN_OR_RETURN(GroupPlan * plan, group_plan(shape, batch));
   QUIRE_ASSIGN_OR_RETURN(std::byte * slot, plan->ring.begin(as_cuda(stream)));
-  const auto fill = [&](const PhaseRange& range, fa2::PhaseShape& phase, int64_t first_word) {
-    phase = fa2::choose_shape(shape, batch, range, limits_of(shape));
+  const auto fill = [&](const PhaseRange& range, fi::PhaseShape& phase, int64_t first_word) {
+    phase = fi::choose_shape(shape, batch, range, limits_of(shape));
     if (range.num_reqs == 0) return;
     int32_t* words = reinterpret_cast<int32_t*>(slot) + first_word;
     planner_.fill(shape, batch, range, phase, limits_of(shape),
-                  fa2::lay_out(words, phase.num_tiles, range.num_reqs));
+                  fi::lay_out(words, phase.num_tiles, range.num_reqs));
     as_cuda(stream).copy_to_device(
         static_cast<int32_t*>(plan->device.data()) + first_word, words,
-        static_cast<size_t>(fa2::plan_words(phase.num_tiles, range.num_reqs)) * sizeof(int32_t));
+        static_cast<size_t>(fi::plan_words(phase.num_tiles, range.num_reqs)) * sizeof(int32_t));
   };
   fill(batch.decode, plan->decode, 0);
   fill(batch.prefill, plan->prefill, plan->words_per_phase);
@@ -156,8 +165,9 @@ Status FlashInferAttention::plan(const AttentionShape& shape, const AttentionBat
 }
 
 // What the kernel is told, but for where its results go.
-fa2::KernelCall kernel_call(const AttentionCall& call, const PhaseRange& range,
-                            const fa2::PhaseShape& phase, const fa2::PlanArrays& arrays) {
+fi::KernelCall kernel_call(const AttentionCall& call, const PhaseRange& range,
+                           const fi::PhaseShape& phase, const fi::PlanArrays& arrays,
+                           int num_multiprocessors) {
   const AttentionShape& shape = *call.shape;
   const AttentionBatch& batch = *call.batch;
   const KvCacheView& kv = call.kv;
@@ -172,6 +182,9 @@ fa2::KernelCall kernel_call(const AttentionCall& call, const PhaseRange& range,
           .seq_lens = batch.seq_lens + range.first_req,
           .block_table = batch.block_table + range.first_req * batch.max_pages,
           .sinks = shape.sinks ? call.sinks : nullptr,
+          .k_scale = kv.k_scale,
+          .v_scale = kv.v_scale,
+          .num_tokens = batch.decode.num_tokens + batch.prefill.num_tokens,
           .num_reqs = range.num_reqs,
           .num_heads = shape.num_heads,
           .num_kv_heads = shape.num_kv_heads,
@@ -180,6 +193,7 @@ fa2::KernelCall kernel_call(const AttentionCall& call, const PhaseRange& range,
           .scale = shape.scale,
           .softcap = shape.softcap,
           .num_tiles = phase.num_tiles,
+          .num_multiprocessors = num_multiprocessors,
           .tile_req = arrays.tile_req,
           .tile_rows = arrays.tile_rows,
           .tile_chunk = arrays.tile_chunk,
@@ -190,9 +204,9 @@ fa2::KernelCall kernel_call(const AttentionCall& call, const PhaseRange& range,
           .split = phase.split};
 }
 
-fa2::MergeCall merge_call(const AttentionCall& call, const PhaseRange& range,
-                          const fa2::PhaseShape& phase, const fa2::PlanArrays& arrays,
-                          size_t lse_bytes) {
+fi::MergeCall merge_call(const AttentionCall& call, const PhaseRange& range,
+                         const fi::PhaseShape& phase, const fi::PlanArrays& arrays,
+                         size_t lse_bytes) {
   return {.partials = call.workspace.arena.data() + lse_bytes,
           .partial_lse = reinterpret_cast<const float*>(call.workspace.arena.data()),
           .out = call.out.data,
@@ -210,15 +224,24 @@ fa2::MergeCall merge_call(const AttentionCall& call, const PhaseRange& range,
           .tile_rows = phase.tile_rows};
 }
 
-// FlashInfer keeps strides in 32 bits and copies 16 bytes at a time.
-Status check_cache(const KvCacheView& kv) {
+// FlashInfer keeps strides in 32 bits and copies 16 bytes at a time; FA3 finds values as it does
+// keys.
+Status check_cache(const KvCacheView& kv, fi::Template kernel) {
+  const auto align = static_cast<int64_t>(16 / dtype_bytes(kv.dtype));
   for (const int64_t stride : {kv.page_stride_k, kv.head_stride_k, kv.token_stride_k,
                                kv.page_stride_v, kv.head_stride_v, kv.token_stride_v}) {
-    if (stride < 0 || stride > std::numeric_limits<uint32_t>::max() || stride % 8 != 0) {
+    if (stride < 0 || stride > std::numeric_limits<uint32_t>::max() || stride % align != 0) {
       return unimplemented(fmt::format(
-          "[flashinfer] a stride of the cache; got {}, expected a multiple of 8 that 32 bits hold",
-          stride));
+          "[flashinfer] a stride of the cache; got {}, expected a multiple of {} that 32 bits hold",
+          stride, align));
     }
+  }
+  if (kernel == fi::Template::kFa3 &&
+      (kv.page_stride_k != kv.page_stride_v || kv.token_stride_k != kv.token_stride_v)) {
+    return unimplemented(
+        fmt::format("[flashinfer] strides of keys and values differ; got pages {} apart, expected "
+                    "the keys' {}",
+                    kv.page_stride_v, kv.page_stride_k));
   }
   return {};
 }
@@ -230,17 +253,17 @@ Status FlashInferAttention::run(const AttentionCall& call, Stream& stream) {
   if (range.num_reqs == 0) return {};
   const auto found = plans_.find(&shape);
   if (found == plans_.end()) return internal_error("[flashinfer] a shape was run before its plan");
-  QUIRE_RETURN_IF_ERROR(check_cache(call.kv));
   if (shape.sinks && call.sinks == nullptr) {
     return internal_error("[flashinfer] sinks are missing");
   }
   const GroupPlan& plan = found->second;
-  const fa2::PhaseShape& phase = is_decode ? plan.decode : plan.prefill;
-  const fa2::KernelInstance* kernel = fa2::find_kernel(key_of(shape, phase.tile_rows));
+  const fi::PhaseShape& phase = is_decode ? plan.decode : plan.prefill;
+  QUIRE_RETURN_IF_ERROR(check_cache(call.kv, phase.kernel));
+  const fi::KernelInstance* kernel = fi::find_kernel(key_of(shape, phase));
   if (kernel == nullptr) {
     return internal_error("[flashinfer] a shape was run that is not supported");
   }
-  const fa2::PlanArrays arrays = fa2::lay_out(
+  const fi::PlanArrays arrays = fi::lay_out(
       static_cast<int32_t*>(plan.device.data()) + (is_decode ? 0 : plan.words_per_phase),
       phase.num_tiles, range.num_reqs);
   const Partials partials = partials_of(shape, limits_of(shape));
@@ -249,8 +272,8 @@ Status FlashInferAttention::run(const AttentionCall& call, Stream& stream) {
         fmt::format("[flashinfer] the workspace is too small; got {} bytes, expected {}",
                     call.workspace.arena.size(), partials.num_bytes));
   }
-  fa2::KernelCall kernel_args = kernel_call(call, range, phase, arrays);
-  const fa2::MergeCall merge = merge_call(call, range, phase, arrays, partials.lse_bytes);
+  fi::KernelCall kernel_args = kernel_call(call, range, phase, arrays, info_.num_multiprocessors);
+  const fi::MergeCall merge = merge_call(call, range, phase, arrays, partials.lse_bytes);
   if (phase.split) {
     kernel_args.out = call.workspace.arena.data() + partials.lse_bytes;
     kernel_args.lse = reinterpret_cast<float*>(call.workspace.arena.data());
@@ -258,9 +281,9 @@ Status FlashInferAttention::run(const AttentionCall& call, Stream& stream) {
   }
   kernel->launch(kernel_args, as_cuda(stream));
   if (phase.split) {
-    fa2::launch_merge(merge, shape.q, as_cuda(stream));
+    fi::launch_merge(merge, shape.q, as_cuda(stream));
   } else if (call.lse != nullptr) {
-    fa2::launch_convert_lse(merge, as_cuda(stream));
+    fi::launch_convert_lse(merge, as_cuda(stream));
   }
   return {};
 }

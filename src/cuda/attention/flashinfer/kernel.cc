@@ -2,19 +2,24 @@
 
 #include <span>
 
-namespace quire::cuda::flashinfer_fa2 {
+namespace quire::cuda::flashinfer_backend {
 
-#define FLASHINFER_INSTANCE(dtype, head_dim) \
-  std::span<const KernelInstance> instances_##dtype##_##head_dim();
+#define FLASHINFER_FA2_INSTANCE(q, kv, head_dim) \
+  std::span<const KernelInstance> fa2_##q##_##kv##_##head_dim();
+#define FLASHINFER_FA3_INSTANCE(q, kv, head_dim) \
+  std::span<const KernelInstance> fa3_##q##_##kv##_##head_dim();
 #include "cuda/attention/flashinfer/instances.inc"
-#undef FLASHINFER_INSTANCE
+#undef FLASHINFER_FA2_INSTANCE
+#undef FLASHINFER_FA3_INSTANCE
 
 const KernelInstance* find_kernel(const KernelKey& key) {
   using Instances = std::span<const KernelInstance> (*)();
   static constexpr Instances kFiles[] = {
-#define FLASHINFER_INSTANCE(dtype, head_dim) instances_##dtype##_##head_dim,
+#define FLASHINFER_FA2_INSTANCE(q, kv, head_dim) fa2_##q##_##kv##_##head_dim,
+#define FLASHINFER_FA3_INSTANCE(q, kv, head_dim) fa3_##q##_##kv##_##head_dim,
 #include "cuda/attention/flashinfer/instances.inc"
-#undef FLASHINFER_INSTANCE
+#undef FLASHINFER_FA2_INSTANCE
+#undef FLASHINFER_FA3_INSTANCE
   };
   for (const Instances instances : kFiles) {
     for (const KernelInstance& instance : instances()) {
@@ -24,4 +29,4 @@ const KernelInstance* find_kernel(const KernelKey& key) {
   return nullptr;
 }
 
-}  // namespace quire::cuda::flashinfer_fa2
+}  // namespace quire::cuda::flashinfer_backend

@@ -1,5 +1,6 @@
-// FlashInfer's FA2 kernel for paged caches, compiled ahead of time for the shapes in instances.inc.
-// Plain data on this side: FlashInfer's headers stay in kernel.cuh.
+// FlashInfer's kernels for paged caches, compiled ahead of time for the shapes in instances.inc:
+// FA2 for any GPU, and FA3 for prefill on Hopper. Plain data on this side: FlashInfer's headers
+// stay in fa2_kernel.cuh and fa3_kernel.cuh.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +8,25 @@
 #include "cuda/base/stream.h"
 #include "tensor/dtype.h"
 
-namespace quire::cuda::flashinfer_fa2 {
+namespace quire::cuda::flashinfer_backend {
 
-// Query heads of one KV head are packed with the tokens: row = token * group_size + head.
+enum class Template { kFa2, kFa3 };
+
 struct KernelKey {
-  DType dtype = DType::kBF16;  // of queries, cache and output
+  Template kernel = Template::kFa2;
+  DType q = DType::kBF16;  // of the output too
+  DType kv = DType::kBF16;
   int head_dim = 0;
-  int tile_rows = 0;  // packed rows a block of threads takes: 16, 64 or 128
+  // Rows a block of threads takes at a time. FA2's, of 16, 64 or 128, are tokens packed with the
+  // query heads of one KV head: row = token * group_size + head. FA3's are tokens of one head.
+  int tile_rows = 0;
   bool softcap = false;
   bool operator==(const KernelKey& other) const = default;
 };
 
-// Positions that a block of threads reads at once, and so the unit of splitting.
+inline constexpr int kFa3TileTokens = 128;
+
+// Positions that a block of threads of FA2 reads at once, and so the unit of splitting.
 inline constexpr int kSplitUnit = 128;
 
 // Device pointers. Requests are those of one phase.
@@ -34,6 +42,9 @@ struct KernelCall {
   const int32_t* seq_lens = nullptr;     // [num_reqs]
   const int32_t* block_table = nullptr;  // [num_reqs, max_pages]
   const float* sinks = nullptr;          // [num_heads], or null
+  const float* k_scale = nullptr;        // of an FP8 cache; null: 1
+  const float* v_scale = nullptr;
+  int num_tokens = 0;  // of all requests, those of the other phase included
   int num_reqs = 0;
   int num_heads = 0;
   int num_kv_heads = 0;
@@ -43,10 +54,11 @@ struct KernelCall {
   float softcap = 0.0F;
 
   // The plan (plan.h), on the device.
-  int num_tiles = 0;                       // the grid
+  int num_tiles = 0;
+  int num_multiprocessors = 0;
   const int32_t* tile_req = nullptr;       // [num_tiles]
   const int32_t* tile_rows = nullptr;      // [num_tiles], which tile of the request's rows
-  const int32_t* tile_chunk = nullptr;     // [num_tiles], which chunk of its positions
+  const int32_t* tile_chunk = nullptr;     // [num_tiles], which chunk of its positions; FA2
   const int32_t* page_start = nullptr;     // [num_reqs + 1], first entry in block_table
   const int32_t* partial_start = nullptr;  // [num_reqs], first partial row; query_start: no chunks
   const int32_t* chunk_tokens = nullptr;   // [1]
@@ -73,4 +85,4 @@ constexpr int64_t num_chunks(int64_t kv_len, int window, int tile_rows, int64_t 
   return (tokens + chunk_tokens - 1) / chunk_tokens;
 }
 
-}  // namespace quire::cuda::flashinfer_fa2
+}  // namespace quire::cuda::flashinfer_backend

@@ -5,7 +5,7 @@
 #include "cuda/device/overlap.cuh"
 #include "cuda/device/vec.cuh"
 
-namespace quire::cuda::flashinfer_fa2 {
+namespace quire::cuda::flashinfer_backend {
 namespace {
 
 constexpr int kWarpSize = 32;
@@ -130,4 +130,4 @@ void launch_convert_lse(const MergeCall& call, CudaStream& stream) {
   QUIRE_LAUNCH(stream, convert_lse_kernel, shape, call);
 }
 
-}  // namespace quire::cuda::flashinfer_fa2
+}  // namespace quire::cuda::flashinfer_backend

@@ -6,7 +6,7 @@
 #include "cuda/base/stream.h"
 #include "tensor/dtype.h"
 
-namespace quire::cuda::flashinfer_fa2 {
+namespace quire::cuda::flashinfer_backend {
 
 // Device pointers. Requests and tokens are those of one phase.
 struct MergeCall {
@@ -32,4 +32,4 @@ void launch_merge(const MergeCall& call, DType dtype, CudaStream& stream);
 // Where nothing was split: call.lse from base 2 to natural, in place.
 void launch_convert_lse(const MergeCall& call, CudaStream& stream);
 
-}  // namespace quire::cuda::flashinfer_fa2
+}  // namespace quire::cuda::flashinfer_backend

@@ -6,7 +6,7 @@
 
 #include "cuda/attention/flashinfer/kernel.h"
 
-namespace quire::cuda::flashinfer_fa2 {
+namespace quire::cuda::flashinfer_backend {
 namespace {
 
 constexpr int32_t kWhole = std::numeric_limits<int32_t>::max();
@@ -17,8 +17,13 @@ constexpr int kMaxTileRows = 128;
 // its positions is about the time of one unit.
 constexpr int kMaxRounds = 4;
 constexpr uint32_t kUnitsToStart = 1;
-// Four classes an octave, of 32-bit lengths.
-constexpr int kNumLengthClasses = 33 * 4;
+// Tokens an average request must bring for FA3 to be taken: it packs no heads and splits nothing,
+// so that fewer cost as much as 128. Measured on an H200, FA2 is at least as fast up to 64, and FA3
+// from 128 on, but for one request alone over a long prefix.
+constexpr int kMinFa3Tokens = 96;
+// Eight classes an octave, of 32-bit lengths.
+constexpr int kClassBits = 3;
+constexpr int kNumLengthClasses = 33 << kClassBits;
 
 template <typename T>
 T ceil_div(T a, T b) {
@@ -35,35 +40,62 @@ int choose_tile_rows(int64_t rows_per_req, int head_dim) {
   return rows_per_req > 64 && head_dim < 256 ? kMaxTileRows : 64;
 }
 
-int64_t rows_of(const AttentionShape& shape, const AttentionBatch& batch, int req) {
-  return (batch.query_start.host[req + 1] - batch.query_start.host[req]) * group_size(shape);
+int32_t q_len_of(const AttentionBatch& batch, int req) {
+  return batch.query_start.host[req + 1] - batch.query_start.host[req];
+}
+
+int64_t num_tiles_of(const AttentionShape& shape, const AttentionBatch& batch, int req,
+                     const PhaseShape& phase) {
+  const int64_t group = phase.kernel == Template::kFa3 ? 1 : group_size(shape);
+  return ceil_div(q_len_of(batch, req) * group, int64_t{phase.tile_rows});
 }
 
 size_t length_class(uint32_t length) {
+  constexpr uint32_t kMask = (1U << kClassBits) - 1;
   const int width = std::bit_width(length);
-  const uint32_t next_bits = width > 2 ? (length >> (width - 3)) & 3U : 0U;
-  return static_cast<size_t>(width) * 4 + next_bits;
+  const uint32_t next_bits = width > kClassBits ? (length >> (width - 1 - kClassBits)) & kMask : 0U;
+  return (static_cast<size_t>(width) << kClassBits) + next_bits;
+}
+
+// Indices of `lengths`, the longest first; those of one class keep their order.
+void sort_by_length(const std::vector<uint32_t>& lengths, std::vector<int32_t>& order) {
+  std::array<int32_t, kNumLengthClasses + 1> place = {};
+  const auto class_of = [](uint32_t length) {
+    return kNumLengthClasses - 1 - length_class(length);
+  };
+  for (const uint32_t length : lengths) ++place[class_of(length) + 1];
+  for (size_t i = 1; i < place.size(); ++i) place[i] += place[i - 1];
+  order.resize(lengths.size());
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    order[static_cast<size_t>(place[class_of(lengths[i])]++)] = static_cast<int32_t>(i);
+  }
 }
 
 }  // namespace
 
-PlanLimits plan_limits(const AttentionShape& shape, int num_multiprocessors) {
-  const int places = num_multiprocessors * kBlocksPerMultiprocessor;
-  return {.num_places = std::max(1, places / shape.num_kv_heads)};
+PlanLimits plan_limits(const AttentionShape& shape, const DeviceInfo& device) {
+  const int places = device.num_multiprocessors * kBlocksPerMultiprocessor;
+  const bool fits_fa3 = device.device.compute_capability == 90 && shape.q == shape.kv &&
+                        (shape.head_dim == 64 || shape.head_dim == 128) && shape.window == 0 &&
+                        shape.softcap == 0.0F;
+  return {.num_places = std::max(1, places / shape.num_kv_heads), .has_fa3 = fits_fa3};
 }
 
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
                         const PhaseRange& range, PlanLimits limits) {
   PhaseShape phase;
   if (range.num_reqs == 0) return phase;
+  const bool fa3 = limits.has_fa3 && range.num_tokens / range.num_reqs >= kMinFa3Tokens;
+  phase.kernel = fa3 ? Template::kFa3 : Template::kFa2;
   phase.tile_rows =
-      choose_tile_rows(range.num_tokens * group_size(shape) / range.num_reqs, shape.head_dim);
+      fa3 ? kFa3TileTokens
+          : choose_tile_rows(range.num_tokens * group_size(shape) / range.num_reqs, shape.head_dim);
   int64_t num_tiles = 0;
   for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
-    num_tiles += ceil_div(rows_of(shape, batch, req), int64_t{phase.tile_rows});
+    num_tiles += num_tiles_of(shape, batch, req, phase);
   }
   const int budget = limits.num_places * kMaxRounds;
-  phase.split = num_tiles * 2 <= budget && range.max_kv_len > kSplitUnit;
+  phase.split = !fa3 && num_tiles * 2 <= budget && range.max_kv_len > kSplitUnit;
   if (!phase.split) {
     phase.num_tiles = static_cast<int>(num_tiles);
   } else {
@@ -104,14 +136,13 @@ PlanArrays lay_out(int32_t* words, int num_tiles, int num_reqs) {
 }
 
 void Planner::measure(const AttentionShape& shape, const AttentionBatch& batch,
-                      const PhaseRange& range, int tile_rows) {
+                      const PhaseRange& range, const PhaseShape& phase) {
   work_.resize(static_cast<size_t>(range.num_reqs));
   for (int i = 0; i < range.num_reqs; ++i) {
     const int req = range.first_req + i;
     const int64_t num_units = num_chunks(batch.kv_len_bound[static_cast<size_t>(req)], shape.window,
-                                         tile_rows, kSplitUnit);
-    const int64_t num_tiles = ceil_div(rows_of(shape, batch, req), int64_t{tile_rows});
-    work_[static_cast<size_t>(i)] = {static_cast<uint32_t>(num_tiles),
+                                         phase.tile_rows, kSplitUnit);
+    work_[static_cast<size_t>(i)] = {static_cast<uint32_t>(num_tiles_of(shape, batch, req, phase)),
                                      static_cast<uint32_t>(num_units)};
   }
 }
@@ -158,36 +189,10 @@ uint32_t Planner::choose_chunk(uint32_t num_tiles, uint32_t num_places) const {
   return best;
 }
 
-void Planner::sort_by_length() {
-  std::array<int32_t, kNumLengthClasses + 1> place = {};
-  for (const Work& work : work_) ++place[kNumLengthClasses - 1 - length_class(work.num_units) + 1];
-  for (size_t i = 1; i < place.size(); ++i) place[i] += place[i - 1];
-  order_.resize(work_.size());
-  for (size_t i = 0; i < work_.size(); ++i) {
-    const size_t at = kNumLengthClasses - 1 - length_class(work_[i].num_units);
-    order_[static_cast<size_t>(place[at]++)] = static_cast<int32_t>(i);
-  }
-}
-
-void Planner::fill(const AttentionShape& shape, const AttentionBatch& batch,
-                   const PhaseRange& range, const PhaseShape& phase, PlanLimits limits,
-                   const PlanArrays& arrays) {
-  measure(shape, batch, range, phase.tile_rows);
-  sort_by_length();
-  const uint32_t chunk = phase.split ? choose_chunk(static_cast<uint32_t>(phase.num_tiles),
-                                                    static_cast<uint32_t>(limits.num_places))
-                                     : uint32_t{kWhole};
-  *arrays.chunk_tokens = phase.split ? static_cast<int32_t>(chunk * kSplitUnit) : kWhole;
-  int32_t next_row = 0;
-  for (int i = 0; i < range.num_reqs; ++i) {
-    const int req = range.first_req + i;
-    const int q_len = batch.query_start.host[req + 1] - batch.query_start.host[req];
-    arrays.page_start[i] = static_cast<int32_t>(i * batch.max_pages);
-    arrays.partial_start[i] = next_row;
-    next_row +=
-        q_len * static_cast<int32_t>(ceil_div(work_[static_cast<size_t>(i)].num_units, chunk));
-  }
-  arrays.page_start[range.num_reqs] = static_cast<int32_t>(range.num_reqs * batch.max_pages);
+void Planner::fill_fa2(uint32_t chunk, int num_tiles, const PlanArrays& arrays) {
+  lengths_.clear();
+  for (const Work& work : work_) lengths_.push_back(work.num_units);
+  sort_by_length(lengths_, order_);
   int tile = 0;
   const auto add_tile = [&](int32_t req, int32_t rows, int32_t chunk_idx) {
     arrays.tile_req[tile] = req;
@@ -203,7 +208,54 @@ void Planner::fill(const AttentionShape& shape, const AttentionBatch& batch,
     }
   }
   std::fill_n(arrays.tile_valid, tile, true);
-  std::fill_n(arrays.tile_valid + tile, phase.num_tiles - tile, false);
+  std::fill_n(arrays.tile_valid + tile, num_tiles - tile, false);
 }
 
-}  // namespace quire::cuda::flashinfer_fa2
+// By the positions that each tile of its own sees.
+void Planner::fill_fa3(const AttentionBatch& batch, const PhaseRange& range, int num_tiles,
+                       const PlanArrays& arrays) {
+  tiles_.clear();
+  lengths_.clear();
+  for (int32_t i = 0; i < range.num_reqs; ++i) {
+    const int req = range.first_req + i;
+    const int32_t q_len = q_len_of(batch, req);
+    const int32_t kv_len = batch.kv_len_bound[static_cast<size_t>(req)];
+    const auto count = static_cast<int32_t>(work_[static_cast<size_t>(i)].num_tiles);
+    for (int32_t rows = count - 1; rows >= 0; --rows) {
+      const int32_t unseen = std::max(0, q_len - (rows + 1) * kFa3TileTokens);
+      tiles_.push_back({i, rows});
+      lengths_.push_back(static_cast<uint32_t>(std::max(0, kv_len - unseen)));
+    }
+  }
+  sort_by_length(lengths_, order_);
+  for (int place = 0; place < num_tiles; ++place) {
+    const Tile tile = tiles_[static_cast<size_t>(order_[static_cast<size_t>(place)])];
+    arrays.tile_req[place] = tile.req;
+    arrays.tile_rows[place] = tile.rows;
+  }
+}
+
+void Planner::fill(const AttentionShape& shape, const AttentionBatch& batch,
+                   const PhaseRange& range, const PhaseShape& phase, PlanLimits limits,
+                   const PlanArrays& arrays) {
+  measure(shape, batch, range, phase);
+  const uint32_t chunk = phase.split ? choose_chunk(static_cast<uint32_t>(phase.num_tiles),
+                                                    static_cast<uint32_t>(limits.num_places))
+                                     : uint32_t{kWhole};
+  *arrays.chunk_tokens = phase.split ? static_cast<int32_t>(chunk * kSplitUnit) : kWhole;
+  int32_t next_row = 0;
+  for (int i = 0; i < range.num_reqs; ++i) {
+    arrays.page_start[i] = static_cast<int32_t>(i * batch.max_pages);
+    arrays.partial_start[i] = next_row;
+    next_row += q_len_of(batch, range.first_req + i) *
+                static_cast<int32_t>(ceil_div(work_[static_cast<size_t>(i)].num_units, chunk));
+  }
+  arrays.page_start[range.num_reqs] = static_cast<int32_t>(range.num_reqs * batch.max_pages);
+  if (phase.kernel == Template::kFa3) {
+    fill_fa3(batch, range, phase.num_tiles, arrays);
+  } else {
+    fill_fa2(chunk, phase.num_tiles, arrays);
+  }
+}
+
+}  // namespace quire::cuda::flashinfer_backend

@@ -7,11 +7,14 @@
 #include <vector>
 
 #include "attn/backend.h"
+#include "cuda/attention/flashinfer/kernel.h"
+#include "cuda/base/device_info.h"
 
-namespace quire::cuda::flashinfer_fa2 {
+namespace quire::cuda::flashinfer_backend {
 
 // What run() passes by value; for a graph it follows from the ranges' shapes alone.
 struct PhaseShape {
+  Template kernel = Template::kFa2;
   int tile_rows = 16;
   int num_tiles = 0;   // the grid; with `split`, some of it may stay idle
   bool split = false;  // positions into chunks, whose results are merged
@@ -19,8 +22,9 @@ struct PhaseShape {
 
 struct PlanLimits {
   int num_places = 1;  // blocks of one KV head that run at a time
+  bool has_fa3 = false;
 };
-PlanLimits plan_limits(const AttentionShape& shape, int num_multiprocessors);
+PlanLimits plan_limits(const AttentionShape& shape, const DeviceInfo& device);
 
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
                         const PhaseRange& range, PlanLimits limits);
@@ -56,15 +60,23 @@ class Planner {
   };
 
   void measure(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
-               int tile_rows);
+               const PhaseShape& phase);
   // In units of kSplitUnit positions.
   uint32_t choose_chunk(uint32_t num_tiles, uint32_t num_places) const;
   uint32_t shortest_chunk(uint32_t budget) const;
   uint64_t count_tiles(uint32_t chunk) const;
-  void sort_by_length();
+  void fill_fa2(uint32_t chunk, int num_tiles, const PlanArrays& arrays);
+  void fill_fa3(const AttentionBatch& batch, const PhaseRange& range, int num_tiles,
+                const PlanArrays& arrays);
+
+  struct Tile {
+    int32_t req, rows;
+  };
 
   std::vector<Work> work_;
-  std::vector<int32_t> order_;  // longest first
+  std::vector<Tile> tiles_;
+  std::vector<uint32_t> lengths_;  // that order_ follows
+  std::vector<int32_t> order_;     // longest first
 };
 
-}  // namespace quire::cuda::flashinfer_fa2
+}  // namespace quire::cuda::flashinfer_backend
