@@ -57,7 +57,7 @@ inline cudaError_t not_yet(uint32_t* size = nullptr) {
 #define cudaMemcpyFromSymbol(to, ...) quire::cuda::xqa::not_yet(to)
 #define cudaFuncSetAttribute(...) quire::cuda::xqa::not_yet()
 
-// What hopper_kernel.cu has more than XQA's: see patch_hopper_kernel.cmake.
+// What hopper_kernel.cu has more than XQA's: see patch_kernels.cmake.
 #define QUIRE_ZERO_UNUSED_VALUES()                                                       \
   if (idxVTile + 1 == nbTiles && cacheSeqLen % tileSize != 0) {                          \
     for (uint32_t part = 0; part < cacheHeadNbParts; part++) {                           \
@@ -73,6 +73,7 @@ inline cudaError_t not_yet(uint32_t* size = nullptr) {
   }
 #define QUIRE_ANSWER_PADDING()                                                                \
   if (cacheSeqLen == 0) {                                                                     \
+    acqBulk();                                                                                \
     constexpr uint32_t kGrains = headGrpSize * exactDiv(sizeof(OutputHead), grainBytes);      \
     auto* const rows =                                                                        \
         reinterpret_cast<LdGrain*>(&output[headGrpSize * (nbKHeads * idxReq + idxHeadGrp)]);  \
@@ -108,7 +109,7 @@ __device__ inline float __frcp_rn(float x) {
 #if CACHE_ELEM_ENUM == 0
 #include "hopper_kernel.cu"
 #else
-#include "mha.cu"
+#include "other_kernel.cu"
 #endif
 }  // namespace QUIRE_XQA_NAME
 #pragma GCC diagnostic pop
@@ -159,10 +160,13 @@ void launch(const KernelCall& call, CudaStream& stream) {
   const Result<CUtensorMap> v = map_of(call, call.v);
   if (!k.ok()) return stream.note(k.status());
   if (!v.ok()) return stream.note(v.status());
-  // Not before the kernel before it has ended: lengths are read ahead of any wait.
+  // It waits for the kernel before it ahead of queries and of the last tile of keys and values, and so
+  // of any result. Lengths, pages and older tiles it reads before: they are there since before the
+  // layer's first kernel, for what derives a step's inputs lets no kernel start early.
   const LaunchShape shape{.grid = {1, call.num_splits, call.num_kv_heads * call.num_reqs},
                           .block = {xqa::gmmaWarpGrpSize, 1, 3},
-                          .shared_bytes = shared_bytes};
+                          .shared_bytes = shared_bytes,
+                          .overlap_start = call.overlap_start};
   QUIRE_LAUNCH(stream, xqa::kernel_mha, shape, call.num_kv_heads, call.window, call.scale,
                call.k_scale, static_cast<xqa::OutputHead*>(call.out),
                static_cast<const xqa::IOHead*>(call.q), call.sinks, cache_of(call), call.num_reqs,

@@ -35,6 +35,7 @@ struct KernelCall {
   const int32_t* seq_lens = nullptr;  // [num_reqs]
   uint32_t* counters = nullptr;       // [num_reqs, num_kv_heads], zero, and left zero
   void* scratch = nullptr;            // scratch_bytes()
+  bool overlap_start = false;         // Hopper's: it starts while the kernel before it ends
 };
 
 // What a kernel is built for.

@@ -184,6 +184,8 @@ xqa::KernelCall XqaAttention::kernel_call(const AttentionCall& call) const {
   kernel.seq_lens = call.batch->seq_lens + range.first_req;
   kernel.counters = reinterpret_cast<uint32_t*>(call.workspace.counters.data());
   kernel.scratch = call.workspace.arena.data();
+  // Measured on an H200: 1 us less for one request of any length, and up to 4 us more for 16.
+  kernel.overlap_start = range.num_reqs == 1;
   return kernel;
 }
 

@@ -1,7 +1,4 @@
-# XQA's Hopper kernel with two lines more, written to the build folder; nothing else of it is used.
-#   Values of slots behind a context's end are zeroed after they were copied: the kernel gives them
-#   the weight 0, and 0 times NaN is NaN.
-#   A context of length 0 gets zeros where it got nothing.
+# XQA's two kernels with a few lines more, written to the build folder; nothing else of it is used.
 # Each place must be there once: another version of the source is to be looked at again.
 function(quire_patch_once text anchor addition)
   string(REPLACE "${anchor}" "" without "${${text}}")
@@ -10,13 +7,17 @@ function(quire_patch_once text anchor addition)
   string(LENGTH "${anchor}" length_anchor)
   math(EXPR expected "${length_without} + ${length_anchor}")
   if(NOT length EQUAL expected)
-    message(FATAL_ERROR "XQA's mha_sm90.cu is not the version that Quire patches; expected once: "
+    message(FATAL_ERROR "XQA's source is not the version that Quire patches; expected once: "
                         "${anchor}")
   endif()
   string(REPLACE "${anchor}" "${anchor}${addition}" patched "${${text}}")
   set(${text} "${patched}" PARENT_SCOPE)
 endfunction()
 
+# mha_sm90.cu:
+#   Values of slots behind a context's end are zeroed after they were copied: the kernel gives them
+#   the weight 0, and 0 times NaN is NaN.
+#   A context of length 0 gets zeros where it got nothing.
 function(quire_patch_hopper_kernel from to)
   # A text with semicolons and brackets, so no list function may see it.
   file(READ ${from} source)
@@ -32,4 +33,17 @@ function(quire_patch_hopper_kernel from to)
   endif()
   string(SUBSTRING "${source}" 0 ${end} source)
   file(CONFIGURE OUTPUT ${to} CONTENT "${source}#endif\n" @ONLY)
+endfunction()
+
+# mha.cu, where blocks of threads that share a request merge:
+#   Copies of keys and values that were begun ahead of need are waited for before their place in
+#   shared memory becomes the results'.
+#   A flag in shared memory is read by all before what is merged takes its place.
+function(quire_patch_other_kernel from to)
+  file(READ ${from} source)
+  quire_patch_once(source "unused(xBar.produced.arrive());\n    }" "\n    ldgsts::waitGroup<0>();")
+  quire_patch_once(source "auto const fullRescaleMask = UniformRescaleMask::filled(~0U);"
+                   "\n    ldgsts::waitGroup<0>();")
+  quire_patch_once(source "bool const isLastCta = mbsmem.isLastCta;" "\n      __syncthreads();")
+  file(CONFIGURE OUTPUT ${to} CONTENT "${source}" @ONLY)
 endfunction()
