@@ -38,6 +38,9 @@ function(quire_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
+  if(QUIRE_SANITIZE)  # many times slower, and CI's machine may have other work
+    math(EXPR ARG_TIMEOUT "5 * ${ARG_TIMEOUT}")
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPS PREPEND quire_ OUTPUT_VARIABLE rooms)
   target_link_libraries(${name} PRIVATE ${rooms} quire_test_support ${ARG_LIBS}
