@@ -1,0 +1,21 @@
+// The chat page and the live panel, compiled into the binary.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace quire::server {
+
+struct PageFile {
+  std::string_view path;  // "/", "/page/chat.js"
+  std::string_view content_type;
+  std::string_view body;
+};
+
+std::span<const PageFile> page_files();
+// Null: there is no such file.
+const PageFile* find_page_file(std::string_view path);
+// Nothing from elsewhere, no inline code, no frame.
+std::string_view page_security_policy();
+
+}  // namespace quire::server

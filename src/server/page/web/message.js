@@ -1,0 +1,91 @@
+// A question and its answer on the page. Knows what they look like, not where they come from.
+import { copyButton, element } from './dom.js';
+import { MarkdownView } from './markdown.js';
+
+export function questionView(text) {
+  return element('article', { className: 'question', 'aria-label': 'You' }, element('p', {}, text));
+}
+
+function seconds(ms) {
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
+
+// "142 tokens · 96 tokens/s · first after 31 ms" of what is known.
+export function timingText({ numTokens, startMs, firstMs, lastMs }) {
+  const parts = [];
+  if (numTokens > 0) parts.push(`${numTokens} ${numTokens === 1 ? 'token' : 'tokens'}`);
+  if (numTokens > 1 && lastMs > firstMs) {
+    parts.push(`${((numTokens - 1) / ((lastMs - firstMs) / 1000)).toFixed(0)} tokens/s`);
+  }
+  if (firstMs > 0) parts.push(`first after ${seconds(firstMs - startMs)}`);
+  return parts.join(' · ');
+}
+
+// An answer that grows. Drawn at most once a frame, however many tokens come.
+export class AnswerView {
+  #reasoning = '';
+  #content = '';
+  #frame = 0;
+
+  constructor(modelName, onRegenerate) {
+    this.body = element('div', { className: 'prose' });
+    this.markdown = new MarkdownView(this.body);
+    this.notes = element('p', { className: 'notes' });
+    this.again = element('button', { type: 'button', className: 'quiet' }, 'Regenerate');
+    this.again.addEventListener('click', onRegenerate);
+    this.footer = element('footer', { hidden: true }, this.notes,
+      copyButton('Copy answer', () => this.#content), this.again);
+    this.root = element('article', { className: 'answer', 'aria-label': modelName },
+      this.body, this.footer);
+    // Screen readers wait for the whole of it.
+    this.root.setAttribute('aria-busy', 'true');
+  }
+
+  add({ reasoning_content: reasoning, content }) {
+    if (reasoning) this.#addReasoning(reasoning);
+    if (content) {
+      if (this.#content === '' && this.thoughts) this.thoughts.open = false;
+      this.#content += content;
+    }
+    this.#frame ||= requestAnimationFrame(() => this.#draw());
+  }
+
+  #addReasoning(text) {
+    if (!this.thoughts) {
+      this.thought = element('div', { className: 'thought' });
+      this.thoughts = element('details', { className: 'reasoning', open: true },
+        element('summary', {}, 'Reasoning'), this.thought);
+      this.body.before(this.thoughts);
+    }
+    this.#reasoning += text;
+  }
+
+  #draw() {
+    this.#frame = 0;
+    if (this.thought) this.thought.textContent = this.#reasoning.trim();
+    this.markdown.update(this.#content);
+    this.root.dispatchEvent(new Event('grow', { bubbles: true }));
+  }
+
+  get content() {
+    return this.#content;
+  }
+
+  // Nothing more comes. `note`: why it ended, where that is worth telling.
+  finish(timing, note) {
+    cancelAnimationFrame(this.#frame);
+    this.notes.textContent = [timingText(timing), note].filter(Boolean).join(' · ');
+    this.footer.hidden = false;
+    this.root.removeAttribute('aria-busy');
+    this.#draw();
+  }
+
+  fail(message) {
+    this.footer.before(element('p', { className: 'error', role: 'alert' }, message));
+  }
+
+  // Only the last answer can be had anew.
+  freeze() {
+    this.again.remove();
+  }
+}
