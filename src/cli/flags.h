@@ -3,27 +3,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/range.h"
 #include "quire/status.h"
 
 namespace quire::cli {
-
-// The values that a number may take; messages print it as "a number in [0, 1)".
-struct Range {
-  double min = -std::numeric_limits<double>::infinity();
-  double max = std::numeric_limits<double>::infinity();
-  bool min_excluded = false;
-  bool max_excluded = false;
-
-  // NaN is in no range.
-  bool contains(double value) const;
-  std::string text() const;  // empty: any number
-};
 
 // What a value is, for the shell's completion.
 enum class ValueKind { kNone, kText, kFile, kDirectory };

@@ -1,0 +1,45 @@
+// The fields of SamplingParams that a user may set, each once: its name, type, range and help. A
+// JSON object has the field `top_p`; the command line has the flag `--top-p`.
+#pragma once
+
+#include <simdjson.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/range.h"
+#include "quire/request.h"
+
+namespace quire {
+
+struct SamplingField {
+  using Member =
+      std::variant<int SamplingParams::*, float SamplingParams::*, bool SamplingParams::*,
+                   std::optional<int> SamplingParams::*, std::optional<uint64_t> SamplingParams::*,
+                   std::vector<std::string> SamplingParams::*,
+                   std::vector<int32_t> SamplingParams::*,
+                   std::vector<std::pair<int32_t, float>> SamplingParams::*>;
+
+  std::string_view name;  // "top_p"
+  Member member;
+  Range range;
+  std::string_view help;
+  bool is_of_model = false;  // a checkpoint may have a default of its own
+};
+
+constexpr Range kBiasRange = {.min = -100, .max = 100};  // of each of logit_bias
+
+std::span<const SamplingField> sampling_fields();
+const SamplingField* find_sampling_field(std::string_view name);
+
+// Integers may be written as 5.0. The message says what was expected.
+Status set_sampling_field(const SamplingField& field, simdjson::dom::element value,
+                          SamplingParams& params);
+
+}  // namespace quire
