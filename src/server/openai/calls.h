@@ -1,7 +1,7 @@
 // What the bodies of OpenAI's calls ask for, as plain data.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,13 +23,23 @@ struct StreamOptions {
   bool continuous_usage_stats = false;  // and usage in every chunk
 };
 
-// POST /v1/completions. One request a prompt; each has `sampling.n` answers.
-struct CompletionCall {
-  std::string model;
-  std::vector<Request> requests;
-  bool echo = false;
+// What both calls for an answer have.
+struct AnswerCall {
+  std::string model;  // empty: whichever is served
   StructuredOutput structured;
   StreamOptions streaming;
+  bool return_prompt_logprobs = false;      // asked for by name, not only for the echo
+  bool return_token_ids = false;            // vLLM's: ids beside the text
+  bool return_tokens_as_token_ids = false;  // vLLM's: "token_id:123" in log probabilities
+};
+
+// POST /v1/completions. One request a prompt; each has `sampling.n` answers.
+struct CompletionCall : AnswerCall {
+  std::vector<Request> requests;
+  bool echo = false;
+  // max_tokens 0 with echo: the prompt is all of the answer. The engine makes one token even so
+  // (sampling.max_tokens is 1), which is not shown.
+  bool echo_only = false;
 };
 
 enum class ToolChoice { kNone, kAuto, kRequired, kNamed };
@@ -40,17 +50,19 @@ struct Tool {
 };
 
 // POST /v1/chat/completions.
-struct ChatCall {
-  std::string model;
+struct ChatCall : AnswerCall {
   std::string template_variables;  // a JSON object: messages, tools, add_generation_prompt, …
-  Request request;                 // without its prompt, which the template makes
+  // Without its prompt, which the template makes. sampling.max_tokens 0: what the context leaves.
+  Request request;
   std::vector<Tool> tools;
   ToolChoice tool_choice = ToolChoice::kNone;
   std::string named_tool;           // of kNamed
   bool parallel_tool_calls = true;  // false: at most one
   bool include_reasoning = true;
-  StructuredOutput structured;
-  StreamOptions streaming;
+  // The rendered prompt is to end with this text of the last message: continue_from() cuts it.
+  bool continue_final_message = false;
+  std::string final_content;
+  std::string echo_text;  // with echo: what the last message said, if the assistant's
 };
 
 // POST /tokenize and /detokenize.
@@ -58,6 +70,8 @@ struct TokenizeCall {
   std::string model;
   std::string prompt;
   std::string template_variables;  // instead of `prompt`: a conversation
+  bool continue_final_message = false;
+  std::string final_content;
   bool add_special_tokens = true;
   bool return_token_strs = false;
 };

@@ -1,11 +1,14 @@
 // From the body of a call to what it asks for. Pure; every field that OpenAI's clients or vLLM's
-// send is taken, unknown fields are ignored, wrong types are refused with the field's name.
+// send is taken, unknown fields are ignored, wrong types are refused with the field's name. null
+// is the same as absent.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "quire/status.h"
+#include "server/openai/call_error.h"
 #include "server/openai/calls.h"
 
 namespace quire::server {
@@ -19,16 +22,10 @@ struct CallLimits {
   int max_prompts = 1024;
   int max_messages = 4096;
   int max_tools = 128;
+  int max_choices = 1024;  // of structured outputs
+  size_t max_grammar_bytes = size_t{256} << 10;
+  size_t max_listed_ids = size_t{1} << 20;  // allowed and stop ids, times the prompts
   size_t max_json_depth = 64;
-};
-
-// What went wrong with a call, for OpenAI's error object.
-struct CallError {
-  int http_status = 400;
-  std::string type = "invalid_request_error";
-  std::string message;
-  std::string param;  // the field, "messages[2].content"; empty: null
-  std::string code;   // "model_not_found", "context_length_exceeded", …; empty: null
 };
 
 // Either a call or a CallError.
@@ -50,8 +47,11 @@ Parsed<ChatCall> parse_chat_call(std::string_view body, const CallDefaults& defa
 Parsed<TokenizeCall> parse_tokenize_call(std::string_view body, const CallDefaults& defaults);
 Parsed<DetokenizeCall> parse_detokenize_call(std::string_view body, const CallDefaults& defaults);
 
-// A Status as the error of a call: its code's HTTP status and OpenAI's type.
-CallError call_error(const Status& status);
-std::string error_body(const CallError& error);
+// The schema of what a forced call's text must be: the named tool's parameters, or an array of
+// {"name", "parameters"} (kRequired; one element where parallel calls are off).
+StructuredOutput forced_call_schema(const ChatCall& call);
+
+// Cuts a rendered conversation behind `final_content`, as transformers' continue_final_message.
+Result<std::string> continue_from(std::string rendered, std::string_view final_content);
 
 }  // namespace quire::server

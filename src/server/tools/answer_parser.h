@@ -14,30 +14,30 @@ namespace quire::server {
 // that together is a JSON object.
 struct ToolCallDelta {
   int index = 0;
-  std::string id;  // "" after the first piece
-  std::string name;
-  std::string arguments;
+  std::string id = {};  // "" after the first piece
+  std::string name = {};
+  std::string arguments = {};
 };
 
 struct MessageDelta {
-  std::string reasoning;
-  std::string content;
-  std::vector<ToolCallDelta> tool_calls;
+  std::string reasoning = {};
+  std::string content = {};
+  std::vector<ToolCallDelta> tool_calls = {};
 
   bool empty() const { return reasoning.empty() && content.empty() && tool_calls.empty(); }
 };
 
 struct ToolCall {
-  std::string id;
-  std::string name;
-  std::string arguments;
+  std::string id = {};
+  std::string name = {};
+  std::string arguments = {};
 };
 
 // A whole answer.
 struct ParsedMessage {
-  std::string reasoning;
-  std::string content;
-  std::vector<ToolCall> tool_calls;
+  std::string reasoning = {};
+  std::string content = {};
+  std::vector<ToolCall> tool_calls = {};
 };
 
 // Fed with new text of one answer in pieces of any size; the deltas do not depend on where the

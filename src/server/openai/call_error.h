@@ -1,0 +1,26 @@
+// What went wrong with a call, and OpenAI's error object.
+#pragma once
+
+#include <string>
+
+#include "quire/status.h"
+
+namespace quire::server {
+
+struct CallError {
+  int http_status = 400;
+  std::string type = "invalid_request_error";
+  std::string message;
+  std::string param;  // the field, "messages[2].content"; empty: null
+  std::string code;   // "model_not_found", "context_length_exceeded", …; empty: null
+};
+
+// With OpenAI's type for the status.
+CallError make_call_error(int http_status, std::string message, std::string param = "",
+                          std::string code = "");
+// A Status as the error of a call. `[sampling] top_p; …` gives the param; what is internal is not
+// told to the client.
+CallError call_error(const Status& status);
+std::string error_body(const CallError& error);
+
+}  // namespace quire::server

@@ -1,0 +1,148 @@
+#include "server/openai/conversation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "server/openai/json_text.h"
+#include "server/openai/messages.h"
+
+namespace quire::server {
+namespace {
+
+// What a request may not slip into the template beside its own fields.
+constexpr auto kReserved =
+    std::to_array<std::string_view>({"messages", "tools", "documents", "add_generation_prompt",
+                                     "continue_final_message", "chat_template", "tokenize"});
+
+Fault append_kwargs(Element value, std::string& out) {
+  const Path path("chat_template_kwargs");
+  simdjson::dom::object kwargs;
+  QUIRE_RETURN_IF_FAULT(read_object(path, value, kwargs));
+  for (const auto& [name, argument] : kwargs) {
+    if (std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end()) {
+      return fault_at(Path(path, name), "got a reserved name, expected the template's own");
+    }
+    out += ',';
+    append_string(name, out);
+    out += ':';
+    out += simdjson::to_string(argument);
+  }
+  return {};
+}
+
+Fault read_optional_bool(const Path& path, Element value, std::optional<bool>& out) {
+  bool flag = false;
+  QUIRE_RETURN_IF_FAULT(read_bool(path, value, flag));
+  out = flag;
+  return {};
+}
+
+Fault read_tool(const Path& path, Element value, Tool& out) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FAULT(read_object(path, value, fields));
+  Element type;
+  std::string_view type_name = "function";
+  if (!fields["type"].get(type) && (type.get_string().get(type_name) || type_name != "function")) {
+    return unexpected(Path(path, "type"), type, "'function'");
+  }
+  const Path function_path(path, "function");
+  Element function;
+  simdjson::dom::object function_fields;
+  if (fields["function"].get(function)) return unexpected(function_path, value, "an object");
+  QUIRE_RETURN_IF_FAULT(read_object(function_path, function, function_fields));
+  const Path name_path(function_path, "name");
+  Element name;
+  if (function_fields["name"].get(name)) return unexpected(name_path, function, "a string");
+  QUIRE_RETURN_IF_FAULT(read_text(name_path, name, out.name));
+  constexpr size_t kMaxNameBytes = 256;
+  if (out.name.empty() || out.name.size() > kMaxNameBytes) {
+    return unexpected(name_path, name, fmt::format("1 to {} bytes of text", kMaxNameBytes));
+  }
+  out.parameters = "{}";
+  Element parameters;
+  if (function_fields["parameters"].get(parameters) || parameters.is_null()) return {};
+  if (!parameters.is_object()) {
+    return unexpected(Path(function_path, "parameters"), parameters, "a JSON schema: an object");
+  }
+  out.parameters = simdjson::to_string(parameters);
+  return {};
+}
+
+}  // namespace
+
+Fault ConversationFields::read(std::string_view name, Element value, bool& taken) {
+  taken = true;
+  if (name == "messages") {
+    messages = value;
+  } else if (name == "tools") {
+    tools = value;
+  } else if (name == "documents") {
+    documents = value;
+  } else if (name == "chat_template_kwargs") {
+    template_kwargs = value;
+  } else if (name == "reasoning_effort") {
+    reasoning_effort = value;
+  } else if (name == "add_generation_prompt") {
+    return read_optional_bool(Path(name), value, add_generation_prompt);
+  } else if (name == "continue_final_message") {
+    return read_bool(Path(name), value, continue_final_message);
+  } else if (name == "chat_template") {
+    return unexpected(Path(name), value, "none: templates come from the operator");
+  } else {
+    taken = false;
+  }
+  return {};
+}
+
+Fault render_variables(const ConversationFields& fields, bool shows_tools, const CallLimits& limits,
+                       Conversation& out) {
+  if (!fields.messages) return fault_at("messages", "got none, expected at least one message");
+  if (fields.continue_final_message && fields.add_generation_prompt.value_or(false)) {
+    return fault_at("continue_final_message",
+                    "got true beside add_generation_prompt, expected one of the two");
+  }
+  std::string& json = out.variables;
+  json = "{\"messages\":";
+  QUIRE_RETURN_IF_FAULT(append_messages(*fields.messages, limits, out, json));
+  if (fields.continue_final_message && out.final_content.empty()) {
+    return fault_at("continue_final_message",
+                    "got true where the last message has no text, expected some to continue");
+  }
+  const bool adds_prompt = fields.add_generation_prompt.value_or(!fields.continue_final_message);
+  json += adds_prompt ? ",\"add_generation_prompt\":true" : ",\"add_generation_prompt\":false";
+  if (fields.tools && shows_tools) {
+    json += ",\"tools\":";
+    json += simdjson::to_string(*fields.tools);
+  }
+  if (fields.documents) {
+    simdjson::dom::array documents;
+    QUIRE_RETURN_IF_FAULT(read_list(Path("documents"), *fields.documents,
+                                    static_cast<size_t>(limits.max_messages), documents));
+    json += ",\"documents\":";
+    json += simdjson::to_string(*fields.documents);
+  }
+  if (fields.reasoning_effort) {
+    std::string effort;
+    QUIRE_RETURN_IF_FAULT(read_text(Path("reasoning_effort"), *fields.reasoning_effort, effort));
+    json += ",\"reasoning_effort\":";
+    append_string(effort, json);
+  }
+  if (fields.template_kwargs) QUIRE_RETURN_IF_FAULT(append_kwargs(*fields.template_kwargs, json));
+  json += '}';
+  return {};
+}
+
+Fault read_tools(Element value, const CallLimits& limits, std::vector<Tool>& out) {
+  const Path path("tools");
+  simdjson::dom::array tools;
+  QUIRE_RETURN_IF_FAULT(read_list(path, value, static_cast<size_t>(limits.max_tools), tools));
+  for (const Element tool : tools) {
+    const Path at(path, out.size());
+    QUIRE_RETURN_IF_FAULT(read_tool(at, tool, out.emplace_back()));
+  }
+  return {};
+}
+
+}  // namespace quire::server

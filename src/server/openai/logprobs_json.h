@@ -1,0 +1,37 @@
+// Log probabilities as completions, chats and vLLM's prompt_logprobs write them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/openai/format.h"
+
+namespace quire::server {
+
+// One token and what is known of its position; null: nothing (a prompt's first token).
+struct ScoredToken {
+  int32_t id = 0;
+  const PositionLogprobs* position = nullptr;
+};
+
+void append_scored(const std::vector<int32_t>& ids, const std::vector<PositionLogprobs>& positions,
+                   std::vector<ScoredToken>& out);
+
+struct LogprobsStyle {
+  int num_top = 0;
+  bool as_ids = false;  // tokens are "token_id:123"
+  const DecodeToken& decode;
+};
+
+// {"tokens":[…],"token_logprobs":[…],"top_logprobs":[{token: logprob}…],"text_offset":[…]}; the
+// offset, in characters, moves on behind the tokens.
+void append_completion_logprobs(const std::vector<ScoredToken>& tokens, const LogprobsStyle& style,
+                                int64_t& text_offset, std::string& out);
+// {"content":[{"token","logprob","bytes","top_logprobs":[{"token","logprob","bytes"}]}]}
+void append_chat_logprobs(const std::vector<ScoredToken>& tokens, const LogprobsStyle& style,
+                          std::string& out);
+// [null,{"123":{"logprob","rank","decoded_token"}}]
+void append_prompt_logprobs(const std::vector<PositionLogprobs>& positions,
+                            const LogprobsStyle& style, std::string& out);
+
+}  // namespace quire::server

@@ -1,0 +1,199 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "server/openai/answer_fields.h"
+#include "server/openai/conversation.h"
+#include "server/openai/parse.h"
+
+namespace quire::server {
+namespace {
+
+class ChatFields {
+ public:
+  ChatFields(ChatCall& call, const CallDefaults& defaults)
+      : call_(call), defaults_(defaults), shared_(call, call.request, defaults) {
+    call_.request.add_special_tokens = false;  // the template writes them
+  }
+
+  Fault read(std::string_view name, Element value);
+  Fault finish();
+
+ private:
+  static const FieldHandlers<ChatFields>& handlers();
+  Fault finish_tools();
+  Fault read_tool_choice(Element value);
+  Fault read_named_tool(const Path& path, Element value);
+  Fault finish_logprobs();
+
+  ChatCall& call_;
+  const CallDefaults& defaults_;
+  AnswerFields shared_;
+  ConversationFields conversation_;
+  std::optional<Element> tool_choice_;
+  std::optional<Element> max_completion_tokens_;
+  std::optional<int> top_logprobs_;
+  bool logprobs_ = false;
+  bool echo_ = false;
+};
+
+const FieldHandlers<ChatFields>& ChatFields::handlers() {
+  using F = ChatFields;
+  using P = const Path&;
+  using E = Element;
+  static const FieldHandlers<ChatFields> table = {
+      {"tool_choice", [](F& f, P, E v) { return f.tool_choice_ = v, Fault(); }},
+      {"max_completion_tokens", [](F& f, P, E v) { return f.max_completion_tokens_ = v, Fault(); }},
+      {"parallel_tool_calls",
+       [](F& f, P p, E v) { return read_bool(p, v, f.call_.parallel_tool_calls); }},
+      {"include_reasoning",
+       [](F& f, P p, E v) { return read_bool(p, v, f.call_.include_reasoning); }},
+      {"logprobs", [](F& f, P p, E v) { return read_bool(p, v, f.logprobs_); }},
+      {"top_logprobs",
+       [](F& f, P p, E v) {
+         int number = 0;
+         QUIRE_RETURN_IF_FAULT(read_int(p, v, 0, f.defaults_.limits.max_logprobs, number));
+         f.top_logprobs_ = number;
+         return Fault();
+       }},
+      {"echo", [](F& f, P p, E v) { return read_bool(p, v, f.echo_); }},
+      {"modalities",
+       [](F&, P p, E v) {
+         std::vector<std::string> names;
+         QUIRE_RETURN_IF_FAULT(read_texts(p, v, 16, names));
+         const bool is_text = std::all_of(names.begin(), names.end(),
+                                          [](const std::string& name) { return name == "text"; });
+         return is_text ? Fault() : unexpected(p, v, "'text' alone");
+       }},
+  };
+  return table;
+}
+
+Fault ChatFields::read(std::string_view name, Element value) {
+  const auto found = handlers().find(name);
+  if (found != handlers().end()) return found->second(*this, Path(name), value);
+  bool taken = false;
+  QUIRE_RETURN_IF_FAULT(conversation_.read(name, value, taken));
+  return taken ? Fault() : shared_.read(name, value);
+}
+
+Fault ChatFields::read_named_tool(const Path& path, Element value) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FAULT(read_object(path, value, fields));
+  Element type;
+  std::string_view type_name = "function";
+  if (!fields["type"].get(type) && (type.get_string().get(type_name) || type_name != "function")) {
+    return unexpected(Path(path, "type"), type, "'function'");
+  }
+  const Path function_path(path, "function");
+  const Path name_path(function_path, "name");
+  Element function;
+  Element name;
+  simdjson::dom::object function_fields;
+  if (fields["function"].get(function)) return unexpected(function_path, value, "an object");
+  QUIRE_RETURN_IF_FAULT(read_object(function_path, function, function_fields));
+  if (function_fields["name"].get(name)) return unexpected(name_path, function, "a string");
+  QUIRE_RETURN_IF_FAULT(read_text(name_path, name, call_.named_tool));
+  call_.tool_choice = ToolChoice::kNamed;
+  const bool is_known = std::any_of(call_.tools.begin(), call_.tools.end(), [&](const Tool& tool) {
+    return tool.name == call_.named_tool;
+  });
+  return is_known ? Fault() : unexpected(name_path, name, "the name of one of the tools");
+}
+
+Fault ChatFields::read_tool_choice(Element value) {
+  const Path path("tool_choice");
+  std::string_view choice;
+  if (value.get_string().get(choice)) {
+    if (!value.is_object()) {
+      return unexpected(path, value, "'none', 'auto', 'required' or a function");
+    }
+    return read_named_tool(path, value);
+  }
+  if (choice == "none") {
+    call_.tool_choice = ToolChoice::kNone;
+  } else if (choice == "required") {
+    call_.tool_choice = ToolChoice::kRequired;
+    if (call_.tools.empty()) return unexpected(path, value, "tools to choose from");
+  } else if (choice != "auto") {
+    return unexpected(path, value, "'none', 'auto', 'required' or a function");
+  }
+  return {};
+}
+
+Fault ChatFields::finish_tools() {
+  if (conversation_.tools) {
+    QUIRE_RETURN_IF_FAULT(read_tools(*conversation_.tools, defaults_.limits, call_.tools));
+  }
+  call_.tool_choice = call_.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
+  return tool_choice_ ? read_tool_choice(*tool_choice_) : Fault();
+}
+
+Fault ChatFields::finish_logprobs() {
+  if (top_logprobs_.value_or(0) > 0 && !logprobs_) {
+    return fault_at("top_logprobs", "got some without logprobs, expected logprobs to be true");
+  }
+  if (logprobs_) call_.request.sampling.logprobs = top_logprobs_.value_or(0);
+  return {};
+}
+
+Fault ChatFields::finish() {
+  if (max_completion_tokens_) {
+    QUIRE_RETURN_IF_FAULT(read_int(Path("max_completion_tokens"), *max_completion_tokens_, 1,
+                                   INT_MAX, call_.request.sampling.max_tokens));
+    QUIRE_RETURN_IF_FAULT(shared_.read("max_tokens", *max_completion_tokens_));
+  }
+  QUIRE_RETURN_IF_FAULT(finish_logprobs());
+  QUIRE_RETURN_IF_FAULT(finish_tools());
+  QUIRE_RETURN_IF_FAULT(shared_.finish(defaults_.chat_max_tokens, 1));
+  const bool shows_tools = !call_.tools.empty() && call_.tool_choice != ToolChoice::kNone;
+  Conversation conversation;
+  QUIRE_RETURN_IF_FAULT(
+      render_variables(conversation_, shows_tools, defaults_.limits, conversation));
+  call_.template_variables = std::move(conversation.variables);
+  call_.continue_final_message = conversation_.continue_final_message;
+  if (echo_ && conversation.final_role == "assistant") call_.echo_text = conversation.final_content;
+  if (call_.continue_final_message) call_.final_content = std::move(conversation.final_content);
+  return {};
+}
+
+Fault parse_into(std::string_view body, const CallDefaults& defaults, ChatCall& call) {
+  std::optional<JsonDocument> document;
+  QUIRE_RETURN_IF_FAULT(parse_body(body, defaults.limits.max_json_depth, document));
+  ChatFields fields(call, defaults);
+  for (const auto& [name, value] : simdjson::dom::object(document->root())) {
+    if (!value.is_null()) QUIRE_RETURN_IF_FAULT(fields.read(name, value));
+  }
+  return fields.finish();
+}
+
+}  // namespace
+
+Parsed<ChatCall> parse_chat_call(std::string_view body, const CallDefaults& defaults) {
+  Parsed<ChatCall> parsed;
+  parsed.error = parse_into(body, defaults, parsed.call);
+  return parsed;
+}
+
+Result<std::string> continue_from(std::string rendered, std::string_view final_content) {
+  constexpr std::string_view kSpaces = " \t\n\r\f\v";
+  const size_t first = final_content.find_first_not_of(kSpaces);
+  if (first == std::string_view::npos) {
+    return invalid_argument("[request] continue_final_message; got an empty last message");
+  }
+  const std::string_view trimmed =
+      final_content.substr(first, final_content.find_last_not_of(kSpaces) + 1 - first);
+  const size_t start = rendered.rfind(trimmed);
+  if (start == std::string::npos) {
+    return invalid_argument(
+        "[request] continue_final_message; the template changes or drops the last message, "
+        "expected one that renders as it is");
+  }
+  // White space that the template kept is the message's.
+  const std::string_view tail = final_content.substr(first);
+  const bool is_whole = std::string_view(rendered).substr(start).starts_with(tail);
+  rendered.resize(start + (is_whole ? tail : trimmed).size());
+  return rendered;
+}
+
+}  // namespace quire::server

@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include "server/openai/answer_fields.h"
+#include "server/openai/parse.h"
+
+namespace quire::server {
+namespace {
+
+struct Prompt {
+  std::string text;
+  std::vector<int32_t> ids;
+};
+
+class CompletionFields {
+ public:
+  CompletionFields(CompletionCall& call, const CallDefaults& defaults)
+      : call_(call), defaults_(defaults), shared_(call, request_, defaults) {}
+
+  Fault read(std::string_view name, Element value);
+  Fault finish();
+
+ private:
+  static const FieldHandlers<CompletionFields>& handlers();
+  Fault read_prompts(const Path& path, Element value);
+  Fault read_prompt_list(const Path& path, simdjson::dom::array items);
+
+  CompletionCall& call_;
+  const CallDefaults& defaults_;
+  Request request_;
+  AnswerFields shared_;
+  std::vector<Prompt> prompts_;
+  bool has_no_tokens_ = false;  // max_tokens is 0
+};
+
+Fault CompletionFields::read_prompt_list(const Path& path, simdjson::dom::array items) {
+  for (const Element item : items) {
+    const Path at(path, prompts_.size());
+    Prompt prompt;
+    if (item.is_string()) {
+      QUIRE_RETURN_IF_FAULT(read_text(at, item, prompt.text));
+    } else if (item.is_array()) {
+      QUIRE_RETURN_IF_FAULT(read_ids(at, item, prompt.ids));
+    } else {
+      return unexpected(at, item, "a string or a list of token ids");
+    }
+    prompts_.push_back(std::move(prompt));
+  }
+  return {};
+}
+
+// Text, token ids, or a list of either.
+Fault CompletionFields::read_prompts(const Path& path, Element value) {
+  prompts_.clear();
+  if (value.is_string()) {
+    prompts_.emplace_back();
+    return read_text(path, value, prompts_[0].text);
+  }
+  simdjson::dom::array items;
+  if (value.get_array().get(items) || items.size() == 0) {
+    return unexpected(path, value, "a string, a list of token ids, or a list of prompts");
+  }
+  if ((*items.begin()).is_number()) {
+    prompts_.emplace_back();
+    return read_ids(path, value, prompts_[0].ids);
+  }
+  QUIRE_RETURN_IF_FAULT(
+      read_list(path, value, static_cast<size_t>(defaults_.limits.max_prompts), items));
+  return read_prompt_list(path, items);
+}
+
+const FieldHandlers<CompletionFields>& CompletionFields::handlers() {
+  using F = CompletionFields;
+  using P = const Path&;
+  using E = Element;
+  static const FieldHandlers<CompletionFields> table = {
+      {"prompt", [](F& f, P p, E v) { return f.read_prompts(p, v); }},
+      {"suffix",
+       [](F&, P p, E v) {
+         std::string text;
+         QUIRE_RETURN_IF_FAULT(read_text(p, v, text));
+         if (text.empty()) return Fault();
+         return unexpected(p, v, "none: this server completes prompts, it does not insert");
+       }},
+      {"echo", [](F& f, P p, E v) { return read_bool(p, v, f.call_.echo); }},
+      {"logprobs",
+       [](F& f, P p, E v) {
+         int number = 0;
+         QUIRE_RETURN_IF_FAULT(read_int(p, v, 0, f.defaults_.limits.max_logprobs, number));
+         f.request_.sampling.logprobs = number;
+         return Fault();
+       }},
+      {"max_tokens",
+       [](F& f, P p, E v) {
+         int number = 0;
+         QUIRE_RETURN_IF_FAULT(read_int(p, v, 0, INT_MAX, number));
+         f.has_no_tokens_ = number == 0;
+         return f.has_no_tokens_ ? Fault() : f.shared_.read(p.name, v);
+       }},
+  };
+  return table;
+}
+
+Fault CompletionFields::read(std::string_view name, Element value) {
+  const auto found = handlers().find(name);
+  return found == handlers().end() ? shared_.read(name, value)
+                                   : found->second(*this, Path(name), value);
+}
+
+Fault CompletionFields::finish() {
+  if (prompts_.empty()) return fault_at("prompt", "got none, expected one");
+  if (has_no_tokens_ && !call_.echo) {
+    return fault_at("max_tokens", "got 0, expected at least 1, or echo");
+  }
+  call_.echo_only = has_no_tokens_;
+  SamplingParams& sampling = request_.sampling;
+  if (call_.echo && sampling.logprobs && !sampling.prompt_logprobs) {
+    sampling.prompt_logprobs = sampling.logprobs;
+  }
+  const int max_tokens = has_no_tokens_ ? 1 : defaults_.completion_max_tokens;
+  QUIRE_RETURN_IF_FAULT(shared_.finish(max_tokens, prompts_.size()));
+  call_.requests.reserve(prompts_.size());
+  for (Prompt& prompt : prompts_) {
+    call_.requests.push_back(request_);
+    call_.requests.back().prompt = std::move(prompt.text);
+    call_.requests.back().prompt_token_ids = std::move(prompt.ids);
+  }
+  return {};
+}
+
+Fault parse_into(std::string_view body, const CallDefaults& defaults, CompletionCall& call) {
+  std::optional<JsonDocument> document;
+  QUIRE_RETURN_IF_FAULT(parse_body(body, defaults.limits.max_json_depth, document));
+  CompletionFields fields(call, defaults);
+  for (const auto& [name, value] : simdjson::dom::object(document->root())) {
+    if (!value.is_null()) QUIRE_RETURN_IF_FAULT(fields.read(name, value));
+  }
+  return fields.finish();
+}
+
+}  // namespace
+
+Parsed<CompletionCall> parse_completion_call(std::string_view body, const CallDefaults& defaults) {
+  Parsed<CompletionCall> parsed;
+  parsed.error = parse_into(body, defaults, parsed.call);
+  return parsed;
+}
+
+}  // namespace quire::server

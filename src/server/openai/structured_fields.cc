@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include "server/openai/answer_fields.h"
+
+namespace quire::server {
+namespace {
+
+using Kind = StructuredOutput::Kind;
+
+Fault set_kind(const Path& path, Kind kind, StructuredOutput& out) {
+  if (out.kind != Kind::kNone) {
+    return fault_at(path,
+                    "a second restriction of the answer, expected one of response_format, "
+                    "structured_outputs and guided_…");
+  }
+  out.kind = kind;
+  return {};
+}
+
+Fault check_size(const Path& path, const std::string& text, const CallLimits& limits) {
+  if (text.empty()) return fault_at(path, "got an empty text, expected some");
+  if (text.size() <= limits.max_grammar_bytes) return {};
+  return fault_at(path, fmt::format("got {} bytes, expected at most {}", text.size(),
+                                    limits.max_grammar_bytes));
+}
+
+// A schema as an object, or as its text.
+Fault read_schema(const Path& path, Element value, const CallLimits& limits, std::string& out) {
+  if (value.is_object()) {
+    out = simdjson::to_string(value);
+    return check_size(path, out, limits);
+  }
+  if (!value.is_string()) return unexpected(path, value, "a JSON schema: an object or its text");
+  QUIRE_RETURN_IF_FAULT(read_text(path, value, out));
+  QUIRE_RETURN_IF_FAULT(check_size(path, out, limits));
+  const auto document = JsonDocument::parse(out, "schema", {.max_depth = limits.max_json_depth});
+  if (document.ok() && document->root().is_object()) return {};
+  return unexpected(path, value, "a JSON schema: valid JSON, an object");
+}
+
+Fault read_choices(const Path& path, Element value, const CallLimits& limits,
+                   std::vector<std::string>& out) {
+  QUIRE_RETURN_IF_FAULT(read_texts(path, value, static_cast<size_t>(limits.max_choices), out));
+  if (out.empty()) return unexpected(path, value, "at least one choice");
+  size_t num_bytes = 0;
+  for (const std::string& choice : out) num_bytes += choice.size();
+  if (num_bytes <= limits.max_grammar_bytes) return {};
+  return fault_at(path, fmt::format("got {} bytes of choices, expected at most {}", num_bytes,
+                                    limits.max_grammar_bytes));
+}
+
+Fault read_pattern(Kind kind, const Path& path, Element value, const CallLimits& limits,
+                   StructuredOutput& out) {
+  QUIRE_RETURN_IF_FAULT(set_kind(path, kind, out));
+  QUIRE_RETURN_IF_FAULT(read_text(path, value, out.text));
+  return check_size(path, out.text, limits);
+}
+
+}  // namespace
+
+Fault read_restriction(std::string_view kind, const Path& path, Element value,
+                       const CallLimits& limits, StructuredOutput& out) {
+  if (kind == "regex") return read_pattern(Kind::kRegex, path, value, limits, out);
+  if (kind == "grammar") return read_pattern(Kind::kGrammar, path, value, limits, out);
+  if (kind == "json") {
+    QUIRE_RETURN_IF_FAULT(set_kind(path, Kind::kJsonSchema, out));
+    return read_schema(path, value, limits, out.text);
+  }
+  if (kind == "choice") {
+    QUIRE_RETURN_IF_FAULT(set_kind(path, Kind::kChoice, out));
+    return read_choices(path, value, limits, out.choices);
+  }
+  bool is_wanted = false;  // json_object
+  QUIRE_RETURN_IF_FAULT(read_bool(path, value, is_wanted));
+  return is_wanted ? set_kind(path, Kind::kJsonObject, out) : Fault();
+}
+
+Fault read_structured_outputs(const Path& path, Element value, const CallLimits& limits,
+                              StructuredOutput& out) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FAULT(read_object(path, value, fields));
+  for (const auto& [name, restriction] : fields) {
+    if (restriction.is_null()) continue;
+    const Path at(path, name);
+    if (name == "structural_tag") {
+      return unexpected(at, restriction, "json, regex, choice, grammar or json_object");
+    }
+    if (name == "json" || name == "regex" || name == "choice" || name == "grammar" ||
+        name == "json_object") {
+      QUIRE_RETURN_IF_FAULT(read_restriction(name, at, restriction, limits, out));
+    }
+  }
+  return {};
+}
+
+Fault read_response_format(const Path& path, Element value, const CallLimits& limits,
+                           StructuredOutput& out) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FAULT(read_object(path, value, fields));
+  constexpr std::string_view kTypes = "'text', 'json_object' or 'json_schema'";
+  const Path type_path(path, "type");
+  Element type_value;
+  if (fields["type"].get(type_value)) return unexpected(type_path, value, kTypes);
+  std::string_view type;
+  if (type_value.get_string().get(type)) return unexpected(type_path, type_value, kTypes);
+  if (type == "text") return {};
+  if (type == "json_object") return set_kind(path, Kind::kJsonObject, out);
+  if (type != "json_schema") return unexpected(type_path, type_value, kTypes);
+  const Path format_path(path, "json_schema");
+  Element format;
+  simdjson::dom::object format_fields;
+  if (fields["json_schema"].get(format)) return unexpected(format_path, value, "an object");
+  QUIRE_RETURN_IF_FAULT(read_object(format_path, format, format_fields));
+  Element schema;
+  const Path schema_path(format_path, "schema");
+  if (format_fields["schema"].get(schema)) {
+    return unexpected(schema_path, format, "a JSON schema");
+  }
+  return read_restriction("json", schema_path, schema, limits, out);
+}
+
+}  // namespace quire::server

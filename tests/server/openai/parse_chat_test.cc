@@ -1,0 +1,252 @@
+#include <gmock/gmock.h>
+
+#include "base/json.h"
+#include "server/openai/parse.h"
+
+namespace quire::server {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr std::string_view kHello = R"("messages": [{"role": "user", "content": "hi"}])";
+constexpr std::string_view kTools = R"("tools": [
+  {"type": "function", "function": {"name": "add", "description": "d",
+   "parameters": {"type": "object", "properties": {"a": {"$ref": "#/$defs/N"}},
+                  "$defs": {"N": {"type": "integer"}}}}},
+  {"type": "function", "function": {"name": "now"}}])";
+
+Parsed<ChatCall> parse(std::string_view body) {
+  return parse_chat_call(body, {});
+}
+
+ChatCall parsed(std::string_view fields) {
+  auto result = parse("{" + std::string(fields) + "}");
+  EXPECT_FALSE(result.error) << result.error->message;
+  return std::move(result.call);
+}
+
+ChatCall hello(std::string_view fields) {
+  return parsed(std::string(kHello) + (fields.empty() ? "" : ", ") + std::string(fields));
+}
+
+// The param, or what the message says where there is none.
+std::string refused_param(std::string_view fields) {
+  const auto result = parse("{" + std::string(fields) + "}");
+  if (!result.error) return "accepted";
+  EXPECT_EQ(result.error->http_status, 400);
+  EXPECT_THAT(result.error->message, HasSubstr("[request] " + result.error->param));
+  return result.error->param;
+}
+
+std::string refused_hello(std::string_view fields) {
+  return refused_param(std::string(kHello) + ", " + std::string(fields));
+}
+
+std::string refused_message(std::string_view message) {
+  return refused_param("\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, " +
+                       std::string(message) + "]");
+}
+
+TEST(ParseChat, GivesTheTemplateItsVariables) {
+  const ChatCall call = parsed(R"("messages": [
+      {"content": "be brief", "role": "system"},
+      {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b\n"}],
+       "name": "Ann"},
+      {"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [
+        {"id": "call_1", "type": "function", "function": {"name": "f", "arguments":
+          "{\"x\": [1, 2.5], \"s\": \"\\u00e9\"}"}},
+        {"id": "call_2", "type": "function", "function": {"name": "g", "arguments": ""}}]},
+      {"role": "tool", "tool_call_id": "call_1", "content": "42"}],
+    "chat_template_kwargs": {"enable_thinking": false}, "documents": [{"title": "t"}],
+    "reasoning_effort": "low")");
+  EXPECT_EQ(call.template_variables,
+            R"({"messages":[{"role":"system","content":"be brief"},)"
+            R"({"role":"user","content":"a\nb\n","name":"Ann"},)"
+            R"({"role":"assistant","content":"","reasoning_content":"hm","tool_calls":[)"
+            R"({"id":"call_1","type":"function","function":{"name":"f","arguments":)"
+            R"({"x":[1,2.5],"s":"é"}}},)"
+            R"({"id":"call_2","type":"function","function":{"name":"g","arguments":{}}}]},)"
+            R"({"role":"tool","content":"42","tool_call_id":"call_1"}],)"
+            R"("add_generation_prompt":true,"documents":[{"title":"t"}],)"
+            R"("reasoning_effort":"low","enable_thinking":false})");
+  EXPECT_FALSE(call.request.add_special_tokens);
+  EXPECT_EQ(call.request.sampling.max_tokens, 0);
+}
+
+TEST(ParseChat, TakesTheFieldsOfChats) {
+  const ChatCall call = hello(R"("model": "m", "logprobs": true, "top_logprobs": 4, "max_tokens": 5,
+      "max_completion_tokens": 7, "parallel_tool_calls": false, "include_reasoning": false,
+      "echo": true, "stream": true, "n": 3, "store": 1, "metadata": {}, "modalities": ["text"],
+      "response_format": {"type": "json_object"})");
+  EXPECT_EQ(call.model, "m");
+  EXPECT_EQ(call.request.sampling.logprobs, 4);
+  EXPECT_EQ(call.request.sampling.max_tokens, 7);
+  EXPECT_EQ(call.request.sampling.n, 3);
+  EXPECT_FALSE(call.parallel_tool_calls);
+  EXPECT_FALSE(call.include_reasoning);
+  EXPECT_TRUE(call.streaming.stream);
+  EXPECT_EQ(call.echo_text, "");
+  EXPECT_EQ(call.structured.kind, StructuredOutput::Kind::kJsonObject);
+  EXPECT_EQ(hello(R"("logprobs": true)").request.sampling.logprobs, 0);
+  EXPECT_EQ(hello(R"("logprobs": false, "top_logprobs": 0)").request.sampling.logprobs,
+            std::nullopt);
+}
+
+TEST(ParseChat, RefusesWrongFields) {
+  EXPECT_EQ(refused_hello(R"("top_logprobs": 4)"), "top_logprobs");
+  EXPECT_EQ(refused_hello(R"("logprobs": 3)"), "logprobs");
+  EXPECT_EQ(refused_hello(R"("logprobs": true, "top_logprobs": 21)"), "top_logprobs");
+  EXPECT_EQ(refused_hello(R"("max_completion_tokens": 0)"), "max_completion_tokens");
+  EXPECT_EQ(refused_hello(R"("max_tokens": 0)"), "max_tokens");
+  EXPECT_EQ(refused_hello(R"("chat_template": "{{ 1 }}")"), "chat_template");
+  EXPECT_EQ(refused_hello(R"("chat_template_kwargs": {"chat_template": "x"})"),
+            "chat_template_kwargs.chat_template");
+  EXPECT_EQ(refused_hello(R"("chat_template_kwargs": [])"), "chat_template_kwargs");
+  EXPECT_EQ(refused_hello(R"("documents": {})"), "documents");
+  EXPECT_EQ(refused_hello(R"("modalities": ["audio"])"), "modalities");
+  EXPECT_EQ(refused_hello(R"("reasoning_effort": 1)"), "reasoning_effort");
+  EXPECT_EQ(refused_hello(R"("parallel_tool_calls": "no")"), "parallel_tool_calls");
+}
+
+TEST(ParseChat, RefusesWrongMessages) {
+  EXPECT_EQ(refused_param(""), "messages");
+  EXPECT_EQ(refused_param(R"("messages": "hi")"), "messages");
+  EXPECT_EQ(refused_param(R"("messages": [])"), "messages");
+  EXPECT_EQ(refused_message(R"("hi")"), "messages[1]");
+  EXPECT_EQ(refused_message(R"({"content": "x"})"), "messages[1].role");
+  EXPECT_EQ(refused_message(R"({"role": 1, "content": "x"})"), "messages[1].role");
+  EXPECT_EQ(refused_message(R"({"role": "", "content": "x"})"), "messages[1].role");
+  EXPECT_EQ(refused_message(R"({"role": "user"})"), "messages[1].content");
+  EXPECT_EQ(refused_message(R"({"role": "assistant"})"), "accepted");
+  EXPECT_EQ(refused_message(R"({"role": "user", "content": 5})"), "messages[1].content");
+  EXPECT_EQ(refused_message(R"({"role": "user", "content": [5]})"), "messages[1].content[0]");
+  EXPECT_EQ(refused_message(R"({"role": "user", "content": [{"type": "text"}]})"),
+            "messages[1].content[0].text");
+  EXPECT_EQ(refused_message(R"({"role": "user", "content": [
+              {"type": "image_url", "image_url": {"url": "data:"}}]})"),
+            "messages[1].content[0].type");
+  EXPECT_THAT(parse(R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})")
+                  .error->message,
+              HasSubstr("got 'image_url', expected 'text'"));
+  const auto call = [](std::string_view call_text) {
+    return refused_message("{\"role\": \"assistant\", \"tool_calls\": [" + std::string(call_text) +
+                           "]}");
+  };
+  EXPECT_EQ(call("1"), "messages[1].tool_calls[0]");
+  EXPECT_EQ(call("{}"), "messages[1].tool_calls[0].function");
+  EXPECT_EQ(call(R"({"function": {}})"), "messages[1].tool_calls[0].function.name");
+  EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": "{"}})"),
+            "messages[1].tool_calls[0].function.arguments");
+  EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": "[1]"}})"),
+            "messages[1].tool_calls[0].function.arguments");
+  EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": 1}})"),
+            "messages[1].tool_calls[0].function.arguments");
+  EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": {"a": 1}}})"), "accepted");
+  EXPECT_EQ(call(R"({"function": {"name": "f"}})"), "accepted");
+}
+
+TEST(ParseChat, TakesTools) {
+  const std::string tools(kTools);
+  const ChatCall automatic = hello(tools);
+  EXPECT_EQ(automatic.tool_choice, ToolChoice::kAuto);
+  ASSERT_THAT(automatic.tools, SizeIs(2));
+  EXPECT_EQ(automatic.tools[0].name, "add");
+  EXPECT_THAT(automatic.tools[0].parameters, HasSubstr(R"("$ref":"#/$defs/N")"));
+  EXPECT_EQ(automatic.tools[1].parameters, "{}");
+  EXPECT_THAT(automatic.template_variables, HasSubstr(R"("tools":[{"type":"function")"));
+  const ChatCall none = hello(tools + R"(, "tool_choice": "none")");
+  EXPECT_EQ(none.tool_choice, ToolChoice::kNone);
+  EXPECT_THAT(none.template_variables, ::testing::Not(HasSubstr("tools")));
+  EXPECT_EQ(hello(tools + R"(, "tool_choice": "required")").tool_choice, ToolChoice::kRequired);
+  const ChatCall named =
+      hello(tools + R"(, "tool_choice": {"type": "function", "function": {"name": "now"}})");
+  EXPECT_EQ(named.tool_choice, ToolChoice::kNamed);
+  EXPECT_EQ(named.named_tool, "now");
+  EXPECT_EQ(hello(R"("tools": [], "tool_choice": "auto")").tool_choice, ToolChoice::kNone);
+
+  EXPECT_EQ(refused_hello(R"("tool_choice": "required")"), "tool_choice");
+  EXPECT_EQ(refused_hello(tools + R"(, "tool_choice": "any")"), "tool_choice");
+  EXPECT_EQ(refused_hello(tools + R"(, "tool_choice": 1)"), "tool_choice");
+  EXPECT_EQ(refused_hello(tools + R"(, "tool_choice": {"function": {"name": "x"}})"),
+            "tool_choice.function.name");
+  EXPECT_EQ(refused_hello(R"("tools": {})"), "tools");
+  EXPECT_EQ(refused_hello(R"("tools": [{"type": "web_search"}])"), "tools[0].type");
+  EXPECT_EQ(refused_hello(R"("tools": [{"function": {}}])"), "tools[0].function.name");
+  EXPECT_EQ(refused_hello(R"("tools": [{"function": {"name": "f", "parameters": 1}}])"),
+            "tools[0].function.parameters");
+}
+
+TEST(ParseChat, ContinuesTheFinalMessage) {
+  const std::string messages =
+      R"("messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "So: "}])";
+  const ChatCall call = parsed(messages + R"(, "continue_final_message": true, "echo": true)");
+  EXPECT_TRUE(call.continue_final_message);
+  EXPECT_EQ(call.final_content, "So: ");
+  EXPECT_EQ(call.echo_text, "So: ");
+  EXPECT_THAT(call.template_variables, HasSubstr(R"("add_generation_prompt":false)"));
+  EXPECT_EQ(refused_param(messages +
+                          R"(, "continue_final_message": true, "add_generation_prompt": true)"),
+            "continue_final_message");
+  EXPECT_EQ(refused_param(R"("messages": [{"role": "assistant"}], "continue_final_message": true)"),
+            "continue_final_message");
+  EXPECT_EQ(*continue_from("<u>So: x<a>So: <end>\n", "So: "), "<u>So: x<a>So: ");
+  EXPECT_EQ(*continue_from("<a>So:<end>\n", " So: "), "<a>So:");
+  EXPECT_FALSE(continue_from("<a>", "So").ok());
+  EXPECT_FALSE(continue_from("<a>", " ").ok());
+}
+
+TEST(ForcedCall, HasASchema) {
+  const auto schema_of = [](const std::string& fields) {
+    const ChatCall call = hello(fields);
+    const StructuredOutput output = forced_call_schema(call);
+    EXPECT_EQ(output.kind, StructuredOutput::Kind::kJsonSchema);
+    EXPECT_TRUE(JsonDocument::parse(output.text, "schema").ok()) << output.text;
+    return output.text;
+  };
+  const std::string tools(kTools);
+  EXPECT_EQ(schema_of(tools + R"(, "tool_choice": {"function": {"name": "now"}})"),
+            R"({"type":"object"})");
+  EXPECT_THAT(schema_of(tools + R"(, "tool_choice": {"function": {"name": "add"}})"),
+              HasSubstr(R"("$defs":{"N")"));
+  // Definitions stand at the root, where their references look for them.
+  EXPECT_EQ(schema_of(tools + R"(, "tool_choice": "required", "parallel_tool_calls": false)"),
+            R"({"type":"array","minItems":1,"maxItems":1,"items":{"anyOf":[)"
+            R"({"type":"object","properties":{"name":{"type":"string","enum":["add"]},)"
+            R"("parameters":{"type":"object","properties":{"a":{"$ref":"#/$defs/N"}}}},)"
+            R"("required":["name","parameters"],"additionalProperties":false},)"
+            R"({"type":"object","properties":{"name":{"type":"string","enum":["now"]},)"
+            R"("parameters":{"type":"object"}},)"
+            R"("required":["name","parameters"],"additionalProperties":false}]},)"
+            R"("$defs":{"N":{"type":"integer"}}})");
+}
+
+TEST(ParseTokenize, TakesAPromptOrMessages) {
+  const auto prompt = parse_tokenize_call(R"({"model": "m", "prompt": "a"})", {});
+  ASSERT_FALSE(prompt.error);
+  EXPECT_EQ(prompt.call.prompt, "a");
+  EXPECT_EQ(prompt.call.model, "m");
+  EXPECT_TRUE(prompt.call.add_special_tokens);
+  const auto chat = parse_tokenize_call(
+      "{" + std::string(kHello) + R"(, "return_token_strs": true, "add_generation_prompt": false})",
+      {});
+  ASSERT_FALSE(chat.error);
+  EXPECT_FALSE(chat.call.add_special_tokens);
+  EXPECT_TRUE(chat.call.return_token_strs);
+  EXPECT_EQ(chat.call.template_variables,
+            R"({"messages":[{"role":"user","content":"hi"}],"add_generation_prompt":false})");
+  EXPECT_EQ(parse_tokenize_call("{}", {}).error->param, "prompt");
+  EXPECT_EQ(
+      parse_tokenize_call("{\"prompt\": \"a\", " + std::string(kHello) + "}", {}).error->param,
+      "prompt");
+  EXPECT_EQ(parse_tokenize_call(R"({"prompt": ["a"]})", {}).error->param, "prompt");
+
+  EXPECT_THAT(parse_detokenize_call(R"({"tokens": [1, 2]})", {}).call.tokens,
+              ::testing::ElementsAre(1, 2));
+  EXPECT_FALSE(parse_detokenize_call(R"({"tokens": []})", {}).error);
+  EXPECT_EQ(parse_detokenize_call("{}", {}).error->param, "tokens");
+  EXPECT_EQ(parse_detokenize_call(R"({"tokens": [1, -2]})", {}).error->param, "tokens[1]");
+}
+
+}  // namespace
+}  // namespace quire::server

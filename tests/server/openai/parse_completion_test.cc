@@ -1,0 +1,267 @@
+#include <gmock/gmock.h>
+
+#include "server/openai/parse.h"
+
+namespace quire::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+using Kind = StructuredOutput::Kind;
+
+Parsed<CompletionCall> parse(std::string_view body) {
+  return parse_completion_call(body, {});
+}
+
+CompletionCall parsed(std::string_view body) {
+  auto result = parse(body);
+  EXPECT_FALSE(result.error) << result.error->message;
+  return std::move(result.call);
+}
+
+// "PARAM: MESSAGE"
+std::string refusal(std::string_view body) {
+  const auto result = parse(body);
+  if (!result.error) return "accepted";
+  EXPECT_EQ(result.error->http_status, 400);
+  EXPECT_EQ(result.error->type, "invalid_request_error");
+  return result.error->param + ": " + result.error->message;
+}
+
+TEST(ParseCompletion, TakesEveryField) {
+  const CompletionCall call = parsed(R"({
+    "model": "m", "prompt": "Grüße", "echo": true, "n": 2, "best_of": 2, "stop": ["a", "b"],
+    "stop_token_ids": [7], "logprobs": 3, "prompt_logprobs": 1, "logit_bias": {"5": -100, "9": 1.5},
+    "seed": -1, "max_tokens": 12.0, "min_tokens": 2, "temperature": 0, "top_p": 0.5, "top_k": -1,
+    "min_p": 0.25, "presence_penalty": -2, "frequency_penalty": 2, "repetition_penalty": 1.25,
+    "bad_words": ["x"], "allowed_token_ids": [1, 2], "ignore_eos": true,
+    "skip_special_tokens": false, "include_stop_str_in_output": true, "add_special_tokens": false,
+    "cache_salt": "s", "priority": -3, "user": 5, "suffix": "", "stream": true,
+    "stream_options": {"include_usage": true, "continuous_usage_stats": true, "x": 1},
+    "return_token_ids": true, "return_tokens_as_token_ids": true, "unheard_of": [{}]})");
+  EXPECT_EQ(call.model, "m");
+  EXPECT_TRUE(call.echo);
+  EXPECT_FALSE(call.echo_only);
+  EXPECT_TRUE(call.streaming.stream);
+  EXPECT_TRUE(call.streaming.include_usage);
+  EXPECT_TRUE(call.streaming.continuous_usage_stats);
+  EXPECT_TRUE(call.return_prompt_logprobs);
+  EXPECT_TRUE(call.return_token_ids);
+  EXPECT_TRUE(call.return_tokens_as_token_ids);
+  ASSERT_THAT(call.requests, SizeIs(1));
+  const Request& request = call.requests[0];
+  EXPECT_EQ(request.prompt, "Grüße");
+  EXPECT_FALSE(request.add_special_tokens);
+  EXPECT_EQ(request.cache_salt, "s");
+  EXPECT_EQ(request.priority, -3);
+  const SamplingParams& sampling = request.sampling;
+  EXPECT_EQ(sampling.n, 2);
+  EXPECT_THAT(sampling.stop, ElementsAre("a", "b"));
+  EXPECT_THAT(sampling.stop_token_ids, ElementsAre(7));
+  EXPECT_EQ(sampling.logprobs, 3);
+  EXPECT_EQ(sampling.prompt_logprobs, 1);
+  EXPECT_THAT(sampling.logit_bias, ElementsAre(Pair(5, -100.0F), Pair(9, 1.5F)));
+  EXPECT_EQ(sampling.seed, UINT64_MAX);
+  EXPECT_EQ(sampling.max_tokens, 12);
+  EXPECT_EQ(sampling.min_tokens, 2);
+  EXPECT_EQ(sampling.temperature, 0.0F);
+  EXPECT_EQ(sampling.top_p, 0.5F);
+  EXPECT_EQ(sampling.top_k, -1);
+  EXPECT_EQ(sampling.min_p, 0.25F);
+  EXPECT_EQ(sampling.presence_penalty, -2.0F);
+  EXPECT_EQ(sampling.frequency_penalty, 2.0F);
+  EXPECT_EQ(sampling.repetition_penalty, 1.25F);
+  EXPECT_THAT(sampling.bad_words, ElementsAre("x"));
+  EXPECT_THAT(sampling.allowed_token_ids, ElementsAre(1, 2));
+  EXPECT_TRUE(sampling.ignore_eos);
+  EXPECT_FALSE(sampling.skip_special_tokens);
+  EXPECT_TRUE(sampling.include_stop_str_in_output);
+}
+
+TEST(ParseCompletion, LaysTheCallOverTheDefaults) {
+  CallDefaults defaults;
+  defaults.sampling.temperature = 0.25F;
+  defaults.sampling.top_k = 9;
+  defaults.completion_max_tokens = 33;
+  const auto result = parse_completion_call(
+      R"({"prompt": "a", "temperature": null, "top_k": 5, "model": null, "stop": null})", defaults);
+  ASSERT_FALSE(result.error);
+  EXPECT_EQ(result.call.requests[0].sampling.temperature, 0.25F);
+  EXPECT_EQ(result.call.requests[0].sampling.top_k, 5);
+  EXPECT_EQ(result.call.requests[0].sampling.max_tokens, 33);
+  EXPECT_EQ(result.call.requests[0].sampling.seed, std::nullopt);
+  EXPECT_TRUE(result.call.requests[0].add_special_tokens);
+  EXPECT_EQ(result.call.model, "");
+}
+
+TEST(ParseCompletion, TakesPromptsInAllFourForms) {
+  EXPECT_EQ(parsed(R"({"prompt": ""})").requests[0].prompt, "");
+  EXPECT_THAT(parsed(R"({"prompt": [1, 2]})").requests[0].prompt_token_ids, ElementsAre(1, 2));
+  const CompletionCall texts = parsed(R"({"prompt": ["a", "b"], "top_k": 3})");
+  ASSERT_THAT(texts.requests, SizeIs(2));
+  EXPECT_EQ(texts.requests[1].prompt, "b");
+  EXPECT_EQ(texts.requests[1].sampling.top_k, 3);
+  const CompletionCall mixed = parsed(R"({"prompt": [[1], [2, 3], "c"]})");
+  ASSERT_THAT(mixed.requests, SizeIs(3));
+  EXPECT_THAT(mixed.requests[1].prompt_token_ids, ElementsAre(2, 3));
+  EXPECT_EQ(mixed.requests[2].prompt, "c");
+
+  EXPECT_THAT(refusal("{}"), HasSubstr("prompt: [request] prompt; got none"));
+  EXPECT_THAT(refusal(R"({"prompt": null})"), HasSubstr("got none"));
+  EXPECT_THAT(refusal(R"({"prompt": []})"), HasSubstr("prompt: "));
+  EXPECT_THAT(refusal(R"({"prompt": [[]]})"), HasSubstr("prompt[0]: "));
+  EXPECT_THAT(refusal(R"({"prompt": {"a": 1}})"), HasSubstr("prompt: "));
+  EXPECT_THAT(refusal(R"({"prompt": [1, "a"]})"), HasSubstr("prompt[1]: "));
+  EXPECT_THAT(refusal(R"({"prompt": ["a", 1]})"), HasSubstr("prompt[1]: "));
+  EXPECT_THAT(refusal(R"({"prompt": [-1]})"), HasSubstr("prompt[0]: "));
+  EXPECT_THAT(refusal(R"({"prompt": [[1, 2147483648]]})"), HasSubstr("prompt[0][1]: "));
+}
+
+TEST(ParseCompletion, EchoesWithoutMakingAnything) {
+  const CompletionCall call = parsed(R"({"prompt": "a", "echo": true, "max_tokens": 0,
+                                         "logprobs": 2})");
+  EXPECT_TRUE(call.echo_only);
+  EXPECT_EQ(call.requests[0].sampling.max_tokens, 1);
+  EXPECT_EQ(call.requests[0].sampling.prompt_logprobs, 2);
+  EXPECT_FALSE(call.return_prompt_logprobs);
+  EXPECT_THAT(refusal(R"({"prompt": "a", "max_tokens": 0})"), HasSubstr("max_tokens: "));
+}
+
+TEST(ParseCompletion, NamesTheFieldAndWhatItExpected) {
+  EXPECT_EQ(refusal(R"({"prompt": "a", "top_p": 2})"),
+            "top_p: [request] top_p; got 2, expected a number in (0, 1]");
+  EXPECT_EQ(refusal(R"({"prompt": "a", "n": "2"})"),
+            "n: [request] n; got '2', expected an integer in [1, 128]");
+  EXPECT_THAT(refusal(R"({"prompt": "a", "n": 129})"), HasSubstr("n: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "max_tokens": 1.5})"), HasSubstr("max_tokens: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "max_tokens": 1e99})"), HasSubstr("max_tokens: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "max_tokens": 99999999999999999999999})"),
+              HasSubstr("max_tokens: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "temperature": true})"), HasSubstr("temperature: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "stream": "yes"})"), HasSubstr("stream: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "stream_options": {"include_usage": 1}})"),
+              HasSubstr("stream_options.include_usage: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "stop": [1]})"), HasSubstr("stop: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "stop": ""})"), HasSubstr("stop: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "logit_bias": {"x": 1}})"), HasSubstr("logit_bias: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "logit_bias": [1]})"), HasSubstr("logit_bias: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "logprobs": 21})"), HasSubstr("logprobs: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "logprobs": true})"), HasSubstr("logprobs: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "allowed_token_ids": []})"),
+              HasSubstr("allowed_token_ids: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "seed": 1.5})"), HasSubstr("seed: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "cache_salt": ""})"), HasSubstr("cache_salt: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "model": 1})"), HasSubstr("model: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "min_tokens": 20})"), HasSubstr("min_tokens: "));
+}
+
+TEST(ParseCompletion, RefusesWhatItDoesNotDo) {
+  EXPECT_THAT(refusal(R"({"prompt": "a", "suffix": "b"})"), HasSubstr("suffix: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "n": 2, "best_of": 3})"), HasSubstr("best_of: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "use_beam_search": true})"),
+              HasSubstr("use_beam_search: "));
+  EXPECT_EQ(refusal(R"({"prompt": "a", "use_beam_search": false})"), "accepted");
+  EXPECT_THAT(refusal(R"({"prompt": "a", "prompt_embeds": "x"})"), HasSubstr("prompt_embeds: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "truncate_prompt_tokens": 5})"),
+              HasSubstr("truncate_prompt_tokens: "));
+}
+
+TEST(ParseCompletion, CapsWhatAHostileBodyHas) {
+  const auto list = [](size_t num, std::string_view item) {
+    std::string text = "[";
+    for (size_t i = 0; i < num; ++i) text += (i > 0 ? "," : "") + std::string(item);
+    return text + "]";
+  };
+  const auto with = [](std::string_view field, const std::string& value) {
+    return "{\"prompt\": \"a\", \"" + std::string(field) + "\": " + value + "}";
+  };
+  EXPECT_EQ(refusal(with("stop", list(16, "\"a\""))), "accepted");
+  EXPECT_THAT(refusal(with("stop", list(17, "\"a\""))), HasSubstr("stop: "));
+  EXPECT_THAT(refusal(with("stop", "\"" + std::string(5000, 'a') + "\"")), HasSubstr("stop: "));
+  EXPECT_THAT(refusal("{\"prompt\": " + list(1025, "\"a\"") + "}"), HasSubstr("prompt: "));
+  std::string biases = "{";
+  for (int i = 0; i < 1025; ++i) biases += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\": 1";
+  EXPECT_THAT(refusal(with("logit_bias", biases + "}")), HasSubstr("logit_bias: "));
+  // A long list that each of many prompts would copy.
+  EXPECT_THAT(refusal("{\"prompt\": " + list(1000, "\"a\"") +
+                      ", \"allowed_token_ids\": " + list(2000, "1") + "}"),
+              HasSubstr("allowed_token_ids: "));
+  EXPECT_THAT(refusal(with("x", std::string(70, '[') + std::string(70, ']'))), HasSubstr("64"));
+}
+
+TEST(ParseCompletion, SaysWhereABodyIsNoJson) {
+  EXPECT_THAT(refusal(""), HasSubstr("byte 0"));
+  EXPECT_THAT(refusal("{\"prompt\":\n  \"a\" \"b\"}"), HasSubstr("line 2, column 7 (byte 17)"));
+  EXPECT_THAT(refusal("{\"prompt\": \"a\xff\"}"), HasSubstr("no valid UTF-8 at line 1, column 14"));
+  EXPECT_THAT(refusal("{\"prompt\": \"a\"} x"), HasSubstr("something follows"));
+  EXPECT_THAT(refusal("{\"prompt\": \"a\""), HasSubstr("does not end"));
+  EXPECT_THAT(refusal("[1]"), HasSubstr("a list of 1, expected a JSON object"));
+  EXPECT_THAT(refusal("{\"prompt\": \"\\ud800\"}"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(refusal("{\"top_p\": 1e999}"), HasSubstr("not valid JSON"));
+}
+
+TEST(ParseCompletion, TakesStructuredOutputs) {
+  const auto structured = [](std::string_view fields) {
+    return parsed("{\"prompt\": \"a\", " + std::string(fields) + "}").structured;
+  };
+  EXPECT_EQ(structured(R"("response_format": {"type": "text"})").kind, Kind::kNone);
+  EXPECT_EQ(structured(R"("response_format": {"type": "json_object"})").kind, Kind::kJsonObject);
+  const auto schema = structured(R"("response_format": {"type": "json_schema", "json_schema":
+      {"name": "x", "strict": true, "schema": {"type": "object"}}})");
+  EXPECT_EQ(schema.kind, Kind::kJsonSchema);
+  EXPECT_EQ(schema.text, R"({"type":"object"})");
+  EXPECT_EQ(structured(R"("structured_outputs": {"json": "{\"type\": \"object\"}"})").text,
+            R"({"type": "object"})");
+  const auto choice = structured(R"("structured_outputs": {"choice": ["a", "b"], "regex": null})");
+  EXPECT_EQ(choice.kind, Kind::kChoice);
+  EXPECT_THAT(choice.choices, ElementsAre("a", "b"));
+  EXPECT_EQ(structured(R"("structured_outputs": {"json_object": true})").kind, Kind::kJsonObject);
+  EXPECT_EQ(structured(R"("guided_regex": "a+")").kind, Kind::kRegex);
+  EXPECT_EQ(structured(R"("guided_grammar": "root ::= 'a'")").text, "root ::= 'a'");
+  EXPECT_EQ(structured(R"("guided_json": {"type": "null"})").text, R"({"type":"null"})");
+  EXPECT_THAT(structured(R"("guided_choice": ["a"])").choices, ElementsAre("a"));
+
+  const auto refused = [](std::string_view fields) {
+    return refusal("{\"prompt\": \"a\", " + std::string(fields) + "}");
+  };
+  EXPECT_THAT(refused(R"("response_format": {"type": "xml"})"),
+              HasSubstr("response_format.type: "));
+  EXPECT_THAT(refused(R"("response_format": {})"), HasSubstr("response_format.type: "));
+  EXPECT_THAT(refused(R"("response_format": {"type": "json_schema", "json_schema": {}})"),
+              HasSubstr("response_format.json_schema.schema: "));
+  EXPECT_THAT(refused(R"("structured_outputs": {"json": "{"})"),
+              HasSubstr("structured_outputs.json: "));
+  EXPECT_THAT(refused(R"("structured_outputs": {"json": {}, "regex": "a"})"),
+              HasSubstr("a second restriction"));
+  EXPECT_THAT(refused(R"("guided_regex": "a", "response_format": {"type": "json_object"})"),
+              HasSubstr("a second restriction"));
+  EXPECT_THAT(refused(R"("guided_choice": [])"), HasSubstr("guided_choice: "));
+  EXPECT_THAT(refused(R"("structured_outputs": {"structural_tag": "x"})"),
+              HasSubstr("structured_outputs.structural_tag: "));
+  EXPECT_THAT(refused("\"guided_regex\": \"" + std::string(300'000, 'a') + "\""),
+              HasSubstr("guided_regex: "));
+}
+
+TEST(CallErrors, AreOpenAIs) {
+  EXPECT_EQ(error_body(make_call_error(404, "no \"x\"", "model", "model_not_found")),
+            R"({"error":{"message":"no \"x\"","type":"invalid_request_error","param":"model",)"
+            R"("code":"model_not_found"}})");
+  const CallError sampling = call_error(invalid_argument("[sampling] top_p; got 2, expected 1"));
+  EXPECT_EQ(sampling.http_status, 400);
+  EXPECT_EQ(sampling.param, "top_p");
+  EXPECT_EQ(call_error(resource_exhausted("full")).http_status, 429);
+  EXPECT_EQ(call_error(resource_exhausted("full")).type, "rate_limit_error");
+  EXPECT_EQ(call_error(unavailable("draining")).http_status, 503);
+  EXPECT_EQ(call_error(unimplemented("x")).http_status, 400);
+  EXPECT_THAT(call_error(internal_error("/secret/path")).message,
+              ::testing::Not(HasSubstr("secret")));
+  EXPECT_EQ(error_body(make_call_error(401, "m")),
+            R"({"error":{"message":"m","type":"authentication_error","param":null,"code":null}})");
+}
+
+}  // namespace
+}  // namespace quire::server
