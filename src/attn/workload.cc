@@ -25,6 +25,12 @@ Sizes or_default(const Sizes& sizes, Sizes own) {
   return sizes.empty() ? std::move(own) : sizes;
 }
 
+AttentionWorkload drawn_workload(int num_reqs, int q_len, int max_kv_len, uint64_t seed) {
+  AttentionWorkload workload = ragged_workload(num_reqs, q_len, max_kv_len, seed);
+  workload.pool_pages = kSeedPoolPages;
+  return workload;
+}
+
 std::vector<AttentionWorkload> prefill_grid(const BenchGridConfig& config) {
   if (config.num_seqs.empty() && config.kv_lens.empty()) {
     return {prompts(1, 2048), prompts(1, 8192), prompts(4, 2048), prompts(16, 1024)};
@@ -108,6 +114,7 @@ std::vector<AttentionWorkload> tuning_grid(bool quick) {
           workloads.push_back(full_workload(Phase::kDecode, num_reqs, 1, kv_len));
         } else if (num_reqs > 1) {  // one request is never ragged
           workloads.push_back(ragged_workload(num_reqs, 1, kv_len, kWorkloadSeed));
+          workloads.push_back(drawn_workload(num_reqs, 1, kv_len, kWorkloadSeed));
         }
       }
     }
@@ -127,8 +134,7 @@ std::vector<AttentionWorkload> bench_grid(const BenchGridConfig& config) {
       if (config.grid == BenchGrid::kStrict) {
         workloads.push_back(full_workload(Phase::kDecode, num_reqs, config.q_len, kv_len));
       } else {
-        workloads.push_back(ragged_workload(num_reqs, config.q_len, kv_len, config.seed));
-        workloads.back().pool_pages = kSeedPoolPages;
+        workloads.push_back(drawn_workload(num_reqs, config.q_len, kv_len, config.seed));
       }
     }
   }

@@ -193,7 +193,7 @@ Result<int> run(const Options& options) {
 void add_sizes(FlagSet& flags, std::string name, std::vector<int>* target, int max,
                std::string help) {
   flags.add({.name = std::move(name),
-             .value_name = "N,…",
+             .value_name = "N,N",
              .help = std::move(help),
              .default_text = "the grid's",
              .set = [target, max](std::string_view value) -> Status {
@@ -214,7 +214,7 @@ void add_backends(FlagSet& flags, std::vector<std::string>* target) {
     if (backend.device == DeviceKind::kCuda) known.emplace_back(backend.name);
   }
   flags.add({.name = "--backends",
-             .value_name = "NAME,…",
+             .value_name = "NAME,NAME",
              .help = fmt::format("Which to measure, of {}", fmt::join(known, ", ")),
              .default_text = "all that support the shape",
              .set = [target, known](std::string_view value) -> Status {
