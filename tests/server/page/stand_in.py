@@ -1,0 +1,196 @@
+"""A server that speaks as `quire serve` does, with answers that a test decides to the byte.
+
+What it answers to a chat is named by the last message: a key of `_ANSWERS`, or "refused".
+"""
+
+import json
+import re
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+SOURCE_DIR = Path(__file__).resolve().parents[3]
+PAGE_DIR = SOURCE_DIR / "src/server/page"
+MODEL = "stand-in"
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+
+MARKDOWN = """# Title
+
+A paragraph with **bold**, *italics* and `code`.
+
+- one
+  - inner
+- two
+
+```python
+if a < b:
+    print("<b>")
+```
+
+Read [the page](https://example.org/a_(b)).
+"""
+HOSTILE = (
+    "<img src=x onerror=\"window.pwned=1\"> <script>window.pwned=1</script>\n\n"
+    "[run](javascript:window.pwned=1) [data](data:text/html,x) ![i](https://example.org/i.png)\n\n"
+    "```<img src=x onerror=window.pwned=1>\n<svg onload=window.pwned=1>\n```\n"
+)
+
+
+def policy() -> str:
+    """The one that the binary sends, out of its source."""
+    source = (PAGE_DIR / "page.cc").read_text()
+    body = source[source.index("page_security_policy()") :]
+    return "".join(re.findall(r'"([^"]*)"', body[: body.index(";\n}")]))
+
+
+def _chunk(delta: dict[str, str], num_tokens: int, finish_reason: str | None = None) -> bytes:
+    chunk = {
+        "object": "chat.completion.chunk",
+        "model": MODEL,
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": num_tokens},
+    }
+    return f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n".encode()
+
+
+def _stream(pieces: list[str], field: str = "content", reason: str = "stop") -> bytes:
+    out = _chunk({"role": "assistant", "content": ""}, 0)
+    for i, piece in enumerate(pieces):
+        out += _chunk({field: piece}, i + 1)
+    usage = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": len(pieces)}}
+    out += _chunk({}, len(pieces), reason)
+    return out + f"data: {json.dumps(usage)}\n\ndata: [DONE]\n\n".encode()
+
+
+def _pieces(text: str, size: int) -> list[str]:
+    return [text[i : i + size] for i in range(0, len(text), size)]
+
+
+def _slow() -> Iterator[bytes]:
+    """Goes on until nobody listens."""
+    for i in range(2000):
+        yield _chunk({"content": f"word{i} "}, i + 1)
+        time.sleep(0.02)
+
+
+def _odd() -> Iterator[bytes]:
+    """Lines end in \\r\\n, comments stand between events, and every byte comes alone."""
+    whole = _stream(_pieces("Grüße, 世界 🎈!", 2)).replace(b"\n\n", b"\r\n\r\n: still here\r\n\r\n")
+    for at in range(len(whole)):
+        yield whole[at : at + 1]
+
+
+def _thinking() -> Iterator[bytes]:
+    thoughts = _stream(["First, ", "<b>think</b>."], "reasoning_content")
+    yield thoughts[: thoughts.index(b"data: [DONE]")]
+    yield _stream(["Then ", "speak."])
+
+
+_ERROR = {"message": "the engine stopped", "type": "server_error", "code": 503}
+_ANSWERS = {
+    "markdown": lambda: iter([_stream(_pieces(MARKDOWN, 3))]),
+    "hostile": lambda: iter([_stream(_pieces(HOSTILE, 1))]),
+    "long": lambda: iter([_stream([f"Line {i}.\n\n" for i in range(200)])]),
+    "length": lambda: iter([_stream(["cut"], reason="length")]),
+    "slow": _slow,
+    "odd": _odd,
+    "thinking": _thinking,
+    "breaks off": lambda: iter([_chunk({"content": "half an"}, 2)]),
+    "fails amid": lambda: iter(
+        [_chunk({"content": "half an"}, 2), f"data: {json.dumps({'error': _ERROR})}\n\n".encode()]
+    ),
+    "no json": lambda: iter([b"data: {oops\n\n"]),
+}
+
+
+class StandIn:
+    def __init__(self) -> None:
+        stand_in = self
+        self.calls: list[dict[str, Any]] = []  # bodies of chat calls
+        self.num_dropped = 0  # streams whose reader went away
+        self.num_metrics_calls = 0
+        self.is_up = True
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+            def send(self, status: int, kind: str, body: bytes, **headers: str) -> None:
+                self.send_response(status)
+                self.send_header("content-type", kind)
+                self.send_header("content-length", str(len(body)))
+                for name, value in headers.items():
+                    self.send_header(name.replace("_", "-"), value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def send_json(self, status: int, value: Any, **headers: str) -> None:
+                self.send(status, "application/json", json.dumps(value).encode(), **headers)
+
+            def do_GET(self) -> None:
+                stand_in.answer_get(self)
+
+            def do_POST(self) -> None:
+                stand_in.answer_chat(self)
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def answer_get(self, handler: Any) -> None:
+        if handler.path == "/v1/models":
+            model = {"id": MODEL, "object": "model", "root": MODEL, "max_model_len": 4096}
+            return handler.send_json(200, {"object": "list", "data": [model]})
+        if handler.path == "/metrics":
+            self.num_metrics_calls += 1
+            if not self.is_up:
+                return handler.send_json(503, {"error": {"message": "the engine stands still"}})
+            return handler.send(200, "text/plain; version=0.0.4", self._metrics().encode())
+        name = "index.html" if handler.path == "/" else handler.path.removeprefix("/page/")
+        file = PAGE_DIR / "web" / name
+        if "/" in name or not file.is_file():
+            return handler.send_json(404, {"error": {"message": f"there is no {handler.path}"}})
+        kind = _TYPES.get(file.suffix, "image/svg+xml")
+        handler.send(200, kind, file.read_bytes(), content_security_policy=policy())
+
+    def _metrics(self) -> str:
+        label = f'{{model_name="{MODEL}"}}'
+        values = {
+            "vllm:num_requests_running": 3,
+            "vllm:num_requests_waiting": 2,
+            "vllm:kv_cache_usage_perc": 0.25,
+            "vllm:generation_tokens_total": 100 * self.num_metrics_calls,
+            "vllm:prefix_cache_queries_total": 200,
+            "vllm:prefix_cache_hits_total": 150,
+        }
+        return "".join(f"# TYPE {name} gauge\n{name}{label} {v}\n" for name, v in values.items())
+
+    def answer_chat(self, handler: Any) -> None:
+        call = json.loads(handler.rfile.read(int(handler.headers["content-length"])))
+        self.calls.append(call)
+        wanted = call["messages"][-1]["content"]
+        if wanted == "refused":
+            error = {"message": "576 answers are in work or queued of at most 576", "code": 429}
+            return handler.send_json(429, {"error": error}, retry_after="2")
+        make = _ANSWERS.get(wanted, lambda: iter([_stream([f"You said {wanted}."])]))
+        handler.send_response(200)
+        handler.send_header("content-type", "text/event-stream")
+        handler.send_header("connection", "close")
+        handler.end_headers()
+        try:
+            for piece in make():
+                handler.wfile.write(piece)
+                handler.wfile.flush()
+        except OSError:
+            self.num_dropped += 1
+        handler.close_connection = True
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
