@@ -233,12 +233,12 @@ void RequestParser::scan_head(std::string_view bytes) {
 }
 
 size_t RequestParser::feed_head(std::string_view bytes) {
-  size_t num_blank = 0;
-  if (num_scanned_ <= 1 && bytes.starts_with("\r\n")) {
-    num_blank = 2;  // old clients send an empty line behind a body
+  size_t num_blank = 0;  // old clients send an empty line behind a body
+  while (num_scanned_ <= 1 && bytes.starts_with("\r\n")) {
+    bytes.remove_prefix(2);
+    num_blank += 2;
     num_scanned_ = 0;
   }
-  bytes.remove_prefix(num_blank);
   scan_head(bytes.substr(0, limits_.max_header_bytes));
   if (state_ == State::kFailed) return num_blank;
   const size_t line_end = bytes.substr(0, num_scanned_).find("\r\n");
@@ -265,8 +265,10 @@ size_t RequestParser::feed_head(std::string_view bytes) {
 }
 
 size_t RequestParser::feed_body(std::string_view bytes) {
+  // What ends a chunked body, "0\r\n\r\n", comes in one piece: Beast 1.74 asserts that.
+  const size_t min_bytes = message_->chunked() ? 5 : 1;
   size_t used = 0;
-  while (used < bytes.size() && !message_->is_done()) {
+  while (bytes.size() - used >= min_bytes && !message_->is_done()) {
     beast::error_code error;
     used += message_->put({bytes.data() + used, bytes.size() - used}, error);
     if (error == BeastError::need_more) break;

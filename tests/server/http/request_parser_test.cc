@@ -96,7 +96,7 @@ TEST(RequestParser, ReadsChunks) {
 
 TEST(RequestParser, ReadsRequestsInARow) {
   RequestParser parser(small_limits());
-  std::string bytes = "\r\nGET /1 HTTP/1.1\r\nHost: a\r\n\r\n" +
+  std::string bytes = "\r\n\r\nGET /1 HTTP/1.1\r\nHost: a\r\n\r\n" +
                       post("Content-Length: 1\r\n\r\nx") + "\r\nGET /2 HTTP/1.0\r\n\r\n";
   std::vector<std::string> paths;
   std::vector<bool> keep_alive;
@@ -168,9 +168,10 @@ TEST(RequestParser, RefusesAmbiguousFraming) {
 }
 
 TEST(RequestParser, RefusesBadChunks) {
-  for (const char* body : {"x\r\n", "-1\r\nab", " 3\r\nabc", "3\nabc\r\n", "3\r\nabcd\r\n0\r\n\r\n",
-                           "3 \r\nabc\r\n", "3;\r\nabc\r\n", "11111111111111111\r\n", "\r\n",
-                           "3;a=\"\n\"\r\nabc\r\n", "0\r\nbad trailer\r\n\r\n"}) {
+  for (const char* body :
+       {"x\r\nab", "-1\r\nab", " 3\r\nabc", "3\nabc\r\n", "3\r\nabcd\r\n0\r\n\r\n", "3 \r\nabc\r\n",
+        "3;\r\nabc\r\n", "11111111111111111\r\n", "\r\n\r\n\r\n", "3;a=\"\n\"\r\nabc\r\n",
+        "0\r\nbad trailer\r\n\r\n"}) {
     EXPECT_EQ(refusal(post(std::string("Transfer-Encoding: chunked\r\n\r\n") + body)), 400) << body;
   }
   EXPECT_EQ(refusal(post("Transfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: 1\r\n\r\n")), 400);
