@@ -26,6 +26,7 @@ struct Options {
   int num_questions = 1000;
   int parallel = 1000;
   int max_tokens = 512;
+  bool ignore_eos = false;
   std::string json;
 };
 
@@ -85,7 +86,8 @@ std::vector<Request> make_requests(const Options& options, const std::vector<Wor
     request.prompt = prefix + question_prompt(problem);
     request.sampling.temperature = 0.0F;
     request.sampling.max_tokens = options.max_tokens;
-    request.sampling.stop = gsm8k_stops();
+    request.sampling.ignore_eos = options.ignore_eos;
+    if (!options.ignore_eos) request.sampling.stop = gsm8k_stops();
     requests.push_back(std::move(request));
   }
   return requests;
@@ -207,6 +209,8 @@ Command gsm8k_command() {
   flags.number("--num-questions", &options->num_questions, {.min = 1}, "Most questions to ask");
   flags.number("--parallel", &options->parallel, {.min = 1}, "Most questions in flight");
   flags.number("--max-tokens", &options->max_tokens, {.min = 1}, "Most tokens of an answer");
+  flags.toggle("--ignore-eos", &options->ignore_eos,
+               "Answers of exactly --max-tokens, whatever they say: for measuring speed");
   flags.output_file("--json", &options->json, "Write the results to this file");
   add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);
   command.check = [options] {

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# SGLang's GSM8K benchmark as a measure of speed: 1,000 questions of 8 shots, all in flight, on
+# Llama-3.1-8B's shape with dummy weights and answers of 128 tokens, once a decode backend.
+#   bench/gsm8k_speed.sh QUIRE CONFIG.json TOKENIZER_DIR GSM8K_DIR [BACKEND]...
+set -euo pipefail
+quire=$1 config=$2 tokenizer=$3 data=$4
+shift 4
+for backend in "${@:-xqa flashinfer cudnn native auto}"; do
+  for name in $backend; do
+    result=$("$quire" eval gsm8k --model "$config" --load-format dummy --tokenizer "$tokenizer" \
+      --data "$data/test.jsonl" --shots "$data/train.jsonl" --num-shots 8 --num-questions 1000 \
+      --parallel 1000 --max-tokens 128 --ignore-eos --max-model-len 4096 --max-num-seqs 1000 \
+      --device cuda --log-level error --decode-attention-backend "$name" 2>&1 |
+      grep -E '^(Latency|Output)' | paste -sd' ')
+    echo "$name: ${result:-failed}"
+  done
+done
