@@ -121,7 +121,8 @@ class PageTest(unittest.TestCase):
         return self.tab.text(".answer:last-of-type .prose")
 
     def notes(self) -> str:
-        return self.tab.text(".answer:last-of-type .notes")
+        # A number and its unit are held together by a space that does not break.
+        return self.tab.text(".answer:last-of-type .notes").replace("\u00a0", " ")
 
     def set_field(self, name: str, value: str) -> None:
         selector = f"#settings [name={name}]"
@@ -285,7 +286,7 @@ class StandInTest(PageTest):
         self.assertIn("Title", self.tab.text(".answer h3"))
         self.assertIn('print("<b>")', self.tab.text(".answer pre"))
         self.assertEqual(self.tab.evaluate("document.querySelectorAll('.answer li').length"), 3)
-        self.assertRegex(self.notes(), r"^\d+ tokens · .*first after \d+ ms$")
+        self.assertRegex(self.notes(), r"^56 tokens · .*first after [\d.]+ m?s$")
         self.ask("length")
         self.assertIn("cut off at the limit", self.notes())
 
@@ -561,7 +562,7 @@ class ServeTest(PageTest):
         self.assertEqual(self.tab.text(".question"), QUESTION)
         self.assertEqual(self.tab.text(".answer .prose :is(h3, h4, h5, h6)"), "190")
         self.assertGreater(len(set(self.tab.evaluate("lengths"))), 5)  # it grew
-        self.assertRegex(self.notes(), r"^\d+ tokens · \d+ tokens/s · first after [\d.]+ m?s$")
+        self.assertRegex(self.notes(), r"^\d+ tokens · [\d,]+ tokens/s · first after [\d.]+ m?s$")
         self.tab.wait_for("document.querySelector('[data-gauge=hits] .value').innerText !== '–'")
         self.assertEqual(self.tab.text("#panel-state"), "live")
 

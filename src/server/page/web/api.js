@@ -18,7 +18,9 @@ async function errorOf(response) {
 async function request(path, options) {
   let response;
   try {
-    response = await fetch(path, options);
+    // With the origin alone: the page's own address may carry a user and password, and fetch
+    // refuses those.
+    response = await fetch(location.origin + path, options);
   } catch (error) {
     if (error.name === 'AbortError') throw error;
     throw new ServerError('The server cannot be reached.');

@@ -6,16 +6,23 @@ export function questionView(text) {
   return element('article', { className: 'question', 'aria-label': 'You' }, element('p', {}, text));
 }
 
+// A number and its unit stay on one line.
+const kJoin = '\u00a0';
+
 function seconds(ms) {
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+  return ms < 1000 ? `${Math.round(ms)}${kJoin}ms` : `${(ms / 1000).toFixed(1)}${kJoin}s`;
+}
+
+function count(number, unit) {
+  return `${Math.round(number).toLocaleString('en')}${kJoin}${unit}`;
 }
 
 // "142 tokens · 96 tokens/s · first after 31 ms" of what is known.
 export function timingText({ numTokens, startMs, firstMs, lastMs }) {
   const parts = [];
-  if (numTokens > 0) parts.push(`${numTokens} ${numTokens === 1 ? 'token' : 'tokens'}`);
+  if (numTokens > 0) parts.push(count(numTokens, numTokens === 1 ? 'token' : 'tokens'));
   if (numTokens > 1 && lastMs > firstMs) {
-    parts.push(`${((numTokens - 1) / ((lastMs - firstMs) / 1000)).toFixed(0)} tokens/s`);
+    parts.push(count((1000 * (numTokens - 1)) / (lastMs - firstMs), 'tokens/s'));
   }
   if (firstMs > 0) parts.push(`first after ${seconds(firstMs - startMs)}`);
   return parts.join(' · ');
@@ -33,8 +40,8 @@ export class AnswerView {
     this.notes = element('p', { className: 'notes' });
     this.again = element('button', { type: 'button', className: 'quiet' }, 'Regenerate');
     this.again.addEventListener('click', onRegenerate);
-    this.footer = element('footer', { hidden: true }, this.notes,
-      copyButton('Copy answer', () => this.#content), this.again);
+    this.copy = copyButton('Copy answer', () => this.#content);
+    this.footer = element('footer', { hidden: true }, this.notes, this.copy, this.again);
     this.root = element('article', { className: 'answer', 'aria-label': modelName },
       this.body, this.footer);
     // Screen readers wait for the whole of it.
@@ -75,6 +82,7 @@ export class AnswerView {
   finish(timing, note) {
     cancelAnimationFrame(this.#frame);
     this.notes.textContent = [timingText(timing), note].filter(Boolean).join(' · ');
+    this.copy.hidden = this.#content === '';
     this.footer.hidden = false;
     this.root.removeAttribute('aria-busy');
     this.#draw();
@@ -82,6 +90,7 @@ export class AnswerView {
 
   fail(message) {
     this.footer.before(element('p', { className: 'error', role: 'alert' }, message));
+    this.again.textContent = 'Try again';
   }
 
   // Only the last answer can be had anew.

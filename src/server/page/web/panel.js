@@ -31,9 +31,10 @@ const kGauges = [
   { id: 'hits', value: hitShare, show: percent, top: 1 },
 ];
 
+// None from one look alone.
 function tokensPerSecond(now, before, seconds) {
   const name = 'vllm:generation_tokens_total';
-  return before ? Math.max(0, now.get(name) - before.get(name)) / seconds : 0;
+  return before ? Math.max(0, now.get(name) - before.get(name)) / seconds : NaN;
 }
 
 // Of all prompt tokens since the server started.
@@ -53,14 +54,20 @@ export function sparklinePoints(samples, top) {
   }).join(' ');
 }
 
+// What draws the gauge's samples from then on.
 function drawing(gauge) {
   const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
   svg.setAttribute('viewBox', `0 0 ${kWidth} ${kHeight}`);
   svg.setAttribute('preserveAspectRatio', 'none');
   svg.setAttribute('aria-hidden', 'true');
+  const area = svg.appendChild(document.createElementNS(svg.namespaceURI, 'polygon'));
   const line = svg.appendChild(document.createElementNS(svg.namespaceURI, 'polyline'));
   document.querySelector(`[data-gauge="${gauge.id}"] .spark`).append(svg);
-  return line;
+  return (points) => {
+    const left = points.slice(0, points.indexOf(','));
+    area.setAttribute('points', `${left},${kHeight} ${points} ${kWidth},${kHeight}`);
+    line.setAttribute('points', points);
+  };
 }
 
 export function startPanel() {
@@ -68,7 +75,7 @@ export function startPanel() {
   const gauges = kGauges.map((gauge) => ({
     ...gauge,
     samples: [],
-    line: drawing(gauge),
+    draw: drawing(gauge),
     output: document.querySelector(`[data-gauge="${gauge.id}"] .value`),
   }));
   let before = null;
@@ -83,7 +90,7 @@ export function startPanel() {
       gauge.samples.push(value);
       if (gauge.samples.length > kNumSamples) gauge.samples.shift();
       gauge.output.textContent = gauge.show(value);
-      gauge.line.setAttribute('points', sparklinePoints(gauge.samples, gauge.top));
+      gauge.draw(sparklinePoints(gauge.samples, gauge.top));
     }
     before = now;
     beforeMs = nowMs;
