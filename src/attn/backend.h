@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -78,6 +79,11 @@ class AttentionBackend {
   virtual std::string_view name() const = 0;
   virtual Support supports(const AttentionShape& shape, Phase phase,
                            const Device& device) const = 0;
+  // Query tokens of a decoding request that it serves at most: selection passes it over for more.
+  virtual int max_decode_q_len() const { return std::numeric_limits<int>::max(); }
+  // Whether plan() takes milliseconds for a number of requests that it has not met. Selection then
+  // takes it for graphs alone, whose sizes are few.
+  virtual bool plans_each_size() const { return false; }
   // An exact bound, asked once at start.
   virtual size_t workspace_bytes(const AttentionShape& shape,
                                  const AttentionLimits& limits) const = 0;

@@ -17,6 +17,10 @@ std::string list_times(const TuningTable::Cell& cell, std::span<const std::strin
   return text;
 }
 
+bool takes(const AttentionBackend& backend, const DecodeKey& key, int q_len) {
+  return q_len <= backend.max_decode_q_len() && !(key.eager && backend.plans_each_size());
+}
+
 }  // namespace
 
 bool is_ragged(std::span<const int32_t> kv_len_bounds) {
@@ -57,18 +61,27 @@ Result<AttentionSelector::Candidates> AttentionSelector::find(const BackendSet& 
   } else {
     found.backends = backends.supporting(shape, phase, device);
   }
-  for (const AttentionBackend* backend : found.backends) found.names.push_back(backend->name());
   return found;
 }
 
 AttentionSelector::Choice AttentionSelector::choose(Phase phase, const DecodeKey& key,
                                                     int q_len) const {
-  const Candidates& candidates = of(phase);
-  if (candidates.backends.size() == 1) return {candidates.backends.front(), nullptr};
-  const auto best =
-      table_->best(tuning_point(shape_, phase, key.num_reqs, q_len, key.max_kv_len, key.ragged),
-                   candidates.names);
-  return {candidates.backends[best.candidate], best.cell};
+  std::vector<AttentionBackend*> able;
+  Choice choice;
+  for (AttentionBackend* backend : candidates(phase)) {
+    if (phase == Phase::kDecode && !takes(*backend, key, q_len)) continue;
+    able.push_back(backend);
+    choice.among.push_back(backend->name());
+  }
+  // A forced one that cannot says so itself.
+  if (able.empty()) return {.backend = candidates(phase).front()};
+  choice.backend = able.front();
+  if (able.size() == 1) return choice;
+  const auto best = table_->best(
+      tuning_point(shape_, phase, key.num_reqs, q_len, key.max_kv_len, key.ragged), choice.among);
+  choice.backend = able[best.candidate];
+  choice.cell = best.cell;
+  return choice;
 }
 
 AttentionBackend* AttentionSelector::decode(const DecodeKey& key, int q_len) const {
@@ -95,15 +108,14 @@ size_t AttentionSelector::workspace_bytes(const AttentionLimits& limits) const {
 }
 
 std::string AttentionSelector::reason(Phase phase, const Choice& choice) const {
-  const Candidates& candidates = of(phase);
-  if (!candidates.forced_by.empty()) return fmt::format("forced by {}", candidates.forced_by);
-  if (candidates.backends.size() == 1) return "the only one that serves this shape";
+  const std::string& flag = of(phase).forced_by;
+  if (!flag.empty()) return fmt::format("forced by {}", flag);
+  if (choice.among.size() == 1) return "the only one that serves this shape";
   if (choice.cell == nullptr) return "nothing is measured here: the first that serves this shape";
   const TuningPoint& point = choice.cell->point;
   return fmt::format("measured at {} x {} of {} {}, heads {}:{} of {}: {}", point.num_reqs,
                      point.q_len, lengths_name(point.ragged), point.kv_len, point.num_heads,
-                     point.num_kv_heads, point.head_dim,
-                     list_times(*choice.cell, candidates.names));
+                     point.num_kv_heads, point.head_dim, list_times(*choice.cell, choice.among));
 }
 
 std::vector<AttentionService> AttentionSelector::decode_services(

@@ -18,6 +18,7 @@ struct DecodeKey {
   int num_reqs = 0;
   int max_kv_len = 0;
   bool ragged = false;
+  bool eager = false;  // planned anew each time, not part of a graph
 
   friend bool operator==(const DecodeKey&, const DecodeKey&) = default;
 };
@@ -44,8 +45,9 @@ class AttentionSelector {
                                           const ForcedBackend& prefill,
                                           std::shared_ptr<const TuningTable> table);
 
-  // The forced backend, or the only one; else the fastest by the table. Depends on nothing but the
-  // arguments, so what a graph was captured with is what its replays plan with.
+  // The forced backend, or the only one; else the fastest by the table of those that take so many
+  // query tokens and, in an eager step, plan without delay. Depends on nothing but the arguments,
+  // so what a graph was captured with is what its replays plan with.
   AttentionBackend* decode(const DecodeKey& key, int q_len = 1) const;
   AttentionBackend* prefill(int num_reqs, int num_tokens, int max_kv_len) const;
 
@@ -63,13 +65,12 @@ class AttentionSelector {
  private:
   struct Candidates {
     std::vector<AttentionBackend*> backends;
-    std::vector<std::string_view> names;
     std::string forced_by;  // the flag; empty: none
   };
-  // The chosen backend's times, where there are any.
   struct Choice {
     AttentionBackend* backend = nullptr;
-    const TuningTable::Cell* cell = nullptr;
+    const TuningTable::Cell* cell = nullptr;  // what speaks for it, where anything does
+    std::vector<std::string_view> among = {};
   };
 
   static Result<Candidates> find(const BackendSet& backends, const AttentionShape& shape,

@@ -29,6 +29,12 @@ class PickyBackend final : public AttentionBackend {
   }
   Status run(const AttentionCall& /*call*/, Stream& /*stream*/) override { return {}; }
 
+  int max_decode_q_len() const override { return max_q_len; }
+  bool plans_each_size() const override { return is_slow_to_plan; }
+
+  int max_q_len = 8;
+  bool is_slow_to_plan = false;
+
  private:
   std::string_view name_;
   int max_heads_;

@@ -55,6 +55,25 @@ TEST_F(SelectorTest, TheTableDecidesAmongThoseThatServe) {
   EXPECT_EQ(selector->workspace_bytes({}), 300U);
 }
 
+// xqa is the fastest at 1 x 1024 as long as it may be.
+TEST_F(SelectorTest, WhoCannotTakeAStepIsPassedOver) {
+  const auto selector = create("auto", "auto");
+  const auto forced = create("xqa", "auto");
+  ASSERT_TRUE(selector.ok() && forced.ok());
+  auto& xqa = dynamic_cast<PickyBackend&>(*forced->decode({1, 1024}));
+  const DecodeKey eager = {.num_reqs = 1, .max_kv_len = 1024, .eager = true};
+  EXPECT_EQ(selector->decode(eager, 8)->name(), "xqa");
+  EXPECT_EQ(selector->decode({1, 1024}, 9)->name(), "flashinfer");
+  xqa.is_slow_to_plan = true;
+  EXPECT_EQ(selector->decode({1, 1024})->name(), "xqa");
+  EXPECT_EQ(selector->decode(eager)->name(), "flashinfer");
+  const auto services = selector->decode_services({&eager, 1});
+  EXPECT_EQ(services[0].reason, "the only one that serves this shape");
+  // Forced, it is never replaced in silence.
+  EXPECT_EQ(forced->decode(eager)->name(), "xqa");
+  EXPECT_EQ(forced->decode({1, 1024}, 9)->name(), "xqa");
+}
+
 TEST_F(SelectorTest, AForcedBackendServesEverything) {
   const auto selector = create("flashinfer", "native");
   ASSERT_TRUE(selector.ok()) << selector.status().message();

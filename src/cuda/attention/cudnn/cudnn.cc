@@ -87,6 +87,8 @@ class CudnnAttention final : public AttentionBackend {
 
   std::string_view name() const override { return kName; }
   Support supports(const AttentionShape& shape, Phase phase, const Device& device) const override;
+  int max_decode_q_len() const override { return 1; }
+  bool plans_each_size() const override { return true; }
   size_t workspace_bytes(const AttentionShape& shape, const AttentionLimits& limits) const override;
   Status plan(const AttentionShape& shape, const AttentionBatch& batch, Workspace& workspace,
               Stream& stream) override;
