@@ -33,6 +33,7 @@ struct EngineConfig {
   std::string attention_backend = "auto";  // forces one backend, or refuses to start
   std::string prefill_attention_backend;   // empty: attention_backend
   std::string decode_attention_backend;
+  std::string tuning_table;  // a file of `quire tune`; empty: this build's table of the device
 
   bool enforce_eager = false;  // no CUDA graphs
   int num_threads = 0;         // 0: one a usable core

@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/version.h"
 #include "cpu/ops/gemm_amx.h"
+#include "engine/attention_report.h"
 #include "engine/engine_plan.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
@@ -91,7 +92,7 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
   const Result<EnginePlan> plan = plan_engine(engine, files, **platform);
   if (!plan.ok()) return print_line("memory plan", "no: " + plan.status().message());
   print_line("memory plan", describe(plan->memory, plan->kv));
-  print_line("serves with", describe_backends(*plan));
+  for (const std::string& line : describe_services(*plan)) print_line("serves", line);
   for (const KvGroup& group : plan->kv_groups) print_backends(**platform, group.shape);
 }
 

@@ -152,6 +152,8 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
               "The same for prefill alone");
   add_backend(flags, "--decode-attention-backend", &config->decode_attention_backend,
               "The same for decode alone");
+  flags.file("--tuning-table", &config->tuning_table,
+             "Choose backends by this file of quire tune; without it, by the built-in table");
   flags.number("--gpu-memory-utilization", &config->gpu_memory_utilization,
                {.min = 0, .max = 1, .min_excluded = true},
                "Share of a GPU's memory to use; without effect on a CPU");

@@ -1,6 +1,7 @@
 #include "engine/engine_parts.h"
 
 #include "base/log.h"
+#include "engine/attention_report.h"
 
 namespace quire {
 namespace {
@@ -15,7 +16,7 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
   info.weight_dtype = dtype_name(plan.weight_dtype);
   info.kv_cache_dtype = dtype_name(plan.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
-  info.attention_backend = describe_backends(plan);
+  info.attention_backend = list_backends(plan);
   return info;
 }
 
@@ -28,6 +29,7 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   Platform& platform = *parts->platform;
   QUIRE_ASSIGN_OR_RETURN(const EnginePlan plan, plan_engine(config, files, platform));
   log_info("{}", describe(plan.memory, plan.kv));
+  for (const std::string& line : summarize_services(plan)) log_info("[attention] {}", line);
   QUIRE_ASSIGN_OR_RETURN(parts->model, load_model(files.config, *files.weights, platform.ops(),
                                                   plan.limits, progress));
   QUIRE_ASSIGN_OR_RETURN(const Workspace workspace, platform.make_workspace(plan.workspace_bytes));
@@ -36,8 +38,7 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   QUIRE_ASSIGN_OR_RETURN(parts->runner,
                          platform.make_runner({.model = parts->model.get(),
                                                .kv_cache = &parts->kv_cache,
-                                               .decode_backends = plan.decode_backends,
-                                               .prefill_backends = plan.prefill_backends,
+                                               .attention = plan.attention,
                                                .workspace = workspace,
                                                .limits = plan.limits,
                                                .max_num_seqs = plan.scheduler.max_num_seqs,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "attn/builtin_tables.h"
 #include "base/log.h"
 #include "model/footprint.h"
 #include "platform/kv_cache.h"
@@ -80,48 +81,50 @@ Result<int> choose_max_model_len(const EngineConfig& config, const ModelConfig& 
   return config.max_model_len;
 }
 
-Status select_backends(const EngineConfig& config, const Platform& platform, EnginePlan& plan) {
-  const BackendSet& backends = platform.attention();
+Result<std::shared_ptr<const TuningTable>> read_tuning_table(const EngineConfig& config,
+                                                             const Device& device) {
+  if (config.tuning_table.empty()) {
+    return std::make_shared<const TuningTable>(builtin_table(device));
+  }
+  Result<TuningTable> table = TuningTable::read(config.tuning_table);
+  if (!table.ok()) return invalid_argument("[engine] --tuning-table: " + table.status().message());
+  return std::make_shared<const TuningTable>(std::move(*table));
+}
+
+Status select_backends(const EngineConfig& config, const Platform& platform,
+                       const std::shared_ptr<const TuningTable>& table, EnginePlan& plan) {
   const auto forced = [&](const std::string& name, std::string_view flag) {
     return name.empty() ? ForcedBackend{.name = config.attention_backend}
                         : ForcedBackend{.name = name, .flag = flag};
   };
-  const ForcedBackend for_decode =
-      forced(config.decode_attention_backend, "--decode-attention-backend");
-  const ForcedBackend for_prefill =
-      forced(config.prefill_attention_backend, "--prefill-attention-backend");
+  plan.attention.clear();
   for (const KvGroup& group : plan.kv_groups) {
     QUIRE_ASSIGN_OR_RETURN(
-        AttentionBackend * decode,
-        backends.select(group.shape, Phase::kDecode, platform.device(), for_decode));
-    QUIRE_ASSIGN_OR_RETURN(
-        AttentionBackend * prefill,
-        backends.select(group.shape, Phase::kPrefill, platform.device(), for_prefill));
-    plan.decode_backends.push_back(decode);
-    plan.prefill_backends.push_back(prefill);
+        AttentionSelector selector,
+        AttentionSelector::create(
+            platform.attention(), group.shape, platform.device(),
+            forced(config.decode_attention_backend, "--decode-attention-backend"),
+            forced(config.prefill_attention_backend, "--prefill-attention-backend"), table));
+    plan.attention.push_back(std::move(selector));
   }
+  plan.decode_keys = platform.decode_keys(config.max_num_seqs, plan.limits.max_model_len);
+  for (DecodeKey& key : plan.decode_keys) key.eager |= config.enforce_eager;
   return {};
 }
 
-// Groups take turns with one arena: a layer's attention is over before the next begins.
-size_t workspace_bytes(const EnginePlan& plan, const AttentionLimits& limits) {
-  size_t bytes = 0;
-  for (size_t g = 0; g < plan.kv_groups.size(); ++g) {
-    const AttentionShape& shape = plan.kv_groups[g].shape;
-    bytes = std::max({bytes, plan.decode_backends[g]->workspace_bytes(shape, limits),
-                      plan.prefill_backends[g]->workspace_bytes(shape, limits)});
-  }
-  return bytes;
-}
-
-// The KV groups of plan.limits, who serves them, and what that takes.
+// The KV groups of plan.limits, who serves them, and what that takes. Groups take turns with one
+// arena: a layer's attention is over before the next begins.
 Status choose_attention(const EngineConfig& config, const ModelConfig& model, Platform& platform,
-                        EnginePlan& plan) {
+                        const std::shared_ptr<const TuningTable>& table, EnginePlan& plan) {
   plan.kv_groups = make_kv_groups(model, plan.limits, platform.ops().activation_dtype());
-  QUIRE_RETURN_IF_ERROR(select_backends(config, platform, plan));
-  plan.workspace_bytes = workspace_bytes(plan, {.max_num_reqs = config.max_num_seqs,
-                                                .max_num_tokens = config.max_num_batched_tokens,
-                                                .max_kv_len = plan.limits.max_model_len});
+  QUIRE_RETURN_IF_ERROR(select_backends(config, platform, table, plan));
+  plan.workspace_bytes = 0;
+  for (const AttentionSelector& selector : plan.attention) {
+    const size_t bytes = selector.workspace_bytes({.max_num_reqs = config.max_num_seqs,
+                                                   .max_num_tokens = config.max_num_batched_tokens,
+                                                   .max_kv_len = plan.limits.max_model_len});
+    plan.workspace_bytes = std::max(plan.workspace_bytes, bytes);
+  }
   return {};
 }
 
@@ -183,19 +186,6 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
   return make_cpu_platform(platform);
 }
 
-std::string describe_backends(const EnginePlan& plan) {
-  std::string text;
-  for (size_t g = 0; g < plan.kv_groups.size(); ++g) {
-    text += fmt::format("{}decode: {}, prefill: {}", g == 0 ? "" : "; ",
-                        plan.decode_backends[g]->name(), plan.prefill_backends[g]->name());
-    if (plan.kv_groups.size() > 1) {
-      text += fmt::format(" ({} layers, window {})", plan.kv_groups[g].layers.size(),
-                          plan.kv_groups[g].shape.window);
-    }
-  }
-  return text;
-}
-
 Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& files,
                                Platform& platform) {
   const EngineConfig config = with_defaults(wanted, platform.defaults());
@@ -212,7 +202,8 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
                  .max_model_len = max_model_len,
                  .page_size = config.block_size,
                  .kv_dtype = kv_dtype};
-  QUIRE_RETURN_IF_ERROR(choose_attention(config, files.config, platform, plan));
+  QUIRE_ASSIGN_OR_RETURN(const auto table, read_tuning_table(config, platform.device()));
+  QUIRE_RETURN_IF_ERROR(choose_attention(config, files.config, platform, table, plan));
   plan.memory = {
       .block_bytes = kv_block_bytes(plan.kv_groups),
       .block_size = config.block_size,
@@ -228,7 +219,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   QUIRE_ASSIGN_OR_RETURN(plan.kv, plan_and_shrink(config, plan.memory));
   if (plan.memory.max_model_len != max_model_len) {
     plan.limits.max_model_len = plan.memory.max_model_len;
-    QUIRE_RETURN_IF_ERROR(choose_attention(config, files.config, platform, plan));
+    QUIRE_RETURN_IF_ERROR(choose_attention(config, files.config, platform, table, plan));
   }
   plan.scheduler = {.max_num_seqs = config.max_num_seqs,
                     .max_num_batched_tokens = config.max_num_batched_tokens,

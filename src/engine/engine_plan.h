@@ -19,8 +19,8 @@ struct EnginePlan {
   DType weight_dtype = DType::kF32;
   ModelLimits limits;
   std::vector<KvGroup> kv_groups;
-  std::vector<AttentionBackend*> decode_backends;   // one a KV group
-  std::vector<AttentionBackend*> prefill_backends;  // one a KV group
+  std::vector<AttentionSelector> attention;  // one a KV group
+  std::vector<DecodeKey> decode_keys;        // the decode steps that it tells apart
   size_t workspace_bytes = 0;
   MemoryRequest memory;
   MemoryPlan kv;
@@ -34,9 +34,6 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
 // `platform` outlives the plan.
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
                                Platform& platform);
-
-// "decode: cpu, prefill: cpu", of each KV group.
-std::string describe_backends(const EnginePlan& plan);
 
 // The longest context that the model is made for: its positions, stretched by its rope scaling.
 int longest_model_len(const ModelConfig& config);

@@ -42,6 +42,9 @@ class Platform {
   // What a runner takes for itself, beside the logits.
   virtual int64_t runner_bytes(const ModelLimits& limits, int max_num_seqs,
                                int vocab_size) const = 0;
+  // The decode steps that a runner's choice of backend tells apart, ascending as
+  // AttentionSelector::decode_services wants them.
+  virtual std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) const = 0;
   // kInvalidArgument where a request asks for more than the device's tables hold. Thread-safe.
   virtual Status check(const SamplingSpec& /*spec*/, int /*vocab_size*/,
                        int /*max_model_len*/) const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "attn/selector.h"
 #include "model/model.h"
 #include "platform/kv_cache.h"
 #include "quire/status.h"
@@ -40,8 +41,7 @@ class Runner {
 struct RunnerParts {
   Model* model = nullptr;
   const KvCache* kv_cache = nullptr;
-  std::vector<AttentionBackend*> decode_backends;   // one a KV group
-  std::vector<AttentionBackend*> prefill_backends;  // one a KV group
+  std::vector<AttentionSelector> attention;  // one a KV group
   Workspace workspace;
   ModelLimits limits;  // what the model was loaded with
   int max_num_seqs = 0;

@@ -30,6 +30,11 @@ class CpuPlatform final : public Platform {
     return 0;
   }
 
+  std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) const override {
+    return {{.num_reqs = 1, .max_kv_len = max_model_len, .eager = true},
+            {.num_reqs = max_num_seqs, .max_kv_len = max_model_len, .eager = true}};
+  }
+
   Result<Workspace> make_workspace(size_t arena_bytes) override {
     QUIRE_ASSIGN_OR_RETURN(workspace_, Buffer::host(arena_bytes));
     return Workspace{.arena = {static_cast<std::byte*>(workspace_.data()), workspace_.num_bytes()},

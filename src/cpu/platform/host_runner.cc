@@ -113,19 +113,10 @@ Status HostRunner::run_model(const BatchPlan& plan) {
     const Row& row = rows_[slice.row];
     row_views_.push_back({row.block_ids, row.sampler->last_token()});
   }
-  const std::vector<KvGroup>& groups = parts_.model->kv_groups();
-  inputs_.build(plan, row_views_, groups.front().shape.page_size);
-  std::vector<KvGroupStep> steps(groups.size());
-  for (size_t g = 0; g < groups.size(); ++g) {
-    AttentionBackend* decode = parts_.decode_backends[g];
-    AttentionBackend* prefill = parts_.prefill_backends[g];
-    steps[g] = {&inputs_.attention, decode, prefill, parts_.kv_cache->caches(g), parts_.workspace};
-    QUIRE_RETURN_IF_ERROR(
-        decode->plan(groups[g].shape, inputs_.attention, steps[g].workspace, stream_));
-    if (prefill == decode) continue;
-    QUIRE_RETURN_IF_ERROR(
-        prefill->plan(groups[g].shape, inputs_.attention, steps[g].workspace, stream_));
-  }
+  inputs_.build(plan, row_views_, parts_.limits.page_size);
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::span<const KvGroupStep> steps,
+      attention_.plan(inputs_.attention, attention_.choose(inputs_.attention), stream_));
   const StepInput input = {.num_tokens = plan.num_tokens(),
                            .token_ids = inputs_.token_ids.data(),
                            .positions = inputs_.positions.data(),

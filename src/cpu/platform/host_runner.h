@@ -12,7 +12,7 @@
 
 #include "base/thread_pool.h"
 #include "platform/batch_inputs.h"
-#include "platform/runner.h"
+#include "platform/step_attention.h"
 #include "sample/sampler.h"
 
 namespace quire {
@@ -51,6 +51,7 @@ class HostRunner final : public Runner {
   std::span<float> logits_row(int64_t i);
 
   RunnerParts parts_;
+  StepAttention attention_{parts_};
   ThreadPool& pool_;
   Tensor logits_;  // F32 [max_num_logit_rows, vocab_size]
   std::vector<Row> rows_;

@@ -6,6 +6,7 @@
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/platform/cuda_runner.h"
+#include "cuda/platform/decode_graphs.h"
 #include "cuda/sample/row_upload.h"
 #include "platform/platform.h"
 
@@ -39,6 +40,10 @@ class CudaPlatform final : public Platform {
 
   int64_t runner_bytes(const ModelLimits& limits, int max_num_seqs, int vocab_size) const override {
     return CudaRunner::device_bytes(limits, max_num_seqs, vocab_size);
+  }
+
+  std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) const override {
+    return cuda::decode_keys(max_num_seqs, max_model_len);
   }
 
   Status check(const SamplingSpec& spec, int vocab_size, int max_model_len) const override {

@@ -5,8 +5,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/log.h"
-#include "cuda/base/device_info.h"
 
 namespace quire::cuda {
 namespace {
@@ -69,7 +67,10 @@ Result<std::unique_ptr<Runner>> CudaRunner::create(const RunnerParts& parts, int
 }
 
 CudaRunner::CudaRunner(const RunnerParts& parts, int device_index, CudaStream& stream)
-    : parts_(parts), device_index_(device_index), stream_(stream) {}
+    : parts_(parts),
+      device_index_(device_index),
+      stream_(stream),
+      graphs_(parts_.attention, parts_.max_num_seqs, parts_.limits.max_model_len) {}
 
 CudaRunner::~CudaRunner() {
   (void)stream_.synchronize();
@@ -110,19 +111,26 @@ Status CudaRunner::allocate(CudaOps& ops) {
   return {};
 }
 
-Status CudaRunner::warm_up(CudaOps& ops) {
-  buckets_ = graph_buckets(parts_.max_num_seqs);
-  const int num_reqs = buckets_.back();
+Result<std::span<const KvGroupStep>> CudaRunner::plan_padding(const DecodeGraph& graph) {
   const BatchPlan nothing;
-  QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, num_reqs, true, stream_));
-  buffers_.derive(num_reqs, stream_);
-  attention_.describe_graph(nothing, num_reqs, parts_.limits.max_model_len, buffers_.arrays());
-  std::vector<KvGroupStep> steps;
-  QUIRE_RETURN_IF_ERROR(plan_attention(steps));
+  QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, graph.num_reqs, true, stream_));
+  attention_.describe(nothing, buffers_.arrays());
+  attention_.pad_to_graph(graph.num_reqs, parts_.limits.max_model_len);
+  return backends_.plan(attention_.batch, graph.attention, stream_);
+}
+
+Status CudaRunner::run_padding(const DecodeGraph& graph, int num_tokens) {
+  QUIRE_ASSIGN_OR_RETURN(const auto steps, plan_padding(graph));
+  buffers_.derive(graph.num_reqs, stream_);
+  QUIRE_RETURN_IF_ERROR(run_model(num_tokens, steps));
+  return compute_logits(graph.num_reqs);
+}
+
+Status CudaRunner::warm_up(CudaOps& ops) {
   ops.record_linears();
-  QUIRE_RETURN_IF_ERROR(run_model(parts_.limits.max_num_tokens, steps));
-  QUIRE_RETURN_IF_ERROR(compute_logits(num_reqs));
-  std::vector<int> row_counts = buckets_;
+  QUIRE_RETURN_IF_ERROR(run_padding(graphs_.largest(), parts_.limits.max_num_tokens));
+  const std::span<const int> batch_sizes = graphs_.batch_sizes();
+  std::vector<int> row_counts(batch_sizes.begin(), batch_sizes.end());
   for (int rows = kFirstPrefillRows; rows <= parts_.limits.max_num_tokens; rows *= 2) {
     if (rows > row_counts.back()) row_counts.push_back(rows);
   }
@@ -131,28 +139,19 @@ Status CudaRunner::warm_up(CudaOps& ops) {
 }
 
 Status CudaRunner::capture_graphs() {
-  const int64_t free_before = free_device_bytes();
-  graphs_.resize(buckets_.size());
-  // The largest first: whatever a library allocates for it is there for the others.
-  for (size_t i = buckets_.size(); i-- > 0;) {
-    const int num_reqs = buckets_[i];
-    const BatchPlan nothing;
-    QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, num_reqs, true, stream_));
-    attention_.describe_graph(nothing, num_reqs, parts_.limits.max_model_len, buffers_.arrays());
-    std::vector<KvGroupStep> steps;
-    QUIRE_RETURN_IF_ERROR(plan_attention(steps));
-    const auto enqueue = [&]() -> Status {
-      buffers_.derive(num_reqs, stream_);
-      QUIRE_RETURN_IF_ERROR(run_model(num_reqs, steps));
-      return compute_logits(num_reqs);
-    };
-    QUIRE_ASSIGN_OR_RETURN(graphs_[i], CudaGraph::capture(stream_, enqueue));
+  for (const DecodeGraph* graph : graphs_.one_of_each_choice()) {
+    QUIRE_RETURN_IF_ERROR(run_padding(*graph, graph->num_reqs));
   }
-  QUIRE_RETURN_IF_ERROR(stream_.synchronize());
-  log_info("[cuda] {} graphs of decode steps up to {} sequences: {:.1f} MiB", graphs_.size(),
-           buckets_.back(),
-           static_cast<double>(free_before - free_device_bytes()) / double{1 << 20});
-  return {};
+  return graphs_.capture([this](const DecodeGraph& graph) { return capture(graph); });
+}
+
+Result<CudaGraph> CudaRunner::capture(const DecodeGraph& graph) {
+  QUIRE_ASSIGN_OR_RETURN(const auto steps, plan_padding(graph));
+  return CudaGraph::capture(stream_, [&]() -> Status {
+    buffers_.derive(graph.num_reqs, stream_);
+    QUIRE_RETURN_IF_ERROR(run_model(graph.num_reqs, steps));
+    return compute_logits(graph.num_reqs);
+  });
 }
 
 void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
@@ -176,11 +175,12 @@ Status CudaRunner::enqueue_step(Step& step) {
   for (const SeqSlice& slice : plan.slices) {
     if (slice.samples) sampling_rows_.push_back(slice.row);
   }
-  const int graph_idx = graph_for(plan);
-  step.for_graph = graph_idx >= 0;
+  attention_.describe(plan, buffers_.arrays());
+  const DecodeGraph* graph = graph_for(plan);
+  step.for_graph = graph != nullptr;
   if (step.for_graph) {
-    step.num_rows = buckets_[static_cast<size_t>(graph_idx)];
-    QUIRE_RETURN_IF_ERROR(run_graph(plan, graph_idx));
+    step.num_rows = graph->num_reqs;
+    QUIRE_RETURN_IF_ERROR(run_graph(plan, *graph));
   } else {
     step.num_rows = static_cast<int>(sampling_rows_.size());
     QUIRE_RETURN_IF_ERROR(run_eagerly(plan, step));
@@ -202,20 +202,18 @@ Status CudaRunner::update_rows(const BatchPlan& plan) {
   return sampler_->add_rows(plan.rows_added, stream_);
 }
 
-int CudaRunner::graph_for(const BatchPlan& plan) const {
+const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
   const bool only_decode = plan.num_decode == static_cast<int>(plan.slices.size());
-  if (!only_decode || graphs_.empty()) return -1;
-  if (std::any_of(plan.slices.begin(), plan.slices.end(), wants_prompt_logprobs)) return -1;
-  return bucket_index(buckets_, plan.num_decode);
+  if (!only_decode || parts_.enforce_eager) return nullptr;
+  if (std::any_of(plan.slices.begin(), plan.slices.end(), wants_prompt_logprobs)) return nullptr;
+  return graphs_.find(decode_key(attention_.batch));
 }
 
-Status CudaRunner::run_graph(const BatchPlan& plan, int graph_idx) {
-  const int num_reqs = buckets_[static_cast<size_t>(graph_idx)];
-  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, num_reqs, true, stream_));
-  attention_.describe_graph(plan, num_reqs, parts_.limits.max_model_len, buffers_.arrays());
-  std::vector<KvGroupStep> steps;
-  QUIRE_RETURN_IF_ERROR(plan_attention(steps));
-  graphs_[static_cast<size_t>(graph_idx)].launch(stream_);
+Status CudaRunner::run_graph(const BatchPlan& plan, const DecodeGraph& graph) {
+  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, graph.num_reqs, true, stream_));
+  attention_.pad_to_graph(graph.num_reqs, parts_.limits.max_model_len);
+  QUIRE_RETURN_IF_ERROR(backends_.plan(attention_.batch, graph.attention, stream_).status());
+  graph.graph.launch(stream_);
   return {};
 }
 
@@ -223,38 +221,12 @@ Status CudaRunner::run_eagerly(const BatchPlan& plan, const Step& step) {
   const auto num_reqs = static_cast<int>(plan.slices.size());
   QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, num_reqs, false, stream_));
   buffers_.derive(num_reqs, stream_);
-  attention_.describe(plan, buffers_.arrays());
-  std::vector<KvGroupStep> steps;
-  QUIRE_RETURN_IF_ERROR(plan_attention(steps));
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::span<const KvGroupStep> steps,
+      backends_.plan(attention_.batch, backends_.choose(attention_.batch), stream_));
   QUIRE_RETURN_IF_ERROR(run_model(plan.num_tokens(), steps));
   QUIRE_RETURN_IF_ERROR(enqueue_prompt_logprobs(plan, *step.results));
   return compute_logits(step.num_rows);
-}
-
-Status CudaRunner::plan_attention(std::vector<KvGroupStep>& steps) {
-  decode_only_ = prefill_only_ = attention_.batch;
-  decode_only_.prefill = {};
-  prefill_only_.decode = {};
-  const std::vector<KvGroup>& groups = parts_.model->kv_groups();
-  for (size_t g = 0; g < groups.size(); ++g) {
-    AttentionBackend* decode = parts_.decode_backends[g];
-    AttentionBackend* prefill = parts_.prefill_backends[g];
-    KvGroupStep step{&attention_.batch, decode, prefill, parts_.kv_cache->caches(g),
-                     parts_.workspace};
-    const AttentionShape& shape = groups[g].shape;
-    if (decode == prefill) {
-      QUIRE_RETURN_IF_ERROR(decode->plan(shape, attention_.batch, step.workspace, stream_));
-    } else {
-      if (decode_only_.decode.num_reqs > 0) {
-        QUIRE_RETURN_IF_ERROR(decode->plan(shape, decode_only_, step.workspace, stream_));
-      }
-      if (prefill_only_.prefill.num_reqs > 0) {
-        QUIRE_RETURN_IF_ERROR(prefill->plan(shape, prefill_only_, step.workspace, stream_));
-      }
-    }
-    steps.push_back(step);
-  }
-  return {};
 }
 
 Status CudaRunner::run_model(int num_tokens, std::span<const KvGroupStep> steps) {

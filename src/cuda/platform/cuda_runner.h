@@ -8,8 +8,8 @@
 
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
+#include "cuda/platform/decode_graphs.h"
 #include "cuda/sample/device_sampler.h"
-#include "cuda/step/graph.h"
 #include "cuda/step/step_buffers.h"
 #include "platform/runner.h"
 
@@ -55,19 +55,23 @@ class CudaRunner final : public Runner {
 
   CudaRunner(const RunnerParts& parts, int device_index, CudaStream& stream);
   Status allocate(CudaOps& ops);
-  // A step of padding alone, of the most rows there can be: what is set up on first use is set up,
-  // and every matrix product is measured.
+  // A step of the most rows there can be: what is set up on first use is set up, and every matrix
+  // product is measured.
   Status warm_up(CudaOps& ops);
+  // After a step of each combination of backends: a library may set up on first use what it must
+  // not within a capture.
   Status capture_graphs();
+  Result<CudaGraph> capture(const DecodeGraph& graph);
+  // Of padding alone.
+  Result<std::span<const KvGroupStep>> plan_padding(const DecodeGraph& graph);
+  Status run_padding(const DecodeGraph& graph, int num_tokens);
 
   Status enqueue_step(Step& step);
   Status update_rows(const BatchPlan& plan);
-  // The graph's index for a plan, or -1: it runs eagerly.
-  int graph_for(const BatchPlan& plan) const;
-  Status run_graph(const BatchPlan& plan, int graph_idx);
+  // The graph that holds the plan, which attention_ describes; none: it runs eagerly.
+  const DecodeGraph* graph_for(const BatchPlan& plan) const;
+  Status run_graph(const BatchPlan& plan, const DecodeGraph& graph);
   Status run_eagerly(const BatchPlan& plan, const Step& step);
-  // Lets the backends plan, and lists what the model is told of each KV group.
-  Status plan_attention(std::vector<KvGroupStep>& steps);
   Status run_model(int num_tokens, std::span<const KvGroupStep> steps);
   Status compute_logits(int num_rows);
   void sample(Step& step);
@@ -83,12 +87,10 @@ class CudaRunner final : public Runner {
   CudaStream& stream_;
   StepBuffers buffers_;
   AttentionInputs attention_;
-  AttentionBatch decode_only_, prefill_only_;  // attention_'s batch with one of its ranges
+  StepAttention backends_{parts_};
+  DecodeGraphs graphs_;
   std::unique_ptr<DeviceSampler> sampler_;
   Tensor logits_;  // F32 [max_num_seqs, vocab_size]
-
-  std::vector<int> buckets_;       // ascending
-  std::vector<CudaGraph> graphs_;  // one a bucket; empty: everything runs eagerly
 
   std::vector<Results> results_;
   size_t next_results_ = 0;

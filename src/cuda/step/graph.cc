@@ -1,6 +1,7 @@
 #include "cuda/step/graph.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace quire::cuda {
@@ -61,8 +62,17 @@ std::vector<int> graph_buckets(int max_num_seqs) {
   return buckets;
 }
 
-int bucket_index(std::span<const int> buckets, int num_reqs) {
-  const auto found = std::lower_bound(buckets.begin(), buckets.end(), num_reqs);
+std::vector<int> context_buckets(int max_model_len) {
+  std::vector<int> buckets;
+  for (int64_t length = 256; length < max_model_len; length *= 2) {
+    buckets.push_back(static_cast<int>(length));
+  }
+  buckets.push_back(max_model_len);
+  return buckets;
+}
+
+int bucket_index(std::span<const int> buckets, int size) {
+  const auto found = std::lower_bound(buckets.begin(), buckets.end(), size);
   return found == buckets.end() ? -1 : static_cast<int>(found - buckets.begin());
 }
 

@@ -1,4 +1,4 @@
-// CUDA graphs, and which batch sizes get one.
+// CUDA graphs, and the sizes of steps that get one.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,7 +30,11 @@ class CudaGraph {
 // 16 to max_num_seqs, which is always the last.
 std::vector<int> graph_buckets(int max_num_seqs);
 
-// The smallest bucket that num_reqs fit in; none: -1.
-int bucket_index(std::span<const int> buckets, int num_reqs);
+// Longest contexts that steps are told apart by, ascending: 256, then doubled, up to max_model_len,
+// which is always the last.
+std::vector<int> context_buckets(int max_model_len);
+
+// The smallest bucket that holds so many; none: -1.
+int bucket_index(std::span<const int> buckets, int size);
 
 }  // namespace quire::cuda

@@ -110,14 +110,11 @@ void AttentionInputs::describe(const BatchPlan& plan, const StepArrays& arrays) 
   set_views(arrays);
 }
 
-void AttentionInputs::describe_graph(const BatchPlan& plan, int num_reqs, int max_kv_len,
-                                     const StepArrays& arrays) {
-  query_start.resize(static_cast<size_t>(num_reqs) + 1);
-  for (int i = 0; i <= num_reqs; ++i) query_start[static_cast<size_t>(i)] = i;
-  kv_len_bound.assign(static_cast<size_t>(num_reqs), 0);
-  for (size_t i = 0; i < plan.slices.size(); ++i) {
-    kv_len_bound[i] = plan.slices[i].num_computed + plan.slices[i].num_tokens;
+void AttentionInputs::pad_to_graph(int num_reqs, int max_kv_len) {
+  for (auto i = static_cast<int32_t>(query_start.size()); i <= num_reqs; ++i) {
+    query_start.push_back(i);
   }
+  kv_len_bound.resize(static_cast<size_t>(num_reqs), 0);
   batch.decode = {.num_reqs = num_reqs,
                   .num_tokens = num_reqs,
                   .max_q_len = 1,
@@ -125,7 +122,8 @@ void AttentionInputs::describe_graph(const BatchPlan& plan, int num_reqs, int ma
                   .uniform_q = true};
   batch.prefill = {};
   batch.for_graph = true;
-  set_views(arrays);
+  batch.query_start.host = query_start.data();
+  batch.kv_len_bound = kv_len_bound;
 }
 
 }  // namespace quire::cuda

@@ -39,10 +39,9 @@ struct AttentionInputs {
   AttentionBatch batch;
 
   void describe(const BatchPlan& plan, const StepArrays& arrays);
-  // A graph of num_reqs decoding requests whose contexts may grow to max_kv_len. The plan's own
-  // lengths are the bounds of this step; padding has none.
-  void describe_graph(const BatchPlan& plan, int num_reqs, int max_kv_len,
-                      const StepArrays& arrays);
+  // Makes what describe() left, of decoding requests alone, the batch of a graph of num_reqs whose
+  // contexts may grow to max_kv_len. The bounds stay those of this step; padding has none.
+  void pad_to_graph(int num_reqs, int max_kv_len);
 
  private:
   void set_views(const StepArrays& arrays);

@@ -1,7 +1,5 @@
 // The embedded model on a GPU against a CPU. Their activations differ (BF16 and F32), so a token
 // that is nearly as likely as another may go the other way: nine answers of ten must be equal.
-#include <fmt/format.h>
-
 #include <cmath>
 #include <cstdio>
 
@@ -14,30 +12,12 @@ using testing::Collected;
 using testing::count_differences;
 using testing::embedded;
 using testing::GpuTest;
+using testing::kNumQuestions;
 using testing::make_engine;
+using testing::questions;
 using testing::run_all;
 
-constexpr int kNumPrompts = 20;
-constexpr int kMaxDifferences = kNumPrompts / 10;
-
-std::vector<Request> questions(const Engine& engine, int max_tokens = 20) {
-  constexpr const char* kNames[] = {"Sam", "Rosa", "Tom", "Lena"};
-  constexpr const char* kThings[] = {"stickers", "apples", "stamps"};
-  std::vector<Request> all;
-  for (int i = 0; i < kNumPrompts; ++i) {
-    const auto question =
-        fmt::format("{} collected {} {}. {} has {} times as many as {}. How many {} do they have?",
-                    kNames[i % 4], 5 + 3 * i, kThings[i % 3], kNames[(i + 1) % 4], 2 + i % 4,
-                    kNames[i % 4], kThings[i % 3]);
-    Request request;
-    request.prompt = *engine.render_chat({{"user", question}});
-    request.add_special_tokens = false;
-    request.sampling.temperature = 0.0F;
-    request.sampling.max_tokens = max_tokens;
-    all.push_back(request);
-  }
-  return all;
-}
+constexpr int kMaxDifferences = kNumQuestions / 10;
 
 const std::vector<Collected>& cpu_answers() {
   static const std::vector<Collected> answers = [] {
@@ -66,7 +46,7 @@ TEST_P(GpuEmbedded, AnswersAsTheCpu) {
       count_differences(run_all(**engine, questions(**engine)), cpu_answers());
   RecordProperty("num_different", num_different);
   std::printf("%s: %d of %d answers differ from the CPU's\n", GetParam().name, num_different,
-              kNumPrompts);
+              kNumQuestions);
   EXPECT_LE(num_different, kMaxDifferences);
 }
 

@@ -1,5 +1,7 @@
 #include "cuda/platform/gpu_engine.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <thread>
 
@@ -49,6 +51,25 @@ Request greedy(std::vector<int32_t> prompt, int max_tokens) {
   request.sampling.max_tokens = max_tokens;
   request.sampling.ignore_eos = true;
   return request;
+}
+
+std::vector<Request> questions(const Engine& engine, int max_tokens) {
+  constexpr const char* kNames[] = {"Sam", "Rosa", "Tom", "Lena"};
+  constexpr const char* kThings[] = {"stickers", "apples", "stamps"};
+  std::vector<Request> all;
+  for (int i = 0; i < kNumQuestions; ++i) {
+    const auto question =
+        fmt::format("{} collected {} {}. {} has {} times as many as {}. How many {} do they have?",
+                    kNames[i % 4], 5 + 3 * i, kThings[i % 3], kNames[(i + 1) % 4], 2 + i % 4,
+                    kNames[i % 4], kThings[i % 3]);
+    Request request;
+    request.prompt = *engine.render_chat({{"user", question}});
+    request.add_special_tokens = false;
+    request.sampling.temperature = 0.0F;
+    request.sampling.max_tokens = max_tokens;
+    all.push_back(request);
+  }
+  return all;
 }
 
 EngineStats stats_at_rest(const Engine& engine) {

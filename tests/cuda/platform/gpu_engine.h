@@ -25,6 +25,10 @@ EngineConfig embedded(const std::string& device);
 
 Request greedy(std::vector<int32_t> prompt, int max_tokens);
 
+// Word problems for the embedded model, which it answers without hesitation.
+inline constexpr int kNumQuestions = 20;
+std::vector<Request> questions(const Engine& engine, int max_tokens = 20);
+
 // The statistics once nothing runs and the last step is counted.
 EngineStats stats_at_rest(const Engine& engine);
 

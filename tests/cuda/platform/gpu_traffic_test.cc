@@ -52,19 +52,22 @@ std::unique_ptr<Engine> engine_of(std::string_view backend, bool enforce_eager) 
 
 class GpuTraffic : public GpuTest, public ::testing::WithParamInterface<bool> {
  protected:
-  // Of every backend that this machine can use, by name.
+  // Of auto and of every backend that this machine can use, by name.
   template <typename Check>
   void for_each_backend(const Check& check) {
-    std::vector<std::string_view> served;
+    std::vector<std::string_view> names = {"auto"};
     for (const BackendName& backend : backend_names()) {
-      if (backend.device != DeviceKind::kCuda) continue;
-      SCOPED_TRACE(backend.name);
-      const auto engine = engine_of(backend.name, GetParam());
+      if (backend.device == DeviceKind::kCuda) names.push_back(backend.name);
+    }
+    std::vector<std::string_view> served;
+    for (const std::string_view name : names) {
+      SCOPED_TRACE(name);
+      const auto engine = engine_of(name, GetParam());
       if (engine == nullptr) continue;
-      served.push_back(backend.name);
+      served.push_back(name);
       check(*engine);
     }
-    EXPECT_THAT(served, ::testing::IsSupersetOf({"native", "flashinfer"}));
+    EXPECT_THAT(served, ::testing::IsSupersetOf({"auto", "native", "flashinfer"}));
   }
 };
 

@@ -1,0 +1,90 @@
+#include "cuda/platform/decode_graphs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+#include "cuda/base/device_info.h"
+
+namespace quire::cuda {
+namespace {
+
+DecodeGraph graph_for(const DecodeKey& key, std::span<const AttentionSelector> selectors) {
+  DecodeGraph graph;
+  graph.num_reqs = key.num_reqs;
+  for (const AttentionSelector& selector : selectors) {
+    graph.attention.push_back({.decode = selector.decode(key)});
+  }
+  return graph;
+}
+
+}  // namespace
+
+std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) {
+  std::vector<DecodeKey> keys;
+  for (const int max_kv_len : context_buckets(max_model_len)) {
+    for (const bool ragged : {false, true}) {
+      for (const int num_reqs : graph_buckets(max_num_seqs)) {
+        keys.push_back({num_reqs, max_kv_len, ragged});
+      }
+    }
+  }
+  return keys;
+}
+
+DecodeGraphs::DecodeGraphs(std::span<const AttentionSelector> selectors, int max_num_seqs,
+                           int max_model_len)
+    : batch_sizes_(graph_buckets(max_num_seqs)), contexts_(context_buckets(max_model_len)) {
+  for (const DecodeKey& key : decode_keys(max_num_seqs, max_model_len)) {
+    graph_of_key_.push_back(find_or_add(graph_for(key, selectors)));
+  }
+}
+
+size_t DecodeGraphs::find_or_add(DecodeGraph graph) {
+  const auto found = std::find_if(graphs_.begin(), graphs_.end(), [&](const DecodeGraph& other) {
+    return graph.num_reqs == other.num_reqs && graph.attention == other.attention;
+  });
+  const auto at = static_cast<size_t>(found - graphs_.begin());
+  if (found == graphs_.end()) graphs_.push_back(std::move(graph));
+  return at;
+}
+
+std::vector<const DecodeGraph*> DecodeGraphs::one_of_each_choice() const {
+  std::vector<const DecodeGraph*> found;
+  for (const DecodeGraph& graph : graphs_) {
+    const auto same = std::find_if(found.begin(), found.end(), [&](const DecodeGraph* other) {
+      return other->attention == graph.attention;
+    });
+    if (same == found.end()) {
+      found.push_back(&graph);
+    } else if ((*same)->num_reqs < graph.num_reqs) {
+      *same = &graph;
+    }
+  }
+  return found;
+}
+
+Status DecodeGraphs::capture(const std::function<Result<CudaGraph>(const DecodeGraph&)>& capture) {
+  const auto start = std::chrono::steady_clock::now();
+  const int64_t free_before = free_device_bytes();
+  // The largest first: whatever a library allocates for it is there for the others.
+  for (size_t i = graphs_.size(); i-- > 0;) {
+    QUIRE_ASSIGN_OR_RETURN(graphs_[i].graph, capture(graphs_[i]));
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  log_info("[cuda] {} graphs of decode steps up to {} sequences of {} tokens: {:.2f} s, {:.1f} MiB",
+           graphs_.size(), batch_sizes_.back(), contexts_.back(), took.count(),
+           static_cast<double>(free_before - free_device_bytes()) / double{1 << 20});
+  return {};
+}
+
+const DecodeGraph* DecodeGraphs::find(const DecodeKey& key) const {
+  const int batch = bucket_index(batch_sizes_, key.num_reqs);
+  const int context = bucket_index(contexts_, key.max_kv_len);
+  if (batch < 0 || context < 0) return nullptr;
+  const size_t row = static_cast<size_t>(context) * 2 + (key.ragged ? 1 : 0);
+  return &graphs_[graph_of_key_[row * batch_sizes_.size() + static_cast<size_t>(batch)]];
+}
+
+}  // namespace quire::cuda

@@ -1,0 +1,130 @@
+#include "engine/attention_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+namespace quire {
+namespace {
+
+using Services = std::span<const AttentionService>;
+
+// In front of what is said of one of several groups.
+std::string group_name(const EnginePlan& plan, size_t g) {
+  if (plan.kv_groups.size() == 1) return "";
+  const KvGroup& group = plan.kv_groups[g];
+  return fmt::format("{} layers of window {}, ", group.layers.size(), group.shape.window);
+}
+
+std::string list_names(Services services) {
+  std::vector<std::string_view> names;
+  for (const AttentionService& service : services) {
+    if (std::ranges::find(names, service.backend) == names.end()) names.push_back(service.backend);
+  }
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
+std::string size_range(const AttentionService& service) {
+  if (service.min_size == service.max_size) return std::to_string(service.min_size);
+  return fmt::format("{}-{}", service.min_size, service.max_size);
+}
+
+// "xqa for 1-64, native for 72-256", or one name alone.
+std::string who(Services services) {
+  if (services.size() == 1) return std::string(services.front().backend);
+  std::vector<std::string> parts;
+  for (const AttentionService& service : services) {
+    parts.push_back(fmt::format("{} for {}", service.backend, size_range(service)));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string why(Services services) {
+  const bool is_one = std::ranges::all_of(services, [&](const AttentionService& service) {
+    return service.reason == services.front().reason;
+  });
+  return is_one ? services.front().reason : "as measured";
+}
+
+// Those at the front that satisfy the predicate, which are taken away.
+template <typename Predicate>
+Services take_while(Services& services, const Predicate& predicate) {
+  const auto end = std::ranges::find_if_not(services, predicate);
+  const Services taken(services.begin(), end);
+  services = Services(end, services.end());
+  return taken;
+}
+
+// The services of one longest context: full lengths first.
+std::string who_decodes(Services services) {
+  const Services full =
+      take_while(services, [](const AttentionService& service) { return !service.ragged; });
+  const std::string of_full = who(full);
+  if (services.empty() || who(services) == of_full) return of_full;
+  return fmt::format("{}; of ragged lengths {}", of_full, who(services));
+}
+
+void summarize_decode(Services services, const std::string& group,
+                      std::vector<std::string>& lines) {
+  const Services all = services;
+  std::string last;
+  while (!services.empty()) {
+    const int max_kv_len = services.front().max_kv_len;
+    const Services alike = take_while(services, [&](const AttentionService& service) {
+      return service.max_kv_len == max_kv_len;
+    });
+    const std::string names = who_decodes(alike);
+    if (names == last) lines.pop_back();  // this range includes that one
+    lines.push_back(
+        fmt::format("{}decode of up to {} tokens: {} ({})", group, max_kv_len, names, why(all)));
+    last = names;
+  }
+}
+
+}  // namespace
+
+std::string list_backends(const EnginePlan& plan) {
+  std::vector<std::string> groups;
+  for (size_t g = 0; g < plan.kv_groups.size(); ++g) {
+    const AttentionSelector& selector = plan.attention[g];
+    groups.push_back(fmt::format("{}decode: {}, prefill: {}", group_name(plan, g),
+                                 list_names(selector.decode_services(plan.decode_keys)),
+                                 list_names(selector.prefill_services())));
+  }
+  return fmt::format("{}", fmt::join(groups, "; "));
+}
+
+std::vector<std::string> summarize_services(const EnginePlan& plan) {
+  std::vector<std::string> lines;
+  for (size_t g = 0; g < plan.kv_groups.size(); ++g) {
+    const AttentionSelector& selector = plan.attention[g];
+    const std::string group = group_name(plan, g);
+    summarize_decode(selector.decode_services(plan.decode_keys), group, lines);
+    const std::vector<AttentionService> prefill = selector.prefill_services();
+    lines.push_back(fmt::format("{}prefill: {} ({})", group, who(prefill), why(prefill)));
+  }
+  return lines;
+}
+
+std::vector<std::string> describe_services(const EnginePlan& plan) {
+  std::vector<std::string> lines;
+  for (size_t g = 0; g < plan.kv_groups.size(); ++g) {
+    const AttentionSelector& selector = plan.attention[g];
+    const std::string group = group_name(plan, g);
+    for (const AttentionService& service : selector.decode_services(plan.decode_keys)) {
+      lines.push_back(fmt::format("{}decode of {} up to {}{}: {} ({})", group, size_range(service),
+                                  service.max_kv_len, service.ragged ? " ragged" : "",
+                                  service.backend, service.reason));
+    }
+    for (const AttentionService& service : selector.prefill_services()) {
+      lines.push_back(fmt::format("{}prefill of {}: {} ({})", group, size_range(service),
+                                  service.backend, service.reason));
+    }
+  }
+  return lines;
+}
+
+}  // namespace quire

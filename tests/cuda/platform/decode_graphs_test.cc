@@ -1,0 +1,123 @@
+// Which graphs there are and which one a step takes: needs no GPU.
+#include "cuda/platform/decode_graphs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attn/fake_backend.h"
+
+namespace quire::cuda {
+namespace {
+
+using quire::testing::PickyBackend;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+constexpr AttentionShape kShape = {.num_heads = 32, .num_kv_heads = 8, .head_dim = 128};
+constexpr int kMaxNumSeqs = 64;
+constexpr int kMaxModelLen = 16384;
+
+TEST(ContextBuckets, DoubleToTheLongest) {
+  EXPECT_THAT(context_buckets(2), ElementsAre(2));
+  EXPECT_THAT(context_buckets(256), ElementsAre(256));
+  EXPECT_THAT(context_buckets(257), ElementsAre(256, 257));
+  EXPECT_THAT(context_buckets(1100), ElementsAre(256, 512, 1024, 1100));
+}
+
+class DecodeGraphsTest : public ::testing::Test {
+ protected:
+  DecodeGraphsTest() {
+    for (const char* name : {"flashinfer", "xqa", "native"}) {
+      backends_.add(std::make_unique<PickyBackend>(name, 64, Phase::kDecode));
+    }
+    backends_.add(std::make_unique<PickyBackend>("cudnn", 64, Phase::kPrefill));
+  }
+
+  // Full lengths go to xqa, but to native where many are long; ragged ones of many requests to
+  // flashinfer.
+  AttentionSelector selector(std::string_view forced = "auto") const {
+    const auto row = [](int num_reqs, int kv_len, bool ragged, std::string backend) {
+      return TuningRow{tuning_point(kShape, Phase::kDecode, num_reqs, 1, kv_len, ragged),
+                       std::move(backend), 1.0};
+    };
+    const std::vector<TuningRow> rows = {
+        row(1, 1024, false, "xqa"),  row(64, 1024, false, "xqa"),
+        row(1, 16384, false, "xqa"), row(64, 16384, false, "native"),
+        row(1, 1024, true, "xqa"),   row(64, 1024, true, "flashinfer")};
+    auto selector = AttentionSelector::create(backends_, kShape, Device(), {.name = forced}, {},
+                                              std::make_shared<TuningTable>(rows));
+    EXPECT_TRUE(selector.ok()) << selector.status().message();
+    return *selector;
+  }
+  DecodeGraphs graphs(std::string_view forced = "auto", int num_groups = 1) const {
+    const std::vector<AttentionSelector> selectors(static_cast<size_t>(num_groups),
+                                                   selector(forced));
+    return {selectors, kMaxNumSeqs, kMaxModelLen};
+  }
+
+ private:
+  BackendSet backends_;
+};
+
+std::string_view name(const DecodeGraph* graph) {
+  return graph == nullptr ? "none" : graph->attention.at(0).decode->name();
+}
+
+TEST_F(DecodeGraphsTest, AStepTakesTheSmallestThatHoldsIt) {
+  const DecodeGraphs graphs = this->graphs();
+  const DecodeGraph* graph = graphs.find({3, 900, false});
+  ASSERT_NE(graph, nullptr);
+  EXPECT_EQ(graph->num_reqs, 4);
+  EXPECT_EQ(graphs.find({4, 1024, false}), graph);
+  EXPECT_EQ(graphs.find({5, 1024, false})->num_reqs, 8);
+  EXPECT_EQ(graphs.largest().num_reqs, 64);
+  EXPECT_EQ(graphs.find({65, 900, false}), nullptr);
+  EXPECT_EQ(graphs.find({1, kMaxModelLen + 1, false}), nullptr);
+}
+
+TEST_F(DecodeGraphsTest, EveryKeyHasTheBackendOfItsBuckets) {
+  const DecodeGraphs graphs = this->graphs();
+  const AttentionSelector selector = this->selector();
+  for (const DecodeKey& key : decode_keys(kMaxNumSeqs, kMaxModelLen)) {
+    const DecodeGraph* graph = graphs.find(key);
+    ASSERT_NE(graph, nullptr);
+    EXPECT_EQ(graph->num_reqs, key.num_reqs);
+    EXPECT_EQ(graph->attention.at(0).decode, selector.decode(key));
+  }
+  EXPECT_EQ(name(graphs.find({64, 1000, false})), "xqa");
+  EXPECT_EQ(name(graphs.find({64, 9000, false})), "native");
+  EXPECT_EQ(name(graphs.find({64, 1000, true})), "flashinfer");
+  EXPECT_EQ(name(graphs.find({1, 9000, true})), "xqa");
+}
+
+TEST_F(DecodeGraphsTest, KeysOfOneAnswerShareAGraph) {
+  const DecodeGraphs graphs = this->graphs();
+  EXPECT_EQ(graphs.find({1, 1000, true}), graphs.find({1, 1000, false}));
+  EXPECT_NE(graphs.find({64, 1000, true}), graphs.find({64, 1000, false}));
+  EXPECT_EQ(graphs.find({1, 9000, false}), graphs.find({1, 1000, false}));
+  EXPECT_GT(graphs.all().size(), graphs.batch_sizes().size());
+  const DecodeGraphs forced = this->graphs("native");
+  EXPECT_EQ(forced.all().size(), graphs.batch_sizes().size());
+  for (const DecodeGraph& graph : forced.all()) EXPECT_EQ(name(&graph), "native");
+}
+
+TEST_F(DecodeGraphsTest, OneOfEachChoiceIsItsLargest) {
+  const DecodeGraphs graphs = this->graphs();
+  std::vector<std::string_view> names;
+  for (const DecodeGraph* graph : graphs.one_of_each_choice()) {
+    names.push_back(name(graph));
+    for (const DecodeGraph& other : graphs.all()) {
+      EXPECT_TRUE(other.attention != graph->attention || other.num_reqs <= graph->num_reqs);
+    }
+  }
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("xqa", "native", "flashinfer"));
+}
+
+TEST_F(DecodeGraphsTest, AGraphKnowsTheBackendOfEachKvGroup) {
+  const DecodeGraphs graphs = this->graphs("auto", 2);
+  EXPECT_THAT(graphs.largest().attention, SizeIs(2));
+  EXPECT_EQ(graphs.all().size(), this->graphs().all().size());
+}
+
+}  // namespace
+}  // namespace quire::cuda

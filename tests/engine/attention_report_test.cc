@@ -1,0 +1,88 @@
+// What a start decides about attention, and what it says of it. On a CPU.
+#include "engine/attention_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "engine/tiny_engine.h"
+
+namespace quire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::tiny_config;
+
+class AttentionReport : public ::testing::Test {
+ protected:
+  Result<EnginePlan> plan(const EngineConfig& config) {
+    const auto files = open_model_files(config);
+    EXPECT_TRUE(files.ok()) << files.status().message();
+    auto platform = make_platform(config, files->config);
+    EXPECT_TRUE(platform.ok()) << platform.status().message();
+    platform_ = std::move(*platform);
+    return plan_engine(config, *files, *platform_);
+  }
+
+  static EngineConfig config_of(const std::string& forced = "auto") {
+    EngineConfig config = tiny_config();
+    config.device = "cpu";
+    config.max_num_seqs = 8;
+    config.attention_backend = forced;
+    return config;
+  }
+  static std::string file_of(const std::string& text) {
+    std::string path = ::testing::TempDir() + "attention_report_table.csv";
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  std::unique_ptr<Platform> platform_;
+};
+
+TEST_F(AttentionReport, SaysWhoServesAndWhy) {
+  const auto plan = this->plan(config_of());
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(list_backends(*plan), "decode: cpu, prefill: cpu");
+  const std::string why = "(nothing is measured here: the first that serves this shape)";
+  EXPECT_THAT(summarize_services(*plan),
+              ElementsAre("decode of up to 512 tokens: cpu " + why, "prefill: cpu " + why));
+  EXPECT_THAT(describe_services(*plan), ElementsAre("decode of 1-8 up to 512: cpu " + why,
+                                                    "prefill of 512-8192: cpu " + why));
+}
+
+TEST_F(AttentionReport, NamesTheFlagThatForces) {
+  EngineConfig config = config_of("cpu");
+  config.decode_attention_backend = "reference";
+  const auto plan = this->plan(config);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_THAT(summarize_services(*plan),
+              ElementsAre("decode of up to 512 tokens: reference (forced by "
+                          "--decode-attention-backend)",
+                          "prefill: cpu (forced by --attention-backend)"));
+}
+
+TEST_F(AttentionReport, ATableOfAnotherDeviceChangesNothing) {
+  EngineConfig config = config_of();
+  config.tuning_table = file_of(to_csv({}));
+  const auto plan = this->plan(config);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(list_backends(*plan), "decode: cpu, prefill: cpu");
+}
+
+TEST_F(AttentionReport, ABadTableIsRefusedWithFlagAndFile) {
+  EngineConfig config = config_of();
+  for (const std::string& path : {file_of("decode,fast\n"), std::string("/nonexistent.csv")}) {
+    config.tuning_table = path;
+    const auto plan = this->plan(config);
+    ASSERT_FALSE(plan.ok());
+    EXPECT_EQ(plan.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(plan.status().message(), AllOf(HasSubstr("--tuning-table"), HasSubstr(path)));
+  }
+}
+
+}  // namespace
+}  // namespace quire
