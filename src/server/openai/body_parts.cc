@@ -19,13 +19,17 @@ void begin_body(const AnswerHeader& header, std::string_view object, std::string
 }
 
 void append_usage(const Usage& usage, std::string& out) {
-  fmt::format_to(std::back_inserter(out),
-                 "{{\"prompt_tokens\":{},\"completion_tokens\":{},\"total_tokens\":{},"
-                 "\"prompt_tokens_details\":{{\"cached_tokens\":{}}},"
-                 "\"completion_tokens_details\":{{\"reasoning_tokens\":{}}}}}",
-                 usage.num_prompt_tokens, usage.num_completion_tokens,
-                 int64_t{usage.num_prompt_tokens} + usage.num_completion_tokens,
-                 usage.num_cached_tokens, usage.num_reasoning_tokens);
+  out += "{\"prompt_tokens\":";
+  append_int(usage.num_prompt_tokens, out);
+  out += ",\"completion_tokens\":";
+  append_int(usage.num_completion_tokens, out);
+  out += ",\"total_tokens\":";
+  append_int(int64_t{usage.num_prompt_tokens} + usage.num_completion_tokens, out);
+  out += ",\"prompt_tokens_details\":{\"cached_tokens\":";
+  append_int(usage.num_cached_tokens, out);
+  out += "},\"completion_tokens_details\":{\"reasoning_tokens\":";
+  append_int(usage.num_reasoning_tokens, out);
+  out += "}}";
 }
 
 void end_choices(const StreamOptions& streaming, const Usage* usage, std::string& out) {

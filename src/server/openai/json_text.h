@@ -4,9 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <array>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +29,9 @@ inline void append_int(int64_t number, std::string& out) {
 // As vLLM, no less than -9999: JSON has no infinities.
 inline void append_logprob(float logprob, std::string& out) {
   constexpr float kLeast = -9999.0F;
-  fmt::format_to(std::back_inserter(out), "{}", logprob >= kLeast ? logprob : kLeast);
+  std::array<char, 32> digits;  // fmt writes to an array several times as fast as to a string
+  char* const end = fmt::format_to(digits.data(), "{}", logprob >= kLeast ? logprob : kLeast);
+  out.append(digits.data(), end);
 }
 
 inline void append_ids(const std::vector<int32_t>& ids, std::string& out) {

@@ -10,7 +10,8 @@ namespace {
 
 std::string shown(int32_t id, const LogprobsStyle& style) {
   if (style.as_ids) return fmt::format("token_id:{}", id);
-  return replace_invalid_utf8(style.decode(id));
+  std::string text = style.decode(id);
+  return is_valid_utf8(text) ? text : replace_invalid_utf8(text);
 }
 
 int64_t num_characters(std::string_view text) {
@@ -45,6 +46,7 @@ void append_top_by_text(const ScoredToken& token, const std::string& text,
     return;
   }
   std::vector<std::string> seen;
+  seen.reserve(token.position->size());
   const auto write = [&](std::string key, float logprob) {
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) return;
     out += seen.empty() ? "{" : ",";

@@ -1,0 +1,84 @@
+// What a streamed token costs to write: a chunk of one token for completions and chats, with and
+// without log probabilities.
+#include <fmt/format.h>
+
+#include <ctime>
+#include <memory>
+#include <string>
+
+#include "server/openai/format.h"
+
+namespace {
+
+using namespace quire;
+using namespace quire::server;
+
+constexpr int kNumChunks = 1'000'000;
+
+template <typename Write>
+void measure(const char* name, Write write) {
+  std::string out;
+  size_t num_bytes = 0;
+  const std::clock_t start = std::clock();  // of the process: others use the machine too
+  for (int i = 0; i < kNumChunks; ++i) {
+    out.assign(kSsePrefix);
+    write(out);
+    out += kSseSuffix;
+    num_bytes += out.size();
+  }
+  const double spent_ns = 1e9 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  fmt::print("{:<34} {:6.0f} ns a chunk of {} bytes\n", name, spent_ns / kNumChunks,
+             num_bytes / kNumChunks);
+}
+
+Output one_token() {
+  Output output;
+  output.text = " token";
+  output.token_ids = {17};
+  return output;
+}
+
+}  // namespace
+
+int main() {
+  const AnswerHeader header = {.id = "chatcmpl-0123456789abcdef0123456789abcdef",
+                               .model = "meta-llama/Llama-3.1-8B-Instruct",
+                               .created = 1'700'000'000};
+  const DecodeToken decode = [](int32_t id) { return id == 17 ? " token" : " other"; };
+  const Usage usage = {.num_prompt_tokens = 1000, .num_completion_tokens = 100};
+  CompletionCall completion;
+  completion.requests.resize(1);
+  ChatCall chat;
+  ChoiceStream choice;
+  Output output = one_token();
+  std::unique_ptr<AnswerParser> parser;
+  AnswerParserConfig config;
+  config.tool_call_parser = "hermes";
+  config.tool_names = {"f"};
+  if (auto made = make_answer_parser(config); made.ok()) parser = std::move(*made);
+
+  measure("completion", [&](std::string& out) {
+    completion_chunk(header, completion, choice, output, nullptr, decode, out);
+  });
+  measure("chat", [&](std::string& out) {
+    chat_chunk(header, chat, choice, parser->feed(output.text), output, nullptr, decode, out);
+  });
+  measure("chat with usage", [&](std::string& out) {
+    chat_chunk(header, chat, choice, parser->feed(output.text), output, &usage, decode, out);
+  });
+  output.logprobs = {{{17, -0.25F, 1},
+                      {17, -0.25F, 1},
+                      {3, -1.5F, 2},
+                      {4, -2.5F, 3},
+                      {5, -3.5F, 4},
+                      {6, -4.5F, 5}}};
+  completion.requests[0].sampling.logprobs = 5;
+  chat.request.sampling.logprobs = 5;
+  measure("completion with 5 logprobs", [&](std::string& out) {
+    completion_chunk(header, completion, choice, output, nullptr, decode, out);
+  });
+  measure("chat with 5 logprobs", [&](std::string& out) {
+    chat_chunk(header, chat, choice, parser->feed(output.text), output, nullptr, decode, out);
+  });
+  return 0;
+}

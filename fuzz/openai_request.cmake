@@ -1,0 +1,1 @@
+quire_fuzzer(openai_request SOURCES openai_request_fuzz.cc DEPS server_openai)

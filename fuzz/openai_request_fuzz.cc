@@ -1,0 +1,59 @@
+// Bodies of all calls: read, or refused with an error that is valid JSON.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "server/openai/parse.h"
+
+namespace {
+
+using namespace quire;
+using namespace quire::server;
+
+template <typename Call>
+bool is_read(const Parsed<Call>& parsed) {
+  if (!parsed.error) return true;
+  QUIRE_CHECK(parsed.error->http_status == 400, "a body's fault is the client's");
+  const auto body = JsonDocument::parse(error_body(*parsed.error), "the error");
+  QUIRE_CHECK(body.ok(), "an error is no JSON");
+  return false;
+}
+
+void check_json(std::string_view text) {
+  QUIRE_CHECK(JsonDocument::parse(text, "variables", {.max_depth = 256}).ok(),
+              "a template's variables are no JSON");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view body(reinterpret_cast<const char*>(data), size);
+  const CallDefaults defaults;
+  const auto completion = parse_completion_call(body, defaults);
+  if (is_read(completion)) {
+    QUIRE_CHECK(!completion.call.requests.empty(), "a call without a prompt");
+    for (const Request& request : completion.call.requests) {
+      QUIRE_CHECK(request.sampling.n >= 1 && request.sampling.n <= defaults.limits.max_answers,
+                  "n is out of range");
+    }
+  }
+  const auto chat = parse_chat_call(body, defaults);
+  if (is_read(chat)) {
+    check_json(chat.call.template_variables);
+    if (chat.call.tool_choice == ToolChoice::kRequired ||
+        chat.call.tool_choice == ToolChoice::kNamed) {
+      check_json(forced_call_schema(chat.call).text);
+    }
+    if (chat.call.continue_final_message) {
+      (void)continue_from(chat.call.template_variables, chat.call.final_content);
+    }
+  }
+  const auto tokenize = parse_tokenize_call(body, defaults);
+  if (is_read(tokenize) && !tokenize.call.template_variables.empty()) {
+    check_json(tokenize.call.template_variables);
+  }
+  (void)is_read(parse_detokenize_call(body, defaults));
+  return 0;
+}
