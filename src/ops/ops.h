@@ -79,7 +79,8 @@ class Ops {
   // residual += delta; out = rms_norm(residual).
   virtual void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
                             TensorView out) = 0;
-  // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n]. Row t's bits do not depend on the other rows.
+  // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n]. On a CPU row t's bits do not depend on how many
+  // other rows there are; a GPU sums in the order that is fastest for their number.
   virtual void linear(const Linear& w, TensorView x, TensorView out) = 0;
   // cos_sin[t] = {cos, sin}(positions[t] * inv_freq) * attention_factor.
   virtual void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,

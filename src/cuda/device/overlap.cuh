@@ -15,6 +15,9 @@ __device__ __forceinline__ void wait_for_previous_kernel() {
 #endif
 }
 
+// May come before the wait: the next kernel waits in its turn. So several kernels of a step can be
+// there at once, and ahead of its wait a kernel may read only what none of them writes: weights, and
+// what step/metadata.cu made, which keeps its successors back.
 __device__ __forceinline__ void let_next_kernel_start() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();

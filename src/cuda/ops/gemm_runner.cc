@@ -148,10 +148,12 @@ Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
 Result<double> GemmRunner::time_choice(std::span<const GemmCall> calls, const GemmChoice& choice) {
   constexpr size_t kMinRuns = 6;
   QUIRE_ASSIGN_OR_RETURN(StopWatch watch, StopWatch::create());
+  run_pause(context_);
   QUIRE_RETURN_IF_ERROR(run_choice(calls.back(), choice));
   const size_t num_runs = std::max(calls.size(), kMinRuns);
   watch.start(*context_.stream);
   for (size_t i = 0; i < num_runs; ++i) {
+    run_pause(context_);  // no product of a model follows another
     QUIRE_RETURN_IF_ERROR(run_choice(calls[i % calls.size()], choice));
   }
   QUIRE_ASSIGN_OR_RETURN(const double microseconds, watch.stop(*context_.stream));

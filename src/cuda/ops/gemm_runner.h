@@ -38,7 +38,7 @@ class GemmRunner {
   // Measures all ways to compute calls of one shape (other weights each, so that the L2 holds none
   // of them) at `num_rows` rows, and remembers the best. Not while capturing. Overwrites outputs.
   Status tune(std::span<const GemmCall> calls, int64_t num_rows);
-  // The same, all of them, fastest first.
+  // All of them.
   Result<std::vector<GemmTiming>> measure(std::span<const GemmCall> calls, int64_t num_rows);
 
  private:

@@ -134,10 +134,10 @@ __device__ __forceinline__ float norm_scale(float squares, const Params& p) {
 
 // rope_dim == head_dim == 2 * group * kVec; group is a power of two up to 32.
 template <typename T>
-__global__ void wide_kernel(Params p, int group) {
+__global__ void rope_wide_kernel(Params p, int group) {
   constexpr int kVec = kWidestVec<T>;
-  wait_for_previous_kernel();
   let_next_kernel_start();
+  wait_for_previous_kernel();
   const int num_heads = p.num_heads + 2 * p.num_kv_heads;
   const int64_t item = int64_t{blockIdx.x} * (kBlock / group) + threadIdx.x / group;
   const int64_t token = item / num_heads;
@@ -176,9 +176,9 @@ __global__ void wide_kernel(Params p, int group) {
 }
 
 template <typename T>
-__global__ void any_kernel(Params p) {
-  wait_for_previous_kernel();
+__global__ void rope_any_kernel(Params p) {
   let_next_kernel_start();
+  wait_for_previous_kernel();
   const int num_heads = p.num_heads + 2 * p.num_kv_heads;
   const int64_t item = int64_t{blockIdx.x} * (kBlock / 32) + threadIdx.x / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -260,8 +260,8 @@ void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args) 
   with_float_type(args.qkv.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     const int group = wide_group(args, p.rope_dim, kWidestVec<T>);
-    if (group > 0) return launch_heads(context, wide_kernel<T>, num_heads, group, p, group);
-    launch_heads(context, any_kernel<T>, num_heads, 32, p);
+    if (group > 0) return launch_heads(context, rope_wide_kernel<T>, num_heads, group, p, group);
+    launch_heads(context, rope_any_kernel<T>, num_heads, 32, p);
   });
 }
 

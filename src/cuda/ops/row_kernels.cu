@@ -26,8 +26,8 @@ unsigned block_for(int64_t num_items) {
 template <typename Word>
 __global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t row_words,
                                    Word* out) {
-  wait_for_previous_kernel();
   let_next_kernel_start();
+  wait_for_previous_kernel();
   const Word* from = x + rows[blockIdx.x] * row_words;
   Word* to = out + blockIdx.x * row_words;
   for (int64_t i = threadIdx.x; i < row_words; i += blockDim.x) to[i] = from[i];
@@ -38,10 +38,16 @@ __global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t r
 template <typename T, int kVec, bool kAdd>
 __global__ void rms_norm_kernel(T* x, const T* delta, const float* weight, float eps, int64_t width,
                                 T* out) {
-  wait_for_previous_kernel();
   let_next_kernel_start();
   const int64_t first = int64_t{threadIdx.x} * kVec;
   const int64_t stride = int64_t{blockDim.x} * kVec;
+  // Nobody's output: read while the kernel before still runs.
+  float first_weights[kVec] = {};
+  if (first < width) {
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) first_weights[j] = weight[first + j];
+  }
+  wait_for_previous_kernel();
   x += blockIdx.x * width;
   delta += kAdd ? blockIdx.x * width : 0;
   out += blockIdx.x * width;
@@ -63,10 +69,12 @@ __global__ void rms_norm_kernel(T* x, const T* delta, const float* weight, float
   }
   const float scale = 1.0F / sqrtf(block_sum(squares) / static_cast<float>(width) + eps);
   for (int64_t i = first; i < width; i += stride) {
-    Vec<T, kVec> value = i == first ? kept : load_vec<kVec>(x + i);
+    const bool is_first = i == first;
+    Vec<T, kVec> value = is_first ? kept : load_vec<kVec>(x + i);
 #pragma unroll
     for (int j = 0; j < kVec; ++j) {
-      value.v[j] = from_float<T>(to_float(value.v[j]) * scale * weight[i + j]);
+      const float w = is_first ? first_weights[j] : weight[i + j];
+      value.v[j] = from_float<T>(to_float(value.v[j]) * scale * w);
     }
     store_vec(out + i, value);
   }
@@ -82,8 +90,8 @@ __device__ __forceinline__ float silu(float x) {
 // grid (rows, blocks of a row)
 template <typename T, int kVec>
 __global__ void silu_mul_kernel(const T* gate_up, int64_t width, T* out) {
-  wait_for_previous_kernel();
   let_next_kernel_start();
+  wait_for_previous_kernel();
   const int64_t i = (int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * kVec;
   if (i >= width) return;
   const T* row = gate_up + blockIdx.x * 2 * width + i;
@@ -100,8 +108,8 @@ __global__ void silu_mul_kernel(const T* gate_up, int64_t width, T* out) {
 // One block a row. In F64: positions reach a million, and a step computes few of these.
 __global__ void rope_angles_kernel(const float* inv_freq, float factor, const int32_t* positions,
                                    int64_t half, float* cos_sin) {
-  wait_for_previous_kernel();
   let_next_kernel_start();
+  wait_for_previous_kernel();
   float* row = cos_sin + blockIdx.x * 2 * half;
   for (int64_t i = threadIdx.x; i < half; i += blockDim.x) {
     double sine = 0;
@@ -115,10 +123,15 @@ __global__ void rope_angles_kernel(const float* inv_freq, float factor, const in
 
 template <typename T>
 __global__ void add_bias_kernel(const T* bias, int64_t width, float* out) {
-  wait_for_previous_kernel();
   let_next_kernel_start();
+  wait_for_previous_kernel();
   const int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
   if (i < width) out[blockIdx.x * width + i] += to_float(bias[i]);
+}
+
+__global__ void pause_kernel() {
+  let_next_kernel_start();
+  wait_for_previous_kernel();
 }
 
 // The kernels that write weights keep the next kernel from starting early: a Linear's reads its
@@ -231,6 +244,11 @@ void run_add_bias(const LaunchContext& context, const TensorView& bias, const Te
                               .overlap_start = context.overlap_start}),
                  bias.as<const T>(), out.shape[1], out.as<float>());
   });
+}
+
+void run_pause(const LaunchContext& context) {
+  QUIRE_LAUNCH(*context.stream, pause_kernel,
+               (LaunchShape{.overlap_start = context.overlap_start}));
 }
 
 void run_convert(const LaunchContext& context, const TensorView& x, const TensorView& out) {

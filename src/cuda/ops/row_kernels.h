@@ -26,6 +26,8 @@ void run_rope_angles(const LaunchContext& context, const float* inv_freq, float 
 // out[t, n] += bias[n]; out is F32, the bias of any float type.
 void run_add_bias(const LaunchContext& context, const TensorView& bias, const TensorView& out);
 void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args);
+// Does nothing, as a small operation between two products would: for measuring a product.
+void run_pause(const LaunchContext& context);
 
 // At load.
 // out[i] = x[i], converted; x may be pinned host memory.

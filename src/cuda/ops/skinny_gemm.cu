@@ -1,14 +1,14 @@
 // Two kernels, both with sums in a fixed order that no other row has a part in.
 //
-// skinny_kernel: a block makes 16 * kTiles columns n of out, for all rows t. Its warps split k
+// skinny_gemm_kernel: a block makes 16 * kTiles columns n of out, for all rows t. Its warps split k
 // (chunks of 32, dealt out kDepth at a time) and add up in shared memory, in order. mma m16n8k16
 // with w as A and x as B. Which k goes into which of the instruction's places is free as long as A
 // and B agree, so a lane takes 8 consecutive k of its row: one 16-byte load is two instructions'
 // operand, and no shared memory or shuffle is between the weights and the tensor cores. A warp's
 // first weights are asked for before the kernel waits for the one that makes x.
 //
-// any_kernel: a warp a column, F32 multiply-adds, up to 4 rows at a time. Reads whole rows of w in
-// long runs, and is the fastest of all at one row of x.
+// any_gemm_kernel: a warp a column, F32 multiply-adds, up to 4 rows at a time. Reads whole rows of
+// w in long runs, and is the fastest of all at one row of x.
 #include <iterator>
 
 #include "cuda/base/launch.h"
@@ -63,7 +63,7 @@ __device__ __forceinline__ void store_out(const Operands& p, int64_t at, float v
 }
 
 template <typename T, int kWarps, int kTiles, int kTokenTiles, int kDepth>
-__global__ void __launch_bounds__(kWarps * 32) skinny_kernel(Operands p) {
+__global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int group = static_cast<int>(threadIdx.x) % 32 / 4;  // row of a tile, and of x
   const int place = static_cast<int>(threadIdx.x) % 4;       // which 8 of a chunk's 32
@@ -97,8 +97,8 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_kernel(Operands p) {
   constexpr int64_t kStep = kDepth * kChunk;
   int64_t k = warp * kStep + place * 8;
   load_weights(k);
-  wait_for_previous_kernel();
   let_next_kernel_start();
+  wait_for_previous_kernel();
 
   float sums[kTiles][kTokenTiles][4] = {};
   for (;;) {
@@ -164,9 +164,9 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_kernel(Operands p) {
 // grid (blocks of columns, groups of rows). Waits before it reads: to hold the first weights across
 // the wait, as above, took the loop's loads apart and a fifth of the speed.
 template <typename T, int kVec, int kTokens>
-__global__ void any_kernel(Operands p) {
-  wait_for_previous_kernel();
+__global__ void any_gemm_kernel(Operands p) {
   let_next_kernel_start();
+  wait_for_previous_kernel();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t column = int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
   const int first = static_cast<int>(blockIdx.y) * kTokens;
@@ -210,7 +210,7 @@ Operands operands_of(const GemmCall& call) {
 template <typename T, int kWarps, int kTiles, int kTokenTiles, int kDepth>
 void launch_skinny(const LaunchContext& context, const Operands& p) {
   QUIRE_LAUNCH(
-      *context.stream, (skinny_kernel<T, kWarps, kTiles, kTokenTiles, kDepth>),
+      *context.stream, (skinny_gemm_kernel<T, kWarps, kTiles, kTokenTiles, kDepth>),
       (LaunchShape{.grid = dim3(static_cast<unsigned>(divide_up(p.n, int64_t{kTiles * kTileRows}))),
                    .block = kWarps * 32,
                    .overlap_start = context.overlap_start}),
@@ -221,7 +221,7 @@ template <typename T, int kVec, int kTokens>
 void launch_any(const LaunchContext& context, const Operands& p) {
   constexpr int kBlock = 256;
   QUIRE_LAUNCH(
-      *context.stream, (any_kernel<T, kVec, kTokens>),
+      *context.stream, (any_gemm_kernel<T, kVec, kTokens>),
       (LaunchShape{.grid = dim3(static_cast<unsigned>(divide_up(p.n, int64_t{kBlock / 32})),
                                 static_cast<unsigned>(divide_up(p.m, kTokens))),
                    .block = kBlock,
