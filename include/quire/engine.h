@@ -44,6 +44,7 @@ struct ModelInfo {
   std::string architecture;  // "LlamaForCausalLM", …
   int vocab_size = 0;
   int max_model_len = 0;
+  int max_num_seqs = 0;  // answers in one step
   int block_size = 0;
   std::string weight_dtype;
   std::string kv_cache_dtype;
@@ -95,8 +96,15 @@ class Engine {
 
   // The prompt that the model's chat template makes of a conversation, ready for an answer.
   Result<std::string> render_chat(const std::vector<ChatMessage>& messages) const;
+  // The same from the template's variables, a JSON object: messages, tools, add_generation_prompt,
+  // any other that the template knows.
+  Result<std::string> render_chat_json(std::string_view variables) const;
+  // The template's source; empty: the model has none.
+  std::string_view chat_template() const;
   std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
   std::string decode(const std::vector<int32_t>& token_ids, bool skip_special_tokens) const;
+  // What this token adds in the midst of a text; may be half a character.
+  std::string token_bytes(int32_t token_id) const;
 
   // The model's own sampling defaults (generation_config.json).
   SamplingParams default_sampling() const;

@@ -3,16 +3,25 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
+
+#include "base/json.h"
 #include "base/one_line.h"
 
 namespace quire {
 namespace {
 
+constexpr const char* kTextPattern = "%H:%M:%S.%e %^%L%$ %v";
+// The line itself is the rest of the object.
+constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)";
+
+std::atomic<LogFormat> log_format = LogFormat::kText;
+
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
     auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
     auto created = std::make_shared<spdlog::logger>("quire", sink);
-    created->set_pattern("%H:%M:%S.%e %^%L%$ %v");
+    created->set_pattern(kTextPattern);
     return created;
   }();
   return *instance;
@@ -34,6 +43,26 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::info;
 }
 
+std::string text_line(std::string_view line, const LogFields& fields) {
+  std::string text = one_line(line);
+  for (const auto& [key, value] : fields) {
+    if (!value.empty()) text += fmt::format(" {}={}", key, one_line(value));
+  }
+  return text;
+}
+
+// Without the brace that opens it.
+std::string json_rest(std::string_view line, const LogFields& fields) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("message", one_line(line));
+  for (const auto& [key, value] : fields) {
+    if (!value.empty()) json.field(key, one_line(value));
+  }
+  json.end_object();
+  return json.text().substr(1);
+}
+
 }  // namespace
 
 void set_log_level(LogLevel level) {
@@ -43,7 +72,15 @@ bool log_enabled(LogLevel level) {
   return logger().should_log(spdlog_level(level));
 }
 void log_line(LogLevel level, std::string_view line) {
-  logger().log(spdlog_level(level), one_line(line));
+  log_event(level, line, {});
+}
+void set_log_format(LogFormat format) {
+  log_format = format;
+  logger().set_pattern(format == LogFormat::kJson ? kJsonPattern : kTextPattern);
+}
+void log_event(LogLevel level, std::string_view line, const LogFields& fields) {
+  const bool is_json = log_format == LogFormat::kJson;
+  logger().log(spdlog_level(level), is_json ? json_rest(line, fields) : text_line(line, fields));
 }
 
 }  // namespace quire

@@ -4,15 +4,25 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace quire {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
 void set_log_level(LogLevel level);
+// kJson: an object a line, {"time", "level", "message"} and a member for each field.
+enum class LogFormat { kText, kJson };
+void set_log_format(LogFormat format);
 bool log_enabled(LogLevel level);
 void log_line(LogLevel level, std::string_view line);
+// What happened, with its particulars: `line key=value key=value` as text. Empty values are left
+// out.
+using LogFields = std::vector<std::pair<std::string_view, std::string>>;
+void log_event(LogLevel level, std::string_view line, const LogFields& fields);
 
 template <typename... Args>
 void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {

@@ -21,12 +21,24 @@ Status set_log_level_by_name(std::string_view name) {
   return unexpected(name, "one of debug, info, warning, error, off");
 }
 
-void add_log_level(Command& command) {
-  for (Command& subcommand : command.subcommands) add_log_level(subcommand);
+Status set_log_format_by_name(std::string_view name) {
+  if (name != "text" && name != "json") return unexpected(name, "text or json");
+  set_log_format(name == "json" ? LogFormat::kJson : LogFormat::kText);
+  return {};
+}
+
+void add_log_flags(Command& command) {
+  for (Command& subcommand : command.subcommands) add_log_flags(subcommand);
   if (!command.run) return;
   std::vector<std::string> names;
   for (const NamedLevel& named : kLevels) names.emplace_back(named.name);
   command.flags.begin_group("Logging");
+  command.flags.add({.name = "--log-format",
+                     .value_name = "text|json",
+                     .help = "How lines on standard error are written",
+                     .default_text = "text",
+                     .choices = {"text", "json"},
+                     .set = set_log_format_by_name});
   command.flags.add({.name = "--log-level",
                      .value_name = "LEVEL",
                      .help = "Least important lines to log on standard error",
@@ -45,11 +57,11 @@ Command root_command() {
       "  quire generate                 the embedded model solves a word problem\n"
       "  quire chat --model DIR         talk with a Hugging Face checkpoint\n"
       "  quire help bench latency       what a command does, and its flags";
-  root.subcommands = {generate_command(),   chat_command(),     tokenize_command(),
-                      detokenize_command(), template_command(), bench_command(),
-                      eval_command(),       tune_command(),     doctor_command(),
-                      completion_command()};
-  add_log_level(root);
+  root.subcommands = {generate_command(), chat_command(),       serve_command(),
+                      tokenize_command(), detokenize_command(), template_command(),
+                      bench_command(),    eval_command(),       tune_command(),
+                      doctor_command(),   completion_command()};
+  add_log_flags(root);
   return root;
 }
 

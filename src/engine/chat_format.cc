@@ -60,7 +60,7 @@ std::optional<std::string> template_source(element config) {
 
 Result<ChatFormat> ChatFormat::from_template(std::string_view source) {
   QUIRE_ASSIGN_OR_RETURN(ChatTemplate parsed, ChatTemplate::parse(source));
-  return ChatFormat(std::move(parsed));
+  return ChatFormat(std::move(parsed), source);
 }
 
 Result<ChatFormat> ChatFormat::from_config(std::string_view tokenizer_config_json,

@@ -24,6 +24,7 @@ class ChatFormat {
                                         std::string_view source_name);
   static Result<ChatFormat> from_template(std::string_view source);
 
+  std::string_view source() const { return source_; }
   // `variables`: a JSON object (messages, tools, add_generation_prompt, any others). The
   // tokenizer's special tokens (bos_token, …) are added where the caller gives none.
   Result<std::string> render(simdjson::dom::element variables) const;
@@ -31,9 +32,11 @@ class ChatFormat {
   Result<std::string> render(const std::vector<ChatMessage>& messages) const;
 
  private:
-  explicit ChatFormat(ChatTemplate chat_template) : template_(std::move(chat_template)) {}
+  ChatFormat(ChatTemplate chat_template, std::string_view source)
+      : template_(std::move(chat_template)), source_(source) {}
 
   ChatTemplate template_;
+  std::string source_;
   std::vector<std::pair<std::string, std::string>> special_tokens_;  // "bos_token" → "<s>"
 };
 

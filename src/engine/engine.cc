@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "engine/admission.h"
 #include "engine/engine_core.h"
@@ -139,6 +140,21 @@ void Engine::cancel(RequestId id) {
 Result<std::string> Engine::render_chat(const std::vector<ChatMessage>& messages) const {
   if (!impl_->files.chat) return impl_->files.chat_error;
   return impl_->files.chat->render(messages);
+}
+
+Result<std::string> Engine::render_chat_json(std::string_view variables) const {
+  if (!impl_->files.chat) return impl_->files.chat_error;
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         JsonDocument::parse(variables, "the template's variables"));
+  return impl_->files.chat->render(document.root());
+}
+
+std::string_view Engine::chat_template() const {
+  return impl_->files.chat ? impl_->files.chat->source() : std::string_view();
+}
+
+std::string Engine::token_bytes(int32_t token_id) const {
+  return impl_->files.tokenizer == nullptr ? "" : impl_->files.tokenizer->token_bytes(token_id);
 }
 
 std::vector<int32_t> Engine::encode(std::string_view text, bool add_special_tokens) const {

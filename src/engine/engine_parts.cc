@@ -12,6 +12,7 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
   info.architecture = files.config.architecture;
   info.vocab_size = files.config.vocab_size;
   info.max_model_len = plan.limits.max_model_len;
+  info.max_num_seqs = plan.scheduler.max_num_seqs;
   info.block_size = plan.limits.page_size;
   info.weight_dtype = dtype_name(plan.weight_dtype);
   info.kv_cache_dtype = dtype_name(plan.limits.kv_dtype);

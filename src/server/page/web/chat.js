@@ -36,7 +36,7 @@ function scrollToEnd() {
 function setWorking(isWorking) {
   $('send').hidden = isWorking;
   $('stop').hidden = !isWorking;
-  if (!isWorking && document.activeElement === document.body) input.focus();
+  if (!isWorking && document.activeElement === document.body) input.focus(); // it was on Stop
 }
 
 function noteOf(finishReason) {
@@ -104,6 +104,7 @@ function send() {
   log.append(questionView(question));
   input.value = '';
   fitInput();
+  input.focus(); // the button that was pressed is about to go
   answerLast();
 }
 
@@ -159,7 +160,8 @@ async function showModel() {
   try {
     model = await fetchModel();
     $('model').textContent = model.id;
-    $('context').textContent = `${model.max_model_len.toLocaleString('en')} tokens of context`;
+    const context = model.max_model_len;
+    $('context').textContent = context ? `${context.toLocaleString('en')} tokens of context` : '';
     document.title = `${model.id} · Quire`;
     // Questions of the kind that the embedded model can answer.
     $('examples').hidden = model.root !== $('examples').dataset.model;
@@ -187,7 +189,6 @@ function start() {
   $('examples').addEventListener('click', (event) => {
     if (event.target.nodeName !== 'BUTTON' || abort) return;
     input.value = event.target.textContent.trim();
-    input.focus();
     send();
   });
   input.addEventListener('input', fitInput);

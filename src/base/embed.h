@@ -1,0 +1,20 @@
+// Files as read-only data of the binary: .incbin puts them into the object as they are, with no
+// generated source and no compile time.
+#pragma once
+
+#include <string_view>
+
+// In a source file, outside any namespace: QUIRE_EMBED(quire_page_css, QUIRE_PAGE_DIR "/page.css").
+// The source's CMake target names the files in OBJECT_DEPENDS.
+#define QUIRE_EMBED(symbol, path)         \
+  asm(".pushsection .rodata\n"            \
+      ".balign 4096\n" #symbol            \
+      "_begin:\n"                         \
+      ".incbin \"" path "\"\n" #symbol    \
+      "_end:\n"                           \
+      ".popsection\n");                   \
+  extern "C" const char symbol##_begin[]; \
+  extern "C" const char symbol##_end[];
+
+#define QUIRE_EMBEDDED_TEXT(symbol) \
+  std::string_view(symbol##_begin, static_cast<size_t>(symbol##_end - symbol##_begin))

@@ -1,0 +1,216 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/engine_flags.h"
+#include "cli/interrupt.h"
+#include "cli/load_engine.h"
+#include "cli/output.h"
+#include "cli/version.h"
+#include "server/http/server.h"
+#include "server/service.h"
+#include "server/tools/answer_parser.h"
+
+namespace quire::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How often the main thread looks whether it is to stop, and whether the engine makes progress.
+constexpr auto kTick = 100ms;
+constexpr int kTicksPerCheck = 10;
+
+struct Options {
+  EngineConfig engine;
+  http::ServerConfig transport;
+  server::ServiceConfig service;
+  std::vector<std::string> api_keys;
+  std::string api_key_file;
+  std::string tool_call_parser = "auto";
+  std::string reasoning_parser = "auto";
+  int max_num_queued_tokens = 0;
+  int64_t max_request_bytes = 32 << 20;
+  int drain_timeout = 30;  // seconds
+};
+
+Status check(const Options& options) {
+  const http::ServerConfig& transport = options.transport;
+  if (transport.tls_certificate.empty() != transport.tls_key.empty()) {
+    return invalid_argument("expected --ssl-certfile and --ssl-keyfile together");
+  }
+  const bool is_elsewhere =
+      transport.host != http::ServerConfig().host || transport.port != http::ServerConfig().port;
+  if (!transport.unix_socket_path.empty() && is_elsewhere) {
+    return invalid_argument("expected --uds, or --host and --port, not both");
+  }
+  return {};
+}
+
+// "auto" is what fits the model's chat template, "none" is none.
+std::string resolve_parser(const std::string& wanted, const std::string& fitting) {
+  if (wanted == "none") return "";
+  return wanted == "auto" ? fitting : wanted;
+}
+
+std::vector<std::string> model_names(const Options& options, const ModelInfo& model) {
+  if (!options.service.model_names.empty()) return options.service.model_names;
+  std::vector<std::string> names = {model.name};
+  if (!options.engine.model.empty() && options.engine.model != model.name) {
+    names.push_back(options.engine.model);  // what clients of other servers say
+  }
+  return names;
+}
+
+Result<server::ServiceConfig> service_config(const Options& options, const Engine& engine) {
+  server::ServiceConfig config = options.service;
+  config.model_names = model_names(options, engine.model_info());
+  QUIRE_ASSIGN_OR_RETURN(config.keys,
+                         server::ApiKeys::create(options.api_keys, options.api_key_file));
+  config.gate.max_num_seqs = engine.model_info().max_num_seqs;
+  config.gate.max_num_queued_tokens = options.max_num_queued_tokens;
+  config.tool_call_parser = resolve_parser(options.tool_call_parser,
+                                           server::detect_tool_call_parser(engine.chat_template()));
+  config.reasoning_parser = resolve_parser(options.reasoning_parser,
+                                           server::detect_reasoning_parser(engine.chat_template()));
+  config.version = version();
+  config.started_at = std::chrono::duration_cast<std::chrono::seconds>(
+                          std::chrono::system_clock::now().time_since_epoch())
+                          .count();
+  return config;
+}
+
+std::string address(const http::ServerConfig& config, const http::Server& transport) {
+  if (!config.unix_socket_path.empty()) return "unix:" + config.unix_socket_path;
+  const bool is_ipv6 = config.host.find(':') != std::string::npos;
+  return fmt::format("{}://{}:{}", config.tls_certificate.empty() ? "http" : "https",
+                     is_ipv6 ? "[" + config.host + "]" : config.host, transport.port());
+}
+
+void announce(const Options& options, const server::ServiceConfig& config,
+              const http::Server& transport) {
+  const auto or_none = [](const std::string& name) { return name.empty() ? "none" : name; };
+  log_info("[server] tool calls: {}; reasoning: {}; keys: {}", or_none(config.tool_call_parser),
+           or_none(config.reasoning_parser), config.keys.size());
+  const std::string& host = options.transport.host;
+  const bool is_local = host == "127.0.0.1" || host == "::1" || host == "localhost" ||
+                        !options.transport.unix_socket_path.empty();
+  if (config.keys.empty() && !is_local) {
+    log_warning("[server] {} may be reached from elsewhere and no --api-key is set", host);
+  }
+  write_stdout(fmt::format("serving {} at {}\n", config.model_names.front(),
+                           address(options.transport, transport)));
+}
+
+void wait_for_interrupt(server::Service& service) {
+  for (int tick = 1; !CancelScope::interrupted(); ++tick) {
+    std::this_thread::sleep_for(kTick);
+    if (tick % kTicksPerCheck == 0) service.check_progress();
+  }
+}
+
+Result<int> run(const Options& options) {
+  const CancelScope scope;
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(options.engine));
+  QUIRE_ASSIGN_OR_RETURN(const server::ServiceConfig config, service_config(options, *engine));
+  const std::unique_ptr<server::EngineApi> api = server::make_engine_api(*engine);
+  server::Service service(*api, config);
+  http::ServerConfig transport_config = options.transport;
+  transport_config.limits.max_body_bytes = static_cast<size_t>(options.max_request_bytes);
+  QUIRE_ASSIGN_OR_RETURN(
+      std::unique_ptr<http::Server> transport,
+      http::Server::start(transport_config,
+                          [&](http::Request&& request, std::shared_ptr<http::Exchange> exchange) {
+                            service.handle(std::move(request), std::move(exchange));
+                          }));
+  service.watch(transport.get());
+  announce(options, config, *transport);
+  wait_for_interrupt(service);
+
+  log_info("[server] finishing what is in work, for at most {} s", options.drain_timeout);
+  service.close();
+  if (!transport->drain(std::chrono::seconds(options.drain_timeout))) {
+    log_warning("[server] the time is over: what is still in work is cancelled");
+  }
+  service.watch(nullptr);
+  transport.reset();
+  service.stop();
+  engine.reset();
+  return kExitOk;
+}
+
+std::vector<std::string> with_auto(std::vector<std::string> names) {
+  names.insert(names.begin(), {"auto", "none"});
+  return names;
+}
+
+void add_network_flags(FlagSet& flags, Options* options) {
+  http::ServerConfig& transport = options->transport;
+  flags.begin_group("Network");
+  flags.text("--host", "ADDRESS", &transport.host, "Address to listen at");
+  flags.number("--port", &transport.port, {.min = 0, .max = 65535}, "Port; 0: any free one");
+  flags.file("--uds", &transport.unix_socket_path, "Listen at this Unix socket instead");
+  flags.file("--ssl-certfile", &transport.tls_certificate,
+             "TLS certificate (PEM); read again when it changes");
+  flags.file("--ssl-keyfile", &transport.tls_key, "Its private key (PEM)");
+  flags.number("--max-connections", &transport.limits.max_connections, {.min = 1, .max = 1 << 20},
+               "Open connections");
+  flags.bytes("--max-request-bytes", &options->max_request_bytes, "Largest body of a request");
+  flags.texts("--allowed-origins", "ORIGIN", &options->service.allowed_origins,
+              "Other sites whose pages may call (CORS); '*': all; may be repeated");
+}
+
+void add_access_flags(FlagSet& flags, Options* options) {
+  server::GateConfig& gate = options->service.gate;
+  flags.begin_group("Access");
+  flags.texts("--api-key", "KEY", &options->api_keys,
+              "Key that every route but /health and /ready needs; may be repeated");
+  flags.file("--api-key-file", &options->api_key_file, "File with more keys, one a line");
+  flags.number("--max-num-queued-reqs", &gate.max_num_queued_reqs, {.min = 0, .max = 1 << 20},
+               "Answers that may wait for a place; beyond it: 429");
+  flags.number("--max-num-queued-tokens", &options->max_num_queued_tokens,
+               {.min = 0, .max = 1 << 30}, "Prompt tokens that may wait; 0: no bound");
+  flags.number("--max-concurrency-per-key", &gate.max_concurrency_per_key,
+               {.min = 0, .max = 1 << 20}, "Answers in work for one key; 0: no bound");
+  flags.number("--drain-timeout", &options->drain_timeout, {.min = 0, .max = 86400},
+               "Seconds for what is in work when the server is to stop");
+}
+
+void add_answer_flags(FlagSet& flags, Options* options) {
+  flags.begin_group("Answers");
+  flags.texts("--served-model-name", "NAME", &options->service.model_names,
+              "The model's name in calls and answers; may be repeated");
+  flags.choice("--tool-call-parser", with_auto(server::tool_call_parser_names()),
+               &options->tool_call_parser, "How the model writes tool calls");
+  flags.choice("--reasoning-parser", with_auto(server::reasoning_parser_names()),
+               &options->reasoning_parser, "How the model marks its reasoning");
+  flags.number("--num-workers", &options->service.num_workers, {.min = 1, .max = 1024},
+               "Threads that parse, tokenize and format");
+  flags.number("--num-io-threads", &options->transport.num_threads, {.min = 1, .max = 1024},
+               "Threads that read and write sockets");
+}
+
+}  // namespace
+
+Command serve_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "serve";
+  command.summary = "Serve a model over HTTP, as OpenAI's API";
+  command.example =
+      "  quire serve --model ~/models/llama --api-key-file keys.txt\n"
+      "  curl http://127.0.0.1:8000/v1/models";
+  add_network_flags(command.flags, options.get());
+  add_access_flags(command.flags, options.get());
+  add_answer_flags(command.flags, options.get());
+  add_engine_flags(command.flags, &options->engine, SeedFlag::kOfEngine);
+  command.check = [options] { return check(*options); };
+  command.run = [options] { return run(*options); };
+  return command;
+}
+
+}  // namespace quire::cli

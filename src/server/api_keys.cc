@@ -1,0 +1,128 @@
+#include "server/api_keys.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+
+namespace quire::server {
+namespace {
+
+constexpr size_t kMaxFileBytes = size_t{1} << 20;
+constexpr size_t kMaxKeyBytes = 512;
+
+bool is_visible(char c) {
+  return c > ' ' && c < '\x7f';
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && !is_visible(text.front())) text.remove_prefix(1);
+  while (!text.empty() && !is_visible(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+Status check_key(std::string_view key, std::string_view source) {
+  if (!key.empty() && key.size() <= kMaxKeyBytes && std::ranges::all_of(key, is_visible)) return {};
+  return invalid_argument(
+      fmt::format("[server] {}: a key is not usable; expected 1 to {} visible ASCII characters",
+                  source, kMaxKeyBytes));
+}
+
+Result<std::vector<std::string>> keys_of_file(const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxFileBytes));
+  std::vector<std::string> keys;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = trimmed(std::string_view(text).substr(begin, end - begin));
+    if (!line.empty() && line.front() != '#') keys.emplace_back(line);
+    begin = end + 1;
+  }
+  if (keys.empty()) {
+    return invalid_argument(
+        fmt::format("[server] --api-key-file {}: no key; expected one a line", path));
+  }
+  return keys;
+}
+
+bool take_scheme(std::string_view& header, std::string_view scheme) {
+  const auto same = [](char a, char b) { return (a | 0x20) == (b | 0x20); };
+  if (header.size() <= scheme.size() || header[scheme.size()] != ' ' ||
+      !std::equal(scheme.begin(), scheme.end(), header.begin(), same)) {
+    return false;
+  }
+  header = trimmed(header.substr(scheme.size()));
+  return true;
+}
+
+// The password of "Basic base64(USER:PASSWORD)".
+std::optional<std::string> basic_password(std::string_view encoded) {
+  if (encoded.size() % 4 != 0 || encoded.size() > 2 * kMaxKeyBytes) return std::nullopt;
+  std::string text(encoded.size() / 4 * 3, '\0');
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                                   reinterpret_cast<const unsigned char*>(encoded.data()),
+                                   static_cast<int>(encoded.size()));
+  if (size < 0) return std::nullopt;
+  text.resize(static_cast<size_t>(size));
+  while (encoded.ends_with('=')) {
+    encoded.remove_suffix(1);
+    text.pop_back();
+  }
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) return std::nullopt;
+  return text.substr(colon + 1);
+}
+
+}  // namespace
+
+ApiKeys::Digest ApiKeys::digest_of(std::string_view text) {
+  Digest digest;
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return digest;
+}
+
+Result<ApiKeys> ApiKeys::create(const std::vector<std::string>& keys, const std::string& file) {
+  ApiKeys all;
+  for (const std::string& key : keys) {
+    QUIRE_RETURN_IF_ERROR(check_key(key, "--api-key"));
+    all.digests_.push_back(digest_of(key));
+  }
+  if (!file.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> more, keys_of_file(file));
+    for (const std::string& key : more) {
+      QUIRE_RETURN_IF_ERROR(check_key(key, "--api-key-file " + file));
+      all.digests_.push_back(digest_of(key));
+    }
+  }
+  return all;
+}
+
+// Digests are compared, so that neither the length nor a common start of a key shows; and all of
+// them, so that its place in the list does not.
+std::optional<int> ApiKeys::find(std::string_view authorization) const {
+  std::string key;
+  if (take_scheme(authorization, "bearer")) {
+    key = authorization;
+  } else if (take_scheme(authorization, "basic")) {
+    key = basic_password(authorization).value_or("");
+  }
+  if (key.empty()) return std::nullopt;
+  const Digest digest = digest_of(key);
+  std::optional<int> found;
+  for (size_t i = 0; i < digests_.size(); ++i) {
+    if (CRYPTO_memcmp(digest.data(), digests_[i].data(), digest.size()) == 0) {
+      found = static_cast<int>(i);
+    }
+  }
+  return found;
+}
+
+std::string ApiKeys::cache_salt(int key_idx) const {
+  const Digest& digest = digests_[static_cast<size_t>(key_idx)];
+  return {digest.begin(), digest.end()};
+}
+
+}  // namespace quire::server

@@ -1,0 +1,49 @@
+#include "server/calls/call_context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "server/cors.h"
+#include "server/error_response.h"
+
+namespace quire::server {
+
+Call::Call(CallContext& the_context, http::Request&& the_request,
+           std::shared_ptr<http::Exchange>&& the_exchange)
+    : context(&the_context), request(std::move(the_request)), exchange(std::move(the_exchange)) {
+  log.id = request_id(request.header("x-request-id"));
+  log.method = request.method;
+  log.path = request.path;
+  log.peer = request.peer;
+  response_headers.emplace_back("x-request-id", log.id);
+  http::Headers cors = cors_headers(context->config.allowed_origins, request);
+  response_headers.insert(response_headers.end(), cors.begin(), cors.end());
+}
+
+void Call::respond(std::string body, std::string content_type) {
+  context->metrics.answered(200);
+  exchange->respond({.content_type = std::move(content_type),
+                     .headers = std::move(response_headers),
+                     .body = std::move(body)});
+}
+
+void Call::refuse(const CallError& error) {
+  context->metrics.answered(error.http_status);
+  log.outcome = error.message;
+  log.write(error.http_status);
+  exchange->respond(error_response(error, std::move(response_headers)));
+}
+
+bool refuse_unknown_model(Call& call, const std::string& model) {
+  const std::vector<std::string>& names = call.context->config.model_names;
+  if (model.empty() || std::ranges::find(names, model) != names.end()) return false;
+  call.refuse(make_call_error(404,
+                              fmt::format("the model '{}' is not served; expected '{}'",
+                                          model.substr(0, 200), names.front()),
+                              "model", "model_not_found"));
+  return true;
+}
+
+}  // namespace quire::server

@@ -1,0 +1,42 @@
+#include "server/engine_api.h"
+
+#include <utility>
+
+namespace quire::server {
+namespace {
+
+class RealEngine final : public EngineApi {
+ public:
+  explicit RealEngine(Engine& engine) : engine_(engine) {}
+
+  Result<RequestId> submit(Request request, Engine::OutputCallback on_output) override {
+    return engine_.submit(std::move(request), std::move(on_output));
+  }
+  void cancel(RequestId id) override { engine_.cancel(id); }
+  Result<std::string> render_chat(std::string_view variables) const override {
+    return engine_.render_chat_json(variables);
+  }
+  std::string_view chat_template() const override { return engine_.chat_template(); }
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const override {
+    return engine_.encode(text, add_special_tokens);
+  }
+  std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const override {
+    return engine_.decode(ids, skip_special_tokens);
+  }
+  std::string token_bytes(int32_t id) const override { return engine_.token_bytes(id); }
+  SamplingParams default_sampling() const override { return engine_.default_sampling(); }
+  const ModelInfo& model_info() const override { return engine_.model_info(); }
+  EngineStats stats() const override { return engine_.stats(); }
+  Status health() const override { return engine_.health(); }
+
+ private:
+  Engine& engine_;
+};
+
+}  // namespace
+
+std::unique_ptr<EngineApi> make_engine_api(Engine& engine) {
+  return std::make_unique<RealEngine>(engine);
+}
+
+}  // namespace quire::server

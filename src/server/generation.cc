@@ -1,0 +1,196 @@
+#include "server/generation.h"
+
+#include <utility>
+
+#include "server/error_response.h"
+#include "server/openai/call_error.h"
+
+namespace quire::server {
+namespace {
+
+constexpr int kOk = 200;
+constexpr int kClientGone = 499;
+constexpr std::string_view kEventStream = "text/event-stream; charset=utf-8";
+
+std::string_view outcome_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "";
+}
+
+double seconds_between(RequestLog::Clock::time_point from, RequestLog::Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+void Generation::start(const GenerationTools& tools, Parts parts) {
+  const std::shared_ptr<Generation> generation(new Generation(tools, std::move(parts)));
+  generation->submit_all();
+}
+
+Generation::Generation(const GenerationTools& tools, Parts parts)
+    : tools_(tools), num_answers_(parts.requests.front().sampling.n), parts_(std::move(parts)) {
+  num_unfinished_ = static_cast<int>(parts_.requests.size()) * num_answers_;
+  times_.resize(static_cast<size_t>(num_unfinished_));
+}
+
+void Generation::submit_all() {
+  Status refused;
+  std::vector<RequestId> ids;
+  for (size_t i = 0; i < parts_.requests.size() && refused.ok(); ++i) {
+    const int first_choice = static_cast<int>(i) * num_answers_;
+    const Result<RequestId> id = tools_.engine.submit(
+        std::move(parts_.requests[i]), [self = shared_from_this(), first_choice](Output&& output) {
+          self->on_output(first_choice + output.index, std::move(output));
+        });
+    if (id.ok()) {
+      ids.push_back(*id);
+    } else {
+      refused = id.status();
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    ids_ = std::move(ids);
+  }
+  if (!refused.ok()) fail(refused, {});
+  {
+    std::unique_lock lock(mutex_);
+    is_submitted_ = true;
+    if (!arrivals_.empty()) wake(lock);
+  }
+  parts_.exchange->on_closed([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) {
+      self->tools_.metrics.num_cancelled.add();
+      self->cancel_all();
+    }
+  });
+}
+
+void Generation::cancel_all() {
+  std::vector<RequestId> ids;
+  {
+    const std::lock_guard lock(mutex_);
+    ids = ids_;
+  }
+  for (const RequestId id : ids) tools_.engine.cancel(id);
+}
+
+void Generation::on_output(int choice_idx, Output&& output) {
+  observe(choice_idx, output);
+  std::unique_lock lock(mutex_);
+  arrivals_.push_back({choice_idx, std::move(output)});
+  if (is_submitted_ && !is_working_) wake(lock);
+}
+
+void Generation::observe(int choice_idx, const Output& output) {
+  const Clock::time_point now = Clock::now();
+  ChoiceTimes& times = times_[static_cast<size_t>(choice_idx)];
+  ServerMetrics& metrics = tools_.metrics;
+  if (!output.token_ids.empty()) {
+    if (!std::exchange(has_begun_, true)) parts_.ticket.begun();
+    if (times.num_tokens == 0) {
+      metrics.time_to_first_token.observe(seconds_between(parts_.log.arrived, now));
+      metrics.num_prompt_tokens.observe(static_cast<double>(output.prompt_token_ids.size()));
+    } else {
+      metrics.inter_token_latency.observe(seconds_between(times.last_token, now));
+    }
+    times.last_token = now;
+    times.num_tokens += static_cast<int>(output.token_ids.size());
+  }
+  if (!output.finish_reason) return;
+  metrics.finished(*output.finish_reason);
+  metrics.num_generation_tokens.observe(times.num_tokens);
+  metrics.e2e_request_latency.observe(seconds_between(parts_.log.arrived, now));
+}
+
+void Generation::wake(std::unique_lock<std::mutex>& lock) {
+  is_working_ = true;
+  lock.unlock();
+  tools_.workers.post([self = shared_from_this()] { self->work(); });
+}
+
+void Generation::work() {
+  while (true) {
+    std::deque<Arrival> arrivals;
+    {
+      const std::lock_guard lock(mutex_);
+      arrivals.swap(arrivals_);
+      if (arrivals.empty()) is_working_ = false;
+    }
+    if (arrivals.empty()) return;
+    std::string piece;  // one write for all that has come meanwhile
+    for (Arrival& arrival : arrivals) take(std::move(arrival), piece);
+    send(std::move(piece));
+  }
+}
+
+void Generation::take(Arrival&& arrival, std::string& piece) {
+  Output& output = arrival.output;
+  const std::optional<FinishReason> reason = output.finish_reason;
+  parts_.log.num_completion_tokens += static_cast<int>(output.token_ids.size());
+  if (reason && --num_unfinished_ == 0) parts_.ticket = Ticket();  // before the client knows
+  if (has_ended_) return;
+  if (reason == FinishReason::kError) return fail(output.error, std::move(piece));
+  if (reason == FinishReason::kCancelled) return end(kClientGone, "cancelled");
+  if (reason) parts_.log.outcome = outcome_name(*reason);
+  parts_.writer->add(arrival.choice_idx, std::move(output), piece);
+  if (num_unfinished_ == 0) parts_.writer->finish(piece);
+}
+
+// Where the call streams, `piece` is what is new; else it is empty until it is the whole body.
+void Generation::send(std::string&& piece) {
+  if (has_ended_ || piece.empty()) return;
+  http::Exchange& exchange = *parts_.exchange;
+  if (!parts_.is_stream) {
+    exchange.respond({.headers = parts_.headers, .body = std::move(piece)});
+    return end(kOk, parts_.log.outcome);
+  }
+  start_stream();
+  exchange.write(std::move(piece));
+  if (num_unfinished_ > 0) return;
+  exchange.end_stream();
+  end(kOk, parts_.log.outcome);
+}
+
+// The head waits for the first piece: until then a failure can still have its own status.
+void Generation::start_stream() {
+  if (std::exchange(has_started_stream_, true)) return;
+  http::Headers all = parts_.headers;
+  all.emplace_back("cache-control", "no-cache");
+  all.emplace_back("x-accel-buffering", "no");
+  parts_.exchange->start_stream(kOk, std::string(kEventStream), std::move(all));
+}
+
+// `piece`: what had come before.
+void Generation::fail(const Status& error, std::string&& piece) {
+  const CallError call = call_error(error);
+  http::Exchange& exchange = *parts_.exchange;
+  if (has_started_stream_ || (parts_.is_stream && !piece.empty())) {
+    start_stream();
+    exchange.write(std::move(piece) + sse_event(error_body(call)) + std::string(kSseDone));
+    exchange.end_stream();
+  } else {
+    exchange.respond(error_response(call, parts_.headers));
+  }
+  end(call.http_status, error.message());
+  cancel_all();
+}
+
+void Generation::end(int http_status, std::string_view outcome) {
+  has_ended_ = true;
+  parts_.log.outcome = outcome;
+  parts_.log.write(http_status);
+  tools_.metrics.answered(http_status);
+}
+
+}  // namespace quire::server

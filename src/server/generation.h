@@ -1,0 +1,92 @@
+// A call for answers in work: the engine's outputs on their way to one client.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "server/answer_writer.h"
+#include "server/engine_api.h"
+#include "server/gate.h"
+#include "server/http/http.h"
+#include "server/metrics/server_metrics.h"
+#include "server/request_log.h"
+#include "server/workers.h"
+
+namespace quire::server {
+
+// Outlives every generation.
+struct GenerationTools {
+  EngineApi& engine;
+  WorkerPool& workers;
+  ServerMetrics& metrics;
+};
+
+class Generation : public std::enable_shared_from_this<Generation> {
+ public:
+  struct Parts {
+    std::vector<Request> requests;  // one a prompt, each with prompt_token_ids
+    std::unique_ptr<AnswerWriter> writer;
+    bool is_stream = false;
+    Ticket ticket;
+    RequestLog log;
+    http::Headers headers;  // of the answer
+    std::shared_ptr<http::Exchange> exchange;
+  };
+
+  // Submits the requests; from then on the generation lives until its last output has come. The
+  // client gets an error where the engine refuses one of them. Runs on a worker.
+  static void start(const GenerationTools& tools, Parts parts);
+
+ private:
+  using Clock = RequestLog::Clock;
+  struct Arrival {
+    int choice_idx = 0;
+    Output output;
+  };
+  struct ChoiceTimes {
+    Clock::time_point last_token;
+    int num_tokens = 0;
+  };
+
+  Generation(const GenerationTools& tools, Parts parts);
+  void submit_all();
+  // Their last outputs come with the next step.
+  void cancel_all();
+
+  // The engine's thread: notes the time, hands over, and wakes a worker.
+  void on_output(int choice_idx, Output&& output);
+  void observe(int choice_idx, const Output& output);
+  void wake(std::unique_lock<std::mutex>& lock);
+
+  // One worker at a time.
+  void work();
+  void take(Arrival&& arrival, std::string& piece);
+  void send(std::string&& piece);
+  void start_stream();
+  void fail(const Status& error, std::string&& piece);
+  void end(int http_status, std::string_view outcome);
+
+  const GenerationTools tools_;
+  const int num_answers_;  // to each prompt
+  Parts parts_;
+
+  // The engine's thread alone.
+  std::vector<ChoiceTimes> times_;
+  bool has_begun_ = false;
+
+  std::mutex mutex_;
+  std::vector<RequestId> ids_;
+  std::deque<Arrival> arrivals_;
+  bool is_submitted_ = false;  // nothing is worked on before
+  bool is_working_ = false;
+
+  // One worker at a time.
+  int num_unfinished_ = 0;
+  bool has_started_stream_ = false;
+  bool has_ended_ = false;  // for the client: what still comes is dropped
+};
+
+}  // namespace quire::server

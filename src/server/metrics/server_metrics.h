@@ -1,0 +1,35 @@
+// What the server measures of itself and its engine, and the page at /metrics.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "quire/engine.h"
+#include "server/http/server.h"
+#include "server/metrics/metrics.h"
+
+namespace quire::server {
+
+class ServerMetrics {
+ public:
+  ServerMetrics();
+
+  Histogram time_to_first_token;    // seconds
+  Histogram inter_token_latency;    // seconds
+  Histogram e2e_request_latency;    // seconds
+  Histogram num_prompt_tokens;      // of a request
+  Histogram num_generation_tokens;  // of a request
+
+  void finished(FinishReason reason) { success_[static_cast<size_t>(reason)].add(); }
+  void answered(int http_status);
+  Counter num_cancelled;  // their clients went away
+
+  std::string text(std::string_view model_name, const EngineStats& engine,
+                   const http::ServerStats& http) const;
+
+ private:
+  std::array<Counter, 4> success_;    // by FinishReason
+  std::array<Counter, 600> answers_;  // by HTTP status
+};
+
+}  // namespace quire::server

@@ -1,0 +1,53 @@
+#include "server/request_log.h"
+
+#include <openssl/rand.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace quire::server {
+namespace {
+
+constexpr size_t kMaxIdBytes = 128;
+constexpr size_t kRandomIdBytes = 24;
+
+bool is_id_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_' || c == '.';
+}
+
+}  // namespace
+
+std::string random_id() {
+  constexpr std::string_view kLetters = "0123456789abcdefghijklmnopqrstuv";
+  unsigned char bytes[kRandomIdBytes];
+  RAND_bytes(bytes, sizeof(bytes));
+  std::string id;
+  for (const unsigned char byte : bytes) id += kLetters[byte % kLetters.size()];
+  return id;
+}
+
+std::string request_id(std::string_view wanted) {
+  const bool is_usable = !wanted.empty() && wanted.size() <= kMaxIdBytes &&
+                         std::ranges::all_of(wanted, is_id_character);
+  return is_usable ? std::string(wanted) : random_id();
+}
+
+void RequestLog::write(int http_status) const {
+  if (!log_enabled(LogLevel::kInfo)) return;
+  const double ms = std::chrono::duration<double, std::milli>(Clock::now() - arrived).count();
+  const auto count = [](int number) { return number > 0 ? std::to_string(number) : ""; };
+  log_event(LogLevel::kInfo, "[server] answered",
+            {{"request_id", id},
+             {"peer", peer},
+             {"method", method},
+             {"path", path},
+             {"status", std::to_string(http_status)},
+             {"ms", fmt::format("{:.1f}", ms)},
+             {"prompt_tokens", count(num_prompt_tokens)},
+             {"completion_tokens", count(num_completion_tokens)},
+             {"outcome", outcome}});
+}
+
+}  // namespace quire::server

@@ -1,0 +1,33 @@
+// One line of log a request, when it has been answered: who asked what, and how it ended. No text
+// of prompts or answers, no keys.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace quire::server {
+
+struct RequestLog {
+  using Clock = std::chrono::steady_clock;
+
+  std::string id;  // x-request-id
+  std::string method;
+  std::string path;
+  std::string peer;
+  Clock::time_point arrived = Clock::now();
+
+  // Of calls for an answer.
+  int num_prompt_tokens = 0;
+  int num_completion_tokens = 0;
+  std::string outcome;  // "stop", "cancelled", an error's first words
+
+  void write(int http_status) const;
+};
+
+// The caller's x-request-id where it is fit to be logged and sent back (up to 128 characters of
+// [A-Za-z0-9._-]), else a new one.
+std::string request_id(std::string_view wanted);
+// 24 random letters and digits.
+std::string random_id();
+
+}  // namespace quire::server

@@ -1,0 +1,65 @@
+// The server's routes over an engine: who may call, what is let in, and what answers. Knows
+// nothing of sockets: the transport hands it whole requests.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api_keys.h"
+#include "server/engine_api.h"
+#include "server/gate.h"
+#include "server/generation.h"
+#include "server/health_watch.h"
+#include "server/http/server.h"
+#include "server/metrics/server_metrics.h"
+#include "server/openai/parse.h"
+#include "server/workers.h"
+
+namespace quire::server {
+
+// Compiles what restricts an answer. On a worker; thread-safe.
+using ConstraintFactory = std::function<std::unique_ptr<TokenConstraint>()>;
+using CompileConstraint = std::function<Result<ConstraintFactory>(const StructuredOutput&)>;
+
+struct ServiceConfig {
+  std::vector<std::string> model_names = {};  // the first is the one in answers; any is taken
+  ApiKeys keys = {};
+  GateConfig gate = {};
+  int num_workers = 2;
+  std::string tool_call_parser = {};  // empty: tools are refused
+  std::string reasoning_parser = {};
+  std::vector<std::string> allowed_origins = {};  // CORS; empty: off
+  std::string version = {};
+  int64_t started_at = 0;             // seconds since the epoch
+  std::chrono::seconds patience{30};  // without progress, before /health says so
+  CompileConstraint compile_constraint = nullptr;
+};
+
+class Service {
+ public:
+  // The engine outlives the service's stop(), and has ended, or has no more to say, before the
+  // service is destroyed.
+  Service(EngineApi& engine, ServiceConfig config);
+  ~Service();
+
+  void handle(http::Request&& request, std::shared_ptr<http::Exchange> exchange);
+  // For /metrics; set once the transport stands, which must outlive all requests.
+  void watch(const http::Server* transport);
+
+  // From now on no call for an answer is let in (503), and /ready says so.
+  void close();
+  // Nothing is worked on any more. Before the engine is destroyed.
+  void stop();
+  // Logs a time without progress, once; to be called now and then.
+  void check_progress();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace quire::server

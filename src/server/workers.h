@@ -1,0 +1,39 @@
+// Threads for what must not run on the engine's thread or the transport's: parsing, templates,
+// tokenizing, formatting.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace quire::server {
+
+class WorkerPool {
+ public:
+  using Task = std::function<void()>;
+
+  explicit WorkerPool(int num_threads);
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  // In order of arrival. The queue has no bound of its own: each connection has one request in
+  // work, and connections are bounded. A task must not throw.
+  void post(Task task);
+  // Waits for the tasks that have begun; the others, and later ones, are dropped.
+  void stop();
+
+ private:
+  void loop();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> tasks_;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace quire::server

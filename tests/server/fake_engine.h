@@ -1,0 +1,181 @@
+// An engine that answers when the test says so, and an exchange that keeps what it is given.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/engine_api.h"
+#include "server/http/http.h"
+
+namespace quire::testing {
+
+// A token is a byte of text: 'a' is 97.
+class FakeEngine final : public server::EngineApi {
+ public:
+  FakeEngine() {
+    info_.name = "fake";
+    info_.vocab_size = 256;
+    info_.max_model_len = 64;
+    info_.max_num_seqs = 4;
+  }
+
+  Result<RequestId> submit(Request request, Engine::OutputCallback on_output) override {
+    const std::lock_guard lock(mutex_);
+    if (!refusal_.ok()) return refusal_;
+    const RequestId id = next_id_++;
+    running_.emplace(id, Running{std::move(request), std::move(on_output)});
+    submitted_.notify_all();
+    return id;
+  }
+  void cancel(RequestId id) override {
+    Output output;
+    output.finish_reason = FinishReason::kCancelled;
+    send(id, std::move(output));
+  }
+  Result<std::string> render_chat(std::string_view variables) const override {
+    return "<" + std::string(variables.substr(0, 20)) + ">";
+  }
+  std::string_view chat_template() const override { return "{{ messages }}"; }
+  std::vector<int32_t> encode(std::string_view text, bool /*special*/) const override {
+    return {text.begin(), text.end()};
+  }
+  std::string decode(const std::vector<int32_t>& ids, bool /*skip*/) const override {
+    return {ids.begin(), ids.end()};
+  }
+  std::string token_bytes(int32_t id) const override {
+    return std::string(1, static_cast<char>(id));
+  }
+  SamplingParams default_sampling() const override { return {}; }
+  const ModelInfo& model_info() const override { return info_; }
+  EngineStats stats() const override { return stats_; }
+  Status health() const override { return health_; }
+
+  // The id of the n-th request that was submitted, counting from 1, once it is there.
+  Request wait_for(RequestId id) {
+    std::unique_lock lock(mutex_);
+    submitted_.wait(lock, [&] { return next_id_ > id; });
+    return running_.at(id).request;
+  }
+  bool is_running(RequestId id) {
+    const std::lock_guard lock(mutex_);
+    return running_.contains(id);
+  }
+  // One output with this text; with a reason it is the answer's last.
+  void say(RequestId id, const std::string& text, std::optional<FinishReason> reason = {},
+           int index = 0) {
+    Output output;
+    output.index = index;
+    output.text = text;
+    output.token_ids.assign(text.begin(), text.end());
+    output.finish_reason = reason;
+    send(id, std::move(output));
+  }
+  void send(RequestId id, Output output) {
+    Engine::OutputCallback on_output;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = running_.find(id);
+      if (found == running_.end()) return;
+      on_output = found->second.on_output;
+      if (output.finish_reason && --found->second.num_left == 0) running_.erase(found);
+    }
+    on_output(std::move(output));
+  }
+  // Of a request with several answers.
+  void expect_answers(RequestId id, int n) {
+    const std::lock_guard lock(mutex_);
+    running_.at(id).num_left = n;
+  }
+
+  // As an engine that ends: every answer gets its last output.
+  void end_all() {
+    while (true) {
+      RequestId id = 0;
+      {
+        const std::lock_guard lock(mutex_);
+        if (running_.empty()) return;
+        id = running_.begin()->first;
+      }
+      cancel(id);
+    }
+  }
+
+  ModelInfo info_;
+  EngineStats stats_;
+  Status health_;
+  Status refusal_;
+
+ private:
+  struct Running {
+    Request request;
+    Engine::OutputCallback on_output;
+    int num_left = 1;
+  };
+  std::mutex mutex_;
+  std::condition_variable submitted_;
+  RequestId next_id_ = 1;
+  std::map<RequestId, Running> running_;
+};
+
+class FakeExchange final : public http::Exchange {
+ public:
+  void respond(http::Response response) override {
+    const std::lock_guard lock(mutex_);
+    response_ = std::move(response);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  void start_stream(int status, std::string content_type, http::Headers headers) override {
+    const std::lock_guard lock(mutex_);
+    response_ = {status, std::move(content_type), std::move(headers), ""};
+  }
+  void write(std::string piece) override {
+    const std::lock_guard lock(mutex_);
+    response_.body += piece;
+    changed_.notify_all();
+  }
+  void end_stream() override {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  void on_closed(std::function<void()> callback) override {
+    const std::lock_guard lock(mutex_);
+    closed_ = std::move(callback);
+    changed_.notify_all();
+  }
+
+  http::Response wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_; });
+    return response_;
+  }
+  // Until the stream has this text.
+  void wait_for(std::string_view text) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return response_.body.find(text) != std::string::npos; });
+  }
+  // The client goes away.
+  void close() {
+    std::function<void()> callback;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return static_cast<bool>(closed_); });
+      callback = closed_;
+    }
+    callback();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  http::Response response_;
+  bool ended_ = false;
+  std::function<void()> closed_;
+};
+
+}  // namespace quire::testing

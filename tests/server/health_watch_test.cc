@@ -1,0 +1,43 @@
+#include "server/health_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace quire::server {
+namespace {
+
+using namespace std::chrono_literals;
+
+class HealthWatchTest : public ::testing::Test {
+ protected:
+  Status at(std::chrono::seconds time, int64_t num_steps, int num_waiting) {
+    const EngineStats stats = {.num_waiting = num_waiting, .num_steps = num_steps};
+    return watch_.check({}, stats, HealthWatch::Clock::time_point(time));
+  }
+  HealthWatch watch_{30s};
+};
+
+TEST_F(HealthWatchTest, IdleIsHealthyForever) {
+  EXPECT_TRUE(at(0s, 5, 0).ok());
+  EXPECT_TRUE(at(1000s, 5, 0).ok());
+  EXPECT_TRUE(at(1001s, 5, 1).ok()) << "work has only just come";
+}
+
+TEST_F(HealthWatchTest, WorkWithoutAStepIsNot) {
+  EXPECT_TRUE(at(0s, 5, 1).ok());
+  EXPECT_TRUE(at(29s, 5, 1).ok());
+  const Status stuck = at(31s, 5, 3);
+  EXPECT_EQ(stuck.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(stuck.message(), ::testing::HasSubstr("31 s"));
+  EXPECT_THAT(stuck.message(), ::testing::HasSubstr("3 wait"));
+  EXPECT_TRUE(at(32s, 6, 3).ok()) << "a step has ended";
+}
+
+TEST_F(HealthWatchTest, SaysWhatTheEngineSaysOfItself) {
+  const Status status = watch_.check(internal_error("[cuda] gone"), {}, {});
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("[cuda] gone"));
+}
+
+}  // namespace
+}  // namespace quire::server

@@ -1,0 +1,297 @@
+// Every route's ways, over an engine that answers when it is told to.
+#include "server/service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "server/fake_engine.h"
+
+namespace quire::server {
+namespace {
+
+using quire::testing::FakeEngine;
+using quire::testing::FakeExchange;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class ServiceTest : public ::testing::Test {
+ protected:
+  void start(ServiceConfig config = {}) {
+    config.model_names = {"fake", "alias"};
+    config.version = "1.2.3";
+    service_ = std::make_unique<Service>(engine_, std::move(config));
+  }
+
+  void TearDown() override { end(); }
+  void end() {
+    if (service_ == nullptr) return;
+    service_->stop();
+    engine_.end_all();
+    service_.reset();
+  }
+
+  std::shared_ptr<FakeExchange> call(std::string method, std::string path, std::string body = "",
+                                     http::Headers headers = {}) {
+    if (service_ == nullptr) start();
+    auto exchange = std::make_shared<FakeExchange>();
+    if (method == "POST") headers.emplace_back("content-type", "application/json");
+    service_->handle({.method = std::move(method),
+                      .path = std::move(path),
+                      .query = "",
+                      .headers = std::move(headers),
+                      .body = std::move(body),
+                      .peer = "test"},
+                     exchange);
+    return exchange;
+  }
+  http::Response get(const std::string& path, http::Headers headers = {}) {
+    return call("GET", path, "", std::move(headers))->wait();
+  }
+  static std::string header(const http::Response& response, std::string_view name) {
+    for (const auto& [key, value] : response.headers) {
+      if (key == name) return value;
+    }
+    return "";
+  }
+
+  FakeEngine engine_;
+  std::unique_ptr<Service> service_;
+};
+
+TEST_F(ServiceTest, AnswersACompletion) {
+  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"hi","max_tokens":4})",
+                             {{"x-request-id", "mine-1"}});
+  const Request request = engine_.wait_for(1);
+  EXPECT_THAT(request.prompt_token_ids, ElementsAre('h', 'i'));
+  EXPECT_EQ(request.sampling.max_tokens, 4);
+  engine_.say(1, "ab");
+  engine_.say(1, "c", FinishReason::kStop);
+  const http::Response response = exchange->wait();
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(header(response, "x-request-id"), "mine-1");
+  EXPECT_THAT(response.body, HasSubstr(R"("text":"abc")"));
+  EXPECT_THAT(response.body, HasSubstr(R"("finish_reason":"stop")"));
+  EXPECT_THAT(response.body, HasSubstr(R"("prompt_tokens":2)"));
+  EXPECT_THAT(response.body, HasSubstr(R"("completion_tokens":3)"));
+}
+
+TEST_F(ServiceTest, StreamsWhatComesAndSaysThatItIsDone) {
+  const auto exchange =
+      call("POST", "/v1/completions",
+           R"({"prompt":"hi","stream":true,"stream_options":{"include_usage":true}})");
+  engine_.wait_for(1);
+  engine_.say(1, "ab");
+  exchange->wait_for(R"("text":"ab")");
+  engine_.say(1, "c", FinishReason::kLength);
+  const http::Response response = exchange->wait();
+  EXPECT_THAT(response.content_type, HasSubstr("text/event-stream"));
+  EXPECT_THAT(response.body, HasSubstr(R"("finish_reason":"length")"));
+  EXPECT_THAT(response.body, HasSubstr(R"("total_tokens":5)"));
+  EXPECT_TRUE(response.body.ends_with("data: [DONE]\n\n"));
+}
+
+TEST_F(ServiceTest, PutsSeveralPromptsAndAnswersIntoOrder) {
+  const auto exchange = call("POST", "/v1/completions", R"({"prompt":["a","b"],"n":2})");
+  engine_.wait_for(2);
+  engine_.expect_answers(1, 2);
+  engine_.expect_answers(2, 2);
+  engine_.say(2, "x", FinishReason::kStop, 1);
+  engine_.say(1, "y", FinishReason::kStop, 0);
+  engine_.say(2, "z", FinishReason::kStop, 0);
+  engine_.say(1, "w", FinishReason::kStop, 1);
+  const http::Response response = exchange->wait();
+  const auto document = JsonDocument::parse(response.body, "body");
+  ASSERT_TRUE(document.ok());
+  std::string texts;
+  simdjson::dom::array choices;
+  ASSERT_EQ(document->root()["choices"].get(choices), simdjson::SUCCESS);
+  for (const simdjson::dom::element choice : choices) {
+    std::string_view text;
+    ASSERT_EQ(choice["text"].get(text), simdjson::SUCCESS);
+    texts += text;
+  }
+  EXPECT_EQ(texts, "ywzx");
+}
+
+TEST_F(ServiceTest, ChatsThroughTheTemplate) {
+  const auto exchange = call("POST", "/v1/chat/completions",
+                             R"({"model":"alias","messages":[{"role":"user","content":"q"}]})");
+  const Request request = engine_.wait_for(1);
+  EXPECT_EQ(request.sampling.max_tokens, 64 - static_cast<int>(request.prompt_token_ids.size()));
+  engine_.say(1, "hello", FinishReason::kStop);
+  EXPECT_THAT(exchange->wait().body, HasSubstr(R"("content":"hello")"));
+}
+
+TEST_F(ServiceTest, AClientThatGoesAwayCancelsItsRequest) {
+  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"hi","stream":true})");
+  engine_.wait_for(1);
+  engine_.say(1, "a");
+  exchange->close();
+  EXPECT_FALSE(engine_.is_running(1));
+  EXPECT_THAT(get("/metrics").body, HasSubstr("quire:requests_cancelled_total"));
+}
+
+TEST_F(ServiceTest, AnErrorOfTheEngineIsTheCallsOwn) {
+  const auto whole = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  engine_.wait_for(1);
+  Output failed;
+  failed.finish_reason = FinishReason::kError;
+  failed.error = internal_error("[sample] NaN logits");
+  engine_.send(1, failed);
+  EXPECT_EQ(whole->wait().status, 500);
+
+  const auto stream = call("POST", "/v1/completions", R"({"prompt":"a","stream":true})");
+  engine_.wait_for(2);
+  engine_.say(2, "a");
+  engine_.send(2, failed);
+  const http::Response response = stream->wait();
+  EXPECT_THAT(response.body, HasSubstr(R"("text":"a")"));
+  EXPECT_THAT(response.body, HasSubstr(R"({"error":)"));
+  EXPECT_TRUE(response.body.ends_with("data: [DONE]\n\n"));
+}
+
+TEST_F(ServiceTest, ARefusalOfOnePromptCancelsTheOthers) {
+  engine_.refusal_ = invalid_argument("[request] no");
+  const auto exchange = call("POST", "/v1/completions", R"({"prompt":["a","b"]})");
+  EXPECT_EQ(exchange->wait().status, 400);
+}
+
+TEST_F(ServiceTest, RefusesWhatCanNeverFitWithTheNumbers) {
+  const std::string body = R"({"prompt":")" + std::string(64, 'x') + R"("})";
+  const http::Response response = call("POST", "/v1/completions", body)->wait();
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(response.body, HasSubstr("context_length_exceeded"));
+  EXPECT_THAT(response.body, HasSubstr("64 tokens"));
+}
+
+TEST_F(ServiceTest, TooManyIsFourTwentyNineWithAHint) {
+  start({.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 0}});
+  const auto first = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  engine_.wait_for(1);
+  const http::Response refused = call("POST", "/v1/completions", R"({"prompt":"a"})")->wait();
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(header(refused, "retry-after"), "1");
+  engine_.say(1, "a", FinishReason::kStop);
+  first->wait();
+  const auto second = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  engine_.wait_for(2);
+  engine_.say(2, "a", FinishReason::kStop);
+  EXPECT_EQ(second->wait().status, 200);
+}
+
+TEST_F(ServiceTest, ADrainingServerIsHealthyNotReadyAndRefuses) {
+  start();
+  EXPECT_EQ(get("/ready").status, 200);
+  service_->close();
+  EXPECT_EQ(get("/health").status, 200);
+  EXPECT_EQ(get("/ready").status, 503);
+  EXPECT_EQ(call("POST", "/v1/completions", R"({"prompt":"a"})")->wait().status, 503);
+}
+
+TEST_F(ServiceTest, AnUnhealthyEngineShows) {
+  engine_.health_ = internal_error("[cuda] fault");
+  EXPECT_EQ(get("/health").status, 503);
+}
+
+TEST_F(ServiceTest, WithKeysOnlyHealthAndReadyAreOpen) {
+  Result<ApiKeys> keys = ApiKeys::create({"secret"}, "");
+  start({.keys = std::move(*keys)});
+  for (const char* path : {"/health", "/ready"}) EXPECT_EQ(get(path).status, 200) << path;
+  for (const char* path :
+       {"/", "/version", "/metrics", "/v1/models", "/openapi.json", "/tokenizer_info"}) {
+    const http::Response refused = get(path);
+    EXPECT_EQ(refused.status, 401) << path;
+    EXPECT_NE(header(refused, "www-authenticate"), "") << path;
+    EXPECT_EQ(get(path, {{"authorization", "Bearer secret"}}).status, 200) << path;
+    EXPECT_EQ(get(path, {{"authorization", "Bearer wrong"}}).status, 401) << path;
+  }
+  for (const char* path : {"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"}) {
+    EXPECT_EQ(call("POST", path, "{}")->wait().status, 401) << path;
+  }
+}
+
+TEST_F(ServiceTest, KeysDoNotShareCachedPrefixes) {
+  Result<ApiKeys> keys = ApiKeys::create({"one", "two"}, "");
+  start({.keys = std::move(*keys)});
+  call("POST", "/v1/completions", R"({"prompt":"a"})", {{"authorization", "Bearer one"}});
+  const std::string first = engine_.wait_for(1).cache_salt;
+  call("POST", "/v1/completions", R"({"prompt":"a"})", {{"authorization", "Bearer two"}});
+  EXPECT_NE(engine_.wait_for(2).cache_salt, first);
+  EXPECT_NE(first, "");
+}
+
+TEST_F(ServiceTest, RefusesUnknownPathsMethodsModelsAndTypes) {
+  EXPECT_EQ(get("/nothing").status, 404);
+  const http::Response wrong_method = get("/v1/completions");
+  EXPECT_EQ(wrong_method.status, 405);
+  EXPECT_EQ(header(wrong_method, "allow"), "POST");
+  EXPECT_EQ(call("DELETE", "/v1/models")->wait().status, 405);
+  EXPECT_EQ(call("POST", "/v1/completions", R"({"model":"gpt","prompt":"a"})")->wait().status, 404);
+  auto exchange = std::make_shared<FakeExchange>();
+  service_->handle({.method = "POST",
+                    .path = "/v1/completions",
+                    .query = "",
+                    .headers = {{"content-type", "text/plain"}},
+                    .body = "{}",
+                    .peer = ""},
+                   exchange);
+  EXPECT_EQ(exchange->wait().status, 415);
+  EXPECT_EQ(call("POST", "/v1/completions", "{")->wait().status, 400);
+}
+
+TEST_F(ServiceTest, TokenizesAndBack) {
+  EXPECT_THAT(call("POST", "/tokenize", R"({"prompt":"ab"})")->wait().body,
+              HasSubstr(R"("tokens":[97,98])"));
+  EXPECT_THAT(call("POST", "/detokenize", R"({"tokens":[97,98]})")->wait().body,
+              HasSubstr(R"("prompt":"ab")"));
+  EXPECT_EQ(call("POST", "/detokenize", R"({"tokens":[97,256]})")->wait().status, 400);
+}
+
+TEST_F(ServiceTest, OtherSitesMayCallOnlyWhereTheOperatorSaysSo) {
+  const http::Headers from = {{"origin", "https://a.example"},
+                              {"access-control-request-method", "POST"}};
+  EXPECT_EQ(call("OPTIONS", "/v1/models", "", from)->wait().status, 403);
+  EXPECT_EQ(header(get("/v1/models", from), "access-control-allow-origin"), "");
+  end();
+  start({.allowed_origins = {"https://a.example"}});
+  EXPECT_EQ(call("OPTIONS", "/v1/models", "", from)->wait().status, 204);
+  EXPECT_EQ(header(get("/v1/models", from), "access-control-allow-origin"), "https://a.example");
+  EXPECT_EQ(
+      header(get("/v1/models", {{"origin", "https://b.example"}}), "access-control-allow-origin"),
+      "");
+}
+
+TEST_F(ServiceTest, ThePageLoadsNothingFromElsewhere) {
+  const http::Response page = get("/");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_THAT(header(page, "content-security-policy"), HasSubstr("default-src 'none'"));
+  EXPECT_THAT(page.body, Not(HasSubstr("http://")));
+  EXPECT_THAT(page.body, Not(HasSubstr("https://")));
+}
+
+TEST_F(ServiceTest, CountsAreVllmsAndSayTheModel) {
+  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  engine_.wait_for(1);
+  engine_.say(1, "a");
+  engine_.say(1, "b", FinishReason::kStop);
+  exchange->wait();
+  const std::string text = get("/metrics").body;
+  EXPECT_THAT(text, HasSubstr("# TYPE vllm:time_to_first_token_seconds histogram\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:time_to_first_token_seconds_count{model_name=\"fake\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:inter_token_latency_seconds_count{model_name=\"fake\"} 1\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("vllm:request_success_total{model_name=\"fake\",finished_reason=\"stop\"} 1\n"));
+}
+
+TEST_F(ServiceTest, OddRequestIdsAreReplaced) {
+  for (const char* id : {"", "has space", "line\nbreak", "quote\""}) {
+    const std::string given = header(get("/version", {{"x-request-id", id}}), "x-request-id");
+    EXPECT_EQ(given.size(), 24U) << id;
+  }
+}
+
+}  // namespace
+}  // namespace quire::server
