@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# Runs every command that docs/serving.md shows in a ```bash block, in a folder of its own: servers
+# in the background, each until the next one begins, the others one by one. Then holds what the page
+# says of flags and metrics, and the Grafana dashboard, against the binary.
+#   serving_commands.sh BINARY SOURCE_DIR
+# Ends with 77 (skipped, for CTest) where curl or openssl is missing.
+set -euo pipefail
+binary=$(realpath "$1")
+source_dir=$(realpath "$2")
+page=$source_dir/docs/serving.md
+for tool in curl openssl; do
+  command -v $tool >/dev/null || { echo "skipped: $tool is not installed" >&2; exit 77; }
+done
+
+work_dir=$(mktemp -d)
+server=
+num_run=0
+cleanup() {
+  if [[ -n $server ]]; then
+    kill -KILL "$server" 2>/dev/null || true
+    wait "$server" 2>/dev/null || true
+  fi
+  rm -rf "$work_dir"
+}
+trap cleanup EXIT
+cd "$work_dir"
+mkdir build deploy
+ln -s "$binary" build/quire
+# The service's binary is not installed here.
+sed "s#/usr/local/bin/quire#$binary#" "$source_dir/deploy/quire.service" >deploy/quire.service
+
+fail() {
+  printf '%s\n' "$@" >&2
+  exit 1
+}
+
+stop_server() {
+  [[ -n $server ]] || return 0
+  kill -TERM "$server"
+  local status=0
+  wait "$server" || status=$?
+  server=
+  [[ $status == 0 ]] || fail "a server that SIGTERM stopped ended with $status" "$(cat log.txt)"
+}
+
+# The page's port may be taken on this machine: any free one stands for it from here on.
+port=0
+start_server() {
+  stop_server
+  : >out.txt # of the last one
+  bash -c "exec ${1//--port 8000/--port 0}" >out.txt 2>log.txt &
+  server=$!
+  for _ in {1..600}; do
+    if grep -q '^serving ' out.txt; then
+      port=$(sed -nE 's/^serving .*:([0-9]+)$/\1/p' out.txt)
+      return 0
+    fi
+    kill -0 "$server" 2>/dev/null || break
+    sleep 0.1
+  done
+  fail "does not serve: $1" "$(cat out.txt log.txt)"
+}
+
+run_command() {
+  echo "\$ $1"
+  num_run=$((num_run + 1))
+  if [[ $1 == build/quire\ serve* ]]; then
+    start_server "$1"
+    return
+  fi
+  if ! command -v "${1%% *}" >/dev/null; then
+    echo "(not here)"
+    return
+  fi
+  local output
+  output=$(timeout 60 bash -c "set -eo pipefail; ${1//:8000/:$port}" 2>&1 </dev/null) ||
+    fail "$output" "does not work, as $page shows it"
+}
+
+in_block=no
+command=
+while IFS= read -r line <&3; do
+  if [[ $in_block == no ]]; then
+    [[ $line != '```bash' ]] || in_block=yes
+  elif [[ $line == '```' ]]; then
+    [[ -z $command ]] || fail "no end of: $command"
+    in_block=no
+  else
+    command+=${command:+$'\n'}$line
+    # A line that ends inside quotes or with a backslash goes on in the next one.
+    if [[ $command != *\\ ]] && bash -n <<<"$command" 2>/dev/null; then
+      run_command "$command"
+      command=
+    fi
+  fi
+done 3<"$page"
+[[ $num_run -gt 0 ]] || fail "$page shows no commands"
+
+echo "what the page says of flags and metrics"
+curl -sSf "http://127.0.0.1:$port/metrics" >metrics.txt
+awk '$1 == "#" && $2 == "TYPE" { print $3 }' metrics.txt | sort -u >served.txt
+grep -oE '`(vllm|quire):[a-z0-9_]+`' "$page" | tr -d '`' | sort -u >documented.txt
+difference=$(diff served.txt documented.txt) ||
+  fail "the metrics (<: served, >: in $page) differ:" "$difference"
+grep -oE '(vllm|quire):[a-z0-9_]+' "$source_dir/deploy/grafana-dashboard.json" |
+  sed -E 's/_(bucket|count|sum)$//' | sort -u >drawn.txt
+missing=$(comm -13 served.txt drawn.txt)
+[[ -z $missing ]] || fail "the dashboard draws what is not served:" "$missing"
+
+build/quire help serve >help.txt
+while read -r flag; do
+  grep -qE -- "(^|[ ,])$flag([ ,=]|\$)" help.txt || fail "$page has $flag; quire help serve does not"
+done < <(grep -oE -- '`--[a-z0-9-]+' "$page" | tr -d '`' | sort -u)
+
+stop_server
+echo "$num_run commands work"
