@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("table", type=Path, help="CSV of quire bench attention")
     parser.add_argument("--output", type=Path, required=True, help="an .svg or .png to write")
     arguments = parser.parse_args()
-    plt.rcParams["svg.hashsalt"] = "quire"
+    plt.rcParams.update({"svg.hashsalt": "quire", "svg.fonttype": "none"})
     draw(read_table(arguments.table), arguments.output)
 
 

@@ -265,27 +265,6 @@ TuningTable::Best TuningTable::best(const TuningPoint& point,
   return best;
 }
 
-std::vector<TuningRow> mean_rows(std::span<const TuningRow> rows) {
-  std::vector<TuningRow> means;
-  std::vector<int> counts;
-  for (const TuningRow& row : rows) {
-    const auto same = [&](const TuningRow& other) {
-      return other.point == row.point && other.backend == row.backend;
-    };
-    const auto found = std::find_if(means.begin(), means.end(), same);
-    const auto at = static_cast<size_t>(found - means.begin());
-    if (found == means.end()) {
-      means.push_back(row);
-      means.back().us = 0.0;
-      counts.push_back(0);
-    }
-    means[at].us += std::log(row.us);
-    ++counts[at];
-  }
-  for (size_t i = 0; i < means.size(); ++i) means[i].us = std::exp(means[i].us / counts[i]);
-  return means;
-}
-
 std::string to_csv(std::span<const TuningRow> rows) {
   std::string csv = fmt::format("{}\n", kHeader);
   for (const TuningRow& row : rows) {

@@ -85,9 +85,6 @@ class TuningTable {
   std::vector<Cell> cells_;  // ascending by point
 };
 
-// One row for each point and backend, in the order of its first: the geometric mean of its times.
-std::vector<TuningRow> mean_rows(std::span<const TuningRow> rows);
-
 std::string to_csv(std::span<const TuningRow> rows);
 
 }  // namespace quire

@@ -113,7 +113,6 @@ std::vector<AttentionWorkload> tuning_grid(bool quick) {
         if (!ragged) {
           workloads.push_back(full_workload(Phase::kDecode, num_reqs, 1, kv_len));
         } else if (num_reqs > 1) {  // one request is never ragged
-          workloads.push_back(ragged_workload(num_reqs, 1, kv_len, kWorkloadSeed));
           workloads.push_back(drawn_workload(num_reqs, 1, kv_len, kWorkloadSeed));
         }
       }

@@ -87,7 +87,7 @@ Result<std::vector<TuningRow>> measure(const Platform& platform, const MeasureCo
     log_info("[tune] the memory does not hold the pages of {} of {} batches: theirs repeat",
              num_repeating, config.workloads.size());
   }
-  return mean_rows(rows);
+  return rows;
 }
 
 Result<int> run(const Options& options) {

@@ -182,20 +182,6 @@ TEST(TuningTable, RaggedComesAfterShapesAndBeforeSizes) {
   EXPECT_EQ(kNames[full_only.best(asked, kNames).candidate], "native");
 }
 
-TEST(TuningTable, SeveralTimesOfAPointMakeTheirGeometricMean) {
-  const std::vector<TuningRow> rows = {{point_of(1, 1024), "xqa", 2},
-                                       {point_of(1, 1024), "native", 3},
-                                       {point_of(4, 1024), "xqa", 5},
-                                       {point_of(1, 1024), "xqa", 8}};
-  const std::vector<TuningRow> means = mean_rows(rows);
-  ASSERT_EQ(means.size(), 3U);
-  EXPECT_EQ(means[0].backend, "xqa");
-  EXPECT_DOUBLE_EQ(means[0].us, 4.0);
-  EXPECT_DOUBLE_EQ(means[1].us, 3.0);
-  EXPECT_DOUBLE_EQ(means[2].us, 5.0);
-  EXPECT_TRUE(mean_rows({}).empty());
-}
-
 TEST(TuningTable, RefusesInOneLine) {
   const std::string good = "decode,32,8,128,16,bf16,bf16,64,1,4096,full,xqa,71.25\n";
   const auto refusal = [](const std::string& csv) {
