@@ -148,6 +148,7 @@ TEST(HttpLimits, OutOfDescriptorsItWaitsWithoutSpinning) {
   // UBSan needs descriptors for its first look at a type: have them all used before.
   TestServer server;
   EXPECT_EQ(server.connect().get("/echo").status, 200);
+  EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));
   set_log_level(LogLevel::kOff);
   std::unique_ptr<HttpClient> client;
   {

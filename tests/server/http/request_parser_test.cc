@@ -186,7 +186,7 @@ TEST(RequestParser, KeepsLimits) {
   EXPECT_EQ(refusal(post(many + "\r\n")), 431);
   EXPECT_EQ(refusal(post("Content-Length: 65\r\n\r\n")), 413) << "before any of it has come";
   EXPECT_EQ(refusal(post("Content-Length: 18446744073709551615\r\n\r\n")), 413);
-  EXPECT_EQ(refusal(post("Transfer-Encoding: chunked\r\n\r\n41\r\n")), 413);
+  EXPECT_EQ(refusal(post("Transfer-Encoding: chunked\r\n\r\n41\r\nb")), 413);
   EXPECT_EQ(refusal(post("Transfer-Encoding: chunked\r\n\r\n40\r\n" + std::string(64, 'b') +
                          "\r\n1\r\n")),
             413);
