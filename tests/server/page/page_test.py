@@ -417,7 +417,7 @@ class StandInTest(PageTest):
         value = lambda gauge: self.tab.text(f"[data-gauge={gauge}] .value")  # noqa: E731
         self.assertEqual([value(g) for g in ("running", "waiting", "kv", "hits")], ["3", "2", "25 %", "75 %"])
         rate = number_in(value("rate"))
-        self.assertTrue(rate and 20 < rate <= 110, rate)
+        self.assertTrue(rate and 30 < rate < 300, rate)  # 100, and a busy machine's jitter
         self.assertEqual(self.tab.text("#panel-state"), "live")
 
     def test_panel_says_when_the_engine_is_silent(self) -> None:
@@ -534,7 +534,7 @@ class ServeTest(PageTest):
         if not options.quire:
             raise unittest.SkipTest("no --quire")
         super().setUpClass()
-        cls.server = Serve()
+        cls.server = Serve("--log-level", "warning")
         cls.url = cls.server.url
 
     @classmethod
@@ -565,16 +565,22 @@ class ServeTest(PageTest):
         self.assertRegex(self.notes(), r"^\d+ tokens · [\d,]+ tokens/s · first after [\d.]+ m?s$")
         self.tab.wait_for("document.querySelector('[data-gauge=hits] .value').innerText !== '–'")
         self.assertEqual(self.tab.text("#panel-state"), "live")
+        self.tab.click("#new-chat")
+        self.tab.click("#examples button:last-of-type")
+        self.tab.wait_for("document.querySelector('.answer footer:not([hidden])')")
+        self.assertEqual(self.tab.text(".answer .prose :is(h3, h4, h5, h6)"), "20")
 
     def test_stops(self) -> None:
-        # At a temperature of 2 the model rambles on.
-        self.set_field("temperature", "2")
-        self.set_field("max_tokens", "4000")
-        self.ask(QUESTION, waits=False)
-        self.tab.wait_for("document.querySelector('.answer .prose').innerText.length > 20")
-        self.tab.press("Escape")
-        self.wait_for_answer()
-        self.assertRegex(self.notes(), "stopped|tokens")
+        # A fast machine may have the whole answer before the key is pressed.
+        for _ in range(10):
+            self.ask(QUESTION, waits=False)
+            self.tab.wait_for("document.querySelector('.answer:last-of-type .prose').innerText")
+            self.tab.press("Escape")
+            self.wait_for_answer()
+            if "stopped" in self.notes():
+                break
+        self.assertRegex(self.notes(), r"^\d+\stokens?\s.*stopped$")
+        self.assertNotIn("190", self.answer())
         self.tab.wait_for("document.querySelector('[data-gauge=running] .value').innerText === '0'")
 
     def test_shows_its_refusals(self) -> None:
@@ -598,7 +604,7 @@ class KeyTest(PageTest):
         if not options.quire:
             raise unittest.SkipTest("no --quire")
         super().setUpClass()
-        cls.server = Serve("--api-key", "open-sesame")
+        cls.server = Serve("--api-key", "open-sesame", "--log-level", "warning")
         cls.url = cls.server.url.replace("http://", "http://me:open-sesame@")
 
     @classmethod
@@ -625,9 +631,9 @@ class Company:
 
     def _ask(self, seed: int) -> None:
         rng = random.Random(seed)
-        while not self._stopped.wait(rng.uniform(0.5, 6)):
+        while not self._stopped.wait(rng.uniform(0, 1)):
             question = QUESTION.replace("28", str(rng.randint(10, 90)))
-            body = {"model": "", "messages": [{"role": "user", "content": question}]}
+            body = {"n": 2, "messages": [{"role": "user", "content": question}]}
             call = urllib.request.Request(
                 f"{self._url}/v1/chat/completions",
                 data=json.dumps(body).encode(),
@@ -643,7 +649,8 @@ class Company:
 
 def take_screenshot(file: Path) -> None:
     """What README.md shows: a conversation with the embedded model, while others use it too."""
-    server = Serve()
+    # Small enough for its use to be seen.
+    server = Serve("--kv-cache-memory", "64M", "--log-level", "warning")
     browser = Browser()
     company = Company(server.url)
     test = ServeTest()
@@ -651,11 +658,11 @@ def take_screenshot(file: Path) -> None:
         test.url, test.tab = server.url, browser.new_tab()
         test.tab.resize(1240, 800)
         test.reload()
-        time.sleep(45)
-        test.tab.click("#examples button")
-        test.wait_for_answer()
-        test.ask("What is 12 * 8?")
-        time.sleep(1.5)
+        time.sleep(60)  # as much as the panel's lines hold
+        for question in test.tab.text("#examples button").split("\n"):
+            test.ask(question)
+        running = "Number(document.querySelector('[data-gauge=running] .value').innerText)"
+        test.tab.wait_for(f"{running} > 1")
         test.tab.screenshot(file)
     finally:
         company.leave()

@@ -165,7 +165,7 @@ class StandIn:
             "vllm:num_requests_running": 3,
             "vllm:num_requests_waiting": 2,
             "vllm:kv_cache_usage_perc": 0.25,
-            "vllm:generation_tokens_total": 100 * self.num_metrics_calls,
+            "vllm:generation_tokens_total": round(100 * time.monotonic()),
             "vllm:prefix_cache_queries_total": 200,
             "vllm:prefix_cache_hits_total": 150,
         }
