@@ -7,7 +7,9 @@ set -euo pipefail
 packages=(g++ cmake ninja-build ccache pkg-config libfmt-dev libspdlog-dev libsimdjson-dev
   libcli11-dev libhwy-dev libutf8proc-dev libpcre2-dev libssl-dev libboost-dev)
 if [[ "${1:-build}" == test ]]; then
-  packages+=(libgtest-dev libgmock-dev clang llvm libclang-rt-dev)
+  packages+=(libgtest-dev libgmock-dev clang llvm libclang-rt-dev python3-venv curl openssl)
+  # Ubuntu has Chromium as a snap alone; without a browser the page's tests are skipped.
+  grep -q '^ID=ubuntu' /etc/os-release || packages+=(chromium)
 fi
 cuda=
 if command -v "${CUDACXX:-nvcc}" >/dev/null; then
