@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Runs a script of this folder with what requirements.txt pins, in an environment below WORK_DIR.
+# Ends with 77, which CTest takes for "skipped", where the packages cannot be had.
+#   clients_test.sh WORK_DIR SCRIPT.py [ARGUMENTS of the script …]
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+work_dir=$1
+script=$2
+shift 2
+venv=$work_dir/venv
+
+skip() {
+  echo "skipped: $1" >&2
+  exit 77
+}
+
+mkdir -p "$work_dir"
+exec 9>"$work_dir/lock" # one installs, the others wait
+flock 9
+if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
+  rm -rf "$venv"
+  python3 -m venv "$venv" || skip "python3 has no venv; scripts/install_deps.sh test installs it"
+  "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes \
+    -r "$here/requirements.txt" || skip "the packages of requirements.txt cannot be had"
+  cp "$here/requirements.txt" "$venv/installed.txt"
+fi
+flock -u 9
+cd "$work_dir"
+# What lm-eval's libraries keep stays here, and they fetch nothing.
+export HF_HOME=$work_dir/hf HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1 PYTHONDONTWRITEBYTECODE=1
+exec "$venv/bin/python" "$here/$script" "$@" 9>&-

@@ -1,0 +1,105 @@
+"""For schemathesis: right requests also keep to what /openapi.json says in words.
+
+Ids are in the vocabulary, roles are the template's, of fields that exclude each other there is one,
+a grammar is one, and answers are short. Nothing is done to what is meant to be wrong.
+"""
+
+from typing import Any
+
+import schemathesis
+
+VOCAB_SIZE = 1536  # the embedded model's
+ROLES = ("system", "user", "assistant")
+# Those that restrict an answer: one at most.
+RESTRICTIONS = {
+    "response_format": {"type": "json_object"},
+    "structured_outputs": {"regex": "[0-9]{3}"},
+    "guided_json": {"type": "object"},
+    "guided_regex": "[0-9]{3}",
+    "guided_choice": ["yes", "no"],
+    "guided_grammar": 'root ::= "a" | "b"',
+}
+ID_LISTS = ("tokens", "stop_token_ids", "allowed_token_ids")
+
+
+@schemathesis.hook
+def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
+    if case.meta is None or not case.meta.generation.mode.is_positive:
+        return
+    if isinstance(case.body, dict):
+        case.body = settle(case.body, is_answered=case.path.startswith("/v1/"))
+
+
+def settle(body: dict[str, Any], is_answered: bool) -> dict[str, Any]:
+    body = {name: value for name, value in body.items() if value is not None}
+    for name in ID_LISTS:
+        if name in body:
+            body[name] = ids_in_vocabulary(body[name])
+    if isinstance(body.get("prompt"), list):
+        body["prompt"] = prompts_in_vocabulary(body["prompt"])
+    if "logit_bias" in body:
+        biases = body["logit_bias"].items()
+        body["logit_bias"] = {str(int(token) % VOCAB_SIZE): bias for token, bias in biases}
+    if "messages" in body:
+        settle_chat(body)
+    if is_answered:
+        settle_restrictions(body)
+        settle_answer(body)
+    return body
+
+
+def ids_in_vocabulary(ids: list[Any]) -> list[Any]:
+    return [int(token) % VOCAB_SIZE for token in ids]
+
+
+def prompts_in_vocabulary(prompts: list[Any]) -> list[Any]:
+    if all(isinstance(prompt, (int, float)) for prompt in prompts):
+        return ids_in_vocabulary(prompts)
+    return [p if isinstance(p, str) else ids_in_vocabulary(p) for p in prompts[:8]]
+
+
+def settle_chat(body: dict[str, Any]) -> None:
+    for idx, message in enumerate(body["messages"]):
+        message["role"] = ROLES[(len(message["role"]) + idx) % len(ROLES)]
+        if message.get("content") is None:
+            message["content"] = ""
+        for call in message.get("tool_calls") or []:
+            if isinstance(call["function"].get("arguments"), str):
+                call["function"]["arguments"] = "{}"
+    if body.get("continue_final_message"):
+        body["add_generation_prompt"] = False
+        body["messages"][-1]["content"] = "So it"
+    names = [tool["function"]["name"] for tool in body.get("tools", [])]
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict) and names:
+        choice["function"]["name"] = names[0]
+    elif not names:
+        body.pop("tool_choice", None)
+    if body.get("top_logprobs"):
+        body["logprobs"] = True
+
+
+def settle_restrictions(body: dict[str, Any]) -> None:
+    forced = body.get("tool_choice") not in (None, "none", "auto")
+    given = [name for name in RESTRICTIONS if name in body]
+    for name in given if forced else given[1:]:
+        del body[name]
+    if given and not forced and not is_text(body[given[0]]):
+        body[given[0]] = RESTRICTIONS[given[0]]
+
+
+def is_text(wanted: object) -> bool:
+    return isinstance(wanted, dict) and wanted.get("type") == "text"
+
+
+def settle_answer(body: dict[str, Any]) -> None:
+    body["max_tokens"] = min(body.get("max_tokens", 4), 4) or (0 if body.get("echo") else 1)
+    if "max_completion_tokens" in body:
+        body["max_completion_tokens"] = body["max_tokens"]
+    if "min_tokens" in body:
+        body["min_tokens"] = min(body["min_tokens"], body["max_tokens"])
+    if "best_of" in body:
+        body["best_of"] = body["n"] = body.get("n", body["best_of"])
+    for name in ("stop", "bad_words"):
+        if isinstance(body.get(name), list):
+            body[name] = body[name][:16]

@@ -1,0 +1,48 @@
+"""schemathesis against /openapi.json: no 5xx, answers as described, right requests not refused.
+
+    schemathesis_test.py --quire BINARY [--max-examples N] [--seed N]
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from served import Served
+
+# A wrong request that is taken for a right one may want all that the context holds, 128 times.
+FLAGS = ("--max-model-len", "1024", "--max-num-seqs", "128", "--log-level", "error")
+HERE = Path(__file__).parent
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quire", type=Path, required=True, help="the binary")
+    parser.add_argument("--max-examples", type=int, default=300, help="of an operation and phase")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    with Served(options.quire, *FLAGS) as served:
+        command = [
+            str(Path(sys.executable).with_name("schemathesis")),
+            "run",
+            f"{served.url}/openapi.json",
+            "--checks=all",
+            f"--max-examples={options.max_examples}",
+            f"--seed={options.seed}",
+            f"--workers={options.workers}",
+            "--continue-on-failure",
+            "--request-timeout=60",
+            "--generation-database=none",
+            "--no-color",
+        ]
+        paths = [str(HERE), os.environ.get("PYTHONPATH", "")]
+        hooks = {"SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": os.pathsep.join(paths)}
+        status = subprocess.run(command, check=False, env=os.environ | hooks).returncode
+        served.seconds_until_free()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
