@@ -12,8 +12,9 @@ class UsageCount {
 
   void add(const Output& output, bool is_first_of_prompt) {
     usage_.num_completion_tokens += static_cast<int>(output.token_ids.size());
-    if (is_first_of_prompt) usage_.num_cached_tokens += output.num_cached_tokens;
+    if (is_first_of_prompt) add_cached(output);
   }
+  void add_cached(const Output& output) { usage_.num_cached_tokens += output.num_cached_tokens; }
   void add_reasoning(const Output& output) {
     usage_.num_reasoning_tokens += static_cast<int>(output.token_ids.size());
   }
@@ -56,7 +57,15 @@ class CompletionWriter : public AnswerWriter {
         n_(answers_per_prompt(call_)),
         usage_(context_.num_prompt_tokens) {}
 
-  void count(int choice_idx, const Output& output) { usage_.add(output, choice_idx % n_ == 0); }
+  // Where nothing but the prompt is wanted, the one token that the engine makes is not counted.
+  void count(int choice_idx, const Output& output) {
+    const bool is_first_of_prompt = choice_idx % n_ == 0;
+    if (!call_.echo_only) {
+      usage_.add(output, is_first_of_prompt);
+    } else if (is_first_of_prompt) {
+      usage_.add_cached(output);
+    }
+  }
   std::string prompt_text(int choice_idx) const {
     return call_.echo ? context_.prompt_texts[static_cast<size_t>(choice_idx / n_)] : "";
   }
