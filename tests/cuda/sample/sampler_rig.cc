@@ -79,7 +79,7 @@ void SamplerRig::enqueue(SampleKind kind, int num_rows, bool captured) {
 SampledToken SamplerRig::sample_on_host(int row, std::vector<float> logits) {
   SampledToken sampled;
   sampled.error =
-      states_[static_cast<size_t>(row)]->sample(logits, sampled.token_id, sampled.logprobs);
+      states_[static_cast<size_t>(row)]->sample(logits, {}, sampled.token_id, sampled.logprobs);
   return sampled;
 }
 
