@@ -15,6 +15,7 @@ constexpr int kMaxDepth = 8;
 constexpr size_t kMaxStages = 16;
 constexpr size_t kMaxContentBytes = 32;
 constexpr size_t kMaxStrip = 1024;
+constexpr double kMaxGrowth = 64;
 constexpr std::string_view kSupported =
     "ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Sequence, Strip";
 
@@ -73,6 +74,14 @@ size_t partial_match(std::string_view text, std::string_view pattern) {
   return length;
 }
 
+// How many bytes at most a stage makes of one. ByteLevel's U+FFFD for a broken byte is left out:
+// there is one such stage at most.
+double growth(const DecoderStage& stage) {
+  if (stage.kind != Kind::kReplace || stage.pattern.empty()) return 1;
+  return std::max(
+      1.0, static_cast<double>(stage.content.size()) / static_cast<double>(stage.pattern.size()));
+}
+
 }  // namespace
 
 Result<Decoder> Decoder::from_json(std::optional<JsonElement> json) {
@@ -107,6 +116,13 @@ Status Decoder::add_stage(DecoderStage stage) {
     return unimplemented(
         "a decoder part behind Fuse or ByteLevel is not supported; expected one "
         "of Fuse, Replace, Strip there");
+  }
+  // A few replacements in a row could otherwise blow a token up without bound.
+  growth_ *= growth(stage);
+  if (growth_ > kMaxGrowth) {
+    return invalid_argument(
+        fmt::format("the decoder's Replace parts make {:.0f} bytes of one; expected at most {:.0f}",
+                    growth_, kMaxGrowth));
   }
   stages_.push_back(std::move(stage));
   return {};

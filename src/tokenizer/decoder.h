@@ -47,6 +47,7 @@ class Decoder {
   Status add_stage(DecoderStage stage);
 
   std::vector<DecoderStage> stages_;
+  double growth_ = 1;  // the most bytes that all stages together make of one
 };
 
 // One sequence's decoding. Appends what is certain by now; amortized time linear in the tokens. A
