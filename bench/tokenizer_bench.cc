@@ -54,10 +54,10 @@ int main(int argc, char** argv) {
   }
   std::vector<int32_t> ids;
   const double first = cpu_seconds();
-  ids = (*tokenizer)->encode(*text, false);
+  ids = (*tokenizer)->encode(*text, false).value();
   const double first_seconds = cpu_seconds() - first;
   const double encode_seconds =
-      best_seconds(budget, [&] { ids = (*tokenizer)->encode(*text, false); });
+      best_seconds(budget, [&] { ids = (*tokenizer)->encode(*text, false).value(); });
   std::string decoded;
   const double decode_seconds =
       best_seconds(budget / 4, [&] { decoded = (*tokenizer)->decode(ids, false); });

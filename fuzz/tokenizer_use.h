@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -14,7 +15,9 @@ namespace quire {
 
 // Encodes any text, decodes any ids, and checks what must hold whatever the tokenizer is.
 inline void use_tokenizer(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<int32_t> ids = tokenizer.encode(text, true);
+  auto encoded = tokenizer.encode(text, true);
+  std::vector<int32_t> ids;
+  if (encoded.ok()) ids = std::move(*encoded);
   for (const int32_t id : ids) QUIRE_CHECK(id >= 0, "an id is not negative");
   // Then the ids that no text leads to.
   for (const char c : text) {

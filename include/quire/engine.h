@@ -101,7 +101,8 @@ class Engine {
   Result<std::string> render_chat_json(std::string_view variables) const;
   // The template's source; empty: the model has none.
   std::string_view chat_template() const;
-  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
+  // Refused (invalid_argument) where the model has no tokenizer, or its regex would take too long.
+  Result<std::vector<int32_t>> encode(std::string_view text, bool add_special_tokens) const;
   std::string decode(const std::vector<int32_t>& token_ids, bool skip_special_tokens) const;
   // What this token adds in the midst of a text; may be half a character.
   std::string token_bytes(int32_t token_id) const;

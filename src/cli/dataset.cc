@@ -107,10 +107,13 @@ Result<std::vector<BenchRequest>> ShareGptDataset::sample(std::vector<Dialogue> 
   for (const Dialogue& dialogue : dialogues) {
     if (static_cast<int>(requests.size()) == num_prompts) break;
     BenchRequest request;
-    request.prompt_token_ids = tokenize(dialogue.prompt);
+    QUIRE_ASSIGN_OR_RETURN(request.prompt_token_ids, tokenize(dialogue.prompt));
     const auto prompt_len = static_cast<int>(request.prompt_token_ids.size());
-    request.output_len =
-        output_len > 0 ? output_len : static_cast<int>(tokenize(dialogue.completion).size());
+    request.output_len = output_len;
+    if (output_len == 0) {
+      QUIRE_ASSIGN_OR_RETURN(const auto answer_ids, tokenize(dialogue.completion));
+      request.output_len = static_cast<int>(answer_ids.size());
+    }
     const bool too_short =
         prompt_len < kMinLen || (output_len == 0 && request.output_len < kMinLen);
     const bool too_long =

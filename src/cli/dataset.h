@@ -51,7 +51,7 @@ struct ShareGptDataset {
   uint64_t seed = 0;
   int max_prompt_len = 1024;
   int max_total_len = 2048;
-  std::function<std::vector<int32_t>(std::string_view text)> tokenize;
+  std::function<Result<std::vector<int32_t>>(std::string_view text)> tokenize;
 
   // Shuffled, pruned (prompts and answers of at least 4 tokens, within the maxima), and drawn again
   // at random if too few are left.

@@ -146,7 +146,7 @@ Status prepare(const Engine& engine, const Options& options, Request& request) {
   if (options.format != "json" && asks_for_logprobs(request.sampling)) {
     return invalid_argument(std::string(kLogprobsNeedJson));
   }
-  const bool has_tokenizer = !engine.encode("a", false).empty();
+  const bool has_tokenizer = engine.encode("", false).ok();
   if (is_text && !has_tokenizer) {
     return invalid_argument(
         "the model has no tokenizer; expected --prompt-ids 1,2,3, or prompt_token_ids in --input");

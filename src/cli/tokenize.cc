@@ -61,10 +61,14 @@ std::string text_line(std::string_view text) {
 
 Result<int> run_tokenize(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto tokenizer, load_tokenizer(options.tokenizer));
-  const auto encode = [&](std::string_view text) {
-    return ids_line(tokenizer->encode(text, options.special_tokens));
+  const auto encode = [&](std::string_view text) -> Result<std::string> {
+    QUIRE_ASSIGN_OR_RETURN(const auto ids, tokenizer->encode(text, options.special_tokens));
+    return ids_line(ids);
   };
-  if (options.has_text) return write_stdout(encode(options.text)) ? kExitOk : kExitFailure;
+  if (options.has_text) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string line, encode(options.text));
+    return write_stdout(line) ? kExitOk : kExitFailure;
+  }
   return convert_lines(
       options, [&](std::string_view line, std::string_view source) -> Result<std::string> {
         QUIRE_ASSIGN_OR_RETURN(const std::string text, parse_text_line(line, source));

@@ -9,15 +9,20 @@
 #include "sample/sampler.h"
 
 namespace quire {
-std::vector<std::vector<int32_t>> bad_words_ids(const Tokenizer& tokenizer,
-                                                const std::vector<std::string>& bad_words) {
+Result<std::vector<std::vector<int32_t>>> bad_words_ids(const Tokenizer& tokenizer,
+                                                        const std::vector<std::string>& bad_words) {
   std::vector<std::vector<int32_t>> all;
   for (const std::string& word : bad_words) {
     const size_t begin = std::min(word.find_first_not_of(' '), word.size());
     const std::string bare = word.substr(begin);
-    const std::vector<int32_t> plain = tokenizer.encode(bare, false);
-    const std::vector<int32_t> spaced = tokenizer.encode(" " + bare, false);
-    if (plain.empty()) continue;
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> plain, tokenizer.encode(bare, false));
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> spaced, tokenizer.encode(" " + bare, false));
+    if (plain.empty()) {
+      return invalid_argument(fmt::format(
+          "[request] bad_words: got '{}', expected words of more than spaces; logit_bias forbids "
+          "a token by its id",
+          word));
+    }
     all.push_back(plain);
     if (spaced.size() == plain.size() && spaced.front() != plain.front()) all.push_back(spaced);
   }
@@ -29,7 +34,9 @@ Result<std::vector<int32_t>> Admission::prompt_ids(const Request& request) const
   if (ids.empty() && tokenizer_ == nullptr) {
     return invalid_argument("[request] the model has no tokenizer; expected prompt_token_ids");
   }
-  if (ids.empty()) ids = tokenizer_->encode(request.prompt, request.add_special_tokens);
+  if (ids.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(ids, tokenizer_->encode(request.prompt, request.add_special_tokens));
+  }
   if (ids.empty()) {
     return invalid_argument("[request] the prompt is empty; expected at least one token");
   }
@@ -62,12 +69,14 @@ Status Admission::check_text_wishes(const SamplingParams& params) const {
   return {};
 }
 
-SamplingSpec Admission::resolve(const std::shared_ptr<const SamplingParams>& params) const {
+Result<SamplingSpec> Admission::resolve(const std::shared_ptr<const SamplingParams>& params) const {
   SamplingSpec spec = {.params = params, .seed = 0, .stop_token_ids = params->stop_token_ids};
   // As vLLM: min_tokens forbids end-of-sequence also where ignore_eos would not stop at it.
   spec.stop_token_ids.insert(spec.stop_token_ids.end(), limits_.eos_ids.begin(),
                              limits_.eos_ids.end());
-  if (tokenizer_ != nullptr) spec.bad_words_ids = bad_words_ids(*tokenizer_, params->bad_words);
+  if (tokenizer_ != nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(spec.bad_words_ids, bad_words_ids(*tokenizer_, params->bad_words));
+  }
   return spec;
 }
 
@@ -83,7 +92,7 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
   Submission submission;
   submission.id = first_id;
   submission.on_output = std::move(on_output);
-  SamplingSpec resolved = resolve(params);
+  QUIRE_ASSIGN_OR_RETURN(SamplingSpec resolved, resolve(params));
   if (platform_ != nullptr) {
     QUIRE_RETURN_IF_ERROR(platform_->check(resolved, limits_.vocab_size, limits_.max_model_len));
   }

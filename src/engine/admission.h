@@ -39,7 +39,7 @@ class Admission {
   Result<std::vector<int32_t>> prompt_ids(const Request& request) const;
   Status check_text_wishes(const SamplingParams& params) const;
   // All but the seed.
-  SamplingSpec resolve(const std::shared_ptr<const SamplingParams>& params) const;
+  Result<SamplingSpec> resolve(const std::shared_ptr<const SamplingParams>& params) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   Limits limits_;
@@ -47,8 +47,9 @@ class Admission {
   std::atomic<uint64_t> next_id_ = 1;
 };
 
-// Each bad word as ids, with and without a leading space, as vLLM spells them.
-std::vector<std::vector<int32_t>> bad_words_ids(const Tokenizer& tokenizer,
-                                                const std::vector<std::string>& bad_words);
+// Each bad word as ids, with and without a leading space, as vLLM spells them. Refused where
+// nothing but spaces is left to forbid.
+Result<std::vector<std::vector<int32_t>>> bad_words_ids(const Tokenizer& tokenizer,
+                                                        const std::vector<std::string>& bad_words);
 
 }  // namespace quire

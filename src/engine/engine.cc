@@ -102,6 +102,12 @@ Result<std::unique_ptr<Engine>> Engine::create_unguarded(const EngineConfig& con
       .max_model_len = info.max_model_len,
       .eos_ids = generation_eos.empty() ? impl->files.config.eos_token_ids : generation_eos,
       .seed = config.seed};
+  for (const int id : limits.eos_ids) {
+    if (id >= 0 && id < info.vocab_size) continue;
+    log_warning("[model] {}: eos_token_id {} is not in the vocabulary of {}: no answer ends at it",
+                generation_eos.empty() ? "config.json" : "generation_config.json", id,
+                info.vocab_size);
+  }
   impl->admission = std::make_unique<Admission>(impl->files.tokenizer, std::move(limits),
                                                 impl->parts->platform.get());
   impl->core = std::make_shared<EngineCore>(impl->parts->scheduler, std::move(impl->parts->runner));
@@ -157,8 +163,10 @@ std::string Engine::token_bytes(int32_t token_id) const {
   return impl_->files.tokenizer == nullptr ? "" : impl_->files.tokenizer->token_bytes(token_id);
 }
 
-std::vector<int32_t> Engine::encode(std::string_view text, bool add_special_tokens) const {
-  if (impl_->files.tokenizer == nullptr) return {};
+Result<std::vector<int32_t>> Engine::encode(std::string_view text, bool add_special_tokens) const {
+  if (impl_->files.tokenizer == nullptr) {
+    return invalid_argument("[request] the model has no tokenizer; expected token ids, not text");
+  }
   return impl_->files.tokenizer->encode(text, add_special_tokens);
 }
 

@@ -17,7 +17,8 @@ class RealEngine final : public EngineApi {
     return engine_.render_chat_json(variables);
   }
   std::string_view chat_template() const override { return engine_.chat_template(); }
-  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const override {
+  Result<std::vector<int32_t>> encode(std::string_view text,
+                                      bool add_special_tokens) const override {
     return engine_.encode(text, add_special_tokens);
   }
   std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const override {

@@ -19,7 +19,8 @@ class EngineApi {
   // `variables`: a JSON object: messages, tools, add_generation_prompt, any other of the template.
   virtual Result<std::string> render_chat(std::string_view variables) const = 0;
   virtual std::string_view chat_template() const = 0;  // its source; empty: none
-  virtual std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const = 0;
+  virtual Result<std::vector<int32_t>> encode(std::string_view text,
+                                              bool add_special_tokens) const = 0;
   virtual std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const = 0;
   virtual std::string token_bytes(int32_t id) const = 0;  // may be half a character
   virtual SamplingParams default_sampling() const = 0;

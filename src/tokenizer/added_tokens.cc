@@ -79,7 +79,14 @@ Status AddedTokens::add(AddedToken token, std::optional<int64_t> id, const Vocab
   num_ids_ = std::max(num_ids_, token_id + 1);
   lowest_id_ = std::min(lowest_id_, token_id);
   by_content_[token.content] = token_id;
-  std::string pattern = token.normalized ? normalizer.apply(token.content) : token.content;
+  SearchBudget budget(token.content.size());
+  std::string pattern = token.normalized ? normalizer.apply(token.content, budget) : token.content;
+  if (budget.is_spent()) {
+    return invalid_argument(
+        fmt::format("the normalizer's regex takes too long on added token \"{}\"; expected a "
+                    "simpler regex",
+                    token.content.substr(0, 64)));
+  }
   if (!pattern.empty()) {
     Matcher& matcher = token.normalized ? normalized_ : raw_;
     matcher.trie.insert(pattern, token_id);

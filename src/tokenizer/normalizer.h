@@ -11,6 +11,7 @@
 #include "tokenizer/byte_trie.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/json_fields.h"
+#include "tokenizer/pattern.h"
 
 namespace quire {
 
@@ -18,7 +19,7 @@ class NormalizerStep {
  public:
   virtual ~NormalizerStep() = default;
   // Valid UTF-8 to valid UTF-8.
-  virtual std::string apply(std::string_view text) const = 0;
+  virtual std::string apply(std::string_view text, SearchBudget& budget) const = 0;
 };
 
 class Normalizer {
@@ -27,7 +28,7 @@ class Normalizer {
   void add(std::unique_ptr<const NormalizerStep> step) { steps_.push_back(std::move(step)); }
 
   bool is_identity() const { return steps_.empty(); }
-  std::string apply(std::string_view text) const;
+  std::string apply(std::string_view text, SearchBudget& budget) const;
 
  private:
   Status add_json(JsonElement json, int depth);

@@ -13,7 +13,7 @@ template <typename Function>
 class FunctionStep final : public NormalizerStep {
  public:
   explicit FunctionStep(Function function) : function_(std::move(function)) {}
-  std::string apply(std::string_view text) const override { return function_(text); }
+  std::string apply(std::string_view text, SearchBudget&) const override { return function_(text); }
 
  private:
   Function function_;
@@ -100,12 +100,35 @@ std::string apply_charsmap(const Charsmap& map, std::string_view text) {
   return out;
 }
 
+class ReplaceStep final : public NormalizerStep {
+ public:
+  ReplaceStep(std::unique_ptr<const Pattern> pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
+
+  std::string apply(std::string_view text, SearchBudget& budget) const override {
+    std::string out;
+    out.reserve(text.size() + text.size() / 2);
+    for_each_match(*pattern_, text, budget, [&](size_t begin, size_t end, bool is_match) {
+      if (is_match) {
+        out += content_;
+      } else {
+        out += text.substr(begin, end - begin);
+      }
+    });
+    return out;
+  }
+
+ private:
+  std::unique_ptr<const Pattern> pattern_;
+  std::string content_;
+};
+
 class SentencePieceStep final : public NormalizerStep {
  public:
   explicit SentencePieceStep(SentencePieceRules rules)
       : rules_(std::move(rules)), space_(rules_.escape_whitespaces ? "▁" : " ") {}
 
-  std::string apply(std::string_view text) const override {
+  std::string apply(std::string_view text, SearchBudget&) const override {
     std::string out;
     out.reserve(text.size() * 3 / 2 + space_.size());
     const bool remove_extra = rules_.remove_extra_whitespaces;
@@ -196,19 +219,7 @@ std::unique_ptr<const NormalizerStep> make_prepend_step(std::string prefix) {
 
 std::unique_ptr<const NormalizerStep> make_replace_step(std::unique_ptr<const Pattern> pattern,
                                                         std::string content) {
-  return make_step(
-      [pattern = std::move(pattern), content = std::move(content)](std::string_view text) {
-        std::string out;
-        out.reserve(text.size() + text.size() / 2);
-        for_each_match(*pattern, text, [&](size_t begin, size_t end, bool is_match) {
-          if (is_match) {
-            out += content;
-          } else {
-            out += text.substr(begin, end - begin);
-          }
-        });
-        return out;
-      });
+  return std::make_unique<ReplaceStep>(std::move(pattern), std::move(content));
 }
 
 std::unique_ptr<const NormalizerStep> make_strip_step(bool left, bool right) {

@@ -18,7 +18,7 @@ class ScannerPattern final : public Pattern {
  public:
   explicit ScannerPattern(Scanner scanner) : scanner_(std::move(scanner)) {}
 
-  std::optional<Match> find(std::string_view text, size_t from) const override {
+  std::optional<Match> find(std::string_view text, size_t from, SearchBudget&) const override {
     const char* const end = text.data() + text.size();
     for (const char* p = text.data() + from; p < end; p += unicode::char_length(*p)) {
       if (const char* stop = scanner_(p, end)) {
@@ -39,7 +39,7 @@ std::unique_ptr<Pattern> make_scanner_pattern(Scanner scanner) {
 
 class TrailingSpacePattern final : public Pattern {
  public:
-  std::optional<Match> find(std::string_view text, size_t from) const override {
+  std::optional<Match> find(std::string_view text, size_t from, SearchBudget&) const override {
     return scan::find_trailing_space(text, from);
   }
 };
@@ -48,7 +48,7 @@ class LiteralPattern final : public Pattern {
  public:
   explicit LiteralPattern(std::string literal) : literal_(std::move(literal)) {}
 
-  std::optional<Match> find(std::string_view text, size_t from) const override {
+  std::optional<Match> find(std::string_view text, size_t from, SearchBudget&) const override {
     if (literal_.empty()) return std::nullopt;
     const size_t at = text.find(literal_, from);
     if (at == std::string_view::npos) return std::nullopt;

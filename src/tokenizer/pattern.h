@@ -1,6 +1,7 @@
 // What a Split looks for in a text.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -16,12 +17,28 @@ struct Match {
   size_t end;
 };
 
+// What all searches in one text may cost together, in steps of a regex: a multiple of the text, so
+// that a hostile regex, whose searches are quadratic or worse, cannot take long.
+class SearchBudget {
+ public:
+  explicit SearchBudget(size_t text_bytes) : num_left_((size_t{1} << 24) + 256 * text_bytes) {}
+
+  // Once it is spent, nothing more is found, and what was found is worth nothing.
+  void spend(size_t num_steps) { num_left_ -= std::min(num_left_, num_steps); }
+  void spend_all() { num_left_ = 0; }
+  bool is_spent() const { return num_left_ == 0; }
+
+ private:
+  size_t num_left_;
+};
+
 class Pattern {
  public:
   virtual ~Pattern() = default;
   // The first match that begins at `from` or after; `text` is valid UTF-8, `from` lies between
   // two characters.
-  virtual std::optional<Match> find(std::string_view text, size_t from) const = 0;
+  virtual std::optional<Match> find(std::string_view text, size_t from,
+                                    SearchBudget& budget) const = 0;
 };
 
 // The scanner written for this very regex, or else a compiled regex.
@@ -33,11 +50,12 @@ std::unique_ptr<Pattern> make_flag_pattern(unsigned flags, bool ascii_symbols = 
 
 // Calls visit(begin, end, is_match) for consecutive stretches that cover the whole text.
 template <typename Visit>
-void for_each_match(const Pattern& pattern, std::string_view text, Visit visit) {
+void for_each_match(const Pattern& pattern, std::string_view text, SearchBudget& budget,
+                    Visit visit) {
   size_t covered = 0;
   size_t from = 0;
   while (from <= text.size()) {
-    const std::optional<Match> match = pattern.find(text, from);
+    const std::optional<Match> match = pattern.find(text, from, budget);
     if (!match) break;
     const bool is_empty = match->end == match->begin;
     // An empty match right behind another match is none.

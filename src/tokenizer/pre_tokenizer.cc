@@ -142,16 +142,16 @@ Status PreTokenizer::add_split(JsonElement json) {
   return {};
 }
 
-void PreTokenizer::run_from(size_t stage, Piece piece, PieceSink sink) const {
+void PreTokenizer::run_from(size_t stage, Piece piece, SearchBudget& budget, PieceSink sink) const {
   if (piece.text.empty()) return;
   if (stage == stages_.size()) return sink(piece);
   if (stage + 1 == stages_.size()) {
     const auto drop_empty = [&](Piece part) {
       if (!part.text.empty()) sink(part);
     };
-    return stages_[stage]->run(piece, drop_empty);
+    return stages_[stage]->run(piece, budget, drop_empty);
   }
-  stages_[stage]->run(piece, [&](Piece part) { run_from(stage + 1, part, sink); });
+  stages_[stage]->run(piece, budget, [&](Piece part) { run_from(stage + 1, part, budget, sink); });
 }
 
 }  // namespace quire

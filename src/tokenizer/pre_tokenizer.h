@@ -8,6 +8,7 @@
 #include "quire/status.h"
 #include "tokenizer/function_ref.h"
 #include "tokenizer/json_fields.h"
+#include "tokenizer/pattern.h"
 
 namespace quire {
 
@@ -20,7 +21,7 @@ using PieceSink = FunctionRef<void(Piece)>;
 class PreTokenizerStage {
  public:
   virtual ~PreTokenizerStage() = default;
-  virtual void run(Piece piece, PieceSink sink) const = 0;
+  virtual void run(Piece piece, SearchBudget& budget, PieceSink sink) const = 0;
 };
 
 class PreTokenizer {
@@ -30,7 +31,9 @@ class PreTokenizer {
 
   // Hands on non-empty pieces in order. In a byte-level vocabulary a piece is raw bytes that may
   // begin or end inside a character; else it is valid UTF-8.
-  void run(Piece piece, PieceSink sink) const { run_from(0, piece, sink); }
+  void run(Piece piece, SearchBudget& budget, PieceSink sink) const {
+    run_from(0, piece, budget, sink);
+  }
   // Whether the model's vocabulary spells bytes (byte_level.h).
   bool is_byte_level() const { return is_byte_level_; }
 
@@ -38,7 +41,7 @@ class PreTokenizer {
   Status add(JsonElement json, int depth);
   Status add_byte_level(JsonElement json);
   Status add_split(JsonElement json);
-  void run_from(size_t stage, Piece piece, PieceSink sink) const;
+  void run_from(size_t stage, Piece piece, SearchBudget& budget, PieceSink sink) const;
 
   std::vector<std::unique_ptr<const PreTokenizerStage>> stages_;
   bool is_byte_level_ = false;

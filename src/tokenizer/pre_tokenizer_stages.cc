@@ -10,19 +10,19 @@ class SplitStage final : public PreTokenizerStage {
   SplitStage(std::unique_ptr<const Pattern> pattern, SplitBehavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
 
-  void run(Piece piece, PieceSink sink) const override {
+  void run(Piece piece, SearchBudget& budget, PieceSink sink) const override {
     const auto emit = [&](size_t begin, size_t end) {
       sink({piece.text.substr(begin, end - begin), piece.at_start && begin == 0});
     };
     if (behavior_ == SplitBehavior::kIsolated) {
-      for_each_match(*pattern_, piece.text,
+      for_each_match(*pattern_, piece.text, budget,
                      [&](size_t begin, size_t end, bool) { emit(begin, end); });
     } else if (behavior_ == SplitBehavior::kRemoved) {
-      for_each_match(*pattern_, piece.text, [&](size_t begin, size_t end, bool is_match) {
+      for_each_match(*pattern_, piece.text, budget, [&](size_t begin, size_t end, bool is_match) {
         if (is_match == invert_) emit(begin, end);
       });
     } else {
-      run_merged(piece, emit);
+      run_merged(piece, budget, emit);
     }
   }
 
@@ -33,11 +33,11 @@ class SplitStage final : public PreTokenizerStage {
   };
 
   template <typename Emit>
-  void run_merged(Piece piece, Emit emit) const {
+  void run_merged(Piece piece, SearchBudget& budget, Emit emit) const {
     // A part that awaits the decision of its right neighbour.
     std::optional<Part> open;
     bool previous_match = false;
-    for_each_match(*pattern_, piece.text, [&](size_t begin, size_t end, bool matched) {
+    for_each_match(*pattern_, piece.text, budget, [&](size_t begin, size_t end, bool matched) {
       const bool is_match = matched != invert_;
       bool joins = open.has_value();
       switch (behavior_) {
@@ -70,7 +70,7 @@ class PrefixStage final : public PreTokenizerStage {
  public:
   explicit PrefixStage(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  void run(Piece piece, PieceSink sink) const override {
+  void run(Piece piece, SearchBudget&, PieceSink sink) const override {
     if (piece.text.starts_with(prefix_)) return sink(piece);
     std::string text = prefix_;
     text += piece.text;
@@ -86,7 +86,7 @@ class MetaspaceStage final : public PreTokenizerStage {
   MetaspaceStage(std::string replacement, PrependScheme scheme)
       : replacement_(std::move(replacement)), scheme_(scheme) {}
 
-  void run(Piece piece, PieceSink sink) const override {
+  void run(Piece piece, SearchBudget&, PieceSink sink) const override {
     const bool wants_prefix =
         scheme_ == PrependScheme::kAlways || (scheme_ == PrependScheme::kFirst && piece.at_start);
     const bool has_prefix = piece.text.starts_with(' ') || piece.text.starts_with(replacement_);

@@ -12,7 +12,6 @@ namespace quire {
 namespace {
 
 constexpr size_t kMaxPatternBytes = size_t{1} << 16;
-constexpr uint32_t kMatchLimit = 1'000'000;
 constexpr uint32_t kHeapLimitKib = 16 * 1024;
 constexpr uint32_t kNestLimit = 64;
 
@@ -66,18 +65,48 @@ Result<std::string> to_pcre2(std::string_view pattern) {
   return out;
 }
 
+// PCRE2's own match limit counts each start anew, and not what a repeated class runs over.
+struct Meter {
+  SearchBudget& budget;
+  size_t position;
+};
+
+// Between two items of the pattern: how far it went since the last.
+int count_steps(pcre2_callout_block* block, void* data) {
+  Meter& meter = *static_cast<Meter*>(data);
+  const size_t position = block->current_position;
+  meter.budget.spend(
+      1 + (position > meter.position ? position - meter.position : meter.position - position));
+  meter.position = position;
+  return meter.budget.is_spent() ? PCRE2_ERROR_CALLOUT : 0;
+}
+
+MatchContext make_match_context() {
+  MatchContext context(pcre2_match_context_create(nullptr));
+  if (context == nullptr) return context;
+  pcre2_set_match_limit(context.get(), UINT32_MAX);  // the budget's work
+  pcre2_set_heap_limit(context.get(), kHeapLimitKib);
+  return context;
+}
+
 class Pcre2Pattern final : public Pattern {
  public:
-  Pcre2Pattern(Code code, MatchContext context)
-      : code_(std::move(code)), context_(std::move(context)) {}
+  explicit Pcre2Pattern(Code code) : code_(std::move(code)) {}
 
-  std::optional<Match> find(std::string_view text, size_t from) const override {
+  std::optional<Match> find(std::string_view text, size_t from,
+                            SearchBudget& budget) const override {
+    // It carries the meter of the search under way, so each thread has its own.
+    thread_local const MatchContext context = make_match_context();
     const MatchData data(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
-    if (data == nullptr) return std::nullopt;
+    if (context == nullptr || data == nullptr) budget.spend_all();
+    if (budget.is_spent()) return std::nullopt;
+    Meter meter{budget, from};
+    pcre2_set_callout(context.get(), count_steps, &meter);
     // The text is valid (Pattern's contract), so it need not be checked once a match.
-    const int count =
-        pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
-                    PCRE2_NO_UTF_CHECK, data.get(), context_.get());
+    const int count = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()),
+                                  text.size(), from, PCRE2_NO_UTF_CHECK, data.get(), context.get());
+    // All else that is no match is a limit that was reached.
+    if (count < 0 && count != PCRE2_ERROR_NOMATCH) budget.spend_all();
     if (count < 0) return std::nullopt;
     const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(data.get());
     if (ends[0] > ends[1] || ends[0] < from) return std::nullopt;
@@ -86,7 +115,6 @@ class Pcre2Pattern final : public Pattern {
 
  private:
   Code code_;
-  MatchContext context_;
 };
 
 }  // namespace
@@ -98,28 +126,23 @@ Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
   }
   QUIRE_ASSIGN_OR_RETURN(const std::string translated, to_pcre2(pattern));
   const CompileContext compile_context(pcre2_compile_context_create(nullptr));
-  MatchContext match_context(pcre2_match_context_create(nullptr));
-  if (compile_context == nullptr || match_context == nullptr) {
-    return internal_error("out of memory while compiling a regex");
-  }
+  if (compile_context == nullptr) return internal_error("out of memory while compiling a regex");
   pcre2_set_newline(compile_context.get(), PCRE2_NEWLINE_LF);
   pcre2_set_parens_nest_limit(compile_context.get(), kNestLimit);
-  pcre2_set_match_limit(match_context.get(), kMatchLimit);
-  pcre2_set_heap_limit(match_context.get(), kHeapLimitKib);
   int error = 0;
   PCRE2_SIZE where = 0;
-  // MULTILINE: in Oniguruma ^ and $ always mean a line's ends.
-  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                          PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error,
-                          &where, compile_context.get()));
+  // MULTILINE: in Oniguruma ^ and $ always mean a line's ends. AUTO_CALLOUT: for the meter.
+  Code code(pcre2_compile(
+      reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT,
+      &error, &where, compile_context.get()));
   if (code == nullptr) {
     PCRE2_UCHAR reason[256] = {};
     pcre2_get_error_message(error, reason, sizeof(reason));
     return invalid_argument(fmt::format("regex \"{}\" is not valid at byte {}; {}", pattern, where,
                                         reinterpret_cast<const char*>(reason)));
   }
-  return std::unique_ptr<Pattern>(
-      std::make_unique<Pcre2Pattern>(std::move(code), std::move(match_context)));
+  return std::unique_ptr<Pattern>(std::make_unique<Pcre2Pattern>(std::move(code)));
 }
 
 }  // namespace quire

@@ -12,8 +12,7 @@
 namespace quire {
 
 // The pattern's dialect is Oniguruma's, as tokenizer.json has it; what would mean something else in
-// PCRE2 is refused. A search that outruns its budget counts as "no match from here on", so a
-// hostile pattern costs bounded time.
+// PCRE2 is refused. A search counts the steps that it takes against its text's budget.
 Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern);
 
 }  // namespace quire

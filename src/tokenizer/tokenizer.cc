@@ -1,5 +1,6 @@
 #include "tokenizer/tokenizer.h"
 
+#include <fmt/format.h>
 #include <simdjson.h>
 
 #include <algorithm>
@@ -11,24 +12,25 @@ namespace quire {
 namespace {
 
 void encode_segment(const TokenizerParts& parts, std::string_view text, bool at_start,
-                    std::vector<int32_t>& ids) {
-  parts.pre_tokenizer.run({text, at_start},
-                          [&](Piece piece) { parts.model->encode(piece.text, ids); });
+                    SearchBudget& budget, std::vector<int32_t>& ids) {
+  parts.pre_tokenizer.run({text, at_start}, budget, [&](Piece piece) {
+    if (!budget.is_spent()) parts.model->encode(piece.text, ids);
+  });
 }
 
 // Text without raw added tokens: normalized, then parted at those that are found in such text.
 void encode_raw_text(const TokenizerParts& parts, std::string_view text, bool at_start,
-                     std::vector<int32_t>& ids) {
+                     SearchBudget& budget, std::vector<int32_t>& ids) {
   std::string normalized;
   if (!parts.normalizer.is_identity()) {
-    normalized = parts.normalizer.apply(text);
+    normalized = parts.normalizer.apply(text, budget);
     text = normalized;
   }
   parts.added.split(text, AddedTokens::Stage::kNormalized, [&](std::string_view part, int32_t id) {
     if (id >= 0) {
       ids.push_back(id);
     } else {
-      encode_segment(parts, part, at_start && part.data() == text.data(), ids);
+      encode_segment(parts, part, at_start && part.data() == text.data(), budget, ids);
     }
   });
 }
@@ -38,12 +40,14 @@ void encode_raw_text(const TokenizerParts& parts, std::string_view text, bool at
 Tokenizer::Tokenizer(std::unique_ptr<const TokenizerParts> parts) : parts_(std::move(parts)) {}
 Tokenizer::~Tokenizer() = default;
 
-std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
+Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
+                                               bool add_special_tokens) const {
   std::string repaired;
   if (!simdjson::validate_utf8(text.data(), text.size())) {
     repaired = replace_invalid_utf8(text);
     text = repaired;
   }
+  SearchBudget budget(text.size());
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 4 + 16);
   if (add_special_tokens) ids = parts_->post_processor.prefix();
@@ -51,9 +55,15 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_t
     if (id >= 0) {
       ids.push_back(id);
     } else {
-      encode_raw_text(*parts_, part, part.data() == text.data(), ids);
+      encode_raw_text(*parts_, part, part.data() == text.data(), budget, ids);
     }
   });
+  if (budget.is_spent()) {
+    return invalid_argument(
+        fmt::format("[tokenizer] the tokenizer's regex takes too long on this text; got {} bytes, "
+                    "expected a shorter text or shorter runs of like characters",
+                    text.size()));
+  }
   if (add_special_tokens) {
     const std::vector<int32_t>& suffix = parts_->post_processor.suffix();
     ids.insert(ids.end(), suffix.begin(), suffix.end());

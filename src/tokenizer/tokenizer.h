@@ -33,8 +33,9 @@ class Tokenizer {
   ~Tokenizer();
 
   // Any bytes; each invalid sequence counts as U+FFFD. Special tokens in the text are recognised;
-  // `add_special_tokens` puts those around it that the checkpoint wants (BOS, EOS).
-  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
+  // `add_special_tokens` puts those around it that the checkpoint wants (BOS, EOS). Fails only
+  // where the checkpoint's own regex would take too long.
+  Result<std::vector<int32_t>> encode(std::string_view text, bool add_special_tokens) const;
   // Always valid UTF-8. Ids without a token add nothing.
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 

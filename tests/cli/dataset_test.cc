@@ -69,7 +69,7 @@ TEST(ParseShareGpt, NamesTheEntryThatIsWrong) {
 }
 
 // One token a byte.
-std::vector<int32_t> tokenize_bytes(std::string_view text) {
+Result<std::vector<int32_t>> tokenize_bytes(std::string_view text) {
   return std::vector<int32_t>(text.begin(), text.end());
 }
 
@@ -91,6 +91,14 @@ TEST(ShareGptDataset, PrunesAndDrawsAgain) {
     EXPECT_EQ(request.output_len, 5);
   }
   EXPECT_THAT(dataset.sample({{"a", "b"}}).status().message(), HasSubstr("no dialogue fits"));
+}
+
+TEST(ShareGptDataset, SaysWhyATextHasNoTokens) {
+  ShareGptDataset dataset;
+  dataset.tokenize = [](std::string_view) -> Result<std::vector<int32_t>> {
+    return invalid_argument("no tokenizer");
+  };
+  EXPECT_EQ(dataset.sample({{"abcd", "efgh"}}).status().message(), "no tokenizer");
 }
 
 TEST(ShareGptDataset, OutputLenReplacesTheAnswers) {

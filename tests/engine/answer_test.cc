@@ -26,9 +26,9 @@ Played play(const std::string& text, const SamplingParams& params, int32_t eos =
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
   const std::vector<int32_t> eos_ids = {eos};
-  Answer answer(&tokenizer(), spec, eos_ids, tokenizer().encode("A prompt:", true), 0);
+  Answer answer(&tokenizer(), spec, eos_ids, tokenizer().encode("A prompt:", true).value(), 0);
   Played played;
-  const std::vector<int32_t> ids = tokenizer().encode(text, false);
+  const std::vector<int32_t> ids = tokenizer().encode(text, false).value();
   for (size_t i = 0; i < ids.size() && !played.finish_reason; ++i) {
     SampledToken sampled;
     sampled.token_id = ids[i];
@@ -68,7 +68,7 @@ TEST(Answer, BeginningOfAStopIsHeldBackAndShownIfItWasNone) {
 TEST(Answer, StopsInsideMinTokensAreNotSeen) {
   SamplingParams params;
   params.stop = {"a"};
-  params.min_tokens = static_cast<int>(tokenizer().encode("banana ", false).size());
+  params.min_tokens = static_cast<int>(tokenizer().encode("banana ", false).value().size());
   EXPECT_EQ(play("banana or a pear", params).text, "banana or ");
 }
 
@@ -93,7 +93,7 @@ TEST(Answer, WithoutDetokenizingThereIsNoText) {
   params.detokenize = false;
   const Played played = play("Two red apples", params);
   EXPECT_EQ(played.text, "");
-  EXPECT_EQ(played.token_ids, tokenizer().encode("Two red apples", false));
+  EXPECT_EQ(played.token_ids, tokenizer().encode("Two red apples", false).value());
 }
 
 TEST(Answer, CancellingShowsWhatWasHeldBack) {
@@ -103,7 +103,7 @@ TEST(Answer, CancellingShowsWhatWasHeldBack) {
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
   Answer answer(&tokenizer(), spec, {}, {}, 0);
   std::string text;
-  for (const int32_t id : tokenizer().encode("Two apples and", false)) {
+  for (const int32_t id : tokenizer().encode("Two apples and", false).value()) {
     SampledToken sampled;
     sampled.token_id = id;
     text += answer.accept(std::move(sampled), 0, false).text;
@@ -113,12 +113,12 @@ TEST(Answer, CancellingShowsWhatWasHeldBack) {
 }
 
 TEST(BadWords, AreSpelledWithAndWithoutALeadingSpace) {
-  for (const auto& ids : bad_words_ids(tokenizer(), {"apples", " pears"})) {
+  for (const auto& ids : bad_words_ids(tokenizer(), {"apples", " pears"}).value()) {
     const std::string text = tokenizer().decode(ids, false);
     EXPECT_TRUE(text == "apples" || text == " apples" || text == "pears" || text == " pears")
         << text;
   }
-  EXPECT_GE(bad_words_ids(tokenizer(), {"apples", " pears"}).size(), 2U);
+  EXPECT_GE(bad_words_ids(tokenizer(), {"apples", " pears"}).value().size(), 2U);
 }
 
 TEST(Admission, RefusesWishesForTextWithoutAnyText) {

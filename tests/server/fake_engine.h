@@ -40,8 +40,8 @@ class FakeEngine final : public server::EngineApi {
     return "<" + std::string(variables.substr(0, 20)) + ">";
   }
   std::string_view chat_template() const override { return "{{ messages }}"; }
-  std::vector<int32_t> encode(std::string_view text, bool /*special*/) const override {
-    return {text.begin(), text.end()};
+  Result<std::vector<int32_t>> encode(std::string_view text, bool /*special*/) const override {
+    return std::vector<int32_t>(text.begin(), text.end());
   }
   std::string decode(const std::vector<int32_t>& ids, bool /*skip*/) const override {
     return {ids.begin(), ids.end()};

@@ -84,12 +84,29 @@ TEST(TokenizerErrors, TokensMustBeTokens) {
             "[tokenizer] x.json: an added token has no content; expected a text");
 }
 
+TEST(TokenizerErrors, ADecoderMustNotBlowATokenUp) {
+  const auto replacing = [](int num_parts, std::string_view pattern) {
+    const std::string part =
+        fmt::format(R"({{"type":"Replace","pattern":{{"String":"{}"}},"content":"{}"}})", pattern,
+                    std::string(32, 'a'));
+    const std::vector<std::string> parts(static_cast<size_t>(num_parts), part);
+    return json_with(
+        "decoder", fmt::format(R"({{"type":"Sequence","decoders":[{}]}})", fmt::join(parts, ",")));
+  };
+  EXPECT_EQ(error_of(replacing(1, "a")), "");
+  EXPECT_EQ(error_of(replacing(2, "a")),
+            "[tokenizer] x.json: the decoder's Replace parts make 1024 bytes of one; expected at "
+            "most 64");
+  EXPECT_NE(error_of(replacing(16, "a")), "");
+  EXPECT_EQ(error_of(replacing(16, std::string(32, 'b'))), "") << "as long as what it replaces";
+}
+
 TEST(TokenizerErrors, EveryTruncationOfAModelIsRefusedOrWhole) {
   const std::string model = testing::read_golden("sp_bpe.model");
   for (size_t size = 0; size < model.size(); size += 97) {
     const auto tokenizer = Tokenizer::from_sentencepiece({model.data(), size}, "cut");
     if (!tokenizer.ok()) continue;
-    EXPECT_TRUE((*tokenizer)->encode("", false).empty());
+    EXPECT_TRUE((*tokenizer)->encode("", false).value().empty());
   }
 }
 
@@ -109,7 +126,7 @@ TEST(Tokenizer, AnswersAboutItsTokens) {
   EXPECT_EQ(tokenizer->id_to_token(1 << 30), "");
   EXPECT_TRUE(tokenizer->is_special(7));
   EXPECT_FALSE(tokenizer->is_special(9));
-  EXPECT_EQ(tokenizer->encode("ab<x>yba", false), (std::vector<int32_t>{2, 7, 9, 1, 0}));
+  EXPECT_EQ(tokenizer->encode("ab<x>yba", false).value(), (std::vector<int32_t>{2, 7, 9, 1, 0}));
 }
 
 TEST(Tokenizer, ObeysTokenizerConfig) {
@@ -123,19 +140,22 @@ TEST(Tokenizer, ObeysTokenizerConfig) {
   };
   write("tokenizer.json",
         json_with("added_tokens", R"([{"id":3,"content":"<s>","special":true}])"));
-  EXPECT_EQ(Tokenizer::load(directory).value()->encode("ab", true), (std::vector<int32_t>{2}));
+  EXPECT_EQ(Tokenizer::load(directory).value()->encode("ab", true).value(),
+            (std::vector<int32_t>{2}));
   write(
       "tokenizer_config.json",
       R"({"tokenizer_class":"LlamaTokenizerFast","add_bos_token":true,"bos_token":{"content":"<s>"},
             "model_max_length":1000000000000000019884624838656})");
-  EXPECT_EQ(Tokenizer::load(directory).value()->encode("ab", true), (std::vector<int32_t>{3, 2}));
-  EXPECT_EQ(Tokenizer::load(directory).value()->encode("ab", false), (std::vector<int32_t>{2}));
+  EXPECT_EQ(Tokenizer::load(directory).value()->encode("ab", true).value(),
+            (std::vector<int32_t>{3, 2}));
+  EXPECT_EQ(Tokenizer::load(directory).value()->encode("ab", false).value(),
+            (std::vector<int32_t>{2}));
   std::filesystem::remove_all(directory);
 }
 
 double seconds_to_encode(const Tokenizer& tokenizer, const std::string& text) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<int32_t> ids = tokenizer.encode(text, false);
+  const std::vector<int32_t> ids = tokenizer.encode(text, false).value();
   EXPECT_LE(ids.size(), 4 * text.size());
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -163,21 +183,49 @@ TEST(HostileText, TakesNearlyLinearTime) {
   }
 }
 
+TEST(HostileText, ARegexThatTakesTooLongIsAnErrorOfTheText) {
+  const auto with_split = [](std::string_view regex) {
+    return Tokenizer::from_json(
+               json_with("pre_tokenizer",
+                         fmt::format(R"({{"type":"Split","pattern":{{"Regex":"{}"}},)"
+                                     R"("behavior":"Isolated"}})",
+                                     regex)),
+               "x.json")
+        .value();
+  };
+  for (const char* regex : {R"(\\p{L}+\\p{N})", "a+(?=b)", "(a|aa)+(?=c)", "(?:a*)*(?=c)"}) {
+    const auto tokenizer = with_split(regex);
+    const auto start = std::chrono::steady_clock::now();
+    const auto ids = tokenizer->encode(std::string(400'000, 'a'), false);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30)) << regex;
+    ASSERT_FALSE(ids.ok()) << regex;
+    EXPECT_EQ(ids.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_TRUE(tokenizer->encode("aaab", false).ok()) << regex << ": the next text has its own";
+  }
+  // Linear, however long the text.
+  const auto tokenizer = with_split(R"(\\p{L}+|\\s+(?!\\S)|\\s+)");
+  EXPECT_TRUE(tokenizer->encode(std::string(1'500'000, 'a'), false).ok());
+  EXPECT_TRUE(tokenizer->encode(std::string(1'500'000, ' ') + "a", false).ok());
+}
+
 TEST(HostileText, BacktrackingRegexEnds) {
   const auto pattern = make_regex_pattern("(a+)+$|(x+x+)+y").value();
   const std::string text = std::string(5000, 'a') + "b" + std::string(5000, 'x');
   size_t covered = 0;
-  for_each_match(*pattern, text, [&](size_t begin, size_t end, bool) { covered += end - begin; });
+  SearchBudget budget(text.size());
+  for_each_match(*pattern, text, budget,
+                 [&](size_t begin, size_t end, bool) { covered += end - begin; });
   EXPECT_EQ(covered, text.size());
 }
 
 TEST(Tokenizer, ThreadsShareOne) {
   const std::string text = testing::read_golden("mixed.txt");
   for (const auto& [name, tokenizer] : testing::component_tokenizers()) {
-    const std::vector<int32_t> expected = tokenizer->encode(text, true);
+    const std::vector<int32_t> expected = tokenizer->encode(text, true).value();
     std::vector<std::thread> threads;
     for (int i = 0; i < 3; ++i) {
-      threads.emplace_back([&, t = tokenizer] { EXPECT_EQ(t->encode(text, true), expected); });
+      threads.emplace_back(
+          [&, t = tokenizer] { EXPECT_EQ(t->encode(text, true).value(), expected); });
     }
     for (std::thread& thread : threads) thread.join();
   }

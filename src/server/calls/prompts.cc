@@ -28,7 +28,11 @@ CallDefaults call_defaults(const CallContext& context) {
 std::optional<CallError> prepare_prompt(const CallContext& context, Request& request) {
   const int max_model_len = context.engine.model_info().max_model_len;
   std::vector<int32_t>& ids = request.prompt_token_ids;
-  if (ids.empty()) ids = context.engine.encode(request.prompt, request.add_special_tokens);
+  if (ids.empty()) {
+    auto encoded = context.engine.encode(request.prompt, request.add_special_tokens);
+    if (!encoded.ok()) return call_error(encoded.status());
+    ids = std::move(*encoded);
+  }
   if (ids.empty()) return make_call_error(400, "the prompt is empty", "prompt");
   if (ids.size() >= static_cast<size_t>(max_model_len)) return too_long(ids.size(), max_model_len);
   const int room = max_model_len - static_cast<int>(ids.size());

@@ -29,17 +29,18 @@ void post_tokenize(CallContext& context, Call&& call) {
   if (refuse_unknown_model(call, wanted.model)) return;
   const Result<std::string> text = text_of(context, wanted);
   if (!text.ok()) return call.refuse(call_error(text.status()));
-  const std::vector<int32_t> ids = context.engine.encode(*text, wanted.add_special_tokens);
+  const auto ids = context.engine.encode(*text, wanted.add_special_tokens);
+  if (!ids.ok()) return call.refuse(call_error(ids.status()));
   JsonWriter json;
   json.begin_object();
-  json.field("count", ids.size());
+  json.field("count", ids->size());
   json.field("max_model_len", context.engine.model_info().max_model_len);
   json.key("tokens");
-  json.ids(ids);
+  json.ids(*ids);
   json.key("token_strs");
   if (wanted.return_token_strs) {
     json.begin_array();
-    for (const int32_t id : ids) json.value(context.engine.decode({id}, false));
+    for (const int32_t id : *ids) json.value(context.engine.decode({id}, false));
     json.end_array();
   } else {
     json.null();
