@@ -1,7 +1,8 @@
 """For schemathesis: right requests also keep to what /openapi.json says in words.
 
 Ids are in the vocabulary, roles are the template's, of fields that exclude each other there is one,
-a grammar is one, and answers are short. Nothing is done to what is meant to be wrong.
+a grammar is one, prompts are not empty and fit the context, answers are short. Nothing is done to
+what is meant to be wrong.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ import schemathesis
 VOCAB_SIZE = 1536  # the embedded model's
 ROLES = ("system", "user", "assistant")
 # Those that restrict an answer: one at most.
-RESTRICTIONS = {
+RESTRICTIONS: dict[str, Any] = {
     "response_format": {"type": "json_object"},
     "structured_outputs": {"regex": "[0-9]{3}"},
     "guided_json": {"type": "object"},
@@ -19,6 +20,7 @@ RESTRICTIONS = {
     "guided_choice": ["yes", "no"],
     "guided_grammar": 'root ::= "a" | "b"',
 }
+MAX_MESSAGES = 64
 ID_LISTS = ("tokens", "stop_token_ids", "allowed_token_ids")
 
 
@@ -59,6 +61,7 @@ def prompts_in_vocabulary(prompts: list[Any]) -> list[Any]:
 
 
 def settle_chat(body: dict[str, Any]) -> None:
+    del body["messages"][MAX_MESSAGES:]
     for idx, message in enumerate(body["messages"]):
         message["role"] = ROLES[(len(message["role"]) + idx) % len(ROLES)]
         if message.get("content") is None:
@@ -93,6 +96,7 @@ def is_text(wanted: object) -> bool:
 
 
 def settle_answer(body: dict[str, Any]) -> None:
+    body.pop("add_special_tokens", None)  # without them "" is no prompt at all
     body["max_tokens"] = min(body.get("max_tokens", 4), 4) or (0 if body.get("echo") else 1)
     if "max_completion_tokens" in body:
         body["max_completion_tokens"] = body["max_tokens"]

@@ -95,16 +95,19 @@ async def streams(options: argparse.Namespace, report: Report) -> None:
     num_tokens = 8
     all_open = asyncio.Event()
     num_open = 0
+    memory = connections = 0.0
 
-    async def one(port: int, idx: int) -> None:
-        nonlocal num_open
+    async def one(served: Served, idx: int) -> None:
+        nonlocal num_open, memory, connections
         rng = random.Random(idx)
-        async with Connection(port) as connection:
+        async with Connection(served.port) as connection:
             body = calls.completion(rng, num_tokens, stream=True, return_token_ids=True)
             await connection.send("POST", calls.COMPLETIONS, body)
             answer = await connection.head()
             num_open += 1
-            if num_open == num_streams:
+            if num_open == num_streams:  # before the first of them goes on
+                memory = served.rss_bytes()
+                connections = served.metrics()["quire:http_connections"]
                 all_open.set()
             await all_open.wait()
             answer.body = b"".join([piece async for piece in connection.pieces(answer)])
@@ -116,19 +119,19 @@ async def streams(options: argparse.Namespace, report: Report) -> None:
         before = served.rss_bytes()
         with HealthProber(served.port) as prober:
             begin = time.monotonic()
-            work = asyncio.gather(*(one(served.port, i) for i in range(num_streams)))
+            work = asyncio.gather(*(one(served, i) for i in range(num_streams)))
             await in_bounded_time(all_open.wait(), 500)
             opened = time.monotonic() - begin
-            each = (served.rss_bytes() - before) / num_streams
             await in_bounded_time(work, 500)
             seconds = time.monotonic() - begin
             probes = prober.stop()
         served.seconds_until_free()
     report.add("streams", f"{num_streams} open at once after {opened:.1f} s (the limit of open "
                f"files allows {most}), all whole after {seconds:.1f} s, "
-               f"{each / 1024:.1f} KiB of memory each with its KV blocks")  # fmt: skip
+               f"{(memory - before) / num_streams / 1024:.1f} KiB of memory each with its KV blocks")  # fmt: skip
     report.add("streams", f"/health meanwhile: {probes}")
-    check_health(probes, 1.0)
+    check(connections >= num_streams, f"{connections} connections are open")
+    check_health(probes, options.health_ms / 1000)
 
 
 async def slow_loris(options: argparse.Namespace, report: Report) -> None:
