@@ -51,11 +51,15 @@ def settle(body: dict[str, Any], is_answered: bool) -> dict[str, Any]:
 
 
 def ids_in_vocabulary(ids: list[Any]) -> list[Any]:
-    return [int(token) % VOCAB_SIZE for token in ids]
+    return [int(token) % VOCAB_SIZE if is_number(token) else token for token in ids]
+
+
+def is_number(token: object) -> bool:
+    return isinstance(token, (int, float)) and not isinstance(token, bool)
 
 
 def prompts_in_vocabulary(prompts: list[Any]) -> list[Any]:
-    if all(isinstance(prompt, (int, float)) for prompt in prompts):
+    if all(is_number(prompt) for prompt in prompts):
         return ids_in_vocabulary(prompts)
     return [p if isinstance(p, str) else ids_in_vocabulary(p) for p in prompts[:8]]
 
