@@ -52,6 +52,10 @@ class Printer {
         report_error(i, prompts[i].error);
       }
     }
+    // Few are under way at once, so the engine cannot put them all in this order.
+    std::stable_sort(prompt_of_request_.begin(), prompt_of_request_.end(), [&](size_t a, size_t b) {
+      return prompts[a].request.priority < prompts[b].request.priority;
+    });
     const bool one_answer =
         prompts.size() == 1 && prompts[0].error.ok() && prompts[0].request.sampling.n == 1;
     streams_ = one_answer && options.format == "text";
@@ -60,7 +64,7 @@ class Printer {
   bool on_output(const Output& output) {
     if (!streams_ || output.text.empty()) return readable_;
     ends_with_newline_ = output.text.ends_with('\n');
-    return readable_ = write_stdout(output.text);
+    return readable_ = write_stdout(shown(output.text));
   }
 
   void on_done(size_t request_idx, const Completion& completion) {
@@ -73,12 +77,15 @@ class Printer {
           streams_ ? (ends_with_newline_ ? "" : "\n") : plain_text(prompt_idx, completion));
   }
 
-  bool failed() const { return failed_ || !readable_; }
+  // In the order in which to submit them.
+  const std::vector<size_t>& prompt_of_request() const { return prompt_of_request_; }
+  bool readable() const { return readable_; }
+  size_t num_failed() const { return num_failed_; }
 
  private:
   void report_error(size_t prompt_idx, const Status& error) {
     const bool was_run = error.code() != StatusCode::kCancelled;  // or else one line tells of all
-    failed_ |= was_run;
+    if (was_run) ++num_failed_;
     const bool json = options_.format == "json";
     if (!json && was_run) {
       print_stderr("quire generate: prompt {}: {}\n", prompt_idx, one_line(error.message()));
@@ -88,10 +95,13 @@ class Printer {
 
   // What is there of the answers is printed all the same; in JSON, their errors too.
   void report_answers(size_t prompt_idx, const std::vector<Answer>& answers) {
+    num_failed_ += std::any_of(answers.begin(), answers.end(),
+                               [](const Answer& answer) { return !answer.error.ok(); })
+                       ? 1
+                       : 0;
     for (size_t i = 0; i < answers.size(); ++i) {
       const Status& error = answers[i].error;
       if (error.ok()) continue;
-      failed_ = true;
       if (options_.format == "json") continue;
       print_stderr("quire generate: prompt {}, answer {}: {}\n", prompt_idx, i,
                    one_line(error.message()));
@@ -111,7 +121,7 @@ class Printer {
       } else {
         text += fmt::format("==> prompt {} <==\n", prompt_idx);
       }
-      text += completion.answers[i].text;
+      text += shown(completion.answers[i].text);
       if (!text.ends_with('\n')) text += '\n';
     }
     return text;
@@ -121,7 +131,7 @@ class Printer {
     pending_[prompt_idx] = std::move(text);
     for (; next_ < pending_.size() && pending_[next_]; ++next_) {
       readable_ = write_stdout(*pending_[next_]) && readable_;
-      pending_[next_]->clear();
+      pending_[next_].reset();
     }
   }
 
@@ -134,7 +144,7 @@ class Printer {
   bool streams_ = false;
   bool ends_with_newline_ = false;
   bool readable_ = true;
-  bool failed_ = false;
+  size_t num_failed_ = 0;
 };
 
 constexpr std::string_view kLogprobsNeedJson =
@@ -171,7 +181,7 @@ void show_example(const Options& options, Request& request) {
 }
 
 std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options,
-                                    std::string_view input) {
+                                    const std::string& input) {
   Request defaults;
   defaults.sampling = options.sampling.over(engine.default_sampling());
   std::vector<Prompt> prompts;
@@ -199,24 +209,41 @@ std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options
   return prompts;
 }
 
-void print_stats(const std::vector<Completion>& completions, Clock::time_point start) {
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+// What the last line says of all completions.
+struct Stats {
+  Clock::time_point start = Clock::now();
+  Clock::time_point first_token = Clock::time_point::max();
   size_t num_prompt = 0;
   size_t num_output = 0;
-  auto first_token = Clock::time_point::max();
-  for (const Completion& completion : completions) {
+
+  void add(const Completion& completion) {
     num_prompt += completion.prompt_token_ids.size();
     num_output += static_cast<size_t>(completion.num_output_tokens());
     for (const Answer& answer : completion.answers) {
       if (!answer.token_ids.empty()) first_token = std::min(first_token, answer.first_token_time);
     }
   }
-  if (num_output == 0) return;
-  const double first_ms = std::chrono::duration<double, std::milli>(first_token - start).count();
-  print_stderr(
-      "\n{} prompt tokens, {} output tokens in {:.2f} s: {:.1f} tokens/s, first token after "
-      "{:.1f} ms\n",
-      num_prompt, num_output, seconds, static_cast<double>(num_output) / seconds, first_ms);
+
+  void print() const {
+    if (num_output == 0) return;
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double first_ms = std::chrono::duration<double, std::milli>(first_token - start).count();
+    print_stderr(
+        "\n{} prompt tokens, {} output tokens in {:.2f} s: {:.1f} tokens/s, first token after "
+        "{:.1f} ms\n",
+        num_prompt, num_output, seconds, static_cast<double>(num_output) / seconds, first_ms);
+  }
+};
+
+// A failed prompt's line in JSON is where nobody may look for it.
+Result<int> outcome(const Options& options, const Printer& printer, size_t num_prompts) {
+  if (!printer.readable()) return kExitFailure;
+  if (printer.num_failed() == 0) return kExitOk;
+  if (options.format != "json") return kExitFailure;
+  return invalid_argument(
+      fmt::format("[generate] {} of {} prompts failed; the lines with an "
+                  "error say why",
+                  printer.num_failed(), num_prompts));
 }
 
 Result<int> run(const Options& options) {
@@ -226,33 +253,38 @@ Result<int> run(const Options& options) {
   }
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   if (options.chat) QUIRE_RETURN_IF_ERROR(check_chat_template(*engine));
-  const std::vector<Prompt> prompts = collect_prompts(*engine, options, input);
-  std::vector<Request> requests;
-  for (const Prompt& prompt : prompts) {
-    if (prompt.error.ok()) requests.push_back(prompt.request);
-  }
+  std::vector<Prompt> prompts = collect_prompts(*engine, options, input);
+  input = std::string();  // may be as large as memory allows
   const CancelScope scope;
   Printer printer(*engine, options, prompts);
+  std::vector<Request> requests;
+  for (const size_t idx : printer.prompt_of_request()) {
+    requests.push_back(std::move(prompts[idx].request));
+  }
   const size_t total = requests.size();
   Progress progress("generating", total);
   size_t num_done = 0;
+  Stats stats;
   const RunOptions run_options = {
+      // Enough to fill every step and to hide the tokenizing of the next.
+      .max_in_flight = 2 * static_cast<size_t>(engine->model_info().max_num_seqs),
+      .forgets_done = true,
       .on_output = [&](size_t, const Output& output) { return printer.on_output(output); },
       .on_done =
           [&](size_t request_idx, const Completion& completion) {
             printer.on_done(request_idx, completion);
+            stats.add(completion);
             if (completion.was_cancelled()) return;
             ++num_done;
             if (total > 1) progress.update(num_done);
           },
       .interrupted = CancelScope::interrupted};
-  const Clock::time_point start = Clock::now();
-  const auto completions = run_requests(engine_port(*engine), std::move(requests), run_options);
-  print_stats(completions, start);
+  run_requests(engine_port(*engine), std::move(requests), run_options);
+  stats.print();
   if (CancelScope::interrupted()) {
     return cancelled(fmt::format("[generate] interrupted after {} of {} prompts", num_done, total));
   }
-  return printer.failed() ? kExitFailure : kExitOk;
+  return outcome(options, printer, prompts.size());
 }
 
 Status check(const Options& options) {

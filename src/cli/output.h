@@ -18,6 +18,10 @@ namespace quire::cli {
 bool write_stdout(std::string_view text);
 // The same, but it may wait in the buffer; finish_stdout tells whether it arrived.
 void append_stdout(std::string_view text);
+// A model's text as standard output gets it: a terminal must not obey it, so control characters but
+// \n and \t are escaped there; a file or pipe gets it as it is.
+std::string shown(std::string_view text);
+std::string escape_controls(std::string_view text);
 // Writes out the buffer. Why standard output is not complete, or 0: an errno value.
 int finish_stdout();
 

@@ -92,20 +92,28 @@ class Run {
         completions_(requests_.size()) {}
 
   std::vector<Completion> run() {
-    submit_more();
     while (num_done_ < requests_.size()) {
       if (!stopping_ && options_.interrupted && options_.interrupted()) stop();
-      if (auto event = events_->pop(kPollInterval)) handle(std::move(*event));
-      submit_more();
+      // A submission takes as long as its prompt is to tokenize: outputs must not wait for the
+      // last.
+      const bool submits = may_submit();
+      if (submits) submit(next_++);
+      auto event = events_->pop(submits ? std::chrono::milliseconds(0) : kPollInterval);
+      for (; event; event = events_->pop(std::chrono::milliseconds(0))) handle(std::move(*event));
     }
     return std::move(completions_);
   }
 
  private:
-  void submit_more() {
-    while (next_ < requests_.size() && (stopping_ || in_flight_ < options_.max_in_flight)) {
-      submit(next_++);
-    }
+  static size_t num_answers(const Request& request) {
+    return static_cast<size_t>(std::max(1, request.sampling.n));
+  }
+
+  bool may_submit() const {
+    if (next_ == requests_.size()) return false;
+    if (stopping_ || in_flight_ == 0) return true;
+    return in_flight_ < options_.max_in_flight &&
+           num_answers(requests_[next_]) <= options_.max_in_flight - in_flight_;
   }
 
   void submit(size_t idx) {
@@ -115,7 +123,7 @@ class Run {
       return finish(idx);
     }
     completion.submit_time = Clock::now();
-    completion.answers.resize(static_cast<size_t>(std::max(1, requests_[idx].sampling.n)));
+    completion.answers.resize(num_answers(requests_[idx]));
     auto id = engine_.submit(std::move(requests_[idx]), [events = events_, idx](Output&& output) {
       events->push({idx, Clock::now(), std::move(output)});
     });
@@ -124,7 +132,7 @@ class Run {
       return finish(idx);
     }
     ids_[idx] = *id;
-    ++in_flight_;
+    in_flight_ += completion.answers.size();
   }
 
   void handle(Event event) {
@@ -132,7 +140,7 @@ class Run {
     const bool go_on = !options_.on_output || options_.on_output(event.request_idx, event.output);
     take_output(completion, std::move(event.output), event.time);
     if (completion.done) {
-      --in_flight_;
+      in_flight_ -= completion.answers.size();
       finish(event.request_idx);
     }
     if (!go_on && !stopping_) stop();
@@ -142,6 +150,9 @@ class Run {
     completions_[idx].done = true;
     ++num_done_;
     if (options_.on_done) options_.on_done(idx, completions_[idx]);
+    if (!options_.forgets_done) return;
+    completions_[idx] = Completion();
+    completions_[idx].done = true;
   }
 
   void stop() {

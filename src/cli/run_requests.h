@@ -51,12 +51,15 @@ struct EnginePort {
 EnginePort engine_port(Engine& engine);
 
 struct RunOptions {
+  // The most answers under way at once; a request has n of them, and one alone always goes in.
   size_t max_in_flight = SIZE_MAX;
+  // An ended request's outputs are let go once on_done has seen them: what is returned is empty.
+  bool forgets_done = false;
   // Each output as it comes; returns false to cancel everything (nobody reads any more).
   std::function<bool(size_t request_idx, const Output& output)> on_output = {};
   // Each request once, when it has ended.
   std::function<void(size_t request_idx, const Completion& completion)> on_done = {};
-  // Polled a few times a second: true cancels whatever runs.
+  // Polled a few times a second and between two submissions: true cancels whatever runs.
   std::function<bool()> interrupted = {};
 };
 

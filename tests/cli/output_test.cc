@@ -35,6 +35,17 @@ TEST(Statistics, AgreeWithNumpy) {
   EXPECT_EQ(percentiles(values).size(), 6U);
 }
 
+TEST(EscapeControls, LeavesNothingForATerminalToObey) {
+  EXPECT_EQ(escape_controls("a\n\tb é"), "a\n\tb é");
+  EXPECT_EQ(escape_controls("\x1b]0;x\x07\r"), "\\x1b]0;x\\x07\\r");
+  EXPECT_EQ(escape_controls("\u009b2J\x7f"), "\\x9b2J\\x7f");
+}
+
+TEST(WriteOutputFile, SaysWhyItCannot) {
+  EXPECT_THAT(write_output_file("/dev/full", "x").message(), HasSubstr("No space left"));
+  EXPECT_THAT(write_output_file("/no/such/file", "x").message(), HasSubstr("No such file"));
+}
+
 TEST(Summarize, CountsTokensAndTimes) {
   Completion completion;
   completion.prompt_token_ids = {1, 2, 3};

@@ -154,8 +154,9 @@ TEST(RunRequests, KeepsToMaxInFlight) {
 
 TEST(RunRequests, AnInterruptCancelsWhatRunsAndSkipsTheRest) {
   EchoEngine engine;
-  const auto completions = run_requests(engine.port(), requests_of({"stuck", "stuck", "never"}),
-                                        {.max_in_flight = 2, .interrupted = [] { return true; }});
+  const auto completions =
+      run_requests(engine.port(), requests_of({"stuck", "stuck", "never"}),
+                   {.max_in_flight = 2, .interrupted = [&] { return engine.max_running() == 2; }});
   EXPECT_EQ(completions[0].answers[0].finish_reason, FinishReason::kCancelled);
   EXPECT_EQ(completions[1].answers[0].finish_reason, FinishReason::kCancelled);
   EXPECT_EQ(completions[2].error.code(), StatusCode::kCancelled);
@@ -163,9 +164,69 @@ TEST(RunRequests, AnInterruptCancelsWhatRunsAndSkipsTheRest) {
 
 TEST(RunRequests, StopsWhenNobodyReads) {
   EchoEngine engine;
-  const auto completions = run_requests(engine.port(), requests_of({"a", "stuck"}),
+  const auto completions = run_requests(engine.port(), requests_of({"stuck", "a"}),
                                         {.on_output = [](size_t, const Output&) { return false; }});
-  EXPECT_EQ(completions[1].answers[0].finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(completions[0].answers[0].finish_reason, FinishReason::kCancelled);
+}
+
+TEST(RunRequests, HearsAnInterruptBetweenTwoSubmissions) {
+  EchoEngine engine;
+  int num_submitted = 0;
+  EnginePort port = engine.port();
+  const EnginePort counting = {.submit =
+                                   [&](Request request, Engine::OutputCallback on_output) {
+                                     ++num_submitted;
+                                     return port.submit(std::move(request), std::move(on_output));
+                                   },
+                               .cancel = port.cancel};
+  const auto completions =
+      run_requests(counting, requests_of(std::vector<std::string>(50, "stuck")),
+                   {.interrupted = [&] { return num_submitted == 3; }});
+  EXPECT_EQ(num_submitted, 3);
+  EXPECT_EQ(completions[49].error.code(), StatusCode::kCancelled);
+}
+
+TEST(RunRequests, HandsOutputsOnBetweenTwoSubmissions) {
+  // Answers before submit returns.
+  int num_submitted = 0;
+  const EnginePort port = {
+      .submit = [&](Request, Engine::OutputCallback on_output) -> Result<RequestId> {
+        Output output;
+        output.finish_reason = FinishReason::kStop;
+        on_output(std::move(output));
+        return RequestId(++num_submitted);
+      },
+      .cancel = [](RequestId) {}};
+  std::vector<int> submitted_when_done;
+  run_requests(port, requests_of({"a", "b", "c"}), {.on_done = [&](size_t, const Completion&) {
+                 submitted_when_done.push_back(num_submitted);
+               }});
+  EXPECT_THAT(submitted_when_done, ElementsAre(1, 2, 3));
+}
+
+TEST(RunRequests, CountsAnswersInFlight) {
+  EchoEngine engine;
+  auto requests = requests_of(std::vector<std::string>(12, "ab"));
+  for (Request& request : requests) request.sampling.n = 4;
+  requests[5].sampling.n = 20;
+  const auto completions = run_requests(engine.port(), std::move(requests), {.max_in_flight = 8});
+  EXPECT_LE(engine.max_running(), 2);
+  EXPECT_EQ(completions[5].answers.size(), 20U);
+}
+
+TEST(RunRequests, ForgetsWhatIsDone) {
+  EchoEngine engine;
+  size_t num_seen = 0;
+  const auto completions = run_requests(
+      engine.port(), requests_of({"ab", "bad", "c"}),
+      {.forgets_done = true, .on_done = [&](size_t, const Completion& completion) {
+         num_seen += completion.answers.empty() ? 0 : completion.answers[0].text.size();
+       }});
+  EXPECT_EQ(num_seen, 3U);
+  for (const Completion& completion : completions) {
+    EXPECT_TRUE(completion.done);
+    EXPECT_TRUE(completion.answers.empty());
+  }
 }
 
 }  // namespace
