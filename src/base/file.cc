@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -25,53 +26,75 @@ struct Descriptor {
   }
 };
 
-Status errno_status(const std::filesystem::path& path, const char* what) {
+Status errno_status(std::string_view name, const char* what) {
   const std::string message =
-      fmt::format("[file] cannot {} {}; {}", what, path.string(), std::strerror(errno));
+      fmt::format("[file] cannot {} {}; {}", what, name, std::strerror(errno));
   return errno == ENOENT ? not_found(message) : invalid_argument(message);
 }
 
-Result<Descriptor> open_regular(const std::filesystem::path& path) {
+enum class Kinds { kRegular, kRegularOrPipe };
+
+Result<Descriptor> open_file(const std::filesystem::path& path, Kinds kinds) {
+  const bool pipes = kinds == Kinds::kRegularOrPipe;
   Descriptor file;
-  // O_NONBLOCK: opening a FIFO must not wait for a writer that never comes.
-  file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file.fd < 0) return errno_status(path, "open");
+  // O_NONBLOCK: where no pipe is wanted, opening one must not wait for a writer that never comes.
+  file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (pipes ? 0 : O_NONBLOCK));
+  if (file.fd < 0) return errno_status(path.string(), "open");
   struct stat info = {};
-  if (::fstat(file.fd, &info) != 0) return errno_status(path, "stat");
-  if (!S_ISREG(info.st_mode)) {
-    return invalid_argument(fmt::format("[file] {} is not a regular file", path.string()));
+  if (::fstat(file.fd, &info) != 0) return errno_status(path.string(), "stat");
+  if (!S_ISREG(info.st_mode) && !(pipes && S_ISFIFO(info.st_mode))) {
+    return invalid_argument(
+        fmt::format("[file] {} is not a regular file{}", path.string(), pipes ? " or a pipe" : ""));
   }
   file.size = static_cast<size_t>(info.st_size);
   return file;
 }
 
+// The size is only a hint: of a file in /proc it is 0, and others grow.
+Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes, size_t size) {
+  constexpr size_t kMinRoom = size_t{1} << 16;
+  const auto too_large = [&](const std::string& got) {
+    return invalid_argument(fmt::format("[file] {} is too large; got {} bytes, expected at most {}",
+                                        name, got, max_bytes));
+  };
+  if (size > max_bytes) return too_large(std::to_string(size));
+  std::string text(size + 1, '\0');  // one more, to see the end
+  for (size_t done = 0;;) {
+    if (done > max_bytes) return too_large("more");
+    if (done == text.size()) text.resize(done + std::max(done / 2, kMinRoom));
+    const ssize_t got = ::read(fd, text.data() + done, text.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_status(name, "read");
+    if (got == 0) {
+      text.resize(done);
+      return text;
+    }
+    done += static_cast<size_t>(got);
+  }
+}
+
 }  // namespace
 
 Result<std::string> read_file(const std::filesystem::path& path, size_t max_bytes) {
-  QUIRE_ASSIGN_OR_RETURN(const Descriptor file, open_regular(path));
-  if (file.size > max_bytes) {
-    return invalid_argument(fmt::format("[file] {} is too large; got {} bytes, expected at most {}",
-                                        path.string(), file.size, max_bytes));
-  }
-  std::string text(file.size, '\0');
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t got = ::read(file.fd, text.data() + done, text.size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno_status(path, "read");
-    if (got == 0) break;
-    done += static_cast<size_t>(got);
-  }
-  text.resize(done);
-  return text;
+  QUIRE_ASSIGN_OR_RETURN(const Descriptor file, open_file(path, Kinds::kRegular));
+  return read_to_end(file.fd, path.string(), max_bytes, file.size);
+}
+
+Result<std::string> read_file_or_pipe(const std::filesystem::path& path, size_t max_bytes) {
+  QUIRE_ASSIGN_OR_RETURN(const Descriptor file, open_file(path, Kinds::kRegularOrPipe));
+  return read_to_end(file.fd, path.string(), max_bytes, file.size);
+}
+
+Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes) {
+  return read_to_end(fd, name, max_bytes, 0);
 }
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  QUIRE_ASSIGN_OR_RETURN(const Descriptor file, open_regular(path));
+  QUIRE_ASSIGN_OR_RETURN(const Descriptor file, open_file(path, Kinds::kRegular));
   MappedFile mapped;
   if (file.size == 0) return mapped;
   void* address = ::mmap(nullptr, file.size, PROT_READ, MAP_PRIVATE, file.fd, 0);
-  if (address == MAP_FAILED) return errno_status(path, "map");
+  if (address == MAP_FAILED) return errno_status(path.string(), "map");
   mapped.bytes_ = {static_cast<const std::byte*>(address), file.size};
   return mapped;
 }

@@ -5,13 +5,19 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "quire/status.h"
 
 namespace quire {
 
-// The whole of a regular file; refused above max_bytes before anything is allocated.
+// The whole of a regular file; refused above max_bytes, where its size tells before anything is
+// allocated.
 Result<std::string> read_file(const std::filesystem::path& path, size_t max_bytes);
+// The same of a file or a pipe (`<(command)`, a FIFO), which waits for its writer.
+Result<std::string> read_file_or_pipe(const std::filesystem::path& path, size_t max_bytes);
+// All that comes until the end. `name`: in errors.
+Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes);
 
 // A read-only private mapping of a whole regular file; an empty file maps to an empty span.
 // A file that shrinks while it is mapped is the one fault mmap cannot report: SIGBUS.

@@ -2,13 +2,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iostream>
 #include <memory>
+#include <optional>
 
 #include "base/utf8.h"
 #include "cli/chat_history.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
+#include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/load_engine.h"
 #include "cli/output.h"
@@ -80,7 +81,7 @@ class Conversation {
     std::vector<Request> requests;
     requests.push_back(std::move(request));
     const RunOptions options = {
-        .on_output = [](size_t, const Output& output) { return write_stdout(output.text); },
+        .on_output = [](size_t, const Output& output) { return write_stdout(shown(output.text)); },
         .interrupted = CancelScope::interrupted};
     std::vector<Completion> completions = run_requests(port_, std::move(requests), options);
     write_stdout("\n");
@@ -114,15 +115,16 @@ bool is_blank(const std::string& line) {
 
 Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
-  QUIRE_RETURN_IF_ERROR(check_chat_template(*engine));
+  QUIRE_RETURN_IF_ERROR(check_chat_template(*engine, options.system));
   const bool interactive = ::isatty(STDIN_FILENO) == 1;
   if (interactive) print_stderr("{}; /help for help\n", one_line(engine->model_info().name));
   Conversation conversation(*engine, options);
   int exit_code = kExitOk;
-  std::string line;
   while (true) {
     if (interactive) print_stderr("> ");
-    if (!std::getline(std::cin, line)) return exit_code;
+    QUIRE_ASSIGN_OR_RETURN(const std::optional<std::string> typed, read_typed_line());
+    if (!typed) return exit_code;
+    const std::string& line = *typed;
     if (is_blank(line)) continue;
     const std::string_view word = command_word(line);
     if (word == "/quit" || word == "/exit") return exit_code;

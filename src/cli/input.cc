@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "base/file.h"
 
@@ -13,25 +15,7 @@ namespace quire::cli {
 namespace {
 
 constexpr size_t kMaxInputBytes = size_t{1} << 30;
-
-Result<std::string> read_stdin() {
-  std::string text;
-  std::string chunk(size_t{1} << 16, '\0');
-  while (true) {
-    const ssize_t got = ::read(STDIN_FILENO, chunk.data(), chunk.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      return invalid_argument(
-          fmt::format("[input] cannot read standard input; {}", std::strerror(errno)));
-    }
-    if (got == 0) return text;
-    text.append(chunk, 0, static_cast<size_t>(got));
-    if (text.size() > kMaxInputBytes) {
-      return invalid_argument(fmt::format(
-          "[input] standard input is too large; expected at most {} bytes", kMaxInputBytes));
-    }
-  }
-}
+constexpr size_t kMaxTypedBytes = size_t{1} << 20;
 
 }  // namespace
 
@@ -56,10 +40,31 @@ std::string line_source(std::string_view path, const Line& line) {
   return fmt::format("{}:{}", input_name(path), line.number);
 }
 
+Result<std::optional<std::string>> read_typed_line() {
+  std::string line;
+  errno = 0;
+  for (int c = std::getc(stdin); c != '\n'; c = std::getc(stdin)) {
+    if (c == EOF && std::ferror(stdin) != 0) {
+      return invalid_argument(
+          fmt::format("[input] cannot read standard input; {}", std::strerror(errno)));
+    }
+    if (c == EOF && line.empty()) return std::optional<std::string>();
+    if (c == EOF) break;
+    if (line.size() == kMaxTypedBytes) {
+      return invalid_argument(
+          fmt::format("[input] a line of standard input is too long; expected at most {} bytes",
+                      kMaxTypedBytes));
+    }
+    line += static_cast<char>(c);
+  }
+  return std::optional(std::move(line));
+}
+
 Result<std::string> read_input(const std::string& path) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   QUIRE_ASSIGN_OR_RETURN(std::string text,
-                         path == "-" ? read_stdin() : read_file(path, kMaxInputBytes));
+                         path == "-" ? read_to_end(STDIN_FILENO, input_name(path), kMaxInputBytes)
+                                     : read_file_or_pipe(path, kMaxInputBytes));
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   return text;
 }

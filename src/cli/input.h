@@ -1,6 +1,7 @@
 // What a command reads besides flags.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,10 @@ std::string_view input_name(std::string_view path);
 // "FILE:3"
 std::string line_source(std::string_view path, const Line& line);
 
-// A whole file without its byte order mark; "-" is standard input. Refused above 1 GiB.
+// The next line of standard input without its end, or nothing behind the last. Refused above 1 MiB.
+Result<std::optional<std::string>> read_typed_line();
+
+// A whole file or pipe without its byte order mark; "-" is standard input. Refused above 1 GiB.
 Result<std::string> read_input(const std::string& path);
 
 }  // namespace quire::cli

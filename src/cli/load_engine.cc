@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <vector>
 
 #include "base/log.h"
 #include "base/machine.h"
@@ -39,8 +40,11 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config) {
   });
 }
 
-Status check_chat_template(const Engine& engine) {
-  const Status status = engine.render_chat({{"user", "hello"}}).status();
+Status check_chat_template(const Engine& engine, const std::string& system) {
+  std::vector<ChatMessage> messages;
+  if (!system.empty()) messages.push_back({"system", system});
+  messages.push_back({"user", "hello"});
+  const Status status = engine.render_chat(messages).status();
   if (status.ok()) return status;
   return {status.code(),
           fmt::format("[chat] {} has no usable chat template; {}; plain prompts go to quire "

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "quire/engine.h"
 
@@ -10,7 +11,8 @@ namespace quire::cli {
 // is allowed and unwise.
 Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config);
 
-// Known before the first question: whether the model can chat, or why not.
-Status check_chat_template(const Engine& engine);
+// Known before the first question: whether the model can chat, with this system message where there
+// is one, or why not.
+Status check_chat_template(const Engine& engine, const std::string& system = "");
 
 }  // namespace quire::cli

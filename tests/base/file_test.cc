@@ -2,10 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <thread>
 
 namespace quire {
 namespace {
@@ -58,6 +60,29 @@ TEST_F(FileTest, RefusesWhatIsNotARegularFile) {
   const auto fifo = dir_ / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_FALSE(MappedFile::open(fifo).ok()) << "and does not wait for a writer";
+}
+
+TEST_F(FileTest, ReadsAPipeToItsEnd) {
+  const auto fifo = dir_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const std::string text(300'000, 'x');
+  const auto read = [&](size_t max_bytes) {
+    std::thread writer([&] { std::ofstream(fifo, std::ios::binary) << text; });
+    const auto result = read_file_or_pipe(fifo, max_bytes);
+    writer.join();
+    return result;
+  };
+  ::signal(SIGPIPE, SIG_IGN);  // of the writer whose reader has seen enough
+  EXPECT_EQ(*read(text.size()), text);
+  EXPECT_THAT(read(text.size() - 1).status().message(), HasSubstr("too large"));
+  EXPECT_FALSE(read_file(fifo, text.size()).ok());
+  EXPECT_THAT(read_file_or_pipe(dir_, 4).status().message(), HasSubstr("or a pipe"));
+}
+
+TEST_F(FileTest, ReadsWhatHasNoSize) {
+  const auto text = read_file("/proc/self/status", 1 << 20);
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(*text, HasSubstr("Pid:"));
 }
 
 TEST_F(FileTest, DroppedPagesCanBeReadAgain) {
