@@ -14,6 +14,8 @@ namespace quire {
 
 constexpr int kMaxAnswers = 128;  // to one prompt
 constexpr int kMaxLogprobs = 20;  // at one position
+constexpr double kMinRepetitionPenalty = 1e-3;
+constexpr double kMaxRepetitionPenalty = 1e3;
 // Refuses values outside their range, naming the field; vocab_size bounds every token id.
 Status validate_sampling_params(const SamplingParams& params, int vocab_size, int max_model_len);
 

@@ -53,7 +53,7 @@ constexpr auto kFields = std::to_array<SamplingField>({
      "The same for each token of the prompt"},
     {"repetition_penalty",
      &P::repetition_penalty,
-     {.min = 0, .min_excluded = true},
+     {.min = kMinRepetitionPenalty, .max = kMaxRepetitionPenalty},
      "Above 1: tokens seen in prompt or answer become less likely",
      true},
     {"presence_penalty", &P::presence_penalty, kPenalty, "On tokens that the answer has"},

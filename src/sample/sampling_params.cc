@@ -66,9 +66,10 @@ Status check_shape(const SamplingParams& params) {
   }
   QUIRE_RETURN_IF_ERROR(check_int("top_k", params.top_k, -1, kAnyInt));
   QUIRE_RETURN_IF_ERROR(check_float("min_p", params.min_p, 0, 1));
-  if (!(params.repetition_penalty > 0 && std::isfinite(params.repetition_penalty))) {
-    return refuse("repetition_penalty", params.repetition_penalty, "a number above 0");
-  }
+  // Beyond these a logit would leave what 32 bits can hold.
+  QUIRE_RETURN_IF_ERROR(check_float("repetition_penalty", params.repetition_penalty,
+                                    static_cast<float>(kMinRepetitionPenalty),
+                                    static_cast<float>(kMaxRepetitionPenalty)));
   QUIRE_RETURN_IF_ERROR(check_float("presence_penalty", params.presence_penalty, -2, 2));
   return check_float("frequency_penalty", params.frequency_penalty, -2, 2);
 }

@@ -47,6 +47,8 @@ TEST(SamplingParams, EachRefusalNamesItsField) {
   EXPECT_THAT(refusal([](SamplingParams& p) { p.min_p = 1.5F; }), HasSubstr("min_p"));
   EXPECT_THAT(refusal([](SamplingParams& p) { p.repetition_penalty = 0; }),
               HasSubstr("repetition_penalty"));
+  EXPECT_THAT(refusal([](SamplingParams& p) { p.repetition_penalty = 1e-30F; }),
+              HasSubstr("repetition_penalty"));
   EXPECT_THAT(refusal([](SamplingParams& p) { p.repetition_penalty = INFINITY; }),
               HasSubstr("repetition_penalty"));
   EXPECT_THAT(refusal([](SamplingParams& p) { p.presence_penalty = 2.1F; }),
