@@ -155,6 +155,14 @@ Command bench_throughput_command() {
     if ((options->dataset_name == "sharegpt") == options->dataset_path.empty()) {
       return invalid_argument("expected --dataset-path FILE with --dataset-name sharegpt only");
     }
+    const Options unset;
+    const bool of_random =
+        options->input_len != unset.input_len || options->range_ratio != unset.range_ratio;
+    if (options->dataset_name == "sharegpt" && of_random) {
+      return invalid_argument(
+          "--input-len and --random-range-ratio go with --dataset-name random only: a dialogue has "
+          "its own lengths");
+    }
     return Status();
   };
   command.run = [options] { return run(*options); };

@@ -161,6 +161,7 @@ void FlagSet::output_file(std::string name, std::string* target, std::string hel
        .help = std::move(help),
        .default_text = *target,
        .set = [target](std::string_view value) {
+         if (value == "-") return unexpected(value, "a path of a file; ./- names one called -");
          namespace fs = std::filesystem;
          const fs::path path(value);
          std::error_code error;

@@ -34,6 +34,8 @@ void install_interrupt_handler() {
   ::sigaction(SIGTERM, &action, nullptr);
   // A closed pipe is an error of write(), not the end of the program without a word.
   ::signal(SIGPIPE, SIG_IGN);
+  // So is a file that has grown as large as `ulimit -f` allows.
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 CancelScope::CancelScope() {

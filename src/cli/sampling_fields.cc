@@ -13,6 +13,11 @@ namespace {
 
 using P = SamplingParams;
 
+template <typename T>
+constexpr bool kIsList = false;
+template <typename T>
+constexpr bool kIsList<std::vector<T>> = true;
+
 // Narrowed, a number must neither become infinite nor, without being it, zero.
 bool fits_float(double number) {
   return std::abs(number) <= std::numeric_limits<float>::max() &&
@@ -37,8 +42,8 @@ Result<std::vector<std::pair<int32_t, float>>> parse_biases(std::string_view tex
   }
 }
 
-// Reads a flag's text as a member's value; one overload a type. Lists of text grow with each use
-// of their flag, all else is replaced.
+// Reads a flag's text as a member's value; one overload a type. Lists grow with each use of their
+// flag, all else is replaced.
 struct TextReader {
   std::string_view text;
   const Range& range;
@@ -123,7 +128,7 @@ void SamplingFlags::add_to(FlagSet& flags) {
   for (const SamplingField& field : sampling_fields()) {
     const auto* toggle = std::get_if<bool P::*>(&field.member);
     const bool on_by_default = toggle != nullptr && SamplingParams().*(*toggle);
-    const bool repeatable = std::holds_alternative<std::vector<std::string> P::*>(field.member);
+    const bool repeatable = std::visit([]<typename T>(T P::*) { return kIsList<T>; }, field.member);
     flags.add({.name = flag_name(field, on_by_default),
                .kind = toggle != nullptr ? ValueKind::kNone : ValueKind::kText,
                .value_name = value_name(field.member),
@@ -137,7 +142,7 @@ void SamplingFlags::add_to(FlagSet& flags) {
                        QUIRE_ASSIGN_OR_RETURN(
                            auto value, (TextReader{text, field.range}(SamplingParams().*member)));
                        edits_.push_back([member, value](SamplingParams& params) {
-                         if constexpr (std::is_same_v<decltype(value), std::vector<std::string>>) {
+                         if constexpr (kIsList<std::remove_cvref_t<decltype(value)>>) {
                            auto& list = params.*member;
                            list.insert(list.end(), value.begin(), value.end());
                          } else {

@@ -121,6 +121,10 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"generate", "--input", ""}, "--input: got ''"},
       {{"generate", "--prompt-ids", ""}, "--prompt-ids: got ''"},
       {{"bench", "throughput", "--json", ""}, "--json: got ''"},
+      {{"bench", "throughput", "--json", "-"}, "--json: got '-'"},
+      {{"bench", "throughput", "--dataset-name", "sharegpt", "--dataset-path", "x", "--input-len",
+        "7"},
+       "--dataset-name random only"},
       {{"bench", "throughput", "--dataset-path", ""}, "--dataset-path: got ''"},
       {{"eval", "gsm8k", "--data", ""}, "--data: got ''"},
       {{"template", "--template", ""}, "--template: got ''"},
@@ -421,6 +425,7 @@ TEST_F(Stories, ABadLineCostsOnlyItself) {
   }
   EXPECT_EQ(parse_json(lines[3].text).root()["answer_index"].get_int64().value(), 0);
   EXPECT_EQ(parse_json(lines[4].text).root()["answer_index"].get_int64().value(), 1);
+  EXPECT_THAT(result.err, HasSubstr("2 of 4 prompts failed"));
 }
 
 TEST_F(Stories, PrintsSeveralTextsInOrder) {
@@ -498,6 +503,12 @@ TEST_F(Stories, ChatNeedsATemplate) {
   EXPECT_EQ(generated.exit_code, 1);
   EXPECT_THAT(generated.err, HasSubstr("no usable chat template"));
   EXPECT_EQ(count_lines(generated.err), 1U) << generated.err;
+}
+
+TEST(Embedded, ABadWordOfSpacesIsRefused) {
+  const SpawnResult result = run_quire({"generate", "--prompt", "a", "--bad-words", " "});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("expected words of more than spaces"));
 }
 
 TEST(Embedded, TextNeedsATokenizer) {

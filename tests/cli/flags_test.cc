@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "cli/engine_flags.h"
+#include "cli/sampling_fields.h"
 #include "platform/platform.h"
 
 namespace quire::cli {
@@ -22,6 +23,29 @@ TEST(Range, SaysWhatItContains) {
   EXPECT_EQ((Range{.min = 0, .max = 1, .max_excluded = true}.text()), "in [0, 1)");
   EXPECT_EQ((Range{.min = 1}.text()), "of at least 1");
   EXPECT_EQ(Range{}.text(), "");
+}
+
+TEST(SamplingFlags, ListsGrowWithEachUse) {
+  SamplingFlags sampling(7);
+  FlagSet flags;
+  sampling.add_to(flags);
+  const auto give = [&](std::string_view name, std::string_view value) {
+    EXPECT_TRUE(flags.find(name)->repeatable) << name;
+    EXPECT_TRUE(flags.find(name)->set(value).ok()) << name;
+  };
+  for (const char* ids : {"1,2", "3"}) {
+    give("--stop-token-ids", ids);
+    give("--allowed-token-ids", ids);
+    give("--stop", ids);
+  }
+  give("--logit-bias", "1:2");
+  give("--logit-bias", "3:-4");
+  EXPECT_FALSE(flags.find("--temperature")->repeatable);
+  const SamplingParams params = sampling.over({});
+  EXPECT_THAT(params.stop_token_ids, ElementsAre(1, 2, 3));
+  EXPECT_THAT(params.allowed_token_ids, ElementsAre(1, 2, 3));
+  EXPECT_THAT(params.stop, ElementsAre("1,2", "3"));
+  EXPECT_THAT(params.logit_bias, ElementsAre(std::pair(1, 2.0F), std::pair(3, -4.0F)));
 }
 
 TEST(ParseNumber, TakesTheWholeTextOrNothing) {
