@@ -43,6 +43,7 @@ Command template_command();
 Command bench_command();
 Command bench_throughput_command();
 Command bench_latency_command();
+Command bench_serve_command();
 Command bench_attention_command();
 Command eval_command();
 Command doctor_command();

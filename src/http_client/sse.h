@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace quire::http_client {
+
+// The events of a text/event-stream that comes in pieces of any size (WHATWG HTML, section 9.2).
+// Of an event's fields only `data` is kept; several lines of it are joined by '\n'.
+class SseReader {
+ public:
+  explicit SseReader(size_t max_event_bytes = size_t{16} << 20)
+      : max_event_bytes_(max_event_bytes) {}
+
+  // Calls on_event(std::string_view data) for each event that `bytes` completes. False once an
+  // event has grown beyond the bound: nothing more is read.
+  template <typename OnEvent>
+  bool feed(std::string_view bytes, OnEvent&& on_event) {
+    while (!bytes.empty() && !is_over_) {
+      if (!take_line(bytes)) continue;
+      if (end_line()) {
+        on_event(std::string_view(event_));
+        has_data_ = false;
+      }
+    }
+    return !is_over_;
+  }
+
+ private:
+  // Moves bytes of the current line to line_; true once it has ended.
+  bool take_line(std::string_view& bytes);
+  // Takes in line_; true when that ended an event, which is in event_.
+  bool end_line();
+
+  size_t max_event_bytes_;
+  std::string line_;
+  std::string event_;
+  bool has_data_ = false;
+  bool ended_with_cr_ = false;
+  bool is_over_ = false;
+};
+
+}  // namespace quire::http_client

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "quire/status.h"
+
+namespace quire::http_client {
+
+struct Url {
+  bool is_tls = false;
+  std::string host;  // an IPv6 address without its brackets
+  int port = 80;
+  std::string path;  // the prefix of every target, without a slash at its end: "" or "/llm"
+};
+
+// "http[s]://HOST[:PORT][/PATH]"; neither user, query nor fragment.
+Result<Url> parse_url(std::string_view text);
+
+// As the Host field has it: the port only where it is not the scheme's own.
+std::string host_field(const Url& url);
+
+}  // namespace quire::http_client
