@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building (and, with `test`, testing) needs from the distribution, and nothing that
-# is already there. Debian 12 and Ubuntu 24.04 have all of it. Where nvcc is found, it also fetches
-# what the CUDA engine is compiled against.
+# is already there: Debian 12 and Ubuntu 24.04 have it. It also fetches what they lack, XGrammar, and
+# where nvcc is found what the CUDA engine is compiled against.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache pkg-config libfmt-dev libspdlog-dev libsimdjson-dev
@@ -14,8 +14,8 @@ fi
 cuda=
 if command -v "${CUDACXX:-nvcc}" >/dev/null; then
   cuda=1
-  python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
 fi
+python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
 
@@ -35,4 +35,5 @@ if [[ ${#missing[@]} -gt 0 ]]; then
   DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends \
     "${missing[@]}" >/dev/null
 fi
+"$(dirname "$0")/fetch_deps.sh"
 [[ -z $cuda ]] || "$(dirname "$0")/fetch_cuda_deps.sh"

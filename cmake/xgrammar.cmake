@@ -1,0 +1,110 @@
+# XGrammar, as scripts/fetch_deps.sh brings it, as the static library `xgrammar`. It is handed text
+# by strangers and cannot be interrupted, so it is compiled from copies in which every loop spends
+# of a budget (src/grammar/work_budget.h): then any grammar ends in bounded time, by an exception.
+set(QUIRE_XGRAMMAR_DIR ${CMAKE_SOURCE_DIR}/.deps/xgrammar)
+
+# The stamp is the hash of what decides the folder's content.
+set(stamp "")
+if(EXISTS ${QUIRE_XGRAMMAR_DIR}/stamp)
+  file(STRINGS ${QUIRE_XGRAMMAR_DIR}/stamp stamp LIMIT_COUNT 1)
+endif()
+execute_process(COMMAND cat cmake/xgrammar_pin.txt scripts/fetch_deps.sh
+                COMMAND sha256sum
+                WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE wanted_stamp)
+string(SUBSTRING "${wanted_stamp}" 0 64 wanted_stamp)
+if(NOT stamp STREQUAL wanted_stamp)
+  message(FATAL_ERROR "XGrammar's sources in .deps/xgrammar are missing or of another version; "
+                      "run scripts/fetch_deps.sh once")
+endif()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+             ${CMAKE_SOURCE_DIR}/cmake/xgrammar_pin.txt ${CMAKE_SOURCE_DIR}/scripts/fetch_deps.sh
+             ${QUIRE_XGRAMMAR_DIR}/stamp)
+
+# Writes `text` where the file does not say so already: a configure must not make a build.
+function(quire_write_changed path text)
+  if(EXISTS ${path})
+    file(READ ${path} old)
+    if(old STREQUAL text)
+      return()
+    endif()
+  endif()
+  file(WRITE ${path} "${text}")
+endfunction()
+
+# Marks a place by what stands there; one that an update moved is an error.
+function(quire_mark text_variable path place addition)
+  string(FIND "${${text_variable}}" "${place}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "cmake/xgrammar.cmake no longer fits ${path}; adapt the places it marks")
+  endif()
+  string(REPLACE "${place}" "${place}${addition}" text "${${text_variable}}")
+  set(${text_variable} "${text}" PARENT_SCOPE)
+endfunction()
+
+function(quire_budget_source from to)
+  file(READ ${from} text)
+  string(REGEX REPLACE "(\n *(for|while) \\([^\n]*\\) {\n)" "\\1QUIRE_SPEND_WORK();\n" text "${text}")
+  string(REGEX REPLACE "(\n *do {\n)" "\\1QUIRE_SPEND_WORK();\n" text "${text}")
+  get_filename_component(name ${from} NAME)
+  if(name STREQUAL "grammar_compiler.cc")
+    quire_mark(text ${from} "= grammar_matcher.GetAdaptiveTokenMask(is_root_rule);\n"
+               "QUIRE_SPEND_MASK_BYTES(MemorySize(cur_adaptive_token_mask_cache));\n")
+  elseif(name STREQUAL "earley_parser.cc")
+    quire_mark(text ${from} "  scanable_state_history_.PushBack(tmp_states_to_be_added_);\n"
+               "QUIRE_SPEND_STATES(tmp_states_to_be_added_.size() + rule_id_to_completable_states_.Back().data_len);\n")
+  elseif(name STREQUAL "json_schema_converter.cc")
+    # Strings of bounded length would admit raw control characters, which JSON does not.
+    quire_mark(text ${from} "AddCharacterClass({{'\"', '\"'}, " "{0, 0x1f}, ")
+  endif()
+  quire_write_changed(${to} "${text}")
+endfunction()
+
+set(xgrammar_sources "")
+foreach(source
+    compiled_grammar.cc config.cc earley_parser.cc fsm.cc fsm_builder.cc grammar.cc
+    grammar_builder.cc grammar_compiler.cc grammar_functor.cc grammar_matcher.cc grammar_parser.cc
+    grammar_printer.cc json_schema_converter.cc regex_converter.cc suffix_automata.cc
+    testing.cc tokenizer_info.cc converter_ext/cohere.cc
+    converter_ext/deepseek.cc converter_ext/glm.cc converter_ext/kimi_k3.cc
+    converter_ext/minimax.cc converter_ext/minimax_m3.cc converter_ext/qwen.cc
+    support/recursion_guard.cc)
+  quire_budget_source(${QUIRE_XGRAMMAR_DIR}/cpp/${source} ${CMAKE_BINARY_DIR}/xgrammar/${source})
+  list(APPEND xgrammar_sources ${CMAKE_BINARY_DIR}/xgrammar/${source})
+endforeach()
+
+# These work once a grammar: built for the build's speed, not theirs.
+foreach(source
+    fsm_builder.cc grammar_builder.cc grammar_functor.cc grammar_parser.cc
+    json_schema_converter.cc)
+  set_source_files_properties(${CMAKE_BINARY_DIR}/xgrammar/${source} PROPERTIES COMPILE_OPTIONS -O1)
+endforeach()
+
+add_library(xgrammar STATIC ${xgrammar_sources}
+            ${CMAKE_SOURCE_DIR}/src/grammar/xgrammar_left_out.cc)
+target_include_directories(xgrammar SYSTEM
+  PUBLIC ${QUIRE_XGRAMMAR_DIR}/include ${QUIRE_XGRAMMAR_DIR}/3rdparty/dlpack/include
+  PRIVATE ${QUIRE_XGRAMMAR_DIR}/cpp ${QUIRE_XGRAMMAR_DIR}/cpp/converter_ext
+          ${QUIRE_XGRAMMAR_DIR}/cpp/support
+          ${QUIRE_XGRAMMAR_DIR}/3rdparty/picojson)
+# Its messages come to src/grammar/xgrammar_log.cc instead of standard error.
+target_compile_definitions(xgrammar PRIVATE
+  XGRAMMAR_LOG_CUSTOMIZE=1 XGRAMMAR_ENABLE_CPPTRACE=0 XGRAMMAR_ENABLE_INTERNAL_CHECK=0)
+# Small sources, most of whose time goes into the same headers.
+set(xgrammar_small ${xgrammar_sources})
+list(FILTER xgrammar_small INCLUDE REGEX
+     "/(converter_ext/.*|config|grammar_printer|regex_converter|suffix_automata|testing|recursion_guard)\\.cc$")
+set_source_files_properties(${xgrammar_small} PROPERTIES UNITY_GROUP small)
+set_target_properties(xgrammar PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP CXX_STANDARD 17)
+set(optimize -O2)  # a third of the build's time less than -O3
+if(QUIRE_SANITIZE)
+  set(optimize "")
+endif()
+target_compile_options(xgrammar PRIVATE
+  -w ${optimize} -ffp-contract=off -fno-omit-frame-pointer
+  -include ${CMAKE_SOURCE_DIR}/src/grammar/work_budget.h)
+if(QUIRE_SANITIZE)
+  target_compile_options(xgrammar PRIVATE -fsanitize=${QUIRE_SANITIZE} -fno-sanitize-recover=all)
+endif()
+if(QUIRE_FUZZ)
+  target_compile_options(xgrammar PRIVATE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,1 @@
+quire_fuzzer(grammar SOURCES grammar_fuzz.cc DEPS grammar)

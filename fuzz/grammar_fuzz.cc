@@ -1,0 +1,118 @@
+// Any grammar: compiled or refused within its limits; drawn from, it keeps its promises.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "grammar/grammar_compiler.h"
+
+namespace {
+
+using namespace quire;
+
+constexpr int32_t kEndId = 1;
+
+// All bytes, and some longer tokens that cross the borders of JSON.
+constexpr std::string_view kTokens[] = {"\": ", "\", \"", "{\"", "\"}", "[{\"", "}]",    "true",
+                                        "null", "-1",     "e+",  "ab",  "  ",   "\\u00", "é"};
+
+const Tokenizer& fuzz_tokenizer() {
+  static const auto tokenizer = [] {
+    std::string vocab = R"("<pad>": 0, "<end>": 1)";
+    int id = 2;
+    for (int byte = 0; byte < 256; ++byte) {
+      constexpr char kHex[] = "0123456789ABCDEF";
+      vocab += std::string(", \"<0x") + kHex[byte / 16] + kHex[byte % 16] +
+               ">\": " + std::to_string(id++);
+    }
+    for (const std::string_view token : kTokens) {
+      vocab += ", \"";
+      for (const char c : token) {
+        if (c == '"' || c == '\\') vocab += '\\';
+        if (c == ' ') {
+          vocab += "▁";
+        } else {
+          vocab += c;
+        }
+      }
+      vocab += "\": " + std::to_string(id++);
+    }
+    const std::string json =
+        R"({"added_tokens": [{"id": 0, "content": "<pad>", "special": true},
+            {"id": 1, "content": "<end>", "special": true}],
+            "decoder": {"type": "Sequence", "decoders": [
+              {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+              {"type": "ByteFallback"}, {"type": "Fuse"}]},
+            "model": {"type": "BPE", "byte_fallback": true, "merges": [], "vocab": {)" +
+        vocab + "}}}";
+    auto loaded = Tokenizer::from_json(json, "fuzz");
+    QUIRE_CHECK(loaded.ok(), loaded.status().message());
+    return *loaded;
+  }();
+  return *tokenizer;
+}
+
+GrammarCompiler& compiler() {
+  static GrammarCompiler compiler(fuzz_tokenizer(), std::vector<int32_t>{kEndId},
+                                  {.max_text_bytes = 4096,
+                                   .compile_cpu_ns = 1'000'000'000,
+                                   .cache_bytes = size_t{8} << 20,
+                                   .answer_burst_ns = 500'000'000});
+  return compiler;
+}
+
+GrammarSpec spec_of(const uint8_t* data, size_t size) {
+  GrammarSpec spec;
+  spec.kind = static_cast<GrammarSpec::Kind>(data[0] % 5);
+  const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
+  spec.text = text;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t to = std::min(text.find('\n', from), text.size());
+    spec.choices.emplace_back(text.substr(from, to - from));
+    from = to + 1;
+  }
+  return spec;
+}
+
+std::vector<int32_t> allowed_ids(const std::vector<uint32_t>& mask) {
+  std::vector<int32_t> ids;
+  for (int32_t id = 0; id < fuzz_tokenizer().vocab_size(); ++id) {
+    if (((mask[static_cast<size_t>(id) / 32] >> (id % 32)) & 1U) != 0) ids.push_back(id);
+  }
+  return ids;
+}
+
+}  // namespace
+
+// The first byte is the kind, the second seeds the tokens.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const bool quiet = (set_log_level(LogLevel::kOff), true);
+  if (size < 2 || !quiet) return 0;
+  const GrammarSpec spec = spec_of(data, size);
+  const auto factory = compiler().compile(spec);
+  if (!factory.ok()) return 0;
+  const auto constraint = (*factory)();
+  std::string text;
+  uint32_t state = data[1];
+  for (int step = 0; step < 50; ++step) {
+    const auto allowed = allowed_ids(constraint->allowed_tokens());
+    if (allowed.empty()) return 0;  // a dead end, or too costly
+    state = state * 1664525U + 1013904223U;
+    const int32_t id = allowed[(state >> 8) % allowed.size()];
+    QUIRE_CHECK(id == kEndId || !fuzz_tokenizer().is_special(id), "a special token is allowed");
+    const bool accepted = constraint->accept(id);
+    if (!accepted) {
+      // Then it must have run out of its time: it allows nothing more.
+      QUIRE_CHECK(allowed_ids(constraint->allowed_tokens()).empty(), "allowed, but refused");
+      return 0;
+    }
+    if (id == kEndId) break;
+    text += fuzz_tokenizer().token_bytes(id);
+  }
+  return 0;
+}

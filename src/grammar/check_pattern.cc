@@ -1,0 +1,203 @@
+// Regexes and EBNF, read just far enough to know how deep they nest and how often they repeat.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "grammar/check_spec.h"
+
+namespace quire::grammar {
+namespace {
+
+Status refuse(std::string_view what, std::string_view why) {
+  return invalid_argument(fmt::format("[grammar] {} {}", what, why));
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// The digits at the start of `text`, as a number; -1 where there are none. Never overflows.
+int64_t leading_number(std::string_view text, size_t& num_digits) {
+  num_digits = 0;
+  while (num_digits < text.size() && is_digit(text[num_digits])) ++num_digits;
+  if (num_digits == 0) return -1;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + num_digits, number);
+  return error == std::errc() ? number : INT64_MAX;
+}
+
+// `text` begins with a brace: {n}, {n,}, {n,m}. Anything else is left to XGrammar to refuse.
+Status check_repeat(std::string_view what, std::string_view text, const GrammarLimits& limits) {
+  text.remove_prefix(1);
+  for (int part = 0; part < 2; ++part) {
+    text.remove_prefix(std::min(text.size(), text.find_first_not_of(" \t\r\n+-")));
+    size_t num_digits = 0;
+    const int64_t count = leading_number(text, num_digits);
+    if (count > limits.max_repeat) {
+      return refuse(
+          what, fmt::format("repeats too often; got {{{}}}, expected at most {}",
+                            text.substr(0, std::min<size_t>(num_digits, 20)), limits.max_repeat));
+    }
+    text.remove_prefix(num_digits);
+    const size_t next = text.find_first_not_of(" \t\r\n");
+    if (next == std::string_view::npos || text[next] != ',') return {};
+    text.remove_prefix(next + 1);
+  }
+  return {};
+}
+
+class Nesting {
+ public:
+  Nesting(std::string_view what, const GrammarLimits& limits) : what_(what), limits_(limits) {}
+
+  Status open() {
+    if (++depth_ <= limits_.max_nesting) return {};
+    return refuse(what_, fmt::format("nests too deeply; got more than {} groups in each other",
+                                     limits_.max_nesting));
+  }
+  void close() { depth_ -= depth_ > 0 ? 1 : 0; }
+
+ private:
+  std::string_view what_;
+  const GrammarLimits& limits_;
+  size_t depth_ = 0;
+};
+
+// The length of a class that starts with '[', its ']' included; 1 where it has none.
+size_t class_length(std::string_view text) {
+  for (size_t i = 1; i < text.size(); ++i) {
+    if (text[i] == ']') return i + 1;
+    if (text[i] == '\\') ++i;
+  }
+  return 1;
+}
+
+Status check_class_escapes(std::string_view what, std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\') continue;
+    QUIRE_RETURN_IF_ERROR(check_escape(what, text.substr(i)));
+    ++i;
+  }
+  return {};
+}
+
+// Letters that stand for something in XGrammar's regexes. It would read any other as itself, and a
+// character beyond ASCII as the one with its low byte.
+Status check_regex_escape(std::string_view what, std::string_view at_backslash) {
+  QUIRE_RETURN_IF_ERROR(check_escape(what, at_backslash));
+  if (at_backslash.size() < 2) return refuse(what, "ends with a backslash");
+  const char c = at_backslash[1];
+  const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  constexpr std::string_view kKnown = "dDwWsSnrtfvaexuc";
+  // \b is a word boundary, or in a class a backspace: XGrammar tells them apart.
+  if (static_cast<unsigned char>(c) >= 0x80 ||
+      (is_letter && c != 'b' && kKnown.find(c) == std::string_view::npos)) {
+    return refuse(what, fmt::format("has an escape that is not supported: \\{}",
+                                    static_cast<unsigned char>(c) < 0x80 ? std::string(1, c)
+                                                                         : "(not ASCII)"));
+  }
+  return {};
+}
+
+int hex_digit(char c) {
+  if (is_digit(c)) return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+}  // namespace
+
+Status check_escape(std::string_view what, std::string_view at_backslash) {
+  if (at_backslash.size() < 2) return {};
+  const char kind = at_backslash[1];
+  if (kind != 'x' && kind != 'u' && kind != 'U') return {};
+  std::string_view digits = at_backslash.substr(2);
+  const bool in_braces = kind == 'u' && digits.starts_with('{');
+  if (in_braces) digits.remove_prefix(1);
+  // \x takes all digits that follow, for XGrammar; for everyone else it takes two.
+  const size_t max_digits = kind == 'x' ? 2 : kind == 'U' ? 8 : in_braces ? 6 : 4;
+  uint32_t code_point = 0;
+  size_t n = 0;
+  while (n < digits.size() && n < max_digits && hex_digit(digits[n]) >= 0) {
+    code_point = code_point * 16 + static_cast<uint32_t>(hex_digit(digits[n++]));
+  }
+  if (kind == 'x' && n < digits.size() && hex_digit(digits[n]) >= 0) {
+    return refuse(what, "has a \\x with more than two digits after it; write \\u00XX");
+  }
+  if (code_point > 0x10FFFF || (code_point >= 0xD800 && code_point < 0xE000)) {
+    return refuse(what, fmt::format("has an escape that is no character: U+{:X}", code_point));
+  }
+  return {};
+}
+
+Status check_regex(std::string_view what, std::string_view pattern, const GrammarLimits& limits) {
+  if (pattern.size() > limits.max_regex_bytes) {
+    return refuse(what, fmt::format("is too long; got {} bytes, expected at most {}",
+                                    pattern.size(), limits.max_regex_bytes));
+  }
+  Nesting nesting(what, limits);
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const std::string_view rest = pattern.substr(i);
+    if (rest[0] == '\\') {
+      QUIRE_RETURN_IF_ERROR(check_regex_escape(what, rest));
+      ++i;
+    } else if (rest[0] == '[') {
+      const size_t length = class_length(rest);
+      for (size_t k = 0; k < length; ++k) {
+        if (rest[k] != '\\') continue;
+        QUIRE_RETURN_IF_ERROR(check_regex_escape(what, rest.substr(k)));
+        ++k;
+      }
+      i += length - 1;
+    } else if (rest[0] == '(') {
+      QUIRE_RETURN_IF_ERROR(nesting.open());
+    } else if (rest[0] == ')') {
+      nesting.close();
+    } else if (rest[0] == '{') {
+      QUIRE_RETURN_IF_ERROR(check_repeat(what, rest, limits));
+    }
+  }
+  return {};
+}
+
+Status check_ebnf(std::string_view text, const GrammarLimits& limits) {
+  constexpr std::string_view kWhat = "the grammar";
+  Nesting nesting(kWhat, limits);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i);
+    if (rest[0] == '"') {
+      size_t length = 1;
+      while (length < rest.size() && rest[length] != '"') length += rest[length] == '\\' ? 2 : 1;
+      length = std::min(length, rest.size());
+      QUIRE_RETURN_IF_ERROR(check_class_escapes(kWhat, rest.substr(0, length)));
+      i += length;
+    } else if (rest[0] == '[') {
+      const size_t length = class_length(rest);
+      QUIRE_RETURN_IF_ERROR(check_class_escapes(kWhat, rest.substr(0, length)));
+      i += length - 1;
+    } else if (rest[0] == '#') {
+      i += std::min(rest.size(), rest.find_first_of("\r\n"));
+    } else if (rest[0] == '(') {
+      QUIRE_RETURN_IF_ERROR(nesting.open());
+    } else if (rest[0] == ')') {
+      nesting.close();
+    } else if (rest[0] == '{') {
+      QUIRE_RETURN_IF_ERROR(check_repeat(kWhat, rest, limits));
+    }
+  }
+  // XGrammar's functions inside EBNF are no part of it, and some name tokens by id.
+  for (const std::string_view macro : {"TagDispatch", "Token", "Regex", "Substring"}) {
+    for (size_t at = text.find(macro); at != std::string_view::npos;
+         at = text.find(macro, at + 1)) {
+      const size_t next = text.find_first_not_of(" \t\r\n", at + macro.size());
+      if (next != std::string_view::npos && text[next] == '(') {
+        return refuse(kWhat, fmt::format("uses {}(), which is not supported", macro));
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace quire::grammar

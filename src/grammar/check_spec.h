@@ -1,0 +1,22 @@
+// Refuses what would crash, stall or be misread by XGrammar, before it sees it.
+#pragma once
+
+#include <string_view>
+
+#include "grammar/grammar_spec.h"
+#include "quire/status.h"
+
+namespace quire::grammar {
+
+// invalid_argument says what is wrong; XGrammar may still find more.
+Status check_spec(const GrammarSpec& spec, const GrammarLimits& limits);
+
+// The parts of it. `what` names the text in errors: "the regex", "the schema's pattern".
+Status check_regex(std::string_view what, std::string_view pattern, const GrammarLimits& limits);
+Status check_ebnf(std::string_view text, const GrammarLimits& limits);
+Status check_schema(std::string_view json, const GrammarLimits& limits);
+
+// The code points of escapes that XGrammar reads without a bound: \x…, \u…, \U…, \u{…}.
+Status check_escape(std::string_view what, std::string_view at_backslash);
+
+}  // namespace quire::grammar

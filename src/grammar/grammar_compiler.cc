@@ -1,0 +1,57 @@
+#include "grammar/grammar_compiler.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "grammar/check_spec.h"
+#include "grammar/compile_cache.h"
+
+namespace quire {
+namespace {
+
+// The whole of a grammar: no two are mistaken for each other.
+std::string cache_key(const GrammarSpec& spec) {
+  std::string key = std::to_string(static_cast<int>(spec.kind)) + ":";
+  if (spec.kind == GrammarSpec::Kind::kJsonObject) return key;
+  if (spec.kind != GrammarSpec::Kind::kChoice) return key + spec.text;
+  for (const std::string& choice : spec.choices) {
+    key += fmt::format("{}:{}", choice.size(), choice);
+  }
+  return key;
+}
+
+}  // namespace
+
+struct GrammarCompiler::Impl {
+  std::shared_ptr<const grammar::Vocabulary> vocabulary;
+  GrammarLimits limits;
+  grammar::CompileCache cache;
+};
+
+GrammarCompiler::GrammarCompiler(const Tokenizer& tokenizer, std::span<const int32_t> eos_ids,
+                                 const GrammarLimits& limits)
+    : impl_(new Impl{.vocabulary = std::make_shared<const grammar::Vocabulary>(
+                         grammar::make_vocabulary(grammar::make_token_table(tokenizer, eos_ids))),
+                     .limits = limits,
+                     .cache = grammar::CompileCache(limits.cache_bytes)}) {}
+
+GrammarCompiler::~GrammarCompiler() = default;
+
+Result<ConstraintFactory> GrammarCompiler::compile(const GrammarSpec& spec) {
+  if (impl_->vocabulary->tokens.end_ids.empty()) {
+    return invalid_argument(
+        "[grammar] the model has no end-of-sequence token, so no grammar's answer could end");
+  }
+  QUIRE_RETURN_IF_ERROR(grammar::check_spec(spec, impl_->limits));
+  QUIRE_ASSIGN_OR_RETURN(auto compiled, impl_->cache.get(cache_key(spec), [&] {
+    return grammar::compile_spec(impl_->vocabulary, spec, impl_->limits);
+  }));
+  return ConstraintFactory([compiled] { return grammar::make_grammar_constraint(compiled); });
+}
+
+GrammarStats GrammarCompiler::stats() const {
+  return impl_->cache.stats();
+}
+
+}  // namespace quire

@@ -1,0 +1,49 @@
+// Grammars to token constraints, through XGrammar (Dong et al., https://arxiv.org/abs/2411.15100).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "grammar/grammar_spec.h"
+#include "quire/request.h"
+#include "quire/status.h"
+#include "tokenizer/tokenizer.h"
+
+namespace quire {
+
+// For Request::make_constraint: a constraint at the start of an answer. Holds what it needs.
+using ConstraintFactory = std::function<std::unique_ptr<TokenConstraint>()>;
+
+struct GrammarStats {
+  int64_t num_compiled = 0;  // refused ones too
+  int64_t num_hits = 0;      // found compiled, or waited for another's compilation
+  size_t cache_bytes = 0;
+  size_t cache_entries = 0;
+};
+
+// One an engine. Thread-safe.
+class GrammarCompiler {
+ public:
+  // Reads the vocabulary: some 0.1 s for 128 k tokens. `eos_ids` end an answer; without any of the
+  // tokenizer's, every grammar is refused.
+  GrammarCompiler(const Tokenizer& tokenizer, std::span<const int32_t> eos_ids,
+                  const GrammarLimits& limits = {});
+  ~GrammarCompiler();
+  GrammarCompiler(const GrammarCompiler&) = delete;
+  GrammarCompiler& operator=(const GrammarCompiler&) = delete;
+
+  // May take as long as the limits say: not for the engine's thread. Several calls for the same
+  // grammar share one compilation. invalid_argument says what is wrong with the grammar.
+  Result<ConstraintFactory> compile(const GrammarSpec& spec);
+
+  GrammarStats stats() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace quire

@@ -1,0 +1,45 @@
+// How an answer's text may be restricted, as plain data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace quire {
+
+struct GrammarSpec {
+  enum class Kind {
+    kJsonObject,  // any JSON object
+    kJsonSchema,  // `text`: the schema
+    kChoice,      // one of `choices`, as it stands
+    kRegex,       // `text`: a pattern that the whole answer matches
+    kGrammar,     // `text`: EBNF with a rule `root`
+  };
+  Kind kind = Kind::kJsonObject;
+  std::string text;
+  std::vector<std::string> choices;
+};
+
+// What a stranger's grammar may cost. The defaults are the server's.
+struct GrammarLimits {
+  size_t max_text_bytes = size_t{64} << 10;  // of text, or of all choices together
+  size_t max_json_depth = 32;
+  size_t max_json_nodes = 10'000;  // values of any kind in a schema
+  size_t max_choices = 1'000;
+  size_t max_regex_bytes = size_t{8} << 10;  // a schema's patterns each, too
+  size_t max_nesting = 64;                   // of groups, in patterns and EBNF
+  int64_t max_repeat = 100'000;              // {n,m}, maxLength, maxItems …
+
+  int64_t compile_cpu_ns = 2'000'000'000;
+  size_t compile_bytes = size_t{64} << 20;  // of token masks, by XGrammar's own count
+  size_t cache_bytes = size_t{256} << 20;   // of what is compiled and no answer uses
+
+  // The engine's thread works out masks: an answer may take this much of its time at once, and
+  // this much more for each token.
+  int64_t answer_burst_ns = 100'000'000;
+  int64_t answer_token_ns = 2'000'000;
+  size_t answer_bytes = size_t{64} << 20;  // of its parse
+};
+
+}  // namespace quire

@@ -1,0 +1,69 @@
+#include "grammar/work_budget.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/check.h"
+
+namespace quire::grammar {
+namespace {
+
+constinit thread_local int64_t deadline_ns = INT64_MAX;  // on this thread's CPU clock
+constinit thread_local size_t mask_bytes_left = SIZE_MAX;
+constinit thread_local size_t state_bytes_left = SIZE_MAX;
+
+// What a state takes in the parser's history, with what its row takes.
+constexpr size_t kStateBytes = 48;
+
+void spend(size_t num_bytes, size_t& bytes_left) {
+  if (num_bytes > bytes_left) throw BudgetExceeded("memory");
+  if (bytes_left != SIZE_MAX) bytes_left -= num_bytes;
+}
+
+// Time that the machine gives to others does not count.
+int64_t thread_cpu_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+}  // namespace
+
+WorkBudget::WorkBudget(const Allowance& allowance) {
+  QUIRE_CHECK(deadline_ns == INT64_MAX, "[grammar] one budget at a time");
+  // Short of "none", which would make this budget invisible to another.
+  deadline_ns = thread_cpu_ns() + std::min(allowance.cpu_ns, INT64_MAX / 2);
+  mask_bytes_left = allowance.mask_bytes;
+  state_bytes_left = allowance.state_bytes;
+  turns_left = kTurnsPerLook;
+}
+
+WorkBudget::~WorkBudget() {
+  deadline_ns = INT64_MAX;
+  mask_bytes_left = SIZE_MAX;
+  state_bytes_left = SIZE_MAX;
+}
+
+int64_t WorkBudget::left_ns() const {
+  return deadline_ns - thread_cpu_ns();
+}
+
+size_t WorkBudget::left_state_bytes() const {
+  return state_bytes_left;
+}
+
+void look_at_clock() {
+  turns_left = kTurnsPerLook;
+  if (deadline_ns == INT64_MAX || thread_cpu_ns() < deadline_ns) return;
+  throw BudgetExceeded("time");
+}
+
+void spend_mask_bytes(size_t num_bytes) {
+  spend(num_bytes, mask_bytes_left);
+}
+
+void spend_states(size_t num_states) {
+  spend((num_states + 1) * kStateBytes, state_bytes_left);
+}
+
+}  // namespace quire::grammar

@@ -1,0 +1,50 @@
+// A bound on what one call into XGrammar may cost its caller. cmake/xgrammar.cmake puts
+// QUIRE_SPEND_WORK() into each of its loops, and this header before each of its sources.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+
+namespace quire::grammar {
+
+struct BudgetExceeded : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Allowance {
+  int64_t cpu_ns = INT64_MAX;     // of the thread's own CPU time
+  size_t mask_bytes = SIZE_MAX;   // of the token masks that a compilation makes
+  size_t state_bytes = SIZE_MAX;  // of what a parse remembers, taken back or not
+};
+
+// While it lives, this thread's calls into XGrammar throw BudgetExceeded once they have taken more
+// than is allowed. One at a time.
+class WorkBudget {
+ public:
+  explicit WorkBudget(const Allowance& allowance);
+  ~WorkBudget();
+  WorkBudget(const WorkBudget&) = delete;
+  WorkBudget& operator=(const WorkBudget&) = delete;
+
+  int64_t left_ns() const;  // may be below 0
+  size_t left_state_bytes() const;
+};
+
+// Loops turn this often between two looks at the clock.
+inline constexpr int32_t kTurnsPerLook = 2048;
+inline thread_local int32_t turns_left = kTurnsPerLook;
+
+void look_at_clock();
+void spend_mask_bytes(size_t num_bytes);
+void spend_states(size_t num_states);
+
+inline void spend_work() {
+  if (--turns_left <= 0) look_at_clock();
+}
+
+}  // namespace quire::grammar
+
+#define QUIRE_SPEND_WORK() ::quire::grammar::spend_work()
+#define QUIRE_SPEND_MASK_BYTES(num_bytes) ::quire::grammar::spend_mask_bytes(num_bytes)
+#define QUIRE_SPEND_STATES(num_states) ::quire::grammar::spend_states(num_states)

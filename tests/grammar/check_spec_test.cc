@@ -1,0 +1,104 @@
+// What is refused before XGrammar sees it, and how.
+#include "grammar/check_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace quire::grammar {
+namespace {
+
+using ::testing::HasSubstr;
+using Kind = GrammarSpec::Kind;
+
+std::string repeated(std::string_view text, int count) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += text;
+  return out;
+}
+
+std::string refusal(const GrammarSpec& spec) {
+  const Status status = check_spec(spec, {});
+  EXPECT_TRUE(status.ok() || status.code() == StatusCode::kInvalidArgument);
+  return status.message();
+}
+
+std::string regex(std::string text) {
+  return refusal({.kind = Kind::kRegex, .text = std::move(text)});
+}
+std::string ebnf(std::string text) {
+  return refusal({.kind = Kind::kGrammar, .text = std::move(text)});
+}
+std::string schema(std::string text) {
+  return refusal({.kind = Kind::kJsonSchema, .text = std::move(text)});
+}
+
+TEST(CheckSpec, TakesWhatIsUsual) {
+  EXPECT_EQ(regex("^[a-z\\d]+@(?:x|y){1,3}\\.org$"), "");
+  EXPECT_EQ(ebnf("root ::= \"a{999999999}(\" [({] b{2,5} # (((\nb ::= \"\\\"(\""), "");
+  EXPECT_EQ(schema(R"({"type":"object","properties":{"not":{"type":"string","maxLength":9}}})"),
+            "");
+  EXPECT_EQ(schema(R"({"enum":[{"$ref":"http://x"},{"maxLength":-1}]})"), "");
+  EXPECT_EQ(refusal({.kind = Kind::kChoice, .text = "", .choices = {"a", "b"}}), "");
+}
+
+TEST(CheckSpec, BoundsTexts) {
+  EXPECT_THAT(ebnf(std::string((64 << 10) + 1, 'a')), HasSubstr("too long"));
+  EXPECT_THAT(regex(std::string((8 << 10) + 1, 'a')), HasSubstr("too long"));
+  EXPECT_THAT(ebnf(std::string("root ::= \"a\0\"", 13)), HasSubstr("no text"));
+  EXPECT_THAT(regex("\xff"), HasSubstr("no text"));
+  EXPECT_THAT(schema(repeated("[", 40) + repeated("]", 40)), HasSubstr("levels deep"));
+  EXPECT_THAT(schema(R"({"enum":[)" + repeated("1,", 10'000) + "1]}"), HasSubstr("too large"));
+}
+
+TEST(CheckSpec, BoundsChoices) {
+  GrammarSpec spec = {.kind = Kind::kChoice, .text = "", .choices = {}};
+  EXPECT_THAT(refusal(spec), HasSubstr("got 0 choices"));
+  spec.choices.assign(1001, "x");
+  EXPECT_THAT(refusal(spec), HasSubstr("got 1001 choices"));
+  spec.choices.assign(100, std::string(700, 'x'));
+  EXPECT_THAT(refusal(spec), HasSubstr("got 70000 bytes"));
+}
+
+TEST(CheckSpec, BoundsNestingAndRepeats) {
+  EXPECT_THAT(regex(repeated("(", 65) + "a" + repeated(")", 65)), HasSubstr("nests too deeply"));
+  EXPECT_EQ(regex(repeated("(a)", 500)), "");
+  EXPECT_THAT(ebnf("root ::= " + repeated("(", 65) + "\"a\"" + repeated(")", 65)),
+              HasSubstr("nests too deeply"));
+  for (const char* count : {"{0,1000000000}", "{1000000000}", "{4294967297}", "{100001,}",
+                            "{1,99999999999999999999999}"}) {
+    EXPECT_THAT(regex("a" + std::string(count)), HasSubstr("repeats too often")) << count;
+    EXPECT_THAT(ebnf("root ::= \"a\"" + std::string(count)), HasSubstr("repeats too often"))
+        << count;
+  }
+  EXPECT_THAT(ebnf("root ::= \"a\"{ 1 , 1000000 }"), HasSubstr("repeats too often"));
+  EXPECT_THAT(schema(R"({"type":"string","maxLength":1000000000})"), HasSubstr("maxLength"));
+  EXPECT_THAT(schema(R"({"type":"array","minItems":-1})"), HasSubstr("minItems"));
+  EXPECT_THAT(schema(R"({"type":"array","maxItems":1.5})"), HasSubstr("maxItems"));
+}
+
+TEST(CheckSpec, RefusesEscapesThatWouldBeMisread) {
+  EXPECT_THAT(regex("\\x41b"), HasSubstr("more than two digits"));
+  EXPECT_THAT(ebnf("root ::= \"\\xffffffffffffffff\""), HasSubstr("more than two digits"));
+  EXPECT_THAT(ebnf("root ::= [\\UFFFFFFFF]"), HasSubstr("no character"));
+  EXPECT_THAT(regex("\\u{110000}"), HasSubstr("no character"));
+  EXPECT_THAT(regex("\\ud800"), HasSubstr("no character"));
+  EXPECT_THAT(regex("\\Aab\\z"), HasSubstr("\\A"));
+  EXPECT_THAT(regex("\\Ů"), HasSubstr("not ASCII"));
+  EXPECT_THAT(regex("[\\Ů]"), HasSubstr("not ASCII"));
+  EXPECT_THAT(regex("ab\\"), HasSubstr("ends with a backslash"));
+}
+
+TEST(CheckSpec, RefusesWhatWouldNotBeEnforced) {
+  EXPECT_THAT(schema(R"({"type":"array","uniqueItems":true})"), HasSubstr("uniqueItems"));
+  EXPECT_THAT(schema(R"({"properties":{"a":{"not":{}}}})"), HasSubstr("\"not\""));
+  EXPECT_THAT(schema(R"({"$ref":"http://example.org/x"})"), HasSubstr("$ref"));
+  EXPECT_THAT(schema(R"({"items":{"pattern":"a{1000000}"}})"), HasSubstr("repeats too often"));
+  EXPECT_THAT(schema(R"({"patternProperties":{"\\x41b":{}}})"), HasSubstr("two digits"));
+  EXPECT_THAT(schema("[]"), HasSubstr("no object"));
+  EXPECT_THAT(schema("{"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(ebnf("root ::= Token(2)"), HasSubstr("Token()"));
+  EXPECT_THAT(ebnf("root ::= TagDispatch ((\"a\", b))"), HasSubstr("TagDispatch()"));
+}
+
+}  // namespace
+}  // namespace quire::grammar

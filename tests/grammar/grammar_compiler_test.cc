@@ -1,0 +1,241 @@
+// The compiler: its cache, what it refuses, and what hostile grammars cost.
+#include "grammar/grammar_compiler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <thread>
+
+#include "grammar/walk.h"
+
+namespace quire {
+namespace {
+
+using testing::allowed_ids;
+using testing::embedded_tokenizer;
+using ::testing::HasSubstr;
+using testing::kEmbeddedEosId;
+using Kind = GrammarSpec::Kind;
+
+constexpr std::array kEos = {kEmbeddedEosId};
+
+GrammarSpec choice(std::vector<std::string> choices) {
+  return {.kind = Kind::kChoice, .text = "", .choices = std::move(choices)};
+}
+
+std::string repeated(std::string_view text, int count) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += text;
+  return out;
+}
+
+TEST(GrammarCompiler, KeepsWhatItCompiled) {
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos);
+  EXPECT_TRUE(compiler.compile({.kind = Kind::kRegex, .text = "a+"}).ok());
+  EXPECT_TRUE(compiler.compile({.kind = Kind::kRegex, .text = "a+"}).ok());
+  EXPECT_TRUE(compiler.compile({.kind = Kind::kJsonObject}).ok());
+  EXPECT_TRUE(compiler.compile({.kind = Kind::kJsonObject, .text = "unused"}).ok());
+  // The same letters as choices, cut elsewhere, are another grammar.
+  EXPECT_TRUE(compiler.compile(choice({"a", "b1:c"})).ok());
+  EXPECT_TRUE(compiler.compile(choice({"a", "b", "c"})).ok());
+  const GrammarStats stats = compiler.stats();
+  EXPECT_EQ(stats.num_compiled, 4);
+  EXPECT_EQ(stats.num_hits, 2);
+  EXPECT_EQ(stats.cache_entries, 4U);
+  EXPECT_GT(stats.cache_bytes, 1000U);
+}
+
+TEST(GrammarCompiler, KeepsRefusalsToo) {
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos);
+  const GrammarSpec bad = {.kind = Kind::kGrammar, .text = "root ::= \"a\" undefined"};
+  const auto first = compiler.compile(bad);
+  const auto second = compiler.compile(bad);
+  EXPECT_EQ(first.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(first.status().message(), HasSubstr("undefined"));
+  EXPECT_EQ(first.status().message(), second.status().message());
+  EXPECT_EQ(compiler.stats().num_compiled, 1);
+}
+
+TEST(GrammarCompiler, TheLeastRecentlyUsedGoesFirst) {
+  GrammarCompiler probe(*embedded_tokenizer(), kEos);
+  ASSERT_TRUE(probe.compile(choice({"aaaa"})).ok());
+  const size_t one = probe.stats().cache_bytes;
+  GrammarLimits limits;
+  limits.cache_bytes = one * 5 / 2;  // two of them
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos, limits);
+  const auto kept = compiler.compile(choice({"aaaa"}));
+  ASSERT_TRUE(compiler.compile(choice({"bbbb"})).ok());
+  ASSERT_TRUE(compiler.compile(choice({"aaaa"})).ok());
+  ASSERT_TRUE(compiler.compile(choice({"cccc"})).ok());  // bbbb goes
+  ASSERT_TRUE(compiler.compile(choice({"aaaa"})).ok());
+  EXPECT_EQ(compiler.stats().num_compiled, 3);
+  ASSERT_TRUE(compiler.compile(choice({"bbbb"})).ok());
+  EXPECT_EQ(compiler.stats().num_compiled, 4);
+  EXPECT_LE(compiler.stats().cache_bytes, limits.cache_bytes);
+  // What an answer holds stays whole after it left the cache.
+  EXPECT_FALSE((*kept)()->allowed_tokens().empty());
+}
+
+TEST(GrammarCompiler, EqualCompilationsAtOnceShareOne) {
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos);
+  std::vector<std::thread> threads;
+  std::atomic<int> num_ok = 0;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      const GrammarSpec spec = {.kind = Kind::kRegex, .text = i % 2 == 0 ? "[a-z]{9}x" : "(y|z)+"};
+      if (compiler.compile(spec).ok()) ++num_ok;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(num_ok, 8);
+  EXPECT_EQ(compiler.stats().num_compiled, 2);
+  EXPECT_EQ(compiler.stats().num_hits, 6);
+}
+
+TEST(GrammarCompiler, AnEndComesOnlyWhereTheGrammarEnds) {
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos);
+  const auto factory = compiler.compile(choice({"7", "77"}));
+  ASSERT_TRUE(factory.ok());
+  const auto constraint = (*factory)();
+  const auto ids = [&] {
+    return allowed_ids(constraint->allowed_tokens(), embedded_tokenizer()->vocab_size());
+  };
+  const int32_t seven = *embedded_tokenizer()->token_to_id("7");
+  EXPECT_EQ(std::ranges::count(ids(), kEmbeddedEosId), 0);
+  EXPECT_FALSE(constraint->accept(kEmbeddedEosId));
+  EXPECT_TRUE(constraint->accept(seven));
+  EXPECT_THAT(ids(), ::testing::UnorderedElementsAre(seven, kEmbeddedEosId));
+  EXPECT_TRUE(constraint->accept(seven));
+  EXPECT_THAT(ids(), ::testing::ElementsAre(kEmbeddedEosId));
+  EXPECT_FALSE(constraint->accept(seven));
+  EXPECT_TRUE(constraint->accept(kEmbeddedEosId));
+  // With ignore_eos the answer goes on: with more ends.
+  EXPECT_THAT(ids(), ::testing::ElementsAre(kEmbeddedEosId));
+  EXPECT_TRUE(constraint->accept(kEmbeddedEosId));
+}
+
+TEST(GrammarCompiler, RefusesWithAReason) {
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos);
+  const std::pair<GrammarSpec, const char*> cases[] = {
+      {{.kind = Kind::kRegex, .text = "a(b"}, "not closed"},
+      {{.kind = Kind::kRegex, .text = "(?=a)b"}, "Lookahead"},
+      {{.kind = Kind::kRegex, .text = "(a)\\1"}, "Backreference"},
+      {{.kind = Kind::kRegex, .text = "ab^c"}, "'^' should be at the start"},
+      {{.kind = Kind::kRegex, .text = "*"}, "[grammar]"},
+      {{.kind = Kind::kRegex, .text = "a**"}, "consecutive"},
+      {{.kind = Kind::kGrammar, .text = ""}, "root"},
+      {{.kind = Kind::kGrammar, .text = "start: \"a\""}, "[grammar]"},
+      {{.kind = Kind::kGrammar, .text = "root ::= root"}, "no answer"},
+      {{.kind = Kind::kGrammar, .text = "root ::= \"a\" root"}, ""},
+      {{.kind = Kind::kJsonSchema, .text = R"({"type": "tuple"})"}, "tuple"},
+      {{.kind = Kind::kJsonSchema, .text = R"({"$ref": "#/nowhere"})"}, "nowhere"},
+      {{.kind = Kind::kJsonSchema, .text = R"({"allOf": [{"minimum": 1}, {"maximum": 2}]})"},
+       "allOf"},
+      {{.kind = Kind::kJsonSchema, .text = R"({"type": "integer", "minimum": 3, "maximum": 1})"},
+       "minimum"},
+  };
+  for (const auto& [spec, reason] : cases) {
+    const Status status = compiler.compile(spec).status();
+    if (*reason == '\0') {  // an answer without end: it is no refusal
+      EXPECT_TRUE(status.ok()) << status.message();
+      continue;
+    }
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << spec.text;
+    EXPECT_THAT(status.message(), HasSubstr(reason)) << spec.text;
+  }
+}
+
+TEST(GrammarCompiler, WithoutAnEndNothingIsCompiled) {
+  GrammarCompiler compiler(*embedded_tokenizer(), {});
+  EXPECT_THAT(compiler.compile(choice({"a"})).status().message(), HasSubstr("end-of-sequence"));
+}
+
+// Rules that go round, chains of them, alternatives that multiply, automata that explode.
+std::vector<GrammarSpec> hostile_specs() {
+  std::vector<GrammarSpec> specs;
+  const auto add = [&](Kind kind, std::string text) {
+    specs.push_back({.kind = kind, .text = std::move(text), .choices = {}});
+  };
+  std::string chain = "root ::= r0\n";
+  for (int i = 0; i < 3500; ++i) {
+    chain += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + "\n";
+  }
+  add(Kind::kGrammar, chain + "r3500 ::= \"a\"\n");
+  std::string doubling = "root ::= r0 r0\n";
+  for (int i = 0; i < 40; ++i) {
+    const std::string next = "r" + std::to_string(i + 1);
+    doubling += "r" + std::to_string(i) + " ::= " + next + " " + next + "\n";
+  }
+  add(Kind::kGrammar, doubling + "r40 ::= \"a\" | \"\"\n");
+  add(Kind::kGrammar, "root ::= root root | root | \"\" | \"a\"");
+  add(Kind::kGrammar, "root ::= (root? root? root?)* \"a\"*");
+  add(Kind::kGrammar, "root ::= ((\"a\"*)*)* ((\"a\"{0,100000}){0,100000}){0,100000}");
+  add(Kind::kRegex, "(a|b)*a" + repeated("(a|b)", 800));
+  add(Kind::kRegex, repeated("(.{0,100000}", 30) + repeated("){0,100000}", 30));
+  add(Kind::kRegex, repeated("(", 60) + "a*" + repeated(")*", 60));
+  add(Kind::kRegex, repeated("[^a-z]|", 1000) + "x");
+  add(Kind::kRegex, repeated("\\w{0,999}", 800));
+  add(Kind::kRegex, repeated("(x+x+)+", 1000) + "y");
+  std::string properties;
+  for (int i = 0; i < 2400; ++i) {
+    properties += (i > 0 ? ",\"p" : "\"p") + std::to_string(i) + "\":{\"type\":\"string\"}";
+  }
+  add(Kind::kJsonSchema, R"({"type":"object","properties":{)" + properties + "}}");
+  add(Kind::kJsonSchema, R"({"type":"array","minItems":100000,"items":{"type":"array",)"
+                         R"("minItems":100000,"items":{"type":"string","minLength":100000}}})");
+  std::string refs;
+  for (int i = 0; i < 1200; ++i) {
+    refs += (i > 0 ? ",\"d" : "\"d") + std::to_string(i) + R"(":{"$ref":"#/$defs/d)" +
+            std::to_string((i + 1) % 1200) + "\"}";
+  }
+  add(Kind::kJsonSchema, R"({"$ref":"#/$defs/d0","$defs":{)" + refs + "}}");
+  add(Kind::kJsonSchema, R"({"$ref":"#"})");
+  std::string any_of = R"({"type":"string"})";
+  for (int i = 0; i < 10; ++i) any_of = R"({"anyOf":[)" + any_of + "," + any_of + "]}";
+  add(Kind::kJsonSchema, any_of);
+  add(Kind::kJsonSchema, R"({"type":"integer","minimum":-9223372036854775808,)"
+                         R"("maximum":9223372036854775807})");
+  std::vector<std::string> choices;
+  for (int i = 0; i < 1000; ++i) choices.push_back(std::to_string(i * 7919) + std::string(55, 'a'));
+  specs.push_back(choice(std::move(choices)));
+  return specs;
+}
+
+TEST(GrammarCompiler, HostileGrammarsCostWhatTheLimitsSay) {
+  GrammarLimits limits;
+  limits.compile_cpu_ns = 300'000'000;
+  limits.answer_burst_ns = 20'000'000;
+  limits.answer_token_ns = 1'000'000;
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos, limits);
+  for (const GrammarSpec& spec : hostile_specs()) {
+    const std::string name = spec.text.substr(0, 60);
+    const auto process_cpu = [] { return double(std::clock()) / CLOCKS_PER_SEC; };
+    double start = process_cpu();
+    const auto factory = compiler.compile(spec);
+    const double compile_seconds = process_cpu() - start;
+    // A few times the limit: what XGrammar's loops without a braced body and frees take.
+    EXPECT_LT(compile_seconds, 1.5) << name;
+    start = process_cpu();
+    int num_tokens = 0;
+    if (factory.ok()) {
+      const auto constraint = (*factory)();
+      num_tokens = static_cast<int>(
+          testing::random_walk(*constraint, *embedded_tokenizer(), kEos, 1, 100, 100)
+              .token_ids.size());
+    }
+    const double walk_seconds = process_cpu() - start;
+    EXPECT_LT(walk_seconds, 0.5 + 0.01 * num_tokens) << name;
+    RecordProperty("cost", name);
+    std::printf("%6.3f s compile, %6.3f s for %3d tokens, %s: %.60s\n", compile_seconds,
+                walk_seconds, num_tokens,
+                factory.ok() ? "ok" : factory.status().message().substr(0, 50).c_str(),
+                name.c_str());
+  }
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,168 @@
+// Grammars all the way: the embedded model answers within them, beside requests that are free.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "base/json.h"
+#include "grammar/grammar_compiler.h"
+#include "grammar/schema_validator.h"
+#include "grammar/walk.h"
+#include "quire/engine.h"
+
+namespace quire {
+namespace {
+
+using testing::embedded_tokenizer;
+using testing::kEmbeddedEosId;
+using testing::matches_regex;
+using testing::validate_json;
+using Kind = GrammarSpec::Kind;
+
+constexpr std::string_view kSchema = R"({"type": "object", "properties": {
+    "answer": {"type": "integer", "minimum": 0, "maximum": 999},
+    "unit": {"enum": ["apples", "coins"]}}, "required": ["answer", "unit"],
+    "additionalProperties": false})";
+
+struct Answer {
+  std::string text;
+  std::vector<int32_t> token_ids;
+  FinishReason finish = FinishReason::kError;
+  Status error;
+};
+
+Answer collect(RequestStream& stream) {
+  Answer answer;
+  while (const auto output = stream.next()) {
+    answer.text += output->text;
+    answer.token_ids.insert(answer.token_ids.end(), output->token_ids.begin(),
+                            output->token_ids.end());
+    if (!output->finish_reason) continue;
+    answer.finish = *output->finish_reason;
+    answer.error = output->error;
+  }
+  return answer;
+}
+
+class GrammarEngine : public ::testing::Test {
+ protected:
+  GrammarEngine() : compiler_(*embedded_tokenizer(), std::array{kEmbeddedEosId}) {
+    EngineConfig config;
+    config.device = "cpu";
+    config.num_threads = 2;
+    auto engine = Engine::create(config);
+    EXPECT_TRUE(engine.ok()) << engine.status().message();
+    engine_ = std::move(*engine);
+  }
+
+  Request free_request(int number) const {
+    Request request;
+    request.prompt = *engine_->render_chat(
+        {{"user", "Tom has " + std::to_string(number) + " apples and gets 5 more. How many?"}});
+    request.add_special_tokens = false;
+    request.sampling.temperature = number % 2 == 0 ? 0.0F : 0.9F;
+    request.sampling.seed = static_cast<uint64_t>(number);
+    request.sampling.max_tokens = 48;
+    return request;
+  }
+
+  Request constrained(int number, const GrammarSpec& spec) {
+    Request request = free_request(number);
+    const auto factory = compiler_.compile(spec);
+    EXPECT_TRUE(factory.ok()) << factory.status().message();
+    if (factory.ok()) request.make_constraint = *factory;
+    request.sampling.max_tokens = 200;
+    return request;
+  }
+
+  std::vector<Answer> run(const std::vector<Request>& requests) {
+    std::vector<std::unique_ptr<RequestStream>> streams;
+    for (const Request& request : requests) {
+      auto stream = engine_->submit(request);
+      EXPECT_TRUE(stream.ok()) << stream.status().message();
+      streams.push_back(std::move(*stream));
+    }
+    std::vector<Answer> answers;
+    for (const auto& stream : streams) answers.push_back(collect(*stream));
+    return answers;
+  }
+
+  GrammarCompiler compiler_;
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(GrammarEngine, EachKindInABatchWithFreeRequests) {
+  const GrammarSpec schema = {.kind = Kind::kJsonSchema, .text = std::string(kSchema)};
+  const GrammarSpec object = {.kind = Kind::kJsonObject};
+  const GrammarSpec choice = {.kind = Kind::kChoice, .text = "", .choices = {"few", "many apples"}};
+  const GrammarSpec regex = {.kind = Kind::kRegex, .text = "\\d{2} apples( and \\d+)?\\."};
+  const GrammarSpec ebnf = {.kind = Kind::kGrammar,
+                            .text = "root ::= n \" + \" n \" = \" n\nn ::= [0-9]{1,3}"};
+  std::vector<Request> free_requests;
+  for (int i = 0; i < 4; ++i) free_requests.push_back(free_request(20 + i));
+  std::vector<Answer> alone;
+  for (const Request& request : free_requests) alone.push_back(run({request}).front());
+
+  std::vector<Request> batch;
+  for (int i = 0; i < 4; ++i) {
+    batch.push_back(constrained(30 + i, schema));
+    batch.push_back(free_requests[static_cast<size_t>(i)]);
+    batch.push_back(constrained(40 + i, choice));
+    batch.push_back(constrained(50 + i, regex));
+    batch.push_back(constrained(60 + i, ebnf));
+    batch.push_back(constrained(70 + i, object));
+  }
+  const std::vector<Answer> answers = run(batch);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const Answer& answer = answers[i];
+    const std::string& text = answer.text;
+    if (i % 6 == 1) {
+      EXPECT_EQ(answer.token_ids, alone[i / 6].token_ids);
+      continue;
+    }
+    if (i % 6 == 5 && answer.finish == FinishReason::kLength) continue;  // a long string, say
+    ASSERT_EQ(answer.finish, FinishReason::kStop) << text << answer.error.message();
+    if (i % 6 == 0) EXPECT_EQ(validate_json(text, kSchema), "") << text;
+    if (i % 6 == 2) EXPECT_TRUE(text == "few" || text == "many apples") << text;
+    if (i % 6 == 3) EXPECT_TRUE(matches_regex(text, regex.text)) << text;
+    if (i % 6 == 4) EXPECT_TRUE(matches_regex(text, "\\d{1,3} \\+ \\d{1,3} = \\d{1,3}")) << text;
+    if (i % 6 == 5) EXPECT_EQ(validate_json(text, R"({"type": "object"})"), "") << text;
+  }
+}
+
+TEST_F(GrammarEngine, SeveralAnswersEachHaveTheirOwnState) {
+  Request request = constrained(12, {.kind = Kind::kRegex, .text = "([a-f]{2}-){1,3}x"});
+  request.sampling.n = 4;
+  request.sampling.temperature = 1.0F;
+  auto stream = engine_->submit(request);
+  ASSERT_TRUE(stream.ok());
+  std::array<std::string, 4> texts;
+  while (const auto output = (*stream)->next()) {
+    texts[static_cast<size_t>(output->index)] += output->text;
+  }
+  for (const std::string& text : texts) {
+    EXPECT_TRUE(matches_regex(text, "([a-f]{2}-){1,3}x")) << text;
+  }
+}
+
+TEST_F(GrammarEngine, ACostlyGrammarFailsAlone) {
+  const Request free = free_request(22);
+  const Answer alone = run({free}).front();
+  GrammarLimits stingy;
+  stingy.answer_bytes = 2000;  // a few tokens of its parse
+  GrammarCompiler compiler(*embedded_tokenizer(), std::array{kEmbeddedEosId}, stingy);
+  const auto factory = compiler.compile({.kind = Kind::kRegex, .text = "[a-z]{300}"});
+  ASSERT_TRUE(factory.ok()) << factory.status().message();
+  Request costly = free_request(23);
+  costly.make_constraint = *factory;
+  costly.sampling.max_tokens = 300;
+  const auto answers =
+      run({costly, free, constrained(24, {.kind = Kind::kRegex, .text = "[0-9]{3}"})});
+  EXPECT_EQ(answers[0].finish, FinishReason::kError);
+  EXPECT_FALSE(answers[0].error.ok());
+  EXPECT_EQ(answers[1].token_ids, alone.token_ids);
+  EXPECT_TRUE(matches_regex(answers[2].text, "[0-9]{3}")) << answers[2].text;
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,34 @@
+// Answers drawn at random from what a constraint allows: what a model without sense would say.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quire/request.h"
+#include "tokenizer/tokenizer.h"
+
+namespace quire::testing {
+
+std::shared_ptr<const Tokenizer> embedded_tokenizer();
+inline constexpr int32_t kEmbeddedEosId = 2;
+
+// The ids that `mask` allows.
+std::vector<int32_t> allowed_ids(const std::vector<uint32_t>& mask, int vocab_size);
+
+struct Walk {
+  std::vector<int32_t> token_ids;  // without the end
+  std::string text;
+  bool ended = false;     // with an end-of-sequence token
+  bool dead_end = false;  // nothing was allowed
+  std::string complaint;  // a broken promise of the constraint; empty: none
+};
+
+// Draws evenly for `num_free` tokens, then what leads to an end of JSON soon, and stops at the end
+// or after `max_tokens`.
+Walk random_walk(TokenConstraint& constraint, const Tokenizer& tokenizer,
+                 std::span<const int32_t> eos_ids, uint64_t seed, int num_free, int max_tokens);
+
+}  // namespace quire::testing

@@ -1,0 +1,164 @@
+// Whatever is drawn from the masks, the answer is what the grammar says.
+#include "grammar/walk.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "grammar/grammar_compiler.h"
+#include "grammar/schema_validator.h"
+#include "support/shared_data.h"
+
+namespace quire {
+namespace {
+
+using testing::matches_regex;
+using testing::random_walk;
+using testing::validate_json;
+using testing::Walk;
+using Kind = GrammarSpec::Kind;
+
+struct NamedTokenizer {
+  std::string name;
+  std::string end;  // empty: the embedded model
+};
+
+class GrammarWalk : public ::testing::TestWithParam<NamedTokenizer> {
+ protected:
+  void SetUp() override {
+    if (GetParam().end.empty()) {
+      tokenizer_ = testing::embedded_tokenizer();
+      eos_ids_ = {testing::kEmbeddedEosId};
+    } else {
+      const auto dir = testing::shared_data_path("tokenizers/" + GetParam().name);
+      QUIRE_REQUIRE_SHARED(dir);
+      auto loaded = Tokenizer::load(dir);
+      ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+      tokenizer_ = *loaded;
+      const auto end = tokenizer_->token_to_id(GetParam().end);
+      ASSERT_TRUE(end) << GetParam().end;
+      eos_ids_ = {*end};
+    }
+    compiler_ = std::make_unique<GrammarCompiler>(*tokenizer_, eos_ids_);
+  }
+
+  // Calls `check` with the text of each answer that ended.
+  void walk(const GrammarSpec& spec, int num_walks, int num_free,
+            const std::function<void(const std::string&)>& check) {
+    const auto factory = compiler_->compile(spec);
+    ASSERT_TRUE(factory.ok()) << spec.text << ": " << factory.status().message();
+    int num_ended = 0;
+    std::string unfinished;
+    for (int i = 0; i < num_walks; ++i) {
+      const auto constraint = (*factory)();
+      const Walk walk = random_walk(*constraint, *tokenizer_, eos_ids_, static_cast<uint64_t>(i),
+                                    num_free, num_free + 200);
+      ASSERT_EQ(walk.complaint, "") << walk.text;
+      ASSERT_FALSE(walk.dead_end) << spec.text << " after " << walk.text;
+      if (!walk.ended) unfinished = walk.text;
+      if (!walk.ended) continue;
+      ++num_ended;
+      ASSERT_TRUE(is_valid_utf8(walk.text)) << walk.text;
+      check(walk.text);
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_GT(num_ended, num_walks / 2) << spec.text << " is not ended by " << unfinished;
+  }
+
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::vector<int32_t> eos_ids_;
+  std::unique_ptr<GrammarCompiler> compiler_;
+};
+
+TEST_P(GrammarWalk, JsonObjectsAreObjects) {
+  walk({.kind = Kind::kJsonObject}, 20, 30, [](const std::string& text) {
+    EXPECT_EQ(validate_json(text, R"({"type": "object"})"), "") << text;
+  });
+}
+
+TEST_P(GrammarWalk, SchemasAreMet) {
+  const char* const schemas[] = {
+      R"({"type": "object", "properties": {"name": {"type": "string", "minLength": 2,
+          "maxLength": 5}, "age": {"type": "integer", "minimum": 0, "maximum": 130}},
+          "required": ["name", "age"], "additionalProperties": false})",
+      R"({"type": "array", "items": {"enum": ["red", "green", 3, null, true]}, "minItems": 1,
+          "maxItems": 4})",
+      R"({"$defs": {"tree": {"type": "object", "properties": {"value": {"type": "number"},
+          "children": {"type": "array", "items": {"$ref": "#/$defs/tree"}, "maxItems": 2}},
+          "required": ["value"]}}, "$ref": "#/$defs/tree"})",
+      R"({"anyOf": [{"type": "string", "pattern": "^[a-c]{2}-\\d+$"}, {"type": "boolean"},
+          {"const": "it's \"so\" \\ ü"}]})",
+      R"({"type": "object", "properties": {"tags": {"type": ["array", "null"],
+          "items": {"type": "string", "pattern": "x(yz|é)*"}}, "extra": {}},
+          "required": ["tags"], "additionalProperties": {"type": "integer"}})",
+  };
+  for (const std::string schema : schemas) {
+    walk({.kind = Kind::kJsonSchema, .text = schema}, 12, 25, [&](const std::string& text) {
+      EXPECT_EQ(validate_json(text, schema), "") << text << "\n" << schema;
+    });
+  }
+}
+
+TEST_P(GrammarWalk, RegexesMatch) {
+  const char* const patterns[] = {
+      "[a-z]{3}-\\d{2,4}",
+      "(foo|bar(baz)?)+!?",
+      "^\\w{1,5}@\\w{2}\\.(com|org)$",
+      "[^\\d\\s]{1,8}",
+      "\\u00e9|日本|[α-ω]+",
+      "(\\(\\d{3}\\) )?\\d{3}-\\d{4}",
+      "",
+      "a.c",
+      "(?:ab*c?){2,5}|\\\"x\\\"",
+      "\\x41\\t[\\-\\]x]",
+  };
+  for (const std::string pattern : patterns) {
+    walk({.kind = Kind::kRegex, .text = pattern}, 12, 12, [&](const std::string& text) {
+      EXPECT_TRUE(matches_regex(text, pattern)) << '"' << text << "\" and " << pattern;
+    });
+  }
+}
+
+TEST_P(GrammarWalk, ChoicesAreChosen) {
+  const GrammarSpec spec = {
+      .kind = Kind::kChoice,
+      .text = "",
+      .choices = {"yes", "no", "yes, but", "\"quoted\"\n\\n", "日本語 [a-z]*", " leading", "é"}};
+  std::vector<std::string> seen;
+  walk(spec, 60, 20, [&](const std::string& text) {
+    EXPECT_EQ(std::ranges::count(spec.choices, text), 1) << text;
+    seen.push_back(text);
+  });
+  std::ranges::sort(seen);
+  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+  EXPECT_GE(seen.size(), 5U);
+}
+
+TEST_P(GrammarWalk, GrammarsAreFollowed) {
+  // Balanced brackets, left-recursive sums: neither is regular.
+  const GrammarSpec spec = {.kind = Kind::kGrammar,
+                            .text =
+                                "root ::= sum\n"
+                                "sum ::= term | sum \" + \" term  # left recursion\n"
+                                "term ::= [0-9]{1,3} | \"(\" sum \")\"\n"};
+  walk(spec, 25, 8, [](const std::string& text) {
+    EXPECT_TRUE(matches_regex(text, "((\\d{1,3}|\\((?1)\\))( \\+ (?2))*)")) << text;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tokenizers, GrammarWalk,
+    ::testing::Values(NamedTokenizer{"abacus", ""}, NamedTokenizer{"gpt2", "<|endoftext|>"},
+                      NamedTokenizer{"llama2", "</s>"}, NamedTokenizer{"qwen2_5", "<|im_end|>"},
+                      NamedTokenizer{"llama3.2-instruct", "<|eot_id|>"}),
+    [](const auto& info) {
+      std::string name = info.param.name;
+      std::erase_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); });
+      return name;
+    });
+
+}  // namespace
+}  // namespace quire
