@@ -44,8 +44,7 @@ std::optional<CallError> constrain(const CallContext& context, const StructuredO
                                    Request& request) {
   if (wanted.kind == StructuredOutput::Kind::kNone) return std::nullopt;
   if (!context.config.compile_constraint) {
-    return make_call_error(400, "structured output needs a model with a tokenizer",
-                           "response_format");
+    return make_call_error(400, "structured output is not served yet", "response_format");
   }
   Result<ConstraintFactory> factory = context.config.compile_constraint(wanted);
   if (!factory.ok()) return call_error(factory.status());
