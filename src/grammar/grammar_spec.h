@@ -17,8 +17,8 @@ struct GrammarSpec {
     kGrammar,     // `text`: EBNF with a rule `root`
   };
   Kind kind = Kind::kJsonObject;
-  std::string text;
-  std::vector<std::string> choices;
+  std::string text = {};
+  std::vector<std::string> choices = {};
 };
 
 // What a stranger's grammar may cost. The defaults are the server's.

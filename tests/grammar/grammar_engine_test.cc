@@ -122,11 +122,21 @@ TEST_F(GrammarEngine, EachKindInABatchWithFreeRequests) {
     }
     if (i % 6 == 5 && answer.finish == FinishReason::kLength) continue;  // a long string, say
     ASSERT_EQ(answer.finish, FinishReason::kStop) << text << answer.error.message();
-    if (i % 6 == 0) EXPECT_EQ(validate_json(text, kSchema), "") << text;
-    if (i % 6 == 2) EXPECT_TRUE(text == "few" || text == "many apples") << text;
-    if (i % 6 == 3) EXPECT_TRUE(matches_regex(text, regex.text)) << text;
-    if (i % 6 == 4) EXPECT_TRUE(matches_regex(text, "\\d{1,3} \\+ \\d{1,3} = \\d{1,3}")) << text;
-    if (i % 6 == 5) EXPECT_EQ(validate_json(text, R"({"type": "object"})"), "") << text;
+    if (i % 6 == 0) {
+      EXPECT_EQ(validate_json(text, kSchema), "") << text;
+    }
+    if (i % 6 == 2) {
+      EXPECT_TRUE(text == "few" || text == "many apples") << text;
+    }
+    if (i % 6 == 3) {
+      EXPECT_TRUE(matches_regex(text, regex.text)) << text;
+    }
+    if (i % 6 == 4) {
+      EXPECT_TRUE(matches_regex(text, "\\d{1,3} \\+ \\d{1,3} = \\d{1,3}")) << text;
+    }
+    if (i % 6 == 5) {
+      EXPECT_EQ(validate_json(text, R"({"type": "object"})"), "") << text;
+    }
   }
 }
 

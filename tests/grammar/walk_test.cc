@@ -154,8 +154,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(NamedTokenizer{"abacus", ""}, NamedTokenizer{"gpt2", "<|endoftext|>"},
                       NamedTokenizer{"llama2", "</s>"}, NamedTokenizer{"qwen2_5", "<|im_end|>"},
                       NamedTokenizer{"llama3.2-instruct", "<|eot_id|>"}),
-    [](const auto& info) {
-      std::string name = info.param.name;
+    [](const auto& tokenizer) {
+      std::string name = tokenizer.param.name;
       std::erase_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); });
       return name;
     });

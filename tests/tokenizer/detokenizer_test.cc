@@ -340,14 +340,14 @@ TEST(TokenBytes, AddUpToTheText) {
     QUIRE_REQUIRE_SHARED(directory);
     const auto tokenizer = Tokenizer::load(directory).value();
     std::string bytes;
-    for (const int32_t id : tokenizer->encode("x", false).value())
-      bytes += tokenizer->token_bytes(id);
+    const std::vector<int32_t> x_ids = tokenizer->encode("x", false).value();
+    for (const int32_t id : x_ids) bytes += tokenizer->token_bytes(id);
     const std::string prefix = bytes.substr(0, bytes.size() - 1);
     EXPECT_TRUE(prefix.empty() || prefix == " ") << name;
     bytes.clear();
     const std::string plain = "caf\u00e9 \u4f60\u597d \U0001F980\n\ttabs  and 123 \u0000 end";
-    for (const int32_t id : tokenizer->encode(plain, false).value())
-      bytes += tokenizer->token_bytes(id);
+    const std::vector<int32_t> plain_ids = tokenizer->encode(plain, false).value();
+    for (const int32_t id : plain_ids) bytes += tokenizer->token_bytes(id);
     EXPECT_EQ(bytes, prefix + plain) << name;
   }
 }
