@@ -2,22 +2,9 @@
 # Their headers are not held to our warnings.
 set(QUIRE_CUDA_DEPS_DIR ${CMAKE_SOURCE_DIR}/.deps/cuda)
 
-# The stamp is the hash of what decides the folder's content.
-set(stamp "")
-if(EXISTS ${QUIRE_CUDA_DEPS_DIR}/stamp)
-  file(STRINGS ${QUIRE_CUDA_DEPS_DIR}/stamp stamp LIMIT_COUNT 1)
-endif()
-execute_process(COMMAND cat cmake/cuda_requirements.txt scripts/fetch_cuda_deps.sh
-                COMMAND sha256sum
-                WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE wanted_stamp)
-string(SUBSTRING "${wanted_stamp}" 0 64 wanted_stamp)
-if(NOT stamp STREQUAL wanted_stamp)
-  message(FATAL_ERROR "The CUDA engine's headers in .deps/cuda are missing or of another version; "
-                      "run scripts/fetch_cuda_deps.sh once, or build with -DQUIRE_CUDA=OFF")
-endif()
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-             ${CMAKE_SOURCE_DIR}/cmake/cuda_requirements.txt
-             ${CMAKE_SOURCE_DIR}/scripts/fetch_cuda_deps.sh)
+include(quire_fetched)
+quire_require_fetched(cuda cmake/cuda_requirements.txt scripts/fetch_cuda_deps.sh
+                      ", or build with -DQUIRE_CUDA=OFF")
 
 function(quire_header_library name)
   add_library(${name} INTERFACE)

@@ -3,22 +3,8 @@
 # of a budget (src/grammar/work_budget.h): then any grammar ends in bounded time, by an exception.
 set(QUIRE_XGRAMMAR_DIR ${CMAKE_SOURCE_DIR}/.deps/xgrammar)
 
-# The stamp is the hash of what decides the folder's content.
-set(stamp "")
-if(EXISTS ${QUIRE_XGRAMMAR_DIR}/stamp)
-  file(STRINGS ${QUIRE_XGRAMMAR_DIR}/stamp stamp LIMIT_COUNT 1)
-endif()
-execute_process(COMMAND cat cmake/xgrammar_pin.txt scripts/fetch_deps.sh
-                COMMAND sha256sum
-                WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE wanted_stamp)
-string(SUBSTRING "${wanted_stamp}" 0 64 wanted_stamp)
-if(NOT stamp STREQUAL wanted_stamp)
-  message(FATAL_ERROR "XGrammar's sources in .deps/xgrammar are missing or of another version; "
-                      "run scripts/fetch_deps.sh once")
-endif()
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-             ${CMAKE_SOURCE_DIR}/cmake/xgrammar_pin.txt ${CMAKE_SOURCE_DIR}/scripts/fetch_deps.sh
-             ${QUIRE_XGRAMMAR_DIR}/stamp)
+include(quire_fetched)
+quire_require_fetched(xgrammar cmake/xgrammar_pin.txt scripts/fetch_deps.sh "")
 
 # Writes `text` where the file does not say so already: a configure must not make a build.
 function(quire_write_changed path text)
