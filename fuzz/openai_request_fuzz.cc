@@ -33,11 +33,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const CallDefaults defaults;
   const auto completion = parse_completion_call(body, defaults);
   if (is_read(completion)) {
-    QUIRE_CHECK(!completion.call.requests.empty(), "a call without a prompt");
-    for (const Request& request : completion.call.requests) {
-      QUIRE_CHECK(request.sampling.n >= 1 && request.sampling.n <= defaults.limits.max_answers,
-                  "n is out of range");
-    }
+    QUIRE_CHECK(!completion.call.prompts.empty(), "a call without a prompt");
+    const int n = completion.call.request.sampling.n;
+    QUIRE_CHECK(n >= 1 && n <= defaults.limits.max_answers, "n is out of range");
   }
   const auto chat = parse_chat_call(body, defaults);
   if (is_read(chat)) {

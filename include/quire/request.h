@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,9 @@ class TokenConstraint {
   virtual bool accept(int32_t token_id) = 0;
 };
 
+// Makes a constraint at the start of an answer. Holds what it needs.
+using ConstraintFactory = std::function<std::unique_ptr<TokenConstraint>()>;
+
 struct Request {
   std::string prompt;                     // used when prompt_token_ids is empty
   std::vector<int32_t> prompt_token_ids;  // taken as they are
@@ -61,7 +65,7 @@ struct Request {
   int priority = 0;        // lower goes first; equal priorities by arrival
   std::string cache_salt;  // requests share cached prefixes only under the same salt
   // Called once for each of n, before the request is scheduled; empty: any token may come.
-  std::function<std::unique_ptr<TokenConstraint>()> make_constraint;
+  ConstraintFactory make_constraint;
 };
 
 struct TokenLogprob {
@@ -74,6 +78,7 @@ struct TokenLogprob {
 using PositionLogprobs = std::vector<TokenLogprob>;
 
 enum class FinishReason { kStop, kLength, kCancelled, kError };
+std::string_view finish_reason_name(FinishReason reason);  // "stop", "length", "cancelled", "error"
 
 // Something new of one answer (`index` of n).
 struct Output {

@@ -56,20 +56,6 @@ std::string answer_line(size_t prompt_idx, const Completion& completion, size_t 
 
 }  // namespace
 
-std::string_view finish_reason_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kCancelled:
-      return "cancelled";
-    case FinishReason::kError:
-      return "error";
-  }
-  return "error";
-}
-
 std::string completion_lines(size_t prompt_idx, const Completion& completion,
                              const DecodeToken& decode) {
   std::string lines;

@@ -9,8 +9,6 @@
 
 namespace quire::cli {
 
-std::string_view finish_reason_name(FinishReason reason);  // "stop", "length", …
-
 // One line an answer; `index` counts the prompts from 0, `answer_index` (with n > 1) the answers:
 //   {"index":0,"prompt_token_ids":[…],"token_ids":[…],"text":"…","finish_reason":"stop"}
 // with `stop_reason`, `logprobs` and `prompt_logprobs` where there are some. A position's log

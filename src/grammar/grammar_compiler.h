@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 
@@ -13,9 +12,6 @@
 #include "tokenizer/tokenizer.h"
 
 namespace quire {
-
-// For Request::make_constraint: a constraint at the start of an answer. Holds what it needs.
-using ConstraintFactory = std::function<std::unique_ptr<TokenConstraint>()>;
 
 struct GrammarStats {
   int64_t num_compiled = 0;  // refused ones too

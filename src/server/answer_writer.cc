@@ -45,16 +45,12 @@ void append_event(std::string& out, const Write& write) {
   out += kSseSuffix;
 }
 
-int answers_per_prompt(const CompletionCall& call) {
-  return call.requests.empty() ? 1 : call.requests.front().sampling.n;
-}
-
 class CompletionWriter : public AnswerWriter {
  protected:
   CompletionWriter(CompletionCall call, AnswerContext context)
       : call_(std::move(call)),
         context_(std::move(context)),
-        n_(answers_per_prompt(call_)),
+        n_(call_.request.sampling.n),
         usage_(context_.num_prompt_tokens) {}
 
   // Where nothing but the prompt is wanted, the one token that the engine makes is not counted.
@@ -69,7 +65,7 @@ class CompletionWriter : public AnswerWriter {
   std::string prompt_text(int choice_idx) const {
     return call_.echo ? context_.prompt_texts[static_cast<size_t>(choice_idx / n_)] : "";
   }
-  int num_choices() const { return static_cast<int>(call_.requests.size()) * n_; }
+  int num_choices() const { return static_cast<int>(call_.prompts.size()) * n_; }
 
   const CompletionCall call_;
   const AnswerContext context_;

@@ -30,6 +30,7 @@ struct AnswerContext {
   AnswerParserConfig parser;
 };
 
+// Of the call's prompts only their number counts: they may have been taken out.
 std::unique_ptr<AnswerWriter> make_answer_writer(CompletionCall call, AnswerContext context);
 // Fails where the parser's name is unknown.
 Result<std::unique_ptr<AnswerWriter>> make_answer_writer(ChatCall call, AnswerContext context);

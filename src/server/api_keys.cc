@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "server/http/ascii.h"
 
 namespace quire::server {
 namespace {
@@ -49,9 +50,8 @@ Result<std::vector<std::string>> keys_of_file(const std::string& path) {
 }
 
 bool take_scheme(std::string_view& header, std::string_view scheme) {
-  const auto same = [](char a, char b) { return (a | 0x20) == (b | 0x20); };
   if (header.size() <= scheme.size() || header[scheme.size()] != ' ' ||
-      !std::equal(scheme.begin(), scheme.end(), header.begin(), same)) {
+      !http::equals_ignoring_case(header.substr(0, scheme.size()), scheme)) {
     return false;
   }
   header = trimmed(header.substr(scheme.size()));

@@ -12,20 +12,6 @@ constexpr int kOk = 200;
 constexpr int kClientGone = 499;
 constexpr std::string_view kEventStream = "text/event-stream; charset=utf-8";
 
-std::string_view outcome_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kCancelled:
-      return "cancelled";
-    case FinishReason::kError:
-      return "error";
-  }
-  return "";
-}
-
 double seconds_between(RequestLog::Clock::time_point from, RequestLog::Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
@@ -142,7 +128,7 @@ void Generation::take(Arrival&& arrival, std::string& piece) {
   if (has_ended_) return;
   if (reason == FinishReason::kError) return fail(output.error, std::move(piece));
   if (reason == FinishReason::kCancelled) return end(kClientGone, "cancelled");
-  if (reason) parts_.log.outcome = outcome_name(*reason);
+  if (reason) parts_.log.outcome = finish_reason_name(*reason);
   parts_.writer->add(arrival.choice_idx, std::move(output), piece);
   if (num_unfinished_ == 0) parts_.writer->finish(piece);
 }

@@ -1,16 +1,14 @@
 #include "server/request_log.h"
 
-#include <openssl/rand.h>
-
 #include <algorithm>
 
 #include "base/log.h"
+#include "server/tools/random_id.h"
 
 namespace quire::server {
 namespace {
 
 constexpr size_t kMaxIdBytes = 128;
-constexpr size_t kRandomIdBytes = 24;
 
 bool is_id_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -18,15 +16,6 @@ bool is_id_character(char c) {
 }
 
 }  // namespace
-
-std::string random_id() {
-  constexpr std::string_view kLetters = "0123456789abcdefghijklmnopqrstuv";
-  unsigned char bytes[kRandomIdBytes];
-  RAND_bytes(bytes, sizeof(bytes));
-  std::string id;
-  for (const unsigned char byte : bytes) id += kLetters[byte % kLetters.size()];
-  return id;
-}
 
 std::string request_id(std::string_view wanted) {
   const bool is_usable = !wanted.empty() && wanted.size() <= kMaxIdBytes &&

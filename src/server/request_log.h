@@ -27,7 +27,5 @@ struct RequestLog {
 // The caller's x-request-id where it is fit to be logged and sent back (up to 128 characters of
 // [A-Za-z0-9._-]), else a new one.
 std::string request_id(std::string_view wanted);
-// 24 random letters and digits.
-std::string random_id();
 
 }  // namespace quire::server

@@ -13,6 +13,7 @@
 #include "server/calls/text_calls.h"
 #include "server/cors.h"
 #include "server/error_response.h"
+#include "server/http/ascii.h"
 #include "server/page/page.h"
 
 namespace quire::server {
@@ -65,11 +66,8 @@ void refuse_method(Call& call, std::string_view allowed) {
 // Also what keeps other sites' pages from posting here without asking first.
 bool is_json(std::string_view content_type) {
   constexpr std::string_view kJson = "application/json";
-  if (content_type.size() < kJson.size()) return false;
-  const auto same = [](char a, char b) { return (a | 0x20) == b; };
-  const std::string_view rest = content_type.substr(kJson.size());
-  return std::equal(kJson.begin(), kJson.end(), content_type.begin(),
-                    [&](char expected, char got) { return same(got, expected); }) &&
+  const std::string_view rest = content_type.substr(std::min(kJson.size(), content_type.size()));
+  return http::equals_ignoring_case(content_type.substr(0, kJson.size()), kJson) &&
          (rest.empty() || rest.front() == ';' || rest.front() == ' ');
 }
 

@@ -22,7 +22,6 @@
 namespace quire::server {
 
 // Compiles what restricts an answer. On a worker; thread-safe.
-using ConstraintFactory = std::function<std::unique_ptr<TokenConstraint>()>;
 using CompileConstraint = std::function<Result<ConstraintFactory>(const StructuredOutput&)>;
 
 struct ServiceConfig {

@@ -115,14 +115,17 @@ void post_completions(CallContext& context, Call&& call) {
   if (parsed.error) return call.refuse(*parsed.error);
   CompletionCall& wanted = parsed.call;
   if (refuse_unknown_model(call, wanted.model)) return;
-  for (Request& request : wanted.requests) {
-    if (const auto error = prepare_prompt(context, request)) return call.refuse(*error);
-    if (const auto error = constrain(context, wanted.structured, request)) {
-      return call.refuse(*error);
-    }
-    salt(context, call, request);
+  salt(context, call, wanted.request);
+  if (const auto error = constrain(context, wanted.structured, wanted.request)) {
+    return call.refuse(*error);
   }
-  std::vector<Request> requests = wanted.requests;
+  std::vector<Request> requests;
+  for (CompletionPrompt& prompt : wanted.prompts) {
+    requests.push_back(wanted.request);
+    requests.back().prompt = std::move(prompt.text);
+    requests.back().prompt_token_ids = std::move(prompt.token_ids);
+    if (const auto error = prepare_prompt(context, requests.back())) return call.refuse(*error);
+  }
   AnswerContext answer = answer_context(context, call, "cmpl-");
   answer.num_prompt_tokens = static_cast<int>(num_prompt_tokens(requests));
   if (wanted.echo) answer.prompt_texts = prompt_texts(context, requests);

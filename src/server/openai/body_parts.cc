@@ -42,7 +42,7 @@ void end_choices(const StreamOptions& streaming, const Usage* usage, std::string
   }
 }
 
-std::string_view finish_reason_name(FinishReason reason) {
+std::string_view openai_finish_reason(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:
       return "stop";

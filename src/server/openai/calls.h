@@ -33,9 +33,16 @@ struct AnswerCall {
   bool return_tokens_as_token_ids = false;  // vLLM's: "token_id:123" in log probabilities
 };
 
-// POST /v1/completions. One request a prompt; each has `sampling.n` answers.
+// Text, or ids where there are any.
+struct CompletionPrompt {
+  std::string text;
+  std::vector<int32_t> token_ids;
+};
+
+// POST /v1/completions. `request.sampling.n` answers to each prompt.
 struct CompletionCall : AnswerCall {
-  std::vector<Request> requests;
+  Request request;  // of every prompt, without it
+  std::vector<CompletionPrompt> prompts;
   bool echo = false;
   // max_tokens 0 with echo: the prompt is all of the answer. The engine makes one token even so
   // (sampling.max_tokens is 1), which is not shown.

@@ -13,7 +13,7 @@ constexpr std::string_view kChunkObject = "chat.completion.chunk";
 std::string_view chat_finish_reason(const ChatCall& call, FinishReason reason, bool has_calls) {
   const bool is_for_tools =
       has_calls && reason == FinishReason::kStop && call.tool_choice != ToolChoice::kNamed;
-  return is_for_tools ? "tool_calls" : finish_reason_name(reason);
+  return is_for_tools ? "tool_calls" : openai_finish_reason(reason);
 }
 
 void append_logprobs(const ChatCall& call, const std::vector<int32_t>& ids,

@@ -8,11 +8,6 @@ namespace {
 
 constexpr std::string_view kObject = "text_completion";
 
-const SamplingParams& sampling_of(const CompletionCall& call) {
-  static const SamplingParams none;
-  return call.requests.empty() ? none : call.requests.front().sampling;
-}
-
 // One choice, or a chunk's part of one. What is null is not there.
 struct Part {
   int index = 0;
@@ -28,7 +23,7 @@ struct Part {
 
 void append_logprobs(const CompletionCall& call, const Part& part, const DecodeToken& decode,
                      int64_t& text_offset, std::string& out) {
-  const SamplingParams& sampling = sampling_of(call);
+  const SamplingParams& sampling = call.request.sampling;
   out += ",\"logprobs\":";
   if (!sampling.logprobs) {
     out += "null";
@@ -53,7 +48,7 @@ void append_choice(const CompletionCall& call, const Part& part, const DecodeTok
   out += '"';
   append_logprobs(call, part, decode, text_offset, out);
   out += ',';
-  append_finish(part.finish_reason, part.stop_reason, sampling_of(call), out);
+  append_finish(part.finish_reason, part.stop_reason, call.request.sampling, out);
   if (call.return_prompt_logprobs && part.prompt_ids != nullptr) {
     const LogprobsStyle style = {0, call.return_tokens_as_token_ids, decode};
     out += ",\"prompt_logprobs\":";
@@ -83,7 +78,7 @@ std::string completion_body(const AnswerHeader& header, const CompletionCall& ca
                    .prompt_logprobs = &choice.prompt_logprobs,
                    .ids = &choice.token_ids,
                    .logprobs = &choice.logprobs,
-                   .finish_reason = finish_reason_name(choice.finish_reason),
+                   .finish_reason = openai_finish_reason(choice.finish_reason),
                    .stop_reason = choice.stop_reason},
                   decode, text_offset, out);
   }
@@ -102,7 +97,7 @@ void completion_chunk(const AnswerHeader& header, const CompletionCall& call, Ch
                .logprobs = &output.logprobs,
                .finish_reason = {},
                .stop_reason = output.stop_reason};
-  if (output.finish_reason) part.finish_reason = finish_reason_name(*output.finish_reason);
+  if (output.finish_reason) part.finish_reason = openai_finish_reason(*output.finish_reason);
   if (!choice.has_started) {
     part.prompt_ids = &choice.prompt_token_ids;
     part.prompt_logprobs = &choice.prompt_logprobs;

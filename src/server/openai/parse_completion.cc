@@ -6,15 +6,10 @@
 namespace quire::server {
 namespace {
 
-struct Prompt {
-  std::string text;
-  std::vector<int32_t> ids;
-};
-
 class CompletionFields {
  public:
   CompletionFields(CompletionCall& call, const CallDefaults& defaults)
-      : call_(call), defaults_(defaults), shared_(call, request_, defaults) {}
+      : call_(call), defaults_(defaults), shared_(call, call.request, defaults) {}
 
   Fault read(std::string_view name, Element value);
   Fault finish();
@@ -26,42 +21,40 @@ class CompletionFields {
 
   CompletionCall& call_;
   const CallDefaults& defaults_;
-  Request request_;
   AnswerFields shared_;
-  std::vector<Prompt> prompts_;
   bool has_no_tokens_ = false;  // max_tokens is 0
 };
 
 Fault CompletionFields::read_prompt_list(const Path& path, simdjson::dom::array items) {
   for (const Element item : items) {
-    const Path at(path, prompts_.size());
-    Prompt prompt;
+    const Path at(path, call_.prompts.size());
+    CompletionPrompt prompt;
     if (item.is_string()) {
       QUIRE_RETURN_IF_FAULT(read_text(at, item, prompt.text));
     } else if (item.is_array()) {
-      QUIRE_RETURN_IF_FAULT(read_ids(at, item, prompt.ids));
+      QUIRE_RETURN_IF_FAULT(read_ids(at, item, prompt.token_ids));
     } else {
       return unexpected(at, item, "a string or a list of token ids");
     }
-    prompts_.push_back(std::move(prompt));
+    call_.prompts.push_back(std::move(prompt));
   }
   return {};
 }
 
 // Text, token ids, or a list of either.
 Fault CompletionFields::read_prompts(const Path& path, Element value) {
-  prompts_.clear();
+  call_.prompts.clear();
   if (value.is_string()) {
-    prompts_.emplace_back();
-    return read_text(path, value, prompts_[0].text);
+    call_.prompts.emplace_back();
+    return read_text(path, value, call_.prompts[0].text);
   }
   simdjson::dom::array items;
   if (value.get_array().get(items) || items.size() == 0) {
     return unexpected(path, value, "a string, a list of token ids, or a list of prompts");
   }
   if ((*items.begin()).is_number()) {
-    prompts_.emplace_back();
-    return read_ids(path, value, prompts_[0].ids);
+    call_.prompts.emplace_back();
+    return read_ids(path, value, call_.prompts[0].token_ids);
   }
   QUIRE_RETURN_IF_FAULT(
       read_list(path, value, static_cast<size_t>(defaults_.limits.max_prompts), items));
@@ -86,7 +79,7 @@ const FieldHandlers<CompletionFields>& CompletionFields::handlers() {
        [](F& f, P p, E v) {
          int number = 0;
          QUIRE_RETURN_IF_FAULT(read_int(p, v, 0, f.defaults_.limits.max_logprobs, number));
-         f.request_.sampling.logprobs = number;
+         f.call_.request.sampling.logprobs = number;
          return Fault();
        }},
       {"max_tokens",
@@ -107,24 +100,17 @@ Fault CompletionFields::read(std::string_view name, Element value) {
 }
 
 Fault CompletionFields::finish() {
-  if (prompts_.empty()) return fault_at("prompt", "got none, expected one");
+  if (call_.prompts.empty()) return fault_at("prompt", "got none, expected one");
   if (has_no_tokens_ && !call_.echo) {
     return fault_at("max_tokens", "got 0, expected at least 1, or echo");
   }
   call_.echo_only = has_no_tokens_;
-  SamplingParams& sampling = request_.sampling;
+  SamplingParams& sampling = call_.request.sampling;
   if (call_.echo && sampling.logprobs && !sampling.prompt_logprobs) {
     sampling.prompt_logprobs = sampling.logprobs;
   }
   const int max_tokens = has_no_tokens_ ? 1 : defaults_.completion_max_tokens;
-  QUIRE_RETURN_IF_FAULT(shared_.finish(max_tokens, prompts_.size()));
-  call_.requests.reserve(prompts_.size());
-  for (Prompt& prompt : prompts_) {
-    call_.requests.push_back(request_);
-    call_.requests.back().prompt = std::move(prompt.text);
-    call_.requests.back().prompt_token_ids = std::move(prompt.ids);
-  }
-  return {};
+  return shared_.finish(max_tokens, call_.prompts.size());
 }
 
 Fault parse_into(std::string_view body, const CallDefaults& defaults, CompletionCall& call) {

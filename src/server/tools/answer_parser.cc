@@ -1,15 +1,13 @@
 #include "server/tools/answer_parser.h"
 
 #include <fmt/format.h>
-#include <openssl/rand.h>
 
 #include <algorithm>
-#include <array>
 
-#include "base/check.h"
 #include "server/tools/json_scanner.h"
 #include "server/tools/marker.h"
 #include "server/tools/message_writer.h"
+#include "server/tools/random_id.h"
 #include "server/tools/tool_parsers.h"
 
 namespace quire::server {
@@ -17,16 +15,6 @@ namespace {
 
 constexpr std::string_view kThink = "<think>";
 constexpr std::string_view kEndThink = "</think>";
-
-std::string random_id() {
-  constexpr std::string_view kLetters =
-      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyzXY";
-  std::array<unsigned char, 24> bytes{};
-  QUIRE_CHECK(RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1, "no random bytes");
-  std::string id;
-  for (const unsigned char byte : bytes) id += kLetters[byte % kLetters.size()];
-  return id;
-}
 
 // <think>…</think> at the start of an answer; the start may be in the prompt.
 class ThinkBlock {

@@ -46,9 +46,9 @@ Output end_of(FinishReason reason, std::string stop_reason = "") {
 
 CompletionCall completion_call(int logprobs = -1) {
   CompletionCall call;
-  call.requests.resize(1);
-  if (logprobs >= 0) call.requests[0].sampling.logprobs = logprobs;
-  call.requests[0].sampling.stop = {"END", "12"};
+  call.prompts.resize(1);
+  if (logprobs >= 0) call.request.sampling.logprobs = logprobs;
+  call.request.sampling.stop = {"END", "12"};
   return call;
 }
 

@@ -52,9 +52,9 @@ TEST(ParseCompletion, TakesEveryField) {
   EXPECT_TRUE(call.return_prompt_logprobs);
   EXPECT_TRUE(call.return_token_ids);
   EXPECT_TRUE(call.return_tokens_as_token_ids);
-  ASSERT_THAT(call.requests, SizeIs(1));
-  const Request& request = call.requests[0];
-  EXPECT_EQ(request.prompt, "Grüße");
+  ASSERT_THAT(call.prompts, SizeIs(1));
+  const Request& request = call.request;
+  EXPECT_EQ(call.prompts[0].text, "Grüße");
   EXPECT_FALSE(request.add_special_tokens);
   EXPECT_EQ(request.cache_salt, "s");
   EXPECT_EQ(request.priority, -3);
@@ -90,25 +90,25 @@ TEST(ParseCompletion, LaysTheCallOverTheDefaults) {
   const auto result = parse_completion_call(
       R"({"prompt": "a", "temperature": null, "top_k": 5, "model": null, "stop": null})", defaults);
   ASSERT_FALSE(result.error);
-  EXPECT_EQ(result.call.requests[0].sampling.temperature, 0.25F);
-  EXPECT_EQ(result.call.requests[0].sampling.top_k, 5);
-  EXPECT_EQ(result.call.requests[0].sampling.max_tokens, 33);
-  EXPECT_EQ(result.call.requests[0].sampling.seed, std::nullopt);
-  EXPECT_TRUE(result.call.requests[0].add_special_tokens);
+  EXPECT_EQ(result.call.request.sampling.temperature, 0.25F);
+  EXPECT_EQ(result.call.request.sampling.top_k, 5);
+  EXPECT_EQ(result.call.request.sampling.max_tokens, 33);
+  EXPECT_EQ(result.call.request.sampling.seed, std::nullopt);
+  EXPECT_TRUE(result.call.request.add_special_tokens);
   EXPECT_EQ(result.call.model, "");
 }
 
 TEST(ParseCompletion, TakesPromptsInAllFourForms) {
-  EXPECT_EQ(parsed(R"({"prompt": ""})").requests[0].prompt, "");
-  EXPECT_THAT(parsed(R"({"prompt": [1, 2]})").requests[0].prompt_token_ids, ElementsAre(1, 2));
+  EXPECT_EQ(parsed(R"({"prompt": ""})").prompts[0].text, "");
+  EXPECT_THAT(parsed(R"({"prompt": [1, 2]})").prompts[0].token_ids, ElementsAre(1, 2));
   const CompletionCall texts = parsed(R"({"prompt": ["a", "b"], "top_k": 3})");
-  ASSERT_THAT(texts.requests, SizeIs(2));
-  EXPECT_EQ(texts.requests[1].prompt, "b");
-  EXPECT_EQ(texts.requests[1].sampling.top_k, 3);
+  ASSERT_THAT(texts.prompts, SizeIs(2));
+  EXPECT_EQ(texts.prompts[1].text, "b");
+  EXPECT_EQ(texts.request.sampling.top_k, 3);
   const CompletionCall mixed = parsed(R"({"prompt": [[1], [2, 3], "c"]})");
-  ASSERT_THAT(mixed.requests, SizeIs(3));
-  EXPECT_THAT(mixed.requests[1].prompt_token_ids, ElementsAre(2, 3));
-  EXPECT_EQ(mixed.requests[2].prompt, "c");
+  ASSERT_THAT(mixed.prompts, SizeIs(3));
+  EXPECT_THAT(mixed.prompts[1].token_ids, ElementsAre(2, 3));
+  EXPECT_EQ(mixed.prompts[2].text, "c");
 
   EXPECT_THAT(refusal("{}"), HasSubstr("prompt: [request] prompt; got none"));
   EXPECT_THAT(refusal(R"({"prompt": null})"), HasSubstr("got none"));
@@ -125,8 +125,8 @@ TEST(ParseCompletion, EchoesWithoutMakingAnything) {
   const CompletionCall call = parsed(R"({"prompt": "a", "echo": true, "max_tokens": 0,
                                          "logprobs": 2})");
   EXPECT_TRUE(call.echo_only);
-  EXPECT_EQ(call.requests[0].sampling.max_tokens, 1);
-  EXPECT_EQ(call.requests[0].sampling.prompt_logprobs, 2);
+  EXPECT_EQ(call.request.sampling.max_tokens, 1);
+  EXPECT_EQ(call.request.sampling.prompt_logprobs, 2);
   EXPECT_FALSE(call.return_prompt_logprobs);
   EXPECT_THAT(refusal(R"({"prompt": "a", "max_tokens": 0})"), HasSubstr("max_tokens: "));
 }
