@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "attn/backend_set.h"
@@ -162,17 +163,22 @@ Distance distance(const TuningPoint& a, const TuningPoint& b) {
   return {num_types, shape, static_cast<int>(a.ragged != b.ragged), size};
 }
 
+// Times closer than this are equal: it is what a measurement repeats to.
+constexpr double kTie = 1.01;
+
 std::optional<TuningTable::Best> fastest(const TuningTable::Cell& cell,
                                          std::span<const std::string_view> candidates) {
-  std::optional<TuningTable::Best> best;
-  double best_us = 0.0;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    const TuningTable::Time* time = cell.find(candidates[i]);
-    if (time == nullptr || (best && time->us >= best_us)) continue;
-    best = {.candidate = i, .cell = &cell};
-    best_us = time->us;
+  std::vector<std::optional<double>> times;
+  double shortest = std::numeric_limits<double>::infinity();
+  for (const std::string_view candidate : candidates) {
+    const TuningTable::Time* time = cell.find(candidate);
+    times.push_back(time == nullptr ? std::nullopt : std::optional(time->us));
+    shortest = std::min(shortest, times.back().value_or(shortest));
   }
-  return best;
+  const auto first = std::ranges::find_if(
+      times, [&](const auto& us) { return us.has_value() && *us <= shortest * kTie; });
+  if (first == times.end()) return std::nullopt;
+  return TuningTable::Best{.candidate = static_cast<size_t>(first - times.begin()), .cell = &cell};
 }
 
 }  // namespace

@@ -72,10 +72,11 @@ class TuningTable {
   static Result<TuningTable> parse(std::string_view csv, std::string_view name);
   static Result<TuningTable> read(const std::string& path);
 
-  // The fastest candidate of the nearest cell in which any candidate was measured; at equal times
-  // the first. Nearest: of the same phase; then of the same types; then by head_dim, group and page
-  // size; then ragged or full alike; then by requests, q_len and kv_len, as factors. No such cell:
-  // the first candidate.
+  // The fastest candidate of the nearest cell in which any candidate was measured; of those within
+  // 1 % of it the first: the noise of a measurement decides nothing.
+  // Nearest: of the same phase; then of the same types; then by head_dim, group and page size; then
+  // ragged or full alike; then by requests, q_len and kv_len, as factors. No such cell: the first
+  // candidate.
   // Depends on what the table says, not on the order of its rows; candidates: at least one.
   Best best(const TuningPoint& point, std::span<const std::string_view> candidates) const;
 
