@@ -21,7 +21,7 @@ struct ServePrompt {
 
 struct ServePromptConfig {
   std::string dataset_name = "random";
-  std::string dataset_path;
+  std::string dataset_path = {};
   int num_prompts = 1000;
   int input_len = 1024;         // random
   int output_len = 128;         // random
