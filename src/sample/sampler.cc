@@ -100,7 +100,7 @@ int32_t SamplerState::last_token() const {
   return impl_->last_token;
 }
 
-Status SamplerState::sample(std::span<float> logits, std::span<const uint32_t> mask,
+Status SamplerState::sample(std::span<float> logits, std::optional<std::span<const uint32_t>> mask,
                             int32_t& token_id, PositionLogprobs& logprobs) {
   Impl& state = *impl_;
   QUIRE_CHECK(logits.size() == static_cast<size_t>(state.vocab_size),
@@ -110,12 +110,12 @@ Status SamplerState::sample(std::span<float> logits, std::span<const uint32_t> m
   QUIRE_RETURN_IF_ERROR(check_largest(largest, logits, state.num_tokens));
   // Log probabilities are those of the model, before any rule of the request.
   std::span<const float> raw = logits;
-  if (state.rules.changes_logits() || !mask.empty()) {
+  if (state.rules.changes_logits() || mask) {
     if (state.params->logprobs) {
       raw_logits.assign(logits.begin(), logits.end());
       raw = raw_logits;
     }
-    if (!mask.empty()) keep_masked(logits, mask);
+    if (mask) keep_masked(logits, *mask);
     state.rules.apply(logits);
     largest = find_largest(logits);
     QUIRE_RETURN_IF_ERROR(check_largest(largest, logits, state.num_tokens));

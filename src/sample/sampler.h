@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,9 +36,9 @@ class SamplerState {
   // Samples the next token from `logits` ([vocab_size], overwritten) and remembers it. The result
   // depends on the logits, the parameters, the seed and the token's position alone. Fails on NaN
   // and where no token may be chosen. `logprobs` are of the logits as they came, when asked for.
-  // `mask`: as TokenConstraint::allowed_tokens; empty: any token.
-  Status sample(std::span<float> logits, std::span<const uint32_t> mask, int32_t& token_id,
-                PositionLogprobs& logprobs);
+  // `mask`: as TokenConstraint::allowed_tokens; without one, any token may come.
+  Status sample(std::span<float> logits, std::optional<std::span<const uint32_t>> mask,
+                int32_t& token_id, PositionLogprobs& logprobs);
 
   // The token sampled (or known) last.
   int32_t last_token() const;

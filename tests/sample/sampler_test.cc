@@ -202,12 +202,14 @@ TEST(Sampler, AMaskLeavesItsTokensAloneAndTheLogProbabilitiesAsTheyWere) {
 }
 
 TEST(Sampler, AMaskOfNothingFails) {
-  SamplerState state = sampler(greedy(), 4);
-  std::vector<float> logits(4, 1.0F);
-  int32_t token_id = -1;
-  PositionLogprobs logprobs;
-  const std::vector<uint32_t> nothing = {0};
-  EXPECT_FALSE(state.sample(logits, nothing, token_id, logprobs).ok());
+  for (const std::vector<uint32_t>& nothing : std::vector<std::vector<uint32_t>>{{0}, {}}) {
+    SamplerState state = sampler(greedy(), 4);
+    std::vector<float> logits(4, 1.0F);
+    int32_t token_id = -1;
+    PositionLogprobs logprobs;
+    EXPECT_FALSE(state.sample(logits, nothing, token_id, logprobs).ok());
+    EXPECT_EQ(state.last_token(), 0) << "as it was";
+  }
 }
 
 }  // namespace

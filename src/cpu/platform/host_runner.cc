@@ -183,7 +183,7 @@ Status HostRunner::sample(const BatchPlan& plan, std::vector<SampledToken>& samp
 void HostRunner::sample_row(const BatchPlan& plan, const SeqSlice& slice, std::span<float> logits,
                             SampledToken& sampled) {
   Row& row = rows_[slice.row];
-  std::span<const uint32_t> mask;
+  std::optional<std::span<const uint32_t>> mask;
   if (slice.mask_idx >= 0) mask = plan.token_masks[static_cast<size_t>(slice.mask_idx)];
   sampled.seq_id = slice.seq_id;
   sampled.error = row.sampler->sample(logits, mask, sampled.token_id, sampled.logprobs);
