@@ -21,7 +21,6 @@ class PinnedRing {
   Result<std::byte*> begin(CudaStream& stream);
   // After the copies that read the slot were enqueued.
   void end(CudaStream& stream);
-  size_t slot_bytes() const { return slot_bytes_; }
 
  private:
   Buffer memory_;

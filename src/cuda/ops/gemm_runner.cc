@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cuda/base/error.h"
+#include "cuda/base/stopwatch.h"
 
 namespace quire::cuda {
 namespace {
@@ -38,41 +38,6 @@ GemmCall first_rows(GemmCall call, int64_t num_rows) {
   call.out = call.out.rows(0, num_rows);
   return call;
 }
-
-// A pair of events around work, with time.
-class StopWatch {
- public:
-  static Result<StopWatch> create() {
-    StopWatch watch;
-    QUIRE_CUDA_RETURN_IF_ERROR(cudaEventCreate(&watch.start_));
-    QUIRE_CUDA_RETURN_IF_ERROR(cudaEventCreate(&watch.stop_));
-    return watch;
-  }
-  StopWatch(StopWatch&& other) noexcept
-      : start_(std::exchange(other.start_, nullptr)), stop_(std::exchange(other.stop_, nullptr)) {}
-  StopWatch& operator=(StopWatch&&) = delete;
-  ~StopWatch() {
-    if (start_ != nullptr) (void)cudaEventDestroy(start_);
-    if (stop_ != nullptr) (void)cudaEventDestroy(stop_);
-  }
-
-  void start(CudaStream& stream) {
-    stream.note(cudaEventRecord(start_, stream.get()), "recording an event");
-  }
-  // Waits.
-  Result<double> stop(CudaStream& stream) {
-    stream.note(cudaEventRecord(stop_, stream.get()), "recording an event");
-    QUIRE_RETURN_IF_ERROR(stream.synchronize());
-    float milliseconds = 0;
-    QUIRE_CUDA_RETURN_IF_ERROR(cudaEventElapsedTime(&milliseconds, start_, stop_));
-    return double{milliseconds} * 1000.0;
-  }
-
- private:
-  StopWatch() = default;
-  cudaEvent_t start_ = nullptr;
-  cudaEvent_t stop_ = nullptr;
-};
 
 }  // namespace
 
@@ -147,7 +112,7 @@ Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
 
 Result<double> GemmRunner::time_choice(std::span<const GemmCall> calls, const GemmChoice& choice) {
   constexpr size_t kMinRuns = 6;
-  QUIRE_ASSIGN_OR_RETURN(StopWatch watch, StopWatch::create());
+  QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
   run_pause(context_);
   QUIRE_RETURN_IF_ERROR(run_choice(calls.back(), choice));
   const size_t num_runs = std::max(calls.size(), kMinRuns);

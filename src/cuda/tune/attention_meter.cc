@@ -1,10 +1,10 @@
 #include "cuda/tune/attention_meter.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "cuda/base/device_info.h"
+#include "cuda/base/stopwatch.h"
 #include "cuda/step/graph.h"
 
 namespace quire::cuda {
@@ -27,39 +27,6 @@ double median(std::vector<double>& values) {
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
-
-// Two points of a stream and the time between them, which only timing events know.
-class Stopwatch {
- public:
-  static Result<Stopwatch> create() {
-    Stopwatch watch;
-    for (cudaEvent_t& event : watch.events_) QUIRE_CUDA_RETURN_IF_ERROR(cudaEventCreate(&event));
-    return watch;
-  }
-  Stopwatch(Stopwatch&& other) noexcept { std::swap(events_, other.events_); }
-  Stopwatch& operator=(Stopwatch&&) = delete;
-  ~Stopwatch() {
-    for (cudaEvent_t event : events_) {
-      if (event != nullptr) (void)cudaEventDestroy(event);
-    }
-  }
-
-  template <typename Enqueue>
-  Result<double> microseconds(CudaStream& stream, const Enqueue& enqueue) const {
-    QUIRE_CUDA_RETURN_IF_ERROR(cudaEventRecord(events_[0], stream.get()));
-    QUIRE_RETURN_IF_ERROR(enqueue());
-    QUIRE_CUDA_RETURN_IF_ERROR(cudaEventRecord(events_[1], stream.get()));
-    QUIRE_RETURN_IF_ERROR(stream.synchronize());
-    float milliseconds = 0.0F;
-    QUIRE_CUDA_RETURN_IF_ERROR(cudaEventElapsedTime(&milliseconds, events_[0], events_[1]));
-    return 1000.0 * double{milliseconds};
-  }
-
- private:
-  Stopwatch() = default;
-
-  std::array<cudaEvent_t, 2> events_ = {};
-};
 
 // One backend at one batch: planned, and captured.
 class Contender {
@@ -87,7 +54,7 @@ class Contender {
 
   // By events around the host's call.
   Result<double> host_call() {
-    return watch_->microseconds(*stream_, [&] { return backend_->run(call_, *stream_); });
+    return watch_->time(*stream_, [&] { return backend_->run(call_, *stream_); });
   }
 
   Status take_samples(int round) {
@@ -116,7 +83,7 @@ class Contender {
     return replay().status();  // warms up
   }
   Result<double> replay() {
-    QUIRE_ASSIGN_OR_RETURN(const double us, watch_->microseconds(*stream_, [&]() -> Status {
+    QUIRE_ASSIGN_OR_RETURN(const double us, watch_->time(*stream_, [&]() -> Status {
       graph_.launch(*stream_);
       return {};
     }));

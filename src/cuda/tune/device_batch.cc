@@ -5,18 +5,10 @@
 #include <random>
 
 #include "cuda/base/error.h"
-#include "kv/kv_layout.h"
+#include "platform/kv_cache.h"
 
 namespace quire::cuda {
 namespace {
-
-KvLayout layout_of(const AttentionShape& shape) {
-  return {.page_size = shape.page_size,
-          .num_kv_heads = shape.num_kv_heads,
-          .head_dim = shape.head_dim,
-          .head_dim_v = shape.head_dim_v,
-          .dtype = shape.kv};
-}
 
 template <typename T>
 Result<Buffer> upload(const std::vector<T>& values) {
@@ -64,7 +56,7 @@ std::vector<int32_t> drawn_pages(int64_t count, int64_t num_pages, std::mt19937_
 }  // namespace
 
 int64_t page_bytes(const AttentionShape& shape) {
-  return layout_of(shape).page_bytes();
+  return kv_layout(shape).page_bytes();
 }
 
 int64_t wanted_pages(const AttentionWorkload& workload, const AttentionShape& shape) {
@@ -89,7 +81,7 @@ Status DeviceBatch::fill(const Buffer& pages, int64_t num_pages) {
                         shape_.q));
   QUIRE_ASSIGN_OR_RETURN(out_, device_memory(num_rows * static_cast<size_t>(shape_.head_dim_v) *
                                              dtype_bytes(shape_.out)));
-  kv_ = kv_cache_view(layout_of(shape_), pages.data());
+  kv_ = kv_cache_view(kv_layout(shape_), pages.data());
   describe();
   return {};
 }
