@@ -88,8 +88,9 @@ int64_t CudaRunner::device_bytes(const ModelLimits& limits, int max_num_seqs, in
 Status CudaRunner::allocate(CudaOps& ops) {
   const ModelLimits& limits = parts_.limits;
   const int vocab_size = parts_.model->config().vocab_size;
-  QUIRE_ASSIGN_OR_RETURN(buffers_, StepBuffers::create(step_limits(limits, parts_.max_num_seqs),
-                                                       limits.max_model_len, limits.page_size));
+  QUIRE_ASSIGN_OR_RETURN(
+      buffers_, StepBuffers::create(step_limits(limits, parts_.max_num_seqs), limits.max_model_len,
+                                    limits.page_size, stream_));
   QUIRE_ASSIGN_OR_RETURN(logits_,
                          ops.allocate({limits.max_num_logit_rows, vocab_size}, DType::kF32));
   QUIRE_ASSIGN_OR_RETURN(

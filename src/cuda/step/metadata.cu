@@ -65,6 +65,12 @@ __global__ void __launch_bounds__(kThreads) metadata_kernel(const StepArrays arr
   derive_tokens(arrays, slice, words + header.tokens_at, row_pages);
 }
 
+__global__ void append_pages_kernel(const StepArrays arrays, const PagePiece* pieces) {
+  const PagePiece& piece = pieces[blockIdx.x];
+  int32_t* row_pages = arrays.row_block_table + piece.row * arrays.max_pages + piece.first;
+  if (threadIdx.x < piece.num_pages) row_pages[threadIdx.x] = piece.page_ids[threadIdx.x];
+}
+
 }  // namespace
 
 void launch_metadata(const StepArrays& arrays, int num_slices, CudaStream& stream) {
@@ -72,10 +78,13 @@ void launch_metadata(const StepArrays& arrays, int num_slices, CudaStream& strea
   QUIRE_LAUNCH(stream, metadata_kernel, shape, arrays);
 }
 
-void append_pages(const StepArrays& arrays, int row, int first, const int32_t* host_pages,
-                  int num_pages, CudaStream& stream) {
-  stream.copy_to_device(arrays.row_block_table + row * arrays.max_pages + first, host_pages,
-                        static_cast<size_t>(num_pages) * sizeof(int32_t));
+void launch_append_pages(const StepArrays& arrays, const PagePiece* pieces, int num_pieces,
+                         CudaStream& stream) {
+  constexpr unsigned kPieceThreads = 64;
+  static_assert(kPieceThreads >= PagePiece::kMaxPages);
+  QUIRE_LAUNCH(stream, append_pages_kernel,
+               (LaunchShape{.grid = static_cast<unsigned>(num_pieces), .block = kPieceThreads}),
+               arrays, pieces);
 }
 
 }  // namespace quire::cuda

@@ -31,8 +31,8 @@ struct StepArrays {
 // One block of threads a slice.
 void launch_metadata(const StepArrays& arrays, int num_slices, CudaStream& stream);
 
-// Entries of one row of the block table, from pinned host memory.
-void append_pages(const StepArrays& arrays, int row, int first, const int32_t* host_pages,
-                  int num_pages, CudaStream& stream);
+// Writes pieces (device, [num_pieces]) into the rows of the block table that stays.
+void launch_append_pages(const StepArrays& arrays, const PagePiece* pieces, int num_pieces,
+                         CudaStream& stream);
 
 }  // namespace quire::cuda

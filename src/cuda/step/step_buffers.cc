@@ -1,38 +1,32 @@
 #include "cuda/step/step_buffers.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "cuda/base/carver.h"
 #include "cuda/base/memory.h"
 #include "platform/batch_inputs.h"
 
 namespace quire::cuda {
 namespace {
 
-// Hands out parts of one allocation, or, without one, adds up what they would take.
-class Carver {
- public:
-  explicit Carver(std::byte* base = nullptr) : base_(base) {}
-  template <typename T>
-  T* take(int64_t count) {
-    const size_t at = num_bytes_;
-    num_bytes_ += (static_cast<size_t>(count) * sizeof(T) + 255) / 256 * 256;
-    return base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + at);
-  }
-  size_t num_bytes() const { return num_bytes_; }
-
- private:
-  std::byte* base_;
-  size_t num_bytes_ = 0;
+struct Parts {
+  StepArrays arrays = {};
+  std::byte* block = nullptr;
+  PagePiece* ahead = nullptr;
+  size_t num_bytes = 0;
 };
 
-std::byte* carve(Carver& carver, const StepLimits& limits, int max_model_len, int page_size,
-                 StepArrays& arrays) {
-  const int64_t seqs = limits.max_num_seqs;
-  const int64_t tokens = limits.max_num_tokens;
+Parts carve(Carver carver, const StepLimits& limits, int max_model_len, int page_size) {
+  const auto seqs = static_cast<size_t>(limits.max_num_seqs);
+  const auto tokens = static_cast<size_t>(limits.max_num_tokens);
+  Parts parts;
+  StepArrays& arrays = parts.arrays;
   arrays.page_size = page_size;
   arrays.max_pages = (max_model_len + page_size - 1) / page_size;
-  arrays.row_block_table = carver.take<int32_t>(seqs * arrays.max_pages);
-  arrays.block_table = carver.take<int32_t>(seqs * arrays.max_pages);
+  const size_t num_entries = seqs * static_cast<size_t>(arrays.max_pages);
+  arrays.row_block_table = carver.take<int32_t>(num_entries);
+  arrays.block_table = carver.take<int32_t>(num_entries);
   arrays.token_ids = carver.take<int32_t>(tokens);
   arrays.positions = carver.take<int32_t>(tokens);
   arrays.slot_mapping = carver.take<int64_t>(tokens);
@@ -40,46 +34,59 @@ std::byte* carve(Carver& carver, const StepLimits& limits, int max_model_len, in
   arrays.seq_lens = carver.take<int32_t>(seqs);
   arrays.logit_rows = carver.take<int32_t>(seqs);
   arrays.sample_rows = carver.take<int32_t>(seqs);
-  return carver.take<std::byte>(static_cast<int64_t>(max_step_bytes(limits)));
+  parts.block = carver.take<std::byte>(max_step_bytes(limits));
+  arrays.step = parts.block;
+  parts.ahead = carver.take<PagePiece>(StepBuffers::kMaxPieces);
+  parts.num_bytes = carver.num_bytes();
+  return parts;
 }
 
 }  // namespace
 
 size_t StepBuffers::device_bytes(const StepLimits& limits, int max_model_len, int page_size) {
-  Carver carver;
-  StepArrays arrays;
-  carve(carver, limits, max_model_len, page_size, arrays);
-  return carver.num_bytes();
+  return carve(Carver(), limits, max_model_len, page_size).num_bytes;
 }
 
-Result<StepBuffers> StepBuffers::create(const StepLimits& limits, int max_model_len,
-                                        int page_size) {
+Result<StepBuffers> StepBuffers::create(const StepLimits& limits, int max_model_len, int page_size,
+                                        CudaStream& stream) {
   StepBuffers buffers;
   buffers.limits_ = limits;
   QUIRE_ASSIGN_OR_RETURN(buffers.ring_, PinnedRing::create(max_step_bytes(limits)));
+  QUIRE_ASSIGN_OR_RETURN(buffers.ahead_ring_, PinnedRing::create(kMaxPieces * sizeof(PagePiece)));
   const size_t num_bytes = device_bytes(limits, max_model_len, page_size);
   QUIRE_ASSIGN_OR_RETURN(buffers.memory_, device_memory(num_bytes));
-  QUIRE_CUDA_RETURN_IF_ERROR(cudaMemset(buffers.memory_.data(), 0, num_bytes));
-  Carver carver(static_cast<std::byte*>(buffers.memory_.data()));
-  buffers.block_ = carve(carver, limits, max_model_len, page_size, buffers.arrays_);
-  buffers.arrays_.step = buffers.block_;
+  stream.set_zero(buffers.memory_.data(), num_bytes);
+  const Parts parts = carve(Carver(buffers.memory_.data()), limits, max_model_len, page_size);
+  buffers.block_ = parts.block;
+  buffers.ahead_ = parts.ahead;
+  buffers.arrays_ = parts.arrays;
   // A token that no step has described is written nowhere.
   QUIRE_CUDA_RETURN_IF_ERROR(
-      cudaMemset(buffers.arrays_.slot_mapping, 0xFF,
-                 static_cast<size_t>(limits.max_num_tokens) * sizeof(int64_t)));
+      cudaMemsetAsync(buffers.arrays_.slot_mapping, 0xFF,
+                      static_cast<size_t>(limits.max_num_tokens) * sizeof(int64_t), stream.get()));
   return buffers;
 }
 
 Status StepBuffers::upload(const BatchPlan& plan, int num_slices, bool for_graph,
                            CudaStream& stream) {
-  for (const PageAppend& append : appended_ahead(plan, limits_)) {
-    append_pages(arrays_, append.row, append.first, append.page_ids.data(),
-                 static_cast<int>(append.page_ids.size()), stream);
-  }
+  QUIRE_RETURN_IF_ERROR(append_ahead(plan, stream));
   QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, ring_.begin(stream));
   const size_t num_bytes = write_step(plan, limits_, num_slices, for_graph, slot);
   stream.copy_to_device(block_, slot, num_bytes);
   ring_.end(stream);
+  return {};
+}
+
+Status StepBuffers::append_ahead(const BatchPlan& plan, CudaStream& stream) {
+  const std::vector<PagePiece> pieces = pages_ahead(plan, limits_);
+  for (size_t first = 0; first < pieces.size(); first += kMaxPieces) {
+    const size_t count = std::min(pieces.size() - first, size_t{kMaxPieces});
+    QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, ahead_ring_.begin(stream));
+    std::memcpy(slot, &pieces[first], count * sizeof(PagePiece));
+    stream.copy_to_device(ahead_, slot, count * sizeof(PagePiece));
+    ahead_ring_.end(stream);
+    launch_append_pages(arrays_, ahead_, static_cast<int>(count), stream);
+  }
   return {};
 }
 

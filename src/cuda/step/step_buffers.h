@@ -13,10 +13,16 @@ namespace quire::cuda {
 
 class StepBuffers {
  public:
-  static Result<StepBuffers> create(const StepLimits& limits, int max_model_len, int page_size);
+  // Of pages that go ahead of a block at once: 62,464.
+  static constexpr int kMaxPieces = 1024;
+
+  // Zeroes what must be zero in the stream.
+  static Result<StepBuffers> create(const StepLimits& limits, int max_model_len, int page_size,
+                                    CudaStream& stream);
   static size_t device_bytes(const StepLimits& limits, int max_model_len, int page_size);
 
-  // Copies the plan's block to the device, in front of the kernels that read it.
+  // Copies the plan's block to the device, in front of the kernels that read it: one copy, and
+  // one more for every kMaxPieces of pages that go ahead.
   Status upload(const BatchPlan& plan, int num_slices, bool for_graph, CudaStream& stream);
   // Derives the arrays from the block that is there.
   void derive(int num_slices, CudaStream& stream) const;
@@ -25,10 +31,14 @@ class StepBuffers {
   const StepArrays& arrays() const { return arrays_; }
 
  private:
+  Status append_ahead(const BatchPlan& plan, CudaStream& stream);
+
   StepLimits limits_;
-  PinnedRing ring_;
+  PinnedRing ring_, ahead_ring_;
   Buffer memory_;
-  std::byte* block_ = nullptr;  // device; the block of the step that comes next in the stream
+  // Device; of the step that comes next in the stream.
+  std::byte* block_ = nullptr;
+  PagePiece* ahead_ = nullptr;  // [kMaxPieces]
   StepArrays arrays_;
 };
 

@@ -87,13 +87,20 @@ size_t write_step(const BatchPlan& plan, const StepLimits& limits, int num_slice
   return static_cast<size_t>(header->tokens_at + plan.num_tokens()) * sizeof(int32_t);
 }
 
-std::vector<PageAppend> appended_ahead(const BatchPlan& plan, const StepLimits& limits) {
-  std::vector<PageAppend> ahead;
+std::vector<PagePiece> pages_ahead(const BatchPlan& plan, const StepLimits& limits) {
+  std::vector<PagePiece> pieces;
   for (size_t i = num_appends_inside(plan, limits); i < plan.block_appends.size(); ++i) {
     const BlockTableAppend& append = plan.block_appends[i];
-    ahead.push_back({append.row, append.first, append.block_ids});
+    std::span<const int32_t> left = append.block_ids;
+    for (int first = append.first; !left.empty(); first += PagePiece::kMaxPages) {
+      const size_t count = std::min(left.size(), size_t{PagePiece::kMaxPages});
+      PagePiece piece{.row = append.row, .first = first, .num_pages = static_cast<int32_t>(count)};
+      std::copy_n(left.begin(), count, piece.page_ids);
+      pieces.push_back(piece);
+      left = left.subspan(count);
+    }
   }
-  return ahead;
+  return pieces;
 }
 
 }  // namespace quire::cuda

@@ -34,7 +34,7 @@ struct StepSlice {
 struct StepLimits {
   int max_num_seqs = 0;
   int max_num_tokens = 0;
-  // New pages that travel inside the block; what is more goes ahead of it (appended_ahead).
+  // New pages that travel inside the block; what is more goes ahead of it (pages_ahead).
   int max_new_pages = 0;
 };
 
@@ -47,12 +47,17 @@ size_t max_step_bytes(const StepLimits& limits);
 size_t write_step(const BatchPlan& plan, const StepLimits& limits, int num_slices, bool for_graph,
                   std::byte* memory);
 
-// Block-table entries that do not fit into the step's block: they are written before it.
-struct PageAppend {
-  int row = 0;
-  int first = 0;
-  std::span<const int32_t> page_ids;
+// Block-table entries that do not fit into the step's block, which a prefix hit may bring: they
+// travel before it, cut into pieces of one size.
+struct PagePiece {
+  static constexpr int kMaxPages = 61;
+
+  int32_t row = 0;
+  int32_t first = 0;  // entry of the row's block table
+  int32_t num_pages = 0;
+  int32_t page_ids[kMaxPages] = {};
 };
-std::vector<PageAppend> appended_ahead(const BatchPlan& plan, const StepLimits& limits);
+static_assert(sizeof(PagePiece) == 256);
+std::vector<PagePiece> pages_ahead(const BatchPlan& plan, const StepLimits& limits);
 
 }  // namespace quire::cuda

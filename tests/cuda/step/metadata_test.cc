@@ -33,7 +33,7 @@ class MetadataTest : public ::testing::TestWithParam<int> {
     stream_ = std::move(*CudaStream::create());
     // So few pages inside the block that many steps send some ahead of it.
     limits_ = {.max_num_seqs = kMaxSeqs, .max_num_tokens = kMaxTokens, .max_new_pages = 12};
-    buffers_ = std::move(*StepBuffers::create(limits_, kMaxModelLen, GetParam()));
+    buffers_ = std::move(*StepBuffers::create(limits_, kMaxModelLen, GetParam(), *stream_));
     last_tokens_.resize(kMaxSeqs);
     for (int32_t& token : last_tokens_) token = static_cast<int32_t>(random_() % 1000);
     last_tokens_memory_ = std::move(*device_memory(kMaxSeqs * sizeof(int32_t)));
@@ -176,6 +176,47 @@ TEST_P(MetadataTest, PadsAGraphsBatchHarmlessly) {
       EXPECT_EQ(tokens[i], 0);
       EXPECT_EQ(read(arrays.block_table + static_cast<int64_t>(i) * arrays.max_pages, 1)[0], 0);
     }
+  }
+}
+
+// A prefix hit of every row at once: more pieces than one copy takes, the last of each row partial.
+TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
+  const auto device = open_device(0);
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  constexpr int kPageSize = 16;
+  constexpr int kNumPages = 45 * PagePiece::kMaxPages + 5;
+  constexpr int kKvLen = kNumPages * kPageSize;
+  const StepLimits limits = {
+      .max_num_seqs = kMaxSeqs, .max_num_tokens = kMaxSeqs, .max_new_pages = kNumPages + 7};
+  const auto stream = std::move(*CudaStream::create());
+  StepBuffers buffers = std::move(*StepBuffers::create(limits, kKvLen, kPageSize, *stream));
+  std::mt19937 random(1);
+  BatchPlan plan;
+  for (int row = kMaxSeqs - 1; row >= 0; --row) {
+    std::vector<int32_t> pages(kNumPages);
+    for (int32_t& page : pages) page = 1 + static_cast<int32_t>(random() % 100'000);
+    plan.block_appends.push_back({.row = row, .first = 0, .block_ids = std::move(pages)});
+    plan.slices.push_back({.row = row,
+                           .num_computed = kKvLen - 1,
+                           .num_tokens = 1,
+                           .first_token = plan.num_tokens(),
+                           .samples = true});
+    plan.token_ids.push_back(row);
+  }
+  plan.num_decode = kMaxSeqs;
+  const std::vector<PagePiece> pieces = pages_ahead(plan, limits);
+  EXPECT_EQ(pieces.size(), size_t{kMaxSeqs - 1} * 46);  // the first row's go inside
+  EXPECT_GT(pieces.size(), size_t{StepBuffers::kMaxPieces});
+  for (int step = 0; step < 3; ++step) {  // the second finds the ring's slots in use
+    ASSERT_TRUE(buffers.upload(plan, kMaxSeqs, false, *stream).ok());
+    buffers.derive(kMaxSeqs, *stream);
+  }
+  std::vector<int32_t> table(size_t{kMaxSeqs} * kNumPages);
+  stream->copy_to_host(table.data(), buffers.arrays().block_table, table.size() * sizeof(int32_t));
+  ASSERT_TRUE(stream->synchronize().ok());
+  for (size_t i = 0; i < kMaxSeqs; ++i) {
+    const std::span<const int32_t> row = std::span(table).subspan(i * kNumPages, kNumPages);
+    EXPECT_TRUE(std::ranges::equal(row, plan.block_appends[i].block_ids)) << "slice " << i;
   }
 }
 
