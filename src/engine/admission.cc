@@ -96,9 +96,6 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
   if (platform_ != nullptr) {
     QUIRE_RETURN_IF_ERROR(platform_->check(resolved, limits_.vocab_size, limits_.max_model_len));
   }
-  if (platform_ != nullptr && request.make_constraint) {
-    QUIRE_RETURN_IF_ERROR(platform_->check_constraint());
-  }
   for (uint64_t i = 0; i < n; ++i) {
     resolved.seed = params->seed ? *params->seed + i : mix(limits_.seed ^ mix(first_id + i));
     const auto spec = std::make_shared<const SamplingSpec>(resolved);

@@ -50,8 +50,6 @@ class Platform {
                        int /*max_model_len*/) const {
     return {};
   }
-  // kUnimplemented where its sampler takes no token masks.
-  virtual Status check_constraint() const { return {}; }
   virtual Result<Workspace> make_workspace(size_t arena_bytes) = 0;
   virtual Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) = 0;
 };

@@ -50,12 +50,6 @@ class CudaPlatform final : public Platform {
     return check_row(spec, {.vocab_size = vocab_size, .max_tokens_per_seq = max_model_len});
   }
 
-  Status check_constraint() const override {
-    return unimplemented(
-        "[cuda] constrained answers (structured output) are not served on a GPU yet; --device cpu "
-        "serves them");
-  }
-
   Result<Workspace> make_workspace(size_t arena_bytes) override {
     QUIRE_ASSIGN_OR_RETURN(arena_, device_memory(arena_bytes));
     QUIRE_ASSIGN_OR_RETURN(counters_, device_memory(kCounterBytes));

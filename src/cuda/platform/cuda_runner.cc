@@ -186,8 +186,7 @@ Status CudaRunner::enqueue_step(Step& step) {
     step.num_rows = static_cast<int>(sampling_rows_.size());
     QUIRE_RETURN_IF_ERROR(run_eagerly(plan, step));
   }
-  sample(step);
-  return {};
+  return sample(step);
 }
 
 Status CudaRunner::update_rows(const BatchPlan& plan) {
@@ -249,12 +248,27 @@ TensorView CudaRunner::logits(int num_rows) const {
   return logits_.view.rows(0, num_rows);
 }
 
-void CudaRunner::sample(Step& step) {
-  if (step.num_rows == 0) return;
+Status CudaRunner::sample(Step& step) {
+  if (step.num_rows == 0) return {};
   step.kind = sampler_->kind_of(sampling_rows_);
+  if (!step.plan->token_masks.empty()) {
+    step.kind = SampleKind::kMasked;
+    QUIRE_RETURN_IF_ERROR(upload_masks(step));
+  }
   sampler_->sample(step.kind, logits(step.num_rows), buffers_.arrays().sample_rows, step.num_rows,
                    stream_);
   sampler_->copy_results(step.kind, step.num_rows, step.results->sampled.data(), stream_);
+  return {};
+}
+
+Status CudaRunner::upload_masks(const Step& step) {
+  mask_idx_.assign(static_cast<size_t>(step.num_rows), -1);
+  size_t num_sampling = 0;
+  for (size_t i = 0; i < step.plan->slices.size(); ++i) {
+    const SeqSlice& slice = step.plan->slices[i];
+    if (slice.samples) mask_idx_[step.for_graph ? i : num_sampling++] = slice.mask_idx;
+  }
+  return sampler_->upload_masks(step.plan->token_masks, mask_idx_, stream_);
 }
 
 Status CudaRunner::enqueue_prompt_logprobs(const BatchPlan& plan, Results& results) {

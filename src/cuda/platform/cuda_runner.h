@@ -74,7 +74,9 @@ class CudaRunner final : public Runner {
   Status run_eagerly(const BatchPlan& plan, const Step& step);
   Status run_model(int num_tokens, std::span<const KvGroupStep> steps);
   Status compute_logits(int num_rows);
-  void sample(Step& step);
+  Status sample(Step& step);
+  // What the step's constrained rows may sample.
+  Status upload_masks(const Step& step);
   // Before logits_ is needed for sampling.
   Status enqueue_prompt_logprobs(const BatchPlan& plan, Results& results);
   Status enqueue_prompt_logprobs(const SeqSlice& slice, int first, int count, Results& results);
@@ -95,6 +97,7 @@ class CudaRunner final : public Runner {
   std::vector<Results> results_;
   size_t next_results_ = 0;
   std::vector<int> sampling_rows_;  // of the step at hand
+  std::vector<int32_t> mask_idx_;   // likewise, for each row of logits
 
   PinnedRing targets_ring_;  // token rows and targets of prompt log probabilities
   Buffer targets_;           // device, int32 [2, max_num_logit_rows]

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
+#include "cuda/base/carver.h"
 
 namespace quire::cuda {
 namespace {
@@ -20,23 +22,11 @@ size_t block_bytes(const RowLimits& limits) {
   return kFlushBytes + limits.max_row_bytes();
 }
 
-// Hands out parts of one allocation; with a null base it only measures.
-class Carver {
- public:
-  explicit Carver(void* base) : base_(static_cast<std::byte*>(base)) {}
-
-  template <typename T>
-  T* take(size_t count) {
-    const size_t first = used_;
-    used_ += (count * sizeof(T) + 255) / 256 * 256;
-    return base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + first);
-  }
-  size_t used() const { return used_; }
-
- private:
-  std::byte* base_;
-  size_t used_ = 0;
-};
+// Of the masks of a step, in words: which one a row has, then the masks.
+size_t mask_block_words(const DeviceSamplerLimits& limits, size_t num_masks) {
+  return static_cast<size_t>(limits.max_rows) +
+         num_masks * static_cast<size_t>(row_limits_of(limits).bitmap_words());
+}
 
 struct Parts {
   RowTables tables = {};
@@ -45,6 +35,7 @@ struct Parts {
   SliceLogprobs* slice_logprobs = nullptr;
   uint32_t* arrivals = nullptr;
   std::byte* block = nullptr;
+  uint32_t* masks = nullptr;
   size_t num_bytes = 0;
 };
 
@@ -84,7 +75,8 @@ Parts carve(const DeviceSamplerLimits& limits, void* base) {
   parts.slice_logprobs = carver.take<SliceLogprobs>(slices);
   parts.arrivals = carver.take<uint32_t>(rows);
   parts.block = carver.take<std::byte>(block_bytes(row_limits_of(limits)));
-  parts.num_bytes = carver.used();
+  parts.masks = carver.take<uint32_t>(mask_block_words(limits, rows));
+  parts.num_bytes = carver.num_bytes();
   return parts;
 }
 
@@ -122,6 +114,10 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   std::unique_ptr<DeviceSampler> sampler(new DeviceSampler(limits));
   QUIRE_ASSIGN_OR_RETURN(sampler->memory_, device_memory(device_bytes(limits)));
   QUIRE_ASSIGN_OR_RETURN(sampler->ring_, PinnedRing::create(block_bytes(sampler->row_limits_)));
+  QUIRE_ASSIGN_OR_RETURN(
+      sampler->mask_ring_,
+      PinnedRing::create(mask_block_words(limits, static_cast<size_t>(limits.max_rows)) *
+                         sizeof(uint32_t)));
   const Parts parts = carve(limits, sampler->memory_.data());
   sampler->tables_ = parts.tables;
   sampler->results_ = parts.results;
@@ -129,6 +125,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   sampler->slice_logprobs_ = parts.slice_logprobs;
   sampler->arrivals_ = parts.arrivals;
   sampler->block_ = parts.block;
+  sampler->masks_ = parts.masks;
   const auto rows = static_cast<size_t>(limits.max_num_seqs);
   stream.set_zero(parts.tables.states, rows * sizeof(RowState));
   stream.set_zero(parts.tables.last_tokens, rows * sizeof(int32_t));
@@ -160,6 +157,29 @@ Status DeviceSampler::flush(CudaStream& stream) {
   return {};
 }
 
+Status DeviceSampler::upload_masks(std::span<const std::vector<uint32_t>> masks,
+                                   std::span<const int32_t> mask_idx, CudaStream& stream) {
+  const auto max_rows = static_cast<size_t>(limits_.max_rows);
+  const auto mask_words = static_cast<size_t>(row_limits_.bitmap_words());
+  QUIRE_CHECK(
+      masks.size() <= max_rows && mask_idx.size() <= max_rows &&
+          std::ranges::all_of(mask_idx, [&](int32_t idx) { return idx < std::ssize(masks); }),
+      "[sample] at most a mask for each row of a call");
+  QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, mask_ring_.begin(stream));
+  auto* words = reinterpret_cast<uint32_t*>(slot);
+  std::memcpy(words, mask_idx.data(), mask_idx.size_bytes());
+  uint32_t* to = words + max_rows;
+  for (const std::vector<uint32_t>& mask : masks) {
+    const size_t count = std::min(mask.size(), mask_words);
+    std::copy_n(mask.begin(), count, to);
+    std::fill_n(to + count, mask_words - count, 0U);  // beyond its last word nothing may come
+    to += mask_words;
+  }
+  stream.copy_to_device(masks_, slot, mask_block_words(limits_, masks.size()) * sizeof(uint32_t));
+  mask_ring_.end(stream);
+  return {};
+}
+
 SampleKind DeviceSampler::kind_of(std::span<const int> rows) const {
   SampleKind kind = SampleKind::kGreedy;
   for (const int row : rows) kind = std::max(kind, kinds_[static_cast<size_t>(row)]);
@@ -176,15 +196,19 @@ const float* DeviceSampler::check_logits(const TensorView& logits, int num_rows)
 
 void DeviceSampler::sample(SampleKind kind, const TensorView& logits, const int32_t* row_ids,
                            int num_rows, CudaStream& stream) {
-  const SampleCall call = {.logits = check_logits(logits, num_rows),
-                           .row_ids = row_ids,
-                           .num_rows = num_rows,
-                           .results = results_};
+  const bool is_masked = kind == SampleKind::kMasked;
+  const SampleCall call = {
+      .logits = check_logits(logits, num_rows),
+      .row_ids = row_ids,
+      .num_rows = num_rows,
+      .results = results_,
+      .mask_idx = is_masked ? reinterpret_cast<const int32_t*>(masks_) : nullptr,
+      .masks = masks_ + limits_.max_rows};
   if (kind <= SampleKind::kRandom) {
     const bool random = kind == SampleKind::kRandom;
     return launch_one_pass(tables_, call, random, picks_, arrivals_, stream);
   }
-  const bool is_full = kind == SampleKind::kFull;
+  const bool is_full = kind >= SampleKind::kFull;
   if (is_full) launch_forbid(tables_, call, stream);
   launch_filter(tables_, call, is_full, stream);
   if (is_full) {
@@ -199,7 +223,7 @@ LogprobsResult* DeviceSampler::logprobs_results(int num_rows) const {
 
 size_t DeviceSampler::results_bytes(SampleKind kind, int num_rows) {
   const size_t of_row =
-      sizeof(RowResult) + (kind == SampleKind::kFull ? sizeof(LogprobsResult) : 0);
+      sizeof(RowResult) + (kind >= SampleKind::kFull ? sizeof(LogprobsResult) : 0);
   return static_cast<size_t>(num_rows) * of_row;
 }
 
@@ -216,7 +240,7 @@ std::vector<SampledToken> DeviceSampler::read_results(SampleKind kind, int num_r
   sampled.reserve(static_cast<size_t>(num_rows));
   for (int i = 0; i < num_rows; ++i) {
     sampled.push_back(
-        to_sampled_token(results[i], kind == SampleKind::kFull ? &logprobs[i] : nullptr));
+        to_sampled_token(results[i], kind >= SampleKind::kFull ? &logprobs[i] : nullptr));
   }
   return sampled;
 }

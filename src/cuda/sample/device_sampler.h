@@ -27,7 +27,8 @@ enum class SampleKind {
   kGreedy,
   kRandom,    // over the whole vocabulary
   kFiltered,  // top-k, top-p, min-p
-  kFull       // penalties, bias, masks, log probabilities
+  kFull,      // penalties, bias, allowed ids, log probabilities
+  kMasked     // the step's token masks
 };
 
 class DeviceSampler {
@@ -46,6 +47,12 @@ class DeviceSampler {
   // The kind that serves all of these rows.
   SampleKind kind_of(std::span<const int> rows) const;
 
+  // Enqueues the masks of the next sample() of kMasked: masks[mask_idx[i]], as
+  // TokenConstraint::allowed_tokens, says what its row i may sample; mask_idx[i] < 0: anything. One
+  // copy. Not captured. At most max_rows of both.
+  Status upload_masks(std::span<const std::vector<uint32_t>> masks,
+                      std::span<const int32_t> mask_idx, CudaStream& stream);
+
   // Enqueues, capturable: row row_ids[i] (device, distinct; < 0: padding) samples its next token
   // from logits[i] (F32 [num_rows, vocab_size], left as they are), and its state advances. A row
   // whose logits are broken, or leave nothing to choose, stays as it was.
@@ -54,10 +61,9 @@ class DeviceSampler {
   // Device, [max_num_seqs]: the token that each row sampled, or knew, last.
   const int32_t* last_tokens() const { return tables_.last_tokens; }
 
-  // The results of the last sample(): one block of the device, RowResult [num_rows] and with kFull
-  // LogprobsResult [num_rows] after it. The tokens are also at token_id, 32 bytes apart.
+  // The results of the last sample(): RowResult [num_rows], and from kFull on LogprobsResult
+  // [num_rows] after it.
   static size_t results_bytes(SampleKind kind, int num_rows);
-  const void* results() const { return results_; }
   // Enqueues the one copy, to `host` (pinned, results_bytes()).
   void copy_results(SampleKind kind, int num_rows, void* host, CudaStream& stream) const;
   // One a row, in order; seq_id is left to the caller, and padding gives token 0.
@@ -78,7 +84,7 @@ class DeviceSampler {
   DeviceSamplerLimits limits_;
   RowLimits row_limits_;
   Buffer memory_;
-  PinnedRing ring_;
+  PinnedRing ring_, mask_ring_;
   RowUpload upload_;
   std::vector<SampleKind> kinds_;  // [max_num_seqs]
   RowTables tables_ = {};
@@ -87,6 +93,7 @@ class DeviceSampler {
   SliceLogprobs* slice_logprobs_ = nullptr;
   uint32_t* arrivals_ = nullptr;
   std::byte* block_ = nullptr;  // rows that were uploaded
+  uint32_t* masks_ = nullptr;   // likewise: mask_idx [max_rows], masks [max_rows, bitmap_words]
 };
 
 }  // namespace quire::cuda

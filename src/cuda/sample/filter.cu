@@ -361,8 +361,9 @@ __global__ void __launch_bounds__(kMaxThreads) filter_kernel(RowTables tables, S
     return;
   }
   const RowState& state = tables.states[row_id];
+  const bool is_masked = kRules && mask_of(tables, call, i) != nullptr;
   const Reader<kRules> reader = {LogitsRow(call.logits, tables.vocab_size, i),
-                                 Rules(tables, row_id)};
+                                 Rules(tables, row_id, is_masked)};
   Largest largest;
   const RowStatus status = find_largest(reader, largest);
   int32_t token_id = largest.token_id;

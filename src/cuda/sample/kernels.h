@@ -13,6 +13,10 @@ inline constexpr int kMaxSlices = 64;
 inline constexpr int num_slices(int vocab_size) {
   return (vocab_size + kSliceSize - 1) / kSliceSize;
 }
+// Rows come first: the other axes of a grid end at 65,535.
+inline dim3 slices_grid(int num_rows, int vocab_size) {
+  return {static_cast<unsigned>(num_rows), static_cast<unsigned>(num_slices(vocab_size))};
+}
 
 struct SlicePick {
   double score;  // of the best token of the slice
@@ -29,12 +33,16 @@ struct SliceLogprobs {
   uint64_t top_keys[kMaxTopLogprobs];  // falling
 };
 
-// One call of sample().
+// One call of sample(); all pointers are the device's.
 struct SampleCall {
   const float* logits;     // [num_rows, vocab_size]
   const int32_t* row_ids;  // [num_rows]
   int num_rows;
   RowResult* results;  // [num_rows]
+  // What this step alone lets a row sample: mask_idx [num_rows] into masks [.., bitmap_words], < 0:
+  // anything. Null: no row has a mask.
+  const int32_t* mask_idx;
+  const uint32_t* masks;
 };
 
 // Scatters rows that were uploaded as a block: `num_rows` headers, then words.

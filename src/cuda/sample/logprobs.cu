@@ -1,6 +1,6 @@
 // Log-softmax of the model's logits: of one token a row, its rank, and of the most likely ones.
 //
-// Grid (slices of a row, rows): a block holds its slice in registers. The num_top-th largest of its
+// Grid (rows, slices of a row): a block holds its slice in registers. The num_top-th largest of its
 // threads' largest keys bounds the slice's num_top largest from below, which leaves at most
 // num_top * 32 keys to be put in order. The last block of a row to arrive merges the slices.
 // exp in fp32, at most 32 of them added in fp32, then fp64: 1e-6 of a log probability.
@@ -161,15 +161,15 @@ __device__ void merge_slices(Shared& shared, const LogitsRow& row, const Query& 
 __device__ void run_query(const Query& query, const float* logits, int vocab_size,
                           SliceLogprobs* slices, uint32_t* arrivals, LogprobsResult* results) {
   __shared__ Shared shared;
-  const auto i = static_cast<int>(blockIdx.y);
-  const auto count = static_cast<int>(gridDim.x);
+  const auto i = static_cast<int>(blockIdx.x);
+  const auto count = static_cast<int>(gridDim.y);
   if (query.target < 0) {
-    if (blockIdx.x == 0 && threadIdx.x == 0) results[i].num_top = -1;
+    if (blockIdx.y == 0 && threadIdx.x == 0) results[i].num_top = -1;
     return;
   }
   const LogitsRow row(logits, vocab_size, i);
   SliceLogprobs* of_row = slices + static_cast<int64_t>(i) * count;
-  summarize_slice(shared, row, static_cast<int>(blockIdx.x), query, of_row[blockIdx.x]);
+  summarize_slice(shared, row, static_cast<int>(blockIdx.y), query, of_row[blockIdx.y]);
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -184,8 +184,8 @@ __device__ void run_query(const Query& query, const float* logits, int vocab_siz
 __global__ void __launch_bounds__(kThreads)
     sampled_logprobs_kernel(RowTables tables, SampleCall call, SliceLogprobs* slices,
                             uint32_t* arrivals, LogprobsResult* results) {
-  const int row_id = call.row_ids[blockIdx.y];
-  const RowResult& sampled = call.results[blockIdx.y];
+  const int row_id = call.row_ids[blockIdx.x];
+  const RowResult& sampled = call.results[blockIdx.x];
   Query query = {-1, 0};
   if (row_id >= 0 && sampled.status == RowStatus::kOk) {
     const int num_top = tables.states[row_id].num_logprobs;
@@ -197,15 +197,13 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     target_logprobs_kernel(const float* logits, int vocab_size, const int32_t* targets, int num_top,
                            SliceLogprobs* slices, uint32_t* arrivals, LogprobsResult* results) {
-  const int32_t target = targets[blockIdx.y];
+  const int32_t target = targets[blockIdx.x];
   const Query query = {target < vocab_size ? target : -1, min(num_top, vocab_size)};
   run_query(query, logits, vocab_size, slices, arrivals, results);
 }
 
 LaunchShape shape_of(int vocab_size, int num_rows) {
-  return {
-      .grid = dim3(static_cast<unsigned>(num_slices(vocab_size)), static_cast<unsigned>(num_rows)),
-      .block = kThreads};
+  return {.grid = slices_grid(num_rows, vocab_size), .block = kThreads};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Greedy, and random over the whole vocabulary.
 //
-// Grid (slices of a row, rows): a block reads its slice once. The last block of a row to arrive
+// Grid (rows, slices of a row): a block reads its slice once. The last block of a row to arrive
 // picks among the slices' picks, in their order, and commits the token.
 #include "cuda/base/launch.h"
 #include "cuda/sample/block.cuh"
@@ -53,9 +53,9 @@ __device__ void pick_row(const RowTables& tables, const SlicePick* picks, int co
 template <bool kRandom>
 __global__ void __launch_bounds__(kThreads)
     one_pass_kernel(RowTables tables, SampleCall call, SlicePick* picks, uint32_t* arrivals) {
-  const auto i = static_cast<int>(blockIdx.y);
-  const auto slice = static_cast<int>(blockIdx.x);
-  const auto count = static_cast<int>(gridDim.x);
+  const auto i = static_cast<int>(blockIdx.x);
+  const auto slice = static_cast<int>(blockIdx.y);
+  const auto count = static_cast<int>(gridDim.y);
   const int row_id = call.row_ids[i];
   if (row_id < 0) {
     if (slice == 0 && threadIdx.x == 0) commit_padding(call.results[i]);
@@ -85,8 +85,7 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_one_pass(const RowTables& tables, const SampleCall& call, bool random, SlicePick* picks,
                      uint32_t* arrivals, CudaStream& stream) {
-  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_slices(tables.vocab_size)),
-                                          static_cast<unsigned>(call.num_rows)),
+  const LaunchShape shape = {.grid = slices_grid(call.num_rows, tables.vocab_size),
                              .block = kThreads};
   QUIRE_LAUNCH(stream, random ? one_pass_kernel<true> : one_pass_kernel<false>, shape, tables, call,
                picks, arrivals);

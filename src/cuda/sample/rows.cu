@@ -1,6 +1,6 @@
 // A row's state on the device: its start, and what it may not sample next.
 #include "cuda/base/launch.h"
-#include "cuda/sample/kernels.h"
+#include "cuda/sample/rules.cuh"
 
 namespace quire::cuda {
 namespace {
@@ -11,8 +11,8 @@ constexpr int kBlocksPerRow = 8;
 template <typename T>
 __device__ void copy_words(T* to, int64_t row, int32_t per_row, const int32_t* words,
                            WordSpan span) {
-  const auto step = static_cast<int>(gridDim.x * blockDim.x);
-  for (auto i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < span.count;
+  const auto step = static_cast<int>(gridDim.y * blockDim.x);
+  for (auto i = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x); i < span.count;
        i += step) {
     reinterpret_cast<int32_t*>(to)[row * per_row + i] = words[span.first + i];
   }
@@ -21,9 +21,9 @@ __device__ void copy_words(T* to, int64_t row, int32_t per_row, const int32_t* w
 // Each block owns a range of ids: zeroes it, then counts the tokens that fall in it.
 __device__ void count_seen(const RowTables& tables, const AddedRow& added, const int32_t* words) {
   uint32_t* seen = tables.seen + static_cast<int64_t>(added.row) * tables.vocab_stride;
-  const auto blocks = static_cast<int>(gridDim.x);
+  const auto blocks = static_cast<int>(gridDim.y);
   const int per_block = (tables.vocab_stride + blocks - 1) / blocks;
-  const int first = static_cast<int>(blockIdx.x) * per_block;
+  const int first = static_cast<int>(blockIdx.y) * per_block;
   const int end = min(first + per_block, tables.vocab_stride);
   const auto thread = static_cast<int>(threadIdx.x);
   for (int id = first + thread; id < end; id += kThreads) seen[id] = 0;
@@ -40,7 +40,7 @@ __device__ void count_seen(const RowTables& tables, const AddedRow& added, const
 
 __global__ void __launch_bounds__(kThreads)
     add_rows_kernel(RowTables tables, const AddedRow* headers, const int32_t* words) {
-  const AddedRow& added = headers[blockIdx.y];
+  const AddedRow& added = headers[blockIdx.x];
   const int64_t row = added.row;
   copy_words(tables.allowed, row, tables.bitmap_words, words, added.allowed);
   copy_words(tables.stops, row, tables.bitmap_words, words, added.stops);
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kThreads)
   copy_words(tables.bad_word_ids, row, kMaxBadWordIds, words, added.bad_word_ids);
   copy_words(tables.output_tail, row, tables.tail_size, words, added.output_tail);
   if ((added.state.flags & kHasPenalties) != 0) count_seen(tables, added, words);
-  if (blockIdx.x == 0 && threadIdx.x == 0) {
+  if (blockIdx.y == 0 && threadIdx.x == 0) {
     tables.states[row] = added.state;
     tables.last_tokens[row] = added.last_token;
   }
@@ -74,12 +74,14 @@ __global__ void __launch_bounds__(kThreads) forbid_kernel(RowTables tables, Samp
   const bool has_allowed = (state.flags & kHasAllowed) != 0;
   const bool has_bad_words = (state.flags & kHasBadWords) != 0;
   const bool has_stops = (state.flags & kHasStops) != 0;
-  if (!has_allowed && !has_stops && !has_bad_words) return;
+  const uint32_t* mask = mask_of(tables, call, static_cast<int>(blockIdx.x));
+  if (!has_allowed && !has_stops && !has_bad_words && mask == nullptr) return;
   const bool forbids_stops = has_stops && state.num_output < state.min_tokens;
   const int64_t line = static_cast<int64_t>(row_id) * tables.bitmap_words;
   uint32_t* forbidden = tables.forbidden + line;
   for (auto w = static_cast<int>(threadIdx.x); w < tables.bitmap_words; w += kThreads) {
-    forbidden[w] = (has_allowed ? ~tables.allowed[line + w] : 0U) |
+    forbidden[w] = (mask != nullptr ? ~mask[w] : 0U) |
+                   (has_allowed ? ~tables.allowed[line + w] : 0U) |
                    (forbids_stops ? tables.stops[line + w] : 0U);
   }
   __syncthreads();
@@ -100,7 +102,7 @@ __global__ void __launch_bounds__(kThreads) forbid_kernel(RowTables tables, Samp
 
 void launch_add_rows(const RowTables& tables, const void* block, int num_rows, CudaStream& stream) {
   const auto* headers = static_cast<const AddedRow*>(block);
-  const LaunchShape shape = {.grid = dim3(kBlocksPerRow, static_cast<unsigned>(num_rows)),
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_rows), kBlocksPerRow),
                              .block = kThreads};
   QUIRE_LAUNCH(stream, add_rows_kernel, shape, tables, headers,
                reinterpret_cast<const int32_t*>(headers + num_rows));

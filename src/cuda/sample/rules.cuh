@@ -1,19 +1,27 @@
 // A request's rules, applied to logits on their way in: the logits in memory stay the model's.
 #pragma once
 
+#include "cuda/sample/kernels.h"
 #include "cuda/sample/logits.cuh"
 
 namespace quire::cuda {
+
+// The step's mask of row i of a call; null: anything may be sampled.
+__device__ __forceinline__ const uint32_t* mask_of(const RowTables& tables, const SampleCall& call,
+                                                   int i) {
+  if (call.mask_idx == nullptr || call.mask_idx[i] < 0) return nullptr;
+  return call.masks + static_cast<int64_t>(call.mask_idx[i]) * tables.bitmap_words;
+}
 
 // In the order of LogitsRules::apply, rounding where it rounds. A mask may come first: nothing that
 // follows turns -infinity into anything else.
 class Rules {
  public:
-  __device__ Rules(const RowTables& tables, int row) {
+  __device__ Rules(const RowTables& tables, int row, bool is_masked) {
     const RowState& state = tables.states[row];
     const int64_t bitmap = static_cast<int64_t>(row) * tables.bitmap_words;
     const uint32_t flags = state.flags;
-    if ((flags & (kHasAllowed | kHasStops | kHasBadWords)) != 0) {
+    if (is_masked || (flags & (kHasAllowed | kHasStops | kHasBadWords)) != 0) {
       forbidden_ = tables.forbidden + bitmap;
     }
     if ((flags & kHasBias) != 0) biased_ = tables.biased + bitmap;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cuda/sample/sampler_rig.h"
+#include "sample/logits_error.h"
 
 namespace quire::cuda {
 namespace {
@@ -89,27 +90,58 @@ void add_rules(SamplingParams& params, SamplingSpec& spec, std::mt19937& random,
   if (random() % 2 == 0) params.logprobs = pick(random, {0, 1, 5, 20});
 }
 
+// Of few tokens, of most, of none, and such that end before the vocabulary does.
+std::vector<uint32_t> random_mask(std::mt19937& random, int vocab_size) {
+  std::vector<uint32_t> mask(static_cast<size_t>(vocab_size + 31) / 32);
+  const uint32_t kind = random() % 8;
+  for (uint32_t& word : mask) {
+    word = static_cast<uint32_t>(random());
+    if (kind < 3) word &= static_cast<uint32_t>(random() & random());
+    if (kind == 3) word |= static_cast<uint32_t>(random() | random());
+    if (kind == 4) word = 0;
+  }
+  if (kind == 4 && random() % 2 == 0) mask[random() % mask.size()] = 1U << random() % 32;
+  if (kind == 5) mask.resize(random() % (mask.size() + 1));
+  return mask;
+}
+
+StepMasks random_masks(std::mt19937& random, size_t num_rows, int vocab_size) {
+  StepMasks masks;
+  masks.masks.resize(num_rows / 2 + 1);
+  for (std::vector<uint32_t>& mask : masks.masks) mask = random_mask(random, vocab_size);
+  for (size_t i = 0; i < num_rows; ++i) {
+    const auto idx = static_cast<int32_t>(random() % masks.masks.size());
+    masks.idx.push_back(random() % 3 == 0 ? -1 : idx);
+  }
+  return masks;
+}
+
+struct Kinds {
+  bool filters = false;
+  bool rules = false;
+  bool masks = false;
+};
+
 class SampledAlike : public testing::TestWithParam<int> {
  protected:
   // Steps of rows with random parameters, on the same random logits on both sides.
-  void run(bool with_filters, bool with_rules, bool captured, int num_rows, int num_steps);
+  void run(const Kinds& with, bool captured, int num_rows, int num_steps);
 };
 
-void SampledAlike::run(bool with_filters, bool with_rules, bool captured, int num_rows,
-                       int num_steps) {
+void SampledAlike::run(const Kinds& with, bool captured, int num_rows, int num_steps) {
   SKIP_WITHOUT_DEVICE();
   const int vocab = GetParam();
-  std::mt19937 random(static_cast<uint32_t>(vocab * 8 + with_filters * 4 + with_rules * 2));
+  std::mt19937 random(static_cast<uint32_t>(vocab * 8 + with.filters * 4 + with.rules * 2));
   auto created = SamplerRig::create({num_rows, num_rows + 1, vocab, 64});
   ASSERT_TRUE(created.ok()) << created.status().message();
   SamplerRig& rig = **created;
   std::vector<RowAdded> added;
   for (int row = 0; row < num_rows; ++row) {
     SamplingParams params;
-    if (with_filters) params = random_filter(random, vocab);
-    if (!with_filters) params.temperature = pick(random, {0.0F, 0.3F, 1.0F, 3.0F});
+    if (with.filters) params = random_filter(random, vocab);
+    if (!with.filters) params.temperature = pick(random, {0.0F, 0.3F, 1.0F, 3.0F});
     SamplingSpec spec;
-    if (with_rules) add_rules(params, spec, random, vocab);
+    if (with.rules) add_rules(params, spec, random, vocab);
     std::vector<int32_t> ids;
     for (int n = 0; n < 12; ++n) ids.push_back(static_cast<int32_t>(random() % vocab));
     added.push_back(make_row(row, params, ids, static_cast<int>(random() % 12), random()));
@@ -136,7 +168,9 @@ void SampledAlike::run(bool with_filters, bool with_rules, bool captured, int nu
     std::shuffle(row_ids.begin(), row_ids.end(), random);
     row_ids.push_back(-1);
     logits.insert(logits.end(), static_cast<size_t>(vocab), kNan);
-    const auto results = captured ? rig.step_captured(logits, row_ids) : rig.step(logits, row_ids);
+    const StepMasks masks = with.masks ? random_masks(random, row_ids.size(), vocab) : StepMasks();
+    const auto results =
+        captured ? rig.step_captured(logits, row_ids, masks) : rig.step(logits, row_ids, masks);
     EXPECT_EQ(rig.num_copies(), 1);
     for (size_t i = 0; i < results.size(); ++i) {
       if (row_ids[i] < 0) continue;
@@ -153,19 +187,31 @@ void SampledAlike::run(bool with_filters, bool with_rules, bool captured, int nu
 }
 
 TEST_P(SampledAlike, WithoutFilters) {
-  run(false, false, false, 48, 3);
+  run({}, false, 48, 3);
 }
 TEST_P(SampledAlike, WithFilters) {
-  run(true, false, false, 96, 2);
+  run({.filters = true}, false, 96, 2);
 }
 TEST_P(SampledAlike, WithRules) {
-  run(true, true, false, 48, 5);
+  run({.filters = true, .rules = true}, false, 48, 5);
 }
 TEST_P(SampledAlike, InAGraph) {
-  run(true, true, true, 16, 4);
+  run({.filters = true, .rules = true}, true, 16, 4);
 }
 TEST_P(SampledAlike, UnfilteredInAGraph) {
-  run(false, false, true, 16, 3);
+  run({}, true, 16, 3);
+}
+TEST_P(SampledAlike, Masked) {
+  run({.masks = true}, false, 48, 4);
+}
+TEST_P(SampledAlike, MaskedWithFilters) {
+  run({.filters = true, .masks = true}, false, 96, 3);
+}
+TEST_P(SampledAlike, MaskedWithRules) {
+  run({.filters = true, .rules = true, .masks = true}, false, 64, 6);
+}
+TEST_P(SampledAlike, MaskedInAGraph) {
+  run({.filters = true, .rules = true, .masks = true}, true, 16, 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(Vocabularies, SampledAlike, testing::Values(17, 1000, 32000, 128256));
@@ -234,6 +280,37 @@ TEST(DeviceSampler, FailsOnlyTheRowWhoseLogitsAreBroken) {
     EXPECT_EQ(results[4].device.token_id, kVocab - 1);
     EXPECT_EQ(results[5].device.error.ok(), kind != SampleKind::kFull);
     EXPECT_EQ(rig.last_token(1), 3);  // as it came
+  }
+}
+
+TEST(DeviceSampler, AMaskOfNothingFailsItsRowAloneAndForThatStep) {
+  SKIP_WITHOUT_DEVICE();
+  constexpr int kVocab = 1000;
+  auto created = SamplerRig::create({4, 4, kVocab, 64});
+  ASSERT_TRUE(created.ok());
+  SamplerRig& rig = **created;
+  SamplingParams params;
+  params.temperature = 0;
+  params.logprobs = 2;
+  std::vector<RowAdded> added;
+  for (int row = 0; row < 4; ++row) added.push_back(make_row(row, params));
+  ASSERT_TRUE(rig.add_rows(added).ok());
+  std::mt19937 random(7);
+  const std::vector<float> logits = random_logits(4 * kVocab, 2.0F, 0, random);
+  const std::vector<int32_t> row_ids = {2, 0, 3, 1};
+  std::vector<uint32_t> one(32, 0);
+  one[31] = 1U << 7;  // 999
+  const StepMasks masks = {.idx = {0, -1, 2, 1}, .masks = {{}, std::vector<uint32_t>(32, 0), one}};
+  const auto results = rig.step(logits, row_ids, masks);
+  for (size_t i = 0; i < results.size(); ++i) expect_same(results[i], std::to_string(i));
+  EXPECT_EQ(results[0].device.error.message(), no_token_allowed(3).message());
+  EXPECT_TRUE(results[1].device.error.ok());
+  EXPECT_EQ(results[2].device.token_id, 999);
+  EXPECT_EQ(results[3].device.error.message(), no_token_allowed(3).message());
+  EXPECT_EQ(rig.last_token(1), 3);  // as it came
+  for (const Compared& free : rig.step(logits, row_ids)) {
+    expect_same(free, "a step without masks knows nothing of the one before");
+    EXPECT_TRUE(free.device.error.ok());
   }
 }
 

@@ -76,31 +76,37 @@ void SamplerRig::enqueue(SampleKind kind, int num_rows, bool captured) {
   stream_->note(cudaGraphDestroy(graph), "destroy");
 }
 
-SampledToken SamplerRig::sample_on_host(int row, std::vector<float> logits) {
+SampledToken SamplerRig::sample_on_host(int row, std::vector<float> logits,
+                                        std::optional<std::span<const uint32_t>> mask) {
   SampledToken sampled;
   sampled.error =
-      states_[static_cast<size_t>(row)]->sample(logits, {}, sampled.token_id, sampled.logprobs);
+      states_[static_cast<size_t>(row)]->sample(logits, mask, sampled.token_id, sampled.logprobs);
   return sampled;
 }
 
 std::vector<Compared> SamplerRig::step(const std::vector<float>& logits,
-                                       const std::vector<int32_t>& row_ids) {
-  return run(logits, row_ids, false);
+                                       const std::vector<int32_t>& row_ids,
+                                       const StepMasks& masks) {
+  return run(logits, row_ids, masks, false);
 }
 
 std::vector<Compared> SamplerRig::step_captured(const std::vector<float>& logits,
-                                                const std::vector<int32_t>& row_ids) {
-  return run(logits, row_ids, true);
+                                                const std::vector<int32_t>& row_ids,
+                                                const StepMasks& masks) {
+  return run(logits, row_ids, masks, true);
 }
 
 std::vector<Compared> SamplerRig::run(const std::vector<float>& logits,
-                                      const std::vector<int32_t>& row_ids, bool captured) {
+                                      const std::vector<int32_t>& row_ids, const StepMasks& masks,
+                                      bool captured) {
   const auto num_rows = static_cast<int>(row_ids.size());
   const auto vocab = static_cast<size_t>(limits_.vocab_size);
-  const SampleKind kind = kind_of(row_ids);
+  const bool has_masks = !masks.idx.empty();
+  const SampleKind kind = has_masks ? SampleKind::kMasked : kind_of(row_ids);
   const int64_t copies_before = stream_->traffic().num_copies;
   stream_->copy_to_device(logits_.data(), logits.data(), logits.size() * sizeof(float));
   stream_->copy_to_device(row_ids_.data(), row_ids.data(), row_ids.size() * sizeof(int32_t));
+  if (has_masks) stream_->note(sampler_->upload_masks(masks.masks, masks.idx, *stream_));
   enqueue(kind, num_rows, captured);
   sampler_->copy_results(kind, num_rows, pinned_.data(), *stream_);
   num_copies_ = stream_->traffic().num_copies - copies_before;
@@ -112,7 +118,9 @@ std::vector<Compared> SamplerRig::run(const std::vector<float>& logits,
     compared[i].device = std::move(sampled[i]);
     if (row_ids[i] < 0) continue;
     const float* first = logits.data() + i * vocab;
-    compared[i].host = sample_on_host(row_ids[i], {first, first + vocab});
+    std::optional<std::span<const uint32_t>> mask;
+    if (has_masks && masks.idx[i] >= 0) mask = masks.masks[static_cast<size_t>(masks.idx[i])];
+    compared[i].host = sample_on_host(row_ids[i], {first, first + vocab}, mask);
   }
   return compared;
 }

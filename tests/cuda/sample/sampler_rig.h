@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -22,16 +23,24 @@ struct Compared {
   SampledToken host;
 };
 
+// Of a step: which mask each row has (< 0: none), and the masks. Empty: no row has one.
+struct StepMasks {
+  std::vector<int32_t> idx = {};  // [row_ids.size()]
+  std::vector<std::vector<uint32_t>> masks = {};
+};
+
 class SamplerRig {
  public:
   static Result<std::unique_ptr<SamplerRig>> create(const DeviceSamplerLimits& limits);
 
   Status add_rows(const std::vector<RowAdded>& added);
   // logits: [row_ids.size(), vocab_size]; row ids < 0 are padding. Samples on both sides.
-  std::vector<Compared> step(const std::vector<float>& logits, const std::vector<int32_t>& row_ids);
+  std::vector<Compared> step(const std::vector<float>& logits, const std::vector<int32_t>& row_ids,
+                             const StepMasks& masks = {});
   // The same with the device's work captured in a graph and replayed, for the rows' own kind.
   std::vector<Compared> step_captured(const std::vector<float>& logits,
-                                      const std::vector<int32_t>& row_ids);
+                                      const std::vector<int32_t>& row_ids,
+                                      const StepMasks& masks = {});
 
   DeviceSampler& sampler() { return *sampler_; }
   CudaStream& stream() { return *stream_; }
@@ -44,9 +53,10 @@ class SamplerRig {
 
  private:
   std::vector<Compared> run(const std::vector<float>& logits, const std::vector<int32_t>& row_ids,
-                            bool captured);
+                            const StepMasks& masks, bool captured);
   void enqueue(SampleKind kind, int num_rows, bool captured);
-  SampledToken sample_on_host(int row, std::vector<float> logits);
+  SampledToken sample_on_host(int row, std::vector<float> logits,
+                              std::optional<std::span<const uint32_t>> mask);
 
   DeviceSamplerLimits limits_;
   std::unique_ptr<CudaStream> stream_;

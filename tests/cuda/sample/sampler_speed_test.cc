@@ -16,6 +16,7 @@ struct Case {
   std::string name;
   SamplingParams params;
   float spread = 3.0F;
+  bool is_masked = false;
 };
 
 std::vector<Case> make_cases() {
@@ -47,6 +48,8 @@ std::vector<Case> make_cases() {
          p.top_p = 0.9F;
          p.frequency_penalty = 0.5F;
        })},
+      {"greedy, masked", with([](auto& p) { p.temperature = 0; }), 3.0F, true},
+      {"top_p 0.9, masked", with([](auto& p) { p.top_p = 0.9F; }), 3.0F, true},
   };
 }
 
@@ -107,10 +110,16 @@ TEST(SamplerSpeed, PrintsMicroseconds) {
     }
     rig.stream().copy_to_device(rig.row_ids(), row_ids.data(), row_ids.size() * sizeof(int32_t));
     ASSERT_TRUE(rig.add_rows(added).ok());
+    const SampleKind kind = test.is_masked ? SampleKind::kMasked : rig.kind_of(row_ids);
+    if (test.is_masked) {
+      const std::vector<std::vector<uint32_t>> masks(
+          256, std::vector<uint32_t>(kVocab / 32, 0xF0F0F0F0U));
+      ASSERT_TRUE(rig.sampler().upload_masks(masks, row_ids, rig.stream()).ok());
+    }
     ASSERT_TRUE(rig.stream().synchronize().ok());
     fmt::print("{:24}", test.name);
     for (const int num_rows : {1, 8, 64, 256}) {
-      fmt::print("{:8.1f}", microseconds_of(rig, rig.kind_of(row_ids), num_rows));
+      fmt::print("{:8.1f}", microseconds_of(rig, kind, num_rows));
     }
     fmt::print("\n");
     ASSERT_TRUE(rig.stream().synchronize().ok());
