@@ -21,6 +21,7 @@
 
 namespace quire {
 
+class Tokenizer;
 using RequestId = uint64_t;
 
 struct EngineStats {
@@ -49,6 +50,8 @@ struct ModelInfo {
   std::string weight_dtype;
   std::string kv_cache_dtype;
   int64_t num_parameters = 0;
+  std::optional<int32_t> bos_token_id;
+  std::vector<int32_t> eos_token_ids;  // that end an answer
   std::string attention_backend;  // what serves decode and prefill: "decode: cpu, prefill: cpu"
 };
 
@@ -106,6 +109,9 @@ class Engine {
   std::string decode(const std::vector<int32_t>& token_ids, bool skip_special_tokens) const;
   // What this token adds in the midst of a text; may be half a character.
   std::string token_bytes(int32_t token_id) const;
+
+  // Of src/tokenizer/tokenizer.h, for what is built with the engine; null: the model has none.
+  const Tokenizer* tokenizer() const;
 
   // The model's own sampling defaults (generation_config.json).
   SamplingParams default_sampling() const;

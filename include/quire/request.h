@@ -30,7 +30,8 @@ struct SamplingParams {
   std::vector<std::string> bad_words;                 // never completed
 
   int max_tokens = 16;
-  int min_tokens = 0;  // neither end-of-sequence nor a stop id before this many
+  int min_tokens = 0;  // neither end-of-sequence nor a stop id before this many, unless a
+                       // constraint allows nothing else
   std::vector<std::string> stop;
   std::vector<int32_t> stop_token_ids;
   bool include_stop_str_in_output = false;
@@ -52,6 +53,8 @@ class TokenConstraint {
   virtual std::vector<uint32_t> allowed_tokens() = 0;
   // The token that was chosen. False: the constraint does not know it, and the answer fails.
   virtual bool accept(int32_t token_id) = 0;
+  // Why nothing may come any more: the error that the answer then ends with.
+  virtual Status status() const { return {}; }
 };
 
 // Makes a constraint at the start of an answer. Holds what it needs.

@@ -14,6 +14,7 @@
 #include "cli/version.h"
 #include "server/http/server.h"
 #include "server/service.h"
+#include "server/structured_output.h"
 #include "server/tools/answer_parser.h"
 
 namespace quire::cli {
@@ -77,6 +78,7 @@ Result<server::ServiceConfig> service_config(const Options& options, const Engin
                                            server::detect_tool_call_parser(engine.chat_template()));
   config.reasoning_parser = resolve_parser(options.reasoning_parser,
                                            server::detect_reasoning_parser(engine.chat_template()));
+  config.compile_constraint = server::make_constraint_compiler(engine);
   config.version = version();
   config.started_at = std::chrono::duration_cast<std::chrono::seconds>(
                           std::chrono::system_clock::now().time_since_epoch())
@@ -190,6 +192,8 @@ void add_answer_flags(FlagSet& flags, Options* options) {
                &options->reasoning_parser, "How the model marks its reasoning");
   flags.number("--num-workers", &options->service.num_workers, {.min = 1, .max = 1024},
                "Threads that parse, tokenize and format");
+  flags.number("--num-grammar-threads", &options->service.num_grammar_threads,
+               {.min = 1, .max = 1024}, "Threads that compile grammars");
   flags.number("--num-io-threads", &options->transport.num_threads, {.min = 1, .max = 1024},
                "Threads that read and write sockets");
 }

@@ -39,6 +39,31 @@ Answer::Answer(const Tokenizer* tokenizer, std::shared_ptr<const SamplingSpec> s
   }
 }
 
+std::vector<uint32_t> Answer::allowed_tokens() {
+  std::vector<uint32_t> mask = constraint_->allowed_tokens();
+  Status failure = constraint_->status();
+  if (!failure.ok()) {
+    forced_end_ = {.reason = FinishReason::kError, .error = std::move(failure)};
+  } else if (allows_only_forbidden_ends(mask)) {
+    forced_end_ = {.reason = FinishReason::kStop, .error = {}};
+  }
+  // The sampler must find something to choose.
+  if (forced_end_) std::ranges::fill(mask, ~0U);
+  return mask;
+}
+
+bool Answer::allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const {
+  if (num_output_tokens_ >= sampling_->params->min_tokens) return false;
+  constexpr int32_t kBitsPerWord = 32;
+  std::vector<uint32_t> rest = mask;
+  for (const int32_t id : sampling_->stop_token_ids) {
+    const auto word = static_cast<size_t>(id / kBitsPerWord);
+    if (id >= 0 && word < rest.size()) rest[word] &= ~(1U << (id % kBitsPerWord));
+  }
+  const auto is_empty = [](uint32_t word) { return word == 0; };
+  return std::ranges::all_of(rest, is_empty) && !std::ranges::all_of(mask, is_empty);
+}
+
 Output Answer::accept(SampledToken&& sampled, int num_cached_tokens, bool at_max_length) {
   const SamplingParams& params = *sampling_->params;
   Output output;
@@ -59,9 +84,12 @@ Output Answer::accept(SampledToken&& sampled, int num_cached_tokens, bool at_max
   }
   if (!takes(sampled.token_id, output)) {
     output.finish_reason = FinishReason::kError;
-    output.error = internal_error(
-        fmt::format("[engine] the answer's constraint refuses token {}, which it had allowed",
-                    sampled.token_id));
+    output.error = constraint_->status();
+    if (output.error.ok()) {
+      output.error = internal_error(
+          fmt::format("[engine] the answer's constraint refuses token {}, which it had allowed",
+                      sampled.token_id));
+    }
   }
   if (detokenizer_) append_text(sampled.token_id, output);
   return output;

@@ -23,7 +23,15 @@ class Answer {
 
   // What may come next, if not anything may.
   bool is_constrained() const { return constraint_ != nullptr; }
-  std::vector<uint32_t> allowed_tokens() { return constraint_->allowed_tokens(); }
+  std::vector<uint32_t> allowed_tokens();
+  // Set by allowed_tokens() where the answer must end as it is: the token that is sampled for it is
+  // none of its own. kStop: min_tokens forbids all that the constraint allows, its end. kError: the
+  // constraint has failed.
+  struct ForcedEnd {
+    FinishReason reason = FinishReason::kStop;
+    Status error;
+  };
+  const std::optional<ForcedEnd>& forced_end() const { return forced_end_; }
 
   // Takes the newest token. The output has a finish_reason when the answer ended with it; kError
   // with an error where its constraint refuses the token.
@@ -35,6 +43,7 @@ class Answer {
 
  private:
   bool takes(int32_t token_id, const Output& output);
+  bool allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const;
   void append_text(int32_t token_id, Output& output);
   void stop_at_string(Output& output);
   void show_text(Output& output);
@@ -45,6 +54,7 @@ class Answer {
   std::vector<int32_t> prompt_ids_;  // until the first output has carried them away
   int index_;
   std::unique_ptr<TokenConstraint> constraint_;
+  std::optional<ForcedEnd> forced_end_;
   int num_output_tokens_ = 0;
   std::string text_;  // all of it, shown or not
   size_t shown_bytes_ = 0;

@@ -96,17 +96,16 @@ Result<std::unique_ptr<Engine>> Engine::create_unguarded(const EngineConfig& con
   log_info("[engine] {} ({}, {:.1f} M parameters), context {}, attention {}", info.name,
            info.architecture, static_cast<double>(info.num_parameters) / 1e6, info.max_model_len,
            info.attention_backend);
-  const std::vector<int>& generation_eos = impl->files.generation.eos_token_ids;
-  Admission::Limits limits = {
-      .vocab_size = info.vocab_size,
-      .max_model_len = info.max_model_len,
-      .eos_ids = generation_eos.empty() ? impl->files.config.eos_token_ids : generation_eos,
-      .seed = config.seed};
-  for (const int id : limits.eos_ids) {
+  Admission::Limits limits = {.vocab_size = info.vocab_size,
+                              .max_model_len = info.max_model_len,
+                              .eos_ids = info.eos_token_ids,
+                              .seed = config.seed};
+  for (const int32_t id : limits.eos_ids) {
     if (id >= 0 && id < info.vocab_size) continue;
-    log_warning("[model] {}: eos_token_id {} is not in the vocabulary of {}: no answer ends at it",
-                generation_eos.empty() ? "config.json" : "generation_config.json", id,
-                info.vocab_size);
+    log_warning(
+        "[model] {}: eos_token_id {} is not in the vocabulary of {}: no answer ends at it",
+        impl->files.generation.eos_token_ids.empty() ? "config.json" : "generation_config.json", id,
+        info.vocab_size);
   }
   impl->admission = std::make_unique<Admission>(impl->files.tokenizer, std::move(limits),
                                                 impl->parts->platform.get());
@@ -173,6 +172,10 @@ Result<std::vector<int32_t>> Engine::encode(std::string_view text, bool add_spec
 std::string Engine::decode(const std::vector<int32_t>& token_ids, bool skip_special_tokens) const {
   if (impl_->files.tokenizer == nullptr) return {};
   return impl_->files.tokenizer->decode(token_ids, skip_special_tokens);
+}
+
+const Tokenizer* Engine::tokenizer() const {
+  return impl_->files.tokenizer.get();
 }
 
 SamplingParams Engine::default_sampling() const {

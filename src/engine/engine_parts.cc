@@ -17,6 +17,9 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
   info.weight_dtype = dtype_name(plan.weight_dtype);
   info.kv_cache_dtype = dtype_name(plan.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
+  info.bos_token_id = files.config.bos_token_id;
+  const std::vector<int>& eos_ids = files.generation.eos_token_ids;
+  info.eos_token_ids = eos_ids.empty() ? files.config.eos_token_ids : eos_ids;
   info.attention_backend = list_backends(plan);
   return info;
 }

@@ -1,4 +1,5 @@
 #include <dlpack/dlpack.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
@@ -28,8 +29,8 @@ class GrammarConstraint : public TokenConstraint {
   std::vector<uint32_t> allowed_tokens() override {
     const TokenTable& tokens = compiled_->vocabulary->tokens;
     std::vector<uint32_t> mask(tokens.may_be_allowed.size());
-    if (!failed_ && !ended_) guarded(SIZE_MAX, [&] { fill(mask); });
-    if (failed_) {
+    if (failure_.ok() && !ended_) guarded(SIZE_MAX, [&] { fill(mask); });
+    if (!failure_.ok()) {
       std::ranges::fill(mask, 0U);
     } else if (ended_ || completed_) {
       for (const int32_t id : tokens.end_ids) set_bit(mask, id);
@@ -38,7 +39,7 @@ class GrammarConstraint : public TokenConstraint {
   }
 
   bool accept(int32_t token_id) override {
-    if (failed_) return false;
+    if (!failure_.ok()) return false;
     const auto& end_ids = compiled_->vocabulary->tokens.end_ids;
     if (std::ranges::binary_search(end_ids, token_id)) {
       ended_ = ended_ || completed_;
@@ -50,8 +51,10 @@ class GrammarConstraint : public TokenConstraint {
       accepted = matcher_->AcceptToken(token_id);
       completed_ = matcher_->IsCompleted();
     });
-    return accepted && !failed_;
+    return accepted && failure_.ok();
   }
+
+  Status status() const override { return failure_; }
 
  private:
   // Without the ends, which allowed_tokens() adds.
@@ -80,17 +83,18 @@ class GrammarConstraint : public TokenConstraint {
     try {
       work();
     } catch (const BudgetExceeded& error) {
-      fail(error.what(), "its grammar takes more than an answer may");
+      failure_ = invalid_argument(fmt::format(
+          "[grammar] the answer's grammar takes more {} to follow than an answer may ({} ms and {} "
+          "ms a token, {} MiB); expected a simpler one",
+          error.what(), limits.answer_burst_ns / 1'000'000, limits.answer_token_ns / 1'000'000,
+          limits.answer_bytes >> 20));
     } catch (const std::exception& error) {
-      fail(error.what(), "its grammar cannot be followed");
+      failure_ = internal_error(fmt::format("[grammar] the answer's grammar cannot be followed; {}",
+                                            one_line(error.what())));
     }
+    if (!failure_.ok()) log_warning("{}", failure_.message());
     time_left_ns_ = budget.left_ns();
     return budget.left_state_bytes();
-  }
-
-  void fail(std::string_view what, std::string_view why) {
-    failed_ = true;
-    log_warning("[grammar] an answer fails: {} ({})", why, one_line(what));
   }
 
   std::shared_ptr<const Compiled> compiled_;
@@ -99,7 +103,7 @@ class GrammarConstraint : public TokenConstraint {
   size_t bytes_left_;
   bool completed_ = false;  // the end may come now
   bool ended_ = false;      // it has come
-  bool failed_ = false;
+  Status failure_;
 };
 
 }  // namespace

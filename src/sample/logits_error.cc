@@ -17,9 +17,9 @@ Status infinite_logit(int64_t position) {
 }
 
 Status no_token_allowed(int64_t position) {
-  return internal_error(fmt::format(
+  return invalid_argument(fmt::format(
       "[sample] logits at position {}; got -infinity for every token, expected one that may be "
-      "chosen: allowed_token_ids, bad_words and min_tokens leave none",
+      "chosen: allowed_token_ids, bad_words, min_tokens and a grammar leave none",
       position));
 }
 

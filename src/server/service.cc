@@ -79,7 +79,8 @@ struct Service::Impl {
         gate(config.gate, config.keys.size()),
         health(config.patience),
         workers(config.num_workers),
-        context{engine, config, gate, health, metrics, workers, nullptr} {}
+        grammar_workers(config.num_grammar_threads),
+        context{engine, config, gate, health, metrics, workers, grammar_workers, nullptr} {}
 
   void dispatch(const Route& route, Call&& call);
   void serve_page(const PageFile& file, Call&& call);
@@ -91,6 +92,7 @@ struct Service::Impl {
   HealthWatch health;
   ServerMetrics metrics;
   WorkerPool workers;
+  WorkerPool grammar_workers;
   CallContext context;
   bool was_healthy = true;
 };
@@ -111,6 +113,7 @@ void Service::close() {
 }
 
 void Service::stop() {
+  impl_->grammar_workers.stop();
   impl_->workers.stop();
 }
 

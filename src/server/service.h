@@ -21,7 +21,7 @@
 
 namespace quire::server {
 
-// Compiles what restricts an answer. On a worker; thread-safe.
+// Compiles what restricts an answer: may take seconds. Thread-safe.
 using CompileConstraint = std::function<Result<ConstraintFactory>(const StructuredOutput&)>;
 
 struct ServiceConfig {
@@ -29,13 +29,14 @@ struct ServiceConfig {
   ApiKeys keys = {};
   GateConfig gate = {};
   int num_workers = 2;
+  int num_grammar_threads = 2;
   std::string tool_call_parser = {};  // empty: tools are refused
   std::string reasoning_parser = {};
   std::vector<std::string> allowed_origins = {};  // CORS; empty: off
   std::string version = {};
-  int64_t started_at = 0;             // seconds since the epoch
-  std::chrono::seconds patience{30};  // without progress, before /health says so
-  CompileConstraint compile_constraint = nullptr;
+  int64_t started_at = 0;                          // seconds since the epoch
+  std::chrono::seconds patience{30};               // without progress, before /health says so
+  CompileConstraint compile_constraint = nullptr;  // null: structured output is refused
 };
 
 class Service {

@@ -21,7 +21,8 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   // In order of arrival. The queue has no bound of its own: each connection has one request in
-  // work, and connections are bounded. A task must not throw.
+  // work, and connections are bounded; a grammar that waits has passed the gate. A task must not
+  // throw.
   void post(Task task);
   // Waits for the tasks that have begun; the others, and later ones, are dropped.
   void stop();

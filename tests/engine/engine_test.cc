@@ -245,7 +245,7 @@ TEST(Engine, ManyThreadsSubmitAndCancel) {
 }
 
 // Allows the ids of a list, one after the other, then stops knowing anything.
-class OneByOne final : public TokenConstraint {
+class OneByOne : public TokenConstraint {
  public:
   explicit OneByOne(std::vector<int32_t> ids) : ids_(std::move(ids)) {}
   std::vector<uint32_t> allowed_tokens() override {
@@ -280,12 +280,55 @@ TEST(Engine, AConstrainedAnswerKeepsToItsTokensAndLeavesItsNeighboursAlone) {
   expect_all_blocks_free(*engine);
 }
 
+// The same; then it fails, and says why.
+class Failing final : public OneByOne {
+ public:
+  explicit Failing(std::vector<int32_t> ids) : OneByOne(ids), num_left_(ids.size()) {}
+  bool accept(int32_t token_id) override { return num_left_-- > 0 && OneByOne::accept(token_id); }
+  Status status() const override {
+    return num_left_ > 0 ? Status() : invalid_argument("[test] it has become too much");
+  }
+
+ private:
+  size_t num_left_;
+};
+
+TEST(Engine, AConstraintThatFailsSaysWhy) {
+  const auto engine = make_engine(tiny_config());
+  Request constrained = greedy(tiny_prompt(12, 2), 10);
+  constrained.make_constraint = [] { return std::make_unique<Failing>(std::vector{5, 7}); };
+  const auto answers = run_all(*engine, {constrained, greedy(tiny_prompt(10, 1), 10)});
+  EXPECT_EQ(answers[0].finish_reason, FinishReason::kError);
+  EXPECT_EQ(answers[0].error.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(answers[0].error.message(), "[test] it has become too much");
+  EXPECT_EQ(answers[0].token_ids, (std::vector{5, 7}));
+  EXPECT_EQ(answers[1].finish_reason, FinishReason::kLength);
+  expect_all_blocks_free(*engine);
+}
+
+TEST(Engine, MinTokensGivesWayWhereAConstraintAllowsOnlyTheEnd) {
+  const auto engine = make_engine(tiny_config());
+  const int32_t eos_id = engine->model_info().eos_token_ids.front();
+  for (const std::vector<int32_t>& ids : {std::vector{5, 7, eos_id}, std::vector{eos_id}}) {
+    Request request = greedy(tiny_prompt(12, 2), 10);
+    request.sampling.ignore_eos = false;
+    request.sampling.min_tokens = 8;
+    request.make_constraint = [ids] { return std::make_unique<OneByOne>(ids); };
+    const auto answers = run_all(*engine, {request, greedy(tiny_prompt(10, 1), 10)});
+    EXPECT_EQ(answers[0].finish_reason, FinishReason::kStop) << answers[0].error.message();
+    EXPECT_EQ(answers[0].token_ids, std::vector(ids.begin(), ids.end() - 1));
+    EXPECT_EQ(answers[1].finish_reason, FinishReason::kLength);
+  }
+  expect_all_blocks_free(*engine);
+}
+
 TEST(Engine, AConstraintThatAllowsNothingFailsAlone) {
   const auto engine = make_engine(tiny_config());
   Request constrained = greedy(tiny_prompt(12, 2), 10);
   constrained.make_constraint = [] { return std::make_unique<OneByOne>(std::vector{5, 7}); };
   const auto answers = run_all(*engine, {constrained, greedy(tiny_prompt(10, 1), 10)});
   EXPECT_EQ(answers[0].finish_reason, FinishReason::kError);
+  EXPECT_EQ(answers[0].error.code(), StatusCode::kInvalidArgument);  // the caller's fault
   EXPECT_EQ(answers[0].token_ids, (std::vector{5, 7}));
   EXPECT_EQ(answers[1].finish_reason, FinishReason::kLength);
   expect_all_blocks_free(*engine);

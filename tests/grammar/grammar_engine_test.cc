@@ -169,7 +169,8 @@ TEST_F(GrammarEngine, ACostlyGrammarFailsAlone) {
   const auto answers =
       run({costly, free, constrained(24, {.kind = Kind::kRegex, .text = "[0-9]{3}"})});
   EXPECT_EQ(answers[0].finish, FinishReason::kError);
-  EXPECT_FALSE(answers[0].error.ok());
+  EXPECT_EQ(answers[0].error.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(answers[0].error.message(), ::testing::HasSubstr("more memory to follow"));
   EXPECT_EQ(answers[1].token_ids, alone.token_ids);
   EXPECT_TRUE(matches_regex(answers[2].text, "[0-9]{3}")) << answers[2].text;
 }

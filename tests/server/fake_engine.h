@@ -37,7 +37,7 @@ class FakeEngine final : public server::EngineApi {
     send(id, std::move(output));
   }
   Result<std::string> render_chat(std::string_view variables) const override {
-    return "<" + std::string(variables.substr(0, 20)) + ">";
+    return "<" + std::string(variables.substr(0, 20)) + ">" + chat_suffix_;
   }
   std::string_view chat_template() const override { return "{{ messages }}"; }
   Result<std::vector<int32_t>> encode(std::string_view text, bool /*special*/) const override {
@@ -105,6 +105,7 @@ class FakeEngine final : public server::EngineApi {
   }
 
   ModelInfo info_;
+  std::string chat_suffix_;
   EngineStats stats_;
   Status health_;
   Status refusal_;

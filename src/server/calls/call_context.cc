@@ -36,6 +36,14 @@ void Call::refuse(const CallError& error) {
   exchange->respond(error_response(error, std::move(response_headers)));
 }
 
+void Call::note_cancelled() {
+  constexpr int kClientGone = 499;
+  context->metrics.num_cancelled.add();
+  context->metrics.answered(kClientGone);
+  log.outcome = finish_reason_name(FinishReason::kCancelled);
+  log.write(kClientGone);
+}
+
 bool refuse_unknown_model(Call& call, const std::string& model) {
   const std::vector<std::string>& names = call.context->config.model_names;
   if (model.empty() || std::ranges::find(names, model) != names.end()) return false;

@@ -24,6 +24,7 @@ struct CallContext {
   HealthWatch& health;
   ServerMetrics& metrics;
   WorkerPool& workers;
+  WorkerPool& grammar_workers;  // a grammar may take long: nothing else waits behind it
   std::atomic<const http::Server*> transport = nullptr;
 };
 
@@ -33,6 +34,8 @@ struct Call {
 
   void respond(std::string body, std::string content_type = "application/json");
   void refuse(const CallError& error);
+  // The client has gone before there was anything to answer.
+  void note_cancelled();
 
   CallContext* context;
   http::Request request;

@@ -1,14 +1,15 @@
 #include "server/calls/generate_calls.h"
 
-#include <fmt/format.h>
-
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "server/answer_writer.h"
 #include "server/calls/prompts.h"
 #include "server/generation.h"
 #include "server/openai/parse.h"
+#include "server/structured_output.h"
 
 namespace quire::server {
 namespace {
@@ -37,22 +38,69 @@ void salt(const CallContext& context, const Call& call, Request& request) {
   request.cache_salt = context.config.keys.cache_salt(call.key_idx) + request.cache_salt;
 }
 
-// Past the gate, if there is room, and on to the engine.
-void generate(CallContext& context, Call&& call, std::vector<Request>&& requests,
-              std::unique_ptr<AnswerWriter> writer, bool is_stream) {
+// A call that has been understood.
+struct Understood {
+  std::vector<Request> requests = {};
+  std::unique_ptr<AnswerWriter> writer = nullptr;
+  bool is_stream = false;
+  StructuredOutput structured = {};
+  bool reasons_first = false;  // the form holds behind the prompt's reasoning block
+};
+
+// One that has a seat, too, and waits for its grammar.
+struct Waiting {
+  Call call;
+  Understood understood;
+  Ticket ticket;
+  std::atomic<bool> has_left = false;  // its client
+};
+
+void start(CallContext& context, Call&& call, Understood&& understood, Ticket&& ticket) {
+  Generation::start({context.engine, context.workers, context.metrics},
+                    {.requests = std::move(understood.requests),
+                     .writer = std::move(understood.writer),
+                     .is_stream = understood.is_stream,
+                     .ticket = std::move(ticket),
+                     .log = std::move(call.log),
+                     .headers = std::move(call.response_headers),
+                     .exchange = std::move(call.exchange)});
+}
+
+void compile_and_start(CallContext& context, Waiting& waiting) {
+  Understood& understood = waiting.understood;
+  if (waiting.has_left) return waiting.call.note_cancelled();
+  Result<ConstraintFactory> constraint = compile_constraint(context, understood.structured);
+  if (!constraint.ok()) {
+    CallError error = call_error(constraint.status());
+    if (error.param.empty()) error.param = understood.structured.field;
+    waiting.ticket = Ticket();  // before the client knows
+    return waiting.call.refuse(error);
+  }
+  if (understood.reasons_first) {
+    *constraint = after_reasoning(std::move(*constraint), context.engine);
+  }
+  for (Request& request : understood.requests) request.make_constraint = *constraint;
+  start(context, std::move(waiting.call), std::move(understood), std::move(waiting.ticket));
+}
+
+// Past the gate, if there is room, and on to the engine, by way of the grammar where there is one.
+void generate(CallContext& context, Call&& call, Understood&& understood) {
+  const std::vector<Request>& requests = understood.requests;
   const int num_answers = static_cast<int>(requests.size()) * requests.front().sampling.n;
   const int64_t num_tokens = num_prompt_tokens(requests);
   Result<Ticket> ticket = context.gate.enter(call.key_idx, num_answers, num_tokens);
   if (!ticket.ok()) return call.refuse(call_error(ticket.status()));
   call.log.num_prompt_tokens = static_cast<int>(num_tokens);
-  Generation::start({context.engine, context.workers, context.metrics},
-                    {.requests = std::move(requests),
-                     .writer = std::move(writer),
-                     .is_stream = is_stream,
-                     .ticket = std::move(*ticket),
-                     .log = std::move(call.log),
-                     .headers = std::move(call.response_headers),
-                     .exchange = std::move(call.exchange)});
+  if (understood.structured.kind == StructuredOutput::Kind::kNone) {
+    return start(context, std::move(call), std::move(understood), std::move(*ticket));
+  }
+  call.request = {};  // its body is no longer needed
+  const std::shared_ptr<Waiting> waiting(
+      new Waiting{std::move(call), std::move(understood), std::move(*ticket)});
+  waiting->call.exchange->on_closed([weak = std::weak_ptr(waiting)] {
+    if (const auto waits = weak.lock()) waits->has_left = true;
+  });
+  context.grammar_workers.post([&context, waiting] { compile_and_start(context, *waiting); });
 }
 
 std::vector<std::string> prompt_texts(const CallContext& context,
@@ -65,12 +113,22 @@ std::vector<std::string> prompt_texts(const CallContext& context,
   return texts;
 }
 
+bool is_forced(const ChatCall& wanted) {
+  return wanted.tool_choice == ToolChoice::kRequired || wanted.tool_choice == ToolChoice::kNamed;
+}
+
 // What takes the model's answer to this call apart.
 AnswerParserConfig parser_config(const CallContext& context, const ChatCall& wanted,
                                  const std::string& prompt) {
   AnswerParserConfig config;
-  config.reasoning_parser = context.config.reasoning_parser;
-  config.starts_in_reasoning = !config.reasoning_parser.empty() && prompt_opens_reasoning(prompt);
+  config.starts_in_reasoning =
+      !context.config.reasoning_parser.empty() && prompt_opens_reasoning(prompt);
+  // An answer that has its form from the first token on cannot reason.
+  const bool is_formed =
+      is_forced(wanted) || wanted.structured.kind != StructuredOutput::Kind::kNone;
+  if (!is_formed || config.starts_in_reasoning) {
+    config.reasoning_parser = context.config.reasoning_parser;
+  }
   if (wanted.tool_choice == ToolChoice::kNone) return config;
   config.tool_call_parser = context.config.tool_call_parser;
   config.single_call = !wanted.parallel_tool_calls;
@@ -81,10 +139,6 @@ AnswerParserConfig parser_config(const CallContext& context, const ChatCall& wan
     config.tool_names = {wanted.named_tool};
   }
   return config;
-}
-
-bool is_forced(const ChatCall& wanted) {
-  return wanted.tool_choice == ToolChoice::kRequired || wanted.tool_choice == ToolChoice::kNamed;
 }
 
 // The rendered conversation.
@@ -104,8 +158,7 @@ std::optional<CallError> prepare_chat(const CallContext& context, ChatCall& want
       needs_special_tokens(context.config.tool_call_parser)) {
     request.sampling.skip_special_tokens = false;
   }
-  return constrain(context, is_forced(wanted) ? forced_call_schema(wanted) : wanted.structured,
-                   request);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -116,10 +169,8 @@ void post_completions(CallContext& context, Call&& call) {
   CompletionCall& wanted = parsed.call;
   if (refuse_unknown_model(call, wanted.model)) return;
   salt(context, call, wanted.request);
-  if (const auto error = constrain(context, wanted.structured, wanted.request)) {
-    return call.refuse(*error);
-  }
-  std::vector<Request> requests;
+  Understood understood = {.is_stream = wanted.streaming.stream, .structured = wanted.structured};
+  std::vector<Request>& requests = understood.requests;
   for (CompletionPrompt& prompt : wanted.prompts) {
     requests.push_back(wanted.request);
     requests.back().prompt = std::move(prompt.text);
@@ -129,9 +180,8 @@ void post_completions(CallContext& context, Call&& call) {
   AnswerContext answer = answer_context(context, call, "cmpl-");
   answer.num_prompt_tokens = static_cast<int>(num_prompt_tokens(requests));
   if (wanted.echo) answer.prompt_texts = prompt_texts(context, requests);
-  const bool is_stream = wanted.streaming.stream;
-  generate(context, std::move(call), std::move(requests),
-           make_answer_writer(std::move(wanted), std::move(answer)), is_stream);
+  understood.writer = make_answer_writer(std::move(wanted), std::move(answer));
+  generate(context, std::move(call), std::move(understood));
 }
 
 void post_chat_completions(CallContext& context, Call&& call) {
@@ -141,15 +191,19 @@ void post_chat_completions(CallContext& context, Call&& call) {
   if (refuse_unknown_model(call, wanted.model)) return;
   if (const auto error = prepare_chat(context, wanted)) return call.refuse(*error);
   salt(context, call, wanted.request);
-  std::vector<Request> requests = {wanted.request};
+  Understood understood = {
+      .is_stream = wanted.streaming.stream,
+      .structured = is_forced(wanted) ? forced_call_schema(wanted) : wanted.structured};
+  understood.requests.push_back(wanted.request);
   AnswerContext answer = answer_context(context, call, "chatcmpl-");
-  answer.num_prompt_tokens = static_cast<int>(num_prompt_tokens(requests));
+  answer.num_prompt_tokens = static_cast<int>(num_prompt_tokens(understood.requests));
   answer.parser = parser_config(context, wanted, wanted.request.prompt);
-  const bool is_stream = wanted.streaming.stream;
+  understood.reasons_first = answer.parser.starts_in_reasoning;
   Result<std::unique_ptr<AnswerWriter>> writer =
       make_answer_writer(std::move(wanted), std::move(answer));
   if (!writer.ok()) return call.refuse(call_error(writer.status()));
-  generate(context, std::move(call), std::move(requests), std::move(*writer), is_stream);
+  understood.writer = std::move(*writer);
+  generate(context, std::move(call), std::move(understood));
 }
 
 }  // namespace quire::server

@@ -40,16 +40,12 @@ std::optional<CallError> prepare_prompt(const CallContext& context, Request& req
   return std::nullopt;
 }
 
-std::optional<CallError> constrain(const CallContext& context, const StructuredOutput& wanted,
-                                   Request& request) {
-  if (wanted.kind == StructuredOutput::Kind::kNone) return std::nullopt;
+Result<ConstraintFactory> compile_constraint(const CallContext& context,
+                                             const StructuredOutput& wanted) {
   if (!context.config.compile_constraint) {
-    return make_call_error(400, "structured output is not served yet", "response_format");
+    return unimplemented("[server] structured output is not served here");
   }
-  Result<ConstraintFactory> factory = context.config.compile_constraint(wanted);
-  if (!factory.ok()) return call_error(factory.status());
-  request.make_constraint = std::move(*factory);
-  return std::nullopt;
+  return context.config.compile_constraint(wanted);
 }
 
 }  // namespace quire::server

@@ -15,8 +15,8 @@ CallDefaults call_defaults(const CallContext& context);
 // 0: whatever the context leaves.
 std::optional<CallError> prepare_prompt(const CallContext& context, Request& request);
 
-// Sets make_constraint. Compiles, so not on the transport's thread.
-std::optional<CallError> constrain(const CallContext& context, const StructuredOutput& wanted,
-                                   Request& request);
+// May take seconds: for the grammars' own threads.
+Result<ConstraintFactory> compile_constraint(const CallContext& context,
+                                             const StructuredOutput& wanted);
 
 }  // namespace quire::server

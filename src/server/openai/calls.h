@@ -13,8 +13,9 @@ namespace quire::server {
 struct StructuredOutput {
   enum class Kind { kNone, kJsonObject, kJsonSchema, kChoice, kRegex, kGrammar };
   Kind kind = Kind::kNone;
-  std::string text;                  // the schema as JSON, the pattern, the EBNF
-  std::vector<std::string> choices;  // of kChoice
+  std::string text = {};                  // the schema as JSON, the pattern, the EBNF
+  std::vector<std::string> choices = {};  // of kChoice
+  std::string field = {};                 // that asks for it: "structured_outputs.regex"
 };
 
 struct StreamOptions {

@@ -36,8 +36,7 @@ std::string without_definitions(const std::string& parameters,
 }  // namespace
 
 StructuredOutput forced_call_schema(const ChatCall& call) {
-  StructuredOutput output = {
-      .kind = StructuredOutput::Kind::kJsonSchema, .text = {}, .choices = {}};
+  StructuredOutput output = {.kind = StructuredOutput::Kind::kJsonSchema, .field = "tools"};
   if (call.tool_choice == ToolChoice::kNamed) {
     for (const Tool& tool : call.tools) {
       if (tool.name == call.named_tool) output.text = tool.parameters;

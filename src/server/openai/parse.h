@@ -22,8 +22,10 @@ struct CallLimits {
   int max_prompts = 1024;
   int max_messages = 4096;
   int max_tools = 128;
-  int max_choices = 1024;  // of structured outputs
-  size_t max_grammar_bytes = size_t{256} << 10;
+  // Of structured outputs, as GrammarLimits has them.
+  int max_choices = 1000;
+  size_t max_grammar_bytes = size_t{64} << 10;
+  size_t max_regex_bytes = size_t{8} << 10;
   size_t max_listed_ids = size_t{1} << 20;  // allowed and stop ids, times the prompts
   size_t max_json_depth = 64;
 };

@@ -14,25 +14,25 @@ Fault set_kind(const Path& path, Kind kind, StructuredOutput& out) {
                     "structured_outputs and guided_…");
   }
   out.kind = kind;
+  out.field = path.text();
   return {};
 }
 
-Fault check_size(const Path& path, const std::string& text, const CallLimits& limits) {
+Fault check_size(const Path& path, const std::string& text, size_t max_bytes) {
   if (text.empty()) return fault_at(path, "got an empty text, expected some");
-  if (text.size() <= limits.max_grammar_bytes) return {};
-  return fault_at(path, fmt::format("got {} bytes, expected at most {}", text.size(),
-                                    limits.max_grammar_bytes));
+  if (text.size() <= max_bytes) return {};
+  return fault_at(path, fmt::format("got {} bytes, expected at most {}", text.size(), max_bytes));
 }
 
 // A schema as an object, or as its text.
 Fault read_schema(const Path& path, Element value, const CallLimits& limits, std::string& out) {
   if (value.is_object()) {
     out = simdjson::to_string(value);
-    return check_size(path, out, limits);
+    return check_size(path, out, limits.max_grammar_bytes);
   }
   if (!value.is_string()) return unexpected(path, value, "a JSON schema: an object or its text");
   QUIRE_RETURN_IF_FAULT(read_text(path, value, out));
-  QUIRE_RETURN_IF_FAULT(check_size(path, out, limits));
+  QUIRE_RETURN_IF_FAULT(check_size(path, out, limits.max_grammar_bytes));
   const auto document = JsonDocument::parse(out, "schema", {.max_depth = limits.max_json_depth});
   if (document.ok() && document->root().is_object()) return {};
   return unexpected(path, value, "a JSON schema: valid JSON, an object");
@@ -49,19 +49,23 @@ Fault read_choices(const Path& path, Element value, const CallLimits& limits,
                                     limits.max_grammar_bytes));
 }
 
-Fault read_pattern(Kind kind, const Path& path, Element value, const CallLimits& limits,
+Fault read_pattern(Kind kind, const Path& path, Element value, size_t max_bytes,
                    StructuredOutput& out) {
   QUIRE_RETURN_IF_FAULT(set_kind(path, kind, out));
   QUIRE_RETURN_IF_FAULT(read_text(path, value, out.text));
-  return check_size(path, out.text, limits);
+  return check_size(path, out.text, max_bytes);
 }
 
 }  // namespace
 
 Fault read_restriction(std::string_view kind, const Path& path, Element value,
                        const CallLimits& limits, StructuredOutput& out) {
-  if (kind == "regex") return read_pattern(Kind::kRegex, path, value, limits, out);
-  if (kind == "grammar") return read_pattern(Kind::kGrammar, path, value, limits, out);
+  if (kind == "regex") {
+    return read_pattern(Kind::kRegex, path, value, limits.max_regex_bytes, out);
+  }
+  if (kind == "grammar") {
+    return read_pattern(Kind::kGrammar, path, value, limits.max_grammar_bytes, out);
+  }
   if (kind == "json") {
     QUIRE_RETURN_IF_FAULT(set_kind(path, Kind::kJsonSchema, out));
     return read_schema(path, value, limits, out.text);

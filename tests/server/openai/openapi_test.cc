@@ -43,6 +43,8 @@ TEST_F(OpenApi, HasTheLimitsOfCalls) {
     EXPECT_EQ(number(fields + "prompt_logprobs/maximum"), limits.max_logprobs);
     EXPECT_EQ(number(fields + "guided_choice/maxItems"), limits.max_choices);
     EXPECT_EQ(number(fields + "guided_regex/maxLength"),
+              static_cast<int64_t>(limits.max_regex_bytes));
+    EXPECT_EQ(number(fields + "guided_grammar/maxLength"),
               static_cast<int64_t>(limits.max_grammar_bytes));
     for (const SamplingField& field : sampling_fields()) {
       EXPECT_TRUE(has("/components/schemas/" + fields + std::string(field.name))) << field.name;
@@ -57,9 +59,10 @@ TEST_F(OpenApi, HasTheLimitsOfCalls) {
 
 TEST_F(OpenApi, HasAllRoutes) {
   for (const char* path :
-       {"~1v1~1models/get", "~1v1~1completions/post", "~1v1~1chat~1completions/post",
-        "~1tokenize/post", "~1detokenize/post", "~1tokenizer_info/get", "~1health/get",
-        "~1ready/get", "~1version/get", "~1metrics/get", "~1openapi.json/get"}) {
+       {"~1v1~1models/get", "~1v1~1models~1{model}/get", "~1v1~1completions/post",
+        "~1v1~1chat~1completions/post", "~1tokenize/post", "~1detokenize/post",
+        "~1tokenizer_info/get", "~1health/get", "~1ready/get", "~1version/get", "~1metrics/get",
+        "~1openapi.json/get"}) {
     EXPECT_TRUE(has("/paths/" + std::string(path) + "/responses/200")) << path;
     EXPECT_TRUE(has("/paths/" + std::string(path) + "/responses/500")) << path;
   }

@@ -1,0 +1,82 @@
+#include "server/structured_output.h"
+
+#include <memory>
+#include <utility>
+
+#include "grammar/grammar_compiler.h"
+#include "server/tools/marker.h"
+
+namespace quire::server {
+namespace {
+
+GrammarSpec::Kind grammar_kind(StructuredOutput::Kind kind) {
+  switch (kind) {
+    case StructuredOutput::Kind::kNone:
+    case StructuredOutput::Kind::kJsonObject:
+      return GrammarSpec::Kind::kJsonObject;
+    case StructuredOutput::Kind::kJsonSchema:
+      return GrammarSpec::Kind::kJsonSchema;
+    case StructuredOutput::Kind::kChoice:
+      return GrammarSpec::Kind::kChoice;
+    case StructuredOutput::Kind::kRegex:
+      return GrammarSpec::Kind::kRegex;
+    case StructuredOutput::Kind::kGrammar:
+      return GrammarSpec::Kind::kGrammar;
+  }
+  return GrammarSpec::Kind::kJsonObject;
+}
+
+class AfterReasoning final : public TokenConstraint {
+ public:
+  AfterReasoning(std::unique_ptr<TokenConstraint> inner, const EngineApi& engine)
+      : inner_(std::move(inner)), engine_(engine) {}
+
+  std::vector<uint32_t> allowed_tokens() override {
+    if (!is_reasoning_) return inner_->allowed_tokens();
+    constexpr size_t kBitsPerWord = 32;
+    const auto vocab_size = static_cast<size_t>(engine_.model_info().vocab_size);
+    return std::vector<uint32_t>((vocab_size + kBitsPerWord - 1) / kBitsPerWord, ~0U);
+  }
+
+  // What a token has behind the end of the block is white space in practice, and dropped.
+  bool accept(int32_t token_id) override {
+    if (!is_reasoning_) return inner_->accept(token_id);
+    for (const char c : engine_.token_bytes(token_id)) {
+      if (end_.push(c, [](std::string_view) {})) is_reasoning_ = false;
+    }
+    return true;
+  }
+
+  Status status() const override { return inner_->status(); }
+
+ private:
+  std::unique_ptr<TokenConstraint> inner_;
+  const EngineApi& engine_;
+  Marker end_{"</think>"};
+  bool is_reasoning_ = true;
+};
+
+}  // namespace
+
+CompileConstraint make_constraint_compiler(const Engine& engine) {
+  if (engine.tokenizer() == nullptr) {
+    return [](const StructuredOutput&) -> Result<ConstraintFactory> {
+      return invalid_argument(
+          "[grammar] the model has no tokenizer, so no grammar knows its tokens");
+    };
+  }
+  const auto compiler =
+      std::make_shared<GrammarCompiler>(*engine.tokenizer(), engine.model_info().eos_token_ids);
+  return [compiler](const StructuredOutput& wanted) {
+    return compiler->compile(
+        {.kind = grammar_kind(wanted.kind), .text = wanted.text, .choices = wanted.choices});
+  };
+}
+
+ConstraintFactory after_reasoning(ConstraintFactory constraint, const EngineApi& engine) {
+  return [constraint = std::move(constraint), &engine] {
+    return std::make_unique<AfterReasoning>(constraint(), engine);
+  };
+}
+
+}  // namespace quire::server
