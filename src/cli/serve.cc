@@ -36,6 +36,7 @@ struct Options {
   std::string reasoning_parser = "auto";
   int max_num_queued_tokens = 0;
   int64_t max_request_bytes = 32 << 20;
+  int64_t max_total_request_bytes = 512 << 20;
   int drain_timeout = 30;  // seconds
 };
 
@@ -43,6 +44,10 @@ Status check(const Options& options) {
   const http::ServerConfig& transport = options.transport;
   if (transport.tls_certificate.empty() != transport.tls_key.empty()) {
     return invalid_argument("expected --ssl-certfile and --ssl-keyfile together");
+  }
+  if (options.max_total_request_bytes < options.max_request_bytes) {
+    return invalid_argument(
+        "expected --max-total-request-bytes to be no less than --max-request-bytes");
   }
   const bool is_elsewhere =
       transport.host != http::ServerConfig().host || transport.port != http::ServerConfig().port;
@@ -123,12 +128,16 @@ Result<int> run(const Options& options) {
   server::Service service(*api, config);
   http::ServerConfig transport_config = options.transport;
   transport_config.limits.max_body_bytes = static_cast<size_t>(options.max_request_bytes);
+  transport_config.limits.max_total_body_bytes =
+      static_cast<size_t>(options.max_total_request_bytes);
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<http::Server> transport,
-      http::Server::start(transport_config,
-                          [&](http::Request&& request, std::shared_ptr<http::Exchange> exchange) {
-                            service.handle(std::move(request), std::move(exchange));
-                          }));
+      http::Server::start(
+          transport_config,
+          [&](http::Request&& request, std::shared_ptr<http::Exchange> exchange) {
+            service.handle(std::move(request), std::move(exchange));
+          },
+          service.hooks()));
   service.watch(transport.get());
   announce(options, config, *transport);
   wait_for_interrupt(service);
@@ -161,7 +170,11 @@ void add_network_flags(FlagSet& flags, Options* options) {
   flags.file("--ssl-keyfile", &transport.tls_key, "Its private key (PEM)");
   flags.number("--max-connections", &transport.limits.max_connections, {.min = 1, .max = 1 << 20},
                "Open connections");
+  flags.number("--max-connections-per-peer", &transport.limits.max_connections_per_peer,
+               {.min = 0, .max = 1 << 20}, "Of these from one address; 0: no bound");
   flags.bytes("--max-request-bytes", &options->max_request_bytes, "Largest body of a request");
+  flags.bytes("--max-total-request-bytes", &options->max_total_request_bytes,
+              "Bodies of all requests that are not parsed yet");
   flags.texts("--allowed-origins", "ORIGIN", &options->service.allowed_origins,
               "Other sites whose pages may call (CORS); '*': all; may be repeated");
 }

@@ -27,7 +27,7 @@ enum class Where { kAtOnce, kWorker };
 
 struct Route {
   std::string_view method;
-  std::string_view path;
+  std::string_view path;  // one that ends in '/' stands for all below it
   Access access;
   Where where;
   Run run;
@@ -41,6 +41,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/metrics", Access::kKeyHolder, Where::kWorker, get_metrics},
     {"GET", "/openapi.json", Access::kKeyHolder, Where::kAtOnce, get_openapi},
     {"GET", "/v1/models", Access::kKeyHolder, Where::kAtOnce, get_models},
+    {"GET", kModelPrefix, Access::kKeyHolder, Where::kAtOnce, get_model},
     {"GET", "/tokenizer_info", Access::kKeyHolder, Where::kAtOnce, get_tokenizer_info},
     {"POST", "/tokenize", Access::kKeyHolder, Where::kWorker, post_tokenize},
     {"POST", "/detokenize", Access::kKeyHolder, Where::kWorker, post_detokenize},
@@ -52,15 +53,19 @@ bool is_generation(const Route& route) {
   return route.run == post_completions || route.run == post_chat_completions;
 }
 
+bool is_at(const Route& route, std::string_view path) {
+  return route.path.ends_with('/') ? path.starts_with(route.path) : path == route.path;
+}
+
 bool takes(const Route& route, std::string_view method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
 }
 
-void refuse_method(Call& call, std::string_view allowed) {
+CallError wrong_method(Call& call, std::string_view allowed) {
   call.response_headers.emplace_back("allow", allowed == "GET" ? "GET, HEAD" : allowed);
-  call.refuse(make_call_error(
+  return make_call_error(
       405, fmt::format("{} takes {}, not {}", call.request.path, allowed, call.request.method), "",
-      "method_not_allowed"));
+      "method_not_allowed");
 }
 
 // Also what keeps other sites' pages from posting here without asking first.
@@ -82,10 +87,17 @@ struct Service::Impl {
         grammar_workers(config.num_grammar_threads),
         context{engine, config, gate, health, metrics, workers, grammar_workers, nullptr} {}
 
+  // What a call is for: one of them.
+  struct Target {
+    const Route* route = nullptr;
+    const PageFile* page = nullptr;
+  };
+  // All that can be said without a body: whether there is such a thing, and who may call it.
+  std::optional<CallError> find(Call& call, Target& target);
+  std::optional<CallError> find_route(Call& call, Target& target);
+  std::optional<CallError> authorize(Call& call, std::string_view scheme);
   void dispatch(const Route& route, Call&& call);
-  void serve_page(const PageFile& file, Call&& call);
-  // Whether the call has a key, if one is needed; if not, it has been refused.
-  bool authorize(Call& call, std::string_view scheme);
+  static void serve_page(const PageFile& file, Call&& call);
 
   const ServiceConfig config;
   Gate gate;
@@ -131,35 +143,66 @@ void Service::handle(http::Request&& request, std::shared_ptr<http::Exchange> ex
     return exchange->respond(preflight_response(impl_->config.allowed_origins, request));
   }
   Call call(impl_->context, std::move(request), std::move(exchange));
-  if (const PageFile* file = find_page_file(call.request.path)) {
-    return impl_->serve_page(*file, std::move(call));
-  }
-  const Route* other_method = nullptr;
-  for (const Route& route : kRoutes) {
-    if (route.path != call.request.path) continue;
-    if (takes(route, call.request.method)) return impl_->dispatch(route, std::move(call));
-    other_method = &route;
-  }
-  if (other_method != nullptr) return refuse_method(call, other_method->method);
-  call.refuse(make_call_error(404, fmt::format("there is no {}", call.request.path.substr(0, 200)),
-                              "", "not_found"));
+  Impl::Target target;
+  if (const auto error = impl_->find(call, target)) return call.refuse(*error);
+  if (target.page != nullptr) return Impl::serve_page(*target.page, std::move(call));
+  impl_->dispatch(*target.route, std::move(call));
 }
 
-bool Service::Impl::authorize(Call& call, std::string_view scheme) {
-  if (config.keys.empty()) return true;
+http::Hooks Service::hooks() {
+  const auto check_head = [this](const http::Request& head) -> std::optional<http::Response> {
+    if (is_preflight(head)) return std::nullopt;
+    Call call(impl_->context, http::Request(head), nullptr);
+    Impl::Target target;
+    if (const auto error = impl_->find(call, target)) return call.refusal(*error);
+    return std::nullopt;
+  };
+  const auto write_refusal = [this](const http::Request& head, const http::Refusal& refusal) {
+    Call call(impl_->context, http::Request(head), nullptr);
+    return call.refusal(make_call_error(refusal.status, std::string(refusal.message), "",
+                                        std::string(refusal.code)));
+  };
+  return {.check_head = check_head, .write_refusal = write_refusal};
+}
+
+std::optional<CallError> Service::Impl::find(Call& call, Target& target) {
+  target.page = find_page_file(call.request.path);
+  if (target.page == nullptr) return find_route(call, target);
+  if (call.request.method != "GET" && call.request.method != "HEAD") {
+    return wrong_method(call, "GET");
+  }
+  // A browser asks its user for the key, as a password, and sends it with the page's own calls.
+  return authorize(call, "Basic realm=\"quire\"");
+}
+
+std::optional<CallError> Service::Impl::find_route(Call& call, Target& target) {
+  const Route* other_method = nullptr;
+  for (const Route& route : kRoutes) {
+    if (!is_at(route, call.request.path)) continue;
+    if (takes(route, call.request.method)) {
+      target.route = &route;
+      return route.access == Access::kKeyHolder ? authorize(call, "Bearer") : std::nullopt;
+    }
+    other_method = &route;
+  }
+  if (other_method != nullptr) return wrong_method(call, other_method->method);
+  return make_call_error(404, fmt::format("there is no {}", call.request.path.substr(0, 200)), "",
+                         "not_found");
+}
+
+std::optional<CallError> Service::Impl::authorize(Call& call, std::string_view scheme) {
+  if (config.keys.empty()) return std::nullopt;
   const std::optional<int> key = config.keys.find(call.request.header("authorization"));
   if (key) {
     call.key_idx = *key;
-    return true;
+    return std::nullopt;
   }
   call.response_headers.emplace_back("www-authenticate", scheme);
-  call.refuse(make_call_error(401, "a valid key is needed: Authorization: Bearer KEY", "",
-                              "invalid_api_key"));
-  return false;
+  return make_call_error(401, "a valid key is needed: Authorization: Bearer KEY", "",
+                         "invalid_api_key");
 }
 
 void Service::Impl::dispatch(const Route& route, Call&& call) {
-  if (route.access == Access::kKeyHolder && !authorize(call, "Bearer")) return;
   if (route.method == "POST" && !is_json(call.request.header("content-type"))) {
     return call.refuse(make_call_error(415, "expected a body of Content-Type: application/json", "",
                                        "unsupported_media_type"));
@@ -174,12 +217,7 @@ void Service::Impl::dispatch(const Route& route, Call&& call) {
   workers.post([this, run = route.run, waiting] { run(context, std::move(*waiting)); });
 }
 
-// A browser asks its user for the key, as a password, and sends it with the page's own calls.
 void Service::Impl::serve_page(const PageFile& file, Call&& call) {
-  if (call.request.method != "GET" && call.request.method != "HEAD") {
-    return refuse_method(call, "GET");
-  }
-  if (!authorize(call, "Basic realm=\"quire\"")) return;
   http::Headers& headers = call.response_headers;
   headers.emplace_back("content-security-policy", page_security_policy());
   headers.emplace_back("x-content-type-options", "nosniff");

@@ -47,6 +47,9 @@ class Service {
   ~Service();
 
   void handle(http::Request&& request, std::shared_ptr<http::Exchange> exchange);
+  // For the transport: keys are checked before a body is read, and its own refusals are written as
+  // OpenAI's errors, with the same headers as all answers.
+  http::Hooks hooks();
   // For /metrics; set once the transport stands, which must outlive all requests.
   void watch(const http::Server* transport);
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "base/json.h"
 #include "server/fake_engine.h"
 
@@ -241,6 +243,70 @@ TEST_F(ServiceTest, RefusesUnknownPathsMethodsModelsAndTypes) {
   EXPECT_EQ(call("POST", "/v1/completions", "{")->wait().status, 400);
 }
 
+TEST_F(ServiceTest, FindsAModelByItsName) {
+  EXPECT_THAT(get("/v1/models/alias").body, HasSubstr(R"("id":"alias","object":"model")"));
+  for (const char* path : {"/v1/models/", "/v1/models/gpt", "/v1/models/fake/more"}) {
+    const http::Response unknown = get(path);
+    EXPECT_EQ(unknown.status, 404) << path;
+    EXPECT_THAT(unknown.body, HasSubstr(R"("param":"model")")) << path;
+  }
+  EXPECT_EQ(call("DELETE", "/v1/models/fake")->wait().status, 405);
+}
+
+TEST_F(ServiceTest, SaysWhichTokensBeginAndEnd) {
+  engine_.info_.bos_token_id = 'B';
+  engine_.info_.eos_token_ids = {'E', 'F'};
+  const http::Response info = get("/tokenizer_info");
+  EXPECT_THAT(info.body, HasSubstr(R"("bos_token":"B","bos_token_id":66,"eos_token":"E",)"
+                                   R"("eos_token_ids":[69,70])"));
+  engine_.info_.bos_token_id.reset();
+  EXPECT_THAT(get("/tokenizer_info").body, HasSubstr(R"("bos_token":null,"bos_token_id":null)"));
+}
+
+TEST_F(ServiceTest, AHeadWithoutAKeyIsRefusedBeforeItsBody) {
+  Result<ApiKeys> keys = ApiKeys::create({"secret"}, "");
+  start({.keys = std::move(*keys)});
+  const http::Hooks hooks = service_->hooks();
+  http::Request head = {.method = "POST",
+                        .path = "/v1/completions",
+                        .query = "",
+                        .headers = {{"x-request-id", "mine-2"}},
+                        .body = "",
+                        .peer = ""};
+  const auto refused = hooks.check_head(head);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->status, 401);
+  EXPECT_EQ(header(*refused, "x-request-id"), "mine-2");
+  head.path = "/nothing";
+  EXPECT_EQ(hooks.check_head(head)->status, 404);
+  head.headers.emplace_back("authorization", "Bearer secret");
+  head.path = "/v1/completions";
+  EXPECT_FALSE(hooks.check_head(head).has_value());
+}
+
+TEST_F(ServiceTest, WhatTheTransportRefusesLooksLikeEveryAnswer) {
+  start({.allowed_origins = {"https://a.example"}});
+  const http::Hooks hooks = service_->hooks();
+  const http::Request head = {
+      .method = "POST",
+      .path = "/v1/completions",
+      .query = "",
+      .headers = {{"x-request-id", "mine-3"}, {"origin", "https://a.example"}},
+      .body = "",
+      .peer = ""};
+  const http::Response large =
+      hooks.write_refusal(head, {.status = 413, .code = "body_too_large", .message = "Too large."});
+  EXPECT_EQ(large.status, 413);
+  EXPECT_EQ(large.body, R"({"error":{"message":"Too large.","type":"invalid_request_error",)"
+                        R"("param":null,"code":"body_too_large"}})");
+  EXPECT_EQ(header(large, "x-request-id"), "mine-3");
+  EXPECT_EQ(header(large, "access-control-allow-origin"), "https://a.example");
+  const http::Response full = hooks.write_refusal({}, {.status = 503, .code = "", .message = ""});
+  EXPECT_EQ(header(full, "retry-after"), "1");
+  EXPECT_EQ(header(full, "x-request-id").size(), 24U);
+  EXPECT_THAT(get("/metrics").body, HasSubstr("code=\"413\"} 1\n"));
+}
+
 TEST_F(ServiceTest, TokenizesAndBack) {
   EXPECT_THAT(call("POST", "/tokenize", R"({"prompt":"ab"})")->wait().body,
               HasSubstr(R"("tokens":[97,98])"));
@@ -269,6 +335,80 @@ TEST_F(ServiceTest, ThePageLoadsNothingFromElsewhere) {
   EXPECT_THAT(header(page, "content-security-policy"), HasSubstr("default-src 'none'"));
   EXPECT_THAT(page.body, Not(HasSubstr("http://")));
   EXPECT_THAT(page.body, Not(HasSubstr("https://")));
+}
+
+class AnyToken final : public TokenConstraint {
+ public:
+  std::vector<uint32_t> allowed_tokens() override { return std::vector<uint32_t>(8, ~0U); }
+  bool accept(int32_t) override { return true; }
+};
+
+Result<ConstraintFactory> any_token() {
+  return ConstraintFactory([] { return std::make_unique<AnyToken>(); });
+}
+
+TEST_F(ServiceTest, AGrammarThatTakesLongHoldsUpNobodyElse) {
+  std::promise<void> may_end;
+  std::shared_future<void> end(may_end.get_future());
+  ServiceConfig config;
+  config.num_workers = 1;
+  config.num_grammar_threads = 1;
+  config.compile_constraint = [end](const StructuredOutput& wanted) {
+    EXPECT_EQ(wanted.text, "a+");
+    end.wait();
+    return any_token();
+  };
+  start(std::move(config));
+  const auto slow = call("POST", "/v1/completions", R"({"prompt":["a","b"],"guided_regex":"a+"})");
+  const auto quick = call("POST", "/v1/completions", R"({"prompt":"b"})");
+  EXPECT_FALSE(engine_.wait_for(1).make_constraint);
+  engine_.say(1, "b", FinishReason::kStop);
+  EXPECT_EQ(quick->wait().status, 200);
+  may_end.set_value();
+  for (const RequestId id : {2, 3}) {
+    EXPECT_TRUE(engine_.wait_for(id).make_constraint);
+    engine_.say(id, "a", FinishReason::kStop);
+  }
+  EXPECT_EQ(slow->wait().status, 200);
+}
+
+TEST_F(ServiceTest, AWrongGrammarGivesItsSeatBackAndNamesItsField) {
+  ServiceConfig config;
+  config.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 0};
+  config.compile_constraint = [](const StructuredOutput&) -> Result<ConstraintFactory> {
+    return invalid_argument("[grammar] is none");
+  };
+  start(std::move(config));
+  for (int i = 0; i < 2; ++i) {
+    const http::Response refused =
+        call("POST", "/v1/completions", R"({"prompt":"a","structured_outputs":{"regex":"("}})")
+            ->wait();
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_THAT(refused.body, HasSubstr(R"("message":"[grammar] is none")"));
+    EXPECT_THAT(refused.body, HasSubstr(R"("param":"structured_outputs.regex")"));
+  }
+}
+
+TEST_F(ServiceTest, AFormBeginsBehindAReasoningBlockThatThePromptOpens) {
+  ServiceConfig config;
+  config.reasoning_parser = "think";
+  config.compile_constraint = [](const StructuredOutput&) { return any_token(); };
+  start(std::move(config));
+  engine_.chat_suffix_ = "<think>\n";
+  const std::string body =
+      R"({"messages":[{"role":"user","content":"q"}],"response_format":{"type":"json_object"}})";
+  const auto reasons = call("POST", "/v1/chat/completions", body);
+  const auto constraint = engine_.wait_for(1).make_constraint();
+  EXPECT_EQ(dynamic_cast<AnyToken*>(constraint.get()), nullptr) << "it waits for the block's end";
+  engine_.say(1, "hm</think>{}", FinishReason::kStop);
+  const http::Response reasoned = reasons->wait();
+  EXPECT_THAT(reasoned.body, HasSubstr(R"("content":"{}")"));
+  EXPECT_THAT(reasoned.body, HasSubstr(R"("reasoning_content":"hm")"));
+  engine_.chat_suffix_ = "";
+  const auto formed = call("POST", "/v1/chat/completions", body);
+  EXPECT_NE(dynamic_cast<AnyToken*>(engine_.wait_for(2).make_constraint().get()), nullptr);
+  engine_.say(2, "{}", FinishReason::kStop);
+  EXPECT_THAT(formed->wait().body, HasSubstr(R"("content":"{}")"));
 }
 
 TEST_F(ServiceTest, CountsAreVllmsAndSayTheModel) {

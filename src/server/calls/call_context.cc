@@ -30,10 +30,15 @@ void Call::respond(std::string body, std::string content_type) {
 }
 
 void Call::refuse(const CallError& error) {
+  exchange->respond(refusal(error));
+}
+
+http::Response Call::refusal(const CallError& error) {
   context->metrics.answered(error.http_status);
   log.outcome = error.message;
-  log.write(error.http_status);
-  exchange->respond(error_response(error, std::move(response_headers)));
+  // A connection that was turned away has said nothing that a line could tell.
+  if (!log.method.empty()) log.write(error.http_status);
+  return error_response(error, std::move(response_headers));
 }
 
 void Call::note_cancelled() {

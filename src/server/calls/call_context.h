@@ -30,10 +30,13 @@ struct CallContext {
 
 // Answered once: by respond(), refuse(), or whoever takes its exchange.
 struct Call {
+  // Without an exchange there is only refusal().
   Call(CallContext& context, http::Request&& request, std::shared_ptr<http::Exchange>&& exchange);
 
   void respond(std::string body, std::string content_type = "application/json");
   void refuse(const CallError& error);
+  // The same where somebody else sends it: notes it, and returns what to send.
+  http::Response refusal(const CallError& error);
   // The client has gone before there was anything to answer.
   void note_cancelled();
 

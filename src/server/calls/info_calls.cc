@@ -20,6 +20,25 @@ Status progress(CallContext& context) {
                               HealthWatch::Clock::now());
 }
 
+void write_model(const CallContext& context, std::string_view name, JsonWriter& json) {
+  json.begin_object();
+  json.field("id", name);
+  json.field("object", "model");
+  json.field("created", context.config.started_at);
+  json.field("owned_by", "quire");
+  json.field("root", context.engine.model_info().name);
+  json.key("parent");
+  json.null();
+  json.field("max_model_len", context.engine.model_info().max_model_len);
+  json.end_object();
+}
+
+void write_or_null(std::string_view name, std::string_view text, JsonWriter& json) {
+  json.key(name);
+  if (text.empty()) return json.null();
+  json.value(text);
+}
+
 void respond_ok(Call& call) {
   call.respond("{\"status\":\"ok\"}");
 }
@@ -67,20 +86,20 @@ void get_models(CallContext& context, Call&& call) {
   json.field("object", "list");
   json.key("data");
   json.begin_array();
-  for (const std::string& name : context.config.model_names) {
-    json.begin_object();
-    json.field("id", name);
-    json.field("object", "model");
-    json.field("created", context.config.started_at);
-    json.field("owned_by", "quire");
-    json.field("root", context.engine.model_info().name);
-    json.key("parent");
-    json.null();
-    json.field("max_model_len", context.engine.model_info().max_model_len);
-    json.end_object();
-  }
+  for (const std::string& name : context.config.model_names) write_model(context, name, json);
   json.end_array();
   json.end_object();
+  call.respond(json.text());
+}
+
+void get_model(CallContext& context, Call&& call) {
+  const std::string name = call.request.path.substr(kModelPrefix.size());
+  if (name.empty()) {
+    return call.refuse(make_call_error(404, "a model's name is missing", "model", "not_found"));
+  }
+  if (refuse_unknown_model(call, name)) return;
+  JsonWriter json;
+  write_model(context, name, json);
   call.respond(json.text());
 }
 
@@ -90,13 +109,19 @@ void get_tokenizer_info(CallContext& context, Call&& call) {
   json.begin_object();
   json.field("vocab_size", info.vocab_size);
   json.field("max_model_len", info.max_model_len);
-  json.key("chat_template");
-  const std::string_view chat_template = context.engine.chat_template();
-  if (chat_template.empty()) {
-    json.null();
+  const auto text_of = [&](int32_t id) { return context.engine.decode({id}, false); };
+  const std::vector<int32_t>& eos_ids = info.eos_token_ids;
+  write_or_null("bos_token", info.bos_token_id ? text_of(*info.bos_token_id) : "", json);
+  json.key("bos_token_id");
+  if (info.bos_token_id) {
+    json.value(*info.bos_token_id);
   } else {
-    json.value(chat_template);
+    json.null();
   }
+  write_or_null("eos_token", eos_ids.empty() ? "" : text_of(eos_ids.front()), json);
+  json.key("eos_token_ids");
+  json.ids(eos_ids);
+  write_or_null("chat_template", context.engine.chat_template(), json);
   json.end_object();
   call.respond(json.text());
 }

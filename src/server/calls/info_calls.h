@@ -11,6 +11,8 @@ void get_version(CallContext& context, Call&& call);
 void get_metrics(CallContext& context, Call&& call);
 void get_openapi(CallContext& context, Call&& call);
 void get_models(CallContext& context, Call&& call);
+inline constexpr std::string_view kModelPrefix = "/v1/models/";  // and a model's name
+void get_model(CallContext& context, Call&& call);
 void get_tokenizer_info(CallContext& context, Call&& call);
 
 }  // namespace quire::server

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "server/http/error_response.h"
 #include "server/http/response_head.h"
 
 namespace quire::http {
@@ -114,7 +113,9 @@ void Answer::on_closed(std::function<void()> callback) {
 void Answer::abandon() {
   const std::lock_guard lock(mutex_);
   if (phase_ == Phase::kEmpty) {
-    respond_locked(error_response(500, "internal_error", "The request was left unanswered."));
+    respond_locked(refusal_response(
+        traits_.hooks, {},
+        {.status = 500, .code = "internal_error", .message = "The request was left unanswered."}));
   } else if (phase_ == Phase::kStreaming) {
     phase_ = Phase::kBroken;
     wake_locked();

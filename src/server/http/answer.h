@@ -23,6 +23,7 @@ struct AnswerTraits {
   bool keep_alive = true;
   bool is_head = false;  // a HEAD request: no body
   size_t max_buffered_bytes = 0;
+  const Hooks* hooks = nullptr;  // outlive the connection
 };
 
 class Answer {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "server/http/error_response.h"
 
 namespace quire::http {
 namespace {
@@ -87,11 +86,16 @@ void Connection::parse() {
   while (is_reading()) {
     const size_t used = parser_.feed(in_.bytes());
     in_.consume(used);
+    if (!charge_body()) {
+      return refuse({.status = 503,
+                     .code = "bodies_too_large",
+                     .message = "The bodies of all requests take as much memory as they may."});
+    }
     switch (parser_.state()) {
       case RequestParser::State::kFailed: {
         const ParseError& error = parser_.error();
         ++service_.counters.num_bad_requests;
-        return refuse(error.status, error.code, error.message);
+        return refuse({.status = error.status, .code = error.code, .message = error.message});
       }
       case RequestParser::State::kDone:
         return dispatch();
@@ -104,7 +108,7 @@ void Connection::parse() {
 void Connection::await_more() {
   if (input_ended_) return close();
   if (parser_.state() == RequestParser::State::kBody) {
-    if (phase_ == Phase::kBody) return;
+    if (phase_ == Phase::kBody || !check_head()) return;
     enter(Phase::kBody, limits_.body_timeout);
     if (parser_.expects_continue() && in_.bytes().empty()) {
       out_ = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -124,7 +128,8 @@ void Connection::begin_answer(bool keep_alive) {
   const AnswerTraits traits{.is_http11 = parser_.is_http11(),
                             .keep_alive = keep_alive,
                             .is_head = parser_.request().method == "HEAD",
-                            .max_buffered_bytes = limits_.max_buffered_bytes};
+                            .max_buffered_bytes = limits_.max_buffered_bytes,
+                            .hooks = &service_.hooks};
   answer_ = std::make_shared<Answer>(traits, shared_from_this());
   // A write of ours may still be under way ("100 Continue"); its deadline goes on.
   enter(Phase::kAnswering, out_.empty() ? kNoLimit : limits_.write_timeout);
@@ -135,6 +140,7 @@ void Connection::dispatch() {
   const std::shared_ptr<Answer> answer = answer_;
   Request request = parser_.take();
   request.peer = stream_->peer();
+  request.body_share = std::move(body_share_);
   try {
     service_.handler(std::move(request), make_exchange(answer));
   } catch (const std::exception& error) {
@@ -148,11 +154,38 @@ void Connection::dispatch() {
   flush();
 }
 
-void Connection::refuse(int status, std::string_view code, std::string_view message) {
+void Connection::refuse(const Refusal& refusal) {
   discards_input_ = true;
   begin_answer(false);
-  answer_->respond(error_response(status, code, message));
+  Request head = parser_.take();  // and with it whatever there is of a body goes
+  body_share_.reset();
+  head.peer = stream_->peer();
+  answer_->respond(refusal_response(&service_.hooks, head, refusal));
   flush();
+}
+
+bool Connection::check_head() {
+  if (!service_.hooks.check_head) return true;
+  const Request& coming = parser_.request();
+  std::optional<Response> refused = service_.hooks.check_head({.method = coming.method,
+                                                               .path = coming.path,
+                                                               .query = coming.query,
+                                                               .headers = coming.headers,
+                                                               .body = "",
+                                                               .peer = stream_->peer()});
+  if (!refused) return true;
+  discards_input_ = true;
+  begin_answer(false);
+  answer_->respond(std::move(*refused));
+  flush();
+  return false;
+}
+
+bool Connection::charge_body() {
+  const std::string& body = parser_.request().body;
+  if (body.empty()) return true;
+  if (!body_share_) body_share_ = std::make_shared<BodyShare>(service_.bodies);
+  return body_share_->grow_to(body.size());
 }
 
 void Connection::on_wake() {
@@ -214,7 +247,9 @@ void Connection::on_deadline() {
     case Phase::kHead:
     case Phase::kBody:
       ++service_.counters.num_timeouts;
-      return refuse(408, "request_timeout", "The request did not arrive in time.");
+      return refuse({.status = 408,
+                     .code = "request_timeout",
+                     .message = "The request did not arrive in time."});
     case Phase::kOpening:
     case Phase::kAnswering:
       ++service_.counters.num_timeouts;

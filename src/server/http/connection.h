@@ -10,6 +10,7 @@
 #include <string>
 
 #include "server/http/answer.h"
+#include "server/http/body_budget.h"
 #include "server/http/http.h"
 #include "server/http/read_buffer.h"
 #include "server/http/request_parser.h"
@@ -31,7 +32,9 @@ struct Counters {
 struct Service {
   Limits limits;
   Handler handler;
-  Counters counters;
+  Hooks hooks = {};
+  std::shared_ptr<BodyBudget> bodies = std::make_shared<BodyBudget>(limits.max_total_body_bytes);
+  Counters counters = {};
 };
 
 class Connection final : public StreamUser,
@@ -72,7 +75,11 @@ class Connection final : public StreamUser,
   void await_more();
   void dispatch();
   void begin_answer(bool keep_alive);
-  void refuse(int status, std::string_view code, std::string_view message);
+  void refuse(const Refusal& refusal);
+  // Refuses what may not be here before its body is read; false: it has.
+  bool check_head();
+  // Whether the body may have the memory that it takes.
+  bool charge_body();
   void on_input_end();
   void flush();
   void write_on();
@@ -92,6 +99,7 @@ class Connection final : public StreamUser,
   bool is_read_pending_ = false;
   bool input_ended_ = false;
   bool discards_input_ = false;
+  std::shared_ptr<BodyShare> body_share_;
 
   std::shared_ptr<Answer> answer_;
   std::string out_;  // being written

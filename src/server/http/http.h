@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,7 +20,8 @@ struct Request {
   std::string query;   // as it came, without '?'
   Headers headers;     // names in lower case
   std::string body;
-  std::string peer;  // "127.0.0.1:50312", "unix"
+  std::string peer;                            // "127.0.0.1:50312", "unix"
+  std::shared_ptr<void> body_share = nullptr;  // of Limits::max_total_body_bytes, while it lives
 
   // The first header of this name (lower case), else empty.
   std::string_view header(std::string_view name) const;
@@ -53,7 +55,25 @@ class Exchange {
   virtual void on_closed(std::function<void()> callback) = 0;
 };
 
-// Runs on a thread of the transport: must not block for longer than a microsecond's work.
+// These run on threads of the transport: they must not block for longer than a microsecond's work.
 using Handler = std::function<void(Request&& request, std::shared_ptr<Exchange> exchange)>;
+
+// Why the transport itself refuses a request.
+struct Refusal {
+  int status = 400;
+  std::string_view code;     // "header_too_large"
+  std::string_view message;  // a sentence
+};
+
+// What the routes may have a say in beside whole requests.
+struct Hooks {
+  // Asked while a body is still to come: what it returns is the answer, and the body is not read.
+  std::function<std::optional<Response>(const Request& head)> check_head = nullptr;
+  // How a refusal is written. `head`: what is known of the request; it may be nothing.
+  std::function<Response(const Request& head, const Refusal& refusal)> write_refusal = nullptr;
+};
+
+// By the hook, or as plain text where there is none.
+Response refusal_response(const Hooks* hooks, const Request& head, const Refusal& refusal);
 
 }  // namespace quire::http

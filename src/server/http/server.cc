@@ -23,7 +23,6 @@
 #include "base/log.h"
 #include "server/http/asio_stream.h"
 #include "server/http/connection.h"
-#include "server/http/error_response.h"
 #include "server/http/listen.h"
 #include "server/http/response_head.h"
 #include "server/http/tls.h"
@@ -69,6 +68,22 @@ struct Loop {
   }
 };
 
+// Whom a connection counts for: an IPv4 address; of IPv6 the 64 bits that are given to one
+// customer.
+std::string network_of(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address);
+    return {reinterpret_cast<const char*>(&ipv4.sin_addr), sizeof(ipv4.sin_addr)};
+  }
+  if (address.sa_family != AF_INET6) return "";
+  const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  const char* bytes = reinterpret_cast<const char*>(&ipv6);
+  constexpr size_t kNetworkBytes = 8;
+  constexpr size_t kIpv4Begin = 12;  // of ::ffff:1.2.3.4
+  if (IN6_IS_ADDR_V4MAPPED(&ipv6)) return {bytes + kIpv4Begin, sizeof(in_addr)};
+  return {bytes, kNetworkBytes};
+}
+
 class Acceptor {
  public:
   Acceptor(asio::io_context& context, ListeningSocket socket)
@@ -95,9 +110,9 @@ class Acceptor {
 
 class AsioServer final : public Server {
  public:
-  AsioServer(const ServerConfig& config, Handler handler, std::unique_ptr<TlsIdentity> tls,
-             std::vector<ListeningSocket> sockets)
-      : service_{.limits = config.limits, .handler = std::move(handler), .counters = {}},
+  AsioServer(const ServerConfig& config, Handler handler, Hooks hooks,
+             std::unique_ptr<TlsIdentity> tls, std::vector<ListeningSocket> sockets)
+      : service_{.limits = config.limits, .handler = std::move(handler), .hooks = std::move(hooks)},
         tls_(std::move(tls)),
         port_(sockets.front().port()) {
     for (int i = 0; i < config.num_threads; ++i) loops_.push_back(std::make_unique<Loop>());
@@ -194,15 +209,16 @@ class AsioServer final : public Server {
 
   void admit(Loop& loop, Socket socket) {
     Counters& counters = service_.counters;
-    if (counters.num_open >= service_.limits.max_connections) {
+    const std::string network = peer_network(socket);
+    if (counters.num_open >= service_.limits.max_connections || !enter(network)) {
       ++counters.num_refused;
       return turn_away(socket);
     }
     std::shared_ptr<asio::ssl::context> tls;
     if (tls_) tls = tls_->context();
-    auto connection =
-        std::make_shared<Connection>(service_, make_stream(loop.context, std::move(socket), tls),
-                                     [this, &loop](Connection* gone) { forget(loop, gone); });
+    auto connection = std::make_shared<Connection>(
+        service_, make_stream(loop.context, std::move(socket), tls),
+        [this, &loop, network](Connection* gone) { forget(loop, gone, network); });
     ++counters.num_accepted;
     ++counters.num_open;
     ++loop.num_open;
@@ -216,12 +232,15 @@ class AsioServer final : public Server {
   // A word of explanation, if it goes out at once.
   void turn_away(Socket& socket) const {
     if (tls_) return;
-    const Response full = error_response(503, "too_many_connections",
-                                         "The server has as many connections as it takes.");
+    const Response full = refusal_response(
+        &service_.hooks, {},
+        {.status = 503,
+         .code = "too_many_connections",
+         .message = "The server has as many connections as it takes, of all or of this address."});
     std::string bytes;
     append_response_head({.status = full.status,
                           .content_type = full.content_type,
-                          .headers = {{"retry-after", "1"}},
+                          .headers = full.headers,
                           .content_length = full.body.size(),
                           .keep_alive = false},
                          bytes);
@@ -229,10 +248,36 @@ class AsioServer final : public Server {
     ::send(socket.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
-  void forget(Loop& loop, Connection* connection) {
+  // Counts a connection of this network ("": of none), if it may have another.
+  bool enter(const std::string& network) {
+    if (network.empty()) return true;
+    const std::lock_guard lock(mutex_);
+    int& num_open = num_open_by_network_[network];
+    if (num_open >= service_.limits.max_connections_per_peer) return false;
+    ++num_open;
+    return true;
+  }
+
+  void leave_locked(const std::string& network) {
+    const auto found = num_open_by_network_.find(network);
+    if (found != num_open_by_network_.end() && --found->second == 0) {
+      num_open_by_network_.erase(found);
+    }
+  }
+
+  // "" where nobody counts: no bound, or a Unix socket.
+  std::string peer_network(const Socket& socket) const {
+    if (service_.limits.max_connections_per_peer == 0) return "";
+    ErrorCode error;
+    const auto endpoint = socket.remote_endpoint(error);
+    return error ? "" : network_of(*endpoint.data());
+  }
+
+  void forget(Loop& loop, Connection* connection, const std::string& network) {
     loop.connections.erase(connection);
     --loop.num_open;
     const std::lock_guard lock(mutex_);
+    leave_locked(network);
     --service_.counters.num_open;
     has_no_open_.notify_all();
   }
@@ -241,6 +286,7 @@ class AsioServer final : public Server {
   const std::unique_ptr<TlsIdentity> tls_;
   const int port_;
   std::mutex mutex_;
+  std::unordered_map<std::string, int> num_open_by_network_;
   std::condition_variable has_no_open_;
   std::vector<std::unique_ptr<Loop>> loops_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;  // on the first loop
@@ -264,7 +310,8 @@ Status check(const ServerConfig& config) {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::start(const ServerConfig& config, Handler handler) {
+Result<std::unique_ptr<Server>> Server::start(const ServerConfig& config, Handler handler,
+                                              Hooks hooks) {
   QUIRE_RETURN_IF_ERROR(check(config));
   std::unique_ptr<TlsIdentity> tls;
   if (!config.tls_certificate.empty()) {
@@ -273,7 +320,7 @@ Result<std::unique_ptr<Server>> Server::start(const ServerConfig& config, Handle
   QUIRE_ASSIGN_OR_RETURN(std::vector<ListeningSocket> sockets, listen_on(config));
   try {
     return std::unique_ptr<Server>(std::make_unique<AsioServer>(
-        config, std::move(handler), std::move(tls), std::move(sockets)));
+        config, std::move(handler), std::move(hooks), std::move(tls), std::move(sockets)));
   } catch (const std::exception& error) {
     return unavailable(fmt::format("[http] the server did not start: {}", error.what()));
   }

@@ -16,7 +16,9 @@ struct Limits {
   int max_connections = 8192;
   size_t max_header_bytes = size_t{16} << 10;
   int max_headers = 100;
+  int max_connections_per_peer = 0;  // of one address (an IPv6 network of /64); 0: no bound
   size_t max_body_bytes = size_t{32} << 20;
+  size_t max_total_body_bytes = size_t{512} << 20;   // of all requests, until they are parsed
   size_t max_buffered_bytes = size_t{1} << 20;       // of a stream, for a slow reader
   std::chrono::milliseconds header_timeout{10'000};  // first byte to last of a head
   std::chrono::milliseconds body_timeout{60'000};    // of a whole body
@@ -38,7 +40,7 @@ struct ServerConfig {
 struct ServerStats {
   int num_open = 0;
   int64_t num_accepted = 0;
-  int64_t num_refused = 0;  // beyond max_connections
+  int64_t num_refused = 0;  // connections beyond the limits
   int64_t num_timeouts = 0;
   int64_t num_slow_readers = 0;
   int64_t num_bad_requests = 0;  // heads and bodies that are no HTTP or break a limit
@@ -47,7 +49,8 @@ struct ServerStats {
 class Server {
  public:
   // Binds and serves. Errors name the flag and a remedy ("--port 8000 is taken").
-  static Result<std::unique_ptr<Server>> start(const ServerConfig& config, Handler handler);
+  static Result<std::unique_ptr<Server>> start(const ServerConfig& config, Handler handler,
+                                               Hooks hooks = {});
   virtual ~Server() = default;  // stops at once: what is open is closed
 
   virtual int port() const = 0;

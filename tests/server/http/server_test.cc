@@ -141,7 +141,7 @@ TEST(HttpServer, OutlivesFaultsOfHandlers) {
   for (const char* path : {"/throw", "/drop"}) {
     const HttpAnswer answer = client.get(path);
     EXPECT_EQ(answer.status, 500);
-    EXPECT_NE(answer.body.find("\"type\":\"server_error\""), std::string::npos) << answer.body;
+    EXPECT_EQ(answer.body, "The request was left unanswered.");
   }
   client.send(get("/hold"));
   server.held().reset();
@@ -168,8 +168,8 @@ TEST(HttpServer, SaysWhatIsWrongAndCloses) {
     EXPECT_EQ(answer.status, status);
     EXPECT_TRUE(answer.is_whole);
     EXPECT_EQ(answer.header("connection"), "close");
-    EXPECT_TRUE(answer.body.starts_with("{\"error\":{\"message\":\"")) << answer.body;
-    EXPECT_NE(answer.body.find("\"param\":null,\"code\":\""), std::string::npos) << answer.body;
+    EXPECT_TRUE(answer.header("content-type").starts_with("text/plain"));
+    EXPECT_TRUE(answer.body.ends_with('.')) << answer.body;
     EXPECT_TRUE(client.receive_rest().has_value());
   }
   EXPECT_EQ(server.stats().num_bad_requests, static_cast<int64_t>(cases.size()));

@@ -25,11 +25,13 @@ ServerConfig any_port() {
   return config;
 }
 
-TestServer::TestServer(const ServerConfig& config) {
-  auto server =
-      Server::start(config, [this](Request&& request, std::shared_ptr<Exchange> exchange) {
+TestServer::TestServer(const ServerConfig& config, Hooks hooks) {
+  auto server = Server::start(
+      config,
+      [this](Request&& request, std::shared_ptr<Exchange> exchange) {
         handle(std::move(request), std::move(exchange));
-      });
+      },
+      std::move(hooks));
   if (!server.ok()) throw std::runtime_error(server.status().message());
   server_ = std::move(*server);
 }
@@ -42,7 +44,11 @@ TestServer::~TestServer() {
 void TestServer::handle(Request&& request, std::shared_ptr<Exchange> exchange) {
   if (request.path == "/throw") throw std::runtime_error("a handler's fault");
   if (request.path == "/drop") return;
-  if (request.path == "/hold") {
+  if (request.path == "/keep") {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(request);
+  }
+  if (request.path == "/hold" || request.path == "/keep") {
     exchange->on_closed([this] {
       const std::lock_guard lock(mutex_);
       ++num_closed_;
@@ -57,6 +63,11 @@ void TestServer::handle(Request&& request, std::shared_ptr<Exchange> exchange) {
   exchange->respond({.content_type = "text/plain",
                      .headers = {{"x-peer", request.peer}},
                      .body = request.method + " " + request.query + " " + request.body});
+}
+
+void TestServer::drop_kept() {
+  const std::lock_guard lock(mutex_);
+  kept_.clear();
 }
 
 std::shared_ptr<Exchange> TestServer::held(milliseconds limit) {

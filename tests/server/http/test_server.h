@@ -22,11 +22,12 @@ bool eventually(const std::function<bool()>& condition);
 
 ServerConfig any_port();
 
-// Answers /echo with method, path and body; keeps /hold for the test; throws at /throw, drops
+// Answers /echo with method, path and body; keeps /hold (and of /keep also the request)
+// for the test; throws at /throw, drops
 // /drop, and answers anything else with 404.
 class TestServer {
  public:
-  explicit TestServer(const ServerConfig& config = any_port());
+  explicit TestServer(const ServerConfig& config = any_port(), Hooks hooks = {});
   ~TestServer();
 
   HttpClient connect() const { return HttpClient::tcp(port()); }
@@ -37,6 +38,8 @@ class TestServer {
 
   // The next request for /hold; throws when none comes.
   std::shared_ptr<Exchange> held(std::chrono::milliseconds limit = std::chrono::seconds(10));
+  // Lets go of the requests for /keep.
+  void drop_kept();
   // How often a held exchange was told that its client left.
   int num_closed();
 
@@ -46,6 +49,7 @@ class TestServer {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::shared_ptr<Exchange>> held_;
+  std::vector<Request> kept_;
   int num_closed_ = 0;
   std::unique_ptr<Server> server_;
 };
