@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 
 #include "cuda/sample/sampler_rig.h"
@@ -124,6 +125,29 @@ TEST(SamplerSpeed, PrintsMicroseconds) {
     fmt::print("\n");
     ASSERT_TRUE(rig.stream().synchronize().ok());
   }
+}
+
+// From the engine's masks to the device's memory, by the host's clock.
+TEST(SamplerSpeed, PrintsMicrosecondsOfMasks) {
+  using std::chrono::steady_clock;
+  if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message();
+  auto created = SamplerRig::create({256, 256, kVocab, 2048});
+  ASSERT_TRUE(created.ok()) << created.status().message();
+  SamplerRig& rig = **created;
+  fmt::print("{:24}", "upload of masks");
+  for (const size_t count : {1, 8, 64, 256}) {
+    const std::vector<std::vector<uint32_t>> masks(count, std::vector<uint32_t>(kVocab / 32, 1U));
+    const std::vector<int32_t> idx(256, 0);
+    steady_clock::time_point begin;
+    for (int round = 0; round < 9; ++round) {
+      if (round == 4) begin = steady_clock::now();  // each of the ring's slots was used
+      ASSERT_TRUE(rig.sampler().upload_masks(masks, idx, rig.stream()).ok());
+      ASSERT_TRUE(rig.stream().synchronize().ok());
+    }
+    const std::chrono::duration<double, std::micro> took = steady_clock::now() - begin;
+    fmt::print("{:8.1f}", took.count() / 5);
+  }
+  fmt::print("\n");
 }
 
 }  // namespace
