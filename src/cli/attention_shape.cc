@@ -11,10 +11,9 @@
 namespace quire::cli {
 namespace {
 
-// Attention on a GPU computes in 16 bits.
+// The model's, as the engine computes in it; without a model, the common one.
 DType query_type(const std::string& name, std::optional<DType> of_model) {
-  const DType type = parse_dtype(name).value_or(of_model.value_or(DType::kBF16));
-  return type == DType::kF16 ? type : DType::kBF16;
+  return parse_dtype(name).value_or(of_model.value_or(DType::kBF16));
 }
 
 }  // namespace

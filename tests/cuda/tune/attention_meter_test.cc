@@ -54,6 +54,30 @@ TEST(MeasureAttention, TimesEveryBackend) {
   }
 }
 
+// A model in F32 is measured as it runs.
+TEST(MeasureAttention, TimesF32) {
+  const auto platform = make_cuda_platform({.weight_dtype = DType::kF32});
+  if (!platform.ok()) GTEST_SKIP() << platform.status().message();
+  MeasureConfig config{.shape = kShape};
+  config.shape.q = config.shape.kv = config.shape.out = DType::kF32;
+  for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+    config.workloads = {full_workload(phase, 4, phase == Phase::kDecode ? 1 : 100, 1000)};
+    const auto backends =
+        (*platform)->attention().supporting(config.shape, phase, (*platform)->device());
+    ASSERT_FALSE(backends.empty());
+    const Status status = measure_attention(
+        **platform, backends, config, [&](size_t, const MeasuredWorkload& measured) {
+          EXPECT_EQ(measured.times.size(), backends.size());
+          for (const AttentionTimes& times : measured.times) {
+            EXPECT_TRUE(times.status.ok()) << times.backend << ": " << times.status.message();
+            EXPECT_GT(times.graph_us, 0.1);
+          }
+          return true;
+        });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
 TEST(MeasureAttention, EndsWhenItIsTold) {
   const auto platform = make_cuda_platform({.weight_dtype = DType::kBF16});
   if (!platform.ok()) GTEST_SKIP() << platform.status().message();
