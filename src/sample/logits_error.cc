@@ -16,6 +16,13 @@ Status infinite_logit(int64_t position) {
       "[sample] logits at position {}; got infinity, expected finite numbers", position));
 }
 
+Status no_finite_logit(int64_t position) {
+  return internal_error(
+      fmt::format("[sample] logits at position {}; got -infinity for every token, expected finite "
+                  "numbers: the weights or the model are broken",
+                  position));
+}
+
 Status no_token_allowed(int64_t position) {
   return invalid_argument(fmt::format(
       "[sample] logits at position {}; got -infinity for every token, expected one that may be "

@@ -54,7 +54,7 @@ Status check_largest(const Largest& largest, std::span<const float> logits, int6
     return nan_logit(position, at - logits.begin());
   }
   if (largest.logit == std::numeric_limits<float>::infinity()) return infinite_logit(position);
-  if (largest.logit == -std::numeric_limits<float>::infinity()) return no_token_allowed(position);
+  if (largest.logit == -std::numeric_limits<float>::infinity()) return no_finite_logit(position);
   return {};
 }
 
@@ -118,6 +118,8 @@ Status SamplerState::sample(std::span<float> logits, std::optional<std::span<con
     if (mask) keep_masked(logits, *mask);
     state.rules.apply(logits);
     largest = find_largest(logits);
+    const bool is_none_left = largest.logit == -std::numeric_limits<float>::infinity();
+    if (is_none_left && !largest.has_nan) return no_token_allowed(state.num_tokens);
     QUIRE_RETURN_IF_ERROR(check_largest(largest, logits, state.num_tokens));
   }
   token_id = state.choose(logits, largest.logit);

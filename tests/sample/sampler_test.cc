@@ -42,12 +42,13 @@ int32_t sample(SamplerState& state, std::vector<float> logits) {
   return token_id;
 }
 
-std::string failure(const SamplingParams& params, std::vector<float> logits) {
+std::string failure(const SamplingParams& params, std::vector<float> logits,
+                    StatusCode code = StatusCode::kInternal) {
   SamplerState state = sampler(params, static_cast<int>(logits.size()));
   int32_t token_id = -1;
   PositionLogprobs logprobs;
   const Status status = state.sample(logits, {}, token_id, logprobs);
-  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  EXPECT_EQ(status.code(), code);
   EXPECT_EQ(state.last_token(), 0) << "nothing is remembered of a failure";
   return status.message();
 }
@@ -86,10 +87,11 @@ TEST(Sampler, BrokenLogitsAreAnErrorThatNamesThem) {
   EXPECT_THAT(failure({}, {1, -kNone}), HasSubstr("got infinity"));
 }
 
-TEST(Sampler, RulesThatLeaveNothingAreAnError) {
+TEST(Sampler, RulesThatLeaveNothingAreTheRequestsFault) {
   SamplingParams params = greedy();
   params.allowed_token_ids = {1};
-  EXPECT_THAT(failure(params, {1, kNone}), HasSubstr("-infinity for every token"));
+  EXPECT_THAT(failure(params, {1, kNone}, StatusCode::kInvalidArgument),
+              HasSubstr("allowed_token_ids"));
 }
 
 TEST(Sampler, RulesComeBeforeGreedy) {
@@ -207,7 +209,8 @@ TEST(Sampler, AMaskOfNothingFails) {
     std::vector<float> logits(4, 1.0F);
     int32_t token_id = -1;
     PositionLogprobs logprobs;
-    EXPECT_FALSE(state.sample(logits, nothing, token_id, logprobs).ok());
+    const Status status = state.sample(logits, nothing, token_id, logprobs);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     EXPECT_EQ(state.last_token(), 0) << "as it was";
   }
 }

@@ -348,6 +348,7 @@ __device__ RowStatus find_largest(const Reader<kRules>& reader, Largest& largest
     const RowStatus status = largest.status();
     if (status != RowStatus::kOk) return status;
     largest = block_largest(changed);
+    if (largest.status() == RowStatus::kNoneFinite) return RowStatus::kNoneAllowed;
   }
   return largest.status();
 }

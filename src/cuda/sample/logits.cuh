@@ -93,7 +93,7 @@ struct Largest {
   __device__ RowStatus status() const {
     if (nan_id != kNoToken) return RowStatus::kNan;
     if (logit == -minus_infinity()) return RowStatus::kInfinite;
-    return logit == minus_infinity() ? RowStatus::kNoneAllowed : RowStatus::kOk;
+    return logit == minus_infinity() ? RowStatus::kNoneFinite : RowStatus::kOk;
   }
 };
 

@@ -69,7 +69,8 @@ enum class RowStatus : int32_t {
   kPadding,     // row id < 0: nothing else is written
   kNan,         // `detail` is the first token whose logit is NaN
   kInfinite,    // a logit is +infinity
-  kNoneAllowed  // every logit is -infinity
+  kNoneFinite,  // every logit is -infinity
+  kNoneAllowed  // likewise, only once the rules were applied
 };
 
 // What comes back of a sampled row.

@@ -14,6 +14,8 @@ Status to_status(const RowResult& result) {
       return nan_logit(result.position, result.detail);
     case RowStatus::kInfinite:
       return infinite_logit(result.position);
+    case RowStatus::kNoneFinite:
+      return no_finite_logit(result.position);
     case RowStatus::kNoneAllowed:
       return no_token_allowed(result.position);
   }

@@ -33,6 +33,7 @@ RowAdded make_row(int row, SamplingParams params, std::vector<int32_t> token_ids
 
 void expect_same(const Compared& both, const std::string& where) {
   ASSERT_EQ(both.device.error.message(), both.host.error.message()) << where;
+  ASSERT_EQ(both.device.error.code(), both.host.error.code()) << where;
   if (!both.host.error.ok()) return;
   EXPECT_EQ(both.device.token_id, both.host.token_id) << where;
   ASSERT_EQ(both.device.logprobs.size(), both.host.logprobs.size()) << where;
