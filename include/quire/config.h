@@ -30,8 +30,8 @@ struct EngineConfig {
   bool enable_chunked_prefill = true;
   bool allow_long_max_model_len = false;  // let max_model_len pass max_position_embeddings
 
-  std::string attention_backend = "auto";  // forces one backend, or refuses to start
-  std::string prefill_attention_backend;   // empty: attention_backend
+  std::string attention_backend = "auto";  // forces one backend for each phase that it serves
+  std::string prefill_attention_backend;   // for this phase or no start; empty: attention_backend
   std::string decode_attention_backend;
   std::string tuning_table;  // a file of `quire tune`; empty: this build's table of the device
 

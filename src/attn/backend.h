@@ -38,7 +38,18 @@ struct AttentionShape {
   bool causal = true;
   bool mla = false;
   bool sinks = false;  // one logit a head joins the softmax's denominator and attends to nothing
+
+  friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
+
+// How its pages lie in memory.
+inline KvLayout kv_layout(const AttentionShape& shape) {
+  return {.page_size = shape.page_size,
+          .num_kv_heads = shape.num_kv_heads,
+          .head_dim = shape.head_dim,
+          .head_dim_v = shape.head_dim_v,
+          .dtype = shape.kv};
+}
 
 // Yes, or all the reasons why not.
 struct Support {
@@ -50,7 +61,14 @@ struct AttentionLimits {
   int max_num_reqs = 0;
   int max_num_tokens = 0;
   int max_kv_len = 0;
+  // For one that plans_each_size(): numbers of requests of the batches with `for_graph` set, and
+  // whether there are others, of any number.
+  std::span<const int> graph_sizes = {};
+  bool eager = true;
 };
+
+// Of Workspace::counters on a GPU.
+inline constexpr size_t kCounterBytes = size_t{1} << 20;
 
 // One arena for a whole step, sized at start; `counters` stays zero between calls.
 struct Workspace {
@@ -81,10 +99,15 @@ class AttentionBackend {
                            const Device& device) const = 0;
   // Query tokens of a decoding request that it serves at most: selection passes it over for more.
   virtual int max_decode_q_len() const { return std::numeric_limits<int>::max(); }
-  // Whether plan() takes milliseconds for a number of requests that it has not met. Selection then
-  // takes it for graphs alone, whose sizes are few.
+  // Whether it is made for a few numbers of requests, and slower at all others. Selection then
+  // takes it for graphs alone, as long as others serve.
   virtual bool plans_each_size() const { return false; }
-  // An exact bound, asked once at start.
+  // Once at start for each shape, ahead of any plan() of it: makes what plans need beside the
+  // workspace, so that nothing has to be made in a step. Of two calls the larger limits stand.
+  virtual Status prepare(const AttentionShape& /*shape*/, const AttentionLimits& /*limits*/) {
+    return {};
+  }
+  // A bound, after prepare() of the same arguments.
   virtual size_t workspace_bytes(const AttentionShape& shape,
                                  const AttentionLimits& limits) const = 0;
   // Once a step and KV group, before any layer runs: host work in at most 10 µs for 256 requests,

@@ -21,6 +21,27 @@ bool takes(const AttentionBackend& backend, const DecodeKey& key, int q_len) {
   return q_len <= backend.max_decode_q_len() && !(key.eager && backend.plans_each_size());
 }
 
+ForcedBackend wish_for(Phase phase, const BackendWishes& wishes) {
+  const bool is_decode = phase == Phase::kDecode;
+  const std::string_view name = is_decode ? wishes.decode : wishes.prefill;
+  if (name.empty()) return {.name = wishes.any};
+  return {.name = name,
+          .flag = is_decode ? "--decode-attention-backend" : "--prefill-attention-backend"};
+}
+
+// A refusal, said as a remark: without the module's name.
+std::string as_remark(const std::string& message) {
+  return message.substr(message.find(']') + 2);
+}
+
+// Whether a backend that was wished for both phases serves the one that is not `phase`.
+bool serves_the_other(const BackendSet& backends, const AttentionShape& shape, const Device& device,
+                      Phase phase, const BackendWishes& wishes) {
+  if (!wishes.decode.empty() || !wishes.prefill.empty()) return false;
+  const Phase other = phase == Phase::kDecode ? Phase::kPrefill : Phase::kDecode;
+  return backends.select(shape, other, device, {.name = wishes.any}).ok();
+}
+
 }  // namespace
 
 bool is_ragged(std::span<const int32_t> kv_len_bounds) {
@@ -36,32 +57,70 @@ bool is_ragged(std::span<const int32_t> kv_len_bounds) {
 Result<AttentionSelector> AttentionSelector::create(const BackendSet& backends,
                                                     const AttentionShape& shape,
                                                     const Device& device,
-                                                    const ForcedBackend& decode,
-                                                    const ForcedBackend& prefill,
+                                                    const BackendWishes& wishes,
                                                     std::shared_ptr<const TuningTable> table) {
   AttentionSelector selector;
   selector.shape_ = shape;
   selector.table_ = std::move(table);
-  QUIRE_ASSIGN_OR_RETURN(selector.decode_, find(backends, shape, Phase::kDecode, device, decode));
-  QUIRE_ASSIGN_OR_RETURN(selector.prefill_,
-                         find(backends, shape, Phase::kPrefill, device, prefill));
+  QUIRE_RETURN_IF_ERROR(selector.find(backends, device, Phase::kDecode, wishes));
+  QUIRE_RETURN_IF_ERROR(selector.find(backends, device, Phase::kPrefill, wishes));
   return selector;
 }
 
-Result<AttentionSelector::Candidates> AttentionSelector::find(const BackendSet& backends,
-                                                              const AttentionShape& shape,
-                                                              Phase phase, const Device& device,
-                                                              const ForcedBackend& forced) {
-  QUIRE_ASSIGN_OR_RETURN(AttentionBackend* const first,
-                         backends.select(shape, phase, device, forced));
-  Candidates found;
+Status AttentionSelector::find(const BackendSet& backends, const Device& device, Phase phase,
+                               const BackendWishes& wishes) {
+  Candidates& found = of(phase);
+  const ForcedBackend forced = wish_for(phase, wishes);
   if (forced.is_forced()) {
-    found.backends = {first};
-    found.forced_by = forced.flag;
-  } else {
-    found.backends = backends.supporting(shape, phase, device);
+    const Result<AttentionBackend*> one = backends.select(shape_, phase, device, forced);
+    if (one.ok()) {
+      found = {.backends = {*one}, .forced_by = std::string(forced.flag)};
+      return {};
+    }
+    if (!serves_the_other(backends, shape_, device, phase, wishes)) return one.status();
+    remarks_.push_back(as_remark(one.status().message()) + " So auto chooses who does.");
   }
-  return found;
+  QUIRE_RETURN_IF_ERROR(backends.select(shape_, phase, device, {}).status());
+  found.backends = backends.supporting(shape_, phase, device);
+  return {};
+}
+
+std::vector<int> AttentionSelector::graph_sizes(const AttentionBackend& backend,
+                                                std::span<const DecodeKey> keys) const {
+  std::vector<int> sizes;
+  for (const DecodeKey& key : keys) {
+    if (!key.eager && decode(key) == &backend) sizes.push_back(key.num_reqs);
+  }
+  std::ranges::sort(sizes);
+  const auto repeated = std::ranges::unique(sizes);
+  sizes.erase(repeated.begin(), repeated.end());
+  return sizes;
+}
+
+Status AttentionSelector::prepare(const AttentionLimits& limits, std::span<const DecodeKey> keys) {
+  for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+    Candidates& candidates = of(phase);
+    for (size_t i = 0; i < candidates.backends.size();) {
+      AttentionBackend* backend = candidates.backends[i];
+      AttentionLimits its_limits = limits;
+      std::vector<int> sizes;
+      if (backend->plans_each_size()) {
+        sizes = graph_sizes(*backend, keys);
+        its_limits.graph_sizes = sizes;
+        its_limits.eager = candidates.backends.size() == 1;
+      }
+      const Status prepared = backend->prepare(shape_, its_limits);
+      if (prepared.ok()) {
+        ++i;
+        continue;
+      }
+      if (candidates.backends.size() == 1) return prepared;
+      remarks_.push_back(fmt::format("{} is left out of {}: {}", backend->name(), phase_name(phase),
+                                     prepared.message()));
+      candidates.backends.erase(candidates.backends.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  return {};
 }
 
 AttentionSelector::Choice AttentionSelector::choose(Phase phase, const DecodeKey& key,

@@ -27,6 +27,16 @@ struct DecodeKey {
 // backend is the fastest depends on it as on the longest, by more than the tuning's 3 %.
 bool is_ragged(std::span<const int32_t> kv_len_bounds);
 
+// What a user asks for: names of backends, or auto.
+struct BackendWishes {
+  // --attention-backend: serves each phase that it can and that no other flag names; auto serves
+  // the rest, and remarks() says so.
+  std::string_view any = "auto";
+  // --decode-attention-backend, --prefill-attention-backend: this one or none. Empty: `any`.
+  std::string_view decode = {};
+  std::string_view prefill = {};
+};
+
 // A backend, the steps it serves, and why it.
 struct AttentionService {
   std::string_view backend;
@@ -39,21 +49,28 @@ struct AttentionService {
 
 class AttentionSelector {
  public:
-  // Refuses as BackendSet::select. The backends outlive the selector.
+  // Refuses as BackendSet::select, and a wish that no phase comes of. The backends outlive the
+  // selector.
   static Result<AttentionSelector> create(const BackendSet& backends, const AttentionShape& shape,
-                                          const Device& device, const ForcedBackend& decode,
-                                          const ForcedBackend& prefill,
+                                          const Device& device, const BackendWishes& wishes,
                                           std::shared_ptr<const TuningTable> table);
 
+  // AttentionBackend::prepare of every candidate, where it wants to know with the sizes of the
+  // graphs that these decode steps would put it into. One that fails is left out where others
+  // serve, and remarks() says so.
+  Status prepare(const AttentionLimits& limits, std::span<const DecodeKey> keys);
+
   // The forced backend, or the only one; else the fastest by the table of those that take so many
-  // query tokens and, in an eager step, plan without delay. Depends on nothing but the arguments,
-  // so what a graph was captured with is what its replays plan with.
+  // query tokens and, in an eager step, any number of requests. Depends on nothing but the
+  // arguments, so what a graph was captured with is what its replays plan with.
   AttentionBackend* decode(const DecodeKey& key, int q_len = 1) const;
   AttentionBackend* prefill(int num_reqs, int num_tokens, int max_kv_len) const;
 
   // Everything that may be chosen, first the preferred: at least one.
   std::span<AttentionBackend* const> candidates(Phase phase) const;
-  // A bound for whatever is chosen.
+  // What was wished for, or could have been chosen, and is not: a sentence each.
+  std::span<const std::string> remarks() const { return remarks_; }
+  // A bound for whatever is chosen, after prepare().
   size_t workspace_bytes(const AttentionLimits& limits) const;
 
   // Who serves which of these decode steps, ascending as they are: neighbours of one context
@@ -73,8 +90,11 @@ class AttentionSelector {
     std::vector<std::string_view> among = {};
   };
 
-  static Result<Candidates> find(const BackendSet& backends, const AttentionShape& shape,
-                                 Phase phase, const Device& device, const ForcedBackend& forced);
+  Status find(const BackendSet& backends, const Device& device, Phase phase,
+              const BackendWishes& wishes);
+  std::vector<int> graph_sizes(const AttentionBackend& backend,
+                               std::span<const DecodeKey> keys) const;
+  Candidates& of(Phase phase) { return phase == Phase::kDecode ? decode_ : prefill_; }
   const Candidates& of(Phase phase) const { return phase == Phase::kDecode ? decode_ : prefill_; }
   Choice choose(Phase phase, const DecodeKey& key, int q_len) const;
   std::string reason(Phase phase, const Choice& choice) const;
@@ -82,6 +102,7 @@ class AttentionSelector {
   AttentionShape shape_;
   Candidates decode_;
   Candidates prefill_;
+  std::vector<std::string> remarks_;
   std::shared_ptr<const TuningTable> table_;
 };
 

@@ -98,7 +98,7 @@ Result<AttentionSelector> make_selector(const Platform& platform, const Attentio
   if (!path.empty()) {
     QUIRE_ASSIGN_OR_RETURN(table, TuningTable::read(path));
   }
-  return AttentionSelector::create(platform.attention(), shape, platform.device(), {}, {},
+  return AttentionSelector::create(platform.attention(), shape, platform.device(), {},
                                    std::make_shared<const TuningTable>(std::move(table)));
 }
 

@@ -93,7 +93,7 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
   if (!plan.ok()) return print_line("memory plan", "no: " + plan.status().message());
   print_line("memory plan", describe(plan->memory, plan->kv));
   for (const std::string& line : describe_services(*plan)) print_line("serves", line);
-  for (const KvGroup& group : plan->kv_groups) print_backends(**platform, group.shape);
+  for (const KvGroup& group : plan->attention.kv_groups) print_backends(**platform, group.shape);
 }
 
 Result<int> run(const EngineConfig& engine) {

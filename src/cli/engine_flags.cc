@@ -146,12 +146,14 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
                "Threads; 0: one a usable core");
   flags.number("--tensor-parallel-size", &config->tensor_parallel_size, {.min = 1, .max = 64},
                "Devices to share a model; only 1 so far");
-  add_backend(flags, "--attention-backend", &config->attention_backend,
-              "Force one attention backend (quire doctor lists them)");
+  add_backend(
+      flags, "--attention-backend", &config->attention_backend,
+      "Force one attention backend (quire doctor lists them); a phase that it cannot serve is "
+      "left to auto, and the log says so");
   add_backend(flags, "--prefill-attention-backend", &config->prefill_attention_backend,
-              "The same for prefill alone");
+              "Force it for prefill, or do not start");
   add_backend(flags, "--decode-attention-backend", &config->decode_attention_backend,
-              "The same for decode alone");
+              "Force it for decode, or do not start");
   flags.file("--tuning-table", &config->tuning_table,
              "Choose backends by this file of quire tune; without it, by the built-in table");
   flags.number("--gpu-memory-utilization", &config->gpu_memory_utilization,

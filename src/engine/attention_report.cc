@@ -14,8 +14,8 @@ using Services = std::span<const AttentionService>;
 
 // In front of what is said of one of several groups.
 std::string group_name(const EnginePlan& plan, size_t g) {
-  if (plan.kv_groups.size() == 1) return "";
-  const KvGroup& group = plan.kv_groups[g];
+  if (plan.attention.kv_groups.size() == 1) return "";
+  const KvGroup& group = plan.attention.kv_groups[g];
   return fmt::format("{} layers of window {}, ", group.layers.size(), group.shape.window);
 }
 
@@ -88,10 +88,10 @@ void summarize_decode(Services services, const std::string& group,
 
 std::string list_backends(const EnginePlan& plan) {
   std::vector<std::string> groups;
-  for (size_t g = 0; g < plan.kv_groups.size(); ++g) {
-    const AttentionSelector& selector = plan.attention[g];
+  for (size_t g = 0; g < plan.attention.kv_groups.size(); ++g) {
+    const AttentionSelector& selector = plan.attention.selectors[g];
     groups.push_back(fmt::format("{}decode: {}, prefill: {}", group_name(plan, g),
-                                 list_names(selector.decode_services(plan.decode_keys)),
+                                 list_names(selector.decode_services(plan.attention.decode_keys)),
                                  list_names(selector.prefill_services())));
   }
   return fmt::format("{}", fmt::join(groups, "; "));
@@ -99,10 +99,11 @@ std::string list_backends(const EnginePlan& plan) {
 
 std::vector<std::string> summarize_services(const EnginePlan& plan) {
   std::vector<std::string> lines;
-  for (size_t g = 0; g < plan.kv_groups.size(); ++g) {
-    const AttentionSelector& selector = plan.attention[g];
+  for (size_t g = 0; g < plan.attention.kv_groups.size(); ++g) {
+    const AttentionSelector& selector = plan.attention.selectors[g];
     const std::string group = group_name(plan, g);
-    summarize_decode(selector.decode_services(plan.decode_keys), group, lines);
+    for (const std::string& remark : selector.remarks()) lines.push_back(group + remark);
+    summarize_decode(selector.decode_services(plan.attention.decode_keys), group, lines);
     const std::vector<AttentionService> prefill = selector.prefill_services();
     lines.push_back(fmt::format("{}prefill: {} ({})", group, who(prefill), why(prefill)));
   }
@@ -111,10 +112,11 @@ std::vector<std::string> summarize_services(const EnginePlan& plan) {
 
 std::vector<std::string> describe_services(const EnginePlan& plan) {
   std::vector<std::string> lines;
-  for (size_t g = 0; g < plan.kv_groups.size(); ++g) {
-    const AttentionSelector& selector = plan.attention[g];
+  for (size_t g = 0; g < plan.attention.kv_groups.size(); ++g) {
+    const AttentionSelector& selector = plan.attention.selectors[g];
     const std::string group = group_name(plan, g);
-    for (const AttentionService& service : selector.decode_services(plan.decode_keys)) {
+    for (const std::string& remark : selector.remarks()) lines.push_back(group + remark);
+    for (const AttentionService& service : selector.decode_services(plan.attention.decode_keys)) {
       lines.push_back(fmt::format("{}decode of {} up to {}{}: {} ({})", group, size_range(service),
                                   service.max_kv_len, service.ragged ? " ragged" : "",
                                   service.backend, service.reason));

@@ -9,13 +9,6 @@
 #include "base/log.h"
 
 namespace quire {
-namespace {
-
-// One step runs and one waits behind it: enough to hide the host, and a token is never more than
-// one step old when its stop is seen.
-constexpr size_t kMaxStepsInFlight = 2;
-
-}  // namespace
 
 EngineCore::EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner)
     : scheduler_(config), runner_(std::move(runner)) {

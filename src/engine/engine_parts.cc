@@ -36,17 +36,20 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   for (const std::string& line : summarize_services(plan)) log_info("[attention] {}", line);
   QUIRE_ASSIGN_OR_RETURN(parts->model, load_model(files.config, *files.weights, platform.ops(),
                                                   plan.limits, progress));
-  QUIRE_ASSIGN_OR_RETURN(const Workspace workspace, platform.make_workspace(plan.workspace_bytes));
-  QUIRE_ASSIGN_OR_RETURN(parts->kv_cache,
-                         KvCache::allocate(plan.kv_groups, plan.kv.num_blocks, platform.ops()));
+  QUIRE_ASSIGN_OR_RETURN(const Workspace workspace,
+                         platform.make_workspace(plan.attention.workspace_bytes));
+  QUIRE_ASSIGN_OR_RETURN(parts->kv_cache, KvCache::allocate(plan.attention.kv_groups,
+                                                            plan.kv.num_blocks, platform.ops()));
   QUIRE_ASSIGN_OR_RETURN(parts->runner,
                          platform.make_runner({.model = parts->model.get(),
                                                .kv_cache = &parts->kv_cache,
-                                               .attention = plan.attention,
+                                               .attention = plan.attention.selectors,
                                                .workspace = workspace,
                                                .limits = plan.limits,
                                                .max_num_seqs = plan.scheduler.max_num_seqs,
-                                               .enforce_eager = config.enforce_eager}));
+                                               .enforce_eager = config.enforce_eager,
+                                               .reserve_bytes = plan.memory.reserve_bytes,
+                                               .left_bytes = plan.kv.left_bytes}));
   parts->scheduler = plan.scheduler;
   parts->info = describe_model(files, plan);
   return parts;

@@ -13,6 +13,8 @@ namespace quire {
 namespace {
 
 constexpr int kMaxModelLen = 1 << 24;
+// Sequences are an axis of kernels' grids, which end there.
+constexpr int kMaxNumSeqs = 65535;
 
 Status in_range(const char* flag, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return {};
@@ -21,11 +23,23 @@ Status in_range(const char* flag, int64_t value, int64_t low, int64_t high) {
 }
 
 EngineConfig with_defaults(EngineConfig config, const PlatformDefaults& defaults) {
-  if (config.max_num_seqs == 0) config.max_num_seqs = defaults.max_num_seqs;
   if (config.max_num_batched_tokens == 0) {
     config.max_num_batched_tokens = std::max(defaults.max_num_batched_tokens, config.max_num_seqs);
   }
+  if (config.max_num_seqs == 0) {
+    config.max_num_seqs = std::min(defaults.max_num_seqs, config.max_num_batched_tokens);
+  }
   return config;
+}
+
+// A step has a token of each of its sequences, so there are no more of them than tokens.
+void limit_seqs_to_tokens(EngineConfig& config) {
+  if (config.max_num_seqs <= config.max_num_batched_tokens) return;
+  log_info(
+      "[engine] --max-num-seqs {} is more than the tokens of a step (--max-num-batched-tokens {}); "
+      "so many run at a time",
+      config.max_num_seqs, config.max_num_batched_tokens);
+  config.max_num_seqs = config.max_num_batched_tokens;
 }
 
 Status check_config(const EngineConfig& config) {
@@ -39,7 +53,7 @@ Status check_config(const EngineConfig& config) {
         fmt::format("[engine] --tensor-parallel-size is not supported yet; got {}, expected 1",
                     config.tensor_parallel_size));
   }
-  QUIRE_RETURN_IF_ERROR(in_range("--max-num-seqs", config.max_num_seqs, 1, 65536));
+  QUIRE_RETURN_IF_ERROR(in_range("--max-num-seqs", config.max_num_seqs, 1, kMaxNumSeqs));
   QUIRE_RETURN_IF_ERROR(
       in_range("--max-num-batched-tokens", config.max_num_batched_tokens, 1, 1 << 20));
   QUIRE_RETURN_IF_ERROR(in_range("--kv-cache-memory", config.kv_cache_memory, 0, int64_t{1} << 46));
@@ -91,41 +105,31 @@ Result<std::shared_ptr<const TuningTable>> read_tuning_table(const EngineConfig&
   return std::make_shared<const TuningTable>(std::move(*table));
 }
 
-Status select_backends(const EngineConfig& config, const Platform& platform,
-                       const std::shared_ptr<const TuningTable>& table, EnginePlan& plan) {
-  const auto forced = [&](const std::string& name, std::string_view flag) {
-    return name.empty() ? ForcedBackend{.name = config.attention_backend}
-                        : ForcedBackend{.name = name, .flag = flag};
-  };
-  plan.attention.clear();
+// Who serves the KV groups, and what that takes. Groups take turns with one arena: a layer's
+// attention is over before the next begins.
+Result<AttentionPlan> choose_attention(const EngineConfig& config, const ModelConfig& model,
+                                       Platform& platform, const ModelLimits& limits,
+                                       const std::shared_ptr<const TuningTable>& table) {
+  AttentionPlan plan;
+  plan.kv_groups = make_kv_groups(model, limits, platform.ops().activation_dtype());
+  plan.decode_keys = platform.decode_keys(config.max_num_seqs, limits.max_model_len);
+  for (DecodeKey& key : plan.decode_keys) key.eager |= config.enforce_eager;
+  const AttentionLimits largest = {.max_num_reqs = config.max_num_seqs,
+                                   .max_num_tokens = limits.max_num_tokens,
+                                   .max_kv_len = limits.max_model_len};
   for (const KvGroup& group : plan.kv_groups) {
     QUIRE_ASSIGN_OR_RETURN(
         AttentionSelector selector,
-        AttentionSelector::create(
-            platform.attention(), group.shape, platform.device(),
-            forced(config.decode_attention_backend, "--decode-attention-backend"),
-            forced(config.prefill_attention_backend, "--prefill-attention-backend"), table));
-    plan.attention.push_back(std::move(selector));
+        AttentionSelector::create(platform.attention(), group.shape, platform.device(),
+                                  {.any = config.attention_backend,
+                                   .decode = config.decode_attention_backend,
+                                   .prefill = config.prefill_attention_backend},
+                                  table));
+    QUIRE_RETURN_IF_ERROR(selector.prepare(largest, plan.decode_keys));
+    plan.workspace_bytes = std::max(plan.workspace_bytes, selector.workspace_bytes(largest));
+    plan.selectors.push_back(std::move(selector));
   }
-  plan.decode_keys = platform.decode_keys(config.max_num_seqs, plan.limits.max_model_len);
-  for (DecodeKey& key : plan.decode_keys) key.eager |= config.enforce_eager;
-  return {};
-}
-
-// The KV groups of plan.limits, who serves them, and what that takes. Groups take turns with one
-// arena: a layer's attention is over before the next begins.
-Status choose_attention(const EngineConfig& config, const ModelConfig& model, Platform& platform,
-                        const std::shared_ptr<const TuningTable>& table, EnginePlan& plan) {
-  plan.kv_groups = make_kv_groups(model, plan.limits, platform.ops().activation_dtype());
-  QUIRE_RETURN_IF_ERROR(select_backends(config, platform, table, plan));
-  plan.workspace_bytes = 0;
-  for (const AttentionSelector& selector : plan.attention) {
-    const size_t bytes = selector.workspace_bytes({.max_num_reqs = config.max_num_seqs,
-                                                   .max_num_tokens = config.max_num_batched_tokens,
-                                                   .max_kv_len = plan.limits.max_model_len});
-    plan.workspace_bytes = std::max(plan.workspace_bytes, bytes);
-  }
-  return {};
+  return plan;
 }
 
 // Without --max-model-len the context shrinks to what the cache can hold, and the log says so.
@@ -171,6 +175,12 @@ int longest_model_len(const ModelConfig& config) {
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
                                                 const ModelConfig& model) {
   QUIRE_RETURN_IF_ERROR(in_range("--threads", config.num_threads, 0, 1024));
+  if (!(config.gpu_memory_utilization > 0.0 && config.gpu_memory_utilization <= 1.0)) {
+    return invalid_argument(
+        fmt::format("[engine] --gpu-memory-utilization is out of range; got {}, expected more than "
+                    "0 and at most 1",
+                    config.gpu_memory_utilization));
+  }
   const PlatformConfig platform = {.num_threads = config.num_threads,
                                    .weight_dtype = choose_weight_dtype(config, model),
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
@@ -188,8 +198,9 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
 
 Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& files,
                                Platform& platform) {
-  const EngineConfig config = with_defaults(wanted, platform.defaults());
+  EngineConfig config = with_defaults(wanted, platform.defaults());
   QUIRE_RETURN_IF_ERROR(check_config(config));
+  limit_seqs_to_tokens(config);
   const DType activation = platform.ops().activation_dtype();
   EnginePlan plan;
   plan.weight_dtype = choose_weight_dtype(config, files.config);
@@ -203,23 +214,33 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
                  .page_size = config.block_size,
                  .kv_dtype = kv_dtype};
   QUIRE_ASSIGN_OR_RETURN(const auto table, read_tuning_table(config, platform.device()));
-  QUIRE_RETURN_IF_ERROR(choose_attention(config, files.config, platform, table, plan));
+  QUIRE_ASSIGN_OR_RETURN(plan.attention,
+                         choose_attention(config, files.config, platform, plan.limits, table));
+  const RunnerBytes runner = platform.runner_bytes({.limits = plan.limits,
+                                                    .max_num_seqs = config.max_num_seqs,
+                                                    .vocab_size = files.config.vocab_size,
+                                                    .num_layers = files.config.num_layers,
+                                                    .enforce_eager = config.enforce_eager},
+                                                   plan.attention.selectors);
+  // Asked last: what backends have prepared is taken already.
+  QUIRE_ASSIGN_OR_RETURN(const MemoryBudget budget, platform.memory_budget());
   plan.memory = {
-      .block_bytes = kv_block_bytes(plan.kv_groups),
+      .block_bytes = kv_block_bytes(plan.attention.kv_groups),
       .block_size = config.block_size,
       .max_model_len = max_model_len,
       .max_num_seqs = config.max_num_seqs,
       .kv_cache_memory = config.kv_cache_memory,
-      .budget = platform.memory_budget(),
+      .budget = budget,
       .weight_bytes = estimate_weight_bytes(files.config, plan.weight_dtype),
       .activation_bytes =
-          estimate_activation_bytes(files.config, plan.limits, activation) +
-          platform.runner_bytes(plan.limits, config.max_num_seqs, files.config.vocab_size),
-      .workspace_bytes = static_cast<int64_t>(plan.workspace_bytes)};
+          estimate_activation_bytes(files.config, plan.limits, activation) + runner.buffers,
+      .workspace_bytes = static_cast<int64_t>(plan.attention.workspace_bytes),
+      .reserve_bytes = runner.reserve};
   QUIRE_ASSIGN_OR_RETURN(plan.kv, plan_and_shrink(config, plan.memory));
   if (plan.memory.max_model_len != max_model_len) {
     plan.limits.max_model_len = plan.memory.max_model_len;
-    QUIRE_RETURN_IF_ERROR(choose_attention(config, files.config, platform, table, plan));
+    QUIRE_ASSIGN_OR_RETURN(plan.attention,
+                           choose_attention(config, files.config, platform, plan.limits, table));
   }
   plan.scheduler = {.max_num_seqs = config.max_num_seqs,
                     .max_num_batched_tokens = config.max_num_batched_tokens,

@@ -15,13 +15,17 @@
 
 namespace quire {
 
+struct AttentionPlan {
+  std::vector<KvGroup> kv_groups;
+  std::vector<AttentionSelector> selectors;  // one a KV group
+  std::vector<DecodeKey> decode_keys;        // the decode steps that they tell apart
+  size_t workspace_bytes = 0;
+};
+
 struct EnginePlan {
   DType weight_dtype = DType::kF32;
   ModelLimits limits;
-  std::vector<KvGroup> kv_groups;
-  std::vector<AttentionSelector> attention;  // one a KV group
-  std::vector<DecodeKey> decode_keys;        // the decode steps that it tells apart
-  size_t workspace_bytes = 0;
+  AttentionPlan attention;
   MemoryRequest memory;
   MemoryPlan kv;
   SchedulerConfig scheduler;

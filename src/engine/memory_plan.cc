@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace quire {
 namespace {
@@ -11,20 +12,31 @@ double mib(int64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
 }
 
+int64_t bytes_beside_kv(const MemoryRequest& request) {
+  return request.weight_bytes + request.activation_bytes + request.workspace_bytes +
+         request.reserve_bytes;
+}
+
+// Only a part of a GPU is given to us.
+std::string_view remedy(const MemoryRequest& request) {
+  return request.budget.owner == "GPU" ? "raise --gpu-memory-utilization, " : "";
+}
+
 }  // namespace
 
 Result<MemoryPlan> plan_memory(const MemoryRequest& request) {
   const int64_t blocks_per_seq =
       (int64_t{request.max_model_len} + request.block_size - 1) / request.block_size;
-  const int64_t taken = request.weight_bytes + request.activation_bytes + request.workspace_bytes;
+  const int64_t taken = bytes_beside_kv(request);
   const int64_t left_bytes = request.budget.free_bytes - taken;
   if (left_bytes <= 0 || request.kv_cache_memory > left_bytes) {
     return resource_exhausted(fmt::format(
-        "[memory] the machine is too small; got {:.1f} MiB free, expected {:.1f} MiB (weights "
-        "{:.1f}, activations {:.1f}, KV cache {:.1f}); take a smaller model or lower "
-        "--kv-cache-memory or --max-num-batched-tokens",
-        mib(request.budget.free_bytes), mib(taken + request.kv_cache_memory),
-        mib(request.weight_bytes), mib(request.activation_bytes), mib(request.kv_cache_memory)));
+        "[memory] the {} is too small; got {:.1f} MiB free, expected {:.1f} MiB (weights {:.1f}, "
+        "activations {:.1f}, workspace {:.1f}, graphs and libraries {:.1f}, KV cache {:.1f}); "
+        "{}take a smaller model or lower --kv-cache-memory or --max-num-batched-tokens",
+        request.budget.owner, mib(request.budget.free_bytes), mib(taken + request.kv_cache_memory),
+        mib(request.weight_bytes), mib(request.activation_bytes), mib(request.workspace_bytes),
+        mib(request.reserve_bytes), mib(request.kv_cache_memory), remedy(request)));
   }
   const int64_t all_seqs_bytes = (blocks_per_seq * request.max_num_seqs + 1) * request.block_bytes;
   const auto share =
@@ -50,17 +62,21 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& request) {
   plan.num_blocks = static_cast<int>(num_blocks);
   plan.kv_bytes = num_blocks * request.block_bytes;
   plan.num_kv_tokens = (num_blocks - 1) * request.block_size;
+  plan.left_bytes = left_bytes - plan.kv_bytes;
   return plan;
 }
 
 std::string describe(const MemoryRequest& request, const MemoryPlan& plan) {
+  const std::string reserve =
+      request.reserve_bytes == 0
+          ? ""
+          : fmt::format(", graphs and libraries {:.1f} MiB", mib(request.reserve_bytes));
   return fmt::format(
       "[memory] weights {:.1f} MiB, KV cache {:.1f} MiB ({} blocks of {} tokens, {} tokens), "
-      "activations {:.1f} MiB, workspace {:.1f} MiB; {:.0f} MiB of the machine stay free",
+      "activations {:.1f} MiB, workspace {:.1f} MiB{}; {:.0f} MiB of the {} stay free",
       mib(request.weight_bytes), mib(plan.kv_bytes), plan.num_blocks, request.block_size,
-      plan.num_kv_tokens, mib(request.activation_bytes), mib(request.workspace_bytes),
-      mib(request.budget.free_bytes - request.weight_bytes - plan.kv_bytes -
-          request.activation_bytes - request.workspace_bytes));
+      plan.num_kv_tokens, mib(request.activation_bytes), mib(request.workspace_bytes), reserve,
+      mib(plan.left_bytes), request.budget.owner);
 }
 
 }  // namespace quire

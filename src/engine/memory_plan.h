@@ -19,12 +19,14 @@ struct MemoryRequest {
   int64_t weight_bytes = 0;
   int64_t activation_bytes = 0;
   int64_t workspace_bytes = 0;
+  int64_t reserve_bytes = 0;  // for what cannot be known ahead (RunnerBytes)
 };
 
 struct MemoryPlan {
   int num_blocks = 0;  // with block 0, the padding page
   int64_t kv_bytes = 0;
   int64_t num_kv_tokens = 0;
+  int64_t left_bytes = 0;  // of the budget, beside all of it and the reserve
 };
 
 // At least one sequence of max_model_len must fit, else the error says what would.

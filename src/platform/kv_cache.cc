@@ -2,14 +2,6 @@
 
 namespace quire {
 
-KvLayout kv_layout(const AttentionShape& shape) {
-  return {.page_size = shape.page_size,
-          .num_kv_heads = shape.num_kv_heads,
-          .head_dim = shape.head_dim,
-          .head_dim_v = shape.head_dim_v,
-          .dtype = shape.kv};
-}
-
 int64_t kv_block_bytes(std::span<const KvGroup> groups) {
   int64_t bytes = 0;
   for (const KvGroup& group : groups) {

@@ -9,8 +9,6 @@
 
 namespace quire {
 
-KvLayout kv_layout(const AttentionShape& shape);
-
 // Bytes that one block takes over all layers of all groups.
 int64_t kv_block_bytes(std::span<const KvGroup> groups);
 

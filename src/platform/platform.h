@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include "attn/backend_set.h"
 #include "ops/ops.h"
@@ -11,8 +13,7 @@
 namespace quire {
 
 struct PlatformConfig {
-  int num_threads = 0;  // of the host; 0: one a usable core
-  int device_index = 0;
+  int num_threads = 0;               // of the host; 0: one a usable core
   DType weight_dtype = DType::kF32;  // a device may compute in it
   double gpu_memory_utilization = 0.9;
 };
@@ -24,9 +25,26 @@ struct PlatformDefaults {
 };
 
 struct MemoryBudget {
-  int64_t free_bytes = 0;    // for everything
-  double kv_share = 1.0;     // of what weights and the rest leave, for the KV cache
-  bool kv_as_needed = true;  // no more than max_num_seqs sequences of full length
+  std::string_view owner = "machine";  // of the memory, for messages
+  int64_t free_bytes = 0;              // for everything
+  double kv_share = 1.0;               // of what weights and the rest leave, for the KV cache
+  bool kv_as_needed = true;            // no more than max_num_seqs sequences of full length
+};
+
+// What a runner's own memory depends on.
+struct RunnerSizes {
+  ModelLimits limits;
+  int max_num_seqs = 0;
+  int vocab_size = 0;
+  int num_layers = 0;
+  bool enforce_eager = false;
+};
+
+struct RunnerBytes {
+  int64_t buffers = 0;  // exact
+  // For what cannot be known ahead: graphs, what libraries load for them, and what an allocator
+  // rounds up. The runner says what became of it.
+  int64_t reserve = 0;
 };
 
 class Platform {
@@ -38,10 +56,10 @@ class Platform {
   virtual Ops& ops() = 0;
   virtual PlatformDefaults defaults() const = 0;
   // Of where weights and the KV cache will lie, right now.
-  virtual MemoryBudget memory_budget() const = 0;
+  virtual Result<MemoryBudget> memory_budget() const = 0;
   // What a runner takes for itself, beside the logits.
-  virtual int64_t runner_bytes(const ModelLimits& limits, int max_num_seqs,
-                               int vocab_size) const = 0;
+  virtual RunnerBytes runner_bytes(const RunnerSizes& sizes,
+                                   std::span<const AttentionSelector> attention) const = 0;
   // The decode steps that a runner's choice of backend tells apart, ascending as
   // AttentionSelector::decode_services wants them.
   virtual std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) const = 0;

@@ -18,22 +18,19 @@ struct StepResult {
   Status error;                       // a device fault: nothing of this step can be used
 };
 
-// What crossed from the device to the host, in all steps: the price of asking a GPU. A CPU has
-// none.
-struct DeviceTraffic {
-  int64_t num_copies = 0;  // device to host
-  int64_t num_waits = 0;   // of the host for the device
-};
+// One step runs and one waits behind it: enough to hide the host, and a token is never more than
+// one step old when its stop is seen.
+inline constexpr int kMaxStepsInFlight = 2;
 
 class Runner {
  public:
   virtual ~Runner() = default;
 
-  // Queues a step behind those already queued, and returns at once.
+  // Queues a step behind those already queued, at most kMaxStepsInFlight, and returns at once.
   virtual void enqueue(std::shared_ptr<const BatchPlan> plan) = 0;
   // Waits for the oldest step not yet waited for.
   virtual StepResult wait() = 0;
-  // So far; asked by the thread that enqueues and waits.
+  // Of all steps so far; asked by the thread that enqueues and waits.
   virtual DeviceTraffic traffic() const { return {}; }
 };
 
@@ -43,9 +40,12 @@ struct RunnerParts {
   const KvCache* kv_cache = nullptr;
   std::vector<AttentionSelector> attention;  // one a KV group
   Workspace workspace;
-  ModelLimits limits;  // what the model was loaded with
-  int max_num_seqs = 0;
+  ModelLimits limits;          // what the model was loaded with
+  int max_num_seqs = 0;        // in one step: at most limits.max_num_tokens
   bool enforce_eager = false;  // no graphs
+  // Of the memory budget: for what could not be known ahead, and left beside it.
+  int64_t reserve_bytes = 0;
+  int64_t left_bytes = 0;
 };
 
 }  // namespace quire

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace quire {
@@ -12,6 +13,12 @@ struct Device {
   int index = 0;
   int compute_capability = 0;  // CUDA: 90 for sm_90; 0 on a CPU
   std::string name;
+};
+
+// What crossed from a device to the host: the price of asking a GPU. A CPU has none.
+struct DeviceTraffic {
+  int64_t num_copies = 0;  // device to host
+  int64_t num_waits = 0;   // of the host for the device
 };
 
 // The order in which a device does its work. Operations enqueue; on a CPU they are simply done.

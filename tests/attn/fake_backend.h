@@ -19,6 +19,10 @@ class PickyBackend final : public AttentionBackend {
     if (phase != phase_) support.reasons.push_back("wrong phase.");
     return support;
   }
+  Status prepare(const AttentionShape& /*shape*/, const AttentionLimits& limits) override {
+    prepared_sizes.assign(limits.graph_sizes.begin(), limits.graph_sizes.end());
+    return prepared;
+  }
   size_t workspace_bytes(const AttentionShape& /*shape*/,
                          const AttentionLimits& /*limits*/) const override {
     return workspace_bytes_;
@@ -34,6 +38,8 @@ class PickyBackend final : public AttentionBackend {
 
   int max_q_len = 8;
   bool is_slow_to_plan = false;
+  Status prepared;                  // what prepare() answers
+  std::vector<int> prepared_sizes;  // what it was told
 
  private:
   std::string_view name_;

@@ -11,6 +11,7 @@ namespace quire {
 namespace {
 
 using quire::testing::PickyBackend;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -34,9 +35,10 @@ class SelectorTest : public ::testing::Test {
     table_ = std::make_shared<TuningTable>(rows);
   }
   Result<AttentionSelector> create(std::string_view decode, std::string_view prefill) {
-    return AttentionSelector::create(
-        set_, kShape, Device(), {.name = decode, .flag = "--decode-attention-backend"},
-        {.name = prefill, .flag = "--prefill-attention-backend"}, table_);
+    return create({.decode = decode, .prefill = prefill});
+  }
+  Result<AttentionSelector> create(const BackendWishes& wishes) {
+    return AttentionSelector::create(set_, kShape, Device(), wishes, table_);
   }
 
   BackendSet set_;
@@ -118,6 +120,70 @@ TEST(IsRagged, WhereTheMeanIsBelowThreeQuartersOfTheLongest) {
   EXPECT_TRUE(of({100, 49}));
   EXPECT_TRUE(of({1, 1, 1, 1 << 24}));
   EXPECT_FALSE(of(std::vector<int32_t>(1 << 16, std::numeric_limits<int32_t>::max())));
+}
+
+TEST_F(SelectorTest, AWishForBothPhasesLeavesToAutoWhatItCannotServe) {
+  const auto selector = create({.any = "xqa"});
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  EXPECT_THAT(selector->candidates(Phase::kDecode), SizeIs(1));
+  EXPECT_EQ(selector->decode({64, 1024})->name(), "xqa");
+  EXPECT_EQ(selector->prefill(1, 512, 512)->name(), "native");
+  EXPECT_THAT(selector->remarks(),
+              ElementsAre("--attention-backend xqa cannot serve prefill: a) wrong phase. So auto "
+                          "chooses who does."));
+  const DecodeKey keys[] = {{1, 1024}};
+  EXPECT_EQ(selector->decode_services(keys)[0].reason, "forced by --attention-backend");
+  EXPECT_EQ(selector->prefill_services()[0].reason, "the only one that serves this shape");
+
+  const auto prefill = create({.any = "native"});
+  ASSERT_TRUE(prefill.ok()) << prefill.status().message();
+  EXPECT_THAT(prefill->candidates(Phase::kDecode), SizeIs(2));
+  EXPECT_THAT(prefill->remarks(), SizeIs(1));
+  EXPECT_THAT(create({})->remarks(), SizeIs(0));
+}
+
+TEST_F(SelectorTest, AWishThatNoPhaseComesOfIsRefused) {
+  // Eight heads at most: neither phase.
+  EXPECT_THAT(create({.any = "cudnn"}).status().message(),
+              HasSubstr("--attention-backend cudnn cannot serve decode: a) too many heads."));
+  // The one phase that is left to it is the one it cannot serve.
+  EXPECT_THAT(create({.any = "xqa", .decode = "flashinfer"}).status().message(),
+              HasSubstr("--attention-backend xqa cannot serve prefill: a) wrong phase."));
+  const auto both = create({.any = "xqa", .prefill = "native"});
+  ASSERT_TRUE(both.ok()) << both.status().message();
+  EXPECT_EQ(both->decode({1, 1024})->name(), "xqa");
+  EXPECT_THAT(both->remarks(), SizeIs(0));
+  EXPECT_EQ(create({.any = "nonsense"}).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(SelectorTest, TellsWhoWantsToKnowOfTheGraphsThatItServes) {
+  auto selector = create("auto", "auto");
+  ASSERT_TRUE(selector.ok());
+  const std::vector<DecodeKey> keys = {
+      {1, 1024},  {2, 1024},   {64, 1024},
+      {1, 16384}, {64, 16384}, {.num_reqs = 8, .max_kv_len = 1024, .eager = true}};
+  auto& xqa = dynamic_cast<PickyBackend&>(*selector->decode({1, 1024}));
+  auto& flashinfer = dynamic_cast<PickyBackend&>(*selector->decode({64, 1024}));
+  ASSERT_TRUE(selector->prepare({.max_num_reqs = 64}, keys).ok());
+  EXPECT_THAT(xqa.prepared_sizes, SizeIs(0));
+  xqa.is_slow_to_plan = flashinfer.is_slow_to_plan = true;
+  ASSERT_TRUE(selector->prepare({.max_num_reqs = 64}, keys).ok());
+  EXPECT_THAT(xqa.prepared_sizes, ElementsAre(1, 2, 64));
+  EXPECT_THAT(flashinfer.prepared_sizes, ElementsAre(64));
+  EXPECT_THAT(selector->remarks(), SizeIs(0));
+}
+
+TEST_F(SelectorTest, WhoCannotPrepareIsLeftOutOrRefused) {
+  auto selector = create("auto", "auto");
+  auto forced = create("xqa", "auto");
+  ASSERT_TRUE(selector.ok() && forced.ok());
+  auto& xqa = dynamic_cast<PickyBackend&>(*forced->decode({1, 1024}));
+  xqa.prepared = internal_error("[xqa] nothing is there");
+  ASSERT_TRUE(selector->prepare({}, {}).ok());
+  EXPECT_EQ(selector->decode({1, 1024})->name(), "flashinfer");
+  EXPECT_THAT(selector->remarks(),
+              ElementsAre("xqa is left out of decode: [xqa] nothing is there"));
+  EXPECT_EQ(forced->prepare({}, {}).message(), "[xqa] nothing is there");
 }
 
 TEST_F(SelectorTest, RefusesAsTheSetDoes) {

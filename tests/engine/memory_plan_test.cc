@@ -47,5 +47,19 @@ TEST(MemoryPlan, CountsWhatIsTakenBesideTheCache) {
   EXPECT_THAT(plan_memory(heavy).status().message(), ::testing::HasSubstr("too small"));
 }
 
+TEST(MemoryPlan, NamesTheOwnerOfTheMemory) {
+  MemoryRequest heavy = request();
+  heavy.budget.owner = "GPU";
+  heavy.reserve_bytes = 7 << 20;
+  const auto plan = plan_memory(heavy);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(describe(heavy, *plan), ::testing::HasSubstr("graphs and libraries 7.0 MiB"));
+  EXPECT_THAT(describe(heavy, *plan), ::testing::HasSubstr("MiB of the GPU stay free"));
+  heavy.weight_bytes = int64_t{2} << 30;
+  EXPECT_THAT(plan_memory(heavy).status().message(),
+              ::testing::HasSubstr("raise --gpu-memory-utilization"));
+  EXPECT_THAT(describe(request(), *plan), ::testing::HasSubstr("MiB of the machine stay free"));
+}
+
 }  // namespace
 }  // namespace quire

@@ -243,6 +243,8 @@ AttentionResult AttentionProblem::run(AttentionBackend& backend) const {
   AttentionResult result{
       .out = std::vector<float>(rows * static_cast<size_t>(shape.head_dim_v), nan),
       .lse = std::vector<float>(rows, nan)};
+  const Status prepared = backend.prepare(shape, limits());
+  EXPECT_TRUE(prepared.ok()) << prepared.message();
   std::vector<std::byte> arena(backend.workspace_bytes(shape, limits()), std::byte{kPoisonByte});
   Workspace workspace{.arena = arena, .counters = {}};
   NullStream stream;

@@ -22,12 +22,12 @@ class CpuPlatform final : public Platform {
   PlatformDefaults defaults() const override {
     return {.max_num_seqs = 64, .max_num_batched_tokens = 512};
   }
-  MemoryBudget memory_budget() const override {
-    return {.free_bytes = free_memory_bytes(), .kv_share = 0.25};
+  Result<MemoryBudget> memory_budget() const override {
+    return MemoryBudget{.free_bytes = free_memory_bytes(), .kv_share = 0.25};
   }
-  int64_t runner_bytes(const ModelLimits& /*limits*/, int /*max_num_seqs*/,
-                       int /*vocab_size*/) const override {
-    return 0;
+  RunnerBytes runner_bytes(const RunnerSizes& /*sizes*/,
+                           std::span<const AttentionSelector> /*attention*/) const override {
+    return {};
   }
 
   std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) const override {

@@ -27,15 +27,14 @@ Result<DeviceInfo> open_device(int index) {
                  .compute_capability = properties.major * 10 + properties.minor,
                  .name = properties.name};
   info.num_multiprocessors = properties.multiProcessorCount;
-  info.l2_bytes = properties.l2CacheSize;
   info.total_bytes = static_cast<int64_t>(properties.totalGlobalMem);
   return info;
 }
 
-int64_t free_device_bytes() {
+Result<int64_t> free_device_bytes() {
   size_t free_bytes = 0;
   size_t total_bytes = 0;
-  if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) return 0;
+  QUIRE_CUDA_RETURN_IF_ERROR(cudaMemGetInfo(&free_bytes, &total_bytes));
   return static_cast<int64_t>(free_bytes);
 }
 

@@ -10,7 +10,6 @@ namespace quire::cuda {
 struct DeviceInfo {
   Device device;
   int num_multiprocessors = 0;
-  int64_t l2_bytes = 0;
   int64_t total_bytes = 0;
 };
 
@@ -18,7 +17,7 @@ struct DeviceInfo {
 // such device: the message says which.
 Result<DeviceInfo> open_device(int index);
 
-// Of the current device, right now; 0 where it cannot be asked.
-int64_t free_device_bytes();
+// Of the current device, right now.
+Result<int64_t> free_device_bytes();
 
 }  // namespace quire::cuda

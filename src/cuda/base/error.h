@@ -14,9 +14,6 @@ namespace quire::cuda {
 Status to_status(cudaError_t error, const char* what,
                  std::source_location where = std::source_location::current());
 
-// True of errors after which the process can use the device no more.
-bool is_sticky(cudaError_t error);
-
 }  // namespace quire::cuda
 
 // `QUIRE_CUDA_RETURN_IF_ERROR(cudaMemset(…))`

@@ -2,25 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <mutex>
-#include <unordered_map>
+#include <utility>
 
 namespace quire::cuda {
 namespace {
 
 constexpr size_t kSharedBytesWithoutAsking = size_t{48} << 10;
-
-struct DeviceLimits {
-  size_t max_shared_bytes = 0;
-};
-
-DeviceLimits read_limits() {
-  int device = 0;
-  int bytes = 0;
-  (void)cudaGetDevice(&device);
-  (void)cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  return {.max_shared_bytes = static_cast<size_t>(bytes)};
-}
 
 Status refuse(std::source_location where, std::string_view what, size_t got, size_t limit) {
   return internal_error(
@@ -28,12 +17,13 @@ Status refuse(std::source_location where, std::string_view what, size_t got, siz
                   where.file_name(), where.line(), got, limit));
 }
 
-// Once a kernel and size: the attribute is the function's, not the launch's.
-Status raise_shared_limit(const void* kernel, size_t bytes) {
+// Once a device, kernel and size: the attribute is the function's, not the launch's, and so is what
+// is remembered of it the process's.
+Status raise_shared_limit(const void* kernel, int device, size_t bytes) {
   static std::mutex mutex;
-  static std::unordered_map<const void*, size_t> raised;
+  static std::map<std::pair<const void*, int>, size_t> raised;
   const std::lock_guard lock(mutex);
-  size_t& limit = raised[kernel];
+  size_t& limit = raised[{kernel, device}];
   if (bytes <= limit) return {};
   QUIRE_CUDA_RETURN_IF_ERROR(cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
@@ -43,7 +33,8 @@ Status raise_shared_limit(const void* kernel, size_t bytes) {
 
 }  // namespace
 
-Status prepare_launch(const void* kernel, const LaunchShape& shape, std::source_location where) {
+Status prepare_launch(const void* kernel, const LaunchShape& shape, const LaunchLimits& limits,
+                      std::source_location where) {
   constexpr size_t kMaxGridYz = 65535;
   constexpr size_t kMaxGridX = 2147483647;
   constexpr size_t kMaxThreads = 1024;
@@ -53,11 +44,10 @@ Status prepare_launch(const void* kernel, const LaunchShape& shape, std::source_
   const size_t threads = size_t{shape.block.x} * shape.block.y * shape.block.z;
   if (threads > kMaxThreads) return refuse(where, "block", threads, kMaxThreads);
   if (shape.shared_bytes <= kSharedBytesWithoutAsking) return {};
-  static const DeviceLimits limits = read_limits();
   if (shape.shared_bytes > limits.max_shared_bytes) {
     return refuse(where, "shared memory", shape.shared_bytes, limits.max_shared_bytes);
   }
-  return raise_shared_limit(kernel, shape.shared_bytes);
+  return raise_shared_limit(kernel, limits.device, shape.shared_bytes);
 }
 
 }  // namespace quire::cuda

@@ -16,19 +16,21 @@ struct LaunchShape {
   dim3 grid = 1;
   dim3 block = 1;
   size_t shared_bytes = 0;     // dynamic
-  bool overlap_start = false;  // programmatic dependent launch: the kernel itself waits for the
-                               // kernel before it (cudaGridDependencySynchronize)
+  bool overlap_start = false;  // programmatic dependent launch, where the device has it: the kernel
+                               // itself waits for the one before it (device/overlap.cuh)
 };
 
 // Why the launch cannot be, or ok. Raises the kernel's limit of shared memory where it needs it.
-Status prepare_launch(const void* kernel, const LaunchShape& shape, std::source_location where);
+Status prepare_launch(const void* kernel, const LaunchShape& shape, const LaunchLimits& limits,
+                      std::source_location where);
 
 template <typename... Params, typename... Args>
 void launch(CudaStream& stream, void (*kernel)(Params...), const LaunchShape& shape,
             std::source_location where, Args&&... args) {
   // An empty grid is a batch with nothing in it.
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
-  Status status = prepare_launch(reinterpret_cast<const void*>(kernel), shape, where);
+  Status status =
+      prepare_launch(reinterpret_cast<const void*>(kernel), shape, stream.limits(), where);
   if (!status.ok()) return stream.note(std::move(status));
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -39,7 +41,7 @@ void launch(CudaStream& stream, void (*kernel)(Params...), const LaunchShape& sh
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream.get();
   config.attrs = &attribute;
-  config.numAttrs = shape.overlap_start ? 1 : 0;
+  config.numAttrs = shape.overlap_start && stream.limits().overlaps_kernels ? 1 : 0;
   stream.note(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(std::forward<Args>(args))...),
               "a kernel's launch", where);
 }

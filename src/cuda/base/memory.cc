@@ -2,12 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "cuda/base/error.h"
 
 namespace quire::cuda {
+namespace {
+
+std::atomic<int64_t> allocations = 0;
+
+}  // namespace
+
+int64_t num_allocations() {
+  return allocations;
+}
 
 Result<Buffer> device_memory(size_t num_bytes) {
   if (num_bytes == 0) return Buffer();
+  ++allocations;
   void* data = nullptr;
   const cudaError_t error = cudaMalloc(&data, num_bytes);
   if (error == cudaErrorMemoryAllocation) {
@@ -26,6 +38,7 @@ Result<Buffer> device_memory(size_t num_bytes) {
 
 Result<Buffer> pinned_memory(size_t num_bytes) {
   if (num_bytes == 0) return Buffer();
+  ++allocations;
   void* data = nullptr;
   const cudaError_t error = cudaMallocHost(&data, num_bytes);
   if (error == cudaErrorMemoryAllocation) {

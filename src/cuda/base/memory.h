@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "quire/status.h"
 #include "tensor/tensor.h"
@@ -14,5 +15,8 @@ Result<Buffer> device_memory(size_t num_bytes);
 
 // Page-locked host memory.
 Result<Buffer> pinned_memory(size_t num_bytes);
+
+// Calls of both so far, in this process: a step makes none.
+int64_t num_allocations();
 
 }  // namespace quire::cuda

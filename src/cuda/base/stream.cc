@@ -3,11 +3,30 @@
 #include <utility>
 
 namespace quire::cuda {
+namespace {
+
+Result<LaunchLimits> read_limits() {
+  constexpr int kOverlapComputeCapability = 9;
+  LaunchLimits limits;
+  QUIRE_CUDA_RETURN_IF_ERROR(cudaGetDevice(&limits.device));
+  int bytes = 0;
+  QUIRE_CUDA_RETURN_IF_ERROR(
+      cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, limits.device));
+  int major = 0;
+  QUIRE_CUDA_RETURN_IF_ERROR(
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, limits.device));
+  limits.max_shared_bytes = static_cast<size_t>(bytes);
+  limits.overlaps_kernels = major >= kOverlapComputeCapability;
+  return limits;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<CudaStream>> CudaStream::create() {
+  QUIRE_ASSIGN_OR_RETURN(const LaunchLimits limits, read_limits());
   cudaStream_t stream = nullptr;
   QUIRE_CUDA_RETURN_IF_ERROR(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  return std::unique_ptr<CudaStream>(new CudaStream(stream));
+  return std::unique_ptr<CudaStream>(new CudaStream(stream, limits));
 }
 
 CudaStream::~CudaStream() {

@@ -13,14 +13,16 @@
 
 namespace quire::cuda {
 
-// What crossed from the device to the host, for the metric and the tests: a step has one of each.
-struct HostTraffic {
-  int64_t num_copies = 0;  // device to host
-  int64_t num_waits = 0;   // of the host for the device
+// What launches are checked against.
+struct LaunchLimits {
+  int device = 0;
+  size_t max_shared_bytes = 0;    // dynamic, of one block
+  bool overlaps_kernels = false;  // Hopper's and later: programmatic dependent launch
 };
 
 class CudaStream final : public Stream {
  public:
+  // Of the current device.
   static Result<std::unique_ptr<CudaStream>> create();
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
@@ -42,15 +44,18 @@ class CudaStream final : public Stream {
   // Waits for all that was enqueued; also reports what was noted.
   Status synchronize();
 
-  const HostTraffic& traffic() const { return traffic_; }
-  HostTraffic& traffic() { return traffic_; }
+  // For the metric and the tests: a step has one of each.
+  const DeviceTraffic& traffic() const { return traffic_; }
+  DeviceTraffic& traffic() { return traffic_; }
+  const LaunchLimits& limits() const { return limits_; }
 
  private:
-  explicit CudaStream(cudaStream_t stream) : stream_(stream) {}
+  CudaStream(cudaStream_t stream, const LaunchLimits& limits) : stream_(stream), limits_(limits) {}
 
   cudaStream_t stream_ = nullptr;
+  LaunchLimits limits_;
   Status error_;
-  HostTraffic traffic_;
+  DeviceTraffic traffic_;
 };
 
 // The seam hands streams around by their base; on this platform every one is a CudaStream.
@@ -71,7 +76,6 @@ class CudaEvent {
   Status wait(CudaStream& stream) const;
   // Whether the point has passed, without waiting. True of an event never recorded.
   bool has_passed() const;
-  cudaEvent_t get() const { return event_; }
 
  private:
   explicit CudaEvent(cudaEvent_t event) : event_(event) {}

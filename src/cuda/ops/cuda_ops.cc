@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "cuda/base/error.h"
 #include "cuda/ops/cuda_linear.h"
 #include "cuda/ops/gemm_runner.h"
 
@@ -15,16 +14,6 @@ namespace {
 
 const CudaLinear& as_cuda(const Linear& linear) {
   return static_cast<const CudaLinear&>(linear);
-}
-
-// Hopper's first: kernels that start while the one before still runs.
-Result<bool> device_overlaps_kernels() {
-  int device = 0;
-  int major = 0;
-  QUIRE_CUDA_RETURN_IF_ERROR(cudaGetDevice(&device));
-  QUIRE_CUDA_RETURN_IF_ERROR(
-      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  return major >= 9;
 }
 
 class CudaOpsImpl final : public CudaOps {
@@ -119,6 +108,8 @@ class CudaOpsImpl final : public CudaOps {
     run_gather_rows(context_, x, rows, out);
   }
 
+  Status end_loading() override { return upload_.release(); }
+
   void record_linears() override {
     recorded_.clear();
     recording_ = true;
@@ -154,7 +145,7 @@ class CudaOpsImpl final : public CudaOps {
     int64_t last = 0;
     for (const int num_rows : row_counts) {
       const int64_t rows = std::min(row_bucket(num_rows), calls.front().x.shape[0]);
-      if (num_rows <= 0 || rows < num_rows || rows == last) continue;
+      if (rows <= last) continue;
       QUIRE_RETURN_IF_ERROR(gemm_->tune(calls, rows));
       last = rows;
     }
@@ -199,9 +190,7 @@ Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activat
     return invalid_argument(fmt::format("[ops] activation type; got {}, expected f32, f16 or bf16",
                                         dtype_name(activation)));
   }
-  LaunchContext context = {.stream = &stream};
-  QUIRE_ASSIGN_OR_RETURN(const bool overlaps, device_overlaps_kernels());
-  context.overlap_start = overlaps && options.overlap_kernels;
+  const LaunchContext context = {.stream = &stream, .overlap_start = options.overlap_kernels};
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<GemmRunner> gemm, GemmRunner::create(context));
   return std::unique_ptr<CudaOps>(
       std::make_unique<CudaOpsImpl>(context, activation, std::move(gemm)));

@@ -15,6 +15,8 @@ namespace quire::cuda {
 // Numbers of rows that share a choice: the smallest of the steps 1, 2, 4, 8, 16, then multiples of
 // 16 to 128, of 64 to 512, of 256 to 2048, of 1024, that is not below num_rows.
 int64_t row_bucket(int64_t num_rows);
+// All that steps of up to max_rows fall into; of the last one only max_rows of it.
+std::vector<int> row_buckets(int max_rows);
 
 struct GemmChoice {
   enum class Kind { kSkinny, kCublasLt, kAny };
@@ -38,7 +40,7 @@ class GemmRunner {
   // Measures all ways to compute calls of one shape (other weights each, so that the L2 holds none
   // of them) at `num_rows` rows, and remembers the best. Not while capturing. Overwrites outputs.
   Status tune(std::span<const GemmCall> calls, int64_t num_rows);
-  // All of them.
+  // All of them that work: at least one, else the first one's error.
   Result<std::vector<GemmTiming>> measure(std::span<const GemmCall> calls, int64_t num_rows);
 
  private:

@@ -11,7 +11,7 @@ namespace quire::cuda {
 // How our kernels are launched here.
 struct LaunchContext {
   CudaStream* stream = nullptr;
-  bool overlap_start = false;  // the device knows programmatic dependent launch
+  bool overlap_start = false;  // LaunchShape's
 };
 
 // out[i, :] = x[rows[i], :]; both of one type.

@@ -64,4 +64,12 @@ Status WeightUpload::fill(const RepeatedRows& rows, const TensorView& device) {
   return {};
 }
 
+Status WeightUpload::release() {
+  const Status done = context_.stream->synchronize();
+  threads_.reset();
+  staging_.reset();
+  pool_ = Buffer();
+  return done;
+}
+
 }  // namespace quire::cuda

@@ -19,6 +19,8 @@ class WeightUpload {
   Status upload(const TensorView& host, const TensorView& device);
   // Enqueues the rows, which lie one after another on the device.
   Status fill(const RepeatedRows& rows, const TensorView& device);
+  // Waits for all of that, and frees threads and memory until there is more to do.
+  Status release();
 
  private:
   Status start();

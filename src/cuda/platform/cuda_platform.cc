@@ -1,3 +1,4 @@
+#include "base/log.h"
 #include "cuda/attention/cudnn/cudnn.h"
 #include "cuda/attention/flashinfer/flashinfer.h"
 #include "cuda/attention/native/native.h"
@@ -14,9 +15,6 @@ namespace quire {
 namespace cuda {
 namespace {
 
-// Counters of attention kernels, zero between calls.
-constexpr size_t kCounterBytes = size_t{1} << 20;
-
 class CudaPlatform final : public Platform {
  public:
   static Result<std::unique_ptr<Platform>> create(const PlatformConfig& config) {
@@ -32,14 +30,19 @@ class CudaPlatform final : public Platform {
     return {.max_num_seqs = 256, .max_num_batched_tokens = 8192};
   }
 
-  MemoryBudget memory_budget() const override {
+  Result<MemoryBudget> memory_budget() const override {
+    QUIRE_ASSIGN_OR_RETURN(const int64_t free_bytes, free_device_bytes());
     const auto kept_free =
         static_cast<int64_t>(static_cast<double>(info_.total_bytes) * (1.0 - utilization_));
-    return {.free_bytes = free_device_bytes() - kept_free, .kv_as_needed = false};
+    return MemoryBudget{
+        .owner = "GPU", .free_bytes = free_bytes - kept_free, .kv_as_needed = false};
   }
 
-  int64_t runner_bytes(const ModelLimits& limits, int max_num_seqs, int vocab_size) const override {
-    return CudaRunner::device_bytes(limits, max_num_seqs, vocab_size);
+  RunnerBytes runner_bytes(const RunnerSizes& sizes,
+                           std::span<const AttentionSelector> attention) const override {
+    RunnerBytes bytes = CudaRunner::device_bytes(sizes, attention);
+    bytes.buffers += static_cast<int64_t>(kCounterBytes);
+    return bytes;
   }
 
   std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) const override {
@@ -59,7 +62,10 @@ class CudaPlatform final : public Platform {
   }
 
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
-    return CudaRunner::create(parts, info_.device.index, *ops_, *stream_);
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner,
+                           CudaRunner::create(parts, info_.device.index, *ops_, *stream_));
+    QUIRE_RETURN_IF_ERROR(check_reserve(parts));
+    return runner;
   }
 
  private:
@@ -67,13 +73,31 @@ class CudaPlatform final : public Platform {
 
   Status open(const PlatformConfig& config) {
     utilization_ = config.gpu_memory_utilization;
-    QUIRE_ASSIGN_OR_RETURN(info_, open_device(config.device_index));
+    QUIRE_ASSIGN_OR_RETURN(info_, open_device(0));
     QUIRE_ASSIGN_OR_RETURN(stream_, CudaStream::create());
     QUIRE_ASSIGN_OR_RETURN(ops_, make_cuda_ops(*stream_, config.weight_dtype));
-    attention_.add(make_flashinfer_attention(info_));
+    // Where they are equally fast, the first is taken: XQA gains the most from pages that requests
+    // share.
     attention_.add(make_xqa_attention(info_));
+    attention_.add(make_flashinfer_attention(info_));
     attention_.add(make_cudnn_attention(info_));
     attention_.add(make_native_attention(info_));
+    return {};
+  }
+
+  // What became of the memory that was kept for what could not be known ahead.
+  Status check_reserve(const RunnerParts& parts) const {
+    QUIRE_ASSIGN_OR_RETURN(const MemoryBudget now, memory_budget());
+    const int64_t taken = parts.left_bytes + parts.reserve_bytes - now.free_bytes;
+    const auto mib = [](int64_t bytes) { return static_cast<double>(bytes) / double{1 << 20}; };
+    log_info("[memory] graphs and libraries took {:.1f} MiB of {:.1f} MiB", mib(taken),
+             mib(parts.reserve_bytes));
+    if (taken > parts.reserve_bytes) {
+      log_warning(
+          "[memory] graphs and libraries took {:.1f} MiB more than planned; lower "
+          "--gpu-memory-utilization if the GPU's memory runs out",
+          mib(taken - parts.reserve_bytes));
+    }
     return {};
   }
 

@@ -1,25 +1,32 @@
 #include "cuda/platform/cuda_runner.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/check.h"
+#include "cuda/ops/gemm_runner.h"
 
 namespace quire::cuda {
 namespace {
 
-// One more than the engine keeps in flight.
-constexpr int kNumResultSlots = 3;
-// Matrix products of prompts are measured from here on, in powers of two.
-constexpr int kFirstPrefillRows = 256;
+// A step is enqueued before the oldest one's results are let go of.
+constexpr int kNumResultSlots = kMaxStepsInFlight + 1;
+// What a graph takes, and each of its layers: one and a half times what it was on an H200, where 92
+// graphs of 32 layers took 96 MiB.
+constexpr int64_t kGraphBytes = int64_t{64} << 10;
+constexpr int64_t kGraphLayerBytes = int64_t{48} << 10;
+// For kernels, which CUDA loads when they are first launched, and what it rounds allocations up to:
+// 73 MiB there, of an 8B model.
+constexpr int64_t kLibraryBytes = int64_t{256} << 20;
+// Prompts of which kernels are warmed up: those of many tokens and of few are others.
+constexpr int kWarmUpPrompts[] = {512, 48, 4};
 
 StepLimits step_limits(const ModelLimits& limits, int max_num_seqs) {
   // A step's new tokens fill pages of their own, and each sequence may begin one more. What a
   // prefix hit brings beyond that goes ahead of the block.
   const int new_pages = limits.max_num_tokens / limits.page_size + 2 * max_num_seqs;
   return {.max_num_seqs = max_num_seqs,
-          .max_num_tokens = std::max(limits.max_num_tokens, max_num_seqs),
+          .max_num_tokens = limits.max_num_tokens,
           .max_new_pages = new_pages};
 }
 
@@ -30,28 +37,17 @@ DeviceSamplerLimits sampler_limits(const ModelLimits& limits, int max_num_seqs, 
           .max_tokens_per_seq = limits.max_model_len};
 }
 
-size_t target_bytes(const ModelLimits& limits) {
-  return 2 * static_cast<size_t>(limits.max_num_logit_rows) * sizeof(int32_t);
-}
-
-size_t prompt_result_bytes(int num_rows) {
-  return static_cast<size_t>(num_rows) * sizeof(LogprobsResult);
-}
-
 bool wants_prompt_logprobs(const SeqSlice& slice) {
   return slice.num_prompt_logprobs >= 0;
 }
 
-// The tokens of a slice whose successors in the prompt are known: [first, first + count).
-struct PromptRange {
-  int first = 0;
-  int count = 0;
-};
-
-PromptRange prompt_range(const SeqSlice& slice, size_t num_prompt_tokens) {
-  const int end =
-      std::min(slice.num_computed + slice.num_tokens, static_cast<int>(num_prompt_tokens) - 1);
-  return {slice.num_computed, std::max(0, end - slice.num_computed)};
+// Memory that ran out at start: what would leave more.
+Status with_remedy(Status status) {
+  if (status.code() != StatusCode::kResourceExhausted) return status;
+  return resource_exhausted(
+      "[cuda] the GPU's memory ran out while graphs and libraries were loaded; lower "
+      "--gpu-memory-utilization or --max-num-seqs, or set --enforce-eager: " +
+      status.message());
 }
 
 }  // namespace
@@ -59,9 +55,8 @@ PromptRange prompt_range(const SeqSlice& slice, size_t num_prompt_tokens) {
 Result<std::unique_ptr<Runner>> CudaRunner::create(const RunnerParts& parts, int device_index,
                                                    CudaOps& ops, CudaStream& stream) {
   std::unique_ptr<CudaRunner> runner(new CudaRunner(parts, device_index, stream));
-  QUIRE_RETURN_IF_ERROR(runner->allocate(ops));
-  QUIRE_RETURN_IF_ERROR(runner->warm_up(ops));
-  if (!parts.enforce_eager) QUIRE_RETURN_IF_ERROR(runner->capture_graphs());
+  const Status started = runner->start(ops);
+  if (!started.ok()) return with_remedy(started);
   stream.traffic() = {};  // what was set up is not a step's
   return std::unique_ptr<Runner>(std::move(runner));
 }
@@ -76,13 +71,31 @@ CudaRunner::~CudaRunner() {
   (void)stream_.synchronize();
 }
 
-int64_t CudaRunner::device_bytes(const ModelLimits& limits, int max_num_seqs, int vocab_size) {
-  const size_t num_bytes =
-      StepBuffers::device_bytes(step_limits(limits, max_num_seqs), limits.max_model_len,
+Status CudaRunner::start(CudaOps& ops) {
+  QUIRE_CHECK(parts_.max_num_seqs <= parts_.limits.max_num_tokens,
+              "[cuda] a step has a token of each sequence");
+  QUIRE_RETURN_IF_ERROR(ops.end_loading());
+  QUIRE_RETURN_IF_ERROR(allocate(ops));
+  QUIRE_RETURN_IF_ERROR(warm_up(ops));
+  QUIRE_RETURN_IF_ERROR(warm_up_prompts());
+  return parts_.enforce_eager ? Status() : capture_graphs();
+}
+
+RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
+                                     std::span<const AttentionSelector> attention) {
+  const ModelLimits& limits = sizes.limits;
+  const size_t buffers =
+      StepBuffers::device_bytes(step_limits(limits, sizes.max_num_seqs), limits.max_model_len,
                                 limits.page_size) +
-      DeviceSampler::device_bytes(sampler_limits(limits, max_num_seqs, vocab_size)) +
-      target_bytes(limits) + prompt_result_bytes(limits.max_num_logit_rows);
-  return static_cast<int64_t>(num_bytes);
+      DeviceSampler::device_bytes(sampler_limits(limits, sizes.max_num_seqs, sizes.vocab_size)) +
+      PromptLogprobs::device_bytes(limits);
+  RunnerBytes bytes = {.buffers = static_cast<int64_t>(buffers), .reserve = kLibraryBytes};
+  if (!sizes.enforce_eager) {
+    const DecodeGraphs graphs(attention, sizes.max_num_seqs, limits.max_model_len);
+    bytes.reserve += static_cast<int64_t>(graphs.all().size()) *
+                     (kGraphBytes + sizes.num_layers * kGraphLayerBytes);
+  }
+  return bytes;
 }
 
 Status CudaRunner::allocate(CudaOps& ops) {
@@ -97,15 +110,12 @@ Status CudaRunner::allocate(CudaOps& ops) {
       sampler_,
       DeviceSampler::create(sampler_limits(limits, parts_.max_num_seqs, vocab_size), stream_));
   buffers_.arrays().last_tokens = sampler_->last_tokens();
-  QUIRE_ASSIGN_OR_RETURN(targets_ring_, PinnedRing::create(target_bytes(limits)));
-  QUIRE_ASSIGN_OR_RETURN(targets_, device_memory(target_bytes(limits)));
-  QUIRE_ASSIGN_OR_RETURN(prompt_results_,
-                         device_memory(prompt_result_bytes(limits.max_num_logit_rows)));
+  QUIRE_ASSIGN_OR_RETURN(prompts_, PromptLogprobs::create(limits, parts_.max_num_seqs));
   for (int i = 0; i < kNumResultSlots; ++i) {
     QUIRE_ASSIGN_OR_RETURN(Buffer sampled, pinned_memory(DeviceSampler::results_bytes(
                                                SampleKind::kFull, limits.max_num_logit_rows)));
     QUIRE_ASSIGN_OR_RETURN(Buffer prompt_logprobs,
-                           pinned_memory(prompt_result_bytes(limits.max_num_tokens)));
+                           pinned_memory(PromptLogprobs::results_bytes(limits)));
     QUIRE_ASSIGN_OR_RETURN(CudaEvent arrived, CudaEvent::create());
     results_.push_back({std::move(sampled), std::move(prompt_logprobs), std::move(arrived)});
   }
@@ -130,13 +140,39 @@ Status CudaRunner::run_padding(const DecodeGraph& graph, int num_tokens) {
 Status CudaRunner::warm_up(CudaOps& ops) {
   ops.record_linears();
   QUIRE_RETURN_IF_ERROR(run_padding(graphs_.largest(), parts_.limits.max_num_tokens));
-  const std::span<const int> batch_sizes = graphs_.batch_sizes();
-  std::vector<int> row_counts(batch_sizes.begin(), batch_sizes.end());
-  for (int rows = kFirstPrefillRows; rows <= parts_.limits.max_num_tokens; rows *= 2) {
-    if (rows > row_counts.back()) row_counts.push_back(rows);
-  }
-  QUIRE_RETURN_IF_ERROR(ops.tune_linears(row_counts));
+  QUIRE_RETURN_IF_ERROR(ops.tune_linears(row_buckets(parts_.limits.max_num_tokens)));
   return stream_.synchronize();
+}
+
+Status CudaRunner::warm_up_prompts() {
+  size_t most = 0;
+  for (const AttentionSelector& selector : parts_.attention) {
+    most = std::max(most, selector.candidates(Phase::kPrefill).size());
+  }
+  for (size_t i = 0; i < most; ++i) {
+    std::vector<AttentionChoice> choices;
+    for (const AttentionSelector& selector : parts_.attention) {
+      const auto candidates = selector.candidates(Phase::kPrefill);
+      choices.push_back({.prefill = candidates[std::min(i, candidates.size() - 1)]});
+    }
+    for (const int num_tokens : kWarmUpPrompts) {
+      QUIRE_RETURN_IF_ERROR(
+          run_padded_prompt(std::min(num_tokens, parts_.limits.max_num_tokens), choices));
+    }
+  }
+  return stream_.synchronize();
+}
+
+// A request of no row: its tokens attend to nothing and are written nowhere.
+Status CudaRunner::run_padded_prompt(int num_tokens, std::span<const AttentionChoice> choices) {
+  BatchPlan plan;
+  plan.slices = {{.row = -1, .num_tokens = num_tokens}};
+  plan.token_ids.resize(static_cast<size_t>(num_tokens));
+  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, 1, false, stream_));
+  buffers_.derive(1, stream_);
+  attention_.describe(plan, buffers_.arrays());
+  QUIRE_ASSIGN_OR_RETURN(const auto steps, backends_.plan(attention_.batch, choices, stream_));
+  return run_model(num_tokens, steps);
 }
 
 Status CudaRunner::capture_graphs() {
@@ -163,15 +199,16 @@ void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
   next_results_ = (next_results_ + 1) % results_.size();
   if (fault_.ok()) fault_ = to_status(cudaSetDevice(device_index_), "cudaSetDevice");
   if (fault_.ok()) fault_ = enqueue_step(step);
+  step.results->arrived.record(stream_);
   if (fault_.ok()) fault_ = stream_.take_error();
   step.error = fault_;
-  step.results->arrived.record(stream_);
   in_flight_.push_back(std::move(step));
 }
 
 Status CudaRunner::enqueue_step(Step& step) {
   const BatchPlan& plan = *step.plan;
-  QUIRE_RETURN_IF_ERROR(update_rows(plan));
+  step.prompts = prompts_.update(plan);
+  QUIRE_RETURN_IF_ERROR(sampler_->add_rows(plan.rows_added, stream_));
   sampling_rows_.clear();
   for (const SeqSlice& slice : plan.slices) {
     if (slice.samples) sampling_rows_.push_back(slice.row);
@@ -187,19 +224,6 @@ Status CudaRunner::enqueue_step(Step& step) {
     QUIRE_RETURN_IF_ERROR(run_eagerly(plan, step));
   }
   return sample(step);
-}
-
-Status CudaRunner::update_rows(const BatchPlan& plan) {
-  for (const int row : plan.rows_removed) prompt_rows_.erase(row);
-  for (const RowAdded& added : plan.rows_added) {
-    prompt_rows_.erase(added.row);
-    if (!added.sampling->params->prompt_logprobs) continue;
-    PromptRow& prompt = prompt_rows_[added.row];
-    prompt.token_ids.assign(added.token_ids.begin(),
-                            added.token_ids.begin() + added.num_prompt_tokens);
-    prompt.logprobs.resize(1);  // nothing predicts the first token
-  }
-  return sampler_->add_rows(plan.rows_added, stream_);
 }
 
 const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
@@ -225,7 +249,9 @@ Status CudaRunner::run_eagerly(const BatchPlan& plan, const Step& step) {
       const std::span<const KvGroupStep> steps,
       backends_.plan(attention_.batch, backends_.choose(attention_.batch), stream_));
   QUIRE_RETURN_IF_ERROR(run_model(plan.num_tokens(), steps));
-  QUIRE_RETURN_IF_ERROR(enqueue_prompt_logprobs(plan, *step.results));
+  // Before the logits are needed for sampling.
+  QUIRE_RETURN_IF_ERROR(prompts_.enqueue(step.prompts, *parts_.model, *sampler_, logits_.view,
+                                         step.results->prompt_logprobs.data(), stream_));
   return compute_logits(step.num_rows);
 }
 
@@ -271,40 +297,6 @@ Status CudaRunner::upload_masks(const Step& step) {
   return sampler_->upload_masks(step.plan->token_masks, mask_idx_, stream_);
 }
 
-Status CudaRunner::enqueue_prompt_logprobs(const BatchPlan& plan, Results& results) {
-  for (const SeqSlice& slice : plan.slices) {
-    if (!wants_prompt_logprobs(slice)) continue;
-    const PromptRange range = prompt_range(slice, prompt_rows_[slice.row].token_ids.size());
-    for (int i = 0; i < range.count; i += parts_.limits.max_num_logit_rows) {
-      const int count = std::min(parts_.limits.max_num_logit_rows, range.count - i);
-      QUIRE_RETURN_IF_ERROR(enqueue_prompt_logprobs(slice, range.first + i, count, results));
-    }
-  }
-  return {};
-}
-
-// The token at position p predicts the one at p + 1.
-Status CudaRunner::enqueue_prompt_logprobs(const SeqSlice& slice, int first, int count,
-                                           Results& results) {
-  const std::vector<int32_t>& prompt = prompt_rows_[slice.row].token_ids;
-  const int token_idx = slice.first_token + first - slice.num_computed;
-  QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, targets_ring_.begin(stream_));
-  auto* rows = reinterpret_cast<int32_t*>(slot);
-  int32_t* targets = rows + count;
-  std::iota(rows, rows + count, token_idx);
-  std::copy_n(prompt.begin() + first + 1, count, targets);
-  auto* device_rows = static_cast<int32_t*>(targets_.data());
-  stream_.copy_to_device(device_rows, rows, 2 * static_cast<size_t>(count) * sizeof(int32_t));
-  targets_ring_.end(stream_);
-  QUIRE_RETURN_IF_ERROR(parts_.model->compute_logits(device_rows, count, logits(count), stream_));
-  auto* device_results = static_cast<LogprobsResult*>(prompt_results_.data());
-  sampler_->prompt_logprobs(logits(count), device_rows + count, count, slice.num_prompt_logprobs,
-                            device_results, stream_);
-  auto* host = static_cast<LogprobsResult*>(results.prompt_logprobs.data()) + token_idx;
-  stream_.copy_to_host(host, device_results, prompt_result_bytes(count));
-  return {};
-}
-
 StepResult CudaRunner::wait() {
   const Step step = std::move(in_flight_.front());
   in_flight_.pop_front();
@@ -315,21 +307,9 @@ StepResult CudaRunner::wait() {
     if (fault_.ok()) fault_ = result.error;
     return result;
   }
-  read_prompt_logprobs(step);
   result.sampled = read_sampled(step);
+  PromptLogprobs::read(step.prompts, step.results->prompt_logprobs.data(), result.sampled);
   return result;
-}
-
-void CudaRunner::read_prompt_logprobs(const Step& step) {
-  const auto* results = static_cast<const LogprobsResult*>(step.results->prompt_logprobs.data());
-  for (const SeqSlice& slice : step.plan->slices) {
-    const auto found = prompt_rows_.find(slice.row);
-    if (!wants_prompt_logprobs(slice) || found == prompt_rows_.end()) continue;
-    const PromptRange range = prompt_range(slice, found->second.token_ids.size());
-    for (int i = 0; i < range.count; ++i) {
-      found->second.logprobs.push_back(to_position_logprobs(results[slice.first_token + i]));
-    }
-  }
 }
 
 std::vector<SampledToken> CudaRunner::read_sampled(const Step& step) {
@@ -343,10 +323,6 @@ std::vector<SampledToken> CudaRunner::read_sampled(const Step& step) {
     if (!slice.samples) continue;
     SampledToken& token = rows[step.for_graph ? i : num_sampling++];
     token.seq_id = slice.seq_id;
-    const auto prompt = prompt_rows_.find(slice.row);
-    if (prompt != prompt_rows_.end()) {
-      token.prompt_logprobs = std::exchange(prompt->second.logprobs, {});
-    }
     sampled.push_back(std::move(token));
   }
   return sampled;

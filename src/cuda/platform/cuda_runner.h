@@ -3,15 +3,15 @@
 
 #include <deque>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/platform/decode_graphs.h"
+#include "cuda/platform/prompt_logprobs.h"
 #include "cuda/sample/device_sampler.h"
 #include "cuda/step/step_buffers.h"
-#include "platform/runner.h"
+#include "platform/platform.h"
 
 namespace quire::cuda {
 
@@ -22,42 +22,41 @@ class CudaRunner final : public Runner {
   static Result<std::unique_ptr<Runner>> create(const RunnerParts& parts, int device_index,
                                                 CudaOps& ops, CudaStream& stream);
   ~CudaRunner() override;
-  // What create() allocates, beside the logits and the graphs.
-  static int64_t device_bytes(const ModelLimits& limits, int max_num_seqs, int vocab_size);
+  // What create() takes, beside the logits.
+  static RunnerBytes device_bytes(const RunnerSizes& sizes,
+                                  std::span<const AttentionSelector> attention);
 
   void enqueue(std::shared_ptr<const BatchPlan> plan) override;
   StepResult wait() override;
-  DeviceTraffic traffic() const override {
-    return {.num_copies = stream_.traffic().num_copies, .num_waits = stream_.traffic().num_waits};
-  }
+  DeviceTraffic traffic() const override { return stream_.traffic(); }
 
  private:
   // Where a step's results arrive: what was sampled, then the prompts' log probabilities.
   struct Results {
     Buffer sampled;          // pinned
-    Buffer prompt_logprobs;  // pinned, LogprobsResult [max_num_tokens]
+    Buffer prompt_logprobs;  // pinned, PromptLogprobs::results_bytes
     CudaEvent arrived;
   };
   // A step on its way.
   struct Step {
     std::shared_ptr<const BatchPlan> plan;
-    Status error;  // it could not be enqueued
+    Status error;                      // it could not be enqueued
+    std::vector<PromptChunk> prompts;  // whose log probabilities it brings
     SampleKind kind = SampleKind::kGreedy;
     int num_rows = 0;        // of logits that were sampled
     bool for_graph = false;  // every slice has the row of its own number
     Results* results = nullptr;
   };
-  // A prompt whose log probabilities are collected chunk by chunk.
-  struct PromptRow {
-    std::vector<int32_t> token_ids;
-    std::vector<PositionLogprobs> logprobs;
-  };
 
   CudaRunner(const RunnerParts& parts, int device_index, CudaStream& stream);
   Status allocate(CudaOps& ops);
+  Status start(CudaOps& ops);
   // A step of the most rows there can be: what is set up on first use is set up, and every matrix
-  // product is measured.
+  // product is measured at every number of rows that is told apart.
   Status warm_up(CudaOps& ops);
+  // Prompts of padding alone, by whoever may serve any.
+  Status warm_up_prompts();
+  Status run_padded_prompt(int num_tokens, std::span<const AttentionChoice> choices);
   // After a step of each combination of backends: a library may set up on first use what it must
   // not within a capture.
   Status capture_graphs();
@@ -67,7 +66,6 @@ class CudaRunner final : public Runner {
   Status run_padding(const DecodeGraph& graph, int num_tokens);
 
   Status enqueue_step(Step& step);
-  Status update_rows(const BatchPlan& plan);
   // The graph that holds the plan, which attention_ describes; none: it runs eagerly.
   const DecodeGraph* graph_for(const BatchPlan& plan) const;
   Status run_graph(const BatchPlan& plan, const DecodeGraph& graph);
@@ -77,11 +75,7 @@ class CudaRunner final : public Runner {
   Status sample(Step& step);
   // What the step's constrained rows may sample.
   Status upload_masks(const Step& step);
-  // Before logits_ is needed for sampling.
-  Status enqueue_prompt_logprobs(const BatchPlan& plan, Results& results);
-  Status enqueue_prompt_logprobs(const SeqSlice& slice, int first, int count, Results& results);
-  std::vector<SampledToken> read_sampled(const Step& step);
-  void read_prompt_logprobs(const Step& step);
+  static std::vector<SampledToken> read_sampled(const Step& step);
   TensorView logits(int num_rows) const;
 
   RunnerParts parts_;
@@ -92,22 +86,17 @@ class CudaRunner final : public Runner {
   StepAttention backends_{parts_};
   DecodeGraphs graphs_;
   std::unique_ptr<DeviceSampler> sampler_;
-  Tensor logits_;  // F32 [max_num_seqs, vocab_size]
+  PromptLogprobs prompts_;
+  Tensor logits_;  // F32 [max_num_logit_rows, vocab_size]
 
   std::vector<Results> results_;
   size_t next_results_ = 0;
   std::vector<int> sampling_rows_;  // of the step at hand
   std::vector<int32_t> mask_idx_;   // likewise, for each row of logits
 
-  PinnedRing targets_ring_;  // token rows and targets of prompt log probabilities
-  Buffer targets_;           // device, int32 [2, max_num_logit_rows]
-  Buffer prompt_results_;    // device, LogprobsResult [max_num_logit_rows]
-  // Of sequences that want them; the engine's thread both enqueues and waits.
-  std::unordered_map<int, PromptRow> prompt_rows_;
-
   std::deque<Step> in_flight_;
-  // The first failure. What the device keeps of the sequences is unknown from then on, so every
-  // later step fails with it and none runs.
+  // The first failure, of whatever kind. What the device keeps of the sequences is unknown from
+  // then on, so every later step fails with it and none runs.
   Status fault_;
 };
 

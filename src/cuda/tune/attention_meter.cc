@@ -12,7 +12,6 @@ namespace {
 
 // The rest is for queries, workspaces and what the libraries take.
 constexpr double kPoolShare = 0.8;
-constexpr size_t kCounterBytes = size_t{1} << 20;
 
 constexpr int kCallsPerReplay = 4;
 constexpr int kRounds = 7;
@@ -36,6 +35,7 @@ class Contender {
       : backend_(&backend), batch_(&batch), watch_(&watch), stream_(&stream) {}
 
   Status prepare(const MeasureConfig& config) {
+    QUIRE_RETURN_IF_ERROR(backend_->prepare(batch_->shape(), batch_->limits()));
     const size_t arena_bytes = backend_->workspace_bytes(batch_->shape(), batch_->limits());
     QUIRE_ASSIGN_OR_RETURN(arena_, device_memory(arena_bytes + 256));
     QUIRE_ASSIGN_OR_RETURN(counters_, device_memory(kCounterBytes));
@@ -121,7 +121,8 @@ Result<std::unique_ptr<AttentionMeter>> AttentionMeter::create(const MeasureConf
   for (const AttentionWorkload& workload : config.workloads) {
     num_pages = std::max(num_pages, wanted_pages(workload, config.shape));
   }
-  const auto room = static_cast<int64_t>(kPoolShare * static_cast<double>(free_device_bytes())) /
+  QUIRE_ASSIGN_OR_RETURN(const int64_t free_bytes, free_device_bytes());
+  const auto room = static_cast<int64_t>(kPoolShare * static_cast<double>(free_bytes)) /
                     page_bytes(config.shape);
   num_pages = std::clamp<int64_t>(num_pages, 1, std::max<int64_t>(room - 1, 1));
   QUIRE_ASSIGN_OR_RETURN(Buffer pages, random_pages(config.shape, num_pages));

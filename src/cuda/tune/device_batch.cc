@@ -130,7 +130,9 @@ void DeviceBatch::describe() {
 AttentionLimits DeviceBatch::limits() const {
   return {.max_num_reqs = workload_.num_reqs(),
           .max_num_tokens = num_tokens(),
-          .max_kv_len = workload_.longest()};
+          .max_kv_len = workload_.longest(),
+          .graph_sizes = {&batch_.decode.num_reqs, 1},
+          .eager = !batch_.for_graph};
 }
 
 AttentionCall DeviceBatch::call(const Workspace& workspace) const {

@@ -298,6 +298,18 @@ std::vector<CudaAttentionParam> cuda_feature_params(const CudaAttentionSuite& su
   return params_of(suite, list, true);
 }
 
+int num_served(const std::vector<CudaAttentionParam>& params, const cuda::DeviceInfo& device) {
+  if (params.empty()) return 0;
+  const auto backend = params.front().make(device);
+  const auto serves = [&](const CudaAttentionParam& param) {
+    AttentionShape shape = param.spec.shape;
+    shape.q = shape.out = param.q;
+    return backend->supports(shape, Phase::kDecode, device.device).ok() ||
+           backend->supports(shape, Phase::kPrefill, device.device).ok();
+  };
+  return static_cast<int>(std::ranges::count_if(params, serves));
+}
+
 std::string cuda_attention_name(const ::testing::TestParamInfo<CudaAttentionParam>& info) {
   return fmt::format("{}_q_{}", info.param.spec.name, dtype_name(info.param.q));
 }

@@ -57,13 +57,16 @@ std::vector<CudaAttentionParam> cuda_model_params(const CudaAttentionSuite& suit
 // the tolerance.
 std::vector<CudaAttentionParam> cuda_feature_params(const CudaAttentionSuite& suite);
 
+// How many of them the backend serves there, in either phase: the others are skipped.
+int num_served(const std::vector<CudaAttentionParam>& params, const cuda::DeviceInfo& device);
+
 std::string cuda_attention_name(const ::testing::TestParamInfo<CudaAttentionParam>& info);
 
 // Whether a GPU is there; the message of a test's skip otherwise.
 Result<cuda::DeviceInfo> test_device();
 
-// The whole check of one case: eager, and, for a batch of decode requests alone, captured once at
-// the shortest lengths and replayed at others, up to the longest that the graph is for, some of
+// The whole check of one case: eager, and, for a batch of decode requests alone, captured once for
+// no lengths and replayed at others, up to the longest that the graph is for, some of
 // them 0. Skips what the backend refuses.
 void check_cuda_attention(AttentionBackend& backend, const cuda::DeviceInfo& device,
                           const AttentionCase& spec, DType q, bool lse = true);

@@ -17,7 +17,6 @@ namespace {
 
 constexpr int kPoisonByte = 0xFF;  // a NaN in F32, F16 and BF16 alike
 constexpr size_t kGuardBytes = 4096;
-constexpr size_t kCounterBytes = size_t{1} << 20;
 
 void check(cudaError_t error) {
   QUIRE_CHECK(error == cudaSuccess, cudaGetErrorString(error));
@@ -76,6 +75,14 @@ std::vector<float> download_floats(const Buffer& buffer, DType dtype, size_t cou
     values[i] = from_half(bits, dtype);
   }
   return values;
+}
+
+// What the engine knows of lengths ahead: those of requests whose end is still in flight are less.
+std::vector<int32_t> upper_bounds(std::vector<int32_t> seq_lens, int longest) {
+  for (size_t i = 0; i < seq_lens.size(); ++i) {
+    if (seq_lens[i] > 0) seq_lens[i] = std::min(longest, seq_lens[i] + static_cast<int>(i % 3));
+  }
+  return seq_lens;
 }
 
 bool all_bytes_are(const std::vector<char>& bytes, int value) {
@@ -179,9 +186,14 @@ void CudaAttentionProblem::poison() {
   }
 }
 
-void CudaAttentionProblem::allocate_workspace(AttentionBackend& backend, int max_kv_len) {
+// As the engine says it: of contexts that fill a row of the block table.
+void CudaAttentionProblem::allocate_workspace(AttentionBackend& backend) {
   AttentionLimits limits = host_.limits();
-  limits.max_kv_len = std::max(limits.max_kv_len, max_kv_len);
+  limits.max_kv_len = static_cast<int>(batch_.max_pages) * shape_.page_size;
+  limits.graph_sizes = {&batch_.decode.num_reqs, batch_.for_graph ? size_t{1} : size_t{0}};
+  limits.eager = !batch_.for_graph;
+  const Status prepared = backend.prepare(shape_, limits);
+  EXPECT_TRUE(prepared.ok()) << prepared.message();
   const size_t num_bytes = backend.workspace_bytes(shape_, limits);
   arena_ = allocate(num_bytes + kGuardBytes, kPoisonByte);
   workspace_ = {.arena = {static_cast<std::byte*>(arena_.data()), num_bytes},
@@ -219,7 +231,7 @@ AttentionResult CudaAttentionProblem::run(AttentionBackend& backend, const Devic
   batch_.decode = host_.batch().decode;
   check(cudaMemcpy(lengths_.data(), seq_lens_.data(), seq_lens_.size() * sizeof(int32_t),
                    cudaMemcpyHostToDevice));
-  allocate_workspace(backend, 0);
+  allocate_workspace(backend);
   poison();
   check(cudaDeviceSynchronize());  // a fill may still run when its call returns
   const Status planned = backend.plan(shape_, batch_, workspace_, *stream_);
@@ -238,16 +250,19 @@ std::vector<AttentionResult> CudaAttentionProblem::replay(
   batch_.for_graph = true;
   batch_.decode = host_.batch().decode;
   batch_.decode.max_kv_len = *std::max_element(seq_lens_.begin(), seq_lens_.end());
-  allocate_workspace(backend, batch_.decode.max_kv_len);
+  allocate_workspace(backend);
   check(cudaDeviceSynchronize());
-  const auto plan = [&](const std::vector<int32_t>& kv_len_bound) {
-    batch_.kv_len_bound = kv_len_bound;
+  std::vector<int32_t> bounds;
+  const auto plan = [&](std::vector<int32_t> kv_len_bound) {
+    bounds = std::move(kv_len_bound);
+    batch_.kv_len_bound = bounds;
     const Status planned = backend.plan(shape_, batch_, workspace_, *stream_);
     EXPECT_TRUE(planned.ok()) << planned.message();
     const Status done = stream_->synchronize();
     EXPECT_TRUE(done.ok()) << done.message();
   };
-  plan(lengths.front());
+  // As the engine captures: before anything is known of the requests.
+  plan(std::vector<int32_t>(seq_lens_.size(), 0));
   cudaGraph_t graph = nullptr;
   check(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeRelaxed));
   const Status captured = backend.run(call(Phase::kDecode), *stream_);
@@ -261,7 +276,7 @@ std::vector<AttentionResult> CudaAttentionProblem::replay(
     check(cudaMemcpy(lengths_.data(), seq_lens.data(), seq_lens.size() * sizeof(int32_t),
                      cudaMemcpyHostToDevice));
     check(cudaDeviceSynchronize());
-    plan(seq_lens);
+    plan(upper_bounds(seq_lens, batch_.decode.max_kv_len));
     stream_->note(cudaGraphLaunch(executable, stream_->get()), "a graph's launch");
     results.push_back(read_back());
   }

@@ -30,8 +30,8 @@ class CudaAttentionProblem {
   // Plans, runs those phases that the backend supports, and waits. Rows of other phases stay NaN.
   AttentionResult run(AttentionBackend& backend, const Device& device);
 
-  // Captures the decode phase once, planned for the first of `lengths` and contexts up to the
-  // case's longest; then for each of `lengths` plans, replays and reads back.
+  // Captures the decode phase once, planned for no lengths and contexts up to the case's longest;
+  // then for each of `lengths` plans for upper bounds of them, replays and reads back.
   std::vector<AttentionResult> replay(AttentionBackend& backend,
                                       const std::vector<std::vector<int32_t>>& lengths);
 
@@ -41,7 +41,7 @@ class CudaAttentionProblem {
  private:
   void upload_cache();
   void poison();
-  void allocate_workspace(AttentionBackend& backend, int max_kv_len);
+  void allocate_workspace(AttentionBackend& backend);
   AttentionCall call(Phase phase) const;
   AttentionResult read_back();
 

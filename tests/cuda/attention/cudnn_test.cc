@@ -50,6 +50,29 @@ INSTANTIATE_TEST_SUITE_P(CudnnFeatures, CudaAttentionTest,
                          ::testing::ValuesIn(one_token_a_request(cuda_feature_params(suite()))),
                          cuda_attention_name);
 
+// What is skipped is what it refuses, and no more.
+TEST(CudnnCases, AreServed) {
+  const Result<cuda::DeviceInfo> device = test_device();
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
+  shape.q = shape.out = DType::kBF16;
+  const Support support =
+      cuda::make_cudnn_attention(*device)->supports(shape, Phase::kDecode, device->device);
+  if (!support.ok()) GTEST_SKIP() << support.reasons[0];
+  EXPECT_EQ(num_served(cuda_attention_params(suite()), *device), 54);
+  EXPECT_EQ(num_served(one_token_a_request(cuda_model_params(suite())), *device), 128);
+}
+
+// An eager batch of any size is served by the plans of a few, none of which is built in a step.
+TEST(CudnnPlan, CutsEagerBatches) {
+  const Result<cuda::DeviceInfo> device = test_device();
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  const auto backend = cuda::make_cudnn_attention(*device);
+  AttentionCase spec{.name = "parts", .shape = make_attention_shape(32, 8, 128, 16, DType::kBF16)};
+  for (int i = 0; i < 23; ++i) spec.reqs.push_back({1, i % 5 == 2 ? 0 : 1 + 40 * i, uint64_t(i)});
+  check_cuda_attention(*backend, *device, spec, DType::kBF16, false);
+}
+
 TEST(CudnnSupport, RefusesWithAllReasons) {
   const auto backend = cuda::make_cudnn_attention({});
   AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kF8E4M3);

@@ -99,6 +99,14 @@ cuda::DeviceInfo hopper_info() {
   return {.device = hopper(), .num_multiprocessors = 132};
 }
 
+// What is skipped is what has no kernel, and no more.
+TEST(XqaCases, AreServed) {
+  EXPECT_EQ(num_served(cuda_attention_params(suite()), hopper_info()), 35);
+  EXPECT_EQ(num_served(one_token_a_request(cuda_model_params(suite())), hopper_info()), 69);
+  EXPECT_EQ(num_served(one_token_a_request(cuda_feature_params(suite())), hopper_info()), 12);
+  EXPECT_EQ(num_served(cuda_attention_params(kernel_suite()), hopper_info()), 76);
+}
+
 TEST(XqaSupport, ServesDecodeOnHopper) {
   const auto backend = cuda::make_xqa_attention(hopper_info());
   EXPECT_TRUE(backend->supports(llama_shape(), Phase::kDecode, hopper()).ok());

@@ -44,7 +44,7 @@ class DecodeGraphsTest : public ::testing::Test {
         row(1, 1024, false, "xqa"),  row(64, 1024, false, "xqa"),
         row(1, 16384, false, "xqa"), row(64, 16384, false, "native"),
         row(1, 1024, true, "xqa"),   row(64, 1024, true, "flashinfer")};
-    auto selector = AttentionSelector::create(backends_, kShape, Device(), {.name = forced}, {},
+    auto selector = AttentionSelector::create(backends_, kShape, Device(), {.decode = forced},
                                               std::make_shared<TuningTable>(rows));
     EXPECT_TRUE(selector.ok()) << selector.status().message();
     return *selector;

@@ -68,6 +68,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Variant{"no_prefix_cache",
                               [](EngineConfig& c) { c.enable_prefix_caching = false; }},
                       Variant{"six_rows", [](EngineConfig& c) { c.max_num_seqs = 6; }},
+                      Variant{"fewer_tokens_than_rows",
+                              [](EngineConfig& c) {
+                                c.max_num_seqs = 64;
+                                c.max_num_batched_tokens = 12;
+                              }},
                       Variant{"one_row", [](EngineConfig& c) { c.max_num_seqs = 1; }},
                       Variant{"preemption",
                               [](EngineConfig& c) {
@@ -140,6 +145,55 @@ TEST_F(GpuSampling, LogprobsAreTheCpus) {
     ASSERT_EQ(got.prompt_logprobs.size(), 70U);
     expect_near(got.logprobs, expected.logprobs);
     expect_near(got.prompt_logprobs, expected.prompt_logprobs);
+  }
+}
+
+// Rows are taken again while steps of those that had them before are in flight: answers that end at
+// a stop token are known to have ended one step late, cancelled ones at any time. None may get the
+// log probabilities of another's prompt.
+TEST_F(GpuSampling, PromptLogprobsStayWithTheirRequest) {
+  constexpr int kNumPrompts = 48;
+  EngineConfig config = tiny_f32("cuda");
+  const auto cpu = make_engine(tiny_f32("cpu"));
+  std::vector<Request> requests;
+  for (int i = 0; i < kNumPrompts; ++i) {
+    Request request = greedy(tiny_prompt(2 + (i * 29) % 90, static_cast<uint64_t>(i)), 1 + i % 4);
+    request.sampling.prompt_logprobs = i % 3;
+    if (i % 2 == 0) {
+      const Collected answer = run_all(*cpu, {request}).front();
+      request.sampling.max_tokens = 40;
+      request.sampling.stop_token_ids = {answer.token_ids.back()};
+    }
+    requests.push_back(request);
+  }
+  const std::vector<Collected> expected = run_all(*cpu, requests);
+  for (const int max_num_seqs : {1, 2, 3}) {
+    for (const int budget : {256, 17}) {
+      config.max_num_seqs = max_num_seqs;
+      config.max_num_batched_tokens = budget;
+      const auto engine = make_engine(config);
+      ASSERT_NE(engine, nullptr);
+      std::vector<std::unique_ptr<RequestStream>> kept;
+      std::vector<std::unique_ptr<RequestStream>> cancelled;
+      for (int i = 0; i < kNumPrompts; ++i) {
+        kept.push_back(std::move(*engine->submit(requests[static_cast<size_t>(i)])));
+        cancelled.push_back(std::move(*engine->submit(requests[static_cast<size_t>(i)])));
+        if (i % 3 == 0) cancelled.back()->cancel();
+      }
+      int num_ties = 0;
+      for (int i = 0; i < kNumPrompts; ++i) {
+        const auto at = static_cast<size_t>(i);
+        if (i % 3 == 1) cancelled[at]->next();
+        cancelled[at]->cancel();
+        const Collected got = collect(*kept[at]);
+        SCOPED_TRACE(i);
+        num_ties += got.token_ids == expected[at].token_ids ? 0 : 1;
+        EXPECT_EQ(got.prompt_logprobs.size(), requests[at].prompt_token_ids.size());
+        expect_near(got.prompt_logprobs, expected[at].prompt_logprobs);
+      }
+      EXPECT_LE(num_ties, kMaxTies);
+      stats_at_rest(*engine);
+    }
   }
 }
 

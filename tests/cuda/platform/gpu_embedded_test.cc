@@ -1,5 +1,8 @@
 // The embedded model on a GPU against a CPU. Their activations differ (BF16 and F32), so a token
-// that is nearly as likely as another may go the other way: nine answers of ten must be equal.
+// that is nearly as likely as another may go the other way: one answer of twenty may differ.
+#include <gmock/gmock.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -17,7 +20,7 @@ using testing::make_engine;
 using testing::questions;
 using testing::run_all;
 
-constexpr int kMaxDifferences = kNumQuestions / 10;
+constexpr int kMaxDifferences = kNumQuestions / 20;  // on an H200 there were none
 
 const std::vector<Collected>& cpu_answers() {
   static const std::vector<Collected> answers = [] {
@@ -37,13 +40,15 @@ class GpuEmbedded : public GpuTest, public ::testing::WithParamInterface<Variant
 TEST_P(GpuEmbedded, AnswersAsTheCpu) {
   EngineConfig config = embedded("cuda");
   GetParam().change(config);
-  const auto engine = Engine::create(config);
-  if (!engine.ok() && engine.status().code() == StatusCode::kInvalidArgument) {
-    GTEST_SKIP() << engine.status().message();  // a backend that this machine lacks
+  if (const std::string& name = config.attention_backend; name != "auto") {
+    const std::vector<std::string> served = testing::served_backends(embedded("cuda"));
+    if (std::ranges::find(served, name) == served.end()) {
+      GTEST_SKIP() << "this machine lacks " << name;
+    }
   }
-  ASSERT_TRUE(engine.ok()) << engine.status().message();
-  const int num_different =
-      count_differences(run_all(**engine, questions(**engine)), cpu_answers());
+  const auto engine = make_engine(config);
+  ASSERT_NE(engine, nullptr);
+  const int num_different = count_differences(run_all(*engine, questions(*engine)), cpu_answers());
   RecordProperty("num_different", num_different);
   std::printf("%s: %d of %d answers differ from the CPU's\n", GetParam().name, num_different,
               kNumQuestions);
@@ -52,16 +57,40 @@ TEST_P(GpuEmbedded, AnswersAsTheCpu) {
 
 INSTANTIATE_TEST_SUITE_P(
     Variants, GpuEmbedded,
-    ::testing::Values(
-        Variant{"auto_graphs", [](EngineConfig&) {}},
-        Variant{"auto_eager", [](EngineConfig& c) { c.enforce_eager = true; }},
-        Variant{"page32", [](EngineConfig& c) { c.block_size = 32; }},
-        Variant{"page64", [](EngineConfig& c) { c.block_size = 64; }},
-        Variant{"native", [](EngineConfig& c) { c.attention_backend = "native"; }},
-        Variant{"flashinfer", [](EngineConfig& c) { c.attention_backend = "flashinfer"; }},
-        Variant{"xqa", [](EngineConfig& c) { c.decode_attention_backend = "xqa"; }},
-        Variant{"cudnn", [](EngineConfig& c) { c.decode_attention_backend = "cudnn"; }}),
+    ::testing::Values(Variant{"auto_graphs", [](EngineConfig&) {}},
+                      Variant{"auto_eager", [](EngineConfig& c) { c.enforce_eager = true; }},
+                      Variant{"page32", [](EngineConfig& c) { c.block_size = 32; }},
+                      Variant{"page64", [](EngineConfig& c) { c.block_size = 64; }},
+                      Variant{"native", [](EngineConfig& c) { c.attention_backend = "native"; }},
+                      Variant{"flashinfer",
+                              [](EngineConfig& c) { c.attention_backend = "flashinfer"; }},
+                      Variant{"xqa", [](EngineConfig& c) { c.attention_backend = "xqa"; }},
+                      Variant{"cudnn", [](EngineConfig& c) { c.attention_backend = "cudnn"; }}),
     [](const auto& variant) { return std::string(variant.param.name); });
+
+class GpuToggle : public GpuTest {};
+
+// --attention-backend of one that serves decode alone: it does, auto serves prompts, and the engine
+// says so.
+TEST_F(GpuToggle, ABackendOfOnePhaseServesThatPhase) {
+  const std::vector<std::string> prefill =
+      testing::served_backends(embedded("cuda"), Phase::kPrefill);
+  for (const std::string& name : testing::served_backends(embedded("cuda"), Phase::kDecode)) {
+    SCOPED_TRACE(name);
+    EngineConfig config = embedded("cuda");
+    config.attention_backend = name;
+    const auto engine = make_engine(config);
+    ASSERT_NE(engine, nullptr);
+    const bool serves_both = std::ranges::find(prefill, name) != prefill.end();
+    const std::string expected = "decode: " + name + ", prefill: ";
+    EXPECT_THAT(engine->model_info().attention_backend, ::testing::StartsWith(expected));
+    EXPECT_EQ(engine->model_info().attention_backend == expected + name, serves_both);
+    // A flag for one phase is strict.
+    config.attention_backend = "auto";
+    config.prefill_attention_backend = name;
+    EXPECT_EQ(Engine::create(config).ok(), serves_both);
+  }
+}
 
 class GpuText : public GpuTest {};
 

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
+
+#include "engine/engine_plan.h"
 
 namespace quire::testing {
 namespace {
@@ -42,6 +45,30 @@ EngineConfig embedded(const std::string& device) {
   config.max_num_batched_tokens = 512;
   config.kv_cache_memory = int64_t{256} << 20;
   return config;
+}
+
+std::vector<std::string> served_backends(const EngineConfig& config, Phase phase) {
+  const auto files = open_model_files(config);
+  EXPECT_TRUE(files.ok()) << files.status().message();
+  const auto platform = make_platform(config, files->config);
+  EXPECT_TRUE(platform.ok()) << platform.status().message();
+  const auto plan = plan_engine(config, *files, **platform);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  const AttentionShape& shape = plan->attention.kv_groups.at(0).shape;
+  std::vector<std::string> names;
+  for (const AttentionBackend* backend :
+       (*platform)->attention().supporting(shape, phase, (*platform)->device())) {
+    names.emplace_back(backend->name());
+  }
+  return names;
+}
+
+std::vector<std::string> served_backends(const EngineConfig& config) {
+  std::vector<std::string> names = served_backends(config, Phase::kDecode);
+  for (const std::string& name : served_backends(config, Phase::kPrefill)) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names;
 }
 
 Request greedy(std::vector<int32_t> prompt, int max_tokens) {

@@ -23,6 +23,11 @@ EngineConfig tiny_f32(const std::string& device);
 // The embedded model, in its own BF16.
 EngineConfig embedded(const std::string& device);
 
+// The GPU backends that serve a phase of the configuration's model on this machine.
+std::vector<std::string> served_backends(const EngineConfig& config);
+// Of them, those that serve decode, and those that serve prompts.
+std::vector<std::string> served_backends(const EngineConfig& config, Phase phase);
+
 Request greedy(std::vector<int32_t> prompt, int max_tokens);
 
 // Word problems for the embedded model, which it answers without hesitation.

@@ -1,7 +1,6 @@
 // The promise of the GPU engine: a step copies once to the host, the sampled ids, and waits once.
 #include <gmock/gmock.h>
 
-#include "attn/backend_set.h"
 #include "cuda/platform/gpu_engine.h"
 
 namespace quire {
@@ -11,7 +10,9 @@ using testing::collect;
 using testing::embedded;
 using testing::GpuTest;
 using testing::greedy;
+using testing::make_engine;
 using testing::run_all;
+using testing::served_backends;
 using testing::stats_at_rest;
 using testing::tiny_prompt;
 
@@ -32,42 +33,29 @@ Spent spend(Engine& engine, const Work& work) {
           after.num_device_waits - before.num_device_waits};
 }
 
-// Forces the backend where it serves both phases, else for decode alone; null: it serves neither.
-std::unique_ptr<Engine> engine_of(std::string_view backend, bool enforce_eager) {
+EngineConfig config_of(const std::string& backend, bool enforce_eager) {
   EngineConfig config = embedded("cuda");
   config.enforce_eager = enforce_eager;
   config.enable_prefix_caching = false;
   config.max_num_batched_tokens = 64;
   config.attention_backend = backend;
-  auto engine = Engine::create(config);
-  if (!engine.ok()) {
-    config.attention_backend = "auto";
-    config.decode_attention_backend = backend;
-    engine = Engine::create(config);
-  }
-  if (engine.ok()) return std::move(*engine);
-  EXPECT_EQ(engine.status().code(), StatusCode::kInvalidArgument) << engine.status().message();
-  return nullptr;
+  return config;
 }
 
 class GpuTraffic : public GpuTest, public ::testing::WithParamInterface<bool> {
  protected:
-  // Of auto and of every backend that this machine can use, by name.
+  // Of auto and of every backend that serves the model on this machine, by name.
   template <typename Check>
   void for_each_backend(const Check& check) {
-    std::vector<std::string_view> names = {"auto"};
-    for (const BackendName& backend : backend_names()) {
-      if (backend.device == DeviceKind::kCuda) names.push_back(backend.name);
-    }
-    std::vector<std::string_view> served;
-    for (const std::string_view name : names) {
+    std::vector<std::string> names = served_backends(config_of("auto", GetParam()));
+    EXPECT_THAT(names, ::testing::IsSupersetOf({"native", "flashinfer"}));
+    names.push_back("auto");
+    for (const std::string& name : names) {
       SCOPED_TRACE(name);
-      const auto engine = engine_of(name, GetParam());
-      if (engine == nullptr) continue;
-      served.push_back(name);
+      const auto engine = make_engine(config_of(name, GetParam()));
+      ASSERT_NE(engine, nullptr);
       check(*engine);
     }
-    EXPECT_THAT(served, ::testing::IsSupersetOf({"auto", "native", "flashinfer"}));
   }
 };
 
@@ -123,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, GpuTraffic, ::testing::Bool(),
                          [](const auto& mode) { return mode.param ? "eager" : "graphs"; });
 
 TEST(CpuTraffic, ThereIsNone) {
-  const auto engine = testing::make_engine(testing::tiny_f32("cpu"));
+  const auto engine = make_engine(testing::tiny_f32("cpu"));
   run_all(*engine, {greedy(tiny_prompt(5, 1), 4)});
   const EngineStats stats = stats_at_rest(*engine);
   EXPECT_GE(stats.num_steps, 4);

@@ -18,29 +18,16 @@ constexpr std::string_view kName = "cudnn";
 constexpr int kOldestComputeCapability = 80;
 constexpr int kMaxHeadDim = 256;
 
-KvLayout layout_of(const AttentionShape& shape) {
-  return {.page_size = shape.page_size,
-          .num_kv_heads = shape.num_kv_heads,
-          .head_dim = shape.head_dim,
-          .head_dim_v = shape.head_dim_v,
-          .dtype = shape.kv};
-}
-
-// Contexts of up to a power of two of pages share a plan, so that growing ones need few.
-int64_t rounded_pages(const AttentionShape& shape, int max_kv_len) {
-  const int64_t pages = (int64_t{max_kv_len} + shape.page_size - 1) / shape.page_size;
-  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, pages))));
-}
-
-cudnn::SdpaKey key_of(const AttentionShape& shape, int num_reqs, int max_kv_len,
-                      int64_t max_pages) {
-  const KvLayout layout = layout_of(shape);
+// All batches of a block table are planned for the longest request that it holds: one plan a number
+// of requests, whatever their lengths.
+cudnn::SdpaKey key_of(const AttentionShape& shape, int num_reqs, int64_t max_pages) {
+  const KvLayout layout = kv_layout(shape);
   return {.num_reqs = num_reqs,
           .num_heads = shape.num_heads,
           .num_kv_heads = shape.num_kv_heads,
           .head_dim = shape.head_dim,
           .page_size = shape.page_size,
-          .num_pages = std::min(rounded_pages(shape, max_kv_len), max_pages),
+          .num_pages = max_pages,
           .table_stride = max_pages,
           .page_stride = layout.page_stride(),
           .head_stride = layout.head_stride_k(),
@@ -49,8 +36,22 @@ cudnn::SdpaKey key_of(const AttentionShape& shape, int num_reqs, int max_kv_len,
           .scale = shape.scale};
 }
 
-cudnn::SdpaKey key_of(const AttentionShape& shape, const AttentionBatch& batch) {
-  return key_of(shape, batch.decode.num_reqs, batch.decode.max_kv_len, batch.max_pages);
+// A plan is built for one number of requests, in 30 ms or more. So a graph's batch has its own, and
+// another is cut into parts of powers of two, whose plans are few and made ahead.
+int part_size(const AttentionBatch& batch, int num_left) {
+  const int most = std::min(num_left, cudnn::kMaxReqs);
+  return batch.for_graph ? most : static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
+}
+
+std::vector<int> prepared_sizes(const AttentionLimits& limits) {
+  std::vector<int> sizes;
+  for (int size : limits.graph_sizes) {
+    for (; size > cudnn::kMaxReqs; size -= cudnn::kMaxReqs) sizes.push_back(cudnn::kMaxReqs);
+    sizes.push_back(size);
+  }
+  const int most = limits.eager ? std::min(limits.max_num_reqs, cudnn::kMaxReqs) : 0;
+  for (int size = 1; size <= most; size *= 2) sizes.push_back(size);
+  return sizes;
 }
 
 bool has_layout(const KvCacheView& kv, const cudnn::SdpaKey& key) {
@@ -68,9 +69,6 @@ Status refuse(std::string_view what, int64_t got, std::string_view expected) {
 // More query tokens go to another kernel of cuDNN, into whose results NaNs of unused slots leak.
 Status check_range(const PhaseRange& range) {
   if (range.max_q_len != 1) return refuse("query tokens a request", range.max_q_len, "1");
-  if (range.num_reqs > cudnn::kMaxReqs) {
-    return refuse("requests in a batch", range.num_reqs, "up to 1024");
-  }
   return {};
 }
 
@@ -89,6 +87,7 @@ class CudnnAttention final : public AttentionBackend {
   Support supports(const AttentionShape& shape, Phase phase, const Device& device) const override;
   int max_decode_q_len() const override { return 1; }
   bool plans_each_size() const override { return true; }
+  Status prepare(const AttentionShape& shape, const AttentionLimits& limits) override;
   size_t workspace_bytes(const AttentionShape& shape, const AttentionLimits& limits) const override;
   Status plan(const AttentionShape& shape, const AttentionBatch& batch, Workspace& workspace,
               Stream& stream) override;
@@ -102,10 +101,11 @@ class CudnnAttention final : public AttentionBackend {
 
   cudnn::SdpaPlan* find(const cudnn::SdpaKey& key);
   Result<cudnn::SdpaPlan*> find_or_build(const cudnn::SdpaKey& key);
+  Status run_part(const AttentionCall& call, int first_req, int num_reqs, CudaStream& stream);
 
   std::unique_ptr<cudnn::Library> library_;
   Status missing_;
-  std::vector<CachedPlan> plans_;  // the last used one is last
+  std::vector<CachedPlan> plans_;  // of a few sizes; the last used one is last
 };
 
 Support CudnnAttention::supports(const AttentionShape& shape, Phase phase,
@@ -138,18 +138,20 @@ Support CudnnAttention::supports(const AttentionShape& shape, Phase phase,
   return support;
 }
 
-// A batch of so many splits: a power of two, fewer for more requests. So between two powers of two
-// a batch needs less than twice of what the lower one does, and a batch of many nothing.
-size_t CudnnAttention::workspace_bytes(const AttentionShape& shape,
-                                       const AttentionLimits& limits) const {
-  if (library_ == nullptr) return 0;
-  size_t bytes = 0;
-  const int64_t num_pages = rounded_pages(shape, limits.max_kv_len);
-  for (int num_reqs = 1; num_reqs <= limits.max_num_reqs; num_reqs *= 2) {
-    const auto plan = library_->build(key_of(shape, num_reqs, limits.max_kv_len, num_pages));
-    if (!plan.ok() || (*plan)->workspace_bytes() == 0) break;
-    bytes = std::max(bytes, 2 * (*plan)->workspace_bytes());
+Status CudnnAttention::prepare(const AttentionShape& shape, const AttentionLimits& limits) {
+  QUIRE_RETURN_IF_ERROR(missing_);
+  const int64_t pages =
+      (int64_t{std::max(1, limits.max_kv_len)} + shape.page_size - 1) / shape.page_size;
+  for (const int size : prepared_sizes(limits)) {
+    QUIRE_RETURN_IF_ERROR(find_or_build(key_of(shape, size, pages)).status());
   }
+  return cudnn::single_q_lens().status();
+}
+
+size_t CudnnAttention::workspace_bytes(const AttentionShape& /*shape*/,
+                                       const AttentionLimits& /*limits*/) const {
+  size_t bytes = 0;
+  for (const CachedPlan& cached : plans_) bytes = std::max(bytes, cached.plan->workspace_bytes());
   return bytes;
 }
 
@@ -174,23 +176,39 @@ Status CudnnAttention::plan(const AttentionShape& shape, const AttentionBatch& b
   if (range.num_reqs == 0) return {};
   QUIRE_RETURN_IF_ERROR(check_range(range));
   QUIRE_RETURN_IF_ERROR(missing_);
-  const cudnn::SdpaKey key = key_of(shape, batch);
-  QUIRE_ASSIGN_OR_RETURN(cudnn::SdpaPlan * plan, find_or_build(key));
-  if (plan->workspace_bytes() > workspace.arena.size()) {
-    return resource_exhausted(fmt::format(
-        "[cudnn] the workspace is too small for {} requests of {} pages; got {} bytes, expected {}",
-        range.num_reqs, key.num_pages, workspace.arena.size(), plan->workspace_bytes()));
+  for (int done = 0; done < range.num_reqs;) {
+    const int size = part_size(batch, range.num_reqs - done);
+    done += size;
+    QUIRE_ASSIGN_OR_RETURN(const cudnn::SdpaPlan* plan,
+                           find_or_build(key_of(shape, size, batch.max_pages)));
+    if (plan->workspace_bytes() > workspace.arena.size()) {
+      return resource_exhausted(fmt::format(
+          "[cudnn] the workspace is too small for {} requests of {} pages; got {} bytes, expected "
+          "{}",
+          size, batch.max_pages, workspace.arena.size(), plan->workspace_bytes()));
+    }
   }
-  return cudnn::single_q_lens().status();
+  return {};
 }
 
 Status CudnnAttention::run(const AttentionCall& call, Stream& stream) {
   if (call.phase != Phase::kDecode) return refuse("the phase", 1, "decode");
-  const AttentionShape& shape = *call.shape;
   const PhaseRange& range = call.batch->decode;
-  if (range.num_reqs == 0) return {};
   if (call.lse != nullptr) return unimplemented("[cudnn] lse was asked for; none is computed");
-  const cudnn::SdpaKey key = key_of(shape, *call.batch);
+  for (int done = 0; done < range.num_reqs;) {
+    const int size = part_size(*call.batch, range.num_reqs - done);
+    QUIRE_RETURN_IF_ERROR(run_part(call, done, size, as_cuda(stream)));
+    done += size;
+  }
+  return {};
+}
+
+// Requests [first_req, first_req + num_reqs) of the range, of one query token each.
+Status CudnnAttention::run_part(const AttentionCall& call, int first_req, int num_reqs,
+                                CudaStream& stream) {
+  const AttentionShape& shape = *call.shape;
+  const AttentionBatch& batch = *call.batch;
+  const cudnn::SdpaKey key = key_of(shape, num_reqs, batch.max_pages);
   if (!has_layout(call.kv, key)) {
     return refuse("the cache's layout; its page stride", call.kv.page_stride_k,
                   "[num_pages, 2, num_kv_heads, page_size, head_dim]");
@@ -200,21 +218,20 @@ Status CudnnAttention::run(const AttentionCall& call, Stream& stream) {
   QUIRE_ASSIGN_OR_RETURN(const int32_t* q_lens, cudnn::single_q_lens());
   const size_t token_bytes = dtype_bytes(shape.q) * static_cast<size_t>(shape.num_heads) *
                              static_cast<size_t>(shape.head_dim);
-  const size_t first_byte = token_bytes * static_cast<size_t>(range.first_token);
-  const int32_t* seq_lens = call.batch->seq_lens + range.first_req;
+  const size_t first_byte = token_bytes * static_cast<size_t>(batch.decode.first_token + first_req);
+  const int req = batch.decode.first_req + first_req;
+  const int32_t* seq_lens = batch.seq_lens + req;
   char* out = static_cast<char*>(call.out.data) + first_byte;
-  CudaStream& cuda_stream = as_cuda(stream);
-  QUIRE_RETURN_IF_ERROR(plan->execute(
-      {.q = static_cast<const char*>(call.q.data) + first_byte,
-       .out = out,
-       .k = call.kv.k,
-       .v = call.kv.v,
-       .block_table = call.batch->block_table + range.first_req * call.batch->max_pages,
-       .q_lens = q_lens,
-       .seq_lens = seq_lens,
-       .workspace = call.workspace.arena.data()},
-      cuda_stream.get()));
-  cudnn::zero_padding(seq_lens, range.num_reqs, out, token_bytes, cuda_stream);
+  QUIRE_RETURN_IF_ERROR(plan->execute({.q = static_cast<const char*>(call.q.data) + first_byte,
+                                       .out = out,
+                                       .k = call.kv.k,
+                                       .v = call.kv.v,
+                                       .block_table = batch.block_table + req * batch.max_pages,
+                                       .q_lens = q_lens,
+                                       .seq_lens = seq_lens,
+                                       .workspace = call.workspace.arena.data()},
+                                      stream.get()));
+  cudnn::zero_padding(seq_lens, num_reqs, out, token_bytes, stream);
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include "cuda/attention/cudnn/padding.h"
 #include "cuda/base/launch.h"
+#include "cuda/device/overlap.cuh"
 
 namespace quire::cuda::cudnn {
 namespace {
@@ -20,9 +21,7 @@ __device__ QLens q_lens = make_q_lens();
 
 // One block a request.
 __global__ void zero_padding_kernel(const int32_t* seq_lens, uint4* out, size_t row_vecs) {
-#if __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-#endif
+  wait_for_previous_kernel();
   if (seq_lens[blockIdx.x] != 0) return;
   uint4* row = out + blockIdx.x * row_vecs;
   for (size_t i = threadIdx.x; i < row_vecs; i += blockDim.x) row[i] = uint4{0, 0, 0, 0};

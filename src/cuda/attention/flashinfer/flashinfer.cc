@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "attn/validate.h"
 #include "cuda/attention/flashinfer/kernel.h"
@@ -43,13 +44,24 @@ Partials partials_of(const AttentionShape& shape, fi::PlanLimits limits) {
   return {lse_bytes, lse_bytes + num_rows * static_cast<size_t>(shape.head_dim) * 2};
 }
 
-// One KV group's plan: it outlives the step's layers, while the arena is any backend's scratch.
-struct GroupPlan {
+// A shape's plan: it outlives the step's layers, while the arena is any backend's scratch.
+struct ShapePlan {
+  AttentionShape shape;
+  AttentionLimits limits = {};  // of the batches that it has room for
   int64_t words_per_phase = 0;
   Buffer device;  // [2, words_per_phase], decode first: fixed, because graphs hold the address
   PinnedRing ring;
   fi::PhaseShape decode, prefill;
 };
+
+// FlashInfer counts positions of the whole block table in 32 bits.
+Status check_positions(const AttentionShape& shape, int64_t max_pages, int num_reqs) {
+  const int64_t last_position = max_pages * shape.page_size * num_reqs;
+  if (last_position <= std::numeric_limits<int32_t>::max()) return {};
+  return unimplemented(
+      fmt::format("[flashinfer] the block table's positions; got {}, expected what 31 bits hold",
+                  last_position));
+}
 
 class FlashInferAttention final : public AttentionBackend {
  public:
@@ -57,6 +69,7 @@ class FlashInferAttention final : public AttentionBackend {
 
   std::string_view name() const override { return kName; }
   Support supports(const AttentionShape& shape, Phase phase, const Device& device) const override;
+  Status prepare(const AttentionShape& shape, const AttentionLimits& limits) override;
   size_t workspace_bytes(const AttentionShape& shape, const AttentionLimits& limits) const override;
   Status plan(const AttentionShape& shape, const AttentionBatch& batch, Workspace& workspace,
               Stream& stream) override;
@@ -66,13 +79,11 @@ class FlashInferAttention final : public AttentionBackend {
   fi::PlanLimits limits_of(const AttentionShape& shape) const {
     return fi::plan_limits(shape, info_);
   }
-  Result<GroupPlan*> group_plan(const AttentionShape& shape, const AttentionBatch& batch);
+  ShapePlan* find(const AttentionShape& shape);
 
   DeviceInfo info_;
-  // The largest that was asked about: the size of plans, which are made when first needed.
-  mutable AttentionLimits max_batch_;
   fi::Planner planner_;
-  std::unordered_map<const AttentionShape*, GroupPlan> plans_;
+  std::vector<std::unique_ptr<ShapePlan>> plans_;  // a model has a few
 };
 
 Support FlashInferAttention::supports(const AttentionShape& shape, Phase /*phase*/,
@@ -109,44 +120,51 @@ Support FlashInferAttention::supports(const AttentionShape& shape, Phase /*phase
 }
 
 size_t FlashInferAttention::workspace_bytes(const AttentionShape& shape,
-                                            const AttentionLimits& limits) const {
-  max_batch_.max_num_reqs = std::max(max_batch_.max_num_reqs, limits.max_num_reqs);
-  max_batch_.max_num_tokens = std::max(max_batch_.max_num_tokens, limits.max_num_tokens);
+                                            const AttentionLimits& /*limits*/) const {
   return partials_of(shape, limits_of(shape)).num_bytes;
 }
 
-Result<GroupPlan*> FlashInferAttention::group_plan(const AttentionShape& shape,
-                                                   const AttentionBatch& batch) {
-  const int num_reqs = batch.decode.num_reqs + batch.prefill.num_reqs;
-  const int num_tokens = batch.decode.num_tokens + batch.prefill.num_tokens;
-  if (num_reqs > max_batch_.max_num_reqs || num_tokens > max_batch_.max_num_tokens) {
-    return internal_error(fmt::format(
-        "[flashinfer] the batch is larger than was said; got {} requests of {} tokens, expected "
-        "at most {} of {}",
-        num_reqs, num_tokens, max_batch_.max_num_reqs, max_batch_.max_num_tokens));
+ShapePlan* FlashInferAttention::find(const AttentionShape& shape) {
+  const auto found = std::find_if(plans_.begin(), plans_.end(),
+                                  [&](const auto& plan) { return plan->shape == shape; });
+  return found == plans_.end() ? nullptr : found->get();
+}
+
+Status FlashInferAttention::prepare(const AttentionShape& shape, const AttentionLimits& limits) {
+  const int64_t pages = (int64_t{limits.max_kv_len} + shape.page_size - 1) / shape.page_size;
+  QUIRE_RETURN_IF_ERROR(check_positions(shape, pages, limits.max_num_reqs));
+  ShapePlan* plan = find(shape);
+  if (plan == nullptr) {
+    plan = plans_.emplace_back(std::make_unique<ShapePlan>()).get();
+    plan->shape = shape;
   }
-  GroupPlan& plan = plans_[&shape];
-  const int64_t words =
-      fi::plan_words(fi::max_tiles(shape, max_batch_, limits_of(shape)), max_batch_.max_num_reqs);
-  if (plan.words_per_phase < words) {
-    const auto num_bytes = static_cast<size_t>(words) * 2 * sizeof(int32_t);
-    QUIRE_ASSIGN_OR_RETURN(plan.device, device_memory(num_bytes));
-    QUIRE_ASSIGN_OR_RETURN(plan.ring, PinnedRing::create(num_bytes));
-    plan.words_per_phase = words;
-  }
-  return &plan;
+  plan->limits.max_num_reqs = std::max(plan->limits.max_num_reqs, limits.max_num_reqs);
+  plan->limits.max_num_tokens = std::max(plan->limits.max_num_tokens, limits.max_num_tokens);
+  const int64_t words = fi::plan_words(fi::max_tiles(shape, plan->limits, limits_of(shape)),
+                                       plan->limits.max_num_reqs);
+  if (plan->words_per_phase >= words) return {};
+  const auto num_bytes = static_cast<size_t>(words) * 2 * sizeof(int32_t);
+  QUIRE_ASSIGN_OR_RETURN(plan->device, device_memory(num_bytes));
+  QUIRE_ASSIGN_OR_RETURN(plan->ring, PinnedRing::create(num_bytes));
+  plan->words_per_phase = words;
+  return {};
 }
 
 Status FlashInferAttention::plan(const AttentionShape& shape, const AttentionBatch& batch,
                                  Workspace& /*workspace*/, Stream& stream) {
-  const int64_t last_position =
-      batch.max_pages * shape.page_size * std::max(batch.decode.num_reqs, batch.prefill.num_reqs);
-  if (last_position > std::numeric_limits<int32_t>::max()) {
-    return unimplemented(
-        fmt::format("[flashinfer] the block table's positions; got {}, expected what 31 bits hold",
-                    last_position));
+  QUIRE_RETURN_IF_ERROR(check_positions(shape, batch.max_pages,
+                                        std::max(batch.decode.num_reqs, batch.prefill.num_reqs)));
+  ShapePlan* plan = find(shape);
+  const int num_reqs = batch.decode.num_reqs + batch.prefill.num_reqs;
+  const int num_tokens = batch.decode.num_tokens + batch.prefill.num_tokens;
+  if (plan == nullptr || num_reqs > plan->limits.max_num_reqs ||
+      num_tokens > plan->limits.max_num_tokens) {
+    return internal_error(
+        fmt::format("[flashinfer] a batch is larger than what was prepared; got {} requests of {} "
+                    "tokens, expected at most {} of {}",
+                    num_reqs, num_tokens, plan == nullptr ? 0 : plan->limits.max_num_reqs,
+                    plan == nullptr ? 0 : plan->limits.max_num_tokens));
   }
-  QUIRE_ASSIGN_OR_RETURN(GroupPlan * plan, group_plan(shape, batch));
   QUIRE_ASSIGN_OR_RETURN(std::byte * slot, plan->ring.begin(as_cuda(stream)));
   const auto fill = [&](const PhaseRange& range, fi::PhaseShape& phase, int64_t first_word) {
     phase = fi::choose_shape(shape, batch, range, limits_of(shape));
@@ -251,12 +269,12 @@ Status FlashInferAttention::run(const AttentionCall& call, Stream& stream) {
   const bool is_decode = call.phase == Phase::kDecode;
   const PhaseRange& range = is_decode ? call.batch->decode : call.batch->prefill;
   if (range.num_reqs == 0) return {};
-  const auto found = plans_.find(&shape);
-  if (found == plans_.end()) return internal_error("[flashinfer] a shape was run before its plan");
+  const ShapePlan* found = find(shape);
+  if (found == nullptr) return internal_error("[flashinfer] a shape was run before its plan");
   if (shape.sinks && call.sinks == nullptr) {
     return internal_error("[flashinfer] sinks are missing");
   }
-  const GroupPlan& plan = found->second;
+  const ShapePlan& plan = *found;
   const fi::PhaseShape& phase = is_decode ? plan.decode : plan.prefill;
   QUIRE_RETURN_IF_ERROR(check_cache(call.kv, phase.kernel));
   const fi::KernelInstance* kernel = fi::find_kernel(key_of(shape, phase));

@@ -16,7 +16,7 @@ MmaLaunchers bf16_launchers();
 MmaLaunchers f16_launchers();
 
 void launch_generic(CudaStream& stream, const Params& params, DType kv);
-// Makes rows of what the splits left. `overlap`: the device can start it before they end (Hopper).
-void launch_merge(CudaStream& stream, const Params& params, bool overlap);
+// Makes rows of what the splits left.
+void launch_merge(CudaStream& stream, const Params& params);
 
 }  // namespace quire::cuda::native

@@ -60,10 +60,10 @@ __global__ void merge_splits(const Params p) {
 
 }  // namespace
 
-void launch_merge(CudaStream& stream, const Params& p, bool overlap) {
+void launch_merge(CudaStream& stream, const Params& p) {
   const LaunchShape shape{.grid = static_cast<unsigned>(p.num_tokens * p.num_heads),
                           .block = kThreads,
-                          .overlap_start = overlap};
+                          .overlap_start = true};
   if (p.q_dtype == DType::kF16) {
     QUIRE_LAUNCH(stream, merge_splits<__half>, shape, p);
   } else {

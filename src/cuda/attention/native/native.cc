@@ -16,7 +16,6 @@ using native::KernelKind;
 using native::Params;
 
 constexpr int kMinComputeCapability = 80;
-constexpr int kOverlapComputeCapability = 90;
 
 void check_head_dim(const char* field, int value, std::vector<std::string>& reasons) {
   if (value >= 8 && value <= 256 && value % 8 == 0) return;
@@ -150,8 +149,7 @@ class NativeAttention final : public AttentionBackend {
     const auto launch = choice.kind == KernelKind::kRows16 ? launchers.rows16 : launchers.tile;
     launch(stream, params, kv, choice.padded_dim);
     if (params.num_splits == 1) return;
-    const bool overlap = device_.device.compute_capability >= kOverlapComputeCapability;
-    native::launch_merge(stream, params, overlap);
+    native::launch_merge(stream, params);
   }
 
   DeviceInfo device_;

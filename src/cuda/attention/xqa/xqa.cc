@@ -66,12 +66,16 @@ Status check_cache(const AttentionShape& shape, const KvCacheView& kv) {
   return {};
 }
 
+// Each is a block of threads along an axis of 16 bits, and a counter.
+Status check_num_reqs(const AttentionShape& shape, int num_reqs) {
+  const int64_t blocks = int64_t{num_reqs} * shape.num_kv_heads;
+  if (blocks <= 65535) return {};
+  return refuse("requests times KV heads", blocks, "up to 65535");
+}
+
 Status check_range(const AttentionShape& shape, const PhaseRange& range) {
   if (range.max_q_len != 1) return refuse("query tokens a request", range.max_q_len, "1");
-  if (const int64_t blocks = int64_t{range.num_reqs} * shape.num_kv_heads; blocks > 65535) {
-    return refuse("requests times KV heads", blocks, "up to 65535");
-  }
-  return {};
+  return check_num_reqs(shape, range.num_reqs);
 }
 
 class XqaAttention final : public AttentionBackend {
@@ -81,6 +85,9 @@ class XqaAttention final : public AttentionBackend {
   std::string_view name() const override { return kName; }
   Support supports(const AttentionShape& shape, Phase phase, const Device& device) const override;
   int max_decode_q_len() const override { return 1; }
+  Status prepare(const AttentionShape& shape, const AttentionLimits& limits) override {
+    return check_num_reqs(shape, limits.max_num_reqs);
+  }
   size_t workspace_bytes(const AttentionShape& shape, const AttentionLimits& limits) const override;
   Status plan(const AttentionShape& shape, const AttentionBatch& batch, Workspace& workspace,
               Stream& stream) override;

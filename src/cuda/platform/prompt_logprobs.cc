@@ -1,0 +1,123 @@
+#include "cuda/platform/prompt_logprobs.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace quire::cuda {
+namespace {
+
+size_t target_bytes(const ModelLimits& limits) {
+  return 2 * static_cast<size_t>(limits.max_num_tokens) * sizeof(int32_t);
+}
+
+size_t logprobs_bytes(int num_rows) {
+  return static_cast<size_t>(num_rows) * sizeof(LogprobsResult);
+}
+
+PromptChunk chunk_of(const SeqSlice& slice, std::shared_ptr<Prompt> prompt, int sampled_idx) {
+  const int last = static_cast<int>(prompt->token_ids.size()) - 1;  // nothing follows it
+  const int end = std::min(slice.num_computed + slice.num_tokens, last);
+  return {.prompt = std::move(prompt),
+          .num_top = slice.num_prompt_logprobs,
+          .first = slice.num_computed,
+          .first_token = slice.first_token,
+          .count = std::max(0, end - slice.num_computed),
+          .sampled_idx = sampled_idx};
+}
+
+}  // namespace
+
+Result<PromptLogprobs> PromptLogprobs::create(const ModelLimits& limits, int max_num_seqs) {
+  PromptLogprobs made;
+  made.prompts_.resize(static_cast<size_t>(max_num_seqs));
+  QUIRE_ASSIGN_OR_RETURN(made.ring_, PinnedRing::create(target_bytes(limits)));
+  QUIRE_ASSIGN_OR_RETURN(made.targets_, device_memory(target_bytes(limits)));
+  QUIRE_ASSIGN_OR_RETURN(made.results_, device_memory(logprobs_bytes(limits.max_num_logit_rows)));
+  return made;
+}
+
+size_t PromptLogprobs::device_bytes(const ModelLimits& limits) {
+  return target_bytes(limits) + logprobs_bytes(limits.max_num_logit_rows);
+}
+
+size_t PromptLogprobs::results_bytes(const ModelLimits& limits) {
+  return logprobs_bytes(limits.max_num_tokens);
+}
+
+std::vector<PromptChunk> PromptLogprobs::update(const BatchPlan& plan) {
+  for (const int row : plan.rows_removed) prompts_[static_cast<size_t>(row)].reset();
+  for (const RowAdded& added : plan.rows_added) {
+    std::shared_ptr<Prompt>& prompt = prompts_[static_cast<size_t>(added.row)];
+    prompt.reset();
+    if (!added.sampling->params->prompt_logprobs) continue;
+    prompt = std::make_shared<Prompt>();
+    prompt->token_ids.assign(added.token_ids.begin(),
+                             added.token_ids.begin() + added.num_prompt_tokens);
+    prompt->logprobs.resize(1);  // nothing predicts the first token
+  }
+  std::vector<PromptChunk> chunks;
+  int num_sampling = 0;
+  for (const SeqSlice& slice : plan.slices) {
+    const int sampled_idx = slice.samples ? num_sampling++ : -1;
+    if (slice.num_prompt_logprobs < 0) continue;
+    chunks.push_back(chunk_of(slice, prompts_[static_cast<size_t>(slice.row)], sampled_idx));
+  }
+  return chunks;
+}
+
+// The token at position p predicts the one at p + 1.
+Status PromptLogprobs::upload(std::span<const PromptChunk> chunks, int num_rows,
+                              CudaStream& stream) {
+  QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, ring_.begin(stream));
+  auto* rows = reinterpret_cast<int32_t*>(slot);
+  int32_t* targets = rows + num_rows;
+  for (const PromptChunk& chunk : chunks) {
+    std::iota(rows, rows + chunk.count, chunk.first_token);
+    std::copy_n(chunk.prompt->token_ids.begin() + chunk.first + 1, chunk.count, targets);
+    rows += chunk.count;
+    targets += chunk.count;
+  }
+  stream.copy_to_device(targets_.data(), slot, 2 * static_cast<size_t>(num_rows) * sizeof(int32_t));
+  ring_.end(stream);
+  return {};
+}
+
+Status PromptLogprobs::enqueue(std::span<const PromptChunk> chunks, Model& model,
+                               DeviceSampler& sampler, const TensorView& logits, void* host,
+                               CudaStream& stream) {
+  int num_rows = 0;
+  for (const PromptChunk& chunk : chunks) num_rows += chunk.count;
+  if (num_rows == 0) return {};
+  QUIRE_RETURN_IF_ERROR(upload(chunks, num_rows, stream));
+  const auto* rows = static_cast<const int32_t*>(targets_.data());
+  const int32_t* targets = rows + num_rows;
+  auto* results = static_cast<LogprobsResult*>(results_.data());
+  const auto most = static_cast<int>(logits.shape[0]);
+  for (const PromptChunk& chunk : chunks) {
+    for (int i = 0; i < chunk.count; i += most) {
+      const int count = std::min(most, chunk.count - i);
+      const TensorView part = logits.rows(0, count);
+      QUIRE_RETURN_IF_ERROR(model.compute_logits(rows, count, part, stream));
+      sampler.prompt_logprobs(part, targets, count, chunk.num_top, results, stream);
+      stream.copy_to_host(static_cast<LogprobsResult*>(host) + chunk.first_token + i, results,
+                          logprobs_bytes(count));
+      rows += count;
+      targets += count;
+    }
+  }
+  return {};
+}
+
+void PromptLogprobs::read(std::span<const PromptChunk> chunks, const void* host,
+                          std::span<SampledToken> sampled) {
+  for (const PromptChunk& chunk : chunks) {
+    const auto* results = static_cast<const LogprobsResult*>(host) + chunk.first_token;
+    std::vector<PositionLogprobs>& logprobs = chunk.prompt->logprobs;
+    for (int i = 0; i < chunk.count; ++i) logprobs.push_back(to_position_logprobs(results[i]));
+    if (chunk.sampled_idx < 0) continue;
+    sampled[static_cast<size_t>(chunk.sampled_idx)].prompt_logprobs = std::move(logprobs);
+  }
+}
+
+}  // namespace quire::cuda

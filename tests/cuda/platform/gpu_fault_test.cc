@@ -1,0 +1,184 @@
+// What becomes of an engine whose device fails: requests end with the error, the engine is
+// unhealthy and takes no more, and the process goes on.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <future>
+
+#include "cuda/attention/native/native.h"
+#include "cuda/base/device_info.h"
+#include "cuda/platform/cuda_runner.h"
+#include "cuda/platform/gpu_engine.h"
+#include "engine/admission.h"
+#include "engine/engine_core.h"
+#include "engine/model_files.h"
+#include "model/footprint.h"
+#include "model/model_loader.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::tiny_f32;
+using testing::tiny_prompt;
+
+// The native backend, until it is told to fail: before anything is enqueued, or by a failure that
+// the stream notes, as a kernel's launch would leave it.
+class FailingAttention final : public AttentionBackend {
+ public:
+  enum class Fault { kNone, kPlan, kNoted };
+
+  explicit FailingAttention(const cuda::DeviceInfo& info)
+      : backend_(cuda::make_native_attention(info)) {}
+
+  std::string_view name() const override { return "failing"; }
+  Support supports(const AttentionShape& shape, Phase phase, const Device& device) const override {
+    return backend_->supports(shape, phase, device);
+  }
+  size_t workspace_bytes(const AttentionShape& shape,
+                         const AttentionLimits& limits) const override {
+    return backend_->workspace_bytes(shape, limits);
+  }
+  Status plan(const AttentionShape& shape, const AttentionBatch& batch, Workspace& workspace,
+              Stream& stream) override {
+    if (fault == Fault::kPlan) return internal_error("[failing] a plan that fails");
+    if (fault == Fault::kNoted) cuda::as_cuda(stream).note(internal_error("[failing] a launch"));
+    return backend_->plan(shape, batch, workspace, stream);
+  }
+  Status run(const AttentionCall& call, Stream& stream) override {
+    return backend_->run(call, stream);
+  }
+
+  std::atomic<Fault> fault = Fault::kNone;
+
+ private:
+  std::unique_ptr<AttentionBackend> backend_;
+};
+
+// An engine put together by hand, around the failing backend.
+class GpuFault : public testing::GpuTest,
+                 public ::testing::WithParamInterface<FailingAttention::Fault> {
+ protected:
+  static constexpr int kMaxNumSeqs = 4;
+
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    const Status started = start();
+    ASSERT_TRUE(started.ok()) << started.message();
+  }
+
+  Status start() {
+    QUIRE_ASSIGN_OR_RETURN(files_, open_model_files(tiny_f32("cuda")));
+    QUIRE_ASSIGN_OR_RETURN(const cuda::DeviceInfo info, cuda::open_device(0));
+    QUIRE_ASSIGN_OR_RETURN(stream_, cuda::CudaStream::create());
+    QUIRE_ASSIGN_OR_RETURN(ops_, cuda::make_cuda_ops(*stream_, DType::kF32));
+    auto backend = std::make_unique<FailingAttention>(info);
+    failing_ = backend.get();
+    backends_.add(std::move(backend));
+
+    const ModelLimits limits = {.max_num_tokens = 64,
+                                .max_num_logit_rows = 32,
+                                .max_model_len = 256,
+                                .page_size = 16,
+                                .kv_dtype = DType::kF32};
+    const std::vector<KvGroup> groups = make_kv_groups(files_.config, limits, DType::kF32);
+    QUIRE_ASSIGN_OR_RETURN(AttentionSelector selector,
+                           AttentionSelector::create(backends_, groups.at(0).shape, info.device, {},
+                                                     std::make_shared<TuningTable>()));
+    const AttentionLimits largest = {.max_num_reqs = kMaxNumSeqs,
+                                     .max_num_tokens = limits.max_num_tokens,
+                                     .max_kv_len = limits.max_model_len};
+    const size_t arena_bytes = selector.workspace_bytes(largest);
+    QUIRE_ASSIGN_OR_RETURN(arena_, cuda::device_memory(arena_bytes + 256));
+    QUIRE_ASSIGN_OR_RETURN(counters_, cuda::device_memory(kCounterBytes));
+    stream_->set_zero(counters_.data(), kCounterBytes);
+    QUIRE_ASSIGN_OR_RETURN(model_, load_model(files_.config, *files_.weights, *ops_, limits));
+    constexpr int kNumBlocks = 100;
+    QUIRE_ASSIGN_OR_RETURN(kv_cache_, KvCache::allocate(groups, kNumBlocks, *ops_));
+    QUIRE_ASSIGN_OR_RETURN(
+        std::unique_ptr<Runner> runner,
+        cuda::CudaRunner::create(
+            {.model = model_.get(),
+             .kv_cache = &kv_cache_,
+             .attention = {selector},
+             .workspace = {.arena = {static_cast<std::byte*>(arena_.data()), arena_bytes},
+                           .counters = {static_cast<std::byte*>(counters_.data()), kCounterBytes}},
+             .limits = limits,
+             .max_num_seqs = kMaxNumSeqs},
+            info.device.index, *ops_, *stream_));
+    core_ = std::make_unique<EngineCore>(SchedulerConfig{.max_num_seqs = kMaxNumSeqs,
+                                                         .max_num_batched_tokens = 64,
+                                                         .max_model_len = limits.max_model_len,
+                                                         .block_size = 16,
+                                                         .num_blocks = kNumBlocks},
+                                         std::move(runner));
+    return {};
+  }
+
+  // What has come of a request so far, and how it ended.
+  struct Answer {
+    std::promise<void> first_token;
+    std::promise<Output> last;
+    int num_tokens = 0;
+  };
+
+  std::shared_ptr<Answer> submit(int max_tokens) {
+    auto answer = std::make_shared<Answer>();
+    auto submission = admission_.prepare(testing::greedy(tiny_prompt(9, 1), max_tokens),
+                                         [answer](Output&& output) {
+                                           if (answer->num_tokens++ == 0) {
+                                             answer->first_token.set_value();
+                                           }
+                                           if (output.finish_reason) {
+                                             answer->last.set_value(std::move(output));
+                                           }
+                                         });
+    EXPECT_TRUE(submission.ok()) << submission.status().message();
+    EXPECT_TRUE(core_->submit(std::move(*submission)).ok());
+    return answer;
+  }
+
+  ModelFiles files_;
+  std::unique_ptr<cuda::CudaStream> stream_;
+  std::unique_ptr<cuda::CudaOps> ops_;
+  BackendSet backends_;
+  FailingAttention* failing_ = nullptr;
+  Buffer arena_, counters_;
+  std::unique_ptr<Model> model_;
+  KvCache kv_cache_;
+  Admission admission_{nullptr, {.vocab_size = 96, .max_model_len = 256, .eos_ids = {2}}};
+  std::unique_ptr<EngineCore> core_;
+};
+
+TEST_P(GpuFault, FailsWhatRunsAndMarksTheEngine) {
+  EXPECT_EQ(submit(5)->last.get_future().get().finish_reason, FinishReason::kLength);
+  const auto first = submit(200);
+  const auto second = submit(200);
+  first->first_token.get_future().wait();
+  EXPECT_TRUE(core_->health().ok());
+  failing_->fault = GetParam();
+  for (const auto& answer : {first, second}) {
+    const Output last = answer->last.get_future().get();
+    EXPECT_EQ(last.finish_reason, FinishReason::kError);
+    EXPECT_THAT(last.error.message(), HasSubstr("[failing]"));
+  }
+  EXPECT_THAT(core_->health().message(), HasSubstr("[failing]"));
+  // For good: a device that failed once is not asked again.
+  failing_->fault = FailingAttention::Fault::kNone;
+  const Output refused = submit(5)->last.get_future().get();
+  EXPECT_EQ(refused.finish_reason, FinishReason::kError);
+  EXPECT_EQ(refused.error.code(), StatusCode::kUnavailable);
+  core_->stop();
+  EXPECT_TRUE(stream_->synchronize().ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, GpuFault,
+                         ::testing::Values(FailingAttention::Fault::kPlan,
+                                           FailingAttention::Fault::kNoted),
+                         [](const auto& fault) {
+                           return fault.param == FailingAttention::Fault::kPlan ? "plan" : "noted";
+                         });
+
+}  // namespace
+}  // namespace quire

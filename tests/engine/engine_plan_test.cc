@@ -1,0 +1,168 @@
+// What a start decides and refuses: over a platform whose backends serve one phase each.
+#include "engine/engine_plan.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "attn/fake_backend.h"
+#include "base/thread_pool.h"
+#include "cpu/ops/cpu_ops.h"
+#include "engine/attention_report.h"
+#include "engine/tiny_engine.h"
+
+namespace quire {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using testing::PickyBackend;
+using testing::tiny_config;
+
+constexpr int64_t kReserve = int64_t{10} << 20;
+
+class FakePlatform final : public Platform {
+ public:
+  FakePlatform() : pool_(1), ops_(make_cpu_ops(pool_)) {
+    // Decode: xqa and flashinfer; prompts: flashinfer's other half, under a name of its own.
+    attention_.add(std::make_unique<PickyBackend>("flashinfer", 64, Phase::kDecode));
+    attention_.add(std::make_unique<PickyBackend>("xqa", 64, Phase::kDecode));
+    attention_.add(std::make_unique<PickyBackend>("narrow", 1, Phase::kDecode));
+    attention_.add(std::make_unique<PickyBackend>("native", 64, Phase::kPrefill));
+  }
+
+  const Device& device() const override { return device_; }
+  const BackendSet& attention() const override { return attention_; }
+  Ops& ops() override { return *ops_; }
+  PlatformDefaults defaults() const override {
+    return {.max_num_seqs = 32, .max_num_batched_tokens = 128};
+  }
+  Result<MemoryBudget> memory_budget() const override {
+    return MemoryBudget{.owner = "GPU", .free_bytes = free_bytes};
+  }
+  RunnerBytes runner_bytes(const RunnerSizes& sizes,
+                           std::span<const AttentionSelector> attention) const override {
+    EXPECT_EQ(attention.size(), 1U);
+    EXPECT_EQ(sizes.num_layers, 2);
+    return {.buffers = 0, .reserve = kReserve};
+  }
+  std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) const override {
+    return {{.num_reqs = 1, .max_kv_len = max_model_len},
+            {.num_reqs = max_num_seqs, .max_kv_len = max_model_len}};
+  }
+  Result<Workspace> make_workspace(size_t /*arena_bytes*/) override { return Workspace(); }
+  Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& /*parts*/) override {
+    return unimplemented("nothing runs here");
+  }
+
+  int64_t free_bytes = int64_t{64} << 20;
+
+ private:
+  Device device_;
+  ThreadPool pool_;
+  std::unique_ptr<Ops> ops_;
+  BackendSet attention_;
+};
+
+class EnginePlanTest : public ::testing::Test {
+ protected:
+  Result<EnginePlan> plan(const EngineConfig& config) {
+    const auto files = open_model_files(config);
+    EXPECT_TRUE(files.ok()) << files.status().message();
+    return plan_engine(config, *files, platform_);
+  }
+  Result<EnginePlan> plan_with(const std::string& any, const std::string& decode = "",
+                               const std::string& prefill = "") {
+    EngineConfig config = tiny_config();
+    config.attention_backend = any;
+    config.decode_attention_backend = decode;
+    config.prefill_attention_backend = prefill;
+    return plan(config);
+  }
+
+  FakePlatform platform_;
+};
+
+TEST_F(EnginePlanTest, ABackendForBothPhasesServesThoseThatItCan) {
+  const auto plan = plan_with("xqa");
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(list_backends(*plan), "decode: xqa, prefill: native");
+  // Who serves the other phase, and why, is said at start and by doctor.
+  const std::string remark =
+      "--attention-backend xqa cannot serve prefill: a) wrong phase. So auto chooses who does.";
+  EXPECT_THAT(summarize_services(*plan), Contains(remark));
+  EXPECT_THAT(summarize_services(*plan),
+              Contains("decode of up to 512 tokens: xqa (forced by --attention-backend)"));
+  EXPECT_THAT(summarize_services(*plan),
+              Contains("prefill: native (the only one that serves this shape)"));
+  EXPECT_THAT(describe_services(*plan), Contains(remark));
+
+  const auto prefill = plan_with("native");
+  ASSERT_TRUE(prefill.ok()) << prefill.status().message();
+  EXPECT_EQ(list_backends(*prefill), "decode: flashinfer, prefill: native");
+  EXPECT_THAT(summarize_services(*prefill), Contains(HasSubstr("native cannot serve decode")));
+}
+
+TEST_F(EnginePlanTest, ABackendOfNoPhaseIsRefused) {
+  EXPECT_THAT(plan_with("narrow").status().message(),
+              HasSubstr("--attention-backend narrow cannot serve decode: a) too many heads."));
+  EXPECT_THAT(plan_with("xqa", "flashinfer").status().message(),
+              HasSubstr("--attention-backend xqa cannot serve prefill"));
+  EXPECT_THAT(plan_with("nonsense").status().message(), HasSubstr("names no backend"));
+}
+
+TEST_F(EnginePlanTest, AFlagForOnePhaseIsStrict) {
+  EXPECT_THAT(plan_with("auto", "native").status().message(),
+              HasSubstr("--decode-attention-backend native cannot serve decode"));
+  EXPECT_THAT(plan_with("xqa", "", "flashinfer").status().message(),
+              HasSubstr("--prefill-attention-backend flashinfer cannot serve prefill"));
+  const auto plan = plan_with("xqa", "", "native");
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(list_backends(*plan), "decode: xqa, prefill: native");
+}
+
+TEST_F(EnginePlanTest, AStepHasATokenOfEachSequence) {
+  EngineConfig config = tiny_config();
+  config.max_num_seqs = 64;
+  config.max_num_batched_tokens = 24;
+  const auto plan = this->plan(config);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(plan->scheduler.max_num_seqs, 24);
+  EXPECT_EQ(plan->attention.decode_keys.back().num_reqs, 24);
+  config.max_num_seqs = 0;
+  EXPECT_EQ(this->plan(config)->scheduler.max_num_seqs, 24);
+  config.max_num_batched_tokens = 0;
+  EXPECT_EQ(this->plan(config)->scheduler.max_num_seqs, 32);
+  config.max_num_seqs = 65536;
+  EXPECT_THAT(this->plan(config).status().message(), HasSubstr("--max-num-seqs"));
+}
+
+TEST_F(EnginePlanTest, KeepsAReserveForWhatCannotBeKnown) {
+  const auto plan = this->plan(tiny_config());
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(plan->memory.reserve_bytes, kReserve);
+  EXPECT_GE(plan->kv.left_bytes, 0);
+  const int64_t planned = plan->memory.weight_bytes + plan->memory.activation_bytes +
+                          plan->memory.workspace_bytes + plan->memory.reserve_bytes +
+                          plan->kv.kv_bytes;
+  EXPECT_EQ(planned + plan->kv.left_bytes, platform_.free_bytes);
+  platform_.free_bytes = kReserve;
+  const auto none = this->plan(tiny_config());
+  EXPECT_EQ(none.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(none.status().message(), HasSubstr("raise --gpu-memory-utilization"));
+  EXPECT_EQ(none.status().message().find('\n'), std::string::npos);
+}
+
+TEST(MakePlatform, RefusesAShareOutOfRange) {
+  const auto files = open_model_files(tiny_config());
+  ASSERT_TRUE(files.ok());
+  for (const double share : {0.0, -0.5, 1.5, std::nan("")}) {
+    EngineConfig config = tiny_config();
+    config.gpu_memory_utilization = share;
+    EXPECT_THAT(make_platform(config, files->config).status().message(),
+                HasSubstr("--gpu-memory-utilization"));
+  }
+}
+
+}  // namespace
+}  // namespace quire
