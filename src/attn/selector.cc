@@ -91,9 +91,8 @@ std::vector<int> AttentionSelector::graph_sizes(const AttentionBackend& backend,
   for (const DecodeKey& key : keys) {
     if (!key.eager && decode(key) == &backend) sizes.push_back(key.num_reqs);
   }
-  std::ranges::sort(sizes);
-  const auto repeated = std::ranges::unique(sizes);
-  sizes.erase(repeated.begin(), repeated.end());
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
 }
 

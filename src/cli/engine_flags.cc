@@ -124,7 +124,7 @@ void add_model_flags(FlagSet& flags, EngineConfig* config) {
 
 void add_cache_flags(FlagSet& flags, EngineConfig* config) {
   flags.begin_group("Scheduler and KV cache");
-  flags.number("--max-num-seqs", &config->max_num_seqs, {.min = 0, .max = 65536},
+  flags.number("--max-num-seqs", &config->max_num_seqs, {.min = 0, .max = 65535},
                "Most sequences in one step; 0: 64 on a CPU, 256 on a GPU");
   flags.number("--max-num-batched-tokens", &config->max_num_batched_tokens,
                {.min = 0, .max = 1 << 20},
