@@ -192,9 +192,11 @@ int measure_server(const char* name, std::chrono::microseconds pace, int to_clie
   http::ServerConfig transport_config;
   transport_config.port = 0;
   auto transport = http::Server::start(
-      transport_config, [&](http::Request&& request, std::shared_ptr<http::Exchange> exchange) {
+      transport_config,
+      [&](http::Request&& request, std::shared_ptr<http::Exchange> exchange) {
         service.handle(std::move(request), std::move(exchange));
-      });
+      },
+      service.hooks());
   if (!transport.ok()) return 1;
   const int port = (*transport)->port();
   constexpr int kNumShort = 20000;

@@ -87,7 +87,7 @@ void Answer::write(std::string_view piece) {
   if (is_chunked_) fmt::format_to(std::back_inserter(waiting_), "{:x}\r\n", piece.size());
   waiting_ += piece;
   if (is_chunked_) waiting_ += "\r\n";
-  wake_locked();
+  send_or_wake_locked();
 }
 
 void Answer::end_stream() {
@@ -125,6 +125,13 @@ void Answer::abandon() {
 void Answer::wake_locked() {
   if (!is_awaited_) waker_->wake();
   is_awaited_ = true;
+}
+
+// A token's piece goes out from the thread that has written it where the connection is at rest:
+// waking its thread would cost more than the sending.
+void Answer::send_or_wake_locked() {
+  if (!is_awaited_) waiting_.erase(0, waker_->send_now(waiting_));
+  if (!waiting_.empty()) wake_locked();
 }
 
 Answer::Progress Answer::take(std::string& out) {

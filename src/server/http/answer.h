@@ -16,6 +16,8 @@ class Waker {
  public:
   virtual ~Waker() = default;
   virtual void wake() = 0;
+  // While the connection has nothing of its own to send: how much of it went out at once.
+  virtual size_t send_now(std::string_view /*bytes*/) { return 0; }
 };
 
 struct AnswerTraits {
@@ -60,6 +62,7 @@ class Answer {
 
   void respond_locked(const Response& response);
   void wake_locked();
+  void send_or_wake_locked();
   Progress progress_locked() const;
 
   std::mutex mutex_;

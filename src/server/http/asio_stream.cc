@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <mutex>
 #include <utility>
 
 namespace quire::http {
@@ -64,7 +66,11 @@ auto write_handler(std::shared_ptr<StreamUser> user) {
 class PlainStream : public Stream {
  public:
   PlainStream(asio::io_context& context, Socket socket)
-      : context_(context), socket_(std::move(socket)), timer_(context), peer_(peer_name(socket_)) {
+      : context_(context),
+        socket_(std::move(socket)),
+        fd_(socket_.native_handle()),
+        timer_(context),
+        peer_(peer_name(socket_)) {
     if (peer_ != "unix") set_tcp_options(socket_);
   }
 
@@ -87,7 +93,11 @@ class PlainStream : public Stream {
 
   void close() override {
     ErrorCode ignored;
-    socket_.close(ignored);
+    {
+      const std::lock_guard lock(send_mutex_);
+      fd_ = -1;
+      socket_.close(ignored);
+    }
     timer_.cancel();
     user_.reset();
   }
@@ -101,6 +111,14 @@ class PlainStream : public Stream {
 
   void wake() override {
     asio::post(context_, [user = user_] { user->on_wake(); });
+  }
+
+  // What goes wrong here goes wrong again where the stream's thread writes, and is told there.
+  size_t send_now(std::string_view bytes) override {
+    const std::lock_guard lock(send_mutex_);
+    if (fd_ < 0) return 0;
+    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    return sent > 0 ? static_cast<size_t>(sent) : 0;
   }
 
   std::string peer() const override { return peer_; }
@@ -126,6 +144,8 @@ class PlainStream : public Stream {
 
   asio::io_context& context_;
   Socket socket_;
+  std::mutex send_mutex_;  // a descriptor that is closed may be another connection's at once
+  int fd_;
   asio::steady_timer timer_;
   const std::string peer_;
   std::shared_ptr<StreamUser> user_;
@@ -149,6 +169,7 @@ class TlsStream final : public PlainStream {
   void write_some(std::string_view bytes) override {
     tls_.async_write_some(asio::buffer(bytes.data(), bytes.size()), write_handler(user()));
   }
+  size_t send_now(std::string_view) override { return 0; }  // OpenSSL is the stream's thread's
   // Says goodbye, so that the client can tell an end from a cut.
   void shut_down() override {
     tls_.async_shutdown([this, user = user()](const ErrorCode&) {

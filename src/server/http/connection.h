@@ -1,5 +1,5 @@
 // One client: reads a request, hands it over, writes its answer, and again. All on one thread but
-// for wake().
+// for wake() and send_now().
 #pragma once
 
 #include <atomic>
@@ -50,6 +50,7 @@ class Connection final : public StreamUser,
   void close();  // at once
 
   void wake() override { stream_->wake(); }
+  size_t send_now(std::string_view bytes) override { return stream_->send_now(bytes); }
 
  private:
   enum class Phase {

@@ -2,12 +2,22 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace quire::http {
 namespace {
 
 struct CountingWaker : Waker {
   void wake() override { ++num_wakes; }
+  size_t send_now(std::string_view bytes) override {
+    const size_t num_bytes = std::min(bytes.size(), room);
+    sent += bytes.substr(0, num_bytes);
+    room -= num_bytes;
+    return num_bytes;
+  }
   int num_wakes = 0;
+  size_t room = 0;  // of the socket
+  std::string sent;
 };
 
 struct Fixture {
@@ -48,6 +58,30 @@ TEST(Answer, JoinsPiecesAndWakesOnce) {
   f.exchange->end_stream();
   f.exchange->write("late");
   EXPECT_EQ(f.take_body(), "1\r\nd\r\n1\r\ne\r\n0\r\n\r\n");
+  EXPECT_EQ(f.progress, Answer::Progress::kWhole);
+}
+
+TEST(Answer, SendsFromTheWritersThreadWhereTheConnectionRests) {
+  Fixture f;
+  f.waker->room = 9;
+  f.exchange->start_stream(200, "text/event-stream", {});
+  f.exchange->write("a");
+  EXPECT_EQ(f.waker->sent, "") << "the connection comes by itself";
+  EXPECT_EQ(f.take_body(), "1\r\na\r\n");
+  f.exchange->write("b");
+  EXPECT_EQ(f.waker->sent, "") << "a write is under way";
+  EXPECT_EQ(f.take_body(), "1\r\nb\r\n");
+  EXPECT_EQ(f.take_body(), "");
+  f.exchange->write("c");
+  EXPECT_EQ(f.waker->sent, "1\r\nc\r\n");
+  EXPECT_EQ(f.waker->num_wakes, 0);
+  f.exchange->write("d");
+  EXPECT_EQ(f.waker->sent, "1\r\nc\r\n1\r\n") << "the socket is full";
+  EXPECT_EQ(f.waker->num_wakes, 1);
+  f.waker->room = 100;
+  f.exchange->write("e");
+  f.exchange->end_stream();
+  EXPECT_EQ(f.take_body(), "d\r\n1\r\ne\r\n0\r\n\r\n") << "in order";
   EXPECT_EQ(f.progress, Answer::Progress::kWhole);
 }
 
