@@ -93,6 +93,9 @@ def settle_restrictions(body: dict[str, Any]) -> None:
         del body[name]
     if given and not forced and not is_text(body[given[0]]):
         body[given[0]] = RESTRICTIONS[given[0]]
+    if given or forced:  # what else decides on tokens may leave the form none
+        body.pop("allowed_token_ids", None)
+        body.pop("bad_words", None)
 
 
 def is_text(wanted: object) -> bool:

@@ -132,7 +132,6 @@ class LmEvalTest(unittest.TestCase):
             self.assertEqual(row.responses, [[answer["text"]]])
             self.assertNotEqual(answer["text"], "")
 
-    @unittest.expectedFailure  # /tokenizer_info has no eos_token yet
     def test_finds_the_tokenizer_by_itself(self) -> None:
         """Without a flag lm-eval asks /tokenizer_info, or loads one by the model's name."""
         self.assertTrue(check_remote_tokenizer_support(self.served.url + "/v1/completions"))
