@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "support/attention_cases.h"
+#include "support/validate_batch.h"
 
 namespace quire {
 namespace {
@@ -33,7 +34,7 @@ class ValidateBatchTest : public ::testing::Test {
   AttentionBatch batch_ = problem_.batch();
 
   std::string fault() const {
-    return validate_batch(problem_.shape(), batch_, problem_.num_pages()).message();
+    return testing::validate_batch(problem_.shape(), batch_, problem_.num_pages()).message();
   }
 };
 
@@ -64,7 +65,8 @@ TEST_F(ValidateBatchTest, FindsSequencesShorterThanTheirQueries) {
 }
 
 TEST_F(ValidateBatchTest, FindsPagesOutsideThePool) {
-  EXPECT_THAT(validate_batch(problem_.shape(), batch_, 1).message(), HasSubstr("request 0 page 0"));
+  EXPECT_THAT(testing::validate_batch(problem_.shape(), batch_, 1).message(),
+              HasSubstr("request 0 page 0"));
 }
 
 TEST_F(ValidateBatchTest, FindsSlotsOutsideThePool) {

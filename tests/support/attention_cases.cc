@@ -11,8 +11,8 @@
 #include <random>
 
 #include "attn/reorder.h"
-#include "attn/validate.h"
 #include "base/check.h"
+#include "support/validate_batch.h"
 #include "tensor/float_convert.h"
 
 namespace quire::testing {
