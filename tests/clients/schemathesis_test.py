@@ -11,8 +11,10 @@ from pathlib import Path
 
 from served import Served
 
-# A wrong request that is taken for a right one may want all that the context holds, 128 times.
-FLAGS = ("--max-model-len", "1024", "--max-num-seqs", "128", "--log-level", "error")
+# A wrong request that is taken for a right one may want all that the context holds, 128 times; a
+# right one 128 answers to each of 8 prompts.
+FLAGS = ("--max-model-len", "1024", "--max-num-seqs", "128", "--max-num-queued-reqs", "1024",
+         "--log-level", "error")  # fmt: skip
 HERE = Path(__file__).parent
 
 
