@@ -295,5 +295,24 @@ TEST(FlashInferSupport, RefusesWithEveryReason) {
   EXPECT_FALSE(backend->supports(shape, Phase::kPrefill, kHopper).ok());
 }
 
+TEST(FlashInferPrepare, RefusesMorePositionsThan31BitsHold) {
+  const auto backend = cuda::make_flashinfer_attention({.device = kHopper});
+  AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
+  shape.q = shape.out = DType::kBF16;
+  const AttentionLimits limits = {
+      .max_num_reqs = 1 << 14, .max_num_tokens = 1 << 14, .max_kv_len = 1 << 17};
+  EXPECT_EQ(backend->prepare(shape, limits).code(), StatusCode::kUnimplemented);
+}
+
+TEST(FlashInferPlan, RefusesWhatWasNotPrepared) {
+  const auto backend = cuda::make_flashinfer_attention({.device = kHopper});
+  AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
+  AttentionBatch batch;
+  batch.decode = {.num_reqs = 1, .num_tokens = 1, .max_q_len = 1, .uniform_q = true};
+  Workspace workspace;
+  Stream stream;
+  EXPECT_EQ(backend->plan(shape, batch, workspace, stream).code(), StatusCode::kInternal);
+}
+
 }  // namespace
 }  // namespace quire::testing

@@ -133,6 +133,13 @@ TEST(XqaPlan, RefusesSeveralQueryTokens) {
             StatusCode::kUnimplemented);
 }
 
+TEST(XqaPrepare, RefusesMoreThanAGridHolds) {
+  const auto backend = cuda::make_xqa_attention(hopper_info());
+  EXPECT_TRUE(backend->prepare(llama_shape(), {.max_num_reqs = 65535 / 8}).ok());
+  EXPECT_EQ(backend->prepare(llama_shape(), {.max_num_reqs = 65535 / 8 + 1}).code(),
+            StatusCode::kUnimplemented);
+}
+
 // A few requests are split, many are not: the bound is that of the batch that needs most.
 TEST(XqaWorkspace, IsOfTheLargestSplitBatch) {
   const auto backend = cuda::make_xqa_attention(hopper_info());

@@ -122,7 +122,7 @@ namespace quire::cuda::xqa::QUIRE_XQA_NAME {
 
 namespace xqa = ::QUIRE_XQA_NAME;
 
-// Of the device's code: the host's view of the structure differs.
+// Of the device's code, one for all that it runs on; the host's view of the structure differs.
 size_t shared_bytes = 0;
 
 Status prepare() {
