@@ -84,40 +84,42 @@ Status LlamaModel::forward(const StepInput& input, Stream& stream) {
   const float eps = config_.rms_norm_eps;
   const TensorView residual = first_rows(residual_, input.num_tokens);
   const TensorView normed = first_rows(normed_, input.num_tokens);
-  const TensorView delta = first_rows(delta_, input.num_tokens);
 
   ops_.embed(*weights_.embed, input.token_ids, residual);
   ops_.rope_angles(weights_of(inv_freq_), attention_factor_, input.positions,
                    first_rows(cos_sin_, input.num_tokens));
+  const LlamaLayer& first = weights_.layers.front();
+  ops_.rms_norm(residual, weights_of(first.input_norm), eps, normed);
+  ops_.linear(*first.qkv, normed, qkv_view(input.num_tokens));
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
-    const LlamaLayer& layer = weights_.layers[i];
-    if (i == 0) {
-      ops_.rms_norm(residual, weights_of(layer.input_norm), eps, normed);
-    } else {
-      ops_.add_rms_norm(residual, delta, weights_of(layer.input_norm), eps, normed);
-    }
     QUIRE_RETURN_IF_ERROR(attention(i, input, stream));
-    ops_.add_rms_norm(residual, delta, weights_of(layer.post_attention_norm), eps, normed);
-    mlp(layer, input.num_tokens);
+    finish_layer(i, input.num_tokens);
   }
   return {};
 }
 
-// normed_ → delta_
+// Scratch memory: what attention reads and writes, and in finish_layer the MLP's over it, until the
+// next layer's queries, keys and values replace both.
+TensorView LlamaModel::qkv_view(int64_t num_tokens) const {
+  return scratch(0, num_tokens, qkv_size_);
+}
+
+TensorView LlamaModel::attention_view(int64_t num_tokens) const {
+  return scratch(num_tokens * (qkv_size_ + q_size_), num_tokens, q_size_);
+}
+
+// qkv_view → attention_view
 Status LlamaModel::attention(size_t layer_idx, const StepInput& input, Stream& stream) {
   const LlamaLayer& layer = weights_.layers[layer_idx];
   const LayerPlace place = places_[layer_idx];
   const KvGroup& group = kv_groups_[place.group];
   const KvGroupStep& step = input.kv_groups[place.group];
   const int64_t num_tokens = input.num_tokens;
-  const TensorView qkv = scratch(0, num_tokens, qkv_size_);
   const TensorView q = scratch(num_tokens * qkv_size_, num_tokens, q_size_);
-  const TensorView out = scratch(num_tokens * (qkv_size_ + q_size_), num_tokens, q_size_);
   const Shape per_head = {num_tokens, num_heads_, config_.head_dim};
 
-  ops_.linear(*layer.qkv, first_rows(normed_, num_tokens), qkv);
   RopeAndCache rope;
-  rope.qkv = qkv;
+  rope.qkv = qkv_view(num_tokens);
   rope.q_out = {q.data, q.dtype, per_head};
   rope.cos_sin = first_rows(cos_sin_, num_tokens);
   rope.q_norm = config_.qk_norm ? weights_of(layer.q_norm) : nullptr;
@@ -135,15 +137,10 @@ Status LlamaModel::attention(size_t layer_idx, const StepInput& input, Stream& s
   call.shape = &group.shape;
   call.batch = step.batch;
   call.q = rope.q_out;
-  call.out = {out.data, out.dtype, per_head};
+  call.out = {attention_view(num_tokens).data, q.dtype, per_head};
   call.kv = rope.kv;
   call.workspace = step.workspace;
-  QUIRE_RETURN_IF_ERROR(run_backends(step, call, stream));
-
-  const TensorView delta = first_rows(delta_, num_tokens);
-  ops_.linear(*layer.o, out, delta);
-  ops_.all_reduce(delta);
-  return {};
+  return run_backends(step, call, stream);
 }
 
 Status LlamaModel::run_backends(const KvGroupStep& step, AttentionCall call, Stream& stream) {
@@ -158,16 +155,28 @@ Status LlamaModel::run_backends(const KvGroupStep& step, AttentionCall call, Str
   return {};
 }
 
-// normed_ → delta_
-void LlamaModel::mlp(const LlamaLayer& layer, int num_tokens) {
-  const TensorView gate_up = scratch(0, num_tokens, 2 * intermediate_size_);
-  const TensorView product =
-      scratch(num_tokens * 2 * intermediate_size_, num_tokens, intermediate_size_);
-  const TensorView delta = first_rows(delta_, num_tokens);
-  ops_.linear(*layer.gate_up, first_rows(normed_, num_tokens), gate_up);
-  ops_.silu_mul(gate_up, product);
-  ops_.linear(*layer.down, product, delta);
-  ops_.all_reduce(delta);
+// attention_view → qkv_view; after the last layer → delta_
+void LlamaModel::finish_layer(size_t layer_idx, int64_t num_tokens) {
+  const LlamaLayer& layer = weights_.layers[layer_idx];
+  LayerTail tail;
+  tail.o = layer.o.get();
+  tail.post_attention_norm = weights_of(layer.post_attention_norm);
+  tail.gate_up = layer.gate_up.get();
+  tail.down = layer.down.get();
+  if (layer_idx + 1 < weights_.layers.size()) {
+    const LlamaLayer& next = weights_.layers[layer_idx + 1];
+    tail.next_norm = weights_of(next.input_norm);
+    tail.next_qkv = next.qkv.get();
+  }
+  tail.norm_eps = config_.rms_norm_eps;
+  tail.attention = attention_view(num_tokens);
+  tail.residual = first_rows(residual_, num_tokens);
+  tail.delta = first_rows(delta_, num_tokens);
+  tail.qkv = qkv_view(num_tokens);
+  tail.normed = first_rows(normed_, num_tokens);
+  tail.gate_up_out = scratch(0, num_tokens, 2 * intermediate_size_);
+  tail.product = scratch(num_tokens * 2 * intermediate_size_, num_tokens, intermediate_size_);
+  ops_.layer_tail(tail);
 }
 
 // Only the rows that are asked for go through the final norm and the largest matrix.

@@ -51,9 +51,11 @@ class LlamaModel final : public Model {
   Status allocate_buffers();
   // `rows` rows of `width` elements, `offset` elements into the scratch buffer.
   TensorView scratch(int64_t offset, int64_t rows, int64_t width) const;
+  TensorView qkv_view(int64_t num_tokens) const;
+  TensorView attention_view(int64_t num_tokens) const;
   Status attention(size_t layer, const StepInput& input, Stream& stream);
   static Status run_backends(const KvGroupStep& step, AttentionCall call, Stream& stream);
-  void mlp(const LlamaLayer& layer, int num_tokens);
+  void finish_layer(size_t layer_idx, int64_t num_tokens);
 
   ModelConfig config_;
   ModelLimits limits_;

@@ -57,6 +57,26 @@ struct RopeAndCache {
   const int64_t* slot_mapping = nullptr;  // device, [num_tokens]; < 0: not written
 };
 
+// What lies between two layers' attention: the first one's projection and MLP, and what the next
+// one projects. Rows are [num_tokens, width].
+struct LayerTail {
+  const Linear* o = nullptr;
+  const float* post_attention_norm = nullptr;
+  const Linear* gate_up = nullptr;
+  const Linear* down = nullptr;
+  const float* next_norm = nullptr;
+  const Linear* next_qkv = nullptr;  // null: no layer follows, and delta is still to be added
+  float norm_eps = 0.0F;
+  TensorView attention;  // in
+  TensorView residual;   // in and out
+  TensorView delta;      // out
+  TensorView qkv;        // out, of next_qkv
+  // Room for what lies between; what it holds afterwards is not said.
+  TensorView normed;
+  TensorView gate_up_out;
+  TensorView product;
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -92,6 +112,19 @@ class Ops {
   virtual void gather_rows(TensorView x, const int32_t* rows, TensorView out) = 0;
   // x = sum of every rank's x. One rank: nothing to do.
   virtual void all_reduce(TensorView /*x*/) {}
+  // One kernel where that is fastest.
+  virtual void layer_tail(const LayerTail& tail) {
+    linear(*tail.o, tail.attention, tail.delta);
+    all_reduce(tail.delta);
+    add_rms_norm(tail.residual, tail.delta, tail.post_attention_norm, tail.norm_eps, tail.normed);
+    linear(*tail.gate_up, tail.normed, tail.gate_up_out);
+    silu_mul(tail.gate_up_out, tail.product);
+    linear(*tail.down, tail.product, tail.delta);
+    all_reduce(tail.delta);
+    if (tail.next_qkv == nullptr) return;
+    add_rms_norm(tail.residual, tail.delta, tail.next_norm, tail.norm_eps, tail.normed);
+    linear(*tail.next_qkv, tail.normed, tail.qkv);
+  }
 };
 
 }  // namespace quire
