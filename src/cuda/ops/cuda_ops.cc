@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "base/check.h"
+#include "cuda/base/stopwatch.h"
 #include "cuda/ops/cuda_linear.h"
 #include "cuda/ops/gemm_runner.h"
+#include "cuda/ops/layer_tail.h"
 
 namespace quire::cuda {
 namespace {
@@ -18,8 +20,13 @@ const CudaLinear& as_cuda(const Linear& linear) {
 
 class CudaOpsImpl final : public CudaOps {
  public:
-  CudaOpsImpl(const LaunchContext& context, DType activation, std::unique_ptr<GemmRunner> gemm)
-      : context_(context), activation_(activation), gemm_(std::move(gemm)), upload_(context) {}
+  CudaOpsImpl(const LaunchContext& context, DType activation, std::unique_ptr<GemmRunner> gemm,
+              std::unique_ptr<LayerTailKernel> layer_tail)
+      : context_(context),
+        activation_(activation),
+        gemm_(std::move(gemm)),
+        layer_tail_(std::move(layer_tail)),
+        upload_(context) {}
 
   DType activation_dtype() const override { return activation_; }
   bool fills_repeated() const override { return true; }
@@ -108,10 +115,16 @@ class CudaOpsImpl final : public CudaOps {
     run_gather_rows(context_, x, rows, out);
   }
 
+  void layer_tail(const LayerTail& tail) override {
+    if (recording_) recorded_tails_.push_back(tail);
+    if (!fuses_layer_tails_ || !run_fused(tail)) Ops::layer_tail(tail);
+  }
+
   Status end_loading() override { return upload_.release(); }
 
   void record_linears() override {
     recorded_.clear();
+    recorded_tails_.clear();
     recording_ = true;
   }
 
@@ -128,7 +141,7 @@ class CudaOpsImpl final : public CudaOps {
       });
       QUIRE_RETURN_IF_ERROR(tune(alike, row_counts));
     }
-    return {};
+    return tune_layer_tails(std::exchange(recorded_tails_, {}));
   }
 
  private:
@@ -149,6 +162,67 @@ class CudaOpsImpl final : public CudaOps {
       QUIRE_RETURN_IF_ERROR(gemm_->tune(calls, rows));
       last = rows;
     }
+    return {};
+  }
+
+  static LayerTail first_row(LayerTail tail) {
+    for (TensorView* rows : {&tail.attention, &tail.residual, &tail.delta, &tail.qkv, &tail.normed,
+                             &tail.gate_up_out, &tail.product}) {
+      *rows = rows->rows(0, 1);
+    }
+    return tail;
+  }
+
+  // False where the kernel cannot compute it. One rank: nothing is to be reduced within.
+  bool run_fused(const LayerTail& tail) {
+    LayerTailCall call;
+    const auto add = [](const Linear* linear, TensorView& weights) {
+      if (linear == nullptr) return true;
+      weights = as_cuda(*linear).weights();
+      return as_cuda(*linear).bias().data == nullptr;
+    };
+    if (layer_tail_ == nullptr || !add(tail.o, call.o) || !add(tail.gate_up, call.gate_up) ||
+        !add(tail.down, call.down) || !add(tail.next_qkv, call.next_qkv)) {
+      return false;
+    }
+    call.post_norm = tail.post_attention_norm;
+    call.next_norm = tail.next_norm;
+    call.eps = tail.norm_eps;
+    call.attention = tail.attention;
+    call.residual = tail.residual;
+    call.delta = tail.delta;
+    call.product = tail.product;
+    call.qkv = tail.qkv;
+    if (!layer_tail_->takes(call)) return false;
+    layer_tail_->run(call);
+    return true;
+  }
+
+  // Fused or in steps, whichever is faster at one row.
+  Status tune_layer_tails(std::span<const LayerTail> recorded) {
+    fuses_layer_tails_ = false;
+    std::vector<LayerTail> tails;
+    for (const LayerTail& tail : recorded.first(std::min(recorded.size(), kMaxCalls))) {
+      tails.push_back(first_row(tail));
+    }
+    QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
+    const auto time = [&](const auto& run) {
+      return watch.time(*context_.stream, [&]() -> Status {
+        for (const LayerTail& tail : tails) {
+          run_pause(context_);  // attention is between two of them
+          run(tail);
+        }
+        return {};
+      });
+    };
+    for (const LayerTail& tail : tails) {
+      if (!run_fused(tail)) return {};
+    }
+    QUIRE_ASSIGN_OR_RETURN(const double fused,
+                           time([&](const LayerTail& tail) { (void)run_fused(tail); }));
+    QUIRE_ASSIGN_OR_RETURN(const double in_steps,
+                           time([&](const LayerTail& tail) { Ops::layer_tail(tail); }));
+    fuses_layer_tails_ = !tails.empty() && fused < in_steps;
     return {};
   }
 
@@ -177,9 +251,12 @@ class CudaOpsImpl final : public CudaOps {
   LaunchContext context_;
   DType activation_;
   std::unique_ptr<GemmRunner> gemm_;
+  std::unique_ptr<LayerTailKernel> layer_tail_;  // null: the device cannot
+  bool fuses_layer_tails_ = false;
   WeightUpload upload_;
   bool recording_ = false;
   std::vector<GemmCall> recorded_;
+  std::vector<LayerTail> recorded_tails_;
 };
 
 }  // namespace
@@ -192,8 +269,10 @@ Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activat
   }
   const LaunchContext context = {.stream = &stream, .overlap_start = options.overlap_kernels};
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<GemmRunner> gemm, GemmRunner::create(context));
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<LayerTailKernel> layer_tail,
+                         LayerTailKernel::create(context));
   return std::unique_ptr<CudaOps>(
-      std::make_unique<CudaOpsImpl>(context, activation, std::move(gemm)));
+      std::make_unique<CudaOpsImpl>(context, activation, std::move(gemm), std::move(layer_tail)));
 }
 
 }  // namespace quire::cuda

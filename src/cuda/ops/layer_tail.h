@@ -1,0 +1,54 @@
+// All products between two layers' attention as one kernel, at one row: so few multiplications for
+// each weight that the time is what memory takes, if it never has to wait.
+#pragma once
+
+#include <memory>
+
+#include "cuda/ops/row_kernels.h"
+#include "tensor/tensor.h"
+
+namespace quire::cuda {
+
+// ops.h's LayerTail with its matrices in place, [out_features, in_features], without biases. Rows
+// are [1, width]; all of one type.
+struct LayerTailCall {
+  TensorView o;
+  TensorView gate_up;
+  TensorView down;
+  TensorView next_qkv;  // data null: no layer follows, and delta is not added to residual
+  const float* post_norm = nullptr;
+  const float* next_norm = nullptr;
+  float eps = 0;
+  TensorView attention;
+  TensorView residual;
+  TensorView delta;
+  TensorView product;
+  TensorView qkv;
+};
+
+class LayerTailKernel {
+ public:
+  // Null where the device has no bulk copies (before Hopper).
+  static Result<std::unique_ptr<LayerTailKernel>> create(const LaunchContext& context);
+
+  // F16 or BF16, widths that are multiples of 8 elements and fit in shared memory, 16-byte aligned
+  // addresses.
+  bool takes(const LayerTailCall& call) const;
+  // Enqueues; capturable. On one stream at a time: the kernel's blocks meet at a counter of ours.
+  void run(const LayerTailCall& call);
+
+ private:
+  LayerTailKernel(const LaunchContext& context, Buffer arrivals, int num_blocks,
+                  size_t shared_bytes)
+      : context_(context),
+        arrivals_(std::move(arrivals)),
+        num_blocks_(num_blocks),
+        max_shared_bytes_(shared_bytes) {}
+
+  LaunchContext context_;
+  Buffer arrivals_;
+  int num_blocks_;  // one a multiprocessor
+  size_t max_shared_bytes_;
+};
+
+}  // namespace quire::cuda

@@ -1,0 +1,108 @@
+// Which weights each block of layer_tail.cu's kernel reads, and where its shared memory goes: the
+// kernel and its launch see the same numbers.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define QUIRE_BOTH_SIDES __host__ __device__
+#else
+#define QUIRE_BOTH_SIDES
+#endif
+
+namespace quire::cuda {
+
+inline constexpr int kTailWarps = 8;
+// Of k of one row: what a warp takes at a time. Of half the length, with twice the stages, they
+// read a fifth slower on an H200: the copy engine has too many to start.
+inline constexpr int kTailSegment = 2048;
+inline constexpr int kTailSegmentBytes = kTailSegment * 2;
+inline constexpr int kTailMaxPhases = 4;
+
+enum TailPhaseIdx { kTailO, kTailGateUp, kTailDown, kTailQkv };
+
+struct TailPhase {
+  const void* w = nullptr;
+  void* out = nullptr;
+  int n = 0;  // columns of out; of gate and up, w has twice as many rows
+  int k = 0;
+  int rows_per_column = 1;
+};
+
+// A block's run of a phase's columns, and the segments of w that they take.
+struct TailShare {
+  int first_column;
+  int num_columns;
+  int num_segments;  // of a row
+  int num_items;     // all of them
+};
+
+QUIRE_BOTH_SIDES inline TailShare tail_share(const TailPhase& phase, int block, int num_blocks) {
+  TailShare share = {};
+  share.first_column = static_cast<int>(int64_t{phase.n} * block / num_blocks);
+  const auto end = static_cast<int>(int64_t{phase.n} * (block + 1) / num_blocks);
+  share.num_columns = end - share.first_column;
+  share.num_segments = (phase.k + kTailSegment - 1) / kTailSegment;
+  share.num_items = share.num_columns * phase.rows_per_column * share.num_segments;
+  return share;
+}
+
+struct TailParams {
+  TailPhase phases[kTailMaxPhases];
+  int num_phases = 0;
+  int num_stages = 0;  // of a warp's ring; 0: no room
+  int max_k = 0;
+  int max_items = 0;  // of a block in a phase
+  int hidden = 0;
+  const void* attention = nullptr;
+  void* residual = nullptr;
+  const float* norms[2] = {};
+  float eps = 0;
+  uint64_t* arrivals = nullptr;  // of blocks at meetings: a multiple of all blocks between launches
+};
+
+// Offsets in shared memory. The rings come first.
+struct TailLayout {
+  size_t x;
+  size_t residual;
+  size_t sums;
+  size_t barriers;
+  size_t num_bytes;
+};
+
+QUIRE_BOTH_SIDES inline TailLayout tail_layout(const TailParams& params) {
+  const auto aligned = [](size_t bytes) { return (bytes + 127) / 128 * 128; };
+  const size_t num_slots = size_t{kTailWarps} * static_cast<size_t>(params.num_stages);
+  TailLayout layout = {};
+  layout.x = num_slots * kTailSegmentBytes;
+  layout.residual = aligned(layout.x + static_cast<size_t>(params.max_k) * 2);
+  layout.sums = aligned(layout.residual + static_cast<size_t>(params.hidden) * 2);
+  layout.barriers = aligned(layout.sums + static_cast<size_t>(params.max_items) * sizeof(float));
+  layout.num_bytes = layout.barriers + num_slots * sizeof(uint64_t);
+  return layout;
+}
+
+inline void add_tail_phase(TailParams& params, const TailPhase& phase, int num_blocks) {
+  params.max_k = std::max(params.max_k, phase.k);
+  for (int block = 0; block < num_blocks; ++block) {
+    params.max_items = std::max(params.max_items, tail_share(phase, block, num_blocks).num_items);
+  }
+  params.phases[params.num_phases++] = phase;
+}
+
+// Rings as deep as there is room for, but not so deep that no block of attention has room beside:
+// they fill while it works.
+inline void fit_tail_rings(TailParams& params, size_t max_shared_bytes) {
+  constexpr int kMaxStages = 4;
+  constexpr int kMinStages = 2;
+  for (params.num_stages = kMaxStages; params.num_stages >= kMinStages; --params.num_stages) {
+    if (tail_layout(params).num_bytes <= max_shared_bytes) return;
+  }
+  params.num_stages = 0;
+}
+
+}  // namespace quire::cuda
+
+#undef QUIRE_BOTH_SIDES

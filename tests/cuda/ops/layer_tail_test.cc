@@ -1,0 +1,249 @@
+#include "cuda/ops/layer_tail.h"
+
+#include "cuda/ops/cuda_linear.h"
+#include "device_data.h"
+#include "tensor/weight_source.h"
+
+namespace quire::testing {
+namespace {
+
+struct TailCase {
+  int64_t hidden;
+  int64_t q_size;
+  int64_t intermediate;
+  int64_t qkv_size;  // 0: no layer follows
+};
+
+// A matrix on the device, and the same on the host.
+struct Matrix {
+  std::unique_ptr<Linear> device;
+  std::unique_ptr<Linear> host;
+};
+
+class LayerTailTest : public CudaOpsTest {
+ protected:
+  void SetUp() override {
+    CudaOpsTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    kernel_ = cuda::LayerTailKernel::create({.stream = &stream(), .overlap_start = true}).value();
+  }
+
+  Matrix matrix(int64_t n, int64_t k, uint32_t seed, bool has_bias) {
+    const std::vector<float> w = random(n * k, seed, 1.0F / std::sqrt(static_cast<float>(k)));
+    const std::vector<float> b = random(n, seed + 100);
+    const TensorView weights[] = {{const_cast<float*>(w.data()), DType::kF32, {n, k}}};
+    const TensorView biases[] = {{const_cast<float*>(b.data()), DType::kF32, {n}}};
+    LinearSource source = {.weights = weights, .biases = {}};
+    if (has_bias) source.biases = biases;
+    return {ops_->make_linear(source).value(), reference_.make_linear(source).value()};
+  }
+
+  void make(const TailCase& spec, bool has_bias = false) {
+    spec_ = spec;
+    o_ = matrix(spec.hidden, spec.q_size, 1, has_bias);
+    gate_up_ = matrix(2 * spec.intermediate, spec.hidden, 2, has_bias);
+    down_ = matrix(spec.hidden, spec.intermediate, 3, has_bias);
+    qkv_ = spec.qkv_size > 0 ? matrix(spec.qkv_size, spec.hidden, 4, has_bias) : Matrix();
+    for (const uint32_t i : {0U, 1U}) {
+      host_norms_[i] = random_floats(spec.hidden, 10 + i);
+      const TensorView view = {host_norms_[i].data(), DType::kF32, {spec.hidden}};
+      norms_[i] = ops_->make_vector(view).value();
+    }
+  }
+
+  // Rows of x and residual that differ from one seed to another.
+  void expect(int64_t num_rows, uint32_t seed, const std::function<void(const LayerTail&)>& run,
+              const std::string& what) {
+    Rows rows(*this, num_rows, seed);
+    run(rows.tail());
+    rows.expect_near_reference(what + ", " + std::to_string(num_rows) + " rows, hidden size " +
+                               std::to_string(spec_.hidden));
+  }
+
+  struct Rows {
+    Rows(LayerTailTest& test, int64_t count, uint32_t seed)
+        : test_(test),
+          num_rows(count),
+          host_attention(test.random(count * test.spec_.q_size, seed)),
+          host_residual(test.random(count * test.spec_.hidden, seed + 1)),
+          attention(test.device({count, test.spec_.q_size}, host_attention)),
+          residual(test.device({count, test.spec_.hidden}, host_residual)),
+          delta(test.blank({count, test.spec_.hidden})),
+          qkv(test.blank({count, std::max<int64_t>(1, test.spec_.qkv_size)})),
+          normed(test.blank({count, test.spec_.hidden})),
+          gate_up(test.blank({count, 2 * test.spec_.intermediate})),
+          product(test.blank({count, test.spec_.intermediate})) {}
+
+    LayerTail tail() const {
+      LayerTail tail = test_.weights_of_tail(false);
+      tail.attention = attention.view();
+      tail.residual = residual.view();
+      tail.delta = delta.view();
+      tail.qkv = qkv.view();
+      tail.normed = normed.view();
+      tail.gate_up_out = gate_up.view();
+      tail.product = product.view();
+      return tail;
+    }
+    void reset() {
+      residual.set(host_residual);
+      for (DeviceData* out : {&delta, &qkv, &normed, &gate_up, &product}) out->poison();
+    }
+    void expect_near_reference(const std::string& what) {
+      const TailCase& spec = test_.spec_;
+      std::vector<float> x = host_attention;
+      std::vector<float> sum = host_residual;
+      const auto zeros = [&](int64_t width) {
+        return std::vector<float>(static_cast<size_t>(num_rows * width));
+      };
+      std::vector<float> expected_delta = zeros(spec.hidden);
+      std::vector<float> expected_qkv = zeros(std::max<int64_t>(1, spec.qkv_size));
+      std::vector<float> norm = zeros(spec.hidden);
+      std::vector<float> both = zeros(2 * spec.intermediate);
+      std::vector<float> one = zeros(spec.intermediate);
+      LayerTail tail = test_.weights_of_tail(true);
+      tail.attention = host_view(x, num_rows);
+      tail.residual = host_view(sum, num_rows);
+      tail.delta = host_view(expected_delta, num_rows);
+      tail.qkv = host_view(expected_qkv, num_rows);
+      tail.normed = host_view(norm, num_rows);
+      tail.gate_up_out = host_view(both, num_rows);
+      tail.product = host_view(one, num_rows);
+      test_.reference_.layer_tail(tail);
+      // Terms of up to 8 that cancel, rounded as delta and again as their sum.
+      const float near = 5 * tolerance(test_.dtype());
+      expect_near_all(residual.values(), sum, near, what + ", residual");
+      expect_near_all(delta.values(), expected_delta, near, what + ", delta");
+      if (spec.qkv_size > 0) expect_near_all(qkv.values(), expected_qkv, near, what + ", qkv");
+    }
+
+    LayerTailTest& test_;
+    int64_t num_rows;
+    std::vector<float> host_attention, host_residual;
+    DeviceData attention, residual, delta, qkv, normed, gate_up, product;
+  };
+
+  LayerTail weights_of_tail(bool on_host) {
+    const auto pick = [&](const Matrix& matrix) {
+      return on_host ? matrix.host.get() : matrix.device.get();
+    };
+    const auto norm = [&](size_t i) -> const float* {
+      return on_host ? host_norms_[i].data() : norms_[i].view.as<float>();
+    };
+    LayerTail tail;
+    tail.o = pick(o_);
+    tail.post_attention_norm = norm(0);
+    tail.gate_up = pick(gate_up_);
+    tail.down = pick(down_);
+    tail.next_norm = spec_.qkv_size > 0 ? norm(1) : nullptr;
+    tail.next_qkv = pick(qkv_);
+    tail.norm_eps = 1e-5F;
+    return tail;
+  }
+
+  static cuda::LayerTailCall call_of(const LayerTail& tail) {
+    const auto weights = [](const Linear* linear) {
+      return linear == nullptr ? TensorView()
+                               : static_cast<const cuda::CudaLinear&>(*linear).weights();
+    };
+    cuda::LayerTailCall call;
+    call.o = weights(tail.o);
+    call.gate_up = weights(tail.gate_up);
+    call.down = weights(tail.down);
+    call.next_qkv = weights(tail.next_qkv);
+    call.post_norm = tail.post_attention_norm;
+    call.next_norm = tail.next_norm;
+    call.eps = tail.norm_eps;
+    call.attention = tail.attention;
+    call.residual = tail.residual;
+    call.delta = tail.delta;
+    call.product = tail.product;
+    call.qkv = tail.qkv;
+    return call;
+  }
+
+  bool has_kernel() const { return kernel_ != nullptr && dtype() != DType::kF32; }
+
+  TailCase spec_ = {};
+  Matrix o_, gate_up_, down_, qkv_;
+  std::vector<float> host_norms_[2];
+  Tensor norms_[2];
+  std::unique_ptr<cuda::LayerTailKernel> kernel_;
+};
+
+// Fewer columns than multiprocessors, rows of one short segment and of several, and norms of more
+// than a thread's held weights.
+constexpr TailCase kCases[] = {{8, 16, 24, 40},
+                               {64, 128, 96, 0},
+                               {256, 512, 1000, 768},
+                               {2056, 2048, 6152, 2568},
+                               {4104, 1024, 2056, 1536}};
+
+TEST_P(LayerTailTest, OneKernelAgrees) {
+  if (!has_kernel()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
+  for (const TailCase& spec : kCases) {
+    make(spec);
+    for (const uint32_t seed : {20U, 30U}) {
+      expect(
+          1, seed,
+          [&](const LayerTail& tail) {
+            const cuda::LayerTailCall call = call_of(tail);
+            ASSERT_TRUE(kernel_->takes(call));
+            kernel_->run(call);
+          },
+          "one kernel");
+    }
+  }
+}
+
+TEST_P(LayerTailTest, RefusesWhatItCannot) {
+  if (kernel_ == nullptr) GTEST_SKIP() << "no kernel on this device";
+  make({64, 64, 64, 64});
+  EXPECT_FALSE(kernel_->takes(call_of(Rows(*this, 2, 1).tail())));
+  EXPECT_EQ(kernel_->takes(call_of(Rows(*this, 1, 1).tail())), dtype() != DType::kF32);
+  make({60, 64, 64, 64});
+  EXPECT_FALSE(kernel_->takes(call_of(Rows(*this, 1, 1).tail())));
+}
+
+// Captured, and with kernels of every step starting early; counters must be as they were.
+TEST_P(LayerTailTest, SameBitsEveryTime) {
+  if (!has_kernel()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
+  make({512, 512, 1536, 512});
+  Rows rows(*this, 1, 5);
+  // Each run's qkv is the next one's attention.
+  const auto chain = [&] {
+    for (int i = 0; i < 20; ++i) {
+      LayerTail tail = rows.tail();
+      if (i % 2 == 1) std::swap(tail.attention, tail.qkv);
+      kernel_->run(call_of(tail));
+    }
+  };
+  const auto reset = [&] {
+    rows.reset();
+    rows.attention.set(rows.host_attention);
+  };
+  for (DeviceData* out : {&rows.attention, &rows.residual}) {
+    for (int repeat = 0; repeat < 10; ++repeat) expect_capturable(chain, *out, reset);
+  }
+}
+
+// With biases only in steps; at one row by whichever was faster; F32 in steps.
+TEST_P(LayerTailTest, OpsChooseByMeasurement) {
+  for (const bool has_bias : {false, true}) {
+    make({512, 256, 1024, 384}, has_bias);
+    const auto run = [&](const LayerTail& tail) { ops_->layer_tail(tail); };
+    for (const int64_t num_rows : {1, 2, 16, 40}) expect(num_rows, 40, run, "untuned");
+    Rows rows(*this, 40, 7);
+    ops_->record_linears();
+    ops_->layer_tail(rows.tail());
+    const int row_counts[] = {1, 2, 4, 8, 16, 32, 40};
+    ASSERT_EQ(ops_->tune_linears(row_counts).message(), "");
+    for (const int64_t num_rows : {1, 2, 3, 16, 40}) expect(num_rows, 50, run, "tuned");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, LayerTailTest,
+                         ::testing::Values(DType::kF32, DType::kF16, DType::kBF16), dtype_of_test);
+
+}  // namespace
+}  // namespace quire::testing
