@@ -22,11 +22,24 @@ CompileResult CompileCache::get(const std::string& key,
   return result;
 }
 
+std::optional<CompileResult> CompileCache::find(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || !found->second->result) return std::nullopt;
+  ++stats_.num_hits;
+  touch(*found->second);
+  return found->second->result;
+}
+
+void CompileCache::touch(const Entry& entry) {
+  // It may have gone from the cache meanwhile.
+  if (entry.num_bytes > 0) by_use_.splice(by_use_.begin(), by_use_, entry.used);
+}
+
 CompileResult CompileCache::wait_for(std::unique_lock<std::mutex>& lock,
                                      const std::shared_ptr<Entry>& entry) {
   compiled_.wait(lock, [&] { return entry->result.has_value(); });
-  // It may have gone from the cache meanwhile.
-  if (entry->num_bytes > 0) by_use_.splice(by_use_.begin(), by_use_, entry->used);
+  touch(*entry);
   return *entry->result;
 }
 

@@ -25,6 +25,9 @@ class CompileCache {
   // What `compile` returned for this key: earlier, now on another thread, or now on this one.
   CompileResult get(const std::string& key, const std::function<CompileResult()>& compile);
 
+  // What is there already; never waits.
+  std::optional<CompileResult> find(const std::string& key);
+
   GrammarStats stats() const;
 
  private:
@@ -35,6 +38,7 @@ class CompileCache {
   };
 
   CompileResult wait_for(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Entry>& entry);
+  void touch(const Entry& entry);
   void keep(const std::string& key, const std::shared_ptr<Entry>& entry);
 
   const size_t max_bytes_;

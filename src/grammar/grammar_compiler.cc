@@ -21,6 +21,12 @@ std::string cache_key(const GrammarSpec& spec) {
   return key;
 }
 
+Result<ConstraintFactory> factory_of(const grammar::CompileResult& result) {
+  if (!result.ok()) return result.status();
+  return ConstraintFactory(
+      [compiled = *result] { return grammar::make_grammar_constraint(compiled); });
+}
+
 }  // namespace
 
 struct GrammarCompiler::Impl {
@@ -44,10 +50,15 @@ Result<ConstraintFactory> GrammarCompiler::compile(const GrammarSpec& spec) {
         "[grammar] the model has no end-of-sequence token, so no grammar's answer could end");
   }
   QUIRE_RETURN_IF_ERROR(grammar::check_spec(spec, impl_->limits));
-  QUIRE_ASSIGN_OR_RETURN(auto compiled, impl_->cache.get(cache_key(spec), [&] {
+  return factory_of(impl_->cache.get(cache_key(spec), [&] {
     return grammar::compile_spec(impl_->vocabulary, spec, impl_->limits);
   }));
-  return ConstraintFactory([compiled] { return grammar::make_grammar_constraint(compiled); });
+}
+
+std::optional<Result<ConstraintFactory>> GrammarCompiler::find(const GrammarSpec& spec) {
+  const auto found = impl_->cache.find(cache_key(spec));
+  if (!found) return std::nullopt;
+  return factory_of(*found);
 }
 
 GrammarStats GrammarCompiler::stats() const {

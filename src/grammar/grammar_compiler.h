@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "grammar/grammar_spec.h"
@@ -34,6 +35,9 @@ class GrammarCompiler {
   // May take as long as the limits say: not for the engine's thread. Several calls for the same
   // grammar share one compilation. invalid_argument says what is wrong with the grammar.
   Result<ConstraintFactory> compile(const GrammarSpec& spec);
+
+  // The same for a grammar that was compiled, or refused by XGrammar, before: at once.
+  std::optional<Result<ConstraintFactory>> find(const GrammarSpec& spec);
 
   GrammarStats stats() const;
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ namespace quire::server {
 
 // Compiles what restricts an answer: may take seconds. Thread-safe.
 using CompileConstraint = std::function<Result<ConstraintFactory>(const StructuredOutput&)>;
+// What it made of the same before, if that is known at once.
+using FindConstraint =
+    std::function<std::optional<Result<ConstraintFactory>>(const StructuredOutput&)>;
 
 struct ServiceConfig {
   std::vector<std::string> model_names = {};  // the first is the one in answers; any is taken
@@ -37,6 +41,7 @@ struct ServiceConfig {
   int64_t started_at = 0;                          // seconds since the epoch
   std::chrono::seconds patience{30};               // without progress, before /health says so
   CompileConstraint compile_constraint = nullptr;  // null: structured output is refused
+  FindConstraint find_constraint = nullptr;
 };
 
 class Service {

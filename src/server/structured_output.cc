@@ -26,6 +26,10 @@ GrammarSpec::Kind grammar_kind(StructuredOutput::Kind kind) {
   return GrammarSpec::Kind::kJsonObject;
 }
 
+GrammarSpec grammar_of(const StructuredOutput& wanted) {
+  return {.kind = grammar_kind(wanted.kind), .text = wanted.text, .choices = wanted.choices};
+}
+
 class AfterReasoning final : public TokenConstraint {
  public:
   AfterReasoning(std::unique_ptr<TokenConstraint> inner, const EngineApi& engine)
@@ -58,18 +62,21 @@ class AfterReasoning final : public TokenConstraint {
 
 }  // namespace
 
-CompileConstraint make_constraint_compiler(const Engine& engine) {
+void set_constraint_compiler(const Engine& engine, ServiceConfig& config) {
   if (engine.tokenizer() == nullptr) {
-    return [](const StructuredOutput&) -> Result<ConstraintFactory> {
+    config.compile_constraint = [](const StructuredOutput&) -> Result<ConstraintFactory> {
       return invalid_argument(
           "[grammar] the model has no tokenizer, so no grammar knows its tokens");
     };
+    return;
   }
   const auto compiler =
       std::make_shared<GrammarCompiler>(*engine.tokenizer(), engine.model_info().eos_token_ids);
-  return [compiler](const StructuredOutput& wanted) {
-    return compiler->compile(
-        {.kind = grammar_kind(wanted.kind), .text = wanted.text, .choices = wanted.choices});
+  config.compile_constraint = [compiler](const StructuredOutput& wanted) {
+    return compiler->compile(grammar_of(wanted));
+  };
+  config.find_constraint = [compiler](const StructuredOutput& wanted) {
+    return compiler->find(grammar_of(wanted));
   };
 }
 

@@ -6,9 +6,9 @@
 
 namespace quire::server {
 
-// Compiles grammars for the engine's tokenizer, which outlives the result. Thread-safe; calls for
-// the same grammar share one compilation.
-CompileConstraint make_constraint_compiler(const Engine& engine);
+// Sets what compiles grammars, for the engine's tokenizer. Thread-safe; calls for the same grammar
+// share one compilation.
+void set_constraint_compiler(const Engine& engine, ServiceConfig& config);
 
 // A constraint that begins behind "</think>": until then any token may come. For prompts that open
 // a reasoning block; `engine` outlives it.

@@ -96,6 +96,22 @@ TEST(GrammarCompiler, EqualCompilationsAtOnceShareOne) {
   EXPECT_EQ(compiler.stats().num_hits, 6);
 }
 
+TEST(GrammarCompiler, FindsWhatIsKnownWithoutCompiling) {
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos);
+  const GrammarSpec good = {.kind = Kind::kRegex, .text = "[a-z]{3}"};
+  const GrammarSpec bad = {.kind = Kind::kRegex, .text = "a(b"};
+  for (const GrammarSpec& spec : {good, bad}) EXPECT_FALSE(compiler.find(spec).has_value());
+  EXPECT_TRUE(compiler.compile(good).ok());
+  EXPECT_FALSE(compiler.compile(bad).ok());
+  const auto found = compiler.find(good);
+  ASSERT_TRUE(found.has_value() && found->ok());
+  EXPECT_FALSE((**found)()->allowed_tokens().empty());
+  const auto refused = compiler.find(bad);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->status().message(), compiler.compile(bad).status().message());
+  EXPECT_EQ(compiler.stats().num_compiled, 2);
+}
+
 TEST(GrammarCompiler, AnEndComesOnlyWhereTheGrammarEnds) {
   GrammarCompiler compiler(*embedded_tokenizer(), kEos);
   const auto factory = compiler.compile(choice({"7", "77"}));

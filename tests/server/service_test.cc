@@ -358,14 +358,23 @@ TEST_F(ServiceTest, AGrammarThatTakesLongHoldsUpNobodyElse) {
     end.wait();
     return any_token();
   };
+  config.find_constraint =
+      [](const StructuredOutput& wanted) -> std::optional<Result<ConstraintFactory>> {
+    if (wanted.text != "known") return std::nullopt;
+    return any_token();
+  };
   start(std::move(config));
   const auto slow = call("POST", "/v1/completions", R"({"prompt":["a","b"],"guided_regex":"a+"})");
   const auto quick = call("POST", "/v1/completions", R"({"prompt":"b"})");
   EXPECT_FALSE(engine_.wait_for(1).make_constraint);
   engine_.say(1, "b", FinishReason::kStop);
   EXPECT_EQ(quick->wait().status, 200);
+  const auto known = call("POST", "/v1/completions", R"({"prompt":"c","guided_regex":"known"})");
+  EXPECT_TRUE(engine_.wait_for(2).make_constraint);
+  engine_.say(2, "c", FinishReason::kStop);
+  EXPECT_EQ(known->wait().status, 200);
   may_end.set_value();
-  for (const RequestId id : {2, 3}) {
+  for (const RequestId id : {3, 4}) {
     EXPECT_TRUE(engine_.wait_for(id).make_constraint);
     engine_.say(id, "a", FinishReason::kStop);
   }

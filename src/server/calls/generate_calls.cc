@@ -66,10 +66,9 @@ void start(CallContext& context, Call&& call, Understood&& understood, Ticket&& 
                      .exchange = std::move(call.exchange)});
 }
 
-void compile_and_start(CallContext& context, Waiting& waiting) {
+void start_constrained(CallContext& context, Waiting& waiting,
+                       Result<ConstraintFactory> constraint) {
   Understood& understood = waiting.understood;
-  if (waiting.has_left) return waiting.call.note_cancelled();
-  Result<ConstraintFactory> constraint = compile_constraint(context, understood.structured);
   if (!constraint.ok()) {
     CallError error = call_error(constraint.status());
     if (error.param.empty()) error.param = understood.structured.field;
@@ -81,6 +80,11 @@ void compile_and_start(CallContext& context, Waiting& waiting) {
   }
   for (Request& request : understood.requests) request.make_constraint = *constraint;
   start(context, std::move(waiting.call), std::move(understood), std::move(waiting.ticket));
+}
+
+void compile_and_start(CallContext& context, Waiting& waiting) {
+  if (waiting.has_left) return waiting.call.note_cancelled();
+  start_constrained(context, waiting, compile_constraint(context, waiting.understood.structured));
 }
 
 // Past the gate, if there is room, and on to the engine, by way of the grammar where there is one.
@@ -97,6 +101,10 @@ void generate(CallContext& context, Call&& call, Understood&& understood) {
   call.request = {};  // its body is no longer needed
   const std::shared_ptr<Waiting> waiting(
       new Waiting{std::move(call), std::move(understood), std::move(*ticket)});
+  // One that is known waits behind none that is not.
+  if (auto known = find_constraint(context, waiting->understood.structured)) {
+    return start_constrained(context, *waiting, std::move(*known));
+  }
   waiting->call.exchange->on_closed([weak = std::weak_ptr(waiting)] {
     if (const auto waits = weak.lock()) waits->has_left = true;
   });

@@ -40,6 +40,12 @@ std::optional<CallError> prepare_prompt(const CallContext& context, Request& req
   return std::nullopt;
 }
 
+std::optional<Result<ConstraintFactory>> find_constraint(const CallContext& context,
+                                                         const StructuredOutput& wanted) {
+  if (!context.config.find_constraint) return std::nullopt;
+  return context.config.find_constraint(wanted);
+}
+
 Result<ConstraintFactory> compile_constraint(const CallContext& context,
                                              const StructuredOutput& wanted) {
   if (!context.config.compile_constraint) {

@@ -15,6 +15,9 @@ CallDefaults call_defaults(const CallContext& context);
 // 0: whatever the context leaves.
 std::optional<CallError> prepare_prompt(const CallContext& context, Request& request);
 
+// What is compiled already, or refused.
+std::optional<Result<ConstraintFactory>> find_constraint(const CallContext& context,
+                                                         const StructuredOutput& wanted);
 // May take seconds: for the grammars' own threads.
 Result<ConstraintFactory> compile_constraint(const CallContext& context,
                                              const StructuredOutput& wanted);
