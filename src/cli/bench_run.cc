@@ -76,17 +76,23 @@ Result<BenchResult> run_bench(Engine& engine, std::vector<Request> requests,
   const Clock::time_point start = Clock::now();
   size_t num_done = 0;
   int64_t num_tokens = 0;
-  const RunOptions options = {
-      .on_done =
-          [&](size_t, const Completion& completion) {
-            if (completion.was_cancelled()) return;
-            ++num_done;
-            if (!progress) return;
-            num_tokens += completion.num_output_tokens();
-            const double rate = static_cast<double>(num_tokens) / seconds(Clock::now() - start);
-            progress->update(num_done, fmt::format("{:.0f} output tokens/s", rate));
-          },
-      .interrupted = CancelScope::interrupted};
+  const auto show = [&] {
+    const double rate = static_cast<double>(num_tokens) / seconds(Clock::now() - start);
+    progress->update(num_done, fmt::format("{:.0f} output tokens/s", rate));
+  };
+  const RunOptions options = {.on_output =
+                                  [&](size_t, const Output& output) {
+                                    num_tokens += static_cast<int64_t>(output.token_ids.size());
+                                    if (progress && progress->is_due()) show();
+                                    return true;
+                                  },
+                              .on_done =
+                                  [&](size_t, const Completion& completion) {
+                                    if (completion.was_cancelled()) return;
+                                    ++num_done;
+                                    if (progress) show();
+                                  },
+                              .interrupted = CancelScope::interrupted};
   const auto completions = run_requests(engine_port(engine), std::move(requests), options);
   const double elapsed_s = seconds(Clock::now() - start);
   if (CancelScope::interrupted()) {

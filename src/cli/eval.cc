@@ -119,19 +119,29 @@ Result<EvalResult> evaluate(const Options& options, Engine& engine,
   Progress progress("gsm8k", total);
   size_t num_done = 0;
   int num_right = 0;
-  const RunOptions run_options = {
-      .max_in_flight = static_cast<size_t>(options.parallel),
-      .on_done =
-          [&](size_t idx, const Completion& completion) {
-            if (completion.was_cancelled()) return;
-            const bool right =
-                completion.first_error().ok() &&
-                answer_value(completion.answers[0].text) == answer_value(problems[idx].answer);
-            num_right += right ? 1 : 0;
-            ++num_done;
-            progress.update(num_done, fmt::format("{} right", num_right));
-          },
-      .interrupted = CancelScope::interrupted};
+  size_t num_tokens = 0;
+  const auto show = [&] {
+    progress.update(num_done, fmt::format("{} right, {} tokens", num_right, num_tokens));
+  };
+  const RunOptions run_options = {.max_in_flight = static_cast<size_t>(options.parallel),
+                                  .on_output =
+                                      [&](size_t, const Output& output) {
+                                        num_tokens += output.token_ids.size();
+                                        if (progress.is_due()) show();
+                                        return true;
+                                      },
+                                  .on_done =
+                                      [&](size_t idx, const Completion& completion) {
+                                        if (completion.was_cancelled()) return;
+                                        const bool right =
+                                            completion.first_error().ok() &&
+                                            answer_value(completion.answers[0].text) ==
+                                                answer_value(problems[idx].answer);
+                                        num_right += right ? 1 : 0;
+                                        ++num_done;
+                                        show();
+                                      },
+                                  .interrupted = CancelScope::interrupted};
   const Clock::time_point start = Clock::now();
   const auto completions = run_requests(engine_port(engine), std::move(requests), run_options);
   EvalResult result;

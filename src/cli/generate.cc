@@ -264,12 +264,20 @@ Result<int> run(const Options& options) {
   const size_t total = requests.size();
   Progress progress("generating", total);
   size_t num_done = 0;
+  size_t num_tokens = 0;
   Stats stats;
   const RunOptions run_options = {
       // Enough to fill every step and to hide the tokenizing of the next.
       .max_in_flight = 2 * static_cast<size_t>(engine->model_info().max_num_seqs),
       .forgets_done = true,
-      .on_output = [&](size_t, const Output& output) { return printer.on_output(output); },
+      .on_output =
+          [&](size_t, const Output& output) {
+            num_tokens += output.token_ids.size();
+            if (total > 1 && progress.is_due()) {
+              progress.update(num_done, fmt::format("{} tokens", num_tokens));
+            }
+            return printer.on_output(output);
+          },
       .on_done =
           [&](size_t request_idx, const Completion& completion) {
             printer.on_done(request_idx, completion);

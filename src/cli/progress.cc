@@ -30,12 +30,14 @@ Progress::~Progress() {
   if (is_shown_) print_stderr("\r\033[K");
 }
 
+bool Progress::is_due() const {
+  return enabled_ && Clock::now() - last_shown_ >= std::chrono::milliseconds(100);
+}
+
 void Progress::update(size_t done, std::string_view note) {
-  if (!enabled_) return;
-  const Clock::time_point now = Clock::now();
   const bool is_last = is_shown_ && done >= total_;
-  if (!is_last && now - last_shown_ < std::chrono::milliseconds(100)) return;
-  last_shown_ = now;
+  if (!is_last && !is_due()) return;
+  last_shown_ = Clock::now();
   is_shown_ = true;
   print_stderr("\r{}\033[K", progress_line(label_, done, total_, note));
   std::fflush(stderr);

@@ -16,6 +16,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  // Whether an update would be shown: for callers that have news more often than that.
+  bool is_due() const;
   // Shows at most ten times a second; `note` stands behind the bar.
   void update(size_t done, std::string_view note = {});
 
