@@ -34,6 +34,7 @@ SimRequest random_request(const Choices& below) {
   request.seed = below(2);
   request.salt = below(5) == 0 ? "salt" : "";
   request.prompt_logprobs = below(8) == 0;
+  request.is_constrained = below(4) == 3;
   return request;
 }
 
@@ -76,6 +77,7 @@ std::optional<SeqId> SchedulerSim::add(const SimRequest& request) {
   seq->priority = request.priority;
   seq->cache_salt = request.salt;
   seq->sampling = make_spec(request);
+  seq->is_constrained = request.is_constrained;
   seq->token_ids = request.prompt;
   seq->num_prompt_tokens = static_cast<int>(request.prompt.size());
   seq->max_total_tokens = seq->num_prompt_tokens + request.max_tokens;
@@ -117,6 +119,8 @@ void SchedulerSim::check_plan(const BatchPlan& plan) {
     const Sequence* seq = scheduler_.find(slice.seq_id);
     QUIRE_CHECK(seq != nullptr && seq->state == SeqState::kRunning && seq->row == slice.row,
                 "[sim] a slice of a sequence that does not run");
+    QUIRE_CHECK(!seq->is_constrained || seq->num_in_flight <= 1,
+                "[sim] a mask would be wanted before the token that it follows");
     QUIRE_CHECK(slice.num_computed + slice.num_tokens < seq->max_total_tokens,
                 "[sim] beyond max_total_tokens");
     const bool wants_logprobs = slice.num_computed < seq->num_prompt_tokens &&

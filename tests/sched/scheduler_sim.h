@@ -27,6 +27,7 @@ struct SimRequest {
   uint64_t seed = 0;
   std::string salt;
   bool prompt_logprobs = false;
+  bool is_constrained = false;
 };
 
 // One that the fake model answers alone, without any cache or batch.
