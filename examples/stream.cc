@@ -13,6 +13,8 @@ int main(int argc, char** argv) {
       .sampling = {.temperature = 0, .max_tokens = 256},
   });
   if (!stream.ok()) return std::cerr << stream.status().message() << "\n", 1;
-  while (auto output = (*stream)->next()) std::cout << output->text << std::flush;
+  while (auto output = (*stream)->next()) {
+    if (!(std::cout << output->text << std::flush)) (*stream)->cancel();  // nobody reads any more
+  }
   std::cout << "\n";
 }
