@@ -7,7 +7,10 @@
 namespace quire::cuda {
 namespace {
 
+// Products of many rows take long: fewer ways are tried, and each fewer times.
+constexpr int64_t kManyRows = 512;
 constexpr int kMaxAlgorithms = 8;
+constexpr int kMaxLongAlgorithms = 4;
 // Above it the kernel for anything reads the weights again and again.
 constexpr int64_t kMaxAnyRows = 4;
 // A way that is not clearly better than an earlier one is not worth another order of sums.
@@ -94,8 +97,9 @@ std::vector<GemmChoice> GemmRunner::choices(const GemmCall& call, int64_t num_ro
       all.push_back({.kind = GemmChoice::Kind::kSkinny, .skinny_variant = variant});
     }
   }
+  const int count = num_rows > kManyRows ? kMaxLongAlgorithms : kMaxAlgorithms;
   for (const auto& algorithm :
-       cublas_->algorithms(without_foreign_bias(shape_of(call)), num_rows, kMaxAlgorithms)) {
+       cublas_->algorithms(without_foreign_bias(shape_of(call)), num_rows, count)) {
     all.push_back({.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithm});
   }
   if (num_rows <= kMaxAnyRows || all.empty()) all.push_back({.kind = GemmChoice::Kind::kAny});
@@ -120,11 +124,8 @@ Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
 }
 
 Result<double> GemmRunner::time_choice(std::span<const GemmCall> calls, const GemmChoice& choice) {
-  // A product of many rows takes long enough to be timed by few, and leaves nothing in the L2 that
-  // would make the next one faster.
-  constexpr int64_t kManyRows = 512;
   const bool is_long = calls.front().x.shape[0] > kManyRows;
-  const size_t num_runs = is_long ? 3 : std::max(calls.size(), size_t{6});
+  const size_t num_runs = is_long ? 2 : std::max(calls.size(), size_t{6});
   QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
   run_pause(context_);
   QUIRE_RETURN_IF_ERROR(run_choice(calls.back(), choice));
