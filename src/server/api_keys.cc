@@ -58,19 +58,30 @@ bool take_scheme(std::string_view& header, std::string_view scheme) {
   return true;
 }
 
-// The password of "Basic base64(USER:PASSWORD)".
-std::optional<std::string> basic_password(std::string_view encoded) {
-  if (encoded.size() % 4 != 0 || encoded.size() > 2 * kMaxKeyBytes) return std::nullopt;
-  std::string text(encoded.size() / 4 * 3, '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+bool is_base64_digit(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' ||
+         c == '/';
+}
+
+// Empty where it is malformed. EVP_DecodeBlock alone takes '=' anywhere, and counts it as a byte.
+std::string decode_base64(std::string_view encoded) {
+  const auto digits_end = std::ranges::find_if_not(encoded, is_base64_digit);
+  const std::string_view padding(digits_end, encoded.end());
+  const bool is_padding = padding.empty() || padding == "=" || padding == "==";
+  if (encoded.empty() || encoded.size() % 4 != 0 || !is_padding) return "";
+  std::string bytes(encoded.size() / 4 * 3, '\0');
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
                                    reinterpret_cast<const unsigned char*>(encoded.data()),
                                    static_cast<int>(encoded.size()));
-  if (size < 0) return std::nullopt;
-  text.resize(static_cast<size_t>(size));
-  while (encoded.ends_with('=')) {
-    encoded.remove_suffix(1);
-    text.pop_back();
-  }
+  if (size != static_cast<int>(bytes.size())) return "";
+  bytes.resize(bytes.size() - padding.size());
+  return bytes;
+}
+
+// The password of "Basic base64(USER:PASSWORD)".
+std::optional<std::string> basic_password(std::string_view encoded) {
+  if (encoded.size() > 2 * kMaxKeyBytes) return std::nullopt;
+  const std::string text = decode_base64(encoded);
   const size_t colon = text.find(':');
   if (colon == std::string::npos) return std::nullopt;
   return text.substr(colon + 1);

@@ -5,6 +5,9 @@
 
 #include <cstdio>
 #include <fstream>
+#include <random>
+#include <string>
+#include <string_view>
 
 namespace quire::server {
 namespace {
@@ -27,6 +30,38 @@ TEST(ApiKeys, RefusesEverythingElse) {
                              "Bearer ALPHA", "Bearer alpha beta", "Basic", "Basic !!!!",
                              "Basic YWxwaGE=", "Digest alpha", "Bearer\talpha"}) {
     EXPECT_EQ(keys->find(header), std::nullopt) << header;
+  }
+}
+
+TEST(ApiKeys, PaddingIsTwoAtMostAndAtTheEnd) {
+  const Result<ApiKeys> keys = ApiKeys::create({"alpha", "betas", "gammas"}, "");
+  EXPECT_EQ(keys->find("Basic OmFscGhh"), 0);
+  EXPECT_EQ(keys->find("Basic YTpiZXRhcw=="), 1);  // a:betas
+  EXPECT_EQ(keys->find("Basic YTpnYW1tYXM="), 2);  // a:gammas
+  for (const char* header :
+       {"=", "==", "===", "====", "========", "AA======", "A===", "OmFscGhh====", "OmFs=Ghh",
+        "=mFscGhh", "OmFscGhh=", "OmFscG=h", "----", "OmFsc-hh"}) {
+    EXPECT_EQ(keys->find(std::string("Basic ") + header), std::nullopt) << header;
+  }
+}
+
+// As a fuzzer would, of what decoders trip over; the sanitizers' builds see what an assertion
+// cannot.
+TEST(ApiKeys, NoHeaderIsAKeyByChance) {
+  const Result<ApiKeys> keys = ApiKeys::create({"alpha"}, "");
+  std::mt19937 random(5);
+  const auto below = [&](size_t n) {
+    return std::uniform_int_distribution<size_t>(0, n - 1)(random);
+  };
+  constexpr std::string_view kTricky = "====AAaz09+/-_ :\r\n\t\x7f";
+  constexpr std::string_view kSchemes[] = {"Basic ", "basic  ", "Bearer ", ""};
+  for (int i = 0; i < 100'000; ++i) {
+    std::string header(kSchemes[below(std::size(kSchemes))]);
+    const size_t size = below(i % 100 == 0 ? 3000 : 24);
+    for (size_t at = 0; at < size; ++at) {
+      header += i % 2 == 0 ? kTricky[below(kTricky.size())] : static_cast<char>(below(256));
+    }
+    ASSERT_EQ(keys->find(header), std::nullopt) << ::testing::PrintToString(header);
   }
 }
 
