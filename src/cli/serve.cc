@@ -147,9 +147,8 @@ Result<int> run(const Options& options) {
   if (!transport->drain(std::chrono::seconds(options.drain_timeout))) {
     log_warning("[server] the time is over: what is still in work is cancelled");
   }
-  service.watch(nullptr);
+  service.stop();  // before the transport goes: /metrics asks it, on a worker
   transport.reset();
-  service.stop();
   engine.reset();
   return kExitOk;
 }

@@ -55,7 +55,7 @@ class Service {
   // For the transport: keys are checked before a body is read, and its own refusals are written as
   // OpenAI's errors, with the same headers as all answers.
   http::Hooks hooks();
-  // For /metrics; set once the transport stands, which must outlive all requests.
+  // For /metrics; set once the transport stands, which must outlive stop().
   void watch(const http::Server* transport);
 
   // From now on no call for an answer is let in (503), and /ready says so.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 
 #include "base/json.h"
@@ -305,6 +306,33 @@ TEST_F(ServiceTest, WhatTheTransportRefusesLooksLikeEveryAnswer) {
   EXPECT_EQ(header(full, "retry-after"), "1");
   EXPECT_EQ(header(full, "x-request-id").size(), 24U);
   EXPECT_THAT(get("/metrics").body, HasSubstr("code=\"413\"} 1\n"));
+}
+
+// A transport whose numbers are long in coming.
+class SlowTransport final : public http::Server {
+ public:
+  int port() const override { return 0; }
+  bool drain(std::chrono::milliseconds) override { return true; }
+  http::ServerStats stats() const override {
+    asked_.set_value();
+    answer_.get_future().wait();
+    return {.num_accepted = 77};
+  }
+  mutable std::promise<void> asked_;
+  mutable std::promise<void> answer_;
+};
+
+TEST_F(ServiceTest, OnceStoppedNothingAsksTheTransport) {
+  start();
+  SlowTransport transport;
+  service_->watch(&transport);
+  const auto metrics = call("GET", "/metrics");
+  transport.asked_.get_future().wait();
+  std::future<void> stopped = std::async(std::launch::async, [&] { service_->stop(); });
+  EXPECT_EQ(stopped.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  transport.answer_.set_value();
+  stopped.wait();
+  EXPECT_THAT(metrics->wait().body, HasSubstr(" 77\n"));
 }
 
 TEST_F(ServiceTest, TokenizesAndBack) {
