@@ -44,10 +44,12 @@ void Generation::submit_all() {
       refused = id.status();
     }
   }
+  const bool is_idle = ids.empty();  // no output will come
   {
     const std::lock_guard lock(mutex_);
     ids_ = std::move(ids);
   }
+  if (!refused.ok() && is_idle) parts_.ticket = Ticket();  // before the client knows
   if (!refused.ok()) fail(refused, {});
   {
     std::unique_lock lock(mutex_);

@@ -161,6 +161,43 @@ TEST_F(ServiceTest, ARefusalOfOnePromptCancelsTheOthers) {
   EXPECT_EQ(exchange->wait().status, 400);
 }
 
+// A client that calls again the moment it is refused.
+class Insistent final : public http::Exchange {
+ public:
+  explicit Insistent(std::function<void()> again) : again_(std::move(again)) {}
+  void respond(http::Response response) override {
+    again_();
+    status_.set_value(response.status);
+  }
+  void start_stream(int, std::string, http::Headers) override {}
+  void write(std::string) override {}
+  void end_stream() override {}
+  void on_closed(std::function<void()>) override {}
+  std::future<int> status() { return status_.get_future(); }
+
+ private:
+  const std::function<void()> again_;
+  std::promise<int> status_;
+};
+
+TEST_F(ServiceTest, WhatTheEngineRefusesHasGivenItsSeatBackByThen) {
+  start({.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 0}});
+  engine_.refusal_ = invalid_argument("[request] no");
+  std::shared_ptr<FakeExchange> second;
+  const auto first = std::make_shared<Insistent>(
+      [&] { second = call("POST", "/v1/completions", R"({"prompt":"a"})"); });
+  std::future<int> status = first->status();
+  service_->handle({.method = "POST",
+                    .path = "/v1/completions",
+                    .query = "",
+                    .headers = {{"content-type", "application/json"}},
+                    .body = R"({"prompt":"a"})",
+                    .peer = ""},
+                   first);
+  EXPECT_EQ(status.get(), 400);
+  EXPECT_EQ(second->wait().status, 400) << "and not 429";
+}
+
 TEST_F(ServiceTest, RefusesWhatCanNeverFitWithTheNumbers) {
   const std::string body = R"({"prompt":")" + std::string(64, 'x') + R"("})";
   const http::Response response = call("POST", "/v1/completions", body)->wait();
