@@ -43,12 +43,17 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::info;
 }
 
-std::string text_line(std::string_view line, const LogFields& fields) {
-  std::string text = one_line(line);
-  for (const auto& [key, value] : fields) {
-    if (!value.empty()) text += fmt::format(" {}={}", key, one_line(value));
+// As it is where it ends at the next space for certain.
+std::string text_value(std::string_view value) {
+  if (value.find_first_of(" =\"\\") == std::string_view::npos && one_line(value) == value) {
+    return std::string(value);
   }
-  return text;
+  std::string escaped;
+  for (const char c : value) {
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return '"' + one_line(escaped) + '"';
 }
 
 // Without the brace that opens it.
@@ -78,9 +83,16 @@ void set_log_format(LogFormat format) {
   log_format = format;
   logger().set_pattern(format == LogFormat::kJson ? kJsonPattern : kTextPattern);
 }
+std::string log_text(std::string_view line, const LogFields& fields) {
+  std::string text = one_line(line);
+  for (const auto& [key, value] : fields) {
+    if (!value.empty()) text += fmt::format(" {}={}", key, text_value(value));
+  }
+  return text;
+}
 void log_event(LogLevel level, std::string_view line, const LogFields& fields) {
   const bool is_json = log_format == LogFormat::kJson;
-  logger().log(spdlog_level(level), is_json ? json_rest(line, fields) : text_line(line, fields));
+  logger().log(spdlog_level(level), is_json ? json_rest(line, fields) : log_text(line, fields));
 }
 
 }  // namespace quire

@@ -19,10 +19,12 @@ enum class LogFormat { kText, kJson };
 void set_log_format(LogFormat format);
 bool log_enabled(LogLevel level);
 void log_line(LogLevel level, std::string_view line);
-// What happened, with its particulars: `line key=value key=value` as text. Empty values are left
-// out.
+// What happened, with its particulars: `line key=value key="a value"` as text. Empty values are
+// left out.
 using LogFields = std::vector<std::pair<std::string_view, std::string>>;
 void log_event(LogLevel level, std::string_view line, const LogFields& fields);
+// The line of a kText log. A value in which another field could hide is quoted, with \" and \\.
+std::string log_text(std::string_view line, const LogFields& fields);
 
 template <typename... Args>
 void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
