@@ -250,11 +250,10 @@ async def soak(options: argparse.Namespace, report: Report) -> None:
         (calls.call_wrong, 15),
         (calls.call_text, 10),
         (calls.call_and_go, 10),
+        (calls.call_grammar, 10),
     ]
     num_parts = 20
     with Served(options.quire, *CACHE, *QUIET) as served:
-        if await _has_grammars(served.port):
-            kinds.append((calls.call_grammar, 10))
         counts: Counter[str] = Counter()
 
         async def one(worker: int, num: int) -> None:
@@ -288,12 +287,6 @@ async def soak(options: argparse.Namespace, report: Report) -> None:
     check(idle_share < 0.01, f"idle, it takes {100 * idle_share:.1f} % of a core")
     if total >= 10_000:  # below, a page or two decide
         check(per_10k < MIB, f"memory grows by {per_10k / MIB:.2f} MiB per 10,000 requests")
-
-
-async def _has_grammars(port: int) -> bool:
-    async with Connection(port) as connection:
-        body = calls.conversation(random.Random(0), 4, structured_outputs={"regex": "[0-9]"})
-        return (await connection.call("POST", calls.CHAT, body)).status == 200
 
 
 TESTS: dict[str, Callable[[argparse.Namespace, Report], Awaitable[None]]] = {
