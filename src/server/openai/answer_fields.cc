@@ -46,13 +46,14 @@ Fault AnswerFields::read_seed(const Path& path, Element value) {
   int64_t number = 0;
   uint64_t large = 0;
   double real = 0;
-  constexpr double kMax = 9007199254740992.0;  // 2^53: integers that are written as 5.0
   if (!value.get_int64().get(number)) {
     request_.sampling.seed = static_cast<uint64_t>(number);
   } else if (!value.get_uint64().get(large)) {
     request_.sampling.seed = large;
-  } else if (!value.get_double().get(real) && real == std::trunc(real) && std::abs(real) <= kMax) {
-    request_.sampling.seed = static_cast<uint64_t>(static_cast<int64_t>(real));
+  } else if (!value.get_double().get(real) && real == std::trunc(real) && real >= -0x1p63 &&
+             real < 0x1p64) {  // an integer that is written as 5.0 or 1e19
+    request_.sampling.seed =
+        real < 0 ? static_cast<uint64_t>(static_cast<int64_t>(real)) : static_cast<uint64_t>(real);
   } else {
     return unexpected(path, value, "an integer of at most 64 bits");
   }

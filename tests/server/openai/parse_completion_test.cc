@@ -121,6 +121,22 @@ TEST(ParseCompletion, TakesPromptsInAllFourForms) {
   EXPECT_THAT(refusal(R"({"prompt": [[1, 2147483648]]})"), HasSubstr("prompt[0][1]: "));
 }
 
+TEST(ParseCompletion, SeedsAreIntegersHoweverTheyAreWritten) {
+  const auto seed = [](const std::string& number) {
+    return parsed(R"({"prompt": "a", "seed": )" + number + "}").request.sampling.seed;
+  };
+  EXPECT_EQ(seed("5.0"), 5U);
+  EXPECT_EQ(seed("-2.0"), UINT64_MAX - 1);
+  EXPECT_EQ(seed("1e19"), 10'000'000'000'000'000'000U);
+  EXPECT_EQ(seed("-9.223372036854775808e18"), uint64_t{1} << 63);
+  EXPECT_EQ(seed("18446744073709551615"), UINT64_MAX);
+  for (const char* none : {"18446744073709551616", "1.8446744073709552e19", "-1e19", "1e300"}) {
+    EXPECT_THAT(refusal(R"({"prompt": "a", "seed": )" + std::string(none) + "}"),
+                HasSubstr("64 bits"))
+        << none;
+  }
+}
+
 TEST(ParseCompletion, EchoesWithoutMakingAnything) {
   const CompletionCall call = parsed(R"({"prompt": "a", "echo": true, "max_tokens": 0,
                                          "logprobs": 2})");
