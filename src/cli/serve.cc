@@ -190,6 +190,8 @@ void add_access_flags(FlagSet& flags, Options* options) {
                {.min = 0, .max = 1 << 30}, "Prompt tokens that may wait; 0: no bound");
   flags.number("--max-concurrency-per-key", &gate.max_concurrency_per_key,
                {.min = 0, .max = 1 << 20}, "Answers in work for one key; 0: no bound");
+  flags.toggle("--allow-request-priority", &options->service.allow_request_priority,
+               "Heed the priority that calls ask for; else it is ignored");
   flags.number("--drain-timeout", &options->drain_timeout, {.min = 0, .max = 86400},
                "Seconds for what is in work when the server is to stop");
 }

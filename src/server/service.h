@@ -34,7 +34,8 @@ struct ServiceConfig {
   GateConfig gate = {};
   int num_workers = 2;
   int num_grammar_threads = 2;
-  std::string tool_call_parser = {};  // empty: tools are refused
+  bool allow_request_priority = false;  // else a call's own is ignored
+  std::string tool_call_parser = {};    // empty: tools are refused
   std::string reasoning_parser = {};
   std::vector<std::string> allowed_origins = {};  // CORS; empty: off
   std::string version = {};

@@ -262,6 +262,22 @@ TEST_F(ServiceTest, KeysDoNotShareCachedPrefixes) {
   EXPECT_NE(first, "");
 }
 
+TEST_F(ServiceTest, APriorityIsHeededOnlyWhereTheOperatorSaysSo) {
+  const std::string chat = R"({"messages":[{"role":"user","content":"q"}],"priority":-7})";
+  call("POST", "/v1/completions", R"({"prompt":"a","priority":-7})");
+  EXPECT_EQ(engine_.wait_for(1).priority, 0);
+  call("POST", "/v1/chat/completions", chat);
+  EXPECT_EQ(engine_.wait_for(2).priority, 0);
+  EXPECT_EQ(call("POST", "/v1/completions", R"({"prompt":"a","priority":"x"})")->wait().status,
+            400);
+  end();
+  start({.allow_request_priority = true});
+  call("POST", "/v1/completions", R"({"prompt":"a","priority":-7})");
+  EXPECT_EQ(engine_.wait_for(3).priority, -7);
+  call("POST", "/v1/chat/completions", chat);
+  EXPECT_EQ(engine_.wait_for(4).priority, -7);
+}
+
 TEST_F(ServiceTest, RefusesUnknownPathsMethodsModelsAndTypes) {
   EXPECT_EQ(get("/nothing").status, 404);
   const http::Response wrong_method = get("/v1/completions");

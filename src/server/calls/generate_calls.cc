@@ -32,8 +32,10 @@ int64_t num_prompt_tokens(const std::vector<Request>& requests) {
   return count;
 }
 
-// Requests of one key find only their own prefixes in the cache.
-void salt(const CallContext& context, const Call& call, Request& request) {
+// Requests of one key find only their own prefixes in the cache, and no call overtakes others'
+// unless the operator lets it.
+void set_apart(const CallContext& context, const Call& call, Request& request) {
+  if (!context.config.allow_request_priority) request.priority = 0;
   if (call.key_idx < 0) return;
   request.cache_salt = context.config.keys.cache_salt(call.key_idx) + request.cache_salt;
 }
@@ -176,7 +178,7 @@ void post_completions(CallContext& context, Call&& call) {
   if (parsed.error) return call.refuse(*parsed.error);
   CompletionCall& wanted = parsed.call;
   if (refuse_unknown_model(call, wanted.model)) return;
-  salt(context, call, wanted.request);
+  set_apart(context, call, wanted.request);
   Understood understood = {.is_stream = wanted.streaming.stream, .structured = wanted.structured};
   std::vector<Request>& requests = understood.requests;
   for (CompletionPrompt& prompt : wanted.prompts) {
@@ -198,7 +200,7 @@ void post_chat_completions(CallContext& context, Call&& call) {
   ChatCall& wanted = parsed.call;
   if (refuse_unknown_model(call, wanted.model)) return;
   if (const auto error = prepare_chat(context, wanted)) return call.refuse(*error);
-  salt(context, call, wanted.request);
+  set_apart(context, call, wanted.request);
   Understood understood = {
       .is_stream = wanted.streaming.stream,
       .structured = is_forced(wanted) ? forced_call_schema(wanted) : wanted.structured};
