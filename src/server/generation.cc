@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/error_response.h"
+#include "server/health_watch.h"
 #include "server/openai/call_error.h"
 
 namespace quire::server {
@@ -161,7 +162,9 @@ void Generation::start_stream() {
 
 // `piece`: what had come before.
 void Generation::fail(const Status& error, std::string&& piece) {
-  const CallError call = call_error(error);
+  // An engine that has failed is nothing to try again at once (429), whatever the failure was.
+  const bool is_out = !tools_.engine.health().ok();
+  const CallError call = call_error(is_out ? engine_is_out() : error);
   http::Exchange& exchange = *parts_.exchange;
   if (has_started_stream_ || (parts_.is_stream && !piece.empty())) {
     start_stream();

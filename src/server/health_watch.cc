@@ -4,6 +4,10 @@
 
 namespace quire::server {
 
+Status engine_is_out() {
+  return unavailable("[server] the engine does not answer; the server's log has the details");
+}
+
 Status HealthWatch::check(const Status& engine, const EngineStats& stats, Clock::time_point now) {
   if (!engine.ok()) return unavailable(engine.message());
   const std::lock_guard lock(mutex_);

@@ -8,6 +8,10 @@
 
 namespace quire::server {
 
+// What callers are told of an engine that has failed or stands still: whose it is, has no key, and
+// needs no more. The log has the details.
+Status engine_is_out();
+
 class HealthWatch {
  public:
   using Clock = std::chrono::steady_clock;

@@ -209,7 +209,8 @@ void Service::Impl::dispatch(const Route& route, Call&& call) {
   }
   // What there is no room for costs no parsing.
   if (is_generation(route)) {
-    const Status room = gate.check_room(call.key_idx);
+    Status room = gate.check_room(call.key_idx);
+    if (!context.engine.health().ok()) room = engine_is_out();
     if (!room.ok()) return call.refuse(call_error(room));
   }
   if (route.where == Where::kAtOnce) return route.run(context, std::move(call));

@@ -231,8 +231,27 @@ TEST_F(ServiceTest, ADrainingServerIsHealthyNotReadyAndRefuses) {
 }
 
 TEST_F(ServiceTest, AnUnhealthyEngineShows) {
-  engine_.health_ = internal_error("[cuda] fault");
-  EXPECT_EQ(get("/health").status, 503);
+  engine_.health_ = internal_error("[cuda] fault at x.cu:7");
+  for (const char* path : {"/health", "/ready"}) {
+    const http::Response response = get(path);
+    EXPECT_EQ(response.status, 503);
+    EXPECT_THAT(response.body, Not(HasSubstr("cuda"))) << "anyone may ask";
+  }
+}
+
+TEST_F(ServiceTest, AnEngineThatFailedIsNotToBeTriedAgainAtOnce) {
+  const auto in_work = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  engine_.wait_for(1);
+  engine_.health_ = resource_exhausted("[engine] a step could not be made; std::bad_alloc");
+  Output failed;
+  failed.finish_reason = FinishReason::kError;
+  failed.error = engine_.health_;
+  engine_.send(1, failed);
+  const http::Response later = call("POST", "/v1/completions", R"({"prompt":"a"})")->wait();
+  for (const http::Response& response : {in_work->wait(), later}) {
+    EXPECT_EQ(response.status, 503);
+    EXPECT_THAT(response.body, Not(HasSubstr("bad_alloc")));
+  }
 }
 
 TEST_F(ServiceTest, WithKeysOnlyHealthAndReadyAreOpen) {

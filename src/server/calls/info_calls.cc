@@ -16,8 +16,9 @@ http::ServerStats transport_stats(const CallContext& context) {
 }
 
 Status progress(CallContext& context) {
-  return context.health.check(context.engine.health(), context.engine.stats(),
-                              HealthWatch::Clock::now());
+  const Status status = context.health.check(context.engine.health(), context.engine.stats(),
+                                             HealthWatch::Clock::now());
+  return status.ok() ? status : engine_is_out();
 }
 
 void write_model(const CallContext& context, std::string_view name, JsonWriter& json) {
