@@ -34,7 +34,7 @@ struct Options {
   std::string api_key_file;
   std::string tool_call_parser = "auto";
   std::string reasoning_parser = "auto";
-  int max_num_queued_tokens = 0;
+  int max_num_queued_tokens = static_cast<int>(server::GateConfig().max_num_queued_tokens);
   int64_t max_request_bytes = 32 << 20;
   int64_t max_total_request_bytes = 512 << 20;
   int drain_timeout = 30;  // seconds

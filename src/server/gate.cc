@@ -24,8 +24,10 @@ Ticket::~Ticket() {
   if (gate_ != nullptr) gate_->leave(*this);
 }
 
-void Ticket::begun() {
-  if (gate_ != nullptr) gate_->begin(std::exchange(num_waiting_tokens_, 0));
+void Ticket::begun(int64_t num_tokens) {
+  if (gate_ == nullptr) return;
+  num_waiting_tokens_ -= num_tokens;
+  gate_->begin(num_tokens);
 }
 
 Gate::Gate(const GateConfig& config, int num_keys)

@@ -12,10 +12,10 @@
 namespace quire::server {
 
 struct GateConfig {
-  int max_num_seqs = 64;              // of the engine: so many run at once
-  int max_num_queued_reqs = 512;      // and so many may wait
-  int64_t max_num_queued_tokens = 0;  // of prompts that wait; 0: no bound
-  int max_concurrency_per_key = 0;    // answers; 0: no bound
+  int max_num_seqs = 64;                    // of the engine: so many run at once
+  int max_num_queued_reqs = 512;            // and so many may wait
+  int64_t max_num_queued_tokens = 1 << 22;  // of prompts that wait; 0: no bound
+  int max_concurrency_per_key = 0;          // answers; 0: no bound
 };
 
 class Gate;
@@ -28,8 +28,8 @@ class Ticket {
   Ticket& operator=(Ticket&& other) noexcept;
   ~Ticket();
 
-  // The call's first token has come: its prompt waits no more.
-  void begun();
+  // So many tokens of the call's prompts wait no more: one of them has begun.
+  void begun(int64_t num_tokens);
 
  private:
   friend class Gate;

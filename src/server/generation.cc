@@ -28,6 +28,9 @@ Generation::Generation(const GenerationTools& tools, Parts parts)
     : tools_(tools), num_answers_(parts.requests.front().sampling.n), parts_(std::move(parts)) {
   num_unfinished_ = static_cast<int>(parts_.requests.size()) * num_answers_;
   times_.resize(static_cast<size_t>(num_unfinished_));
+  for (const Request& request : parts_.requests) {
+    num_waiting_tokens_.push_back(static_cast<int64_t>(request.prompt_token_ids.size()));
+  }
 }
 
 void Generation::submit_all() {
@@ -85,8 +88,9 @@ void Generation::observe(int choice_idx, const Output& output) {
   const Clock::time_point now = Clock::now();
   ChoiceTimes& times = times_[static_cast<size_t>(choice_idx)];
   ServerMetrics& metrics = tools_.metrics;
+  int64_t& num_waiting = num_waiting_tokens_[static_cast<size_t>(choice_idx / num_answers_)];
+  if (num_waiting > 0) parts_.ticket.begun(std::exchange(num_waiting, 0));
   if (!output.token_ids.empty()) {
-    if (!std::exchange(has_begun_, true)) parts_.ticket.begun();
     if (times.num_tokens == 0) {
       metrics.time_to_first_token.observe(seconds_between(parts_.log.arrived, now));
       metrics.num_prompt_tokens.observe(static_cast<double>(output.prompt_token_ids.size()));

@@ -75,7 +75,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   // The engine's thread alone.
   std::vector<ChoiceTimes> times_;
-  bool has_begun_ = false;
+  std::vector<int64_t> num_waiting_tokens_;  // of each prompt; 0: its first answer has begun
 
   std::mutex mutex_;
   std::vector<RequestId> ids_;

@@ -34,7 +34,9 @@ TEST(Gate, BoundsThePromptsThatWaitButNeverOneAlone) {
   Result<Ticket> big = gate.enter(-1, 1, 5000);
   ASSERT_TRUE(big.ok());
   EXPECT_EQ(code_of(gate.enter(-1, 1, 1)), StatusCode::kResourceExhausted);
-  big->begun();
+  big->begun(4000);
+  EXPECT_EQ(code_of(gate.enter(-1, 1, 1)), StatusCode::kResourceExhausted) << "1000 still wait";
+  big->begun(1000);
   EXPECT_TRUE(gate.enter(-1, 1, 60).ok());
   const Result<Ticket> waiting = gate.enter(-1, 1, 60);
   EXPECT_EQ(code_of(gate.enter(-1, 1, 60)), StatusCode::kResourceExhausted);

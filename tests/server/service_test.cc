@@ -221,6 +221,26 @@ TEST_F(ServiceTest, TooManyIsFourTwentyNineWithAHint) {
   EXPECT_EQ(second->wait().status, 200);
 }
 
+TEST_F(ServiceTest, EachPromptWaitsUntilItsOwnFirstToken) {
+  start({.gate = {.max_num_queued_tokens = 8}});
+  call("POST", "/v1/completions", R"({"prompt":["aaaa","bbbb"]})");
+  engine_.wait_for(2);
+  engine_.say(1, "x");
+  const auto status_of = [&](const char* body) {
+    return call("POST", "/v1/completions", body)->wait().status;
+  };
+  EXPECT_EQ(status_of(R"({"prompt":"ccccc"})"), 429) << "bbbb has not begun";
+  const auto fits = call("POST", "/v1/completions", R"({"prompt":"cccc"})");
+  engine_.wait_for(3);
+  engine_.say(3, "", FinishReason::kStop);
+  EXPECT_EQ(fits->wait().status, 200);
+  engine_.say(2, "x");
+  const auto alone = call("POST", "/v1/completions", R"({"prompt":"ccccccccccccc"})");
+  engine_.wait_for(4);
+  engine_.say(4, "x", FinishReason::kStop);
+  EXPECT_EQ(alone->wait().status, 200);
+}
+
 TEST_F(ServiceTest, ADrainingServerIsHealthyNotReadyAndRefuses) {
   start();
   EXPECT_EQ(get("/ready").status, 200);
