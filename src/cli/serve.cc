@@ -205,7 +205,7 @@ void add_answer_flags(FlagSet& flags, Options* options) {
   flags.choice("--reasoning-parser", with_auto(server::reasoning_parser_names()),
                &options->reasoning_parser, "How the model marks its reasoning");
   flags.number("--num-workers", &options->service.num_workers, {.min = 1, .max = 1024},
-               "Threads that parse, tokenize and format");
+               "Threads that parse and tokenize, and as many that write answers");
   flags.number("--num-grammar-threads", &options->service.num_grammar_threads,
                {.min = 1, .max = 1024}, "Threads that compile grammars");
   flags.number("--num-io-threads", &options->transport.num_threads, {.min = 1, .max = 1024},

@@ -78,9 +78,9 @@ Status Gate::check(int key_idx, int num_answers, int64_t num_tokens) const {
   return {};
 }
 
-Status Gate::check_room(int key_idx) const {
+Status Gate::check_room(int key_idx, int num_answers) const {
   const std::lock_guard lock(mutex_);
-  return check(key_idx, 1, 0);
+  return check(key_idx, num_answers, 0);
 }
 
 void Gate::leave(const Ticket& ticket) {

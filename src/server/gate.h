@@ -53,8 +53,8 @@ class Gate {
   // resource_exhausted: try again later; unavailable: draining; invalid_argument: never.
   Result<Ticket> enter(int key_idx, int num_answers, int64_t num_tokens);
 
-  // Whether even one answer would be let in now.
-  Status check_room(int key_idx) const;
+  // Whether so many answers would be let in now, whatever their prompts.
+  Status check_room(int key_idx, int num_answers = 1) const;
 
   // From now on nobody is let in.
   void close();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "server/calls/call_context.h"
 #include "server/calls/generate_calls.h"
 #include "server/calls/info_calls.h"
+#include "server/calls/prompts.h"
 #include "server/calls/text_calls.h"
 #include "server/cors.h"
 #include "server/error_response.h"
@@ -22,8 +24,11 @@ namespace {
 using Run = void (*)(CallContext& context, Call&& call);
 
 enum class Access { kAnyone, kKeyHolder };
-// kAtOnce: microseconds, on the transport's thread; kWorker: parses, tokenizes.
-enum class Where { kAtOnce, kWorker };
+// kAtOnce: microseconds, on the transport's thread; kWorker: parses, tokenizes; kTokenizer: the
+// same for its own sake, of texts of any length: no answer waits behind it.
+enum class Where { kAtOnce, kWorker, kTokenizer };
+constexpr int kNumTokenizers = 1;
+constexpr int kMaxTokenizing = 64;
 
 struct Route {
   std::string_view method;
@@ -43,8 +48,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/models", Access::kKeyHolder, Where::kAtOnce, get_models},
     {"GET", kModelPrefix, Access::kKeyHolder, Where::kAtOnce, get_model},
     {"GET", "/tokenizer_info", Access::kKeyHolder, Where::kAtOnce, get_tokenizer_info},
-    {"POST", "/tokenize", Access::kKeyHolder, Where::kWorker, post_tokenize},
-    {"POST", "/detokenize", Access::kKeyHolder, Where::kWorker, post_detokenize},
+    {"POST", "/tokenize", Access::kKeyHolder, Where::kTokenizer, post_tokenize},
+    {"POST", "/detokenize", Access::kKeyHolder, Where::kTokenizer, post_detokenize},
     {"POST", "/v1/completions", Access::kKeyHolder, Where::kWorker, post_completions},
     {"POST", "/v1/chat/completions", Access::kKeyHolder, Where::kWorker, post_chat_completions},
 };
@@ -84,8 +89,17 @@ struct Service::Impl {
         gate(config.gate, config.keys.size()),
         health(config.patience),
         workers(config.num_workers),
+        tokenizers(kNumTokenizers),
+        writers(config.num_workers),
         grammar_workers(config.num_grammar_threads),
-        context{engine, config, gate, health, metrics, workers, grammar_workers, nullptr} {}
+        context{.engine = engine,
+                .config = config,
+                .gate = gate,
+                .health = health,
+                .metrics = metrics,
+                .writers = writers,
+                .grammar_workers = grammar_workers,
+                .max_prompt_bytes = max_prompt_bytes(engine)} {}
 
   // What a call is for: one of them.
   struct Target {
@@ -97,6 +111,7 @@ struct Service::Impl {
   std::optional<CallError> find_route(Call& call, Target& target);
   std::optional<CallError> authorize(Call& call, std::string_view scheme);
   void dispatch(const Route& route, Call&& call);
+  void tokenize(const Route& route, Call&& call);
   static void serve_page(const PageFile& file, Call&& call);
 
   const ServiceConfig config;
@@ -104,8 +119,11 @@ struct Service::Impl {
   HealthWatch health;
   ServerMetrics metrics;
   WorkerPool workers;
+  WorkerPool tokenizers;
+  WorkerPool writers;
   WorkerPool grammar_workers;
   CallContext context;
+  std::atomic<int> num_tokenizing = 0;  // calls that wait for it
   bool was_healthy = true;
 };
 
@@ -126,7 +144,9 @@ void Service::close() {
 
 void Service::stop() {
   impl_->grammar_workers.stop();
+  impl_->tokenizers.stop();
   impl_->workers.stop();
+  impl_->writers.stop();
 }
 
 void Service::check_progress() {
@@ -214,8 +234,23 @@ void Service::Impl::dispatch(const Route& route, Call&& call) {
     if (!room.ok()) return call.refuse(call_error(room));
   }
   if (route.where == Where::kAtOnce) return route.run(context, std::move(call));
+  if (route.where == Where::kTokenizer) return tokenize(route, std::move(call));
   auto waiting = std::make_shared<Call>(std::move(call));
   workers.post([this, run = route.run, waiting] { run(context, std::move(*waiting)); });
+}
+
+void Service::Impl::tokenize(const Route& route, Call&& call) {
+  if (num_tokenizing.fetch_add(1) >= kMaxTokenizing) {
+    --num_tokenizing;
+    return call.refuse(make_call_error(
+        429,
+        fmt::format("[server] {} texts wait to be tokenized; try again later", kMaxTokenizing)));
+  }
+  auto waiting = std::make_shared<Call>(std::move(call));
+  tokenizers.post([this, run = route.run, waiting] {
+    --num_tokenizing;  // before the client knows
+    run(context, std::move(*waiting));
+  });
 }
 
 void Service::Impl::serve_page(const PageFile& file, Call&& call) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -41,6 +42,7 @@ class FakeEngine final : public server::EngineApi {
   }
   std::string_view chat_template() const override { return "{{ messages }}"; }
   Result<std::vector<int32_t>> encode(std::string_view text, bool /*special*/) const override {
+    if (on_encode_) on_encode_(text);
     return std::vector<int32_t>(text.begin(), text.end());
   }
   std::string decode(const std::vector<int32_t>& ids, bool /*skip*/) const override {
@@ -106,6 +108,7 @@ class FakeEngine final : public server::EngineApi {
 
   ModelInfo info_;
   std::string chat_suffix_;
+  std::function<void(std::string_view text)> on_encode_;  // may block
   EngineStats stats_;
   Status health_;
   Status refusal_;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 
@@ -425,6 +426,60 @@ TEST_F(ServiceTest, OnceStoppedNothingAsksTheTransport) {
   transport.answer_.set_value();
   stopped.wait();
   EXPECT_THAT(metrics->wait().body, HasSubstr(" 77\n"));
+}
+
+TEST_F(ServiceTest, TokenizingHoldsUpNoStream) {
+  std::promise<void> may_end;
+  engine_.on_encode_ = [end =
+                            std::shared_future<void>(may_end.get_future())](std::string_view text) {
+    if (text.starts_with("slow")) end.wait();
+  };
+  start({.num_workers = 1});
+  const auto stream = call("POST", "/v1/completions", R"({"prompt":"hi","stream":true})");
+  engine_.wait_for(1);
+  const auto text = call("POST", "/tokenize", R"({"prompt":"slow"})");
+  const auto beside = call("POST", "/v1/completions", R"({"prompt":"hi"})");
+  engine_.wait_for(2);
+  const auto prompt = call("POST", "/v1/completions", R"({"prompt":"slow"})");
+  engine_.say(1, "ab");
+  stream->wait_for(R"("text":"ab")");
+  may_end.set_value();
+  EXPECT_EQ(text->wait().status, 200);
+  engine_.wait_for(3);
+  for (const RequestId id : {1, 2, 3}) engine_.say(id, "c", FinishReason::kStop);
+  for (const auto& exchange : {stream, beside, prompt}) EXPECT_EQ(exchange->wait().status, 200);
+}
+
+TEST_F(ServiceTest, TextsThatWaitToBeTokenizedAreBounded) {
+  std::promise<void> may_end;
+  engine_.on_encode_ = [end = std::shared_future<void>(may_end.get_future())](std::string_view) {
+    end.wait();
+  };
+  std::vector<std::shared_ptr<FakeExchange>> calls;
+  for (int i = 0; i < 70; ++i) calls.push_back(call("POST", "/tokenize", R"({"prompt":"a"})"));
+  EXPECT_EQ(calls.back()->wait().status, 429);
+  may_end.set_value();
+  EXPECT_EQ(calls.front()->wait().status, 200);
+  EXPECT_EQ(calls[63]->wait().status, 200);
+  EXPECT_EQ(call("POST", "/tokenize", R"({"prompt":"a"})")->wait().status, 200);
+}
+
+TEST_F(ServiceTest, WhatCannotFitIsNotTokenized) {
+  std::atomic<int> num_encoded = 0;
+  engine_.on_encode_ = [&](std::string_view) { ++num_encoded; };
+  const std::string text(65, 'x');  // 64 tokens of a byte
+  const http::Response response =
+      call("POST", "/v1/completions", R"({"prompt":")" + text + R"("})")->wait();
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(response.body, HasSubstr("context_length_exceeded"));
+  EXPECT_THAT(response.body, HasSubstr("65 bytes"));
+  end();
+  start({.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 1}});
+  call("POST", "/v1/completions", R"({"prompt":"a"})");
+  engine_.wait_for(1);
+  EXPECT_EQ(num_encoded, 1);
+  EXPECT_EQ(call("POST", "/v1/completions", R"({"prompt":["a","b"]})")->wait().status, 429);
+  EXPECT_EQ(num_encoded, 1);
 }
 
 TEST_F(ServiceTest, TokenizesAndBack) {

@@ -23,8 +23,9 @@ struct CallContext {
   Gate& gate;
   HealthWatch& health;
   ServerMetrics& metrics;
-  WorkerPool& workers;
+  WorkerPool& writers;          // of answers: waits behind no prompt's tokenizing
   WorkerPool& grammar_workers;  // a grammar may take long: nothing else waits behind it
+  size_t max_prompt_bytes = 0;  // what is longer cannot fit the model's context
   std::atomic<const http::Server*> transport = nullptr;
 };
 

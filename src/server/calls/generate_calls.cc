@@ -58,7 +58,7 @@ struct Waiting {
 };
 
 void start(CallContext& context, Call&& call, Understood&& understood, Ticket&& ticket) {
-  Generation::start({context.engine, context.workers, context.metrics},
+  Generation::start({context.engine, context.writers, context.metrics},
                     {.requests = std::move(understood.requests),
                      .writer = std::move(understood.writer),
                      .is_stream = understood.is_stream,
@@ -178,6 +178,10 @@ void post_completions(CallContext& context, Call&& call) {
   if (parsed.error) return call.refuse(*parsed.error);
   CompletionCall& wanted = parsed.call;
   if (refuse_unknown_model(call, wanted.model)) return;
+  // What there is no room for is not tokenized.
+  const int num_answers = static_cast<int>(wanted.prompts.size()) * wanted.request.sampling.n;
+  const Status room = context.gate.check_room(call.key_idx, num_answers);
+  if (!room.ok()) return call.refuse(call_error(room));
   set_apart(context, call, wanted.request);
   Understood understood = {.is_stream = wanted.streaming.stream, .structured = wanted.structured};
   std::vector<Request>& requests = understood.requests;

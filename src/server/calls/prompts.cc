@@ -3,17 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace quire::server {
 namespace {
 
-CallError too_long(size_t num_tokens, int max_model_len) {
+CallError too_long(const std::string& size, int max_model_len) {
   return make_call_error(
       400,
-      fmt::format("the prompt is too long: {} tokens, where the model's context of {} leaves room "
+      fmt::format("the prompt is too long: {}, where the model's context of {} leaves room "
                   "for {} and one token of answer",
-                  num_tokens, max_model_len, max_model_len - 1),
+                  size, max_model_len, max_model_len - 1),
       "prompt", "context_length_exceeded");
 }
 
@@ -25,16 +26,31 @@ CallDefaults call_defaults(const CallContext& context) {
   return defaults;
 }
 
+size_t max_prompt_bytes(const EngineApi& engine) {
+  const ModelInfo& info = engine.model_info();
+  size_t longest = 0;
+  for (int32_t id = 0; id < info.vocab_size; ++id) {
+    longest = std::max(longest, engine.token_bytes(id).size());
+  }
+  if (longest == 0) return SIZE_MAX;  // no tokenizer: encode() says so
+  return longest * static_cast<size_t>(info.max_model_len);
+}
+
 std::optional<CallError> prepare_prompt(const CallContext& context, Request& request) {
   const int max_model_len = context.engine.model_info().max_model_len;
   std::vector<int32_t>& ids = request.prompt_token_ids;
   if (ids.empty()) {
+    if (request.prompt.size() > context.max_prompt_bytes) {
+      return too_long(fmt::format("{} bytes", request.prompt.size()), max_model_len);
+    }
     auto encoded = context.engine.encode(request.prompt, request.add_special_tokens);
     if (!encoded.ok()) return call_error(encoded.status());
     ids = std::move(*encoded);
   }
   if (ids.empty()) return make_call_error(400, "the prompt is empty", "prompt");
-  if (ids.size() >= static_cast<size_t>(max_model_len)) return too_long(ids.size(), max_model_len);
+  if (ids.size() >= static_cast<size_t>(max_model_len)) {
+    return too_long(fmt::format("{} tokens", ids.size()), max_model_len);
+  }
   const int room = max_model_len - static_cast<int>(ids.size());
   if (request.sampling.max_tokens == 0) request.sampling.max_tokens = room;
   return std::nullopt;

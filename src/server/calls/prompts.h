@@ -11,6 +11,9 @@ namespace quire::server {
 
 CallDefaults call_defaults(const CallContext& context);
 
+// The bytes that a context of the model's longest tokens has.
+size_t max_prompt_bytes(const EngineApi& engine);
+
 // Tokenizes the request's prompt into prompt_token_ids, and refuses what can never fit. max_tokens
 // 0: whatever the context leaves.
 std::optional<CallError> prepare_prompt(const CallContext& context, Request& request);
