@@ -72,11 +72,19 @@ std::vector<std::string> model_names(const Options& options, const ModelInfo& mo
   return names;
 }
 
+bool is_loopback(const http::ServerConfig& transport) {
+  const std::string& host = transport.host;
+  return host.starts_with("127.") || host == "::1" || host == "localhost";
+}
+
 Result<server::ServiceConfig> service_config(const Options& options, const Engine& engine) {
   server::ServiceConfig config = options.service;
   config.model_names = model_names(options, engine.model_info());
   QUIRE_ASSIGN_OR_RETURN(config.keys,
                          server::ApiKeys::create(options.api_keys, options.api_key_file));
+  const bool is_local =
+      options.transport.unix_socket_path.empty() && is_loopback(options.transport);
+  config.checks_host = !config.allowed_hosts.empty() || (config.keys.empty() && is_local);
   config.gate.max_num_seqs = engine.model_info().max_num_seqs;
   config.gate.max_num_queued_tokens = options.max_num_queued_tokens;
   config.tool_call_parser = resolve_parser(options.tool_call_parser,
@@ -104,8 +112,8 @@ void announce(const Options& options, const server::ServiceConfig& config,
   log_info("[server] tool calls: {}; reasoning: {}; keys: {}", or_none(config.tool_call_parser),
            or_none(config.reasoning_parser), config.keys.size());
   const std::string& host = options.transport.host;
-  const bool is_local = host == "127.0.0.1" || host == "::1" || host == "localhost" ||
-                        !options.transport.unix_socket_path.empty();
+  const bool is_local =
+      is_loopback(options.transport) || !options.transport.unix_socket_path.empty();
   if (config.keys.empty() && !is_local) {
     log_warning("[server] {} may be reached from elsewhere and no --api-key is set", host);
   }
@@ -176,6 +184,8 @@ void add_network_flags(FlagSet& flags, Options* options) {
               "Bodies of all requests that are not parsed yet");
   flags.texts("--allowed-origins", "ORIGIN", &options->service.allowed_origins,
               "Other sites whose pages may call (CORS); '*': all; may be repeated");
+  flags.texts("--allowed-hosts", "NAME", &options->service.allowed_hosts,
+              "Names in calls' Host, beside addresses and localhost; '*': all; may be repeated");
 }
 
 void add_access_flags(FlagSet& flags, Options* options) {

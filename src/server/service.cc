@@ -15,6 +15,7 @@
 #include "server/calls/text_calls.h"
 #include "server/cors.h"
 #include "server/error_response.h"
+#include "server/hosts.h"
 #include "server/http/ascii.h"
 #include "server/page/page.h"
 
@@ -186,6 +187,15 @@ http::Hooks Service::hooks() {
 }
 
 std::optional<CallError> Service::Impl::find(Call& call, Target& target) {
+  const std::string_view host = call.request.header("host");
+  if (config.checks_host && !is_allowed_host(host, config.allowed_hosts)) {
+    return make_call_error(
+        403,
+        fmt::format("this server is not '{}'; expected an address, localhost, or "
+                    "what --allowed-hosts names",
+                    host.substr(0, 200)),
+        "", "host_not_allowed");
+  }
   target.page = find_page_file(call.request.path);
   if (target.page == nullptr) return find_route(call, target);
   if (call.request.method != "GET" && call.request.method != "HEAD") {

@@ -38,6 +38,8 @@ struct ServiceConfig {
   std::string tool_call_parser = {};    // empty: tools are refused
   std::string reasoning_parser = {};
   std::vector<std::string> allowed_origins = {};  // CORS; empty: off
+  bool checks_host = false;                       // see hosts.h
+  std::vector<std::string> allowed_hosts = {};
   std::string version = {};
   int64_t started_at = 0;                          // seconds since the epoch
   std::chrono::seconds patience{30};               // without progress, before /health says so

@@ -504,6 +504,26 @@ TEST_F(ServiceTest, OtherSitesMayCallOnlyWhereTheOperatorSaysSo) {
       "");
 }
 
+TEST_F(ServiceTest, ANameThatIsNotTheServersIsRefusedBeforeItsBody) {
+  start({.checks_host = true, .allowed_hosts = {"quire.example"}});
+  for (const char* path : {"/", "/health", "/v1/models", "/metrics"}) {
+    EXPECT_EQ(get(path, {{"host", "127.0.0.1:8000"}}).status, 200) << path;
+    EXPECT_EQ(get(path, {{"host", "quire.example"}}).status, 200) << path;
+    EXPECT_EQ(get(path, {{"host", "evil.example:8000"}}).status, 403) << path;
+  }
+  const auto refused = service_->hooks().check_head({.method = "POST",
+                                                     .path = "/v1/completions",
+                                                     .query = "",
+                                                     .headers = {{"host", "evil.example"}},
+                                                     .body = "",
+                                                     .peer = ""});
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->status, 403);
+  end();
+  start();
+  EXPECT_EQ(get("/v1/models", {{"host", "any.example"}}).status, 200) << "not asked for";
+}
+
 TEST_F(ServiceTest, ThePageLoadsNothingFromElsewhere) {
   const http::Response page = get("/");
   EXPECT_EQ(page.status, 200);
