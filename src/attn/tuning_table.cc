@@ -144,23 +144,27 @@ Status line_error(std::string_view name, size_t line_number, std::string_view wh
                   quote_name(name), line_number, what));
 }
 
+// How many times one is the other, in powers of two.
 double factor(double a, double b) {
+  if (a == b) return 0.0;  // most are, and a start asks for thousands of choices
   return std::abs(std::log2(std::max(a, 1.0) / std::max(b, 1.0)));
 }
 
-// How far what was measured is from what is asked for; compared field by field.
-using Distance = std::tuple<int, double, int, double>;
+// How far what was measured is from what is asked for; compared field by field, then by size.
+using KindDistance = std::tuple<int, double, int>;
 
-Distance distance(const TuningPoint& a, const TuningPoint& b) {
+KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {
   const int num_types = static_cast<int>(a.q != b.q) + static_cast<int>(a.kv != b.kv);
   const auto group = [](const TuningPoint& p) { return p.num_heads / std::max(p.num_kv_heads, 1); };
   const double shape = factor(a.head_dim, b.head_dim) + factor(group(a), group(b)) +
                        factor(a.page_size, b.page_size);
+  return {num_types, shape, static_cast<int>(a.ragged != b.ragged)};
+}
+
+double size_distance(const TuningPoint& a, const TuningPoint& b) {
   // What a kernel has to spread over the device: a head of a request is a unit of work.
   const auto heads = [](const TuningPoint& p) { return 1.0 * p.num_reqs * p.num_kv_heads; };
-  const double size =
-      factor(heads(a), heads(b)) + factor(a.q_len, b.q_len) + factor(a.kv_len, b.kv_len);
-  return {num_types, shape, static_cast<int>(a.ragged != b.ragged), size};
+  return factor(heads(a), heads(b)) + factor(a.q_len, b.q_len) + factor(a.kv_len, b.kv_len);
 }
 
 // Times closer than this are equal: it is what a measurement repeats to.
@@ -258,15 +262,19 @@ TuningTable::Best TuningTable::best(const TuningPoint& point,
                                     std::span<const std::string_view> candidates) const {
   QUIRE_CHECK(!candidates.empty(), "[tuning] a choice among no backends");
   Best best;
-  Distance shortest;
+  KindDistance nearest_kind;
+  double nearest_size = 0.0;
   for (const Cell& cell : cells_) {
     if (cell.point.phase != point.phase) continue;
-    const Distance here = distance(cell.point, point);
-    if (best.cell != nullptr && here >= shortest) continue;
+    const KindDistance kind = kind_distance(cell.point, point);
+    if (best.cell != nullptr && kind > nearest_kind) continue;
+    const double size = size_distance(cell.point, point);
+    if (best.cell != nullptr && kind == nearest_kind && size >= nearest_size) continue;
     const auto found = fastest(cell, candidates);
     if (!found) continue;
     best = *found;
-    shortest = here;
+    nearest_kind = kind;
+    nearest_size = size;
   }
   return best;
 }
