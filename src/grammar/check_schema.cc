@@ -17,8 +17,10 @@ constexpr std::array<std::string_view, 8> kCounts = {"minLength",     "maxLength
                                                      "minProperties", "maxProperties"};
 
 // Keywords that XGrammar passes over without a word; an answer could then break them.
-constexpr std::array<std::string_view, 6> kNotEnforced = {
-    "not", "if", "dependentRequired", "dependentSchemas", "uniqueItems", "contains"};
+constexpr std::array<std::string_view, 12> kNotEnforced = {
+    "not",         "if",         "dependencies", "dependentRequired", "dependentSchemas",
+    "uniqueItems", "contains",   "$dynamicRef",  "$recursiveRef",     "extends",
+    "disallow",    "divisibleBy"};
 
 class SchemaCheck {
  public:

@@ -1,6 +1,7 @@
 // Refuses what would crash, stall or be misread by XGrammar, before it sees it.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "grammar/grammar_spec.h"
@@ -15,6 +16,11 @@ Status check_spec(const GrammarSpec& spec, const GrammarLimits& limits);
 Status check_regex(std::string_view what, std::string_view pattern, const GrammarLimits& limits);
 Status check_ebnf(std::string_view text, const GrammarLimits& limits);
 Status check_schema(std::string_view json, const GrammarLimits& limits);
+
+// The same schema in the forms that XGrammar enforces; invalid_argument names what it would pass
+// over. `json` has passed check_schema. Closer than the schema in two ways: an object or array
+// without "type" is one, and a pattern matches the whole string.
+Result<std::string> plain_schema(std::string_view json, const GrammarLimits& limits);
 
 // The code points of escapes that XGrammar reads without a bound: \x…, \u…, \U…, \u{…}.
 Status check_escape(std::string_view what, std::string_view at_backslash);

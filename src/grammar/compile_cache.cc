@@ -3,7 +3,7 @@
 namespace quire::grammar {
 
 CompileResult CompileCache::get(const std::string& key,
-                                const std::function<CompileResult()>& compile) {
+                                const std::function<CompileOutcome()>& compile) {
   std::unique_lock lock(mutex_);
   if (const auto found = entries_.find(key); found != entries_.end()) {
     ++stats_.num_hits;
@@ -13,13 +13,13 @@ CompileResult CompileCache::get(const std::string& key,
   entries_.emplace(key, entry);
   ++stats_.num_compiled;
   lock.unlock();
-  CompileResult result = compile();
+  CompileOutcome outcome = compile();
   lock.lock();
-  entry->result = result;
-  keep(key, entry);
+  entry->result = outcome.result;
+  keep(key, entry, outcome.is_final);
   lock.unlock();
   compiled_.notify_all();
-  return result;
+  return std::move(outcome.result);
 }
 
 std::optional<CompileResult> CompileCache::find(const std::string& key) {
@@ -43,10 +43,9 @@ CompileResult CompileCache::wait_for(std::unique_lock<std::mutex>& lock,
   return *entry->result;
 }
 
-void CompileCache::keep(const std::string& key, const std::shared_ptr<Entry>& entry) {
+void CompileCache::keep(const std::string& key, const std::shared_ptr<Entry>& entry,
+                        bool is_final) {
   const CompileResult& result = *entry->result;
-  // A lack of memory says nothing about the grammar.
-  const bool is_final = result.ok() || result.status().code() == StatusCode::kInvalidArgument;
   constexpr size_t kEntryBytes = 512;
   const size_t num_bytes = 2 * key.size() + kEntryBytes + (result.ok() ? (*result)->num_bytes : 0);
   if (!is_final || num_bytes > max_bytes_) {

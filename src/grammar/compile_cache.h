@@ -15,15 +15,13 @@
 
 namespace quire::grammar {
 
-using CompileResult = Result<std::shared_ptr<const Compiled>>;
-
-// Thread-safe. Refusals are kept too: the same bad grammar costs its compilation once.
+// Thread-safe. Final refusals are kept too: the same bad grammar costs its compilation once.
 class CompileCache {
  public:
   explicit CompileCache(size_t max_bytes) : max_bytes_(max_bytes) {}
 
   // What `compile` returned for this key: earlier, now on another thread, or now on this one.
-  CompileResult get(const std::string& key, const std::function<CompileResult()>& compile);
+  CompileResult get(const std::string& key, const std::function<CompileOutcome()>& compile);
 
   // What is there already; never waits.
   std::optional<CompileResult> find(const std::string& key);
@@ -39,7 +37,7 @@ class CompileCache {
 
   CompileResult wait_for(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Entry>& entry);
   void touch(const Entry& entry);
-  void keep(const std::string& key, const std::shared_ptr<Entry>& entry);
+  void keep(const std::string& key, const std::shared_ptr<Entry>& entry, bool is_final);
 
   const size_t max_bytes_;
   mutable std::mutex mutex_;

@@ -65,12 +65,14 @@ xgrammar::CompiledGrammar compile(const Vocabulary& vocabulary, const GrammarSpe
   throw std::runtime_error("unknown kind of grammar");
 }
 
-std::shared_ptr<const Compiled> compile_in_budget(
-    const std::shared_ptr<const Vocabulary>& vocabulary, const GrammarSpec& spec,
-    const GrammarLimits& limits) {
+std::shared_ptr<Compiled> compile_in_budget(const std::shared_ptr<const Vocabulary>& vocabulary,
+                                            const GrammarSpec& spec, const GrammarLimits& limits,
+                                            const std::shared_ptr<SharedMemory>& memory) {
   const WorkBudget budget({.cpu_ns = limits.compile_cpu_ns, .mask_bytes = limits.compile_bytes});
-  auto compiled = std::make_shared<Compiled>(
-      Compiled{.vocabulary = vocabulary, .grammar = compile(*vocabulary, spec), .limits = limits});
+  auto compiled = std::make_shared<Compiled>(Compiled{.vocabulary = vocabulary,
+                                                      .grammar = compile(*vocabulary, spec),
+                                                      .limits = limits,
+                                                      .held = HeldMemory(memory)});
   compiled->num_bytes = compiled->grammar.MemorySizeBytes();
   return compiled;
 }
@@ -85,30 +87,46 @@ Status too_costly(const BudgetExceeded& error, const GrammarLimits& limits) {
       error.what(), limits.compile_cpu_ns / 1'000'000, limits.compile_bytes >> 20));
 }
 
+CompileOutcome check_first_mask(const std::shared_ptr<const Compiled>& compiled,
+                                const std::shared_ptr<SharedMemory>& memory) {
+  const auto constraint = make_grammar_constraint(compiled, memory, nullptr);
+  const auto mask = constraint->allowed_tokens();
+  if (const Status failure = constraint->status(); !failure.ok()) {
+    return {.result = failure, .is_final = false};
+  }
+  if (std::ranges::all_of(mask, [](uint32_t word) { return word == 0; })) {
+    return {.result = invalid_argument("[grammar] allows no answer")};
+  }
+  return {.result = compiled};
+}
+
 // What it warns of it leaves out, and an answer might not be what was asked for.
-Result<std::shared_ptr<const Compiled>> compile_guarded(
-    const std::shared_ptr<const Vocabulary>& vocabulary, const GrammarSpec& spec,
-    const GrammarLimits& limits) {
+CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabulary,
+                               const GrammarSpec& spec, const GrammarLimits& limits,
+                               const std::shared_ptr<SharedMemory>& memory) {
   try {
     const WarningScope warnings;
-    auto compiled = compile_in_budget(vocabulary, spec, limits);
-    if (!warnings.first().empty()) return refused(warnings.first());
+    const auto compiled = compile_in_budget(vocabulary, spec, limits, memory);
+    if (!warnings.first().empty()) return {.result = refused(warnings.first())};
     if (compiled->num_bytes > limits.cache_bytes) {
-      return invalid_argument(
-          fmt::format("[grammar] is too complex; it takes {} MiB, expected at most {}",
-                      compiled->num_bytes >> 20, limits.cache_bytes >> 20));
+      return {.result = invalid_argument(
+                  fmt::format("[grammar] is too complex; it takes {} MiB, expected at most {}",
+                              compiled->num_bytes >> 20, limits.cache_bytes >> 20))};
     }
-    const auto first_mask = make_grammar_constraint(compiled)->allowed_tokens();
-    if (std::ranges::all_of(first_mask, [](uint32_t word) { return word == 0; })) {
-      return invalid_argument("[grammar] allows no answer, or is too costly to follow");
+    if (!compiled->held.grow(compiled->num_bytes)) {
+      return {.result = resource_exhausted(fmt::format(
+                  "[grammar] the grammars in use hold {} MiB of at most {}; try again later",
+                  memory->held_bytes() >> 20, limits.shared_bytes >> 20)),
+              .is_final = false};
     }
-    return compiled;
+    return check_first_mask(compiled, memory);
   } catch (const BudgetExceeded& error) {
-    return too_costly(error, limits);
+    return {.result = too_costly(error, limits), .is_final = false};
   } catch (const std::bad_alloc&) {
-    return resource_exhausted("[grammar] not enough memory to compile it");
+    return {.result = resource_exhausted("[grammar] not enough memory to compile it"),
+            .is_final = false};
   } catch (const std::exception& error) {
-    return refused(error.what());
+    return {.result = refused(error.what())};
   }
 }
 
@@ -120,13 +138,17 @@ Vocabulary make_vocabulary(TokenTable tokens) {
   return {.tokens = std::move(tokens), .info = std::move(info)};
 }
 
-Result<std::shared_ptr<const Compiled>> compile_spec(
-    const std::shared_ptr<const Vocabulary>& vocabulary, const GrammarSpec& spec,
-    const GrammarLimits& limits) {
-  std::optional<Result<std::shared_ptr<const Compiled>>> result;
-  const bool ran = run_on_big_stack([&] { result = compile_guarded(vocabulary, spec, limits); });
-  if (!ran) return resource_exhausted("[grammar] no thread left to compile it");
-  return std::move(*result);
+CompileOutcome compile_spec(const std::shared_ptr<const Vocabulary>& vocabulary,
+                            const GrammarSpec& spec, const GrammarLimits& limits,
+                            const std::shared_ptr<SharedMemory>& memory) {
+  std::optional<CompileOutcome> outcome;
+  const bool ran =
+      run_on_big_stack([&] { outcome.emplace(compile_guarded(vocabulary, spec, limits, memory)); });
+  if (!ran) {
+    return {.result = resource_exhausted("[grammar] no thread left to compile it"),
+            .is_final = false};
+  }
+  return std::move(*outcome);
 }
 
 }  // namespace quire::grammar

@@ -21,18 +21,21 @@ std::string cache_key(const GrammarSpec& spec) {
   return key;
 }
 
-Result<ConstraintFactory> factory_of(const grammar::CompileResult& result) {
-  if (!result.ok()) return result.status();
-  return ConstraintFactory(
-      [compiled = *result] { return grammar::make_grammar_constraint(compiled); });
-}
-
 }  // namespace
 
 struct GrammarCompiler::Impl {
   std::shared_ptr<const grammar::Vocabulary> vocabulary;
   GrammarLimits limits;
+  std::shared_ptr<grammar::SharedMemory> memory;
+  std::shared_ptr<grammar::SharedTime> time;
   grammar::CompileCache cache;
+
+  Result<ConstraintFactory> factory_of(const grammar::CompileResult& result) const {
+    if (!result.ok()) return result.status();
+    return ConstraintFactory([compiled = *result, shared_memory = memory, shared_time = time] {
+      return grammar::make_grammar_constraint(compiled, shared_memory, shared_time);
+    });
+  }
 };
 
 GrammarCompiler::GrammarCompiler(const Tokenizer& tokenizer, std::span<const int32_t> eos_ids,
@@ -40,6 +43,9 @@ GrammarCompiler::GrammarCompiler(const Tokenizer& tokenizer, std::span<const int
     : impl_(new Impl{.vocabulary = std::make_shared<const grammar::Vocabulary>(
                          grammar::make_vocabulary(grammar::make_token_table(tokenizer, eos_ids))),
                      .limits = limits,
+                     .memory = std::make_shared<grammar::SharedMemory>(limits.shared_bytes),
+                     .time = std::make_shared<grammar::SharedTime>(
+                         limits.shared_burst_ns, grammar::SharedTime::Clock::now()),
                      .cache = grammar::CompileCache(limits.cache_bytes)}) {}
 
 GrammarCompiler::~GrammarCompiler() = default;
@@ -50,19 +56,25 @@ Result<ConstraintFactory> GrammarCompiler::compile(const GrammarSpec& spec) {
         "[grammar] the model has no end-of-sequence token, so no grammar's answer could end");
   }
   QUIRE_RETURN_IF_ERROR(grammar::check_spec(spec, impl_->limits));
-  return factory_of(impl_->cache.get(cache_key(spec), [&] {
-    return grammar::compile_spec(impl_->vocabulary, spec, impl_->limits);
+  GrammarSpec plain = spec;
+  if (spec.kind == GrammarSpec::Kind::kJsonSchema) {
+    QUIRE_ASSIGN_OR_RETURN(plain.text, grammar::plain_schema(spec.text, impl_->limits));
+  }
+  return impl_->factory_of(impl_->cache.get(cache_key(spec), [&] {
+    return grammar::compile_spec(impl_->vocabulary, plain, impl_->limits, impl_->memory);
   }));
 }
 
 std::optional<Result<ConstraintFactory>> GrammarCompiler::find(const GrammarSpec& spec) {
   const auto found = impl_->cache.find(cache_key(spec));
   if (!found) return std::nullopt;
-  return factory_of(*found);
+  return impl_->factory_of(*found);
 }
 
 GrammarStats GrammarCompiler::stats() const {
-  return impl_->cache.stats();
+  GrammarStats stats = impl_->cache.stats();
+  stats.held_bytes = impl_->memory->held_bytes();
+  return stats;
 }
 
 }  // namespace quire

@@ -16,14 +16,17 @@ namespace {
 // on nothing is allowed.
 class GrammarConstraint : public TokenConstraint {
  public:
-  explicit GrammarConstraint(std::shared_ptr<const Compiled> compiled)
+  GrammarConstraint(std::shared_ptr<const Compiled> compiled, std::shared_ptr<SharedMemory> memory,
+                    std::shared_ptr<SharedTime> time)
       : compiled_(std::move(compiled)),
+        held_(std::move(memory)),
         time_left_ns_(compiled_->limits.answer_burst_ns),
         bytes_left_(compiled_->limits.answer_bytes) {
     guarded(SIZE_MAX, [&] {
       matcher_.emplace(compiled_->grammar);
       completed_ = matcher_->IsCompleted();
     });
+    shared_time_ = std::move(time);  // from here on, on the engine's thread
   }
 
   std::vector<uint32_t> allowed_tokens() override {
@@ -47,10 +50,12 @@ class GrammarConstraint : public TokenConstraint {
     }
     if (ended_) return false;
     bool accepted = false;
-    bytes_left_ = guarded(bytes_left_, [&] {
+    const size_t bytes_left = guarded(bytes_left_, [&] {
       accepted = matcher_->AcceptToken(token_id);
       completed_ = matcher_->IsCompleted();
     });
+    hold(bytes_left_ - bytes_left);
+    bytes_left_ = bytes_left;
     return accepted && failure_.ok();
   }
 
@@ -74,30 +79,57 @@ class GrammarConstraint : public TokenConstraint {
     for (size_t i = 0; i < mask.size(); ++i) mask[i] &= may_be_allowed[i];
   }
 
+  void hold(size_t num_bytes) {
+    if (num_bytes == 0 || held_.grow(num_bytes) || !failure_.ok()) return;
+    failure_ = resource_exhausted(
+        fmt::format("[grammar] grammars and the answers that follow them hold {} MiB together, as "
+                    "much as they may; try again later",
+                    compiled_->limits.shared_bytes >> 20));
+    log_warning("{}", failure_.message());
+  }
+
   // In what this answer may yet take of the engine's time; what it leaves of `state_bytes`.
   template <typename Work>
   size_t guarded(size_t state_bytes, const Work& work) {
     const GrammarLimits& limits = compiled_->limits;
     time_left_ns_ = std::min(time_left_ns_ + limits.answer_token_ns / 2, limits.answer_burst_ns);
-    const WorkBudget budget({.cpu_ns = time_left_ns_, .state_bytes = state_bytes});
+    const int64_t shared_ns =
+        shared_time_ ? shared_time_->left_ns(SharedTime::Clock::now()) : time_left_ns_;
+    const int64_t allowed_ns = std::min(time_left_ns_, limits.answer_floor_ns + shared_ns);
+    const WorkBudget budget({.cpu_ns = allowed_ns, .state_bytes = state_bytes});
     try {
       work();
     } catch (const BudgetExceeded& error) {
-      failure_ = invalid_argument(fmt::format(
-          "[grammar] the answer's grammar takes more {} to follow than an answer may ({} ms and {} "
-          "ms a token, {} MiB); expected a simpler one",
-          error.what(), limits.answer_burst_ns / 1'000'000, limits.answer_token_ns / 1'000'000,
-          limits.answer_bytes >> 20));
+      failure_ = too_costly(error, allowed_ns < time_left_ns_ && budget.left_ns() <= 0);
     } catch (const std::exception& error) {
       failure_ = internal_error(fmt::format("[grammar] the answer's grammar cannot be followed; {}",
                                             one_line(error.what())));
     }
     if (!failure_.ok()) log_warning("{}", failure_.message());
-    time_left_ns_ = budget.left_ns();
+    const int64_t spent_ns = allowed_ns - budget.left_ns();
+    time_left_ns_ -= spent_ns;
+    if (shared_time_) shared_time_->spend(std::max(spent_ns - limits.answer_floor_ns, int64_t{0}));
     return budget.left_state_bytes();
   }
 
+  // is_shared: it has had its time, but all together have had theirs.
+  Status too_costly(const BudgetExceeded& error, bool is_shared) const {
+    const GrammarLimits& limits = compiled_->limits;
+    if (is_shared) {
+      return resource_exhausted(
+          "[grammar] the answers' grammars take more than half of the engine's time together, and "
+          "this one's asked for more; expected a simpler one, or fewer at once");
+    }
+    return invalid_argument(fmt::format(
+        "[grammar] the answer's grammar takes more {} to follow than an answer may ({} ms and {} "
+        "ms a token, {} MiB); expected a simpler one",
+        error.what(), limits.answer_burst_ns / 1'000'000, limits.answer_token_ns / 1'000'000,
+        limits.answer_bytes >> 20));
+  }
+
   std::shared_ptr<const Compiled> compiled_;
+  HeldMemory held_;                          // by the parse
+  std::shared_ptr<SharedTime> shared_time_;  // null: none is shared
   std::optional<xgrammar::GrammarMatcher> matcher_;
   int64_t time_left_ns_;
   size_t bytes_left_;
@@ -108,8 +140,11 @@ class GrammarConstraint : public TokenConstraint {
 
 }  // namespace
 
-std::unique_ptr<TokenConstraint> make_grammar_constraint(std::shared_ptr<const Compiled> compiled) {
-  return std::make_unique<GrammarConstraint>(std::move(compiled));
+std::unique_ptr<TokenConstraint> make_grammar_constraint(std::shared_ptr<const Compiled> compiled,
+                                                         std::shared_ptr<SharedMemory> memory,
+                                                         std::shared_ptr<SharedTime> time) {
+  return std::make_unique<GrammarConstraint>(std::move(compiled), std::move(memory),
+                                             std::move(time));
 }
 
 }  // namespace quire::grammar

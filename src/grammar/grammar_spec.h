@@ -33,13 +33,18 @@ struct GrammarLimits {
 
   int64_t compile_cpu_ns = 2'000'000'000;
   size_t compile_bytes = size_t{64} << 20;  // of token masks, by XGrammar's own count
-  size_t cache_bytes = size_t{256} << 20;   // of what is compiled and no answer uses
+  size_t cache_bytes = size_t{256} << 20;   // of what is compiled and may be wanted again
+  size_t shared_bytes = size_t{1} << 30;    // of all that is compiled and all parses together
 
   // The engine's thread works out masks: an answer may take this much of its time at once, and
   // this much more for each token.
   int64_t answer_burst_ns = 100'000'000;
   int64_t answer_token_ns = 2'000'000;
   size_t answer_bytes = size_t{64} << 20;  // of its parse
+  // Of what a mask or a token takes, this much is the answer's own; what is beyond it, all answers
+  // take from half of the engine's time, and from this much at once.
+  int64_t answer_floor_ns = 250'000;
+  int64_t shared_burst_ns = 250'000'000;
 };
 
 }  // namespace quire

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "grammar/grammar_spec.h"
+#include "grammar/shared_budget.h"
 #include "grammar/token_table.h"
 #include "quire/request.h"
 #include "quire/status.h"
@@ -23,16 +24,28 @@ struct Compiled {
   std::shared_ptr<const Vocabulary> vocabulary;
   xgrammar::CompiledGrammar grammar;
   GrammarLimits limits;
+  HeldMemory held;       // as long as anybody uses it, in the cache or not
   size_t num_bytes = 0;  // by XGrammar's own count, without the vocabulary
 };
 
-// `spec` has passed check_spec. Costs what the limits allow, whatever the grammar.
-Result<std::shared_ptr<const Compiled>> compile_spec(
-    const std::shared_ptr<const Vocabulary>& vocabulary, const GrammarSpec& spec,
-    const GrammarLimits& limits);
+using CompileResult = Result<std::shared_ptr<const Compiled>>;
 
-// At the start of an answer.
-std::unique_ptr<TokenConstraint> make_grammar_constraint(std::shared_ptr<const Compiled> compiled);
+// What compiling came to. Not final: a refusal for want of time or memory, which says more of the
+// moment than of the grammar.
+struct CompileOutcome {
+  CompileResult result;
+  bool is_final = true;
+};
+
+// `spec` has passed check_spec. Costs what the limits allow, whatever the grammar.
+CompileOutcome compile_spec(const std::shared_ptr<const Vocabulary>& vocabulary,
+                            const GrammarSpec& spec, const GrammarLimits& limits,
+                            const std::shared_ptr<SharedMemory>& memory);
+
+// At the start of an answer. What it takes is taken from `memory` and `time`, too.
+std::unique_ptr<TokenConstraint> make_grammar_constraint(std::shared_ptr<const Compiled> compiled,
+                                                         std::shared_ptr<SharedMemory> memory,
+                                                         std::shared_ptr<SharedTime> time);
 
 // The warnings that XGrammar gives on this thread while it lives: what it says it leaves out.
 class WarningScope {

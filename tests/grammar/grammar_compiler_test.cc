@@ -10,6 +10,7 @@
 #include <ctime>
 #include <thread>
 
+#include "grammar/shared_budget.h"
 #include "grammar/walk.h"
 
 namespace quire {
@@ -58,6 +59,93 @@ TEST(GrammarCompiler, KeepsRefusalsToo) {
   EXPECT_THAT(first.status().message(), HasSubstr("undefined"));
   EXPECT_EQ(first.status().message(), second.status().message());
   EXPECT_EQ(compiler.stats().num_compiled, 1);
+}
+
+TEST(GrammarCompiler, ARefusalByTheClockIsNotKept) {
+  GrammarLimits limits;
+  limits.compile_cpu_ns = 1;
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos, limits);
+  const GrammarSpec slow = {.kind = Kind::kRegex, .text = "([a-z]{1,40} ){1,40}"};
+  EXPECT_THAT(compiler.compile(slow).status().message(), HasSubstr("takes more time"));
+  EXPECT_FALSE(compiler.find(slow));
+  EXPECT_THAT(compiler.compile(slow).status().message(), HasSubstr("takes more time"));
+  EXPECT_EQ(compiler.stats().num_compiled, 2);
+  EXPECT_EQ(compiler.stats().cache_entries, 0U);
+}
+
+TEST(GrammarCompiler, WhatIsInUseIsBoundedInTheCacheOrNot) {
+  GrammarLimits limits;
+  GrammarCompiler probe(*embedded_tokenizer(), kEos, limits);
+  ASSERT_TRUE(probe.compile(choice({"aaaa"})).ok());
+  const size_t one = probe.stats().held_bytes;
+  ASSERT_GT(one, 0U);
+  limits.cache_bytes = one * 2;       // with its key, one
+  limits.shared_bytes = one * 5 / 2;  // two
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos, limits);
+  auto first = compiler.compile(choice({"aaaa"}));
+  auto second = compiler.compile(choice({"bbbb"}));
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(compiler.stats().held_bytes, 2 * one);
+  const auto third = compiler.compile(choice({"cccc"}));
+  EXPECT_EQ(third.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(third.status().message(), HasSubstr("try again later"));
+  first = second;  // the first has left the cache, and now its last user has left it
+  EXPECT_EQ(compiler.stats().held_bytes, one);
+  EXPECT_TRUE(compiler.compile(choice({"cccc"})).ok());
+}
+
+TEST(GrammarCompiler, ParsesShareTheMemory) {
+  GrammarLimits limits;
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos, limits);
+  const auto factory = compiler.compile({.kind = Kind::kJsonObject});
+  ASSERT_TRUE(factory.ok());
+  const size_t before = compiler.stats().held_bytes;
+  {
+    const auto constraint = (*factory)();
+    EXPECT_TRUE(constraint->accept(*embedded_tokenizer()->token_to_id("{")));
+    EXPECT_GT(compiler.stats().held_bytes, before);
+  }
+  EXPECT_EQ(compiler.stats().held_bytes, before);
+
+  limits.shared_bytes = before + 60;
+  GrammarCompiler small(*embedded_tokenizer(), kEos, limits);
+  const auto tight = small.compile({.kind = Kind::kJsonObject});
+  ASSERT_TRUE(tight.ok()) << tight.status().message();
+  const auto constraint = (*tight)();
+  EXPECT_FALSE(constraint->accept(*embedded_tokenizer()->token_to_id("{")));
+  EXPECT_EQ(constraint->status().code(), StatusCode::kResourceExhausted);
+}
+
+// However many answers follow a hostile grammar: together they take what is shared.
+TEST(GrammarCompiler, AnswersShareTheEnginesTime) {
+  GrammarLimits limits;
+  limits.shared_burst_ns = 0;
+  limits.answer_floor_ns = 0;
+  limits.answer_burst_ns = 1'000'000'000;
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos, limits);
+  const auto factory = compiler.compile({.kind = Kind::kRegex, .text = "[a-z]{1,4000}"});
+  ASSERT_TRUE(factory.ok()) << factory.status().message();
+  int num_refused = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto constraint = (*factory)();
+    const auto walk = testing::random_walk(*constraint, *embedded_tokenizer(), kEos, 1, 3000, 3000);
+    if (constraint->status().ok()) continue;
+    ++num_refused;
+    EXPECT_EQ(constraint->status().code(), StatusCode::kResourceExhausted);
+    EXPECT_THAT(constraint->status().message(), HasSubstr("together"));
+  }
+  EXPECT_GT(num_refused, 0);
+}
+
+TEST(SharedTime, FillsWithTheClockByHalf) {
+  using std::chrono::nanoseconds;
+  const grammar::SharedTime::Clock::time_point start{};
+  grammar::SharedTime time(100, start);
+  EXPECT_EQ(time.left_ns(start), 100);
+  time.spend(150);
+  EXPECT_EQ(time.left_ns(start + nanoseconds(40)), 0);  // 30 are owed
+  EXPECT_EQ(time.left_ns(start + nanoseconds(140)), 20);
+  EXPECT_EQ(time.left_ns(start + nanoseconds(9999)), 100);
 }
 
 TEST(GrammarCompiler, TheLeastRecentlyUsedGoesFirst) {
@@ -148,8 +236,8 @@ TEST(GrammarCompiler, RefusesWithAReason) {
       {{.kind = Kind::kGrammar, .text = "root ::= root"}, "no answer"},
       {{.kind = Kind::kGrammar, .text = "root ::= \"a\" root"}, ""},
       {{.kind = Kind::kJsonSchema, .text = R"({"type": "tuple"})"}, "tuple"},
-      {{.kind = Kind::kJsonSchema, .text = R"({"$ref": "#/nowhere"})"}, "nowhere"},
-      {{.kind = Kind::kJsonSchema, .text = R"({"allOf": [{"minimum": 1}, {"maximum": 2}]})"},
+      {{.kind = Kind::kJsonSchema, .text = R"({"$ref": "#/$defs/nowhere"})"}, "nowhere"},
+      {{.kind = Kind::kJsonSchema, .text = R"({"allOf": [{"type": "string"}, {"enum": ["a"]}]})"},
        "allOf"},
       {{.kind = Kind::kJsonSchema, .text = R"({"type": "integer", "minimum": 3, "maximum": 1})"},
        "minimum"},

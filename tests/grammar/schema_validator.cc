@@ -60,14 +60,18 @@ class Validator {
     if (schema["const"].get(part) == simdjson::SUCCESS && text != simdjson::minify(part)) {
       return "not the constant: " + text;
     }
-    for (const char* keyword : {"enum", "anyOf"}) {
+    for (const std::string_view keyword : {"enum", "anyOf", "oneOf", "allOf"}) {
       if (schema[keyword].get(part) != simdjson::SUCCESS) continue;
-      bool found = false;
+      int64_t num_met = 0;
       for (const element option : part) {
-        found |= keyword == std::string_view("enum") ? text == simdjson::minify(option)
-                                                     : check(value, option).empty();
+        num_met +=
+            keyword == "enum" ? text == simdjson::minify(option) : check(value, option).empty();
       }
-      if (!found) return "none of " + std::string(keyword) + ": " + text;
+      const auto num_options = static_cast<int64_t>(part.get_array().value().size());
+      const bool is_met = keyword == "oneOf"   ? num_met == 1
+                          : keyword == "allOf" ? num_met == num_options
+                                               : num_met > 0;
+      if (!is_met) return "wrong by " + std::string(keyword) + ": " + text;
     }
     return "";
   }

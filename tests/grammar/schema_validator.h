@@ -1,6 +1,6 @@
 // JSON schema, as far as the tests use it, written from the specification and nothing else:
 // type, enum, const, properties, required, additionalProperties, items, min/maxItems,
-// min/maxLength, minimum, maximum, pattern, anyOf, local $ref.
+// min/maxLength, minimum, maximum, pattern, anyOf, oneOf, allOf, local $ref.
 #pragma once
 
 #include <string>

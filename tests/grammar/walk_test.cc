@@ -42,7 +42,9 @@ class GrammarWalk : public ::testing::TestWithParam<NamedTokenizer> {
       ASSERT_TRUE(end) << GetParam().end;
       eos_ids_ = {*end};
     }
-    compiler_ = std::make_unique<GrammarCompiler>(*tokenizer_, eos_ids_);
+    GrammarLimits limits;
+    limits.shared_burst_ns = 3'600'000'000'000;  // here masks are all that is made
+    compiler_ = std::make_unique<GrammarCompiler>(*tokenizer_, eos_ids_, limits);
   }
 
   // Calls `check` with the text of each answer that ended.
@@ -99,6 +101,88 @@ TEST_P(GrammarWalk, SchemasAreMet) {
     walk({.kind = Kind::kJsonSchema, .text = schema}, 12, 25, [&](const std::string& text) {
       EXPECT_EQ(validate_json(text, schema), "") << text << "\n" << schema;
     });
+  }
+}
+
+// As pydantic, zod and OpenAI's clients write them.
+TEST_P(GrammarWalk, ClientsSchemasAreMet) {
+  const char* const schemas[] = {
+      // An optional field, a literal, an enumeration, a nested model.
+      R"({"$defs": {"Color": {"enum": ["red", "blue"], "title": "Color", "type": "string"},
+          "Point": {"properties": {"x": {"title": "X", "type": "integer", "maximum": 99,
+          "minimum": -9}}, "required": ["x"], "title": "Point", "type": "object"}},
+          "properties": {"color": {"$ref": "#/$defs/Color", "default": "red"},
+          "at": {"anyOf": [{"$ref": "#/$defs/Point"}, {"type": "null"}], "default": null},
+          "kind": {"const": "dot", "default": "dot", "title": "Kind", "type": "string"}},
+          "required": ["at", "kind"], "title": "Dot", "type": "object"})",
+      // Optional[constr], a literal of strings, Literal[1, 2].
+      R"({"properties": {"code": {"anyOf": [{"type": "string", "maxLength": 4, "minLength": 2},
+          {"type": "null"}], "title": "Code"}, "unit": {"enum": ["C", "F"], "type": "string"},
+          "n": {"enum": [1, 2], "title": "N", "type": "integer"}},
+          "required": ["code", "unit", "n"], "title": "M", "type": "object"})",
+      // A dict by an enumeration, and one of lists.
+      R"({"$defs": {"K": {"enum": ["a", "b"], "title": "K", "type": "string"}}, "properties":
+          {"d": {"additionalProperties": {"type": "boolean"}, "propertyNames":
+          {"$ref": "#/$defs/K"}, "maxProperties": 2, "title": "D", "type": "object"}},
+          "required": ["d"], "title": "M", "type": "object"})",
+      // A tuple.
+      R"({"properties": {"t": {"maxItems": 2, "minItems": 2, "prefixItems": [{"type": "boolean"},
+          {"type": "null"}], "title": "T", "type": "array"}}, "required": ["t"],
+          "title": "M", "type": "object"})",
+      // A discriminated union.
+      R"({"$defs": {"Cat": {"properties": {"pet": {"const": "cat", "title": "Pet", "type":
+          "string"}, "lives": {"type": "integer", "maximum": 9, "minimum": 0}}, "required":
+          ["pet", "lives"], "type": "object"}, "Dog": {"properties": {"pet": {"const": "dog",
+          "type": "string"}}, "required": ["pet"], "type": "object"}}, "properties": {"p":
+          {"discriminator": {"mapping": {"cat": "#/$defs/Cat", "dog": "#/$defs/Dog"},
+          "propertyName": "pet"}, "oneOf": [{"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}]}},
+          "required": ["p"], "type": "object"})",
+      // A model that holds itself.
+      R"({"$defs": {"Node": {"properties": {"v": {"type": "boolean"}, "next": {"anyOf":
+          [{"$ref": "#/$defs/Node"}, {"type": "null"}], "default": null}}, "required": ["v"],
+          "title": "Node", "type": "object"}}, "$ref": "#/$defs/Node"})",
+      // pydantic 1: a reference behind allOf.
+      R"({"title": "M", "type": "object", "properties": {"c": {"title": "C", "default": 1,
+          "allOf": [{"$ref": "#/definitions/C"}]}}, "required": ["c"], "definitions": {"C":
+          {"title": "C", "description": "An enumeration.", "enum": [1, 2]}}})",
+      // zod, through zod-to-json-schema.
+      R"({"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/S",
+          "definitions": {"S": {"type": "object", "properties": {"steps": {"type": "array",
+          "items": {"type": "object", "properties": {"done": {"type": "boolean"}}, "required":
+          ["done"], "additionalProperties": false}, "maxItems": 2}}, "required": ["steps"],
+          "additionalProperties": false}}})",
+      // OpenAI's strict mode: a type that may be null, an enumeration that may be.
+      R"({"type": "object", "properties": {"unit": {"type": ["string", "null"], "enum": ["C", "F",
+          null], "description": "The unit"}, "days": {"type": ["integer", "null"], "minimum": 0,
+          "maximum": 14}}, "required": ["unit", "days"], "additionalProperties": false})",
+      // A tool without a type.
+      R"({"properties": {"on": {"type": "boolean"}}, "required": ["on", "by"]})",
+      // A type beside branches.
+      R"({"type": "string", "anyOf": [{"maxLength": 3}, {"enum": ["automatic", 7]}]})",
+      R"({"type": "array", "items": {"type": "string", "format": "date"}, "minItems": 1,
+          "maxItems": 2})",
+  };
+  for (const std::string schema : schemas) {
+    walk({.kind = Kind::kJsonSchema, .text = schema}, 6, 25, [&](const std::string& text) {
+      EXPECT_EQ(validate_json(text, schema), "") << text << "\n" << schema;
+    });
+  }
+}
+
+TEST_P(GrammarWalk, FormatsAreStrings) {
+  for (const std::string format :
+       {"email", "date", "time", "date-time", "duration", "ipv4", "ipv6", "hostname", "uuid",
+        "uuid4", "uri", "uri-reference", "uri-template"}) {
+    const GrammarSpec spec = {.kind = Kind::kJsonSchema,
+                              .text = R"({"type": "string", "format": ")" + format + "\"}"};
+    const auto factory = compiler_->compile(spec);
+    ASSERT_TRUE(factory.ok()) << factory.status().message();
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      const auto constraint = (*factory)();
+      const Walk walk = random_walk(*constraint, *tokenizer_, eos_ids_, seed, 12, 100);
+      if (!walk.ended) continue;
+      EXPECT_EQ(validate_json(walk.text, R"({"type": "string"})"), "") << format << walk.text;
+    }
   }
 }
 

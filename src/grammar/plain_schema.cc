@@ -1,0 +1,521 @@
+// JSON schemas in the forms that XGrammar enforces. It looks at one of $ref, const, enum, anyOf,
+// oneOf, allOf and type, and passes over what stands beside it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/json.h"
+#include "grammar/check_spec.h"
+
+namespace quire::grammar {
+namespace {
+
+using simdjson::dom::element;
+using Members = std::unordered_map<std::string_view, element>;
+
+enum class Group { kObject, kArray, kString, kNumber };
+
+// What each keyword says something about; all others are annotations.
+constexpr std::array<std::pair<std::string_view, Group>, 22> kKeywords = {{
+    {"properties", Group::kObject},
+    {"required", Group::kObject},
+    {"additionalProperties", Group::kObject},
+    {"unevaluatedProperties", Group::kObject},
+    {"patternProperties", Group::kObject},
+    {"propertyNames", Group::kObject},
+    {"minProperties", Group::kObject},
+    {"maxProperties", Group::kObject},
+    {"items", Group::kArray},
+    {"prefixItems", Group::kArray},
+    {"unevaluatedItems", Group::kArray},
+    {"minItems", Group::kArray},
+    {"maxItems", Group::kArray},
+    {"minLength", Group::kString},
+    {"maxLength", Group::kString},
+    {"pattern", Group::kString},
+    {"format", Group::kString},
+    {"minimum", Group::kNumber},
+    {"maximum", Group::kNumber},
+    {"exclusiveMinimum", Group::kNumber},
+    {"exclusiveMaximum", Group::kNumber},
+    {"multipleOf", Group::kNumber},
+}};
+
+// One of them says all that a schema says.
+constexpr std::array<std::string_view, 6> kHeads = {"$ref",  "const", "enum",
+                                                    "anyOf", "oneOf", "allOf"};
+constexpr std::array<std::string_view, 2> kDefinitions = {"$defs", "definitions"};
+constexpr std::array<std::string_view, 13> kFormats = {
+    "email",    "date", "time", "date-time",     "duration",     "ipv4",        "ipv6",
+    "hostname", "uuid", "uri",  "uri-reference", "uri-template", "json-pointer"};
+// They say how a value is meant or shown, not which strings there are.
+constexpr std::array<std::string_view, 5> kLooseFormats = {"password", "binary", "path",
+                                                           "file-path", "directory-path"};
+
+bool is_one_of(std::string_view name, const auto& names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool heeds(std::string_view type, Group group) {
+  switch (group) {
+    case Group::kObject:
+      return type == "object";
+    case Group::kArray:
+      return type == "array";
+    case Group::kString:
+      return type == "string";
+    case Group::kNumber:
+      return type == "number" || type == "integer";
+  }
+  return false;
+}
+
+bool has_type(element value, std::string_view type) {
+  if (type == "object") return value.is_object();
+  if (type == "array") return value.is_array();
+  if (type == "string") return value.is_string();
+  if (type == "boolean") return value.is_bool();
+  if (type == "null") return value.is_null();
+  if (type == "number") return value.is_number();
+  if (type != "integer" || !value.is_number()) return false;
+  if (!value.is_double()) return true;
+  const double number = value.get_double().value_unsafe();
+  return number == std::floor(number);
+}
+
+std::string quoted(std::string_view text) {
+  JsonWriter writer;
+  writer.value(text);
+  return writer.text();
+}
+
+Status not_supported(std::string_view what) {
+  return invalid_argument(
+      fmt::format("[grammar] the JSON schema has {}, which is not supported", what));
+}
+
+Status beside(std::string_view keyword, std::string_view other) {
+  return not_supported(fmt::format("\"{}\" beside \"{}\"", keyword.substr(0, 64), other));
+}
+
+// An object, member by member.
+class ObjectText {
+ public:
+  void add(std::string_view key, std::string_view value) {
+    if (text_.size() > 1) text_ += ',';
+    text_ += quoted(key);
+    text_ += ':';
+    text_ += value;
+  }
+  std::string take() { return std::move(text_ += '}'); }
+
+ private:
+  std::string text_ = "{";
+};
+
+std::string array_text(const std::vector<std::string>& items) {
+  return fmt::format("[{}]", fmt::join(items, ","));
+}
+
+// Recursion is as deep as the document, which its parser bounds.
+class PlainSchema {
+ public:
+  explicit PlainSchema(element root) : root_(root) {}
+
+  // `type`: what the value is besides; empty: nothing is said.
+  Result<std::string> schema(element value, std::string_view type) const {
+    if (value.is_bool()) {
+      if (!value.get_bool().value_unsafe()) return std::string("false");
+      return type.empty() ? std::string("{}") : R"({"type":)" + quoted(type) + "}";
+    }
+    QUIRE_ASSIGN_OR_RETURN(const Members members, members_of(value));
+    ObjectText out;
+    for (const std::string_view key : kDefinitions) {
+      if (!members.contains(key)) continue;
+      QUIRE_ASSIGN_OR_RETURN(const std::string names, named_schemas(members.at(key), key));
+      out.add(key, names);
+    }
+    QUIRE_ASSIGN_OR_RETURN(const std::string_view head, head_of(members));
+    if (head.empty()) {
+      QUIRE_RETURN_IF_ERROR(write_typed(members, type, out));
+    } else if (head == "const" || head == "enum") {
+      QUIRE_RETURN_IF_ERROR(write_values(members, type, out));
+    } else {
+      QUIRE_RETURN_IF_ERROR(write_applied(members, head, type, out));
+    }
+    return out.take();
+  }
+
+ private:
+  // Of two members of one name, readers differ in which one holds.
+  static Result<Members> members_of(element value) {
+    simdjson::dom::object fields;
+    if (value.get_object().get(fields)) {
+      return invalid_argument("[grammar] the JSON schema is no object where a schema must be");
+    }
+    Members members;
+    for (const auto [key, member] : fields) {
+      if (!members.emplace(key, member).second) {
+        return invalid_argument(
+            fmt::format("[grammar] the JSON schema has \"{}\" twice", key.substr(0, 64)));
+      }
+    }
+    return members;
+  }
+
+  // The one keyword that holds, if it is not the type. Refuses what it would hide.
+  static Result<std::string_view> head_of(const Members& members) {
+    std::string_view head;
+    for (const std::string_view name : kHeads) {
+      if (!members.contains(name)) continue;
+      if (!head.empty() && !(head == "const" && name == "enum")) return beside(name, head);
+      head = name;
+    }
+    if (head.empty()) return head;
+    for (const auto& [keyword, group] : kKeywords) {
+      if (members.contains(keyword)) return beside(keyword, head);
+    }
+    return head;
+  }
+
+  // The types that `members` and `outer` leave; none: any.
+  static Result<std::vector<std::string_view>> types_of(const Members& members,
+                                                        std::string_view outer) {
+    std::vector<std::string_view> types;
+    if (const auto found = members.find("type"); found != members.end()) {
+      if (!read_strings(found->second, types) || types.empty()) {
+        return invalid_argument("[grammar] the JSON schema's \"type\" names no type");
+      }
+    }
+    if (outer.empty()) return types;
+    if (types.empty()) return std::vector{outer};
+    std::erase_if(types, [&](std::string_view type) {
+      return type != outer && !(type == "integer" && outer == "number");
+    });
+    if (types.empty()) return not_supported("a \"type\" that contradicts the one around it");
+    return types;
+  }
+
+  // A string, or an array of them.
+  static bool read_strings(element value, std::vector<std::string_view>& out) {
+    if (value.is_string()) {
+      out.push_back(value.get_string().value_unsafe());
+      return true;
+    }
+    simdjson::dom::array items;
+    if (value.get_array().get(items)) return false;
+    for (const element item : items) {
+      if (!item.is_string()) return false;
+      out.push_back(item.get_string().value_unsafe());
+    }
+    return true;
+  }
+
+  // const and enum: those values that have the type.
+  static Status write_values(const Members& members, std::string_view outer, ObjectText& out) {
+    QUIRE_ASSIGN_OR_RETURN(const auto types, types_of(members, outer));
+    const bool has_const = members.contains("const");
+    const std::string constant = has_const ? simdjson::minify(members.at("const")) : "";
+    std::vector<std::string> kept;
+    const auto keep = [&](element value) {
+      std::string text = simdjson::minify(value);
+      const bool is_wanted = (!has_const || text == constant) &&
+                             (types.empty() || std::ranges::any_of(types, [&](auto type) {
+                                return has_type(value, type);
+                              }));
+      if (is_wanted) kept.push_back(std::move(text));
+    };
+    if (members.contains("enum")) {
+      simdjson::dom::array values;
+      if (members.at("enum").get_array().get(values)) {
+        return invalid_argument("[grammar] the JSON schema's \"enum\" is no array");
+      }
+      for (const element value : values) keep(value);
+    } else {
+      keep(members.at("const"));
+    }
+    if (kept.empty()) {
+      return invalid_argument(
+          "[grammar] the JSON schema has an \"enum\" or \"const\" that leaves "
+          "no value of the \"type\"");
+    }
+    out.add("enum", array_text(kept));
+    return {};
+  }
+
+  // $ref, anyOf, oneOf, allOf; a type beside them is handed on.
+  Status write_applied(const Members& members, std::string_view head, std::string_view outer,
+                       ObjectText& out) const {
+    QUIRE_ASSIGN_OR_RETURN(const auto types, types_of(members, outer));
+    if (types.size() > 1) return beside("type", head);
+    const std::string_view type = types.empty() ? std::string_view() : types.front();
+    const element value = members.at(head);
+    if (head == "$ref") {
+      std::string_view uri;
+      if (value.get_string().get(uri) || !names_schema(uri)) {
+        return invalid_argument("[grammar] the JSON schema has a \"$ref\" that names no schema");
+      }
+      if (!type.empty() && !is_of_type(uri, type)) return beside("type", "$ref");
+      out.add(head, quoted(uri));
+      return {};
+    }
+    QUIRE_ASSIGN_OR_RETURN(const std::string branches, schemas(value, head, type));
+    out.add(head, branches);
+    return {};
+  }
+
+  // Whether a way through the document ends at a schema: not at a list of names, nor at data.
+  static bool names_schema(std::string_view uri) {
+    bool is_schema = true;
+    for (size_t begin = uri.find('/'); begin != std::string_view::npos;) {
+      const size_t end = uri.find('/', begin + 1);
+      const std::string_view part = uri.substr(begin + 1, end - begin - 1);
+      begin = end;
+      if (part.empty()) continue;
+      if (!is_schema) {
+        is_schema = true;
+      } else if (part == "properties" || part == "patternProperties" ||
+                 is_one_of(part, kDefinitions)) {
+        is_schema = false;
+      } else if (part != "items" && part != "additionalProperties") {
+        return false;
+      }
+    }
+    return is_schema;
+  }
+
+  // Whether the schema that `uri` names says by itself that its values have the type.
+  bool is_of_type(std::string_view uri, std::string_view type) const {
+    element target = root_;
+    if (uri != "#" && root_.at_pointer(uri.substr(1)).get(target)) return false;
+    element said;
+    if (!target["type"].get(said))
+      return said.is_string() && said.get_string().value_unsafe() == type;
+    if (!target["const"].get(said)) return has_type(said, type);
+    simdjson::dom::array values;
+    if (target["enum"].get_array().get(values)) return false;
+    return std::all_of(values.begin(), values.end(),
+                       [&](element value) { return has_type(value, type); });
+  }
+
+  Status write_typed(const Members& members, std::string_view outer, ObjectText& out) const {
+    QUIRE_ASSIGN_OR_RETURN(std::vector<std::string_view> types, types_of(members, outer));
+    if (types.empty()) {
+      QUIRE_ASSIGN_OR_RETURN(const std::string_view type, implied_type(members));
+      if (type.empty()) return {};  // any value
+      types = {type};
+    }
+    std::vector<std::string> names;
+    for (const std::string_view type : types) names.push_back(quoted(type));
+    out.add("type", names.size() == 1 ? names.front() : array_text(names));
+    const auto is_possible = [&](std::string_view type) { return is_one_of(type, types); };
+    if (is_possible("object")) QUIRE_RETURN_IF_ERROR(write_object(members, out));
+    if (is_possible("array")) QUIRE_RETURN_IF_ERROR(write_array(members, out));
+    if (is_possible("string")) QUIRE_RETURN_IF_ERROR(write_string(members, out));
+    if (is_possible("number") || is_possible("integer")) copy(members, Group::kNumber, out);
+    return {};
+  }
+
+  // Without a type, a keyword binds values of its own type alone, and XGrammar would not heed it.
+  // What is written for objects and arrays says by custom that there is one.
+  static Result<std::string_view> implied_type(const Members& members) {
+    std::string_view type;
+    if (members.contains("properties") || members.contains("additionalProperties")) {
+      type = "object";
+    } else if (members.contains("items") || members.contains("prefixItems")) {
+      type = "array";
+    }
+    for (const auto& [keyword, group] : kKeywords) {
+      if (!members.contains(keyword) || heeds(type, group)) continue;
+      return not_supported(fmt::format("\"{}\" without a \"type\"", keyword));
+    }
+    return type;
+  }
+
+  static void copy(const Members& members, Group wanted, ObjectText& out) {
+    for (const auto& [keyword, group] : kKeywords) {
+      if (group == wanted && members.contains(keyword)) {
+        out.add(keyword, simdjson::minify(members.at(keyword)));
+      }
+    }
+  }
+
+  Status write_object(const Members& members, ObjectText& out) const {
+    QUIRE_RETURN_IF_ERROR(check_object(members));
+    std::string rest = "{}";  // what a property that is not named may be
+    for (const std::string_view key : {"unevaluatedProperties", "additionalProperties"}) {
+      if (!members.contains(key)) continue;
+      QUIRE_ASSIGN_OR_RETURN(rest, schema(members.at(key), {}));
+      out.add(key, rest);
+    }
+    if (members.contains("patternProperties")) {
+      QUIRE_ASSIGN_OR_RETURN(const std::string patterns,
+                             named_schemas(members.at("patternProperties"), "patternProperties"));
+      out.add("patternProperties", patterns);
+    }
+    if (members.contains("propertyNames")) {
+      QUIRE_ASSIGN_OR_RETURN(const std::string names,
+                             schema(members.at("propertyNames"), "string"));
+      out.add("propertyNames", names);
+    }
+    for (const std::string_view key : {"minProperties", "maxProperties"}) {
+      if (members.contains(key)) out.add(key, simdjson::minify(members.at(key)));
+    }
+    return write_properties(members, rest, out);
+  }
+
+  // Keys are held to one of these alone.
+  static Status check_object(const Members& members) {
+    const bool has_patterns = members.contains("patternProperties");
+    const bool has_names = members.contains("propertyNames");
+    for (const std::string_view other : {"properties", "required"}) {
+      if (!members.contains(other)) continue;
+      if (has_patterns) return beside("patternProperties", other);
+      if (has_names) return beside("propertyNames", other);
+    }
+    if (has_patterns && has_names) return beside("patternProperties", "propertyNames");
+    const auto rest = members.find("additionalProperties");
+    if (has_names && rest != members.end() && rest->second.is_bool() &&
+        !rest->second.get_bool().value_unsafe()) {
+      return beside("propertyNames", "additionalProperties");
+    }
+    simdjson::dom::object patterns;
+    if (has_patterns && !members.at("patternProperties").get_object().get(patterns) &&
+        patterns.size() > 1) {
+      return not_supported("more than one of \"patternProperties\" in an object");
+    }
+    return {};
+  }
+
+  // XGrammar demands of the required ones only those that are named as properties.
+  Status write_properties(const Members& members, const std::string& rest, ObjectText& out) const {
+    std::vector<std::string_view> required;
+    if (const auto found = members.find("required"); found != members.end()) {
+      if (!found->second.is_array() || !read_strings(found->second, required)) {
+        return invalid_argument("[grammar] the JSON schema's \"required\" is no list of names");
+      }
+      out.add("required", simdjson::minify(found->second));
+    }
+    std::vector<std::pair<std::string_view, std::string>> more;
+    std::unordered_set<std::string_view> seen;
+    const auto properties = members.find("properties");
+    for (const std::string_view name : required) {
+      if (properties != members.end() && !properties->second.at_key(name).error()) continue;
+      if (!seen.insert(name).second) continue;
+      if (rest == "false") {
+        return invalid_argument(
+            fmt::format("[grammar] the JSON schema requires the property \"{}\", which its "
+                        "\"additionalProperties\" forbids",
+                        name.substr(0, 64)));
+      }
+      more.emplace_back(name, rest);
+    }
+    std::string names = "{}";
+    if (properties != members.end()) {
+      QUIRE_ASSIGN_OR_RETURN(names, named_schemas(properties->second, "properties"));
+    }
+    names.pop_back();
+    for (const auto& [name, text] : more) {
+      names += fmt::format("{}{}:{}", names.size() > 1 ? "," : "", quoted(name), text);
+    }
+    out.add("properties", names + "}");
+    return {};
+  }
+
+  Status write_array(const Members& members, ObjectText& out) const {
+    bool has_items = false;
+    for (const std::string_view key : {"items", "unevaluatedItems"}) {
+      if (!members.contains(key)) continue;
+      has_items = true;
+      QUIRE_ASSIGN_OR_RETURN(const std::string items, schema(members.at(key), {}));
+      out.add(key, items);
+    }
+    if (members.contains("prefixItems")) {
+      has_items = true;
+      QUIRE_ASSIGN_OR_RETURN(const std::string items,
+                             schemas(members.at("prefixItems"), "prefixItems", {}));
+      out.add("prefixItems", items);
+    }
+    if (!has_items) out.add("items", "{}");  // else the array would be empty
+    for (const std::string_view key : {"minItems", "maxItems"}) {
+      if (members.contains(key)) out.add(key, simdjson::minify(members.at(key)));
+    }
+    return {};
+  }
+
+  static Status write_string(const Members& members, ObjectText& out) {
+    for (const std::string_view key : {"minLength", "maxLength", "pattern"}) {
+      if (members.contains(key)) out.add(key, simdjson::minify(members.at(key)));
+    }
+    if (!members.contains("format")) return {};
+    std::string_view format;
+    if (members.at("format").get_string().get(format)) {
+      return invalid_argument("[grammar] the JSON schema's \"format\" is no string");
+    }
+    if (is_one_of(format, kLooseFormats)) return {};
+    if (members.contains("pattern")) return beside("format", "pattern");
+    if (is_one_of(format, kFormats)) {
+      out.add("format", quoted(format));
+      return {};
+    }
+    if (format.size() == 5 && format.starts_with("uuid") && format[4] >= '1' && format[4] <= '8' &&
+        !members.contains("minLength") && !members.contains("maxLength")) {
+      out.add("pattern", fmt::format(R"("^[0-9a-f]{{8}}-[0-9a-f]{{4}}-{}[0-9a-f]{{3}}-)"
+                                     R"([89ab][0-9a-f]{{3}}-[0-9a-f]{{12}}$")",
+                                     format[4]));
+      return {};
+    }
+    return not_supported(fmt::format("the \"format\" \"{}\"", format.substr(0, 64)));
+  }
+
+  Result<std::string> schemas(element value, std::string_view keyword,
+                              std::string_view type) const {
+    simdjson::dom::array items;
+    if (value.get_array().get(items) || items.size() == 0) {
+      return invalid_argument(
+          fmt::format("[grammar] the JSON schema's \"{}\" is no list of schemas", keyword));
+    }
+    std::vector<std::string> out;
+    for (const element item : items) {
+      QUIRE_ASSIGN_OR_RETURN(std::string text, schema(item, type));
+      out.push_back(std::move(text));
+    }
+    return array_text(out);
+  }
+
+  // In their order, which is the answer's.
+  Result<std::string> named_schemas(element value, std::string_view keyword) const {
+    simdjson::dom::object fields;
+    if (value.get_object().get(fields)) {
+      return invalid_argument(
+          fmt::format("[grammar] the JSON schema's \"{}\" is no object", keyword));
+    }
+    QUIRE_RETURN_IF_ERROR(members_of(value).status());
+    ObjectText out;
+    for (const auto [name, member] : fields) {
+      QUIRE_ASSIGN_OR_RETURN(const std::string text, schema(member, {}));
+      out.add(name, text);
+    }
+    return out.take();
+  }
+
+  element root_;
+};
+
+}  // namespace
+
+Result<std::string> plain_schema(std::string_view json, const GrammarLimits& limits) {
+  const JsonLimits json_limits = {.max_bytes = limits.max_text_bytes,
+                                  .max_depth = limits.max_json_depth};
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         JsonDocument::parse(json, "JSON schema", json_limits));
+  return PlainSchema(document.root()).schema(document.root(), {});
+}
+
+}  // namespace quire::grammar
