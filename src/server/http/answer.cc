@@ -37,7 +37,21 @@ std::shared_ptr<Exchange> make_exchange(std::shared_ptr<Answer> answer) {
 
 void Answer::respond(Response response) {
   const std::lock_guard lock(mutex_);
-  if (phase_ == Phase::kEmpty) respond_locked(response);
+  if (phase_ != Phase::kEmpty) return;
+  if (has_room_locked(response.body.size())) return respond_locked(response);
+  respond_locked(refusal_response(
+      traits_.hooks, {},
+      {.status = 503,
+       .code = "answers_too_large",
+       .message = "The answers that wait to be read take as much memory as they may."}));
+}
+
+// What an answer has once, it keeps until it is sent.
+bool Answer::has_room_locked(size_t num_bytes) {
+  constexpr size_t kFreeBytes = size_t{64} << 10;  // so that slow readers cannot starve the others
+  if (num_bytes <= kFreeBytes || !traits_.budget) return true;
+  if (!share_) share_ = std::make_unique<BodyShare>(traits_.budget);
+  return share_->grow_to(num_bytes);
 }
 
 void Answer::respond_locked(const Response& response) {
@@ -77,7 +91,8 @@ void Answer::write(std::string_view piece) {
   if (phase_ != Phase::kStreaming || drops_body_ || piece.empty()) return;
   const size_t untaken = num_taken_ + waiting_.size();
   // One piece is always taken, whatever its size: the limit is for what piles up.
-  if (untaken > 0 && untaken + piece.size() > traits_.max_buffered_bytes) {
+  const bool is_too_much = untaken > 0 && untaken + piece.size() > traits_.max_buffered_bytes;
+  if (is_too_much || !has_room_locked(untaken + piece.size())) {
     phase_ = Phase::kTooSlow;
     waiting_ = {};
     is_awaited_ = false;  // the connection may be waiting for this very client
@@ -176,6 +191,7 @@ void Answer::finish() {
   std::shared_ptr<Waker> waker;
   const std::lock_guard lock(mutex_);
   phase_ = Phase::kFinished;
+  share_.reset();
   unused = std::move(on_closed_);
   waker = std::move(waker_);
 }
@@ -188,6 +204,7 @@ void Answer::close() {
     if (phase_ == Phase::kClosed || phase_ == Phase::kFinished) return;
     phase_ = Phase::kClosed;
     waiting_ = {};
+    share_.reset();
     callback = std::move(on_closed_);
     waker = std::move(waker_);
   }

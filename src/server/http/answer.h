@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/http/body_budget.h"
 #include "server/http/http.h"
 
 namespace quire::http {
@@ -25,7 +26,8 @@ struct AnswerTraits {
   bool keep_alive = true;
   bool is_head = false;  // a HEAD request: no body
   size_t max_buffered_bytes = 0;
-  const Hooks* hooks = nullptr;  // outlive the connection
+  const Hooks* hooks = nullptr;                  // outlive the connection
+  std::shared_ptr<BodyBudget> budget = nullptr;  // of what waits to be sent; null: no bound
 };
 
 class Answer {
@@ -61,6 +63,7 @@ class Answer {
   enum class Phase { kEmpty, kStreaming, kWhole, kBroken, kTooSlow, kFinished, kClosed };
 
   void respond_locked(const Response& response);
+  bool has_room_locked(size_t num_bytes);
   void wake_locked();
   void send_or_wake_locked();
   Progress progress_locked() const;
@@ -74,6 +77,7 @@ class Answer {
   bool is_awaited_ = true;  // the connection comes by itself
   std::string waiting_;
   size_t num_taken_ = 0;  // bytes being written
+  std::unique_ptr<BodyShare> share_;
   std::function<void()> on_closed_;
 };
 

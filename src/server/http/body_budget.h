@@ -1,4 +1,5 @@
-// How much memory the bodies of all requests may take together, however many connections there are.
+// How much memory the bodies of all requests may take together, however many connections there are;
+// and those of all answers that are not sent yet.
 #pragma once
 
 #include <atomic>

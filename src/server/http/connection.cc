@@ -129,7 +129,8 @@ void Connection::begin_answer(bool keep_alive) {
                             .keep_alive = keep_alive,
                             .is_head = parser_.request().method == "HEAD",
                             .max_buffered_bytes = limits_.max_buffered_bytes,
-                            .hooks = &service_.hooks};
+                            .hooks = &service_.hooks,
+                            .budget = service_.answers};
   answer_ = std::make_shared<Answer>(traits, shared_from_this());
   // A write of ours may still be under way ("100 Continue"); its deadline goes on.
   enter(Phase::kAnswering, out_.empty() ? kNoLimit : limits_.write_timeout);
@@ -204,14 +205,21 @@ void Connection::flush() {
   after_write_ = answer_->take(out_);
   num_written_ = 0;
   if (after_write_ == Answer::Progress::kTooSlow) return on_wake();
-  if (!out_.empty()) return write_on();
+  if (!out_.empty()) {
+    const auto size = static_cast<int64_t>(out_.size());
+    const auto rate = static_cast<int64_t>(limits_.min_bytes_per_second);
+    write_end_ = steady_clock::now() + limits_.write_timeout + milliseconds(1000 * size / rate);
+    return write_on();
+  }
   if (after_write_ == Answer::Progress::kWhole) return finish_answer();
   if (after_write_ == Answer::Progress::kBroken) return close();
   stream_->set_deadline(steady_clock::time_point::max());
 }
 
 void Connection::write_on() {
-  if (phase_ == Phase::kAnswering) enter(phase_, limits_.write_timeout);
+  if (phase_ == Phase::kAnswering) {
+    stream_->set_deadline(std::min(steady_clock::now() + limits_.write_timeout, write_end_));
+  }
   stream_->write_some(std::string_view(out_).substr(num_written_));
 }
 

@@ -34,6 +34,7 @@ struct Service {
   Handler handler;
   Hooks hooks = {};
   std::shared_ptr<BodyBudget> bodies = std::make_shared<BodyBudget>(limits.max_total_body_bytes);
+  std::shared_ptr<BodyBudget> answers = std::make_shared<BodyBudget>(limits.max_total_answer_bytes);
   Counters counters = {};
 };
 
@@ -105,6 +106,7 @@ class Connection final : public StreamUser,
   std::shared_ptr<Answer> answer_;
   std::string out_;  // being written
   size_t num_written_ = 0;
+  std::chrono::steady_clock::time_point write_end_;  // by when all of it must have gone
   Answer::Progress after_write_ = Answer::Progress::kOpen;
 };
 

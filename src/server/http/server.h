@@ -18,12 +18,15 @@ struct Limits {
   int max_headers = 100;
   int max_connections_per_peer = 0;  // of one address (an IPv6 network of /64); 0: no bound
   size_t max_body_bytes = size_t{32} << 20;
-  size_t max_total_body_bytes = size_t{512} << 20;   // of all requests, until they are parsed
-  size_t max_buffered_bytes = size_t{1} << 20;       // of a stream, for a slow reader
+  size_t max_total_body_bytes = size_t{512} << 20;  // of all requests, until they are parsed
+  size_t max_buffered_bytes = size_t{1} << 20;      // of a stream, for a slow reader
+  // Of all answers, until they are sent; 64 KiB of each are not counted.
+  size_t max_total_answer_bytes = size_t{512} << 20;
   std::chrono::milliseconds header_timeout{10'000};  // first byte to last of a head
   std::chrono::milliseconds body_timeout{60'000};    // of a whole body
   std::chrono::milliseconds idle_timeout{75'000};    // between requests, and before the first byte
   std::chrono::milliseconds write_timeout{30'000};   // without a byte taken
+  size_t min_bytes_per_second = size_t{16} << 10;    // taken, beside one write_timeout
 };
 
 struct ServerConfig {

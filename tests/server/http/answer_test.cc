@@ -40,6 +40,32 @@ struct Fixture {
   Answer::Progress progress = Answer::Progress::kOpen;
 };
 
+TEST(Answer, LargeOnesShareABudgetUntilTheyAreSent) {
+  const auto budget = std::make_shared<BodyBudget>(150'000);
+  Fixture first({.budget = budget});
+  Fixture second({.budget = budget});
+  Fixture small({.budget = budget});
+  Fixture stream({.max_buffered_bytes = 1 << 20, .budget = budget});
+  Fixture third({.budget = budget});
+  const std::string large(100'000, 'x');
+  first.exchange->respond({.body = large});
+  EXPECT_EQ(first.take_body(), large);
+  second.exchange->respond({.body = large});
+  EXPECT_EQ(second.take_body(),
+            "The answers that wait to be read take as much memory as they may.");
+  small.exchange->respond({.body = std::string(60'000, 'y')});
+  EXPECT_EQ(small.take_body().size(), 60'000U) << "counts for nothing";
+  stream.exchange->start_stream(200, "text/plain", {});
+  stream.exchange->write(std::string(40'000, 'z'));
+  stream.exchange->write(std::string(40'000, 'z'));
+  stream.take_body();
+  EXPECT_EQ(stream.progress, Answer::Progress::kTooSlow);
+  first.answer->finish();
+  stream.answer->close();
+  third.exchange->respond({.body = large});
+  EXPECT_EQ(third.take_body(), large);
+}
+
 TEST(Answer, JoinsPiecesAndWakesOnce) {
   Fixture f;
   f.exchange->start_stream(200, "text/event-stream", {});

@@ -37,6 +37,25 @@ HttpAnswer trickle(HttpClient& client, std::string_view bytes, milliseconds paus
   return client.receive();
 }
 
+// Takes some of it all the time, and yet would hold it for long.
+TEST(HttpLimits, AnAnswerIsTakenAtALeastRate) {
+  ServerConfig config = with_timeouts(kLong, kLong, kLong);
+  config.limits.write_timeout = milliseconds(500);
+  config.limits.min_bytes_per_second = size_t{100} << 20;
+  TestServer server(config);
+  HttpClient slow = HttpClient::tcp(server.port(), "127.0.0.1", 4096);
+  slow.send(get("/hold"));
+  server.held()->respond({.body = std::string(size_t{50} << 20, 'x')});
+  const auto begin = steady_clock::now();
+  ASSERT_TRUE(slow.receive_head().has_value());
+  while (server.stats().num_timeouts == 0 && steady_clock::now() < begin + milliseconds(8000)) {
+    slow.receive_until("!", 1);
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  EXPECT_EQ(server.stats().num_timeouts, 1);
+  EXPECT_GE(steady_clock::now() - begin, milliseconds(900)) << "and not before its time";
+}
+
 TEST(HttpLimits, SlowLorisEndsWithTheHeadsTime) {
   TestServer server(with_timeouts(milliseconds(150), kLong, kLong));
   std::vector<HttpClient> many;
