@@ -37,12 +37,19 @@ using std::chrono::steady_clock;
 constexpr size_t kBufferBytes = size_t{16} << 10;  // holds a whole head
 constexpr std::chrono::seconds kTick(1);
 
+struct Job {
+  std::string bytes;  // head and body
+  std::shared_ptr<ResponseHandler> handler;
+};
+
 // What a connection needs of the client that it belongs to.
 class Owner {
  public:
   virtual ~Owner() = default;
   virtual const std::vector<Protocol::endpoint>& endpoints() const = 0;
   virtual const std::string& server() const = 0;  // in messages
+  // On a connection of its own.
+  virtual void send_again(Job job) = 0;
   // A TLS session to come; null: none.
   virtual std::unique_ptr<ssl::stream<Socket&>> make_tls(Socket& socket) = 0;
 };
@@ -51,12 +58,6 @@ class Connection;
 using ConnectionPtr = std::shared_ptr<Connection>;
 // Calls back with whether the connection may be used again.
 using WhenFree = std::function<void(const ConnectionPtr&, bool is_reusable)>;
-
-struct Job {
-  std::string method;
-  std::string bytes;  // head and body
-  std::shared_ptr<ResponseHandler> handler;
-};
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -170,7 +171,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_closed() {
     if (is_reused_ && !is_answering_) {  // the server was quicker to close than we to send
       close();
-      return connect();
+      when_free_(shared_from_this(), false);
+      // A write may still be under way, on this socket and from these bytes.
+      return owner_.send_again({job_.bytes, std::move(job_.handler)});
     }
     parser_->end_of_connection();
     end(parser_->error());
@@ -263,11 +266,7 @@ class AsioClient final : public Client, public Owner {
     Job job;
     job.bytes = serialize(request);
     job.handler = std::move(handler);
-    ConnectionPtr connection = take_connection();
-    active_.insert(connection);
-    asio::post(context_, [connection = std::move(connection), job = std::move(job)]() mutable {
-      connection->start(std::move(job));
-    });
+    start(take_connection(), std::move(job));
   }
 
   void call_at(TimePoint when, std::function<void()> call) override {
@@ -286,6 +285,14 @@ class AsioClient final : public Client, public Owner {
  private:
   const std::vector<Protocol::endpoint>& endpoints() const override { return endpoints_; }
   const std::string& server() const override { return server_; }
+  void send_again(Job job) override { start(new_connection(), std::move(job)); }
+
+  void start(ConnectionPtr connection, Job job) {
+    active_.insert(connection);
+    asio::post(context_, [connection = std::move(connection), job = std::move(job)]() mutable {
+      connection->start(std::move(job));
+    });
+  }
 
   std::unique_ptr<ssl::stream<Socket&>> make_tls(Socket& socket) override {
     if (!config_.url.is_tls) return nullptr;
@@ -320,11 +327,13 @@ class AsioClient final : public Client, public Owner {
   }
 
   ConnectionPtr take_connection() {
-    if (!idle_.empty()) {
-      ConnectionPtr connection = std::move(idle_.back());
-      idle_.pop_back();
-      return connection;
-    }
+    if (idle_.empty()) return new_connection();
+    ConnectionPtr connection = std::move(idle_.back());
+    idle_.pop_back();
+    return connection;
+  }
+
+  ConnectionPtr new_connection() {
     return std::make_shared<Connection>(
         context_, *this,
         [this](const ConnectionPtr& freed, bool is_reusable) { put_back(freed, is_reusable); });

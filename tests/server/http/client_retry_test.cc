@@ -1,0 +1,66 @@
+// The clients' side of a kept connection that the server closes.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "http_client/client.h"
+#include "server/http/test_server.h"
+
+namespace quire::http {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Large, so that its writing is under way when the end of the connection is read.
+void post_on_closed_connections(const ServerConfig& server_config, const std::string& scheme) {
+  TestServer server(server_config);
+  const auto url = http_client::parse_url(scheme + "://127.0.0.1:" + std::to_string(server.port()));
+  ASSERT_TRUE(url.ok());
+  auto client = http_client::Client::create({.url = *url, .verify_peer = false});
+  ASSERT_TRUE(client.ok());
+  const std::string body(size_t{8} << 20, 'x');
+  for (int i = 0; i < 3; ++i) {
+    const auto answer =
+        http_client::fetch(**client, {.method = "POST", .target = "/echo", .body = body},
+                           body.size() + 100, [] { return false; });
+    ASSERT_TRUE(answer.ok()) << answer.status().message();
+    EXPECT_EQ(answer->status, 200);
+    EXPECT_EQ(answer->body.size(), body.size() + 6);              // "POST  "
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it says goodbye meanwhile
+  }
+  EXPECT_EQ(server.stats().num_accepted, 3);
+}
+
+ServerConfig impatient() {
+  ServerConfig config = any_port();
+  config.limits.idle_timeout = std::chrono::milliseconds(50);
+  return config;
+}
+
+TEST(ClientRetry, IsOnAnotherConnection) {
+  post_on_closed_connections(impatient(), "http");
+}
+
+TEST(ClientRetry, IsOnAnotherConnectionOverTls) {
+  if (std::system("openssl version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no openssl program";
+  const fs::path folder = fs::temp_directory_path() / ("quire-retry-" + std::to_string(::getpid()));
+  fs::create_directories(folder);
+  ServerConfig config = impatient();
+  config.tls_certificate = (folder / "cert.pem").string();
+  config.tls_key = (folder / "key.pem").string();
+  const std::string command =
+      "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "
+      "/CN=localhost -keyout " +
+      config.tls_key + " -out " + config.tls_certificate + " 2>/dev/null";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  post_on_closed_connections(config, "https");
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace quire::http
