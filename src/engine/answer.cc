@@ -64,17 +64,28 @@ bool Answer::allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const
   return std::ranges::all_of(rest, is_empty) && !std::ranges::all_of(mask, is_empty);
 }
 
+// Log probabilities of the prompt's tokens come with the token that was sampled behind them.
+void Answer::carry_prompt(SampledToken& sampled, int num_cached_tokens, Output& output) {
+  if (num_output_tokens_ > 0) return;
+  output.prompt_token_ids = std::move(prompt_ids_);
+  output.prompt_logprobs = std::move(sampled.prompt_logprobs);
+  output.num_cached_tokens = num_cached_tokens;
+}
+
+Output Answer::end_as_forced(SampledToken&& sampled, int num_cached_tokens) {
+  Output output = end(forced_end_->reason, forced_end_->error);
+  carry_prompt(sampled, num_cached_tokens, output);
+  return output;
+}
+
 Output Answer::accept(SampledToken&& sampled, int num_cached_tokens, bool at_max_length) {
+  if (forced_end_) return end_as_forced(std::move(sampled), num_cached_tokens);
   const SamplingParams& params = *sampling_->params;
   Output output;
   output.index = index_;
   output.token_ids.push_back(sampled.token_id);
   if (params.logprobs) output.logprobs.push_back(std::move(sampled.logprobs));
-  if (num_output_tokens_ == 0) {
-    output.prompt_token_ids = std::move(prompt_ids_);
-    output.prompt_logprobs = std::move(sampled.prompt_logprobs);
-    output.num_cached_tokens = num_cached_tokens;
-  }
+  carry_prompt(sampled, num_cached_tokens, output);
   ++num_output_tokens_;
   const std::optional<StopDecision> stop =
       check_stop_token(params, eos_ids_, sampled.token_id, num_output_tokens_, at_max_length);

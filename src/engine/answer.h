@@ -33,15 +33,18 @@ class Answer {
   };
   const std::optional<ForcedEnd>& forced_end() const { return forced_end_; }
 
-  // Takes the newest token. The output has a finish_reason when the answer ended with it; kError
-  // with an error where its constraint refuses the token.
-  // num_cached_tokens: of the prompt; said with the first output. at_max_length: no room for more.
+  // Takes the newest token, or, where forced_end() says so, ends in its place. The output has a
+  // finish_reason when the answer ended with it; kError with an error where its constraint refuses
+  // the token. num_cached_tokens: of the prompt; said with the first output. at_max_length: no room
+  // for more.
   Output accept(SampledToken&& sampled, int num_cached_tokens, bool at_max_length);
 
   // The last output of an answer that ends without a token: whatever text was still held back.
   Output end(FinishReason reason, Status error);
 
  private:
+  Output end_as_forced(SampledToken&& sampled, int num_cached_tokens);
+  void carry_prompt(SampledToken& sampled, int num_cached_tokens, Output& output);
   bool takes(int32_t token_id, const Output& output);
   bool allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const;
   void append_text(int32_t token_id, Output& output);

@@ -150,12 +150,11 @@ void EngineCore::postprocess(const BatchPlan& plan, StepResult result) {
 
 void EngineCore::deliver(Sequence* seq, SampledToken&& sampled) {
   const SeqId id = seq->id;
-  if (const auto end = active_.at(id).answer.forced_end()) {
-    return end_answer(id, end->reason, end->error);
-  }
-  if (!sampled.error.ok()) return end_answer(id, FinishReason::kError, sampled.error);
-  const bool at_max_length = static_cast<int>(seq->token_ids.size()) >= seq->max_total_tokens;
   ActiveAnswer& active = active_.at(id);
+  if (!sampled.error.ok() && !active.answer.forced_end()) {
+    return end_answer(id, FinishReason::kError, sampled.error);
+  }
+  const bool at_max_length = static_cast<int>(seq->token_ids.size()) >= seq->max_total_tokens;
   Output output = active.answer.accept(std::move(sampled), seq->num_cached_tokens, at_max_length);
   const auto on_output = active.on_output;
   if (output.finish_reason) retire(id);

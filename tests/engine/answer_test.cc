@@ -113,6 +113,35 @@ TEST(Answer, CancellingShowsWhatWasHeldBack) {
   EXPECT_EQ(text + answer.end(FinishReason::kCancelled, {}).text, "Two apples and");
 }
 
+// Has come to its end before it has begun.
+class OnlyTheEnd final : public TokenConstraint {
+ public:
+  std::vector<uint32_t> allowed_tokens() override { return {1U << 2}; }
+  bool accept(int32_t) override { return true; }
+};
+
+TEST(Answer, AnEndThatIsForcedAtOnceKeepsThePrompt) {
+  SamplingParams params;
+  params.min_tokens = 1;
+  params.prompt_logprobs = 0;
+  const auto spec = std::make_shared<const SamplingSpec>(SamplingSpec{
+      .params = std::make_shared<const SamplingParams>(params), .stop_token_ids = {2}});
+  const std::vector<int32_t> eos_ids = {2};
+  const std::vector<int32_t> prompt = {5, 6, 7};
+  Answer answer(&tokenizer(), spec, eos_ids, prompt, 0, std::make_unique<OnlyTheEnd>());
+  EXPECT_FALSE(answer.allowed_tokens().empty());
+  ASSERT_TRUE(answer.forced_end());
+  SampledToken sampled;
+  sampled.token_id = 9;
+  sampled.prompt_logprobs.resize(2);
+  const Output output = answer.accept(std::move(sampled), 1, false);
+  EXPECT_EQ(output.finish_reason, FinishReason::kStop);
+  EXPECT_TRUE(output.token_ids.empty());
+  EXPECT_EQ(output.prompt_token_ids, prompt);
+  EXPECT_EQ(output.prompt_logprobs.size(), 2U);
+  EXPECT_EQ(output.num_cached_tokens, 1);
+}
+
 TEST(BadWords, AreSpelledWithAndWithoutALeadingSpace) {
   const std::vector<std::vector<int32_t>> words =
       bad_words_ids(tokenizer(), {"apples", " pears"}).value();
