@@ -1,6 +1,7 @@
 #include <simdjson.h>
 
-#include <map>
+#include <string>
+#include <utility>
 
 #include "base/json.h"
 #include "server/openai/json_text.h"
@@ -9,28 +10,65 @@
 namespace quire::server {
 namespace {
 
-// Parameters without their definitions, which references name from the root of the whole schema:
-// "#/$defs/…". Two tools' definitions of one name are taken for the same.
-std::string without_definitions(const std::string& parameters,
-                                std::map<std::string, std::string>& definitions) {
-  const auto document = JsonDocument::parse(parameters, "parameters");
-  simdjson::dom::object fields;
-  if (!document.ok() || document->root().get_object().get(fields)) return parameters;
-  std::string out = "{";
-  for (const auto& [name, value] : fields) {
-    simdjson::dom::object defined;
-    if (name == "$defs" && !value.get_object().get(defined)) {
-      for (const auto& [key, schema] : defined) {
-        definitions.emplace(key, simdjson::to_string(schema));
-      }
-      continue;
-    }
-    if (out.size() > 1) out += ',';
-    append_string(name, out);
-    out += ':';
-    out += simdjson::to_string(value);
+using simdjson::dom::element;
+
+enum class Place { kSchema, kNames, kData };
+
+// What a member of a schema holds.
+Place place_of(std::string_view key) {
+  for (const char* names : {"properties", "patternProperties", "$defs", "definitions"}) {
+    if (key == names) return Place::kNames;
   }
-  return out + "}";
+  for (const char* data : {"enum", "const", "default", "examples", "example"}) {
+    if (key == data) return Place::kData;
+  }
+  return Place::kSchema;
+}
+
+// `value` as it stands, with its references from `root` on instead of the document's root.
+// Recursion is as deep as the document, which its parser bounds.
+void append_moved(element value, Place place, std::string_view root, std::string& out) {
+  const char* separator = "";
+  if (place != Place::kData && value.is_array()) {
+    out += '[';
+    const simdjson::dom::array items = value.get_array().value_unsafe();
+    for (const element item : items) {
+      out += std::exchange(separator, ",");
+      append_moved(item, place, root, out);
+    }
+    out += ']';
+  } else if (place != Place::kData && value.is_object()) {
+    out += '{';
+    const simdjson::dom::object members = value.get_object().value_unsafe();
+    for (const auto& [key, member] : members) {
+      out += std::exchange(separator, ",");
+      append_string(key, out);
+      out += ':';
+      std::string_view uri;
+      if (place == Place::kSchema && key == "$ref" && !member.get_string().get(uri) &&
+          uri.starts_with('#')) {
+        append_string(std::string(root) + std::string(uri.substr(1)), out);
+      } else {
+        append_moved(member, place == Place::kNames ? Place::kSchema : place_of(key), root, out);
+      }
+    }
+    out += '}';
+  } else {
+    out += simdjson::minify(value);
+  }
+}
+
+// A tool's parameters at #/$defs/IDX, where their own definitions stay with them: two tools may
+// have different ones of one name.
+void append_parameters(const Tool& tool, size_t tool_idx, std::string& out) {
+  append_string(std::to_string(tool_idx), out);
+  out += ':';
+  const auto document = JsonDocument::parse(tool.parameters, "parameters");
+  if (tool.parameters == "{}" || !document.ok()) {
+    out += R"({"type":"object"})";
+    return;
+  }
+  append_moved(document->root(), Place::kSchema, "#/$defs/" + std::to_string(tool_idx), out);
 }
 
 }  // namespace
@@ -44,28 +82,23 @@ StructuredOutput forced_call_schema(const ChatCall& call) {
     if (output.text == "{}") output.text = R"({"type":"object"})";
     return output;
   }
-  std::map<std::string, std::string> definitions;
   std::string& out = output.text;
   out = R"({"type":"array","minItems":1,)";
   if (!call.parallel_tool_calls) out += R"("maxItems":1,)";
   out += R"("items":{"anyOf":[)";
-  for (const Tool& tool : call.tools) {
-    if (&tool != call.tools.data()) out += ',';
+  for (size_t i = 0; i < call.tools.size(); ++i) {
+    if (i > 0) out += ',';
     out += R"({"type":"object","properties":{"name":{"type":"string","enum":[)";
-    append_string(tool.name, out);
-    out += R"(]},"parameters":)";
-    out += tool.parameters == "{}" ? R"({"type":"object"})"
-                                   : without_definitions(tool.parameters, definitions);
-    out += R"(},"required":["name","parameters"],"additionalProperties":false})";
+    append_string(call.tools[i].name, out);
+    out += R"(]},"parameters":{"$ref":"#/$defs/)" + std::to_string(i);
+    out += R"("}},"required":["name","parameters"],"additionalProperties":false})";
   }
-  out += "]}";
-  for (auto it = definitions.begin(); it != definitions.end(); ++it) {
-    out += it == definitions.begin() ? ",\"$defs\":{" : ",";
-    append_string(it->first, out);
-    out += ':';
-    out += it->second;
+  out += R"(]},"$defs":{)";
+  for (size_t i = 0; i < call.tools.size(); ++i) {
+    if (i > 0) out += ',';
+    append_parameters(call.tools[i], i, out);
   }
-  out += definitions.empty() ? "}" : "}}";
+  out += "}}";
   return output;
 }
 

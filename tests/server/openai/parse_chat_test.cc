@@ -209,16 +209,30 @@ TEST(ForcedCall, HasASchema) {
             R"({"type":"object"})");
   EXPECT_THAT(schema_of(tools + R"(, "tool_choice": {"function": {"name": "add"}})"),
               HasSubstr(R"("$defs":{"N")"));
-  // Definitions stand at the root, where their references look for them.
+  // Definitions stay with their tool, and references find them there.
   EXPECT_EQ(schema_of(tools + R"(, "tool_choice": "required", "parallel_tool_calls": false)"),
             R"({"type":"array","minItems":1,"maxItems":1,"items":{"anyOf":[)"
             R"({"type":"object","properties":{"name":{"type":"string","enum":["add"]},)"
-            R"("parameters":{"type":"object","properties":{"a":{"$ref":"#/$defs/N"}}}},)"
+            R"("parameters":{"$ref":"#/$defs/0"}},)"
             R"("required":["name","parameters"],"additionalProperties":false},)"
             R"({"type":"object","properties":{"name":{"type":"string","enum":["now"]},)"
-            R"("parameters":{"type":"object"}},)"
+            R"("parameters":{"$ref":"#/$defs/1"}},)"
             R"("required":["name","parameters"],"additionalProperties":false}]},)"
-            R"("$defs":{"N":{"type":"integer"}}})");
+            R"("$defs":{"0":{"type":"object","properties":{"a":{"$ref":"#/$defs/0/$defs/N"}},)"
+            R"("$defs":{"N":{"type":"integer"}}},"1":{"type":"object"}}})");
+}
+
+TEST(ForcedCall, ToolsKeepTheirOwnDefinitions) {
+  const ChatCall call = hello(R"("tool_choice": "required", "tools": [
+      {"function": {"name": "f", "parameters": {"$ref": "#/definitions/P", "definitions":
+        {"P": {"properties": {"default": {"$ref": "#"}}, "default": {"$ref": "#/x"}}}}}},
+      {"function": {"name": "g", "parameters": {"$ref": "#/definitions/P", "definitions":
+        {"P": {"type": "null"}}}}}])");
+  EXPECT_THAT(
+      forced_call_schema(call).text,
+      HasSubstr(R"("$defs":{"0":{"$ref":"#/$defs/0/definitions/P","definitions":{"P":)"
+                R"({"properties":{"default":{"$ref":"#/$defs/0"}},"default":{"$ref":"#/x"}}}},)"
+                R"("1":{"$ref":"#/$defs/1/definitions/P","definitions":{"P":{"type":"null"}}}}})"));
 }
 
 TEST(ParseTokenize, TakesAPromptOrMessages) {
