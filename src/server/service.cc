@@ -93,13 +93,16 @@ struct Service::Impl {
         tokenizers(kNumTokenizers),
         writers(config.num_workers),
         grammar_workers(config.num_grammar_threads),
+        grammars(grammar_workers, config.grammar_queue),
         context{.engine = engine,
                 .config = config,
                 .gate = gate,
                 .health = health,
                 .metrics = metrics,
                 .writers = writers,
-                .grammar_workers = grammar_workers,
+                .grammars = grammars,
+                .workers = workers,
+                .tokenizers = tokenizers,
                 .max_prompt_bytes = max_prompt_bytes(engine)} {}
 
   // What a call is for: one of them.
@@ -123,6 +126,7 @@ struct Service::Impl {
   WorkerPool tokenizers;
   WorkerPool writers;
   WorkerPool grammar_workers;
+  GrammarQueue grammars;
   CallContext context;
   std::atomic<int> num_tokenizing = 0;  // calls that wait for it
   bool was_healthy = true;

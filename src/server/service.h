@@ -14,6 +14,7 @@
 #include "server/engine_api.h"
 #include "server/gate.h"
 #include "server/generation.h"
+#include "server/grammar_queue.h"
 #include "server/health_watch.h"
 #include "server/http/server.h"
 #include "server/metrics/server_metrics.h"
@@ -34,6 +35,7 @@ struct ServiceConfig {
   GateConfig gate = {};
   int num_workers = 2;
   int num_grammar_threads = 2;
+  GrammarQueueLimits grammar_queue = {};
   bool allow_request_priority = false;  // else a call's own is ignored
   std::string tool_call_parser = {};    // empty: tools are refused
   std::string reasoning_parser = {};
@@ -45,6 +47,7 @@ struct ServiceConfig {
   std::chrono::seconds patience{30};               // without progress, before /health says so
   CompileConstraint compile_constraint = nullptr;  // null: structured output is refused
   FindConstraint find_constraint = nullptr;
+  std::function<GrammarStats()> grammar_stats = nullptr;  // for /metrics
 };
 
 class Service {

@@ -75,6 +75,7 @@ void set_constraint_compiler(const Engine& engine, ServiceConfig& config) {
   config.compile_constraint = [compiler](const StructuredOutput& wanted) {
     return compiler->compile(grammar_of(wanted));
   };
+  config.grammar_stats = [compiler] { return compiler->stats(); };
   config.find_constraint = [compiler](const StructuredOutput& wanted) {
     return compiler->find(grammar_of(wanted));
   };

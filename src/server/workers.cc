@@ -31,6 +31,11 @@ void WorkerPool::post(Task task) {
   changed_.notify_one();
 }
 
+size_t WorkerPool::num_waiting() const {
+  const std::lock_guard lock(mutex_);
+  return tasks_.size();
+}
+
 void WorkerPool::loop() {
   std::unique_lock lock(mutex_);
   while (true) {

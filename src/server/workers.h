@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -21,16 +22,17 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   // In order of arrival. The queue has no bound of its own: each connection has one request in
-  // work, and connections are bounded; a grammar that waits has passed the gate. A task must not
+  // work, and connections are bounded; GrammarQueue bounds grammars that wait. A task must not
   // throw.
   void post(Task task);
   // Waits for the tasks that have begun; the others, and later ones, are dropped.
   void stop();
+  size_t num_waiting() const;  // tasks that have not begun
 
  private:
   void loop();
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> tasks_;
   bool stopping_ = false;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <thread>
 
 #include "base/json.h"
 #include "server/fake_engine.h"
@@ -540,6 +541,54 @@ class AnyToken final : public TokenConstraint {
 
 Result<ConstraintFactory> any_token() {
   return ConstraintFactory([] { return std::make_unique<AnyToken>(); });
+}
+
+TEST_F(ServiceTest, GrammarsThatWaitTakeFewPlacesAndGiveThemBack) {
+  std::promise<void> may_end;
+  std::shared_future<void> end_wait(may_end.get_future());
+  std::promise<void> begun;
+  ServiceConfig config;
+  config.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 3};
+  config.num_grammar_threads = 1;
+  config.grammar_queue = {.max_calls = 2, .max_answers = 9};
+  config.compile_constraint = [&begun, end_wait](const StructuredOutput& wanted) {
+    if (wanted.text == "0") begun.set_value();
+    end_wait.wait();
+    return any_token();
+  };
+  start(std::move(config));
+  const auto ask = [&](const std::string& regex) {
+    return call("POST", "/v1/completions", R"({"prompt":"a","guided_regex":")" + regex + "\"}");
+  };
+  const auto metric = [&](const std::string& line) {
+    while (get("/metrics").body.find(line) == std::string::npos) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  const auto compiling = ask("0");
+  begun.get_future().wait();
+  const auto second = ask("1");
+  const auto third = ask("2");
+  metric(R"(quire:grammar_queue{model_name="fake"} 2)");
+  const http::Response full = ask("3")->wait();
+  EXPECT_EQ(full.status, 429);
+  EXPECT_EQ(header(full, "retry-after"), "1");
+  EXPECT_THAT(full.body, HasSubstr("2 calls wait for their grammars"));
+  // Neither its place nor its seat waits for the grammar.
+  second->close();
+  metric(R"(quire:grammar_queue{model_name="fake"} 1)");
+  const auto fourth = ask("4");
+  metric(R"(quire:grammar_queue{model_name="fake"} 2)");
+  const auto free_call = call("POST", "/v1/completions", R"({"prompt":"b"})");
+  EXPECT_FALSE(engine_.wait_for(1).make_constraint);
+  engine_.say(1, "b", FinishReason::kStop);
+  EXPECT_EQ(free_call->wait().status, 200);
+  may_end.set_value();
+  for (const RequestId id : {2, 3, 4}) {
+    EXPECT_TRUE(engine_.wait_for(id).make_constraint);
+    engine_.say(id, "a", FinishReason::kStop);
+  }
+  for (const auto& exchange : {compiling, third, fourth}) EXPECT_EQ(exchange->wait().status, 200);
 }
 
 TEST_F(ServiceTest, AGrammarThatTakesLongHoldsUpNobodyElse) {

@@ -7,6 +7,7 @@
 
 #include "server/engine_api.h"
 #include "server/gate.h"
+#include "server/grammar_queue.h"
 #include "server/health_watch.h"
 #include "server/http/server.h"
 #include "server/metrics/server_metrics.h"
@@ -23,8 +24,10 @@ struct CallContext {
   Gate& gate;
   HealthWatch& health;
   ServerMetrics& metrics;
-  WorkerPool& writers;          // of answers: waits behind no prompt's tokenizing
-  WorkerPool& grammar_workers;  // a grammar may take long: nothing else waits behind it
+  WorkerPool& writers;     // of answers: waits behind no prompt's tokenizing
+  GrammarQueue& grammars;  // a grammar may take long: nothing else waits behind it
+  const WorkerPool& workers;
+  const WorkerPool& tokenizers;
   size_t max_prompt_bytes = 0;  // what is longer cannot fit the model's context
   std::atomic<const http::Server*> transport = nullptr;
 };

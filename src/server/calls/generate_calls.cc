@@ -89,6 +89,25 @@ void compile_and_start(CallContext& context, Waiting& waiting) {
   start_constrained(context, waiting, compile_constraint(context, waiting.understood.structured));
 }
 
+// Its place and its seat are free as soon as its client has left.
+void wait_for_grammar(CallContext& context, const std::shared_ptr<Waiting>& waiting,
+                      int num_answers) {
+  waiting->call.exchange->on_closed([&context, weak = std::weak_ptr(waiting)] {
+    const auto waits = weak.lock();
+    if (waits == nullptr) return;
+    waits->has_left = true;
+    if (!context.grammars.remove(waits.get())) return;
+    waits->ticket = Ticket();
+    waits->call.note_cancelled();
+  });
+  const Status queued =
+      context.grammars.push(waiting->call.key_idx, waiting.get(), num_answers,
+                            [&context, waiting] { compile_and_start(context, *waiting); });
+  if (queued.ok()) return;
+  waiting->ticket = Ticket();  // before the client knows
+  waiting->call.refuse(call_error(queued));
+}
+
 // Past the gate, if there is room, and on to the engine, by way of the grammar where there is one.
 void generate(CallContext& context, Call&& call, Understood&& understood) {
   const std::vector<Request>& requests = understood.requests;
@@ -107,10 +126,7 @@ void generate(CallContext& context, Call&& call, Understood&& understood) {
   if (auto known = find_constraint(context, waiting->understood.structured)) {
     return start_constrained(context, *waiting, std::move(*known));
   }
-  waiting->call.exchange->on_closed([weak = std::weak_ptr(waiting)] {
-    if (const auto waits = weak.lock()) waits->has_left = true;
-  });
-  context.grammar_workers.post([&context, waiting] { compile_and_start(context, *waiting); });
+  wait_for_grammar(context, waiting, num_answers);
 }
 
 std::vector<std::string> prompt_texts(const CallContext& context,

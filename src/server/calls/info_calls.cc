@@ -15,6 +15,14 @@ http::ServerStats transport_stats(const CallContext& context) {
   return transport == nullptr ? http::ServerStats() : transport->stats();
 }
 
+WaitingStats waiting(const CallContext& context) {
+  return {
+      .num_for_grammars = context.grammars.num_waiting(),
+      .num_for_workers = context.workers.num_waiting() + context.tokenizers.num_waiting() +
+                         context.writers.num_waiting(),
+      .grammars = context.config.grammar_stats ? context.config.grammar_stats() : GrammarStats()};
+}
+
 Status progress(CallContext& context) {
   const Status status = context.health.check(context.engine.health(), context.engine.stats(),
                                              HealthWatch::Clock::now());
@@ -73,7 +81,7 @@ void get_version(CallContext& context, Call&& call) {
 
 void get_metrics(CallContext& context, Call&& call) {
   call.respond(context.metrics.text(context.config.model_names.front(), context.engine.stats(),
-                                    transport_stats(context)),
+                                    transport_stats(context), waiting(context)),
                std::string(kPrometheusText));
 }
 

@@ -32,7 +32,7 @@ void ServerMetrics::answered(int http_status) {
 }
 
 std::string ServerMetrics::text(std::string_view model_name, const EngineStats& engine,
-                                const http::ServerStats& http) const {
+                                const http::ServerStats& http, const WaitingStats& waiting) const {
   MetricsText out(model_name);
   out.gauge("vllm:num_requests_running", "Answers in the running batch.", engine.num_running);
   out.gauge("vllm:num_requests_waiting", "Answers that wait for a place.", engine.num_waiting);
@@ -69,6 +69,17 @@ std::string ServerMetrics::text(std::string_view model_name, const EngineStats& 
   out.gauge("quire:kv_blocks_free", "Those of them that nobody uses.", engine.num_free_blocks);
   out.counter("quire:requests_cancelled_total", "Requests whose client went away.",
               num_cancelled.value());
+  out.gauge("quire:grammar_queue", "Requests that wait for their grammar to be compiled.",
+            waiting.num_for_grammars);
+  out.gauge("quire:worker_queue", "Tasks that wait for a thread: requests and their answers.",
+            static_cast<double>(waiting.num_for_workers));
+  const GrammarStats& grammars = waiting.grammars;
+  out.counter("quire:grammars_compiled_total", "Grammars compiled, refused ones too.",
+              grammars.num_compiled);
+  out.counter("quire:grammar_cache_hits_total", "Requests whose grammar was compiled already.",
+              grammars.num_hits);
+  out.gauge("quire:grammar_bytes", "Memory of compiled grammars and of answers that follow them.",
+            static_cast<double>(grammars.held_bytes));
   out.gauge("quire:http_connections", "Open connections.", http.num_open);
   out.counter("quire:http_connections_total", "Connections accepted.", http.num_accepted);
   out.counter("quire:http_connections_refused_total", "Connections beyond the limit.",

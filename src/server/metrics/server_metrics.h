@@ -4,11 +4,19 @@
 #include <array>
 #include <string>
 
+#include "grammar/grammar_compiler.h"
 #include "quire/engine.h"
 #include "server/http/server.h"
 #include "server/metrics/metrics.h"
 
 namespace quire::server {
+
+// What is not at the engine yet.
+struct WaitingStats {
+  int num_for_grammars = 0;
+  size_t num_for_workers = 0;
+  GrammarStats grammars = {};
+};
 
 class ServerMetrics {
  public:
@@ -25,7 +33,7 @@ class ServerMetrics {
   Counter num_cancelled;  // their clients went away
 
   std::string text(std::string_view model_name, const EngineStats& engine,
-                   const http::ServerStats& http) const;
+                   const http::ServerStats& http, const WaitingStats& waiting) const;
 
  private:
   std::array<Counter, 4> success_;    // by FinishReason

@@ -1,0 +1,67 @@
+#include "server/grammar_queue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace quire::server {
+
+Status GrammarQueue::push(int key_idx, const void* id, int num_answers, WorkerPool::Task task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (num_calls_ >= limits_.max_calls ||
+        (num_calls_ > 0 && num_answers_ + num_answers > limits_.max_answers)) {
+      return resource_exhausted(fmt::format(
+          "[server] {} calls wait for their grammars to be compiled; try again later", num_calls_));
+    }
+    by_key_[key_idx].push_back({.id = id, .num_answers = num_answers, .task = std::move(task)});
+    ++num_calls_;
+    num_answers_ += num_answers;
+  }
+  workers_.post([this] { run_next(); });
+  return {};
+}
+
+bool GrammarQueue::remove(const void* id) {
+  Entry removed;  // its task ends outside the lock
+  const std::lock_guard lock(mutex_);
+  for (auto of_key = by_key_.begin(); of_key != by_key_.end(); ++of_key) {
+    const auto entry = std::ranges::find(of_key->second, id, &Entry::id);
+    if (entry == of_key->second.end()) continue;
+    removed = take(of_key, entry);
+    return true;
+  }
+  return false;
+}
+
+int GrammarQueue::num_waiting() const {
+  const std::lock_guard lock(mutex_);
+  return num_calls_;
+}
+
+// Of the next key after the last. None is left where calls have been removed.
+void GrammarQueue::run_next() {
+  Entry next;
+  {
+    const std::lock_guard lock(mutex_);
+    if (by_key_.empty()) return;
+    auto of_key = by_key_.upper_bound(last_key_idx_);
+    if (of_key == by_key_.end()) of_key = by_key_.begin();
+    last_key_idx_ = of_key->first;
+    next = take(of_key, of_key->second.begin());
+  }
+  next.task();
+}
+
+GrammarQueue::Entry GrammarQueue::take(std::map<int, std::deque<Entry>>::iterator of_key,
+                                       std::deque<Entry>::iterator entry) {
+  Entry taken = std::move(*entry);
+  of_key->second.erase(entry);
+  if (of_key->second.empty()) by_key_.erase(of_key);
+  --num_calls_;
+  num_answers_ -= taken.num_answers;
+  return taken;
+}
+
+}  // namespace quire::server
