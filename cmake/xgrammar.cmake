@@ -17,15 +17,20 @@ function(quire_write_changed path text)
   file(WRITE ${path} "${text}")
 endfunction()
 
-# Marks a place by what stands there; one that an update moved is an error.
-function(quire_mark text_variable path place addition)
+# Changes what stands at a place; one that an update moved is an error.
+function(quire_replace text_variable path place replacement)
   string(FIND "${${text_variable}}" "${place}" at)
   if(at EQUAL -1)
-    message(FATAL_ERROR "cmake/xgrammar.cmake no longer fits ${path}; adapt the places it marks")
+    message(FATAL_ERROR "cmake/xgrammar.cmake no longer fits ${path}; adapt the places it changes")
   endif()
-  string(REPLACE "${place}" "${place}${addition}" text "${${text_variable}}")
+  string(REPLACE "${place}" "${replacement}" text "${${text_variable}}")
   set(${text_variable} "${text}" PARENT_SCOPE)
 endfunction()
+
+# Adds behind a place.
+macro(quire_mark text_variable path place addition)
+  quire_replace(${text_variable} ${path} "${place}" "${place}${addition}")
+endmacro()
 
 function(quire_budget_source from to)
   file(READ ${from} text)
@@ -41,6 +46,11 @@ function(quire_budget_source from to)
   elseif(name STREQUAL "json_schema_converter.cc")
     # Strings of bounded length would admit raw control characters, which JSON does not.
     quire_mark(text ${from} "AddCharacterClass({{'\"', '\"'}, " "{0, 0x1f}, ")
+  elseif(name STREQUAL "regex_converter.cc")
+    # A \x in EBNF takes all digits that follow, a \u four.
+    quire_replace(text ${from} "char_class += HandleEscapeInCharClass();"
+      "const std::string escape = HandleEscapeInCharClass();
+      char_class += escape.rfind(\"\\\\x\", 0) == 0 ? \"\\\\u00\" + escape.substr(2) : escape;")
   endif()
   quire_write_changed(${to} "${text}")
 endfunction()

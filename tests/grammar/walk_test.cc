@@ -198,6 +198,8 @@ TEST_P(GrammarWalk, RegexesMatch) {
       "a.c",
       "(?:ab*c?){2,5}|\\\"x\\\"",
       "\\x41\\t[\\-\\]x]",
+      "[\\u00e90-9]{1,4}",  // no U+0E90
+      "[\\u0001a-f]b",
   };
   for (const std::string pattern : patterns) {
     walk({.kind = Kind::kRegex, .text = pattern}, 12, 12, [&](const std::string& text) {
