@@ -10,8 +10,8 @@
 #include <map>
 #include <random>
 
-#include "attn/reorder.h"
 #include "base/check.h"
+#include "support/reorder_batch.h"
 #include "support/validate_batch.h"
 #include "tensor/float_convert.h"
 

@@ -1,10 +1,10 @@
-#include "attn/reorder.h"
+#include "support/reorder_batch.h"
 
 #include <algorithm>
 
 #include "base/check.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 // The query length that decode takes; 0: none.
@@ -58,4 +58,4 @@ BatchOrder reorder_batch(std::span<const int32_t> q_lens, std::span<const int32_
   return result;
 }
 
-}  // namespace quire
+}  // namespace quire::testing

@@ -1,4 +1,4 @@
-#include "attn/reorder.h"
+#include "support/reorder_batch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -103,4 +103,4 @@ TEST(ReorderBatch, HoldsItsPropertiesOnRandomBatches) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

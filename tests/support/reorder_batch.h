@@ -7,7 +7,7 @@
 
 #include "attn/batch.h"
 
-namespace quire {
+namespace quire::testing {
 
 struct BatchOrder {
   std::vector<int32_t> order;  // new place -> old index; a permutation
@@ -22,4 +22,4 @@ struct BatchOrder {
 BatchOrder reorder_batch(std::span<const int32_t> q_lens, std::span<const int32_t> kv_lens,
                          int max_decode_q_len);
 
-}  // namespace quire
+}  // namespace quire::testing
