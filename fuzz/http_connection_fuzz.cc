@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +48,7 @@ struct Wire {
   bool is_shut = false;
   bool is_closed = false;
   int num_wakes = 0;
+  size_t room_now = 0;  // what the client's window takes at once
 };
 
 class FakeStream final : public Stream {
@@ -78,6 +80,14 @@ class FakeStream final : public Stream {
     QUIRE_CHECK(!wire_.is_closed, "no wake-up after the end");
     ++wire_.num_wakes;
   }
+  size_t send_now(std::string_view bytes) override {
+    QUIRE_CHECK(!wire_.is_closed && !wire_.is_shut && wire_.writing.empty() && !bytes.empty(),
+                "nothing overtakes a write");
+    const std::string_view sent = bytes.substr(0, wire_.room_now);
+    wire_.room_now -= sent.size();
+    wire_.sent += sent;
+    return sent.size();
+  }
   std::string peer() const override { return "fuzz"; }
 
  private:
@@ -86,8 +96,12 @@ class FakeStream final : public Stream {
 
 struct Held {
   std::shared_ptr<Exchange> exchange;
+  std::shared_ptr<void> body_share = nullptr;
   std::shared_ptr<int> num_closed = std::make_shared<int>(0);
 };
+
+constexpr size_t kMaxTotalBodyBytes = 1500;
+constexpr size_t kMaxTotalAnswerBytes = size_t{128} << 10;
 
 class Play {
  public:
@@ -96,6 +110,11 @@ class Play {
     service_.limits.max_headers = 8;
     service_.limits.max_body_bytes = 1024;
     service_.limits.max_buffered_bytes = 600;
+    service_.bodies = std::make_shared<BodyBudget>(kMaxTotalBodyBytes);
+    service_.answers = std::make_shared<BodyBudget>(kMaxTotalAnswerBytes);
+    service_.hooks = {
+        .check_head = [this](const Request& head) { return check_head(head); },
+        .write_refusal = [this](const Request&, const Refusal& why) { return write_refusal(why); }};
     service_.handler = [this](Request&& request, std::shared_ptr<Exchange> exchange) {
       handle(request, std::move(exchange));
     };
@@ -118,13 +137,16 @@ class Play {
     held_.clear();
     wire_.user.reset();
     QUIRE_CHECK(connection_.use_count() == 1, "nobody holds a connection that has ended");
+    connection_.reset();
+    QUIRE_CHECK(service_.bodies->take(kMaxTotalBodyBytes), "no body is held any more");
+    QUIRE_CHECK(service_.answers->take(kMaxTotalAnswerBytes), "no answer either");
     check_output();
   }
 
  private:
   void step(uint8_t action) {
     const size_t amount = script_.next();
-    switch (action % 10) {
+    switch (action % 12) {
       case 0:
       case 1:
       case 2:
@@ -147,8 +169,13 @@ class Play {
       case 8:
         if (amount % 8 == 0) connection_->drain();
         return;
-      default:
+      case 9:
         return write(100'000);
+      case 10:
+        wire_.room_now = amount;
+        return;
+      default:
+        return answer_at_length(amount << 10);
     }
   }
 
@@ -179,9 +206,24 @@ class Play {
     while (wire_.num_wakes > 0) wake();
   }
 
+  // A caller without a key, say: no byte of his body may come to a handler.
+  std::optional<Response> check_head(const Request& head) {
+    QUIRE_CHECK(!std::exchange(is_checked_, true), "asked once a request");
+    QUIRE_CHECK(head.body.empty() && !head.method.empty(), "a whole head, and no more");
+    if (!head.query.starts_with('n')) return std::nullopt;
+    is_refused_ = true;
+    return Response{.status = 401, .body = "{}"};
+  }
+  Response write_refusal(const Refusal& why) {
+    QUIRE_CHECK(why.status >= 400 && !why.code.empty() && !why.message.empty(), "a reason");
+    return {.status = why.status, .body = std::string(why.code)};
+  }
+
   void handle(const Request& request, std::shared_ptr<Exchange> exchange) {
-    Held held{std::move(exchange)};
-    all_.push_back({nullptr, held.num_closed});
+    QUIRE_CHECK(!is_refused_, "what is refused is not handled, nor what follows it");
+    is_checked_ = false;
+    Held held{std::move(exchange), request.body_share};
+    all_.push_back({.num_closed = held.num_closed});
     held.exchange->on_closed([count = held.num_closed] { ++*count; });
     switch (request.path.size() % 5) {
       case 0:
@@ -212,6 +254,13 @@ class Play {
     }
   }
 
+  void answer_at_length(size_t num_bytes) {
+    if (held_.empty()) return;
+    Exchange& exchange = *held_.back().exchange;
+    exchange.write(std::string(num_bytes, 'l'));  // where it is a stream
+    exchange.respond({.status = 200, .body = std::string(num_bytes, 'l')});
+  }
+
   // Whole answers, one behind the other; the last may be cut.
   void check_output() const {
     std::string_view left = wire_.sent;
@@ -221,6 +270,7 @@ class Play {
       const size_t end = left.find("\r\n\r\n");
       if (end == std::string_view::npos) return;
       const std::string_view head = left.substr(0, end + 4);
+      QUIRE_CHECK(head.find("text/plain") == std::string_view::npos, "the hook writes refusals");
       left.remove_prefix(head.size());
       if (!skip_body(head, left)) return;
     }
@@ -255,6 +305,8 @@ class Play {
   std::vector<Held> held_;
   std::vector<Held> all_;  // only the counts
   int num_gone_ = 0;
+  bool is_checked_ = false;  // the head of a request whose body is still to come
+  bool is_refused_ = false;  // by it
 };
 
 }  // namespace
