@@ -21,6 +21,7 @@ RESTRICTIONS: dict[str, Any] = {
     "guided_grammar": 'root ::= "a" | "b"',
 }
 MAX_MESSAGES = 64
+MAX_TEXT_BYTES = 512  # of all messages: a byte is a token at most
 ID_LISTS = ("tokens", "stop_token_ids", "allowed_token_ids")
 
 
@@ -66,10 +67,13 @@ def prompts_in_vocabulary(prompts: list[Any]) -> list[Any]:
 
 def settle_chat(body: dict[str, Any]) -> None:
     del body["messages"][MAX_MESSAGES:]
+    room = MAX_TEXT_BYTES
     for idx, message in enumerate(body["messages"]):
         message["role"] = ROLES[(len(message["role"]) + idx) % len(ROLES)]
-        if message.get("content") is None:
-            message["content"] = ""
+        size = text_bytes(message.get("content") or "")
+        if message.get("content") is None or size > room:
+            message["content"], size = "", 0
+        room -= size
         for call in message.get("tool_calls") or []:
             if isinstance(call["function"].get("arguments"), str):
                 call["function"]["arguments"] = "{}"
@@ -84,6 +88,12 @@ def settle_chat(body: dict[str, Any]) -> None:
         body.pop("tool_choice", None)
     if body.get("top_logprobs"):
         body["logprobs"] = True
+
+
+def text_bytes(content: str | list[Any]) -> int:
+    parts = [content] if isinstance(content, str) else content
+    texts = [p if isinstance(p, str) else p.get("text") or p.get("refusal") or "" for p in parts]
+    return len("".join(texts).encode())
 
 
 def settle_restrictions(body: dict[str, Any]) -> None:
