@@ -3,6 +3,10 @@
 # is already there: Debian 12 and Ubuntu 24.04 have it. It also fetches what they lack, XGrammar, and
 # where nvcc is found what the CUDA engine is compiled against.
 set -euo pipefail
+command -v apt-get >/dev/null || {
+  echo "needs Debian 12 or Ubuntu 24.04 (apt-get); docs/dependencies.md lists what to install" >&2
+  exit 1
+}
 
 packages=(g++ cmake ninja-build ccache pkg-config libfmt-dev libspdlog-dev libsimdjson-dev
   libcli11-dev libhwy-dev libutf8proc-dev libpcre2-dev libssl-dev libboost-dev)
@@ -12,7 +16,7 @@ if [[ "${1:-build}" == test ]]; then
   grep -q '^ID=ubuntu' /etc/os-release || packages+=(chromium)
 fi
 cuda=
-if command -v "${CUDACXX:-nvcc}" >/dev/null; then
+if [[ ${QUIRE_CUDA:-AUTO} != OFF ]] && command -v "${CUDACXX:-nvcc}" >/dev/null; then
   cuda=1
 fi
 python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)

@@ -3,8 +3,24 @@
 #include <fmt/format.h>
 
 #include "cuda/base/error.h"
+#include "cuda/base/kernel_image.h"
 
 namespace quire::cuda {
+namespace {
+
+Status check_kernel_image(int capability) {
+  const cudaError_t error = find_kernel_image();
+  if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction) {
+    return to_status(error, "the kernels' image");
+  }
+  cudaGetLastError();  // or the next call would find it
+  return unavailable(
+      fmt::format("[cuda] this build has no kernels for the GPU's compute capability {}.{}; build "
+                  "with -DQUIRE_CUDA_ARCHITECTURES={}-real, or use --device cpu",
+                  capability / 10, capability % 10, capability));
+}
+
+}  // namespace
 
 Result<DeviceInfo> open_device(int index) {
   int num_devices = 0;
@@ -26,6 +42,7 @@ Result<DeviceInfo> open_device(int index) {
                  .index = index,
                  .compute_capability = properties.major * 10 + properties.minor,
                  .name = properties.name};
+  QUIRE_RETURN_IF_ERROR(check_kernel_image(info.device.compute_capability));
   info.num_multiprocessors = properties.multiProcessorCount;
   info.total_bytes = static_cast<int64_t>(properties.totalGlobalMem);
   return info;

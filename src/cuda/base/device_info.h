@@ -13,8 +13,8 @@ struct DeviceInfo {
   int64_t total_bytes = 0;
 };
 
-// Makes device `index` this thread's current one. kUnavailable where there is no driver or no
-// such device: the message says which.
+// Makes device `index` this thread's current one. kUnavailable where there is no driver, no such
+// device, or no kernel of this build for it: the message says which.
 Result<DeviceInfo> open_device(int index);
 
 // Of the current device, right now.

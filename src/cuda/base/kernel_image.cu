@@ -1,0 +1,16 @@
+#include "cuda/base/kernel_image.h"
+
+namespace quire::cuda {
+namespace {
+
+// Compiled for the same generations as every other kernel.
+__global__ void any_kernel() {}
+
+}  // namespace
+
+cudaError_t find_kernel_image() {
+  cudaFuncAttributes attributes = {};
+  return cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(any_kernel));
+}
+
+}  // namespace quire::cuda
