@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer, in the tree that holds the
-# fuzzers too; with `thread`, the engine's threaded tests under ThreadSanitizer.
+# fuzzers too; with `thread`, what has threads under ThreadSanitizer, the whole server too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
