@@ -24,10 +24,9 @@
 namespace quire::server {
 
 // Compiles what restricts an answer: may take seconds. Thread-safe.
-using CompileConstraint = std::function<Result<ConstraintFactory>(const StructuredOutput&)>;
+using CompileConstraint = std::function<Result<ConstraintFactory>(const GrammarSpec&)>;
 // What it made of the same before, if that is known at once.
-using FindConstraint =
-    std::function<std::optional<Result<ConstraintFactory>>(const StructuredOutput&)>;
+using FindConstraint = std::function<std::optional<Result<ConstraintFactory>>(const GrammarSpec&)>;
 
 struct ServiceConfig {
   std::vector<std::string> model_names = {};  // the first is the one in answers; any is taken

@@ -9,27 +9,6 @@
 namespace quire::server {
 namespace {
 
-GrammarSpec::Kind grammar_kind(StructuredOutput::Kind kind) {
-  switch (kind) {
-    case StructuredOutput::Kind::kNone:
-    case StructuredOutput::Kind::kJsonObject:
-      return GrammarSpec::Kind::kJsonObject;
-    case StructuredOutput::Kind::kJsonSchema:
-      return GrammarSpec::Kind::kJsonSchema;
-    case StructuredOutput::Kind::kChoice:
-      return GrammarSpec::Kind::kChoice;
-    case StructuredOutput::Kind::kRegex:
-      return GrammarSpec::Kind::kRegex;
-    case StructuredOutput::Kind::kGrammar:
-      return GrammarSpec::Kind::kGrammar;
-  }
-  return GrammarSpec::Kind::kJsonObject;
-}
-
-GrammarSpec grammar_of(const StructuredOutput& wanted) {
-  return {.kind = grammar_kind(wanted.kind), .text = wanted.text, .choices = wanted.choices};
-}
-
 class AfterReasoning final : public TokenConstraint {
  public:
   AfterReasoning(std::unique_ptr<TokenConstraint> inner, const EngineApi& engine)
@@ -64,7 +43,7 @@ class AfterReasoning final : public TokenConstraint {
 
 void set_constraint_compiler(const Engine& engine, ServiceConfig& config) {
   if (engine.tokenizer() == nullptr) {
-    config.compile_constraint = [](const StructuredOutput&) -> Result<ConstraintFactory> {
+    config.compile_constraint = [](const GrammarSpec&) -> Result<ConstraintFactory> {
       return invalid_argument(
           "[grammar] the model has no tokenizer, so no grammar knows its tokens");
     };
@@ -72,12 +51,12 @@ void set_constraint_compiler(const Engine& engine, ServiceConfig& config) {
   }
   const auto compiler =
       std::make_shared<GrammarCompiler>(*engine.tokenizer(), engine.model_info().eos_token_ids);
-  config.compile_constraint = [compiler](const StructuredOutput& wanted) {
-    return compiler->compile(grammar_of(wanted));
+  config.compile_constraint = [compiler](const GrammarSpec& grammar) {
+    return compiler->compile(grammar);
   };
   config.grammar_stats = [compiler] { return compiler->stats(); };
-  config.find_constraint = [compiler](const StructuredOutput& wanted) {
-    return compiler->find(grammar_of(wanted));
+  config.find_constraint = [compiler](const GrammarSpec& grammar) {
+    return compiler->find(grammar);
   };
 }
 

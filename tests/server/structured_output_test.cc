@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "grammar/grammar_spec.h"
 #include "server/fake_engine.h"
 
 namespace quire::server {
@@ -40,14 +39,6 @@ TEST(AfterReasoning, IsFreeUntilTheBlockEnds) {
   EXPECT_FALSE(constraint->accept(6));
   EXPECT_EQ(accepted, (std::vector<int32_t>{5, 6}));
   EXPECT_EQ(constraint->status().message(), "five");
-}
-
-TEST(CallLimits, AreThoseOfGrammars) {
-  const CallLimits call;
-  const GrammarLimits grammar;
-  EXPECT_EQ(static_cast<size_t>(call.max_choices), grammar.max_choices);
-  EXPECT_EQ(call.max_grammar_bytes, grammar.max_text_bytes);
-  EXPECT_EQ(call.max_regex_bytes, grammar.max_regex_bytes);
 }
 
 }  // namespace

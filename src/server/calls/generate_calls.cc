@@ -45,7 +45,7 @@ struct Understood {
   std::vector<Request> requests = {};
   std::unique_ptr<AnswerWriter> writer = nullptr;
   bool is_stream = false;
-  StructuredOutput structured = {};
+  std::optional<Restriction> restriction = {};
   bool reasons_first = false;  // the form holds behind the prompt's reasoning block
 };
 
@@ -73,7 +73,7 @@ void start_constrained(CallContext& context, Waiting& waiting,
   Understood& understood = waiting.understood;
   if (!constraint.ok()) {
     CallError error = call_error(constraint.status());
-    if (error.param.empty()) error.param = understood.structured.field;
+    if (error.param.empty()) error.param = understood.restriction->field;
     waiting.ticket = Ticket();  // before the client knows
     return waiting.call.refuse(error);
   }
@@ -86,7 +86,8 @@ void start_constrained(CallContext& context, Waiting& waiting,
 
 void compile_and_start(CallContext& context, Waiting& waiting) {
   if (waiting.has_left) return waiting.call.note_cancelled();
-  start_constrained(context, waiting, compile_constraint(context, waiting.understood.structured));
+  start_constrained(context, waiting,
+                    compile_constraint(context, waiting.understood.restriction->grammar));
 }
 
 // Its place and its seat are free as soon as its client has left.
@@ -116,14 +117,14 @@ void generate(CallContext& context, Call&& call, Understood&& understood) {
   Result<Ticket> ticket = context.gate.enter(call.key_idx, num_answers, num_tokens);
   if (!ticket.ok()) return call.refuse(call_error(ticket.status()));
   call.log.num_prompt_tokens = static_cast<int>(num_tokens);
-  if (understood.structured.kind == StructuredOutput::Kind::kNone) {
+  if (!understood.restriction) {
     return start(context, std::move(call), std::move(understood), std::move(*ticket));
   }
   call.request = {};  // its body is no longer needed
   const std::shared_ptr<Waiting> waiting(
       new Waiting{std::move(call), std::move(understood), std::move(*ticket)});
   // One that is known waits behind none that is not.
-  if (auto known = find_constraint(context, waiting->understood.structured)) {
+  if (auto known = find_constraint(context, waiting->understood.restriction->grammar)) {
     return start_constrained(context, *waiting, std::move(*known));
   }
   wait_for_grammar(context, waiting, num_answers);
@@ -150,8 +151,7 @@ AnswerParserConfig parser_config(const CallContext& context, const ChatCall& wan
   config.starts_in_reasoning =
       !context.config.reasoning_parser.empty() && prompt_opens_reasoning(prompt);
   // An answer that has its form from the first token on cannot reason.
-  const bool is_formed =
-      is_forced(wanted) || wanted.structured.kind != StructuredOutput::Kind::kNone;
+  const bool is_formed = is_forced(wanted) || wanted.restriction.has_value();
   if (!is_formed || config.starts_in_reasoning) {
     config.reasoning_parser = context.config.reasoning_parser;
   }
@@ -199,7 +199,7 @@ void post_completions(CallContext& context, Call&& call) {
   const Status room = context.gate.check_room(call.key_idx, num_answers);
   if (!room.ok()) return call.refuse(call_error(room));
   set_apart(context, call, wanted.request);
-  Understood understood = {.is_stream = wanted.streaming.stream, .structured = wanted.structured};
+  Understood understood = {.is_stream = wanted.streaming.stream, .restriction = wanted.restriction};
   std::vector<Request>& requests = understood.requests;
   for (CompletionPrompt& prompt : wanted.prompts) {
     requests.push_back(wanted.request);
@@ -223,7 +223,7 @@ void post_chat_completions(CallContext& context, Call&& call) {
   set_apart(context, call, wanted.request);
   Understood understood = {
       .is_stream = wanted.streaming.stream,
-      .structured = is_forced(wanted) ? forced_call_schema(wanted) : wanted.structured};
+      .restriction = is_forced(wanted) ? forced_call_schema(wanted) : wanted.restriction};
   understood.requests.push_back(wanted.request);
   AnswerContext answer = answer_context(context, call, "chatcmpl-");
   answer.num_prompt_tokens = static_cast<int>(num_prompt_tokens(understood.requests));

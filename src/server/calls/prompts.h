@@ -20,9 +20,9 @@ std::optional<CallError> prepare_prompt(const CallContext& context, Request& req
 
 // What is compiled already, or refused.
 std::optional<Result<ConstraintFactory>> find_constraint(const CallContext& context,
-                                                         const StructuredOutput& wanted);
+                                                         const GrammarSpec& grammar);
 // May take seconds: for the grammars' own threads.
 Result<ConstraintFactory> compile_constraint(const CallContext& context,
-                                             const StructuredOutput& wanted);
+                                             const GrammarSpec& grammar);
 
 }  // namespace quire::server

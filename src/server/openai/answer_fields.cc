@@ -141,17 +141,17 @@ const FieldHandlers<AnswerFields>& AnswerFields::handlers() {
            return unexpected(p, v, fmt::format("1 to {} bytes of text", kMaxSaltBytes));
          }},
         {"response_format",
-         [](F& f, P p, E v) { return read_response_format(p, v, f.limits_, f.call_.structured); }},
+         [](F& f, P p, E v) { return read_response_format(p, v, f.limits_, f.call_.restriction); }},
         {"structured_outputs",
          [](F& f, P p, E v) {
-           return read_structured_outputs(p, v, f.limits_, f.call_.structured);
+           return read_structured_outputs(p, v, f.limits_, f.call_.restriction);
          }},
         {"use_beam_search", [](F&, P p, E v) { return refuse_unless_false(p, v); }},
     };
     for (const char* name : {"guided_json", "guided_regex", "guided_choice", "guided_grammar"}) {
       handlers[name] = [](F& f, P p, E v) {
         return read_restriction(p.name.substr(p.name.find('_') + 1), p, v, f.limits_,
-                                f.call_.structured);
+                                f.call_.restriction);
       };
     }
     for (const char* name : {"prompt_embeds", "logits_processors", "truncate_prompt_tokens"}) {

@@ -39,11 +39,11 @@ Fault read_sampling_field(const Path& path, Element value, SamplingParams& param
 
 // response_format, structured_outputs and guided_…; a second one is refused.
 Fault read_response_format(const Path& path, Element value, const CallLimits& limits,
-                           StructuredOutput& out);
+                           std::optional<Restriction>& out);
 Fault read_structured_outputs(const Path& path, Element value, const CallLimits& limits,
-                              StructuredOutput& out);
+                              std::optional<Restriction>& out);
 // `kind`: json, regex, choice, grammar, json_object
 Fault read_restriction(std::string_view kind, const Path& path, Element value,
-                       const CallLimits& limits, StructuredOutput& out);
+                       const CallLimits& limits, std::optional<Restriction>& out);
 
 }  // namespace quire::server

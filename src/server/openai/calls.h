@@ -2,20 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "grammar/grammar_spec.h"
 #include "quire/request.h"
 
 namespace quire::server {
 
 // How an answer's text is restricted.
-struct StructuredOutput {
-  enum class Kind { kNone, kJsonObject, kJsonSchema, kChoice, kRegex, kGrammar };
-  Kind kind = Kind::kNone;
-  std::string text = {};                  // the schema as JSON, the pattern, the EBNF
-  std::vector<std::string> choices = {};  // of kChoice
-  std::string field = {};                 // that asks for it: "structured_outputs.regex"
+struct Restriction {
+  GrammarSpec grammar;
+  std::string field;  // that asks for it: "structured_outputs.regex"
 };
 
 struct StreamOptions {
@@ -26,8 +25,8 @@ struct StreamOptions {
 
 // What both calls for an answer have.
 struct AnswerCall {
-  std::string model;  // empty: whichever is served
-  StructuredOutput structured;
+  std::string model;                       // empty: whichever is served
+  std::optional<Restriction> restriction;  // none: any text
   StreamOptions streaming;
   bool return_prompt_logprobs = false;      // asked for by name, not only for the echo
   bool return_token_ids = false;            // vLLM's: ids beside the text

@@ -73,16 +73,16 @@ void append_parameters(const Tool& tool, size_t tool_idx, std::string& out) {
 
 }  // namespace
 
-StructuredOutput forced_call_schema(const ChatCall& call) {
-  StructuredOutput output = {.kind = StructuredOutput::Kind::kJsonSchema, .field = "tools"};
+Restriction forced_call_schema(const ChatCall& call) {
+  Restriction restriction = {.grammar = {.kind = GrammarSpec::Kind::kJsonSchema}, .field = "tools"};
+  std::string& out = restriction.grammar.text;
   if (call.tool_choice == ToolChoice::kNamed) {
     for (const Tool& tool : call.tools) {
-      if (tool.name == call.named_tool) output.text = tool.parameters;
+      if (tool.name == call.named_tool) out = tool.parameters;
     }
-    if (output.text == "{}") output.text = R"({"type":"object"})";
-    return output;
+    if (out == "{}") out = R"({"type":"object"})";
+    return restriction;
   }
-  std::string& out = output.text;
   out = R"({"type":"array","minItems":1,)";
   if (!call.parallel_tool_calls) out += R"("maxItems":1,)";
   out += R"("items":{"anyOf":[)";
@@ -99,7 +99,7 @@ StructuredOutput forced_call_schema(const ChatCall& call) {
     append_parameters(call.tools[i], i, out);
   }
   out += "}}";
-  return output;
+  return restriction;
 }
 
 }  // namespace quire::server

@@ -22,12 +22,9 @@ struct CallLimits {
   int max_prompts = 1024;
   int max_messages = 4096;
   int max_tools = 128;
-  // Of structured outputs, as GrammarLimits has them.
-  int max_choices = 1000;
-  size_t max_grammar_bytes = size_t{64} << 10;
-  size_t max_regex_bytes = size_t{8} << 10;
   size_t max_listed_ids = size_t{1} << 20;  // allowed and stop ids, times the prompts
   size_t max_json_depth = 64;
+  GrammarLimits grammar;  // its sizes; the rest is for whoever compiles it
 };
 
 // Either a call or a CallError.
@@ -51,7 +48,7 @@ Parsed<DetokenizeCall> parse_detokenize_call(std::string_view body, const CallDe
 
 // The schema of what a forced call's text must be: the named tool's parameters, or an array of
 // {"name", "parameters"} (kRequired; one element where parallel calls are off).
-StructuredOutput forced_call_schema(const ChatCall& call);
+Restriction forced_call_schema(const ChatCall& call);
 
 // Cuts a rendered conversation behind `final_content`, as transformers' continue_final_message.
 Result<std::string> continue_from(std::string rendered, std::string_view final_content);

@@ -5,16 +5,15 @@
 namespace quire::server {
 namespace {
 
-using Kind = StructuredOutput::Kind;
+using Kind = GrammarSpec::Kind;
 
-Fault set_kind(const Path& path, Kind kind, StructuredOutput& out) {
-  if (out.kind != Kind::kNone) {
+Fault set_kind(const Path& path, Kind kind, std::optional<Restriction>& out) {
+  if (out) {
     return fault_at(path,
                     "a second restriction of the answer, expected one of response_format, "
                     "structured_outputs and guided_…");
   }
-  out.kind = kind;
-  out.field = path.text();
+  out = {.grammar = {.kind = kind}, .field = path.text()};
   return {};
 }
 
@@ -28,11 +27,11 @@ Fault check_size(const Path& path, const std::string& text, size_t max_bytes) {
 Fault read_schema(const Path& path, Element value, const CallLimits& limits, std::string& out) {
   if (value.is_object()) {
     out = simdjson::to_string(value);
-    return check_size(path, out, limits.max_grammar_bytes);
+    return check_size(path, out, limits.grammar.max_text_bytes);
   }
   if (!value.is_string()) return unexpected(path, value, "a JSON schema: an object or its text");
   QUIRE_RETURN_IF_FAULT(read_text(path, value, out));
-  QUIRE_RETURN_IF_FAULT(check_size(path, out, limits.max_grammar_bytes));
+  QUIRE_RETURN_IF_FAULT(check_size(path, out, limits.grammar.max_text_bytes));
   const auto document = JsonDocument::parse(out, "schema", {.max_depth = limits.max_json_depth});
   if (document.ok() && document->root().is_object()) return {};
   return unexpected(path, value, "a JSON schema: valid JSON, an object");
@@ -40,39 +39,39 @@ Fault read_schema(const Path& path, Element value, const CallLimits& limits, std
 
 Fault read_choices(const Path& path, Element value, const CallLimits& limits,
                    std::vector<std::string>& out) {
-  QUIRE_RETURN_IF_FAULT(read_texts(path, value, static_cast<size_t>(limits.max_choices), out));
+  QUIRE_RETURN_IF_FAULT(read_texts(path, value, limits.grammar.max_choices, out));
   if (out.empty()) return unexpected(path, value, "at least one choice");
   size_t num_bytes = 0;
   for (const std::string& choice : out) num_bytes += choice.size();
-  if (num_bytes <= limits.max_grammar_bytes) return {};
+  if (num_bytes <= limits.grammar.max_text_bytes) return {};
   return fault_at(path, fmt::format("got {} bytes of choices, expected at most {}", num_bytes,
-                                    limits.max_grammar_bytes));
+                                    limits.grammar.max_text_bytes));
 }
 
 Fault read_pattern(Kind kind, const Path& path, Element value, size_t max_bytes,
-                   StructuredOutput& out) {
+                   std::optional<Restriction>& out) {
   QUIRE_RETURN_IF_FAULT(set_kind(path, kind, out));
-  QUIRE_RETURN_IF_FAULT(read_text(path, value, out.text));
-  return check_size(path, out.text, max_bytes);
+  QUIRE_RETURN_IF_FAULT(read_text(path, value, out->grammar.text));
+  return check_size(path, out->grammar.text, max_bytes);
 }
 
 }  // namespace
 
 Fault read_restriction(std::string_view kind, const Path& path, Element value,
-                       const CallLimits& limits, StructuredOutput& out) {
+                       const CallLimits& limits, std::optional<Restriction>& out) {
   if (kind == "regex") {
-    return read_pattern(Kind::kRegex, path, value, limits.max_regex_bytes, out);
+    return read_pattern(Kind::kRegex, path, value, limits.grammar.max_regex_bytes, out);
   }
   if (kind == "grammar") {
-    return read_pattern(Kind::kGrammar, path, value, limits.max_grammar_bytes, out);
+    return read_pattern(Kind::kGrammar, path, value, limits.grammar.max_text_bytes, out);
   }
   if (kind == "json") {
     QUIRE_RETURN_IF_FAULT(set_kind(path, Kind::kJsonSchema, out));
-    return read_schema(path, value, limits, out.text);
+    return read_schema(path, value, limits, out->grammar.text);
   }
   if (kind == "choice") {
     QUIRE_RETURN_IF_FAULT(set_kind(path, Kind::kChoice, out));
-    return read_choices(path, value, limits, out.choices);
+    return read_choices(path, value, limits, out->grammar.choices);
   }
   bool is_wanted = false;  // json_object
   QUIRE_RETURN_IF_FAULT(read_bool(path, value, is_wanted));
@@ -80,7 +79,7 @@ Fault read_restriction(std::string_view kind, const Path& path, Element value,
 }
 
 Fault read_structured_outputs(const Path& path, Element value, const CallLimits& limits,
-                              StructuredOutput& out) {
+                              std::optional<Restriction>& out) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FAULT(read_object(path, value, fields));
   for (const auto& [name, restriction] : fields) {
@@ -98,7 +97,7 @@ Fault read_structured_outputs(const Path& path, Element value, const CallLimits&
 }
 
 Fault read_response_format(const Path& path, Element value, const CallLimits& limits,
-                           StructuredOutput& out) {
+                           std::optional<Restriction>& out) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FAULT(read_object(path, value, fields));
   constexpr std::string_view kTypes = "'text', 'json_object' or 'json_schema'";

@@ -41,11 +41,12 @@ TEST_F(OpenApi, HasTheLimitsOfCalls) {
     EXPECT_EQ(number(fields + "stop/anyOf/2/maxItems"), limits.max_stops);
     EXPECT_EQ(number(fields + "logit_bias/maxProperties"), limits.max_biases);
     EXPECT_EQ(number(fields + "prompt_logprobs/maximum"), limits.max_logprobs);
-    EXPECT_EQ(number(fields + "guided_choice/maxItems"), limits.max_choices);
+    EXPECT_EQ(number(fields + "guided_choice/maxItems"),
+              static_cast<int64_t>(limits.grammar.max_choices));
     EXPECT_EQ(number(fields + "guided_regex/maxLength"),
-              static_cast<int64_t>(limits.max_regex_bytes));
+              static_cast<int64_t>(limits.grammar.max_regex_bytes));
     EXPECT_EQ(number(fields + "guided_grammar/maxLength"),
-              static_cast<int64_t>(limits.max_grammar_bytes));
+              static_cast<int64_t>(limits.grammar.max_text_bytes));
     for (const SamplingField& field : sampling_fields()) {
       EXPECT_TRUE(has("/components/schemas/" + fields + std::string(field.name))) << field.name;
     }

@@ -87,7 +87,7 @@ TEST(ParseChat, TakesTheFieldsOfChats) {
   EXPECT_FALSE(call.include_reasoning);
   EXPECT_TRUE(call.streaming.stream);
   EXPECT_EQ(call.echo_text, "");
-  EXPECT_EQ(call.structured.kind, StructuredOutput::Kind::kJsonObject);
+  EXPECT_EQ(call.restriction.value().grammar.kind, GrammarSpec::Kind::kJsonObject);
   EXPECT_EQ(hello(R"("logprobs": true)").request.sampling.logprobs, 0);
   EXPECT_EQ(hello(R"("logprobs": false, "top_logprobs": 0)").request.sampling.logprobs,
             std::nullopt);
@@ -199,10 +199,10 @@ TEST(ParseChat, ContinuesTheFinalMessage) {
 TEST(ForcedCall, HasASchema) {
   const auto schema_of = [](const std::string& fields) {
     const ChatCall call = hello(fields);
-    const StructuredOutput output = forced_call_schema(call);
-    EXPECT_EQ(output.kind, StructuredOutput::Kind::kJsonSchema);
-    EXPECT_TRUE(JsonDocument::parse(output.text, "schema").ok()) << output.text;
-    return output.text;
+    const GrammarSpec schema = forced_call_schema(call).grammar;
+    EXPECT_EQ(schema.kind, GrammarSpec::Kind::kJsonSchema);
+    EXPECT_TRUE(JsonDocument::parse(schema.text, "schema").ok()) << schema.text;
+    return schema.text;
   };
   const std::string tools(kTools);
   EXPECT_EQ(schema_of(tools + R"(, "tool_choice": {"function": {"name": "now"}})"),
@@ -229,7 +229,7 @@ TEST(ForcedCall, ToolsKeepTheirOwnDefinitions) {
       {"function": {"name": "g", "parameters": {"$ref": "#/definitions/P", "definitions":
         {"P": {"type": "null"}}}}}])");
   EXPECT_THAT(
-      forced_call_schema(call).text,
+      forced_call_schema(call).grammar.text,
       HasSubstr(R"("$defs":{"0":{"$ref":"#/$defs/0/definitions/P","definitions":{"P":)"
                 R"({"properties":{"default":{"$ref":"#/$defs/0"}},"default":{"$ref":"#/x"}}}},)"
                 R"("1":{"$ref":"#/$defs/1/definitions/P","definitions":{"P":{"type":"null"}}}}})"));

@@ -11,7 +11,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-using Kind = StructuredOutput::Kind;
+using Kind = GrammarSpec::Kind;
 
 Parsed<CompletionCall> parse(std::string_view body) {
   return parse_completion_call(body, {});
@@ -221,25 +221,29 @@ TEST(ParseCompletion, SaysWhereABodyIsNoJson) {
 }
 
 TEST(ParseCompletion, TakesStructuredOutputs) {
-  const auto structured = [](std::string_view fields) {
-    return parsed("{\"prompt\": \"a\", " + std::string(fields) + "}").structured;
+  const auto restriction = [](std::string_view fields) {
+    return parsed("{\"prompt\": \"a\", " + std::string(fields) + "}").restriction;
   };
-  EXPECT_EQ(structured(R"("response_format": {"type": "text"})").kind, Kind::kNone);
-  EXPECT_EQ(structured(R"("response_format": {"type": "json_object"})").kind, Kind::kJsonObject);
-  const auto schema = structured(R"("response_format": {"type": "json_schema", "json_schema":
+  const auto grammar = [&](std::string_view fields) { return restriction(fields).value().grammar; };
+  EXPECT_FALSE(restriction(R"("response_format": {"type": "text"})"));
+  EXPECT_FALSE(restriction(R"("structured_outputs": {"json_object": false})"));
+  EXPECT_EQ(restriction(R"("structured_outputs": {"regex": "a"})")->field,
+            "structured_outputs.regex");
+  EXPECT_EQ(grammar(R"("response_format": {"type": "json_object"})").kind, Kind::kJsonObject);
+  const auto schema = grammar(R"("response_format": {"type": "json_schema", "json_schema":
       {"name": "x", "strict": true, "schema": {"type": "object"}}})");
   EXPECT_EQ(schema.kind, Kind::kJsonSchema);
   EXPECT_EQ(schema.text, R"({"type":"object"})");
-  EXPECT_EQ(structured(R"("structured_outputs": {"json": "{\"type\": \"object\"}"})").text,
+  EXPECT_EQ(grammar(R"("structured_outputs": {"json": "{\"type\": \"object\"}"})").text,
             R"({"type": "object"})");
-  const auto choice = structured(R"("structured_outputs": {"choice": ["a", "b"], "regex": null})");
+  const auto choice = grammar(R"("structured_outputs": {"choice": ["a", "b"], "regex": null})");
   EXPECT_EQ(choice.kind, Kind::kChoice);
   EXPECT_THAT(choice.choices, ElementsAre("a", "b"));
-  EXPECT_EQ(structured(R"("structured_outputs": {"json_object": true})").kind, Kind::kJsonObject);
-  EXPECT_EQ(structured(R"("guided_regex": "a+")").kind, Kind::kRegex);
-  EXPECT_EQ(structured(R"("guided_grammar": "root ::= 'a'")").text, "root ::= 'a'");
-  EXPECT_EQ(structured(R"("guided_json": {"type": "null"})").text, R"({"type":"null"})");
-  EXPECT_THAT(structured(R"("guided_choice": ["a"])").choices, ElementsAre("a"));
+  EXPECT_EQ(grammar(R"("structured_outputs": {"json_object": true})").kind, Kind::kJsonObject);
+  EXPECT_EQ(grammar(R"("guided_regex": "a+")").kind, Kind::kRegex);
+  EXPECT_EQ(grammar(R"("guided_grammar": "root ::= 'a'")").text, "root ::= 'a'");
+  EXPECT_EQ(grammar(R"("guided_json": {"type": "null"})").text, R"({"type":"null"})");
+  EXPECT_THAT(grammar(R"("guided_choice": ["a"])").choices, ElementsAre("a"));
 
   const auto refused = [](std::string_view fields) {
     return refusal("{\"prompt\": \"a\", " + std::string(fields) + "}");
