@@ -91,7 +91,7 @@ Result<server::ServiceConfig> service_config(const Options& options, const Engin
                                            server::detect_tool_call_parser(engine.chat_template()));
   config.reasoning_parser = resolve_parser(options.reasoning_parser,
                                            server::detect_reasoning_parser(engine.chat_template()));
-  server::set_constraint_compiler(engine, config);
+  config.constraints = server::make_constraint_compiler(engine);
   config.version = version();
   config.started_at = std::chrono::duration_cast<std::chrono::seconds>(
                           std::chrono::system_clock::now().time_since_epoch())

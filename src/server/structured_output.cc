@@ -3,7 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "grammar/grammar_compiler.h"
 #include "server/tools/marker.h"
 
 namespace quire::server {
@@ -41,23 +40,23 @@ class AfterReasoning final : public TokenConstraint {
 
 }  // namespace
 
-void set_constraint_compiler(const Engine& engine, ServiceConfig& config) {
+ConstraintCompiler make_constraint_compiler(const Engine& engine) {
+  ConstraintCompiler constraints;
   if (engine.tokenizer() == nullptr) {
-    config.compile_constraint = [](const GrammarSpec&) -> Result<ConstraintFactory> {
+    constraints.compile = [](const GrammarSpec&) {
       return invalid_argument(
           "[grammar] the model has no tokenizer, so no grammar knows its tokens");
     };
-    return;
+    return constraints;
   }
   const auto compiler =
       std::make_shared<GrammarCompiler>(*engine.tokenizer(), engine.model_info().eos_token_ids);
-  config.compile_constraint = [compiler](const GrammarSpec& grammar) {
+  constraints.compile = [compiler](const GrammarSpec& grammar) {
     return compiler->compile(grammar);
   };
-  config.grammar_stats = [compiler] { return compiler->stats(); };
-  config.find_constraint = [compiler](const GrammarSpec& grammar) {
-    return compiler->find(grammar);
-  };
+  constraints.find = [compiler](const GrammarSpec& grammar) { return compiler->find(grammar); };
+  constraints.stats = [compiler] { return compiler->stats(); };
+  return constraints;
 }
 
 ConstraintFactory after_reasoning(ConstraintFactory constraint, const EngineApi& engine) {

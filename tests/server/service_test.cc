@@ -551,7 +551,7 @@ TEST_F(ServiceTest, GrammarsThatWaitTakeFewPlacesAndGiveThemBack) {
   config.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 3};
   config.num_grammar_threads = 1;
   config.grammar_queue = {.max_calls = 2, .max_answers = 9};
-  config.compile_constraint = [&begun, end_wait](const GrammarSpec& wanted) {
+  config.constraints.compile = [&begun, end_wait](const GrammarSpec& wanted) {
     if (wanted.text == "0") begun.set_value();
     end_wait.wait();
     return any_token();
@@ -597,12 +597,12 @@ TEST_F(ServiceTest, AGrammarThatTakesLongHoldsUpNobodyElse) {
   ServiceConfig config;
   config.num_workers = 1;
   config.num_grammar_threads = 1;
-  config.compile_constraint = [end](const GrammarSpec& wanted) {
+  config.constraints.compile = [end](const GrammarSpec& wanted) {
     EXPECT_EQ(wanted.text, "a+");
     end.wait();
     return any_token();
   };
-  config.find_constraint =
+  config.constraints.find =
       [](const GrammarSpec& wanted) -> std::optional<Result<ConstraintFactory>> {
     if (wanted.text != "known") return std::nullopt;
     return any_token();
@@ -628,7 +628,7 @@ TEST_F(ServiceTest, AGrammarThatTakesLongHoldsUpNobodyElse) {
 TEST_F(ServiceTest, AWrongGrammarGivesItsSeatBackAndNamesItsField) {
   ServiceConfig config;
   config.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 0};
-  config.compile_constraint = [](const GrammarSpec&) -> Result<ConstraintFactory> {
+  config.constraints.compile = [](const GrammarSpec&) -> Result<ConstraintFactory> {
     return invalid_argument("[grammar] is none");
   };
   start(std::move(config));
@@ -645,7 +645,7 @@ TEST_F(ServiceTest, AWrongGrammarGivesItsSeatBackAndNamesItsField) {
 TEST_F(ServiceTest, AFormBeginsBehindAReasoningBlockThatThePromptOpens) {
   ServiceConfig config;
   config.reasoning_parser = "think";
-  config.compile_constraint = [](const GrammarSpec&) { return any_token(); };
+  config.constraints.compile = [](const GrammarSpec&) { return any_token(); };
   start(std::move(config));
   engine_.chat_suffix_ = "<think>\n";
   const std::string body =

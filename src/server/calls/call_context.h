@@ -13,7 +13,7 @@
 #include "server/metrics/server_metrics.h"
 #include "server/openai/call_error.h"
 #include "server/request_log.h"
-#include "server/service.h"
+#include "server/service_config.h"
 #include "server/workers.h"
 
 namespace quire::server {

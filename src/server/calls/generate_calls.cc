@@ -87,7 +87,7 @@ void start_constrained(CallContext& context, Waiting& waiting,
 void compile_and_start(CallContext& context, Waiting& waiting) {
   if (waiting.has_left) return waiting.call.note_cancelled();
   start_constrained(context, waiting,
-                    compile_constraint(context, waiting.understood.restriction->grammar));
+                    context.config.constraints.compile(waiting.understood.restriction->grammar));
 }
 
 // Its place and its seat are free as soon as its client has left.
@@ -124,7 +124,8 @@ void generate(CallContext& context, Call&& call, Understood&& understood) {
   const std::shared_ptr<Waiting> waiting(
       new Waiting{std::move(call), std::move(understood), std::move(*ticket)});
   // One that is known waits behind none that is not.
-  if (auto known = find_constraint(context, waiting->understood.restriction->grammar)) {
+  const GrammarSpec& grammar = waiting->understood.restriction->grammar;
+  if (auto known = context.config.constraints.find(grammar)) {
     return start_constrained(context, *waiting, std::move(*known));
   }
   wait_for_grammar(context, waiting, num_answers);

@@ -16,11 +16,10 @@ http::ServerStats transport_stats(const CallContext& context) {
 }
 
 WaitingStats waiting(const CallContext& context) {
-  return {
-      .num_for_grammars = context.grammars.num_waiting(),
-      .num_for_workers = context.workers.num_waiting() + context.tokenizers.num_waiting() +
-                         context.writers.num_waiting(),
-      .grammars = context.config.grammar_stats ? context.config.grammar_stats() : GrammarStats()};
+  return {.num_for_grammars = context.grammars.num_waiting(),
+          .num_for_workers = context.workers.num_waiting() + context.tokenizers.num_waiting() +
+                             context.writers.num_waiting(),
+          .grammars = context.config.constraints.stats()};
 }
 
 Status progress(CallContext& context) {

@@ -56,18 +56,4 @@ std::optional<CallError> prepare_prompt(const CallContext& context, Request& req
   return std::nullopt;
 }
 
-std::optional<Result<ConstraintFactory>> find_constraint(const CallContext& context,
-                                                         const GrammarSpec& grammar) {
-  if (!context.config.find_constraint) return std::nullopt;
-  return context.config.find_constraint(grammar);
-}
-
-Result<ConstraintFactory> compile_constraint(const CallContext& context,
-                                             const GrammarSpec& grammar) {
-  if (!context.config.compile_constraint) {
-    return unimplemented("[server] structured output is not served here");
-  }
-  return context.config.compile_constraint(grammar);
-}
-
 }  // namespace quire::server

@@ -18,11 +18,4 @@ size_t max_prompt_bytes(const EngineApi& engine);
 // 0: whatever the context leaves.
 std::optional<CallError> prepare_prompt(const CallContext& context, Request& request);
 
-// What is compiled already, or refused.
-std::optional<Result<ConstraintFactory>> find_constraint(const CallContext& context,
-                                                         const GrammarSpec& grammar);
-// May take seconds: for the grammars' own threads.
-Result<ConstraintFactory> compile_constraint(const CallContext& context,
-                                             const GrammarSpec& grammar);
-
 }  // namespace quire::server
