@@ -1,11 +1,11 @@
 // JSON schemas: how deep and how large they are, the patterns and the counts in them.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "base/json.h"
 #include "grammar/check_spec.h"
+#include "grammar/schema_keywords.h"
 
 namespace quire::grammar {
 namespace {
@@ -26,9 +26,8 @@ class SchemaCheck {
  public:
   explicit SchemaCheck(const GrammarLimits& limits) : limits_(limits) {}
 
-  // Recursion is bounded: the parser has refused what nests deeper than max_json_depth. `is_names`:
-  // the members are the schema's own names (of properties, of definitions), not keywords.
-  Status visit(element value, bool is_names, bool is_data) {
+  // Recursion is bounded: the parser has refused what nests deeper than max_json_depth.
+  Status visit(element value, Place place) {
     if (++num_nodes_ > limits_.max_json_nodes) {
       return invalid_argument(
           fmt::format("[grammar] the JSON schema is too large; got more than {} values",
@@ -37,32 +36,27 @@ class SchemaCheck {
     if (value.is_array()) {
       const simdjson::dom::array items = value.get_array().value_unsafe();
       for (const element item : items) {
-        QUIRE_RETURN_IF_ERROR(visit(item, false, is_data));
+        QUIRE_RETURN_IF_ERROR(visit(item, place == Place::kNames ? Place::kSchema : place));
       }
     } else if (value.is_object()) {
       const simdjson::dom::object members = value.get_object().value_unsafe();
       for (const auto [key, member] : members) {
-        QUIRE_RETURN_IF_ERROR(visit_member(key, member, is_names, is_data));
+        QUIRE_RETURN_IF_ERROR(visit_member(key, member, place));
       }
     }
     return {};
   }
 
  private:
-  Status visit_member(std::string_view key, element member, bool is_names, bool is_data) {
-    if (!is_names && !is_data) QUIRE_RETURN_IF_ERROR(check_keyword(key, member));
-    const bool names = !is_names && (key == "properties" || key == "patternProperties" ||
-                                     key == "$defs" || key == "definitions");
-    const bool data =
-        is_data || (!is_names && (key == "enum" || key == "const" || key == "default" ||
-                                  key == "examples" || key == "example"));
-    if (names && key == "patternProperties" && member.is_object()) {
+  Status visit_member(std::string_view key, element member, Place place) {
+    if (place == Place::kSchema) QUIRE_RETURN_IF_ERROR(check_keyword(key, member));
+    if (place == Place::kSchema && key == "patternProperties" && member.is_object()) {
       const simdjson::dom::object patterns = member.get_object().value_unsafe();
       for (const auto [pattern, unused] : patterns) {
         QUIRE_RETURN_IF_ERROR(check_regex("a pattern of the JSON schema", pattern, limits_));
       }
     }
-    return visit(member, names, data);
+    return visit(member, member_place(place, key));
   }
 
   Status check_keyword(std::string_view key, element value) {
@@ -70,8 +64,8 @@ class SchemaCheck {
       return check_regex("a pattern of the JSON schema", value.get_string().value_unsafe(),
                          limits_);
     }
-    if (std::ranges::find(kCounts, key) != kCounts.end()) return check_count(key, value);
-    if (std::ranges::find(kNotEnforced, key) != kNotEnforced.end()) {
+    if (is_one_of(key, kCounts)) return check_count(key, value);
+    if (is_one_of(key, kNotEnforced)) {
       bool flag = true;
       if (value.get_bool().get(flag) == simdjson::SUCCESS && !flag) return {};
       return invalid_argument(
@@ -112,7 +106,7 @@ Status check_schema(std::string_view json, const GrammarLimits& limits) {
   if (!document.root().is_object() && !document.root().is_bool()) {
     return invalid_argument("[grammar] the JSON schema is no object");
   }
-  return SchemaCheck(limits).visit(document.root(), false, false);
+  return SchemaCheck(limits).visit(document.root(), Place::kSchema);
 }
 
 }  // namespace quire::grammar

@@ -3,105 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <initializer_list>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "base/json.h"
 #include "grammar/check_spec.h"
+#include "grammar/schema_keywords.h"
 
 namespace quire::grammar {
 namespace {
 
 using simdjson::dom::element;
-using Members = std::unordered_map<std::string_view, element>;
-
-enum class Group { kObject, kArray, kString, kNumber };
-
-// What each keyword says something about; all others are annotations.
-constexpr std::array<std::pair<std::string_view, Group>, 22> kKeywords = {{
-    {"properties", Group::kObject},
-    {"required", Group::kObject},
-    {"additionalProperties", Group::kObject},
-    {"unevaluatedProperties", Group::kObject},
-    {"patternProperties", Group::kObject},
-    {"propertyNames", Group::kObject},
-    {"minProperties", Group::kObject},
-    {"maxProperties", Group::kObject},
-    {"items", Group::kArray},
-    {"prefixItems", Group::kArray},
-    {"unevaluatedItems", Group::kArray},
-    {"minItems", Group::kArray},
-    {"maxItems", Group::kArray},
-    {"minLength", Group::kString},
-    {"maxLength", Group::kString},
-    {"pattern", Group::kString},
-    {"format", Group::kString},
-    {"minimum", Group::kNumber},
-    {"maximum", Group::kNumber},
-    {"exclusiveMinimum", Group::kNumber},
-    {"exclusiveMaximum", Group::kNumber},
-    {"multipleOf", Group::kNumber},
-}};
-
-// One of them says all that a schema says.
-constexpr std::array<std::string_view, 6> kHeads = {"$ref",  "const", "enum",
-                                                    "anyOf", "oneOf", "allOf"};
-constexpr std::array<std::string_view, 2> kDefinitions = {"$defs", "definitions"};
-constexpr std::array<std::string_view, 13> kFormats = {
-    "email",    "date", "time", "date-time",     "duration",     "ipv4",        "ipv6",
-    "hostname", "uuid", "uri",  "uri-reference", "uri-template", "json-pointer"};
-// They say how a value is meant or shown, not which strings there are.
-constexpr std::array<std::string_view, 5> kLooseFormats = {"password", "binary", "path",
-                                                           "file-path", "directory-path"};
-
-bool is_one_of(std::string_view name, const auto& names) {
-  return std::ranges::find(names, name) != names.end();
-}
-
-bool heeds(std::string_view type, Group group) {
-  switch (group) {
-    case Group::kObject:
-      return type == "object";
-    case Group::kArray:
-      return type == "array";
-    case Group::kString:
-      return type == "string";
-    case Group::kNumber:
-      return type == "number" || type == "integer";
-  }
-  return false;
-}
-
-bool has_type(element value, std::string_view type) {
-  if (type == "object") return value.is_object();
-  if (type == "array") return value.is_array();
-  if (type == "string") return value.is_string();
-  if (type == "boolean") return value.is_bool();
-  if (type == "null") return value.is_null();
-  if (type == "number") return value.is_number();
-  if (type != "integer" || !value.is_number()) return false;
-  if (!value.is_double()) return true;
-  const double number = value.get_double().value_unsafe();
-  return number == std::floor(number);
-}
 
 std::string quoted(std::string_view text) {
   JsonWriter writer;
   writer.value(text);
   return writer.text();
-}
-
-Status not_supported(std::string_view what) {
-  return invalid_argument(
-      fmt::format("[grammar] the JSON schema has {}, which is not supported", what));
-}
-
-Status beside(std::string_view keyword, std::string_view other) {
-  return not_supported(fmt::format("\"{}\" beside \"{}\"", keyword.substr(0, 64), other));
 }
 
 // An object, member by member.
@@ -123,6 +42,13 @@ std::string array_text(const std::vector<std::string>& items) {
   return fmt::format("[{}]", fmt::join(items, ","));
 }
 
+void copy(const Members& members, std::initializer_list<std::string_view> keywords,
+          ObjectText& out) {
+  for (const std::string_view keyword : keywords) {
+    if (members.contains(keyword)) out.add(keyword, simdjson::minify(members.at(keyword)));
+  }
+}
+
 // Recursion is as deep as the document, which its parser bounds.
 class PlainSchema {
  public:
@@ -136,7 +62,7 @@ class PlainSchema {
     }
     QUIRE_ASSIGN_OR_RETURN(const Members members, members_of(value));
     ObjectText out;
-    for (const std::string_view key : kDefinitions) {
+    for (const std::string_view key : {"$defs", "definitions"}) {
       if (!members.contains(key)) continue;
       QUIRE_ASSIGN_OR_RETURN(const std::string names, named_schemas(members.at(key), key));
       out.add(key, names);
@@ -153,70 +79,6 @@ class PlainSchema {
   }
 
  private:
-  // Of two members of one name, readers differ in which one holds.
-  static Result<Members> members_of(element value) {
-    simdjson::dom::object fields;
-    if (value.get_object().get(fields)) {
-      return invalid_argument("[grammar] the JSON schema is no object where a schema must be");
-    }
-    Members members;
-    for (const auto [key, member] : fields) {
-      if (!members.emplace(key, member).second) {
-        return invalid_argument(
-            fmt::format("[grammar] the JSON schema has \"{}\" twice", key.substr(0, 64)));
-      }
-    }
-    return members;
-  }
-
-  // The one keyword that holds, if it is not the type. Refuses what it would hide.
-  static Result<std::string_view> head_of(const Members& members) {
-    std::string_view head;
-    for (const std::string_view name : kHeads) {
-      if (!members.contains(name)) continue;
-      if (!head.empty() && !(head == "const" && name == "enum")) return beside(name, head);
-      head = name;
-    }
-    if (head.empty()) return head;
-    for (const auto& [keyword, group] : kKeywords) {
-      if (members.contains(keyword)) return beside(keyword, head);
-    }
-    return head;
-  }
-
-  // The types that `members` and `outer` leave; none: any.
-  static Result<std::vector<std::string_view>> types_of(const Members& members,
-                                                        std::string_view outer) {
-    std::vector<std::string_view> types;
-    if (const auto found = members.find("type"); found != members.end()) {
-      if (!read_strings(found->second, types) || types.empty()) {
-        return invalid_argument("[grammar] the JSON schema's \"type\" names no type");
-      }
-    }
-    if (outer.empty()) return types;
-    if (types.empty()) return std::vector{outer};
-    std::erase_if(types, [&](std::string_view type) {
-      return type != outer && !(type == "integer" && outer == "number");
-    });
-    if (types.empty()) return not_supported("a \"type\" that contradicts the one around it");
-    return types;
-  }
-
-  // A string, or an array of them.
-  static bool read_strings(element value, std::vector<std::string_view>& out) {
-    if (value.is_string()) {
-      out.push_back(value.get_string().value_unsafe());
-      return true;
-    }
-    simdjson::dom::array items;
-    if (value.get_array().get(items)) return false;
-    for (const element item : items) {
-      if (!item.is_string()) return false;
-      out.push_back(item.get_string().value_unsafe());
-    }
-    return true;
-  }
-
   // const and enum: those values that have the type.
   static Status write_values(const Members& members, std::string_view outer, ObjectText& out) {
     QUIRE_ASSIGN_OR_RETURN(const auto types, types_of(members, outer));
@@ -270,26 +132,6 @@ class PlainSchema {
     return {};
   }
 
-  // Whether a way through the document ends at a schema: not at a list of names, nor at data.
-  static bool names_schema(std::string_view uri) {
-    bool is_schema = true;
-    for (size_t begin = uri.find('/'); begin != std::string_view::npos;) {
-      const size_t end = uri.find('/', begin + 1);
-      const std::string_view part = uri.substr(begin + 1, end - begin - 1);
-      begin = end;
-      if (part.empty()) continue;
-      if (!is_schema) {
-        is_schema = true;
-      } else if (part == "properties" || part == "patternProperties" ||
-                 is_one_of(part, kDefinitions)) {
-        is_schema = false;
-      } else if (part != "items" && part != "additionalProperties") {
-        return false;
-      }
-    }
-    return is_schema;
-  }
-
   // Whether the schema that `uri` names says by itself that its values have the type.
   bool is_of_type(std::string_view uri, std::string_view type) const {
     element target = root_;
@@ -318,32 +160,11 @@ class PlainSchema {
     if (is_possible("object")) QUIRE_RETURN_IF_ERROR(write_object(members, out));
     if (is_possible("array")) QUIRE_RETURN_IF_ERROR(write_array(members, out));
     if (is_possible("string")) QUIRE_RETURN_IF_ERROR(write_string(members, out));
-    if (is_possible("number") || is_possible("integer")) copy(members, Group::kNumber, out);
+    if (is_possible("number") || is_possible("integer")) {
+      copy(members, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
+           out);
+    }
     return {};
-  }
-
-  // Without a type, a keyword binds values of its own type alone, and XGrammar would not heed it.
-  // What is written for objects and arrays says by custom that there is one.
-  static Result<std::string_view> implied_type(const Members& members) {
-    std::string_view type;
-    if (members.contains("properties") || members.contains("additionalProperties")) {
-      type = "object";
-    } else if (members.contains("items") || members.contains("prefixItems")) {
-      type = "array";
-    }
-    for (const auto& [keyword, group] : kKeywords) {
-      if (!members.contains(keyword) || heeds(type, group)) continue;
-      return not_supported(fmt::format("\"{}\" without a \"type\"", keyword));
-    }
-    return type;
-  }
-
-  static void copy(const Members& members, Group wanted, ObjectText& out) {
-    for (const auto& [keyword, group] : kKeywords) {
-      if (group == wanted && members.contains(keyword)) {
-        out.add(keyword, simdjson::minify(members.at(keyword)));
-      }
-    }
   }
 
   Status write_object(const Members& members, ObjectText& out) const {
@@ -364,33 +185,8 @@ class PlainSchema {
                              schema(members.at("propertyNames"), "string"));
       out.add("propertyNames", names);
     }
-    for (const std::string_view key : {"minProperties", "maxProperties"}) {
-      if (members.contains(key)) out.add(key, simdjson::minify(members.at(key)));
-    }
+    copy(members, {"minProperties", "maxProperties"}, out);
     return write_properties(members, rest, out);
-  }
-
-  // Keys are held to one of these alone.
-  static Status check_object(const Members& members) {
-    const bool has_patterns = members.contains("patternProperties");
-    const bool has_names = members.contains("propertyNames");
-    for (const std::string_view other : {"properties", "required"}) {
-      if (!members.contains(other)) continue;
-      if (has_patterns) return beside("patternProperties", other);
-      if (has_names) return beside("propertyNames", other);
-    }
-    if (has_patterns && has_names) return beside("patternProperties", "propertyNames");
-    const auto rest = members.find("additionalProperties");
-    if (has_names && rest != members.end() && rest->second.is_bool() &&
-        !rest->second.get_bool().value_unsafe()) {
-      return beside("propertyNames", "additionalProperties");
-    }
-    simdjson::dom::object patterns;
-    if (has_patterns && !members.at("patternProperties").get_object().get(patterns) &&
-        patterns.size() > 1) {
-      return not_supported("more than one of \"patternProperties\" in an object");
-    }
-    return {};
   }
 
   // XGrammar demands of the required ones only those that are named as properties.
@@ -443,24 +239,20 @@ class PlainSchema {
       out.add("prefixItems", items);
     }
     if (!has_items) out.add("items", "{}");  // else the array would be empty
-    for (const std::string_view key : {"minItems", "maxItems"}) {
-      if (members.contains(key)) out.add(key, simdjson::minify(members.at(key)));
-    }
+    copy(members, {"minItems", "maxItems"}, out);
     return {};
   }
 
   static Status write_string(const Members& members, ObjectText& out) {
-    for (const std::string_view key : {"minLength", "maxLength", "pattern"}) {
-      if (members.contains(key)) out.add(key, simdjson::minify(members.at(key)));
-    }
+    copy(members, {"minLength", "maxLength", "pattern"}, out);
     if (!members.contains("format")) return {};
     std::string_view format;
     if (members.at("format").get_string().get(format)) {
       return invalid_argument("[grammar] the JSON schema's \"format\" is no string");
     }
-    if (is_one_of(format, kLooseFormats)) return {};
+    if (is_loose_format(format)) return {};
     if (members.contains("pattern")) return beside("format", "pattern");
-    if (is_one_of(format, kFormats)) {
+    if (is_enforced_format(format)) {
       out.add("format", quoted(format));
       return {};
     }

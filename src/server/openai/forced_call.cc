@@ -4,26 +4,15 @@
 #include <utility>
 
 #include "base/json.h"
+#include "grammar/schema_keywords.h"
 #include "server/openai/json_text.h"
 #include "server/openai/parse.h"
 
 namespace quire::server {
 namespace {
 
+using grammar::Place;
 using simdjson::dom::element;
-
-enum class Place { kSchema, kNames, kData };
-
-// What a member of a schema holds.
-Place place_of(std::string_view key) {
-  for (const char* names : {"properties", "patternProperties", "$defs", "definitions"}) {
-    if (key == names) return Place::kNames;
-  }
-  for (const char* data : {"enum", "const", "default", "examples", "example"}) {
-    if (key == data) return Place::kData;
-  }
-  return Place::kSchema;
-}
 
 // `value` as it stands, with its references from `root` on instead of the document's root.
 // Recursion is as deep as the document, which its parser bounds.
@@ -49,7 +38,7 @@ void append_moved(element value, Place place, std::string_view root, std::string
           uri.starts_with('#')) {
         append_string(std::string(root) + std::string(uri.substr(1)), out);
       } else {
-        append_moved(member, place == Place::kNames ? Place::kSchema : place_of(key), root, out);
+        append_moved(member, grammar::member_place(place, key), root, out);
       }
     }
     out += '}';

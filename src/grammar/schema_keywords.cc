@@ -1,0 +1,220 @@
+#include "grammar/schema_keywords.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace quire::grammar {
+namespace {
+
+using simdjson::dom::element;
+
+enum class Group { kObject, kArray, kString, kNumber };
+
+// What each keyword says something about; all others are annotations.
+constexpr std::array<std::pair<std::string_view, Group>, 22> kKeywords = {{
+    {"properties", Group::kObject},
+    {"required", Group::kObject},
+    {"additionalProperties", Group::kObject},
+    {"unevaluatedProperties", Group::kObject},
+    {"patternProperties", Group::kObject},
+    {"propertyNames", Group::kObject},
+    {"minProperties", Group::kObject},
+    {"maxProperties", Group::kObject},
+    {"items", Group::kArray},
+    {"prefixItems", Group::kArray},
+    {"unevaluatedItems", Group::kArray},
+    {"minItems", Group::kArray},
+    {"maxItems", Group::kArray},
+    {"minLength", Group::kString},
+    {"maxLength", Group::kString},
+    {"pattern", Group::kString},
+    {"format", Group::kString},
+    {"minimum", Group::kNumber},
+    {"maximum", Group::kNumber},
+    {"exclusiveMinimum", Group::kNumber},
+    {"exclusiveMaximum", Group::kNumber},
+    {"multipleOf", Group::kNumber},
+}};
+
+// One of them says all that a schema says.
+constexpr std::array<std::string_view, 6> kHeads = {"$ref",  "const", "enum",
+                                                    "anyOf", "oneOf", "allOf"};
+constexpr std::array<std::string_view, 4> kNames = {"properties", "patternProperties", "$defs",
+                                                    "definitions"};
+constexpr std::array<std::string_view, 5> kData = {"enum", "const", "default", "examples",
+                                                   "example"};
+constexpr std::array<std::string_view, 13> kFormats = {
+    "email",    "date", "time", "date-time",     "duration",     "ipv4",        "ipv6",
+    "hostname", "uuid", "uri",  "uri-reference", "uri-template", "json-pointer"};
+constexpr std::array<std::string_view, 5> kLooseFormats = {"password", "binary", "path",
+                                                           "file-path", "directory-path"};
+
+bool heeds(std::string_view type, Group group) {
+  switch (group) {
+    case Group::kObject:
+      return type == "object";
+    case Group::kArray:
+      return type == "array";
+    case Group::kString:
+      return type == "string";
+    case Group::kNumber:
+      return type == "number" || type == "integer";
+  }
+  return false;
+}
+
+}  // namespace
+
+Status not_supported(std::string_view what) {
+  return invalid_argument(
+      fmt::format("[grammar] the JSON schema has {}, which is not supported", what));
+}
+
+Status beside(std::string_view keyword, std::string_view other) {
+  return not_supported(fmt::format("\"{}\" beside \"{}\"", keyword.substr(0, 64), other));
+}
+
+Place member_place(Place place, std::string_view key) {
+  if (place == Place::kData) return Place::kData;
+  if (place == Place::kNames) return Place::kSchema;
+  if (is_one_of(key, kNames)) return Place::kNames;
+  return is_one_of(key, kData) ? Place::kData : Place::kSchema;
+}
+
+bool names_schema(std::string_view uri) {
+  Place place = Place::kSchema;
+  for (size_t begin = uri.find('/'); begin != std::string_view::npos;) {
+    const size_t end = uri.find('/', begin + 1);
+    const std::string_view part = uri.substr(begin + 1, end - begin - 1);
+    begin = end;
+    if (part.empty()) continue;
+    const Place next = member_place(place, part);
+    if (place == Place::kSchema && next != Place::kNames && part != "items" &&
+        part != "additionalProperties") {
+      return false;
+    }
+    place = next;
+  }
+  return place == Place::kSchema;
+}
+
+bool is_enforced_format(std::string_view name) {
+  return is_one_of(name, kFormats);
+}
+
+bool is_loose_format(std::string_view name) {
+  return is_one_of(name, kLooseFormats);
+}
+
+bool has_type(element value, std::string_view type) {
+  if (type == "object") return value.is_object();
+  if (type == "array") return value.is_array();
+  if (type == "string") return value.is_string();
+  if (type == "boolean") return value.is_bool();
+  if (type == "null") return value.is_null();
+  if (type == "number") return value.is_number();
+  if (type != "integer" || !value.is_number()) return false;
+  if (!value.is_double()) return true;
+  const double number = value.get_double().value_unsafe();
+  return number == std::floor(number);
+}
+
+bool read_strings(element value, std::vector<std::string_view>& out) {
+  if (value.is_string()) {
+    out.push_back(value.get_string().value_unsafe());
+    return true;
+  }
+  simdjson::dom::array items;
+  if (value.get_array().get(items)) return false;
+  for (const element item : items) {
+    if (!item.is_string()) return false;
+    out.push_back(item.get_string().value_unsafe());
+  }
+  return true;
+}
+
+Result<Members> members_of(element value) {
+  simdjson::dom::object fields;
+  if (value.get_object().get(fields)) {
+    return invalid_argument("[grammar] the JSON schema is no object where a schema must be");
+  }
+  Members members;
+  for (const auto [key, member] : fields) {
+    if (!members.emplace(key, member).second) {
+      return invalid_argument(
+          fmt::format("[grammar] the JSON schema has \"{}\" twice", key.substr(0, 64)));
+    }
+  }
+  return members;
+}
+
+Result<std::string_view> head_of(const Members& members) {
+  std::string_view head;
+  for (const std::string_view name : kHeads) {
+    if (!members.contains(name)) continue;
+    if (!head.empty() && !(head == "const" && name == "enum")) return beside(name, head);
+    head = name;
+  }
+  if (head.empty()) return head;
+  for (const auto& [keyword, group] : kKeywords) {
+    if (members.contains(keyword)) return beside(keyword, head);
+  }
+  return head;
+}
+
+Result<std::vector<std::string_view>> types_of(const Members& members, std::string_view outer) {
+  std::vector<std::string_view> types;
+  if (const auto found = members.find("type"); found != members.end()) {
+    if (!read_strings(found->second, types) || types.empty()) {
+      return invalid_argument("[grammar] the JSON schema's \"type\" names no type");
+    }
+  }
+  if (outer.empty()) return types;
+  if (types.empty()) return std::vector{outer};
+  std::erase_if(types, [&](std::string_view type) {
+    return type != outer && !(type == "integer" && outer == "number");
+  });
+  if (types.empty()) return not_supported("a \"type\" that contradicts the one around it");
+  return types;
+}
+
+Result<std::string_view> implied_type(const Members& members) {
+  std::string_view type;
+  if (members.contains("properties") || members.contains("additionalProperties")) {
+    type = "object";
+  } else if (members.contains("items") || members.contains("prefixItems")) {
+    type = "array";
+  }
+  for (const auto& [keyword, group] : kKeywords) {
+    if (!members.contains(keyword) || heeds(type, group)) continue;
+    return not_supported(fmt::format("\"{}\" without a \"type\"", keyword));
+  }
+  return type;
+}
+
+Status check_object(const Members& members) {
+  const bool has_patterns = members.contains("patternProperties");
+  const bool has_names = members.contains("propertyNames");
+  for (const std::string_view other : {"properties", "required"}) {
+    if (!members.contains(other)) continue;
+    if (has_patterns) return beside("patternProperties", other);
+    if (has_names) return beside("propertyNames", other);
+  }
+  if (has_patterns && has_names) return beside("patternProperties", "propertyNames");
+  const auto rest = members.find("additionalProperties");
+  if (has_names && rest != members.end() && rest->second.is_bool() &&
+      !rest->second.get_bool().value_unsafe()) {
+    return beside("propertyNames", "additionalProperties");
+  }
+  simdjson::dom::object patterns;
+  if (has_patterns && !members.at("patternProperties").get_object().get(patterns) &&
+      patterns.size() > 1) {
+    return not_supported("more than one of \"patternProperties\" in an object");
+  }
+  return {};
+}
+
+}  // namespace quire::grammar
