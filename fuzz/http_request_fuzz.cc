@@ -60,10 +60,10 @@ std::string read_all(std::string_view bytes, size_t piece_bytes) {
     QUIRE_CHECK(used <= waiting.size(), "no more than there is");
     waiting.erase(0, used);
     if (parser.state() == State::kFailed) {
-      const ParseError& error = parser.error();
-      QUIRE_CHECK(error.status >= 400 && error.status <= 505 && !error.code.empty() &&
-                      !error.message.empty(),
-                  "errors say what is wrong");
+      const Refusal& refusal = parser.refusal();
+      QUIRE_CHECK(refusal.status >= 400 && refusal.status <= 505 && !refusal.code.empty() &&
+                      !refusal.message.empty(),
+                  "refusals say what is wrong");
       return seen;
     }
     if (parser.state() == State::kDone) {

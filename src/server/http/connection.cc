@@ -92,11 +92,9 @@ void Connection::parse() {
                      .message = "The bodies of all requests take as much memory as they may."});
     }
     switch (parser_.state()) {
-      case RequestParser::State::kFailed: {
-        const ParseError& error = parser_.error();
+      case RequestParser::State::kFailed:
         ++service_.counters.num_bad_requests;
-        return refuse({.status = error.status, .code = error.code, .message = error.message});
-      }
+        return refuse(parser_.refusal());
       case RequestParser::State::kDone:
         return dispatch();
       default:
@@ -155,7 +153,7 @@ void Connection::dispatch() {
   flush();
 }
 
-void Connection::refuse(const Refusal& refusal) {
+void Connection::refuse(Refusal refusal) {
   discards_input_ = true;
   begin_answer(false);
   Request head = parser_.take();  // and with it whatever there is of a body goes

@@ -77,7 +77,7 @@ class Connection final : public StreamUser,
   void await_more();
   void dispatch();
   void begin_answer(bool keep_alive);
-  void refuse(const Refusal& refusal);
+  void refuse(Refusal refusal);
   // Refuses what may not be here before its body is read; false: it has.
   bool check_head();
   // Whether the body may have the memory that it takes.

@@ -16,27 +16,27 @@ namespace {
 namespace beast = boost::beast;
 using BeastError = beast::http::error;
 
-constexpr ParseError kHeadTooLarge{431, "header_too_large",
-                                   "The request's header fields are too large or too many."};
-constexpr ParseError kTargetTooLong{414, "uri_too_long", "The request's target is too long."};
-constexpr ParseError kBodyTooLarge{413, "body_too_large", "The request's body is too large."};
-constexpr ParseError kBadLine{400, "bad_request", "The request's head is no HTTP/1.1."};
-constexpr ParseError kBadTarget{400, "bad_target", "The request's target is no valid path."};
-constexpr ParseError kBadField{400, "bad_header", "A header field of the request is malformed."};
-constexpr ParseError kBadFraming{400, "bad_framing",
-                                 "Content-Length or Transfer-Encoding is malformed, repeated or "
-                                 "in conflict."};
-constexpr ParseError kBadChunk{400, "bad_chunk", "The request's chunked body is malformed."};
-constexpr ParseError kBadHost{400, "bad_host", "An HTTP/1.1 request needs exactly one Host."};
-constexpr ParseError kBadVersion{505, "http_version_not_supported",
-                                 "Only HTTP/1.1 and HTTP/1.0 are spoken here."};
-constexpr ParseError kNoConnect{501, "not_implemented", "CONNECT is not supported."};
-constexpr ParseError kNoEncoding{501, "not_implemented",
-                                 "Of the transfer encodings only chunked is supported."};
-constexpr ParseError kBadExpect{417, "expectation_failed",
-                                "Of the expectations only 100-continue is supported."};
+constexpr Refusal kHeadTooLarge{431, "header_too_large",
+                                "The request's header fields are too large or too many."};
+constexpr Refusal kTargetTooLong{414, "uri_too_long", "The request's target is too long."};
+constexpr Refusal kBodyTooLarge{413, "body_too_large", "The request's body is too large."};
+constexpr Refusal kBadLine{400, "bad_request", "The request's head is no HTTP/1.1."};
+constexpr Refusal kBadTarget{400, "bad_target", "The request's target is no valid path."};
+constexpr Refusal kBadField{400, "bad_header", "A header field of the request is malformed."};
+constexpr Refusal kBadFraming{400, "bad_framing",
+                              "Content-Length or Transfer-Encoding is malformed, repeated or "
+                              "in conflict."};
+constexpr Refusal kBadChunk{400, "bad_chunk", "The request's chunked body is malformed."};
+constexpr Refusal kBadHost{400, "bad_host", "An HTTP/1.1 request needs exactly one Host."};
+constexpr Refusal kBadVersion{505, "http_version_not_supported",
+                              "Only HTTP/1.1 and HTTP/1.0 are spoken here."};
+constexpr Refusal kNoConnect{501, "not_implemented", "CONNECT is not supported."};
+constexpr Refusal kNoEncoding{501, "not_implemented",
+                              "Of the transfer encodings only chunked is supported."};
+constexpr Refusal kBadExpect{417, "expectation_failed",
+                             "Of the expectations only 100-continue is supported."};
 
-ParseError from_beast(const beast::error_code& error, bool in_head) {
+Refusal from_beast(const beast::error_code& error, bool in_head) {
   if (error == BeastError::body_limit) return kBodyTooLarge;
   if (error == BeastError::header_limit) return kHeadTooLarge;
   if (error == BeastError::bad_version) return kBadVersion;
@@ -76,7 +76,7 @@ Field find_field(const Headers& headers, std::string_view name) {
 }
 
 // Stricter than Beast, which takes "5, 5" for a length, and any encoding for none.
-std::optional<ParseError> check_framing(const Headers& headers, bool is_http11) {
+std::optional<Refusal> check_framing(const Headers& headers, bool is_http11) {
   const Field length = find_field(headers, "content-length");
   const Field encoding = find_field(headers, "transfer-encoding");
   if (length.count > 1 || encoding.count > 1) return kBadFraming;
@@ -110,7 +110,7 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
   Request request;
   bool is_http11 = false;
   bool expects_continue = false;
-  std::optional<ParseError> refusal;  // of what Beast would let pass
+  std::optional<Refusal> refusal;  // of what Beast would let pass
 
  private:
   using string_view = beast::string_view;
@@ -118,7 +118,7 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
 
   static std::string_view view(string_view text) { return {text.data(), text.size()}; }
 
-  void refuse(const ParseError& why, error_code& error) {
+  void refuse(const Refusal& why, error_code& error) {
     refusal = why;
     error = BeastError::bad_field;  // anything that ends the parsing
   }
@@ -182,8 +182,8 @@ RequestParser::~RequestParser() = default;
 RequestParser::State RequestParser::state() const {
   return state_;
 }
-const ParseError& RequestParser::error() const {
-  return error_;
+const Refusal& RequestParser::refusal() const {
+  return refusal_;
 }
 bool RequestParser::is_http11() const {
   return message_->is_http11;
@@ -198,8 +198,8 @@ const Request& RequestParser::request() const {
   return message_->request;
 }
 
-void RequestParser::fail(const ParseError& error) {
-  error_ = error;
+void RequestParser::fail(const Refusal& refusal) {
+  refusal_ = refusal;
   state_ = State::kFailed;
 }
 

@@ -12,12 +12,6 @@
 
 namespace quire::http {
 
-struct ParseError {
-  int status = 400;  // 400, 413, 414, 417, 431, 501 or 505
-  std::string_view code;
-  std::string_view message;
-};
-
 class RequestParser {
  public:
   enum class State { kHead, kBody, kDone, kFailed };
@@ -31,7 +25,7 @@ class RequestParser {
   size_t feed(std::string_view bytes);
 
   State state() const;
-  const ParseError& error() const;  // in kFailed
+  const Refusal& refusal() const;  // in kFailed: 400, 413, 414, 417, 431, 501 or 505
 
   // From the end of the head on.
   bool is_http11() const;
@@ -48,11 +42,11 @@ class RequestParser {
   size_t feed_head(std::string_view bytes);
   size_t feed_body(std::string_view bytes);
   void scan_head(std::string_view bytes);
-  void fail(const ParseError& error);
+  void fail(const Refusal& refusal);
 
   const Limits limits_;
   State state_ = State::kHead;
-  ParseError error_;
+  Refusal refusal_;
   std::unique_ptr<Message> message_;
   size_t num_scanned_ = 0;  // of the bytes that feed_head() left
   bool head_ended_ = false;

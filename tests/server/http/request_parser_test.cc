@@ -47,12 +47,12 @@ int refusal(std::string_view bytes) {
   for (const size_t piece_bytes : {bytes.size(), size_t{1}}) {
     RequestParser parser(small_limits());
     feed(parser, bytes, piece_bytes);
-    const int now = parser.state() == State::kFailed ? parser.error().status : 0;
+    const int now = parser.state() == State::kFailed ? parser.refusal().status : 0;
     if (piece_bytes == bytes.size()) status = now;
     EXPECT_EQ(now, status) << "depends on how the bytes come: " << bytes;
     if (now != 0) {
-      EXPECT_FALSE(parser.error().code.empty());
-      EXPECT_FALSE(parser.error().message.empty());
+      EXPECT_FALSE(parser.refusal().code.empty());
+      EXPECT_FALSE(parser.refusal().message.empty());
     }
   }
   return status;
