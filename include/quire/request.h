@@ -81,7 +81,19 @@ struct TokenLogprob {
 using PositionLogprobs = std::vector<TokenLogprob>;
 
 enum class FinishReason { kStop, kLength, kCancelled, kError };
-std::string_view finish_reason_name(FinishReason reason);  // "stop", "length", "cancelled", "error"
+constexpr std::string_view finish_reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "error";
+}
 
 // Something new of one answer (`index` of n).
 struct Output {

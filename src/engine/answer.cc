@@ -9,20 +9,6 @@
 
 namespace quire {
 
-std::string_view finish_reason_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kCancelled:
-      return "cancelled";
-    case FinishReason::kError:
-      return "error";
-  }
-  return "error";
-}
-
 Answer::Answer(const Tokenizer* tokenizer, std::shared_ptr<const SamplingSpec> sampling,
                std::span<const int32_t> eos_ids, std::span<const int32_t> prompt_ids, int index,
                std::unique_ptr<TokenConstraint> constraint)

@@ -43,17 +43,7 @@ void end_choices(const StreamOptions& streaming, const Usage* usage, std::string
 }
 
 std::string_view openai_finish_reason(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kCancelled:
-      return "abort";
-    case FinishReason::kError:
-      return "error";
-  }
-  return "error";
+  return reason == FinishReason::kCancelled ? "abort" : finish_reason_name(reason);
 }
 
 void append_finish(std::string_view finish_reason, std::string_view stop_reason,

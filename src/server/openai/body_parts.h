@@ -19,6 +19,7 @@ void append_usage(const Usage& usage, std::string& out);
 // The stop reason is text where it is one of the request's stop strings, else a token's id.
 void append_finish(std::string_view finish_reason, std::string_view stop_reason,
                    const SamplingParams& sampling, std::string& out);
+// vLLM's word where OpenAI has none.
 std::string_view openai_finish_reason(FinishReason reason);
 
 // ,"token_ids":[…] where the call asks for ids
