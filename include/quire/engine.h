@@ -88,7 +88,8 @@ class Engine {
   // Cancels whatever runs.
   ~Engine();
 
-  // Refused (invalid_argument) when the request is at fault, with the reason.
+  // Refused with the reason: invalid_argument when the request is at fault, unavailable when
+  // health() is not ok.
   Result<std::unique_ptr<RequestStream>> submit(Request request);
 
   // The same with a callback, which runs on the engine thread: it must not block, throw, or call
@@ -117,7 +118,7 @@ class Engine {
   SamplingParams default_sampling() const;
   const ModelInfo& model_info() const;
   EngineStats stats() const;
-  // Not ok: a device fault; no request will be served any more.
+  // unavailable: a device fault; no request will be served any more.
   Status health() const;
 
  private:

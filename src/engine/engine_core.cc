@@ -94,7 +94,7 @@ void EngineCore::fail(const Status& error) {
   log_error("{}", error.message());
   {
     const std::lock_guard lock(mutex_);
-    if (health_.ok()) health_ = error;  // what comes after is a consequence
+    if (health_.ok()) health_ = unavailable(error.message());  // what comes after is a consequence
   }
   wait_for_all();
   end_all(FinishReason::kError, error);
@@ -206,8 +206,7 @@ void EngineCore::admit(Submission submission) {
     requests_[submission.id].push_back(id);
     if (submission.answers[i].is_constrained()) ++num_constrained_;
     active_.emplace(id, ActiveAnswer{std::move(submission.answers[i]), submission.id, on_output});
-    Status added = health_.ok() ? scheduler_.add(std::move(submission.seqs[i]))
-                                : unavailable(health_.message());
+    Status added = health_.ok() ? scheduler_.add(std::move(submission.seqs[i])) : health_;
     if (!added.ok()) end_answer(id, FinishReason::kError, added);
   }
 }

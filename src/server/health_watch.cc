@@ -9,7 +9,7 @@ Status engine_is_out() {
 }
 
 Status HealthWatch::check(const Status& engine, const EngineStats& stats, Clock::time_point now) {
-  if (!engine.ok()) return unavailable(engine.message());
+  if (!engine.ok()) return engine;
   const std::lock_guard lock(mutex_);
   const bool has_work = stats.num_running + stats.num_waiting > 0;
   if (!has_work || stats.num_steps != num_steps_) {

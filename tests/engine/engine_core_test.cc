@@ -117,6 +117,7 @@ TEST_F(EngineCoreTest, NoMemoryFailsAllAndEndsNothingElse) {
   auto second = submit();
   EXPECT_EQ(first.get().error.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(second.get().finish_reason, FinishReason::kError);
+  EXPECT_EQ(core_->health().code(), StatusCode::kUnavailable) << "for good: not to be tried again";
   EXPECT_THAT(core_->health().message(), ::testing::HasSubstr("a step could not be made"));
   EXPECT_EQ(submit().get().finish_reason, FinishReason::kError);
 }

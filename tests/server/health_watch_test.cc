@@ -34,7 +34,7 @@ TEST_F(HealthWatchTest, WorkWithoutAStepIsNot) {
 }
 
 TEST_F(HealthWatchTest, SaysWhatTheEngineSaysOfItself) {
-  const Status status = watch_.check(internal_error("[cuda] gone"), {}, {});
+  const Status status = watch_.check(unavailable("[cuda] gone"), {}, {});
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_THAT(status.message(), ::testing::HasSubstr("[cuda] gone"));
 }

@@ -253,7 +253,7 @@ TEST_F(ServiceTest, ADrainingServerIsHealthyNotReadyAndRefuses) {
 }
 
 TEST_F(ServiceTest, AnUnhealthyEngineShows) {
-  engine_.health_ = internal_error("[cuda] fault at x.cu:7");
+  engine_.health_ = unavailable("[cuda] fault at x.cu:7");
   for (const char* path : {"/health", "/ready"}) {
     const http::Response response = get(path);
     EXPECT_EQ(response.status, 503);
@@ -264,10 +264,10 @@ TEST_F(ServiceTest, AnUnhealthyEngineShows) {
 TEST_F(ServiceTest, AnEngineThatFailedIsNotToBeTriedAgainAtOnce) {
   const auto in_work = call("POST", "/v1/completions", R"({"prompt":"a"})");
   engine_.wait_for(1);
-  engine_.health_ = resource_exhausted("[engine] a step could not be made; std::bad_alloc");
   Output failed;
   failed.finish_reason = FinishReason::kError;
-  failed.error = engine_.health_;
+  failed.error = resource_exhausted("[engine] a step could not be made; std::bad_alloc");
+  engine_.health_ = unavailable(failed.error.message());
   engine_.send(1, failed);
   const http::Response later = call("POST", "/v1/completions", R"({"prompt":"a"})")->wait();
   for (const http::Response& response : {in_work->wait(), later}) {
