@@ -21,7 +21,7 @@ struct ServiceConfig {
   int num_grammar_threads = 2;
   GrammarQueueLimits grammar_queue = {};
   bool allow_request_priority = false;  // else a call's own is ignored
-  std::string tool_call_parser = {};    // empty: tools are refused
+  std::string tool_call_parser = {};    // empty: calls stay text
   std::string reasoning_parser = {};
   std::vector<std::string> allowed_origins = {};  // CORS; empty: off
   bool checks_host = false;                       // see hosts.h

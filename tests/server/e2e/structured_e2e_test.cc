@@ -106,11 +106,17 @@ TEST_F(StructuredOutput, ForcedToolsAreCalled) {
     ASSERT_EQ(answer.status, 200) << answer.body;
     const std::string call = "/choices/0/message/tool_calls/0/function";
     EXPECT_EQ(string_at(answer.body, call + "/name"), "get_weather") << answer.body;
-    EXPECT_EQ(validate_json(string_at(answer.body, call + "/arguments"),
+    const std::string arguments = string_at(answer.body, call + "/arguments");
+    EXPECT_EQ(validate_json(arguments,
                             R"({"type":"object","properties":{"city":{"enum":["Paris","Rome"]}},)"
                             R"("required":["city"],"additionalProperties":false})"),
               "")
         << answer.body;
+    const HttpAnswer stream = server_->post(chat("Weather?", tools + choice + R"(,"stream":true)"));
+    const std::string piece = "/choices/0/delta/tool_calls/0/function";
+    EXPECT_EQ(streamed_at(stream.body, piece + "/name"), "get_weather") << stream.body;
+    EXPECT_EQ(streamed_at(stream.body, piece + "/arguments"), arguments);
+    EXPECT_EQ(streamed_at(stream.body, "/choices/0/delta/content"), "");
   }
 }
 

@@ -202,18 +202,20 @@ TEST(AnswerParser, PartsReasoningFromContent) {
 }
 
 TEST(AnswerParser, ReadsForcedCalls) {
-  AnswerParserConfig config = config_of("hermes");
-  config.forced = ForcedCall::kNamed;
-  EXPECT_EQ(calls_of(parse(config, " {\"city\": \"Bonn\"}\n")),
-            "get_weather({\"city\": \"Bonn\"})");
-  EXPECT_EQ(parse(config, "no").content, "no");
-  config.forced = ForcedCall::kAny;
-  EXPECT_EQ(calls_of(parse(config,
-                           "[{\"name\":\"add\",\"parameters\":{\"a\":1}}, "
-                           "{\"name\":\"add\",\"parameters\":{}}]")),
-            "add({\"a\":1}) add({})");
-  config.tool_names.clear();
-  EXPECT_FALSE(make_answer_parser(config).ok());
+  for (const char* own_format : {"hermes", "llama3_json", "mistral", ""}) {
+    AnswerParserConfig config = config_of(own_format);
+    config.forced = ForcedCall::kNamed;
+    EXPECT_EQ(calls_of(parse(config, " {\"city\": \"Bonn\"}\n")),
+              "get_weather({\"city\": \"Bonn\"})");
+    EXPECT_EQ(parse(config, "no").content, "no");
+    config.forced = ForcedCall::kAny;
+    EXPECT_EQ(calls_of(parse(config,
+                             "[{\"name\":\"add\",\"parameters\":{\"a\":1}}, "
+                             "{\"name\":\"add\",\"parameters\":{}}]")),
+              "add({\"a\":1}) add({})");
+    config.tool_names.clear();
+    EXPECT_FALSE(make_answer_parser(config).ok());
+  }
 }
 
 TEST(AnswerParser, HoldsBackABoundedText) {
