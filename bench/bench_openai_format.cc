@@ -47,7 +47,6 @@ int main() {
   const DecodeToken decode = [](int32_t id) { return id == 17 ? " token" : " other"; };
   const Usage usage = {.num_prompt_tokens = 1000, .num_completion_tokens = 100};
   CompletionCall completion;
-  completion.requests.resize(1);
   ChatCall chat;
   ChoiceStream choice;
   Output output = one_token();
@@ -72,7 +71,7 @@ int main() {
                       {4, -2.5F, 3},
                       {5, -3.5F, 4},
                       {6, -4.5F, 5}}};
-  completion.requests[0].sampling.logprobs = 5;
+  completion.request.sampling.logprobs = 5;
   chat.request.sampling.logprobs = 5;
   measure("completion with 5 logprobs", [&](std::string& out) {
     completion_chunk(header, completion, choice, output, nullptr, decode, out);
