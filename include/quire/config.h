@@ -13,6 +13,7 @@ using LoadProgress = std::function<void(int num_done, int num_layers)>;
 struct EngineConfig {
   std::string model;                 // a Hugging Face directory; empty: the embedded model
   std::string tokenizer;             // a directory; empty: the model's
+  std::string chat_template;         // a file with a Jinja template; empty: the model's own
   std::string load_format = "auto";  // "auto", or "dummy": random weights of the config's shape
   std::string dtype = "auto";  // of dummy weights: "f32", "f16", "bf16"; auto: the checkpoint's
   std::string kv_cache_dtype = "auto";  // "f32", "f16", "bf16", "fp8"; auto: the weights' type

@@ -164,6 +164,7 @@ Command chat_command() {
       "  quire chat --model ~/models/llama-instruct --system 'Answer in one sentence.'";
   command.flags.begin_group("Conversation");
   command.flags.text("--system", "TEXT", &options->system, "What the model is told first");
+  add_chat_template_flag(command.flags, &options->engine);
   options->sampling.add_to(command.flags);
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);
   command.check = [options] {

@@ -115,6 +115,8 @@ Command doctor_command() {
   command.example =
       "  quire doctor\n"
       "  quire doctor --model ~/models/llama";
+  command.flags.begin_group("Model");
+  add_chat_template_flag(command.flags, engine.get());
   add_engine_flags(command.flags, engine.get(), SeedFlag::kOfEngine);
   command.run = [engine] { return run(*engine); };
   return command;

@@ -173,6 +173,11 @@ void add_attention_flags(FlagSet& flags, EngineConfig* config) {
   add_kv_cache_dtype(flags, config);
 }
 
+void add_chat_template_flag(FlagSet& flags, EngineConfig* config) {
+  flags.file("--chat-template", &config->chat_template,
+             "Chat template (Jinja); without it, the model's own");
+}
+
 void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed) {
   add_model_flags(flags, config);
   if (seed == SeedFlag::kOfEngine) {

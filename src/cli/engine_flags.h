@@ -10,6 +10,9 @@ namespace quire::cli {
 enum class SeedFlag { kOfEngine, kOfCommand };
 void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed);
 
+// For commands that render conversations.
+void add_chat_template_flag(FlagSet& flags, EngineConfig* config);
+
 // Of them, those that an attention backend's speed depends on: the model, types and page size.
 void add_attention_flags(FlagSet& flags, EngineConfig* config);
 

@@ -303,6 +303,9 @@ Status check(const Options& options) {
   if (options.chat && !options.prompt_ids.empty()) {
     return invalid_argument("--chat and --prompt-ids do not go together: a template takes text");
   }
+  if (!options.chat && !options.engine.chat_template.empty()) {
+    return invalid_argument("--chat-template needs --chat, which puts prompts into it");
+  }
   if (options.format != "json" && asks_for_logprobs(options.sampling.over({}))) {
     return invalid_argument(std::string(kLogprobsNeedJson));
   }
@@ -350,6 +353,7 @@ Command generate_command() {
   flags.file("--input", &options->input,
              "JSON lines: prompt or prompt_token_ids, and sampling fields; - is standard input");
   flags.toggle("--chat", &options->chat, "Put each prompt into the model's chat template");
+  add_chat_template_flag(flags, &options->engine);
   flags.choice("--format", {"text", "json"}, &options->format, "What to print");
   options->sampling.add_to(flags);
   add_engine_flags(flags, &options->engine, SeedFlag::kOfCommand);

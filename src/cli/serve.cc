@@ -121,6 +121,14 @@ void announce(const Options& options, const server::ServiceConfig& config,
                            address(options.transport, transport)));
 }
 
+void warn_of_missing_template(const Engine& engine) {
+  // Without a tokenizer there is no text at all, which the log has said.
+  if (engine.tokenizer() == nullptr || !engine.chat_template().empty()) return;
+  log_warning(
+      "[server] the model has no usable chat template: /v1/chat/completions answers 400; "
+      "--chat-template FILE gives one");
+}
+
 void wait_for_interrupt(server::Service& service) {
   for (int tick = 1; !CancelScope::interrupted(); ++tick) {
     std::this_thread::sleep_for(kTick);
@@ -132,6 +140,7 @@ Result<int> run(const Options& options) {
   const CancelScope scope;
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(options.engine));
   QUIRE_ASSIGN_OR_RETURN(const server::ServiceConfig config, service_config(options, *engine));
+  warn_of_missing_template(*engine);
   const std::unique_ptr<server::EngineApi> api = server::make_engine_api(*engine);
   server::Service service(*api, config);
   http::ServerConfig transport_config = options.transport;
@@ -210,6 +219,7 @@ void add_answer_flags(FlagSet& flags, Options* options) {
   flags.begin_group("Answers");
   flags.texts("--served-model-name", "NAME", &options->service.model_names,
               "The model's name in calls and answers; may be repeated");
+  add_chat_template_flag(flags, &options->engine);
   flags.choice("--tool-call-parser", with_auto(server::tool_call_parser_names()),
                &options->tool_call_parser, "How the model writes tool calls");
   flags.choice("--reasoning-parser", with_auto(server::reasoning_parser_names()),

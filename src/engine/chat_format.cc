@@ -39,7 +39,7 @@ std::vector<std::pair<std::string, std::string>> special_tokens(element config) 
 }
 
 // A string, or a list of {name, template} of which `default` is meant.
-std::optional<std::string> template_source(element config) {
+std::optional<std::string> template_of(element config) {
   element value;
   if (config["chat_template"].get(value) != simdjson::SUCCESS) return std::nullopt;
   std::string_view text;
@@ -56,6 +56,14 @@ std::optional<std::string> template_source(element config) {
   return std::nullopt;
 }
 
+Result<std::string> template_source(element config, std::string_view config_name,
+                                    const std::filesystem::path& template_file) {
+  if (!template_file.empty()) return read_file(template_file, kMaxTemplateBytes);
+  auto source = template_of(config);
+  if (!source) return not_found(fmt::format("[template] {} has no chat_template", config_name));
+  return *std::move(source);
+}
+
 }  // namespace
 
 Result<ChatFormat> ChatFormat::from_template(std::string_view source) {
@@ -64,35 +72,29 @@ Result<ChatFormat> ChatFormat::from_template(std::string_view source) {
 }
 
 Result<ChatFormat> ChatFormat::from_config(std::string_view tokenizer_config_json,
-                                           std::string_view source_name) {
+                                           std::string_view source_name,
+                                           const std::filesystem::path& template_file) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument config,
                          JsonDocument::parse(tokenizer_config_json, source_name));
-  const auto source = template_source(config.root());
-  if (!source) {
-    return not_found(fmt::format("[template] {} has no chat_template", source_name));
-  }
-  QUIRE_ASSIGN_OR_RETURN(ChatFormat format, from_template(*source));
+  QUIRE_ASSIGN_OR_RETURN(const std::string source,
+                         template_source(config.root(), source_name, template_file));
+  QUIRE_ASSIGN_OR_RETURN(ChatFormat format, from_template(source));
   format.special_tokens_ = special_tokens(config.root());
   return format;
 }
 
-Result<ChatFormat> ChatFormat::load(const std::filesystem::path& tokenizer_dir) {
+Result<ChatFormat> ChatFormat::load(const std::filesystem::path& tokenizer_dir,
+                                    const std::filesystem::path& template_file) {
   const auto config_path = tokenizer_dir / "tokenizer_config.json";
-  const auto template_path = tokenizer_dir / "chat_template.jinja";
-  const Result<std::string> config = read_file(config_path, kMaxConfigBytes);
+  const auto own_file = tokenizer_dir / "chat_template.jinja";
   std::error_code error;
-  if (!std::filesystem::exists(template_path, error)) {
-    if (!config.ok()) return config.status();
-    return from_config(*config, config_path.string());
-  }
-  QUIRE_ASSIGN_OR_RETURN(const std::string source, read_file(template_path, kMaxTemplateBytes));
-  QUIRE_ASSIGN_OR_RETURN(ChatFormat format, from_template(source));
-  if (config.ok()) {
-    QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
-                           JsonDocument::parse(*config, config_path.string()));
-    format.special_tokens_ = special_tokens(document.root());
-  }
-  return format;
+  const bool takes_own = template_file.empty() && std::filesystem::exists(own_file, error);
+  const auto& file = takes_own ? own_file : template_file;
+  const Result<std::string> config = read_file(config_path, kMaxConfigBytes);
+  if (config.ok()) return from_config(*config, config_path.string(), file);
+  if (file.empty()) return config.status();
+  QUIRE_ASSIGN_OR_RETURN(const std::string source, read_file(file, kMaxTemplateBytes));
+  return from_template(source);
 }
 
 Result<std::string> ChatFormat::render(element variables) const {

@@ -17,11 +17,13 @@ namespace quire {
 
 class ChatFormat {
  public:
-  // chat_template.jinja, else `chat_template` of tokenizer_config.json. not_found: neither is
-  // there.
-  static Result<ChatFormat> load(const std::filesystem::path& tokenizer_dir);
+  // The template of template_file; where that is empty, of chat_template.jinja, else
+  // `chat_template` of tokenizer_config.json. not_found: there is none.
+  static Result<ChatFormat> load(const std::filesystem::path& tokenizer_dir,
+                                 const std::filesystem::path& template_file = {});
   static Result<ChatFormat> from_config(std::string_view tokenizer_config_json,
-                                        std::string_view source_name);
+                                        std::string_view source_name,
+                                        const std::filesystem::path& template_file = {});
   static Result<ChatFormat> from_template(std::string_view source);
 
   std::string_view source() const { return source_; }

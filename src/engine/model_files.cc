@@ -39,9 +39,26 @@ bool wants_dummy(const EngineConfig& engine) {
   return engine.load_format == "dummy";
 }
 
-void take_chat_format(Result<ChatFormat> format, ModelFiles& files) {
-  files.chat_error = format.status();
-  if (format.ok()) files.chat = std::move(*format);
+// A template that the operator names must be usable. The model's own may be missing or of no use:
+// that is told to who asks for a chat, without what lies where on this machine.
+Status take_chat_format(const EngineConfig& engine, Result<ChatFormat> format, ModelFiles& files) {
+  const Status& status = format.status();
+  if (status.ok()) {
+    files.chat = std::move(*format);
+    return {};
+  }
+  if (!engine.chat_template.empty()) {
+    return invalid_argument(
+        fmt::format("[template] --chat-template {}: {}", engine.chat_template, status.message()));
+  }
+  const bool is_absent = status.code() == StatusCode::kNotFound;
+  if (!is_absent) log_warning("{}", status.message());
+  files.chat_error = invalid_argument(
+      is_absent ? "[template] the model has no chat template; the operator can give it one: "
+                  "--chat-template FILE"
+                : "[template] the model's chat template cannot be used; the operator can give it "
+                  "another: --chat-template FILE");
+  return {};
 }
 
 Status check_dtype(const EngineConfig& engine, const ModelConfig& config) {
@@ -78,7 +95,10 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
                          parse_generation_config(model.generation_config_json, "embedded model"));
   QUIRE_ASSIGN_OR_RETURN(files.tokenizer,
                          Tokenizer::from_json(model.tokenizer_json, "embedded model"));
-  take_chat_format(ChatFormat::from_config(model.tokenizer_config_json, "embedded model"), files);
+  QUIRE_RETURN_IF_ERROR(take_chat_format(
+      engine,
+      ChatFormat::from_config(model.tokenizer_config_json, "embedded model", engine.chat_template),
+      files));
   if (wants_dummy(engine)) {
     QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config));
   } else {
@@ -95,16 +115,21 @@ Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, Mod
           fmt::format("[tokenizer] --tokenizer {} has neither tokenizer.json nor tokenizer.model",
                       engine.tokenizer));
     }
+    if (!engine.chat_template.empty()) {
+      return invalid_argument(
+          "[template] --chat-template needs a tokenizer, and the model has none; --tokenizer DIR "
+          "gives one");
+    }
     log_warning(
         "[tokenizer] {} has neither tokenizer.json nor tokenizer.model: prompts must be "
         "token ids",
         directory.string());
-    files.chat_error = not_found("[template] there is no tokenizer, so there is no chat template");
+    files.chat_error =
+        invalid_argument("[template] the model has no tokenizer, and so no chat template");
     return {};
   }
   QUIRE_ASSIGN_OR_RETURN(files.tokenizer, Tokenizer::load(directory));
-  take_chat_format(ChatFormat::load(directory), files);
-  return {};
+  return take_chat_format(engine, ChatFormat::load(directory, engine.chat_template), files);
 }
 
 Status open_generation_config(const fs::path& path, ModelFiles& files) {

@@ -105,6 +105,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"generate", "--zz=1", "--yy", "--max_tokens=3"},
        "--zz=1 --yy --max_tokens=3; did you mean --max-tokens?"},
       {{"generate", "--logprobs", "1"}, "need --format json"},
+      {{"generate", "--chat-template", "a.jinja"}, "needs --chat"},
       {{"generate", "--prompt-logprobs", "1"}, "need --format json"},
       {{"chat", "--logprobs", "1"}, "need --format json"},
       {{"bench", "latency", "--json", "/no/such/x.json"}, "in a folder that exists"},
@@ -491,6 +492,23 @@ TEST_F(Stories, SignalsEndEveryLongCommand) {
     EXPECT_EQ(end_after({"chat"}, "How many free hours are in 5 days?\n", signal).first,
               128 + signal);
   }
+}
+
+TEST_F(Stories, ChatTakesTheOperatorsTemplate) {
+  const std::string file =
+      scratch_file("once.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
+  const SpawnResult plain = run_quire(
+      generate({"--prompt", "Once upon a time", "--temperature", "0", "--max-tokens", "12"}));
+  const SpawnResult generated =
+      run_quire(generate({"--chat", "--chat-template", file, "--prompt", "<s>Once upon a time",
+                          "--temperature", "0", "--max-tokens", "12"}));
+  EXPECT_EQ(generated.exit_code, 0) << generated.err;
+  EXPECT_EQ(generated.out, plain.out);
+  const std::string broken = scratch_file("broken.jinja", "{% for %}");
+  const SpawnResult refused =
+      run_quire({"chat", "--model", model_.string(), "--chat-template", broken}, {.input = "a\n"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("--chat-template " + broken));
 }
 
 TEST_F(Stories, ChatNeedsATemplate) {
