@@ -1,4 +1,5 @@
-// Answers of a model: however they are cut, the same message; what is no call is not lost.
+// Answers of a model: however they are cut, the same message; what is no call is not lost, and
+// nothing of a forced call is content.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -51,6 +52,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   append(pieces, parser->finish());
   QUIRE_CHECK(shown(pieces) == shown(whole), "the message depends on where its text is cut");
   const size_t kept = whole.reasoning.size() + whole.content.size();
+  if (config.forced != ForcedCall::kNo) {
+    QUIRE_CHECK(whole.content.empty(), "text of a forced call is content");
+    return 0;
+  }
   QUIRE_CHECK(!whole.tool_calls.empty() || (data[0] & 4) != 0 || kept == text.size(),
               "text without a call is not all content");
   return 0;

@@ -96,14 +96,12 @@ class StreamingParser final : public AnswerParser {
   std::unique_ptr<ToolParser> make_tools(const AnswerParserConfig& config) const {
     if (tool_names_.empty()) return std::make_unique<PlainText>();
     if (config.forced == ForcedCall::kNamed) {
-      return std::make_unique<NamedArguments>(tool_names_.front());
+      return std::make_unique<ForcedArguments>(tool_names_.front());
     }
-    if (config.forced == ForcedCall::kAny) return std::make_unique<MistralCalls>(tool_names_, true);
+    if (config.forced == ForcedCall::kAny) return std::make_unique<ForcedCalls>(tool_names_);
     if (config.tool_call_parser == "hermes") return std::make_unique<HermesCalls>(tool_names_);
     if (config.tool_call_parser == "llama3_json") return std::make_unique<LlamaCalls>(tool_names_);
-    if (config.tool_call_parser == "mistral") {
-      return std::make_unique<MistralCalls>(tool_names_, false);
-    }
+    if (config.tool_call_parser == "mistral") return std::make_unique<MistralCalls>(tool_names_);
     return std::make_unique<PlainText>();
   }
 

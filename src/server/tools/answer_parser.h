@@ -46,7 +46,8 @@ struct ParsedMessage {
 // out to be no call comes as content, so that nothing is lost but the markers and the white space
 // that no text parts from a call. A call is known for one once its name and the `{` of its
 // arguments are read; should its JSON break off after that, its arguments end there and the rest is
-// content.
+// content. Of an answer that a grammar forces to be calls nothing is content: what is cut before it
+// is known for a call is dropped.
 class AnswerParser {
  public:
   virtual ~AnswerParser() = default;

@@ -154,18 +154,25 @@ void MistralCalls::push_arguments(char c, MessageWriter& out) {
   if (scanner_.done()) place_ = Place::kText;
 }
 
-void NamedArguments::push(char c, MessageWriter& out) {
-  if (place_ == Place::kBefore) {
-    if (is_json_space(c)) return out.content(std::string_view(&c, 1));
-    place_ = c == '{' ? Place::kInside : Place::kAfter;
-    if (c == '{') out.begin_call(name_, false);
+void ForcedCalls::push(char c, MessageWriter& out) {
+  if (place_ == Place::kBetween && c == '{') {
+    reader_.reset();
+    place_ = Place::kObject;
   }
-  if (place_ == Place::kAfter || !scanner_.push(c)) {
-    place_ = Place::kAfter;
-    return out.content(std::string_view(&c, 1));
+  if (place_ != Place::kObject) return;
+  const CallReader::Result result = reader_.push(c, out);
+  if (result == CallReader::Result::kDone) place_ = Place::kBetween;
+  if (result == CallReader::Result::kNoCall) place_ = Place::kAfter;
+}
+
+void ForcedArguments::push(char c, MessageWriter& out) {
+  if (is_json_space(c)) {
+    if (has_begun_) spaces_ += c;
+    return;
   }
+  if (!std::exchange(has_begun_, true)) out.begin_call(name_, false);
+  out.arguments(std::exchange(spaces_, {}));
   out.arguments(std::string_view(&c, 1));
-  if (scanner_.done()) place_ = Place::kAfter;
 }
 
 }  // namespace quire::server

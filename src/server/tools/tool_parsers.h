@@ -89,13 +89,11 @@ class LlamaCalls final : public MarkedCalls {
 };
 
 // [TOOL_CALLS] [{"name": …, "arguments": {…}}, …], or [TOOL_CALLS]name[ARGS]{…} once a call, with
-// [CALL_ID]… or without (Mistral). Without its marker: an array that a grammar has forced.
+// [CALL_ID]… or without (Mistral).
 class MistralCalls final : public MarkedCalls {
  public:
-  MistralCalls(const std::vector<std::string>& tool_names, bool is_forced)
-      : MarkedCalls("[TOOL_CALLS]", tool_names, !is_forced), tool_names_(tool_names) {
-    if (is_forced) place_ = Place::kBetween;
-  }
+  explicit MistralCalls(const std::vector<std::string>& tool_names)
+      : MarkedCalls("[TOOL_CALLS]", tool_names, true), tool_names_(tool_names) {}
 
  private:
   enum class Step { kOpen, kItem, kAfterItem, kName, kArguments };
@@ -112,18 +110,32 @@ class MistralCalls final : public MarkedCalls {
   JsonScanner scanner_;
 };
 
-// The arguments of a call whose name is known before the answer starts.
-class NamedArguments final : public ToolParser {
+// [{"name": …, "parameters": {…}}, …] that a grammar has forced. What of it is no call, or is cut
+// before it is known for one, is dropped: nobody asked for the array itself.
+class ForcedCalls final : public ToolParser {
  public:
-  explicit NamedArguments(std::string name) : name_(std::move(name)) {}
+  explicit ForcedCalls(const std::vector<std::string>& tool_names) : reader_(tool_names, false) {}
   void push(char c, MessageWriter& out) override;
   void finish(MessageWriter&) override {}
 
  private:
-  enum class Place { kBefore, kInside, kAfter };
-  Place place_ = Place::kBefore;
+  enum class Place { kBetween, kObject, kAfter };
+  Place place_ = Place::kBetween;
+  CallReader reader_;
+};
+
+// The arguments that a grammar has forced, of a call whose name is known before the answer starts:
+// the whole answer, but for the white space around it.
+class ForcedArguments final : public ToolParser {
+ public:
+  explicit ForcedArguments(std::string name) : name_(std::move(name)) {}
+  void push(char c, MessageWriter& out) override;
+  void finish(MessageWriter&) override {}
+
+ private:
   std::string name_;
-  JsonScanner scanner_;
+  bool has_begun_ = false;
+  std::string spaces_;  // that are the arguments' own if more of them follows
 };
 
 }  // namespace quire::server

@@ -120,6 +120,31 @@ TEST_F(StructuredOutput, ForcedToolsAreCalled) {
   }
 }
 
+TEST_F(StructuredOutput, AForcedCallThatIsCutLeaksNothingIntoContent) {
+  const std::string tools =
+      R"("tools":[{"type":"function","function":{"name":"get_weather","parameters":)"
+      R"({"type":"object","properties":{"city":{"enum":["Paris","Rome"]}},"required":["city"],)"
+      R"("additionalProperties":false}}}],"tool_choice":)";
+  for (const char* choice :
+       {R"("required")", R"({"type":"function","function":{"name":"get_weather"}})"}) {
+    for (int max_tokens = 1; max_tokens <= 64; max_tokens += 7) {
+      const std::string more =
+          fmt::format(R"({}{},"max_completion_tokens":{})", tools, choice, max_tokens);
+      const HttpAnswer whole = server_->post(chat("Weather?", more));
+      ASSERT_EQ(whole.status, 200) << whole.body;
+      EXPECT_EQ(string_at(whole.body, kContent), "") << whole.body;
+      const HttpAnswer stream = server_->post(chat("Weather?", more + R"(,"stream":true)"));
+      ASSERT_EQ(stream.status, 200) << stream.body;
+      EXPECT_EQ(streamed_at(stream.body, "/choices/0/delta/content"), "") << stream.body;
+      EXPECT_EQ(streamed_at(stream.body, "/choices/0/finish_reason"),
+                string_at(whole.body, "/choices/0/finish_reason"));
+      if (max_tokens == 1) {
+        EXPECT_EQ(string_at(whole.body, "/choices/0/finish_reason"), "length");
+      }
+    }
+  }
+}
+
 TEST_F(StructuredOutput, LeavesFreeNeighboursAsTheyAre) {
   std::vector<JsonCall> free_calls;
   for (int i = 0; i < 8; ++i) {

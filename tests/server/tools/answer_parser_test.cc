@@ -205,9 +205,8 @@ TEST(AnswerParser, ReadsForcedCalls) {
   for (const char* own_format : {"hermes", "llama3_json", "mistral", ""}) {
     AnswerParserConfig config = config_of(own_format);
     config.forced = ForcedCall::kNamed;
-    EXPECT_EQ(calls_of(parse(config, " {\"city\": \"Bonn\"}\n")),
-              "get_weather({\"city\": \"Bonn\"})");
-    EXPECT_EQ(parse(config, "no").content, "no");
+    EXPECT_EQ(calls_of(parse(config, " {\"city\":\n \"Bonn\"}\n")),
+              "get_weather({\"city\":\n \"Bonn\"})");
     config.forced = ForcedCall::kAny;
     EXPECT_EQ(calls_of(parse(config,
                              "[{\"name\":\"add\",\"parameters\":{\"a\":1}}, "
@@ -216,6 +215,32 @@ TEST(AnswerParser, ReadsForcedCalls) {
     config.tool_names.clear();
     EXPECT_FALSE(make_answer_parser(config).ok());
   }
+}
+
+// Wherever max_tokens cuts it: the calls that are known, the last one's arguments as far as they
+// came, and nothing as content.
+TEST(AnswerParser, OfAForcedCallThatIsCutNothingIsContent) {
+  AnswerParserConfig config = config_of("hermes");
+  config.forced = ForcedCall::kAny;
+  const std::string one = "[   {\n \"name\": \"add\", \"parameters\": {\"a\": 1}}";
+  const std::string two = one + "\n\n ,  {\n\"name\": \"get_weather\", \"parameters\": {\"city";
+  for (size_t size = 0; size <= two.size(); ++size) {
+    const ParsedMessage message = parse(config, two.substr(0, size));
+    EXPECT_EQ(message.content, "") << two.substr(0, size);
+    const int num_known = int{size > one.rfind('{')} + int{size > two.rfind('{')};
+    EXPECT_THAT(message.tool_calls, SizeIs(num_known)) << two.substr(0, size);
+  }
+  EXPECT_EQ(calls_of(parse(config, one.substr(0, one.size() - 3))), "add({\"a\": )");
+  EXPECT_EQ(calls_of(parse(config, two)), "add({\"a\": 1}) get_weather({\"city)");
+
+  config.forced = ForcedCall::kNamed;
+  const std::string named = "\n {\"city\": \"Bonn\"}";
+  for (size_t size = 0; size <= named.size(); ++size) {
+    const ParsedMessage message = parse(config, named.substr(0, size));
+    EXPECT_EQ(message.content, "");
+    EXPECT_EQ(message.tool_calls.size(), size > 2 ? 1U : 0U);
+  }
+  EXPECT_EQ(calls_of(parse(config, named.substr(0, 11))), "get_weather({\"city\":)");
 }
 
 TEST(AnswerParser, HoldsBackABoundedText) {
