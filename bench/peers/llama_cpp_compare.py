@@ -161,7 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="where the models are made (5 GB)")
     parser.add_argument("--stories15m", type=Path, required=True, help="the checkpoint's folder")
-    parser.add_argument("--bench", type=Path, default=HERE.parents[1] / "build/src/engine/bench_engine")
+    parser.add_argument("--bench", type=Path, default=HERE.parents[1] / "build/bench/bench_engine")
     parser.add_argument("--models", nargs="+", choices=["stories15M", "llama-1b"], default=["stories15M", "llama-1b"])
     parser.add_argument("--dtypes", nargs="+", choices=["f16", "bf16"], default=["f16", "bf16"])
     parser.add_argument("--case", default="", help="only cases with this in their name")

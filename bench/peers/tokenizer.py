@@ -2,7 +2,7 @@
 speed of both on one thread, in one run: the shortest processor time of several calls.
 
     pip install tokenizers==0.23.3
-    python3 bench/peers/tokenizer.py --bench BUILD/tests/tokenizer/tokenizer_bench --tokenizers DIR...
+    python3 bench/peers/tokenizer.py --bench BUILD/bench/bench_tokenizer --tokenizers DIR...
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def compare(directory: Path, bench: Path, text: str, seconds: float) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bench", type=Path, required=True, help="the built tokenizer_bench")
+    parser.add_argument("--bench", type=Path, required=True, help="the built bench_tokenizer")
     parser.add_argument("--tokenizers", type=Path, nargs="+", required=True, help="folders with a tokenizer.json")
     parser.add_argument("--bytes", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-// tokenizer_bench DIR TEXT_FILE IDS_FILE [SECONDS]: loads DIR's tokenizer, encodes the whole text
+// bench_tokenizer DIR TEXT_FILE IDS_FILE [SECONDS]: loads DIR's tokenizer, encodes the whole text
 // again and again for a while, writes the ids (int32, native order) and prints one JSON line
 // with the processor time of each step.
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ double best_seconds(double budget, Function function) {
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    std::fputs("usage: tokenizer_bench DIR TEXT_FILE IDS_FILE [SECONDS]\n", stderr);
+    std::fputs("usage: bench_tokenizer DIR TEXT_FILE IDS_FILE [SECONDS]\n", stderr);
     return 2;
   }
   const double budget = argc > 4 ? std::atof(argv[4]) : 2.0;
