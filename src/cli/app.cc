@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "cli/command.h"
+#include "cli/foreign_flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/suggest.h"
@@ -38,8 +39,13 @@ CLI::Option* add_flag(CLI::App& app, const Flag& flag) {
   const std::string names = flag.alias.empty() ? flag.name : flag.name + "," + flag.alias;
   if (flag.kind == ValueKind::kNone) {
     return app
-        .add_flag_callback(
-            names, [&flag] { (void)flag.set(""); }, help_text(flag))
+        .add_flag_function(
+            names,
+            [&flag](int64_t value) {
+              const Status status = flag.set(value > 0 ? "true" : "false");
+              if (!status.ok()) refuse(flag.name, status);
+            },
+            help_text(flag))
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
         ->check([](const std::string& value) {
           if (value == "true" || value == "false") return std::string();
@@ -56,7 +62,9 @@ CLI::Option* add_flag(CLI::App& app, const Flag& flag) {
         return true;
       },
       help_text(flag));
-  option->type_name(flag.value_name)->type_size(1)->expected(1)->allow_extra_args(false);
+  option->type_name(flag.value_name)->type_size(1);
+  option->expected(1, flag.takes_several ? CLI::detail::expected_max_vector_size : 1);
+  option->allow_extra_args(flag.takes_several);
   return option->multi_option_policy(flag.repeatable ? CLI::MultiOptionPolicy::TakeAll
                                                      : CLI::MultiOptionPolicy::TakeLast);
 }
@@ -66,16 +74,19 @@ void add_positional(CLI::App& app, const Command& command) {
          command.positional_name,
          [&command](const CLI::results_t& values) {
            const auto& choices = command.positional_choices;
-           if (std::find(choices.begin(), choices.end(), values[0]) == choices.end()) {
+           if (choices.empty() && values[0].empty()) {
+             refuse(command.positional_name, unexpected(values[0], "a path"));
+           }
+           if (!choices.empty() && std::ranges::find(choices, values[0]) == choices.end()) {
              refuse(command.positional_name,
                     unexpected(values[0], fmt::format("one of {}", fmt::join(choices, ", "))));
            }
            *command.positional = values[0];
            return true;
          },
-         fmt::format("One of {}", fmt::join(command.positional_choices, ", ")))
+         command.positional_help)
       ->type_name("")
-      ->required();
+      ->required(!command.positional_choices.empty());
 }
 
 // `command` outlives `app`.
@@ -119,12 +130,20 @@ std::vector<std::string> known_words(const CLI::App& app) {
   return words;
 }
 
+std::string name_of(const std::string& argument) {
+  return argument.substr(0, argument.find('='));
+}
+
 // In the order in which they were typed.
 std::string not_expected(const CLI::App& app, const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    const std::string_view remedy = foreign_flag_remedy(name_of(argument));
+    if (!remedy.empty()) return fmt::format("{}: {}", name_of(argument), remedy);
+  }
   const std::vector<std::string> known = known_words(app);
   std::string meant;
   for (const std::string& argument : arguments) {
-    if (meant.empty()) meant = nearest(argument.substr(0, argument.find('=')), known);
+    if (meant.empty()) meant = nearest(name_of(argument), known);
   }
   return fmt::format("not expected: {}{}", fmt::join(arguments, " "),
                      meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
@@ -187,6 +206,13 @@ int print_answer(const CLI::App& app, const CLI::Success& success) {
   return exit_code;
 }
 
+// The arguments behind the program's name, the last one first, as CLI11 takes them.
+std::vector<std::string> arguments_of(int argc, const char* const* argv) {
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i > 0; --i) arguments.push_back(spelled_as_here(argv[i]));
+  return arguments;
+}
+
 }  // namespace
 
 int run_app(int argc, const char* const* argv) {
@@ -198,7 +224,7 @@ int run_app(int argc, const char* const* argv) {
     return finish(print_help(app, std::span(argv, static_cast<size_t>(argc)).subspan(2)));
   }
   try {
-    app.parse(argc, argv);
+    app.parse(arguments_of(argc, argv));
   } catch (const CLI::Success& success) {  // --help, --version
     return finish(print_answer(app, success));
   } catch (const CLI::ExtrasError&) {

@@ -138,6 +138,7 @@ Command bench_latency_command() {
   flags.number("--num-iters", &options->num_iters, {.min = 1, .max = 1 << 20},
                "Batches to measure");
   flags.output_file("--json", &options->json, "Write the results to this file");
+  flags.alias("--output-json");
   add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);
   command.run = [options] { return run(*options); };
   return command;

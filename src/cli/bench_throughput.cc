@@ -148,6 +148,7 @@ Command bench_throughput_command() {
                "R: random lengths lie in [len * (1 - R), len * (1 + R)]");
   flags.number("--num-prompts", &options->num_prompts, {.min = 1, .max = 1 << 20}, "Requests");
   flags.output_file("--json", &options->json, "Write the results to this file");
+  flags.alias("--output-json");
   flags.toggle("--profile", &options->profile,
                "Also say where a GPU's time goes, by kernel (needs libcupti; costs some speed)");
   add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);

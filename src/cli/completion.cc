@@ -17,6 +17,7 @@ Command completion_command() {
       "  quire completion fish > ~/.config/fish/completions/quire.fish";
   command.positional_name = "SHELL";
   command.positional_choices = {"bash", "zsh", "fish"};
+  command.positional_help = "One of bash, zsh, fish";
   command.positional = shell.get();
   command.run = [shell]() -> Result<int> {
     const Command root = root_command();

@@ -73,10 +73,11 @@ void add_max_model_len(FlagSet& flags, int* target) {
   constexpr Range kRange = {.min = 0, .max = 1 << 24};
   flags.add({.name = "--max-model-len",
              .value_name = "N",
-             .help = "Most tokens of prompt and answer; 0: the model's own",
+             .help = "Most tokens of prompt and answer, such as 8192 or 8K; 0: the model's own",
              .default_text = fmt::format("{}", *target),
              .set = [target, kRange](std::string_view value) -> Status {
-               QUIRE_ASSIGN_OR_RETURN(const int64_t number, parse_integer(value, kRange));
+               if (value == "auto" || value == "-1") value = "0";  // as vLLM says it
+               QUIRE_ASSIGN_OR_RETURN(const int64_t number, parse_count(value, kRange));
                if (number == 1) return unexpected(value, "0 or at least 2: a prompt and an answer");
                *target = static_cast<int>(number);
                return {};
@@ -126,17 +127,30 @@ void add_cache_flags(FlagSet& flags, EngineConfig* config) {
   flags.begin_group("Scheduler and KV cache");
   flags.number("--max-num-seqs", &config->max_num_seqs, {.min = 0, .max = 65535},
                "Most sequences in one step; 0: 64 on a CPU, 256 on a GPU");
-  flags.number("--max-num-batched-tokens", &config->max_num_batched_tokens,
-               {.min = 0, .max = 1 << 20},
-               "Most tokens in one step; 0: 512 on a CPU, 8192 on a GPU");
+  flags.count("--max-num-batched-tokens", &config->max_num_batched_tokens,
+              {.min = 0, .max = 1 << 20},
+              "Most tokens in one step; 0: 512 on a CPU, 8192 on a GPU");
   add_block_size(flags, &config->block_size);
   add_kv_cache_dtype(flags, config);
   flags.bytes("--kv-cache-memory", &config->kv_cache_memory,
               "Size of the KV cache, such as 512M or 4G; without it, planned");
-  flags.toggle("--no-enable-prefix-caching", &config->enable_prefix_caching,
-               "Compute shared prompt beginnings anew", false);
-  flags.toggle("--no-enable-chunked-prefill", &config->enable_chunked_prefill,
-               "Compute each prompt in one step", false);
+  flags.alias("--kv-cache-memory-bytes");
+  flags.on_by_default("enable-prefix-caching", &config->enable_prefix_caching,
+                      "Compute shared prompt beginnings anew");
+  flags.on_by_default("enable-chunked-prefill", &config->enable_chunked_prefill,
+                      "Compute each prompt in one step");
+}
+
+void add_tensor_parallel_size(FlagSet& flags, int* target) {
+  flags.add({.name = "--tensor-parallel-size",
+             .value_name = "N",
+             .help = "Devices to share a model; only 1 so far",
+             .default_text = fmt::format("{}", *target),
+             .set = [target](std::string_view value) -> Status {
+               if (value != "1") return unexpected(value, "1: one device serves a model so far");
+               *target = 1;
+               return {};
+             }});
 }
 
 void add_device_flags(FlagSet& flags, EngineConfig* config) {
@@ -144,8 +158,7 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
   flags.choice("--device", {"auto", "cpu", "cuda"}, &config->device, "Where to compute");
   flags.number("--threads", &config->num_threads, {.min = 0, .max = 1024},
                "Threads; 0: one a usable core");
-  flags.number("--tensor-parallel-size", &config->tensor_parallel_size, {.min = 1, .max = 64},
-               "Devices to share a model; only 1 so far");
+  add_tensor_parallel_size(flags, &config->tensor_parallel_size);
   add_backend(
       flags, "--attention-backend", &config->attention_backend,
       "Force one attention backend (quire doctor lists them); a phase that it cannot serve is "
@@ -185,10 +198,6 @@ void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed) {
   }
   add_cache_flags(flags, config);
   add_device_flags(flags, config);
-  flags.refused("--quantization",
-                "is not supported yet; leave it out: a checkpoint runs in the type it has");
-  flags.refused("--speculative-config",
-                "is not supported yet; leave it out: answers are the same without it");
 }
 
 }  // namespace quire::cli

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "base/utf8.h"
@@ -49,6 +50,28 @@ Result<int64_t> parse_integer(std::string_view text, const Range& range) {
     return unexpected(text, described("an integer", range));
   }
   return *value;
+}
+
+Result<int64_t> parse_count(std::string_view text, const Range& range) {
+  struct Unit {
+    char letter;
+    int64_t factor;
+  };
+  constexpr Unit kUnits[] = {{'k', 1'000}, {'K', 1 << 10}, {'m', 1'000'000}, {'M', 1 << 20}};
+  int64_t factor = 1;
+  std::string_view digits = text;
+  for (const Unit& unit : kUnits) {
+    if (text.empty() || text.back() != unit.letter) continue;
+    factor = unit.factor;
+    digits.remove_suffix(1);
+  }
+  const auto count = whole<int64_t>(digits);
+  const double value = static_cast<double>(count.value_or(0)) * static_cast<double>(factor);
+  if (!count || std::abs(value) > 1e15 || !range.contains(value)) {
+    return unexpected(text,
+                      described("an integer", range) + ", such as 8192, 8k (8000), 8K (8192)");
+  }
+  return *count * factor;
 }
 
 Result<double> parse_number(std::string_view text, const Range& range) {
@@ -106,6 +129,10 @@ void FlagSet::alias(std::string name) {
   flags_.back().alias = std::move(name);
 }
 
+void FlagSet::takes_several() {
+  flags_.back().takes_several = true;
+}
+
 const Flag* FlagSet::find(std::string_view name) const {
   const auto found = std::find_if(flags_.begin(), flags_.end(), [&](const Flag& flag) {
     return flag.name == name || flag.alias == name;
@@ -117,10 +144,29 @@ void FlagSet::toggle(std::string name, bool* target, std::string help, bool valu
   add({.name = std::move(name),
        .kind = ValueKind::kNone,
        .help = std::move(help),
-       .set = [target, value](std::string_view) {
-         *target = value;
+       .set = [target, value](std::string_view text) {
+         *target = (text != "false") == value;
          return Status();
        }});
+}
+
+void FlagSet::on_by_default(const std::string& name, bool* target, std::string help_off) {
+  const auto given = std::make_shared<std::optional<bool>>();
+  const auto add_half = [&](const std::string& half, const std::string& other, bool value,
+                            std::string help) {
+    add({.name = half,
+         .kind = ValueKind::kNone,
+         .help = std::move(help),
+         .hidden = value,  // it changes nothing
+         .set = [=](std::string_view text) -> Status {
+           const bool wanted = (text != "false") == value;
+           if (given->value_or(wanted) != wanted) return invalid_argument("contradicts " + other);
+           *given = *target = wanted;
+           return {};
+         }});
+  };
+  add_half("--no-" + name, "--" + name, false, std::move(help_off));
+  add_half("--" + name, "--no-" + name, true, "");
 }
 
 void FlagSet::add_text(std::string name, ValueKind kind, std::string value_name,
@@ -200,6 +246,18 @@ void FlagSet::number(std::string name, int* target, Range range, std::string hel
        .default_text = fmt::format("{}", *target),
        .set = [target, range](std::string_view value) -> Status {
          QUIRE_ASSIGN_OR_RETURN(const int64_t number, parse_integer(value, range));
+         *target = static_cast<int>(number);
+         return {};
+       }});
+}
+
+void FlagSet::count(std::string name, int* target, Range range, std::string help) {
+  add({.name = std::move(name),
+       .value_name = "N",
+       .help = std::move(help),
+       .default_text = fmt::format("{}", *target),
+       .set = [target, range](std::string_view value) -> Status {
+         QUIRE_ASSIGN_OR_RETURN(const int64_t number, parse_count(value, range));
          *target = static_cast<int>(number);
          return {};
        }});

@@ -60,7 +60,7 @@ struct TextReader {
     if (!fits_float(number)) return unexpected(text, "a number that 32 bits can hold");
     return static_cast<float>(number);
   }
-  Result<bool> operator()(const bool& before) const { return !before; }
+  Result<bool> operator()(const bool& before) const { return (text == "false") == before; }
   Result<std::optional<int>> operator()(const std::optional<int>&) const {
     QUIRE_ASSIGN_OR_RETURN(const int number, (*this)(int{}));
     return std::optional(number);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -28,6 +30,7 @@ constexpr int kTicksPerCheck = 10;
 
 struct Options {
   EngineConfig engine;
+  std::string model_dir;  // the same as engine.model, named without a flag
   http::ServerConfig transport;
   server::ServiceConfig service;
   std::vector<std::string> api_keys;
@@ -40,7 +43,33 @@ struct Options {
   int drain_timeout = 30;  // seconds
 };
 
+Status take_model_dir(Options& options) {
+  std::string& model = options.engine.model;
+  if (options.model_dir.empty()) return {};
+  if (!model.empty() && model != options.model_dir) {
+    return invalid_argument(
+        fmt::format("expected one model, got {} and --model {}", options.model_dir, model));
+  }
+  model = options.model_dir;
+  return {};
+}
+
+// As in vLLM, a directory behind the names is one of them.
+Status check_model_names(const Options& options) {
+  if (!options.engine.model.empty()) return {};
+  for (const std::string& name : options.service.model_names) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(name, error)) continue;
+    return invalid_argument(
+        fmt::format("--served-model-name: {} is taken for a name and is a directory; where it is "
+                    "the model, expected it first: quire serve {} …",
+                    name, name));
+  }
+  return {};
+}
+
 Status check(const Options& options) {
+  QUIRE_RETURN_IF_ERROR(check_model_names(options));
   const http::ServerConfig& transport = options.transport;
   if (transport.tls_certificate.empty() != transport.tls_key.empty()) {
     return invalid_argument("expected --ssl-certfile and --ssl-keyfile together");
@@ -111,6 +140,9 @@ void announce(const Options& options, const server::ServiceConfig& config,
   const auto or_none = [](const std::string& name) { return name.empty() ? "none" : name; };
   log_info("[server] tool calls: {}; reasoning: {}; keys: {}", or_none(config.tool_call_parser),
            or_none(config.reasoning_parser), config.keys.size());
+  if (config.keys.empty() && std::getenv("VLLM_API_KEY") != nullptr) {
+    log_warning("[server] VLLM_API_KEY is not read, calls need no key: --api-key-file sets some");
+  }
   const std::string& host = options.transport.host;
   const bool is_local =
       is_loopback(options.transport) || !options.transport.unix_socket_path.empty();
@@ -218,7 +250,8 @@ void add_access_flags(FlagSet& flags, Options* options) {
 void add_answer_flags(FlagSet& flags, Options* options) {
   flags.begin_group("Answers");
   flags.texts("--served-model-name", "NAME", &options->service.model_names,
-              "The model's name in calls and answers; may be repeated");
+              "The model's name in calls and answers, or several names");
+  flags.takes_several();
   add_chat_template_flag(flags, &options->engine);
   flags.choice("--tool-call-parser", with_auto(server::tool_call_parser_names()),
                &options->tool_call_parser, "How the model writes tool calls");
@@ -240,13 +273,19 @@ Command serve_command() {
   command.name = "serve";
   command.summary = "Serve a model over HTTP, as OpenAI's API";
   command.example =
-      "  quire serve --model ~/models/llama --api-key-file keys.txt\n"
+      "  quire serve ~/models/llama --api-key-file keys.txt\n"
       "  curl http://127.0.0.1:8000/v1/models";
   add_network_flags(command.flags, options.get());
   add_access_flags(command.flags, options.get());
   add_answer_flags(command.flags, options.get());
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfEngine);
-  command.check = [options] { return check(*options); };
+  command.positional_name = "DIR";
+  command.positional_help = "The model, as --model DIR";
+  command.positional = &options->model_dir;
+  command.check = [options]() -> Status {
+    QUIRE_RETURN_IF_ERROR(take_model_dir(*options));
+    return check(*options);
+  };
   command.run = [options] { return run(*options); };
   return command;
 }

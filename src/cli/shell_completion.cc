@@ -91,10 +91,11 @@ std::string zsh_arguments(const Command& command) {
                                                   zsh_escaped(flag.help), zsh_value(flag))));
     }
   }
-  if (!command.positional_choices.empty()) {
+  if (!command.positional_name.empty()) {
+    const auto& choices = command.positional_choices;
+    const std::string action = choices.empty() ? "_files -/" : fmt::format("({})", joined(choices));
     arguments +=
-        fmt::format(" \\\n    {}", quoted(fmt::format("1:{}:({})", command.positional_name,
-                                                      joined(command.positional_choices))));
+        fmt::format(" \\\n    {}", quoted(fmt::format("1:{}:{}", command.positional_name, action)));
   }
   return arguments;
 }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "cli/engine_flags.h"
+#include "cli/foreign_flags.h"
 #include "cli/sampling_fields.h"
 #include "platform/platform.h"
 
@@ -46,6 +47,52 @@ TEST(SamplingFlags, ListsGrowWithEachUse) {
   EXPECT_THAT(params.allowed_token_ids, ElementsAre(1, 2, 3));
   EXPECT_THAT(params.stop, ElementsAre("1,2", "3"));
   EXPECT_THAT(params.logit_bias, ElementsAre(std::pair(1, 2.0F), std::pair(3, -4.0F)));
+}
+
+TEST(ParseCount, CountsAsVllmDoes) {
+  EXPECT_EQ(*parse_count("8192", {}), 8192);
+  EXPECT_EQ(*parse_count("8k", {}), 8000);
+  EXPECT_EQ(*parse_count("16K", {}), 16384);
+  EXPECT_EQ(*parse_count("1m", {}), 1'000'000);
+  EXPECT_EQ(*parse_count("1M", {}), 1 << 20);
+  for (const char* bad : {"", "k", "8kk", "8 k", "1.5k", "8G", "99999999999999999M"}) {
+    EXPECT_FALSE(parse_count(bad, {}).ok()) << bad;
+  }
+  EXPECT_FALSE(parse_count("2K", {.min = 0, .max = 2047}).ok());
+}
+
+TEST(MaxModelLen, IsTheModelsOwnWhereItIsLeftToUs) {
+  EngineConfig config;
+  FlagSet flags;
+  add_engine_flags(flags, &config, SeedFlag::kOfEngine);
+  const Flag* flag = flags.find("--max-model-len");
+  ASSERT_TRUE(flag->set("8K").ok());
+  EXPECT_EQ(config.max_model_len, 8192);
+  for (const char* own : {"auto", "-1", "0"}) {
+    config.max_model_len = 7;
+    EXPECT_TRUE(flag->set(own).ok()) << own;
+    EXPECT_EQ(config.max_model_len, 0) << own;
+  }
+}
+
+TEST(OnByDefault, BothHalvesAtOnceContradictEachOther) {
+  bool target = true;
+  FlagSet flags;
+  flags.on_by_default("enable-x", &target, "");
+  EXPECT_TRUE(flags.find("--no-enable-x")->set("true").ok());
+  EXPECT_FALSE(target);
+  EXPECT_FALSE(flags.find("--enable-x")->set("true").ok());
+  EXPECT_TRUE(flags.find("--enable-x")->set("false").ok());
+  EXPECT_FALSE(target);
+}
+
+TEST(ForeignFlags, HaveARemedyOrAnotherSpelling) {
+  EXPECT_THAT(std::string(foreign_flag_remedy("--revision")), HasSubstr("--model DIR"));
+  EXPECT_EQ(foreign_flag_remedy("--model"), "");
+  EXPECT_EQ(foreign_flag_remedy(""), "");
+  EXPECT_EQ(spelled_as_here("-tp"), "--tensor-parallel-size");
+  EXPECT_EQ(spelled_as_here("-tp=4"), "--tensor-parallel-size=4");
+  EXPECT_EQ(spelled_as_here("-tpx"), "-tpx");
 }
 
 TEST(ParseNumber, TakesTheWholeTextOrNothing) {
@@ -198,7 +245,7 @@ TEST(EngineFlags, AContextHoldsAPromptAndAnAnswer) {
   FlagSet flags;
   add_engine_flags(flags, &config, SeedFlag::kOfEngine);
   EXPECT_THAT(set(flags, "--max-model-len", "1").message(), HasSubstr("at least 2"));
-  EXPECT_FALSE(set(flags, "--max-model-len", "-1").ok());
+  EXPECT_FALSE(set(flags, "--max-model-len", "-2").ok());
   EXPECT_FALSE(set(flags, "--max-model-len", "16777217").ok());
   EXPECT_TRUE(set(flags, "--max-model-len", "0").ok());
   EXPECT_TRUE(set(flags, "--max-model-len", "2").ok());
@@ -214,8 +261,6 @@ TEST(EngineFlags, RefuseWhatIsWrongAndKeepTheDefault) {
   EXPECT_THAT(set(flags, "--device", "tpu").message(), HasSubstr("one of auto, cpu, cuda"));
   EXPECT_FALSE(set(flags, "--max-num-seqs", "-1").ok());
   EXPECT_FALSE(set(flags, "--gpu-memory-utilization", "1.5").ok());
-  EXPECT_EQ(set(flags, "--quantization", "fp8").code(), StatusCode::kUnimplemented);
-  EXPECT_EQ(set(flags, "--speculative-config", "{}").code(), StatusCode::kUnimplemented);
   EXPECT_EQ(config.block_size, 16);
   EXPECT_EQ(config.max_num_seqs, EngineConfig().max_num_seqs);
 }

@@ -1,0 +1,34 @@
+// A server started with a command line that was written for vLLM.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "server/e2e/served.h"
+#include "support/shared_data.h"
+
+namespace quire {
+namespace {
+
+using testing::Served;
+using testing::shared_data_path;
+using testing::string_at;
+
+TEST(VllmFlags, StartTheServer) {
+  const std::filesystem::path model = shared_data_path("models/stories15M");
+  QUIRE_REQUIRE_SHARED(model);
+  Served server({model.string(), "--served-model-name", "stories", "small", "-tp", "1",
+                 "--max-model-len", "256", "--enable-prefix-caching", "--enable-chunked-prefill",
+                 "--kv-cache-memory-bytes", "64M", "--max-num-batched-tokens", "1K"});
+  ASSERT_TRUE(server.is_up());
+  const std::string models = server.get("/v1/models").body;
+  EXPECT_EQ(string_at(models, "/data/0/id"), "stories");
+  EXPECT_EQ(string_at(models, "/data/1/id"), "small");
+  EXPECT_EQ(
+      server.post({"/v1/completions", R"({"model": "small", "prompt": "a", "max_tokens": 1})"})
+          .status,
+      200);
+  EXPECT_EQ(server.stop(), 0);
+}
+
+}  // namespace
+}  // namespace quire
