@@ -11,8 +11,8 @@
 namespace quire::cli {
 
 constexpr int kExitOk = 0;
-constexpr int kExitFailure = 1;  // something went wrong at run time
-constexpr int kExitUsage = 2;    // a flag or a value is wrong
+constexpr int kExitFailure = 1;  // at run time, or a flag does not fit the files or the machine
+constexpr int kExitUsage = 2;    // the command line is wrong by itself
 
 struct Command {
   std::string name;

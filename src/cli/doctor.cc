@@ -73,6 +73,14 @@ void print_backends(const Platform& platform, const AttentionShape& shape) {
   }
 }
 
+// The same figure as the server's, however long the model's own is.
+std::string served_context(const EnginePlan& plan, const ModelConfig& config) {
+  const int longest = longest_model_len(config);
+  const int served = plan.limits.max_model_len;
+  if (served == longest) return fmt::format("{} tokens", served);
+  return fmt::format("{} tokens of the model's {}", served, longest);
+}
+
 void print_model(const EngineConfig& engine, const ModelFiles& files) {
   const ModelConfig& config = files.config;
   print_stdout("\n");
@@ -81,7 +89,6 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
                          config.architecture, static_cast<double>(num_parameters(config)) / 1e6,
                          config.num_layers, config.hidden_size,
                          config.dtype ? dtype_name(*config.dtype) : "type not said"));
-  print_line("context", fmt::format("{} tokens", longest_model_len(config)));
   print_line("tokenizer",
              files.tokenizer != nullptr
                  ? fmt::format("yes: {} tokens", files.tokenizer->vocab_size())
@@ -91,6 +98,7 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
   if (!platform.ok()) return print_line("memory plan", "no: " + platform.status().message());
   const Result<EnginePlan> plan = plan_engine(engine, files, **platform);
   if (!plan.ok()) return print_line("memory plan", "no: " + plan.status().message());
+  print_line("context", served_context(*plan, config));
   print_line("memory plan", describe(plan->memory, plan->kv));
   for (const std::string& line : describe_services(*plan)) print_line("serves", line);
   for (const KvGroup& group : plan->attention.kv_groups) print_backends(**platform, group.shape);

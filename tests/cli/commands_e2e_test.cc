@@ -180,6 +180,12 @@ TEST(Usage, MissingFilesAreExitCode1) {
   EXPECT_EQ(run_quire({"eval", "gsm8k", "--data", "/no/such"}).exit_code, 1);
 }
 
+TEST(Usage, WhatDoesNotFitTheModelIsExitCode1) {
+  const SpawnResult result = run_quire({"generate", "--max-model-len", "1M"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("--max-model-len is longer than the model's context"));
+}
+
 TEST(Streams, OutputThatIsLostIsAnError) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"--version"},
@@ -329,6 +335,14 @@ TEST(Doctor, SaysWhatTheMachineCanDo) {
        {"compiler", "SIMD targets", "AMX", "CUDA", "reference", "decode yes", "memory plan"}) {
     EXPECT_THAT(result.out, HasSubstr(what));
   }
+}
+
+TEST(Doctor, SaysTheContextThatIsServed) {
+  EXPECT_THAT(run_quire({"doctor"}).out, HasSubstr("context              4096 tokens\n"));
+  EXPECT_THAT(run_quire({"doctor", "--max-model-len", "64"}).out,
+              HasSubstr("context              64 tokens of the model's 4096\n"));
+  EXPECT_THAT(run_quire({"doctor", "--block-size", "64", "--kv-cache-memory", "1M"}).out,
+              AllOf(HasSubstr(" tokens of the model's 4096\n"), HasSubstr("memory plan")));
 }
 
 TEST(Embedded, TheMainJobAnswersAWordProblem) {
