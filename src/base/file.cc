@@ -50,6 +50,14 @@ Result<Descriptor> open_file(const std::filesystem::path& path, Kinds kinds) {
   return file;
 }
 
+// What a clone without git-lfs has in place of every large file.
+Status check_fetched(std::string_view name, std::string_view text) {
+  if (!text.starts_with("version https://git-lfs.github.com/spec/")) return {};
+  return invalid_argument(fmt::format(
+      "[file] {} is a git-lfs pointer, not the file; git lfs pull, run in its folder, fetches it",
+      name));
+}
+
 // The size is only a hint: of a file in /proc it is 0, and others grow.
 Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes, size_t size) {
   constexpr size_t kMinRoom = size_t{1} << 16;
@@ -67,6 +75,7 @@ Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes,
     if (got < 0) return errno_status(name, "read");
     if (got == 0) {
       text.resize(done);
+      QUIRE_RETURN_IF_ERROR(check_fetched(name, text));
       return text;
     }
     done += static_cast<size_t>(got);
@@ -96,6 +105,8 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   void* address = ::mmap(nullptr, file.size, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (address == MAP_FAILED) return errno_status(path.string(), "map");
   mapped.bytes_ = {static_cast<const std::byte*>(address), file.size};
+  QUIRE_RETURN_IF_ERROR(
+      check_fetched(path.string(), {static_cast<const char*>(address), file.size}));
   return mapped;
 }
 

@@ -11,6 +11,8 @@
 
 namespace quire {
 
+// All of them refuse what stands in for a file that git-lfs has not fetched.
+
 // The whole of a regular file; refused above max_bytes, where its size tells before anything is
 // allocated.
 Result<std::string> read_file(const std::filesystem::path& path, size_t max_bytes);

@@ -106,11 +106,11 @@ bool is_loopback(const http::ServerConfig& transport) {
   return host.starts_with("127.") || host == "::1" || host == "localhost";
 }
 
-Result<server::ServiceConfig> service_config(const Options& options, const Engine& engine) {
+server::ServiceConfig service_config(const Options& options, server::ApiKeys keys,
+                                     const Engine& engine) {
   server::ServiceConfig config = options.service;
   config.model_names = model_names(options, engine.model_info());
-  QUIRE_ASSIGN_OR_RETURN(config.keys,
-                         server::ApiKeys::create(options.api_keys, options.api_key_file));
+  config.keys = std::move(keys);
   const bool is_local =
       options.transport.unix_socket_path.empty() && is_loopback(options.transport);
   config.checks_host = !config.allowed_hosts.empty() || (config.keys.empty() && is_local);
@@ -170,8 +170,10 @@ void wait_for_interrupt(server::Service& service) {
 
 Result<int> run(const Options& options) {
   const CancelScope scope;
+  QUIRE_ASSIGN_OR_RETURN(server::ApiKeys keys,
+                         server::ApiKeys::create(options.api_keys, options.api_key_file));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(options.engine));
-  QUIRE_ASSIGN_OR_RETURN(const server::ServiceConfig config, service_config(options, *engine));
+  const server::ServiceConfig config = service_config(options, std::move(keys), *engine);
   warn_of_missing_template(*engine);
   const std::unique_ptr<server::EngineApi> api = server::make_engine_api(*engine);
   server::Service service(*api, config);

@@ -28,6 +28,30 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
+// The directory of a model in the cache of the Hugging Face hub has no files of its own, but a
+// directory for each of its commits.
+Status check_is_snapshot(const fs::path& directory) {
+  if (is_there(directory / "config.json") || !is_there(directory / "snapshots")) return {};
+  constexpr size_t kCommitBytes = 40;
+  const auto commit = read_file(directory / "refs" / "main", kCommitBytes);
+  const fs::path snapshot = directory / "snapshots" / (commit.ok() ? *commit : "COMMIT");
+  return not_found(fmt::format(
+      "[model] --model {} is a folder of the hub's cache; expected one of its snapshots: "
+      "--model {}",
+      directory.string(), snapshot.string()));
+}
+
+// A tokenizer may know tokens that the model was not made for (padding, say), or be another
+// model's.
+void warn_of_tokens_beyond(const ModelFiles& files) {
+  const int num_tokens = files.tokenizer->vocab_size();
+  if (num_tokens <= files.config.vocab_size) return;
+  log_warning(
+      "[tokenizer] the tokenizer has {} tokens and the model {}: prompts that need more are "
+      "refused; is the tokenizer another model's?",
+      num_tokens, files.config.vocab_size);
+}
+
 // The last part of the path that is really there: "." has a name too.
 std::string directory_name(const fs::path& path) {
   std::error_code error;
@@ -111,6 +135,12 @@ Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, Mod
   const fs::path directory = engine.tokenizer.empty() ? model_dir : fs::path(engine.tokenizer);
   if (!is_there(directory / "tokenizer.json") && !is_there(directory / "tokenizer.model")) {
     if (!engine.tokenizer.empty()) {
+      if (!is_there(directory)) {
+        return not_found(
+            fmt::format("[tokenizer] --tokenizer {} does not exist; expected a directory with "
+                        "tokenizer.json or tokenizer.model",
+                        engine.tokenizer));
+      }
       return not_found(
           fmt::format("[tokenizer] --tokenizer {} has neither tokenizer.json nor tokenizer.model",
                       engine.tokenizer));
@@ -129,6 +159,7 @@ Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, Mod
     return {};
   }
   QUIRE_ASSIGN_OR_RETURN(files.tokenizer, Tokenizer::load(directory));
+  warn_of_tokens_beyond(files);
   return take_chat_format(engine, ChatFormat::load(directory, engine.chat_template), files);
 }
 
@@ -162,6 +193,7 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   }
   const fs::path directory = config_alone ? path.parent_path() : path;
   const fs::path config_path = config_alone ? path : path / "config.json";
+  QUIRE_RETURN_IF_ERROR(check_is_snapshot(directory));
   ModelFiles files;
   files.name = config_alone ? path.stem().string() : directory_name(path);
   QUIRE_ASSIGN_OR_RETURN(const std::string config, read_file(config_path, kMaxConfigBytes));

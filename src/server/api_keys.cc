@@ -34,7 +34,7 @@ Status check_key(std::string_view key, std::string_view source) {
 }
 
 Result<std::vector<std::string>> keys_of_file(const std::string& path) {
-  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxFileBytes));
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file_or_pipe(path, kMaxFileBytes));
   std::vector<std::string> keys;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());

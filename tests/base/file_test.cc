@@ -54,6 +54,14 @@ TEST_F(FileTest, RefusesLargeFilesBeforeReading) {
   EXPECT_THAT(text.status().message(), HasSubstr("got 5 bytes, expected at most 4"));
 }
 
+TEST_F(FileTest, RefusesWhatGitLfsHasNotFetched) {
+  const auto path = write(
+      "version https://git-lfs.github.com/spec/v1\n"
+      "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n");
+  EXPECT_THAT(read_file(path, 1000).status().message(), HasSubstr("git lfs pull"));
+  EXPECT_THAT(MappedFile::open(path).status().message(), HasSubstr("git lfs pull"));
+}
+
 TEST_F(FileTest, RefusesWhatIsNotARegularFile) {
   EXPECT_EQ(read_file(dir_ / "absent", 4).status().code(), StatusCode::kNotFound);
   EXPECT_THAT(read_file(dir_, 4).status().message(), HasSubstr("not a regular file"));

@@ -554,12 +554,54 @@ TEST(Embedded, ABadWordOfSpacesIsRefused) {
   EXPECT_THAT(result.err, HasSubstr("expected words of more than spaces"));
 }
 
-TEST(Embedded, TextNeedsATokenizer) {
-  const fs::path directory = fs::path(::testing::TempDir()) / "quire_cli_no_tokenizer";
+// A model's directory with a config.json alone, for --load-format dummy.
+fs::path tiny_model(const std::string& name) {
+  fs::path directory = fs::path(::testing::TempDir()) / ("quire_cli_" + name);
   fs::create_directories(directory);
   std::ofstream(directory / "config.json") << R"({"architectures": ["LlamaForCausalLM"],
     "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 1,
     "vocab_size": 64, "max_position_embeddings": 64, "torch_dtype": "bfloat16"})";
+  return directory;
+}
+
+TEST(ModelFiles, AFolderOfTheHubsCacheNamesItsSnapshot) {
+  const std::string commit(40, 'a');
+  const fs::path cache = fs::path(::testing::TempDir()) / "quire_cli_models--a--b";
+  fs::create_directories(cache / "refs");
+  fs::create_directories(cache / "snapshots" / commit);
+  std::ofstream(cache / "refs" / "main") << commit;
+  const SpawnResult result = run_quire({"generate", "--model", cache.string(), "--prompt", "a"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("--model " + (cache / "snapshots" / commit).string()));
+}
+
+TEST(ModelFiles, ATokenizerThatIsNotThereIsSaidToBe) {
+  const SpawnResult result =
+      run_quire({"generate", "--model", tiny_model("tiny").string(), "--load-format", "dummy",
+                 "--tokenizer", "/no/such", "--prompt", "a"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("--tokenizer /no/such does not exist"));
+}
+
+TEST(ModelFiles, ATokenizerWithMoreTokensThanTheModelIsWarnedOf) {
+  const fs::path tokenizer = shared_data_path("tokenizers/llama2");
+  QUIRE_REQUIRE_SHARED(tokenizer);
+  const SpawnResult result =
+      run_quire({"doctor", "--model", tiny_model("tiny").string(), "--load-format", "dummy",
+                 "--tokenizer", tokenizer.string()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("has 32000 tokens and the model 64"));
+}
+
+TEST(Serve, AKeyFileIsReadBeforeTheModel) {
+  const SpawnResult result =
+      run_quire({"serve", "/no/such/model", "--api-key-file", "/no/such/keys"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("/no/such/keys"));
+}
+
+TEST(Embedded, TextNeedsATokenizer) {
+  const fs::path directory = tiny_model("no_tokenizer");
   const SpawnResult result = run_quire({"generate", "--model", directory.string(), "--load-format",
                                         "dummy", "--prompt", "a", "--log-level", "off"});
   EXPECT_EQ(result.exit_code, 1);

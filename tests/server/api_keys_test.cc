@@ -2,12 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
 #include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 
 namespace quire::server {
 namespace {
@@ -90,6 +93,18 @@ TEST(ApiKeys, SaltsDifferByKeyAndDoNotShowIt) {
   const Result<ApiKeys> keys = ApiKeys::create({"alpha", "beta"}, "");
   EXPECT_NE(keys->cache_salt(0), keys->cache_salt(1));
   EXPECT_THAT(keys->cache_salt(0), ::testing::Not(HasSubstr("alpha")));
+}
+
+TEST(ApiKeys, AFileMayBeAPipe) {
+  const std::string pipe = ::testing::TempDir() + "quire_keys.fifo";
+  ::unlink(pipe.c_str());
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << "secret\n"; });
+  const Result<ApiKeys> keys = ApiKeys::create({}, pipe);
+  writer.join();
+  ASSERT_TRUE(keys.ok()) << keys.status().message();
+  EXPECT_EQ(keys->find("Bearer secret"), 0);
+  ::unlink(pipe.c_str());
 }
 
 }  // namespace
