@@ -18,6 +18,7 @@ struct LaunchShape {
   size_t shared_bytes = 0;     // dynamic
   bool overlap_start = false;  // programmatic dependent launch, where the device has it: the kernel
                                // itself waits for the one before it (device/overlap.cuh)
+  bool cooperative = false;    // all blocks at once: they may wait for one another
 };
 
 // Why the launch cannot be, or ok. Raises the kernel's limit of shared memory where it needs it.
@@ -32,16 +33,25 @@ void launch(CudaStream& stream, void (*kernel)(Params...), const LaunchShape& sh
   Status status =
       prepare_launch(reinterpret_cast<const void*>(kernel), shape, stream.limits(), where);
   if (!status.ok()) return stream.note(std::move(status));
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2] = {};
+  unsigned num_attributes = 0;
+  if (shape.cooperative) {
+    cudaLaunchAttribute& attribute = attributes[num_attributes++];
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+  }
+  if (shape.overlap_start && stream.limits().overlaps_kernels) {
+    cudaLaunchAttribute& attribute = attributes[num_attributes++];
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+  }
   cudaLaunchConfig_t config = {};
   config.gridDim = shape.grid;
   config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream.get();
-  config.attrs = &attribute;
-  config.numAttrs = shape.overlap_start && stream.limits().overlaps_kernels ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = num_attributes;
   stream.note(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(std::forward<Args>(args))...),
               "a kernel's launch", where);
 }

@@ -30,4 +30,9 @@ class CudaLinear final : public Linear {
   TensorView bias_;
 };
 
+// Of this device's Ops.
+inline const CudaLinear& as_cuda(const Linear& linear) {
+  return static_cast<const CudaLinear&>(linear);
+}
+
 }  // namespace quire::cuda

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,10 +14,6 @@
 
 namespace quire::cuda {
 namespace {
-
-const CudaLinear& as_cuda(const Linear& linear) {
-  return static_cast<const CudaLinear&>(linear);
-}
 
 class CudaOpsImpl final : public CudaOps {
  public:
@@ -175,27 +172,9 @@ class CudaOpsImpl final : public CudaOps {
 
   // False where the kernel cannot compute it. One rank: nothing is to be reduced within.
   bool run_fused(const LayerTail& tail) {
-    LayerTailCall call;
-    const auto add = [](const Linear* linear, TensorView& weights) {
-      if (linear == nullptr) return true;
-      weights = as_cuda(*linear).weights();
-      return as_cuda(*linear).bias().data == nullptr;
-    };
-    if (layer_tail_ == nullptr || !add(tail.o, call.o) || !add(tail.gate_up, call.gate_up) ||
-        !add(tail.down, call.down) || !add(tail.next_qkv, call.next_qkv)) {
-      return false;
-    }
-    call.post_norm = tail.post_attention_norm;
-    call.next_norm = tail.next_norm;
-    call.eps = tail.norm_eps;
-    call.attention = tail.attention;
-    call.residual = tail.residual;
-    call.delta = tail.delta;
-    call.product = tail.product;
-    call.qkv = tail.qkv;
-    if (!layer_tail_->takes(call)) return false;
-    layer_tail_->run(call);
-    return true;
+    if (layer_tail_ == nullptr) return false;
+    const std::optional<LayerTailCall> call = layer_tail_call(tail);
+    return call && layer_tail_->run(*call);
   }
 
   // Fused or in steps, whichever is faster at one row.

@@ -1,373 +1,14 @@
-// One block a multiprocessor goes through four products, each a phase:
-//   delta = o * attention; residual += delta, norm; product = silu(gate) * up; delta = down *
-//   product; residual += delta, norm; qkv.
-// Each block has a run of every product's columns, in which its warps take segments of rows in
-// turn, each with a sum of its own; a row's are added in order.
-//
-// Weights are nobody's output. A warp brings its segments through a ring of its own in shared
-// memory by bulk copies, and the ring runs ahead of the warp, from phase to phase and of the wait
-// for the kernel before: memory works while blocks wait for one another.
 #include "cuda/base/error.h"
 #include "cuda/base/launch.h"
 #include "cuda/base/memory.h"
-#include "cuda/device/bulk.cuh"
-#include "cuda/device/convert.cuh"
-#include "cuda/device/overlap.cuh"
-#include "cuda/device/reduce.cuh"
-#include "cuda/device/vec.cuh"
+#include "cuda/ops/cuda_linear.h"
 #include "cuda/ops/dispatch.h"
 #include "cuda/ops/layer_tail.h"
+#include "cuda/ops/layer_tail_kernel.cuh"
 #include "cuda/ops/layer_tail_plan.h"
 
 namespace quire::cuda {
 namespace {
-
-constexpr int kThreads = kTailWarps * 32;
-constexpr int kVec = 8;  // elements of a 16-byte access
-
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-
-// Vectors of norm weights that a thread holds ahead of need; longer rows read the rest late.
-constexpr int kHeldVecs = 2;
-
-struct Shared {
-  unsigned char* ring;   // of the warp
-  BulkBarrier* arrived;  // a stage's bytes are there
-  unsigned char* x;
-  unsigned char* residual;
-  float* sums;
-};
-
-__device__ __forceinline__ Shared shared_of(const TailParams& p, unsigned char* memory) {
-  const TailLayout layout = tail_layout(p);
-  const int first_slot = static_cast<int>(threadIdx.x) / 32 * p.num_stages;
-  Shared s;
-  s.ring = memory + first_slot * kTailSegmentBytes;
-  s.arrived = reinterpret_cast<BulkBarrier*>(memory + layout.barriers) + first_slot;
-  s.x = memory + layout.x;
-  s.residual = memory + layout.residual;
-  s.sums = reinterpret_cast<float*>(memory + layout.sums);
-  return s;
-}
-
-__device__ __forceinline__ TailShare share_of_block(const TailPhase& phase) {
-  return tail_share(phase, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
-}
-
-// The segments that a warp has asked memory for: one lane's.
-class Reader {
- public:
-  __device__ __forceinline__ Reader(const TailParams& p, const Shared& s) : p_(p), s_(s) {
-    enter(0);
-  }
-
-  // Asks for the next one, of whichever phase, into the next stage; false where none is left.
-  __device__ __forceinline__ bool read() {
-    if (!settle()) return false;
-    const Segment segment = next();
-    BulkBarrier& arrived = s_.arrived[stage_];
-    arrived.arrive_expecting(segment.num_bytes);
-    copy_bulk_once(s_.ring + stage_ * kTailSegmentBytes, segment.weights, segment.num_bytes,
-                   arrived);
-    item_ += kTailWarps;
-    if (++stage_ == p_.num_stages) stage_ = 0;
-    return true;
-  }
-
-  // What of the first product is left, into the L2.
-  __device__ __forceinline__ void prefetch_first_phase() {
-    if (phase_ > 0) return;
-    const int item = item_;
-    for (; item_ < share_.num_items; item_ += kTailWarps) {
-      const Segment segment = next();
-      prefetch_bulk(segment.weights, segment.num_bytes);
-    }
-    item_ = item;
-  }
-
- private:
-  struct Segment {
-    const void* weights;
-    uint32_t num_bytes;
-  };
-
-  __device__ __forceinline__ void enter(int phase_idx) {
-    phase_ = phase_idx;
-    item_ = static_cast<int>(threadIdx.x) / 32;
-    if (phase_ < p_.num_phases) share_ = share_of_block(p_.phases[phase_]);
-  }
-  __device__ __forceinline__ bool settle() {
-    while (phase_ < p_.num_phases && item_ >= share_.num_items) enter(phase_ + 1);
-    return phase_ < p_.num_phases;
-  }
-  __device__ __forceinline__ Segment next() const {
-    const TailPhase& phase = p_.phases[phase_];
-    int row = item_ / share_.num_segments;
-    const int first = (item_ - row * share_.num_segments) * kTailSegment;
-    if (phase_ == kTailGateUp) row = row / 2 + row % 2 * phase.n;
-    const int64_t at = int64_t{share_.first_column + row} * phase.k + first;
-    return {static_cast<const unsigned char*>(phase.w) + at * 2,
-            static_cast<uint32_t>(min(kTailSegment, phase.k - first)) * 2};
-  }
-
-  const TailParams& p_;
-  const Shared& s_;
-  int phase_ = 0;
-  TailShare share_;
-  int item_ = 0;
-  int stage_ = 0;
-};
-
-template <typename T>
-__device__ __forceinline__ Vec<T, kVec> load_shared(const unsigned char* base, int vec) {
-  return reinterpret_cast<const Vec<T, kVec>*>(base)[vec];
-}
-
-template <typename T>
-__device__ __forceinline__ void store_shared(unsigned char* base, int vec,
-                                             const Vec<T, kVec>& value) {
-  reinterpret_cast<Vec<T, kVec>*>(base)[vec] = value;
-}
-
-// What another block wrote in this kernel is not in the L1, or is there too old.
-template <typename T>
-__device__ __forceinline__ Vec<T, kVec> load_written(const void* base, int vec) {
-  const uint4 bits = __ldcg(static_cast<const uint4*>(base) + vec);
-  return *reinterpret_cast<const Vec<T, kVec>*>(&bits);
-}
-
-template <typename T>
-__device__ __forceinline__ float dot(const Vec<T, kVec>& a, const Vec<T, kVec>& b, float sum) {
-#pragma unroll
-  for (int j = 0; j < kVec; ++j) sum = fmaf(to_float(a.v[j]), to_float(b.v[j]), sum);
-  return sum;
-}
-
-// A segment times its part of x: the lane's part of the sum.
-template <typename T>
-__device__ __forceinline__ float multiply_segment(const unsigned char* w, const unsigned char* x,
-                                                  int num_vecs, int lane) {
-  float even = 0;
-  float odd = 0;
-  if (num_vecs == kTailSegment / kVec) {
-#pragma unroll
-    for (int i = 0; i < kTailSegment / kVec; i += 64) {
-      even = dot(load_shared<T>(w, i + lane), load_shared<T>(x, i + lane), even);
-      odd = dot(load_shared<T>(w, i + 32 + lane), load_shared<T>(x, i + 32 + lane), odd);
-    }
-  } else {
-    for (int i = lane; i < num_vecs; i += 32) {
-      even = dot(load_shared<T>(w, i), load_shared<T>(x, i), even);
-    }
-  }
-  return even + odd;
-}
-
-// The stage that a warp is at.
-struct Stage {
-  int idx = 0;
-  uint32_t parity = 0;
-};
-
-// A warp's items of a phase.
-template <typename T>
-__device__ __forceinline__ void multiply_phase(const TailParams& p, const TailPhase& phase,
-                                               const TailShare& share, const Shared& s,
-                                               Reader& reader, Stage& stage) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const auto warp = static_cast<int>(threadIdx.x) / 32;
-  for (int item = warp; item < share.num_items; item += kTailWarps) {
-    const int first = item % share.num_segments * kTailSegment;
-    s.arrived[stage.idx].wait(stage.parity);
-    const float part = multiply_segment<T>(s.ring + stage.idx * kTailSegmentBytes, s.x + first * 2,
-                                           min(kTailSegment, phase.k - first) / kVec, lane);
-    __syncwarp();
-    if (lane == 0) reader.read();
-    const float sum = warp_sum(part);
-    if (lane == 0) s.sums[item] = sum;
-    if (++stage.idx == p.num_stages) {
-      stage.idx = 0;
-      stage.parity ^= 1;
-    }
-  }
-}
-
-// Stores the columns that this block computed.
-template <typename T>
-__device__ __forceinline__ void store_columns(const TailPhase& phase, const TailShare& share,
-                                              const Shared& s) {
-  const auto row_sum = [&](int row) {
-    const float* sums = s.sums + row * share.num_segments;
-    float sum = 0;
-    for (int i = 0; i < share.num_segments; ++i) sum += sums[i];
-    return sum;
-  };
-  T* out = static_cast<T*>(phase.out) + share.first_column;
-  for (int i = static_cast<int>(threadIdx.x); i < share.num_columns; i += kThreads) {
-    if (phase.rows_per_column == 1) {
-      out[i] = from_float<T>(row_sum(i));
-      continue;
-    }
-    const float gate = to_float(from_float<T>(row_sum(2 * i)));
-    const float up = to_float(from_float<T>(row_sum(2 * i + 1)));
-    out[i] = from_float<T>(__fdividef(gate, 1.0F + __expf(-gate)) * up);
-  }
-}
-
-// Where blocks wait for one another: a counter of arrivals that only grows, by all blocks' number
-// at each meeting. One thread of a block counts.
-class Meeting {
- public:
-  // After the wait: no block can pass the first meeting before this one has come to it, so arrivals
-  // beyond the meetings before are this one's.
-  __device__ __forceinline__ explicit Meeting(uint64_t* arrivals) : arrivals_(arrivals) {
-    if (threadIdx.x == 0) complete_ = load() / gridDim.x * gridDim.x;
-  }
-  // Until every block is here; what they wrote is then to be read past the L1.
-  __device__ __forceinline__ void meet() {
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      __threadfence();
-      atomicAdd(reinterpret_cast<unsigned long long*>(arrivals_), 1ULL);
-      complete_ += gridDim.x;
-      while (load() < complete_) {
-      }
-    }
-    __syncthreads();
-  }
-
- private:
-  __device__ __forceinline__ uint64_t load() const {
-    uint64_t count = 0;
-    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(count) : "l"(arrivals_) : "memory");
-    return count;
-  }
-
-  uint64_t* arrivals_;
-  uint64_t complete_ = 0;
-};
-
-// Norm weights ahead of need.
-struct HeldWeights {
-  float v[kHeldVecs][kVec];
-
-  __device__ __forceinline__ void load(const float* weights, int num_vecs) {
-#pragma unroll
-    for (int held = 0; held < kHeldVecs; ++held) {
-      const int vec = static_cast<int>(threadIdx.x) + held * kThreads;
-      if (vec >= num_vecs) continue;
-      const auto low = load_vec<4>(weights + vec * kVec);
-      const auto high = load_vec<4>(weights + vec * kVec + 4);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        v[held][j] = low.v[j];
-        v[held][j + 4] = high.v[j];
-      }
-    }
-  }
-};
-
-// residual += delta; x = norm(residual): each block for itself.
-template <typename T>
-__device__ __forceinline__ void add_and_norm(const TailParams& p, const Shared& s,
-                                             const void* delta, const float* weights,
-                                             const HeldWeights& held) {
-  const int num_vecs = p.hidden / kVec;
-  float squares = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < num_vecs; i += kThreads) {
-    Vec<T, kVec> value = load_shared<T>(s.residual, i);
-    const Vec<T, kVec> add = load_written<T>(delta, i);
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) {
-      value.v[j] = from_float<T>(to_float(value.v[j]) + to_float(add.v[j]));
-      squares += to_float(value.v[j]) * to_float(value.v[j]);
-    }
-    store_shared(s.residual, i, value);
-  }
-  const float scale = 1.0F / sqrtf(block_sum(squares) / static_cast<float>(p.hidden) + p.eps);
-  const auto scaled = [&](int vec, const auto& weight) {
-    Vec<T, kVec> value = load_shared<T>(s.residual, vec);
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) {
-      value.v[j] = from_float<T>(to_float(value.v[j]) * scale * weight[j]);
-    }
-    store_shared(s.x, vec, value);
-  };
-#pragma unroll
-  for (int i = 0; i < kHeldVecs; ++i) {
-    const int vec = static_cast<int>(threadIdx.x) + i * kThreads;
-    if (vec < num_vecs) scaled(vec, held.v[i]);
-  }
-  for (int vec = static_cast<int>(threadIdx.x) + kHeldVecs * kThreads; vec < num_vecs;
-       vec += kThreads) {
-    scaled(vec, weights + vec * kVec);
-  }
-}
-
-template <typename T>
-__device__ __forceinline__ void copy_row(unsigned char* shared, const void* row, int width) {
-  for (int i = static_cast<int>(threadIdx.x); i < width / kVec; i += kThreads) {
-    store_shared(shared, i, load_written<T>(row, i));
-  }
-}
-
-template <typename T>
-__device__ __forceinline__ void run_phases(const TailParams& p, const Shared& s, Reader& reader) {
-  Meeting meeting(p.arrivals);
-  copy_row<T>(s.residual, p.residual, p.hidden);
-  copy_row<T>(s.x, p.attention, p.phases[kTailO].k);
-  __syncthreads();
-  Stage stage;
-  const int last_norm = p.num_phases == kTailMaxPhases ? kTailDown : kTailO;
-  for (int phase_idx = 0;; ++phase_idx) {
-    const TailPhase& phase = p.phases[phase_idx];
-    const TailShare share = share_of_block(phase);
-    const bool is_last = phase_idx + 1 == p.num_phases;
-    const bool norms = phase_idx != kTailGateUp && !is_last;
-    const float* weights = p.norms[phase_idx / kTailDown];
-    HeldWeights held;
-    if (norms) held.load(weights, p.hidden / kVec);
-    multiply_phase<T>(p, phase, share, s, reader, stage);
-    __syncthreads();
-    store_columns<T>(phase, share, s);
-    if (is_last) break;
-    meeting.meet();
-    if (norms) {
-      add_and_norm<T>(p, s, phase.out, weights, held);
-    } else {
-      copy_row<T>(s.x, phase.out, phase.n);
-    }
-    __syncthreads();
-    // Every block read the residual before it came to meet.
-    if (blockIdx.x != 0 || phase_idx != last_norm) continue;
-    for (int i = static_cast<int>(threadIdx.x); i < p.hidden / kVec; i += kThreads) {
-      store_vec(static_cast<T*>(p.residual) + i * kVec, load_shared<T>(s.residual, i));
-    }
-  }
-}
-
-#endif
-
-template <typename T>
-__global__ void __launch_bounds__(kThreads, 1)
-    layer_tail_gemm_kernel(const __grid_constant__ TailParams p) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  extern __shared__ __align__(128) unsigned char memory[];
-  const Shared s = shared_of(p, memory);
-  Reader reader(p, s);
-  if (threadIdx.x % 32 == 0) {
-    for (int i = 0; i < p.num_stages; ++i) s.arrived[i].init();
-    publish_barriers();
-    for (int i = 0; i < p.num_stages && reader.read(); ++i) {
-    }
-    reader.prefetch_first_phase();
-  }
-  __syncwarp();
-  let_next_kernel_start();
-  wait_for_previous_kernel();
-  run_phases<T>(p, s, reader);
-#endif
-}
 
 TailPhase phase_of(const TensorView& w, const TensorView& out, int64_t n) {
   TailPhase phase;
@@ -398,32 +39,30 @@ TailParams params_of(const LayerTailCall& call, int num_blocks, size_t max_share
   return p;
 }
 
-// A cooperative launch: blocks that wait for one another must all have a place, whatever other
-// streams run.
+bool has_types_and_places(const LayerTailCall& call) {
+  const auto fits = [&](const TensorView& w) {
+    return w.dtype == call.residual.dtype && w.shape[1] % tail::kVec == 0 && w.shape[0] % 2 == 0 &&
+           w.shape.num_elements() <= INT32_MAX && is_aligned({w.data}, 16);
+  };
+  if (call.residual.dtype != DType::kF16 && call.residual.dtype != DType::kBF16) return false;
+  if (call.residual.shape[0] != 1 || !fits(call.o) || !fits(call.gate_up) || !fits(call.down)) {
+    return false;
+  }
+  if (call.next_qkv.data != nullptr && !fits(call.next_qkv)) return false;
+  return is_aligned({call.attention.data, call.residual.data, call.delta.data, call.product.data,
+                     call.post_norm, call.next_norm},
+                    16);
+}
+
+// Cooperative: blocks that wait for one another must all have a place, whatever other streams run.
 template <typename T>
 void launch_tail(const LaunchContext& context, int num_blocks, const TailParams& p) {
-  CudaStream& stream = *context.stream;
-  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_blocks)),
-                             .block = kThreads,
-                             .shared_bytes = tail_layout(p).num_bytes};
-  const auto where = std::source_location::current();
-  Status status = prepare_launch(reinterpret_cast<const void*>(layer_tail_gemm_kernel<T>), shape,
-                                 stream.limits(), where);
-  if (!status.ok()) return stream.note(std::move(status));
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeCooperative;
-  attributes[0].val.cooperative = 1;
-  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = shape.grid;
-  config.blockDim = shape.block;
-  config.dynamicSmemBytes = shape.shared_bytes;
-  config.stream = stream.get();
-  config.attrs = attributes;
-  config.numAttrs = context.overlap_start ? 2 : 1;
-  stream.note(cudaLaunchKernelEx(&config, layer_tail_gemm_kernel<T>, p), "a kernel's launch",
-              where);
+  const LaunchShape shape = {.grid = static_cast<unsigned>(num_blocks),
+                             .block = tail::kThreads,
+                             .shared_bytes = tail_layout(p).num_bytes,
+                             .overlap_start = context.overlap_start,
+                             .cooperative = true};
+  QUIRE_LAUNCH(*context.stream, tail::layer_tail_gemm_kernel<T>, shape, p);
 }
 
 }  // namespace
@@ -450,27 +89,39 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
       context, std::move(arrivals), num_blocks, static_cast<size_t>(shared_bytes) - kStaticBytes));
 }
 
-bool LayerTailKernel::takes(const LayerTailCall& call) const {
-  const auto fits = [&](const TensorView& w) {
-    return w.dtype == call.residual.dtype && w.shape[1] % kVec == 0 && w.shape[0] % 2 == 0 &&
-           w.shape.num_elements() <= INT32_MAX && is_aligned({w.data}, 16);
+std::optional<LayerTailCall> layer_tail_call(const LayerTail& tail) {
+  LayerTailCall call;
+  const auto add = [](const Linear* linear, TensorView& weights) {
+    if (linear == nullptr) return true;
+    weights = as_cuda(*linear).weights();
+    return as_cuda(*linear).bias().data == nullptr;
   };
-  if (call.residual.dtype != DType::kF16 && call.residual.dtype != DType::kBF16) return false;
-  if (call.residual.shape[0] != 1 || !fits(call.o) || !fits(call.gate_up) || !fits(call.down)) {
-    return false;
+  if (!add(tail.o, call.o) || !add(tail.gate_up, call.gate_up) || !add(tail.down, call.down) ||
+      !add(tail.next_qkv, call.next_qkv)) {
+    return std::nullopt;
   }
-  if (call.next_qkv.data != nullptr && !fits(call.next_qkv)) return false;
-  return is_aligned({call.attention.data, call.residual.data, call.delta.data, call.product.data,
-                     call.post_norm, call.next_norm},
-                    16) &&
-         params_of(call, num_blocks_, max_shared_bytes_).num_stages > 0;
+  call.post_norm = tail.post_attention_norm;
+  call.next_norm = tail.next_norm;
+  call.eps = tail.norm_eps;
+  call.attention = tail.attention;
+  call.residual = tail.residual;
+  call.delta = tail.delta;
+  call.product = tail.product;
+  call.qkv = tail.qkv;
+  return call;
 }
 
-void LayerTailKernel::run(const LayerTailCall& call) {
+bool LayerTailKernel::run(const LayerTailCall& call) {
+  if (!has_types_and_places(call)) return false;
   TailParams p = params_of(call, num_blocks_, max_shared_bytes_);
+  if (p.num_stages == 0) return false;
   p.arrivals = static_cast<uint64_t*>(arrivals_.data());
-  if (call.residual.dtype == DType::kF16) return launch_tail<__half>(context_, num_blocks_, p);
-  launch_tail<__nv_bfloat16>(context_, num_blocks_, p);
+  if (call.residual.dtype == DType::kF16) {
+    launch_tail<__half>(context_, num_blocks_, p);
+  } else {
+    launch_tail<__nv_bfloat16>(context_, num_blocks_, p);
+  }
+  return true;
 }
 
 }  // namespace quire::cuda

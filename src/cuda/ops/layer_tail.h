@@ -3,8 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include "cuda/base/memory.h"
 #include "cuda/ops/row_kernels.h"
+#include "ops/ops.h"
 #include "tensor/tensor.h"
 
 namespace quire::cuda {
@@ -26,16 +29,18 @@ struct LayerTailCall {
   TensorView qkv;
 };
 
+// None where a matrix has a bias.
+std::optional<LayerTailCall> layer_tail_call(const LayerTail& tail);
+
 class LayerTailKernel {
  public:
   // Null where the device has no bulk copies (before Hopper).
   static Result<std::unique_ptr<LayerTailKernel>> create(const LaunchContext& context);
 
-  // F16 or BF16, widths that are multiples of 8 elements and fit in shared memory, 16-byte aligned
-  // addresses.
-  bool takes(const LayerTailCall& call) const;
   // Enqueues; capturable. On one stream at a time: the kernel's blocks meet at a counter of ours.
-  void run(const LayerTailCall& call);
+  // False, and nothing enqueued, unless it is one row of F16 or BF16, with widths that are
+  // multiples of 8 elements and fit in shared memory, and 16-byte aligned addresses.
+  [[nodiscard]] bool run(const LayerTailCall& call);
 
  private:
   LayerTailKernel(const LaunchContext& context, Buffer arrivals, int num_blocks,

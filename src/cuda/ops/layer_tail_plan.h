@@ -39,12 +39,16 @@ struct TailShare {
   int num_items;     // all of them
 };
 
+QUIRE_BOTH_SIDES inline int num_tail_segments(const TailPhase& phase) {
+  return (phase.k + kTailSegment - 1) / kTailSegment;
+}
+
 QUIRE_BOTH_SIDES inline TailShare tail_share(const TailPhase& phase, int block, int num_blocks) {
   TailShare share = {};
   share.first_column = static_cast<int>(int64_t{phase.n} * block / num_blocks);
   const auto end = static_cast<int>(int64_t{phase.n} * (block + 1) / num_blocks);
   share.num_columns = end - share.first_column;
-  share.num_segments = (phase.k + kTailSegment - 1) / kTailSegment;
+  share.num_segments = num_tail_segments(phase);
   share.num_items = share.num_columns * phase.rows_per_column * share.num_segments;
   return share;
 }
@@ -84,11 +88,15 @@ QUIRE_BOTH_SIDES inline TailLayout tail_layout(const TailParams& params) {
   return layout;
 }
 
+// Of the largest share: runs of columns differ by one at most.
+inline int max_tail_items(const TailPhase& phase, int num_blocks) {
+  const int num_columns = (phase.n + num_blocks - 1) / num_blocks;
+  return num_columns * phase.rows_per_column * num_tail_segments(phase);
+}
+
 inline void add_tail_phase(TailParams& params, const TailPhase& phase, int num_blocks) {
   params.max_k = std::max(params.max_k, phase.k);
-  for (int block = 0; block < num_blocks; ++block) {
-    params.max_items = std::max(params.max_items, tail_share(phase, block, num_blocks).num_items);
-  }
+  params.max_items = std::max(params.max_items, max_tail_items(phase, num_blocks));
   params.phases[params.num_phases++] = phase;
 }
 

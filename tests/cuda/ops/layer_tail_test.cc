@@ -1,6 +1,6 @@
 #include "cuda/ops/layer_tail.h"
 
-#include "cuda/ops/cuda_linear.h"
+#include "cuda/ops/layer_tail_plan.h"
 #include "device_data.h"
 #include "tensor/weight_source.h"
 
@@ -141,25 +141,9 @@ class LayerTailTest : public CudaOpsTest {
     return tail;
   }
 
-  static cuda::LayerTailCall call_of(const LayerTail& tail) {
-    const auto weights = [](const Linear* linear) {
-      return linear == nullptr ? TensorView()
-                               : static_cast<const cuda::CudaLinear&>(*linear).weights();
-    };
-    cuda::LayerTailCall call;
-    call.o = weights(tail.o);
-    call.gate_up = weights(tail.gate_up);
-    call.down = weights(tail.down);
-    call.next_qkv = weights(tail.next_qkv);
-    call.post_norm = tail.post_attention_norm;
-    call.next_norm = tail.next_norm;
-    call.eps = tail.norm_eps;
-    call.attention = tail.attention;
-    call.residual = tail.residual;
-    call.delta = tail.delta;
-    call.product = tail.product;
-    call.qkv = tail.qkv;
-    return call;
+  bool run_fused(const LayerTail& tail) {
+    const std::optional<cuda::LayerTailCall> call = cuda::layer_tail_call(tail);
+    return call && kernel_->run(*call);
   }
 
   bool has_kernel() const { return kernel_ != nullptr && dtype() != DType::kF32; }
@@ -185,13 +169,7 @@ TEST_P(LayerTailTest, OneKernelAgrees) {
     make(spec);
     for (const uint32_t seed : {20U, 30U}) {
       expect(
-          1, seed,
-          [&](const LayerTail& tail) {
-            const cuda::LayerTailCall call = call_of(tail);
-            ASSERT_TRUE(kernel_->takes(call));
-            kernel_->run(call);
-          },
-          "one kernel");
+          1, seed, [&](const LayerTail& tail) { ASSERT_TRUE(run_fused(tail)); }, "one kernel");
     }
   }
 }
@@ -199,10 +177,12 @@ TEST_P(LayerTailTest, OneKernelAgrees) {
 TEST_P(LayerTailTest, RefusesWhatItCannot) {
   if (kernel_ == nullptr) GTEST_SKIP() << "no kernel on this device";
   make({64, 64, 64, 64});
-  EXPECT_FALSE(kernel_->takes(call_of(Rows(*this, 2, 1).tail())));
-  EXPECT_EQ(kernel_->takes(call_of(Rows(*this, 1, 1).tail())), dtype() != DType::kF32);
+  EXPECT_FALSE(run_fused(Rows(*this, 2, 1).tail()));
+  EXPECT_EQ(run_fused(Rows(*this, 1, 1).tail()), dtype() != DType::kF32);
   make({60, 64, 64, 64});
-  EXPECT_FALSE(kernel_->takes(call_of(Rows(*this, 1, 1).tail())));
+  EXPECT_FALSE(run_fused(Rows(*this, 1, 1).tail()));
+  make({64, 64, 64, 64}, true);
+  EXPECT_FALSE(run_fused(Rows(*this, 1, 1).tail()));
 }
 
 // Captured, and with kernels of every step starting early; counters must be as they were.
@@ -215,7 +195,7 @@ TEST_P(LayerTailTest, SameBitsEveryTime) {
     for (int i = 0; i < 20; ++i) {
       LayerTail tail = rows.tail();
       if (i % 2 == 1) std::swap(tail.attention, tail.qkv);
-      kernel_->run(call_of(tail));
+      EXPECT_TRUE(run_fused(tail));
     }
   };
   const auto reset = [&] {
@@ -239,6 +219,34 @@ TEST_P(LayerTailTest, OpsChooseByMeasurement) {
     const int row_counts[] = {1, 2, 4, 8, 16, 32, 40};
     ASSERT_EQ(ops_->tune_linears(row_counts).message(), "");
     for (const int64_t num_rows : {1, 2, 3, 16, 40}) expect(num_rows, 50, run, "tuned");
+  }
+}
+
+// Without a GPU: blocks go through all columns, none has more than there is room for, and one has
+// as much.
+TEST(LayerTailPlanTest, SharesAreAllColumnsAndOneIsTheLargest) {
+  for (const int num_blocks : {1, 2, 7, 108, 132}) {
+    for (const int n : {1, 2, 8, 131, 132, 133, 264, 1000, 4096, 14336}) {
+      for (const int k : {8, cuda::kTailSegment, cuda::kTailSegment + 8, 14336}) {
+        for (const int rows_per_column : {1, 2}) {
+          cuda::TailPhase phase;
+          phase.n = n;
+          phase.k = k;
+          phase.rows_per_column = rows_per_column;
+          int next_column = 0;
+          int most = 0;
+          for (int block = 0; block < num_blocks; ++block) {
+            const cuda::TailShare share = cuda::tail_share(phase, block, num_blocks);
+            ASSERT_EQ(share.first_column, next_column);
+            next_column += share.num_columns;
+            most = std::max(most, share.num_items);
+          }
+          ASSERT_EQ(next_column, n);
+          ASSERT_EQ(cuda::max_tail_items(phase, num_blocks), most)
+              << n << " x " << k << " among " << num_blocks;
+        }
+      }
+    }
   }
 }
 
