@@ -54,6 +54,7 @@ std::vector<Collected> collect_all(RequestStream& stream) {
     if (answers.size() <= index) answers.resize(index + 1);
     Collected& answer = answers[index];
     const auto append = [](auto& to, auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+    answer.text += output->text;
     append(answer.token_ids, output->token_ids);
     append(answer.logprobs, output->logprobs);
     append(answer.prompt_logprobs, output->prompt_logprobs);

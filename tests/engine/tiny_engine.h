@@ -24,6 +24,7 @@ std::vector<int32_t> tiny_prompt(int length, uint64_t salt);
 
 // All of one answer.
 struct Collected {
+  std::string text;
   std::vector<int32_t> token_ids;
   std::vector<PositionLogprobs> logprobs;
   std::vector<PositionLogprobs> prompt_logprobs;

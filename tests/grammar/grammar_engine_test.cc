@@ -5,44 +5,25 @@
 #include <array>
 
 #include "base/json.h"
+#include "engine/tiny_engine.h"
+#include "grammar/apples.h"
 #include "grammar/grammar_compiler.h"
 #include "grammar/schema_validator.h"
 #include "grammar/walk.h"
-#include "quire/engine.h"
 
 namespace quire {
 namespace {
 
+using testing::apples_question;
+using testing::Collected;
 using testing::embedded_tokenizer;
+using testing::kApplesSchema;
 using testing::kEmbeddedEosId;
+using testing::make_engine;
 using testing::matches_regex;
+using testing::run_all;
 using testing::validate_json;
 using Kind = GrammarSpec::Kind;
-
-constexpr std::string_view kSchema = R"({"type": "object", "properties": {
-    "answer": {"type": "integer", "minimum": 0, "maximum": 999},
-    "unit": {"enum": ["apples", "coins"]}}, "required": ["answer", "unit"],
-    "additionalProperties": false})";
-
-struct Answer {
-  std::string text;
-  std::vector<int32_t> token_ids;
-  FinishReason finish = FinishReason::kError;
-  Status error;
-};
-
-Answer collect(RequestStream& stream) {
-  Answer answer;
-  while (const auto output = stream.next()) {
-    answer.text += output->text;
-    answer.token_ids.insert(answer.token_ids.end(), output->token_ids.begin(),
-                            output->token_ids.end());
-    if (!output->finish_reason) continue;
-    answer.finish = *output->finish_reason;
-    answer.error = output->error;
-  }
-  return answer;
-}
 
 class GrammarEngine : public ::testing::Test {
  protected:
@@ -50,21 +31,10 @@ class GrammarEngine : public ::testing::Test {
     EngineConfig config;
     config.device = "cpu";
     config.num_threads = 2;
-    auto engine = Engine::create(config);
-    EXPECT_TRUE(engine.ok()) << engine.status().message();
-    engine_ = std::move(*engine);
+    engine_ = make_engine(config);
   }
 
-  Request free_request(int number) const {
-    Request request;
-    request.prompt = *engine_->render_chat(
-        {{"user", "Tom has " + std::to_string(number) + " apples and gets 5 more. How many?"}});
-    request.add_special_tokens = false;
-    request.sampling.temperature = number % 2 == 0 ? 0.0F : 0.9F;
-    request.sampling.seed = static_cast<uint64_t>(number);
-    request.sampling.max_tokens = 48;
-    return request;
-  }
+  Request free_request(int number) const { return apples_question(*engine_, number, 48); }
 
   Request constrained(int number, const GrammarSpec& spec) {
     Request request = free_request(number);
@@ -75,16 +45,8 @@ class GrammarEngine : public ::testing::Test {
     return request;
   }
 
-  std::vector<Answer> run(const std::vector<Request>& requests) {
-    std::vector<std::unique_ptr<RequestStream>> streams;
-    for (const Request& request : requests) {
-      auto stream = engine_->submit(request);
-      EXPECT_TRUE(stream.ok()) << stream.status().message();
-      streams.push_back(std::move(*stream));
-    }
-    std::vector<Answer> answers;
-    for (const auto& stream : streams) answers.push_back(collect(*stream));
-    return answers;
+  std::vector<Collected> run(const std::vector<Request>& requests) {
+    return run_all(*engine_, requests);
   }
 
   GrammarCompiler compiler_;
@@ -92,7 +54,7 @@ class GrammarEngine : public ::testing::Test {
 };
 
 TEST_F(GrammarEngine, EachKindInABatchWithFreeRequests) {
-  const GrammarSpec schema = {.kind = Kind::kJsonSchema, .text = std::string(kSchema)};
+  const GrammarSpec schema = {.kind = Kind::kJsonSchema, .text = std::string(kApplesSchema)};
   const GrammarSpec object = {.kind = Kind::kJsonObject};
   const GrammarSpec choice = {.kind = Kind::kChoice, .text = "", .choices = {"few", "many apples"}};
   const GrammarSpec regex = {.kind = Kind::kRegex, .text = "\\d{2} apples( and \\d+)?\\."};
@@ -100,7 +62,7 @@ TEST_F(GrammarEngine, EachKindInABatchWithFreeRequests) {
                             .text = "root ::= n \" + \" n \" = \" n\nn ::= [0-9]{1,3}"};
   std::vector<Request> free_requests;
   for (int i = 0; i < 4; ++i) free_requests.push_back(free_request(20 + i));
-  std::vector<Answer> alone;
+  std::vector<Collected> alone;
   for (const Request& request : free_requests) alone.push_back(run({request}).front());
 
   std::vector<Request> batch;
@@ -112,18 +74,19 @@ TEST_F(GrammarEngine, EachKindInABatchWithFreeRequests) {
     batch.push_back(constrained(60 + i, ebnf));
     batch.push_back(constrained(70 + i, object));
   }
-  const std::vector<Answer> answers = run(batch);
+  const std::vector<Collected> answers = run(batch);
   for (size_t i = 0; i < answers.size(); ++i) {
-    const Answer& answer = answers[i];
+    const Collected& answer = answers[i];
     const std::string& text = answer.text;
     if (i % 6 == 1) {
       EXPECT_EQ(answer.token_ids, alone[i / 6].token_ids);
       continue;
     }
-    if (i % 6 == 5 && answer.finish == FinishReason::kLength) continue;  // a long string, say
-    ASSERT_EQ(answer.finish, FinishReason::kStop) << text << answer.error.message();
+    // A long string, say.
+    if (i % 6 == 5 && answer.finish_reason == FinishReason::kLength) continue;
+    ASSERT_EQ(answer.finish_reason, FinishReason::kStop) << text << answer.error.message();
     if (i % 6 == 0) {
-      EXPECT_EQ(validate_json(text, kSchema), "") << text;
+      EXPECT_EQ(validate_json(text, kApplesSchema), "") << text;
     }
     if (i % 6 == 2) {
       EXPECT_TRUE(text == "few" || text == "many apples") << text;
@@ -157,7 +120,7 @@ TEST_F(GrammarEngine, SeveralAnswersEachHaveTheirOwnState) {
 
 TEST_F(GrammarEngine, ACostlyGrammarFailsAlone) {
   const Request free = free_request(22);
-  const Answer alone = run({free}).front();
+  const Collected alone = run({free}).front();
   GrammarLimits stingy;
   stingy.answer_bytes = 2000;  // a few tokens of its parse
   GrammarCompiler compiler(*embedded_tokenizer(), std::array{kEmbeddedEosId}, stingy);
@@ -168,7 +131,7 @@ TEST_F(GrammarEngine, ACostlyGrammarFailsAlone) {
   costly.sampling.max_tokens = 300;
   const auto answers =
       run({costly, free, constrained(24, {.kind = Kind::kRegex, .text = "[0-9]{3}"})});
-  EXPECT_EQ(answers[0].finish, FinishReason::kError);
+  EXPECT_EQ(answers[0].finish_reason, FinishReason::kError);
   EXPECT_EQ(answers[0].error.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(answers[0].error.message(), ::testing::HasSubstr("more memory to follow"));
   EXPECT_EQ(answers[1].token_ids, alone.token_ids);

@@ -10,6 +10,7 @@ using testing::collect;
 using testing::collect_all;
 using testing::Collected;
 using testing::count_differences;
+using testing::cpu_answers;
 using testing::GpuTest;
 using testing::greedy;
 using testing::make_engine;
@@ -17,6 +18,7 @@ using testing::run_all;
 using testing::stats_at_rest;
 using testing::tiny_f32;
 using testing::tiny_prompt;
+using testing::Variant;
 
 constexpr int kNumRequests = 64;
 // Of random logits two may be as good as equal, and then rounding decides.
@@ -32,15 +34,10 @@ std::vector<Request> requests() {
   return all;
 }
 
-const std::vector<Collected>& cpu_answers() {
-  static const std::vector<Collected> answers = run_all(*make_engine(tiny_f32("cpu")), requests());
+const std::vector<Collected>& expected() {
+  static const std::vector<Collected> answers = cpu_answers(requests());
   return answers;
 }
-
-struct Variant {
-  const char* name;
-  void (*change)(EngineConfig&);
-};
 
 class GpuAnswers : public GpuTest, public ::testing::WithParamInterface<Variant> {};
 
@@ -49,22 +46,22 @@ TEST_P(GpuAnswers, AreTheCpus) {
   GetParam().change(config);
   const auto engine = make_engine(config);
   ASSERT_NE(engine, nullptr);
-  EXPECT_LE(count_differences(run_all(*engine, requests()), cpu_answers()), kMaxTies);
+  EXPECT_LE(count_differences(run_all(*engine, requests()), expected()), kMaxTies);
   // What is already cached now hits.
   const std::vector<Collected> again = run_all(*engine, requests());
-  EXPECT_LE(count_differences(again, cpu_answers()), kMaxTies);
+  EXPECT_LE(count_differences(again, expected()), kMaxTies);
   const EngineStats stats = stats_at_rest(*engine);
   EXPECT_EQ(stats.prefix_cache_hits > 0, config.enable_prefix_caching);
   EXPECT_EQ(stats.num_preemptions > 0, GetParam().name == std::string_view("preemption"));
 }
 
+INSTANTIATE_TEST_SUITE_P(Variants, GpuAnswers, ::testing::ValuesIn(testing::common_variants()),
+                         testing::name_of);
+
 INSTANTIATE_TEST_SUITE_P(
-    Variants, GpuAnswers,
-    ::testing::Values(Variant{"graphs", [](EngineConfig&) {}},
-                      Variant{"eager", [](EngineConfig& c) { c.enforce_eager = true; }},
-                      Variant{"page32", [](EngineConfig& c) { c.block_size = 32; }},
+    Sizes, GpuAnswers,
+    ::testing::Values(Variant{"page32", [](EngineConfig& c) { c.block_size = 32; }},
                       Variant{"page64", [](EngineConfig& c) { c.block_size = 64; }},
-                      Variant{"chunk33", [](EngineConfig& c) { c.max_num_batched_tokens = 33; }},
                       Variant{"no_prefix_cache",
                               [](EngineConfig& c) { c.enable_prefix_caching = false; }},
                       Variant{"six_rows", [](EngineConfig& c) { c.max_num_seqs = 6; }},
@@ -72,14 +69,8 @@ INSTANTIATE_TEST_SUITE_P(
                               [](EngineConfig& c) {
                                 c.max_num_seqs = 64;
                                 c.max_num_batched_tokens = 12;
-                              }},
-                      Variant{"one_row", [](EngineConfig& c) { c.max_num_seqs = 1; }},
-                      Variant{"preemption",
-                              [](EngineConfig& c) {
-                                c.max_model_len = 192;
-                                c.kv_cache_memory = 16 * 8192;  // 16 blocks: 15 * 16 tokens for all
                               }}),
-    [](const auto& variant) { return std::string(variant.param.name); });
+    testing::name_of);
 
 class GpuSampling : public GpuTest {};
 
@@ -103,8 +94,7 @@ TEST_F(GpuSampling, SeededRequestIsTheSameAloneAndInAFullBatch) {
   crowd.insert(crowd.begin() + 7, seeded(42));
   EXPECT_EQ(run_all(*engine, crowd)[7].token_ids, alone.token_ids);
   EXPECT_NE(run_all(*engine, {seeded(43)}).front().token_ids, alone.token_ids);
-  EXPECT_EQ(run_all(*make_engine(tiny_f32("cpu")), {seeded(42)}).front().token_ids,
-            alone.token_ids);
+  EXPECT_EQ(cpu_answers({seeded(42)}).front().token_ids, alone.token_ids);
 }
 
 TEST_F(GpuSampling, SeveralAnswersToOnePrompt) {
@@ -140,7 +130,7 @@ TEST_F(GpuSampling, LogprobsAreTheCpus) {
     EngineConfig config = tiny_f32("cuda");
     config.max_num_batched_tokens = budget;
     const auto got = run_all(*make_engine(config), {request}).front();
-    const auto expected = run_all(*make_engine(tiny_f32("cpu")), {request}).front();
+    const auto expected = cpu_answers({request}).front();
     ASSERT_EQ(got.token_ids, expected.token_ids);
     ASSERT_EQ(got.prompt_logprobs.size(), 70U);
     expect_near(got.logprobs, expected.logprobs);

@@ -9,6 +9,7 @@ namespace quire {
 namespace {
 
 using testing::Collected;
+using testing::cpu_answers;
 using testing::GpuTest;
 using testing::greedy;
 using testing::make_engine;
@@ -16,6 +17,7 @@ using testing::run_all;
 using testing::stats_at_rest;
 using testing::tiny_f32;
 using testing::tiny_prompt;
+using testing::Variant;
 
 // What may come next depends on all that came before, as in a grammar.
 class HashedMasks final : public TokenConstraint {
@@ -100,9 +102,8 @@ std::vector<Request> interleave(const std::vector<Request>& a, const std::vector
   return all;
 }
 
-const std::vector<Collected>& cpu_answers() {
-  static const std::vector<Collected> answers =
-      run_all(*make_engine(tiny_f32("cpu")), constrained_requests());
+const std::vector<Collected>& expected() {
+  static const std::vector<Collected> answers = cpu_answers(constrained_requests());
   return answers;
 }
 
@@ -120,11 +121,6 @@ void expect_cpus(const Collected& got, const Collected& cpu, uint64_t seed) {
   }
 }
 
-struct Variant {
-  const char* name;
-  void (*change)(EngineConfig&);
-};
-
 class GpuConstraints : public GpuTest, public ::testing::WithParamInterface<Variant> {};
 
 TEST_P(GpuConstraints, AreKeptAndLeaveTheOthersAlone) {
@@ -140,24 +136,14 @@ TEST_P(GpuConstraints, AreKeptAndLeaveTheOthersAlone) {
     if (i < alone.size()) {
       EXPECT_EQ(mixed[at++].token_ids, alone[i].token_ids) << "free " << i;
     }
-    expect_cpus(mixed[at++], cpu_answers()[i], i);
+    expect_cpus(mixed[at++], expected()[i], i);
   }
   const EngineStats stats = stats_at_rest(*engine);
   EXPECT_EQ(stats.num_preemptions > 0, GetParam().name == std::string_view("preemption"));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Variants, GpuConstraints,
-    ::testing::Values(Variant{"graphs", [](EngineConfig&) {}},
-                      Variant{"eager", [](EngineConfig& c) { c.enforce_eager = true; }},
-                      Variant{"chunk33", [](EngineConfig& c) { c.max_num_batched_tokens = 33; }},
-                      Variant{"one_row", [](EngineConfig& c) { c.max_num_seqs = 1; }},
-                      Variant{"preemption",
-                              [](EngineConfig& c) {
-                                c.max_model_len = 192;
-                                c.kv_cache_memory = 16 * 8192;  // 16 blocks: 15 * 16 tokens for all
-                              }}),
-    [](const auto& variant) { return std::string(variant.param.name); });
+INSTANTIATE_TEST_SUITE_P(Variants, GpuConstraints, ::testing::ValuesIn(testing::common_variants()),
+                         testing::name_of);
 
 class GpuConstraint : public GpuTest {};
 
@@ -183,7 +169,7 @@ TEST_F(GpuConstraint, ThatAllowsNothingFailsAlone) {
   const std::vector<Request> requests = {constrained, greedy(tiny_prompt(10, 1), 40)};
   const auto engine = make_engine(tiny_f32("cuda"));
   const auto got = run_all(*engine, requests);
-  const auto cpu = run_all(*make_engine(tiny_f32("cpu")), requests);
+  const auto cpu = cpu_answers(requests);
   EXPECT_EQ(got[0].token_ids.size(), 3U);
   EXPECT_EQ(got[0].finish_reason, FinishReason::kError);
   EXPECT_EQ(got[0].error.message(), cpu[0].error.message());

@@ -19,6 +19,7 @@ using testing::kNumQuestions;
 using testing::make_engine;
 using testing::questions;
 using testing::run_all;
+using testing::Variant;
 
 constexpr int kMaxDifferences = kNumQuestions / 20;  // on an H200 there were none
 
@@ -29,11 +30,6 @@ const std::vector<Collected>& cpu_answers() {
   }();
   return answers;
 }
-
-struct Variant {
-  const char* name;
-  void (*change)(EngineConfig&);
-};
 
 class GpuEmbedded : public GpuTest, public ::testing::WithParamInterface<Variant> {};
 
@@ -66,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
                               [](EngineConfig& c) { c.attention_backend = "flashinfer"; }},
                       Variant{"xqa", [](EngineConfig& c) { c.attention_backend = "xqa"; }},
                       Variant{"cudnn", [](EngineConfig& c) { c.attention_backend = "cudnn"; }}),
-    [](const auto& variant) { return std::string(variant.param.name); });
+    testing::name_of);
 
 class GpuToggle : public GpuTest {};
 

@@ -37,6 +37,27 @@ EngineConfig tiny_f32(const std::string& device) {
   return config;
 }
 
+std::string name_of(const ::testing::TestParamInfo<Variant>& variant) {
+  return variant.param.name;
+}
+
+const std::vector<Variant>& common_variants() {
+  static const std::vector<Variant> variants = {
+      {"graphs", [](EngineConfig&) {}},
+      {"eager", [](EngineConfig& c) { c.enforce_eager = true; }},
+      {"chunk33", [](EngineConfig& c) { c.max_num_batched_tokens = 33; }},
+      {"one_row", [](EngineConfig& c) { c.max_num_seqs = 1; }},
+      {"preemption", [](EngineConfig& c) {
+         c.max_model_len = 192;
+         c.kv_cache_memory = 16 * 8192;  // 16 blocks: 15 * 16 tokens for all
+       }}};
+  return variants;
+}
+
+std::vector<Collected> cpu_answers(const std::vector<Request>& requests) {
+  return run_all(*make_engine(tiny_f32("cpu")), requests);
+}
+
 EngineConfig embedded(const std::string& device) {
   EngineConfig config;
   config.device = device;

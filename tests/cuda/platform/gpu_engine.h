@@ -28,6 +28,20 @@ std::vector<std::string> served_backends(const EngineConfig& config);
 // Of them, those that serve decode, and those that serve prompts.
 std::vector<std::string> served_backends(const EngineConfig& config, Phase phase);
 
+// A change to an engine's configuration, by the name that tests of it have.
+struct Variant {
+  const char* name;
+  void (*change)(EngineConfig&);
+};
+std::string name_of(const ::testing::TestParamInfo<Variant>& variant);
+
+// Ways to the same answers: by graphs, eagerly, with prompts in parts, one request after another,
+// and with requests that start again.
+const std::vector<Variant>& common_variants();
+
+// A CPU's answers over the tiny model.
+std::vector<Collected> cpu_answers(const std::vector<Request>& requests);
+
 Request greedy(std::vector<int32_t> prompt, int max_tokens);
 
 // Word problems for the embedded model, which it answers without hesitation.

@@ -5,52 +5,26 @@
 
 #include <array>
 
+#include "engine/tiny_engine.h"
+#include "grammar/apples.h"
 #include "grammar/grammar_compiler.h"
 #include "grammar/schema_validator.h"
 #include "grammar/walk.h"
 #include "platform/platform.h"
-#include "quire/engine.h"
 
 namespace quire {
 namespace {
 
+using testing::apples_question;
+using testing::collect;
+using testing::Collected;
+using testing::kApplesSchema;
+using testing::make_engine;
 using testing::matches_regex;
 using testing::validate_json;
 using Kind = GrammarSpec::Kind;
 
-constexpr std::string_view kSchema = R"({"type": "object", "properties": {
-    "answer": {"type": "integer", "minimum": 0, "maximum": 999},
-    "unit": {"enum": ["apples", "coins"]}}, "required": ["answer", "unit"],
-    "additionalProperties": false})";
 constexpr std::string_view kPattern = "\\d{2} apples( and \\d+)?\\.";
-
-struct Collected {
-  std::string text;
-  FinishReason finish = FinishReason::kError;
-  Status error;
-};
-
-Collected collect(RequestStream& stream) {
-  Collected answer;
-  while (const auto output = stream.next()) {
-    answer.text += output->text;
-    if (!output->finish_reason) continue;
-    answer.finish = *output->finish_reason;
-    answer.error = output->error;
-  }
-  return answer;
-}
-
-Request question(const Engine& engine, int number) {
-  Request request;
-  request.prompt = *engine.render_chat(
-      {{"user", "Tom has " + std::to_string(number) + " apples and gets 5 more. How many?"}});
-  request.add_special_tokens = false;
-  request.sampling.temperature = number % 2 == 0 ? 0.0F : 0.9F;
-  request.sampling.seed = static_cast<uint64_t>(number);
-  request.sampling.max_tokens = 200;
-  return request;
-}
 
 class GpuGrammar : public ::testing::TestWithParam<bool> {};
 
@@ -61,32 +35,32 @@ TEST_P(GpuGrammar, EachKindInABatchWithFreeRequests) {
   config.max_num_seqs = 32;
   config.kv_cache_memory = int64_t{256} << 20;
   config.enforce_eager = GetParam();
-  auto engine = Engine::create(config);
-  ASSERT_TRUE(engine.ok()) << engine.status().message();
+  const auto engine = make_engine(config);
+  ASSERT_NE(engine, nullptr);
   GrammarCompiler compiler(*testing::embedded_tokenizer(), std::array{testing::kEmbeddedEosId});
   const std::array<GrammarSpec, 3> specs = {
-      GrammarSpec{.kind = Kind::kJsonSchema, .text = std::string(kSchema)},
+      GrammarSpec{.kind = Kind::kJsonSchema, .text = std::string(kApplesSchema)},
       GrammarSpec{.kind = Kind::kChoice, .text = "", .choices = {"few", "many apples"}},
       GrammarSpec{.kind = Kind::kRegex, .text = std::string(kPattern)}};
   std::vector<std::unique_ptr<RequestStream>> streams;
   for (int i = 0; i < 32; ++i) {
-    Request request = question(**engine, 20 + i);
+    Request request = apples_question(*engine, 20 + i, 200);
     const auto kind = static_cast<size_t>(i % 4);
     if (kind < specs.size()) {
       const auto factory = compiler.compile(specs[kind]);
       ASSERT_TRUE(factory.ok()) << factory.status().message();
       request.make_constraint = *factory;
     }
-    auto stream = (*engine)->submit(request);
+    auto stream = engine->submit(request);
     ASSERT_TRUE(stream.ok()) << stream.status().message();
     streams.push_back(std::move(*stream));
   }
   for (size_t i = 0; i < streams.size(); ++i) {
     const Collected answer = collect(*streams[i]);
     const std::string& text = answer.text;
-    EXPECT_EQ(answer.finish, FinishReason::kStop) << text << answer.error.message();
+    EXPECT_EQ(answer.finish_reason, FinishReason::kStop) << text << answer.error.message();
     if (i % 4 == 0) {
-      EXPECT_EQ(validate_json(text, kSchema), "") << text;
+      EXPECT_EQ(validate_json(text, kApplesSchema), "") << text;
     }
     if (i % 4 == 1) {
       EXPECT_TRUE(text == "few" || text == "many apples") << text;
@@ -98,7 +72,7 @@ TEST_P(GpuGrammar, EachKindInABatchWithFreeRequests) {
       EXPECT_FALSE(text.empty());
     }
   }
-  EXPECT_TRUE((*engine)->health().ok());
+  EXPECT_TRUE(engine->health().ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, GpuGrammar, ::testing::Bool(),
