@@ -120,9 +120,8 @@ std::shared_ptr<Graph> make_graph(const SdpaKey& key) {
 
 class OpenLibrary final : public Library {
  public:
-  explicit OpenLibrary(Handle handle) : handle_(std::move(handle)) {}
-
   Result<std::unique_ptr<SdpaPlan>> build(const SdpaKey& key) override {
+    QUIRE_RETURN_IF_ERROR(make_handle());
     return guarded([&]() -> Result<std::unique_ptr<SdpaPlan>> {
       std::shared_ptr<Graph> graph = make_graph(key);
       cudnnHandle_t handle = handle_.get();
@@ -139,6 +138,14 @@ class OpenLibrary final : public Library {
   }
 
  private:
+  Status make_handle() {
+    if (handle_ != nullptr) return {};
+    cudnnHandle_t handle = nullptr;
+    QUIRE_RETURN_IF_ERROR(to_status(cudnnCreate(&handle), "cudnnCreate"));
+    handle_.reset(handle);
+    return {};
+  }
+
   Handle handle_;
 };
 
@@ -150,9 +157,7 @@ Result<std::unique_ptr<Library>> Library::open() {
     return unavailable(fmt::format("[cudnn] the library is too old; got version {}, expected {}",
                                    version, kOldestVersion));
   }
-  cudnnHandle_t handle = nullptr;
-  QUIRE_RETURN_IF_ERROR(to_status(cudnnCreate(&handle), "cudnnCreate"));
-  return std::unique_ptr<Library>(std::make_unique<OpenLibrary>(Handle(handle)));
+  return std::unique_ptr<Library>(std::make_unique<OpenLibrary>());
 }
 
 }  // namespace quire::cuda::cudnn

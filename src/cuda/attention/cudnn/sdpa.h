@@ -50,6 +50,7 @@ class SdpaPlan {
   virtual Status execute(const SdpaMemory& memory, cudaStream_t stream) = 0;
 };
 
+// What cuDNN loads beyond its small front library, it loads with the first plan.
 class Library {
  public:
   // kUnavailable where there is no cuDNN, or an older one than 9.11.
