@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "base/file.h"
@@ -11,10 +12,15 @@
 namespace quire {
 namespace {
 
+bool fits_64_bits(std::string_view digits, bool is_negative) {
+  uint64_t value = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return parsed.ec == std::errc() && value <= (is_negative ? uint64_t{1} << 63 : UINT64_MAX);
+}
+
 // simdjson's DOM refuses integers that 64 bits cannot hold, and half of all tokenizer_config.json
 // has one (model_max_length: 10^30). Written with an exponent the same value reads as a double.
 std::string big_integers_as_doubles(std::string_view text) {
-  constexpr size_t kMaxDigits = 18;
   std::string out;
   out.reserve(text.size() + 64);
   bool in_string = false;
@@ -32,7 +38,7 @@ std::string big_integers_as_doubles(std::string_view text) {
     const std::string_view number = text.substr(i, end - i);
     out += number;
     const bool is_integer = number.find_first_of(".eE") == std::string_view::npos;
-    if (is_integer && number.size() > kMaxDigits) out += "e0";
+    if (is_integer && !fits_64_bits(number, i > 0 && text[i - 1] == '-')) out += "e0";
     i = end;
   }
   return out;

@@ -41,21 +41,26 @@ Fault AnswerFields::read_sampling(const Path& path, Element value) {
   return read_sampling_field(path, value, request_.sampling);
 }
 
-// OpenAI's seeds are signed, vLLM's too.
+// OpenAI's seeds are signed, vLLM's too. The bounds are the last integers of 64 bits that readers
+// who keep numbers as doubles can tell from what is none.
 Fault AnswerFields::read_seed(const Path& path, Element value) {
+  constexpr int64_t kLeast = INT64_MIN + 1024;
+  constexpr uint64_t kMost = UINT64_MAX - 2047;
   int64_t number = 0;
   uint64_t large = 0;
   double real = 0;
-  if (!value.get_int64().get(number)) {
+  if (!value.get_int64().get(number) && number >= kLeast) {
     request_.sampling.seed = static_cast<uint64_t>(number);
-  } else if (!value.get_uint64().get(large)) {
+  } else if (!value.get_uint64().get(large) && large <= kMost) {
     request_.sampling.seed = large;
-  } else if (!value.get_double().get(real) && real == std::trunc(real) && real >= -0x1p63 &&
-             real < 0x1p64) {  // an integer that is written as 5.0 or 1e19
+  } else if (value.type() == simdjson::dom::element_type::DOUBLE && !value.get_double().get(real) &&
+             real == std::trunc(real) && real >= static_cast<double>(kLeast) &&
+             real <= static_cast<double>(kMost)) {
+    // An integer that is written as 5.0 or 1e19.
     request_.sampling.seed =
         real < 0 ? static_cast<uint64_t>(static_cast<int64_t>(real)) : static_cast<uint64_t>(real);
   } else {
-    return unexpected(path, value, "an integer of at most 64 bits");
+    return unexpected(path, value, fmt::format("an integer from {} to {}", kLeast, kMost));
   }
   return {};
 }

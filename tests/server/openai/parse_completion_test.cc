@@ -128,11 +128,16 @@ TEST(ParseCompletion, SeedsAreIntegersHoweverTheyAreWritten) {
   EXPECT_EQ(seed("5.0"), 5U);
   EXPECT_EQ(seed("-2.0"), UINT64_MAX - 1);
   EXPECT_EQ(seed("1e19"), 10'000'000'000'000'000'000U);
-  EXPECT_EQ(seed("-9.223372036854775808e18"), uint64_t{1} << 63);
-  EXPECT_EQ(seed("18446744073709551615"), UINT64_MAX);
-  for (const char* none : {"18446744073709551616", "1.8446744073709552e19", "-1e19", "1e300"}) {
+  EXPECT_EQ(seed("-9.223372036854774784e18"), (uint64_t{1} << 63) + 1024);
+  EXPECT_EQ(seed("-9223372036854774784"), (uint64_t{1} << 63) + 1024);
+  EXPECT_EQ(seed("18446744073709549568"), UINT64_MAX - 2047);
+  EXPECT_EQ(seed(R"(18446744073709549568, "more": 1000000000000000000000)"), UINT64_MAX - 2047);
+  for (const char* none :
+       {"18446744073709549569", "18446744073709551616", "1.8446744073709552e19", "-1e19", "1e300",
+        "-9223372036854774785", "-9223372036854775809", "-9.223372036854775808e18",
+        R"(-9223372036854774785, "more": 1000000000000000000000)"}) {
     EXPECT_THAT(refusal(R"({"prompt": "a", "seed": )" + std::string(none) + "}"),
-                HasSubstr("64 bits"))
+                HasSubstr("an integer from -9223372036854774784 to 18446744073709549568"))
         << none;
   }
 }
