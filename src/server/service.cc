@@ -88,7 +88,10 @@ struct Service::Impl {
   Impl(EngineApi& engine, ServiceConfig given)
       : config(std::move(given)),
         gate(config.gate, config.keys.size()),
-        health(config.patience),
+        health(config.patience, {{"parsing", &workers},
+                                 {"tokenizing", &tokenizers},
+                                 {"writing", &writers},
+                                 {"grammar", &grammar_workers}}),
         workers(config.num_workers),
         tokenizers(kNumTokenizers),
         writers(config.num_workers),

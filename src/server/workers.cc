@@ -36,16 +36,25 @@ size_t WorkerPool::num_waiting() const {
   return tasks_.size();
 }
 
+WorkerPool::Load WorkerPool::load() const {
+  const std::lock_guard lock(mutex_);
+  return {.num_unfinished = tasks_.size() + num_running_, .num_finished = num_finished_};
+}
+
 void WorkerPool::loop() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
     if (stopping_) return;
-    const Task task = std::move(tasks_.front());
+    Task task = std::move(tasks_.front());
     tasks_.pop_front();
+    ++num_running_;
     lock.unlock();
     task();
+    task = nullptr;  // what it holds goes outside the lock
     lock.lock();
+    --num_running_;
+    ++num_finished_;
   }
 }
 

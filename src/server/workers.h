@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -29,12 +30,20 @@ class WorkerPool {
   void stop();
   size_t num_waiting() const;  // tasks that have not begun
 
+  struct Load {
+    size_t num_unfinished = 0;  // waiting or in work
+    int64_t num_finished = 0;
+  };
+  Load load() const;
+
  private:
   void loop();
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> tasks_;
+  size_t num_running_ = 0;
+  int64_t num_finished_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

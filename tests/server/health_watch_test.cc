@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 namespace quire::server {
 namespace {
 
@@ -31,6 +33,36 @@ TEST_F(HealthWatchTest, WorkWithoutAStepIsNot) {
   EXPECT_THAT(stuck.message(), ::testing::HasSubstr("31 s"));
   EXPECT_THAT(stuck.message(), ::testing::HasSubstr("3 wait"));
   EXPECT_TRUE(at(32s, 6, 3).ok()) << "a step has ended";
+}
+
+TEST(HealthWatchOfPools, ATaskThatDoesNotEndIsFoundOut) {
+  WorkerPool workers(1);
+  HealthWatch watch(30s, {{"parsing", &workers}});
+  const auto at = [&](std::chrono::seconds time) {
+    return watch.check({}, {}, HealthWatch::Clock::time_point(time));
+  };
+  const auto post_and_wait = [&] {
+    std::promise<void> done;
+    workers.post([&] { done.set_value(); });
+    done.get_future().wait();
+  };
+  EXPECT_TRUE(at(0s).ok());
+  EXPECT_TRUE(at(100s).ok()) << "nothing to do";
+  std::promise<void> begun, release;
+  workers.post([&] {
+    begun.set_value();
+    release.get_future().wait();
+  });
+  begun.get_future().wait();
+  workers.post([] {});
+  EXPECT_TRUE(at(101s).ok());
+  EXPECT_TRUE(at(129s).ok());
+  const Status stuck = at(131s);
+  EXPECT_EQ(stuck.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(stuck.message(), ::testing::HasSubstr("parsing threads has ended for 31 s; 2 are"));
+  release.set_value();
+  post_and_wait();
+  EXPECT_TRUE(at(132s).ok());
 }
 
 TEST_F(HealthWatchTest, SaysWhatTheEngineSaysOfItself) {
