@@ -3,20 +3,26 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
+#include <iterator>
 #include <limits>
-#include <optional>
+#include <sstream>
 #include <string>
 
 namespace quire {
 namespace {
 
-// The first number of a control-group file (version 2); "max" and a missing file set no limit.
-std::optional<int64_t> cgroup_number(const char* path) {
+std::string text_of(const char* path) {
   std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::optional<int64_t> number_in(std::string_view text) {
   int64_t number = 0;
-  if (file >> number) return number;
-  return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;  // "max", or no such file
+  return number;
 }
 
 int quota_cores() {
@@ -47,12 +53,27 @@ int num_usable_cores() {
   return std::max(1, std::min(affine, quota_cores()));
 }
 
+std::optional<int64_t> free_cgroup_bytes(std::string_view max, std::string_view current,
+                                         std::string_view stat) {
+  const auto limit = number_in(max);
+  const auto used = number_in(current);
+  if (!limit || !used) return std::nullopt;
+  int64_t file_bytes = 0;
+  std::istringstream lines{std::string(stat)};
+  std::string key;
+  int64_t value = 0;
+  while (lines >> key >> value) {
+    if (key == "active_file" || key == "inactive_file") file_bytes += value;
+  }
+  return std::clamp<int64_t>(*limit - *used + file_bytes, 0, *limit);
+}
+
 int64_t free_memory_bytes() {
   const int64_t free_bytes = available_bytes();
-  const auto limit = cgroup_number("/sys/fs/cgroup/memory.max");
-  const auto used = cgroup_number("/sys/fs/cgroup/memory.current");
-  if (!limit || !used) return free_bytes;
-  return std::min(free_bytes, std::max<int64_t>(0, *limit - *used));
+  const auto free_here = free_cgroup_bytes(text_of("/sys/fs/cgroup/memory.max"),
+                                           text_of("/sys/fs/cgroup/memory.current"),
+                                           text_of("/sys/fs/cgroup/memory.stat"));
+  return std::min(free_bytes, free_here.value_or(free_bytes));
 }
 
 }  // namespace quire

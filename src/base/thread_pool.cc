@@ -1,6 +1,7 @@
 #include "base/thread_pool.h"
 
 #include <system_error>
+#include <utility>
 
 #include "base/log.h"
 #include "cpu_relax.h"
@@ -44,11 +45,22 @@ void ThreadPool::run(const std::function<void(int)>& task) {
     { const std::lock_guard lock(mutex_); }
     wake_.notify_all();
   }
-  task(0);
+  call_task(0);
   const uint64_t num_joined = state_.fetch_and(~kOpen, std::memory_order_acq_rel) & kNumJoined;
   for (int spins = 0; num_ended_.load(std::memory_order_acquire) < num_joined; ++spins) {
     // With fewer cores than threads the worker needs this core to finish.
     spins % kSpins == kSpins - 1 ? std::this_thread::yield() : cpu_relax();
+  }
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+// Nothing may leave a thread while others still work on the caller's stack.
+void ThreadPool::call_task(int thread_idx) {
+  try {
+    (*task_)(thread_idx);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
   }
 }
 
@@ -97,7 +109,7 @@ void ThreadPool::worker_loop(int thread_idx) {
     const uint64_t joined = join_region();
     if (joined == 0) continue;
     seen = joined;
-    (*task_)(thread_idx);
+    call_task(thread_idx);
     num_ended_.fetch_add(1, std::memory_order_release);
   }
 }

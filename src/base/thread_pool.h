@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -26,7 +27,8 @@ class ThreadPool {
   // Calls task(thread_idx) on the caller's thread and, at most once each, on the workers that are
   // there before the caller's call returns. So a task must hand out its work as it goes (an atomic
   // counter), never a fixed share to each thread. Returns when all calls have ended. Regions do
-  // not nest, and only one thread at a time may call this.
+  // not nest, and only one thread at a time may call this. Where calls throw, the first exception
+  // is thrown on once all have ended.
   void run(const std::function<void(int thread_idx)>& task);
 
   // Calls body(i) for each i of [0, count), handed out in order, one at a time; which thread takes
@@ -35,6 +37,7 @@ class ThreadPool {
 
  private:
   void worker_loop(int thread_idx);
+  void call_task(int thread_idx);
   uint64_t wait_for_region(uint64_t seen);
   uint64_t join_region();
 
@@ -51,6 +54,7 @@ class ThreadPool {
   std::atomic<int> num_sleeping_ = 0;
   std::mutex mutex_;
   std::condition_variable wake_;
+  std::exception_ptr error_;  // of the region
 };
 
 }  // namespace quire

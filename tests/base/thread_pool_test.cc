@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <stdexcept>
 #include <vector>
 
 namespace quire {
@@ -38,6 +39,20 @@ TEST_P(ThreadPoolTest, WorkersWakeUpAgainAfterSleeping) {
   std::atomic<int> sum = 0;
   pool.parallel_for(1000, [&](int64_t) { ++sum; });
   EXPECT_EQ(sum, 1000);
+}
+
+TEST_P(ThreadPoolTest, AnExceptionIsTheCallersWhoeverThrewIt) {
+  ThreadPool pool(GetParam());
+  for (int round = 0; round < 200; ++round) {
+    const int64_t bad = round % 50;
+    const auto work = [&](int64_t i) {
+      if (i == bad) throw std::runtime_error("no memory, say");
+    };
+    EXPECT_THROW(pool.parallel_for(50, work), std::runtime_error);
+    std::atomic<int> sum = 0;
+    pool.parallel_for(50, [&](int64_t) { ++sum; });
+    ASSERT_EQ(sum, 50) << "a region after one that failed";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, ::testing::Values(1, 2, 3, 8));
