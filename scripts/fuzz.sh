@@ -7,7 +7,12 @@ cd "$(dirname "$0")/.."
 seconds=${1:-20}
 shift || true
 scripts/sanitize.sh --build-only
-mapfile -t fuzzers < <(if [[ $# -gt 0 ]]; then printf '%s_fuzz\n' "$@"; else cat build-asan/fuzzers.txt; fi)
+if [[ $# -gt 0 ]]; then
+  fuzzers=("${@/%/_fuzz}")
+else
+  mapfile -t fuzzers <build-asan/fuzzers.txt
+fi
+[[ ${#fuzzers[@]} -gt 0 ]] || { echo "there are no fuzzers in build-asan/fuzzers.txt" >&2; exit 1; }
 for fuzzer in "${fuzzers[@]}"; do
   name=${fuzzer%_fuzz}
   work=build-asan/corpus/$name

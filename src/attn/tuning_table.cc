@@ -255,7 +255,10 @@ Result<TuningTable> TuningTable::parse(std::string_view csv, std::string_view na
 
 Result<TuningTable> TuningTable::read(const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(const std::string csv, read_file(path, kMaxFileBytes));
-  return parse(csv, path);
+  QUIRE_ASSIGN_OR_RETURN(TuningTable table, parse(csv, path));
+  if (!table.cells().empty()) return table;
+  return invalid_argument(fmt::format(
+      "[tuning] {} has no measurements; write the table anew with quire tune", quote_name(path)));
 }
 
 TuningTable::Best TuningTable::best(const TuningPoint& point,

@@ -231,6 +231,7 @@ TEST(TuningTable, RefusesInOneLine) {
   for (int i = 0; i < 20'001; ++i) many += good;
   EXPECT_THAT(refusal(many), HasSubstr("line 20002: too many rows"));
   EXPECT_FALSE(TuningTable::read("/no/such/table.csv").ok());
+  EXPECT_THAT(TuningTable::read("/dev/null").status().message(), HasSubstr("has no measurements"));
 }
 
 TEST(TuningTable, SurvivesAnyBytes) {
