@@ -44,6 +44,7 @@ std::vector<BenchRequest> batch_of_prompts(const Options& options, int vocab_siz
 }
 
 struct Measurement {
+  Status end;                       // kCancelled after Ctrl-C: the rest is of what was finished
   std::vector<double> latencies_s;  // one an iteration
   BenchResult token_times;          // of all iterations
 };
@@ -55,18 +56,19 @@ Result<Measurement> measure(const Options& options, Engine& engine,
   Progress progress("latency", static_cast<size_t>(num_total));
   for (int i = 0; i < num_total; ++i) {
     progress.update(static_cast<size_t>(i), i < options.num_iters_warmup ? "warming up" : "");
-    const auto result = run_bench(engine, to_requests(requests), "");
-    if (result.status().code() == StatusCode::kCancelled) {
-      return cancelled(fmt::format("[bench] interrupted after {} of {} batches", i, num_total));
+    QUIRE_ASSIGN_OR_RETURN(const BenchResult result, run_bench(engine, to_requests(requests), ""));
+    if (!result.end.ok()) {
+      measurement.end =
+          cancelled(fmt::format("[bench] interrupted after {} of {} batches", i, num_total));
+      break;
     }
-    QUIRE_RETURN_IF_ERROR(result.status());
     if (i < options.num_iters_warmup) continue;
-    measurement.latencies_s.push_back(result->elapsed_s);
+    measurement.latencies_s.push_back(result.elapsed_s);
     BenchResult& all = measurement.token_times;
-    all.first_token_s.insert(all.first_token_s.end(), result->first_token_s.begin(),
-                             result->first_token_s.end());
-    all.per_token_s.insert(all.per_token_s.end(), result->per_token_s.begin(),
-                           result->per_token_s.end());
+    all.first_token_s.insert(all.first_token_s.end(), result.first_token_s.begin(),
+                             result.first_token_s.end());
+    all.per_token_s.insert(all.per_token_s.end(), result.per_token_s.begin(),
+                           result.per_token_s.end());
   }
   return measurement;
 }
@@ -109,6 +111,12 @@ Result<int> run(const Options& options) {
   const auto requests = batch_of_prompts(options, model.vocab_size);
   const CancelScope scope;
   QUIRE_ASSIGN_OR_RETURN(const Measurement measurement, measure(options, *engine, requests));
+  if (!measurement.end.ok()) {
+    if (measurement.latencies_s.empty()) return measurement.end;
+    print_partial(measurement.end);
+    print_report(measurement);
+    return measurement.end;
+  }
   print_report(measurement);
   if (!options.json.empty()) {
     QUIRE_RETURN_IF_ERROR(write_output_file(options.json, json_report(measurement)));

@@ -93,13 +93,21 @@ Result<BenchResult> run_bench(Engine& engine, std::vector<Request> requests,
                                     if (progress) show();
                                   },
                               .interrupted = CancelScope::interrupted};
-  const auto completions = run_requests(engine_port(engine), std::move(requests), options);
+  auto completions = run_requests(engine_port(engine), std::move(requests), options);
   const double elapsed_s = seconds(Clock::now() - start);
-  if (CancelScope::interrupted()) {
-    return cancelled(fmt::format("[bench] interrupted after {} of {} requests", num_done, total));
-  }
+  const bool interrupted = CancelScope::interrupted();
+  if (interrupted) std::erase_if(completions, [](const auto& one) { return one.was_cancelled(); });
   for (const Completion& completion : completions) QUIRE_RETURN_IF_ERROR(completion.first_error());
-  return summarize(completions, elapsed_s);
+  BenchResult result = summarize(completions, elapsed_s);
+  if (interrupted) {
+    result.end =
+        cancelled(fmt::format("[bench] interrupted after {} of {} requests", num_done, total));
+  }
+  return result;
+}
+
+void print_partial(const Status& end) {
+  print_stdout("Partial: {}\n", end.message());
 }
 
 void print_token_times(const BenchResult& result) {

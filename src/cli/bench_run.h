@@ -12,6 +12,7 @@
 namespace quire::cli {
 
 struct BenchResult {
+  Status end;  // kCancelled after Ctrl-C: the rest is of the requests that were finished before it
   double elapsed_s = 0.0;
   int64_t num_requests = 0;
   int64_t num_prompt_tokens = 0;
@@ -35,9 +36,12 @@ std::vector<Request> to_requests(std::span<const BenchRequest> requests);
 Status check_lengths(int64_t prompt_len, int64_t output_len, int max_model_len,
                      std::string_view flags);
 
-// Submits everything at once and waits. kCancelled after Ctrl-C; the first failure otherwise.
+// Submits everything at once and waits. A request's failure is the result.
 // `progress`: the bar's label; empty: no bar.
 Result<BenchResult> run_bench(Engine& engine, std::vector<Request> requests, std::string progress);
+
+// Above the report of what was finished before Ctrl-C.
+void print_partial(const Status& end);
 
 // The report's lines for first_token_s and per_token_s, and their JSON.
 void print_token_times(const BenchResult& result);

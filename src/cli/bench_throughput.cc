@@ -68,9 +68,8 @@ Status warm_up(Engine& engine, std::span<const BenchRequest> requests) {
     warm.output_len = std::min(warm.output_len, 8);
     few.push_back(std::move(warm));
   }
-  const Status status = run_bench(engine, to_requests(few), "").status();
-  if (status.code() != StatusCode::kCancelled) return status;
-  return cancelled("[bench] interrupted while warming up");
+  QUIRE_ASSIGN_OR_RETURN(const BenchResult result, run_bench(engine, to_requests(few), ""));
+  return result.end.ok() ? Status() : cancelled("[bench] interrupted while warming up");
 }
 
 void print_report(const BenchResult& result) {
@@ -111,6 +110,12 @@ Result<int> run(const Options& options) {
   if (profiler) QUIRE_RETURN_IF_ERROR(profiler->start());
   QUIRE_ASSIGN_OR_RETURN(const BenchResult result,
                          run_bench(*engine, to_requests(requests), "throughput"));
+  if (!result.end.ok()) {
+    if (result.num_requests == 0) return result.end;
+    print_partial(result.end);
+    print_report(result);
+    return result.end;
+  }
   std::optional<DeviceProfile> profile;
   if (profiler) {
     QUIRE_ASSIGN_OR_RETURN(profile, profiler->stop());

@@ -4,8 +4,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/json.h"
 #include "cli/input.h"
@@ -494,6 +496,30 @@ std::pair<int, std::string> end_after(const std::vector<std::string>& arguments,
   while (process.read_some(out, err)) {
   }
   return {process.wait(), err};
+}
+
+TEST_F(Stories, ABenchmarkThatIsInterruptedReportsWhatItFinished) {
+  const std::string json = scratch_file("partial.json", "");
+  const std::vector<std::vector<std::string>> commands = {
+      {"bench", "latency", "--num-iters-warmup", "0", "--num-iters", "100000"},
+      {"bench", "throughput", "--num-prompts", "20000"}};
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.end(), {"--model", model_.string(), "--input-len", "4", "--output-len",
+                                   "2", "--json", json});
+    Process process(command);
+    process.read_err("[engine]");
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // some are done by then, not all
+    process.kill(SIGINT);
+    std::string out;
+    std::string err;
+    while (process.read_some(out, err)) {
+    }
+    EXPECT_EQ(process.wait(), 130) << err;
+    EXPECT_THAT(out, AllOf(StartsWith("Partial: [bench] interrupted after "),
+                           HasSubstr("Time to first token: mean ")));
+    EXPECT_THAT(err, HasSubstr("[bench] interrupted after "));
+    EXPECT_EQ(fs::file_size(json), 0U);
+  }
 }
 
 TEST_F(Stories, SignalsEndEveryLongCommand) {
