@@ -13,8 +13,9 @@ struct DeviceInfo {
   int64_t total_bytes = 0;
 };
 
-// Makes device `index` this thread's current one. kUnavailable where there is no driver, no such
-// device, or no kernel of this build for it: the message says which.
+// Makes device `index` this thread's current one. kUnavailable where there is no driver, no device
+// at all, or no kernel of this build for it, kInvalidArgument for a number that none has: the message
+// says which.
 Result<DeviceInfo> open_device(int index);
 
 // Of the current device, right now.

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
-
 namespace quire::cuda {
 namespace {
 
@@ -20,16 +18,17 @@ StatusCode code_of(cudaError_t error) {
   }
 }
 
-std::string_view file_name(std::string_view path) {
+}  // namespace
+
+std::string_view file_name(std::source_location where) {
+  const std::string_view path = where.file_name();
   return path.substr(path.rfind('/') + 1);
 }
-
-}  // namespace
 
 Status to_status(cudaError_t error, const char* what, std::source_location where) {
   if (error == cudaSuccess) return {};
   return {code_of(error),
-          fmt::format("[cuda] {} failed at {}:{}; {}: {}", what, file_name(where.file_name()),
+          fmt::format("[cuda] {} failed at {}:{}; {}: {}", what, file_name(where),
                       where.line(), cudaGetErrorName(error), cudaGetErrorString(error))};
 }
 

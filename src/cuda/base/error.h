@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <source_location>
+#include <string_view>
 
 #include "quire/status.h"
 
@@ -13,6 +14,9 @@ namespace quire::cuda {
 // kInternal for all else; the message names `what` and the place.
 Status to_status(cudaError_t error, const char* what,
                  std::source_location where = std::source_location::current());
+
+// Without its folders: where it was built is nobody's business.
+std::string_view file_name(std::source_location where);
 
 }  // namespace quire::cuda
 

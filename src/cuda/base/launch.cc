@@ -14,7 +14,7 @@ constexpr size_t kSharedBytesWithoutAsking = size_t{48} << 10;
 Status refuse(std::source_location where, std::string_view what, size_t got, size_t limit) {
   return internal_error(
       fmt::format("[cuda] a kernel's {} is too large at {}:{}; got {}, expected at most {}", what,
-                  where.file_name(), where.line(), got, limit));
+                  file_name(where), where.line(), got, limit));
 }
 
 // Once a device, kernel and size: the attribute is the function's, not the launch's, and so is what
