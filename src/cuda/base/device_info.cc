@@ -16,8 +16,8 @@ Status check_kernel_image(int capability) {
   cudaGetLastError();  // or the next call would find it
   return unavailable(
       fmt::format("[cuda] this build has no kernels for the GPU's compute capability {}.{}; build "
-                  "with -DQUIRE_CUDA_ARCHITECTURES={}-real, or use --device cpu",
-                  capability / 10, capability % 10, capability));
+                  "with -DQUIRE_CUDA_ARCHITECTURES={}{}-real, or use --device cpu",
+                  capability / 10, capability % 10, capability, capability == 90 ? "a" : ""));
 }
 
 }  // namespace
