@@ -46,6 +46,20 @@ function(quire_budget_source from to)
   elseif(name STREQUAL "json_schema_converter.cc")
     # Strings of bounded length would admit raw control characters, which JSON does not.
     quire_mark(text ${from} "AddCharacterClass({{'\"', '\"'}, " "{0, 0x1f}, ")
+    # A place for white space takes a space, or a new line and what indents it: not any heap of them.
+    quire_replace(text ${from} "  return Repeat(
+      \"whitespace\",
+      builder_.AddCharacterClass(elements),
+      0,
+      static_cast<int32_t>(*max_whitespace_cnt_)
+  );"
+      "  if (!whitespace_expr_id_.has_value()) {
+    const int32_t indent = Repeat(\"indent\", builder_.AddCharacterClass({{' ', ' '}, {'\\t', '\\t'}}), 0,
+                                  static_cast<int32_t>(*max_whitespace_cnt_));
+    const int32_t body = Choice({Empty(), ByteString(\" \"), Sequence({ByteString(\"\\n\"), indent})});
+    whitespace_expr_id_ = RuleRef(builder_.AddRuleWithHint(\"whitespace\", body));
+  }
+  return *whitespace_expr_id_;")
   elseif(name STREQUAL "regex_converter.cc")
     # A \x in EBNF takes all digits that follow, a \u four.
     quire_replace(text ${from} "char_class += HandleEscapeInCharClass();"

@@ -37,14 +37,16 @@ std::string choice_grammar(const std::vector<std::string>& choices) {
   return ebnf;
 }
 
-// Bounded: a weak model would else say nothing but spaces until its tokens run out.
-constexpr int kMaxWhitespace = 20;
+// Between JSON's tokens stands nothing, a space, or a new line and this many spaces or tabs, as
+// cmake/xgrammar.cmake has it: a weak model would else say nothing but spaces until its tokens run
+// out.
+constexpr int kMaxIndent = 20;
 
 xgrammar::CompiledGrammar compile_schema(xgrammar::GrammarCompiler& compiler,
                                          std::string_view schema) {
   return compiler.CompileJSONSchema(std::string(schema), /*any_whitespace=*/true,
                                     /*indent=*/std::nullopt, /*separators=*/std::nullopt,
-                                    /*strict_mode=*/true, kMaxWhitespace);
+                                    /*strict_mode=*/true, kMaxIndent);
 }
 
 xgrammar::CompiledGrammar compile(const Vocabulary& vocabulary, const GrammarSpec& spec) {

@@ -222,6 +222,32 @@ TEST(GrammarCompiler, AnEndComesOnlyWhereTheGrammarEnds) {
   EXPECT_TRUE(constraint->accept(kEmbeddedEosId));
 }
 
+// Weak models would else say nothing but white space until their tokens run out.
+TEST(GrammarCompiler, JsonMayBeCompactSpacedOrIndented) {
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos);
+  const auto factory =
+      compiler.compile({.kind = Kind::kJsonSchema,
+                        .text = R"({"type": "object", "properties": {"a": {"type": "array", "items":
+                   {"type": "integer"}}, "b": {"type": "string"}}, "required": ["a", "b"]})"});
+  ASSERT_TRUE(factory.ok()) << factory.status().message();
+  const auto allows = [&](std::string_view text) {
+    const auto constraint = (*factory)();
+    const auto ids = embedded_tokenizer()->encode(text, false);
+    return std::ranges::all_of(*ids, [&](int32_t id) { return constraint->accept(id); });
+  };
+  for (const char* text :
+       {R"({"a":[1,2],"b":"x"})", R"({"a": [1, 2], "b": "x"})", R"({ "a" : [ ] , "b" : "" })",
+        "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": \"x  \"\n}",
+        "{\n\t\"a\": [\n\t\t1\n\t],\n\t\"b\": \"x\"\n}",
+        "{\n                    \"a\": [], \"b\": \"x\"}"}) {
+    EXPECT_TRUE(allows(text)) << text;
+  }
+  for (const char* text : {"{  \"a\"", "{\n\n", "{\"a\":  [", "{\"a\": [1  ", "{\"a\": [1,  ",
+                           "{\"a\": [] \n", "{\n                     \"a"}) {
+    EXPECT_FALSE(allows(text)) << text;
+  }
+}
+
 TEST(GrammarCompiler, RefusesWithAReason) {
   GrammarCompiler compiler(*embedded_tokenizer(), kEos);
   const std::pair<GrammarSpec, const char*> cases[] = {
