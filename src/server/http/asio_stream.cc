@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <mutex>
@@ -49,6 +52,16 @@ void set_tcp_options(Socket& socket) {
   const int fd = socket.native_handle();
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   ::setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &max_unsent_bytes, sizeof(max_unsent_bytes));
+}
+
+constexpr std::string_view kPlainHttpAnswer =
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 37\r\n"
+    "Connection: close\r\n\r\nThis port takes HTTPS, not plain HTTP";
+
+// A request in plain HTTP came to the TLS port, as OpenSSL tells it apart.
+bool is_plain_http(const ErrorCode& error) {
+  return error.category() == asio::error::get_ssl_category() &&
+         ERR_GET_REASON(static_cast<unsigned long>(error.value())) == SSL_R_HTTP_REQUEST;
 }
 
 auto read_handler(std::shared_ptr<StreamUser> user) {
@@ -161,7 +174,10 @@ class TlsStream final : public PlainStream {
   void open(std::shared_ptr<StreamUser> user) override {
     hold(std::move(user));
     tls_.async_handshake(asio::ssl::stream_base::server,
-                         [user = this->user()](const ErrorCode& error) { user->on_open(!error); });
+                         [this, user = this->user()](const ErrorCode& error) {
+                           if (is_plain_http(error)) explain_tls();
+                           user->on_open(!error);
+                         });
   }
   void read_some(char* to, size_t size) override {
     tls_.async_read_some(asio::buffer(to, size), read_handler(user()));
@@ -178,6 +194,15 @@ class TlsStream final : public PlainStream {
   }
 
  private:
+  // What came is read first: closed with bytes unread, the kernel would take the answer back.
+  void explain_tls() {
+    char rest[4096];
+    const int fd = socket().native_handle();
+    for (int i = 0; i < 8 && ::recv(fd, rest, sizeof(rest), MSG_DONTWAIT) > 0;) ++i;
+    PlainStream::send_now(kPlainHttpAnswer);
+    PlainStream::shut_down();
+  }
+
   asio::ssl::stream<Socket&> tls_;
 };
 

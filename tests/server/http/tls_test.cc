@@ -70,13 +70,14 @@ TEST_F(Tls, NoticesAClientThatLeaves) {
   EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));
 }
 
-TEST_F(Tls, RefusesClientsThatSpeakPlainly) {
+TEST_F(Tls, TellsClientsThatSpeakPlainly) {
   TestServer server(config);
   HttpClient client = HttpClient::tcp(server.port());
   client.send(get("/echo"));
   const auto rest = client.receive_rest();
   ASSERT_TRUE(rest.has_value());
-  EXPECT_EQ(rest->find("HTTP"), std::string::npos);
+  EXPECT_EQ(rest->rfind("HTTP/1.1 400 ", 0), 0U) << *rest;
+  EXPECT_NE(rest->find("This port takes HTTPS"), std::string::npos) << *rest;
   EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));
 }
 
