@@ -177,7 +177,8 @@ void Generation::fail(const Status& error, std::string&& piece) {
   } else {
     exchange.respond(error_response(call, parts_.headers));
   }
-  end(call.http_status, error.message());
+  const CallError fault = call_error(error);
+  end(call.http_status, fault.http_status >= 500 ? error.message() : loggable(fault));
   cancel_all();
 }
 

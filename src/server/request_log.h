@@ -19,7 +19,7 @@ struct RequestLog {
   // Of calls for an answer.
   int num_prompt_tokens = 0;
   int num_completion_tokens = 0;
-  std::string outcome;  // "stop", "cancelled", an error's first words
+  std::string outcome;  // "stop", "cancelled", an error: loggable()
 
   void write(int http_status) const;
 };

@@ -38,6 +38,7 @@ class FakeEngine final : public server::EngineApi {
     send(id, std::move(output));
   }
   Result<std::string> render_chat(std::string_view variables) const override {
+    if (!template_fault_.ok()) return template_fault_;
     return "<" + std::string(variables.substr(0, 20)) + ">" + chat_suffix_;
   }
   std::string_view chat_template() const override { return "{{ messages }}"; }
@@ -108,6 +109,7 @@ class FakeEngine final : public server::EngineApi {
 
   ModelInfo info_;
   std::string chat_suffix_;
+  Status template_fault_;
   std::function<void(std::string_view text)> on_encode_;  // may block
   EngineStats stats_;
   Status health_;

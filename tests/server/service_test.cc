@@ -338,6 +338,32 @@ TEST_F(ServiceTest, RefusesUnknownPathsMethodsModelsAndTypes) {
   EXPECT_EQ(call("POST", "/v1/completions", "{")->wait().status, 400);
 }
 
+TEST_F(ServiceTest, TheLogNamesTheFaultAndQuotesNoCall) {
+  const auto refuse = [this](const char* path, const char* body) {
+    ::testing::internal::CaptureStderr();
+    const http::Response response = call("POST", path, body)->wait();
+    end();  // its line is written by then
+    EXPECT_EQ(response.status, 400);
+    EXPECT_THAT(response.body, HasSubstr("my secret"));
+    return ::testing::internal::GetCapturedStderr();
+  };
+  constexpr const char* kChat = "/v1/chat/completions";
+  std::string log = refuse(kChat, R"({"messages":"my secret diary"})");
+  EXPECT_THAT(log, HasSubstr(R"(status=400)"));
+  EXPECT_THAT(log, HasSubstr(R"(outcome="invalid_request_error messages")"));
+  EXPECT_THAT(log, Not(HasSubstr("secret")));
+
+  engine_.template_fault_ = invalid_argument("[template] line 1: no role 'my secret'");
+  log = refuse(kChat, R"({"messages":[{"role":"my secret","content":"a"}]})");
+  EXPECT_THAT(log, HasSubstr("outcome=template_error"));
+  EXPECT_THAT(log, Not(HasSubstr("secret")));
+
+  engine_.refusal_ = invalid_argument("[request] bad_words: got 'my secret'");
+  log = refuse("/v1/completions", R"({"prompt":"a","bad_words":["my secret"]})");
+  EXPECT_THAT(log, HasSubstr("outcome=invalid_request_error"));
+  EXPECT_THAT(log, Not(HasSubstr("secret")));
+}
+
 TEST_F(ServiceTest, FindsAModelByItsName) {
   EXPECT_THAT(get("/v1/models/alias").body, HasSubstr(R"("id":"alias","object":"model")"));
   for (const char* path : {"/v1/models/", "/v1/models/gpt", "/v1/models/fake/more"}) {

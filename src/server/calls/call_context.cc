@@ -35,7 +35,7 @@ void Call::refuse(const CallError& error) {
 
 http::Response Call::refusal(const CallError& error) {
   context->metrics.answered(error.http_status);
-  log.outcome = error.message;
+  log.outcome = loggable(error);
   // A connection that was turned away has said nothing that a line could tell.
   if (!log.method.empty()) log.write(error.http_status);
   return error_response(error, std::move(response_headers));

@@ -47,7 +47,8 @@ CallError call_error(const Status& status) {
       return make_call_error(400, status.message());
     default:
       return make_call_error(http_status(status.code()), status.message(),
-                             field_of(status.message()));
+                             field_of(status.message()),
+                             status.message().starts_with("[template] ") ? "template_error" : "");
   }
 }
 
@@ -62,6 +63,15 @@ std::string error_body(const CallError& error) {
   append_or_null(error.code, out);
   out += "}}";
   return out;
+}
+
+std::string loggable(const CallError& error) {
+  constexpr int kBadRequest = 400;
+  constexpr int kNotFound = 404;
+  if (error.http_status != kBadRequest && error.http_status != kNotFound) return error.message;
+  std::string text = error.code.empty() ? error.type : error.code;
+  if (!error.param.empty()) text += ' ' + error.param;
+  return text;
 }
 
 }  // namespace quire::server

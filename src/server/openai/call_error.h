@@ -18,9 +18,12 @@ struct CallError {
 // With OpenAI's type for the status.
 CallError make_call_error(int http_status, std::string message, std::string param = "",
                           std::string code = "");
-// A Status as the error of a call. `[sampling] top_p; …` gives the param; what is internal is not
-// told to the client.
+// A Status as the error of a call. `[sampling] top_p; …` gives the param, `[template] …` the code;
+// what is internal is not told to the client.
 CallError call_error(const Status& status);
 std::string error_body(const CallError& error);
+// What a log may say of it. The message of a call's own fault quotes the call, which may be a
+// prompt: its code (or type) and its field stand for it.
+std::string loggable(const CallError& error);
 
 }  // namespace quire::server
