@@ -123,6 +123,13 @@ Status check_escape(std::string_view what, std::string_view at_backslash) {
   while (n < digits.size() && n < max_digits && hex_digit(digits[n]) >= 0) {
     code_point = code_point * 16 + static_cast<uint32_t>(hex_digit(digits[n++]));
   }
+  // Without its digits XGrammar's regexes would take the letter as itself: \x{41} as 41 times x.
+  if (n == 0 || (kind != 'x' && !in_braces && n < max_digits)) {
+    return refuse(what,
+                  fmt::format("has a \\{} without its digits; write \\u and four of them, in a "
+                              "regex also \\u{{…}}",
+                              kind));
+  }
   if (kind == 'x' && n < digits.size() && hex_digit(digits[n]) >= 0) {
     return refuse(what, "has a \\x with more than two digits after it; write \\u00XX");
   }

@@ -87,6 +87,11 @@ class SchemaCheck {
   }
 
   static Status check_ref(std::string_view uri) {
+    if (uri.find('~') != std::string_view::npos) {  // XGrammar takes names as they are written
+      return invalid_argument(
+          "[grammar] the JSON schema has a \"$ref\" with an escape (~0, ~1), which is not "
+          "supported; expected a name without '/' and '~'");
+    }
     if (uri == "#" || uri.starts_with("#/")) return {};
     return invalid_argument(
         "[grammar] the JSON schema has a \"$ref\" to outside; expected \"#\" or \"#/…\"");

@@ -80,6 +80,13 @@ TEST(CheckSpec, RefusesEscapesThatWouldBeMisread) {
   EXPECT_THAT(regex("\\x41b"), HasSubstr("more than two digits"));
   EXPECT_THAT(ebnf("root ::= \"\\xffffffffffffffff\""), HasSubstr("more than two digits"));
   EXPECT_THAT(ebnf("root ::= [\\UFFFFFFFF]"), HasSubstr("no character"));
+  EXPECT_THAT(regex("\\x{41}"), HasSubstr("without its digits"));
+  EXPECT_THAT(regex("[a\\x{41}]"), HasSubstr("without its digits"));
+  EXPECT_THAT(ebnf("root ::= [\\x{41}]"), HasSubstr("without its digits"));
+  EXPECT_THAT(regex("\\xgg"), HasSubstr("without its digits"));
+  EXPECT_THAT(regex("\\u41 b"), HasSubstr("without its digits"));
+  EXPECT_THAT(regex("\\u{}"), HasSubstr("without its digits"));
+  EXPECT_EQ(regex("\\u{41}\\u0041\\x41[\\u{1F600}]"), "");
   EXPECT_THAT(regex("\\u{110000}"), HasSubstr("no character"));
   EXPECT_THAT(regex("\\ud800"), HasSubstr("no character"));
   EXPECT_THAT(regex("\\Aab\\z"), HasSubstr("\\A"));
@@ -92,6 +99,7 @@ TEST(CheckSpec, RefusesWhatWouldNotBeEnforced) {
   EXPECT_THAT(schema(R"({"type":"array","uniqueItems":true})"), HasSubstr("uniqueItems"));
   EXPECT_THAT(schema(R"({"properties":{"a":{"not":{}}}})"), HasSubstr("\"not\""));
   EXPECT_THAT(schema(R"({"$ref":"http://example.org/x"})"), HasSubstr("$ref"));
+  EXPECT_THAT(schema(R"({"$ref":"#/$defs/a~1b","$defs":{"a/b":{}}})"), HasSubstr("~1"));
   EXPECT_THAT(schema(R"({"items":{"pattern":"a{1000000}"}})"), HasSubstr("repeats too often"));
   EXPECT_THAT(schema(R"({"patternProperties":{"\\x41b":{}}})"), HasSubstr("two digits"));
   EXPECT_THAT(schema("[]"), HasSubstr("no object"));
