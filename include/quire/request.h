@@ -27,7 +27,7 @@ struct SamplingParams {
   float frequency_penalty = 0.0F;                     // [-2, 2]; over output
   std::vector<std::pair<int32_t, float>> logit_bias;  // token id, added to its logit
   std::vector<int32_t> allowed_token_ids;             // empty: all
-  std::vector<std::string> bad_words;                 // never completed
+  std::vector<std::string> bad_words;                 // their tokens never follow each other
 
   int max_tokens = 16;
   int min_tokens = 0;  // neither end-of-sequence nor a stop id before this many, unless a

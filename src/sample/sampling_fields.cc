@@ -59,7 +59,8 @@ constexpr auto kFields = std::to_array<SamplingField>({
     {"presence_penalty", &P::presence_penalty, kPenalty, "On tokens that the answer has"},
     {"frequency_penalty", &P::frequency_penalty, kPenalty, "The same, for each time"},
     {"logit_bias", &P::logit_bias, kAny, "Added to logits: ID:BIAS, parted by commas"},
-    {"bad_words", &P::bad_words, kAny, "Text that no answer has; may be repeated"},
+    {"bad_words", &P::bad_words, kAny,
+     "Words whose tokens no answer has in a row; may be repeated"},
     {"allowed_token_ids", &P::allowed_token_ids, kAny, "The only tokens an answer may have"},
     {"skip_special_tokens", &P::skip_special_tokens, kAny, "Keep special tokens in the text"},
 });
