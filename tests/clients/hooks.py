@@ -114,6 +114,12 @@ def is_text(wanted: object) -> bool:
 
 def settle_answer(body: dict[str, Any]) -> None:
     body.pop("add_special_tokens", None)  # without them "" is no prompt at all
+    for name in ("documents", "reasoning_effort"):  # which the template does not know
+        body.pop(name, None)
+    if body.get("tools") and body.get("tool_choice", "auto") == "auto":  # nor these
+        body["tool_choice"] = "none"
+    if not body.get("stream"):
+        body.pop("stream_options", None)
     body["max_tokens"] = min(body.get("max_tokens", 4), 4) or (0 if body.get("echo") else 1)
     if "max_completion_tokens" in body:
         body["max_completion_tokens"] = body["max_tokens"]

@@ -23,6 +23,7 @@ CallError too_long(const std::string& size, int max_model_len) {
 CallDefaults call_defaults(const CallContext& context) {
   CallDefaults defaults;
   defaults.sampling = context.engine.default_sampling();
+  defaults.chat_template = context.engine.chat_template();
   return defaults;
 }
 

@@ -18,13 +18,6 @@ Fault read_flag(AnswerCall& call, const Path& path, Element value) {
   return read_bool(path, value, call.*Member);
 }
 
-// Known, and not what this server does: silence would be worse than a refusal.
-Fault refuse_unless_false(const Path& path, Element value) {
-  bool flag = false;
-  QUIRE_RETURN_IF_FAULT(read_bool(path, value, flag));
-  return flag ? unexpected(path, value, "false: this server does not do that") : Fault();
-}
-
 }  // namespace
 
 Fault read_sampling_field(const Path& path, Element value, SamplingParams& params) {
@@ -127,7 +120,11 @@ const FieldHandlers<AnswerFields>& AnswerFields::handlers() {
            return Fault();
          }},
         {"stream", [](F& f, P p, E v) { return read_bool(p, v, f.call_.streaming.stream); }},
-        {"stream_options", [](F& f, P p, E v) { return f.read_stream_options(p, v); }},
+        {"stream_options",
+         [](F& f, P p, E v) {
+           f.has_stream_options_ = true;
+           return f.read_stream_options(p, v);
+         }},
         {"return_token_ids",
          [](F& f, P p, E v) { return read_flag<&AnswerCall::return_token_ids>(f.call_, p, v); }},
         {"return_tokens_as_token_ids",
@@ -152,6 +149,13 @@ const FieldHandlers<AnswerFields>& AnswerFields::handlers() {
            return read_structured_outputs(p, v, f.limits_, f.call_.restriction);
          }},
         {"use_beam_search", [](F&, P p, E v) { return refuse_unless_false(p, v); }},
+        {"length_penalty",
+         [](F&, P p, E v) {
+           double number = 0;
+           if (!v.get_double().get(number) && number == 1) return Fault();
+           return unexpected(p, v, "1: this server does not do beam search");
+         }},
+        {"guided_whitespace_pattern", [](F&, P p, E v) { return refuse_whitespace_pattern(p, v); }},
     };
     for (const char* name : {"guided_json", "guided_regex", "guided_choice", "guided_grammar"}) {
       handlers[name] = [](F& f, P p, E v) {
@@ -183,6 +187,9 @@ Fault AnswerFields::finish(int max_tokens, size_t num_prompts) {
     return fault_at("best_of", fmt::format("got {}, expected n, which is {}: every answer that is "
                                            "made is returned",
                                            best_of_, sampling.n));
+  }
+  if (has_stream_options_ && !call_.streaming.stream) {
+    return fault_at("stream_options", "got some without stream, expected stream to be true");
   }
   const size_t num_ids = sampling.allowed_token_ids.size() + sampling.stop_token_ids.size();
   if (num_ids > limits_.max_listed_ids / std::max<size_t>(num_prompts, 1)) {

@@ -31,6 +31,7 @@ class AnswerFields {
   Request& request_;
   const CallLimits& limits_;
   bool has_max_tokens_ = false;
+  bool has_stream_options_ = false;
   int best_of_ = 0;  // 0: not said
 };
 
@@ -42,6 +43,9 @@ Fault read_response_format(const Path& path, Element value, const CallLimits& li
                            std::optional<Restriction>& out);
 Fault read_structured_outputs(const Path& path, Element value, const CallLimits& limits,
                               std::optional<Restriction>& out);
+// That a field asks for another one than has been asked for.
+Fault second_restriction(const Path& path);
+Fault refuse_whitespace_pattern(const Path& path, Element value);
 // `kind`: json, regex, choice, grammar, json_object
 Fault read_restriction(std::string_view kind, const Path& path, Element value,
                        const CallLimits& limits, std::optional<Restriction>& out);

@@ -96,6 +96,19 @@ Fault ConversationFields::read(std::string_view name, Element value, bool& taken
   return {};
 }
 
+bool mentions_variable(std::string_view chat_template, std::string_view name) {
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  for (size_t at = chat_template.find(name); at != std::string_view::npos;
+       at = chat_template.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    const bool is_start = at == 0 || !is_word(chat_template[at - 1]);
+    if (is_start && (end == chat_template.size() || !is_word(chat_template[end]))) return true;
+  }
+  return false;
+}
+
 Fault render_variables(const ConversationFields& fields, bool shows_tools, const CallLimits& limits,
                        Conversation& out) {
   if (!fields.messages) return fault_at("messages", "got none, expected at least one message");

@@ -31,6 +31,10 @@ struct Conversation {
   std::string final_content;  // and its text
 };
 
+// Whether a template's source has this name as a word, be it in a comment: where it has not, the
+// variable changes nothing.
+bool mentions_variable(std::string_view chat_template, std::string_view name);
+
 // `shows_tools`: the template gets them.
 Fault render_variables(const ConversationFields& fields, bool shows_tools, const CallLimits& limits,
                        Conversation& out);

@@ -12,12 +12,6 @@
 namespace quire::server {
 namespace {
 
-std::string clipped(std::string_view text) {
-  constexpr size_t kMaxShown = 60;
-  if (text.size() <= kMaxShown) return one_line(text);
-  return one_line(text.substr(0, complete_utf8_prefix(text.substr(0, kMaxShown)))) + "…";
-}
-
 std::string described(Element value) {
   switch (value.type()) {
     case simdjson::dom::element_type::ARRAY:
@@ -71,6 +65,12 @@ std::string invalid_body(std::string_view body, const Status& status) {
 
 }  // namespace
 
+std::string clipped(std::string_view text) {
+  constexpr size_t kMaxShown = 60;
+  if (text.size() <= kMaxShown) return one_line(text);
+  return one_line(text.substr(0, complete_utf8_prefix(text.substr(0, kMaxShown)))) + "…";
+}
+
 std::string Path::text() const {
   std::string text = parent != nullptr ? parent->text() : "";
   if (name.empty()) return text + fmt::format("[{}]", idx);
@@ -98,6 +98,12 @@ Fault read_text(const Path& path, Element value, std::string& out) {
 Fault read_bool(const Path& path, Element value, bool& out) {
   if (value.get_bool().get(out)) return unexpected(path, value, "true or false");
   return {};
+}
+
+Fault refuse_unless_false(const Path& path, Element value) {
+  bool flag = false;
+  QUIRE_RETURN_IF_FAULT(read_bool(path, value, flag));
+  return flag ? unexpected(path, value, "false: this server does not do that") : Fault();
 }
 
 Fault read_int(const Path& path, Element value, int least, int most, int& out) {

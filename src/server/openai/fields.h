@@ -38,6 +38,9 @@ struct Path {
   std::string text() const;
 };
 
+// A client's text as messages show it.
+std::string clipped(std::string_view text);
+
 // `[request] PATH; got …, expected …`
 Fault unexpected(const Path& path, Element got, std::string_view expected);
 // `[request] PATH; …`
@@ -45,6 +48,8 @@ Fault fault_at(const Path& path, std::string_view what);
 
 Fault read_text(const Path& path, Element value, std::string& out);
 Fault read_bool(const Path& path, Element value, bool& out);
+// Known, and not what this server does: silence would be worse than a refusal.
+Fault refuse_unless_false(const Path& path, Element value);
 Fault read_int(const Path& path, Element value, int least, int most, int& out);
 // Token ids; at least one.
 Fault read_ids(const Path& path, Element value, std::vector<int32_t>& out);

@@ -37,7 +37,8 @@ struct Parsed {
 struct CallDefaults {
   SamplingParams sampling;  // the model's own
   int completion_max_tokens = 16;
-  int chat_max_tokens = 0;  // 0: whatever the context leaves
+  int chat_max_tokens = 0;         // 0: whatever the context leaves
+  std::string_view chat_template;  // its source; empty: nothing is known of it
   CallLimits limits;
 };
 

@@ -22,6 +22,7 @@ class ChatFields {
  private:
   static const FieldHandlers<ChatFields>& handlers();
   Fault finish_tools();
+  Fault check_template() const;
   Fault read_tool_choice(Element value);
   Fault read_named_tool(const Path& path, Element value);
   Fault finish_logprobs();
@@ -56,6 +57,9 @@ const FieldHandlers<ChatFields>& ChatFields::handlers() {
          f.top_logprobs_ = number;
          return Fault();
        }},
+      {"functions", [](F&, P p, E v) { return unexpected(p, v, "none: tools is its newer name"); }},
+      {"function_call",
+       [](F&, P p, E v) { return unexpected(p, v, "none: tool_choice is its newer name"); }},
       {"echo", [](F& f, P p, E v) { return read_bool(p, v, f.echo_); }},
       {"modalities",
        [](F&, P p, E v) {
@@ -126,7 +130,30 @@ Fault ChatFields::finish_tools() {
     QUIRE_RETURN_IF_FAULT(read_tools(*conversation_.tools, defaults_.limits, call_.tools));
   }
   call_.tool_choice = call_.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
-  return tool_choice_ ? read_tool_choice(*tool_choice_) : Fault();
+  if (tool_choice_) QUIRE_RETURN_IF_FAULT(read_tool_choice(*tool_choice_));
+  const bool is_forced =
+      call_.tool_choice == ToolChoice::kRequired || call_.tool_choice == ToolChoice::kNamed;
+  return is_forced && call_.restriction ? second_restriction("tool_choice") : Fault();
+}
+
+// What the model would never see is not asked for in vain.
+Fault ChatFields::check_template() const {
+  const auto is_lost = [this](std::string_view variable) {
+    return !defaults_.chat_template.empty() &&
+           !mentions_variable(defaults_.chat_template, variable);
+  };
+  if (call_.tool_choice == ToolChoice::kAuto && is_lost("tools")) {
+    return fault_at("tools",
+                    "got some where the model's chat template knows none, expected tool_choice "
+                    "'none', 'required' or a function");
+  }
+  if (conversation_.documents && is_lost("documents")) {
+    return fault_at("documents", "got some where the model's chat template knows none");
+  }
+  if (conversation_.reasoning_effort && is_lost("reasoning_effort")) {
+    return fault_at("reasoning_effort", "got one where the model's chat template knows none");
+  }
+  return {};
 }
 
 Fault ChatFields::finish_logprobs() {
@@ -145,6 +172,7 @@ Fault ChatFields::finish() {
   }
   QUIRE_RETURN_IF_FAULT(finish_logprobs());
   QUIRE_RETURN_IF_FAULT(finish_tools());
+  QUIRE_RETURN_IF_FAULT(check_template());
   QUIRE_RETURN_IF_FAULT(shared_.finish(defaults_.chat_max_tokens, 1));
   const bool shows_tools = !call_.tools.empty() && call_.tool_choice != ToolChoice::kNone;
   Conversation conversation;

@@ -7,12 +7,10 @@ namespace {
 
 using Kind = GrammarSpec::Kind;
 
+constexpr std::string_view kKinds = "json, regex, choice, grammar or json_object";
+
 Fault set_kind(const Path& path, Kind kind, std::optional<Restriction>& out) {
-  if (out) {
-    return fault_at(path,
-                    "a second restriction of the answer, expected one of response_format, "
-                    "structured_outputs and guided_…");
-  }
+  if (out) return second_restriction(path);
   out = {.grammar = {.kind = kind}, .field = path.text()};
   return {};
 }
@@ -55,7 +53,29 @@ Fault read_pattern(Kind kind, const Path& path, Element value, size_t max_bytes,
   return check_size(path, out->grammar.text, max_bytes);
 }
 
+// vLLM's options of a form. One that would change what an answer may be is not passed over.
+Fault read_option(std::string_view name, const Path& path, Element value) {
+  if (name == "disable_fallback") return {};  // there is nothing to fall back to
+  if (name == "disable_any_whitespace" || name == "disable_additional_properties") {
+    return refuse_unless_false(path, value);
+  }
+  if (name == "whitespace_pattern") return refuse_whitespace_pattern(path, value);
+  if (name == "structural_tag") return unexpected(path, value, kKinds);
+  return fault_at(path.parent != nullptr ? *path.parent : path,
+                  fmt::format("got an unknown kind '{}', expected {}", clipped(name), kKinds));
+}
+
 }  // namespace
+
+Fault refuse_whitespace_pattern(const Path& path, Element value) {
+  return unexpected(path, value, "none: the grammar settles where white space may stand");
+}
+
+Fault second_restriction(const Path& path) {
+  return fault_at(path,
+                  "a second restriction of the answer, expected one of response_format, "
+                  "structured_outputs, guided_… and a tool_choice that forces a call");
+}
 
 Fault read_restriction(std::string_view kind, const Path& path, Element value,
                        const CallLimits& limits, std::optional<Restriction>& out) {
@@ -85,12 +105,11 @@ Fault read_structured_outputs(const Path& path, Element value, const CallLimits&
   for (const auto& [name, restriction] : fields) {
     if (restriction.is_null()) continue;
     const Path at(path, name);
-    if (name == "structural_tag") {
-      return unexpected(at, restriction, "json, regex, choice, grammar or json_object");
-    }
     if (name == "json" || name == "regex" || name == "choice" || name == "grammar" ||
         name == "json_object") {
       QUIRE_RETURN_IF_FAULT(read_restriction(name, at, restriction, limits, out));
+    } else {
+      QUIRE_RETURN_IF_FAULT(read_option(name, at, restriction));
     }
   }
   return {};

@@ -177,6 +177,46 @@ TEST(ParseChat, TakesTools) {
             "tools[0].function.parameters");
 }
 
+TEST(ParseChat, AForcedCallIsARestriction) {
+  const std::string tools(kTools);
+  for (const char* choice : {R"("required")", R"({"function": {"name": "now"}})"}) {
+    const std::string forced = tools + R"(, "tool_choice": )" + choice;
+    EXPECT_EQ(refused_hello(forced + R"(, "response_format": {"type": "json_object"})"),
+              "tool_choice");
+    EXPECT_EQ(refused_hello(forced + R"(, "guided_regex": "a")"), "tool_choice");
+    EXPECT_EQ(refused_hello(forced + R"(, "response_format": {"type": "text"})"), "accepted");
+  }
+  EXPECT_EQ(refused_hello(tools + R"(, "response_format": {"type": "json_object"})"), "accepted");
+}
+
+TEST(ParseChat, RefusesWhatTheTemplateWouldDrop) {
+  const auto param = [](std::string_view chat_template, std::string_view fields) -> std::string {
+    CallDefaults defaults;
+    defaults.chat_template = chat_template;
+    const auto result =
+        parse_chat_call("{" + std::string(kHello) + ", " + std::string(fields) + "}", defaults);
+    return result.error ? result.error->param : "accepted";
+  };
+  const std::string tools(kTools);
+  constexpr std::string_view kPlain = "{{ messages }}{{ custom_tools }}{{ tools_in_user }}";
+  EXPECT_EQ(param(kPlain, tools), "tools");
+  EXPECT_EQ(param(kPlain, tools + R"(, "tool_choice": "auto")"), "tools");
+  EXPECT_EQ(param(kPlain, tools + R"(, "tool_choice": "none")"), "accepted");
+  EXPECT_EQ(param(kPlain, tools + R"(, "tool_choice": "required")"), "accepted");
+  EXPECT_EQ(param(kPlain, R"("tools": [])"), "accepted");
+  EXPECT_EQ(param("{% if tools %}", tools), "accepted");
+  EXPECT_EQ(param(kPlain, R"("documents": [{"title": "t"}])"), "documents");
+  EXPECT_EQ(param("{{documents}}", R"("documents": [{"title": "t"}])"), "accepted");
+  EXPECT_EQ(param(kPlain, R"("reasoning_effort": "low")"), "reasoning_effort");
+  EXPECT_EQ(param("{{ reasoning_effort", R"("reasoning_effort": "low")"), "accepted");
+}
+
+TEST(ParseChat, NamesTheNewerFieldsOfFunctions) {
+  EXPECT_EQ(refused_hello(R"("functions": [{"name": "f"}])"), "functions");
+  EXPECT_EQ(refused_hello(R"("function_call": "auto")"), "function_call");
+  EXPECT_EQ(refused_hello(R"("functions": null, "function_call": null)"), "accepted");
+}
+
 TEST(ParseChat, ContinuesTheFinalMessage) {
   const std::string messages =
       R"("messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "So: "}])";

@@ -186,6 +186,12 @@ TEST(ParseCompletion, RefusesWhatItDoesNotDo) {
   EXPECT_THAT(refusal(R"({"prompt": "a", "use_beam_search": true})"),
               HasSubstr("use_beam_search: "));
   EXPECT_EQ(refusal(R"({"prompt": "a", "use_beam_search": false})"), "accepted");
+  EXPECT_THAT(refusal(R"({"prompt": "a", "length_penalty": 1.2})"), HasSubstr("length_penalty: "));
+  EXPECT_EQ(refusal(R"({"prompt": "a", "length_penalty": 1.0})"), "accepted");
+  EXPECT_THAT(refusal(R"({"prompt": "a", "stream_options": {}})"), HasSubstr("stream_options: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "stream": false, "stream_options": {}})"),
+              HasSubstr("stream_options: "));
+  EXPECT_EQ(refusal(R"({"prompt": "a", "stream_options": {}, "stream": true})"), "accepted");
   EXPECT_THAT(refusal(R"({"prompt": "a", "prompt_embeds": "x"})"), HasSubstr("prompt_embeds: "));
   EXPECT_THAT(refusal(R"({"prompt": "a", "truncate_prompt_tokens": 5})"),
               HasSubstr("truncate_prompt_tokens: "));
@@ -267,6 +273,19 @@ TEST(ParseCompletion, TakesStructuredOutputs) {
   EXPECT_THAT(refused(R"("guided_choice": [])"), HasSubstr("guided_choice: "));
   EXPECT_THAT(refused(R"("structured_outputs": {"structural_tag": "x"})"),
               HasSubstr("structured_outputs.structural_tag: "));
+  EXPECT_THAT(refused(R"("structured_outputs": {"jsn": {}})"),
+              HasSubstr("structured_outputs: [request] structured_outputs; got an unknown kind "
+                        "'jsn', expected json, regex, choice, grammar or json_object"));
+  EXPECT_THAT(refused(R"("structured_outputs": {"json": {}, "whitespace_pattern": " *"})"),
+              HasSubstr("structured_outputs.whitespace_pattern: "));
+  EXPECT_THAT(refused(R"("structured_outputs": {"json": {}, "disable_any_whitespace": true})"),
+              HasSubstr("structured_outputs.disable_any_whitespace: "));
+  EXPECT_EQ(refused(R"("structured_outputs": {"json": {}, "disable_any_whitespace": false,
+                                              "disable_fallback": true})"),
+            "accepted");
+  EXPECT_THAT(refused(R"("guided_whitespace_pattern": " *")"),
+              HasSubstr("guided_whitespace_pattern: "));
+  EXPECT_EQ(refused(R"("guided_decoding_backend": "xgrammar")"), "accepted");
   EXPECT_THAT(refused("\"guided_regex\": \"" + std::string(300'000, 'a') + "\""),
               HasSubstr("guided_regex: "));
 }
