@@ -14,6 +14,8 @@
 #include "cli/load_engine.h"
 #include "cli/output.h"
 #include "cli/version.h"
+#include "server/cors.h"
+#include "server/hosts.h"
 #include "server/http/server.h"
 #include "server/service.h"
 #include "server/structured_output.h"
@@ -56,6 +58,9 @@ Status take_model_dir(Options& options) {
 
 // As in vLLM, a directory behind the names is one of them.
 Status check_model_names(const Options& options) {
+  if (std::ranges::find(options.service.model_names, "") != options.service.model_names.end()) {
+    return invalid_argument("--served-model-name: expected a name, got an empty one");
+  }
   if (!options.engine.model.empty()) return {};
   for (const std::string& name : options.service.model_names) {
     std::error_code error;
@@ -68,8 +73,42 @@ Status check_model_names(const Options& options) {
   return {};
 }
 
+// Flags that could never do anything.
+Status check_effect(const Options& options) {
+  const server::ServiceConfig& service = options.service;
+  if (options.max_request_bytes < 1) {
+    return invalid_argument("--max-request-bytes: expected at least 1; got 0: no call has a body");
+  }
+  if (service.gate.max_concurrency_per_key > 0 && options.api_keys.empty() &&
+      options.api_key_file.empty()) {
+    return invalid_argument(
+        "expected --api-key or --api-key-file beside --max-concurrency-per-key");
+  }
+  if (!options.transport.unix_socket_path.empty() &&
+      options.transport.limits.max_connections_per_peer > 0) {
+    return invalid_argument(
+        "expected --uds or --max-connections-per-peer, not both: a Unix socket's peers have no "
+        "address");
+  }
+  for (const std::string& origin : service.allowed_origins) {
+    if (server::can_be_origin(origin)) continue;
+    return invalid_argument(fmt::format(
+        "--allowed-origins: got '{}', expected '*' or what a browser says, in lower case and "
+        "without a path: https://example.com",
+        origin));
+  }
+  for (const std::string& host : service.allowed_hosts) {
+    if (server::can_be_host(host)) continue;
+    return invalid_argument(fmt::format(
+        "--allowed-hosts: got '{}', expected '*' or a name without scheme and port: example.com",
+        host));
+  }
+  return {};
+}
+
 Status check(const Options& options) {
   QUIRE_RETURN_IF_ERROR(check_model_names(options));
+  QUIRE_RETURN_IF_ERROR(check_effect(options));
   const http::ServerConfig& transport = options.transport;
   if (transport.tls_certificate.empty() != transport.tls_key.empty()) {
     return invalid_argument("expected --ssl-certfile and --ssl-keyfile together");

@@ -16,6 +16,16 @@ http::Headers cors_headers(const std::vector<std::string>& allowed_origins,
           {"vary", "Origin"}};
 }
 
+bool can_be_origin(std::string_view text) {
+  if (text == "*" || text == "null") return true;
+  const size_t scheme_end = text.find("://");
+  if (scheme_end == 0 || scheme_end == std::string_view::npos) return false;
+  const std::string_view authority = text.substr(scheme_end + 3);
+  return !authority.empty() && authority.find_first_of("/?#@*") == std::string_view::npos &&
+         std::ranges::none_of(
+             text, [](char c) { return c <= ' ' || c == '\x7f' || (c >= 'A' && c <= 'Z'); });
+}
+
 bool is_preflight(const http::Request& request) {
   return request.method == "OPTIONS" && !request.header("origin").empty() &&
          !request.header("access-control-request-method").empty();

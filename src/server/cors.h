@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/http/http.h"
@@ -12,6 +13,10 @@ namespace quire::server {
 // that is not allowed.
 http::Headers cors_headers(const std::vector<std::string>& allowed_origins,
                            const http::Request& request);
+
+// Whether a browser can send this as its Origin: "https://example.com:8000", all of it in lower
+// case and no path; or "null". "*" stands for all.
+bool can_be_origin(std::string_view text);
 
 // A browser's question before the call itself.
 bool is_preflight(const http::Request& request);

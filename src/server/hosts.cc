@@ -38,4 +38,11 @@ bool is_allowed_host(std::string_view host, const std::vector<std::string>& allo
          });
 }
 
+bool can_be_host(std::string_view name) {
+  if (name == "*") return true;
+  return !name.empty() && std::ranges::all_of(name, [](char c) {
+    return c > ' ' && c != '\x7f' && std::string_view("/:@?#[]*").find(c) == std::string_view::npos;
+  });
+}
+
 }  // namespace quire::server

@@ -12,4 +12,8 @@ namespace quire::server {
 // whatever the port; and none at all, which no browser sends.
 bool is_allowed_host(std::string_view host, const std::vector<std::string>& allowed);
 
+// Whether a name of --allowed-hosts can be the name of a Host at all, which has no scheme, no port
+// and no path.
+bool can_be_host(std::string_view name);
+
 }  // namespace quire::server
