@@ -148,10 +148,12 @@ Fault ChatFields::check_template() const {
                     "'none', 'required' or a function");
   }
   if (conversation_.documents && is_lost("documents")) {
-    return fault_at("documents", "got some where the model's chat template knows none");
+    return fault_at("documents",
+                    "got some where the model's chat template knows none, expected none");
   }
   if (conversation_.reasoning_effort && is_lost("reasoning_effort")) {
-    return fault_at("reasoning_effort", "got one where the model's chat template knows none");
+    return fault_at("reasoning_effort",
+                    "got one where the model's chat template knows none, expected none");
   }
   return {};
 }
