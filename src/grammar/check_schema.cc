@@ -22,6 +22,9 @@ constexpr std::array<std::string_view, 12> kNotEnforced = {
     "uniqueItems", "contains",   "$dynamicRef",  "$recursiveRef",     "extends",
     "disallow",    "divisibleBy"};
 
+// Of those, the ones that say nothing where they are `false`; "contains": false forbids all arrays.
+constexpr std::array<std::string_view, 2> kFalseSaysNothing = {"not", "uniqueItems"};
+
 class SchemaCheck {
  public:
   explicit SchemaCheck(const GrammarLimits& limits) : limits_(limits) {}
@@ -67,7 +70,10 @@ class SchemaCheck {
     if (is_one_of(key, kCounts)) return check_count(key, value);
     if (is_one_of(key, kNotEnforced)) {
       bool flag = true;
-      if (value.get_bool().get(flag) == simdjson::SUCCESS && !flag) return {};
+      if (is_one_of(key, kFalseSaysNothing) && value.get_bool().get(flag) == simdjson::SUCCESS &&
+          !flag) {
+        return {};
+      }
       return invalid_argument(
           fmt::format("[grammar] the JSON schema has \"{}\", which is not supported", key));
     }

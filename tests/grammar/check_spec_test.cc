@@ -98,6 +98,12 @@ TEST(CheckSpec, RefusesEscapesThatWouldBeMisread) {
 TEST(CheckSpec, RefusesWhatWouldNotBeEnforced) {
   EXPECT_THAT(schema(R"({"type":"array","uniqueItems":true})"), HasSubstr("uniqueItems"));
   EXPECT_THAT(schema(R"({"properties":{"a":{"not":{}}}})"), HasSubstr("\"not\""));
+  EXPECT_EQ(schema(R"({"type":"array","uniqueItems":false,"not":false})"), "");
+  EXPECT_THAT(schema(R"({"type":"integer","if":false,"else":{"maximum":5}})"), HasSubstr("\"if\""));
+  for (const char* keyword : {"contains", "dependencies", "dependentSchemas", "extends"}) {
+    EXPECT_THAT(schema(R"({"type":"array",")" + std::string(keyword) + R"(":false})"),
+                HasSubstr(keyword));
+  }
   EXPECT_THAT(schema(R"({"$ref":"http://example.org/x"})"), HasSubstr("$ref"));
   EXPECT_THAT(schema(R"({"$ref":"#/$defs/a~1b","$defs":{"a/b":{}}})"), HasSubstr("~1"));
   EXPECT_THAT(schema(R"({"items":{"pattern":"a{1000000}"}})"), HasSubstr("repeats too often"));
