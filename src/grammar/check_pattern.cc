@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "grammar/check_spec.h"
+#include "grammar/schema_keywords.h"
 
 namespace quire::grammar {
 namespace {
@@ -64,6 +66,43 @@ class Nesting {
   size_t depth_ = 0;
 };
 
+// The length of a string that starts with '"', its end included.
+size_t string_length(std::string_view text) {
+  size_t length = 1;
+  while (length < text.size() && text[length] != '"') length += text[length] == '\\' ? 2 : 1;
+  return std::min(length + 1, text.size());
+}
+
+// The length of a comment that starts with '#', without its line's end.
+size_t comment_length(std::string_view text) {
+  return std::min(text.size(), text.find_first_of("\r\n"));
+}
+
+bool is_name_char(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-' ||
+         c == '.';
+}
+
+// 0 where no name starts; digits may only follow.
+size_t name_length(std::string_view text) {
+  if (is_digit(text[0])) return 0;
+  return static_cast<size_t>(std::ranges::find_if_not(text, is_name_char) - text.begin());
+}
+
+// Spaces and comments may stand between a name and the '(' that makes it a call.
+bool is_call(std::string_view text) {
+  while (!text.empty()) {
+    if (text[0] == '#') {
+      text.remove_prefix(comment_length(text));
+    } else if (std::string_view(" \t\r\n").find(text[0]) != std::string_view::npos) {
+      text.remove_prefix(1);
+    } else {
+      return text[0] == '(';
+    }
+  }
+  return false;
+}
+
 // The length of a class that starts with '[', its ']' included; 1 where it has none.
 size_t class_length(std::string_view text) {
   for (size_t i = 1; i < text.size(); ++i) {
@@ -96,6 +135,22 @@ Status check_regex_escape(std::string_view what, std::string_view at_backslash) 
     return refuse(what, fmt::format("has an escape that is not supported: \\{}",
                                     static_cast<unsigned char>(c) < 0x80 ? std::string(1, c)
                                                                          : "(not ASCII)"));
+  }
+  return {};
+}
+
+// XGrammar's functions inside EBNF are no part of it, and some name tokens by id.
+constexpr std::array<std::string_view, 6> kFunctions = {
+    "TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken", "Regex", "Substring"};
+
+Status check_name(std::string_view what, std::string_view name, std::string_view rest) {
+  if (is_one_of(name, kFunctions) && is_call(rest)) {
+    return refuse(what, fmt::format("uses {}(), which is not supported", name));
+  }
+  // An attribute of a rule, whose string may hold the ']' that would end a class.
+  if (rest.starts_with('[') &&
+      rest.substr(0, class_length(rest)).find("capture") != std::string_view::npos) {
+    return refuse(what, "captures a rule's text, which is not supported");
   }
   return {};
 }
@@ -174,34 +229,26 @@ Status check_ebnf(std::string_view text, const GrammarLimits& limits) {
   Nesting nesting(kWhat, limits);
   for (size_t i = 0; i < text.size(); ++i) {
     const std::string_view rest = text.substr(i);
-    if (rest[0] == '"') {
-      size_t length = 1;
-      while (length < rest.size() && rest[length] != '"') length += rest[length] == '\\' ? 2 : 1;
-      length = std::min(length, rest.size());
+    if (const size_t end = name_length(rest); end > 0) {
+      QUIRE_RETURN_IF_ERROR(check_name(kWhat, rest.substr(0, end), rest.substr(end)));
+      i += end - 1;
+    } else if (rest[0] == '"') {
+      const size_t length = string_length(rest);
       QUIRE_RETURN_IF_ERROR(check_class_escapes(kWhat, rest.substr(0, length)));
-      i += length;
+      i += length - 1;
     } else if (rest[0] == '[') {
       const size_t length = class_length(rest);
+      if (length == 1) return refuse(kWhat, "has a [ without its ]");
       QUIRE_RETURN_IF_ERROR(check_class_escapes(kWhat, rest.substr(0, length)));
       i += length - 1;
     } else if (rest[0] == '#') {
-      i += std::min(rest.size(), rest.find_first_of("\r\n"));
+      i += comment_length(rest);
     } else if (rest[0] == '(') {
       QUIRE_RETURN_IF_ERROR(nesting.open());
     } else if (rest[0] == ')') {
       nesting.close();
     } else if (rest[0] == '{') {
       QUIRE_RETURN_IF_ERROR(check_repeat(kWhat, rest, limits));
-    }
-  }
-  // XGrammar's functions inside EBNF are no part of it, and some name tokens by id.
-  for (const std::string_view macro : {"TagDispatch", "Token", "Regex", "Substring"}) {
-    for (size_t at = text.find(macro); at != std::string_view::npos;
-         at = text.find(macro, at + 1)) {
-      const size_t next = text.find_first_not_of(" \t\r\n", at + macro.size());
-      if (next != std::string_view::npos && text[next] == '(') {
-        return refuse(kWhat, fmt::format("uses {}(), which is not supported", macro));
-      }
     }
   }
   return {};

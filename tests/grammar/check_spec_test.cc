@@ -110,8 +110,29 @@ TEST(CheckSpec, RefusesWhatWouldNotBeEnforced) {
   EXPECT_THAT(schema(R"({"patternProperties":{"\\x41b":{}}})"), HasSubstr("two digits"));
   EXPECT_THAT(schema("[]"), HasSubstr("no object"));
   EXPECT_THAT(schema("{"), HasSubstr("not valid JSON"));
-  EXPECT_THAT(ebnf("root ::= Token(2)"), HasSubstr("Token()"));
-  EXPECT_THAT(ebnf("root ::= TagDispatch ((\"a\", b))"), HasSubstr("TagDispatch()"));
+}
+
+TEST(CheckSpec, RefusesFunctionsInEbnf) {
+  for (const char* name :
+       {"TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken", "Regex", "Substring"}) {
+    for (const char* call : {"(2)", " \n\t(2)", " # why\r # \"not\"\n(2)"}) {
+      for (const char* before : {"root ::= ", "root ::= [\\]\"]", "root ::= \"\\\"\"",
+                                 "# \r\nroot ::= ", "root ::= a{2", "root[lazy] ::= "}) {
+        EXPECT_THAT(ebnf(std::string(before) + name + call), HasSubstr(std::string(name) + "()"))
+            << before << call;
+      }
+    }
+  }
+  // Read as a class, this would end at its first ']' and hide what follows.
+  EXPECT_THAT(ebnf(R"(root[capture="]"] ::= Token(2) "")"), HasSubstr("captures"));
+  EXPECT_THAT(ebnf("root ::= [a\\]"), HasSubstr("without its ]"));
+}
+
+TEST(CheckSpec, TakesNamesLikeThoseOfFunctions) {
+  EXPECT_EQ(ebnf("root ::= IdToken (\",\" IdToken)*\nIdToken ::= [a-z]"), "");
+  EXPECT_EQ(ebnf("root ::= Token.1 (\"a\") Regex-2 (\"b\") Token_ (\"c\") Token2 (\"d\")"), "");
+  EXPECT_EQ(ebnf("root ::= \"Regex(\" [Token(] \"Token\" (\"x\") # Token(2)"), "");
+  EXPECT_EQ(ebnf("root ::= Token\nToken ::= \"a\""), "");
 }
 
 }  // namespace
