@@ -41,8 +41,9 @@ Result<Members> members_of(simdjson::dom::element value);
 Result<std::string_view> head_of(const Members& members);
 // The types that `members` and `outer` leave; none: any.
 Result<std::vector<std::string_view>> types_of(const Members& members, std::string_view outer);
-// Without a type, a keyword binds values of its own type alone, and XGrammar would not heed it.
-// What is written for objects and arrays says by custom that there is one.
+// Of a schema without "type": "object" or "array" where keywords such as "properties" or "items"
+// show that one is meant; empty: any type. Strictly, a keyword then binds only values of the type
+// it is about; XGrammar cannot enforce that, so any other keyword is refused.
 Result<std::string_view> implied_type(const Members& members);
 // An object's keys are held to one of these alone: properties, patternProperties, propertyNames.
 Status check_object(const Members& members);

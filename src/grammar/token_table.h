@@ -21,9 +21,6 @@ struct TokenTable {
 // alike here.
 TokenTable make_token_table(const Tokenizer& tokenizer, std::span<const int32_t> end_ids);
 
-inline bool has_bit(std::span<const uint32_t> mask, int32_t id) {
-  return ((mask[static_cast<size_t>(id) / 32] >> (id % 32)) & 1U) != 0;
-}
 inline void set_bit(std::span<uint32_t> mask, int32_t id) {
   mask[static_cast<size_t>(id) / 32] |= 1U << (id % 32);
 }

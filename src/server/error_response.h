@@ -6,8 +6,7 @@
 
 namespace quire::server {
 
-// OpenAI's error object, with Retry-After where the client is to come again.
-// Of other headers it keeps those given.
+// OpenAI's error object as the body; `headers`, and Retry-After with a 429 or 503.
 http::Response error_response(const CallError& error, http::Headers headers);
 
 }  // namespace quire::server

@@ -14,8 +14,8 @@
 
 namespace quire::server {
 
-// What callers are told of an engine that has failed or stands still: whose it is, has no key, and
-// needs no more. The log has the details.
+// The answer where the engine has failed or stands still. It gives no reason, since the caller may
+// be anyone, with or without a key; the reason is in the server's log.
 Status engine_is_out();
 
 class HealthWatch {
