@@ -1,6 +1,7 @@
 // What a caller asks for and what comes back.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -104,9 +105,11 @@ struct Output {
   std::vector<PositionLogprobs> prompt_logprobs;  // once, with the first output; [0] is empty
   std::vector<int32_t> prompt_token_ids;          // once, with the first output
   int num_cached_tokens = 0;                      // of the prompt, found in the prefix cache
-  std::optional<FinishReason> finish_reason;      // set on an answer's last output
-  std::string stop_reason;                        // the stop string or id that ended it
-  Status error;                                   // with FinishReason::kError
+  // When the answer was first given a place in a step; absent: it never was.
+  std::optional<std::chrono::steady_clock::time_point> first_scheduled;
+  std::optional<FinishReason> finish_reason;  // set on an answer's last output
+  std::string stop_reason;                    // the stop string or id that ended it
+  Status error;                               // with FinishReason::kError
 };
 
 }  // namespace quire

@@ -120,10 +120,20 @@ void EngineCore::step() {
 bool EngineCore::schedule_and_run() {
   auto plan = std::make_shared<BatchPlan>(scheduler_.schedule());
   if (plan->empty()) return false;
+  if (!plan->rows_added.empty()) note_first_scheduled(*plan);
   if (num_constrained_ > 0) fill_masks(*plan);
   runner_->enqueue(plan);
   in_flight_.push_back(std::move(plan));
   return true;
+}
+
+// An answer that was put back is added again: its first time counts.
+void EngineCore::note_first_scheduled(const BatchPlan& plan) {
+  const auto now = std::chrono::steady_clock::now();
+  for (const RowAdded& row : plan.rows_added) {
+    ActiveAnswer& active = active_.at(row.seq_id);
+    if (!active.first_scheduled) active.first_scheduled = now;
+  }
 }
 
 void EngineCore::fill_masks(BatchPlan& plan) {
@@ -156,6 +166,7 @@ void EngineCore::deliver(Sequence* seq, SampledToken&& sampled) {
   }
   const bool at_max_length = static_cast<int>(seq->token_ids.size()) >= seq->max_total_tokens;
   Output output = active.answer.accept(std::move(sampled), seq->num_cached_tokens, at_max_length);
+  output.first_scheduled = active.first_scheduled;
   const auto on_output = active.on_output;
   if (output.finish_reason) retire(id);
   (*on_output)(std::move(output));
@@ -164,7 +175,9 @@ void EngineCore::deliver(Sequence* seq, SampledToken&& sampled) {
 void EngineCore::end_answer(SeqId id, FinishReason reason, const Status& error) {
   if (!active_.contains(id)) return;
   ActiveAnswer active = retire(id);
-  (*active.on_output)(active.answer.end(reason, error));
+  Output output = active.answer.end(reason, error);
+  output.first_scheduled = active.first_scheduled;
+  (*active.on_output)(std::move(output));
 }
 
 EngineCore::ActiveAnswer EngineCore::retire(SeqId id) {

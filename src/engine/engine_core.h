@@ -1,11 +1,13 @@
 // The engine thread: schedule, run, postprocess.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -44,11 +46,13 @@ class EngineCore {
     Answer answer;
     RequestId request_id;
     std::shared_ptr<const Engine::OutputCallback> on_output;
+    std::optional<std::chrono::steady_clock::time_point> first_scheduled = {};
   };
 
   void loop();
   void step();
   bool schedule_and_run();
+  void note_first_scheduled(const BatchPlan& plan);
   // Says what constrained answers may go on with.
   void fill_masks(BatchPlan& plan);
   void postprocess(const BatchPlan& plan, StepResult result);

@@ -1,5 +1,6 @@
 #include "server/generation.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/error_response.h"
@@ -29,7 +30,9 @@ Generation::Generation(const GenerationTools& tools, Parts parts)
   num_unfinished_ = static_cast<int>(parts_.requests.size()) * num_answers_;
   times_.resize(static_cast<size_t>(num_unfinished_));
   for (const Request& request : parts_.requests) {
-    num_waiting_tokens_.push_back(static_cast<int64_t>(request.prompt_token_ids.size()));
+    prompts_.push_back({.num_waiting_tokens = static_cast<int64_t>(request.prompt_token_ids.size()),
+                        .num_unfinished = num_answers_,
+                        .max_tokens = request.sampling.max_tokens});
   }
 }
 
@@ -88,10 +91,12 @@ void Generation::observe(int choice_idx, const Output& output) {
   const Clock::time_point now = Clock::now();
   ChoiceTimes& times = times_[static_cast<size_t>(choice_idx)];
   ServerMetrics& metrics = tools_.metrics;
-  int64_t& num_waiting = num_waiting_tokens_[static_cast<size_t>(choice_idx / num_answers_)];
+  int64_t& num_waiting =
+      prompts_[static_cast<size_t>(choice_idx / num_answers_)].num_waiting_tokens;
   if (num_waiting > 0) parts_.ticket.begun(std::exchange(num_waiting, 0));
   if (!output.token_ids.empty()) {
     if (times.num_tokens == 0) {
+      times.first_token = now;
       metrics.time_to_first_token.observe(seconds_between(parts_.log.arrived, now));
       metrics.num_prompt_tokens.observe(static_cast<double>(output.prompt_token_ids.size()));
     } else {
@@ -100,10 +105,28 @@ void Generation::observe(int choice_idx, const Output& output) {
     times.last_token = now;
     times.num_tokens += static_cast<int>(output.token_ids.size());
   }
-  if (!output.finish_reason) return;
+  if (output.finish_reason) observe_end(choice_idx, output, now);
+}
+
+void Generation::observe_end(int choice_idx, const Output& output, Clock::time_point now) {
+  const ChoiceTimes& times = times_[static_cast<size_t>(choice_idx)];
+  ServerMetrics& metrics = tools_.metrics;
   metrics.finished(*output.finish_reason);
   metrics.num_generation_tokens.observe(times.num_tokens);
   metrics.e2e_request_latency.observe(seconds_between(parts_.log.arrived, now));
+  if (output.first_scheduled && times.num_tokens > 0) {
+    const Clock::time_point scheduled = *output.first_scheduled;
+    metrics.queue_time.observe(seconds_between(parts_.log.arrived, scheduled));
+    metrics.prefill_time.observe(seconds_between(scheduled, times.first_token));
+    metrics.decode_time.observe(seconds_between(times.first_token, times.last_token));
+    metrics.inference_time.observe(seconds_between(scheduled, times.last_token));
+  }
+  PromptState& prompt = prompts_[static_cast<size_t>(choice_idx / num_answers_)];
+  prompt.longest = std::max(prompt.longest, times.num_tokens);
+  if (--prompt.num_unfinished > 0) return;
+  metrics.max_generation_tokens.observe(prompt.longest);
+  metrics.params_n.observe(num_answers_);
+  metrics.params_max_tokens.observe(prompt.max_tokens);
 }
 
 void Generation::wake(std::unique_lock<std::mutex>& lock) {

@@ -47,8 +47,15 @@ class Generation : public std::enable_shared_from_this<Generation> {
     Output output;
   };
   struct ChoiceTimes {
+    Clock::time_point first_token;
     Clock::time_point last_token;
     int num_tokens = 0;
+  };
+  struct PromptState {
+    int64_t num_waiting_tokens = 0;  // 0: its first answer has begun
+    int num_unfinished = 0;
+    int max_tokens = 0;  // that an answer may have
+    int longest = 0;     // of the answers that have ended
   };
 
   Generation(const GenerationTools& tools, Parts parts);
@@ -59,6 +66,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // The engine's thread: notes the time, hands over, and wakes a worker.
   void on_output(int choice_idx, Output&& output);
   void observe(int choice_idx, const Output& output);
+  void observe_end(int choice_idx, const Output& output, Clock::time_point now);
   void wake(std::unique_lock<std::mutex>& lock);
 
   // One worker at a time.
@@ -75,7 +83,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   // The engine's thread alone.
   std::vector<ChoiceTimes> times_;
-  std::vector<int64_t> num_waiting_tokens_;  // of each prompt; 0: its first answer has begun
+  std::vector<PromptState> prompts_;
 
   std::mutex mutex_;
   std::vector<RequestId> ids_;

@@ -97,6 +97,15 @@ TEST_F(EngineCoreTest, OneRowsFaultCostsOnlyItsRequest) {
   EXPECT_TRUE(core_->health().ok());
 }
 
+TEST_F(EngineCoreTest, SaysWhenAnAnswerWasFirstScheduled) {
+  start({});
+  const auto before = std::chrono::steady_clock::now();
+  const Output output = submit().get();
+  ASSERT_TRUE(output.first_scheduled);
+  EXPECT_GE(*output.first_scheduled, before);
+  EXPECT_LE(*output.first_scheduled, std::chrono::steady_clock::now());
+}
+
 TEST_F(EngineCoreTest, ADeviceFaultFailsAllAndIsRemembered) {
   start({.step_fault_after = 3});
   auto first = submit();

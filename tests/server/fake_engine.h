@@ -1,6 +1,7 @@
 // An engine that answers when the test says so, and an exchange that keeps what it is given.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -75,6 +76,7 @@ class FakeEngine final : public server::EngineApi {
     output.text = text;
     output.token_ids.assign(text.begin(), text.end());
     output.finish_reason = reason;
+    output.first_scheduled = std::chrono::steady_clock::now();
     send(id, std::move(output));
   }
   void send(RequestId id, Output output) {

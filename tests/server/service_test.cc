@@ -1,6 +1,7 @@
 // Every route's ways, over an engine that answers when it is told to.
 #include "server/service.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -703,6 +704,27 @@ TEST_F(ServiceTest, CountsAreVllmsAndSayTheModel) {
   EXPECT_THAT(
       text,
       HasSubstr("vllm:request_success_total{model_name=\"fake\",finished_reason=\"stop\"} 1\n"));
+}
+
+// vLLM's own dashboard draws these.
+TEST_F(ServiceTest, CountsWhereAnAnswersTimeWent) {
+  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a","n":2,"max_tokens":7})");
+  engine_.wait_for(1);
+  engine_.expect_answers(1, 2);
+  engine_.say(1, "a", FinishReason::kStop, 0);
+  engine_.say(1, "abc", FinishReason::kStop, 1);
+  exchange->wait();
+  const std::string text = get("/metrics").body;
+  const auto sample = [](std::string_view name, int value) {
+    return HasSubstr(fmt::format("vllm:{}{{model_name=\"fake\"}} {}\n", name, value));
+  };
+  for (const char* phase : {"queue", "prefill", "decode", "inference"}) {
+    EXPECT_THAT(text, sample(fmt::format("request_{}_time_seconds_count", phase), 2));
+  }
+  EXPECT_THAT(text, sample("request_max_num_generation_tokens_count", 1));
+  EXPECT_THAT(text, sample("request_max_num_generation_tokens_sum", 3));
+  EXPECT_THAT(text, sample("request_params_n_sum", 2));
+  EXPECT_THAT(text, sample("request_params_max_tokens_sum", 7));
 }
 
 TEST_F(ServiceTest, OddRequestIdsAreReplaced) {

@@ -14,6 +14,7 @@ constexpr double kRequest[] = {0.05, 0.1, 0.3, 0.5, 0.8, 1,  1.5, 2,   2.5, 5,  
                                15,   20,  30,  40,  50,  60, 120, 240, 480, 960, 1920};
 constexpr double kTokens[] = {1,    2,    5,    10,  20,  50,  100, 200, 500,
                               1000, 2000, 5000, 1e4, 2e4, 5e4, 1e5, 2e5};
+constexpr double kAnswers[] = {1, 2, 5, 10, 20};
 constexpr std::string_view kReasons[] = {"stop", "length", "abort", "error"};
 
 }  // namespace
@@ -22,8 +23,15 @@ ServerMetrics::ServerMetrics()
     : time_to_first_token(kFirstToken),
       inter_token_latency(kInterToken),
       e2e_request_latency(kRequest),
+      queue_time(kRequest),
+      prefill_time(kRequest),
+      decode_time(kRequest),
+      inference_time(kRequest),
       num_prompt_tokens(kTokens),
-      num_generation_tokens(kTokens) {}
+      num_generation_tokens(kTokens),
+      max_generation_tokens(kTokens),
+      params_n(kAnswers),
+      params_max_tokens(kTokens) {}
 
 void ServerMetrics::answered(int http_status) {
   if (http_status >= 0 && http_status < static_cast<int>(answers_.size())) {
@@ -57,9 +65,22 @@ std::string ServerMetrics::text(std::string_view model_name, const EngineStats& 
                 inter_token_latency);
   out.histogram("vllm:e2e_request_latency_seconds", "From a request's arrival to its last token.",
                 e2e_request_latency);
+  out.histogram("vllm:request_queue_time_seconds", "From a request's arrival to its first step.",
+                queue_time);
+  out.histogram("vllm:request_prefill_time_seconds",
+                "From an answer's first step to its first token.", prefill_time);
+  out.histogram("vllm:request_decode_time_seconds", "From an answer's first token to its last.",
+                decode_time);
+  out.histogram("vllm:request_inference_time_seconds",
+                "From an answer's first step to its last token.", inference_time);
   out.histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.", num_prompt_tokens);
   out.histogram("vllm:request_generation_tokens", "Generated tokens of an answer.",
                 num_generation_tokens);
+  out.histogram("vllm:request_max_num_generation_tokens",
+                "Generated tokens of the longest of a request's answers.", max_generation_tokens);
+  out.histogram("vllm:request_params_n", "Answers that a request asks for.", params_n);
+  out.histogram("vllm:request_params_max_tokens", "Tokens of an answer that a request allows.",
+                params_max_tokens);
 
   out.counter("quire:steps_total", "Steps of the engine.", engine.num_steps);
   out.counter("quire:device_to_host_copies_total", "Copies from the device: one a step on a GPU.",

@@ -25,8 +25,15 @@ class ServerMetrics {
   Histogram time_to_first_token;    // seconds
   Histogram inter_token_latency;    // seconds
   Histogram e2e_request_latency;    // seconds
+  Histogram queue_time;             // seconds: of an answer, to its first step
+  Histogram prefill_time;           // seconds: from there to its first token
+  Histogram decode_time;            // seconds: from there to its last token
+  Histogram inference_time;         // seconds: the last two together
   Histogram num_prompt_tokens;      // of a request
-  Histogram num_generation_tokens;  // of a request
+  Histogram num_generation_tokens;  // of an answer
+  Histogram max_generation_tokens;  // of the longest of a request's answers
+  Histogram params_n;               // of a request
+  Histogram params_max_tokens;      // of a request
 
   void finished(FinishReason reason) { success_[static_cast<size_t>(reason)].add(); }
   void answered(int http_status);
