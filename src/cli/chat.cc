@@ -174,6 +174,7 @@ Command chat_command() {
     return invalid_argument(
         "--logprobs and --prompt-logprobs need --format json of quire generate");
   };
+  command.log_level = "warning";  // what is asked for should stand out
   command.run = [options] { return run(*options); };
   return command;
 }

@@ -33,6 +33,8 @@ struct Command {
   std::function<Status()> check;
   // The exit code, or why it could not be done. Empty where a subcommand is needed.
   std::function<Result<int>()> run;
+  // Of --log-level, unless it is given.
+  std::string log_level = "info";
 };
 
 // One a file.

@@ -358,6 +358,7 @@ Command generate_command() {
   options->sampling.add_to(flags);
   add_engine_flags(flags, &options->engine, SeedFlag::kOfCommand);
   command.check = [options] { return check(*options); };
+  command.log_level = "warning";  // what is asked for should stand out
   command.run = [options] { return run(*options); };
   return command;
 }

@@ -1,3 +1,5 @@
+#include <memory>
+
 #include "base/log.h"
 #include "cli/command.h"
 
@@ -32,6 +34,7 @@ void add_log_flags(Command& command) {
   if (!command.run) return;
   std::vector<std::string> names;
   for (const NamedLevel& named : kLevels) names.emplace_back(named.name);
+  const auto given = std::make_shared<bool>(false);
   command.flags.begin_group("Logging");
   command.flags.add({.name = "--log-format",
                      .value_name = "text|json",
@@ -42,9 +45,16 @@ void add_log_flags(Command& command) {
   command.flags.add({.name = "--log-level",
                      .value_name = "LEVEL",
                      .help = "Least important lines to log on standard error",
-                     .default_text = "info",
+                     .default_text = command.log_level,
                      .choices = std::move(names),
-                     .set = set_log_level_by_name});
+                     .set = [given](std::string_view name) {
+                       *given = true;
+                       return set_log_level_by_name(name);
+                     }});
+  command.run = [given, level = command.log_level, run = std::move(command.run)]() -> Result<int> {
+    if (!*given) QUIRE_RETURN_IF_ERROR(set_log_level_by_name(level));
+    return run();
+  };
 }
 
 }  // namespace

@@ -80,6 +80,12 @@ TEST(Usage, HelpAndVersionSucceed) {
   }
 }
 
+TEST(Usage, HelpSaysDefaultsOfSizes) {
+  EXPECT_THAT(run_quire({"serve", "--help"}).out,
+              AllOf(HasSubstr("Largest body of a request [32M]\n"),
+                    HasSubstr("that are not parsed yet [512M]\n")));
+}
+
 TEST(Usage, MistakesAreOneLineAndExitCode2) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"generate", "--no-such-flag"}, "--no-such-flag"},
@@ -388,8 +394,19 @@ TEST(Embedded, ChatKnowsItsCommands) {
               HasSubstr("unknown command /frob; expected /reset, /help, /quit or /exit"));
 }
 
+TEST(Embedded, TheAnswerStandsOut) {
+  const std::vector<std::string> arguments = {"generate", "--prompt", "a", "--max-tokens", "1"};
+  const SpawnResult quiet = run_quire(arguments);
+  EXPECT_THAT(quiet.err, AllOf(HasSubstr("1 output tokens in "), Not(HasSubstr("["))));
+  std::vector<std::string> chatty = arguments;
+  chatty.insert(chatty.end(), {"--log-level", "info"});
+  EXPECT_THAT(run_quire(chatty).err, AllOf(HasSubstr(" I [memory]"), HasSubstr(" I [engine]")));
+  EXPECT_EQ(run_quire({"chat"}, {.input = ""}).err, "");
+}
+
 TEST(Embedded, TheLogDoesNotLamentAMissingGpu) {
-  const std::vector<std::string> arguments = {"generate", "--device", "auto", "--max-tokens", "1"};
+  const std::vector<std::string> arguments = {"generate", "--device",    "auto", "--max-tokens",
+                                              "1",        "--log-level", "info"};
   EXPECT_THAT(run_quire(arguments).err, Not(HasSubstr("[cuda]")));
 }
 
@@ -548,8 +565,10 @@ TEST_F(Stories, SignalsEndEveryLongCommand) {
       // Where the signal comes before the work begins, the program ends without a word.
       EXPECT_THAT(err, AnyOf(IsEmpty(), HasSubstr("] interrupted "))) << command[1];
     }
-    EXPECT_EQ(end_after({"chat"}, "How many free hours are in 5 days?\n", signal).first,
-              128 + signal);
+    EXPECT_EQ(
+        end_after({"chat", "--log-level", "info"}, "How many free hours are in 5 days?\n", signal)
+            .first,
+        128 + signal);
   }
 }
 

@@ -79,7 +79,7 @@ double idle_load(const Process& process) {
 }
 
 TEST(Footprint, AnIdleChatSleeps) {
-  Process process({"chat", "--temperature", "0"});
+  Process process({"chat", "--temperature", "0", "--log-level", "info"});
   EXPECT_THAT(process.read_err("[engine]"), HasSubstr("[engine]"));
   const double fresh = idle_load(process);
   process.write(
