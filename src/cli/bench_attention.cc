@@ -266,7 +266,8 @@ Command bench_attention_command() {
   flags.number("--peak", &options->peak, {.min = 0},
                "GB/s, of prefill TFLOP/s, that shares refer to; 0: an H200's 4800 and 989");
   flags.output_file("--json", &options->json, "Write the results to this file");
-  flags.output_file("--csv", &options->csv, "The same as CSV, for tools/plot_attention.py");
+  flags.output_file("--csv", &options->csv,
+                    "Write the results to this file as CSV, for tools/plot_attention.py");
   command.check = [options] { return check(*options); };
   command.run = [options] { return run(*options); };
   return command;

@@ -299,11 +299,12 @@ void add_server_flags(FlagSet& flags, Options* options) {
   flags.text("--base-url", "URL", &options->base_url,
              "http://HOST:PORT or https://HOST:PORT, instead of --host and --port");
   flags.text("--host", "HOST", &options->host, "The server's host");
-  flags.number("--port", &options->port, {.min = 1, .max = 65535}, "Its port");
-  flags.file("--uds", &options->uds, "Its Unix socket, instead");
+  flags.number("--port", &options->port, {.min = 1, .max = 65535}, "The server's port");
+  flags.file("--uds", &options->uds, "The server's Unix socket, instead of --host and --port");
   flags.choice("--endpoint", {"/v1/completions", std::string(kChat)}, &options->endpoint,
                "What to call");
-  flags.text("--model", "NAME", &options->model, "Its name; the first of /v1/models unless given");
+  flags.text("--model", "NAME", &options->model,
+             "The model's name; without it, the first of /v1/models");
   flags.text("--api-key", "KEY", &options->api_key,
              "Unless given, what OPENAI_API_KEY in the environment says");
   flags.toggle("--insecure", &options->insecure, "Take any TLS certificate");

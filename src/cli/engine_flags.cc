@@ -113,7 +113,8 @@ void add_model(FlagSet& flags, EngineConfig* config) {
 void add_model_flags(FlagSet& flags, EngineConfig* config) {
   flags.begin_group("Model");
   add_model(flags, config);
-  flags.directory("--tokenizer", &config->tokenizer, "Where the tokenizer is, if not there");
+  flags.directory("--tokenizer", &config->tokenizer,
+                  "A directory with another tokenizer; without it, the model's");
   flags.choice("--load-format", {"auto", "dummy"}, &config->load_format,
                "dummy: random weights of the config's shape");
   add_dtype(flags, "--dtype", {"auto", "f32", "f16", "bf16"}, &config->dtype,
@@ -164,9 +165,9 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
       "Force one attention backend (quire doctor lists them); a phase that it cannot serve is "
       "left to auto, and the log says so");
   add_backend(flags, "--prefill-attention-backend", &config->prefill_attention_backend,
-              "Force it for prefill, or do not start");
+              "Force one attention backend for prefill, or do not start");
   add_backend(flags, "--decode-attention-backend", &config->decode_attention_backend,
-              "Force it for decode, or do not start");
+              "Force one attention backend for decode, or do not start");
   flags.file("--tuning-table", &config->tuning_table,
              "Choose backends by this file of quire tune; without it, by the built-in table");
   flags.number("--gpu-memory-utilization", &config->gpu_memory_utilization,

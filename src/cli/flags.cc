@@ -29,6 +29,14 @@ std::string described(std::string_view what, const Range& range) {
   return bounds.empty() ? std::string(what) : fmt::format("{} {}", what, bounds);
 }
 
+// "32M"; empty: none.
+std::string bytes_text(int64_t count) {
+  if (count == 0) return "";
+  size_t prefix = 0;
+  for (; prefix < 4 && count % 1024 == 0; ++prefix) count /= 1024;
+  return prefix == 0 ? std::to_string(count) : fmt::format("{}{}", count, " KMGT"[prefix]);
+}
+
 std::string joined(const std::vector<std::string>& choices) {
   return fmt::format("{}", fmt::join(choices, ", "));
 }
@@ -289,6 +297,7 @@ void FlagSet::bytes(std::string name, int64_t* target, std::string help) {
   add({.name = std::move(name),
        .value_name = "BYTES",
        .help = std::move(help),
+       .default_text = bytes_text(*target),
        .set = [target](std::string_view value) -> Status {
          QUIRE_ASSIGN_OR_RETURN(*target, parse_bytes(value));
          return {};

@@ -253,14 +253,15 @@ void add_network_flags(FlagSet& flags, Options* options) {
   flags.begin_group("Network");
   flags.text("--host", "ADDRESS", &transport.host, "Address to listen at");
   flags.number("--port", &transport.port, {.min = 0, .max = 65535}, "Port; 0: any free one");
-  flags.file("--uds", &transport.unix_socket_path, "Listen at this Unix socket instead");
+  flags.file("--uds", &transport.unix_socket_path,
+             "Listen at this Unix socket instead of --host and --port");
   flags.file("--ssl-certfile", &transport.tls_certificate,
              "TLS certificate (PEM); read again when it changes");
-  flags.file("--ssl-keyfile", &transport.tls_key, "Its private key (PEM)");
+  flags.file("--ssl-keyfile", &transport.tls_key, "Private key of the TLS certificate (PEM)");
   flags.number("--max-connections", &transport.limits.max_connections, {.min = 1, .max = 1 << 20},
                "Open connections");
   flags.number("--max-connections-per-peer", &transport.limits.max_connections_per_peer,
-               {.min = 0, .max = 1 << 20}, "Of these from one address; 0: no bound");
+               {.min = 0, .max = 1 << 20}, "Open connections from one address; 0: no bound");
   flags.bytes("--max-request-bytes", &options->max_request_bytes, "Largest body of a request");
   flags.bytes("--max-total-request-bytes", &options->max_total_request_bytes,
               "Bodies of all requests that are not parsed yet");
@@ -291,7 +292,7 @@ void add_access_flags(FlagSet& flags, Options* options) {
 void add_answer_flags(FlagSet& flags, Options* options) {
   flags.begin_group("Answers");
   flags.texts("--served-model-name", "NAME", &options->service.model_names,
-              "The model's name in calls and answers, or several names");
+              "The model's name in calls and answers, or several; without it, the directory's");
   flags.takes_several();
   add_chat_template_flag(flags, &options->engine);
   flags.choice("--tool-call-parser", with_auto(server::tool_call_parser_names()),
