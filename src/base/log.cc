@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <atomic>
+#include <cstdio>
 
 #include "base/json.h"
 #include "base/one_line.h"
@@ -76,7 +77,7 @@ void set_log_level(LogLevel level) {
 bool log_enabled(LogLevel level) {
   return logger().should_log(spdlog_level(level));
 }
-void log_line(LogLevel level, std::string_view line) {
+void log_line(LogLevel level, std::string_view line) noexcept {
   log_event(level, line, {});
 }
 void set_log_format(LogFormat format) {
@@ -90,9 +91,16 @@ std::string log_text(std::string_view line, const LogFields& fields) {
   }
   return text;
 }
-void log_event(LogLevel level, std::string_view line, const LogFields& fields) {
-  const bool is_json = log_format == LogFormat::kJson;
-  logger().log(spdlog_level(level), is_json ? json_rest(line, fields) : log_text(line, fields));
+void log_event(LogLevel level, std::string_view line, const LogFields& fields) noexcept {
+  try {
+    const bool is_json = log_format == LogFormat::kJson;
+    logger().log(spdlog_level(level), is_json ? json_rest(line, fields) : log_text(line, fields));
+  } catch (...) {
+    log_lost_line();
+  }
+}
+void log_lost_line() noexcept {
+  std::fputs("[log] a line is lost: no memory for it\n", stderr);
 }
 
 }  // namespace quire

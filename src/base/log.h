@@ -1,5 +1,5 @@
 // Leveled lines on standard error, each shown by one_line(). The level comes from --log-level
-// (default: info).
+// (default: info). Writing one never throws: handlers of errors log, out of memory too.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,32 +18,38 @@ void set_log_level(LogLevel level);
 enum class LogFormat { kText, kJson };
 void set_log_format(LogFormat format);
 bool log_enabled(LogLevel level);
-void log_line(LogLevel level, std::string_view line);
+void log_line(LogLevel level, std::string_view line) noexcept;
+// Says so on standard error, without memory, where a line could not be made.
+void log_lost_line() noexcept;
 // What happened, with its particulars: `line key=value key="a value"` as text. Empty values are
 // left out.
 using LogFields = std::vector<std::pair<std::string_view, std::string>>;
-void log_event(LogLevel level, std::string_view line, const LogFields& fields);
+void log_event(LogLevel level, std::string_view line, const LogFields& fields) noexcept;
 // The line of a kText log. A value in which another field could hide is quoted, with \" and \\.
 std::string log_text(std::string_view line, const LogFields& fields);
 
 template <typename... Args>
-void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
-  if (log_enabled(level)) log_line(level, fmt::format(format, std::forward<Args>(args)...));
+void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) noexcept {
+  try {
+    if (log_enabled(level)) log_line(level, fmt::format(format, std::forward<Args>(args)...));
+  } catch (...) {
+    log_lost_line();
+  }
 }
 template <typename... Args>
-void log_debug(fmt::format_string<Args...> format, Args&&... args) {
+void log_debug(fmt::format_string<Args...> format, Args&&... args) noexcept {
   log(LogLevel::kDebug, format, std::forward<Args>(args)...);
 }
 template <typename... Args>
-void log_info(fmt::format_string<Args...> format, Args&&... args) {
+void log_info(fmt::format_string<Args...> format, Args&&... args) noexcept {
   log(LogLevel::kInfo, format, std::forward<Args>(args)...);
 }
 template <typename... Args>
-void log_warning(fmt::format_string<Args...> format, Args&&... args) {
+void log_warning(fmt::format_string<Args...> format, Args&&... args) noexcept {
   log(LogLevel::kWarning, format, std::forward<Args>(args)...);
 }
 template <typename... Args>
-void log_error(fmt::format_string<Args...> format, Args&&... args) {
+void log_error(fmt::format_string<Args...> format, Args&&... args) noexcept {
   log(LogLevel::kError, format, std::forward<Args>(args)...);
 }
 

@@ -1,6 +1,9 @@
 #include "server/workers.h"
 
+#include <exception>
 #include <utility>
+
+#include "base/log.h"
 
 namespace quire::server {
 
@@ -50,7 +53,11 @@ void WorkerPool::loop() {
     tasks_.pop_front();
     ++num_running_;
     lock.unlock();
-    task();
+    try {
+      task();
+    } catch (const std::exception& error) {  // most likely of memory: costs this task, no other
+      log_error("[server] a task was given up: {}", error.what());
+    }
     task = nullptr;  // what it holds goes outside the lock
     lock.lock();
     --num_running_;

@@ -23,8 +23,8 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   // In order of arrival. The queue has no bound of its own: each connection has one request in
-  // work, and connections are bounded; GrammarQueue bounds grammars that wait. A task must not
-  // throw.
+  // work, and connections are bounded; GrammarQueue bounds grammars that wait. What a task
+  // throws is logged.
   void post(Task task);
   // Waits for the tasks that have begun; the others, and later ones, are dropped.
   void stop();

@@ -2,8 +2,31 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
+namespace quire {
+
+struct NoMemory {};
+
+}  // namespace quire
+
+template <>
+struct fmt::formatter<quire::NoMemory> : fmt::formatter<int> {
+  template <typename Context>
+  auto format(const quire::NoMemory&, Context& context) const {
+    if (true) throw std::bad_alloc();
+    return context.out();
+  }
+};
+
 namespace quire {
 namespace {
+
+TEST(Log, NeverThrows) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_NO_THROW(log_error("{}", NoMemory()));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "[log] a line is lost: no memory for it\n");
+}
 
 TEST(LogText, LeavesPlainValuesAsTheyAre) {
   EXPECT_EQ(

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <iterator>
 #include <utility>
 
+#include "base/log.h"
 #include "server/http/response_head.h"
 
 namespace quire::http {
@@ -125,15 +127,31 @@ void Answer::on_closed(std::function<void()> callback) {
   callback();
 }
 
-void Answer::abandon() {
+// Called by destructors.
+void Answer::abandon() noexcept {
   const std::lock_guard lock(mutex_);
-  if (phase_ == Phase::kEmpty) {
-    respond_locked(refusal_response(
-        traits_.hooks, {},
-        {.status = 500, .code = "internal_error", .message = "The request was left unanswered."}));
-  } else if (phase_ == Phase::kStreaming) {
-    phase_ = Phase::kBroken;
+  if (phase_ != Phase::kEmpty && phase_ != Phase::kStreaming) return;
+  try {
+    if (phase_ == Phase::kEmpty) {
+      respond_locked(refusal_response(traits_.hooks, {},
+                                      {.status = 500,
+                                       .code = "internal_error",
+                                       .message = "The request was left unanswered."}));
+    } else {
+      break_locked();
+    }
+  } catch (const std::exception& error) {
+    log_error("[http] an answer is cut after: {}", error.what());
+    break_locked();
+  }
+}
+
+void Answer::break_locked() noexcept {
+  phase_ = Phase::kBroken;
+  try {
     wake_locked();
+  } catch (const std::exception& error) {
+    log_error("[http] a connection was not woken: {}", error.what());
   }
 }
 

@@ -41,7 +41,7 @@ class Answer {
   void write(std::string_view piece);
   void end_stream();
   void on_closed(std::function<void()> callback);
-  void abandon();  // nobody is left to answer
+  void abandon() noexcept;  // nobody is left to answer
 
   // For the connection's thread.
   enum class Progress {
@@ -65,6 +65,7 @@ class Answer {
   void respond_locked(const Response& response);
   bool has_room_locked(size_t num_bytes);
   void wake_locked();
+  void break_locked() noexcept;
   void send_or_wake_locked();
   Progress progress_locked() const;
 

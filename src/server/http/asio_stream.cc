@@ -13,6 +13,7 @@
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -142,6 +143,17 @@ class PlainStream : public Stream {
   void hold(std::shared_ptr<StreamUser> user) { user_ = std::move(user); }
 
  private:
+  // A deadline that cannot be waited for has come.
+  bool arm_again() noexcept {
+    try {
+      arm();
+      return true;
+    } catch (const std::exception&) {
+      armed_for_ = TimePoint::max();
+      return false;
+    }
+  }
+
   void arm() {
     armed_for_ = deadline_;
     timer_.expires_at(armed_for_);
@@ -149,7 +161,7 @@ class PlainStream : public Stream {
       if (error || !user_) return;  // the user holds this stream
       armed_for_ = TimePoint::max();
       if (deadline_ == TimePoint::max()) return;
-      if (steady_clock::now() < deadline_) return arm();
+      if (steady_clock::now() < deadline_ && arm_again()) return;
       deadline_ = TimePoint::max();
       user->on_deadline();
     });

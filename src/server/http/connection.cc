@@ -28,12 +28,44 @@ Connection::Connection(Service& service, std::unique_ptr<Stream> stream,
       parser_(limits_),
       in_(limits_.max_header_bytes) {}
 
+// A fault, most likely of memory, costs the connection that it befell, at once.
+template <typename Step>
+void Connection::guard(const Step& step) {
+  try {
+    step();
+  } catch (const std::exception& error) {
+    log_error("[http] a connection is closed after: {}", error.what());
+    close();
+  }
+}
+
 void Connection::start() {
-  stream_->open(shared_from_this());
-  enter(Phase::kOpening, limits_.header_timeout);
+  guard([this] {
+    stream_->open(shared_from_this());
+    enter(Phase::kOpening, limits_.header_timeout);
+  });
 }
 
 void Connection::on_open(bool ok) {
+  guard([this, ok] { open_up(ok); });
+}
+void Connection::on_read(size_t num_bytes) {
+  guard([this, num_bytes] { take_input(num_bytes); });
+}
+void Connection::on_written(size_t num_bytes) {
+  guard([this, num_bytes] { count_written(num_bytes); });
+}
+void Connection::on_deadline() {
+  guard([this] { run_out(); });
+}
+void Connection::on_wake() {
+  guard([this] { look_at_answer(); });
+}
+void Connection::drain() {
+  guard([this] { wind_up(); });
+}
+
+void Connection::open_up(bool ok) {
   if (phase_ == Phase::kClosed) return;
   if (!ok) return close();
   enter(Phase::kIdle, limits_.idle_timeout);
@@ -64,7 +96,7 @@ void Connection::read_on() {
   stream_->read_some(room, size);
 }
 
-void Connection::on_read(size_t num_bytes) {
+void Connection::take_input(size_t num_bytes) {
   is_read_pending_ = false;
   if (phase_ == Phase::kClosed) return;
   if (num_bytes == 0) return on_input_end();
@@ -187,7 +219,7 @@ bool Connection::charge_body() {
   return body_share_->grow_to(body.size());
 }
 
-void Connection::on_wake() {
+void Connection::look_at_answer() {
   if (phase_ != Phase::kAnswering) return;
   // A client that takes nothing keeps a write under way for long.
   if (answer_->progress() == Answer::Progress::kTooSlow) {
@@ -202,7 +234,7 @@ void Connection::flush() {
   if (!out_.empty() || phase_ != Phase::kAnswering) return;
   after_write_ = answer_->take(out_);
   num_written_ = 0;
-  if (after_write_ == Answer::Progress::kTooSlow) return on_wake();
+  if (after_write_ == Answer::Progress::kTooSlow) return look_at_answer();
   if (!out_.empty()) {
     const auto size = static_cast<int64_t>(out_.size());
     const auto rate = static_cast<int64_t>(limits_.min_bytes_per_second);
@@ -221,7 +253,7 @@ void Connection::write_on() {
   stream_->write_some(std::string_view(out_).substr(num_written_));
 }
 
-void Connection::on_written(size_t num_bytes) {
+void Connection::count_written(size_t num_bytes) {
   if (phase_ == Phase::kClosed) return;
   if (num_bytes == 0) return close();
   num_written_ += num_bytes;
@@ -248,7 +280,7 @@ void Connection::finish_answer() {
 
 // --- Ends ---
 
-void Connection::on_deadline() {
+void Connection::run_out() {
   switch (phase_) {
     case Phase::kHead:
     case Phase::kBody:
@@ -267,7 +299,7 @@ void Connection::on_deadline() {
   }
 }
 
-void Connection::drain() {
+void Connection::wind_up() {
   is_draining_ = true;
   if (phase_ == Phase::kIdle) end();
   if (phase_ == Phase::kAnswering) answer_->end_keep_alive();
@@ -282,11 +314,19 @@ void Connection::end() {
   read_on();
 }
 
+void Connection::tell_that_client_left() noexcept {
+  try {
+    std::exchange(answer_, nullptr)->close();
+  } catch (const std::exception& error) {
+    log_error("[http] nobody was told that a client has left: {}", error.what());
+  }
+}
+
 void Connection::close() {
   if (phase_ == Phase::kClosed) return;
   const std::shared_ptr<Connection> self = shared_from_this();
   phase_ = Phase::kClosed;
-  if (answer_) std::exchange(answer_, nullptr)->close();
+  if (answer_) tell_that_client_left();
   stream_->close();
   on_gone_(this);
 }

@@ -70,6 +70,16 @@ class Connection final : public StreamUser,
   void on_deadline() override;
   void on_wake() override;
 
+  template <typename Step>
+  void guard(const Step& step);
+  void open_up(bool ok);
+  void take_input(size_t num_bytes);
+  void count_written(size_t num_bytes);
+  void run_out();
+  void look_at_answer();
+  void wind_up();
+  void tell_that_client_left() noexcept;
+
   bool is_reading() const;
   void enter(Phase phase, std::chrono::milliseconds limit);
   void read_on();

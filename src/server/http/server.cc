@@ -13,6 +13,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -34,6 +35,9 @@ namespace asio = boost::asio;
 using ErrorCode = boost::system::error_code;
 using asio::generic::stream_protocol;
 
+// Between tries to accept while descriptors or memory are missing.
+constexpr std::chrono::milliseconds kRest{100};
+
 // One thread and the connections that live on it, from their first byte to their last.
 struct Loop {
   asio::io_context context{1};
@@ -43,6 +47,12 @@ struct Loop {
   // On the thread only:
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections;
   bool is_draining = false;
+  // Puts right what a fault has left undone; false where it has to be tried again.
+  std::function<bool()> mend = [] { return true; };
+
+  // Makes what Asio makes with a loop's first socket: where the descriptors for it are missing, the
+  // server does not start, rather than fail with a connection.
+  Loop() { asio::steady_timer first(context); }
 
   ~Loop() {
     if (!thread.joinable()) return;  // a server that did not come up whole
@@ -57,10 +67,13 @@ struct Loop {
   }
 
   void run() {
-    for (;;) {
+    while (!context.stopped()) {
       try {
-        context.run();
-        return;
+        if (mend()) {
+          context.run();
+        } else {
+          context.run_for(kRest);
+        }
       } catch (const std::exception& error) {  // out of memory, most likely
         log_error("[http] an I/O thread goes on after: {}", error.what());
       }
@@ -84,6 +97,20 @@ std::string network_of(const sockaddr& address) {
   return {bytes, kNetworkBytes};
 }
 
+// Set as long as it lives. Asio drops a handler unrun where it has no memory to run it.
+class Armed {
+ public:
+  explicit Armed(std::shared_ptr<bool> flag) : flag_(std::move(flag)) { *flag_ = true; }
+  Armed(Armed&&) noexcept = default;
+  ~Armed() { end(); }
+  void end() {
+    if (flag_ != nullptr) *std::exchange(flag_, nullptr) = false;
+  }
+
+ private:
+  std::shared_ptr<bool> flag_;
+};
+
 class Acceptor {
  public:
   Acceptor(asio::io_context& context, ListeningSocket socket)
@@ -102,7 +129,9 @@ class Acceptor {
 
   asio::basic_socket_acceptor<stream_protocol, asio::io_context::executor_type> acceptor;
   asio::steady_timer pause;
-  bool is_resting = false;
+  // A connection, or the pause's end, will be told.
+  std::shared_ptr<bool> is_armed = std::make_shared<bool>(false);
+  bool has_failed = false;  // since the last connection that was let in
 
  private:
   ListeningSocket socket_;
@@ -119,7 +148,8 @@ class AsioServer final : public Server {
     for (ListeningSocket& socket : sockets) {
       acceptors_.push_back(std::make_unique<Acceptor>(loops_[0]->context, std::move(socket)));
     }
-    for (const auto& acceptor : acceptors_) accept(*acceptor);
+    arm_acceptors();
+    loops_[0]->mend = [this] { return arm_acceptors(); };
     for (const auto& loop : loops_) {
       loop->thread = std::thread([&loop = *loop] { loop.run(); });
       ::pthread_setname_np(loop->thread.native_handle(), "quire-http");
@@ -179,49 +209,115 @@ class AsioServer final : public Server {
                               [&](const auto& a, const auto& b) { return load(a) < load(b); });
   }
 
+  // Whether all that are open accept, now.
+  bool arm_acceptors() {
+    bool are_armed = true;
+    for (const auto& acceptor : acceptors_) {
+      try {
+        if (acceptor->acceptor.is_open() && !*acceptor->is_armed) accept(*acceptor);
+      } catch (const std::exception& error) {
+        note_failure(*acceptor, error.what());
+        are_armed = false;
+      }
+    }
+    return are_armed;
+  }
+
   void accept(Acceptor& from) {
     Loop& loop = least_loaded();
-    from.acceptor.async_accept(
-        loop.context, [this, &from, &loop](const ErrorCode& error, Socket socket) {
-          if (!from.acceptor.is_open()) return;
-          if (!error) {
-            from.is_resting = false;
-            admit(loop, std::move(socket));
-          }
-          const bool is_clients_fault = error == asio::error::connection_aborted;
-          if (!error || is_clients_fault) return accept(from);
-          rest(from, error);
-        });
+    from.acceptor.async_accept(loop.context, [this, &from, &loop, armed = Armed(from.is_armed)](
+                                                 const ErrorCode& error, Socket socket) mutable {
+      armed.end();
+      if (!from.acceptor.is_open()) return;
+      on_accept(from, loop, error, std::move(socket));
+    });
+  }
+
+  // What is thrown here ends in Loop::run(), which sees to it that the acceptor is armed again.
+  void on_accept(Acceptor& from, Loop& loop, const ErrorCode& error, Socket socket) {
+    if (!error) {
+      try {
+        admit(loop, std::move(socket));
+        from.has_failed = false;
+      } catch (const std::exception& fault) {  // this connection is lost, no other
+        note_failure(from, fault.what());
+      }
+      return accept(from);
+    }
+    const bool is_clients_fault = error == asio::error::connection_aborted;
+    if (is_clients_fault) return accept(from);
+    note_failure(from, error.message());
+    rest(from);
+  }
+
+  // Once, until one has been let in again.
+  static void note_failure(Acceptor& from, std::string_view reason) {
+    if (std::exchange(from.has_failed, true)) return;
+    log_warning("[http] cannot accept connections: {}; trying again (ulimit -n limits open files)",
+                reason);
   }
 
   // Out of descriptors or memory: the client that waits would wake us again at once.
-  void rest(Acceptor& from, const ErrorCode& error) {
-    if (!std::exchange(from.is_resting, true)) {
-      log_warning(
-          "[http] cannot accept connections: {}; trying again (ulimit -n limits open files)",
-          error.message());
-    }
-    from.pause.expires_after(std::chrono::milliseconds(100));
-    from.pause.async_wait([this, &from](const ErrorCode&) {
+  void rest(Acceptor& from) {
+    from.pause.expires_after(kRest);
+    from.pause.async_wait([this, &from, armed = Armed(from.is_armed)](const ErrorCode&) mutable {
+      armed.end();
       if (from.acceptor.is_open()) accept(from);
     });
   }
 
+  // A connection's place in the counts.
+  class Seat {
+   public:
+    Seat(AsioServer& server, Loop& loop) : server_(server), loop_(loop) {}
+    ~Seat() { leave(); }
+    Seat(const Seat&) = delete;
+    Seat& operator=(const Seat&) = delete;
+
+    // False: there is none, of all or of this network ("": of none).
+    bool take(const std::string& network) {
+      Counters& counters = server_.service_.counters;
+      network_ = network;
+      const std::lock_guard lock(server_.mutex_);
+      if (counters.num_open >= server_.service_.limits.max_connections) return false;
+      if (!server_.enter_locked(network_)) return false;
+      ++counters.num_open;
+      ++counters.num_accepted;
+      ++loop_.num_open;
+      is_taken_ = true;
+      return true;
+    }
+
+    void leave() {
+      const std::lock_guard lock(server_.mutex_);
+      if (!std::exchange(is_taken_, false)) return;
+      server_.leave_locked(network_);
+      --loop_.num_open;
+      --server_.service_.counters.num_open;
+      server_.has_no_open_.notify_all();
+    }
+
+   private:
+    AsioServer& server_;
+    Loop& loop_;
+    std::string network_;
+    bool is_taken_ = false;
+  };
+
   void admit(Loop& loop, Socket socket) {
-    Counters& counters = service_.counters;
-    const std::string network = peer_network(socket);
-    if (counters.num_open >= service_.limits.max_connections || !enter(network)) {
-      ++counters.num_refused;
+    const auto seat = std::make_shared<Seat>(*this, loop);
+    if (!seat->take(peer_network(socket))) {
+      ++service_.counters.num_refused;
       return turn_away(socket);
     }
     std::shared_ptr<asio::ssl::context> tls;
     if (tls_) tls = tls_->context();
-    auto connection = std::make_shared<Connection>(
-        service_, make_stream(loop.context, std::move(socket), tls),
-        [this, &loop, network](Connection* gone) { forget(loop, gone, network); });
-    ++counters.num_accepted;
-    ++counters.num_open;
-    ++loop.num_open;
+    auto connection =
+        std::make_shared<Connection>(service_, make_stream(loop.context, std::move(socket), tls),
+                                     [&loop, seat](Connection* gone) {
+                                       loop.connections.erase(gone);
+                                       seat->leave();
+                                     });
     asio::post(loop.context, [&loop, connection = std::move(connection)] {
       loop.connections.emplace(connection.get(), connection);
       connection->start();
@@ -248,10 +344,9 @@ class AsioServer final : public Server {
     ::send(socket.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
-  // Counts a connection of this network ("": of none), if it may have another.
-  bool enter(const std::string& network) {
+  // Counts a connection of this network, if it may have another.
+  bool enter_locked(const std::string& network) {
     if (network.empty()) return true;
-    const std::lock_guard lock(mutex_);
     int& num_open = num_open_by_network_[network];
     if (num_open >= service_.limits.max_connections_per_peer) return false;
     ++num_open;
@@ -271,15 +366,6 @@ class AsioServer final : public Server {
     ErrorCode error;
     const auto endpoint = socket.remote_endpoint(error);
     return error ? "" : network_of(*endpoint.data());
-  }
-
-  void forget(Loop& loop, Connection* connection, const std::string& network) {
-    loop.connections.erase(connection);
-    --loop.num_open;
-    const std::lock_guard lock(mutex_);
-    leave_locked(network);
-    --service_.counters.num_open;
-    has_no_open_.notify_all();
   }
 
   Service service_;
