@@ -301,8 +301,21 @@ void Connection::run_out() {
 
 void Connection::wind_up() {
   is_draining_ = true;
-  if (phase_ == Phase::kIdle) end();
-  if (phase_ == Phase::kAnswering) answer_->end_keep_alive();
+  switch (phase_) {
+    case Phase::kOpening:  // a handshake may take as long as a client likes
+      return close();
+    case Phase::kIdle:
+      return end();
+    case Phase::kHead:
+    case Phase::kBody:
+      return refuse({.status = 503,
+                     .code = "shutting_down",
+                     .message = "The server is shutting down; the request had not arrived whole."});
+    case Phase::kAnswering:
+      return answer_->end_keep_alive();
+    default:
+      return;
+  }
 }
 
 // Sends what ends the connection and waits for the client's end of it.
