@@ -1,10 +1,16 @@
 #include "server/http/tls.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/ssl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <boost/asio/buffer.hpp>
+#include <cerrno>
 #include <exception>
+#include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "base/log.h"
@@ -14,6 +20,31 @@ namespace quire::http {
 namespace ssl = boost::asio::ssl;
 
 namespace {
+
+constexpr off_t kMaxFileBytes = off_t{1} << 20;
+
+// A file whose reading cannot block, as a pipe's would, with all connections behind it.
+std::string read_regular_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), path);
+  const std::unique_ptr<const int, void (*)(const int*)> closer(
+      &fd, [](const int* open) { ::close(*open); });
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kMaxFileBytes) {
+    throw std::runtime_error(path + " is no regular file of at most 1 MiB");
+  }
+  std::string text(static_cast<size_t>(info.st_size), '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t num_read = ::read(fd, text.data() + size, text.size() - size);
+    if (num_read < 0 && errno == EINTR) continue;
+    if (num_read < 0) throw std::system_error(errno, std::generic_category(), path);
+    if (num_read == 0) break;
+    size += static_cast<size_t>(num_read);
+  }
+  text.resize(size);
+  return text;
+}
 
 // Throws what Boost throws.
 std::shared_ptr<ssl::context> make_context(const std::string& certificate, const std::string& key) {
@@ -25,8 +56,8 @@ std::shared_ptr<ssl::context> make_context(const std::string& certificate, const
   // Without this, OpenSSL asks the terminal for the key's passphrase.
   context->set_password_callback(
       [](size_t, ssl::context::password_purpose) { return std::string(); });
-  context->use_certificate_chain_file(certificate);
-  context->use_private_key_file(key, ssl::context::pem);
+  context->use_certificate_chain(boost::asio::buffer(read_regular_file(certificate)));
+  context->use_private_key(boost::asio::buffer(read_regular_file(key)), ssl::context::pem);
   if (::SSL_CTX_check_private_key(native) != 1) throw std::runtime_error("key values mismatch");
   return context;
 }
