@@ -28,6 +28,7 @@ constexpr Refusal kBadFraming{400, "bad_framing",
                               "in conflict."};
 constexpr Refusal kBadChunk{400, "bad_chunk", "The request's chunked body is malformed."};
 constexpr Refusal kBadHost{400, "bad_host", "An HTTP/1.1 request needs exactly one Host."};
+constexpr Refusal kBadKey{400, "bad_header", "A request has at most one Authorization."};
 constexpr Refusal kBadVersion{505, "http_version_not_supported",
                               "Only HTTP/1.1 and HTTP/1.0 are spoken here."};
 constexpr Refusal kNoConnect{501, "not_implemented", "CONNECT is not supported."};
@@ -132,6 +133,7 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
     request.method = view(method);
     request.path = std::move(parts->path);
     request.query = std::move(parts->query);
+    host_ = std::move(parts->host);
   }
 
   void on_field_impl(beast::http::field, string_view name, string_view value,
@@ -148,6 +150,9 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
     if (const auto bad = check_framing(request.headers, is_http11)) return refuse(*bad, error);
     const int num_hosts = find_field(request.headers, "host").count;
     if (num_hosts > 1 || (is_http11 && num_hosts == 0)) return refuse(kBadHost, error);
+    if (!host_.empty()) name_host();
+    // Which of several holds, a proxy may see otherwise.
+    if (find_field(request.headers, "authorization").count > 1) return refuse(kBadKey, error);
     const Field expect = find_field(request.headers, "expect");
     if (expect.count == 0 || !is_http11) return;
     if (!equals_ignoring_case(expect.value, "100-continue")) return refuse(kBadExpect, error);
@@ -170,7 +175,14 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
   void on_finish_impl(error_code&) override {}
   void on_response_impl(int, string_view, int, error_code&) override {}
 
+  void name_host() {
+    const auto is_host = [](const auto& field) { return field.first == "host"; };
+    std::erase_if(request.headers, is_host);
+    request.headers.emplace_back("host", host_);
+  }
+
   const int max_headers_;
+  std::string host_;  // of the target
   int num_fields_ = 0;
   bool is_header_done_ = false;
 };

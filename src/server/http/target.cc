@@ -32,31 +32,34 @@ std::optional<std::string> percent_decode(std::string_view text) {
   return out;
 }
 
-// The length of "http://host", or 0.
-size_t origin_length(std::string_view target) {
+// Of "http://host/path": "host", or nothing.
+std::string_view find_host(std::string_view target) {
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!equals_ignoring_case(target.substr(0, scheme.size()), scheme)) continue;
-    const size_t end = std::min(target.find_first_of("/?", scheme.size()), target.size());
-    return end > scheme.size() ? end : 0;
+    const std::string_view rest = target.substr(scheme.size());
+    const std::string_view host = rest.substr(0, rest.find_first_of("/?"));
+    return host.find('@') == std::string_view::npos ? host : "";
   }
-  return 0;
+  return "";
 }
 
 }  // namespace
 
 std::optional<Target> parse_target(std::string_view method, std::string_view target) {
-  if (target == "*" && method == "OPTIONS") return Target{"*", ""};
+  if (target == "*" && method == "OPTIONS") return Target{"*", "", ""};
   if (target.find('#') != std::string_view::npos) return std::nullopt;
+  std::string_view host;
   if (!target.starts_with('/')) {
-    const size_t origin = origin_length(target);
-    if (origin == 0) return std::nullopt;
-    target.remove_prefix(origin);
+    host = find_host(target);
+    if (host.empty()) return std::nullopt;
+    target.remove_prefix(static_cast<size_t>(host.end() - target.begin()));
   }
   const size_t mark = std::min(target.find('?'), target.size());
   std::optional<std::string> path = percent_decode(target.substr(0, mark));
   if (!path) return std::nullopt;
   if (path->empty()) path = "/";  // "http://host"
-  return Target{std::move(*path), std::string(target.substr(std::min(mark + 1, target.size())))};
+  return Target{std::move(*path), std::string(target.substr(std::min(mark + 1, target.size()))),
+                std::string(host)};
 }
 
 }  // namespace quire::http
