@@ -244,6 +244,13 @@ void Service::Impl::dispatch(const Route& route, Call&& call) {
     return call.refuse(make_call_error(415, "expected a body of Content-Type: application/json", "",
                                        "unsupported_media_type"));
   }
+  const std::string_view coding = call.request.header("content-encoding");
+  if (!coding.empty() && !http::equals_ignoring_case(coding, "identity")) {
+    return call.refuse(make_call_error(
+        415,
+        fmt::format("expected a body without Content-Encoding; got '{}'", coding.substr(0, 200)),
+        "", "unsupported_media_type"));
+  }
   // What there is no room for costs no parsing.
   if (is_generation(route)) {
     Status room = gate.check_room(call.key_idx);
