@@ -32,6 +32,10 @@ void install_interrupt_handler() {
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  // A terminal that closes asks as politely; nohup has it ignored.
+  struct sigaction hangup = {};
+  ::sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
   // A closed pipe is an error of write(), not the end of the program without a word.
   ::signal(SIGPIPE, SIG_IGN);
   // So is a file that has grown as large as `ulimit -f` allows.

@@ -1,5 +1,6 @@
-// Ctrl-C and SIGTERM. Outside a CancelScope they end the program at once; inside, the first one
-// asks the scope's owner to cancel and finish its output, and the second ends the program at once.
+// Ctrl-C, SIGTERM and SIGHUP. Outside a CancelScope they end the program at once; inside, the first
+// one asks the scope's owner to cancel and finish its output, and the second ends the program at
+// once.
 #pragma once
 
 namespace quire::cli {
@@ -16,7 +17,8 @@ class CancelScope {
 
   // True from the first interrupt inside this scope on.
   static bool interrupted();
-  // Of a program that was interrupted inside a scope: 130 after Ctrl-C, 143 after SIGTERM.
+  // Of a program that was interrupted inside a scope: 130 after Ctrl-C, 143 after SIGTERM, 129
+  // after SIGHUP.
   static int exit_code();
 };
 
