@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "base/log.h"
 #include "cli/command.h"
@@ -16,6 +17,7 @@
 #include "cli/version.h"
 #include "server/cors.h"
 #include "server/hosts.h"
+#include "server/http/listen.h"
 #include "server/http/server.h"
 #include "server/service.h"
 #include "server/structured_output.h"
@@ -29,6 +31,8 @@ using namespace std::chrono_literals;
 // How often the main thread looks whether it is to stop, and whether the engine makes progress.
 constexpr auto kTick = 100ms;
 constexpr int kTicksPerCheck = 10;
+// For clients to hear that their answers were cancelled.
+constexpr auto kLastWords = 2s;
 
 struct Options {
   EngineConfig engine;
@@ -110,6 +114,9 @@ Status check(const Options& options) {
   QUIRE_RETURN_IF_ERROR(check_model_names(options));
   QUIRE_RETURN_IF_ERROR(check_effect(options));
   const http::ServerConfig& transport = options.transport;
+  if (transport.host.empty()) {
+    return invalid_argument("expected --host to name an address; 0.0.0.0 is all of this machine");
+  }
   if (transport.tls_certificate.empty() != transport.tls_key.empty()) {
     return invalid_argument("expected --ssl-certfile and --ssl-keyfile together");
   }
@@ -140,19 +147,14 @@ std::vector<std::string> model_names(const Options& options, const ModelInfo& mo
   return names;
 }
 
-bool is_loopback(const http::ServerConfig& transport) {
-  const std::string& host = transport.host;
-  return host.starts_with("127.") || host == "::1" || host == "localhost";
-}
-
+// `is_local`: only this machine can reach the server.
 server::ServiceConfig service_config(const Options& options, server::ApiKeys keys,
-                                     const Engine& engine) {
+                                     const Engine& engine, bool is_local) {
   server::ServiceConfig config = options.service;
   config.model_names = model_names(options, engine.model_info());
   config.keys = std::move(keys);
-  const bool is_local =
-      options.transport.unix_socket_path.empty() && is_loopback(options.transport);
-  config.checks_host = !config.allowed_hosts.empty() || (config.keys.empty() && is_local);
+  const bool is_loopback = is_local && options.transport.unix_socket_path.empty();
+  config.checks_host = !config.allowed_hosts.empty() || (config.keys.empty() && is_loopback);
   config.gate.max_num_seqs = engine.model_info().max_num_seqs;
   config.gate.max_num_queued_tokens = options.max_num_queued_tokens;
   config.tool_call_parser = resolve_parser(options.tool_call_parser,
@@ -175,18 +177,16 @@ std::string address(const http::ServerConfig& config, const http::Server& transp
 }
 
 void announce(const Options& options, const server::ServiceConfig& config,
-              const http::Server& transport) {
+              const http::Server& transport, bool is_local) {
   const auto or_none = [](const std::string& name) { return name.empty() ? "none" : name; };
   log_info("[server] tool calls: {}; reasoning: {}; keys: {}", or_none(config.tool_call_parser),
            or_none(config.reasoning_parser), config.keys.size());
   if (config.keys.empty() && std::getenv("VLLM_API_KEY") != nullptr) {
     log_warning("[server] VLLM_API_KEY is not read, calls need no key: --api-key-file sets some");
   }
-  const std::string& host = options.transport.host;
-  const bool is_local =
-      is_loopback(options.transport) || !options.transport.unix_socket_path.empty();
   if (config.keys.empty() && !is_local) {
-    log_warning("[server] {} may be reached from elsewhere and no --api-key is set", host);
+    log_warning("[server] {} may be reached from elsewhere and no --api-key is set",
+                options.transport.host);
   }
   write_stdout(fmt::format("serving {} at {}\n", config.model_names.front(),
                            address(options.transport, transport)));
@@ -212,7 +212,10 @@ Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(server::ApiKeys keys,
                          server::ApiKeys::create(options.api_keys, options.api_key_file));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(options.engine));
-  const server::ServiceConfig config = service_config(options, std::move(keys), *engine);
+  QUIRE_ASSIGN_OR_RETURN(std::vector<http::ListeningSocket> sockets,
+                         http::listen_on(options.transport));
+  const bool is_local = http::are_local(sockets);
+  const server::ServiceConfig config = service_config(options, std::move(keys), *engine, is_local);
   warn_of_missing_template(*engine);
   const std::unique_ptr<server::EngineApi> api = server::make_engine_api(*engine);
   server::Service service(*api, config);
@@ -223,19 +226,21 @@ Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<http::Server> transport,
       http::Server::start(
-          transport_config,
+          transport_config, std::move(sockets),
           [&](http::Request&& request, std::shared_ptr<http::Exchange> exchange) {
             service.handle(std::move(request), std::move(exchange));
           },
           service.hooks()));
   service.watch(transport.get());
-  announce(options, config, *transport);
+  announce(options, config, *transport, is_local);
   wait_for_interrupt(service);
 
   log_info("[server] finishing what is in work, for at most {} s", options.drain_timeout);
   service.close();
   if (!transport->drain(std::chrono::seconds(options.drain_timeout))) {
     log_warning("[server] the time is over: what is still in work is cancelled");
+    service.cancel();
+    transport->drain(kLastWords);
   }
   service.stop();  // before the transport goes: /metrics asks it, on a worker
   transport.reset();
@@ -303,7 +308,7 @@ void add_answer_flags(FlagSet& flags, Options* options) {
                "Threads that parse and tokenize, and as many that write answers");
   flags.number("--num-grammar-threads", &options->service.num_grammar_threads,
                {.min = 1, .max = 1024}, "Threads that compile grammars");
-  flags.number("--num-io-threads", &options->transport.num_threads, {.min = 1, .max = 1024},
+  flags.number("--num-io-threads", &options->transport.num_threads, {.min = 1, .max = 256},
                "Threads that read and write sockets");
 }
 

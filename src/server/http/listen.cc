@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -77,13 +78,15 @@ Result<std::vector<ListeningSocket>> listen_tcp(const ServerConfig& config) {
   if (config.port < 0 || config.port > 65535) {
     return invalid_argument(fmt::format("[http] --port: got {}, expected 0 to 65535", config.port));
   }
+  if (config.host.empty()) {  // to getaddrinfo() it is every address of the machine
+    return invalid_argument("[http] --host: got nothing, expected an address (0.0.0.0: all)");
+  }
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* list = nullptr;
-  const int error =
-      ::getaddrinfo(config.host.empty() ? nullptr : config.host.c_str(), "0", &hints, &list);
+  const int error = ::getaddrinfo(config.host.c_str(), "0", &hints, &list);
   if (error != 0) {
     return invalid_argument(
         fmt::format("[http] --host {}: {}; expected an address or a name of this machine",
@@ -177,10 +180,29 @@ ListeningSocket::~ListeningSocket() {
   }
 }
 
-int ListeningSocket::port() const {
+sockaddr_storage ListeningSocket::address() const {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
-  if (::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  if (::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return address;
+}
+
+bool ListeningSocket::is_local() const {
+  const sockaddr_storage address = this->address();
+  if (address.ss_family == AF_UNIX) return true;
+  constexpr uint8_t kLoopbackNet = 127;
+  if (address.ss_family == AF_INET) {
+    const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+    return ntohl(ipv4.s_addr) >> 24 == kLoopbackNet;
+  }
+  if (address.ss_family != AF_INET6) return false;
+  const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&ipv6) ||
+         (IN6_IS_ADDR_V4MAPPED(&ipv6) && ipv6.s6_addr[12] == kLoopbackNet);
+}
+
+int ListeningSocket::port() const {
+  const sockaddr_storage address = this->address();
   if (address.ss_family == AF_INET6) {
     return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
   }
@@ -200,6 +222,11 @@ void ListeningSocket::own_file(std::string path) {
   device_ = info.st_dev;
   inode_ = info.st_ino;
   path_ = std::move(path);
+}
+
+bool are_local(const std::vector<ListeningSocket>& sockets) {
+  return std::all_of(sockets.begin(), sockets.end(),
+                     [](const ListeningSocket& socket) { return socket.is_local(); });
 }
 
 Result<std::vector<ListeningSocket>> listen_on(const ServerConfig& config) {

@@ -399,11 +399,18 @@ Status check(const ServerConfig& config) {
 Result<std::unique_ptr<Server>> Server::start(const ServerConfig& config, Handler handler,
                                               Hooks hooks) {
   QUIRE_RETURN_IF_ERROR(check(config));
+  QUIRE_ASSIGN_OR_RETURN(std::vector<ListeningSocket> sockets, listen_on(config));
+  return start(config, std::move(sockets), std::move(handler), std::move(hooks));
+}
+
+Result<std::unique_ptr<Server>> Server::start(const ServerConfig& config,
+                                              std::vector<ListeningSocket> sockets, Handler handler,
+                                              Hooks hooks) {
+  QUIRE_RETURN_IF_ERROR(check(config));
   std::unique_ptr<TlsIdentity> tls;
   if (!config.tls_certificate.empty()) {
     QUIRE_ASSIGN_OR_RETURN(tls, TlsIdentity::load(config.tls_certificate, config.tls_key));
   }
-  QUIRE_ASSIGN_OR_RETURN(std::vector<ListeningSocket> sockets, listen_on(config));
   try {
     return std::unique_ptr<Server>(std::make_unique<AsioServer>(
         config, std::move(handler), std::move(hooks), std::move(tls), std::move(sockets)));

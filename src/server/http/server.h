@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "quire/status.h"
 #include "server/http/http.h"
@@ -49,11 +50,17 @@ struct ServerStats {
   int64_t num_bad_requests = 0;  // heads and bodies that are no HTTP or break a limit
 };
 
+class ListeningSocket;  // listen.h
+
 class Server {
  public:
   // Binds and serves. Errors name the flag and a remedy ("--port 8000 is taken").
   static Result<std::unique_ptr<Server>> start(const ServerConfig& config, Handler handler,
                                                Hooks hooks = {});
+  // The same where listen_on() has bound: who may reach it is known before it serves.
+  static Result<std::unique_ptr<Server>> start(const ServerConfig& config,
+                                               std::vector<ListeningSocket> sockets,
+                                               Handler handler, Hooks hooks = {});
   virtual ~Server() = default;  // stops at once: what is open is closed
 
   virtual int port() const = 0;

@@ -1,3 +1,5 @@
+#include "server/http/listen.h"
+
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -6,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "server/http/test_server.h"
 
@@ -105,6 +108,29 @@ TEST(HttpListen, RefusesBadConfigurations) {
   config = any_port();
   config.num_threads = 0;
   EXPECT_NE(refusal(config), "");
+}
+
+TEST(HttpListen, AnEmptyHostIsNotAllOfThem) {
+  ServerConfig config = any_port();
+  config.host = "";
+  EXPECT_NE(refusal(config).find("--host"), std::string::npos) << refusal(config);
+}
+
+TEST(HttpListen, TellsByItsAddressesWhoCanReachIt) {
+  const auto is_local = [](const std::string& host) -> std::optional<bool> {
+    ServerConfig config = any_port();
+    config.host = host;
+    const auto sockets = listen_on(config);
+    if (!sockets.ok()) return std::nullopt;
+    return are_local(*sockets);
+  };
+  for (const char* host : {"127.0.0.1", "127.1", "127.9.8.7", "localhost", "LOCALHOST"}) {
+    EXPECT_EQ(is_local(host), true) << host;
+  }
+  EXPECT_EQ(is_local("0.0.0.0"), false);
+  if (!is_local("::1")) GTEST_SKIP() << "no IPv6 here";
+  for (const char* host : {"::1", "0:0:0:0:0:0:0:1"}) EXPECT_EQ(is_local(host), true) << host;
+  EXPECT_EQ(is_local("::"), false);
 }
 
 TEST(HttpListen, SpeaksIpv6) {
