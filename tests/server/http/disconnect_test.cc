@@ -122,6 +122,28 @@ TEST(HttpDrain, WaitsForAnswersAndClosesTheRest) {
   EXPECT_EQ(server.num_closed(), 0);
 }
 
+TEST(HttpDrain, DoesNotWaitForWhatHasNotArrived) {
+  TestServer server;
+  HttpClient in_head = server.connect();
+  in_head.send("GET /echo HTTP/1.1\r\nHost: a\r\n");
+  HttpClient in_body = server.connect();
+  in_body.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab");
+  HttpClient asks = server.connect();
+  asks.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n");
+  ASSERT_EQ(asks.receive_head()->status, 100);
+  std::this_thread::sleep_for(milliseconds(50));
+  std::thread reading([&] {
+    for (HttpClient* client : {&in_head, &in_body, &asks}) {
+      const HttpAnswer answer = client->receive();
+      EXPECT_EQ(answer.status, 503);
+      EXPECT_EQ(answer.header("connection"), "close");
+      client->close();
+    }
+  });
+  EXPECT_TRUE(server.server().drain(milliseconds(5'000)));
+  reading.join();
+}
+
 TEST(HttpStop, TellsWhoeverIsStillAnswering) {
   TestServer server;
   HttpClient busy = server.connect();

@@ -195,6 +195,20 @@ TEST(RequestParser, KeepsLimits) {
   EXPECT_EQ(parse(post("Content-Length: 64\r\n\r\n" + std::string(64, 'b'))).body.size(), 64u);
 }
 
+TEST(RequestParser, TheTargetsHostHoldsOverTheField) {
+  const Request request =
+      parse("GET http://evil.example:80/x?y HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(request.path, "/x");
+  EXPECT_EQ(request.header("host"), "evil.example:80");
+  EXPECT_EQ(parse("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n").header("host"), "localhost");
+}
+
+TEST(RequestParser, OfSeveralKeysNoneHolds) {
+  EXPECT_EQ(refusal("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\n"
+                    "authorization: Bearer b\r\n\r\n"),
+            400);
+}
+
 TEST(Target, IsDecodedOnce) {
   const auto path = [](std::string_view target) {
     const auto parts = parse_target("GET", target);
@@ -205,8 +219,8 @@ TEST(Target, IsDecodedOnce) {
   EXPECT_EQ(path("http://host:1/v1/models"), "/v1/models");
   EXPECT_EQ(path("HTTPS://host"), "/");
   EXPECT_EQ(path("http://host?q"), "/");
-  for (const char* bad :
-       {"/%", "/%4", "/%4x", "/%00", "/a#b", "a", "", "*", "http://", "ftp://a/"}) {
+  for (const char* bad : {"/%", "/%4", "/%4x", "/%00", "/a#b", "a", "", "*", "http://", "http:///a",
+                          "http://u@a/", "ftp://a/"}) {
     EXPECT_EQ(path(bad), "none") << bad;
   }
   EXPECT_EQ(parse_target("OPTIONS", "*")->path, "*");
