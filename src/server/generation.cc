@@ -20,9 +20,46 @@ double seconds_between(RequestLog::Clock::time_point from, RequestLog::Clock::ti
 
 }  // namespace
 
+Status shutting_down() {
+  return unavailable("[server] the server is shutting down");
+}
+
+void Generations::cancel() {
+  std::vector<std::shared_ptr<Generation>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    is_cancelled_ = true;
+    for (const auto& [pointer, weak] : in_work_) {
+      if (auto generation = weak.lock()) all.push_back(std::move(generation));
+    }
+  }
+  for (const auto& generation : all) generation->shut_down();
+}
+
+bool Generations::is_cancelled() const {
+  const std::lock_guard lock(mutex_);
+  return is_cancelled_;
+}
+
+void Generations::add(const std::shared_ptr<Generation>& generation) {
+  const std::lock_guard lock(mutex_);
+  in_work_.emplace(generation.get(), generation);
+  generation->is_shut_down_ = is_cancelled_;  // nobody else has it yet
+}
+
+void Generations::remove(const Generation* generation) {
+  const std::lock_guard lock(mutex_);
+  in_work_.erase(generation);
+}
+
 void Generation::start(const GenerationTools& tools, Parts parts) {
   const std::shared_ptr<Generation> generation(new Generation(tools, std::move(parts)));
+  tools.generations.add(generation);
   generation->submit_all();
+}
+
+Generation::~Generation() {
+  tools_.generations.remove(this);
 }
 
 Generation::Generation(const GenerationTools& tools, Parts parts)
@@ -52,10 +89,13 @@ void Generation::submit_all() {
     }
   }
   const bool is_idle = ids.empty();  // no output will come
+  bool is_shut_down = false;
   {
     const std::lock_guard lock(mutex_);
     ids_ = std::move(ids);
+    is_shut_down = is_shut_down_;
   }
+  if (is_shut_down) cancel_all();
   if (!refused.ok() && is_idle) parts_.ticket = Ticket();  // before the client knows
   if (!refused.ok()) fail(refused, {});
   {
@@ -78,6 +118,14 @@ void Generation::cancel_all() {
     ids = ids_;
   }
   for (const RequestId id : ids) tools_.engine.cancel(id);
+}
+
+void Generation::shut_down() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_shut_down_ = true;
+  }
+  cancel_all();
 }
 
 void Generation::on_output(int choice_idx, Output&& output) {
@@ -157,7 +205,10 @@ void Generation::take(Arrival&& arrival, std::string& piece) {
   if (reason && --num_unfinished_ == 0) parts_.ticket = Ticket();  // before the client knows
   if (has_ended_) return;
   if (reason == FinishReason::kError) return fail(output.error, std::move(piece));
-  if (reason == FinishReason::kCancelled) return end(kClientGone, "cancelled");
+  if (reason == FinishReason::kCancelled) {
+    if (tools_.generations.is_cancelled()) return fail(shutting_down(), std::move(piece));
+    return end(kClientGone, "cancelled");
+  }
   if (reason) parts_.log.outcome = finish_reason_name(*reason);
   parts_.writer->add(arrival.choice_idx, std::move(output), piece);
   if (num_unfinished_ == 0) parts_.writer->finish(piece);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "server/answer_writer.h"
@@ -17,11 +18,34 @@
 
 namespace quire::server {
 
+class Generation;
+
+// Those in work, for when their time is over. Thread-safe.
+class Generations {
+ public:
+  // Cancels them and those that come later; each tells its client.
+  void cancel();
+  bool is_cancelled() const;
+
+ private:
+  friend class Generation;
+  void add(const std::shared_ptr<Generation>& generation);
+  void remove(const Generation* generation);
+
+  mutable std::mutex mutex_;
+  std::unordered_map<const Generation*, std::weak_ptr<Generation>> in_work_;
+  bool is_cancelled_ = false;
+};
+
+// What a call is told that the server has no more time for.
+Status shutting_down();
+
 // Outlives every generation.
 struct GenerationTools {
   EngineApi& engine;
   WorkerPool& workers;
   ServerMetrics& metrics;
+  Generations& generations;
 };
 
 class Generation : public std::enable_shared_from_this<Generation> {
@@ -39,8 +63,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // Submits the requests; from then on the generation lives until its last output has come. The
   // client gets an error where the engine refuses one of them. Runs on a worker.
   static void start(const GenerationTools& tools, Parts parts);
+  ~Generation();
 
  private:
+  friend class Generations;
   using Clock = RequestLog::Clock;
   struct Arrival {
     int choice_idx = 0;
@@ -62,6 +88,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void submit_all();
   // Their last outputs come with the next step.
   void cancel_all();
+  // The same, where the server wants it: the client is told. Any thread.
+  void shut_down();
 
   // The engine's thread: notes the time, hands over, and wakes a worker.
   void on_output(int choice_idx, Output&& output);
@@ -90,6 +118,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   std::deque<Arrival> arrivals_;
   bool is_submitted_ = false;  // nothing is worked on before
   bool is_working_ = false;
+  bool is_shut_down_ = false;
 
   // One worker at a time.
   int num_unfinished_ = 0;

@@ -103,6 +103,7 @@ struct Service::Impl {
                 .health = health,
                 .metrics = metrics,
                 .writers = writers,
+                .generations = generations,
                 .grammars = grammars,
                 .workers = workers,
                 .tokenizers = tokenizers,
@@ -125,6 +126,7 @@ struct Service::Impl {
   Gate gate;
   HealthWatch health;
   ServerMetrics metrics;
+  Generations generations;
   WorkerPool workers;
   WorkerPool tokenizers;
   WorkerPool writers;
@@ -148,6 +150,10 @@ void Service::watch(const http::Server* transport) {
 
 void Service::close() {
   impl_->gate.close();
+}
+
+void Service::cancel() {
+  impl_->generations.cancel();
 }
 
 void Service::stop() {

@@ -26,6 +26,9 @@ class Service {
 
   // From now on no call for an answer is let in (503), and /ready says so.
   void close();
+  // What is still in work is cancelled: answers become 503, streams end in an error. Takes a step
+  // of the engine, and until the clients have it.
+  void cancel();
   // Nothing is worked on any more. Before the engine is destroyed.
   void stop();
   // Logs a time without progress, once; to be called now and then.

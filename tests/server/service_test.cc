@@ -253,6 +253,29 @@ TEST_F(ServiceTest, ADrainingServerIsHealthyNotReadyAndRefuses) {
   EXPECT_EQ(call("POST", "/v1/completions", R"({"prompt":"a"})")->wait().status, 503);
 }
 
+TEST_F(ServiceTest, WhatIsStillInWorkAtTheEndIsToldSo) {
+  const auto whole = call("POST", "/v1/completions", R"({"prompt":"hi"})");
+  engine_.wait_for(1);
+  const auto stream = call("POST", "/v1/completions", R"({"prompt":"hi","stream":true})");
+  engine_.wait_for(2);
+  engine_.say(2, "a");
+  stream->wait_for("\"a\"");
+  service_->close();
+  service_->cancel();
+  EXPECT_EQ(whole->wait().status, 503);
+  EXPECT_THAT(whole->wait().body, HasSubstr("shutting down"));
+  EXPECT_THAT(stream->wait().body, HasSubstr("shutting down"));
+  EXPECT_TRUE(stream->wait().body.ends_with("data: [DONE]\n\n"));
+}
+
+TEST_F(ServiceTest, CodedBodiesAreRefused) {
+  const auto exchange = call("POST", "/v1/completions", "\x1f\x8b", {{"content-encoding", "gzip"}});
+  EXPECT_EQ(exchange->wait().status, 415);
+  EXPECT_THAT(exchange->wait().body, HasSubstr("Content-Encoding"));
+  EXPECT_EQ(call("POST", "/v1/completions", "{", {{"content-encoding", "Identity"}})->wait().status,
+            400);
+}
+
 TEST_F(ServiceTest, AnUnhealthyEngineShows) {
   engine_.health_ = unavailable("[cuda] fault at x.cu:7");
   for (const char* path : {"/health", "/ready"}) {

@@ -7,6 +7,7 @@
 
 #include "server/engine_api.h"
 #include "server/gate.h"
+#include "server/generation.h"
 #include "server/grammar_queue.h"
 #include "server/health_watch.h"
 #include "server/http/server.h"
@@ -24,7 +25,8 @@ struct CallContext {
   Gate& gate;
   HealthWatch& health;
   ServerMetrics& metrics;
-  WorkerPool& writers;     // of answers: waits behind no prompt's tokenizing
+  WorkerPool& writers;  // of answers: waits behind no prompt's tokenizing
+  Generations& generations;
   GrammarQueue& grammars;  // a grammar may take long: nothing else waits behind it
   const WorkerPool& workers;
   const WorkerPool& tokenizers;

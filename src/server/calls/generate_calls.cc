@@ -58,7 +58,7 @@ struct Waiting {
 };
 
 void start(CallContext& context, Call&& call, Understood&& understood, Ticket&& ticket) {
-  Generation::start({context.engine, context.writers, context.metrics},
+  Generation::start({context.engine, context.writers, context.metrics, context.generations},
                     {.requests = std::move(understood.requests),
                      .writer = std::move(understood.writer),
                      .is_stream = understood.is_stream,
@@ -86,6 +86,10 @@ void start_constrained(CallContext& context, Waiting& waiting,
 
 void compile_and_start(CallContext& context, Waiting& waiting) {
   if (waiting.has_left) return waiting.call.note_cancelled();
+  if (context.generations.is_cancelled()) {
+    waiting.ticket = Ticket();  // before the client knows
+    return waiting.call.refuse(call_error(shutting_down()));
+  }
   start_constrained(context, waiting,
                     context.config.constraints.compile(waiting.understood.restriction->grammar));
 }
