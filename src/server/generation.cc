@@ -1,8 +1,10 @@
 #include "server/generation.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
+#include "base/log.h"
 #include "server/error_response.h"
 #include "server/health_watch.h"
 #include "server/openai/call_error.h"
@@ -98,12 +100,13 @@ void Generation::submit_all() {
   if (is_shut_down) cancel_all();
   if (!refused.ok() && is_idle) parts_.ticket = Ticket();  // before the client knows
   if (!refused.ok()) fail(refused, {});
+  const std::shared_ptr<http::Exchange> exchange = parts_.exchange;  // a worker may give it up
   {
     std::unique_lock lock(mutex_);
     is_submitted_ = true;
     if (!arrivals_.empty()) wake(lock);
   }
-  parts_.exchange->on_closed([weak = weak_from_this()] {
+  exchange->on_closed([weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
       self->tools_.metrics.num_cancelled.add();
       self->cancel_all();
@@ -184,6 +187,27 @@ void Generation::wake(std::unique_lock<std::mutex>& lock) {
 }
 
 void Generation::work() {
+  try {
+    work_off();
+  } catch (const std::exception& error) {  // most likely of memory
+    log_error("[server] an answer is given up: {}", error.what());
+    give_up();
+  }
+}
+
+// The client's connection sees that nobody answers: 500, or a stream that is cut.
+void Generation::give_up() {
+  has_ended_ = true;
+  parts_.exchange = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    arrivals_.clear();
+    is_working_ = false;
+  }
+  cancel_all();
+}
+
+void Generation::work_off() {
   while (true) {
     std::deque<Arrival> arrivals;
     {

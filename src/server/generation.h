@@ -99,6 +99,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   // One worker at a time.
   void work();
+  void work_off();
+  void give_up();
   void take(Arrival&& arrival, std::string& piece);
   void send(std::string&& piece);
   void start_stream();
