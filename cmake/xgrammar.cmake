@@ -1,6 +1,7 @@
 # XGrammar, as scripts/fetch_deps.sh brings it, as the static library `xgrammar`. It is handed text
-# by strangers and cannot be interrupted, so it is compiled from copies in which every loop spends
-# of a budget (src/grammar/work_budget.h): then any grammar ends in bounded time, by an exception.
+# by strangers and cannot be interrupted, so it is compiled from copies of its sources in which each
+# turn of a loop spends of a budget (src/grammar/work_budget.h): a grammar that takes too long ends
+# by an exception. Loops in its headers and in the standard library's algorithms spend nothing.
 set(QUIRE_XGRAMMAR_DIR ${CMAKE_SOURCE_DIR}/.deps/xgrammar)
 
 include(quire_fetched)
@@ -34,8 +35,13 @@ endmacro()
 
 function(quire_budget_source from to)
   file(READ ${from} text)
-  string(REGEX REPLACE "(\n *(for|while) \\([^\n]*\\) {\n)" "\\1QUIRE_SPEND_WORK();\n" text "${text}")
-  string(REGEX REPLACE "(\n *do {\n)" "\\1QUIRE_SPEND_WORK();\n" text "${text}")
+  # At the start of a line, or behind the body of a do.
+  string(REGEX REPLACE "(\n *)for \\(" "\\1QUIRE_FOR(" text "${text}")
+  string(REGEX REPLACE "(\n *|} )while \\(" "\\1QUIRE_WHILE(" text "${text}")
+  string(REGEX MATCH "[^\n]*[^A-Za-z0-9_](for|while) *\\([^\n]*" unmarked "${text}")
+  if(unmarked)
+    message(FATAL_ERROR "cmake/xgrammar.cmake leaves a loop of ${from} without a budget:${unmarked}")
+  endif()
   get_filename_component(name ${from} NAME)
   if(name STREQUAL "grammar_compiler.cc")
     quire_mark(text ${from} "= grammar_matcher.GetAdaptiveTokenMask(is_root_rule);\n"

@@ -1,5 +1,6 @@
-// A bound on what one call into XGrammar may cost its caller. cmake/xgrammar.cmake puts
-// QUIRE_SPEND_WORK() into each of its loops, and this header before each of its sources.
+// A bound on what one call into XGrammar may cost its caller. cmake/xgrammar.cmake writes the loops
+// of its sources with QUIRE_FOR and QUIRE_WHILE and puts this header before each source. Loops in
+// its headers and in the standard library's algorithms spend nothing.
 #pragma once
 
 #include <cstddef>
@@ -45,6 +46,12 @@ inline void spend_work() {
 
 }  // namespace quire::grammar
 
-#define QUIRE_SPEND_WORK() ::quire::grammar::spend_work()
+// `for (head)` and `while (condition)`, also that of a do, which spend at each turn. The loop's
+// body follows, with or without braces.
+#define QUIRE_FOR(...)                           \
+  for (__VA_ARGS__)                              \
+    if (::quire::grammar::spend_work(), false) { \
+    } else
+#define QUIRE_WHILE(...) while (::quire::grammar::spend_work(), (__VA_ARGS__))
 #define QUIRE_SPEND_MASK_BYTES(num_bytes) ::quire::grammar::spend_mask_bytes(num_bytes)
 #define QUIRE_SPEND_STATES(num_states) ::quire::grammar::spend_states(num_states)
