@@ -67,9 +67,7 @@ void CompileCache::keep(const std::string& key, const std::shared_ptr<Entry>& en
 
 GrammarStats CompileCache::stats() const {
   const std::lock_guard lock(mutex_);
-  GrammarStats stats = stats_;
-  stats.cache_entries = entries_.size();
-  return stats;
+  return stats_;
 }
 
 }  // namespace quire::grammar

@@ -18,7 +18,6 @@ struct GrammarStats {
   int64_t num_compiled = 0;  // refused ones too
   int64_t num_hits = 0;      // found compiled, or waited for another's compilation
   size_t cache_bytes = 0;
-  size_t cache_entries = 0;
   size_t held_bytes = 0;  // by all that is compiled and all parses: in the cache or in use
 };
 
