@@ -275,6 +275,7 @@ void Generation::fail(const Status& error, std::string&& piece) {
   } else {
     exchange.respond(error_response(call, parts_.headers));
   }
+  parts_.log.write_failure(call);
   const CallError fault = call_error(error);
   end(call.http_status, fault.http_status >= 500 ? error.message() : loggable(fault));
   cancel_all();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "server/openai/call_error.h"
 #include "server/tools/random_id.h"
 
 namespace quire::server {
@@ -37,6 +38,16 @@ void RequestLog::write(int http_status) const {
              {"prompt_tokens", count(num_prompt_tokens)},
              {"completion_tokens", count(num_completion_tokens)},
              {"outcome", outcome}});
+}
+
+void RequestLog::write_failure(const CallError& error) const {
+  constexpr int kOurFault = 500;
+  if (error.http_status != kOurFault) return;
+  log_event(LogLevel::kError, "[server] failed",
+            {{"request_id", id},
+             {"method", method},
+             {"path", path},
+             {"cause", error.cause.empty() ? error.message : error.cause}});
 }
 
 }  // namespace quire::server

@@ -7,6 +7,8 @@
 
 namespace quire::server {
 
+struct CallError;
+
 struct RequestLog {
   using Clock = std::chrono::steady_clock;
 
@@ -22,6 +24,9 @@ struct RequestLog {
   std::string outcome;  // "stop", "cancelled", an error: loggable()
 
   void write(int http_status) const;
+  // A 500's cause, at the level of errors: it must be there without write()'s lines too. Nothing
+  // where the fault is not ours.
+  void write_failure(const CallError& error) const;
 };
 
 // The caller's x-request-id where it is fit to be logged and sent back (up to 128 characters of

@@ -45,6 +45,7 @@ class FakeEngine final : public server::EngineApi {
   std::string_view chat_template() const override { return "{{ messages }}"; }
   Result<std::vector<int32_t>> encode(std::string_view text, bool /*special*/) const override {
     if (on_encode_) on_encode_(text);
+    if (!encode_error_.ok()) return encode_error_;
     return std::vector<int32_t>(text.begin(), text.end());
   }
   std::string decode(const std::vector<int32_t>& ids, bool /*skip*/) const override {
@@ -116,6 +117,7 @@ class FakeEngine final : public server::EngineApi {
   EngineStats stats_;
   Status health_;
   Status refusal_;
+  Status encode_error_;
 
  private:
   struct Running {

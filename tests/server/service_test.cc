@@ -5,12 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
 #include <thread>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "server/fake_engine.h"
 
 namespace quire::server {
@@ -156,6 +158,68 @@ TEST_F(ServiceTest, AnErrorOfTheEngineIsTheCallsOwn) {
   EXPECT_THAT(response.body, HasSubstr(R"("text":"a")"));
   EXPECT_THAT(response.body, HasSubstr(R"({"error":)"));
   EXPECT_TRUE(response.body.ends_with("data: [DONE]\n\n"));
+}
+
+// At a level that leaves out the line of each request.
+template <typename Act>
+std::string warnings_of(Act act) {
+  ::testing::internal::CaptureStderr();
+  set_log_level(LogLevel::kWarning);
+  act();
+  set_log_level(LogLevel::kInfo);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST_F(ServiceTest, WhatWasOurFaultIsInTheLogByItsId) {
+  const auto ask = [&](const char* id, const char* body) {
+    return call("POST", "/v1/completions", body, {{"x-request-id", id}});
+  };
+  std::vector<http::Response> answers;
+  const std::string log = warnings_of([&] {
+    engine_.refusal_ = internal_error("[engine] no submitting");
+    answers.push_back(ask("refused", R"({"prompt":"a"})")->wait());
+    engine_.refusal_ = {};
+    const auto failing = ask("failing", R"({"prompt":"a","stream":true})");
+    engine_.wait_for(1);
+    engine_.say(1, "a");
+    Output failed;
+    failed.finish_reason = FinishReason::kError;
+    failed.error = internal_error("[sample] NaN logits");
+    engine_.send(1, failed);
+    answers.push_back(failing->wait());
+    engine_.encode_error_ = internal_error("[tokenizer] no encoding");
+    answers.push_back(ask("unread", R"({"prompt":"a"})")->wait());
+    const http::Request head{.method = "GET",
+                             .path = "/x",
+                             .query = "",
+                             .headers = {{"x-request-id", "lost"}},
+                             .body = "",
+                             .peer = ""};
+    answers.push_back(service_->hooks().write_refusal(
+        head, {.status = 500, .code = "internal_error", .message = "Left unanswered."}));
+    end();
+  });
+  for (const http::Response& answer : answers) {
+    EXPECT_THAT(answer.body, Not(HasSubstr("[engine]")));
+    EXPECT_THAT(answer.body, Not(HasSubstr("NaN")));
+  }
+  for (const char* line : {
+           R"(request_id=refused method=POST path=/v1/completions cause="[engine] no submitting")",
+           R"(request_id=failing method=POST path=/v1/completions cause="[sample] NaN logits")",
+           R"(request_id=unread method=POST path=/v1/completions cause="[tokenizer] no encoding")",
+           R"(request_id=lost method=GET path=/x cause="Left unanswered.")",
+       }) {
+    EXPECT_THAT(log, HasSubstr(line));
+  }
+  EXPECT_EQ(std::ranges::count(log, '\n'), 4) << log;
+}
+
+TEST_F(ServiceTest, WhatWasTheClientsFaultIsNoError) {
+  const std::string log = warnings_of([&] {
+    EXPECT_EQ(call("POST", "/v1/completions", "{}")->wait().status, 400);
+    EXPECT_EQ(get("/nothing").status, 404);
+  });
+  EXPECT_EQ(log, "");
 }
 
 TEST_F(ServiceTest, ARefusalOfOnePromptCancelsTheOthers) {

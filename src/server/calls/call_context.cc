@@ -36,6 +36,7 @@ void Call::refuse(const CallError& error) {
 http::Response Call::refusal(const CallError& error) {
   context->metrics.answered(error.http_status);
   log.outcome = loggable(error);
+  log.write_failure(error);
   // A connection that was turned away has said nothing that a line could tell.
   if (!log.method.empty()) log.write(error.http_status);
   return error_response(error, std::move(response_headers));

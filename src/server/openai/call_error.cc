@@ -41,8 +41,12 @@ CallError make_call_error(int http_status, std::string message, std::string para
 CallError call_error(const Status& status) {
   switch (status.code()) {
     case StatusCode::kOk:
-    case StatusCode::kInternal:
-      return make_call_error(500, "[server] internal error; the server's log has the details");
+    case StatusCode::kInternal: {
+      CallError error =
+          make_call_error(500, "[server] internal error; the server's log has the details");
+      error.cause = status.message();
+      return error;
+    }
     case StatusCode::kUnimplemented:  // the request asks for what this server has not
       return make_call_error(400, status.message());
     default:
