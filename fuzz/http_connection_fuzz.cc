@@ -227,7 +227,9 @@ class Play {
     held.exchange->on_closed([count = held.num_closed] { ++*count; });
     switch (request.path.size() % 5) {
       case 0:
-        return held.exchange->respond({.status = 200, .body = request.body});
+        QUIRE_CHECK(held.exchange->respond({.status = 200, .body = request.body}),
+                    "what is small has room");
+        return;
       case 1:
         return;  // dropped
       case 2:
@@ -242,7 +244,8 @@ class Play {
     const std::shared_ptr<Exchange> exchange = held_[amount % held_.size()].exchange;
     switch (amount / 4 % 5) {
       case 0:
-        return exchange->respond({.status = 200, .body = std::string(amount, 'b')});
+        exchange->respond({.status = 200, .body = std::string(amount, 'b')});
+        return;
       case 1:
         return exchange->start_stream(200, "text/event-stream", {});
       case 2:
@@ -258,7 +261,8 @@ class Play {
     if (held_.empty()) return;
     Exchange& exchange = *held_.back().exchange;
     exchange.write(std::string(num_bytes, 'l'));  // where it is a stream
-    exchange.respond({.status = 200, .body = std::string(num_bytes, 'l')});
+    if (exchange.respond({.status = 200, .body = std::string(num_bytes, 'l')})) return;
+    QUIRE_CHECK(exchange.respond({.status = 503, .body = "full"}), "what is small has room");
   }
 
   // Whole answers, one behind the other; the last may be cut.

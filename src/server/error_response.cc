@@ -19,4 +19,11 @@ http::Response error_response(const CallError& error, http::Headers headers) {
   return response;
 }
 
+CallError answer_too_large() {
+  return make_call_error(kUnavailable,
+                         "[server] the answers that wait to be read take as much memory as they "
+                         "may; try again later",
+                         "", "answers_too_large");
+}
+
 }  // namespace quire::server

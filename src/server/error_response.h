@@ -9,4 +9,7 @@ namespace quire::server {
 // OpenAI's error object as the body; `headers`, and Retry-After with a 429 or 503.
 http::Response error_response(const CallError& error, http::Headers headers);
 
+// Where Exchange::respond() had no room for the answer.
+CallError answer_too_large();
+
 }  // namespace quire::server

@@ -243,8 +243,12 @@ void Generation::send(std::string&& piece) {
   if (has_ended_ || piece.empty()) return;
   http::Exchange& exchange = *parts_.exchange;
   if (!parts_.is_stream) {
-    exchange.respond({.headers = parts_.headers, .body = std::move(piece)});
-    return end(kOk, parts_.log.outcome);
+    if (exchange.respond({.headers = parts_.headers, .body = std::move(piece)})) {
+      return end(kOk, parts_.log.outcome);
+    }
+    const CallError error = answer_too_large();
+    exchange.respond(error_response(error, parts_.headers));
+    return end(error.http_status, error.message);
   }
   start_stream();
   exchange.write(std::move(piece));

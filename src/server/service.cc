@@ -174,7 +174,8 @@ void Service::check_progress() {
 
 void Service::handle(http::Request&& request, std::shared_ptr<http::Exchange> exchange) {
   if (is_preflight(request)) {
-    return exchange->respond(preflight_response(impl_->config.allowed_origins, request));
+    exchange->respond(preflight_response(impl_->config.allowed_origins, request));
+    return;
   }
   Call call(impl_->context, std::move(request), std::move(exchange));
   Impl::Target target;

@@ -133,11 +133,15 @@ class FakeEngine final : public server::EngineApi {
 
 class FakeExchange final : public http::Exchange {
  public:
-  void respond(http::Response response) override {
+  explicit FakeExchange(size_t room = SIZE_MAX) : room_(room) {}
+
+  bool respond(http::Response response) override {
     const std::lock_guard lock(mutex_);
+    if (response.body.size() > room_) return false;
     response_ = std::move(response);
     ended_ = true;
     changed_.notify_all();
+    return true;
   }
   void start_stream(int status, std::string content_type, http::Headers headers) override {
     const std::lock_guard lock(mutex_);
@@ -181,6 +185,7 @@ class FakeExchange final : public http::Exchange {
   }
 
  private:
+  const size_t room_;  // for an answer that is no stream
   std::mutex mutex_;
   std::condition_variable changed_;
   http::Response response_;

@@ -41,9 +41,9 @@ class ServiceTest : public ::testing::Test {
   }
 
   std::shared_ptr<FakeExchange> call(std::string method, std::string path, std::string body = "",
-                                     http::Headers headers = {}) {
+                                     http::Headers headers = {}, size_t room = SIZE_MAX) {
     if (service_ == nullptr) start();
-    auto exchange = std::make_shared<FakeExchange>();
+    auto exchange = std::make_shared<FakeExchange>(room);
     if (method == "POST") headers.emplace_back("content-type", "application/json");
     service_->handle({.method = std::move(method),
                       .path = std::move(path),
@@ -232,9 +232,10 @@ TEST_F(ServiceTest, ARefusalOfOnePromptCancelsTheOthers) {
 class Insistent final : public http::Exchange {
  public:
   explicit Insistent(std::function<void()> again) : again_(std::move(again)) {}
-  void respond(http::Response response) override {
+  bool respond(http::Response response) override {
     again_();
     status_.set_value(response.status);
+    return true;
   }
   void start_stream(int, std::string, http::Headers) override {}
   void write(std::string) override {}
@@ -491,6 +492,27 @@ TEST_F(ServiceTest, AHeadWithoutAKeyIsRefusedBeforeItsBody) {
   head.headers.emplace_back("authorization", "Bearer secret");
   head.path = "/v1/completions";
   EXPECT_FALSE(hooks.check_head(head).has_value());
+}
+
+TEST_F(ServiceTest, AnAnswerWithoutRoomIsRefusedWithItsOwnHeadAndCountedOnce) {
+  start({.allowed_origins = {"https://a.example"}});
+  const http::Headers from = {{"x-request-id", "mine"}, {"origin", "https://a.example"}};
+  constexpr size_t kRoom = 200;
+  const auto expect_refusal = [&](const http::Response& response) {
+    EXPECT_EQ(response.status, 503);
+    EXPECT_THAT(response.body, HasSubstr("answers_too_large"));
+    EXPECT_EQ(header(response, "x-request-id"), "mine");
+    EXPECT_EQ(header(response, "access-control-allow-origin"), "https://a.example");
+    EXPECT_EQ(header(response, "retry-after"), "1");
+  };
+  expect_refusal(call("GET", "/openapi.json", "", from, kRoom)->wait());
+  const std::string metrics = get("/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("code=\"503\"} 1\n"));
+  EXPECT_THAT(metrics, Not(HasSubstr("code=\"200\"")));
+  const auto generated = call("POST", "/v1/completions", R"({"prompt":"a"})", from, kRoom);
+  engine_.wait_for(1);
+  engine_.say(1, "a", FinishReason::kStop);
+  expect_refusal(generated->wait());
 }
 
 TEST_F(ServiceTest, WhatTheTransportRefusesLooksLikeEveryAnswer) {

@@ -23,10 +23,11 @@ Call::Call(CallContext& the_context, http::Request&& the_request,
 }
 
 void Call::respond(std::string body, std::string content_type) {
+  const bool has_room = exchange->respond({.content_type = std::move(content_type),
+                                           .headers = response_headers,
+                                           .body = std::move(body)});
+  if (!has_room) return refuse(answer_too_large());
   context->metrics.answered(200);
-  exchange->respond({.content_type = std::move(content_type),
-                     .headers = std::move(response_headers),
-                     .body = std::move(body)});
 }
 
 void Call::refuse(const CallError& error) {

@@ -17,7 +17,7 @@ class AnswerExchange final : public Exchange {
   explicit AnswerExchange(std::shared_ptr<Answer> answer) : answer_(std::move(answer)) {}
   ~AnswerExchange() override { answer_->abandon(); }
 
-  void respond(Response response) override { answer_->respond(std::move(response)); }
+  bool respond(Response response) override { return answer_->respond(response); }
   void start_stream(int status, std::string content_type, Headers headers) override {
     answer_->start_stream(status, content_type, headers);
   }
@@ -37,26 +37,24 @@ std::shared_ptr<Exchange> make_exchange(std::shared_ptr<Answer> answer) {
   return std::make_shared<AnswerExchange>(std::move(answer));
 }
 
-void Answer::respond(Response response) {
+Request head_of(const Request& request, std::string peer) {
+  Request head{.method = request.method,
+               .path = request.path,
+               .query = "",
+               .headers = {},
+               .body = "",
+               .peer = std::move(peer)};
+  for (const char* name : {"x-request-id", "origin"}) {
+    const std::string_view value = request.header(name);
+    if (!value.empty()) head.headers.emplace_back(name, value);
+  }
+  return head;
+}
+
+bool Answer::respond(const Response& response) {
   const std::lock_guard lock(mutex_);
-  if (phase_ != Phase::kEmpty) return;
-  if (has_room_locked(response.body.size())) return respond_locked(response);
-  respond_locked(refusal_response(
-      traits_.hooks, {},
-      {.status = 503,
-       .code = "answers_too_large",
-       .message = "The answers that wait to be read take as much memory as they may."}));
-}
-
-// What an answer has once, it keeps until it is sent.
-bool Answer::has_room_locked(size_t num_bytes) {
-  constexpr size_t kFreeBytes = size_t{64} << 10;  // so that slow readers cannot starve the others
-  if (num_bytes <= kFreeBytes || !traits_.budget) return true;
-  if (!share_) share_ = std::make_unique<BodyShare>(traits_.budget);
-  return share_->grow_to(num_bytes);
-}
-
-void Answer::respond_locked(const Response& response) {
+  if (phase_ != Phase::kEmpty) return true;
+  if (!has_room_locked(response.body.size())) return false;
   waiting_.reserve(response.body.size() + 512);
   append_response_head({.status = response.status,
                         .content_type = response.content_type,
@@ -68,6 +66,15 @@ void Answer::respond_locked(const Response& response) {
   if (may_have_body(response.status) && !traits_.is_head) waiting_ += response.body;
   phase_ = Phase::kWhole;
   wake_locked();
+  return true;
+}
+
+// What an answer has once, it keeps until it is sent.
+bool Answer::has_room_locked(size_t num_bytes) {
+  constexpr size_t kFreeBytes = size_t{64} << 10;  // so that slow readers cannot starve the others
+  if (num_bytes <= kFreeBytes || !traits_.budget) return true;
+  if (!share_) share_ = std::make_unique<BodyShare>(traits_.budget);
+  return share_->grow_to(num_bytes);
 }
 
 void Answer::start_stream(int status, std::string_view content_type, const Headers& headers) {
@@ -129,20 +136,24 @@ void Answer::on_closed(std::function<void()> callback) {
 
 // Called by destructors.
 void Answer::abandon() noexcept {
-  const std::lock_guard lock(mutex_);
-  if (phase_ != Phase::kEmpty && phase_ != Phase::kStreaming) return;
   try {
-    if (phase_ == Phase::kEmpty) {
-      respond_locked(refusal_response(traits_.hooks, {},
-                                      {.status = 500,
-                                       .code = "internal_error",
-                                       .message = "The request was left unanswered."}));
-    } else {
-      break_locked();
+    {
+      const std::lock_guard lock(mutex_);
+      if (phase_ == Phase::kStreaming) {
+        log_error("[http] {} {}: its stream was left without an end", traits_.head.method,
+                  traits_.head.path);
+        break_locked();
+      }
+      if (phase_ != Phase::kEmpty) return;
     }
+    // Outside the lock: the hook counts and logs.
+    respond(refusal_response(
+        traits_.hooks, traits_.head,
+        {.status = 500, .code = "internal_error", .message = "The request was left unanswered."}));
   } catch (const std::exception& error) {
     log_error("[http] an answer is cut after: {}", error.what());
-    break_locked();
+    const std::lock_guard lock(mutex_);
+    if (phase_ != Phase::kClosed && phase_ != Phase::kFinished) break_locked();
   }
 }
 

@@ -28,15 +28,19 @@ struct AnswerTraits {
   size_t max_buffered_bytes = 0;
   const Hooks* hooks = nullptr;                  // outlive the connection
   std::shared_ptr<BodyBudget> budget = nullptr;  // of what waits to be sent; null: no bound
+  Request head = {};  // for the refusal, where nobody else answers: see head_of()
 };
+
+// Of a request what its refusal is written with; no key is among it.
+Request head_of(const Request& request, std::string peer);
 
 class Answer {
  public:
-  Answer(const AnswerTraits& traits, std::shared_ptr<Waker> waker)
-      : traits_(traits), waker_(std::move(waker)) {}
+  Answer(AnswerTraits traits, std::shared_ptr<Waker> waker)
+      : traits_(std::move(traits)), waker_(std::move(waker)) {}
 
   // For any thread; what they mean stands at Exchange.
-  void respond(Response response);
+  bool respond(const Response& response);
   void start_stream(int status, std::string_view content_type, const Headers& headers);
   void write(std::string_view piece);
   void end_stream();
@@ -62,7 +66,6 @@ class Answer {
  private:
   enum class Phase { kEmpty, kStreaming, kWhole, kBroken, kTooSlow, kFinished, kClosed };
 
-  void respond_locked(const Response& response);
   bool has_room_locked(size_t num_bytes);
   void wake_locked();
   void break_locked() noexcept;

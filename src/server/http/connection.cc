@@ -155,13 +155,14 @@ void Connection::await_more() {
 // --- What goes ---
 
 void Connection::begin_answer(bool keep_alive) {
-  const AnswerTraits traits{.is_http11 = parser_.is_http11(),
-                            .keep_alive = keep_alive,
-                            .is_head = parser_.request().method == "HEAD",
-                            .max_buffered_bytes = limits_.max_buffered_bytes,
-                            .hooks = &service_.hooks,
-                            .budget = service_.answers};
-  answer_ = std::make_shared<Answer>(traits, shared_from_this());
+  AnswerTraits traits{.is_http11 = parser_.is_http11(),
+                      .keep_alive = keep_alive,
+                      .is_head = parser_.request().method == "HEAD",
+                      .max_buffered_bytes = limits_.max_buffered_bytes,
+                      .hooks = &service_.hooks,
+                      .budget = service_.answers,
+                      .head = head_of(parser_.request(), stream_->peer())};
+  answer_ = std::make_shared<Answer>(std::move(traits), shared_from_this());
   // A write of ours may still be under way ("100 Continue"); its deadline goes on.
   enter(Phase::kAnswering, out_.empty() ? kNoLimit : limits_.write_timeout);
 }
@@ -207,7 +208,7 @@ bool Connection::check_head() {
   if (!refused) return true;
   discards_input_ = true;
   begin_answer(false);
-  answer_->respond(std::move(*refused));
+  answer_->respond(*refused);
   flush();
   return false;
 }

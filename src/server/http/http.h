@@ -41,7 +41,9 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  virtual void respond(Response response) = 0;
+  // False where there is no room for a body so large, and nothing was sent (64 KiB and less always
+  // have room): the caller then sends a smaller one, an error.
+  virtual bool respond(Response response) = 0;
 
   // A body that comes in pieces (chunked; an event stream). What a slow reader has not taken is
   // kept up to Limits::max_buffered_bytes; beyond it the connection is closed.

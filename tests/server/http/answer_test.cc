@@ -50,9 +50,10 @@ TEST(Answer, LargeOnesShareABudgetUntilTheyAreSent) {
   const std::string large(100'000, 'x');
   first.exchange->respond({.body = large});
   EXPECT_EQ(first.take_body(), large);
-  second.exchange->respond({.body = large});
-  EXPECT_EQ(second.take_body(),
-            "The answers that wait to be read take as much memory as they may.");
+  EXPECT_FALSE(second.exchange->respond({.body = large}));
+  EXPECT_EQ(second.take_body(), "");
+  EXPECT_TRUE(second.exchange->respond({.status = 503, .body = "no room"}));
+  EXPECT_EQ(second.take_body(), "no room") << "what is small has room";
   small.exchange->respond({.body = std::string(60'000, 'y')});
   EXPECT_EQ(small.take_body().size(), 60'000U) << "counts for nothing";
   stream.exchange->start_stream(200, "text/plain", {});
@@ -62,7 +63,7 @@ TEST(Answer, LargeOnesShareABudgetUntilTheyAreSent) {
   EXPECT_EQ(stream.progress, Answer::Progress::kTooSlow);
   first.answer->finish();
   stream.answer->close();
-  third.exchange->respond({.body = large});
+  EXPECT_TRUE(third.exchange->respond({.body = large}));
   EXPECT_EQ(third.take_body(), large);
 }
 
@@ -176,6 +177,32 @@ TEST(Answer, DoesNotTellAfterDelivery) {
   f.answer->close();
   f.exchange->on_closed([&] { ++num_calls; });
   EXPECT_EQ(num_calls, 0);
+}
+
+TEST(Answer, IsRefusedByItsRequestsHeadWhenDropped) {
+  const Request request{.method = "GET",
+                        .path = "/x",
+                        .query = "",
+                        .headers = {{"authorization", "Bearer key"},
+                                    {"x-request-id", "mine"},
+                                    {"origin", "https://a.example"}},
+                        .body = "much",
+                        .peer = ""};
+  std::shared_ptr<Answer> answer;
+  Request head;
+  const Hooks hooks{.write_refusal = [&](const Request& known, const Refusal& refusal) {
+    head = known;
+    EXPECT_EQ(answer->progress(), Answer::Progress::kOpen) << "whose lock is free";
+    return Response{.status = refusal.status, .body = "by the hook"};
+  }};
+  Fixture f({.hooks = &hooks, .head = head_of(request, "peer")});
+  answer = f.answer;
+  f.exchange.reset();
+  EXPECT_EQ(f.take_body(), "by the hook");
+  EXPECT_EQ(head.method + head.path + head.peer, "GET/xpeer");
+  EXPECT_EQ(head.header("x-request-id"), "mine");
+  EXPECT_EQ(head.header("origin"), "https://a.example");
+  EXPECT_EQ(head.headers.size(), 2U) << "and no key";
 }
 
 TEST(Answer, IsAnErrorWhenDropped) {

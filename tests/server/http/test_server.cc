@@ -59,7 +59,10 @@ void TestServer::handle(Request&& request, std::shared_ptr<Exchange> exchange) {
     changed_.notify_all();
     return;
   }
-  if (request.path != "/echo") return exchange->respond({.status = 404, .body = "{}"});
+  if (request.path != "/echo") {
+    exchange->respond({.status = 404, .body = "{}"});
+    return;
+  }
   exchange->respond({.content_type = "text/plain",
                      .headers = {{"x-peer", request.peer}},
                      .body = request.method + " " + request.query + " " + request.body});
