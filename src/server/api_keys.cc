@@ -20,10 +20,11 @@ bool is_visible(char c) {
   return c > ' ' && c < '\x7f';
 }
 
+// Of blanks alone: what else is no part of a key is for check_key() to refuse.
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && !is_visible(text.front())) text.remove_prefix(1);
-  while (!text.empty() && !is_visible(text.back())) text.remove_suffix(1);
-  return text;
+  constexpr std::string_view kBlanks = " \t\r";
+  const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
 }
 
 Status check_key(std::string_view key, std::string_view source) {

@@ -80,6 +80,21 @@ TEST(ApiKeys, ReadsAFileOfKeys) {
   EXPECT_FALSE(ApiKeys::create({}, path + ".absent").ok());
 }
 
+TEST(ApiKeys, AKeyOfAFileIsNeverCutToWhatFits) {
+  const std::string path = ::testing::TempDir() + "/keys_with_more.txt";
+  for (const std::string line : {"passé", "épass", "\xEF\xBB\xBFpass", "pass\x7f", "\1pass"}) {
+    std::ofstream(path) << line << '\n';
+    const Status status = ApiKeys::create({}, path).status();
+    EXPECT_THAT(status.message(), HasSubstr("visible ASCII")) << line;
+  }
+  std::ofstream(path) << " \t\r\n\tpass \t\r\n";
+  const Result<ApiKeys> keys = ApiKeys::create({}, path);
+  ASSERT_TRUE(keys.ok()) << keys.status().message();
+  EXPECT_EQ(keys->size(), 1);
+  EXPECT_EQ(keys->find("Bearer pass"), 0);
+  EXPECT_EQ(keys->find("Bearer passé"), std::nullopt);
+}
+
 TEST(ApiKeys, RefusesKeysThatNoHeaderCanCarryWithoutShowingThem) {
   for (const std::string key : {"", "has space", "new\nline", "ümlaut"}) {
     const Status status = ApiKeys::create({key}, "").status();
