@@ -8,7 +8,12 @@
 namespace quire::server {
 
 WorkerPool::WorkerPool(int num_threads) {
-  for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { loop(); });
+  try {
+    for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { loop(); });
+  } catch (...) {  // a thread that is destroyed unjoined would end the program without a word
+    stop();
+    throw;
+  }
 }
 
 WorkerPool::~WorkerPool() {

@@ -17,6 +17,7 @@ class WorkerPool {
  public:
   using Task = std::function<void()>;
 
+  // Throws std::system_error where the system has no more threads.
   explicit WorkerPool(int num_threads);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
