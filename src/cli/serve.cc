@@ -138,20 +138,14 @@ std::string resolve_parser(const std::string& wanted, const std::string& fitting
   return wanted == "auto" ? fitting : wanted;
 }
 
-std::vector<std::string> model_names(const Options& options, const ModelInfo& model) {
-  if (!options.service.model_names.empty()) return options.service.model_names;
-  std::vector<std::string> names = {model.name};
-  if (!options.engine.model.empty() && options.engine.model != model.name) {
-    names.push_back(options.engine.model);  // what clients of other servers say
-  }
-  return names;
-}
-
 // `is_local`: only this machine can reach the server.
 server::ServiceConfig service_config(const Options& options, server::ApiKeys keys,
                                      const Engine& engine, bool is_local) {
   server::ServiceConfig config = options.service;
-  config.model_names = model_names(options, engine.model_info());
+  if (config.model_names.empty()) {
+    config.model_names = {engine.model_info().name};
+    config.model_path = options.engine.model;  // what clients of other servers say
+  }
   config.keys = std::move(keys);
   const bool is_loopback = is_local && options.transport.unix_socket_path.empty();
   config.checks_host = !config.allowed_hosts.empty() || (config.keys.empty() && is_loopback);

@@ -15,6 +15,7 @@ namespace quire::server {
 
 struct ServiceConfig {
   std::vector<std::string> model_names = {};  // the first is the one in answers; any is taken
+  std::string model_path = {};                // taken for one of them, and shown to nobody
   ApiKeys keys = {};
   GateConfig gate = {};
   int num_workers = 2;

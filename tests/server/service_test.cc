@@ -453,6 +453,19 @@ TEST_F(ServiceTest, TheLogNamesTheFaultAndQuotesNoCall) {
   EXPECT_THAT(log, Not(HasSubstr("secret")));
 }
 
+TEST_F(ServiceTest, TakesTheModelsPathForItsNameAndShowsItToNobody) {
+  start({.model_path = "/srv/models/fake"});
+  const auto exchange =
+      call("POST", "/v1/completions", R"({"model":"/srv/models/fake","prompt":"a"})");
+  engine_.wait_for(1);
+  engine_.say(1, "b", FinishReason::kStop);
+  EXPECT_THAT(exchange->wait().body, HasSubstr(R"("model":"fake")"));
+  EXPECT_EQ(get("/v1/models//srv/models/fake").status, 200);
+  EXPECT_THAT(get("/v1/models").body, Not(HasSubstr("srv")));
+  EXPECT_THAT(get("/v1/models/other").body, Not(HasSubstr("srv")));
+  EXPECT_THAT(get("/metrics").body, Not(HasSubstr("srv")));
+}
+
 TEST_F(ServiceTest, FindsAModelByItsName) {
   EXPECT_THAT(get("/v1/models/alias").body, HasSubstr(R"("id":"alias","object":"model")"));
   for (const char* path : {"/v1/models/", "/v1/models/gpt", "/v1/models/fake/more"}) {

@@ -52,8 +52,10 @@ void Call::note_cancelled() {
 }
 
 bool refuse_unknown_model(Call& call, const std::string& model) {
-  const std::vector<std::string>& names = call.context->config.model_names;
-  if (model.empty() || std::ranges::find(names, model) != names.end()) return false;
+  const ServiceConfig& config = call.context->config;
+  const std::vector<std::string>& names = config.model_names;
+  if (model.empty() || model == config.model_path) return false;
+  if (std::ranges::find(names, model) != names.end()) return false;
   call.refuse(make_call_error(404,
                               fmt::format("the model '{}' is not served; expected '{}'",
                                           model.substr(0, 200), names.front()),

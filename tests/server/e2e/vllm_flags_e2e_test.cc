@@ -30,5 +30,21 @@ TEST(VllmFlags, StartTheServer) {
   EXPECT_EQ(server.stop(), 0);
 }
 
+TEST(VllmFlags, CallsMayNameTheModelByItsPathWhichIsListedNowhere) {
+  const std::filesystem::path model = shared_data_path("models/stories15M");
+  QUIRE_REQUIRE_SHARED(model);
+  Served server({model.string(), "--max-model-len", "256", "--kv-cache-memory-bytes", "64M"});
+  ASSERT_TRUE(server.is_up());
+  const std::string models = server.get("/v1/models").body;
+  EXPECT_EQ(string_at(models, "/data/0/id"), "stories15M");
+  EXPECT_EQ(models.find(model.parent_path().string()), std::string::npos) << models;
+  const std::string call =
+      R"({"model": ")" + model.string() + R"(", "prompt": "a", "max_tokens": 1})";
+  const testing::HttpAnswer answer = server.post({"/v1/completions", call});
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(string_at(answer.body, "/model"), "stories15M");
+  EXPECT_EQ(server.stop(), 0);
+}
+
 }  // namespace
 }  // namespace quire
