@@ -113,6 +113,7 @@ Status check_effect(const Options& options) {
 Status check(const Options& options) {
   QUIRE_RETURN_IF_ERROR(check_model_names(options));
   QUIRE_RETURN_IF_ERROR(check_effect(options));
+  QUIRE_RETURN_IF_ERROR(server::ApiKeys::create(options.api_keys, "").status());
   const http::ServerConfig& transport = options.transport;
   if (transport.host.empty()) {
     return invalid_argument("expected --host to name an address; 0.0.0.0 is all of this machine");
@@ -205,6 +206,7 @@ Result<int> run(const Options& options) {
   const CancelScope scope;
   QUIRE_ASSIGN_OR_RETURN(server::ApiKeys keys,
                          server::ApiKeys::create(options.api_keys, options.api_key_file));
+  QUIRE_RETURN_IF_ERROR(http::Server::check(options.transport));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(options.engine));
   QUIRE_ASSIGN_OR_RETURN(std::vector<http::ListeningSocket> sockets,
                          http::listen_on(options.transport));

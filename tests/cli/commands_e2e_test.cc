@@ -653,6 +653,21 @@ TEST(Serve, AKeyFileIsReadBeforeTheModel) {
   EXPECT_THAT(result.err, HasSubstr("/no/such/keys"));
 }
 
+TEST(Serve, AWrongKeyIsWrongUsage) {
+  const SpawnResult result = run_quire({"serve", "/no/such/model", "--api-key", "sécret"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("--api-key"), Not(HasSubstr("cret"))));
+}
+
+TEST(Serve, ATlsPairIsReadBeforeTheModel) {
+  const std::string nonsense = scratch_file("nonsense.pem", "nonsense");
+  const SpawnResult result =
+      run_quire({"serve", "/no/such/model", "--ssl-certfile", nonsense, "--ssl-keyfile", nonsense});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("--ssl-certfile"));
+  EXPECT_THAT(result.err, Not(HasSubstr("/no/such/model")));
+}
+
 TEST(Embedded, TextNeedsATokenizer) {
   const fs::path directory = tiny_model("no_tokenizer");
   const SpawnResult result = run_quire({"generate", "--model", directory.string(), "--load-format",

@@ -378,7 +378,7 @@ class AsioServer final : public Server {
   std::vector<std::unique_ptr<Acceptor>> acceptors_;  // on the first loop
 };
 
-Status check(const ServerConfig& config) {
+Status check_values(const ServerConfig& config) {
   if (config.num_threads < 1 || config.num_threads > 256) {
     return invalid_argument(
         fmt::format("[http] I/O threads: got {}, expected 1 to 256", config.num_threads));
@@ -394,11 +394,22 @@ Status check(const ServerConfig& config) {
   return {};
 }
 
+// Null where the config asks for none.
+Result<std::unique_ptr<TlsIdentity>> load_tls(const ServerConfig& config) {
+  QUIRE_RETURN_IF_ERROR(check_values(config));
+  if (config.tls_certificate.empty()) return std::unique_ptr<TlsIdentity>();
+  return TlsIdentity::load(config.tls_certificate, config.tls_key);
+}
+
 }  // namespace
+
+Status Server::check(const ServerConfig& config) {
+  return load_tls(config).status();
+}
 
 Result<std::unique_ptr<Server>> Server::start(const ServerConfig& config, Handler handler,
                                               Hooks hooks) {
-  QUIRE_RETURN_IF_ERROR(check(config));
+  QUIRE_RETURN_IF_ERROR(check_values(config));
   QUIRE_ASSIGN_OR_RETURN(std::vector<ListeningSocket> sockets, listen_on(config));
   return start(config, std::move(sockets), std::move(handler), std::move(hooks));
 }
@@ -406,11 +417,7 @@ Result<std::unique_ptr<Server>> Server::start(const ServerConfig& config, Handle
 Result<std::unique_ptr<Server>> Server::start(const ServerConfig& config,
                                               std::vector<ListeningSocket> sockets, Handler handler,
                                               Hooks hooks) {
-  QUIRE_RETURN_IF_ERROR(check(config));
-  std::unique_ptr<TlsIdentity> tls;
-  if (!config.tls_certificate.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(tls, TlsIdentity::load(config.tls_certificate, config.tls_key));
-  }
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<TlsIdentity> tls, load_tls(config));
   try {
     return std::unique_ptr<Server>(std::make_unique<AsioServer>(
         config, std::move(handler), std::move(hooks), std::move(tls), std::move(sockets)));

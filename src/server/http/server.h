@@ -54,6 +54,9 @@ class ListeningSocket;  // listen.h
 
 class Server {
  public:
+  // What start() would refuse before it binds, the TLS pair too: for a caller who has much else to
+  // do before.
+  static Status check(const ServerConfig& config);
   // Binds and serves. Errors name the flag and a remedy ("--port 8000 is taken").
   static Result<std::unique_ptr<Server>> start(const ServerConfig& config, Handler handler,
                                                Hooks hooks = {});
