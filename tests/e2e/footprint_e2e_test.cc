@@ -47,7 +47,8 @@ double generate(Process& process, Clock::time_point start, std::string& log) {
 TEST(Footprint, ResidentMemoryIsWeightsKvAnd60MB) {
   // A small KV cache bounds what can be touched of it, also where pages are huge.
   const auto start = Clock::now();
-  Process process({"generate", "--max-model-len", "512", "--kv-cache-memory", "5M"});
+  Process process({"generate", "--max-model-len", "512", "--kv-cache-memory", "5M", "--log-level",
+                   "info"});  // which has the memory plan
   std::string log;
   const double first_byte_s = generate(process, start, log);
   const double weights = planned_bytes(log, "weights");

@@ -67,7 +67,12 @@ TEST_F(AttentionReport, NamesTheFlagThatForces) {
 
 TEST_F(AttentionReport, ATableOfAnotherDeviceChangesNothing) {
   EngineConfig config = config_of();
-  config.tuning_table = file_of(to_csv({}));
+  TuningRow row;
+  row.point = tuning_point({.num_heads = 32, .num_kv_heads = 8, .head_dim = 128, .page_size = 16},
+                           Phase::kDecode, 64, 1, 4096);
+  row.backend = "xqa";
+  row.us = 71.25;
+  config.tuning_table = file_of(to_csv(std::vector{row}));
   const auto plan = this->plan(config);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(list_backends(*plan), "decode: cpu, prefill: cpu");
