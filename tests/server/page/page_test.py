@@ -561,7 +561,8 @@ class ServeTest(PageTest):
         self.tab.wait_for("document.querySelector('.answer footer:not([hidden])')")
         self.assertEqual(self.tab.text(".question"), QUESTION)
         self.assertEqual(self.tab.text(".answer .prose :is(h3, h4, h5, h6)"), "190")
-        self.assertGreater(len(set(self.tab.evaluate("lengths"))), 5)  # it grew
+        # It grew: in how many pieces depends on the machine.
+        self.assertGreater(len(set(self.tab.evaluate("lengths"))), 1)
         self.assertRegex(self.notes(), r"^\d+ tokens · [\d,]+ tokens/s · first after [\d.]+ m?s$")
         self.tab.wait_for("document.querySelector('[data-gauge=hits] .value').innerText !== '–'")
         self.assertEqual(self.tab.text("#panel-state"), "live")
