@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check_json(chat.call.template_variables);
     if (chat.call.tool_choice == ToolChoice::kRequired ||
         chat.call.tool_choice == ToolChoice::kNamed) {
-      check_json(forced_call_schema(chat.call).text);
+      check_json(forced_call_schema(chat.call).grammar.text);
     }
     if (chat.call.continue_final_message) {
       (void)continue_from(chat.call.template_variables, chat.call.final_content);
