@@ -22,8 +22,8 @@ struct Command {
   std::vector<Command> subcommands;
 
   FlagSet flags;
-  // The name of a positional argument ("SHELL") with its choices, of which one must be given; without
-  // choices it is a directory, and may be left out. Empty: the command takes none.
+  // The name of a positional argument ("SHELL") with its choices, of which one must be given;
+  // without choices it is a directory, and may be left out. Empty: the command takes none.
   std::string positional_name;
   std::vector<std::string> positional_choices;
   std::string positional_help;

@@ -14,8 +14,8 @@ struct DeviceInfo {
 };
 
 // Makes device `index` this thread's current one. kUnavailable where there is no driver, no device
-// at all, or no kernel of this build for it, kInvalidArgument for a number that none has: the message
-// says which.
+// at all, or no kernel of this build for it, kInvalidArgument for a number that none has: the
+// message says which.
 Result<DeviceInfo> open_device(int index);
 
 // Of the current device, right now.

@@ -28,8 +28,8 @@ std::string_view file_name(std::source_location where) {
 Status to_status(cudaError_t error, const char* what, std::source_location where) {
   if (error == cudaSuccess) return {};
   return {code_of(error),
-          fmt::format("[cuda] {} failed at {}:{}; {}: {}", what, file_name(where),
-                      where.line(), cudaGetErrorName(error), cudaGetErrorString(error))};
+          fmt::format("[cuda] {} failed at {}:{}; {}: {}", what, file_name(where), where.line(),
+                      cudaGetErrorName(error), cudaGetErrorString(error))};
 }
 
 }  // namespace quire::cuda

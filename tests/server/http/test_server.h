@@ -22,9 +22,8 @@ bool eventually(const std::function<bool()>& condition);
 
 ServerConfig any_port();
 
-// Answers /echo with method, path and body; keeps /hold (and of /keep also the request)
-// for the test; throws at /throw, drops
-// /drop, and answers anything else with 404.
+// Answers /echo with method, path and body; keeps /hold (and of /keep also the request) for the
+// test; throws at /throw, drops /drop, and answers anything else with 404.
 class TestServer {
  public:
   explicit TestServer(const ServerConfig& config = any_port(), Hooks hooks = {});
