@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -42,8 +41,7 @@ std::string array_text(const std::vector<std::string>& items) {
   return fmt::format("[{}]", fmt::join(items, ","));
 }
 
-void copy(const Members& members, std::initializer_list<std::string_view> keywords,
-          ObjectText& out) {
+void copy(const Members& members, const std::vector<std::string_view>& keywords, ObjectText& out) {
   for (const std::string_view keyword : keywords) {
     if (members.contains(keyword)) out.add(keyword, simdjson::minify(members.at(keyword)));
   }
@@ -160,10 +158,7 @@ class PlainSchema {
     if (is_possible("object")) QUIRE_RETURN_IF_ERROR(write_object(members, out));
     if (is_possible("array")) QUIRE_RETURN_IF_ERROR(write_array(members, out));
     if (is_possible("string")) QUIRE_RETURN_IF_ERROR(write_string(members, out));
-    if (is_possible("number") || is_possible("integer")) {
-      copy(members, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
-           out);
-    }
+    if (is_possible("number") || is_possible("integer")) copy(members, number_keywords(), out);
     return {};
   }
 

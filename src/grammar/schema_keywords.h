@@ -22,6 +22,9 @@ Place member_place(Place place, std::string_view key);
 // Whether a way through the document ("#/$defs/a") ends at a schema.
 bool names_schema(std::string_view uri);
 
+// The keywords that say something about numbers.
+std::vector<std::string_view> number_keywords();
+
 // Whether XGrammar holds strings to the format.
 bool is_enforced_format(std::string_view name);
 // One that says how a value is meant or shown, not which strings there are.
