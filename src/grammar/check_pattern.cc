@@ -207,6 +207,7 @@ Status check_regex(std::string_view what, std::string_view pattern, const Gramma
       ++i;
     } else if (rest[0] == '[') {
       const size_t length = class_length(rest);
+      if (length == 1) return refuse(what, "has a [ without its ]");
       for (size_t k = 0; k < length; ++k) {
         if (rest[k] != '\\') continue;
         QUIRE_RETURN_IF_ERROR(check_regex_escape(what, rest.substr(k)));

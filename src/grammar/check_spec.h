@@ -17,9 +17,12 @@ Status check_regex(std::string_view what, std::string_view pattern, const Gramma
 Status check_ebnf(std::string_view text, const GrammarLimits& limits);
 Status check_schema(std::string_view json, const GrammarLimits& limits);
 
-// The same schema in the forms that XGrammar enforces; invalid_argument names what it would pass
-// over. `json` has passed check_schema. Closer than the schema in two ways: an object or array
-// without "type" is one, and a pattern matches the whole string.
+// Returns the same schema in the forms that XGrammar enforces; invalid_argument names the keyword
+// that XGrammar would ignore. `json` has passed check_schema. The result is closer than the schema
+// in two ways: an object or array without "type" is one, and a pattern matches the whole string.
+// Its size is linear in that of `json`, and at most kMaxPlainGrowth * limits.max_text_bytes. The
+// work counts against the thread's WorkBudget.
+inline constexpr size_t kMaxPlainGrowth = 4;
 Result<std::string> plain_schema(std::string_view json, const GrammarLimits& limits);
 
 // The code points of escapes that XGrammar reads without a bound: \x…, \u…, \U…, \u{…}.

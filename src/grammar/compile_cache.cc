@@ -2,6 +2,19 @@
 
 namespace quire::grammar {
 
+namespace {
+
+CompileOutcome run(const std::function<CompileOutcome()>& compile,
+                   CompileOutcome failure) noexcept {
+  try {
+    return compile();
+  } catch (...) {
+    return failure;
+  }
+}
+
+}  // namespace
+
 CompileResult CompileCache::get(const std::string& key,
                                 const std::function<CompileOutcome()>& compile) {
   std::unique_lock lock(mutex_);
@@ -9,17 +22,23 @@ CompileResult CompileCache::get(const std::string& key,
     ++stats_.num_hits;
     return wait_for(lock, found->second);
   }
+  // From the entry to its publication nothing may throw, or the entry's waiters would wait for
+  // ever. So all that allocates is made before: the place among the used ones, and the failure.
   const auto entry = std::make_shared<Entry>();
+  entry->use.push_front(key);
+  CompileOutcome failure = {
+      .result = resource_exhausted("[grammar] could not be compiled, most likely for want of "
+                                   "memory; try again later"),
+      .is_final = false};
   entries_.emplace(key, entry);
   ++stats_.num_compiled;
   lock.unlock();
-  CompileOutcome outcome = compile();
+  CompileOutcome outcome = run(compile, std::move(failure));
   lock.lock();
-  entry->result = outcome.result;
-  keep(key, entry, outcome.is_final);
+  publish(entry, std::move(outcome));
   lock.unlock();
   compiled_.notify_all();
-  return std::move(outcome.result);
+  return *entry->result;
 }
 
 std::optional<CompileResult> CompileCache::find(const std::string& key) {
@@ -32,7 +51,7 @@ std::optional<CompileResult> CompileCache::find(const std::string& key) {
 }
 
 void CompileCache::touch(const Entry& entry) {
-  // It may have gone from the cache meanwhile.
+  // An entry without bytes is not in by_use_: it was not kept, or has been dropped since.
   if (entry.num_bytes > 0) by_use_.splice(by_use_.begin(), by_use_, entry.used);
 }
 
@@ -43,18 +62,19 @@ CompileResult CompileCache::wait_for(std::unique_lock<std::mutex>& lock,
   return *entry->result;
 }
 
-void CompileCache::keep(const std::string& key, const std::shared_ptr<Entry>& entry,
-                        bool is_final) {
+void CompileCache::publish(const std::shared_ptr<Entry>& entry, CompileOutcome outcome) noexcept {
+  entry->result = std::move(outcome.result);
   const CompileResult& result = *entry->result;
+  const std::string& key = entry->use.front();
   constexpr size_t kEntryBytes = 512;
   const size_t num_bytes = 2 * key.size() + kEntryBytes + (result.ok() ? (*result)->num_bytes : 0);
-  if (!is_final || num_bytes > max_bytes_) {
+  if (!outcome.is_final || num_bytes > max_bytes_) {
     entries_.erase(key);
     return;
   }
   entry->num_bytes = num_bytes;
-  by_use_.push_front(key);
-  entry->used = by_use_.begin();
+  entry->used = entry->use.begin();
+  by_use_.splice(by_use_.begin(), entry->use);
   stats_.cache_bytes += num_bytes;
   while (stats_.cache_bytes > max_bytes_) {
     const auto oldest = entries_.find(by_use_.back());

@@ -1,4 +1,4 @@
-// What has been compiled, by grammar: the least recently used goes first.
+// Keeps compiled grammars by key and drops the least recently used first.
 #pragma once
 
 #include <condition_variable>
@@ -15,35 +15,38 @@
 
 namespace quire::grammar {
 
-// Thread-safe. Final refusals are kept too: the same bad grammar costs its compilation once.
+// Thread-safe. Final refusals are kept too, so that a bad grammar costs its compilation once.
 class CompileCache {
  public:
   explicit CompileCache(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // What `compile` returned for this key: earlier, now on another thread, or now on this one.
+  // Returns the result of `compile` for this key: an earlier one, or one that another thread or
+  // this one compiles now. Where `compile` throws, all callers that wait get resource_exhausted,
+  // and the next call compiles again.
   CompileResult get(const std::string& key, const std::function<CompileOutcome()>& compile);
 
-  // What is there already; never waits.
+  // Returns a result that is there already; never waits.
   std::optional<CompileResult> find(const std::string& key);
 
   GrammarStats stats() const;
 
  private:
   struct Entry {
-    std::optional<CompileResult> result;  // empty while it is compiled
-    size_t num_bytes = 0;
-    std::list<std::string>::iterator used;  // in by_use_, once there is a result
+    std::optional<CompileResult> result;    // empty while it is compiled
+    size_t num_bytes = 0;                   // 0: not kept
+    std::list<std::string> use;             // its key, until that moves to by_use_
+    std::list<std::string>::iterator used;  // in by_use_, where num_bytes is not 0
   };
 
   CompileResult wait_for(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Entry>& entry);
   void touch(const Entry& entry);
-  void keep(const std::string& key, const std::shared_ptr<Entry>& entry, bool is_final);
+  void publish(const std::shared_ptr<Entry>& entry, CompileOutcome outcome) noexcept;
 
   const size_t max_bytes_;
   mutable std::mutex mutex_;
   std::condition_variable compiled_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
-  std::list<std::string> by_use_;  // the last used first
+  std::list<std::string> by_use_;  // the most recently used first
   GrammarStats stats_;
 };
 

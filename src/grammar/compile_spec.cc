@@ -6,6 +6,7 @@
 
 #include "base/one_line.h"
 #include "grammar/big_stack.h"
+#include "grammar/check_spec.h"
 #include "grammar/work_budget.h"
 #include "grammar/xgrammar_door.h"
 
@@ -49,14 +50,17 @@ xgrammar::CompiledGrammar compile_schema(xgrammar::GrammarCompiler& compiler,
                                     /*strict_mode=*/true, kMaxIndent);
 }
 
-xgrammar::CompiledGrammar compile(const Vocabulary& vocabulary, const GrammarSpec& spec) {
-  // Without threads, so that the budget of this one holds, and without a cache: that is ours.
+Result<xgrammar::CompiledGrammar> compile(const Vocabulary& vocabulary, const GrammarSpec& spec,
+                                          const GrammarLimits& limits) {
+  // XGrammar's threads would have no budget, and CompileCache is the cache.
   xgrammar::GrammarCompiler compiler(vocabulary.info, /*max_threads=*/1, /*cache_enabled=*/false);
   switch (spec.kind) {
     case GrammarSpec::Kind::kJsonObject:
       return compile_schema(compiler, kAnyObject);
-    case GrammarSpec::Kind::kJsonSchema:
-      return compile_schema(compiler, spec.text);
+    case GrammarSpec::Kind::kJsonSchema: {
+      QUIRE_ASSIGN_OR_RETURN(const std::string schema, plain_schema(spec.text, limits));
+      return compile_schema(compiler, schema);
+    }
     case GrammarSpec::Kind::kChoice:
       return compiler.CompileGrammar(choice_grammar(spec.choices));
     case GrammarSpec::Kind::kRegex:
@@ -64,15 +68,16 @@ xgrammar::CompiledGrammar compile(const Vocabulary& vocabulary, const GrammarSpe
     case GrammarSpec::Kind::kGrammar:
       return compiler.CompileGrammar(spec.text);
   }
-  throw std::runtime_error("unknown kind of grammar");
+  return internal_error("[grammar] unknown kind of grammar");
 }
 
-std::shared_ptr<Compiled> compile_in_budget(const std::shared_ptr<const Vocabulary>& vocabulary,
-                                            const GrammarSpec& spec, const GrammarLimits& limits,
-                                            const std::shared_ptr<SharedMemory>& memory) {
+Result<std::shared_ptr<Compiled>> compile_in_budget(
+    const std::shared_ptr<const Vocabulary>& vocabulary, const GrammarSpec& spec,
+    const GrammarLimits& limits, const std::shared_ptr<SharedMemory>& memory) {
   const WorkBudget budget({.cpu_ns = limits.compile_cpu_ns, .mask_bytes = limits.compile_bytes});
+  QUIRE_ASSIGN_OR_RETURN(auto grammar, compile(*vocabulary, spec, limits));
   auto compiled = std::make_shared<Compiled>(Compiled{.vocabulary = vocabulary,
-                                                      .grammar = compile(*vocabulary, spec),
+                                                      .grammar = std::move(grammar),
                                                       .limits = limits,
                                                       .held = HeldMemory(memory)});
   compiled->num_bytes = compiled->grammar.MemorySizeBytes();
@@ -102,13 +107,17 @@ CompileOutcome check_first_mask(const std::shared_ptr<const Compiled>& compiled,
   return {.result = compiled};
 }
 
-// What it warns of it leaves out, and an answer might not be what was asked for.
+// A grammar that XGrammar warns of is refused: XGrammar left a part of it out, and an answer might
+// break that part. Where memory runs out, std::bad_alloc is passed on, because a message would take
+// memory too; CompileCache has made one ahead.
 CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabulary,
                                const GrammarSpec& spec, const GrammarLimits& limits,
                                const std::shared_ptr<SharedMemory>& memory) {
   try {
     const WarningScope warnings;
-    const auto compiled = compile_in_budget(vocabulary, spec, limits, memory);
+    const auto result = compile_in_budget(vocabulary, spec, limits, memory);
+    if (!result.ok()) return {.result = result.status()};
+    const std::shared_ptr<Compiled>& compiled = *result;
     if (!warnings.first().empty()) return {.result = refused(warnings.first())};
     if (compiled->num_bytes > limits.cache_bytes) {
       return {.result = invalid_argument(
@@ -125,8 +134,7 @@ CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabula
   } catch (const BudgetExceeded& error) {
     return {.result = too_costly(error, limits), .is_final = false};
   } catch (const std::bad_alloc&) {
-    return {.result = resource_exhausted("[grammar] not enough memory to compile it"),
-            .is_final = false};
+    throw;
   } catch (const std::exception& error) {
     return {.result = refused(error.what())};
   }

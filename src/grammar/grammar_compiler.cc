@@ -56,12 +56,8 @@ Result<ConstraintFactory> GrammarCompiler::compile(const GrammarSpec& spec) {
         "[grammar] the model has no end-of-sequence token, so no grammar's answer could end");
   }
   QUIRE_RETURN_IF_ERROR(grammar::check_spec(spec, impl_->limits));
-  GrammarSpec plain = spec;
-  if (spec.kind == GrammarSpec::Kind::kJsonSchema) {
-    QUIRE_ASSIGN_OR_RETURN(plain.text, grammar::plain_schema(spec.text, impl_->limits));
-  }
   return impl_->factory_of(impl_->cache.get(cache_key(spec), [&] {
-    return grammar::compile_spec(impl_->vocabulary, plain, impl_->limits, impl_->memory);
+    return grammar::compile_spec(impl_->vocabulary, spec, impl_->limits, impl_->memory);
   }));
 }
 

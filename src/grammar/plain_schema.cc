@@ -1,89 +1,198 @@
-// JSON schemas in the forms that XGrammar enforces. It looks at one of $ref, const, enum, anyOf,
-// oneOf, allOf and type, and passes over what stands beside it.
+// Rewrites a JSON schema into the forms that XGrammar enforces. XGrammar reads one of $ref, const,
+// enum, anyOf, oneOf, allOf and type, and ignores the keywords beside it.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "base/json.h"
 #include "grammar/check_spec.h"
 #include "grammar/schema_keywords.h"
+#include "grammar/work_budget.h"
 
 namespace quire::grammar {
 namespace {
 
 using simdjson::dom::element;
+using simdjson::dom::object;
 
-std::string quoted(std::string_view text) {
+// The root's member that holds the rest schemas (see PlainSchema). A document cannot refer to it or
+// contain it: check_schema refuses a $ref with '~', and unknown keywords are not written.
+constexpr std::string_view kRests = "~rest";
+
+std::string json_string(std::string_view text) {
   JsonWriter writer;
   writer.value(text);
   return writer.text();
 }
 
-// An object, member by member.
-class ObjectText {
- public:
-  void add(std::string_view key, std::string_view value) {
-    if (text_.size() > 1) text_ += ',';
-    text_ += quoted(key);
-    text_ += ':';
-    text_ += value;
-  }
-  std::string take() { return std::move(text_ += '}'); }
-
- private:
-  std::string text_ = "{";
+// The bytes that may still be written, in all texts of one schema together.
+struct TextBound {
+  size_t bytes_left;
+  bool is_exceeded = false;
 };
 
-std::string array_text(const std::vector<std::string>& items) {
-  return fmt::format("[{}]", fmt::join(items, ","));
+// Writes JSON value by value. Text beyond the bound is dropped, so that memory stays bounded.
+class BoundedJson {
+ public:
+  explicit BoundedJson(TextBound& bound) : bound_(bound) {}
+
+  void open(char bracket) {
+    separate();
+    append({&bracket, 1});
+    needs_comma_ = false;
+  }
+  void close(char bracket) {
+    append({&bracket, 1});
+    needs_comma_ = true;
+  }
+  void key(std::string_view name) {
+    value(json_string(name));
+    append(":");
+    needs_comma_ = false;
+  }
+  void value(std::string_view json) {
+    separate();
+    append(json);
+    needs_comma_ = true;
+  }
+  void field(std::string_view name, std::string_view json) {
+    key(name);
+    value(json);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  void separate() {
+    if (needs_comma_) append(",");
+  }
+  void append(std::string_view text) {
+    spend_work();
+    if (text.size() > bound_.bytes_left) bound_.is_exceeded = true;
+    if (bound_.is_exceeded) return;
+    bound_.bytes_left -= text.size();
+    text_ += text;
+  }
+
+  TextBound& bound_;
+  std::string text_;
+  bool needs_comma_ = false;
+};
+
+bool is_false(element schema) {
+  return schema.is_bool() && !schema.get_bool().value_unsafe();
 }
 
-void copy(const Members& members, const std::vector<std::string_view>& keywords, ObjectText& out) {
+void copy(const Members& members, const std::vector<std::string_view>& keywords, BoundedJson& out) {
   for (const std::string_view keyword : keywords) {
-    if (members.contains(keyword)) out.add(keyword, simdjson::minify(members.at(keyword)));
+    if (members.contains(keyword)) out.field(keyword, simdjson::minify(members.at(keyword)));
   }
 }
 
+// The schema of the properties that `properties` does not name, and the keyword that has it.
+struct Rest {
+  std::string_view keyword;
+  element schema;
+};
+std::optional<Rest> rest_of(object schema) {
+  Rest rest;
+  for (const std::string_view keyword : {"additionalProperties", "unevaluatedProperties"}) {
+    rest.keyword = keyword;
+    if (!schema.at_key(keyword).get(rest.schema)) return rest;
+  }
+  return std::nullopt;
+}
+
+// The required properties that `properties` does not name.
+Result<std::vector<std::string_view>> unnamed_properties(object schema) {
+  std::vector<std::string_view> required;
+  element list;
+  if (!schema.at_key("required").get(list) && (!list.is_array() || !read_strings(list, required))) {
+    return invalid_argument("[grammar] the JSON schema's \"required\" is no list of names");
+  }
+  std::unordered_set<std::string_view> seen;
+  object properties;
+  if (!schema.at_key("properties").get_object().get(properties)) {
+    for (const auto [name, unused] : properties) {
+      spend_work();
+      seen.insert(name);
+    }
+  }
+  std::erase_if(required, [&](std::string_view name) {
+    spend_work();
+    return !seen.insert(name).second;
+  });
+  return required;
+}
+
+// XGrammar demands of the required properties only those that `properties` names, so the others are
+// added there, with the object's rest schema. Its text is written once, as a member of kRests, and
+// the keyword and the added properties refer to it: a copy for each of them would multiply the text
+// at every level of nesting.
 // Recursion is as deep as the document, which its parser bounds.
 class PlainSchema {
  public:
-  explicit PlainSchema(element root) : root_(root) {}
+  PlainSchema(element root, size_t max_bytes) : root_(root), bound_{.bytes_left = max_bytes} {}
 
-  // `type`: what the value is besides; empty: nothing is said.
-  Result<std::string> schema(element value, std::string_view type) const {
-    if (value.is_bool()) {
-      if (!value.get_bool().value_unsafe()) return std::string("false");
-      return type.empty() ? std::string("{}") : R"({"type":)" + quoted(type) + "}";
+  Result<std::string> rewrite() {
+    BoundedJson out(bound_);
+    if (root_.is_bool()) {
+      QUIRE_RETURN_IF_ERROR(write_schema(root_, {}, out));
+      return out.take();
     }
-    QUIRE_ASSIGN_OR_RETURN(const Members members, members_of(value));
-    ObjectText out;
-    for (const std::string_view key : {"$defs", "definitions"}) {
-      if (!members.contains(key)) continue;
-      QUIRE_ASSIGN_OR_RETURN(const std::string names, named_schemas(members.at(key), key));
-      out.add(key, names);
-    }
-    QUIRE_ASSIGN_OR_RETURN(const std::string_view head, head_of(members));
-    if (head.empty()) {
-      QUIRE_RETURN_IF_ERROR(write_typed(members, type, out));
-    } else if (head == "const" || head == "enum") {
-      QUIRE_RETURN_IF_ERROR(write_values(members, type, out));
-    } else {
-      QUIRE_RETURN_IF_ERROR(write_applied(members, head, type, out));
-    }
-    return out.take();
+    const size_t max_bytes = bound_.bytes_left;
+    out.open('{');
+    QUIRE_RETURN_IF_ERROR(write_members(root_, {}, out));
+    if (!rest_texts_.empty()) write_rests(out);
+    out.close('}');
+    if (!bound_.is_exceeded) return out.take();
+    return invalid_argument(fmt::format(
+        "[grammar] the JSON schema is too large in the form that is compiled, which adds \"type\" "
+        "to branches and required names to \"properties\"; got more than {} bytes, expected a "
+        "shorter schema",
+        max_bytes));
   }
 
  private:
-  // const and enum: those values that have the type.
-  static Status write_values(const Members& members, std::string_view outer, ObjectText& out) {
+  // `type` is what the place around the schema says of the value; empty: nothing.
+  Status write_schema(element value, std::string_view type, BoundedJson& out) {
+    if (is_false(value)) {
+      out.value("false");
+      return {};
+    }
+    out.open('{');
+    if (!value.is_bool()) {
+      QUIRE_RETURN_IF_ERROR(write_members(value, type, out));
+    } else if (!type.empty()) {
+      out.field("type", json_string(type));
+    }
+    out.close('}');
+    return {};
+  }
+
+  Status write_members(element value, std::string_view type, BoundedJson& out) {
+    QUIRE_ASSIGN_OR_RETURN(const Members members, members_of(value));
+    for (const std::string_view key : {"$defs", "definitions"}) {
+      if (members.contains(key)) QUIRE_RETURN_IF_ERROR(write_named(members.at(key), key, out));
+    }
+    QUIRE_ASSIGN_OR_RETURN(const std::string_view head, head_of(members));
+    if (head.empty()) return write_typed(value.get_object().value_unsafe(), members, type, out);
+    if (head == "const" || head == "enum") return write_values(members, type, out);
+    return write_applied(members, head, type, out);
+  }
+
+  // const and enum: writes the values that have the type.
+  static Status write_values(const Members& members, std::string_view outer, BoundedJson& out) {
     QUIRE_ASSIGN_OR_RETURN(const auto types, types_of(members, outer));
     const bool has_const = members.contains("const");
     const std::string constant = has_const ? simdjson::minify(members.at("const")) : "";
     std::vector<std::string> kept;
     const auto keep = [&](element value) {
+      spend_work();
       std::string text = simdjson::minify(value);
       const bool is_wanted = (!has_const || text == constant) &&
                              (types.empty() || std::ranges::any_of(types, [&](auto type) {
@@ -105,28 +214,27 @@ class PlainSchema {
           "[grammar] the JSON schema has an \"enum\" or \"const\" that leaves "
           "no value of the \"type\"");
     }
-    out.add("enum", array_text(kept));
+    out.key("enum");
+    out.open('[');
+    for (const std::string& text : kept) out.value(text);
+    out.close(']');
     return {};
   }
 
-  // $ref, anyOf, oneOf, allOf; a type beside them is handed on.
+  // $ref, anyOf, oneOf, allOf: a type beside them is handed to the branches.
   Status write_applied(const Members& members, std::string_view head, std::string_view outer,
-                       ObjectText& out) const {
+                       BoundedJson& out) {
     QUIRE_ASSIGN_OR_RETURN(const auto types, types_of(members, outer));
     if (types.size() > 1) return beside("type", head);
     const std::string_view type = types.empty() ? std::string_view() : types.front();
     const element value = members.at(head);
-    if (head == "$ref") {
-      std::string_view uri;
-      if (value.get_string().get(uri) || !names_schema(uri)) {
-        return invalid_argument("[grammar] the JSON schema has a \"$ref\" that names no schema");
-      }
-      if (!type.empty() && !is_of_type(uri, type)) return beside("type", "$ref");
-      out.add(head, quoted(uri));
-      return {};
+    if (head != "$ref") return write_list(value, head, type, out);
+    std::string_view uri;
+    if (value.get_string().get(uri) || !names_schema(uri)) {
+      return invalid_argument("[grammar] the JSON schema has a \"$ref\" that names no schema");
     }
-    QUIRE_ASSIGN_OR_RETURN(const std::string branches, schemas(value, head, type));
-    out.add(head, branches);
+    if (!type.empty() && !is_of_type(uri, type)) return beside("type", "$ref");
+    out.field(head, json_string(written_uri(uri)));
     return {};
   }
 
@@ -140,105 +248,152 @@ class PlainSchema {
     if (!target["const"].get(said)) return has_type(said, type);
     simdjson::dom::array values;
     if (target["enum"].get_array().get(values)) return false;
-    return std::all_of(values.begin(), values.end(),
-                       [&](element value) { return has_type(value, type); });
+    return std::all_of(values.begin(), values.end(), [&](element value) {
+      spend_work();
+      return has_type(value, type);
+    });
   }
 
-  Status write_typed(const Members& members, std::string_view outer, ObjectText& out) const {
+  // The reference to the same schema in the text that is written: the part of the document that is
+  // a shared rest schema has moved.
+  std::string written_uri(std::string_view uri) {
+    std::string written(uri);
+    element at = root_;
+    Place place = Place::kSchema;
+    for (const std::string_view part : uri_parts(uri)) {
+      spend_work();
+      object schema;
+      if (at.get_object().get(schema)) break;
+      if (place == Place::kSchema && part == "additionalProperties") {
+        const auto after = static_cast<size_t>(part.data() + part.size() - uri.data());
+        if (const auto rest_idx = shared_rest(schema)) {
+          written = rest_uri(*rest_idx) + std::string(uri.substr(after));
+        }
+      }
+      if (schema.at_key(part).get(at)) break;
+      place = member_place(place, part);
+    }
+    return written;
+  }
+
+  Status write_typed(object schema, const Members& members, std::string_view outer,
+                     BoundedJson& out) {
     QUIRE_ASSIGN_OR_RETURN(std::vector<std::string_view> types, types_of(members, outer));
     if (types.empty()) {
       QUIRE_ASSIGN_OR_RETURN(const std::string_view type, implied_type(members));
       if (type.empty()) return {};  // any value
       types = {type};
     }
-    std::vector<std::string> names;
-    for (const std::string_view type : types) names.push_back(quoted(type));
-    out.add("type", names.size() == 1 ? names.front() : array_text(names));
+    out.key("type");
+    if (types.size() > 1) out.open('[');
+    for (const std::string_view type : types) out.value(json_string(type));
+    if (types.size() > 1) out.close(']');
     const auto is_possible = [&](std::string_view type) { return is_one_of(type, types); };
-    if (is_possible("object")) QUIRE_RETURN_IF_ERROR(write_object(members, out));
+    if (is_possible("object")) QUIRE_RETURN_IF_ERROR(write_object(schema, members, out));
     if (is_possible("array")) QUIRE_RETURN_IF_ERROR(write_array(members, out));
     if (is_possible("string")) QUIRE_RETURN_IF_ERROR(write_string(members, out));
     if (is_possible("number") || is_possible("integer")) copy(members, number_keywords(), out);
     return {};
   }
 
-  Status write_object(const Members& members, ObjectText& out) const {
+  Status write_object(object schema, const Members& members, BoundedJson& out) {
     QUIRE_RETURN_IF_ERROR(check_object(members));
-    std::string rest = "{}";  // what a property that is not named may be
+    QUIRE_ASSIGN_OR_RETURN(const auto unnamed, unnamed_properties(schema));
+    const std::optional<Rest> rest = rest_of(schema);
+    if (!unnamed.empty() && rest && is_false(rest->schema)) {
+      return invalid_argument(
+          fmt::format("[grammar] the JSON schema requires the property \"{}\", which its \"{}\" "
+                      "forbids",
+                      unnamed.front().substr(0, 64), rest->keyword));
+    }
+    const std::optional<size_t> rest_idx = shared_rest(schema);
     for (const std::string_view key : {"unevaluatedProperties", "additionalProperties"}) {
       if (!members.contains(key)) continue;
-      QUIRE_ASSIGN_OR_RETURN(rest, schema(members.at(key), {}));
-      out.add(key, rest);
+      out.key(key);
+      if (rest_idx && key == rest->keyword) {
+        QUIRE_RETURN_IF_ERROR(write_rest(rest->schema, *rest_idx));
+        out.value(rest_ref(*rest_idx));
+      } else {
+        QUIRE_RETURN_IF_ERROR(write_schema(members.at(key), {}, out));
+      }
     }
     if (members.contains("patternProperties")) {
-      QUIRE_ASSIGN_OR_RETURN(const std::string patterns,
-                             named_schemas(members.at("patternProperties"), "patternProperties"));
-      out.add("patternProperties", patterns);
+      QUIRE_RETURN_IF_ERROR(write_named(members.at("patternProperties"), "patternProperties", out));
     }
     if (members.contains("propertyNames")) {
-      QUIRE_ASSIGN_OR_RETURN(const std::string names,
-                             schema(members.at("propertyNames"), "string"));
-      out.add("propertyNames", names);
+      out.key("propertyNames");
+      QUIRE_RETURN_IF_ERROR(write_schema(members.at("propertyNames"), "string", out));
     }
-    copy(members, {"minProperties", "maxProperties"}, out);
-    return write_properties(members, rest, out);
-  }
-
-  // XGrammar demands of the required ones only those that are named as properties.
-  Status write_properties(const Members& members, const std::string& rest, ObjectText& out) const {
-    std::vector<std::string_view> required;
-    if (const auto found = members.find("required"); found != members.end()) {
-      if (!found->second.is_array() || !read_strings(found->second, required)) {
-        return invalid_argument("[grammar] the JSON schema's \"required\" is no list of names");
-      }
-      out.add("required", simdjson::minify(found->second));
+    copy(members, {"minProperties", "maxProperties", "required"}, out);
+    out.key("properties");
+    out.open('{');
+    if (members.contains("properties")) {
+      QUIRE_RETURN_IF_ERROR(write_fields(members.at("properties"), "properties", out));
     }
-    std::vector<std::pair<std::string_view, std::string>> more;
-    std::unordered_set<std::string_view> seen;
-    const auto properties = members.find("properties");
-    for (const std::string_view name : required) {
-      if (properties != members.end() && !properties->second.at_key(name).error()) continue;
-      if (!seen.insert(name).second) continue;
-      if (rest == "false") {
-        return invalid_argument(
-            fmt::format("[grammar] the JSON schema requires the property \"{}\", which its "
-                        "\"additionalProperties\" forbids",
-                        name.substr(0, 64)));
-      }
-      more.emplace_back(name, rest);
-    }
-    std::string names = "{}";
-    if (properties != members.end()) {
-      QUIRE_ASSIGN_OR_RETURN(names, named_schemas(properties->second, "properties"));
-    }
-    names.pop_back();
-    for (const auto& [name, text] : more) {
-      names += fmt::format("{}{}:{}", names.size() > 1 ? "," : "", quoted(name), text);
-    }
-    out.add("properties", names + "}");
+    const std::string unnamed_schema = rest_idx ? rest_ref(*rest_idx) : "{}";
+    for (const std::string_view name : unnamed) out.field(name, unnamed_schema);
+    out.close('}');
     return {};
   }
 
-  Status write_array(const Members& members, ObjectText& out) const {
+  // The index of an object's rest schema among the shared ones; nullopt: the text stays where it
+  // is, because no added property has it or it restricts nothing.
+  std::optional<size_t> shared_rest(object schema) {
+    const std::optional<Rest> rest = rest_of(schema);
+    object fields;
+    if (!rest || rest->schema.get_object().get(fields) || fields.size() == 0) return std::nullopt;
+    // The address of its first key tells an object of the document from all others.
+    const auto [found, is_new] = rest_idxs_.try_emplace(fields.begin().key().data());
+    if (is_new) {
+      const auto unnamed = unnamed_properties(schema);
+      if (unnamed.ok() && !unnamed->empty()) {
+        found->second = rest_texts_.size();
+        rest_texts_.emplace_back();
+      }
+    }
+    return found->second;
+  }
+
+  Status write_rest(element rest, size_t rest_idx) {
+    BoundedJson out(bound_);
+    QUIRE_RETURN_IF_ERROR(write_schema(rest, {}, out));
+    rest_texts_[rest_idx] = out.take();
+    return {};
+  }
+
+  void write_rests(BoundedJson& out) {
+    out.key(kRests);
+    out.open('{');
+    for (size_t i = 0; i < rest_texts_.size(); ++i) {
+      bound_.bytes_left += rest_texts_[i].size();  // write_rest() has counted them
+      if (!rest_texts_[i].empty()) out.field(std::to_string(i), rest_texts_[i]);
+    }
+    out.close('}');
+  }
+
+  static std::string rest_uri(size_t rest_idx) { return fmt::format("#/{}/{}", kRests, rest_idx); }
+  static std::string rest_ref(size_t rest_idx) {
+    return fmt::format(R"({{"$ref":"{}"}})", rest_uri(rest_idx));
+  }
+
+  Status write_array(const Members& members, BoundedJson& out) {
     bool has_items = false;
     for (const std::string_view key : {"items", "unevaluatedItems"}) {
       if (!members.contains(key)) continue;
       has_items = true;
-      QUIRE_ASSIGN_OR_RETURN(const std::string items, schema(members.at(key), {}));
-      out.add(key, items);
+      out.key(key);
+      QUIRE_RETURN_IF_ERROR(write_schema(members.at(key), {}, out));
     }
     if (members.contains("prefixItems")) {
       has_items = true;
-      QUIRE_ASSIGN_OR_RETURN(const std::string items,
-                             schemas(members.at("prefixItems"), "prefixItems", {}));
-      out.add("prefixItems", items);
+      QUIRE_RETURN_IF_ERROR(write_list(members.at("prefixItems"), "prefixItems", {}, out));
     }
-    if (!has_items) out.add("items", "{}");  // else the array would be empty
+    if (!has_items) out.field("items", "{}");  // XGrammar would hold the array to be empty
     copy(members, {"minItems", "maxItems"}, out);
     return {};
   }
 
-  static Status write_string(const Members& members, ObjectText& out) {
+  static Status write_string(const Members& members, BoundedJson& out) {
     copy(members, {"minLength", "maxLength", "pattern"}, out);
     if (!members.contains("format")) return {};
     std::string_view format;
@@ -248,51 +403,60 @@ class PlainSchema {
     if (is_loose_format(format)) return {};
     if (members.contains("pattern")) return beside("format", "pattern");
     if (is_enforced_format(format)) {
-      out.add("format", quoted(format));
+      out.field("format", json_string(format));
       return {};
     }
     if (format.size() == 5 && format.starts_with("uuid") && format[4] >= '1' && format[4] <= '8' &&
         !members.contains("minLength") && !members.contains("maxLength")) {
-      out.add("pattern", fmt::format(R"("^[0-9a-f]{{8}}-[0-9a-f]{{4}}-{}[0-9a-f]{{3}}-)"
-                                     R"([89ab][0-9a-f]{{3}}-[0-9a-f]{{12}}$")",
-                                     format[4]));
+      out.field("pattern", fmt::format(R"("^[0-9a-f]{{8}}-[0-9a-f]{{4}}-{}[0-9a-f]{{3}}-)"
+                                       R"([89ab][0-9a-f]{{3}}-[0-9a-f]{{12}}$")",
+                                       format[4]));
       return {};
     }
     return not_supported(fmt::format("the \"format\" \"{}\"", format.substr(0, 64)));
   }
 
-  Result<std::string> schemas(element value, std::string_view keyword,
-                              std::string_view type) const {
+  Status write_list(element value, std::string_view keyword, std::string_view type,
+                    BoundedJson& out) {
     simdjson::dom::array items;
     if (value.get_array().get(items) || items.size() == 0) {
       return invalid_argument(
           fmt::format("[grammar] the JSON schema's \"{}\" is no list of schemas", keyword));
     }
-    std::vector<std::string> out;
-    for (const element item : items) {
-      QUIRE_ASSIGN_OR_RETURN(std::string text, schema(item, type));
-      out.push_back(std::move(text));
-    }
-    return array_text(out);
+    out.key(keyword);
+    out.open('[');
+    for (const element item : items) QUIRE_RETURN_IF_ERROR(write_schema(item, type, out));
+    out.close(']');
+    return {};
   }
 
-  // In their order, which is the answer's.
-  Result<std::string> named_schemas(element value, std::string_view keyword) const {
-    simdjson::dom::object fields;
+  Status write_named(element value, std::string_view keyword, BoundedJson& out) {
+    out.key(keyword);
+    out.open('{');
+    QUIRE_RETURN_IF_ERROR(write_fields(value, keyword, out));
+    out.close('}');
+    return {};
+  }
+
+  // The fields keep their order, which is the answer's.
+  Status write_fields(element value, std::string_view keyword, BoundedJson& out) {
+    object fields;
     if (value.get_object().get(fields)) {
       return invalid_argument(
           fmt::format("[grammar] the JSON schema's \"{}\" is no object", keyword));
     }
     QUIRE_RETURN_IF_ERROR(members_of(value).status());
-    ObjectText out;
     for (const auto [name, member] : fields) {
-      QUIRE_ASSIGN_OR_RETURN(const std::string text, schema(member, {}));
-      out.add(name, text);
+      out.key(name);
+      QUIRE_RETURN_IF_ERROR(write_schema(member, {}, out));
     }
-    return out.take();
+    return {};
   }
 
   element root_;
+  TextBound bound_;
+  std::vector<std::string> rest_texts_;  // an empty one: a $ref leads through it, to no schema
+  std::unordered_map<const char*, std::optional<size_t>> rest_idxs_;
 };
 
 }  // namespace
@@ -302,7 +466,7 @@ Result<std::string> plain_schema(std::string_view json, const GrammarLimits& lim
                                   .max_depth = limits.max_json_depth};
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
                          JsonDocument::parse(json, "JSON schema", json_limits));
-  return PlainSchema(document.root()).schema(document.root(), {});
+  return PlainSchema(document.root(), kMaxPlainGrowth * limits.max_text_bytes).rewrite();
 }
 
 }  // namespace quire::grammar

@@ -46,6 +46,8 @@ constexpr std::array<std::string_view, 4> kNames = {"properties", "patternProper
                                                     "definitions"};
 constexpr std::array<std::string_view, 5> kData = {"enum", "const", "default", "examples",
                                                    "example"};
+constexpr std::array<std::string_view, 7> kTypes = {"object",  "array",   "string", "number",
+                                                    "integer", "boolean", "null"};
 constexpr std::array<std::string_view, 13> kFormats = {
     "email",    "date", "time", "date-time",     "duration",     "ipv4",        "ipv6",
     "hostname", "uuid", "uri",  "uri-reference", "uri-template", "json-pointer"};
@@ -84,13 +86,20 @@ Place member_place(Place place, std::string_view key) {
   return is_one_of(key, kData) ? Place::kData : Place::kSchema;
 }
 
-bool names_schema(std::string_view uri) {
-  Place place = Place::kSchema;
+std::vector<std::string_view> uri_parts(std::string_view uri) {
+  std::vector<std::string_view> parts;
   for (size_t begin = uri.find('/'); begin != std::string_view::npos;) {
     const size_t end = uri.find('/', begin + 1);
     const std::string_view part = uri.substr(begin + 1, end - begin - 1);
+    if (!part.empty()) parts.push_back(part);
     begin = end;
-    if (part.empty()) continue;
+  }
+  return parts;
+}
+
+bool names_schema(std::string_view uri) {
+  Place place = Place::kSchema;
+  for (const std::string_view part : uri_parts(uri)) {
     const Place next = member_place(place, part);
     if (place == Place::kSchema && next != Place::kNames && part != "items" &&
         part != "additionalProperties") {
@@ -173,11 +182,20 @@ Result<std::string_view> head_of(const Members& members) {
   return head;
 }
 
+// A type that is listed twice counts once: XGrammar would write its grammar twice, at every level
+// of nesting.
 Result<std::vector<std::string_view>> types_of(const Members& members, std::string_view outer) {
   std::vector<std::string_view> types;
   if (const auto found = members.find("type"); found != members.end()) {
-    if (!read_strings(found->second, types) || types.empty()) {
+    std::vector<std::string_view> listed;
+    if (!read_strings(found->second, listed) || listed.empty()) {
       return invalid_argument("[grammar] the JSON schema's \"type\" names no type");
+    }
+    for (const std::string_view type : listed) {
+      if (!is_one_of(type, kTypes)) {
+        return not_supported(fmt::format("the \"type\" \"{}\"", type.substr(0, 64)));
+      }
+      if (!is_one_of(type, types)) types.push_back(type);
     }
   }
   if (outer.empty()) return types;

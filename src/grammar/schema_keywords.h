@@ -19,6 +19,8 @@ bool is_one_of(std::string_view name, const auto& names) {
 enum class Place { kSchema, kNames, kData };
 // Of the member `key` of what stands at `place`.
 Place member_place(Place place, std::string_view key);
+// The names in a reference's path, "$defs" and "a" of "#/$defs/a". They point into `uri`.
+std::vector<std::string_view> uri_parts(std::string_view uri);
 // Whether a way through the document ("#/$defs/a") ends at a schema.
 bool names_schema(std::string_view uri);
 
@@ -42,7 +44,7 @@ Result<Members> members_of(simdjson::dom::element value);
 // The one keyword ($ref, const, enum, anyOf, oneOf or allOf) that says all of it, if there is one.
 // Refuses what it would hide.
 Result<std::string_view> head_of(const Members& members);
-// The types that `members` and `outer` leave; none: any.
+// The types that `members` and `outer` leave, each once; empty: any.
 Result<std::vector<std::string_view>> types_of(const Members& members, std::string_view outer);
 // Of a schema without "type": "object" or "array" where keywords such as "properties" or "items"
 // show that one is meant; empty: any type. Strictly, a keyword then binds only values of the type

@@ -30,14 +30,15 @@ struct Compiled {
 
 using CompileResult = Result<std::shared_ptr<const Compiled>>;
 
-// What compiling came to. Not final: a refusal for want of time or memory, which says more of the
-// moment than of the grammar.
+// The outcome of a compilation. A refusal for want of time or memory is not final: it depends on
+// the moment as well as on the grammar.
 struct CompileOutcome {
   CompileResult result;
   bool is_final = true;
 };
 
-// `spec` has passed check_spec. Costs what the limits allow, whatever the grammar.
+// Compiles `spec`, which has passed check_spec, within the limits. Throws what is neither the
+// grammar's fault nor foreseen, std::bad_alloc above all.
 CompileOutcome compile_spec(const std::shared_ptr<const Vocabulary>& vocabulary,
                             const GrammarSpec& spec, const GrammarLimits& limits,
                             const std::shared_ptr<SharedMemory>& memory);
