@@ -45,7 +45,21 @@ function(quire_budget_source from to)
   get_filename_component(name ${from} NAME)
   if(name STREQUAL "grammar_compiler.cc")
     quire_mark(text ${from} "= grammar_matcher.GetAdaptiveTokenMask(is_root_rule);\n"
-               "QUIRE_SPEND_MASK_BYTES(MemorySize(cur_adaptive_token_mask_cache));\n")
+               "QUIRE_SPEND_COMPILE_BYTES(MemorySize(cur_adaptive_token_mask_cache));\n")
+  elseif(name STREQUAL "grammar_builder.cc")
+    # A rule's name may be as long as the text, and XGrammar derives thousands of rules' names from
+    # it. The builder keeps each of them twice.
+    quire_replace(text ${from} "  grammar_->rules_.push_back(rule);\n"
+      "  QUIRE_SPEND_COMPILE_BYTES(sizeof(Rule) + 2 * rule.name.size());
+  grammar_->rules_.push_back(rule);\n")
+    quire_mark(text ${from} "exceeds 2^31 elements\";\n"
+               "  QUIRE_SPEND_COMPILE_BYTES(sizeof(int32_t) * (3 + static_cast<size_t>(grammar_expr.data_len)));\n")
+  elseif(name STREQUAL "grammar.cc")
+    # XGrammar takes names for short here, and counts none.
+    quire_replace(text ${from} "  return impl.rules_.size() * sizeof(Grammar::Impl::Rule) +\n"
+      "  size_t rule_bytes = 0;
+  QUIRE_FOR (const auto& rule : impl.rules_) rule_bytes += sizeof(rule) + rule.name.capacity();
+  return rule_bytes +\n")
   elseif(name STREQUAL "earley_parser.cc")
     quire_mark(text ${from} "  scanable_state_history_.PushBack(tmp_states_to_be_added_);\n"
                "QUIRE_SPEND_STATES(tmp_states_to_be_added_.size() + rule_id_to_completable_states_.Back().data_len);\n")

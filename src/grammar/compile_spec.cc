@@ -74,7 +74,7 @@ Result<xgrammar::CompiledGrammar> compile(const Vocabulary& vocabulary, const Gr
 Result<std::shared_ptr<Compiled>> compile_in_budget(
     const std::shared_ptr<const Vocabulary>& vocabulary, const GrammarSpec& spec,
     const GrammarLimits& limits, const std::shared_ptr<SharedMemory>& memory) {
-  const WorkBudget budget({.cpu_ns = limits.compile_cpu_ns, .mask_bytes = limits.compile_bytes});
+  const WorkBudget budget({.cpu_ns = limits.compile_cpu_ns, .compile_bytes = limits.compile_bytes});
   QUIRE_ASSIGN_OR_RETURN(auto grammar, compile(*vocabulary, spec, limits));
   auto compiled = std::make_shared<Compiled>(Compiled{.vocabulary = vocabulary,
                                                       .grammar = std::move(grammar),

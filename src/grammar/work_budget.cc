@@ -9,7 +9,7 @@ namespace quire::grammar {
 namespace {
 
 constinit thread_local int64_t deadline_ns = INT64_MAX;  // on this thread's CPU clock
-constinit thread_local size_t mask_bytes_left = SIZE_MAX;
+constinit thread_local size_t compile_bytes_left = SIZE_MAX;
 constinit thread_local size_t state_bytes_left = SIZE_MAX;
 
 // What a state takes in the parser's history, with what its row takes.
@@ -33,14 +33,14 @@ WorkBudget::WorkBudget(const Allowance& allowance) {
   QUIRE_CHECK(deadline_ns == INT64_MAX, "[grammar] one budget at a time");
   // Short of "none", which would make this budget invisible to another.
   deadline_ns = thread_cpu_ns() + std::min(allowance.cpu_ns, INT64_MAX / 2);
-  mask_bytes_left = allowance.mask_bytes;
+  compile_bytes_left = allowance.compile_bytes;
   state_bytes_left = allowance.state_bytes;
   turns_left = kTurnsPerLook;
 }
 
 WorkBudget::~WorkBudget() {
   deadline_ns = INT64_MAX;
-  mask_bytes_left = SIZE_MAX;
+  compile_bytes_left = SIZE_MAX;
   state_bytes_left = SIZE_MAX;
 }
 
@@ -58,8 +58,8 @@ void look_at_clock() {
   throw BudgetExceeded("time");
 }
 
-void spend_mask_bytes(size_t num_bytes) {
-  spend(num_bytes, mask_bytes_left);
+void spend_compile_bytes(size_t num_bytes) {
+  spend(num_bytes, compile_bytes_left);
 }
 
 void spend_states(size_t num_states) {

@@ -14,9 +14,9 @@ struct BudgetExceeded : std::runtime_error {
 };
 
 struct Allowance {
-  int64_t cpu_ns = INT64_MAX;     // of the thread's own CPU time
-  size_t mask_bytes = SIZE_MAX;   // of the token masks that a compilation makes
-  size_t state_bytes = SIZE_MAX;  // of what a parse remembers, taken back or not
+  int64_t cpu_ns = INT64_MAX;       // of the thread's own CPU time
+  size_t compile_bytes = SIZE_MAX;  // of rules, expressions and token masks, whether kept or not
+  size_t state_bytes = SIZE_MAX;    // of what a parse remembers, taken back or not
 };
 
 // While it lives, this thread's calls into XGrammar throw BudgetExceeded once they have taken more
@@ -37,7 +37,7 @@ inline constexpr int32_t kTurnsPerLook = 2048;
 inline thread_local int32_t turns_left = kTurnsPerLook;
 
 void look_at_clock();
-void spend_mask_bytes(size_t num_bytes);
+void spend_compile_bytes(size_t num_bytes);
 void spend_states(size_t num_states);
 
 inline void spend_work() {
@@ -53,5 +53,5 @@ inline void spend_work() {
     if (::quire::grammar::spend_work(), false) { \
     } else
 #define QUIRE_WHILE(...) while (::quire::grammar::spend_work(), (__VA_ARGS__))
-#define QUIRE_SPEND_MASK_BYTES(num_bytes) ::quire::grammar::spend_mask_bytes(num_bytes)
+#define QUIRE_SPEND_COMPILE_BYTES(num_bytes) ::quire::grammar::spend_compile_bytes(num_bytes)
 #define QUIRE_SPEND_STATES(num_states) ::quire::grammar::spend_states(num_states)
