@@ -1,13 +1,19 @@
-// Schemas as clients write them, in the forms that are enforced; and what is refused by name.
+// Schemas as clients write them, in the forms that are enforced; refusals; the size of the output.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "grammar/check_spec.h"
+#include "grammar/nested_schema.h"
+#include "grammar/work_budget.h"
 
 namespace quire::grammar {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::nested_schema;
+using testing::wide_schema;
 
 std::string plain(std::string_view json) {
   const Result<std::string> text = plain_schema(json, {});
@@ -66,6 +72,7 @@ TEST(PlainSchema, RefusesWhatWouldBePassedOver) {
               HasSubstr("\"propertyNames\" beside \"properties\""));
   EXPECT_THAT(plain(R"({"type":"object","type":"string"})"), HasSubstr("twice"));
   EXPECT_THAT(plain(R"({"type":[]})"), HasSubstr("no type"));
+  EXPECT_THAT(plain(R"({"type":["string","tuple"]})"), HasSubstr("\"type\" \"tuple\""));
   EXPECT_THAT(plain(R"({"anyOf":[]})"), HasSubstr("no list of schemas"));
 }
 
@@ -83,6 +90,134 @@ TEST(PlainSchema, RequiredPropertiesAreNamed) {
             R"({"type":"object","required":["a","b","b"],"properties":{"a":{},"b":{}}})");
   EXPECT_THAT(plain(R"({"type":"object","required":["b"],"additionalProperties":false})"),
               HasSubstr("\"b\", which its \"additionalProperties\" forbids"));
+}
+
+TEST(PlainSchema, ATypeListedTwiceCountsOnce) {
+  EXPECT_EQ(plain(R"({"type":["null","boolean","null"]})"), R"({"type":["null","boolean"]})");
+  EXPECT_EQ(plain(R"({"type":["null","null"]})"), R"({"type":"null"})");
+}
+
+TEST(PlainSchema, AddedPropertiesShareTheRestSchema) {
+  EXPECT_EQ(plain(R"({"type":"object","required":["a","b"],
+                      "additionalProperties":{"type":"null"}})"),
+            R"({"type":"object","additionalProperties":{"$ref":"#/~rest/0"},)"
+            R"("required":["a","b"],"properties":{"a":{"$ref":"#/~rest/0"},)"
+            R"("b":{"$ref":"#/~rest/0"}},"~rest":{"0":{"type":"null"}}})");
+  EXPECT_EQ(plain(R"({"type":"object","required":["a"],"unevaluatedProperties":{"type":"null"}})"),
+            R"({"type":"object","unevaluatedProperties":{"$ref":"#/~rest/0"},)"
+            R"("required":["a"],"properties":{"a":{"$ref":"#/~rest/0"}},)"
+            R"("~rest":{"0":{"type":"null"}}})");
+  // additionalProperties leaves nothing to unevaluatedProperties.
+  EXPECT_EQ(plain(R"({"type":"object","required":["a"],"unevaluatedProperties":{"type":"null"},
+                      "additionalProperties":{"type":"string"}})"),
+            R"({"type":"object","unevaluatedProperties":{"type":"null"},)"
+            R"("additionalProperties":{"$ref":"#/~rest/0"},"required":["a"],)"
+            R"("properties":{"a":{"$ref":"#/~rest/0"}},"~rest":{"0":{"type":"string"}}})");
+}
+
+TEST(PlainSchema, ARestSchemaThatNoAddedPropertyHasStaysWhereItIs) {
+  for (const char* schema :
+       {R"({"type":"object","additionalProperties":{"type":"null"},"required":["a"],)"
+        R"("properties":{"a":{}}})",
+        R"({"type":"object","additionalProperties":{},"required":["a"],"properties":{"a":{}}})",
+        R"({"type":"object","additionalProperties":{"type":"null"},"properties":{}})"}) {
+    EXPECT_EQ(plain(schema), schema);
+  }
+  EXPECT_EQ(plain(R"({"type":"object","required":["a"],"additionalProperties":true})"),
+            R"({"type":"object","additionalProperties":{},"required":["a"],)"
+            R"("properties":{"a":{}}})");
+}
+
+TEST(PlainSchema, NestedRestSchemasStandBesideEachOther) {
+  EXPECT_EQ(plain(R"({"anyOf":[{"type":"object","required":["a"],"additionalProperties":
+                      {"type":"object","required":["b"],"additionalProperties":{"$ref":"#"}}}]})"),
+            R"({"anyOf":[{"type":"object","additionalProperties":{"$ref":"#/~rest/0"},)"
+            R"("required":["a"],"properties":{"a":{"$ref":"#/~rest/0"}}}],"~rest":{)"
+            R"("0":{"type":"object","additionalProperties":{"$ref":"#/~rest/1"},)"
+            R"("required":["b"],"properties":{"b":{"$ref":"#/~rest/1"}}},"1":{"$ref":"#"}}})");
+}
+
+// A pointer of the document leads to the same schema, before and behind the place that has it.
+TEST(PlainSchema, ReferencesIntoASharedRestSchemaFollowIt) {
+  EXPECT_EQ(plain(R"({"type":"object","properties":{
+                        "p":{"$ref":"#/additionalProperties/properties/x"},
+                        "q":{"$ref":"#/additionalProperties"},
+                        "r":{"$ref":"#//additionalProperties/additionalProperties/items"}},
+                      "required":["a"],"additionalProperties":{"type":"object",
+                        "properties":{"x":{"type":"null"}},"required":["y"],
+                        "additionalProperties":{"type":"array","items":{"type":"boolean"}}}})"),
+            R"({"type":"object","additionalProperties":{"$ref":"#/~rest/0"},"required":["a"],)"
+            R"("properties":{"p":{"$ref":"#/~rest/0/properties/x"},"q":{"$ref":"#/~rest/0"},)"
+            R"("r":{"$ref":"#/~rest/1/items"},"a":{"$ref":"#/~rest/0"}},"~rest":{)"
+            R"("0":{"type":"object","additionalProperties":{"$ref":"#/~rest/1"},)"
+            R"("required":["y"],"properties":{"x":{"type":"null"},"y":{"$ref":"#/~rest/1"}}},)"
+            R"("1":{"type":"array","items":{"type":"boolean"}}}})");
+  // A property of that name is no keyword.
+  const std::string named = R"({"type":"object","properties":{"additionalProperties":{"type":)"
+                            R"("null"},"b":{"$ref":"#/properties/additionalProperties"}}})";
+  EXPECT_EQ(plain(named), named);
+}
+
+TEST(PlainSchema, TheNameOfSharedSchemasIsOutOfADocumentsReach) {
+  EXPECT_EQ(check_schema(R"({"$ref":"#/~rest/0"})", {}).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(plain(R"({"~rest":{"0":{}},"type":"object","required":["a"],
+                      "additionalProperties":{"type":"null"}})"),
+            R"({"type":"object","additionalProperties":{"$ref":"#/~rest/0"},"required":["a"],)"
+            R"("properties":{"a":{"$ref":"#/~rest/0"}},"~rest":{"0":{"type":"null"}}})");
+}
+
+double thread_cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+
+// The largest factor is 8, of `"a",` in "required" that becomes `"a":{"$ref":"#/~rest/1234"},` too.
+constexpr size_t kMaxFactor = 10;
+// Some 1 us a byte, and a sanitizer's factor.
+constexpr double kMaxSecondsPerByte = 50e-6;
+
+void expect_linear(const std::string& schema) {
+  SCOPED_TRACE(schema.substr(0, 80) + "... of " + std::to_string(schema.size()) + " bytes");
+  ASSERT_TRUE(check_schema(schema, {}).ok());
+  const double start = thread_cpu_seconds();
+  const Result<std::string> text = plain_schema(schema, {});
+  const double seconds = thread_cpu_seconds() - start;
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  ASSERT_LE(text->size(), kMaxFactor * schema.size());
+  ASSERT_LE(seconds, 0.05 + kMaxSecondsPerByte * double(schema.size()));
+}
+
+// With a copy of the rest schema in each added property this one grew as (R+1)^L.
+TEST(PlainSchema, NestedRequiredNamesGrowLinearly) {
+  for (const int num_required : {1, 3, 20}) {
+    for (int num_levels = 1; num_levels <= 30; ++num_levels) {
+      expect_linear(nested_schema(num_levels, num_required));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// With copies this one grew to 120 MB.
+TEST(PlainSchema, ManyRequiredNamesGrowLinearly) {
+  for (const int num_required : {10, 100, 1000, 2500}) {
+    expect_linear(wide_schema(num_required, /*rest_bytes=*/32 << 10));
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(PlainSchema, RefusesTextBeyondItsBound) {
+  const std::string schema = wide_schema(/*num_required=*/8000, /*rest_bytes=*/64);
+  ASSERT_TRUE(check_schema(schema, {}).ok());
+  const Status status = plain_schema(schema, {}).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("got more than 262144 bytes"));
+}
+
+TEST(PlainSchema, SpendsOfTheWorkBudget) {
+  const std::string schema = wide_schema(/*num_required=*/2500, /*rest_bytes=*/64);
+  const WorkBudget budget({.cpu_ns = 1});
+  EXPECT_THROW((void)plain_schema(schema, {}), BudgetExceeded);
 }
 
 TEST(PlainSchema, WhatIsWrittenLikeAnObjectIsOne) {

@@ -157,6 +157,9 @@ TEST_P(GrammarWalk, ClientsSchemasAreMet) {
           "maximum": 14}}, "required": ["unit", "days"], "additionalProperties": false})",
       // A tool without a type.
       R"({"properties": {"on": {"type": "boolean"}}, "required": ["on", "by"]})",
+      // Required names of a dict, and of a dict in it.
+      R"({"type": "object", "required": ["a", "b"], "additionalProperties": {"type": "object",
+          "required": ["c"], "additionalProperties": {"type": "boolean"}}})",
       // A type beside branches.
       R"({"type": "string", "anyOf": [{"maxLength": 3}, {"enum": ["automatic", 7]}]})",
       R"({"type": "array", "items": {"type": "string", "format": "date"}, "minItems": 1,

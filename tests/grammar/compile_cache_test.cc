@@ -1,0 +1,90 @@
+// Compilations that throw: all who wait for one are answered, and nothing stays behind.
+#include "grammar/compile_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <new>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "grammar/big_stack.h"
+
+namespace quire::grammar {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kNumWaiters = 6;
+constexpr size_t kMaxBytes = 1 << 20;
+
+CompileOutcome refusal() {
+  return {.result = invalid_argument("[grammar] refused")};
+}
+
+// Several threads ask for one key; the compilation goes on once all the others wait for it, and
+// then throws.
+void expect_all_are_answered(const std::function<void()>& throw_it) {
+  CompileCache cache(kMaxBytes);
+  std::atomic<int> num_failed = 0;
+  const auto compile = [&]() -> CompileOutcome {
+    while (cache.stats().num_hits < kNumWaiters) std::this_thread::yield();
+    throw_it();
+    return refusal();
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kNumWaiters + 1; ++i) {
+    threads.emplace_back([&] {
+      const CompileResult result = cache.get("key", compile);
+      EXPECT_EQ(result.status().code(), StatusCode::kResourceExhausted);
+      EXPECT_THAT(result.status().message(), HasSubstr("try again later"));
+      ++num_failed;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(num_failed, kNumWaiters + 1);
+  EXPECT_EQ(cache.stats().num_compiled, 1);
+  EXPECT_EQ(cache.stats().cache_bytes, 0U);
+  EXPECT_FALSE(cache.find("key"));
+
+  // The next call compiles again, and its result is kept.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(cache.get("key", refusal).status().code(), StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(cache.stats().num_compiled, 2);
+  EXPECT_TRUE(cache.find("key"));
+}
+
+TEST(CompileCache, BadAllocIsEverybodysError) {
+  expect_all_are_answered([] { throw std::bad_alloc(); });
+}
+
+TEST(CompileCache, ARuntimeErrorIsEverybodysError) {
+  expect_all_are_answered([] { throw std::runtime_error("unforeseen"); });
+}
+
+TEST(CompileCache, WhatIsNoExceptionIsEverybodysErrorToo) {
+  expect_all_are_answered([] { throw 7; });
+}
+
+TEST(CompileCache, DropsTheLeastRecentlyUsed) {
+  CompileCache cache(/*max_bytes=*/1200);  // two entries of some 520 bytes
+  for (const char* key : {"a", "b", "a", "c"}) (void)cache.get(key, refusal);
+  EXPECT_EQ(cache.stats().num_compiled, 3);
+  EXPECT_TRUE(cache.find("a") && cache.find("c"));
+  EXPECT_FALSE(cache.find("b"));
+  EXPECT_LE(cache.stats().cache_bytes, 1200U);
+}
+
+TEST(BigStack, ThrowsOnToTheCaller) {
+  EXPECT_THROW(run_on_big_stack([] { throw std::bad_alloc(); }), std::bad_alloc);
+  EXPECT_THROW(run_on_big_stack([] { throw 7; }), int);
+  int value = 0;
+  EXPECT_TRUE(run_on_big_stack([&] { value = 1; }));
+  EXPECT_EQ(value, 1);
+}
+
+}  // namespace
+}  // namespace quire::grammar
