@@ -1,7 +1,9 @@
-// Any grammar: compiled or refused within its limits; drawn from, it keeps its promises.
+// Any grammar: compiled or refused within its limits of size and time; answers that are drawn from
+// it are accepted.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "grammar/check_spec.h"
 #include "grammar/grammar_compiler.h"
 
 namespace {
@@ -57,12 +60,13 @@ const Tokenizer& fuzz_tokenizer() {
   return *tokenizer;
 }
 
-GrammarCompiler& compiler() {
-  static GrammarCompiler compiler(fuzz_tokenizer(), std::vector<int32_t>{kEndId},
-                                  {.max_text_bytes = 4096,
+constexpr GrammarLimits kLimits = {.max_text_bytes = 4096,
                                    .compile_cpu_ns = 1'000'000'000,
                                    .cache_bytes = size_t{8} << 20,
-                                   .answer_burst_ns = 500'000'000});
+                                   .answer_burst_ns = 500'000'000};
+
+GrammarCompiler& compiler() {
+  static GrammarCompiler compiler(fuzz_tokenizer(), std::vector<int32_t>{kEndId}, kLimits);
   return compiler;
 }
 
@@ -87,6 +91,40 @@ std::vector<int32_t> allowed_ids(const std::vector<uint32_t>& mask) {
   return ids;
 }
 
+// The process's CPU time, since a compilation has a thread of its own.
+int64_t cpu_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// A schema's rewriting takes space and time that are linear in its size.
+void check_growth(const GrammarSpec& spec) {
+  if (spec.kind != GrammarSpec::Kind::kJsonSchema) return;
+  if (!grammar::check_spec(spec, kLimits).ok()) return;
+  constexpr size_t kMaxFactor = 10;
+  constexpr size_t kMaxAdded = 100;  // what the smallest schema gets
+  constexpr int64_t kMaxNsPerByte = 50'000;
+  constexpr int64_t kMaxNsAdded = 200'000'000;
+  const int64_t start = cpu_ns();
+  const Result<std::string> plain = grammar::plain_schema(spec.text, kLimits);
+  const int64_t taken = cpu_ns() - start;
+  QUIRE_CHECK(taken <= kMaxNsAdded + kMaxNsPerByte * static_cast<int64_t>(spec.text.size()),
+              "a schema's rewriting takes more time than its size allows");
+  QUIRE_CHECK(!plain.ok() || plain->size() <= kMaxAdded + kMaxFactor * spec.text.size(),
+              "a schema grows more than linearly");
+}
+
+Result<ConstraintFactory> compile(const GrammarSpec& spec) {
+  // The budget of the compilation and of the first mask, with a sanitizer's factor for what spends
+  // nothing: JSON's parser, frees.
+  constexpr int64_t kMaxNs = 5 * (kLimits.compile_cpu_ns + kLimits.answer_burst_ns);
+  const int64_t start = cpu_ns();
+  auto factory = compiler().compile(spec);
+  QUIRE_CHECK(cpu_ns() - start <= kMaxNs, "a compilation takes more time than its budget allows");
+  return factory;
+}
+
 }  // namespace
 
 // The first byte is the kind, the second seeds the tokens.
@@ -94,7 +132,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const bool quiet = (set_log_level(LogLevel::kOff), true);
   if (size < 2 || !quiet) return 0;
   const GrammarSpec spec = spec_of(data, size);
-  const auto factory = compiler().compile(spec);
+  check_growth(spec);
+  const auto factory = compile(spec);
   if (!factory.ok()) return 0;
   const auto constraint = (*factory)();
   std::string text;
