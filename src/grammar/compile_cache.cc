@@ -67,7 +67,9 @@ void CompileCache::publish(const std::shared_ptr<Entry>& entry, CompileOutcome o
   const CompileResult& result = *entry->result;
   const std::string& key = entry->use.front();
   constexpr size_t kEntryBytes = 512;
-  const size_t num_bytes = 2 * key.size() + kEntryBytes + (result.ok() ? (*result)->num_bytes : 0);
+  constexpr size_t kRefusalBytes = 2048;  // of a message, which one_line() bounds
+  const size_t num_bytes =
+      2 * key.size() + kEntryBytes + (result.ok() ? (*result)->num_bytes : kRefusalBytes);
   if (!outcome.is_final || num_bytes > max_bytes_) {
     entries_.erase(key);
     return;
