@@ -20,7 +20,9 @@ CompileResult CompileCache::get(const std::string& key,
   std::unique_lock lock(mutex_);
   if (const auto found = entries_.find(key); found != entries_.end()) {
     ++stats_.num_hits;
-    return wait_for(lock, found->second);
+    // The map's own pointer would go with the entry, which may leave the cache during the wait.
+    const std::shared_ptr<Entry> entry = found->second;
+    return wait_for(lock, entry);
   }
   // From the entry to its publication nothing may throw, or the entry's waiters would wait for
   // ever. So all that allocates is made before: the place among the used ones, and the failure.
