@@ -1,7 +1,6 @@
 #include "grammar/compile_cache.h"
 
 namespace quire::grammar {
-
 namespace {
 
 CompileOutcome run(const std::function<CompileOutcome()>& compile,
