@@ -1,6 +1,7 @@
 #include "sched/block_tables.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/check.h"
 #include "sched/policy.h"
@@ -32,12 +33,18 @@ int BlockTables::num_free_beside(std::span<const int32_t> prefix) const {
   return pool_.num_free() - static_cast<int>(std::ranges::count_if(prefix, is_free));
 }
 
-int BlockTables::num_freed_by(const SeqRecord& rec, std::span<const int32_t> prefix) const {
-  const std::vector<int32_t>& block_ids = rec.seq->block_ids;
+int BlockTables::num_freed_by(std::span<SeqRecord* const> victims,
+                              std::span<const int32_t> prefix) const {
   int num_freed = 0;
-  for (size_t idx = 0; idx < block_ids.size(); ++idx) {
-    const bool in_prefix = idx < prefix.size() && prefix[idx] == block_ids[idx];
-    if (!in_prefix && pool_.ref_count(block_ids[idx]) == 1) ++num_freed;
+  std::unordered_map<int32_t, int> num_victims;  // that hold a shared block
+  for (const SeqRecord* rec : victims) {
+    const std::vector<int32_t>& block_ids = rec->seq->block_ids;
+    for (size_t idx = 0; idx < block_ids.size(); ++idx) {
+      const int32_t block_id = block_ids[idx];
+      if (idx < prefix.size() && prefix[idx] == block_id) continue;
+      const int num_holders = pool_.ref_count(block_id);
+      if (num_holders == 1 || ++num_victims[block_id] == num_holders) ++num_freed;
+    }
   }
   return num_freed;
 }
@@ -60,6 +67,13 @@ void BlockTables::grow(SeqRecord& rec, int num_tokens) {
     cache_.evict(block_id);
     rec.seq->block_ids.push_back(block_id);
   }
+}
+
+// The new blocks are neither cached nor announced to the device yet.
+void BlockTables::shrink(SeqRecord& rec) {
+  std::vector<int32_t>& block_ids = rec.seq->block_ids;
+  const auto num_kept = static_cast<size_t>(num_blocks_for(rec.seq->num_scheduled, block_size_));
+  for (; block_ids.size() > num_kept; block_ids.pop_back()) pool_.release(block_ids.back(), false);
 }
 
 // Deepest first, so that the pool takes children before their parents.

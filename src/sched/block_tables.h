@@ -23,14 +23,15 @@ class BlockTables {
 
   // Blocks that are free now and would stay so if `prefix` were adopted.
   int num_free_beside(std::span<const int32_t> prefix) const;
-  // Blocks that would become free for a sequence with `prefix` if rec gave its own up; a lower
-  // bound, since what several victims share alone is not counted.
-  int num_freed_by(const SeqRecord& rec, std::span<const int32_t> prefix) const;
+  // Blocks that would become free for a sequence with `prefix` if all victims gave theirs up.
+  int num_freed_by(std::span<SeqRecord* const> victims, std::span<const int32_t> prefix) const;
 
   void adopt_prefix(SeqRecord& rec, std::span<const int32_t> prefix);
   // New blocks that the next num_tokens of a sequence need.
   int num_missing(const SeqRecord& rec, int num_tokens) const;
   void grow(SeqRecord& rec, int num_tokens);
+  // Undoes a grow() whose slice was taken back from the step.
+  void shrink(SeqRecord& rec);
   void release(SeqRecord& rec);
 
   // Offers to the cache the blocks that known tokens fill and that planned steps write.

@@ -18,11 +18,6 @@ int num_tokens_due(const Sequence& seq) {
   return std::max(0, num_total - seq.num_scheduled);
 }
 
-int tokens_to_schedule(int num_due, int budget_left, bool may_cut) {
-  if (num_due <= budget_left) return num_due;
-  return may_cut ? budget_left : 0;
-}
-
 int num_blocks_for(int num_tokens, int block_size) {
   return (num_tokens + block_size - 1) / block_size;
 }

@@ -15,10 +15,6 @@ bool ranks_before(const Sequence& a, const Sequence& b);
 // have is already in flight, or any token of a constrained one.
 int num_tokens_due(const Sequence& seq);
 
-// How much of num_due a step with budget_left takes. A prompt that may not be cut waits for a step
-// with room for all of it.
-int tokens_to_schedule(int num_due, int budget_left, bool may_cut);
-
 int num_blocks_for(int num_tokens, int block_size);
 
 // Whether `seq` can be served by an otherwise empty engine; if not, why.

@@ -45,10 +45,11 @@ struct Scheduler::Impl {
   SeqRecord* first_admissible();
   void commit(SeqRecord& rec);
 
-  bool fits(const SeqRecord& rec) const;
-  bool can_make_room(const SeqRecord& rec) const;
-  bool make_room(const SeqRecord& rec);
-  int num_blocks_wanted(const SeqRecord& rec) const;
+  bool has_row_and_blocks(const SeqRecord& rec) const;
+  bool can_make_room(const SeqRecord& rec, int num_tokens) const;
+  bool make_room(const SeqRecord& rec, int num_tokens);
+  int num_blocks_wanted(const SeqRecord& rec, size_t num_running) const;
+  void take_back(SeqRecord& rec);
   void preempt_last();
   void leave_running(SeqRecord& rec);
 
@@ -107,11 +108,16 @@ void Scheduler::Impl::schedule_decodes() {
   }
 }
 
-// Running prompts and waiting sequences merged by rank. The first waiting one that does not get in
-// closes the door: nobody overtakes it, so it gets in when enough of those before it have ended.
+// Merges running prompts and waiting sequences by rank. The first waiting sequence that is not
+// admitted stops admission for this step: no other overtakes it, so it is admitted as soon as
+// enough of the sequences that rank before it have ended.
+//
+// The first pass runs even when the decodes have taken the whole budget: every row then decodes,
+// and a waiting sequence can only take the row, and with it the token, of one that ranks after it.
 void Scheduler::Impl::schedule_prefills() {
   bool door_open = true;
-  for (size_t i = 0; budget_left > 0;) {
+  size_t i = 0;
+  do {
     while (i < running.size() && num_tokens_due(*running[i]->seq) <= 1) ++i;
     SeqRecord* head = door_open ? first_admissible() : nullptr;
     const bool has_running = i < running.size();
@@ -123,13 +129,13 @@ void Scheduler::Impl::schedule_prefills() {
     } else {
       return;
     }
-  }
+  } while (budget_left > 0);
 }
 
-// Blocks run out: the last in rank gives its up, in the extreme the sequence itself. Those after it
-// have not been committed in this step, so that nothing that was planned is taken back.
+// When blocks run out, the last in rank gives its own up, in the extreme the sequence itself. The
+// sequences after it have not been committed in this step, so that no planned slice is taken back.
 bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
-  const int num_tokens = tokens_to_schedule(num_tokens_due(*rec.seq), budget_left, true);
+  const int num_tokens = std::min(num_tokens_due(*rec.seq), budget_left);
   if (num_tokens == 0) return false;
   while (tables.num_free() < tables.num_missing(rec, num_tokens)) {
     const bool is_victim = running.back() == &rec;
@@ -142,7 +148,7 @@ bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
   return true;
 }
 
-// Sequences whose last token is in flight need nothing any more; they only wait for it.
+// Skips sequences that only wait for tokens in flight.
 SeqRecord* Scheduler::Impl::first_admissible() {
   for (SeqRecord* rec : waiting) {
     if (num_tokens_due(*rec->seq) > 0) return rec;
@@ -152,16 +158,16 @@ SeqRecord* Scheduler::Impl::first_admissible() {
 
 bool Scheduler::Impl::try_admit(SeqRecord& rec) {
   Sequence& seq = *rec.seq;
-  // The device must be told all tokens of a new row, so those in flight come back first.
-  if (seq.num_in_flight > 0 || !rows.has_free()) return false;
+  // A new row carries all of its tokens to the device, so the host must have seen them first.
+  if (seq.num_in_flight > 0) return false;
   tables.match_prefix(rec, prefix);
   const int num_known = static_cast<int>(seq.token_ids.size());
   const int num_cached = static_cast<int>(prefix.size()) * config.block_size;
   const int num_due = num_known - num_cached;
   // With chunking off only a preempted sequence can have grown beyond the budget.
   const bool may_cut = config.enable_chunked_prefill || num_due > config.max_num_batched_tokens;
-  const int num_tokens = tokens_to_schedule(num_due, budget_left, may_cut);
-  if (num_tokens == 0 || !make_room(rec)) return false;
+  if (!make_room(rec, may_cut ? 1 : num_due)) return false;
+  const int num_tokens = std::min(num_due, budget_left);
 
   waiting.erase(&rec);
   tables.adopt_prefix(rec, prefix);
@@ -192,42 +198,56 @@ void Scheduler::Impl::commit(SeqRecord& rec) {
   tables.register_full_blocks(rec);
 }
 
-// A sequence is let in when all its known tokens fit, not only its first chunk: half a prompt that
-// is thrown out again is work for nothing. For the same reason one that was thrown out comes back
-// only when those running could grow by a block each.
-int Scheduler::Impl::num_blocks_wanted(const SeqRecord& rec) const {
+// A sequence is admitted when all its known tokens fit, not only its first chunk: recomputing a
+// prompt that was preempted half way is wasted work. For the same reason a preempted sequence comes
+// back only when each of those running beside it could grow by a block.
+int Scheduler::Impl::num_blocks_wanted(const SeqRecord& rec, size_t num_running) const {
   const int num_known = static_cast<int>(rec.seq->token_ids.size());
-  return num_blocks_for(num_known, config.block_size) - static_cast<int>(prefix.size());
+  const int margin = rec.seq->num_preemptions > 0 ? static_cast<int>(num_running) : 0;
+  return num_blocks_for(num_known, config.block_size) - static_cast<int>(prefix.size()) + margin;
 }
 
-bool Scheduler::Impl::fits(const SeqRecord& rec) const {
-  const int margin = rec.seq->num_preemptions > 0 ? static_cast<int>(running.size()) : 0;
-  return num_blocks_wanted(rec) + margin <= tables.num_free_beside(prefix);
+bool Scheduler::Impl::has_row_and_blocks(const SeqRecord& rec) const {
+  return rows.has_free() &&
+         num_blocks_wanted(rec, running.size()) <= tables.num_free_beside(prefix);
 }
 
-// Whether preempting all that rank after rec would be enough; if not, nobody is preempted.
-bool Scheduler::Impl::can_make_room(const SeqRecord& rec) const {
-  int num_free = tables.num_free_beside(prefix);
-  auto num_before = running.size();
-  while (num_before > 0 && ranks_before(*rec.seq, *running[num_before - 1]->seq)) {
-    num_free += tables.num_freed_by(*running[--num_before], prefix);
+// Whether rec fits once every sequence that ranks after it has given up its row, its blocks and its
+// tokens of this step. If it does not, none is preempted.
+bool Scheduler::Impl::can_make_room(const SeqRecord& rec, int num_tokens) const {
+  const auto first_after = std::ranges::upper_bound(running, &rec, RanksBefore());
+  const std::span<SeqRecord* const> after(first_after, running.end());
+  int num_tokens_free = budget_left;
+  for (const SeqRecord* other : after) num_tokens_free += other->step_tokens;
+  const int num_blocks_free = tables.num_free_beside(prefix) + tables.num_freed_by(after, prefix);
+  return (rows.has_free() || !after.empty()) && num_tokens <= num_tokens_free &&
+         num_blocks_wanted(rec, running.size() - after.size()) <= num_blocks_free;
+}
+
+// Finds rec a row, its blocks, and num_tokens of this step, at the expense of the sequences that
+// rank after it. Rows and blocks are taken by preemption. Tokens are borrowed: a decode skips this
+// step and keeps its blocks.
+bool Scheduler::Impl::make_room(const SeqRecord& rec, int num_tokens) {
+  if (has_row_and_blocks(rec) && num_tokens <= budget_left) return true;
+  if (!can_make_room(rec, num_tokens)) return false;
+  while (!has_row_and_blocks(rec)) preempt_last();
+  for (auto last = running.rbegin(); budget_left < num_tokens; ++last) {
+    take_back(**last);
+    tables.shrink(**last);
   }
-  const int margin = rec.seq->num_preemptions > 0 ? static_cast<int>(num_before) : 0;
-  return num_blocks_wanted(rec) + margin <= num_free;
-}
-
-bool Scheduler::Impl::make_room(const SeqRecord& rec) {
-  if (fits(rec)) return true;
-  if (!can_make_room(rec)) return false;
-  while (!fits(rec)) preempt_last();
   return true;
 }
 
-// Recomputation: the blocks go, the tokens stay. It keeps its arrival number, hence its rank.
-void Scheduler::Impl::preempt_last() {
-  SeqRecord& rec = *running.back();
+void Scheduler::Impl::take_back(SeqRecord& rec) {
   QUIRE_CHECK(!rec.step_committed, "[sched] a slice that others may rely on was taken back");
   budget_left += std::exchange(rec.step_tokens, 0);
+}
+
+// Preemption by recomputation: the sequence loses its blocks and keeps its tokens, and its arrival
+// number, hence its rank.
+void Scheduler::Impl::preempt_last() {
+  SeqRecord& rec = *running.back();
+  take_back(rec);
   leave_running(rec);
   rec.seq->state = SeqState::kWaiting;
   ++rec.seq->num_preemptions;

@@ -52,14 +52,6 @@ TEST(Policy, ConstrainedSequencesWaitForTheTokenInFlight) {
   EXPECT_EQ(num_tokens_due(seq), 1);
 }
 
-TEST(Policy, ChunksArePromptsCutToTheBudget) {
-  EXPECT_EQ(tokens_to_schedule(5, 8, false), 5);
-  EXPECT_EQ(tokens_to_schedule(8, 8, false), 8);
-  EXPECT_EQ(tokens_to_schedule(9, 8, false), 0);
-  EXPECT_EQ(tokens_to_schedule(9, 8, true), 8);
-  EXPECT_EQ(tokens_to_schedule(9, 0, true), 0);
-}
-
 TEST(Policy, BlocksAreRoundedUp) {
   EXPECT_EQ(num_blocks_for(0, 16), 0);
   EXPECT_EQ(num_blocks_for(1, 16), 1);

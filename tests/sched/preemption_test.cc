@@ -70,6 +70,119 @@ TEST_F(SchedulerTest, NobodyIsPreemptedInVain) {
   EXPECT_EQ(seq(urgent).state, SeqState::kWaiting);
 }
 
+TEST_F(SchedulerTest, PriorityPreemptsWhenRowsRunOut) {
+  config_.max_num_seqs = 2;
+  const SeqId a = add(20, 100, {.priority = 10});
+  const SeqId b = add(20, 100, {.priority = 10});
+  step();
+  const SeqId urgent = add(20, 1, {.priority = -5});
+  const BatchPlan plan = step();
+  EXPECT_EQ(parts(plan), (Parts{{a, 1}, {urgent, 20}}));
+  EXPECT_THAT(plan.rows_removed, ElementsAre(1));
+  ASSERT_THAT(plan.rows_added, SizeIs(1));
+  EXPECT_EQ(plan.rows_added[0].row, 1) << "the freed row serves in the same step";
+  EXPECT_EQ(seq(b).num_preemptions, 1);
+  scheduler().finish(urgent);
+  EXPECT_EQ(parts(step()), (Parts{{a, 1}, {b, 5}})) << "b's first block is still cached";
+  EXPECT_EQ(scheduler().stats().num_preemptions, 1) << "and a and b do not preempt each other";
+}
+
+TEST_F(SchedulerTest, ARowIsNotTakenFromAnEqualOrAHigherPriority) {
+  config_.max_num_seqs = 2;
+  const SeqId a = add(20, 100, {.priority = -1});
+  const SeqId b = add(20, 100);
+  step();
+  add(20, 1);
+  add(20, 1, {.priority = 1});
+  EXPECT_EQ(parts(step()), (Parts{{a, 1}, {b, 1}}));
+  EXPECT_EQ(scheduler().stats().num_preemptions, 0);
+}
+
+TEST_F(SchedulerTest, ARowIsNotTakenWhereBlocksWouldStillBeMissing) {
+  config_.max_num_seqs = 2;
+  config_.num_blocks = 6;
+  const SeqId top = add(40, 20, {.priority = -2});
+  const SeqId low = add(20, 12);
+  step();
+  add(60, 4, {.priority = -1});  // needs 4 blocks; without `low` 2 are there
+  EXPECT_EQ(parts(step()), (Parts{{top, 1}, {low, 1}}));
+  EXPECT_EQ(scheduler().stats().num_preemptions, 0);
+}
+
+TEST_F(SchedulerTest, PriorityPreemptsWhereDecodesTakeTheWholeBudget) {
+  config_.max_num_seqs = config_.max_num_batched_tokens = 2;
+  const SeqId a = add(2, 100);
+  const SeqId b = add(2, 100);
+  step();
+  step();
+  ASSERT_EQ(parts(step()), (Parts{{a, 1}, {b, 1}}));
+  const SeqId urgent = add(3, 10, {.priority = -1});
+  EXPECT_EQ(parts(step()), (Parts{{urgent, 1}, {a, 1}}));
+  EXPECT_EQ(seq(b).state, SeqState::kWaiting);
+}
+
+TEST_F(SchedulerTest, SeveralUrgentSequencesTakeTheRowsOfTheLastInRank) {
+  config_.max_num_seqs = 3;
+  const SeqId a = add(8, 100, {.priority = 5});
+  const SeqId b = add(8, 100, {.priority = 7});
+  const SeqId c = add(8, 100, {.priority = 6});
+  step();
+  const SeqId x = add(8, 100);
+  const SeqId y = add(8, 100);
+  EXPECT_EQ(parts(step()), (Parts{{a, 1}, {x, 8}, {y, 8}}));
+  EXPECT_EQ(seq(b).state, SeqState::kWaiting);
+  EXPECT_EQ(seq(c).state, SeqState::kWaiting);
+}
+
+TEST_F(SchedulerTest, ARunningPromptLosesItsRowBeforeItsNextChunk) {
+  config_.max_num_seqs = 2;
+  const SeqId a = add(8, 100);
+  const SeqId prompt = add(200, 10);
+  ASSERT_EQ(parts(step()), (Parts{{a, 8}, {prompt, 56}}));
+  const SeqId urgent = add(20, 10, {.priority = -1});
+  EXPECT_EQ(parts(step()), (Parts{{a, 1}, {urgent, 20}}));
+  EXPECT_EQ(seq(prompt).state, SeqState::kWaiting);
+}
+
+TEST_F(SchedulerTest, AConstrainedSequenceIsPreemptedWhileItsTokenIsInFlight) {
+  config_.max_num_seqs = 1;
+  const SeqId a = add(20, 10);
+  seq(a).is_constrained = true;
+  const BatchPlan first = schedule();
+  const SeqId urgent = add(20, 1, {.priority = -1});
+  const BatchPlan second = schedule();
+  EXPECT_EQ(parts(second), (Parts{{urgent, 20}}));
+  EXPECT_EQ(seq(a).num_in_flight, 1);
+  complete(first);
+  complete(second);
+  EXPECT_EQ(seq(a).num_output_tokens(), 1) << "the token in flight is its own still";
+  scheduler().finish(urgent);
+  EXPECT_EQ(parts(step()), (Parts{{a, 5}}));
+}
+
+TEST_F(SchedulerTest, AnUncutPromptBorrowsTheTokensOfDecodesThatRankAfterIt) {
+  config_.enable_chunked_prefill = false;
+  const SeqId a = add(16, 100);
+  const SeqId b = add(16, 100, {.priority = 1});
+  step();
+  const SeqId urgent = add(63, 10, {.priority = -1});
+  EXPECT_EQ(parts(step()), (Parts{{a, 1}, {urgent, 63}})) << "b skips one step";
+  EXPECT_EQ(scheduler().stats().num_preemptions, 0);
+  EXPECT_EQ(parts(step()), (Parts{{urgent, 1}, {a, 1}, {b, 1}}));
+}
+
+TEST_F(SchedulerTest, BlocksThatOnlyVictimsShareCountAsFreed) {
+  config_.num_blocks = 6;
+  const SeqId a = add(33, 10, {.first_id = 5});  // blocks 1 and 2 are shared, 3 is its own
+  const SeqId b = add(33, 10, {.first_id = 5});
+  step();
+  ASSERT_EQ(scheduler().stats().num_free_blocks, 1);
+  const SeqId urgent = add(80 - 1, 1, {.priority = -1});  // needs all 5
+  EXPECT_EQ(parts(step()), (Parts{{urgent, 64}}));
+  EXPECT_EQ(seq(a).state, SeqState::kWaiting);
+  EXPECT_EQ(seq(b).state, SeqState::kWaiting);
+}
+
 TEST_F(SchedulerTest, TwoBigSequencesTakeTurnsInOrder) {
   config_.num_blocks = 9;  // 128 tokens: one of them at a time in the end
   const SeqId a = add(60, 64);

@@ -12,7 +12,7 @@ class SchedulerProperties : public ::testing::TestWithParam<int> {};
 
 TEST_P(SchedulerProperties, HoldUnderRandomOperations) {
   ScenarioResult total;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 100; ++i) {
     std::mt19937 rng(static_cast<unsigned>(GetParam() * 1000 + i));
     const auto below = [&](uint32_t n) { return static_cast<uint32_t>(rng() % n); };
     const ScenarioResult result = run_scenario(below, 300);

@@ -1,6 +1,7 @@
 #include "sched/scheduler_sim.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -30,7 +31,7 @@ SimRequest random_request(const Choices& below) {
   const int num_own = 1 + static_cast<int>(below(40));
   for (int i = 0; i < num_own; ++i) request.prompt.push_back(100 + variant * 7 + i % 5);
   request.max_tokens = 1 + static_cast<int>(below(40));
-  request.priority = below(4) == 0 ? static_cast<int>(below(3)) - 1 : 0;
+  request.priority = below(3) == 0 ? static_cast<int>(below(5)) - 2 : 0;
   request.seed = below(2);
   request.salt = below(5) == 0 ? "salt" : "";
   request.prompt_logprobs = below(8) == 0;
@@ -41,7 +42,7 @@ SimRequest random_request(const Choices& below) {
 SchedulerConfig random_config(const Choices& below) {
   SchedulerConfig config;
   config.block_size = below(3) == 0 ? 32 : 16;
-  config.max_num_seqs = 1 + static_cast<int>(below(8));
+  config.max_num_seqs = 1 + static_cast<int>(below(below(2) == 0 ? 8 : 3));
   config.max_num_batched_tokens = 1 + static_cast<int>(below(96));
   config.max_model_len = 64 + static_cast<int>(below(96));
   config.num_blocks = 2 + static_cast<int>(below(24));
@@ -100,6 +101,7 @@ bool SchedulerSim::schedule() {
   }
   check_plan(plan);
   check_nobody_was_overtaken(plan);
+  check_priority_was_kept(plan);
   in_flight_.push_back(std::move(plan));
   return true;
 }
@@ -147,6 +149,60 @@ void SchedulerSim::check_nobody_was_overtaken(const BatchPlan& plan) {
   }
 }
 
+const Sequence* SchedulerSim::first_waiting() {
+  const Sequence* first = nullptr;
+  for (const auto& [id, expected] : live_) {
+    const Sequence* seq = scheduler_.find(id);
+    if (seq->state == SeqState::kRunning || num_tokens_due(*seq) == 0) continue;
+    if (first == nullptr || ranks_before(*seq, *first)) first = seq;
+  }
+  return first;
+}
+
+// Blocks that stay taken when all ranks after seq are preempted.
+int SchedulerSim::num_blocks_of_higher_ranks(const Sequence& seq) {
+  std::set<int32_t> block_ids;
+  for (const auto& [id, expected] : live_) {
+    const Sequence& other = *scheduler_.find(id);
+    if (!ranks_before(other, seq)) continue;
+    block_ids.insert(other.block_ids.begin(), other.block_ids.end());
+  }
+  return static_cast<int>(block_ids.size());
+}
+
+void SchedulerSim::check_priority_was_kept(const BatchPlan& plan) {
+  const Sequence* waiting = first_waiting();
+  // Its tokens in flight are bound to come: it waits for no other sequence.
+  if (waiting == nullptr || waiting->num_in_flight > 0) return;
+  int num_higher = 0;
+  int num_lower = 0;
+  for (const auto& [id, expected] : live_) {
+    const Sequence& other = *scheduler_.find(id);
+    if (other.state != SeqState::kRunning) continue;
+    ++(ranks_before(other, *waiting) ? num_higher : num_lower);
+  }
+  if (num_lower == 0) return;  // a row was free or all of higher ranks
+  const int num_known = static_cast<int>(waiting->token_ids.size());
+  const int num_tokens =
+      config_.enable_chunked_prefill ? 1 : std::min(num_known, config_.max_num_batched_tokens);
+  int num_tokens_left = config_.max_num_batched_tokens;
+  bool had_prompt = false;
+  for (const SeqSlice& slice : plan.slices) {
+    const Sequence& other = *scheduler_.find(slice.seq_id);
+    if (!ranks_before(other, *waiting)) continue;
+    num_tokens_left -= slice.num_tokens;
+    had_prompt |=
+        slice.num_tokens > 1 || !slice.samples || slice.num_computed < other.num_prompt_tokens;
+  }
+  // Prompts of higher ranks may take a step as a whole, beside the decodes of all ranks.
+  if (had_prompt && plan.num_tokens() == config_.max_num_batched_tokens) return;
+  const int margin = waiting->num_preemptions > 0 ? num_higher : 0;
+  const int num_blocks =
+      num_blocks_for(num_known, config_.block_size) + margin + num_blocks_of_higher_ranks(*waiting);
+  QUIRE_CHECK(num_blocks > config_.num_blocks - 1 || num_tokens_left < num_tokens,
+              "[sim] a sequence waits for one of lower rank");
+}
+
 void SchedulerSim::complete(bool fail) {
   if (in_flight_.empty()) return;
   const BatchPlan plan = std::move(in_flight_.front());
@@ -188,7 +244,8 @@ void SchedulerSim::cancel(SeqId id) {
 
 void SchedulerSim::drain() {
   // The first in rank gets a token at least every max_steps_in_flight + 1 steps; each sequence has
-  // at most max_model_len tokens, computed again after at most one preemption a sequence before it.
+  // at most max_model_len tokens, computed again after at most one preemption per sequence that
+  // ranks before it.
   const size_t bound =
       64 + 8 * live_.size() * live_.size() * static_cast<size_t>(config_.max_model_len);
   size_t num_steps = 0;

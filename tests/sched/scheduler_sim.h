@@ -63,6 +63,11 @@ class SchedulerSim {
 
   void check_plan(const BatchPlan& plan);
   void check_nobody_was_overtaken(const BatchPlan& plan);
+  // Strict priority: while a sequence runs, none that ranks before it waits for something that the
+  // preemption of all lower ranks would bring.
+  void check_priority_was_kept(const BatchPlan& plan);
+  const Sequence* first_waiting();
+  int num_blocks_of_higher_ranks(const Sequence& seq);
   void take(const Sequence& seq);
 
   SchedulerConfig config_;
