@@ -92,8 +92,10 @@ class Engine {
   // health() is not ok.
   Result<std::unique_ptr<RequestStream>> submit(Request request);
 
-  // The same with a callback, which runs on the engine thread: it must not block, throw, or call
-  // the engine.
+  // The same with a callback, which runs on the engine thread: it must not block or call the
+  // engine. Where it throws, that output is lost and the error is logged. The request's answers
+  // then end with FinishReason::kError, of which the callback is told, even if it throws again; the
+  // engine stays healthy and other requests go on.
   using OutputCallback = std::function<void(Output&& output)>;
   Result<RequestId> submit(Request request, OutputCallback on_output);
   void cancel(RequestId id);
@@ -118,7 +120,7 @@ class Engine {
   SamplingParams default_sampling() const;
   const ModelInfo& model_info() const;
   EngineStats stats() const;
-  // unavailable: a device fault; no request will be served any more.
+  // unavailable: a device fault, or no memory for a step; the engine serves no request any more.
   Status health() const;
 
  private:

@@ -45,8 +45,8 @@ struct SamplingParams {
   bool detokenize = true;
 };
 
-// Says what an answer may go on with, token by token: the state of a grammar, for example. One an
-// answer; used on the engine's thread alone.
+// Restricts an answer token by token: the state of a grammar, for example. One per answer; used on
+// the engine's thread alone. Where it throws, its answer ends with FinishReason::kError.
 class TokenConstraint {
  public:
   virtual ~TokenConstraint() = default;

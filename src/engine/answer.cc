@@ -5,36 +5,57 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exception_text.h"
 #include "engine/stop.h"
 
 namespace quire {
+namespace {
 
-Answer::Answer(const Tokenizer* tokenizer, std::shared_ptr<const SamplingSpec> sampling,
-               std::span<const int32_t> eos_ids, std::span<const int32_t> prompt_ids, int index,
+Status constraint_threw(const std::string& what) {
+  return internal_error(fmt::format("[engine] the answer's constraint threw; {}", what));
+}
+
+}  // namespace
+
+Answer::Prompt Answer::read_prompt(const Tokenizer* tokenizer, const SamplingParams& params,
+                                   std::vector<int32_t> token_ids) {
+  Prompt prompt;
+  prompt.token_ids = std::make_shared<const std::vector<int32_t>>(std::move(token_ids));
+  if (tokenizer == nullptr || !params.detokenize) return prompt;
+  prompt.detokenizer.emplace(*tokenizer, params.skip_special_tokens);
+  prompt.detokenizer->prime(*prompt.token_ids);
+  return prompt;
+}
+
+Answer::Answer(const Prompt& prompt, std::shared_ptr<const SamplingSpec> sampling,
+               std::span<const int32_t> eos_ids, int index,
                std::unique_ptr<TokenConstraint> constraint)
     : sampling_(std::move(sampling)),
+      detokenizer_(prompt.detokenizer),
       eos_ids_(eos_ids.begin(), eos_ids.end()),
-      prompt_ids_(prompt_ids.begin(), prompt_ids.end()),
+      prompt_ids_(prompt.token_ids),
       index_(index),
       constraint_(std::move(constraint)) {
-  if (tokenizer == nullptr || !sampling_->params->detokenize) return;
-  detokenizer_.emplace(*tokenizer, sampling_->params->skip_special_tokens);
-  detokenizer_->prime(prompt_ids);
   for (const std::string& stop : sampling_->params->stop) {
     longest_stop_ = std::max(longest_stop_, stop.size());
   }
 }
 
 std::vector<uint32_t> Answer::allowed_tokens() {
-  std::vector<uint32_t> mask = constraint_->allowed_tokens();
-  Status failure = constraint_->status();
+  std::vector<uint32_t> mask;
+  Status failure;
+  const auto thrown = exception_text([&] {
+    mask = constraint_->allowed_tokens();
+    failure = constraint_->status();
+  });
+  if (thrown) failure = constraint_threw(*thrown);
   if (!failure.ok()) {
     forced_end_ = {.reason = FinishReason::kError, .error = std::move(failure)};
   } else if (allows_only_forbidden_ends(mask)) {
     forced_end_ = {.reason = FinishReason::kStop, .error = {}};
   }
-  // The sampler must find something to choose.
-  if (forced_end_) std::ranges::fill(mask, ~0U);
+  // The sampler must find a token to choose, though it is not used.
+  if (forced_end_) mask.assign(std::max<size_t>(mask.size(), 1), ~0U);
   return mask;
 }
 
@@ -53,7 +74,7 @@ bool Answer::allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const
 // Log probabilities of the prompt's tokens come with the token that was sampled behind them.
 void Answer::carry_prompt(SampledToken& sampled, int num_cached_tokens, Output& output) {
   if (num_output_tokens_ > 0) return;
-  output.prompt_token_ids = std::move(prompt_ids_);
+  output.prompt_token_ids = *std::exchange(prompt_ids_, nullptr);
   output.prompt_logprobs = std::move(sampled.prompt_logprobs);
   output.num_cached_tokens = num_cached_tokens;
 }
@@ -79,22 +100,25 @@ Output Answer::accept(SampledToken&& sampled, int num_cached_tokens, bool at_max
     output.finish_reason = stop->reason;
     output.stop_reason = stop->stop_reason;
   }
-  if (!takes(sampled.token_id, output)) {
-    output.finish_reason = FinishReason::kError;
-    output.error = constraint_->status();
-    if (output.error.ok()) {
-      output.error = internal_error(
-          fmt::format("[engine] the answer's constraint refuses token {}, which it had allowed",
-                      sampled.token_id));
-    }
-  }
+  // A token that ends the answer may be none that the constraint knows.
+  if (!output.finish_reason) output.error = take(sampled.token_id);
+  if (!output.error.ok()) output.finish_reason = FinishReason::kError;
   if (detokenizer_) append_text(sampled.token_id, output);
   return output;
 }
 
-// A token that ends the answer may be none that the constraint knows.
-bool Answer::takes(int32_t token_id, const Output& output) {
-  return constraint_ == nullptr || output.finish_reason || constraint_->accept(token_id);
+Status Answer::take(int32_t token_id) {
+  if (constraint_ == nullptr) return {};
+  bool is_accepted = false;
+  Status failure;
+  const auto thrown = exception_text([&] {
+    is_accepted = constraint_->accept(token_id);
+    if (!is_accepted) failure = constraint_->status();
+  });
+  if (thrown) return constraint_threw(*thrown);
+  if (is_accepted || !failure.ok()) return failure;
+  return internal_error(fmt::format(
+      "[engine] the answer's constraint refuses token {}, which it had allowed", token_id));
 }
 
 void Answer::append_text(int32_t token_id, Output& output) {

@@ -16,17 +16,28 @@ namespace quire {
 
 class Answer {
  public:
-  // `index` of n. Without a tokenizer there is no text; otherwise it outlives the answer.
-  Answer(const Tokenizer* tokenizer, std::shared_ptr<const SamplingSpec> sampling,
-         std::span<const int32_t> eos_ids, std::span<const int32_t> prompt_ids, int index,
+  // Shared by the n answers of a request, whose prompt may be long.
+  struct Prompt {
+    std::shared_ptr<const std::vector<int32_t>> token_ids;
+    // Behind the prompt; absent: no text is wanted, or possible.
+    std::optional<IncrementalDetokenizer> detokenizer;
+  };
+  // Without a tokenizer there is no text; otherwise it outlives the answers.
+  static Prompt read_prompt(const Tokenizer* tokenizer, const SamplingParams& params,
+                            std::vector<int32_t> token_ids);
+
+  // `index` of n.
+  Answer(const Prompt& prompt, std::shared_ptr<const SamplingSpec> sampling,
+         std::span<const int32_t> eos_ids, int index,
          std::unique_ptr<TokenConstraint> constraint = nullptr);
 
-  // What may come next, if not anything may.
+  int index() const { return index_; }
+  // Whether a constraint restricts the next token, and the tokens that it allows.
   bool is_constrained() const { return constraint_ != nullptr; }
   std::vector<uint32_t> allowed_tokens();
   // Set by allowed_tokens() where the answer must end as it is: the token that is sampled for it is
   // none of its own. kStop: min_tokens forbids all that the constraint allows, its end. kError: the
-  // constraint has failed.
+  // constraint has failed or thrown.
   struct ForcedEnd {
     FinishReason reason = FinishReason::kStop;
     Status error;
@@ -45,16 +56,16 @@ class Answer {
  private:
   Output end_as_forced(SampledToken&& sampled, int num_cached_tokens);
   void carry_prompt(SampledToken& sampled, int num_cached_tokens, Output& output);
-  bool takes(int32_t token_id, const Output& output);
+  Status take(int32_t token_id);
   bool allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const;
   void append_text(int32_t token_id, Output& output);
   void stop_at_string(Output& output);
   void show_text(Output& output);
 
   std::shared_ptr<const SamplingSpec> sampling_;
-  std::optional<IncrementalDetokenizer> detokenizer_;  // absent: no text is wanted, or possible
+  std::optional<IncrementalDetokenizer> detokenizer_;
   std::vector<int32_t> eos_ids_;
-  std::vector<int32_t> prompt_ids_;  // until the first output has carried them away
+  std::shared_ptr<const std::vector<int32_t>> prompt_ids_;  // until the first output
   int index_;
   std::unique_ptr<TokenConstraint> constraint_;
   std::optional<ForcedEnd> forced_end_;

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <condition_variable>
-#include <deque>
 #include <exception>
+#include <list>
 #include <mutex>
 #include <utility>
 
@@ -28,18 +28,33 @@ struct Engine::Impl {
 // ---- RequestStream
 
 struct RequestStream::Impl {
-  std::weak_ptr<EngineCore> core;
+  explicit Impl(std::weak_ptr<EngineCore> engine) : core(std::move(engine)) {}
+
+  const std::weak_ptr<EngineCore> core;
   RequestId id = 0;
   std::mutex mutex;
   std::condition_variable arrived;
-  std::deque<Output> outputs;
-  int num_running = 0;  // answers that have not ended
+  std::list<Output> outputs;
+  std::list<Output>
+      ends;  // places of last outputs, so that a reader hears of an end without memory
+  size_t num_running = 0;  // answers that have not ended
+
+  void expect(const Submission& submission) {
+    id = submission.id;
+    num_running = submission.answers.size();
+    ends.resize(num_running);
+  }
 
   void push(Output&& output) {
     {
       const std::lock_guard lock(mutex);
-      if (output.finish_reason) --num_running;
-      outputs.push_back(std::move(output));
+      if (output.finish_reason) {
+        ends.front() = std::move(output);
+        outputs.splice(outputs.end(), ends, ends.begin());
+        --num_running;
+      } else {
+        outputs.push_back(std::move(output));
+      }
     }
     arrived.notify_all();
   }
@@ -120,12 +135,14 @@ Result<std::unique_ptr<Engine>> Engine::create_unguarded(const EngineConfig& con
 }
 
 Result<std::unique_ptr<RequestStream>> Engine::submit(Request request) {
-  auto stream = std::make_shared<RequestStream::Impl>();
-  stream->core = impl_->core;
-  stream->num_running = request.sampling.n;
-  QUIRE_ASSIGN_OR_RETURN(stream->id, submit(std::move(request), [stream](Output&& output) {
+  QUIRE_RETURN_IF_ERROR(health());
+  auto stream = std::make_shared<RequestStream::Impl>(impl_->core);
+  QUIRE_ASSIGN_OR_RETURN(Submission submission,
+                         impl_->admission->prepare(std::move(request), [stream](Output&& output) {
                            stream->push(std::move(output));
                          }));
+  stream->expect(submission);
+  QUIRE_RETURN_IF_ERROR(impl_->core->submit(std::move(submission)));
   return std::unique_ptr<RequestStream>(new RequestStream(std::move(stream)));
 }
 

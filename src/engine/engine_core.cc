@@ -6,9 +6,68 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/exception_text.h"
 #include "base/log.h"
 
 namespace quire {
+namespace {
+
+// Runs f in a place that no exception may leave. Everything after it happens all the same.
+template <typename F>
+void run_in_any_case(F&& f) noexcept {
+  try {
+    f();
+  } catch (const std::exception& error) {
+    log_error("[engine] out of memory while requests are ended; {}", error.what());
+  }
+}
+
+// Short enough for std::string not to allocate.
+Status out_of_memory() {
+  return resource_exhausted("out of memory");
+}
+
+Status step_failure(const std::exception& error) noexcept {
+  try {
+    return resource_exhausted(fmt::format("[engine] a step could not be made; {}", error.what()));
+  } catch (const std::exception&) {
+    return out_of_memory();
+  }
+}
+
+Output failed_output(int index) {
+  Output output;
+  output.index = index;
+  output.finish_reason = FinishReason::kError;
+  output.error = out_of_memory();
+  return output;
+}
+
+// The last output of an answer that has not ended by itself.
+Output ending(Answer& answer, FinishReason reason, const Status& error) noexcept {
+  try {
+    return answer.end(reason, error);
+  } catch (const std::exception&) {
+    return failed_output(answer.index());
+  }
+}
+
+// Whether the callback took the output. An exception is the embedder's; it must not end the engine.
+bool hand_over(const Engine::OutputCallback& on_output, Output&& output) noexcept {
+  try {
+    const std::optional<std::string> thrown = exception_text([&] { on_output(std::move(output)); });
+    if (thrown) log_error("[engine] a request's output callback threw; {}", *thrown);
+    return !thrown;
+  } catch (const std::exception&) {  // of making the text
+    return false;
+  }
+}
+
+Status callback_failure() {
+  return internal_error("[engine] the request's output callback threw: an output is lost");
+}
+
+}  // namespace
 
 EngineCore::EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner)
     : scheduler_(config), runner_(std::move(runner)) {
@@ -30,11 +89,22 @@ void EngineCore::stop() {
   runner_.reset();
 }
 
+// What can throw is done here, on the caller's thread.
 Status EngineCore::submit(Submission submission) {
+  Arrival arrival;
+  const auto on_output =
+      std::make_shared<const Engine::OutputCallback>(std::move(submission.on_output));
+  for (size_t i = 0; i < submission.seqs.size(); ++i) {
+    Answer& answer = submission.answers[i];
+    if (answer.is_constrained()) ++arrival.num_constrained;
+    arrival.answers.emplace(submission.seqs[i]->id,
+                            ActiveAnswer{std::move(answer), submission.id, on_output});
+  }
+  arrival.seqs = std::move(submission.seqs);
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return unavailable("[engine] the engine is stopping");
-    submissions_.push_back(std::move(submission));
+    arrivals_.push_back(std::move(arrival));
   }
   inbox_changed_.notify_all();
   return {};
@@ -51,7 +121,7 @@ void EngineCore::cancel(RequestId id) {
 EngineStats EngineCore::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats now = stats_;
-  now.num_waiting += static_cast<int>(submissions_.size());
+  now.num_waiting += static_cast<int>(arrivals_.size());
   return now;
 }
 
@@ -61,25 +131,27 @@ Status EngineCore::health() const {
 }
 
 void EngineCore::loop() {
-  while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      inbox_changed_.wait(lock, [&] {
-        return stopping_ || !submissions_.empty() || !cancels_.empty() || !in_flight_.empty() ||
-               scheduler_.has_work();
-      });
-      if (stopping_) break;
-    }
+  while (wait_for_work()) {
     try {
       take_inbox();
-      step();
+      if (health_.ok()) step();
     } catch (const std::exception& error) {  // no memory: what a step had begun is lost
-      fail(resource_exhausted(fmt::format("[engine] a step could not be made; {}", error.what())));
+      fail(step_failure(error));
     }
   }
-  wait_for_all();
-  take_inbox();
+  run_in_any_case([&] { wait_for_all(); });
+  run_in_any_case([&] { take_inbox(); });
   end_all(FinishReason::kCancelled, {});
+}
+
+// False: the engine is stopping. An engine that has failed only ends the requests that still come.
+bool EngineCore::wait_for_work() {
+  std::unique_lock lock(mutex_);
+  inbox_changed_.wait(lock, [&] {
+    const bool may_step = health_.ok() && (!in_flight_.empty() || scheduler_.has_work());
+    return stopping_ || !arrivals_.empty() || !cancels_.empty() || may_step;
+  });
+  return !stopping_;
 }
 
 void EngineCore::wait_for_all() {
@@ -89,16 +161,18 @@ void EngineCore::wait_for_all() {
   }
 }
 
-// For good: what the device and the scheduler hold is unknown from here on.
-void EngineCore::fail(const Status& error) {
+// For good: the state of the device and of the scheduler is unknown from here on.
+void EngineCore::fail(const Status& error) noexcept {
   log_error("{}", error.message());
+  Status health = out_of_memory();
+  run_in_any_case([&] { health = unavailable(error.message()); });
   {
     const std::lock_guard lock(mutex_);
-    if (health_.ok()) health_ = unavailable(error.message());  // what comes after is a consequence
+    if (health_.ok()) health_ = std::move(health);  // later failures follow from the first
   }
-  wait_for_all();
+  run_in_any_case([&] { wait_for_all(); });
   end_all(FinishReason::kError, error);
-  publish_stats();
+  run_in_any_case([&] { publish_stats(); });
 }
 
 void EngineCore::step() {
@@ -127,7 +201,7 @@ bool EngineCore::schedule_and_run() {
   return true;
 }
 
-// An answer that was put back is added again: its first time counts.
+// A preempted answer is added again; its first time counts.
 void EngineCore::note_first_scheduled(const BatchPlan& plan) {
   const auto now = std::chrono::steady_clock::now();
   for (const RowAdded& row : plan.rows_added) {
@@ -152,83 +226,93 @@ void EngineCore::postprocess(const BatchPlan& plan, StepResult result) {
     if (seqs[i] == nullptr) continue;
     counts_.num_generated_tokens += 1;
     if (seqs[i]->num_output_tokens() == 1) counts_.num_prompt_tokens += seqs[i]->num_prompt_tokens;
-    deliver(seqs[i], std::move(result.sampled[i]));
+    deliver(*seqs[i], std::move(result.sampled[i]));
   }
   counts_.num_steps += 1;
   publish_stats();
 }
 
-void EngineCore::deliver(Sequence* seq, SampledToken&& sampled) {
-  const SeqId id = seq->id;
-  ActiveAnswer& active = active_.at(id);
+void EngineCore::deliver(const Sequence& seq, SampledToken&& sampled) {
+  const auto found = active_.find(seq.id);
+  if (found == active_.end()) return;  // its request was ended earlier in this step
+  ActiveAnswer& active = found->second;
+  const RequestId request_id = active.request_id;
+  bool is_taken = false;
   if (!sampled.error.ok() && !active.answer.forced_end()) {
-    return end_answer(id, FinishReason::kError, sampled.error);
+    is_taken = end_answer(found, FinishReason::kError, sampled.error);
+  } else {
+    const bool at_max_length = static_cast<int>(seq.token_ids.size()) >= seq.max_total_tokens;
+    Output output = active.answer.accept(std::move(sampled), seq.num_cached_tokens, at_max_length);
+    output.first_scheduled = active.first_scheduled;
+    is_taken = output.finish_reason ? retire(found, std::move(output))
+                                    : hand_over(*active.on_output, std::move(output));
   }
-  const bool at_max_length = static_cast<int>(seq->token_ids.size()) >= seq->max_total_tokens;
-  Output output = active.answer.accept(std::move(sampled), seq->num_cached_tokens, at_max_length);
-  output.first_scheduled = active.first_scheduled;
-  const auto on_output = active.on_output;
-  if (output.finish_reason) retire(id);
-  (*on_output)(std::move(output));
+  if (!is_taken) end_request(request_id, FinishReason::kError, callback_failure());
 }
 
-void EngineCore::end_answer(SeqId id, FinishReason reason, const Status& error) {
-  if (!active_.contains(id)) return;
-  ActiveAnswer active = retire(id);
-  Output output = active.answer.end(reason, error);
-  output.first_scheduled = active.first_scheduled;
-  (*active.on_output)(std::move(output));
+EngineCore::ActiveAnswers::iterator EngineCore::first_of(RequestId id) {
+  const auto found = active_.lower_bound(id);
+  return found != active_.end() && found->second.request_id == id ? found : active_.end();
 }
 
-EngineCore::ActiveAnswer EngineCore::retire(SeqId id) {
-  const auto found = active_.find(id);
-  ActiveAnswer active = std::move(found->second);
-  active_.erase(found);
-  if (active.answer.is_constrained()) --num_constrained_;
-  scheduler_.finish(id);
-  std::vector<SeqId>& seq_ids = requests_.at(active.request_id);
-  std::erase(seq_ids, id);
-  if (seq_ids.empty()) requests_.erase(active.request_id);
-  return active;
+// The output goes out first: nothing that can fail comes before it.
+bool EngineCore::retire(ActiveAnswers::iterator found, Output&& last) {
+  const auto ended = active_.extract(found);
+  const ActiveAnswer& answer = ended.mapped();
+  if (answer.answer.is_constrained()) --num_constrained_;
+  const bool is_taken = hand_over(*answer.on_output, std::move(last));
+  // The callback may hold a waiter that knows of no other end, so it gets a second one.
+  if (!is_taken) hand_over(*answer.on_output, failed_output(answer.answer.index()));
+  scheduler_.finish(ended.key());
+  return is_taken;
 }
 
-void EngineCore::end_all(FinishReason reason, const Status& error) {
-  while (!active_.empty()) end_answer(active_.begin()->first, reason, error);
+bool EngineCore::end_answer(ActiveAnswers::iterator found, FinishReason reason,
+                            const Status& error) {
+  Output last = ending(found->second.answer, reason, error);
+  last.first_scheduled = found->second.first_scheduled;
+  return retire(found, std::move(last));
 }
 
+void EngineCore::end_request(RequestId id, FinishReason reason, const Status& error) {
+  for (auto found = first_of(id); found != active_.end(); found = first_of(id)) {
+    end_answer(found, reason, error);
+  }
+}
+
+void EngineCore::end_all(FinishReason reason, const Status& error) noexcept {
+  while (!active_.empty()) {
+    run_in_any_case([&] { end_answer(active_.begin(), reason, error); });
+  }
+}
+
+// All answers are active before anything can throw: fail() ends them whatever happens next.
 void EngineCore::take_inbox() {
-  std::deque<Submission> submissions;
+  std::vector<Arrival> arrivals;
   std::vector<RequestId> cancels;
   {
     const std::lock_guard lock(mutex_);
-    submissions.swap(submissions_);
+    arrivals.swap(arrivals_);
     cancels.swap(cancels_);
     // A request is waiting from the moment it is submitted: no reader may see it nowhere.
-    stats_.num_waiting += static_cast<int>(submissions.size());
+    stats_.num_waiting += static_cast<int>(arrivals.size());
   }
-  for (Submission& submission : submissions) admit(std::move(submission));
-  for (const RequestId id : cancels) cancel_now(id);
-  if (!submissions.empty() || !cancels.empty()) publish_stats();
+  for (Arrival& arrival : arrivals) {
+    num_constrained_ += arrival.num_constrained;
+    active_.merge(arrival.answers);
+  }
+  for (Arrival& arrival : arrivals) {
+    for (std::unique_ptr<Sequence>& seq : arrival.seqs) admit(std::move(seq));
+  }
+  for (const RequestId id : cancels) end_request(id, FinishReason::kCancelled, {});
+  if (!arrivals.empty() || !cancels.empty()) publish_stats();
 }
 
-void EngineCore::admit(Submission submission) {
-  const auto on_output =
-      std::make_shared<const Engine::OutputCallback>(std::move(submission.on_output));
-  for (size_t i = 0; i < submission.seqs.size(); ++i) {
-    const SeqId id = submission.seqs[i]->id;
-    requests_[submission.id].push_back(id);
-    if (submission.answers[i].is_constrained()) ++num_constrained_;
-    active_.emplace(id, ActiveAnswer{std::move(submission.answers[i]), submission.id, on_output});
-    Status added = health_.ok() ? scheduler_.add(std::move(submission.seqs[i])) : health_;
-    if (!added.ok()) end_answer(id, FinishReason::kError, added);
-  }
-}
-
-void EngineCore::cancel_now(RequestId id) {
-  const auto found = requests_.find(id);
-  if (found == requests_.end()) return;
-  const std::vector<SeqId> seq_ids = found->second;
-  for (const SeqId seq_id : seq_ids) end_answer(seq_id, FinishReason::kCancelled, {});
+void EngineCore::admit(std::unique_ptr<Sequence> seq) {
+  const auto found = active_.find(seq->id);
+  if (found == active_.end()) return;  // its request was ended with an answer before this one
+  const Status added = health_.ok() ? scheduler_.add(std::move(seq)) : health_;
+  if (!added.ok()) end_request(found->second.request_id, FinishReason::kError, added);
 }
 
 void EngineCore::publish_stats() {

@@ -4,12 +4,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "engine/answer.h"
@@ -19,7 +18,8 @@
 
 namespace quire {
 
-// A checked request, ready to be scheduled: one sequence and one answer for each of n.
+// A checked request, ready to be scheduled: one sequence and one answer for each of n. The ids of
+// its sequences are id, id + 1, … and belong to no other request.
 struct Submission {
   RequestId id = 0;
   std::vector<std::unique_ptr<Sequence>> seqs;
@@ -32,7 +32,7 @@ class EngineCore {
   EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner);
   ~EngineCore();
 
-  // Cancels whatever runs, and lets go of the runner. Later calls have no effect.
+  // Cancels all requests and releases the runner. Later calls have no effect.
   void stop();
 
   // Refused once stop() has begun.
@@ -48,40 +48,50 @@ class EngineCore {
     std::shared_ptr<const Engine::OutputCallback> on_output;
     std::optional<std::chrono::steady_clock::time_point> first_scheduled = {};
   };
+  // By sequence: those of a request lie side by side.
+  using ActiveAnswers = std::map<SeqId, ActiveAnswer>;
+
+  // A submission on its way to the engine thread, which only links its answers into active_.
+  struct Arrival {
+    std::vector<std::unique_ptr<Sequence>> seqs;
+    ActiveAnswers answers;
+    int num_constrained = 0;
+  };
 
   void loop();
+  bool wait_for_work();
   void step();
   bool schedule_and_run();
   void note_first_scheduled(const BatchPlan& plan);
-  // Says what constrained answers may go on with.
+  // Adds the masks of the constrained answers that sample in this step.
   void fill_masks(BatchPlan& plan);
   void postprocess(const BatchPlan& plan, StepResult result);
   void wait_for_all();
-  void fail(const Status& error);
-  void deliver(Sequence* seq, SampledToken&& sampled);
-  void end_answer(SeqId id, FinishReason reason, const Status& error);
-  // Forgets an answer that has ended, and frees what it holds.
-  ActiveAnswer retire(SeqId id);
-  void end_all(FinishReason reason, const Status& error);
+  void fail(const Status& error) noexcept;
+  void deliver(const Sequence& seq, SampledToken&& sampled);
+  ActiveAnswers::iterator first_of(RequestId id);
+  // Ends an answer with its last output, then frees what it holds. False: its callback threw.
+  bool retire(ActiveAnswers::iterator found, Output&& last);
+  bool end_answer(ActiveAnswers::iterator found, FinishReason reason, const Status& error);
+  void end_request(RequestId id, FinishReason reason, const Status& error);
+  void end_all(FinishReason reason, const Status& error) noexcept;
 
   void take_inbox();
-  void admit(Submission submission);
-  void cancel_now(RequestId id);
+  void admit(std::unique_ptr<Sequence> seq);
   void publish_stats();
 
   // The engine thread's own.
   Scheduler scheduler_;
   std::unique_ptr<Runner> runner_;
   std::deque<std::shared_ptr<const BatchPlan>> in_flight_;
-  std::unordered_map<SeqId, ActiveAnswer> active_;
-  std::unordered_map<RequestId, std::vector<SeqId>> requests_;
+  ActiveAnswers active_;
   int num_constrained_ = 0;  // of active_
   EngineStats counts_;       // the running totals; stats_ is what callers see
 
   // Shared with callers.
   mutable std::mutex mutex_;
   std::condition_variable inbox_changed_;
-  std::deque<Submission> submissions_;
+  std::vector<Arrival> arrivals_;
   std::vector<RequestId> cancels_;
   bool stopping_ = false;
   EngineStats stats_;

@@ -118,6 +118,10 @@ IncrementalDetokenizer::IncrementalDetokenizer(const Tokenizer& tokenizer, bool 
     : tokenizer_(&tokenizer),
       skip_special_tokens_(skip_special_tokens),
       stream_(std::make_unique<DecoderStream>(tokenizer.parts_->decoder)) {}
+IncrementalDetokenizer::IncrementalDetokenizer(const IncrementalDetokenizer& other)
+    : tokenizer_(other.tokenizer_),
+      skip_special_tokens_(other.skip_special_tokens_),
+      stream_(std::make_unique<DecoderStream>(*other.stream_)) {}
 IncrementalDetokenizer::IncrementalDetokenizer(IncrementalDetokenizer&&) noexcept = default;
 IncrementalDetokenizer& IncrementalDetokenizer::operator=(IncrementalDetokenizer&&) noexcept =
     default;

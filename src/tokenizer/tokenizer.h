@@ -64,6 +64,8 @@ class IncrementalDetokenizer {
  public:
   // `tokenizer` must outlive it.
   IncrementalDetokenizer(const Tokenizer& tokenizer, bool skip_special_tokens);
+  // A copy goes on from the same place; of use where several texts continue one prompt.
+  IncrementalDetokenizer(const IncrementalDetokenizer& other);
   IncrementalDetokenizer(IncrementalDetokenizer&&) noexcept;
   IncrementalDetokenizer& operator=(IncrementalDetokenizer&&) noexcept;
   ~IncrementalDetokenizer();

@@ -2,6 +2,10 @@
 #include "engine/answer.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
 
 #include "engine/admission.h"
 #include "engine/embedded_model.h"
@@ -26,7 +30,9 @@ Played play(const std::string& text, const SamplingParams& params, int32_t eos =
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
   const std::vector<int32_t> eos_ids = {eos};
-  Answer answer(&tokenizer(), spec, eos_ids, tokenizer().encode("A prompt:", true).value(), 0);
+  Answer answer(
+      Answer::read_prompt(&tokenizer(), params, tokenizer().encode("A prompt:", true).value()),
+      spec, eos_ids, 0);
   Played played;
   const std::vector<int32_t> ids = tokenizer().encode(text, false).value();
   for (size_t i = 0; i < ids.size() && !played.finish_reason; ++i) {
@@ -101,7 +107,7 @@ TEST(Answer, CancellingShowsWhatWasHeldBack) {
   params.stop = {"apples and pears"};
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
-  Answer answer(&tokenizer(), spec, {}, {}, 0);
+  Answer answer(Answer::read_prompt(&tokenizer(), params, {}), spec, {}, 0);
   std::string text;
   const std::vector<int32_t> ids = tokenizer().encode("Two apples and", false).value();
   for (const int32_t id : ids) {
@@ -128,7 +134,8 @@ TEST(Answer, AnEndThatIsForcedAtOnceKeepsThePrompt) {
       .params = std::make_shared<const SamplingParams>(params), .stop_token_ids = {2}});
   const std::vector<int32_t> eos_ids = {2};
   const std::vector<int32_t> prompt = {5, 6, 7};
-  Answer answer(&tokenizer(), spec, eos_ids, prompt, 0, std::make_unique<OnlyTheEnd>());
+  Answer answer(Answer::read_prompt(&tokenizer(), params, prompt), spec, eos_ids, 0,
+                std::make_unique<OnlyTheEnd>());
   EXPECT_FALSE(answer.allowed_tokens().empty());
   ASSERT_TRUE(answer.forced_end());
   SampledToken sampled;
@@ -142,6 +149,38 @@ TEST(Answer, AnEndThatIsForcedAtOnceKeepsThePrompt) {
   EXPECT_EQ(output.num_cached_tokens, 1);
 }
 
+class Throws final : public TokenConstraint {
+ public:
+  explicit Throws(bool in_mask) : in_mask_(in_mask) {}
+  std::vector<uint32_t> allowed_tokens() override {
+    if (in_mask_) throw std::runtime_error("no mask");
+    return {~0U};
+  }
+  bool accept(int32_t) override { throw 42; }
+
+ private:
+  bool in_mask_;
+};
+
+TEST(Answer, EndsWithAnErrorWhereItsConstraintThrows) {
+  SamplingParams params;
+  const auto spec = std::make_shared<const SamplingSpec>(
+      SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
+  const std::vector<int32_t> eos_ids = {2};
+  for (const bool in_mask : {true, false}) {
+    Answer answer(Answer::read_prompt(&tokenizer(), params, {5, 6}), spec, eos_ids, 0,
+                  std::make_unique<Throws>(in_mask));
+    EXPECT_FALSE(answer.allowed_tokens().empty());
+    EXPECT_EQ(answer.forced_end().has_value(), in_mask);
+    SampledToken sampled;
+    sampled.token_id = 9;
+    const Output output = answer.accept(std::move(sampled), 0, false);
+    EXPECT_EQ(output.finish_reason, FinishReason::kError);
+    EXPECT_NE(output.error.message().find("constraint threw"), std::string::npos)
+        << output.error.message();
+  }
+}
+
 TEST(BadWords, AreSpelledWithAndWithoutALeadingSpace) {
   const std::vector<std::vector<int32_t>> words =
       bad_words_ids(tokenizer(), {"apples", " pears"}).value();
@@ -151,6 +190,39 @@ TEST(BadWords, AreSpelledWithAndWithoutALeadingSpace) {
         << text;
   }
   EXPECT_GE(words.size(), 2U);
+}
+
+double cpu_seconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// The least CPU time of a few tries.
+double seconds_to_prepare(Admission& admission, const Request& request) {
+  double least = 1e9;
+  for (int i = 0; i < 5; ++i) {
+    const double before = cpu_seconds();
+    EXPECT_TRUE(admission.prepare(request, nullptr).ok());
+    least = std::min(least, cpu_seconds() - before);
+  }
+  return least;
+}
+
+TEST(Admission, NAnswersShareThePrompt) {
+  constexpr int kLength = 50000;
+  Admission admission(Tokenizer::from_json(embedded_model().tokenizer_json, "embedded").value(),
+                      {.vocab_size = 1024, .max_model_len = kLength + 64, .eos_ids = {2}});
+  Request request;
+  while (request.prompt_token_ids.size() < kLength) {
+    request.prompt_token_ids.push_back(
+        static_cast<int32_t>(10 + request.prompt_token_ids.size() % 900));
+  }
+  const double one = seconds_to_prepare(admission, request);
+  request.sampling.n = 128;
+  const double all = seconds_to_prepare(admission, request);
+  std::printf("prepare: n=1 %.2f ms, n=128 %.2f ms\n", one * 1e3, all * 1e3);
+  EXPECT_LT(all, 32 * one) << "the prompt is detokenized once per answer";
 }
 
 TEST(Admission, RefusesWishesForTextWithoutAnyText) {

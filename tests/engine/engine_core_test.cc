@@ -66,17 +66,31 @@ class EngineCoreTest : public ::testing::Test {
     core_ = std::make_unique<EngineCore>(config, std::make_unique<FakeRunner>(faults));
   }
 
-  // The last output of a request of 10 tokens.
-  std::future<Output> submit() {
-    auto last = std::make_shared<std::promise<Output>>();
+  // A request of 10 tokens.
+  void submit(Engine::OutputCallback on_output, int n = 1) {
     Request request;
     request.prompt_token_ids = {1, 2, 3};
     request.sampling.max_tokens = 10;
-    auto submission = admission_.prepare(request, [last](Output&& output) {
+    request.sampling.n = n;
+    auto submission = admission_.prepare(request, std::move(on_output));
+    ASSERT_TRUE(submission.ok());
+    EXPECT_TRUE(core_->submit(std::move(*submission)).ok());
+  }
+  // Its last output.
+  std::future<Output> submit() {
+    auto last = std::make_shared<std::promise<Output>>();
+    submit([last](Output&& output) {
       if (output.finish_reason) last->set_value(std::move(output));
     });
-    EXPECT_TRUE(submission.ok());
-    EXPECT_TRUE(core_->submit(std::move(*submission)).ok());
+    return last->get_future();
+  }
+  // A request whose first output waits for `go`: what is submitted meanwhile arrives together.
+  std::future<Output> submit_waiting(std::shared_future<void> go) {
+    auto last = std::make_shared<std::promise<Output>>();
+    submit([last, go](Output&& output) {
+      go.wait();
+      if (output.finish_reason) last->set_value(std::move(output));
+    });
     return last->get_future();
   }
 
@@ -129,6 +143,92 @@ TEST_F(EngineCoreTest, NoMemoryFailsAllAndEndsNothingElse) {
   EXPECT_EQ(core_->health().code(), StatusCode::kUnavailable) << "for good: not to be tried again";
   EXPECT_THAT(core_->health().message(), ::testing::HasSubstr("a step could not be made"));
   EXPECT_EQ(submit().get().finish_reason, FinishReason::kError);
+}
+
+TEST_F(EngineCoreTest, ACallbackThatThrowsEndsItsRequestAlone) {
+  start({});
+  std::promise<void> go;
+  auto first = submit_waiting(go.get_future().share());
+  auto ends = std::make_shared<std::vector<Output>>();
+  auto ended = std::make_shared<std::promise<void>>();
+  submit(
+      [=](Output&& output) {
+        if (!output.finish_reason) throw std::runtime_error("a defect of the embedder");
+        ends->push_back(std::move(output));
+        if (ends->size() == 2) ended->set_value();
+      },
+      2);
+  auto second = submit();
+  go.set_value();
+  EXPECT_EQ(first.get().finish_reason, FinishReason::kLength);
+  EXPECT_EQ(second.get().finish_reason, FinishReason::kLength);
+  ended->get_future().wait();
+  EXPECT_NE((*ends)[0].index, (*ends)[1].index);
+  for (const Output& end : *ends) {
+    EXPECT_EQ(end.finish_reason, FinishReason::kError);
+    EXPECT_THAT(end.error.message(), ::testing::HasSubstr("callback threw"));
+  }
+  core_->stop();
+  EXPECT_TRUE(core_->health().ok());
+  EXPECT_EQ(core_->stats().num_running, 0);
+  EXPECT_EQ(core_->stats().num_waiting, 0);
+  EXPECT_EQ(core_->stats().num_free_blocks, core_->stats().num_total_blocks);
+}
+
+TEST_F(EngineCoreTest, ACallbackThatThrowsAtItsEndGetsTheEndOnceMore) {
+  start({});
+  auto reasons = std::make_shared<std::vector<FinishReason>>();
+  submit([=](Output&& output) {
+    if (!output.finish_reason) return;
+    reasons->push_back(*output.finish_reason);
+    throw 42;  // no std::exception
+  });
+  auto other = submit();
+  EXPECT_EQ(other.get().finish_reason, FinishReason::kLength);
+  core_->stop();
+  EXPECT_THAT(*reasons, ::testing::ElementsAre(FinishReason::kLength, FinishReason::kError));
+  EXPECT_TRUE(core_->health().ok());
+}
+
+TEST_F(EngineCoreTest, NoRequestIsLostWhereARefusalThrows) {
+  start({.step_fault_after = 0});
+  std::promise<void> go;
+  auto first = submit_waiting(go.get_future().share());  // ends in fail()
+  submit([](Output&&) { throw std::bad_alloc(); }, 2);
+  auto second = submit();
+  auto third = submit();
+  go.set_value();
+  EXPECT_EQ(first.get().finish_reason, FinishReason::kError);
+  EXPECT_EQ(second.get().finish_reason, FinishReason::kError);
+  EXPECT_EQ(third.get().finish_reason, FinishReason::kError);
+  EXPECT_EQ(core_->health().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(EngineCoreTest, AFailureIsToldToAllWhereACallbackThrowsMeanwhile) {
+  start({.no_memory_in = 4});
+  std::promise<void> go;
+  auto first = submit_waiting(go.get_future().share());
+  submit([](Output&& output) {
+    if (output.finish_reason) throw std::bad_alloc();
+  });
+  auto second = submit();
+  go.set_value();
+  EXPECT_EQ(first.get().finish_reason, FinishReason::kError);
+  EXPECT_EQ(second.get().finish_reason, FinishReason::kError);
+  EXPECT_EQ(submit().get().error.code(), StatusCode::kUnavailable) << "the engine thread lives";
+}
+
+TEST_F(EngineCoreTest, StopsWhereACallbackThrowsAtItsCancellation) {
+  start({});
+  std::promise<void> go;
+  auto first = submit_waiting(go.get_future().share());
+  submit([](Output&&) { throw std::runtime_error("always"); }, 3);
+  auto second = submit();
+  std::thread stopping([&] { core_->stop(); });
+  go.set_value();
+  stopping.join();
+  EXPECT_TRUE(first.get().finish_reason);
+  EXPECT_TRUE(second.get().finish_reason);
 }
 
 TEST_F(EngineCoreTest, RefusesRequestsOnceItStops) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <future>
 #include <thread>
 
 #include "engine/tiny_engine.h"
@@ -53,6 +54,51 @@ TEST(Engine, GeneratesUpToMaxTokens) {
   EXPECT_EQ(answer.token_ids.size(), 7U);
   EXPECT_EQ(answer.finish_reason, FinishReason::kLength);
   expect_all_blocks_free(*engine);
+}
+
+// --max-num-seqs 2: the urgent request takes the row of a running answer, which loses no token.
+TEST(Engine, PriorityPreemptsWhereAllRowsAreTaken) {
+  EngineConfig config = tiny_config();
+  config.max_num_seqs = 2;
+  const auto engine = make_engine(config);
+  std::vector<Request> requests = {greedy(tiny_prompt(10, 1), 60), greedy(tiny_prompt(12, 2), 60)};
+  const auto alone = run_all(*engine, requests);
+  std::vector<Collected> answers(requests.size());
+  std::vector<int> ends;  // written by the engine's thread
+  std::promise<void> both_run;
+  std::promise<void> urgent_waits;
+  std::promise<void> all_ended;
+  int num_started = 0;
+  const auto on_output = [&](int idx, Output&& output) {
+    if (idx < 2) {
+      std::vector<int32_t>& ids = answers[static_cast<size_t>(idx)].token_ids;
+      if (ids.empty() && ++num_started == 2) {
+        both_run.set_value();
+        urgent_waits.get_future().wait();
+      }
+      ids.insert(ids.end(), output.token_ids.begin(), output.token_ids.end());
+    }
+    if (output.finish_reason) ends.push_back(idx);
+    if (ends.size() == 3) all_ended.set_value();
+  };
+  const auto submit = [&](int idx, Request request, int priority) {
+    request.priority = priority;
+    ASSERT_TRUE(engine
+                    ->submit(std::move(request),
+                             [&, idx](Output&& output) { on_output(idx, std::move(output)); })
+                    .ok());
+  };
+  submit(0, requests[0], 10);
+  submit(1, requests[1], 10);
+  both_run.get_future().wait();
+  submit(2, greedy(tiny_prompt(5, 3), 1), -5);
+  urgent_waits.set_value();
+  all_ended.get_future().wait();
+  EXPECT_THAT(ends, ::testing::ElementsAre(2, 0, 1));
+  EXPECT_EQ(answers[0].token_ids, alone[0].token_ids);
+  EXPECT_EQ(answers[1].token_ids, alone[1].token_ids);
+  expect_all_blocks_free(*engine);
+  EXPECT_EQ(engine->stats().num_preemptions, 1);
 }
 
 TEST(Engine, StopIdEndsTheAnswerAndStaysInItsIds) {
