@@ -106,7 +106,7 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
     seq->arrival = first_id + i;
     seq->cache_salt = request.cache_salt;
     seq->sampling = spec;
-    seq->token_ids = *prompt.token_ids;
+    seq->token_ids = prompt.token_ids;
     seq->num_prompt_tokens = num_prompt;
     seq->max_total_tokens =
         num_prompt + std::min(params->max_tokens, limits_.max_model_len - num_prompt);

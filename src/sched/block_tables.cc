@@ -15,7 +15,7 @@ BlockTables::BlockTables(const SchedulerConfig& config)
       cache_(config.num_blocks) {}
 
 void BlockTables::extend_hashes(SeqRecord& rec, int num_blocks) const {
-  extend_block_hashes(rec.seq->cache_salt, block_size_, rec.seq->token_ids, num_blocks,
+  extend_block_hashes(rec.seq->cache_salt, block_size_, rec.seq->token_ids.get(), num_blocks,
                       rec.block_hashes);
 }
 

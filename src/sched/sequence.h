@@ -7,6 +7,7 @@
 
 #include "quire/request.h"
 #include "sched/batch_plan.h"
+#include "sched/token_ids.h"
 
 namespace quire {
 
@@ -16,8 +17,8 @@ enum class SeqState {
   kFinished,  // no further step will be planned
 };
 
-// One answer being made: its tokens, and how far the cache has got. Owned by the scheduler;
-// touched by the engine thread alone.
+// One answer being made: its tokens, and how many of them are cached. Owned by the scheduler;
+// used by the engine thread alone.
 struct Sequence {
   SeqId id = 0;
   int priority = 0;
@@ -28,7 +29,7 @@ struct Sequence {
   // sequence while one is in flight.
   bool is_constrained = false;
 
-  std::vector<int32_t> token_ids;  // prompt, then the output that the host has seen
+  TokenIds token_ids;  // prompt, then the output that the host has seen
   int num_prompt_tokens = 0;
   int max_total_tokens = 0;  // prompt + max_tokens, capped by max_model_len
 

@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 
 Sequence sequence(int num_prompt, int max_total) {
   Sequence seq;
-  seq.token_ids.assign(static_cast<size_t>(num_prompt), 1);
+  seq.token_ids = std::vector<int32_t>(static_cast<size_t>(num_prompt), 1);
   seq.num_prompt_tokens = num_prompt;
   seq.max_total_tokens = max_total;
   return seq;

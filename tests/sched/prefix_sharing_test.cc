@@ -31,7 +31,7 @@ TEST_F(SchedulerTest, SharesWithinOneStep) {
 TEST_F(SchedulerTest, SharesBlocksThatDecodingFilled) {
   const SeqId a = add(16, 20);
   for (int i = 0; i < 18; ++i) step();
-  std::vector<int32_t> known = seq(a).token_ids;
+  std::vector<int32_t> known = seq(a).token_ids.get();
   scheduler().finish(a);
   auto next = std::make_unique<Sequence>();
   next->id = next->arrival = ++last_id_;

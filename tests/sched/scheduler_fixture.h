@@ -52,10 +52,11 @@ class SchedulerTest : public ::testing::Test {
     seq->priority = options.priority;
     seq->cache_salt = options.salt;
     seq->sampling = spec(options);
-    seq->token_ids.resize(static_cast<size_t>(num_prompt));
+    std::vector<int32_t> prompt(static_cast<size_t>(num_prompt));
     const int first =
         options.first_id == 1000 ? static_cast<int>(1000 * last_id_) : options.first_id;
-    std::iota(seq->token_ids.begin(), seq->token_ids.end(), first);
+    std::iota(prompt.begin(), prompt.end(), first);
+    seq->token_ids = std::move(prompt);
     seq->num_prompt_tokens = num_prompt;
     seq->max_total_tokens = num_prompt + max_tokens;
     return scheduler().add(std::move(seq));

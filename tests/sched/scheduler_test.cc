@@ -20,7 +20,7 @@ TEST_F(SchedulerTest, TellsTheDeviceAllItNeedsOfANewSequence) {
   ASSERT_THAT(plan.rows_added, SizeIs(1));
   EXPECT_EQ(plan.rows_added[0].row, 0);
   EXPECT_EQ(plan.rows_added[0].seq_id, id);
-  EXPECT_EQ(plan.rows_added[0].token_ids, seq(id).token_ids);
+  EXPECT_EQ(plan.rows_added[0].token_ids, seq(id).token_ids.get());
   EXPECT_EQ(plan.rows_added[0].num_prompt_tokens, 20);
   EXPECT_EQ(plan.rows_added[0].sampling, seq(id).sampling);
   ASSERT_THAT(plan.block_appends, SizeIs(1));
@@ -31,7 +31,7 @@ TEST_F(SchedulerTest, TellsTheDeviceAllItNeedsOfANewSequence) {
   EXPECT_TRUE(plan.slices[0].samples);
   EXPECT_EQ(plan.slices[0].num_prompt_logprobs, -1);
   EXPECT_EQ(plan.num_decode, 0);
-  EXPECT_EQ(plan.token_ids, seq(id).token_ids);
+  EXPECT_EQ(plan.token_ids, seq(id).token_ids.get());
 }
 
 TEST_F(SchedulerTest, DecodesGoOnWhileTheirTokensAreInFlight) {

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace quire {
+
+// The tokens of a sequence, contiguous. The n sequences of a request share their prompt, which may
+// be long, and each copies it with its first own token: those that wait hold nothing more.
+class TokenIds {
+ public:
+  TokenIds() = default;
+  // NOLINTBEGIN(google-explicit-constructor)
+  TokenIds(std::vector<int32_t> ids) : ids_(std::move(ids)) {}
+  TokenIds(std::shared_ptr<const std::vector<int32_t>> prompt) : prompt_(std::move(prompt)) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  const std::vector<int32_t>& get() const { return prompt_ == nullptr ? ids_ : *prompt_; }
+  size_t size() const { return get().size(); }
+  auto begin() const { return get().begin(); }
+  auto end() const { return get().end(); }
+
+  void push_back(int32_t id) {
+    if (prompt_ != nullptr) ids_ = *std::exchange(prompt_, nullptr);
+    ids_.push_back(id);
+  }
+
+ private:
+  std::shared_ptr<const std::vector<int32_t>> prompt_;  // null: the sequence has its own copy
+  std::vector<int32_t> ids_;
+};
+
+}  // namespace quire
