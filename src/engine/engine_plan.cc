@@ -150,6 +150,7 @@ Result<MemoryPlan> plan_and_shrink(const EngineConfig& config, MemoryRequest& re
   return plan;
 }
 
+// At most the longest context that --max-model-len may ask for.
 int stretched(int num_positions, double factor) {
   return static_cast<int>(std::min(num_positions * factor, double{kMaxModelLen}));
 }
@@ -161,15 +162,15 @@ int longest_model_len(const ModelConfig& config) {
   switch (rope.type) {
     case RopeType::kDefault:
     case RopeType::kLlama3:  // max_position_embeddings already counts the stretched positions
-      return config.max_position_embeddings;
+      break;
     case RopeType::kLinear:
     case RopeType::kDynamic:
       return stretched(config.max_position_embeddings, rope.factor);
     case RopeType::kYarn:
-      return std::max(config.max_position_embeddings,
+      return std::max(stretched(config.max_position_embeddings, 1.0),
                       stretched(rope.original_max_position_embeddings, rope.factor));
   }
-  return config.max_position_embeddings;
+  return stretched(config.max_position_embeddings, 1.0);
 }
 
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,

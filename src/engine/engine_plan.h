@@ -39,7 +39,8 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
                                Platform& platform);
 
-// The longest context that the model is made for: its positions, stretched by its rope scaling.
+// The longest context that the model is made for: its positions, stretched by its rope scaling. At
+// most 2^24, as --max-model-len.
 int longest_model_len(const ModelConfig& config);
 
 }  // namespace quire

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/saturated.h"
+
 namespace quire {
 namespace {
 
@@ -12,8 +14,8 @@ double mib(int64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
 }
 
-int64_t bytes_beside_kv(const MemoryRequest& request) {
-  return request.weight_bytes + request.activation_bytes + request.workspace_bytes +
+Saturated bytes_beside_kv(const MemoryRequest& request) {
+  return Saturated(request.weight_bytes) + request.activation_bytes + request.workspace_bytes +
          request.reserve_bytes;
 }
 
@@ -27,21 +29,25 @@ std::string_view remedy(const MemoryRequest& request) {
 Result<MemoryPlan> plan_memory(const MemoryRequest& request) {
   const int64_t blocks_per_seq =
       (int64_t{request.max_model_len} + request.block_size - 1) / request.block_size;
-  const int64_t taken = bytes_beside_kv(request);
-  const int64_t left_bytes = request.budget.free_bytes - taken;
+  const Saturated taken = bytes_beside_kv(request);
+  const int64_t left_bytes = request.budget.free_bytes - taken.get();
   if (left_bytes <= 0 || request.kv_cache_memory > left_bytes) {
     return resource_exhausted(fmt::format(
         "[memory] the {} is too small; got {:.1f} MiB free, expected {:.1f} MiB (weights {:.1f}, "
         "activations {:.1f}, workspace {:.1f}, graphs and libraries {:.1f}, KV cache {:.1f}); "
         "{}take a smaller model or lower --kv-cache-memory or --max-num-batched-tokens",
-        request.budget.owner, mib(request.budget.free_bytes), mib(taken + request.kv_cache_memory),
-        mib(request.weight_bytes), mib(request.activation_bytes), mib(request.workspace_bytes),
-        mib(request.reserve_bytes), mib(request.kv_cache_memory), remedy(request)));
+        request.budget.owner, mib(request.budget.free_bytes),
+        mib((taken + request.kv_cache_memory).get()), mib(request.weight_bytes),
+        mib(request.activation_bytes), mib(request.workspace_bytes), mib(request.reserve_bytes),
+        mib(request.kv_cache_memory), remedy(request)));
   }
-  const int64_t all_seqs_bytes = (blocks_per_seq * request.max_num_seqs + 1) * request.block_bytes;
+  const Saturated one_seq_bytes = (Saturated(blocks_per_seq) + 1) * request.block_bytes;
+  const Saturated all_seqs_bytes =
+      (Saturated(blocks_per_seq) * request.max_num_seqs + 1) * request.block_bytes;
   const auto share =
       static_cast<int64_t>(static_cast<double>(left_bytes) * request.budget.kv_share);
-  const int64_t planned = request.budget.kv_as_needed ? std::min(share, all_seqs_bytes) : share;
+  const int64_t planned =
+      request.budget.kv_as_needed ? std::min(share, all_seqs_bytes.get()) : share;
   const int64_t wanted = request.kv_cache_memory > 0 ? request.kv_cache_memory : planned;
   const int64_t num_blocks = std::min<int64_t>(wanted / request.block_bytes, INT32_MAX);
   if (num_blocks < blocks_per_seq + 1) {
@@ -50,13 +56,12 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& request) {
       return resource_exhausted(fmt::format(
           "[memory] the KV cache is too small for any sequence; got {:.1f} MiB, expected {:.1f} "
           "MiB; raise --kv-cache-memory",
-          mib(wanted), mib((blocks_per_seq + 1) * request.block_bytes)));
+          mib(wanted), mib(one_seq_bytes.get())));
     }
     return resource_exhausted(fmt::format(
         "[memory] the KV cache is too small for one sequence of --max-model-len {}; got {:.1f} "
         "MiB, expected {:.1f} MiB; raise --kv-cache-memory or set --max-model-len to at most {}",
-        request.max_model_len, mib(wanted), mib((blocks_per_seq + 1) * request.block_bytes),
-        fitting_len));
+        request.max_model_len, mib(wanted), mib(one_seq_bytes.get()), fitting_len));
   }
   MemoryPlan plan;
   plan.num_blocks = static_cast<int>(num_blocks);

@@ -18,7 +18,8 @@ constexpr JsonLimits kConfigLimits = {.max_bytes = size_t{16} << 20, .max_depth 
 constexpr int kMaxId = std::numeric_limits<int>::max();
 constexpr size_t kMaxEosIds = 1024;
 
-// Far above any model there is, and small enough that no product of sizes leaves 63 bits.
+// Far above any model there is, and small enough that no product of these sizes leaves 63 bits.
+// Products with limits that flags set are Saturated.
 constexpr int kMaxHiddenSize = 1 << 17;
 constexpr int kMaxIntermediateSize = 1 << 20;
 constexpr int kMaxLayers = 1024;

@@ -3,9 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/saturated.h"
 #include "model/shard.h"
 
 namespace quire {
+namespace {
+
+Saturated bytes_of(DType dtype) {
+  return static_cast<int64_t>(dtype_bytes(dtype));
+}
+
+}  // namespace
 
 std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits& limits,
                                     DType activation) {
@@ -34,7 +42,7 @@ std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits
 }
 
 int64_t estimate_weight_bytes(const ModelConfig& config, DType dtype) {
-  return num_parameters(config) * static_cast<int64_t>(dtype_bytes(dtype));
+  return (Saturated(num_parameters(config)) * bytes_of(dtype)).get();
 }
 
 int64_t scratch_elements_per_token(const ModelConfig& config, const Parallel& parallel) {
@@ -46,12 +54,13 @@ int64_t scratch_elements_per_token(const ModelConfig& config, const Parallel& pa
 
 int64_t estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                   DType activation) {
-  const int64_t num_tokens = limits.max_num_tokens;
-  const int64_t per_token =
-      3 * int64_t{config.hidden_size} + scratch_elements_per_token(config, limits.parallel);
-  const int64_t logits = int64_t{limits.max_num_logit_rows} * config.vocab_size;
-  return num_tokens * per_token * static_cast<int64_t>(dtype_bytes(activation)) +
-         (num_tokens * config.head_dim + logits) * static_cast<int64_t>(dtype_bytes(DType::kF32));
+  const Saturated num_tokens = limits.max_num_tokens;
+  const Saturated per_token =
+      3 * Saturated(config.hidden_size) + scratch_elements_per_token(config, limits.parallel);
+  const Saturated logits = Saturated(limits.max_num_logit_rows) * config.vocab_size;
+  return (num_tokens * per_token * bytes_of(activation) +
+          (num_tokens * config.head_dim + logits) * bytes_of(DType::kF32))
+      .get();
 }
 
 }  // namespace quire

@@ -1,13 +1,16 @@
 #include "platform/kv_cache.h"
 
+#include "base/saturated.h"
+
 namespace quire {
 
 int64_t kv_block_bytes(std::span<const KvGroup> groups) {
-  int64_t bytes = 0;
+  Saturated bytes = 0;
   for (const KvGroup& group : groups) {
-    bytes += kv_layout(group.shape).page_bytes() * static_cast<int64_t>(group.layers.size());
+    const auto num_layers = static_cast<int64_t>(group.layers.size());
+    bytes = bytes + num_layers * Saturated(kv_layout(group.shape).page_bytes());
   }
-  return bytes;
+  return bytes.get();
 }
 
 Result<KvCache> KvCache::allocate(std::span<const KvGroup> groups, int num_blocks, Ops& ops) {

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "model/footprint.h"
+
 namespace quire {
 namespace {
 
@@ -45,6 +49,40 @@ TEST(MemoryPlan, CountsWhatIsTakenBesideTheCache) {
   EXPECT_THAT(plan_memory(heavy).status().message(), ::testing::HasSubstr("--kv-cache-memory"));
   heavy.weight_bytes = int64_t{2} << 30;
   EXPECT_THAT(plan_memory(heavy).status().message(), ::testing::HasSubstr("too small"));
+}
+
+// Sizes of a config times those of flags: their product passes 63 bits.
+TEST(MemoryPlan, AbsurdSizesAreRefusedOrBoundedByTheMemory) {
+  MemoryRequest absurd = request();
+  absurd.max_model_len = 1 << 24;
+  absurd.block_bytes = int64_t{1} << 38;
+  absurd.max_num_seqs = 65535;
+  EXPECT_THAT(plan_memory(absurd).status().message(), ::testing::HasSubstr("too small for any"));
+  absurd.block_bytes = int64_t{1} << 44;  // the product is 2^80, and 0 modulo 2^64
+  absurd.max_num_seqs = 65536;
+  EXPECT_THAT(plan_memory(absurd).status().message(), ::testing::HasSubstr("too small for any"));
+  absurd.weight_bytes = absurd.activation_bytes = int64_t{1} << 62;
+  EXPECT_THAT(plan_memory(absurd).status().message(), ::testing::HasSubstr("machine is too small"));
+
+  MemoryRequest many = request();
+  many.budget.free_bytes = int64_t{1} << 40;
+  many.budget.kv_share = 1.0;
+  many.block_bytes = int64_t{1} << 18;
+  many.max_model_len = 1 << 24;
+  many.max_num_seqs = 1 << 26;  // 2^20 blocks of each: 2^64 bytes
+  const auto plan = plan_memory(many);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(plan->kv_bytes, int64_t{1} << 40) << "all of its share";
+}
+
+TEST(Footprint, StaysAtTheLargestSizeWhereAProductPasses63Bits) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  ModelConfig config;
+  config.hidden_size = config.intermediate_size = config.vocab_size = kMost;
+  config.num_heads = config.num_kv_heads = config.head_dim = 2;
+  const ModelLimits limits = {.max_num_tokens = kMost, .max_num_logit_rows = kMost};
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(estimate_activation_bytes(config, limits, DType::kF32), kLargest);
 }
 
 TEST(MemoryPlan, NamesTheOwnerOfTheMemory) {
