@@ -22,9 +22,12 @@ void run_in_any_case(F&& f) noexcept {
   }
 }
 
-// Short enough for std::string not to allocate.
+// Errors for where memory is missing: short enough for std::string not to allocate.
 Status out_of_memory() {
   return resource_exhausted("out of memory");
+}
+Status callback_threw() {
+  return internal_error("callback threw");
 }
 
 Status step_failure(const std::exception& error) noexcept {
@@ -35,11 +38,11 @@ Status step_failure(const std::exception& error) noexcept {
   }
 }
 
-Output failed_output(int index) {
+Output failed_output(int index, Status error) noexcept {
   Output output;
   output.index = index;
   output.finish_reason = FinishReason::kError;
-  output.error = out_of_memory();
+  output.error = std::move(error);
   return output;
 }
 
@@ -48,7 +51,7 @@ Output ending(Answer& answer, FinishReason reason, const Status& error) noexcept
   try {
     return answer.end(reason, error);
   } catch (const std::exception&) {
-    return failed_output(answer.index());
+    return failed_output(answer.index(), out_of_memory());
   }
 }
 
@@ -261,8 +264,10 @@ bool EngineCore::retire(ActiveAnswers::iterator found, Output&& last) {
   const ActiveAnswer& answer = ended.mapped();
   if (answer.answer.is_constrained()) --num_constrained_;
   const bool is_taken = hand_over(*answer.on_output, std::move(last));
-  // The callback may hold a waiter that knows of no other end, so it gets a second one.
-  if (!is_taken) hand_over(*answer.on_output, failed_output(answer.answer.index()));
+  // A waiter behind the callback may depend on the end that was lost, so it gets another.
+  if (!is_taken) {
+    hand_over(*answer.on_output, failed_output(answer.answer.index(), callback_threw()));
+  }
   scheduler_.finish(ended.key());
   return is_taken;
 }
