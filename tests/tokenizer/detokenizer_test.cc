@@ -109,12 +109,20 @@ IncrementalDetokenizer primed(const Tokenizer& tokenizer, std::span<const int32_
   return detokenizer;
 }
 
+std::string push_all(IncrementalDetokenizer& detokenizer, std::span<const int32_t> ids) {
+  std::string text;
+  for (const int32_t id : ids) text += detokenizer.push(id);
+  return text + detokenizer.finish();
+}
+
+// A copy of what was primed goes on like the original, and apart from it.
 std::string output_after(const Tokenizer& tokenizer, std::span<const int32_t> prompt,
                          std::span<const int32_t> output) {
   IncrementalDetokenizer detokenizer = primed(tokenizer, prompt);
-  std::string text;
-  for (const int32_t id : output) text += detokenizer.push(id);
-  return text + detokenizer.finish();
+  IncrementalDetokenizer copy(detokenizer);
+  const std::string text = push_all(detokenizer, output);
+  EXPECT_EQ(push_all(copy, output), text);
+  return text;
 }
 
 // What of the whole text is the prompt's, told from the runs of bytes and from decode alone.
