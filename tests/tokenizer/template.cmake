@@ -1,2 +1,3 @@
 quire_test(chat_template_test SOURCES chat_template_test.cc DEPS template LABELS threaded)
 quire_test(chat_template_golden_test SOURCES chat_template_golden_test.cc DEPS template)
+quire_test(template_cost_test SOURCES template_cost_test.cc DEPS template)

@@ -18,7 +18,7 @@ struct BoundMethod : Object {
   std::string type_name() const override { return "builtin_function_or_method"; }
   bool callable() const override { return true; }
   Value call(Interpreter& interpreter, Args args) override {
-    return call_builtin(interpreter, method, self, args);
+    return call_method(interpreter, method, self, args);
   }
 
   Value self;
@@ -42,6 +42,7 @@ std::string owner_name(const Value& base) {
 // Python's getattr, as far as the sandbox lets it; nullopt: no such attribute.
 std::optional<Value> python_attribute(Interpreter& interpreter, const Value& base,
                                       std::string_view name) {
+  interpreter.budget.read(name.size());
   if (base.is_object()) return base.object()->attribute(interpreter, name);
   if (changes_its_object(base, name)) {
     return interpreter.make_undefined(
@@ -70,7 +71,7 @@ Value text_at(Interpreter& interpreter, const Text& text, size_t start, size_t c
 // base[key], without the detour by attributes.
 std::optional<Value> python_item(Interpreter& interpreter, const Value& base, const Value& key) {
   if (base.is_dict()) {
-    if (key.is_list() || key.is_dict()) return std::nullopt;  // unhashable
+    if (!is_hashable(key)) return std::nullopt;
     const Value* value = base.dict()->find(key, &interpreter.budget);
     return value == nullptr ? std::nullopt : std::optional<Value>(*value);
   }
@@ -120,7 +121,7 @@ Value slice_text(Interpreter& interpreter, const Text& text, const SliceBounds& 
   if (bounds.step == 1) {
     return text_at(interpreter, text, start, static_cast<size_t>(bounds.count));
   }
-  interpreter.budget.want(text.num_chars * sizeof(char32_t));
+  interpreter.budget.want((text.num_chars + static_cast<size_t>(bounds.count)) * sizeof(char32_t));
   interpreter.budget.read(text.utf8.size());
   const std::u32string chars = to_code_points(text.utf8);
   std::u32string picked;
@@ -136,7 +137,7 @@ Value get_attribute(Interpreter& interpreter, const Value& base, std::string_vie
   if (base.is_undefined()) fail(base.undefined_reason());
   if (std::optional<Value> value = python_attribute(interpreter, base, name)) return *value;
   if (base.is_dict()) {
-    if (const Value* value = base.dict()->find(name)) return *value;
+    if (const Value* value = base.dict()->find(name, interpreter.budget)) return *value;
   }
   return interpreter.make_undefined(
       fmt::format("'{}' has no attribute '{}'", owner_name(base), shortened(name)));
@@ -194,19 +195,24 @@ bool is_iterable(const Value& value) {
 std::vector<Value> to_items(Interpreter& interpreter, const Value& value) {
   if (!is_iterable(value)) fail(fmt::format("'{}' object is not iterable", value.type_name()));
   std::vector<Value> items;
-  if (value.is_sequence()) {
-    items = value.items();
-  } else if (value.is_dict()) {
+  if (value.is_object()) {
+    items = *value.object()->iterate(interpreter);
+    interpreter.budget.step(items.size());
+    interpreter.budget.want(items.size() * sizeof(Value));
+    return items;
+  }
+  const auto num_items = static_cast<size_t>(*length_of(interpreter, value));
+  interpreter.budget.step(num_items);
+  interpreter.budget.want(num_items * sizeof(Value));
+  if (value.is_sequence()) return value.items();
+  items.reserve(num_items);
+  if (value.is_dict()) {
     for (const auto& [key, unused] : value.dict()->entries()) items.push_back(key);
   } else if (value.is_string()) {
-    for (const char32_t c : to_code_points(value.as_string())) {
-      items.push_back(interpreter.make_string(from_code_points(std::u32string_view(&c, 1))));
+    for (const auto& [unused, bytes] : Chars(value.as_string())) {
+      items.push_back(interpreter.make_string(std::string(bytes)));
     }
-  } else if (value.is_object()) {
-    items = *value.object()->iterate(interpreter);
   }
-  interpreter.budget.step(static_cast<int64_t>(items.size() / 8));
-  interpreter.budget.want(items.size() * sizeof(Value));
   return items;
 }
 

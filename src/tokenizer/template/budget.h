@@ -1,10 +1,12 @@
-// What a template may spend, and the one exception of this room: thrown anywhere below
-// ChatTemplate's two doors and caught there.
+// The budget of a render, and the only exception of this folder: it is thrown anywhere below
+// ChatTemplate's two functions and caught there.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace quire::jinja {
 
@@ -16,17 +18,22 @@ struct Error {
 [[noreturn]] void fail(std::string message);
 [[noreturn]] void fail_at(int line, std::string message);
 
+// Counts work and memory. Work is counted in units of 1/64 step, so that many small pieces of work
+// cost as much as one large piece.
 class Budget {
  public:
   Budget(int64_t max_steps, size_t max_live_bytes)
-      : max_steps_(max_steps), max_live_bytes_(max_live_bytes) {}
+      : max_units_(static_cast<uint64_t>(std::clamp<int64_t>(max_steps, 0, INT64_MAX / 64)) * 64),
+        max_live_bytes_(max_live_bytes) {}
 
-  void step(int64_t num_steps = 1) {
-    steps_ += num_steps;
-    if (steps_ > max_steps_) fail_steps();
-  }
-  // Work over text: 64 bytes read or written count as one step.
-  void read(size_t num_bytes) { step(static_cast<int64_t>(num_bytes / 64)); }
+  // A node evaluated, a value compared, an item handled.
+  void step(size_t num_steps = 1) { spend(num_steps * 64); }
+  // Text read or written: 64 bytes count as one step.
+  void read(size_t num_bytes) { spend(num_bytes); }
+  // Items only copied or skipped: eight count as one step.
+  void visit(size_t num_items) { spend(num_items * 8); }
+  int64_t num_steps() const { return static_cast<int64_t>(units_ / 64); }
+
   // Asks before memory is made; live() is what MemoryCharge holds at the moment.
   void want(size_t num_bytes) {
     if (num_bytes > max_live_bytes_ || live_bytes_ > max_live_bytes_ - num_bytes) fail_memory();
@@ -38,34 +45,54 @@ class Budget {
   void give_back(size_t num_bytes) { live_bytes_ -= num_bytes; }
 
  private:
+  void spend(uint64_t num_units) {
+    units_ += std::min(num_units, max_units_ + 1 - units_);
+    if (units_ > max_units_) fail_steps();
+  }
   [[noreturn]] void fail_steps() const;
   [[noreturn]] void fail_memory() const;
 
-  int64_t max_steps_;
-  int64_t steps_ = 0;
+  uint64_t max_units_;
+  uint64_t units_ = 0;  // at most max_units_ + 1
   size_t max_live_bytes_;
   size_t live_bytes_ = 0;
 };
 
-// A string that asks the budget before it grows.
+// A string that charges the budget before it grows. Even an empty piece costs something.
 class TextBuilder {
  public:
   explicit TextBuilder(Budget& budget) : budget_(budget) {}
+  ~TextBuilder() { budget_.give_back(num_charged_); }
+  TextBuilder(const TextBuilder&) = delete;
+  TextBuilder& operator=(const TextBuilder&) = delete;
+
   void append(std::string_view text) {
-    budget_.want(text_.size() + text.size());
-    budget_.read(text.size());
+    charge(text.size(), 1);
     text_.append(text);
   }
-  void append(size_t count, char c) {
-    budget_.want(text_.size() + count);
-    text_.append(count, c);
+  void append_times(size_t count, std::string_view text) {
+    size_t num_bytes = 0;
+    if (__builtin_mul_overflow(count, text.size(), &num_bytes)) num_bytes = SIZE_MAX;
+    charge(num_bytes, count);
+    for (size_t i = 0; i < count; ++i) text_.append(text);
   }
   size_t size() const { return text_.size(); }
   Budget& budget() { return budget_; }
-  std::string take() { return std::move(text_); }
+  std::string take() {
+    budget_.give_back(std::exchange(num_charged_, 0));
+    return std::move(text_);
+  }
 
  private:
+  void charge(size_t num_bytes, size_t num_pieces) {
+    budget_.take(num_bytes);
+    num_charged_ += num_bytes;
+    budget_.read(num_bytes);
+    budget_.read(num_pieces);
+  }
+
   Budget& budget_;
+  size_t num_charged_ = 0;
   std::string text_;
 };
 

@@ -76,13 +76,19 @@ const std::string& Bound::text(size_t idx) const {
   if (!value(idx).is_string()) {
     fail(fmt::format("an argument must be str, not {}", value(idx).type_name()));
   }
+  budget.read(value(idx).as_string().size());
   return value(idx).as_string();
+}
+
+Value call_method(Interpreter& interpreter, const Builtin& method, const Value& self,
+                  const Args& args) {
+  if (self.is_string()) interpreter.budget.read(self.as_string().size());
+  return call_builtin(interpreter, method, self, args);
 }
 
 Value call_builtin(Interpreter& interpreter, const Builtin& builtin, const Value& self,
                    const Args& args) {
-  Bound bound;
-  bound.raw = &args;
+  Bound bound(interpreter.budget, args);
   if (builtin.params == "*") return builtin.run(interpreter, self, bound);
   const Params params = split_params(builtin.params);
   bound.values.resize(params.count, nullptr);

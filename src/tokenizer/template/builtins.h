@@ -18,6 +18,8 @@ class Interpreter;
 // A call's arguments in the order of the parameters; null where the caller gave none.
 class Bound {
  public:
+  Bound(Budget& the_budget, const Args& args) : budget(the_budget), raw(&args) {}
+
   const Value* operator[](size_t idx) const { return idx < values.size() ? values[idx] : nullptr; }
   const Value& value(size_t idx) const { return *values[idx]; }  // of a required parameter
   // Given and not none.
@@ -26,10 +28,12 @@ class Bound {
     return (*this)[idx] != nullptr ? truthy(*values[idx]) : otherwise;
   }
   int64_t integer(size_t idx, int64_t otherwise = 0) const;
+  // Charges for reading it.
   const std::string& text(size_t idx) const;
 
+  Budget& budget;
   std::vector<const Value*> values;
-  const Args* raw = nullptr;  // of a variadic one, all there is
+  const Args* raw;  // of a variadic one, all there is
 };
 
 struct Builtin {
@@ -41,6 +45,9 @@ struct Builtin {
 
 Value call_builtin(Interpreter& interpreter, const Builtin& builtin, const Value& self,
                    const Args& args);
+// Charges for reading a text before one of its methods runs, so that none of them needs to.
+Value call_method(Interpreter& interpreter, const Builtin& method, const Value& self,
+                  const Args& args);
 
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);

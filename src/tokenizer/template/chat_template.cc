@@ -41,12 +41,20 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const Template
 }
 
 Result<std::string> ChatTemplate::render(const jinja::Value& variables,
-                                         const TemplateLimits& limits) const {
+                                         const TemplateLimits& limits, int64_t* num_steps) const {
+  if (num_steps != nullptr) *num_steps = 0;
   if (!variables.is_dict()) {
     return invalid_argument(
         fmt::format("[template] the variables are not an object; got {}", variables.type_name()));
   }
   jinja::Interpreter interpreter(*program_, variables, limits);
+  const struct Report {
+    ~Report() {
+      if (num_steps != nullptr) *num_steps = interpreter.budget.num_steps();
+    }
+    const jinja::Interpreter& interpreter;
+    int64_t* num_steps;
+  } report{interpreter, num_steps};
   try {
     return interpreter.run();
   } catch (const jinja::Error& error) {

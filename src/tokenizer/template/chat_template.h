@@ -29,8 +29,9 @@ class ChatTemplate {
   // `variables`: a dict of messages, tools, documents, add_generation_prompt, bos_token,
   // eos_token and whatever else the template reads. Errors are the request's: what the template
   // refuses by raise_exception, what it cannot do with these variables, and a spent budget.
-  Result<std::string> render(const jinja::Value& variables,
-                             const TemplateLimits& limits = {}) const;
+  // `num_steps` receives the work charged to the budget, also when the render fails.
+  Result<std::string> render(const jinja::Value& variables, const TemplateLimits& limits = {},
+                             int64_t* num_steps = nullptr) const;
 
  private:
   explicit ChatTemplate(std::shared_ptr<const jinja::Program> program);

@@ -59,14 +59,14 @@ Value ConcatExpr::eval(Interpreter& interpreter) const {
   std::vector<Value> values;
   for (const ExprPtr& part : parts) values.push_back(interpreter.eval(*part));
   TextBuilder text(interpreter.budget);
-  for (const Value& value : values) text.append(to_str(value, interpreter.budget));
+  for (const Value& value : values) write_str(value, text);
   return interpreter.make_string(text.take());
 }
 
 Value CondExpr::eval(Interpreter& interpreter) const {
   if (truthy(interpreter.eval(*test))) return interpreter.eval(*then);
   if (otherwise != nullptr) return interpreter.eval(*otherwise);
-  return Value::undefined(
+  return interpreter.make_undefined(
       fmt::format("the inline if-expression on line {} evaluated to false and no else section was "
                   "defined.",
                   line));

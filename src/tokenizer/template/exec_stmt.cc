@@ -41,8 +41,8 @@ void Macro::bind(Interpreter& interpreter, Args& args) const {
   bool found_caller = false;
   std::vector<std::optional<Value>> by_name(num_params);
   for (size_t i = num_given; i < num_params; ++i) {
-    interpreter.budget.step(1 + static_cast<int64_t>(args.keyword.size() / 16));
-    by_name[i] = args.take(interpreter.name(def.params[i]));
+    interpreter.budget.step();
+    by_name[i] = args.take(interpreter.name(def.params[i]), interpreter.budget);
     found_caller = found_caller || interpreter.name(def.params[i]) == "caller";
   }
   bind_specials(interpreter, args, found_caller);
@@ -55,8 +55,8 @@ void Macro::bind(Interpreter& interpreter, Args& args) const {
     } else if (i >= first_default) {
       value = interpreter.eval(*def.defaults[i - first_default]);
     } else {
-      value = Value::undefined(
-          fmt::format("parameter '{}' was not provided", interpreter.name(def.params[i])));
+      value = interpreter.make_undefined(fmt::format("parameter '{}' was not provided",
+                                                     shortened(interpreter.name(def.params[i]))));
     }
     interpreter.set(def.params[i], std::move(value));
   }
@@ -64,7 +64,7 @@ void Macro::bind(Interpreter& interpreter, Args& args) const {
 
 void Macro::bind_specials(Interpreter& interpreter, Args& args, bool found_caller) const {
   if (def.uses_caller && !found_caller) {
-    const std::optional<Value> caller = args.take("caller");
+    const std::optional<Value> caller = args.take("caller", interpreter.budget);
     interpreter.set(kCallerName,
                     caller && !caller->is_none() ? *caller : Value::undefined("No caller defined"));
   }

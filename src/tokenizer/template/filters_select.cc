@@ -20,7 +20,8 @@ Args rest_of(const Args& args, size_t from) {
 }
 
 const Builtin& named(const Value& name, const Builtin* (*find)(std::string_view),
-                     std::string_view kind) {
+                     std::string_view kind, Budget& budget) {
+  if (name.is_string()) budget.read(name.as_string().size());
   const Builtin* found = name.is_string() ? find(name.as_string()) : nullptr;
   if (found != nullptr) return *found;
   fail(fmt::format("No {} named '{}'.", kind, name.is_string() ? name.as_string() : "?"));
@@ -31,9 +32,9 @@ Value map(Run run, const Value& self, const Bound& bound) {
   Args args = *bound.raw;
   std::vector<Value> mapped;
   const std::optional<Value> attribute =
-      args.positional.empty() ? args.take("attribute") : std::nullopt;
+      args.positional.empty() ? args.take("attribute", run.budget) : std::nullopt;
   if (attribute) {
-    const std::optional<Value> otherwise = args.take("default");
+    const std::optional<Value> otherwise = args.take("default", run.budget);
     if (!args.keyword.empty()) {
       fail(fmt::format("Unexpected keyword argument '{}'", args.keyword[0].first));
     }
@@ -43,11 +44,10 @@ Value map(Run run, const Value& self, const Bound& bound) {
     return run.make_iterator(std::move(mapped));
   }
   if (args.positional.empty()) fail("map requires a filter argument");
-  const Builtin& filter = named(args.positional[0], find_filter, "filter");
+  const Builtin& filter = named(args.positional[0], find_filter, "filter", run.budget);
   const Args rest = rest_of(args, 1);
   for (const Value& item : to_items(run, self)) {
     const Interpreter::Level level(run);
-    run.budget.step();
     mapped.push_back(call_builtin(run, filter, item, rest));
   }
   return run.make_iterator(std::move(mapped));
@@ -57,12 +57,12 @@ Value choose(Run run, const Value& self, const Args& args, bool by_attribute, bo
   if (!truthy(self)) return run.make_iterator({});
   const size_t off = by_attribute ? 1 : 0;
   if (by_attribute && args.positional.empty()) fail("Missing parameter for attribute name");
-  const Builtin* test =
-      args.positional.size() > off ? &named(args.positional[off], find_test, "test") : nullptr;
+  const Builtin* test = args.positional.size() > off
+                            ? &named(args.positional[off], find_test, "test", run.budget)
+                            : nullptr;
   const Args rest = rest_of(args, off + 1);
   std::vector<Value> kept;
   for (const Value& item : to_items(run, self)) {
-    run.budget.step();
     const Value subject = by_attribute ? attribute_path(run, item, args.positional[0]) : item;
     const bool passes = truthy(test == nullptr ? subject : call_builtin(run, *test, subject, rest));
     if (passes == wanted) kept.push_back(item);

@@ -42,7 +42,7 @@ using Run = Interpreter&;
 
 Value ignore_case(Run run, const Value& value, bool case_sensitive) {
   if (case_sensitive || !value.is_string()) return value;
-  return run.make_string(lower(value.as_string()));
+  return run.make_string(map_text(run.budget, lower, value.as_string()));
 }
 
 // The key by which an item is sorted, compared or grouped.
@@ -67,9 +67,22 @@ std::vector<Value> sorted(Run run, std::vector<Keyed> pairs, bool reverse) {
   return items;
 }
 
+bool has_positions(const Value& value) {
+  return value.is_string() || value.is_sequence();
+}
+
+// The item at a position of what has positions, without a copy of the others. A character is plain
+// text even if it comes from markup.
+Value item_at(Run run, const Value& self, int64_t idx) {
+  const Value item = get_item(run, self, Value::integer(idx));
+  return self.is_string() ? run.make_string(item.as_string()) : item;
+}
+
 Value first(Run run, const Value& self, const Bound&) {
   if (auto* iterator = self.object_as<Iterator>()) {
     if (std::optional<Value> item = iterator->next()) return *item;
+  } else if (has_positions(self)) {
+    if (truthy(self)) return item_at(run, self, 0);
   } else {
     const std::vector<Value> items = to_items(run, self);
     if (!items.empty()) return items[0];
@@ -80,6 +93,7 @@ Value first(Run run, const Value& self, const Bound&) {
 Value last(Run run, const Value& self, const Bound&) {
   if (self.object_as<Iterator>() != nullptr) fail("'generator' object is not reversible");
   if (self.is_undefined()) fail("'Undefined' object is not reversible");
+  if (has_positions(self) && truthy(self)) return item_at(run, self, -1);
   const std::vector<Value> items = to_items(run, self);
   if (items.empty()) return Value::undefined("No last item, sequence was empty.");
   return items.back();
@@ -103,9 +117,7 @@ Value items(Run run, const Value& self, const Bound&) {
 
 Value reverse(Run run, const Value& self, const Bound&) {
   if (self.is_string()) {
-    std::u32string chars = to_code_points(self.as_string());
-    std::reverse(chars.begin(), chars.end());
-    return run.make_string(from_code_points(chars));
+    return get_slice(run, self, Value(), Value(), Value::integer(-1));
   }
   if (!is_iterable(self)) fail("argument must be iterable");
   std::vector<Value> values = to_items(run, self);
@@ -161,7 +173,7 @@ Value unique(Run run, const Value& self, const Bound& args) {
   std::vector<Value> kept;
   for (const Value& item : to_items(run, self)) {
     const Value key = key_of(run, item, args[1], args.flag(0));
-    compare_keys(key, key, &run.budget);  // hashable?
+    require_hashable(key);
     if (seen.insert(key).second) kept.push_back(item);
   }
   return run.make_iterator(std::move(kept));
@@ -191,7 +203,6 @@ Value sum(Run run, const Value& self, const Bound& args) {
   Value total = args[1] == nullptr ? Value::integer(0) : args.value(1);
   if (total.is_string()) fail("sum() can't sum strings [use ''.join(seq) instead]");
   for (const Value& item : to_items(run, self)) {
-    run.budget.step();
     const Value part = args.has(0) ? attribute_path(run, item, args.value(0)) : item;
     total = apply_binary(run, BinaryOp::kAdd, total, part);
   }
@@ -265,7 +276,7 @@ Value attr(Run run, const Value& self, const Bound& args) {
   const std::string& name = args.text(0);
   // Unlike a.b this does not fall back to a['b'].
   if (self.is_dict() && find_method(self, name) == nullptr) {
-    return Value::undefined(fmt::format("'dict object' has no attribute '{}'", name));
+    return run.make_undefined(fmt::format("'dict object' has no attribute '{}'", shortened(name)));
   }
   return get_attribute(run, self, name);
 }

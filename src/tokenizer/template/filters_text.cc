@@ -7,6 +7,7 @@
 #include "tokenizer/template/builtins.h"
 #include "tokenizer/template/interpreter.h"
 #include "tokenizer/template/unicode.h"
+#include "tokenizer/template/write_escaped.h"
 
 namespace quire::jinja {
 
@@ -24,9 +25,7 @@ bool is_markup(const Value& value) {
 // str() that leaves markup as it is.
 template <std::string (*kMap)(std::string_view)>
 Value mapped(Run run, const Value& self, const Bound&) {
-  const std::string text = str(run, self);
-  run.budget.want(text.size() * 8);  // as code points, twice
-  return run.make_string(kMap(text), is_markup(self));
+  return run.make_string(map_text(run.budget, kMap, str(run, self)), is_markup(self));
 }
 
 // The filter's own idea of words, which is not str.title()'s.
@@ -67,7 +66,7 @@ Value replace(Run run, const Value& self, const Bound& args) {
   call.positional = {run.make_string(str(run, args.value(0))),
                      run.make_string(str(run, args.value(1)))};
   call.positional.push_back(args.has(2) ? args.value(2) : Value::integer(-1));
-  return call_builtin(run, *find_string_method("replace"), text, call);
+  return call_method(run, *find_string_method("replace"), text, call);
 }
 
 Value join(Run run, const Value& self, const Bound& args) {
@@ -76,7 +75,7 @@ Value join(Run run, const Value& self, const Bound& args) {
   bool first = true;
   for (const Value& item : to_items(run, self)) {
     if (!std::exchange(first, false)) out.append(separator);
-    out.append(to_str(args.has(1) ? attribute_path(run, item, args.value(1)) : item, run.budget));
+    write_str(args.has(1) ? attribute_path(run, item, args.value(1)) : item, out);
   }
   return run.make_string(out.take());
 }
@@ -84,7 +83,7 @@ Value join(Run run, const Value& self, const Bound& args) {
 Value center(Run run, const Value& self, const Bound& args) {
   Args call;
   call.positional = {Value::integer(args.integer(0, 80))};
-  return call_builtin(run, *find_string_method("center"), run.make_string(str(run, self)), call);
+  return call_method(run, *find_string_method("center"), run.make_string(str(run, self)), call);
 }
 
 Value indent(Run run, const Value& self, const Bound& args) {
@@ -101,11 +100,14 @@ Value indent(Run run, const Value& self, const Bound& args) {
     indention.assign(width, ' ');
   }
   const bool blank = args.flag(2);
+  run.budget.want(self.as_string().size());
+  run.budget.read(self.as_string().size());
   const std::string text = self.as_string() + "\n";
   TextBuilder out(run.budget);
   if (args.flag(1)) out.append(indention);
   bool first = true;
-  for (const std::string_view line : split_lines(text, false)) {
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = take_line(rest, false);
     if (!first) out.append("\n");
     if (!first && (blank || !line.empty())) out.append(indention);
     first = false;
@@ -116,6 +118,7 @@ Value indent(Run run, const Value& self, const Bound& args) {
 
 Value truncate(Run run, const Value& self, const Bound& args) {
   if (!self.is_string()) fail("truncate needs a str");
+  run.budget.read(self.as_string().size());
   const int64_t length = args.integer(0, 255);
   const std::string end = args[2] == nullptr ? "..." : args.text(2);
   const int64_t leeway = args.has(3) ? args.integer(3) : 5;
@@ -136,8 +139,7 @@ Value wordcount(Run run, const Value& self, const Bound&) {
   int64_t count = 0;
   bool in_word = false;
   const std::string text = str(run, self);
-  run.budget.want(text.size() * 4);
-  for (const char32_t c : to_code_points(text)) {
+  for (const auto& [c, bytes] : Chars(text)) {
     if (!is_word(c)) {
       in_word = false;
     } else if (!std::exchange(in_word, true)) {
@@ -150,51 +152,48 @@ Value wordcount(Run run, const Value& self, const Bound&) {
 Value safe(Run run, const Value& self, const Bound&) {
   return run.make_string(str(run, self), true);
 }
-Value escape(Run run, const Value& self, const Bound&) {
-  if (is_markup(self)) return self;
-  const std::string text = str(run, self);
-  run.budget.want(text.size() * 6);
-  return run.make_string(html_escape(text), true);
-}
 Value forceescape(Run run, const Value& self, const Bound&) {
-  const std::string text = str(run, self);
-  run.budget.want(text.size() * 6);
-  return run.make_string(html_escape(text), true);
+  TextBuilder out(run.budget);
+  write_html_escaped(str(run, self), out);
+  return run.make_string(out.take(), true);
+}
+Value escape(Run run, const Value& self, const Bound& args) {
+  return is_markup(self) ? self : forceescape(run, self, args);
 }
 
-std::string url_quote(std::string_view text, bool for_query) {
-  constexpr std::string_view kUnreserved = "_.-~";
-  std::string out;
-  for (const char c : text) {
+void write_url_quoted(std::string_view text, bool for_query, TextBuilder& out) {
+  write_escaped(text, out, [for_query](char32_t c, std::string_view bytes) -> std::string {
+    constexpr std::string_view kUnreserved = "_.-~";
     const bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (alnum || kUnreserved.find(c) != std::string_view::npos || (c == '/' && !for_query)) {
-      out += c;
-    } else if (for_query && c == ' ') {
-      out += '+';
-    } else {
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    if (alnum || (c == '/' && !for_query)) return {};
+    if (c < 0x80 && kUnreserved.find(static_cast<char>(c)) != std::string_view::npos) return {};
+    if (for_query && c == ' ') return "+";
+    constexpr std::string_view kDigits = "0123456789ABCDEF";
+    std::string escaped;
+    for (const char byte : bytes) {
+      const auto code = static_cast<unsigned char>(byte);
+      escaped += {'%', kDigits[code >> 4], kDigits[code & 15]};
     }
-  }
-  return out;
+    return escaped;
+  });
 }
 
 Value urlencode(Run run, const Value& self, const Bound&) {
+  TextBuilder out(run.budget);
   if (self.is_string() || !is_iterable(self)) {
-    const std::string text = str(run, self);
-    run.budget.want(text.size() * 3);
-    return run.make_string(url_quote(text, false));
+    write_url_quoted(str(run, self), false, out);
+    return run.make_string(out.take());
   }
   const std::vector<Value> pairs = self.is_dict()
                                        ? *DictView(self.dict(), DictView::Part::kItems).iterate(run)
                                        : to_items(run, self);
-  TextBuilder out(run.budget);
   for (const Value& pair : pairs) {
     const std::vector<Value> parts = to_items(run, pair);
     if (parts.size() != 2) fail("urlencode needs pairs of a key and a value");
     if (out.size() > 0) out.append("&");
-    out.append(url_quote(str(run, parts[0]), true));
+    write_url_quoted(str(run, parts[0]), true, out);
     out.append("=");
-    out.append(url_quote(str(run, parts[1]), true));
+    write_url_quoted(str(run, parts[1]), true, out);
   }
   return run.make_string(out.take());
 }
@@ -220,7 +219,7 @@ Value tojson(Run run, const Value& self, const Bound& args) {
     const Value& width = args.value(1);
     const size_t spaces =
         width.is_string() ? 0 : static_cast<size_t>(std::clamp<int64_t>(args.integer(1), 0, 4096));
-    style.indent = width.is_string() ? width.as_string() : std::string(spaces, ' ');
+    style.indent = width.is_string() ? args.text(1) : std::string(spaces, ' ');
     style.item_separator = ",";
   }
   if (args.has(2)) {
@@ -228,8 +227,8 @@ Value tojson(Run run, const Value& self, const Bound& args) {
     if (separators.size() != 2 || !separators[0].is_string() || !separators[1].is_string()) {
       fail("separators must be two strings");
     }
-    style.item_separator = separators[0].as_string();
-    style.key_separator = separators[1].as_string();
+    style.item_separator = str(run, separators[0]);
+    style.key_separator = str(run, separators[1]);
   }
   style.sort_keys = args.flag(3);
   return run.make_string(dump_json(self, style, run.budget));

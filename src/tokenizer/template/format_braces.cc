@@ -50,23 +50,23 @@ FormatSpec parse_spec(std::string_view text) {
   return spec;
 }
 
-std::string format_value(Interpreter& interpreter, const Value& value, std::string_view text) {
-  if (text.empty()) return to_str(value, interpreter.budget);
+void write_value(const Value& value, std::string_view text, TextBuilder& out) {
+  if (text.empty()) return write_str(value, out);
   FormatSpec spec = parse_spec(text);
   const bool wants_float = std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
   if (spec.type != '\0' && wants_float && value.is_number()) {
     if (spec.precision > kMaxPrecision) fail("a precision is too large");
-    return format_float(value.as_float(), spec);
+    return write_float(value.as_float(), spec, out);
   }
   if (value.is_float()) {
     if (spec.type != '\0') fail(fmt::format("Unknown format code '{}' for a float", spec.type));
     if (spec.precision > kMaxPrecision) fail("a precision is too large");
-    return format_float(value.as_float(), spec);
+    return write_float(value.as_float(), spec, out);
   }
   if (value.is_int() || (value.is_bool() && spec.type != '\0')) {
     if (spec.precision >= 0) fail("Precision not allowed in integer format specifier");
     if (spec.type == 's') fail("Unknown format code 's' for object of type 'int'");
-    return format_integer(value.as_int(), spec);
+    return write_integer(value.as_int(), spec, out);
   }
   if (!value.is_string() && !value.is_bool()) {
     fail(fmt::format("unsupported format string passed to {}.__format__", value.type_name()));
@@ -78,7 +78,7 @@ std::string format_value(Interpreter& interpreter, const Value& value, std::stri
     if (spec.fill != "0") fail("'=' alignment not allowed in string format specifier");
     spec.align = '<';
   }
-  return format_text(to_str(value, interpreter.budget), spec);
+  write_text(to_str(value, out.budget()), spec, out);
 }
 
 class BraceFormatter {
@@ -89,6 +89,7 @@ class BraceFormatter {
   std::string run(std::string_view text, int nesting = 0) {
     if (nesting > 2) fail("Max string recursion exceeded");
     TextBuilder out(interpreter_.budget);
+    interpreter_.budget.read(text.size());
     while (!text.empty()) {
       const size_t brace = std::min(text.find_first_of("{}"), text.size());
       out.append(text.substr(0, brace));
@@ -101,7 +102,7 @@ class BraceFormatter {
       }
       if (text[0] == '}') fail("Single '}' encountered in format string");
       const size_t end = field_end(text);
-      out.append(field(text.substr(1, end - 1), nesting));
+      write_field(text.substr(1, end - 1), nesting, out);
       text.remove_prefix(end + 1);
     }
     return out.take();
@@ -119,7 +120,7 @@ class BraceFormatter {
 
   Value lookup(std::string_view path);
   Value first_value(std::string_view name);
-  std::string field(std::string_view text, int nesting);
+  void write_field(std::string_view text, int nesting, TextBuilder& out);
 
   Interpreter& interpreter_;
   const Args& args_;
@@ -130,10 +131,9 @@ class BraceFormatter {
 Value BraceFormatter::first_value(std::string_view name) {
   const bool is_number = name.find_first_not_of("0123456789") == std::string_view::npos;
   if (!is_number) {
-    for (const auto& [key, value] : args_.keyword) {
-      if (key == name) return value;
-    }
-    fail(fmt::format("'{}'", name));
+    const std::optional<size_t> idx = find_named(args_.keyword, name, interpreter_.budget);
+    if (!idx) fail(fmt::format("'{}'", name));
+    return args_.keyword[*idx].second;
   }
   const auto wanted = name.empty() ? kCounted : kNumbered;
   if (numbering_ != kNone && numbering_ != wanted) {
@@ -175,8 +175,8 @@ Value BraceFormatter::lookup(std::string_view path) {
   return value;
 }
 
-std::string BraceFormatter::field(std::string_view text, int nesting) {
-  interpreter_.budget.step(1 + static_cast<int64_t>(args_.keyword.size() / 16));
+void BraceFormatter::write_field(std::string_view text, int nesting, TextBuilder& out) {
+  interpreter_.budget.step();
   // A colon or an exclamation mark inside brackets belongs to the path.
   size_t path_end = 0;
   for (bool in_brackets = false; path_end < text.size(); ++path_end) {
@@ -200,7 +200,7 @@ std::string BraceFormatter::field(std::string_view text, int nesting) {
     if (!text.empty() && text[0] != ':') fail("expected ':' after conversion specifier");
   }
   if (!text.empty()) text.remove_prefix(1);
-  return format_value(interpreter_, value, run(text, nesting + 1));
+  write_value(value, run(text, nesting + 1), out);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ class PercentFormatter {
       : interpreter_(interpreter), rest_(format), args_(args), out_(interpreter.budget) {}
 
   std::string run() {
+    interpreter_.budget.read(rest_.size());
     while (!rest_.empty()) {
       const size_t percent = std::min(rest_.find('%'), rest_.size());
       out_.append(rest_.substr(0, percent));
@@ -49,7 +50,7 @@ class PercentFormatter {
     if (!count.is_integral()) fail("* wants int");
     return std::clamp<int64_t>(count.as_int(), -kMaxWidth, kMaxWidth);
   }
-  std::string number(const Value& value, FormatSpec spec);
+  void write_number(const Value& value, const FormatSpec& spec);
 
   Interpreter& interpreter_;
   std::string_view rest_;
@@ -79,23 +80,23 @@ void PercentFormatter::flags(FormatSpec& spec) {
   spec.align = left ? '<' : zero ? '=' : '>';
 }
 
-std::string PercentFormatter::number(const Value& value, FormatSpec spec) {
+void PercentFormatter::write_number(const Value& value, const FormatSpec& spec) {
   if (value.is_undefined()) fail(value.undefined_reason());
   if (!value.is_number()) {
     fail(
         fmt::format("%{} format: a real number is required, not {}", spec.type, value.type_name()));
   }
   if (std::string_view("eEfFgG").find(spec.type) != std::string_view::npos) {
-    return format_float(value.as_float(), spec);
+    return write_float(value.as_float(), spec, out_);
   }
-  if (value.is_integral()) return format_integer(value.as_int(), spec);
+  if (value.is_integral()) return write_integer(value.as_int(), spec, out_);
   if (spec.type != 'd' && spec.type != 'i' && spec.type != 'u') {
     fail(fmt::format("%{} format: an integer is required, not float", spec.type));
   }
   if (!(std::fabs(value.as_float()) < 9223372036854775808.0)) {
     fail("an integer is beyond 64 bits");
   }
-  return format_integer(static_cast<int64_t>(value.as_float()), spec);
+  write_integer(static_cast<int64_t>(value.as_float()), spec, out_);
 }
 
 Value PercentFormatter::argument() {
@@ -106,7 +107,7 @@ Value PercentFormatter::argument() {
   const std::string key(rest_.substr(1, end - 1));
   rest_.remove_prefix(end + 1);
   used_key_ = true;
-  const Value* value = args_.dict()->find(key);
+  const Value* value = args_.dict()->find(key, interpreter_.budget);
   if (value == nullptr) fail(fmt::format("'{}'", key));
   return *value;
 }
@@ -140,13 +141,13 @@ void PercentFormatter::directive() {
     if (spec.align == '=') spec.align = '>';
     const std::string text =
         spec.type == 's' ? to_str(value, interpreter_.budget) : to_repr(value, interpreter_.budget);
-    return out_.append(format_text(text, spec));
+    return write_text(text, spec, out_);
   }
   if (std::string_view("diouxXeEfFgG").find(spec.type) == std::string_view::npos) {
     fail(fmt::format("unsupported format character '{}'", spec.type));
   }
   if (spec.precision > kMaxPrecision) fail("a precision is too large");
-  out_.append(number(value, spec));
+  write_number(value, spec);
 }
 
 }  // namespace

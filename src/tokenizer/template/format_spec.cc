@@ -23,17 +23,17 @@ int64_t read_count(std::string_view& text) {
 
 namespace {
 
-std::string padded(std::string_view sign, std::string_view body, const FormatSpec& spec,
-                   char default_align) {
+void write_padded(std::string_view sign, std::string_view body, const FormatSpec& spec,
+                  char default_align, TextBuilder& out) {
   const char align = spec.align == '\0' ? default_align : spec.align;
-  const int64_t missing = spec.width - static_cast<int64_t>(count_chars(sign) + count_chars(body));
-  std::string left, right;
-  for (int64_t i = 0; i < missing; ++i) {
-    const bool goes_left = align == '>' || align == '=' || (align == '^' && i < missing / 2);
-    (goes_left ? left : right) += spec.fill;
-  }
-  std::string out(align == '=' ? std::string(sign) + left : left + std::string(sign));
-  return out + std::string(body) + right;
+  const auto num_chars = static_cast<int64_t>(count_chars(sign) + count_chars(body));
+  const auto missing = static_cast<size_t>(std::max<int64_t>(spec.width - num_chars, 0));
+  const size_t left = align == '>' || align == '=' ? missing : align == '^' ? missing / 2 : 0;
+  if (align == '=') out.append(sign);
+  out.append_times(left, spec.fill);
+  if (align != '=') out.append(sign);
+  out.append(body);
+  out.append_times(missing - left, spec.fill);
 }
 
 std::string grouped(const std::string& digits, char separator) {
@@ -49,7 +49,7 @@ std::string grouped(const std::string& digits, char separator) {
 
 }  // namespace
 
-std::string format_integer(int64_t number, const FormatSpec& spec) {
+void write_integer(int64_t number, const FormatSpec& spec, TextBuilder& out) {
   const uint64_t magnitude =
       number < 0 ? uint64_t{0} - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
   std::string digits;
@@ -77,10 +77,10 @@ std::string format_integer(int64_t number, const FormatSpec& spec) {
   if (spec.precision > static_cast<int64_t>(digits.size())) {  // only by way of %
     digits.insert(0, static_cast<size_t>(spec.precision) - digits.size(), '0');
   }
-  return padded(prefix, digits, spec, '>');
+  write_padded(prefix, digits, spec, '>', out);
 }
 
-std::string format_float(double number, const FormatSpec& spec) {
+void write_float(double number, const FormatSpec& spec, TextBuilder& out) {
   const bool negative = std::signbit(number) && !std::isnan(number);
   const std::string sign = negative ? "-" : spec.sign == '-' ? "" : std::string(1, spec.sign);
   double magnitude = std::fabs(number);
@@ -107,14 +107,15 @@ std::string format_float(double number, const FormatSpec& spec) {
   if (spec.type == 'F' || spec.type == 'E' || spec.type == 'G') digits = upper(digits);
   digits = grouped(digits, spec.grouping);
   if (spec.type == '%') digits += '%';
-  return padded(sign, digits, spec, '>');
+  write_padded(sign, digits, spec, '>', out);
 }
 
-std::string format_text(std::string_view text, const FormatSpec& spec) {
+void write_text(std::string_view text, const FormatSpec& spec, TextBuilder& out) {
+  out.budget().read(text.size());
   if (spec.precision >= 0) {
     text = text.substr(0, byte_of_char(text, static_cast<size_t>(spec.precision)));
   }
-  return padded("", text, spec, '<');
+  write_padded("", text, spec, '<', out);
 }
 
 }  // namespace quire::jinja

@@ -7,6 +7,8 @@
 
 namespace quire::jinja {
 
+class TextBuilder;
+
 inline constexpr int64_t kMaxWidth = 1 << 20;
 inline constexpr int64_t kMaxPrecision = 4096;
 
@@ -23,8 +25,8 @@ struct FormatSpec {
 
 // The digits at the start of `text`, which it removes.
 int64_t read_count(std::string_view& text);
-std::string format_integer(int64_t number, const FormatSpec& spec);
-std::string format_float(double number, const FormatSpec& spec);
-std::string format_text(std::string_view text, const FormatSpec& spec);
+void write_integer(int64_t number, const FormatSpec& spec, TextBuilder& out);
+void write_float(double number, const FormatSpec& spec, TextBuilder& out);
+void write_text(std::string_view text, const FormatSpec& spec, TextBuilder& out);
 
 }  // namespace quire::jinja

@@ -26,6 +26,8 @@ std::vector<Dict::Entry> dict_entries(Run run, const Args& args) {
   if (!args.positional.empty()) {
     const Value& from = args.positional[0];
     if (from.is_dict()) {
+      run.budget.visit(from.dict()->entries().size());
+      run.budget.want(from.dict()->entries().size() * sizeof(Dict::Entry));
       entries = from.dict()->entries();
     } else {
       for (const Value& pair : to_items(run, from)) {
@@ -45,15 +47,18 @@ Value dict(Run run, const Value&, const Bound& args) {
 
 Value make_namespace(Run run, const Value&, const Bound& args) {
   auto space = std::make_shared<Namespace>();
+  Value made = run.make_mutable(space);
   for (const auto& [key, value] : dict_entries(run, *args.raw)) {
     if (!key.is_string()) fail("a namespace's attributes have names");
     space->set(key.as_string(), value, run.budget);
   }
-  return run.make_mutable(std::move(space));
+  return made;
 }
 
 Value cycler(Run run, const Value&, const Bound& args) {
-  return run.make_object(std::make_shared<Cycler>(args.raw->positional));
+  const size_t num_items = args.raw->positional.size();
+  run.budget.visit(num_items);
+  return run.make_object(std::make_shared<Cycler>(args.raw->positional), num_items * sizeof(Value));
 }
 
 Value joiner(Run run, const Value&, const Bound& args) {
@@ -85,9 +90,10 @@ Value strftime_now(Run run, const Value&, const Bound& args) {
   TextBuilder out(run.budget);
   for (size_t i = 0; i < format.size(); ++i) {
     if (format[i] != '%' || i + 1 == format.size()) {
-      out.append(1, format[i]);
+      out.append(std::string_view(format).substr(i, 1));
       continue;
     }
+    run.budget.step();
     std::string directive = "%";
     if (std::string_view("-_0^#").find(format[i + 1]) != std::string_view::npos) {
       directive += format[++i];

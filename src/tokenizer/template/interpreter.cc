@@ -16,7 +16,7 @@ constexpr int kMaxLevelsPerDepth = 12;
 }  // namespace
 
 Value* Scope::find(NameId name, Budget& budget) {
-  budget.step(static_cast<int64_t>(variables.size() / 16));
+  budget.visit(1 + variables.size() / 2);
   for (auto& [id, value] : variables) {
     if (id == name) return &value;
   }
@@ -92,7 +92,8 @@ Value Interpreter::lookup(NameId id) {
     if (const Value* value = scope->find(id, budget)) return *value;
   }
   const std::string& wanted = name(id);
-  if (const Value* value = variables_.dict()->find(wanted)) return *value;
+  budget.read(wanted.size());
+  if (const Value* value = variables_.dict()->find(wanted, budget)) return *value;
   if (const Builtin* global = find_global(wanted)) {
     struct Global : Object {
       explicit Global(const Builtin& the_builtin) : builtin(the_builtin) {}
@@ -130,7 +131,10 @@ void Interpreter::assign(const Target& target, const Value& value) {
 Args Interpreter::eval_args(const CallArgs& args) {
   Args values;
   for (const ExprPtr& arg : args.positional) values.positional.push_back(eval(*arg));
-  for (const auto& [key, arg] : args.keyword) values.keyword.emplace_back(key, eval(*arg));
+  for (const auto& [key, arg] : args.keyword) {
+    budget.read(key.size());
+    values.keyword.emplace_back(key, eval(*arg));
+  }
   if (args.spread != nullptr) {
     for (Value& item : to_items(*this, eval(*args.spread))) {
       values.positional.push_back(std::move(item));
@@ -139,13 +143,13 @@ Args Interpreter::eval_args(const CallArgs& args) {
   if (args.keyword_spread != nullptr) {
     const Value spread = eval(*args.keyword_spread);
     if (!spread.is_dict()) fail("argument after ** must be a mapping");
+    const NamedValues explicit_ones = values.keyword;
     for (const auto& [key, value] : spread.dict()->entries()) {
       if (!key.is_string()) fail("keywords must be strings");
-      for (const auto& [present, other] : values.keyword) {
-        budget.step();
-        if (present == key.as_string()) {
-          fail(fmt::format("got multiple values for keyword argument '{}'", present));
-        }
+      budget.step();
+      budget.read(key.as_string().size());
+      if (find_named(explicit_ones, key.as_string(), budget)) {
+        fail(fmt::format("got multiple values for keyword argument '{}'", key.as_string()));
       }
       values.keyword.emplace_back(key.as_string(), value);
     }
@@ -232,6 +236,7 @@ void Interpreter::check_depth(int value_depth) const {
 }
 
 Value Interpreter::make_string(std::string text, bool markup) {
+  budget.step();
   budget.read(text.size());
   auto made = std::make_shared<Text>();
   made->charge = MemoryCharge(budget, sizeof(Text) + text.capacity());
@@ -242,18 +247,18 @@ Value Interpreter::make_string(std::string text, bool markup) {
 }
 
 Value Interpreter::make_list(std::vector<Value> items, Sequence::Type type) {
-  budget.step(1 + static_cast<int64_t>(items.size() / 8));
-  auto made = std::make_shared<Sequence>();
-  made->charge = MemoryCharge(budget, sizeof(Sequence) + items.capacity() * sizeof(Value));
-  made->type = type;
-  for (const Value& item : items) made->depth = std::max(made->depth, item.depth() + 1);
+  budget.step();
+  budget.visit(items.size());
+  MemoryCharge charge(budget, sizeof(Sequence) + items.capacity() * sizeof(Value));
+  auto made = std::make_shared<Sequence>(std::move(items), type);
+  made->charge = std::move(charge);
   check_depth(made->depth);
-  made->items = std::move(items);
   return Value::of(Value::SequencePtr(std::move(made)));
 }
 
 Value Interpreter::make_dict(std::vector<Dict::Entry> entries) {
-  budget.step(1 + static_cast<int64_t>(entries.size() / 4));
+  budget.step();
+  budget.visit(2 * entries.size());
   MemoryCharge charge(budget, sizeof(Dict) + entries.size() * (2 * sizeof(Dict::Entry) + 8));
   std::shared_ptr<Dict> made = Dict::build(std::move(entries), &budget);
   made->charge = std::move(charge);
@@ -268,7 +273,7 @@ Value Interpreter::make_object(std::shared_ptr<Object> object, size_t num_extra_
 }
 
 Value Interpreter::make_iterator(std::vector<Value> items) {
-  budget.step(static_cast<int64_t>(items.size() / 8));
+  budget.visit(items.size());
   const size_t num_bytes = items.size() * sizeof(Value);
   return make_object(std::make_shared<Iterator>(std::move(items)), num_bytes);
 }
@@ -277,6 +282,17 @@ Value Interpreter::make_undefined(std::string reason) {
   MemoryCharge charge(budget, sizeof(UndefinedReason) + reason.size());
   return Value::of(std::make_shared<const UndefinedReason>(
       UndefinedReason{std::move(reason), std::move(charge)}));
+}
+
+std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::string_view text) {
+  budget.want(text.size() * 8);  // as code points, twice
+  budget.read(text.size() * 2);
+  return map(text);
+}
+
+bool classify_text(Budget& budget, std::string_view question, std::string_view text) {
+  budget.read(text.size() * 2);
+  return *classify(question, text);
 }
 
 std::string_view shortened(std::string_view text) {

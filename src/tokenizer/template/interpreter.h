@@ -139,11 +139,16 @@ Value get_slice(Interpreter& interpreter, const Value& base, const Value& start,
 // way.
 Value attribute_path(Interpreter& interpreter, const Value& item, const Value& path,
                      const Value* otherwise = nullptr);
-// The items of anything iterable; fails for the rest.
+// The items of anything iterable, a step each, so that loops over them need not charge; fails for
+// the rest.
 std::vector<Value> to_items(Interpreter& interpreter, const Value& value);
 bool is_iterable(const Value& value);
 std::optional<int64_t> length_of(Interpreter& interpreter, const Value& value);
-std::string html_escape(std::string_view text);
+void write_html_escaped(std::string_view text, TextBuilder& out);
+// The text mapped by one of the functions of unicode.h, charged before it is made.
+std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::string_view text);
+// The answer of unicode.h's classify(), charged as slow reading.
+bool classify_text(Budget& budget, std::string_view question, std::string_view text);
 
 // ---- text (json_dump.cc, format.cc)
 

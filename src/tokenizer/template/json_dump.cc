@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "tokenizer/template/interpreter.h"
-#include "tokenizer/template/unicode.h"
+#include "tokenizer/template/write_escaped.h"
 
 namespace quire::jinja {
 
@@ -45,42 +45,23 @@ std::string JsonDumper::number(const Value& value) const {
 void JsonDumper::new_line(int depth) {
   if (!style_.indent) return;
   out_.append("\n");
-  for (int i = 0; i < depth; ++i) out_.append(*style_.indent);
+  out_.append_times(static_cast<size_t>(depth), *style_.indent);
 }
 
 void JsonDumper::write_text(std::string_view text) {
-  std::string escaped = "\"";
-  const auto escape_unit = [&](uint32_t unit) { escaped += fmt::format("\\u{:04x}", unit); };
-  constexpr std::string_view kFrom = "\"\\\b\f\n\r\t";
-  constexpr std::string_view kTo = "\"\\bfnrt";
-  if (style_.ensure_ascii) {
-    for (const char32_t c : to_code_points(text)) {
-      const size_t simple = c < 0x80 ? kFrom.find(static_cast<char>(c)) : std::string_view::npos;
-      if (simple != std::string_view::npos) {
-        escaped += '\\';
-        escaped += kTo[simple];
-      } else if (c >= 0x20 && c < 0x7f) {
-        escaped += static_cast<char>(c);
-      } else if (c < 0x10000) {
-        escape_unit(c);
-      } else {
-        escape_unit(0xd800 + ((static_cast<uint32_t>(c) - 0x10000) >> 10));
-        escape_unit(0xdc00 + ((static_cast<uint32_t>(c) - 0x10000) & 0x3ff));
-      }
-    }
-  } else {
-    for (const char c : text) {
-      if (const size_t simple = kFrom.find(c); simple != std::string_view::npos) {
-        escaped += '\\';
-        escaped += kTo[simple];
-      } else if (c >= 0 && c < 0x20) {
-        escape_unit(static_cast<uint32_t>(c));
-      } else {
-        escaped += c;
-      }
-    }
-  }
-  out_.append(escaped);
+  const auto escape = [this](char32_t c, std::string_view) -> std::string {
+    constexpr std::string_view kFrom = "\"\\\b\f\n\r\t";
+    constexpr std::string_view kTo = "\"\\bfnrt";
+    const size_t simple = c < 0x80 ? kFrom.find(static_cast<char>(c)) : std::string_view::npos;
+    if (simple != std::string_view::npos) return {'\\', kTo[simple]};
+    const auto code = static_cast<uint32_t>(c);
+    if (code >= 0x20 && (code < 0x7f || !style_.ensure_ascii)) return {};
+    if (code < 0x10000) return fmt::format("\\u{:04x}", code);
+    return fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + ((code - 0x10000) >> 10),
+                       0xdc00 + ((code - 0x10000) & 0x3ff));
+  };
+  out_.append("\"");
+  write_escaped(text, out_, escape);
   out_.append("\"");
 }
 
@@ -93,6 +74,7 @@ void JsonDumper::write_key(const Value& key) {
 
 void JsonDumper::write_dict(const Dict& dict, int depth) {
   if (dict.entries().empty()) return out_.append("{}");
+  out_.budget().visit(dict.entries().size());
   std::vector<const Dict::Entry*> entries;
   for (const Dict::Entry& entry : dict.entries()) entries.push_back(&entry);
   if (style_.sort_keys) {

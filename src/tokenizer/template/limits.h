@@ -8,7 +8,8 @@ namespace quire {
 
 // What one template may spend; whatever goes past it ends the render with an error.
 struct TemplateLimits {
-  int64_t max_steps = 2'000'000;  // nodes evaluated, items visited, 64 bytes of text read
+  // Work: a node evaluated, an item visited or 64 bytes of text read is a step.
+  int64_t max_steps = 2'000'000;
   size_t max_output_bytes = size_t{8} << 20;
   size_t max_source_bytes = size_t{1} << 20;
   int max_depth = 100;                       // nesting of the source, and of macro calls

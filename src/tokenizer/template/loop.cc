@@ -32,7 +32,7 @@ struct Loop : Object, std::enable_shared_from_this<Loop> {
   const std::optional<Value>& peek(Interpreter& interpreter);
   std::optional<Value> pull(Interpreter& interpreter);
   int64_t count(Interpreter& interpreter);
-  bool changed(const Args& args, Budget& budget);
+  bool changed(Interpreter& interpreter, const Args& args);
 
   const ForStmt* stmt;  // null once the loop is over
   std::vector<Value> items;
@@ -42,7 +42,7 @@ struct Loop : Object, std::enable_shared_from_this<Loop> {
   bool peeked = false;
   int64_t index0 = -1;
   int64_t total = -1;
-  std::optional<std::vector<Value>> last_changed;
+  std::optional<Value> last_changed;
   int depth0;
   Scope* outer;
 };
@@ -94,14 +94,11 @@ std::optional<int64_t> Loop::length(Budget&) {
   return total >= 0 ? total : index0 + 1;
 }
 
-bool Loop::changed(const Args& args, Budget& budget) {
+bool Loop::changed(Interpreter& interpreter, const Args& args) {
   if (stmt == nullptr) fail("loop.changed() after the end of its loop");
-  const std::vector<Value>& now = args.positional;
-  const bool same =
-      last_changed && last_changed->size() == now.size() &&
-      std::equal(now.begin(), now.end(), last_changed->begin(),
-                 [&](const Value& a, const Value& b) { return equal(a, b, &budget); });
-  if (!same) last_changed = now;
+  Value now = interpreter.make_list(args.positional);
+  const bool same = last_changed && equal(now, *last_changed, &interpreter.budget);
+  if (!same) last_changed = std::move(now);
   return !same;
 }
 
@@ -137,7 +134,7 @@ struct LoopMethod : Object {
   std::string type_name() const override { return "method"; }
   bool callable() const override { return true; }
   Value call(Interpreter& interpreter, Args args) override {
-    if (!cycles) return Value::boolean(loop->changed(args, interpreter.budget));
+    if (!cycles) return Value::boolean(loop->changed(interpreter, args));
     if (args.positional.empty()) fail("no items for cycling given");
     return args.positional[static_cast<size_t>(loop->index0) % args.positional.size()];
   }

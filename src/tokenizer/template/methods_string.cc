@@ -21,14 +21,11 @@ Value same_kind(Run run, const Value& self, std::string text) {
 
 template <std::string (*kMap)(std::string_view)>
 Value mapped(Run run, const Value& self, const Bound&) {
-  run.budget.want(self.as_string().size() * 8);
-  run.budget.read(self.as_string().size());
-  return same_kind(run, self, kMap(self.as_string()));
+  return same_kind(run, self, map_text(run.budget, kMap, self.as_string()));
 }
 
 template <bool kLeft, bool kRight>
 Value strips(Run run, const Value& self, const Bound& args) {
-  run.budget.read(self.as_string().size());
   const auto chars = args.has(0) ? std::optional<std::string_view>(args.text(0)) : std::nullopt;
   return same_kind(run, self, std::string(strip(self.as_string(), chars, kLeft, kRight)));
 }
@@ -40,7 +37,7 @@ struct Window {
   bool valid = true;  // the start is not past the end
 };
 
-Window window(Run run, const Value& self, const Bound& args, size_t start_idx) {
+Window window(const Value& self, const Bound& args, size_t start_idx) {
   const auto length = static_cast<int64_t>(self.text()->num_chars);
   const auto position = [&](size_t idx, int64_t otherwise) {
     int64_t at = args.has(idx) ? args.integer(idx) : otherwise;
@@ -49,7 +46,6 @@ Window window(Run run, const Value& self, const Bound& args, size_t start_idx) {
   };
   const int64_t start = position(start_idx, 0);
   const int64_t end = std::min(position(start_idx + 1, length), length);
-  run.budget.read(self.as_string().size());
   if (start > end) return {{}, 0, false};
   const std::string_view text = self.as_string();
   const size_t first = byte_of_char(text, static_cast<size_t>(start));
@@ -57,8 +53,8 @@ Window window(Run run, const Value& self, const Bound& args, size_t start_idx) {
   return {text.substr(first, last - first), static_cast<size_t>(start), true};
 }
 
-int64_t find_in(Run run, const Value& self, const Bound& args, bool backwards) {
-  const Window w = window(run, self, args, 1);
+int64_t find_in(const Value& self, const Bound& args, bool backwards) {
+  const Window w = window(self, args, 1);
   if (!w.valid) return -1;
   const size_t at = backwards ? rfind_text(w.text, args.text(0)) : find_text(w.text, args.text(0));
   if (at == kAbsent) return -1;
@@ -66,14 +62,14 @@ int64_t find_in(Run run, const Value& self, const Bound& args, bool backwards) {
 }
 
 template <bool kBackwards, bool kMustExist>
-Value finds(Run run, const Value& self, const Bound& args) {
-  const int64_t at = find_in(run, self, args, kBackwards);
+Value finds(Run, const Value& self, const Bound& args) {
+  const int64_t at = find_in(self, args, kBackwards);
   if (kMustExist && at < 0) fail("substring not found");
   return Value::integer(at);
 }
 
-Value count(Run run, const Value& self, const Bound& args) {
-  const Window w = window(run, self, args, 1);
+Value count(Run, const Value& self, const Bound& args) {
+  const Window w = window(self, args, 1);
   const std::string& part = args.text(0);
   if (!w.valid) return Value::integer(0);
   if (part.empty()) return Value::integer(static_cast<int64_t>(count_chars(w.text)) + 1);
@@ -87,13 +83,15 @@ Value count(Run run, const Value& self, const Bound& args) {
 
 template <bool kAtStart>
 Value affixed(Run run, const Value& self, const Bound& args) {
-  const Window w = window(run, self, args, 1);
+  const Window w = window(self, args, 1);
   const auto has = [&](const Value& affix) {
     if (!affix.is_string()) {
       if (affix.is_undefined()) fail("startswith or endswith needs a str, not Undefined");
       fail(fmt::format("startswith or endswith needs a str or a tuple of str, not {}",
                        affix.type_name()));
     }
+    run.budget.step();
+    run.budget.read(std::min(w.text.size(), affix.as_string().size()));
     return w.valid &&
            (kAtStart ? w.text.starts_with(affix.as_string()) : w.text.ends_with(affix.as_string()));
   };
@@ -128,7 +126,6 @@ Value replace(Run run, const Value& self, const Bound& args) {
       out.append(with);
       if (done == text.size()) return same_kind(run, self, out.take());
       const auto size = static_cast<size_t>(decode_utf8(text.substr(done)).num_bytes);
-      run.budget.step();
       out.append(text.substr(done, size));
       done += size;
     }
@@ -146,14 +143,21 @@ Value replace(Run run, const Value& self, const Bound& args) {
 
 // ---- splitting
 
-Value text_list(Run run, const Value& self, const std::vector<std::string_view>& parts) {
-  run.budget.want(parts.size() * sizeof(Text));
-  std::vector<Value> items;
-  for (const std::string_view part : parts) {
-    items.push_back(same_kind(run, self, std::string(part)));
+// The parts of a text as strings, made and charged one by one.
+class Parts {
+ public:
+  Parts(Run run, const Value& self) : run_(run), self_(self) {}
+  void add(std::string_view part) { items_.push_back(same_kind(run_, self_, std::string(part))); }
+  Value take(bool backwards) {
+    if (backwards) std::reverse(items_.begin(), items_.end());
+    return run_.make_list(std::move(items_));
   }
-  return run.make_list(std::move(items));
-}
+
+ private:
+  Run run_;
+  const Value& self_;
+  std::vector<Value> items_;
+};
 
 std::string_view prefix_to_space(std::string_view text) {
   size_t end = 0;
@@ -176,50 +180,43 @@ std::string_view suffix_from_space(std::string_view text) {
   return text.substr(start);
 }
 
-std::vector<std::string_view> split_spaces(std::string_view text, int64_t limit, bool backwards) {
-  std::vector<std::string_view> parts;
+void split_spaces(std::string_view text, int64_t limit, bool backwards, Parts& parts) {
   text = strip(text, std::nullopt, !backwards, backwards);
   while (!text.empty()) {
     const std::string_view part = limit-- <= 0 ? text
                                   : backwards  ? suffix_from_space(text)
                                                : prefix_to_space(text);
     if (part.size() == text.size()) {  // the last one: only its far side is stripped
-      parts.push_back(strip(text, std::nullopt, backwards, !backwards && limit >= 0));
-      if (limit < 0) parts.back() = text;
-      break;
+      return parts.add(limit < 0 ? text
+                                 : strip(text, std::nullopt, backwards, !backwards && limit >= 0));
     }
-    parts.push_back(part);
+    parts.add(part);
     backwards ? text.remove_suffix(part.size()) : text.remove_prefix(part.size());
     text = strip(text, std::nullopt, !backwards, backwards);
   }
-  return parts;
 }
 
-std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
-                                       int64_t limit) {
-  std::vector<std::string_view> parts;
+template <typename Add>
+void split_at(std::string_view text, std::string_view separator, int64_t limit, Add add) {
   size_t start = 0;
   for (size_t at = find_text(text, separator); at != kAbsent && limit-- > 0;
        at = find_text(text, separator, start)) {
-    parts.push_back(text.substr(start, at - start));
+    add(text.substr(start, at - start));
     start = at + separator.size();
   }
-  parts.push_back(text.substr(start));
-  return parts;
+  add(text.substr(start));
 }
 
 // From the end: the same on text turned around.
-std::vector<std::string_view> split_at_backwards(std::string_view text, std::string_view separator,
-                                                 int64_t limit) {
+template <typename Add>
+void split_at_backwards(std::string_view text, std::string_view separator, int64_t limit, Add add) {
   const std::string mirrored(text.rbegin(), text.rend());
   const std::string mirrored_separator(separator.rbegin(), separator.rend());
-  std::vector<std::string_view> parts;
   size_t end = text.size();
-  for (const std::string_view part : split_at(mirrored, mirrored_separator, limit)) {
-    parts.push_back(text.substr(end - part.size(), part.size()));
+  split_at(mirrored, mirrored_separator, limit, [&](std::string_view part) {
+    add(text.substr(end - part.size(), part.size()));
     end -= std::min(end, part.size() + separator.size());
-  }
-  return parts;
+  });
 }
 
 template <bool kBackwards>
@@ -228,17 +225,20 @@ Value splits(Run run, const Value& self, const Bound& args) {
   int64_t limit = args[1] == nullptr ? -1 : args.integer(1);
   if (limit < 0) limit = INT64_MAX;
   run.budget.want(text.size() * 2);
-  run.budget.read(text.size());
-  std::vector<std::string_view> parts;
+  Parts parts(run, self);
   if (!args.has(0)) {
-    parts = split_spaces(text, limit, kBackwards);
-  } else {
-    if (args.text(0).empty()) fail("empty separator");
-    parts = kBackwards ? split_at_backwards(text, args.text(0), limit)
-                       : split_at(text, args.text(0), limit);
+    split_spaces(text, limit, kBackwards, parts);
+    return parts.take(kBackwards);
   }
-  if (kBackwards) std::reverse(parts.begin(), parts.end());
-  return text_list(run, self, parts);
+  const std::string& separator = args.text(0);
+  if (separator.empty()) fail("empty separator");
+  const auto add = [&](std::string_view part) { parts.add(part); };
+  if (kBackwards) {
+    split_at_backwards(text, separator, limit, add);
+  } else {
+    split_at(text, separator, limit, add);
+  }
+  return parts.take(kBackwards);
 }
 
 template <bool kBackwards>
@@ -246,7 +246,6 @@ Value partitions(Run run, const Value& self, const Bound& args) {
   const std::string_view text = self.as_string();
   const std::string& separator = args.text(0);
   if (separator.empty()) fail("empty separator");
-  run.budget.read(text.size());
   const size_t at = kBackwards ? rfind_text(text, separator) : find_text(text, separator);
   const auto part = [&](std::string_view p) { return same_kind(run, self, std::string(p)); };
   if (at == kAbsent) {
@@ -258,8 +257,11 @@ Value partitions(Run run, const Value& self, const Bound& args) {
 }
 
 Value splitlines(Run run, const Value& self, const Bound& args) {
-  run.budget.read(self.as_string().size());
-  return text_list(run, self, split_lines(self.as_string(), args.flag(0)));
+  Parts parts(run, self);
+  for (std::string_view rest = self.as_string(); !rest.empty();) {
+    parts.add(take_line(rest, args.flag(0)));
+  }
+  return parts.take(false);
 }
 
 Value join(Run run, const Value& self, const Bound& args) {
@@ -288,16 +290,14 @@ Value pads(Run run, const Value& self, const Bound& args) {
   if (count_chars(fill) != 1) fail("The fill character must be exactly one character long");
   if (width <= length) return self;
   const int64_t missing = width - length;
-  run.budget.want(static_cast<size_t>(missing) > SIZE_MAX / 4 ? SIZE_MAX
-                                                              : static_cast<size_t>(missing) * 4);
   // The odd one goes where CPython puts it.
   const int64_t left = kSide == Side::kLeft    ? missing
                        : kSide == Side::kRight ? 0
                                                : missing / 2 + (missing & width & 1);
   TextBuilder out(run.budget);
-  for (int64_t i = 0; i < left; ++i) out.append(fill);
+  out.append_times(static_cast<size_t>(left), fill);
   out.append(self.as_string());
-  for (int64_t i = left; i < missing; ++i) out.append(fill);
+  out.append_times(static_cast<size_t>(missing - left), fill);
   return same_kind(run, self, out.take());
 }
 
@@ -310,7 +310,7 @@ Value zfill(Run run, const Value& self, const Bound& args) {
     out.append(text.substr(0, 1));
     text.remove_prefix(1);
   }
-  out.append(static_cast<size_t>(missing), '0');
+  out.append_times(static_cast<size_t>(missing), "0");
   out.append(text);
   return same_kind(run, self, out.take());
 }
@@ -321,9 +321,7 @@ Value format(Run run, const Value& self, const Bound& args) {
 
 template <const char* kQuestion>
 Value asks(Run run, const Value& self, const Bound&) {
-  run.budget.want(self.as_string().size() * 4);
-  run.budget.read(self.as_string().size());
-  return Value::boolean(*classify(kQuestion, self.as_string()));
+  return Value::boolean(classify_text(run.budget, kQuestion, self.as_string()));
 }
 
 constexpr char kIsAlnum[] = "isalnum", kIsAlpha[] = "isalpha", kIsAscii[] = "isascii",

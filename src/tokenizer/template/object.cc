@@ -9,14 +9,24 @@
 
 namespace quire::jinja {
 
-std::optional<Value> Args::take(std::string_view name) {
-  for (auto at = keyword.begin(); at != keyword.end(); ++at) {
-    if (at->first != name) continue;
-    std::optional<Value> value(std::in_place, std::move(at->second));
-    keyword.erase(at);
-    return value;
+std::optional<size_t> find_named(const NamedValues& values, std::string_view name, Budget& budget) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    budget.visit(1);
+    if (values[i].first.size() != name.size()) continue;
+    budget.read(name.size());
+    if (values[i].first == name) return i;
   }
   return std::nullopt;
+}
+
+std::optional<Value> Args::take(std::string_view name, Budget& budget) {
+  const std::optional<size_t> idx = find_named(keyword, name, budget);
+  if (!idx) return std::nullopt;
+  budget.visit(keyword.size() - *idx);
+  const auto at = keyword.begin() + static_cast<std::ptrdiff_t>(*idx);
+  std::optional<Value> value(std::move(at->second));
+  keyword.erase(at);
+  return value;
 }
 
 Value Object::call(Interpreter&, Args) {
@@ -149,27 +159,22 @@ std::optional<std::vector<Value>> Iterator::iterate(Interpreter&) {
 }
 
 std::optional<Value> Namespace::attribute(Interpreter& interpreter, std::string_view name) {
-  interpreter.budget.step(1 + static_cast<int64_t>(attributes.size() / 16));
-  for (const auto& [present, value] : attributes) {
-    if (present == name) return value;
-  }
-  return std::nullopt;
+  const std::optional<size_t> idx = find_named(attributes, name, interpreter.budget);
+  return idx ? std::optional<Value>(attributes[*idx].second) : std::nullopt;
 }
 
 void Namespace::set(const std::string& name, Value value, Budget& budget) {
-  budget.step(1 + static_cast<int64_t>(attributes.size() / 16));
   if (name.starts_with('_')) {
     fail(
         fmt::format("a namespace takes no attribute whose name begins with an underscore; got "
                     "'{}', rename it",
                     name));
   }
-  for (auto& [present, old] : attributes) {
-    if (present == name) {
-      old = std::move(value);
-      return;
-    }
+  if (const std::optional<size_t> idx = find_named(attributes, name, budget)) {
+    attributes[*idx].second = std::move(value);
+    return;
   }
+  charge.add(sizeof(NamedValues::value_type) + name.size());
   attributes.emplace_back(name, std::move(value));
 }
 

@@ -11,14 +11,17 @@
 namespace quire::jinja {
 
 class Interpreter;
-class TextBuilder;
+
+using NamedValues = std::vector<std::pair<std::string, Value>>;
+// The place of that name; charges the linear search.
+std::optional<size_t> find_named(const NamedValues& values, std::string_view name, Budget& budget);
 
 struct Args {
   std::vector<Value> positional;
-  std::vector<std::pair<std::string, Value>> keyword;
+  NamedValues keyword;
 
   // Removes and returns a keyword argument.
-  std::optional<Value> take(std::string_view name);
+  std::optional<Value> take(std::string_view name, Budget& budget);
 };
 
 struct Object {
@@ -40,8 +43,6 @@ struct Object {
   int depth = 0;
   MemoryCharge charge;
 };
-
-void write_repr(const Value& value, TextBuilder& out, int depth = 0);
 
 // keys(), values() and items() of a dict.
 struct DictView : Object {
@@ -94,7 +95,7 @@ struct Namespace : Object {
   void clear() override { attributes.clear(); }
   void set(const std::string& name, Value value, Budget& budget);
 
-  std::vector<std::pair<std::string, Value>> attributes;
+  NamedValues attributes;
 };
 
 struct Cycler : Object, std::enable_shared_from_this<Cycler> {

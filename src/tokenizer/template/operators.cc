@@ -5,6 +5,7 @@
 
 #include "tokenizer/template/interpreter.h"
 #include "tokenizer/template/unicode.h"
+#include "tokenizer/template/write_escaped.h"
 
 namespace quire::jinja {
 
@@ -117,12 +118,19 @@ Value number_op(BinaryOp op, const Value& left, const Value& right) {
 }
 
 Value concat_text(Interpreter& interpreter, const Text& left, const Text& right) {
-  const bool markup = left.markup || right.markup;
-  const auto safe = [&](const Text& text) {
-    return markup && !text.markup ? html_escape(text.utf8) : text.utf8;
-  };
-  interpreter.budget.want(left.utf8.size() + right.utf8.size());
-  return interpreter.make_string(safe(left) + safe(right), markup);
+  if (left.markup == right.markup) {
+    interpreter.budget.want(left.utf8.size() + right.utf8.size());
+    return interpreter.make_string(left.utf8 + right.utf8, left.markup);
+  }
+  TextBuilder out(interpreter.budget);
+  for (const Text* text : {&left, &right}) {
+    if (text->markup) {
+      out.append(text->utf8);
+    } else {
+      write_html_escaped(text->utf8, out);
+    }
+  }
+  return interpreter.make_string(out.take(), true);
 }
 
 Value concat_sequences(Interpreter& interpreter, const Sequence& left, const Sequence& right) {
@@ -160,31 +168,23 @@ Value repeat(Interpreter& interpreter, const Value& value, int64_t times) {
 
 }  // namespace
 
-std::string html_escape(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
+void write_html_escaped(std::string_view text, TextBuilder& out) {
+  write_escaped(text, out, [](char32_t c, std::string_view) -> std::string {
     switch (c) {
       case '&':
-        out += "&amp;";
-        break;
+        return "&amp;";
       case '<':
-        out += "&lt;";
-        break;
+        return "&lt;";
       case '>':
-        out += "&gt;";
-        break;
+        return "&gt;";
       case '"':
-        out += "&#34;";
-        break;
+        return "&#34;";
       case '\'':
-        out += "&#39;";
-        break;
+        return "&#39;";
       default:
-        out += c;
+        return {};
     }
-  }
-  return out;
+  });
 }
 
 Value apply_binary(Interpreter& interpreter, BinaryOp op, const Value& left, const Value& right) {
@@ -241,6 +241,7 @@ bool contains(Interpreter& interpreter, const Value& container, const Value& ite
       fail(fmt::format("'in <string>' requires string as left operand, not {}", item.type_name()));
     }
     budget.read(container.as_string().size());
+    budget.read(item.as_string().size());
     return find_text(container.as_string(), item.as_string()) != std::string_view::npos;
   }
   if (!is_iterable(container)) {

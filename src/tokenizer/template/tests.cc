@@ -63,16 +63,16 @@ Value escaped(Run, const Value& self, const Bound&) {
   return Value::boolean(self.is_string() && self.text()->markup);
 }
 Value is_lower(Run run, const Value& self, const Bound&) {
-  return Value::boolean(*classify("islower", to_str(self, run.budget)));
+  return Value::boolean(classify_text(run.budget, "islower", to_str(self, run.budget)));
 }
 Value is_upper(Run run, const Value& self, const Bound&) {
-  return Value::boolean(*classify("isupper", to_str(self, run.budget)));
+  return Value::boolean(classify_text(run.budget, "isupper", to_str(self, run.budget)));
 }
-Value filter_exists(Run, const Value& self, const Bound&) {
-  return Value::boolean(self.is_string() && find_filter(self.as_string()) != nullptr);
-}
-Value test_exists(Run, const Value& self, const Bound&) {
-  return Value::boolean(self.is_string() && find_test(self.as_string()) != nullptr);
+template <const Builtin* (*kFind)(std::string_view)>
+Value exists(Run run, const Value& self, const Bound&) {
+  if (!self.is_string()) return Value::boolean(false);
+  run.budget.read(self.as_string().size());
+  return Value::boolean(kFind(self.as_string()) != nullptr);
 }
 
 constexpr Builtin kTests[] = {
@@ -83,7 +83,7 @@ constexpr Builtin kTests[] = {
     {"escaped", "", escaped},
     {"even", "", even},
     {"false", "", is_false},
-    {"filter", "", filter_exists},
+    {"filter", "", exists<find_filter>},
     {"float", "", is<&Value::is_float>},
     {"in", "seq", compares<CompareOp::kIn>},
     {"integer", "", is<&Value::is_int>},
@@ -96,7 +96,7 @@ constexpr Builtin kTests[] = {
     {"sameas", "other", sameas},
     {"sequence", "", sequence},
     {"string", "", is<&Value::is_string>},
-    {"test", "", test_exists},
+    {"test", "", exists<find_test>},
     {"true", "", is_true},
     {"undefined", "", is<&Value::is_undefined>},
     {"upper", "", is_upper},

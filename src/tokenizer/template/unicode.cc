@@ -100,15 +100,16 @@ std::string map_chars(std::string_view text, Each each) {
 }
 
 bool all_of(std::string_view text, bool (*test)(char32_t)) {
-  if (text.empty()) return false;
-  const std::u32string chars = to_code_points(text);
-  return std::all_of(chars.begin(), chars.end(), test);
+  for (const auto& [c, bytes] : Chars(text)) {
+    if (!test(c)) return false;
+  }
+  return !text.empty();
 }
 
 bool is_title_text(std::string_view text) {
   bool previous_cased = false;
   bool any = false;
-  for (const char32_t c : to_code_points(text)) {
+  for (const auto& [c, bytes] : Chars(text)) {
     if (is_upper_char(c) || is_title_char(c)) {
       if (previous_cased) return false;
     } else if (is_lower_char(c)) {
@@ -121,20 +122,37 @@ bool is_title_text(std::string_view text) {
 }
 
 bool is_identifier(std::string_view text) {
-  const std::u32string chars = to_code_points(text);
-  if (chars.empty() || !(chars[0] == '_' || is_alpha(chars[0]))) return false;
-  return std::all_of(chars.begin(), chars.end(), is_word);
+  if (text.empty()) return false;
+  const char32_t first = decode_utf8(text).code_point;
+  return (first == '_' || is_alpha(first)) && all_of(text, is_word);
 }
 
 // Cased characters, all of them of one case.
 bool is_all_case(std::string_view text, bool (*wrong)(char32_t)) {
   bool any = false;
-  for (const char32_t c : to_code_points(text)) {
+  for (const auto& [c, bytes] : Chars(text)) {
     if (wrong(c) || is_title_char(c)) return false;
     any = any || is_cased(c);
   }
   return any;
 }
+
+// The characters that strip() removes. A bit per code point up to the highest, so that a lookup
+// takes the same time whatever the set.
+class StripSet {
+ public:
+  explicit StripSet(std::optional<std::string_view> chars) : is_space_(!chars) {
+    for (const auto& [c, bytes] : Chars(chars.value_or(""))) {
+      if (c >= bits_.size()) bits_.resize(c + 1);
+      bits_[c] = true;
+    }
+  }
+  bool contains(char32_t c) const { return is_space_ ? is_space(c) : c < bits_.size() && bits_[c]; }
+
+ private:
+  bool is_space_;
+  std::vector<bool> bits_;
+};
 
 }  // namespace
 
@@ -151,14 +169,15 @@ size_t byte_of_char(std::string_view text, size_t char_idx) {
   return byte;
 }
 
+void Chars::Iterator::decode_wide() {
+  const Utf8Char c = decode_utf8(rest_);
+  now_ = {c.code_point, rest_.substr(0, static_cast<size_t>(c.num_bytes))};
+}
+
 std::u32string to_code_points(std::string_view text) {
   std::u32string chars;
   chars.reserve(text.size());
-  while (!text.empty()) {
-    const Utf8Char c = decode_utf8(text);
-    chars += c.code_point;
-    text.remove_prefix(static_cast<size_t>(c.num_bytes));
-  }
+  for (const auto& [c, bytes] : Chars(text)) chars += c;
   return chars;
 }
 
@@ -186,19 +205,16 @@ bool is_printable(char32_t c) {
 
 std::string_view strip(std::string_view text, std::optional<std::string_view> chars, bool left,
                        bool right) {
-  const std::u32string set = chars ? to_code_points(*chars) : U"";
-  const auto removed = [&](char32_t c) {
-    return chars ? set.find(c) != std::u32string::npos : is_space(c);
-  };
+  const StripSet set(chars);
   while (left && !text.empty()) {
     const Utf8Char c = decode_utf8(text);
-    if (!removed(c.code_point)) break;
+    if (!set.contains(c.code_point)) break;
     text.remove_prefix(static_cast<size_t>(c.num_bytes));
   }
   while (right && !text.empty()) {
     size_t start = text.size() - 1;
     while (start > 0 && (text[start] & 0xc0) == 0x80) --start;
-    if (!removed(decode_utf8(text.substr(start)).code_point)) break;
+    if (!set.contains(decode_utf8(text.substr(start)).code_point)) break;
     text = text.substr(0, start);
   }
   return text;
@@ -250,24 +266,23 @@ std::optional<bool> classify(std::string_view question, std::string_view text) {
   return std::nullopt;
 }
 
-std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends) {
+std::string_view take_line(std::string_view& text, bool keep_end) {
   const auto ends_line = [](char32_t c) {
     return (c >= 0x0a && c <= 0x0d) || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 ||
            c == 0x2029;
   };
-  std::vector<std::string_view> lines;
-  size_t start = 0;
-  for (size_t at = 0; at < text.size();) {
-    const Utf8Char c = decode_utf8(text.substr(at));
-    const size_t line_end = at;
-    at += static_cast<size_t>(c.num_bytes);
-    if (!ends_line(c.code_point)) continue;
-    if (c.code_point == '\r' && at < text.size() && text[at] == '\n') ++at;
-    lines.push_back(text.substr(start, (keep_ends ? at : line_end) - start));
-    start = at;
+  std::string_view line = text;
+  for (const auto& [c, bytes] : Chars(text)) {
+    if (!ends_line(c)) continue;
+    const auto num_chars = static_cast<size_t>(bytes.data() - text.data());
+    size_t end = num_chars + bytes.size();
+    if (c == '\r' && text.substr(end).starts_with('\n')) ++end;
+    line = text.substr(0, keep_end ? end : num_chars);
+    text.remove_prefix(end);
+    return line;
   }
-  if (start < text.size()) lines.push_back(text.substr(start));
-  return lines;
+  text = {};
+  return line;
 }
 
 size_t find_text(std::string_view text, std::string_view part, size_t from) {

@@ -20,7 +20,7 @@ void fail_at(int line, std::string message) {
 }
 
 void Budget::fail_steps() const {
-  fail(fmt::format("the template takes too many steps; expected at most {}", max_steps_));
+  fail(fmt::format("the template takes too many steps; expected at most {}", max_units_ / 64));
 }
 void Budget::fail_memory() const {
   fail(
@@ -43,27 +43,30 @@ MemoryCharge& MemoryCharge::operator=(MemoryCharge&& other) noexcept {
 MemoryCharge::~MemoryCharge() {
   if (budget_ != nullptr) budget_->give_back(num_bytes_);
 }
+void MemoryCharge::add(size_t num_bytes) {
+  if (budget_ == nullptr) return;
+  budget_->take(num_bytes);
+  num_bytes_ += num_bytes;
+}
 
 namespace {
 
-int depth_of(const std::vector<Value>& items) {
-  int depth = 0;
-  for (const Value& item : items) depth = std::max(depth, item.depth());
-  return depth + 1;
-}
-
 Value make_sequence(std::vector<Value> items, Sequence::Type type) {
-  auto sequence = std::make_shared<Sequence>();
-  sequence->depth = depth_of(items);
-  sequence->items = std::move(items);
-  sequence->type = type;
-  return Value::of(Value::SequencePtr(std::move(sequence)));
+  return Value::of(std::make_shared<const Sequence>(std::move(items), type));
 }
 
 }  // namespace
 
-Value Value::undefined(std::string reason) {
-  return of(std::make_shared<const UndefinedReason>(UndefinedReason{std::move(reason)}));
+Sequence::Sequence(std::vector<Value> the_items, Type the_type)
+    : items(std::move(the_items)), type(the_type), hashable(the_type != Type::kList) {
+  for (const Value& item : items) {
+    depth = std::max(depth, item.depth() + 1);
+    hashable = hashable && is_hashable(item);
+  }
+}
+
+Value Value::undefined(const char* reason) {
+  return of(std::make_shared<const UndefinedReason>(UndefinedReason{reason}));
 }
 
 Value Value::string(std::string_view text) {
@@ -131,12 +134,12 @@ std::string Value::type_name() const {
 // ---- Dict
 
 std::shared_ptr<Dict> Dict::build(std::vector<Entry> entries, Budget* budget) {
+  for (const auto& [key, value] : entries) require_hashable(key);
   std::vector<uint32_t> order(entries.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     return compare_keys(entries[a].first, entries[b].first, budget) < 0;
   });
-  if (entries.size() == 1) compare_keys(entries[0].first, entries[0].first, budget);  // hashable?
   std::vector<bool> dropped(entries.size());
   for (size_t i = 0; i < order.size();) {
     const uint32_t first = order[i];
@@ -164,7 +167,7 @@ std::shared_ptr<Dict> Dict::build(std::vector<Entry> entries, Budget* budget) {
 }
 
 const Value* Dict::find(const Value& key, Budget* budget) const {
-  compare_keys(key, key, budget);  // fails for what cannot be a key
+  require_hashable(key);
   const auto at =
       std::lower_bound(order_.begin(), order_.end(), key, [&](uint32_t idx, const Value& wanted) {
         return compare_keys(entries_[idx].first, wanted, budget) < 0;
@@ -173,11 +176,13 @@ const Value* Dict::find(const Value& key, Budget* budget) const {
   return &entries_[*at].second;
 }
 
-const Value* Dict::find(std::string_view key) const {
+const Value* Dict::find(std::string_view key, Budget& budget) const {
   // Strings sort after numbers and before everything else (compare_keys).
   const auto at = std::lower_bound(order_.begin(), order_.end(), key,
                                    [&](uint32_t idx, std::string_view wanted) {
                                      const Value& present = entries_[idx].first;
+                                     budget.visit(1);
+                                     budget.read(wanted.size());
                                      if (present.is_string()) return present.as_string() < wanted;
                                      return present.is_number();
                                    });

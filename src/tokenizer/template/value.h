@@ -17,6 +17,7 @@
 namespace quire::jinja {
 
 class Budget;
+class TextBuilder;
 class Value;
 struct Object;
 
@@ -30,6 +31,8 @@ class MemoryCharge {
   MemoryCharge(MemoryCharge&& other) noexcept;
   MemoryCharge& operator=(MemoryCharge&& other) noexcept;
   ~MemoryCharge();
+  // Charges more to the same budget; none without one.
+  void add(size_t num_bytes);
 
  private:
   Budget* budget_ = nullptr;
@@ -47,9 +50,12 @@ struct Text {
 
 struct Sequence {
   enum class Type { kList, kTuple, kGroup /* a pair of `groupby`: .grouper, .list */ };
+  Sequence(std::vector<Value> the_items, Type the_type);
+
   std::vector<Value> items;
-  Type type = Type::kList;
-  int depth = 1;  // of nesting, this level included
+  Type type;
+  int depth = 1;         // of nesting, this level included
+  bool hashable = true;  // a tuple of hashable values; known here, so that no lookup walks it again
   MemoryCharge charge{};
 };
 
@@ -62,7 +68,8 @@ class Dict {
   // As Python: a repeated key keeps its first place and its last value.
   static std::shared_ptr<Dict> build(std::vector<Entry> entries, Budget* budget = nullptr);
   const std::vector<Entry>& entries() const { return entries_; }
-  const Value* find(std::string_view key) const;
+  const Value* find(std::string_view key, Budget& budget) const;
+  // Fails for a key that is not hashable.
   const Value* find(const Value& key, Budget* budget) const;
   int depth() const { return depth_; }
 
@@ -92,7 +99,8 @@ class Value {
 
   Value() : data_(None{}) {}
   static Value none() { return {}; }
-  static Value undefined(std::string reason = "value is undefined");
+  // The reason is a literal: Interpreter::make_undefined charges one that the template makes.
+  static Value undefined(const char* reason = "value is undefined");
   static Value boolean(bool flag) { return Value(Data(flag)); }
   static Value integer(int64_t number) { return Value(Data(number)); }
   static Value real(double number) { return Value(Data(number)); }
@@ -158,12 +166,16 @@ bool equal(const Value& left, const Value& right, Budget* budget);
 bool identical(const Value& left, const Value& right);
 // Python's `<` for sorting and comparing; fails where the types have no order.
 bool less(const Value& left, const Value& right, Budget& budget, std::string_view op = "<");
-// A total order over hashable values in which equal means Python's ==; fails for lists and dicts.
+bool is_hashable(const Value& value);
+void require_hashable(const Value& value);
+// A total order over hashable values in which equal means Python's ==.
 int compare_keys(const Value& left, const Value& right, Budget* budget);
 
 std::string float_repr(double number);
 // str() and repr(), bounded by the budget.
 std::string to_str(const Value& value, Budget& budget);
 std::string to_repr(const Value& value, Budget& budget);
+void write_str(const Value& value, TextBuilder& out);
+void write_repr(const Value& value, TextBuilder& out, int depth = 0);
 
 }  // namespace quire::jinja

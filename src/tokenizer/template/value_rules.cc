@@ -8,6 +8,7 @@
 #include "tokenizer/template/object.h"
 #include "tokenizer/template/unicode.h"
 #include "tokenizer/template/value.h"
+#include "tokenizer/template/write_escaped.h"
 
 namespace quire::jinja {
 
@@ -31,8 +32,11 @@ int compare_numbers(const Value& left, const Value& right) {
   return a < b ? -1 : a > b;
 }
 
-void count_step(Budget* budget, size_t num_bytes = 0) {
-  if (budget != nullptr) budget->step(1 + static_cast<int64_t>(num_bytes / 64));
+void count_step(Budget* budget) {
+  if (budget != nullptr) budget->step();
+}
+void count_bytes(Budget* budget, size_t num_bytes) {
+  if (budget != nullptr) budget->read(num_bytes);
 }
 
 bool equal_dicts(const Dict& left, const Dict& right, Budget* budget) {
@@ -69,10 +73,18 @@ int key_rank(const Value& value) {
     case Value::Kind::kObject:
       return 5;
     case Value::Kind::kSequence:
-      if (value.is_tuple()) return 4;
-      break;
     case Value::Kind::kDict:
       break;
+  }
+  return 4;  // a tuple: no list or dict is a key
+}
+
+// Names the value that prevents the hash, which may lie deep in a tuple.
+[[noreturn]] void fail_unhashable(const Value& value) {
+  if (value.is_tuple()) {
+    for (const Value& item : value.items()) {
+      if (!is_hashable(item)) fail_unhashable(item);
+    }
   }
   fail(fmt::format("unhashable type: '{}'", value.type_name()));
 }
@@ -83,8 +95,6 @@ int compare_tuples(const Sequence& left, const Sequence& right, Budget* budget) 
     const int order = compare_keys(left.items[i], right.items[i], budget);
     if (order != 0) return order;
   }
-  // Not to be missed past the common part: what cannot be a key.
-  for (size_t i = common; i < left.items.size(); ++i) key_rank(left.items[i]);
   return left.items.size() < right.items.size() ? -1 : left.items.size() > right.items.size();
 }
 
@@ -137,7 +147,7 @@ bool equal(const Value& left, const Value& right, Budget* budget) {
   switch (left.kind()) {
     case Value::Kind::kString:
       if (left.as_string().size() != right.as_string().size()) return false;
-      count_step(budget, left.as_string().size());
+      count_bytes(budget, left.as_string().size());
       return left.as_string() == right.as_string();
     case Value::Kind::kSequence:
       return equal_sequences(*left.sequence(), *right.sequence(), budget);
@@ -172,6 +182,14 @@ bool less(const Value& left, const Value& right, Budget& budget, std::string_vie
                    right.type_name()));
 }
 
+bool is_hashable(const Value& value) {
+  return value.is_sequence() ? value.sequence()->hashable : !value.is_dict();
+}
+
+void require_hashable(const Value& value) {
+  if (!is_hashable(value)) fail_unhashable(value);
+}
+
 int compare_keys(const Value& left, const Value& right, Budget* budget) {
   count_step(budget);
   const int left_rank = key_rank(left);
@@ -187,7 +205,7 @@ int compare_keys(const Value& left, const Value& right, Budget* budget) {
       return left_nan - right_nan;
     }
     case 1:
-      count_step(budget, std::min(left.as_string().size(), right.as_string().size()));
+      count_bytes(budget, std::min(left.as_string().size(), right.as_string().size()));
       return left.as_string().compare(right.as_string());
     case 4:
       return compare_tuples(*left.sequence(), *right.sequence(), budget);
@@ -222,31 +240,22 @@ namespace {
 
 // Python prefers single quotes, and double ones where that saves escapes.
 void write_quoted(std::string_view text, TextBuilder& out) {
+  out.budget().read(text.size());
   const bool has_single = text.find('\'') != std::string_view::npos;
   const char quote = has_single && text.find('"') == std::string_view::npos ? '"' : '\'';
-  std::string quoted(1, quote);
-  for (const char32_t c : to_code_points(text)) {
-    if (c == static_cast<char32_t>(quote) || c == '\\') {
-      quoted += '\\';
-      quoted += static_cast<char>(c);
-    } else if (c == '\n') {
-      quoted += "\\n";
-    } else if (c == '\r') {
-      quoted += "\\r";
-    } else if (c == '\t') {
-      quoted += "\\t";
-    } else if (is_printable(c)) {
-      quoted += from_code_points(std::u32string_view(&c, 1));
-    } else if (c < 0x100) {
-      quoted += fmt::format("\\x{:02x}", static_cast<uint32_t>(c));
-    } else if (c < 0x10000) {
-      quoted += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
-    } else {
-      quoted += fmt::format("\\U{:08x}", static_cast<uint32_t>(c));
-    }
-  }
-  quoted += quote;
-  out.append(quoted);
+  const auto escape = [quote](char32_t c, std::string_view) -> std::string {
+    if (c == static_cast<char32_t>(quote) || c == '\\') return {'\\', static_cast<char>(c)};
+    if (c == '\n') return "\\n";
+    if (c == '\r') return "\\r";
+    if (c == '\t') return "\\t";
+    if (is_printable(c)) return {};
+    if (c < 0x100) return fmt::format("\\x{:02x}", static_cast<uint32_t>(c));
+    if (c < 0x10000) return fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
+    return fmt::format("\\U{:08x}", static_cast<uint32_t>(c));
+  };
+  out.append({&quote, 1});
+  write_escaped(text, out, escape);
+  out.append({&quote, 1});
 }
 
 void write_sequence(const Sequence& sequence, TextBuilder& out, int depth) {
@@ -309,13 +318,15 @@ std::string to_repr(const Value& value, Budget& budget) {
   return out.take();
 }
 
+void write_str(const Value& value, TextBuilder& out) {
+  if (value.is_string()) return out.append(value.as_string());
+  if (!value.is_undefined()) write_repr(value, out);
+}
+
 std::string to_str(const Value& value, Budget& budget) {
-  if (value.is_string()) {
-    budget.read(value.as_string().size());
-    return value.as_string();
-  }
-  if (value.is_undefined()) return {};
-  return to_repr(value, budget);
+  TextBuilder out(budget);
+  write_str(value, out);
+  return out.take();
 }
 
 }  // namespace quire::jinja
