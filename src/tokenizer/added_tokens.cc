@@ -83,8 +83,8 @@ Status AddedTokens::add(AddedToken token, std::optional<int64_t> id, const Vocab
   std::string pattern = token.normalized ? normalizer.apply(token.content, budget) : token.content;
   if (budget.is_spent()) {
     return invalid_argument(
-        fmt::format("the normalizer's regex takes too long on added token \"{}\"; expected a "
-                    "simpler regex",
+        fmt::format("the normalizer's rules take too long on added token \"{}\"; expected a "
+                    "simpler normalizer",
                     token.content.substr(0, 64)));
   }
   if (!pattern.empty()) {
@@ -105,11 +105,14 @@ size_t AddedTokens::Matcher::find_candidate(std::string_view text, size_t from) 
   return from;
 }
 
-void AddedTokens::split(std::string_view text, Stage stage, Visit visit) const {
+void AddedTokens::split(std::string_view text, Stage stage, SearchBudget& budget,
+                        Visit visit) const {
   const Matcher& matcher = stage == Stage::kRaw ? raw_ : normalized_;
   size_t covered = 0;
   for (size_t at = matcher.find_candidate(text, 0); at < text.size();) {
     const ByteTrie::Match match = matcher.trie.longest_prefix(text.substr(at));
+    budget.spend(match.num_walked);
+    if (budget.is_spent()) return;
     if (match.num_bytes == 0) {
       at = matcher.find_candidate(text, at + 1);
       continue;

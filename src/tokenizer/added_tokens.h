@@ -38,7 +38,8 @@ class AddedTokens {
   enum class Stage { kRaw, kNormalized };
   // Calls visit(text, id) for consecutive parts: an added token with its id, or other text with -1.
   using Visit = FunctionRef<void(std::string_view text, int32_t id)>;
-  void split(std::string_view text, Stage stage, Visit visit) const;
+  // Stops once the budget is spent.
+  void split(std::string_view text, Stage stage, SearchBudget& budget, Visit visit) const;
 
   const AddedToken* find(int32_t id) const {
     if (id < lowest_id_ || id >= num_ids_) return nullptr;

@@ -30,7 +30,8 @@ class Bpe final : public TokenModel {
 
   // Symbols `left` and `right` become `merged`; a later rule for the same pair replaces an earlier.
   void add_merge(int32_t left, int32_t right, int32_t rank, int32_t merged);
-  void encode(std::string_view piece, std::vector<int32_t>& ids) const override;
+  void encode(std::string_view piece, SearchBudget& budget,
+              std::vector<int32_t>& ids) const override;
 
  private:
   static constexpr int32_t kNoRank = INT32_MAX;

@@ -19,10 +19,12 @@ void ByteTrie::insert(std::string_view text, int32_t id) {
 ByteTrie::Match ByteTrie::longest_prefix(std::string_view text) const {
   Match longest;
   Node node = kRoot;
-  for (size_t i = 0; i < text.size(); ++i) {
-    node = next(node, text[i]);
+  while (longest.num_walked < text.size()) {
+    node = next(node, text[longest.num_walked++]);
     if (node == kNone) break;
-    if (ids_[node] != kNoId) longest = {ids_[node], i + 1};
+    if (ids_[node] == kNoId) continue;
+    longest.id = ids_[node];
+    longest.num_bytes = longest.num_walked;
   }
   return longest;
 }

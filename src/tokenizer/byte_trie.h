@@ -29,6 +29,7 @@ class ByteTrie {
   struct Match {
     int32_t id = kNoId;
     size_t num_bytes = 0;
+    size_t num_walked = 0;  // bytes of the text that were looked at: the cost of the search
   };
   // The longest string that `text` starts with.
   Match longest_prefix(std::string_view text) const;

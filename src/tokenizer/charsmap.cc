@@ -47,11 +47,13 @@ Result<Charsmap> Charsmap::parse(std::string_view blob) {
   return map;
 }
 
-std::optional<Charsmap::Rule> Charsmap::find(std::string_view text, bool stop_at_first) const {
+std::optional<Charsmap::Rule> Charsmap::find(std::string_view text, bool stop_at_first,
+                                             SearchBudget& budget) const {
   std::optional<Rule> found;
   if (units_.empty()) return found;
   uint32_t node = child_offset(units_[0]);
-  for (size_t i = 0; i < text.size(); ++i) {
+  for (size_t i = 0; i < text.size() && !budget.is_spent(); ++i) {
+    budget.spend(1);
     const auto byte = static_cast<unsigned char>(text[i]);
     node ^= byte;
     if (byte == 0 || node >= units_.size() || label(units_[node]) != byte) break;
@@ -67,6 +69,7 @@ std::optional<Charsmap::Rule> Charsmap::find(std::string_view text, bool stop_at
       (static_cast<unsigned char>(text[found->num_bytes]) & 0xC0U) == 0x80U) {
     return std::nullopt;
   }
+  if (found) budget.spend_inserted(found->replacement.size());
   return found;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "quire/status.h"
+#include "tokenizer/search_budget.h"
 
 namespace quire {
 
@@ -20,12 +21,17 @@ class Charsmap {
     size_t num_bytes;  // of the text that it replaces
     std::string_view replacement;
   };
-  // The rule of the shortest / the longest prefix of `text` that has one.
-  std::optional<Rule> shortest_rule(std::string_view text) const { return find(text, true); }
-  std::optional<Rule> longest_rule(std::string_view text) const { return find(text, false); }
+  // The rule of the shortest / the longest prefix of `text` that has one. The walk through the
+  // trie, which can be as long as the text, and the replacement are spent from the budget.
+  std::optional<Rule> shortest_rule(std::string_view text, SearchBudget& budget) const {
+    return find(text, true, budget);
+  }
+  std::optional<Rule> longest_rule(std::string_view text, SearchBudget& budget) const {
+    return find(text, false, budget);
+  }
 
  private:
-  std::optional<Rule> find(std::string_view text, bool stop_at_first) const;
+  std::optional<Rule> find(std::string_view text, bool stop_at_first, SearchBudget& budget) const;
   std::string_view replacement_at(uint32_t offset) const;
 
   std::vector<uint32_t> units_;

@@ -100,12 +100,13 @@ Status Normalizer::add_json(JsonElement json, int depth) {
 }
 
 std::string Normalizer::apply(std::string_view text, SearchBudget& budget) const {
-  // A few replacements in a row could otherwise blow a text up without bound.
+  // A few steps in a row could otherwise blow a text up without bound.
   const size_t max_bytes = text.size() * 16 + (size_t{1} << 16);
   std::string out(text);
   for (const auto& step : steps_) {
     out = step->apply(out, budget);
-    if (out.size() > max_bytes || budget.is_spent()) break;
+    if (out.size() > max_bytes) budget.spend_all();
+    if (budget.is_spent()) break;
   }
   return out;
 }

@@ -2,6 +2,8 @@
 
 #include <utf8proc.h>
 
+#include <type_traits>
+
 #include "base/utf8.h"
 #include "tokenizer/unicode.h"
 
@@ -13,7 +15,13 @@ template <typename Function>
 class FunctionStep final : public NormalizerStep {
  public:
   explicit FunctionStep(Function function) : function_(std::move(function)) {}
-  std::string apply(std::string_view text, SearchBudget&) const override { return function_(text); }
+  std::string apply(std::string_view text, SearchBudget& budget) const override {
+    if constexpr (std::is_invocable_v<Function, std::string_view, SearchBudget&>) {
+      return function_(text, budget);
+    } else {
+      return function_(text);
+    }
+  }
 
  private:
   Function function_;
@@ -63,11 +71,11 @@ std::string_view strip(std::string_view text, bool left, bool right) {
 }
 
 // The `tokenizers` package looks short grapheme clusters up whole, and by their shortest rule.
-std::string apply_charsmap(const Charsmap& map, std::string_view text) {
+std::string apply_charsmap(const Charsmap& map, std::string_view text, SearchBudget& budget) {
   constexpr size_t kMaxClusterBytes = 5;
   std::string out;
   out.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
+  for (size_t i = 0; i < text.size() && !budget.is_spent();) {
     utf8proc_int32_t state = 0;
     size_t end = i;
     Utf8Char c = decode_utf8(text.substr(i));
@@ -85,14 +93,14 @@ std::string apply_charsmap(const Charsmap& map, std::string_view text) {
     const std::string_view cluster = text.substr(i, end - i);
     i = end;
     if (cluster.size() <= kMaxClusterBytes) {
-      if (const auto rule = map.shortest_rule(cluster)) {
+      if (const auto rule = map.shortest_rule(cluster, budget)) {
         out += rule->replacement;
         continue;
       }
     }
     for (size_t j = 0; j < cluster.size();) {
       const std::string_view part = cluster.substr(j, unicode::char_length(cluster[j]));
-      const auto rule = map.shortest_rule(part);
+      const auto rule = map.shortest_rule(part, budget);
       out += rule ? rule->replacement : part;
       j += part.size();
     }
@@ -109,7 +117,9 @@ class ReplaceStep final : public NormalizerStep {
     std::string out;
     out.reserve(text.size() + text.size() / 2);
     for_each_match(*pattern_, text, budget, [&](size_t begin, size_t end, bool is_match) {
+      if (budget.is_spent()) return;
       if (is_match) {
+        budget.spend_inserted(content_.size());
         out += content_;
       } else {
         out += text.substr(begin, end - begin);
@@ -128,14 +138,14 @@ class SentencePieceStep final : public NormalizerStep {
   explicit SentencePieceStep(SentencePieceRules rules)
       : rules_(std::move(rules)), space_(rules_.escape_whitespaces ? "▁" : " ") {}
 
-  std::string apply(std::string_view text, SearchBudget&) const override {
+  std::string apply(std::string_view text, SearchBudget& budget) const override {
     std::string out;
     out.reserve(text.size() * 3 / 2 + space_.size());
     const bool remove_extra = rules_.remove_extra_whitespaces;
     bool after_space = remove_extra;
     bool is_empty = true;
-    while (!text.empty()) {
-      const auto [num_bytes, replacement] = next_unit(text);
+    while (!text.empty() && !budget.is_spent()) {
+      const auto [num_bytes, replacement] = next_unit(text, budget);
       text.remove_prefix(num_bytes);
       std::string_view unit = replacement;
       while (after_space && unit.starts_with(' ')) unit.remove_prefix(1);
@@ -150,12 +160,12 @@ class SentencePieceStep final : public NormalizerStep {
   }
 
  private:
-  Charsmap::Rule next_unit(std::string_view text) const {
-    if (const auto match = rules_.user_defined.longest_prefix(text); match.num_bytes > 0) {
-      return {match.num_bytes, text.substr(0, match.num_bytes)};
-    }
+  Charsmap::Rule next_unit(std::string_view text, SearchBudget& budget) const {
+    const ByteTrie::Match match = rules_.user_defined.longest_prefix(text);
+    budget.spend(match.num_walked);
+    if (match.num_bytes > 0) return {match.num_bytes, text.substr(0, match.num_bytes)};
     if (rules_.charsmap) {
-      if (const auto rule = rules_.charsmap->longest_rule(text)) return *rule;
+      if (const auto rule = rules_.charsmap->longest_rule(text, budget)) return *rule;
     }
     const size_t length = unicode::char_length(text[0]);
     return {length, text.substr(0, length)};
@@ -228,8 +238,9 @@ std::unique_ptr<const NormalizerStep> make_strip_step(bool left, bool right) {
 }
 
 std::unique_ptr<const NormalizerStep> make_precompiled_step(Charsmap map) {
-  return make_step(
-      [map = std::move(map)](std::string_view text) { return apply_charsmap(map, text); });
+  return make_step([map = std::move(map)](std::string_view text, SearchBudget& budget) {
+    return apply_charsmap(map, text, budget);
+  });
 }
 
 std::unique_ptr<const NormalizerStep> make_sentencepiece_step(SentencePieceRules rules) {

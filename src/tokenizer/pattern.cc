@@ -1,5 +1,7 @@
 #include "tokenizer/pattern.h"
 
+#include <string.h>
+
 #include <algorithm>
 
 #include "tokenizer/char_set.h"
@@ -50,8 +52,11 @@ class LiteralPattern final : public Pattern {
 
   std::optional<Match> find(std::string_view text, size_t from, SearchBudget&) const override {
     if (literal_.empty()) return std::nullopt;
-    const size_t at = text.find(literal_, from);
-    if (at == std::string_view::npos) return std::nullopt;
+    // memmem is linear; std::string_view::find is not.
+    const void* const found =
+        memmem(text.data() + from, text.size() - from, literal_.data(), literal_.size());
+    if (found == nullptr) return std::nullopt;
+    const auto at = static_cast<size_t>(static_cast<const char*>(found) - text.data());
     return Match{at, at + literal_.size()};
   }
 

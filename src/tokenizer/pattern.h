@@ -1,7 +1,6 @@
-// What a Split looks for in a text.
+// The patterns that a Split or a Replace searches for in a text.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -9,27 +8,13 @@
 #include <string_view>
 
 #include "quire/status.h"
+#include "tokenizer/search_budget.h"
 
 namespace quire {
 
 struct Match {
   size_t begin;
   size_t end;
-};
-
-// What all searches in one text may cost together, in steps of a regex: a multiple of the text, so
-// that a hostile regex, whose searches are quadratic or worse, cannot take long.
-class SearchBudget {
- public:
-  explicit SearchBudget(size_t text_bytes) : num_left_((size_t{1} << 24) + 256 * text_bytes) {}
-
-  // Once it is spent, nothing more is found, and what was found is worth nothing.
-  void spend(size_t num_steps) { num_left_ -= std::min(num_left_, num_steps); }
-  void spend_all() { num_left_ = 0; }
-  bool is_spent() const { return num_left_ == 0; }
-
- private:
-  size_t num_left_;
 };
 
 class Pattern {

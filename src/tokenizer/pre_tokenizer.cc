@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kMaxDepth = 8;
 constexpr size_t kMaxStages = 32;
+constexpr size_t kMaxReplacementBytes = 32;
 constexpr std::string_view kSupported =
     "ByteLevel, CharDelimiterSplit, Digits, Metaspace, Punctuation, Sequence, Split, Whitespace, "
     "WhitespaceSplit";
@@ -93,7 +94,11 @@ Status PreTokenizer::add(JsonElement json, int depth) {
                            json_or(json, "replacement", std::string_view("▁")));
     QUIRE_ASSIGN_OR_RETURN(const PrependScheme scheme, parse_prepend_scheme(json));
     QUIRE_ASSIGN_OR_RETURN(const bool split, json_or(json, "split", true));
-    if (replacement.empty()) return invalid_argument("Metaspace replacement is empty");
+    if (replacement.empty() || replacement.size() > kMaxReplacementBytes) {
+      return invalid_argument(
+          fmt::format("Metaspace replacement is empty or too long; got {} bytes, expected 1 to {}",
+                      replacement.size(), kMaxReplacementBytes));
+    }
     stages_.push_back(make_metaspace_stage(std::string(replacement), scheme));
     if (split) {
       stages_.push_back(make_split_stage(make_literal_pattern(std::string(replacement)),

@@ -86,16 +86,21 @@ class MetaspaceStage final : public PreTokenizerStage {
   MetaspaceStage(std::string replacement, PrependScheme scheme)
       : replacement_(std::move(replacement)), scheme_(scheme) {}
 
-  void run(Piece piece, SearchBudget&, PieceSink sink) const override {
+  void run(Piece piece, SearchBudget& budget, PieceSink sink) const override {
     const bool wants_prefix =
         scheme_ == PrependScheme::kAlways || (scheme_ == PrependScheme::kFirst && piece.at_start);
     const bool has_prefix = piece.text.starts_with(' ') || piece.text.starts_with(replacement_);
     std::string text;
     text.reserve(piece.text.size() + piece.text.size() / 2 + replacement_.size());
-    if (wants_prefix && !has_prefix) text += replacement_;
+    const auto insert = [&] {
+      budget.spend_inserted(replacement_.size());
+      text += replacement_;
+    };
+    if (wants_prefix && !has_prefix) insert();
     for (const char c : piece.text) {
+      if (budget.is_spent()) return;
       if (c == ' ') {
-        text += replacement_;
+        insert();
       } else {
         text += c;
       }

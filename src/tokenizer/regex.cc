@@ -5,6 +5,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -12,6 +13,8 @@ namespace quire {
 namespace {
 
 constexpr size_t kMaxPatternBytes = size_t{1} << 16;
+constexpr size_t kMaxClassBytes = 4096;
+constexpr size_t kMaxRepeat = 65'535;  // PCRE2's
 constexpr uint32_t kHeapLimitKib = 16 * 1024;
 constexpr uint32_t kNestLimit = 64;
 
@@ -34,10 +37,30 @@ Status foreign(std::string_view pattern, std::string_view what) {
   return unimplemented(fmt::format("regex \"{}\" uses {}, which is not supported", pattern, what));
 }
 
-// The same pattern in PCRE2's dialect. What PCRE2 would read with another meaning is refused.
-Result<std::string> to_pcre2(std::string_view pattern) {
-  std::string out;
+struct Translated {
+  std::string pattern;
+  // Both make one item of the pattern slow: PCRE2 looks through a class member by member, and
+  // reports no step while it repeats an item for the least number of times.
+  size_t longest_class = 0;  // bytes
+  size_t largest_repeat = 0;
+};
+
+// The least count of a "{3}" or "{3,5}" at the start of `text`, else 0.
+size_t least_count(std::string_view text) {
+  size_t count = 0;
+  for (size_t i = 1; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i) {
+    count = std::min(count * 10 + static_cast<size_t>(text[i] - '0'), kMaxRepeat);
+  }
+  return count;
+}
+
+// The same pattern in PCRE2's dialect. A construct that PCRE2 would read with another meaning is
+// refused.
+Result<Translated> to_pcre2(std::string_view pattern) {
+  Translated result;
+  std::string& out = result.pattern;
   bool in_class = false;
+  size_t class_start = 0;
   for (size_t i = 0; i < pattern.size(); ++i) {
     const std::string_view rest = pattern.substr(i);
     if (rest.starts_with("&&") && in_class) return foreign(pattern, "&& in a class");
@@ -45,8 +68,18 @@ Result<std::string> to_pcre2(std::string_view pattern) {
     if (!in_class && rest.starts_with("(?C")) return foreign(pattern, "(?C");
     if (rest[0] != '\\' || rest.size() < 2) {
       if (rest[0] == '[' && in_class) return foreign(pattern, "a class in a class");
-      if (rest[0] == '[') in_class = true;
-      if (rest[0] == ']') in_class = false;
+      if (rest.starts_with("[]") || rest.starts_with("[^]")) {
+        return foreign(pattern, "a class that begins with ]");
+      }
+      if (rest[0] == '[') {
+        in_class = true;
+        class_start = i;
+      } else if (rest[0] == ']' && in_class) {
+        in_class = false;
+        result.longest_class = std::max(result.longest_class, i - class_start);
+      } else if (rest[0] == '{' && !in_class) {
+        result.largest_repeat = std::max(result.largest_repeat, least_count(rest));
+      }
       out += rest[0];
       continue;
     }
@@ -62,12 +95,17 @@ Result<std::string> to_pcre2(std::string_view pattern) {
       out += rest.substr(0, 2);
     }
   }
-  return out;
+  if (result.longest_class > kMaxClassBytes) {
+    return foreign(pattern.substr(0, 64), fmt::format("a class of {} bytes (expected at most {})",
+                                                      result.longest_class, kMaxClassBytes));
+  }
+  return result;
 }
 
 // PCRE2's own match limit counts each start anew, and not what a repeated class runs over.
 struct Meter {
   SearchBudget& budget;
+  size_t step_cost;
   size_t position;
 };
 
@@ -75,8 +113,9 @@ struct Meter {
 int count_steps(pcre2_callout_block* block, void* data) {
   Meter& meter = *static_cast<Meter*>(data);
   const size_t position = block->current_position;
-  meter.budget.spend(
-      1 + (position > meter.position ? position - meter.position : meter.position - position));
+  const size_t distance =
+      position > meter.position ? position - meter.position : meter.position - position;
+  meter.budget.spend(meter.step_cost * (1 + distance));
   meter.position = position;
   return meter.budget.is_spent() ? PCRE2_ERROR_CALLOUT : 0;
 }
@@ -91,7 +130,7 @@ MatchContext make_match_context() {
 
 class Pcre2Pattern final : public Pattern {
  public:
-  explicit Pcre2Pattern(Code code) : code_(std::move(code)) {}
+  Pcre2Pattern(Code code, size_t step_cost) : code_(std::move(code)), step_cost_(step_cost) {}
 
   std::optional<Match> find(std::string_view text, size_t from,
                             SearchBudget& budget) const override {
@@ -99,8 +138,9 @@ class Pcre2Pattern final : public Pattern {
     thread_local const MatchContext context = make_match_context();
     const MatchData data(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
     if (context == nullptr || data == nullptr) budget.spend_all();
+    budget.spend(step_cost_);
     if (budget.is_spent()) return std::nullopt;
-    Meter meter{budget, from};
+    Meter meter{budget, step_cost_, from};
     pcre2_set_callout(context.get(), count_steps, &meter);
     // The text is valid (Pattern's contract), so it need not be checked once a match.
     const int count = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()),
@@ -115,7 +155,17 @@ class Pcre2Pattern final : public Pattern {
 
  private:
   Code code_;
+  size_t step_cost_;
 };
+
+// The budget's steps per step of this pattern, so that the time per step is about the same for all:
+// 1 for the patterns of known models.
+size_t step_cost(const Translated& translated, const pcre2_code* code) {
+  size_t frame_bytes = 0;  // copied at each choice; grows with the number of groups
+  pcre2_pattern_info(code, PCRE2_INFO_FRAMESIZE, &frame_bytes);
+  return (1 + translated.longest_class / 64) * (1 + translated.largest_repeat / 4) *
+         (1 + frame_bytes / 1024);
+}
 
 }  // namespace
 
@@ -124,7 +174,7 @@ Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
     return invalid_argument(fmt::format("regex is too long; got {} bytes, expected at most {}",
                                         pattern.size(), kMaxPatternBytes));
   }
-  QUIRE_ASSIGN_OR_RETURN(const std::string translated, to_pcre2(pattern));
+  QUIRE_ASSIGN_OR_RETURN(const Translated translated, to_pcre2(pattern));
   const CompileContext compile_context(pcre2_compile_context_create(nullptr));
   if (compile_context == nullptr) return internal_error("out of memory while compiling a regex");
   pcre2_set_newline(compile_context.get(), PCRE2_NEWLINE_LF);
@@ -133,7 +183,7 @@ Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
   PCRE2_SIZE where = 0;
   // MULTILINE: in Oniguruma ^ and $ always mean a line's ends. AUTO_CALLOUT: for the meter.
   Code code(pcre2_compile(
-      reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+      reinterpret_cast<PCRE2_SPTR>(translated.pattern.data()), translated.pattern.size(),
       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT,
       &error, &where, compile_context.get()));
   if (code == nullptr) {
@@ -142,7 +192,12 @@ Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
     return invalid_argument(fmt::format("regex \"{}\" is not valid at byte {}; {}", pattern, where,
                                         reinterpret_cast<const char*>(reason)));
   }
-  return std::unique_ptr<Pattern>(std::make_unique<Pcre2Pattern>(std::move(code)));
+  uint32_t num_references = 0;
+  pcre2_pattern_info(code.get(), PCRE2_INFO_BACKREFMAX, &num_references);
+  // A comparison with an earlier group takes any time without a step.
+  if (num_references > 0) return foreign(pattern, "a back reference");
+  const size_t cost = step_cost(translated, code.get());
+  return std::unique_ptr<Pattern>(std::make_unique<Pcre2Pattern>(std::move(code), cost));
 }
 
 }  // namespace quire

@@ -14,7 +14,7 @@ namespace {
 void encode_segment(const TokenizerParts& parts, std::string_view text, bool at_start,
                     SearchBudget& budget, std::vector<int32_t>& ids) {
   parts.pre_tokenizer.run({text, at_start}, budget, [&](Piece piece) {
-    if (!budget.is_spent()) parts.model->encode(piece.text, ids);
+    if (!budget.is_spent()) parts.model->encode(piece.text, budget, ids);
   });
 }
 
@@ -26,13 +26,14 @@ void encode_raw_text(const TokenizerParts& parts, std::string_view text, bool at
     normalized = parts.normalizer.apply(text, budget);
     text = normalized;
   }
-  parts.added.split(text, AddedTokens::Stage::kNormalized, [&](std::string_view part, int32_t id) {
+  const auto encode_part = [&](std::string_view part, int32_t id) {
     if (id >= 0) {
       ids.push_back(id);
     } else {
       encode_segment(parts, part, at_start && part.data() == text.data(), budget, ids);
     }
-  });
+  };
+  parts.added.split(text, AddedTokens::Stage::kNormalized, budget, encode_part);
 }
 
 }  // namespace
@@ -51,16 +52,18 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 4 + 16);
   if (add_special_tokens) ids = parts_->post_processor.prefix();
-  parts_->added.split(text, AddedTokens::Stage::kRaw, [&](std::string_view part, int32_t id) {
+  const auto encode_part = [&](std::string_view part, int32_t id) {
     if (id >= 0) {
       ids.push_back(id);
     } else {
       encode_raw_text(*parts_, part, part.data() == text.data(), budget, ids);
     }
-  });
+  };
+  parts_->added.split(text, AddedTokens::Stage::kRaw, budget, encode_part);
   if (budget.is_spent()) {
     return invalid_argument(
-        fmt::format("[tokenizer] the tokenizer's regex takes too long on this text; got {} bytes, "
+        fmt::format("[tokenizer] the tokenizer's rules take too long on this text or make too much "
+                    "of it; got {} bytes, "
                     "expected a shorter text or shorter runs of like characters",
                     text.size()));
   }

@@ -17,18 +17,19 @@ Unigram::Unigram(const Vocab& vocab, std::vector<double> scores, int32_t unk_id,
       unk_score_(unk_score),
       byte_fallback_(byte_fallback) {}
 
-std::vector<Unigram::Node> Unigram::best_paths(std::string_view piece) const {
+std::vector<Unigram::Node> Unigram::best_paths(std::string_view piece, SearchBudget& budget) const {
   std::vector<Node> best(piece.size() + 1);
   const auto offer = [&](size_t start, size_t end, int32_t id, double score) {
     Node& node = best[end];
     const double total = best[start].score + score;
     if (node.id < 0 || total > node.score) node = {total, id, static_cast<uint32_t>(start)};
   };
-  for (size_t start = 0; start < piece.size();) {
+  for (size_t start = 0; start < piece.size() && !budget.is_spent();) {
     const size_t length = unicode::char_length(piece[start]);
     bool has_char_token = false;
     ByteTrie::Node node = ByteTrie::kRoot;
-    for (size_t end = start; end < piece.size();) {
+    size_t end = start;
+    while (end < piece.size()) {
       node = trie_.next(node, piece[end++]);
       if (node == ByteTrie::kNone) break;
       const int32_t id = trie_.id(node);
@@ -36,15 +37,18 @@ std::vector<Unigram::Node> Unigram::best_paths(std::string_view piece) const {
       offer(start, end, id, scores_[static_cast<size_t>(id)]);
       has_char_token = has_char_token || end - start == length;
     }
+    budget.spend(end - start);  // a token may be as long as the text
     if (!has_char_token) offer(start, start + length, unk_id_, unk_score_);
     start += length;
   }
   return best;
 }
 
-void Unigram::encode(std::string_view piece, std::vector<int32_t>& ids) const {
+void Unigram::encode(std::string_view piece, SearchBudget& budget,
+                     std::vector<int32_t>& ids) const {
   QUIRE_CHECK(piece.size() < UINT32_MAX, "a piece of text has less than 4 GiB");
-  const std::vector<Node> best = best_paths(piece);
+  const std::vector<Node> best = best_paths(piece, budget);
+  if (budget.is_spent()) return;
   std::vector<size_t> ends;
   for (size_t end = piece.size(); end > 0; end = best[end].start) ends.push_back(end);
   std::reverse(ends.begin(), ends.end());

@@ -21,7 +21,8 @@ class Unigram final : public TokenModel {
 
   // Makes the token one that a text can be cut into; special ones are not.
   void add_token(std::string_view text, int32_t id) { trie_.insert(text, id); }
-  void encode(std::string_view piece, std::vector<int32_t>& ids) const override;
+  void encode(std::string_view piece, SearchBudget& budget,
+              std::vector<int32_t>& ids) const override;
 
   static constexpr double kUnkPenalty = 10;  // what SentencePiece puts below the lowest score
 
@@ -32,7 +33,7 @@ class Unigram final : public TokenModel {
     uint32_t start = 0;
   };
 
-  std::vector<Node> best_paths(std::string_view piece) const;
+  std::vector<Node> best_paths(std::string_view piece, SearchBudget& budget) const;
   void append_unknown(std::string_view text, std::vector<int32_t>& ids) const;
 
   const Vocab& vocab_;

@@ -107,7 +107,7 @@ TEST(TemplateCost, LongNames) {
   }
 }
 
-// What a template keeps is charged, however it comes by it.
+// Every value that a template keeps is charged, whichever builtin makes it.
 TEST(TemplateCost, MemoryIsCharged) {
   const std::string keep =
       "{% set ns = namespace(all=[], s='a' * 1000000) %}{% for i in range(200) %}"

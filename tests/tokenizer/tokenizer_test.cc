@@ -7,6 +7,9 @@
 #include <random>
 #include <thread>
 
+#include "base/thread_cpu_time.h"
+#include "base/utf8.h"
+#include "tokenizer/charsmap.h"
 #include "tokenizer/golden_data.h"
 #include "tokenizer/normal_form.h"
 #include "tokenizer/pattern.h"
@@ -206,6 +209,107 @@ TEST(HostileText, ARegexThatTakesTooLongIsAnErrorOfTheText) {
   const auto tokenizer = with_split(R"(\\p{L}+|\\s+(?!\\S)|\\s+)");
   EXPECT_TRUE(tokenizer->encode(std::string(1'500'000, 'a'), false).ok());
   EXPECT_TRUE(tokenizer->encode(std::string(1'500'000, ' ') + "a", false).ok());
+}
+
+// Whether the budget of a text is spent before all of its matches are found.
+bool is_too_slow(std::string_view regex, const std::string& text) {
+  const auto pattern = make_regex_pattern(regex).value();
+  SearchBudget budget(text.size());
+  for_each_match(*pattern, text, budget, [](size_t, size_t, bool) {});
+  return budget.is_spent();
+}
+
+// PCRE2 reports no step while it repeats or looks through a class.
+TEST(HostileText, SlowItemsOfARegexCostMore) {
+  std::string text;
+  for (int i = 0; i < 6; ++i) text += std::string(59'999, 'a') + " ";
+  EXPECT_TRUE(is_too_slow(R"(\p{L}{60000})", text));
+  EXPECT_FALSE(is_too_slow(R"(\p{L}{1,3}x|\p{N}{3})", text));
+  std::string members;
+  for (char32_t c = 0x4e00; members.size() < 4000; c += 2) append_utf8(c, members);
+  std::string wide;
+  for (int i = 0; i < 1'000'000; ++i) wide += "é";
+  EXPECT_TRUE(is_too_slow("[" + members + "]+\\p{N}|\\p{L}\\p{N}|\\p{M}", wide));
+}
+
+TEST(TokenizerErrors, ARegexWhoseStepsHaveNoBoundIsRefused) {
+  for (const char* regex : {"(a+)b\\1", "(?<x>a+)b\\k<x>", "[]a]", "[^]a]"}) {
+    const auto pattern = make_regex_pattern(regex);
+    ASSERT_FALSE(pattern.ok()) << regex;
+    EXPECT_EQ(pattern.status().code(), StatusCode::kUnimplemented) << regex;
+  }
+  std::string members;
+  for (char32_t c = 0x4e00; members.size() < 5000; c += 2) append_utf8(c, members);
+  EXPECT_FALSE(make_regex_pattern("x[" + members + "]+").ok());
+}
+
+int64_t cpu_ns_of_search(const Pattern& pattern, const std::string& text) {
+  const int64_t start = thread_cpu_ns();
+  SearchBudget budget(text.size());
+  for_each_match(pattern, text, budget, [](size_t, size_t, bool) {});
+  return thread_cpu_ns() - start;
+}
+
+TEST(HostileText, LiteralsAreFoundInLinearTime) {
+  const std::string text(4'000'000, 'a');
+  const int64_t short_ns = cpu_ns_of_search(*make_literal_pattern("aaaaaaab"), text);
+  const int64_t long_ns =
+      cpu_ns_of_search(*make_literal_pattern(std::string(1'000'000, 'a') + "b"), text);
+  EXPECT_LE(long_ns, 20 * short_ns + 100'000'000);  // 10 s and more where it is quadratic
+}
+
+// The budget bounds what the rules of a tokenizer's file make of a text, and what they look at.
+TEST(HostileText, RulesSpendFromTheTextsBudget) {
+  const auto encodes = [](std::string_view json, const std::string& text) {
+    const auto ids = Tokenizer::from_json(json, "x.json").value()->encode(text, false);
+    if (!ids.ok()) {
+      EXPECT_EQ(ids.status().code(), StatusCode::kInvalidArgument);
+    }
+    return ids.ok();
+  };
+  const auto sequence = [](std::string_view field, std::string_view part, int count) {
+    std::string parts;
+    for (int i = 0; i < count; ++i) parts += std::string(i > 0 ? "," : "") + std::string(part);
+    return fmt::format(R"({{"type":"Sequence","{}":[{}]}})", field, parts);
+  };
+  const std::string spaces =
+      fmt::format(R"({{"type":"Metaspace","replacement":"{}"}})", std::string(32, ' '));
+  EXPECT_FALSE(encodes(json_with("pre_tokenizer", sequence("pretokenizers", spaces, 6)),
+                       std::string(1000, ' ')));
+  EXPECT_TRUE(
+      encodes(json_with("pre_tokenizer", R"({"type":"Metaspace"})"), std::string(1'000'000, ' ')));
+  const std::string replace = fmt::format(
+      R"({{"type":"Replace","pattern":{{"String":"a"}},"content":"{}"}})", std::string(32, 'a'));
+  EXPECT_FALSE(encodes(json_with("normalizer", sequence("normalizers", replace, 6)),
+                       std::string(1000, 'a')));
+  const std::string token = std::string(50'000, 'a') + "b";
+  EXPECT_FALSE(encodes(
+      fmt::format(R"({{"model":{{"type":"Unigram","vocab":[["u",0.0],["a",0.0],["{}",0.0]],)"
+                  R"("unk_id":0}}}})",
+                  token),
+      std::string(200'000, 'a')));
+  EXPECT_FALSE(encodes(json_with("added_tokens", fmt::format(R"([{{"id":7,"content":"{}"}}])",
+                                                             std::string(1000, 'a') + "b")),
+                       std::string(200'000, 'a')));
+}
+
+// A trie with a cycle, which walks over any run of its character.
+TEST(HostileText, ACharsmapSpendsWhatItWalks) {
+  std::vector<uint32_t> units(512);
+  units[0] = 256U << 10;
+  units[256 ^ 'a'] = (uint32_t{'a'} << 10) | 'a';
+  const auto num_bytes = static_cast<uint32_t>(units.size() * sizeof(uint32_t));
+  std::string blob(reinterpret_cast<const char*>(&num_bytes), sizeof(num_bytes));
+  blob.append(reinterpret_cast<const char*>(units.data()), num_bytes);
+  const Charsmap map = Charsmap::parse(blob).value();
+  const std::string text(200'000, 'a');
+  SearchBudget budget(text.size());
+  size_t num_searches = 0;
+  while (!budget.is_spent() && num_searches < text.size()) {
+    EXPECT_FALSE(map.longest_rule(std::string_view(text).substr(num_searches++), budget));
+  }
+  EXPECT_TRUE(budget.is_spent());
+  EXPECT_LE(num_searches, 400);  // 256 steps per byte of the text, a search takes one per byte
 }
 
 TEST(HostileText, BacktrackingRegexEnds) {
