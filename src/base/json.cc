@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "base/one_line.h"
 #include "base/utf8.h"
 
 namespace quire {
@@ -44,7 +45,65 @@ std::string big_integers_as_doubles(std::string_view text) {
   return out;
 }
 
+std::optional<std::string_view> find_repeated(std::vector<std::string_view>& keys) {
+  std::sort(keys.begin(), keys.end());
+  const auto found = std::adjacent_find(keys.begin(), keys.end());
+  if (found == keys.end()) return std::nullopt;
+  return *found;
+}
+
+class RepeatedKeySearch {
+ public:
+  // Whether one is there: then place() has grown by its place within the value.
+  bool find(simdjson::dom::element value) {
+    simdjson::dom::object object;
+    simdjson::dom::array array;
+    if (!value.get(object)) return find_in_object(object);
+    return !value.get(array) && find_in_array(array);
+  }
+  const std::string& place() const { return place_; }
+
+ private:
+  bool find_in_object(simdjson::dom::object object) {
+    keys_.clear();
+    for (const auto& [key, member] : object) keys_.push_back(key);
+    if (const auto key = find_repeated(keys_)) return found_below("." + clipped(*key));
+    for (const auto& [key, member] : object) {
+      if (find(member)) return found_below("." + clipped(key));
+    }
+    return false;
+  }
+  bool find_in_array(simdjson::dom::array array) {
+    size_t idx = 0;
+    for (const simdjson::dom::element item : array) {
+      if (find(item)) return found_below(fmt::format("[{}]", idx));
+      ++idx;
+    }
+    return false;
+  }
+  // The innermost step is known first.
+  bool found_below(const std::string& step) {
+    place_.insert(0, step);
+    return true;
+  }
+
+  std::vector<std::string_view> keys_;  // of one object at a time
+  std::string place_;
+};
+
 }  // namespace
+
+std::optional<std::string_view> find_repeated_key(simdjson::dom::object object) {
+  std::vector<std::string_view> keys;
+  for (const auto& [key, member] : object) keys.push_back(key);
+  return find_repeated(keys);
+}
+
+std::optional<std::string> find_nested_repeated_key(simdjson::dom::element value) {
+  RepeatedKeySearch search;
+  if (!search.find(value)) return std::nullopt;
+  return search.place();
+}
 
 Result<JsonDocument> JsonDocument::parse(std::string_view text, std::string_view source,
                                          const JsonLimits& limits) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,14 @@ class JsonDocument {
   std::unique_ptr<simdjson::dom::parser> parser_;
   simdjson::dom::element root_;
 };
+
+// A key that the object has twice. Readers of JSON differ in which of the values they take, so what
+// reads a request or a configuration refuses it. Time is O(n log n) in the bytes of the keys, also
+// where a client chooses them to collide in a hash table.
+std::optional<std::string_view> find_repeated_key(simdjson::dom::object object);
+// The same for every object within the value: the place of the key behind the value's own name,
+// such as ".json_schema.type" or "[2].content".
+std::optional<std::string> find_nested_repeated_key(simdjson::dom::element value);
 
 // Appends one JSON value to a string; commas and escapes are its business, nesting the caller's.
 //   JsonWriter w; w.begin_object(); w.key("id"); w.value(7); w.end_object(); w.text()

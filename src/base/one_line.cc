@@ -44,4 +44,10 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
+std::string clipped(std::string_view text) {
+  constexpr size_t kMaxShown = 60;
+  if (text.size() <= kMaxShown) return one_line(text);
+  return one_line(text.substr(0, complete_utf8_prefix(text.substr(0, kMaxShown)))) + "…";
+}
+
 }  // namespace quire

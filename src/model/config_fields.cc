@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_set>
 
+#include "base/json.h"
 #include "tensor/quote_name.h"
 
 namespace quire {
@@ -18,10 +18,7 @@ std::string shown(simdjson::dom::element value) {
 
 ConfigFields::ConfigFields(simdjson::dom::object object, std::string_view source, std::string path)
     : object_(object), source_(source), path_(std::move(path)) {
-  std::unordered_set<std::string_view> keys;
-  for (const auto& [key, value] : object_) {
-    if (!keys.insert(key).second) fail(quote_name(key), "it twice", "one value");
-  }
+  if (const auto key = find_repeated_key(object_)) fail(quote_name(*key), "it twice", "one value");
 }
 
 std::optional<simdjson::dom::element> ConfigFields::find(std::string_view key) const {

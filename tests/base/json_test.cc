@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "support/cpu_time.h"
+
 namespace quire {
 namespace {
 
@@ -59,6 +61,42 @@ TEST(JsonWriter, WritesEveryKindOfValue) {
             "{\"text\":\"a\\\"\\\\\\n\\u0001\uFFFD\",\"whole\":-7,\"real\":0.1,"
             "\"nan\":null,\"flag\":true,\"ids\":[1,2],\"empty\":[]}");
   EXPECT_TRUE(JsonDocument::parse(json.text(), "own output").ok());
+}
+
+TEST(RepeatedKeys, AreFoundAtEveryDepthByTheirPlace) {
+  const auto place = [](std::string_view text) {
+    const auto document = JsonDocument::parse(text, "test");
+    EXPECT_TRUE(document.ok()) << text;
+    return find_nested_repeated_key(document->root()).value_or("none");
+  };
+  EXPECT_EQ(place(R"({"a": 1, "b": {"a": 2}, "c": [{"a": 1}, {"a": 1}]})"), "none");
+  EXPECT_EQ(place(R"([1, "a", null, {}])"), "none");
+  EXPECT_EQ(place(R"({"a": null, "a": 1})"), ".a");
+  EXPECT_EQ(place(R"({"b": 1, "a": 2, "c": 3, "b": 1})"), ".b");
+  EXPECT_EQ(place(R"({"a": [0, {"b": {"": 1, "": 2}}]})"), ".a[1].b.");
+  EXPECT_EQ(place(R"([{"x": 1}, {"a\nb": 1, "a\u000ab": 1}])"), "[1].a\\nb") << "on one line";
+  const std::string longest(5000, 'k');
+  EXPECT_EQ(place("{\"" + longest + "\":1,\"" + longest + "\":1}"),
+            "." + longest.substr(0, 60) + "…");
+}
+
+// A comparison of all pairs of these keys takes minutes of a core.
+TEST(RepeatedKeys, ManyAndLongKeysAreCheckedInTime) {
+  std::string many = "{";
+  for (int i = 0; i < 300'000; ++i) many += "\"" + std::to_string(i) + "\":0,";
+  many.back() = '}';
+  std::string alike = "{";
+  for (int i = 0; i < 1000; ++i) {
+    alike += "\"" + std::string(4000, 'a') + std::to_string(i) + "\":0,";
+  }
+  alike.back() = '}';
+  for (const std::string& text : {many, alike}) {
+    const auto document = JsonDocument::parse(text, "test");
+    ASSERT_TRUE(document.ok());
+    const int64_t ns = testing::cpu_ns_of(
+        [&] { EXPECT_FALSE(find_nested_repeated_key(document->root()).has_value()); });
+    EXPECT_LT(ns, 1000 * static_cast<int64_t>(text.size()));
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/find_text.h"
 #include "base/utf8.h"
 #include "tokenizer/template/builtins.h"
 #include "tokenizer/template/interpreter.h"

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/find_text.h"
 #include "tokenizer/template/interpreter.h"
 #include "tokenizer/template/unicode.h"
 #include "tokenizer/template/write_escaped.h"

@@ -74,8 +74,5 @@ std::optional<bool> classify(std::string_view question, std::string_view text);
 
 // Removes and returns the first line of a non-empty text, with its end if `keep_end`.
 std::string_view take_line(std::string_view& text, bool keep_end);
-// In linear time whatever the texts are; npos if absent.
-size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
-size_t rfind_text(std::string_view text, std::string_view part);
 
 }  // namespace quire::jinja

@@ -1,0 +1,24 @@
+// CPU time of a thread: a bound on it holds on a loaded machine, where one on elapsed time does
+// not.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+namespace quire::testing {
+
+inline int64_t thread_cpu_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// What `work` takes of the calling thread's CPU time.
+template <typename Work>
+int64_t cpu_ns_of(Work work) {
+  const int64_t start = thread_cpu_ns();
+  work();
+  return thread_cpu_ns() - start;
+}
+
+}  // namespace quire::testing
