@@ -26,7 +26,7 @@ struct SamplingParams {
   float repetition_penalty = 1.0F;                    // > 0; over prompt and output
   float presence_penalty = 0.0F;                      // [-2, 2]; over output
   float frequency_penalty = 0.0F;                     // [-2, 2]; over output
-  std::vector<std::pair<int32_t, float>> logit_bias;  // token id, added to its logit
+  std::vector<std::pair<int32_t, float>> logit_bias;  // token id (each once), added to its logit
   std::vector<int32_t> allowed_token_ids;             // empty: all
   std::vector<std::string> bad_words;                 // their tokens never follow each other
 

@@ -75,11 +75,17 @@ constexpr std::string_view kRequest = "a JSON object with prompt or prompt_token
 Result<JsonDocument> parse_line(std::string_view line, std::string_view source,
                                 std::string_view expected) {
   auto document = JsonDocument::parse(line, source, kLineLimits);
-  if (document.status().code() != StatusCode::kInvalidArgument) return document;
-  const Status status =
-      unexpected(line, fmt::format("{} (valid JSON of at most {} MiB and {} levels)", expected,
-                                   kLineLimits.max_bytes >> 20, kLineLimits.max_depth));
-  return invalid_argument(fmt::format("[input] {}: {}", source, status.message()));
+  if (document.status().code() == StatusCode::kInvalidArgument) {
+    const Status status =
+        unexpected(line, fmt::format("{} (valid JSON of at most {} MiB and {} levels)", expected,
+                                     kLineLimits.max_bytes >> 20, kLineLimits.max_depth));
+    return invalid_argument(fmt::format("[input] {}: {}", source, status.message()));
+  }
+  if (!document.ok()) return document;
+  const auto repeated = find_nested_repeated_key(document->root());
+  if (!repeated) return document;
+  return invalid_argument(
+      fmt::format("[input] {}: got the key {} twice, expected it once", source, *repeated));
 }
 
 Result<Request> parse_request(std::string_view line, std::string_view source,

@@ -18,7 +18,8 @@ constexpr JsonLimits kLineLimits = {.max_bytes = size_t{64} << 20, .max_depth = 
 Result<Request> parse_request(std::string_view line, std::string_view source,
                               const Request& defaults);
 
-// A line's document; what is none says that `expected` ("a JSON string") was.
+// Parses one line as JSON. On failure the error says that `expected` (for example "a JSON string")
+// was expected. A key that an object has twice is refused, as the server refuses it.
 Result<JsonDocument> parse_line(std::string_view line, std::string_view source,
                                 std::string_view expected);
 

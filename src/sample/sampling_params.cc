@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -82,6 +83,18 @@ Status check_lengths(const SamplingParams& params) {
   return check_int("prompt_logprobs", params.prompt_logprobs.value_or(0), 0, kMaxLogprobs);
 }
 
+// The biases of one token add up, so their sum could leave the range. In JSON "5" and "05" are
+// different keys of the same token.
+Status check_bias_ids(const std::vector<std::pair<int32_t, float>>& biases) {
+  std::vector<int32_t> ids;
+  ids.reserve(biases.size());
+  for (const auto& [id, bias] : biases) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  const auto repeated = std::adjacent_find(ids.begin(), ids.end());
+  if (repeated == ids.end()) return {};
+  return refuse("logit_bias", fmt::format("token id {} twice", *repeated), "each id once");
+}
+
 Status check_bias(const SamplingParams& params, int vocab_size) {
   if (params.logit_bias.size() > static_cast<size_t>(vocab_size)) {
     return refuse("logit_bias", params.logit_bias.size(), "no more ids than the vocabulary has");
@@ -90,7 +103,7 @@ Status check_bias(const SamplingParams& params, int vocab_size) {
     QUIRE_RETURN_IF_ERROR(check_int("logit_bias token id", id, 0, vocab_size - 1));
     QUIRE_RETURN_IF_ERROR(check_float("logit_bias", bias, -100, 100));
   }
-  return {};
+  return check_bias_ids(params.logit_bias);
 }
 
 }  // namespace

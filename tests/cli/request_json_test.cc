@@ -101,6 +101,15 @@ TEST(ParseRequest, RangesAreTheSamplers) {
               AllOf(HasSubstr("'allowed_token_ids'"), HasSubstr("at least one")));
 }
 
+TEST(ParseRequest, RefusesAKeyThatIsThereTwice) {
+  const auto message = [](std::string_view line) { return parse(line).status().message(); };
+  EXPECT_EQ(message(R"({"prompt": "a", "top_p": 1, "top_p": 0.5})"),
+            "[input] f:7: got the key .top_p twice, expected it once");
+  EXPECT_EQ(message(R"({"prompt": "a", "logit_bias": {"5": 100, "5": -100}})"),
+            "[input] f:7: got the key .logit_bias.5 twice, expected it once");
+  EXPECT_FALSE(parse_text_line(R"({"a": 1, "a": 1})", "f").ok());
+}
+
 TEST(ParseRequest, RefusesHostileText) {
   EXPECT_FALSE(parse("{\"prompt\": \"\xff\xfe\"}").ok());
   EXPECT_FALSE(parse(R"({"prompt": ")").ok());

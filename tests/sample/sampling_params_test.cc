@@ -83,6 +83,10 @@ TEST(SamplingParams, IdsMustBeOfTheVocabulary) {
                 p.logit_bias = {{1, NAN}};
               }),
               AllOf(HasSubstr("logit_bias"), HasSubstr("-100 to 100")));
+  EXPECT_THAT(refusal([](SamplingParams& p) {
+                p.logit_bias = {{5, 100.F}, {1, 1.F}, {5, -100.F}};
+              }),
+              HasSubstr("logit_bias; got token id 5 twice, expected each id once"));
 }
 
 TEST(SamplingParams, StringsAreNeitherEmptyNorEndless) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/one_line.h"
 #include "base/utf8.h"
 #include "server/tools/json_scanner.h"
 
@@ -63,13 +62,21 @@ std::string invalid_body(std::string_view body, const Status& status) {
                      found->what, line, found->byte - line_start + 1, found->byte);
 }
 
-}  // namespace
-
-std::string clipped(std::string_view text) {
-  constexpr size_t kMaxShown = 60;
-  if (text.size() <= kMaxShown) return one_line(text);
-  return one_line(text.substr(0, complete_utf8_prefix(text.substr(0, kMaxShown)))) + "…";
+// `param` is the body's own field: deeper keys are the client's text, and an error's param is
+// logged.
+Fault refuse_repeated_keys(simdjson::dom::object body) {
+  constexpr std::string_view kTwice = "got it twice, expected it once";
+  if (const auto key = find_repeated_key(body)) return fault_at(Path(*key), kTwice);
+  for (const auto& [name, value] : body) {
+    const auto place = find_nested_repeated_key(value);
+    if (!place) continue;
+    const std::string field = clipped(name);
+    return make_call_error(400, fmt::format("[request] {}{}; {}", field, *place, kTwice), field);
+  }
+  return {};
 }
+
+}  // namespace
 
 std::string Path::text() const {
   std::string text = parent != nullptr ? parent->text() : "";
@@ -165,6 +172,7 @@ Fault parse_body(std::string_view body, size_t max_depth, std::optional<JsonDocu
     return make_call_error(400, fmt::format("[request] body; got {}, expected a JSON object",
                                             described(document->root())));
   }
+  QUIRE_RETURN_IF_FAULT(refuse_repeated_keys(document->root()));
   out = std::move(*document);
   return {};
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/one_line.h"
 #include "server/openai/call_error.h"
 
 namespace quire::server {
@@ -38,9 +39,6 @@ struct Path {
   std::string text() const;
 };
 
-// A client's text as messages show it.
-std::string clipped(std::string_view text);
-
 // `[request] PATH; got …, expected …`
 Fault unexpected(const Path& path, Element got, std::string_view expected);
 // `[request] PATH; …`
@@ -57,10 +55,11 @@ Fault read_texts(const Path& path, Element value, size_t max_texts, std::vector<
 Fault read_list(const Path& path, Element value, size_t max_items, simdjson::dom::array& out);
 Fault read_object(const Path& path, Element value, simdjson::dom::object& out);
 
-// The document of a body that is an object.
+// The document of a body that is an object. A key that any of its objects has twice is refused:
+// readers of JSON differ in which of the values they take.
 Fault parse_body(std::string_view body, size_t max_depth, std::optional<JsonDocument>& out);
 
-// Calls the handler of each known field that is not null; of a field given twice the last counts.
+// The handler of each known field; it is called unless the field is null.
 template <typename Reader>
 using FieldHandlers =
     std::unordered_map<std::string_view, Fault (*)(Reader&, const Path&, Element)>;

@@ -1,6 +1,6 @@
 // From the body of a call to what it asks for. Pure; every field that OpenAI's clients or vLLM's
-// send is taken, unknown fields are ignored, wrong types are refused with the field's name. null
-// is the same as absent.
+// send is taken, unknown fields are ignored, wrong types are refused with the field's name, and so
+// is a key that any object of the body has twice. null is the same as absent.
 #pragma once
 
 #include <optional>
@@ -52,6 +52,7 @@ Parsed<DetokenizeCall> parse_detokenize_call(std::string_view body, const CallDe
 Restriction forced_call_schema(const ChatCall& call);
 
 // Cuts a rendered conversation behind `final_content`, as transformers' continue_final_message.
+// Time is linear in both texts.
 Result<std::string> continue_from(std::string rendered, std::string_view final_content);
 
 }  // namespace quire::server

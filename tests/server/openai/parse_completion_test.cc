@@ -220,6 +220,38 @@ TEST(ParseCompletion, CapsWhatAHostileBodyHas) {
   EXPECT_THAT(refusal(with("x", std::string(70, '[') + std::string(70, ']'))), HasSubstr("64"));
 }
 
+TEST(ParseCompletion, RefusesAKeyThatIsThereTwice) {
+  const auto refused = [](std::string_view fields) {
+    return refusal("{\"prompt\": \"a\", " + std::string(fields) + "}");
+  };
+  // Each of these was read as the first value, the last, or both.
+  EXPECT_EQ(refused(R"("response_format": {"type": "json_object"},
+                       "response_format": {"type": "text"})"),
+            "response_format: [request] response_format; got it twice, expected it once");
+  EXPECT_EQ(refused(R"("logit_bias": {"5": 100, "5": -100})"),
+            "logit_bias: [request] logit_bias.5; got it twice, expected it once");
+  EXPECT_EQ(refused(R"("top_p": null, "top_p": 0.5)"),
+            "top_p: [request] top_p; got it twice, expected it once");
+  EXPECT_EQ(
+      refused(R"("stream": true, "stream_options": {"include_usage": 1, "include_usage": 0})"),
+      "stream_options: [request] stream_options.include_usage; got it twice, expected it once");
+  EXPECT_THAT(refused(R"("structured_outputs": {"regex": "a", "regex": "b"})"),
+              HasSubstr("[request] structured_outputs.regex; got it twice"));
+  EXPECT_THAT(refused(R"("guided_json": {"properties": {"a": {"type": "null", "type": "null"}}})"),
+              HasSubstr("[request] guided_json.properties.a.type; got it twice"));
+  EXPECT_THAT(refused(R"("nobody": 1, "nobody": 1)"), HasSubstr("[request] nobody; got it twice"));
+  // Different keys of one token.
+  for (const char* same : {"05", "005", "-0"}) {
+    const std::string biases =
+        std::string("\"logit_bias\": {\"5\": 1, \"0\": 1, \"") + same + "\": 1}";
+    EXPECT_THAT(refused(biases), HasSubstr("logit_bias; got token id")) << same;
+  }
+  for (const char* other : {" 5", "+5", "5 ", "0x5", "5.0"}) {
+    const std::string biases = std::string("\"logit_bias\": {\"5\": 1, \"") + other + "\": 1}";
+    EXPECT_THAT(refused(biases), HasSubstr("token ids as the keys")) << other;
+  }
+}
+
 TEST(ParseCompletion, SaysWhereABodyIsNoJson) {
   EXPECT_THAT(refusal(""), HasSubstr("byte 0"));
   EXPECT_THAT(refusal("{\"prompt\":\n  \"a\" \"b\"}"), HasSubstr("line 2, column 7 (byte 17)"));
