@@ -172,18 +172,16 @@ AnswerParserConfig parser_config(const CallContext& context, const ChatCall& wan
   return config;
 }
 
-// The rendered conversation.
-Result<std::string> render(const CallContext& context, const ChatCall& wanted) {
-  QUIRE_ASSIGN_OR_RETURN(std::string prompt, context.engine.render_chat(wanted.template_variables));
-  if (!wanted.continue_final_message) return prompt;
-  return continue_from(std::move(prompt), wanted.final_content);
-}
-
 std::optional<CallError> prepare_chat(const CallContext& context, ChatCall& wanted) {
-  Result<std::string> prompt = render(context, wanted);
+  Result<std::string> prompt = context.engine.render_chat(wanted.template_variables);
   if (!prompt.ok()) return call_error(prompt.status());
+  if (auto error = check_prompt_bytes(context, prompt->size())) return error;
+  if (wanted.continue_final_message) {
+    prompt = continue_from(*std::move(prompt), wanted.final_content);
+    if (!prompt.ok()) return call_error(prompt.status());
+  }
   Request& request = wanted.request;
-  request.prompt = std::move(*prompt);
+  request.prompt = *std::move(prompt);
   if (auto error = prepare_prompt(context, request)) return error;
   if (wanted.tool_choice == ToolChoice::kAuto &&
       needs_special_tokens(context.config.tool_call_parser)) {
@@ -224,6 +222,9 @@ void post_chat_completions(CallContext& context, Call&& call) {
   if (parsed.error) return call.refuse(*parsed.error);
   ChatCall& wanted = parsed.call;
   if (refuse_unknown_model(call, wanted.model)) return;
+  // What there is no room for is neither rendered nor tokenized.
+  const Status room = context.gate.check_room(call.key_idx, wanted.request.sampling.n);
+  if (!room.ok()) return call.refuse(call_error(room));
   if (const auto error = prepare_chat(context, wanted)) return call.refuse(*error);
   set_apart(context, call, wanted.request);
   Understood understood = {

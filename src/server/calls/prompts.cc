@@ -37,13 +37,16 @@ size_t max_prompt_bytes(const EngineApi& engine) {
   return longest * static_cast<size_t>(info.max_model_len);
 }
 
+std::optional<CallError> check_prompt_bytes(const CallContext& context, size_t num_bytes) {
+  if (num_bytes <= context.max_prompt_bytes) return std::nullopt;
+  return too_long(fmt::format("{} bytes", num_bytes), context.engine.model_info().max_model_len);
+}
+
 std::optional<CallError> prepare_prompt(const CallContext& context, Request& request) {
   const int max_model_len = context.engine.model_info().max_model_len;
   std::vector<int32_t>& ids = request.prompt_token_ids;
   if (ids.empty()) {
-    if (request.prompt.size() > context.max_prompt_bytes) {
-      return too_long(fmt::format("{} bytes", request.prompt.size()), max_model_len);
-    }
+    if (auto error = check_prompt_bytes(context, request.prompt.size())) return error;
     auto encoded = context.engine.encode(request.prompt, request.add_special_tokens);
     if (!encoded.ok()) return call_error(encoded.status());
     ids = std::move(*encoded);

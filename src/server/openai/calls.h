@@ -56,9 +56,16 @@ struct Tool {
   std::string parameters;  // JSON schema; "{}" where none was given
 };
 
-// POST /v1/chat/completions.
-struct ChatCall : AnswerCall {
+// A conversation for the chat template.
+struct TemplateInput {
   std::string template_variables;  // a JSON object: messages, tools, add_generation_prompt, …
+  // The rendered prompt is to end with this text of the last message: continue_from() cuts it.
+  bool continue_final_message = false;
+  std::string final_content;
+};
+
+// POST /v1/chat/completions.
+struct ChatCall : AnswerCall, TemplateInput {
   // Without its prompt, which the template makes. sampling.max_tokens 0: what the context leaves.
   Request request;
   std::vector<Tool> tools;
@@ -66,19 +73,13 @@ struct ChatCall : AnswerCall {
   std::string named_tool;           // of kNamed
   bool parallel_tool_calls = true;  // false: at most one
   bool include_reasoning = true;
-  // The rendered prompt is to end with this text of the last message: continue_from() cuts it.
-  bool continue_final_message = false;
-  std::string final_content;
   std::string echo_text;  // with echo: what the last message said, if the assistant's
 };
 
 // POST /tokenize and /detokenize.
-struct TokenizeCall {
+struct TokenizeCall : TemplateInput {  // without template_variables: `prompt` is the text
   std::string model;
   std::string prompt;
-  std::string template_variables;  // instead of `prompt`: a conversation
-  bool continue_final_message = false;
-  std::string final_content;
   bool add_special_tokens = true;
   bool return_token_strs = false;
 };

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "base/find_text.h"
 #include "server/openai/answer_fields.h"
 #include "server/openai/conversation.h"
 #include "server/openai/parse.h"
+#include "tokenizer/template/unicode.h"
 
 namespace quire::server {
 namespace {
@@ -206,21 +208,19 @@ Parsed<ChatCall> parse_chat_call(std::string_view body, const CallDefaults& defa
 }
 
 Result<std::string> continue_from(std::string rendered, std::string_view final_content) {
-  constexpr std::string_view kSpaces = " \t\n\r\f\v";
-  const size_t first = final_content.find_first_not_of(kSpaces);
-  if (first == std::string_view::npos) {
+  // Templates trim messages as Python does, so this trims Unicode's white space too.
+  const std::string_view tail = jinja::strip(final_content, std::nullopt, true, false);
+  const std::string_view trimmed = jinja::strip(tail, std::nullopt, false, true);
+  if (trimmed.empty()) {
     return invalid_argument("[request] continue_final_message; got an empty last message");
   }
-  const std::string_view trimmed =
-      final_content.substr(first, final_content.find_last_not_of(kSpaces) + 1 - first);
-  const size_t start = rendered.rfind(trimmed);
+  const size_t start = rfind_text(rendered, trimmed);
   if (start == std::string::npos) {
     return invalid_argument(
         "[request] continue_final_message; the template changes or drops the last message, "
         "expected one that renders as it is");
   }
   // White space that the template kept is the message's.
-  const std::string_view tail = final_content.substr(first);
   const bool is_whole = std::string_view(rendered).substr(start).starts_with(tail);
   rendered.resize(start + (is_whole ? tail : trimmed).size());
   return rendered;

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "server/openai/parse.h"
+#include "support/cpu_time.h"
 
 namespace quire::server {
 namespace {
@@ -234,6 +235,32 @@ TEST(ParseChat, ContinuesTheFinalMessage) {
   EXPECT_EQ(*continue_from("<a>So:<end>\n", " So: "), "<a>So:");
   EXPECT_FALSE(continue_from("<a>", "So").ok());
   EXPECT_FALSE(continue_from("<a>", " ").ok());
+}
+
+// Templates' `trim` strips Unicode's white space, not ASCII's alone.
+TEST(ParseChat, ContinuesAMessageThatTheTemplateTrims) {
+  for (const std::string_view space : {" ", "\n\n", "\u00a0", "\u3000\t", "\u2028", "\x1f"}) {
+    const std::string content = std::string(space) + "So" + std::string(space);
+    EXPECT_EQ(*continue_from("<u>So<a>So<end>", content), "<u>So<a>So") << content;
+    EXPECT_EQ(*continue_from("<u>So<a>" + content + "<end>", content), "<u>So<a>" + content);
+    EXPECT_FALSE(continue_from("<a>" + std::string(space), space).ok());
+  }
+  EXPECT_EQ(*continue_from("<a>So\u200b<end>", "So\u200b"), "<a>So\u200b") << "no white space";
+}
+
+// A search that compares the message at each place takes some 30 s of a core for the first.
+TEST(ParseChat, ContinuingTakesTimeLinearInTheTexts) {
+  const std::string user(2'000'000, 'a');
+  const std::string message(1'000'000, 'a');
+  const auto check = [](const std::string& rendered, const std::string& content, bool is_found) {
+    const int64_t ns =
+        testing::cpu_ns_of([&] { EXPECT_EQ(continue_from(rendered, content).ok(), is_found); });
+    EXPECT_LT(ns, 500 * static_cast<int64_t>(rendered.size() + content.size()));
+  };
+  check("<u>" + user + "<a><end>", message + "b", false);  // the template drops the message
+  check("<u>" + user + "<a>" + message + "<end>", "b" + message, false);  // or changes it
+  check("<u>" + user + "<a>" + message + "<end>", message + "\u00a0", true);
+  check("<u>" + user + "<a>" + message + "<end>", std::string(1'000'000, ' ') + message, true);
 }
 
 TEST(ForcedCall, HasASchema) {
