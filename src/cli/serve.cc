@@ -49,6 +49,7 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
   config.checks_host = !config.allowed_hosts.empty() || (config.keys.empty() && is_loopback);
   config.gate.max_num_seqs = engine.model_info().max_num_seqs;
   config.gate.max_num_queued_tokens = options.max_num_queued_tokens;
+  config.max_tokenize_bytes = static_cast<size_t>(options.max_tokenize_bytes);
   config.tool_call_parser = resolve_parser(options.tool_call_parser,
                                            server::detect_tool_call_parser(engine.chat_template()));
   config.reasoning_parser = resolve_parser(options.reasoning_parser,

@@ -47,6 +47,10 @@ Status check_effect(const ServeOptions& options) {
   if (options.max_request_bytes < 1) {
     return invalid_argument("--max-request-bytes: expected at least 1; got 0: no call has a body");
   }
+  if (options.max_tokenize_bytes < 1) {
+    return invalid_argument(
+        "--max-tokenize-bytes: expected at least 1; got 0: no text is so short");
+  }
   if (service.gate.max_concurrency_per_key > 0 && options.api_keys.empty() &&
       options.api_key_file.empty()) {
     return invalid_argument(
@@ -135,6 +139,8 @@ void add_access_flags(FlagSet& flags, ServeOptions* options) {
                "Answers that may wait for a place; beyond it: 429");
   flags.number("--max-num-queued-tokens", &options->max_num_queued_tokens,
                {.min = 0, .max = 1 << 30}, "Prompt tokens that may wait; 0: no bound");
+  flags.bytes("--max-tokenize-bytes", &options->max_tokenize_bytes,
+              "Longest text of /tokenize and /detokenize");
   flags.number("--max-concurrency-per-key", &gate.max_concurrency_per_key,
                {.min = 0, .max = 1 << 20}, "Answers in work for one key; 0: no bound");
   flags.toggle("--allow-request-priority", &options->service.allow_request_priority,

@@ -24,6 +24,7 @@ struct ServeOptions {
   int max_num_queued_tokens = static_cast<int>(server::GateConfig().max_num_queued_tokens);
   int64_t max_request_bytes = static_cast<int64_t>(http::Limits().max_body_bytes);
   int64_t max_total_request_bytes = static_cast<int64_t>(http::Limits().max_total_body_bytes);
+  int64_t max_tokenize_bytes = static_cast<int64_t>(server::ServiceConfig().max_tokenize_bytes);
   int drain_timeout = 30;  // seconds
 };
 

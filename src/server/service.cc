@@ -26,7 +26,7 @@ using Run = void (*)(CallContext& context, Call&& call);
 
 enum class Access { kAnyone, kKeyHolder };
 // kAtOnce: microseconds, on the transport's thread; kWorker: parses, tokenizes; kTokenizer: the
-// same for its own sake, of texts of any length: no answer waits behind it.
+// same for its own sake, of texts up to max_tokenize_bytes: no answer waits behind it.
 enum class Where { kAtOnce, kWorker, kTokenizer };
 constexpr int kNumTokenizers = 1;
 constexpr int kMaxTokenizing = 64;
@@ -88,10 +88,10 @@ struct Service::Impl {
   Impl(EngineApi& engine, ServiceConfig given)
       : config(std::move(given)),
         gate(config.gate, config.keys.size()),
-        health(config.patience, {{"parsing", &workers},
-                                 {"tokenizing", &tokenizers},
-                                 {"writing", &writers},
-                                 {"grammar", &grammar_workers}}),
+        // A restart would not help a client whose texts keep the tokenizers busy, and would end
+        // all answers, so that pool is no part of the server's health.
+        health(config.patience,
+               {{"parsing", &workers}, {"writing", &writers}, {"grammar", &grammar_workers}}),
         workers(config.num_workers),
         tokenizers(kNumTokenizers),
         writers(config.num_workers),

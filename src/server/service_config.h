@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct ServiceConfig {
   int num_workers = 2;
   int num_grammar_threads = 2;
   GrammarQueueLimits grammar_queue = {};
+  // Bounds a text of /tokenize or /detokenize, in bytes, and the number of its tokens; the memory
+  // and the time of a call are small multiples of it.
+  size_t max_tokenize_bytes = size_t{4} << 20;
   bool allow_request_priority = false;  // else a call's own is ignored
   std::string tool_call_parser = {};    // empty: calls stay text
   std::string reasoning_parser = {};

@@ -1,6 +1,7 @@
 // An engine that answers when the test says so, and an exchange that keeps what it is given.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -49,6 +50,7 @@ class FakeEngine final : public server::EngineApi {
     return std::vector<int32_t>(text.begin(), text.end());
   }
   std::string decode(const std::vector<int32_t>& ids, bool /*skip*/) const override {
+    ++num_decodes_;
     return {ids.begin(), ids.end()};
   }
   std::string token_bytes(int32_t id) const override {
@@ -114,6 +116,7 @@ class FakeEngine final : public server::EngineApi {
   std::string chat_suffix_;
   Status template_fault_;
   std::function<void(std::string_view text)> on_encode_;  // may block
+  mutable std::atomic<int> num_decodes_ = 0;
   EngineStats stats_;
   Status health_;
   Status refusal_;

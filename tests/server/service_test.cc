@@ -640,6 +640,107 @@ TEST_F(ServiceTest, TokenizesAndBack) {
   EXPECT_EQ(call("POST", "/detokenize", R"({"tokens":[97,256]})")->wait().status, 400);
 }
 
+TEST_F(ServiceTest, ATextIsMeasuredBeforeAllOtherWorkOnIt) {
+  std::atomic<int> num_encoded = 0;
+  engine_.on_encode_ = [&](std::string_view) { ++num_encoded; };
+  start({.max_tokenize_bytes = 32});
+  const auto refused = [&](const char* path, const std::string& body, const char* message) {
+    const http::Response response = call("POST", path, body)->wait();
+    EXPECT_EQ(response.status, 400);
+    EXPECT_THAT(response.body, HasSubstr(message));
+  };
+  const auto text = [](size_t size) { return R"({"prompt":")" + std::string(size, 'x') + R"("})"; };
+  refused("/tokenize", text(33), "got a text of 33 bytes, expected at most 32 (--max-tokenize");
+  EXPECT_EQ(num_encoded, 0);
+  EXPECT_EQ(call("POST", "/tokenize", text(32))->wait().status, 200);
+  EXPECT_EQ(num_encoded, 1);
+
+  // The template drops the message; what is too long is not searched for it.
+  constexpr const char* kContinue = R"({"messages":[{"role":"assistant","content":"absent"}],)"
+                                    R"("continue_final_message":true})";
+  refused("/tokenize", kContinue, "the template changes or drops the last message");
+  refused("/v1/chat/completions", kContinue, "the template changes or drops the last message");
+  engine_.chat_suffix_ = std::string(64, 'x');
+  refused("/tokenize", kContinue, R"("param":"messages")");
+  refused("/tokenize", kContinue, "got a text of 86 bytes");
+  refused("/v1/chat/completions", kContinue, "86 bytes");
+  EXPECT_EQ(num_encoded, 1);
+}
+
+TEST_F(ServiceTest, TheTextOfTokensIsMeasuredBeforeItIsMade) {
+  start({.max_tokenize_bytes = 4});
+  EXPECT_EQ(call("POST", "/detokenize", R"({"tokens":[97,98,99,100]})")->wait().status, 200);
+  EXPECT_EQ(engine_.num_decodes_, 1);
+  const auto refused = call("POST", "/detokenize", R"({"tokens":[97,98,99,100,101]})")->wait();
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("[request] tokens; got 5 tokens"));
+  EXPECT_THAT(refused.body, HasSubstr("at most 4 (--max-tokenize-bytes)"));
+  EXPECT_EQ(engine_.num_decodes_, 1);
+}
+
+TEST_F(ServiceTest, TheTextsOfSingleTokensTakeNoDecoder) {
+  const auto body = [&](const char* text) {
+    return call("POST", "/tokenize",
+                std::string(R"({"return_token_strs":true,"prompt":")") + text + "\"}")
+        ->wait()
+        .body;
+  };
+  EXPECT_EQ(body("a\\\"\xc3\xa9"), R"({"count":4,"max_model_len":64,"tokens":[97,34,-61,-87],)"
+                                   "\"token_strs\":[\"a\",\"\\\"\",\"\uFFFD\",\"\uFFFD\"]}");
+  EXPECT_EQ(body(""), R"({"count":0,"max_model_len":64,"tokens":[],"token_strs":[]})");
+  EXPECT_EQ(engine_.num_decodes_, 0);
+}
+
+// The worst are control characters, which JSON writes as six bytes.
+TEST_F(ServiceTest, TheAnswerToATextIsBoundedByTheText) {
+  constexpr size_t kMaxBytes = 10'000;
+  start({.max_tokenize_bytes = kMaxBytes});
+  std::string text;
+  for (size_t i = 0; i < kMaxBytes; ++i) text += "\\u0001";
+  const std::string body = R"({"return_token_strs":true,"prompt":")" + text + R"("})";
+  const http::Response response = call("POST", "/tokenize", body)->wait();
+  EXPECT_EQ(response.status, 200);
+  EXPECT_LT(response.body.size(), 20 * kMaxBytes);
+}
+
+// What clients send can keep the only tokenizing thread busy; a restart would not help.
+TEST_F(ServiceTest, TokenizingIsNoPartOfHealth) {
+  std::promise<void> may_end;
+  engine_.on_encode_ = [end = std::shared_future<void>(may_end.get_future())](std::string_view) {
+    end.wait();
+  };
+  constexpr std::chrono::seconds kPatience(1);
+  constexpr std::chrono::milliseconds kLonger(1100);
+  start({.num_workers = 1, .patience = kPatience});
+  const auto text = call("POST", "/tokenize", R"({"prompt":"a"})");
+  EXPECT_EQ(get("/health").status, 200);
+  std::this_thread::sleep_for(kLonger);
+  EXPECT_EQ(get("/health").status, 200);
+  EXPECT_EQ(get("/ready").status, 200);
+  const auto prompt = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  EXPECT_EQ(get("/health").status, 200);
+  std::this_thread::sleep_for(kLonger);
+  EXPECT_EQ(get("/health").status, 503) << "answers are held up";
+  may_end.set_value();
+  EXPECT_EQ(text->wait().status, 200);
+  engine_.wait_for(1);
+  engine_.say(1, "b", FinishReason::kStop);
+  EXPECT_EQ(prompt->wait().status, 200);
+}
+
+TEST_F(ServiceTest, AChatForWhichThereIsNoRoomIsNotTokenized) {
+  std::atomic<int> num_encoded = 0;
+  engine_.on_encode_ = [&](std::string_view) { ++num_encoded; };
+  start({.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 1}});
+  call("POST", "/v1/completions", R"({"prompt":"a"})");
+  engine_.wait_for(1);
+  EXPECT_EQ(num_encoded, 1);
+  const auto refused =
+      call("POST", "/v1/chat/completions", R"({"messages":[{"role":"user","content":"q"}],"n":2})");
+  EXPECT_EQ(refused->wait().status, 429);
+  EXPECT_EQ(num_encoded, 1);
+}
+
 TEST_F(ServiceTest, OtherSitesMayCallOnlyWhereTheOperatorSaysSo) {
   const http::Headers from = {{"origin", "https://a.example"},
                               {"access-control-request-method", "POST"}};

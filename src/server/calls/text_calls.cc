@@ -2,71 +2,122 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
-#include "base/json.h"
 #include "server/calls/prompts.h"
+#include "server/openai/json_text.h"
 #include "server/openai/parse.h"
 
 namespace quire::server {
 namespace {
 
-// The conversation's or the prompt's text.
-Result<std::string> text_of(const CallContext& context, const TokenizeCall& wanted) {
-  if (wanted.template_variables.empty()) return wanted.prompt;
-  QUIRE_ASSIGN_OR_RETURN(std::string text, context.engine.render_chat(wanted.template_variables));
-  if (!wanted.continue_final_message) return text;
-  return continue_from(std::move(text), wanted.final_content);
+// `what` is longer than --max-tokenize-bytes, which bounds the time and the memory of one call.
+CallError too_long(const CallContext& context, std::string field, std::string_view what) {
+  return make_call_error(
+      400,
+      fmt::format("[request] {}; got {}, expected at most {} (--max-tokenize-bytes): send it in "
+                  "parts",
+                  field, what, context.config.max_tokenize_bytes),
+      field);
+}
+
+// The conversation's or the prompt's text, of a size that may be tokenized.
+std::optional<CallError> read_text(const CallContext& context, TokenizeCall& wanted,
+                                   std::string& text) {
+  const bool is_chat = !wanted.template_variables.empty();
+  Result<std::string> given = is_chat ? context.engine.render_chat(wanted.template_variables)
+                                      : Result<std::string>(std::move(wanted.prompt));
+  if (!given.ok()) return call_error(given.status());
+  if (given->size() > context.config.max_tokenize_bytes) {
+    return too_long(context, is_chat ? "messages" : "prompt",
+                    fmt::format("a text of {} bytes", given->size()));
+  }
+  if (wanted.continue_final_message) {
+    given = continue_from(*std::move(given), wanted.final_content);
+    if (!given.ok()) return call_error(given.status());
+  }
+  text = *std::move(given);
+  return std::nullopt;
+}
+
+// The text of each token by itself; half a character becomes U+FFFD.
+void append_token_texts(const EngineApi& engine, const std::vector<int32_t>& ids,
+                        std::string& out) {
+  out += '[';
+  for (const int32_t id : ids) {
+    if (out.back() != '[') out += ',';
+    append_string(engine.token_bytes(id), out);
+  }
+  out += ']';
+}
+
+std::string tokens_body(const EngineApi& engine, const std::vector<int32_t>& ids, bool has_texts) {
+  std::string out = "{\"count\":";
+  append_int(static_cast<int64_t>(ids.size()), out);
+  out += ",\"max_model_len\":";
+  append_int(engine.model_info().max_model_len, out);
+  out += ",\"tokens\":";
+  append_ids(ids, out);
+  out += ",\"token_strs\":";
+  if (has_texts) {
+    append_token_texts(engine, ids, out);
+  } else {
+    out += "null";
+  }
+  out += '}';
+  return out;
+}
+
+// Ids of the vocabulary, whose text is of a size that may be made. A token without text counts as a
+// byte: it costs time, too.
+std::optional<CallError> check_ids(const CallContext& context, const std::vector<int32_t>& ids) {
+  const int vocab_size = context.engine.model_info().vocab_size;
+  size_t num_bytes = 0;
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= vocab_size) {
+      return make_call_error(
+          400,
+          fmt::format("token id {} is not in the vocabulary; expected 0 to {}", id, vocab_size - 1),
+          "tokens");
+    }
+    num_bytes += std::max<size_t>(context.engine.token_bytes(id).size(), 1);
+    if (num_bytes <= context.config.max_tokenize_bytes) continue;
+    return too_long(context, "tokens",
+                    fmt::format("{} tokens, whose text is longer in bytes", ids.size()));
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 void post_tokenize(CallContext& context, Call&& call) {
-  const Parsed<TokenizeCall> parsed =
-      parse_tokenize_call(call.request.body, call_defaults(context));
+  Parsed<TokenizeCall> parsed = parse_tokenize_call(call.request.body, call_defaults(context));
   if (parsed.error) return call.refuse(*parsed.error);
-  const TokenizeCall& wanted = parsed.call;
+  TokenizeCall& wanted = parsed.call;
   if (refuse_unknown_model(call, wanted.model)) return;
-  const Result<std::string> text = text_of(context, wanted);
-  if (!text.ok()) return call.refuse(call_error(text.status()));
-  const auto ids = context.engine.encode(*text, wanted.add_special_tokens);
+  std::string text;
+  if (const auto error = read_text(context, wanted, text)) return call.refuse(*error);
+  const auto ids = context.engine.encode(text, wanted.add_special_tokens);
   if (!ids.ok()) return call.refuse(call_error(ids.status()));
-  JsonWriter json;
-  json.begin_object();
-  json.field("count", ids->size());
-  json.field("max_model_len", context.engine.model_info().max_model_len);
-  json.key("tokens");
-  json.ids(*ids);
-  json.key("token_strs");
-  if (wanted.return_token_strs) {
-    json.begin_array();
-    for (const int32_t id : *ids) json.value(context.engine.decode({id}, false));
-    json.end_array();
-  } else {
-    json.null();
+  // A tokenizer may normalize a character to many.
+  if (ids->size() > context.config.max_tokenize_bytes) {
+    return call.refuse(too_long(context, "prompt", fmt::format("{} tokens", ids->size())));
   }
-  json.end_object();
-  call.respond(json.text());
+  call.respond(tokens_body(context.engine, *ids, wanted.return_token_strs));
 }
 
 void post_detokenize(CallContext& context, Call&& call) {
   const Parsed<DetokenizeCall> parsed =
       parse_detokenize_call(call.request.body, call_defaults(context));
   if (parsed.error) return call.refuse(*parsed.error);
+  const std::vector<int32_t>& ids = parsed.call.tokens;
   if (refuse_unknown_model(call, parsed.call.model)) return;
-  const int vocab_size = context.engine.model_info().vocab_size;
-  for (const int32_t id : parsed.call.tokens) {
-    if (id >= 0 && id < vocab_size) continue;
-    return call.refuse(make_call_error(
-        400,
-        fmt::format("token id {} is not in the vocabulary; expected 0 to {}", id, vocab_size - 1),
-        "tokens"));
-  }
-  JsonWriter json;
-  json.begin_object();
-  json.field("prompt", context.engine.decode(parsed.call.tokens, false));
-  json.end_object();
-  call.respond(json.text());
+  if (const auto error = check_ids(context, ids)) return call.refuse(*error);
+  std::string out = "{\"prompt\":";
+  append_string(context.engine.decode(ids, false), out);
+  out += '}';
+  call.respond(std::move(out));
 }
 
 }  // namespace quire::server

@@ -263,6 +263,28 @@ TEST(ParseChat, ContinuingTakesTimeLinearInTheTexts) {
   check("<u>" + user + "<a>" + message + "<end>", std::string(1'000'000, ' ') + message, true);
 }
 
+TEST(ParseChat, RefusesAKeyThatIsThereTwice) {
+  EXPECT_EQ(refused_hello(kHello), "messages");
+  EXPECT_EQ(refused_message(R"({"role": "user", "content": "x", "role": "system"})"), "messages");
+  EXPECT_EQ(refused_message(R"({"role": "user", "content": [{"text": "a", "text": "b"}]})"),
+            "messages");
+  EXPECT_EQ(refused_hello(R"("tools": [{"function": {"name": "f", "name": "g"}}])"), "tools");
+  EXPECT_EQ(refused_hello(R"("chat_template_kwargs": {"a": 1, "a": 2})"), "chat_template_kwargs");
+  const auto refused = parse(R"({"messages": [{"role": "user", "content": "x", "content": "y"}]})");
+  ASSERT_TRUE(refused.error);
+  EXPECT_EQ(refused.error->message,
+            "[request] messages[0].content; got it twice, expected it once");
+  // The text of a call's arguments is a model's, and models repeat themselves.
+  EXPECT_EQ(refused_message(R"({"role": "assistant", "tool_calls": [
+                {"function": {"name": "f", "arguments": "{\"a\": 1, \"a\": 2}"}}]})"),
+            "accepted");
+  for (const char* body : {R"({"prompt": "a", "prompt": "b"})",
+                           R"({"messages": [{"role": "user", "content": "x", "content": "y"}]})"}) {
+    EXPECT_TRUE(parse_tokenize_call(body, {}).error) << body;
+  }
+  EXPECT_EQ(parse_detokenize_call(R"({"tokens": [1], "tokens": [2]})", {}).error->param, "tokens");
+}
+
 TEST(ForcedCall, HasASchema) {
   const auto schema_of = [](const std::string& fields) {
     const ChatCall call = hello(fields);
