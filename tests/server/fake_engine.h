@@ -47,7 +47,9 @@ class FakeEngine final : public server::EngineApi {
   Result<std::vector<int32_t>> encode(std::string_view text, bool /*special*/) const override {
     if (on_encode_) on_encode_(text);
     if (!encode_error_.ok()) return encode_error_;
-    return std::vector<int32_t>(text.begin(), text.end());
+    std::vector<int32_t> ids;
+    for (const char c : text) ids.insert(ids.end(), num_ids_per_byte_, c);
+    return ids;
   }
   std::string decode(const std::vector<int32_t>& ids, bool /*skip*/) const override {
     ++num_decodes_;
@@ -116,6 +118,7 @@ class FakeEngine final : public server::EngineApi {
   std::string chat_suffix_;
   Status template_fault_;
   std::function<void(std::string_view text)> on_encode_;  // may block
+  size_t num_ids_per_byte_ = 1;
   mutable std::atomic<int> num_decodes_ = 0;
   EngineStats stats_;
   Status health_;

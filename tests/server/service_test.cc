@@ -650,7 +650,7 @@ TEST_F(ServiceTest, ATextIsMeasuredBeforeAllOtherWorkOnIt) {
     EXPECT_THAT(response.body, HasSubstr(message));
   };
   const auto text = [](size_t size) { return R"({"prompt":")" + std::string(size, 'x') + R"("})"; };
-  refused("/tokenize", text(33), "got a text of 33 bytes, expected at most 32 (--max-tokenize");
+  refused("/tokenize", text(33), "got a text of 33 bytes, expected at most 32 bytes and 64 tokens");
   EXPECT_EQ(num_encoded, 0);
   EXPECT_EQ(call("POST", "/tokenize", text(32))->wait().status, 200);
   EXPECT_EQ(num_encoded, 1);
@@ -667,14 +667,29 @@ TEST_F(ServiceTest, ATextIsMeasuredBeforeAllOtherWorkOnIt) {
   EXPECT_EQ(num_encoded, 1);
 }
 
+TEST_F(ServiceTest, TokensThatATokenizerAddsAreBoundedToo) {
+  start({.max_tokenize_bytes = 4});
+  engine_.num_ids_per_byte_ = 2;
+  EXPECT_EQ(call("POST", "/tokenize", R"({"prompt":"abcd"})")->wait().status, 200);
+  engine_.num_ids_per_byte_ = 3;
+  const auto refused = call("POST", "/tokenize", R"({"prompt":"abcd"})")->wait();
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("got 12 tokens, expected at most 4 bytes and 8 tokens"));
+}
+
 TEST_F(ServiceTest, TheTextOfTokensIsMeasuredBeforeItIsMade) {
   start({.max_tokenize_bytes = 4});
   EXPECT_EQ(call("POST", "/detokenize", R"({"tokens":[97,98,99,100]})")->wait().status, 200);
   EXPECT_EQ(engine_.num_decodes_, 1);
-  const auto refused = call("POST", "/detokenize", R"({"tokens":[97,98,99,100,101]})")->wait();
-  EXPECT_EQ(refused.status, 400);
-  EXPECT_THAT(refused.body, HasSubstr("[request] tokens; got 5 tokens"));
-  EXPECT_THAT(refused.body, HasSubstr("at most 4 (--max-tokenize-bytes)"));
+  const auto refused = [&](const char* body, const char* message) {
+    const http::Response response = call("POST", "/detokenize", body)->wait();
+    EXPECT_EQ(response.status, 400);
+    EXPECT_THAT(response.body, HasSubstr(message));
+  };
+  refused(R"({"tokens":[97,98,99,100,101]})",
+          "[request] tokens; got tokens of 5 bytes, expected at most 4 bytes and 8 tokens "
+          "(--max-tokenize-bytes)");
+  refused(R"({"tokens":[1,2,3,4,5,6,7,8,9]})", "got 9 tokens, expected at most 4 bytes");
   EXPECT_EQ(engine_.num_decodes_, 1);
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "server/calls/prompts.h"
@@ -12,13 +11,19 @@
 namespace quire::server {
 namespace {
 
-// `what` is longer than --max-tokenize-bytes, which bounds the time and the memory of one call.
-CallError too_long(const CallContext& context, std::string field, std::string_view what) {
+// A text may become more tokens than it has bytes where the tokenizer adds some or normalizes a
+// character to several; a token may have no text.
+size_t max_tokens(const CallContext& context) {
+  return 2 * context.config.max_tokenize_bytes;
+}
+
+// `got` is beyond --max-tokenize-bytes, which bounds the time and the memory of one call.
+CallError too_long(const CallContext& context, std::string field, std::string_view got) {
   return make_call_error(
       400,
-      fmt::format("[request] {}; got {}, expected at most {} (--max-tokenize-bytes): send it in "
-                  "parts",
-                  field, what, context.config.max_tokenize_bytes),
+      fmt::format("[request] {}; got {}, expected at most {} bytes and {} tokens "
+                  "(--max-tokenize-bytes); send it in parts",
+                  field, got, context.config.max_tokenize_bytes, max_tokens(context)),
       field);
 }
 
@@ -69,9 +74,11 @@ std::string tokens_body(const EngineApi& engine, const std::vector<int32_t>& ids
   return out;
 }
 
-// Ids of the vocabulary, whose text is of a size that may be made. A token without text counts as a
-// byte: it costs time, too.
+// Ids of the vocabulary, with a text of a size that may be made.
 std::optional<CallError> check_ids(const CallContext& context, const std::vector<int32_t>& ids) {
+  if (ids.size() > max_tokens(context)) {
+    return too_long(context, "tokens", fmt::format("{} tokens", ids.size()));
+  }
   const int vocab_size = context.engine.model_info().vocab_size;
   size_t num_bytes = 0;
   for (const int32_t id : ids) {
@@ -81,12 +88,10 @@ std::optional<CallError> check_ids(const CallContext& context, const std::vector
           fmt::format("token id {} is not in the vocabulary; expected 0 to {}", id, vocab_size - 1),
           "tokens");
     }
-    num_bytes += std::max<size_t>(context.engine.token_bytes(id).size(), 1);
-    if (num_bytes <= context.config.max_tokenize_bytes) continue;
-    return too_long(context, "tokens",
-                    fmt::format("{} tokens, whose text is longer in bytes", ids.size()));
+    num_bytes += context.engine.token_bytes(id).size();
   }
-  return std::nullopt;
+  if (num_bytes <= context.config.max_tokenize_bytes) return std::nullopt;
+  return too_long(context, "tokens", fmt::format("tokens of {} bytes", num_bytes));
 }
 
 }  // namespace
@@ -100,8 +105,7 @@ void post_tokenize(CallContext& context, Call&& call) {
   if (const auto error = read_text(context, wanted, text)) return call.refuse(*error);
   const auto ids = context.engine.encode(text, wanted.add_special_tokens);
   if (!ids.ok()) return call.refuse(call_error(ids.status()));
-  // A tokenizer may normalize a character to many.
-  if (ids->size() > context.config.max_tokenize_bytes) {
+  if (ids->size() > max_tokens(context)) {
     return call.refuse(too_long(context, "prompt", fmt::format("{} tokens", ids->size())));
   }
   call.respond(tokens_body(context.engine, *ids, wanted.return_token_strs));
