@@ -1,10 +1,11 @@
-// Bodies of all calls: read, or refused with an error that is valid JSON.
+// Bodies of all calls: read in linear time, or refused with an error that is valid JSON.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/json.h"
+#include "cpu_bound.h"
 #include "server/openai/parse.h"
 
 namespace {
@@ -31,6 +32,7 @@ void check_json(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   const CallDefaults defaults;
+  const CpuBound bound;
   const auto completion = parse_completion_call(body, defaults);
   if (is_read(completion)) {
     QUIRE_CHECK(!completion.call.prompts.empty(), "a call without a prompt");
@@ -53,5 +55,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check_json(tokenize.call.template_variables);
   }
   (void)is_read(parse_detokenize_call(body, defaults));
+  bound.check(size);
   return 0;
 }

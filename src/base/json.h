@@ -39,8 +39,8 @@ class JsonDocument {
   simdjson::dom::element root_;
 };
 
-// A key that the object has twice. Readers of JSON differ in which of the values they take, so what
-// reads a request or a configuration refuses it. Time is O(n log n) in the bytes of the keys, also
+// A key that the object has twice. Readers of JSON differ in which of the values they take, so
+// requests and configurations are refused for it. Time is O(n log n) in the bytes of the keys, also
 // where a client chooses them to collide in a hash table.
 std::optional<std::string_view> find_repeated_key(simdjson::dom::object object);
 // The same for every object within the value: the place of the key behind the value's own name,

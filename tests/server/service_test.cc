@@ -718,7 +718,7 @@ TEST_F(ServiceTest, TheAnswerToATextIsBoundedByTheText) {
   EXPECT_LT(response.body.size(), 20 * kMaxBytes);
 }
 
-// What clients send can keep the only tokenizing thread busy; a restart would not help.
+// Clients' texts can keep the only tokenizing thread busy; a restart would not help.
 TEST_F(ServiceTest, TokenizingIsNoPartOfHealth) {
   std::promise<void> may_end;
   engine_.on_encode_ = [end = std::shared_future<void>(may_end.get_future())](std::string_view) {

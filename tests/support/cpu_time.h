@@ -13,7 +13,7 @@ inline int64_t thread_cpu_ns() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// What `work` takes of the calling thread's CPU time.
+// The CPU time that `work` takes of the calling thread.
 template <typename Work>
 int64_t cpu_ns_of(Work work) {
   const int64_t start = thread_cpu_ns();

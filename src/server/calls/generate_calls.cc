@@ -197,7 +197,7 @@ void post_completions(CallContext& context, Call&& call) {
   if (parsed.error) return call.refuse(*parsed.error);
   CompletionCall& wanted = parsed.call;
   if (refuse_unknown_model(call, wanted.model)) return;
-  // What there is no room for is not tokenized.
+  // Without room no prompt is tokenized.
   const int num_answers = static_cast<int>(wanted.prompts.size()) * wanted.request.sampling.n;
   const Status room = context.gate.check_room(call.key_idx, num_answers);
   if (!room.ok()) return call.refuse(call_error(room));
@@ -222,7 +222,7 @@ void post_chat_completions(CallContext& context, Call&& call) {
   if (parsed.error) return call.refuse(*parsed.error);
   ChatCall& wanted = parsed.call;
   if (refuse_unknown_model(call, wanted.model)) return;
-  // What there is no room for is neither rendered nor tokenized.
+  // Without room the conversation is neither rendered nor tokenized.
   const Status room = context.gate.check_room(call.key_idx, wanted.request.sampling.n);
   if (!room.ok()) return call.refuse(call_error(room));
   if (const auto error = prepare_chat(context, wanted)) return call.refuse(*error);

@@ -27,7 +27,8 @@ CallError too_long(const CallContext& context, std::string field, std::string_vi
       field);
 }
 
-// The conversation's or the prompt's text, of a size that may be tokenized.
+// Reads the text of the conversation or the prompt. One that is too long is refused before all
+// other work on it.
 std::optional<CallError> read_text(const CallContext& context, TokenizeCall& wanted,
                                    std::string& text) {
   const bool is_chat = !wanted.template_variables.empty();
@@ -74,7 +75,7 @@ std::string tokens_body(const EngineApi& engine, const std::vector<int32_t>& ids
   return out;
 }
 
-// Ids of the vocabulary, with a text of a size that may be made.
+// Checks that the ids are the vocabulary's, and that their text is of a size that may be made.
 std::optional<CallError> check_ids(const CallContext& context, const std::vector<int32_t>& ids) {
   if (ids.size() > max_tokens(context)) {
     return too_long(context, "tokens", fmt::format("{} tokens", ids.size()));

@@ -62,16 +62,17 @@ std::string invalid_body(std::string_view body, const Status& status) {
                      found->what, line, found->byte - line_start + 1, found->byte);
 }
 
-// `param` is the body's own field: deeper keys are the client's text, and an error's param is
-// logged.
+// The error's param is the body's own field: it is logged, and deeper keys may be a client's text.
 Fault refuse_repeated_keys(simdjson::dom::object body) {
-  constexpr std::string_view kTwice = "got it twice, expected it once";
-  if (const auto key = find_repeated_key(body)) return fault_at(Path(*key), kTwice);
+  const auto refuse = [](std::string_view name, std::string_view place) {
+    std::string field = clipped(name);
+    std::string message =
+        fmt::format("[request] {}{}; got it twice, expected it once", field, place);
+    return make_call_error(400, std::move(message), std::move(field));
+  };
+  if (const auto key = find_repeated_key(body)) return refuse(*key, "");
   for (const auto& [name, value] : body) {
-    const auto place = find_nested_repeated_key(value);
-    if (!place) continue;
-    const std::string field = clipped(name);
-    return make_call_error(400, fmt::format("[request] {}{}; {}", field, *place, kTwice), field);
+    if (const auto place = find_nested_repeated_key(value)) return refuse(name, *place);
   }
   return {};
 }

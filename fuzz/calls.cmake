@@ -1,0 +1,1 @@
+quire_fuzzer(calls SOURCES calls_fuzz.cc DEPS server)
