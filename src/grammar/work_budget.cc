@@ -1,9 +1,9 @@
 #include "grammar/work_budget.h"
 
 #include <algorithm>
-#include <ctime>
 
 #include "base/check.h"
+#include "base/thread_cpu_time.h"
 
 namespace quire::grammar {
 namespace {
@@ -18,13 +18,6 @@ constexpr size_t kStateBytes = 48;
 void spend(size_t num_bytes, size_t& bytes_left) {
   if (num_bytes > bytes_left) throw BudgetExceeded("memory");
   if (bytes_left != SIZE_MAX) bytes_left -= num_bytes;
-}
-
-// Time that the machine gives to others does not count.
-int64_t thread_cpu_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 #include "tokenizer/pattern.h"
 
-#include <string.h>
-
 #include <algorithm>
 
+#include "base/find_text.h"
 #include "tokenizer/char_set.h"
 #include "tokenizer/regex.h"
 #include "tokenizer/scanners.h"
@@ -51,12 +50,8 @@ class LiteralPattern final : public Pattern {
   explicit LiteralPattern(std::string literal) : literal_(std::move(literal)) {}
 
   std::optional<Match> find(std::string_view text, size_t from, SearchBudget&) const override {
-    if (literal_.empty()) return std::nullopt;
-    // memmem is linear; std::string_view::find is not.
-    const void* const found =
-        memmem(text.data() + from, text.size() - from, literal_.data(), literal_.size());
-    if (found == nullptr) return std::nullopt;
-    const auto at = static_cast<size_t>(static_cast<const char*>(found) - text.data());
+    const size_t at = literal_.empty() ? std::string_view::npos : find_text(text, literal_, from);
+    if (at == std::string_view::npos) return std::nullopt;
     return Match{at, at + literal_.size()};
   }
 

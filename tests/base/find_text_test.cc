@@ -5,7 +5,8 @@
 #include <random>
 #include <string>
 
-#include "support/cpu_time.h"
+#include "base/thread_cpu_time.h"
+
 
 namespace quire {
 namespace {
@@ -48,8 +49,8 @@ TEST(FindText, IsLinearWhateverTheTextsAre) {
   const std::string run(1'000'000, 'a');
   constexpr int64_t kMaxNs = 2'000'000'000;
   for (const std::string& part : {run + 'b', 'b' + run, run + 'b' + run}) {
-    EXPECT_LT(testing::cpu_ns_of([&] { EXPECT_EQ(find_text(text, part), kNone); }), kMaxNs);
-    EXPECT_LT(testing::cpu_ns_of([&] { EXPECT_EQ(rfind_text(text, part), kNone); }), kMaxNs);
+    EXPECT_LT(cpu_ns_of([&] { EXPECT_EQ(find_text(text, part), kNone); }), kMaxNs);
+    EXPECT_LT(cpu_ns_of([&] { EXPECT_EQ(rfind_text(text, part), kNone); }), kMaxNs);
   }
 }
 

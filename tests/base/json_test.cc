@@ -6,7 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "support/cpu_time.h"
+#include "base/thread_cpu_time.h"
+
 
 namespace quire {
 namespace {
@@ -93,7 +94,7 @@ TEST(RepeatedKeys, ManyAndLongKeysAreCheckedInTime) {
   for (const std::string& text : {many, alike}) {
     const auto document = JsonDocument::parse(text, "test");
     ASSERT_TRUE(document.ok());
-    const int64_t ns = testing::cpu_ns_of(
+    const int64_t ns = cpu_ns_of(
         [&] { EXPECT_FALSE(find_nested_repeated_key(document->root()).has_value()); });
     EXPECT_LT(ns, 1000 * static_cast<int64_t>(text.size()));
   }

@@ -2,8 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <ctime>
-
+#include "base/thread_cpu_time.h"
 #include "grammar/check_spec.h"
 #include "grammar/nested_schema.h"
 #include "grammar/work_budget.h"
@@ -166,26 +165,20 @@ TEST(PlainSchema, TheNameOfSharedSchemasIsOutOfADocumentsReach) {
             R"("properties":{"a":{"$ref":"#/~rest/0"}},"~rest":{"0":{"type":"null"}}})");
 }
 
-double thread_cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
-}
-
 // The largest factor is 8, of `"a",` in "required" that becomes `"a":{"$ref":"#/~rest/1234"},` too.
 constexpr size_t kMaxFactor = 10;
-// Some 1 us a byte, and a sanitizer's factor.
-constexpr double kMaxSecondsPerByte = 50e-6;
+// About 1 us per byte in a release build, 50 times as much with a sanitizer on a loaded machine.
+constexpr int64_t kFixedNs = 50'000'000;
+constexpr int64_t kMaxNsPerByte = 50'000;
 
 void expect_linear(const std::string& schema) {
   SCOPED_TRACE(schema.substr(0, 80) + "... of " + std::to_string(schema.size()) + " bytes");
   ASSERT_TRUE(check_schema(schema, {}).ok());
-  const double start = thread_cpu_seconds();
-  const Result<std::string> text = plain_schema(schema, {});
-  const double seconds = thread_cpu_seconds() - start;
+  Result<std::string> text = std::string();
+  const int64_t ns = cpu_ns_of([&] { text = plain_schema(schema, {}); });
   ASSERT_TRUE(text.ok()) << text.status().message();
   ASSERT_LE(text->size(), kMaxFactor * schema.size());
-  ASSERT_LE(seconds, 0.05 + kMaxSecondsPerByte * double(schema.size()));
+  ASSERT_LE(ns, kFixedNs + kMaxNsPerByte * static_cast<int64_t>(schema.size()));
 }
 
 // With a copy of the rest schema in each added property this one grew as (R+1)^L.

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 
 #include "base/json.h"
+#include "base/thread_cpu_time.h"
 #include "server/openai/parse.h"
-#include "support/cpu_time.h"
 
 namespace quire::server {
 namespace {
@@ -254,7 +254,7 @@ TEST(ParseChat, ContinuingTakesTimeLinearInTheTexts) {
   const std::string message(1'000'000, 'a');
   const auto check = [](const std::string& rendered, const std::string& content, bool is_found) {
     const int64_t ns =
-        testing::cpu_ns_of([&] { EXPECT_EQ(continue_from(rendered, content).ok(), is_found); });
+        cpu_ns_of([&] { EXPECT_EQ(continue_from(rendered, content).ok(), is_found); });
     EXPECT_LT(ns, 500 * static_cast<int64_t>(rendered.size() + content.size()));
   };
   check("<u>" + user + "<a><end>", message + "b", false);  // the template drops the message
