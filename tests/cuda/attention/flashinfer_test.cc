@@ -62,6 +62,22 @@ std::vector<AttentionCase> own_cases() {
   return cases;
 }
 
+// Without a GPU: FlashInfer's offsets into the queries have 32 bits.
+TEST(FlashInferPrepare, RefusesMoreQueriesThanOffsetsReach) {
+  const auto backend =
+      cuda::make_flashinfer_attention({.device = kHopper, .num_multiprocessors = kMultiprocessors});
+  const AttentionShape shape = make_attention_shape(64, 8, 128, 16, DType::kBF16);
+  const Status refused =
+      backend->prepare(shape, {.max_num_reqs = 8, .max_num_tokens = 524288, .max_kv_len = 8192});
+  EXPECT_EQ(refused.code(), StatusCode::kUnimplemented) << refused.message();
+  EXPECT_NE(refused.message().find("--max-num-batched-tokens"), std::string::npos);
+  EXPECT_NE(refused.message().find("4294967296"), std::string::npos);
+  // One token less passes the check, and needs memory only where there is a GPU.
+  const Status taken =
+      backend->prepare(shape, {.max_num_reqs = 8, .max_num_tokens = 524287, .max_kv_len = 8192});
+  EXPECT_NE(taken.code(), StatusCode::kUnimplemented) << taken.message();
+}
+
 CudaAttentionSuite suite() {
   return {.make = cuda::make_flashinfer_attention};
 }

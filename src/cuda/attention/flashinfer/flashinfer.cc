@@ -63,6 +63,17 @@ Status check_positions(const AttentionShape& shape, int64_t max_pages, int num_r
                   last_position));
 }
 
+// FlashInfer counts elements of the step's queries in 32 bits without a sign.
+Status check_queries(const AttentionShape& shape, int max_num_tokens) {
+  const int64_t elements = int64_t{max_num_tokens} * shape.num_heads * shape.head_dim;
+  if (elements <= std::numeric_limits<uint32_t>::max()) return {};
+  return unimplemented(
+      fmt::format("[flashinfer] elements of a step's queries ({} tokens × {} heads × head_dim {}); "
+                  "got {}, expected at most {}: lower --max-num-batched-tokens",
+                  max_num_tokens, shape.num_heads, shape.head_dim, elements,
+                  std::numeric_limits<uint32_t>::max()));
+}
+
 class FlashInferAttention final : public AttentionBackend {
  public:
   explicit FlashInferAttention(const DeviceInfo& info) : info_(info) {}
@@ -133,6 +144,7 @@ ShapePlan* FlashInferAttention::find(const AttentionShape& shape) {
 Status FlashInferAttention::prepare(const AttentionShape& shape, const AttentionLimits& limits) {
   const int64_t pages = (int64_t{limits.max_kv_len} + shape.page_size - 1) / shape.page_size;
   QUIRE_RETURN_IF_ERROR(check_positions(shape, pages, limits.max_num_reqs));
+  QUIRE_RETURN_IF_ERROR(check_queries(shape, limits.max_num_tokens));
   ShapePlan* plan = find(shape);
   if (plan == nullptr) {
     plan = plans_.emplace_back(std::make_unique<ShapePlan>()).get();
