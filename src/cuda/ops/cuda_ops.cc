@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "cuda/base/stopwatch.h"
 #include "cuda/ops/cuda_linear.h"
 #include "cuda/ops/gemm_runner.h"
@@ -177,6 +178,24 @@ class CudaOpsImpl final : public CudaOps {
     return call && layer_tail_->run(*call);
   }
 
+  // False where the kernel cannot compute the tails, or the device refuses the launch, as it may do
+  // where other processes share its SMs: the kernel needs all of them at once.
+  Result<bool> try_fused(std::span<const LayerTail> tails) {
+    QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // earlier work's errors are not ours
+    for (const LayerTail& tail : tails) {
+      if (!run_fused(tail)) return false;
+    }
+    const Status launched = context_.stream->synchronize();
+    if (launched.ok()) return !tails.empty();
+    (void)cudaGetLastError();
+    QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // a fault stays, a refusal does not
+    log_warning(
+        "[ops] the device refused the fused layer tail, so decoding one sequence takes separate "
+        "kernels and is slower: {}",
+        launched.message());
+    return false;
+  }
+
   // Fused or in steps, whichever is faster at one row.
   Status tune_layer_tails(std::span<const LayerTail> recorded) {
     fuses_layer_tails_ = false;
@@ -194,14 +213,13 @@ class CudaOpsImpl final : public CudaOps {
         return {};
       });
     };
-    for (const LayerTail& tail : tails) {
-      if (!run_fused(tail)) return {};
-    }
+    QUIRE_ASSIGN_OR_RETURN(const bool can_fuse, try_fused(tails));
+    if (!can_fuse) return {};
     QUIRE_ASSIGN_OR_RETURN(const double fused,
                            time([&](const LayerTail& tail) { (void)run_fused(tail); }));
     QUIRE_ASSIGN_OR_RETURN(const double in_steps,
                            time([&](const LayerTail& tail) { Ops::layer_tail(tail); }));
-    fuses_layer_tails_ = !tails.empty() && fused < in_steps;
+    fuses_layer_tails_ = fused < in_steps;
     return {};
   }
 
@@ -249,7 +267,7 @@ Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activat
   const LaunchContext context = {.stream = &stream, .overlap_start = options.overlap_kernels};
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<GemmRunner> gemm, GemmRunner::create(context));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<LayerTailKernel> layer_tail,
-                         LayerTailKernel::create(context));
+                         LayerTailKernel::create(context, options.layer_tail_blocks));
   return std::unique_ptr<CudaOps>(
       std::make_unique<CudaOpsImpl>(context, activation, std::move(gemm), std::move(layer_tail)));
 }

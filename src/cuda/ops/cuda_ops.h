@@ -27,6 +27,7 @@ class CudaOps : public Ops {
 
 struct CudaOpsOptions {
   bool overlap_kernels = true;  // programmatic dependent launch, where the device has it
+  int layer_tail_blocks = 0;    // thread blocks of the fused layer tail; 0: one per SM
 };
 
 // `stream` outlives the Ops. activation: BF16, F16 or F32. kUnavailable without cuBLASLt.

@@ -20,7 +20,7 @@ TailPhase phase_of(const TensorView& w, const TensorView& out, int64_t n) {
   return phase;
 }
 
-TailParams params_of(const LayerTailCall& call, int num_blocks, size_t max_shared_bytes) {
+TailParams params_of(const LayerTailCall& call, int num_blocks, const TailRoom& room) {
   TailParams p;
   const auto add = [&](const TensorView& w, const TensorView& out, int64_t n) {
     add_tail_phase(p, phase_of(w, out, n), num_blocks);
@@ -35,7 +35,7 @@ TailParams params_of(const LayerTailCall& call, int num_blocks, size_t max_share
   p.norms[0] = call.post_norm;
   p.norms[1] = call.next_norm;
   p.eps = call.eps;
-  fit_tail_rings(p, max_shared_bytes);
+  fit_tail_rings(p, room);
   return p;
 }
 
@@ -67,26 +67,35 @@ void launch_tail(const LaunchContext& context, int num_blocks, const TailParams&
 
 }  // namespace
 
-Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchContext& context) {
+Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchContext& context,
+                                                                 int num_blocks) {
   int device = 0;
   int major = 0;
-  int num_blocks = 0;
-  int shared_bytes = 0;
+  int num_multiprocessors = 0;
+  int block_bytes = 0;
+  int multiprocessor_bytes = 0;
+  int reserved_bytes = 0;  // by the driver, per thread block
   int cooperates = 0;
   QUIRE_CUDA_RETURN_IF_ERROR(cudaGetDevice(&device));
   const auto ask = [&](cudaDeviceAttr attribute, int* value) {
     return cudaDeviceGetAttribute(value, attribute, device);
   };
   QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrComputeCapabilityMajor, &major));
-  QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrMultiProcessorCount, &num_blocks));
-  QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrMaxSharedMemoryPerBlockOptin, &shared_bytes));
+  QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrMultiProcessorCount, &num_multiprocessors));
+  QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrMaxSharedMemoryPerBlockOptin, &block_bytes));
+  QUIRE_CUDA_RETURN_IF_ERROR(
+      ask(cudaDevAttrMaxSharedMemoryPerMultiprocessor, &multiprocessor_bytes));
+  QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrReservedSharedMemoryPerBlock, &reserved_bytes));
   QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrCooperativeLaunch, &cooperates));
   if (major < 9 || cooperates == 0) return std::unique_ptr<LayerTailKernel>();
   QUIRE_ASSIGN_OR_RETURN(Buffer arrivals, device_memory(sizeof(uint64_t)));
   context.stream->set_zero(arrivals.data(), sizeof(uint64_t));
   constexpr size_t kStaticBytes = 128;  // of block_sum
+  const auto beside = static_cast<size_t>(multiprocessor_bytes - 2 * reserved_bytes);
+  const TailRoom room = {.block = static_cast<size_t>(block_bytes) - kStaticBytes,
+                         .beside_attention = beside - kTailAttentionBytes - kStaticBytes};
   return std::unique_ptr<LayerTailKernel>(new LayerTailKernel(
-      context, std::move(arrivals), num_blocks, static_cast<size_t>(shared_bytes) - kStaticBytes));
+      context, std::move(arrivals), num_blocks > 0 ? num_blocks : num_multiprocessors, room));
 }
 
 std::optional<LayerTailCall> layer_tail_call(const LayerTail& tail) {
@@ -113,7 +122,7 @@ std::optional<LayerTailCall> layer_tail_call(const LayerTail& tail) {
 
 bool LayerTailKernel::run(const LayerTailCall& call) {
   if (!has_types_and_places(call)) return false;
-  TailParams p = params_of(call, num_blocks_, max_shared_bytes_);
+  TailParams p = params_of(call, num_blocks_, room_);
   if (p.num_stages == 0) return false;
   p.arrivals = static_cast<uint64_t*>(arrivals_.data());
   if (call.residual.dtype == DType::kF16) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cuda/base/memory.h"
+#include "cuda/ops/layer_tail_plan.h"
 #include "cuda/ops/row_kernels.h"
 #include "ops/ops.h"
 #include "tensor/tensor.h"
@@ -34,8 +35,10 @@ std::optional<LayerTailCall> layer_tail_call(const LayerTail& tail);
 
 class LayerTailKernel {
  public:
-  // Null where the device has no bulk copies (before Hopper).
-  static Result<std::unique_ptr<LayerTailKernel>> create(const LaunchContext& context);
+  // Null where the device has no bulk copies (before Hopper). num_blocks: thread blocks of the
+  // cooperative launch; 0: one per SM. The device refuses more than it can run at once.
+  static Result<std::unique_ptr<LayerTailKernel>> create(const LaunchContext& context,
+                                                         int num_blocks = 0);
 
   // Enqueues; capturable. On one stream at a time: the kernel's blocks meet at a counter of ours.
   // False, and nothing enqueued, unless it is one row of F16 or BF16, with widths that are
@@ -44,16 +47,13 @@ class LayerTailKernel {
 
  private:
   LayerTailKernel(const LaunchContext& context, Buffer arrivals, int num_blocks,
-                  size_t shared_bytes)
-      : context_(context),
-        arrivals_(std::move(arrivals)),
-        num_blocks_(num_blocks),
-        max_shared_bytes_(shared_bytes) {}
+                  const TailRoom& room)
+      : context_(context), arrivals_(std::move(arrivals)), num_blocks_(num_blocks), room_(room) {}
 
   LaunchContext context_;
   Buffer arrivals_;
-  int num_blocks_;  // one a multiprocessor
-  size_t max_shared_bytes_;
+  int num_blocks_;
+  TailRoom room_;
 };
 
 }  // namespace quire::cuda

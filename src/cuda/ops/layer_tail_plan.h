@@ -100,13 +100,27 @@ inline void add_tail_phase(TailParams& params, const TailPhase& phase, int num_b
   params.phases[params.num_phases++] = phase;
 }
 
-// Rings as deep as there is room for, but not so deep that no block of attention has room beside:
-// they fill while it works.
-inline void fit_tail_rings(TailParams& params, size_t max_shared_bytes) {
+// Shared memory of an SM, in bytes.
+struct TailRoom {
+  size_t block;             // the most that one thread block of the tail may have
+  size_t beside_attention;  // what a thread block of attention leaves on the same SM
+};
+
+// What XQA's decode kernel takes per thread block at head_dim 128 (53,752 bytes); a GPU test holds
+// it against the kernels.
+inline constexpr size_t kTailAttentionBytes = size_t{54} << 10;
+
+// Chooses the depth of the rings. They fill while attention works, so they leave room for a thread
+// block of attention on the same SM: without it, attention waits for the tail before it to leave,
+// and the tail after it starts with empty rings. Where not even the shallowest rings leave room,
+// they take what the block may have.
+inline void fit_tail_rings(TailParams& params, const TailRoom& room) {
   constexpr int kMaxStages = 4;
   constexpr int kMinStages = 2;
-  for (params.num_stages = kMaxStages; params.num_stages >= kMinStages; --params.num_stages) {
-    if (tail_layout(params).num_bytes <= max_shared_bytes) return;
+  for (const size_t most : {std::min(room.block, room.beside_attention), room.block}) {
+    for (params.num_stages = kMaxStages; params.num_stages >= kMinStages; --params.num_stages) {
+      if (tail_layout(params).num_bytes <= most) return;
+    }
   }
   params.num_stages = 0;
 }

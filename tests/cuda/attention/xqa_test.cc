@@ -4,6 +4,9 @@
 
 #include <vector>
 
+#include "cuda/attention/xqa/kernel.h"
+#include "cuda/base/device_info.h"
+#include "cuda/ops/layer_tail_plan.h"
 #include "cuda_attention_cases.h"
 
 namespace quire::testing {
@@ -152,6 +155,26 @@ TEST(XqaWorkspace, IsOfTheLargestSplitBatch) {
   EXPECT_GE(all, one);
   EXPECT_LT(all, 266 * bytes_a_partial);
   EXPECT_EQ(backend->workspace_bytes(llama_shape(), {.max_num_reqs = 256, .max_kv_len = 64}), 0U);
+}
+
+// The layer tail's rings leave this much of an SM to decode attention.
+TEST(XqaKernels, FitBesideTheLayerTail) {
+  if (const Status gpu = cuda::open_device(0).status(); !gpu.ok()) GTEST_SKIP() << gpu.message();
+  int num_kernels = 0;
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    for (const int head_dim : {64, 128}) {
+      for (const int group : {1, 2, 4, 8}) {
+        const auto* kernel = cuda::xqa::find_kernel(
+            {.q = dtype, .kv = dtype, .head_dim = head_dim, .group_size = group, .page_size = 16});
+        if (kernel == nullptr) continue;
+        const Result<size_t> shared_bytes = kernel->prepare();
+        ASSERT_TRUE(shared_bytes.ok()) << shared_bytes.status().message();
+        EXPECT_LE(*shared_bytes, cuda::kTailAttentionBytes) << head_dim << " " << group;
+        ++num_kernels;
+      }
+    }
+  }
+  EXPECT_GT(num_kernels, 8);
 }
 
 }  // namespace

@@ -250,6 +250,63 @@ TEST(LayerTailPlanTest, SharesAreAllColumnsAndOneIsTheLargest) {
   }
 }
 
+// A device that cannot run all blocks at once refuses the launch: the tails then run in steps.
+TEST_P(LayerTailTest, ARefusedLaunchFallsBackToSteps) {
+  if (!has_kernel()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
+  ops_ = cuda::make_cuda_ops(stream(), dtype(), {.layer_tail_blocks = 1 << 16}).value();
+  make({512, 256, 1024, 384});
+  Rows rows(*this, 1, 7);
+  ops_->record_linears();
+  ops_->layer_tail(rows.tail());
+  const int row_counts[] = {1};
+  ASSERT_EQ(ops_->tune_linears(row_counts).message(), "");
+  expect(
+      1, 50, [&](const LayerTail& tail) { ops_->layer_tail(tail); }, "in steps");
+}
+
+// Without a GPU: the rings of models in use leave room for attention on an H100's SM.
+TEST(LayerTailPlanTest, RingsLeaveRoomForAttention) {
+  constexpr size_t kSmBytes = 233472;  // and 1,024 per thread block are the driver's
+  constexpr cuda::TailRoom kRoom = {
+      .block = 232448 - 128,
+      .beside_attention = kSmBytes - 2 * 1024 - cuda::kTailAttentionBytes - 128};
+  struct Model {
+    const char* name;
+    int hidden, q_size, intermediate, qkv_size, num_stages;
+  };
+  for (const Model& model : {Model{"Llama-3.1-8B", 4096, 4096, 14336, 6144, 4},
+                             Model{"Qwen3-14B", 5120, 5120, 17408, 7168, 3},
+                             Model{"Qwen3-32B", 5120, 8192, 25600, 10240, 3},
+                             Model{"Llama-3.3-70B", 8192, 8192, 28672, 10240, 2}}) {
+    cuda::TailParams params;
+    params.hidden = model.hidden;
+    const auto add = [&](int n, int k, int rows_per_column) {
+      cuda::TailPhase phase;
+      phase.n = n;
+      phase.k = k;
+      phase.rows_per_column = rows_per_column;
+      cuda::add_tail_phase(params, phase, 132);
+    };
+    add(model.hidden, model.q_size, 1);
+    add(model.intermediate, model.hidden, 2);
+    add(model.hidden, model.intermediate, 1);
+    add(model.qkv_size, model.hidden, 1);
+    cuda::fit_tail_rings(params, kRoom);
+    EXPECT_EQ(params.num_stages, model.num_stages) << model.name;
+    EXPECT_LE(cuda::tail_layout(params).num_bytes, kRoom.beside_attention) << model.name;
+  }
+}
+
+// Without a GPU: wide rows take rings beside which attention has no room, rather than none.
+TEST(LayerTailPlanTest, RingsTakeTheWholeBlockWhereNoneLeaveRoom) {
+  cuda::TailParams params;
+  params.max_k = 60000;
+  cuda::fit_tail_rings(params, {.block = 200000, .beside_attention = 150000});
+  EXPECT_EQ(params.num_stages, 2);
+  cuda::fit_tail_rings(params, {.block = 100000, .beside_attention = 50000});
+  EXPECT_EQ(params.num_stages, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, LayerTailTest,
                          ::testing::Values(DType::kF32, DType::kF16, DType::kBF16), dtype_of_test);
 

@@ -122,15 +122,15 @@ namespace quire::cuda::xqa::QUIRE_XQA_NAME {
 
 namespace xqa = ::QUIRE_XQA_NAME;
 
-// Of the device's code, one for all that it runs on; the host's view of the structure differs.
+// What the device's code says of itself: the host's view of the structure differs.
 size_t shared_bytes = 0;
 
-Status prepare() {
-  if (shared_bytes != 0) return {};
+Result<size_t> prepare() {
+  if (shared_bytes != 0) return shared_bytes;
   uint32_t bytes = 0;
   QUIRE_CUDA_RETURN_IF_ERROR(cudaMemcpyFromSymbol(&bytes, xqa::smemSize, sizeof(bytes)));
   shared_bytes = bytes;
-  return {};
+  return shared_bytes;
 }
 
 xqa::KVCacheList<true> cache_of(const KernelCall& call) {

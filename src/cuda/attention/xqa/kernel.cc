@@ -11,7 +11,7 @@ namespace quire::cuda::xqa {
 
 #define XQA_PAGED_INSTANCE(q, kv, head_dim, group, page)     \
   namespace q##_##kv##_##head_dim##_##group##_##page {       \
-    Status prepare();                                        \
+    Result<size_t> prepare();                                \
     void launch(const KernelCall& call, CudaStream& stream); \
   }
 #include "cuda/attention/xqa/instances.inc"

@@ -50,8 +50,8 @@ struct KernelKey {
 
 struct Kernel {
   KernelKey key;
-  // Loads the kernel, once; outside of a capture.
-  Status (*prepare)();
+  // Loads the kernel, once; outside of a capture. Returns its shared memory per thread block.
+  Result<size_t> (*prepare)();
   void (*launch)(const KernelCall& call, CudaStream& stream);
 };
 

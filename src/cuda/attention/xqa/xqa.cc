@@ -155,7 +155,7 @@ Status XqaAttention::plan(const AttentionShape& shape, const AttentionBatch& bat
   if (neutral_.one == nullptr) {
     QUIRE_ASSIGN_OR_RETURN(neutral_, xqa::neutral_inputs());
   }
-  return kernel->prepare();
+  return kernel->prepare().status();
 }
 
 xqa::KernelCall XqaAttention::kernel_call(const AttentionCall& call) const {
