@@ -100,6 +100,10 @@ int32_t SamplerState::last_token() const {
   return impl_->last_token;
 }
 
+Status check_logits(std::span<const float> logits, int64_t position) {
+  return check_largest(find_largest(logits), logits, position);
+}
+
 Status SamplerState::sample(std::span<float> logits, std::optional<std::span<const uint32_t>> mask,
                             int32_t& token_id, PositionLogprobs& logprobs) {
   Impl& state = *impl_;

@@ -151,10 +151,15 @@ Status HostRunner::collect_prompt_logprobs(const SeqSlice& slice, Row& row) {
                                                        logits_.view.rows(0, count), stream_));
     const size_t first = row.prompt_logprobs.size();
     row.prompt_logprobs.resize(first + static_cast<size_t>(count));
+    std::vector<Status> errors(static_cast<size_t>(count));
     pool_.parallel_for(count, [&](int64_t i) {
+      errors[static_cast<size_t>(i)] = check_logits(logits_row(i), begin + i + 1);
+      if (!errors[static_cast<size_t>(i)].ok()) return;
       row.prompt_logprobs[first + static_cast<size_t>(i)] =
           compute_logprobs(logits_row(i), row.prompt_ids[begin + i + 1], slice.num_prompt_logprobs);
     });
+    const auto broken = std::ranges::find_if_not(errors, &Status::ok);
+    if (row.prompt_error.ok() && broken != errors.end()) row.prompt_error = *broken;
   }
   return {};
 }
@@ -188,6 +193,7 @@ void HostRunner::sample_row(const BatchPlan& plan, const SeqSlice& slice, std::s
   sampled.seq_id = slice.seq_id;
   sampled.error = row.sampler->sample(logits, mask, sampled.token_id, sampled.logprobs);
   sampled.prompt_logprobs = std::exchange(row.prompt_logprobs, {});
+  if (!row.prompt_error.ok()) sampled.error = row.prompt_error;
 }
 
 }  // namespace quire

@@ -33,6 +33,7 @@ class HostRunner final : public Runner {
     std::vector<int32_t> block_ids;
     std::vector<int32_t> prompt_ids;  // kept only for prompt log probabilities
     std::vector<PositionLogprobs> prompt_logprobs;
+    Status prompt_error;  // the first position whose logits are broken
   };
 
   HostRunner(const RunnerParts& parts, ThreadPool& pool, Tensor logits);

@@ -1,0 +1,106 @@
+#include "cpu/platform/host_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "cpu/ops/cpu_ops.h"
+
+namespace quire {
+namespace {
+
+constexpr int kVocabSize = 8;
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Its logits say that token n follows token n - 1, and are NaN after `broken_token`.
+class CountingModel final : public Model {
+ public:
+  explicit CountingModel(int32_t broken_token) : broken_token_(broken_token) {
+    config_.vocab_size = kVocabSize;
+  }
+
+  const ModelConfig& config() const override { return config_; }
+  const std::vector<KvGroup>& kv_groups() const override { return groups_; }
+  Status forward(const StepInput& input, Stream& /*stream*/) override {
+    tokens_.assign(input.token_ids, input.token_ids + input.num_tokens);
+    return {};
+  }
+  Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
+                        Stream& /*stream*/) override {
+    for (int i = 0; i < num_rows; ++i) {
+      const int32_t token = tokens_[static_cast<size_t>(rows[i])];
+      float* row = logits.as<float>() + int64_t{i} * kVocabSize;
+      std::fill_n(row, kVocabSize, 0.0F);
+      row[(token + 1) % kVocabSize] = token == broken_token_ ? kNan : 5.0F;
+    }
+    return {};
+  }
+
+ private:
+  int32_t broken_token_;
+  ModelConfig config_;
+  std::vector<KvGroup> groups_;
+  std::vector<int32_t> tokens_;
+};
+
+// One prompt in chunks of two tokens, with log probabilities of all of it.
+SampledToken run_prompt(CountingModel& model, const std::vector<int32_t>& prompt) {
+  ThreadPool pool(2);
+  const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
+  RunnerParts parts;
+  parts.model = &model;
+  parts.limits = {.max_num_tokens = 16, .max_num_logit_rows = 2, .max_model_len = 64};
+  parts.max_num_seqs = 2;
+  Result<std::unique_ptr<Runner>> runner = HostRunner::create(parts, *ops, pool);
+  EXPECT_TRUE(runner.ok());
+  SamplingParams params;
+  params.temperature = 0;
+  params.prompt_logprobs = 1;
+  const auto spec = std::make_shared<SamplingSpec>(
+      SamplingSpec{.params = std::make_shared<SamplingParams>(params)});
+  const auto size = static_cast<int>(prompt.size());
+  SampledToken sampled;
+  for (int first = 0; first < size; first += 2) {
+    auto plan = std::make_shared<BatchPlan>();
+    if (first == 0) {
+      plan->rows_added = {
+          {.seq_id = 7, .token_ids = prompt, .num_prompt_tokens = size, .sampling = spec}};
+      plan->block_appends = {{.row = 0, .first = 0, .block_ids = {1}}};
+    }
+    const int count = std::min(2, size - first);
+    plan->slices = {{.seq_id = 7,
+                     .num_computed = first,
+                     .num_tokens = count,
+                     .samples = first + count == size,
+                     .num_prompt_logprobs = 1}};
+    plan->token_ids.assign(prompt.begin() + first, prompt.begin() + first + count);
+    (*runner)->enqueue(plan);
+    StepResult result = (*runner)->wait();
+    EXPECT_TRUE(result.error.ok()) << result.error.message();
+    if (!result.sampled.empty()) sampled = std::move(result.sampled.front());
+  }
+  return sampled;
+}
+
+TEST(HostRunner, GivesLogProbabilitiesOfThePrompt) {
+  CountingModel model(-1);
+  const SampledToken sampled = run_prompt(model, {1, 2, 3, 5, 6});
+  EXPECT_TRUE(sampled.error.ok()) << sampled.error.message();
+  EXPECT_EQ(sampled.token_id, 7);
+  ASSERT_EQ(sampled.prompt_logprobs.size(), 5U);
+  EXPECT_TRUE(sampled.prompt_logprobs[0].empty());
+  EXPECT_EQ(sampled.prompt_logprobs[1][0].rank, 1);  // 2 follows 1
+  EXPECT_GT(sampled.prompt_logprobs[3][0].rank, 1);  // 5 does not follow 3
+}
+
+// The sampled row is sound; the request fails for the prompt's sake, naming the first position.
+TEST(HostRunner, FailsARequestWhosePromptHasBrokenLogits) {
+  CountingModel model(3);
+  const SampledToken sampled = run_prompt(model, {1, 2, 3, 4, 3, 6});
+  EXPECT_EQ(sampled.error.code(), StatusCode::kInternal);
+  EXPECT_THAT(sampled.error.message(), testing::HasSubstr("position 3; got NaN for token 4"));
+}
+
+}  // namespace
+}  // namespace quire
