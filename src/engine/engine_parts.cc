@@ -40,16 +40,17 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                          platform.make_workspace(plan.attention.workspace_bytes));
   QUIRE_ASSIGN_OR_RETURN(parts->kv_cache, KvCache::allocate(plan.attention.kv_groups,
                                                             plan.kv.num_blocks, platform.ops()));
-  QUIRE_ASSIGN_OR_RETURN(parts->runner,
-                         platform.make_runner({.model = parts->model.get(),
-                                               .kv_cache = &parts->kv_cache,
-                                               .attention = plan.attention.selectors,
-                                               .workspace = workspace,
-                                               .limits = plan.limits,
-                                               .max_num_seqs = plan.scheduler.max_num_seqs,
-                                               .enforce_eager = config.enforce_eager,
-                                               .reserve_bytes = plan.memory.reserve_bytes,
-                                               .left_bytes = plan.kv.left_bytes}));
+  QUIRE_ASSIGN_OR_RETURN(
+      parts->runner, platform.make_runner({.model = parts->model.get(),
+                                           .kv_cache = &parts->kv_cache,
+                                           .attention = plan.attention.selectors,
+                                           .workspace = workspace,
+                                           .limits = plan.limits,
+                                           .max_num_seqs = plan.scheduler.max_num_seqs,
+                                           .max_num_rule_seqs = plan.scheduler.max_num_rule_seqs,
+                                           .enforce_eager = config.enforce_eager,
+                                           .reserve_bytes = plan.memory.reserve_bytes,
+                                           .left_bytes = plan.kv.left_bytes}));
   parts->scheduler = plan.scheduler;
   parts->info = describe_model(files, plan);
   return parts;

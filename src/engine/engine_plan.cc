@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "attn/builtin_tables.h"
 #include "base/log.h"
@@ -29,6 +30,7 @@ EngineConfig with_defaults(EngineConfig config, const PlatformDefaults& defaults
   if (config.max_num_seqs == 0) {
     config.max_num_seqs = std::min(defaults.max_num_seqs, config.max_num_batched_tokens);
   }
+  if (config.max_num_rule_seqs == 0) config.max_num_rule_seqs = defaults.max_num_rule_seqs;
   return config;
 }
 
@@ -40,6 +42,15 @@ void limit_seqs_to_tokens(EngineConfig& config) {
       "so many run at a time",
       config.max_num_seqs, config.max_num_batched_tokens);
   config.max_num_seqs = config.max_num_batched_tokens;
+}
+
+void limit_rule_seqs(EngineConfig& config, int wanted) {
+  config.max_num_rule_seqs = std::min(config.max_num_rule_seqs, config.max_num_seqs);
+  if (wanted > 0 || config.max_num_rule_seqs == config.max_num_seqs) return;
+  log_info(
+      "[engine] at most {} of {} sequences in a step may have penalties, logit_bias, "
+      "allowed_token_ids, bad_words or min_tokens; --max-num-rule-seqs allows more",
+      config.max_num_rule_seqs, config.max_num_seqs);
 }
 
 Status check_config(const EngineConfig& config) {
@@ -54,6 +65,8 @@ Status check_config(const EngineConfig& config) {
                     config.tensor_parallel_size));
   }
   QUIRE_RETURN_IF_ERROR(in_range("--max-num-seqs", config.max_num_seqs, 1, kMaxNumSeqs));
+  QUIRE_RETURN_IF_ERROR(in_range("--max-num-rule-seqs", config.max_num_rule_seqs, 1,
+                                 std::numeric_limits<int>::max()));
   QUIRE_RETURN_IF_ERROR(
       in_range("--max-num-batched-tokens", config.max_num_batched_tokens, 1, 1 << 20));
   QUIRE_RETURN_IF_ERROR(in_range("--kv-cache-memory", config.kv_cache_memory, 0, int64_t{1} << 46));
@@ -202,6 +215,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   EngineConfig config = with_defaults(wanted, platform.defaults());
   QUIRE_RETURN_IF_ERROR(check_config(config));
   limit_seqs_to_tokens(config);
+  limit_rule_seqs(config, wanted.max_num_rule_seqs);
   const DType activation = platform.ops().activation_dtype();
   EnginePlan plan;
   plan.weight_dtype = choose_weight_dtype(config, files.config);
@@ -219,6 +233,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
                          choose_attention(config, files.config, platform, plan.limits, table));
   const RunnerBytes runner = platform.runner_bytes({.limits = plan.limits,
                                                     .max_num_seqs = config.max_num_seqs,
+                                                    .max_num_rule_seqs = config.max_num_rule_seqs,
                                                     .vocab_size = files.config.vocab_size,
                                                     .num_layers = files.config.num_layers,
                                                     .enforce_eager = config.enforce_eager},
@@ -244,6 +259,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
                            choose_attention(config, files.config, platform, plan.limits, table));
   }
   plan.scheduler = {.max_num_seqs = config.max_num_seqs,
+                    .max_num_rule_seqs = config.max_num_rule_seqs,
                     .max_num_batched_tokens = config.max_num_batched_tokens,
                     .max_model_len = plan.limits.max_model_len,
                     .block_size = config.block_size,

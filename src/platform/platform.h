@@ -21,6 +21,7 @@ struct PlatformConfig {
 // What a device does well with, where a user does not say.
 struct PlatformDefaults {
   int max_num_seqs = 0;
+  int max_num_rule_seqs = 0;  // sequences with sampling rules (sched/policy.h, has_rules)
   int max_num_batched_tokens = 0;
 };
 
@@ -35,6 +36,7 @@ struct MemoryBudget {
 struct RunnerSizes {
   ModelLimits limits;
   int max_num_seqs = 0;
+  int max_num_rule_seqs = 0;
   int vocab_size = 0;
   int num_layers = 0;
   bool enforce_eager = false;

@@ -42,6 +42,7 @@ struct RunnerParts {
   Workspace workspace;
   ModelLimits limits;          // what the model was loaded with
   int max_num_seqs = 0;        // in one step: at most limits.max_num_tokens
+  int max_num_rule_seqs = 0;   // of them, those with sampling rules
   bool enforce_eager = false;  // no graphs
   // Of the memory budget: for what could not be known ahead, and left beside it.
   int64_t reserve_bytes = 0;

@@ -18,6 +18,15 @@ int num_tokens_due(const Sequence& seq) {
   return std::max(0, num_total - seq.num_scheduled);
 }
 
+bool has_rules(const SamplingSpec& spec) {
+  const SamplingParams& params = *spec.params;
+  const bool has_penalties = params.repetition_penalty != 1.0F || params.presence_penalty != 0.0F ||
+                             params.frequency_penalty != 0.0F;
+  const bool has_stops = params.min_tokens > 0 && !spec.stop_token_ids.empty();
+  return has_penalties || has_stops || !params.logit_bias.empty() ||
+         !params.allowed_token_ids.empty() || !spec.bad_words_ids.empty();
+}
+
 int num_blocks_for(int num_tokens, int block_size) {
   return (num_tokens + block_size - 1) / block_size;
 }
@@ -31,6 +40,9 @@ Status validate_scheduler_config(const SchedulerConfig& config) {
     return refuse("--block-size", block_size, "16, 32 or 64");
   }
   if (config.max_num_seqs < 1) return refuse("--max-num-seqs", config.max_num_seqs, "at least 1");
+  if (config.max_num_rule_seqs < 1) {
+    return refuse("--max-num-rule-seqs", config.max_num_rule_seqs, "at least 1");
+  }
   if (config.max_num_batched_tokens < 1) {
     return refuse("--max-num-batched-tokens", config.max_num_batched_tokens, "at least 1");
   }

@@ -15,6 +15,11 @@ bool ranks_before(const Sequence& a, const Sequence& b);
 // have is already in flight, or any token of a constrained one.
 int num_tokens_due(const Sequence& seq);
 
+// Whether sampling reads more of the sequence than its logits: penalties, logit_bias,
+// allowed_token_ids, bad_words or min_tokens. A device keeps tables for them, and for fewer
+// sequences than may run, because a table is as large as the vocabulary.
+bool has_rules(const SamplingSpec& spec);
+
 int num_blocks_for(int num_tokens, int block_size);
 
 // Whether `seq` can be served by an otherwise empty engine; if not, why.

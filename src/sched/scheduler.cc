@@ -45,7 +45,8 @@ struct Scheduler::Impl {
   SeqRecord* first_admissible();
   void commit(SeqRecord& rec);
 
-  bool has_row_and_blocks(const SeqRecord& rec) const;
+  bool has_row(const SeqRecord& rec) const;
+  bool has_blocks(const SeqRecord& rec) const;
   bool can_make_room(const SeqRecord& rec, int num_tokens) const;
   bool make_room(const SeqRecord& rec, int num_tokens);
   int num_blocks_wanted(const SeqRecord& rec, size_t num_running) const;
@@ -58,6 +59,7 @@ struct Scheduler::Impl {
   const SchedulerConfig config;
   BlockTables tables;
   RowSet rows;
+  int num_rule_seqs = 0;  // of the running
   std::unordered_map<SeqId, std::unique_ptr<SeqRecord>> records;
   std::vector<SeqRecord*> running;  // in order of rank: the last one is the victim
   std::set<SeqRecord*, RanksBefore> waiting;
@@ -79,6 +81,7 @@ Status Scheduler::add(std::unique_ptr<Sequence> seq) {
     return invalid_argument(fmt::format("[sched] sequence id {} is already in use", seq->id));
   }
   entry->second = std::make_unique<SeqRecord>();
+  entry->second->has_rules = has_rules(*seq->sampling);
   entry->second->seq = std::move(seq);
   impl_->waiting.insert(entry->second.get());
   return {};
@@ -175,6 +178,7 @@ bool Scheduler::Impl::try_admit(SeqRecord& rec) {
   running.insert(std::ranges::upper_bound(running, &rec, RanksBefore()), &rec);
   seq.state = SeqState::kRunning;
   seq.row = rows.take();
+  num_rule_seqs += rec.has_rules ? 1 : 0;
   if (seq.num_preemptions == 0) seq.num_cached_tokens = num_cached;
   stats.prefix_cache_hits += num_cached;
   if (config.enable_prefix_caching && !seq.sampling->params->prompt_logprobs) {
@@ -207,30 +211,38 @@ int Scheduler::Impl::num_blocks_wanted(const SeqRecord& rec, size_t num_running)
   return num_blocks_for(num_known, config.block_size) - static_cast<int>(prefix.size()) + margin;
 }
 
-bool Scheduler::Impl::has_row_and_blocks(const SeqRecord& rec) const {
-  return rows.has_free() &&
-         num_blocks_wanted(rec, running.size()) <= tables.num_free_beside(prefix);
+bool Scheduler::Impl::has_row(const SeqRecord& rec) const {
+  return rows.has_free() && (!rec.has_rules || num_rule_seqs < config.max_num_rule_seqs);
 }
 
-// Whether rec fits once every sequence that ranks after it has given up its row, its blocks and its
-// tokens of this step. If it does not, none is preempted.
+bool Scheduler::Impl::has_blocks(const SeqRecord& rec) const {
+  return num_blocks_wanted(rec, running.size()) <= tables.num_free_beside(prefix);
+}
+
+// Whether rec fits once every sequence that ranks after it has given up its row, its rule table,
+// its blocks and its tokens of this step. If it does not, none is preempted.
 bool Scheduler::Impl::can_make_room(const SeqRecord& rec, int num_tokens) const {
   const auto first_after = std::ranges::upper_bound(running, &rec, RanksBefore());
   const std::span<SeqRecord* const> after(first_after, running.end());
   int num_tokens_free = budget_left;
-  for (const SeqRecord* other : after) num_tokens_free += other->step_tokens;
+  int num_rule_seqs_left = num_rule_seqs;
+  for (const SeqRecord* other : after) {
+    num_tokens_free += other->step_tokens;
+    num_rule_seqs_left -= other->has_rules ? 1 : 0;
+  }
+  if (rec.has_rules && num_rule_seqs_left >= config.max_num_rule_seqs) return false;
   const int num_blocks_free = tables.num_free_beside(prefix) + tables.num_freed_by(after, prefix);
   return (rows.has_free() || !after.empty()) && num_tokens <= num_tokens_free &&
          num_blocks_wanted(rec, running.size() - after.size()) <= num_blocks_free;
 }
 
-// Finds rec a row, its blocks, and num_tokens of this step, at the expense of the sequences that
-// rank after it. Rows and blocks are taken by preemption. Tokens are borrowed: a decode skips this
-// step and keeps its blocks.
+// Finds rec a row, a rule table where it needs one, its blocks, and num_tokens of this step, at the
+// expense of the sequences that rank after it. Rows and blocks are taken by preemption. Tokens are
+// borrowed: a decode skips this step and keeps its blocks.
 bool Scheduler::Impl::make_room(const SeqRecord& rec, int num_tokens) {
-  if (has_row_and_blocks(rec) && num_tokens <= budget_left) return true;
+  if (has_row(rec) && has_blocks(rec) && num_tokens <= budget_left) return true;
   if (!can_make_room(rec, num_tokens)) return false;
-  while (!has_row_and_blocks(rec)) preempt_last();
+  while (!has_row(rec) || !has_blocks(rec)) preempt_last();
   for (auto last = running.rbegin(); budget_left < num_tokens; ++last) {
     take_back(**last);
     tables.shrink(**last);
@@ -259,6 +271,7 @@ void Scheduler::Impl::leave_running(SeqRecord& rec) {
   running.erase(std::ranges::lower_bound(running, &rec, RanksBefore()));
   tables.release(rec);
   rows.give_back(std::exchange(rec.seq->row, -1));
+  num_rule_seqs -= rec.has_rules ? 1 : 0;
 }
 
 std::vector<Sequence*> Scheduler::complete(const BatchPlan& plan,

@@ -14,6 +14,7 @@ namespace quire {
 
 struct SchedulerConfig {
   int max_num_seqs = 256;             // rows
+  int max_num_rule_seqs = 256;        // of them, those with sampling rules: has_rules in policy.h
   int max_num_batched_tokens = 2048;  // tokens in one step
   int max_model_len = 4096;
   int block_size = 16;

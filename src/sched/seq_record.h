@@ -11,6 +11,7 @@ namespace quire {
 // A sequence and what only the scheduler knows of it.
 struct SeqRecord {
   std::unique_ptr<Sequence> seq;
+  bool has_rules = false;  // it takes one of the device's rule tables while it runs
 
   std::vector<BlockHash> block_hashes;  // of its first full blocks, as far as they were needed
   int num_registered_blocks = 0;        // of block_ids, offered to the prefix cache

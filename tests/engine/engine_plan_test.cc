@@ -35,7 +35,7 @@ class FakePlatform final : public Platform {
   const BackendSet& attention() const override { return attention_; }
   Ops& ops() override { return *ops_; }
   PlatformDefaults defaults() const override {
-    return {.max_num_seqs = 32, .max_num_batched_tokens = 128};
+    return {.max_num_seqs = 32, .max_num_rule_seqs = 8, .max_num_batched_tokens = 128};
   }
   Result<MemoryBudget> memory_budget() const override {
     return MemoryBudget{.owner = "GPU", .free_bytes = free_bytes};
@@ -149,6 +149,17 @@ TEST_F(EnginePlanTest, AStepHasATokenOfEachSequence) {
   EXPECT_EQ(this->plan(config)->scheduler.max_num_seqs, 32);
   config.max_num_seqs = 65536;
   EXPECT_THAT(this->plan(config).status().message(), HasSubstr("--max-num-seqs"));
+}
+
+TEST_F(EnginePlanTest, SequencesWithRulesAreNoMoreThanAll) {
+  EngineConfig config = tiny_config();
+  EXPECT_EQ(plan(config)->scheduler.max_num_rule_seqs, 8) << "the platform's default";
+  config.max_num_seqs = 4;
+  EXPECT_EQ(plan(config)->scheduler.max_num_rule_seqs, 4);
+  config.max_num_rule_seqs = 3;
+  EXPECT_EQ(plan(config)->scheduler.max_num_rule_seqs, 3);
+  config.max_num_rule_seqs = -1;
+  EXPECT_THAT(plan(config).status().message(), HasSubstr("--max-num-rule-seqs"));
 }
 
 TEST_F(EnginePlanTest, KeepsAReserveForWhatCannotBeKnown) {

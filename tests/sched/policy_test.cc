@@ -90,6 +90,8 @@ TEST(Policy, ConfigErrorsNameTheFlag) {
   EXPECT_THAT(refusal([](SchedulerConfig& c) { c.block_size = 8; }),
               HasSubstr("--block-size; got 8, expected 16, 32 or 64"));
   EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_num_seqs = 0; }), HasSubstr("--max-num-seqs"));
+  EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_num_rule_seqs = 0; }),
+              HasSubstr("--max-num-rule-seqs"));
   EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_num_batched_tokens = 0; }),
               HasSubstr("--max-num-batched-tokens"));
   EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_model_len = 1; }),

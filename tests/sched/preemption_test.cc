@@ -183,6 +183,30 @@ TEST_F(SchedulerTest, BlocksThatOnlyVictimsShareCountAsFreed) {
   EXPECT_EQ(seq(b).state, SeqState::kWaiting);
 }
 
+TEST_F(SchedulerTest, SequencesWithRulesWaitForARuleTable) {
+  config_.max_num_rule_seqs = 1;
+  const SeqId a = add(4, 10, {.has_rules = true});
+  const SeqId b = add(4, 10, {.has_rules = true});
+  const SeqId c = add(4, 10);
+  EXPECT_EQ(parts(step()), (Parts{{a, 4}})) << "c does not overtake b";
+  scheduler().finish(a);
+  EXPECT_EQ(parts(step()), (Parts{{b, 4}, {c, 4}}));
+}
+
+TEST_F(SchedulerTest, PriorityPreemptsForARuleTable) {
+  config_.max_num_rule_seqs = 1;
+  const SeqId a = add(4, 10);
+  const SeqId b = add(4, 10, {.priority = 1, .has_rules = true});
+  step();
+  const SeqId urgent = add(4, 10, {.priority = -1, .has_rules = true});
+  EXPECT_EQ(parts(step()), (Parts{{a, 1}, {urgent, 4}}));
+  EXPECT_EQ(seq(b).state, SeqState::kWaiting);
+  const SeqId late = add(4, 10, {.has_rules = true});
+  EXPECT_EQ(parts(step()), (Parts{{urgent, 1}, {a, 1}})) << "neither b nor late outranks it";
+  scheduler().finish(urgent);
+  EXPECT_EQ(parts(step()), (Parts{{a, 1}, {late, 4}}));
+}
+
 TEST_F(SchedulerTest, TwoBigSequencesTakeTurnsInOrder) {
   config_.num_blocks = 9;  // 128 tokens: one of them at a time in the end
   const SeqId a = add(60, 64);

@@ -20,6 +20,7 @@ struct Options {
   int priority = 0;
   std::string salt = {};
   std::optional<int> prompt_logprobs = {};
+  bool has_rules = false;
   int first_id = 1000;  // prompts of different sequences share nothing unless told to
 };
 
@@ -40,6 +41,7 @@ class SchedulerTest : public ::testing::Test {
   static std::shared_ptr<const SamplingSpec> spec(const Options& options) {
     SamplingParams params;
     params.prompt_logprobs = options.prompt_logprobs;
+    if (options.has_rules) params.presence_penalty = 1.0F;
     SamplingSpec resolved;
     resolved.params = std::make_shared<const SamplingParams>(params);
     return std::make_shared<const SamplingSpec>(resolved);

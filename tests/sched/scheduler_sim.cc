@@ -16,6 +16,7 @@ constexpr size_t kMaxLive = 16;  // more only take longer
 std::shared_ptr<const SamplingSpec> make_spec(const SimRequest& request) {
   SamplingParams params;
   if (request.prompt_logprobs) params.prompt_logprobs = 1;
+  if (request.has_rules) params.frequency_penalty = 0.5F;
   SamplingSpec spec;
   spec.params = std::make_shared<const SamplingParams>(params);
   spec.seed = request.seed;
@@ -36,6 +37,7 @@ SimRequest random_request(const Choices& below) {
   request.salt = below(5) == 0 ? "salt" : "";
   request.prompt_logprobs = below(8) == 0;
   request.is_constrained = below(4) == 3;
+  request.has_rules = below(3) == 2;
   return request;
 }
 
@@ -43,6 +45,7 @@ SchedulerConfig random_config(const Choices& below) {
   SchedulerConfig config;
   config.block_size = below(3) == 0 ? 32 : 16;
   config.max_num_seqs = 1 + static_cast<int>(below(below(2) == 0 ? 8 : 3));
+  config.max_num_rule_seqs = 1 + static_cast<int>(below(4));
   config.max_num_batched_tokens = 1 + static_cast<int>(below(96));
   config.max_model_len = 64 + static_cast<int>(below(96));
   config.num_blocks = 2 + static_cast<int>(below(24));
@@ -100,6 +103,7 @@ bool SchedulerSim::schedule() {
     return false;
   }
   check_plan(plan);
+  check_rule_tables(plan);
   check_nobody_was_overtaken(plan);
   check_priority_was_kept(plan);
   in_flight_.push_back(std::move(plan));
@@ -133,6 +137,17 @@ void SchedulerSim::check_plan(const BatchPlan& plan) {
   std::ranges::sort(ids);
   QUIRE_CHECK(std::ranges::adjacent_find(ids) == ids.end(), "[sim] two slices of one sequence");
   QUIRE_CHECK(num_tokens == plan.num_tokens(), "[sim] tokens of no slice");
+}
+
+void SchedulerSim::check_rule_tables(const BatchPlan& plan) {
+  for (const int row : plan.rows_removed) device_rows_.erase(row);
+  for (const RowAdded& added : plan.rows_added) {
+    QUIRE_CHECK(!device_rows_.contains(added.row), "[sim] a row is added before it was removed");
+    device_rows_[added.row] = has_rules(*added.sampling);
+  }
+  const auto count =
+      std::ranges::count_if(device_rows_, [](const auto& row) { return row.second; });
+  QUIRE_CHECK(count <= config_.max_num_rule_seqs, "[sim] more rule tables than the device has");
 }
 
 void SchedulerSim::check_nobody_was_overtaken(const BatchPlan& plan) {
@@ -176,12 +191,17 @@ void SchedulerSim::check_priority_was_kept(const BatchPlan& plan) {
   if (waiting == nullptr || waiting->num_in_flight > 0) return;
   int num_higher = 0;
   int num_lower = 0;
+  int num_higher_with_rules = 0;
   for (const auto& [id, expected] : live_) {
     const Sequence& other = *scheduler_.find(id);
     if (other.state != SeqState::kRunning) continue;
-    ++(ranks_before(other, *waiting) ? num_higher : num_lower);
+    const bool is_higher = ranks_before(other, *waiting);
+    ++(is_higher ? num_higher : num_lower);
+    if (is_higher && has_rules(*other.sampling)) ++num_higher_with_rules;
   }
   if (num_lower == 0) return;  // a row was free or all of higher ranks
+  const bool has_table = num_higher_with_rules < config_.max_num_rule_seqs;
+  if (has_rules(*waiting->sampling) && !has_table) return;
   const int num_known = static_cast<int>(waiting->token_ids.size());
   const int num_tokens =
       config_.enable_chunked_prefill ? 1 : std::min(num_known, config_.max_num_batched_tokens);

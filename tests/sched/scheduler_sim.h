@@ -28,6 +28,7 @@ struct SimRequest {
   std::string salt;
   bool prompt_logprobs = false;
   bool is_constrained = false;
+  bool has_rules = false;
 };
 
 // One that the fake model answers alone, without any cache or batch.
@@ -62,6 +63,8 @@ class SchedulerSim {
   };
 
   void check_plan(const BatchPlan& plan);
+  // As the device sees them: rows that leave and enter, plan after plan.
+  void check_rule_tables(const BatchPlan& plan);
   void check_nobody_was_overtaken(const BatchPlan& plan);
   // Strict priority: while a sequence runs, none that ranks before it waits for something that the
   // preemption of all lower ranks would bring.
@@ -77,6 +80,7 @@ class SchedulerSim {
   std::deque<BatchPlan> in_flight_;
   std::map<SeqId, Expected> live_;
   std::map<SeqId, std::string> salts_;  // of all ever added
+  std::map<int, bool> device_rows_;     // whether the sequence in each row has rules
   SeqId next_id_ = 1;
   uint64_t last_step_id_ = 0;
   int num_answered_ = 0;

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "base/machine.h"
 #include "base/thread_pool.h"
 #include "cpu/attention/reference.h"
@@ -20,7 +22,9 @@ class CpuPlatform final : public Platform {
   const BackendSet& attention() const override { return attention_; }
   Ops& ops() override { return *ops_; }
   PlatformDefaults defaults() const override {
-    return {.max_num_seqs = 64, .max_num_batched_tokens = 512};
+    return {.max_num_seqs = 64,
+            .max_num_rule_seqs = std::numeric_limits<int>::max(),
+            .max_num_batched_tokens = 512};
   }
   Result<MemoryBudget> memory_budget() const override {
     return MemoryBudget{.free_bytes = free_memory_bytes(), .kv_share = 0.25};

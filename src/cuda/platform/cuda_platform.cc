@@ -27,7 +27,7 @@ class CudaPlatform final : public Platform {
   const BackendSet& attention() const override { return attention_; }
   Ops& ops() override { return *ops_; }
   PlatformDefaults defaults() const override {
-    return {.max_num_seqs = 256, .max_num_batched_tokens = 8192};
+    return {.max_num_seqs = 256, .max_num_rule_seqs = 256, .max_num_batched_tokens = 8192};
   }
 
   Result<MemoryBudget> memory_budget() const override {

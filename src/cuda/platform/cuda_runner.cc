@@ -30,8 +30,12 @@ StepLimits step_limits(const ModelLimits& limits, int max_num_seqs) {
           .max_new_pages = new_pages};
 }
 
-DeviceSamplerLimits sampler_limits(const ModelLimits& limits, int max_num_seqs, int vocab_size) {
-  return {.max_num_seqs = max_num_seqs,
+// `sizes`: RunnerSizes or RunnerParts.
+template <typename Sizes>
+DeviceSamplerLimits sampler_limits(const Sizes& sizes, int vocab_size) {
+  const ModelLimits& limits = sizes.limits;
+  return {.max_num_seqs = sizes.max_num_seqs,
+          .max_rule_seqs = sizes.max_num_rule_seqs,
           .max_rows = limits.max_num_logit_rows,
           .vocab_size = vocab_size,
           .max_tokens_per_seq = limits.max_model_len};
@@ -84,11 +88,10 @@ Status CudaRunner::start(CudaOps& ops) {
 RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
                                      std::span<const AttentionSelector> attention) {
   const ModelLimits& limits = sizes.limits;
-  const size_t buffers =
-      StepBuffers::device_bytes(step_limits(limits, sizes.max_num_seqs), limits.max_model_len,
-                                limits.page_size) +
-      DeviceSampler::device_bytes(sampler_limits(limits, sizes.max_num_seqs, sizes.vocab_size)) +
-      PromptLogprobs::device_bytes(limits);
+  const size_t buffers = StepBuffers::device_bytes(step_limits(limits, sizes.max_num_seqs),
+                                                   limits.max_model_len, limits.page_size) +
+                         DeviceSampler::device_bytes(sampler_limits(sizes, sizes.vocab_size)) +
+                         PromptLogprobs::device_bytes(limits);
   RunnerBytes bytes = {.buffers = static_cast<int64_t>(buffers), .reserve = kLibraryBytes};
   if (!sizes.enforce_eager) {
     const DecodeGraphs graphs(attention, sizes.max_num_seqs, limits.max_model_len);
@@ -106,14 +109,13 @@ Status CudaRunner::allocate(CudaOps& ops) {
                                     limits.page_size, stream_));
   QUIRE_ASSIGN_OR_RETURN(logits_,
                          ops.allocate({limits.max_num_logit_rows, vocab_size}, DType::kF32));
-  QUIRE_ASSIGN_OR_RETURN(
-      sampler_,
-      DeviceSampler::create(sampler_limits(limits, parts_.max_num_seqs, vocab_size), stream_));
+  QUIRE_ASSIGN_OR_RETURN(sampler_,
+                         DeviceSampler::create(sampler_limits(parts_, vocab_size), stream_));
   buffers_.arrays().last_tokens = sampler_->last_tokens();
   QUIRE_ASSIGN_OR_RETURN(prompts_, PromptLogprobs::create(limits, parts_.max_num_seqs));
   for (int i = 0; i < kNumResultSlots; ++i) {
     QUIRE_ASSIGN_OR_RETURN(Buffer sampled, pinned_memory(DeviceSampler::results_bytes(
-                                               SampleKind::kFull, limits.max_num_logit_rows)));
+                                               limits.max_num_logit_rows, true)));
     QUIRE_ASSIGN_OR_RETURN(Buffer prompt_logprobs,
                            pinned_memory(PromptLogprobs::results_bytes(limits)));
     QUIRE_ASSIGN_OR_RETURN(CudaEvent arrived, CudaEvent::create());
@@ -208,11 +210,8 @@ void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
 Status CudaRunner::enqueue_step(Step& step) {
   const BatchPlan& plan = *step.plan;
   step.prompts = prompts_.update(plan);
+  sampler_->remove_rows(plan.rows_removed);
   QUIRE_RETURN_IF_ERROR(sampler_->add_rows(plan.rows_added, stream_));
-  sampling_rows_.clear();
-  for (const SeqSlice& slice : plan.slices) {
-    if (slice.samples) sampling_rows_.push_back(slice.row);
-  }
   attention_.describe(plan, buffers_.arrays());
   const DecodeGraph* graph = graph_for(plan);
   step.for_graph = graph != nullptr;
@@ -220,7 +219,8 @@ Status CudaRunner::enqueue_step(Step& step) {
     step.num_rows = graph->num_reqs;
     QUIRE_RETURN_IF_ERROR(run_graph(plan, *graph));
   } else {
-    step.num_rows = static_cast<int>(sampling_rows_.size());
+    step.num_rows = static_cast<int>(
+        std::ranges::count_if(plan.slices, [](const SeqSlice& slice) { return slice.samples; }));
     QUIRE_RETURN_IF_ERROR(run_eagerly(plan, step));
   }
   return sample(step);
@@ -276,25 +276,20 @@ TensorView CudaRunner::logits(int num_rows) const {
 
 Status CudaRunner::sample(Step& step) {
   if (step.num_rows == 0) return {};
-  step.kind = sampler_->kind_of(sampling_rows_);
-  if (!step.plan->token_masks.empty()) {
-    step.kind = SampleKind::kMasked;
-    QUIRE_RETURN_IF_ERROR(upload_masks(step));
-  }
-  sampler_->sample(step.kind, logits(step.num_rows), buffers_.arrays().sample_rows, step.num_rows,
-                   stream_);
-  sampler_->copy_results(step.kind, step.num_rows, step.results->sampled.data(), stream_);
-  return {};
-}
-
-Status CudaRunner::upload_masks(const Step& step) {
-  mask_idx_.assign(static_cast<size_t>(step.num_rows), -1);
+  logits_rows_.assign(static_cast<size_t>(step.num_rows), {});
   size_t num_sampling = 0;
   for (size_t i = 0; i < step.plan->slices.size(); ++i) {
     const SeqSlice& slice = step.plan->slices[i];
-    if (slice.samples) mask_idx_[step.for_graph ? i : num_sampling++] = slice.mask_idx;
+    if (!slice.samples) continue;
+    logits_rows_[step.for_graph ? i : num_sampling++] = {.row = slice.row,
+                                                         .mask_idx = slice.mask_idx};
   }
-  return sampler_->upload_masks(step.plan->token_masks, mask_idx_, stream_);
+  QUIRE_ASSIGN_OR_RETURN(const SamplePlan plan,
+                         sampler_->plan(logits_rows_, step.plan->token_masks, stream_));
+  step.has_logprobs = plan.has_logprobs;
+  sampler_->sample(plan, logits(step.num_rows), buffers_.arrays().sample_rows, stream_);
+  sampler_->copy_results(plan, step.results->sampled.data(), stream_);
+  return {};
 }
 
 StepResult CudaRunner::wait() {
@@ -316,7 +311,7 @@ std::vector<SampledToken> CudaRunner::read_sampled(const Step& step) {
   std::vector<SampledToken> sampled;
   if (step.num_rows == 0) return sampled;
   std::vector<SampledToken> rows =
-      DeviceSampler::read_results(step.kind, step.num_rows, step.results->sampled.data());
+      DeviceSampler::read_results(step.num_rows, step.has_logprobs, step.results->sampled.data());
   size_t num_sampling = 0;
   for (size_t i = 0; i < step.plan->slices.size(); ++i) {
     const SeqSlice& slice = step.plan->slices[i];

@@ -42,9 +42,9 @@ class CudaRunner final : public Runner {
     std::shared_ptr<const BatchPlan> plan;
     Status error;                      // it could not be enqueued
     std::vector<PromptChunk> prompts;  // whose log probabilities it brings
-    SampleKind kind = SampleKind::kGreedy;
-    int num_rows = 0;        // of logits that were sampled
-    bool for_graph = false;  // every slice has the row of its own number
+    int num_rows = 0;                  // of logits that were sampled
+    bool has_logprobs = false;         // of what was sampled
+    bool for_graph = false;            // every slice has the logits row of its own number
     Results* results = nullptr;
   };
 
@@ -73,8 +73,6 @@ class CudaRunner final : public Runner {
   Status run_model(int num_tokens, std::span<const KvGroupStep> steps);
   Status compute_logits(int num_rows);
   Status sample(Step& step);
-  // What the step's constrained rows may sample.
-  Status upload_masks(const Step& step);
   static std::vector<SampledToken> read_sampled(const Step& step);
   TensorView logits(int num_rows) const;
 
@@ -91,8 +89,7 @@ class CudaRunner final : public Runner {
 
   std::vector<Results> results_;
   size_t next_results_ = 0;
-  std::vector<int> sampling_rows_;  // of the step at hand
-  std::vector<int32_t> mask_idx_;   // likewise, for each row of logits
+  std::vector<LogitsRowUse> logits_rows_;  // of the step that is being enqueued
 
   std::deque<Step> in_flight_;
   // The first failure, of whatever kind. What the device keeps of the sequences is unknown from

@@ -113,10 +113,18 @@ void PromptLogprobs::read(std::span<const PromptChunk> chunks, const void* host,
                           std::span<SampledToken> sampled) {
   for (const PromptChunk& chunk : chunks) {
     const auto* results = static_cast<const LogprobsResult*>(host) + chunk.first_token;
-    std::vector<PositionLogprobs>& logprobs = chunk.prompt->logprobs;
-    for (int i = 0; i < chunk.count; ++i) logprobs.push_back(to_position_logprobs(results[i]));
+    Prompt& prompt = *chunk.prompt;
+    for (int i = 0; i < chunk.count; ++i) {
+      const LogprobsResult& result = results[i];
+      if (prompt.error.ok()) {
+        prompt.error = to_status(result.status, chunk.first + i + 1, result.detail);
+      }
+      prompt.logprobs.push_back(to_position_logprobs(result));
+    }
     if (chunk.sampled_idx < 0) continue;
-    sampled[static_cast<size_t>(chunk.sampled_idx)].prompt_logprobs = std::move(logprobs);
+    SampledToken& token = sampled[static_cast<size_t>(chunk.sampled_idx)];
+    token.prompt_logprobs = std::move(prompt.logprobs);
+    if (!prompt.error.ok()) token.error = prompt.error;
   }
 }
 

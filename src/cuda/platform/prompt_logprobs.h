@@ -16,6 +16,7 @@ namespace quire::cuda {
 struct Prompt {
   std::vector<int32_t> token_ids;
   std::vector<PositionLogprobs> logprobs;  // so far
+  Status error;                            // the first position whose logits are broken
 };
 
 // A prompt's part of one step. The step owns the prompt too: when its results are read, a later
@@ -44,7 +45,7 @@ class PromptLogprobs {
   // `host` (pinned).
   Status enqueue(std::span<const PromptChunk> chunks, Model& model, DeviceSampler& sampler,
                  const TensorView& logits, void* host, CudaStream& stream);
-  // Once they have arrived: what belongs to a sampled token is moved there.
+  // Once they have arrived: what belongs to a sampled token is moved there, the error too.
   static void read(std::span<const PromptChunk> chunks, const void* host,
                    std::span<SampledToken> sampled);
 

@@ -22,10 +22,15 @@ size_t block_bytes(const RowLimits& limits) {
   return kFlushBytes + limits.max_row_bytes();
 }
 
-// Of the masks of a step, in words: which one a row has, then the masks.
-size_t mask_block_words(const DeviceSamplerLimits& limits, size_t num_masks) {
-  return static_cast<size_t>(limits.max_rows) +
-         num_masks * static_cast<size_t>(row_limits_of(limits).bitmap_words());
+// A step's plan on the device: how each row is sampled, then the masks.
+size_t plan_bytes(const RowLimits& limits, size_t num_rows, size_t num_masks) {
+  return num_rows * sizeof(SampleRow) +
+         num_masks * static_cast<size_t>(limits.bitmap_words()) * sizeof(uint32_t);
+}
+
+size_t max_plan_bytes(const DeviceSamplerLimits& limits) {
+  const auto rows = static_cast<size_t>(limits.max_rows);
+  return plan_bytes(row_limits_of(limits), rows, rows);
 }
 
 struct Parts {
@@ -35,27 +40,28 @@ struct Parts {
   SliceLogprobs* slice_logprobs = nullptr;
   uint32_t* arrivals = nullptr;
   std::byte* block = nullptr;
-  uint32_t* masks = nullptr;
+  std::byte* plan = nullptr;
   size_t num_bytes = 0;
 };
 
 RowTables carve_tables(const DeviceSamplerLimits& limits, Carver& carver) {
   const RowLimits row = row_limits_of(limits);
   const auto rows = static_cast<size_t>(limits.max_num_seqs);
-  const size_t bitmap = rows * static_cast<size_t>(row.bitmap_words());
+  const auto lines = static_cast<size_t>(limits.max_rule_seqs);
+  const auto bitmap_words = static_cast<size_t>(row.bitmap_words());
   RowTables tables = {};
   tables.states = carver.take<RowState>(rows);
   tables.last_tokens = carver.take<int32_t>(rows);
-  tables.seen = carver.take<uint32_t>(rows * static_cast<size_t>(row.vocab_stride()));
-  tables.allowed = carver.take<uint32_t>(bitmap);
-  tables.stops = carver.take<uint32_t>(bitmap);
-  tables.biased = carver.take<uint32_t>(bitmap);
-  tables.forbidden = carver.take<uint32_t>(bitmap);
-  tables.bias_ids = carver.take<int32_t>(rows * kMaxBiases);
-  tables.bias_values = carver.take<float>(rows * kMaxBiases);
-  tables.bad_word_ends = carver.take<int32_t>(rows * kMaxBadWords);
-  tables.bad_word_ids = carver.take<int32_t>(rows * kMaxBadWordIds);
-  tables.output_tail = carver.take<int32_t>(rows * static_cast<size_t>(row.tail_size()));
+  tables.forbidden = carver.take<uint32_t>(static_cast<size_t>(limits.max_rows) * bitmap_words);
+  tables.seen = carver.take<uint32_t>(lines * static_cast<size_t>(row.vocab_stride()));
+  tables.allowed = carver.take<uint32_t>(lines * bitmap_words);
+  tables.stops = carver.take<uint32_t>(lines * bitmap_words);
+  tables.biased = carver.take<uint32_t>(lines * bitmap_words);
+  tables.bias_ids = carver.take<int32_t>(lines * kMaxBiases);
+  tables.bias_values = carver.take<float>(lines * kMaxBiases);
+  tables.bad_word_ends = carver.take<int32_t>(lines * kMaxBadWords);
+  tables.bad_word_ids = carver.take<int32_t>(lines * kMaxBadWordIds);
+  tables.output_tail = carver.take<int32_t>(lines * static_cast<size_t>(row.tail_size()));
   tables.vocab_size = limits.vocab_size;
   tables.vocab_stride = row.vocab_stride();
   tables.bitmap_words = row.bitmap_words();
@@ -75,19 +81,9 @@ Parts carve(const DeviceSamplerLimits& limits, void* base) {
   parts.slice_logprobs = carver.take<SliceLogprobs>(slices);
   parts.arrivals = carver.take<uint32_t>(rows);
   parts.block = carver.take<std::byte>(block_bytes(row_limits_of(limits)));
-  parts.masks = carver.take<uint32_t>(mask_block_words(limits, rows));
+  parts.plan = carver.take<std::byte>(max_plan_bytes(limits));
   parts.num_bytes = carver.num_bytes();
   return parts;
-}
-
-bool is_filtered(const SamplingParams& params) {
-  return params.top_k >= 1 || params.top_p < 1.0F || params.min_p > 0.0F;
-}
-
-SampleKind kind_of_row(const SamplingParams& params, uint32_t flags) {
-  if (flags != 0 || params.logprobs) return SampleKind::kFull;
-  if (params.temperature < kGreedyBelow) return SampleKind::kGreedy;
-  return is_filtered(params) ? SampleKind::kFiltered : SampleKind::kRandom;
 }
 
 }  // namespace
@@ -96,7 +92,7 @@ DeviceSampler::DeviceSampler(const DeviceSamplerLimits& limits)
     : limits_(limits),
       row_limits_(row_limits_of(limits)),
       upload_(row_limits_),
-      kinds_(static_cast<size_t>(limits.max_num_seqs), SampleKind::kGreedy) {}
+      rows_(limits.max_num_seqs, limits.max_rule_seqs) {}
 
 size_t DeviceSampler::device_bytes(const DeviceSamplerLimits& limits) {
   return carve(limits, nullptr).num_bytes;
@@ -104,8 +100,8 @@ size_t DeviceSampler::device_bytes(const DeviceSamplerLimits& limits) {
 
 Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSamplerLimits& limits,
                                                              CudaStream& stream) {
-  QUIRE_CHECK(limits.max_num_seqs > 0 && limits.max_rows > 0 && limits.vocab_size > 0 &&
-                  limits.max_tokens_per_seq > 0,
+  QUIRE_CHECK(limits.max_num_seqs > 0 && limits.max_rule_seqs > 0 && limits.max_rows > 0 &&
+                  limits.vocab_size > 0 && limits.max_tokens_per_seq > 0,
               "[sample] a sampler's limits are positive");
   if (num_slices(limits.vocab_size) > kMaxSlices) {
     return unimplemented(fmt::format("[sample] vocabulary; got {} tokens, expected at most {}",
@@ -114,10 +110,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   std::unique_ptr<DeviceSampler> sampler(new DeviceSampler(limits));
   QUIRE_ASSIGN_OR_RETURN(sampler->memory_, device_memory(device_bytes(limits)));
   QUIRE_ASSIGN_OR_RETURN(sampler->ring_, PinnedRing::create(block_bytes(sampler->row_limits_)));
-  QUIRE_ASSIGN_OR_RETURN(
-      sampler->mask_ring_,
-      PinnedRing::create(mask_block_words(limits, static_cast<size_t>(limits.max_rows)) *
-                         sizeof(uint32_t)));
+  QUIRE_ASSIGN_OR_RETURN(sampler->plan_ring_, PinnedRing::create(max_plan_bytes(limits)));
   const Parts parts = carve(limits, sampler->memory_.data());
   sampler->tables_ = parts.tables;
   sampler->results_ = parts.results;
@@ -125,7 +118,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   sampler->slice_logprobs_ = parts.slice_logprobs;
   sampler->arrivals_ = parts.arrivals;
   sampler->block_ = parts.block;
-  sampler->masks_ = parts.masks;
+  sampler->plan_ = parts.plan;
   const auto rows = static_cast<size_t>(limits.max_num_seqs);
   stream.set_zero(parts.tables.states, rows * sizeof(RowState));
   stream.set_zero(parts.tables.last_tokens, rows * sizeof(int32_t));
@@ -139,8 +132,8 @@ Status DeviceSampler::add_rows(std::span<const RowAdded> added, CudaStream& stre
     QUIRE_CHECK(row.row >= 0 && row.row < limits_.max_num_seqs, "[sample] a row of the sampler");
     QUIRE_CHECK(row.token_ids.size() <= static_cast<size_t>(limits_.max_tokens_per_seq),
                 "[sample] a sequence is within the model's length");
-    upload_.append(row);
-    kinds_[static_cast<size_t>(row.row)] = kind_of_row(*row.sampling->params, upload_.last_flags());
+    RowState& state = upload_.append(row);
+    state.table = rows_.add(row.row, state);
     if (upload_.num_bytes() > kFlushBytes) QUIRE_RETURN_IF_ERROR(flush(stream));
   }
   return flush(stream);
@@ -157,33 +150,40 @@ Status DeviceSampler::flush(CudaStream& stream) {
   return {};
 }
 
-Status DeviceSampler::upload_masks(std::span<const std::vector<uint32_t>> masks,
-                                   std::span<const int32_t> mask_idx, CudaStream& stream) {
+void DeviceSampler::remove_rows(std::span<const int> rows) {
+  for (const int row : rows) rows_.remove(row);
+}
+
+Result<SamplePlan> DeviceSampler::plan(std::span<const LogitsRowUse> rows,
+                                       std::span<const std::vector<uint32_t>> masks,
+                                       CudaStream& stream) {
   const auto max_rows = static_cast<size_t>(limits_.max_rows);
-  const auto mask_words = static_cast<size_t>(row_limits_.bitmap_words());
   QUIRE_CHECK(
-      masks.size() <= max_rows && mask_idx.size() <= max_rows &&
-          std::ranges::all_of(mask_idx, [&](int32_t idx) { return idx < std::ssize(masks); }),
-      "[sample] at most a mask for each row of a call");
-  QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, mask_ring_.begin(stream));
-  auto* words = reinterpret_cast<uint32_t*>(slot);
-  std::memcpy(words, mask_idx.data(), mask_idx.size_bytes());
-  uint32_t* to = words + max_rows;
+      masks.size() <= max_rows && rows.size() <= max_rows &&
+          std::ranges::all_of(
+              rows, [&](const LogitsRowUse& use) { return use.mask_idx < std::ssize(masks); }),
+      "[sample] a step has at most one mask for each of its logits rows");
+  SamplePlan plan = rows_.plan(rows);
+  if (plan.is_mixed()) QUIRE_RETURN_IF_ERROR(upload_plan(plan, masks, stream));
+  return plan;
+}
+
+Status DeviceSampler::upload_plan(const SamplePlan& plan,
+                                  std::span<const std::vector<uint32_t>> masks,
+                                  CudaStream& stream) {
+  QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, plan_ring_.begin(stream));
+  std::memcpy(slot, plan.rows.data(), plan.rows.size() * sizeof(SampleRow));
+  const auto mask_words = static_cast<size_t>(row_limits_.bitmap_words());
+  auto* to = reinterpret_cast<uint32_t*>(slot + plan.rows.size() * sizeof(SampleRow));
   for (const std::vector<uint32_t>& mask : masks) {
     const size_t count = std::min(mask.size(), mask_words);
     std::copy_n(mask.begin(), count, to);
-    std::fill_n(to + count, mask_words - count, 0U);  // beyond its last word nothing may come
+    std::fill_n(to + count, mask_words - count, 0U);  // a short mask allows nothing behind its end
     to += mask_words;
   }
-  stream.copy_to_device(masks_, slot, mask_block_words(limits_, masks.size()) * sizeof(uint32_t));
-  mask_ring_.end(stream);
+  stream.copy_to_device(plan_, slot, plan_bytes(row_limits_, plan.rows.size(), masks.size()));
+  plan_ring_.end(stream);
   return {};
-}
-
-SampleKind DeviceSampler::kind_of(std::span<const int> rows) const {
-  SampleKind kind = SampleKind::kGreedy;
-  for (const int row : rows) kind = std::max(kind, kinds_[static_cast<size_t>(row)]);
-  return kind;
 }
 
 const float* DeviceSampler::check_logits(const TensorView& logits, int num_rows) const {
@@ -194,24 +194,27 @@ const float* DeviceSampler::check_logits(const TensorView& logits, int num_rows)
   return logits.as<const float>();
 }
 
-void DeviceSampler::sample(SampleKind kind, const TensorView& logits, const int32_t* row_ids,
-                           int num_rows, CudaStream& stream) {
-  const bool is_masked = kind == SampleKind::kMasked;
-  const SampleCall call = {
-      .logits = check_logits(logits, num_rows),
-      .row_ids = row_ids,
-      .num_rows = num_rows,
-      .results = results_,
-      .mask_idx = is_masked ? reinterpret_cast<const int32_t*>(masks_) : nullptr,
-      .masks = masks_ + limits_.max_rows};
-  if (kind <= SampleKind::kRandom) {
-    const bool random = kind == SampleKind::kRandom;
-    return launch_one_pass(tables_, call, random, picks_, arrivals_, stream);
+void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, const int32_t* row_ids,
+                           CudaStream& stream) {
+  const int num_rows = plan.num_rows();
+  const auto* rows = reinterpret_cast<const SampleRow*>(plan_);
+  const SampleCall call = {.logits = check_logits(logits, num_rows),
+                           .row_ids = row_ids,
+                           .num_rows = num_rows,
+                           .results = results_,
+                           .rows = plan.is_mixed() ? rows : nullptr,
+                           .masks = reinterpret_cast<const uint32_t*>(rows + num_rows)};
+  if (plan.num_rows_of(SamplePass::kOnePass) > 0) {
+    launch_one_pass(tables_, call, plan.is_random, picks_, arrivals_, stream);
   }
-  const bool is_full = kind >= SampleKind::kFull;
-  if (is_full) launch_forbid(tables_, call, stream);
-  launch_filter(tables_, call, is_full, stream);
-  if (is_full) {
+  if (const int count = plan.num_rows_of(SamplePass::kFilter); count > 0) {
+    launch_filter(tables_, call, SamplePass::kFilter, count, stream);
+  }
+  if (const int count = plan.num_rows_of(SamplePass::kRules); count > 0) {
+    launch_forbid(tables_, call, stream);
+    launch_filter(tables_, call, SamplePass::kRules, count, stream);
+  }
+  if (plan.has_logprobs) {
     launch_sampled_logprobs(tables_, call, slice_logprobs_, arrivals_, logprobs_results(num_rows),
                             stream);
   }
@@ -221,26 +224,23 @@ LogprobsResult* DeviceSampler::logprobs_results(int num_rows) const {
   return reinterpret_cast<LogprobsResult*>(results_ + num_rows);
 }
 
-size_t DeviceSampler::results_bytes(SampleKind kind, int num_rows) {
-  const size_t of_row =
-      sizeof(RowResult) + (kind >= SampleKind::kFull ? sizeof(LogprobsResult) : 0);
-  return static_cast<size_t>(num_rows) * of_row;
+size_t DeviceSampler::results_bytes(int num_rows, bool has_logprobs) {
+  const size_t row_bytes = sizeof(RowResult) + (has_logprobs ? sizeof(LogprobsResult) : 0);
+  return static_cast<size_t>(num_rows) * row_bytes;
 }
 
-void DeviceSampler::copy_results(SampleKind kind, int num_rows, void* host,
-                                 CudaStream& stream) const {
-  stream.copy_to_host(host, results_, results_bytes(kind, num_rows));
+void DeviceSampler::copy_results(const SamplePlan& plan, void* host, CudaStream& stream) const {
+  stream.copy_to_host(host, results_, results_bytes(plan.num_rows(), plan.has_logprobs));
 }
 
-std::vector<SampledToken> DeviceSampler::read_results(SampleKind kind, int num_rows,
+std::vector<SampledToken> DeviceSampler::read_results(int num_rows, bool has_logprobs,
                                                       const void* host) {
   const auto* results = static_cast<const RowResult*>(host);
   const auto* logprobs = reinterpret_cast<const LogprobsResult*>(results + num_rows);
   std::vector<SampledToken> sampled;
   sampled.reserve(static_cast<size_t>(num_rows));
   for (int i = 0; i < num_rows; ++i) {
-    sampled.push_back(
-        to_sampled_token(results[i], kind >= SampleKind::kFull ? &logprobs[i] : nullptr));
+    sampled.push_back(to_sampled_token(results[i], has_logprobs ? &logprobs[i] : nullptr));
   }
   return sampled;
 }

@@ -10,25 +10,18 @@
 #include "cuda/base/pinned_ring.h"
 #include "cuda/sample/kernels.h"
 #include "cuda/sample/row_upload.h"
+#include "cuda/sample/sample_plan.h"
 #include "cuda/sample/sample_results.h"
 #include "tensor/tensor.h"
 
 namespace quire::cuda {
 
 struct DeviceSamplerLimits {
-  int max_num_seqs = 0;  // rows of state
-  int max_rows = 0;      // of one call
-  int vocab_size = 0;    // at most kMaxSlices * kSliceSize
+  int max_num_seqs = 0;   // rows of state
+  int max_rule_seqs = 0;  // of them, those with rules at one time (sched/policy.h, has_rules)
+  int max_rows = 0;       // logits rows of one call
+  int vocab_size = 0;     // at most kMaxSlices * kSliceSize
   int max_tokens_per_seq = 0;
-};
-
-// What a step's kernels must be able to do; each can do all that those before it can.
-enum class SampleKind {
-  kGreedy,
-  kRandom,    // over the whole vocabulary
-  kFiltered,  // top-k, top-p, min-p
-  kFull,      // penalties, bias, allowed ids, log probabilities
-  kMasked     // the step's token masks
 };
 
 class DeviceSampler {
@@ -41,33 +34,33 @@ class DeviceSampler {
   // kInvalidArgument where a request asks for more than the tables hold; asked at admission.
   Status check(const SamplingSpec& spec) const { return check_row(spec, row_limits_); }
 
+  // Sequences leave their rows. What is in flight still samples them.
+  void remove_rows(std::span<const int> rows);
   // Sequences enter their rows: one copy and one kernel for all of them, unless they bring more
   // than a megabyte. Not captured. Fails, before any row is added, where check() does.
   Status add_rows(std::span<const RowAdded> added, CudaStream& stream);
-  // The kind that serves all of these rows.
-  SampleKind kind_of(std::span<const int> rows) const;
 
-  // Enqueues the masks of the next sample() of kMasked: masks[mask_idx[i]], as
-  // TokenConstraint::allowed_tokens, says what its row i may sample; mask_idx[i] < 0: anything. One
-  // copy. Not captured. At most max_rows of both.
-  Status upload_masks(std::span<const std::vector<uint32_t>> masks,
-                      std::span<const int32_t> mask_idx, CudaStream& stream);
+  // Plans the next sample(), once per step, and enqueues what its kernels must be told, in one copy
+  // where that is anything. Not captured. At most max_rows of both; masks[mask_idx] of a row, as
+  // TokenConstraint::allowed_tokens, says what it may sample.
+  Result<SamplePlan> plan(std::span<const LogitsRowUse> rows,
+                          std::span<const std::vector<uint32_t>> masks, CudaStream& stream);
 
-  // Enqueues, capturable: row row_ids[i] (device, distinct; < 0: padding) samples its next token
-  // from logits[i] (F32 [num_rows, vocab_size], left as they are), and its state advances. A row
-  // whose logits are broken, or leave nothing to choose, stays as it was.
-  void sample(SampleKind kind, const TensorView& logits, const int32_t* row_ids, int num_rows,
+  // Enqueues, capturable: row row_ids[i] (device, distinct, as planned; < 0: padding) samples its
+  // next token from logits[i] (F32 [num_rows, vocab_size], left as they are), and its state
+  // advances. A row whose logits are broken, or leave nothing to choose, stays as it was.
+  void sample(const SamplePlan& plan, const TensorView& logits, const int32_t* row_ids,
               CudaStream& stream);
   // Device, [max_num_seqs]: the token that each row sampled, or knew, last.
   const int32_t* last_tokens() const { return tables_.last_tokens; }
 
-  // The results of the last sample(): RowResult [num_rows], and from kFull on LogprobsResult
-  // [num_rows] after it.
-  static size_t results_bytes(SampleKind kind, int num_rows);
+  // The results of the last sample(): RowResult [num_rows], and with log probabilities
+  // LogprobsResult [num_rows] after it.
+  static size_t results_bytes(int num_rows, bool has_logprobs);
   // Enqueues the one copy, to `host` (pinned, results_bytes()).
-  void copy_results(SampleKind kind, int num_rows, void* host, CudaStream& stream) const;
-  // One a row, in order; seq_id is left to the caller, and padding gives token 0.
-  static std::vector<SampledToken> read_results(SampleKind kind, int num_rows, const void* host);
+  void copy_results(const SamplePlan& plan, void* host, CudaStream& stream) const;
+  // One per row, in order; seq_id is left to the caller, and padding gives token 0.
+  static std::vector<SampledToken> read_results(int num_rows, bool has_logprobs, const void* host);
 
   // Enqueues log probabilities of targets[i] (device; < 0: none) under logits[i] (F32 [num_rows,
   // vocab_size]) with the num_top most likely, into results[i] (device). num_rows <= max_rows.
@@ -78,22 +71,24 @@ class DeviceSampler {
   explicit DeviceSampler(const DeviceSamplerLimits& limits);
 
   Status flush(CudaStream& stream);
+  Status upload_plan(const SamplePlan& plan, std::span<const std::vector<uint32_t>> masks,
+                     CudaStream& stream);
   LogprobsResult* logprobs_results(int num_rows) const;
   const float* check_logits(const TensorView& logits, int num_rows) const;
 
   DeviceSamplerLimits limits_;
   RowLimits row_limits_;
   Buffer memory_;
-  PinnedRing ring_, mask_ring_;
+  PinnedRing ring_, plan_ring_;
   RowUpload upload_;
-  std::vector<SampleKind> kinds_;  // [max_num_seqs]
+  SampledRows rows_;
   RowTables tables_ = {};
   RowResult* results_ = nullptr;
   SlicePick* picks_ = nullptr;
   SliceLogprobs* slice_logprobs_ = nullptr;
   uint32_t* arrivals_ = nullptr;
   std::byte* block_ = nullptr;  // rows that were uploaded
-  uint32_t* masks_ = nullptr;   // likewise: mask_idx [max_rows], masks [max_rows, bitmap_words]
+  std::byte* plan_ = nullptr;   // likewise: SampleRow [num_rows], then masks [.., bitmap_words]
 };
 
 }  // namespace quire::cuda

@@ -356,6 +356,7 @@ __device__ RowStatus find_largest(const Reader<kRules>& reader, Largest& largest
 template <bool kRules>
 __global__ void __launch_bounds__(kMaxThreads) filter_kernel(RowTables tables, SampleCall call) {
   const auto i = static_cast<int>(blockIdx.x);
+  if (!is_of_pass(call, i, kRules ? SamplePass::kRules : SamplePass::kFilter)) return;
   const int row_id = call.row_ids[i];
   if (row_id < 0) {
     if (threadIdx.x == 0) commit_padding(call.results[i]);
@@ -364,7 +365,7 @@ __global__ void __launch_bounds__(kMaxThreads) filter_kernel(RowTables tables, S
   const RowState& state = tables.states[row_id];
   const bool is_masked = kRules && mask_of(tables, call, i) != nullptr;
   const Reader<kRules> reader = {LogitsRow(call.logits, tables.vocab_size, i),
-                                 Rules(tables, row_id, is_masked)};
+                                 Rules(tables, state, i, is_masked)};
   Largest largest;
   const RowStatus status = find_largest(reader, largest);
   int32_t token_id = largest.token_id;
@@ -387,15 +388,16 @@ int num_multiprocessors() {
 
 }  // namespace
 
-void launch_filter(const RowTables& tables, const SampleCall& call, bool with_rules,
-                   CudaStream& stream) {
-  // Few rows: all of a multiprocessor for one. Many: two, of which one computes while one loads.
+void launch_filter(const RowTables& tables, const SampleCall& call, SamplePass pass,
+                   int num_pass_rows, CudaStream& stream) {
+  // Few rows: each has an SM for itself. Many: two thread blocks per SM, so that one computes while
+  // the other loads.
   static const int kMultiprocessors = num_multiprocessors();
-  const int threads = call.num_rows <= kMultiprocessors ? kMaxThreads : kMaxThreads / 2;
+  const int threads = num_pass_rows <= kMultiprocessors ? kMaxThreads : kMaxThreads / 2;
   const LaunchShape shape = {.grid = static_cast<unsigned>(call.num_rows),
                              .block = static_cast<unsigned>(threads)};
-  QUIRE_LAUNCH(stream, with_rules ? filter_kernel<true> : filter_kernel<false>, shape, tables,
-               call);
+  QUIRE_LAUNCH(stream, pass == SamplePass::kRules ? filter_kernel<true> : filter_kernel<false>,
+               shape, tables, call);
 }
 
 }  // namespace quire::cuda

@@ -29,7 +29,9 @@ struct SlicePick {
 struct SliceLogprobs {
   double sum;  // of exp(logit - largest)
   float largest;
-  int32_t num_at_least;                // as likely as the target
+  int32_t nan_id;        // INT32_MAX: none
+  int32_t num_at_least;  // as likely as the target
+  int32_t pad;
   uint64_t top_keys[kMaxTopLogprobs];  // falling
 };
 
@@ -39,24 +41,25 @@ struct SampleCall {
   const int32_t* row_ids;  // [num_rows]
   int num_rows;
   RowResult* results;  // [num_rows]
-  // What this step alone lets a row sample: mask_idx [num_rows] into masks [.., bitmap_words], < 0:
-  // anything. Null: no row has a mask.
-  const int32_t* mask_idx;
-  const uint32_t* masks;
+  // [num_rows]: the pass that samples each row, and its mask. Null: one pass samples all rows, and
+  // none has a mask.
+  const SampleRow* rows;
+  const uint32_t* masks;  // [.., bitmap_words]: the tokens that this step lets a row sample
 };
 
 // Scatters rows that were uploaded as a block: `num_rows` headers, then words.
 void launch_add_rows(const RowTables& tables, const void* block, int num_rows, CudaStream& stream);
-// Makes the bitmap of what each row may not sample in this step.
+// Each of the following touches only the rows of its pass.
+// kRules, before launch_filter: makes the bitmap of what each row may not sample in this step.
 void launch_forbid(const RowTables& tables, const SampleCall& call, CudaStream& stream);
-// Greedy, and where asked for random over the whole vocabulary, in one pass over the logits.
+// kOnePass; `random`: not all rows are greedy.
 // picks: [num_rows, num_slices], arrivals: [num_rows] zeros, and zeros again after.
 void launch_one_pass(const RowTables& tables, const SampleCall& call, bool random, SlicePick* picks,
                      uint32_t* arrivals, CudaStream& stream);
-// Everything that a row can ask for but its log probabilities; with_rules: penalties, bias, masks.
-void launch_filter(const RowTables& tables, const SampleCall& call, bool with_rules,
-                   CudaStream& stream);
-// Of the tokens in call.results, for the rows that ask.
+// kFilter or kRules. num_pass_rows: how many of the call's rows it samples.
+void launch_filter(const RowTables& tables, const SampleCall& call, SamplePass pass,
+                   int num_pass_rows, CudaStream& stream);
+// Log probabilities of the tokens in call.results, for the rows of any pass that ask for them.
 void launch_sampled_logprobs(const RowTables& tables, const SampleCall& call, SliceLogprobs* slices,
                              uint32_t* arrivals, LogprobsResult* results, CudaStream& stream);
 // Of targets [num_rows]; < 0: none.

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "cuda/sample/row_state.h"
+#include "cuda/sample/kernels.h"
 
 namespace quire::cuda {
 
@@ -97,6 +97,11 @@ struct Largest {
   }
 };
 
+// Whether `pass` samples logits row i.
+__device__ __forceinline__ bool is_of_pass(const SampleCall& call, int i, SamplePass pass) {
+  return call.rows == nullptr || call.rows[i].pass == pass;
+}
+
 // One thread: the token enters the row's state and the results. A row that failed stays as it was.
 __device__ inline void commit(const RowTables& tables, int row, RowStatus status, int32_t token_id,
                               int32_t detail, RowResult& result) {
@@ -109,10 +114,10 @@ __device__ inline void commit(const RowTables& tables, int row, RowStatus status
   if (status != RowStatus::kOk) return;
   tables.last_tokens[row] = token_id;
   if ((state.flags & kHasPenalties) != 0) {
-    ++tables.seen[static_cast<int64_t>(row) * tables.vocab_stride + token_id];
+    ++tables.seen[static_cast<int64_t>(state.table) * tables.vocab_stride + token_id];
   }
   if ((state.flags & kHasBadWords) != 0) {
-    tables.output_tail[static_cast<int64_t>(row) * tables.tail_size +
+    tables.output_tail[static_cast<int64_t>(state.table) * tables.tail_size +
                        state.num_output % tables.tail_size] = token_id;
   }
   ++state.position;

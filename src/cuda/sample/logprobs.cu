@@ -79,18 +79,19 @@ __device__ void summarize_slice(Shared& shared, const LogitsRow& row, int slice,
   Quad quads[kQuadsPerThread];
 #pragma unroll
   for (int i = 0; i < kQuadsPerThread; ++i) quads[i] = row.quad(first + i * kThreads);
-  float largest = minus_infinity();
+  Largest mine;
   int num_at_least = 0;
 #pragma unroll
   for (int i = 0; i < kQuadsPerThread; ++i) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      largest = fmaxf(largest, quads[i].x[j]);
-      const bool is_token = (first + i * kThreads) * 4 + j < row.vocab_size;
-      num_at_least += static_cast<int>(is_token && quads[i].x[j] >= target_logit);
+      const int32_t id = (first + i * kThreads) * 4 + j;
+      mine.take(quads[i].x[j], id);
+      num_at_least += static_cast<int>(id < row.vocab_size && quads[i].x[j] >= target_logit);
     }
   }
-  largest = block_max(largest);
+  const Largest found = block_largest(mine);
+  const float largest = found.logit;
   float sum = 0;
   if (largest > minus_infinity()) {
 #pragma unroll
@@ -117,6 +118,7 @@ __device__ void summarize_slice(Shared& shared, const LogitsRow& row, int slice,
   if (threadIdx.x == 0) {
     out.sum = slice_sum;
     out.largest = largest;
+    out.nan_id = found.nan_id;
     out.num_at_least = num_at_least;
   }
 }
@@ -124,8 +126,9 @@ __device__ void summarize_slice(Shared& shared, const LogitsRow& row, int slice,
 __device__ void merge_slices(Shared& shared, const LogitsRow& row, const Query& query,
                              const SliceLogprobs* slices, int count, LogprobsResult& result) {
   const auto thread = static_cast<int>(threadIdx.x);
-  float largest = minus_infinity();
-  for (int s = 0; s < count; ++s) largest = fmaxf(largest, slices[s].largest);
+  Largest all;
+  for (int s = 0; s < count; ++s) all.merge(slices[s].largest, kNoToken, slices[s].nan_id);
+  const float largest = all.logit;
   double sum = 0;
   int rank = 0;
   if (thread < count) {
@@ -153,6 +156,8 @@ __device__ void merge_slices(Shared& shared, const LogitsRow& row, const Query& 
   }
   if (thread != 0) return;
   result.num_top = query.num_top;
+  result.status = all.status();
+  result.detail = all.nan_id;
   result.token_id = query.target;
   result.rank = rank;
   result.logprob = logprob(row.logits[query.target]);
@@ -164,7 +169,10 @@ __device__ void run_query(const Query& query, const float* logits, int vocab_siz
   const auto i = static_cast<int>(blockIdx.x);
   const auto count = static_cast<int>(gridDim.y);
   if (query.target < 0) {
-    if (blockIdx.y == 0 && threadIdx.x == 0) results[i].num_top = -1;
+    if (blockIdx.y == 0 && threadIdx.x == 0) {
+      results[i].num_top = -1;
+      results[i].status = RowStatus::kPadding;
+    }
     return;
   }
   const LogitsRow row(logits, vocab_size, i);

@@ -20,7 +20,7 @@ __device__ Largest find_largest(const LogitsRow& row, int32_t first, int32_t end
   return block_largest(mine);
 }
 
-// The largest logit falls out of the race's look. -infinity never wins, and may run.
+// The pass over the logits also yields the largest. A logit of -infinity takes part and never wins.
 __device__ SlicePick race_slice(const LogitsRow& row, int32_t first, int32_t end,
                                 const RowState& state) {
   Largest mine;
@@ -56,6 +56,7 @@ __global__ void __launch_bounds__(kThreads)
   const auto i = static_cast<int>(blockIdx.x);
   const auto slice = static_cast<int>(blockIdx.y);
   const auto count = static_cast<int>(gridDim.y);
+  if (!is_of_pass(call, i, SamplePass::kOnePass)) return;
   const int row_id = call.row_ids[i];
   if (row_id < 0) {
     if (slice == 0 && threadIdx.x == 0) commit_padding(call.results[i]);

@@ -70,9 +70,11 @@ class RoughRace {
 
   __device__ __forceinline__ void take(float logit, uint32_t bits, int32_t id) {
     const float t = (logit - anchor_) * inverse_;
-    const float v = (static_cast<float>(~bits) + 0.5F) * 0x1p-32F;  // 1 - u
-    // -log(u): by its series where the logarithm would lose the digits.
-    const float wait = v < 0.01F ? v + 0.5F * v * v : -__logf(1.0F - v);
+    // -log(u) from the nearer of u's two ends: 32 random bits do not fit into a float, and beside
+    // the other end they would round to it, which makes u a 0 or the wait a 0.
+    const bool is_near_one = bits > kSeriesFrom;
+    const float x = (static_cast<float>(is_near_one ? ~bits : bits) + 0.5F) * 0x1p-32F;
+    const float wait = is_near_one ? x + 0.5F * x * x : -__logf(x);
     const float score = t - __logf(wait);
     const float error = 2e-4F + 5e-7F * fabsf(t);
     const float high = score + error;
@@ -97,6 +99,9 @@ class RoughRace {
   __device__ bool is_close(float best_low) const { return other_high_ >= best_low; }
 
  private:
+  // u above 0.99: the logarithm would lose the digits of 1 - u, its series does not.
+  static constexpr uint32_t kSeriesFrom = 4252017623U;
+
   float anchor_, inverse_;
   float low_ = minus_infinity();
   float high_ = minus_infinity();

@@ -38,30 +38,46 @@ struct RowState {
   int32_t num_biases;
   int32_t num_bad_words;
   uint32_t flags;
-  int32_t pad;
+  int32_t table;  // its rule tables; -1: none
 };
 
 inline constexpr float kGreedyBelow = 1e-5F;  // vLLM's border between greedy and random
 inline constexpr uint32_t kInPrompt = uint32_t{1} << 31;
 
-// Device memory, a line of each a row. Bitmaps have a bit a token.
+// Device memory. The rule tables are a pool: only sequences with a flag hold a line of each, the
+// one that RowState::table says. Bitmaps have one bit per token.
 struct RowTables {
-  RowState* states;
-  int32_t* last_tokens;
-  uint32_t* seen;          // [rows, vocab_stride]: output count, and kInPrompt
-  uint32_t* allowed;       // [rows, bitmap_words]
-  uint32_t* stops;         // [rows, bitmap_words]
-  uint32_t* biased;        // [rows, bitmap_words]
-  uint32_t* forbidden;     // [rows, bitmap_words], made anew each step
-  int32_t* bias_ids;       // [rows, kMaxBiases], rising; equals in the request's order
-  float* bias_values;      // [rows, kMaxBiases]
-  int32_t* bad_word_ends;  // [rows, kMaxBadWords], into bad_word_ids
-  int32_t* bad_word_ids;   // [rows, kMaxBadWordIds]
-  int32_t* output_tail;    // [rows, tail_size]: output token n at n % tail_size
+  RowState* states;      // [rows]
+  int32_t* last_tokens;  // [rows]
+  uint32_t* forbidden;   // [logits rows, bitmap_words]: a step's scratch
+  // [tables, ...]
+  uint32_t* seen;          // [vocab_stride]: output count, and kInPrompt
+  uint32_t* allowed;       // [bitmap_words]
+  uint32_t* stops;         // [bitmap_words]
+  uint32_t* biased;        // [bitmap_words]
+  int32_t* bias_ids;       // [kMaxBiases], rising; equals in the request's order
+  float* bias_values;      // [kMaxBiases]
+  int32_t* bad_word_ends;  // [kMaxBadWords], into bad_word_ids
+  int32_t* bad_word_ids;   // [kMaxBadWordIds]
+  int32_t* output_tail;    // [tail_size]: output token n at n % tail_size
   int32_t vocab_size;
   int32_t vocab_stride;  // vocab_size, up to whole quads
   int32_t bitmap_words;
   int32_t tail_size;
+};
+
+// The kernels that choose a row's token. Each can do all that those before it can.
+enum class SamplePass : int32_t {
+  kOnePass,  // greedy, and random over the whole vocabulary: one read of the logits
+  kFilter,   // top-k, top-p, min-p
+  kRules,    // penalties, bias, allowed ids, bad words, min_tokens, the step's token mask
+};
+inline constexpr int kNumSamplePasses = 3;
+
+// How one logits row of a step is sampled.
+struct SampleRow {
+  SamplePass pass;
+  int32_t mask_idx;  // < 0: anything may be sampled
 };
 
 enum class RowStatus : int32_t {
@@ -82,9 +98,11 @@ struct RowResult {
   int32_t pad[3];
 };
 
-// Log probabilities at one place.
+// Log probabilities at one position.
 struct LogprobsResult {
-  int32_t num_top;  // -1: none asked for
+  int32_t num_top;   // -1: none asked for
+  RowStatus status;  // other than kOk: the logits are broken, and the rest is not set
+  int32_t detail;    // with kNan: the first token whose logit is
   int32_t token_id;
   int32_t rank;
   float logprob;

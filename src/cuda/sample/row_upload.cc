@@ -45,7 +45,7 @@ RowState make_state(const RowAdded& added, const RowLimits& limits) {
           .num_biases = 0,
           .num_bad_words = 0,
           .flags = 0,
-          .pad = 0};
+          .table = -1};
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ void RowUpload::write(std::byte* block) const {
   }
 }
 
-void RowUpload::append(const RowAdded& added) {
+RowState& RowUpload::append(const RowAdded& added) {
   AddedRow row = {};
   row.state = make_state(added, limits_);
   row.row = added.row;
@@ -103,7 +103,7 @@ void RowUpload::append(const RowAdded& added) {
   append_lists(added, row);
   append_biases(*added.sampling->params, row);
   append_bad_words(added, row);
-  headers_.push_back(row);
+  return headers_.emplace_back(row).state;
 }
 
 void RowUpload::append_lists(const RowAdded& added, AddedRow& row) {

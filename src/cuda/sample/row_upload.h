@@ -30,13 +30,12 @@ class RowUpload {
  public:
   explicit RowUpload(const RowLimits& limits) : limits_(limits) {}
 
-  // `added` has passed check_row.
-  void append(const RowAdded& added);
+  // `added` has passed check_row. The caller sets the table of the returned state where it has
+  // flags; the reference holds until the next append.
+  RowState& append(const RowAdded& added);
   int num_rows() const { return static_cast<int>(headers_.size()); }
   size_t num_bytes() const;
   void write(std::byte* block) const;
-  // Of the row appended last.
-  uint32_t last_flags() const { return headers_.back().state.flags; }
   void clear();
 
  private:

@@ -9,18 +9,18 @@ constexpr int kThreads = 256;
 constexpr int kBlocksPerRow = 8;
 
 template <typename T>
-__device__ void copy_words(T* to, int64_t row, int32_t per_row, const int32_t* words,
+__device__ void copy_words(T* to, int64_t table, int32_t per_table, const int32_t* words,
                            WordSpan span) {
   const auto step = static_cast<int>(gridDim.y * blockDim.x);
   for (auto i = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x); i < span.count;
        i += step) {
-    reinterpret_cast<int32_t*>(to)[row * per_row + i] = words[span.first + i];
+    reinterpret_cast<int32_t*>(to)[table * per_table + i] = words[span.first + i];
   }
 }
 
 // Each block owns a range of ids: zeroes it, then counts the tokens that fall in it.
 __device__ void count_seen(const RowTables& tables, const AddedRow& added, const int32_t* words) {
-  uint32_t* seen = tables.seen + static_cast<int64_t>(added.row) * tables.vocab_stride;
+  uint32_t* seen = tables.seen + static_cast<int64_t>(added.state.table) * tables.vocab_stride;
   const auto blocks = static_cast<int>(gridDim.y);
   const int per_block = (tables.vocab_stride + blocks - 1) / blocks;
   const int first = static_cast<int>(blockIdx.y) * per_block;
@@ -41,19 +41,19 @@ __device__ void count_seen(const RowTables& tables, const AddedRow& added, const
 __global__ void __launch_bounds__(kThreads)
     add_rows_kernel(RowTables tables, const AddedRow* headers, const int32_t* words) {
   const AddedRow& added = headers[blockIdx.x];
-  const int64_t row = added.row;
-  copy_words(tables.allowed, row, tables.bitmap_words, words, added.allowed);
-  copy_words(tables.stops, row, tables.bitmap_words, words, added.stops);
-  copy_words(tables.biased, row, tables.bitmap_words, words, added.biased);
-  copy_words(tables.bias_ids, row, kMaxBiases, words, added.bias_ids);
-  copy_words(tables.bias_values, row, kMaxBiases, words, added.bias_values);
-  copy_words(tables.bad_word_ends, row, kMaxBadWords, words, added.bad_word_ends);
-  copy_words(tables.bad_word_ids, row, kMaxBadWordIds, words, added.bad_word_ids);
-  copy_words(tables.output_tail, row, tables.tail_size, words, added.output_tail);
+  const int64_t table = added.state.table;
+  copy_words(tables.allowed, table, tables.bitmap_words, words, added.allowed);
+  copy_words(tables.stops, table, tables.bitmap_words, words, added.stops);
+  copy_words(tables.biased, table, tables.bitmap_words, words, added.biased);
+  copy_words(tables.bias_ids, table, kMaxBiases, words, added.bias_ids);
+  copy_words(tables.bias_values, table, kMaxBiases, words, added.bias_values);
+  copy_words(tables.bad_word_ends, table, kMaxBadWords, words, added.bad_word_ends);
+  copy_words(tables.bad_word_ids, table, kMaxBadWordIds, words, added.bad_word_ids);
+  copy_words(tables.output_tail, table, tables.tail_size, words, added.output_tail);
   if ((added.state.flags & kHasPenalties) != 0) count_seen(tables, added, words);
   if (blockIdx.y == 0 && threadIdx.x == 0) {
-    tables.states[row] = added.state;
-    tables.last_tokens[row] = added.last_token;
+    tables.states[added.row] = added.state;
+    tables.last_tokens[added.row] = added.last_token;
   }
 }
 
@@ -68,17 +68,19 @@ __device__ bool has_begun(const int32_t* begun, int count, const int32_t* tail, 
 }
 
 __global__ void __launch_bounds__(kThreads) forbid_kernel(RowTables tables, SampleCall call) {
-  const int row_id = call.row_ids[blockIdx.x];
-  if (row_id < 0) return;
+  const auto i = static_cast<int>(blockIdx.x);
+  const int row_id = call.row_ids[i];
+  if (row_id < 0 || !is_of_pass(call, i, SamplePass::kRules)) return;
   const RowState& state = tables.states[row_id];
   const bool has_allowed = (state.flags & kHasAllowed) != 0;
   const bool has_bad_words = (state.flags & kHasBadWords) != 0;
   const bool has_stops = (state.flags & kHasStops) != 0;
-  const uint32_t* mask = mask_of(tables, call, static_cast<int>(blockIdx.x));
+  const uint32_t* mask = mask_of(tables, call, i);
   if (!has_allowed && !has_stops && !has_bad_words && mask == nullptr) return;
   const bool forbids_stops = has_stops && state.num_output < state.min_tokens;
-  const int64_t line = static_cast<int64_t>(row_id) * tables.bitmap_words;
-  uint32_t* forbidden = tables.forbidden + line;
+  const int64_t table = state.table;
+  const int64_t line = table * tables.bitmap_words;
+  uint32_t* forbidden = tables.forbidden + static_cast<int64_t>(i) * tables.bitmap_words;
   for (auto w = static_cast<int>(threadIdx.x); w < tables.bitmap_words; w += kThreads) {
     forbidden[w] = (mask != nullptr ? ~mask[w] : 0U) |
                    (has_allowed ? ~tables.allowed[line + w] : 0U) |
@@ -86,9 +88,9 @@ __global__ void __launch_bounds__(kThreads) forbid_kernel(RowTables tables, Samp
   }
   __syncthreads();
   if (!has_bad_words) return;
-  const int32_t* ends = tables.bad_word_ends + static_cast<int64_t>(row_id) * kMaxBadWords;
-  const int32_t* ids = tables.bad_word_ids + static_cast<int64_t>(row_id) * kMaxBadWordIds;
-  const int32_t* tail = tables.output_tail + static_cast<int64_t>(row_id) * tables.tail_size;
+  const int32_t* ends = tables.bad_word_ends + table * kMaxBadWords;
+  const int32_t* ids = tables.bad_word_ids + table * kMaxBadWordIds;
+  const int32_t* tail = tables.output_tail + table * tables.tail_size;
   for (auto w = static_cast<int>(threadIdx.x); w < state.num_bad_words; w += kThreads) {
     const int first = w == 0 ? 0 : ends[w - 1];
     const int last = ends[w] - 1;

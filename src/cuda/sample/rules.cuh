@@ -6,30 +6,30 @@
 
 namespace quire::cuda {
 
-// The step's mask of row i of a call; null: anything may be sampled.
+// The step's mask of logits row i; null: anything may be sampled.
 __device__ __forceinline__ const uint32_t* mask_of(const RowTables& tables, const SampleCall& call,
                                                    int i) {
-  if (call.mask_idx == nullptr || call.mask_idx[i] < 0) return nullptr;
-  return call.masks + static_cast<int64_t>(call.mask_idx[i]) * tables.bitmap_words;
+  if (call.rows == nullptr || call.rows[i].mask_idx < 0) return nullptr;
+  return call.masks + static_cast<int64_t>(call.rows[i].mask_idx) * tables.bitmap_words;
 }
 
 // In the order of LogitsRules::apply, rounding where it rounds. A mask may come first: nothing that
 // follows turns -infinity into anything else.
 class Rules {
  public:
-  __device__ Rules(const RowTables& tables, int row, bool is_masked) {
-    const RowState& state = tables.states[row];
-    const int64_t bitmap = static_cast<int64_t>(row) * tables.bitmap_words;
+  // Of the sequence that logits row i belongs to, after launch_forbid.
+  __device__ Rules(const RowTables& tables, const RowState& state, int i, bool is_masked) {
+    const int64_t table = state.table;
     const uint32_t flags = state.flags;
     if (is_masked || (flags & (kHasAllowed | kHasStops | kHasBadWords)) != 0) {
-      forbidden_ = tables.forbidden + bitmap;
+      forbidden_ = tables.forbidden + static_cast<int64_t>(i) * tables.bitmap_words;
     }
-    if ((flags & kHasBias) != 0) biased_ = tables.biased + bitmap;
-    if ((flags & kHasPenalties) != 0) {
-      seen_ = tables.seen + static_cast<int64_t>(row) * tables.vocab_stride;
+    if ((flags & kHasBias) != 0) {
+      biased_ = tables.biased + table * tables.bitmap_words;
+      bias_ids_ = tables.bias_ids + table * kMaxBiases;
+      bias_values_ = tables.bias_values + table * kMaxBiases;
     }
-    bias_ids_ = tables.bias_ids + static_cast<int64_t>(row) * kMaxBiases;
-    bias_values_ = tables.bias_values + static_cast<int64_t>(row) * kMaxBiases;
+    if ((flags & kHasPenalties) != 0) seen_ = tables.seen + table * tables.vocab_stride;
     num_biases_ = state.num_biases;
     repetition_ = state.repetition_penalty;
     presence_ = state.presence_penalty;
@@ -92,8 +92,8 @@ class Rules {
   const uint32_t* forbidden_ = nullptr;
   const uint32_t* biased_ = nullptr;
   const uint32_t* seen_ = nullptr;
-  const int32_t* bias_ids_;
-  const float* bias_values_;
+  const int32_t* bias_ids_ = nullptr;
+  const float* bias_values_ = nullptr;
   int num_biases_;
   float repetition_, presence_, frequency_;
 };

@@ -3,31 +3,28 @@
 #include "sample/logits_error.h"
 
 namespace quire::cuda {
-namespace {
 
-Status to_status(const RowResult& result) {
-  switch (result.status) {
+Status to_status(RowStatus status, int64_t position, int32_t detail) {
+  switch (status) {
     case RowStatus::kOk:
     case RowStatus::kPadding:
       return {};
     case RowStatus::kNan:
-      return nan_logit(result.position, result.detail);
+      return nan_logit(position, detail);
     case RowStatus::kInfinite:
-      return infinite_logit(result.position);
+      return infinite_logit(position);
     case RowStatus::kNoneFinite:
-      return no_finite_logit(result.position);
+      return no_finite_logit(position);
     case RowStatus::kNoneAllowed:
-      return no_token_allowed(result.position);
+      return no_token_allowed(position);
   }
   return internal_error("[sample] a result of the device is unreadable");
 }
 
-}  // namespace
-
 SampledToken to_sampled_token(const RowResult& result, const LogprobsResult* logprobs) {
   SampledToken sampled;
   sampled.token_id = result.token_id;
-  sampled.error = to_status(result);
+  sampled.error = to_status(result.status, result.position, result.detail);
   if (logprobs != nullptr && result.status == RowStatus::kOk) {
     sampled.logprobs = to_position_logprobs(*logprobs);
   }

@@ -6,6 +6,10 @@
 
 namespace quire::cuda {
 
+// Why no token came of logits; ok with kOk and kPadding. `position`: of the token; `detail`: the
+// token whose logit is NaN.
+Status to_status(RowStatus status, int64_t position, int32_t detail);
+
 // Without the sequence's id, which the device does not know. `logprobs` may be null.
 SampledToken to_sampled_token(const RowResult& result, const LogprobsResult* logprobs);
 

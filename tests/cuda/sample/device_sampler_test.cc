@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -133,7 +135,7 @@ void SampledAlike::run(const Kinds& with, bool captured, int num_rows, int num_s
   SKIP_WITHOUT_DEVICE();
   const int vocab = GetParam();
   std::mt19937 random(static_cast<uint32_t>(vocab * 8 + with.filters * 4 + with.rules * 2));
-  auto created = SamplerRig::create({num_rows, num_rows + 1, vocab, 64});
+  auto created = SamplerRig::create({num_rows, num_rows, num_rows + 1, vocab, 64});
   ASSERT_TRUE(created.ok()) << created.status().message();
   SamplerRig& rig = **created;
   std::vector<RowAdded> added;
@@ -152,10 +154,12 @@ void SampledAlike::run(const Kinds& with, bool captured, int num_rows, int num_s
     added.back().sampling = std::make_shared<SamplingSpec>(whole);
   }
   ASSERT_TRUE(rig.add_rows(added).ok());
+  std::vector<bool> has_failed(static_cast<size_t>(num_rows));  // its sequence has ended
   for (int step = 0; step < num_steps; ++step) {
     std::vector<int32_t> row_ids;
     std::vector<float> logits;
     for (int row = 0; row < num_rows; ++row) {
+      if (has_failed[static_cast<size_t>(row)]) continue;
       row_ids.push_back(row);
       const float spread = pick(random, {1.0F, 3.0F, 8.0F});
       const int levels = pick(random, {0, 0, 16, 1, 256});
@@ -175,6 +179,7 @@ void SampledAlike::run(const Kinds& with, bool captured, int num_rows, int num_s
     EXPECT_EQ(rig.num_copies(), 1);
     for (size_t i = 0; i < results.size(); ++i) {
       if (row_ids[i] < 0) continue;
+      has_failed[static_cast<size_t>(row_ids[i])] = !results[i].host.error.ok();
       const SamplingParams& p = *added[static_cast<size_t>(row_ids[i])].sampling->params;
       expect_same(results[i],
                   "step " + std::to_string(step) + " row " + std::to_string(row_ids[i]) + " T " +
@@ -221,7 +226,7 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies, SampledAlike, testing::Values(17, 1000, 3
 TEST(DeviceSampler, CutsThroughTiesByIdAsTheCpuDoes) {
   SKIP_WITHOUT_DEVICE();
   constexpr int kVocab = 128256;
-  auto created = SamplerRig::create({8, 8, kVocab, 64});
+  auto created = SamplerRig::create({8, 8, 8, kVocab, 64});
   ASSERT_TRUE(created.ok());
   SamplerRig& rig = **created;
   std::vector<RowAdded> added;
@@ -248,17 +253,19 @@ TEST(DeviceSampler, CutsThroughTiesByIdAsTheCpuDoes) {
 TEST(DeviceSampler, FailsOnlyTheRowWhoseLogitsAreBroken) {
   SKIP_WITHOUT_DEVICE();
   constexpr int kVocab = 1000;
-  for (const SampleKind kind :
-       {SampleKind::kGreedy, SampleKind::kRandom, SampleKind::kFiltered, SampleKind::kFull}) {
-    auto created = SamplerRig::create({6, 6, kVocab, 64});
+  enum class Kind { kGreedy, kRandom, kFiltered, kLogprobs, kRules };
+  for (const Kind kind :
+       {Kind::kGreedy, Kind::kRandom, Kind::kFiltered, Kind::kLogprobs, Kind::kRules}) {
+    auto created = SamplerRig::create({6, 6, 6, kVocab, 64});
     ASSERT_TRUE(created.ok());
     SamplerRig& rig = **created;
     SamplingParams params;
-    params.temperature = kind == SampleKind::kGreedy ? 0.0F : 1.0F;
-    if (kind == SampleKind::kFiltered) params.top_p = 0.9F;
-    if (kind == SampleKind::kFull) params.logprobs = 3;
+    params.temperature = kind == Kind::kGreedy ? 0.0F : 1.0F;
+    if (kind == Kind::kFiltered) params.top_p = 0.9F;
+    if (kind == Kind::kLogprobs) params.logprobs = 3;
+    if (kind == Kind::kRules) params.frequency_penalty = 0.5F;
     SamplingParams masked = params;
-    if (kind == SampleKind::kFull) masked.allowed_token_ids = {5};
+    if (kind == Kind::kRules) masked.allowed_token_ids = {5};
     std::vector<RowAdded> added;
     for (int row = 0; row < 5; ++row) added.push_back(make_row(row, params));
     added.push_back(make_row(5, masked));
@@ -271,7 +278,6 @@ TEST(DeviceSampler, FailsOnlyTheRowWhoseLogitsAreBroken) {
     std::fill_n(logits.begin() + 4 * kVocab, kVocab - 1, -kInf);
     logits[5 * kVocab + 5] = -kInf;
     const std::vector<int32_t> row_ids = {0, 1, 2, 3, 4, 5};
-    EXPECT_EQ(rig.kind_of(row_ids), kind);
     const auto results = rig.step(logits, row_ids);
     for (size_t i = 0; i < results.size(); ++i) expect_same(results[i], std::to_string(i));
     EXPECT_TRUE(results[0].device.error.ok());
@@ -279,7 +285,7 @@ TEST(DeviceSampler, FailsOnlyTheRowWhoseLogitsAreBroken) {
     EXPECT_FALSE(results[2].device.error.ok());
     EXPECT_FALSE(results[3].device.error.ok());
     EXPECT_EQ(results[4].device.token_id, kVocab - 1);
-    EXPECT_EQ(results[5].device.error.ok(), kind != SampleKind::kFull);
+    EXPECT_EQ(results[5].device.error.ok(), kind != Kind::kRules);
     EXPECT_EQ(rig.last_token(1), 3);  // as it came
   }
 }
@@ -287,7 +293,7 @@ TEST(DeviceSampler, FailsOnlyTheRowWhoseLogitsAreBroken) {
 TEST(DeviceSampler, AMaskOfNothingFailsItsRowAloneAndForThatStep) {
   SKIP_WITHOUT_DEVICE();
   constexpr int kVocab = 1000;
-  auto created = SamplerRig::create({4, 4, kVocab, 64});
+  auto created = SamplerRig::create({4, 4, 4, kVocab, 64});
   ASSERT_TRUE(created.ok());
   SamplerRig& rig = **created;
   SamplingParams params;
@@ -318,7 +324,7 @@ TEST(DeviceSampler, AMaskOfNothingFailsItsRowAloneAndForThatStep) {
 TEST(DeviceSampler, StartsARowAnew) {
   SKIP_WITHOUT_DEVICE();
   constexpr int kVocab = 1000;
-  auto created = SamplerRig::create({2, 2, kVocab, 64});
+  auto created = SamplerRig::create({2, 2, 2, kVocab, 64});
   ASSERT_TRUE(created.ok());
   SamplerRig& rig = **created;
   std::mt19937 random(3);
@@ -337,7 +343,7 @@ TEST(DeviceSampler, StartsARowAnew) {
 
 TEST(DeviceSampler, RefusesListsItHasNoRoomFor) {
   SKIP_WITHOUT_DEVICE();
-  auto created = SamplerRig::create({2, 2, 1000, 64});
+  auto created = SamplerRig::create({2, 2, 2, 1000, 64});
   ASSERT_TRUE(created.ok());
   SamplingParams params;
   params.logit_bias.assign(kMaxBiases + 1, {1, 1.0F});
@@ -346,12 +352,115 @@ TEST(DeviceSampler, RefusesListsItHasNoRoomFor) {
   EXPECT_THAT(refused.message(), testing::HasSubstr("logit_bias"));
 }
 
+// Sequences with rules come and go: each finds its own rules in a table that another one left.
+TEST(DeviceSampler, RuleTablesAreAPool) {
+  SKIP_WITHOUT_DEVICE();
+  constexpr int kVocab = 1000;
+  constexpr int kRows = 8;
+  auto created = SamplerRig::create({kRows, 2, kRows, kVocab, 64});
+  ASSERT_TRUE(created.ok());
+  SamplerRig& rig = **created;
+  std::mt19937 random(5);
+  std::vector<int32_t> with_rules;  // the rows that hold a table
+  for (int round = 0; round < 30; ++round) {
+    std::vector<RowAdded> added;
+    if (with_rules.size() == 2) {
+      rig.sampler().remove_rows(std::vector<int>{with_rules.front()});
+      added.push_back(make_row(with_rules.front(), {}));
+      with_rules.erase(with_rules.begin());
+    }
+    const auto row = static_cast<int32_t>(random() % kRows);
+    if (std::ranges::find(with_rules, row) == with_rules.end()) {
+      SamplingParams params;
+      params.temperature = pick(random, {0.0F, 1.0F});
+      params.frequency_penalty = 1.5F;
+      params.repetition_penalty = pick(random, {1.0F, 1.4F});
+      for (int n = 0; n < 20; ++n) {
+        params.logit_bias.emplace_back(static_cast<int32_t>(random() % kVocab), 2.0F);
+      }
+      added.push_back(make_row(row, params, {1, 2, 3, static_cast<int32_t>(round)}, 2));
+      with_rules.push_back(row);
+    }
+    std::vector<int32_t> row_ids;
+    for (int other = 0; other < kRows; ++other) {
+      row_ids.push_back(other);
+      if (round == 0 && other != row) added.push_back(make_row(other, {}));
+    }
+    ASSERT_TRUE(rig.add_rows(added).ok());
+    const std::vector<float> logits = random_logits(kRows * kVocab, 1.0F, 4, random);
+    const auto results = rig.step(logits, row_ids);
+    EXPECT_EQ(rig.last_plan().num_rows_of(SamplePass::kRules), std::ssize(with_rules));
+    for (size_t i = 0; i < results.size(); ++i) {
+      expect_same(results[i], "round " + std::to_string(round) + " row " + std::to_string(i));
+    }
+  }
+}
+
+// 10^8 draws: a token that is all but certain never loses, and a few likely ones are drawn as often
+// as their probabilities say.
+TEST(DeviceSampler, DrawsAsOftenAsProbable) {
+  SKIP_WITHOUT_DEVICE();
+  constexpr int kVocab = 8;
+  constexpr int kRows = 16384;
+  constexpr int kSteps = 6104;
+  auto created = SamplerRig::create({kRows, 1, kRows, kVocab, 64});
+  ASSERT_TRUE(created.ok()) << created.status().message();
+  SamplerRig& rig = **created;
+  const std::vector<float> certain = {-50, -50, 0, -50, -50, -50, -50, -50};
+  const std::vector<float> open = {1.0F, 0.0F, -1.0F, 2.0F, -3.0F, 0.5F, -8.0F, -kInf};
+  std::vector<RowAdded> added;
+  std::vector<int32_t> row_ids;
+  std::vector<float> logits;
+  for (int row = 0; row < kRows; ++row) {
+    added.push_back(make_row(row, {}));
+    row_ids.push_back(row);
+    const std::vector<float>& of_row = row % 2 == 0 ? certain : open;
+    logits.insert(logits.end(), of_row.begin(), of_row.end());
+  }
+  ASSERT_TRUE(rig.add_rows(added).ok());
+  CudaStream& stream = rig.stream();
+  stream.copy_to_device(rig.logits(), logits.data(), logits.size() * sizeof(float));
+  stream.copy_to_device(rig.row_ids(), row_ids.data(), row_ids.size() * sizeof(int32_t));
+  auto pinned = pinned_memory(DeviceSampler::results_bytes(kRows, false));
+  ASSERT_TRUE(pinned.ok());
+  const auto* results = static_cast<const RowResult*>(pinned->data());
+  std::array<std::array<int64_t, kVocab>, 2> counts = {};
+  const SamplePlan plan = rig.plan(row_ids);
+  for (int step = 0; step < kSteps; ++step) {
+    rig.sampler().sample(plan, rig.logits_view(kRows), rig.row_ids(), stream);
+    rig.sampler().copy_results(plan, pinned->data(), stream);
+    ASSERT_TRUE(stream.synchronize().ok());
+    for (size_t i = 0; i < kRows; ++i) {
+      ASSERT_EQ(results[i].status, RowStatus::kOk);
+      ++counts[i % 2][static_cast<size_t>(results[i].token_id)];
+    }
+  }
+  const auto num_draws = static_cast<double>(kSteps) * kRows / 2;
+  EXPECT_EQ(static_cast<double>(counts[0][2]), num_draws) << "the certain token lost";
+  double total = 0;
+  for (const float x : open) total += std::exp(static_cast<double>(x));
+  double chi_square = 0;
+  for (size_t id = 0; id + 1 < kVocab; ++id) {
+    const double expected = num_draws * std::exp(static_cast<double>(open[id])) / total;
+    const double off = static_cast<double>(counts[1][id]) - expected;
+    chi_square += off * off / expected;
+  }
+  EXPECT_EQ(counts[1][kVocab - 1], 0);
+  // 6 degrees of freedom: a right sampler exceeds this once in 100,000 seeds, and this seed does
+  // not.
+  EXPECT_LT(chi_square, 33.1);
+}
+
 TEST(DeviceSampler, SaysWhatItAllocates) {
   SKIP_WITHOUT_DEVICE();
-  const DeviceSamplerLimits limits = {256, 256, 128256, 8192};
-  const size_t bytes = DeviceSampler::device_bytes(limits);
-  EXPECT_GT(bytes, size_t{256} * 128256 * 4);
-  EXPECT_LT(bytes, size_t{256} * 128256 * 4 * 2);
+  const auto mib_of = [](int max_num_seqs, int max_rule_seqs) {
+    return DeviceSampler::device_bytes({max_num_seqs, max_rule_seqs, max_num_seqs, 128256, 8192}) >>
+           20;
+  };
+  EXPECT_GT(mib_of(256, 256), 125U);  // the counts of seen tokens alone
+  EXPECT_LT(mib_of(256, 256), 250U);
+  // Sequences without rules take their masks and the results of a step.
+  EXPECT_LT(mib_of(1000, 256) - mib_of(256, 256), 50U);
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "cuda/sample/sampler_rig.h"
+#include "sample/logits_error.h"
 
 namespace quire::cuda {
 namespace {
@@ -10,7 +13,7 @@ TEST(PromptLogprobs, AreThoseOfTheCpu) {
   constexpr int kRows = 6;
   std::mt19937 random(11);
   for (const int vocab : {17, 1000, 32001, 128256}) {
-    auto created = SamplerRig::create({1, kRows, vocab, 64});
+    auto created = SamplerRig::create({1, 1, kRows, vocab, 64});
     ASSERT_TRUE(created.ok());
     SamplerRig& rig = **created;
     for (const int num_top : {0, 1, 5, 20}) {
@@ -30,6 +33,7 @@ TEST(PromptLogprobs, AreThoseOfTheCpu) {
       ASSERT_TRUE(stream.synchronize().ok());
       for (size_t i = 0; i < kRows; ++i) {
         const PositionLogprobs got = to_position_logprobs(results[i]);
+        EXPECT_EQ(results[i].status, targets[i] < 0 ? RowStatus::kPadding : RowStatus::kOk);
         if (targets[i] < 0) {
           EXPECT_TRUE(got.empty());
           continue;
@@ -45,6 +49,40 @@ TEST(PromptLogprobs, AreThoseOfTheCpu) {
         }
       }
     }
+  }
+}
+
+// Broken logits at a prompt's position say so, as they do where a token is sampled.
+TEST(PromptLogprobs, ReportBrokenLogits) {
+  if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message();
+  constexpr int kRows = 4;
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const int vocab : {17, 32001}) {
+    auto created = SamplerRig::create({1, 1, kRows, vocab, 64});
+    ASSERT_TRUE(created.ok());
+    SamplerRig& rig = **created;
+    std::mt19937 random(11);
+    const auto row_size = static_cast<size_t>(vocab);
+    std::vector<float> logits = random_logits(kRows * vocab, 3.0F, 0, random);
+    logits[row_size - 1] = logits[row_size - 2] = std::numeric_limits<float>::quiet_NaN();
+    logits[row_size + 3] = kInf;
+    std::fill_n(logits.begin() + 2 * vocab, vocab, -kInf);
+    const std::vector<int32_t> targets = {1, 2, 3, 4};
+    auto device = device_memory(kRows * sizeof(LogprobsResult));
+    ASSERT_TRUE(device.ok());
+    std::vector<LogprobsResult> results(kRows);
+    CudaStream& stream = rig.stream();
+    stream.copy_to_device(rig.logits(), logits.data(), logits.size() * sizeof(float));
+    stream.copy_to_device(rig.row_ids(), targets.data(), targets.size() * sizeof(int32_t));
+    rig.sampler().prompt_logprobs(rig.logits_view(kRows), rig.row_ids(), kRows, 2,
+                                  static_cast<LogprobsResult*>(device->data()), stream);
+    stream.copy_to_host(results.data(), device->data(), kRows * sizeof(LogprobsResult));
+    ASSERT_TRUE(stream.synchronize().ok());
+    EXPECT_EQ(to_status(results[0].status, 9, results[0].detail).message(),
+              nan_logit(9, vocab - 2).message());
+    EXPECT_EQ(results[1].status, RowStatus::kInfinite);
+    EXPECT_EQ(results[2].status, RowStatus::kNoneFinite);
+    EXPECT_EQ(results[3].status, RowStatus::kOk);
   }
 }
 

@@ -33,8 +33,8 @@ Result<std::unique_ptr<SamplerRig>> SamplerRig::create(const DeviceSamplerLimits
   QUIRE_ASSIGN_OR_RETURN(
       rig->logits_, device_memory(rows * static_cast<size_t>(limits.vocab_size) * sizeof(float)));
   QUIRE_ASSIGN_OR_RETURN(rig->row_ids_, device_memory(rows * sizeof(int32_t)));
-  QUIRE_ASSIGN_OR_RETURN(rig->pinned_, pinned_memory(DeviceSampler::results_bytes(
-                                           SampleKind::kFull, limits.max_rows)));
+  QUIRE_ASSIGN_OR_RETURN(rig->pinned_,
+                         pinned_memory(DeviceSampler::results_bytes(limits.max_rows, true)));
   rig->states_.resize(static_cast<size_t>(limits.max_num_seqs));
   return rig;
 }
@@ -53,21 +53,25 @@ TensorView SamplerRig::logits_view(int num_rows) const {
   return {.data = logits_.data(), .dtype = DType::kF32, .shape = {num_rows, limits_.vocab_size}};
 }
 
-SampleKind SamplerRig::kind_of(const std::vector<int32_t>& row_ids) const {
-  std::vector<int> rows;
-  std::ranges::copy_if(row_ids, std::back_inserter(rows), [](int32_t id) { return id >= 0; });
-  return sampler_->kind_of(rows);
+SamplePlan SamplerRig::plan(const std::vector<int32_t>& row_ids, const StepMasks& masks) {
+  std::vector<LogitsRowUse> rows;
+  for (size_t i = 0; i < row_ids.size(); ++i) {
+    rows.push_back({.row = row_ids[i], .mask_idx = masks.idx.empty() ? -1 : masks.idx[i]});
+  }
+  Result<SamplePlan> plan = sampler_->plan(rows, masks.masks, *stream_);
+  QUIRE_CHECK(plan.ok(), plan.status().message());
+  return *std::move(plan);
 }
 
-void SamplerRig::enqueue(SampleKind kind, int num_rows, bool captured) {
-  if (!captured) {
-    sampler_->sample(kind, logits_view(num_rows), row_ids(), num_rows, *stream_);
-    return;
-  }
+void SamplerRig::enqueue(bool captured) {
+  const auto sample = [&] {
+    sampler_->sample(plan_, logits_view(plan_.num_rows()), row_ids(), *stream_);
+  };
+  if (!captured) return sample();
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t exec = nullptr;
   stream_->note(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeThreadLocal), "begin");
-  sampler_->sample(kind, logits_view(num_rows), row_ids(), num_rows, *stream_);
+  sample();
   stream_->note(cudaStreamEndCapture(stream_->get(), &graph), "end");
   stream_->note(cudaGraphInstantiate(&exec, graph, 0), "instantiate");
   stream_->note(cudaGraphLaunch(exec, stream_->get()), "replay");
@@ -99,20 +103,19 @@ std::vector<Compared> SamplerRig::step_captured(const std::vector<float>& logits
 std::vector<Compared> SamplerRig::run(const std::vector<float>& logits,
                                       const std::vector<int32_t>& row_ids, const StepMasks& masks,
                                       bool captured) {
-  const auto num_rows = static_cast<int>(row_ids.size());
   const auto vocab = static_cast<size_t>(limits_.vocab_size);
   const bool has_masks = !masks.idx.empty();
-  const SampleKind kind = has_masks ? SampleKind::kMasked : kind_of(row_ids);
   const int64_t copies_before = stream_->traffic().num_copies;
   stream_->copy_to_device(logits_.data(), logits.data(), logits.size() * sizeof(float));
   stream_->copy_to_device(row_ids_.data(), row_ids.data(), row_ids.size() * sizeof(int32_t));
-  if (has_masks) stream_->note(sampler_->upload_masks(masks.masks, masks.idx, *stream_));
-  enqueue(kind, num_rows, captured);
-  sampler_->copy_results(kind, num_rows, pinned_.data(), *stream_);
+  plan_ = plan(row_ids, masks);
+  enqueue(captured);
+  sampler_->copy_results(plan_, pinned_.data(), *stream_);
   num_copies_ = stream_->traffic().num_copies - copies_before;
   const Status status = stream_->synchronize();
   QUIRE_CHECK(status.ok(), status.message());
-  std::vector<SampledToken> sampled = DeviceSampler::read_results(kind, num_rows, pinned_.data());
+  std::vector<SampledToken> sampled =
+      DeviceSampler::read_results(plan_.num_rows(), plan_.has_logprobs, pinned_.data());
   std::vector<Compared> compared(row_ids.size());
   for (size_t i = 0; i < row_ids.size(); ++i) {
     compared[i].device = std::move(sampled[i]);

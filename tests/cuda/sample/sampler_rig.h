@@ -23,7 +23,7 @@ struct Compared {
   SampledToken host;
 };
 
-// Of a step: which mask each row has (< 0: none), and the masks. Empty: no row has one.
+// The masks of a step, and which of them each row has (< 0: none). Empty: no row has one.
 struct StepMasks {
   std::vector<int32_t> idx = {};  // [row_ids.size()]
   std::vector<std::vector<uint32_t>> masks = {};
@@ -37,7 +37,7 @@ class SamplerRig {
   // logits: [row_ids.size(), vocab_size]; row ids < 0 are padding. Samples on both sides.
   std::vector<Compared> step(const std::vector<float>& logits, const std::vector<int32_t>& row_ids,
                              const StepMasks& masks = {});
-  // The same with the device's work captured in a graph and replayed, for the rows' own kind.
+  // The same with the device's work captured in a graph and replayed.
   std::vector<Compared> step_captured(const std::vector<float>& logits,
                                       const std::vector<int32_t>& row_ids,
                                       const StepMasks& masks = {});
@@ -47,14 +47,17 @@ class SamplerRig {
   TensorView logits_view(int num_rows) const;
   float* logits() const { return static_cast<float*>(logits_.data()); }
   int32_t* row_ids() const { return static_cast<int32_t*>(row_ids_.data()); }
-  SampleKind kind_of(const std::vector<int32_t>& row_ids) const;
+  // Plans a step of these rows, for sampler().sample().
+  SamplePlan plan(const std::vector<int32_t>& row_ids, const StepMasks& masks = {});
+  // The last step's.
+  const SamplePlan& last_plan() const { return plan_; }
   int32_t last_token(int row);
   int64_t num_copies() const { return num_copies_; }
 
  private:
   std::vector<Compared> run(const std::vector<float>& logits, const std::vector<int32_t>& row_ids,
                             const StepMasks& masks, bool captured);
-  void enqueue(SampleKind kind, int num_rows, bool captured);
+  void enqueue(bool captured);
   SampledToken sample_on_host(int row, std::vector<float> logits,
                               std::optional<std::span<const uint32_t>> mask);
 
@@ -63,6 +66,7 @@ class SamplerRig {
   std::unique_ptr<DeviceSampler> sampler_;
   Buffer logits_, row_ids_, pinned_;
   std::vector<std::unique_ptr<SamplerState>> states_;
+  SamplePlan plan_;
   int64_t num_copies_ = 0;  // to the host, of the last step
 };
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <numeric>
 #include <string>
 
 #include "cuda/sample/sampler_rig.h"
@@ -18,6 +19,7 @@ struct Case {
   SamplingParams params;
   float spread = 3.0F;
   bool is_masked = false;
+  int every = 1;  // the parameters are every nth row's, the others are random
 };
 
 std::vector<Case> make_cases() {
@@ -49,12 +51,15 @@ std::vector<Case> make_cases() {
          p.top_p = 0.9F;
          p.frequency_penalty = 0.5F;
        })},
+      {"1 of 8 penalties", with([](auto& p) { p.frequency_penalty = 0.5F; }), 3.0F, false, 8},
+      {"1 of 8 logprobs 5", with([](auto& p) { p.logprobs = 5; }), 3.0F, false, 8},
+      {"1 of 256 penalties", with([](auto& p) { p.frequency_penalty = 0.5F; }), 3.0F, false, 256},
       {"greedy, masked", with([](auto& p) { p.temperature = 0; }), 3.0F, true},
       {"top_p 0.9, masked", with([](auto& p) { p.top_p = 0.9F; }), 3.0F, true},
   };
 }
 
-float microseconds_of(SamplerRig& rig, SampleKind kind, int num_rows) {
+float microseconds_of(SamplerRig& rig, const SamplePlan& plan) {
   constexpr int kReplays = 20;
   cudaStream_t stream = rig.stream().get();
   cudaGraph_t graph = nullptr;
@@ -65,7 +70,7 @@ float microseconds_of(SamplerRig& rig, SampleKind kind, int num_rows) {
   EXPECT_EQ(cudaEventCreate(&end), cudaSuccess);
   EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
   for (int n = 0; n < kReplays; ++n) {
-    rig.sampler().sample(kind, rig.logits_view(num_rows), rig.row_ids(), num_rows, rig.stream());
+    rig.sampler().sample(plan, rig.logits_view(plan.num_rows()), rig.row_ids(), rig.stream());
   }
   EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
   EXPECT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
@@ -86,7 +91,7 @@ float microseconds_of(SamplerRig& rig, SampleKind kind, int num_rows) {
 TEST(SamplerSpeed, PrintsMicroseconds) {
   if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message();
   fmt::print("{:24}{:>8}{:>8}{:>8}{:>8}   us, {} tokens\n", "rows", 1, 8, 64, 256, kVocab);
-  auto created = SamplerRig::create({256, 256, kVocab, 2048});
+  auto created = SamplerRig::create({256, 256, 256, kVocab, 2048});
   ASSERT_TRUE(created.ok()) << created.status().message();
   SamplerRig& rig = **created;
   for (const Case& test : make_cases()) {
@@ -99,9 +104,10 @@ TEST(SamplerSpeed, PrintsMicroseconds) {
       one.row = row;
       one.token_ids = {1, 2, 3};
       one.num_prompt_tokens = 3;
-      one.sampling = std::make_shared<SamplingSpec>(
-          SamplingSpec{.params = std::make_shared<SamplingParams>(test.params),
-                       .seed = static_cast<uint64_t>(row)});
+      one.sampling = std::make_shared<SamplingSpec>(SamplingSpec{
+          .params = std::make_shared<SamplingParams>(row % test.every == 0 ? test.params
+                                                                           : SamplingParams()),
+          .seed = static_cast<uint64_t>(row)});
       added.push_back(one);
       row_ids.push_back(row);
       if (row % 8 == 0) {
@@ -111,16 +117,17 @@ TEST(SamplerSpeed, PrintsMicroseconds) {
     }
     rig.stream().copy_to_device(rig.row_ids(), row_ids.data(), row_ids.size() * sizeof(int32_t));
     ASSERT_TRUE(rig.add_rows(added).ok());
-    const SampleKind kind = test.is_masked ? SampleKind::kMasked : rig.kind_of(row_ids);
-    if (test.is_masked) {
-      const std::vector<std::vector<uint32_t>> masks(
-          256, std::vector<uint32_t>(kVocab / 32, 0xF0F0F0F0U));
-      ASSERT_TRUE(rig.sampler().upload_masks(masks, row_ids, rig.stream()).ok());
-    }
-    ASSERT_TRUE(rig.stream().synchronize().ok());
     fmt::print("{:24}", test.name);
     for (const int num_rows : {1, 8, 64, 256}) {
-      fmt::print("{:8.1f}", microseconds_of(rig, kind, num_rows));
+      const std::vector<int32_t> ids(row_ids.begin(), row_ids.begin() + num_rows);
+      StepMasks masks;
+      if (test.is_masked) {
+        masks.idx = ids;
+        masks.masks.assign(ids.size(), std::vector<uint32_t>(kVocab / 32, 0xF0F0F0F0U));
+      }
+      const SamplePlan plan = rig.plan(ids, masks);
+      ASSERT_TRUE(rig.stream().synchronize().ok());
+      fmt::print("{:8.1f}", microseconds_of(rig, plan));
     }
     fmt::print("\n");
     ASSERT_TRUE(rig.stream().synchronize().ok());
@@ -131,17 +138,19 @@ TEST(SamplerSpeed, PrintsMicroseconds) {
 TEST(SamplerSpeed, PrintsMicrosecondsOfMasks) {
   using std::chrono::steady_clock;
   if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message();
-  auto created = SamplerRig::create({256, 256, kVocab, 2048});
+  auto created = SamplerRig::create({256, 256, 256, kVocab, 2048});
   ASSERT_TRUE(created.ok()) << created.status().message();
   SamplerRig& rig = **created;
   fmt::print("{:24}", "upload of masks");
   for (const size_t count : {1, 8, 64, 256}) {
     const std::vector<std::vector<uint32_t>> masks(count, std::vector<uint32_t>(kVocab / 32, 1U));
     const std::vector<int32_t> idx(256, 0);
+    std::vector<int32_t> rows(256);
+    std::iota(rows.begin(), rows.end(), 0);
     steady_clock::time_point begin;
     for (int round = 0; round < 9; ++round) {
       if (round == 4) begin = steady_clock::now();  // each of the ring's slots was used
-      ASSERT_TRUE(rig.sampler().upload_masks(masks, idx, rig.stream()).ok());
+      rig.plan(rows, {.idx = idx, .masks = masks});
       ASSERT_TRUE(rig.stream().synchronize().ok());
     }
     const std::chrono::duration<double, std::micro> took = steady_clock::now() - begin;

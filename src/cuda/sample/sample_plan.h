@@ -1,0 +1,63 @@
+// Host side of a step's sampling: which kernels sample which logits row, and which rule tables a
+// sequence holds. Decided on the host alone, so that a step launches no kernel that it does not
+// need and a row's cost does not depend on what its neighbours ask for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cuda/sample/row_state.h"
+#include "sched/batch_plan.h"
+
+namespace quire::cuda {
+
+// One logits row of a step.
+struct LogitsRowUse {
+  int row = -1;       // the sequence's row of state; -1: padding
+  int mask_idx = -1;  // of the step's token masks; -1: none
+};
+
+// One step's sampling.
+struct SamplePlan {
+  std::vector<SampleRow> rows;                    // one per logits row
+  std::array<int, kNumSamplePasses> counts = {};  // rows of each pass
+  bool is_random = false;                         // some row of kOnePass is not greedy
+  bool has_logprobs = false;                      // some row wants log probabilities
+  bool has_masks = false;
+
+  int num_rows() const { return static_cast<int>(rows.size()); }
+  int num_rows_of(SamplePass pass) const { return counts[static_cast<size_t>(pass)]; }
+  // Whether the kernels need `rows`: otherwise one pass samples all of them, without masks.
+  bool is_mixed() const;
+};
+
+// What the host remembers of each row of state, by which it plans steps and hands out rule tables.
+class SampledRows {
+ public:
+  SampledRows(int num_rows, int num_tables);
+
+  // The row's sequence leaves; its table is free for the next.
+  void remove(int row);
+  // A sequence enters `row`, in place of any before. Returns its rule table, or -1 where `flags`
+  // (of its RowState) ask for none. The scheduler admits no more sequences with rules than there
+  // are tables.
+  int add(int row, const RowState& state);
+  // Plans the next step and counts its tokens towards each row's min_tokens.
+  SamplePlan plan(std::span<const LogitsRowUse> rows);
+
+ private:
+  struct Row {
+    SamplePass pass = SamplePass::kOnePass;  // once min_tokens are reached
+    int min_tokens_left = 0;                 // while positive: kRules
+    int table = -1;
+    bool is_random = false;
+    bool wants_logprobs = false;
+  };
+
+  std::vector<Row> rows_;
+  std::vector<int> free_tables_;
+};
+
+}  // namespace quire::cuda
