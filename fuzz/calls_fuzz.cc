@@ -26,7 +26,7 @@ namespace {
 
 using namespace quire;
 
-constexpr size_t kMaxTextBytes = size_t{2} << 20;
+constexpr size_t kMaxTextBytes = size_t{1} << 20;
 
 // The embedded model's tokenizer, and templates that keep, trim, change and drop a message.
 class TextEngine final : public server::EngineApi {
@@ -108,13 +108,15 @@ server::Service& service() {
   return service;
 }
 
-// Pieces of a count (the power of two of the repeats), a size, and the bytes.
+// Pieces of a count (the power of two of the repeats), a size, and the bytes. Most values of a
+// count mean one, since the long texts are slow.
 std::string unfold(std::string_view folded) {
-  constexpr size_t kMaxPower = 21;
+  constexpr size_t kMaxPower = 20;
   constexpr size_t kMaxPieceBytes = 32;
   std::string text;
   while (folded.size() > 2) {
-    size_t repeats = size_t{1} << (static_cast<unsigned char>(folded[0]) % (kMaxPower + 1));
+    const size_t power = static_cast<unsigned char>(folded[0]);
+    size_t repeats = size_t{1} << (power <= kMaxPower ? power : 0);
     const size_t size = static_cast<unsigned char>(folded[1]) % kMaxPieceBytes + 1;
     const std::string_view piece = folded.substr(2, size);
     for (; repeats > 0 && text.size() + piece.size() <= kMaxTextBytes; --repeats) text += piece;
