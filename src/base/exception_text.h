@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "base/guarded.h"
+
 namespace quire {
 
 // Calls f, which is code of an embedder and may throw anything. Returns the exception's text, or
@@ -16,7 +18,7 @@ std::optional<std::string> exception_text(F&& f) {
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
-    return "an exception that is no std::exception";
+    return kNoStdException;
   }
 }
 

@@ -1,6 +1,5 @@
 #include "base/thread_pool.h"
 
-#include <system_error>
 #include <utility>
 
 #include "base/log.h"
@@ -16,9 +15,11 @@ constexpr int kSpins = 2000;
 }  // namespace
 
 ThreadPool::ThreadPool(int num_threads) {
+  // std::system_error if the system has no more threads, std::bad_alloc if there is no memory for
+  // one. An exception that left here would destroy threads that run, which ends the process.
   try {
     for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
-  } catch (const std::system_error& error) {  // std::thread has no other way to say no
+  } catch (const std::exception& error) {
     log_warning("[threads] only {} of {} threads could be started; {}", workers_.size() + 1,
                 num_threads, error.what());
   }

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/exception_text.h"
+#include "base/guarded.h"
 #include "base/log.h"
 
 namespace quire {
@@ -15,27 +15,16 @@ namespace {
 // Runs f in a place that no exception may leave. Everything after it happens all the same.
 template <typename F>
 void run_in_any_case(F&& f) noexcept {
-  try {
-    f();
-  } catch (const std::exception& error) {
-    log_error("[engine] out of memory while requests are ended; {}", error.what());
-  }
+  run_guarded("[engine] out of memory while requests are ended", std::forward<F>(f));
 }
 
-// Errors for where memory is missing: short enough for std::string not to allocate.
-Status out_of_memory() {
-  return resource_exhausted("out of memory");
-}
+// The message is short enough for std::string not to allocate.
 Status callback_threw() {
   return internal_error("callback threw");
 }
 
-Status step_failure(const std::exception& error) noexcept {
-  try {
-    return resource_exhausted(fmt::format("[engine] a step could not be made; {}", error.what()));
-  } catch (const std::exception&) {
-    return out_of_memory();
-  }
+Status step_failure(const char* reason) {
+  return resource_exhausted(fmt::format("[engine] a step could not be made; {}", reason));
 }
 
 Output failed_output(int index, Status error) noexcept {
@@ -50,20 +39,15 @@ Output failed_output(int index, Status error) noexcept {
 Output ending(Answer& answer, FinishReason reason, const Status& error) noexcept {
   try {
     return answer.end(reason, error);
-  } catch (const std::exception&) {
+  } catch (...) {
     return failed_output(answer.index(), out_of_memory());
   }
 }
 
 // Whether the callback took the output. An exception is the embedder's; it must not end the engine.
 bool hand_over(const Engine::OutputCallback& on_output, Output&& output) noexcept {
-  try {
-    const std::optional<std::string> thrown = exception_text([&] { on_output(std::move(output)); });
-    if (thrown) log_error("[engine] a request's output callback threw; {}", *thrown);
-    return !thrown;
-  } catch (const std::exception&) {  // of making the text
-    return false;
-  }
+  return run_guarded("[engine] a request's output callback threw",
+                     [&] { on_output(std::move(output)); });
 }
 
 Status callback_failure() {
@@ -138,8 +122,8 @@ void EngineCore::loop() {
     try {
       take_inbox();
       if (health_.ok()) step();
-    } catch (const std::exception& error) {  // no memory: what a step had begun is lost
-      fail(step_failure(error));
+    } catch (...) {  // most likely of memory: what a step had begun is lost
+      fail(make_exception_status(step_failure));
     }
   }
   run_in_any_case([&] { wait_for_all(); });

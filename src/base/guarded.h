@@ -1,0 +1,57 @@
+// Guards for code that no exception may leave: the entry of a thread, a destructor, the handler of
+// another exception. They work without memory.
+#pragma once
+
+#include <exception>
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+#include "quire/status.h"
+
+namespace quire {
+
+inline constexpr const char* kNoStdException = "an exception that is no std::exception";
+
+// Calls f. An exception is logged behind `what_failed`. Returns whether f returned.
+template <typename F>
+bool run_guarded(std::string_view what_failed, F&& f) noexcept {
+  try {
+    std::forward<F>(f)();
+    return true;
+  } catch (const std::exception& error) {
+    log_error("{}; {}", what_failed, error.what());
+  } catch (...) {
+    log_error("{}; {}", what_failed, kNoStdException);
+  }
+  return false;
+}
+
+// The message is short enough for std::string not to allocate.
+inline Status out_of_memory() noexcept {
+  return resource_exhausted("out of memory");
+}
+
+// Returns make(), or out_of_memory() if there is no memory for its message.
+template <typename F>
+Status make_status(F&& make) noexcept {
+  try {
+    return std::forward<F>(make)();
+  } catch (...) {
+    return out_of_memory();
+  }
+}
+
+// Returns make(text) for the text of the exception that is being handled.
+template <typename F>
+Status make_exception_status(F&& make) noexcept {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return make_status([&] { return make(error.what()); });
+  } catch (...) {
+    return make_status([&] { return make(kNoStdException); });
+  }
+}
+
+}  // namespace quire
