@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 
 #include "base/check.h"
+#include "base/guarded.h"
 
 namespace quire {
 
@@ -33,9 +33,11 @@ HostRunner::~HostRunner() {
 }
 
 void HostRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
+  std::list<Step> step;
+  step.push_back({.plan = std::move(plan), .result = {}});
   {
     const std::lock_guard lock(mutex_);
-    queued_.push_back(std::move(plan));
+    queued_.splice(queued_.end(), step);
   }
   changed_.notify_all();
 }
@@ -43,34 +45,39 @@ void HostRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
 StepResult HostRunner::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !finished_.empty(); });
-  StepResult result = std::move(finished_.front());
+  StepResult result = std::move(finished_.front().result);
   finished_.pop_front();
   return result;
 }
 
+// An exception that left this thread would end the process: run_step() throws none, and nothing
+// else here allocates.
 void HostRunner::device_loop() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || !queued_.empty(); });
     if (stopping_) return;
-    const std::shared_ptr<const BatchPlan> plan = std::move(queued_.front());
-    queued_.pop_front();
+    std::list<Step> step;
+    step.splice(step.end(), queued_, queued_.begin());
     lock.unlock();
-    StepResult result = run_step(*plan);
+    step.front().result = run_step(*step.front().plan);
+    step.front().plan.reset();
     lock.lock();
-    finished_.push_back(std::move(result));
+    finished_.splice(finished_.end(), step);
     changed_.notify_all();
   }
 }
 
-StepResult HostRunner::run_step(const BatchPlan& plan) {
+StepResult HostRunner::run_step(const BatchPlan& plan) noexcept {
+  StepResult failed;
   try {
     return run_step_unguarded(plan);
-  } catch (const std::exception& error) {  // no memory
-    StepResult failed;
-    failed.error = resource_exhausted(fmt::format("[cpu] a step failed; {}", error.what()));
-    return failed;
+  } catch (...) {  // most likely of memory
+    failed.error = make_exception_status([](const char* reason) {
+      return resource_exhausted(fmt::format("[cpu] a step failed; {}", reason));
+    });
   }
+  return failed;
 }
 
 StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {

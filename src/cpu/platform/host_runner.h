@@ -3,7 +3,7 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,10 +36,16 @@ class HostRunner final : public Runner {
     Status prompt_error;  // the first position whose logits are broken
   };
 
+  // A node of the queues below: a step moves from one to the next without an allocation.
+  struct Step {
+    std::shared_ptr<const BatchPlan> plan;
+    StepResult result;
+  };
+
   HostRunner(const RunnerParts& parts, ThreadPool& pool, Tensor logits);
 
   void device_loop();
-  StepResult run_step(const BatchPlan& plan);
+  StepResult run_step(const BatchPlan& plan) noexcept;
   StepResult run_step_unguarded(const BatchPlan& plan);
   void update_rows(const BatchPlan& plan);
   void add_row(const RowAdded& added);
@@ -62,8 +68,8 @@ class HostRunner final : public Runner {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<const BatchPlan>> queued_;
-  std::deque<StepResult> finished_;
+  std::list<Step> queued_;
+  std::list<Step> finished_;
   bool stopping_ = false;
   std::thread device_;
 };

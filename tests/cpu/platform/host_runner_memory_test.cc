@@ -1,0 +1,54 @@
+// A device thread without memory: its steps fail, and the process goes on.
+#include <gtest/gtest.h>
+
+#include <new>
+#include <optional>
+
+#include "cpu/ops/cpu_ops.h"
+#include "cpu/platform/host_runner.h"
+#include "support/scarce_memory.h"
+
+namespace quire {
+namespace {
+
+// From its first step on no allocation of the device thread succeeds.
+class HungryModel final : public Model {
+ public:
+  explicit HungryModel(bool throws_int) : throws_int_(throws_int) { config_.vocab_size = 8; }
+
+  const ModelConfig& config() const override { return config_; }
+  const std::vector<KvGroup>& kv_groups() const override { return groups_; }
+  Status forward(const StepInput& /*input*/, Stream& /*stream*/) override {
+    thread_local std::optional<testing::ScarceMemory> scarce;
+    if (!scarce) scarce.emplace(0);
+    if (throws_int_) throw 7;
+    throw std::bad_alloc();
+  }
+  Status compute_logits(const int32_t*, int, TensorView, Stream&) override { return {}; }
+
+ private:
+  const bool throws_int_;
+  ModelConfig config_;
+  std::vector<KvGroup> groups_;
+};
+
+TEST(HostRunnerOutOfMemory, FailsItsStepsAndNothingElse) {
+  for (const bool throws_int : {false, true}) {
+    HungryModel model(throws_int);
+    ThreadPool pool(1);
+    const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
+    RunnerParts parts;
+    parts.model = &model;
+    parts.limits = {.max_num_tokens = 16, .max_num_logit_rows = 2, .max_model_len = 64};
+    parts.max_num_seqs = 2;
+    const Result<std::unique_ptr<Runner>> runner = HostRunner::create(parts, *ops, pool);
+    ASSERT_TRUE(runner.ok());
+    for (int i = 0; i < kMaxStepsInFlight; ++i) (*runner)->enqueue(std::make_shared<BatchPlan>());
+    for (int i = 0; i < kMaxStepsInFlight; ++i) {
+      EXPECT_EQ((*runner)->wait().error.message(), "out of memory");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire
