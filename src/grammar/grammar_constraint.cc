@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/guarded.h"
 #include "base/log.h"
 #include "base/one_line.h"
 #include "grammar/work_budget.h"
@@ -12,8 +13,8 @@
 namespace quire::grammar {
 namespace {
 
-// XGrammar's matcher behind Quire's interface. Whatever it throws ends this answer alone: from then
-// on nothing is allowed.
+// XGrammar's matcher behind Quire's interface. An exception of the matcher ends this answer alone:
+// from then on nothing is allowed.
 class GrammarConstraint : public TokenConstraint {
  public:
   GrammarConstraint(std::shared_ptr<const Compiled> compiled, std::shared_ptr<SharedMemory> memory,
@@ -81,16 +82,19 @@ class GrammarConstraint : public TokenConstraint {
 
   void hold(size_t num_bytes) {
     if (num_bytes == 0 || held_.grow(num_bytes) || !failure_.ok()) return;
-    failure_ = resource_exhausted(
-        fmt::format("[grammar] grammars and the answers that follow them hold {} MiB together, as "
-                    "much as they may; try again later",
-                    compiled_->limits.shared_bytes >> 20));
+    failure_ = make_status([this] {
+      return resource_exhausted(fmt::format(
+          "[grammar] grammars and the answers that follow them hold {} MiB together, as much as "
+          "they may; try again later",
+          compiled_->limits.shared_bytes >> 20));
+    });
     log_warning("{}", failure_.message());
   }
 
-  // In what this answer may yet take of the engine's time; what it leaves of `state_bytes`.
+  // Runs `work` within the engine time that this answer may still take. Returns the rest of
+  // `state_bytes`. No exception leaves it: the time that was spent counts in any case.
   template <typename Work>
-  size_t guarded(size_t state_bytes, const Work& work) {
+  size_t guarded(size_t state_bytes, const Work& work) noexcept {
     const GrammarLimits& limits = compiled_->limits;
     time_left_ns_ = std::min(time_left_ns_ + limits.answer_token_ns / 2, limits.answer_burst_ns);
     const int64_t shared_ns =
@@ -100,16 +104,21 @@ class GrammarConstraint : public TokenConstraint {
     try {
       work();
     } catch (const BudgetExceeded& error) {
-      failure_ = too_costly(error, allowed_ns < time_left_ns_ && budget.left_ns() <= 0);
-    } catch (const std::exception& error) {
-      failure_ = internal_error(fmt::format("[grammar] the answer's grammar cannot be followed; {}",
-                                            one_line(error.what())));
+      const bool is_shared = allowed_ns < time_left_ns_ && budget.left_ns() <= 0;
+      failure_ = make_status([&] { return too_costly(error, is_shared); });
+    } catch (...) {
+      failure_ = make_exception_status(cannot_follow);
     }
     if (!failure_.ok()) log_warning("{}", failure_.message());
     const int64_t spent_ns = allowed_ns - budget.left_ns();
     time_left_ns_ -= spent_ns;
     if (shared_time_) shared_time_->spend(std::max(spent_ns - limits.answer_floor_ns, int64_t{0}));
     return budget.left_state_bytes();
+  }
+
+  static Status cannot_follow(const char* reason) {
+    return internal_error(
+        fmt::format("[grammar] the answer's grammar cannot be followed; {}", one_line(reason)));
   }
 
   // is_shared: it has had its time, but all together have had theirs.
