@@ -76,7 +76,7 @@ class FakeStream final : public Stream {
     wire_.is_closed = true;
   }
   void set_deadline(TimePoint when) override { wire_.has_deadline = when != TimePoint::max(); }
-  void wake() override {
+  void wake() noexcept override {
     QUIRE_CHECK(!wire_.is_closed, "no wake-up after the end");
     ++wire_.num_wakes;
   }

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <iterator>
 #include <utility>
 
-#include "base/log.h"
+#include "base/guarded.h"
 #include "server/http/response_head.h"
 
 namespace quire::http {
@@ -55,15 +54,17 @@ bool Answer::respond(const Response& response) {
   const std::lock_guard lock(mutex_);
   if (phase_ != Phase::kEmpty) return true;
   if (!has_room_locked(response.body.size())) return false;
-  waiting_.reserve(response.body.size() + 512);
+  std::string bytes;  // half a head, left by an exception, must not go out
+  bytes.reserve(response.body.size() + 512);
   append_response_head({.status = response.status,
                         .content_type = response.content_type,
                         .headers = response.headers,
                         .content_length = response.body.size(),
                         .is_http11 = traits_.is_http11,
                         .keep_alive = traits_.keep_alive},
-                       waiting_);
-  if (may_have_body(response.status) && !traits_.is_head) waiting_ += response.body;
+                       bytes);
+  if (may_have_body(response.status) && !traits_.is_head) bytes += response.body;
+  waiting_ = std::move(bytes);
   phase_ = Phase::kWhole;
   wake_locked();
   return true;
@@ -84,13 +85,15 @@ void Answer::start_stream(int status, std::string_view content_type, const Heade
   is_chunked_ = traits_.is_http11;
   // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
   if (!is_chunked_ && !drops_body_) traits_.keep_alive = false;
+  std::string head;
   append_response_head({.status = status,
                         .content_type = content_type,
                         .headers = headers,
                         .framing = is_chunked_ ? Framing::kChunked : Framing::kUntilClose,
                         .is_http11 = traits_.is_http11,
                         .keep_alive = traits_.keep_alive},
-                       waiting_);
+                       head);
+  waiting_ = std::move(head);
   phase_ = Phase::kStreaming;
   wake_locked();
 }
@@ -136,7 +139,7 @@ void Answer::on_closed(std::function<void()> callback) {
 
 // Called by destructors.
 void Answer::abandon() noexcept {
-  try {
+  const bool is_done = run_guarded("[http] an answer is cut", [this] {
     {
       const std::lock_guard lock(mutex_);
       if (phase_ == Phase::kStreaming) {
@@ -150,23 +153,18 @@ void Answer::abandon() noexcept {
     respond(refusal_response(
         traits_.hooks, traits_.head,
         {.status = 500, .code = "internal_error", .message = "The request was left unanswered."}));
-  } catch (const std::exception& error) {
-    log_error("[http] an answer is cut after: {}", error.what());
-    const std::lock_guard lock(mutex_);
-    if (phase_ != Phase::kClosed && phase_ != Phase::kFinished) break_locked();
-  }
+  });
+  if (is_done) return;
+  const std::lock_guard lock(mutex_);
+  if (phase_ != Phase::kClosed && phase_ != Phase::kFinished) break_locked();
 }
 
 void Answer::break_locked() noexcept {
   phase_ = Phase::kBroken;
-  try {
-    wake_locked();
-  } catch (const std::exception& error) {
-    log_error("[http] a connection was not woken: {}", error.what());
-  }
+  wake_locked();
 }
 
-void Answer::wake_locked() {
+void Answer::wake_locked() noexcept {
   if (!is_awaited_) waker_->wake();
   is_awaited_ = true;
 }

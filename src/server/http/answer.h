@@ -16,7 +16,7 @@ namespace quire::http {
 class Waker {
  public:
   virtual ~Waker() = default;
-  virtual void wake() = 0;
+  virtual void wake() noexcept = 0;
   // While the connection has nothing of its own to send: how much of it went out at once.
   virtual size_t send_now(std::string_view /*bytes*/) { return 0; }
 };
@@ -67,7 +67,7 @@ class Answer {
   enum class Phase { kEmpty, kStreaming, kWhole, kBroken, kTooSlow, kFinished, kClosed };
 
   bool has_room_locked(size_t num_bytes);
-  void wake_locked();
+  void wake_locked() noexcept;
   void break_locked() noexcept;
   void send_or_wake_locked();
   Progress progress_locked() const;

@@ -8,11 +8,14 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 
+#include <array>
+#include <atomic>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstddef>
 #include <exception>
 #include <mutex>
 #include <utility>
@@ -77,6 +80,42 @@ auto write_handler(std::shared_ptr<StreamUser> user) {
   };
 }
 
+// Gives Asio the memory of one handler that is posted again and again, one at a time.
+using WakeMemory = std::array<std::byte, 128>;
+template <typename T>
+class WakeAllocator {
+ public:
+  using value_type = T;
+  explicit WakeAllocator(WakeMemory& memory) : memory_(&memory) {}
+  template <typename U>
+  explicit WakeAllocator(const WakeAllocator<U>& other) : memory_(other.memory_) {}
+
+  T* allocate(size_t /*always 1*/) {
+    static_assert(sizeof(T) <= sizeof(WakeMemory) && alignof(T) <= alignof(std::max_align_t));
+    return reinterpret_cast<T*>(memory_->data());
+  }
+  void deallocate(T* /*memory*/, size_t /*count*/) {}
+  bool operator==(const WakeAllocator&) const = default;
+
+ private:
+  template <typename U>
+  friend class WakeAllocator;
+  WakeMemory* memory_;
+};
+
+struct WakeHandler {
+  std::shared_ptr<StreamUser> user;  // which holds the stream, and so what follows
+  std::atomic<bool>& is_waking;
+  WakeMemory& memory;
+
+  using allocator_type = WakeAllocator<std::byte>;
+  allocator_type get_allocator() const noexcept { return allocator_type(memory); }
+  void operator()() const {
+    is_waking = false;
+    user->on_wake();
+  }
+};
+
 class PlainStream : public Stream {
  public:
   PlainStream(asio::io_context& context, Socket socket)
@@ -123,8 +162,11 @@ class PlainStream : public Stream {
     if (when < armed_for_) arm();
   }
 
-  void wake() override {
-    asio::post(context_, [user = user_] { user->on_wake(); });
+  // One wake-up is under way at a time, in the stream's own memory: a second one would find the
+  // same answer. Asio frees that memory before it calls the handler.
+  void wake() noexcept override {
+    if (is_waking_.exchange(true)) return;
+    asio::post(context_, WakeHandler{user_, is_waking_, wake_memory_});
   }
 
   // What goes wrong here goes wrong again where the stream's thread writes, and is told there.
@@ -169,6 +211,8 @@ class PlainStream : public Stream {
 
   asio::io_context& context_;
   Socket socket_;
+  alignas(std::max_align_t) WakeMemory wake_memory_;
+  std::atomic<bool> is_waking_ = false;
   std::mutex send_mutex_;  // a descriptor that is closed may be another connection's at once
   int fd_;
   asio::steady_timer timer_;

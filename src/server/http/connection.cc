@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include "base/log.h"
+#include "base/guarded.h"
 
 namespace quire::http {
 namespace {
@@ -28,15 +28,10 @@ Connection::Connection(Service& service, std::unique_ptr<Stream> stream,
       parser_(limits_),
       in_(limits_.max_header_bytes) {}
 
-// A fault, most likely of memory, costs the connection that it befell, at once.
+// An exception, most likely of memory, costs this connection alone, at once.
 template <typename Step>
 void Connection::guard(const Step& step) {
-  try {
-    step();
-  } catch (const std::exception& error) {
-    log_error("[http] a connection is closed after: {}", error.what());
-    close();
-  }
+  if (!run_guarded("[http] a connection is closed", step)) close();
 }
 
 void Connection::start() {
@@ -173,15 +168,10 @@ void Connection::dispatch() {
   Request request = parser_.take();
   request.peer = stream_->peer();
   request.body_share = std::move(body_share_);
-  try {
+  const bool is_handled = run_guarded("[http] a handler threw", [&] {
     service_.handler(std::move(request), make_exchange(answer));
-  } catch (const std::exception& error) {
-    log_error("[http] a handler threw: {}", error.what());
-    answer->abandon();
-  } catch (...) {
-    log_error("[http] a handler threw what is no std::exception");
-    answer->abandon();
-  }
+  });
+  if (!is_handled) answer->abandon();
   if (input_ended_ && answer->progress() != Answer::Progress::kWhole) return close();
   flush();
 }
@@ -329,11 +319,8 @@ void Connection::end() {
 }
 
 void Connection::tell_that_client_left() noexcept {
-  try {
-    std::exchange(answer_, nullptr)->close();
-  } catch (const std::exception& error) {
-    log_error("[http] nobody was told that a client has left: {}", error.what());
-  }
+  run_guarded("[http] could not notify the request's owner that its client disconnected",
+              [this] { std::exchange(answer_, nullptr)->close(); });
 }
 
 void Connection::close() {

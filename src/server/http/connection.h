@@ -50,7 +50,7 @@ class Connection final : public StreamUser,
   void drain();  // closes now or after the answer it is on
   void close();  // at once
 
-  void wake() override { stream_->wake(); }
+  void wake() noexcept override { stream_->wake(); }
   size_t send_now(std::string_view bytes) override { return stream_->send_now(bytes); }
 
  private:

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/guarded.h"
 #include "base/log.h"
 #include "server/http/asio_stream.h"
 #include "server/http/connection.h"
@@ -68,15 +69,13 @@ struct Loop {
 
   void run() {
     while (!context.stopped()) {
-      try {
+      run_guarded("[http] an I/O thread goes on", [this] {
         if (mend()) {
           context.run();
         } else {
           context.run_for(kRest);
         }
-      } catch (const std::exception& error) {  // out of memory, most likely
-        log_error("[http] an I/O thread goes on after: {}", error.what());
-      }
+      });
     }
   }
 };

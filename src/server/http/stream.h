@@ -34,7 +34,8 @@ class Stream {
   virtual void shut_down() = 0;                   // nothing more to send; reading goes on
   virtual void close() = 0;                       // calls that are under way end at once
   virtual void set_deadline(TimePoint when) = 0;  // instead of the last; max(): none
-  virtual void wake() = 0;                        // any thread, before close()
+  // Any thread, before close(). Never throws: a client would wait for ever for a lost wake-up.
+  virtual void wake() noexcept = 0;
   // From any thread, while no write is under way: what of the bytes could be sent at once, without
   // the stream's thread. 0 where that cannot be.
   virtual size_t send_now(std::string_view /*bytes*/) { return 0; }

@@ -8,7 +8,7 @@ namespace quire::http {
 namespace {
 
 struct CountingWaker : Waker {
-  void wake() override { ++num_wakes; }
+  void wake() noexcept override { ++num_wakes; }
   size_t send_now(std::string_view bytes) override {
     const size_t num_bytes = std::min(bytes.size(), room);
     sent += bytes.substr(0, num_bytes);

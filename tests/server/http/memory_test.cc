@@ -2,9 +2,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
-#include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <thread>
@@ -12,36 +10,20 @@
 
 #include "base/log.h"
 #include "server/http/test_server.h"
+#include "support/scarce_memory.h"
 
+namespace quire::http {
 namespace {
 
-std::atomic<bool> is_out_of_memory = false;
+using std::chrono::milliseconds;
+using testing::fail_allocations_if;
+using testing::ScarceMemory;
 
 bool is_io_thread() {
   char name[16] = "";
   ::pthread_getname_np(::pthread_self(), name, sizeof(name));
   return std::strcmp(name, "quire-http") == 0;
 }
-
-}  // namespace
-
-void* operator new(size_t size) {
-  if (is_out_of_memory && is_io_thread()) throw std::bad_alloc();
-  void* memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, size_t) noexcept {
-  std::free(memory);
-}
-
-namespace quire::http {
-namespace {
-
-using std::chrono::milliseconds;
 
 TEST(HttpOutOfMemory, TheServerGoesOn) {
   TestServer server;
@@ -50,7 +32,7 @@ TEST(HttpOutOfMemory, TheServerGoesOn) {
   ASSERT_EQ(open.get("/drop").status, 500);
   {
     std::vector<HttpClient> lost;
-    is_out_of_memory = true;
+    fail_allocations_if(is_io_thread);
     open.send(get("/drop", "X-Long: " + std::string(1000, 'a') + "\r\n"));
     for (int i = 0; i < 40; ++i) {
       lost.push_back(server.connect());
@@ -58,10 +40,54 @@ TEST(HttpOutOfMemory, TheServerGoesOn) {
       if (i % 10 == 0) std::this_thread::sleep_for(milliseconds(20));
     }
     EXPECT_EQ(open.receive_rest(), "") << "closed, rather than left until its deadline";
-    is_out_of_memory = false;
+    fail_allocations_if(nullptr);
   }
   for (int i = 0; i < 4; ++i) EXPECT_EQ(server.connect().get("/echo").status, 200);
   EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; })) << server.stats().num_open;
+}
+
+// An answer whose writer's memory runs out at each of its allocations in turn. Returns whether it
+// was written whole.
+bool answer_with(const std::shared_ptr<Exchange>& exchange, bool is_stream, int num_left) {
+  Response response = {.content_type = "text/plain", .headers = {}, .body = "the whole body"};
+  std::string body = response.body;
+  std::string type = response.content_type;
+  const ScarceMemory scarce(num_left);
+  try {
+    if (!is_stream) return exchange->respond(std::move(response));
+    exchange->start_stream(200, std::move(type), {});
+    exchange->write(std::move(body));
+    exchange->end_stream();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+// Where no answer can be written and no refusal either, the connection ends.
+TEST(HttpOutOfMemory, AClientIsNeverLeftWaiting) {
+  TestServer server;
+  for (const bool is_stream : {false, true}) {
+    bool is_whole = false;
+    for (int num_left = 0; !is_whole; ++num_left) {
+      ASSERT_LT(num_left, 1000);
+      HttpClient client = server.connect();
+      client.send(get("/hold", "Connection: close\r\n"));
+      std::shared_ptr<Exchange> exchange = server.held();
+      is_whole = answer_with(exchange, is_stream, num_left);
+      {
+        const ScarceMemory scarce(num_left % 8);  // the refusal's memory runs out as well
+        exchange.reset();
+      }
+      const auto received = client.receive_rest();
+      ASSERT_TRUE(received) << "after " << num_left << " allocations the client waits";
+      if (received->empty()) continue;
+      EXPECT_TRUE(received->starts_with("HTTP/1.1 ")) << *received;
+      EXPECT_EQ(received->find("HTTP/1.1 ", 1), std::string::npos) << *received;
+      EXPECT_NE(received->find("\r\n\r\n"), std::string::npos) << *received;
+      EXPECT_EQ(received->find("the whole body") != std::string::npos, is_whole) << *received;
+    }
+  }
 }
 
 }  // namespace
