@@ -1,10 +1,9 @@
 #include "server/generation.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
-#include "base/log.h"
+#include "base/guarded.h"
 #include "server/error_response.h"
 #include "server/health_watch.h"
 #include "server/openai/call_error.h"
@@ -68,6 +67,7 @@ Generation::Generation(const GenerationTools& tools, Parts parts)
     : tools_(tools), num_answers_(parts.requests.front().sampling.n), parts_(std::move(parts)) {
   num_unfinished_ = static_cast<int>(parts_.requests.size()) * num_answers_;
   times_.resize(static_cast<size_t>(num_unfinished_));
+  ids_.reserve(parts_.requests.size());
   for (const Request& request : parts_.requests) {
     prompts_.push_back({.num_waiting_tokens = static_cast<int64_t>(request.prompt_token_ids.size()),
                         .num_unfinished = num_answers_,
@@ -75,9 +75,17 @@ Generation::Generation(const GenerationTools& tools, Parts parts)
   }
 }
 
+// No worker takes outputs before is_submitted_, so until then this thread may end the call.
 void Generation::submit_all() {
+  const bool is_done = run_guarded("[server] a call is given up", [this] { submit_requests(); });
+  if (!is_done) give_up();
+  std::unique_lock lock(mutex_);
+  is_submitted_ = true;
+  if (!arrivals_.empty()) wake(lock);
+}
+
+void Generation::submit_requests() {
   Status refused;
-  std::vector<RequestId> ids;
   for (size_t i = 0; i < parts_.requests.size() && refused.ok(); ++i) {
     const int first_choice = static_cast<int>(i) * num_answers_;
     const Result<RequestId> id = tools_.engine.submit(
@@ -85,28 +93,24 @@ void Generation::submit_all() {
           self->on_output(first_choice + output.index, std::move(output));
         });
     if (id.ok()) {
-      ids.push_back(*id);
+      // There is room for it already: a request whose id is lost could not be cancelled.
+      const std::lock_guard lock(mutex_);
+      ids_.push_back(*id);
     } else {
       refused = id.status();
     }
   }
-  const bool is_idle = ids.empty();  // no output will come
+  bool is_idle = false;  // no output will come
   bool is_shut_down = false;
   {
     const std::lock_guard lock(mutex_);
-    ids_ = std::move(ids);
+    is_idle = ids_.empty();
     is_shut_down = is_shut_down_;
   }
   if (is_shut_down) cancel_all();
   if (!refused.ok() && is_idle) parts_.ticket = Ticket();  // before the client knows
   if (!refused.ok()) fail(refused, {});
-  const std::shared_ptr<http::Exchange> exchange = parts_.exchange;  // a worker may give it up
-  {
-    std::unique_lock lock(mutex_);
-    is_submitted_ = true;
-    if (!arrivals_.empty()) wake(lock);
-  }
-  exchange->on_closed([weak = weak_from_this()] {
+  parts_.exchange->on_closed([weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
       self->tools_.metrics.num_cancelled.add();
       self->cancel_all();
@@ -180,23 +184,23 @@ void Generation::observe_end(int choice_idx, const Output& output, Clock::time_p
   metrics.params_max_tokens.observe(prompt.max_tokens);
 }
 
+// is_working_ holds for the worker that is to come. Without it this thread gives the call up, or
+// the client would wait for an answer that no worker writes.
 void Generation::wake(std::unique_lock<std::mutex>& lock) {
   is_working_ = true;
   lock.unlock();
-  tools_.workers.post([self = shared_from_this()] { self->work(); });
+  const bool is_posted = run_guarded("[server] no worker for a call, which is given up", [this] {
+    tools_.workers.post([self = shared_from_this()] { self->work(); });
+  });
+  if (!is_posted) give_up();
 }
 
 void Generation::work() {
-  try {
-    work_off();
-  } catch (const std::exception& error) {  // most likely of memory
-    log_error("[server] an answer is given up: {}", error.what());
-    give_up();
-  }
+  if (!run_guarded("[server] a call is given up", [this] { work_off(); })) give_up();
 }
 
-// The client's connection sees that nobody answers: 500, or a stream that is cut.
-void Generation::give_up() {
+// Without its exchange the connection answers for itself: 500, or a stream that is cut.
+void Generation::give_up() noexcept {
   has_ended_ = true;
   parts_.exchange = nullptr;
   {
@@ -204,7 +208,7 @@ void Generation::give_up() {
     arrivals_.clear();
     is_working_ = false;
   }
-  cancel_all();
+  run_guarded("[server] a call that was given up runs on", [this] { cancel_all(); });
 }
 
 void Generation::work_off() {

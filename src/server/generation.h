@@ -86,6 +86,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   Generation(const GenerationTools& tools, Parts parts);
   void submit_all();
+  void submit_requests();
   // Their last outputs come with the next step.
   void cancel_all();
   // The same, where the server wants it: the client is told. Any thread.
@@ -100,7 +101,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // One worker at a time.
   void work();
   void work_off();
-  void give_up();
+  void give_up() noexcept;
   void take(Arrival&& arrival, std::string& piece);
   void send(std::string&& piece);
   void start_stream();

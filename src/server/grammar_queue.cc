@@ -8,18 +8,21 @@
 namespace quire::server {
 
 Status GrammarQueue::push(int key_idx, const void* id, int num_answers, WorkerPool::Task task) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (num_calls_ >= limits_.max_calls ||
-        (num_calls_ > 0 && num_answers_ + num_answers > limits_.max_answers)) {
-      return resource_exhausted(fmt::format(
-          "[server] {} calls wait for their grammars to be compiled; try again later", num_calls_));
-    }
-    by_key_[key_idx].push_back({.id = id, .num_answers = num_answers, .task = std::move(task)});
-    ++num_calls_;
-    num_answers_ += num_answers;
+  std::list<Entry> entry;
+  entry.push_back({.id = id, .num_answers = num_answers, .task = std::move(task)});
+  const std::lock_guard lock(mutex_);
+  if (num_calls_ >= limits_.max_calls ||
+      (num_calls_ > 0 && num_answers_ + num_answers > limits_.max_answers)) {
+    return resource_exhausted(fmt::format(
+        "[server] {} calls wait for their grammars to be compiled; try again later", num_calls_));
   }
+  // An entry without a runner would wait for ever, so the runner comes first: it waits for the
+  // lock, and a runner without an entry does nothing. Behind it only the key's list allocates.
   workers_.post([this] { run_next(); });
+  std::list<Entry>& of_key = by_key_[key_idx];
+  of_key.splice(of_key.end(), entry);
+  ++num_calls_;
+  num_answers_ += num_answers;
   return {};
 }
 
@@ -40,7 +43,7 @@ int GrammarQueue::num_waiting() const {
   return num_calls_;
 }
 
-// Of the next key after the last. None is left where calls have been removed.
+// Runs the oldest call of the next key after the last. None may be left: calls can be removed.
 void GrammarQueue::run_next() {
   Entry next;
   {
@@ -54,8 +57,8 @@ void GrammarQueue::run_next() {
   next.task();
 }
 
-GrammarQueue::Entry GrammarQueue::take(std::map<int, std::deque<Entry>>::iterator of_key,
-                                       std::deque<Entry>::iterator entry) {
+GrammarQueue::Entry GrammarQueue::take(std::map<int, std::list<Entry>>::iterator of_key,
+                                       std::list<Entry>::iterator entry) {
   Entry taken = std::move(*entry);
   of_key->second.erase(entry);
   if (of_key->second.empty()) by_key_.erase(of_key);

@@ -2,8 +2,8 @@
 // use them yet, and by turns of their keys.
 #pragma once
 
-#include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 
@@ -24,7 +24,7 @@ class GrammarQueue {
       : workers_(workers), limits_(limits) {}
 
   // Runs `task` on one of the workers when its turn has come. `id` is whatever tells it apart.
-  // resource_exhausted: too much waits.
+  // resource_exhausted: too much waits. A push that throws leaves nothing behind.
   Status push(int key_idx, const void* id, int num_answers, WorkerPool::Task task);
   // Whether it still waited: now it is forgotten.
   bool remove(const void* id);
@@ -39,13 +39,13 @@ class GrammarQueue {
   };
 
   void run_next();
-  Entry take(std::map<int, std::deque<Entry>>::iterator of_key, std::deque<Entry>::iterator entry);
+  Entry take(std::map<int, std::list<Entry>>::iterator of_key, std::list<Entry>::iterator entry);
 
   WorkerPool& workers_;
   const GrammarQueueLimits limits_;
   mutable std::mutex mutex_;
-  std::map<int, std::deque<Entry>> by_key_;  // none is empty
-  int last_key_idx_ = -1;                    // whose turn it was
+  std::map<int, std::list<Entry>> by_key_;  // none is empty
+  int last_key_idx_ = -1;                   // whose turn it was
   int num_calls_ = 0;
   int num_answers_ = 0;
 };

@@ -1,9 +1,8 @@
 #include "server/workers.h"
 
-#include <exception>
 #include <utility>
 
-#include "base/log.h"
+#include "base/guarded.h"
 
 namespace quire::server {
 
@@ -58,12 +57,10 @@ void WorkerPool::loop() {
     tasks_.pop_front();
     ++num_running_;
     lock.unlock();
-    try {
-      task();
-    } catch (const std::exception& error) {  // most likely of memory: costs this task, no other
-      log_error("[server] a task was given up: {}", error.what());
-    }
-    task = nullptr;  // what it holds goes outside the lock
+    // An exception, most likely of memory, costs this task alone. The task's own state is freed
+    // outside the lock, too.
+    run_guarded("[server] a task was given up", [&] { task(); });
+    task = nullptr;
     lock.lock();
     --num_running_;
     ++num_finished_;

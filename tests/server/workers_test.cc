@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
+#include <new>
 #include <system_error>
 
 namespace quire::server {
@@ -19,6 +20,15 @@ TEST(WorkerPool, DoesWhatIsPostedAndDropsTheRestAtItsStop) {
   pool.stop();
   pool.post([] { ADD_FAILURE() << "after the stop"; });
   EXPECT_EQ(pool.num_waiting(), 0U);
+}
+
+TEST(WorkerPool, WhateverATaskThrowsCostsThatTaskAlone) {
+  WorkerPool pool(1);
+  std::promise<int> done;
+  pool.post([] { throw 7; });
+  pool.post([] { throw std::bad_alloc(); });
+  pool.post([&] { done.set_value(7); });
+  EXPECT_EQ(done.get_future().get(), 7);
 }
 
 // In a process that has address space for a few threads' stacks more. Exits with 0 where a pool of
