@@ -186,6 +186,60 @@ TEST(HostileText, TakesNearlyLinearTime) {
   }
 }
 
+// Added tokens "<A>" (with rstrip), " b", "\n" (with rstrip) and "  " on top of single characters.
+std::shared_ptr<const Tokenizer> tokenizer_that_strips() {
+  const auto token = [](int id, std::string_view content, bool rstrip) {
+    return fmt::format(R"({{"id":{},"content":"{}","single_word":false,"lstrip":false,"rstrip":{},)"
+                       R"("normalized":false,"special":false}})",
+                       id, content, rstrip);
+  };
+  return Tokenizer::from_json(
+             fmt::format(R"({{"model":{{"type":"BPE","vocab":{{"x":0,"b":1," ":2}},"merges":[]}},)"
+                         R"("added_tokens":[{},{},{},{}]}})",
+                         token(3, "<A>", true), token(4, " b", false), token(5, "\\n", true),
+                         token(6, "  ", false)),
+             "x.json")
+      .value();
+}
+
+// The ids are those of Hugging Face's tokenizers 0.23.3: the white space that an rstrip token takes
+// may hold further tokens, which are found as well.
+TEST(AddedTokens, AreFoundInWhiteSpaceThatATokenBeforeThemStrips) {
+  const auto tokenizer = tokenizer_that_strips();
+  const std::pair<const char*, std::vector<int32_t>> cases[] = {
+      {"x <A> x", {0, 2, 3, 0}},   {"<A>  b", {3, 6, 1}},
+      {"<A> b", {3, 4}},           {"<A>   b", {3, 6, 4}},
+      {"<A> \nb", {3, 5, 1}},      {"<A>  \n\nb", {3, 6, 5, 5, 1}},
+      {"<A>     b", {3, 6, 6, 4}}, {"<A>   <A>  b", {3, 6, 2, 3, 6, 1}},
+      {"<A>   ", {3, 6, 2}},       {"\n \nx", {5, 5, 0}},
+  };
+  for (const auto& [text, ids] : cases)
+    EXPECT_EQ(tokenizer->encode(text, false).value(), ids) << text;
+}
+
+// A text at which Hugging Face's tokenizers panic: the token " " takes white space on its left, and
+// all of that is taken already, beyond the token's own end.
+TEST(AddedTokens, DoNotEndBeforeTheyBegin) {
+  const auto tokenizer = Tokenizer::from_json(
+      R"({"model":{"type":"BPE","vocab":{"x":0,"b":1," ":2},"merges":[]},"added_tokens":[
+          {"id":2,"content":" ","lstrip":true,"normalized":false},
+          {"id":3,"content":"<A>","rstrip":true,"normalized":false}]})",
+      "x.json");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  EXPECT_EQ((*tokenizer)->encode("<A>  b", false).value(), (std::vector<int32_t>{3, 2, 2, 1}));
+}
+
+TEST(HostileText, WhiteSpaceIsStrippedInLinearTime) {
+  const auto tokenizer = tokenizer_that_strips();
+  const auto cpu_ns = [&](size_t num_bytes) {
+    const int64_t start = thread_cpu_ns();
+    EXPECT_EQ(tokenizer->encode(std::string(num_bytes, '\n'), false).value().size(), num_bytes);
+    return thread_cpu_ns() - start;
+  };
+  const int64_t short_ns = cpu_ns(20'000);
+  EXPECT_LE(cpu_ns(400'000), 100 * short_ns + 10'000'000);  // 400 times as long if quadratic
+}
+
 TEST(HostileText, ARegexThatTakesTooLongIsAnErrorOfTheText) {
   const auto with_split = [](std::string_view regex) {
     return Tokenizer::from_json(
