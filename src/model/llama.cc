@@ -81,31 +81,52 @@ Status LlamaModel::forward(const StepInput& input, Stream& stream) {
   QUIRE_CHECK(input.num_tokens > 0 && input.num_tokens <= limits_.max_num_tokens,
               "[model] a step has 1 to max_num_tokens tokens");
   QUIRE_CHECK(input.kv_groups.size() == kv_groups_.size(), "[model] a step knows every KV group");
-  const float eps = config_.rms_norm_eps;
-  const TensorView residual = first_rows(residual_, input.num_tokens);
-  const TensorView normed = first_rows(normed_, input.num_tokens);
-
-  ops_.embed(*weights_.embed, input.token_ids, residual);
+  const int64_t num_tokens = input.num_tokens;
+  ops_.embed(*weights_.embed, input.token_ids, first_rows(residual_, num_tokens));
   ops_.rope_angles(weights_of(inv_freq_), attention_factor_, input.positions,
-                   first_rows(cos_sin_, input.num_tokens));
-  const LlamaLayer& first = weights_.layers.front();
-  ops_.rms_norm(residual, weights_of(first.input_norm), eps, normed);
-  ops_.linear(*first.qkv, normed, qkv_view(input.num_tokens));
+                   first_rows(cos_sin_, num_tokens));
+  bool has_qkv = false;
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
+    if (!has_qkv) project_qkv(i, num_tokens);
     QUIRE_RETURN_IF_ERROR(attention(i, input, stream));
-    finish_layer(i, input.num_tokens);
+    has_qkv = ops_.try_layer_tail(tail_of(i, num_tokens));
+    if (has_qkv) continue;
+    project_output(i, num_tokens);
+    mlp(i, num_tokens);
   }
   return {};
 }
 
-// Scratch memory: what attention reads and writes, and in finish_layer the MLP's over it, until the
-// next layer's queries, keys and values replace both.
+// Scratch memory holds what attention reads and writes. The MLP's inner values overwrite it, and
+// the next layer's queries, keys and values overwrite those.
 TensorView LlamaModel::qkv_view(int64_t num_tokens) const {
   return scratch(0, num_tokens, qkv_size_);
 }
 
 TensorView LlamaModel::attention_view(int64_t num_tokens) const {
   return scratch(num_tokens * (qkv_size_ + q_size_), num_tokens, q_size_);
+}
+
+TensorView LlamaModel::gate_up_view(int64_t num_tokens) const {
+  return scratch(0, num_tokens, 2 * intermediate_size_);
+}
+
+TensorView LlamaModel::product_view(int64_t num_tokens) const {
+  return scratch(num_tokens * 2 * intermediate_size_, num_tokens, intermediate_size_);
+}
+
+// residual_, with what the layer before adds → qkv_view
+void LlamaModel::project_qkv(size_t layer_idx, int64_t num_tokens) {
+  const LlamaLayer& layer = weights_.layers[layer_idx];
+  const TensorView residual = first_rows(residual_, num_tokens);
+  const TensorView normed = first_rows(normed_, num_tokens);
+  const float* norm = weights_of(layer.input_norm);
+  if (layer_idx == 0) {
+    ops_.rms_norm(residual, norm, config_.rms_norm_eps, normed);
+  } else {
+    ops_.add_rms_norm(residual, first_rows(delta_, num_tokens), norm, config_.rms_norm_eps, normed);
+  }
+  ops_.linear(*layer.qkv, normed, qkv_view(num_tokens));
 }
 
 // qkv_view → attention_view
@@ -155,8 +176,29 @@ Status LlamaModel::run_backends(const KvGroupStep& step, AttentionCall call, Str
   return {};
 }
 
-// attention_view → qkv_view; after the last layer → delta_
-void LlamaModel::finish_layer(size_t layer_idx, int64_t num_tokens) {
+// attention_view → delta_
+void LlamaModel::project_output(size_t layer_idx, int64_t num_tokens) {
+  const TensorView delta = first_rows(delta_, num_tokens);
+  ops_.linear(*weights_.layers[layer_idx].o, attention_view(num_tokens), delta);
+  ops_.all_reduce(delta);
+}
+
+// residual_ and delta_ → delta_
+void LlamaModel::mlp(size_t layer_idx, int64_t num_tokens) {
+  const LlamaLayer& layer = weights_.layers[layer_idx];
+  const TensorView delta = first_rows(delta_, num_tokens);
+  const TensorView normed = first_rows(normed_, num_tokens);
+  const TensorView gate_up = gate_up_view(num_tokens);
+  const TensorView product = product_view(num_tokens);
+  ops_.add_rms_norm(first_rows(residual_, num_tokens), delta, weights_of(layer.post_attention_norm),
+                    config_.rms_norm_eps, normed);
+  ops_.linear(*layer.gate_up, normed, gate_up);
+  ops_.silu_mul(gate_up, product);
+  ops_.linear(*layer.down, product, delta);
+  ops_.all_reduce(delta);
+}
+
+LayerTail LlamaModel::tail_of(size_t layer_idx, int64_t num_tokens) const {
   const LlamaLayer& layer = weights_.layers[layer_idx];
   LayerTail tail;
   tail.o = layer.o.get();
@@ -174,9 +216,9 @@ void LlamaModel::finish_layer(size_t layer_idx, int64_t num_tokens) {
   tail.delta = first_rows(delta_, num_tokens);
   tail.qkv = qkv_view(num_tokens);
   tail.normed = first_rows(normed_, num_tokens);
-  tail.gate_up_out = scratch(0, num_tokens, 2 * intermediate_size_);
-  tail.product = scratch(num_tokens * 2 * intermediate_size_, num_tokens, intermediate_size_);
-  ops_.layer_tail(tail);
+  tail.gate_up_out = gate_up_view(num_tokens);
+  tail.product = product_view(num_tokens);
+  return tail;
 }
 
 // Only the rows that are asked for go through the final norm and the largest matrix.

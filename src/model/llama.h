@@ -53,9 +53,16 @@ class LlamaModel final : public Model {
   TensorView scratch(int64_t offset, int64_t rows, int64_t width) const;
   TensorView qkv_view(int64_t num_tokens) const;
   TensorView attention_view(int64_t num_tokens) const;
-  Status attention(size_t layer, const StepInput& input, Stream& stream);
+  TensorView gate_up_view(int64_t num_tokens) const;
+  TensorView product_view(int64_t num_tokens) const;
+  // A layer's parts, in the order in which forward() runs them.
+  void project_qkv(size_t layer_idx, int64_t num_tokens);
+  Status attention(size_t layer_idx, const StepInput& input, Stream& stream);
   static Status run_backends(const KvGroupStep& step, AttentionCall call, Stream& stream);
-  void finish_layer(size_t layer_idx, int64_t num_tokens);
+  void project_output(size_t layer_idx, int64_t num_tokens);
+  void mlp(size_t layer_idx, int64_t num_tokens);
+  // All that follows attention, with the next layer's project_qkv.
+  LayerTail tail_of(size_t layer_idx, int64_t num_tokens) const;
 
   ModelConfig config_;
   ModelLimits limits_;

@@ -57,8 +57,9 @@ struct RopeAndCache {
   const int64_t* slot_mapping = nullptr;  // device, [num_tokens]; < 0: not written
 };
 
-// What lies between two layers' attention: the first one's projection and MLP, and what the next
-// one projects. Rows are [num_tokens, width].
+// What follows attention in a decoder layer with a gated SiLU MLP, up to the next layer's queries,
+// keys and values: a platform may offer it as one kernel (Ops::try_layer_tail). Rows are
+// [num_tokens, width].
 struct LayerTail {
   const Linear* o = nullptr;
   const float* post_attention_norm = nullptr;
@@ -71,7 +72,7 @@ struct LayerTail {
   TensorView residual;   // in and out
   TensorView delta;      // out
   TensorView qkv;        // out, of next_qkv
-  // Room for what lies between; what it holds afterwards is not said.
+  // Scratch, undefined afterwards.
   TensorView normed;
   TensorView gate_up_out;
   TensorView product;
@@ -112,19 +113,24 @@ class Ops {
   virtual void gather_rows(TensorView x, const int32_t* rows, TensorView out) = 0;
   // x = sum of every rank's x. One rank: nothing to do.
   virtual void all_reduce(TensorView /*x*/) {}
-  // One kernel where that is fastest.
-  virtual void layer_tail(const LayerTail& tail) {
-    linear(*tail.o, tail.attention, tail.delta);
-    all_reduce(tail.delta);
-    add_rms_norm(tail.residual, tail.delta, tail.post_attention_norm, tail.norm_eps, tail.normed);
-    linear(*tail.gate_up, tail.normed, tail.gate_up_out);
-    silu_mul(tail.gate_up_out, tail.product);
-    linear(*tail.down, tail.product, tail.delta);
-    all_reduce(tail.delta);
-    if (tail.next_qkv == nullptr) return;
-    add_rms_norm(tail.residual, tail.delta, tail.next_norm, tail.norm_eps, tail.normed);
-    linear(*tail.next_qkv, tail.normed, tail.qkv);
-  }
+  // True: the tail was enqueued as one kernel, which is faster here. False: nothing was enqueued,
+  // and the caller computes the tail by the operations above.
+  virtual bool try_layer_tail(const LayerTail& /*tail*/) { return false; }
 };
+
+// Computes a layer tail by the operations above: what a fused kernel is measured and tested
+// against.
+inline void run_layer_tail(Ops& ops, const LayerTail& tail) {
+  ops.linear(*tail.o, tail.attention, tail.delta);
+  ops.all_reduce(tail.delta);
+  ops.add_rms_norm(tail.residual, tail.delta, tail.post_attention_norm, tail.norm_eps, tail.normed);
+  ops.linear(*tail.gate_up, tail.normed, tail.gate_up_out);
+  ops.silu_mul(tail.gate_up_out, tail.product);
+  ops.linear(*tail.down, tail.product, tail.delta);
+  ops.all_reduce(tail.delta);
+  if (tail.next_qkv == nullptr) return;
+  ops.add_rms_norm(tail.residual, tail.delta, tail.next_norm, tail.norm_eps, tail.normed);
+  ops.linear(*tail.next_qkv, tail.normed, tail.qkv);
+}
 
 }  // namespace quire

@@ -113,9 +113,10 @@ class CudaOpsImpl final : public CudaOps {
     run_gather_rows(context_, x, rows, out);
   }
 
-  void layer_tail(const LayerTail& tail) override {
+  // While calls are recorded the tail runs in steps, whose products are then recorded too.
+  bool try_layer_tail(const LayerTail& tail) override {
     if (recording_) recorded_tails_.push_back(tail);
-    if (!fuses_layer_tails_ || !run_fused(tail)) Ops::layer_tail(tail);
+    return !recording_ && fuses_layer_tails_ && run_fused(tail);
   }
 
   Status end_loading() override { return upload_.release(); }
@@ -218,7 +219,7 @@ class CudaOpsImpl final : public CudaOps {
     QUIRE_ASSIGN_OR_RETURN(const double fused,
                            time([&](const LayerTail& tail) { (void)run_fused(tail); }));
     QUIRE_ASSIGN_OR_RETURN(const double in_steps,
-                           time([&](const LayerTail& tail) { Ops::layer_tail(tail); }));
+                           time([&](const LayerTail& tail) { run_layer_tail(*this, tail); }));
     fuses_layer_tails_ = fused < in_steps;
     return {};
   }

@@ -109,7 +109,7 @@ class LayerTailTest : public CudaOpsTest {
       tail.normed = host_view(norm, num_rows);
       tail.gate_up_out = host_view(both, num_rows);
       tail.product = host_view(one, num_rows);
-      test_.reference_.layer_tail(tail);
+      run_layer_tail(test_.reference_, tail);
       // Terms of up to 8 that cancel, rounded as delta and again as their sum.
       const float near = 5 * tolerance(test_.dtype());
       expect_near_all(residual.values(), sum, near, what + ", residual");
@@ -144,6 +144,11 @@ class LayerTailTest : public CudaOpsTest {
   bool run_fused(const LayerTail& tail) {
     const std::optional<cuda::LayerTailCall> call = cuda::layer_tail_call(tail);
     return call && kernel_->run(*call);
+  }
+
+  // As a model runs it.
+  void layer_tail(const LayerTail& tail) {
+    if (!ops_->try_layer_tail(tail)) run_layer_tail(*ops_, tail);
   }
 
   bool has_kernel() const { return kernel_ != nullptr && dtype() != DType::kF32; }
@@ -211,11 +216,11 @@ TEST_P(LayerTailTest, SameBitsEveryTime) {
 TEST_P(LayerTailTest, OpsChooseByMeasurement) {
   for (const bool has_bias : {false, true}) {
     make({512, 256, 1024, 384}, has_bias);
-    const auto run = [&](const LayerTail& tail) { ops_->layer_tail(tail); };
+    const auto run = [&](const LayerTail& tail) { layer_tail(tail); };
     for (const int64_t num_rows : {1, 2, 16, 40}) expect(num_rows, 40, run, "untuned");
     Rows rows(*this, 40, 7);
     ops_->record_linears();
-    ops_->layer_tail(rows.tail());
+    layer_tail(rows.tail());
     const int row_counts[] = {1, 2, 4, 8, 16, 32, 40};
     ASSERT_EQ(ops_->tune_linears(row_counts).message(), "");
     for (const int64_t num_rows : {1, 2, 3, 16, 40}) expect(num_rows, 50, run, "tuned");
@@ -257,11 +262,11 @@ TEST_P(LayerTailTest, ARefusedLaunchFallsBackToSteps) {
   make({512, 256, 1024, 384});
   Rows rows(*this, 1, 7);
   ops_->record_linears();
-  ops_->layer_tail(rows.tail());
+  layer_tail(rows.tail());
   const int row_counts[] = {1};
   ASSERT_EQ(ops_->tune_linears(row_counts).message(), "");
   expect(
-      1, 50, [&](const LayerTail& tail) { ops_->layer_tail(tail); }, "in steps");
+      1, 50, [&](const LayerTail& tail) { layer_tail(tail); }, "in steps");
 }
 
 // Without a GPU: the rings of models in use leave room for attention on an H100's SM.
