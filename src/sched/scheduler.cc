@@ -45,13 +45,15 @@ struct Scheduler::Impl {
   SeqRecord* first_admissible();
   void commit(SeqRecord& rec);
 
-  bool has_row(const SeqRecord& rec) const;
+  bool has_table(const SeqRecord& rec) const;
+  bool can_have_table(const SeqRecord& rec) const;
+  SeqRecord* last_with_rules() const;  // of the running, when all tables are taken
   bool has_blocks(const SeqRecord& rec) const;
   bool can_make_room(const SeqRecord& rec, int num_tokens) const;
   bool make_room(const SeqRecord& rec, int num_tokens);
   int num_blocks_wanted(const SeqRecord& rec, size_t num_running) const;
   void take_back(SeqRecord& rec);
-  void preempt_last();
+  void preempt(SeqRecord& rec);
   void leave_running(SeqRecord& rec);
 
   Sequence* take_token(const SeqSlice& slice, const SampledToken& token);
@@ -76,13 +78,14 @@ Scheduler::~Scheduler() = default;
 
 Status Scheduler::add(std::unique_ptr<Sequence> seq) {
   QUIRE_RETURN_IF_ERROR(check_admissible(*seq, config()));
-  auto [entry, inserted] = impl_->records.try_emplace(seq->id);
+  auto record = std::make_unique<SeqRecord>();
+  record->has_rules = has_rules(*seq->sampling);
+  record->seq = std::move(seq);
+  const SeqId id = record->seq->id;
+  const auto [entry, inserted] = impl_->records.try_emplace(id, std::move(record));
   if (!inserted) {
-    return invalid_argument(fmt::format("[sched] sequence id {} is already in use", seq->id));
+    return invalid_argument(fmt::format("[sched] sequence id {} is already in use", id));
   }
-  entry->second = std::make_unique<SeqRecord>();
-  entry->second->has_rules = has_rules(*seq->sampling);
-  entry->second->seq = std::move(seq);
   impl_->waiting.insert(entry->second.get());
   return {};
 }
@@ -113,20 +116,21 @@ void Scheduler::Impl::schedule_decodes() {
 
 // Merges running prompts and waiting sequences by rank. The first waiting sequence that is not
 // admitted stops admission for this step: no other overtakes it, so it is admitted as soon as
-// enough of the sequences that rank before it have ended.
+// enough of the sequences that rank before it have ended. A sequence that lacks only a rule table
+// does not stop admission, because those without rules take no table from it.
 //
 // The first pass runs even when the decodes have taken the whole budget: every row then decodes,
 // and a waiting sequence can only take the row, and with it the token, of one that ranks after it.
 void Scheduler::Impl::schedule_prefills() {
-  bool door_open = true;
+  bool may_admit = true;
   size_t i = 0;
   do {
     while (i < running.size() && num_tokens_due(*running[i]->seq) <= 1) ++i;
-    SeqRecord* head = door_open ? first_admissible() : nullptr;
+    SeqRecord* head = may_admit ? first_admissible() : nullptr;
     const bool has_running = i < running.size();
     if (head != nullptr && (!has_running || ranks_before(*head->seq, *running[i]->seq))) {
-      door_open = try_admit(*head);
-      if (door_open) ++i;  // it ranks before running[i], so it stands before it now
+      may_admit = try_admit(*head);
+      if (may_admit) ++i;  // it ranks before running[i], so it stands before it now
     } else if (has_running) {
       if (schedule_running(*running[i])) commit(*running[i++]);
     } else {
@@ -142,7 +146,7 @@ bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
   if (num_tokens == 0) return false;
   while (tables.num_free() < tables.num_missing(rec, num_tokens)) {
     const bool is_victim = running.back() == &rec;
-    preempt_last();
+    preempt(*running.back());
     if (is_victim) return false;
   }
   tables.grow(rec, num_tokens);
@@ -151,12 +155,29 @@ bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
   return true;
 }
 
-// Skips sequences that only wait for tokens in flight.
+// Skips sequences that only wait for tokens in flight, or for a rule table.
 SeqRecord* Scheduler::Impl::first_admissible() {
+  bool has_tables = true;  // false after the first that cannot have one: the rest rank after it
   for (SeqRecord* rec : waiting) {
-    if (num_tokens_due(*rec->seq) > 0) return rec;
+    if (num_tokens_due(*rec->seq) == 0 || (rec->has_rules && !has_tables)) continue;
+    if (can_have_table(*rec)) return rec;
+    has_tables = false;
   }
   return nullptr;
+}
+
+bool Scheduler::Impl::has_table(const SeqRecord& rec) const {
+  return !rec.has_rules || num_rule_seqs < config.max_num_rule_seqs;
+}
+
+// Whether a rule table is free for rec, or held by a sequence that ranks after it.
+bool Scheduler::Impl::can_have_table(const SeqRecord& rec) const {
+  return has_table(rec) || ranks_before(*rec.seq, *last_with_rules()->seq);
+}
+
+SeqRecord* Scheduler::Impl::last_with_rules() const {
+  return *std::find_if(running.rbegin(), running.rend(),
+                       [](const SeqRecord* rec) { return rec->has_rules; });
 }
 
 bool Scheduler::Impl::try_admit(SeqRecord& rec) {
@@ -211,38 +232,31 @@ int Scheduler::Impl::num_blocks_wanted(const SeqRecord& rec, size_t num_running)
   return num_blocks_for(num_known, config.block_size) - static_cast<int>(prefix.size()) + margin;
 }
 
-bool Scheduler::Impl::has_row(const SeqRecord& rec) const {
-  return rows.has_free() && (!rec.has_rules || num_rule_seqs < config.max_num_rule_seqs);
-}
-
 bool Scheduler::Impl::has_blocks(const SeqRecord& rec) const {
   return num_blocks_wanted(rec, running.size()) <= tables.num_free_beside(prefix);
 }
 
-// Whether rec fits once every sequence that ranks after it has given up its row, its rule table,
-// its blocks and its tokens of this step. If it does not, none is preempted.
+// Whether rec fits once every sequence that ranks after it has given up its row, its blocks and its
+// tokens of this step. If it does not, none is preempted.
 bool Scheduler::Impl::can_make_room(const SeqRecord& rec, int num_tokens) const {
   const auto first_after = std::ranges::upper_bound(running, &rec, RanksBefore());
   const std::span<SeqRecord* const> after(first_after, running.end());
   int num_tokens_free = budget_left;
-  int num_rule_seqs_left = num_rule_seqs;
-  for (const SeqRecord* other : after) {
-    num_tokens_free += other->step_tokens;
-    num_rule_seqs_left -= other->has_rules ? 1 : 0;
-  }
-  if (rec.has_rules && num_rule_seqs_left >= config.max_num_rule_seqs) return false;
+  for (const SeqRecord* other : after) num_tokens_free += other->step_tokens;
   const int num_blocks_free = tables.num_free_beside(prefix) + tables.num_freed_by(after, prefix);
   return (rows.has_free() || !after.empty()) && num_tokens <= num_tokens_free &&
          num_blocks_wanted(rec, running.size() - after.size()) <= num_blocks_free;
 }
 
-// Finds rec a row, a rule table where it needs one, its blocks, and num_tokens of this step, at the
-// expense of the sequences that rank after it. Rows and blocks are taken by preemption. Tokens are
-// borrowed: a decode skips this step and keeps its blocks.
+// Frees for rec, which can_have_table, what it lacks of a rule table, a row, blocks and num_tokens
+// of this step, at the expense of the sequences that rank after it. Tables, rows and blocks are
+// freed by preemption. Tokens are borrowed: a decode skips this step and keeps its blocks.
 bool Scheduler::Impl::make_room(const SeqRecord& rec, int num_tokens) {
-  if (has_row(rec) && has_blocks(rec) && num_tokens <= budget_left) return true;
+  const auto fits = [&] { return has_table(rec) && rows.has_free() && has_blocks(rec); };
+  if (fits() && num_tokens <= budget_left) return true;
   if (!can_make_room(rec, num_tokens)) return false;
-  while (!has_row(rec) || !has_blocks(rec)) preempt_last();
+  if (!has_table(rec)) preempt(*last_with_rules());
+  while (!fits()) preempt(*running.back());
   for (auto last = running.rbegin(); budget_left < num_tokens; ++last) {
     take_back(**last);
     tables.shrink(**last);
@@ -257,8 +271,7 @@ void Scheduler::Impl::take_back(SeqRecord& rec) {
 
 // Preemption by recomputation: the sequence loses its blocks and keeps its tokens, and its arrival
 // number, hence its rank.
-void Scheduler::Impl::preempt_last() {
-  SeqRecord& rec = *running.back();
+void Scheduler::Impl::preempt(SeqRecord& rec) {
   take_back(rec);
   leave_running(rec);
   rec.seq->state = SeqState::kWaiting;
@@ -346,6 +359,10 @@ void Scheduler::check_invariants() const {
   impl_->tables.check_invariants(records);
   QUIRE_CHECK(impl_->running.size() + impl_->waiting.size() == records.size(),
               "[sched] a sequence neither waits nor runs");
+  const auto num_rule_seqs =
+      std::ranges::count_if(impl_->running, [](const SeqRecord* rec) { return rec->has_rules; });
+  QUIRE_CHECK(num_rule_seqs == impl_->num_rule_seqs && num_rule_seqs <= config().max_num_rule_seqs,
+              "[sched] running sequences with rules are counted wrongly");
   QUIRE_CHECK(std::ranges::is_sorted(impl_->running, RanksBefore()),
               "[sched] running sequences are out of order");
   for (const SeqRecord* rec : impl_->waiting) {

@@ -188,23 +188,25 @@ TEST_F(SchedulerTest, SequencesWithRulesWaitForARuleTable) {
   const SeqId a = add(4, 10, {.has_rules = true});
   const SeqId b = add(4, 10, {.has_rules = true});
   const SeqId c = add(4, 10);
-  EXPECT_EQ(parts(step()), (Parts{{a, 4}})) << "c does not overtake b";
+  EXPECT_EQ(parts(step()), (Parts{{a, 4}, {c, 4}})) << "c needs no table";
   scheduler().finish(a);
-  EXPECT_EQ(parts(step()), (Parts{{b, 4}, {c, 4}}));
+  EXPECT_EQ(parts(step()), (Parts{{c, 1}, {b, 4}}));
 }
 
 TEST_F(SchedulerTest, PriorityPreemptsForARuleTable) {
   config_.max_num_rule_seqs = 1;
   const SeqId a = add(4, 10);
   const SeqId b = add(4, 10, {.priority = 1, .has_rules = true});
+  const SeqId c = add(4, 10, {.priority = 2});
   step();
   const SeqId urgent = add(4, 10, {.priority = -1, .has_rules = true});
-  EXPECT_EQ(parts(step()), (Parts{{a, 1}, {urgent, 4}}));
+  EXPECT_EQ(parts(step()), (Parts{{a, 1}, {c, 1}, {urgent, 4}})) << "c holds no table";
   EXPECT_EQ(seq(b).state, SeqState::kWaiting);
+  EXPECT_EQ(scheduler().stats().num_preemptions, 1);
   const SeqId late = add(4, 10, {.has_rules = true});
-  EXPECT_EQ(parts(step()), (Parts{{urgent, 1}, {a, 1}})) << "neither b nor late outranks it";
+  EXPECT_EQ(parts(step()), (Parts{{urgent, 1}, {a, 1}, {c, 1}})) << "late does not outrank it";
   scheduler().finish(urgent);
-  EXPECT_EQ(parts(step()), (Parts{{a, 1}, {late, 4}}));
+  EXPECT_EQ(parts(step()), (Parts{{a, 1}, {c, 1}, {late, 4}}));
 }
 
 TEST_F(SchedulerTest, TwoBigSequencesTakeTurnsInOrder) {

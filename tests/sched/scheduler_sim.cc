@@ -158,10 +158,21 @@ void SchedulerSim::check_nobody_was_overtaken(const BatchPlan& plan) {
     for (const auto& [id, expected] : live_) {
       const Sequence& other = *scheduler_.find(id);
       QUIRE_CHECK(other.state == SeqState::kRunning || num_tokens_due(other) == 0 ||
-                      ranks_before(seq, other),
+                      ranks_before(seq, other) || !can_have_table(other),
                   "[sim] a sequence was overtaken");
     }
   }
+}
+
+bool SchedulerSim::can_have_table(const Sequence& seq) {
+  if (!has_rules(*seq.sampling)) return true;
+  int num_held = 0;
+  for (const auto& [id, expected] : live_) {
+    const Sequence& other = *scheduler_.find(id);
+    const bool is_held = other.state == SeqState::kRunning && has_rules(*other.sampling);
+    if (is_held && ranks_before(other, seq)) ++num_held;
+  }
+  return num_held < config_.max_num_rule_seqs;
 }
 
 const Sequence* SchedulerSim::first_waiting() {
@@ -169,6 +180,7 @@ const Sequence* SchedulerSim::first_waiting() {
   for (const auto& [id, expected] : live_) {
     const Sequence* seq = scheduler_.find(id);
     if (seq->state == SeqState::kRunning || num_tokens_due(*seq) == 0) continue;
+    if (!can_have_table(*seq)) continue;
     if (first == nullptr || ranks_before(*seq, *first)) first = seq;
   }
   return first;
@@ -190,18 +202,13 @@ void SchedulerSim::check_priority_was_kept(const BatchPlan& plan) {
   // Its tokens in flight are bound to come: it waits for no other sequence.
   if (waiting == nullptr || waiting->num_in_flight > 0) return;
   int num_higher = 0;
-  int num_lower = 0;
-  int num_higher_with_rules = 0;
   for (const auto& [id, expected] : live_) {
     const Sequence& other = *scheduler_.find(id);
     if (other.state != SeqState::kRunning) continue;
-    const bool is_higher = ranks_before(other, *waiting);
-    ++(is_higher ? num_higher : num_lower);
-    if (is_higher && has_rules(*other.sampling)) ++num_higher_with_rules;
+    if (ranks_before(other, *waiting)) ++num_higher;
   }
-  if (num_lower == 0) return;  // a row was free or all of higher ranks
-  const bool has_table = num_higher_with_rules < config_.max_num_rule_seqs;
-  if (has_rules(*waiting->sampling) && !has_table) return;
+  const int num_rows = std::min(config_.max_num_seqs, config_.max_num_batched_tokens);
+  if (num_higher == num_rows) return;
   const int num_known = static_cast<int>(waiting->token_ids.size());
   const int num_tokens =
       config_.enable_chunked_prefill ? 1 : std::min(num_known, config_.max_num_batched_tokens);

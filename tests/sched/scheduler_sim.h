@@ -69,6 +69,8 @@ class SchedulerSim {
   // Strict priority: while a sequence runs, none that ranks before it waits for something that the
   // preemption of all lower ranks would bring.
   void check_priority_was_kept(const BatchPlan& plan);
+  // Whether the rule table that the sequence may need is free or held by a lower rank.
+  bool can_have_table(const Sequence& seq);
   const Sequence* first_waiting();
   int num_blocks_of_higher_ranks(const Sequence& seq);
   void take(const Sequence& seq);
