@@ -84,8 +84,8 @@ Result<JsonDocument> parse_line(std::string_view line, std::string_view source,
   if (!document.ok()) return document;
   const auto repeated = find_nested_repeated_key(document->root());
   if (!repeated) return document;
-  return invalid_argument(
-      fmt::format("[input] {}: got the key {} twice, expected it once", source, *repeated));
+  return invalid_argument(fmt::format("[input] {}: got the key {} twice, expected it once", source,
+                                      repeated->substr(1)));
 }
 
 Result<Request> parse_request(std::string_view line, std::string_view source,

@@ -15,12 +15,15 @@ namespace {
 // Runs f in a place that no exception may leave. Everything after it happens all the same.
 template <typename F>
 void run_in_any_case(F&& f) noexcept {
-  run_guarded("[engine] out of memory while requests are ended", std::forward<F>(f));
+  run_guarded("[engine] could not end all requests", std::forward<F>(f));
 }
 
-// The message is short enough for std::string not to allocate.
+// Short enough for std::string to allocate nothing: a lack of memory is why most callbacks throw.
+constexpr char kCallbackThrew[] = "callback threw";
+static_assert(sizeof kCallbackThrew <= 16);
+
 Status callback_threw() {
-  return internal_error("callback threw");
+  return internal_error(kCallbackThrew);
 }
 
 Status step_failure(const char* reason) {
@@ -48,10 +51,6 @@ Output ending(Answer& answer, FinishReason reason, const Status& error) noexcept
 bool hand_over(const Engine::OutputCallback& on_output, Output&& output) noexcept {
   return run_guarded("[engine] a request's output callback threw",
                      [&] { on_output(std::move(output)); });
-}
-
-Status callback_failure() {
-  return internal_error("[engine] the request's output callback threw: an output is lost");
 }
 
 }  // namespace
@@ -234,7 +233,7 @@ void EngineCore::deliver(const Sequence& seq, SampledToken&& sampled) {
     is_taken = output.finish_reason ? retire(found, std::move(output))
                                     : hand_over(*active.on_output, std::move(output));
   }
-  if (!is_taken) end_request(request_id, FinishReason::kError, callback_failure());
+  if (!is_taken) end_request(request_id, FinishReason::kError, callback_threw());
 }
 
 EngineCore::ActiveAnswers::iterator EngineCore::first_of(RequestId id) {

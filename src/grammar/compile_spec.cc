@@ -116,7 +116,11 @@ CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabula
   try {
     const WarningScope warnings;
     const auto result = compile_in_budget(vocabulary, spec, limits, memory);
-    if (!result.ok()) return {.result = result.status()};
+    if (!result.ok()) {
+      // The schema is at fault for good, a lack of memory is not.
+      const bool is_final = result.status().code() != StatusCode::kResourceExhausted;
+      return {.result = result.status(), .is_final = is_final};
+    }
     const std::shared_ptr<Compiled>& compiled = *result;
     if (!warnings.first().empty()) return {.result = refused(warnings.first())};
     if (compiled->num_bytes > limits.cache_bytes) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/one_line.h"
 #include "grammar/check_spec.h"
 #include "grammar/schema_keywords.h"
 #include "grammar/work_budget.h"
@@ -304,7 +305,7 @@ class PlainSchema {
       return invalid_argument(
           fmt::format("[grammar] the JSON schema requires the property \"{}\", which its \"{}\" "
                       "forbids",
-                      unnamed.front().substr(0, 64), rest->keyword));
+                      clipped(unnamed.front()), rest->keyword));
     }
     const std::optional<size_t> rest_idx = shared_rest(schema);
     for (const std::string_view key : {"unevaluatedProperties", "additionalProperties"}) {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/one_line.h"
+
 namespace quire::grammar {
 namespace {
 
@@ -193,7 +195,7 @@ Result<std::vector<std::string_view>> types_of(const Members& members, std::stri
     }
     for (const std::string_view type : listed) {
       if (!is_one_of(type, kTypes)) {
-        return not_supported(fmt::format("the \"type\" \"{}\"", type.substr(0, 64)));
+        return not_supported(fmt::format("the \"type\" \"{}\"", clipped(type)));
       }
       if (!is_one_of(type, types)) types.push_back(type);
     }

@@ -24,11 +24,19 @@ class TokenIds {
   auto end() const { return get().end(); }
 
   void push_back(int32_t id) {
-    if (prompt_ != nullptr) ids_ = *std::exchange(prompt_, nullptr);
+    if (prompt_ != nullptr) {
+      std::vector<int32_t> own;
+      own.reserve(prompt_->size() + kFirstTokens);
+      own.assign(prompt_->begin(), prompt_->end());
+      ids_ = std::move(own);
+      prompt_.reset();
+    }
     ids_.push_back(id);
   }
 
  private:
+  static constexpr size_t kFirstTokens = 64;  // room for output beside a copied prompt
+
   std::shared_ptr<const std::vector<int32_t>> prompt_;  // null: the sequence has its own copy
   std::vector<int32_t> ids_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/one_line.h"
 #include "tokenizer/unicode.h"
 
 namespace quire {
@@ -61,12 +62,12 @@ Status AddedTokens::add(AddedToken token, std::optional<int64_t> id, const Vocab
     return invalid_argument(
         fmt::format("added token \"{}\" is too long or one too many; expected "
                     "at most {} bytes and {} tokens",
-                    token.content.substr(0, 64), kMaxTokenBytes, kMaxTokens));
+                    clipped(token.content), kMaxTokenBytes, kMaxTokens));
   }
   if (id && (*id < 0 || *id > Vocab::kMaxId)) {
     return invalid_argument(
         fmt::format("the id of added token \"{}\" is out of range; got {}, expected 0 to {}",
-                    token.content.substr(0, 64), *id, Vocab::kMaxId));
+                    clipped(token.content), *id, Vocab::kMaxId));
   }
   int32_t token_id = std::max(num_ids_, vocab.num_ids());
   if (const auto known = find(token.content)) {
@@ -85,7 +86,7 @@ Status AddedTokens::add(AddedToken token, std::optional<int64_t> id, const Vocab
     return invalid_argument(
         fmt::format("the normalizer's rules take too long on added token \"{}\"; expected a "
                     "simpler normalizer",
-                    token.content.substr(0, 64)));
+                    clipped(token.content)));
   }
   if (!pattern.empty()) {
     Matcher& matcher = token.normalized ? normalized_ : raw_;

@@ -1,3 +1,4 @@
+#include "base/one_line.h"
 #include "tokenizer/bpe.h"
 
 namespace quire {
@@ -19,7 +20,7 @@ class MergeReader {
       return invalid_argument(
           fmt::format("model.merges[{}] (\"{}\" \"{}\") names a token that is "
                       "not in model.vocab",
-                      rank_, left.substr(0, 64), right.substr(0, 64)));
+                      rank_, clipped(left), clipped(right)));
     }
     model_.add_merge(*ids[0], *ids[1], rank_++, *ids[2]);
     return {};

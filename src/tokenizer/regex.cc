@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/one_line.h"
+
 namespace quire {
 namespace {
 
@@ -96,8 +98,8 @@ Result<Translated> to_pcre2(std::string_view pattern) {
     }
   }
   if (result.longest_class > kMaxClassBytes) {
-    return foreign(pattern.substr(0, 64), fmt::format("a class of {} bytes (expected at most {})",
-                                                      result.longest_class, kMaxClassBytes));
+    return foreign(clipped(pattern), fmt::format("a class of {} bytes (expected at most {})",
+                                                 result.longest_class, kMaxClassBytes));
   }
   return result;
 }

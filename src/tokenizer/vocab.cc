@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/one_line.h"
+
 namespace quire {
 
 Status Vocab::add(std::string_view text, int64_t id) {
@@ -9,12 +11,12 @@ Status Vocab::add(std::string_view text, int64_t id) {
     return invalid_argument(
         fmt::format("the id of token \"{}\" is out of range; got {}, expected "
                     "0 to {}",
-                    text.substr(0, 64), id, kMaxId));
+                    clipped(text), id, kMaxId));
   }
   if (contains(static_cast<int32_t>(id))) {
     return invalid_argument(
         fmt::format("tokens \"{}\" and \"{}\" share the id {}; expected one each",
-                    this->text(static_cast<int32_t>(id)).substr(0, 64), text.substr(0, 64), id));
+                    clipped(this->text(static_cast<int32_t>(id))), clipped(text), id));
   }
   if (text.size() > kMaxTextBytes - bytes_.size()) {
     return invalid_argument("the vocabulary's text is too long; expected at most 1 GiB");

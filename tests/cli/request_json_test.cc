@@ -104,9 +104,9 @@ TEST(ParseRequest, RangesAreTheSamplers) {
 TEST(ParseRequest, RefusesAKeyThatIsThereTwice) {
   const auto message = [](std::string_view line) { return parse(line).status().message(); };
   EXPECT_EQ(message(R"({"prompt": "a", "top_p": 1, "top_p": 0.5})"),
-            "[input] f:7: got the key .top_p twice, expected it once");
+            "[input] f:7: got the key top_p twice, expected it once");
   EXPECT_EQ(message(R"({"prompt": "a", "logit_bias": {"5": 100, "5": -100}})"),
-            "[input] f:7: got the key .logit_bias.5 twice, expected it once");
+            "[input] f:7: got the key logit_bias.5 twice, expected it once");
   EXPECT_FALSE(parse_text_line(R"({"a": 1, "a": 1})", "f").ok());
 }
 

@@ -662,7 +662,7 @@ TEST_F(ServiceTest, ATextIsMeasuredBeforeAllOtherWorkOnIt) {
   refused("/v1/chat/completions", kContinue, "the template changes or drops the last message");
   engine_.chat_suffix_ = std::string(64, 'x');
   refused("/tokenize", kContinue, R"("param":"messages")");
-  refused("/tokenize", kContinue, "got a text of 86 bytes");
+  refused("/tokenize", kContinue, "got a rendered prompt of 86 bytes");
   refused("/v1/chat/completions", kContinue, "86 bytes");
   EXPECT_EQ(num_encoded, 1);
 }

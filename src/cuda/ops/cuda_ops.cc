@@ -182,12 +182,11 @@ class CudaOpsImpl final : public CudaOps {
   // False where the kernel cannot compute the tails, or the device refuses the launch, as it may do
   // where other processes share its SMs: the kernel needs all of them at once.
   Result<bool> try_fused(std::span<const LayerTail> tails) {
-    QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // earlier work's errors are not ours
-    for (const LayerTail& tail : tails) {
-      if (!run_fused(tail)) return false;
-    }
+    QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // reports errors of earlier work here
+    bool can_compute = !tails.empty();
+    for (const LayerTail& tail : tails) can_compute = can_compute && run_fused(tail);
     const Status launched = context_.stream->synchronize();
-    if (launched.ok()) return !tails.empty();
+    if (launched.ok()) return can_compute;
     (void)cudaGetLastError();
     QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // a fault stays, a refusal does not
     log_warning(

@@ -106,8 +106,9 @@ struct TailRoom {
   size_t beside_attention;  // what a thread block of attention leaves on the same SM
 };
 
-// What XQA's decode kernel takes per thread block at head_dim 128 (53,752 bytes); a GPU test holds
-// it against the kernels.
+// Upper bound of what XQA's decode kernels over a 16-bit cache take per thread block (53,888 bytes at
+// head_dim 128); a GPU test compares it with the kernels. Those over an FP8 cache take 112,256: beside
+// them no ring of useful depth fits.
 inline constexpr size_t kTailAttentionBytes = size_t{54} << 10;
 
 // Chooses the depth of the rings. They fill while attention works, so they leave room for a thread

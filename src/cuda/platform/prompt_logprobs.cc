@@ -119,7 +119,8 @@ void PromptLogprobs::read(std::span<const PromptChunk> chunks, const void* host,
       if (prompt.error.ok()) {
         prompt.error = to_status(result.status, chunk.first + i + 1, result.detail);
       }
-      prompt.logprobs.push_back(to_position_logprobs(result));
+      const bool is_sound = result.status == RowStatus::kOk;
+      prompt.logprobs.push_back(is_sound ? to_position_logprobs(result) : PositionLogprobs());
     }
     if (chunk.sampled_idx < 0) continue;
     SampledToken& token = sampled[static_cast<size_t>(chunk.sampled_idx)];

@@ -21,9 +21,10 @@ size_t max_tokens(const CallContext& context) {
 CallError too_long(const CallContext& context, std::string field, std::string_view got) {
   return make_call_error(
       400,
-      fmt::format("[request] {}; got {}, expected at most {} bytes and {} tokens "
-                  "(--max-tokenize-bytes); send it in parts",
-                  field, got, context.config.max_tokenize_bytes, max_tokens(context)),
+      fmt::format(
+          "[request] {}; got {}, expected at most {} bytes and {} tokens "
+          "(--max-tokenize-bytes); send a shorter text, or ask the operator for a higher limit",
+          field, got, context.config.max_tokenize_bytes, max_tokens(context)),
       field);
 }
 
@@ -36,8 +37,9 @@ std::optional<CallError> read_text(const CallContext& context, TokenizeCall& wan
                                       : Result<std::string>(std::move(wanted.prompt));
   if (!given.ok()) return call_error(given.status());
   if (given->size() > context.config.max_tokenize_bytes) {
-    return too_long(context, is_chat ? "messages" : "prompt",
-                    fmt::format("a text of {} bytes", given->size()));
+    return too_long(
+        context, is_chat ? "messages" : "prompt",
+        fmt::format("{} of {} bytes", is_chat ? "a rendered prompt" : "a text", given->size()));
   }
   if (wanted.continue_final_message) {
     given = continue_from(*std::move(given), wanted.final_content);
@@ -107,7 +109,8 @@ void post_tokenize(CallContext& context, Call&& call) {
   const auto ids = context.engine.encode(text, wanted.add_special_tokens);
   if (!ids.ok()) return call.refuse(call_error(ids.status()));
   if (ids->size() > max_tokens(context)) {
-    return call.refuse(too_long(context, "prompt", fmt::format("{} tokens", ids->size())));
+    const char* const field = wanted.template_variables.empty() ? "prompt" : "messages";
+    return call.refuse(too_long(context, field, fmt::format("{} tokens", ids->size())));
   }
   call.respond(tokens_body(context.engine, *ids, wanted.return_token_strs));
 }

@@ -164,17 +164,22 @@ TEST(XqaKernels, FitBesideTheLayerTail) {
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
     for (const int head_dim : {64, 128}) {
       for (const int group : {1, 2, 4, 8}) {
-        const auto* kernel = cuda::xqa::find_kernel(
-            {.q = dtype, .kv = dtype, .head_dim = head_dim, .group_size = group, .page_size = 16});
-        if (kernel == nullptr) continue;
-        const Result<size_t> shared_bytes = kernel->prepare();
-        ASSERT_TRUE(shared_bytes.ok()) << shared_bytes.status().message();
-        EXPECT_LE(*shared_bytes, cuda::kTailAttentionBytes) << head_dim << " " << group;
-        ++num_kernels;
+        for (const int page_size : {16, 32, 64}) {
+          const auto* kernel = cuda::xqa::find_kernel({.q = dtype,
+                                                       .kv = dtype,
+                                                       .head_dim = head_dim,
+                                                       .group_size = group,
+                                                       .page_size = page_size});
+          if (kernel == nullptr) continue;
+          const Result<size_t> shared_bytes = kernel->prepare();
+          ASSERT_TRUE(shared_bytes.ok()) << shared_bytes.status().message();
+          EXPECT_LE(*shared_bytes, cuda::kTailAttentionBytes) << head_dim << " " << group;
+          ++num_kernels;
+        }
       }
     }
   }
-  EXPECT_GT(num_kernels, 8);
+  EXPECT_GT(num_kernels, 24);
 }
 
 }  // namespace
