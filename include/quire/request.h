@@ -96,6 +96,9 @@ constexpr std::string_view finish_reason_name(FinishReason reason) {
   return "error";
 }
 
+// Token ids that several answers share.
+using SharedTokenIds = std::shared_ptr<const std::vector<int32_t>>;
+
 // Something new of one answer (`index` of n).
 struct Output {
   int index = 0;
@@ -103,7 +106,7 @@ struct Output {
   std::vector<int32_t> token_ids;                 // new tokens
   std::vector<PositionLogprobs> logprobs;         // one a new token, when asked for
   std::vector<PositionLogprobs> prompt_logprobs;  // once, with the first output; [0] is empty
-  std::vector<int32_t> prompt_token_ids;          // once, with the first output
+  SharedTokenIds prompt_token_ids;                // once, with the first output; else null
   int num_cached_tokens = 0;                      // of the prompt, found in the prefix cache
   // When the answer was first given a place in a step; absent: it never was.
   std::optional<std::chrono::steady_clock::time_point> first_scheduled;

@@ -52,8 +52,8 @@ void append(std::vector<T>& to, std::vector<T>&& from) {
 }
 
 void take_prompt(Completion& completion, Output& output) {
-  if (!output.prompt_token_ids.empty()) {
-    completion.prompt_token_ids = std::move(output.prompt_token_ids);
+  if (output.prompt_token_ids != nullptr) {
+    if (completion.prompt_token_ids.empty()) completion.prompt_token_ids = *output.prompt_token_ids;
     completion.num_cached_tokens = output.num_cached_tokens;
   }
   if (!output.prompt_logprobs.empty()) {

@@ -74,7 +74,7 @@ bool Answer::allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const
 // Log probabilities of the prompt's tokens come with the token that was sampled behind them.
 void Answer::carry_prompt(SampledToken& sampled, int num_cached_tokens, Output& output) {
   if (num_output_tokens_ > 0) return;
-  output.prompt_token_ids = *std::exchange(prompt_ids_, nullptr);
+  output.prompt_token_ids = std::exchange(prompt_ids_, nullptr);
   output.prompt_logprobs = std::move(sampled.prompt_logprobs);
   output.num_cached_tokens = num_cached_tokens;
 }

@@ -18,7 +18,7 @@ class Answer {
  public:
   // Shared by the n answers of a request, whose prompt may be long.
   struct Prompt {
-    std::shared_ptr<const std::vector<int32_t>> token_ids;
+    SharedTokenIds token_ids;
     // Behind the prompt; absent: no text is wanted, or possible.
     std::optional<IncrementalDetokenizer> detokenizer;
   };
@@ -65,7 +65,7 @@ class Answer {
   std::shared_ptr<const SamplingSpec> sampling_;
   std::optional<IncrementalDetokenizer> detokenizer_;
   std::vector<int32_t> eos_ids_;
-  std::shared_ptr<const std::vector<int32_t>> prompt_ids_;  // until the first output
+  SharedTokenIds prompt_ids_;  // until the first output
   int index_;
   std::unique_ptr<TokenConstraint> constraint_;
   std::optional<ForcedEnd> forced_end_;

@@ -1,5 +1,6 @@
 #include "server/answer_writer.h"
 
+#include <string_view>
 #include <utility>
 
 namespace quire::server {
@@ -62,8 +63,10 @@ class CompletionWriter : public AnswerWriter {
       usage_.add_cached(output);
     }
   }
-  std::string prompt_text(int choice_idx) const {
-    return call_.echo ? context_.prompt_texts[static_cast<size_t>(choice_idx / n_)] : "";
+  // A view of context_, which the n choices of a prompt share.
+  std::string_view prompt_text(int choice_idx) const {
+    if (!call_.echo) return {};
+    return context_.prompt_texts[static_cast<size_t>(choice_idx / n_)];
   }
   int num_choices() const { return static_cast<int>(call_.prompts.size()) * n_; }
 
@@ -174,7 +177,6 @@ class ChatBody final : public ChatWriter {
     choices_.resize(static_cast<size_t>(call_.request.sampling.n));
     for (size_t i = 0; i < choices_.size(); ++i) {
       choices_[i].index = static_cast<int>(i);
-      choices_[i].prompt_text = call_.echo_text;
     }
   }
 
@@ -182,6 +184,7 @@ class ChatBody final : public ChatWriter {
     usage_.add(output, choice_idx == 0);
     Choice& choice = choices_[static_cast<size_t>(choice_idx)];
     append(choice.message, parse(choice_idx, output));
+    if (choice_idx > 0) output.prompt_logprobs = {};  // the body has the first choice's alone
     take(std::move(output), choice);
   }
   void finish(std::string& out) override {
@@ -197,7 +200,7 @@ class ChatStream final : public ChatWriter {
   ChatStream(ChatCall call, AnswerContext context, Parsers parsers)
       : ChatWriter(std::move(call), std::move(context), std::move(parsers)) {
     for (int i = 0; i < call_.request.sampling.n; ++i) {
-      choices_.push_back({.index = i, .prompt_text = call_.echo_text});
+      choices_.push_back({.index = i});
     }
   }
 

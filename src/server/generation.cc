@@ -153,7 +153,8 @@ void Generation::observe(int choice_idx, const Output& output) {
     if (times.num_tokens == 0) {
       times.first_token = now;
       metrics.time_to_first_token.observe(seconds_between(parts_.log.arrived, now));
-      metrics.num_prompt_tokens.observe(static_cast<double>(output.prompt_token_ids.size()));
+      const size_t num_prompt = output.prompt_token_ids ? output.prompt_token_ids->size() : 0;
+      metrics.num_prompt_tokens.observe(static_cast<double>(num_prompt));
     } else {
       metrics.inter_token_latency.observe(seconds_between(times.last_token, now));
     }

@@ -52,7 +52,9 @@ class EchoEngine {
       for (size_t i = 0; i < request.prompt.size(); ++i) {
         Output output;
         output.index = index;
-        if (index == 0 && i == 0) output.prompt_token_ids = {1};
+        if (index == 0 && i == 0) {
+          output.prompt_token_ids = std::make_shared<const std::vector<int32_t>>(1, 1);
+        }
         output.text = request.prompt.substr(i, 1);
         output.token_ids = {request.prompt[i]};
         const bool last = i + 1 == request.prompt.size();

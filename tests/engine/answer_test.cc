@@ -143,9 +143,22 @@ TEST(Answer, AnEndThatIsForcedAtOnceKeepsThePrompt) {
   const Output output = answer.accept(std::move(sampled), 1, false);
   EXPECT_EQ(output.finish_reason, FinishReason::kStop);
   EXPECT_TRUE(output.token_ids.empty());
-  EXPECT_EQ(output.prompt_token_ids, prompt);
+  EXPECT_EQ(*output.prompt_token_ids, prompt);
   EXPECT_EQ(output.prompt_logprobs.size(), 2U);
   EXPECT_EQ(output.num_cached_tokens, 1);
+}
+
+TEST(Answer, OutputsOfARequestShareThePromptsIds) {
+  const SamplingParams params;
+  const auto spec = std::make_shared<const SamplingSpec>(
+      SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
+  const Answer::Prompt prompt = Answer::read_prompt(&tokenizer(), params, {5, 6, 7});
+  for (int index = 0; index < 2; ++index) {
+    Answer answer(prompt, spec, {}, index);
+    SampledToken sampled;
+    sampled.token_id = 9;
+    EXPECT_EQ(answer.accept(std::move(sampled), 0, false).prompt_token_ids, prompt.token_ids);
+  }
 }
 
 class Throws final : public TokenConstraint {

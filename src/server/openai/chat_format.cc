@@ -96,15 +96,14 @@ void append_delta(const ChatCall& call, const MessageDelta& delta, std::string& 
   out += ']';
 }
 
-// What stands once an answer, beside its choices.
+// The fields of the prompt, which stand beside the choices.
 void append_prompt_parts(const ChatCall& call, const std::vector<PositionLogprobs>& logprobs,
-                         const std::vector<int32_t>& ids, const DecodeToken& decode,
-                         std::string& out) {
+                         const SharedTokenIds& ids, const DecodeToken& decode, std::string& out) {
   if (call.return_prompt_logprobs) {
     out += ",\"prompt_logprobs\":";
     append_prompt_logprobs(logprobs, {0, call.return_tokens_as_token_ids, decode}, out);
   }
-  append_token_ids(call, "prompt_token_ids", ids, out);
+  if (ids != nullptr) append_token_ids(call, "prompt_token_ids", *ids, out);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ std::string completion_body(const AnswerHeader& header, const CompletionCall& ca
                   {.index = choice.index,
                    .prompt_text = choice.prompt_text,
                    .text = choice.text,
-                   .prompt_ids = &choice.prompt_token_ids,
+                   .prompt_ids = choice.prompt_token_ids.get(),
                    .prompt_logprobs = &choice.prompt_logprobs,
                    .ids = &choice.token_ids,
                    .logprobs = &choice.logprobs,
@@ -99,7 +99,7 @@ void completion_chunk(const AnswerHeader& header, const CompletionCall& call, Ch
                .stop_reason = output.stop_reason};
   if (output.finish_reason) part.finish_reason = openai_finish_reason(*output.finish_reason);
   if (!choice.has_started) {
-    part.prompt_ids = &choice.prompt_token_ids;
+    part.prompt_ids = choice.prompt_token_ids.get();
     part.prompt_logprobs = &choice.prompt_logprobs;
   }
   begin_body(header, kObject, out);

@@ -34,13 +34,13 @@ struct Usage {
 // One finished choice of a call that does not stream: its outputs put together.
 struct Choice {
   int index = 0;
-  std::string text = {};         // without the prompt's
-  ParsedMessage message = {};    // chat: what the text is made of
-  std::string prompt_text = {};  // with echo
+  std::string text = {};              // without the prompt's
+  ParsedMessage message = {};         // chat: what the text is made of
+  std::string_view prompt_text = {};  // with echo; the writer's, shared by a prompt's choices
   std::vector<int32_t> token_ids = {};
   std::vector<PositionLogprobs> logprobs = {};
   std::vector<PositionLogprobs> prompt_logprobs = {};
-  std::vector<int32_t> prompt_token_ids = {};
+  SharedTokenIds prompt_token_ids = {};
   FinishReason finish_reason = FinishReason::kStop;
   std::string stop_reason = {};
 };
@@ -57,8 +57,8 @@ std::string chat_body(const AnswerHeader& header, const ChatCall& call,
 // of a choice, which takes them: prompt_text with echo, the others where the call asks for them.
 struct ChoiceStream {
   int index = 0;
-  std::string prompt_text = {};
-  std::vector<int32_t> prompt_token_ids = {};
+  std::string_view prompt_text = {};
+  SharedTokenIds prompt_token_ids = {};
   std::vector<PositionLogprobs> prompt_logprobs = {};
 
   bool has_started = false;

@@ -28,6 +28,10 @@ std::string decode(int32_t id) {
   return std::string(kTokens.at(static_cast<size_t>(id)));
 }
 
+SharedTokenIds shared_ids(std::vector<int32_t> ids) {
+  return std::make_shared<const std::vector<int32_t>>(std::move(ids));
+}
+
 Output output_of(std::string text, std::vector<int32_t> ids = {},
                  std::vector<PositionLogprobs> logprobs = {}) {
   Output output;
@@ -63,7 +67,7 @@ TEST(CompletionBody, IsOpenAIs) {
                          .token_ids = {1, 2},
                          .logprobs = {},
                          .prompt_logprobs = {},
-                         .prompt_token_ids = {0, 1, 2},
+                         .prompt_token_ids = shared_ids({0, 1, 2}),
                          .finish_reason = FinishReason::kLength};
   const std::string body =
       valid(completion_body(kHeader, completion_call(), {choice}, kUsage, decode));
@@ -78,7 +82,7 @@ TEST(CompletionBody, SaysWhatStoppedIt) {
     const Choice choice = {.token_ids = {},
                            .logprobs = {},
                            .prompt_logprobs = {},
-                           .prompt_token_ids = {},
+                           .prompt_token_ids = nullptr,
                            .stop_reason = std::move(reason)};
     const std::string body = completion_body(kHeader, completion_call(), {choice}, kUsage, decode);
     const size_t start = body.find("\"stop_reason\":") + 14;
@@ -100,7 +104,7 @@ TEST(CompletionBody, HasLogprobsWithTheEcho) {
       .token_ids = {3, 4},
       .logprobs = {{{3, -0.5F, 1}, {3, -0.5F, 1}, {2, -2.0F, 2}}, {{4, -1.25F, 2}, {6, -0.25F, 1}}},
       .prompt_logprobs = {{}, {{2, -INFINITY, 9}, {1, -0.75F, 1}}},
-      .prompt_token_ids = {1, 2},
+      .prompt_token_ids = shared_ids({1, 2}),
       .finish_reason = FinishReason::kStop};
   EXPECT_THAT(
       valid(completion_body(kHeader, call, {choice}, kUsage, decode)),
@@ -122,7 +126,7 @@ TEST(CompletionBody, ShowsThePromptAloneWhenNothingIsMade) {
                          .token_ids = {3},
                          .logprobs = {{{3, -0.5F, 1}}},
                          .prompt_logprobs = {{}},
-                         .prompt_token_ids = {1},
+                         .prompt_token_ids = shared_ids({1}),
                          .finish_reason = FinishReason::kLength};
   EXPECT_THAT(
       valid(completion_body(kHeader, call, {choice}, kUsage, decode)),
@@ -138,7 +142,7 @@ TEST(CompletionBody, HasPromptLogprobs) {
   const Choice choice = {.token_ids = {},
                          .logprobs = {},
                          .prompt_logprobs = {{}, {{2, -1.5F, 1}, {2, -1.5F, 1}, {1, -2.0F, 2}}},
-                         .prompt_token_ids = {1, 2}};
+                         .prompt_token_ids = shared_ids({1, 2})};
   EXPECT_THAT(
       valid(completion_body(kHeader, call, {choice}, kUsage, decode)),
       HasSubstr(
@@ -174,8 +178,9 @@ TEST(CompletionChunk, StreamsTextThenItsEnd) {
 TEST(CompletionChunk, EchoesAndGoesOnCountingCharacters) {
   CompletionCall call = completion_call(0);
   call.echo = true;
-  ChoiceStream choice = {
-      .prompt_text = "Hi日", .prompt_token_ids = {1, 3}, .prompt_logprobs = {{}, {{3, -1.0F, 1}}}};
+  ChoiceStream choice = {.prompt_text = "Hi日",
+                         .prompt_token_ids = shared_ids({1, 3}),
+                         .prompt_logprobs = {{}, {{3, -1.0F, 1}}}};
   std::string out;
   completion_chunk(kHeader, call, choice, output_of(" \"x\"\n", {2}, {{{2, -0.5F, 1}}}), nullptr,
                    decode, out);
@@ -198,7 +203,7 @@ TEST(ChatBody, IsOpenAIs) {
                          .token_ids = {1, 4},
                          .logprobs = {{{1, -0.5F, 1}, {1, -0.5F, 1}}, {{4, -1.0F, 1}}},
                          .prompt_logprobs = {},
-                         .prompt_token_ids = {0},
+                         .prompt_token_ids = shared_ids({0}),
                          .finish_reason = FinishReason::kStop};
   EXPECT_EQ(valid(chat_body(kHeader, call, {choice}, kUsage, decode)),
             R"({"id":"cmpl-1","object":"chat.completion","created":7,"model":"m","choices":[)"
@@ -229,7 +234,7 @@ TEST(ChatBody, HasToolCalls) {
       .token_ids = {},
       .logprobs = {},
       .prompt_logprobs = {},
-      .prompt_token_ids = {}};
+      .prompt_token_ids = nullptr};
   EXPECT_THAT(
       valid(chat_body(kHeader, call, {choice}, kUsage, decode)),
       HasSubstr(R"("message":{"role":"assistant","content":null,"refusal":null,"tool_calls":[)"
