@@ -85,6 +85,7 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
       validate_sampling_params(request.sampling, limits_.vocab_size, limits_.max_model_len));
   QUIRE_RETURN_IF_ERROR(check_text_wishes(request.sampling));
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, prompt_ids(request));
+  std::ranges::sort(request.sampling.stop_token_ids);  // for check_stop_token
   const auto params = std::make_shared<const SamplingParams>(std::move(request.sampling));
   const auto num_prompt = static_cast<int>(ids.size());
   const auto n = static_cast<uint64_t>(params->n);
@@ -96,7 +97,7 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
   if (platform_ != nullptr) {
     QUIRE_RETURN_IF_ERROR(platform_->check(resolved, limits_.vocab_size, limits_.max_model_len));
   }
-  const Answer::Prompt prompt = Answer::read_prompt(tokenizer_.get(), *params, std::move(ids));
+  const Answer::Start start = Answer::start_of(tokenizer_.get(), resolved, std::move(ids));
   for (uint64_t i = 0; i < n; ++i) {
     resolved.seed = params->seed ? *params->seed + i : mix(limits_.seed ^ mix(first_id + i));
     const auto spec = std::make_shared<const SamplingSpec>(resolved);
@@ -106,13 +107,13 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
     seq->arrival = first_id + i;
     seq->cache_salt = request.cache_salt;
     seq->sampling = spec;
-    seq->token_ids = prompt.token_ids;
+    seq->token_ids = start.prompt_ids;
     seq->num_prompt_tokens = num_prompt;
     seq->max_total_tokens =
         num_prompt + std::min(params->max_tokens, limits_.max_model_len - num_prompt);
     seq->is_constrained = request.make_constraint != nullptr;
     submission.seqs.push_back(std::move(seq));
-    submission.answers.emplace_back(prompt, spec, limits_.eos_ids, static_cast<int>(i),
+    submission.answers.emplace_back(start, spec, limits_.eos_ids, static_cast<int>(i),
                                     request.make_constraint ? request.make_constraint() : nullptr);
   }
   return submission;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/exception_text.h"
-#include "engine/stop.h"
 
 namespace quire {
 namespace {
@@ -15,31 +14,51 @@ Status constraint_threw(const std::string& what) {
   return internal_error(fmt::format("[engine] the answer's constraint threw; {}", what));
 }
 
-}  // namespace
-
-Answer::Prompt Answer::read_prompt(const Tokenizer* tokenizer, const SamplingParams& params,
-                                   std::vector<int32_t> token_ids) {
-  Prompt prompt;
-  prompt.token_ids = std::make_shared<const std::vector<int32_t>>(std::move(token_ids));
-  if (tokenizer == nullptr || !params.detokenize) return prompt;
-  prompt.detokenizer.emplace(*tokenizer, params.skip_special_tokens);
-  prompt.detokenizer->prime(*prompt.token_ids);
-  return prompt;
+// Bit i % 32 of word i / 32: the list has id i.
+std::vector<uint32_t> bitmap_of(std::span<const int32_t> ids) {
+  constexpr int32_t kBitsPerWord = 32;
+  std::vector<uint32_t> bitmap;
+  for (const int32_t id : ids) {
+    if (id < 0) continue;
+    const auto word = static_cast<size_t>(id / kBitsPerWord);
+    if (word >= bitmap.size()) bitmap.resize(word + 1);
+    bitmap[word] |= 1U << (id % kBitsPerWord);
+  }
+  return bitmap;
 }
 
-Answer::Answer(const Prompt& prompt, std::shared_ptr<const SamplingSpec> sampling,
+}  // namespace
+
+Answer::Start Answer::start_of(const Tokenizer* tokenizer, const SamplingSpec& sampling,
+                               std::vector<int32_t> prompt_ids) {
+  const SamplingParams& params = *sampling.params;
+  Start start = {
+      .prompt_ids = std::make_shared<const std::vector<int32_t>>(std::move(prompt_ids)),
+      .detokenizer = std::nullopt,
+      .stop_search = StopSearch(params.stop),
+      .forbidden_ends = nullptr,
+  };
+  if (params.min_tokens > 0) {
+    start.forbidden_ends =
+        std::make_shared<const std::vector<uint32_t>>(bitmap_of(sampling.stop_token_ids));
+  }
+  if (tokenizer == nullptr || !params.detokenize) return start;
+  start.detokenizer.emplace(*tokenizer, params.skip_special_tokens);
+  start.detokenizer->prime(*start.prompt_ids);
+  return start;
+}
+
+Answer::Answer(const Start& start, std::shared_ptr<const SamplingSpec> sampling,
                std::span<const int32_t> eos_ids, int index,
                std::unique_ptr<TokenConstraint> constraint)
     : sampling_(std::move(sampling)),
-      detokenizer_(prompt.detokenizer),
+      detokenizer_(start.detokenizer),
       eos_ids_(eos_ids.begin(), eos_ids.end()),
-      prompt_ids_(prompt.token_ids),
+      prompt_ids_(start.prompt_ids),
       index_(index),
-      constraint_(std::move(constraint)) {
-  for (const std::string& stop : sampling_->params->stop) {
-    longest_stop_ = std::max(longest_stop_, stop.size());
-  }
-}
+      constraint_(std::move(constraint)),
+      forbidden_ends_(start.forbidden_ends),
+      stop_search_(start.stop_search) {}
 
 std::vector<uint32_t> Answer::allowed_tokens() {
   std::vector<uint32_t> mask;
@@ -61,14 +80,13 @@ std::vector<uint32_t> Answer::allowed_tokens() {
 
 bool Answer::allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const {
   if (num_output_tokens_ >= sampling_->params->min_tokens) return false;
-  constexpr int32_t kBitsPerWord = 32;
-  std::vector<uint32_t> rest = mask;
-  for (const int32_t id : sampling_->stop_token_ids) {
-    const auto word = static_cast<size_t>(id / kBitsPerWord);
-    if (id >= 0 && word < rest.size()) rest[word] &= ~(1U << (id % kBitsPerWord));
+  bool allows_any = false;
+  for (size_t i = 0; i < mask.size(); ++i) {
+    const uint32_t forbidden = i < forbidden_ends_->size() ? (*forbidden_ends_)[i] : 0;
+    if ((mask[i] & ~forbidden) != 0) return false;
+    allows_any |= mask[i] != 0;
   }
-  const auto is_empty = [](uint32_t word) { return word == 0; };
-  return std::ranges::all_of(rest, is_empty) && !std::ranges::all_of(mask, is_empty);
+  return allows_any;
 }
 
 // Log probabilities of the prompt's tokens come with the token that was sampled behind them.
@@ -124,35 +142,34 @@ Status Answer::take(int32_t token_id) {
 void Answer::append_text(int32_t token_id, Output& output) {
   const SamplingParams& params = *sampling_->params;
   const bool is_stop_token = output.finish_reason == FinishReason::kStop;
-  const size_t old_size = text_.size();
   if (!is_stop_token || params.include_stop_str_in_output) text_ += detokenizer_->push(token_id);
   if (output.finish_reason) text_ += detokenizer_->finish();
   if (num_output_tokens_ <= params.min_tokens) {
-    stop_search_from_ = text_.size() + detokenizer_->pending().size();
+    stop_search_.skip_to(text_.size() + detokenizer_->pending().size());
   } else if (!is_stop_token && !params.stop.empty()) {
-    // A new match ends in the new text, so it begins at most longest - 1 bytes before it.
-    const size_t reach = old_size > longest_stop_ - 1 ? old_size - (longest_stop_ - 1) : 0;
-    stop_search_from_ = std::max(stop_search_from_, reach);
     stop_at_string(output);
   }
   show_text(output);
 }
 
-// Text that the detokenizer still holds back counts: a stop must not be seen a token late.
+// Text that the detokenizer still holds back counts, or a stop would be seen a token late. It is
+// read by a copy of the search, because it may still change.
 void Answer::stop_at_string(Output& output) {
   const SamplingParams& params = *sampling_->params;
-  const std::string pending = detokenizer_->pending();
-  text_ += pending;
-  const auto match = find_stop_string(text_, stop_search_from_, params.stop);
-  if (!match) return text_.resize(text_.size() - pending.size());
+  std::optional<StopStringMatch> match = stop_search_.read(text_);
+  if (!match) {
+    const size_t num_certain = text_.size();
+    text_ += detokenizer_->pending();
+    match = StopSearch(stop_search_).read(text_);
+    if (!match) return text_.resize(num_certain);
+  }
   text_.resize(params.include_stop_str_in_output ? match->end : match->begin);
   output.finish_reason = FinishReason::kStop;
   output.stop_reason = params.stop[match->stop_idx];
 }
 
 void Answer::show_text(Output& output) {
-  const size_t held_back =
-      output.finish_reason ? 0 : held_back_bytes(text_, sampling_->params->stop);
+  const size_t held_back = output.finish_reason ? 0 : stop_search_.num_held_back();
   const size_t showable = std::max(text_.size() - held_back, shown_bytes_);
   output.text = text_.substr(shown_bytes_, showable - shown_bytes_);
   shown_bytes_ = showable;

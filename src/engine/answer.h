@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/stop.h"
 #include "quire/request.h"
 #include "sched/batch_plan.h"
 #include "tokenizer/tokenizer.h"
@@ -16,18 +17,22 @@ namespace quire {
 
 class Answer {
  public:
-  // Shared by the n answers of a request, whose prompt may be long.
-  struct Prompt {
-    SharedTokenIds token_ids;
+  // The state in which the n answers of a request begin, computed once: its prompt may be long.
+  struct Start {
+    SharedTokenIds prompt_ids;
     // Behind the prompt; absent: no text is wanted, or possible.
     std::optional<IncrementalDetokenizer> detokenizer;
+    StopSearch stop_search;
+    // The tokens that min_tokens forbids, as TokenConstraint::allowed_tokens; null: none.
+    std::shared_ptr<const std::vector<uint32_t>> forbidden_ends;
   };
-  // Without a tokenizer there is no text; otherwise it outlives the answers.
-  static Prompt read_prompt(const Tokenizer* tokenizer, const SamplingParams& params,
-                            std::vector<int32_t> token_ids);
+  // Without a tokenizer there is no text; otherwise it outlives the answers. Of `sampling` the seed
+  // is not used.
+  static Start start_of(const Tokenizer* tokenizer, const SamplingSpec& sampling,
+                        std::vector<int32_t> prompt_ids);
 
   // `index` of n.
-  Answer(const Prompt& prompt, std::shared_ptr<const SamplingSpec> sampling,
+  Answer(const Start& start, std::shared_ptr<const SamplingSpec> sampling,
          std::span<const int32_t> eos_ids, int index,
          std::unique_ptr<TokenConstraint> constraint = nullptr);
 
@@ -68,12 +73,12 @@ class Answer {
   SharedTokenIds prompt_ids_;  // until the first output
   int index_;
   std::unique_ptr<TokenConstraint> constraint_;
+  std::shared_ptr<const std::vector<uint32_t>> forbidden_ends_;
   std::optional<ForcedEnd> forced_end_;
   int num_output_tokens_ = 0;
   std::string text_;  // all of it, shown or not
   size_t shown_bytes_ = 0;
-  size_t longest_stop_ = 0;
-  size_t stop_search_from_ = 0;  // text before this comes from tokens that min_tokens protects
+  StopSearch stop_search_;  // leaves out the text of tokens that min_tokens protects
 };
 
 }  // namespace quire

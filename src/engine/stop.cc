@@ -10,7 +10,7 @@ std::optional<StopDecision> check_stop_token(const SamplingParams& params,
   if (num_output_tokens >= params.min_tokens) {
     const bool is_eos = std::ranges::find(eos_ids, token_id) != eos_ids.end();
     if (is_eos && !params.ignore_eos) return StopDecision{FinishReason::kStop, {}};
-    if (std::ranges::find(params.stop_token_ids, token_id) != params.stop_token_ids.end()) {
+    if (std::ranges::binary_search(params.stop_token_ids, token_id)) {
       return StopDecision{FinishReason::kStop, std::to_string(token_id)};
     }
   }
@@ -18,29 +18,41 @@ std::optional<StopDecision> check_stop_token(const SamplingParams& params,
   return std::nullopt;
 }
 
-std::optional<StopStringMatch> find_stop_string(std::string_view text, size_t search_from,
-                                                std::span<const std::string> stops) {
-  std::optional<StopStringMatch> best;
-  for (size_t i = 0; i < stops.size(); ++i) {
-    const size_t begin = text.find(stops[i], search_from);
-    if (begin == std::string_view::npos) continue;
-    const StopStringMatch match = {begin, begin + stops[i].size(), i};
-    const bool better =
-        !best || match.end < best->end || (match.end == best->end && match.begin < best->begin);
-    if (better) best = match;
-  }
-  return best;
-}
-
-size_t held_back_bytes(std::string_view text, std::span<const std::string> stops) {
-  size_t held_back = 0;
-  for (const std::string_view stop : stops) {
-    const size_t longest = std::min(text.size(), stop.size() - 1);
-    for (size_t length = longest; length > held_back; --length) {
-      if (text.ends_with(stop.substr(0, length))) held_back = length;
+StopSearch::StopSearch(std::span<const std::string> stops) : num_matched_(stops.size()) {
+  std::vector<Stop> all;
+  for (const std::string& text : stops) {
+    Stop& stop = all.emplace_back(text, std::vector<size_t>{0});
+    for (size_t i = 1; i < text.size(); ++i) {
+      stop.borders.push_back(extend(stop, stop.borders.back(), text[i]));
     }
   }
-  return held_back;
+  stops_ = std::make_shared<const std::vector<Stop>>(std::move(all));
+}
+
+size_t StopSearch::extend(const Stop& stop, size_t num_matched, char next) {
+  while (num_matched > 0 && stop.text[num_matched] != next) {
+    num_matched = stop.borders[num_matched - 1];
+  }
+  return stop.text[num_matched] == next ? num_matched + 1 : 0;
+}
+
+std::optional<StopStringMatch> StopSearch::read(std::string_view text) {
+  std::optional<StopStringMatch> longest;
+  while (position_ < text.size() && !longest) {
+    const char next = text[position_++];
+    for (size_t i = 0; i < stops_->size(); ++i) {
+      const Stop& stop = (*stops_)[i];
+      num_matched_[i] = extend(stop, num_matched_[i], next);
+      if (num_matched_[i] < stop.text.size()) continue;
+      const size_t begin = position_ - stop.text.size();
+      if (!longest || begin < longest->begin) longest = {begin, position_, i};
+    }
+  }
+  return longest;
+}
+
+size_t StopSearch::num_held_back() const {
+  return num_matched_.empty() ? 0 : std::ranges::max(num_matched_);
 }
 
 }  // namespace quire

@@ -30,8 +30,8 @@ Played play(const std::string& text, const SamplingParams& params, int32_t eos =
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
   const std::vector<int32_t> eos_ids = {eos};
   Answer answer(
-      Answer::read_prompt(&tokenizer(), params, tokenizer().encode("A prompt:", true).value()),
-      spec, eos_ids, 0);
+      Answer::start_of(&tokenizer(), *spec, tokenizer().encode("A prompt:", true).value()), spec,
+      eos_ids, 0);
   Played played;
   const std::vector<int32_t> ids = tokenizer().encode(text, false).value();
   for (size_t i = 0; i < ids.size() && !played.finish_reason; ++i) {
@@ -101,12 +101,37 @@ TEST(Answer, WithoutDetokenizingThereIsNoText) {
   EXPECT_EQ(played.token_ids, tokenizer().encode("Two red apples", false).value());
 }
 
+// CPU time of the tokens `ids` with the stop string `stop`, which their text does not have.
+int64_t ns_to_play(const std::vector<int32_t>& ids, const std::string& stop) {
+  SamplingParams params;
+  params.stop = {stop};
+  const auto spec = std::make_shared<const SamplingSpec>(
+      SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
+  Answer answer(Answer::start_of(&tokenizer(), *spec, {}), spec, {}, 0);
+  return cpu_ns_of([&] {
+    for (const int32_t id : ids) {
+      SampledToken sampled;
+      sampled.token_id = id;
+      EXPECT_FALSE(answer.accept(std::move(sampled), 0, false).finish_reason);
+    }
+  });
+}
+
+TEST(Answer, ALongStopCostsNoMoreThanAShortOne) {
+  // The text keeps matching the beginning of the long stop.
+  const std::string run(2048, 'a');
+  const std::vector<int32_t> ids = tokenizer().encode(std::string(20000, 'a'), false).value();
+  const int64_t of_short = ns_to_play(ids, "ab");
+  const int64_t of_long = ns_to_play(ids, run + "b" + run.substr(1));
+  EXPECT_LT(of_long, 8 * of_short) << "a token's cost depends on the length of the stop string";
+}
+
 TEST(Answer, CancellingShowsWhatWasHeldBack) {
   SamplingParams params;
   params.stop = {"apples and pears"};
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
-  Answer answer(Answer::read_prompt(&tokenizer(), params, {}), spec, {}, 0);
+  Answer answer(Answer::start_of(&tokenizer(), *spec, {}), spec, {}, 0);
   std::string text;
   const std::vector<int32_t> ids = tokenizer().encode("Two apples and", false).value();
   for (const int32_t id : ids) {
@@ -133,7 +158,7 @@ TEST(Answer, AnEndThatIsForcedAtOnceKeepsThePrompt) {
       .params = std::make_shared<const SamplingParams>(params), .stop_token_ids = {2}});
   const std::vector<int32_t> eos_ids = {2};
   const std::vector<int32_t> prompt = {5, 6, 7};
-  Answer answer(Answer::read_prompt(&tokenizer(), params, prompt), spec, eos_ids, 0,
+  Answer answer(Answer::start_of(&tokenizer(), *spec, prompt), spec, eos_ids, 0,
                 std::make_unique<OnlyTheEnd>());
   EXPECT_FALSE(answer.allowed_tokens().empty());
   ASSERT_TRUE(answer.forced_end());
@@ -148,16 +173,49 @@ TEST(Answer, AnEndThatIsForcedAtOnceKeepsThePrompt) {
   EXPECT_EQ(output.num_cached_tokens, 1);
 }
 
+// Allows the whole vocabulary.
+class Anything final : public TokenConstraint {
+ public:
+  explicit Anything(size_t vocab_size) : mask_(vocab_size / 32, ~0U) {}
+  std::vector<uint32_t> allowed_tokens() override { return mask_; }
+  bool accept(int32_t) override { return true; }
+
+ private:
+  std::vector<uint32_t> mask_;
+};
+
+TEST(Answer, StopIdsThatMinTokensForbidsAreNotReadForEachMask) {
+  constexpr int32_t kVocabSize = 256000;
+  constexpr int kNumMasks = 100;
+  SamplingParams params;
+  params.min_tokens = 1;
+  SamplingSpec resolved = {.params = std::make_shared<const SamplingParams>(params)};
+  for (int32_t id = 0; id < kVocabSize - 1; ++id) resolved.stop_token_ids.push_back(id);
+  const auto spec = std::make_shared<const SamplingSpec>(std::move(resolved));
+  Answer answer(Answer::start_of(nullptr, *spec, {5}), spec, {}, 0,
+                std::make_unique<Anything>(kVocabSize));
+  const int64_t of_masks = cpu_ns_of([&] {
+    for (int i = 0; i < kNumMasks; ++i) EXPECT_FALSE(answer.allowed_tokens().empty());
+  });
+  EXPECT_FALSE(answer.forced_end());
+  const int64_t of_reads = cpu_ns_of([&] {
+    for (int i = 0; i < kNumMasks; ++i) {
+      EXPECT_EQ(std::ranges::count(spec->stop_token_ids, kVocabSize + i), 0);
+    }
+  });
+  EXPECT_LT(of_masks, of_reads);
+}
+
 TEST(Answer, OutputsOfARequestShareThePromptsIds) {
   const SamplingParams params;
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
-  const Answer::Prompt prompt = Answer::read_prompt(&tokenizer(), params, {5, 6, 7});
+  const Answer::Start start = Answer::start_of(&tokenizer(), *spec, {5, 6, 7});
   for (int index = 0; index < 2; ++index) {
-    Answer answer(prompt, spec, {}, index);
+    Answer answer(start, spec, {}, index);
     SampledToken sampled;
     sampled.token_id = 9;
-    EXPECT_EQ(answer.accept(std::move(sampled), 0, false).prompt_token_ids, prompt.token_ids);
+    EXPECT_EQ(answer.accept(std::move(sampled), 0, false).prompt_token_ids, start.prompt_ids);
   }
 }
 
@@ -180,7 +238,7 @@ TEST(Answer, EndsWithAnErrorWhereItsConstraintThrows) {
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
   const std::vector<int32_t> eos_ids = {2};
   for (const bool in_mask : {true, false}) {
-    Answer answer(Answer::read_prompt(&tokenizer(), params, {5, 6}), spec, eos_ids, 0,
+    Answer answer(Answer::start_of(&tokenizer(), *spec, {5, 6}), spec, eos_ids, 0,
                   std::make_unique<Throws>(in_mask));
     EXPECT_FALSE(answer.allowed_tokens().empty());
     EXPECT_EQ(answer.forced_end().has_value(), in_mask);
@@ -231,6 +289,21 @@ TEST(Admission, NAnswersShareThePrompt) {
   const std::vector<int32_t>* const prompt = &submission.seqs.front()->token_ids.get();
   for (const auto& seq : submission.seqs) {
     EXPECT_EQ(&seq->token_ids.get(), prompt) << "the prompt is copied per answer";
+  }
+}
+
+TEST(Admission, FindsStopIdsThatAreNotInOrder) {
+  Admission admission(nullptr, {.vocab_size = 100, .max_model_len = 64, .eos_ids = {2}});
+  Request request;
+  request.prompt_token_ids = {5};
+  request.sampling.stop_token_ids = {50, 7, 90, 3};
+  for (const int32_t id : request.sampling.stop_token_ids) {
+    Submission submission = admission.prepare(request, nullptr).value();
+    SampledToken sampled;
+    sampled.token_id = id;
+    const Output output = submission.answers.front().accept(std::move(sampled), 0, false);
+    EXPECT_EQ(output.finish_reason, FinishReason::kStop);
+    EXPECT_EQ(output.stop_reason, std::to_string(id));
   }
 }
 
