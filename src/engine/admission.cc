@@ -98,6 +98,7 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
     QUIRE_RETURN_IF_ERROR(platform_->check(resolved, limits_.vocab_size, limits_.max_model_len));
   }
   const Answer::Start start = Answer::start_of(tokenizer_.get(), resolved, std::move(ids));
+  const auto prompt_hashes = std::make_shared<std::vector<BlockHash>>();
   for (uint64_t i = 0; i < n; ++i) {
     resolved.seed = params->seed ? *params->seed + i : mix(limits_.seed ^ mix(first_id + i));
     const auto spec = std::make_shared<const SamplingSpec>(resolved);
@@ -108,6 +109,7 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
     seq->cache_salt = request.cache_salt;
     seq->sampling = spec;
     seq->token_ids = start.prompt_ids;
+    seq->prompt_hashes = prompt_hashes;
     seq->num_prompt_tokens = num_prompt;
     seq->max_total_tokens =
         num_prompt + std::min(params->max_tokens, limits_.max_model_len - num_prompt);

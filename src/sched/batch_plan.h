@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "quire/request.h"
+#include "sched/token_ids.h"
 
 namespace quire {
 
@@ -29,8 +30,7 @@ struct SamplingSpec {
 struct RowAdded {
   int row = 0;
   SeqId seq_id = 0;
-  std::vector<int32_t>
-      token_ids;  // all known tokens: the prompt, and after a preemption its output
+  TokenIds token_ids;  // all known tokens: the prompt, and after a preemption its output
   int num_prompt_tokens = 0;
   std::shared_ptr<const SamplingSpec> sampling;
 };

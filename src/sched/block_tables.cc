@@ -15,8 +15,18 @@ BlockTables::BlockTables(const SchedulerConfig& config)
       cache_(config.num_blocks) {}
 
 void BlockTables::extend_hashes(SeqRecord& rec, int num_blocks) const {
-  extend_block_hashes(rec.seq->cache_salt, block_size_, rec.seq->token_ids.get(), num_blocks,
-                      rec.block_hashes);
+  const Sequence& seq = *rec.seq;
+  const auto extend = [&](int count, std::vector<BlockHash>& hashes) {
+    extend_block_hashes(seq.cache_salt, block_size_, seq.token_ids.get(), count, hashes);
+  };
+  if (seq.prompt_hashes != nullptr) {
+    const int num_of_prompt = std::min(num_blocks, seq.num_prompt_tokens / block_size_);
+    extend(num_of_prompt, *seq.prompt_hashes);
+    for (auto i = rec.block_hashes.size(); i < static_cast<size_t>(num_of_prompt); ++i) {
+      rec.block_hashes.push_back((*seq.prompt_hashes)[i]);
+    }
+  }
+  extend(num_blocks, rec.block_hashes);
 }
 
 void BlockTables::match_prefix(SeqRecord& rec, std::vector<int32_t>& block_ids) const {

@@ -9,7 +9,7 @@ void append_row(SeqRecord& rec, BatchPlan& plan) {
   const Sequence& seq = *rec.seq;
   plan.rows_added.push_back({.row = seq.row,
                              .seq_id = seq.id,
-                             .token_ids = seq.token_ids.get(),
+                             .token_ids = seq.token_ids,
                              .num_prompt_tokens = seq.num_prompt_tokens,
                              .sampling = seq.sampling});
   rec.added_in_step = false;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kv/block_hash.h"
 #include "quire/request.h"
 #include "sched/batch_plan.h"
 #include "sched/token_ids.h"
@@ -31,6 +32,9 @@ struct Sequence {
 
   TokenIds token_ids;  // prompt, then the output that the host has seen
   int num_prompt_tokens = 0;
+  // Hashes of the prompt's first full blocks, as far as they were needed. The n sequences of a
+  // request share them, so that the first one that needs a hash computes it; null: it has its own.
+  std::shared_ptr<std::vector<BlockHash>> prompt_hashes;
   int max_total_tokens = 0;  // prompt + max_tokens, capped by max_model_len
 
   SeqState state = SeqState::kWaiting;

@@ -289,6 +289,9 @@ TEST(Admission, NAnswersShareThePrompt) {
   const std::vector<int32_t>* const prompt = &submission.seqs.front()->token_ids.get();
   for (const auto& seq : submission.seqs) {
     EXPECT_EQ(&seq->token_ids.get(), prompt) << "the prompt is copied per answer";
+    EXPECT_NE(seq->prompt_hashes, nullptr);
+    EXPECT_EQ(seq->prompt_hashes, submission.seqs.front()->prompt_hashes)
+        << "the prompt is hashed per answer";
   }
 }
 

@@ -44,6 +44,20 @@ TEST_F(SchedulerTest, SharesBlocksThatDecodingFilled) {
   EXPECT_EQ(seq(last_id_).num_cached_tokens, 32);
 }
 
+TEST_F(SchedulerTest, APlanSharesThePromptOfANewSequence) {
+  const auto prompt = std::make_shared<const std::vector<int32_t>>(20, 7);
+  auto added = std::make_unique<Sequence>();
+  added->id = 1;
+  added->sampling = spec({});
+  added->num_prompt_tokens = 20;
+  added->max_total_tokens = 21;
+  added->token_ids = prompt;
+  ASSERT_TRUE(scheduler().add(std::move(added)).ok());
+  const BatchPlan plan = schedule();
+  ASSERT_EQ(plan.rows_added.size(), 1U);
+  EXPECT_EQ(&plan.rows_added[0].token_ids.get(), prompt.get()) << "the plan copies the prompt";
+}
+
 TEST_F(SchedulerTest, BlocksOfUnknownTokensAreNotNamed) {
   const SeqId a = add(16, 40);
   std::vector<BatchPlan> plans;

@@ -153,7 +153,7 @@ void SchedulerSim::check_rule_tables(const BatchPlan& plan) {
 void SchedulerSim::check_nobody_was_overtaken(const BatchPlan& plan) {
   for (const RowAdded& added : plan.rows_added) {
     const Sequence& seq = *scheduler_.find(added.seq_id);
-    QUIRE_CHECK(seq.num_preemptions > 0 || added.token_ids == live_.at(seq.id).request.prompt,
+    QUIRE_CHECK(seq.num_preemptions > 0 || added.token_ids.get() == live_.at(seq.id).request.prompt,
                 "[sim] a new row lacks tokens");
     for (const auto& [id, expected] : live_) {
       const Sequence& other = *scheduler_.find(id);

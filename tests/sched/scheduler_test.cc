@@ -20,7 +20,7 @@ TEST_F(SchedulerTest, TellsTheDeviceAllItNeedsOfANewSequence) {
   ASSERT_THAT(plan.rows_added, SizeIs(1));
   EXPECT_EQ(plan.rows_added[0].row, 0);
   EXPECT_EQ(plan.rows_added[0].seq_id, id);
-  EXPECT_EQ(plan.rows_added[0].token_ids, seq(id).token_ids.get());
+  EXPECT_EQ(plan.rows_added[0].token_ids.get(), seq(id).token_ids.get());
   EXPECT_EQ(plan.rows_added[0].num_prompt_tokens, 20);
   EXPECT_EQ(plan.rows_added[0].sampling, seq(id).sampling);
   ASSERT_THAT(plan.block_appends, SizeIs(1));

@@ -104,7 +104,7 @@ void HostRunner::add_row(const RowAdded& added) {
   Row& row = rows_[added.row];
   row = Row();
   const SamplingSpec& spec = *added.sampling;
-  row.sampler.emplace(spec.params, spec.seed, added.token_ids, added.num_prompt_tokens,
+  row.sampler.emplace(spec.params, spec.seed, added.token_ids.get(), added.num_prompt_tokens,
                       spec.stop_token_ids, spec.bad_words_ids,
                       static_cast<int>(parts_.model->config().vocab_size));
   if (spec.params->prompt_logprobs) {

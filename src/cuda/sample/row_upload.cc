@@ -99,7 +99,7 @@ RowState& RowUpload::append(const RowAdded& added) {
   AddedRow row = {};
   row.state = make_state(added, limits_);
   row.row = added.row;
-  row.last_token = added.token_ids.empty() ? 0 : added.token_ids.back();
+  row.last_token = added.token_ids.get().empty() ? 0 : added.token_ids.get().back();
   append_lists(added, row);
   append_biases(*added.sampling->params, row);
   append_bad_words(added, row);
@@ -119,7 +119,7 @@ void RowUpload::append_lists(const RowAdded& added, AddedRow& row) {
   if (has_penalties(params)) {
     row.state.flags |= kHasPenalties;
     const auto num_prompt = static_cast<size_t>(added.num_prompt_tokens);
-    const std::span<const int32_t> ids = added.token_ids;
+    const std::span<const int32_t> ids = added.token_ids.get();
     row.prompt_ids = append_words(ids.first(num_prompt));
     row.output_ids = append_words(ids.subspan(num_prompt));
   }
@@ -155,7 +155,7 @@ void RowUpload::append_bad_words(const RowAdded& added, AddedRow& row) {
   row.bad_word_ends = append_words(ends);
   row.bad_word_ids = append_words(ids);
   const std::span<const int32_t> output =
-      std::span(added.token_ids).subspan(static_cast<size_t>(added.num_prompt_tokens));
+      std::span(added.token_ids.get()).subspan(static_cast<size_t>(added.num_prompt_tokens));
   const auto tail_size = static_cast<size_t>(limits_.tail_size());
   scratch_.assign(std::min(output.size(), tail_size), 0);
   for (size_t n = output.size() - scratch_.size(); n < output.size(); ++n) {

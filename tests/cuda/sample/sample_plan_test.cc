@@ -144,7 +144,7 @@ TEST(SamplePlan, NoSequenceNeedsATableThatTheSchedulerDoesNotCount) {
     }
     spec.params = std::make_shared<SamplingParams>(params);
     RowAdded added;
-    added.token_ids = {1, 2};
+    added.token_ids = std::vector<int32_t>{1, 2};
     added.num_prompt_tokens = 2;
     added.sampling = std::make_shared<SamplingSpec>(spec);
     RowUpload upload(limits);

@@ -42,9 +42,9 @@ Result<std::unique_ptr<SamplerRig>> SamplerRig::create(const DeviceSamplerLimits
 Status SamplerRig::add_rows(const std::vector<RowAdded>& added) {
   for (const RowAdded& row : added) {
     const SamplingSpec& spec = *row.sampling;
-    states_[static_cast<size_t>(row.row)] =
-        std::make_unique<SamplerState>(spec.params, spec.seed, row.token_ids, row.num_prompt_tokens,
-                                       spec.stop_token_ids, spec.bad_words_ids, limits_.vocab_size);
+    states_[static_cast<size_t>(row.row)] = std::make_unique<SamplerState>(
+        spec.params, spec.seed, row.token_ids.get(), row.num_prompt_tokens, spec.stop_token_ids,
+        spec.bad_words_ids, limits_.vocab_size);
   }
   return sampler_->add_rows(added, *stream_);
 }

@@ -102,7 +102,7 @@ TEST(SamplerSpeed, PrintsMicroseconds) {
     for (int row = 0; row < 256; ++row) {
       RowAdded one;
       one.row = row;
-      one.token_ids = {1, 2, 3};
+      one.token_ids = std::vector<int32_t>{1, 2, 3};
       one.num_prompt_tokens = 3;
       one.sampling = std::make_shared<SamplingSpec>(SamplingSpec{
           .params = std::make_shared<SamplingParams>(row % test.every == 0 ? test.params
