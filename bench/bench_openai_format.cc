@@ -2,10 +2,10 @@
 // without log probabilities.
 #include <fmt/format.h>
 
-#include <ctime>
 #include <memory>
 #include <string>
 
+#include "base/cpu_time.h"
 #include "server/openai/format.h"
 
 namespace {
@@ -19,14 +19,14 @@ template <typename Write>
 void measure(const char* name, Write write) {
   std::string out;
   size_t num_bytes = 0;
-  const std::clock_t start = std::clock();  // of the process: others use the machine too
+  const int64_t start = process_cpu_ns();
   for (int i = 0; i < kNumChunks; ++i) {
     out.assign(kSsePrefix);
     write(out);
     out += kSseSuffix;
     num_bytes += out.size();
   }
-  const double spent_ns = 1e9 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  const double spent_ns = static_cast<double>(process_cpu_ns() - start);
   fmt::print("{:<34} {:6.0f} ns a chunk of {} bytes\n", name, spent_ns / kNumChunks,
              num_bytes / kNumChunks);
 }

@@ -6,18 +6,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <fstream>
 #include <string>
 
+#include "base/cpu_time.h"
 #include "base/file.h"
 #include "tokenizer/tokenizer.h"
 
 namespace {
 
-// Processor time: what other programs take of a shared machine is not counted.
 double cpu_seconds() {
-  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  return static_cast<double>(quire::process_cpu_ns()) * 1e-9;
 }
 
 // The shortest of the calls that fit into `budget` seconds (at least three).

@@ -190,7 +190,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t num_bytes = call.body.size();
   server::Service& served = service();
   const auto answer = std::make_shared<WholeAnswer>();
-  const CpuBound bound;
+  const fuzz::CpuBound bound;
   served.handle({.method = "POST",
                  .path = std::string(call.path),
                  .query = "",

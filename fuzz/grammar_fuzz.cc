@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "cpu_bound.h"
 #include "grammar/check_spec.h"
 #include "grammar/grammar_compiler.h"
 
@@ -91,37 +91,26 @@ std::vector<int32_t> allowed_ids(const std::vector<uint32_t>& mask) {
   return ids;
 }
 
-// The process's CPU time, since a compilation has a thread of its own.
-int64_t cpu_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
 // A schema's rewriting takes space and time that are linear in its size.
 void check_growth(const GrammarSpec& spec) {
   if (spec.kind != GrammarSpec::Kind::kJsonSchema) return;
   if (!grammar::check_spec(spec, kLimits).ok()) return;
   constexpr size_t kMaxFactor = 10;
   constexpr size_t kMaxAdded = 100;  // what the smallest schema gets
-  constexpr int64_t kMaxNsPerByte = 50'000;
-  constexpr int64_t kMaxNsAdded = 200'000'000;
-  const int64_t start = cpu_ns();
+  const fuzz::CpuBound bound({.fixed_ns = 200'000'000, .ns_per_byte = 50'000});
   const Result<std::string> plain = grammar::plain_schema(spec.text, kLimits);
-  const int64_t taken = cpu_ns() - start;
-  QUIRE_CHECK(taken <= kMaxNsAdded + kMaxNsPerByte * static_cast<int64_t>(spec.text.size()),
-              "a schema's rewriting takes more time than its size allows");
+  bound.check(spec.text.size());
   QUIRE_CHECK(!plain.ok() || plain->size() <= kMaxAdded + kMaxFactor * spec.text.size(),
               "a schema grows more than linearly");
 }
 
 Result<ConstraintFactory> compile(const GrammarSpec& spec) {
-  // The budget of the compilation and of the first mask, with a sanitizer's factor for what spends
-  // nothing: JSON's parser, frees.
+  // The budget of the compilation and of the first mask, times 5: with a sanitizer, the JSON parser
+  // and frees take CPU time that the budget does not count.
   constexpr int64_t kMaxNs = 5 * (kLimits.compile_cpu_ns + kLimits.answer_burst_ns);
-  const int64_t start = cpu_ns();
+  const fuzz::CpuBound bound({.fixed_ns = kMaxNs, .ns_per_byte = 0});
   auto factory = compiler().compile(spec);
-  QUIRE_CHECK(cpu_ns() - start <= kMaxNs, "a compilation takes more time than its budget allows");
+  bound.check(spec.text.size());
   return factory;
 }
 

@@ -1,4 +1,5 @@
-// The most heap memory that code takes at a time, by the sanitizer's hooks. For one thread.
+// Peak heap bytes of the code that runs during its life, as the sanitizer's hooks count them.
+// The counters are per thread, so other threads do not disturb them.
 #pragma once
 
 #include <sanitizer/allocator_interface.h>
@@ -26,8 +27,8 @@ class HeapPeak {
   size_t num_bytes() const { return static_cast<size_t>(peak_); }
 
  private:
-  static inline std::ptrdiff_t live_ = 0;
-  static inline std::ptrdiff_t peak_ = 0;
+  static inline thread_local std::ptrdiff_t live_ = 0;
+  static inline thread_local std::ptrdiff_t peak_ = 0;
 };
 
 }  // namespace quire::fuzz

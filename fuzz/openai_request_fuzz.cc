@@ -32,7 +32,7 @@ void check_json(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   const CallDefaults defaults;
-  const CpuBound bound;
+  const fuzz::CpuBound bound;
   const auto completion = parse_completion_call(body, defaults);
   if (is_read(completion)) {
     QUIRE_CHECK(!completion.call.prompts.empty(), "a call without a prompt");

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/cpu_time.h"
 #include "base/json.h"
-#include "base/thread_cpu_time.h"
 #include "base/utf8.h"
 #include "heap_peak.h"
 #include "tokenizer/template/chat_template.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/thread_cpu_time.h"
+#include "base/cpu_time.h"
 
 namespace quire::grammar {
 namespace {

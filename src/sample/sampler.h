@@ -52,8 +52,9 @@ class SamplerState {
 // -infinity for every token.
 Status check_logits(std::span<const float> logits, int64_t position);
 
-// Log-softmax of `logits`, which check_logits accepts: the chosen token with its rank, then the num_top most likely, equals in
-// order of id. As in vLLM, the chosen token's rank counts the tokens at least as likely as it.
+// Log-softmax of `logits`, which check_logits accepts: the chosen token with its rank, then the
+// num_top most likely, equals in order of id. As in vLLM, the chosen token's rank counts the tokens
+// at least as likely as it.
 PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen, int num_top);
 
 }  // namespace quire

@@ -5,8 +5,7 @@
 #include <random>
 #include <string>
 
-#include "base/thread_cpu_time.h"
-
+#include "base/cpu_time.h"
 
 namespace quire {
 namespace {

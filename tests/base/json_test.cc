@@ -6,8 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/thread_cpu_time.h"
-
+#include "base/cpu_time.h"
 
 namespace quire {
 namespace {
@@ -94,8 +93,8 @@ TEST(RepeatedKeys, ManyAndLongKeysAreCheckedInTime) {
   for (const std::string& text : {many, alike}) {
     const auto document = JsonDocument::parse(text, "test");
     ASSERT_TRUE(document.ok());
-    const int64_t ns = cpu_ns_of(
-        [&] { EXPECT_FALSE(find_nested_repeated_key(document->root()).has_value()); });
+    const int64_t ns =
+        cpu_ns_of([&] { EXPECT_FALSE(find_nested_repeated_key(document->root()).has_value()); });
     EXPECT_LT(ns, 1000 * static_cast<int64_t>(text.size()));
   }
 }

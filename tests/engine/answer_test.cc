@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/thread_cpu_time.h"
+#include "base/cpu_time.h"
 #include "engine/admission.h"
 #include "engine/embedded_model.h"
 

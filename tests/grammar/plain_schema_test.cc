@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/thread_cpu_time.h"
+#include "base/cpu_time.h"
 #include "grammar/check_spec.h"
 #include "grammar/nested_schema.h"
 #include "grammar/work_budget.h"
@@ -96,7 +96,7 @@ TEST(PlainSchema, ATypeListedTwiceCountsOnce) {
   EXPECT_EQ(plain(R"({"type":["null","null"]})"), R"({"type":"null"})");
 }
 
-TEST(PlainSchema, AddedPropertiesShareTheRestSchema) {
+TEST(PlainSchema, AddedPropertiesShareOneSchema) {
   EXPECT_EQ(plain(R"({"type":"object","required":["a","b"],
                       "additionalProperties":{"type":"null"}})"),
             R"({"type":"object","additionalProperties":{"$ref":"#/~rest/0"},)"
@@ -114,7 +114,7 @@ TEST(PlainSchema, AddedPropertiesShareTheRestSchema) {
             R"("properties":{"a":{"$ref":"#/~rest/0"}},"~rest":{"0":{"type":"string"}}})");
 }
 
-TEST(PlainSchema, ARestSchemaThatNoAddedPropertyHasStaysWhereItIs) {
+TEST(PlainSchema, SchemaOfNoAddedPropertyStaysInPlace) {
   for (const char* schema :
        {R"({"type":"object","additionalProperties":{"type":"null"},"required":["a"],)"
         R"("properties":{"a":{}}})",
@@ -127,7 +127,7 @@ TEST(PlainSchema, ARestSchemaThatNoAddedPropertyHasStaysWhereItIs) {
             R"("properties":{"a":{}}})");
 }
 
-TEST(PlainSchema, NestedRestSchemasStandBesideEachOther) {
+TEST(PlainSchema, NestedSharedSchemasAreWrittenSideBySide) {
   EXPECT_EQ(plain(R"({"anyOf":[{"type":"object","required":["a"],"additionalProperties":
                       {"type":"object","required":["b"],"additionalProperties":{"$ref":"#"}}}]})"),
             R"({"anyOf":[{"type":"object","additionalProperties":{"$ref":"#/~rest/0"},)"
@@ -137,7 +137,7 @@ TEST(PlainSchema, NestedRestSchemasStandBesideEachOther) {
 }
 
 // A pointer of the document leads to the same schema, before and behind the place that has it.
-TEST(PlainSchema, ReferencesIntoASharedRestSchemaFollowIt) {
+TEST(PlainSchema, RewritesReferencesIntoSharedSchemas) {
   EXPECT_EQ(plain(R"({"type":"object","properties":{
                         "p":{"$ref":"#/additionalProperties/properties/x"},
                         "q":{"$ref":"#/additionalProperties"},
@@ -181,7 +181,7 @@ void expect_linear(const std::string& schema) {
   ASSERT_LE(ns, kFixedNs + kMaxNsPerByte * static_cast<int64_t>(schema.size()));
 }
 
-// With a copy of the rest schema in each added property this one grew as (R+1)^L.
+// With a copy of the schema in each added property the text grew as (R+1)^L.
 TEST(PlainSchema, NestedRequiredNamesGrowLinearly) {
   for (const int num_required : {1, 3, 20}) {
     for (int num_levels = 1; num_levels <= 30; ++num_levels) {

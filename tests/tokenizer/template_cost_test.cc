@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/thread_cpu_time.h"
+#include "base/cpu_time.h"
 #include "tokenizer/template/builtins.h"
 #include "tokenizer/template/chat_template.h"
 
@@ -34,7 +34,7 @@ Cost measure(const ChatTemplate& parsed, const Value& variables, const TemplateL
   return cost;
 }
 
-// A step of a plain loop on this machine and in this build (about 0.1 us in a release build).
+// A step of a plain loop on this machine and in this build (about 0.016 us in a release build).
 double plain_step_ns() {
   static const double measured = [] {
     const ChatTemplate loop =

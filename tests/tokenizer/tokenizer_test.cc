@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "base/thread_cpu_time.h"
+#include "base/cpu_time.h"
 #include "base/utf8.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/golden_data.h"

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
+#include "base/cpu_time.h"
 #include "base/json.h"
-#include "base/thread_cpu_time.h"
 #include "server/openai/parse.h"
 
 namespace quire::server {
