@@ -1,6 +1,5 @@
 #pragma once
 
-#include <exception>
 #include <optional>
 #include <string>
 
@@ -15,10 +14,8 @@ std::optional<std::string> exception_text(F&& f) {
   try {
     f();
     return std::nullopt;
-  } catch (const std::exception& error) {
-    return error.what();
   } catch (...) {
-    return kNoStdException;
+    return with_exception_text([](const char* text) { return std::optional<std::string>(text); });
   }
 }
 

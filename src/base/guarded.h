@@ -1,5 +1,5 @@
 // Guards for code that no exception may leave: the entry of a thread, a destructor, the handler of
-// another exception. They work without memory.
+// another exception. They allocate nothing.
 #pragma once
 
 #include <exception>
@@ -13,18 +13,28 @@ namespace quire {
 
 inline constexpr const char* kNoStdException = "an exception that is no std::exception";
 
-// Calls f. An exception is logged behind `what_failed`. Returns whether f returned.
+// Returns use(text) for the text of the exception that is being handled.
+template <typename Use>
+auto with_exception_text(Use&& use) {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return use(error.what());
+  } catch (...) {
+    return use(kNoStdException);
+  }
+}
+
+// Calls f and logs an exception behind `what_failed`. Returns whether f returned.
 template <typename F>
 bool run_guarded(std::string_view what_failed, F&& f) noexcept {
   try {
     std::forward<F>(f)();
     return true;
-  } catch (const std::exception& error) {
-    log_error("{}; {}", what_failed, error.what());
   } catch (...) {
-    log_error("{}; {}", what_failed, kNoStdException);
+    with_exception_text([&](const char* text) { log_error("{}; {}", what_failed, text); });
+    return false;
   }
-  return false;
 }
 
 // The message is short enough for std::string not to allocate.
@@ -45,13 +55,8 @@ Status make_status(F&& make) noexcept {
 // Returns make(text) for the text of the exception that is being handled.
 template <typename F>
 Status make_exception_status(F&& make) noexcept {
-  try {
-    throw;
-  } catch (const std::exception& error) {
-    return make_status([&] { return make(error.what()); });
-  } catch (...) {
-    return make_status([&] { return make(kNoStdException); });
-  }
+  return with_exception_text(
+      [&](const char* text) { return make_status([&] { return make(text); }); });
 }
 
 }  // namespace quire
