@@ -55,7 +55,7 @@ function(quire_budget_source from to)
     quire_mark(text ${from} "exceeds 2^31 elements\";\n"
                "  QUIRE_SPEND_COMPILE_BYTES(sizeof(int32_t) * (3 + static_cast<size_t>(grammar_expr.data_len)));\n")
   elseif(name STREQUAL "grammar.cc")
-    # XGrammar takes names for short here, and counts none.
+    # XGrammar's own count leaves out the rules' names.
     quire_replace(text ${from} "  return impl.rules_.size() * sizeof(Grammar::Impl::Rule) +\n"
       "  size_t rule_bytes = 0;
   QUIRE_FOR (const auto& rule : impl.rules_) rule_bytes += sizeof(rule) + rule.name.capacity();

@@ -22,8 +22,9 @@ struct EngineConfig {
   int max_model_len = 0;           // tokens of prompt and output; 0: the model's own
   int max_num_seqs = 0;            // sequences in one step; 0: 64 on a CPU, 256 on a GPU
   int max_num_rule_seqs = 0;       // of them, those with penalties, logit_bias, allowed_token_ids,
-                                   // bad_words or min_tokens; 0: all on a CPU, 256 on a GPU, where
-                                   // each takes 6 bytes per token of the vocabulary
+                                   // bad_words or min_tokens; 0: all on a CPU, at most 256 on a
+                                   // GPU, where each takes 136 KiB and 4.4 bytes per token of the
+                                   // vocabulary
   int max_num_batched_tokens = 0;  // tokens in one step; 0: 512 on a CPU, 8192 on a GPU
   int block_size = 16;             // tokens a KV page: 16, 32 or 64
   int64_t kv_cache_memory = 0;     // bytes; 0: on a CPU what max_num_seqs sequences need, up to a

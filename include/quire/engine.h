@@ -93,8 +93,8 @@ class Engine {
   Result<std::unique_ptr<RequestStream>> submit(Request request);
 
   // The same with a callback, which runs on the engine thread: it must not block or call the
-  // engine. Where it throws, that output is lost and the error is logged. The request's answers
-  // then end with FinishReason::kError, of which the callback is told, even if it throws again; the
+  // engine. If it throws, that output is lost and the error is logged. The request's answers then
+  // end with FinishReason::kError. The callback gets that last output, even if it throws again. The
   // engine stays healthy and other requests go on.
   using OutputCallback = std::function<void(Output&& output)>;
   Result<RequestId> submit(Request request, OutputCallback on_output);

@@ -54,7 +54,7 @@ std::optional<std::string_view> find_repeated(std::vector<std::string_view>& key
 
 class RepeatedKeySearch {
  public:
-  // Whether one is there: then place() has grown by its place within the value.
+  // Returns true on the first repeated key and prepends its path to place().
   bool find(simdjson::dom::element value) {
     simdjson::dom::object object;
     simdjson::dom::array array;
@@ -81,7 +81,7 @@ class RepeatedKeySearch {
     }
     return false;
   }
-  // The innermost step is known first.
+  // The path is built from the inside out.
   bool found_below(const std::string& step) {
     place_.insert(0, step);
     return true;

@@ -43,8 +43,8 @@ class JsonDocument {
 // requests and configurations are refused for it. Time is O(n log n) in the bytes of the keys, also
 // where a client chooses them to collide in a hash table.
 std::optional<std::string_view> find_repeated_key(simdjson::dom::object object);
-// The same for every object within the value: the place of the key behind the value's own name,
-// such as ".json_schema.type" or "[2].content".
+// The same for every object within the value: the key's path relative to the value, such as
+// ".json_schema.type" or "[2].content".
 std::optional<std::string> find_nested_repeated_key(simdjson::dom::element value);
 
 // Appends one JSON value to a string; commas and escapes are its business, nesting the caller's.

@@ -5,8 +5,8 @@
 
 namespace quire {
 
-// A size that is never negative. A sum or product that would leave 63 bits is the largest value, so
-// that a comparison with the memory that is there refuses it.
+// A non-negative size. Sums and products saturate at INT64_MAX, so that they exceed any available
+// memory.
 class Saturated {
  public:
   constexpr Saturated(int64_t value) : value_(value) {}  // NOLINT(google-explicit-constructor)

@@ -129,7 +129,8 @@ void add_cache_flags(FlagSet& flags, EngineConfig* config) {
   flags.number("--max-num-seqs", &config->max_num_seqs, {.min = 0, .max = 65535},
                "Most sequences in one step; 0: 64 on a CPU, 256 on a GPU");
   flags.number("--max-num-rule-seqs", &config->max_num_rule_seqs, {.min = 0, .max = 65535},
-               "Most of them with penalties, biases or bans; 0: all on a CPU, 256 on a GPU");
+               "Most sequences with penalties, biases, bans or min_tokens; 0: all on a CPU, 256 on "
+               "a GPU");
   flags.count("--max-num-batched-tokens", &config->max_num_batched_tokens,
               {.min = 0, .max = 1 << 20},
               "Most tokens in one step; 0: 512 on a CPU, 8192 on a GPU");

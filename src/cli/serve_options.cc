@@ -48,8 +48,7 @@ Status check_effect(const ServeOptions& options) {
     return invalid_argument("--max-request-bytes: expected at least 1; got 0: no call has a body");
   }
   if (options.max_tokenize_bytes < 1) {
-    return invalid_argument(
-        "--max-tokenize-bytes: expected at least 1; got 0: no text is so short");
+    return invalid_argument("--max-tokenize-bytes: got 0, expected at least 1");
   }
   if (service.gate.max_concurrency_per_key > 0 && options.api_keys.empty() &&
       options.api_key_file.empty()) {

@@ -118,7 +118,7 @@ Output Answer::accept(SampledToken&& sampled, int num_cached_tokens, bool at_max
     output.finish_reason = stop->reason;
     output.stop_reason = stop->stop_reason;
   }
-  // A token that ends the answer may be none that the constraint knows.
+  // A stop token need not be part of the grammar, so the constraint does not see it.
   if (!output.finish_reason) output.error = take(sampled.token_id);
   if (!output.error.ok()) output.finish_reason = FinishReason::kError;
   if (detokenizer_) append_text(sampled.token_id, output);

@@ -20,13 +20,13 @@ class Answer {
   // The state in which the n answers of a request begin, computed once: its prompt may be long.
   struct Start {
     SharedTokenIds prompt_ids;
-    // Behind the prompt; absent: no text is wanted, or possible.
+    // Primed with the prompt. Absent without a tokenizer or with detokenize off.
     std::optional<IncrementalDetokenizer> detokenizer;
     StopSearch stop_search;
     // The tokens that min_tokens forbids, as TokenConstraint::allowed_tokens; null: none.
     std::shared_ptr<const std::vector<uint32_t>> forbidden_ends;
   };
-  // Without a tokenizer there is no text; otherwise it outlives the answers. Of `sampling` the seed
+  // Without a tokenizer there is no text; otherwise it outlives the answers. The seed of `sampling`
   // is not used.
   static Start start_of(const Tokenizer* tokenizer, const SamplingSpec& sampling,
                         std::vector<int32_t> prompt_ids);

@@ -35,8 +35,8 @@ struct RequestStream::Impl {
   std::mutex mutex;
   std::condition_variable arrived;
   std::list<Output> outputs;
-  std::list<Output>
-      ends;  // places of last outputs, so that a reader hears of an end without memory
+  // Preallocated nodes for last outputs: delivering an end allocates nothing.
+  std::list<Output> ends;
   size_t num_running = 0;  // answers that have not ended
 
   void expect(const Submission& submission) {

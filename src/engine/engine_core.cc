@@ -75,7 +75,7 @@ void EngineCore::stop() {
   runner_.reset();
 }
 
-// What can throw is done here, on the caller's thread.
+// Does all allocation on the caller's thread, so that the engine thread only links nodes.
 Status EngineCore::submit(Submission submission) {
   Arrival arrival;
   const auto on_output =
@@ -147,7 +147,7 @@ void EngineCore::wait_for_all() {
   }
 }
 
-// For good: the state of the device and of the scheduler is unknown from here on.
+// Final: the state of the device and of the scheduler is unknown afterwards.
 void EngineCore::fail(const Status& error) noexcept {
   log_error("{}", error.message());
   Status health = out_of_memory();
@@ -241,13 +241,14 @@ EngineCore::ActiveAnswers::iterator EngineCore::first_of(RequestId id) {
   return found != active_.end() && found->second.request_id == id ? found : active_.end();
 }
 
-// The output goes out first: nothing that can fail comes before it.
+// Calls the callback before anything that can throw.
 bool EngineCore::retire(ActiveAnswers::iterator found, Output&& last) {
   const auto ended = active_.extract(found);
   const ActiveAnswer& answer = ended.mapped();
   if (answer.answer.is_constrained()) --num_constrained_;
   const bool is_taken = hand_over(*answer.on_output, std::move(last));
-  // A waiter behind the callback may depend on the end that was lost, so it gets another.
+  // The lost output was the last, so the callback gets a second one with kError; otherwise its
+  // caller would wait forever.
   if (!is_taken) {
     hand_over(*answer.on_output, failed_output(answer.answer.index(), callback_threw()));
   }

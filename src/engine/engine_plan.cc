@@ -163,7 +163,7 @@ Result<MemoryPlan> plan_and_shrink(const EngineConfig& config, MemoryRequest& re
   return plan;
 }
 
-// At most the longest context that --max-model-len may ask for.
+// Positions times the rope factor, at most kMaxModelLen.
 int stretched(int num_positions, double factor) {
   return static_cast<int>(std::min(num_positions * factor, double{kMaxModelLen}));
 }

@@ -207,7 +207,7 @@ Status check_regex(std::string_view what, std::string_view pattern, const Gramma
       ++i;
     } else if (rest[0] == '[') {
       const size_t length = class_length(rest);
-      if (length == 1) return refuse(what, "has a [ without its ]");
+      if (length == 1) return refuse(what, "has an unclosed [");
       for (size_t k = 0; k < length; ++k) {
         if (rest[k] != '\\') continue;
         QUIRE_RETURN_IF_ERROR(check_regex_escape(what, rest.substr(k)));
@@ -239,7 +239,7 @@ Status check_ebnf(std::string_view text, const GrammarLimits& limits) {
       i += length - 1;
     } else if (rest[0] == '[') {
       const size_t length = class_length(rest);
-      if (length == 1) return refuse(kWhat, "has a [ without its ]");
+      if (length == 1) return refuse(kWhat, "has an unclosed [");
       QUIRE_RETURN_IF_ERROR(check_class_escapes(kWhat, rest.substr(0, length)));
       i += length - 1;
     } else if (rest[0] == '#') {

@@ -18,10 +18,10 @@ Status check_ebnf(std::string_view text, const GrammarLimits& limits);
 Status check_schema(std::string_view json, const GrammarLimits& limits);
 
 // Returns the same schema in the forms that XGrammar enforces; invalid_argument names the keyword
-// that XGrammar would ignore. `json` has passed check_schema. The result is closer than the schema
-// in two ways: an object or array without "type" is one, and a pattern matches the whole string.
-// Its size is linear in that of `json`, and at most kMaxPlainGrowth * limits.max_text_bytes. The
-// work counts against the thread's WorkBudget.
+// that XGrammar would ignore. `json` has passed check_schema. The result is stricter than the
+// schema in two ways: an object or array without "type" is one, and a pattern matches the whole
+// string. Its size is linear in that of `json`, and at most kMaxPlainGrowth *
+// limits.max_text_bytes. The work counts against the thread's WorkBudget.
 inline constexpr size_t kMaxPlainGrowth = 4;
 Result<std::string> plain_schema(std::string_view json, const GrammarLimits& limits);
 

@@ -19,17 +19,17 @@ CompileResult CompileCache::get(const std::string& key,
   std::unique_lock lock(mutex_);
   if (const auto found = entries_.find(key); found != entries_.end()) {
     ++stats_.num_hits;
-    // The map's own pointer would go with the entry, which may leave the cache during the wait.
+    // Keeps the entry alive: it may be erased from the map during the wait.
     const std::shared_ptr<Entry> entry = found->second;
     return wait_for(lock, entry);
   }
-  // From the entry to its publication nothing may throw, or the entry's waiters would wait for
-  // ever. So all that allocates is made before: the place among the used ones, and the failure.
+  // Nothing may throw between the insertion and publish(); otherwise waiters would block forever.
+  // So the list node and the failure are allocated first.
   const auto entry = std::make_shared<Entry>();
   entry->use.push_front(key);
   CompileOutcome failure = {
-      .result = resource_exhausted("[grammar] could not be compiled, most likely for want of "
-                                   "memory; try again later"),
+      .result = resource_exhausted(
+          "[grammar] compilation failed, probably for lack of memory; try again later"),
       .is_final = false};
   entries_.emplace(key, entry);
   ++stats_.num_compiled;

@@ -108,8 +108,7 @@ CompileOutcome check_first_mask(const std::shared_ptr<const Compiled>& compiled,
 }
 
 // A grammar that XGrammar warns of is refused: XGrammar left a part of it out, and an answer might
-// break that part. Where memory runs out, std::bad_alloc is passed on, because a message would take
-// memory too; CompileCache has made one ahead.
+// break that part. std::bad_alloc is passed on; CompileCache returns a preallocated error.
 CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabulary,
                                const GrammarSpec& spec, const GrammarLimits& limits,
                                const std::shared_ptr<SharedMemory>& memory) {

@@ -32,7 +32,7 @@ struct GrammarLimits {
   int64_t max_repeat = 100'000;              // {n,m}, maxLength, maxItems …
 
   int64_t compile_cpu_ns = 2'000'000'000;
-  size_t compile_bytes = size_t{64} << 20;  // of rules and token masks, in all of its passes
+  size_t compile_bytes = size_t{64} << 20;  // of rules, expressions and token masks, in all passes
   size_t cache_bytes = size_t{256} << 20;   // of what is compiled and may be wanted again
   size_t shared_bytes = size_t{1} << 30;    // of all that is compiled and all parses together
 

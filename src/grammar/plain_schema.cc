@@ -21,8 +21,9 @@ namespace {
 using simdjson::dom::element;
 using simdjson::dom::object;
 
-// The root's member that holds the rest schemas (see PlainSchema). A document cannot refer to it or
-// contain it: check_schema refuses a $ref with '~', and unknown keywords are not written.
+// The root's member that holds the shared schemas of additional properties (see PlainSchema). A
+// document cannot refer to it or contain it: check_schema refuses a $ref with '~', and unknown
+// keywords are not written.
 constexpr std::string_view kRests = "~rest";
 
 std::string json_string(std::string_view text) {
@@ -94,7 +95,8 @@ void copy(const Members& members, const std::vector<std::string_view>& keywords,
   }
 }
 
-// The schema of the properties that `properties` does not name, and the keyword that has it.
+// The schema of additional properties, which are those that `properties` does not name, and the
+// keyword that has it.
 struct Rest {
   std::string_view keyword;
   element schema;
@@ -113,7 +115,7 @@ Result<std::vector<std::string_view>> unnamed_properties(object schema) {
   std::vector<std::string_view> required;
   element list;
   if (!schema.at_key("required").get(list) && (!list.is_array() || !read_strings(list, required))) {
-    return invalid_argument("[grammar] the JSON schema's \"required\" is no list of names");
+    return invalid_argument("[grammar] the JSON schema's \"required\" is not a list of names");
   }
   std::unordered_set<std::string_view> seen;
   object properties;
@@ -130,10 +132,9 @@ Result<std::vector<std::string_view>> unnamed_properties(object schema) {
   return required;
 }
 
-// XGrammar demands of the required properties only those that `properties` names, so the others are
-// added there, with the object's rest schema. Its text is written once, as a member of kRests, and
-// the keyword and the added properties refer to it: a copy for each of them would multiply the text
-// at every level of nesting.
+// XGrammar enforces a required property only if `properties` names it, so this adds the missing
+// ones, with the schema of additionalProperties. That schema is written once under kRests and
+// referenced; copies would grow exponentially with nesting.
 // Recursion is as deep as the document, which its parser bounds.
 class PlainSchema {
  public:
@@ -159,7 +160,7 @@ class PlainSchema {
   }
 
  private:
-  // `type` is what the place around the schema says of the value; empty: nothing.
+  // `type`: required by the enclosing schema; empty: none.
   Status write_schema(element value, std::string_view type, BoundedJson& out) {
     if (is_false(value)) {
       out.value("false");
@@ -255,8 +256,7 @@ class PlainSchema {
     });
   }
 
-  // The reference to the same schema in the text that is written: the part of the document that is
-  // a shared rest schema has moved.
+  // Rewrites a $ref whose target has moved to kRests.
   std::string written_uri(std::string_view uri) {
     std::string written(uri);
     element at = root_;
@@ -337,8 +337,8 @@ class PlainSchema {
     return {};
   }
 
-  // The index of an object's rest schema among the shared ones; nullopt: the text stays where it
-  // is, because no added property has it or it restricts nothing.
+  // The index of an object's schema of additional properties among the shared ones; nullopt: the
+  // text stays where it is, because no added property has it or it restricts nothing.
   std::optional<size_t> shared_rest(object schema) {
     const std::optional<Rest> rest = rest_of(schema);
     object fields;
@@ -456,7 +456,7 @@ class PlainSchema {
 
   element root_;
   TextBound bound_;
-  std::vector<std::string> rest_texts_;  // an empty one: a $ref leads through it, to no schema
+  std::vector<std::string> rest_texts_;  // empty: referenced but never written
   std::unordered_map<const char*, std::optional<size_t>> rest_idxs_;
 };
 

@@ -37,8 +37,8 @@ struct CompileOutcome {
   bool is_final = true;
 };
 
-// Compiles `spec`, which has passed check_spec, within the limits. Throws what is neither the
-// grammar's fault nor foreseen, std::bad_alloc above all.
+// Compiles `spec`, which has passed check_spec, within the limits. Throws std::bad_alloc and
+// exceptions that are not std::exception.
 CompileOutcome compile_spec(const std::shared_ptr<const Vocabulary>& vocabulary,
                             const GrammarSpec& spec, const GrammarLimits& limits,
                             const std::shared_ptr<SharedMemory>& memory);

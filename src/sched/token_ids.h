@@ -9,7 +9,8 @@
 namespace quire {
 
 // The tokens of a sequence, contiguous. The n sequences of a request share their prompt, which may
-// be long, and each copies it with its first own token: those that wait hold nothing more.
+// be long. Each copies it when its first output token is appended, so waiting sequences share one
+// copy.
 class TokenIds {
  public:
   TokenIds() = default;

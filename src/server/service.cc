@@ -25,8 +25,9 @@ namespace {
 using Run = void (*)(CallContext& context, Call&& call);
 
 enum class Access { kAnyone, kKeyHolder };
-// kAtOnce: microseconds, on the transport's thread; kWorker: parses, tokenizes; kTokenizer: the
-// same for its own sake, of texts up to max_tokenize_bytes: no answer waits behind it.
+// kAtOnce: microseconds, on the transport's thread; kWorker: parses, tokenizes; kTokenizer: parses
+// and tokenizes for /tokenize and /detokenize, up to max_tokenize_bytes; no generation waits behind
+// it.
 enum class Where { kAtOnce, kWorker, kTokenizer };
 constexpr int kNumTokenizers = 1;
 constexpr int kMaxTokenizing = 64;
@@ -88,11 +89,11 @@ struct Service::Impl {
   Impl(EngineApi& engine, ServiceConfig given)
       : config(std::move(given)),
         gate(config.gate, config.keys.size()),
-        // A restart would not help a client whose texts keep the tokenizers busy, and would end
-        // all answers, so that pool is no part of the server's health.
         health(config.patience,
                {{"parsing", &workers}, {"writing", &writers}, {"grammar", &grammar_workers}}),
         workers(config.num_workers),
+        // Not in health: long texts can occupy this pool for more than `patience`, and a restart
+        // would not help.
         tokenizers(kNumTokenizers),
         writers(config.num_workers),
         grammar_workers(config.num_grammar_threads),

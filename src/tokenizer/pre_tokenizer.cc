@@ -95,9 +95,8 @@ Status PreTokenizer::add(JsonElement json, int depth) {
     QUIRE_ASSIGN_OR_RETURN(const PrependScheme scheme, parse_prepend_scheme(json));
     QUIRE_ASSIGN_OR_RETURN(const bool split, json_or(json, "split", true));
     if (replacement.empty() || replacement.size() > kMaxReplacementBytes) {
-      return invalid_argument(
-          fmt::format("Metaspace replacement is empty or too long; got {} bytes, expected 1 to {}",
-                      replacement.size(), kMaxReplacementBytes));
+      return invalid_argument(fmt::format("Metaspace replacement; got {} bytes, expected 1 to {}",
+                                          replacement.size(), kMaxReplacementBytes));
     }
     stages_.push_back(make_metaspace_stage(std::string(replacement), scheme));
     if (split) {

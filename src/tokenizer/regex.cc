@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxPatternBytes = size_t{1} << 16;
 constexpr size_t kMaxClassBytes = 4096;
-constexpr size_t kMaxRepeat = 65'535;  // PCRE2's
+constexpr size_t kMaxRepeat = 65'535;  // PCRE2's limit
 constexpr uint32_t kHeapLimitKib = 16 * 1024;
 constexpr uint32_t kNestLimit = 64;
 
@@ -41,8 +41,8 @@ Status foreign(std::string_view pattern, std::string_view what) {
 
 struct Translated {
   std::string pattern;
-  // Both make one item of the pattern slow: PCRE2 looks through a class member by member, and
-  // reports no step while it repeats an item for the least number of times.
+  // Both make one item of the pattern slow: PCRE2 scans a class member by member and reports no
+  // step during the minimum repeats of an item.
   size_t longest_class = 0;  // bytes
   size_t largest_repeat = 0;
 };
@@ -160,8 +160,8 @@ class Pcre2Pattern final : public Pattern {
   size_t step_cost_;
 };
 
-// The budget's steps per step of this pattern, so that the time per step is about the same for all:
-// 1 for the patterns of known models.
+// Budget steps charged per PCRE2 callout, so that the time per step is about the same for all
+// patterns: 1 for those of known models.
 size_t step_cost(const Translated& translated, const pcre2_code* code) {
   size_t frame_bytes = 0;  // copied at each choice; grows with the number of groups
   pcre2_pattern_info(code, PCRE2_INFO_FRAMESIZE, &frame_bytes);
@@ -196,7 +196,7 @@ Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
   }
   uint32_t num_references = 0;
   pcre2_pattern_info(code.get(), PCRE2_INFO_BACKREFMAX, &num_references);
-  // A comparison with an earlier group takes any time without a step.
+  // PCRE2 reports no step while it compares with an earlier group.
   if (num_references > 0) return foreign(pattern, "a back reference");
   const size_t cost = step_cost(translated, code.get());
   return std::unique_ptr<Pattern>(std::make_unique<Pcre2Pattern>(std::move(code), cost));

@@ -62,9 +62,8 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
   parts_->added.split(text, AddedTokens::Stage::kRaw, budget, encode_part);
   if (budget.is_spent()) {
     return invalid_argument(
-        fmt::format("[tokenizer] the tokenizer's rules take too long on this text or make too much "
-                    "of it; got {} bytes, "
-                    "expected a shorter text or shorter runs of like characters",
+        fmt::format("[tokenizer] the tokenizer's rules exceed their budget on this text of {} "
+                    "bytes; shorten the text or its runs of equal characters",
                     text.size()));
   }
   if (add_special_tokens) {

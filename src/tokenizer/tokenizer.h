@@ -64,7 +64,7 @@ class IncrementalDetokenizer {
  public:
   // `tokenizer` must outlive it.
   IncrementalDetokenizer(const Tokenizer& tokenizer, bool skip_special_tokens);
-  // A copy goes on from the same place; of use where several texts continue one prompt.
+  // Copies the state, so that n answers share one primed prompt.
   IncrementalDetokenizer(const IncrementalDetokenizer& other);
   IncrementalDetokenizer(IncrementalDetokenizer&&) noexcept;
   IncrementalDetokenizer& operator=(IncrementalDetokenizer&&) noexcept;

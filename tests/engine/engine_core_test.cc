@@ -204,7 +204,7 @@ TEST_F(EngineCoreTest, NoRequestIsLostWhereARefusalThrows) {
   EXPECT_EQ(core_->health().code(), StatusCode::kUnavailable);
 }
 
-TEST_F(EngineCoreTest, AFailureIsToldToAllWhereACallbackThrowsMeanwhile) {
+TEST_F(EngineCoreTest, AFailureReachesAllRequestsEvenIfACallbackThrows) {
   start({.no_memory_in = 4});
   std::promise<void> go;
   auto first = submit_waiting(go.get_future().share());

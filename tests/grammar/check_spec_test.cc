@@ -125,7 +125,7 @@ TEST(CheckSpec, RefusesFunctionsInEbnf) {
   }
   // Read as a class, this would end at its first ']' and hide what follows.
   EXPECT_THAT(ebnf(R"(root[capture="]"] ::= Token(2) "")"), HasSubstr("captures"));
-  EXPECT_THAT(ebnf("root ::= [a\\]"), HasSubstr("without its ]"));
+  EXPECT_THAT(ebnf("root ::= [a\\]"), HasSubstr("unclosed ["));
 }
 
 TEST(CheckSpec, TakesNamesLikeThoseOfFunctions) {

@@ -57,15 +57,15 @@ void expect_all_are_answered(const std::function<void()>& throw_it) {
   EXPECT_TRUE(cache.find("key"));
 }
 
-TEST(CompileCache, BadAllocIsEverybodysError) {
+TEST(CompileCache, BadAllocFailsAllWaiters) {
   expect_all_are_answered([] { throw std::bad_alloc(); });
 }
 
-TEST(CompileCache, ARuntimeErrorIsEverybodysError) {
+TEST(CompileCache, RuntimeErrorFailsAllWaiters) {
   expect_all_are_answered([] { throw std::runtime_error("unforeseen"); });
 }
 
-TEST(CompileCache, WhatIsNoExceptionIsEverybodysErrorToo) {
+TEST(CompileCache, NonStandardExceptionFailsAllWaiters) {
   expect_all_are_answered([] { throw 7; });
 }
 

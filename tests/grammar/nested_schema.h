@@ -21,7 +21,7 @@ inline std::string nested_schema(int num_levels, int num_required) {
   return schema;
 }
 
-// One object with `num_required` names and a rest schema of about `rest_bytes`.
+// One object with `num_required` names and a schema of additional properties of about `rest_bytes`.
 inline std::string wide_schema(int num_required, size_t rest_bytes) {
   std::string values = "0";
   for (int i = 1; values.size() < rest_bytes; ++i) values += ",\"value " + std::to_string(i) + '"';

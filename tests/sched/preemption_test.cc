@@ -177,7 +177,7 @@ TEST_F(SchedulerTest, BlocksThatOnlyVictimsShareCountAsFreed) {
   const SeqId b = add(33, 10, {.first_id = 5});
   step();
   ASSERT_EQ(scheduler().stats().num_free_blocks, 1);
-  const SeqId urgent = add(80 - 1, 1, {.priority = -1});  // needs all 5
+  const SeqId urgent = add(79, 1, {.priority = -1});  // needs all 5
   EXPECT_EQ(parts(step()), (Parts{{urgent, 64}}));
   EXPECT_EQ(seq(a).state, SeqState::kWaiting);
   EXPECT_EQ(seq(b).state, SeqState::kWaiting);

@@ -190,8 +190,8 @@ class CudaOpsImpl final : public CudaOps {
     (void)cudaGetLastError();
     QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // a fault stays, a refusal does not
     log_warning(
-        "[ops] the device refused the fused layer tail, so decoding one sequence takes separate "
-        "kernels and is slower: {}",
+        "[ops] cooperative launch of the fused layer tail refused; using separate kernels (slower "
+        "with one sequence): {}",
         launched.message());
     return false;
   }

@@ -20,7 +20,8 @@ TailPhase phase_of(const TensorView& w, const TensorView& out, int64_t n) {
   return phase;
 }
 
-TailParams params_of(const LayerTailCall& call, int num_blocks, const TailRoom& room) {
+TailParams params_of(const LayerTailCall& call, int num_blocks,
+                     const TailSharedMemory& shared_memory) {
   TailParams p;
   const auto add = [&](const TensorView& w, const TensorView& out, int64_t n) {
     add_tail_phase(p, phase_of(w, out, n), num_blocks);
@@ -35,7 +36,7 @@ TailParams params_of(const LayerTailCall& call, int num_blocks, const TailRoom& 
   p.norms[0] = call.post_norm;
   p.norms[1] = call.next_norm;
   p.eps = call.eps;
-  fit_tail_rings(p, room);
+  fit_tail_rings(p, shared_memory);
   return p;
 }
 
@@ -92,10 +93,12 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
   context.stream->set_zero(arrivals.data(), sizeof(uint64_t));
   constexpr size_t kStaticBytes = 128;  // of block_sum
   const auto beside = static_cast<size_t>(multiprocessor_bytes - 2 * reserved_bytes);
-  const TailRoom room = {.block = static_cast<size_t>(block_bytes) - kStaticBytes,
-                         .beside_attention = beside - kTailAttentionBytes - kStaticBytes};
-  return std::unique_ptr<LayerTailKernel>(new LayerTailKernel(
-      context, std::move(arrivals), num_blocks > 0 ? num_blocks : num_multiprocessors, room));
+  const TailSharedMemory shared_memory = {
+      .per_block = static_cast<size_t>(block_bytes) - kStaticBytes,
+      .beside_attention = beside - kTailAttentionBytes - kStaticBytes};
+  return std::unique_ptr<LayerTailKernel>(
+      new LayerTailKernel(context, std::move(arrivals),
+                          num_blocks > 0 ? num_blocks : num_multiprocessors, shared_memory));
 }
 
 std::optional<LayerTailCall> layer_tail_call(const LayerTail& tail) {
@@ -122,7 +125,7 @@ std::optional<LayerTailCall> layer_tail_call(const LayerTail& tail) {
 
 bool LayerTailKernel::run(const LayerTailCall& call) {
   if (!has_types_and_places(call)) return false;
-  TailParams p = params_of(call, num_blocks_, room_);
+  TailParams p = params_of(call, num_blocks_, shared_memory_);
   if (p.num_stages == 0) return false;
   p.arrivals = static_cast<uint64_t*>(arrivals_.data());
   if (call.residual.dtype == DType::kF16) {

@@ -47,13 +47,16 @@ class LayerTailKernel {
 
  private:
   LayerTailKernel(const LaunchContext& context, Buffer arrivals, int num_blocks,
-                  const TailRoom& room)
-      : context_(context), arrivals_(std::move(arrivals)), num_blocks_(num_blocks), room_(room) {}
+                  const TailSharedMemory& shared_memory)
+      : context_(context),
+        arrivals_(std::move(arrivals)),
+        num_blocks_(num_blocks),
+        shared_memory_(shared_memory) {}
 
   LaunchContext context_;
   Buffer arrivals_;
   int num_blocks_;
-  TailRoom room_;
+  TailSharedMemory shared_memory_;
 };
 
 }  // namespace quire::cuda

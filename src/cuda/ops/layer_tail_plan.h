@@ -100,10 +100,10 @@ inline void add_tail_phase(TailParams& params, const TailPhase& phase, int num_b
   params.phases[params.num_phases++] = phase;
 }
 
-// Shared memory of an SM, in bytes.
-struct TailRoom {
-  size_t block;             // the most that one thread block of the tail may have
-  size_t beside_attention;  // what a thread block of attention leaves on the same SM
+// Shared memory for a thread block of the tail, in bytes.
+struct TailSharedMemory {
+  size_t per_block;         // limit per thread block
+  size_t beside_attention;  // left on the SM beside one XQA thread block
 };
 
 // Upper bound of what XQA's decode kernels over a 16-bit cache take per thread block (53,888 bytes at
@@ -111,14 +111,16 @@ struct TailRoom {
 // them no ring of useful depth fits.
 inline constexpr size_t kTailAttentionBytes = size_t{54} << 10;
 
-// Chooses the depth of the rings. They fill while attention works, so they leave room for a thread
-// block of attention on the same SM: without it, attention waits for the tail before it to leave,
-// and the tail after it starts with empty rings. Where not even the shallowest rings leave room,
-// they take what the block may have.
-inline void fit_tail_rings(TailParams& params, const TailRoom& room) {
+// Chooses the depth of the rings. They fill while attention runs, so they leave shared memory for a
+// thread block of attention on the same SM. Otherwise attention starts only after the previous tail
+// has ended, and the next tail starts with empty rings. If even the shallowest rings leave too
+// little, they take up to the limit per thread block.
+inline void fit_tail_rings(TailParams& params, const TailSharedMemory& shared_memory) {
   constexpr int kMaxStages = 4;
   constexpr int kMinStages = 2;
-  for (const size_t most : {std::min(room.block, room.beside_attention), room.block}) {
+  const size_t most_beside_attention =
+      std::min(shared_memory.per_block, shared_memory.beside_attention);
+  for (const size_t most : {most_beside_attention, shared_memory.per_block}) {
     for (params.num_stages = kMaxStages; params.num_stages >= kMinStages; --params.num_stages) {
       if (tail_layout(params).num_bytes <= most) return;
     }

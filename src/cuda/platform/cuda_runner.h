@@ -43,7 +43,7 @@ class CudaRunner final : public Runner {
     Status error;                      // it could not be enqueued
     std::vector<PromptChunk> prompts;  // whose log probabilities it brings
     int num_rows = 0;                  // of logits that were sampled
-    bool has_logprobs = false;         // of what was sampled
+    bool has_logprobs = false;         // the results include log probabilities
     bool for_graph = false;            // every slice has the logits row of its own number
     Results* results = nullptr;
   };

@@ -45,7 +45,8 @@ class PromptLogprobs {
   // `host` (pinned).
   Status enqueue(std::span<const PromptChunk> chunks, Model& model, DeviceSampler& sampler,
                  const TensorView& logits, void* host, CudaStream& stream);
-  // Once they have arrived: what belongs to a sampled token is moved there, the error too.
+  // Reads results that have arrived. Moves a prompt's log probabilities, or its error, into the
+  // token that was sampled after it.
   static void read(std::span<const PromptChunk> chunks, const void* host,
                    std::span<SampledToken> sampled);
 

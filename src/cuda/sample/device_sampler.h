@@ -34,15 +34,15 @@ class DeviceSampler {
   // kInvalidArgument where a request asks for more than the tables hold; asked at admission.
   Status check(const SamplingSpec& spec) const { return check_row(spec, row_limits_); }
 
-  // Sequences leave their rows. What is in flight still samples them.
+  // Frees the rows and their rule tables. Steps already enqueued still use them.
   void remove_rows(std::span<const int> rows);
   // Sequences enter their rows: one copy and one kernel for all of them, unless they bring more
   // than a megabyte. Not captured. Fails, before any row is added, where check() does.
   Status add_rows(std::span<const RowAdded> added, CudaStream& stream);
 
-  // Plans the next sample(), once per step, and enqueues what its kernels must be told, in one copy
-  // where that is anything. Not captured. At most max_rows of both; masks[mask_idx] of a row, as
-  // TokenConstraint::allowed_tokens, says what it may sample.
+  // Plans the next sample(). If rows differ in pass or have masks, uploads both in one copy. Call
+  // once per step, outside of a capture. At most max_rows rows and masks. masks[mask_idx] is a
+  // TokenConstraint::allowed_tokens bitmap.
   Result<SamplePlan> plan(std::span<const LogitsRowUse> rows,
                           std::span<const std::vector<uint32_t>> masks, CudaStream& stream);
 

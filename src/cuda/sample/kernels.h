@@ -49,7 +49,7 @@ struct SampleCall {
 
 // Scatters rows that were uploaded as a block: `num_rows` headers, then words.
 void launch_add_rows(const RowTables& tables, const void* block, int num_rows, CudaStream& stream);
-// Each of the following touches only the rows of its pass.
+// launch_forbid, launch_one_pass and launch_filter skip rows of other passes.
 // kRules, before launch_filter: makes the bitmap of what each row may not sample in this step.
 void launch_forbid(const RowTables& tables, const SampleCall& call, CudaStream& stream);
 // kOnePass; `random`: not all rows are greedy.

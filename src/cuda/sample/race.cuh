@@ -70,12 +70,12 @@ class RoughRace {
 
   __device__ __forceinline__ void take(float logit, uint32_t bits, int32_t id) {
     const float t = (logit - anchor_) * inverse_;
-    // -log(u) from the nearer of u's two ends: 32 random bits do not fit into a float, and beside
-    // the other end they would round to it, which makes u a 0 or the wait a 0.
+    // A float has 24 bits, so u = bits / 2^32 rounds to 0 or 1 near the ends. For u > 0.99 the
+    // series of -log(1 - x) with x = 1 - u keeps the digits; otherwise x is u.
     const bool is_near_one = bits > kSeriesFrom;
     const float x = (static_cast<float>(is_near_one ? ~bits : bits) + 0.5F) * 0x1p-32F;
-    const float wait = is_near_one ? x + 0.5F * x * x : -__logf(x);
-    const float score = t - __logf(wait);
+    const float exponential = is_near_one ? x + 0.5F * x * x : -__logf(x);
+    const float score = t - __logf(exponential);
     const float error = 2e-4F + 5e-7F * fabsf(t);
     const float high = score + error;
     if (score - error > low_) {
@@ -99,8 +99,7 @@ class RoughRace {
   __device__ bool is_close(float best_low) const { return other_high_ >= best_low; }
 
  private:
-  // u above 0.99: the logarithm would lose the digits of 1 - u, its series does not.
-  static constexpr uint32_t kSeriesFrom = 4252017623U;
+  static constexpr uint32_t kSeriesFrom = 4252017623U;  // random bits of u = 0.99
 
   float anchor_, inverse_;
   float low_ = minus_infinity();

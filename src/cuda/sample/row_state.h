@@ -44,8 +44,8 @@ struct RowState {
 inline constexpr float kGreedyBelow = 1e-5F;  // vLLM's border between greedy and random
 inline constexpr uint32_t kInPrompt = uint32_t{1} << 31;
 
-// Device memory. The rule tables are a pool: only sequences with a flag hold a line of each, the
-// one that RowState::table says. Bitmaps have one bit per token.
+// Device memory. The rule tables are a pool: only sequences with a flag own an entry of each;
+// RowState::table is its index. Bitmaps have one bit per token.
 struct RowTables {
   RowState* states;      // [rows]
   int32_t* last_tokens;  // [rows]
@@ -74,7 +74,7 @@ enum class SamplePass : int32_t {
 };
 inline constexpr int kNumSamplePasses = 3;
 
-// How one logits row of a step is sampled.
+// Pass and mask of one logits row.
 struct SampleRow {
   SamplePass pass;
   int32_t mask_idx;  // < 0: anything may be sampled
@@ -83,7 +83,7 @@ struct SampleRow {
 enum class RowStatus : int32_t {
   kOk,
   kPadding,     // row id < 0: nothing else is written
-  kNan,         // `detail` is the first token whose logit is NaN
+  kNan,         // detail: id of the first NaN logit
   kInfinite,    // a logit is +infinity
   kNoneFinite,  // every logit is -infinity
   kNoneAllowed  // likewise, only once the rules were applied
@@ -101,8 +101,8 @@ struct RowResult {
 // Log probabilities at one position.
 struct LogprobsResult {
   int32_t num_top;   // -1: none asked for
-  RowStatus status;  // other than kOk: the logits are broken, and the rest is not set
-  int32_t detail;    // with kNan: the first token whose logit is
+  RowStatus status;  // other than kOk: the logits are broken; the other fields have no meaning
+  int32_t detail;    // with kNan: id of the first NaN logit
   int32_t token_id;
   int32_t rank;
   float logprob;

@@ -17,7 +17,7 @@ __device__ __forceinline__ const uint32_t* mask_of(const RowTables& tables, cons
 // follows turns -infinity into anything else.
 class Rules {
  public:
-  // Of the sequence that logits row i belongs to, after launch_forbid.
+  // `state` belongs to logits row i. Requires launch_forbid() earlier in the step.
   __device__ Rules(const RowTables& tables, const RowState& state, int i, bool is_masked) {
     const int64_t table = state.table;
     const uint32_t flags = state.flags;

@@ -7,7 +7,7 @@
 namespace quire::cuda {
 namespace {
 
-// Rules that hold for every token of a sequence; min_tokens end.
+// Flags that apply to every token. kHasStops is not among them: it ends with min_tokens.
 constexpr uint32_t kLastingRules = kHasAllowed | kHasBadWords | kHasBias | kHasPenalties;
 
 SamplePass lasting_pass(const RowState& state) {
@@ -41,7 +41,9 @@ int SampledRows::add(int row, const RowState& state) {
   added.wants_logprobs = state.num_logprobs >= 0;
   if ((state.flags & kHasStops) != 0) added.min_tokens_left = state.min_tokens - state.num_output;
   if (state.flags == 0) return -1;
-  QUIRE_CHECK(!free_tables_.empty(), "[sample] no more sequences with rules than rule tables");
+  QUIRE_CHECK(!free_tables_.empty(),
+              "[sample] rule tables are exhausted; the scheduler must admit at most max_rule_seqs "
+              "sequences with rules");
   added.table = free_tables_.back();
   free_tables_.pop_back();
   return added.table;
@@ -50,7 +52,7 @@ int SampledRows::add(int row, const RowState& state) {
 SamplePlan SampledRows::plan(std::span<const LogitsRowUse> rows) {
   SamplePlan plan;
   plan.rows.resize(rows.size());
-  // Padding goes with the first sequence, so that it alone launches nothing.
+  // Padding rows take the first sequence's pass, so that they add no launch.
   SamplePass padding = SamplePass::kOnePass;
   for (size_t i = rows.size(); i-- > 0;) {
     if (rows[i].row < 0) continue;

@@ -1,6 +1,6 @@
 // Host side of a step's sampling: which kernels sample which logits row, and which rule tables a
-// sequence holds. Decided on the host alone, so that a step launches no kernel that it does not
-// need and a row's cost does not depend on what its neighbours ask for.
+// sequence holds. The host decides it alone, so that a step launches no kernel that it does not
+// need, and pays for penalties, filters and log probabilities only for the rows that ask for them.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ struct SamplePlan {
   bool is_mixed() const;
 };
 
-// What the host remembers of each row of state, by which it plans steps and hands out rule tables.
+// Host copy of each slot's sampling state: its pass, its remaining min_tokens and its rule table.
 class SampledRows {
  public:
   SampledRows(int num_rows, int num_tables);
@@ -49,7 +49,7 @@ class SampledRows {
 
  private:
   struct Row {
-    SamplePass pass = SamplePass::kOnePass;  // once min_tokens are reached
+    SamplePass pass = SamplePass::kOnePass;  // pass after min_tokens is reached
     int min_tokens_left = 0;                 // while positive: kRules
     int table = -1;
     bool is_random = false;

@@ -6,8 +6,8 @@
 
 namespace quire::cuda {
 
-// Why no token came of logits; ok with kOk and kPadding. `position`: of the token; `detail`: the
-// token whose logit is NaN.
+// Converts a row's status to a Status; ok for kOk and kPadding. position: index of the token;
+// detail: id of the first NaN logit.
 Status to_status(RowStatus status, int64_t position, int32_t detail);
 
 // Without the sequence's id, which the device does not know. `logprobs` may be null.

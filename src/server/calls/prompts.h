@@ -14,8 +14,8 @@ CallDefaults call_defaults(const CallContext& context);
 // The bytes that a context of the model's longest tokens has.
 size_t max_prompt_bytes(const EngineApi& engine);
 
-// Refuses a text of this size where it cannot fit the model's context. Comes before all other work
-// on the text.
+// Refuses a text of this size where it cannot fit the model's context. Call it before searching or
+// tokenizing the text.
 std::optional<CallError> check_prompt_bytes(const CallContext& context, size_t num_bytes);
 
 // Tokenizes the request's prompt into prompt_token_ids, and refuses what can never fit. max_tokens

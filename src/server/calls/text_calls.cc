@@ -28,8 +28,7 @@ CallError too_long(const CallContext& context, std::string field, std::string_vi
       field);
 }
 
-// Reads the text of the conversation or the prompt. One that is too long is refused before all
-// other work on it.
+// Reads the text of the conversation or the prompt. Checks its size before searching it.
 std::optional<CallError> read_text(const CallContext& context, TokenizeCall& wanted,
                                    std::string& text) {
   const bool is_chat = !wanted.template_variables.empty();

@@ -62,7 +62,7 @@ std::string invalid_body(std::string_view body, const Status& status) {
                      found->what, line, found->byte - line_start + 1, found->byte);
 }
 
-// The error's param is the body's own field: it is logged, and deeper keys may be a client's text.
+// `param` is the top-level field only, because it is logged and deeper keys may contain user text.
 Fault refuse_repeated_keys(simdjson::dom::object body) {
   const auto refuse = [](std::string_view name, std::string_view place) {
     std::string field = clipped(name);

@@ -59,7 +59,7 @@ Fault read_object(const Path& path, Element value, simdjson::dom::object& out);
 // readers of JSON differ in which of the values they take.
 Fault parse_body(std::string_view body, size_t max_depth, std::optional<JsonDocument>& out);
 
-// The handler of each known field; it is called unless the field is null.
+// Maps a field's name to its reader. Null fields are skipped.
 template <typename Reader>
 using FieldHandlers =
     std::unordered_map<std::string_view, Fault (*)(Reader&, const Path&, Element)>;

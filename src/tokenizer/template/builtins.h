@@ -33,7 +33,7 @@ class Bound {
 
   Budget& budget;
   std::vector<const Value*> values;
-  const Args* raw;  // of a variadic one, all there is
+  const Args* raw;  // all arguments, for variadic builtins
 };
 
 struct Builtin {

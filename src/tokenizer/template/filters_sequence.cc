@@ -71,8 +71,8 @@ bool has_positions(const Value& value) {
   return value.is_string() || value.is_sequence();
 }
 
-// The item at a position of what has positions, without a copy of the others. A character is plain
-// text even if it comes from markup.
+// Item idx of a string or sequence, without copying the others. A character is plain text even if
+// it comes from markup.
 Value item_at(Run run, const Value& self, int64_t idx) {
   const Value item = get_item(run, self, Value::integer(idx));
   return self.is_string() ? run.make_string(item.as_string()) : item;

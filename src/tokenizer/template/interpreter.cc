@@ -143,12 +143,12 @@ Args Interpreter::eval_args(const CallArgs& args) {
   if (args.keyword_spread != nullptr) {
     const Value spread = eval(*args.keyword_spread);
     if (!spread.is_dict()) fail("argument after ** must be a mapping");
-    const NamedValues explicit_ones = values.keyword;
+    const NamedValues explicit_args = values.keyword;
     for (const auto& [key, value] : spread.dict()->entries()) {
       if (!key.is_string()) fail("keywords must be strings");
       budget.step();
       budget.read(key.as_string().size());
-      if (find_named(explicit_ones, key.as_string(), budget)) {
+      if (find_named(explicit_args, key.as_string(), budget)) {
         fail(fmt::format("got multiple values for keyword argument '{}'", key.as_string()));
       }
       values.keyword.emplace_back(key.as_string(), value);

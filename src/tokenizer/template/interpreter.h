@@ -147,7 +147,7 @@ std::optional<int64_t> length_of(Interpreter& interpreter, const Value& value);
 void write_html_escaped(std::string_view text, TextBuilder& out);
 // The text mapped by one of the functions of unicode.h, charged before it is made.
 std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::string_view text);
-// The answer of unicode.h's classify(), charged as slow reading.
+// The answer of unicode.h's classify(), charged twice its size.
 bool classify_text(Budget& budget, std::string_view question, std::string_view text);
 
 // ---- text (json_dump.cc, format.cc)

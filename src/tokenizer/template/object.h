@@ -13,7 +13,7 @@ namespace quire::jinja {
 class Interpreter;
 
 using NamedValues = std::vector<std::pair<std::string, Value>>;
-// The place of that name; charges the linear search.
+// Index of `name`; charges the search.
 std::optional<size_t> find_named(const NamedValues& values, std::string_view name, Budget& budget);
 
 struct Args {

@@ -273,10 +273,10 @@ std::string_view take_line(std::string_view& text, bool keep_end) {
   std::string_view line = text;
   for (const auto& [c, bytes] : Chars(text)) {
     if (!ends_line(c)) continue;
-    const auto num_chars = static_cast<size_t>(bytes.data() - text.data());
-    size_t end = num_chars + bytes.size();
+    const auto line_bytes = static_cast<size_t>(bytes.data() - text.data());
+    size_t end = line_bytes + bytes.size();
     if (c == '\r' && text.substr(end).starts_with('\n')) ++end;
-    line = text.substr(0, keep_end ? end : num_chars);
+    line = text.substr(0, keep_end ? end : line_bytes);
     text.remove_prefix(end);
     return line;
   }

@@ -76,7 +76,7 @@ int key_rank(const Value& value) {
     case Value::Kind::kDict:
       break;
   }
-  return 4;  // a tuple: no list or dict is a key
+  return 4;  // tuple; lists and dicts are rejected earlier
 }
 
 // Names the value that prevents the hash, which may lie deep in a tuple.

@@ -12,7 +12,7 @@ namespace quire::jinja {
 // Calls `escape` with each character and its bytes; an empty result keeps the character.
 template <typename Escape>
 void write_escaped(std::string_view text, TextBuilder& out, Escape escape) {
-  constexpr size_t kMaxPending = 4096;  // read but not yet charged
+  constexpr size_t kMaxPending = 4096;  // bytes scanned before they are charged
   const char* pending = text.data();
   for (const auto& [c, bytes] : Chars(text)) {
     const std::string escaped = escape(c, bytes);

@@ -272,8 +272,8 @@ TEST_P(LayerTailTest, ARefusedLaunchFallsBackToSteps) {
 // Without a GPU: the rings of models in use leave room for attention on an H100's SM.
 TEST(LayerTailPlanTest, RingsLeaveRoomForAttention) {
   constexpr size_t kSmBytes = 233472;  // and 1,024 per thread block are the driver's
-  constexpr cuda::TailRoom kRoom = {
-      .block = 232448 - 128,
+  constexpr cuda::TailSharedMemory kSharedMemory = {
+      .per_block = 232448 - 128,
       .beside_attention = kSmBytes - 2 * 1024 - cuda::kTailAttentionBytes - 128};
   struct Model {
     const char* name;
@@ -296,9 +296,9 @@ TEST(LayerTailPlanTest, RingsLeaveRoomForAttention) {
     add(model.intermediate, model.hidden, 2);
     add(model.hidden, model.intermediate, 1);
     add(model.qkv_size, model.hidden, 1);
-    cuda::fit_tail_rings(params, kRoom);
+    cuda::fit_tail_rings(params, kSharedMemory);
     EXPECT_EQ(params.num_stages, model.num_stages) << model.name;
-    EXPECT_LE(cuda::tail_layout(params).num_bytes, kRoom.beside_attention) << model.name;
+    EXPECT_LE(cuda::tail_layout(params).num_bytes, kSharedMemory.beside_attention) << model.name;
   }
 }
 
@@ -306,9 +306,9 @@ TEST(LayerTailPlanTest, RingsLeaveRoomForAttention) {
 TEST(LayerTailPlanTest, RingsTakeTheWholeBlockWhereNoneLeaveRoom) {
   cuda::TailParams params;
   params.max_k = 60000;
-  cuda::fit_tail_rings(params, {.block = 200000, .beside_attention = 150000});
+  cuda::fit_tail_rings(params, {.per_block = 200000, .beside_attention = 150000});
   EXPECT_EQ(params.num_stages, 2);
-  cuda::fit_tail_rings(params, {.block = 100000, .beside_attention = 50000});
+  cuda::fit_tail_rings(params, {.per_block = 100000, .beside_attention = 50000});
   EXPECT_EQ(params.num_stages, 0);
 }
 

@@ -19,7 +19,7 @@ struct Case {
   SamplingParams params;
   float spread = 3.0F;
   bool is_masked = false;
-  int every = 1;  // the parameters are every nth row's, the others are random
+  int every = 1;  // every nth row has the parameters; the others sample randomly
 };
 
 std::vector<Case> make_cases() {

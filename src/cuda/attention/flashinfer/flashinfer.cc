@@ -63,7 +63,7 @@ Status check_positions(const AttentionShape& shape, int64_t max_pages, int num_r
                   last_position));
 }
 
-// FlashInfer counts elements of the step's queries in 32 bits without a sign.
+// FlashInfer indexes the elements of a step's queries with uint32_t.
 Status check_queries(const AttentionShape& shape, int max_num_tokens) {
   const int64_t elements = int64_t{max_num_tokens} * shape.num_heads * shape.head_dim;
   if (elements <= std::numeric_limits<uint32_t>::max()) return {};

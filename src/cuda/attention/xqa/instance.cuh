@@ -122,7 +122,7 @@ namespace quire::cuda::xqa::QUIRE_XQA_NAME {
 
 namespace xqa = ::QUIRE_XQA_NAME;
 
-// What the device's code says of itself: the host's view of the structure differs.
+// Dynamic shared memory of the kernel, read from the device: sizeof on the host differs.
 size_t shared_bytes = 0;
 
 Result<size_t> prepare() {

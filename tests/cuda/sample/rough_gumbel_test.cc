@@ -1,4 +1,4 @@
-#include "cuda/sample/rough_race.h"
+#include "cuda/sample/rough_gumbel.h"
 
 #include <gtest/gtest.h>
 
@@ -15,12 +15,12 @@ struct Span {
 void expect_bounded(const Span& span, float logit, float temperature) {
   auto stream = CudaStream::create();
   ASSERT_TRUE(stream.ok());
-  auto device = device_memory(sizeof(RoughRaceErrors));
+  auto device = device_memory(sizeof(RoughGumbelErrors));
   ASSERT_TRUE(device.ok());
-  RoughRaceErrors errors = {.count = 0, .first_bits = UINT32_MAX};
+  RoughGumbelErrors errors = {.count = 0, .first_bits = UINT32_MAX};
   (*stream)->copy_to_device(device->data(), &errors, sizeof errors);
   launch_check_bits(span.first, span.count, logit, temperature,
-                    static_cast<RoughRaceErrors*>(device->data()), **stream);
+                    static_cast<RoughGumbelErrors*>(device->data()), **stream);
   (*stream)->copy_to_host(&errors, device->data(), sizeof errors);
   const Status status = (*stream)->synchronize();
   ASSERT_TRUE(status.ok()) << status.message();
@@ -28,14 +28,14 @@ void expect_bounded(const Span& span, float logit, float temperature) {
                               << ", the first at bits " << errors.first_bits;
 }
 
-TEST(RoughRace, BoundsTheExactScoreNearTheEnds) {
+TEST(RoughGumbel, BoundsTheExactScoreNearTheEnds) {
   if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message();
   for (const uint64_t bits : {0U, 127U, 128U, 1000U, 4252017623U, 4252017624U, UINT32_MAX}) {
     for (const float temperature : {0.1F, 1.0F, 10.0F}) expect_bounded({bits, 1}, 1, temperature);
   }
 }
 
-TEST(RoughRace, BoundsTheExactScoreOfAllRandomBits) {
+TEST(RoughGumbel, BoundsTheExactScoreOfAllRandomBits) {
   if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message();
   for (const float logit : {0.0F, 23.5F, -300.0F}) {
     expect_bounded({0, uint64_t{1} << 32}, logit, 0.7F);

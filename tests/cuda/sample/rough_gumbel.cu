@@ -1,6 +1,6 @@
 #include "cuda/base/launch.h"
 #include "cuda/sample/race.cuh"
-#include "cuda/sample/rough_race.h"
+#include "cuda/sample/rough_gumbel.h"
 
 namespace quire::cuda {
 namespace {
@@ -9,7 +9,7 @@ constexpr int kThreads = 256;
 
 __global__ void __launch_bounds__(kThreads)
     check_bits_kernel(uint64_t first, uint64_t count, float logit, float temperature,
-                      RoughRaceErrors* errors) {
+                      RoughGumbelErrors* errors) {
   RowState state = {};
   state.temperature = temperature;
   const RaceParams params(state, 0.0F);
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void launch_check_bits(uint64_t first, uint64_t count, float logit, float temperature,
-                       RoughRaceErrors* errors, CudaStream& stream) {
+                       RoughGumbelErrors* errors, CudaStream& stream) {
   QUIRE_LAUNCH(stream, check_bits_kernel, (LaunchShape{.grid = 4096, .block = kThreads}), first,
                count, logit, temperature, errors);
 }

@@ -7,7 +7,7 @@
 
 namespace quire::cuda {
 
-struct RoughRaceErrors {
+struct RoughGumbelErrors {
   unsigned long long count;
   uint32_t first_bits;  // the lowest whose score lies outside of its bounds
 };
@@ -15,6 +15,6 @@ struct RoughRaceErrors {
 // Counts, into `errors` (device), the random bits of [first, first + count) whose score RoughRace
 // bounds wrongly.
 void launch_check_bits(uint64_t first, uint64_t count, float logit, float temperature,
-                       RoughRaceErrors* errors, CudaStream& stream);
+                       RoughGumbelErrors* errors, CudaStream& stream);
 
 }  // namespace quire::cuda
