@@ -106,9 +106,9 @@ struct TailSharedMemory {
   size_t beside_attention;  // left on the SM beside one XQA thread block
 };
 
-// Upper bound of what XQA's decode kernels over a 16-bit cache take per thread block (53,888 bytes at
-// head_dim 128); a GPU test compares it with the kernels. Those over an FP8 cache take 112,256: beside
-// them no ring of useful depth fits.
+// Upper bound of what XQA's decode kernels over a 16-bit cache take per thread block (53,888 bytes
+// at head_dim 128); a GPU test compares it with the kernels. Those over an FP8 cache take 112,256:
+// beside them no ring of useful depth fits.
 inline constexpr size_t kTailAttentionBytes = size_t{54} << 10;
 
 // Chooses the depth of the rings. They fill while attention runs, so they leave shared memory for a
