@@ -117,7 +117,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"serve", "--served-model-name", "a", "/"}, "quire serve / …"},
       {{"serve", "--served-model-name", ""}, "--served-model-name: expected a name"},
       {{"serve", "--max-request-bytes", "0"}, "--max-request-bytes: expected at least 1"},
-      {{"serve", "--max-tokenize-bytes", "0"}, "--max-tokenize-bytes: expected at least 1"},
+      {{"serve", "--max-tokenize-bytes", "0"}, "--max-tokenize-bytes: got 0, expected at least 1"},
       {{"serve", "--max-concurrency-per-key", "3"}, "expected --api-key or --api-key-file"},
       {{"serve", "--uds", "/tmp/x", "--max-connections-per-peer", "2"}, "not both"},
       {{"serve", "--allowed-origins", "foo"}, "--allowed-origins: got 'foo'"},

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "base/thread_cpu_time.h"
+#include "base/cpu_time.h"
 
 namespace quire {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "base/thread_cpu_time.h"
+#include "base/cpu_time.h"
 
 namespace quire::server {
 namespace {
