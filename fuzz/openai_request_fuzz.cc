@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "cpu_bound.h"
+#include "server/openai/continuation.h"
 #include "server/openai/parse.h"
 
 namespace {
@@ -46,8 +47,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         chat.call.tool_choice == ToolChoice::kNamed) {
       check_json(forced_call_schema(chat.call).grammar.text);
     }
-    if (chat.call.continue_final_message) {
-      (void)continue_from(chat.call.template_variables, chat.call.final_content);
+    if (chat.call.continuation) {
+      std::string prompt = chat.call.template_variables;
+      (void)continue_from(*chat.call.continuation, prompt);
     }
   }
   const auto tokenize = parse_tokenize_call(body, defaults);

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "server/fake_engine.h"
+#include "tokenizer/template/chat_template.h"
 
 namespace quire::server {
 namespace {
@@ -660,11 +661,35 @@ TEST_F(ServiceTest, ATextIsMeasuredBeforeAllOtherWorkOnIt) {
                                     R"("continue_final_message":true})";
   refused("/tokenize", kContinue, "the template changes or drops the last message");
   refused("/v1/chat/completions", kContinue, "the template changes or drops the last message");
+  refused("/v1/chat/completions", kContinue, R"("param":"messages")");
   engine_.chat_suffix_ = std::string(64, 'x');
   refused("/tokenize", kContinue, R"("param":"messages")");
   refused("/tokenize", kContinue, "got a rendered prompt of 86 bytes");
   refused("/v1/chat/completions", kContinue, "86 bytes");
   EXPECT_EQ(num_encoded, 1);
+}
+
+TEST_F(ServiceTest, ContinuesTheLastMessageWhereItStands) {
+  const auto chat_template = ChatTemplate::parse(
+      "{% for m in messages %}{{ '<|im_start|>' + m.content + '<|im_end|>' }}{% endfor %}");
+  ASSERT_TRUE(chat_template.ok());
+  engine_.render_ = [&](std::string_view variables) {
+    return chat_template->render(
+        value_from_json(JsonDocument::parse(variables, "variables")->root()));
+  };
+  RequestId id = 0;
+  for (const std::string text : {"end", "im", "i", ">", "<"}) {
+    const std::string body = R"({"messages":[{"role":"assistant","content":")" + text +
+                             R"("}],"continue_final_message":true,"return_token_strs":true})";
+    const std::string prompt = "<|im_start|>" + text;
+    EXPECT_THAT(call("POST", "/tokenize", body)->wait().body,
+                HasSubstr(fmt::format("{{\"count\":{},", prompt.size())));
+    const auto exchange = call("POST", "/v1/chat/completions", body);
+    const Request request = engine_.wait_for(++id);
+    EXPECT_EQ(engine_.decode(request.prompt_token_ids, false), prompt);
+    engine_.say(id, "a", FinishReason::kStop);
+    EXPECT_EQ(exchange->wait().status, 200);
+  }
 }
 
 TEST_F(ServiceTest, TokensThatATokenizerAddsAreBoundedToo) {

@@ -8,6 +8,7 @@
 #include "server/answer_writer.h"
 #include "server/calls/prompts.h"
 #include "server/generation.h"
+#include "server/openai/continuation.h"
 #include "server/openai/parse.h"
 #include "server/structured_output.h"
 
@@ -176,9 +177,8 @@ std::optional<CallError> prepare_chat(const CallContext& context, ChatCall& want
   Result<std::string> prompt = context.engine.render_chat(wanted.template_variables);
   if (!prompt.ok()) return call_error(prompt.status());
   if (auto error = check_prompt_bytes(context, prompt->size())) return error;
-  if (wanted.continue_final_message) {
-    prompt = continue_from(*std::move(prompt), wanted.final_content);
-    if (!prompt.ok()) return call_error(prompt.status());
+  if (wanted.continuation) {
+    if (auto error = continue_from(*wanted.continuation, *prompt)) return error;
   }
   Request& request = wanted.request;
   request.prompt = *std::move(prompt);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/calls/prompts.h"
+#include "server/openai/continuation.h"
 #include "server/openai/json_text.h"
 #include "server/openai/parse.h"
 
@@ -40,9 +41,8 @@ std::optional<CallError> read_text(const CallContext& context, TokenizeCall& wan
         context, is_chat ? "messages" : "prompt",
         fmt::format("{} of {} bytes", is_chat ? "a rendered prompt" : "a text", given->size()));
   }
-  if (wanted.continue_final_message) {
-    given = continue_from(*std::move(given), wanted.final_content);
-    if (!given.ok()) return call_error(given.status());
+  if (wanted.continuation) {
+    if (auto error = continue_from(*wanted.continuation, *given)) return error;
   }
   text = *std::move(given);
   return std::nullopt;

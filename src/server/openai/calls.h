@@ -56,12 +56,16 @@ struct Tool {
   std::string parameters;  // JSON schema; "{}" where none was given
 };
 
+// Of continue_final_message: continue_from() cuts the rendered prompt behind this text.
+struct Continuation {
+  std::string content;  // of the last message
+  std::string marker;   // random; stands at the end of this text in the template's variables
+};
+
 // A conversation for the chat template.
 struct TemplateInput {
   std::string template_variables;  // a JSON object: messages, tools, add_generation_prompt, …
-  // The rendered prompt is to end with this text of the last message: continue_from() cuts it.
-  bool continue_final_message = false;
-  std::string final_content;
+  std::optional<Continuation> continuation;
 };
 
 // POST /v1/chat/completions.

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 
+#include "server/openai/continuation.h"
 #include "server/openai/json_text.h"
 #include "server/openai/messages.h"
+#include "server/tools/random_id.h"
 
 namespace quire::server {
 namespace {
@@ -118,10 +120,12 @@ Fault render_variables(const ConversationFields& fields, bool shows_tools, const
   }
   std::string& json = out.variables;
   json = "{\"messages\":";
+  if (fields.continue_final_message) out.final_marker = random_id();
   QUIRE_RETURN_IF_FAULT(append_messages(*fields.messages, limits, out, json));
-  if (fields.continue_final_message && out.final_content.empty()) {
-    return fault_at("continue_final_message",
-                    "got true where the last message has no text, expected some to continue");
+  if (fields.continue_final_message && !has_text_to_continue(out.final_content)) {
+    return fault_at("messages",
+                    "got a last message without text, expected some for continue_final_message to "
+                    "continue; send some, or no continue_final_message");
   }
   const bool adds_prompt = fields.add_generation_prompt.value_or(!fields.continue_final_message);
   json += adds_prompt ? ",\"add_generation_prompt\":true" : ",\"add_generation_prompt\":false";
@@ -145,6 +149,12 @@ Fault render_variables(const ConversationFields& fields, bool shows_tools, const
   if (fields.template_kwargs) QUIRE_RETURN_IF_FAULT(append_kwargs(*fields.template_kwargs, json));
   json += '}';
   return {};
+}
+
+std::optional<Continuation> continuation_of(Conversation&& conversation) {
+  if (conversation.final_marker.empty()) return std::nullopt;
+  return Continuation{.content = std::move(conversation.final_content),
+                      .marker = std::move(conversation.final_marker)};
 }
 
 Fault read_tools(Element value, const CallLimits& limits, std::vector<Tool>& out) {

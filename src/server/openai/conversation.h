@@ -29,6 +29,7 @@ struct Conversation {
   std::string variables;      // a JSON object
   std::string final_role;     // of the last message
   std::string final_content;  // and its text
+  std::string final_marker;   // at the end of this text in `variables`; empty: there is none
 };
 
 // Whether a template's source has this name as a word, be it in a comment: where it has not, the
@@ -38,6 +39,9 @@ bool mentions_variable(std::string_view chat_template, std::string_view name);
 // `shows_tools`: the template gets them.
 Fault render_variables(const ConversationFields& fields, bool shows_tools, const CallLimits& limits,
                        Conversation& out);
+
+// Empty unless the call asked for continue_final_message.
+std::optional<Continuation> continuation_of(Conversation&& conversation);
 
 Fault read_tools(Element value, const CallLimits& limits, std::vector<Tool>& out);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "server/openai/continuation.h"
 #include "server/openai/json_text.h"
 
 namespace quire::server {
@@ -123,7 +124,7 @@ Fault append_tool_calls(const Path& path, Element value, const CallLimits& limit
   return {};
 }
 
-Fault append_message(const Path& path, Element value, const CallLimits& limits,
+Fault append_message(const Path& path, Element value, const CallLimits& limits, bool is_last,
                      Conversation& conversation, std::string& out) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FAULT(read_object(path, value, fields));
@@ -146,7 +147,8 @@ Fault append_message(const Path& path, Element value, const CallLimits& limits,
   }
   // Templates take the lack of content for granted in few places: it is empty text.
   out += ",\"content\":";
-  append_string(conversation.final_content, out);
+  const std::string& text = conversation.final_content;
+  append_string(is_last ? with_marker(text, conversation.final_marker) : text, out);
   for (const auto& [name, field] : fields) {
     if (name == "role" || name == "content" || field.is_null()) continue;
     out += ',';
@@ -174,8 +176,9 @@ Fault append_messages(Element value, const CallLimits& limits, Conversation& con
   size_t idx = 0;
   for (const Element message : messages) {
     if (idx > 0) out += ',';
-    QUIRE_RETURN_IF_FAULT(append_message(Path(path, idx), message, limits, conversation, out));
-    ++idx;
+    const Path at(path, idx++);
+    const bool is_last = idx == messages.size();
+    QUIRE_RETURN_IF_FAULT(append_message(at, message, limits, is_last, conversation, out));
   }
   out += ']';
   return {};

@@ -51,8 +51,4 @@ Parsed<DetokenizeCall> parse_detokenize_call(std::string_view body, const CallDe
 // {"name", "parameters"} (kRequired; one element where parallel calls are off).
 Restriction forced_call_schema(const ChatCall& call);
 
-// Cuts a rendered conversation behind `final_content`, as transformers' continue_final_message.
-// Time is linear in both texts.
-Result<std::string> continue_from(std::string rendered, std::string_view final_content);
-
 }  // namespace quire::server

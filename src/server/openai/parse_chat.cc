@@ -2,11 +2,9 @@
 
 #include <algorithm>
 
-#include "base/find_text.h"
 #include "server/openai/answer_fields.h"
 #include "server/openai/conversation.h"
 #include "server/openai/parse.h"
-#include "tokenizer/template/unicode.h"
 
 namespace quire::server {
 namespace {
@@ -183,9 +181,8 @@ Fault ChatFields::finish() {
   QUIRE_RETURN_IF_FAULT(
       render_variables(conversation_, shows_tools, defaults_.limits, conversation));
   call_.template_variables = std::move(conversation.variables);
-  call_.continue_final_message = conversation_.continue_final_message;
   if (echo_ && conversation.final_role == "assistant") call_.echo_text = conversation.final_content;
-  if (call_.continue_final_message) call_.final_content = std::move(conversation.final_content);
+  call_.continuation = continuation_of(std::move(conversation));
   return {};
 }
 
@@ -205,25 +202,6 @@ Parsed<ChatCall> parse_chat_call(std::string_view body, const CallDefaults& defa
   Parsed<ChatCall> parsed;
   parsed.error = parse_into(body, defaults, parsed.call);
   return parsed;
-}
-
-Result<std::string> continue_from(std::string rendered, std::string_view final_content) {
-  // Templates trim messages as Python does, so this trims Unicode's white space too.
-  const std::string_view tail = jinja::strip(final_content, std::nullopt, true, false);
-  const std::string_view trimmed = jinja::strip(tail, std::nullopt, false, true);
-  if (trimmed.empty()) {
-    return invalid_argument("[request] continue_final_message; got an empty last message");
-  }
-  const size_t start = rfind_text(rendered, trimmed);
-  if (start == std::string::npos) {
-    return invalid_argument(
-        "[request] continue_final_message; the template changes or drops the last message, "
-        "expected one that renders as it is");
-  }
-  // White space that the template kept is the message's.
-  const bool is_whole = std::string_view(rendered).substr(start).starts_with(tail);
-  rendered.resize(start + (is_whole ? tail : trimmed).size());
-  return rendered;
 }
 
 }  // namespace quire::server

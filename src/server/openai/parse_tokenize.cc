@@ -39,8 +39,7 @@ Fault read_fields(simdjson::dom::object fields, const CallDefaults& defaults, To
   Conversation rendered;
   QUIRE_RETURN_IF_FAULT(render_variables(conversation, !tools.empty(), defaults.limits, rendered));
   call.template_variables = std::move(rendered.variables);
-  call.continue_final_message = conversation.continue_final_message;
-  if (call.continue_final_message) call.final_content = std::move(rendered.final_content);
+  call.continuation = continuation_of(std::move(rendered));
   return {};
 }
 

@@ -2,7 +2,9 @@
 
 #include "base/cpu_time.h"
 #include "base/json.h"
+#include "server/openai/continuation.h"
 #include "server/openai/parse.h"
+#include "tokenizer/template/chat_template.h"
 
 namespace quire::server {
 namespace {
@@ -218,49 +220,125 @@ TEST(ParseChat, NamesTheNewerFieldsOfFunctions) {
   EXPECT_EQ(refused_hello(R"("functions": null, "function_call": null)"), "accepted");
 }
 
-TEST(ParseChat, ContinuesTheFinalMessage) {
+TEST(ParseChat, MarksTheMessageToContinue) {
   const std::string messages =
       R"("messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "So: "}])";
   const ChatCall call = parsed(messages + R"(, "continue_final_message": true, "echo": true)");
-  EXPECT_TRUE(call.continue_final_message);
-  EXPECT_EQ(call.final_content, "So: ");
+  ASSERT_TRUE(call.continuation);
+  EXPECT_EQ(call.continuation->content, "So: ");
   EXPECT_EQ(call.echo_text, "So: ");
   EXPECT_THAT(call.template_variables, HasSubstr(R"("add_generation_prompt":false)"));
+  EXPECT_THAT(call.template_variables, HasSubstr(R"("content":"x")"));
+  EXPECT_THAT(call.template_variables,
+              HasSubstr(R"("content":"So:)" + call.continuation->marker + R"( ")"));
+  EXPECT_NE(parsed(messages + R"(, "continue_final_message": true)").continuation->marker,
+            call.continuation->marker);
+  EXPECT_FALSE(parsed(messages).continuation);
   EXPECT_EQ(refused_param(messages +
                           R"(, "continue_final_message": true, "add_generation_prompt": true)"),
             "continue_final_message");
-  EXPECT_EQ(refused_param(R"("messages": [{"role": "assistant"}], "continue_final_message": true)"),
-            "continue_final_message");
-  EXPECT_EQ(*continue_from("<u>So: x<a>So: <end>\n", "So: "), "<u>So: x<a>So: ");
-  EXPECT_EQ(*continue_from("<a>So:<end>\n", " So: "), "<a>So:");
-  EXPECT_FALSE(continue_from("<a>", "So").ok());
-  EXPECT_FALSE(continue_from("<a>", " ").ok());
+}
+
+TEST(ParseChat, AMessageToContinueNeedsText) {
+  for (const char* content : {"", R"(, "content": "")", R"(, "content": " \n\u00a0\u3000")"}) {
+    EXPECT_EQ(refused_param(R"("messages": [{"role": "assistant")" + std::string(content) +
+                            R"(}], "continue_final_message": true)"),
+              "messages");
+  }
+}
+
+// Messages are rendered by real templates below: most templates are like one of these.
+constexpr const char* kChatMl =
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>' + '\n' }}"
+    "{% endfor %}";
+constexpr const char* kTrimming =
+    "{% for m in messages %}{{ '<|start_header_id|>' + m.role + '<|end_header_id|>\n\n' + "
+    "m.content | trim + '<|eot_id|>' }}{% endfor %}";
+constexpr const char* kStripping =
+    "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content.strip() + '</s>' }}{% endfor %}";
+
+// The prompt of this conversation, or the param of its error.
+std::string continued(std::string_view chat_template, const std::string& content,
+                      const std::string& user = "hi") {
+  JsonWriter json;
+  json.begin_object();
+  json.key("messages");
+  json.begin_array();
+  for (const auto& [role, text] : {std::pair("user", user), std::pair("assistant", content)}) {
+    json.begin_object();
+    json.field("role", role);
+    json.field("content", text);
+    json.end_object();
+  }
+  json.end_array();
+  json.field("continue_final_message", true);
+  json.end_object();
+  const auto result = parse(json.text());
+  if (result.error) return result.error->param;
+  const auto document = JsonDocument::parse(result.call.template_variables, "variables");
+  auto rendered = ChatTemplate::parse(chat_template)->render(value_from_json(document->root()));
+  EXPECT_TRUE(rendered.ok()) << rendered.status().message();
+  if (auto error = continue_from(*result.call.continuation, *rendered)) {
+    EXPECT_THAT(error->message, HasSubstr("[request] messages; the template changes or drops"));
+    return error->param;
+  }
+  return *rendered;
+}
+
+// The texts of the templates contain these messages, too.
+TEST(ParseChat, ContinuesAMessageThatTheTemplateContains) {
+  for (const char* content : {"end", "im", "i", ">", "<", "|", "<|im_end|>", "eot_id", "_", "t",
+                              "assistant", "hi", "<|im_end|>\n<|im_start|>assistant"}) {
+    const std::string text = content;
+    EXPECT_EQ(continued(kChatMl, text),
+              "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n" + text);
+    EXPECT_EQ(continued(kTrimming, text),
+              "<|start_header_id|>user<|end_header_id|>\n\nhi<|eot_id|>"
+              "<|start_header_id|>assistant<|end_header_id|>\n\n" +
+                  text);
+    EXPECT_EQ(continued(kStripping, text), "<|user|>hi</s><|assistant|>" + text);
+    EXPECT_EQ(continued(kStripping, text, text), "<|user|>" + text + "</s><|assistant|>" + text);
+  }
 }
 
 // Templates' `trim` strips Unicode's white space, not ASCII's alone.
 TEST(ParseChat, ContinuesAMessageThatTheTemplateTrims) {
   for (const std::string_view space : {" ", "\n\n", "\u00a0", "\u3000\t", "\u2028", "\x1f"}) {
-    const std::string content = std::string(space) + "So" + std::string(space);
-    EXPECT_EQ(*continue_from("<u>So<a>So<end>", content), "<u>So<a>So") << content;
-    EXPECT_EQ(*continue_from("<u>So<a>" + content + "<end>", content), "<u>So<a>" + content);
-    EXPECT_FALSE(continue_from("<a>" + std::string(space), space).ok());
+    const std::string content = std::string(space) + "end" + std::string(space);
+    EXPECT_EQ(continued(kStripping, content), "<|user|>hi</s><|assistant|>end") << content;
+    EXPECT_EQ(continued("<a>{{ messages[-1].content }}<end>", content), "<a>" + content);
   }
-  EXPECT_EQ(*continue_from("<a>So\u200b<end>", "So\u200b"), "<a>So\u200b") << "no white space";
+  EXPECT_EQ(continued("<a>{{ messages[-1].content }}", "So \n"), "<a>So \n") << "nothing follows";
+  EXPECT_EQ(continued(kStripping, "So\u200b"), "<|user|>hi</s><|assistant|>So\u200b")
+      << "no white space";
+}
+
+TEST(ParseChat, RefusesToContinueWhatTheTemplateDoesNotWriteAsItIs) {
+  for (const char* chat_template :
+       {"<a>{{ messages[0].content }}<end>", "{{ messages[-1].content | upper }}",
+        "{{ messages[-1].content | replace('So', 'to') }}", "{{ messages[-1].content[:2] }}",
+        "{% for i in [0, 1] %}{{ messages[-1].content }}{% endfor %}"}) {
+    EXPECT_EQ(continued(chat_template, "So <a>", "So <a>"), "messages") << chat_template;
+  }
 }
 
 // A search that compares the message at each place takes some 30 s of a core for the first.
 TEST(ParseChat, ContinuingTakesTimeLinearInTheTexts) {
   const std::string user(2'000'000, 'a');
   const std::string message(1'000'000, 'a');
-  const auto check = [](const std::string& rendered, const std::string& content, bool is_found) {
-    const int64_t ns =
-        cpu_ns_of([&] { EXPECT_EQ(continue_from(rendered, content).ok(), is_found); });
+  const std::string marker(24, 'a');  // the worst of all markers
+  const auto check = [&](const std::string& rendered, const std::string& content, bool is_found) {
+    std::string cut = rendered;
+    const int64_t ns = cpu_ns_of([&] {
+      EXPECT_EQ(!continue_from({.content = content, .marker = marker + "b"}, cut), is_found);
+    });
     EXPECT_LT(ns, 500 * static_cast<int64_t>(rendered.size() + content.size()));
   };
   check("<u>" + user + "<a><end>", message + "b", false);  // the template drops the message
-  check("<u>" + user + "<a>" + message + "<end>", "b" + message, false);  // or changes it
-  check("<u>" + user + "<a>" + message + "<end>", message + "\u00a0", true);
-  check("<u>" + user + "<a>" + message + "<end>", std::string(1'000'000, ' ') + message, true);
+  check("<u>" + user + "<a>" + message + marker + "b<end>", "b" + message, false);  // or changes it
+  check("<u>" + user + "<a>" + message + marker + "b<end>", message + "\u00a0", true);
+  check("<u>" + user + "<a>" + message + marker + "b<end>", std::string(1'000'000, ' ') + message,
+        true);
 }
 
 TEST(ParseChat, RefusesAKeyThatIsThereTwice) {
