@@ -7,6 +7,7 @@
 #include "base/one_line.h"
 #include "grammar/big_stack.h"
 #include "grammar/check_spec.h"
+#include "grammar/stop_scope.h"
 #include "grammar/work_budget.h"
 #include "grammar/xgrammar_door.h"
 
@@ -73,7 +74,9 @@ Result<xgrammar::CompiledGrammar> compile(const Vocabulary& vocabulary, const Gr
 
 Result<std::shared_ptr<Compiled>> compile_in_budget(
     const std::shared_ptr<const Vocabulary>& vocabulary, const GrammarSpec& spec,
-    const GrammarLimits& limits, const std::shared_ptr<SharedMemory>& memory) {
+    const GrammarLimits& limits, const std::shared_ptr<SharedMemory>& memory,
+    const std::atomic<bool>& stop) {
+  const StopScope stop_scope(stop);
   const WorkBudget budget({.cpu_ns = limits.compile_cpu_ns, .compile_bytes = limits.compile_bytes});
   QUIRE_ASSIGN_OR_RETURN(auto grammar, compile(*vocabulary, spec, limits));
   auto compiled = std::make_shared<Compiled>(Compiled{.vocabulary = vocabulary,
@@ -86,6 +89,10 @@ Result<std::shared_ptr<Compiled>> compile_in_budget(
 
 Status refused(std::string_view why) {
   return invalid_argument(fmt::format("[grammar] cannot be compiled; {}", one_line(why)));
+}
+
+Status stopped() {
+  return unavailable("[grammar] the compilation was stopped, because the server is shutting down");
 }
 
 Status too_costly(const BudgetExceeded& error, const GrammarLimits& limits) {
@@ -111,10 +118,11 @@ CompileOutcome check_first_mask(const std::shared_ptr<const Compiled>& compiled,
 // break that part. std::bad_alloc is passed on; CompileCache returns a preallocated error.
 CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabulary,
                                const GrammarSpec& spec, const GrammarLimits& limits,
-                               const std::shared_ptr<SharedMemory>& memory) {
+                               const std::shared_ptr<SharedMemory>& memory,
+                               const std::atomic<bool>& stop) {
   try {
     const WarningScope warnings;
-    const auto result = compile_in_budget(vocabulary, spec, limits, memory);
+    const auto result = compile_in_budget(vocabulary, spec, limits, memory, stop);
     if (!result.ok()) {
       // The schema is at fault for good, a lack of memory is not.
       const bool is_final = result.status().code() != StatusCode::kResourceExhausted;
@@ -136,6 +144,8 @@ CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabula
     return check_first_mask(compiled, memory);
   } catch (const BudgetExceeded& error) {
     return {.result = too_costly(error, limits), .is_final = false};
+  } catch (const WorkStopped&) {
+    return {.result = stopped(), .is_final = false};
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
@@ -153,10 +163,11 @@ Vocabulary make_vocabulary(TokenTable tokens) {
 
 CompileOutcome compile_spec(const std::shared_ptr<const Vocabulary>& vocabulary,
                             const GrammarSpec& spec, const GrammarLimits& limits,
-                            const std::shared_ptr<SharedMemory>& memory) {
+                            const std::shared_ptr<SharedMemory>& memory,
+                            const std::atomic<bool>& stop) {
   std::optional<CompileOutcome> outcome;
-  const bool ran =
-      run_on_big_stack([&] { outcome.emplace(compile_guarded(vocabulary, spec, limits, memory)); });
+  const bool ran = run_on_big_stack(
+      [&] { outcome.emplace(compile_guarded(vocabulary, spec, limits, memory, stop)); });
   if (!ran) {
     return {.result = resource_exhausted("[grammar] no thread left to compile it"),
             .is_final = false};

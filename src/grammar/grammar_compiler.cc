@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <utility>
 
 #include "grammar/check_spec.h"
@@ -29,6 +30,7 @@ struct GrammarCompiler::Impl {
   std::shared_ptr<grammar::SharedMemory> memory;
   std::shared_ptr<grammar::SharedTime> time;
   grammar::CompileCache cache;
+  std::atomic<bool> is_stopped = false;
 
   Result<ConstraintFactory> factory_of(const grammar::CompileResult& result) const {
     if (!result.ok()) return result.status();
@@ -57,8 +59,13 @@ Result<ConstraintFactory> GrammarCompiler::compile(const GrammarSpec& spec) {
   }
   QUIRE_RETURN_IF_ERROR(grammar::check_spec(spec, impl_->limits));
   return impl_->factory_of(impl_->cache.get(cache_key(spec), [&] {
-    return grammar::compile_spec(impl_->vocabulary, spec, impl_->limits, impl_->memory);
+    return grammar::compile_spec(impl_->vocabulary, spec, impl_->limits, impl_->memory,
+                                 impl_->is_stopped);
   }));
+}
+
+void GrammarCompiler::stop() {
+  impl_->is_stopped = true;
 }
 
 std::optional<Result<ConstraintFactory>> GrammarCompiler::find(const GrammarSpec& spec) {

@@ -39,6 +39,10 @@ class GrammarCompiler {
   // The same for a grammar that was compiled, or refused by XGrammar, before: at once.
   std::optional<Result<ConstraintFactory>> find(const GrammarSpec& spec);
 
+  // Ends running and later compilations as unavailable. Their grammars are not kept as refused;
+  // compiled grammars stay in use.
+  void stop();
+
   GrammarStats stats() const;
 
  private:

@@ -4,11 +4,13 @@
 
 #include "base/check.h"
 #include "base/cpu_time.h"
+#include "grammar/stop_scope.h"
 
 namespace quire::grammar {
 namespace {
 
 constinit thread_local int64_t deadline_ns = INT64_MAX;  // on this thread's CPU clock
+constinit thread_local const std::atomic<bool>* stop_flag = nullptr;
 constinit thread_local size_t compile_bytes_left = SIZE_MAX;
 constinit thread_local size_t state_bytes_left = SIZE_MAX;
 
@@ -18,6 +20,10 @@ constexpr size_t kStateBytes = 48;
 void spend(size_t num_bytes, size_t& bytes_left) {
   if (num_bytes > bytes_left) throw BudgetExceeded("memory");
   if (bytes_left != SIZE_MAX) bytes_left -= num_bytes;
+}
+
+void throw_if_stopped(const std::atomic<bool>* stop) {
+  if (stop != nullptr && stop->load(std::memory_order_relaxed)) throw WorkStopped("stopped");
 }
 
 }  // namespace
@@ -45,8 +51,19 @@ size_t WorkBudget::left_state_bytes() const {
   return state_bytes_left;
 }
 
+StopScope::StopScope(const std::atomic<bool>& stop) {
+  QUIRE_CHECK(stop_flag == nullptr, "[grammar] one stop flag at a time");
+  throw_if_stopped(&stop);
+  stop_flag = &stop;
+}
+
+StopScope::~StopScope() {
+  stop_flag = nullptr;
+}
+
 void look_at_clock() {
   turns_left = kTurnsPerLook;
+  throw_if_stopped(stop_flag);
   if (deadline_ns == INT64_MAX || thread_cpu_ns() < deadline_ns) return;
   throw BudgetExceeded("time");
 }

@@ -3,6 +3,7 @@
 
 #include <xgrammar/xgrammar.h>
 
+#include <atomic>
 #include <memory>
 
 #include "grammar/grammar_spec.h"
@@ -37,11 +38,12 @@ struct CompileOutcome {
   bool is_final = true;
 };
 
-// Compiles `spec`, which has passed check_spec, within the limits. Throws std::bad_alloc and
-// exceptions that are not std::exception.
+// Compiles `spec`, which has passed check_spec, within the limits. The compilation ends early, as
+// unavailable, once `stop` is set. Throws std::bad_alloc and exceptions that are not std::exception.
 CompileOutcome compile_spec(const std::shared_ptr<const Vocabulary>& vocabulary,
                             const GrammarSpec& spec, const GrammarLimits& limits,
-                            const std::shared_ptr<SharedMemory>& memory);
+                            const std::shared_ptr<SharedMemory>& memory,
+                            const std::atomic<bool>& stop);
 
 // At the start of an answer. What it takes is taken from `memory` and `time`, too.
 std::unique_ptr<TokenConstraint> make_grammar_constraint(std::shared_ptr<const Compiled> compiled,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/guarded.h"
+
 namespace quire::server {
 
 Status GrammarQueue::push(int key_idx, const void* id, int num_answers, WorkerPool::Task task) {
@@ -43,18 +45,26 @@ int GrammarQueue::num_waiting() const {
   return num_calls_;
 }
 
+void GrammarQueue::run_all() {
+  bool is_left = true;
+  while (is_left) {
+    run_guarded("[server] a waiting call is given up", [&] { is_left = run_next(); });
+  }
+}
+
 // Runs the oldest call of the next key after the last. None may be left: calls can be removed.
-void GrammarQueue::run_next() {
+bool GrammarQueue::run_next() {
   Entry next;
   {
     const std::lock_guard lock(mutex_);
-    if (by_key_.empty()) return;
+    if (by_key_.empty()) return false;
     auto of_key = by_key_.upper_bound(last_key_idx_);
     if (of_key == by_key_.end()) of_key = by_key_.begin();
     last_key_idx_ = of_key->first;
     next = take(of_key, of_key->second.begin());
   }
   next.task();
+  return true;
 }
 
 GrammarQueue::Entry GrammarQueue::take(std::map<int, std::list<Entry>>::iterator of_key,

@@ -29,6 +29,10 @@ class GrammarQueue {
   // Whether it still waited: now it is forgotten.
   bool remove(const void* id);
 
+  // Runs all tasks that wait, on the caller's thread. For a server that ends: its workers may be
+  // busy with compilations.
+  void run_all();
+
   int num_waiting() const;
 
  private:
@@ -38,7 +42,7 @@ class GrammarQueue {
     WorkerPool::Task task;
   };
 
-  void run_next();
+  bool run_next();  // false: none waits
   Entry take(std::map<int, std::list<Entry>>::iterator of_key, std::list<Entry>::iterator entry);
 
   WorkerPool& workers_;

@@ -55,6 +55,7 @@ ConstraintCompiler make_constraint_compiler(const Engine& engine) {
     return compiler->compile(grammar);
   };
   constraints.find = [compiler](const GrammarSpec& grammar) { return compiler->find(grammar); };
+  constraints.stop = [compiler] { compiler->stop(); };
   constraints.stats = [compiler] { return compiler->stats(); };
   return constraints;
 }

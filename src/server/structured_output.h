@@ -18,6 +18,8 @@ struct ConstraintCompiler {
   // What it made of the same before, if that is known at once.
   std::function<std::optional<Result<ConstraintFactory>>(const GrammarSpec&)> find =
       [](const GrammarSpec&) { return std::nullopt; };
+  // Makes compilations, running and later ones, end soon as unavailable.
+  std::function<void()> stop = [] {};
   std::function<GrammarStats()> stats = [] { return GrammarStats(); };
 };
 

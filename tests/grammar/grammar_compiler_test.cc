@@ -1,17 +1,21 @@
 // The compiler: its cache, what it refuses, and what hostile grammars cost.
 #include "grammar/grammar_compiler.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <thread>
 
 #include "base/cpu_time.h"
 #include "grammar/shared_budget.h"
+#include "grammar/stop_scope.h"
 #include "grammar/walk.h"
+#include "grammar/work_budget.h"
 
 namespace quire {
 namespace {
@@ -70,6 +74,44 @@ TEST(GrammarCompiler, ARefusalByTheClockIsNotKept) {
   EXPECT_THAT(compiler.compile(slow).status().message(), HasSubstr("takes more time"));
   EXPECT_EQ(compiler.stats().num_compiled, 2);
   EXPECT_EQ(compiler.stats().cache_bytes, 0U);
+}
+
+TEST(StopScope, EndsWorkOnceTheFlagIsSet) {
+  std::atomic<bool> stop = false;
+  {
+    const grammar::StopScope scope(stop);
+    grammar::look_at_clock();
+    stop = true;
+    EXPECT_THROW(grammar::look_at_clock(), grammar::WorkStopped);
+  }
+  grammar::look_at_clock();
+  EXPECT_THROW(grammar::StopScope scope(stop), grammar::WorkStopped) << "set before";
+  grammar::look_at_clock();
+}
+
+TEST(GrammarCompiler, StopEndsCompilationsWhoseOutcomeIsNotKept) {
+  GrammarCompiler compiler(*embedded_tokenizer(), kEos);
+  const GrammarSpec known = {.kind = Kind::kRegex, .text = "a+"};
+  ASSERT_TRUE(compiler.compile(known).ok());
+  std::string properties;
+  for (int i = 0; i < 300; ++i) {
+    properties += fmt::format(R"({}"p{}":{{"type":["string","null"]}})", i > 0 ? "," : "", i);
+  }
+  // Unless it is stopped, this schema is refused after the limit of 2 s of CPU time.
+  const GrammarSpec slow = {.kind = Kind::kJsonSchema,
+                            .text = R"({"type":"object","minProperties":150,"maxProperties":200,)"
+                                    R"("properties":{)" +
+                                    properties + "}}"};
+  std::thread stopping([&] {
+    while (compiler.stats().num_compiled < 2) std::this_thread::yield();
+    compiler.stop();
+  });
+  const auto stopped = compiler.compile(slow);
+  stopping.join();
+  EXPECT_EQ(stopped.status().code(), StatusCode::kUnavailable) << stopped.status().message();
+  EXPECT_FALSE(compiler.find(slow));
+  EXPECT_EQ(compiler.compile(slow).status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(compiler.compile(known).ok());
 }
 
 TEST(GrammarCompiler, WhatIsInUseIsBoundedInTheCacheOrNot) {

@@ -69,5 +69,17 @@ TEST_F(GrammarQueueTest, WhatIsRemovedDoesNotRun) {
   EXPECT_FALSE(queue_.remove("b"));
 }
 
+TEST_F(GrammarQueueTest, RunsAllThatWaitsWhileTheWorkersAreBusy) {
+  for (const char* id : {"a", "b"}) EXPECT_TRUE(push(0, id).ok());
+  EXPECT_TRUE(push(1, "x").ok());
+  EXPECT_TRUE(queue_.push(2, "bad", 1, [] { throw std::bad_alloc(); }).ok());
+  EXPECT_TRUE(push(3, "y").ok());
+  queue_.run_all();
+  EXPECT_EQ(ran_, "axyb");
+  EXPECT_EQ(queue_.num_waiting(), 0);
+  release();
+  EXPECT_EQ(ran_, "axyb") << "once each";
+}
+
 }  // namespace
 }  // namespace quire::server

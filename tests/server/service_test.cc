@@ -915,6 +915,39 @@ TEST_F(ServiceTest, AGrammarThatTakesLongHoldsUpNobodyElse) {
   EXPECT_EQ(slow->wait().status, 200);
 }
 
+TEST_F(ServiceTest, CallsThatWaitForTheirGrammarAreToldOfTheShutdown) {
+  std::promise<void> begun;
+  std::promise<void> stopped;
+  ServiceConfig config;
+  config.num_grammar_threads = 1;
+  config.constraints.compile = [&](const GrammarSpec&) -> Result<ConstraintFactory> {
+    begun.set_value();  // of the first call alone
+    stopped.get_future().wait();
+    return invalid_argument("[grammar] stopped");
+  };
+  config.constraints.stop = [&] { stopped.set_value(); };
+  start(std::move(config));
+  std::vector<std::shared_ptr<FakeExchange>> calls;
+  for (const char* pattern : {"a", "b", "c"}) {
+    calls.push_back(
+        call("POST", "/v1/completions",
+             fmt::format(R"({{"prompt":"x","structured_outputs":{{"regex":"{}"}}}})", pattern)));
+  }
+  begun.get_future().wait();
+  constexpr const char* kTwoWait = R"(quire:grammar_queue{model_name="fake"} 2)";
+  while (get("/metrics").body.find(kTwoWait) == std::string::npos) {
+    std::this_thread::yield();
+  }
+  service_->close();
+  service_->cancel();
+  for (const auto& exchange : calls) {
+    const http::Response answer = exchange->wait();
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_THAT(answer.body, HasSubstr("shutting down"));
+    EXPECT_THAT(answer.body, HasSubstr(R"("param":null)"));
+  }
+}
+
 TEST_F(ServiceTest, AWrongGrammarGivesItsSeatBackAndNamesItsField) {
   ServiceConfig config;
   config.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 0};

@@ -85,14 +85,19 @@ void start_constrained(CallContext& context, Waiting& waiting,
   start(context, std::move(waiting.call), std::move(understood), std::move(waiting.ticket));
 }
 
+void refuse_at_shutdown(Waiting& waiting) {
+  waiting.ticket = Ticket();  // before the client knows
+  waiting.call.refuse(call_error(shutting_down()));
+}
+
 void compile_and_start(CallContext& context, Waiting& waiting) {
   if (waiting.has_left) return waiting.call.note_cancelled();
-  if (context.generations.is_cancelled()) {
-    waiting.ticket = Ticket();  // before the client knows
-    return waiting.call.refuse(call_error(shutting_down()));
-  }
-  start_constrained(context, waiting,
-                    context.config.constraints.compile(waiting.understood.restriction->grammar));
+  if (context.generations.is_cancelled()) return refuse_at_shutdown(waiting);
+  Result<ConstraintFactory> constraint =
+      context.config.constraints.compile(waiting.understood.restriction->grammar);
+  // A shutdown stops the compilation, which is no fault of the call's grammar.
+  if (context.generations.is_cancelled()) return refuse_at_shutdown(waiting);
+  start_constrained(context, waiting, std::move(constraint));
 }
 
 // Its place and its seat are free as soon as its client has left.

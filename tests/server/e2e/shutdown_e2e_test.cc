@@ -1,9 +1,13 @@
 // How the real server ends.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "server/e2e/served.h"
 
@@ -41,6 +45,49 @@ TEST(Shutdown, WhatItsTimeDoesNotSufficeForIsToldSo) {
   whole.close();
   streaming.close();
   stopping.join();
+}
+
+std::string slow_schema(int id) {
+  std::string properties;
+  for (int i = 0; i < 300; ++i) {
+    if (i > 0) properties += ',';
+    properties += fmt::format(R"("p{}_{}":{{"type":["string","null"]}})", id, i);
+  }
+  return R"({"type":"object","minProperties":150,"maxProperties":200,"properties":{)" + properties +
+         "}}";
+}
+
+// Their compilations take 2 s of CPU time each.
+TEST(Shutdown, CallsThatWaitForTheirGrammarsAreToldSo) {
+  constexpr int kNumCalls = 12;
+  constexpr int kNumThreads = 2;
+  Served server({"--drain-timeout", "0", "--num-grammar-threads", std::to_string(kNumThreads)});
+  ASSERT_TRUE(server.is_up());
+  std::vector<testing::JsonCall> calls;
+  for (int i = 0; i < kNumCalls; ++i) {
+    calls.push_back({"/v1/completions",
+                     R"({"prompt":"a","structured_outputs":{"json":)" + slow_schema(i) + "}}"});
+  }
+  std::vector<HttpAnswer> answers;
+  std::atomic<bool> are_answered = false;
+  std::thread calling([&] {
+    answers = server.post_all(calls);
+    are_answered = true;
+  });
+  const std::string all_wait = fmt::format("}} {}\n", kNumCalls - kNumThreads);
+  const auto do_all_wait = [&] {
+    const std::string metrics = server.get("/metrics").body;
+    const size_t value = metrics.find('}', metrics.find("\nquire:grammar_queue{"));
+    return value != std::string::npos && metrics.substr(value).starts_with(all_wait);
+  };
+  while (!are_answered && !do_all_wait()) std::this_thread::yield();
+  EXPECT_FALSE(are_answered);
+  EXPECT_EQ(server.stop(), 0);
+  calling.join();
+  for (const HttpAnswer& answer : answers) {
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_THAT(answer.body, HasSubstr("shutting down"));
+  }
 }
 
 TEST(Shutdown, AClosedTerminalDrains) {
