@@ -52,11 +52,11 @@ Fault read_tool(const Path& path, Element value, Tool& out) {
   const Path function_path(path, "function");
   Element function;
   simdjson::dom::object function_fields;
-  if (fields["function"].get(function)) return unexpected(function_path, value, "an object");
+  if (fields["function"].get(function)) return missing(function_path, "an object");
   QUIRE_RETURN_IF_FAULT(read_object(function_path, function, function_fields));
   const Path name_path(function_path, "name");
   Element name;
-  if (function_fields["name"].get(name)) return unexpected(name_path, function, "a string");
+  if (function_fields["name"].get(name)) return missing(name_path, "a string");
   QUIRE_RETURN_IF_FAULT(read_text(name_path, name, out.name));
   constexpr size_t kMaxNameBytes = 256;
   if (out.name.empty() || out.name.size() > kMaxNameBytes) {

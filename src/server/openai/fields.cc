@@ -96,6 +96,10 @@ Fault unexpected(const Path& path, Element got, std::string_view expected) {
   return fault_at(path, fmt::format("got {}, expected {}", described(got), expected));
 }
 
+Fault missing(const Path& path, std::string_view expected) {
+  return fault_at(path, fmt::format("got none, expected {}", expected));
+}
+
 Fault read_text(const Path& path, Element value, std::string& out) {
   std::string_view text;
   if (value.get_string().get(text)) return unexpected(path, value, "a string");

@@ -41,6 +41,8 @@ struct Path {
 
 // `[request] PATH; got …, expected …`
 Fault unexpected(const Path& path, Element got, std::string_view expected);
+// `[request] PATH; got none, expected …`, for a key that its object lacks.
+Fault missing(const Path& path, std::string_view expected);
 // `[request] PATH; …`
 Fault fault_at(const Path& path, std::string_view what);
 

@@ -23,7 +23,7 @@ Fault read_part(const Path& path, Element part, std::string& out) {
     return unexpected(Path(path, "type"), value, "'text': the model reads nothing else");
   }
   const std::string_view name = is_refusal ? "refusal" : "text";
-  if (fields[name].get(value)) return unexpected(Path(path, name), part, "a string");
+  if (fields[name].get(value)) return missing(Path(path, name), "a string");
   return read_text(Path(path, name), value, out);
 }
 
@@ -96,7 +96,7 @@ Fault append_tool_call(const Path& path, Element value, const CallLimits& limits
     QUIRE_RETURN_IF_FAULT(read_object(at, part, function));
     std::string function_name;
     Element name_value;
-    if (function["name"].get(name_value)) return unexpected(Path(at, "name"), part, "a string");
+    if (function["name"].get(name_value)) return missing(Path(at, "name"), "a string");
     QUIRE_RETURN_IF_FAULT(read_text(Path(at, "name"), name_value, function_name));
     return append_object(function, out, [&](std::string_view key, Element field) -> Fault {
       if (key == "arguments" && !field.is_null()) {
@@ -106,7 +106,7 @@ Fault append_tool_call(const Path& path, Element value, const CallLimits& limits
       return {};
     });
   }));
-  return has_function ? Fault() : unexpected(Path(path, "function"), value, "an object");
+  return has_function ? Fault() : missing(Path(path, "function"), "an object");
 }
 
 Fault append_tool_calls(const Path& path, Element value, const CallLimits& limits,
@@ -130,7 +130,7 @@ Fault append_message(const Path& path, Element value, const CallLimits& limits, 
   QUIRE_RETURN_IF_FAULT(read_object(path, value, fields));
   Element role;
   const Path role_path(path, "role");
-  if (fields["role"].get(role)) return unexpected(role_path, value, "a string");
+  if (fields["role"].get(role)) return missing(role_path, "a string");
   QUIRE_RETURN_IF_FAULT(read_text(role_path, role, conversation.final_role));
   constexpr size_t kMaxRoleBytes = 64;
   if (conversation.final_role.empty() || conversation.final_role.size() > kMaxRoleBytes) {
@@ -143,7 +143,7 @@ Fault append_message(const Path& path, Element value, const CallLimits& limits, 
   if (!fields["content"].get(content)) {
     QUIRE_RETURN_IF_FAULT(read_content(Path(path, "content"), content, conversation.final_content));
   } else if (conversation.final_role != "assistant") {
-    return unexpected(Path(path, "content"), value, "a string or a list of parts");
+    return missing(Path(path, "content"), "a string or a list of parts");
   }
   // Templates take the lack of content for granted in few places: it is empty text.
   out += ",\"content\":";

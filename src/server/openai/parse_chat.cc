@@ -94,9 +94,9 @@ Fault ChatFields::read_named_tool(const Path& path, Element value) {
   Element function;
   Element name;
   simdjson::dom::object function_fields;
-  if (fields["function"].get(function)) return unexpected(function_path, value, "an object");
+  if (fields["function"].get(function)) return missing(function_path, "an object");
   QUIRE_RETURN_IF_FAULT(read_object(function_path, function, function_fields));
-  if (function_fields["name"].get(name)) return unexpected(name_path, function, "a string");
+  if (function_fields["name"].get(name)) return missing(name_path, "a string");
   QUIRE_RETURN_IF_FAULT(read_text(name_path, name, call_.named_tool));
   call_.tool_choice = ToolChoice::kNamed;
   const bool is_known = std::any_of(call_.tools.begin(), call_.tools.end(), [&](const Tool& tool) {

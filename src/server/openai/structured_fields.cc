@@ -122,7 +122,7 @@ Fault read_response_format(const Path& path, Element value, const CallLimits& li
   constexpr std::string_view kTypes = "'text', 'json_object' or 'json_schema'";
   const Path type_path(path, "type");
   Element type_value;
-  if (fields["type"].get(type_value)) return unexpected(type_path, value, kTypes);
+  if (fields["type"].get(type_value)) return missing(type_path, kTypes);
   std::string_view type;
   if (type_value.get_string().get(type)) return unexpected(type_path, type_value, kTypes);
   if (type == "text") return {};
@@ -131,13 +131,11 @@ Fault read_response_format(const Path& path, Element value, const CallLimits& li
   const Path format_path(path, "json_schema");
   Element format;
   simdjson::dom::object format_fields;
-  if (fields["json_schema"].get(format)) return unexpected(format_path, value, "an object");
+  if (fields["json_schema"].get(format)) return missing(format_path, "an object");
   QUIRE_RETURN_IF_FAULT(read_object(format_path, format, format_fields));
   Element schema;
   const Path schema_path(format_path, "schema");
-  if (format_fields["schema"].get(schema)) {
-    return unexpected(schema_path, format, "a JSON schema");
-  }
+  if (format_fields["schema"].get(schema)) return missing(schema_path, "a JSON schema");
   return read_restriction("json", schema_path, schema, limits, out);
 }
 

@@ -341,6 +341,40 @@ TEST(ParseChat, ContinuingTakesTimeLinearInTheTexts) {
         true);
 }
 
+TEST(ParseChat, SaysThatAKeyIsMissing) {
+  const auto refused = [](std::string_view fields, std::string_view expected) {
+    const auto result = parse("{" + std::string(fields) + "}");
+    ASSERT_TRUE(result.error) << fields;
+    EXPECT_EQ(result.error->message, "[request] " + std::string(expected));
+  };
+  const auto refused_beside = [&](const std::string& fields, std::string_view expected) {
+    refused(std::string(kHello) + ", " + fields, expected);
+  };
+  const std::string tools = std::string(kTools) + ", ";
+  refused(R"("messages": [{"content": "x"}])", "messages[0].role; got none, expected a string");
+  refused(R"("messages": [{"role": "user"}])",
+          "messages[0].content; got none, expected a string or a list of parts");
+  refused(R"("messages": [{"role": "user", "content": [{"type": "text"}]}])",
+          "messages[0].content[0].text; got none, expected a string");
+  refused(R"("messages": [{"role": "assistant", "tool_calls": [{}]}])",
+          "messages[0].tool_calls[0].function; got none, expected an object");
+  refused(R"("messages": [{"role": "assistant", "tool_calls": [{"function": {}}]}])",
+          "messages[0].tool_calls[0].function.name; got none, expected a string");
+  refused_beside(R"("tools": [{}])", "tools[0].function; got none, expected an object");
+  refused_beside(R"("tools": [{"function": {}}])",
+                 "tools[0].function.name; got none, expected a string");
+  refused_beside(tools + R"("tool_choice": {"type": "function"})",
+                 "tool_choice.function; got none, expected an object");
+  refused_beside(tools + R"("tool_choice": {"function": {}})",
+                 "tool_choice.function.name; got none, expected a string");
+  refused_beside(R"("response_format": {})",
+                 "response_format.type; got none, expected 'text', 'json_object' or 'json_schema'");
+  refused_beside(R"("response_format": {"type": "json_schema"})",
+                 "response_format.json_schema; got none, expected an object");
+  refused_beside(R"("response_format": {"type": "json_schema", "json_schema": {}})",
+                 "response_format.json_schema.schema; got none, expected a JSON schema");
+}
+
 TEST(ParseChat, RefusesAKeyThatIsThereTwice) {
   EXPECT_EQ(refused_hello(kHello), "messages");
   EXPECT_EQ(refused_message(R"({"role": "user", "content": "x", "role": "system"})"), "messages");
