@@ -80,6 +80,81 @@ function(quire_budget_source from to)
     whitespace_expr_id_ = RuleRef(builder_.AddRuleWithHint(\"whitespace\", body));
   }
   return *whitespace_expr_id_;")
+    # Schemas are told apart by this key. The skipped names may also be those of properties or the
+    # keys of an enum's values, and plain_schema writes no annotations.
+    quire_replace(text ${from} [==[
+      if (kSkippedKeys.count(kv.first) == 0) {
+        sorted_kv.push_back(kv);
+      }
+]==] [==[
+      sorted_kv.push_back(kv);
+]==])
+    quire_replace(text ${from} [==["\"" + key + "\":" + ComputeCacheKey(value)]==]
+                  [==[picojson::value(key).serialize() + ":" + ComputeCacheKey(value)]==])
+    # The trie excludes the names of properties from the keys of additional ones. It is built over
+    # code points, and it follows one spelling of each. Where a name may go on, a key has neither the
+    # other spellings nor \u.
+    quire_replace(text ${from} [==[
+  choices.push_back(Sequence({ByteString("\\"), RuleRef(kBasicEscape), RuleRef(kBasicStringSub)}));
+  QUIRE_FOR(const auto& [character, child] : node.children) {
+    choices.push_back(Sequence(
+        {ByteString(std::string(1, static_cast<char>(character))), BuildTrieBody(child, rule_name)}
+    ));
+  }
+]==] [==[
+  if (node.children.empty()) {
+    choices.push_back(Sequence({ByteString("\\"), RuleRef(kBasicEscape), RuleRef(kBasicStringSub)}));
+    return Choice(choices);
+  }
+  std::vector<CharacterClassElement> escapes;
+  const std::string escaped = "\"\\/\b\f\n\r\t", letters = "\"\\/bfnrt";
+  QUIRE_FOR(size_t i = 0; i < escaped.size(); ++i) {
+    if (node.children.count(escaped[i]) == 0) escapes.push_back({letters[i], letters[i]});
+  }
+  if (!escapes.empty()) {
+    choices.push_back(Sequence(
+        {ByteString("\\"), builder_.AddCharacterClass(escapes), RuleRef(kBasicStringSub)}
+    ));
+  }
+  QUIRE_FOR(const auto& [character, child] : children) {
+    const std::string spelling = picojson::value(character).serialize();
+    choices.push_back(Sequence(
+        {ByteString(spelling.substr(1, spelling.size() - 2)), BuildTrieBody(*child, rule_name)}
+    ));
+  }
+]==])
+    quire_replace(text ${from} [==[
+  QUIRE_FOR(const auto& [character, child] : node.children) {
+    static_cast<void>(child);
+    excluded.push_back({character, character});
+  }
+]==] [==[
+  std::map<std::string, const TrieNode*> children;
+  AddCharacters(node, "", &children);
+  QUIRE_FOR(const auto& [character, child] : children) {
+    const TCodepoint codepoint = ParseNextUTF8(character.c_str()).first;
+    excluded.push_back({codepoint, codepoint});
+  }
+]==])
+    quire_replace(text ${from} "int32_t JSONSchemaConverter::BuildTrieBody(" [==[
+// The characters that follow a node of a trie of bytes.
+template <typename Node>
+static void AddCharacters(
+    const Node& node, const std::string& begin, std::map<std::string, const Node*>* characters
+) {
+  QUIRE_FOR(const auto& [byte, child] : node.children) {
+    const std::string bytes = begin + static_cast<char>(byte);
+    const size_t num_bytes = std::get<1>(HandleUTF8FirstByte(bytes[0]));
+    if (bytes.size() == num_bytes) {
+      characters->emplace(bytes, &child);
+    } else {
+      AddCharacters(child, bytes, characters);
+    }
+  }
+}
+
+int32_t JSONSchemaConverter::BuildTrieBody(]==])
+    quire_mark(text ${from} "#include \"support/json_parse.h\"\n" "#include \"support/encoding.h\"\n")
   elseif(name STREQUAL "regex_converter.cc")
     # A \x in EBNF takes all digits that follow, a \u four.
     quire_replace(text ${from} "char_class += HandleEscapeInCharClass();"

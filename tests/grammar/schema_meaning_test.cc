@@ -1,0 +1,105 @@
+// Schemas whose meaning hangs on names, escapes and numbers: each answer is what the schema says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "grammar/grammar_compiler.h"
+#include "grammar/schema_validator.h"
+#include "grammar/walk.h"
+
+namespace quire {
+namespace {
+
+using testing::embedded_tokenizer;
+using ::testing::HasSubstr;
+using testing::kEmbeddedEosId;
+using Kind = GrammarSpec::Kind;
+
+constexpr std::array kEos = {kEmbeddedEosId};
+
+class SchemaMeaning : public ::testing::Test {
+ protected:
+  void compile(const std::string& schema) {
+    auto factory = compiler_.compile({.kind = Kind::kJsonSchema, .text = schema});
+    ASSERT_TRUE(factory.ok()) << schema << ": " << factory.status().message();
+    factory_ = *factory;
+  }
+  std::string refusal(const std::string& schema) {
+    return compiler_.compile({.kind = Kind::kJsonSchema, .text = schema}).status().message();
+  }
+  // Whether the text is a whole answer.
+  bool allows(std::string_view text) const {
+    const auto constraint = factory_();
+    const auto ids = embedded_tokenizer()->encode(text, false);
+    return std::ranges::all_of(*ids, [&](int32_t id) { return constraint->accept(id); }) &&
+           constraint->accept(kEmbeddedEosId);
+  }
+
+  GrammarCompiler compiler_{*embedded_tokenizer(), kEos};
+  ConstraintFactory factory_;
+};
+
+std::string json(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string object_of(const std::string& properties, const std::string& required) {
+  return R"({"type":"object","additionalProperties":false,"required":[)" + required +
+         R"(],"properties":{)" + properties + "}}";
+}
+
+TEST_F(SchemaMeaning, SchemasThatDifferBelowAnyNameAreTwo) {
+  for (const char* name : {"title", "default", "description", "examples", "deprecated", "readOnly",
+                           "writeOnly", "$comment", "$schema", "plain"}) {
+    SCOPED_TRACE(name);
+    const std::string key = json(name);
+    const std::string flag = object_of(key + R"(:{"type":"boolean"})", key);
+    const std::string null = object_of(key + R"(:{"type":"null"})", key);
+    compile(object_of("\"a\":" + flag + ",\"b\":" + null, R"("a","b")"));
+    EXPECT_TRUE(allows("{\"a\":{" + key + ":true},\"b\":{" + key + ":null}}"));
+    EXPECT_FALSE(allows("{\"a\":{" + key + ":true},\"b\":{" + key + ":true}}"));
+    compile(object_of("\"a\":{\"const\":{" + key + ":1}},\"b\":{\"const\":{" + key + ":2}}",
+                      R"("a","b")"));
+    EXPECT_TRUE(allows("{\"a\":{" + key + ":1},\"b\":{" + key + ":2}}"));
+    EXPECT_FALSE(allows("{\"a\":{" + key + ":1},\"b\":{" + key + ":1}}"));
+  }
+}
+
+TEST_F(SchemaMeaning, NamesLikeJsonAreNames) {
+  const std::string name = json(R"(x":{"type":"null"},"y)");
+  const std::string one = object_of(name + R"(:{"type":"null"})", "");
+  const std::string two = object_of(R"("x":{"type":"null"},"y":{"type":"null"})", "");
+  compile(object_of("\"a\":" + one + ",\"b\":" + two, R"("a","b")"));
+  EXPECT_TRUE(allows("{\"a\":{" + name + ":null},\"b\":{\"x\":null,\"y\":null}}"));
+  EXPECT_FALSE(allows(R"({"a":{"x":null,"y":null},"b":{"x":null,"y":null}})"));
+}
+
+TEST_F(SchemaMeaning, ANamedPropertyIsNoAdditionalOneInAnySpelling) {
+  compile(R"({"type":"object","properties":{"é":{"type":"null"},"a":{"type":"null"},
+      "s/t":{"type":"null"},"q\"\\\n":{"type":"null"},"":{"type":"null"}},
+      "additionalProperties":{"type":"string"}})");
+  EXPECT_TRUE(allows(R"({"é":null,"a":null,"s/t":null,"q\"\\\n":null,"":null})"));
+  for (const char* key :
+       {R"(é)", R"(\u00e9)", R"(\u00E9)", "a", R"(\u0061)", "s/t", R"(s\/t)", R"(\u0073/t)",
+        R"(s/\u0074)", R"(q\"\\\n)", R"(q\u0022\\\n)", R"(q\"\u005c\n)", R"(q\"\\\u000a)", ""}) {
+    EXPECT_FALSE(allows(std::string(R"({")") + key + R"(":"x"})")) << key;
+  }
+  for (const char* key : {"è", "éé", "ab", R"(a\u0061)", "日本", "s", "s/", "s/u", R"(q\")",
+                          R"(q\"\\)", R"(q\"\\\n\u0061)", R"(\n)", R"(q\n)", "q "}) {
+    EXPECT_TRUE(allows(std::string(R"({")") + key + R"(":"x"})")) << key;
+  }
+  // Not JSON.
+  for (const char* key : {"q\"", "q\"\\\n", "q\\\"\\\\\n", "q\\", "\n"}) {
+    EXPECT_FALSE(allows(std::string(R"({")") + key + R"(":"x"})")) << key;
+  }
+}
+
+}  // namespace
+}  // namespace quire
