@@ -154,6 +154,71 @@ static void AddCharacters(
 }
 
 int32_t JSONSchemaConverter::BuildTrieBody(]==])
+    # A pattern's literals stand in the answer as JSON spells them, and its classes leave out what
+    # JSON must spell with an escape. An automaton would only leave out, literals too.
+    quire_replace(text ${from} "int32_t JSONSchemaConverter::RegexExpression(" [==[
+class JSONStringForm : public GrammarMutator {
+ protected:
+  int32_t VisitByteString(const GrammarExpr& expr) final {
+    const std::string json = picojson::value(base_grammar_->GetByteString(expr)).serialize();
+    return builder_->AddByteString(json.substr(1, json.size() - 2));
+  }
+  int32_t VisitCharacterClass(const GrammarExpr& expr) final {
+    return builder_->AddCharacterClass(Unescaped(expr), expr[0] != 0);
+  }
+  int32_t VisitCharacterClassStar(const GrammarExpr& expr) final {
+    return builder_->AddCharacterClassStar(Unescaped(expr), expr[0] != 0);
+  }
+
+ private:
+  using Element = GrammarBuilder::CharacterClassElement;
+  static std::vector<Element> Unescaped(const GrammarExpr& expr) {
+    const bool is_negative = expr[0] != 0;
+    std::vector<Element> elements;
+    QUIRE_FOR(int i = 1; i + 1 < expr.size(); i += 2) {
+      const Element element = {expr[i], expr[i + 1]};
+      QUIRE_FOR(const Element allowed : {Element{0x20, '"' - 1}, Element{'"' + 1, '\\' - 1},
+                                         Element{'\\' + 1, 0x10FFFF}}) {
+        const Element part = {
+            std::max(element.lower, allowed.lower), std::min(element.upper, allowed.upper)
+        };
+        if (part.lower <= part.upper) elements.push_back(part);
+      }
+    }
+    if (is_negative) elements.insert(elements.end(), {{0, 0x1f}, {'"', '"'}, {'\\', '\\'}});
+    XGRAMMAR_CHECK(!elements.empty())
+        << "A class of a pattern has only characters that a JSON string must escape; write them "
+           "without [], as alternatives (a|b)";
+    return elements;
+  }
+};
+
+// Whether a pattern may have a literal that a JSON string must escape.
+static bool MayHaveEscapedLiteral(const std::string& regex) {
+  QUIRE_FOR(size_t i = 0; i < regex.size(); ++i) {
+    if (regex[i] == '"') return true;
+    if (regex[i] != '\\') continue;
+    ++i;
+    if (i < regex.size() && std::string("\"\\nrtfvaebxuc").find(regex[i]) != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
+int32_t JSONSchemaConverter::RegexExpression(]==])
+    quire_replace(text ${from} "  bool can_use_fsm = !force_cfg_expansion;"
+      "  bool can_use_fsm = !force_cfg_expansion && !(json_string && MayHaveEscapedLiteral(regex));")
+    quire_replace(text ${from} "  return AddSubGrammar(Grammar::FromEBNF(RegexToEBNF(regex)));" [==[
+  const Grammar grammar = Grammar::FromEBNF(RegexToEBNF(regex));
+  return AddSubGrammar(json_string ? JSONStringForm().Apply(grammar) : grammar);]==])
+    # Of the formats, these two have classes and literals that JSON must escape.
+    quire_replace(text ${from} "RegexExpression(*regex, false, true), ByteString(\"\\\"\")});
+    }"
+      "RegexExpression(*regex, *spec.format == \"json-pointer\", true), ByteString(\"\\\"\")});
+    }")
+    quire_replace(text ${from} [==["\\\\\"(\\\\[\\x20-\\x7E]|]==]
+                  [==["\\\\\"(\\\\\\\\[\\x20\\x21\\x23-\\x5B\\x5D-\\x7E]|]==])
     quire_mark(text ${from} "#include \"support/json_parse.h\"\n" "#include \"support/encoding.h\"\n")
   elseif(name STREQUAL "regex_converter.cc")
     # A \x in EBNF takes all digits that follow, a \u four.

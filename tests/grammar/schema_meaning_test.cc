@@ -101,5 +101,52 @@ TEST_F(SchemaMeaning, ANamedPropertyIsNoAdditionalOneInAnySpelling) {
   }
 }
 
+TEST_F(SchemaMeaning, PatternsAreOfTheValueAndAnswersAreJson) {
+  struct Case {
+    const char* pattern;  // as JSON
+    std::vector<const char*> allowed, refused;
+  };
+  const Case cases[] = {
+      {R"(^a\"b$)", {R"(a\"b)"}, {"a\"b", "ab"}},
+      {R"(^(ab\"c|d)$)", {R"(ab\"c)", "d"}, {"ab\"c"}},
+      {R"(^a\\\\b$)", {R"(a\\b)"}, {R"(a\b)"}},
+      {R"(^a\\nb$)", {R"(a\nb)"}, {"a\nb"}},
+      {R"(^a\nb$)", {R"(a\nb)"}, {"a\nb"}},
+      {R"(^\\x22\\u0022$)", {R"(\"\")"}, {"\"\""}},
+      {R"(^[\"'\\\\x]+$)", {"'x"}, {"\"", "\\"}},
+      {R"(^[\\x00-z]+$)", {"ab!"}, {"\"", "\\", "\n"}},
+      {R"(^é.[^a]\\S*$)", {"éabc", "é日b"}, {"é\"b", "éa\"", "éa\\", "éa\n", "éab\""}},
+      {R"(^é[\"b]*$)", {"é", "ébb"}, {"é\""}},
+      {R"(^.[^a]\\S*$)", {"xbc"}, {"x\"", "\"b", "xb\\", "x\n"}},
+  };
+  const auto check = [&](const Case& pattern, const std::string& before, const std::string& after) {
+    for (const char* text : pattern.allowed) EXPECT_TRUE(allows(before + text + after)) << text;
+    for (const char* text : pattern.refused) EXPECT_FALSE(allows(before + text + after)) << text;
+  };
+  for (const Case& pattern : cases) {
+    SCOPED_TRACE(pattern.pattern);
+    const std::string quoted = std::string("\"") + pattern.pattern + '"';
+    const std::string string = R"({"type":"string","pattern":)" + quoted + "}";
+    compile(string);
+    check(pattern, "\"", "\"");
+    compile(R"({"type":"object","patternProperties":{)" + quoted + R"(:{"type":"null"}}})");
+    check(pattern, "{\"", "\":null}");
+    compile(R"({"type":"object","propertyNames":)" + string + "}");
+    check(pattern, "{\"", "\":null}");
+  }
+  EXPECT_THAT(refusal(R"({"type":"string","pattern":"^é[\"\\n]$"})"), HasSubstr("must escape"));
+}
+
+TEST_F(SchemaMeaning, FormatsAreJson) {
+  compile(R"({"type":"string","format":"json-pointer"})");
+  EXPECT_TRUE(allows(R"("/a/~0b/é")"));
+  for (const char* text : {"\"/\"\"", "\"/\\\"", "\"/\n\""}) EXPECT_FALSE(allows(text)) << text;
+  compile(R"({"type":"string","format":"email"})");
+  EXPECT_TRUE(allows(R"("\"a b\"@x.org")"));
+  EXPECT_TRUE(allows(R"("\"\\a\"@x.org")"));
+  EXPECT_FALSE(allows(R"("\"\a\"@x.org")"));
+  EXPECT_FALSE(allows("\"\"a\"@x.org\""));
+}
+
 }  // namespace
 }  // namespace quire
