@@ -154,6 +154,9 @@ static void AddCharacters(
 }
 
 int32_t JSONSchemaConverter::BuildTrieBody(]==])
+    # plain_schema writes the values of an enum as JSON texts, whose numbers XGrammar would respell.
+    quire_replace(text ${from} "spec.json_values.push_back(value.serialize());"
+                  "spec.json_values.push_back(value.get<std::string>());")
     # A pattern's literals stand in the answer as JSON spells them, and its classes leave out what
     # JSON must spell with an escape. An automaton would only leave out, literals too.
     quire_replace(text ${from} "int32_t JSONSchemaConverter::RegexExpression(" [==[

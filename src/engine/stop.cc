@@ -21,7 +21,8 @@ std::optional<StopDecision> check_stop_token(const SamplingParams& params,
 StopSearch::StopSearch(std::span<const std::string> stops) : num_matched_(stops.size()) {
   std::vector<Stop> all;
   for (const std::string& text : stops) {
-    Stop& stop = all.emplace_back(text, std::vector<size_t>{0});
+    all.push_back({.text = text, .borders = {0}});
+    Stop& stop = all.back();
     for (size_t i = 1; i < text.size(); ++i) {
       stop.borders.push_back(extend(stop, stop.borders.back(), text[i]));
     }

@@ -98,6 +98,11 @@ class SchemaCheck {
           "[grammar] the JSON schema has a \"$ref\" with an escape (~0, ~1), which is not "
           "supported; expected a name without '/' and '~'");
     }
+    if (uri.find('%') != std::string_view::npos) {
+      return invalid_argument(
+          "[grammar] the JSON schema has a \"$ref\" with an escape (%XX), which is not supported; "
+          "expected the name's own characters, without '%'");
+    }
     if (uri == "#" || uri.starts_with("#/")) return {};
     return invalid_argument(
         "[grammar] the JSON schema has a \"$ref\" to outside; expected \"#\" or \"#/…\"");

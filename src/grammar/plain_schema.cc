@@ -187,20 +187,19 @@ class PlainSchema {
     return write_applied(members, head, type, out);
   }
 
-  // const and enum: writes the values that have the type.
+  // Writes the values of const and enum that have the type, as an enum of their JSON texts:
+  // XGrammar would read their numbers as doubles and spell them anew.
   static Status write_values(const Members& members, std::string_view outer, BoundedJson& out) {
     QUIRE_ASSIGN_OR_RETURN(const auto types, types_of(members, outer));
     const bool has_const = members.contains("const");
-    const std::string constant = has_const ? simdjson::minify(members.at("const")) : "";
     std::vector<std::string> kept;
     const auto keep = [&](element value) {
       spend_work();
-      std::string text = simdjson::minify(value);
-      const bool is_wanted = (!has_const || text == constant) &&
+      const bool is_wanted = (!has_const || are_equal(value, members.at("const"))) &&
                              (types.empty() || std::ranges::any_of(types, [&](auto type) {
                                 return has_type(value, type);
                               }));
-      if (is_wanted) kept.push_back(std::move(text));
+      if (is_wanted) kept.push_back(json_string(simdjson::minify(value)));
     };
     if (members.contains("enum")) {
       simdjson::dom::array values;
@@ -235,21 +234,63 @@ class PlainSchema {
     if (value.get_string().get(uri) || !names_schema(uri)) {
       return invalid_argument("[grammar] the JSON schema has a \"$ref\" that names no schema");
     }
+    visited_.clear();
+    if (!reaches_schema(uri)) {
+      return invalid_argument(fmt::format(
+          "[grammar] the JSON schema has a \"$ref\" that leads back to itself and to no "
+          "schema; got \"{}\"",
+          clipped(uri)));
+    }
     if (!type.empty() && !is_of_type(uri, type)) return beside("type", "$ref");
     out.field(head, json_string(written_uri(uri)));
     return {};
   }
 
+  // Whether following `uri`, through references and branches, comes to a schema that says more than
+  // where to go on. Each reference is followed once: `visited_` is empty at first.
+  bool reaches_schema(std::string_view uri) {
+    if (reaching_.contains(uri)) return true;
+    if (!visited_.insert(uri).second) return false;
+    const std::optional<element> target = target_of(uri);
+    const bool reaches = !target || says_more(*target);  // XGrammar refuses what is not there
+    if (reaches) reaching_.insert(uri);
+    return reaches;
+  }
+
+  bool says_more(element schema) {
+    spend_work();
+    std::string_view uri;
+    if (!schema["$ref"].get(uri)) return reaches_schema(uri);
+    for (const std::string_view head : {"anyOf", "oneOf", "allOf"}) {
+      simdjson::dom::array branches;
+      if (schema[head].get(branches)) continue;
+      return std::any_of(branches.begin(), branches.end(),
+                         [&](element branch) { return says_more(branch); });
+    }
+    return true;
+  }
+
+  std::optional<element> target_of(std::string_view uri) const {
+    element target = root_;
+    for (const std::string_view part : uri_parts(uri)) {
+      spend_work();
+      object schema;
+      if (target.get_object().get(schema) || schema.at_key(part).get(target)) return std::nullopt;
+    }
+    return target;
+  }
+
   // Whether the schema that `uri` names says by itself that its values have the type.
   bool is_of_type(std::string_view uri, std::string_view type) const {
-    element target = root_;
-    if (uri != "#" && root_.at_pointer(uri.substr(1)).get(target)) return false;
+    const std::optional<element> target = target_of(uri);
+    if (!target) return false;
     element said;
-    if (!target["type"].get(said))
+    if (!(*target)["type"].get(said)) {
       return said.is_string() && said.get_string().value_unsafe() == type;
-    if (!target["const"].get(said)) return has_type(said, type);
+    }
+    if (!(*target)["const"].get(said)) return has_type(said, type);
     simdjson::dom::array values;
-    if (target["enum"].get_array().get(values)) return false;
+    if ((*target)["enum"].get_array().get(values)) return false;
     return std::all_of(values.begin(), values.end(), [&](element value) {
       spend_work();
       return has_type(value, type);
@@ -458,6 +499,7 @@ class PlainSchema {
   TextBound bound_;
   std::vector<std::string> rest_texts_;  // empty: referenced but never written
   std::unordered_map<const char*, std::optional<size_t>> rest_idxs_;
+  std::unordered_set<std::string_view> visited_, reaching_;  // of reaches_schema()
 };
 
 }  // namespace

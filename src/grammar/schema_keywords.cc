@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/one_line.h"
+#include "grammar/work_budget.h"
 
 namespace quire::grammar {
 namespace {
@@ -55,6 +57,29 @@ constexpr std::array<std::string_view, 13> kFormats = {
     "hostname", "uuid", "uri",  "uri-reference", "uri-template", "json-pointer"};
 constexpr std::array<std::string_view, 5> kLooseFormats = {"password", "binary", "path",
                                                            "file-path", "directory-path"};
+
+// A long double holds each int64_t, uint64_t and double exactly.
+static_assert(std::numeric_limits<long double>::digits >= 64);
+long double number_of(element value) {
+  if (value.is_int64()) return static_cast<long double>(value.get_int64().value_unsafe());
+  if (value.is_uint64()) return static_cast<long double>(value.get_uint64().value_unsafe());
+  return value.get_double().value_unsafe();
+}
+
+bool are_equal_arrays(simdjson::dom::array left, simdjson::dom::array right) {
+  if (left.size() != right.size()) return false;
+  return std::equal(left.begin(), left.end(), right.begin(), are_equal);
+}
+
+bool are_equal_objects(simdjson::dom::object left, simdjson::dom::object right) {
+  if (left.size() != right.size()) return false;
+  for (const auto [key, value] : left) {
+    spend_work();
+    element other;
+    if (right.at_key(key).get(other) || !are_equal(value, other)) return false;
+  }
+  return true;
+}
 
 bool heeds(std::string_view type, Group group) {
   switch (group) {
@@ -139,6 +164,23 @@ bool has_type(element value, std::string_view type) {
   if (!value.is_double()) return true;
   const double number = value.get_double().value_unsafe();
   return number == std::floor(number);
+}
+
+// Recursion is as deep as the document, which its parser bounds.
+bool are_equal(element left, element right) {
+  spend_work();
+  if (left.is_number() && right.is_number()) return number_of(left) == number_of(right);
+  if (left.type() != right.type()) return false;
+  if (left.is_array()) {
+    return are_equal_arrays(left.get_array().value_unsafe(), right.get_array().value_unsafe());
+  }
+  if (left.is_object()) {
+    return are_equal_objects(left.get_object().value_unsafe(), right.get_object().value_unsafe());
+  }
+  if (left.is_string()) {
+    return left.get_string().value_unsafe() == right.get_string().value_unsafe();
+  }
+  return !left.is_bool() || left.get_bool().value_unsafe() == right.get_bool().value_unsafe();
 }
 
 bool read_strings(element value, std::vector<std::string_view>& out) {

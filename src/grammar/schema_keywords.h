@@ -33,6 +33,8 @@ bool is_enforced_format(std::string_view name);
 bool is_loose_format(std::string_view name);
 
 bool has_type(simdjson::dom::element value, std::string_view type);
+// Whether both are the same JSON value: 1 and 1.0 are, and so are objects in any order.
+bool are_equal(simdjson::dom::element left, simdjson::dom::element right);
 // A string, or an array of them; false: neither.
 bool read_strings(simdjson::dom::element value, std::vector<std::string_view>& out);
 

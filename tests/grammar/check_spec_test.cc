@@ -106,6 +106,7 @@ TEST(CheckSpec, RefusesWhatWouldNotBeEnforced) {
   }
   EXPECT_THAT(schema(R"({"$ref":"http://example.org/x"})"), HasSubstr("$ref"));
   EXPECT_THAT(schema(R"({"$ref":"#/$defs/a~1b","$defs":{"a/b":{}}})"), HasSubstr("~1"));
+  EXPECT_THAT(schema(R"({"$ref":"#/$defs/a%20b","$defs":{"a b":{}}})"), HasSubstr("%XX"));
   EXPECT_THAT(schema(R"({"items":{"pattern":"a{1000000}"}})"), HasSubstr("repeats too often"));
   EXPECT_THAT(schema(R"({"patternProperties":{"\\x41b":{}}})"), HasSubstr("two digits"));
   EXPECT_THAT(schema("[]"), HasSubstr("no object"));

@@ -1,4 +1,5 @@
 // Schemas as clients write them, in the forms that are enforced; refusals; the size of the output.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,21 +32,35 @@ TEST(PlainSchema, AnnotationsSayNothing) {
 }
 
 TEST(PlainSchema, ValuesOfTheType) {
-  EXPECT_EQ(plain(R"({"const":"a","type":"string"})"), R"({"enum":["a"]})");
+  EXPECT_EQ(plain(R"({"const":"a","type":"string"})"), R"({"enum":["\"a\""]})");
   EXPECT_EQ(plain(R"({"enum":["a",1,2.5,3.0,null],"type":["integer","null"]})"),
-            R"({"enum":[1,3.0,null]})");
-  EXPECT_EQ(plain(R"({"enum":["a","b"],"const":"b"})"), R"({"enum":["b"]})");
+            R"({"enum":["1","3.0","null"]})");
+  EXPECT_EQ(plain(R"({"enum":[0.1,18446744073709551615,{"a":1.3}]})"),
+            R"({"enum":["0.1","18446744073709551615","{\"a\":1.3}"]})");
+  EXPECT_EQ(plain(R"({"enum":["a","b"],"const":"b"})"), R"({"enum":["\"b\""]})");
   EXPECT_THAT(plain(R"({"const":"a","type":"integer"})"), HasSubstr("no value of the \"type\""));
   EXPECT_THAT(plain(R"({"enum":["aaaa","b"],"maxLength":1})"),
               HasSubstr("\"maxLength\" beside \"enum\""));
   EXPECT_THAT(plain(R"({"enum":"a"})"), HasSubstr("no array"));
 }
 
+TEST(PlainSchema, ValuesAreComparedAsValues) {
+  EXPECT_EQ(plain(R"({"const":1,"enum":[1.0,2]})"), R"({"enum":["1.0"]})");
+  EXPECT_EQ(plain(R"({"const":[{"a":1,"b":"x"}],"enum":[[{"b":"x","a":1.0}]]})"),
+            R"({"enum":["[{\"b\":\"x\",\"a\":1.0}]"]})");
+  for (const char* schema :
+       {R"({"const":9007199254740993,"enum":[9007199254740992.0]})",
+        R"({"const":18446744073709551615,"enum":[-1]})", R"({"const":1,"enum":[true,"1",[1]]})",
+        R"({"const":[1],"enum":[[1,1],[]]})", R"({"const":{"a":1},"enum":[{"b":1},{"a":2}]})"}) {
+    EXPECT_THAT(plain(schema), HasSubstr("leaves no value")) << schema;
+  }
+}
+
 TEST(PlainSchema, ATypeBesideBranchesIsHandedToThem) {
   EXPECT_EQ(plain(R"({"type":"string","anyOf":[{"maxLength":3},{"enum":["abcd",5]}]})"),
-            R"({"anyOf":[{"type":"string","maxLength":3},{"enum":["abcd"]}]})");
+            R"({"anyOf":[{"type":"string","maxLength":3},{"enum":["\"abcd\""]}]})");
   EXPECT_EQ(plain(R"({"type":"number","oneOf":[{"type":"integer"},{"const":0.5}]})"),
-            R"({"oneOf":[{"type":"integer"},{"enum":[0.5]}]})");
+            R"({"oneOf":[{"type":"integer"},{"enum":["0.5"]}]})");
   EXPECT_THAT(plain(R"({"type":"string","anyOf":[{"type":"null"},{"type":"string"}]})"),
               HasSubstr("contradicts"));
   EXPECT_THAT(plain(R"({"$ref":"#/$defs/a","type":"string","$defs":{"a":{"type":"null"}}})"),
@@ -82,6 +97,23 @@ TEST(PlainSchema, ReferencesNameSchemas) {
   EXPECT_THAT(plain(R"({"$ref":"#/$defs","$defs":{}})"), HasSubstr("names no schema"));
   EXPECT_THAT(plain(R"({"$ref":"#/default","default":{"maxLength":1}})"),
               HasSubstr("names no schema"));
+}
+
+TEST(PlainSchema, ReferencesReachASchema) {
+  for (const char* schema :
+       {R"({"$ref":"#"})", R"({"anyOf":[{"$ref":"#"},{"oneOf":[{"$ref":"#/"}]}]})",
+        R"({"type":"object","required":["a"],"additionalProperties":)"
+        R"({"$ref":"#/additionalProperties"}})",
+        R"({"type":"array","items":{"$ref":"#/$defs/a"},"$defs":{"a":{"$ref":"#/$defs/b"},)"
+        R"("b":{"anyOf":[{"$ref":"#/$defs/a"}]}}})"}) {
+    EXPECT_THAT(plain(schema), HasSubstr("leads back to itself")) << schema;
+  }
+  for (const char* schema :
+       {R"({"type":"array","items":{"$ref":"#"}})", R"({"anyOf":[{"$ref":"#"},{"type":"null"}]})",
+        R"({"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/b"},{"type":"null"}]},)"
+        R"("b":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/b"})"}) {
+    EXPECT_EQ(plain(schema), schema);
+  }
 }
 
 TEST(PlainSchema, RequiredPropertiesAreNamed) {
@@ -197,6 +229,15 @@ TEST(PlainSchema, ManyRequiredNamesGrowLinearly) {
     expect_linear(wide_schema(num_required, /*rest_bytes=*/32 << 10));
     if (HasFatalFailure()) return;
   }
+}
+
+// Each reference is followed once, however many lead to it.
+TEST(PlainSchema, ChainsOfReferencesAreFollowedInLinearTime) {
+  std::string defs = R"("d0":{"type":"null"})";
+  for (int i = 1; i < 1500; ++i) {
+    defs += fmt::format(R"(,"d{}":{{"$ref":"#/$defs/d{}"}})", i, i - 1);
+  }
+  expect_linear(R"({"$ref":"#/$defs/d1499","$defs":{)" + defs + "}}");
 }
 
 TEST(PlainSchema, RefusesTextBeyondItsBound) {

@@ -148,5 +148,20 @@ TEST_F(SchemaMeaning, FormatsAreJson) {
   EXPECT_FALSE(allows("\"\"a\"@x.org\""));
 }
 
+TEST_F(SchemaMeaning, NumbersKeepTheirSpelling) {
+  compile(R"({"enum":[0.1,18446744073709551615,-2.5e-7,{"n":[1.3]}]})");
+  for (const char* text : {"0.1", "18446744073709551615", R"({"n":[1.3]})"}) {
+    EXPECT_TRUE(allows(text)) << text;
+  }
+  EXPECT_FALSE(allows("0.10000000000000001"));
+  EXPECT_FALSE(allows("18446744073709551616"));
+}
+
+TEST_F(SchemaMeaning, AReferenceToNoSchemaIsRefused) {
+  EXPECT_THAT(refusal(R"({"type":"object","required":["a"],"additionalProperties":
+                          {"$ref":"#/additionalProperties"}})"),
+              HasSubstr("leads back to itself"));
+}
+
 }  // namespace
 }  // namespace quire
