@@ -1,5 +1,5 @@
 // Any grammar: compiled or refused within its limits of size and time; answers that are drawn from
-// it are accepted.
+// it are accepted, and those of a schema are JSON.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cpu_bound.h"
@@ -104,6 +105,19 @@ void check_growth(const GrammarSpec& spec) {
               "a schema grows more than linearly");
 }
 
+// A whole answer to a schema is JSON. That of a number that no double holds and of half a surrogate
+// pair is, too, but not to simdjson.
+void check_answer(const GrammarSpec& spec, const std::string& text) {
+  if (spec.kind != GrammarSpec::Kind::kJsonSchema && spec.kind != GrammarSpec::Kind::kJsonObject) {
+    return;
+  }
+  static simdjson::dom::parser parser;
+  const simdjson::error_code error = parser.parse(text).error();
+  QUIRE_CHECK(error == simdjson::SUCCESS || error == simdjson::NUMBER_ERROR ||
+                  error == simdjson::BIGINT_ERROR || error == simdjson::STRING_ERROR,
+              "an answer is no JSON: " + text);
+}
+
 Result<ConstraintFactory> compile(const GrammarSpec& spec) {
   // The budget of the compilation and of the first mask, times 5: with a sanitizer, the JSON parser
   // and frees take CPU time that the budget does not count.
@@ -139,7 +153,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       QUIRE_CHECK(allowed_ids(constraint->allowed_tokens()).empty(), "allowed, but refused");
       return 0;
     }
-    if (id == kEndId) break;
+    if (id == kEndId) {
+      check_answer(spec, text);
+      break;
+    }
     text += fuzz_tokenizer().token_bytes(id);
   }
   return 0;

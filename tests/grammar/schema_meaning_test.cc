@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <random>
+#include <set>
 
 #include "grammar/grammar_compiler.h"
 #include "grammar/schema_validator.h"
@@ -161,6 +163,80 @@ TEST_F(SchemaMeaning, AReferenceToNoSchemaIsRefused) {
   EXPECT_THAT(refusal(R"({"type":"object","required":["a"],"additionalProperties":
                           {"$ref":"#/additionalProperties"}})"),
               HasSubstr("leads back to itself"));
+}
+
+// Draws schemas of names and values that are easily misread.
+class RandomSchema {
+ public:
+  explicit RandomSchema(uint64_t seed) : random_(seed) {}
+
+  std::string draw(int depth) {
+    switch (random_() % (depth > 0 ? 9 : 6)) {
+      case 0:
+        return R"({"type":"null"})";
+      case 1:
+        return R"({"type":"boolean"})";
+      case 2:
+        return one_of({R"({"enum":[0.1,-2.5,3.0,18446744073709551615]})",
+                       R"({"const":1,"enum":[1.0]})", R"({"enum":["é\"\\\n/"]})"});
+      case 3:
+        return "{\"const\":{" + name() + ":" + one_of({"1", "2", "\"\\\"\""}) + "}}";
+      case 4:
+        return R"({"type":"string","pattern":")" +
+               one_of({R"(^(a\"|é)b$)", "^[^é]{2}$", R"(^.\\\\\\S$)", R"(^a?\\n$)"}) + "\"}";
+      case 5:
+        return R"({"type":"string","maxLength":2})";
+      case 6:
+        return R"({"type":"array","maxItems":2,"items":)" + draw(depth - 1) + "}";
+      default:
+        return object(depth);
+    }
+  }
+
+ private:
+  std::string one_of(const std::vector<std::string>& texts) {
+    return texts[random_() % texts.size()];
+  }
+  std::string name() {
+    return one_of({"\"title\"", "\"default\"", "\"$comment\"", "\"a\"", "\"é\"", "\"\"", R"("q\"")",
+                   R"("\\")", R"("n\n")", R"("s/t")", R"("x\":{\"y")"});
+  }
+  std::string object(int depth) {
+    std::set<std::string> names;
+    for (uint64_t i = random_() % 4; i > 0; --i) names.insert(name());
+    std::string properties, required;
+    for (const std::string& key : names) {
+      properties += (properties.empty() ? "" : ",") + key + ":" + draw(depth - 1);
+      if (random_() % 2 == 0) required += (required.empty() ? "" : ",") + key;
+    }
+    std::string schema = R"({"type":"object","maxProperties":4,"properties":{)" + properties +
+                         R"(},"required":[)" + required + "]";
+    if (random_() % 2 == 0) schema += ",\"additionalProperties\":" + draw(depth - 1);
+    return schema + "}";
+  }
+
+  std::mt19937_64 random_;
+};
+
+TEST_F(SchemaMeaning, AnswersToRandomSchemasAreValid) {
+  int num_ended = 0;
+  constexpr int kNumSchemas = 300;
+  constexpr int kNumWalks = 4;
+  for (uint64_t seed = 0; seed < kNumSchemas; ++seed) {
+    const std::string schema = RandomSchema(seed).draw(3);
+    compile(schema);
+    if (HasFatalFailure()) return;
+    for (uint64_t walk_seed = 0; walk_seed < kNumWalks; ++walk_seed) {
+      const auto constraint = factory_();
+      const auto walk =
+          testing::random_walk(*constraint, *embedded_tokenizer(), kEos, walk_seed, 30, 300);
+      ASSERT_FALSE(walk.dead_end) << schema << " after " << walk.text;
+      if (!walk.ended) continue;
+      ++num_ended;
+      ASSERT_EQ(testing::validate_json(walk.text, schema), "") << schema << ": " << walk.text;
+    }
+  }
+  EXPECT_GT(num_ended, kNumSchemas * kNumWalks / 2);
 }
 
 }  // namespace

@@ -25,6 +25,11 @@ bool has_type(element value, std::string_view type) {
   return type == "integer" && value.is_number() && std::nearbyint(double(value)) == double(value);
 }
 
+bool is_same(element value, element wanted) {
+  if (value.is_number() && wanted.is_number()) return double(value) == double(wanted);
+  return std::string(simdjson::minify(value)) == std::string(simdjson::minify(wanted));
+}
+
 int64_t num_characters(std::string_view text) {
   return std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
 }
@@ -57,15 +62,14 @@ class Validator {
       }
       if (!found) return "wrong type: " + text;
     }
-    if (schema["const"].get(part) == simdjson::SUCCESS && text != simdjson::minify(part)) {
+    if (schema["const"].get(part) == simdjson::SUCCESS && !is_same(value, part)) {
       return "not the constant: " + text;
     }
     for (const std::string_view keyword : {"enum", "anyOf", "oneOf", "allOf"}) {
       if (schema[keyword].get(part) != simdjson::SUCCESS) continue;
       int64_t num_met = 0;
       for (const element option : part) {
-        num_met +=
-            keyword == "enum" ? text == simdjson::minify(option) : check(value, option).empty();
+        num_met += keyword == "enum" ? is_same(value, option) : check(value, option).empty();
       }
       const auto num_options = static_cast<int64_t>(part.get_array().value().size());
       const bool is_met = keyword == "oneOf"   ? num_met == 1
