@@ -158,7 +158,7 @@ int32_t JSONSchemaConverter::BuildTrieBody(]==])
     quire_replace(text ${from} "spec.json_values.push_back(value.serialize());"
                   "spec.json_values.push_back(value.get<std::string>());")
     # A pattern's literals stand in the answer as JSON spells them, and its classes leave out what
-    # JSON must spell with an escape. An automaton would only leave out, literals too.
+    # JSON must spell with an escape, and surrogates, which UTF-8 does not have. An automaton would only leave out, literals too.
     quire_replace(text ${from} "int32_t JSONSchemaConverter::RegexExpression(" [==[
 class JSONStringForm : public GrammarMutator {
  protected:
@@ -181,14 +181,14 @@ class JSONStringForm : public GrammarMutator {
     QUIRE_FOR(int i = 1; i + 1 < expr.size(); i += 2) {
       const Element element = {expr[i], expr[i + 1]};
       QUIRE_FOR(const Element allowed : {Element{0x20, '"' - 1}, Element{'"' + 1, '\\' - 1},
-                                         Element{'\\' + 1, 0x10FFFF}}) {
+                                         Element{'\\' + 1, 0xD7FF}, Element{0xE000, 0x10FFFF}}) {
         const Element part = {
             std::max(element.lower, allowed.lower), std::min(element.upper, allowed.upper)
         };
         if (part.lower <= part.upper) elements.push_back(part);
       }
     }
-    if (is_negative) elements.insert(elements.end(), {{0, 0x1f}, {'"', '"'}, {'\\', '\\'}});
+    if (is_negative) elements.insert(elements.end(), {{0, 0x1f}, {'"', '"'}, {'\\', '\\'}, {0xD800, 0xDFFF}});
     XGRAMMAR_CHECK(!elements.empty())
         << "A class of a pattern has only characters that a JSON string must escape; write them "
            "without [], as alternatives (a|b)";

@@ -105,8 +105,9 @@ void check_growth(const GrammarSpec& spec) {
               "a schema grows more than linearly");
 }
 
-// A whole answer to a schema is JSON. That of a number that no double holds and of half a surrogate
-// pair is, too, but not to simdjson.
+// A whole answer to a schema is JSON. A number that no double holds and an escape of half a
+// surrogate pair are JSON, too, but not to simdjson. XGrammar's classes of characters take bytes
+// that would encode a surrogate, so UTF-8 is not checked.
 void check_answer(const GrammarSpec& spec, const std::string& text) {
   if (spec.kind != GrammarSpec::Kind::kJsonSchema && spec.kind != GrammarSpec::Kind::kJsonObject) {
     return;
@@ -114,7 +115,7 @@ void check_answer(const GrammarSpec& spec, const std::string& text) {
   static simdjson::dom::parser parser;
   const simdjson::error_code error = parser.parse(text).error();
   QUIRE_CHECK(error == simdjson::SUCCESS || error == simdjson::NUMBER_ERROR ||
-                  error == simdjson::BIGINT_ERROR || error == simdjson::STRING_ERROR,
+                  error == simdjson::STRING_ERROR || error == simdjson::UTF8_ERROR,
               "an answer is no JSON: " + text);
 }
 

@@ -96,6 +96,12 @@ TEST_P(GrammarWalk, SchemasAreMet) {
       R"({"type": "object", "properties": {"tags": {"type": ["array", "null"],
           "items": {"type": "string", "pattern": "x(yz|é)*"}}, "extra": {}},
           "required": ["tags"], "additionalProperties": {"type": "integer"}})",
+      R"({"type": "object", "properties": {"title": {"type": "object", "properties": {"default":
+          {"type": "null"}}, "required": ["default"]}, "q\"\\\n": {"type": "object", "properties":
+          {"default": {"enum": [0.1, 2.5]}}, "required": ["default"]}, "é": {"type": "null"}},
+          "required": ["q\"\\\n"], "additionalProperties": {"type": "boolean"}})",
+      R"({"type": "array", "items": {"type": "string", "pattern": "^(\"é|.\\\\[^a])\\S$"},
+          "minItems": 1, "maxItems": 4})",
   };
   for (const std::string schema : schemas) {
     walk({.kind = Kind::kJsonSchema, .text = schema}, 12, 25, [&](const std::string& text) {
