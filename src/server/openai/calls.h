@@ -56,7 +56,8 @@ struct Tool {
   std::string parameters;  // JSON schema; "{}" where none was given
 };
 
-// Of continue_final_message: continue_from() cuts the rendered prompt behind this text.
+// The last message of a call with continue_final_message: continue_from() cuts the rendered prompt
+// behind its text.
 struct Continuation {
   std::string content;  // of the last message
   std::string marker;   // random; stands at the end of this text in the template's variables
