@@ -111,7 +111,8 @@ TEST(ApiKeys, SaltsDifferByKeyAndDoNotShowIt) {
 }
 
 TEST(ApiKeys, AFileMayBeAPipe) {
-  const std::string pipe = ::testing::TempDir() + "quire_keys.fifo";
+  const std::string pipe =
+      ::testing::TempDir() + "quire_keys_" + std::to_string(::getpid()) + ".fifo";
   ::unlink(pipe.c_str());
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   std::thread writer([&] { std::ofstream(pipe) << "secret\n"; });
