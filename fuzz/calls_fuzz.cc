@@ -180,14 +180,9 @@ FuzzCall call_of(uint8_t kind, uint8_t options, std::string_view texts) {
   return {path, json.text()};
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const bool quiet = (set_log_level(LogLevel::kOff), true);
-  if (size < 3 || !quiet) return 0;
-  engine().choose_template(data[1]);
-  FuzzCall call = call_of(data[0], data[2], {reinterpret_cast<const char*>(data) + 3, size - 3});
-  const size_t num_bytes = call.body.size();
+// Whether the call took no more CPU time than its size allows. The answer to the input before may
+// have come while its worker still freed memory, which counts here; so the second try is checked.
+bool run_call(const FuzzCall& call, bool is_second_try) {
   server::Service& served = service();
   const auto answer = std::make_shared<WholeAnswer>();
   const fuzz::CpuBound bound;
@@ -195,12 +190,26 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                  .path = std::string(call.path),
                  .query = "",
                  .headers = {{"content-type", "application/json"}},
-                 .body = std::move(call.body),
+                 .body = call.body,
                  .peer = "fuzz"},
                 answer);
   const http::Response response = answer->wait();
-  bound.check(num_bytes);
-  QUIRE_CHECK(response.status == 200 || response.status == 400, "an answer or a refusal");
+  const bool holds = bound.holds(call.body.size());
+  if (is_second_try) bound.check(call.body.size());
+  QUIRE_CHECK(response.status == 200 || response.status == 400,
+              fmt::format("an answer or a refusal; got {}", response.status));
   QUIRE_CHECK(JsonDocument::parse(response.body, "the answer").ok(), "the answer is no JSON");
+  return holds;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const bool quiet = (set_log_level(LogLevel::kOff), true);
+  if (size < 3 || !quiet) return 0;
+  engine().choose_template(data[1]);
+  const FuzzCall call =
+      call_of(data[0], data[2], {reinterpret_cast<const char*>(data) + 3, size - 3});
+  if (!run_call(call, false)) run_call(call, true);
   return 0;
 }

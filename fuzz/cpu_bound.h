@@ -23,14 +23,19 @@ class CpuBound {
  public:
   explicit CpuBound(const CpuLimit& limit = {}) : limit_(limit), start_ns_(process_cpu_ns()) {}
 
+  bool holds(size_t num_bytes) const { return process_cpu_ns() - start_ns_ <= most_ns(num_bytes); }
   void check(size_t num_bytes) const {
-    const int64_t most = limit_.fixed_ns + limit_.ns_per_byte * static_cast<int64_t>(num_bytes);
+    const int64_t most = most_ns(num_bytes);
     const int64_t spent = process_cpu_ns() - start_ns_;
     QUIRE_CHECK(spent <= most, fmt::format("{} bytes took {} ms of CPU time, expected at most {}",
                                            num_bytes, spent / 1'000'000, most / 1'000'000));
   }
 
  private:
+  int64_t most_ns(size_t num_bytes) const {
+    return limit_.fixed_ns + limit_.ns_per_byte * static_cast<int64_t>(num_bytes);
+  }
+
   CpuLimit limit_;
   int64_t start_ns_;
 };
