@@ -4,6 +4,8 @@
 //
 // The first byte chooses the call, the second the chat template, the third its options. The rest
 // are the texts: up to 0xFF the user's, behind it the assistant's.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
