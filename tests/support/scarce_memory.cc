@@ -19,9 +19,12 @@ bool is_out_of_memory() {
 
 }  // namespace
 
+// AddressSanitizer has a form of its own for each form of new, so both are replaced.
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return is_out_of_memory() ? nullptr : std::malloc(size == 0 ? 1 : size);
+}
 void* operator new(size_t size) {
-  if (is_out_of_memory()) throw std::bad_alloc();
-  void* memory = std::malloc(size == 0 ? 1 : size);
+  void* memory = operator new(size, std::nothrow);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
