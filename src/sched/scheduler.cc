@@ -184,6 +184,9 @@ bool Scheduler::Impl::try_admit(SeqRecord& rec) {
   Sequence& seq = *rec.seq;
   // A new row carries all of its tokens to the device, so the host must have seen them first.
   if (seq.num_in_flight > 0) return false;
+  // Ahead of the look-up of its blocks, which a long prompt would repeat in every step of its wait.
+  const bool may_preempt = !running.empty() && ranks_before(seq, *running.back()->seq);
+  if (!may_preempt && (!rows.has_free() || budget_left == 0)) return false;
   tables.match_prefix(rec, prefix);
   const int num_known = static_cast<int>(seq.token_ids.size());
   const int num_cached = static_cast<int>(prefix.size()) * config.block_size;
