@@ -57,8 +57,8 @@ struct RopeAndCache {
   const int64_t* slot_mapping = nullptr;  // device, [num_tokens]; < 0: not written
 };
 
-// What follows attention in a decoder layer with a gated SiLU MLP, up to the next layer's queries,
-// keys and values: a platform may offer it as one kernel (Ops::try_layer_tail). Rows are
+// The part of a decoder layer behind attention, with a gated SiLU MLP, up to the next layer's
+// queries, keys and values. A platform may offer it as one kernel (Ops::try_layer_tail). Rows are
 // [num_tokens, width].
 struct LayerTail {
   const Linear* o = nullptr;

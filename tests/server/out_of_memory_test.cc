@@ -1,5 +1,5 @@
-// A call whose memory runs out at each of its allocations in turn: its client hears of it, and
-// nothing of it is left behind.
+// Memory runs out at each allocation of a call in turn: the call's client always gets an answer or
+// a closed connection, and the call leaves nothing behind.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -132,7 +132,7 @@ class Stress : public ::testing::TestWithParam<std::vector<std::string>> {
   double metric(const std::string& name) const;
   bool becomes_idle() const;
 
-  // Of the embedded model: 16 tokens, keys and values, 8 layers of 4 heads of 64 in BF16.
+  // A block of the embedded model: keys and values of 16 tokens in 8 layers of 4 heads of 64, BF16.
   static constexpr int kBlockBytes = 16 * 2 * 8 * 4 * 64 * 2;
 
   std::filesystem::path log_path_;
