@@ -79,6 +79,8 @@ class RequestStream {
   std::shared_ptr<Impl> impl_;
 };
 
+struct Speculation;
+
 // Thread-safe. One engine thread does all the work that submit asks for.
 class Engine {
  public:
@@ -125,9 +127,10 @@ class Engine {
 
  private:
   struct Impl;
+  friend Result<std::unique_ptr<Engine>> create_engine(const EngineConfig& config,
+                                                       const Speculation& speculation,
+                                                       const LoadProgress& progress);
   explicit Engine(std::unique_ptr<Impl> impl);
-  static Result<std::unique_ptr<Engine>> create_unguarded(const EngineConfig& config,
-                                                          const LoadProgress& progress);
   std::unique_ptr<Impl> impl_;
 };
 

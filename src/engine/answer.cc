@@ -90,39 +90,46 @@ bool Answer::allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const
 }
 
 // Log probabilities of the prompt's tokens come with the token that was sampled behind them.
-void Answer::carry_prompt(SampledToken& sampled, int num_cached_tokens, Output& output) {
+void Answer::carry_prompt(SampledSpan& span, int num_cached_tokens, Output& output) {
   if (num_output_tokens_ > 0) return;
   output.prompt_token_ids = std::exchange(prompt_ids_, nullptr);
-  output.prompt_logprobs = std::move(sampled.prompt_logprobs);
+  output.prompt_logprobs = std::move(span.prompt_logprobs);
   output.num_cached_tokens = num_cached_tokens;
 }
 
-Output Answer::end_as_forced(SampledToken&& sampled, int num_cached_tokens) {
+Output Answer::end_as_forced(SampledSpan&& span, int num_cached_tokens) {
   Output output = end(forced_end_->reason, forced_end_->error);
-  carry_prompt(sampled, num_cached_tokens, output);
+  carry_prompt(span, num_cached_tokens, output);
   return output;
 }
 
-Output Answer::accept(SampledToken&& sampled, int num_cached_tokens, bool at_max_length) {
-  if (forced_end_) return end_as_forced(std::move(sampled), num_cached_tokens);
-  const SamplingParams& params = *sampling_->params;
+Output Answer::accept(SampledSpan&& span, int num_cached_tokens, bool at_max_length) {
+  if (forced_end_) return end_as_forced(std::move(span), num_cached_tokens);
   Output output;
   output.index = index_;
-  output.token_ids.push_back(sampled.token_id);
-  if (params.logprobs) output.logprobs.push_back(std::move(sampled.logprobs));
-  carry_prompt(sampled, num_cached_tokens, output);
+  carry_prompt(span, num_cached_tokens, output);
+  for (size_t i = 0; i < span.tokens.size() && !output.finish_reason; ++i) {
+    const bool is_last = i + 1 == span.tokens.size();
+    accept_token(std::move(span.tokens[i]), is_last && at_max_length, output);
+  }
+  return output;
+}
+
+void Answer::accept_token(SampledToken&& token, bool at_max_length, Output& output) {
+  const SamplingParams& params = *sampling_->params;
+  output.token_ids.push_back(token.token_id);
+  if (params.logprobs) output.logprobs.push_back(std::move(token.logprobs));
   ++num_output_tokens_;
   const std::optional<StopDecision> stop =
-      check_stop_token(params, eos_ids_, sampled.token_id, num_output_tokens_, at_max_length);
+      check_stop_token(params, eos_ids_, token.token_id, num_output_tokens_, at_max_length);
   if (stop) {
     output.finish_reason = stop->reason;
     output.stop_reason = stop->stop_reason;
   }
   // A stop token need not be part of the grammar, so the constraint does not see it.
-  if (!output.finish_reason) output.error = take(sampled.token_id);
+  if (!output.finish_reason) output.error = take(token.token_id);
   if (!output.error.ok()) output.finish_reason = FinishReason::kError;
-  if (detokenizer_) append_text(sampled.token_id, output);
-  return output;
+  if (detokenizer_) append_text(token.token_id, output);
 }
 
 Status Answer::take(int32_t token_id) {
@@ -171,7 +178,7 @@ void Answer::stop_at_string(Output& output) {
 void Answer::show_text(Output& output) {
   const size_t held_back = output.finish_reason ? 0 : stop_search_.num_held_back();
   const size_t showable = std::max(text_.size() - held_back, shown_bytes_);
-  output.text = text_.substr(shown_bytes_, showable - shown_bytes_);
+  output.text.append(text_, shown_bytes_, showable - shown_bytes_);
   shown_bytes_ = showable;
 }
 

@@ -49,18 +49,19 @@ class Answer {
   };
   const std::optional<ForcedEnd>& forced_end() const { return forced_end_; }
 
-  // Takes the newest token, or, where forced_end() says so, ends in its place. The output has a
-  // finish_reason when the answer ended with it; kError with an error where its constraint refuses
-  // the token. num_cached_tokens: of the prompt; said with the first output. at_max_length: no room
-  // for more.
-  Output accept(SampledToken&& sampled, int num_cached_tokens, bool at_max_length);
+  // Takes the span's tokens up to the first that ends the answer, or, where forced_end() says so,
+  // ends in their place. The output has a finish_reason when the answer ended with it; kError with
+  // an error where its constraint refuses a token. num_cached_tokens: of the prompt; part of the
+  // first output. at_max_length: no token may follow the span.
+  Output accept(SampledSpan&& span, int num_cached_tokens, bool at_max_length);
 
   // The last output of an answer that ends without a token: whatever text was still held back.
   Output end(FinishReason reason, Status error);
 
  private:
-  Output end_as_forced(SampledToken&& sampled, int num_cached_tokens);
-  void carry_prompt(SampledToken& sampled, int num_cached_tokens, Output& output);
+  Output end_as_forced(SampledSpan&& span, int num_cached_tokens);
+  void carry_prompt(SampledSpan& span, int num_cached_tokens, Output& output);
+  void accept_token(SampledToken&& token, bool at_max_length, Output& output);
   Status take(int32_t token_id);
   bool allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const;
   void append_text(int32_t token_id, Output& output);

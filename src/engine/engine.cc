@@ -14,6 +14,7 @@
 #include "engine/engine_core.h"
 #include "engine/engine_parts.h"
 #include "engine/model_files.h"
+#include "engine/speculation.h"
 #include "sample/sampler.h"
 
 namespace quire {
@@ -95,17 +96,18 @@ Engine::~Engine() {
 Result<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config,
                                                const LoadProgress& progress) {
   try {
-    return create_unguarded(config, progress);
+    return create_engine(config, {}, progress);
   } catch (const std::exception& error) {  // no thread, no memory: the library's way to say it
     return resource_exhausted(fmt::format("[engine] cannot start; {}", error.what()));
   }
 }
 
-Result<std::unique_ptr<Engine>> Engine::create_unguarded(const EngineConfig& config,
-                                                         const LoadProgress& progress) {
-  auto impl = std::make_unique<Impl>();
+Result<std::unique_ptr<Engine>> create_engine(const EngineConfig& config,
+                                              const Speculation& speculation,
+                                              const LoadProgress& progress) {
+  auto impl = std::make_unique<Engine::Impl>();
   QUIRE_ASSIGN_OR_RETURN(impl->files, open_model_files(config));
-  QUIRE_ASSIGN_OR_RETURN(impl->parts, assemble_engine(config, impl->files, progress));
+  QUIRE_ASSIGN_OR_RETURN(impl->parts, assemble_engine(config, speculation, impl->files, progress));
   impl->files.weights.reset();  // the model has taken what it needs
   const ModelInfo& info = impl->parts->info;
   log_info("[engine] {} ({}, {:.1f} M parameters), context {}, attention {}", info.name,

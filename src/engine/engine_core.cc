@@ -207,28 +207,31 @@ void EngineCore::fill_masks(BatchPlan& plan) {
 
 void EngineCore::postprocess(const BatchPlan& plan, StepResult result) {
   if (!result.error.ok()) return fail(result.error);
-  const std::vector<Sequence*> seqs = scheduler_.complete(plan, result.sampled);
-  for (size_t i = 0; i < seqs.size(); ++i) {
-    if (seqs[i] == nullptr) continue;
-    counts_.num_generated_tokens += 1;
-    if (seqs[i]->num_output_tokens() == 1) counts_.num_prompt_tokens += seqs[i]->num_prompt_tokens;
-    deliver(*seqs[i], std::move(result.sampled[i]));
+  const std::vector<Scheduler::Progress> progress = scheduler_.complete(plan, result.spans);
+  for (size_t i = 0; i < progress.size(); ++i) {
+    if (progress[i].seq != nullptr) deliver(progress[i], std::move(result.spans[i]));
   }
   counts_.num_steps += 1;
   publish_stats();
 }
 
-void EngineCore::deliver(const Sequence& seq, SampledToken&& sampled) {
+void EngineCore::deliver(const Scheduler::Progress& progress, SampledSpan&& span) {
+  const Sequence& seq = *progress.seq;
   const auto found = active_.find(seq.id);
   if (found == active_.end()) return;  // its request was ended earlier in this step
   ActiveAnswer& active = found->second;
   const RequestId request_id = active.request_id;
+  if (seq.num_output_tokens() == progress.num_tokens) {
+    counts_.num_prompt_tokens += seq.num_prompt_tokens;
+  }
   bool is_taken = false;
-  if (!sampled.error.ok() && !active.answer.forced_end()) {
-    is_taken = end_answer(found, FinishReason::kError, sampled.error);
+  if (!span.error.ok() && !active.answer.forced_end()) {
+    is_taken = end_answer(found, FinishReason::kError, span.error);
   } else {
+    span.tokens.resize(static_cast<size_t>(progress.num_tokens));
     const bool at_max_length = static_cast<int>(seq.token_ids.size()) >= seq.max_total_tokens;
-    Output output = active.answer.accept(std::move(sampled), seq.num_cached_tokens, at_max_length);
+    Output output = active.answer.accept(std::move(span), seq.num_cached_tokens, at_max_length);
+    counts_.num_generated_tokens += static_cast<int64_t>(output.token_ids.size());
     output.first_scheduled = active.first_scheduled;
     is_taken = output.finish_reason ? retire(found, std::move(output))
                                     : hand_over(*active.on_output, std::move(output));

@@ -68,7 +68,7 @@ class EngineCore {
   void postprocess(const BatchPlan& plan, StepResult result);
   void wait_for_all();
   void fail(const Status& error) noexcept;
-  void deliver(const Sequence& seq, SampledToken&& sampled);
+  void deliver(const Scheduler::Progress& progress, SampledSpan&& span);
   ActiveAnswers::iterator first_of(RequestId id);
   // Ends an answer with its last output, then frees what it holds. False: its callback threw.
   bool retire(ActiveAnswers::iterator found, Output&& last);

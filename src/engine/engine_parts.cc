@@ -26,12 +26,15 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
 
 }  // namespace
 
-Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config, ModelFiles& files,
+Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
+                                                     const Speculation& speculation,
+                                                     ModelFiles& files,
                                                      const LoadProgress& progress) {
   auto parts = std::make_unique<EngineParts>();
   QUIRE_ASSIGN_OR_RETURN(parts->platform, make_platform(config, files.config));
   Platform& platform = *parts->platform;
-  QUIRE_ASSIGN_OR_RETURN(const EnginePlan plan, plan_engine(config, files, platform));
+  QUIRE_ASSIGN_OR_RETURN(const EnginePlan plan,
+                         plan_engine(config, files, platform, speculation.num_drafts));
   log_info("{}", describe(plan.memory, plan.kv));
   for (const std::string& line : summarize_services(plan)) log_info("[attention] {}", line);
   QUIRE_ASSIGN_OR_RETURN(parts->model, load_model(files.config, *files.weights, platform.ops(),
@@ -40,11 +43,20 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                          platform.make_workspace(plan.attention.workspace_bytes));
   QUIRE_ASSIGN_OR_RETURN(parts->kv_cache, KvCache::allocate(plan.attention.kv_groups,
                                                             plan.kv.num_blocks, platform.ops()));
+  if (speculation.make_drafter) {
+    QUIRE_ASSIGN_OR_RETURN(
+        parts->drafter,
+        speculation.make_drafter(platform, {.num_drafts = speculation.num_drafts,
+                                            .max_num_seqs = plan.scheduler.max_num_seqs,
+                                            .max_model_len = plan.limits.max_model_len,
+                                            .vocab_size = files.config.vocab_size}));
+  }
   QUIRE_ASSIGN_OR_RETURN(
       parts->runner, platform.make_runner({.model = parts->model.get(),
                                            .kv_cache = &parts->kv_cache,
                                            .attention = plan.attention.selectors,
                                            .workspace = workspace,
+                                           .drafter = parts->drafter.get(),
                                            .limits = plan.limits,
                                            .max_num_seqs = plan.scheduler.max_num_seqs,
                                            .max_num_rule_seqs = plan.scheduler.max_num_rule_seqs,

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/engine_plan.h"
+#include "engine/speculation.h"
 #include "model/model_loader.h"
 #include "platform/platform.h"
 #include "quire/engine.h"
@@ -15,13 +16,16 @@ struct EngineParts {
   std::unique_ptr<Platform> platform;
   std::unique_ptr<Model> model;
   KvCache kv_cache;
+  std::unique_ptr<Drafter> drafter;  // null: the engine does not speculate
   std::unique_ptr<Runner> runner;
   SchedulerConfig scheduler;
   ModelInfo info;
 };
 
 // Prints the memory plan, then loads files.weights and allocates.
-Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config, ModelFiles& files,
+Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
+                                                     const Speculation& speculation,
+                                                     ModelFiles& files,
                                                      const LoadProgress& progress);
 
 }  // namespace quire

@@ -34,14 +34,15 @@ EngineConfig with_defaults(EngineConfig config, const PlatformDefaults& defaults
   return config;
 }
 
-// A step has a token of each of its sequences, so there are no more of them than tokens.
-void limit_seqs_to_tokens(EngineConfig& config) {
-  if (config.max_num_seqs <= config.max_num_batched_tokens) return;
+// A step decodes all of its sequences, so it has room for the tokens of each.
+void limit_seqs_to_tokens(EngineConfig& config, int decode_q_len) {
+  const int most = std::max(config.max_num_batched_tokens / decode_q_len, 1);
+  if (config.max_num_seqs <= most) return;
   log_info(
-      "[engine] --max-num-seqs {} is more than the tokens of a step (--max-num-batched-tokens {}); "
-      "so many run at a time",
-      config.max_num_seqs, config.max_num_batched_tokens);
-  config.max_num_seqs = config.max_num_batched_tokens;
+      "[engine] --max-num-seqs {} is lowered to {}: a step of --max-num-batched-tokens {} decodes "
+      "{} tokens per sequence",
+      config.max_num_seqs, most, config.max_num_batched_tokens, decode_q_len);
+  config.max_num_seqs = most;
 }
 
 void limit_rule_seqs(EngineConfig& config, int wanted) {
@@ -129,7 +130,7 @@ Result<AttentionPlan> choose_attention(const EngineConfig& config, const ModelCo
   for (DecodeKey& key : plan.decode_keys) key.eager |= config.enforce_eager;
   const AttentionLimits largest = {.max_num_reqs = config.max_num_seqs,
                                    .max_num_tokens = limits.max_num_tokens,
-                                   .max_kv_len = limits.max_model_len};
+                                   .max_kv_len = limits.max_kv_len()};
   for (const KvGroup& group : plan.kv_groups) {
     QUIRE_ASSIGN_OR_RETURN(
         AttentionSelector selector,
@@ -211,10 +212,10 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
 }
 
 Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& files,
-                               Platform& platform) {
+                               Platform& platform, int num_drafts) {
   EngineConfig config = with_defaults(wanted, platform.defaults());
   QUIRE_RETURN_IF_ERROR(check_config(config));
-  limit_seqs_to_tokens(config);
+  limit_seqs_to_tokens(config, 1 + num_drafts);
   limit_rule_seqs(config, wanted.max_num_rule_seqs);
   const DType activation = platform.ops().activation_dtype();
   EnginePlan plan;
@@ -223,11 +224,13 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   QUIRE_ASSIGN_OR_RETURN(const int max_model_len, choose_max_model_len(config, files.config));
   // A few rows of logits at least, so that prompt log probabilities need not go one by one.
   constexpr int kMinLogitRows = 32;
-  plan.limits = {.max_num_tokens = config.max_num_batched_tokens,
-                 .max_num_logit_rows = std::max(config.max_num_seqs, kMinLogitRows),
-                 .max_model_len = max_model_len,
-                 .page_size = config.block_size,
-                 .kv_dtype = kv_dtype};
+  plan.limits = {
+      .max_num_tokens = config.max_num_batched_tokens,
+      .max_num_logit_rows = std::max(config.max_num_seqs * (1 + num_drafts), kMinLogitRows),
+      .max_model_len = max_model_len,
+      .num_drafts = num_drafts,
+      .page_size = config.block_size,
+      .kv_dtype = kv_dtype};
   QUIRE_ASSIGN_OR_RETURN(const auto table, read_tuning_table(config, platform.device()));
   QUIRE_ASSIGN_OR_RETURN(plan.attention,
                          choose_attention(config, files.config, platform, plan.limits, table));
@@ -264,6 +267,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
                     .max_model_len = plan.limits.max_model_len,
                     .block_size = config.block_size,
                     .num_blocks = plan.kv.num_blocks,
+                    .num_drafts = num_drafts,
                     .enable_prefix_caching = config.enable_prefix_caching,
                     .enable_chunked_prefill = config.enable_chunked_prefill};
   QUIRE_RETURN_IF_ERROR(validate_scheduler_config(plan.scheduler));

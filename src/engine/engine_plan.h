@@ -35,9 +35,9 @@ struct EnginePlan {
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
                                                 const ModelConfig& model);
 
-// `platform` outlives the plan.
+// `platform` outlives the plan. num_drafts: draft tokens that each step verifies per sequence.
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
-                               Platform& platform);
+                               Platform& platform, int num_drafts = 0);
 
 // The longest context that the model is made for: its positions, stretched by its rope scaling. At
 // most 2^24, as --max-model-len.

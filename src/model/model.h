@@ -29,9 +29,15 @@ struct ModelLimits {
   int max_num_tokens = 0;      // in one step
   int max_num_logit_rows = 0;  // in one call of compute_logits
   int max_model_len = 0;
+  int num_drafts = 0;  // draft tokens that a step verifies per sequence
   int page_size = 16;
   DType kv_dtype = DType::kBF16;
   Parallel parallel = {};
+
+  // Query tokens of a decoding sequence in one step.
+  int decode_q_len() const { return 1 + num_drafts; }
+  // The longest context that attention sees: drafts may reach beyond the sequence's last token.
+  int max_kv_len() const { return max_model_len + num_drafts; }
 };
 
 // What a step knows about one KV group. The backends are chosen, and have planned, before the step.

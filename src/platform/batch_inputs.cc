@@ -17,26 +17,32 @@ PhaseRange phase_range(std::span<const SeqSlice> slices, int first, int last) {
     range.num_tokens += slice.num_tokens;
     range.uniform_q &= slice.num_tokens == slices[first].num_tokens;
     range.max_q_len = std::max(range.max_q_len, slice.num_tokens);
-    range.max_kv_len = std::max(range.max_kv_len, slice.num_computed + slice.num_tokens);
+    range.max_kv_len = std::max(range.max_kv_len, slice.kv_len_bound());
   }
   return range;
 }
 
 void BatchInputs::add_slice(const BatchPlan& plan, const SeqSlice& slice, const RowView& row,
                             int page_size) {
-  const int kv_len = slice.num_computed + slice.num_tokens;
-  const auto num_pages = static_cast<size_t>((kv_len + page_size - 1) / page_size);
-  QUIRE_CHECK(num_pages <= row.block_ids.size(), "[engine] a slice is longer than its blocks");
+  const int num_computed = slice.decodes ? row.num_computed : slice.num_computed;
+  QUIRE_CHECK(num_computed <= slice.num_computed, "[engine] a row is longer than its upper bound");
+  const int kv_len = num_computed + slice.num_tokens;
+  // Only drafts may lie behind the row's blocks; those pages are the padding page.
+  const auto num_pages = std::min(static_cast<size_t>((kv_len + page_size - 1) / page_size),
+                                  static_cast<size_t>(slice.num_blocks));
   for (int i = 0; i < slice.num_tokens; ++i) {
     const int32_t token = plan.token_ids[static_cast<size_t>(slice.first_token + i)];
-    const int position = slice.num_computed + i;
-    token_ids.push_back(token == kPlaceholderToken ? row.last_token : token);
+    const int position = num_computed + i;
+    const auto page_idx = static_cast<size_t>(position / page_size);
+    token_ids.push_back(token == kPlaceholderToken ? row.next_tokens[i] : token);
     positions.push_back(position);
-    const int64_t page = row.block_ids[static_cast<size_t>(position / page_size)];
-    slot_mapping.push_back(page * page_size + position % page_size);
+    slot_mapping.push_back(page_idx < num_pages
+                               ? int64_t{row.block_ids[page_idx]} * page_size + position % page_size
+                               : -1);
   }
   query_start.push_back(static_cast<int32_t>(token_ids.size()));
   seq_lens.push_back(kv_len);
+  kv_len_bound.push_back(slice.kv_len_bound());
   const size_t row_begin = block_table.size();
   block_table.insert(block_table.end(), row.block_ids.begin(),
                      row.block_ids.begin() + static_cast<std::ptrdiff_t>(num_pages));
@@ -50,6 +56,7 @@ void BatchInputs::build(const BatchPlan& plan, std::span<const RowView> rows, in
   slot_mapping.clear();
   query_start.assign(1, 0);
   seq_lens.clear();
+  kv_len_bound.clear();
   block_table.clear();
   const int num_reqs = static_cast<int>(plan.slices.size());
   attention.decode = phase_range(plan.slices, 0, plan.num_decode);
@@ -59,7 +66,7 @@ void BatchInputs::build(const BatchPlan& plan, std::span<const RowView> rows, in
   for (int i = 0; i < num_reqs; ++i) add_slice(plan, plan.slices[i], rows[i], page_size);
   attention.query_start = {query_start.data(), query_start.data()};
   attention.seq_lens = seq_lens.data();
-  attention.kv_len_bound = seq_lens;
+  attention.kv_len_bound = kv_len_bound;
   attention.block_table = block_table.data();
   attention.slot_mapping = slot_mapping.data();
 }

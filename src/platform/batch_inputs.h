@@ -11,19 +11,21 @@
 
 namespace quire {
 
-// What the device keeps of a row from step to step, as far as inputs need it.
+// The device's state of a row, as far as inputs need it.
 struct RowView {
   std::span<const int32_t> block_ids;
-  int32_t last_token = 0;  // stands in for kPlaceholderToken
+  int num_computed = 0;                  // tokens in the cache, of a row that decodes
+  std::span<const int32_t> next_tokens;  // stand in for kPlaceholderToken
 };
 
 struct BatchInputs {
   std::vector<int32_t> token_ids;     // [num_tokens]
   std::vector<int32_t> positions;     // [num_tokens]
-  std::vector<int64_t> slot_mapping;  // [num_tokens]
+  std::vector<int64_t> slot_mapping;  // [num_tokens]; -1 behind the row's blocks
   std::vector<int32_t> query_start;   // [num_reqs + 1]
   std::vector<int32_t> seq_lens;      // [num_reqs]
   std::vector<int32_t> block_table;   // [num_reqs, max_pages]
+  std::vector<int32_t> kv_len_bound;  // [num_reqs]
   AttentionBatch attention;           // views of the above
 
   // Fills everything anew; memory is kept from step to step. rows[i] belongs to plan.slices[i].

@@ -7,6 +7,7 @@
 
 #include "attn/selector.h"
 #include "model/model.h"
+#include "platform/drafter.h"
 #include "platform/kv_cache.h"
 #include "quire/status.h"
 #include "sched/batch_plan.h"
@@ -14,8 +15,8 @@
 namespace quire {
 
 struct StepResult {
-  std::vector<SampledToken> sampled;  // one for each slice that samples, in the plan's order
-  Status error;                       // a device fault: nothing of this step can be used
+  std::vector<SampledSpan> spans;  // one for each slice that samples, in the plan's order
+  Status error;                    // a device fault: nothing of this step can be used
 };
 
 // One step runs and one waits behind it: enough to hide the host, and a token is never more than
@@ -40,6 +41,7 @@ struct RunnerParts {
   const KvCache* kv_cache = nullptr;
   std::vector<AttentionSelector> attention;  // one a KV group
   Workspace workspace;
+  Drafter* drafter = nullptr;  // proposes limits.num_drafts tokens after each step; null: none
   ModelLimits limits;          // what the model was loaded with
   int max_num_seqs = 0;        // in one step: at most limits.max_num_tokens
   int max_num_rule_seqs = 0;   // of them, those with sampling rules

@@ -100,6 +100,10 @@ int32_t SamplerState::last_token() const {
   return impl_->last_token;
 }
 
+int SamplerState::num_tokens() const {
+  return static_cast<int>(impl_->num_tokens);
+}
+
 Status check_logits(std::span<const float> logits, int64_t position) {
   return check_largest(find_largest(logits), logits, position);
 }

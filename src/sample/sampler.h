@@ -40,8 +40,9 @@ class SamplerState {
   Status sample(std::span<float> logits, std::optional<std::span<const uint32_t>> mask,
                 int32_t& token_id, PositionLogprobs& logprobs);
 
-  // The token sampled (or known) last.
+  // The token sampled (or known) last, and how many are known.
   int32_t last_token() const;
+  int num_tokens() const;
 
  private:
   struct Impl;

@@ -66,8 +66,14 @@ void BlockTables::adopt_prefix(SeqRecord& rec, std::span<const int32_t> prefix) 
   rec.num_registered_blocks = static_cast<int>(prefix.size());
 }
 
+// A sequence's last token is returned and never fed, so it needs no place, and neither do drafts
+// behind it.
+int BlockTables::num_blocks_of(const Sequence& seq, int num_tokens) const {
+  return num_blocks_for(std::min(num_tokens, seq.max_total_tokens - 1), block_size_);
+}
+
 int BlockTables::num_missing(const SeqRecord& rec, int num_tokens) const {
-  const int num_blocks = num_blocks_for(rec.seq->num_scheduled + num_tokens, block_size_);
+  const int num_blocks = num_blocks_of(*rec.seq, rec.seq->num_scheduled + num_tokens);
   return std::max(0, num_blocks - static_cast<int>(rec.seq->block_ids.size()));
 }
 
@@ -79,11 +85,16 @@ void BlockTables::grow(SeqRecord& rec, int num_tokens) {
   }
 }
 
-// The new blocks are neither cached nor announced to the device yet.
+// Such blocks hold no known token, so none is cached. The device may still list them in the row's
+// table: no step looks behind the row's length, and the next blocks announced take their entries.
 void BlockTables::shrink(SeqRecord& rec) {
   std::vector<int32_t>& block_ids = rec.seq->block_ids;
-  const auto num_kept = static_cast<size_t>(num_blocks_for(rec.seq->num_scheduled, block_size_));
-  for (; block_ids.size() > num_kept; block_ids.pop_back()) pool_.release(block_ids.back(), false);
+  const int num_kept = num_blocks_of(*rec.seq, rec.seq->num_scheduled);
+  while (static_cast<int>(block_ids.size()) > num_kept) {
+    pool_.release(block_ids.back(), false);
+    block_ids.pop_back();
+  }
+  rec.num_announced_blocks = std::min(rec.num_announced_blocks, num_kept);
 }
 
 // Deepest first, so that the pool takes children before their parents.
@@ -122,7 +133,7 @@ void BlockTables::check_invariants(std::span<const SeqRecord* const> records) co
                   "[sched] a held block is cached under another hash");
     }
     QUIRE_CHECK(static_cast<int>(rec->seq->block_ids.size()) ==
-                    num_blocks_for(rec->seq->num_scheduled, block_size_),
+                    num_blocks_of(*rec->seq, rec->seq->num_scheduled),
                 "[sched] a block table is not as long as its tokens need");
   }
   for (int32_t id = 1; id < pool_.num_blocks(); ++id) {

@@ -30,7 +30,8 @@ class BlockTables {
   // New blocks that the next num_tokens of a sequence need.
   int num_missing(const SeqRecord& rec, int num_tokens) const;
   void grow(SeqRecord& rec, int num_tokens);
-  // Undoes a grow() whose slice was taken back from the step.
+  // Gives the blocks behind the scheduled tokens back: those of a slice that was taken back from
+  // the step, or of drafts that were not accepted.
   void shrink(SeqRecord& rec);
   void release(SeqRecord& rec);
 
@@ -53,6 +54,7 @@ class BlockTables {
 
  private:
   void extend_hashes(SeqRecord& rec, int num_blocks) const;
+  int num_blocks_of(const Sequence& seq, int num_tokens) const;
 
   int block_size_;
   bool caching_;

@@ -32,25 +32,32 @@ int num_prompt_logprobs_wanted(const Sequence& seq, int first) {
   return seq.sampling->params->prompt_logprobs.value_or(-1);
 }
 
-void append_slice(SeqRecord& rec, BatchPlan& plan) {
+void append_token_ids(const SeqSlice& slice, const Sequence& seq, BatchPlan& plan) {
+  if (slice.decodes) {
+    plan.token_ids.resize(plan.token_ids.size() + static_cast<size_t>(slice.num_tokens),
+                          kPlaceholderToken);
+  } else {
+    const auto first = seq.token_ids.begin() + slice.num_computed;
+    plan.token_ids.insert(plan.token_ids.end(), first, first + slice.num_tokens);
+  }
+}
+
+void append_slice(SeqRecord& rec, int num_drafts, BatchPlan& plan) {
   const Sequence& seq = *rec.seq;
-  const int num_known = static_cast<int>(seq.token_ids.size());
-  const int end = seq.num_scheduled;
-  const int first = end - rec.step_tokens;
+  const int first = seq.num_scheduled - rec.step_tokens;
+  const bool decodes = first >= seq.num_prefill;
   plan.slices.push_back({.seq_id = seq.id,
                          .row = seq.row,
+                         .decodes = decodes,
                          .num_computed = first,
                          .num_tokens = rec.step_tokens,
                          .first_token = plan.num_tokens(),
+                         .num_blocks = static_cast<int>(seq.block_ids.size()),
                          .samples = rec.step_samples,
+                         // A constraint must have seen a token before it allows the next.
+                         .num_drafts = decodes && !seq.is_constrained ? num_drafts : 0,
                          .num_prompt_logprobs = num_prompt_logprobs_wanted(seq, first)});
-  const int known_end = std::min(end, num_known);
-  if (first < known_end) {
-    plan.token_ids.insert(plan.token_ids.end(), seq.token_ids.begin() + first,
-                          seq.token_ids.begin() + known_end);
-  }
-  // Only the last token can be unknown yet: it is the one that the step before this samples.
-  if (end > num_known) plan.token_ids.push_back(kPlaceholderToken);
+  append_token_ids(plan.slices.back(), seq, plan);
   if (rec.added_in_step) append_row(rec, plan);
   append_blocks(rec, plan);
   rec.step_tokens = 0;
@@ -59,17 +66,19 @@ void append_slice(SeqRecord& rec, BatchPlan& plan) {
 
 }  // namespace
 
-BatchPlan build_plan(uint64_t step_id, std::span<SeqRecord* const> running) {
+BatchPlan build_plan(uint64_t step_id, int num_drafts, std::span<SeqRecord* const> running) {
   BatchPlan plan;
   plan.step_id = step_id;
+  plan.decode_q_len = 1 + num_drafts;
   plan.slices.reserve(running.size());
-  plan.token_ids.reserve(running.size());
+  plan.token_ids.reserve(running.size() * static_cast<size_t>(plan.decode_q_len));
   for (SeqRecord* rec : running) {
-    if (rec->step_tokens == 1) append_slice(*rec, plan);
+    if (rec->step_tokens == plan.decode_q_len) append_slice(*rec, num_drafts, plan);
   }
   plan.num_decode = static_cast<int>(plan.slices.size());
+  // A slice that was appended has no step_tokens any more.
   for (SeqRecord* rec : running) {
-    if (rec->step_tokens > 1) append_slice(*rec, plan);
+    if (rec->step_tokens > 0) append_slice(*rec, num_drafts, plan);
   }
   return plan;
 }

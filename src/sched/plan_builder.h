@@ -9,9 +9,9 @@
 
 namespace quire {
 
-// Writes down what was decided: one slice for each of `running` that has step_tokens, short queries
-// first; what the device has not been told yet is marked as told. The sequences' counters already
-// include this step.
-BatchPlan build_plan(uint64_t step_id, std::span<SeqRecord* const> running);
+// Writes the decisions down: one slice for each of `running` that has step_tokens, those of 1 +
+// num_drafts tokens first. What the plan announces to the device is marked as announced. The
+// sequences' counters already include this step.
+BatchPlan build_plan(uint64_t step_id, int num_drafts, std::span<SeqRecord* const> running);
 
 }  // namespace quire

@@ -11,11 +11,12 @@ bool ranks_before(const Sequence& a, const Sequence& b) {
   return std::tie(a.priority, a.arrival, a.id) < std::tie(b.priority, b.arrival, b.id);
 }
 
-int num_tokens_due(const Sequence& seq) {
-  const int num_total = static_cast<int>(seq.token_ids.size()) + seq.num_in_flight;
-  if (num_total >= seq.max_total_tokens) return 0;
+int num_tokens_due(const Sequence& seq, int num_drafts) {
+  const int num_known = static_cast<int>(seq.token_ids.size());
+  if (num_known + seq.num_in_flight >= seq.max_total_tokens) return 0;
   if (seq.is_constrained && seq.num_in_flight > 0) return 0;
-  return std::max(0, num_total - seq.num_scheduled);
+  if (seq.decodes()) return 1 + num_drafts;
+  return (seq.state == SeqState::kRunning ? seq.num_prefill : num_known) - seq.num_scheduled;
 }
 
 bool has_rules(const SamplingSpec& spec) {
@@ -32,7 +33,7 @@ int num_blocks_for(int num_tokens, int block_size) {
 }
 
 Status validate_scheduler_config(const SchedulerConfig& config) {
-  const auto refuse = [](const char* field, int got, const char* expected) {
+  const auto refuse = [](const char* field, int got, std::string_view expected) {
     return invalid_argument(fmt::format("[sched] {}; got {}, expected {}", field, got, expected));
   };
   const int block_size = config.block_size;
@@ -43,8 +44,12 @@ Status validate_scheduler_config(const SchedulerConfig& config) {
   if (config.max_num_rule_seqs < 1) {
     return refuse("--max-num-rule-seqs", config.max_num_rule_seqs, "at least 1");
   }
-  if (config.max_num_batched_tokens < 1) {
-    return refuse("--max-num-batched-tokens", config.max_num_batched_tokens, "at least 1");
+  if (config.num_drafts < 0 || config.num_drafts > kMaxDrafts) {
+    return refuse("draft tokens per step", config.num_drafts, fmt::format("0 to {}", kMaxDrafts));
+  }
+  if (config.max_num_batched_tokens <= config.num_drafts) {
+    return refuse("--max-num-batched-tokens", config.max_num_batched_tokens,
+                  fmt::format("at least {}", config.num_drafts + 1));
   }
   if (config.max_model_len < 2) {
     return refuse("--max-model-len", config.max_model_len, "at least 2");

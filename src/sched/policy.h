@@ -11,9 +11,10 @@ namespace quire {
 // lives, which is what makes preemption free of livelock: the first in order is nobody's victim.
 bool ranks_before(const Sequence& a, const Sequence& b);
 
-// Tokens that are known or in flight and not yet scheduled; 0 when the last token a sequence may
-// have is already in flight, or any token of a constrained one.
-int num_tokens_due(const Sequence& seq);
+// Tokens that the sequence's next step would compute: the known ones that are not scheduled yet, or
+// one and the drafts behind it once the sequence decodes. 0 when the last token that it may have is
+// certainly in flight, or any token of a constrained one.
+int num_tokens_due(const Sequence& seq, int num_drafts);
 
 // Whether sampling reads more of the sequence than its logits: penalties, logit_bias,
 // allowed_token_ids, bad_words or min_tokens. A device keeps tables for them, and for fewer

@@ -36,7 +36,7 @@ struct Scheduler::Impl {
       : config(checked(cfg)),
         tables(cfg),
         // Every running sequence can then decode in every step, and a prompt gets a token at least.
-        rows(std::min(cfg.max_num_seqs, cfg.max_num_batched_tokens)) {}
+        rows(std::min(cfg.max_num_seqs, cfg.max_num_batched_tokens / (1 + cfg.num_drafts))) {}
 
   void schedule_decodes();
   void schedule_prefills();
@@ -56,7 +56,9 @@ struct Scheduler::Impl {
   void preempt(SeqRecord& rec);
   void leave_running(SeqRecord& rec);
 
-  Sequence* take_token(const SeqSlice& slice, const SampledToken& token);
+  int num_due(const SeqRecord& rec) const { return num_tokens_due(*rec.seq, config.num_drafts); }
+  Progress take_span(const SeqSlice& slice, const SampledSpan& span);
+  void reconcile(SeqRecord& rec, const SeqSlice& slice, int num_sampled);
 
   const SchedulerConfig config;
   BlockTables tables;
@@ -101,7 +103,7 @@ BatchPlan Scheduler::schedule() {
   for (SeqRecord* rec : impl_->running) {
     if (rec->step_tokens > 0 && !rec->step_committed) impl_->commit(*rec);
   }
-  BatchPlan plan = build_plan(impl_->next_step_id, impl_->running);
+  BatchPlan plan = build_plan(impl_->next_step_id, config().num_drafts, impl_->running);
   if (plan.empty()) return plan;  // removed rows wait for a plan that is run
   plan.rows_removed = impl_->rows.take_unannounced();
   ++impl_->next_step_id;
@@ -110,7 +112,7 @@ BatchPlan Scheduler::schedule() {
 
 void Scheduler::Impl::schedule_decodes() {
   for (size_t i = 0; i < running.size(); ++i) {
-    if (num_tokens_due(*running[i]->seq) == 1) schedule_running(*running[i]);
+    if (running[i]->seq->decodes()) schedule_running(*running[i]);
   }
 }
 
@@ -125,7 +127,7 @@ void Scheduler::Impl::schedule_prefills() {
   bool may_admit = true;
   size_t i = 0;
   do {
-    while (i < running.size() && num_tokens_due(*running[i]->seq) <= 1) ++i;
+    while (i < running.size() && running[i]->seq->decodes()) ++i;
     SeqRecord* head = may_admit ? first_admissible() : nullptr;
     const bool has_running = i < running.size();
     if (head != nullptr && (!has_running || ranks_before(*head->seq, *running[i]->seq))) {
@@ -142,7 +144,10 @@ void Scheduler::Impl::schedule_prefills() {
 // When blocks run out, the last in rank gives its own up, in the extreme the sequence itself. The
 // sequences after it have not been committed in this step, so that no planned slice is taken back.
 bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
-  const int num_tokens = std::min(num_tokens_due(*rec.seq), budget_left);
+  const int num_due = this->num_due(rec);
+  // A decode's length is that of all others: it is not cut.
+  const int num_tokens =
+      rec.seq->decodes() && num_due > budget_left ? 0 : std::min(num_due, budget_left);
   if (num_tokens == 0) return false;
   while (tables.num_free() < tables.num_missing(rec, num_tokens)) {
     const bool is_victim = running.back() == &rec;
@@ -159,7 +164,7 @@ bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
 SeqRecord* Scheduler::Impl::first_admissible() {
   bool has_tables = true;  // false after the first that cannot have one: the rest rank after it
   for (SeqRecord* rec : waiting) {
-    if (num_tokens_due(*rec->seq) == 0 || (rec->has_rules && !has_tables)) continue;
+    if (num_due(*rec) == 0 || (rec->has_rules && !has_tables)) continue;
     if (can_have_table(*rec)) return rec;
     has_tables = false;
   }
@@ -201,6 +206,7 @@ bool Scheduler::Impl::try_admit(SeqRecord& rec) {
   tables.grow(rec, num_tokens);
   running.insert(std::ranges::upper_bound(running, &rec, RanksBefore()), &rec);
   seq.state = SeqState::kRunning;
+  seq.num_prefill = num_known;
   seq.row = rows.take();
   num_rule_seqs += rec.has_rules ? 1 : 0;
   if (seq.num_preemptions == 0) seq.num_cached_tokens = num_cached;
@@ -218,9 +224,8 @@ bool Scheduler::Impl::try_admit(SeqRecord& rec) {
 // From here on the slice stays in the plan, so its full blocks may be shared.
 void Scheduler::Impl::commit(SeqRecord& rec) {
   Sequence& seq = *rec.seq;
-  const int num_total = static_cast<int>(seq.token_ids.size()) + seq.num_in_flight;
   seq.num_scheduled += rec.step_tokens;
-  rec.step_samples = seq.num_scheduled == num_total;
+  rec.step_samples = seq.decodes();
   if (rec.step_samples) ++seq.num_in_flight;
   rec.step_committed = true;
   tables.register_full_blocks(rec);
@@ -290,34 +295,50 @@ void Scheduler::Impl::leave_running(SeqRecord& rec) {
   num_rule_seqs -= rec.has_rules ? 1 : 0;
 }
 
-std::vector<Sequence*> Scheduler::complete(const BatchPlan& plan,
-                                           std::span<const SampledToken> sampled) {
+std::vector<Scheduler::Progress> Scheduler::complete(const BatchPlan& plan,
+                                                     std::span<const SampledSpan> spans) {
   impl_->finished.clear();
   QUIRE_CHECK(plan.step_id > std::exchange(impl_->last_completed_step_id, plan.step_id),
               "[sched] steps are completed in the order of their planning");
-  std::vector<Sequence*> seqs;
-  seqs.reserve(sampled.size());
+  std::vector<Progress> progress;
+  progress.reserve(spans.size());
   auto slice = plan.slices.begin();
-  for (const SampledToken& token : sampled) {
-    while (slice != plan.slices.end() && slice->seq_id != token.seq_id) ++slice;
-    QUIRE_CHECK(slice != plan.slices.end(), "[sched] a token must be of one of the plan's slices");
-    seqs.push_back(impl_->take_token(*slice, token));
+  for (const SampledSpan& span : spans) {
+    while (slice != plan.slices.end() && slice->seq_id != span.seq_id) ++slice;
+    QUIRE_CHECK(slice != plan.slices.end(), "[sched] a span must be of one of the plan's slices");
+    progress.push_back(impl_->take_span(*slice, span));
   }
-  return seqs;
+  return progress;
 }
 
-Sequence* Scheduler::Impl::take_token(const SeqSlice& slice, const SampledToken& token) {
-  const auto found = records.find(token.seq_id);
-  if (found == records.end()) return nullptr;
+Scheduler::Progress Scheduler::Impl::take_span(const SeqSlice& slice, const SampledSpan& span) {
+  const auto found = records.find(span.seq_id);
+  if (found == records.end()) return {};
   SeqRecord& rec = *found->second;
-  if (!slice.samples) return rec.seq.get();
-  QUIRE_CHECK(rec.seq->num_in_flight > 0, "[sched] a token came back that was never planned");
-  --rec.seq->num_in_flight;
-  if (!token.error.ok()) return rec.seq.get();
-  rec.seq->token_ids.push_back(token.token_id);
+  Sequence& seq = *rec.seq;
+  if (!slice.samples) return {&seq, 0};
+  QUIRE_CHECK(seq.num_in_flight > 0, "[sched] a span came back that was never planned");
+  --seq.num_in_flight;
+  if (!span.error.ok()) return {&seq, 0};
+  const int num_sampled = static_cast<int>(span.tokens.size());
+  QUIRE_CHECK(num_sampled >= 1 && num_sampled <= slice.max_sampled(),
+              "[sched] a span has a token, and none behind its accepted drafts");
+  const int num_left = seq.max_total_tokens - static_cast<int>(seq.token_ids.size());
+  const int num_taken = std::min(num_sampled, num_left);
+  for (int i = 0; i < num_taken; ++i) seq.token_ids.push_back(span.tokens[i].token_id);
+  if (seq.state == SeqState::kRunning) reconcile(rec, slice, num_sampled);
+  return {&seq, num_taken};
+}
+
+// A sequence is admitted again only when none of its steps is in flight, so the slice belongs to
+// the row that the sequence has now.
+void Scheduler::Impl::reconcile(SeqRecord& rec, const SeqSlice& slice, int num_sampled) {
+  if (slice.decodes && num_sampled < slice.num_tokens) {
+    rec.seq->num_scheduled -= slice.num_tokens - num_sampled;
+    tables.shrink(rec);
+  }
   // A block that decoded tokens fill gets its name when the host has seen them all.
-  if (rec.seq->state == SeqState::kRunning) tables.register_full_blocks(rec);
-  return rec.seq.get();
+  tables.register_full_blocks(rec);
 }
 
 void Scheduler::finish(SeqId id) {

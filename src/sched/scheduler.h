@@ -19,6 +19,7 @@ struct SchedulerConfig {
   int max_model_len = 4096;
   int block_size = 16;
   int num_blocks = 0;  // block 0 is the padding page and never handed out
+  int num_drafts = 0;  // draft tokens that each step proposes and the next one verifies
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
 };
@@ -44,18 +45,23 @@ class Scheduler {
   // Refused (invalid_argument) when the sequence can never fit: with the numbers.
   Status add(std::unique_ptr<Sequence> seq);
 
-  // Plans the next step from upper bounds: sequences whose last token is still in flight continue
-  // with a placeholder. Empty when nothing can run.
+  // Plans the next step from upper bounds: sequences whose last tokens are still in flight continue
+  // with placeholders. Empty when nothing can run.
   BatchPlan schedule();
 
+  // A sequence and how many of a span's tokens it took; null: it has finished meanwhile.
+  struct Progress {
+    Sequence* seq = nullptr;
+    int num_tokens = 0;
+  };
   // Takes what a step sampled, in the order in which steps were planned; every plan that is not
-  // empty must have been run. `sampled` is in the order of the plan's slices; those with nothing to
-  // say may be left out. Appends each token to its sequence, unless it has an error or comes from a
-  // chunk that samples nothing. Tokens of sequences that have finished meanwhile are dropped.
-  // Returns each sequence in the order of `sampled` (null where dropped). The caller must finish()
-  // a sequence that reached max_total_tokens or has an error: it is not scheduled any more, and
-  // keeps its blocks.
-  std::vector<Sequence*> complete(const BatchPlan& plan, std::span<const SampledToken> sampled);
+  // empty must have been run. `spans` are in the order of the plan's slices; those with nothing to
+  // say may be left out. Appends each span's tokens to its sequence, up to max_total_tokens, unless
+  // it has an error or comes from a chunk that samples nothing, and gives the blocks back that were
+  // reserved for drafts which were not accepted. Returns one entry for each of `spans`. Before the
+  // next schedule() the caller must finish() a sequence that has an error. One that has reached
+  // max_total_tokens is not scheduled any more, and keeps its blocks until finish().
+  std::vector<Progress> complete(const BatchPlan& plan, std::span<const SampledSpan> spans);
 
   // Ends a sequence at any moment (a stop, a cancel, an error): its blocks are free at once,
   // because steps run in order: whoever gets them next writes after every step already planned.

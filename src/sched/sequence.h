@@ -39,13 +39,17 @@ struct Sequence {
 
   SeqState state = SeqState::kWaiting;
   int row = -1;
-  int num_scheduled =
-      0;  // tokens whose keys and values are, or will be by the steps in flight, cached
-  int num_in_flight = 0;      // sampled tokens that steps in flight will bring
+  // Tokens whose keys and values are, or will be by the steps in flight, in the cache. An upper
+  // bound while steps with drafts are in flight.
+  int num_scheduled = 0;
+  int num_prefill = 0;        // tokens known when it was admitted: computed before it decodes
+  int num_in_flight = 0;      // steps in flight that sample for it: each brings a token or more
   int num_cached_tokens = 0;  // of the prompt, found in the prefix cache at first admission
   std::vector<int32_t> block_ids;
   int num_preemptions = 0;
 
+  // Its next input tokens are the device's: those known when it was admitted are all scheduled.
+  bool decodes() const { return state == SeqState::kRunning && num_scheduled >= num_prefill; }
   int num_output_tokens() const { return static_cast<int>(token_ids.size()) - num_prompt_tokens; }
 };
 

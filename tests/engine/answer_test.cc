@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/cpu_time.h"
 #include "engine/admission.h"
@@ -22,10 +23,19 @@ struct Played {
   std::vector<int32_t> token_ids;
   std::optional<FinishReason> finish_reason;
   std::string stop_reason;
+
+  friend bool operator==(const Played&, const Played&) = default;
 };
 
-// Gives the answer one token after another until it ends.
-Played play(const std::string& text, const SamplingParams& params, int32_t eos = -1) {
+SampledSpan span_of(std::span<const int32_t> ids) {
+  SampledSpan span;
+  for (const int32_t id : ids) span.tokens.push_back({.token_id = id, .logprobs = {}});
+  return span;
+}
+
+// Gives the answer one span of tokens after another until it ends.
+Played play_in_spans(size_t span_length, const std::string& text, const SamplingParams& params,
+                     int32_t eos) {
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
   const std::vector<int32_t> eos_ids = {eos};
@@ -34,15 +44,23 @@ Played play(const std::string& text, const SamplingParams& params, int32_t eos =
       eos_ids, 0);
   Played played;
   const std::vector<int32_t> ids = tokenizer().encode(text, false).value();
-  for (size_t i = 0; i < ids.size() && !played.finish_reason; ++i) {
-    SampledToken sampled;
-    sampled.token_id = ids[i];
-    const Output output = answer.accept(std::move(sampled), 0, i + 1 == ids.size());
+  for (size_t i = 0; i < ids.size() && !played.finish_reason; i += span_length) {
+    const auto span = std::span(ids).subspan(i, std::min(span_length, ids.size() - i));
+    const Output output = answer.accept(span_of(span), 0, i + span.size() == ids.size());
     played.text += output.text;
     played.token_ids.insert(played.token_ids.end(), output.token_ids.begin(),
                             output.token_ids.end());
     played.finish_reason = output.finish_reason;
     played.stop_reason = output.stop_reason;
+  }
+  return played;
+}
+
+// Gives the answer one token after another; where they come in spans, all is the same.
+Played play(const std::string& text, const SamplingParams& params, int32_t eos = -1) {
+  Played played = play_in_spans(1, text, params, eos);
+  for (size_t length = 2; length < 10; ++length) {
+    EXPECT_EQ(play_in_spans(length, text, params, eos), played) << "spans of " << length;
   }
   return played;
 }
@@ -110,8 +128,7 @@ int64_t ns_to_play(const std::vector<int32_t>& ids, const std::string& stop) {
   Answer answer(Answer::start_of(&tokenizer(), *spec, {}), spec, {}, 0);
   return cpu_ns_of([&] {
     for (const int32_t id : ids) {
-      SampledToken sampled;
-      sampled.token_id = id;
+      SampledSpan sampled = span_of(std::array{int32_t{id}});
       EXPECT_FALSE(answer.accept(std::move(sampled), 0, false).finish_reason);
     }
   });
@@ -135,8 +152,7 @@ TEST(Answer, CancellingShowsWhatWasHeldBack) {
   std::string text;
   const std::vector<int32_t> ids = tokenizer().encode("Two apples and", false).value();
   for (const int32_t id : ids) {
-    SampledToken sampled;
-    sampled.token_id = id;
+    SampledSpan sampled = span_of(std::array{int32_t{id}});
     text += answer.accept(std::move(sampled), 0, false).text;
   }
   EXPECT_EQ(text, "Two ");
@@ -162,8 +178,7 @@ TEST(Answer, AnEndThatIsForcedAtOnceKeepsThePrompt) {
                 std::make_unique<OnlyTheEnd>());
   EXPECT_FALSE(answer.allowed_tokens().empty());
   ASSERT_TRUE(answer.forced_end());
-  SampledToken sampled;
-  sampled.token_id = 9;
+  SampledSpan sampled = span_of(std::array{int32_t{9}});
   sampled.prompt_logprobs.resize(2);
   const Output output = answer.accept(std::move(sampled), 1, false);
   EXPECT_EQ(output.finish_reason, FinishReason::kStop);
@@ -213,8 +228,7 @@ TEST(Answer, OutputsOfARequestShareThePromptsIds) {
   const Answer::Start start = Answer::start_of(&tokenizer(), *spec, {5, 6, 7});
   for (int index = 0; index < 2; ++index) {
     Answer answer(start, spec, {}, index);
-    SampledToken sampled;
-    sampled.token_id = 9;
+    SampledSpan sampled = span_of(std::array{int32_t{9}});
     EXPECT_EQ(answer.accept(std::move(sampled), 0, false).prompt_token_ids, start.prompt_ids);
   }
 }
@@ -242,8 +256,7 @@ TEST(Answer, EndsWithAnErrorWhereItsConstraintThrows) {
                   std::make_unique<Throws>(in_mask));
     EXPECT_FALSE(answer.allowed_tokens().empty());
     EXPECT_EQ(answer.forced_end().has_value(), in_mask);
-    SampledToken sampled;
-    sampled.token_id = 9;
+    SampledSpan sampled = span_of(std::array{int32_t{9}});
     const Output output = answer.accept(std::move(sampled), 0, false);
     EXPECT_EQ(output.finish_reason, FinishReason::kError);
     EXPECT_NE(output.error.message().find("constraint threw"), std::string::npos)
@@ -302,8 +315,7 @@ TEST(Admission, FindsStopIdsThatAreNotInOrder) {
   request.sampling.stop_token_ids = {50, 7, 90, 3};
   for (const int32_t id : request.sampling.stop_token_ids) {
     Submission submission = admission.prepare(request, nullptr).value();
-    SampledToken sampled;
-    sampled.token_id = id;
+    SampledSpan sampled = span_of(std::array{int32_t{id}});
     const Output output = submission.answers.front().accept(std::move(sampled), 0, false);
     EXPECT_EQ(output.finish_reason, FinishReason::kStop);
     EXPECT_EQ(output.stop_reason, std::to_string(id));

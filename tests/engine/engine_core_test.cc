@@ -39,11 +39,11 @@ class FakeRunner final : public Runner {
     }
     for (const SeqSlice& slice : plan->slices) {
       if (!slice.samples) continue;
-      SampledToken token;
-      token.seq_id = slice.seq_id;
-      token.token_id = 7;
-      if (slice.seq_id == faults_.row_fault) token.error = internal_error("[sample] NaN logits");
-      result.sampled.push_back(std::move(token));
+      SampledSpan span;
+      span.seq_id = slice.seq_id;
+      span.tokens.push_back({.token_id = 7, .logprobs = {}});
+      if (slice.seq_id == faults_.row_fault) span.error = internal_error("[sample] NaN logits");
+      result.spans.push_back(std::move(span));
     }
     return result;
   }

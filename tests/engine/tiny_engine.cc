@@ -3,10 +3,24 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace quire::testing {
+namespace {
+
+bool is_idle(const EngineStats& stats) {
+  return stats.num_running == 0 && stats.num_waiting == 0;
+}
+
+bool same_counts(const EngineStats& a, const EngineStats& b) {
+  return a.num_steps == b.num_steps && a.num_device_waits == b.num_device_waits &&
+         a.num_device_to_host_copies == b.num_device_to_host_copies;
+}
+
+}  // namespace
 
 std::string tiny_config_path() {
   static const std::string path = [] {
@@ -84,6 +98,22 @@ std::vector<Collected> run_all(Engine& engine, const std::vector<Request>& reque
   std::vector<Collected> answers;
   for (const auto& stream : streams) answers.push_back(collect(*stream));
   return answers;
+}
+
+EngineStats stats_at_rest(const Engine& engine) {
+  using std::chrono::steady_clock;
+  const auto deadline = steady_clock::now() + std::chrono::seconds(20);
+  EngineStats last = engine.stats();
+  while (steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    const EngineStats now = engine.stats();
+    if (is_idle(now) && same_counts(now, last)) break;
+    last = now;
+  }
+  last = engine.stats();
+  EXPECT_TRUE(is_idle(last));
+  EXPECT_EQ(last.num_free_blocks, last.num_total_blocks);
+  return last;
 }
 
 }  // namespace quire::testing

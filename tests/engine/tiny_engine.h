@@ -41,4 +41,7 @@ Collected collect(RequestStream& stream);
 // Submits all requests at once and waits for all.
 std::vector<Collected> run_all(Engine& engine, const std::vector<Request>& requests);
 
+// The statistics once nothing runs and the last step is counted.
+EngineStats stats_at_rest(const Engine& engine);
+
 }  // namespace quire::testing

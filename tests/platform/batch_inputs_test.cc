@@ -8,22 +8,31 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Two decoding sequences (kv lengths 17 and 5) and a prompt chunk of 3 tokens behind 2 cached ones.
+// A decoding sequence of 17 tokens (21 at most, as far as the host knows), the last token of a
+// prompt of 5, and a prompt chunk of 3 tokens behind 2 cached ones.
 BatchPlan mixed_plan() {
   BatchPlan plan;
   plan.slices = {{.seq_id = 1,
                   .row = 4,
-                  .num_computed = 16,
+                  .decodes = true,
+                  .num_computed = 20,
                   .num_tokens = 1,
                   .first_token = 0,
+                  .num_blocks = 2,
                   .samples = true},
                  {.seq_id = 2,
                   .row = 0,
                   .num_computed = 4,
                   .num_tokens = 1,
                   .first_token = 1,
+                  .num_blocks = 1,
                   .samples = true},
-                 {.seq_id = 3, .row = 1, .num_computed = 2, .num_tokens = 3, .first_token = 2}};
+                 {.seq_id = 3,
+                  .row = 1,
+                  .num_computed = 2,
+                  .num_tokens = 3,
+                  .first_token = 2,
+                  .num_blocks = 2}};
   plan.num_decode = 2;
   plan.token_ids = {kPlaceholderToken, 9, 30, 31, 32};
   return plan;
@@ -33,7 +42,9 @@ TEST(BatchInputs, SpellsOutAMixedStep) {
   const std::vector<int32_t> blocks_a = {3, 8};
   const std::vector<int32_t> blocks_b = {5};
   const std::vector<int32_t> blocks_c = {7, 6};  // one page more than the step needs
-  const std::vector<RowView> rows = {{blocks_a, 77}, {blocks_b, 78}, {blocks_c, 79}};
+  const std::vector<int32_t> next_tokens = {77};
+  const std::vector<RowView> rows = {
+      {blocks_a, 16, next_tokens}, {blocks_b, 90, {}}, {blocks_c, 90, {}}};
   BatchInputs inputs;
   inputs.build(mixed_plan(), rows, 16);
   EXPECT_THAT(inputs.token_ids, ElementsAre(77, 9, 30, 31, 32));
@@ -42,19 +53,21 @@ TEST(BatchInputs, SpellsOutAMixedStep) {
               ElementsAre(8 * 16, 5 * 16 + 4, 7 * 16 + 2, 7 * 16 + 3, 7 * 16 + 4));
   EXPECT_THAT(inputs.query_start, ElementsAre(0, 1, 2, 5));
   EXPECT_THAT(inputs.seq_lens, ElementsAre(17, 5, 5));
+  EXPECT_THAT(inputs.kv_len_bound, ElementsAre(21, 5, 5));
   EXPECT_EQ(inputs.attention.max_pages, 2);
   EXPECT_THAT(inputs.block_table, ElementsAre(3, 8, 5, 0, 7, 0));
 }
 
 TEST(BatchInputs, RangesArePerPhase) {
   const std::vector<int32_t> blocks = {1, 2};
-  const std::vector<RowView> rows = {{blocks, 0}, {blocks, 0}, {blocks, 0}};
+  const std::vector<int32_t> next_tokens = {0};
+  const std::vector<RowView> rows(3, RowView{blocks, 0, next_tokens});
   BatchInputs inputs;
   inputs.build(mixed_plan(), rows, 16);
   EXPECT_EQ(inputs.attention.decode.num_reqs, 2);
   EXPECT_EQ(inputs.attention.decode.num_tokens, 2);
   EXPECT_EQ(inputs.attention.decode.max_q_len, 1);
-  EXPECT_EQ(inputs.attention.decode.max_kv_len, 17);
+  EXPECT_EQ(inputs.attention.decode.max_kv_len, 21);
   EXPECT_TRUE(inputs.attention.decode.uniform_q);
   EXPECT_EQ(inputs.attention.prefill.first_req, 2);
   EXPECT_EQ(inputs.attention.prefill.first_token, 2);
@@ -64,17 +77,36 @@ TEST(BatchInputs, RangesArePerPhase) {
 
 TEST(BatchInputs, KeepsNothingOfTheStepBefore) {
   const std::vector<int32_t> blocks = {1, 2};
-  const std::vector<RowView> rows = {{blocks, 0}, {blocks, 0}, {blocks, 0}};
+  const std::vector<int32_t> next_tokens = {0};
+  const std::vector<RowView> rows(3, RowView{blocks, 0, next_tokens});
   BatchInputs inputs;
   inputs.build(mixed_plan(), rows, 16);
   BatchPlan plan;
-  plan.slices = {{.seq_id = 1, .row = 0, .num_computed = 0, .num_tokens = 2, .first_token = 0}};
+  plan.slices = {{.seq_id = 1, .num_tokens = 2, .num_blocks = 1}};
   plan.token_ids = {1, 2};
   inputs.build(plan, std::span(rows).first(1), 16);
   EXPECT_THAT(inputs.token_ids, ElementsAre(1, 2));
   EXPECT_EQ(inputs.attention.decode.num_reqs, 0);
   EXPECT_EQ(inputs.attention.prefill.num_reqs, 1);
   EXPECT_EQ(inputs.attention.kv_len_bound.size(), 1U);
+}
+
+// Drafts behind the last block that the sequence may need have no place, and their pages in the
+// table are the padding page.
+TEST(BatchInputs, DraftsBehindTheBlocksAreNotWritten) {
+  const std::vector<int32_t> blocks = {3, 8, 6};  // the last was given back
+  const std::vector<int32_t> next_tokens = {70, 71, 72, 73};
+  BatchPlan plan;
+  plan.slices = {{.decodes = true, .num_computed = 33, .num_tokens = 4, .num_blocks = 2}};
+  plan.num_decode = 1;
+  plan.token_ids.assign(4, kPlaceholderToken);
+  BatchInputs inputs;
+  inputs.build(plan, {{RowView{blocks, 30, next_tokens}}}, 16);
+  EXPECT_THAT(inputs.token_ids, ElementsAre(70, 71, 72, 73));
+  EXPECT_THAT(inputs.positions, ElementsAre(30, 31, 32, 33));
+  EXPECT_THAT(inputs.slot_mapping, ElementsAre(8 * 16 + 14, 8 * 16 + 15, -1, -1));
+  EXPECT_THAT(inputs.seq_lens, ElementsAre(34));
+  EXPECT_THAT(inputs.block_table, ElementsAre(3, 8, 0));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "sched/fake_device.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/check.h"
@@ -33,13 +34,12 @@ FakeDevice::FakeDevice(int num_rows, int num_blocks, int block_size)
     : block_size_(block_size),
       rows_(static_cast<size_t>(num_rows)),
       cache_(static_cast<size_t>(num_blocks) * static_cast<size_t>(block_size)),
-      num_holders_(static_cast<size_t>(num_blocks)) {}
+      num_old_holders_(static_cast<size_t>(num_blocks)) {}
 
-std::vector<SampledToken> FakeDevice::run(const BatchPlan& plan,
-                                          const std::function<std::string(SeqId)>& salt_of) {
+std::vector<SampledSpan> FakeDevice::run(const BatchPlan& plan,
+                                         const std::function<std::string(SeqId)>& salt_of) {
   for (const int row : plan.rows_removed) remove_row(row);
-  num_old_holders_ = num_holders_;
-  for (Row& row : rows_) row.num_old_blocks = static_cast<int>(row.block_ids.size());
+  count_old_holders();
   for (const RowAdded& added : plan.rows_added) {
     add_row(added, root_content(salt_of(added.seq_id)));
   }
@@ -47,18 +47,29 @@ std::vector<SampledToken> FakeDevice::run(const BatchPlan& plan,
   // As in a layer: the whole batch writes before anyone reads.
   for (const SeqSlice& slice : plan.slices) write(plan, slice);
   for (const SeqSlice& slice : plan.slices) check_reads(slice);
-  std::vector<SampledToken> sampled;
+  std::vector<SampledSpan> spans;
   for (const SeqSlice& slice : plan.slices) {
-    if (slice.samples) sampled.push_back(sample(slice));
+    if (slice.samples) spans.push_back(sample(slice));
   }
-  return sampled;
+  return spans;
 }
 
 void FakeDevice::remove_row(int row_idx) {
   Row& row = rows_.at(static_cast<size_t>(row_idx));
   QUIRE_CHECK(row.active, "[sim] a row is removed that was not there");
-  for (const int32_t block_id : row.block_ids) --num_holders_[static_cast<size_t>(block_id)];
   row = Row();
+}
+
+// Blocks behind a row's tokens do not count: the scheduler may have given them to another sequence.
+void FakeDevice::count_old_holders() {
+  std::ranges::fill(num_old_holders_, 0);
+  for (Row& row : rows_) {
+    row.num_old_blocks =
+        std::min((row.num_computed + block_size_ - 1) / block_size_, row.num_blocks);
+    for (int i = 0; i < row.num_old_blocks; ++i) {
+      ++num_old_holders_[static_cast<size_t>(row.block_ids[static_cast<size_t>(i)])];
+    }
+  }
 }
 
 void FakeDevice::add_row(const RowAdded& added, Content root) {
@@ -76,11 +87,12 @@ void FakeDevice::add_row(const RowAdded& added, Content root) {
 
 void FakeDevice::append_blocks(const BlockTableAppend& append) {
   Row& row = rows_.at(static_cast<size_t>(append.row));
-  QUIRE_CHECK(row.active && append.first == static_cast<int>(row.block_ids.size()),
-              "[sim] a block table does not grow at its end");
+  QUIRE_CHECK(row.active && append.first <= static_cast<int>(row.block_ids.size()) &&
+                  append.first >= row.num_old_blocks,
+              "[sim] a block table has a gap, or loses a block that holds tokens");
+  row.block_ids.resize(static_cast<size_t>(append.first));
   for (const int32_t block_id : append.block_ids) {
     QUIRE_CHECK(block_id > 0, "[sim] the padding page was handed out");
-    ++num_holders_.at(static_cast<size_t>(block_id));
     row.block_ids.push_back(block_id);
   }
 }
@@ -94,6 +106,17 @@ size_t FakeDevice::slot(const Row& row, int position) const {
 void FakeDevice::write(const BatchPlan& plan, const SeqSlice& slice) {
   Row& row = rows_.at(static_cast<size_t>(slice.row));
   QUIRE_CHECK(row.active && row.seq_id == slice.seq_id, "[sim] a slice's row is another's");
+  QUIRE_CHECK(slice.num_blocks <= static_cast<int>(row.block_ids.size()),
+              "[sim] a slice counts blocks that the device does not have");
+  row.num_blocks = slice.num_blocks;
+  if (slice.decodes) {
+    write_next_tokens(plan, slice, row);
+  } else {
+    write_chunk(plan, slice, row);
+  }
+}
+
+void FakeDevice::write_chunk(const BatchPlan& plan, const SeqSlice& slice, Row& row) {
   if (row.fresh) {
     QUIRE_CHECK(slice.num_computed % block_size_ == 0, "[sim] only full blocks are shared");
     row.num_computed = slice.num_computed;
@@ -106,39 +129,77 @@ void FakeDevice::write(const BatchPlan& plan, const SeqSlice& slice) {
               "[sim] a slice goes beyond the tokens");
   QUIRE_CHECK(slice.samples == (end == static_cast<int>(row.token_ids.size())),
               "[sim] a slice samples exactly when it ends the sequence");
+  QUIRE_CHECK(slice.num_drafts == 0, "[sim] a chunk has no drafts");
   for (int i = 0; i < slice.num_tokens; ++i) {
     const auto position = static_cast<size_t>(slice.num_computed + i);
-    const int32_t token_id = plan.token_ids.at(static_cast<size_t>(slice.first_token + i));
-    const bool is_last = position + 1 == row.token_ids.size();
-    QUIRE_CHECK(token_id == row.token_ids[position] || (token_id == kPlaceholderToken && is_last),
-                "[sim] the plan feeds a wrong token");
-    const size_t at = slot(row, static_cast<int>(position));
-    // Only those that join in this very plan may share a block that it writes.
-    const bool is_old = static_cast<int>(position) / block_size_ < row.num_old_blocks;
-    QUIRE_CHECK(num_old_holders_[at / static_cast<size_t>(block_size_)] == (is_old ? 1 : 0),
-                "[sim] a shared block is written");
-    cache_[at] = row.contents[position];
+    QUIRE_CHECK(
+        plan.token_ids.at(static_cast<size_t>(slice.first_token + i)) == row.token_ids[position],
+        "[sim] the plan feeds a wrong token");
+    write_slot(row, static_cast<int>(position), row.contents[position]);
   }
   row.num_computed = end;
   num_computed_tokens_ += slice.num_tokens;
 }
 
+// The newest token, then as many drafts as the slice has tokens: a pseudo-random number of them are
+// what the model would sample.
+void FakeDevice::write_next_tokens(const BatchPlan& plan, const SeqSlice& slice, Row& row) {
+  QUIRE_CHECK(!row.fresh && row.num_computed + 1 == static_cast<int>(row.token_ids.size()),
+              "[sim] a row decodes before its known tokens are computed");
+  QUIRE_CHECK(slice.samples && slice.num_computed >= row.num_computed,
+              "[sim] a row is longer than its upper bound");
+  const uint64_t luck = mix(row.contents.back() + 17);
+  row.num_accepted = static_cast<int>(luck % static_cast<uint64_t>(slice.num_drafts + 1));
+  const int capacity = slice.num_blocks * block_size_;
+  for (int i = 0; i < slice.num_tokens; ++i) {
+    QUIRE_CHECK(plan.token_ids.at(static_cast<size_t>(slice.first_token + i)) == kPlaceholderToken,
+                "[sim] the host claims to know a token of the device");
+    const bool is_right = i <= row.num_accepted;
+    if (i > 0 && is_right) append_sampled(row);
+    const int position = row.num_computed + i;
+    if (position >= capacity) continue;
+    const Content wrong = luck + static_cast<Content>(i);
+    write_slot(row, position, is_right ? row.contents[static_cast<size_t>(position)] : wrong);
+  }
+  row.num_computed += 1 + row.num_accepted;
+  num_computed_tokens_ += 1 + row.num_accepted;
+  num_accepted_drafts_ += row.num_accepted;
+  num_rejected_drafts_ += slice.num_drafts - row.num_accepted;
+}
+
+// Only those that join in this very plan may share a block that it writes.
+void FakeDevice::write_slot(const Row& row, int position, Content content) {
+  const size_t at = slot(row, position);
+  const bool is_old = position / block_size_ < row.num_old_blocks;
+  QUIRE_CHECK(num_old_holders_[at / static_cast<size_t>(block_size_)] == (is_old ? 1 : 0),
+              "[sim] a shared block is written");
+  cache_[at] = content;
+}
+
 void FakeDevice::check_reads(const SeqSlice& slice) const {
   const Row& row = rows_[static_cast<size_t>(slice.row)];
-  for (int position = 0; position < slice.num_computed + slice.num_tokens; ++position) {
+  const int end = std::min(row.num_computed, slice.num_blocks * block_size_);
+  for (int position = 0; position < end; ++position) {
     QUIRE_CHECK(cache_[slot(row, position)] == row.contents[static_cast<size_t>(position)],
                 "[sim] the cache holds other tokens than the sequence");
   }
 }
 
-SampledToken FakeDevice::sample(const SeqSlice& slice) {
+SampledSpan FakeDevice::sample(const SeqSlice& slice) {
   Row& row = rows_[static_cast<size_t>(slice.row)];
-  SampledToken sampled;
-  sampled.seq_id = slice.seq_id;
-  sampled.token_id = fake_sample(row.contents.back(), row.seed);
-  row.contents.push_back(next_content(row.contents.back(), sampled.token_id));
-  row.token_ids.push_back(sampled.token_id);
-  return sampled;
+  append_sampled(row);
+  SampledSpan span;
+  span.seq_id = slice.seq_id;
+  const int num_tokens = 1 + (slice.decodes ? row.num_accepted : 0);
+  for (auto id = row.token_ids.end() - num_tokens; id != row.token_ids.end(); ++id) {
+    span.tokens.push_back({.token_id = *id, .logprobs = {}});
+  }
+  return span;
+}
+
+void FakeDevice::append_sampled(Row& row) {
+  row.token_ids.push_back(fake_sample(row.contents.back(), row.seed));
+  row.contents.push_back(next_content(row.contents.back(), row.token_ids.back()));
 }
 
 }  // namespace quire::testing

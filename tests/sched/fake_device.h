@@ -21,12 +21,15 @@ class FakeDevice {
  public:
   FakeDevice(int num_rows, int num_blocks, int block_size);
 
-  // salt_of: what the device does not know and the check needs.
-  std::vector<SampledToken> run(const BatchPlan& plan,
-                                const std::function<std::string(SeqId)>& salt_of);
+  // salt_of: what the device does not know and the check needs. Of a slice's drafts a pseudo-random
+  // number is right.
+  std::vector<SampledSpan> run(const BatchPlan& plan,
+                               const std::function<std::string(SeqId)>& salt_of);
 
   int64_t num_computed_tokens() const { return num_computed_tokens_; }
   int64_t num_shared_tokens() const { return num_shared_tokens_; }
+  int64_t num_accepted_drafts() const { return num_accepted_drafts_; }
+  int64_t num_rejected_drafts() const { return num_rejected_drafts_; }
 
  private:
   struct Row {
@@ -37,25 +40,33 @@ class FakeDevice {
     std::vector<int32_t> token_ids;
     std::vector<Content> contents;  // what the cache must hold for each token
     std::vector<int32_t> block_ids;
-    int num_old_blocks = 0;  // of block_ids, from before this plan
+    int num_blocks = 0;      // of block_ids, that its latest slice may use
+    int num_old_blocks = 0;  // that hold computed tokens from before this plan
     int num_computed = 0;
+    int num_accepted = 0;  // drafts of its latest slice
   };
 
   void remove_row(int row);
   void add_row(const RowAdded& added, Content root);
   void append_blocks(const BlockTableAppend& append);
+  void count_old_holders();
   void write(const BatchPlan& plan, const SeqSlice& slice);
+  void write_chunk(const BatchPlan& plan, const SeqSlice& slice, Row& row);
+  void write_next_tokens(const BatchPlan& plan, const SeqSlice& slice, Row& row);
+  void write_slot(const Row& row, int position, Content content);
   void check_reads(const SeqSlice& slice) const;
-  SampledToken sample(const SeqSlice& slice);
+  SampledSpan sample(const SeqSlice& slice);
+  static void append_sampled(Row& row);
   size_t slot(const Row& row, int position) const;
 
   int block_size_;
   std::vector<Row> rows_;
   std::vector<Content> cache_;        // [num_blocks * block_size]
-  std::vector<int> num_holders_;      // of each block: rows whose table has it
-  std::vector<int> num_old_holders_;  // those that had it before this plan
+  std::vector<int> num_old_holders_;  // of each block: rows with tokens in it before this plan
   int64_t num_computed_tokens_ = 0;
   int64_t num_shared_tokens_ = 0;
+  int64_t num_accepted_drafts_ = 0;
+  int64_t num_rejected_drafts_ = 0;
 };
 
 }  // namespace quire::testing

@@ -31,25 +31,26 @@ TEST(Policy, RanksByPriorityThenArrivalThenId) {
 
 TEST(Policy, TokensDueCountThoseInFlight) {
   Sequence seq = sequence(10, 13);
-  EXPECT_EQ(num_tokens_due(seq), 10);
+  EXPECT_EQ(num_tokens_due(seq, 4), 10);
+  seq.state = SeqState::kRunning, seq.num_prefill = 10;
   seq.num_scheduled = 4;
-  EXPECT_EQ(num_tokens_due(seq), 6);
+  EXPECT_EQ(num_tokens_due(seq, 4), 6);
   seq.num_scheduled = 10, seq.num_in_flight = 1;
-  EXPECT_EQ(num_tokens_due(seq), 1);
-  seq.num_scheduled = 12, seq.num_in_flight = 3;
-  EXPECT_EQ(num_tokens_due(seq), 0) << "the last token is in flight";
-  seq.num_scheduled = 10, seq.num_in_flight = 0;
-  EXPECT_EQ(num_tokens_due(seq), 0) << "a token that failed never came";
+  EXPECT_EQ(num_tokens_due(seq, 0), 1);
+  EXPECT_EQ(num_tokens_due(seq, 4), 5) << "a token and the drafts behind it";
+  seq.num_scheduled = 20, seq.num_in_flight = 3;
+  EXPECT_EQ(num_tokens_due(seq, 4), 0) << "the last token is certainly in flight";
 }
 
 TEST(Policy, ConstrainedSequencesWaitForTheTokenInFlight) {
   Sequence seq = sequence(10, 13);
   seq.is_constrained = true;
-  EXPECT_EQ(num_tokens_due(seq), 10);
+  EXPECT_EQ(num_tokens_due(seq, 0), 10);
+  seq.state = SeqState::kRunning, seq.num_prefill = 10;
   seq.num_scheduled = 10, seq.num_in_flight = 1;
-  EXPECT_EQ(num_tokens_due(seq), 0);
+  EXPECT_EQ(num_tokens_due(seq, 0), 0);
   seq.token_ids.push_back(1), seq.num_in_flight = 0;
-  EXPECT_EQ(num_tokens_due(seq), 1);
+  EXPECT_EQ(num_tokens_due(seq, 0), 1);
 }
 
 TEST(Policy, BlocksAreRoundedUp) {

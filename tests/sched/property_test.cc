@@ -19,11 +19,15 @@ TEST_P(SchedulerProperties, HoldUnderRandomOperations) {
     total.num_answered += result.num_answered;
     total.num_shared_tokens += result.num_shared_tokens;
     total.stats.num_preemptions += result.stats.num_preemptions;
+    total.num_accepted_drafts += result.num_accepted_drafts;
+    total.num_rejected_drafts += result.num_rejected_drafts;
   }
   // The checks are inside; here only that the scenarios reach what they are for.
   EXPECT_GT(total.num_answered, 100);
   EXPECT_GT(total.num_shared_tokens, 100);
   EXPECT_GT(total.stats.num_preemptions, 10);
+  EXPECT_GT(total.num_accepted_drafts, 1000);
+  EXPECT_GT(total.num_rejected_drafts, 1000);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SchedulerProperties, ::testing::Range(0, 10));

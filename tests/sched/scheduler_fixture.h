@@ -74,16 +74,19 @@ class SchedulerTest : public ::testing::Test {
     scheduler().check_invariants();
     return plan;
   }
-  // Every sampling slice brings a token that was never seen before.
-  std::vector<Sequence*> complete(const BatchPlan& plan) {
-    std::vector<SampledToken> sampled;
+  // Every sampling slice brings tokens that were never seen before: of its drafts, num_accepted.
+  std::vector<Sequence*> complete(const BatchPlan& plan, int num_accepted = 0) {
+    std::vector<SampledSpan> spans;
     for (const SeqSlice& slice : plan.slices) {
       if (!slice.samples) continue;
-      sampled.emplace_back();
-      sampled.back().seq_id = slice.seq_id;
-      sampled.back().token_id = ++last_token_;
+      spans.emplace_back();
+      spans.back().seq_id = slice.seq_id;
+      for (int i = 0; i <= std::min(num_accepted, slice.num_drafts); ++i) {
+        spans.back().tokens.push_back({.token_id = ++last_token_, .logprobs = {}});
+      }
     }
-    auto seqs = scheduler().complete(plan, sampled);
+    std::vector<Sequence*> seqs;
+    for (const auto& progress : scheduler().complete(plan, spans)) seqs.push_back(progress.seq);
     scheduler().check_invariants();
     return seqs;
   }

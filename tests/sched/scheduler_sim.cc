@@ -46,7 +46,8 @@ SchedulerConfig random_config(const Choices& below) {
   config.block_size = below(3) == 0 ? 32 : 16;
   config.max_num_seqs = 1 + static_cast<int>(below(below(2) == 0 ? 8 : 3));
   config.max_num_rule_seqs = 1 + static_cast<int>(below(4));
-  config.max_num_batched_tokens = 1 + static_cast<int>(below(96));
+  config.num_drafts = below(2) == 0 ? 0 : static_cast<int>(below(9));
+  config.max_num_batched_tokens = 1 + config.num_drafts + static_cast<int>(below(96));
   config.max_model_len = 64 + static_cast<int>(below(96));
   config.num_blocks = 2 + static_cast<int>(below(24));
   config.enable_prefix_caching = below(4) != 0;
@@ -118,8 +119,9 @@ void SchedulerSim::check_plan(const BatchPlan& plan) {
   for (size_t i = 0; i < plan.slices.size(); ++i) {
     const SeqSlice& slice = plan.slices[i];
     QUIRE_CHECK(slice.num_tokens >= 1 && slice.first_token == num_tokens, "[sim] slices' tokens");
-    QUIRE_CHECK((slice.num_tokens == 1) == (static_cast<int>(i) < plan.num_decode),
-                "[sim] short queries come first");
+    QUIRE_CHECK(
+        (slice.num_tokens == 1 + config_.num_drafts) == (static_cast<int>(i) < plan.num_decode),
+        "[sim] short queries of one length come first");
     num_tokens += slice.num_tokens;
     ids.push_back(slice.seq_id);
     const Sequence* seq = scheduler_.find(slice.seq_id);
@@ -127,8 +129,15 @@ void SchedulerSim::check_plan(const BatchPlan& plan) {
                 "[sim] a slice of a sequence that does not run");
     QUIRE_CHECK(!seq->is_constrained || seq->num_in_flight <= 1,
                 "[sim] a mask would be wanted before the token that it follows");
-    QUIRE_CHECK(slice.num_computed + slice.num_tokens < seq->max_total_tokens,
+    QUIRE_CHECK(slice.kv_len_bound() < seq->max_total_tokens || config_.num_drafts > 0,
                 "[sim] beyond max_total_tokens");
+    QUIRE_CHECK(slice.num_blocks == static_cast<int>(seq->block_ids.size()) &&
+                    slice.num_blocks * config_.block_size >=
+                        std::min(slice.kv_len_bound(), seq->max_total_tokens - 1),
+                "[sim] a slice lacks blocks");
+    QUIRE_CHECK(
+        slice.num_drafts == (slice.decodes && !seq->is_constrained ? config_.num_drafts : 0),
+        "[sim] drafts");
     const bool wants_logprobs = slice.num_computed < seq->num_prompt_tokens &&
                                 seq->num_output_tokens() == 0 &&
                                 seq->sampling->params->prompt_logprobs.has_value();
@@ -157,8 +166,9 @@ void SchedulerSim::check_nobody_was_overtaken(const BatchPlan& plan) {
                 "[sim] a new row lacks tokens");
     for (const auto& [id, expected] : live_) {
       const Sequence& other = *scheduler_.find(id);
-      QUIRE_CHECK(other.state == SeqState::kRunning || num_tokens_due(other) == 0 ||
-                      ranks_before(seq, other) || !can_have_table(other),
+      QUIRE_CHECK(other.state == SeqState::kRunning ||
+                      num_tokens_due(other, config_.num_drafts) == 0 || ranks_before(seq, other) ||
+                      !can_have_table(other),
                   "[sim] a sequence was overtaken");
     }
   }
@@ -179,7 +189,7 @@ const Sequence* SchedulerSim::first_waiting() {
   const Sequence* first = nullptr;
   for (const auto& [id, expected] : live_) {
     const Sequence* seq = scheduler_.find(id);
-    if (seq->state == SeqState::kRunning || num_tokens_due(*seq) == 0) continue;
+    if (seq->state == SeqState::kRunning || num_tokens_due(*seq, config_.num_drafts) == 0) continue;
     if (!can_have_table(*seq)) continue;
     if (first == nullptr || ranks_before(*seq, *first)) first = seq;
   }
@@ -207,7 +217,8 @@ void SchedulerSim::check_priority_was_kept(const BatchPlan& plan) {
     if (other.state != SeqState::kRunning) continue;
     if (ranks_before(other, *waiting)) ++num_higher;
   }
-  const int num_rows = std::min(config_.max_num_seqs, config_.max_num_batched_tokens);
+  const int num_rows =
+      std::min(config_.max_num_seqs, config_.max_num_batched_tokens / (1 + config_.num_drafts));
   if (num_higher == num_rows) return;
   const int num_known = static_cast<int>(waiting->token_ids.size());
   const int num_tokens =
@@ -218,8 +229,7 @@ void SchedulerSim::check_priority_was_kept(const BatchPlan& plan) {
     const Sequence& other = *scheduler_.find(slice.seq_id);
     if (!ranks_before(other, *waiting)) continue;
     num_tokens_left -= slice.num_tokens;
-    had_prompt |=
-        slice.num_tokens > 1 || !slice.samples || slice.num_computed < other.num_prompt_tokens;
+    had_prompt |= !slice.decodes;
   }
   // Prompts of higher ranks may take a step as a whole, beside the decodes of all ranks.
   if (had_prompt && plan.num_tokens() == config_.max_num_batched_tokens) return;
@@ -234,18 +244,19 @@ void SchedulerSim::complete(bool fail) {
   if (in_flight_.empty()) return;
   const BatchPlan plan = std::move(in_flight_.front());
   in_flight_.pop_front();
-  std::vector<SampledToken> sampled = device_.run(plan, [&](SeqId id) { return salts_.at(id); });
-  if (fail && !sampled.empty()) sampled.front().error = internal_error("[sim] NaN");
-  const std::vector<Sequence*> seqs = scheduler_.complete(plan, sampled);
-  QUIRE_CHECK(seqs.size() == sampled.size(), "[sim] one sequence a token");
-  for (size_t i = 0; i < seqs.size(); ++i) {
-    QUIRE_CHECK((seqs[i] != nullptr) == live_.contains(sampled[i].seq_id), "[sim] dropped tokens");
-    if (seqs[i] == nullptr) continue;
-    QUIRE_CHECK(seqs[i]->id == sampled[i].seq_id, "[sim] another sequence's token");
-    if (sampled[i].error.ok()) {
-      take(*seqs[i]);
+  std::vector<SampledSpan> spans = device_.run(plan, [&](SeqId id) { return salts_.at(id); });
+  if (fail && !spans.empty()) spans.front().error = internal_error("[sim] NaN");
+  const std::vector<Scheduler::Progress> progress = scheduler_.complete(plan, spans);
+  QUIRE_CHECK(progress.size() == spans.size(), "[sim] one entry per span");
+  for (size_t i = 0; i < progress.size(); ++i) {
+    const Sequence* seq = progress[i].seq;
+    QUIRE_CHECK((seq != nullptr) == live_.contains(spans[i].seq_id), "[sim] dropped tokens");
+    if (seq == nullptr) continue;
+    QUIRE_CHECK(seq->id == spans[i].seq_id, "[sim] another sequence's token");
+    if (spans[i].error.ok()) {
+      take(*seq);
     } else {
-      cancel(seqs[i]->id);
+      cancel(seq->id);
     }
   }
   scheduler_.check_invariants();
@@ -253,9 +264,14 @@ void SchedulerSim::complete(bool fail) {
 
 void SchedulerSim::take(const Sequence& seq) {
   const Expected& expected = live_.at(seq.id);
-  QUIRE_CHECK(seq.token_ids.size() <= expected.tokens.size() &&
-                  std::equal(seq.token_ids.begin(), seq.token_ids.end(), expected.tokens.begin()),
+  // The stop token may stand in the middle of a span.
+  const auto num_compared =
+      static_cast<std::ptrdiff_t>(std::min(seq.token_ids.size(), expected.tokens.size()));
+  QUIRE_CHECK(std::equal(seq.token_ids.begin(), seq.token_ids.begin() + num_compared,
+                         expected.tokens.begin()),
               "[sim] the tokens differ from those of a run alone");
+  QUIRE_CHECK(static_cast<int>(seq.token_ids.size()) <= seq.max_total_tokens,
+              "[sim] a sequence took more tokens than it may");
   if (seq.token_ids.size() < expected.tokens.size()) return;
   ++num_answered_;
   cancel(seq.id);
@@ -302,7 +318,11 @@ ScenarioResult run_scenario(const Choices& below, int num_ops) {
     }
   }
   sim.drain();
-  return {sim.scheduler().stats(), sim.num_answered(), sim.device().num_shared_tokens()};
+  return {.stats = sim.scheduler().stats(),
+          .num_answered = sim.num_answered(),
+          .num_shared_tokens = sim.device().num_shared_tokens(),
+          .num_accepted_drafts = sim.device().num_accepted_drafts(),
+          .num_rejected_drafts = sim.device().num_rejected_drafts()};
 }
 
 }  // namespace quire::testing

@@ -92,6 +92,8 @@ struct ScenarioResult {
   SchedulerStats stats;
   int num_answered = 0;
   int64_t num_shared_tokens = 0;
+  int64_t num_accepted_drafts = 0;
+  int64_t num_rejected_drafts = 0;
 };
 
 // A random engine with random requests that share prefixes, cancelled at random moments; every

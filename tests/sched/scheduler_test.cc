@@ -9,6 +9,7 @@
 namespace quire {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -50,7 +51,7 @@ TEST_F(SchedulerTest, DecodesGoOnWhileTheirTokensAreInFlight) {
   complete(second);
   complete(third);
   EXPECT_EQ(seq(id).num_in_flight, 0);
-  EXPECT_THAT(schedule().token_ids, ElementsAre(last_token_)) << "known: no placeholder needed";
+  EXPECT_THAT(schedule().token_ids, ElementsAre(kPlaceholderToken)) << "the device's own token";
 }
 
 TEST_F(SchedulerTest, NeverPlansBeyondTheLastToken) {
@@ -178,13 +179,70 @@ TEST_F(SchedulerTest, AFinishedSequenceStaysReadableUntilTheNextCall) {
 TEST_F(SchedulerTest, AnErrorBringsNoToken) {
   const SeqId a = add(5, 9);
   const BatchPlan plan = schedule();
-  SampledToken failed;
+  SampledSpan failed;
   failed.seq_id = a;
   failed.error = internal_error("[sample] NaN");
-  EXPECT_THAT(scheduler().complete(plan, {{failed}}), ElementsAre(&seq(a)));
+  const auto progress = scheduler().complete(plan, {{failed}});
+  ASSERT_THAT(progress, SizeIs(1));
+  EXPECT_EQ(progress[0].seq, &seq(a));
+  EXPECT_EQ(progress[0].num_tokens, 0);
   EXPECT_EQ(seq(a).num_output_tokens(), 0);
   EXPECT_EQ(seq(a).num_in_flight, 0);
-  EXPECT_TRUE(schedule().empty()) << "it waits for finish()";
+}
+
+// 14 known tokens of 16 in a block, and steps of up to 5.
+TEST_F(SchedulerTest, BlocksForDraftsThatWereNotAcceptedAreGivenBack) {
+  config_.num_drafts = 4;
+  const SeqId id = add(14, 50);
+  step();
+  const BatchPlan first = schedule();
+  const BatchPlan second = schedule();
+  EXPECT_EQ(first.slices[0].num_computed, 14);
+  EXPECT_EQ(first.slices[0].num_tokens, 5);
+  EXPECT_EQ(first.slices[0].num_drafts, 4);
+  EXPECT_EQ(first.decode_q_len, 5);
+  EXPECT_THAT(first.token_ids, Each(kPlaceholderToken));
+  EXPECT_EQ(second.slices[0].num_computed, 19) << "an upper bound";
+  EXPECT_EQ(seq(id).num_in_flight, 2) << "steps, not tokens";
+  EXPECT_THAT(seq(id).block_ids, SizeIs(2));
+  complete(first, 0);
+  EXPECT_EQ(seq(id).num_output_tokens(), 2);
+  EXPECT_EQ(seq(id).num_scheduled, 20);
+  complete(second, 0);
+  EXPECT_EQ(seq(id).num_scheduled, 16) << "exact: nothing is in flight";
+  EXPECT_THAT(seq(id).block_ids, SizeIs(1)) << "the second block holds no token";
+  const BatchPlan third = schedule();
+  ASSERT_THAT(third.block_appends, SizeIs(1));
+  EXPECT_EQ(third.block_appends[0].first, 1) << "its entry is announced anew";
+  complete(third, 4);
+  EXPECT_EQ(seq(id).num_output_tokens(), 8);
+  EXPECT_EQ(seq(id).num_scheduled, 21);
+}
+
+TEST_F(SchedulerTest, ASpanEndsWhereTheSequenceMust) {
+  config_.num_drafts = 4;
+  const SeqId id = add(30, 3);
+  step();
+  const BatchPlan plan = schedule();
+  EXPECT_EQ(plan.slices[0].num_blocks, 2) << "drafts behind the last token have no place";
+  const BatchPlan next = schedule();
+  complete(plan, 4);
+  EXPECT_EQ(seq(id).num_output_tokens(), 3);
+  complete(next, 4);
+  EXPECT_EQ(seq(id).num_output_tokens(), 3);
+  EXPECT_TRUE(schedule().empty());
+}
+
+TEST_F(SchedulerTest, ConstrainedSequencesAcceptNoDrafts) {
+  config_.num_drafts = 4;
+  const SeqId a = add(10, 9);
+  const SeqId b = add(10, 9);
+  seq(a).is_constrained = true;
+  step();
+  const BatchPlan plan = schedule();
+  EXPECT_EQ(parts(plan), (Parts{{a, 5}, {b, 5}})) << "the batch is uniform";
+  EXPECT_EQ(plan.slices[0].num_drafts, 0);
+  EXPECT_EQ(plan.slices[1].num_drafts, 4);
 }
 
 TEST_F(SchedulerTest, NobodyOvertakesABigOneThatWaits) {
@@ -240,13 +298,13 @@ TEST_F(SchedulerTest, ADecodeStepOf256CostsTheHostLittle) {
     const auto start = std::chrono::steady_clock::now();
     BatchPlan plan = scheduler().schedule();
     const auto planned = std::chrono::steady_clock::now();
-    std::vector<SampledToken> sampled(kNumSeqs);
+    std::vector<SampledSpan> spans(kNumSeqs);
     for (size_t k = 0; k < kNumSeqs; ++k) {
-      sampled[k].seq_id = in_flight.slices[k].seq_id;
-      sampled[k].token_id = static_cast<int32_t>(k);
+      spans[k].seq_id = in_flight.slices[k].seq_id;
+      spans[k].tokens.push_back({.token_id = static_cast<int32_t>(k), .logprobs = {}});
     }
     const auto back = std::chrono::steady_clock::now();
-    scheduler().complete(in_flight, sampled);
+    scheduler().complete(in_flight, spans);
     const auto end = std::chrono::steady_clock::now();
     in_flight = std::move(plan);
     schedule_us.push_back(std::chrono::duration<double, std::micro>(planned - start).count());

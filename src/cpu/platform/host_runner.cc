@@ -21,6 +21,8 @@ HostRunner::HostRunner(const RunnerParts& parts, ThreadPool& pool, Tensor logits
       pool_(pool),
       logits_(std::move(logits)),
       rows_(static_cast<size_t>(parts.max_num_seqs)),
+      num_computed_(rows_.size()),
+      next_tokens_(rows_.size() * static_cast<size_t>(parts.limits.decode_q_len())),
       device_([this] { device_loop(); }) {}
 
 HostRunner::~HostRunner() {
@@ -83,9 +85,10 @@ StepResult HostRunner::run_step(const BatchPlan& plan) noexcept {
 StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
   StepResult result;
   update_rows(plan);
-  result.error = run_model(plan);
+  if (parts_.drafter != nullptr) result.error = parts_.drafter->update_rows(plan, stream_);
+  if (result.error.ok()) result.error = run_model(plan);
   if (result.error.ok()) result.error = collect_prompt_logprobs(plan);
-  if (result.error.ok()) result.error = sample(plan, result.sampled);
+  if (result.error.ok()) result.error = sample(plan, result.spans);
   return result;
 }
 
@@ -94,8 +97,9 @@ void HostRunner::update_rows(const BatchPlan& plan) {
   for (const RowAdded& added : plan.rows_added) add_row(added);
   for (const BlockTableAppend& append : plan.block_appends) {
     std::vector<int32_t>& block_ids = rows_[append.row].block_ids;
-    QUIRE_CHECK(static_cast<size_t>(append.first) == block_ids.size(),
-                "[engine] a block table grows at its end");
+    QUIRE_CHECK(static_cast<size_t>(append.first) <= block_ids.size(),
+                "[engine] a block table has no gaps");
+    block_ids.resize(static_cast<size_t>(append.first));
     block_ids.insert(block_ids.end(), append.block_ids.begin(), append.block_ids.end());
   }
 }
@@ -112,13 +116,15 @@ void HostRunner::add_row(const RowAdded& added) {
                           added.token_ids.begin() + added.num_prompt_tokens);
     row.prompt_logprobs.resize(1);  // nothing predicts the first token
   }
+  note_progress(added.row);
 }
 
 Status HostRunner::run_model(const BatchPlan& plan) {
   row_views_.clear();
   for (const SeqSlice& slice : plan.slices) {
-    const Row& row = rows_[slice.row];
-    row_views_.push_back({row.block_ids, row.sampler->last_token()});
+    row_views_.push_back({.block_ids = rows_[slice.row].block_ids,
+                          .num_computed = num_computed_[static_cast<size_t>(slice.row)],
+                          .next_tokens = next_tokens(slice.row)});
   }
   inputs_.build(plan, row_views_, parts_.limits.page_size);
   QUIRE_ASSIGN_OR_RETURN(
@@ -171,36 +177,91 @@ Status HostRunner::collect_prompt_logprobs(const SeqSlice& slice, Row& row) {
   return {};
 }
 
-Status HostRunner::sample(const BatchPlan& plan, std::vector<SampledToken>& sampled) {
-  std::vector<const SeqSlice*> sampling;
-  std::vector<int32_t> token_rows;
+Status HostRunner::sample(const BatchPlan& plan, std::vector<SampledSpan>& spans) {
+  std::vector<const SeqSlice*> slices;
   for (const SeqSlice& slice : plan.slices) {
-    if (!slice.samples) continue;
-    sampling.push_back(&slice);
-    token_rows.push_back(slice.first_token + slice.num_tokens - 1);
+    if (slice.samples) slices.push_back(&slice);
   }
-  sampled.resize(sampling.size());
-  const auto total = static_cast<int>(sampling.size());
-  for (int begin = 0; begin < total; begin += parts_.limits.max_num_logit_rows) {
-    const int count = std::min(parts_.limits.max_num_logit_rows, total - begin);
-    QUIRE_RETURN_IF_ERROR(parts_.model->compute_logits(token_rows.data() + begin, count,
-                                                       logits_.view.rows(0, count), stream_));
-    pool_.parallel_for(count, [&](int64_t i) {
-      sample_row(plan, *sampling[begin + i], logits_row(i), sampled[begin + i]);
-    });
+  spans.resize(slices.size());
+  for (size_t begin = 0; begin < slices.size();) {
+    size_t end = begin;
+    for (int num_rows = 0; end < slices.size(); ++end) {
+      num_rows += slices[end]->max_sampled();
+      if (num_rows > parts_.limits.max_num_logit_rows) break;
+    }
+    QUIRE_CHECK(end > begin, "[cpu] the logits have a row for each token of a span");
+    const size_t count = end - begin;
+    QUIRE_RETURN_IF_ERROR(sample_together(plan, std::span(slices).subspan(begin, count),
+                                          std::span(spans).subspan(begin, count)));
+    begin = end;
   }
+  return parts_.drafter == nullptr ? Status() : propose_drafts(plan);
+}
+
+Status HostRunner::sample_together(const BatchPlan& plan, std::span<const SeqSlice* const> slices,
+                                   std::span<SampledSpan> spans) {
+  std::vector<int32_t> token_rows;
+  std::vector<int64_t> first_rows;
+  for (const SeqSlice* slice : slices) {
+    first_rows.push_back(std::ssize(token_rows));
+    const int first = slice->decodes ? 0 : slice->num_tokens - 1;
+    for (int i = 0; i < slice->max_sampled(); ++i) {
+      token_rows.push_back(slice->first_token + first + i);
+    }
+  }
+  const auto num_rows = static_cast<int>(token_rows.size());
+  QUIRE_RETURN_IF_ERROR(parts_.model->compute_logits(token_rows.data(), num_rows,
+                                                     logits_.view.rows(0, num_rows), stream_));
+  pool_.parallel_for(std::ssize(slices),
+                     [&](int64_t i) { sample_slice(plan, *slices[i], first_rows[i], spans[i]); });
   return {};
 }
 
-void HostRunner::sample_row(const BatchPlan& plan, const SeqSlice& slice, std::span<float> logits,
-                            SampledToken& sampled) {
+// Token i was computed behind the drafts before it. Its logits hold as long as those were sampled.
+void HostRunner::sample_slice(const BatchPlan& plan, const SeqSlice& slice,
+                              int64_t first_logits_row, SampledSpan& span) {
   Row& row = rows_[slice.row];
+  const std::span<const int32_t> inputs = next_tokens(slice.row);
   std::optional<std::span<const uint32_t>> mask;
   if (slice.mask_idx >= 0) mask = plan.token_masks[static_cast<size_t>(slice.mask_idx)];
-  sampled.seq_id = slice.seq_id;
-  sampled.error = row.sampler->sample(logits, mask, sampled.token_id, sampled.logprobs);
-  sampled.prompt_logprobs = std::exchange(row.prompt_logprobs, {});
-  if (!row.prompt_error.ok()) sampled.error = row.prompt_error;
+  span.seq_id = slice.seq_id;
+  span.prompt_logprobs = std::exchange(row.prompt_logprobs, {});
+  for (int i = 0; i < slice.max_sampled(); ++i) {
+    SampledToken token;
+    const Status status =
+        row.sampler->sample(logits_row(first_logits_row + i), mask, token.token_id, token.logprobs);
+    if (!status.ok()) {
+      // Behind accepted drafts the fault is the next step's: it samples from the same logits.
+      if (i == 0) span.error = status;
+      break;
+    }
+    span.tokens.push_back(std::move(token));
+    if (i < slice.num_drafts && span.tokens.back().token_id != inputs[i + 1]) break;
+  }
+  if (!row.prompt_error.ok()) span.error = row.prompt_error;
+  note_progress(slice.row);
+}
+
+// The newest known token is the one that is not computed yet.
+void HostRunner::note_progress(int row_idx) {
+  const SamplerState& sampler = *rows_[row_idx].sampler;
+  num_computed_[static_cast<size_t>(row_idx)] = sampler.num_tokens() - 1;
+  next_tokens(row_idx).front() = sampler.last_token();
+}
+
+std::span<int32_t> HostRunner::next_tokens(int row_idx) {
+  const auto q_len = static_cast<size_t>(parts_.limits.decode_q_len());
+  return std::span(next_tokens_).subspan(static_cast<size_t>(row_idx) * q_len, q_len);
+}
+
+Status HostRunner::propose_drafts(const BatchPlan& plan) {
+  std::vector<int32_t> rows;
+  for (const SeqSlice& slice : plan.slices) rows.push_back(slice.samples ? slice.row : -1);
+  return parts_.drafter->propose({.rows = rows.data(),
+                                  .num_slices = static_cast<int>(rows.size()),
+                                  .num_computed = num_computed_.data(),
+                                  .next_tokens = next_tokens_.data()},
+                                 stream_);
 }
 
 }  // namespace quire

@@ -27,7 +27,7 @@ class HostRunner final : public Runner {
   StepResult wait() override;
 
  private:
-  // What stays with a sequence from step to step.
+  // State of a sequence that stays from step to step.
   struct Row {
     std::optional<SamplerState> sampler;
     std::vector<int32_t> block_ids;
@@ -52,9 +52,15 @@ class HostRunner final : public Runner {
   Status run_model(const BatchPlan& plan);
   Status collect_prompt_logprobs(const BatchPlan& plan);
   Status collect_prompt_logprobs(const SeqSlice& slice, Row& row);
-  Status sample(const BatchPlan& plan, std::vector<SampledToken>& sampled);
-  void sample_row(const BatchPlan& plan, const SeqSlice& slice, std::span<float> logits,
-                  SampledToken& sampled);
+  Status sample(const BatchPlan& plan, std::vector<SampledSpan>& spans);
+  // Samples the slices, whose logits rows fit into logits_ together.
+  Status sample_together(const BatchPlan& plan, std::span<const SeqSlice* const> slices,
+                         std::span<SampledSpan> spans);
+  void sample_slice(const BatchPlan& plan, const SeqSlice& slice, int64_t first_logits_row,
+                    SampledSpan& span);
+  Status propose_drafts(const BatchPlan& plan);
+  void note_progress(int row_idx);
+  std::span<int32_t> next_tokens(int row_idx);
   std::span<float> logits_row(int64_t i);
 
   RunnerParts parts_;
@@ -62,6 +68,9 @@ class HostRunner final : public Runner {
   ThreadPool& pool_;
   Tensor logits_;  // F32 [max_num_logit_rows, vocab_size]
   std::vector<Row> rows_;
+  // By row, as DraftCall has them.
+  std::vector<int32_t> num_computed_;
+  std::vector<int32_t> next_tokens_;
   BatchInputs inputs_;
   std::vector<RowView> row_views_;
   Stream stream_;

@@ -27,6 +27,10 @@ StepLimits step_limits(const ModelLimits& limits, int max_num_seqs) {
   const int new_pages = limits.max_num_tokens / limits.page_size + 2 * max_num_seqs;
   return {.max_num_seqs = max_num_seqs,
           .max_num_tokens = limits.max_num_tokens,
+          .max_num_logit_rows = limits.max_num_logit_rows,
+          .max_kv_len = limits.max_kv_len(),
+          .page_size = limits.page_size,
+          .decode_q_len = limits.decode_q_len(),
           .max_new_pages = new_pages};
 }
 
@@ -38,7 +42,12 @@ DeviceSamplerLimits sampler_limits(const Sizes& sizes, int vocab_size) {
           .max_rule_seqs = sizes.max_num_rule_seqs,
           .max_rows = limits.max_num_logit_rows,
           .vocab_size = vocab_size,
-          .max_tokens_per_seq = limits.max_model_len};
+          .max_tokens_per_seq = limits.max_model_len,
+          .num_drafts = limits.num_drafts};
+}
+
+int num_tokens_of(const GraphBatch& batch) {
+  return batch.num_reqs * batch.q_len;
 }
 
 bool wants_prompt_logprobs(const SeqSlice& slice) {
@@ -76,8 +85,9 @@ CudaRunner::~CudaRunner() {
 }
 
 Status CudaRunner::start(CudaOps& ops) {
-  QUIRE_CHECK(parts_.max_num_seqs <= parts_.limits.max_num_tokens,
-              "[cuda] a step has a token of each sequence");
+  const int most = parts_.max_num_seqs * parts_.limits.decode_q_len();
+  QUIRE_CHECK(most <= parts_.limits.max_num_tokens && most <= parts_.limits.max_num_logit_rows,
+              "[cuda] a step decodes every sequence");
   QUIRE_RETURN_IF_ERROR(ops.end_loading());
   QUIRE_RETURN_IF_ERROR(allocate(ops));
   QUIRE_RETURN_IF_ERROR(warm_up(ops));
@@ -88,8 +98,7 @@ Status CudaRunner::start(CudaOps& ops) {
 RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
                                      std::span<const AttentionSelector> attention) {
   const ModelLimits& limits = sizes.limits;
-  const size_t buffers = StepBuffers::device_bytes(step_limits(limits, sizes.max_num_seqs),
-                                                   limits.max_model_len, limits.page_size) +
+  const size_t buffers = StepBuffers::device_bytes(step_limits(limits, sizes.max_num_seqs)) +
                          DeviceSampler::device_bytes(sampler_limits(sizes, sizes.vocab_size)) +
                          PromptLogprobs::device_bytes(limits);
   RunnerBytes bytes = {.buffers = static_cast<int64_t>(buffers), .reserve = kLibraryBytes};
@@ -104,14 +113,14 @@ RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
 Status CudaRunner::allocate(CudaOps& ops) {
   const ModelLimits& limits = parts_.limits;
   const int vocab_size = parts_.model->config().vocab_size;
-  QUIRE_ASSIGN_OR_RETURN(
-      buffers_, StepBuffers::create(step_limits(limits, parts_.max_num_seqs), limits.max_model_len,
-                                    limits.page_size, stream_));
+  QUIRE_ASSIGN_OR_RETURN(buffers_,
+                         StepBuffers::create(step_limits(limits, parts_.max_num_seqs), stream_));
   QUIRE_ASSIGN_OR_RETURN(logits_,
                          ops.allocate({limits.max_num_logit_rows, vocab_size}, DType::kF32));
   QUIRE_ASSIGN_OR_RETURN(sampler_,
                          DeviceSampler::create(sampler_limits(parts_, vocab_size), stream_));
-  buffers_.arrays().last_tokens = sampler_->last_tokens();
+  buffers_.arrays().num_computed = sampler_->num_computed();
+  buffers_.arrays().next_tokens = sampler_->next_tokens();
   QUIRE_ASSIGN_OR_RETURN(prompts_, PromptLogprobs::create(limits, parts_.max_num_seqs));
   for (int i = 0; i < kNumResultSlots; ++i) {
     QUIRE_ASSIGN_OR_RETURN(Buffer sampled, pinned_memory(DeviceSampler::results_bytes(
@@ -126,9 +135,10 @@ Status CudaRunner::allocate(CudaOps& ops) {
 
 Result<std::span<const KvGroupStep>> CudaRunner::plan_padding(const DecodeGraph& graph) {
   const BatchPlan nothing;
-  QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, graph.num_reqs, true, stream_));
+  const GraphBatch batch = batch_of(graph);
+  QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, &batch, stream_));
   attention_.describe(nothing, buffers_.arrays());
-  attention_.pad_to_graph(graph.num_reqs, parts_.limits.max_model_len);
+  attention_.pad_to_graph(batch, parts_.limits.max_kv_len());
   return backends_.plan(attention_.batch, graph.attention, stream_);
 }
 
@@ -136,7 +146,7 @@ Status CudaRunner::run_padding(const DecodeGraph& graph, int num_tokens) {
   QUIRE_ASSIGN_OR_RETURN(const auto steps, plan_padding(graph));
   buffers_.derive(graph.num_reqs, stream_);
   QUIRE_RETURN_IF_ERROR(run_model(num_tokens, steps));
-  return compute_logits(graph.num_reqs);
+  return compute_logits(num_tokens_of(batch_of(graph)));
 }
 
 Status CudaRunner::warm_up(CudaOps& ops) {
@@ -170,7 +180,7 @@ Status CudaRunner::run_padded_prompt(int num_tokens, std::span<const AttentionCh
   BatchPlan plan;
   plan.slices = {{.row = -1, .num_tokens = num_tokens}};
   plan.token_ids.resize(static_cast<size_t>(num_tokens));
-  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, 1, false, stream_));
+  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, nullptr, stream_));
   buffers_.derive(1, stream_);
   attention_.describe(plan, buffers_.arrays());
   QUIRE_ASSIGN_OR_RETURN(const auto steps, backends_.plan(attention_.batch, choices, stream_));
@@ -179,7 +189,7 @@ Status CudaRunner::run_padded_prompt(int num_tokens, std::span<const AttentionCh
 
 Status CudaRunner::capture_graphs() {
   for (const DecodeGraph* graph : graphs_.one_of_each_choice()) {
-    QUIRE_RETURN_IF_ERROR(run_padding(*graph, graph->num_reqs));
+    QUIRE_RETURN_IF_ERROR(run_padding(*graph, num_tokens_of(batch_of(*graph))));
   }
   return graphs_.capture([this](const DecodeGraph& graph) { return capture(graph); });
 }
@@ -188,8 +198,9 @@ Result<CudaGraph> CudaRunner::capture(const DecodeGraph& graph) {
   QUIRE_ASSIGN_OR_RETURN(const auto steps, plan_padding(graph));
   return CudaGraph::capture(stream_, [&]() -> Status {
     buffers_.derive(graph.num_reqs, stream_);
-    QUIRE_RETURN_IF_ERROR(run_model(graph.num_reqs, steps));
-    return compute_logits(graph.num_reqs);
+    const int num_tokens = num_tokens_of(batch_of(graph));
+    QUIRE_RETURN_IF_ERROR(run_model(num_tokens, steps));
+    return compute_logits(num_tokens);
   });
 }
 
@@ -212,18 +223,25 @@ Status CudaRunner::enqueue_step(Step& step) {
   step.prompts = prompts_.update(plan);
   sampler_->remove_rows(plan.rows_removed);
   QUIRE_RETURN_IF_ERROR(sampler_->add_rows(plan.rows_added, stream_));
+  if (parts_.drafter != nullptr) {
+    QUIRE_RETURN_IF_ERROR(parts_.drafter->update_rows(plan, stream_));
+  }
   attention_.describe(plan, buffers_.arrays());
-  const DecodeGraph* graph = graph_for(plan);
-  step.for_graph = graph != nullptr;
-  if (step.for_graph) {
-    step.num_rows = graph->num_reqs;
+  int num_slices = static_cast<int>(plan.slices.size());
+  if (const DecodeGraph* graph = graph_for(plan)) {
+    const GraphBatch batch = batch_of(*graph);
+    step.ranges = sample_ranges(plan, &batch);
+    step.num_rows = num_tokens_of(batch);
+    num_slices = batch.num_reqs;
     QUIRE_RETURN_IF_ERROR(run_graph(plan, *graph));
   } else {
-    step.num_rows = static_cast<int>(
-        std::ranges::count_if(plan.slices, [](const SeqSlice& slice) { return slice.samples; }));
+    step.ranges = sample_ranges(plan, nullptr);
+    for (const SampleRange& range : step.ranges) step.num_rows += range.num_rows;
     QUIRE_RETURN_IF_ERROR(run_eagerly(plan, step));
   }
-  return sample(step);
+  if (step.num_rows == 0) return {};
+  QUIRE_RETURN_IF_ERROR(sample(step));
+  return parts_.drafter == nullptr ? Status() : propose_drafts(num_slices);
 }
 
 const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
@@ -234,8 +252,9 @@ const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
 }
 
 Status CudaRunner::run_graph(const BatchPlan& plan, const DecodeGraph& graph) {
-  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, graph.num_reqs, true, stream_));
-  attention_.pad_to_graph(graph.num_reqs, parts_.limits.max_model_len);
+  const GraphBatch batch = batch_of(graph);
+  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, &batch, stream_));
+  attention_.pad_to_graph(batch, parts_.limits.max_kv_len());
   QUIRE_RETURN_IF_ERROR(backends_.plan(attention_.batch, graph.attention, stream_).status());
   graph.graph.launch(stream_);
   return {};
@@ -243,7 +262,7 @@ Status CudaRunner::run_graph(const BatchPlan& plan, const DecodeGraph& graph) {
 
 Status CudaRunner::run_eagerly(const BatchPlan& plan, const Step& step) {
   const auto num_reqs = static_cast<int>(plan.slices.size());
-  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, num_reqs, false, stream_));
+  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, nullptr, stream_));
   buffers_.derive(num_reqs, stream_);
   QUIRE_ASSIGN_OR_RETURN(
       const std::span<const KvGroupStep> steps,
@@ -266,7 +285,7 @@ Status CudaRunner::run_model(int num_tokens, std::span<const KvGroupStep> steps)
 
 Status CudaRunner::compute_logits(int num_rows) {
   if (num_rows == 0) return {};
-  return parts_.model->compute_logits(buffers_.arrays().logit_rows, num_rows, logits(num_rows),
+  return parts_.model->compute_logits(buffers_.arrays().logit_tokens, num_rows, logits(num_rows),
                                       stream_);
 }
 
@@ -275,21 +294,33 @@ TensorView CudaRunner::logits(int num_rows) const {
 }
 
 Status CudaRunner::sample(Step& step) {
-  if (step.num_rows == 0) return {};
   logits_rows_.assign(static_cast<size_t>(step.num_rows), {});
-  size_t num_sampling = 0;
-  for (size_t i = 0; i < step.plan->slices.size(); ++i) {
-    const SeqSlice& slice = step.plan->slices[i];
-    if (!slice.samples) continue;
-    logits_rows_[step.for_graph ? i : num_sampling++] = {.row = slice.row,
-                                                         .mask_idx = slice.mask_idx};
+  for (const SampleRange& range : step.ranges) {
+    const SeqSlice& slice = step.plan->slices[range.slice_idx];
+    for (int i = 0; i < range.num_rows; ++i) {
+      logits_rows_[static_cast<size_t>(range.first_row + i)] = {
+          .row = slice.row, .offset = i, .mask_idx = slice.mask_idx};
+    }
   }
   QUIRE_ASSIGN_OR_RETURN(const SamplePlan plan,
                          sampler_->plan(logits_rows_, step.plan->token_masks, stream_));
   step.has_logprobs = plan.has_logprobs;
-  sampler_->sample(plan, logits(step.num_rows), buffers_.arrays().sample_rows, stream_);
+  const StepArrays& arrays = buffers_.arrays();
+  sampler_->sample(plan, logits(step.num_rows), arrays.sample_rows, arrays.sample_offsets, stream_);
   sampler_->copy_results(plan, step.results->sampled.data(), stream_);
   return {};
+}
+
+Status CudaRunner::propose_drafts(int num_slices) {
+  return parts_.drafter->propose({.rows = buffers_.arrays().slice_rows,
+                                  .num_slices = num_slices,
+                                  .num_computed = sampler_->num_computed(),
+                                  .next_tokens = sampler_->next_tokens()},
+                                 stream_);
+}
+
+GraphBatch CudaRunner::batch_of(const DecodeGraph& graph) const {
+  return {.num_reqs = graph.num_reqs, .q_len = parts_.limits.decode_q_len()};
 }
 
 StepResult CudaRunner::wait() {
@@ -302,25 +333,20 @@ StepResult CudaRunner::wait() {
     if (fault_.ok()) fault_ = result.error;
     return result;
   }
-  result.sampled = read_sampled(step);
-  PromptLogprobs::read(step.prompts, step.results->prompt_logprobs.data(), result.sampled);
+  result.spans = read_spans(step);
+  PromptLogprobs::read(step.prompts, step.results->prompt_logprobs.data(), result.spans);
   return result;
 }
 
-std::vector<SampledToken> CudaRunner::read_sampled(const Step& step) {
-  std::vector<SampledToken> sampled;
-  if (step.num_rows == 0) return sampled;
-  std::vector<SampledToken> rows =
-      DeviceSampler::read_results(step.num_rows, step.has_logprobs, step.results->sampled.data());
-  size_t num_sampling = 0;
-  for (size_t i = 0; i < step.plan->slices.size(); ++i) {
-    const SeqSlice& slice = step.plan->slices[i];
-    if (!slice.samples) continue;
-    SampledToken& token = rows[step.for_graph ? i : num_sampling++];
-    token.seq_id = slice.seq_id;
-    sampled.push_back(std::move(token));
+std::vector<SampledSpan> CudaRunner::read_spans(const Step& step) {
+  std::vector<SampledSpan> spans;
+  spans.reserve(step.ranges.size());
+  for (const SampleRange& range : step.ranges) {
+    spans.push_back(DeviceSampler::read_span(step.results->sampled.data(), step.num_rows,
+                                             step.has_logprobs, range.first_row));
+    spans.back().seq_id = step.plan->slices[range.slice_idx].seq_id;
   }
-  return sampled;
+  return spans;
 }
 
 }  // namespace quire::cuda

@@ -42,9 +42,9 @@ class CudaRunner final : public Runner {
     std::shared_ptr<const BatchPlan> plan;
     Status error;                      // it could not be enqueued
     std::vector<PromptChunk> prompts;  // whose log probabilities it brings
-    int num_rows = 0;                  // of logits that were sampled
+    std::vector<SampleRange> ranges;   // the slices that sample, and their logits rows
+    int num_rows = 0;                  // logits rows that were sampled, padding included
     bool has_logprobs = false;         // the results include log probabilities
-    bool for_graph = false;            // every slice has the logits row of its own number
     Results* results = nullptr;
   };
 
@@ -73,8 +73,10 @@ class CudaRunner final : public Runner {
   Status run_model(int num_tokens, std::span<const KvGroupStep> steps);
   Status compute_logits(int num_rows);
   Status sample(Step& step);
-  static std::vector<SampledToken> read_sampled(const Step& step);
+  Status propose_drafts(int num_slices);
+  static std::vector<SampledSpan> read_spans(const Step& step);
   TensorView logits(int num_rows) const;
+  GraphBatch batch_of(const DecodeGraph& graph) const;
 
   RunnerParts parts_;
   int device_index_;

@@ -15,7 +15,7 @@ size_t logprobs_bytes(int num_rows) {
   return static_cast<size_t>(num_rows) * sizeof(LogprobsResult);
 }
 
-PromptChunk chunk_of(const SeqSlice& slice, std::shared_ptr<Prompt> prompt, int sampled_idx) {
+PromptChunk chunk_of(const SeqSlice& slice, std::shared_ptr<Prompt> prompt, int span_idx) {
   const int last = static_cast<int>(prompt->token_ids.size()) - 1;  // nothing follows it
   const int end = std::min(slice.num_computed + slice.num_tokens, last);
   return {.prompt = std::move(prompt),
@@ -23,7 +23,7 @@ PromptChunk chunk_of(const SeqSlice& slice, std::shared_ptr<Prompt> prompt, int 
           .first = slice.num_computed,
           .first_token = slice.first_token,
           .count = std::max(0, end - slice.num_computed),
-          .sampled_idx = sampled_idx};
+          .span_idx = span_idx};
 }
 
 }  // namespace
@@ -59,9 +59,9 @@ std::vector<PromptChunk> PromptLogprobs::update(const BatchPlan& plan) {
   std::vector<PromptChunk> chunks;
   int num_sampling = 0;
   for (const SeqSlice& slice : plan.slices) {
-    const int sampled_idx = slice.samples ? num_sampling++ : -1;
+    const int span_idx = slice.samples ? num_sampling++ : -1;
     if (slice.num_prompt_logprobs < 0) continue;
-    chunks.push_back(chunk_of(slice, prompts_[static_cast<size_t>(slice.row)], sampled_idx));
+    chunks.push_back(chunk_of(slice, prompts_[static_cast<size_t>(slice.row)], span_idx));
   }
   return chunks;
 }
@@ -110,7 +110,7 @@ Status PromptLogprobs::enqueue(std::span<const PromptChunk> chunks, Model& model
 }
 
 void PromptLogprobs::read(std::span<const PromptChunk> chunks, const void* host,
-                          std::span<SampledToken> sampled) {
+                          std::span<SampledSpan> spans) {
   for (const PromptChunk& chunk : chunks) {
     const auto* results = static_cast<const LogprobsResult*>(host) + chunk.first_token;
     Prompt& prompt = *chunk.prompt;
@@ -122,10 +122,10 @@ void PromptLogprobs::read(std::span<const PromptChunk> chunks, const void* host,
       const bool is_sound = result.status == RowStatus::kOk;
       prompt.logprobs.push_back(is_sound ? to_position_logprobs(result) : PositionLogprobs());
     }
-    if (chunk.sampled_idx < 0) continue;
-    SampledToken& token = sampled[static_cast<size_t>(chunk.sampled_idx)];
-    token.prompt_logprobs = std::move(prompt.logprobs);
-    if (!prompt.error.ok()) token.error = prompt.error;
+    if (chunk.span_idx < 0) continue;
+    SampledSpan& span = spans[static_cast<size_t>(chunk.span_idx)];
+    span.prompt_logprobs = std::move(prompt.logprobs);
+    if (!prompt.error.ok()) span.error = prompt.error;
   }
 }
 

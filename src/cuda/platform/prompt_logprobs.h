@@ -24,10 +24,10 @@ struct Prompt {
 struct PromptChunk {
   std::shared_ptr<Prompt> prompt;
   int num_top = 0;
-  int first = 0;         // position in the prompt
-  int first_token = 0;   // of the step's tokens, and of its results
-  int count = 0;         // of tokens whose successors in the prompt are known
-  int sampled_idx = -1;  // the sampled token that all of it goes out with; -1: not yet
+  int first = 0;        // position in the prompt
+  int first_token = 0;  // of the step's tokens, and of its results
+  int count = 0;        // of tokens whose successors in the prompt are known
+  int span_idx = -1;    // the sampled span that all of it goes out with; -1: not yet
 };
 
 class PromptLogprobs {
@@ -46,9 +46,9 @@ class PromptLogprobs {
   Status enqueue(std::span<const PromptChunk> chunks, Model& model, DeviceSampler& sampler,
                  const TensorView& logits, void* host, CudaStream& stream);
   // Reads results that have arrived. Moves a prompt's log probabilities, or its error, into the
-  // token that was sampled after it.
+  // span that was sampled after it.
   static void read(std::span<const PromptChunk> chunks, const void* host,
-                   std::span<SampledToken> sampled);
+                   std::span<SampledSpan> spans);
 
  private:
   Status upload(std::span<const PromptChunk> chunks, int num_rows, CudaStream& stream);

@@ -51,7 +51,9 @@ RowTables carve_tables(const DeviceSamplerLimits& limits, Carver& carver) {
   const auto bitmap_words = static_cast<size_t>(row.bitmap_words());
   RowTables tables = {};
   tables.states = carver.take<RowState>(rows);
-  tables.last_tokens = carver.take<int32_t>(rows);
+  tables.q_len = 1 + limits.num_drafts;
+  tables.num_computed = carver.take<int32_t>(rows);
+  tables.next_tokens = carver.take<int32_t>(rows * static_cast<size_t>(tables.q_len));
   tables.forbidden = carver.take<uint32_t>(static_cast<size_t>(limits.max_rows) * bitmap_words);
   tables.seen = carver.take<uint32_t>(num_tables * static_cast<size_t>(row.vocab_stride()));
   tables.allowed = carver.take<uint32_t>(num_tables * bitmap_words);
@@ -101,7 +103,7 @@ size_t DeviceSampler::device_bytes(const DeviceSamplerLimits& limits) {
 Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSamplerLimits& limits,
                                                              CudaStream& stream) {
   QUIRE_CHECK(limits.max_num_seqs > 0 && limits.max_rule_seqs > 0 && limits.max_rows > 0 &&
-                  limits.vocab_size > 0 && limits.max_tokens_per_seq > 0,
+                  limits.num_drafts >= 0 && limits.vocab_size > 0 && limits.max_tokens_per_seq > 0,
               "[sample] a sampler's limits are positive");
   if (num_slices(limits.vocab_size) > kMaxSlices) {
     return unimplemented(fmt::format("[sample] vocabulary; got {} tokens, expected at most {}",
@@ -121,7 +123,9 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   sampler->plan_ = parts.plan;
   const auto rows = static_cast<size_t>(limits.max_num_seqs);
   stream.set_zero(parts.tables.states, rows * sizeof(RowState));
-  stream.set_zero(parts.tables.last_tokens, rows * sizeof(int32_t));
+  stream.set_zero(parts.tables.num_computed, rows * sizeof(int32_t));
+  stream.set_zero(parts.tables.next_tokens,
+                  rows * static_cast<size_t>(parts.tables.q_len) * sizeof(int32_t));
   stream.set_zero(parts.arrivals, static_cast<size_t>(limits.max_rows) * sizeof(uint32_t));
   return sampler;
 }
@@ -195,11 +199,12 @@ const float* DeviceSampler::check_logits(const TensorView& logits, int num_rows)
 }
 
 void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, const int32_t* row_ids,
-                           CudaStream& stream) {
+                           const int32_t* offsets, CudaStream& stream) {
   const int num_rows = plan.num_rows();
   const auto* rows = reinterpret_cast<const SampleRow*>(plan_);
   const SampleCall call = {.logits = check_logits(logits, num_rows),
                            .row_ids = row_ids,
+                           .offsets = offsets,
                            .num_rows = num_rows,
                            .results = results_,
                            .rows = plan.is_mixed() ? rows : nullptr,
@@ -218,6 +223,7 @@ void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, con
     launch_sampled_logprobs(tables_, call, slice_logprobs_, arrivals_, logprobs_results(num_rows),
                             stream);
   }
+  launch_commit(tables_, call, stream);
 }
 
 LogprobsResult* DeviceSampler::logprobs_results(int num_rows) const {
@@ -233,16 +239,10 @@ void DeviceSampler::copy_results(const SamplePlan& plan, void* host, CudaStream&
   stream.copy_to_host(host, results_, results_bytes(plan.num_rows(), plan.has_logprobs));
 }
 
-std::vector<SampledToken> DeviceSampler::read_results(int num_rows, bool has_logprobs,
-                                                      const void* host) {
+SampledSpan DeviceSampler::read_span(const void* host, int num_rows, bool has_logprobs, int row) {
   const auto* results = static_cast<const RowResult*>(host);
   const auto* logprobs = reinterpret_cast<const LogprobsResult*>(results + num_rows);
-  std::vector<SampledToken> sampled;
-  sampled.reserve(static_cast<size_t>(num_rows));
-  for (int i = 0; i < num_rows; ++i) {
-    sampled.push_back(to_sampled_token(results[i], has_logprobs ? &logprobs[i] : nullptr));
-  }
-  return sampled;
+  return to_sampled_span(results + row, has_logprobs ? logprobs + row : nullptr);
 }
 
 void DeviceSampler::prompt_logprobs(const TensorView& logits, const int32_t* targets, int num_rows,

@@ -22,6 +22,7 @@ struct DeviceSamplerLimits {
   int max_rows = 0;       // logits rows of one call
   int vocab_size = 0;     // at most kMaxSlices * kSliceSize
   int max_tokens_per_seq = 0;
+  int num_drafts = 0;  // tokens of a span besides the first
 };
 
 class DeviceSampler {
@@ -46,21 +47,27 @@ class DeviceSampler {
   Result<SamplePlan> plan(std::span<const LogitsRowUse> rows,
                           std::span<const std::vector<uint32_t>> masks, CudaStream& stream);
 
-  // Enqueues, capturable: row row_ids[i] (device, distinct, as planned; < 0: padding) samples its
-  // next token from logits[i] (F32 [num_rows, vocab_size], left as they are), and its state
-  // advances. A row whose logits are broken, or leave nothing to choose, stays as it was.
+  // Enqueues, capturable: row row_ids[i] (device, as planned; < 0: padding) samples a token from
+  // logits[i] (F32 [num_rows, vocab_size], left as they are), as if the first offsets[i] (device)
+  // of its drafts had been accepted. A row's span is its logits rows one after another, with
+  // offsets from 0 to num_drafts at most. Its tokens are kept up to the first that is not the next
+  // draft, and its state advances by them. A span whose first logits are broken, or leave nothing
+  // to choose, leaves its row as it was.
   void sample(const SamplePlan& plan, const TensorView& logits, const int32_t* row_ids,
-              CudaStream& stream);
-  // Device, [max_num_seqs]: the token that each row sampled, or knew, last.
-  const int32_t* last_tokens() const { return tables_.last_tokens; }
+              const int32_t* offsets, CudaStream& stream);
+  // Device, [max_num_seqs]: the tokens of each row in the KV cache once it decodes.
+  const int32_t* num_computed() const { return tables_.num_computed; }
+  // Device, [max_num_seqs, 1 + num_drafts]: the token that each row sampled, or knew, last, then
+  // the drafts behind it, which the caller writes.
+  int32_t* next_tokens() const { return tables_.next_tokens; }
 
   // The results of the last sample(): RowResult [num_rows], and with log probabilities
   // LogprobsResult [num_rows] after it.
   static size_t results_bytes(int num_rows, bool has_logprobs);
   // Enqueues the one copy, to `host` (pinned, results_bytes()).
   void copy_results(const SamplePlan& plan, void* host, CudaStream& stream) const;
-  // One per row, in order; seq_id is left to the caller, and padding gives token 0.
-  static std::vector<SampledToken> read_results(int num_rows, bool has_logprobs, const void* host);
+  // The span whose first logits row is `row`; seq_id is left to the caller.
+  static SampledSpan read_span(const void* host, int num_rows, bool has_logprobs, int row);
 
   // Enqueues log probabilities of targets[i] (device; < 0: none) under logits[i] (F32 [num_rows,
   // vocab_size]) with the num_top most likely, into results[i] (device). num_rows <= max_rows.

@@ -357,15 +357,13 @@ template <bool kRules>
 __global__ void __launch_bounds__(kMaxThreads) filter_kernel(RowTables tables, SampleCall call) {
   const auto i = static_cast<int>(blockIdx.x);
   if (!is_of_pass(call, i, kRules ? SamplePass::kRules : SamplePass::kFilter)) return;
-  const int row_id = call.row_ids[i];
-  if (row_id < 0) {
-    if (threadIdx.x == 0) commit_padding(call.results[i]);
+  if (call.row_ids[i] < 0) {
+    if (threadIdx.x == 0) store_padding(call.results[i]);
     return;
   }
-  const RowState& state = tables.states[row_id];
-  const bool is_masked = kRules && mask_of(tables, call, i) != nullptr;
+  const RowState state = state_at(tables, call, i);
   const Reader<kRules> reader = {LogitsRow(call.logits, tables.vocab_size, i),
-                                 Rules(tables, state, i, is_masked)};
+                                 Rules(tables, call, state, i, kRules)};
   Largest largest;
   const RowStatus status = find_largest(reader, largest);
   int32_t token_id = largest.token_id;
@@ -374,7 +372,7 @@ __global__ void __launch_bounds__(kMaxThreads) filter_kernel(RowTables tables, S
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    commit(tables, row_id, status, token_id, largest.nan_id, call.results[i]);
+    store_result(status, state.position, token_id, largest.nan_id, call.results[i]);
   }
 }
 

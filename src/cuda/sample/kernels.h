@@ -38,7 +38,8 @@ struct SliceLogprobs {
 // One call of sample(); all pointers are the device's.
 struct SampleCall {
   const float* logits;     // [num_rows, vocab_size]
-  const int32_t* row_ids;  // [num_rows]
+  const int32_t* row_ids;  // [num_rows]: < 0: padding
+  const int32_t* offsets;  // [num_rows]: how many drafts of its span stand before the row
   int num_rows;
   RowResult* results;  // [num_rows]
   // [num_rows]: the pass that samples each row, and its mask. Null: one pass samples all rows, and
@@ -59,6 +60,8 @@ void launch_one_pass(const RowTables& tables, const SampleCall& call, bool rando
 // kFilter or kRules. num_pass_rows: how many of the call's rows it samples.
 void launch_filter(const RowTables& tables, const SampleCall& call, SamplePass pass,
                    int num_pass_rows, CudaStream& stream);
+// Accepts each span's tokens up to the first that is not the next draft, and advances its row.
+void launch_commit(const RowTables& tables, const SampleCall& call, CudaStream& stream);
 // Log probabilities of the tokens in call.results, for the rows of any pass that ask for them.
 void launch_sampled_logprobs(const RowTables& tables, const SampleCall& call, SliceLogprobs* slices,
                              uint32_t* arrivals, LogprobsResult* results, CudaStream& stream);

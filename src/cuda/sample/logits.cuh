@@ -102,30 +102,28 @@ __device__ __forceinline__ bool is_of_pass(const SampleCall& call, int i, Sample
   return call.rows == nullptr || call.rows[i].pass == pass;
 }
 
-// One thread: the token enters the row's state and the results. A row that failed stays as it was.
-__device__ inline void commit(const RowTables& tables, int row, RowStatus status, int32_t token_id,
-                              int32_t detail, RowResult& result) {
-  RowState& state = tables.states[row];
-  result = {.token_id = status == RowStatus::kOk ? token_id : 0,
-            .status = status,
-            .position = state.position,
-            .detail = detail,
-            .pad = {}};
-  if (status != RowStatus::kOk) return;
-  tables.last_tokens[row] = token_id;
-  if ((state.flags & kHasPenalties) != 0) {
-    ++tables.seen[static_cast<int64_t>(state.table) * tables.vocab_stride + token_id];
-  }
-  if ((state.flags & kHasBadWords) != 0) {
-    tables.output_tail[static_cast<int64_t>(state.table) * tables.tail_size +
-                       state.num_output % tables.tail_size] = token_id;
-  }
-  ++state.position;
-  ++state.num_output;
+// State of the sequence at logits row i: as if the drafts before it had been accepted.
+__device__ __forceinline__ RowState state_at(const RowTables& tables, const SampleCall& call,
+                                             int i) {
+  RowState state = tables.states[call.row_ids[i]];
+  state.position += call.offsets[i];
+  state.num_output += call.offsets[i];
+  return state;
 }
 
-__device__ inline void commit_padding(RowResult& result) {
-  result = {.token_id = 0, .status = RowStatus::kPadding, .position = 0, .detail = 0, .pad = {}};
+// One thread: whether the token counts is decided by launch_commit().
+__device__ inline void store_result(RowStatus status, int64_t position, int32_t token_id,
+                                    int32_t detail, RowResult& result) {
+  result = {.token_id = status == RowStatus::kOk ? token_id : 0,
+            .status = status,
+            .position = position,
+            .detail = detail,
+            .num_tokens = 0,
+            .pad = {}};
+}
+
+__device__ inline void store_padding(RowResult& result) {
+  store_result(RowStatus::kPadding, 0, 0, 0, result);
 }
 
 }  // namespace quire::cuda

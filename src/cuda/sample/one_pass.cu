@@ -1,7 +1,7 @@
 // Greedy, and random over the whole vocabulary.
 //
 // Grid (rows, slices of a row): a block reads its slice once. The last block of a row to arrive
-// picks among the slices' picks, in their order, and commits the token.
+// picks among the slices' picks, in their order.
 #include "cuda/base/launch.h"
 #include "cuda/sample/block.cuh"
 #include "cuda/sample/kernels.h"
@@ -37,8 +37,7 @@ __device__ SlicePick race_slice(const LogitsRow& row, int32_t first, int32_t end
 }
 
 // One thread: the slices are few.
-__device__ void pick_row(const RowTables& tables, const SlicePick* picks, int count, int row,
-                         RowResult& result) {
+__device__ void pick_row(const SlicePick* picks, int count, int64_t position, RowResult& result) {
   Winner winner;
   Largest largest;
   for (int s = 0; s < count; ++s) {
@@ -46,8 +45,7 @@ __device__ void pick_row(const RowTables& tables, const SlicePick* picks, int co
     winner.take(pick.score, pick.token_id);
     largest.merge(pick.largest, pick.token_id, pick.nan_id);
   }
-  const RowStatus status = largest.status();
-  commit(tables, row, status, winner.token_id, largest.nan_id, result);
+  store_result(largest.status(), position, winner.token_id, largest.nan_id, result);
 }
 
 template <bool kRandom>
@@ -57,15 +55,14 @@ __global__ void __launch_bounds__(kThreads)
   const auto slice = static_cast<int>(blockIdx.y);
   const auto count = static_cast<int>(gridDim.y);
   if (!is_of_pass(call, i, SamplePass::kOnePass)) return;
-  const int row_id = call.row_ids[i];
-  if (row_id < 0) {
-    if (slice == 0 && threadIdx.x == 0) commit_padding(call.results[i]);
+  if (call.row_ids[i] < 0) {
+    if (slice == 0 && threadIdx.x == 0) store_padding(call.results[i]);
     return;
   }
   const LogitsRow row(call.logits, tables.vocab_size, i);
   const int32_t first = slice * (kSliceSize / 4);
   const int32_t end = min(first + kSliceSize / 4, row.num_quads());
-  const RowState& state = tables.states[row_id];
+  const RowState state = state_at(tables, call, i);
   SlicePick pick;
   if (kRandom && state.temperature >= kGreedyBelow) {
     pick = race_slice(row, first, end, state);
@@ -79,7 +76,7 @@ __global__ void __launch_bounds__(kThreads)
   __threadfence();
   if (atomicInc(&arrivals[i], static_cast<uint32_t>(count) - 1) != count - 1) return;
   __threadfence();
-  pick_row(tables, of_row, count, row_id, call.results[i]);
+  pick_row(of_row, count, state.position, call.results[i]);
 }
 
 }  // namespace

@@ -47,9 +47,10 @@ inline constexpr uint32_t kInPrompt = uint32_t{1} << 31;
 // Device memory. The rule tables are a pool: only sequences with a flag own an entry of each;
 // RowState::table is its index. Bitmaps have one bit per token.
 struct RowTables {
-  RowState* states;      // [rows]
-  int32_t* last_tokens;  // [rows]
-  uint32_t* forbidden;   // [logits rows, bitmap_words]: a step's scratch
+  RowState* states;       // [rows]
+  int32_t* num_computed;  // [rows]: tokens in the KV cache once the row decodes
+  int32_t* next_tokens;   // [rows, q_len]: the newest token, then drafts of those behind it
+  uint32_t* forbidden;    // [logits rows, bitmap_words]: a step's scratch
   // [tables, ...]
   uint32_t* seen;          // [vocab_stride]: output count, and kInPrompt
   uint32_t* allowed;       // [bitmap_words]
@@ -64,6 +65,7 @@ struct RowTables {
   int32_t vocab_stride;  // vocab_size, up to whole quads
   int32_t bitmap_words;
   int32_t tail_size;
+  int32_t q_len;  // 1 and the number of drafts
 };
 
 // The kernels that choose a row's token. Each can do all that those before it can.
@@ -89,13 +91,15 @@ enum class RowStatus : int32_t {
   kNoneAllowed  // likewise, only once the rules were applied
 };
 
-// What comes back of a sampled row.
+// Result of a sampled logits row.
 struct RowResult {
   int32_t token_id;
   RowStatus status;
   int64_t position;  // of the token
   int32_t detail;
-  int32_t pad[3];
+  int32_t
+      num_tokens;  // at a span's first row: how many of the span's tokens, from here on, are kept
+  int32_t pad[2];
 };
 
 // Log probabilities at one position.

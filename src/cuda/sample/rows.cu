@@ -1,4 +1,4 @@
-// A row's state on the device: its start, and what it may not sample next.
+// A row's state on the device: its start, what it may not sample next, and its progress.
 #include "cuda/base/launch.h"
 #include "cuda/sample/rules.cuh"
 
@@ -38,6 +38,18 @@ __device__ void count_seen(const RowTables& tables, const AddedRow& added, const
   }
 }
 
+__device__ void append_output(const RowTables& tables, RowState& state, int32_t token_id) {
+  if ((state.flags & kHasPenalties) != 0) {
+    ++tables.seen[static_cast<int64_t>(state.table) * tables.vocab_stride + token_id];
+  }
+  if ((state.flags & kHasBadWords) != 0) {
+    tables.output_tail[static_cast<int64_t>(state.table) * tables.tail_size +
+                       state.num_output % tables.tail_size] = token_id;
+  }
+  ++state.position;
+  ++state.num_output;
+}
+
 __global__ void __launch_bounds__(kThreads)
     add_rows_kernel(RowTables tables, const AddedRow* headers, const int32_t* words) {
   const AddedRow& added = headers[blockIdx.x];
@@ -53,25 +65,60 @@ __global__ void __launch_bounds__(kThreads)
   if ((added.state.flags & kHasPenalties) != 0) count_seen(tables, added, words);
   if (blockIdx.y == 0 && threadIdx.x == 0) {
     tables.states[added.row] = added.state;
-    tables.last_tokens[added.row] = added.last_token;
+    tables.num_computed[added.row] = static_cast<int32_t>(added.state.position) - 1;
+    tables.next_tokens[added.row * tables.q_len] = added.last_token;
   }
 }
 
+// One thread per span.
+__global__ void __launch_bounds__(kThreads) commit_kernel(RowTables tables, SampleCall call) {
+  const auto first = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (first >= call.num_rows || call.row_ids[first] < 0 || call.offsets[first] != 0) return;
+  const int row_id = call.row_ids[first];
+  RowState& state = tables.states[row_id];
+  int32_t* next_tokens = tables.next_tokens + static_cast<int64_t>(row_id) * tables.q_len;
+  int32_t newest = next_tokens[0];
+  int count = 0;
+  for (int i = first; i < call.num_rows && call.row_ids[i] == row_id; ++i) {
+    // Behind accepted drafts a fault is the next step's: it samples from the same logits.
+    if (call.results[i].status != RowStatus::kOk) break;
+    newest = call.results[i].token_id;
+    append_output(tables, state, newest);
+    ++count;
+    if (count < tables.q_len && newest != next_tokens[count]) break;
+  }
+  call.results[first].num_tokens = count;
+  next_tokens[0] = newest;
+  tables.num_computed[row_id] = static_cast<int32_t>(state.position) - 1;
+}
+
+// The output before a logits row: what its sequence has, then the drafts of the span before it.
+struct Output {
+  const int32_t* tail;
+  int tail_size;
+  const int32_t* drafts;
+  int num_drafts;
+  int num_tokens;
+
+  __device__ int32_t operator[](int idx) const {
+    const int draft = idx - (num_tokens - num_drafts);
+    return draft >= 0 ? drafts[draft] : tail[idx % tail_size];
+  }
+};
+
 // A word is bad where the output would end with it; the prompt does not count.
-__device__ bool has_begun(const int32_t* begun, int count, const int32_t* tail, int tail_size,
-                          int num_output) {
-  if (count > num_output) return false;
+__device__ bool has_begun(const int32_t* begun, int count, const Output& output) {
+  if (count > output.num_tokens) return false;
   for (int k = 0; k < count; ++k) {
-    if (tail[(num_output - count + k) % tail_size] != begun[k]) return false;
+    if (output[output.num_tokens - count + k] != begun[k]) return false;
   }
   return true;
 }
 
 __global__ void __launch_bounds__(kThreads) forbid_kernel(RowTables tables, SampleCall call) {
   const auto i = static_cast<int>(blockIdx.x);
-  const int row_id = call.row_ids[i];
-  if (row_id < 0 || !is_of_pass(call, i, SamplePass::kRules)) return;
-  const RowState& state = tables.states[row_id];
+  if (call.row_ids[i] < 0 || !is_of_pass(call, i, SamplePass::kRules)) return;
+  const RowState state = state_at(tables, call, i);
   const bool has_allowed = (state.flags & kHasAllowed) != 0;
   const bool has_bad_words = (state.flags & kHasBadWords) != 0;
   const bool has_stops = (state.flags & kHasStops) != 0;
@@ -90,11 +137,15 @@ __global__ void __launch_bounds__(kThreads) forbid_kernel(RowTables tables, Samp
   if (!has_bad_words) return;
   const int32_t* ends = tables.bad_word_ends + table * kMaxBadWords;
   const int32_t* ids = tables.bad_word_ids + table * kMaxBadWordIds;
-  const int32_t* tail = tables.output_tail + table * tables.tail_size;
+  const Output output = {.tail = tables.output_tail + table * tables.tail_size,
+                         .tail_size = tables.tail_size,
+                         .drafts = drafts_of(tables, call, i),
+                         .num_drafts = call.offsets[i],
+                         .num_tokens = state.num_output};
   for (auto w = static_cast<int>(threadIdx.x); w < state.num_bad_words; w += kThreads) {
     const int first = w == 0 ? 0 : ends[w - 1];
     const int last = ends[w] - 1;
-    if (has_begun(ids + first, last - first, tail, tables.tail_size, state.num_output)) {
+    if (has_begun(ids + first, last - first, output)) {
       atomicOr(&forbidden[ids[last] / 32], 1U << ids[last] % 32);
     }
   }
@@ -108,6 +159,13 @@ void launch_add_rows(const RowTables& tables, const void* block, int num_rows, C
                              .block = kThreads};
   QUIRE_LAUNCH(stream, add_rows_kernel, shape, tables, headers,
                reinterpret_cast<const int32_t*>(headers + num_rows));
+}
+
+void launch_commit(const RowTables& tables, const SampleCall& call, CudaStream& stream) {
+  const int num_blocks = (call.num_rows + kThreads - 1) / kThreads;
+  QUIRE_LAUNCH(stream, commit_kernel,
+               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kThreads}), tables,
+               call);
 }
 
 void launch_forbid(const RowTables& tables, const SampleCall& call, CudaStream& stream) {

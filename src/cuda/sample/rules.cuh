@@ -13,14 +13,22 @@ __device__ __forceinline__ const uint32_t* mask_of(const RowTables& tables, cons
   return call.masks + static_cast<int64_t>(call.rows[i].mask_idx) * tables.bitmap_words;
 }
 
+// The drafts of the span of logits row i; call.offsets[i] of them stand before the row.
+__device__ __forceinline__ const int32_t* drafts_of(const RowTables& tables, const SampleCall& call,
+                                                    int i) {
+  return tables.next_tokens + static_cast<int64_t>(call.row_ids[i]) * tables.q_len + 1;
+}
+
 // In the order of LogitsRules::apply, rounding where it rounds. A mask may come first: nothing that
 // follows turns -infinity into anything else.
 class Rules {
  public:
-  // `state` belongs to logits row i. Requires launch_forbid() earlier in the step.
-  __device__ Rules(const RowTables& tables, const RowState& state, int i, bool is_masked) {
+  // `state` belongs to logits row i. With may_forbid, requires launch_forbid() earlier in the step.
+  __device__ Rules(const RowTables& tables, const SampleCall& call, const RowState& state, int i,
+                   bool may_forbid) {
     const int64_t table = state.table;
     const uint32_t flags = state.flags;
+    const bool is_masked = may_forbid && mask_of(tables, call, i) != nullptr;
     if (is_masked || (flags & (kHasAllowed | kHasStops | kHasBadWords)) != 0) {
       forbidden_ = tables.forbidden + static_cast<int64_t>(i) * tables.bitmap_words;
     }
@@ -30,6 +38,8 @@ class Rules {
       bias_values_ = tables.bias_values + table * kMaxBiases;
     }
     if ((flags & kHasPenalties) != 0) seen_ = tables.seen + table * tables.vocab_stride;
+    drafts_ = drafts_of(tables, call, i);
+    num_drafts_ = call.offsets[i];
     num_biases_ = state.num_biases;
     repetition_ = state.repetition_penalty;
     presence_ = state.presence_penalty;
@@ -52,7 +62,8 @@ class Rules {
       }
     }
     if (seen_ != nullptr) {
-      const uint4 seen = reinterpret_cast<const uint4*>(seen_)[q];
+      uint4 seen = reinterpret_cast<const uint4*>(seen_)[q];
+      for (int k = 0; k < num_drafts_; ++k) count_draft(drafts_[k] - q * 4, seen);
       quad.x[0] = penalize(seen.x, quad.x[0]);
       quad.x[1] = penalize(seen.y, quad.x[1]);
       quad.x[2] = penalize(seen.z, quad.x[2]);
@@ -63,6 +74,14 @@ class Rules {
  private:
   __device__ static uint32_t nibble(const uint32_t* bitmap, int32_t q) {
     return bitmap[q / 8] >> (q % 8 * 4) & 0xF;
+  }
+
+  // The drafts before this row count as output.
+  __device__ static void count_draft(int32_t idx, uint4& seen) {
+    seen.x += idx == 0 ? 1 : 0;
+    seen.y += idx == 1 ? 1 : 0;
+    seen.z += idx == 2 ? 1 : 0;
+    seen.w += idx == 3 ? 1 : 0;
   }
 
   __device__ float add_bias(int32_t id, float x) const {
@@ -92,6 +111,8 @@ class Rules {
   const uint32_t* forbidden_ = nullptr;
   const uint32_t* biased_ = nullptr;
   const uint32_t* seen_ = nullptr;
+  const int32_t* drafts_;
+  int num_drafts_;
   const int32_t* bias_ids_ = nullptr;
   const float* bias_values_ = nullptr;
   int num_biases_;

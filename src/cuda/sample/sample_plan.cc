@@ -60,7 +60,8 @@ SamplePlan SampledRows::plan(std::span<const LogitsRowUse> rows) {
     const bool has_mask = rows[i].mask_idx >= 0;
     const bool has_rules = has_mask || row.min_tokens_left > 0;
     const SamplePass pass = has_rules ? SamplePass::kRules : row.pass;
-    if (row.min_tokens_left > 0) --row.min_tokens_left;
+    // The rows of a span take one pass: the first, which is reached last here, counts.
+    if (row.min_tokens_left > 0 && rows[i].offset == 0) --row.min_tokens_left;
     plan.rows[i] = {.pass = pass, .mask_idx = rows[i].mask_idx};
     plan.is_random |= pass == SamplePass::kOnePass && row.is_random;
     plan.has_logprobs |= row.wants_logprobs;

@@ -16,6 +16,7 @@ namespace quire::cuda {
 // One logits row of a step.
 struct LogitsRowUse {
   int row = -1;       // the sequence's row of state; -1: padding
+  int offset = 0;     // drafts of its span before it: the span's rows lie one after another
   int mask_idx = -1;  // of the step's token masks; -1: none
 };
 
@@ -44,7 +45,8 @@ class SampledRows {
   // (of its RowState) ask for none. The scheduler admits no more sequences with rules than there
   // are tables.
   int add(int row, const RowState& state);
-  // Plans the next step and counts its tokens towards each row's min_tokens.
+  // Plans the next step, which brings a token at least of each span: one counts towards min_tokens.
+  // The kernels count exactly, so a row that stays in kRules for longer is only slower.
   SamplePlan plan(std::span<const LogitsRowUse> rows);
 
  private:

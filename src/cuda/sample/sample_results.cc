@@ -21,14 +21,15 @@ Status to_status(RowStatus status, int64_t position, int32_t detail) {
   return internal_error("[sample] a result of the device is unreadable");
 }
 
-SampledToken to_sampled_token(const RowResult& result, const LogprobsResult* logprobs) {
-  SampledToken sampled;
-  sampled.token_id = result.token_id;
-  sampled.error = to_status(result.status, result.position, result.detail);
-  if (logprobs != nullptr && result.status == RowStatus::kOk) {
-    sampled.logprobs = to_position_logprobs(*logprobs);
+SampledSpan to_sampled_span(const RowResult* results, const LogprobsResult* logprobs) {
+  SampledSpan span;
+  span.error = to_status(results->status, results->position, results->detail);
+  span.tokens.resize(static_cast<size_t>(results->num_tokens));
+  for (size_t i = 0; i < span.tokens.size(); ++i) {
+    span.tokens[i].token_id = results[i].token_id;
+    if (logprobs != nullptr) span.tokens[i].logprobs = to_position_logprobs(logprobs[i]);
   }
-  return sampled;
+  return span;
 }
 
 PositionLogprobs to_position_logprobs(const LogprobsResult& result) {

@@ -10,8 +10,9 @@ namespace quire::cuda {
 // detail: id of the first NaN logit.
 Status to_status(RowStatus status, int64_t position, int32_t detail);
 
-// Without the sequence's id, which the device does not know. `logprobs` may be null.
-SampledToken to_sampled_token(const RowResult& result, const LogprobsResult* logprobs);
+// The span whose rows begin with `results`, without the sequence's id, which the device does not
+// know. `logprobs`: those of the same rows, or null.
+SampledSpan to_sampled_span(const RowResult* results, const LogprobsResult* logprobs);
 
 // The token first, then the most likely; empty where none were asked for.
 PositionLogprobs to_position_logprobs(const LogprobsResult& result);

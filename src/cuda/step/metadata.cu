@@ -1,6 +1,6 @@
-// Grid: one block of threads a slice of the step. A slice's threads first append its new pages to
-// its row of the table that stays, then copy the part of the row that is in use, then spell out its
-// tokens. Nobody reads another slice's row, so one barrier in the block is all the ordering.
+// Grid: one thread block per slice of the step. A slice's threads first append its new pages to its
+// row of the table that stays, then copy the part of the row that is in use, then spell out its
+// tokens. No slice reads another one's row, so one barrier in the thread block is all the ordering.
 #include "cuda/base/launch.h"
 #include "cuda/step/metadata.h"
 
@@ -9,37 +9,56 @@ namespace {
 
 constexpr int kThreads = 128;
 
-__device__ void derive_tokens(const StepArrays& arrays, const StepSlice& slice,
+__device__ int num_computed_of(const StepArrays& arrays, const StepSlice& slice) {
+  if (slice.row < 0 || slice.num_computed >= 0) return slice.num_computed;
+  return arrays.num_computed[slice.row];
+}
+
+__device__ void derive_tokens(const StepArrays& arrays, const StepSlice& slice, int num_computed,
                               const int32_t* token_ids, const int32_t* row_pages) {
+  const int32_t* next_tokens = arrays.next_tokens + static_cast<int64_t>(slice.row) * arrays.q_len;
   for (int i = threadIdx.x; i < slice.q_len; i += kThreads) {
     const int token_idx = slice.first_token + i;
-    const int position = slice.num_computed + i;
+    const int position = num_computed + i;
+    const int page_idx = position / arrays.page_size;
     const int32_t token = token_ids[token_idx];
-    const int64_t page = row_pages[position / arrays.page_size];
-    arrays.token_ids[token_idx] =
-        token == kPlaceholderToken ? arrays.last_tokens[slice.row] : token;
+    arrays.token_ids[token_idx] = token == kPlaceholderToken ? next_tokens[i] : token;
     arrays.positions[token_idx] = position;
-    arrays.slot_mapping[token_idx] = page * arrays.page_size + position % arrays.page_size;
+    arrays.slot_mapping[token_idx] =
+        page_idx < slice.num_pages ? static_cast<int64_t>(row_pages[page_idx]) * arrays.page_size +
+                                         position % arrays.page_size
+                                   : -1;
   }
 }
 
 __device__ void pad(const StepArrays& arrays, const StepSlice& slice) {
-  if (threadIdx.x != 0) return;
-  arrays.token_ids[slice.first_token] = 0;
-  arrays.positions[slice.first_token] = 0;
-  arrays.slot_mapping[slice.first_token] = -1;
+  for (int i = threadIdx.x; i < slice.q_len; i += kThreads) {
+    arrays.token_ids[slice.first_token + i] = 0;
+    arrays.positions[slice.first_token + i] = 0;
+    arrays.slot_mapping[slice.first_token + i] = -1;
+  }
 }
 
 __device__ void describe_request(const StepArrays& arrays, const StepHeader& header,
-                                 const StepSlice& slice) {
+                                 const StepSlice& slice, int num_computed) {
   if (threadIdx.x != 0) return;
   const bool is_padding = slice.row < 0;
   arrays.query_start[blockIdx.x] = slice.first_token;
-  arrays.seq_lens[blockIdx.x] = is_padding ? 0 : slice.num_computed + slice.q_len;
+  arrays.seq_lens[blockIdx.x] = is_padding ? 0 : num_computed + slice.q_len;
+  arrays.slice_rows[blockIdx.x] = slice.num_samples > 0 ? slice.row : -1;
   if (blockIdx.x + 1 == header.num_slices) arrays.query_start[blockIdx.x + 1] = header.num_tokens;
-  if (slice.logit_idx < 0) return;
-  arrays.logit_rows[slice.logit_idx] = slice.first_token + slice.q_len - 1;
-  arrays.sample_rows[slice.logit_idx] = slice.samples != 0 ? slice.row : -1;
+}
+
+__device__ void derive_logits_rows(const StepArrays& arrays, const StepSlice& slice) {
+  for (int i = threadIdx.x; i < slice.num_logits_rows; i += kThreads) {
+    const int logits_row = slice.first_logits_row + i;
+    const int token = slice.logits_token + i;
+    const int offset = token - slice.sample_token;
+    const bool is_sampled = offset >= 0 && offset < slice.num_samples;
+    arrays.logit_tokens[logits_row] = slice.first_token + token;
+    arrays.sample_rows[logits_row] = is_sampled ? slice.row : -1;
+    arrays.sample_offsets[logits_row] = is_sampled ? offset : 0;
+  }
 }
 
 __global__ void __launch_bounds__(kThreads) metadata_kernel(const StepArrays arrays) {
@@ -47,7 +66,9 @@ __global__ void __launch_bounds__(kThreads) metadata_kernel(const StepArrays arr
   const auto* words = reinterpret_cast<const int32_t*>(arrays.step);
   const StepSlice slice =
       reinterpret_cast<const StepSlice*>(arrays.step + sizeof(StepHeader))[blockIdx.x];
-  describe_request(arrays, header, slice);
+  const int num_computed = num_computed_of(arrays, slice);
+  describe_request(arrays, header, slice, num_computed);
+  derive_logits_rows(arrays, slice);
   int32_t* batch_pages = arrays.block_table + blockIdx.x * arrays.max_pages;
   if (slice.row < 0) {
     if (threadIdx.x == 0) batch_pages[0] = 0;
@@ -59,10 +80,12 @@ __global__ void __launch_bounds__(kThreads) metadata_kernel(const StepArrays arr
     row_pages[slice.first_page + i] = new_pages[i];
   }
   __syncthreads();
-  const int kv_len = slice.num_computed + slice.q_len;
+  const int kv_len = num_computed + slice.q_len;
   const int num_pages = (kv_len + arrays.page_size - 1) / arrays.page_size;
-  for (int i = threadIdx.x; i < num_pages; i += kThreads) batch_pages[i] = row_pages[i];
-  derive_tokens(arrays, slice, words + header.tokens_at, row_pages);
+  for (int i = threadIdx.x; i < num_pages; i += kThreads) {
+    batch_pages[i] = i < slice.num_pages ? row_pages[i] : 0;
+  }
+  derive_tokens(arrays, slice, num_computed, words + header.tokens_at, row_pages);
 }
 
 __global__ void append_pages_kernel(const StepArrays arrays, const PagePiece* pieces) {

@@ -12,23 +12,29 @@ namespace quire::cuda {
 
 // All on the device.
 struct StepArrays {
-  const std::byte* step = nullptr;       // the block
-  int32_t* row_block_table = nullptr;    // [max_num_seqs, max_pages]: stays from step to step
-  const int32_t* last_tokens = nullptr;  // [max_num_seqs]: what kPlaceholderToken stands for
+  const std::byte* step = nullptr;        // the block
+  int32_t* row_block_table = nullptr;     // [max_num_seqs, max_pages]: stays from step to step
+  const int32_t* num_computed = nullptr;  // [max_num_seqs]: progress of each row that decodes
+  const int32_t* next_tokens = nullptr;   // [max_num_seqs, q_len]: stand in for kPlaceholderToken
+  int q_len = 1;                          // of a slice that decodes
   int64_t max_pages = 0;
   int page_size = 16;
 
   int32_t* token_ids = nullptr;     // [max_num_tokens]
   int32_t* positions = nullptr;     // [max_num_tokens]
-  int64_t* slot_mapping = nullptr;  // [max_num_tokens]; -1 for padding
+  int64_t* slot_mapping = nullptr;  // [max_num_tokens]; -1 for padding, and behind a row's pages
   int32_t* query_start = nullptr;   // [max_num_seqs + 1]
   int32_t* seq_lens = nullptr;      // [max_num_seqs]; 0 for padding
   int32_t* block_table = nullptr;   // [max_num_seqs, max_pages] in the order of the slices
-  int32_t* logit_rows = nullptr;    // [max_num_seqs]: the token whose logits row i is
-  int32_t* sample_rows = nullptr;   // [max_num_seqs]: the sequence that row i is sampled for, or -1
+  // By logits row: its token, the row of state that it is sampled for or -1, and how many drafts of
+  // that row's span stand before it.
+  int32_t* logit_tokens = nullptr;    // [max_num_logit_rows]
+  int32_t* sample_rows = nullptr;     // [max_num_logit_rows]
+  int32_t* sample_offsets = nullptr;  // [max_num_logit_rows]
+  int32_t* slice_rows = nullptr;      // [max_num_seqs]: row of each slice that samples, or -1
 };
 
-// One block of threads a slice.
+// One thread block per slice.
 void launch_metadata(const StepArrays& arrays, int num_slices, CudaStream& stream);
 
 // Writes pieces (device, [num_pieces]) into the rows of the block table that stays.

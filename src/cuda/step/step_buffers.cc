@@ -17,13 +17,15 @@ struct Parts {
   size_t num_bytes = 0;
 };
 
-Parts carve(Carver carver, const StepLimits& limits, int max_model_len, int page_size) {
+Parts carve(Carver carver, const StepLimits& limits) {
   const auto seqs = static_cast<size_t>(limits.max_num_seqs);
   const auto tokens = static_cast<size_t>(limits.max_num_tokens);
   Parts parts;
   StepArrays& arrays = parts.arrays;
-  arrays.page_size = page_size;
-  arrays.max_pages = (max_model_len + page_size - 1) / page_size;
+  const auto logit_rows = static_cast<size_t>(limits.max_num_logit_rows);
+  arrays.page_size = limits.page_size;
+  arrays.q_len = limits.decode_q_len;
+  arrays.max_pages = (limits.max_kv_len + limits.page_size - 1) / limits.page_size;
   const size_t num_entries = seqs * static_cast<size_t>(arrays.max_pages);
   arrays.row_block_table = carver.take<int32_t>(num_entries);
   arrays.block_table = carver.take<int32_t>(num_entries);
@@ -32,8 +34,10 @@ Parts carve(Carver carver, const StepLimits& limits, int max_model_len, int page
   arrays.slot_mapping = carver.take<int64_t>(tokens);
   arrays.query_start = carver.take<int32_t>(seqs + 1);
   arrays.seq_lens = carver.take<int32_t>(seqs);
-  arrays.logit_rows = carver.take<int32_t>(seqs);
-  arrays.sample_rows = carver.take<int32_t>(seqs);
+  arrays.logit_tokens = carver.take<int32_t>(logit_rows);
+  arrays.sample_rows = carver.take<int32_t>(logit_rows);
+  arrays.sample_offsets = carver.take<int32_t>(logit_rows);
+  arrays.slice_rows = carver.take<int32_t>(seqs);
   parts.block = carver.take<std::byte>(max_step_bytes(limits));
   arrays.step = parts.block;
   parts.ahead = carver.take<PagePiece>(StepBuffers::kMaxPieces);
@@ -43,20 +47,19 @@ Parts carve(Carver carver, const StepLimits& limits, int max_model_len, int page
 
 }  // namespace
 
-size_t StepBuffers::device_bytes(const StepLimits& limits, int max_model_len, int page_size) {
-  return carve(Carver(), limits, max_model_len, page_size).num_bytes;
+size_t StepBuffers::device_bytes(const StepLimits& limits) {
+  return carve(Carver(), limits).num_bytes;
 }
 
-Result<StepBuffers> StepBuffers::create(const StepLimits& limits, int max_model_len, int page_size,
-                                        CudaStream& stream) {
+Result<StepBuffers> StepBuffers::create(const StepLimits& limits, CudaStream& stream) {
   StepBuffers buffers;
   buffers.limits_ = limits;
   QUIRE_ASSIGN_OR_RETURN(buffers.ring_, PinnedRing::create(max_step_bytes(limits)));
   QUIRE_ASSIGN_OR_RETURN(buffers.ahead_ring_, PinnedRing::create(kMaxPieces * sizeof(PagePiece)));
-  const size_t num_bytes = device_bytes(limits, max_model_len, page_size);
+  const size_t num_bytes = device_bytes(limits);
   QUIRE_ASSIGN_OR_RETURN(buffers.memory_, device_memory(num_bytes));
   stream.set_zero(buffers.memory_.data(), num_bytes);
-  const Parts parts = carve(Carver(buffers.memory_.data()), limits, max_model_len, page_size);
+  const Parts parts = carve(Carver(buffers.memory_.data()), limits);
   buffers.block_ = parts.block;
   buffers.ahead_ = parts.ahead;
   buffers.arrays_ = parts.arrays;
@@ -67,11 +70,10 @@ Result<StepBuffers> StepBuffers::create(const StepLimits& limits, int max_model_
   return buffers;
 }
 
-Status StepBuffers::upload(const BatchPlan& plan, int num_slices, bool for_graph,
-                           CudaStream& stream) {
+Status StepBuffers::upload(const BatchPlan& plan, const GraphBatch* graph, CudaStream& stream) {
   QUIRE_RETURN_IF_ERROR(append_ahead(plan, stream));
   QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, ring_.begin(stream));
-  const size_t num_bytes = write_step(plan, limits_, num_slices, for_graph, slot);
+  const size_t num_bytes = write_step(plan, limits_, graph, slot);
   stream.copy_to_device(block_, slot, num_bytes);
   ring_.end(stream);
   return {};
@@ -109,7 +111,7 @@ void AttentionInputs::describe(const BatchPlan& plan, const StepArrays& arrays) 
   kv_len_bound.clear();
   for (const SeqSlice& slice : plan.slices) {
     query_start.push_back(slice.first_token + slice.num_tokens);
-    kv_len_bound.push_back(slice.num_computed + slice.num_tokens);
+    kv_len_bound.push_back(slice.kv_len_bound());
   }
   batch.decode = phase_range(plan.slices, 0, plan.num_decode);
   batch.prefill = phase_range(plan.slices, plan.num_decode, num_reqs);
@@ -117,14 +119,14 @@ void AttentionInputs::describe(const BatchPlan& plan, const StepArrays& arrays) 
   set_views(arrays);
 }
 
-void AttentionInputs::pad_to_graph(int num_reqs, int max_kv_len) {
-  for (auto i = static_cast<int32_t>(query_start.size()); i <= num_reqs; ++i) {
-    query_start.push_back(i);
+void AttentionInputs::pad_to_graph(const GraphBatch& graph, int max_kv_len) {
+  for (auto i = static_cast<int32_t>(query_start.size()); i <= graph.num_reqs; ++i) {
+    query_start.push_back(i * graph.q_len);
   }
-  kv_len_bound.resize(static_cast<size_t>(num_reqs), 0);
-  batch.decode = {.num_reqs = num_reqs,
-                  .num_tokens = num_reqs,
-                  .max_q_len = 1,
+  kv_len_bound.resize(static_cast<size_t>(graph.num_reqs), 0);
+  batch.decode = {.num_reqs = graph.num_reqs,
+                  .num_tokens = graph.num_reqs * graph.q_len,
+                  .max_q_len = graph.q_len,
                   .max_kv_len = max_kv_len,
                   .uniform_q = true};
   batch.prefill = {};

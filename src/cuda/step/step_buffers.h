@@ -17,13 +17,13 @@ class StepBuffers {
   static constexpr int kMaxPieces = 1024;
 
   // Zeroes what must be zero in the stream.
-  static Result<StepBuffers> create(const StepLimits& limits, int max_model_len, int page_size,
-                                    CudaStream& stream);
-  static size_t device_bytes(const StepLimits& limits, int max_model_len, int page_size);
+  static Result<StepBuffers> create(const StepLimits& limits, CudaStream& stream);
+  static size_t device_bytes(const StepLimits& limits);
 
   // Copies the plan's block to the device, in front of the kernels that read it: one copy, and
-  // one more for every kMaxPieces of pages that go ahead.
-  Status upload(const BatchPlan& plan, int num_slices, bool for_graph, CudaStream& stream);
+  // one more for every kMaxPieces of pages that go ahead. graph: of the graph that runs it, or
+  // null.
+  Status upload(const BatchPlan& plan, const GraphBatch* graph, CudaStream& stream);
   // Derives the arrays from the block that is there.
   void derive(int num_slices, CudaStream& stream) const;
 
@@ -49,9 +49,9 @@ struct AttentionInputs {
   AttentionBatch batch;
 
   void describe(const BatchPlan& plan, const StepArrays& arrays);
-  // Makes what describe() left, of decoding requests alone, the batch of a graph of num_reqs whose
-  // contexts may grow to max_kv_len. The bounds stay those of this step; padding has none.
-  void pad_to_graph(int num_reqs, int max_kv_len);
+  // Makes what describe() left, of decoding requests alone, the graph's batch, whose contexts may
+  // grow to max_kv_len. The bounds stay those of this step; padding has none.
+  void pad_to_graph(const GraphBatch& graph, int max_kv_len);
 
  private:
   void set_views(const StepArrays& arrays);

@@ -38,50 +38,88 @@ void write_appends(const BatchPlan& plan, const StepLimits& limits, std::span<St
   }
 }
 
-StepSlice slice_of(const SeqSlice& from, bool for_graph, int idx, int& num_logit_rows) {
-  StepSlice slice{.row = from.row,
-                  .num_computed = from.num_computed,
-                  .q_len = from.num_tokens,
-                  .first_token = from.first_token,
-                  .samples = from.samples ? 1 : 0};
-  if (for_graph) {
-    slice.logit_idx = idx;
-  } else if (from.samples) {
-    slice.logit_idx = num_logit_rows++;
+// The first token that is sampled from. A chunk is sampled from its last one.
+int sample_token(const SeqSlice& slice) {
+  return slice.decodes ? 0 : slice.num_tokens - 1;
+}
+
+// All but its logits rows.
+StepSlice slice_of(const SeqSlice& from) {
+  return {.row = from.row,
+          .num_computed = from.decodes ? -1 : from.num_computed,
+          .q_len = from.num_tokens,
+          .first_token = from.first_token,
+          .num_pages = from.num_blocks,
+          .sample_token = sample_token(from),
+          .num_samples = from.max_sampled()};
+}
+
+// Every token of a graph's batch has its logits row, and the tokens behind the plan's are padding.
+void lay_out_graph(const GraphBatch& graph, std::span<StepSlice> slices) {
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const int first = static_cast<int>(i) * graph.q_len;
+    slices[i].q_len = graph.q_len;
+    slices[i].first_token = first;
+    slices[i].first_logits_row = first;
+    slices[i].num_logits_rows = graph.q_len;
   }
-  return slice;
+}
+
+void lay_out_rows(std::span<const SampleRange> ranges, std::span<StepSlice> slices) {
+  for (const SampleRange& range : ranges) {
+    StepSlice& slice = slices[range.slice_idx];
+    slice.first_logits_row = range.first_row;
+    slice.num_logits_rows = range.num_rows;
+    slice.logits_token = slice.sample_token;
+  }
 }
 
 }  // namespace
+
+std::vector<SampleRange> sample_ranges(const BatchPlan& plan, const GraphBatch* graph) {
+  std::vector<SampleRange> ranges;
+  ranges.reserve(plan.slices.size());
+  int num_rows = 0;
+  for (size_t i = 0; i < plan.slices.size(); ++i) {
+    const SeqSlice& slice = plan.slices[i];
+    if (!slice.samples) continue;
+    const int first =
+        graph != nullptr ? static_cast<int>(i) * graph->q_len + sample_token(slice) : num_rows;
+    ranges.push_back({.slice_idx = i, .first_row = first, .num_rows = slice.max_sampled()});
+    num_rows += slice.max_sampled();
+  }
+  return ranges;
+}
 
 size_t max_step_bytes(const StepLimits& limits) {
   return sizeof(StepHeader) + static_cast<size_t>(limits.max_num_seqs) * sizeof(StepSlice) +
          static_cast<size_t>(limits.max_new_pages + limits.max_num_tokens) * sizeof(int32_t);
 }
 
-size_t write_step(const BatchPlan& plan, const StepLimits& limits, int num_slices, bool for_graph,
+size_t write_step(const BatchPlan& plan, const StepLimits& limits, const GraphBatch* graph,
                   std::byte* memory) {
-  const auto num_real = static_cast<int>(plan.slices.size());
-  QUIRE_CHECK(num_slices >= num_real && num_slices <= limits.max_num_seqs &&
-                  plan.num_tokens() <= limits.max_num_tokens,
+  const size_t num_real = plan.slices.size();
+  const size_t num_slices = graph != nullptr ? static_cast<size_t>(graph->num_reqs) : num_real;
+  const int num_tokens = graph != nullptr ? graph->num_reqs * graph->q_len : plan.num_tokens();
+  QUIRE_CHECK(num_slices >= num_real && num_slices <= static_cast<size_t>(limits.max_num_seqs) &&
+                  num_tokens >= plan.num_tokens() && num_tokens <= limits.max_num_tokens,
               "[cuda] a step is larger than the engine was made for");
   auto* header = reinterpret_cast<StepHeader*>(memory);
-  auto* slices = reinterpret_cast<StepSlice*>(memory + sizeof(StepHeader));
   auto* words = reinterpret_cast<int32_t*>(memory);
-  int num_logit_rows = 0;
-  for (int i = 0; i < num_real; ++i) {
-    slices[i] = slice_of(plan.slices[static_cast<size_t>(i)], for_graph, i, num_logit_rows);
+  const std::span slices(reinterpret_cast<StepSlice*>(memory + sizeof(StepHeader)), num_slices);
+  std::ranges::transform(plan.slices, slices.begin(), slice_of);
+  std::fill(slices.begin() + static_cast<std::ptrdiff_t>(num_real), slices.end(), StepSlice());
+  if (graph != nullptr) {
+    lay_out_graph(*graph, slices);
+  } else {
+    lay_out_rows(sample_ranges(plan, nullptr), slices);
   }
-  for (int i = num_real; i < num_slices; ++i) {
-    slices[i] = {.first_token = plan.num_tokens() + i - num_real, .logit_idx = for_graph ? i : -1};
-  }
-  header->num_slices = num_slices;
-  header->num_tokens = plan.num_tokens() + num_slices - num_real;
-  header->pages_at = static_cast<int32_t>(
-      (sizeof(StepHeader) + static_cast<size_t>(num_slices) * sizeof(StepSlice)) / sizeof(int32_t));
+  header->num_slices = static_cast<int32_t>(num_slices);
+  header->num_tokens = num_tokens;
+  header->pages_at =
+      static_cast<int32_t>((sizeof(StepHeader) + num_slices * sizeof(StepSlice)) / sizeof(int32_t));
   int32_t num_pages = 0;
-  write_appends(plan, limits, {slices, static_cast<size_t>(num_slices)}, words + header->pages_at,
-                num_pages);
+  write_appends(plan, limits, slices, words + header->pages_at, num_pages);
   header->tokens_at = header->pages_at + num_pages;
   std::copy(plan.token_ids.begin(), plan.token_ids.end(), words + header->tokens_at);
   return static_cast<size_t>(header->tokens_at + plan.num_tokens()) * sizeof(int32_t);

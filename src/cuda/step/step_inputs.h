@@ -19,21 +19,34 @@ struct StepHeader {
 };
 
 struct StepSlice {
-  int32_t row = -1;  // of the persistent state; -1: padding
-  int32_t num_computed = 0;
+  int32_t row = -1;           // of the persistent state; -1: padding
+  int32_t num_computed = -1;  // of a chunk; -1: the row decodes, and its own count holds
   int32_t q_len = 1;
   int32_t first_token = 0;
+  // Entries of the row's block table. Tokens behind them are not written, and read the padding
+  // page.
+  int32_t num_pages = 0;
   // New pages of the row's block table: entries [first_page, first_page + num_new_pages).
   int32_t first_page = 0;
   int32_t num_new_pages = 0;
   int32_t new_pages_at = 0;  // index into the block's pages
-  int32_t logit_idx = -1;    // which row of logits its last token takes; -1: none
-  int32_t samples = 0;       // whether that row is sampled
+  // Its logits rows are [first_logits_row, first_logits_row + num_logits_rows), those of the tokens
+  // from logits_token (an index into the slice) on. The ones for tokens [sample_token, sample_token
+  // + num_samples) are sampled, the others are padding.
+  int32_t first_logits_row = 0;
+  int32_t num_logits_rows = 0;
+  int32_t logits_token = 0;
+  int32_t sample_token = 0;
+  int32_t num_samples = 0;
 };
 
 struct StepLimits {
   int max_num_seqs = 0;
   int max_num_tokens = 0;
+  int max_num_logit_rows = 0;
+  int max_kv_len = 0;
+  int page_size = 16;
+  int decode_q_len = 1;
   // New pages that travel inside the block; what is more goes ahead of it (pages_ahead).
   int max_new_pages = 0;
 };
@@ -41,10 +54,26 @@ struct StepLimits {
 // Bytes of the largest block within the limits.
 size_t max_step_bytes(const StepLimits& limits);
 
-// The block, written into `memory` (of max_step_bytes); returns the bytes used. num_slices is at
-// least the plan's: the rest is padding, one token a slice, for a graph of that many requests,
-// where also every slice takes the row of logits of its own number.
-size_t write_step(const BatchPlan& plan, const StepLimits& limits, int num_slices, bool for_graph,
+// The shape of a graph's batch: every request has q_len tokens, and a logits row for each of them.
+struct GraphBatch {
+  int num_reqs = 0;
+  int q_len = 1;
+};
+
+// Logits rows of a sampling slice: the first and the number of those that are sampled.
+struct SampleRange {
+  size_t slice_idx = 0;
+  int first_row = 0;
+  int num_rows = 0;
+};
+
+// The slices that sample, in the plan's order, and their logits rows. Without a graph the rows are
+// packed.
+std::vector<SampleRange> sample_ranges(const BatchPlan& plan, const GraphBatch* graph);
+
+// The block, written into `memory` (of max_step_bytes); returns the bytes used. A graph's requests
+// beyond the plan's slices are padding.
+size_t write_step(const BatchPlan& plan, const StepLimits& limits, const GraphBatch* graph,
                   std::byte* memory);
 
 // Block-table entries that do not fit into the step's block, which a prefix hit may bring: they

@@ -45,7 +45,7 @@ class CountingModel final : public Model {
 };
 
 // One prompt in chunks of two tokens, with log probabilities of all of it.
-SampledToken run_prompt(CountingModel& model, const std::vector<int32_t>& prompt) {
+SampledSpan run_prompt(CountingModel& model, const std::vector<int32_t>& prompt) {
   ThreadPool pool(2);
   const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
   RunnerParts parts;
@@ -60,7 +60,7 @@ SampledToken run_prompt(CountingModel& model, const std::vector<int32_t>& prompt
   const auto spec = std::make_shared<SamplingSpec>(
       SamplingSpec{.params = std::make_shared<SamplingParams>(params)});
   const auto size = static_cast<int>(prompt.size());
-  SampledToken sampled;
+  SampledSpan sampled;
   for (int first = 0; first < size; first += 2) {
     auto plan = std::make_shared<BatchPlan>();
     if (first == 0) {
@@ -72,22 +72,24 @@ SampledToken run_prompt(CountingModel& model, const std::vector<int32_t>& prompt
     plan->slices = {{.seq_id = 7,
                      .num_computed = first,
                      .num_tokens = count,
+                     .num_blocks = 1,
                      .samples = first + count == size,
                      .num_prompt_logprobs = 1}};
     plan->token_ids.assign(prompt.begin() + first, prompt.begin() + first + count);
     (*runner)->enqueue(plan);
     StepResult result = (*runner)->wait();
     EXPECT_TRUE(result.error.ok()) << result.error.message();
-    if (!result.sampled.empty()) sampled = std::move(result.sampled.front());
+    if (!result.spans.empty()) sampled = std::move(result.spans.front());
   }
   return sampled;
 }
 
 TEST(HostRunner, GivesLogProbabilitiesOfThePrompt) {
   CountingModel model(-1);
-  const SampledToken sampled = run_prompt(model, {1, 2, 3, 5, 6});
+  const SampledSpan sampled = run_prompt(model, {1, 2, 3, 5, 6});
   EXPECT_TRUE(sampled.error.ok()) << sampled.error.message();
-  EXPECT_EQ(sampled.token_id, 7);
+  ASSERT_EQ(sampled.tokens.size(), 1U);
+  EXPECT_EQ(sampled.tokens[0].token_id, 7);
   ASSERT_EQ(sampled.prompt_logprobs.size(), 5U);
   EXPECT_TRUE(sampled.prompt_logprobs[0].empty());
   EXPECT_EQ(sampled.prompt_logprobs[1][0].rank, 1);  // 2 follows 1
@@ -97,7 +99,7 @@ TEST(HostRunner, GivesLogProbabilitiesOfThePrompt) {
 // The sampled row is sound; the request fails for the prompt's sake, naming the first position.
 TEST(HostRunner, FailsARequestWhosePromptHasBrokenLogits) {
   CountingModel model(3);
-  const SampledToken sampled = run_prompt(model, {1, 2, 3, 4, 3, 6});
+  const SampledSpan sampled = run_prompt(model, {1, 2, 3, 4, 3, 6});
   EXPECT_EQ(sampled.error.code(), StatusCode::kInternal);
   EXPECT_THAT(sampled.error.message(), testing::HasSubstr("position 3; got NaN for token 4"));
 }

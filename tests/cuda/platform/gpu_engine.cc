@@ -3,24 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "engine/engine_plan.h"
 
 namespace quire::testing {
-namespace {
-
-bool is_idle(const EngineStats& stats) {
-  return stats.num_running == 0 && stats.num_waiting == 0;
-}
-
-bool same_counts(const EngineStats& a, const EngineStats& b) {
-  return a.num_steps == b.num_steps && a.num_device_waits == b.num_device_waits &&
-         a.num_device_to_host_copies == b.num_device_to_host_copies;
-}
-
-}  // namespace
 
 void GpuTest::SetUp() {
   const Status gpu = cuda_status();
@@ -118,22 +104,6 @@ std::vector<Request> questions(const Engine& engine, int max_tokens) {
     all.push_back(request);
   }
   return all;
-}
-
-EngineStats stats_at_rest(const Engine& engine) {
-  using std::chrono::steady_clock;
-  const auto deadline = steady_clock::now() + std::chrono::seconds(20);
-  EngineStats last = engine.stats();
-  while (steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    const EngineStats now = engine.stats();
-    if (is_idle(now) && same_counts(now, last)) break;
-    last = now;
-  }
-  last = engine.stats();
-  EXPECT_TRUE(is_idle(last));
-  EXPECT_EQ(last.num_free_blocks, last.num_total_blocks);
-  return last;
 }
 
 int count_differences(const std::vector<Collected>& got, const std::vector<Collected>& expected) {

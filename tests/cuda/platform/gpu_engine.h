@@ -48,9 +48,6 @@ Request greedy(std::vector<int32_t> prompt, int max_tokens);
 inline constexpr int kNumQuestions = 20;
 std::vector<Request> questions(const Engine& engine, int max_tokens = 20);
 
-// The statistics once nothing runs and the last step is counted.
-EngineStats stats_at_rest(const Engine& engine);
-
 // How many answers have other tokens.
 int count_differences(const std::vector<Collected>& got, const std::vector<Collected>& expected);
 

@@ -24,16 +24,13 @@ TEST(PromptLogprobsRead, BrokenLogitsFailTheRequest) {
   prompt->logprobs.resize(1);
   const auto sound = std::make_shared<Prompt>();
   std::vector<LogprobsResult> results(8);
-  std::vector<SampledToken> sampled(2);
-  const auto read = [&](int first, int count, int sampled_idx) {
-    const PromptChunk chunk = {.prompt = prompt,
-                               .first = first,
-                               .first_token = 2,
-                               .count = count,
-                               .sampled_idx = sampled_idx};
-    const PromptChunk other = {.prompt = sound, .count = 1, .sampled_idx = sampled_idx - 1};
+  std::vector<SampledSpan> spans(2);
+  const auto read = [&](int first, int count, int span_idx) {
+    const PromptChunk chunk = {
+        .prompt = prompt, .first = first, .first_token = 2, .count = count, .span_idx = span_idx};
+    const PromptChunk other = {.prompt = sound, .count = 1, .span_idx = span_idx - 1};
     results[0] = result_of(9);
-    PromptLogprobs::read(std::vector{other, chunk}, results.data(), sampled);
+    PromptLogprobs::read(std::vector{other, chunk}, results.data(), spans);
   };
   results[2] = result_of(2);
   results[3] = result_of(3);
@@ -41,12 +38,12 @@ TEST(PromptLogprobsRead, BrokenLogitsFailTheRequest) {
   results[2] = result_of(4, RowStatus::kNan, 77);
   results[3] = result_of(5, RowStatus::kInfinite);
   read(2, 2, -1);
-  EXPECT_TRUE(sampled[1].error.ok());
+  EXPECT_TRUE(spans[1].error.ok());
   results[2] = result_of(6);
   read(4, 1, 1);
-  EXPECT_THAT(sampled[1].error.message(), ::testing::HasSubstr("position 3; got NaN for token 77"));
-  EXPECT_TRUE(sampled[0].error.ok());
-  EXPECT_FALSE(sampled[0].prompt_logprobs.empty());
+  EXPECT_THAT(spans[1].error.message(), ::testing::HasSubstr("position 3; got NaN for token 77"));
+  EXPECT_TRUE(spans[0].error.ok());
+  EXPECT_FALSE(spans[0].prompt_logprobs.empty());
 }
 
 }  // namespace

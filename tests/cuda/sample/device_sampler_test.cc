@@ -33,15 +33,12 @@ RowAdded make_row(int row, SamplingParams params, std::vector<int32_t> token_ids
   return added;
 }
 
-void expect_same(const Compared& both, const std::string& where) {
-  ASSERT_EQ(both.device.error.message(), both.host.error.message()) << where;
-  ASSERT_EQ(both.device.error.code(), both.host.error.code()) << where;
-  if (!both.host.error.ok()) return;
-  EXPECT_EQ(both.device.token_id, both.host.token_id) << where;
-  ASSERT_EQ(both.device.logprobs.size(), both.host.logprobs.size()) << where;
-  for (size_t k = 0; k < both.host.logprobs.size(); ++k) {
-    const TokenLogprob& got = both.device.logprobs[k];
-    const TokenLogprob& want = both.host.logprobs[k];
+void expect_same_logprobs(const PositionLogprobs& device, const PositionLogprobs& host,
+                          const std::string& where) {
+  ASSERT_EQ(device.size(), host.size()) << where;
+  for (size_t k = 0; k < host.size(); ++k) {
+    const TokenLogprob& got = device[k];
+    const TokenLogprob& want = host[k];
     EXPECT_EQ(got.token_id, want.token_id) << where << " top " << k;
     EXPECT_EQ(got.rank, want.rank) << where << " top " << k;
     if (want.logprob == -kInf) {
@@ -49,6 +46,24 @@ void expect_same(const Compared& both, const std::string& where) {
     } else {
       EXPECT_NEAR(got.logprob, want.logprob, 2e-6F * (1 + std::abs(want.logprob))) << where;
     }
+  }
+}
+
+void expect_same(const Compared& both, const std::string& where) {
+  ASSERT_EQ(both.device.error.message(), both.host.error.message()) << where;
+  ASSERT_EQ(both.device.error.code(), both.host.error.code()) << where;
+  if (!both.host.error.ok()) return;
+  EXPECT_EQ(both.device.token_id, both.host.token_id) << where;
+  expect_same_logprobs(both.device.logprobs, both.host.logprobs, where);
+}
+
+void expect_same(const ComparedSpan& both, const std::string& where) {
+  ASSERT_EQ(both.device.error.message(), both.host.error.message()) << where;
+  ASSERT_EQ(both.device.tokens.size(), both.host.tokens.size()) << where;
+  for (size_t i = 0; i < both.host.tokens.size(); ++i) {
+    const std::string token = where + " token " + std::to_string(i);
+    EXPECT_EQ(both.device.tokens[i].token_id, both.host.tokens[i].token_id) << token;
+    expect_same_logprobs(both.device.tokens[i].logprobs, both.host.tokens[i].logprobs, token);
   }
 }
 
@@ -125,19 +140,9 @@ struct Kinds {
   bool masks = false;
 };
 
-class SampledAlike : public testing::TestWithParam<int> {
- protected:
-  // Steps of rows with random parameters, on the same random logits on both sides.
-  void run(const Kinds& with, bool captured, int num_rows, int num_steps);
-};
-
-void SampledAlike::run(const Kinds& with, bool captured, int num_rows, int num_steps) {
-  SKIP_WITHOUT_DEVICE();
-  const int vocab = GetParam();
-  std::mt19937 random(static_cast<uint32_t>(vocab * 8 + with.filters * 4 + with.rules * 2));
-  auto created = SamplerRig::create({num_rows, num_rows, num_rows + 1, vocab, 64});
-  ASSERT_TRUE(created.ok()) << created.status().message();
-  SamplerRig& rig = **created;
+// Rows whose parameters, rules and known tokens are random.
+std::vector<RowAdded> random_rows(const Kinds& with, int num_rows, int vocab,
+                                  std::mt19937& random) {
   std::vector<RowAdded> added;
   for (int row = 0; row < num_rows; ++row) {
     SamplingParams params;
@@ -153,6 +158,23 @@ void SampledAlike::run(const Kinds& with, bool captured, int num_rows, int num_s
     whole.bad_words_ids = spec.bad_words_ids;
     added.back().sampling = std::make_shared<SamplingSpec>(whole);
   }
+  return added;
+}
+
+class SampledAlike : public testing::TestWithParam<int> {
+ protected:
+  // Steps of rows with random parameters, on the same random logits on both sides.
+  void run(const Kinds& with, bool captured, int num_rows, int num_steps);
+};
+
+void SampledAlike::run(const Kinds& with, bool captured, int num_rows, int num_steps) {
+  SKIP_WITHOUT_DEVICE();
+  const int vocab = GetParam();
+  std::mt19937 random(static_cast<uint32_t>(vocab * 8 + with.filters * 4 + with.rules * 2));
+  auto created = SamplerRig::create({num_rows, num_rows, num_rows + 1, vocab, 64});
+  ASSERT_TRUE(created.ok()) << created.status().message();
+  SamplerRig& rig = **created;
+  const std::vector<RowAdded> added = random_rows(with, num_rows, vocab, random);
   ASSERT_TRUE(rig.add_rows(added).ok());
   std::vector<bool> has_failed(static_cast<size_t>(num_rows));  // its sequence has ended
   for (int step = 0; step < num_steps; ++step) {
@@ -218,6 +240,56 @@ TEST_P(SampledAlike, MaskedWithRules) {
 }
 TEST_P(SampledAlike, MaskedInAGraph) {
   run({.filters = true, .rules = true, .masks = true}, true, 16, 4);
+}
+
+// Spans of 1 to 9 logits rows, of whose drafts a random number is right: tokens, counts and
+// progress are those of the CPU, which samples one token after another.
+TEST_P(SampledAlike, InSpans) {
+  SKIP_WITHOUT_DEVICE();
+  const int vocab = GetParam();
+  constexpr int kNumRows = 12;
+  for (int num_drafts = 0; num_drafts < 9; ++num_drafts) {
+    std::mt19937 random(static_cast<uint32_t>(vocab + num_drafts));
+    const int q_len = 1 + num_drafts;
+    auto created = SamplerRig::create({.max_num_seqs = kNumRows,
+                                       .max_rule_seqs = kNumRows,
+                                       .max_rows = kNumRows * q_len,
+                                       .vocab_size = vocab,
+                                       .max_tokens_per_seq = 256,
+                                       .num_drafts = num_drafts});
+    ASSERT_TRUE(created.ok()) << created.status().message();
+    SamplerRig& rig = **created;
+    const Kinds kinds = {.filters = true, .rules = true};
+    ASSERT_TRUE(rig.add_rows(random_rows(kinds, kNumRows, vocab, random)).ok());
+    std::vector<int32_t> row_ids;
+    for (int row = 0; row < kNumRows; ++row) row_ids.push_back(row);
+    for (int step = 0; step < 6; ++step) {
+      std::shuffle(row_ids.begin(), row_ids.end(), random);
+      std::vector<int> num_right;
+      for (size_t i = 0; i < row_ids.size(); ++i) {
+        num_right.push_back(static_cast<int>(random() % static_cast<uint32_t>(q_len)));
+      }
+      std::vector<float> logits =
+          random_logits(static_cast<int>(row_ids.size()) * q_len * vocab, 3.0F, 16, random);
+      // A fault behind accepted drafts is the next step's.
+      logits[(row_ids.size() * static_cast<size_t>(q_len) - 1) * static_cast<size_t>(vocab)] =
+          num_drafts > 0 ? kNan : 0.0F;
+      const auto results = rig.step_spans(logits, row_ids, num_right, step % 2 == 1);
+      std::vector<int32_t> left;
+      for (size_t i = 0; i < results.size(); ++i) {
+        const int row = row_ids[i];
+        const std::string where = std::to_string(num_drafts) + " drafts, step " +
+                                  std::to_string(step) + " row " + std::to_string(row);
+        expect_same(results[i], where);
+        EXPECT_EQ(rig.num_computed(row), rig.num_tokens_on_host(row) - 1) << where;
+        if (!results[i].host.error.ok()) continue;
+        EXPECT_EQ(rig.last_token(row), results[i].host.tokens.back().token_id) << where;
+        left.push_back(row);
+      }
+      row_ids = left;
+      if (HasFailure()) return;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Vocabularies, SampledAlike, testing::Values(17, 1000, 32000, 128256));
@@ -427,7 +499,7 @@ TEST(DeviceSampler, DrawsAsOftenAsProbable) {
   std::array<std::array<int64_t, kVocab>, 2> counts = {};
   const SamplePlan plan = rig.plan(row_ids);
   for (int step = 0; step < kSteps; ++step) {
-    rig.sampler().sample(plan, rig.logits_view(kRows), rig.row_ids(), stream);
+    rig.sampler().sample(plan, rig.logits_view(kRows), rig.row_ids(), rig.offsets(), stream);
     rig.sampler().copy_results(plan, pinned->data(), stream);
     ASSERT_TRUE(stream.synchronize().ok());
     for (size_t i = 0; i < kRows; ++i) {

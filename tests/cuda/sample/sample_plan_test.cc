@@ -101,6 +101,20 @@ TEST(SamplePlan, MinTokensEnd) {
   EXPECT_THAT(rows.plan(uses({0, 1})).counts, ElementsAre(2, 0, 0));
 }
 
+// How many tokens of a span count is not known here: one is certain.
+TEST(SamplePlan, ASpanCountsOnceTowardsMinTokens) {
+  SampledRows rows(2, 1);
+  RowState state = plain();
+  state.flags = kHasStops;
+  state.min_tokens = 2;
+  rows.add(0, state);
+  const std::vector<LogitsRowUse> span = {
+      {.row = 0, .offset = 0}, {.row = 0, .offset = 1}, {.row = 0, .offset = 2}};
+  EXPECT_THAT(rows.plan(span).counts, ElementsAre(0, 0, 3));
+  EXPECT_THAT(rows.plan(span).counts, ElementsAre(0, 0, 3));
+  EXPECT_THAT(rows.plan(span).counts, ElementsAre(3, 0, 0));
+}
+
 TEST(SamplePlan, TablesGoToRowsWithRulesAndComeBack) {
   SampledRows rows(4, 2);
   EXPECT_EQ(rows.add(0, plain()), -1);

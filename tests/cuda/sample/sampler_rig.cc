@@ -33,6 +33,8 @@ Result<std::unique_ptr<SamplerRig>> SamplerRig::create(const DeviceSamplerLimits
   QUIRE_ASSIGN_OR_RETURN(
       rig->logits_, device_memory(rows * static_cast<size_t>(limits.vocab_size) * sizeof(float)));
   QUIRE_ASSIGN_OR_RETURN(rig->row_ids_, device_memory(rows * sizeof(int32_t)));
+  QUIRE_ASSIGN_OR_RETURN(rig->offsets_, device_memory(rows * sizeof(int32_t)));
+  rig->stream_->set_zero(rig->offsets_.data(), rows * sizeof(int32_t));
   QUIRE_ASSIGN_OR_RETURN(rig->pinned_,
                          pinned_memory(DeviceSampler::results_bytes(limits.max_rows, true)));
   rig->states_.resize(static_cast<size_t>(limits.max_num_seqs));
@@ -53,19 +55,26 @@ TensorView SamplerRig::logits_view(int num_rows) const {
   return {.data = logits_.data(), .dtype = DType::kF32, .shape = {num_rows, limits_.vocab_size}};
 }
 
-SamplePlan SamplerRig::plan(const std::vector<int32_t>& row_ids, const StepMasks& masks) {
+SamplePlan SamplerRig::plan(const std::vector<int32_t>& row_ids,
+                            const std::vector<int32_t>& offsets, const StepMasks& masks) {
   std::vector<LogitsRowUse> rows;
   for (size_t i = 0; i < row_ids.size(); ++i) {
-    rows.push_back({.row = row_ids[i], .mask_idx = masks.idx.empty() ? -1 : masks.idx[i]});
+    rows.push_back({.row = row_ids[i],
+                    .offset = offsets[i],
+                    .mask_idx = masks.idx.empty() ? -1 : masks.idx[i]});
   }
   Result<SamplePlan> plan = sampler_->plan(rows, masks.masks, *stream_);
   QUIRE_CHECK(plan.ok(), plan.status().message());
   return *std::move(plan);
 }
 
+SamplePlan SamplerRig::plan(const std::vector<int32_t>& row_ids, const StepMasks& masks) {
+  return plan(row_ids, std::vector<int32_t>(row_ids.size()), masks);
+}
+
 void SamplerRig::enqueue(bool captured) {
   const auto sample = [&] {
-    sampler_->sample(plan_, logits_view(plan_.num_rows()), row_ids(), *stream_);
+    sampler_->sample(plan_, logits_view(plan_.num_rows()), row_ids(), offsets(), *stream_);
   };
   if (!captured) return sample();
   cudaGraph_t graph = nullptr;
@@ -80,9 +89,9 @@ void SamplerRig::enqueue(bool captured) {
   stream_->note(cudaGraphDestroy(graph), "destroy");
 }
 
-SampledToken SamplerRig::sample_on_host(int row, std::vector<float> logits,
-                                        std::optional<std::span<const uint32_t>> mask) {
-  SampledToken sampled;
+Sampled SamplerRig::sample_on_host(int row, std::vector<float> logits,
+                                   std::optional<std::span<const uint32_t>> mask) {
+  Sampled sampled;
   sampled.error =
       states_[static_cast<size_t>(row)]->sample(logits, mask, sampled.token_id, sampled.logprobs);
   return sampled;
@@ -100,25 +109,37 @@ std::vector<Compared> SamplerRig::step_captured(const std::vector<float>& logits
   return run(logits, row_ids, masks, true);
 }
 
-std::vector<Compared> SamplerRig::run(const std::vector<float>& logits,
-                                      const std::vector<int32_t>& row_ids, const StepMasks& masks,
-                                      bool captured) {
-  const auto vocab = static_cast<size_t>(limits_.vocab_size);
-  const bool has_masks = !masks.idx.empty();
+void SamplerRig::run_on_device(const std::vector<float>& logits,
+                               const std::vector<int32_t>& row_ids,
+                               const std::vector<int32_t>& offsets, const StepMasks& masks,
+                               bool captured) {
   const int64_t copies_before = stream_->traffic().num_copies;
   stream_->copy_to_device(logits_.data(), logits.data(), logits.size() * sizeof(float));
   stream_->copy_to_device(row_ids_.data(), row_ids.data(), row_ids.size() * sizeof(int32_t));
-  plan_ = plan(row_ids, masks);
+  stream_->copy_to_device(offsets_.data(), offsets.data(), offsets.size() * sizeof(int32_t));
+  plan_ = plan(row_ids, offsets, masks);
   enqueue(captured);
   sampler_->copy_results(plan_, pinned_.data(), *stream_);
   num_copies_ = stream_->traffic().num_copies - copies_before;
   const Status status = stream_->synchronize();
   QUIRE_CHECK(status.ok(), status.message());
-  std::vector<SampledToken> sampled =
-      DeviceSampler::read_results(plan_.num_rows(), plan_.has_logprobs, pinned_.data());
+}
+
+std::vector<Compared> SamplerRig::run(const std::vector<float>& logits,
+                                      const std::vector<int32_t>& row_ids, const StepMasks& masks,
+                                      bool captured) {
+  const auto vocab = static_cast<size_t>(limits_.vocab_size);
+  const bool has_masks = !masks.idx.empty();
+  run_on_device(logits, row_ids, std::vector<int32_t>(row_ids.size()), masks, captured);
   std::vector<Compared> compared(row_ids.size());
   for (size_t i = 0; i < row_ids.size(); ++i) {
-    compared[i].device = std::move(sampled[i]);
+    SampledSpan span = DeviceSampler::read_span(pinned_.data(), plan_.num_rows(),
+                                                plan_.has_logprobs, static_cast<int>(i));
+    compared[i].device.error = span.error;
+    if (!span.tokens.empty()) {
+      compared[i].device.token_id = span.tokens[0].token_id;
+      compared[i].device.logprobs = std::move(span.tokens[0].logprobs);
+    }
     if (row_ids[i] < 0) continue;
     const float* first = logits.data() + i * vocab;
     std::optional<std::span<const uint32_t>> mask;
@@ -128,12 +149,68 @@ std::vector<Compared> SamplerRig::run(const std::vector<float>& logits,
   return compared;
 }
 
-int32_t SamplerRig::last_token(int row) {
-  int32_t token = -1;
-  stream_->copy_to_host(&token, sampler_->last_tokens() + row, sizeof token);
+// The sequential definition: one token after another, until one is not the next draft.
+SampledSpan SamplerRig::sample_span_on_host(int row, const float* logits, int num_right,
+                                            std::span<int32_t> drafts) {
+  const auto vocab = static_cast<size_t>(limits_.vocab_size);
+  SampledSpan span;
+  for (size_t i = 0; i <= drafts.size(); ++i) {
+    const float* first = logits + i * vocab;
+    Sampled sampled = sample_on_host(row, {first, first + vocab}, {});
+    if (!sampled.error.ok()) {
+      if (i == 0) span.error = sampled.error;
+      break;
+    }
+    span.tokens.push_back({sampled.token_id, std::move(sampled.logprobs)});
+    const bool is_right = static_cast<int>(i) < num_right;
+    if (i < drafts.size()) {
+      drafts[i] = is_right ? sampled.token_id : (sampled.token_id + 1) % limits_.vocab_size;
+    }
+    if (!is_right) break;
+  }
+  return span;
+}
+
+std::vector<ComparedSpan> SamplerRig::step_spans(const std::vector<float>& logits,
+                                                 const std::vector<int32_t>& row_ids,
+                                                 const std::vector<int>& num_right, bool captured) {
+  const auto q_len = static_cast<size_t>(1 + limits_.num_drafts);
+  std::vector<ComparedSpan> compared(row_ids.size());
+  std::vector<int32_t> rows, offsets;
+  for (size_t i = 0; i < row_ids.size(); ++i) {
+    std::vector<int32_t> drafts(q_len - 1, 3);
+    compared[i].host = sample_span_on_host(
+        row_ids[i], logits.data() + i * q_len * static_cast<size_t>(limits_.vocab_size),
+        num_right[i], drafts);
+    stream_->copy_to_device(sampler_->next_tokens() + static_cast<size_t>(row_ids[i]) * q_len + 1,
+                            drafts.data(), drafts.size() * sizeof(int32_t));
+    for (size_t j = 0; j < q_len; ++j) {
+      rows.push_back(row_ids[i]);
+      offsets.push_back(static_cast<int32_t>(j));
+    }
+  }
+  run_on_device(logits, rows, offsets, {}, captured);
+  for (size_t i = 0; i < row_ids.size(); ++i) {
+    compared[i].device = DeviceSampler::read_span(pinned_.data(), plan_.num_rows(),
+                                                  plan_.has_logprobs, static_cast<int>(i * q_len));
+  }
+  return compared;
+}
+
+int32_t SamplerRig::read_word(const int32_t* device) {
+  int32_t word = -1;
+  stream_->copy_to_host(&word, device, sizeof word);
   const Status status = stream_->synchronize();
   QUIRE_CHECK(status.ok(), status.message());
-  return token;
+  return word;
+}
+
+int32_t SamplerRig::last_token(int row) {
+  return read_word(sampler_->next_tokens() + row * (1 + limits_.num_drafts));
+}
+
+int32_t SamplerRig::num_computed(int row) {
+  return read_word(sampler_->num_computed() + row);
 }
 
 }  // namespace quire::cuda

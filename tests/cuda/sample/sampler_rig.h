@@ -18,9 +18,18 @@ Status open_test_device();
 // them, so that many are equal.
 std::vector<float> random_logits(int count, float spread, int num_levels, std::mt19937& random);
 
+struct Sampled {
+  int32_t token_id = 0;
+  PositionLogprobs logprobs;
+  Status error;
+};
 struct Compared {
-  SampledToken device;
-  SampledToken host;
+  Sampled device;
+  Sampled host;
+};
+struct ComparedSpan {
+  SampledSpan device;
+  SampledSpan host;
 };
 
 // The masks of a step, and which of them each row has (< 0: none). Empty: no row has one.
@@ -42,29 +51,47 @@ class SamplerRig {
                                       const std::vector<int32_t>& row_ids,
                                       const StepMasks& masks = {});
 
+  // A span of limits.num_drafts + 1 logits rows for each of row_ids (none is padding). Of its
+  // drafts the first num_right[i] are the tokens that the host samples, and the next is another
+  // one.
+  std::vector<ComparedSpan> step_spans(const std::vector<float>& logits,
+                                       const std::vector<int32_t>& row_ids,
+                                       const std::vector<int>& num_right, bool captured);
+
   DeviceSampler& sampler() { return *sampler_; }
   CudaStream& stream() { return *stream_; }
   TensorView logits_view(int num_rows) const;
   float* logits() const { return static_cast<float*>(logits_.data()); }
   int32_t* row_ids() const { return static_cast<int32_t*>(row_ids_.data()); }
-  // Plans a step of these rows, for sampler().sample().
+  const int32_t* offsets() const { return static_cast<const int32_t*>(offsets_.data()); }
+  // Plans a step of these rows, each a span of its own, for sampler().sample().
   SamplePlan plan(const std::vector<int32_t>& row_ids, const StepMasks& masks = {});
   // The last step's.
   const SamplePlan& last_plan() const { return plan_; }
   int32_t last_token(int row);
+  int32_t num_computed(int row);
+  int num_tokens_on_host(int row) const { return states_[static_cast<size_t>(row)]->num_tokens(); }
   int64_t num_copies() const { return num_copies_; }
 
  private:
   std::vector<Compared> run(const std::vector<float>& logits, const std::vector<int32_t>& row_ids,
                             const StepMasks& masks, bool captured);
+  // Samples the logits rows on the device, and waits for the results.
+  void run_on_device(const std::vector<float>& logits, const std::vector<int32_t>& row_ids,
+                     const std::vector<int32_t>& offsets, const StepMasks& masks, bool captured);
+  SamplePlan plan(const std::vector<int32_t>& row_ids, const std::vector<int32_t>& offsets,
+                  const StepMasks& masks);
   void enqueue(bool captured);
-  SampledToken sample_on_host(int row, std::vector<float> logits,
-                              std::optional<std::span<const uint32_t>> mask);
+  int32_t read_word(const int32_t* device);
+  Sampled sample_on_host(int row, std::vector<float> logits,
+                         std::optional<std::span<const uint32_t>> mask);
+  SampledSpan sample_span_on_host(int row, const float* logits, int num_right,
+                                  std::span<int32_t> drafts);
 
   DeviceSamplerLimits limits_;
   std::unique_ptr<CudaStream> stream_;
   std::unique_ptr<DeviceSampler> sampler_;
-  Buffer logits_, row_ids_, pinned_;
+  Buffer logits_, row_ids_, offsets_, pinned_;
   std::vector<std::unique_ptr<SamplerState>> states_;
   SamplePlan plan_;
   int64_t num_copies_ = 0;  // to the host, of the last step

@@ -70,7 +70,8 @@ float microseconds_of(SamplerRig& rig, const SamplePlan& plan) {
   EXPECT_EQ(cudaEventCreate(&end), cudaSuccess);
   EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
   for (int n = 0; n < kReplays; ++n) {
-    rig.sampler().sample(plan, rig.logits_view(plan.num_rows()), rig.row_ids(), rig.stream());
+    rig.sampler().sample(plan, rig.logits_view(plan.num_rows()), rig.row_ids(), rig.offsets(),
+                         rig.stream());
   }
   EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
   EXPECT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);

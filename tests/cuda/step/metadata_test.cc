@@ -1,5 +1,6 @@
 // The metadata kernel against its plain definition, platform/batch_inputs.h, over the random steps
-// of random sequences: pages appended as they grow, placeholders, chunks, padding.
+// of random sequences: pages appended as they grow and given back, spans of 1 to 9 tokens whose
+// lengths only the device has, drafts behind a sequence's pages, chunks, padding.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,74 +23,134 @@ struct Seq {
   int row = 0;
   int num_computed = 0;
   std::vector<int32_t> pages = {};
+  std::vector<int32_t> next_tokens = {};
 };
 
-// A device that the plans of random sequences are sent to, and what the host expects of it.
-class MetadataTest : public ::testing::TestWithParam<int> {
+struct Shape {
+  int page_size = 16;
+  int q_len = 1;  // of slices that decode
+};
+
+// A device that the plans of random sequences are sent to, and the host's copy of its state.
+class MetadataTest : public ::testing::TestWithParam<Shape> {
  protected:
   void SetUp() override {
     const auto device = open_device(0);
     if (!device.ok()) GTEST_SKIP() << device.status().message();
     stream_ = std::move(*CudaStream::create());
     // So few pages inside the block that many steps send some ahead of it.
-    limits_ = {.max_num_seqs = kMaxSeqs, .max_num_tokens = kMaxTokens, .max_new_pages = 12};
-    buffers_ = std::move(*StepBuffers::create(limits_, kMaxModelLen, GetParam(), *stream_));
-    last_tokens_.resize(kMaxSeqs);
-    for (int32_t& token : last_tokens_) token = static_cast<int32_t>(random_() % 1000);
-    last_tokens_memory_ = std::move(*device_memory(kMaxSeqs * sizeof(int32_t)));
-    stream_->copy_to_device(last_tokens_memory_.data(), last_tokens_.data(),
-                            kMaxSeqs * sizeof(int32_t));
-    buffers_.arrays().last_tokens = static_cast<const int32_t*>(last_tokens_memory_.data());
+    limits_ = {.max_num_seqs = kMaxSeqs,
+               .max_num_tokens = kMaxTokens,
+               .max_num_logit_rows = kMaxSeqs * q_len(),
+               .max_kv_len = kMaxModelLen + q_len() - 1,
+               .page_size = page_size(),
+               .decode_q_len = q_len(),
+               .max_new_pages = 12};
+    buffers_ = std::move(*StepBuffers::create(limits_, *stream_));
+    const auto num_words = static_cast<size_t>(kMaxSeqs * (1 + q_len()));
+    progress_ = std::move(*device_memory(num_words * sizeof(int32_t)));
+    buffers_.arrays().num_computed = static_cast<const int32_t*>(progress_.data());
+    buffers_.arrays().next_tokens = buffers_.arrays().num_computed + kMaxSeqs;
     for (int row = 0; row < kMaxSeqs; ++row) seqs_.push_back({.row = row});
   }
 
+  static int page_size() { return GetParam().page_size; }
+  static int q_len() { return GetParam().q_len; }
   int uniform(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
 
-  // Adds one slice of q_len tokens, growing the sequence's pages.
-  void add_slice(BatchPlan& plan, Seq& seq, int q_len) {
-    const int kv_len = seq.num_computed + q_len;
-    const size_t first = seq.pages.size();
-    while (static_cast<int>(seq.pages.size()) * GetParam() < kv_len) {
-      seq.pages.push_back(uniform(1, 100'000));
-    }
-    if (seq.pages.size() > first) {
-      plan.block_appends.push_back(
-          {.row = seq.row,
-           .first = static_cast<int>(first),
-           .block_ids = {seq.pages.begin() + static_cast<std::ptrdiff_t>(first), seq.pages.end()}});
-    }
+  // Pages for `kv_len` tokens; those behind are given back.
+  void resize_pages(BatchPlan& plan, Seq& seq, int kv_len) {
+    const auto num_pages = static_cast<size_t>((kv_len + page_size() - 1) / page_size());
+    const size_t first = std::min(seq.pages.size(), num_pages);
+    seq.pages.resize(first);
+    while (seq.pages.size() < num_pages) seq.pages.push_back(uniform(1, 100'000));
+    if (first == num_pages) return;
+    plan.block_appends.push_back(
+        {.row = seq.row,
+         .first = static_cast<int>(first),
+         .block_ids = {seq.pages.begin() + static_cast<std::ptrdiff_t>(first), seq.pages.end()}});
+  }
+
+  // A chunk of the sequence's known tokens.
+  void add_chunk(BatchPlan& plan, Seq& seq, int num_tokens) {
+    resize_pages(plan, seq, seq.num_computed + num_tokens);
     plan.slices.push_back({.row = seq.row,
                            .num_computed = seq.num_computed,
-                           .num_tokens = q_len,
+                           .num_tokens = num_tokens,
                            .first_token = plan.num_tokens(),
+                           .num_blocks = static_cast<int>(seq.pages.size()),
                            .samples = uniform(0, 3) > 0});
-    for (int i = 0; i < q_len; ++i) plan.token_ids.push_back(uniform(0, 999));
-    if (uniform(0, 1) == 0) plan.token_ids.back() = kPlaceholderToken;
-    seq.num_computed = kv_len;
+    for (int i = 0; i < num_tokens; ++i) plan.token_ids.push_back(uniform(0, 999));
+  }
+
+  // The sequence's next tokens. The host has a bound of its length alone; where the sequence is
+  // about to end, its pages do not hold all drafts.
+  void add_decode(BatchPlan& plan, Seq& seq) {
+    const int bound = seq.num_computed + uniform(0, 2 * q_len());
+    const int num_needed = seq.num_computed + uniform(1, q_len());
+    resize_pages(plan, seq, uniform(0, 3) == 0 ? num_needed : bound + q_len());
+    plan.slices.push_back({.row = seq.row,
+                           .decodes = true,
+                           .num_computed = bound,
+                           .num_tokens = q_len(),
+                           .first_token = plan.num_tokens(),
+                           .num_blocks = static_cast<int>(seq.pages.size()),
+                           .samples = true,
+                           .num_drafts = uniform(0, q_len() - 1)});
+    plan.token_ids.resize(plan.token_ids.size() + static_cast<size_t>(q_len()), kPlaceholderToken);
   }
 
   BatchPlan random_plan(bool only_decode) {
     std::shuffle(seqs_.begin(), seqs_.end(), random_);
     BatchPlan plan;
+    plan.decode_q_len = q_len();
     const int num_decode = uniform(only_decode ? 1 : 0, kMaxSeqs - 2);
     const int num_prefill = only_decode ? 0 : uniform(num_decode == 0 ? 1 : 0, 2);
     for (int i = 0; i < num_decode + num_prefill; ++i) {
       Seq& seq = seqs_[static_cast<size_t>(i)];
-      const int q_len = i < num_decode ? 1 : uniform(2, 150);
-      if (seq.num_computed + q_len > kMaxModelLen) seq = {.row = seq.row};
-      add_slice(plan, seq, q_len);
+      const bool is_short = i < num_decode;
+      const int num_tokens = is_short ? q_len() : uniform(q_len() + 1, 150);
+      if (seq.num_computed + 3 * num_tokens > kMaxModelLen) seq = {.row = seq.row};
+      if (is_short && uniform(0, 3) > 0 && seq.num_computed > 0) {
+        add_decode(plan, seq);
+      } else {
+        add_chunk(plan, seq, num_tokens);
+      }
     }
     plan.num_decode = num_decode;
     return plan;
   }
 
+  // Gives the device the progress of every row, some of it from sequences that are gone.
+  void upload_progress() {
+    std::vector<int32_t> words(static_cast<size_t>(kMaxSeqs * (1 + q_len())));
+    for (Seq& seq : seqs_) {
+      seq.next_tokens.resize(static_cast<size_t>(q_len()));
+      for (int32_t& token : seq.next_tokens) token = uniform(0, 999);
+      words[static_cast<size_t>(seq.row)] = seq.num_computed;
+      std::ranges::copy(seq.next_tokens, words.begin() + kMaxSeqs + seq.row * q_len());
+    }
+    stream_->copy_to_device(progress_.data(), words.data(), words.size() * sizeof(int32_t));
+    ASSERT_TRUE(stream_->synchronize().ok());
+  }
+
+  // What sampling would do: some drafts are accepted.
+  void advance(const BatchPlan& plan) {
+    for (size_t i = 0; i < plan.slices.size(); ++i) {
+      const SeqSlice& slice = plan.slices[i];
+      const int end = static_cast<int>(seqs_[i].pages.size()) * page_size();
+      const int count = slice.decodes ? 1 + uniform(0, slice.num_drafts) : slice.num_tokens;
+      seqs_[i].num_computed = std::min(seqs_[i].num_computed + count, end);
+    }
+  }
+
   BatchInputs expected_inputs(const BatchPlan& plan) {
     std::vector<RowView> rows;
     for (size_t i = 0; i < plan.slices.size(); ++i) {
-      rows.push_back({seqs_[i].pages, last_tokens_[static_cast<size_t>(seqs_[i].row)]});
+      rows.push_back({seqs_[i].pages, seqs_[i].num_computed, seqs_[i].next_tokens});
     }
     BatchInputs inputs;
-    inputs.build(plan, rows, GetParam());
+    inputs.build(plan, rows, page_size());
     return inputs;
   }
 
@@ -113,8 +174,8 @@ class MetadataTest : public ::testing::TestWithParam<int> {
     for (size_t i = 0; i < num_reqs; ++i) {
       const int32_t* row = arrays.block_table + static_cast<int64_t>(i) * arrays.max_pages;
       const size_t num_pages =
-          (static_cast<size_t>(expected.seq_lens[i]) + static_cast<size_t>(GetParam()) - 1) /
-          static_cast<size_t>(GetParam());
+          (static_cast<size_t>(expected.seq_lens[i]) + static_cast<size_t>(page_size()) - 1) /
+          static_cast<size_t>(page_size());
       const auto begin = expected.block_table.begin() +
                          static_cast<std::ptrdiff_t>(i) * expected.attention.max_pages;
       EXPECT_EQ(read(row, num_pages),
@@ -122,12 +183,11 @@ class MetadataTest : public ::testing::TestWithParam<int> {
     }
   }
 
-  std::mt19937 random_{static_cast<unsigned>(GetParam())};
+  std::mt19937 random_{static_cast<unsigned>(GetParam().page_size + GetParam().q_len)};
   std::unique_ptr<CudaStream> stream_;
   StepLimits limits_;
   StepBuffers buffers_;
-  Buffer last_tokens_memory_;
-  std::vector<int32_t> last_tokens_;
+  Buffer progress_;  // device: num_computed, then next_tokens
   std::vector<Seq> seqs_;
 };
 
@@ -135,47 +195,69 @@ TEST_P(MetadataTest, DerivesWhatTheHostWould) {
   for (int step = 0; step < 200 && !HasFailure(); ++step) {
     const BatchPlan plan = random_plan(false);
     const auto num_reqs = static_cast<int>(plan.slices.size());
-    ASSERT_TRUE(buffers_.upload(plan, num_reqs, false, *stream_).ok());
+    upload_progress();
+    ASSERT_TRUE(buffers_.upload(plan, nullptr, *stream_).ok());
     buffers_.derive(num_reqs, *stream_);
     expect_same(plan, expected_inputs(plan));
-    size_t logit_idx = 0;
-    for (const SeqSlice& slice : plan.slices) {
-      if (!slice.samples) continue;
-      EXPECT_EQ(read(buffers_.arrays().logit_rows + logit_idx, 1)[0],
-                slice.first_token + slice.num_tokens - 1);
-      EXPECT_EQ(read(buffers_.arrays().sample_rows + logit_idx, 1)[0], slice.row);
-      ++logit_idx;
+    const StepArrays& arrays = buffers_.arrays();
+    size_t logits_row = 0;
+    for (size_t i = 0; i < plan.slices.size(); ++i) {
+      const SeqSlice& slice = plan.slices[i];
+      EXPECT_EQ(read(arrays.slice_rows + i, 1)[0], slice.samples ? slice.row : -1);
+      const int first = slice.first_token + (slice.decodes ? 0 : slice.num_tokens - 1);
+      for (int offset = 0; offset < slice.max_sampled(); ++offset, ++logits_row) {
+        EXPECT_EQ(read(arrays.logit_tokens + logits_row, 1)[0], first + offset);
+        EXPECT_EQ(read(arrays.sample_rows + logits_row, 1)[0], slice.row);
+        EXPECT_EQ(read(arrays.sample_offsets + logits_row, 1)[0], offset);
+      }
     }
+    advance(plan);
   }
 }
 
 TEST_P(MetadataTest, PadsAGraphsBatchHarmlessly) {
+  const GraphBatch graph = {.num_reqs = kMaxSeqs, .q_len = q_len()};
+  const auto num_tokens = static_cast<size_t>(kMaxSeqs * q_len());
   for (int step = 0; step < 50 && !HasFailure(); ++step) {
     const BatchPlan plan = random_plan(true);
     const size_t num_real = plan.slices.size();
-    ASSERT_TRUE(buffers_.upload(plan, kMaxSeqs, true, *stream_).ok());
+    upload_progress();
+    ASSERT_TRUE(buffers_.upload(plan, &graph, *stream_).ok());
     buffers_.derive(kMaxSeqs, *stream_);
     expect_same(plan, expected_inputs(plan));
     const StepArrays& arrays = buffers_.arrays();
-    const auto slots = read(arrays.slot_mapping, kMaxSeqs);
+    const auto slots = read(arrays.slot_mapping, num_tokens);
     const auto lens = read(arrays.seq_lens, kMaxSeqs);
-    const auto rows = read(arrays.sample_rows, kMaxSeqs);
-    const auto tokens = read(arrays.token_ids, kMaxSeqs);
+    const auto rows = read(arrays.sample_rows, num_tokens);
+    const auto offsets = read(arrays.sample_offsets, num_tokens);
+    const auto tokens = read(arrays.token_ids, num_tokens);
     const auto starts = read(arrays.query_start, kMaxSeqs + 1);
-    const auto logit_rows = read(arrays.logit_rows, kMaxSeqs);
-    for (size_t i = 0; i < kMaxSeqs; ++i) {
-      EXPECT_EQ(starts[i], static_cast<int32_t>(i));
-      EXPECT_EQ(logit_rows[i], static_cast<int32_t>(i));
-      if (i < num_real) {
-        EXPECT_EQ(rows[i], plan.slices[i].samples ? plan.slices[i].row : -1);
-        continue;
+    const auto logit_tokens = read(arrays.logit_tokens, num_tokens);
+    const auto slice_rows = read(arrays.slice_rows, kMaxSeqs);
+    const std::vector<SampleRange> ranges = sample_ranges(plan, &graph);
+    std::vector<int32_t> expected_rows(num_tokens, -1), expected_offsets(num_tokens, 0);
+    for (const SampleRange& range : ranges) {
+      for (int i = 0; i < range.num_rows; ++i) {
+        const auto at = static_cast<size_t>(range.first_row + i);
+        expected_rows[at] = plan.slices[range.slice_idx].row;
+        expected_offsets[at] = i;
       }
-      EXPECT_EQ(slots[i], -1);
+    }
+    EXPECT_EQ(rows, expected_rows);
+    EXPECT_EQ(offsets, expected_offsets);
+    for (size_t i = 0; i < num_tokens; ++i) EXPECT_EQ(logit_tokens[i], static_cast<int32_t>(i));
+    for (size_t i = 0; i < kMaxSeqs; ++i) {
+      EXPECT_EQ(starts[i], static_cast<int32_t>(i) * q_len());
+      if (i < num_real) continue;
       EXPECT_EQ(lens[i], 0);
-      EXPECT_EQ(rows[i], -1);
-      EXPECT_EQ(tokens[i], 0);
+      EXPECT_EQ(slice_rows[i], -1);
       EXPECT_EQ(read(arrays.block_table + static_cast<int64_t>(i) * arrays.max_pages, 1)[0], 0);
     }
+    for (size_t i = num_real * static_cast<size_t>(q_len()); i < num_tokens; ++i) {
+      EXPECT_EQ(slots[i], -1);
+      EXPECT_EQ(tokens[i], 0);
+    }
+    advance(plan);
   }
 }
 
@@ -186,10 +268,14 @@ TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
   constexpr int kPageSize = 16;
   constexpr int kNumPages = 45 * PagePiece::kMaxPages + 5;
   constexpr int kKvLen = kNumPages * kPageSize;
-  const StepLimits limits = {
-      .max_num_seqs = kMaxSeqs, .max_num_tokens = kMaxSeqs, .max_new_pages = kNumPages + 7};
+  const StepLimits limits = {.max_num_seqs = kMaxSeqs,
+                             .max_num_tokens = kMaxSeqs,
+                             .max_num_logit_rows = kMaxSeqs,
+                             .max_kv_len = kKvLen,
+                             .page_size = kPageSize,
+                             .max_new_pages = kNumPages + 7};
   const auto stream = std::move(*CudaStream::create());
-  StepBuffers buffers = std::move(*StepBuffers::create(limits, kKvLen, kPageSize, *stream));
+  StepBuffers buffers = std::move(*StepBuffers::create(limits, *stream));
   std::mt19937 random(1);
   BatchPlan plan;
   for (int row = kMaxSeqs - 1; row >= 0; --row) {
@@ -200,6 +286,7 @@ TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
                            .num_computed = kKvLen - 1,
                            .num_tokens = 1,
                            .first_token = plan.num_tokens(),
+                           .num_blocks = kNumPages,
                            .samples = true});
     plan.token_ids.push_back(row);
   }
@@ -208,7 +295,7 @@ TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
   EXPECT_EQ(pieces.size(), size_t{kMaxSeqs - 1} * 46);  // the first row's go inside
   EXPECT_GT(pieces.size(), size_t{StepBuffers::kMaxPieces});
   for (int step = 0; step < 3; ++step) {  // the second finds the ring's slots in use
-    ASSERT_TRUE(buffers.upload(plan, kMaxSeqs, false, *stream).ok());
+    ASSERT_TRUE(buffers.upload(plan, nullptr, *stream).ok());
     buffers.derive(kMaxSeqs, *stream);
   }
   std::vector<int32_t> table(size_t{kMaxSeqs} * kNumPages);
@@ -220,7 +307,9 @@ TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(PageSizes, MetadataTest, ::testing::Values(16, 32, 64));
+INSTANTIATE_TEST_SUITE_P(Shapes, MetadataTest,
+                         ::testing::Values(Shape{16, 1}, Shape{32, 1}, Shape{64, 1}, Shape{16, 2},
+                                           Shape{16, 5}, Shape{32, 9}, Shape{16, 9}));
 
 }  // namespace
 }  // namespace quire::cuda

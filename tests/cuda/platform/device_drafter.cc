@@ -1,0 +1,66 @@
+#include "cuda/platform/device_drafter.h"
+
+#include <utility>
+
+#include "cuda/base/memory.h"
+
+namespace quire::cuda {
+namespace {
+
+class DeviceDrafter final : public Drafter {
+ public:
+  static Result<std::unique_ptr<Drafter>> create(const testing::RecordedAnswers& answers,
+                                                 const DrafterLimits& limits) {
+    std::unique_ptr<DeviceDrafter> drafter(new DeviceDrafter(answers, limits));
+    const auto rows = static_cast<size_t>(limits.max_num_seqs);
+    const size_t num_words = rows * static_cast<size_t>(limits.max_model_len + 1);
+    QUIRE_ASSIGN_OR_RETURN(drafter->memory_, device_memory(num_words * sizeof(int32_t)));
+    return std::unique_ptr<Drafter>(std::move(drafter));
+  }
+
+  // A copy of pageable memory has left the host's memory when it returns.
+  Status update_rows(const BatchPlan& plan, Stream& stream) override {
+    auto& cuda_stream = static_cast<CudaStream&>(stream);
+    for (const RowAdded& added : plan.rows_added) {
+      std::vector<int32_t> tokens(added.token_ids.begin(),
+                                  added.token_ids.begin() + added.num_prompt_tokens);
+      const std::vector<int32_t>& answer = answers_.at(tokens);
+      tokens.insert(tokens.end(), answer.begin(), answer.end());
+      const auto length = static_cast<int32_t>(tokens.size());
+      cuda_stream.copy_to_device(lengths() + added.row, &length, sizeof length);
+      cuda_stream.copy_to_device(this->tokens() + added.row * limits_.max_model_len, tokens.data(),
+                                 tokens.size() * sizeof(int32_t));
+    }
+    return {};
+  }
+
+  Status propose(const DraftCall& call, Stream& stream) override {
+    launch_draft({.tokens = tokens(),
+                  .lengths = lengths(),
+                  .max_tokens = limits_.max_model_len,
+                  .num_drafts = limits_.num_drafts,
+                  .vocab_size = limits_.vocab_size},
+                 call, static_cast<CudaStream&>(stream));
+    return {};
+  }
+
+ private:
+  DeviceDrafter(const testing::RecordedAnswers& answers, const DrafterLimits& limits)
+      : answers_(answers), limits_(limits) {}
+
+  int32_t* lengths() { return static_cast<int32_t*>(memory_.data()); }
+  int32_t* tokens() { return lengths() + limits_.max_num_seqs; }
+
+  const testing::RecordedAnswers& answers_;
+  DrafterLimits limits_;
+  Buffer memory_;  // lengths [rows], tokens [rows, max_model_len]
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Drafter>> make_device_drafter(const testing::RecordedAnswers& answers,
+                                                     const DrafterLimits& limits) {
+  return DeviceDrafter::create(answers, limits);
+}
+
+}  // namespace quire::cuda

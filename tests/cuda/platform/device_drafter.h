@@ -1,0 +1,26 @@
+// The recorded drafter of tests/engine/recorded_drafter.h on a GPU: the host never sees how far a
+// sequence has come.
+#pragma once
+
+#include <memory>
+
+#include "cuda/base/stream.h"
+#include "engine/recorded_drafter.h"
+
+namespace quire::cuda {
+
+// `answers` outlive it.
+Result<std::unique_ptr<Drafter>> make_device_drafter(const testing::RecordedAnswers& answers,
+                                                     const DrafterLimits& limits);
+
+// Recorded rows of the device: prompt and answer of each.
+struct RecordedRows {
+  const int32_t* tokens = nullptr;   // [rows, max_tokens]
+  const int32_t* lengths = nullptr;  // [rows]
+  int max_tokens = 0;
+  int num_drafts = 0;
+  int vocab_size = 0;
+};
+void launch_draft(const RecordedRows& rows, const DraftCall& call, CudaStream& stream);
+
+}  // namespace quire::cuda

@@ -1,0 +1,100 @@
+// Steps that verify drafts on a GPU, as graphs and eagerly: the answers are a CPU's without drafts,
+// whatever is drafted and however many drafts each step accepts.
+#include "cuda/platform/device_drafter.h"
+#include "cuda/platform/gpu_engine.h"
+
+namespace quire {
+namespace {
+
+using testing::Collected;
+using testing::count_differences;
+using testing::cpu_answers;
+using testing::GpuTest;
+using testing::greedy;
+using testing::run_all;
+using testing::stats_at_rest;
+using testing::tiny_f32;
+using testing::tiny_prompt;
+using testing::Variant;
+
+// Of random logits two may be as good as equal, and then rounding decides.
+constexpr int kMaxTies = 2;
+
+std::vector<Request> requests() {
+  std::vector<Request> all;
+  for (int i = 0; i < 48; ++i) {
+    all.push_back(
+        greedy(tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i % 20)), 2 + (i * 5) % 30));
+    if (i % 3 == 0) all.back().sampling.repetition_penalty = 1.3F;
+    if (i % 5 == 0) all.back().sampling.logprobs = 2;
+  }
+  return all;
+}
+
+const std::vector<Collected>& expected() {
+  static const std::vector<Collected> answers = cpu_answers(requests());
+  return answers;
+}
+
+const testing::RecordedAnswers& recorded_answers() {
+  static const testing::RecordedAnswers recorded = [] {
+    testing::RecordedAnswers by_prompt;
+    const std::vector<Request> all = requests();
+    for (size_t i = 0; i < all.size(); ++i) {
+      by_prompt[all[i].prompt_token_ids] = expected()[i].token_ids;
+    }
+    return by_prompt;
+  }();
+  return recorded;
+}
+
+std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts) {
+  auto engine = create_engine(
+      config,
+      {.num_drafts = num_drafts, .make_drafter = [](Platform&, const DrafterLimits& limits) {
+         return cuda::make_device_drafter(recorded_answers(), limits);
+       }});
+  EXPECT_TRUE(engine.ok()) << engine.status().message();
+  return engine.ok() ? std::move(*engine) : nullptr;
+}
+
+class GpuSpeculation : public GpuTest, public ::testing::WithParamInterface<Variant> {};
+
+TEST_P(GpuSpeculation, BringsTheAnswersOfAnOrdinaryRun) {
+  for (const int num_drafts : {0, 1, 3, 4, 8}) {
+    SCOPED_TRACE(num_drafts);
+    EngineConfig config = tiny_f32("cuda");
+    GetParam().change(config);
+    const auto engine = make_engine(config, num_drafts);
+    ASSERT_NE(engine, nullptr);
+    const std::vector<Collected> answers = run_all(*engine, requests());
+    EXPECT_LE(count_differences(answers, expected()), kMaxTies);
+    for (size_t i = 0; i < answers.size(); ++i) {
+      EXPECT_EQ(answers[i].finish_reason, expected()[i].finish_reason);
+      EXPECT_EQ(answers[i].logprobs.size(), expected()[i].logprobs.size());
+    }
+    const EngineStats stats = stats_at_rest(*engine);
+    EXPECT_EQ(stats.num_device_to_host_copies, stats.num_steps) << "one copy per step";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, GpuSpeculation, ::testing::ValuesIn(testing::common_variants()),
+                         testing::name_of);
+
+// Log probabilities are those of the same logits: drafts shift nothing.
+TEST_F(GpuTest, SpeculationKeepsLogProbabilitiesAtTheirTokens) {
+  const auto engine = make_engine(tiny_f32("cuda"), 4);
+  ASSERT_NE(engine, nullptr);
+  const std::vector<Collected> answers = run_all(*engine, requests());
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].token_ids != expected()[i].token_ids) continue;
+    ASSERT_EQ(answers[i].logprobs.size(), expected()[i].logprobs.size());
+    for (size_t t = 0; t < answers[i].logprobs.size(); ++t) {
+      EXPECT_EQ(answers[i].logprobs[t][0].token_id, answers[i].token_ids[t]);
+      EXPECT_NEAR(answers[i].logprobs[t][0].logprob, expected()[i].logprobs[t][0].logprob, 1e-3F);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire

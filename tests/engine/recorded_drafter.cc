@@ -1,0 +1,65 @@
+#include "engine/recorded_drafter.h"
+
+namespace quire::testing {
+namespace {
+
+class RecordedDrafter final : public Drafter {
+ public:
+  RecordedDrafter(const RecordedAnswers& answers, const DrafterLimits& limits)
+      : answers_(answers), limits_(limits), rows_(static_cast<size_t>(limits.max_num_seqs)) {}
+
+  Status update_rows(const BatchPlan& plan, Stream& /*stream*/) override {
+    for (const RowAdded& added : plan.rows_added) {
+      const auto end = added.token_ids.begin() + added.num_prompt_tokens;
+      Row& row = rows_[static_cast<size_t>(added.row)];
+      row = {.seed = added.seq_id, .tokens = {added.token_ids.begin(), end}};
+      const std::vector<int32_t>& answer = answers_.at(row.tokens);
+      row.tokens.insert(row.tokens.end(), answer.begin(), answer.end());
+    }
+    return {};
+  }
+
+  Status propose(const DraftCall& call, Stream& /*stream*/) override {
+    const auto q_len = static_cast<size_t>(1 + limits_.num_drafts);
+    for (int i = 0; i < call.num_slices; ++i) {
+      if (call.rows[i] < 0) continue;
+      const auto row_idx = static_cast<size_t>(call.rows[i]);
+      const Row& row = rows_[row_idx];
+      const std::span next(call.next_tokens + row_idx * q_len, q_len);
+      draft_tokens(row.tokens, row.seed, call.num_computed[row_idx], limits_.vocab_size,
+                   next.subspan(1));
+    }
+    return {};
+  }
+
+ private:
+  struct Row {
+    uint64_t seed = 0;
+    std::vector<int32_t> tokens;  // prompt and answer
+  };
+
+  const RecordedAnswers& answers_;
+  DrafterLimits limits_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace
+
+void draft_tokens(std::span<const int32_t> known, uint64_t seed, int num_computed, int vocab_size,
+                  std::span<int32_t> drafts) {
+  uint64_t luck = (seed * 1000003 + static_cast<uint64_t>(num_computed)) * 0x9E3779B97F4A7C15ULL;
+  luck ^= luck >> 29;
+  const size_t num_right = luck % (drafts.size() + 1);
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    const size_t position = static_cast<size_t>(num_computed) + 1 + i;
+    const int32_t token = position < known.size() ? known[position] : 0;
+    drafts[i] = i < num_right ? token : (token + 1) % vocab_size;
+  }
+}
+
+std::unique_ptr<Drafter> make_recorded_drafter(const RecordedAnswers& answers,
+                                               const DrafterLimits& limits) {
+  return std::make_unique<RecordedDrafter>(answers, limits);
+}
+
+}  // namespace quire::testing
