@@ -266,7 +266,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
                     .max_num_batched_tokens = config.max_num_batched_tokens,
                     .max_model_len = plan.limits.max_model_len,
                     .block_size = config.block_size,
-                    .num_blocks = plan.kv.num_blocks,
+                    .tables = {{.num_blocks = plan.kv.num_blocks}},
                     .num_drafts = num_drafts,
                     .enable_prefix_caching = config.enable_prefix_caching,
                     .enable_chunked_prefill = config.enable_chunked_prefill};

@@ -25,15 +25,6 @@ std::optional<int32_t> PrefixCache::find(const BlockHash& hash) const {
   return found->second;
 }
 
-void PrefixCache::match(std::span<const BlockHash> hashes, std::vector<int32_t>& block_ids) const {
-  block_ids.clear();
-  for (const BlockHash& hash : hashes) {
-    const auto block_id = find(hash);
-    if (!block_id) return;
-    block_ids.push_back(*block_id);
-  }
-}
-
 void PrefixCache::insert(const BlockHash& hash, int32_t block_id) {
   QUIRE_CHECK(!contains(block_id), "[kv] a cached block is never filled again");
   const auto [entry, inserted] = blocks_.try_emplace(hash, block_id);

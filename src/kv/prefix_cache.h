@@ -14,10 +14,9 @@ namespace quire {
 
 // Maps the hash of a full block to the block that holds its keys and values. A block stays known
 // after its last holder has released it, until the pool hands it out again and evict() is called.
-// The order of eviction is the pool's free list. Whoever holds a block of a chain holds its parents
-// too, and releases them after it, so a chain is evicted from its deep end. (A block whose parent
-// was computed twice hangs on a parent that others hold: it may outlive it, out of reach but never
-// wrong, because a hash names the whole chain.)
+// The order of eviction is the pool's free list. A sequence releases the blocks of a chain after
+// their children, so a chain is evicted from its deep end, except for blocks that a window has left
+// behind. A block that outlives its parent is never wrong, because a hash names the whole chain.
 class PrefixCache {
  public:
   explicit PrefixCache(int num_blocks);
@@ -26,8 +25,6 @@ class PrefixCache {
   bool contains(int32_t block_id) const;
   std::optional<int32_t> find(const BlockHash& hash) const;
 
-  // The blocks of the longest cached prefix of `hashes`, into `block_ids`.
-  void match(std::span<const BlockHash> hashes, std::vector<int32_t>& block_ids) const;
   // Makes a block known. Where the hash already has a block, that one stays, and this one remains
   // private to its holder: block tables are append-only, so holders never swap blocks.
   void insert(const BlockHash& hash, int32_t block_id);

@@ -38,10 +38,12 @@ struct RowAdded {
   std::shared_ptr<const SamplingSpec> sampling;
 };
 
-// New pages of a row's block table: entries [first, first + block_ids.size()). The entries behind
-// them are void: those blocks were reserved for drafts that were not accepted, and given back.
+// New pages of one of a row's block tables: entries [first, first + block_ids.size()). The entries
+// behind them are void: those blocks were reserved for drafts that were not accepted, and given
+// back. Entries that no append has named, or that the table's window has left behind, are not read.
 struct BlockTableAppend {
   int row = 0;
+  int table = 0;
   int first = 0;
   std::vector<int32_t> block_ids;
 };
@@ -60,7 +62,7 @@ struct SeqSlice {
   int num_computed = 0;
   int num_tokens = 0;  // q_len: token_ids [first_token, first_token + num_tokens) of the plan
   int first_token = 0;
-  // Entries of the row's block table. Tokens beyond them are padding, and are not written.
+  // Entries of each of the row's block tables. Tokens beyond them are padding, and are not written.
   int num_blocks = 0;
   // A chunk's last token is sampled from where the known tokens end. A decoding slice samples from
   // its first token and, while the sampled token equals the next draft, from that draft on.

@@ -9,18 +9,27 @@
 namespace quire {
 
 BlockTables::BlockTables(const SchedulerConfig& config)
-    : block_size_(config.block_size),
-      caching_(config.enable_prefix_caching),
-      pool_(config.num_blocks),
-      cache_(config.num_blocks) {}
+    : config_(config), tables_(config.tables.begin(), config.tables.end()) {}
+
+int BlockTables::num_free() const {
+  int count = 0;
+  for (const Table& table : tables_) count += table.pool.num_free();
+  return count;
+}
+
+int BlockTables::num_total() const {
+  int count = 0;
+  for (const Table& table : tables_) count += table.pool.num_blocks() - 1;
+  return count;
+}
 
 void BlockTables::extend_hashes(SeqRecord& rec, int num_blocks) const {
   const Sequence& seq = *rec.seq;
   const auto extend = [&](int count, std::vector<BlockHash>& hashes) {
-    extend_block_hashes(seq.cache_salt, block_size_, seq.token_ids.get(), count, hashes);
+    extend_block_hashes(seq.cache_salt, config_.block_size, seq.token_ids.get(), count, hashes);
   };
   if (seq.prompt_hashes != nullptr) {
-    const int num_of_prompt = std::min(num_blocks, seq.num_prompt_tokens / block_size_);
+    const int num_of_prompt = std::min(num_blocks, seq.num_prompt_tokens / config_.block_size);
     extend(num_of_prompt, *seq.prompt_hashes);
     for (auto i = rec.block_hashes.size(); i < static_cast<size_t>(num_of_prompt); ++i) {
       rec.block_hashes.push_back((*seq.prompt_hashes)[i]);
@@ -29,117 +38,220 @@ void BlockTables::extend_hashes(SeqRecord& rec, int num_blocks) const {
   extend(num_blocks, rec.block_hashes);
 }
 
-void BlockTables::match_prefix(SeqRecord& rec, std::vector<int32_t>& block_ids) const {
-  block_ids.clear();
+// Of a table with a window, only the blocks that the first query behind the prefix reads matter.
+int BlockTables::longest_prefix(std::span<const BlockHash> hashes) const {
+  auto longest = static_cast<int>(hashes.size());
+  std::vector<std::vector<int>> run_lengths;  // [table][n]: cached blocks in a row before block n
+  for (const Table& table : tables_) {
+    std::vector<int>& runs = run_lengths.emplace_back(1, 0);
+    for (int n = 0; n < longest; ++n) {
+      const bool is_cached = table.cache.find(hashes[static_cast<size_t>(n)]).has_value();
+      if (!is_cached && table.config.window == 0) longest = n;
+      runs.push_back(is_cached ? runs.back() + 1 : 0);
+    }
+  }
+  const auto is_readable = [&](size_t table, int n) {
+    const int first =
+        first_block_read(n * config_.block_size, tables_[table].config.window, config_.block_size);
+    return run_lengths[table][static_cast<size_t>(n)] >= n - first;
+  };
+  for (int n = longest; n > 0; --n) {
+    bool is_whole = true;
+    for (size_t table = 0; table < tables_.size() && is_whole; ++table) {
+      is_whole = is_readable(table, n);
+    }
+    if (is_whole) return n;
+  }
+  return 0;
+}
+
+void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
+  prefix.num_blocks = 0;
+  prefix.tables.assign(tables_.size(), {});
   const Sequence& seq = *rec.seq;
-  if (!caching_ || seq.sampling->params->prompt_logprobs) return;
-  const int num_blocks = (static_cast<int>(seq.token_ids.size()) - 1) / block_size_;
-  extend_hashes(rec, num_blocks);
-  cache_.match(std::span(rec.block_hashes).first(static_cast<size_t>(num_blocks)), block_ids);
+  if (!config_.enable_prefix_caching || seq.sampling->params->prompt_logprobs) return;
+  const int num_full = (static_cast<int>(seq.token_ids.size()) - 1) / config_.block_size;
+  extend_hashes(rec, num_full);
+  const auto hashes = std::span(rec.block_hashes).first(static_cast<size_t>(num_full));
+  prefix.num_blocks = longest_prefix(hashes);
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    SeqBlocks& blocks = prefix.tables[t];
+    blocks.first = first_block_read(prefix.num_blocks * config_.block_size,
+                                    tables_[t].config.window, config_.block_size);
+    blocks.ids.assign(static_cast<size_t>(prefix.num_blocks), 0);
+    for (int n = blocks.first; n < prefix.num_blocks; ++n) {
+      const auto i = static_cast<size_t>(n);
+      blocks.ids[i] = *tables_[t].cache.find(hashes[i]);
+    }
+    blocks.num_registered = prefix.num_blocks;
+    blocks.num_announced = blocks.first;  // no step reads the entries before
+  }
 }
 
-int BlockTables::num_free_beside(std::span<const int32_t> prefix) const {
-  const auto is_free = [&](int32_t block_id) { return pool_.ref_count(block_id) == 0; };
-  return pool_.num_free() - static_cast<int>(std::ranges::count_if(prefix, is_free));
+// Blocks of the prefix are no longer free once it is adopted.
+int BlockTables::num_free_beside(size_t table, std::span<const int32_t> prefix) const {
+  const BlockPool& pool = tables_[table].pool;
+  const auto is_free = [&](int32_t id) { return id != 0 && pool.ref_count(id) == 0; };
+  return pool.num_free() - static_cast<int>(std::ranges::count_if(prefix, is_free));
 }
 
-int BlockTables::num_freed_by(std::span<SeqRecord* const> victims,
+// Blocks that become free when all victims give theirs up, for a sequence that adopts `prefix`.
+int BlockTables::num_freed_by(size_t table, std::span<SeqRecord* const> victims,
                               std::span<const int32_t> prefix) const {
   int num_freed = 0;
   std::unordered_map<int32_t, int> num_victims;  // that hold a shared block
   for (const SeqRecord* rec : victims) {
-    const std::vector<int32_t>& block_ids = rec->seq->block_ids;
-    for (size_t idx = 0; idx < block_ids.size(); ++idx) {
-      const int32_t block_id = block_ids[idx];
-      if (idx < prefix.size() && prefix[idx] == block_id) continue;
-      const int num_holders = pool_.ref_count(block_id);
-      if (num_holders == 1 || ++num_victims[block_id] == num_holders) ++num_freed;
+    const std::vector<int32_t>& ids = rec->seq->tables[table].ids;
+    for (size_t idx = 0; idx < ids.size(); ++idx) {
+      const int32_t id = ids[idx];
+      if (id == 0 || (idx < prefix.size() && prefix[idx] == id)) continue;
+      const int num_holders = tables_[table].pool.ref_count(id);
+      if (num_holders == 1 || ++num_victims[id] == num_holders) ++num_freed;
     }
   }
   return num_freed;
 }
 
-void BlockTables::adopt_prefix(SeqRecord& rec, std::span<const int32_t> prefix) {
-  for (const int32_t block_id : prefix) pool_.acquire(block_id);
-  rec.seq->block_ids.assign(prefix.begin(), prefix.end());
-  rec.seq->num_scheduled = static_cast<int>(prefix.size()) * block_size_;
-  rec.num_registered_blocks = static_cast<int>(prefix.size());
+// All known tokens must fit, not only the first chunk: to compute a prompt anew that was preempted
+// half way is wasted work.
+bool BlockTables::can_admit(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
+                            std::span<SeqRecord* const> victims) const {
+  const auto num_known = static_cast<int>(rec.seq->token_ids.size());
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const SeqBlocks& held = prefix.tables[t];
+    const int num_held = prefix.num_blocks - held.first;
+    const int num_new = max_blocks_held(config_, tables_[t].config, num_known) - num_held;
+    const int num_free = num_free_beside(t, held.ids) + num_freed_by(t, victims, held.ids);
+    if (num_new + num_spare > num_free) return false;
+  }
+  return true;
+}
+
+void BlockTables::adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix) {
+  rec.seq->tables = prefix.tables;
+  rec.seq->num_scheduled = prefix.num_blocks * config_.block_size;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    for (const int32_t id : prefix.tables[t].ids) {
+      if (id != 0) tables_[t].pool.acquire(id);
+    }
+  }
+}
+
+void BlockTables::leave_behind(SeqRecord& rec) {
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    Table& table = tables_[t];
+    SeqBlocks& blocks = rec.seq->tables[t];
+    const int first =
+        first_block_read(rec.seq->min_computed(), table.config.window, config_.block_size);
+    for (; blocks.first < first; ++blocks.first) {
+      int32_t& id = blocks.ids[static_cast<size_t>(blocks.first)];
+      table.pool.release(id, table.cache.contains(id));
+      id = 0;
+    }
+    blocks.num_registered = std::max(blocks.num_registered, blocks.first);
+    blocks.num_announced = std::max(blocks.num_announced, blocks.first);
+  }
 }
 
 // A sequence's last token is returned and never fed, so it needs no place, and neither do drafts
 // behind it.
 int BlockTables::num_blocks_of(const Sequence& seq, int num_tokens) const {
-  return num_blocks_for(std::min(num_tokens, seq.max_total_tokens - 1), block_size_);
+  return num_blocks_for(std::min(num_tokens, seq.max_total_tokens - 1), config_.block_size);
 }
 
-int BlockTables::num_missing(const SeqRecord& rec, int num_tokens) const {
+bool BlockTables::has_room(const SeqRecord& rec, int num_tokens) const {
   const int num_blocks = num_blocks_of(*rec.seq, rec.seq->num_scheduled + num_tokens);
-  return std::max(0, num_blocks - static_cast<int>(rec.seq->block_ids.size()));
+  const int num_missing = num_blocks - static_cast<int>(rec.seq->tables[0].ids.size());
+  return std::ranges::all_of(
+      tables_, [&](const Table& table) { return table.pool.num_free() >= num_missing; });
 }
 
 void BlockTables::grow(SeqRecord& rec, int num_tokens) {
-  for (int i = num_missing(rec, num_tokens); i > 0; --i) {
-    const int32_t block_id = pool_.allocate();
-    cache_.evict(block_id);
-    rec.seq->block_ids.push_back(block_id);
+  const int num_blocks = num_blocks_of(*rec.seq, rec.seq->num_scheduled + num_tokens);
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    std::vector<int32_t>& ids = rec.seq->tables[t].ids;
+    while (static_cast<int>(ids.size()) < num_blocks) {
+      const int32_t id = tables_[t].pool.allocate();
+      tables_[t].cache.evict(id);
+      ids.push_back(id);
+    }
   }
 }
 
 // Such blocks hold no known token, so none is cached. The device may still list them in the row's
 // table: no step looks behind the row's length, and the next blocks announced take their entries.
 void BlockTables::shrink(SeqRecord& rec) {
-  std::vector<int32_t>& block_ids = rec.seq->block_ids;
   const int num_kept = num_blocks_of(*rec.seq, rec.seq->num_scheduled);
-  while (static_cast<int>(block_ids.size()) > num_kept) {
-    pool_.release(block_ids.back(), false);
-    block_ids.pop_back();
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    SeqBlocks& blocks = rec.seq->tables[t];
+    while (static_cast<int>(blocks.ids.size()) > num_kept) {
+      tables_[t].pool.release(blocks.ids.back(), false);
+      blocks.ids.pop_back();
+    }
+    blocks.num_announced = std::min(blocks.num_announced, num_kept);
   }
-  rec.num_announced_blocks = std::min(rec.num_announced_blocks, num_kept);
 }
 
 // Deepest first, so that the pool takes children before their parents.
 void BlockTables::release(SeqRecord& rec) {
-  std::vector<int32_t>& block_ids = rec.seq->block_ids;
-  for (; !block_ids.empty(); block_ids.pop_back()) {
-    pool_.release(block_ids.back(), cache_.contains(block_ids.back()));
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    Table& table = tables_[t];
+    SeqBlocks& blocks = rec.seq->tables[t];
+    for (; static_cast<int>(blocks.ids.size()) > blocks.first; blocks.ids.pop_back()) {
+      table.pool.release(blocks.ids.back(), table.cache.contains(blocks.ids.back()));
+    }
   }
+  rec.seq->tables.clear();
   rec.seq->num_scheduled = 0;
-  rec.num_registered_blocks = rec.num_announced_blocks = 0;
 }
 
 void BlockTables::register_full_blocks(SeqRecord& rec) {
   const Sequence& seq = *rec.seq;
   const int num_known = static_cast<int>(seq.token_ids.size());
-  const int num_full = std::min(seq.num_scheduled, num_known) / block_size_;
-  if (!caching_ || num_full <= rec.num_registered_blocks) return;
-  extend_hashes(rec, num_full);
-  for (int& idx = rec.num_registered_blocks; idx < num_full; ++idx) {
-    const auto i = static_cast<size_t>(idx);
-    cache_.insert(rec.block_hashes[i], seq.block_ids[i]);
+  const int num_full = std::min(seq.num_scheduled, num_known) / config_.block_size;
+  if (!config_.enable_prefix_caching) return;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    SeqBlocks& blocks = rec.seq->tables[t];
+    if (num_full <= blocks.num_registered) continue;
+    extend_hashes(rec, num_full);
+    for (int& idx = blocks.num_registered; idx < num_full; ++idx) {
+      const auto i = static_cast<size_t>(idx);
+      tables_[t].cache.insert(rec.block_hashes[i], blocks.ids[i]);
+    }
   }
 }
 
 void BlockTables::check_invariants(std::span<const SeqRecord* const> records) const {
-  pool_.check_invariants();
-  cache_.check_invariants();
-  std::vector<int> num_holders(static_cast<size_t>(pool_.num_blocks()));
+  for (size_t t = 0; t < tables_.size(); ++t) check_table(t, records);
+}
+
+void BlockTables::check_table(size_t t, std::span<const SeqRecord* const> records) const {
+  const Table& table = tables_[t];
+  table.pool.check_invariants();
+  table.cache.check_invariants();
+  std::vector<int> num_holders(static_cast<size_t>(table.pool.num_blocks()));
   for (const SeqRecord* rec : records) {
-    for (const int32_t block_id : rec->seq->block_ids) {
-      ++num_holders.at(static_cast<size_t>(block_id));
-    }
-    for (size_t idx = 0; idx < static_cast<size_t>(rec->num_registered_blocks); ++idx) {
-      const int32_t block_id = rec->seq->block_ids[idx];
-      QUIRE_CHECK(!cache_.contains(block_id) || cache_.find(rec->block_hashes[idx]) == block_id,
+    if (rec->seq->tables.empty()) continue;
+    const SeqBlocks& blocks = rec->seq->tables[t];
+    QUIRE_CHECK(
+        static_cast<int>(blocks.ids.size()) == num_blocks_of(*rec->seq, rec->seq->num_scheduled),
+        "[sched] a block table is not as long as its tokens need");
+    for (size_t idx = 0; idx < blocks.ids.size(); ++idx) {
+      const int32_t id = blocks.ids[idx];
+      QUIRE_CHECK((id == 0) == (static_cast<int>(idx) < blocks.first),
+                  "[sched] a block is held behind the window, or lost in it");
+      if (id == 0) continue;
+      ++num_holders.at(static_cast<size_t>(id));
+      const bool is_registered = static_cast<int>(idx) < blocks.num_registered;
+      QUIRE_CHECK(!is_registered || !table.cache.contains(id) ||
+                      table.cache.find(rec->block_hashes[idx]) == id,
                   "[sched] a held block is cached under another hash");
     }
-    QUIRE_CHECK(static_cast<int>(rec->seq->block_ids.size()) ==
-                    num_blocks_of(*rec->seq, rec->seq->num_scheduled),
-                "[sched] a block table is not as long as its tokens need");
   }
-  for (int32_t id = 1; id < pool_.num_blocks(); ++id) {
+  for (int32_t id = 1; id < table.pool.num_blocks(); ++id) {
     const int count = num_holders[static_cast<size_t>(id)];
-    QUIRE_CHECK(pool_.ref_count(id) == count, "[sched] a block leaked or is held unnoticed");
-    QUIRE_CHECK(count <= 1 || cache_.contains(id), "[sched] a block is shared but not cached");
+    QUIRE_CHECK(table.pool.ref_count(id) == count, "[sched] a block leaked or is held unnoticed");
+    QUIRE_CHECK(count <= 1 || table.cache.contains(id), "[sched] a block is shared but not cached");
   }
 }
 

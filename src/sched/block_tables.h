@@ -1,4 +1,5 @@
-// The block tables of all sequences over one pool and its prefix cache.
+// The block tables of all sequences: for each table of the configuration, one pool of blocks and
+// its prefix cache. What a sequence needs, it needs in all tables.
 #pragma once
 
 #include <span>
@@ -11,24 +12,36 @@
 
 namespace quire {
 
+// Cached blocks that a sequence could start with, as its block tables would hold them.
+struct CachedPrefix {
+  int num_blocks = 0;
+  std::vector<SeqBlocks> tables;
+};
+
 class BlockTables {
  public:
   explicit BlockTables(const SchedulerConfig& config);
 
-  int num_free() const { return pool_.num_free(); }
+  // Over all tables.
+  int num_free() const;
+  int num_total() const;
 
-  // The cached blocks that a waiting sequence could start with. Its last known token is always
-  // left to compute, because its logits are wanted; with prompt_logprobs, every token is.
-  void match_prefix(SeqRecord& rec, std::vector<int32_t>& block_ids) const;
+  // The longest prefix of a waiting sequence whose blocks are cached, as far as later queries read
+  // them. Its last known token is always left to compute, because its logits are wanted; with
+  // prompt_logprobs, every token is.
+  void match_prefix(SeqRecord& rec, CachedPrefix& prefix) const;
 
-  // Blocks that are free now and would stay so if `prefix` were adopted.
-  int num_free_beside(std::span<const int32_t> prefix) const;
-  // Blocks that would become free for a sequence with `prefix` if all victims gave theirs up.
-  int num_freed_by(std::span<SeqRecord* const> victims, std::span<const int32_t> prefix) const;
+  // Whether the known tokens of a waiting sequence that adopts `prefix`, and num_spare blocks more,
+  // fit into what is free now and what `victims` hold.
+  bool can_admit(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
+                 std::span<SeqRecord* const> victims) const;
+  void adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix);
 
-  void adopt_prefix(SeqRecord& rec, std::span<const int32_t> prefix);
-  // New blocks that the next num_tokens of a sequence need.
-  int num_missing(const SeqRecord& rec, int num_tokens) const;
+  // Frees the blocks that no step from now on reads. Steps already planned may read them: whoever
+  // gets such a block writes it in a step planned later.
+  void leave_behind(SeqRecord& rec);
+  // Whether blocks for the next num_tokens of a sequence are free; grow() takes them.
+  bool has_room(const SeqRecord& rec, int num_tokens) const;
   void grow(SeqRecord& rec, int num_tokens);
   // Gives the blocks behind the scheduled tokens back: those of a slice that was taken back from
   // the step, or of drafts that were not accepted.
@@ -53,13 +66,25 @@ class BlockTables {
   void check_invariants(std::span<const SeqRecord* const> records) const;
 
  private:
-  void extend_hashes(SeqRecord& rec, int num_blocks) const;
-  int num_blocks_of(const Sequence& seq, int num_tokens) const;
+  struct Table {
+    explicit Table(const KvTableConfig& cfg)
+        : config(cfg), pool(cfg.num_blocks), cache(cfg.num_blocks) {}
 
-  int block_size_;
-  bool caching_;
-  BlockPool pool_;
-  PrefixCache cache_;
+    KvTableConfig config;
+    BlockPool pool;
+    PrefixCache cache;
+  };
+
+  int num_blocks_of(const Sequence& seq, int num_tokens) const;
+  int longest_prefix(std::span<const BlockHash> hashes) const;
+  int num_free_beside(size_t table, std::span<const int32_t> prefix) const;
+  int num_freed_by(size_t table, std::span<SeqRecord* const> victims,
+                   std::span<const int32_t> prefix) const;
+  void extend_hashes(SeqRecord& rec, int num_blocks) const;
+  void check_table(size_t table, std::span<const SeqRecord* const> records) const;
+
+  SchedulerConfig config_;
+  std::vector<Table> tables_;
 };
 
 }  // namespace quire

@@ -15,14 +15,17 @@ void append_row(SeqRecord& rec, BatchPlan& plan) {
   rec.added_in_step = false;
 }
 
-void append_blocks(SeqRecord& rec, BatchPlan& plan) {
-  const Sequence& seq = *rec.seq;
-  const int first = rec.num_announced_blocks;
-  if (first == static_cast<int>(seq.block_ids.size())) return;
-  plan.block_appends.push_back({.row = seq.row,
-                                .first = first,
-                                .block_ids = {seq.block_ids.begin() + first, seq.block_ids.end()}});
-  rec.num_announced_blocks = static_cast<int>(seq.block_ids.size());
+void append_blocks(Sequence& seq, BatchPlan& plan) {
+  for (size_t t = 0; t < seq.tables.size(); ++t) {
+    SeqBlocks& blocks = seq.tables[t];
+    const int first = blocks.num_announced;
+    if (first == static_cast<int>(blocks.ids.size())) continue;
+    plan.block_appends.push_back({.row = seq.row,
+                                  .table = static_cast<int>(t),
+                                  .first = first,
+                                  .block_ids = {blocks.ids.begin() + first, blocks.ids.end()}});
+    blocks.num_announced = static_cast<int>(blocks.ids.size());
+  }
 }
 
 // Log probabilities of the prompt go out with the first output token: later there are none to want,
@@ -52,14 +55,14 @@ void append_slice(SeqRecord& rec, int num_drafts, BatchPlan& plan) {
                          .num_computed = first,
                          .num_tokens = rec.step_tokens,
                          .first_token = plan.num_tokens(),
-                         .num_blocks = static_cast<int>(seq.block_ids.size()),
+                         .num_blocks = static_cast<int>(seq.tables[0].ids.size()),
                          .samples = rec.step_samples,
                          // A constraint must have seen a token before it allows the next.
                          .num_drafts = decodes && !seq.is_constrained ? num_drafts : 0,
                          .num_prompt_logprobs = num_prompt_logprobs_wanted(seq, first)});
   append_token_ids(plan.slices.back(), seq, plan);
   if (rec.added_in_step) append_row(rec, plan);
-  append_blocks(rec, plan);
+  append_blocks(*rec.seq, plan);
   rec.step_tokens = 0;
   rec.step_committed = false;
 }

@@ -32,6 +32,17 @@ int num_blocks_for(int num_tokens, int block_size) {
   return (num_tokens + block_size - 1) / block_size;
 }
 
+int first_block_read(int position, int window, int block_size) {
+  return window == 0 ? 0 : std::max(0, position - window + 1) / block_size;
+}
+
+int max_blocks_held(const SchedulerConfig& config, const KvTableConfig& table, int num_tokens) {
+  const int num_blocks = num_blocks_for(num_tokens, config.block_size);
+  if (table.window == 0) return num_blocks;
+  const int64_t of_step = int64_t{table.window} - 1 + config.max_num_batched_tokens;
+  return static_cast<int>(std::min<int64_t>(num_blocks, of_step / config.block_size + 2));
+}
+
 Status validate_scheduler_config(const SchedulerConfig& config) {
   const auto refuse = [](const char* field, int got, std::string_view expected) {
     return invalid_argument(fmt::format("[sched] {}; got {}, expected {}", field, got, expected));
@@ -54,7 +65,10 @@ Status validate_scheduler_config(const SchedulerConfig& config) {
   if (config.max_model_len < 2) {
     return refuse("--max-model-len", config.max_model_len, "at least 2");
   }
-  if (config.num_blocks < 2) return refuse("KV cache blocks", config.num_blocks, "at least 2");
+  if (config.tables.empty()) return refuse("block tables", 0, "at least 1");
+  for (const KvTableConfig& table : config.tables) {
+    if (table.num_blocks < 2) return refuse("KV cache blocks", table.num_blocks, "at least 2");
+  }
   return {};
 }
 
@@ -83,12 +97,13 @@ Status check_admissible(const Sequence& seq, const SchedulerConfig& config) {
                     num_prompt, config.max_num_batched_tokens));
   }
   // The last token is returned and never fed, so it needs no place.
-  const int num_needed = num_blocks_for(seq.max_total_tokens - 1, config.block_size);
-  if (num_needed > config.num_blocks - 1) {
+  for (const KvTableConfig& table : config.tables) {
+    const int num_needed = max_blocks_held(config, table, seq.max_total_tokens - 1);
+    if (num_needed <= table.num_blocks - 1) continue;
     return invalid_argument(fmt::format(
         "[sched] prompt and output need {} KV blocks of {} tokens; got {} blocks in the cache: "
         "lower max_tokens or enlarge the cache",
-        num_needed, config.block_size, config.num_blocks - 1));
+        num_needed, config.block_size, table.num_blocks - 1));
   }
   return {};
 }

@@ -48,10 +48,9 @@ struct Scheduler::Impl {
   bool has_table(const SeqRecord& rec) const;
   bool can_have_table(const SeqRecord& rec) const;
   SeqRecord* last_with_rules() const;  // of the running, when all tables are taken
-  bool has_blocks(const SeqRecord& rec) const;
+  bool has_blocks(const SeqRecord& rec, std::span<SeqRecord* const> victims) const;
   bool can_make_room(const SeqRecord& rec, int num_tokens) const;
   bool make_room(const SeqRecord& rec, int num_tokens);
-  int num_blocks_wanted(const SeqRecord& rec, size_t num_running) const;
   void take_back(SeqRecord& rec);
   void preempt(SeqRecord& rec);
   void leave_running(SeqRecord& rec);
@@ -68,7 +67,7 @@ struct Scheduler::Impl {
   std::vector<SeqRecord*> running;  // in order of rank: the last one is the victim
   std::set<SeqRecord*, RanksBefore> waiting;
   std::vector<std::unique_ptr<SeqRecord>> finished;  // readable until the next call
-  std::vector<int32_t> prefix;                       // scratch of try_admit
+  CachedPrefix prefix;                               // scratch of try_admit
   int budget_left = 0;
   uint64_t next_step_id = 1;
   uint64_t last_completed_step_id = 0;
@@ -149,7 +148,8 @@ bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
   const int num_tokens =
       rec.seq->decodes() && num_due > budget_left ? 0 : std::min(num_due, budget_left);
   if (num_tokens == 0) return false;
-  while (tables.num_free() < tables.num_missing(rec, num_tokens)) {
+  tables.leave_behind(rec);
+  while (!tables.has_room(rec, num_tokens)) {
     const bool is_victim = running.back() == &rec;
     preempt(*running.back());
     if (is_victim) return false;
@@ -194,7 +194,7 @@ bool Scheduler::Impl::try_admit(SeqRecord& rec) {
   if (!may_preempt && (!rows.has_free() || budget_left == 0)) return false;
   tables.match_prefix(rec, prefix);
   const int num_known = static_cast<int>(seq.token_ids.size());
-  const int num_cached = static_cast<int>(prefix.size()) * config.block_size;
+  const int num_cached = prefix.num_blocks * config.block_size;
   const int num_due = num_known - num_cached;
   // With chunking off only a preempted sequence can have grown beyond the budget.
   const bool may_cut = config.enable_chunked_prefill || num_due > config.max_num_batched_tokens;
@@ -231,17 +231,12 @@ void Scheduler::Impl::commit(SeqRecord& rec) {
   tables.register_full_blocks(rec);
 }
 
-// A sequence is admitted when all its known tokens fit, not only its first chunk: recomputing a
-// prompt that was preempted half way is wasted work. For the same reason a preempted sequence comes
-// back only when each of those running beside it could grow by a block.
-int Scheduler::Impl::num_blocks_wanted(const SeqRecord& rec, size_t num_running) const {
-  const int num_known = static_cast<int>(rec.seq->token_ids.size());
-  const int margin = rec.seq->num_preemptions > 0 ? static_cast<int>(num_running) : 0;
-  return num_blocks_for(num_known, config.block_size) - static_cast<int>(prefix.size()) + margin;
-}
-
-bool Scheduler::Impl::has_blocks(const SeqRecord& rec) const {
-  return num_blocks_wanted(rec, running.size()) <= tables.num_free_beside(prefix);
+// A preempted sequence comes back only when each of those running beside it could grow by a block:
+// to preempt it again would waste the work of computing it anew.
+bool Scheduler::Impl::has_blocks(const SeqRecord& rec, std::span<SeqRecord* const> victims) const {
+  const size_t num_beside = running.size() - victims.size();
+  const int num_spare = rec.seq->num_preemptions > 0 ? static_cast<int>(num_beside) : 0;
+  return tables.can_admit(rec, prefix, num_spare, victims);
 }
 
 // Whether rec fits once every sequence that ranks after it has given up its row, its blocks and its
@@ -251,16 +246,15 @@ bool Scheduler::Impl::can_make_room(const SeqRecord& rec, int num_tokens) const 
   const std::span<SeqRecord* const> after(first_after, running.end());
   int num_tokens_free = budget_left;
   for (const SeqRecord* other : after) num_tokens_free += other->step_tokens;
-  const int num_blocks_free = tables.num_free_beside(prefix) + tables.num_freed_by(after, prefix);
   return (rows.has_free() || !after.empty()) && num_tokens <= num_tokens_free &&
-         num_blocks_wanted(rec, running.size() - after.size()) <= num_blocks_free;
+         has_blocks(rec, after);
 }
 
 // Frees for rec, which can_have_table, what it lacks of a rule table, a row, blocks and num_tokens
 // of this step, at the expense of the sequences that rank after it. Tables, rows and blocks are
 // freed by preemption. Tokens are borrowed: a decode skips this step and keeps its blocks.
 bool Scheduler::Impl::make_room(const SeqRecord& rec, int num_tokens) {
-  const auto fits = [&] { return has_table(rec) && rows.has_free() && has_blocks(rec); };
+  const auto fits = [&] { return has_table(rec) && rows.has_free() && has_blocks(rec, {}); };
   if (fits() && num_tokens <= budget_left) return true;
   if (!can_make_room(rec, num_tokens)) return false;
   if (!has_table(rec)) preempt(*last_with_rules());
@@ -369,7 +363,7 @@ SchedulerStats Scheduler::stats() const {
   stats.num_running = static_cast<int>(impl_->running.size());
   stats.num_waiting = static_cast<int>(impl_->waiting.size());
   stats.num_free_blocks = impl_->tables.num_free();
-  stats.num_total_blocks = config().num_blocks - 1;
+  stats.num_total_blocks = impl_->tables.num_total();
   return stats;
 }
 
@@ -391,7 +385,7 @@ void Scheduler::check_invariants() const {
               "[sched] running sequences are out of order");
   for (const SeqRecord* rec : impl_->waiting) {
     QUIRE_CHECK(
-        rec->seq->state == SeqState::kWaiting && rec->seq->block_ids.empty() && rec->seq->row == -1,
+        rec->seq->state == SeqState::kWaiting && rec->seq->tables.empty() && rec->seq->row == -1,
         "[sched] a waiting sequence holds a row or blocks");
   }
 }

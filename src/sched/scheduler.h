@@ -12,13 +12,20 @@
 
 namespace quire {
 
+// One block table per sequence, over a pool of its own. Layers with a sliding window have another
+// table than those that see everything, so that their blocks can be freed earlier.
+struct KvTableConfig {
+  int num_blocks = 0;  // block 0 is the padding page and never handed out
+  int window = 0;      // a query reads the last `window` positions, its own included; 0: all
+};
+
 struct SchedulerConfig {
   int max_num_seqs = 256;             // rows
   int max_num_rule_seqs = 256;        // of them, those with sampling rules: has_rules in policy.h
   int max_num_batched_tokens = 2048;  // tokens in one step
   int max_model_len = 4096;
   int block_size = 16;
-  int num_blocks = 0;  // block 0 is the padding page and never handed out
+  std::vector<KvTableConfig> tables;
   int num_drafts = 0;  // draft tokens that each step proposes and the next one verifies
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
@@ -30,7 +37,7 @@ Status validate_scheduler_config(const SchedulerConfig& config);
 struct SchedulerStats {
   int num_running = 0;
   int num_waiting = 0;
-  int num_free_blocks = 0;  // cached blocks that nobody uses count as free
+  int num_free_blocks = 0;  // of all tables; cached blocks that no sequence holds count as free
   int num_total_blocks = 0;
   int64_t num_preemptions = 0;
   int64_t prefix_cache_queries = 0;  // tokens looked up

@@ -14,8 +14,6 @@ struct SeqRecord {
   bool has_rules = false;  // it takes one of the device's rule tables while it runs
 
   std::vector<BlockHash> block_hashes;  // of its first full blocks, as far as they were needed
-  int num_registered_blocks = 0;        // of block_ids, offered to the prefix cache
-  int num_announced_blocks = 0;         // of block_ids, told to the device
 
   // Of the step being planned.
   int step_tokens = 0;

@@ -18,6 +18,15 @@ enum class SeqState {
   kFinished,  // no further step will be planned
 };
 
+// A sequence's blocks in one of the model's block tables. Block i holds the tokens [i * block_size,
+// (i + 1) * block_size); all tables are equally long.
+struct SeqBlocks {
+  std::vector<int32_t> ids;  // 0 before `first`
+  int first = 0;             // the table's window has left the blocks before it behind
+  int num_registered = 0;    // offered to the prefix cache
+  int num_announced = 0;     // sent to the device
+};
+
 // One answer being made: its tokens, and how many of them are cached. Owned by the scheduler;
 // used by the engine thread alone.
 struct Sequence {
@@ -42,14 +51,18 @@ struct Sequence {
   // Tokens whose keys and values are, or will be by the steps in flight, in the cache. An upper
   // bound while steps with drafts are in flight.
   int num_scheduled = 0;
-  int num_prefill = 0;        // tokens known when it was admitted: computed before it decodes
-  int num_in_flight = 0;      // steps in flight that sample for it: each brings a token or more
-  int num_cached_tokens = 0;  // of the prompt, found in the prefix cache at first admission
-  std::vector<int32_t> block_ids;
+  int num_prefill = 0;            // tokens known when it was admitted: computed before it decodes
+  int num_in_flight = 0;          // steps in flight that sample for it: each brings a token or more
+  int num_cached_tokens = 0;      // of the prompt, found in the prefix cache at first admission
+  std::vector<SeqBlocks> tables;  // one per SchedulerConfig::tables; empty while it waits
   int num_preemptions = 0;
 
   // Its next input tokens are the device's: those known when it was admitted are all scheduled.
   bool decodes() const { return state == SeqState::kRunning && num_scheduled >= num_prefill; }
+  // Lower bound of the tokens that are cached before its next step: a step in flight brings one.
+  int min_computed() const {
+    return decodes() ? static_cast<int>(token_ids.size()) + num_in_flight - 1 : num_scheduled;
+  }
   int num_output_tokens() const { return static_cast<int>(token_ids.size()) - num_prompt_tokens; }
 };
 

@@ -62,7 +62,7 @@ class EngineCoreTest : public ::testing::Test {
                                     .max_num_batched_tokens = 64,
                                     .max_model_len = 64,
                                     .block_size = 16,
-                                    .num_blocks = 32};
+                                    .tables = {{.num_blocks = 32}}};
     core_ = std::make_unique<EngineCore>(config, std::make_unique<FakeRunner>(faults));
   }
 

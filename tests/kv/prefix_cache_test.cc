@@ -18,7 +18,11 @@ std::vector<BlockHash> chain(int num_blocks, const char* salt = "") {
 
 std::vector<int32_t> matched(const PrefixCache& cache, const std::vector<BlockHash>& hashes) {
   std::vector<int32_t> block_ids;
-  cache.match(hashes, block_ids);
+  for (const BlockHash& hash : hashes) {
+    const std::optional<int32_t> block_id = cache.find(hash);
+    if (!block_id) break;
+    block_ids.push_back(*block_id);
+  }
   return block_ids;
 }
 

@@ -12,7 +12,7 @@ constexpr int kBlockSize = 16;
 SchedulerConfig small_config() {
   SchedulerConfig config;
   config.block_size = kBlockSize;
-  config.num_blocks = 33;
+  config.tables = {{.num_blocks = 33}};
   return config;
 }
 
@@ -40,13 +40,13 @@ TEST(BlockTables, TheSequencesOfARequestHashItsPromptOnce) {
   const auto hashes = std::make_shared<std::vector<BlockHash>>();
   SeqRecord first = record_of(prompt, hashes);
   SeqRecord second = record_of(prompt, hashes);
-  std::vector<int32_t> block_ids;
-  tables.match_prefix(first, block_ids);
+  CachedPrefix prefix;
+  tables.match_prefix(first, prefix);
   ASSERT_EQ(hashes->size(), 4U);
   EXPECT_EQ(first.block_hashes, *hashes);
   // The mark shows where the hashes of the second sequence come from.
   hashes->back() = BlockHash{};
-  tables.match_prefix(second, block_ids);
+  tables.match_prefix(second, prefix);
   EXPECT_EQ(second.block_hashes, *hashes) << "the prompt is hashed per sequence";
 }
 
@@ -60,8 +60,8 @@ TEST(BlockTables, ASequenceHashesItsOwnBlocksBehindThoseOfThePrompt) {
       ids.push_back(id);
       rec.seq->token_ids.push_back(id);
     }
-    std::vector<int32_t> block_ids;
-    tables.match_prefix(rec, block_ids);
+    CachedPrefix prefix;
+    tables.match_prefix(rec, prefix);
     std::vector<BlockHash> expected;
     extend_block_hashes("", kBlockSize, ids, 4, expected);
     EXPECT_EQ(rec.block_hashes, expected);

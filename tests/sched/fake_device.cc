@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "sched/policy.h"
 
 namespace quire::testing {
 namespace {
@@ -30,11 +31,15 @@ int32_t fake_sample(Content prefix, uint64_t seed) {
   return static_cast<int32_t>(mix(prefix ^ (seed * 0xD6E8FEB86659FD93ULL)) % 61);
 }
 
-FakeDevice::FakeDevice(int num_rows, int num_blocks, int block_size)
-    : block_size_(block_size),
-      rows_(static_cast<size_t>(num_rows)),
-      cache_(static_cast<size_t>(num_blocks) * static_cast<size_t>(block_size)),
-      num_old_holders_(static_cast<size_t>(num_blocks)) {}
+FakeDevice::FakeDevice(const SchedulerConfig& config)
+    : block_size_(config.block_size), rows_(static_cast<size_t>(config.max_num_seqs)) {
+  for (const KvTableConfig& table : config.tables) {
+    const auto num_blocks = static_cast<size_t>(table.num_blocks);
+    tables_.push_back({.window = table.window,
+                       .cache = std::vector<Content>(num_blocks * static_cast<size_t>(block_size_)),
+                       .num_old_holders = std::vector<int>(num_blocks)});
+  }
+}
 
 std::vector<SampledSpan> FakeDevice::run(const BatchPlan& plan,
                                          const std::function<std::string(SeqId)>& salt_of) {
@@ -60,14 +65,24 @@ void FakeDevice::remove_row(int row_idx) {
   row = Row();
 }
 
-// Blocks behind a row's tokens do not count: the scheduler may have given them to another sequence.
+// Blocks behind a row's tokens, or before its window, do not count: the scheduler may have given
+// them to another sequence.
+bool FakeDevice::is_old(const Row& row, size_t table, int block_idx) const {
+  const int end = std::min((row.num_old + block_size_ - 1) / block_size_, row.num_blocks);
+  return block_idx >= first_block_read(row.num_old, tables_[table].window, block_size_) &&
+         block_idx < end;
+}
+
 void FakeDevice::count_old_holders() {
-  std::ranges::fill(num_old_holders_, 0);
-  for (Row& row : rows_) {
-    row.num_old_blocks =
-        std::min((row.num_computed + block_size_ - 1) / block_size_, row.num_blocks);
-    for (int i = 0; i < row.num_old_blocks; ++i) {
-      ++num_old_holders_[static_cast<size_t>(row.block_ids[static_cast<size_t>(i)])];
+  for (Row& row : rows_) row.num_old = row.num_computed;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    std::vector<int>& counts = tables_[t].num_old_holders;
+    std::ranges::fill(counts, 0);
+    for (const Row& row : rows_) {
+      for (int i = 0; i < row.num_blocks; ++i) {
+        if (!is_old(row, t, i)) continue;
+        ++counts[static_cast<size_t>(row.block_ids[t][static_cast<size_t>(i)])];
+      }
     }
   }
 }
@@ -78,6 +93,7 @@ void FakeDevice::add_row(const RowAdded& added, Content root) {
   row.active = row.fresh = true;
   row.seq_id = added.seq_id;
   row.seed = added.sampling->seed;
+  row.block_ids.resize(tables_.size());
   for (const int32_t token_id : added.token_ids) {
     row.contents.push_back(
         next_content(row.contents.empty() ? root : row.contents.back(), token_id));
@@ -87,27 +103,33 @@ void FakeDevice::add_row(const RowAdded& added, Content root) {
 
 void FakeDevice::append_blocks(const BlockTableAppend& append) {
   Row& row = rows_.at(static_cast<size_t>(append.row));
-  QUIRE_CHECK(row.active && append.first <= static_cast<int>(row.block_ids.size()) &&
-                  append.first >= row.num_old_blocks,
+  const auto table = static_cast<size_t>(append.table);
+  std::vector<int32_t>& block_ids = row.block_ids.at(table);
+  const bool has_gap = row.fresh ? tables_[table].window == 0 && append.first > 0
+                                 : append.first > static_cast<int>(block_ids.size());
+  QUIRE_CHECK(row.active && !has_gap && !is_old(row, table, append.first),
               "[sim] a block table has a gap, or loses a block that holds tokens");
-  row.block_ids.resize(static_cast<size_t>(append.first));
+  block_ids.resize(static_cast<size_t>(append.first));
   for (const int32_t block_id : append.block_ids) {
     QUIRE_CHECK(block_id > 0, "[sim] the padding page was handed out");
-    row.block_ids.push_back(block_id);
+    block_ids.push_back(block_id);
   }
 }
 
-size_t FakeDevice::slot(const Row& row, int position) const {
+size_t FakeDevice::slot(const Row& row, size_t table, int position) const {
   const auto block_id =
-      static_cast<size_t>(row.block_ids.at(static_cast<size_t>(position / block_size_)));
+      static_cast<size_t>(row.block_ids[table].at(static_cast<size_t>(position / block_size_)));
+  QUIRE_CHECK(block_id > 0, "[sim] a step uses a block that its window has left behind");
   return block_id * static_cast<size_t>(block_size_) + static_cast<size_t>(position % block_size_);
 }
 
 void FakeDevice::write(const BatchPlan& plan, const SeqSlice& slice) {
   Row& row = rows_.at(static_cast<size_t>(slice.row));
   QUIRE_CHECK(row.active && row.seq_id == slice.seq_id, "[sim] a slice's row is another's");
-  QUIRE_CHECK(slice.num_blocks <= static_cast<int>(row.block_ids.size()),
-              "[sim] a slice counts blocks that the device does not have");
+  for (const std::vector<int32_t>& block_ids : row.block_ids) {
+    QUIRE_CHECK(slice.num_blocks <= static_cast<int>(block_ids.size()),
+                "[sim] a slice counts blocks that the device does not have");
+  }
   row.num_blocks = slice.num_blocks;
   if (slice.decodes) {
     write_next_tokens(plan, slice, row);
@@ -124,6 +146,7 @@ void FakeDevice::write_chunk(const BatchPlan& plan, const SeqSlice& slice, Row& 
     row.fresh = false;
   }
   QUIRE_CHECK(slice.num_computed == row.num_computed, "[sim] a token is computed twice or never");
+  row.step_begin = row.num_computed;
   const int end = slice.num_computed + slice.num_tokens;
   QUIRE_CHECK(end <= static_cast<int>(row.token_ids.size()),
               "[sim] a slice goes beyond the tokens");
@@ -135,7 +158,7 @@ void FakeDevice::write_chunk(const BatchPlan& plan, const SeqSlice& slice, Row& 
     QUIRE_CHECK(
         plan.token_ids.at(static_cast<size_t>(slice.first_token + i)) == row.token_ids[position],
         "[sim] the plan feeds a wrong token");
-    write_slot(row, static_cast<int>(position), row.contents[position]);
+    write_slots(row, static_cast<int>(position), row.contents[position]);
   }
   row.num_computed = end;
   num_computed_tokens_ += slice.num_tokens;
@@ -148,6 +171,7 @@ void FakeDevice::write_next_tokens(const BatchPlan& plan, const SeqSlice& slice,
               "[sim] a row decodes before its known tokens are computed");
   QUIRE_CHECK(slice.samples && slice.num_computed >= row.num_computed,
               "[sim] a row is longer than its upper bound");
+  row.step_begin = row.num_computed;
   const uint64_t luck = mix(row.contents.back() + 17);
   row.num_accepted = static_cast<int>(luck % static_cast<uint64_t>(slice.num_drafts + 1));
   const int capacity = slice.num_blocks * block_size_;
@@ -159,7 +183,7 @@ void FakeDevice::write_next_tokens(const BatchPlan& plan, const SeqSlice& slice,
     const int position = row.num_computed + i;
     if (position >= capacity) continue;
     const Content wrong = luck + static_cast<Content>(i);
-    write_slot(row, position, is_right ? row.contents[static_cast<size_t>(position)] : wrong);
+    write_slots(row, position, is_right ? row.contents[static_cast<size_t>(position)] : wrong);
   }
   row.num_computed += 1 + row.num_accepted;
   num_computed_tokens_ += 1 + row.num_accepted;
@@ -168,20 +192,28 @@ void FakeDevice::write_next_tokens(const BatchPlan& plan, const SeqSlice& slice,
 }
 
 // Only those that join in this very plan may share a block that it writes.
-void FakeDevice::write_slot(const Row& row, int position, Content content) {
-  const size_t at = slot(row, position);
-  const bool is_old = position / block_size_ < row.num_old_blocks;
-  QUIRE_CHECK(num_old_holders_[at / static_cast<size_t>(block_size_)] == (is_old ? 1 : 0),
-              "[sim] a shared block is written");
-  cache_[at] = content;
+void FakeDevice::write_slots(const Row& row, int position, Content content) {
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const size_t at = slot(row, t, position);
+    const int num_expected = is_old(row, t, position / block_size_) ? 1 : 0;
+    QUIRE_CHECK(tables_[t].num_old_holders[at / static_cast<size_t>(block_size_)] == num_expected,
+                "[sim] a shared block is written");
+    tables_[t].cache[at] = content;
+  }
 }
 
+// The first query of the slice reads the furthest back.
 void FakeDevice::check_reads(const SeqSlice& slice) const {
   const Row& row = rows_[static_cast<size_t>(slice.row)];
   const int end = std::min(row.num_computed, slice.num_blocks * block_size_);
-  for (int position = 0; position < end; ++position) {
-    QUIRE_CHECK(cache_[slot(row, position)] == row.contents[static_cast<size_t>(position)],
-                "[sim] the cache holds other tokens than the sequence");
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const int window = tables_[t].window;
+    const int first = window == 0 ? 0 : std::max(0, row.step_begin - window + 1);
+    for (int position = first; position < end; ++position) {
+      QUIRE_CHECK(
+          tables_[t].cache[slot(row, t, position)] == row.contents[static_cast<size_t>(position)],
+          "[sim] the cache holds other tokens than the sequence");
+    }
   }
 }
 

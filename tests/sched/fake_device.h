@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sched/batch_plan.h"
+#include "sched/scheduler.h"
 
 namespace quire::testing {
 
@@ -19,7 +20,7 @@ int32_t fake_sample(Content prefix, uint64_t seed);
 
 class FakeDevice {
  public:
-  FakeDevice(int num_rows, int num_blocks, int block_size);
+  explicit FakeDevice(const SchedulerConfig& config);
 
   // salt_of: what the device does not know and the check needs. Of a slice's drafts a pseudo-random
   // number is right.
@@ -38,11 +39,12 @@ class FakeDevice {
     SeqId seq_id = 0;
     uint64_t seed = 0;
     std::vector<int32_t> token_ids;
-    std::vector<Content> contents;  // what the cache must hold for each token
-    std::vector<int32_t> block_ids;
-    int num_blocks = 0;      // of block_ids, that its latest slice may use
-    int num_old_blocks = 0;  // that hold computed tokens from before this plan
+    std::vector<Content> contents;                // what the cache must hold for each token
+    std::vector<std::vector<int32_t>> block_ids;  // by table
+    int num_blocks = 0;                           // in each table, that its latest slice may use
     int num_computed = 0;
+    int num_old = 0;       // computed before this plan
+    int step_begin = 0;    // computed before its latest slice
     int num_accepted = 0;  // drafts of its latest slice
   };
 
@@ -53,16 +55,22 @@ class FakeDevice {
   void write(const BatchPlan& plan, const SeqSlice& slice);
   void write_chunk(const BatchPlan& plan, const SeqSlice& slice, Row& row);
   void write_next_tokens(const BatchPlan& plan, const SeqSlice& slice, Row& row);
-  void write_slot(const Row& row, int position, Content content);
+  void write_slots(const Row& row, int position, Content content);
   void check_reads(const SeqSlice& slice) const;
+  bool is_old(const Row& row, size_t table, int block_idx) const;
   SampledSpan sample(const SeqSlice& slice);
   static void append_sampled(Row& row);
-  size_t slot(const Row& row, int position) const;
+  size_t slot(const Row& row, size_t table, int position) const;
+
+  struct Table {
+    int window;
+    std::vector<Content> cache;        // [num_blocks * block_size]
+    std::vector<int> num_old_holders;  // of each block: rows that read it before this plan
+  };
 
   int block_size_;
   std::vector<Row> rows_;
-  std::vector<Content> cache_;        // [num_blocks * block_size]
-  std::vector<int> num_old_holders_;  // of each block: rows with tokens in it before this plan
+  std::vector<Table> tables_;
   int64_t num_computed_tokens_ = 0;
   int64_t num_shared_tokens_ = 0;
   int64_t num_accepted_drafts_ = 0;

@@ -63,7 +63,7 @@ TEST(Policy, BlocksAreRoundedUp) {
 TEST(Policy, RefusesWhatCanNeverFitWithTheNumbers) {
   SchedulerConfig config;
   config.max_model_len = 100;
-  config.num_blocks = 4;
+  config.tables = {{.num_blocks = 4}};
   const auto refusal = [&](const Sequence& seq) { return check_admissible(seq, config).message(); };
   EXPECT_EQ(refusal(sequence(10, 49)), "");  // 48 tokens in 3 blocks; the last is never fed
   EXPECT_THAT(refusal(sequence(10, 50)), HasSubstr("need 4 KV blocks of 16 tokens; got 3"));
@@ -82,7 +82,7 @@ TEST(Policy, RefusesWhatCanNeverFitWithTheNumbers) {
 TEST(Policy, ConfigErrorsNameTheFlag) {
   const auto refusal = [](auto change) {
     SchedulerConfig config;
-    config.num_blocks = 8;
+    config.tables = {{.num_blocks = 8}};
     change(config);
     return validate_scheduler_config(config).message();
   };
@@ -97,7 +97,8 @@ TEST(Policy, ConfigErrorsNameTheFlag) {
               HasSubstr("--max-num-batched-tokens"));
   EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_model_len = 1; }),
               HasSubstr("--max-model-len"));
-  EXPECT_THAT(refusal([](SchedulerConfig& c) { c.num_blocks = 1; }), HasSubstr("KV cache blocks"));
+  EXPECT_THAT(refusal([](SchedulerConfig& c) { c.tables = {{.num_blocks = 1}}; }),
+              HasSubstr("KV cache blocks"));
 }
 
 }  // namespace

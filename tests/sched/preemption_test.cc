@@ -9,7 +9,7 @@ using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 TEST_F(SchedulerTest, PreemptsTheLastInRankWhenBlocksRunOut) {
-  config_.num_blocks = 5;  // 64 tokens
+  config_.tables = {{.num_blocks = 5}};  // 64 tokens
   const SeqId a = add(30, 20);
   const SeqId b = add(30, 20);
   step();
@@ -34,7 +34,7 @@ TEST_F(SchedulerTest, PreemptsTheLastInRankWhenBlocksRunOut) {
 }
 
 TEST_F(SchedulerTest, APreemptedSequenceWaitsForItsTokensInFlight) {
-  config_.num_blocks = 5;
+  config_.tables = {{.num_blocks = 5}};
   const SeqId a = add(31, 20);
   const SeqId b = add(31, 20);
   const SeqId c = add(2, 20);
@@ -49,7 +49,7 @@ TEST_F(SchedulerTest, APreemptedSequenceWaitsForItsTokensInFlight) {
 }
 
 TEST_F(SchedulerTest, PriorityPreemptsWhenBlocksRunOut) {
-  config_.num_blocks = 5;
+  config_.tables = {{.num_blocks = 5}};
   const SeqId a = add(30, 20);
   const SeqId b = add(30, 20);
   step();
@@ -60,7 +60,7 @@ TEST_F(SchedulerTest, PriorityPreemptsWhenBlocksRunOut) {
 }
 
 TEST_F(SchedulerTest, NobodyIsPreemptedInVain) {
-  config_.num_blocks = 6;
+  config_.tables = {{.num_blocks = 6}};
   const SeqId top = add(40, 20, {.priority = -2});
   const SeqId low = add(20, 12);
   step();
@@ -100,7 +100,7 @@ TEST_F(SchedulerTest, ARowIsNotTakenFromAnEqualOrAHigherPriority) {
 
 TEST_F(SchedulerTest, ARowIsNotTakenWhereBlocksWouldStillBeMissing) {
   config_.max_num_seqs = 2;
-  config_.num_blocks = 6;
+  config_.tables = {{.num_blocks = 6}};
   const SeqId top = add(40, 20, {.priority = -2});
   const SeqId low = add(20, 12);
   step();
@@ -172,7 +172,7 @@ TEST_F(SchedulerTest, AnUncutPromptBorrowsTheTokensOfDecodesThatRankAfterIt) {
 }
 
 TEST_F(SchedulerTest, BlocksThatOnlyVictimsShareCountAsFreed) {
-  config_.num_blocks = 6;
+  config_.tables = {{.num_blocks = 6}};
   const SeqId a = add(33, 10, {.first_id = 5});  // blocks 1 and 2 are shared, 3 is its own
   const SeqId b = add(33, 10, {.first_id = 5});
   step();
@@ -210,7 +210,7 @@ TEST_F(SchedulerTest, PriorityPreemptsForARuleTable) {
 }
 
 TEST_F(SchedulerTest, TwoBigSequencesTakeTurnsInOrder) {
-  config_.num_blocks = 9;  // 128 tokens: one of them at a time in the end
+  config_.tables = {{.num_blocks = 9}};  // 128 tokens: one of them at a time in the end
   const SeqId a = add(60, 64);
   add(60, 64);
   int num_steps = 0;

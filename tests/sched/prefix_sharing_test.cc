@@ -15,9 +15,9 @@ TEST_F(SchedulerTest, SharesTheCachedPrefixButComputesTheLastToken) {
   EXPECT_EQ(parts(plan), (Parts{{a, 1}, {same, 16}, {longer, 12}}));
   EXPECT_EQ(seq(same).num_cached_tokens, 32);
   EXPECT_EQ(seq(longer).num_cached_tokens, 48);
-  EXPECT_EQ(seq(longer).block_ids[0], seq(a).block_ids[0]);
-  EXPECT_EQ(seq(longer).block_ids[2], seq(a).block_ids[2]);
-  EXPECT_NE(seq(same).block_ids[2], seq(a).block_ids[2]);
+  EXPECT_EQ(seq(longer).tables[0].ids[0], seq(a).tables[0].ids[0]);
+  EXPECT_EQ(seq(longer).tables[0].ids[2], seq(a).tables[0].ids[2]);
+  EXPECT_NE(seq(same).tables[0].ids[2], seq(a).tables[0].ids[2]);
   EXPECT_EQ(scheduler().stats().prefix_cache_hits, 80);
   EXPECT_EQ(scheduler().stats().prefix_cache_queries, 48 + 48 + 60);
 }
@@ -91,7 +91,7 @@ TEST_F(SchedulerTest, CachingCanBeTurnedOff) {
 }
 
 TEST_F(SchedulerTest, EvictsTheDeepEndOfAChainFirst) {
-  config_.num_blocks = 5;
+  config_.tables = {{.num_blocks = 5}};
   scheduler().finish((add(64, 1, {.first_id = 1}), step(), last_id_));
   // 1 block is taken, so that of the chain's 4 the deepest goes.
   scheduler().finish((add(10, 1), step(), last_id_));

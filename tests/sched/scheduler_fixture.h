@@ -30,7 +30,7 @@ class SchedulerTest : public ::testing::Test {
     config_.max_num_seqs = 4;
     config_.max_num_batched_tokens = 64;
     config_.max_model_len = 256;
-    config_.num_blocks = 65;
+    config_.tables = {{.num_blocks = 65}};
   }
 
   Scheduler& scheduler() {

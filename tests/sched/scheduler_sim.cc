@@ -49,7 +49,12 @@ SchedulerConfig random_config(const Choices& below) {
   config.num_drafts = below(2) == 0 ? 0 : static_cast<int>(below(9));
   config.max_num_batched_tokens = 1 + config.num_drafts + static_cast<int>(below(96));
   config.max_model_len = 64 + static_cast<int>(below(96));
-  config.num_blocks = 2 + static_cast<int>(below(24));
+  config.tables = {{.num_blocks = 2 + static_cast<int>(below(24))}};
+  for (uint32_t i = below(6); i > 3; --i) {
+    config.tables.push_back(
+        {.num_blocks = 4 + static_cast<int>(below(16)), .window = 1 + static_cast<int>(below(60))});
+  }
+  if (below(5) == 4) std::swap(config.tables.front(), config.tables.back());
   config.enable_prefix_caching = below(4) != 0;
   config.enable_chunked_prefill = below(4) != 0;
   return config;
@@ -72,7 +77,7 @@ std::vector<int32_t> answer_alone(const SimRequest& request) {
 SchedulerSim::SchedulerSim(const SchedulerConfig& config, int max_steps_in_flight)
     : config_(config),
       scheduler_(config),
-      device_(config.max_num_seqs, config.num_blocks, config.block_size),
+      device_(config),
       max_steps_in_flight_(static_cast<size_t>(max_steps_in_flight)) {}
 
 std::optional<SeqId> SchedulerSim::add(const SimRequest& request) {
@@ -131,7 +136,7 @@ void SchedulerSim::check_plan(const BatchPlan& plan) {
                 "[sim] a mask would be wanted before the token that it follows");
     QUIRE_CHECK(slice.kv_len_bound() < seq->max_total_tokens || config_.num_drafts > 0,
                 "[sim] beyond max_total_tokens");
-    QUIRE_CHECK(slice.num_blocks == static_cast<int>(seq->block_ids.size()) &&
+    QUIRE_CHECK(slice.num_blocks == static_cast<int>(seq->tables[0].ids.size()) &&
                     slice.num_blocks * config_.block_size >=
                         std::min(slice.kv_len_bound(), seq->max_total_tokens - 1),
                 "[sim] a slice lacks blocks");
@@ -196,15 +201,27 @@ const Sequence* SchedulerSim::first_waiting() {
   return first;
 }
 
-// Blocks that stay taken when all ranks after seq are preempted.
-int SchedulerSim::num_blocks_of_higher_ranks(const Sequence& seq) {
+// Blocks of a table that stay taken when all ranks after seq are preempted.
+int SchedulerSim::num_blocks_of_higher_ranks(const Sequence& seq, size_t table) {
   std::set<int32_t> block_ids;
   for (const auto& [id, expected] : live_) {
     const Sequence& other = *scheduler_.find(id);
-    if (!ranks_before(other, seq)) continue;
-    block_ids.insert(other.block_ids.begin(), other.block_ids.end());
+    if (!ranks_before(other, seq) || other.tables.empty()) continue;
+    const SeqBlocks& blocks = other.tables[table];
+    block_ids.insert(blocks.ids.begin() + blocks.first, blocks.ids.end());
   }
   return static_cast<int>(block_ids.size());
+}
+
+bool SchedulerSim::has_blocks_of_lower_ranks(const Sequence& seq, int num_higher) {
+  const auto num_known = static_cast<int>(seq.token_ids.size());
+  const int num_spare = seq.num_preemptions > 0 ? num_higher : 0;
+  for (size_t t = 0; t < config_.tables.size(); ++t) {
+    const int num_blocks = max_blocks_held(config_, config_.tables[t], num_known) + num_spare +
+                           num_blocks_of_higher_ranks(seq, t);
+    if (num_blocks > config_.tables[t].num_blocks - 1) return false;
+  }
+  return true;
 }
 
 void SchedulerSim::check_priority_was_kept(const BatchPlan& plan) {
@@ -233,10 +250,7 @@ void SchedulerSim::check_priority_was_kept(const BatchPlan& plan) {
   }
   // Prompts of higher ranks may take a step as a whole, beside the decodes of all ranks.
   if (had_prompt && plan.num_tokens() == config_.max_num_batched_tokens) return;
-  const int margin = waiting->num_preemptions > 0 ? num_higher : 0;
-  const int num_blocks =
-      num_blocks_for(num_known, config_.block_size) + margin + num_blocks_of_higher_ranks(*waiting);
-  QUIRE_CHECK(num_blocks > config_.num_blocks - 1 || num_tokens_left < num_tokens,
+  QUIRE_CHECK(!has_blocks_of_lower_ranks(*waiting, num_higher) || num_tokens_left < num_tokens,
               "[sim] a sequence waits for one of lower rank");
 }
 

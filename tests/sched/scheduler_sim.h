@@ -72,7 +72,9 @@ class SchedulerSim {
   // Whether the rule table that the sequence may need is free or held by a lower rank.
   bool can_have_table(const Sequence& seq);
   const Sequence* first_waiting();
-  int num_blocks_of_higher_ranks(const Sequence& seq);
+  int num_blocks_of_higher_ranks(const Sequence& seq, size_t table);
+  // Whether the waiting sequence would fit if all ranks after it gave their blocks up.
+  bool has_blocks_of_lower_ranks(const Sequence& seq, int num_higher);
   void take(const Sequence& seq);
 
   SchedulerConfig config_;

@@ -204,13 +204,13 @@ TEST_F(SchedulerTest, BlocksForDraftsThatWereNotAcceptedAreGivenBack) {
   EXPECT_THAT(first.token_ids, Each(kPlaceholderToken));
   EXPECT_EQ(second.slices[0].num_computed, 19) << "an upper bound";
   EXPECT_EQ(seq(id).num_in_flight, 2) << "steps, not tokens";
-  EXPECT_THAT(seq(id).block_ids, SizeIs(2));
+  EXPECT_THAT(seq(id).tables[0].ids, SizeIs(2));
   complete(first, 0);
   EXPECT_EQ(seq(id).num_output_tokens(), 2);
   EXPECT_EQ(seq(id).num_scheduled, 20);
   complete(second, 0);
   EXPECT_EQ(seq(id).num_scheduled, 16) << "exact: nothing is in flight";
-  EXPECT_THAT(seq(id).block_ids, SizeIs(1)) << "the second block holds no token";
+  EXPECT_THAT(seq(id).tables[0].ids, SizeIs(1)) << "the second block holds no token";
   const BatchPlan third = schedule();
   ASSERT_THAT(third.block_appends, SizeIs(1));
   EXPECT_EQ(third.block_appends[0].first, 1) << "its entry is announced anew";
@@ -246,7 +246,7 @@ TEST_F(SchedulerTest, ConstrainedSequencesAcceptNoDrafts) {
 }
 
 TEST_F(SchedulerTest, NobodyOvertakesABigOneThatWaits) {
-  config_.num_blocks = 9;
+  config_.tables = {{.num_blocks = 9}};
   config_.max_num_batched_tokens = 128;
   const SeqId a = add(50, 8);
   step();
@@ -289,7 +289,7 @@ TEST_F(SchedulerTest, ADecodeStepOf256CostsTheHostLittle) {
   config_.max_num_seqs = kNumSeqs;
   config_.max_num_batched_tokens = kNumSeqs * 64;
   config_.max_model_len = 2048;
-  config_.num_blocks = kNumSeqs * 64;
+  config_.tables = {{.num_blocks = kNumSeqs * 64}};
   for (int i = 0; i < kNumSeqs; ++i) add(60, 600);
   complete(schedule());
   BatchPlan in_flight = schedule();
@@ -318,7 +318,7 @@ TEST_F(SchedulerTest, ADecodeStepOf256CostsTheHostLittle) {
 }
 
 TEST(SchedulerDeathTest, ABadConfigIsABrokenInvariant) {
-  EXPECT_DEATH(Scheduler(SchedulerConfig{}), "KV cache blocks; got 0");
+  EXPECT_DEATH(Scheduler(SchedulerConfig{}), "block tables; got 0");
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ class GpuFault : public testing::GpuTest,
                                                          .max_num_batched_tokens = 64,
                                                          .max_model_len = limits.max_model_len,
                                                          .block_size = 16,
-                                                         .num_blocks = kNumBlocks},
+                                                         .tables = {{.num_blocks = kNumBlocks}}},
                                          std::move(runner));
     return {};
   }
