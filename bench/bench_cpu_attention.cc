@@ -77,8 +77,7 @@ struct BenchBatch {
     const PhaseRange range{.num_reqs = c.num_reqs,
                            .num_tokens = c.num_reqs * c.q_len,
                            .max_q_len = c.q_len,
-                           .max_kv_len = c.kv_len,
-                           .uniform_q = true};
+                           .max_kv_len = c.kv_len};
     (c.q_len == 1 ? batch.decode : batch.prefill) = range;
     batch.query_start = {query_start.data(), query_start.data()};
     batch.seq_lens = seq_lens.data();
@@ -124,25 +123,24 @@ BenchTimes time_case(const BenchCase& c, ThreadPool& pool, int repetitions) {
   fill(q->view.data, DType::kF32, q->view.shape.num_elements());
 
   const auto backend = make_cpu_attention(pool);
-  std::vector<std::byte> arena(backend->workspace_bytes(
-      shape, {.max_num_reqs = c.num_reqs, .max_num_tokens = num_tokens, .max_kv_len = c.kv_len}));
-  Workspace workspace{.arena = arena, .counters = {}};
-  AttentionCall call{.shape = &shape,
-                     .batch = &batch.batch,
-                     .phase = c.q_len == 1 ? Phase::kDecode : Phase::kPrefill,
-                     .q = q->view,
-                     .out = out->view,
-                     .kv = {},
-                     .workspace = workspace};
+  auto plan =
+      backend->make_plan(shape, {.use = {.phase = c.q_len == 1 ? Phase::kDecode : Phase::kPrefill},
+                                 .max_num_reqs = c.num_reqs,
+                                 .max_num_tokens = num_tokens,
+                                 .max_kv_len = c.kv_len});
+  QUIRE_CHECK(plan.ok(), plan.status().message());
+  std::vector<std::byte> workspace((*plan)->workspace_bytes());
+  AttentionCall call{
+      .q = q->view, .out = out->view, .kv = {}, .sinks = nullptr, .workspace = workspace};
   NullStream stream;
   std::vector<double> plan_us, run_us;
   for (int i = -1; i < repetitions; ++i) {  // the first warms up
     const int64_t begin = now_ns();
-    QUIRE_CHECK(backend->plan(shape, batch.batch, workspace, stream).ok(), "plan");
+    QUIRE_CHECK((*plan)->update(batch.batch, stream).ok(), "update");
     const int64_t planned = now_ns();
     for (const Tensor& cache : caches) {
       call.kv = kv_cache_view(layout, cache.view.data);
-      QUIRE_CHECK(backend->run(call, stream).ok(), "run");
+      QUIRE_CHECK((*plan)->run(call, stream).ok(), "run");
     }
     if (i < 0) continue;
     plan_us.push_back(static_cast<double>(planned - begin) * 1e-3);

@@ -1,8 +1,9 @@
-// The attention seam: one class and plain data. Nothing else in the house knows which backend runs.
+// The attention seam: a backend says what it serves and makes plans; a plan computes attention.
+// Nothing else in the code knows which backend runs.
 #pragma once
 
 #include <cstddef>
-#include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,13 +17,7 @@
 
 namespace quire {
 
-enum class Phase { kDecode, kPrefill };
-
-constexpr std::string_view phase_name(Phase phase) {
-  return phase == Phase::kDecode ? "decode" : "prefill";
-}
-
-// Constant for a group of layers.
+// Constant for one phase of a group of layers.
 struct AttentionShape {
   int num_heads = 0;
   int num_kv_heads = 0;
@@ -36,13 +31,12 @@ struct AttentionShape {
   float softcap = 0.0F;  // s := softcap * tanh(s / softcap); 0: off
   int window = 0;        // a query sees its last `window` positions, itself included; 0: all
   bool causal = true;
-  bool mla = false;
-  bool sinks = false;  // one logit a head joins the softmax's denominator and attends to nothing
+  bool sinks = false;  // one logit per head joins the softmax's denominator, attending to nothing
 
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
-// How its pages lie in memory.
+// How the pages of such a cache lie in memory.
 inline KvLayout kv_layout(const AttentionShape& shape) {
   return {.page_size = shape.page_size,
           .num_kv_heads = shape.num_kv_heads,
@@ -51,43 +45,59 @@ inline KvLayout kv_layout(const AttentionShape& shape) {
           .dtype = shape.kv};
 }
 
+// The kind of steps that a backend is asked about, and that a plan is made for.
+struct AttentionUse {
+  Phase phase = Phase::kDecode;
+  int q_len = 1;          // decode: query tokens of every request, at most; prompts have any number
+  bool in_graph = false;  // captured once and replayed for other lengths
+
+  friend bool operator==(const AttentionUse&, const AttentionUse&) = default;
+};
+
 // Yes, or all the reasons why not.
 struct Support {
   std::vector<std::string> reasons;
+  // Why another backend does better where one serves: selection then passes over this one, unless
+  // a flag names it.
+  std::vector<std::string> reservations = {};
+
   bool ok() const { return reasons.empty(); }
 };
 
-struct AttentionLimits {
-  int max_num_reqs = 0;
-  int max_num_tokens = 0;
+// The batches that a plan has room for.
+struct PlanLimits {
+  AttentionUse use;
+  int max_num_reqs = 0;    // in a graph: exactly so many
+  int max_num_tokens = 0;  // of the phase; in a graph: exactly max_num_reqs * use.q_len
   int max_kv_len = 0;
-  // For one that plans_each_size(): numbers of requests of the batches with `for_graph` set, and
-  // whether there are others, of any number.
-  std::span<const int> graph_sizes = {};
-  bool eager = true;
 };
 
-// Of Workspace::counters on a GPU.
-inline constexpr size_t kCounterBytes = size_t{1} << 20;
-
-// One arena for a whole step, sized at start; `counters` stays zero between calls.
-struct Workspace {
-  std::span<std::byte> arena;
-  std::span<std::byte> counters;
-};
-
-// One layer's attention over one phase of the batch.
+// One layer's attention over the phase of a plan.
 struct AttentionCall {
-  const AttentionShape* shape = nullptr;
-  const AttentionBatch* batch = nullptr;
-  Phase phase = Phase::kDecode;
   TensorView q;    // [num_tokens, num_heads, head_dim], all tokens of the step
   TensorView out;  // [num_tokens, num_heads, head_dim_v]; only the phase's rows are written
   KvCacheView kv;
-  const float* q_scale = nullptr;  // FP8 queries; null: 1
-  const float* sinks = nullptr;    // [num_heads] logits, with shape->sinks
-  float* lse = nullptr;            // [num_tokens, num_heads], natural log; null: not wanted
-  Workspace workspace;
+  const float* sinks = nullptr;    // [num_heads] logits, with shape.sinks
+  std::span<std::byte> workspace;  // AttentionPlan::workspace_bytes, 256-byte aligned on a GPU
+};
+
+// What a backend needs between update() and run() is the plan's own: plans of one backend and of
+// equal shapes, of two models or two graphs, are updated and run in any order. The backend outlives
+// its plans.
+class AttentionPlan {
+ public:
+  virtual ~AttentionPlan() = default;
+
+  // Scratch of one run(), for any batch within the limits; calls in turn share one workspace.
+  virtual size_t workspace_bytes() const = 0;
+  // Once per step, before any layer runs, for a batch whose range of the phase is not empty: host
+  // work of at most 10 µs for 256 requests, from upper bounds, without allocation or
+  // synchronization; it may enqueue copies of what it decided. The batch's arrays outlive the step.
+  // A plan for a graph is updated before the capture and before each replay: what run() enqueues
+  // does not depend on lengths, only on the range's shape and on the batch's device pointers.
+  virtual Status update(const AttentionBatch& batch, Stream& stream) = 0;
+  // Enqueues, without allocation or synchronization. A request of length 0 (padding) gets zeros.
+  virtual Status run(const AttentionCall& call, Stream& stream) = 0;
 };
 
 class AttentionBackend {
@@ -95,28 +105,13 @@ class AttentionBackend {
   virtual ~AttentionBackend() = default;
 
   virtual std::string_view name() const = 0;
-  virtual Support supports(const AttentionShape& shape, Phase phase,
+  virtual Support supports(const AttentionShape& shape, const AttentionUse& use,
                            const Device& device) const = 0;
-  // Query tokens of a decoding request that it serves at most: selection passes it over for more.
-  virtual int max_decode_q_len() const { return std::numeric_limits<int>::max(); }
-  // Whether it is made for a few numbers of requests, and slower at all others. Selection then
-  // takes it for graphs alone, as long as others serve.
-  virtual bool plans_each_size() const { return false; }
-  // Once at start for each shape, ahead of any plan() of it: makes what plans need beside the
-  // workspace, so that nothing has to be made in a step. Of two calls the larger limits stand.
-  virtual Status prepare(const AttentionShape& /*shape*/, const AttentionLimits& /*limits*/) {
-    return {};
-  }
-  // A bound, after prepare() of the same arguments.
-  virtual size_t workspace_bytes(const AttentionShape& shape,
-                                 const AttentionLimits& limits) const = 0;
-  // Once a step and KV group, before any layer runs: host work in at most 10 µs for 256 requests,
-  // from upper bounds, no synchronization; it may enqueue copies of what it decided. A batch with
-  // `for_graph` set is planned before its graph is captured and before each replay.
-  virtual Status plan(const AttentionShape& shape, const AttentionBatch& batch,
-                      Workspace& workspace, Stream& stream) = 0;
-  // Enqueues: no allocation, no synchronization. A request of length 0 (padding) gets zeros.
-  virtual Status run(const AttentionCall& call, Stream& stream) = 0;
+  // At start, for a shape and a use that it supports: makes all memory of the plan and loads what
+  // its first run would load. One plan per runner, model, KV group and graph, and one per phase for
+  // the steps that no graph holds.
+  virtual Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
+                                                           const PlanLimits& limits) = 0;
 };
 
 }  // namespace quire

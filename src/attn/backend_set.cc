@@ -36,6 +36,11 @@ std::span<const BackendName> backend_names() {
   return kBackendNames;
 }
 
+std::string describe(const AttentionUse& use) {
+  if (use.phase == Phase::kPrefill || use.q_len == 1) return std::string(phase_name(use.phase));
+  return fmt::format("decode of {} query tokens", use.q_len);
+}
+
 void BackendSet::add(std::unique_ptr<AttentionBackend> backend) {
   for (const std::string_view name : names()) {
     QUIRE_CHECK(name != backend->name(), "two attention backends of one name");
@@ -49,19 +54,34 @@ std::vector<std::string_view> BackendSet::names() const {
   return names;
 }
 
-std::vector<AttentionBackend*> BackendSet::supporting(const AttentionShape& shape, Phase phase,
+std::vector<AttentionBackend*> BackendSet::supporting(const AttentionShape& shape,
+                                                      const AttentionUse& use,
                                                       const Device& device) const {
-  std::vector<AttentionBackend*> supporting;
+  std::vector<AttentionBackend*> preferred;
+  std::vector<AttentionBackend*> reserved;
   for (const auto& backend : backends_) {
-    if (backend->supports(shape, phase, device).ok()) supporting.push_back(backend.get());
+    const Support support = backend->supports(shape, use, device);
+    if (support.ok())
+      (support.reservations.empty() ? preferred : reserved).push_back(backend.get());
   }
-  return supporting;
+  return preferred.empty() ? reserved : preferred;
 }
 
-Result<AttentionBackend*> BackendSet::select(const AttentionShape& shape, Phase phase,
-                                             const Device& device,
-                                             const ForcedBackend& forced) const {
-  if (!forced.is_forced()) return select_first(shape, phase, device);
+Result<std::vector<AttentionBackend*>> BackendSet::select(const AttentionShape& shape,
+                                                          const AttentionUse& use,
+                                                          const Device& device,
+                                                          const ForcedBackend& forced) const {
+  if (!forced.is_forced()) {
+    std::vector<AttentionBackend*> all = supporting(shape, use, device);
+    if (!all.empty()) return all;
+    std::string refusals;
+    for (const auto& backend : backends_) {
+      refusals += fmt::format("{}{}: {}", refusals.empty() ? "" : " | ", backend->name(),
+                              list_reasons(backend->supports(shape, use, device).reasons));
+    }
+    return invalid_argument(fmt::format("[attention] no backend can serve {}: {}", describe(use),
+                                        refusals.empty() ? "none is built in" : refusals));
+  }
   const auto found = std::find_if(backends_.begin(), backends_.end(), [&](const auto& backend) {
     return backend->name() == forced.name;
   });
@@ -70,24 +90,10 @@ Result<AttentionBackend*> BackendSet::select(const AttentionShape& shape, Phase 
         fmt::format("[attention] {} names no backend of this build; got {}, expected auto, {}",
                     forced.flag, forced.name, fmt::join(names(), ", ")));
   }
-  const Support support = (*found)->supports(shape, phase, device);
-  if (support.ok()) return found->get();
+  const Support support = (*found)->supports(shape, use, device);
+  if (support.ok()) return std::vector{found->get()};
   return invalid_argument(fmt::format("[attention] {} {} cannot serve {}: {}", forced.flag,
-                                      forced.name, phase_name(phase),
-                                      list_reasons(support.reasons)));
-}
-
-Result<AttentionBackend*> BackendSet::select_first(const AttentionShape& shape, Phase phase,
-                                                   const Device& device) const {
-  std::string refusals;
-  for (const auto& backend : backends_) {
-    const Support support = backend->supports(shape, phase, device);
-    if (support.ok()) return backend.get();
-    refusals += fmt::format("{}{}: {}", refusals.empty() ? "" : " | ", backend->name(),
-                            list_reasons(support.reasons));
-  }
-  return invalid_argument(fmt::format("[attention] no backend can serve {}: {}", phase_name(phase),
-                                      refusals.empty() ? "none is built in" : refusals));
+                                      forced.name, describe(use), list_reasons(support.reasons)));
 }
 
 }  // namespace quire

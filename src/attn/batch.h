@@ -3,8 +3,15 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace quire {
+
+enum class Phase { kDecode, kPrefill };
+
+constexpr std::string_view phase_name(Phase phase) {
+  return phase == Phase::kDecode ? "decode" : "prefill";
+}
 
 // The same array on both sides. On a CPU both are the same memory.
 template <typename T>
@@ -19,12 +26,11 @@ struct PhaseRange {
   int num_reqs = 0;
   int first_token = 0;
   int num_tokens = 0;
-  int max_q_len = 0;
-  int max_kv_len = 0;      // upper bound
-  bool uniform_q = false;  // every request of the range has max_q_len query tokens
+  int max_q_len = 0;   // decode: the query tokens of every request
+  int max_kv_len = 0;  // upper bound; in a graph's batch the longest context there can be
 };
 
-// One a step and KV group, shared by all layers of the group. Query token t of request r attends
+// One per step and KV group, shared by all layers of the group. Query token t of request r attends
 // to positions [0, seq_lens[r] - q_len(r) + (t - query_start[r])] (causal, itself included).
 struct AttentionBatch {
   PhaseRange decode;                      // uniform short queries: first in the batch
@@ -35,9 +41,8 @@ struct AttentionBatch {
   const int32_t* block_table = nullptr;   // device, [num_reqs, max_pages] page ids
   int64_t max_pages = 0;                  // row stride of block_table
   const int64_t* slot_mapping = nullptr;  // device, [num_tokens]; < 0: do not write
-  // What run() enqueues is captured once and replayed for other lengths: it must not depend on
-  // them, only on the ranges' shapes, where max_kv_len is the longest context there can be.
-  bool for_graph = false;
+
+  const PhaseRange& range(Phase phase) const { return phase == Phase::kDecode ? decode : prefill; }
 };
 
 }  // namespace quire

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace quire {
 namespace {
 
@@ -17,29 +19,40 @@ std::string list_times(const TuningTable::Cell& cell, std::span<const std::strin
   return text;
 }
 
-bool takes(const AttentionBackend& backend, const DecodeKey& key, int q_len) {
-  return q_len <= backend.max_decode_q_len() && !(key.eager && backend.plans_each_size());
+std::vector<std::string_view> names_of(std::span<AttentionBackend* const> backends) {
+  std::vector<std::string_view> names;
+  for (const AttentionBackend* backend : backends) names.push_back(backend->name());
+  return names;
 }
 
-ForcedBackend wish_for(Phase phase, const BackendWishes& wishes) {
+// A flag for one phase goes before the one for both.
+ForcedBackend preference_for(Phase phase, const BackendPreference& preference) {
   const bool is_decode = phase == Phase::kDecode;
-  const std::string_view name = is_decode ? wishes.decode : wishes.prefill;
-  if (name.empty()) return {.name = wishes.any};
+  const std::string_view name = is_decode ? preference.decode : preference.prefill;
+  if (name.empty()) return {.name = preference.any};
   return {.name = name,
           .flag = is_decode ? "--decode-attention-backend" : "--prefill-attention-backend"};
 }
 
-// A refusal, said as a remark: without the module's name.
+bool has_own_flag(Phase phase, const BackendPreference& preference) {
+  return !(phase == Phase::kDecode ? preference.decode : preference.prefill).empty();
+}
+
+// A refusal as a remark: without the module's name.
 std::string as_remark(const std::string& message) {
   return message.substr(message.find(']') + 2);
 }
 
-// Whether a backend that was wished for both phases serves the one that is not `phase`.
-bool serves_the_other(const BackendSet& backends, const AttentionShape& shape, const Device& device,
-                      Phase phase, const BackendWishes& wishes) {
-  if (!wishes.decode.empty() || !wishes.prefill.empty()) return false;
-  const Phase other = phase == Phase::kDecode ? Phase::kPrefill : Phase::kDecode;
-  return backends.select(shape, other, device, {.name = wishes.any}).ok();
+// In and outside of graphs, each query length of decode; then prompts.
+std::vector<AttentionUse> uses_of(std::span<const int> q_lens) {
+  std::vector<AttentionUse> uses;
+  for (const bool in_graph : {true, false}) {
+    for (const int q_len : q_lens) {
+      uses.push_back({.phase = Phase::kDecode, .q_len = q_len, .in_graph = in_graph});
+    }
+  }
+  uses.push_back({.phase = Phase::kPrefill});
+  return uses;
 }
 
 }  // namespace
@@ -54,143 +67,147 @@ bool is_ragged(std::span<const int32_t> kv_len_bounds) {
   return 4 * total < 3 * longest * static_cast<int64_t>(kv_len_bounds.size());
 }
 
+DecodeKey decode_key(const AttentionBatch& batch) {
+  const PhaseRange& range = batch.decode;
+  return {.num_reqs = range.num_reqs,
+          .max_kv_len = range.max_kv_len,
+          .ragged = is_ragged(batch.kv_len_bound.subspan(static_cast<size_t>(range.first_req),
+                                                         static_cast<size_t>(range.num_reqs))),
+          .q_len = std::max(range.max_q_len, 1)};
+}
+
+std::vector<int> decode_q_lens(int max_draft_tokens) {
+  if (max_draft_tokens == 0) return {1};
+  return {1, 1 + max_draft_tokens};
+}
+
 Result<AttentionSelector> AttentionSelector::create(const BackendSet& backends,
-                                                    const AttentionShape& shape,
-                                                    const Device& device,
-                                                    const BackendWishes& wishes,
-                                                    std::shared_ptr<const TuningTable> table) {
+                                                    const PhaseShapes& shapes, const Device& device,
+                                                    const BackendPreference& preference,
+                                                    std::shared_ptr<const TuningTable> table,
+                                                    std::span<const int> q_lens) {
   AttentionSelector selector;
-  selector.shape_ = shape;
+  selector.shapes_ = shapes;
   selector.table_ = std::move(table);
-  QUIRE_RETURN_IF_ERROR(selector.find(backends, device, Phase::kDecode, wishes));
-  QUIRE_RETURN_IF_ERROR(selector.find(backends, device, Phase::kPrefill, wishes));
+  const std::vector<AttentionUse> uses = uses_of(q_lens);
+  // Whether the backend for both phases serves anything that is left to it.
+  const bool any_serves = std::ranges::any_of(uses, [&](const AttentionUse& use) {
+    return !has_own_flag(use.phase, preference) &&
+           backends.select(shapes.of(use.phase), use, device, {.name = preference.any}).ok();
+  });
+  for (const AttentionUse& use : uses) {
+    const AttentionShape& shape = shapes.of(use.phase);
+    ForcedBackend forced = preference_for(use.phase, preference);
+    Result<std::vector<AttentionBackend*>> found = backends.select(shape, use, device, forced);
+    if (!found.ok() && forced.is_forced()) {
+      if (has_own_flag(use.phase, preference) || !any_serves) return found.status();
+      selector.add_remark(as_remark(found.status().message()) + " So auto selects another.");
+      forced = {};
+      found = backends.select(shape, use, device, forced);
+    }
+    QUIRE_RETURN_IF_ERROR(found.status());
+    selector.candidates_.push_back(
+        {.use = use,
+         .backends = *found,
+         .names = names_of(*found),
+         .forced_by = forced.is_forced() ? std::string(forced.flag) : std::string()});
+  }
   return selector;
 }
 
-Status AttentionSelector::find(const BackendSet& backends, const Device& device, Phase phase,
-                               const BackendWishes& wishes) {
-  Candidates& found = of(phase);
-  const ForcedBackend forced = wish_for(phase, wishes);
-  if (forced.is_forced()) {
-    const Result<AttentionBackend*> one = backends.select(shape_, phase, device, forced);
-    if (one.ok()) {
-      found = {.backends = {*one}, .forced_by = std::string(forced.flag)};
-      return {};
-    }
-    if (!serves_the_other(backends, shape_, device, phase, wishes)) return one.status();
-    remarks_.push_back(as_remark(one.status().message()) + " So auto chooses who does.");
+void AttentionSelector::add_remark(std::string remark) {
+  if (std::ranges::find(remarks_, remark) == remarks_.end()) remarks_.push_back(std::move(remark));
+}
+
+std::vector<AttentionUse> AttentionSelector::eager_uses() const {
+  std::vector<AttentionUse> uses;
+  for (const Candidates& candidates : candidates_) {
+    if (!candidates.use.in_graph) uses.push_back(candidates.use);
   }
-  QUIRE_RETURN_IF_ERROR(backends.select(shape_, phase, device, {}).status());
-  found.backends = backends.supporting(shape_, phase, device);
+  return uses;
+}
+
+Status AttentionSelector::leave_out(const AttentionBackend& backend, Phase phase,
+                                    const Status& reason) {
+  for (Candidates& candidates : candidates_) {
+    if (candidates.use.phase != phase) continue;
+    std::vector<AttentionBackend*>& backends = candidates.backends;
+    if (std::ranges::find(backends, &backend) == backends.end()) continue;
+    if (backends.size() == 1) return reason;
+    std::erase(backends, &backend);
+    candidates.names = names_of(backends);
+  }
+  add_remark(
+      fmt::format("{} is left out of {}: {}", backend.name(), phase_name(phase), reason.message()));
   return {};
 }
 
-std::vector<int> AttentionSelector::graph_sizes(const AttentionBackend& backend,
-                                                std::span<const DecodeKey> keys) const {
-  std::vector<int> sizes;
-  for (const DecodeKey& key : keys) {
-    if (!key.eager && decode(key) == &backend) sizes.push_back(key.num_reqs);
-  }
-  std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  return sizes;
+const AttentionSelector::Candidates& AttentionSelector::of(const AttentionUse& use) const {
+  const auto found = std::ranges::find_if(candidates_, [&](const Candidates& candidates) {
+    if (candidates.use.phase != use.phase) return false;
+    return use.phase == Phase::kPrefill ||
+           (candidates.use.in_graph == use.in_graph && candidates.use.q_len >= use.q_len);
+  });
+  QUIRE_CHECK(found != candidates_.end(),
+              "[attention] a decode step has more query tokens than selection was made for");
+  return *found;
 }
 
-Status AttentionSelector::prepare(const AttentionLimits& limits, std::span<const DecodeKey> keys) {
-  for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
-    Candidates& candidates = of(phase);
-    for (size_t i = 0; i < candidates.backends.size();) {
-      AttentionBackend* backend = candidates.backends[i];
-      AttentionLimits its_limits = limits;
-      std::vector<int> sizes;
-      if (backend->plans_each_size()) {
-        sizes = graph_sizes(*backend, keys);
-        its_limits.graph_sizes = sizes;
-        its_limits.eager = candidates.backends.size() == 1;
-      }
-      const Status prepared = backend->prepare(shape_, its_limits);
-      if (prepared.ok()) {
-        ++i;
-        continue;
-      }
-      if (candidates.backends.size() == 1) return prepared;
-      remarks_.push_back(fmt::format("{} is left out of {}: {}", backend->name(), phase_name(phase),
-                                     prepared.message()));
-      candidates.backends.erase(candidates.backends.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-  }
-  return {};
+AttentionSelector::Choice AttentionSelector::choose(const Candidates& candidates,
+                                                    const TuningPoint& point) const {
+  if (candidates.backends.size() == 1) return {.backend = candidates.backends.front()};
+  const auto best = table_->best(point, candidates.names);
+  return {.backend = candidates.backends[best.candidate], .cell = best.cell};
 }
 
-AttentionSelector::Choice AttentionSelector::choose(Phase phase, const DecodeKey& key,
-                                                    int q_len) const {
-  std::vector<AttentionBackend*> able;
-  Choice choice;
-  for (AttentionBackend* backend : candidates(phase)) {
-    if (phase == Phase::kDecode && !takes(*backend, key, q_len)) continue;
-    able.push_back(backend);
-    choice.among.push_back(backend->name());
-  }
-  // A forced one that cannot says so itself.
-  if (able.empty()) return {.backend = candidates(phase).front()};
-  choice.backend = able.front();
-  if (able.size() == 1) return choice;
-  const auto best = table_->best(
-      tuning_point(shape_, phase, key.num_reqs, q_len, key.max_kv_len, key.ragged), choice.among);
-  choice.backend = able[best.candidate];
-  choice.cell = best.cell;
-  return choice;
+AttentionSelector::Choice AttentionSelector::choose_decode(const DecodeKey& key) const {
+  return choose(of(key.use()), tuning_point(shapes_.decode, Phase::kDecode, key.num_reqs, key.q_len,
+                                            key.max_kv_len, key.ragged));
 }
 
-AttentionBackend* AttentionSelector::decode(const DecodeKey& key, int q_len) const {
-  return choose(Phase::kDecode, key, q_len).backend;
+AttentionSelector::Choice AttentionSelector::choose_prefill(int num_reqs, int num_tokens,
+                                                            int max_kv_len) const {
+  return choose(of({.phase = Phase::kPrefill}),
+                tuning_point(shapes_.prefill, Phase::kPrefill, num_reqs,
+                             num_tokens / std::max(num_reqs, 1), max_kv_len));
+}
+
+AttentionBackend* AttentionSelector::decode(const DecodeKey& key) const {
+  return choose_decode(key).backend;
 }
 
 AttentionBackend* AttentionSelector::prefill(int num_reqs, int num_tokens, int max_kv_len) const {
-  return choose(Phase::kPrefill, {num_reqs, max_kv_len}, num_tokens / std::max(num_reqs, 1))
-      .backend;
+  return choose_prefill(num_reqs, num_tokens, max_kv_len).backend;
 }
 
-std::span<AttentionBackend* const> AttentionSelector::candidates(Phase phase) const {
-  return of(phase).backends;
-}
-
-size_t AttentionSelector::workspace_bytes(const AttentionLimits& limits) const {
-  size_t bytes = 0;
-  for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
-    for (const AttentionBackend* backend : candidates(phase)) {
-      bytes = std::max(bytes, backend->workspace_bytes(shape_, limits));
-    }
-  }
-  return bytes;
-}
-
-std::string AttentionSelector::reason(Phase phase, const Choice& choice) const {
-  const std::string& flag = of(phase).forced_by;
-  if (!flag.empty()) return fmt::format("forced by {}", flag);
-  if (choice.among.size() == 1) return "the only one that serves this shape";
+std::string AttentionSelector::reason(const Candidates& candidates, const Choice& choice) const {
+  if (!candidates.forced_by.empty()) return fmt::format("forced by {}", candidates.forced_by);
+  if (candidates.backends.size() == 1) return "the only one that serves this shape";
   if (choice.cell == nullptr) return "nothing is measured here: the first that serves this shape";
   const TuningPoint& point = choice.cell->point;
   return fmt::format("measured at {} x {} of {} {}, heads {}:{} of {}: {}", point.num_reqs,
                      point.q_len, lengths_name(point.ragged), point.kv_len, point.num_heads,
-                     point.num_kv_heads, point.head_dim, list_times(*choice.cell, choice.among));
+                     point.num_kv_heads, point.head_dim,
+                     list_times(*choice.cell, candidates.names));
 }
 
 std::vector<AttentionService> AttentionSelector::decode_services(
     std::span<const DecodeKey> keys) const {
   std::vector<AttentionService> services;
   for (const DecodeKey& key : keys) {
-    const Choice choice = choose(Phase::kDecode, key, 1);
+    const Choice choice = choose_decode(key);
     const std::string_view name = choice.backend->name();
-    if (services.empty() || services.back().max_kv_len != key.max_kv_len ||
-        services.back().ragged != key.ragged || services.back().backend != name) {
+    if (services.empty() || services.back().q_len != key.q_len ||
+        services.back().max_kv_len != key.max_kv_len || services.back().ragged != key.ragged ||
+        services.back().backend != name) {
       services.push_back({.backend = name,
                           .min_size = key.num_reqs,
                           .max_kv_len = key.max_kv_len,
-                          .ragged = key.ragged});
+                          .ragged = key.ragged,
+                          .q_len = key.q_len});
     }
     services.back().max_size = key.num_reqs;
-    services.back().reason = reason(Phase::kDecode, choice);
+    services.back().reason = reason(of(key.use()), choice);
   }
   return services;
 }
@@ -198,13 +215,13 @@ std::vector<AttentionService> AttentionSelector::decode_services(
 std::vector<AttentionService> AttentionSelector::prefill_services() const {
   std::vector<AttentionService> services;
   for (const int num_tokens : {512, 2048, 8192}) {
-    const Choice choice = choose(Phase::kPrefill, {1, num_tokens}, num_tokens);
+    const Choice choice = choose_prefill(1, num_tokens, num_tokens);
     const std::string_view name = choice.backend->name();
     if (services.empty() || services.back().backend != name) {
       services.push_back({.backend = name, .min_size = num_tokens});
     }
     services.back().max_size = services.back().max_kv_len = num_tokens;
-    services.back().reason = reason(Phase::kPrefill, choice);
+    services.back().reason = reason(of({.phase = Phase::kPrefill}), choice);
   }
   return services;
 }

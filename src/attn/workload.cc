@@ -99,7 +99,8 @@ TuningPoint tuning_point(const AttentionShape& shape, const AttentionWorkload& w
 DecodeKey decode_key(const AttentionWorkload& workload) {
   return {.num_reqs = workload.num_reqs(),
           .max_kv_len = workload.longest(),
-          .ragged = is_ragged(workload.kv_lens)};
+          .ragged = is_ragged(workload.kv_lens),
+          .q_len = workload.q_len};
 }
 
 std::vector<AttentionWorkload> tuning_grid(bool quick) {

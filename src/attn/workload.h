@@ -36,7 +36,7 @@ double num_kv_bytes(const AttentionShape& shape, const AttentionWorkload& worklo
 double num_operations(const AttentionShape& shape, const AttentionWorkload& workload);
 
 TuningPoint tuning_point(const AttentionShape& shape, const AttentionWorkload& workload);
-// By what a step of these lengths is known.
+// The key of a decode step of these lengths.
 DecodeKey decode_key(const AttentionWorkload& workload);
 
 // What `quire tune` measures: decode, full and ragged, then prompts. Ragged batches draw their

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "attn/builtin_tables.h"
@@ -76,35 +77,37 @@ Status check(const Options& options) {
   return {};
 }
 
-// The named ones, or all that support the shape.
+// The named backends, or all that support the shape.
 Result<std::vector<AttentionBackend*>> pick_backends(const Platform& platform,
-                                                     const AttentionShape& shape, Phase phase,
+                                                     const AttentionShape& shape,
+                                                     const AttentionUse& use,
                                                      const std::vector<std::string>& names) {
   const BackendSet& set = platform.attention();
-  if (names.empty()) return set.supporting(shape, phase, platform.device());
+  if (names.empty()) return set.supporting(shape, use, platform.device());
   std::vector<AttentionBackend*> backends;
   for (const std::string& name : names) {
     QUIRE_ASSIGN_OR_RETURN(
-        AttentionBackend* const backend,
-        set.select(shape, phase, platform.device(), {.name = name, .flag = "--backends"}));
-    if (std::ranges::find(backends, backend) == backends.end()) backends.push_back(backend);
+        const std::vector<AttentionBackend*> found,
+        set.select(shape, use, platform.device(), {.name = name, .flag = "--backends"}));
+    if (std::ranges::find(backends, found[0]) == backends.end()) backends.push_back(found[0]);
   }
   return backends;
 }
 
 Result<AttentionSelector> make_selector(const Platform& platform, const AttentionShape& shape,
-                                        const std::string& path) {
+                                        const std::string& path, int q_len) {
   TuningTable table = builtin_table(platform.device());
   if (!path.empty()) {
     QUIRE_ASSIGN_OR_RETURN(table, TuningTable::read(path));
   }
-  return AttentionSelector::create(platform.attention(), shape, platform.device(), {},
-                                   std::make_shared<const TuningTable>(std::move(table)));
+  return AttentionSelector::create(platform.attention(), {shape, shape}, platform.device(), {},
+                                   std::make_shared<const TuningTable>(std::move(table)),
+                                   std::array{1, q_len});
 }
 
 std::string_view chosen_by(const AttentionSelector& selector, const AttentionWorkload& workload) {
   if (workload.phase == Phase::kDecode) {
-    return selector.decode(decode_key(workload), workload.q_len)->name();
+    return selector.decode(decode_key(workload))->name();
   }
   return selector
       .prefill(workload.num_reqs(), workload.num_reqs() * workload.q_len, workload.max_kv_len)
@@ -140,11 +143,13 @@ void warn_of_failures(const AttentionWorkload& workload, const MeasuredWorkload&
 
 Status measure(const Options& options, const Platform& platform, const AttentionShape& shape,
                AttentionReport& report) {
+  const AttentionUse use = {
+      .phase = report.phase, .q_len = options.q_len, .in_graph = report.phase == Phase::kDecode};
   QUIRE_ASSIGN_OR_RETURN(const std::vector<AttentionBackend*> backends,
-                         pick_backends(platform, shape, report.phase, options.backends));
+                         pick_backends(platform, shape, use, options.backends));
   for (const AttentionBackend* backend : backends) report.backends.emplace_back(backend->name());
   QUIRE_ASSIGN_OR_RETURN(const AttentionSelector selector,
-                         make_selector(platform, shape, options.tuning_table));
+                         make_selector(platform, shape, options.tuning_table, options.q_len));
   const MeasureConfig config{.shape = shape,
                              .workloads = bench_grid(grid_config(options)),
                              .num_warmups = options.num_iters_warmup,

@@ -61,15 +61,17 @@ std::string answer(const Support& support) {
   return support.ok() ? "yes" : fmt::format("no: {}", fmt::join(support.reasons, "; "));
 }
 
-void print_backends(const Platform& platform, const AttentionShape& shape) {
+void print_backends(const Platform& platform, const KvGroup& group) {
   const Device& device = platform.device();
+  const AttentionShape& shape = group.decode;
   print_stdout("\nattention of {} query heads and {} KV heads, head_dim {}, {} KV cache\n",
                shape.num_heads, shape.num_kv_heads, shape.head_dim, dtype_name(shape.kv));
   for (const auto& backend : platform.attention().all()) {
-    print_line(fmt::format("  {}", backend->name()),
-               fmt::format("decode {}, prefill {}",
-                           answer(backend->supports(shape, Phase::kDecode, device)),
-                           answer(backend->supports(shape, Phase::kPrefill, device))));
+    print_line(
+        fmt::format("  {}", backend->name()),
+        fmt::format("decode {}, prefill {}",
+                    answer(backend->supports(shape, {.phase = Phase::kDecode}, device)),
+                    answer(backend->supports(group.prefill, {.phase = Phase::kPrefill}, device))));
   }
 }
 
@@ -101,7 +103,7 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
   print_line("context", served_context(*plan, config));
   print_line("memory plan", describe(plan->memory, plan->kv));
   for (const std::string& line : describe_services(*plan)) print_line("serves", line);
-  for (const KvGroup& group : plan->attention.kv_groups) print_backends(**platform, group.shape);
+  for (const KvGroup& group : plan->attention.kv_groups) print_backends(**platform, group);
 }
 
 Result<int> run(const EngineConfig& engine) {

@@ -101,8 +101,9 @@ Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(config.shape, attention_shape(options.shape));
   QUIRE_ASSIGN_OR_RETURN(const auto platform, make_cuda_platform({.weight_dtype = config.shape.q}));
   for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
-    QUIRE_RETURN_IF_ERROR(
-        platform->attention().select(config.shape, phase, platform->device(), {}).status());
+    QUIRE_RETURN_IF_ERROR(platform->attention()
+                              .select(config.shape, {.phase = phase}, platform->device(), {})
+                              .status());
   }
   log_info("[tune] {}", describe(config.shape));
   const CancelScope scope;

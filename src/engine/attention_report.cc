@@ -16,7 +16,7 @@ using Services = std::span<const AttentionService>;
 std::string group_name(const EnginePlan& plan, size_t g) {
   if (plan.attention.kv_groups.size() == 1) return "";
   const KvGroup& group = plan.attention.kv_groups[g];
-  return fmt::format("{} layers of window {}, ", group.layers.size(), group.shape.window);
+  return fmt::format("{} layers of window {}, ", group.layers.size(), group.decode.window);
 }
 
 std::string list_names(Services services) {

@@ -33,13 +33,13 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   auto parts = std::make_unique<EngineParts>();
   QUIRE_ASSIGN_OR_RETURN(parts->platform, make_platform(config, files.config));
   Platform& platform = *parts->platform;
-  QUIRE_ASSIGN_OR_RETURN(const EnginePlan plan,
+  QUIRE_ASSIGN_OR_RETURN(EnginePlan plan,
                          plan_engine(config, files, platform, speculation.num_drafts));
   log_info("{}", describe(plan.memory, plan.kv));
   for (const std::string& line : summarize_services(plan)) log_info("[attention] {}", line);
   QUIRE_ASSIGN_OR_RETURN(parts->model, load_model(files.config, *files.weights, platform.ops(),
                                                   plan.limits, progress));
-  QUIRE_ASSIGN_OR_RETURN(const Workspace workspace,
+  QUIRE_ASSIGN_OR_RETURN(const std::span<std::byte> workspace,
                          platform.make_workspace(plan.attention.workspace_bytes));
   QUIRE_ASSIGN_OR_RETURN(parts->kv_cache, KvCache::allocate(plan.attention.kv_groups,
                                                             plan.kv.num_blocks, platform.ops()));
@@ -51,10 +51,12 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                                             .max_model_len = plan.limits.max_model_len,
                                             .vocab_size = files.config.vocab_size}));
   }
+  parts->attention_plans = std::move(plan.attention.plans);
   QUIRE_ASSIGN_OR_RETURN(
       parts->runner, platform.make_runner({.model = parts->model.get(),
                                            .kv_cache = &parts->kv_cache,
                                            .attention = plan.attention.selectors,
+                                           .plans = parts->attention_plans,
                                            .workspace = workspace,
                                            .drafter = parts->drafter.get(),
                                            .limits = plan.limits,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "engine/engine_plan.h"
 #include "engine/speculation.h"
@@ -17,6 +18,7 @@ struct EngineParts {
   std::unique_ptr<Model> model;
   KvCache kv_cache;
   std::unique_ptr<Drafter> drafter;  // null: the engine does not speculate
+  std::vector<AttentionPlans> attention_plans;
   std::unique_ptr<Runner> runner;
   SchedulerConfig scheduler;
   ModelInfo info;

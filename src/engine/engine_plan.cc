@@ -119,31 +119,36 @@ Result<std::shared_ptr<const TuningTable>> read_tuning_table(const EngineConfig&
   return std::make_shared<const TuningTable>(std::move(*table));
 }
 
-// Who serves the KV groups, and what that takes. Groups take turns with one arena: a layer's
-// attention is over before the next begins.
-Result<AttentionPlan> choose_attention(const EngineConfig& config, const ModelConfig& model,
-                                       Platform& platform, const ModelLimits& limits,
-                                       const std::shared_ptr<const TuningTable>& table) {
-  AttentionPlan plan;
-  plan.kv_groups = make_kv_groups(model, limits, platform.ops().activation_dtype());
-  plan.decode_keys = platform.decode_keys(config.max_num_seqs, limits.max_model_len);
-  for (DecodeKey& key : plan.decode_keys) key.eager |= config.enforce_eager;
-  const AttentionLimits largest = {.max_num_reqs = config.max_num_seqs,
-                                   .max_num_tokens = limits.max_num_tokens,
-                                   .max_kv_len = limits.max_kv_len()};
-  for (const KvGroup& group : plan.kv_groups) {
+// The backends of the KV groups and their plans. Groups take turns with one workspace: a layer's
+// attention ends before the next begins.
+Result<AttentionSetup> choose_attention(const EngineConfig& config, const ModelConfig& model,
+                                        Platform& platform, const ModelLimits& limits,
+                                        const std::shared_ptr<const TuningTable>& table) {
+  AttentionSetup setup;
+  const std::vector<int> q_lens = decode_q_lens(limits.num_drafts);
+  setup.kv_groups = make_kv_groups(model, limits, platform.ops().activation_dtype());
+  setup.decode_keys = platform.decode_keys(config.max_num_seqs, limits.max_model_len, q_lens);
+  for (DecodeKey& key : setup.decode_keys) key.eager |= config.enforce_eager;
+  const PlanLimits largest = {.use = {},
+                              .max_num_reqs = config.max_num_seqs,
+                              .max_num_tokens = limits.max_num_tokens,
+                              .max_kv_len = limits.max_model_len};
+  for (const KvGroup& group : setup.kv_groups) {
     QUIRE_ASSIGN_OR_RETURN(
         AttentionSelector selector,
-        AttentionSelector::create(platform.attention(), group.shape, platform.device(),
+        AttentionSelector::create(platform.attention(), {group.decode, group.prefill},
+                                  platform.device(),
                                   {.any = config.attention_backend,
                                    .decode = config.decode_attention_backend,
                                    .prefill = config.prefill_attention_backend},
-                                  table));
-    QUIRE_RETURN_IF_ERROR(selector.prepare(largest, plan.decode_keys));
-    plan.workspace_bytes = std::max(plan.workspace_bytes, selector.workspace_bytes(largest));
-    plan.selectors.push_back(std::move(selector));
+                                  table, q_lens));
+    QUIRE_ASSIGN_OR_RETURN(AttentionPlans plans,
+                           AttentionPlans::make(selector, largest, setup.decode_keys));
+    setup.workspace_bytes = std::max(setup.workspace_bytes, plans.workspace_bytes());
+    setup.selectors.push_back(std::move(selector));
+    setup.plans.push_back(std::move(plans));
   }
-  return plan;
+  return setup;
 }
 
 // Without --max-model-len the context shrinks to what the cache can hold, and the log says so.
@@ -241,7 +246,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
                                                     .num_layers = files.config.num_layers,
                                                     .enforce_eager = config.enforce_eager},
                                                    plan.attention.selectors);
-  // Asked last: what backends have prepared is taken already.
+  // Asked last: the memory of attention's plans is taken already.
   QUIRE_ASSIGN_OR_RETURN(const MemoryBudget budget, platform.memory_budget());
   plan.memory = {
       .block_bytes = kv_block_bytes(plan.attention.kv_groups),
@@ -258,6 +263,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   QUIRE_ASSIGN_OR_RETURN(plan.kv, plan_and_shrink(config, plan.memory));
   if (plan.memory.max_model_len != max_model_len) {
     plan.limits.max_model_len = plan.memory.max_model_len;
+    plan.attention = {};  // its memory goes to the plans for the shorter context
     QUIRE_ASSIGN_OR_RETURN(plan.attention,
                            choose_attention(config, files.config, platform, plan.limits, table));
   }

@@ -15,17 +15,18 @@
 
 namespace quire {
 
-struct AttentionPlan {
+struct AttentionSetup {
   std::vector<KvGroup> kv_groups;
-  std::vector<AttentionSelector> selectors;  // one a KV group
-  std::vector<DecodeKey> decode_keys;        // the decode steps that they tell apart
-  size_t workspace_bytes = 0;
+  std::vector<AttentionSelector> selectors;  // one per KV group
+  std::vector<AttentionPlans> plans;         // likewise
+  std::vector<DecodeKey> decode_keys;        // the decode steps that the selectors tell apart
+  size_t workspace_bytes = 0;                // of any of the plans
 };
 
 struct EnginePlan {
   DType weight_dtype = DType::kF32;
   ModelLimits limits;
-  AttentionPlan attention;
+  AttentionSetup attention;
   MemoryRequest memory;
   MemoryPlan kv;
   SchedulerConfig scheduler;

@@ -23,7 +23,7 @@ std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits
     int window = config.layer_windows[static_cast<size_t>(layer)];
     if (window >= limits.max_model_len) window = 0;
     auto group = std::ranges::find_if(
-        groups, [window](const KvGroup& other) { return other.shape.window == window; });
+        groups, [window](const KvGroup& other) { return other.decode.window == window; });
     if (group == groups.end()) {
       AttentionShape shape;
       shape.num_heads = static_cast<int>(shard(config.num_heads, limits.parallel).count);
@@ -34,7 +34,7 @@ std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits
       shape.kv = limits.kv_dtype;
       shape.scale = 1.0F / std::sqrt(static_cast<float>(config.head_dim));
       shape.window = window;
-      group = groups.insert(groups.end(), KvGroup{shape, {}});
+      group = groups.insert(groups.end(), KvGroup{kv_layout(shape), shape, shape});
     }
     group->layers.push_back(layer);
   }

@@ -133,7 +133,6 @@ void LlamaModel::project_qkv(size_t layer_idx, int64_t num_tokens) {
 Status LlamaModel::attention(size_t layer_idx, const StepInput& input, Stream& stream) {
   const LlamaLayer& layer = weights_.layers[layer_idx];
   const LayerPlace place = places_[layer_idx];
-  const KvGroup& group = kv_groups_[place.group];
   const KvGroupStep& step = input.kv_groups[place.group];
   const int64_t num_tokens = input.num_tokens;
   const TensorView q = scratch(num_tokens * qkv_size_, num_tokens, q_size_);
@@ -155,24 +154,12 @@ Status LlamaModel::attention(size_t layer_idx, const StepInput& input, Stream& s
   ops_.rope_and_cache(rope);
 
   AttentionCall call;
-  call.shape = &group.shape;
-  call.batch = step.batch;
   call.q = rope.q_out;
   call.out = {attention_view(num_tokens).data, q.dtype, per_head};
   call.kv = rope.kv;
   call.workspace = step.workspace;
-  return run_backends(step, call, stream);
-}
-
-Status LlamaModel::run_backends(const KvGroupStep& step, AttentionCall call, Stream& stream) {
-  if (step.batch->decode.num_reqs > 0) {
-    call.phase = Phase::kDecode;
-    QUIRE_RETURN_IF_ERROR(step.decode->run(call, stream));
-  }
-  if (step.batch->prefill.num_reqs > 0) {
-    call.phase = Phase::kPrefill;
-    QUIRE_RETURN_IF_ERROR(step.prefill->run(call, stream));
-  }
+  if (step.decode != nullptr) QUIRE_RETURN_IF_ERROR(step.decode->run(call, stream));
+  if (step.prefill != nullptr) QUIRE_RETURN_IF_ERROR(step.prefill->run(call, stream));
   return {};
 }
 

@@ -58,7 +58,6 @@ class LlamaModel final : public Model {
   // A layer's parts, in the order in which forward() runs them.
   void project_qkv(size_t layer_idx, int64_t num_tokens);
   Status attention(size_t layer_idx, const StepInput& input, Stream& stream);
-  static Status run_backends(const KvGroupStep& step, AttentionCall call, Stream& stream);
   void project_output(size_t layer_idx, int64_t num_tokens);
   void mlp(size_t layer_idx, int64_t num_tokens);
   // All that follows attention, with the next layer's project_qkv.

@@ -12,10 +12,12 @@
 
 namespace quire {
 
-// The layers that share an AttentionShape and a block table.
+// The layers that share a layout of the cache, the shapes of attention over it and a block table.
 struct KvGroup {
-  AttentionShape shape;
-  std::vector<int> layers;  // layer indices, ascending
+  KvLayout layout;
+  AttentionShape decode;
+  AttentionShape prefill;
+  std::vector<int> layers = {};  // layer indices, ascending
 };
 
 // Which slice of the model this process holds.
@@ -40,13 +42,13 @@ struct ModelLimits {
   int max_kv_len() const { return max_model_len + num_drafts; }
 };
 
-// What a step knows about one KV group. The backends are chosen, and have planned, before the step.
+// One KV group's part of a step. The plans are chosen and updated before the model runs.
 struct KvGroupStep {
   const AttentionBatch* batch = nullptr;
-  AttentionBackend* decode = nullptr;
-  AttentionBackend* prefill = nullptr;
-  std::span<const KvCacheView> caches;  // one a layer of the group, in the order of KvGroup::layers
-  Workspace workspace;
+  AttentionPlan* decode = nullptr;  // null: the step has no such range
+  AttentionPlan* prefill = nullptr;
+  std::span<const KvCacheView> caches;  // one per layer, in the order of KvGroup::layers
+  std::span<std::byte> workspace;
 };
 
 struct StepInput {

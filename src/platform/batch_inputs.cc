@@ -12,10 +12,8 @@ PhaseRange phase_range(std::span<const SeqSlice> slices, int first, int last) {
   range.num_reqs = last - first;
   if (first == last) return range;
   range.first_token = slices[first].first_token;
-  range.uniform_q = true;
   for (const SeqSlice& slice : slices.subspan(first, last - first)) {
     range.num_tokens += slice.num_tokens;
-    range.uniform_q &= slice.num_tokens == slices[first].num_tokens;
     range.max_q_len = std::max(range.max_q_len, slice.num_tokens);
     range.max_kv_len = std::max(range.max_kv_len, slice.kv_len_bound());
   }

@@ -8,7 +8,7 @@ int64_t kv_block_bytes(std::span<const KvGroup> groups) {
   Saturated bytes = 0;
   for (const KvGroup& group : groups) {
     const auto num_layers = static_cast<int64_t>(group.layers.size());
-    bytes = bytes + num_layers * Saturated(kv_layout(group.shape).page_bytes());
+    bytes = bytes + num_layers * Saturated(group.layout.page_bytes());
   }
   return bytes.get();
 }
@@ -16,7 +16,7 @@ int64_t kv_block_bytes(std::span<const KvGroup> groups) {
 Result<KvCache> KvCache::allocate(std::span<const KvGroup> groups, int num_blocks, Ops& ops) {
   KvCache cache;
   for (const KvGroup& group : groups) {
-    const KvLayout layout = kv_layout(group.shape);
+    const KvLayout& layout = group.layout;
     std::vector<KvCacheView> views;
     for (size_t i = 0; i < group.layers.size(); ++i) {
       QUIRE_ASSIGN_OR_RETURN(Tensor memory,

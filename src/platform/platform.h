@@ -64,13 +64,15 @@ class Platform {
                                    std::span<const AttentionSelector> attention) const = 0;
   // The decode steps that a runner's choice of backend tells apart, ascending as
   // AttentionSelector::decode_services wants them.
-  virtual std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) const = 0;
+  virtual std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
+                                             std::span<const int> q_lens) const = 0;
   // kInvalidArgument where a request asks for more than the device's tables hold. Thread-safe.
   virtual Status check(const SamplingSpec& /*spec*/, int /*vocab_size*/,
                        int /*max_model_len*/) const {
     return {};
   }
-  virtual Result<Workspace> make_workspace(size_t arena_bytes) = 0;
+  // Scratch for the attention of all KV groups in turn; the platform's own.
+  virtual Result<std::span<std::byte>> make_workspace(size_t num_bytes) = 0;
   virtual Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) = 0;
 };
 

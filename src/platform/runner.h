@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
-#include "attn/selector.h"
+#include "attn/plans.h"
 #include "model/model.h"
 #include "platform/drafter.h"
 #include "platform/kv_cache.h"
@@ -39,8 +40,9 @@ class Runner {
 struct RunnerParts {
   Model* model = nullptr;
   const KvCache* kv_cache = nullptr;
-  std::vector<AttentionSelector> attention;  // one a KV group
-  Workspace workspace;
+  std::vector<AttentionSelector> attention;  // one per KV group
+  std::span<const AttentionPlans> plans;     // of the same groups, for this runner alone
+  std::span<std::byte> workspace;
   Drafter* drafter = nullptr;  // proposes limits.num_drafts tokens after each step; null: none
   ModelLimits limits;          // what the model was loaded with
   int max_num_seqs = 0;        // in one step: at most limits.max_num_tokens

@@ -1,4 +1,4 @@
-// Who computes the attention of a step: chosen, planned, and listed for the model.
+// Which plans compute the attention of a step: chosen, updated, and listed for the model.
 #pragma once
 
 #include <span>
@@ -8,31 +8,27 @@
 
 namespace quire {
 
-// Of one KV group; null where the step has no such range.
+// The plans of one KV group; null where the step has no such range.
 struct AttentionChoice {
-  AttentionBackend* decode = nullptr;
-  AttentionBackend* prefill = nullptr;
-
-  friend bool operator==(const AttentionChoice&, const AttentionChoice&) = default;
+  AttentionPlan* decode = nullptr;
+  AttentionPlan* prefill = nullptr;
 };
-
-// What the batch's decode range is known by, from the host's upper bounds.
-DecodeKey decode_key(const AttentionBatch& batch);
 
 class StepAttention {
  public:
   explicit StepAttention(const RunnerParts& parts) : parts_(&parts) {}
 
-  // For a step that no graph holds, by the selectors: one a KV group.
-  std::vector<AttentionChoice> choose(const AttentionBatch& batch) const;
-  // Lets those who were chosen plan the batch, which outlives the step. What is returned is valid
-  // until the next call.
-  Result<std::span<const KvGroupStep>> plan(const AttentionBatch& batch,
-                                            std::span<const AttentionChoice> choices,
-                                            Stream& stream);
+  // For a step that no graph holds, by the selectors: one per KV group, valid until the next call.
+  std::span<const AttentionChoice> choose(const AttentionBatch& batch);
+  // Updates the chosen plans for the batch, whose arrays outlive the step. What is returned is
+  // valid until the next call.
+  Result<std::span<const KvGroupStep>> update(const AttentionBatch& batch,
+                                              std::span<const AttentionChoice> choices,
+                                              Stream& stream);
 
  private:
   const RunnerParts* parts_;
+  std::vector<AttentionChoice> choices_;
   std::vector<KvGroupStep> steps_;
 };
 

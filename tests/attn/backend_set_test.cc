@@ -20,9 +20,9 @@ class BackendSetTest : public ::testing::Test {
   }
   std::string choose(int num_heads, Phase phase, std::string_view name,
                      std::string_view flag = "--attention-backend") {
-    const auto chosen =
-        set_.select({.num_heads = num_heads}, phase, Device(), {.name = name, .flag = flag});
-    if (chosen.ok()) return std::string(chosen.value()->name());
+    const auto chosen = set_.select({.num_heads = num_heads}, {.phase = phase}, Device(),
+                                    {.name = name, .flag = flag});
+    if (chosen.ok()) return std::string(chosen.value()[0]->name());
     EXPECT_EQ(chosen.status().code(), StatusCode::kInvalidArgument);
     return chosen.status().message();
   }
@@ -58,8 +58,24 @@ TEST_F(BackendSetTest, ARefusalNamesTheFlagThatForced) {
               StartsWith("[attention] --decode-attention-backend names no backend"));
 }
 
+TEST_F(BackendSetTest, ABackendWithReservationsServesWhereNoOtherDoes) {
+  auto& small = dynamic_cast<PickyBackend&>(*set_.all()[0]);
+  auto& large = dynamic_cast<PickyBackend&>(*set_.all()[1]);
+  const AttentionShape shape = {.num_heads = 4};
+  small.is_for_graphs = true;
+  EXPECT_THAT(set_.supporting(shape, {.in_graph = true}, Device()), ElementsAre(&small, &large));
+  EXPECT_THAT(set_.supporting(shape, {}, Device()), ElementsAre(&large));
+  EXPECT_EQ(choose(4, Phase::kDecode, "small"), "small");
+  large.max_q_len = 1;
+  EXPECT_THAT(set_.supporting(shape, {.q_len = 2}, Device()), ElementsAre(&small));
+  small.max_q_len = 1;
+  EXPECT_THAT(set_.select(shape, {.q_len = 2}, Device(), {}).status().message(),
+              StartsWith("[attention] no backend can serve decode of 2 query tokens: small: a) too "
+                         "many query tokens."));
+}
+
 TEST(EmptyBackendSet, SaysSo) {
-  const auto chosen = BackendSet().select({}, Phase::kDecode, Device(), {});
+  const auto chosen = BackendSet().select({}, AttentionUse(), Device(), {});
   ASSERT_FALSE(chosen.ok());
   EXPECT_EQ(chosen.status().message(), "[attention] no backend can serve decode: none is built in");
 }

@@ -1,9 +1,25 @@
-// A backend that serves what it is told to, and computes nothing.
+// A backend that serves what a test allows, and computes nothing.
 #pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "attn/backend.h"
 
 namespace quire::testing {
+
+class FakePlan final : public AttentionPlan {
+ public:
+  explicit FakePlan(size_t workspace_bytes) : workspace_bytes_(workspace_bytes) {}
+
+  size_t workspace_bytes() const override { return workspace_bytes_; }
+  Status update(const AttentionBatch& /*batch*/, Stream& /*stream*/) override { return {}; }
+  Status run(const AttentionCall& /*call*/, Stream& /*stream*/) override { return {}; }
+
+ private:
+  size_t workspace_bytes_;
+};
 
 // Serves one phase of shapes with at most max_heads heads.
 class PickyBackend final : public AttentionBackend {
@@ -12,34 +28,26 @@ class PickyBackend final : public AttentionBackend {
       : name_(name), max_heads_(max_heads), phase_(phase), workspace_bytes_(workspace_bytes) {}
 
   std::string_view name() const override { return name_; }
-  Support supports(const AttentionShape& shape, Phase phase,
+  Support supports(const AttentionShape& shape, const AttentionUse& use,
                    const Device& /*device*/) const override {
     Support support;
     if (shape.num_heads > max_heads_) support.reasons.push_back("too many heads.");
-    if (phase != phase_) support.reasons.push_back("wrong phase.");
+    if (use.phase != phase_) support.reasons.push_back("wrong phase.");
+    if (use.q_len > max_q_len) support.reasons.push_back("too many query tokens.");
+    if (is_for_graphs && !use.in_graph) support.reservations.push_back("slow outside of graphs.");
     return support;
   }
-  Status prepare(const AttentionShape& /*shape*/, const AttentionLimits& limits) override {
-    prepared_sizes.assign(limits.graph_sizes.begin(), limits.graph_sizes.end());
-    return prepared;
+  Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
+                                                   const PlanLimits& limits) override {
+    if (!fault.ok()) return fault;
+    made.emplace_back(shape, limits);
+    return std::unique_ptr<AttentionPlan>(std::make_unique<FakePlan>(workspace_bytes_));
   }
-  size_t workspace_bytes(const AttentionShape& /*shape*/,
-                         const AttentionLimits& /*limits*/) const override {
-    return workspace_bytes_;
-  }
-  Status plan(const AttentionShape& /*shape*/, const AttentionBatch& /*batch*/,
-              Workspace& /*workspace*/, Stream& /*stream*/) override {
-    return {};
-  }
-  Status run(const AttentionCall& /*call*/, Stream& /*stream*/) override { return {}; }
-
-  int max_decode_q_len() const override { return max_q_len; }
-  bool plans_each_size() const override { return is_slow_to_plan; }
 
   int max_q_len = 8;
-  bool is_slow_to_plan = false;
-  Status prepared;                  // what prepare() answers
-  std::vector<int> prepared_sizes;  // what it was told
+  bool is_for_graphs = false;
+  Status fault;                                             // what make_plan() answers
+  std::vector<std::pair<AttentionShape, PlanLimits>> made;  // the plans
 
  private:
   std::string_view name_;

@@ -20,13 +20,12 @@ TEST(ReorderBatch, PutsShortUniformRequestsFirst) {
   EXPECT_EQ(result.decode.num_reqs, 3);
   EXPECT_EQ(result.decode.num_tokens, 3);
   EXPECT_EQ(result.decode.max_kv_len, 50);
-  EXPECT_TRUE(result.decode.uniform_q);
+  EXPECT_EQ(result.decode.max_q_len, 1);
   EXPECT_EQ(result.prefill.first_req, 3);
   EXPECT_EQ(result.prefill.first_token, 3);
   EXPECT_EQ(result.prefill.num_tokens, 37);
   EXPECT_EQ(result.prefill.max_q_len, 30);
   EXPECT_EQ(result.prefill.max_kv_len, 70);
-  EXPECT_FALSE(result.prefill.uniform_q);
 }
 
 TEST(ReorderBatch, KeepsUniformVerificationInDecode) {
@@ -82,7 +81,7 @@ TEST(ReorderBatch, HoldsItsPropertiesOnRandomBatches) {
     ASSERT_EQ(prefill.first_token, decode.num_tokens);
     ASSERT_EQ(decode.num_tokens + prefill.num_tokens,
               std::accumulate(q_lens.begin(), q_lens.end(), 0));
-    ASSERT_TRUE(decode.uniform_q);
+    ASSERT_EQ(decode.num_tokens, decode.num_reqs * decode.max_q_len) << "uniform";
     bool short_one_left = false;
     for (size_t i = 0; i < num_reqs; ++i) {
       const int q_len = q_lens[static_cast<size_t>(order[i])];

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
+#include <stdexcept>
 
 #include "attn/fake_backend.h"
 
@@ -37,8 +39,15 @@ class SelectorTest : public ::testing::Test {
   Result<AttentionSelector> create(std::string_view decode, std::string_view prefill) {
     return create({.decode = decode, .prefill = prefill});
   }
-  Result<AttentionSelector> create(const BackendWishes& wishes) {
-    return AttentionSelector::create(set_, kShape, Device(), wishes, table_);
+  Result<AttentionSelector> create(const BackendPreference& preference,
+                                   const std::vector<int>& q_lens = {1}) {
+    return AttentionSelector::create(set_, {kShape, kShape}, Device(), preference, table_, q_lens);
+  }
+  PickyBackend& backend(std::string_view name) {
+    for (const auto& backend : set_.all()) {
+      if (backend->name() == name) return dynamic_cast<PickyBackend&>(*backend);
+    }
+    throw std::out_of_range(std::string(name));
   }
 
   BackendSet set_;
@@ -48,42 +57,88 @@ class SelectorTest : public ::testing::Test {
 TEST_F(SelectorTest, TheTableDecidesAmongThoseThatServe) {
   const auto selector = create("auto", "auto");
   ASSERT_TRUE(selector.ok()) << selector.status().message();
-  EXPECT_THAT(selector->candidates(Phase::kDecode), SizeIs(2));
-  EXPECT_EQ(selector->decode({1, 1024}, 1)->name(), "xqa");
-  EXPECT_EQ(selector->decode({64, 1024}, 1)->name(), "flashinfer");
-  EXPECT_EQ(selector->decode({64, 16384}, 1)->name(), "xqa");
-  EXPECT_EQ(selector->decode({0, 0}, 0)->name(), "xqa");
+  EXPECT_THAT(selector->candidates({}), SizeIs(2));
+  EXPECT_EQ(selector->decode({1, 1024})->name(), "xqa");
+  EXPECT_EQ(selector->decode({64, 1024})->name(), "flashinfer");
+  EXPECT_EQ(selector->decode({64, 16384})->name(), "xqa");
+  EXPECT_EQ(selector->decode({0, 0})->name(), "xqa");
   EXPECT_EQ(selector->prefill(0, 0, 0)->name(), "native");
-  EXPECT_EQ(selector->workspace_bytes({}), 300U);
 }
 
-// xqa is the fastest at 1 x 1024 as long as it may be.
-TEST_F(SelectorTest, WhoCannotTakeAStepIsPassedOver) {
+// xqa is the fastest at 1 x 1024 wherever it serves.
+TEST_F(SelectorTest, ABackendThatCannotTakeAStepIsPassedOver) {
+  backend("xqa").max_q_len = 4;
+  const auto selector = create({}, {1, 4, 5});
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  const auto decode = [&](int q_len, bool eager) {
+    return selector->decode({.num_reqs = 1, .max_kv_len = 1024, .eager = eager, .q_len = q_len})
+        ->name();
+  };
+  for (const bool eager : {false, true}) {
+    EXPECT_EQ(decode(1, eager), "xqa");
+    EXPECT_EQ(decode(3, eager), "xqa");
+    EXPECT_EQ(decode(5, eager), "flashinfer");
+  }
+  EXPECT_THAT(selector->remarks(), SizeIs(0));
+  EXPECT_DEATH(decode(6, true), "more query tokens than selection was made for");
+}
+
+TEST_F(SelectorTest, ABackendForGraphsServesOtherStepsOnlyWhereAFlagNamesIt) {
+  backend("xqa").is_for_graphs = true;
   const auto selector = create("auto", "auto");
   const auto forced = create("xqa", "auto");
   ASSERT_TRUE(selector.ok() && forced.ok());
-  auto& xqa = dynamic_cast<PickyBackend&>(*forced->decode({1, 1024}));
   const DecodeKey eager = {.num_reqs = 1, .max_kv_len = 1024, .eager = true};
-  EXPECT_EQ(selector->decode(eager, 8)->name(), "xqa");
-  EXPECT_EQ(selector->decode({1, 1024}, 9)->name(), "flashinfer");
-  xqa.is_slow_to_plan = true;
   EXPECT_EQ(selector->decode({1, 1024})->name(), "xqa");
   EXPECT_EQ(selector->decode(eager)->name(), "flashinfer");
-  const auto services = selector->decode_services({&eager, 1});
-  EXPECT_EQ(services[0].reason, "the only one that serves this shape");
+  EXPECT_EQ(selector->decode_services({&eager, 1})[0].reason,
+            "the only one that serves this shape");
   // Forced, it is never replaced in silence.
   EXPECT_EQ(forced->decode(eager)->name(), "xqa");
-  EXPECT_EQ(forced->decode({1, 1024}, 9)->name(), "xqa");
+}
+
+TEST_F(SelectorTest, AForcedBackendServesTheQueryLengthsThatItCan) {
+  backend("xqa").max_q_len = 1;
+  const auto selector = create({.any = "xqa"}, {1, 5});
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  EXPECT_EQ(selector->decode({64, 1024})->name(), "xqa");
+  EXPECT_EQ(selector->decode({.num_reqs = 1, .max_kv_len = 1024, .q_len = 5})->name(),
+            "flashinfer");
+  EXPECT_THAT(selector->remarks(),
+              ElementsAre("--attention-backend xqa cannot serve decode of 5 query tokens: a) too "
+                          "many query tokens. So auto selects another.",
+                          "--attention-backend xqa cannot serve prefill: a) wrong phase. So auto "
+                          "selects another."));
+  EXPECT_EQ(create({.decode = "xqa"}, {1, 5}).status().message(),
+            "[attention] --decode-attention-backend xqa cannot serve decode of 5 query tokens: a) "
+            "too many query tokens.");
+}
+
+// Each phase is asked for with its own shape.
+TEST_F(SelectorTest, ThePhasesHaveTheirOwnShapes) {
+  AttentionShape narrow = kShape;
+  narrow.num_heads = 8;
+  const auto selector =
+      AttentionSelector::create(set_, {narrow, kShape}, Device(), {}, table_, std::array{1});
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  EXPECT_THAT(selector->candidates({}), SizeIs(3));  // cudnn serves 8 heads
+  EXPECT_EQ(selector->shape(Phase::kDecode), narrow);
+  EXPECT_EQ(selector->shape(Phase::kPrefill), kShape);
+  AttentionShape wide = kShape;
+  wide.num_heads = 128;
+  EXPECT_THAT(AttentionSelector::create(set_, {kShape, wide}, Device(), {}, table_, std::array{1})
+                  .status()
+                  .message(),
+              HasSubstr("no backend can serve prefill"));
 }
 
 TEST_F(SelectorTest, AForcedBackendServesEverything) {
   const auto selector = create("flashinfer", "native");
   ASSERT_TRUE(selector.ok()) << selector.status().message();
-  EXPECT_THAT(selector->candidates(Phase::kDecode), SizeIs(1));
+  EXPECT_THAT(selector->candidates({}), SizeIs(1));
   for (const int num_reqs : {1, 64}) {
-    EXPECT_EQ(selector->decode({num_reqs, 16384}, 1)->name(), "flashinfer");
+    EXPECT_EQ(selector->decode({num_reqs, 16384})->name(), "flashinfer");
   }
-  EXPECT_EQ(selector->workspace_bytes({}), 200U);
   const DecodeKey keys[] = {{1, 1024}, {64, 1024}};
   const auto services = selector->decode_services(keys);
   ASSERT_THAT(services, SizeIs(1));
@@ -122,27 +177,27 @@ TEST(IsRagged, WhereTheMeanIsBelowThreeQuartersOfTheLongest) {
   EXPECT_FALSE(of(std::vector<int32_t>(1 << 16, std::numeric_limits<int32_t>::max())));
 }
 
-TEST_F(SelectorTest, AWishForBothPhasesLeavesToAutoWhatItCannotServe) {
+TEST_F(SelectorTest, ABackendForBothPhasesLeavesToAutoWhatItCannotServe) {
   const auto selector = create({.any = "xqa"});
   ASSERT_TRUE(selector.ok()) << selector.status().message();
-  EXPECT_THAT(selector->candidates(Phase::kDecode), SizeIs(1));
+  EXPECT_THAT(selector->candidates({}), SizeIs(1));
   EXPECT_EQ(selector->decode({64, 1024})->name(), "xqa");
   EXPECT_EQ(selector->prefill(1, 512, 512)->name(), "native");
   EXPECT_THAT(selector->remarks(),
               ElementsAre("--attention-backend xqa cannot serve prefill: a) wrong phase. So auto "
-                          "chooses who does."));
+                          "selects another."));
   const DecodeKey keys[] = {{1, 1024}};
   EXPECT_EQ(selector->decode_services(keys)[0].reason, "forced by --attention-backend");
   EXPECT_EQ(selector->prefill_services()[0].reason, "the only one that serves this shape");
 
   const auto prefill = create({.any = "native"});
   ASSERT_TRUE(prefill.ok()) << prefill.status().message();
-  EXPECT_THAT(prefill->candidates(Phase::kDecode), SizeIs(2));
+  EXPECT_THAT(prefill->candidates({}), SizeIs(2));
   EXPECT_THAT(prefill->remarks(), SizeIs(1));
   EXPECT_THAT(create({})->remarks(), SizeIs(0));
 }
 
-TEST_F(SelectorTest, AWishThatNoPhaseComesOfIsRefused) {
+TEST_F(SelectorTest, APreferenceThatServesNothingIsRefused) {
   // Eight heads at most: neither phase.
   EXPECT_THAT(create({.any = "cudnn"}).status().message(),
               HasSubstr("--attention-backend cudnn cannot serve decode: a) too many heads."));
@@ -156,36 +211,6 @@ TEST_F(SelectorTest, AWishThatNoPhaseComesOfIsRefused) {
   EXPECT_EQ(create({.any = "nonsense"}).status().code(), StatusCode::kInvalidArgument);
 }
 
-TEST_F(SelectorTest, TellsWhoWantsToKnowOfTheGraphsThatItServes) {
-  auto selector = create("auto", "auto");
-  ASSERT_TRUE(selector.ok());
-  const std::vector<DecodeKey> keys = {
-      {1, 1024},  {2, 1024},   {64, 1024},
-      {1, 16384}, {64, 16384}, {.num_reqs = 8, .max_kv_len = 1024, .eager = true}};
-  auto& xqa = dynamic_cast<PickyBackend&>(*selector->decode({1, 1024}));
-  auto& flashinfer = dynamic_cast<PickyBackend&>(*selector->decode({64, 1024}));
-  ASSERT_TRUE(selector->prepare({.max_num_reqs = 64}, keys).ok());
-  EXPECT_THAT(xqa.prepared_sizes, SizeIs(0));
-  xqa.is_slow_to_plan = flashinfer.is_slow_to_plan = true;
-  ASSERT_TRUE(selector->prepare({.max_num_reqs = 64}, keys).ok());
-  EXPECT_THAT(xqa.prepared_sizes, ElementsAre(1, 2, 64));
-  EXPECT_THAT(flashinfer.prepared_sizes, ElementsAre(64));
-  EXPECT_THAT(selector->remarks(), SizeIs(0));
-}
-
-TEST_F(SelectorTest, WhoCannotPrepareIsLeftOutOrRefused) {
-  auto selector = create("auto", "auto");
-  auto forced = create("xqa", "auto");
-  ASSERT_TRUE(selector.ok() && forced.ok());
-  auto& xqa = dynamic_cast<PickyBackend&>(*forced->decode({1, 1024}));
-  xqa.prepared = internal_error("[xqa] nothing is there");
-  ASSERT_TRUE(selector->prepare({}, {}).ok());
-  EXPECT_EQ(selector->decode({1, 1024})->name(), "flashinfer");
-  EXPECT_THAT(selector->remarks(),
-              ElementsAre("xqa is left out of decode: [xqa] nothing is there"));
-  EXPECT_EQ(forced->prepare({}, {}).message(), "[xqa] nothing is there");
-}
-
 TEST_F(SelectorTest, RefusesAsTheSetDoes) {
   EXPECT_EQ(create("cudnn", "auto").status().message(),
             "[attention] --decode-attention-backend cudnn cannot serve decode: a) too many heads.");
@@ -193,7 +218,7 @@ TEST_F(SelectorTest, RefusesAsTheSetDoes) {
               HasSubstr("--prefill-attention-backend names no backend of this build"));
 }
 
-TEST_F(SelectorTest, SaysWhoServesWhatAndWhy) {
+TEST_F(SelectorTest, SaysWhichBackendServesWhatAndWhy) {
   const auto selector = create("auto", "auto");
   ASSERT_TRUE(selector.ok());
   const DecodeKey keys[] = {{1, 1024}, {2, 1024}, {64, 1024}, {1, 16384}, {64, 16384}};
@@ -212,11 +237,40 @@ TEST_F(SelectorTest, SaysWhoServesWhatAndWhy) {
   EXPECT_EQ(prefill[0].reason, "the only one that serves this shape");
 }
 
+TEST_F(SelectorTest, ListsTheQueryLengthsApart) {
+  backend("xqa").max_q_len = 1;
+  const auto selector = create({}, {1, 5});
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  const DecodeKey keys[] = {{1, 16384},
+                            {64, 16384},
+                            {.num_reqs = 1, .max_kv_len = 16384, .q_len = 5},
+                            {.num_reqs = 64, .max_kv_len = 16384, .q_len = 5}};
+  const auto services = selector->decode_services(keys);
+  ASSERT_THAT(services, SizeIs(2));
+  EXPECT_EQ(services[0].backend, "xqa");
+  EXPECT_EQ(services[0].q_len, 1);
+  EXPECT_EQ(services[1].backend, "flashinfer");
+  EXPECT_EQ(services[1].q_len, 5);
+  EXPECT_EQ(services[1].max_size, 64);
+}
+
+TEST(DecodeKeys, FollowFromTheDecodeRange) {
+  const std::vector<int32_t> bounds = {900, 100, 100, 5000};
+  AttentionBatch batch;
+  batch.decode = {.num_reqs = 3, .num_tokens = 15, .max_q_len = 5, .max_kv_len = 900};
+  batch.kv_len_bound = bounds;
+  const DecodeKey key = {.num_reqs = 3, .max_kv_len = 900, .ragged = true, .q_len = 5};
+  EXPECT_EQ(decode_key(batch), key);
+  EXPECT_EQ(decode_key(AttentionBatch()), DecodeKey());
+  EXPECT_THAT(decode_q_lens(0), ElementsAre(1));
+  EXPECT_THAT(decode_q_lens(4), ElementsAre(1, 5));
+}
+
 TEST_F(SelectorTest, WithoutATableTheFirstServes) {
   table_ = std::make_shared<TuningTable>();
   const auto selector = create("auto", "auto");
   ASSERT_TRUE(selector.ok());
-  EXPECT_EQ(selector->decode({1, 1024}, 1)->name(), "flashinfer");
+  EXPECT_EQ(selector->decode({1, 1024})->name(), "flashinfer");
   const DecodeKey keys[] = {{1, 1024}};
   EXPECT_THAT(selector->decode_services(keys)[0].reason, HasSubstr("nothing is measured"));
 }

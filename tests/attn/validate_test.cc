@@ -52,6 +52,12 @@ TEST_F(ValidateBatchTest, FindsWrongTokens) {
   EXPECT_THAT(fault(), HasSubstr("range decode names the wrong tokens"));
 }
 
+TEST_F(ValidateBatchTest, FindsDecodeOfSeveralQueryLengths) {
+  batch_.decode.max_q_len = 2;
+  EXPECT_THAT(fault(), HasSubstr("request 0 does not fit range decode; got q_len 1, kv_len 40, "
+                                 "expected exactly 2"));
+}
+
 TEST_F(ValidateBatchTest, FindsLengthsAboveTheirBound) {
   const std::vector<int32_t> bounds = {39, 0, 20};
   batch_.kv_len_bound = bounds;

@@ -46,11 +46,14 @@ class FakePlatform final : public Platform {
     EXPECT_EQ(sizes.num_layers, 2);
     return {.buffers = 0, .reserve = kReserve};
   }
-  std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) const override {
+  std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
+                                     std::span<const int> /*q_lens*/) const override {
     return {{.num_reqs = 1, .max_kv_len = max_model_len},
             {.num_reqs = max_num_seqs, .max_kv_len = max_model_len}};
   }
-  Result<Workspace> make_workspace(size_t /*arena_bytes*/) override { return Workspace(); }
+  Result<std::span<std::byte>> make_workspace(size_t /*num_bytes*/) override {
+    return std::span<std::byte>();
+  }
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& /*parts*/) override {
     return unimplemented("nothing runs here");
   }
@@ -87,9 +90,9 @@ TEST_F(EnginePlanTest, ABackendForBothPhasesServesThoseThatItCan) {
   const auto plan = plan_with("xqa");
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(list_backends(*plan), "decode: xqa, prefill: native");
-  // Who serves the other phase, and why, is said at start and by doctor.
+  // The log at start and doctor say which backend serves the other phase, and why.
   const std::string remark =
-      "--attention-backend xqa cannot serve prefill: a) wrong phase. So auto chooses who does.";
+      "--attention-backend xqa cannot serve prefill: a) wrong phase. So auto selects another.";
   EXPECT_THAT(summarize_services(*plan), Contains(remark));
   EXPECT_THAT(summarize_services(*plan),
               Contains("decode of up to 512 tokens: xqa (forced by --attention-backend)"));

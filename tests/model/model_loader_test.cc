@@ -178,11 +178,11 @@ TEST(KvGroups, LayersOfOneWindowShareOne) {
   ASSERT_TRUE(model.ok());
   const std::vector<KvGroup>& groups = (*model)->kv_groups();
   ASSERT_EQ(groups.size(), 2U);
-  EXPECT_EQ(groups[0].shape.window, 0);
+  EXPECT_EQ(groups[0].decode.window, 0);
   EXPECT_THAT(groups[0].layers, ElementsAre(0, 2));
-  EXPECT_EQ(groups[1].shape.window, 8);
+  EXPECT_EQ(groups[1].decode.window, 8);
   EXPECT_THAT(groups[1].layers, ElementsAre(1, 3));
-  EXPECT_FLOAT_EQ(groups[0].shape.scale, 1.0F / std::sqrt(8.0F));
+  EXPECT_FLOAT_EQ(groups[0].decode.scale, 1.0F / std::sqrt(8.0F));
 }
 
 TEST(Shard, PartsTileTheWholeOnce) {

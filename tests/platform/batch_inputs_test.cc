@@ -68,7 +68,6 @@ TEST(BatchInputs, RangesArePerPhase) {
   EXPECT_EQ(inputs.attention.decode.num_tokens, 2);
   EXPECT_EQ(inputs.attention.decode.max_q_len, 1);
   EXPECT_EQ(inputs.attention.decode.max_kv_len, 21);
-  EXPECT_TRUE(inputs.attention.decode.uniform_q);
   EXPECT_EQ(inputs.attention.prefill.first_req, 2);
   EXPECT_EQ(inputs.attention.prefill.first_token, 2);
   EXPECT_EQ(inputs.attention.prefill.num_tokens, 3);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <memory>
 #include <random>
 
 #include "base/check.h"
@@ -230,42 +231,84 @@ float AttentionProblem::value(int req, int position, int kv_head, int d) const {
   return spec_.shape.kv == DType::kF8E4M3 ? stored * spec_.v_scale : stored;
 }
 
-AttentionLimits AttentionProblem::limits() const {
-  return {.max_num_reqs = static_cast<int>(spec_.reqs.size()),
+PlanLimits AttentionProblem::limits(Phase phase) const {
+  return {.use = {.phase = phase, .q_len = std::max(1, batch_.decode.max_q_len)},
+          .max_num_reqs = static_cast<int>(spec_.reqs.size()),
           .max_num_tokens = num_tokens(),
           .max_kv_len = *std::max_element(kv_len_bound_.begin(), kv_len_bound_.end())};
 }
 
-AttentionResult AttentionProblem::run(AttentionBackend& backend) const {
-  const AttentionShape& shape = spec_.shape;
-  const auto rows = static_cast<size_t>(num_tokens()) * static_cast<size_t>(shape.num_heads);
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  AttentionResult result{
-      .out = std::vector<float>(rows * static_cast<size_t>(shape.head_dim_v), nan),
-      .lse = std::vector<float>(rows, nan)};
-  const Status prepared = backend.prepare(shape, limits());
-  EXPECT_TRUE(prepared.ok()) << prepared.message();
-  std::vector<std::byte> arena(backend.workspace_bytes(shape, limits()), std::byte{kPoisonByte});
-  Workspace workspace{.arena = arena, .counters = {}};
-  NullStream stream;
-  const Status planned = backend.plan(shape, batch_, workspace, stream);
-  EXPECT_TRUE(planned.ok()) << planned.message();
-  const Shape q_shape{num_tokens(), shape.num_heads, shape.head_dim};
-  const Shape out_shape{num_tokens(), shape.num_heads, shape.head_dim_v};
-  AttentionCall call{.shape = &shape,
-                     .batch = &batch_,
-                     .q = {const_cast<float*>(queries_.data()), DType::kF32, q_shape},
-                     .out = {result.out.data(), DType::kF32, out_shape},
-                     .kv = cache_,
-                     .sinks = shape.sinks ? sinks_.data() : nullptr,
-                     .lse = result.lse.data(),
-                     .workspace = workspace};
-  for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
-    call.phase = phase;
-    const Status status = backend.run(call, stream);
-    EXPECT_TRUE(status.ok()) << status.message();
+namespace {
+
+// The plans of one problem, with its output.
+class PlannedProblem {
+ public:
+  PlannedProblem(const AttentionProblem& problem, AttentionBackend& backend) : problem_(problem) {
+    const AttentionShape& shape = problem.shape();
+    result.out.assign(static_cast<size_t>(problem.num_tokens()) *
+                          static_cast<size_t>(shape.num_heads * shape.head_dim_v),
+                      std::numeric_limits<float>::quiet_NaN());
+    for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+      if (problem.batch().range(phase).num_reqs == 0) continue;
+      auto plan = backend.make_plan(shape, problem.limits(phase));
+      EXPECT_TRUE(plan.ok()) << plan.status().message();
+      if (plan.ok()) plans_.push_back(std::move(*plan));
+    }
   }
-  return result;
+
+  size_t workspace_bytes() const {
+    size_t bytes = 0;
+    for (const auto& plan : plans_) bytes = std::max(bytes, plan->workspace_bytes());
+    return bytes;
+  }
+  void update() {
+    for (const auto& plan : plans_) expect_ok(plan->update(problem_.batch(), stream_));
+  }
+  void run(std::span<std::byte> workspace) {
+    const AttentionShape& shape = problem_.shape();
+    const Shape q_shape{problem_.num_tokens(), shape.num_heads, shape.head_dim};
+    const Shape out_shape{problem_.num_tokens(), shape.num_heads, shape.head_dim_v};
+    const AttentionCall call{
+        .q = {const_cast<float*>(problem_.queries().data()), DType::kF32, q_shape},
+        .out = {result.out.data(), DType::kF32, out_shape},
+        .kv = problem_.cache(),
+        .sinks = shape.sinks ? problem_.sinks().data() : nullptr,
+        .workspace = workspace};
+    for (const auto& plan : plans_) expect_ok(plan->run(call, stream_));
+  }
+
+  AttentionResult result;
+
+ private:
+  static void expect_ok(const Status& status) { EXPECT_TRUE(status.ok()) << status.message(); }
+
+  const AttentionProblem& problem_;
+  std::vector<std::unique_ptr<AttentionPlan>> plans_;
+  NullStream stream_;
+};
+
+}  // namespace
+
+AttentionResult AttentionProblem::run(AttentionBackend& backend) const {
+  return run_interleaved({this}, backend).front();
+}
+
+std::vector<AttentionResult> run_interleaved(const std::vector<const AttentionProblem*>& problems,
+                                             AttentionBackend& backend) {
+  std::vector<PlannedProblem> planned;
+  size_t num_bytes = 0;
+  for (const AttentionProblem* problem : problems) {
+    planned.emplace_back(*problem, backend);
+    num_bytes = std::max(num_bytes, planned.back().workspace_bytes());
+  }
+  std::vector<std::byte> workspace(num_bytes, std::byte{kPoisonByte});
+  for (PlannedProblem& problem : planned) problem.update();
+  std::vector<AttentionResult> results;
+  for (PlannedProblem& problem : planned) {
+    problem.run(workspace);
+    results.push_back(std::move(problem.result));
+  }
+  return results;
 }
 
 AttentionResult run_attention(const AttentionCase& spec, AttentionBackend& backend) {

@@ -32,10 +32,9 @@ struct AttentionCase {
   int first_kv_head = 0;
 };
 
-// What attention computed: [num_tokens, num_heads, head_dim_v] and [num_tokens, num_heads].
+// What attention computed: [num_tokens, num_heads, head_dim_v].
 struct AttentionResult {
   std::vector<float> out;
-  std::vector<float> lse;
 };
 
 // A case laid out in host memory.
@@ -52,7 +51,8 @@ class AttentionProblem {
   const std::vector<float>& sinks() const { return sinks_; }
   int64_t num_pages() const { return num_pages_; }
   int num_tokens() const { return static_cast<int>(query_start_.back()); }
-  AttentionLimits limits() const;
+  // Of an eager plan for this batch.
+  PlanLimits limits(Phase phase) const;
   // Never below the true lengths; a test may raise them to what a host would know.
   std::vector<int32_t>& kv_len_bound() { return kv_len_bound_; }
 
@@ -60,8 +60,8 @@ class AttentionProblem {
   float key(int req, int position, int kv_head, int d) const;
   float value(int req, int position, int kv_head, int d) const;
 
-  // Both phases on a backend of this host; fails the test on a Status. Workspace is exactly what
-  // the backend asked for, poisoned.
+  // Both phases on a backend of this host; fails the test on a Status. The workspace is exactly as
+  // large as the plans asked for, poisoned.
   AttentionResult run(AttentionBackend& backend) const;
 
  private:
@@ -83,6 +83,10 @@ class AttentionProblem {
 };
 
 AttentionResult run_attention(const AttentionCase& spec, AttentionBackend& backend);
+
+// The same with a plan for each problem and phase, all of which are updated before the first runs.
+std::vector<AttentionResult> run_interleaved(const std::vector<const AttentionProblem*>& problems,
+                                             AttentionBackend& backend);
 
 // The cases every backend is to pass: head shapes, dtypes, page sizes, lengths around a page's,
 // ragged and uniform batches, window, soft cap, sinks, sharing, padding.

@@ -26,10 +26,7 @@ void add_request(PhaseRange& range, int req, int first_token, int q_len, int kv_
   if (range.num_reqs == 0) {
     range.first_req = req;
     range.first_token = first_token;
-    range.max_q_len = q_len;
-    range.uniform_q = true;
   }
-  range.uniform_q = range.uniform_q && q_len == range.max_q_len;
   range.max_q_len = std::max(range.max_q_len, q_len);
   range.max_kv_len = std::max(range.max_kv_len, kv_len);
   range.num_reqs += 1;
@@ -51,9 +48,7 @@ ModelHarness::ModelHarness(Model& model, AttentionBackend& attention, const Mode
 }
 
 void ModelHarness::add_group(const KvGroup& group, int num_pages, std::mt19937_64& random) {
-  const AttentionShape& shape = group.shape;
-  const KvLayout layout = {shape.page_size, shape.num_kv_heads, shape.head_dim, shape.head_dim_v,
-                           shape.kv};
+  const KvLayout& layout = group.layout;
   GroupCache cache;
   for (size_t i = 0; i < group.layers.size(); ++i) {
     Tensor buffer = Tensor::host({num_pages * layout.page_bytes()}, DType::kF8E4M3).value();
@@ -121,6 +116,7 @@ Status ModelHarness::run_forward(Batch& batch) {
   std::vector<std::vector<int64_t>> slots(num_groups);
   std::vector<AttentionBatch> attention(num_groups);
   std::vector<Buffer> arenas;
+  std::vector<std::unique_ptr<AttentionPlan>> plans;
   std::vector<KvGroupStep> steps;
   for (size_t g = 0; g < num_groups; ++g) {
     fill_group(batch, caches_[g], block_tables[g], slots[g]);
@@ -132,14 +128,27 @@ Status ModelHarness::run_forward(Batch& batch) {
                     block_tables[g].data(),
                     max_pages_,
                     slots[g].data()};
-    const AttentionShape& shape = model_.kv_groups()[g].shape;
-    const size_t num_bytes = attention_.workspace_bytes(
-        shape, {kMaxSeqs, limits_.max_num_tokens, limits_.max_model_len});
+    KvGroupStep step = {.batch = &attention[g], .caches = caches_[g].views, .workspace = {}};
+    size_t num_bytes = 0;
+    for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+      if (attention[g].range(phase).num_reqs == 0) continue;
+      const KvGroup& group = model_.kv_groups()[g];
+      QUIRE_ASSIGN_OR_RETURN(
+          std::unique_ptr<AttentionPlan> plan,
+          attention_.make_plan(phase == Phase::kDecode ? group.decode : group.prefill,
+                               {.use = {.phase = phase},
+                                .max_num_reqs = kMaxSeqs,
+                                .max_num_tokens = limits_.max_num_tokens,
+                                .max_kv_len = limits_.max_model_len}));
+      QUIRE_RETURN_IF_ERROR(plan->update(attention[g], stream));
+      num_bytes = std::max(num_bytes, plan->workspace_bytes());
+      (phase == Phase::kDecode ? step.decode : step.prefill) = plan.get();
+      plans.push_back(std::move(plan));
+    }
     QUIRE_ASSIGN_OR_RETURN(Buffer arena, Buffer::host(num_bytes));
-    Workspace workspace = {{static_cast<std::byte*>(arena.data()), arena.num_bytes()}, {}};
+    step.workspace = {static_cast<std::byte*>(arena.data()), arena.num_bytes()};
     arenas.push_back(std::move(arena));
-    QUIRE_RETURN_IF_ERROR(attention_.plan(shape, attention[g], workspace, stream));
-    steps.push_back({&attention[g], &attention_, &attention_, caches_[g].views, workspace});
+    steps.push_back(step);
   }
   return model_.forward({static_cast<int>(batch.token_ids.size()), batch.token_ids.data(),
                          batch.positions.data(), steps},

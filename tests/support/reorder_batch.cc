@@ -25,14 +25,12 @@ PhaseRange describe_range(std::span<const int32_t> order, std::span<const int32_
                           std::span<const int32_t> kv_lens, int first_req, int first_token) {
   PhaseRange range{.first_req = first_req,
                    .num_reqs = static_cast<int>(order.size()),
-                   .first_token = first_token,
-                   .uniform_q = true};
+                   .first_token = first_token};
   for (const int32_t req : order) {
     const int q_len = q_lens[static_cast<size_t>(req)];
     range.num_tokens += q_len;
     range.max_q_len = std::max(range.max_q_len, q_len);
     range.max_kv_len = std::max(range.max_kv_len, kv_lens[static_cast<size_t>(req)]);
-    range.uniform_q = range.uniform_q && q_len == q_lens[static_cast<size_t>(order[0])];
   }
   return range;
 }

@@ -9,8 +9,9 @@ int q_len_of(const AttentionBatch& batch, int req) {
   return batch.query_start.host[req + 1] - batch.query_start.host[req];
 }
 
-Status check_range(const AttentionBatch& batch, const PhaseRange& range, const char* name,
-                   int first_req, int first_token) {
+Status check_range(const AttentionBatch& batch, Phase phase, int first_req, int first_token) {
+  const PhaseRange& range = batch.range(phase);
+  const std::string_view name = phase_name(phase);
   if (range.first_req != first_req || range.num_reqs < 0) {
     return internal_error(
         fmt::format("[attention] range {} does not tile the batch; got first_req {}, num_reqs {}, "
@@ -25,13 +26,13 @@ Status check_range(const AttentionBatch& batch, const PhaseRange& range, const c
   }
   for (int req = first_req; req < first_req + range.num_reqs; ++req) {
     const int q_len = q_len_of(batch, req);
-    const bool fits = range.uniform_q ? q_len == range.max_q_len : q_len <= range.max_q_len;
+    const bool fits = phase == Phase::kDecode ? q_len == range.max_q_len : q_len <= range.max_q_len;
     if (q_len < 0 || !fits || batch.kv_len_bound[static_cast<size_t>(req)] > range.max_kv_len) {
       return internal_error(fmt::format(
-          "[attention] request {} does not fit range {}; got q_len {}, kv_len {}, expected at most "
-          "{}, {}",
-          req, name, q_len, batch.kv_len_bound[static_cast<size_t>(req)], range.max_q_len,
-          range.max_kv_len));
+          "[attention] request {} does not fit range {}; got q_len {}, kv_len {}, expected {} {}, "
+          "at most {}",
+          req, name, q_len, batch.kv_len_bound[static_cast<size_t>(req)],
+          phase == Phase::kDecode ? "exactly" : "at most", range.max_q_len, range.max_kv_len));
     }
   }
   return {};
@@ -74,12 +75,9 @@ Status validate_batch(const AttentionShape& shape, const AttentionBatch& batch, 
     return internal_error(fmt::format("[attention] kv_len_bound has {} entries, expected {}",
                                       batch.kv_len_bound.size(), num_reqs));
   }
-  QUIRE_RETURN_IF_ERROR(check_range(batch, batch.decode, "decode", 0, 0));
+  QUIRE_RETURN_IF_ERROR(check_range(batch, Phase::kDecode, 0, 0));
   QUIRE_RETURN_IF_ERROR(
-      check_range(batch, batch.prefill, "prefill", batch.decode.num_reqs, batch.decode.num_tokens));
-  if (!batch.decode.uniform_q && batch.decode.num_reqs > 0) {
-    return internal_error("[attention] range decode is ragged, expected one q_len");
-  }
+      check_range(batch, Phase::kPrefill, batch.decode.num_reqs, batch.decode.num_tokens));
   for (int req = 0; req < num_reqs; ++req) {
     QUIRE_RETURN_IF_ERROR(check_request(shape, batch, req, num_pages));
   }

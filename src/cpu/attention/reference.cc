@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/check.h"
 #include "cpu/attention/support.h"
@@ -31,7 +30,6 @@ double load_element(const void* data, DType dtype, int64_t idx) {
 struct Row {
   const float* q;
   float* out;
-  float* lse;  // may be null
   int req;
   int head;
   cpu::VisibleRange visible;
@@ -39,8 +37,8 @@ struct Row {
 
 class RowAttention {
  public:
-  explicit RowAttention(const AttentionCall& call)
-      : call_(call), shape_(*call.shape), batch_(*call.batch) {
+  RowAttention(const AttentionShape& shape, const AttentionBatch& batch, const AttentionCall& call)
+      : call_(call), shape_(shape), batch_(batch) {
     if (call.kv.dtype != DType::kF8E4M3) return;
     if (call.kv.k_scale != nullptr) k_scale_ = *call.kv.k_scale;
     if (call.kv.v_scale != nullptr) v_scale_ = *call.kv.v_scale;
@@ -48,7 +46,6 @@ class RowAttention {
 
   void compute(const Row& row) {
     std::fill_n(row.out, shape_.head_dim_v, 0.0F);
-    if (row.lse != nullptr) *row.lse = -std::numeric_limits<float>::infinity();
     if (row.visible.first >= row.visible.end) return;
     logits_.clear();
     for (int pos = row.visible.first; pos < row.visible.end; ++pos) {
@@ -59,7 +56,6 @@ class RowAttention {
     double sum = shape_.sinks ? std::exp(call_.sinks[row.head] - max) : 0.0;
     for (double& x : logits_) sum += x = std::exp(x - max);
     write_out(row, sum);
-    if (row.lse != nullptr) *row.lse = static_cast<float>(max + std::log(sum));
   }
 
  private:
@@ -103,46 +99,55 @@ class RowAttention {
   std::vector<double> acc_;
 };
 
-class ReferenceAttention final : public AttentionBackend {
+class ReferencePlan final : public AttentionPlan {
  public:
-  std::string_view name() const override { return "reference"; }
+  ReferencePlan(const AttentionShape& shape, Phase phase) : shape_(shape), phase_(phase) {}
 
-  Support supports(const AttentionShape& shape, Phase /*phase*/,
-                   const Device& device) const override {
-    return cpu::attention_support(shape, device);
-  }
+  size_t workspace_bytes() const override { return 0; }
 
-  size_t workspace_bytes(const AttentionShape& /*shape*/,
-                         const AttentionLimits& /*limits*/) const override {
-    return 0;
-  }
-
-  Status plan(const AttentionShape& /*shape*/, const AttentionBatch& /*batch*/,
-              Workspace& /*workspace*/, Stream& /*stream*/) override {
+  Status update(const AttentionBatch& batch, Stream& /*stream*/) override {
+    batch_ = batch;
     return {};
   }
 
   Status run(const AttentionCall& call, Stream& /*stream*/) override {
-    const AttentionShape& shape = *call.shape;
-    const AttentionBatch& batch = *call.batch;
-    const PhaseRange& range = call.phase == Phase::kDecode ? batch.decode : batch.prefill;
-    RowAttention attention(call);
+    const PhaseRange& range = batch_.range(phase_);
+    RowAttention attention(shape_, batch_, call);
     for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
-      const int first_token = batch.query_start.host[req];
-      const int q_len = batch.query_start.host[req + 1] - first_token;
-      for (int row_idx = 0; row_idx < q_len * shape.num_heads; ++row_idx) {
-        const int query = row_idx / shape.num_heads;
-        const int64_t row = int64_t{first_token} * shape.num_heads + row_idx;
+      const int first_token = batch_.query_start.host[req];
+      const int q_len = batch_.query_start.host[req + 1] - first_token;
+      for (int row_idx = 0; row_idx < q_len * shape_.num_heads; ++row_idx) {
+        const int query = row_idx / shape_.num_heads;
+        const int64_t row = int64_t{first_token} * shape_.num_heads + row_idx;
         attention.compute(
-            {.q = call.q.as<const float>() + row * shape.head_dim,
-             .out = call.out.as<float>() + row * shape.head_dim_v,
-             .lse = call.lse == nullptr ? nullptr : call.lse + row,
+            {.q = call.q.as<const float>() + row * shape_.head_dim,
+             .out = call.out.as<float>() + row * shape_.head_dim_v,
              .req = req,
-             .head = row_idx % shape.num_heads,
-             .visible = cpu::visible_range(shape, batch.seq_lens[req], q_len, query)});
+             .head = row_idx % shape_.num_heads,
+             .visible = cpu::visible_range(shape_, batch_.seq_lens[req], q_len, query)});
       }
     }
     return {};
+  }
+
+ private:
+  const AttentionShape shape_;
+  const Phase phase_;
+  AttentionBatch batch_;  // of the last update
+};
+
+class ReferenceAttention final : public AttentionBackend {
+ public:
+  std::string_view name() const override { return "reference"; }
+
+  Support supports(const AttentionShape& shape, const AttentionUse& /*use*/,
+                   const Device& device) const override {
+    return cpu::attention_support(shape, device);
+  }
+
+  Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
+                                                   const PlanLimits& limits) override {
+    return std::unique_ptr<AttentionPlan>(std::make_unique<ReferencePlan>(shape, limits.use.phase));
   }
 };
 

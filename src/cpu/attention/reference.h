@@ -7,7 +7,7 @@
 
 namespace quire {
 
-// Needs no workspace and no plan. Unlike other backends it allocates inside run().
+// Its plans need no workspace. Unlike other backends it allocates inside run().
 std::unique_ptr<AttentionBackend> make_reference_attention();
 
 }  // namespace quire

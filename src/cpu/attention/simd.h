@@ -16,7 +16,7 @@
 
 namespace quire {
 
-// LSE is that of the whole denominator, a sink included. The pool must outlive the backend.
+// The pool outlives the backend.
 std::unique_ptr<AttentionBackend> make_cpu_attention(ThreadPool& pool);
 
 }  // namespace quire

@@ -25,8 +25,8 @@ class ArenaLayout {
     const int64_t floats = num_threads * thread_floats() + num_partials * partial_;
     return static_cast<size_t>(floats) * sizeof(float) + kAlignment;
   }
-  static float* aligned_base(const Workspace& workspace) {
-    const auto address = reinterpret_cast<uintptr_t>(workspace.arena.data());
+  static float* aligned_base(std::span<std::byte> workspace) {
+    const auto address = reinterpret_cast<uintptr_t>(workspace.data());
     return reinterpret_cast<float*>((address + kAlignment - 1) / kAlignment * kAlignment);
   }
 

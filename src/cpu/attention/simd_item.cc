@@ -13,12 +13,12 @@ class ItemRun {
  public:
   ItemRun(const CallContext& context, const WorkItem& item, int kv_head, int thread_idx)
       : context_(context), item_(item), kv_head_(kv_head), thread_idx_(thread_idx) {
-    const AttentionBatch& batch = *context.call.batch;
+    const AttentionBatch& batch = context.batch;
     first_token_ = batch.query_start.host[item.req] + item.first_query;
     const int q_len = batch.query_start.host[item.req + 1] - batch.query_start.host[item.req];
     for (int i = 0; i < item.num_queries; ++i) {
       visible_[static_cast<size_t>(i)] =
-          visible_range(*context.call.shape, batch.seq_lens[item.req], q_len, item.first_query + i);
+          visible_range(context.shape, batch.seq_lens[item.req], q_len, item.first_query + i);
     }
     make_task();
   }
@@ -33,7 +33,7 @@ class ItemRun {
       load_queries(task_);
       attend_partition(task_, partition, shared_partial(item_.partition));
     }
-    const int64_t group = int64_t{item_.split_idx} * context_.call.shape->num_kv_heads + kv_head_;
+    const int64_t group = int64_t{item_.split_idx} * context_.shape.num_kv_heads + kv_head_;
     if (context_.pending[group].fetch_add(1, std::memory_order_acq_rel) + 1 <
         item_.num_partitions) {
       return;
@@ -49,7 +49,7 @@ class ItemRun {
  private:
   void make_task() {
     const AttentionCall& call = context_.call;
-    const AttentionShape& shape = *call.shape;
+    const AttentionShape& shape = context_.shape;
     const int group = context_.split.group();
     const auto element_bytes = static_cast<int64_t>(dtype_bytes(call.kv.dtype));
     const bool fp8 = call.kv.dtype == DType::kF8E4M3;
@@ -62,7 +62,7 @@ class ItemRun {
              .head_dim = shape.head_dim,
              .head_dim_v = shape.head_dim_v,
              .kv = call.kv,
-             .pages = call.batch->block_table + item_.req * call.batch->max_pages,
+             .pages = context_.batch.block_table + item_.req * context_.batch.max_pages,
              .page_size = shape.page_size,
              .visible = visible_.data(),
              .score_scale = shape.scale * (fp8 && call.kv.k_scale ? *call.kv.k_scale : 1.0F),
@@ -100,14 +100,12 @@ class ItemRun {
 
   void write(const Partial& result) const {
     const AttentionCall& call = context_.call;
-    const AttentionShape& shape = *call.shape;
+    const AttentionShape& shape = context_.shape;
     const int64_t first_head = int64_t{kv_head_} * task_.group;
     const int64_t row = int64_t{first_token_} * shape.num_heads + first_head;
     write_rows(task_, result,
                {.out = call.out.as<float>() + row * shape.head_dim_v,
                 .out_token_stride = int64_t{shape.num_heads} * shape.head_dim_v,
-                .lse = call.lse == nullptr ? nullptr : call.lse + row,
-                .lse_token_stride = shape.num_heads,
                 .sinks = shape.sinks ? call.sinks + first_head : nullptr,
                 .v_scale = v_scale_});
   }

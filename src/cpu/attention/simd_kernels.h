@@ -64,12 +64,10 @@ void fold_partial(const AttentionTask& task, const Partial& from, const Partial&
 struct RowOutput {
   float* out;  // the first row: [num_queries, out_token_stride]
   int64_t out_token_stride;
-  float* lse;  // the first row: [num_queries, lse_token_stride]; may be null
-  int64_t lse_token_stride;
   const float* sinks;  // [group]; may be null
   float v_scale;
 };
-// Normalizes; rows that saw nothing become zeros with LSE -inf.
+// Normalizes; rows that saw nothing become zeros.
 void write_rows(const AttentionTask& task, const Partial& result, const RowOutput& output);
 
 }  // namespace quire::cpu

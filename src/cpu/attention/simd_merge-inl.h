@@ -1,6 +1,5 @@
 // From partial results to output rows.
 #include <algorithm>
-#include <cmath>
 
 #include "cpu/attention/simd_row-inl.h"
 
@@ -41,10 +40,9 @@ void fold(const AttentionTask& task, const Partial& from, const Partial& into) {
 }
 
 void write_row(const AttentionTask& task, const Partial& result, int row, float sink, float v_scale,
-               float* out, float* lse) {
+               float* out) {
   if (result.sum[row] == 0.0F) {
     std::fill_n(out, task.head_dim_v, 0.0F);
-    if (lse != nullptr) *lse = kMinusInf;
     return;
   }
   const float max = std::max(result.max[row], sink);
@@ -53,17 +51,15 @@ void write_row(const AttentionTask& task, const Partial& result, int row, float 
   const float factor = keep * v_scale / sum;
   const float* acc = result.acc + row * pad_lanes(task.head_dim_v);
   for (int i = 0; i < task.head_dim_v; ++i) out[i] = acc[i] * factor;
-  if (lse != nullptr) *lse = static_cast<float>(double{max} + std::log(double{sum}));
 }
 
 void write_all(const AttentionTask& task, const Partial& result, const RowOutput& output) {
   for (int row = 0; row < task.num_rows(); ++row) {
     const int query = row / task.group;
     const int head = row % task.group;
-    write_row(
-        task, result, row, output.sinks == nullptr ? kMinusInf : output.sinks[head], output.v_scale,
-        output.out + query * output.out_token_stride + head * int64_t{task.head_dim_v},
-        output.lse == nullptr ? nullptr : output.lse + query * output.lse_token_stride + head);
+    write_row(task, result, row, output.sinks == nullptr ? kMinusInf : output.sinks[head],
+              output.v_scale,
+              output.out + query * output.out_token_stride + head * int64_t{task.head_dim_v});
   }
 }
 

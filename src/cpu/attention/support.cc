@@ -37,7 +37,6 @@ Support attention_support(const AttentionShape& shape, const Device& device) {
     reasons.push_back(
         fmt::format("kv is {}; it must be f32, f16, bf16 or fp8_e4m3.", dtype_name(shape.kv)));
   }
-  if (shape.mla) reasons.push_back("mla is true; it must be false.");
   return support;
 }
 

@@ -5,8 +5,8 @@
 
 namespace quire::cpu {
 
-// Any GQA ratio; head_dim and head_dim_v multiples of 8 from 8 to 256; q and out F32; K and V in
-// F32, F16, BF16 or FP8-e4m3; causal or not, window, soft cap, sinks; no MLA.
+// Both serve any GQA ratio; head_dim and head_dim_v multiples of 8 from 8 to 256; q and out F32; K
+// and V in F32, F16, BF16 or FP8-e4m3; causal or not, window, soft cap, sinks.
 Support attention_support(const AttentionShape& shape, const Device& device);
 
 // The positions [first, end) that query `query_idx` of a request sees. Empty for padding.

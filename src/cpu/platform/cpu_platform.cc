@@ -34,15 +34,21 @@ class CpuPlatform final : public Platform {
     return {};
   }
 
-  std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) const override {
-    return {{.num_reqs = 1, .max_kv_len = max_model_len, .eager = true},
-            {.num_reqs = max_num_seqs, .max_kv_len = max_model_len, .eager = true}};
+  std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
+                                     std::span<const int> q_lens) const override {
+    std::vector<DecodeKey> keys;
+    for (const int q_len : q_lens) {
+      for (const int num_reqs : {1, max_num_seqs}) {
+        keys.push_back(
+            {.num_reqs = num_reqs, .max_kv_len = max_model_len, .eager = true, .q_len = q_len});
+      }
+    }
+    return keys;
   }
 
-  Result<Workspace> make_workspace(size_t arena_bytes) override {
-    QUIRE_ASSIGN_OR_RETURN(workspace_, Buffer::host(arena_bytes));
-    return Workspace{.arena = {static_cast<std::byte*>(workspace_.data()), workspace_.num_bytes()},
-                     .counters = {}};
+  Result<std::span<std::byte>> make_workspace(size_t num_bytes) override {
+    QUIRE_ASSIGN_OR_RETURN(workspace_, Buffer::host(num_bytes));
+    return std::span(static_cast<std::byte*>(workspace_.data()), workspace_.num_bytes());
   }
 
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {

@@ -129,7 +129,7 @@ Status HostRunner::run_model(const BatchPlan& plan) {
   inputs_.build(plan, row_views_, parts_.limits.page_size);
   QUIRE_ASSIGN_OR_RETURN(
       const std::span<const KvGroupStep> steps,
-      attention_.plan(inputs_.attention, attention_.choose(inputs_.attention), stream_));
+      attention_.update(inputs_.attention, attention_.choose(inputs_.attention), stream_));
   const StepInput input = {.num_tokens = plan.num_tokens(),
                            .token_ids = inputs_.token_ids.data(),
                            .positions = inputs_.positions.data(),

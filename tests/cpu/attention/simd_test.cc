@@ -5,7 +5,6 @@
 #include <hwy/targets.h>
 
 #include <cmath>
-#include <limits>
 
 #include "cpu/attention/reference.h"
 #include "cpu/attention/simd_plan.h"
@@ -20,9 +19,8 @@ using testing::AttentionProblem;
 using testing::AttentionResult;
 using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
-// Of output and LSE, whatever the cache's dtype: both sides read the same stored numbers.
+// Whatever the cache's dtype: both sides read the same stored numbers.
 constexpr float kTolerance = 1e-5F;
 
 void expect_equals_reference(const AttentionCase& spec) {
@@ -31,7 +29,6 @@ void expect_equals_reference(const AttentionCase& spec) {
   const AttentionResult expected = problem.run(*make_reference_attention());
   const AttentionResult actual = problem.run(*make_cpu_attention(pool));
   testing::expect_close(actual.out, expected.out, kTolerance);
-  testing::expect_close(actual.lse, expected.lse, kTolerance);
 }
 
 class CpuAttentionTest : public ::testing::TestWithParam<AttentionCase> {};
@@ -92,7 +89,6 @@ TEST(CpuAttentionFeatures, AreNeverIgnored) {
   for (size_t i = 0; i < variants.size(); ++i) {
     const AttentionResult with = testing::run_attention(variants[i], *backend);
     EXPECT_GE(testing::max_difference(with.out, without.out), 10 * kTolerance) << "variant " << i;
-    EXPECT_GE(testing::max_difference(with.lse, without.lse), 10 * kTolerance) << "variant " << i;
   }
 }
 
@@ -107,7 +103,7 @@ TEST(CpuAttentionFeatures, ScalesOfAnUnquantizedCacheAreIgnored) {
   EXPECT_EQ(testing::run_attention(spec, *backend).out, without.out);
 }
 
-TEST(CpuAttentionFeatures, PaddingGivesZerosAndMinusInfinity) {
+TEST(CpuAttentionFeatures, PaddingGivesZeros) {
   AttentionCase spec{.name = "padding",
                      .shape = testing::make_attention_shape(2, 1, 64, 16, DType::kF16),
                      .reqs = {{1, 0, 1}, {1, 0, 2}, {3, 0, 3}}};
@@ -116,7 +112,6 @@ TEST(CpuAttentionFeatures, PaddingGivesZerosAndMinusInfinity) {
   for (const auto& backend : {make_reference_attention(), make_cpu_attention(pool)}) {
     const AttentionResult result = testing::run_attention(spec, *backend);
     EXPECT_THAT(result.out, Each(0.0F));
-    EXPECT_THAT(result.lse, Each(-std::numeric_limits<float>::infinity()));
   }
 }
 
@@ -154,12 +149,11 @@ TEST(CpuAttentionSupport, NamesEveryReason) {
   AttentionShape shape = testing::make_attention_shape(6, 4, 44, 24, DType::kI32);
   shape.head_dim_v = 264;
   shape.q = DType::kBF16;
-  shape.mla = true;
   shape.softcap = -1.0F;
   ThreadPool pool(1);
   const Device device{.kind = DeviceKind::kCuda, .name = "H200"};
   for (const auto& backend : {make_reference_attention(), make_cpu_attention(pool)}) {
-    EXPECT_THAT(backend->supports(shape, Phase::kDecode, device).reasons,
+    EXPECT_THAT(backend->supports(shape, {}, device).reasons,
                 ElementsAre("num_heads is 6; it must be a multiple of num_kv_heads, which is 4.",
                             "page_size is 24; it must be 16, 32 or 64.",
                             "softcap is -1; it must be 0 (off) or positive.",
@@ -167,10 +161,9 @@ TEST(CpuAttentionSupport, NamesEveryReason) {
                             "head_dim is 44; it must be a multiple of 8 from 8 to 256.",
                             "head_dim_v is 264; it must be a multiple of 8 from 8 to 256.",
                             "q is bf16; it must be f32.",
-                            "kv is i32; it must be f32, f16, bf16 or fp8_e4m3.",
-                            "mla is true; it must be false."));
+                            "kv is i32; it must be f32, f16, bf16 or fp8_e4m3."));
     const AttentionShape good = testing::make_attention_shape(6, 3, 48, 16, DType::kF8E4M3);
-    EXPECT_TRUE(backend->supports(good, Phase::kPrefill, Device()).ok());
+    EXPECT_TRUE(backend->supports(good, {.phase = Phase::kPrefill}, Device()).ok());
   }
 }
 
@@ -198,26 +191,27 @@ TEST(CpuAttentionPlan, SplitsOnlyWhatIsLongAndWithinItsBounds) {
   EXPECT_EQ(plan.num_partials, 0);
 }
 
-TEST(CpuAttentionPlan, RefusesToRunUnplannedAndInTooLittleMemory) {
-  AttentionCase spec{.name = "unplanned",
+TEST(CpuAttentionPlan, RunsInNoLessMemoryAndNoLongerContextsThanItWasMadeFor) {
+  AttentionCase spec{.name = "limits",
                      .shape = testing::make_attention_shape(2, 1, 64, 16, DType::kF16),
-                     .reqs = {{1, 10, 1}}};
+                     .reqs = {{1, 16000, 1}}};
   const AttentionProblem problem(spec);
   ThreadPool pool(2);
-  const auto backend = make_cpu_attention(pool);
-  const AttentionCall call{.shape = &problem.shape(),
-                           .batch = &problem.batch(),
-                           .q = {},
-                           .out = {},
-                           .kv = problem.cache(),
-                           .workspace = {}};
+  const auto plan =
+      make_cpu_attention(pool)->make_plan(problem.shape(), problem.limits(Phase::kDecode));
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
   Stream stream;
-  EXPECT_THAT(backend->run(call, stream).message(), HasSubstr("run() before plan()"));
-  std::vector<std::byte> small(100);
-  Workspace workspace{.arena = small, .counters = {}};
-  EXPECT_THAT(backend->plan(problem.shape(), problem.batch(), workspace, stream).message(),
-              HasSubstr("workspace is too small; got 100 bytes"));
-  EXPECT_FALSE(backend->run(call, stream).ok());
+  ASSERT_TRUE((*plan)->update(problem.batch(), stream).ok());
+  std::vector<std::byte> small((*plan)->workspace_bytes() - 1);
+  const AttentionCall call{
+      .q = {}, .out = {}, .kv = problem.cache(), .sinks = nullptr, .workspace = small};
+  EXPECT_DEATH((void)(*plan)->run(call, stream), "smaller than what the plan asked for");
+  PlanLimits shorter = problem.limits(Phase::kDecode);
+  shorter.max_kv_len = 600;
+  const auto small_plan = make_cpu_attention(pool)->make_plan(problem.shape(), shorter);
+  ASSERT_TRUE(small_plan.ok());
+  EXPECT_DEATH((void)(*small_plan)->update(problem.batch(), stream),
+               "longer than the plan was made for");
 }
 
 }  // namespace

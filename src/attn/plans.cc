@@ -1,0 +1,90 @@
+#include "attn/plans.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace quire {
+namespace {
+
+PlanLimits limits_of(const AttentionUse& use, int num_reqs, const PlanLimits& largest) {
+  if (use.in_graph) {
+    return {.use = use,
+            .max_num_reqs = num_reqs,
+            .max_num_tokens = num_reqs * use.q_len,
+            .max_kv_len = largest.max_kv_len};
+  }
+  PlanLimits limits = largest;
+  limits.use = use;
+  if (use.phase == Phase::kDecode) {
+    limits.max_num_tokens = std::min(largest.max_num_tokens, largest.max_num_reqs * use.q_len);
+  }
+  return limits;
+}
+
+}  // namespace
+
+std::vector<AttentionPlans::Key> AttentionPlans::wanted(const AttentionSelector& selector,
+                                                        std::span<const DecodeKey> keys) {
+  std::vector<Key> wanted;
+  for (const AttentionUse& use : selector.eager_uses()) {
+    for (AttentionBackend* backend : selector.candidates(use)) wanted.push_back({use, backend});
+  }
+  for (const DecodeKey& key : keys) {
+    if (key.eager) continue;
+    const Key of_graph = {key.use(), selector.decode(key), key.num_reqs};
+    if (std::ranges::find(wanted, of_graph) == wanted.end()) wanted.push_back(of_graph);
+  }
+  return wanted;
+}
+
+Result<AttentionPlans> AttentionPlans::make(AttentionSelector& selector, const PlanLimits& largest,
+                                            std::span<const DecodeKey> keys) {
+  AttentionPlans plans;
+  std::vector<Entry>& made = plans.entries_;
+  std::vector<Key> missing = wanted(selector, keys);
+  while (!missing.empty()) {
+    const Key key = missing.back();
+    missing.pop_back();
+    auto plan = key.backend->make_plan(selector.shape(key.use.phase),
+                                       limits_of(key.use, key.num_reqs, largest));
+    if (plan.ok()) {
+      made.push_back({key, std::move(*plan)});
+      continue;
+    }
+    QUIRE_RETURN_IF_ERROR(selector.leave_out(*key.backend, key.use.phase, plan.status()));
+    // Other backends serve its graphs now, and need plans for them.
+    std::erase_if(made, [&](const Entry& entry) {
+      return entry.key.backend == key.backend && entry.key.use.phase == key.use.phase;
+    });
+    missing = wanted(selector, keys);
+    std::erase_if(missing, [&](const Key& other) {
+      return std::ranges::find(made, other, &Entry::key) != made.end();
+    });
+  }
+  std::ranges::sort(made, {}, [](const Entry& entry) { return entry.key.use.q_len; });
+  return plans;
+}
+
+AttentionPlan& AttentionPlans::find(const AttentionUse& use, const AttentionBackend& backend,
+                                    int num_reqs) const {
+  const auto serves = [&](const Entry& entry) {
+    const AttentionUse& its = entry.key.use;
+    if (entry.key.backend != &backend || its.phase != use.phase || its.in_graph != use.in_graph) {
+      return false;
+    }
+    if (use.in_graph) return its.q_len == use.q_len && entry.key.num_reqs == num_reqs;
+    return use.phase == Phase::kPrefill || its.q_len >= use.q_len;
+  };
+  const auto found = std::ranges::find_if(entries_, serves);
+  QUIRE_CHECK(found != entries_.end(), "[attention] a step is served without a plan");
+  return *found->plan;
+}
+
+size_t AttentionPlans::workspace_bytes() const {
+  size_t bytes = 0;
+  for (const Entry& entry : entries_) bytes = std::max(bytes, entry.plan->workspace_bytes());
+  return bytes;
+}
+
+}  // namespace quire
