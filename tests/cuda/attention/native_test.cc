@@ -82,7 +82,8 @@ TEST(NativeAttentionSupport, ServesEveryCase) {
       AttentionShape shape = spec.shape;
       shape.q = shape.out = q;
       for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
-        EXPECT_THAT(backend->supports(shape, phase, device).reasons, IsEmpty()) << spec.name;
+        EXPECT_THAT(backend->supports(shape, {.phase = phase}, device).reasons, IsEmpty())
+            << spec.name;
       }
     }
   }
@@ -92,10 +93,9 @@ TEST(NativeAttentionSupport, NamesEveryReason) {
   AttentionShape shape = make_attention_shape(6, 4, 44, 24, DType::kI32);
   shape.head_dim_v = 264;
   shape.q = DType::kF8E4M3;
-  shape.mla = true;
   const auto backend = cuda::make_native_attention({});
   const Device old{.kind = DeviceKind::kCuda, .compute_capability = 75, .name = "T4"};
-  EXPECT_THAT(backend->supports(shape, Phase::kDecode, old).reasons,
+  EXPECT_THAT(backend->supports(shape, {}, old).reasons,
               ElementsAre("num_heads is 6; it must be a multiple of num_kv_heads, which is 4.",
                           "page_size is 24; it must be 16, 32 or 64.",
                           "compute capability is 75; it must be 80 or later.",
@@ -103,11 +103,9 @@ TEST(NativeAttentionSupport, NamesEveryReason) {
                           "head_dim_v is 264; it must be a multiple of 8 from 8 to 256.",
                           "q is fp8_e4m3; it must be f32, f16 or bf16.",
                           "out is f32; it must be the type of q, which is fp8_e4m3.",
-                          "kv is i32; it must be f32, f16, bf16 or fp8_e4m3.",
-                          "mla is true; it must be false."));
+                          "kv is i32; it must be f32, f16, bf16 or fp8_e4m3."));
   EXPECT_THAT(
-      backend->supports(shape_of(8, 8, 64, DType::kBF16, DType::kBF16), Phase::kDecode, Device())
-          .reasons,
+      backend->supports(shape_of(8, 8, 64, DType::kBF16, DType::kBF16), {}, Device()).reasons,
       ElementsAre("device is a CPU; it must be an NVIDIA GPU."));
 }
 
@@ -129,31 +127,49 @@ TEST(NativeAttentionPlan, ChoosesTheKernelByRowsAndDtypes) {
   EXPECT_EQ(kind_of(f32, Phase::kPrefill, 9, true), KernelKind::kGeneric);
 }
 
-// Any batch within the limits fits in what was asked for at start.
+// Any batch within the limits fits in what was asked for at start, and a graph's takes all of it.
 TEST(NativeAttentionPlan, WorkspaceBoundsEveryBatch) {
+  const AttentionShape shape = shape_of(64, 8, 128, DType::kBF16, DType::kBF16);
+  const auto needed = [&](int num_reqs, int q_len, int kv_len) {
+    const PhaseRange range{.num_reqs = num_reqs,
+                           .num_tokens = num_reqs * q_len,
+                           .max_q_len = q_len,
+                           .max_kv_len = kv_len};
+    const auto choice =
+        cuda::native::choose_kernel(shape, Phase::kDecode, range, true, kNumMultiprocessors);
+    return cuda::native::partial_bytes(shape, range.num_tokens, choice.num_splits);
+  };
   for (const int max_kv_len : {1, 64, 1000, 131072}) {
-    const AttentionShape shape = shape_of(64, 8, 128, DType::kBF16, DType::kBF16);
-    const AttentionLimits limits{
-        .max_num_reqs = 40, .max_num_tokens = 100, .max_kv_len = max_kv_len};
-    const size_t bound = cuda::native::max_partial_bytes(shape, limits, kNumMultiprocessors);
+    PlanLimits limits{
+        .use = {.q_len = 16}, .max_num_reqs = 40, .max_num_tokens = 100, .max_kv_len = max_kv_len};
     size_t largest = 0;
     for (int num_reqs = 1; num_reqs <= 40; ++num_reqs) {
       for (int q_len = 1; q_len <= 16 && num_reqs * q_len <= 100; ++q_len) {
         for (const int kv_len : {1, 100, max_kv_len}) {
-          if (kv_len > max_kv_len) continue;
-          const PhaseRange range{.num_reqs = num_reqs,
-                                 .num_tokens = num_reqs * q_len,
-                                 .max_q_len = q_len,
-                                 .max_kv_len = kv_len};
-          const auto choice =
-              cuda::native::choose_kernel(shape, Phase::kDecode, range, true, kNumMultiprocessors);
-          largest = std::max(
-              largest, cuda::native::partial_bytes(shape, range.num_tokens, choice.num_splits));
+          if (kv_len <= max_kv_len) largest = std::max(largest, needed(num_reqs, q_len, kv_len));
         }
       }
     }
-    EXPECT_EQ(bound, largest) << max_kv_len;
+    EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kNumMultiprocessors), largest)
+        << max_kv_len;
+    for (const int q_len : {1, 5, 8, 9}) {
+      limits = {.use = {.q_len = q_len, .in_graph = true},
+                .max_num_reqs = 7,
+                .max_num_tokens = 7 * q_len,
+                .max_kv_len = max_kv_len};
+      EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kNumMultiprocessors),
+                needed(7, q_len, max_kv_len));
+    }
+    limits.use = {.phase = Phase::kPrefill};
+    EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kNumMultiprocessors), 0U);
   }
+}
+
+TEST(NativeAttentionPlan, PlansAreIndependent) {
+  const Result<cuda::DeviceInfo> device = test_device();
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  check_independent_plans(*cuda::make_native_attention(*device), *device,
+                          shape_of(32, 8, 128, DType::kBF16, DType::kBF16));
 }
 
 TEST(NativeAttentionFeatures, PaddingGivesZerosInEveryKernel) {

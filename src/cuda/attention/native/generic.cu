@@ -140,9 +140,8 @@ __global__ __launch_bounds__(kThreads) void generic_kernel(const Params p) {
     total += weight * sum_of_warp[w];
     x += weight * of_warp[w][d];
   }
-  const RowEnd end = end_row(p, head, top, total);
-  if (d == 0 && p.lse != nullptr) p.lse[row] = end.lse;
-  if (d < p.head_dim_v) store_output(p, row * p.head_dim_v + d, x * end.factor);
+  const float factor = end_row(p, head, top, total);
+  if (d < p.head_dim_v) store_output(p, row * p.head_dim_v + d, x * factor);
 }
 
 template <typename Kv>

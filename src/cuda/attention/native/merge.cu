@@ -39,9 +39,8 @@ __global__ void merge_splits(const Params p) {
     // A split that saw nothing wrote no row: its weight is 0, and what lies there is not read.
     weights[i] = weights[i] == -INFINITY ? 0.0F : exp2f(weights[i] - max);
   }
-  const RowEnd end = end_row(p, head, max, warp_sum(weights[0] * sums[0] + weights[1] * sums[1]));
+  const float factor = end_row(p, head, max, warp_sum(weights[0] * sums[0] + weights[1] * sums[1]));
   const int64_t row = int64_t{token} * p.num_heads + head;
-  if (threadIdx.x == 0 && p.lse != nullptr) p.lse[row] = end.lse;
   for (int first = 0; first < p.head_dim_v; first += kThreads) {
     const int d = first + static_cast<int>(threadIdx.x);
     const bool wanted = d < p.head_dim_v;
@@ -54,7 +53,7 @@ __global__ void merge_splits(const Params p) {
       const float of_split = wanted && weight > 0.0F ? from[int64_t{split} * p.head_dim_v] : 0.0F;
       x += weight * of_split;
     }
-    if (wanted) static_cast<Q*>(p.out)[row * p.head_dim_v + d] = from_float<Q>(x * end.factor);
+    if (wanted) static_cast<Q*>(p.out)[row * p.head_dim_v + d] = from_float<Q>(x * factor);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "attn/validate.h"
+#include "base/check.h"
 #include "cuda/attention/native/instances.h"
 #include "cuda/attention/native/plan.h"
 
@@ -47,13 +48,11 @@ void check_dtypes(const AttentionShape& shape, std::vector<std::string>& reasons
   }
 }
 
-Params make_params(const AttentionCall& call, const PhaseRange& range) {
-  const AttentionShape& shape = *call.shape;
-  const AttentionBatch& batch = *call.batch;
+Params make_params(const AttentionShape& shape, const AttentionBatch& batch,
+                   const PhaseRange& range, const AttentionCall& call) {
   const bool fp8 = call.kv.dtype == DType::kF8E4M3;
   return {.q = call.q.data,
           .out = call.out.data,
-          .lse = call.lse,
           .sinks = shape.sinks ? call.sinks : nullptr,
           .k = call.kv.k,
           .v = call.kv.v,
@@ -86,55 +85,47 @@ Params make_params(const AttentionCall& call, const PhaseRange& range) {
 }
 
 // Where the splits leave their rows: maxima, sums, then the rows themselves.
-void place_partials(const Workspace& workspace, Params& p) {
+void place_partials(std::span<std::byte> workspace, Params& p) {
   const int64_t num_rows = int64_t{p.num_tokens} * p.num_heads * p.num_splits;
-  p.partial_max = reinterpret_cast<float*>(workspace.arena.data());
+  p.partial_max = reinterpret_cast<float*>(workspace.data());
   p.partial_sum = p.partial_max + num_rows;
   p.partial_out = p.partial_sum + num_rows;
 }
 
-class NativeAttention final : public AttentionBackend {
+void enqueue(const Params& params, const KernelChoice& choice, DType kv, CudaStream& stream) {
+  if (choice.kind == KernelKind::kGeneric) return native::launch_generic(stream, params, kv);
+  const native::MmaLaunchers launchers =
+      params.q_dtype == DType::kBF16 ? native::bf16_launchers() : native::f16_launchers();
+  const auto launch = choice.kind == KernelKind::kRows16 ? launchers.rows16 : launchers.tile;
+  launch(stream, params, kv, choice.padded_dim);
+  if (params.num_splits > 1) native::launch_merge(stream, params);
+}
+
+class NativePlan final : public AttentionPlan {
  public:
-  explicit NativeAttention(const DeviceInfo& device) : device_(device) {}
+  NativePlan(const AttentionShape& shape, const PlanLimits& limits, int num_multiprocessors)
+      : shape_(shape),
+        phase_(limits.use.phase),
+        num_multiprocessors_(num_multiprocessors),
+        workspace_bytes_(native::max_partial_bytes(shape, limits, num_multiprocessors)) {}
 
-  std::string_view name() const override { return "native"; }
+  size_t workspace_bytes() const override { return workspace_bytes_; }
 
-  Support supports(const AttentionShape& shape, Phase /*phase*/,
-                   const Device& device) const override {
-    Support support{shape_faults(shape)};
-    std::vector<std::string>& reasons = support.reasons;
-    check_device(device, reasons);
-    check_head_dim("head_dim", shape.head_dim, reasons);
-    check_head_dim("head_dim_v", shape.head_dim_v, reasons);
-    check_dtypes(shape, reasons);
-    if (shape.mla) reasons.push_back("mla is true; it must be false.");
-    return support;
-  }
-
-  size_t workspace_bytes(const AttentionShape& shape,
-                         const AttentionLimits& limits) const override {
-    return native::max_partial_bytes(shape, limits, device_.num_multiprocessors);
-  }
-
-  // All there is to decide is in the ranges: run() decides it again, in no time.
-  Status plan(const AttentionShape& /*shape*/, const AttentionBatch& /*batch*/,
-              Workspace& /*workspace*/, Stream& /*stream*/) override {
+  Status update(const AttentionBatch& batch, Stream& /*stream*/) override {
+    const PhaseRange& range = batch.range(phase_);
+    batch_ = batch;
+    aligned_choice_ = native::choose_kernel(shape_, phase_, range, true, num_multiprocessors_);
+    QUIRE_CHECK(native::partial_bytes(shape_, range.num_tokens, aligned_choice_.num_splits) <=
+                    workspace_bytes_,
+                "[native] a batch is larger than the plan was made for");
     return {};
   }
 
   Status run(const AttentionCall& call, Stream& stream) override {
-    const PhaseRange& range =
-        call.phase == Phase::kDecode ? call.batch->decode : call.batch->prefill;
-    if (range.num_tokens == 0) return {};
-    const KernelChoice choice = native::choose_kernel(
-        *call.shape, call.phase, range, native::is_aligned(call), device_.num_multiprocessors);
-    const size_t needed = native::partial_bytes(*call.shape, range.num_tokens, choice.num_splits);
-    if (needed > call.workspace.arena.size()) {
-      return internal_error(
-          fmt::format("[attention] native: the workspace is too small; got {} bytes, expected {}",
-                      call.workspace.arena.size(), needed));
-    }
-    Params params = make_params(call, range);
+    QUIRE_CHECK(call.workspace.size() >= workspace_bytes_,
+                "[native] the workspace is smaller than what the plan asked for");
+    const KernelChoice choice = native::is_aligned(shape_, call) ? aligned_choice_ : KernelChoice();
+    Params params = make_params(shape_, batch_, batch_.range(phase_), call);
     params.num_splits = choice.num_splits;
     place_partials(call.workspace, params);
     enqueue(params, choice, call.kv.dtype, as_cuda(stream));
@@ -142,16 +133,38 @@ class NativeAttention final : public AttentionBackend {
   }
 
  private:
-  void enqueue(const Params& params, const KernelChoice& choice, DType kv, CudaStream& stream) {
-    if (choice.kind == KernelKind::kGeneric) return native::launch_generic(stream, params, kv);
-    const native::MmaLaunchers launchers =
-        params.q_dtype == DType::kBF16 ? native::bf16_launchers() : native::f16_launchers();
-    const auto launch = choice.kind == KernelKind::kRows16 ? launchers.rows16 : launchers.tile;
-    launch(stream, params, kv, choice.padded_dim);
-    if (params.num_splits == 1) return;
-    native::launch_merge(stream, params);
+  const AttentionShape shape_;
+  const Phase phase_;
+  const int num_multiprocessors_;
+  const size_t workspace_bytes_;
+  AttentionBatch batch_;         // of the last update
+  KernelChoice aligned_choice_;  // for it, where the call's memory is aligned
+};
+
+class NativeAttention final : public AttentionBackend {
+ public:
+  explicit NativeAttention(const DeviceInfo& device) : device_(device) {}
+
+  std::string_view name() const override { return "native"; }
+
+  Support supports(const AttentionShape& shape, const AttentionUse& /*use*/,
+                   const Device& device) const override {
+    Support support{shape_faults(shape)};
+    std::vector<std::string>& reasons = support.reasons;
+    check_device(device, reasons);
+    check_head_dim("head_dim", shape.head_dim, reasons);
+    check_head_dim("head_dim_v", shape.head_dim_v, reasons);
+    check_dtypes(shape, reasons);
+    return support;
   }
 
+  Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
+                                                   const PlanLimits& limits) override {
+    return std::unique_ptr<AttentionPlan>(
+        std::make_unique<NativePlan>(shape, limits, device_.num_multiprocessors));
+  }
+
+ private:
   DeviceInfo device_;
 };
 

@@ -1,4 +1,4 @@
-// What every kernel of this backend is told: plain data, passed by value.
+// The parameters of every kernel of this backend: plain data, passed by value.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,6 @@ namespace quire::cuda::native {
 struct Params {
   const void* q = nullptr;
   void* out = nullptr;
-  float* lse = nullptr;          // null: not wanted
   const float* sinks = nullptr;  // null: none
   const void* k = nullptr;
   const void* v = nullptr;

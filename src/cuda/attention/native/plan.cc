@@ -55,7 +55,7 @@ bool has_mma(const AttentionShape& shape) {
   return shape.kv == shape.q || shape.kv == DType::kF8E4M3;
 }
 
-bool is_aligned(const AttentionCall& call) {
+bool is_aligned(const AttentionShape& shape, const AttentionCall& call) {
   const KvCacheView& kv = call.kv;
   for (const void* pointer :
        {static_cast<const void*>(kv.k), static_cast<const void*>(kv.v),
@@ -64,7 +64,7 @@ bool is_aligned(const AttentionCall& call) {
   }
   for (const int64_t elements :
        {kv.page_stride_k, kv.head_stride_k, kv.token_stride_k, kv.page_stride_v, kv.head_stride_v,
-        kv.token_stride_v, int64_t{call.shape->head_dim}, int64_t{call.shape->head_dim_v}}) {
+        kv.token_stride_v, int64_t{shape.head_dim}, int64_t{shape.head_dim_v}}) {
     if (!is_16_byte_multiple(elements, kv.dtype)) return false;
   }
   return true;
@@ -88,17 +88,21 @@ size_t partial_bytes(const AttentionShape& shape, int64_t num_tokens, int num_sp
          sizeof(float);
 }
 
-size_t max_partial_bytes(const AttentionShape& shape, const AttentionLimits& limits,
+size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits,
                          int num_multiprocessors) {
-  if (!has_mma(shape)) return 0;
+  const AttentionUse& use = limits.use;
+  if (!has_mma(shape) || use.phase == Phase::kPrefill) return 0;
+  const auto bytes_of = [&](int num_reqs, int q_len) {
+    const int splits =
+        decode_splits(shape, num_reqs, q_len, limits.max_kv_len, num_multiprocessors);
+    return partial_bytes(shape, int64_t{num_reqs} * q_len, splits);
+  };
+  if (use.in_graph) return bytes_of(limits.max_num_reqs, use.q_len);
   size_t largest = 0;
-  for (int q_len = 1; q_len <= kMaxSplitQLen; ++q_len) {
+  for (int q_len = 1; q_len <= std::min(use.q_len, kMaxSplitQLen); ++q_len) {
     for (int num_reqs = 1; num_reqs <= limits.max_num_reqs; ++num_reqs) {
-      const int64_t num_tokens = int64_t{num_reqs} * q_len;
-      if (num_tokens > limits.max_num_tokens) break;
-      const int splits =
-          decode_splits(shape, num_reqs, q_len, limits.max_kv_len, num_multiprocessors);
-      largest = std::max(largest, partial_bytes(shape, num_tokens, splits));
+      if (int64_t{num_reqs} * q_len > limits.max_num_tokens) break;
+      largest = std::max(largest, bytes_of(num_reqs, q_len));
     }
   }
   return largest;

@@ -8,7 +8,6 @@
 namespace quire::cuda::native {
 
 inline constexpr float kLog2E = 1.4426950408889634F;
-inline constexpr float kLn2 = 0.6931471805599453F;
 
 struct Span {
   int first = 0;
@@ -69,14 +68,10 @@ struct LogitScale {
   }
 };
 
-struct RowEnd {
-  float factor;  // from the accumulated row to the output, V's scale included
-  float lse;
-};
-
-// `max` in log2 units. A row that saw nothing gives zeros, whatever its sink.
-__device__ inline RowEnd end_row(const Params& p, int head, float max, float sum) {
-  if (max == -INFINITY) return {0.0F, -INFINITY};
+// The factor from an accumulated row to the output, V's scale included; `max` in log2 units. A row
+// that saw nothing gives zeros, whatever its sink.
+__device__ inline float end_row(const Params& p, int head, float max, float sum) {
+  if (max == -INFINITY) return 0.0F;
   float top = max;
   if (p.sinks != nullptr) {
     const float sink = p.sinks[head] * kLog2E;
@@ -84,7 +79,7 @@ __device__ inline RowEnd end_row(const Params& p, int head, float max, float sum
     sum = sum * exp2f(max - top) + exp2f(sink - top);
   }
   const float v_scale = p.v_scale != nullptr ? *p.v_scale : 1.0F;
-  return {exp2f(max - top) / sum * v_scale, top * kLn2 + logf(sum)};
+  return exp2f(max - top) / sum * v_scale;
 }
 
 // Of token `token` of the step; partial rows count from the phase's first token.
@@ -92,8 +87,8 @@ __device__ inline int64_t partial_index(const Params& p, int token, int head, in
   return (int64_t{token - p.first_token} * p.num_heads + head) * p.num_splits + split;
 }
 
-// Ends a row that one block saw all of, or leaves its maximum and sum for the merge. Returns the
-// factor of what is written.
+// Ends a row of which one thread block saw all positions, or leaves its maximum and sum for the
+// merge. Returns the factor of what is written.
 __device__ inline float end_or_leave_row(const Params& p, int token, int head, int split, float max,
                                          float sum, bool is_writer) {
   if (p.num_splits > 1) {
@@ -104,9 +99,7 @@ __device__ inline float end_or_leave_row(const Params& p, int token, int head, i
     }
     return 1.0F;
   }
-  const RowEnd end = end_row(p, head, max, sum);
-  if (is_writer && p.lse != nullptr) p.lse[int64_t{token} * p.num_heads + head] = end.lse;
-  return end.factor;
+  return end_row(p, head, max, sum);
 }
 
 }  // namespace quire::cuda::native
