@@ -23,8 +23,8 @@ const Device kHopper = {
 const Device kAda = {
     .kind = DeviceKind::kCuda, .index = 0, .compute_capability = 89, .name = "Ada"};
 
-fi::PlanLimits limits_of(const AttentionShape& shape, const Device& device = kAda) {
-  return fi::plan_limits(shape, {.device = device, .num_multiprocessors = kMultiprocessors});
+fi::DeviceLimits limits_of(const AttentionShape& shape, const Device& device = kAda) {
+  return fi::device_limits(shape, {.device = device, .num_multiprocessors = kMultiprocessors});
 }
 
 // Verification that splits, with every feature; more requests than the GPU holds at once.
@@ -63,18 +63,24 @@ std::vector<AttentionCase> own_cases() {
 }
 
 // Without a GPU: FlashInfer's offsets into the queries have 32 bits.
-TEST(FlashInferPrepare, RefusesMoreQueriesThanOffsetsReach) {
+TEST(FlashInferPlans, RefuseMoreQueriesThanOffsetsReach) {
   const auto backend =
       cuda::make_flashinfer_attention({.device = kHopper, .num_multiprocessors = kMultiprocessors});
   const AttentionShape shape = make_attention_shape(64, 8, 128, 16, DType::kBF16);
-  const Status refused =
-      backend->prepare(shape, {.max_num_reqs = 8, .max_num_tokens = 524288, .max_kv_len = 8192});
+  const auto make_plan = [&](int max_num_tokens) {
+    return backend
+        ->make_plan(shape, {.use = {.phase = Phase::kPrefill},
+                            .max_num_reqs = 8,
+                            .max_num_tokens = max_num_tokens,
+                            .max_kv_len = 8192})
+        .status();
+  };
+  const Status refused = make_plan(524288);
   EXPECT_EQ(refused.code(), StatusCode::kUnimplemented) << refused.message();
   EXPECT_NE(refused.message().find("--max-num-batched-tokens"), std::string::npos);
   EXPECT_NE(refused.message().find("4294967296"), std::string::npos);
   // One token less passes the check, and needs memory only where there is a GPU.
-  const Status taken =
-      backend->prepare(shape, {.max_num_reqs = 8, .max_num_tokens = 524287, .max_kv_len = 8192});
+  const Status taken = make_plan(524287);
   EXPECT_EQ(taken.message().find("--max-num-batched-tokens"), std::string::npos) << taken.message();
 }
 
@@ -111,7 +117,7 @@ struct Planned {
 };
 
 Planned plan(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
-             const std::vector<int32_t>& kv_lens, fi::PlanLimits limits) {
+             const std::vector<int32_t>& kv_lens, fi::DeviceLimits limits) {
   std::vector<int32_t> query_start = {0};
   for (const int32_t q_len : q_lens) query_start.push_back(query_start.back() + q_len);
   AttentionBatch batch;
@@ -163,7 +169,7 @@ void expect_complete(const AttentionShape& shape, const std::vector<int32_t>& q_
 
 TEST(FlashInferPlan, CoversEveryRowAndPositionOnce) {
   AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
-  const fi::PlanLimits limits = limits_of(shape);
+  const fi::DeviceLimits limits = limits_of(shape);
   for (const int window : {0, 300}) {
     shape.window = window;
     for (const int num_reqs : {1, 2, 7, 31, 66, 67, 200}) {
@@ -183,7 +189,7 @@ TEST(FlashInferPlan, CoversEveryRowAndPositionOnce) {
 // Blocks of a graph are counted when it is captured; what fills them may change.
 TEST(FlashInferPlan, ShapeDoesNotDependOnLengths) {
   const AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
-  const fi::PlanLimits limits = limits_of(shape);
+  const fi::DeviceLimits limits = limits_of(shape);
   for (const int num_reqs : {1, 8, 9, 66, 67, 256}) {
     const std::vector<int32_t> query_start = [&] {
       std::vector<int32_t> starts;
@@ -203,7 +209,7 @@ TEST(FlashInferPlan, ShapeDoesNotDependOnLengths) {
 
 TEST(FlashInferPlan, SplitsIntoAsManyRoundsAsPay) {
   const AttentionShape shape = make_attention_shape(64, 8, 128, 16, DType::kBF16);
-  const fi::PlanLimits limits = limits_of(shape);
+  const fi::DeviceLimits limits = limits_of(shape);
   const auto units = [&](const std::vector<int32_t>& kv_lens) {
     const Planned planned = plan(shape, std::vector<int32_t>(kv_lens.size(), 1), kv_lens, limits);
     return *planned.arrays.chunk_tokens / fi::kSplitUnit;
@@ -273,16 +279,18 @@ TEST(FlashInferPlan, StaysWithinItsBounds) {
        {std::tuple{64, 8, 128}, {8, 8, 64}, {40, 1, 256}}) {
     const AttentionShape shape =
         make_attention_shape(num_heads, num_kv_heads, head_dim, 16, DType::kBF16);
-    const fi::PlanLimits limits = limits_of(shape);
+    const fi::DeviceLimits limits = limits_of(shape);
     for (const int num_reqs : {1, 5, 64}) {
       for (const int q_len : {1, 2, 9, 33}) {
         const std::vector<int32_t> q_lens(static_cast<size_t>(num_reqs), q_len);
         const std::vector<int32_t> kv_lens(static_cast<size_t>(num_reqs), 20000);
         const Planned planned = plan(shape, q_lens, kv_lens, limits);
-        EXPECT_LE(
-            planned.phase.num_tiles,
-            fi::max_tiles(shape, {.max_num_reqs = num_reqs, .max_num_tokens = num_reqs * q_len},
-                          limits));
+        EXPECT_LE(planned.phase.num_tiles, fi::max_tiles(shape,
+                                                         {.use = {},
+                                                          .max_num_reqs = num_reqs,
+                                                          .max_num_tokens = num_reqs * q_len,
+                                                          .max_kv_len = 20000},
+                                                         limits));
         if (!planned.phase.split) continue;
         const auto num_chunks =
             fi::num_chunks(20000, 0, planned.phase.tile_rows, *planned.arrays.chunk_tokens);
@@ -297,37 +305,57 @@ TEST(FlashInferSupport, RefusesWithEveryReason) {
   const auto backend = cuda::make_flashinfer_attention({.device = kHopper});
   AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
   shape.q = shape.out = DType::kBF16;
-  EXPECT_TRUE(backend->supports(shape, Phase::kDecode, kHopper).ok());
-  EXPECT_TRUE(backend->supports(shape, Phase::kPrefill, kHopper).ok());
+  EXPECT_TRUE(backend->supports(shape, {}, kHopper).ok());
+  EXPECT_TRUE(backend->supports(shape, {.phase = Phase::kPrefill}, kHopper).ok());
   shape.kv = DType::kF8E4M3;
-  EXPECT_TRUE(backend->supports(shape, Phase::kDecode, kHopper).ok());
-  EXPECT_TRUE(backend->supports(shape, Phase::kPrefill, kHopper).ok());
+  EXPECT_TRUE(backend->supports(shape, {}, kHopper).ok());
+  EXPECT_TRUE(backend->supports(shape, {.phase = Phase::kPrefill}, kHopper).ok());
   shape.head_dim = shape.head_dim_v = 256;
-  EXPECT_EQ(backend->supports(shape, Phase::kDecode, kHopper).reasons.size(), 1U);
+  EXPECT_EQ(backend->supports(shape, {}, kHopper).reasons.size(), 1U);
   shape.q = shape.out = DType::kF16;
   shape.causal = false;
-  EXPECT_EQ(backend->supports(shape, Phase::kDecode, kHopper).reasons.size(), 3U);
+  EXPECT_EQ(backend->supports(shape, {}, kHopper).reasons.size(), 3U);
   shape = make_attention_shape(32, 8, 128, 16, DType::kF32);
-  EXPECT_FALSE(backend->supports(shape, Phase::kPrefill, kHopper).ok());
+  EXPECT_FALSE(backend->supports(shape, {.phase = Phase::kPrefill}, kHopper).ok());
 }
 
-TEST(FlashInferPrepare, RefusesMorePositionsThan31BitsHold) {
+TEST(FlashInferPlans, RefuseMorePositionsThan31BitsHold) {
   const auto backend = cuda::make_flashinfer_attention({.device = kHopper});
   AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
   shape.q = shape.out = DType::kBF16;
-  const AttentionLimits limits = {
-      .max_num_reqs = 1 << 14, .max_num_tokens = 1 << 14, .max_kv_len = 1 << 17};
-  EXPECT_EQ(backend->prepare(shape, limits).code(), StatusCode::kUnimplemented);
+  const PlanLimits limits = {
+      .use = {}, .max_num_reqs = 1 << 14, .max_num_tokens = 1 << 14, .max_kv_len = 1 << 17};
+  EXPECT_EQ(backend->make_plan(shape, limits).status().code(), StatusCode::kUnimplemented);
 }
 
-TEST(FlashInferPlan, RefusesWhatWasNotPrepared) {
-  const auto backend = cuda::make_flashinfer_attention({.device = kHopper});
+TEST(FlashInferPlans, AreIndependent) {
+  const Result<cuda::DeviceInfo> device = test_device();
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
   AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
+  shape.q = shape.out = DType::kBF16;
+  check_independent_plans(*cuda::make_flashinfer_attention(*device), *device, shape);
+}
+
+// A plan reads and writes memory that make_plan() made, and nothing of it grows in a step.
+TEST(FlashInferPlans, RefuseLargerBatchesThanTheyWereMadeFor) {
+  const Result<cuda::DeviceInfo> device = test_device();
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  AttentionShape shape = make_attention_shape(8, 8, 128, 16, DType::kBF16);
+  shape.q = shape.out = DType::kBF16;
+  const auto plan =
+      cuda::make_flashinfer_attention(*device)->make_plan(shape, {.use = {.phase = Phase::kPrefill},
+                                                                  .max_num_reqs = 1,
+                                                                  .max_num_tokens = 64,
+                                                                  .max_kv_len = 1 << 20});
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const std::vector<int32_t> query_start = {0, 1 << 17};
+  const std::vector<int32_t> kv_lens = {1 << 17};
   AttentionBatch batch;
-  batch.decode = {.num_reqs = 1, .num_tokens = 1, .max_q_len = 1, .uniform_q = true};
-  Workspace workspace;
+  batch.query_start.host = query_start.data();
+  batch.kv_len_bound = kv_lens;
+  batch.prefill = {.num_reqs = 1, .num_tokens = 1 << 17, .max_kv_len = 1 << 17};
   Stream stream;
-  EXPECT_EQ(backend->plan(shape, batch, workspace, stream).code(), StatusCode::kInternal);
+  EXPECT_DEATH((void)(*plan)->update(batch, stream), "larger than the plan was made for");
 }
 
 }  // namespace

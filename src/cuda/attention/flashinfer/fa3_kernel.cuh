@@ -76,7 +76,8 @@ struct Fa3Schedule {
   CUTLASS_DEVICE void broadcast_next_work(WorkTileInfo&) const {}
 };
 
-// The sink joins the denominator at the end; maxima and lse are in powers of two.
+// The sink joins the denominator at the end; maxima are in powers of two. The base class leaves the
+// log of each row's sum in row_sum.
 template <int kRowsAThread>
 struct SinkSoftmax : flashinfer::OnlineSoftmax<kRowsAThread, /*WITH_SCALE=*/true> {
   using Base = flashinfer::OnlineSoftmax<kRowsAThread, true>;
@@ -94,7 +95,6 @@ struct SinkSoftmax : flashinfer::OnlineSoftmax<kRowsAThread, /*WITH_SCALE=*/true
       const float top = fmaxf(lse, sink);
       const float sum = exp2f(lse - top) + exp2f(sink - top);
       this->scores_scale(i) *= exp2f(lse - top) / sum;
-      this->row_sum(i) = top + log2f(sum);
     }
   }
 };
@@ -133,7 +133,7 @@ struct Fa3Epilogue : flashinfer::CollectiveEpilogue<Traits> {
   using Element = typename Traits::DTypeO;
 
   template <typename BlockCoord, typename Shared, typename Out, typename Lse, typename TiledMma>
-  CUTLASS_DEVICE void store(const typename Base::Params& params, const Out& out, const Lse& lse,
+  CUTLASS_DEVICE void store(const typename Base::Params& params, const Out& out, const Lse&,
                             Shared& shared, TiledMma mma, int thread, const BlockCoord& coord) {
     using cutlass::arch::NamedBarrier;
     using TileShape = typename Base::TileShape_PDV;
@@ -158,19 +158,6 @@ struct Fa3Epilogue : flashinfer::CollectiveEpilogue<Traits> {
     flashinfer::write_O<Base::NUM_COPY_THREADS>(
         params.O_ptr, typename Base::TiledCopyO{}, params.layout_O, cute::select<0, 1>(TileShape{}),
         shared_out, thread, tile, head, first_token, q_len, 0);
-    if (params.lse_ptr == nullptr) return;
-
-    const auto places = mma.get_thread_slice(thread).partition_C(
-        cute::make_identity_tensor(cute::select<0, 1>(TileShape{})));
-    const auto first_column =
-        places(cute::make_coord(cute::_0{}, cute::_, cute::_0{}), cute::_, cute::_0{});
-    if (cute::get<1>(first_column(0)) != 0) return;
-#pragma unroll
-    for (int i = 0; i < cute::size(lse); ++i) {
-      const int row = tile * Base::CTA_Q + cute::get<0>(first_column(i));
-      if (row >= q_len) continue;
-      params.lse_ptr[params.layout_LSE(head, first_token + row)] = lse(i);
-    }
   }
 };
 
@@ -194,7 +181,7 @@ void launch_fa3(const KernelCall& call, CudaStream& stream) {
        call.k_strides[0], call.v_strides[0], static_cast<uint32_t>(call.page_size),
        Fa3Inputs{call.scale, call.sinks}});
   const typename Epilogue::Params epilogue = Epilogue::to_underlying_arguments(
-      {static_cast<T*>(call.out), rows, call.lse,
+      {static_cast<T*>(call.out), rows, /*lse=*/nullptr,
        flashinfer::get_lse_gmem_layout(call.num_tokens, call.num_heads)});
   const int num_works = call.num_tiles * call.num_heads;
   const Fa3Schedule::Params schedule = {call.tile_req,

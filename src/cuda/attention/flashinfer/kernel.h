@@ -17,7 +17,7 @@ struct KernelKey {
   DType q = DType::kBF16;  // of the output too
   DType kv = DType::kBF16;
   int head_dim = 0;
-  // Rows a block of threads takes at a time. FA2's, of 16, 64 or 128, are tokens packed with the
+  // Rows that a thread block takes at a time. FA2's, of 16, 64 or 128, are tokens packed with the
   // query heads of one KV head: row = token * group_size + head. FA3's are tokens of one head.
   int tile_rows = 0;
   bool softcap = false;
@@ -26,14 +26,14 @@ struct KernelKey {
 
 inline constexpr int kFa3TileTokens = 128;
 
-// Positions that a block of threads of FA2 reads at once, and so the unit of splitting.
+// Positions that a thread block of FA2 reads at once, and so the unit of splitting.
 inline constexpr int kSplitUnit = 128;
 
 // Device pointers. Requests are those of one phase.
 struct KernelCall {
   const void* q = nullptr;  // [all tokens, num_heads, head_dim]
   void* out = nullptr;      // likewise; with chunks: [partial rows, num_heads, head_dim]
-  float* lse = nullptr;     // [tokens, num_heads], base 2; or [partial rows, num_heads]; or null
+  float* lse = nullptr;     // with chunks: [partial rows, num_heads], base 2; else null
   const void* k = nullptr;
   const void* v = nullptr;
   int64_t k_strides[3] = {};  // page, head, token, in elements

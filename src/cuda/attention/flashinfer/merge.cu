@@ -10,13 +10,6 @@ namespace {
 
 constexpr int kWarpSize = 32;
 constexpr int kWarps = 4;
-constexpr float kLn2 = 0.693147180559945309F;
-// FlashInfer's minus infinity is -5e4.
-constexpr float kNothingSeen = -4e4F;
-
-__device__ float natural_lse(float lse_log2) {
-  return lse_log2 < kNothingSeen ? -INFINITY : lse_log2 * kLn2;
-}
 
 // The request of a token: the last one that does not begin behind it.
 __device__ int request_of(const MergeCall& call, int token) {
@@ -33,8 +26,8 @@ __device__ int request_of(const MergeCall& call, int token) {
   return low;
 }
 
-// Grid: a block a token and head. Each warp weighs every kWarps-th chunk, a lane kPerLane
-// neighbouring elements; then the first warp adds up.
+// Grid: one thread block per token and head. Each warp weighs every kWarps-th chunk, a lane
+// kPerLane neighbouring elements; then the first warp adds up.
 template <typename T, int kPerLane>
 __global__ void __launch_bounds__(kWarps* kWarpSize) merge_kernel(const MergeCall call) {
   __shared__ Vec<float, kPerLane> warp_acc[kWarps][kWarpSize];
@@ -86,19 +79,6 @@ __global__ void __launch_bounds__(kWarps* kWarpSize) merge_kernel(const MergeCal
   }
   store_vec(static_cast<T*>(call.out) + token * row_size + head * call.head_dim + lane * kPerLane,
             out);
-  if (call.lse != nullptr && lane == 0) {
-    call.lse[int64_t{token} * call.num_heads + head] =
-        kv_len == 0 ? -INFINITY : natural_lse(max + log2f(sum));
-  }
-}
-
-__global__ void convert_lse_kernel(const MergeCall call) {
-  const int token = call.first_token + blockIdx.x;
-  const bool empty = call.seq_lens[request_of(call, token)] == 0;
-  float* row = call.lse + int64_t{token} * call.num_heads;
-  for (int head = threadIdx.x; head < call.num_heads; head += blockDim.x) {
-    row[head] = empty ? -INFINITY : natural_lse(row[head]);
-  }
 }
 
 template <typename T>
@@ -122,12 +102,6 @@ void launch_merge_of(const MergeCall& call, CudaStream& stream) {
 void launch_merge(const MergeCall& call, DType dtype, CudaStream& stream) {
   if (dtype == DType::kBF16) return launch_merge_of<__nv_bfloat16>(call, stream);
   launch_merge_of<__half>(call, stream);
-}
-
-void launch_convert_lse(const MergeCall& call, CudaStream& stream) {
-  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.num_tokens)),
-                             .block = kWarps * kWarpSize};
-  QUIRE_LAUNCH(stream, convert_lse_kernel, shape, call);
 }
 
 }  // namespace quire::cuda::flashinfer_backend

@@ -1,4 +1,4 @@
-// What follows FlashInfer's kernel: chunks are merged, and lse becomes what the seam promises.
+// The merge of the chunks that FlashInfer's kernel leaves.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,6 @@ struct MergeCall {
   const void* partials = nullptr;      // [partial rows, num_heads, head_dim]
   const float* partial_lse = nullptr;  // [partial rows, num_heads], base 2
   void* out = nullptr;                 // [all tokens, num_heads, head_dim]
-  float* lse = nullptr;                // [all tokens, num_heads], natural; or null
   const int32_t* query_start = nullptr;
   const int32_t* seq_lens = nullptr;
   const int32_t* partial_start = nullptr;
@@ -28,8 +27,5 @@ struct MergeCall {
 };
 
 void launch_merge(const MergeCall& call, DType dtype, CudaStream& stream);
-
-// Where nothing was split: call.lse from base 2 to natural, in place.
-void launch_convert_lse(const MergeCall& call, CudaStream& stream);
 
 }  // namespace quire::cuda::flashinfer_backend

@@ -73,7 +73,7 @@ void sort_by_length(const std::vector<uint32_t>& lengths, std::vector<int32_t>& 
 
 }  // namespace
 
-PlanLimits plan_limits(const AttentionShape& shape, const DeviceInfo& device) {
+DeviceLimits device_limits(const AttentionShape& shape, const DeviceInfo& device) {
   const int places = device.num_multiprocessors * kBlocksPerMultiprocessor;
   const bool fits_fa3 = device.device.compute_capability == 90 && shape.q == shape.kv &&
                         (shape.head_dim == 64 || shape.head_dim == 128) && shape.window == 0 &&
@@ -82,7 +82,7 @@ PlanLimits plan_limits(const AttentionShape& shape, const DeviceInfo& device) {
 }
 
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
-                        const PhaseRange& range, PlanLimits limits) {
+                        const PhaseRange& range, DeviceLimits limits) {
   PhaseShape phase;
   if (range.num_reqs == 0) return phase;
   const bool fa3 = limits.has_fa3 && range.num_tokens / range.num_reqs >= kMinFa3Tokens;
@@ -107,14 +107,14 @@ PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch
 
 // A request's last tile may be partly filled. Where an average request has at most one tile's rows,
 // that makes two a request; else tiles have at least 64 rows.
-int64_t max_tiles(const AttentionShape& shape, const AttentionLimits& batch, PlanLimits limits) {
+int64_t max_tiles(const AttentionShape& shape, const PlanLimits& batch, DeviceLimits limits) {
   const int64_t unsplit =
       2 * int64_t{batch.max_num_reqs} + batch.max_num_tokens * group_size(shape) / 64;
   return std::max<int64_t>(int64_t{limits.num_places} * kMaxRounds, unsplit);
 }
 
 // A tile leaves one partial row for each of its tokens.
-int64_t max_partial_rows(const AttentionShape& shape, PlanLimits limits) {
+int64_t max_partial_rows(const AttentionShape& shape, DeviceLimits limits) {
   return int64_t{limits.num_places} * kMaxRounds * kMaxTileRows / group_size(shape);
 }
 
@@ -236,7 +236,7 @@ void Planner::fill_fa3(const AttentionBatch& batch, const PhaseRange& range, int
 }
 
 void Planner::fill(const AttentionShape& shape, const AttentionBatch& batch,
-                   const PhaseRange& range, const PhaseShape& phase, PlanLimits limits,
+                   const PhaseRange& range, const PhaseShape& phase, DeviceLimits limits,
                    const PlanArrays& arrays) {
   measure(shape, batch, range, phase);
   const uint32_t chunk = phase.split ? choose_chunk(static_cast<uint32_t>(phase.num_tiles),

@@ -12,26 +12,30 @@
 
 namespace quire::cuda::flashinfer_backend {
 
-// What run() passes by value; for a graph it follows from the ranges' shapes alone.
+// The parameters that are passed to kernels by value; for a graph they follow from the range's
+// shape alone.
 struct PhaseShape {
   Template kernel = Template::kFa2;
   int tile_rows = 16;
   int num_tiles = 0;   // the grid; with `split`, some of it may stay idle
   bool split = false;  // positions into chunks, whose results are merged
+
+  friend bool operator==(const PhaseShape&, const PhaseShape&) = default;
 };
 
-struct PlanLimits {
-  int num_places = 1;  // blocks of one KV head that run at a time
+// What of a shape runs on the device.
+struct DeviceLimits {
+  int num_places = 1;  // thread blocks of one KV head that run at a time
   bool has_fa3 = false;
 };
-PlanLimits plan_limits(const AttentionShape& shape, const DeviceInfo& device);
+DeviceLimits device_limits(const AttentionShape& shape, const DeviceInfo& device);
 
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
-                        const PhaseRange& range, PlanLimits limits);
+                        const PhaseRange& range, DeviceLimits limits);
 
-// Bounds over every batch within the limits.
-int64_t max_tiles(const AttentionShape& shape, const AttentionLimits& batch, PlanLimits limits);
-int64_t max_partial_rows(const AttentionShape& shape, PlanLimits limits);
+// Bounds for every batch within the limits.
+int64_t max_tiles(const AttentionShape& shape, const PlanLimits& batch, DeviceLimits limits);
+int64_t max_partial_rows(const AttentionShape& shape, DeviceLimits limits);
 
 // One phase's arrays, side by side.
 struct PlanArrays {
@@ -50,7 +54,7 @@ class Planner {
  public:
   // Fills the arrays for the requests of `range`.
   void fill(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
-            const PhaseShape& phase, PlanLimits limits, const PlanArrays& arrays);
+            const PhaseShape& phase, DeviceLimits limits, const PlanArrays& arrays);
 
  private:
   // An upper bound of one request's work.
