@@ -12,15 +12,13 @@
 namespace quire::testing {
 namespace {
 
-std::vector<CudaAttentionParam> one_token_a_request(std::vector<CudaAttentionParam> params) {
+std::vector<CudaAttentionParam> one_token_per_request(std::vector<CudaAttentionParam> params) {
   std::erase_if(params, [](const auto& param) { return param.spec.max_decode_q_len > 1; });
   return params;
 }
 
 CudaAttentionSuite suite() {
   CudaAttentionSuite suite{.make = cuda::make_xqa_attention};
-  suite.lse = false;
-  // One query token a request: no shape says so.
   std::erase_if(suite.cases, [](const AttentionCase& spec) { return spec.max_decode_q_len > 1; });
   return suite;
 }
@@ -77,10 +75,10 @@ CudaAttentionSuite kernel_suite() {
 }
 
 INSTANTIATE_TEST_SUITE_P(XqaModels, CudaAttentionTest,
-                         ::testing::ValuesIn(one_token_a_request(cuda_model_params(suite()))),
+                         ::testing::ValuesIn(one_token_per_request(cuda_model_params(suite()))),
                          cuda_attention_name);
 INSTANTIATE_TEST_SUITE_P(XqaFeatures, CudaAttentionTest,
-                         ::testing::ValuesIn(one_token_a_request(cuda_feature_params(suite()))),
+                         ::testing::ValuesIn(one_token_per_request(cuda_feature_params(suite()))),
                          cuda_attention_name);
 INSTANTIATE_TEST_SUITE_P(Xqa, CudaAttentionTest,
                          ::testing::ValuesIn(cuda_attention_params(suite())), cuda_attention_name);
@@ -105,14 +103,15 @@ cuda::DeviceInfo hopper_info() {
 // What is skipped is what has no kernel, and no more.
 TEST(XqaCases, AreServed) {
   EXPECT_EQ(num_served(cuda_attention_params(suite()), hopper_info()), 35);
-  EXPECT_EQ(num_served(one_token_a_request(cuda_model_params(suite())), hopper_info()), 69);
-  EXPECT_EQ(num_served(one_token_a_request(cuda_feature_params(suite())), hopper_info()), 12);
+  EXPECT_EQ(num_served(one_token_per_request(cuda_model_params(suite())), hopper_info()), 69);
+  EXPECT_EQ(num_served(one_token_per_request(cuda_feature_params(suite())), hopper_info()), 12);
   EXPECT_EQ(num_served(cuda_attention_params(kernel_suite()), hopper_info()), 76);
 }
 
 TEST(XqaSupport, ServesDecodeOnHopper) {
   const auto backend = cuda::make_xqa_attention(hopper_info());
-  EXPECT_TRUE(backend->supports(llama_shape(), Phase::kDecode, hopper()).ok());
+  EXPECT_TRUE(backend->supports(llama_shape(), {}, hopper()).ok());
+  EXPECT_TRUE(backend->supports(llama_shape(), {.in_graph = true}, hopper()).ok());
 }
 
 TEST(XqaSupport, RefusesWithAllReasons) {
@@ -122,39 +121,59 @@ TEST(XqaSupport, RefusesWithAllReasons) {
   shape.num_kv_heads = 1;
   Device device = hopper();
   device.compute_capability = 80;
-  const Support support = backend->supports(shape, Phase::kPrefill, device);
+  const Support support = backend->supports(shape, {.phase = Phase::kPrefill}, device);
   EXPECT_EQ(support.reasons.size(), 4U);
 }
 
-TEST(XqaPlan, RefusesSeveralQueryTokens) {
+TEST(XqaSupport, RefusesSeveralQueryTokens) {
   const auto backend = cuda::make_xqa_attention(hopper_info());
-  AttentionBatch batch;
-  batch.decode = {.num_reqs = 2, .num_tokens = 4, .max_q_len = 2, .uniform_q = true};
-  Workspace workspace;
-  Stream stream;
-  EXPECT_EQ(backend->plan(llama_shape(), batch, workspace, stream).code(),
-            StatusCode::kUnimplemented);
+  const Support support = backend->supports(llama_shape(), {.q_len = 2}, hopper());
+  ASSERT_EQ(support.reasons.size(), 1U);
+  EXPECT_EQ(support.reasons[0], "query tokens per request are 2; it takes 1.");
 }
 
-TEST(XqaPrepare, RefusesMoreThanAGridHolds) {
+PlanLimits limits_of(int num_reqs, int max_kv_len, bool in_graph) {
+  return {.use = {.in_graph = in_graph},
+          .max_num_reqs = num_reqs,
+          .max_num_tokens = num_reqs,
+          .max_kv_len = max_kv_len};
+}
+
+// The check comes before anything is loaded: it needs no GPU.
+TEST(XqaPlan, RefusesMoreThanAGridHolds) {
   const auto backend = cuda::make_xqa_attention(hopper_info());
-  EXPECT_TRUE(backend->prepare(llama_shape(), {.max_num_reqs = 65535 / 8}).ok());
-  EXPECT_EQ(backend->prepare(llama_shape(), {.max_num_reqs = 65535 / 8 + 1}).code(),
+  EXPECT_NE(backend->make_plan(llama_shape(), limits_of(65535 / 8, 1024, true)).status().code(),
+            StatusCode::kUnimplemented);
+  EXPECT_EQ(backend->make_plan(llama_shape(), limits_of(65535 / 8 + 1, 1024, true)).status().code(),
             StatusCode::kUnimplemented);
 }
 
 // A few requests are split, many are not: the bound is that of the batch that needs most.
-TEST(XqaWorkspace, IsOfTheLargestSplitBatch) {
+TEST(XqaPlan, WorkspaceIsOfTheLargestSplitBatch) {
+  const Result<cuda::DeviceInfo> device = test_device();
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  if (device->device.compute_capability != 90) GTEST_SKIP() << "this machine has no Hopper GPU";
   const auto backend = cuda::make_xqa_attention(hopper_info());
-  const size_t one =
-      backend->workspace_bytes(llama_shape(), {.max_num_reqs = 1, .max_kv_len = 1 << 17});
-  const size_t all =
-      backend->workspace_bytes(llama_shape(), {.max_num_reqs = 256, .max_kv_len = 1 << 17});
-  const size_t bytes_a_partial = 8 * 4 + 4 * 128 * 2;
-  EXPECT_GT(one, 200 * bytes_a_partial);
+  const auto bytes = [&](int num_reqs, int max_kv_len, bool in_graph) {
+    const auto plan = backend->make_plan(llama_shape(), limits_of(num_reqs, max_kv_len, in_graph));
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    return plan.ok() ? (*plan)->workspace_bytes() : 0;
+  };
+  const size_t one = bytes(1, 1 << 17, true);
+  const size_t all = bytes(256, 1 << 17, false);
+  const size_t bytes_per_partial = 8 * 4 + 4 * 128 * 2;
+  EXPECT_GT(one, 200 * bytes_per_partial);
+  EXPECT_EQ(one, bytes(1, 1 << 17, false));
   EXPECT_GE(all, one);
-  EXPECT_LT(all, 266 * bytes_a_partial);
-  EXPECT_EQ(backend->workspace_bytes(llama_shape(), {.max_num_reqs = 256, .max_kv_len = 64}), 0U);
+  EXPECT_LT(all, 266 * bytes_per_partial);
+  EXPECT_EQ(bytes(256, 1 << 17, true), 0U);
+  EXPECT_EQ(bytes(256, 64, false), 0U);
+}
+
+TEST(XqaPlan, PlansAreIndependent) {
+  const Result<cuda::DeviceInfo> device = test_device();
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  check_independent_plans(*cuda::make_xqa_attention(*device), *device, llama_shape());
 }
 
 // The layer tail's rings leave this much of an SM to decode attention.

@@ -1,4 +1,4 @@
-// XQA: TensorRT-LLM's decode kernel, on Hopper. Decode of one query token a request; no lse.
+// XQA: TensorRT-LLM's decode kernel, on Hopper. It serves decode of one query token per request.
 #pragma once
 
 #include <memory>
