@@ -26,15 +26,13 @@ std::vector<AttentionCase> more_cases() {
   return cases;
 }
 
-std::vector<CudaAttentionParam> one_token_a_request(std::vector<CudaAttentionParam> params) {
+std::vector<CudaAttentionParam> one_token_per_request(std::vector<CudaAttentionParam> params) {
   std::erase_if(params, [](const auto& param) { return param.spec.max_decode_q_len > 1; });
   return params;
 }
 
 CudaAttentionSuite suite() {
   CudaAttentionSuite suite{.make = cuda::make_cudnn_attention};
-  suite.lse = false;
-  // One query token a request: no shape says so.
   std::erase_if(suite.cases, [](const AttentionCase& spec) { return spec.max_decode_q_len > 1; });
   for (const AttentionCase& spec : more_cases()) suite.cases.push_back(spec);
   return suite;
@@ -44,10 +42,10 @@ INSTANTIATE_TEST_SUITE_P(Cudnn, CudaAttentionTest,
                          ::testing::ValuesIn(cuda_attention_params(suite())), cuda_attention_name);
 
 INSTANTIATE_TEST_SUITE_P(CudnnModels, CudaAttentionTest,
-                         ::testing::ValuesIn(one_token_a_request(cuda_model_params(suite()))),
+                         ::testing::ValuesIn(one_token_per_request(cuda_model_params(suite()))),
                          cuda_attention_name);
 INSTANTIATE_TEST_SUITE_P(CudnnFeatures, CudaAttentionTest,
-                         ::testing::ValuesIn(one_token_a_request(cuda_feature_params(suite()))),
+                         ::testing::ValuesIn(one_token_per_request(cuda_feature_params(suite()))),
                          cuda_attention_name);
 
 // What is skipped is what it refuses, and no more.
@@ -56,11 +54,10 @@ TEST(CudnnCases, AreServed) {
   if (!device.ok()) GTEST_SKIP() << device.status().message();
   AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
   shape.q = shape.out = DType::kBF16;
-  const Support support =
-      cuda::make_cudnn_attention(*device)->supports(shape, Phase::kDecode, device->device);
+  const Support support = cuda::make_cudnn_attention(*device)->supports(shape, {}, device->device);
   if (!support.ok()) GTEST_SKIP() << support.reasons[0];
   EXPECT_EQ(num_served(cuda_attention_params(suite()), *device), 54);
-  EXPECT_EQ(num_served(one_token_a_request(cuda_model_params(suite())), *device), 128);
+  EXPECT_EQ(num_served(one_token_per_request(cuda_model_params(suite())), *device), 128);
 }
 
 // An eager batch of any size is served by the plans of a few, none of which is built in a step.
@@ -70,7 +67,7 @@ TEST(CudnnPlan, CutsEagerBatches) {
   const auto backend = cuda::make_cudnn_attention(*device);
   AttentionCase spec{.name = "parts", .shape = make_attention_shape(32, 8, 128, 16, DType::kBF16)};
   for (int i = 0; i < 23; ++i) spec.reqs.push_back({1, i % 5 == 2 ? 0 : 1 + 40 * i, uint64_t(i)});
-  check_cuda_attention(*backend, *device, spec, DType::kBF16, false);
+  check_cuda_attention(*backend, *device, spec, DType::kBF16);
 }
 
 TEST(CudnnSupport, RefusesWithAllReasons) {
@@ -81,17 +78,31 @@ TEST(CudnnSupport, RefusesWithAllReasons) {
   shape.sinks = true;
   shape.window = 100;
   const Device device{.kind = DeviceKind::kCuda, .compute_capability = 75, .name = "T4"};
-  EXPECT_GE(backend->supports(shape, Phase::kPrefill, device).reasons.size(), 6U);
+  EXPECT_GE(backend->supports(shape, {.phase = Phase::kPrefill}, device).reasons.size(), 6U);
 }
 
-TEST(CudnnPlan, RefusesSeveralQueryTokens) {
+AttentionShape llama_shape() {
+  AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
+  shape.q = shape.out = DType::kBF16;
+  return shape;
+}
+
+TEST(CudnnSupport, RefusesSeveralQueryTokensAndIsForGraphs) {
   const auto backend = cuda::make_cudnn_attention({});
-  AttentionBatch batch;
-  batch.decode = {.num_reqs = 2, .num_tokens = 4, .max_q_len = 2, .uniform_q = true};
-  Workspace workspace;
-  Stream stream;
-  const AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
-  EXPECT_EQ(backend->plan(shape, batch, workspace, stream).code(), StatusCode::kUnimplemented);
+  const Device device{.kind = DeviceKind::kCuda, .compute_capability = 90, .name = "H200"};
+  const auto support = [&](const AttentionUse& use) {
+    return backend->supports(llama_shape(), use, device);
+  };
+  EXPECT_EQ(support({.q_len = 2, .in_graph = true}).reasons.size(),
+            support({.in_graph = true}).reasons.size() + 1);
+  EXPECT_TRUE(support({.in_graph = true}).reservations.empty());
+  EXPECT_EQ(support({}).reservations.size(), 1U);
+}
+
+TEST(CudnnPlan, PlansAreIndependent) {
+  const Result<cuda::DeviceInfo> device = test_device();
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  check_independent_plans(*cuda::make_cudnn_attention(*device), *device, llama_shape());
 }
 
 }  // namespace

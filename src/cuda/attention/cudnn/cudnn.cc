@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attn/validate.h"
+#include "base/check.h"
 #include "cuda/attention/cudnn/padding.h"
 #include "cuda/attention/cudnn/sdpa.h"
 
@@ -18,8 +19,8 @@ constexpr std::string_view kName = "cudnn";
 constexpr int kOldestComputeCapability = 80;
 constexpr int kMaxHeadDim = 256;
 
-// All batches of a block table are planned for the longest request that it holds: one plan a number
-// of requests, whatever their lengths.
+// All batches of a block table are served by what is built for the longest request that it holds:
+// one SdpaPlan per number of requests, whatever their lengths.
 cudnn::SdpaKey key_of(const AttentionShape& shape, int num_reqs, int64_t max_pages) {
   const KvLayout layout = kv_layout(shape);
   return {.num_reqs = num_reqs,
@@ -36,24 +37,6 @@ cudnn::SdpaKey key_of(const AttentionShape& shape, int num_reqs, int64_t max_pag
           .scale = shape.scale};
 }
 
-// A plan is built for one number of requests, in 30 ms or more. So a graph's batch has its own, and
-// another is cut into parts of powers of two, whose plans are few and made ahead.
-int part_size(const AttentionBatch& batch, int num_left) {
-  const int most = std::min(num_left, cudnn::kMaxReqs);
-  return batch.for_graph ? most : static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
-}
-
-std::vector<int> prepared_sizes(const AttentionLimits& limits) {
-  std::vector<int> sizes;
-  for (int size : limits.graph_sizes) {
-    for (; size > cudnn::kMaxReqs; size -= cudnn::kMaxReqs) sizes.push_back(cudnn::kMaxReqs);
-    sizes.push_back(size);
-  }
-  const int most = limits.eager ? std::min(limits.max_num_reqs, cudnn::kMaxReqs) : 0;
-  for (int size = 1; size <= most; size *= 2) sizes.push_back(size);
-  return sizes;
-}
-
 bool has_layout(const KvCacheView& kv, const cudnn::SdpaKey& key) {
   const auto matches = [&](int64_t page, int64_t head, int64_t token) {
     return page == key.page_stride && head == key.head_stride && token == key.token_stride;
@@ -62,13 +45,120 @@ bool has_layout(const KvCacheView& kv, const cudnn::SdpaKey& key) {
          matches(kv.page_stride_v, kv.head_stride_v, kv.token_stride_v);
 }
 
-Status refuse(std::string_view what, int64_t got, std::string_view expected) {
-  return unimplemented(fmt::format("[cudnn] {}; got {}, expected {}", what, got, expected));
+// An SdpaPlan is built for one number of requests, in 30 ms or more. So a graph's batch has those
+// of its own size, and other batches are cut into parts of powers of two, whose plans are few.
+class CudnnPlan final : public AttentionPlan {
+ public:
+  static Result<std::unique_ptr<AttentionPlan>> create(const AttentionShape& shape,
+                                                       const PlanLimits& limits,
+                                                       cudnn::Library& library) {
+    std::unique_ptr<CudnnPlan> plan(new CudnnPlan(shape, limits));
+    QUIRE_RETURN_IF_ERROR(plan->build(library));
+    return std::unique_ptr<AttentionPlan>(std::move(plan));
+  }
+
+  size_t workspace_bytes() const override { return workspace_bytes_; }
+
+  Status update(const AttentionBatch& batch, Stream& /*stream*/) override {
+    QUIRE_CHECK(batch.decode.num_reqs <= limits_.max_num_reqs && batch.decode.max_q_len == 1 &&
+                    batch.max_pages == num_pages_,
+                "[cudnn] a batch is not one that the plan was made for");
+    batch_ = batch;
+    return {};
+  }
+
+  Status run(const AttentionCall& call, Stream& stream) override {
+    QUIRE_CHECK(call.workspace.size() >= workspace_bytes_,
+                "[cudnn] the workspace is smaller than what the plan asked for");
+    QUIRE_CHECK(has_layout(call.kv, key_of(shape_, 1, num_pages_)),
+                "[cudnn] the cache is not laid out as its shape says");
+    for (int done = 0; done < batch_.decode.num_reqs;) {
+      const int size = part_size(batch_.decode.num_reqs - done);
+      QUIRE_RETURN_IF_ERROR(run_part(call, done, size, as_cuda(stream)));
+      done += size;
+    }
+    return {};
+  }
+
+ private:
+  struct Part {
+    int num_reqs = 0;
+    std::unique_ptr<cudnn::SdpaPlan> plan;
+  };
+
+  CudnnPlan(const AttentionShape& shape, const PlanLimits& limits)
+      : shape_(shape),
+        limits_(limits),
+        num_pages_((int64_t{std::max(1, limits.max_kv_len)} + shape.page_size - 1) /
+                   shape.page_size) {}
+
+  int part_size(int num_left) const {
+    const int most = std::min(num_left, cudnn::kMaxReqs);
+    return limits_.use.in_graph ? most
+                                : static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
+  }
+  std::vector<int> part_sizes() const;
+  Status build(cudnn::Library& library);
+  Status run_part(const AttentionCall& call, int first_req, int num_reqs, CudaStream& stream);
+
+  const AttentionShape shape_;
+  const PlanLimits limits_;
+  const int64_t num_pages_;  // of the longest request
+  size_t workspace_bytes_ = 0;
+  std::vector<Part> parts_;
+  const int32_t* q_lens_ = nullptr;  // device, all 1
+  AttentionBatch batch_;             // of the last update
+};
+
+// Of all batches within the limits.
+std::vector<int> CudnnPlan::part_sizes() const {
+  std::vector<int> sizes;
+  if (!limits_.use.in_graph) {
+    const int most = std::min(limits_.max_num_reqs, cudnn::kMaxReqs);
+    for (int size = 1; size <= most; size *= 2) sizes.push_back(size);
+    return sizes;
+  }
+  for (int left = limits_.max_num_reqs; left > 0; left -= sizes.back()) {
+    sizes.push_back(part_size(left));
+  }
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
 }
 
-// More query tokens go to another kernel of cuDNN, into whose results NaNs of unused slots leak.
-Status check_range(const PhaseRange& range) {
-  if (range.max_q_len != 1) return refuse("query tokens a request", range.max_q_len, "1");
+Status CudnnPlan::build(cudnn::Library& library) {
+  for (const int size : part_sizes()) {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<cudnn::SdpaPlan> plan,
+                           library.build(key_of(shape_, size, num_pages_)));
+    workspace_bytes_ = std::max(workspace_bytes_, plan->workspace_bytes());
+    parts_.push_back({size, std::move(plan)});
+  }
+  QUIRE_ASSIGN_OR_RETURN(q_lens_, cudnn::single_q_lens());
+  return {};
+}
+
+// Requests [first_req, first_req + num_reqs) of the range.
+Status CudnnPlan::run_part(const AttentionCall& call, int first_req, int num_reqs,
+                           CudaStream& stream) {
+  const auto part = std::ranges::find(parts_, num_reqs, &Part::num_reqs);
+  QUIRE_CHECK(part != parts_.end(), "[cudnn] every part of a batch is planned");
+  const size_t token_bytes = dtype_bytes(shape_.q) * static_cast<size_t>(shape_.num_heads) *
+                             static_cast<size_t>(shape_.head_dim);
+  const size_t first_byte =
+      token_bytes * static_cast<size_t>(batch_.decode.first_token + first_req);
+  const int req = batch_.decode.first_req + first_req;
+  const int32_t* seq_lens = batch_.seq_lens + req;
+  char* out = static_cast<char*>(call.out.data) + first_byte;
+  QUIRE_RETURN_IF_ERROR(
+      part->plan->execute({.q = static_cast<const char*>(call.q.data) + first_byte,
+                           .out = out,
+                           .k = call.kv.k,
+                           .v = call.kv.v,
+                           .block_table = batch_.block_table + req * batch_.max_pages,
+                           .q_lens = q_lens_,
+                           .seq_lens = seq_lens,
+                           .workspace = call.workspace.data()},
+                          stream.get()));
+  cudnn::zero_padding(seq_lens, num_reqs, out, token_bytes, stream);
   return {};
 }
 
@@ -84,31 +174,20 @@ class CudnnAttention final : public AttentionBackend {
   }
 
   std::string_view name() const override { return kName; }
-  Support supports(const AttentionShape& shape, Phase phase, const Device& device) const override;
-  int max_decode_q_len() const override { return 1; }
-  bool plans_each_size() const override { return true; }
-  Status prepare(const AttentionShape& shape, const AttentionLimits& limits) override;
-  size_t workspace_bytes(const AttentionShape& shape, const AttentionLimits& limits) const override;
-  Status plan(const AttentionShape& shape, const AttentionBatch& batch, Workspace& workspace,
-              Stream& stream) override;
-  Status run(const AttentionCall& call, Stream& stream) override;
+  Support supports(const AttentionShape& shape, const AttentionUse& use,
+                   const Device& device) const override;
+  Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
+                                                   const PlanLimits& limits) override {
+    QUIRE_RETURN_IF_ERROR(missing_);
+    return CudnnPlan::create(shape, limits, *library_);
+  }
 
  private:
-  struct CachedPlan {
-    cudnn::SdpaKey key;
-    std::unique_ptr<cudnn::SdpaPlan> plan;
-  };
-
-  cudnn::SdpaPlan* find(const cudnn::SdpaKey& key);
-  Result<cudnn::SdpaPlan*> find_or_build(const cudnn::SdpaKey& key);
-  Status run_part(const AttentionCall& call, int first_req, int num_reqs, CudaStream& stream);
-
   std::unique_ptr<cudnn::Library> library_;
   Status missing_;
-  std::vector<CachedPlan> plans_;  // of a few sizes; the last used one is last
 };
 
-Support CudnnAttention::supports(const AttentionShape& shape, Phase phase,
+Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse& use,
                                  const Device& device) const {
   Support support{shape_faults(shape)};
   const auto require = [&](bool ok, std::string reason) {
@@ -118,9 +197,10 @@ Support CudnnAttention::supports(const AttentionShape& shape, Phase phase,
   require(device.kind == DeviceKind::kCuda && device.compute_capability >= kOldestComputeCapability,
           fmt::format("the device's compute capability is {}; it must be {} or later.",
                       device.compute_capability, kOldestComputeCapability));
-  require(phase == Phase::kDecode, "the phase is prefill; it must be decode.");
+  require(use.phase == Phase::kDecode, "the phase is prefill; it must be decode.");
+  // More query tokens go to another kernel of cuDNN, into whose results NaNs of unused slots leak.
+  require(use.q_len == 1, fmt::format("query tokens per request are {}; it takes 1.", use.q_len));
   require(shape.causal, "causal is false; it must be true.");
-  require(!shape.mla, "mla is true; it must be false.");
   require(!shape.sinks, "sinks is true; it must be false.");
   require(shape.softcap == 0.0F, fmt::format("softcap is {}; it must be 0 (off).", shape.softcap));
   require(shape.window == 0, fmt::format("window is {}; it must be 0 (off).", shape.window));
@@ -135,104 +215,12 @@ Support CudnnAttention::supports(const AttentionShape& shape, Phase phase,
   require(shape.head_dim_v == shape.head_dim,
           fmt::format("head_dim_v is {}; it must be head_dim, which is {}.", shape.head_dim_v,
                       shape.head_dim));
+  if (!use.in_graph) {
+    support.reservations.push_back(
+        "its plans are built for one number of requests each, so batches of other sizes are cut "
+        "into parts.");
+  }
   return support;
-}
-
-Status CudnnAttention::prepare(const AttentionShape& shape, const AttentionLimits& limits) {
-  QUIRE_RETURN_IF_ERROR(missing_);
-  const int64_t pages =
-      (int64_t{std::max(1, limits.max_kv_len)} + shape.page_size - 1) / shape.page_size;
-  for (const int size : prepared_sizes(limits)) {
-    QUIRE_RETURN_IF_ERROR(find_or_build(key_of(shape, size, pages)).status());
-  }
-  return cudnn::single_q_lens().status();
-}
-
-size_t CudnnAttention::workspace_bytes(const AttentionShape& /*shape*/,
-                                       const AttentionLimits& /*limits*/) const {
-  size_t bytes = 0;
-  for (const CachedPlan& cached : plans_) bytes = std::max(bytes, cached.plan->workspace_bytes());
-  return bytes;
-}
-
-cudnn::SdpaPlan* CudnnAttention::find(const cudnn::SdpaKey& key) {
-  const auto found = std::find_if(plans_.rbegin(), plans_.rend(),
-                                  [&](const CachedPlan& cached) { return cached.key == key; });
-  if (found == plans_.rend()) return nullptr;
-  std::swap(*found, plans_.back());
-  return plans_.back().plan.get();
-}
-
-Result<cudnn::SdpaPlan*> CudnnAttention::find_or_build(const cudnn::SdpaKey& key) {
-  if (cudnn::SdpaPlan* found = find(key)) return found;
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<cudnn::SdpaPlan> plan, library_->build(key));
-  plans_.push_back({key, std::move(plan)});
-  return plans_.back().plan.get();
-}
-
-Status CudnnAttention::plan(const AttentionShape& shape, const AttentionBatch& batch,
-                            Workspace& workspace, Stream& /*stream*/) {
-  const PhaseRange& range = batch.decode;
-  if (range.num_reqs == 0) return {};
-  QUIRE_RETURN_IF_ERROR(check_range(range));
-  QUIRE_RETURN_IF_ERROR(missing_);
-  for (int done = 0; done < range.num_reqs;) {
-    const int size = part_size(batch, range.num_reqs - done);
-    done += size;
-    QUIRE_ASSIGN_OR_RETURN(const cudnn::SdpaPlan* plan,
-                           find_or_build(key_of(shape, size, batch.max_pages)));
-    if (plan->workspace_bytes() > workspace.arena.size()) {
-      return resource_exhausted(fmt::format(
-          "[cudnn] the workspace is too small for {} requests of {} pages; got {} bytes, expected "
-          "{}",
-          size, batch.max_pages, workspace.arena.size(), plan->workspace_bytes()));
-    }
-  }
-  return {};
-}
-
-Status CudnnAttention::run(const AttentionCall& call, Stream& stream) {
-  if (call.phase != Phase::kDecode) return refuse("the phase", 1, "decode");
-  const PhaseRange& range = call.batch->decode;
-  if (call.lse != nullptr) return unimplemented("[cudnn] lse was asked for; none is computed");
-  for (int done = 0; done < range.num_reqs;) {
-    const int size = part_size(*call.batch, range.num_reqs - done);
-    QUIRE_RETURN_IF_ERROR(run_part(call, done, size, as_cuda(stream)));
-    done += size;
-  }
-  return {};
-}
-
-// Requests [first_req, first_req + num_reqs) of the range, of one query token each.
-Status CudnnAttention::run_part(const AttentionCall& call, int first_req, int num_reqs,
-                                CudaStream& stream) {
-  const AttentionShape& shape = *call.shape;
-  const AttentionBatch& batch = *call.batch;
-  const cudnn::SdpaKey key = key_of(shape, num_reqs, batch.max_pages);
-  if (!has_layout(call.kv, key)) {
-    return refuse("the cache's layout; its page stride", call.kv.page_stride_k,
-                  "[num_pages, 2, num_kv_heads, page_size, head_dim]");
-  }
-  cudnn::SdpaPlan* plan = find(key);
-  if (plan == nullptr) return internal_error("[cudnn] a batch was run that was not planned");
-  QUIRE_ASSIGN_OR_RETURN(const int32_t* q_lens, cudnn::single_q_lens());
-  const size_t token_bytes = dtype_bytes(shape.q) * static_cast<size_t>(shape.num_heads) *
-                             static_cast<size_t>(shape.head_dim);
-  const size_t first_byte = token_bytes * static_cast<size_t>(batch.decode.first_token + first_req);
-  const int req = batch.decode.first_req + first_req;
-  const int32_t* seq_lens = batch.seq_lens + req;
-  char* out = static_cast<char*>(call.out.data) + first_byte;
-  QUIRE_RETURN_IF_ERROR(plan->execute({.q = static_cast<const char*>(call.q.data) + first_byte,
-                                       .out = out,
-                                       .k = call.kv.k,
-                                       .v = call.kv.v,
-                                       .block_table = batch.block_table + req * batch.max_pages,
-                                       .q_lens = q_lens,
-                                       .seq_lens = seq_lens,
-                                       .workspace = call.workspace.arena.data()},
-                                      stream.get()));
-  cudnn::zero_padding(seq_lens, num_reqs, out, token_bytes, stream);
-  return {};
 }
 
 }  // namespace

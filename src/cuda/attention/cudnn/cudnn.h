@@ -1,5 +1,5 @@
-// cuDNN's scaled-dot-product attention over the paged cache: decode of one query token a
-// request, 16-bit types; no lse. The library is opened at run time; without it supports() says so.
+// cuDNN's scaled-dot-product attention over the paged cache. It serves decode of one query token
+// per request in 16-bit types. The library is opened at run time; without it supports() says so.
 #pragma once
 
 #include <memory>

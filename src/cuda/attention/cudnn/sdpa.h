@@ -13,8 +13,8 @@
 
 namespace quire::cuda::cudnn {
 
-// What a plan is built for: one query token a request. Building takes 30 ms, or 0.5 s where cuDNN
-// has to generate a kernel.
+// The problem that a plan is built for, of one query token per request. Building takes 30 ms, or
+// 0.5 s where cuDNN has to generate a kernel.
 struct SdpaKey {
   int num_reqs = 0;
   int num_heads = 0;
@@ -27,7 +27,6 @@ struct SdpaKey {
   int64_t page_stride = 0, head_stride = 0, token_stride = 0;
   DType dtype = DType::kBF16;
   float scale = 1.0F;
-  bool operator==(const SdpaKey&) const = default;
 };
 
 // All on the device.
