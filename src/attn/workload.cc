@@ -103,6 +103,11 @@ DecodeKey decode_key(const AttentionWorkload& workload) {
           .q_len = workload.q_len};
 }
 
+AttentionUse use_of(const AttentionWorkload& workload) {
+  if (workload.phase == Phase::kPrefill) return {.phase = Phase::kPrefill};
+  return decode_key(workload).use();
+}
+
 std::vector<AttentionWorkload> tuning_grid(bool quick) {
   const Sizes batches = quick ? Sizes{1, 16, 256} : Sizes{1, 4, 8, 16, 32, 64, 128, 256};
   Sizes kv_lens = quick ? Sizes{1024, 8192} : powers_of_two(1024, 131'072);

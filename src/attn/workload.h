@@ -38,6 +38,8 @@ double num_operations(const AttentionShape& shape, const AttentionWorkload& work
 TuningPoint tuning_point(const AttentionShape& shape, const AttentionWorkload& workload);
 // The key of a decode step of these lengths.
 DecodeKey decode_key(const AttentionWorkload& workload);
+// As the engine serves it: decode in graphs, prompts eagerly.
+AttentionUse use_of(const AttentionWorkload& workload);
 
 // What `quire tune` measures: decode, full and ragged, then prompts. Ragged batches draw their
 // pages as kSeed does. On an H200 FlashInfer finds shared pages in the L2 and is up to 13 % the

@@ -22,6 +22,16 @@ std::span<const AttentionChoice> StepAttention::choose(const AttentionBatch& bat
   return choices_;
 }
 
+std::span<const AttentionChoice> StepAttention::of_graph(
+    std::span<AttentionBackend* const> backends, int num_reqs, int q_len) {
+  const AttentionUse use = {.phase = Phase::kDecode, .q_len = q_len, .in_graph = true};
+  choices_.clear();
+  for (size_t g = 0; g < backends.size(); ++g) {
+    choices_.push_back({.decode = &parts_->plans[g].find(use, *backends[g], num_reqs)});
+  }
+  return choices_;
+}
+
 Result<std::span<const KvGroupStep>> StepAttention::update(const AttentionBatch& batch,
                                                            std::span<const AttentionChoice> choices,
                                                            Stream& stream) {

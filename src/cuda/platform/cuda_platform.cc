@@ -40,25 +40,21 @@ class CudaPlatform final : public Platform {
 
   RunnerBytes runner_bytes(const RunnerSizes& sizes,
                            std::span<const AttentionSelector> attention) const override {
-    RunnerBytes bytes = CudaRunner::device_bytes(sizes, attention);
-    bytes.buffers += static_cast<int64_t>(kCounterBytes);
-    return bytes;
+    return CudaRunner::device_bytes(sizes, attention);
   }
 
-  std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) const override {
-    return cuda::decode_keys(max_num_seqs, max_model_len);
+  std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
+                                     std::span<const int> q_lens) const override {
+    return cuda::decode_keys(max_num_seqs, max_model_len, q_lens);
   }
 
   Status check(const SamplingSpec& spec, int vocab_size, int max_model_len) const override {
     return check_row(spec, {.vocab_size = vocab_size, .max_tokens_per_seq = max_model_len});
   }
 
-  Result<Workspace> make_workspace(size_t arena_bytes) override {
-    QUIRE_ASSIGN_OR_RETURN(arena_, device_memory(arena_bytes));
-    QUIRE_ASSIGN_OR_RETURN(counters_, device_memory(kCounterBytes));
-    stream_->set_zero(counters_.data(), kCounterBytes);
-    return Workspace{.arena = {static_cast<std::byte*>(arena_.data()), arena_bytes},
-                     .counters = {static_cast<std::byte*>(counters_.data()), kCounterBytes}};
+  Result<std::span<std::byte>> make_workspace(size_t num_bytes) override {
+    QUIRE_ASSIGN_OR_RETURN(workspace_, device_memory(num_bytes));
+    return std::span(static_cast<std::byte*>(workspace_.data()), num_bytes);
   }
 
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
@@ -107,8 +103,7 @@ class CudaPlatform final : public Platform {
   std::unique_ptr<CudaStream> stream_;
   BackendSet attention_;
   std::unique_ptr<CudaOps> ops_;
-  Buffer arena_;
-  Buffer counters_;
+  Buffer workspace_;
 };
 
 }  // namespace

@@ -18,6 +18,8 @@ constexpr int64_t kGraphLayerBytes = int64_t{48} << 10;
 // For kernels, which CUDA loads when they are first launched, and what it rounds allocations up to:
 // 73 MiB there, of an 8B model.
 constexpr int64_t kLibraryBytes = int64_t{256} << 20;
+// No sequence has drafts yet: a decode step brings one token of each.
+constexpr int kMaxDraftTokens = 0;
 // Prompts of which kernels are warmed up: those of many tokens and of few are others.
 constexpr int kWarmUpPrompts[] = {512, 48, 4};
 
@@ -78,7 +80,8 @@ CudaRunner::CudaRunner(const RunnerParts& parts, int device_index, CudaStream& s
     : parts_(parts),
       device_index_(device_index),
       stream_(stream),
-      graphs_(parts_.attention, parts_.max_num_seqs, parts_.limits.max_model_len) {}
+      graphs_(parts_.attention, parts_.max_num_seqs, parts_.limits.max_model_len,
+              decode_q_lens(kMaxDraftTokens)) {}
 
 CudaRunner::~CudaRunner() {
   (void)stream_.synchronize();
@@ -103,7 +106,8 @@ RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
                          PromptLogprobs::device_bytes(limits);
   RunnerBytes bytes = {.buffers = static_cast<int64_t>(buffers), .reserve = kLibraryBytes};
   if (!sizes.enforce_eager) {
-    const DecodeGraphs graphs(attention, sizes.max_num_seqs, limits.max_model_len);
+    const DecodeGraphs graphs(attention, sizes.max_num_seqs, limits.max_model_len,
+                              decode_q_lens(kMaxDraftTokens));
     bytes.reserve += static_cast<int64_t>(graphs.all().size()) *
                      (kGraphBytes + sizes.num_layers * kGraphLayerBytes);
   }
@@ -139,7 +143,13 @@ Result<std::span<const KvGroupStep>> CudaRunner::plan_padding(const DecodeGraph&
   QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, &batch, stream_));
   attention_.describe(nothing, buffers_.arrays());
   attention_.pad_to_graph(batch, parts_.limits.max_kv_len());
-  return backends_.plan(attention_.batch, graph.attention, stream_);
+  return backends_.update(attention_.batch, choices_of(graph), stream_);
+}
+
+// Where no graph is captured there are no plans for graphs, and the padding is served eagerly.
+std::span<const AttentionChoice> CudaRunner::choices_of(const DecodeGraph& graph) {
+  if (parts_.enforce_eager) return backends_.choose(attention_.batch);
+  return backends_.of_graph(graph.attention, graph.num_reqs, graph.q_len);
 }
 
 Status CudaRunner::run_padding(const DecodeGraph& graph, int num_tokens) {
@@ -157,15 +167,17 @@ Status CudaRunner::warm_up(CudaOps& ops) {
 }
 
 Status CudaRunner::warm_up_prompts() {
+  constexpr AttentionUse kPrompts = {.phase = Phase::kPrefill};
   size_t most = 0;
   for (const AttentionSelector& selector : parts_.attention) {
-    most = std::max(most, selector.candidates(Phase::kPrefill).size());
+    most = std::max(most, selector.candidates(kPrompts).size());
   }
   for (size_t i = 0; i < most; ++i) {
     std::vector<AttentionChoice> choices;
-    for (const AttentionSelector& selector : parts_.attention) {
-      const auto candidates = selector.candidates(Phase::kPrefill);
-      choices.push_back({.prefill = candidates[std::min(i, candidates.size() - 1)]});
+    for (size_t g = 0; g < parts_.attention.size(); ++g) {
+      const auto candidates = parts_.attention[g].candidates(kPrompts);
+      const AttentionBackend& backend = *candidates[std::min(i, candidates.size() - 1)];
+      choices.push_back({.prefill = &parts_.plans[g].find(kPrompts, backend)});
     }
     for (const int num_tokens : kWarmUpPrompts) {
       QUIRE_RETURN_IF_ERROR(
@@ -183,7 +195,7 @@ Status CudaRunner::run_padded_prompt(int num_tokens, std::span<const AttentionCh
   QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, nullptr, stream_));
   buffers_.derive(1, stream_);
   attention_.describe(plan, buffers_.arrays());
-  QUIRE_ASSIGN_OR_RETURN(const auto steps, backends_.plan(attention_.batch, choices, stream_));
+  QUIRE_ASSIGN_OR_RETURN(const auto steps, backends_.update(attention_.batch, choices, stream_));
   return run_model(num_tokens, steps);
 }
 
@@ -255,7 +267,7 @@ Status CudaRunner::run_graph(const BatchPlan& plan, const DecodeGraph& graph) {
   const GraphBatch batch = batch_of(graph);
   QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, &batch, stream_));
   attention_.pad_to_graph(batch, parts_.limits.max_kv_len());
-  QUIRE_RETURN_IF_ERROR(backends_.plan(attention_.batch, graph.attention, stream_).status());
+  QUIRE_RETURN_IF_ERROR(backends_.update(attention_.batch, choices_of(graph), stream_).status());
   graph.graph.launch(stream_);
   return {};
 }
@@ -266,7 +278,7 @@ Status CudaRunner::run_eagerly(const BatchPlan& plan, const Step& step) {
   buffers_.derive(num_reqs, stream_);
   QUIRE_ASSIGN_OR_RETURN(
       const std::span<const KvGroupStep> steps,
-      backends_.plan(attention_.batch, backends_.choose(attention_.batch), stream_));
+      backends_.update(attention_.batch, backends_.choose(attention_.batch), stream_));
   QUIRE_RETURN_IF_ERROR(run_model(plan.num_tokens(), steps));
   // Before the logits are needed for sampling.
   QUIRE_RETURN_IF_ERROR(prompts_.enqueue(step.prompts, *parts_.model, *sampler_, logits_.view,

@@ -54,13 +54,16 @@ class CudaRunner final : public Runner {
   // A step of the most rows there can be: what is set up on first use is set up, and every matrix
   // product is measured at every number of rows that is told apart.
   Status warm_up(CudaOps& ops);
-  // Prompts of padding alone, by whoever may serve any.
+  // Runs padding-only prompts through every candidate prefill backend, so that CUDA loads their
+  // kernels before the first request.
   Status warm_up_prompts();
   Status run_padded_prompt(int num_tokens, std::span<const AttentionChoice> choices);
   // After a step of each combination of backends: a library may set up on first use what it must
   // not within a capture.
   Status capture_graphs();
   Result<CudaGraph> capture(const DecodeGraph& graph);
+  // The plans for attention_, which is padded to the graph.
+  std::span<const AttentionChoice> choices_of(const DecodeGraph& graph);
   // Of padding alone.
   Result<std::span<const KvGroupStep>> plan_padding(const DecodeGraph& graph);
   Status run_padding(const DecodeGraph& graph, int num_tokens);

@@ -11,7 +11,7 @@ Status measure_attention(const Platform& platform, std::span<AttentionBackend* c
     const AttentionWorkload& workload = config.workloads[i];
     std::vector<AttentionBackend*> able;
     for (AttentionBackend* backend : backends) {
-      if (backend->supports(config.shape, workload.phase, platform.device()).ok()) {
+      if (backend->supports(config.shape, use_of(workload), platform.device()).ok()) {
         able.push_back(backend);
       }
     }

@@ -13,20 +13,25 @@ namespace {
 DecodeGraph graph_for(const DecodeKey& key, std::span<const AttentionSelector> selectors) {
   DecodeGraph graph;
   graph.num_reqs = key.num_reqs;
+  graph.q_len = key.q_len;
   for (const AttentionSelector& selector : selectors) {
-    graph.attention.push_back({.decode = selector.decode(key)});
+    graph.attention.push_back(selector.decode(key));
   }
   return graph;
 }
 
 }  // namespace
 
-std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) {
+std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
+                                   std::span<const int> q_lens) {
   std::vector<DecodeKey> keys;
-  for (const int max_kv_len : context_buckets(max_model_len)) {
-    for (const bool ragged : {false, true}) {
-      for (const int num_reqs : graph_buckets(max_num_seqs)) {
-        keys.push_back({num_reqs, max_kv_len, ragged});
+  for (const int q_len : q_lens) {
+    for (const int max_kv_len : context_buckets(max_model_len)) {
+      for (const bool ragged : {false, true}) {
+        for (const int num_reqs : graph_buckets(max_num_seqs)) {
+          keys.push_back(
+              {.num_reqs = num_reqs, .max_kv_len = max_kv_len, .ragged = ragged, .q_len = q_len});
+        }
       }
     }
   }
@@ -34,16 +39,19 @@ std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len) {
 }
 
 DecodeGraphs::DecodeGraphs(std::span<const AttentionSelector> selectors, int max_num_seqs,
-                           int max_model_len)
-    : batch_sizes_(graph_buckets(max_num_seqs)), contexts_(context_buckets(max_model_len)) {
-  for (const DecodeKey& key : decode_keys(max_num_seqs, max_model_len)) {
+                           int max_model_len, std::span<const int> q_lens)
+    : q_lens_(q_lens.begin(), q_lens.end()),
+      contexts_(context_buckets(max_model_len)),
+      batch_sizes_(graph_buckets(max_num_seqs)) {
+  for (const DecodeKey& key : decode_keys(max_num_seqs, max_model_len, q_lens)) {
     graph_of_key_.push_back(find_or_add(graph_for(key, selectors)));
   }
 }
 
 size_t DecodeGraphs::find_or_add(DecodeGraph graph) {
   const auto found = std::find_if(graphs_.begin(), graphs_.end(), [&](const DecodeGraph& other) {
-    return graph.num_reqs == other.num_reqs && graph.attention == other.attention;
+    return graph.num_reqs == other.num_reqs && graph.q_len == other.q_len &&
+           graph.attention == other.attention;
   });
   const auto at = static_cast<size_t>(found - graphs_.begin());
   if (found == graphs_.end()) graphs_.push_back(std::move(graph));
@@ -54,7 +62,7 @@ std::vector<const DecodeGraph*> DecodeGraphs::one_of_each_choice() const {
   std::vector<const DecodeGraph*> found;
   for (const DecodeGraph& graph : graphs_) {
     const auto same = std::find_if(found.begin(), found.end(), [&](const DecodeGraph* other) {
-      return other->attention == graph.attention;
+      return other->q_len == graph.q_len && other->attention == graph.attention;
     });
     if (same == found.end()) {
       found.push_back(&graph);
@@ -83,8 +91,11 @@ Status DecodeGraphs::capture(const std::function<Result<CudaGraph>(const DecodeG
 const DecodeGraph* DecodeGraphs::find(const DecodeKey& key) const {
   const int batch = bucket_index(batch_sizes_, key.num_reqs);
   const int context = bucket_index(contexts_, key.max_kv_len);
-  if (batch < 0 || context < 0) return nullptr;
-  const size_t row = static_cast<size_t>(context) * 2 + (key.ragged ? 1 : 0);
+  const auto q_len = std::ranges::find(q_lens_, key.q_len);
+  if (batch < 0 || context < 0 || q_len == q_lens_.end()) return nullptr;
+  const size_t length = static_cast<size_t>(q_len - q_lens_.begin()) * contexts_.size() +
+                        static_cast<size_t>(context);
+  const size_t row = length * 2 + (key.ragged ? 1 : 0);
   return &graphs_[graph_of_key_[row * batch_sizes_.size() + static_cast<size_t>(batch)]];
 }
 

@@ -1,4 +1,5 @@
-// The graphs of decode steps: which there are, who serves each, and which one a step takes.
+// The graphs of decode steps: which there are, which backends serve each, and which one a step
+// takes.
 #pragma once
 
 #include <functional>
@@ -10,42 +11,47 @@
 
 namespace quire::cuda {
 
-// Every kind of step that selection tells apart: the buckets of the longest context, each of full
-// and of ragged lengths, each of the buckets of requests, ascending.
-std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len);
+// Every kind of step that selection tells apart: each query length with each bucket of the longest
+// context, full and ragged lengths, and each bucket of requests; all ascend.
+std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
+                                   std::span<const int> q_lens);
 
-// What picks kernels is in here, known when the graph is captured, and never read from live
-// lengths. Every graph is captured for the longest context there may be: graphs for shorter ones,
-// with fewer splits, were no faster on an H200 at any batch.
+// All that picks kernels, known when the graph is captured, and never read from live lengths. Every
+// graph is captured for the longest context there may be: graphs for shorter ones, with fewer
+// splits, were no faster on an H200 at any batch.
 struct DecodeGraph {
   int num_reqs = 0;
-  std::vector<AttentionChoice> attention;  // one a KV group
+  int q_len = 1;                             // query tokens of every request
+  std::vector<AttentionBackend*> attention;  // one per KV group
   CudaGraph graph;
 };
 
 class DecodeGraphs {
  public:
-  // Those that the selectors' choices for all keys need: keys with one answer share a graph. None
-  // is captured yet.
-  DecodeGraphs(std::span<const AttentionSelector> selectors, int max_num_seqs, int max_model_len);
+  // One graph per distinct (requests, query length, backends), not captured yet: keys for which the
+  // selectors choose the same share it. The query lengths ascend.
+  DecodeGraphs(std::span<const AttentionSelector> selectors, int max_num_seqs, int max_model_len,
+               std::span<const int> q_lens);
 
   // Ascending.
   std::span<const int> batch_sizes() const { return batch_sizes_; }
-  // Of the largest batch, for the longest context.
+  // For the largest batch of the longest queries and context.
   const DecodeGraph& largest() const { return graphs_[graph_of_key_.back()]; }
-  // Of each combination of backends, the largest of its graphs.
+  // The largest graph of each query length and combination of backends.
   std::vector<const DecodeGraph*> one_of_each_choice() const;
   std::span<const DecodeGraph> all() const { return graphs_; }
 
   Status capture(const std::function<Result<CudaGraph>(const DecodeGraph&)>& capture);
-  // The graph for the smallest buckets that hold the step; none: null.
+  // The graph of the step's query length for the smallest buckets that hold the step; null if there
+  // is none.
   const DecodeGraph* find(const DecodeKey& key) const;
 
  private:
   size_t find_or_add(DecodeGraph graph);
 
-  std::vector<int> batch_sizes_;
+  std::vector<int> q_lens_;
   std::vector<int> contexts_;
+  std::vector<int> batch_sizes_;
   std::vector<DecodeGraph> graphs_;
   std::vector<size_t> graph_of_key_;  // in the order of decode_keys()
 };

@@ -115,7 +115,6 @@ void AttentionInputs::describe(const BatchPlan& plan, const StepArrays& arrays) 
   }
   batch.decode = phase_range(plan.slices, 0, plan.num_decode);
   batch.prefill = phase_range(plan.slices, plan.num_decode, num_reqs);
-  batch.for_graph = false;
   set_views(arrays);
 }
 
@@ -127,10 +126,8 @@ void AttentionInputs::pad_to_graph(const GraphBatch& graph, int max_kv_len) {
   batch.decode = {.num_reqs = graph.num_reqs,
                   .num_tokens = graph.num_reqs * graph.q_len,
                   .max_q_len = graph.q_len,
-                  .max_kv_len = max_kv_len,
-                  .uniform_q = true};
+                  .max_kv_len = max_kv_len};
   batch.prefill = {};
-  batch.for_graph = true;
   batch.query_start.host = query_start.data();
   batch.kv_len_bound = kv_len_bound;
 }

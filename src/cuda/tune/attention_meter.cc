@@ -27,7 +27,7 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-// One backend at one batch: planned, and captured.
+// One backend at one batch: its plan, captured.
 class Contender {
  public:
   Contender(AttentionBackend& backend, const DeviceBatch& batch, const Stopwatch& watch,
@@ -35,16 +35,12 @@ class Contender {
       : backend_(&backend), batch_(&batch), watch_(&watch), stream_(&stream) {}
 
   Status prepare(const MeasureConfig& config) {
-    QUIRE_RETURN_IF_ERROR(backend_->prepare(batch_->shape(), batch_->limits()));
-    const size_t arena_bytes = backend_->workspace_bytes(batch_->shape(), batch_->limits());
-    QUIRE_ASSIGN_OR_RETURN(arena_, device_memory(arena_bytes + 256));
-    QUIRE_ASSIGN_OR_RETURN(counters_, device_memory(kCounterBytes));
-    stream_->set_zero(counters_.data(), kCounterBytes);
-    Workspace workspace{.arena = {static_cast<std::byte*>(arena_.data()), arena_bytes},
-                        .counters = {static_cast<std::byte*>(counters_.data()), kCounterBytes}};
-    QUIRE_RETURN_IF_ERROR(backend_->plan(batch_->shape(), batch_->batch(), workspace, *stream_));
-    call_ = batch_->call(workspace);
-    // What is loaded on first use is loaded.
+    QUIRE_ASSIGN_OR_RETURN(plan_, backend_->make_plan(batch_->shape(), batch_->limits()));
+    const size_t num_bytes = plan_->workspace_bytes();
+    QUIRE_ASSIGN_OR_RETURN(workspace_, device_memory(num_bytes));
+    QUIRE_RETURN_IF_ERROR(plan_->update(batch_->batch(), *stream_));
+    call_ = batch_->call({static_cast<std::byte*>(workspace_.data()), num_bytes});
+    // The first call loads what CUDA loads on first use.
     QUIRE_RETURN_IF_ERROR(call_once());
     QUIRE_ASSIGN_OR_RETURN(const double us, host_call());
     is_short_ = us < kShortCallUs;
@@ -54,7 +50,7 @@ class Contender {
 
   // By events around the host's call.
   Result<double> host_call() {
-    return watch_->time(*stream_, [&] { return backend_->run(call_, *stream_); });
+    return watch_->time(*stream_, [&] { return plan_->run(call_, *stream_); });
   }
 
   Status take_samples(int round) {
@@ -71,12 +67,12 @@ class Contender {
   int num_calls() const { return is_spared_ ? 1 : kCallsPerReplay; }
 
   Status call_once() {
-    QUIRE_RETURN_IF_ERROR(backend_->run(call_, *stream_));
+    QUIRE_RETURN_IF_ERROR(plan_->run(call_, *stream_));
     return stream_->synchronize();
   }
   Status capture() {
     const auto enqueue = [&]() -> Status {
-      for (int i = 0; i < num_calls(); ++i) QUIRE_RETURN_IF_ERROR(backend_->run(call_, *stream_));
+      for (int i = 0; i < num_calls(); ++i) QUIRE_RETURN_IF_ERROR(plan_->run(call_, *stream_));
       return {};
     };
     QUIRE_ASSIGN_OR_RETURN(graph_, CudaGraph::capture(*stream_, enqueue));
@@ -94,7 +90,8 @@ class Contender {
   const DeviceBatch* batch_;
   const Stopwatch* watch_;
   CudaStream* stream_;
-  Buffer arena_, counters_;
+  std::unique_ptr<AttentionPlan> plan_;
+  Buffer workspace_;
   AttentionCall call_;
   CudaGraph graph_;
   bool is_short_ = false;

@@ -111,8 +111,7 @@ void DeviceBatch::describe() {
   const PhaseRange all{.num_reqs = workload_.num_reqs(),
                        .num_tokens = num_tokens(),
                        .max_q_len = workload_.q_len,
-                       .max_kv_len = workload_.longest(),
-                       .uniform_q = true};
+                       .max_kv_len = workload_.longest()};
   PhaseRange none_behind;
   none_behind.first_req = workload_.num_reqs();
   none_behind.first_token = num_tokens();
@@ -123,25 +122,21 @@ void DeviceBatch::describe() {
       .seq_lens = static_cast<const int32_t*>(device_seq_lens_.data()),
       .kv_len_bound = workload_.kv_lens,
       .block_table = static_cast<const int32_t*>(device_block_table_.data()),
-      .max_pages = max_pages(),
-      .for_graph = decodes};  // as the engine does: prompts run eagerly
+      .max_pages = max_pages()};
 }
 
-AttentionLimits DeviceBatch::limits() const {
-  return {.max_num_reqs = workload_.num_reqs(),
+PlanLimits DeviceBatch::limits() const {
+  return {.use = use_of(workload_),
+          .max_num_reqs = workload_.num_reqs(),
           .max_num_tokens = num_tokens(),
-          .max_kv_len = workload_.longest(),
-          .graph_sizes = {&batch_.decode.num_reqs, 1},
-          .eager = !batch_.for_graph};
+          .max_kv_len = workload_.longest()};
 }
 
-AttentionCall DeviceBatch::call(const Workspace& workspace) const {
-  return {.shape = &shape_,
-          .batch = &batch_,
-          .phase = workload_.phase,
-          .q = {q_.data(), shape_.q, {num_tokens(), shape_.num_heads, shape_.head_dim}},
+AttentionCall DeviceBatch::call(std::span<std::byte> workspace) const {
+  return {.q = {q_.data(), shape_.q, {num_tokens(), shape_.num_heads, shape_.head_dim}},
           .out = {out_.data(), shape_.out, {num_tokens(), shape_.num_heads, shape_.head_dim_v}},
           .kv = kv_,
+          .sinks = nullptr,
           .workspace = workspace};
 }
 

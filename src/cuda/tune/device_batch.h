@@ -27,8 +27,8 @@ class DeviceBatch {
 
   const AttentionShape& shape() const { return shape_; }
   const AttentionBatch& batch() const { return batch_; }
-  AttentionLimits limits() const;
-  AttentionCall call(const Workspace& workspace) const;
+  PlanLimits limits() const;
+  AttentionCall call(std::span<std::byte> workspace) const;
 
  private:
   int num_tokens() const { return workload_.num_reqs() * workload_.q_len; }

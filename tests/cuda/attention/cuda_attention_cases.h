@@ -26,14 +26,12 @@ struct CudaAttentionSuite {
   MakeCudaAttention make;
   std::vector<DType> q_dtypes = {DType::kBF16, DType::kF16};
   std::vector<AttentionCase> cases = attention_cases();
-  bool lse = true;  // false for a backend that cannot give it
 };
 
 struct CudaAttentionParam {
   MakeCudaAttention make;
   AttentionCase spec;
   DType q = DType::kBF16;
-  bool lse = true;
   bool features_matter = false;  // the result must not be the one without soft cap, window or sinks
 };
 
@@ -69,6 +67,11 @@ Result<cuda::DeviceInfo> test_device();
 // no lengths and replayed at others, up to the longest that the graph is for, some of
 // them 0. Skips what the backend refuses.
 void check_cuda_attention(AttentionBackend& backend, const cuda::DeviceInfo& device,
-                          const AttentionCase& spec, DType q, bool lse = true);
+                          const AttentionCase& spec, DType q);
+
+// Two models of one shape in a process: two plans, both updated before either runs, eagerly and as
+// graphs. Skips a shape that the backend refuses.
+void check_independent_plans(AttentionBackend& backend, const cuda::DeviceInfo& device,
+                             const AttentionShape& shape);
 
 }  // namespace quire::testing

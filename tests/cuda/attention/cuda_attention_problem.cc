@@ -92,7 +92,7 @@ bool all_bytes_are(const std::vector<char>& bytes, int value) {
 
 }  // namespace
 
-CudaAttentionProblem::CudaAttentionProblem(const AttentionCase& spec, DType q, bool lse)
+CudaAttentionProblem::CudaAttentionProblem(const AttentionCase& spec, DType q)
     : host_(spec), shape_(spec.shape), batch_(host_.batch()), rounded_queries_(host_.queries()) {
   shape_.q = shape_.out = q;
   if (q != DType::kF32) {
@@ -115,8 +115,6 @@ CudaAttentionProblem::CudaAttentionProblem(const AttentionCase& spec, DType q, b
   const size_t num_rows =
       static_cast<size_t>(host_.num_tokens()) * static_cast<size_t>(shape_.num_heads);
   out_ = allocate(num_rows * static_cast<size_t>(shape_.head_dim_v) * dtype_bytes(q), kPoisonByte);
-  if (lse) lse_ = allocate(num_rows * sizeof(float), kPoisonByte);
-  counters_ = allocate(kCounterBytes, 0);
   batch_.query_start.device = static_cast<const int32_t*>(query_start_.data());
   batch_.seq_lens = static_cast<const int32_t*>(lengths_.data());
   batch_.block_table = static_cast<const int32_t*>(block_table_.data());
@@ -157,132 +155,154 @@ AttentionResult CudaAttentionProblem::expected(const std::vector<int32_t>& seq_l
   AttentionBatch batch = host_.batch();
   batch.seq_lens = seq_lens.data();
   const auto rows = static_cast<size_t>(host_.num_tokens()) * static_cast<size_t>(shape.num_heads);
-  AttentionResult result{.out = std::vector<float>(rows * static_cast<size_t>(shape.head_dim_v)),
-                         .lse = std::vector<float>(rows)};
-  AttentionCall call{.shape = &shape,
-                     .batch = &batch,
-                     .q = {const_cast<float*>(rounded_queries_.data()), DType::kF32,
-                           Shape{host_.num_tokens(), shape.num_heads, shape.head_dim}},
-                     .out = {result.out.data(), DType::kF32,
-                             Shape{host_.num_tokens(), shape.num_heads, shape.head_dim_v}},
-                     .kv = host_.cache(),
-                     .sinks = shape.sinks ? host_.sinks().data() : nullptr,
-                     .lse = result.lse.data(),
-                     .workspace = {}};
+  AttentionResult result{.out = std::vector<float>(rows * static_cast<size_t>(shape.head_dim_v))};
+  const AttentionCall call{.q = {const_cast<float*>(rounded_queries_.data()), DType::kF32,
+                                 Shape{host_.num_tokens(), shape.num_heads, shape.head_dim}},
+                           .out = {result.out.data(), DType::kF32,
+                                   Shape{host_.num_tokens(), shape.num_heads, shape.head_dim_v}},
+                           .kv = host_.cache(),
+                           .sinks = shape.sinks ? host_.sinks().data() : nullptr,
+                           .workspace = {}};
   const auto reference = make_reference_attention();
   Stream stream;
   for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
-    call.phase = phase;
-    const Status status = reference->run(call, stream);
+    const auto plan = reference->make_plan(shape, host_.limits(phase));
+    QUIRE_CHECK(plan.ok(), plan.status().message());
+    Status status = (*plan)->update(batch, stream);
+    if (status.ok()) status = (*plan)->run(call, stream);
     QUIRE_CHECK(status.ok(), status.message());
   }
   return result;
 }
 
-void CudaAttentionProblem::poison() {
-  for (const Buffer* buffer : {&out_, &lse_, &arena_}) {
-    if (buffer->num_bytes() == 0) continue;
-    check(cudaMemset(buffer->data(), kPoisonByte, buffer->num_bytes()));
-  }
+Support CudaAttentionProblem::supports(AttentionBackend& backend, const Device& device, Phase phase,
+                                       bool in_graph) const {
+  return backend.supports(shape_, limits(phase, in_graph).use, device);
 }
 
 // As the engine says it: of contexts that fill a row of the block table.
-void CudaAttentionProblem::allocate_workspace(AttentionBackend& backend) {
-  AttentionLimits limits = host_.limits();
+PlanLimits CudaAttentionProblem::limits(Phase phase, bool in_graph) const {
+  PlanLimits limits = host_.limits(phase);
+  limits.use.in_graph = in_graph;
   limits.max_kv_len = static_cast<int>(batch_.max_pages) * shape_.page_size;
-  limits.graph_sizes = {&batch_.decode.num_reqs, batch_.for_graph ? size_t{1} : size_t{0}};
-  limits.eager = !batch_.for_graph;
-  const Status prepared = backend.prepare(shape_, limits);
-  EXPECT_TRUE(prepared.ok()) << prepared.message();
-  const size_t num_bytes = backend.workspace_bytes(shape_, limits);
-  arena_ = allocate(num_bytes + kGuardBytes, kPoisonByte);
-  workspace_ = {.arena = {static_cast<std::byte*>(arena_.data()), num_bytes},
-                .counters = {static_cast<std::byte*>(counters_.data()), kCounterBytes}};
+  return limits;
 }
 
-AttentionCall CudaAttentionProblem::call(Phase phase) const {
-  return {.shape = &shape_,
-          .batch = &batch_,
-          .phase = phase,
-          .q = {queries_.data(), shape_.q,
+void CudaAttentionProblem::poison() {
+  for (const Buffer* buffer : {&out_, &workspace_}) {
+    check(cudaMemset(buffer->data(), kPoisonByte, buffer->num_bytes()));
+  }
+  check(cudaDeviceSynchronize());  // a fill may still run when its call returns
+}
+
+void CudaAttentionProblem::make_plans(AttentionBackend& backend, const Device& device,
+                                      bool in_graph) {
+  batch_.decode = host_.batch().decode;
+  batch_.kv_len_bound = host_.batch().kv_len_bound;
+  if (in_graph) {
+    QUIRE_CHECK(batch_.prefill.num_reqs == 0, "graphs are captured of decode batches only");
+    batch_.decode.max_kv_len = *std::max_element(seq_lens_.begin(), seq_lens_.end());
+  }
+  plans_.clear();
+  workspace_bytes_ = 0;
+  for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+    if (batch_.range(phase).num_reqs == 0) continue;
+    if (!supports(backend, device, phase, in_graph).ok()) continue;
+    auto plan = backend.make_plan(shape_, limits(phase, in_graph));
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    if (!plan.ok()) continue;
+    workspace_bytes_ = std::max(workspace_bytes_, (*plan)->workspace_bytes());
+    plans_.push_back(std::move(*plan));
+  }
+  workspace_ = allocate(workspace_bytes_ + kGuardBytes, kPoisonByte);
+  poison();
+}
+
+AttentionCall CudaAttentionProblem::call() {
+  return {.q = {queries_.data(), shape_.q,
                 Shape{host_.num_tokens(), shape_.num_heads, shape_.head_dim}},
           .out = {out_.data(), shape_.out,
                   Shape{host_.num_tokens(), shape_.num_heads, shape_.head_dim_v}},
           .kv = cache_view_,
           .sinks = shape_.sinks ? static_cast<const float*>(sinks_.data()) : nullptr,
-          .lse = static_cast<float*>(lse_.data()),
-          .workspace = workspace_};
+          .workspace = {static_cast<std::byte*>(workspace_.data()), workspace_bytes_}};
+}
+
+void CudaAttentionProblem::update() {
+  for (const auto& plan : plans_) {
+    const Status updated = plan->update(batch_, *stream_);
+    EXPECT_TRUE(updated.ok()) << updated.message();
+  }
+}
+
+void CudaAttentionProblem::run_plans() {
+  for (const auto& plan : plans_) {
+    const Status status = plan->run(call(), *stream_);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+void CudaAttentionProblem::capture() {
+  check(cudaStreamSynchronize(stream_->get()));
+  check(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeRelaxed));
+  run_plans();
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(stream_->get(), &graph));
+  cudaGraphExec_t executable = nullptr;
+  check(cudaGraphInstantiate(&executable, graph, 0));
+  graph_.reset(executable);
+  check(cudaGraphDestroy(graph));
+}
+
+void CudaAttentionProblem::launch_graph() {
+  stream_->note(cudaGraphLaunch(graph_.get(), stream_->get()), "a graph's launch");
 }
 
 AttentionResult CudaAttentionProblem::read_back() {
   const Status status = stream_->synchronize();
   EXPECT_TRUE(status.ok()) << status.message();
-  EXPECT_TRUE(all_bytes_are(download(arena_, workspace_.arena.size(), kGuardBytes), kPoisonByte))
+  EXPECT_TRUE(all_bytes_are(download(workspace_, workspace_bytes_, kGuardBytes), kPoisonByte))
       << "the backend wrote behind its workspace";
-  EXPECT_TRUE(all_bytes_are(download(counters_, 0, kCounterBytes), 0))
-      << "the backend left counters that are not zero";
   const auto rows = static_cast<size_t>(host_.num_tokens()) * static_cast<size_t>(shape_.num_heads);
-  return {.out = download_floats(out_, shape_.out, rows * static_cast<size_t>(shape_.head_dim_v)),
-          .lse = download_floats(lse_, DType::kF32, lse_.num_bytes() == 0 ? 0 : rows)};
+  return {.out = download_floats(out_, shape_.out, rows * static_cast<size_t>(shape_.head_dim_v))};
+}
+
+void CudaAttentionProblem::set_lengths(const std::vector<int32_t>& seq_lens) {
+  check(cudaMemcpy(lengths_.data(), seq_lens.data(), seq_lens.size() * sizeof(int32_t),
+                   cudaMemcpyHostToDevice));
+  check(cudaDeviceSynchronize());
 }
 
 AttentionResult CudaAttentionProblem::run(AttentionBackend& backend, const Device& device) {
-  batch_.for_graph = false;
-  batch_.decode = host_.batch().decode;
-  check(cudaMemcpy(lengths_.data(), seq_lens_.data(), seq_lens_.size() * sizeof(int32_t),
-                   cudaMemcpyHostToDevice));
-  allocate_workspace(backend);
-  poison();
-  check(cudaDeviceSynchronize());  // a fill may still run when its call returns
-  const Status planned = backend.plan(shape_, batch_, workspace_, *stream_);
-  EXPECT_TRUE(planned.ok()) << planned.message();
-  for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
-    if (!backend.supports(shape_, phase, device).ok()) continue;
-    const Status status = backend.run(call(phase), *stream_);
-    EXPECT_TRUE(status.ok()) << status.message();
-  }
+  make_plans(backend, device, false);
+  set_lengths(seq_lens_);
+  update();
+  run_plans();
   return read_back();
 }
 
 std::vector<AttentionResult> CudaAttentionProblem::replay(
-    AttentionBackend& backend, const std::vector<std::vector<int32_t>>& lengths) {
-  QUIRE_CHECK(host_.batch().prefill.num_reqs == 0, "graphs are captured of decode batches only");
-  batch_.for_graph = true;
-  batch_.decode = host_.batch().decode;
-  batch_.decode.max_kv_len = *std::max_element(seq_lens_.begin(), seq_lens_.end());
-  allocate_workspace(backend);
-  check(cudaDeviceSynchronize());
+    AttentionBackend& backend, const Device& device,
+    const std::vector<std::vector<int32_t>>& lengths) {
+  make_plans(backend, device, true);
   std::vector<int32_t> bounds;
-  const auto plan = [&](std::vector<int32_t> kv_len_bound) {
+  const auto update_for = [&](std::vector<int32_t> kv_len_bound) {
     bounds = std::move(kv_len_bound);
     batch_.kv_len_bound = bounds;
-    const Status planned = backend.plan(shape_, batch_, workspace_, *stream_);
-    EXPECT_TRUE(planned.ok()) << planned.message();
-    const Status done = stream_->synchronize();
-    EXPECT_TRUE(done.ok()) << done.message();
+    update();
   };
   // As the engine captures: before anything is known of the requests.
-  plan(std::vector<int32_t>(seq_lens_.size(), 0));
-  cudaGraph_t graph = nullptr;
-  check(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeRelaxed));
-  const Status captured = backend.run(call(Phase::kDecode), *stream_);
-  EXPECT_TRUE(captured.ok()) << captured.message();
-  check(cudaStreamEndCapture(stream_->get(), &graph));
-  cudaGraphExec_t executable = nullptr;
-  check(cudaGraphInstantiate(&executable, graph, 0));
+  update_for(std::vector<int32_t>(seq_lens_.size(), 0));
+  capture();
   std::vector<AttentionResult> results;
   for (const std::vector<int32_t>& seq_lens : lengths) {
     poison();
-    check(cudaMemcpy(lengths_.data(), seq_lens.data(), seq_lens.size() * sizeof(int32_t),
-                     cudaMemcpyHostToDevice));
-    check(cudaDeviceSynchronize());
-    plan(upper_bounds(seq_lens, batch_.decode.max_kv_len));
-    stream_->note(cudaGraphLaunch(executable, stream_->get()), "a graph's launch");
+    set_lengths(seq_lens);
+    update_for(upper_bounds(seq_lens, batch_.decode.max_kv_len));
+    launch_graph();
     results.push_back(read_back());
   }
   batch_.kv_len_bound = host_.batch().kv_len_bound;
-  check(cudaGraphExecDestroy(executable));
-  check(cudaGraphDestroy(graph));
   return results;
 }
 

@@ -1,6 +1,8 @@
 // An attention problem in the memory of the current GPU, run there and read back as floats.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <memory>
 #include <vector>
 
@@ -10,12 +12,11 @@
 
 namespace quire::testing {
 
-// Queries and outputs are `q`; without `lse` none is asked for or read. Everything that is written
-// is poisoned before (NaN), the workspace is exactly what the backend asked for, and what lies
-// behind it is watched.
+// Queries and outputs are `q`. Everything that is written is poisoned before (NaN), the workspace
+// is exactly as large as the plans asked for, and the bytes behind it must stay as they are.
 class CudaAttentionProblem {
  public:
-  CudaAttentionProblem(const AttentionCase& spec, DType q, bool lse);
+  CudaAttentionProblem(const AttentionCase& spec, DType q);
 
   const AttentionProblem& host() const { return host_; }
   const AttentionShape& shape() const { return shape_; }
@@ -27,23 +28,40 @@ class CudaAttentionProblem {
   // With other features than the case's.
   AttentionResult expected(const std::vector<int32_t>& seq_lens, AttentionShape shape) const;
 
-  // Plans, runs those phases that the backend supports, and waits. Rows of other phases stay NaN.
+  // Whether the backend serves a phase of this problem, or all the reasons why not.
+  Support supports(AttentionBackend& backend, const Device& device, Phase phase,
+                   bool in_graph = false) const;
+
+  // Makes plans for those phases that the backend supports, updates and runs them, and waits. Rows
+  // of other phases stay NaN.
   AttentionResult run(AttentionBackend& backend, const Device& device);
 
   // Captures the decode phase once, planned for no lengths and contexts up to the case's longest;
-  // then for each of `lengths` plans for upper bounds of them, replays and reads back.
-  std::vector<AttentionResult> replay(AttentionBackend& backend,
+  // then for each of `lengths` updates the plan for upper bounds of them, replays and reads back.
+  std::vector<AttentionResult> replay(AttentionBackend& backend, const Device& device,
                                       const std::vector<std::vector<int32_t>>& lengths);
+
+  // The steps of run() and replay() apart, for problems whose steps interleave. make_plans() and
+  // update() are for the phases that the backend supports; a graph is of the decode phase.
+  void make_plans(AttentionBackend& backend, const Device& device, bool in_graph);
+  void update();
+  void run_plans();
+  void capture();
+  void launch_graph();
+  AttentionResult read_back();
+  // Overwrites what earlier runs left in the output and in the workspace.
+  void poison();
 
   // The lengths of the case.
   const std::vector<int32_t>& seq_lens() const { return seq_lens_; }
 
  private:
+  using Graph = std::unique_ptr<CUgraphExec_st, cudaError_t (*)(cudaGraphExec_t)>;
+
   void upload_cache();
-  void poison();
-  void allocate_workspace(AttentionBackend& backend);
-  AttentionCall call(Phase phase) const;
-  AttentionResult read_back();
+  PlanLimits limits(Phase phase, bool in_graph) const;
+  AttentionCall call();
+  void set_lengths(const std::vector<int32_t>& seq_lens);
 
   AttentionProblem host_;
   AttentionShape shape_;
@@ -51,10 +69,12 @@ class CudaAttentionProblem {
   std::vector<float> rounded_queries_;
   std::vector<int32_t> seq_lens_;
   std::unique_ptr<cuda::CudaStream> stream_;
-  Buffer cache_, queries_, out_, lse_, sinks_, scales_;
-  Buffer query_start_, lengths_, block_table_, slots_, arena_, counters_;
+  Buffer cache_, queries_, out_, sinks_, scales_;
+  Buffer query_start_, lengths_, block_table_, slots_, workspace_;
   KvCacheView cache_view_;
-  Workspace workspace_;
+  std::vector<std::unique_ptr<AttentionPlan>> plans_;
+  size_t workspace_bytes_ = 0;
+  Graph graph_{nullptr, cudaGraphExecDestroy};
 };
 
 }  // namespace quire::testing

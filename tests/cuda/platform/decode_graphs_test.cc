@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <utility>
+
 #include "attn/fake_backend.h"
 
 namespace quire::cuda {
@@ -16,6 +19,7 @@ using ::testing::SizeIs;
 constexpr AttentionShape kShape = {.num_heads = 32, .num_kv_heads = 8, .head_dim = 128};
 constexpr int kMaxNumSeqs = 64;
 constexpr int kMaxModelLen = 16384;
+constexpr std::array kQLens = {1, 5};
 
 TEST(ContextBuckets, DoubleToTheLongest) {
   EXPECT_THAT(context_buckets(2), ElementsAre(2));
@@ -44,23 +48,26 @@ class DecodeGraphsTest : public ::testing::Test {
         row(1, 1024, false, "xqa"),  row(64, 1024, false, "xqa"),
         row(1, 16384, false, "xqa"), row(64, 16384, false, "native"),
         row(1, 1024, true, "xqa"),   row(64, 1024, true, "flashinfer")};
-    auto selector = AttentionSelector::create(backends_, kShape, Device(), {.decode = forced},
-                                              std::make_shared<TuningTable>(rows));
+    auto selector =
+        AttentionSelector::create(backends_, {kShape, kShape}, Device(), {.decode = forced},
+                                  std::make_shared<TuningTable>(rows), kQLens);
     EXPECT_TRUE(selector.ok()) << selector.status().message();
     return *selector;
   }
-  DecodeGraphs graphs(std::string_view forced = "auto", int num_groups = 1) const {
+  DecodeGraphs graphs(std::string_view forced = "auto", int num_groups = 1,
+                      const std::vector<int>& q_lens = {1}) const {
     const std::vector<AttentionSelector> selectors(static_cast<size_t>(num_groups),
                                                    selector(forced));
-    return {selectors, kMaxNumSeqs, kMaxModelLen};
+    return {selectors, kMaxNumSeqs, kMaxModelLen, q_lens};
   }
+  PickyBackend& backend(size_t i) { return dynamic_cast<PickyBackend&>(*backends_.all()[i]); }
 
  private:
   BackendSet backends_;
 };
 
 std::string_view name(const DecodeGraph* graph) {
-  return graph == nullptr ? "none" : graph->attention.at(0).decode->name();
+  return graph == nullptr ? "none" : graph->attention.at(0)->name();
 }
 
 TEST_F(DecodeGraphsTest, AStepTakesTheSmallestThatHoldsIt) {
@@ -78,11 +85,11 @@ TEST_F(DecodeGraphsTest, AStepTakesTheSmallestThatHoldsIt) {
 TEST_F(DecodeGraphsTest, EveryKeyHasTheBackendOfItsBuckets) {
   const DecodeGraphs graphs = this->graphs();
   const AttentionSelector selector = this->selector();
-  for (const DecodeKey& key : decode_keys(kMaxNumSeqs, kMaxModelLen)) {
+  for (const DecodeKey& key : decode_keys(kMaxNumSeqs, kMaxModelLen, std::array{1})) {
     const DecodeGraph* graph = graphs.find(key);
     ASSERT_NE(graph, nullptr);
     EXPECT_EQ(graph->num_reqs, key.num_reqs);
-    EXPECT_EQ(graph->attention.at(0).decode, selector.decode(key));
+    EXPECT_EQ(graph->attention.at(0), selector.decode(key));
   }
   EXPECT_EQ(name(graphs.find({64, 1000, false})), "xqa");
   EXPECT_EQ(name(graphs.find({64, 9000, false})), "native");
@@ -111,6 +118,33 @@ TEST_F(DecodeGraphsTest, OneOfEachChoiceIsItsLargest) {
     }
   }
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("xqa", "native", "flashinfer"));
+}
+
+// Where xqa takes one query token only, the table speaks for native in graphs of five.
+TEST_F(DecodeGraphsTest, EachQueryLengthHasItsGraphs) {
+  backend(1).max_q_len = 1;
+  const DecodeGraphs graphs = this->graphs("auto", 1, {1, 5});
+  for (const DecodeKey& key : decode_keys(kMaxNumSeqs, kMaxModelLen, kQLens)) {
+    const DecodeGraph* graph = graphs.find(key);
+    ASSERT_NE(graph, nullptr);
+    EXPECT_EQ(graph->num_reqs, key.num_reqs);
+    EXPECT_EQ(graph->q_len, key.q_len);
+  }
+  const auto find = [&](int q_len) {
+    return graphs.find({.num_reqs = 3, .max_kv_len = 900, .q_len = q_len});
+  };
+  EXPECT_EQ(name(find(1)), "xqa");
+  EXPECT_EQ(name(find(5)), "native");
+  EXPECT_EQ(find(3), nullptr) << "graphs are of exactly one query length";
+  EXPECT_EQ(graphs.largest().q_len, 5);
+  EXPECT_EQ(graphs.largest().num_reqs, 64);
+  std::vector<std::pair<int, std::string_view>> choices;
+  for (const DecodeGraph* graph : graphs.one_of_each_choice()) {
+    choices.emplace_back(graph->q_len, name(graph));
+  }
+  EXPECT_THAT(choices,
+              ::testing::IsSupersetOf(
+                  {std::pair<int, std::string_view>(1, "xqa"), {1, "native"}, {1, "flashinfer"}}));
 }
 
 TEST_F(DecodeGraphsTest, AGraphKnowsTheBackendOfEachKvGroup) {

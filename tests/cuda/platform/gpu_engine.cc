@@ -61,10 +61,12 @@ std::vector<std::string> served_backends(const EngineConfig& config, Phase phase
   EXPECT_TRUE(platform.ok()) << platform.status().message();
   const auto plan = plan_engine(config, *files, **platform);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
-  const AttentionShape& shape = plan->attention.kv_groups.at(0).shape;
+  const KvGroup& group = plan->attention.kv_groups.at(0);
+  const bool is_decode = phase == Phase::kDecode;
   std::vector<std::string> names;
-  for (const AttentionBackend* backend :
-       (*platform)->attention().supporting(shape, phase, (*platform)->device())) {
+  for (const AttentionBackend* backend : (*platform)->attention().supporting(
+           is_decode ? group.decode : group.prefill, {.phase = phase, .in_graph = is_decode},
+           (*platform)->device())) {
     names.emplace_back(backend->name());
   }
   return names;

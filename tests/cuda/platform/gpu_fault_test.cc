@@ -22,31 +22,44 @@ using ::testing::HasSubstr;
 using testing::tiny_f32;
 using testing::tiny_prompt;
 
-// The native backend, until it is told to fail: before anything is enqueued, or by a failure that
-// the stream notes, as a kernel's launch would leave it.
+enum class Fault { kNone, kUpdate, kNoted };
+
+// A plan of the native backend, until a test lets it fail: before anything is enqueued, or by a
+// failure that the stream notes, as a kernel's launch would leave it.
+class FailingPlan final : public AttentionPlan {
+ public:
+  FailingPlan(std::unique_ptr<AttentionPlan> plan, const std::atomic<Fault>& fault)
+      : plan_(std::move(plan)), fault_(fault) {}
+
+  size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
+  Status update(const AttentionBatch& batch, Stream& stream) override {
+    if (fault_ == Fault::kUpdate) return internal_error("[failing] an update that fails");
+    if (fault_ == Fault::kNoted) cuda::as_cuda(stream).note(internal_error("[failing] a launch"));
+    return plan_->update(batch, stream);
+  }
+  Status run(const AttentionCall& call, Stream& stream) override {
+    return plan_->run(call, stream);
+  }
+
+ private:
+  std::unique_ptr<AttentionPlan> plan_;
+  const std::atomic<Fault>& fault_;
+};
+
 class FailingAttention final : public AttentionBackend {
  public:
-  enum class Fault { kNone, kPlan, kNoted };
-
   explicit FailingAttention(const cuda::DeviceInfo& info)
       : backend_(cuda::make_native_attention(info)) {}
 
   std::string_view name() const override { return "failing"; }
-  Support supports(const AttentionShape& shape, Phase phase, const Device& device) const override {
-    return backend_->supports(shape, phase, device);
+  Support supports(const AttentionShape& shape, const AttentionUse& use,
+                   const Device& device) const override {
+    return backend_->supports(shape, use, device);
   }
-  size_t workspace_bytes(const AttentionShape& shape,
-                         const AttentionLimits& limits) const override {
-    return backend_->workspace_bytes(shape, limits);
-  }
-  Status plan(const AttentionShape& shape, const AttentionBatch& batch, Workspace& workspace,
-              Stream& stream) override {
-    if (fault == Fault::kPlan) return internal_error("[failing] a plan that fails");
-    if (fault == Fault::kNoted) cuda::as_cuda(stream).note(internal_error("[failing] a launch"));
-    return backend_->plan(shape, batch, workspace, stream);
-  }
-  Status run(const AttentionCall& call, Stream& stream) override {
-    return backend_->run(call, stream);
+  Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
+                                                   const PlanLimits& limits) override {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<AttentionPlan> plan, backend_->make_plan(shape, limits));
+    return std::unique_ptr<AttentionPlan>(std::make_unique<FailingPlan>(std::move(plan), fault));
   }
 
   std::atomic<Fault> fault = Fault::kNone;
@@ -56,8 +69,7 @@ class FailingAttention final : public AttentionBackend {
 };
 
 // An engine put together by hand, around the failing backend.
-class GpuFault : public testing::GpuTest,
-                 public ::testing::WithParamInterface<FailingAttention::Fault> {
+class GpuFault : public testing::GpuTest, public ::testing::WithParamInterface<Fault> {
  protected:
   static constexpr int kMaxNumSeqs = 4;
 
@@ -83,16 +95,22 @@ class GpuFault : public testing::GpuTest,
                                 .page_size = 16,
                                 .kv_dtype = DType::kF32};
     const std::vector<KvGroup> groups = make_kv_groups(files_.config, limits, DType::kF32);
-    QUIRE_ASSIGN_OR_RETURN(AttentionSelector selector,
-                           AttentionSelector::create(backends_, groups.at(0).shape, info.device, {},
-                                                     std::make_shared<TuningTable>()));
-    const AttentionLimits largest = {.max_num_reqs = kMaxNumSeqs,
-                                     .max_num_tokens = limits.max_num_tokens,
-                                     .max_kv_len = limits.max_model_len};
-    const size_t arena_bytes = selector.workspace_bytes(largest);
-    QUIRE_ASSIGN_OR_RETURN(arena_, cuda::device_memory(arena_bytes + 256));
-    QUIRE_ASSIGN_OR_RETURN(counters_, cuda::device_memory(kCounterBytes));
-    stream_->set_zero(counters_.data(), kCounterBytes);
+    const std::vector<int> q_lens = decode_q_lens(/*max_draft_tokens=*/0);
+    QUIRE_ASSIGN_OR_RETURN(
+        AttentionSelector selector,
+        AttentionSelector::create(backends_, {groups.at(0).decode, groups.at(0).prefill},
+                                  info.device, {}, std::make_shared<TuningTable>(), q_lens));
+    const PlanLimits largest = {.use = {},
+                                .max_num_reqs = kMaxNumSeqs,
+                                .max_num_tokens = limits.max_num_tokens,
+                                .max_kv_len = limits.max_model_len};
+    QUIRE_ASSIGN_OR_RETURN(
+        AttentionPlans plans,
+        AttentionPlans::make(selector, largest,
+                             cuda::decode_keys(kMaxNumSeqs, limits.max_model_len, q_lens)));
+    plans_.push_back(std::move(plans));
+    const size_t workspace_bytes = plans_[0].workspace_bytes();
+    QUIRE_ASSIGN_OR_RETURN(workspace_, cuda::device_memory(workspace_bytes));
     QUIRE_ASSIGN_OR_RETURN(model_, load_model(files_.config, *files_.weights, *ops_, limits));
     constexpr int kNumBlocks = 100;
     QUIRE_ASSIGN_OR_RETURN(kv_cache_, KvCache::allocate(groups, kNumBlocks, *ops_));
@@ -102,8 +120,8 @@ class GpuFault : public testing::GpuTest,
             {.model = model_.get(),
              .kv_cache = &kv_cache_,
              .attention = {selector},
-             .workspace = {.arena = {static_cast<std::byte*>(arena_.data()), arena_bytes},
-                           .counters = {static_cast<std::byte*>(counters_.data()), kCounterBytes}},
+             .plans = plans_,
+             .workspace = {static_cast<std::byte*>(workspace_.data()), workspace_bytes},
              .limits = limits,
              .max_num_seqs = kMaxNumSeqs,
              .max_num_rule_seqs = kMaxNumSeqs},
@@ -145,7 +163,8 @@ class GpuFault : public testing::GpuTest,
   std::unique_ptr<cuda::CudaOps> ops_;
   BackendSet backends_;
   FailingAttention* failing_ = nullptr;
-  Buffer arena_, counters_;
+  std::vector<AttentionPlans> plans_;
+  Buffer workspace_;
   std::unique_ptr<Model> model_;
   KvCache kv_cache_;
   Admission admission_{nullptr, {.vocab_size = 96, .max_model_len = 256, .eos_ids = {2}}};
@@ -166,7 +185,7 @@ TEST_P(GpuFault, FailsWhatRunsAndMarksTheEngine) {
   }
   EXPECT_THAT(core_->health().message(), HasSubstr("[failing]"));
   // For good: a device that failed once is not asked again.
-  failing_->fault = FailingAttention::Fault::kNone;
+  failing_->fault = Fault::kNone;
   const Output refused = submit(5)->last.get_future().get();
   EXPECT_EQ(refused.finish_reason, FinishReason::kError);
   EXPECT_EQ(refused.error.code(), StatusCode::kUnavailable);
@@ -174,11 +193,9 @@ TEST_P(GpuFault, FailsWhatRunsAndMarksTheEngine) {
   EXPECT_TRUE(stream_->synchronize().ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, GpuFault,
-                         ::testing::Values(FailingAttention::Fault::kPlan,
-                                           FailingAttention::Fault::kNoted),
+INSTANTIATE_TEST_SUITE_P(Faults, GpuFault, ::testing::Values(Fault::kUpdate, Fault::kNoted),
                          [](const auto& fault) {
-                           return fault.param == FailingAttention::Fault::kPlan ? "plan" : "noted";
+                           return fault.param == Fault::kUpdate ? "update" : "noted";
                          });
 
 }  // namespace

@@ -27,8 +27,8 @@ TEST(MeasureAttention, TimesEveryBackend) {
                         full_workload(Phase::kDecode, 256, 1, 8192),
                         full_workload(Phase::kPrefill, 1, 100, 100)};
     config.workloads[1].pool_pages = 100;
-    const auto decode =
-        (*platform)->attention().supporting(config.shape, Phase::kDecode, (*platform)->device());
+    const auto decode = (*platform)->attention().supporting(config.shape, {.in_graph = true},
+                                                            (*platform)->device());
     ASSERT_FALSE(decode.empty());
     std::vector<MeasuredWorkload> all;
     const Status status = measure_attention(**platform, decode, config,
@@ -62,8 +62,8 @@ TEST(MeasureAttention, TimesF32) {
   config.shape.q = config.shape.kv = config.shape.out = DType::kF32;
   for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
     config.workloads = {full_workload(phase, 4, phase == Phase::kDecode ? 1 : 100, 1000)};
-    const auto backends =
-        (*platform)->attention().supporting(config.shape, phase, (*platform)->device());
+    const auto backends = (*platform)->attention().supporting(
+        config.shape, use_of(config.workloads[0]), (*platform)->device());
     ASSERT_FALSE(backends.empty());
     const Status status = measure_attention(
         **platform, backends, config, [&](size_t, const MeasuredWorkload& measured) {
@@ -84,7 +84,7 @@ TEST(MeasureAttention, EndsWhenItIsTold) {
   MeasureConfig config{.shape = kShape};
   config.workloads.assign(3, full_workload(Phase::kDecode, 1, 1, 64));
   const auto backends =
-      (*platform)->attention().supporting(kShape, Phase::kDecode, (*platform)->device());
+      (*platform)->attention().supporting(kShape, {.in_graph = true}, (*platform)->device());
   int num_measured = 0;
   const Status status =
       measure_attention(**platform, backends, config,
