@@ -76,11 +76,6 @@ DecodeKey decode_key(const AttentionBatch& batch) {
           .q_len = std::max(range.max_q_len, 1)};
 }
 
-std::vector<int> decode_q_lens(int max_draft_tokens) {
-  if (max_draft_tokens == 0) return {1};
-  return {1, 1 + max_draft_tokens};
-}
-
 Result<AttentionSelector> AttentionSelector::create(const BackendSet& backends,
                                                     const PhaseShapes& shapes, const Device& device,
                                                     const BackendPreference& preference,

@@ -33,10 +33,6 @@ DecodeKey decode_key(const AttentionBatch& batch);
 // backend is the fastest depends on it as on the longest, by more than the tuning's 3 %.
 bool is_ragged(std::span<const int32_t> kv_len_bounds);
 
-// The query lengths of decode steps where each sequence brings up to so many draft tokens beside
-// its own.
-std::vector<int> decode_q_lens(int max_draft_tokens);
-
 // The flags of a user: names of backends, or auto.
 struct BackendPreference {
   // --attention-backend: serves each use that it can and that no other flag names; auto serves the

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "attn/builtin_tables.h"
@@ -125,9 +126,9 @@ Result<AttentionSetup> choose_attention(const EngineConfig& config, const ModelC
                                         Platform& platform, const ModelLimits& limits,
                                         const std::shared_ptr<const TuningTable>& table) {
   AttentionSetup setup;
-  const std::vector<int> q_lens = decode_q_lens(limits.num_drafts);
+  const std::array q_lens = {limits.decode_q_len()};
   setup.kv_groups = make_kv_groups(model, limits, platform.ops().activation_dtype());
-  setup.decode_keys = platform.decode_keys(config.max_num_seqs, limits.max_model_len, q_lens);
+  setup.decode_keys = platform.decode_keys(config.max_num_seqs, limits.max_kv_len(), q_lens);
   for (DecodeKey& key : setup.decode_keys) key.eager |= config.enforce_eager;
   const PlanLimits largest = {.use = {},
                               .max_num_reqs = config.max_num_seqs,

@@ -38,8 +38,11 @@ struct ModelLimits {
 
   // Query tokens of a decoding sequence in one step.
   int decode_q_len() const { return 1 + num_drafts; }
-  // The longest context that attention sees: drafts may reach beyond the sequence's last token.
-  int max_kv_len() const { return max_model_len + num_drafts; }
+  // The longest context that attention sees: drafts may reach beyond the sequence's last page.
+  int max_kv_len() const {
+    if (num_drafts == 0) return max_model_len;
+    return (max_model_len + page_size - 1) / page_size * page_size + num_drafts;
+  }
 };
 
 // One KV group's part of a step. The plans are chosen and updated before the model runs.

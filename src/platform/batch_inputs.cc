@@ -22,7 +22,9 @@ PhaseRange phase_range(std::span<const SeqSlice> slices, int first, int last) {
 
 void BatchInputs::add_slice(const BatchPlan& plan, const SeqSlice& slice, const RowView& row,
                             int page_size) {
-  const int num_computed = slice.decodes ? row.num_computed : slice.num_computed;
+  // A sequence that has ended in a step that the host has not seen is not longer than its blocks.
+  const int last = slice.num_blocks * page_size - 1;
+  const int num_computed = slice.decodes ? std::min(row.num_computed, last) : slice.num_computed;
   QUIRE_CHECK(num_computed <= slice.num_computed, "[engine] a row is longer than its upper bound");
   const int kv_len = num_computed + slice.num_tokens;
   // Only drafts may lie behind the row's blocks; those pages are the padding page.

@@ -45,20 +45,24 @@ void append_token_ids(const SeqSlice& slice, const Sequence& seq, BatchPlan& pla
   }
 }
 
-void append_slice(SeqRecord& rec, int num_drafts, BatchPlan& plan) {
+void append_slice(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan) {
   const Sequence& seq = *rec.seq;
   const int first = seq.num_scheduled - rec.step_tokens;
   const bool decodes = first >= seq.num_prefill;
+  const int num_blocks = static_cast<int>(seq.tables[0].ids.size());
+  // A sequence that turns out to have ended in a step in flight may go on beyond its blocks. The
+  // device treats it as one that ends with them.
+  const int last = num_blocks * config.block_size - 1;
   plan.slices.push_back({.seq_id = seq.id,
                          .row = seq.row,
                          .decodes = decodes,
-                         .num_computed = first,
+                         .num_computed = decodes ? std::min(first, last) : first,
                          .num_tokens = rec.step_tokens,
                          .first_token = plan.num_tokens(),
-                         .num_blocks = static_cast<int>(seq.tables[0].ids.size()),
+                         .num_blocks = num_blocks,
                          .samples = rec.step_samples,
                          // A constraint must have seen a token before it allows the next.
-                         .num_drafts = decodes && !seq.is_constrained ? num_drafts : 0,
+                         .num_drafts = decodes && !seq.is_constrained ? config.num_drafts : 0,
                          .num_prompt_logprobs = num_prompt_logprobs_wanted(seq, first)});
   append_token_ids(plan.slices.back(), seq, plan);
   if (rec.added_in_step) append_row(rec, plan);
@@ -69,19 +73,20 @@ void append_slice(SeqRecord& rec, int num_drafts, BatchPlan& plan) {
 
 }  // namespace
 
-BatchPlan build_plan(uint64_t step_id, int num_drafts, std::span<SeqRecord* const> running) {
+BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config,
+                     std::span<SeqRecord* const> running) {
   BatchPlan plan;
   plan.step_id = step_id;
-  plan.decode_q_len = 1 + num_drafts;
+  plan.decode_q_len = 1 + config.num_drafts;
   plan.slices.reserve(running.size());
   plan.token_ids.reserve(running.size() * static_cast<size_t>(plan.decode_q_len));
   for (SeqRecord* rec : running) {
-    if (rec->step_tokens == plan.decode_q_len) append_slice(*rec, num_drafts, plan);
+    if (rec->step_tokens == plan.decode_q_len) append_slice(*rec, config, plan);
   }
   plan.num_decode = static_cast<int>(plan.slices.size());
   // A slice that was appended has no step_tokens any more.
   for (SeqRecord* rec : running) {
-    if (rec->step_tokens > 0) append_slice(*rec, num_drafts, plan);
+    if (rec->step_tokens > 0) append_slice(*rec, config, plan);
   }
   return plan;
 }

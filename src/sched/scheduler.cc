@@ -102,7 +102,7 @@ BatchPlan Scheduler::schedule() {
   for (SeqRecord* rec : impl_->running) {
     if (rec->step_tokens > 0 && !rec->step_committed) impl_->commit(*rec);
   }
-  BatchPlan plan = build_plan(impl_->next_step_id, config().num_drafts, impl_->running);
+  BatchPlan plan = build_plan(impl_->next_step_id, config(), impl_->running);
   if (plan.empty()) return plan;  // removed rows wait for a plan that is run
   plan.rows_removed = impl_->rows.take_unannounced();
   ++impl_->next_step_id;

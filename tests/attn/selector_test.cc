@@ -262,8 +262,6 @@ TEST(DecodeKeys, FollowFromTheDecodeRange) {
   const DecodeKey key = {.num_reqs = 3, .max_kv_len = 900, .ragged = true, .q_len = 5};
   EXPECT_EQ(decode_key(batch), key);
   EXPECT_EQ(decode_key(AttentionBatch()), DecodeKey());
-  EXPECT_THAT(decode_q_lens(0), ElementsAre(1));
-  EXPECT_THAT(decode_q_lens(4), ElementsAre(1, 5));
 }
 
 TEST_F(SelectorTest, WithoutATableTheFirstServes) {

@@ -1,6 +1,7 @@
 #include "cuda/platform/cuda_runner.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/check.h"
@@ -18,8 +19,6 @@ constexpr int64_t kGraphLayerBytes = int64_t{48} << 10;
 // For kernels, which CUDA loads when they are first launched, and what it rounds allocations up to:
 // 73 MiB there, of an 8B model.
 constexpr int64_t kLibraryBytes = int64_t{256} << 20;
-// No sequence has drafts yet: a decode step brings one token of each.
-constexpr int kMaxDraftTokens = 0;
 // Prompts of which kernels are warmed up: those of many tokens and of few are others.
 constexpr int kWarmUpPrompts[] = {512, 48, 4};
 
@@ -46,6 +45,16 @@ DeviceSamplerLimits sampler_limits(const Sizes& sizes, int vocab_size) {
           .vocab_size = vocab_size,
           .max_tokens_per_seq = limits.max_model_len,
           .num_drafts = limits.num_drafts};
+}
+
+DecodeGraphs decode_graphs(std::span<const AttentionSelector> attention, const ModelLimits& limits,
+                           int max_num_seqs) {
+  const std::array q_lens = {limits.decode_q_len()};
+  return {attention, max_num_seqs, limits.max_kv_len(), q_lens};
+}
+
+GraphBatch batch_of(const DecodeGraph& graph) {
+  return {.num_reqs = graph.num_reqs, .q_len = graph.q_len};
 }
 
 int num_tokens_of(const GraphBatch& batch) {
@@ -80,8 +89,7 @@ CudaRunner::CudaRunner(const RunnerParts& parts, int device_index, CudaStream& s
     : parts_(parts),
       device_index_(device_index),
       stream_(stream),
-      graphs_(parts_.attention, parts_.max_num_seqs, parts_.limits.max_model_len,
-              decode_q_lens(kMaxDraftTokens)) {}
+      graphs_(decode_graphs(parts_.attention, parts_.limits, parts_.max_num_seqs)) {}
 
 CudaRunner::~CudaRunner() {
   (void)stream_.synchronize();
@@ -106,8 +114,7 @@ RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
                          PromptLogprobs::device_bytes(limits);
   RunnerBytes bytes = {.buffers = static_cast<int64_t>(buffers), .reserve = kLibraryBytes};
   if (!sizes.enforce_eager) {
-    const DecodeGraphs graphs(attention, sizes.max_num_seqs, limits.max_model_len,
-                              decode_q_lens(kMaxDraftTokens));
+    const DecodeGraphs graphs = decode_graphs(attention, limits, sizes.max_num_seqs);
     bytes.reserve += static_cast<int64_t>(graphs.all().size()) *
                      (kGraphBytes + sizes.num_layers * kGraphLayerBytes);
   }
@@ -329,10 +336,6 @@ Status CudaRunner::propose_drafts(int num_slices) {
                                   .num_computed = sampler_->num_computed(),
                                   .next_tokens = sampler_->next_tokens()},
                                  stream_);
-}
-
-GraphBatch CudaRunner::batch_of(const DecodeGraph& graph) const {
-  return {.num_reqs = graph.num_reqs, .q_len = parts_.limits.decode_q_len()};
 }
 
 StepResult CudaRunner::wait() {

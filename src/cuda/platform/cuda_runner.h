@@ -79,7 +79,6 @@ class CudaRunner final : public Runner {
   Status propose_drafts(int num_slices);
   static std::vector<SampledSpan> read_spans(const Step& step);
   TensorView logits(int num_rows) const;
-  GraphBatch batch_of(const DecodeGraph& graph) const;
 
   RunnerParts parts_;
   int device_index_;

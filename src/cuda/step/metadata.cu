@@ -11,7 +11,8 @@ constexpr int kThreads = 128;
 
 __device__ int num_computed_of(const StepArrays& arrays, const StepSlice& slice) {
   if (slice.row < 0 || slice.num_computed >= 0) return slice.num_computed;
-  return arrays.num_computed[slice.row];
+  // A sequence that has ended in a step that the host has not seen is not longer than its pages.
+  return min(arrays.num_computed[slice.row], slice.num_pages * arrays.page_size - 1);
 }
 
 __device__ void derive_tokens(const StepArrays& arrays, const StepSlice& slice, int num_computed,

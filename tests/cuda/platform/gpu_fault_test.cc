@@ -2,6 +2,7 @@
 // unhealthy and takes no more, and the process goes on.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <atomic>
 #include <future>
 
@@ -95,7 +96,7 @@ class GpuFault : public testing::GpuTest, public ::testing::WithParamInterface<F
                                 .page_size = 16,
                                 .kv_dtype = DType::kF32};
     const std::vector<KvGroup> groups = make_kv_groups(files_.config, limits, DType::kF32);
-    const std::vector<int> q_lens = decode_q_lens(/*max_draft_tokens=*/0);
+    const std::array q_lens = {limits.decode_q_len()};
     QUIRE_ASSIGN_OR_RETURN(
         AttentionSelector selector,
         AttentionSelector::create(backends_, {groups.at(0).decode, groups.at(0).prefill},
