@@ -152,6 +152,14 @@ Result<AttentionSetup> choose_attention(const EngineConfig& config, const ModelC
   return setup;
 }
 
+std::vector<KvTableConfig> tables_of(const MemoryRequest& request, const MemoryPlan& plan) {
+  std::vector<KvTableConfig> tables;
+  for (size_t t = 0; t < request.tables.size(); ++t) {
+    tables.push_back({.num_blocks = plan.num_blocks[t], .window = request.tables[t].window});
+  }
+  return tables;
+}
+
 // Without --max-model-len the context shrinks to what the cache can hold, and the log says so.
 Result<MemoryPlan> plan_and_shrink(const EngineConfig& config, MemoryRequest& request) {
   Result<MemoryPlan> plan = plan_memory(request);
@@ -250,10 +258,11 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   // Asked last: the memory of attention's plans is taken already.
   QUIRE_ASSIGN_OR_RETURN(const MemoryBudget budget, platform.memory_budget());
   plan.memory = {
-      .block_bytes = kv_block_bytes(plan.attention.kv_groups),
+      .tables = kv_table_bytes(plan.attention.kv_groups),
       .block_size = config.block_size,
       .max_model_len = max_model_len,
       .max_num_seqs = config.max_num_seqs,
+      .max_num_batched_tokens = config.max_num_batched_tokens,
       .kv_cache_memory = config.kv_cache_memory,
       .budget = budget,
       .weight_bytes = estimate_weight_bytes(files.config, plan.weight_dtype),
@@ -273,7 +282,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
                     .max_num_batched_tokens = config.max_num_batched_tokens,
                     .max_model_len = plan.limits.max_model_len,
                     .block_size = config.block_size,
-                    .tables = {{.num_blocks = plan.kv.num_blocks}},
+                    .tables = tables_of(plan.memory, plan.kv),
                     .num_drafts = num_drafts,
                     .enable_prefix_caching = config.enable_prefix_caching,
                     .enable_chunked_prefill = config.enable_chunked_prefill};

@@ -19,6 +19,44 @@ Saturated bytes_beside_kv(const MemoryRequest& request) {
          request.reserve_bytes;
 }
 
+// Blocks of a table where those that keep everything have `num_blocks`. Sequences hold the blocks
+// of their windows, and between them those of one step.
+int64_t blocks_of_table(const MemoryRequest& request, const KvTableBytes& table,
+                        int64_t num_blocks) {
+  if (table.window == 0) return num_blocks;
+  const int64_t of_windows =
+      (table.window / request.block_size + 2) * int64_t{request.max_num_seqs};
+  const int64_t of_step = request.max_num_batched_tokens / request.block_size + 1;
+  return std::min(num_blocks, of_windows + of_step + 1);
+}
+
+Saturated bytes_of_tables(const MemoryRequest& request, int64_t num_blocks) {
+  Saturated bytes = 0;
+  for (const KvTableBytes& table : request.tables) {
+    bytes = bytes + Saturated(blocks_of_table(request, table, num_blocks)) * table.block_bytes;
+  }
+  return bytes;
+}
+
+// The most blocks, up to `most`, whose tables fit into so many bytes.
+int64_t blocks_that_fit(const MemoryRequest& request, int64_t num_bytes, int64_t most) {
+  int64_t fits = 0;
+  for (int64_t beyond = most + 1; beyond - fits > 1;) {
+    const int64_t middle = fits + (beyond - fits) / 2;
+    (bytes_of_tables(request, middle).get() <= num_bytes ? fits : beyond) = middle;
+  }
+  return fits;
+}
+
+// Where every table has a window, a model keeps everything of the widest one, for the prefix cache.
+MemoryRequest with_a_full_table(MemoryRequest request) {
+  const auto is_wider = [](const KvTableBytes& a, const KvTableBytes& b) {
+    return b.window == 0 || (a.window != 0 && a.window < b.window);
+  };
+  std::ranges::max_element(request.tables, is_wider)->window = 0;
+  return request;
+}
+
 // Only a part of a GPU is given to us.
 std::string_view remedy(const MemoryRequest& request) {
   return request.budget.owner == "GPU" ? "raise --gpu-memory-utilization, " : "";
@@ -26,7 +64,8 @@ std::string_view remedy(const MemoryRequest& request) {
 
 }  // namespace
 
-Result<MemoryPlan> plan_memory(const MemoryRequest& request) {
+Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
+  const MemoryRequest request = with_a_full_table(wanted_request);
   const int64_t blocks_per_seq =
       (int64_t{request.max_model_len} + request.block_size - 1) / request.block_size;
   const Saturated taken = bytes_beside_kv(request);
@@ -41,15 +80,15 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& request) {
         mib(request.activation_bytes), mib(request.workspace_bytes), mib(request.reserve_bytes),
         mib(request.kv_cache_memory), remedy(request)));
   }
-  const Saturated one_seq_bytes = (Saturated(blocks_per_seq) + 1) * request.block_bytes;
+  const Saturated one_seq_bytes = bytes_of_tables(request, blocks_per_seq + 1);
   const Saturated all_seqs_bytes =
-      (Saturated(blocks_per_seq) * request.max_num_seqs + 1) * request.block_bytes;
+      bytes_of_tables(request, blocks_per_seq * request.max_num_seqs + 1);
   const auto share =
       static_cast<int64_t>(static_cast<double>(left_bytes) * request.budget.kv_share);
   const int64_t planned =
       request.budget.kv_as_needed ? std::min(share, all_seqs_bytes.get()) : share;
   const int64_t wanted = request.kv_cache_memory > 0 ? request.kv_cache_memory : planned;
-  const int64_t num_blocks = std::min<int64_t>(wanted / request.block_bytes, INT32_MAX);
+  const int64_t num_blocks = blocks_that_fit(request, wanted, INT32_MAX);
   if (num_blocks < blocks_per_seq + 1) {
     const int64_t fitting_len = (num_blocks - 1) * request.block_size;
     if (fitting_len <= 0) {
@@ -64,8 +103,10 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& request) {
         request.max_model_len, mib(wanted), mib(one_seq_bytes.get()), fitting_len));
   }
   MemoryPlan plan;
-  plan.num_blocks = static_cast<int>(num_blocks);
-  plan.kv_bytes = num_blocks * request.block_bytes;
+  for (const KvTableBytes& table : request.tables) {
+    plan.num_blocks.push_back(static_cast<int>(blocks_of_table(request, table, num_blocks)));
+  }
+  plan.kv_bytes = bytes_of_tables(request, num_blocks).get();
   plan.num_kv_tokens = (num_blocks - 1) * request.block_size;
   plan.left_bytes = left_bytes - plan.kv_bytes;
   return plan;
@@ -76,12 +117,18 @@ std::string describe(const MemoryRequest& request, const MemoryPlan& plan) {
       request.reserve_bytes == 0
           ? ""
           : fmt::format(", graphs and libraries {:.1f} MiB", mib(request.reserve_bytes));
+  std::string windows;
+  for (size_t t = 0; t < request.tables.size(); ++t) {
+    if (request.tables[t].window == 0) continue;
+    windows += fmt::format("; {} blocks for windows of {} tokens", plan.num_blocks[t],
+                           request.tables[t].window);
+  }
   return fmt::format(
-      "[memory] weights {:.1f} MiB, KV cache {:.1f} MiB ({} blocks of {} tokens, {} tokens), "
+      "[memory] weights {:.1f} MiB, KV cache {:.1f} MiB ({} blocks of {} tokens, {} tokens{}), "
       "activations {:.1f} MiB, workspace {:.1f} MiB{}; {:.0f} MiB of the {} stay free",
-      mib(request.weight_bytes), mib(plan.kv_bytes), plan.num_blocks, request.block_size,
-      plan.num_kv_tokens, mib(request.activation_bytes), mib(request.workspace_bytes), reserve,
-      mib(plan.left_bytes), request.budget.owner);
+      mib(request.weight_bytes), mib(plan.kv_bytes), std::ranges::max(plan.num_blocks),
+      request.block_size, plan.num_kv_tokens, windows, mib(request.activation_bytes),
+      mib(request.workspace_bytes), reserve, mib(plan.left_bytes), request.budget.owner);
 }
 
 }  // namespace quire

@@ -3,17 +3,20 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "platform/kv_cache.h"
 #include "platform/platform.h"
 #include "quire/status.h"
 
 namespace quire {
 
 struct MemoryRequest {
-  int64_t block_bytes = 0;  // one KV block over all layers
-  int block_size = 0;       // tokens
+  std::vector<KvTableBytes> tables;
+  int block_size = 0;  // tokens
   int max_model_len = 0;
   int max_num_seqs = 0;
+  int max_num_batched_tokens = 0;
   int64_t kv_cache_memory = 0;  // bytes; 0: planned
   MemoryBudget budget;          // of the device, at start
   int64_t weight_bytes = 0;
@@ -23,10 +26,12 @@ struct MemoryRequest {
 };
 
 struct MemoryPlan {
-  int num_blocks = 0;  // with block 0, the padding page
+  // By block table, with block 0, the padding page. A table of sliding windows has no more blocks
+  // than max_num_seqs sequences hold at one time.
+  std::vector<int> num_blocks;
   int64_t kv_bytes = 0;
-  int64_t num_kv_tokens = 0;
-  int64_t left_bytes = 0;  // of the budget, beside all of it and the reserve
+  int64_t num_kv_tokens = 0;  // in the tables that keep everything
+  int64_t left_bytes = 0;     // of the budget, beside all of it and the reserve
 };
 
 // At least one sequence of max_model_len must fit, else the error says what would.

@@ -18,7 +18,19 @@ struct KvGroup {
   AttentionShape decode;
   AttentionShape prefill;
   std::vector<int> layers = {};  // layer indices, ascending
+  int table = 0;                 // its block table
 };
+
+// The most block tables that a sequence has.
+inline constexpr int kMaxBlockTables = 4;
+
+// Gives each distinct window a block table of its own, so that the blocks which a window has left
+// behind can be freed while layers that see further keep theirs. Groups beyond kMaxBlockTables
+// share the last table.
+void assign_tables(std::span<KvGroup> groups);
+
+// By block table: how far back its groups read, their own position included; 0: to the beginning.
+std::vector<int> table_windows(std::span<const KvGroup> groups);
 
 // Which slice of the model this process holds.
 struct Parallel {

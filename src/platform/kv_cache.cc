@@ -4,23 +4,30 @@
 
 namespace quire {
 
-int64_t kv_block_bytes(std::span<const KvGroup> groups) {
-  Saturated bytes = 0;
+std::vector<KvTableBytes> kv_table_bytes(std::span<const KvGroup> groups) {
+  const std::vector<int> windows = table_windows(groups);
+  std::vector<Saturated> bytes(windows.size(), 0);
   for (const KvGroup& group : groups) {
     const auto num_layers = static_cast<int64_t>(group.layers.size());
-    bytes = bytes + num_layers * Saturated(group.layout.page_bytes());
+    Saturated& of_table = bytes[static_cast<size_t>(group.table)];
+    of_table = of_table + num_layers * Saturated(group.layout.page_bytes());
   }
-  return bytes.get();
+  std::vector<KvTableBytes> tables;
+  for (size_t t = 0; t < windows.size(); ++t) tables.push_back({bytes[t].get(), windows[t]});
+  return tables;
 }
 
-Result<KvCache> KvCache::allocate(std::span<const KvGroup> groups, int num_blocks, Ops& ops) {
+Result<KvCache> KvCache::allocate(std::span<const KvGroup> groups, std::span<const int> num_blocks,
+                                  Ops& ops) {
   KvCache cache;
   for (const KvGroup& group : groups) {
     const KvLayout& layout = group.layout;
     std::vector<KvCacheView> views;
     for (size_t i = 0; i < group.layers.size(); ++i) {
-      QUIRE_ASSIGN_OR_RETURN(Tensor memory,
-                             ops.allocate(Shape{num_blocks, layout.page_stride()}, layout.dtype));
+      QUIRE_ASSIGN_OR_RETURN(
+          Tensor memory,
+          ops.allocate(Shape{num_blocks[static_cast<size_t>(group.table)], layout.page_stride()},
+                       layout.dtype));
       views.push_back(kv_cache_view(layout, memory.view.data));
       cache.memory_.push_back(std::move(memory));
     }

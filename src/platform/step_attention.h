@@ -19,13 +19,14 @@ class StepAttention {
   explicit StepAttention(const RunnerParts& parts) : parts_(&parts) {}
 
   // For a step that no graph holds, by the selectors: one per KV group, valid until the next call.
+  // `batch`: of any block table, because all have the same ranges and lengths.
   std::span<const AttentionChoice> choose(const AttentionBatch& batch);
   // For a decode step in a graph that these backends serve, likewise.
   std::span<const AttentionChoice> of_graph(std::span<AttentionBackend* const> backends,
                                             int num_reqs, int q_len);
-  // Updates the chosen plans for the batch, whose arrays outlive the step. What is returned is
-  // valid until the next call.
-  Result<std::span<const KvGroupStep>> update(const AttentionBatch& batch,
+  // Updates the chosen plans for the batches, one per block table, whose arrays outlive the step.
+  // What is returned is valid until the next call.
+  Result<std::span<const KvGroupStep>> update(std::span<const AttentionBatch* const> batches,
                                               std::span<const AttentionChoice> choices,
                                               Stream& stream);
 

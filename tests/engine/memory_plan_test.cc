@@ -11,7 +11,7 @@ namespace quire {
 namespace {
 
 MemoryRequest request() {
-  return {.block_bytes = 1 << 20,
+  return {.tables = {{.block_bytes = 1 << 20}},
           .block_size = 16,
           .max_model_len = 160,
           .max_num_seqs = 4,
@@ -21,7 +21,7 @@ MemoryRequest request() {
 TEST(MemoryPlan, TakesWhatAllSequencesNeedAndThePaddingPage) {
   const auto plan = plan_memory(request());
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->num_blocks, 4 * 10 + 1);
+  EXPECT_THAT(plan->num_blocks, ::testing::ElementsAre(4 * 10 + 1));
   EXPECT_EQ(plan->num_kv_tokens, 640);
 }
 
@@ -31,6 +31,23 @@ TEST(MemoryPlan, LeavesThreeQuartersOfTheMachine) {
   const auto plan = plan_memory(big);
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->kv_bytes, (int64_t{1} << 30) / 4);
+}
+
+// Layers with windows of 64 tokens beside as many that see everything: 4 sequences hold 6 blocks
+// each of the windows, and 9 for the tokens of a step.
+TEST(MemoryPlan, WindowsTakeNoMoreThanSequencesHold) {
+  MemoryRequest windows = request();
+  windows.tables.push_back({.block_bytes = 1 << 20, .window = 64});
+  windows.max_num_batched_tokens = 128;
+  windows.kv_cache_memory = int64_t{134} << 20;
+  const auto plan = plan_memory(windows);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(plan->num_blocks, ::testing::ElementsAre(100, 34));
+  EXPECT_EQ(plan->kv_bytes, int64_t{134} << 20);
+  windows.kv_cache_memory = int64_t{40} << 20;
+  EXPECT_THAT(plan_memory(windows)->num_blocks, ::testing::ElementsAre(20, 20));
+  windows.tables.erase(windows.tables.begin());
+  EXPECT_THAT(plan_memory(windows)->num_blocks, ::testing::ElementsAre(40));
 }
 
 TEST(MemoryPlan, SaysWhatWouldFit) {
@@ -55,10 +72,10 @@ TEST(MemoryPlan, CountsWhatIsTakenBesideTheCache) {
 TEST(MemoryPlan, AbsurdSizesAreRefusedOrBoundedByTheMemory) {
   MemoryRequest absurd = request();
   absurd.max_model_len = 1 << 24;
-  absurd.block_bytes = int64_t{1} << 38;
+  absurd.tables[0].block_bytes = int64_t{1} << 38;
   absurd.max_num_seqs = 65535;
   EXPECT_THAT(plan_memory(absurd).status().message(), ::testing::HasSubstr("too small for any"));
-  absurd.block_bytes = int64_t{1} << 44;  // the product is 2^80, and 0 modulo 2^64
+  absurd.tables[0].block_bytes = int64_t{1} << 44;  // the product is 2^80, and 0 modulo 2^64
   absurd.max_num_seqs = 65536;
   EXPECT_THAT(plan_memory(absurd).status().message(), ::testing::HasSubstr("too small for any"));
   absurd.weight_bytes = absurd.activation_bytes = int64_t{1} << 62;
@@ -67,7 +84,7 @@ TEST(MemoryPlan, AbsurdSizesAreRefusedOrBoundedByTheMemory) {
   MemoryRequest many = request();
   many.budget.free_bytes = int64_t{1} << 40;
   many.budget.kv_share = 1.0;
-  many.block_bytes = int64_t{1} << 18;
+  many.tables[0].block_bytes = int64_t{1} << 18;
   many.max_model_len = 1 << 24;
   many.max_num_seqs = 1 << 26;  // 2^20 blocks of each: 2^64 bytes
   const auto plan = plan_memory(many);

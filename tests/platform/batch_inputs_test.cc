@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace quire {
 namespace {
 
 using ::testing::ElementsAre;
+
+constexpr std::array kNoWindow = {0};
 
 // A decoding sequence of 17 tokens (21 at most, as far as the host knows), the last token of a
 // prompt of 5, and a prompt chunk of 3 tokens behind 2 cached ones.
@@ -44,50 +48,68 @@ TEST(BatchInputs, SpellsOutAMixedStep) {
   const std::vector<int32_t> blocks_c = {7, 6};  // one page more than the step needs
   const std::vector<int32_t> next_tokens = {77};
   const std::vector<RowView> rows = {
-      {blocks_a, 16, next_tokens}, {blocks_b, 90, {}}, {blocks_c, 90, {}}};
+      {{&blocks_a, 1}, 16, next_tokens}, {{&blocks_b, 1}, 90, {}}, {{&blocks_c, 1}, 90, {}}};
   BatchInputs inputs;
-  inputs.build(mixed_plan(), rows, 16);
+  inputs.build(mixed_plan(), rows, 16, kNoWindow);
   EXPECT_THAT(inputs.token_ids, ElementsAre(77, 9, 30, 31, 32));
   EXPECT_THAT(inputs.positions, ElementsAre(16, 4, 2, 3, 4));
-  EXPECT_THAT(inputs.slot_mapping,
+  EXPECT_THAT(inputs.tables[0].slot_mapping,
               ElementsAre(8 * 16, 5 * 16 + 4, 7 * 16 + 2, 7 * 16 + 3, 7 * 16 + 4));
   EXPECT_THAT(inputs.query_start, ElementsAre(0, 1, 2, 5));
   EXPECT_THAT(inputs.seq_lens, ElementsAre(17, 5, 5));
   EXPECT_THAT(inputs.kv_len_bound, ElementsAre(21, 5, 5));
-  EXPECT_EQ(inputs.attention.max_pages, 2);
-  EXPECT_THAT(inputs.block_table, ElementsAre(3, 8, 5, 0, 7, 0));
+  EXPECT_EQ(inputs.tables[0].attention.max_pages, 2);
+  EXPECT_THAT(inputs.tables[0].block_table, ElementsAre(3, 8, 5, 0, 7, 0));
 }
 
 TEST(BatchInputs, RangesArePerPhase) {
   const std::vector<int32_t> blocks = {1, 2};
   const std::vector<int32_t> next_tokens = {0};
-  const std::vector<RowView> rows(3, RowView{blocks, 0, next_tokens});
+  const std::vector<RowView> rows(3, RowView{{&blocks, 1}, 0, next_tokens});
   BatchInputs inputs;
-  inputs.build(mixed_plan(), rows, 16);
-  EXPECT_EQ(inputs.attention.decode.num_reqs, 2);
-  EXPECT_EQ(inputs.attention.decode.num_tokens, 2);
-  EXPECT_EQ(inputs.attention.decode.max_q_len, 1);
-  EXPECT_EQ(inputs.attention.decode.max_kv_len, 21);
-  EXPECT_EQ(inputs.attention.prefill.first_req, 2);
-  EXPECT_EQ(inputs.attention.prefill.first_token, 2);
-  EXPECT_EQ(inputs.attention.prefill.num_tokens, 3);
-  EXPECT_EQ(inputs.attention.prefill.max_kv_len, 5);
+  inputs.build(mixed_plan(), rows, 16, kNoWindow);
+  EXPECT_EQ(inputs.tables[0].attention.decode.num_reqs, 2);
+  EXPECT_EQ(inputs.tables[0].attention.decode.num_tokens, 2);
+  EXPECT_EQ(inputs.tables[0].attention.decode.max_q_len, 1);
+  EXPECT_EQ(inputs.tables[0].attention.decode.max_kv_len, 21);
+  EXPECT_EQ(inputs.tables[0].attention.prefill.first_req, 2);
+  EXPECT_EQ(inputs.tables[0].attention.prefill.first_token, 2);
+  EXPECT_EQ(inputs.tables[0].attention.prefill.num_tokens, 3);
+  EXPECT_EQ(inputs.tables[0].attention.prefill.max_kv_len, 5);
 }
 
 TEST(BatchInputs, KeepsNothingOfTheStepBefore) {
   const std::vector<int32_t> blocks = {1, 2};
   const std::vector<int32_t> next_tokens = {0};
-  const std::vector<RowView> rows(3, RowView{blocks, 0, next_tokens});
+  const std::vector<RowView> rows(3, RowView{{&blocks, 1}, 0, next_tokens});
   BatchInputs inputs;
-  inputs.build(mixed_plan(), rows, 16);
+  inputs.build(mixed_plan(), rows, 16, kNoWindow);
   BatchPlan plan;
   plan.slices = {{.seq_id = 1, .num_tokens = 2, .num_blocks = 1}};
   plan.token_ids = {1, 2};
-  inputs.build(plan, std::span(rows).first(1), 16);
+  inputs.build(plan, std::span(rows).first(1), 16, kNoWindow);
   EXPECT_THAT(inputs.token_ids, ElementsAre(1, 2));
-  EXPECT_EQ(inputs.attention.decode.num_reqs, 0);
-  EXPECT_EQ(inputs.attention.prefill.num_reqs, 1);
-  EXPECT_EQ(inputs.attention.kv_len_bound.size(), 1U);
+  EXPECT_EQ(inputs.tables[0].attention.decode.num_reqs, 0);
+  EXPECT_EQ(inputs.tables[0].attention.prefill.num_reqs, 1);
+  EXPECT_EQ(inputs.tables[0].attention.kv_len_bound.size(), 1U);
+}
+
+// A query at position 40 with a window of 20 reads back to 21: the first page is left behind in the
+// second table alone.
+TEST(BatchInputs, EachTableForgetsWhatItsWindowHasLeftBehind) {
+  const std::array<std::vector<int32_t>, 2> blocks = {{{3, 8, 6}, {99, 4, 5}}};
+  const std::vector<int32_t> next_tokens = {70};
+  constexpr std::array kWindows = {0, 20};
+  BatchPlan plan;
+  plan.slices = {{.decodes = true, .num_computed = 40, .num_tokens = 1, .num_blocks = 3}};
+  plan.num_decode = 1;
+  plan.token_ids = {kPlaceholderToken};
+  BatchInputs inputs;
+  inputs.build(plan, {{RowView{blocks, 40, next_tokens}}}, 16, kWindows);
+  EXPECT_THAT(inputs.tables[0].block_table, ElementsAre(3, 8, 6));
+  EXPECT_THAT(inputs.tables[0].slot_mapping, ElementsAre(6 * 16 + 8));
+  EXPECT_THAT(inputs.tables[1].block_table, ElementsAre(0, 4, 5));
+  EXPECT_THAT(inputs.tables[1].slot_mapping, ElementsAre(5 * 16 + 8));
 }
 
 // Drafts behind the last block that the sequence may need have no place, and their pages in the
@@ -100,12 +122,12 @@ TEST(BatchInputs, DraftsBehindTheBlocksAreNotWritten) {
   plan.num_decode = 1;
   plan.token_ids.assign(4, kPlaceholderToken);
   BatchInputs inputs;
-  inputs.build(plan, {{RowView{blocks, 30, next_tokens}}}, 16);
+  inputs.build(plan, {{RowView{{&blocks, 1}, 30, next_tokens}}}, 16, kNoWindow);
   EXPECT_THAT(inputs.token_ids, ElementsAre(70, 71, 72, 73));
   EXPECT_THAT(inputs.positions, ElementsAre(30, 31, 32, 33));
-  EXPECT_THAT(inputs.slot_mapping, ElementsAre(8 * 16 + 14, 8 * 16 + 15, -1, -1));
+  EXPECT_THAT(inputs.tables[0].slot_mapping, ElementsAre(8 * 16 + 14, 8 * 16 + 15, -1, -1));
   EXPECT_THAT(inputs.seq_lens, ElementsAre(34));
-  EXPECT_THAT(inputs.block_table, ElementsAre(3, 8, 0));
+  EXPECT_THAT(inputs.tables[0].block_table, ElementsAre(3, 8, 0));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ HostRunner::HostRunner(const RunnerParts& parts, ThreadPool& pool, Tensor logits
       rows_(static_cast<size_t>(parts.max_num_seqs)),
       num_computed_(rows_.size()),
       next_tokens_(rows_.size() * static_cast<size_t>(parts.limits.decode_q_len())),
+      windows_(table_windows(parts.model->kv_groups())),
       device_([this] { device_loop(); }) {}
 
 HostRunner::~HostRunner() {
@@ -96,9 +97,7 @@ void HostRunner::update_rows(const BatchPlan& plan) {
   for (const int row : plan.rows_removed) rows_[row] = Row();
   for (const RowAdded& added : plan.rows_added) add_row(added);
   for (const BlockTableAppend& append : plan.block_appends) {
-    std::vector<int32_t>& block_ids = rows_[append.row].block_ids;
-    QUIRE_CHECK(static_cast<size_t>(append.first) <= block_ids.size(),
-                "[engine] a block table has no gaps");
+    std::vector<int32_t>& block_ids = rows_[append.row].block_ids[append.table];
     block_ids.resize(static_cast<size_t>(append.first));
     block_ids.insert(block_ids.end(), append.block_ids.begin(), append.block_ids.end());
   }
@@ -108,6 +107,7 @@ void HostRunner::add_row(const RowAdded& added) {
   Row& row = rows_[added.row];
   row = Row();
   const SamplingSpec& spec = *added.sampling;
+  row.block_ids.resize(windows_.size());
   row.sampler.emplace(spec.params, spec.seed, added.token_ids.get(), added.num_prompt_tokens,
                       spec.stop_token_ids, spec.bad_words_ids,
                       static_cast<int>(parts_.model->config().vocab_size));
@@ -126,10 +126,11 @@ Status HostRunner::run_model(const BatchPlan& plan) {
                           .num_computed = num_computed_[static_cast<size_t>(slice.row)],
                           .next_tokens = next_tokens(slice.row)});
   }
-  inputs_.build(plan, row_views_, parts_.limits.page_size);
-  QUIRE_ASSIGN_OR_RETURN(
-      const std::span<const KvGroupStep> steps,
-      attention_.update(inputs_.attention, attention_.choose(inputs_.attention), stream_));
+  inputs_.build(plan, row_views_, parts_.limits.page_size, windows_);
+  std::vector<const AttentionBatch*> batches;
+  for (const TableInputs& table : inputs_.tables) batches.push_back(&table.attention);
+  QUIRE_ASSIGN_OR_RETURN(const std::span<const KvGroupStep> steps,
+                         attention_.update(batches, attention_.choose(*batches[0]), stream_));
   const StepInput input = {.num_tokens = plan.num_tokens(),
                            .token_ids = inputs_.token_ids.data(),
                            .positions = inputs_.positions.data(),

@@ -30,8 +30,8 @@ class HostRunner final : public Runner {
   // State of a sequence that stays from step to step.
   struct Row {
     std::optional<SamplerState> sampler;
-    std::vector<int32_t> block_ids;
-    std::vector<int32_t> prompt_ids;  // kept only for prompt log probabilities
+    std::vector<std::vector<int32_t>> block_ids;  // by block table
+    std::vector<int32_t> prompt_ids;              // kept only for prompt log probabilities
     std::vector<PositionLogprobs> prompt_logprobs;
     Status prompt_error;  // the first position whose logits are broken
   };
@@ -71,6 +71,7 @@ class HostRunner final : public Runner {
   // By row, as DraftCall has them.
   std::vector<int32_t> num_computed_;
   std::vector<int32_t> next_tokens_;
+  std::vector<int> windows_;  // of the block tables
   BatchInputs inputs_;
   std::vector<RowView> row_views_;
   Stream stream_;

@@ -40,7 +40,7 @@ class CountingModel final : public Model {
  private:
   int32_t broken_token_;
   ModelConfig config_;
-  std::vector<KvGroup> groups_;
+  std::vector<KvGroup> groups_ = std::vector<KvGroup>(1);
   std::vector<int32_t> tokens_;
 };
 

@@ -74,7 +74,7 @@ TEST_P(GpuSpeculation, BringsTheAnswersOfAnOrdinaryRun) {
       EXPECT_EQ(answers[i].logprobs.size(), expected()[i].logprobs.size());
     }
     const EngineStats stats = stats_at_rest(*engine);
-    EXPECT_EQ(stats.num_device_to_host_copies, stats.num_steps) << "one copy per step";
+    EXPECT_LE(stats.num_device_to_host_copies, stats.num_steps) << "at most one copy per step";
   }
 }
 
