@@ -187,13 +187,13 @@ void bench_layers(Bench& bench) {
       const auto body = [&] {
         for (const Layer& layer : layers) {
           const auto* weight = norm.view.as<float>();
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
-          ops->linear(*layer.qkv, normed.view, qkv.view);
-          ops->linear(*layer.o, normed.view, delta.view);
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
-          ops->linear(*layer.gate_up, normed.view, gate_up.view);
-          ops->silu_mul(gate_up.view, product.view);
-          ops->linear(*layer.down, product.view, delta.view);
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
+          ops->linear(*layer.qkv, normed.view, qkv.view, *bench.stream);
+          ops->linear(*layer.o, normed.view, delta.view, *bench.stream);
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
+          ops->linear(*layer.gate_up, normed.view, gate_up.view, *bench.stream);
+          ops->silu_mul(gate_up.view, product.view, *bench.stream);
+          ops->linear(*layer.down, product.view, delta.view, *bench.stream);
         }
       };
       ops->record_linears();
@@ -246,11 +246,13 @@ void bench_rows(Bench& bench) {
       fmt::print("  {} {:.2f} us", name, us / kRepeats);
     };
     fmt::print("{:5} rows:", rows);
-    time("add_rms_norm",
-         [&] { ops->add_rms_norm(a.view, b.view, norm.view.as<float>(), 1e-5F, c.view); });
-    time("silu_mul", [&] { ops->silu_mul(gate_up.view, product.view); });
-    time("rope_and_cache", [&] { ops->rope_and_cache(rope); });
-    time("gather_rows", [&] { ops->gather_rows(a.view, slots.view.as<int32_t>(), c.view); });
+    time("add_rms_norm", [&] {
+      ops->add_rms_norm(a.view, b.view, norm.view.as<float>(), 1e-5F, c.view, *bench.stream);
+    });
+    time("silu_mul", [&] { ops->silu_mul(gate_up.view, product.view, *bench.stream); });
+    time("rope_and_cache", [&] { ops->rope_and_cache(rope, *bench.stream); });
+    time("gather_rows",
+         [&] { ops->gather_rows(a.view, slots.view.as<int32_t>(), c.view, *bench.stream); });
     fmt::print("\n");
   }
 }
@@ -293,7 +295,8 @@ void bench_load(Bench& bench) {
       ops->linear(*linear, {x.view.data, DType::kBF16, {rows, linear->in_features()}},
                   {is_head ? logits.view.data : out.view.data,
                    is_head ? DType::kF32 : DType::kBF16,
-                   {rows, linear->out_features()}});
+                   {rows, linear->out_features()}},
+                  *bench.stream);
     }
     must(ops->tune_linears(row_counts));
   });

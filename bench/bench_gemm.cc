@@ -167,7 +167,7 @@ class Bench {
 
   void run_one(const Weight& w, int64_t rows) {
     ops_->linear(*w.linear, {x_.data(), DType::kF32, {rows, w.shape.k}},
-                 {out_.data(), DType::kF32, {rows, w.shape.n}});
+                 {out_.data(), DType::kF32, {rows, w.shape.n}}, stream_);
   }
 
   void read_weights() {
@@ -194,6 +194,7 @@ class Bench {
 
   ThreadPool pool_;
   std::unique_ptr<Ops> ops_;
+  Stream stream_;
   std::vector<Weight> weights_;
   std::vector<float> x_;
   std::vector<float> out_;

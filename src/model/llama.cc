@@ -82,17 +82,17 @@ Status LlamaModel::forward(const StepInput& input, Stream& stream) {
               "[model] a step has 1 to max_num_tokens tokens");
   QUIRE_CHECK(input.kv_groups.size() == kv_groups_.size(), "[model] a step knows every KV group");
   const int64_t num_tokens = input.num_tokens;
-  ops_.embed(*weights_.embed, input.token_ids, first_rows(residual_, num_tokens));
+  ops_.embed(*weights_.embed, input.token_ids, first_rows(residual_, num_tokens), stream);
   ops_.rope_angles(weights_of(inv_freq_), attention_factor_, input.positions,
-                   first_rows(cos_sin_, num_tokens));
+                   first_rows(cos_sin_, num_tokens), stream);
   bool has_qkv = false;
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
-    if (!has_qkv) project_qkv(i, num_tokens);
+    if (!has_qkv) project_qkv(i, num_tokens, stream);
     QUIRE_RETURN_IF_ERROR(attention(i, input, stream));
-    has_qkv = ops_.try_layer_tail(tail_of(i, num_tokens));
+    has_qkv = ops_.try_layer_tail(tail_of(i, num_tokens), stream);
     if (has_qkv) continue;
-    project_output(i, num_tokens);
-    mlp(i, num_tokens);
+    project_output(i, num_tokens, stream);
+    mlp(i, num_tokens, stream);
   }
   return {};
 }
@@ -116,17 +116,18 @@ TensorView LlamaModel::product_view(int64_t num_tokens) const {
 }
 
 // residual_, with what the layer before adds → qkv_view
-void LlamaModel::project_qkv(size_t layer_idx, int64_t num_tokens) {
+void LlamaModel::project_qkv(size_t layer_idx, int64_t num_tokens, Stream& stream) {
   const LlamaLayer& layer = weights_.layers[layer_idx];
   const TensorView residual = first_rows(residual_, num_tokens);
   const TensorView normed = first_rows(normed_, num_tokens);
   const float* norm = weights_of(layer.input_norm);
   if (layer_idx == 0) {
-    ops_.rms_norm(residual, norm, config_.rms_norm_eps, normed);
+    ops_.rms_norm(residual, norm, config_.rms_norm_eps, normed, stream);
   } else {
-    ops_.add_rms_norm(residual, first_rows(delta_, num_tokens), norm, config_.rms_norm_eps, normed);
+    ops_.add_rms_norm(residual, first_rows(delta_, num_tokens), norm, config_.rms_norm_eps, normed,
+                      stream);
   }
-  ops_.linear(*layer.qkv, normed, qkv_view(num_tokens));
+  ops_.linear(*layer.qkv, normed, qkv_view(num_tokens), stream);
 }
 
 // qkv_view → attention_view
@@ -151,7 +152,7 @@ Status LlamaModel::attention(size_t layer_idx, const StepInput& input, Stream& s
   rope.page_size = limits_.page_size;
   rope.kv = step.caches[place.index];
   rope.slot_mapping = step.batch->slot_mapping;
-  ops_.rope_and_cache(rope);
+  ops_.rope_and_cache(rope, stream);
 
   AttentionCall call;
   call.q = rope.q_out;
@@ -164,25 +165,25 @@ Status LlamaModel::attention(size_t layer_idx, const StepInput& input, Stream& s
 }
 
 // attention_view → delta_
-void LlamaModel::project_output(size_t layer_idx, int64_t num_tokens) {
+void LlamaModel::project_output(size_t layer_idx, int64_t num_tokens, Stream& stream) {
   const TensorView delta = first_rows(delta_, num_tokens);
-  ops_.linear(*weights_.layers[layer_idx].o, attention_view(num_tokens), delta);
-  ops_.all_reduce(delta);
+  ops_.linear(*weights_.layers[layer_idx].o, attention_view(num_tokens), delta, stream);
+  ops_.all_reduce(delta, stream);
 }
 
 // residual_ and delta_ → delta_
-void LlamaModel::mlp(size_t layer_idx, int64_t num_tokens) {
+void LlamaModel::mlp(size_t layer_idx, int64_t num_tokens, Stream& stream) {
   const LlamaLayer& layer = weights_.layers[layer_idx];
   const TensorView delta = first_rows(delta_, num_tokens);
   const TensorView normed = first_rows(normed_, num_tokens);
   const TensorView gate_up = gate_up_view(num_tokens);
   const TensorView product = product_view(num_tokens);
   ops_.add_rms_norm(first_rows(residual_, num_tokens), delta, weights_of(layer.post_attention_norm),
-                    config_.rms_norm_eps, normed);
-  ops_.linear(*layer.gate_up, normed, gate_up);
-  ops_.silu_mul(gate_up, product);
-  ops_.linear(*layer.down, product, delta);
-  ops_.all_reduce(delta);
+                    config_.rms_norm_eps, normed, stream);
+  ops_.linear(*layer.gate_up, normed, gate_up, stream);
+  ops_.silu_mul(gate_up, product, stream);
+  ops_.linear(*layer.down, product, delta, stream);
+  ops_.all_reduce(delta, stream);
 }
 
 LayerTail LlamaModel::tail_of(size_t layer_idx, int64_t num_tokens) const {
@@ -210,17 +211,19 @@ LayerTail LlamaModel::tail_of(size_t layer_idx, int64_t num_tokens) const {
 
 // Only the rows that are asked for go through the final norm and the largest matrix.
 Status LlamaModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits,
-                                  Stream& /*stream*/) {
+                                  Stream& stream) {
   QUIRE_CHECK(num_rows > 0 && num_rows <= limits_.max_num_logit_rows,
               "[model] 1 to max_num_logit_rows rows of logits at a time");
   const int64_t hidden = config_.hidden_size;
   const TensorView residual = scratch(0, num_rows, hidden);
   const TensorView delta = scratch(num_rows * hidden, num_rows, hidden);
   const TensorView normed = scratch(2 * num_rows * hidden, num_rows, hidden);
-  ops_.gather_rows(residual_.view, rows, residual);
-  ops_.gather_rows(delta_.view, rows, delta);
-  ops_.add_rms_norm(residual, delta, weights_of(weights_.final_norm), config_.rms_norm_eps, normed);
-  ops_.linear(weights_.lm_head != nullptr ? *weights_.lm_head : *weights_.embed, normed, logits);
+  ops_.gather_rows(residual_.view, rows, residual, stream);
+  ops_.gather_rows(delta_.view, rows, delta, stream);
+  ops_.add_rms_norm(residual, delta, weights_of(weights_.final_norm), config_.rms_norm_eps, normed,
+                    stream);
+  ops_.linear(weights_.lm_head != nullptr ? *weights_.lm_head : *weights_.embed, normed, logits,
+              stream);
   return {};
 }
 

@@ -56,10 +56,10 @@ class LlamaModel final : public Model {
   TensorView gate_up_view(int64_t num_tokens) const;
   TensorView product_view(int64_t num_tokens) const;
   // A layer's parts, in the order in which forward() runs them.
-  void project_qkv(size_t layer_idx, int64_t num_tokens);
+  void project_qkv(size_t layer_idx, int64_t num_tokens, Stream& stream);
   Status attention(size_t layer_idx, const StepInput& input, Stream& stream);
-  void project_output(size_t layer_idx, int64_t num_tokens);
-  void mlp(size_t layer_idx, int64_t num_tokens);
+  void project_output(size_t layer_idx, int64_t num_tokens, Stream& stream);
+  void mlp(size_t layer_idx, int64_t num_tokens, Stream& stream);
   // All that follows attention, with the next layer's project_qkv.
   LayerTail tail_of(size_t layer_idx, int64_t num_tokens) const;
 

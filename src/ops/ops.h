@@ -1,5 +1,6 @@
 // The operations that a model is written in, the same for every device. Each is as coarse as the
-// best fused kernel for it. All of them enqueue; none allocates, none waits.
+// best fused kernel for it. Every operation enqueues its work into the stream that it is given,
+// which is one of the device that the Ops belongs to; none allocates, none waits.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "kv/kv_layout.h"
 #include "quire/status.h"
+#include "tensor/device.h"
 #include "tensor/tensor.h"
 
 namespace quire {
@@ -94,43 +96,45 @@ class Ops {
   virtual Result<Tensor> allocate(const Shape& shape, DType dtype) = 0;
 
   // out[t, :] = row ids[t] of the table. Ids are checked by the host before they come here.
-  virtual void embed(const Linear& table, const int32_t* ids, TensorView out) = 0;
+  virtual void embed(const Linear& table, const int32_t* ids, TensorView out, Stream& stream) = 0;
   // out = x / sqrt(mean(x^2) + eps) * weight, a row at a time.
-  virtual void rms_norm(TensorView x, const float* weight, float eps, TensorView out) = 0;
+  virtual void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
+                        Stream& stream) = 0;
   // residual += delta; out = rms_norm(residual).
   virtual void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                            TensorView out) = 0;
+                            TensorView out, Stream& stream) = 0;
   // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n]. On a CPU row t's bits do not depend on how many
   // other rows there are; a GPU sums in the order that is fastest for their number.
-  virtual void linear(const Linear& w, TensorView x, TensorView out) = 0;
+  virtual void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) = 0;
   // cos_sin[t] = {cos, sin}(positions[t] * inv_freq) * attention_factor.
   virtual void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                           TensorView cos_sin) = 0;
-  virtual void rope_and_cache(const RopeAndCache& args) = 0;
+                           TensorView cos_sin, Stream& stream) = 0;
+  virtual void rope_and_cache(const RopeAndCache& args, Stream& stream) = 0;
   // out[t, i] = silu(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n].
-  virtual void silu_mul(TensorView gate_up, TensorView out) = 0;
+  virtual void silu_mul(TensorView gate_up, TensorView out, Stream& stream) = 0;
   // out[i, :] = x[rows[i], :].
-  virtual void gather_rows(TensorView x, const int32_t* rows, TensorView out) = 0;
+  virtual void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) = 0;
   // x = sum of every rank's x. One rank: nothing to do.
-  virtual void all_reduce(TensorView /*x*/) {}
+  virtual void all_reduce(TensorView /*x*/, Stream& /*stream*/) {}
   // True: the tail was enqueued as one kernel, which is faster here. False: nothing was enqueued,
   // and the caller computes the tail by the operations above.
-  virtual bool try_layer_tail(const LayerTail& /*tail*/) { return false; }
+  virtual bool try_layer_tail(const LayerTail& /*tail*/, Stream& /*stream*/) { return false; }
 };
 
 // Computes a layer tail by the operations above: what a fused kernel is measured and tested
 // against.
-inline void run_layer_tail(Ops& ops, const LayerTail& tail) {
-  ops.linear(*tail.o, tail.attention, tail.delta);
-  ops.all_reduce(tail.delta);
-  ops.add_rms_norm(tail.residual, tail.delta, tail.post_attention_norm, tail.norm_eps, tail.normed);
-  ops.linear(*tail.gate_up, tail.normed, tail.gate_up_out);
-  ops.silu_mul(tail.gate_up_out, tail.product);
-  ops.linear(*tail.down, tail.product, tail.delta);
-  ops.all_reduce(tail.delta);
+inline void run_layer_tail(Ops& ops, const LayerTail& tail, Stream& stream) {
+  ops.linear(*tail.o, tail.attention, tail.delta, stream);
+  ops.all_reduce(tail.delta, stream);
+  ops.add_rms_norm(tail.residual, tail.delta, tail.post_attention_norm, tail.norm_eps, tail.normed,
+                   stream);
+  ops.linear(*tail.gate_up, tail.normed, tail.gate_up_out, stream);
+  ops.silu_mul(tail.gate_up_out, tail.product, stream);
+  ops.linear(*tail.down, tail.product, tail.delta, stream);
+  ops.all_reduce(tail.delta, stream);
   if (tail.next_qkv == nullptr) return;
-  ops.add_rms_norm(tail.residual, tail.delta, tail.next_norm, tail.norm_eps, tail.normed);
-  ops.linear(*tail.next_qkv, tail.normed, tail.qkv);
+  ops.add_rms_norm(tail.residual, tail.delta, tail.next_norm, tail.norm_eps, tail.normed, stream);
+  ops.linear(*tail.next_qkv, tail.normed, tail.qkv, stream);
 }
 
 }  // namespace quire

@@ -104,7 +104,8 @@ Result<Tensor> ReferenceOps::allocate(const Shape& shape, DType dtype) {
   return Tensor::host(shape, dtype);
 }
 
-void ReferenceOps::embed(const Linear& table, const int32_t* ids, TensorView out) {
+void ReferenceOps::embed(const Linear& table, const int32_t* ids, TensorView out,
+                         Stream& /*stream*/) {
   const auto& linear = static_cast<const ReferenceLinear&>(table);
   const int64_t width = out.shape[1];
   for (int64_t t = 0; t < out.shape[0]; ++t) {
@@ -112,7 +113,8 @@ void ReferenceOps::embed(const Linear& table, const int32_t* ids, TensorView out
   }
 }
 
-void ReferenceOps::rms_norm(TensorView x, const float* weight, float eps, TensorView out) {
+void ReferenceOps::rms_norm(TensorView x, const float* weight, float eps, TensorView out,
+                            Stream& /*stream*/) {
   const int64_t width = x.shape[1];
   for (int64_t t = 0; t < x.shape[0]; ++t) {
     normalize(x.as<float>() + t * width, width, weight, eps, out.as<float>() + t * width);
@@ -120,14 +122,14 @@ void ReferenceOps::rms_norm(TensorView x, const float* weight, float eps, Tensor
 }
 
 void ReferenceOps::add_rms_norm(TensorView residual, TensorView delta, const float* weight,
-                                float eps, TensorView out) {
+                                float eps, TensorView out, Stream& stream) {
   for (int64_t i = 0; i < residual.shape.num_elements(); ++i) {
     residual.as<float>()[i] += delta.as<float>()[i];
   }
-  rms_norm(residual, weight, eps, out);
+  rms_norm(residual, weight, eps, out, stream);
 }
 
-void ReferenceOps::linear(const Linear& w, TensorView x, TensorView out) {
+void ReferenceOps::linear(const Linear& w, TensorView x, TensorView out, Stream& /*stream*/) {
   const auto& linear = static_cast<const ReferenceLinear&>(w);
   const int64_t num_in = linear.in_features();
   const int64_t num_out = linear.out_features();
@@ -144,7 +146,7 @@ void ReferenceOps::linear(const Linear& w, TensorView x, TensorView out) {
 }
 
 void ReferenceOps::rope_angles(const float* inv_freq, float attention_factor,
-                               const int32_t* positions, TensorView cos_sin) {
+                               const int32_t* positions, TensorView cos_sin, Stream& /*stream*/) {
   const int64_t half = cos_sin.shape[1] / 2;
   for (int64_t t = 0; t < cos_sin.shape[0]; ++t) {
     float* row = cos_sin.as<float>() + t * 2 * half;
@@ -156,7 +158,7 @@ void ReferenceOps::rope_angles(const float* inv_freq, float attention_factor,
   }
 }
 
-void ReferenceOps::rope_and_cache(const RopeAndCache& args) {
+void ReferenceOps::rope_and_cache(const RopeAndCache& args, Stream& /*stream*/) {
   const int64_t dim = args.head_dim;
   const int64_t row_size = (args.num_heads + 2 * args.num_kv_heads) * dim;
   for (int64_t t = 0; t < args.qkv.shape[0]; ++t) {
@@ -187,7 +189,7 @@ void ReferenceOps::rope_and_cache(const RopeAndCache& args) {
   }
 }
 
-void ReferenceOps::silu_mul(TensorView gate_up, TensorView out) {
+void ReferenceOps::silu_mul(TensorView gate_up, TensorView out, Stream& /*stream*/) {
   const int64_t width = out.shape[1];
   for (int64_t t = 0; t < out.shape[0]; ++t) {
     const float* row = gate_up.as<float>() + t * 2 * width;
@@ -199,7 +201,8 @@ void ReferenceOps::silu_mul(TensorView gate_up, TensorView out) {
   }
 }
 
-void ReferenceOps::gather_rows(TensorView x, const int32_t* rows, TensorView out) {
+void ReferenceOps::gather_rows(TensorView x, const int32_t* rows, TensorView out,
+                               Stream& /*stream*/) {
   const int64_t width = x.shape[1];
   for (int64_t i = 0; i < out.shape[0]; ++i) {
     std::copy_n(x.as<float>() + rows[i] * width, width, out.as<float>() + i * width);

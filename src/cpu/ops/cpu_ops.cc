@@ -49,7 +49,7 @@ class CpuOps final : public Ops {
     return Tensor::host(shape, dtype);
   }
 
-  void embed(const Linear& table, const int32_t* ids, TensorView out) override {
+  void embed(const Linear& table, const int32_t* ids, TensorView out, Stream& /*stream*/) override {
     const auto& packed = static_cast<const PackedLinear&>(table);
     check_rows(out, packed.in_features());
     for_rows(out, [&](int64_t t) {
@@ -58,13 +58,14 @@ class CpuOps final : public Ops {
     });
   }
 
-  void rms_norm(TensorView x, const float* weight, float eps, TensorView out) override {
+  void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
+                Stream& /*stream*/) override {
     check_same(x, out);
     for_rows(x, [&](int64_t t) { rms_norm_row(row(x, t), weight, eps, x.shape[1], row(out, t)); });
   }
 
   void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                    TensorView out) override {
+                    TensorView out, Stream& /*stream*/) override {
     check_same(residual, delta);
     check_same(residual, out);
     for_rows(residual, [&](int64_t t) {
@@ -72,7 +73,7 @@ class CpuOps final : public Ops {
     });
   }
 
-  void linear(const Linear& w, TensorView x, TensorView out) override {
+  void linear(const Linear& w, TensorView x, TensorView out, Stream& /*stream*/) override {
     const auto& packed = static_cast<const PackedLinear&>(w);
     check_rows(x, packed.in_features());
     check_rows(out, packed.out_features());
@@ -85,7 +86,7 @@ class CpuOps final : public Ops {
   }
 
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                   TensorView cos_sin) override {
+                   TensorView cos_sin, Stream& /*stream*/) override {
     check_rows(cos_sin, cos_sin.shape[1]);
     for_rows(cos_sin, [&](int64_t t) {
       rope_angles_row(inv_freq, attention_factor, positions[t], cos_sin.shape[1] / 2,
@@ -93,7 +94,7 @@ class CpuOps final : public Ops {
     });
   }
 
-  void rope_and_cache(const RopeAndCache& args) override {
+  void rope_and_cache(const RopeAndCache& args, Stream& /*stream*/) override {
     check_rows(args.qkv, int64_t{args.num_heads + 2 * args.num_kv_heads} * args.head_dim);
     check_rows(args.cos_sin, args.cos_sin.shape[1]);
     QUIRE_CHECK(args.head_dim <= kMaxHeadDim && args.cos_sin.shape[1] <= args.head_dim &&
@@ -106,7 +107,7 @@ class CpuOps final : public Ops {
     for_rows(args.qkv, [&](int64_t t) { rope_and_cache_row(args, t); });
   }
 
-  void silu_mul(TensorView gate_up, TensorView out) override {
+  void silu_mul(TensorView gate_up, TensorView out, Stream& /*stream*/) override {
     const int64_t n = out.shape[1];
     check_rows(gate_up, 2 * n);
     check_rows(out, n);
@@ -115,7 +116,7 @@ class CpuOps final : public Ops {
     });
   }
 
-  void gather_rows(TensorView x, const int32_t* rows, TensorView out) override {
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& /*stream*/) override {
     check_rows(x, out.shape[1]);
     check_rows(out, out.shape[1]);
     for_rows(out, [&](int64_t t) {

@@ -53,42 +53,44 @@ class CudaOpsImpl final : public CudaOps {
     return tensor;
   }
 
-  void embed(const Linear& table, const int32_t* ids, TensorView out) override {
+  void embed(const Linear& table, const int32_t* ids, TensorView out, Stream& stream) override {
     const TensorView& weights = as_cuda(table).weights();
     check_rows(out, weights.shape[1]);
-    run_gather_rows(context_, weights, ids, out);
+    run_gather_rows(in(stream), weights, ids, out);
   }
 
-  void rms_norm(TensorView x, const float* weight, float eps, TensorView out) override {
+  void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
+                Stream& stream) override {
     check_same(x, out);
-    run_rms_norm(context_, x, nullptr, weight, eps, out);
+    run_rms_norm(in(stream), x, nullptr, weight, eps, out);
   }
 
   void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                    TensorView out) override {
+                    TensorView out, Stream& stream) override {
     check_same(residual, delta);
     check_same(residual, out);
-    run_rms_norm(context_, residual, &delta, weight, eps, out);
+    run_rms_norm(in(stream), residual, &delta, weight, eps, out);
   }
 
-  void linear(const Linear& w, TensorView x, TensorView out) override {
+  void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override {
     const CudaLinear& linear = as_cuda(w);
     check_rows(x, linear.in_features());
     QUIRE_CHECK((out.dtype == activation_ || out.dtype == DType::kF32) && out.shape.rank() == 2 &&
                     out.shape[1] == linear.out_features() && x.shape[0] == out.shape[0],
                 "[ops] linear: out is of the activations' type or F32, with x's rows");
     const GemmCall call = {x, linear.weights(), linear.bias(), out};
+    check_stream(stream);
     if (recording_) recorded_.push_back(call);
     gemm_->run(call);
   }
 
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                   TensorView cos_sin) override {
+                   TensorView cos_sin, Stream& stream) override {
     check_angles(cos_sin);
-    run_rope_angles(context_, inv_freq, attention_factor, positions, cos_sin);
+    run_rope_angles(in(stream), inv_freq, attention_factor, positions, cos_sin);
   }
 
-  void rope_and_cache(const RopeAndCache& args) override {
+  void rope_and_cache(const RopeAndCache& args, Stream& stream) override {
     check_rows(args.qkv, int64_t{args.num_heads + 2 * args.num_kv_heads} * args.head_dim);
     check_angles(args.cos_sin);
     QUIRE_CHECK(args.cos_sin.shape[1] <= args.head_dim && args.page_size > 0,
@@ -97,24 +99,25 @@ class CudaOpsImpl final : public CudaOps {
         args.q_out.dtype == activation_ && args.cos_sin.shape[0] == args.qkv.shape[0] &&
             args.q_out.shape.num_elements() == args.qkv.shape[0] * args.num_heads * args.head_dim,
         "[ops] rope_and_cache: shapes differ in tokens");
-    run_rope_and_cache(context_, args);
+    run_rope_and_cache(in(stream), args);
   }
 
-  void silu_mul(TensorView gate_up, TensorView out) override {
+  void silu_mul(TensorView gate_up, TensorView out, Stream& stream) override {
     check_rows(out, out.shape[1]);
     check_rows(gate_up, 2 * out.shape[1]);
     QUIRE_CHECK(gate_up.shape[0] == out.shape[0], "[ops] operands differ in rows");
-    run_silu_mul(context_, gate_up, out);
+    run_silu_mul(in(stream), gate_up, out);
   }
 
-  void gather_rows(TensorView x, const int32_t* rows, TensorView out) override {
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override {
     check_rows(x, out.shape[1]);
     check_rows(out, out.shape[1]);
-    run_gather_rows(context_, x, rows, out);
+    run_gather_rows(in(stream), x, rows, out);
   }
 
   // While calls are recorded the tail runs in steps, whose products are then recorded too.
-  bool try_layer_tail(const LayerTail& tail) override {
+  bool try_layer_tail(const LayerTail& tail, Stream& stream) override {
+    check_stream(stream);
     if (recording_) recorded_tails_.push_back(tail);
     return !recording_ && fuses_layer_tails_ && run_fused(tail);
   }
@@ -217,8 +220,9 @@ class CudaOpsImpl final : public CudaOps {
     if (!can_fuse) return {};
     QUIRE_ASSIGN_OR_RETURN(const double fused,
                            time([&](const LayerTail& tail) { (void)run_fused(tail); }));
-    QUIRE_ASSIGN_OR_RETURN(const double in_steps,
-                           time([&](const LayerTail& tail) { run_layer_tail(*this, tail); }));
+    QUIRE_ASSIGN_OR_RETURN(const double in_steps, time([&](const LayerTail& tail) {
+                             run_layer_tail(*this, tail, *context_.stream);
+                           }));
     fuses_layer_tails_ = fused < in_steps;
     return {};
   }
@@ -228,6 +232,16 @@ class CudaOpsImpl final : public CudaOps {
     QUIRE_ASSIGN_OR_RETURN(Buffer buffer, device_memory(num_bytes));
     void* data = buffer.data();
     return Tensor{std::move(buffer), {data, dtype, shape}};
+  }
+
+  // The workspaces of the products and the counters of the fused tail serve one stream.
+  void check_stream(const Stream& stream) const {
+    QUIRE_CHECK(&stream == context_.stream,
+                "[ops] an operation runs in the stream that its Ops was made with");
+  }
+  const LaunchContext& in(const Stream& stream) const {
+    check_stream(stream);
+    return context_;
   }
 
   void check_rows(const TensorView& x, int64_t columns) const {

@@ -9,6 +9,7 @@
 namespace quire {
 namespace {
 
+using testing::host_stream;
 using testing::matrix;
 using testing::random_floats;
 using testing::Variant;
@@ -65,7 +66,8 @@ std::unique_ptr<Linear> make_linear(Ops& ops, TestWeight& w, std::vector<float>*
 
 std::vector<float> run(Ops& ops, const Linear& linear, std::vector<float>& x, int64_t m) {
   std::vector<float> out(static_cast<size_t>(m * linear.out_features()), NAN);
-  ops.linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()));
+  ops.linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()),
+             host_stream());
   return out;
 }
 
@@ -226,7 +228,7 @@ TEST(Linear, EmbedReadsTheRowsThatWerePacked) {
         const std::unique_ptr<Linear> table = make_linear(*ops, w);
         std::vector<float> out(static_cast<size_t>(4 * k));
         const int32_t ids[] = {36, 0, 17, 36};
-        ops->embed(*table, ids, matrix(out, 4, k));
+        ops->embed(*table, ids, matrix(out, 4, k), host_stream());
         for (size_t i = 0; i < out.size(); ++i) {
           const auto column = static_cast<int64_t>(i) % k;
           const auto row = ids[static_cast<int64_t>(i) / k];

@@ -63,6 +63,12 @@ inline std::vector<float> random_floats(size_t count, uint32_t seed, float scale
   return values;
 }
 
+// Work on a CPU is done when an operation returns: its stream holds nothing.
+inline Stream& host_stream() {
+  static Stream stream;
+  return stream;
+}
+
 inline TensorView matrix(std::vector<float>& data, int64_t rows, int64_t columns) {
   return {data.data(), DType::kF32, {rows, columns}};
 }

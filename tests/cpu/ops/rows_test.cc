@@ -11,6 +11,7 @@
 namespace quire {
 namespace {
 
+using testing::host_stream;
 using testing::matrix;
 using testing::random_floats;
 using testing::Variant;
@@ -34,7 +35,7 @@ TEST(RmsNorm, AgreesWithTheDefinition) {
         std::vector<float> x = random_floats(static_cast<size_t>(m * n), 1);
         const std::vector<float> weight = random_floats(static_cast<size_t>(n), 2);
         std::vector<float> out(x.size());
-        ops->rms_norm(matrix(x, m, n), weight.data(), 1e-5F, matrix(out, m, n));
+        ops->rms_norm(matrix(x, m, n), weight.data(), 1e-5F, matrix(out, m, n), host_stream());
         for (int64_t t = 0; t < m; ++t) {
           const auto want = reference_norm(x.data() + t * n, weight.data(), 1e-5F, n);
           for (int64_t i = 0; i < n; ++i) {
@@ -60,10 +61,10 @@ TEST(RmsNorm, AddsTheResidualFirst) {
       std::vector<float> sum(count);
       for (size_t i = 0; i < count; ++i) sum[i] = residual[i] + delta[i];
       std::vector<float> want(count);
-      ops->rms_norm(matrix(sum, kM, n), weight.data(), 1e-6F, matrix(want, kM, n));
+      ops->rms_norm(matrix(sum, kM, n), weight.data(), 1e-6F, matrix(want, kM, n), host_stream());
       std::vector<float> out(count);
       ops->add_rms_norm(matrix(residual, kM, n), matrix(delta, kM, n), weight.data(), 1e-6F,
-                        matrix(out, kM, n));
+                        matrix(out, kM, n), host_stream());
       EXPECT_EQ(residual, sum) << variant.name;
       EXPECT_EQ(out, want) << variant.name;
     }
@@ -80,7 +81,7 @@ TEST(SiluMul, IsWithinAFewUlpOfTheDefinition) {
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     std::vector<float> out(kN);
-    ops->silu_mul(matrix(gate_up, 1, 2 * kN), matrix(out, 1, kN));
+    ops->silu_mul(matrix(gate_up, 1, 2 * kN), matrix(out, 1, kN), host_stream());
     for (size_t i = 0; i < kN; ++i) {
       const double g = gate_up[i];
       const double want = g / (1.0 + std::exp(-g)) * gate_up[kN + i];
@@ -94,7 +95,7 @@ TEST(SiluMul, StaysFiniteFarOutAndIsZeroAtZero) {
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     std::vector<float> out(6);
-    ops->silu_mul(matrix(gate_up, 1, 12), matrix(out, 1, 6));
+    ops->silu_mul(matrix(gate_up, 1, 12), matrix(out, 1, 6), host_stream());
     EXPECT_LE(std::fabs(out[1]), 1e-35F);
     EXPECT_EQ(out[2], 0.0F);
     EXPECT_EQ(out[3], 0.0F);
@@ -110,7 +111,7 @@ TEST(GatherRows, CopiesTheRowsNamed) {
   ThreadPool pool(2);
   const auto ops = make_cpu_ops(pool);
   std::vector<float> out(3 * 19);
-  ops->gather_rows(matrix(x, 5, 19), rows, matrix(out, 3, 19));
+  ops->gather_rows(matrix(x, 5, 19), rows, matrix(out, 3, 19), host_stream());
   for (size_t i = 0; i < out.size(); ++i) {
     EXPECT_EQ(out[i], x[static_cast<size_t>(rows[i / 19]) * 19 + i % 19]);
   }
@@ -137,7 +138,7 @@ TEST(RopeAngles, TurnInDouble) {
   ThreadPool pool(1);
   const auto ops = make_cpu_ops(pool);
   std::vector<float> cos_sin(3 * 6);
-  ops->rope_angles(inv_freq, 1.25F, positions, matrix(cos_sin, 3, 6));
+  ops->rope_angles(inv_freq, 1.25F, positions, matrix(cos_sin, 3, 6), host_stream());
   for (size_t t = 0; t < 3; ++t) {
     for (size_t i = 0; i < 3; ++i) {
       const double angle = static_cast<double>(positions[t]) * static_cast<double>(inv_freq[i]);
@@ -217,7 +218,7 @@ class RopeAndCacheRun {
   }
 
   void check(Ops& ops, const std::string& what) {
-    ops.rope_and_cache(args_);
+    ops.rope_and_cache(args_, host_stream());
     int64_t written = 0;
     for (int64_t t = 0; t < kTokens; ++t) {
       for (int h = 0; h < kHeads; ++h) {
@@ -350,7 +351,8 @@ TEST(RopeAndCache, StoresWhatTheScalarConversionSays) {
                            .head_dim = kHeadDim,
                            .page_size = 16,
                            .kv = kv_cache_view(layout, cache.data()),
-                           .slot_mapping = slots.data()});
+                           .slot_mapping = slots.data()},
+                          host_stream());
       for (int64_t t = 0; t < kTokens; ++t) {
         for (int64_t i = 0; i < kHeadDim; ++i) {
           const float x = qkv[static_cast<size_t>(t * 3 * kHeadDim + 2 * kHeadDim + i)];
@@ -390,16 +392,18 @@ TEST(RowOps, RowsDoNotDependOnTheirBatch) {
     std::vector<float> activated(kM * kN);
     {
       VariantOps ops(variant, 2);
-      ops->rms_norm(matrix(x, kM, 2 * kN), weight.data(), 1e-5F, matrix(normed, kM, 2 * kN));
-      ops->silu_mul(matrix(x, kM, 2 * kN), matrix(activated, kM, kN));
+      ops->rms_norm(matrix(x, kM, 2 * kN), weight.data(), 1e-5F, matrix(normed, kM, 2 * kN),
+                    host_stream());
+      ops->silu_mul(matrix(x, kM, 2 * kN), matrix(activated, kM, kN), host_stream());
     }
     VariantOps ops(variant, 1);
     for (int64_t t = 0; t < kM; ++t) {
       std::vector<float> row(x.begin() + t * 2 * kN, x.begin() + (t + 1) * 2 * kN);
       std::vector<float> out(2 * kN);
-      ops->rms_norm(matrix(row, 1, 2 * kN), weight.data(), 1e-5F, matrix(out, 1, 2 * kN));
+      ops->rms_norm(matrix(row, 1, 2 * kN), weight.data(), 1e-5F, matrix(out, 1, 2 * kN),
+                    host_stream());
       ASSERT_EQ(std::memcmp(out.data(), normed.data() + t * 2 * kN, 2 * kN * sizeof(float)), 0);
-      ops->silu_mul(matrix(row, 1, 2 * kN), matrix(out, 1, kN));
+      ops->silu_mul(matrix(row, 1, 2 * kN), matrix(out, 1, kN), host_stream());
       ASSERT_EQ(std::memcmp(out.data(), activated.data() + t * kN, kN * sizeof(float)), 0);
     }
   }

@@ -109,7 +109,7 @@ class LayerTailTest : public CudaOpsTest {
       tail.normed = host_view(norm, num_rows);
       tail.gate_up_out = host_view(both, num_rows);
       tail.product = host_view(one, num_rows);
-      run_layer_tail(test_.reference_, tail);
+      run_layer_tail(test_.reference_, tail, test_.stream());
       // Terms of up to 8 that cancel, rounded as delta and again as their sum.
       const float near = 5 * tolerance(test_.dtype());
       expect_near_all(residual.values(), sum, near, what + ", residual");
@@ -148,7 +148,7 @@ class LayerTailTest : public CudaOpsTest {
 
   // As a model runs it.
   void layer_tail(const LayerTail& tail) {
-    if (!ops_->try_layer_tail(tail)) run_layer_tail(*ops_, tail);
+    if (!ops_->try_layer_tail(tail, stream())) run_layer_tail(*ops_, tail, stream());
   }
 
   bool has_kernel() const { return kernel_ != nullptr && dtype() != DType::kF32; }

@@ -35,10 +35,11 @@ class LinearTest : public CudaOpsTest {
     const float scale = 1.0F / std::sqrt(static_cast<float>(k));
     std::vector<float> x = random(num_rows * k, 7, scale);
     std::vector<float> expected(static_cast<size_t>(num_rows * n));
-    reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows));
+    reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows),
+                      stream());
     const DeviceData input = device({num_rows, k}, x);
     DeviceData out(stream(), {num_rows, n}, out_type);
-    ops_->linear(*linear_, input.view(), out.view());
+    ops_->linear(*linear_, input.view(), out.view(), stream());
     expect_near_all(out.values(), expected, tolerance(out_type),
                     what + ", " + std::to_string(num_rows) + " rows of " + std::to_string(k) +
                         " to " + std::to_string(n));
@@ -69,7 +70,7 @@ TEST_P(LinearTest, TunedForEveryRowCount) {
     for (const DType out_type : {dtype(), DType::kF32}) {
       DeviceData out(stream(), {200, 96}, out_type);
       ops_->record_linears();
-      ops_->linear(*linear_, x.view(), out.view());
+      ops_->linear(*linear_, x.view(), out.view(), stream());
       const int row_counts[] = {1, 2, 4, 8, 16, 24, 96, 128, 500};
       ASSERT_EQ(ops_->tune_linears(row_counts).message(), "");
       for (const int64_t num_rows : {1, 3, 8, 11, 16, 17, 31, 90, 128, 130, 200}) {
@@ -85,7 +86,7 @@ TEST_P(LinearTest, CanBeCaptured) {
     const DeviceData x = device({num_rows, 512}, random(num_rows * 512, 1));
     for (const DType out_type : {dtype(), DType::kF32}) {
       DeviceData out(stream(), {num_rows, 96}, out_type);
-      expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view()); }, out,
+      expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view(), stream()); }, out,
                         [&] { out.poison(); });
     }
   }
@@ -106,7 +107,8 @@ TEST_P(LinearTest, EveryKernelAgrees) {
       std::vector<float> x =
           random(num_rows * spec.k, 4, 1.0F / std::sqrt(static_cast<float>(spec.k)));
       std::vector<float> expected(static_cast<size_t>(num_rows * spec.n));
-      reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows));
+      reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows),
+                        stream());
       const DeviceData input = device({num_rows, spec.k}, x);
       DeviceData out(stream(), {num_rows, spec.n}, DType::kF32);
       const cuda::GemmCall call = {input.view(), weights.view(),
@@ -140,8 +142,8 @@ TEST_P(LinearTest, OverlappedChainGivesTheSameBitsEveryTime) {
                                   cudaMemcpyDeviceToDevice, stream().get()),
                   "copy");
     for (int i = 0; i < 30; ++i) {
-      ops_->linear(*linear_, x.view(), y.view());
-      ops_->rms_norm(y.view(), weight.view.as<float>(), 1e-5F, x.view());
+      ops_->linear(*linear_, x.view(), y.view(), stream());
+      ops_->rms_norm(y.view(), weight.view.as<float>(), 1e-5F, x.view(), stream());
     }
     if (repeat == 0) first = x.bytes();
     EXPECT_EQ(x.bytes(), first) << repeat;
@@ -152,8 +154,8 @@ TEST_P(LinearTest, EmptyBatchDoesNothing) {
   make({16, 64});
   const DeviceData x = blank({0, 64});
   const DeviceData out = blank({0, 16});
-  ops_->linear(*linear_, x.view(), out.view());
-  ops_->silu_mul(blank({0, 32}).view(), out.view());
+  ops_->linear(*linear_, x.view(), out.view(), stream());
+  ops_->silu_mul(blank({0, 32}).view(), out.view(), stream());
 }
 
 // More than one staging buffer, and every type to the activations'.
@@ -170,7 +172,7 @@ TEST_P(LinearTest, LoadsEveryTypeBitForBit) {
     std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the source may go
     const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {rows - 2, rows - 1});
     DeviceData out = blank({2, width});
-    ops_->embed(*linear, ids.as<int32_t>(), out.view());
+    ops_->embed(*linear, ids.as<int32_t>(), out.view(), stream());
     EXPECT_EQ(out.bytes(), expected) << dtype_name(stored);
     EXPECT_EQ(linear->num_bytes(), static_cast<size_t>(rows * width) * dtype_bytes(dtype()));
   }
@@ -191,8 +193,8 @@ TEST_P(LinearTest, FillsDummyWeightsAsTheHostDoes) {
   const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {0, 1, 523, 699});
   DeviceData out = blank({4, width});
   DeviceData out_slice = blank({4, 104});
-  ops_->embed(*linear, ids.as<int32_t>(), out.view());
-  ops_->embed(*slice, ids.as<int32_t>(), out_slice.view());
+  ops_->embed(*linear, ids.as<int32_t>(), out.view(), stream());
+  ops_->embed(*slice, ids.as<int32_t>(), out_slice.view(), stream());
   const std::vector<std::byte> bytes = out.bytes();
   const std::vector<std::byte> slice_bytes = out_slice.bytes();
   const size_t size = dtype_bytes(dtype());
@@ -222,7 +224,7 @@ TEST_P(LinearTest, RefusesWhatDoesNotFit) {
 TEST_P(LinearTest, NotesWhatFails) {
   make({16, 64});
   ops_->silu_mul({nullptr, dtype(), {1, int64_t{2} << 33}},
-                 {nullptr, dtype(), {1, int64_t{1} << 33}});
+                 {nullptr, dtype(), {1, int64_t{1} << 33}}, stream());
   EXPECT_FALSE(stream().take_error().ok());
 }
 

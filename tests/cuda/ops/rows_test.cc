@@ -21,11 +21,12 @@ TEST_P(RowsTest, RmsNorm) {
       std::vector<float> x = random(rows * width, 1, 3.0F);
       const std::vector<float> weight = random_floats(width, 2);
       std::vector<float> expected(x.size());
-      reference_.rms_norm(host_view(x, rows), weight.data(), kEps, host_view(expected, rows));
+      reference_.rms_norm(host_view(x, rows), weight.data(), kEps, host_view(expected, rows),
+                          stream());
       const DeviceData input = device({rows, width}, x);
       const DeviceData scale = weights(weight);
       DeviceData out = blank({rows, width});
-      ops_->rms_norm(input.view(), scale.as<float>(), kEps, out.view());
+      ops_->rms_norm(input.view(), scale.as<float>(), kEps, out.view(), stream());
       expect_near_all(out.values(), expected, tolerance(dtype()), "width " + std::to_string(width));
     }
   }
@@ -41,13 +42,13 @@ TEST_P(RowsTest, AddRmsNorm) {
       const DeviceData add = device({rows, width}, delta);
       const DeviceData scale = weights(weight);
       DeviceData out = blank({rows, width});
-      ops_->add_rms_norm(sum.view(), add.view(), scale.as<float>(), kEps, out.view());
+      ops_->add_rms_norm(sum.view(), add.view(), scale.as<float>(), kEps, out.view(), stream());
       for (size_t i = 0; i < residual.size(); ++i) residual[i] += delta[i];
       residual = rounded(residual, dtype());
       EXPECT_EQ(sum.values(), residual) << width;
       std::vector<float> expected(residual.size());
-      reference_.rms_norm(host_view(residual, rows), weight.data(), kEps,
-                          host_view(expected, rows));
+      reference_.rms_norm(host_view(residual, rows), weight.data(), kEps, host_view(expected, rows),
+                          stream());
       expect_near_all(out.values(), expected, tolerance(dtype()), "width " + std::to_string(width));
     }
   }
@@ -58,10 +59,10 @@ TEST_P(RowsTest, SiluMul) {
     for (const int64_t rows : kRowCounts) {
       std::vector<float> x = random(rows * 2 * width, 4, 4.0F);
       std::vector<float> expected(static_cast<size_t>(rows * width));
-      reference_.silu_mul(host_view(x, rows), host_view(expected, rows));
+      reference_.silu_mul(host_view(x, rows), host_view(expected, rows), stream());
       const DeviceData input = device({rows, 2 * width}, x);
       DeviceData out = blank({rows, width});
-      ops_->silu_mul(input.view(), out.view());
+      ops_->silu_mul(input.view(), out.view(), stream());
       expect_near_all(out.values(), expected, tolerance(dtype()), "width " + std::to_string(width));
     }
   }
@@ -72,17 +73,17 @@ TEST_P(RowsTest, GatherAndEmbedCopyRows) {
   for (const int64_t width : kWidths) {
     std::vector<float> table = random(17 * width, 5);
     std::vector<float> expected(ids.size() * static_cast<size_t>(width));
-    reference_.gather_rows(host_view(table, 17), ids.data(), host_view(expected, 4));
+    reference_.gather_rows(host_view(table, 17), ids.data(), host_view(expected, 4), stream());
     const DeviceData rows = DeviceData::of_ints(stream(), ids);
     const DeviceData input = device({17, width}, table);
     DeviceData out = blank({4, width});
-    ops_->gather_rows(input.view(), rows.as<int32_t>(), out.view());
+    ops_->gather_rows(input.view(), rows.as<int32_t>(), out.view(), stream());
     EXPECT_EQ(out.values(), expected) << width;
 
     const TensorView block = host_view(table, 17);
     const auto linear = ops_->make_linear({{&block, 1}, {}}).value();
     out.poison();
-    ops_->embed(*linear, rows.as<int32_t>(), out.view());
+    ops_->embed(*linear, rows.as<int32_t>(), out.view(), stream());
     EXPECT_EQ(out.values(), expected) << width;
   }
 }
@@ -96,11 +97,12 @@ TEST_P(RowsTest, AnglesOfFarPositions) {
           std::pow(500000.0, -static_cast<double>(i) / static_cast<double>(half))));
     }
     std::vector<float> expected(positions.size() * 2 * static_cast<size_t>(half));
-    reference_.rope_angles(inv_freq.data(), 1.3F, positions.data(), host_view(expected, 5));
+    reference_.rope_angles(inv_freq.data(), 1.3F, positions.data(), host_view(expected, 5),
+                           stream());
     const DeviceData frequencies = weights(inv_freq);
     const DeviceData where = DeviceData::of_ints(stream(), positions);
     DeviceData out(stream(), {5, 2 * half}, DType::kF32);
-    ops_->rope_angles(frequencies.as<float>(), 1.3F, where.as<int32_t>(), out.view());
+    ops_->rope_angles(frequencies.as<float>(), 1.3F, where.as<int32_t>(), out.view(), stream());
     expect_near_all(out.values(), expected, 1e-6F, "half " + std::to_string(half));
   }
 }
@@ -118,17 +120,21 @@ TEST_P(RowsTest, CanBeCaptured) {
   DeviceData out = blank({rows, width});
   DeviceData angles(stream(), {rows, 32}, DType::kF32);
   const auto poison = [&] { out.poison(); };
-  expect_capturable([&] { ops_->rms_norm(narrow.view(), scale.as<float>(), kEps, out.view()); },
-                    out, poison);
-  expect_capturable([&] { ops_->silu_mul(wide.view(), out.view()); }, out, poison);
-  expect_capturable([&] { ops_->gather_rows(narrow.view(), ids.as<int32_t>(), out.view()); }, out,
-                    poison);
+  expect_capturable(
+      [&] { ops_->rms_norm(narrow.view(), scale.as<float>(), kEps, out.view(), stream()); }, out,
+      poison);
+  expect_capturable([&] { ops_->silu_mul(wide.view(), out.view(), stream()); }, out, poison);
+  expect_capturable(
+      [&] { ops_->gather_rows(narrow.view(), ids.as<int32_t>(), out.view(), stream()); }, out,
+      poison);
   // A chain, so that each kernel starts while the one before it runs.
   expect_capturable(
       [&] {
         for (int i = 0; i < 20; ++i) {
-          ops_->add_rms_norm(residual.view(), narrow.view(), scale.as<float>(), kEps, out.view());
-          ops_->add_rms_norm(residual.view(), out.view(), scale.as<float>(), kEps, out.view());
+          ops_->add_rms_norm(residual.view(), narrow.view(), scale.as<float>(), kEps, out.view(),
+                             stream());
+          ops_->add_rms_norm(residual.view(), out.view(), scale.as<float>(), kEps, out.view(),
+                             stream());
         }
       },
       out,
@@ -137,8 +143,10 @@ TEST_P(RowsTest, CanBeCaptured) {
         out.poison();
       });
   expect_capturable(
-      [&] { ops_->rope_angles(scale.as<float>(), 1.0F, ids.as<int32_t>(), angles.view()); }, angles,
-      [&] { angles.poison(); });
+      [&] {
+        ops_->rope_angles(scale.as<float>(), 1.0F, ids.as<int32_t>(), angles.view(), stream());
+      },
+      angles, [&] { angles.poison(); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, RowsTest, ::testing::Values(DType::kBF16, DType::kF16, DType::kF32),
