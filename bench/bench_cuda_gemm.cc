@@ -192,7 +192,7 @@ void bench_layers(Bench& bench) {
           ops->linear(*layer.o, normed.view, delta.view, *bench.stream);
           ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
           ops->linear(*layer.gate_up, normed.view, gate_up.view, *bench.stream);
-          ops->silu_mul(gate_up.view, product.view, *bench.stream);
+          ops->gated_mul(Activation::kSilu, gate_up.view, product.view, *bench.stream);
           ops->linear(*layer.down, product.view, delta.view, *bench.stream);
         }
       };
@@ -249,7 +249,8 @@ void bench_rows(Bench& bench) {
     time("add_rms_norm", [&] {
       ops->add_rms_norm(a.view, b.view, norm.view.as<float>(), 1e-5F, c.view, *bench.stream);
     });
-    time("silu_mul", [&] { ops->silu_mul(gate_up.view, product.view, *bench.stream); });
+    time("gated_mul",
+         [&] { ops->gated_mul(Activation::kSilu, gate_up.view, product.view, *bench.stream); });
     time("rope_and_cache", [&] { ops->rope_and_cache(rope, *bench.stream); });
     time("gather_rows",
          [&] { ops->gather_rows(a.view, slots.view.as<int32_t>(), c.view, *bench.stream); });

@@ -82,7 +82,7 @@ Status LlamaModel::forward(const StepInput& input, Stream& stream) {
               "[model] a step has 1 to max_num_tokens tokens");
   QUIRE_CHECK(input.kv_groups.size() == kv_groups_.size(), "[model] a step knows every KV group");
   const int64_t num_tokens = input.num_tokens;
-  ops_.embed(*weights_.embed, input.token_ids, first_rows(residual_, num_tokens), stream);
+  ops_.embed(*weights_.embed, input.token_ids, 1.0F, first_rows(residual_, num_tokens), stream);
   ops_.rope_angles(weights_of(inv_freq_), attention_factor_, input.positions,
                    first_rows(cos_sin_, num_tokens), stream);
   bool has_qkv = false;
@@ -181,7 +181,7 @@ void LlamaModel::mlp(size_t layer_idx, int64_t num_tokens, Stream& stream) {
   ops_.add_rms_norm(first_rows(residual_, num_tokens), delta, weights_of(layer.post_attention_norm),
                     config_.rms_norm_eps, normed, stream);
   ops_.linear(*layer.gate_up, normed, gate_up, stream);
-  ops_.silu_mul(gate_up, product, stream);
+  ops_.gated_mul(Activation::kSilu, gate_up, product, stream);
   ops_.linear(*layer.down, product, delta, stream);
   ops_.all_reduce(delta, stream);
 }

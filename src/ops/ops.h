@@ -41,13 +41,25 @@ struct LinearSource {
   std::span<const RepeatedRows> repeated = {};  // instead of weights, where fills_repeated()
 };
 
+// The activation of a gated MLP.
+enum class Activation {
+  kSilu,      // x / (1 + exp(-x))
+  kGeluTanh,  // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+};
+
+// Which two of a head's first rope_dim elements angle i turns.
+enum class RotaryPairs {
+  kHalves,      // i and i + rope_dim / 2, as Hugging Face's Llama
+  kNeighbours,  // 2 i and 2 i + 1, as GPT-J
+};
+
 // For each query and key head of each token: optional RMSNorm over head_dim (QK-norm), rotation of
-// the first rope_dim elements (half-split pairs (i, i + rope_dim/2), as Hugging Face's Llama), and
-// the write of keys and values to the cache.
+// the first rope_dim elements, and the write of keys and values to the cache.
 struct RopeAndCache {
   TensorView qkv;      // [num_tokens, (num_heads + 2 * num_kv_heads) * head_dim]
   TensorView q_out;    // [num_tokens, num_heads, head_dim]
   TensorView cos_sin;  // F32 [num_tokens, rope_dim]: rope_dim/2 cosines, then as many sines
+  RotaryPairs pairs = RotaryPairs::kHalves;
   const float* q_norm = nullptr;  // [head_dim] weights; null: no norm
   const float* k_norm = nullptr;
   float norm_eps = 0.0F;
@@ -95,9 +107,11 @@ class Ops {
   virtual Result<Tensor> make_vector(const TensorView& source) = 0;
   virtual Result<Tensor> allocate(const Shape& shape, DType dtype) = 0;
 
-  // out[t, :] = row ids[t] of the table. Ids are checked by the host before they come here.
-  virtual void embed(const Linear& table, const int32_t* ids, TensorView out, Stream& stream) = 0;
-  // out = x / sqrt(mean(x^2) + eps) * weight, a row at a time.
+  // out[t, :] = scale * row ids[t] of the table. The host checks ids before they come here.
+  virtual void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
+                     Stream& stream) = 0;
+  // out = x / sqrt(mean(x^2) + eps) * weight, per row; out may be x. A norm that multiplies by
+  // 1 + w gets its 1 when the weight is loaded.
   virtual void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
                         Stream& stream) = 0;
   // residual += delta; out = rms_norm(residual).
@@ -110,8 +124,11 @@ class Ops {
   virtual void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
                            TensorView cos_sin, Stream& stream) = 0;
   virtual void rope_and_cache(const RopeAndCache& args, Stream& stream) = 0;
-  // out[t, i] = silu(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n].
-  virtual void silu_mul(TensorView gate_up, TensorView out, Stream& stream) = 0;
+  // out[t, i] = activation(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n].
+  virtual void gated_mul(Activation activation, TensorView gate_up, TensorView out,
+                         Stream& stream) = 0;
+  // x = cap * tanh(x / cap), x: F32 rows of logits.
+  virtual void soft_cap(float cap, TensorView x, Stream& stream) = 0;
   // out[i, :] = x[rows[i], :].
   virtual void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) = 0;
   // x = sum of every rank's x. One rank: nothing to do.
@@ -129,7 +146,7 @@ inline void run_layer_tail(Ops& ops, const LayerTail& tail, Stream& stream) {
   ops.add_rms_norm(tail.residual, tail.delta, tail.post_attention_norm, tail.norm_eps, tail.normed,
                    stream);
   ops.linear(*tail.gate_up, tail.normed, tail.gate_up_out, stream);
-  ops.silu_mul(tail.gate_up_out, tail.product, stream);
+  ops.gated_mul(Activation::kSilu, tail.gate_up_out, tail.product, stream);
   ops.linear(*tail.down, tail.product, tail.delta, stream);
   ops.all_reduce(tail.delta, stream);
   if (tail.next_qkv == nullptr) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "base/check.h"
@@ -52,16 +53,29 @@ void normalize(const float* x, int64_t size, const float* weight, float eps, flo
   for (int64_t i = 0; i < size; ++i) out[i] = static_cast<float>(x[i] * scale * weight[i]);
 }
 
-// Pairs (i, i + n/2) turn by angle i.
-void rotate(float* head, const float* cos_sin, int64_t rope_dim) {
+double activate(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kSilu:
+      return x / (1.0 + std::exp(-x));
+    case Activation::kGeluTanh:
+      return 0.5 * x *
+             (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+  }
+  QUIRE_CHECK(false, "[test] every activation has a definition");
+}
+
+// Pair i turns by angle i.
+void rotate(float* head, const float* cos_sin, int64_t rope_dim, RotaryPairs pairs) {
   const int64_t half = rope_dim / 2;
   for (int64_t i = 0; i < half; ++i) {
+    const int64_t first = pairs == RotaryPairs::kHalves ? i : 2 * i;
+    const int64_t second = pairs == RotaryPairs::kHalves ? half + i : 2 * i + 1;
     const double c = cos_sin[i];
     const double s = cos_sin[half + i];
-    const double a = head[i];
-    const double b = head[half + i];
-    head[i] = static_cast<float>(a * c - b * s);
-    head[half + i] = static_cast<float>(b * c + a * s);
+    const double a = head[first];
+    const double b = head[second];
+    head[first] = static_cast<float>(a * c - b * s);
+    head[second] = static_cast<float>(b * c + a * s);
   }
 }
 
@@ -104,12 +118,13 @@ Result<Tensor> ReferenceOps::allocate(const Shape& shape, DType dtype) {
   return Tensor::host(shape, dtype);
 }
 
-void ReferenceOps::embed(const Linear& table, const int32_t* ids, TensorView out,
+void ReferenceOps::embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
                          Stream& /*stream*/) {
   const auto& linear = static_cast<const ReferenceLinear&>(table);
   const int64_t width = out.shape[1];
   for (int64_t t = 0; t < out.shape[0]; ++t) {
-    std::copy_n(linear.weights.data() + ids[t] * width, width, out.as<float>() + t * width);
+    const float* row = linear.weights.data() + ids[t] * width;
+    for (int64_t i = 0; i < width; ++i) out.as<float>()[t * width + i] = scale * row[i];
   }
 }
 
@@ -171,7 +186,7 @@ void ReferenceOps::rope_and_cache(const RopeAndCache& args, Stream& /*stream*/) 
       float* head = row + h * dim;
       const float* norm = h < args.num_heads ? args.q_norm : args.k_norm;
       if (norm != nullptr) normalize(head, dim, norm, args.norm_eps, head);
-      rotate(head, angles, args.cos_sin.shape[1]);
+      rotate(head, angles, args.cos_sin.shape[1], args.pairs);
     }
     std::copy_n(row, args.num_heads * dim, args.q_out.as<float>() + t * args.num_heads * dim);
     if (slot < 0) continue;
@@ -189,15 +204,21 @@ void ReferenceOps::rope_and_cache(const RopeAndCache& args, Stream& /*stream*/) 
   }
 }
 
-void ReferenceOps::silu_mul(TensorView gate_up, TensorView out, Stream& /*stream*/) {
+void ReferenceOps::gated_mul(Activation activation, TensorView gate_up, TensorView out,
+                             Stream& /*stream*/) {
   const int64_t width = out.shape[1];
   for (int64_t t = 0; t < out.shape[0]; ++t) {
     const float* row = gate_up.as<float>() + t * 2 * width;
     for (int64_t i = 0; i < width; ++i) {
-      const double gate = row[i];
       out.as<float>()[t * width + i] =
-          static_cast<float>(gate / (1.0 + std::exp(-gate)) * row[width + i]);
+          static_cast<float>(activate(activation, row[i]) * row[width + i]);
     }
+  }
+}
+
+void ReferenceOps::soft_cap(float cap, TensorView x, Stream& /*stream*/) {
+  for (int64_t i = 0; i < x.shape.num_elements(); ++i) {
+    x.as<float>()[i] = static_cast<float>(cap * std::tanh(double{x.as<float>()[i]} / cap));
   }
 }
 

@@ -15,7 +15,8 @@ class ReferenceOps : public Ops {
   Result<Tensor> make_vector(const TensorView& source) override;
   Result<Tensor> allocate(const Shape& shape, DType dtype) override;
 
-  void embed(const Linear& table, const int32_t* ids, TensorView out, Stream& stream) override;
+  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
+             Stream& stream) override;
   void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
                 Stream& stream) override;
   void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
@@ -24,7 +25,9 @@ class ReferenceOps : public Ops {
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
                    TensorView cos_sin, Stream& stream) override;
   void rope_and_cache(const RopeAndCache& args, Stream& stream) override;
-  void silu_mul(TensorView gate_up, TensorView out, Stream& stream) override;
+  void gated_mul(Activation activation, TensorView gate_up, TensorView out,
+                 Stream& stream) override;
+  void soft_cap(float cap, TensorView x, Stream& stream) override;
   void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override;
 };
 

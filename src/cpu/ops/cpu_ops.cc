@@ -49,12 +49,15 @@ class CpuOps final : public Ops {
     return Tensor::host(shape, dtype);
   }
 
-  void embed(const Linear& table, const int32_t* ids, TensorView out, Stream& /*stream*/) override {
+  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
+             Stream& /*stream*/) override {
     const auto& packed = static_cast<const PackedLinear&>(table);
     check_rows(out, packed.in_features());
     for_rows(out, [&](int64_t t) {
       QUIRE_CHECK(ids[t] >= 0 && ids[t] < packed.out_features(), "[ops] token id past the table");
       packed.unpack_row(ids[t], row(out, t));
+      if (scale == 1.0F) return;
+      for (int64_t i = 0; i < out.shape[1]; ++i) row(out, t)[i] *= scale;
     });
   }
 
@@ -107,13 +110,19 @@ class CpuOps final : public Ops {
     for_rows(args.qkv, [&](int64_t t) { rope_and_cache_row(args, t); });
   }
 
-  void silu_mul(TensorView gate_up, TensorView out, Stream& /*stream*/) override {
+  void gated_mul(Activation activation, TensorView gate_up, TensorView out,
+                 Stream& /*stream*/) override {
     const int64_t n = out.shape[1];
     check_rows(gate_up, 2 * n);
     check_rows(out, n);
     for_rows(gate_up, [&](int64_t t) {
-      silu_mul_row(row(gate_up, t), row(gate_up, t) + n, n, row(out, t));
+      gated_mul_row(activation, row(gate_up, t), row(gate_up, t) + n, n, row(out, t));
     });
+  }
+
+  void soft_cap(float cap, TensorView x, Stream& /*stream*/) override {
+    check_rows(x, x.shape[1]);
+    for_rows(x, [&](int64_t t) { soft_cap_row(cap, row(x, t), x.shape[1]); });
   }
 
   void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& /*stream*/) override {

@@ -39,6 +39,29 @@ HWY_INLINE void rotate(const float* x, const float* cos, const float* sin, int64
   }
 }
 
+// out[2 i] = x[2 i] cos[i] - x[2 i + 1] sin[i]; out[2 i + 1] = x[2 i + 1] cos[i] + x[2 i] sin[i].
+HWY_INLINE void rotate_neighbours(const float* x, const float* cos, const float* sin, int64_t half,
+                                  float* out) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= half; i += lanes) {
+    hn::Vec<decltype(d)> a;
+    hn::Vec<decltype(d)> b;
+    hn::LoadInterleaved2(d, x + 2 * i, a, b);
+    const auto c = hn::LoadU(d, cos + i);
+    const auto s = hn::LoadU(d, sin + i);
+    hn::StoreInterleaved2(hn::Sub(hn::Mul(a, c), hn::Mul(b, s)),
+                          hn::Add(hn::Mul(b, c), hn::Mul(a, s)), d, out + 2 * i);
+  }
+  for (; i < half; ++i) {
+    const float a = x[2 * i];
+    const float b = x[2 * i + 1];
+    out[2 * i] = a * cos[i] - b * sin[i];
+    out[2 * i + 1] = b * cos[i] + a * sin[i];
+  }
+}
+
 // One query or key head: norm where there are weights, rotation of the first rope_dim elements.
 HWY_INLINE void norm_and_rotate(const RopeAndCache& args, const float* norm, const float* cos_sin,
                                 const float* head, float* out) {
@@ -48,7 +71,12 @@ HWY_INLINE void norm_and_rotate(const RopeAndCache& args, const float* norm, con
     rms_norm(head, norm, args.norm_eps, args.head_dim, normed.data());
     head = normed.data();
   }
-  rotate(head, cos_sin, cos_sin + rope_dim / 2, rope_dim / 2, out);
+  const float* sin = cos_sin + rope_dim / 2;
+  if (args.pairs == RotaryPairs::kHalves) {
+    rotate(head, cos_sin, sin, rope_dim / 2, out);
+  } else {
+    rotate_neighbours(head, cos_sin, sin, rope_dim / 2, out);
+  }
   std::copy(head + rope_dim, head + args.head_dim, out + rope_dim);
 }
 

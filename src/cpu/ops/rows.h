@@ -1,4 +1,4 @@
-// The operations that treat each row for itself: norms, activations, rotation.
+// The operations that treat each row on its own: norms, activations, rotation.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,11 @@ void rms_norm_row(const float* x, const float* weight, float eps, int64_t n, flo
 // residual += delta; out = rms_norm(residual). out may be delta.
 void add_rms_norm_row(float* residual, const float* delta, const float* weight, float eps,
                       int64_t n, float* out);
-// out[i] = gate[i] / (1 + exp(-gate[i])) * up[i].
-void silu_mul_row(const float* gate, const float* up, int64_t n, float* out);
+// out[i] = activation(gate[i]) * up[i].
+void gated_mul_row(Activation activation, const float* gate, const float* up, int64_t n,
+                   float* out);
+// x[i] = cap * tanh(x[i] / cap).
+void soft_cap_row(float cap, float* x, int64_t n);
 // Token `token` of a RopeAndCache whose shapes have been checked.
 void rope_and_cache_row(const RopeAndCache& args, int64_t token);
 // cos_sin: half cosines, then half sines, of position * inv_freq, times factor.

@@ -53,10 +53,12 @@ class CudaOpsImpl final : public CudaOps {
     return tensor;
   }
 
-  void embed(const Linear& table, const int32_t* ids, TensorView out, Stream& stream) override {
+  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
+             Stream& stream) override {
     const TensorView& weights = as_cuda(table).weights();
     check_rows(out, weights.shape[1]);
-    run_gather_rows(in(stream), weights, ids, out);
+    if (scale == 1.0F) return run_gather_rows(in(stream), weights, ids, out);
+    run_gather_scaled_rows(in(stream), weights, ids, scale, out);
   }
 
   void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
@@ -102,11 +104,17 @@ class CudaOpsImpl final : public CudaOps {
     run_rope_and_cache(in(stream), args);
   }
 
-  void silu_mul(TensorView gate_up, TensorView out, Stream& stream) override {
+  void gated_mul(Activation activation, TensorView gate_up, TensorView out,
+                 Stream& stream) override {
     check_rows(out, out.shape[1]);
     check_rows(gate_up, 2 * out.shape[1]);
     QUIRE_CHECK(gate_up.shape[0] == out.shape[0], "[ops] operands differ in rows");
-    run_silu_mul(in(stream), gate_up, out);
+    run_gated_mul(in(stream), activation, gate_up, out);
+  }
+
+  void soft_cap(float cap, TensorView x, Stream& stream) override {
+    QUIRE_CHECK(x.dtype == DType::kF32 && x.shape.rank() == 2, "[ops] logits are F32 rows");
+    run_soft_cap(in(stream), cap, x);
   }
 
   void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override {

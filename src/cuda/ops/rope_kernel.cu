@@ -2,8 +2,8 @@
 // head_dim], F32 inside. Values are no more than copied, by the same threads.
 //
 // Two mappings. Wide: a head is a group of 2^n lanes, each with one 16-byte vector of either half,
-// so that a rotation's pair sits in one thread. Any: a warp a head, element by element, for head
-// and rotation widths that do not divide so.
+// so that both elements of a rotation's pair are in one thread. Any: a warp a head, element by
+// element, for head and rotation widths that do not divide so.
 #include <type_traits>
 
 #include "cuda/base/launch.h"
@@ -122,6 +122,20 @@ __device__ __forceinline__ void rotate(const float* cos_sin, int half, int i, fl
   }
 }
 
+// x is a head's elements [first, first + kCount), of which neighbours are pairs; both are even.
+template <int kCount>
+__device__ __forceinline__ void rotate_neighbours(const float* cos_sin, int half, int first,
+                                                  float (&x)[kCount]) {
+#pragma unroll
+  for (int j = 0; j < kCount; j += 2) {
+    const float cosine = cos_sin[(first + j) / 2];
+    const float sine = cos_sin[half + (first + j) / 2];
+    const float turned = x[j] * cosine - x[j + 1] * sine;
+    x[j + 1] = x[j + 1] * cosine + x[j] * sine;
+    x[j] = turned;
+  }
+}
+
 template <int kCount>
 __device__ __forceinline__ void scale_by(float scale, const float* weight, float (&x)[kCount]) {
 #pragma unroll
@@ -133,7 +147,7 @@ __device__ __forceinline__ float norm_scale(float squares, const Params& p) {
 }
 
 // rope_dim == head_dim == 2 * group * kVec; group is a power of two up to 32.
-template <typename T>
+template <typename T, RotaryPairs kPairs>
 __global__ void rope_wide_kernel(Params p, int group) {
   constexpr int kVec = kWidestVec<T>;
   let_next_kernel_start();
@@ -169,13 +183,21 @@ __global__ void rope_wide_kernel(Params p, int group) {
     scale_by(norm_scale(squares, p), task.norm + i, a);
     scale_by(norm_scale(squares, p), task.norm + half + i, b);
   }
-  if (task.role != Role::kValue) rotate(p.cos_sin + token * p.rope_dim, half, i, a, b);
+  if (task.role != Role::kValue) {
+    const float* cos_sin = p.cos_sin + token * p.rope_dim;
+    if constexpr (kPairs == RotaryPairs::kHalves) {
+      rotate(cos_sin, half, i, a, b);
+    } else {
+      rotate_neighbours(cos_sin, half, i, a);
+      rotate_neighbours(cos_sin, half, half + i, b);
+    }
+  }
   if (task.out == nullptr) return;
   store(task, i, a);
   store(task, half + i, b);
 }
 
-template <typename T>
+template <typename T, RotaryPairs kPairs>
 __global__ void rope_any_kernel(Params p) {
   let_next_kernel_start();
   wait_for_previous_kernel();
@@ -198,11 +220,13 @@ __global__ void rope_any_kernel(Params p) {
   };
   const int rope_dim = task.role == Role::kValue ? 0 : p.rope_dim;
   for (int i = lane; i < rope_dim / 2; i += 32) {
-    float a[1] = {normed(i)};
-    float b[1] = {normed(rope_dim / 2 + i)};
+    const int first = kPairs == RotaryPairs::kHalves ? i : 2 * i;
+    const int second = kPairs == RotaryPairs::kHalves ? rope_dim / 2 + i : 2 * i + 1;
+    float a[1] = {normed(first)};
+    float b[1] = {normed(second)};
     rotate(p.cos_sin + token * p.rope_dim, rope_dim / 2, i, a, b);
-    store(task, i, a);
-    store(task, rope_dim / 2 + i, b);
+    store(task, first, a);
+    store(task, second, b);
   }
   for (int d = rope_dim + lane; d < p.head_dim; d += 32) {
     const float rest[1] = {normed(d)};
@@ -258,10 +282,15 @@ void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args) 
   p.num_tokens = args.qkv.shape[0];
   const int64_t num_heads = p.num_tokens * (p.num_heads + 2 * p.num_kv_heads);
   with_float_type(args.qkv.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    const int group = wide_group(args, p.rope_dim, kWidestVec<T>);
-    if (group > 0) return launch_heads(context, rope_wide_kernel<T>, num_heads, group, p, group);
-    launch_heads(context, rope_any_kernel<T>, num_heads, 32, p);
+    with_bool(args.pairs == RotaryPairs::kHalves, [&](auto in_halves) {
+      using T = typename decltype(type)::type;
+      constexpr auto kPairs = in_halves.value ? RotaryPairs::kHalves : RotaryPairs::kNeighbours;
+      const int group = wide_group(args, p.rope_dim, kWidestVec<T>);
+      if (group > 0) {
+        return launch_heads(context, rope_wide_kernel<T, kPairs>, num_heads, group, p, group);
+      }
+      launch_heads(context, rope_any_kernel<T, kPairs>, num_heads, 32, p);
+    });
   });
 }
 

@@ -33,6 +33,18 @@ __global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t r
   for (int64_t i = threadIdx.x; i < row_words; i += blockDim.x) to[i] = from[i];
 }
 
+template <typename T>
+__global__ void gather_scaled_rows_kernel(const T* x, const int32_t* rows, float scale,
+                                          int64_t width, T* out) {
+  let_next_kernel_start();
+  wait_for_previous_kernel();
+  const T* from = x + rows[blockIdx.x] * width;
+  T* to = out + blockIdx.x * width;
+  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+    to[i] = from_float<T>(scale * to_float(from[i]));
+  }
+}
+
 // One block a row. A thread's first vector stays in registers between the sum and the scaling; rows
 // of more than 1024 vectors read the rest again.
 template <typename T, int kVec, bool kAdd>
@@ -87,9 +99,25 @@ __device__ __forceinline__ float silu(float x) {
   return x / (1.0F + expf(-x));
 }
 
+// x / 2 (1 + tanh(u)) as x / (1 + exp(-2 u)).
+template <typename T>
+__device__ __forceinline__ float gelu_tanh(float x) {
+  constexpr float kLinear = -1.5957691216F;   // -2 sqrt(2 / pi)
+  constexpr float kCubic = -0.071354816273F;  // and times 0.044715
+  const float y = x * fmaf(kCubic, x * x, kLinear);
+  if constexpr (sizeof(T) == 2) return __fdividef(x, 1.0F + __expf(y));
+  return x / (1.0F + expf(y));
+}
+
+template <typename T, Activation kActivation>
+__device__ __forceinline__ float activate(float x) {
+  if constexpr (kActivation == Activation::kSilu) return silu<T>(x);
+  return gelu_tanh<T>(x);
+}
+
 // grid (rows, blocks of a row)
-template <typename T, int kVec>
-__global__ void silu_mul_kernel(const T* gate_up, int64_t width, T* out) {
+template <typename T, int kVec, Activation kActivation>
+__global__ void gated_mul_kernel(const T* gate_up, int64_t width, T* out) {
   let_next_kernel_start();
   wait_for_previous_kernel();
   const int64_t i = (int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * kVec;
@@ -100,9 +128,18 @@ __global__ void silu_mul_kernel(const T* gate_up, int64_t width, T* out) {
   Vec<T, kVec> product;
 #pragma unroll
   for (int j = 0; j < kVec; ++j) {
-    product.v[j] = from_float<T>(silu<T>(to_float(gate.v[j])) * to_float(up.v[j]));
+    product.v[j] = from_float<T>(activate<T, kActivation>(to_float(gate.v[j])) * to_float(up.v[j]));
   }
   store_vec(out + blockIdx.x * width + i, product);
+}
+
+__global__ void soft_cap_kernel(float cap, int64_t width, float* x) {
+  let_next_kernel_start();
+  wait_for_previous_kernel();
+  const int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
+  if (i >= width) return;
+  float* at = x + blockIdx.x * width + i;
+  *at = cap * tanhf(*at / cap);
 }
 
 // One block a row. In F64: positions reach a million, and a step computes few of these.
@@ -179,6 +216,22 @@ void gather(const LaunchContext& context, const TensorView& x, const int32_t* ro
                x.as<const Word>(), rows, row_words, out.as<Word>());
 }
 
+template <Activation kActivation>
+void gated_mul(const LaunchContext& context, const TensorView& gate_up, const TensorView& out) {
+  const int64_t width = out.shape[1];
+  with_float_type(out.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    with_bool(takes_vectors<T>(width, {gate_up.data, out.data}), [&](auto by_vectors) {
+      constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
+      QUIRE_LAUNCH(*context.stream, (gated_mul_kernel<T, kVec, kActivation>),
+                   (LaunchShape{.grid = grid_of_rows(out.shape[0], width / kVec),
+                                .block = kFlatBlock,
+                                .overlap_start = context.overlap_start}),
+                   gate_up.as<const T>(), width, out.as<T>());
+    });
+  });
+}
+
 }  // namespace
 
 void run_gather_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,
@@ -188,6 +241,19 @@ void run_gather_rows(const LaunchContext& context, const TensorView& x, const in
     return gather<uint4>(context, x, rows, out);
   }
   gather<uint16_t>(context, x, rows, out);
+}
+
+void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,
+                            float scale, const TensorView& out) {
+  const int64_t width = out.shape[1];
+  with_float_type(out.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    QUIRE_LAUNCH(*context.stream, gather_scaled_rows_kernel<T>,
+                 (LaunchShape{.grid = dim3(static_cast<unsigned>(out.shape[0])),
+                              .block = block_for(width),
+                              .overlap_start = context.overlap_start}),
+                 x.as<const T>(), rows, scale, width, out.as<T>());
+  });
 }
 
 void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
@@ -210,19 +276,22 @@ void run_rms_norm(const LaunchContext& context, const TensorView& x, const Tenso
   });
 }
 
-void run_silu_mul(const LaunchContext& context, const TensorView& gate_up, const TensorView& out) {
-  const int64_t width = out.shape[1];
-  with_float_type(out.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    with_bool(takes_vectors<T>(width, {gate_up.data, out.data}), [&](auto by_vectors) {
-      constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
-      QUIRE_LAUNCH(*context.stream, (silu_mul_kernel<T, kVec>),
-                   (LaunchShape{.grid = grid_of_rows(out.shape[0], width / kVec),
-                                .block = kFlatBlock,
-                                .overlap_start = context.overlap_start}),
-                   gate_up.as<const T>(), width, out.as<T>());
-    });
-  });
+void run_gated_mul(const LaunchContext& context, Activation activation, const TensorView& gate_up,
+                   const TensorView& out) {
+  switch (activation) {
+    case Activation::kSilu:
+      return gated_mul<Activation::kSilu>(context, gate_up, out);
+    case Activation::kGeluTanh:
+      return gated_mul<Activation::kGeluTanh>(context, gate_up, out);
+  }
+}
+
+void run_soft_cap(const LaunchContext& context, float cap, const TensorView& x) {
+  QUIRE_LAUNCH(*context.stream, soft_cap_kernel,
+               (LaunchShape{.grid = grid_of_rows(x.shape[0], x.shape[1]),
+                            .block = kFlatBlock,
+                            .overlap_start = context.overlap_start}),
+               cap, x.shape[1], x.as<float>());
 }
 
 void run_rope_angles(const LaunchContext& context, const float* inv_freq, float attention_factor,

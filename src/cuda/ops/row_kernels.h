@@ -1,4 +1,4 @@
-// The operations that treat each row for itself. All enqueue; shapes have been checked.
+// The operations that treat each row on its own. All enqueue; shapes have been checked.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,16 @@ struct LaunchContext {
 // out[i, :] = x[rows[i], :]; both of one type.
 void run_gather_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,
                      const TensorView& out);
+// out[i, :] = scale * x[rows[i], :]; both of one type.
+void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,
+                            float scale, const TensorView& out);
 // out = rms_norm(x), after x += *delta where there is one.
 void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
                   const float* weight, float eps, const TensorView& out);
-void run_silu_mul(const LaunchContext& context, const TensorView& gate_up, const TensorView& out);
+void run_gated_mul(const LaunchContext& context, Activation activation, const TensorView& gate_up,
+                   const TensorView& out);
+// x = cap * tanh(x / cap), x in F32.
+void run_soft_cap(const LaunchContext& context, float cap, const TensorView& x);
 void run_rope_angles(const LaunchContext& context, const float* inv_freq, float attention_factor,
                      const int32_t* positions, const TensorView& cos_sin);
 // out[t, n] += bias[n]; out is F32, the bias of any float type.

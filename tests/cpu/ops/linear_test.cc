@@ -228,11 +228,13 @@ TEST(Linear, EmbedReadsTheRowsThatWerePacked) {
         const std::unique_ptr<Linear> table = make_linear(*ops, w);
         std::vector<float> out(static_cast<size_t>(4 * k));
         const int32_t ids[] = {36, 0, 17, 36};
-        ops->embed(*table, ids, matrix(out, 4, k), host_stream());
-        for (size_t i = 0; i < out.size(); ++i) {
-          const auto column = static_cast<int64_t>(i) % k;
-          const auto row = ids[static_cast<int64_t>(i) / k];
-          ASSERT_EQ(out[i], w.values[static_cast<size_t>(row * k + column)]);
+        for (const float scale : {1.0F, 1.7F}) {
+          ops->embed(*table, ids, scale, matrix(out, 4, k), host_stream());
+          for (size_t i = 0; i < out.size(); ++i) {
+            const auto column = static_cast<int64_t>(i) % k;
+            const auto row = ids[static_cast<int64_t>(i) / k];
+            ASSERT_EQ(out[i], scale * w.values[static_cast<size_t>(row * k + column)]);
+          }
         }
       }
     }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <numbers>
 
 #include "ops_fixture.h"
 #include "tensor/float_convert.h"
@@ -44,6 +45,8 @@ TEST(RmsNorm, AgreesWithTheDefinition) {
                 << variant.name << " n=" << n;
           }
         }
+        ops->rms_norm(matrix(x, m, n), weight.data(), 1e-5F, matrix(x, m, n), host_stream());
+        EXPECT_EQ(x, out) << variant.name << " in place";
       }
     }
   }
@@ -71,31 +74,78 @@ TEST(RmsNorm, AddsTheResidualFirst) {
   }
 }
 
-TEST(SiluMul, IsWithinAFewUlpOfTheDefinition) {
+double activate(Activation activation, double x) {
+  if (activation == Activation::kSilu) return x / (1.0 + std::exp(-x));
+  const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+  // x / 2 (1 + tanh(inner)), without the cancellation in 1 + tanh(inner).
+  return x / (1.0 + std::exp(-2.0 * inner));
+}
+
+TEST(GatedMul, IsWithinAFewUlpOfTheDefinition) {
   constexpr int64_t kN = 4099;
-  std::vector<float> gate_up(2 * kN);
-  for (int64_t i = 0; i < kN; ++i) {
-    gate_up[static_cast<size_t>(i)] = -86.0F + 172.0F * static_cast<float>(i) / kN;
-    gate_up[static_cast<size_t>(kN + i)] = i % 2 == 0 ? 1.0F : -3.0F;
-  }
-  for (const Variant& variant : variants()) {
-    VariantOps ops(variant);
-    std::vector<float> out(kN);
-    ops->silu_mul(matrix(gate_up, 1, 2 * kN), matrix(out, 1, kN), host_stream());
-    for (size_t i = 0; i < kN; ++i) {
-      const double g = gate_up[i];
-      const double want = g / (1.0 + std::exp(-g)) * gate_up[kN + i];
-      ASSERT_NEAR(out[i], want, 4e-7 * std::fabs(want)) << variant.name << " gate " << g;
+  for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
+    // exp() of what follows is a normal number.
+    const float bound = activation == Activation::kSilu ? 86.0F : 10.0F;
+    std::vector<float> gate_up(2 * kN);
+    for (int64_t i = 0; i < kN; ++i) {
+      gate_up[static_cast<size_t>(i)] = -bound + 2 * bound * static_cast<float>(i) / kN;
+      gate_up[static_cast<size_t>(kN + i)] = i % 2 == 0 ? 1.0F : -3.0F;
+    }
+    // The cubic in GELU's exponent rounds a few times, and exp() multiplies that by the exponent.
+    const double tolerance = activation == Activation::kSilu ? 4e-7 : 2e-5;
+    for (const Variant& variant : variants()) {
+      VariantOps ops(variant);
+      std::vector<float> out(kN);
+      ops->gated_mul(activation, matrix(gate_up, 1, 2 * kN), matrix(out, 1, kN), host_stream());
+      for (size_t i = 0; i < kN; ++i) {
+        const double g = gate_up[i];
+        const double want = activate(activation, g) * gate_up[kN + i];
+        ASSERT_NEAR(out[i], want, tolerance * std::fabs(want)) << variant.name << " gate " << g;
+        if (std::fabs(g) > 4.0) continue;
+        ASSERT_NEAR(out[i], want, 2e-6 * std::fabs(want)) << variant.name << " gate " << g;
+      }
     }
   }
 }
 
-TEST(SiluMul, StaysFiniteFarOutAndIsZeroAtZero) {
+TEST(GatedMul, GeluVanishesFarBelowZeroAndPassesFarAbove) {
+  std::vector<float> gate_up = {-1e4F, -30.0F, -0.0F, 0.0F, 30.0F, 1e30F, 1, 1, 1, 1, 1, 1};
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    std::vector<float> out(6);
+    ops->gated_mul(Activation::kGeluTanh, matrix(gate_up, 1, 12), matrix(out, 1, 6), host_stream());
+    EXPECT_LE(std::fabs(out[0]), 1e-30F);
+    EXPECT_LE(std::fabs(out[1]), 1e-30F);
+    EXPECT_EQ(out[2], 0.0F);
+    EXPECT_EQ(out[3], 0.0F);
+    EXPECT_EQ(out[4], 30.0F);
+    EXPECT_EQ(out[5], 1e30F);
+  }
+}
+
+TEST(SoftCap, IsWithinAFewUlpOfTheDefinition) {
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    for (const int64_t n : {1, 7, 67, 4099}) {
+      std::vector<float> x = random_floats(static_cast<size_t>(3 * n), 3, 20.0F);
+      x[0] = 1e-4F;
+      x.back() = -1e30F;
+      const std::vector<float> before = x;
+      ops->soft_cap(30.0F, matrix(x, 3, n), host_stream());
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double want = 30.0 * std::tanh(double{before[i]} / 30.0);
+        ASSERT_NEAR(x[i], want, 5e-7 * std::fabs(want)) << variant.name << " " << before[i];
+      }
+    }
+  }
+}
+
+TEST(GatedMul, SiluStaysFiniteFarOutAndIsZeroAtZero) {
   std::vector<float> gate_up = {-1e30F, -200.0F, -0.0F, 0.0F, 200.0F, 1e30F, 1, 1, 1, 1, 1, 1};
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     std::vector<float> out(6);
-    ops->silu_mul(matrix(gate_up, 1, 12), matrix(out, 1, 6), host_stream());
+    ops->gated_mul(Activation::kSilu, matrix(gate_up, 1, 12), matrix(out, 1, 6), host_stream());
     EXPECT_LE(std::fabs(out[1]), 1e-35F);
     EXPECT_EQ(out[2], 0.0F);
     EXPECT_EQ(out[3], 0.0F);
@@ -152,6 +202,7 @@ struct RopeCase {
   int head_dim;
   int rope_dim;
   bool norm;
+  RotaryPairs pairs = RotaryPairs::kHalves;
 };
 
 // Reads one element of a cache of any type as a number.
@@ -204,6 +255,7 @@ class RopeAndCacheRun {
     args_ = {.qkv = matrix(qkv_, kTokens, row),
              .q_out = {q_out_.data(), DType::kF32, {kTokens, kHeads, shape.head_dim}},
              .cos_sin = matrix(cos_sin_, kTokens, shape.rope_dim),
+             .pairs = shape.pairs,
              .q_norm = shape.norm ? norms_.data() : nullptr,
              .k_norm = shape.norm ? norms_.data() + shape.head_dim : nullptr,
              .norm_eps = 1e-6F,
@@ -246,8 +298,11 @@ class RopeAndCacheRun {
     const float* cos_sin = cos_sin_.data() + t * shape_.rope_dim;
     std::vector<double> out = x;
     for (size_t i = 0; i < half; ++i) {
-      out[i] = x[i] * cos_sin[i] - x[half + i] * cos_sin[half + i];
-      out[half + i] = x[half + i] * cos_sin[i] + x[i] * cos_sin[half + i];
+      const bool halves = shape_.pairs == RotaryPairs::kHalves;
+      const size_t first = halves ? i : 2 * i;
+      const size_t second = halves ? half + i : 2 * i + 1;
+      out[first] = x[first] * cos_sin[i] - x[second] * cos_sin[half + i];
+      out[second] = x[second] * cos_sin[i] + x[first] * cos_sin[half + i];
     }
     return out;
   }
@@ -300,8 +355,17 @@ class RopeAndCacheRun {
 };
 
 TEST(RopeAndCache, AgreesWithTheDefinition) {
-  const RopeCase cases[] = {{8, 8, false},   {48, 48, true},   {64, 64, false}, {64, 32, true},
-                            {80, 80, false}, {128, 128, true}, {256, 256, true}};
+  const RopeCase cases[] = {{8, 8, false},
+                            {48, 48, true},
+                            {64, 64, false},
+                            {64, 32, true},
+                            {80, 80, false},
+                            {128, 128, true},
+                            {256, 256, true},
+                            {8, 8, true, RotaryPairs::kNeighbours},
+                            {64, 22, true, RotaryPairs::kNeighbours},
+                            {128, 128, false, RotaryPairs::kNeighbours},
+                            {256, 64, false, RotaryPairs::kNeighbours}};
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     for (const RopeCase& shape : cases) {
@@ -394,7 +458,8 @@ TEST(RowOps, RowsDoNotDependOnTheirBatch) {
       VariantOps ops(variant, 2);
       ops->rms_norm(matrix(x, kM, 2 * kN), weight.data(), 1e-5F, matrix(normed, kM, 2 * kN),
                     host_stream());
-      ops->silu_mul(matrix(x, kM, 2 * kN), matrix(activated, kM, kN), host_stream());
+      ops->gated_mul(Activation::kSilu, matrix(x, kM, 2 * kN), matrix(activated, kM, kN),
+                     host_stream());
     }
     VariantOps ops(variant, 1);
     for (int64_t t = 0; t < kM; ++t) {
@@ -403,7 +468,7 @@ TEST(RowOps, RowsDoNotDependOnTheirBatch) {
       ops->rms_norm(matrix(row, 1, 2 * kN), weight.data(), 1e-5F, matrix(out, 1, 2 * kN),
                     host_stream());
       ASSERT_EQ(std::memcmp(out.data(), normed.data() + t * 2 * kN, 2 * kN * sizeof(float)), 0);
-      ops->silu_mul(matrix(row, 1, 2 * kN), matrix(out, 1, kN), host_stream());
+      ops->gated_mul(Activation::kSilu, matrix(row, 1, 2 * kN), matrix(out, 1, kN), host_stream());
       ASSERT_EQ(std::memcmp(out.data(), activated.data() + t * kN, kN * sizeof(float)), 0);
     }
   }

@@ -155,7 +155,7 @@ TEST_P(LinearTest, EmptyBatchDoesNothing) {
   const DeviceData x = blank({0, 64});
   const DeviceData out = blank({0, 16});
   ops_->linear(*linear_, x.view(), out.view(), stream());
-  ops_->silu_mul(blank({0, 32}).view(), out.view(), stream());
+  ops_->gated_mul(Activation::kSilu, blank({0, 32}).view(), out.view(), stream());
 }
 
 // More than one staging buffer, and every type to the activations'.
@@ -172,7 +172,7 @@ TEST_P(LinearTest, LoadsEveryTypeBitForBit) {
     std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the source may go
     const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {rows - 2, rows - 1});
     DeviceData out = blank({2, width});
-    ops_->embed(*linear, ids.as<int32_t>(), out.view(), stream());
+    ops_->embed(*linear, ids.as<int32_t>(), 1.0F, out.view(), stream());
     EXPECT_EQ(out.bytes(), expected) << dtype_name(stored);
     EXPECT_EQ(linear->num_bytes(), static_cast<size_t>(rows * width) * dtype_bytes(dtype()));
   }
@@ -193,8 +193,8 @@ TEST_P(LinearTest, FillsDummyWeightsAsTheHostDoes) {
   const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {0, 1, 523, 699});
   DeviceData out = blank({4, width});
   DeviceData out_slice = blank({4, 104});
-  ops_->embed(*linear, ids.as<int32_t>(), out.view(), stream());
-  ops_->embed(*slice, ids.as<int32_t>(), out_slice.view(), stream());
+  ops_->embed(*linear, ids.as<int32_t>(), 1.0F, out.view(), stream());
+  ops_->embed(*slice, ids.as<int32_t>(), 1.0F, out_slice.view(), stream());
   const std::vector<std::byte> bytes = out.bytes();
   const std::vector<std::byte> slice_bytes = out_slice.bytes();
   const size_t size = dtype_bytes(dtype());
@@ -223,8 +223,8 @@ TEST_P(LinearTest, RefusesWhatDoesNotFit) {
 // A launch that cannot be is noted, not lost.
 TEST_P(LinearTest, NotesWhatFails) {
   make({16, 64});
-  ops_->silu_mul({nullptr, dtype(), {1, int64_t{2} << 33}},
-                 {nullptr, dtype(), {1, int64_t{1} << 33}}, stream());
+  ops_->gated_mul(Activation::kSilu, {nullptr, dtype(), {1, int64_t{2} << 33}},
+                  {nullptr, dtype(), {1, int64_t{1} << 33}}, stream());
   EXPECT_FALSE(stream().take_error().ok());
 }
 

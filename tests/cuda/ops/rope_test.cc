@@ -8,6 +8,7 @@ struct RopeCase {
   int rope_dim;
   bool norm = false;
   int64_t stride_padding = 0;  // elements between tokens of the cache
+  RotaryPairs pairs = RotaryPairs::kHalves;
 };
 
 constexpr int kNumHeads = 5;
@@ -62,6 +63,7 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   args.qkv = host_view(scratch, num_tokens);
   args.q_out = host_view(expected_q, num_tokens);
   args.cos_sin = host_view(angles, num_tokens);
+  args.pairs = spec.pairs;
   args.q_norm = spec.norm ? q_norm.data() : nullptr;
   args.k_norm = spec.norm ? k_norm.data() : nullptr;
   args.norm_eps = 1e-6F;
@@ -141,6 +143,17 @@ TEST_P(RopeTest, OddSizes) {
   check({128, 128, true, 1}, dtype());
   check({128, 128, false, 8}, dtype());
   check({128, 128, false, 4}, DType::kF8E4M3);
+}
+
+TEST_P(RopeTest, NeighboursAsPairs) {
+  for (const RopeCase& spec : {RopeCase{128, 128}, RopeCase{64, 64, true}, RopeCase{256, 256, true},
+                               RopeCase{8, 8}, RopeCase{36, 36, true}, RopeCase{128, 64, true},
+                               RopeCase{96, 10}, RopeCase{128, 128, true, 1}}) {
+    RopeCase neighbours = spec;
+    neighbours.pairs = RotaryPairs::kNeighbours;
+    check(neighbours, dtype());
+    check(neighbours, DType::kF8E4M3);
+  }
 }
 
 // stored = x / scale, saturating, exactly: without rotation and norm there is nothing to round.

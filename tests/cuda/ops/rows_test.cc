@@ -23,11 +23,14 @@ TEST_P(RowsTest, RmsNorm) {
       std::vector<float> expected(x.size());
       reference_.rms_norm(host_view(x, rows), weight.data(), kEps, host_view(expected, rows),
                           stream());
-      const DeviceData input = device({rows, width}, x);
+      DeviceData input = device({rows, width}, x);
       const DeviceData scale = weights(weight);
       DeviceData out = blank({rows, width});
       ops_->rms_norm(input.view(), scale.as<float>(), kEps, out.view(), stream());
       expect_near_all(out.values(), expected, tolerance(dtype()), "width " + std::to_string(width));
+      const std::vector<std::byte> apart = out.bytes();
+      ops_->rms_norm(input.view(), scale.as<float>(), kEps, input.view(), stream());
+      EXPECT_EQ(input.bytes(), apart) << "in place, width " << width;
     }
   }
 }
@@ -54,16 +57,36 @@ TEST_P(RowsTest, AddRmsNorm) {
   }
 }
 
-TEST_P(RowsTest, SiluMul) {
+TEST_P(RowsTest, GatedMul) {
+  for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
+    for (const int64_t width : kWidths) {
+      for (const int64_t rows : kRowCounts) {
+        std::vector<float> x = random(rows * 2 * width, 4, 4.0F);
+        // Far out, where exp() is not a number of F32.
+        x[0] = -300.0F;
+        x[1] = 300.0F;
+        std::vector<float> expected(static_cast<size_t>(rows * width));
+        reference_.gated_mul(activation, host_view(x, rows), host_view(expected, rows), stream());
+        const DeviceData input = device({rows, 2 * width}, x);
+        DeviceData out = blank({rows, width});
+        ops_->gated_mul(activation, input.view(), out.view(), stream());
+        expect_near_all(out.values(), expected, tolerance(dtype()),
+                        "width " + std::to_string(width));
+      }
+    }
+  }
+}
+
+TEST_P(RowsTest, SoftCap) {
   for (const int64_t width : kWidths) {
     for (const int64_t rows : kRowCounts) {
-      std::vector<float> x = random(rows * 2 * width, 4, 4.0F);
-      std::vector<float> expected(static_cast<size_t>(rows * width));
-      reference_.silu_mul(host_view(x, rows), host_view(expected, rows), stream());
-      const DeviceData input = device({rows, 2 * width}, x);
-      DeviceData out = blank({rows, width});
-      ops_->silu_mul(input.view(), out.view(), stream());
-      expect_near_all(out.values(), expected, tolerance(dtype()), "width " + std::to_string(width));
+      std::vector<float> x = random_floats(rows * width, 4, 40.0F);
+      x[0] = -1e30F;
+      x[1] = 1e-4F;
+      DeviceData logits(stream(), {rows, width}, DType::kF32, x);
+      reference_.soft_cap(30.0F, host_view(x, rows), stream());
+      ops_->soft_cap(30.0F, logits.view(), stream());
+      expect_near_all(logits.values(), x, 1e-5F, "width " + std::to_string(width));
     }
   }
 }
@@ -83,8 +106,12 @@ TEST_P(RowsTest, GatherAndEmbedCopyRows) {
     const TensorView block = host_view(table, 17);
     const auto linear = ops_->make_linear({{&block, 1}, {}}).value();
     out.poison();
-    ops_->embed(*linear, rows.as<int32_t>(), out.view(), stream());
+    ops_->embed(*linear, rows.as<int32_t>(), 1.0F, out.view(), stream());
     EXPECT_EQ(out.values(), expected) << width;
+    out.poison();
+    ops_->embed(*linear, rows.as<int32_t>(), 1.7F, out.view(), stream());
+    for (float& value : expected) value *= 1.7F;
+    EXPECT_EQ(out.values(), rounded(expected, dtype())) << width << ", scaled";
   }
 }
 
@@ -123,7 +150,9 @@ TEST_P(RowsTest, CanBeCaptured) {
   expect_capturable(
       [&] { ops_->rms_norm(narrow.view(), scale.as<float>(), kEps, out.view(), stream()); }, out,
       poison);
-  expect_capturable([&] { ops_->silu_mul(wide.view(), out.view(), stream()); }, out, poison);
+  expect_capturable(
+      [&] { ops_->gated_mul(Activation::kGeluTanh, wide.view(), out.view(), stream()); }, out,
+      poison);
   expect_capturable(
       [&] { ops_->gather_rows(narrow.view(), ids.as<int32_t>(), out.view(), stream()); }, out,
       poison);
