@@ -264,7 +264,8 @@ void bench_load(Bench& bench) {
   std::fill_n(host.view.as<uint16_t>(), host.view.shape.num_elements(), uint16_t{0x3C00});
   for (int i = 0; i < 2; ++i) {
     const double seconds = seconds_of([&] {
-      const auto linear = ops->make_linear({{&host.view, 1}, {}}).value();
+      const WeightView weight = host.view;
+      const auto linear = ops->make_linear({{&weight, 1}, {}}).value();
       must(bench.stream->synchronize());
     });
     fmt::print("upload: {:.2f} GB/s\n", static_cast<double>(host.view.num_bytes()) / seconds / 1e9);

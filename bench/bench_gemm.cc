@@ -84,7 +84,7 @@ class Bench {
     std::vector<std::byte> source = random_source(dtype, largest);
     const double packing = seconds([&] {
       for (const LinearShape& shape : shapes) {
-        const TensorView view = {source.data(), dtype, {shape.n, shape.k}};
+        const WeightView view = TensorView{source.data(), dtype, {shape.n, shape.k}};
         weights_.push_back({shape, std::move(ops_->make_linear({{&view, 1}, {}})).value()});
       }
     });

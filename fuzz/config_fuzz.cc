@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "model/config.h"
+#include "model/decoder.h"
+#include "model/footprint.h"
 
 namespace quire {
 namespace {
@@ -14,20 +16,33 @@ void check_error(const Status& status) {
   QUIRE_CHECK(status.message().find('\n') == std::string::npos, status.message());
 }
 
-void check_config(const ModelConfig& config) {
-  QUIRE_CHECK(config.head_dim >= 2 && config.head_dim % 2 == 0, "head_dim is even");
-  QUIRE_CHECK(config.num_heads % config.num_kv_heads == 0, "heads share keys evenly");
-  QUIRE_CHECK(config.layer_windows.size() == static_cast<size_t>(config.num_layers), "windows");
-  QUIRE_CHECK(num_parameters(config) > 0, "the count does not overflow");
-  for (const int max_model_len : {1, config.max_position_embeddings, 1 << 28}) {
-    const RopeFrequencies rope = rope_frequencies(config.rope, config.head_dim,
-                                                  config.max_position_embeddings, max_model_len);
-    QUIRE_CHECK(rope.inv_freq.size() * 2 == static_cast<size_t>(config.head_dim), "a pair each");
-    for (const double frequency : rope.inv_freq) {
+void check_rope(const RopeConfig& rope, const DecoderConfig& decoder) {
+  for (const int max_model_len : {1, decoder.max_position_embeddings, 1 << 28}) {
+    const RopeFrequencies frequencies =
+        rope_frequencies(rope, decoder.head_dim, decoder.max_position_embeddings, max_model_len);
+    QUIRE_CHECK(frequencies.inv_freq.size() * 2 == static_cast<size_t>(decoder.head_dim),
+                "a pair each");
+    for (const double frequency : frequencies.inv_freq) {
       QUIRE_CHECK(std::isfinite(frequency) && frequency >= 0.0, "frequencies are finite");
     }
-    QUIRE_CHECK(std::isfinite(rope.attention_factor), "the attention factor is finite");
+    QUIRE_CHECK(std::isfinite(frequencies.attention_factor), "the attention factor is finite");
   }
+}
+
+void check_config(const ModelConfig& config) {
+  const DecoderConfig& decoder = decoder_config(config);
+  const auto num_layers = static_cast<size_t>(config.num_layers);
+  QUIRE_CHECK(decoder.head_dim >= 2 && decoder.head_dim % 2 == 0, "head_dim is even");
+  QUIRE_CHECK(decoder.num_heads % decoder.num_kv_heads == 0, "heads share keys evenly");
+  QUIRE_CHECK(decoder.layer_windows.size() == num_layers, "windows");
+  QUIRE_CHECK(decoder.layer_ropes.size() == num_layers, "rotations");
+  for (const int rope : decoder.layer_ropes) {
+    QUIRE_CHECK(rope >= 0 && static_cast<size_t>(rope) < decoder.ropes.size(), "rotations");
+  }
+  QUIRE_CHECK(config.longest_model_len > 0 && config.longest_model_len <= kMaxModelLen, "context");
+  QUIRE_CHECK(std::isfinite(decoder.attention_scale), "the scale is finite");
+  QUIRE_CHECK(num_parameters(config) > 0, "the count does not overflow");
+  for (const RopeConfig& rope : decoder.ropes) check_rope(rope, decoder);
 }
 
 void fuzz(std::string_view text) {

@@ -7,6 +7,7 @@
 
 #include "cli/engine_flags.h"
 #include "engine/model_files.h"
+#include "model/footprint.h"
 
 namespace quire::cli {
 namespace {
@@ -51,9 +52,12 @@ Result<AttentionShape> attention_shape(const AttentionShapeOptions& options) {
   std::optional<DType> of_model;
   if (options.num_heads == 0) {
     QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(options.engine));
-    shape.num_heads = files.config.num_heads;
-    shape.num_kv_heads = files.config.num_kv_heads;
-    shape.head_dim = files.config.head_dim;
+    const ModelLimits limits = {.max_model_len = files.config.longest_model_len};
+    const AttentionShape of_layers =
+        make_kv_groups(files.config, limits, DType::kF32).front().shape;
+    shape.num_heads = of_layers.num_heads;
+    shape.num_kv_heads = of_layers.num_kv_heads;
+    shape.head_dim = of_layers.head_dim;
     of_model = files.config.dtype;
   }
   shape.head_dim_v = shape.head_dim;

@@ -174,7 +174,7 @@ Result<int> run(const Options& options) {
   }
   QUIRE_ASSIGN_OR_RETURN(const AttentionShape shape,
                          attention_shape(with_default_heads(options.shape)));
-  QUIRE_ASSIGN_OR_RETURN(const auto platform, make_cuda_platform({.weight_dtype = shape.q}));
+  QUIRE_ASSIGN_OR_RETURN(const auto platform, make_cuda_platform({.activation_dtype = shape.q}));
   AttentionReport report{.device = platform->device().name,
                          .shape = describe(shape),
                          .grid = options.grid,

@@ -15,6 +15,7 @@
 #include "engine/engine_plan.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
+#include "model/footprint.h"
 #include "platform/platform.h"
 
 namespace quire::cli {
@@ -77,7 +78,7 @@ void print_backends(const Platform& platform, const KvGroup& group) {
 
 // The same figure as the server's, however long the model's own is.
 std::string served_context(const EnginePlan& plan, const ModelConfig& config) {
-  const int longest = longest_model_len(config);
+  const int longest = config.longest_model_len;
   const int served = plan.limits.max_model_len;
   if (served == longest) return fmt::format("{} tokens", served);
   return fmt::format("{} tokens of the model's {}", served, longest);

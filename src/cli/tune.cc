@@ -99,7 +99,8 @@ Result<int> run(const Options& options) {
   }
   MeasureConfig config{.workloads = tuning_grid(options.quick), .spare_long_calls = true};
   QUIRE_ASSIGN_OR_RETURN(config.shape, attention_shape(options.shape));
-  QUIRE_ASSIGN_OR_RETURN(const auto platform, make_cuda_platform({.weight_dtype = config.shape.q}));
+  QUIRE_ASSIGN_OR_RETURN(const auto platform,
+                         make_cuda_platform({.activation_dtype = config.shape.q}));
   for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
     QUIRE_RETURN_IF_ERROR(platform->attention()
                               .select(config.shape, {.phase = phase}, platform->device(), {})

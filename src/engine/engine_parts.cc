@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "engine/attention_report.h"
+#include "model/footprint.h"
 
 namespace quire {
 namespace {
@@ -14,7 +15,7 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
   info.max_model_len = plan.limits.max_model_len;
   info.max_num_seqs = plan.scheduler.max_num_seqs;
   info.block_size = plan.limits.page_size;
-  info.weight_dtype = dtype_name(plan.weight_dtype);
+  info.weight_dtype = dtype_name(plan.dtype);
   info.kv_cache_dtype = dtype_name(plan.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
   info.bos_token_id = files.config.bos_token_id;

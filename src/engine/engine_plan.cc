@@ -14,7 +14,6 @@
 namespace quire {
 namespace {
 
-constexpr int kMaxModelLen = 1 << 24;
 // Sequences are an axis of kernels' grids, which end there.
 constexpr int kMaxNumSeqs = 65535;
 
@@ -75,13 +74,15 @@ Status check_config(const EngineConfig& config) {
   return in_range("--max-model-len", config.max_model_len, 0, kMaxModelLen);
 }
 
-DType choose_weight_dtype(const EngineConfig& config, const ModelConfig& model) {
+// The type of the checkpoint, or of dummy weights: activations have it where the device computes in
+// it.
+DType choose_dtype(const EngineConfig& config, const ModelConfig& model) {
   const auto forced = config.dtype == "auto" ? std::nullopt : parse_dtype(config.dtype);
   return forced.value_or(model.dtype.value_or(DType::kF32));
 }
 
-Result<DType> choose_kv_dtype(const EngineConfig& config, DType weight_dtype) {
-  if (config.kv_cache_dtype == "auto") return weight_dtype;
+Result<DType> choose_kv_dtype(const EngineConfig& config, DType dtype_of_model) {
+  if (config.kv_cache_dtype == "auto") return dtype_of_model;
   const auto dtype = parse_dtype(config.kv_cache_dtype);
   if (!dtype || *dtype > DType::kF8E4M3) {
     return invalid_argument(fmt::format(
@@ -92,7 +93,7 @@ Result<DType> choose_kv_dtype(const EngineConfig& config, DType weight_dtype) {
 }
 
 Result<int> choose_max_model_len(const EngineConfig& config, const ModelConfig& model) {
-  const int longest = longest_model_len(model);
+  const int longest = model.longest_model_len;
   const int wanted = config.max_model_len == 0 ? longest : config.max_model_len;
   if (wanted < 2) {
     return invalid_argument(fmt::format(
@@ -178,28 +179,7 @@ Result<MemoryPlan> plan_and_shrink(const EngineConfig& config, MemoryRequest& re
   return plan;
 }
 
-// Positions times the rope factor, at most kMaxModelLen.
-int stretched(int num_positions, double factor) {
-  return static_cast<int>(std::min(num_positions * factor, double{kMaxModelLen}));
-}
-
 }  // namespace
-
-int longest_model_len(const ModelConfig& config) {
-  const RopeConfig& rope = config.rope;
-  switch (rope.type) {
-    case RopeType::kDefault:
-    case RopeType::kLlama3:  // max_position_embeddings already counts the stretched positions
-      break;
-    case RopeType::kLinear:
-    case RopeType::kDynamic:
-      return stretched(config.max_position_embeddings, rope.factor);
-    case RopeType::kYarn:
-      return std::max(stretched(config.max_position_embeddings, 1.0),
-                      stretched(rope.original_max_position_embeddings, rope.factor));
-  }
-  return stretched(config.max_position_embeddings, 1.0);
-}
 
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
                                                 const ModelConfig& model) {
@@ -211,7 +191,7 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
                     config.gpu_memory_utilization));
   }
   const PlatformConfig platform = {.num_threads = config.num_threads,
-                                   .weight_dtype = choose_weight_dtype(config, model),
+                                   .activation_dtype = choose_dtype(config, model),
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
   if (config.device == "cpu") return make_cpu_platform(platform);
   if (config.device == "cuda") return make_cuda_platform(platform);
@@ -233,8 +213,8 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   limit_rule_seqs(config, wanted.max_num_rule_seqs);
   const DType activation = platform.ops().activation_dtype();
   EnginePlan plan;
-  plan.weight_dtype = choose_weight_dtype(config, files.config);
-  QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, plan.weight_dtype));
+  plan.dtype = choose_dtype(config, files.config);
+  QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, plan.dtype));
   QUIRE_ASSIGN_OR_RETURN(const int max_model_len, choose_max_model_len(config, files.config));
   // A few rows of logits at least, so that prompt log probabilities need not go one by one.
   constexpr int kMinLogitRows = 32;
@@ -265,7 +245,8 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
       .max_num_batched_tokens = config.max_num_batched_tokens,
       .kv_cache_memory = config.kv_cache_memory,
       .budget = budget,
-      .weight_bytes = estimate_weight_bytes(files.config, plan.weight_dtype),
+      .weight_bytes =
+          estimate_weight_bytes(files.config, *files.weights, platform.ops(), plan.limits.parallel),
       .activation_bytes =
           estimate_activation_bytes(files.config, plan.limits, activation) + runner.buffers,
       .workspace_bytes = static_cast<int64_t>(plan.attention.workspace_bytes),

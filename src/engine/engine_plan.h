@@ -24,7 +24,7 @@ struct AttentionSetup {
 };
 
 struct EnginePlan {
-  DType weight_dtype = DType::kF32;
+  DType dtype = DType::kF32;  // of the checkpoint
   ModelLimits limits;
   AttentionSetup attention;
   MemoryRequest memory;
@@ -39,9 +39,5 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
 // `platform` outlives the plan. num_drafts: draft tokens that each step verifies per sequence.
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
                                Platform& platform, int num_drafts = 0);
-
-// The longest context that the model is made for: its positions, stretched by its rope scaling. At
-// most 2^24, as --max-model-len.
-int longest_model_len(const ModelConfig& config);
 
 }  // namespace quire

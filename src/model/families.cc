@@ -2,43 +2,43 @@
 
 #include <array>
 
+#include "base/check.h"
+#include "model/decoder.h"
+#include "model/llama/llama.h"
+
 namespace quire {
 namespace {
 
-// The defaults are those of each family's configuration class in transformers.
 constexpr std::array kFamilies = {
-    FamilyTraits{.architecture = "LlamaForCausalLM",
-                 .qkv_bias = Trait::kFromConfig,
-                 .o_bias = Trait::kFromConfig,
-                 .mlp_bias = Trait::kFromConfig},
-    FamilyTraits{.architecture = "MistralForCausalLM",
-                 .window = WindowRule::kEveryLayer,
-                 .default_window = 4096},
-    FamilyTraits{.architecture = "Qwen2ForCausalLM",
-                 .qkv_bias = Trait::kYes,
-                 .window = WindowRule::kFromLayerUp,
-                 .default_window = 4096},
-    FamilyTraits{.architecture = "Qwen3ForCausalLM",
-                 .qkv_bias = Trait::kFromConfig,
-                 .o_bias = Trait::kFromConfig,
-                 .qk_norm = true,
-                 .window = WindowRule::kFromLayerUp,
-                 .default_window = 4096,
-                 .default_head_dim = 128},
+    ModelFamily{"LlamaForCausalLM", parse_llama, list_llama_tensors, decoder_kv_groups,
+                decoder_activation_bytes, load_llama},
+    ModelFamily{"MistralForCausalLM", parse_mistral, list_llama_tensors, decoder_kv_groups,
+                decoder_activation_bytes, load_llama},
+    ModelFamily{"Qwen2ForCausalLM", parse_qwen2, list_llama_tensors, decoder_kv_groups,
+                decoder_activation_bytes, load_llama},
+    ModelFamily{"Qwen3ForCausalLM", parse_qwen3, list_llama_tensors, decoder_kv_groups,
+                decoder_activation_bytes, load_llama},
 };
 
 }  // namespace
 
-const FamilyTraits* find_family(std::string_view architecture) {
-  for (const FamilyTraits& family : kFamilies) {
+const ModelFamily* find_family(std::string_view architecture) {
+  for (const ModelFamily& family : kFamilies) {
     if (family.architecture == architecture) return &family;
   }
   return nullptr;
 }
 
+const ModelFamily& family_of(const ModelConfig& config) {
+  const ModelFamily* family = find_family(config.architecture);
+  QUIRE_CHECK(family != nullptr && config.family != nullptr,
+              "[model] a configuration has its family");
+  return *family;
+}
+
 std::string supported_architectures() {
   std::string names;
-  for (const FamilyTraits& family : kFamilies) {
+  for (const ModelFamily& family : kFamilies) {
     if (!names.empty()) names += ", ";
     names += family.architecture;
   }

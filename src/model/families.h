@@ -1,35 +1,38 @@
-// The model families, as data: what a config.json of an architecture leaves unsaid.
+// The table of model families: a row per architecture. Adding a family adds a folder and a row.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "model/config_fields.h"
+#include "model/model.h"
+#include "model/weights.h"
 
 namespace quire {
 
-// A yes or no that an architecture fixes, or that one of its config fields decides.
-enum class Trait { kNo, kYes, kFromConfig };
-
-// Which layers look back only a window's length.
-enum class WindowRule {
-  kNone,         // the field is ignored
-  kEveryLayer,   // sliding_window holds for all layers
-  kFromLayerUp,  // with use_sliding_window, layers from max_window_layers up, or layer_types
-};
-
-// All families are the same decoder (pre-norm, gated SiLU MLP, rotary positions) with differences.
-struct FamilyTraits {
+struct ModelFamily {
   std::string_view architecture;  // in config.json's "architectures"
-  Trait qkv_bias = Trait::kNo;    // kFromConfig: attention_bias
-  Trait o_bias = Trait::kNo;      // kFromConfig: attention_bias
-  Trait mlp_bias = Trait::kNo;    // kFromConfig: mlp_bias
-  bool qk_norm = false;           // RMSNorm of each query and key head
-  WindowRule window = WindowRule::kNone;
-  int default_window = 0;    // where the config has no sliding_window at all
-  int default_head_dim = 0;  // where it has no head_dim; 0: hidden_size / num_attention_heads
+  // Reads the family's own fields, and those of ModelConfig that follow from them. Faults are kept
+  // in the fields' status.
+  std::shared_ptr<const FamilyConfig> (*parse)(ConfigFields& fields, ModelConfig& config);
+  // The checkpoint's tensors.
+  std::vector<TensorSpec> (*tensors)(const ModelConfig& config);
+  // One rank's layers by the shape of their attention; queries and outputs are `activation`.
+  std::vector<KvGroup> (*kv_groups)(const ModelConfig& config, const ModelLimits& limits,
+                                    DType activation);
+  // The buffers of one step within the limits.
+  int64_t (*activation_bytes)(const ModelConfig& config, const ModelLimits& limits,
+                              DType activation);
+  Result<std::unique_ptr<Model>> (*load)(const ModelConfig& config, WeightSource& source, Ops& ops,
+                                         const ModelLimits& limits, const LoadProgress& progress);
 };
 
 // Null: not supported.
-const FamilyTraits* find_family(std::string_view architecture);
+const ModelFamily* find_family(std::string_view architecture);
+// Of a configuration that parse_model_config has accepted.
+const ModelFamily& family_of(const ModelConfig& config);
 // "LlamaForCausalLM, MistralForCausalLM, …"
 std::string supported_architectures();
 

@@ -1,25 +1,28 @@
-// What a model will cache and take, known from its configuration before anything is loaded.
+// What a model caches and takes, known from its configuration and its checkpoint's headers before
+// anything is loaded.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "model/model.h"
+#include "tensor/weight_source.h"
 
 namespace quire {
 
-// The layers of one rank by the shape of their attention; queries and outputs are `activation`.
+// All weights, tied embeddings counted once.
+int64_t num_parameters(const ModelConfig& config);
+
+// One rank's layers by the shape of their attention; queries and outputs are `activation`.
 std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits& limits,
                                     DType activation);
 
-// All weights as `dtype`, up to the padding of the device's own arrangement.
-int64_t estimate_weight_bytes(const ModelConfig& config, DType dtype);
+// One rank's weights as `ops` keeps them, up to the padding of the device's own arrangement.
+int64_t estimate_weight_bytes(const ModelConfig& config, const WeightSource& source, const Ops& ops,
+                              const Parallel& parallel);
 
 // The buffers of one step within `limits`.
 int64_t estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                   DType activation);
-
-// Elements a token of a step's scratch: attention's inner values, then the MLP's.
-int64_t scratch_elements_per_token(const ModelConfig& config, const Parallel& parallel);
 
 }  // namespace quire

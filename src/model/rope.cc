@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "model/config.h"
+
 namespace quire {
 namespace {
 
@@ -75,7 +77,27 @@ double yarn_attention_factor(const RopeConfig& rope) {
   return yarn_magnitude(rope.factor, 1.0);
 }
 
+// Positions times the factor, at most kMaxModelLen.
+int stretched(int num_positions, double factor) {
+  return static_cast<int>(std::min(num_positions * factor, double{kMaxModelLen}));
+}
+
 }  // namespace
+
+int longest_context(const RopeConfig& rope, int max_position_embeddings) {
+  switch (rope.type) {
+    case RopeType::kDefault:
+    case RopeType::kLlama3:  // max_position_embeddings already counts the stretched positions
+      break;
+    case RopeType::kLinear:
+    case RopeType::kDynamic:
+      return stretched(max_position_embeddings, rope.factor);
+    case RopeType::kYarn:
+      return std::max(stretched(max_position_embeddings, 1.0),
+                      stretched(rope.original_max_position_embeddings, rope.factor));
+  }
+  return stretched(max_position_embeddings, 1.0);
+}
 
 RopeFrequencies rope_frequencies(const RopeConfig& rope, int rope_dim, int max_position_embeddings,
                                  int max_model_len) {

@@ -33,6 +33,9 @@ struct RopeFrequencies {
   double attention_factor = 1.0;  // multiplies cosines and sines
 };
 
+// The longest context that the scaling stretches the model's positions to, at most kMaxModelLen.
+int longest_context(const RopeConfig& rope, int max_position_embeddings);
+
 // rope_dim: even, at least 2. max_model_len matters to kDynamic only.
 RopeFrequencies rope_frequencies(const RopeConfig& rope, int rope_dim, int max_position_embeddings,
                                  int max_model_len);

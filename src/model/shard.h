@@ -1,8 +1,12 @@
+// Which part of a weight one rank of several holds.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "model/model.h"
+#include "tensor/weight_scheme.h"
 
 namespace quire {
 
@@ -19,7 +23,11 @@ constexpr Slice shard(int64_t total, const Parallel& parallel) {
   return {count * parallel.rank, count};
 }
 
-// Whether every dimension that is split divides; the error names the one that does not.
-Status check_shards(const ModelConfig& config, const Parallel& parallel);
+// The slice of a matrix with its scales. A border of the slice that cuts a block which shares one
+// scale is refused; `name` names the matrix in the error. Rows are views of the same memory;
+// columns are copied into `copies`, which the result refers to.
+Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std::string_view name);
+Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
+                                 std::string_view name, std::vector<Tensor>& copies);
 
 }  // namespace quire

@@ -11,11 +11,12 @@
 #include "quire/status.h"
 #include "tensor/device.h"
 #include "tensor/tensor.h"
+#include "tensor/weight_scheme.h"
 
 namespace quire {
 
 // A weight matrix [out_features, in_features] and optional bias in the device's own arrangement.
-// The model never asks which format it is stored in.
+// The scheme in which the weights are kept is hidden from the model.
 class Linear {
  public:
   virtual ~Linear() = default;
@@ -33,11 +34,11 @@ struct RepeatedRows {
   Shape shape;
 };
 
-// Where a Linear's numbers come from: row blocks in host memory, stacked in order (q, k, v become
-// one matrix). All blocks have the same in_features and dtype (F32, F16 or BF16).
+// Where a Linear's numbers come from: matrices in host memory, stacked in order (q, k, v become
+// one). All have the same in_features and scheme.
 struct LinearSource {
-  std::span<const TensorView> weights;          // each [rows_i, in_features]
-  std::span<const TensorView> biases;           // empty, or one a block: [rows_i]; data null: zeros
+  std::span<const WeightView> weights;  // each [rows_i, in_features]
+  std::span<const TensorView> biases;   // empty, or one per matrix: [rows_i]; data null: zeros
   std::span<const RepeatedRows> repeated = {};  // instead of weights, where fills_repeated()
 };
 
@@ -99,7 +100,11 @@ class Ops {
   // The type of activations: F32 on a CPU.
   virtual DType activation_dtype() const = 0;
 
-  // At load. The source may be dropped (its pages too) when these return.
+  // The type in which a Linear keeps values that a checkpoint stores as `stored`.
+  virtual DType linear_dtype(DType stored) const = 0;
+
+  // At load. The source may be dropped (its pages too) when these return. kUnimplemented names a
+  // scheme of weights that the device does not compute with.
   virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
   // Whether make_linear writes LinearSource::repeated itself: gigabytes then never touch the host.
   virtual bool fills_repeated() const { return false; }

@@ -13,8 +13,8 @@
 namespace quire {
 
 struct PlatformConfig {
-  int num_threads = 0;               // of the host; 0: one a usable core
-  DType weight_dtype = DType::kF32;  // a device may compute in it
+  int num_threads = 0;                   // of the host; 0: one a usable core
+  DType activation_dtype = DType::kF32;  // on a GPU; a CPU computes in F32
   double gpu_memory_utilization = 0.9;
 };
 

@@ -155,6 +155,13 @@ bool Checkpoint::has(std::string_view name) const {
   return shard_of_.contains(std::string(name));
 }
 
+std::optional<DType> Checkpoint::dtype_of(std::string_view name) const {
+  const auto found = shard_of_.find(std::string(name));
+  if (found == shard_of_.end()) return std::nullopt;
+  const Result<TensorView> view = shards_[found->second].tensors.view(name);
+  return view.ok() ? std::optional(view->dtype) : std::nullopt;
+}
+
 void Checkpoint::release(std::string_view name) {
   const std::string key(name);
   aligned_copies_.erase(key);

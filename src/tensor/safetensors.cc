@@ -39,7 +39,7 @@ constexpr std::array kFileTypes = {
     FileType{"U16", 16, {}},
     FileType{"U8", 8, {}},
     FileType{"BOOL", 8, {}},
-    FileType{"F8_E4M3", 8, {}},
+    FileType{"F8_E4M3", 8, DType::kF8E4M3},
     FileType{"F8_E5M2", 8, {}},
     FileType{"F8_E8M0", 8, {}},
     FileType{"F6_E2M3", 6, {}},
@@ -249,7 +249,7 @@ Result<TensorView> Safetensors::view(std::string_view name) const {
   if (type == nullptr || !type->dtype) {
     return unimplemented(
         fmt::format("[safetensors] {}: tensor {} has an unsupported type; got {}, expected F32, "
-                    "F16 or BF16; convert the checkpoint",
+                    "F16, BF16 or F8_E4M3; convert the checkpoint",
                     source_, quote_name(name), quote_name(entry->dtype)));
   }
   if (entry->shape.size() > kMaxRank) {

@@ -36,8 +36,8 @@ class Safetensors {
 
   // Nothing when there is no such tensor.
   const SafetensorsEntry* find(std::string_view name) const;
-  // A view of an F32, F16 or BF16 tensor of at most four axes. The format promises no alignment:
-  // view.data may not be aligned to the type, which is the caller's to look at.
+  // A view of an F32, F16, BF16 or F8_E4M3 tensor of at most four axes. The format promises no
+  // alignment: view.data may not be aligned to the type, which is the caller's to look at.
   Result<TensorView> view(std::string_view name) const;
   // In the order of the file's bytes.
   const std::vector<std::string>& names() const { return names_; }

@@ -23,10 +23,12 @@ class WeightSource {
  public:
   virtual ~WeightSource() = default;
 
-  // An F32, F16 or BF16 tensor of exactly this shape in host memory, aligned to its type. Valid
-  // until release(name). Errors name the file and the tensor.
+  // An F32, F16, BF16 or F8_E4M3 tensor of exactly this shape in host memory, aligned to its type.
+  // Valid until release(name). Errors name the file and the tensor.
   virtual Result<TensorView> tensor(std::string_view name, const Shape& expected) = 0;
   virtual bool has(std::string_view name) const = 0;
+  // The type of a tensor that tensor() would give, known without reading it. Absent: there is none.
+  virtual std::optional<DType> dtype_of(std::string_view name) const = 0;
   // What a tensor repeats, where it does: a device can write such numbers itself.
   virtual Result<std::optional<RepeatedTensor>> repeated(std::string_view /*name*/) {
     return std::optional<RepeatedTensor>();
@@ -45,6 +47,7 @@ class DummyWeights : public WeightSource {
 
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
   bool has(std::string_view /*name*/) const override { return true; }
+  std::optional<DType> dtype_of(std::string_view /*name*/) const override { return dtype_; }
   Result<std::optional<RepeatedTensor>> repeated(std::string_view name) override;
   void release(std::string_view name) override;
   std::vector<std::string> names() const override { return {}; }

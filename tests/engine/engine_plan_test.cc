@@ -124,20 +124,6 @@ TEST_F(EnginePlanTest, AFlagForOnePhaseIsStrict) {
   EXPECT_EQ(list_backends(*plan), "decode: xqa, prefill: native");
 }
 
-TEST(LongestModelLen, StaysWithinTheFlagsRange) {
-  ModelConfig config;
-  config.max_position_embeddings = config.rope.original_max_position_embeddings = 1 << 28;
-  config.rope.factor = 1e6;
-  for (const RopeType type : {RopeType::kDefault, RopeType::kLinear, RopeType::kDynamic,
-                              RopeType::kLlama3, RopeType::kYarn}) {
-    config.rope.type = type;
-    EXPECT_EQ(longest_model_len(config), 1 << 24) << static_cast<int>(type);
-  }
-  config.max_position_embeddings = 4096;
-  config.rope.type = RopeType::kDefault;
-  EXPECT_EQ(longest_model_len(config), 4096);
-}
-
 TEST_F(EnginePlanTest, AStepHasATokenOfEachSequence) {
   EngineConfig config = tiny_config();
   config.max_num_seqs = 64;

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "model/decoder.h"
 #include "model/footprint.h"
 
 namespace quire {
@@ -94,9 +95,13 @@ TEST(MemoryPlan, AbsurdSizesAreRefusedOrBoundedByTheMemory) {
 
 TEST(Footprint, StaysAtTheLargestSizeWhereAProductPasses63Bits) {
   constexpr int kMost = std::numeric_limits<int>::max();
+  auto decoder = std::make_shared<DecoderConfig>();
+  decoder->intermediate_size = kMost;
+  decoder->num_heads = decoder->num_kv_heads = decoder->head_dim = 2;
   ModelConfig config;
-  config.hidden_size = config.intermediate_size = config.vocab_size = kMost;
-  config.num_heads = config.num_kv_heads = config.head_dim = 2;
+  config.architecture = "LlamaForCausalLM";
+  config.hidden_size = config.vocab_size = kMost;
+  config.family = decoder;
   const ModelLimits limits = {.max_num_tokens = kMost, .max_num_logit_rows = kMost};
   constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
   EXPECT_EQ(estimate_activation_bytes(config, limits, DType::kF32), kLargest);

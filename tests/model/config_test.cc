@@ -7,6 +7,8 @@
 #include <map>
 
 #include "base/file.h"
+#include "model/decoder.h"
+#include "model/footprint.h"
 #include "support/shared_data.h"
 
 namespace quire::testing {
@@ -49,36 +51,42 @@ std::string error_of(std::string_view fields, std::string_view architecture = "L
   return config.ok() ? "" : config.status().message();
 }
 
+DecoderConfig decoder(std::string_view fields, std::string_view architecture = "LlamaForCausalLM") {
+  return decoder_config(parse(fields, architecture).value());
+}
+
 TEST(ModelConfig, ReadsAPlainLlama) {
   const ModelConfig config =
       parse(R"("rms_norm_eps":1e-5,"torch_dtype":"bfloat16","eos_token_id":[7,9],"bos_token_id":1)")
           .value();
   EXPECT_EQ(config.architecture, "LlamaForCausalLM");
-  EXPECT_EQ(config.head_dim, 8);
-  EXPECT_EQ(config.num_kv_heads, 2);
-  EXPECT_FLOAT_EQ(config.rms_norm_eps, 1e-5F);
+  const DecoderConfig& decoder = decoder_config(config);
+  EXPECT_EQ(decoder.head_dim, 8);
+  EXPECT_EQ(decoder.num_kv_heads, 2);
+  EXPECT_FLOAT_EQ(decoder.rms_norm_eps, 1e-5F);
+  EXPECT_EQ(config.longest_model_len, 256);
   EXPECT_EQ(config.dtype, DType::kBF16);
   EXPECT_THAT(config.eos_token_ids, ElementsAre(7, 9));
   EXPECT_EQ(config.bos_token_id, 1);
-  EXPECT_EQ(config.rope.type, RopeType::kDefault);
-  EXPECT_EQ(config.rope.theta, 10000.0);
-  EXPECT_FALSE(config.tie_word_embeddings || config.qkv_bias || config.o_bias || config.mlp_bias ||
-               config.qk_norm);
-  EXPECT_THAT(config.layer_windows, AllOf(Each(0), ::testing::SizeIs(4)));
+  ASSERT_EQ(decoder.ropes.size(), 1U);
+  EXPECT_EQ(decoder.ropes[0].type, RopeType::kDefault);
+  EXPECT_EQ(decoder.ropes[0].theta, 10000.0);
+  EXPECT_FALSE(decoder.tie_word_embeddings || decoder.qkv_bias || decoder.o_bias ||
+               decoder.mlp_bias || decoder.qk_norm);
+  EXPECT_THAT(decoder.layer_windows, AllOf(Each(0), ::testing::SizeIs(4)));
 }
 
 TEST(ModelConfig, BiasesAndNormsAreTheFamilys) {
-  const auto flags = [](const ModelConfig& c) {
+  const auto flags = [](const DecoderConfig& c) {
     return std::vector<bool>{c.qkv_bias, c.o_bias, c.mlp_bias, c.qk_norm};
   };
   const char* asked = R"("attention_bias":true,"mlp_bias":true)";
-  EXPECT_THAT(flags(parse(asked).value()), ElementsAre(true, true, true, false));
-  EXPECT_THAT(flags(parse(asked, "MistralForCausalLM").value()), Each(false));
-  EXPECT_THAT(flags(parse("", "Qwen2ForCausalLM").value()), ElementsAre(true, false, false, false));
-  EXPECT_THAT(flags(parse("", "Qwen3ForCausalLM").value()), ElementsAre(false, false, false, true));
-  EXPECT_THAT(flags(parse(asked, "Qwen3ForCausalLM").value()),
-              ElementsAre(true, true, false, true));
-  EXPECT_EQ(parse("", "Qwen3ForCausalLM")->head_dim, 128);
+  EXPECT_THAT(flags(decoder(asked)), ElementsAre(true, true, true, false));
+  EXPECT_THAT(flags(decoder(asked, "MistralForCausalLM")), Each(false));
+  EXPECT_THAT(flags(decoder("", "Qwen2ForCausalLM")), ElementsAre(true, false, false, false));
+  EXPECT_THAT(flags(decoder("", "Qwen3ForCausalLM")), ElementsAre(false, false, false, true));
+  EXPECT_THAT(flags(decoder(asked, "Qwen3ForCausalLM")), ElementsAre(true, true, false, true));
+  EXPECT_EQ(decoder("", "Qwen3ForCausalLM").head_dim, 128);
 }
 
 TEST(ModelConfig, EverySpellingOfRopeScalingIsOne) {
@@ -89,33 +97,36 @@ TEST(ModelConfig, EverySpellingOfRopeScalingIsOne) {
         R"("rope_theta":5e5,"rope_scaling":null,"rope_parameters":{"type":"linear","factor":4})"}) {
     const auto config = parse(fields);
     ASSERT_TRUE(config.ok()) << config.status().message();
-    EXPECT_EQ(config->rope.type, RopeType::kLinear) << fields;
-    EXPECT_EQ(config->rope.factor, 4.0) << fields;
-    EXPECT_EQ(config->rope.theta, 500000.0) << fields;
+    const RopeConfig rope = decoder_config(*config).ropes.at(0);
+    EXPECT_EQ(rope.type, RopeType::kLinear) << fields;
+    EXPECT_EQ(rope.factor, 4.0) << fields;
+    EXPECT_EQ(rope.theta, 500000.0) << fields;
+    EXPECT_EQ(config->longest_model_len, 1024) << fields;
   }
-  EXPECT_EQ(parse(R"("rope_scaling":{"rope_type":"default"})")->rope.type, RopeType::kDefault);
+  EXPECT_EQ(decoder(R"("rope_scaling":{"rope_type":"default"})").ropes[0].type, RopeType::kDefault);
   // YaRN's factor may be the ratio of the lengths.
-  EXPECT_EQ(
-      parse(R"("rope_scaling":{"type":"yarn","original_max_position_embeddings":64})")->rope.factor,
-      4.0);
+  EXPECT_EQ(decoder(R"("rope_scaling":{"type":"yarn","original_max_position_embeddings":64})")
+                .ropes[0]
+                .factor,
+            4.0);
 }
 
 TEST(ModelConfig, WindowsAreTheFamilys) {
   const char* window = R"("sliding_window":32)";
-  EXPECT_THAT(parse(window)->layer_windows, Each(0)) << "Llama has none";
-  EXPECT_THAT(parse(window, "MistralForCausalLM")->layer_windows, Each(32));
-  EXPECT_THAT(parse(R"("sliding_window":null)", "MistralForCausalLM")->layer_windows, Each(0));
-  EXPECT_THAT(parse("", "MistralForCausalLM")->layer_windows, Each(4096));
-  EXPECT_THAT(parse(window, "Qwen2ForCausalLM")->layer_windows, Each(0)) << "not asked for";
-  EXPECT_THAT(parse(R"("sliding_window":32,"use_sliding_window":true,"max_window_layers":3)",
-                    "Qwen2ForCausalLM")
-                  ->layer_windows,
+  EXPECT_THAT(decoder(window).layer_windows, Each(0)) << "Llama has none";
+  EXPECT_THAT(decoder(window, "MistralForCausalLM").layer_windows, Each(32));
+  EXPECT_THAT(decoder(R"("sliding_window":null)", "MistralForCausalLM").layer_windows, Each(0));
+  EXPECT_THAT(decoder("", "MistralForCausalLM").layer_windows, Each(4096));
+  EXPECT_THAT(decoder(window, "Qwen2ForCausalLM").layer_windows, Each(0)) << "not asked for";
+  EXPECT_THAT(decoder(R"("sliding_window":32,"use_sliding_window":true,"max_window_layers":3)",
+                      "Qwen2ForCausalLM")
+                  .layer_windows,
               ElementsAre(0, 0, 0, 32));
   EXPECT_THAT(
-      parse(R"("sliding_window":32,"use_sliding_window":true,"layer_types":["sliding_attention",)"
-            R"("full_attention","full_attention","sliding_attention"])",
-            "Qwen3ForCausalLM")
-          ->layer_windows,
+      decoder(R"("sliding_window":32,"use_sliding_window":true,"layer_types":["sliding_attention",)"
+              R"("full_attention","full_attention","sliding_attention"])",
+              "Qwen3ForCausalLM")
+          .layer_windows,
       ElementsAre(32, 0, 0, 32));
 }
 
@@ -231,10 +242,11 @@ TEST(ModelConfig, RealRopeScalingIsRead) {
       shared_data_path("configs/hf/meta-llama--Llama-3.1-8B-Instruct.json");
   QUIRE_REQUIRE_SHARED(path);
   const ModelConfig config = parse_model_config(read_file(path, 1 << 20).value(), "x").value();
-  EXPECT_EQ(config.rope.type, RopeType::kLlama3);
-  EXPECT_EQ(config.rope.theta, 500000.0);
-  EXPECT_EQ(config.rope.factor, 8.0);
-  EXPECT_EQ(config.rope.original_max_position_embeddings, 8192);
+  const RopeConfig& rope = decoder_config(config).ropes.at(0);
+  EXPECT_EQ(rope.type, RopeType::kLlama3);
+  EXPECT_EQ(rope.theta, 500000.0);
+  EXPECT_EQ(rope.factor, 8.0);
+  EXPECT_EQ(rope.original_max_position_embeddings, 8192);
   EXPECT_THAT(config.eos_token_ids, ElementsAre(128001, 128008, 128009));
 }
 

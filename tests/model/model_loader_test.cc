@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "cpu/attention/reference.h"
+#include "model/decoder.h"
+#include "model/footprint.h"
 #include "model/shard.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
@@ -21,18 +23,34 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-ModelConfig small_config() {
+DecoderConfig small_decoder(int num_layers = 2) {
+  DecoderConfig decoder;
+  decoder.intermediate_size = 24;
+  decoder.num_heads = 4;
+  decoder.num_kv_heads = 2;
+  decoder.head_dim = 8;
+  decoder.max_position_embeddings = 64;
+  decoder.attention_scale = 1.0F / std::sqrt(8.0F);
+  decoder.layer_windows.assign(static_cast<size_t>(num_layers), 0);
+  decoder.ropes = {RopeConfig()};
+  decoder.layer_ropes.assign(static_cast<size_t>(num_layers), 0);
+  return decoder;
+}
+
+DecoderConfig biased_decoder() {
+  DecoderConfig decoder = small_decoder();
+  decoder.qkv_bias = decoder.o_bias = decoder.mlp_bias = decoder.qk_norm = true;
+  return decoder;
+}
+
+ModelConfig small_config(const DecoderConfig& decoder = small_decoder()) {
   ModelConfig config;
   config.architecture = "LlamaForCausalLM";
   config.hidden_size = 16;
-  config.intermediate_size = 24;
-  config.num_layers = 2;
-  config.num_heads = 4;
-  config.num_kv_heads = 2;
-  config.head_dim = 8;
+  config.num_layers = static_cast<int>(decoder.layer_windows.size());
   config.vocab_size = 20;
-  config.max_position_embeddings = 64;
-  config.layer_windows = {0, 0};
+  config.longest_model_len = 64;
+  config.family = std::make_shared<DecoderConfig>(decoder);
   return config;
 }
 
@@ -62,6 +80,9 @@ class ListedWeights : public WeightSource {
     return view;
   }
   bool has(std::string_view name) const override { return names_.contains(std::string(name)); }
+  std::optional<DType> dtype_of(std::string_view name) const override {
+    return dummy_.dtype_of(name);
+  }
   void release(std::string_view name) override {
     held_.erase(std::string(name));
     dummy_.release(name);
@@ -82,6 +103,9 @@ class ListedWeights : public WeightSource {
       return source_.tensor(name, expected);
     }
     bool has(std::string_view /*name*/) const override { return true; }
+    std::optional<DType> dtype_of(std::string_view name) const override {
+      return source_.dtype_of(name);
+    }
     void release(std::string_view name) override { source_.release(name); }
     std::vector<std::string> names() const override { return {}; }
 
@@ -113,10 +137,9 @@ TEST(ModelLoader, AsksForTheCheckpointsNames) {
 }
 
 TEST(ModelLoader, AsksForBiasesAndNormsOfTheFamily) {
-  ModelConfig config = small_config();
-  config.qkv_bias = config.o_bias = config.mlp_bias = config.qk_norm = true;
-  config.tie_word_embeddings = true;
-  const ListedWeights weights(config);
+  DecoderConfig decoder = biased_decoder();
+  decoder.tie_word_embeddings = true;
+  const ListedWeights weights(small_config(decoder));
   EXPECT_EQ(weights.names_.size(), 2U + 2 * (9 + 7 + 2));
   EXPECT_TRUE(weights.has("model.layers.0.self_attn.o_proj.bias"));
   EXPECT_TRUE(weights.has("model.layers.1.self_attn.k_norm.weight"));
@@ -141,8 +164,9 @@ TEST(ModelLoader, LeftoverTensorsAreNamed) {
 }
 
 TEST(ModelLoader, OldFrequenciesAndTiedHeadsAreNotLeftovers) {
-  ModelConfig config = small_config();
-  config.tie_word_embeddings = true;
+  DecoderConfig decoder = small_decoder();
+  decoder.tie_word_embeddings = true;
+  const ModelConfig config = small_config(decoder);
   ListedWeights weights(config);
   weights.names_.insert("model.layers.0.self_attn.rotary_emb.inv_freq");
   weights.names_.insert("lm_head.weight");
@@ -169,9 +193,9 @@ TEST(ModelLoader, TellsItsProgress) {
 }
 
 TEST(KvGroups, LayersOfOneWindowShareOne) {
-  ModelConfig config = small_config();
-  config.num_layers = 4;
-  config.layer_windows = {0, 8, 32, 8};  // 32 is max_model_len: no sequence outgrows it
+  DecoderConfig decoder = small_decoder(4);
+  decoder.layer_windows = {0, 8, 32, 8};  // 32 is max_model_len: no sequence outgrows it
+  const ModelConfig config = small_config(decoder);
   DummyWeights weights(DType::kF32);
   ReferenceOps ops;
   const auto model = load_model(config, weights, ops, small_limits());
@@ -195,10 +219,10 @@ TEST(Shard, PartsTileTheWholeOnce) {
     }
     EXPECT_EQ(next, 12);
   }
-  EXPECT_THAT(check_shards(small_config(), {0, 4}).message(),
+  EXPECT_THAT(check_shards(small_decoder(), {0, 4}).message(),
               AllOf(HasSubstr("num_key_value_heads; got 2"), HasSubstr("size 4")));
-  EXPECT_FALSE(check_shards(small_config(), {2, 2}).ok());
-  EXPECT_TRUE(check_shards(small_config(), {1, 2}).ok());
+  EXPECT_FALSE(check_shards(small_decoder(), {2, 2}).ok());
+  EXPECT_TRUE(check_shards(small_decoder(), {1, 2}).ok());
 }
 
 // Sums over two threads, each of which runs one rank.
@@ -237,8 +261,7 @@ std::vector<float> prompt_logits(const ModelConfig& config, Ops& ops, const Para
 }
 
 TEST(Parallel, TwoRanksGiveTheLogitsOfOne) {
-  ModelConfig config = small_config();
-  config.qkv_bias = config.o_bias = config.mlp_bias = config.qk_norm = true;
+  const ModelConfig config = small_config(biased_decoder());
   ReferenceOps one_rank;
   const std::vector<float> expected = prompt_logits(config, one_rank, {0, 1});
 

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "model/config.h"
+#include "model/decoder.h"
 #include "support/shared_data.h"
 
 namespace quire::testing {
@@ -19,8 +20,9 @@ TEST(Rope, FrequenciesAreThoseOfTransformers) {
     const auto config = parse_model_config(simdjson::minify(golden["config"].value()), name);
     ASSERT_TRUE(config.ok()) << config.status().message();
     const auto max_model_len = static_cast<int>(golden["max_model_len"].get_int64().value());
-    const RopeFrequencies got = rope_frequencies(config->rope, config->head_dim,
-                                                 config->max_position_embeddings, max_model_len);
+    const DecoderConfig& decoder = decoder_config(*config);
+    const RopeFrequencies got = rope_frequencies(decoder.ropes.at(0), decoder.head_dim,
+                                                 decoder.max_position_embeddings, max_model_len);
     EXPECT_NEAR(got.attention_factor, golden["attention_factor"].get_double().value(), 1e-12)
         << name;
     const simdjson::dom::array expected = golden["inv_freq"].get_array().value();
@@ -58,6 +60,19 @@ TEST(Rope, TheSmallestHeadHasOneFrequency) {
     EXPECT_GT(frequencies[0], 0.0);
     EXPECT_LE(frequencies[0], 1.0);
   }
+}
+
+TEST(Rope, TheLongestContextIsStretchedAndStaysWithinTheFlagsRange) {
+  RopeConfig rope;
+  rope.original_max_position_embeddings = 1 << 28;
+  rope.factor = 1e6;
+  for (const RopeType type : {RopeType::kDefault, RopeType::kLinear, RopeType::kDynamic,
+                              RopeType::kLlama3, RopeType::kYarn}) {
+    rope.type = type;
+    EXPECT_EQ(longest_context(rope, 1 << 28), kMaxModelLen) << static_cast<int>(type);
+  }
+  rope.type = RopeType::kDefault;
+  EXPECT_EQ(longest_context(rope, 4096), 4096);
 }
 
 }  // namespace

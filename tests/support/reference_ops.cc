@@ -35,14 +35,28 @@ float element(const TensorView& view, int64_t i) {
       return f16_to_f32(view.as<uint16_t>()[i]);
     case DType::kBF16:
       return bf16_to_f32(view.as<uint16_t>()[i]);
+    case DType::kF8E4M3:
+      return e4m3_to_f32(view.as<uint8_t>()[i]);
     default:
-      QUIRE_CHECK(false, "[test] weights are f32, f16 or bf16");
+      QUIRE_CHECK(false, "[test] weights are f32, f16, bf16 or fp8_e4m3");
   }
 }
 
 void append(const TensorView& view, std::vector<float>& out) {
   for (int64_t i = 0; i < view.shape.num_elements(); ++i) {
     out.push_back(view.data == nullptr ? 0.0F : element(view, i));
+  }
+}
+
+void append_scaled(const WeightView& matrix, std::vector<float>& out) {
+  if (matrix.scheme.scales == ScaleLayout::kNone) return append(matrix.values, out);
+  const Shape& shape = matrix.values.shape;
+  const Shape block = scale_block(matrix.scheme, shape);
+  for (int64_t row = 0; row < shape[0]; ++row) {
+    for (int64_t column = 0; column < shape[1]; ++column) {
+      const int64_t at = row / block[0] * matrix.scales.shape[1] + column / block[1];
+      out.push_back(element(matrix.values, row * shape[1] + column) * element(matrix.scales, at));
+    }
   }
 }
 
@@ -99,9 +113,9 @@ void store(void* base, DType dtype, int64_t i, float value) {
 
 Result<std::unique_ptr<Linear>> ReferenceOps::make_linear(const LinearSource& source) {
   int64_t num_out = 0;
-  for (const TensorView& block : source.weights) num_out += block.shape[0];
-  auto linear = std::make_unique<ReferenceLinear>(num_out, source.weights.front().shape[1]);
-  for (const TensorView& block : source.weights) append(block, linear->weights);
+  for (const WeightView& matrix : source.weights) num_out += matrix.values.shape[0];
+  auto linear = std::make_unique<ReferenceLinear>(num_out, source.weights.front().values.shape[1]);
+  for (const WeightView& matrix : source.weights) append_scaled(matrix, linear->weights);
   for (const TensorView& block : source.biases) append(block, linear->bias);
   return std::unique_ptr<Linear>(std::move(linear));
 }

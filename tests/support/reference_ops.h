@@ -6,10 +6,11 @@
 
 namespace quire::testing {
 
-// ops/ops.h read aloud: F32 activations, fp64 inside, one obvious loop an operation.
+// The definitions of ops/ops.h: F32 activations, fp64 inside, one obvious loop per operation.
 class ReferenceOps : public Ops {
  public:
   DType activation_dtype() const override { return DType::kF32; }
+  DType linear_dtype(DType /*stored*/) const override { return DType::kF32; }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
   Result<Tensor> make_vector(const TensorView& source) override;

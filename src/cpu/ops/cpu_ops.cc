@@ -23,6 +23,10 @@ class CpuOps final : public Ops {
       : pool_(pool), fma_scratch_(std::move(scratch)), use_amx_(use_amx) {}
 
   DType activation_dtype() const override { return DType::kF32; }
+  // Values with scales are multiplied out when they are packed.
+  DType linear_dtype(DType stored) const override {
+    return stored == DType::kF8E4M3 ? DType::kF32 : stored;
+  }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<PackedLinear> packed,

@@ -18,26 +18,53 @@ bool is_weight_dtype(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
+bool has_scales(const WeightView& matrix) {
+  return matrix.scheme.scales != ScaleLayout::kNone;
+}
+
+Status check_scheme(const WeightView& matrix) {
+  if (has_scales(matrix)) {
+    if (matrix.scheme.values == DType::kF8E4M3 && matrix.values.dtype == DType::kF8E4M3) return {};
+    return unimplemented(fmt::format("[ops] weight scheme; got {}, expected fp8_e4m3 with scales",
+                                     describe(matrix.scheme)));
+  }
+  if (is_weight_dtype(matrix.values.dtype)) return {};
+  return invalid_argument(fmt::format("[ops] weight type; got {}, expected f32, f16 or bf16",
+                                      dtype_name(matrix.values.dtype)));
+}
+
+Status check_scales(const WeightView& matrix, size_t i) {
+  if (!has_scales(matrix)) return {};
+  const Shape wanted = scales_shape(matrix.scheme, matrix.values.shape);
+  if (is_weight_dtype(matrix.scales.dtype) && matrix.scales.shape == wanted &&
+      matrix.scales.data != nullptr) {
+    return {};
+  }
+  return invalid_argument(fmt::format(
+      "[ops] scales of weight block {}; got {} numbers of {}, expected {} x {} of f32, f16 or bf16",
+      i, matrix.scales.shape.num_elements(), dtype_name(matrix.scales.dtype), wanted[0],
+      wanted[1]));
+}
+
 Status check_source(const LinearSource& source) {
   if (source.weights.empty()) return invalid_argument("[ops] a linear needs at least one weight");
-  const TensorView& first = source.weights[0];
-  if (!is_weight_dtype(first.dtype)) {
-    return invalid_argument(fmt::format("[ops] weight type; got {}, expected f32, f16 or bf16",
-                                        dtype_name(first.dtype)));
-  }
+  const WeightView& first = source.weights[0];
+  QUIRE_RETURN_IF_ERROR(check_scheme(first));
   if (!source.biases.empty() && source.biases.size() != source.weights.size()) {
     return invalid_argument(fmt::format("[ops] number of bias blocks; got {}, expected {}",
                                         source.biases.size(), source.weights.size()));
   }
   for (size_t i = 0; i < source.weights.size(); ++i) {
-    const TensorView& weight = source.weights[i];
-    if (weight.shape.rank() != 2 || weight.dtype != first.dtype ||
-        weight.shape[1] != first.shape[1] || weight.shape[0] < 1 || weight.shape[1] < 1) {
+    const TensorView& weight = source.weights[i].values;
+    if (weight.shape.rank() != 2 || source.weights[i].scheme != first.scheme ||
+        weight.dtype != first.values.dtype || weight.shape[1] != first.values.shape[1] ||
+        weight.shape[0] < 1 || weight.shape[1] < 1) {
       return invalid_argument(
           fmt::format("[ops] weight block {} does not fit the first; all need rank 2 and the same "
-                      "type and columns",
+                      "type, scheme and columns",
                       i));
     }
+    QUIRE_RETURN_IF_ERROR(check_scales(source.weights[i], i));
     if (source.biases.empty() || source.biases[i].data == nullptr) continue;
     const TensorView& bias = source.biases[i];
     if (!is_weight_dtype(bias.dtype) || bias.shape.num_elements() != weight.shape[0]) {
@@ -55,7 +82,8 @@ using PanelRows = std::array<const std::byte*, kPanelWidth>;
 PanelRows panel_rows(const LinearSource& source, int64_t first_row) {
   PanelRows rows = {};
   int64_t block_start = 0;
-  for (const TensorView& block : source.weights) {
+  for (const WeightView& matrix : source.weights) {
+    const TensorView& block = matrix.values;
     const int64_t row_bytes = block.shape[1] * static_cast<int64_t>(dtype_bytes(block.dtype));
     for (int64_t r = 0; r < kPanelWidth; ++r) {
       const int64_t row = first_row + r - block_start;
@@ -109,13 +137,52 @@ void pack_panel(const PanelRows& rows, DType dtype, PanelLayout layout, int64_t 
   }
 }
 
+// out[column] = value * scale, rounded once; of the matrix' row `row`.
+void multiply_row(const WeightView& matrix, int64_t row, float* out) {
+  const Shape& shape = matrix.values.shape;
+  const Shape block = scale_block(matrix.scheme, shape);
+  const int64_t num_scales = matrix.scales.shape[1];
+  std::vector<float> scales(static_cast<size_t>(num_scales));
+  const auto offset = row / block[0] * num_scales * dtype_bytes(matrix.scales.dtype);
+  convert_to_f32(matrix.scales.as<std::byte>() + offset, matrix.scales.dtype, num_scales,
+                 scales.data());
+  const uint8_t* values = matrix.values.as<uint8_t>() + row * shape[1];
+  for (int64_t column = 0; column < shape[1]; ++column) {
+    out[column] = e4m3_to_f32(values[column]) * scales[static_cast<size_t>(column / block[1])];
+  }
+}
+
+// The numbers of a panel's rows, [kPanelWidth, k].
+std::vector<float> scaled_rows(const LinearSource& source, int64_t first_row, int64_t k) {
+  std::vector<float> products(static_cast<size_t>(kPanelWidth * k));
+  int64_t block_start = 0;
+  for (const WeightView& matrix : source.weights) {
+    const int64_t num_rows = matrix.values.shape[0];
+    for (int64_t r = 0; r < kPanelWidth; ++r) {
+      const int64_t row = first_row + r - block_start;
+      if (row >= 0 && row < num_rows) multiply_row(matrix, row, products.data() + r * k);
+    }
+    block_start += num_rows;
+  }
+  return products;
+}
+
+// The places in `products` of the rows that are there.
+PanelRows rows_in(const std::vector<float>& products, PanelRows rows, int64_t k) {
+  for (int64_t r = 0; r < kPanelWidth; ++r) {
+    const std::byte*& row = rows[static_cast<size_t>(r)];
+    if (row != nullptr) row = reinterpret_cast<const std::byte*>(products.data() + r * k);
+  }
+  return rows;
+}
+
 std::vector<float> pack_bias(const LinearSource& source, int64_t num_panels) {
   if (source.biases.empty()) return {};
   std::vector<float> bias(static_cast<size_t>(num_panels * kPanelWidth));
   int64_t start = 0;
   for (size_t i = 0; i < source.biases.size(); ++i) {
     const TensorView& block = source.biases[i];
-    const int64_t rows = source.weights[i].shape[0];
+    const int64_t rows = source.weights[i].values.shape[0];
     if (block.data != nullptr) convert_to_f32(block.data, block.dtype, rows, bias.data() + start);
     start += rows;
   }
@@ -129,9 +196,10 @@ Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& sou
   QUIRE_RETURN_IF_ERROR(check_source(source));
   std::unique_ptr<PackedLinear> packed(new PackedLinear);
   PackedLinear& p = *packed;
-  p.dtype_ = source.weights[0].dtype;
-  p.in_features_ = source.weights[0].shape[1];
-  for (const TensorView& block : source.weights) p.out_features_ += block.shape[0];
+  const WeightView& first = source.weights[0];
+  p.dtype_ = has_scales(first) ? DType::kF32 : first.values.dtype;
+  p.in_features_ = first.values.shape[1];
+  for (const WeightView& matrix : source.weights) p.out_features_ += matrix.values.shape[0];
   p.padded_k_ = round_up(p.in_features_, kKAlign);
   p.panel_bytes_ = p.padded_k_ * kPanelWidth * static_cast<int64_t>(dtype_bytes(p.dtype_));
   QUIRE_ASSIGN_OR_RETURN(p.weights_,
@@ -151,7 +219,13 @@ bool PackedLinear::pack_panels(const LinearSource& source, ThreadPool& pool) {
   std::atomic<bool> fits = true;
   pool.parallel_for(num_panels(), [&](int64_t i) {
     std::byte* panel = base + i * panel_bytes_;
-    pack_panel(panel_rows(source, i * kPanelWidth), dtype_, layout_, in_features_, panel);
+    std::vector<float> products;
+    PanelRows rows = panel_rows(source, i * kPanelWidth);
+    if (has_scales(source.weights[0])) {
+      products = scaled_rows(source, i * kPanelWidth, in_features_);
+      rows = rows_in(products, rows, in_features_);
+    }
+    pack_panel(rows, dtype_, layout_, in_features_, panel);
     if (!has_f16_pairs()) return;
     if (!amx_encode_f16(reinterpret_cast<uint16_t*>(panel), panel_bytes_ / 2)) fits = false;
   });

@@ -12,10 +12,15 @@ bool is_weight_type(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-Status check_block(const Shape& shape, DType dtype, int64_t in_features) {
-  if (!is_weight_type(dtype)) {
-    return invalid_argument(
-        fmt::format("[ops] weight type; got {}, expected f32, f16 or bf16", dtype_name(dtype)));
+Status check_block(const Shape& shape, const WeightScheme& scheme, int64_t in_features) {
+  if (scheme.scales != ScaleLayout::kNone) {
+    return unimplemented(fmt::format(
+        "[ops] weight scheme on a GPU; got {}, expected f32, f16 or bf16 without scales",
+        describe(scheme)));
+  }
+  if (!is_weight_type(scheme.values)) {
+    return invalid_argument(fmt::format("[ops] weight type; got {}, expected f32, f16 or bf16",
+                                        dtype_name(scheme.values)));
   }
   if (shape.rank() != 2 || shape[0] <= 0 || shape[1] != in_features || in_features <= 0) {
     return invalid_argument(fmt::format(
@@ -27,16 +32,18 @@ Status check_block(const Shape& shape, DType dtype, int64_t in_features) {
 
 // One of the two forms that a source has.
 struct Block {
-  const TensorView* memory = nullptr;
+  const WeightView* memory = nullptr;
   const RepeatedRows* repeated = nullptr;
 
-  const Shape& shape() const { return memory != nullptr ? memory->shape : repeated->shape; }
-  DType dtype() const { return memory != nullptr ? memory->dtype : repeated->pool.dtype; }
+  const Shape& shape() const { return memory != nullptr ? memory->values.shape : repeated->shape; }
+  WeightScheme scheme() const {
+    return memory != nullptr ? memory->scheme : WeightScheme{.values = repeated->pool.dtype};
+  }
 };
 
 std::vector<Block> blocks_of(const LinearSource& source) {
   std::vector<Block> blocks;
-  for (const TensorView& view : source.weights) blocks.push_back({.memory = &view});
+  for (const WeightView& view : source.weights) blocks.push_back({.memory = &view});
   for (const RepeatedRows& rows : source.repeated) blocks.push_back({.repeated = &rows});
   return blocks;
 }
@@ -52,7 +59,7 @@ Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source,
   const int64_t in_features = blocks.front().shape().rank() == 2 ? blocks.front().shape()[1] : 0;
   int64_t out_features = 0;
   for (const Block& block : blocks) {
-    QUIRE_RETURN_IF_ERROR(check_block(block.shape(), block.dtype(), in_features));
+    QUIRE_RETURN_IF_ERROR(check_block(block.shape(), block.scheme(), in_features));
     out_features += block.shape()[0];
   }
   std::unique_ptr<CudaLinear> linear(new CudaLinear());
@@ -62,7 +69,7 @@ Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source,
   int64_t first = 0;
   for (const Block& block : blocks) {
     const TensorView rows = linear->weights_.rows(first, block.shape()[0]);
-    QUIRE_RETURN_IF_ERROR(block.memory != nullptr ? upload.upload(*block.memory, rows)
+    QUIRE_RETURN_IF_ERROR(block.memory != nullptr ? upload.upload(block.memory->values, rows)
                                                   : upload.fill(*block.repeated, rows));
     first += block.shape()[0];
   }

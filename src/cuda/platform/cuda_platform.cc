@@ -71,7 +71,7 @@ class CudaPlatform final : public Platform {
     utilization_ = config.gpu_memory_utilization;
     QUIRE_ASSIGN_OR_RETURN(info_, open_device(0));
     QUIRE_ASSIGN_OR_RETURN(stream_, CudaStream::create());
-    QUIRE_ASSIGN_OR_RETURN(ops_, make_cuda_ops(*stream_, config.weight_dtype));
+    QUIRE_ASSIGN_OR_RETURN(ops_, make_cuda_ops(*stream_, config.activation_dtype));
     // Where they are equally fast, the first is taken: XQA gains the most from pages that requests
     // share.
     attention_.add(make_xqa_attention(info_));

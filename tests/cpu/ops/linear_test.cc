@@ -56,7 +56,7 @@ TestWeight random_weight(int64_t n, int64_t k, DType dtype, uint32_t seed) {
 }
 
 std::unique_ptr<Linear> make_linear(Ops& ops, TestWeight& w, std::vector<float>* bias = nullptr) {
-  const TensorView weight = w.view();
+  const WeightView weight = w.view();
   TensorView bias_view;
   if (bias != nullptr) bias_view = {bias->data(), DType::kF32, {w.n}};
   LinearSource source = {.weights = {&weight, 1}, .biases = {}};
@@ -205,7 +205,7 @@ TEST(Linear, StacksBlocksAndTheirBiases) {
   TestWeight a = random_weight(20, 40, DType::kF16, 1);
   TestWeight b = random_weight(7, 40, DType::kF16, 2);
   std::vector<float> bias_b = random_floats(7, 3);
-  const TensorView weights[] = {a.view(), b.view()};
+  const WeightView weights[] = {a.view(), b.view()};
   const TensorView biases[] = {{nullptr, DType::kF32, {20}}, {bias_b.data(), DType::kF32, {7}}};
   std::vector<float> x = random_floats(3 * 40, 4);
   TestWeight both = {.n = 27, .k = 40, .dtype = DType::kF16, .bytes = {}, .values = a.values};
@@ -247,11 +247,11 @@ TEST(Linear, RefusesBlocksThatDoNotFit) {
   TestWeight a = random_weight(4, 8, DType::kF16, 1);
   TestWeight narrow = random_weight(4, 6, DType::kF16, 1);
   TestWeight other = random_weight(4, 8, DType::kBF16, 1);
-  const TensorView widths[] = {a.view(), narrow.view()};
-  const TensorView types[] = {a.view(), other.view()};
-  const TensorView flat[] = {{a.bytes.data(), DType::kF16, {32}}};
-  const TensorView ids[] = {{a.bytes.data(), DType::kI32, {4, 4}}};
-  const TensorView one[] = {a.view()};
+  const WeightView widths[] = {a.view(), narrow.view()};
+  const WeightView types[] = {a.view(), other.view()};
+  const WeightView flat[] = {TensorView{a.bytes.data(), DType::kF16, {32}}};
+  const WeightView ids[] = {TensorView{a.bytes.data(), DType::kI32, {4, 4}}};
+  const WeightView one[] = {a.view()};
   const TensorView short_bias[] = {{a.bytes.data(), DType::kF16, {3}}};
   EXPECT_FALSE(ops->make_linear({widths, {}}).ok());
   EXPECT_FALSE(ops->make_linear({types, {}}).ok());
@@ -260,6 +260,91 @@ TEST(Linear, RefusesBlocksThatDoNotFit) {
   EXPECT_FALSE(ops->make_linear({{}, {}}).ok());
   EXPECT_FALSE(ops->make_linear({one, short_bias}).ok());
   EXPECT_TRUE(ops->make_linear({one, {}}).ok());
+}
+
+struct ScaledCase {
+  WeightScheme scheme;
+  DType scales;
+};
+
+// An FP8 matrix with scales, and the numbers that it means.
+struct ScaledWeight {
+  ScaledWeight(const ScaledCase& spec, int64_t n, int64_t k, uint32_t seed) {
+    const Shape shape = {n, k};
+    const Shape num_scales = scales_shape(spec.scheme, shape);
+    const Shape block = scale_block(spec.scheme, shape);
+    scales = random_weight(num_scales[0], num_scales[1], spec.scales, seed);
+    numbers = {.n = n, .k = k, .dtype = DType::kF32, .bytes = {}, .values = {}};
+    std::mt19937 random(seed + 1);
+    for (int64_t row = 0; row < n; ++row) {
+      for (int64_t column = 0; column < k; ++column) {
+        // Every code but the two NaNs.
+        auto bits = static_cast<uint8_t>(random());
+        if ((bits & 0x7FU) == 0x7FU) bits = 0;
+        values.push_back(bits);
+        const auto at = row / block[0] * num_scales[1] + column / block[1];
+        numbers.values.push_back(e4m3_to_f32(bits) * scales.values[static_cast<size_t>(at)]);
+      }
+    }
+    view = {{values.data(), DType::kF8E4M3, shape}, scales.view(), spec.scheme};
+  }
+
+  std::vector<uint8_t> values;
+  TestWeight scales;
+  TestWeight numbers;
+  WeightView view;
+};
+
+constexpr ScaledCase kScaledCases[] = {
+    {{DType::kF8E4M3, ScaleLayout::kTensor}, DType::kF32},
+    {{DType::kF8E4M3, ScaleLayout::kRows}, DType::kBF16},
+    {{DType::kF8E4M3, ScaleLayout::kBlocks, 16, 32}, DType::kF32},
+    {{DType::kF8E4M3, ScaleLayout::kBlocks, 128, 128}, DType::kF16},
+};
+
+TEST(Linear, Fp8IsMultipliedByItsScalesWhenItIsPacked) {
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    for (const ScaledCase& spec : kScaledCases) {
+      // Two matrices of which each has its own scales; blocks are cut short at the ends.
+      ScaledWeight a(spec, 37, 83, 1);
+      ScaledWeight b(spec, 20, 83, 5);
+      const WeightView stacked[] = {a.view, b.view};
+      const auto linear = std::move(ops->make_linear({stacked, {}})).value();
+      TestWeight both = a.numbers;
+      both.n += b.numbers.n;
+      both.values.insert(both.values.end(), b.numbers.values.begin(), b.numbers.values.end());
+      std::vector<float> x = random_floats(5 * 83, 3);
+      expect_product(both, x, 5, {}, run(*ops, *linear, x, 5), describe(spec.scheme));
+      std::vector<float> rows(2 * 83);
+      const int32_t ids[] = {36, 37};
+      ops->embed(*linear, ids, 1.0F, matrix(rows, 2, 83), host_stream());
+      EXPECT_TRUE(std::equal(rows.begin(), rows.end(), both.values.begin() + 36 * 83))
+          << describe(spec.scheme);
+    }
+  }
+}
+
+TEST(Linear, RefusesSchemesThatItDoesNotServe) {
+  ThreadPool pool(1);
+  const auto ops = make_cpu_ops(pool);
+  const ScaledWeight good(kScaledCases[0], 4, 8, 1);
+  WeightView ints = good.view;
+  ints.scheme.values = ints.values.dtype = DType::kI32;
+  const Status refused = ops->make_linear({{&ints, 1}, {}}).status();
+  EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
+  EXPECT_NE(refused.message().find("i32 with a scale per tensor"), std::string::npos);
+  WeightView no_scales = good.view;
+  no_scales.scales.data = nullptr;
+  EXPECT_FALSE(ops->make_linear({{&no_scales, 1}, {}}).ok());
+  WeightView misshapen = good.view;
+  misshapen.scheme.scales = ScaleLayout::kRows;
+  EXPECT_FALSE(ops->make_linear({{&misshapen, 1}, {}}).ok());
+  const WeightView bare = good.view.values;
+  EXPECT_FALSE(ops->make_linear({{&bare, 1}, {}}).ok()) << "FP8 without scales";
+  const ScaledWeight rows(kScaledCases[1], 4, 8, 1);
+  const WeightView mixed[] = {good.view, rows.view};
+  EXPECT_FALSE(ops->make_linear({mixed, {}}).ok());
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class LayerTailTest : public CudaOpsTest {
   Matrix matrix(int64_t n, int64_t k, uint32_t seed, bool has_bias) {
     const std::vector<float> w = random(n * k, seed, 1.0F / std::sqrt(static_cast<float>(k)));
     const std::vector<float> b = random(n, seed + 100);
-    const TensorView weights[] = {{const_cast<float*>(w.data()), DType::kF32, {n, k}}};
+    const WeightView weights[] = {TensorView{const_cast<float*>(w.data()), DType::kF32, {n, k}}};
     const TensorView biases[] = {{const_cast<float*>(b.data()), DType::kF32, {n}}};
     LinearSource source = {.weights = weights, .biases = {}};
     if (has_bias) source.biases = biases;

@@ -19,8 +19,9 @@ class LinearTest : public CudaOpsTest {
     first_ = random(first * spec.k, 1);
     second_ = random((spec.n - first) * spec.k, 2);
     bias_ = random(first, 3);
-    const TensorView weights[] = {{first_.data(), DType::kF32, {first, spec.k}},
-                                  {second_.data(), DType::kF32, {spec.n - first, spec.k}}};
+    const WeightView weights[] = {
+        TensorView{first_.data(), DType::kF32, {first, spec.k}},
+        TensorView{second_.data(), DType::kF32, {spec.n - first, spec.k}}};
     const TensorView biases[] = {{bias_.data(), DType::kF32, {first}},
                                  {nullptr, DType::kF32, {spec.n - first}}};
     const LinearSource source = {weights, spec.has_bias ? std::span<const TensorView>(biases)
@@ -165,7 +166,7 @@ TEST_P(LinearTest, LoadsEveryTypeBitForBit) {
   const std::vector<float> values = random_floats(rows * width, 11);
   for (const DType stored : {DType::kF32, DType::kF16, DType::kBF16}) {
     std::vector<std::byte> bytes = encode(values, stored);
-    const TensorView block = {bytes.data(), stored, {rows, width}};
+    const WeightView block = TensorView{bytes.data(), stored, {rows, width}};
     const auto linear = ops_->make_linear({{&block, 1}, {}}).value();
     const std::vector<std::byte> expected = encode(
         rounded(std::vector<float>(values.end() - 2 * width, values.end()), stored), dtype());
@@ -208,11 +209,19 @@ TEST_P(LinearTest, FillsDummyWeightsAsTheHostDoes) {
 
 TEST_P(LinearTest, RefusesWhatDoesNotFit) {
   std::vector<float> data(64);
-  const TensorView mixed[] = {{data.data(), DType::kF32, {2, 8}},
-                              {data.data(), DType::kF32, {2, 9}}};
+  const WeightView mixed[] = {TensorView{data.data(), DType::kF32, {2, 8}},
+                              TensorView{data.data(), DType::kF32, {2, 9}}};
   EXPECT_EQ(ops_->make_linear({mixed, {}}).status().code(), StatusCode::kInvalidArgument);
   const TensorView ints = {data.data(), DType::kI32, {2, 8}};
-  EXPECT_EQ(ops_->make_linear({{&ints, 1}, {}}).status().code(), StatusCode::kInvalidArgument);
+  const WeightView int_weights = ints;
+  EXPECT_EQ(ops_->make_linear({{&int_weights, 1}, {}}).status().code(),
+            StatusCode::kInvalidArgument);
+  const WeightView scaled = {{data.data(), DType::kF8E4M3, {2, 8}},
+                             {data.data(), DType::kF32, {2, 1}},
+                             {.values = DType::kF8E4M3, .scales = ScaleLayout::kRows}};
+  const Status refused = ops_->make_linear({{&scaled, 1}, {}}).status();
+  EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
+  EXPECT_NE(refused.message().find("fp8_e4m3 with a scale per row"), std::string::npos);
   EXPECT_EQ(ops_->make_linear({}).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ops_->make_vector(ints).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ops_->allocate({int64_t{1} << 44}, dtype()).status().code(),

@@ -103,7 +103,7 @@ TEST_P(RowsTest, GatherAndEmbedCopyRows) {
     ops_->gather_rows(input.view(), rows.as<int32_t>(), out.view(), stream());
     EXPECT_EQ(out.values(), expected) << width;
 
-    const TensorView block = host_view(table, 17);
+    const WeightView block = host_view(table, 17);
     const auto linear = ops_->make_linear({{&block, 1}, {}}).value();
     out.poison();
     ops_->embed(*linear, rows.as<int32_t>(), 1.0F, out.view(), stream());

@@ -18,7 +18,7 @@ constexpr AttentionShape kShape = {.num_heads = 8,
 
 // Every backend of the GPU has times for every kind of batch; a longer one takes longer.
 TEST(MeasureAttention, TimesEveryBackend) {
-  const auto platform = make_cuda_platform({.weight_dtype = DType::kBF16});
+  const auto platform = make_cuda_platform({.activation_dtype = DType::kBF16});
   if (!platform.ok()) GTEST_SKIP() << platform.status().message();
   for (const DType kv : {DType::kBF16, DType::kF8E4M3}) {
     MeasureConfig config{.shape = kShape, .num_warmups = 1, .num_trials = 3};
@@ -56,7 +56,7 @@ TEST(MeasureAttention, TimesEveryBackend) {
 
 // A model in F32 is measured as it runs.
 TEST(MeasureAttention, TimesF32) {
-  const auto platform = make_cuda_platform({.weight_dtype = DType::kF32});
+  const auto platform = make_cuda_platform({.activation_dtype = DType::kF32});
   if (!platform.ok()) GTEST_SKIP() << platform.status().message();
   MeasureConfig config{.shape = kShape};
   config.shape.q = config.shape.kv = config.shape.out = DType::kF32;
@@ -79,7 +79,7 @@ TEST(MeasureAttention, TimesF32) {
 }
 
 TEST(MeasureAttention, EndsWhenItIsTold) {
-  const auto platform = make_cuda_platform({.weight_dtype = DType::kBF16});
+  const auto platform = make_cuda_platform({.activation_dtype = DType::kBF16});
   if (!platform.ok()) GTEST_SKIP() << platform.status().message();
   MeasureConfig config{.shape = kShape};
   config.workloads.assign(3, full_workload(Phase::kDecode, 1, 1, 64));

@@ -1,0 +1,336 @@
+#include "model/decoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/saturated.h"
+#include "model/shard.h"
+
+namespace quire {
+namespace {
+
+Saturated bytes_of(DType dtype) {
+  return static_cast<int64_t>(dtype_bytes(dtype));
+}
+
+const float* weights_of(const Tensor& vector) {
+  return vector.view.as<float>();
+}
+
+AttentionShape attention_shape(const DecoderConfig& decoder, const ModelLimits& limits,
+                               DType activation, int window) {
+  AttentionShape shape;
+  shape.num_heads = static_cast<int>(shard(decoder.num_heads, limits.parallel).count);
+  shape.num_kv_heads = static_cast<int>(shard(decoder.num_kv_heads, limits.parallel).count);
+  shape.head_dim = shape.head_dim_v = decoder.head_dim;
+  shape.page_size = limits.page_size;
+  shape.q = shape.out = activation;
+  shape.kv = limits.kv_dtype;
+  shape.scale = decoder.attention_scale;
+  shape.softcap = decoder.attention_softcap;
+  shape.window = window;
+  return shape;
+}
+
+// Elements per token of a step's scratch: attention's inner values, then the MLP's.
+int64_t scratch_elements_per_token(const DecoderConfig& decoder, const Parallel& parallel) {
+  const int64_t q_size = shard(decoder.num_heads, parallel).count * decoder.head_dim;
+  const int64_t kv_size = shard(decoder.num_kv_heads, parallel).count * decoder.head_dim;
+  const int64_t intermediate = shard(decoder.intermediate_size, parallel).count;
+  return std::max(3 * q_size + 2 * kv_size, 3 * intermediate);
+}
+
+}  // namespace
+
+const DecoderConfig& decoder_config(const ModelConfig& config) {
+  const auto* decoder = dynamic_cast<const DecoderConfig*>(config.family.get());
+  QUIRE_CHECK(decoder != nullptr, "[model] the family's configuration is that of a decoder");
+  return *decoder;
+}
+
+std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLimits& limits,
+                                       DType activation) {
+  const DecoderConfig& decoder = decoder_config(config);
+  std::vector<KvGroup> groups;
+  for (int layer = 0; layer < config.num_layers; ++layer) {
+    // A window that no sequence outgrows is none: such layers share the group of full attention.
+    int window = decoder.layer_windows[static_cast<size_t>(layer)];
+    if (window >= limits.max_model_len) window = 0;
+    auto group = std::ranges::find_if(
+        groups, [window](const KvGroup& other) { return other.decode.window == window; });
+    if (group == groups.end()) {
+      const AttentionShape shape = attention_shape(decoder, limits, activation, window);
+      group = groups.insert(groups.end(), KvGroup{kv_layout(shape), shape, shape});
+    }
+    group->layers.push_back(layer);
+  }
+  assign_tables(groups);
+  return groups;
+}
+
+int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
+                                 DType activation) {
+  const DecoderConfig& decoder = decoder_config(config);
+  const Saturated num_tokens = limits.max_num_tokens;
+  const Saturated per_token =
+      3 * Saturated(config.hidden_size) + scratch_elements_per_token(decoder, limits.parallel);
+  const Saturated angles =
+      num_tokens * decoder.head_dim * static_cast<int64_t>(decoder.ropes.size());
+  const Saturated logits = Saturated(limits.max_num_logit_rows) * config.vocab_size;
+  return (num_tokens * per_token * bytes_of(activation) + (angles + logits) * bytes_of(DType::kF32))
+      .get();
+}
+
+WeightGroup decoder_layer_slots(const ModelConfig& config, const std::string& prefix,
+                                DecoderLayer& layer, float addend) {
+  const DecoderConfig& c = decoder_config(config);
+  const int64_t hidden = config.hidden_size;
+  const int64_t inner = c.intermediate_size;
+  const int64_t q_size = int64_t{c.num_heads} * c.head_dim;
+  const int64_t kv_size = int64_t{c.num_kv_heads} * c.head_dim;
+  const std::string attention = prefix + "self_attn.";
+  WeightGroup group;
+  group.is_layer = true;
+  group.matrices = {
+      {&layer.qkv,
+       {{attention + "q_proj", q_size},
+        {attention + "k_proj", kv_size},
+        {attention + "v_proj", kv_size}},
+       hidden,
+       Split::kRows,
+       c.qkv_bias,
+       c.format},
+      {&layer.o, {{attention + "o_proj", hidden}}, q_size, Split::kColumns, c.o_bias, c.format},
+      {&layer.gate_up,
+       {{prefix + "mlp.gate_proj", inner}, {prefix + "mlp.up_proj", inner}},
+       hidden,
+       Split::kRows,
+       c.mlp_bias,
+       c.format},
+      {&layer.down,
+       {{prefix + "mlp.down_proj", hidden}},
+       inner,
+       Split::kColumns,
+       c.mlp_bias,
+       c.format},
+  };
+  if (c.qk_norm) {
+    group.vectors = {{&layer.q_norm, attention + "q_norm.weight", c.head_dim, addend},
+                     {&layer.k_norm, attention + "k_norm.weight", c.head_dim, addend}};
+  }
+  return group;
+}
+
+WeightGroup embedding_slots(const ModelConfig& config, const std::string& prefix,
+                            DecoderEnds& ends) {
+  WeightGroup group;
+  group.matrices = {
+      {&ends.embed, {{prefix + "embed_tokens", config.vocab_size}}, config.hidden_size}};
+  return group;
+}
+
+WeightGroup head_slots(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends,
+                       float addend) {
+  WeightGroup group;
+  group.vectors = {{&ends.final_norm, prefix + "norm.weight", config.hidden_size, addend}};
+  if (!decoder_config(config).tie_word_embeddings) {
+    group.matrices = {{&ends.lm_head, {{"lm_head", config.vocab_size}}, config.hidden_size}};
+  }
+  return group;
+}
+
+DecoderModel::DecoderModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops,
+                           DecoderEnds ends)
+    : config_(config),
+      decoder_(decoder_config(config_)),
+      limits_(limits),
+      ops_(ops),
+      ends_(std::move(ends)),
+      kv_groups_(decoder_kv_groups(config, limits, ops.activation_dtype())),
+      places_(static_cast<size_t>(config.num_layers)) {
+  const Parallel& parallel = limits.parallel;
+  num_heads_ = static_cast<int>(shard(decoder_.num_heads, parallel).count);
+  num_kv_heads_ = static_cast<int>(shard(decoder_.num_kv_heads, parallel).count);
+  q_size_ = int64_t{num_heads_} * decoder_.head_dim;
+  qkv_size_ = q_size_ + 2 * int64_t{num_kv_heads_} * decoder_.head_dim;
+  intermediate_size_ = shard(decoder_.intermediate_size, parallel).count;
+  for (size_t g = 0; g < kv_groups_.size(); ++g) {
+    const std::vector<int>& layers = kv_groups_[g].layers;
+    for (size_t i = 0; i < layers.size(); ++i) places_[static_cast<size_t>(layers[i])] = {g, i};
+  }
+}
+
+Status DecoderModel::allocate_buffers() {
+  const int64_t num_tokens = limits_.max_num_tokens;
+  const int64_t hidden = config_.hidden_size;
+  const DType dtype = ops_.activation_dtype();
+  for (Tensor* buffer : {&residual_, &normed_, &delta_}) {
+    QUIRE_ASSIGN_OR_RETURN(*buffer, ops_.allocate({num_tokens, hidden}, dtype));
+  }
+  const int64_t num_elements =
+      std::max(num_tokens * scratch_elements_per_token(decoder_, limits_.parallel),
+               limits_.max_num_logit_rows * 3 * hidden);
+  QUIRE_ASSIGN_OR_RETURN(scratch_, ops_.allocate({num_elements}, dtype));
+  for (const RopeConfig& rope : decoder_.ropes) QUIRE_RETURN_IF_ERROR(add_rotation(rope));
+  return {};
+}
+
+Status DecoderModel::add_rotation(const RopeConfig& rope) {
+  const RopeFrequencies frequencies = rope_frequencies(
+      rope, decoder_.head_dim, decoder_.max_position_embeddings, limits_.max_model_len);
+  std::vector<float> inv_freq(frequencies.inv_freq.begin(), frequencies.inv_freq.end());
+  Rotation rotation;
+  rotation.attention_factor = static_cast<float>(frequencies.attention_factor);
+  QUIRE_ASSIGN_OR_RETURN(rotation.inv_freq,
+                         ops_.make_vector({inv_freq.data(), DType::kF32, {decoder_.head_dim / 2}}));
+  QUIRE_ASSIGN_OR_RETURN(rotation.cos_sin,
+                         ops_.allocate({limits_.max_num_tokens, decoder_.head_dim}, DType::kF32));
+  rotations_.push_back(std::move(rotation));
+  return {};
+}
+
+TensorView DecoderModel::scratch(int64_t offset, int64_t rows, int64_t width) const {
+  const DType dtype = scratch_.view.dtype;
+  auto* base = scratch_.view.as<std::byte>() + offset * static_cast<int64_t>(dtype_bytes(dtype));
+  return {base, dtype, {rows, width}};
+}
+
+TensorView DecoderModel::qkv_view(int64_t num_tokens) const {
+  return scratch(0, num_tokens, qkv_size_);
+}
+
+TensorView DecoderModel::attention_view(int64_t num_tokens) const {
+  return scratch(num_tokens * (qkv_size_ + q_size_), num_tokens, q_size_);
+}
+
+TensorView DecoderModel::gate_up_view(int64_t num_tokens) const {
+  return scratch(0, num_tokens, 2 * intermediate_size_);
+}
+
+TensorView DecoderModel::product_view(int64_t num_tokens) const {
+  return scratch(num_tokens * 2 * intermediate_size_, num_tokens, intermediate_size_);
+}
+
+void DecoderModel::begin_step(const StepInput& input, float embed_scale, Stream& stream) {
+  QUIRE_CHECK(input.num_tokens > 0 && input.num_tokens <= limits_.max_num_tokens,
+              "[model] a step has 1 to max_num_tokens tokens");
+  QUIRE_CHECK(input.kv_groups.size() == kv_groups_.size(), "[model] a step has every KV group");
+  ops_.embed(*ends_.embed, input.token_ids, embed_scale, residual(input.num_tokens), stream);
+  for (const Rotation& rotation : rotations_) {
+    ops_.rope_angles(weights_of(rotation.inv_freq), rotation.attention_factor, input.positions,
+                     rotation.cos_sin.view.rows(0, input.num_tokens), stream);
+  }
+}
+
+void DecoderModel::norm_residual(const Tensor& weight, int64_t num_tokens, Stream& stream) {
+  ops_.rms_norm(residual(num_tokens), weights_of(weight), decoder_.rms_norm_eps, normed(num_tokens),
+                stream);
+}
+
+void DecoderModel::add_and_norm(const Tensor& weight, int64_t num_tokens, Stream& stream) {
+  ops_.add_rms_norm(residual(num_tokens), delta(num_tokens), weights_of(weight),
+                    decoder_.rms_norm_eps, normed(num_tokens), stream);
+}
+
+void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens, Stream& stream) {
+  ops_.rms_norm(delta(num_tokens), weights_of(weight), decoder_.rms_norm_eps, delta(num_tokens),
+                stream);
+}
+
+void DecoderModel::project_qkv(const DecoderLayer& layer, int64_t num_tokens, Stream& stream) {
+  ops_.linear(*layer.qkv, normed(num_tokens), qkv_view(num_tokens), stream);
+}
+
+Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
+                            Stream& stream) {
+  const LayerPlace place = places_[layer_idx];
+  const KvGroupStep& step = input.kv_groups[place.group];
+  const int64_t num_tokens = input.num_tokens;
+  const TensorView q = scratch(num_tokens * qkv_size_, num_tokens, q_size_);
+  const Shape per_head = {num_tokens, num_heads_, decoder_.head_dim};
+  const auto& rotation = rotations_[static_cast<size_t>(decoder_.layer_ropes[layer_idx])];
+
+  RopeAndCache rope;
+  rope.qkv = qkv_view(num_tokens);
+  rope.q_out = {q.data, q.dtype, per_head};
+  rope.cos_sin = rotation.cos_sin.view.rows(0, num_tokens);
+  rope.q_norm = decoder_.qk_norm ? weights_of(layer.q_norm) : nullptr;
+  rope.k_norm = decoder_.qk_norm ? weights_of(layer.k_norm) : nullptr;
+  rope.norm_eps = decoder_.rms_norm_eps;
+  rope.num_heads = num_heads_;
+  rope.num_kv_heads = num_kv_heads_;
+  rope.head_dim = decoder_.head_dim;
+  rope.page_size = limits_.page_size;
+  rope.kv = step.caches[place.index];
+  rope.slot_mapping = step.batch->slot_mapping;
+  ops_.rope_and_cache(rope, stream);
+
+  AttentionCall call;
+  call.q = rope.q_out;
+  call.out = {attention_view(num_tokens).data, q.dtype, per_head};
+  call.kv = rope.kv;
+  call.workspace = step.workspace;
+  if (step.decode != nullptr) QUIRE_RETURN_IF_ERROR(step.decode->run(call, stream));
+  if (step.prefill != nullptr) QUIRE_RETURN_IF_ERROR(step.prefill->run(call, stream));
+  return {};
+}
+
+void DecoderModel::project_output(const DecoderLayer& layer, int64_t num_tokens, Stream& stream) {
+  ops_.linear(*layer.o, attention_view(num_tokens), delta(num_tokens), stream);
+  ops_.all_reduce(delta(num_tokens), stream);
+}
+
+void DecoderModel::mlp(const DecoderLayer& layer, int64_t num_tokens, Stream& stream) {
+  const TensorView gate_up = gate_up_view(num_tokens);
+  const TensorView product = product_view(num_tokens);
+  ops_.linear(*layer.gate_up, normed(num_tokens), gate_up, stream);
+  ops_.gated_mul(decoder_.activation, gate_up, product, stream);
+  ops_.linear(*layer.down, product, delta(num_tokens), stream);
+  ops_.all_reduce(delta(num_tokens), stream);
+}
+
+// Only the rows whose logits are asked for go through the final norm and the largest matrix.
+Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits,
+                                    Stream& stream) {
+  QUIRE_CHECK(num_rows > 0 && num_rows <= limits_.max_num_logit_rows,
+              "[model] 1 to max_num_logit_rows rows of logits at a time");
+  const int64_t hidden = config_.hidden_size;
+  const TensorView last_residual = scratch(0, num_rows, hidden);
+  const TensorView last_delta = scratch(num_rows * hidden, num_rows, hidden);
+  const TensorView last_normed = scratch(2 * num_rows * hidden, num_rows, hidden);
+  ops_.gather_rows(residual_.view, rows, last_residual, stream);
+  ops_.gather_rows(delta_.view, rows, last_delta, stream);
+  ops_.add_rms_norm(last_residual, last_delta, weights_of(ends_.final_norm), decoder_.rms_norm_eps,
+                    last_normed, stream);
+  ops_.linear(ends_.lm_head != nullptr ? *ends_.lm_head : *ends_.embed, last_normed, logits,
+              stream);
+  return {};
+}
+
+Status check_shards(const DecoderConfig& config, const Parallel& parallel) {
+  if (parallel.size < 1 || parallel.rank < 0 || parallel.rank >= parallel.size) {
+    return invalid_argument(fmt::format(
+        "[model] --tensor-parallel-size; got rank {} of {}, expected a rank below the size",
+        parallel.rank, parallel.size));
+  }
+  struct Dimension {
+    const char* name;
+    int count;
+  };
+  for (const Dimension split : {Dimension{"num_attention_heads", config.num_heads},
+                                Dimension{"num_key_value_heads", config.num_kv_heads},
+                                Dimension{"intermediate_size", config.intermediate_size}}) {
+    if (split.count % parallel.size != 0) {
+      return invalid_argument(
+          fmt::format("[model] --tensor-parallel-size {} does not divide {}; got {}, expected a "
+                      "multiple",
+                      parallel.size, split.name, split.count));
+    }
+  }
+  return {};
+}
+
+}  // namespace quire

@@ -1,0 +1,166 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "model/decoder.h"
+#include "tensor/quote_name.h"
+
+namespace quire {
+namespace {
+
+// Far above any model there is, and small enough that no product of these sizes leaves 63 bits.
+// Products with limits that flags set are Saturated.
+constexpr int kMaxHiddenSize = 1 << 17;
+constexpr int kMaxIntermediateSize = 1 << 20;
+constexpr int kMaxLayers = 1024;
+constexpr int kMaxHeads = 1024;
+constexpr int kMaxHeadDim = 512;
+constexpr int kMaxVocabSize = 1 << 23;
+constexpr int kMaxPositions = 1 << 28;
+
+std::optional<RopeType> parse_rope_type(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, RopeType>, 5> kTypes = {{
+      {"default", RopeType::kDefault},
+      {"linear", RopeType::kLinear},
+      {"dynamic", RopeType::kDynamic},
+      {"llama3", RopeType::kLlama3},
+      {"yarn", RopeType::kYarn},
+  }};
+  for (const auto& [type_name, type] : kTypes) {
+    if (type_name == name) return type;
+  }
+  return std::nullopt;
+}
+
+void read_llama3(ConfigFields& fields, RopeConfig& rope) {
+  rope.low_freq_factor = fields.number("low_freq_factor", 1e-3, 1e6);
+  rope.high_freq_factor = fields.number("high_freq_factor", 1e-3, 1e6);
+  if (rope.high_freq_factor <= rope.low_freq_factor) {
+    fields.fail("high_freq_factor", fmt::format("{}", rope.high_freq_factor),
+                fmt::format("more than low_freq_factor, {}", rope.low_freq_factor));
+  }
+}
+
+void read_yarn(ConfigFields& fields, RopeConfig& rope) {
+  rope.beta_fast = fields.number("beta_fast", 1e-3, 1e6, rope.beta_fast);
+  rope.beta_slow = fields.number("beta_slow", 1e-3, 1e6, rope.beta_slow);
+  rope.truncate = fields.boolean("truncate", true);
+  rope.attention_factor = fields.optional_number("attention_factor", 1e-3, 1e3);
+  rope.mscale = fields.optional_number("mscale", 0.0, 1e3);
+  rope.mscale_all_dim = fields.optional_number("mscale_all_dim", 0.0, 1e3);
+}
+
+void read_whole_head_rotation(ConfigFields& fields) {
+  if (fields.number("partial_rotary_factor", 0.0, 1.0, 1.0) != 1.0) {
+    fields.fail("partial_rotary_factor", "a part of the head", "1: the whole head is rotated");
+  }
+}
+
+// The part of the scaling that depends on its type.
+void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeConfig& rope) {
+  read_whole_head_rotation(fields);
+  const std::string old_spelling = fields.optional_text("type").value_or("default");
+  const std::string type = fields.optional_text("rope_type").value_or(old_spelling);
+  const std::optional<RopeType> known = parse_rope_type(type);
+  if (!known) {
+    fields.fail("rope_type", quote_name(type), "default, linear, dynamic, llama3 or yarn");
+    return;
+  }
+  rope.type = *known;
+  if (rope.type == RopeType::kDefault) return;
+  rope.original_max_position_embeddings =
+      fields.integer("original_max_position_embeddings", 1, kMaxPositions, max_position_embeddings);
+  // YaRN's factor may be left to the ratio of the two lengths.
+  const double ratio =
+      static_cast<double>(max_position_embeddings) / rope.original_max_position_embeddings;
+  rope.factor = fields.number(
+      "factor", 1.0, 1e6,
+      rope.type == RopeType::kYarn && ratio >= 1.0 ? std::optional(ratio) : std::nullopt);
+  if (rope.type == RopeType::kLlama3) read_llama3(fields, rope);
+  if (rope.type == RopeType::kYarn) read_yarn(fields, rope);
+}
+
+void read_head_dim(ConfigFields& fields, const DecoderDefaults& defaults, const ModelConfig& config,
+                   DecoderConfig& decoder) {
+  const bool derives_head_dim = !fields.has("head_dim") && !defaults.head_dim;
+  if (derives_head_dim && config.hidden_size % decoder.num_heads != 0) {
+    fields.fail("hidden_size", std::to_string(config.hidden_size),
+                fmt::format("a multiple of num_attention_heads, {}, where there is no head_dim",
+                            decoder.num_heads));
+  }
+  decoder.head_dim =
+      fields.integer("head_dim", 2, kMaxHeadDim,
+                     defaults.head_dim.value_or(config.hidden_size / decoder.num_heads));
+  if (decoder.head_dim < 2 || decoder.head_dim > kMaxHeadDim || decoder.head_dim % 2 != 0) {
+    fields.fail("head_dim", std::to_string(decoder.head_dim),
+                fmt::format("an even number from 2 to {}", kMaxHeadDim));
+  }
+}
+
+}  // namespace
+
+void read_decoder_sizes(ConfigFields& fields, const DecoderDefaults& defaults, ModelConfig& config,
+                        DecoderConfig& decoder) {
+  config.hidden_size = fields.integer("hidden_size", 1, kMaxHiddenSize);
+  decoder.intermediate_size = fields.integer("intermediate_size", 1, kMaxIntermediateSize);
+  config.num_layers = fields.integer("num_hidden_layers", 1, kMaxLayers);
+  decoder.num_heads = fields.integer("num_attention_heads", 1, kMaxHeads, defaults.num_heads);
+  decoder.num_kv_heads = fields.integer("num_key_value_heads", 1, kMaxHeads,
+                                        defaults.num_kv_heads.value_or(decoder.num_heads));
+  config.vocab_size = fields.integer("vocab_size", 1, kMaxVocabSize, defaults.vocab_size);
+  decoder.max_position_embeddings =
+      fields.integer("max_position_embeddings", 1, kMaxPositions, defaults.max_position_embeddings);
+  decoder.rms_norm_eps = static_cast<float>(fields.number("rms_norm_eps", 0.0, 1.0, 1e-6));
+  if (!fields.status().ok()) return;
+  if (decoder.num_heads % decoder.num_kv_heads != 0) {
+    fields.fail("num_key_value_heads", std::to_string(decoder.num_kv_heads),
+                fmt::format("a divisor of num_attention_heads, {}", decoder.num_heads));
+  }
+  read_head_dim(fields, defaults, config, decoder);
+  decoder.attention_scale = 1.0F / std::sqrt(static_cast<float>(decoder.head_dim));
+}
+
+RopeConfig read_rope_parameters(ConfigFields& fields, int max_position_embeddings,
+                                double default_theta) {
+  RopeConfig rope;
+  rope.theta = fields.number("rope_theta", kMinRopeTheta, kMaxRopeTheta, default_theta);
+  read_rope_scaling(fields, max_position_embeddings, rope);
+  return rope;
+}
+
+RopeConfig read_rope(ConfigFields& fields, int max_position_embeddings, double default_theta) {
+  RopeConfig rope;
+  rope.theta = fields.number("rope_theta", kMinRopeTheta, kMaxRopeTheta, default_theta);
+  read_whole_head_rotation(fields);
+  std::optional<ConfigFields> scaling = fields.object("rope_parameters");
+  if (!scaling) scaling = fields.object("rope_scaling");
+  if (!scaling) return rope;
+  rope = read_rope_parameters(*scaling, max_position_embeddings, rope.theta);
+  fields.keep(scaling->status());
+  return rope;
+}
+
+void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
+  const RopeConfig rope = read_rope(fields, decoder.max_position_embeddings, RopeConfig().theta);
+  config.longest_model_len = longest_context(rope, decoder.max_position_embeddings);
+  decoder.ropes = {rope};
+  decoder.layer_ropes.assign(static_cast<size_t>(config.num_layers), 0);
+}
+
+std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers) {
+  std::vector<std::string> types = fields.texts("layer_types", kMaxLayers);
+  if (!types.empty() && types.size() != static_cast<size_t>(num_layers)) {
+    fields.fail("layer_types", fmt::format("{} entries", types.size()),
+                fmt::format("one a layer, {}", num_layers));
+    return {};
+  }
+  for (const std::string& type : types) {
+    if (type == "full_attention" || type == "sliding_attention") continue;
+    fields.fail("layer_types", quote_name(type), "full_attention or sliding_attention");
+  }
+  return types;
+}
+
+}  // namespace quire

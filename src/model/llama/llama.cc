@@ -1,0 +1,228 @@
+#include "model/llama/llama.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "model/decoder.h"
+#include "tensor/quote_name.h"
+
+namespace quire {
+namespace {
+
+// A yes or no that an architecture fixes, or that one of its config fields decides.
+enum class Trait { kNo, kYes, kFromConfig };
+
+// Which layers see no more than a window.
+enum class WindowRule {
+  kNone,         // the field is ignored
+  kEveryLayer,   // sliding_window holds for all layers
+  kFromLayerUp,  // with use_sliding_window, layers from max_window_layers up, or layer_types
+};
+
+// The differences between the architectures. The defaults are those of each one's configuration
+// class in transformers.
+struct Traits {
+  Trait qkv_bias = Trait::kNo;  // kFromConfig: attention_bias
+  Trait o_bias = Trait::kNo;    // kFromConfig: attention_bias
+  Trait mlp_bias = Trait::kNo;  // kFromConfig: mlp_bias
+  bool qk_norm = false;
+  WindowRule window = WindowRule::kNone;
+  int default_window = 0;  // where the config has no sliding_window at all
+  std::optional<int> default_head_dim = {};
+};
+
+bool resolve(Trait trait, ConfigFields& fields, std::string_view key) {
+  if (trait == Trait::kFromConfig) return fields.boolean(key, false);
+  return trait == Trait::kYes;
+}
+
+bool is_sliding(const std::vector<std::string>& layer_types, int layer, int first_sliding) {
+  if (layer_types.empty()) return layer >= first_sliding;
+  return layer_types[static_cast<size_t>(layer)] == "sliding_attention";
+}
+
+std::vector<int> read_windows(ConfigFields& fields, const Traits& traits, int num_layers) {
+  constexpr int kMax = std::numeric_limits<int>::max();
+  std::vector<int> windows(static_cast<size_t>(num_layers), 0);
+  if (traits.window == WindowRule::kNone) return windows;
+  const int absent = fields.mentions("sliding_window") ? 0 : traits.default_window;
+  const int window = fields.integer("sliding_window", 1, kMax, absent);
+  int first_sliding = 0;
+  std::vector<std::string> layer_types;
+  if (traits.window == WindowRule::kFromLayerUp) {
+    if (!fields.boolean("use_sliding_window", false)) return windows;
+    first_sliding = fields.integer("max_window_layers", 0, kMax, 28);
+    layer_types = read_layer_types(fields, num_layers);
+  }
+  for (int layer = 0; layer < num_layers; ++layer) {
+    if (is_sliding(layer_types, layer, first_sliding)) {
+      windows[static_cast<size_t>(layer)] = window;
+    }
+  }
+  return windows;
+}
+
+std::shared_ptr<const FamilyConfig> parse(ConfigFields& fields, const Traits& traits,
+                                          ModelConfig& config) {
+  auto decoder = std::make_shared<DecoderConfig>();
+  const std::string activation = fields.optional_text("hidden_act").value_or("silu");
+  if (activation != "silu") fields.fail("hidden_act", quote_name(activation), "\"silu\"");
+  read_decoder_sizes(fields, {.head_dim = traits.default_head_dim}, config, *decoder);
+  if (!fields.status().ok()) return nullptr;
+  read_decoder_rope(fields, config, *decoder);
+  decoder->layer_windows = read_windows(fields, traits, config.num_layers);
+  decoder->tie_word_embeddings = fields.boolean("tie_word_embeddings", false);
+  decoder->qkv_bias = resolve(traits.qkv_bias, fields, "attention_bias");
+  decoder->o_bias = resolve(traits.o_bias, fields, "attention_bias");
+  decoder->mlp_bias = resolve(traits.mlp_bias, fields, "mlp_bias");
+  decoder->qk_norm = traits.qk_norm;
+  return decoder;
+}
+
+struct LlamaLayer : DecoderLayer {
+  Tensor input_norm;           // [hidden]
+  Tensor post_attention_norm;  // [hidden]; before the MLP
+};
+
+struct LlamaWeights {
+  DecoderEnds ends;
+  std::vector<LlamaLayer> layers;
+};
+
+WeightList list_weights(const ModelConfig& config, LlamaWeights& weights) {
+  WeightList list;
+  list.groups.push_back(embedding_slots(config, "model.", weights.ends));
+  weights.layers.resize(static_cast<size_t>(config.num_layers));
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    LlamaLayer& layer = weights.layers[i];
+    const std::string prefix = fmt::format("model.layers.{}.", i);
+    WeightGroup group = decoder_layer_slots(config, prefix, layer);
+    group.vectors.push_back(
+        {&layer.input_norm, prefix + "input_layernorm.weight", config.hidden_size});
+    group.vectors.push_back({&layer.post_attention_norm, prefix + "post_attention_layernorm.weight",
+                             config.hidden_size});
+    list.groups.push_back(std::move(group));
+  }
+  list.groups.push_back(head_slots(config, "model.", weights.ends));
+  if (decoder_config(config).tie_word_embeddings) list.ignored_prefixes = {"lm_head.weight"};
+  return list;
+}
+
+class LlamaModel final : public DecoderModel {
+ public:
+  static Result<std::unique_ptr<Model>> create(const ModelConfig& config, const ModelLimits& limits,
+                                               Ops& ops, LlamaWeights weights) {
+    std::unique_ptr<LlamaModel> model(new LlamaModel(config, limits, ops, std::move(weights)));
+    QUIRE_RETURN_IF_ERROR(model->allocate_buffers());
+    return std::unique_ptr<Model>(std::move(model));
+  }
+
+  Status forward(const StepInput& input, Stream& stream) override;
+
+ private:
+  LlamaModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops, LlamaWeights weights)
+      : DecoderModel(config, limits, ops, std::move(weights.ends)),
+        layers_(std::move(weights.layers)) {}
+
+  // What follows attention, up to the next layer's queries, keys and values.
+  LayerTail tail_of(size_t layer_idx, int64_t num_tokens) const;
+
+  std::vector<LlamaLayer> layers_;
+};
+
+Status LlamaModel::forward(const StepInput& input, Stream& stream) {
+  const int64_t num_tokens = input.num_tokens;
+  begin_step(input, 1.0F, stream);
+  bool has_qkv = false;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const LlamaLayer& layer = layers_[i];
+    if (!has_qkv) {
+      if (i == 0) {
+        norm_residual(layer.input_norm, num_tokens, stream);
+      } else {
+        add_and_norm(layer.input_norm, num_tokens, stream);
+      }
+      project_qkv(layer, num_tokens, stream);
+    }
+    QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
+    has_qkv = ops().try_layer_tail(tail_of(i, num_tokens), stream);
+    if (has_qkv) continue;
+    project_output(layer, num_tokens, stream);
+    add_and_norm(layer.post_attention_norm, num_tokens, stream);
+    mlp(layer, num_tokens, stream);
+  }
+  return {};
+}
+
+LayerTail LlamaModel::tail_of(size_t layer_idx, int64_t num_tokens) const {
+  const LlamaLayer& layer = layers_[layer_idx];
+  LayerTail tail;
+  tail.o = layer.o.get();
+  tail.post_attention_norm = layer.post_attention_norm.view.as<float>();
+  tail.gate_up = layer.gate_up.get();
+  tail.down = layer.down.get();
+  if (layer_idx + 1 < layers_.size()) {
+    const LlamaLayer& next = layers_[layer_idx + 1];
+    tail.next_norm = next.input_norm.view.as<float>();
+    tail.next_qkv = next.qkv.get();
+  }
+  tail.norm_eps = decoder().rms_norm_eps;
+  tail.attention = attention_view(num_tokens);
+  tail.residual = residual(num_tokens);
+  tail.delta = delta(num_tokens);
+  tail.qkv = qkv_view(num_tokens);
+  tail.normed = normed(num_tokens);
+  tail.gate_up_out = gate_up_view(num_tokens);
+  tail.product = product_view(num_tokens);
+  return tail;
+}
+
+}  // namespace
+
+std::shared_ptr<const FamilyConfig> parse_llama(ConfigFields& fields, ModelConfig& config) {
+  return parse(fields,
+               {.qkv_bias = Trait::kFromConfig,
+                .o_bias = Trait::kFromConfig,
+                .mlp_bias = Trait::kFromConfig},
+               config);
+}
+
+std::shared_ptr<const FamilyConfig> parse_mistral(ConfigFields& fields, ModelConfig& config) {
+  return parse(fields, {.window = WindowRule::kEveryLayer, .default_window = 4096}, config);
+}
+
+std::shared_ptr<const FamilyConfig> parse_qwen2(ConfigFields& fields, ModelConfig& config) {
+  return parse(
+      fields, {.qkv_bias = Trait::kYes, .window = WindowRule::kFromLayerUp, .default_window = 4096},
+      config);
+}
+
+std::shared_ptr<const FamilyConfig> parse_qwen3(ConfigFields& fields, ModelConfig& config) {
+  return parse(fields,
+               {.qkv_bias = Trait::kFromConfig,
+                .o_bias = Trait::kFromConfig,
+                .qk_norm = true,
+                .window = WindowRule::kFromLayerUp,
+                .default_window = 4096,
+                .default_head_dim = 128},
+               config);
+}
+
+std::vector<TensorSpec> list_llama_tensors(const ModelConfig& config) {
+  LlamaWeights weights;
+  return list_tensors(list_weights(config, weights));
+}
+
+Result<std::unique_ptr<Model>> load_llama(const ModelConfig& config, WeightSource& source, Ops& ops,
+                                          const ModelLimits& limits, const LoadProgress& progress) {
+  QUIRE_RETURN_IF_ERROR(check_shards(decoder_config(config), limits.parallel));
+  LlamaWeights weights;
+  QUIRE_RETURN_IF_ERROR(load_weights(list_weights(config, weights), config.architecture, source,
+                                     ops, limits.parallel, progress));
+  return LlamaModel::create(config, limits, ops, std::move(weights));
+}
+
+}  // namespace quire

@@ -1,0 +1,22 @@
+// The decoder that Llama, Mistral, Qwen2 and Qwen3 share: pre-norm, grouped-query attention with
+// rotary positions, gated SiLU MLP.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/config_fields.h"
+#include "model/model.h"
+#include "model/weights.h"
+
+namespace quire {
+
+std::shared_ptr<const FamilyConfig> parse_llama(ConfigFields& fields, ModelConfig& config);
+std::shared_ptr<const FamilyConfig> parse_mistral(ConfigFields& fields, ModelConfig& config);
+std::shared_ptr<const FamilyConfig> parse_qwen2(ConfigFields& fields, ModelConfig& config);
+std::shared_ptr<const FamilyConfig> parse_qwen3(ConfigFields& fields, ModelConfig& config);
+std::vector<TensorSpec> list_llama_tensors(const ModelConfig& config);
+Result<std::unique_ptr<Model>> load_llama(const ModelConfig& config, WeightSource& source, Ops& ops,
+                                          const ModelLimits& limits, const LoadProgress& progress);
+
+}  // namespace quire

@@ -1,0 +1,280 @@
+#include "model/weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "base/check.h"
+#include "model/shard.h"
+#include "tensor/float_convert.h"
+#include "tensor/quote_name.h"
+
+namespace quire {
+namespace {
+
+std::string values_name(const MatrixPart& part) {
+  return part.name + ".weight";
+}
+
+std::string bias_name(const MatrixPart& part) {
+  return part.name + ".bias";
+}
+
+bool is_float(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+float element(const TensorView& view, int64_t i) {
+  switch (view.dtype) {
+    case DType::kF32:
+      return view.as<float>()[i];
+    case DType::kF16:
+      return f16_to_f32(view.as<uint16_t>()[i]);
+    case DType::kBF16:
+      return bf16_to_f32(view.as<uint16_t>()[i]);
+    default:
+      QUIRE_CHECK(false, "[model] take() lets only f32, f16 and bf16 through");
+  }
+}
+
+class Loader {
+ public:
+  Loader(WeightSource& source, Ops& ops, const Parallel& parallel)
+      : source_(source), ops_(ops), parallel_(parallel) {}
+
+  Status load(const WeightList& list, const LoadProgress& progress);
+  // After load: all that the source has was used, or is ignored.
+  Status check_nothing_left(const WeightList& list, std::string_view architecture) const;
+
+ private:
+  Status load_group(const WeightGroup& group);
+  Status load_matrix(const MatrixSlot& slot);
+  Status load_vector(const VectorSlot& slot);
+  Status take_part(const MatrixPart& part, const MatrixSlot& slot);
+  RepeatedRows repeated_part(const RepeatedTensor& numbers, const Shape& whole, Split split) const;
+  Result<WeightView> matrix_part(const MatrixPart& part, const MatrixSlot& slot);
+  Result<WeightView> take_matrix(const std::string& name, const Shape& whole,
+                                 const MatrixPart& part, const MatrixSlot& slot);
+  Result<TensorView> bias_part(const std::string& name, int64_t num_rows, Split split);
+  Result<TensorView> take(const std::string& name, const Shape& shape);
+  Result<TensorView> take_float(const std::string& name, const Shape& shape);
+  void release_taken();
+
+  WeightSource& source_;
+  Ops& ops_;
+  Parallel parallel_;
+  std::unordered_set<std::string> used_;
+  // The parts of the next Linear or vector.
+  std::vector<std::string> taken_;
+  std::vector<WeightView> weights_;
+  std::vector<RepeatedRows> repeated_;  // instead of weights_
+  std::vector<Tensor> copies_;          // slices of columns, until the Linear is made
+};
+
+Status Loader::load(const WeightList& list, const LoadProgress& progress) {
+  const auto num_layers =
+      static_cast<int>(std::ranges::count_if(list.groups, &WeightGroup::is_layer));
+  int num_loaded = 0;
+  for (const WeightGroup& group : list.groups) {
+    QUIRE_RETURN_IF_ERROR(load_group(group));
+    if (group.is_layer && progress) progress(++num_loaded, num_layers);
+  }
+  return {};
+}
+
+Status Loader::load_group(const WeightGroup& group) {
+  for (const MatrixSlot& slot : group.matrices) QUIRE_RETURN_IF_ERROR(load_matrix(slot));
+  for (const VectorSlot& slot : group.vectors) QUIRE_RETURN_IF_ERROR(load_vector(slot));
+  return {};
+}
+
+Status Loader::load_matrix(const MatrixSlot& slot) {
+  std::vector<TensorView> biases;
+  for (const MatrixPart& part : slot.parts) {
+    QUIRE_RETURN_IF_ERROR(take_part(part, slot));
+    if (!slot.has_bias) continue;
+    QUIRE_ASSIGN_OR_RETURN(const TensorView bias,
+                           bias_part(bias_name(part), part.num_rows, slot.split));
+    biases.push_back(bias);
+  }
+  QUIRE_ASSIGN_OR_RETURN(*slot.linear, ops_.make_linear({weights_, biases, repeated_}));
+  release_taken();
+  return {};
+}
+
+Status Loader::load_vector(const VectorSlot& slot) {
+  QUIRE_ASSIGN_OR_RETURN(TensorView view, take_float(slot.name, {slot.size}));
+  std::vector<float> sums;
+  if (slot.addend != 0.0F) {
+    for (int64_t i = 0; i < slot.size; ++i) sums.push_back(slot.addend + element(view, i));
+    view = {sums.data(), DType::kF32, {slot.size}};
+  }
+  QUIRE_ASSIGN_OR_RETURN(*slot.vector, ops_.make_vector(view));
+  release_taken();
+  return {};
+}
+
+Status Loader::take_part(const MatrixPart& part, const MatrixSlot& slot) {
+  const Shape whole = {part.num_rows, slot.num_columns};
+  const std::string name = values_name(part);
+  if (ops_.fills_repeated() && !slot.format) {
+    QUIRE_ASSIGN_OR_RETURN(const auto numbers, source_.repeated(name));
+    if (numbers.has_value()) {
+      used_.insert(name);
+      repeated_.push_back(repeated_part(*numbers, whole, slot.split));
+      return {};
+    }
+  }
+  QUIRE_ASSIGN_OR_RETURN(const WeightView weight, matrix_part(part, slot));
+  if (!weights_.empty() && weight.scheme != weights_.front().scheme) {
+    return invalid_argument(
+        fmt::format("[model] tensor {} is of another type than its neighbours; got {}, "
+                    "expected {}",
+                    quote_name(name), dtype_name(weight.values.dtype),
+                    dtype_name(weights_.front().values.dtype)));
+  }
+  weights_.push_back(weight);
+  return {};
+}
+
+RepeatedRows Loader::repeated_part(const RepeatedTensor& numbers, const Shape& whole,
+                                   Split split) const {
+  RepeatedRows rows = {numbers.pool, numbers.first, whole[1], whole};
+  if (split == Split::kRows) {
+    const Slice slice = shard(whole[0], parallel_);
+    rows.first += slice.first * whole[1];
+    rows.shape = {slice.count, whole[1]};
+  }
+  if (split == Split::kColumns) {
+    const Slice slice = shard(whole[1], parallel_);
+    rows.first += slice.first;
+    rows.shape = {whole[0], slice.count};
+  }
+  return rows;
+}
+
+Result<WeightView> Loader::matrix_part(const MatrixPart& part, const MatrixSlot& slot) {
+  const Shape whole = {part.num_rows, slot.num_columns};
+  const std::string name = values_name(part);
+  QUIRE_ASSIGN_OR_RETURN(const WeightView matrix, take_matrix(name, whole, part, slot));
+  if (parallel_.size == 1 || slot.split == Split::kNone) return matrix;
+  if (slot.split == Split::kColumns) {
+    return slice_columns(matrix, shard(whole[1], parallel_), name, copies_);
+  }
+  return slice_rows(matrix, shard(whole[0], parallel_), name);
+}
+
+Result<WeightView> Loader::take_matrix(const std::string& name, const Shape& whole,
+                                       const MatrixPart& part, const MatrixSlot& slot) {
+  if (!slot.format) {
+    QUIRE_ASSIGN_OR_RETURN(const TensorView values, take_float(name, whole));
+    return WeightView(values);
+  }
+  const WeightScheme& scheme = slot.format->scheme;
+  QUIRE_ASSIGN_OR_RETURN(const TensorView values, take(name, whole));
+  if (values.dtype != scheme.values) {
+    return invalid_argument(
+        fmt::format("[model] tensor {} has another type than its format; got "
+                    "{}, expected {}",
+                    quote_name(name), dtype_name(values.dtype), dtype_name(scheme.values)));
+  }
+  if (scheme.scales == ScaleLayout::kNone) return WeightView(values);
+  QUIRE_ASSIGN_OR_RETURN(const TensorView scales, take_float(part.name + slot.format->scales_suffix,
+                                                             scales_shape(scheme, whole)));
+  return WeightView(values, scales, scheme);
+}
+
+Result<TensorView> Loader::bias_part(const std::string& name, int64_t num_rows, Split split) {
+  QUIRE_ASSIGN_OR_RETURN(TensorView view, take_float(name, {num_rows}));
+  if (parallel_.size == 1 || split == Split::kNone) return view;
+  if (split == Split::kRows) {
+    const Slice slice = shard(num_rows, parallel_);
+    return view.rows(slice.first, slice.count);
+  }
+  // Every rank's product is a part of the sum: the bias must join it once.
+  if (parallel_.rank != 0) view.data = nullptr;
+  return view;
+}
+
+Result<TensorView> Loader::take(const std::string& name, const Shape& shape) {
+  used_.insert(name);
+  taken_.push_back(name);
+  return source_.tensor(name, shape);
+}
+
+Result<TensorView> Loader::take_float(const std::string& name, const Shape& shape) {
+  QUIRE_ASSIGN_OR_RETURN(const TensorView view, take(name, shape));
+  if (is_float(view.dtype)) return view;
+  return unimplemented(
+      fmt::format("[model] tensor {} has an unsupported type; got {}, expected f32, f16 or bf16; "
+                  "convert the checkpoint",
+                  quote_name(name), dtype_name(view.dtype)));
+}
+
+void Loader::release_taken() {
+  for (const std::string& name : taken_) source_.release(name);
+  taken_.clear();
+  weights_.clear();
+  repeated_.clear();
+  copies_.clear();
+}
+
+Status Loader::check_nothing_left(const WeightList& list, std::string_view architecture) const {
+  constexpr size_t kMaxNamed = 3;
+  std::string named;
+  size_t num_left = 0;
+  for (const std::string& name : source_.names()) {
+    const bool is_ignored =
+        used_.contains(name) || name.ends_with("rotary_emb.inv_freq") ||
+        std::ranges::any_of(list.ignored_prefixes, [&name](const std::string& prefix) {
+          return name.starts_with(prefix);
+        });
+    if (is_ignored) continue;
+    if (++num_left <= kMaxNamed) named += (num_left > 1 ? ", " : "") + quote_name(name);
+  }
+  if (num_left == 0) return {};
+  return invalid_argument(
+      fmt::format("[model] the checkpoint has {} tensors that {} of this config.json does not use: "
+                  "{}{}; the two do not belong together",
+                  num_left, architecture, named, num_left > kMaxNamed ? ", …" : ""));
+}
+
+void add_tensors(const MatrixSlot& slot, std::vector<TensorSpec>& tensors) {
+  using Kind = TensorSpec::Kind;
+  for (const MatrixPart& part : slot.parts) {
+    const Shape whole = {part.num_rows, slot.num_columns};
+    tensors.push_back({values_name(part), whole, Kind::kMatrix, slot.split});
+    if (slot.format && slot.format->scheme.scales != ScaleLayout::kNone) {
+      tensors.push_back({part.name + slot.format->scales_suffix,
+                         scales_shape(slot.format->scheme, whole), Kind::kScales, slot.split});
+    }
+    if (slot.has_bias) {
+      tensors.push_back({bias_name(part), {part.num_rows}, Kind::kVector, Split::kNone});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<TensorSpec> list_tensors(const WeightList& list) {
+  std::vector<TensorSpec> tensors;
+  for (const WeightGroup& group : list.groups) {
+    for (const MatrixSlot& slot : group.matrices) add_tensors(slot, tensors);
+    for (const VectorSlot& slot : group.vectors) {
+      tensors.push_back({slot.name, {slot.size}, TensorSpec::Kind::kVector, Split::kNone});
+    }
+  }
+  return tensors;
+}
+
+Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
+                    Ops& ops, const Parallel& parallel, const LoadProgress& progress) {
+  Loader loader(source, ops, parallel);
+  QUIRE_RETURN_IF_ERROR(loader.load(list, progress));
+  return loader.check_nothing_left(list, architecture);
+}
+
+}  // namespace quire
