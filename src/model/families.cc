@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "model/decoder.h"
+#include "model/gemma/gemma.h"
 #include "model/llama/llama.h"
 
 namespace quire {
@@ -18,6 +19,12 @@ constexpr std::array kFamilies = {
                 decoder_activation_bytes, load_llama},
     ModelFamily{"Qwen3ForCausalLM", parse_qwen3, list_llama_tensors, decoder_kv_groups,
                 decoder_activation_bytes, load_llama},
+    ModelFamily{"Gemma2ForCausalLM", parse_gemma2, list_gemma_tensors, decoder_kv_groups,
+                decoder_activation_bytes, load_gemma},
+    ModelFamily{"Gemma3ForCausalLM", parse_gemma3, list_gemma_tensors, decoder_kv_groups,
+                decoder_activation_bytes, load_gemma},
+    ModelFamily{"Gemma3ForConditionalGeneration", parse_gemma3_multimodal, list_gemma_tensors,
+                decoder_kv_groups, decoder_activation_bytes, load_gemma},
 };
 
 }  // namespace

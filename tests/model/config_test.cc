@@ -130,6 +130,104 @@ TEST(ModelConfig, WindowsAreTheFamilys) {
       ElementsAre(32, 0, 0, 32));
 }
 
+TEST(ModelConfig, ReadsAGemma2) {
+  const ModelConfig config =
+      parse(
+          R"("sliding_window":32,"head_dim":16,"query_pre_attn_scalar":4,"torch_dtype":"bfloat16")",
+          "Gemma2ForCausalLM")
+          .value();
+  const DecoderConfig& gemma = decoder_config(config);
+  EXPECT_EQ(gemma.activation, Activation::kGeluTanh);
+  EXPECT_EQ(gemma.head_dim, 16);
+  EXPECT_EQ(gemma.attention_scale, 0.5F);
+  EXPECT_EQ(gemma.attention_softcap, 50.0F) << "the default of its configuration class";
+  EXPECT_TRUE(gemma.tie_word_embeddings);
+  EXPECT_FALSE(gemma.qk_norm || gemma.qkv_bias);
+  EXPECT_THAT(gemma.layer_windows, ElementsAre(32, 0, 32, 0));
+  EXPECT_THAT(gemma.layer_ropes, Each(0));
+  EXPECT_EQ(decoder(R"("attn_logit_softcapping":null)", "Gemma2ForCausalLM").attention_softcap,
+            0.0F);
+  EXPECT_EQ(decoder(R"("attn_logit_softcapping":20.0)", "Gemma2ForCausalLM").attention_softcap,
+            20.0F);
+  EXPECT_EQ(decoder("", "Gemma2ForCausalLM").head_dim, 256);
+}
+
+TEST(ModelConfig, ReadsAGemma3) {
+  const char* window =
+      R"("sliding_window":32,"sliding_window_pattern":2,"rope_theta":5e5,)"
+      R"("rope_local_base_freq":7000,"rope_scaling":{"rope_type":"linear","factor":8})";
+  const ModelConfig config = parse(window, "Gemma3ForCausalLM").value();
+  const DecoderConfig& gemma = decoder_config(config);
+  EXPECT_EQ(gemma.attention_softcap, 0.0F);
+  EXPECT_TRUE(gemma.qk_norm);
+  EXPECT_THAT(gemma.layer_windows, ElementsAre(32, 0, 32, 0));
+  EXPECT_THAT(gemma.layer_ropes, ElementsAre(1, 0, 1, 0));
+  ASSERT_EQ(gemma.ropes.size(), 2U);
+  EXPECT_EQ(gemma.ropes[0].type, RopeType::kLinear);
+  EXPECT_EQ(gemma.ropes[0].theta, 5e5);
+  EXPECT_EQ(gemma.ropes[1].type, RopeType::kDefault);
+  EXPECT_EQ(gemma.ropes[1].theta, 7000.0);
+  EXPECT_EQ(config.longest_model_len, 256) << "its positions already count the scaling";
+  // transformers 5 keeps a rotation per type of layer.
+  const DecoderConfig fifth = decoder(
+      R"("layer_types":["full_attention","sliding_attention","full_attention","full_attention"],)"
+      R"("rope_parameters":{"full_attention":{"rope_type":"linear","factor":8.0,"rope_theta":5e5},)"
+      R"("sliding_attention":{"rope_type":"default","rope_theta":7000}})",
+      "Gemma3ForCausalLM");
+  EXPECT_THAT(fifth.layer_ropes, ElementsAre(0, 1, 0, 0));
+  EXPECT_EQ(fifth.ropes.at(0).factor, 8.0);
+  EXPECT_EQ(fifth.ropes.at(0).theta, 5e5);
+  EXPECT_EQ(fifth.ropes.at(1).theta, 7000.0);
+}
+
+TEST(ModelConfig, ReadsTheTextModelOfAMultimodalGemma3) {
+  const std::string json =
+      R"({"architectures":["Gemma3ForConditionalGeneration"],"eos_token_id":[1,106],)"
+      R"("torch_dtype":"bfloat16","vision_config":{"hidden_size":1152},"text_config":{)"
+      R"("hidden_size":64,"intermediate_size":128,"num_hidden_layers":7,"sliding_window":1024,)"
+      R"("rope_scaling":{"factor":8.0,"rope_type":"linear"}}})";
+  const auto config = parse_model_config(json, "config.json");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->vocab_size, 262208) << "the class's default, as published files leave it out";
+  EXPECT_EQ(config->longest_model_len, 131072);
+  EXPECT_EQ(config->dtype, DType::kBF16);
+  EXPECT_THAT(config->eos_token_ids, ElementsAre(1, 106));
+  const DecoderConfig& gemma = decoder_config(*config);
+  EXPECT_EQ(gemma.num_heads, 8);
+  EXPECT_EQ(gemma.num_kv_heads, 4);
+  EXPECT_THAT(gemma.layer_windows, ElementsAre(1024, 1024, 1024, 1024, 1024, 0, 1024));
+  EXPECT_THAT(parse_model_config(R"({"architectures":["Gemma3ForConditionalGeneration"]})", "x")
+                  .status()
+                  .message(),
+              HasSubstr("text_config; got nothing"));
+  EXPECT_THAT(parse_model_config(R"({"architectures":["Gemma3ForConditionalGeneration"],)"
+                                 R"("text_config":{"hidden_size":0}})",
+                                 "x")
+                  .status()
+                  .message(),
+              HasSubstr("text_config.hidden_size"));
+}
+
+TEST(ModelConfig, GemmasFaultsAreNamed) {
+  const std::vector<std::pair<std::string, std::string>> faults = {
+      {R"("hidden_activation":"gelu")", "hidden_activation; got \"gelu\""},
+      {R"("query_pre_attn_scalar":0)", "query_pre_attn_scalar"},
+      {R"("attn_logit_softcapping":-1)", "attn_logit_softcapping"},
+      {R"("final_logit_softcapping":"30")", "final_logit_softcapping"},
+      {R"("sliding_window_pattern":0)", "sliding_window_pattern"},
+      {R"("sliding_window":0)", "sliding_window"},
+      {R"("use_bidirectional_attention":true)", "use_bidirectional_attention"},
+      {R"("rope_local_base_freq":0)", "rope_local_base_freq"},
+      {R"("layer_types":["full_attention"])", "layer_types; got 1 entries"},
+      {R"("rope_parameters":{"full_attention":{"rope_type":"default"}})",
+       "rope_parameters.sliding_attention; got nothing"},
+      {R"("quantization_config":{"quant_method":"fp8"})", "quantization_config is not supported"},
+  };
+  for (const auto& [fields, expected] : faults) {
+    EXPECT_THAT(error_of(fields, "Gemma3ForCausalLM"), HasSubstr(expected)) << fields;
+  }
+}
+
 TEST(ModelConfig, EachFaultNamesItsFieldAndWhatWasExpected) {
   const std::vector<std::pair<std::string, std::string>> faults = {
       {R"("hidden_size":0)", "hidden_size; got \"0\", expected a whole number from 1"},
@@ -211,6 +309,8 @@ TEST(ModelConfig, RealOnesAreReadOrRefusedByName) {
       {"Qwen--Qwen3-32B", 32762123264},
       {"Qwen--Qwen3-8B", 8190735360},
       {"deepseek-ai--DeepSeek-R1", 0},
+      {"google--gemma-2-2b-it", 2614341888},
+      {"google--gemma-3-1b-it", 999885952},
       {"deepseek-ai--DeepSeek-V3", 0},
       {"meta-llama--Llama-3.1-8B-Instruct", 8030261248},
       {"meta-llama--Llama-3.3-70B-Instruct", 70553706496},

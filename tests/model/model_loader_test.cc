@@ -3,18 +3,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <barrier>
 #include <cmath>
 #include <map>
 #include <set>
 #include <thread>
 
+#include "base/thread_pool.h"
 #include "cpu/attention/reference.h"
+#include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
+#include "model/families.h"
 #include "model/footprint.h"
 #include "model/shard.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
+#include "tensor/float_convert.h"
 
 namespace quire::testing {
 namespace {
@@ -225,6 +230,147 @@ TEST(Shard, PartsTileTheWholeOnce) {
   EXPECT_TRUE(check_shards(small_decoder(), {1, 2}).ok());
 }
 
+WeightView fp8_matrix(std::vector<uint8_t>& values, std::vector<float>& scales, int64_t rows,
+                      int64_t columns, const WeightScheme& scheme) {
+  for (int64_t i = 0; i < rows * columns; ++i) values.push_back(static_cast<uint8_t>(i % 127));
+  const Shape grid = scales_shape(scheme, {rows, columns});
+  for (int64_t i = 0; i < grid.num_elements(); ++i) scales.push_back(static_cast<float>(i + 1));
+  return {
+      {values.data(), DType::kF8E4M3, {rows, columns}}, {scales.data(), DType::kF32, grid}, scheme};
+}
+
+// The number at (row, column), by the definition.
+float number_at(const WeightView& matrix, int64_t row, int64_t column) {
+  const Shape block = scale_block(matrix.scheme, matrix.values.shape);
+  const int64_t at = row / block[0] * matrix.scales.shape[1] + column / block[1];
+  return e4m3_to_f32(matrix.values.as<uint8_t>()[row * matrix.values.shape[1] + column]) *
+         matrix.scales.as<float>()[at];
+}
+
+constexpr WeightScheme kFp8Schemes[] = {{DType::kF8E4M3, ScaleLayout::kTensor},
+                                        {DType::kF8E4M3, ScaleLayout::kRows},
+                                        {DType::kF8E4M3, ScaleLayout::kBlocks, 4, 8},
+                                        {DType::kF8E4M3, ScaleLayout::kBlocks, 64, 64}};
+
+TEST(Shard, SlicesKeepTheirScales) {
+  for (const WeightScheme& scheme : kFp8Schemes) {
+    std::vector<uint8_t> values;
+    std::vector<float> scales;
+    const WeightView whole = fp8_matrix(values, scales, 18, 20, scheme);
+    // The last slice of either axis ends in a block that is cut short by the matrix.
+    for (const Slice& slice : {Slice{0, 8}, Slice{8, 8}, Slice{16, 2}}) {
+      const auto rows = slice_rows(whole, slice, "w");
+      ASSERT_TRUE(rows.ok()) << rows.status().message();
+      for (int64_t row = 0; row < slice.count; ++row) {
+        for (int64_t column = 0; column < 20; ++column) {
+          ASSERT_EQ(number_at(*rows, row, column), number_at(whole, slice.first + row, column));
+        }
+      }
+    }
+    for (const Slice& slice : {Slice{0, 8}, Slice{8, 12}, Slice{16, 4}}) {
+      std::vector<Tensor> copies;
+      const auto columns = slice_columns(whole, slice, "w", copies);
+      ASSERT_TRUE(columns.ok()) << columns.status().message();
+      EXPECT_EQ(columns->values.shape, (Shape{18, slice.count}));
+      for (int64_t row = 0; row < 18; ++row) {
+        for (int64_t column = 0; column < slice.count; ++column) {
+          ASSERT_EQ(number_at(*columns, row, column), number_at(whole, row, slice.first + column));
+        }
+      }
+    }
+  }
+}
+
+TEST(Shard, BordersThatCutABlockOfScalesAreRefused) {
+  std::vector<uint8_t> values;
+  std::vector<float> scales;
+  const WeightView whole = fp8_matrix(values, scales, 18, 20, kFp8Schemes[2]);
+  std::vector<Tensor> copies;
+  EXPECT_THAT(slice_rows(whole, {0, 6}, "w.weight").status().message(),
+              AllOf(HasSubstr("w.weight"), HasSubstr("rows 0 to 6 of blocks of 4"),
+                    HasSubstr("--tensor-parallel-size")));
+  EXPECT_FALSE(slice_rows(whole, {6, 6}, "w").ok());
+  EXPECT_THAT(slice_columns(whole, {10, 10}, "w", copies).status().message(),
+              HasSubstr("columns 10 to 20 of blocks of 8"));
+}
+
+// A checkpoint whose layers are FP8 with scales, or the same numbers multiplied out.
+class Fp8Weights : public WeightSource {
+ public:
+  explicit Fp8Weights(const WeightScheme& scheme, bool multiplied)
+      : scheme_(scheme), multiplied_(multiplied) {}
+
+  Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
+    if (!is_quantized(name)) return dummy_.tensor(name, expected);
+    const std::string matrix(name.substr(0, name.find(".weight")));
+    const bool is_scales = name.ends_with(kSuffix);
+    // The scales' shape does not give the matrix's, which was asked for before.
+    if (!is_scales) shapes_[matrix] = expected;
+    Parts& parts = make(matrix, shapes_.at(matrix));
+    if (is_scales) return parts.view.scales;
+    return multiplied_ ? TensorView{parts.numbers.data(), DType::kF32, expected}
+                       : parts.view.values;
+  }
+  bool has(std::string_view /*name*/) const override { return true; }
+  std::optional<DType> dtype_of(std::string_view name) const override {
+    if (!is_quantized(name) || multiplied_ || name.ends_with(kSuffix)) return DType::kF32;
+    return DType::kF8E4M3;
+  }
+  void release(std::string_view name) override { dummy_.release(name); }
+  std::vector<std::string> names() const override { return {}; }
+
+  static constexpr std::string_view kSuffix = ".weight_scale";
+
+ private:
+  struct Parts {
+    std::vector<uint8_t> values;
+    std::vector<float> scales;
+    std::vector<float> numbers;
+    WeightView view;
+  };
+
+  static bool is_quantized(std::string_view name) {
+    return name.find("_proj.weight") != std::string_view::npos;
+  }
+
+  Parts& make(const std::string& name, const Shape& shape) {
+    Parts& parts = parts_[name];
+    if (!parts.values.empty()) return parts;
+    uint32_t state = static_cast<uint32_t>(std::hash<std::string>()(name));
+    const auto next = [&state] { return state = state * 1664525U + 1013904223U; };
+    for (int64_t i = 0; i < shape.num_elements(); ++i) {
+      // Magnitudes around 1, of either sign.
+      parts.values.push_back(
+          static_cast<uint8_t>(0x28U + next() / 65536U % 32U + (next() / 65536U % 2U) * 128U));
+    }
+    const Shape grid = scales_shape(scheme_, shape);
+    for (int64_t i = 0; i < grid.num_elements(); ++i) {
+      parts.scales.push_back(0.02F + 0.01F * static_cast<float>(next() / 65536U % 5U));
+    }
+    parts.view = {{parts.values.data(), DType::kF8E4M3, shape},
+                  {parts.scales.data(), DType::kF32, grid},
+                  scheme_};
+    for (int64_t row = 0; row < shape[0]; ++row) {
+      for (int64_t column = 0; column < shape[1]; ++column) {
+        parts.numbers.push_back(number_at(parts.view, row, column));
+      }
+    }
+    return parts;
+  }
+
+  WeightScheme scheme_;
+  bool multiplied_;
+  DummyWeights dummy_{DType::kF32};
+  std::map<std::string, Shape> shapes_;
+  std::map<std::string, Parts> parts_;
+};
+
+ModelConfig fp8_config(const WeightScheme& scheme) {
+  DecoderConfig decoder = small_decoder();
+  decoder.format = {.scheme = scheme, .scales_suffix = std::string(Fp8Weights::kSuffix)};
+  return small_config(decoder);
+}
+
 // Sums over two threads, each of which runs one rank.
 class TwoRankOps : public ReferenceOps {
  public:
@@ -250,35 +396,149 @@ class TwoRankOps : public ReferenceOps {
   int rank_;
 };
 
-std::vector<float> prompt_logits(const ModelConfig& config, Ops& ops, const Parallel& parallel) {
+std::vector<float> prompt_logits(const ModelConfig& config, WeightSource& weights, Ops& ops,
+                                 const Parallel& parallel) {
   ModelLimits limits = small_limits();
   limits.parallel = parallel;
-  DummyWeights weights(DType::kF32);
   const auto model = load_model(config, weights, ops, limits).value();
   const auto attention = make_reference_attention();
   ModelHarness harness(*model, *attention, limits);
   return harness.step({{0, {1, 5, 19, 0, 7, 7, 3}}}).value().front();
 }
 
-TEST(Parallel, TwoRanksGiveTheLogitsOfOne) {
-  const ModelConfig config = small_config(biased_decoder());
-  ReferenceOps one_rank;
-  const std::vector<float> expected = prompt_logits(config, one_rank, {0, 1});
-
+// What each of two ranks computes; `make_source` gives each its own weights.
+template <class MakeSource>
+std::array<std::vector<float>, 2> logits_of_two_ranks(const ModelConfig& config,
+                                                      const MakeSource& make_source) {
   TwoRankOps::Meeting meeting;
-  std::vector<float> got[2];
+  std::array<std::vector<float>, 2> got;
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     ranks.emplace_back([&, rank] {
       TwoRankOps ops(meeting, rank);
-      got[rank] = prompt_logits(config, ops, {rank, 2});
+      auto weights = make_source();
+      got[static_cast<size_t>(rank)] = prompt_logits(config, weights, ops, {rank, 2});
     });
   }
   for (std::thread& rank : ranks) rank.join();
-  for (const std::vector<float>& logits : got) {
-    ASSERT_EQ(logits.size(), expected.size());
-    for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(logits[i], expected[i], 1e-5) << i;
+  return got;
+}
+
+void expect_near_all(const std::vector<float>& got, const std::vector<float>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5) << i;
+}
+
+TEST(Parallel, TwoRanksGiveTheLogitsOfOne) {
+  const std::string gemma =
+      R"({"architectures":["Gemma3ForCausalLM"],"hidden_size":16,"intermediate_size":24,)"
+      R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8,)"
+      R"("vocab_size":20,"max_position_embeddings":64,"sliding_window":3,)"
+      R"("sliding_window_pattern":2,"attention_bias":true,"final_logit_softcapping":2.0})";
+  for (const ModelConfig& config :
+       {small_config(biased_decoder()), parse_model_config(gemma, "gemma").value()}) {
+    ReferenceOps one_rank;
+    DummyWeights weights(DType::kF32);
+    const std::vector<float> expected = prompt_logits(config, weights, one_rank, {0, 1});
+    for (const std::vector<float>& logits :
+         logits_of_two_ranks(config, [] { return DummyWeights(DType::kF32); })) {
+      expect_near_all(logits, expected);
+    }
   }
+}
+
+TEST(Fp8Checkpoint, IsTheModelOfItsNumbers) {
+  constexpr WeightScheme kSchemes[] = {{DType::kF8E4M3, ScaleLayout::kTensor},
+                                       {DType::kF8E4M3, ScaleLayout::kRows},
+                                       {DType::kF8E4M3, ScaleLayout::kBlocks, 4, 4}};
+  for (const WeightScheme& scheme : kSchemes) {
+    Fp8Weights plain(scheme, true);
+    Fp8Weights scaled(scheme, false);
+    ReferenceOps reference;
+    const std::vector<float> expected = prompt_logits(small_config(), plain, reference, {0, 1});
+    EXPECT_EQ(prompt_logits(fp8_config(scheme), scaled, reference, {0, 1}), expected)
+        << describe(scheme);
+    ThreadPool pool(1);
+    const auto cpu = make_cpu_ops(pool);
+    expect_near_all(prompt_logits(fp8_config(scheme), scaled, *cpu, {0, 1}), expected);
+    for (const std::vector<float>& logits :
+         logits_of_two_ranks(fp8_config(scheme), [&scheme] { return Fp8Weights(scheme, false); })) {
+      expect_near_all(logits, expected);
+    }
+  }
+}
+
+TEST(Fp8Checkpoint, WhatDoesNotFitItsFormatIsNamed) {
+  ReferenceOps ops;
+  const WeightScheme blocks = {DType::kF8E4M3, ScaleLayout::kBlocks, 8, 8};
+  ModelLimits limits = small_limits();
+  limits.parallel = {1, 2};
+  Fp8Weights cut(blocks, false);
+  EXPECT_THAT(load_model(fp8_config(blocks), cut, ops, limits).status().message(),
+              AllOf(HasSubstr("mlp.gate_proj.weight"), HasSubstr("rows 12 to 24"),
+                    HasSubstr("blocks of 8")));
+  Fp8Weights plain(blocks, true);
+  EXPECT_THAT(load_model(fp8_config(blocks), plain, ops, small_limits()).status().message(),
+              AllOf(HasSubstr("q_proj.weight"), HasSubstr("got f32, expected fp8_e4m3")));
+  Fp8Weights scaled(blocks, false);
+  EXPECT_THAT(load_model(small_config(), scaled, ops, small_limits()).status().message(),
+              AllOf(HasSubstr("q_proj.weight"), HasSubstr("got fp8_e4m3, expected f32")));
+}
+
+TEST(WeightBytes, ComeFromTheTypesInTheCheckpoint) {
+  const ModelConfig config = small_config();
+  const int64_t num_vectors = 2 * 2 * 16 + 16;  // norms, kept in F32
+  const int64_t num_matrix = num_parameters(config) - num_vectors;
+  ThreadPool pool(1);
+  const auto cpu = make_cpu_ops(pool);
+  ReferenceOps in_f32;
+  const DummyWeights bf16(DType::kBF16);
+  EXPECT_EQ(estimate_weight_bytes(config, bf16, *cpu, {}), 2 * num_matrix + 4 * num_vectors);
+  EXPECT_EQ(estimate_weight_bytes(config, bf16, in_f32, {}), 4 * num_matrix + 4 * num_vectors);
+  // The CPU multiplies FP8 out; of the embeddings, which are not quantized, each rank has all.
+  const WeightScheme rows = {DType::kF8E4M3, ScaleLayout::kRows};
+  const Fp8Weights fp8(rows, false);
+  const int64_t num_scales = 2 * (32 + 16 + 16 + 16 + 24 + 24 + 16);
+  EXPECT_EQ(estimate_weight_bytes(fp8_config(rows), fp8, *cpu, {}),
+            4 * (num_matrix + num_vectors + num_scales));
+  const int64_t num_ends = 2 * 20 * 16;
+  EXPECT_EQ(estimate_weight_bytes(config, bf16, *cpu, {0, 2}),
+            2 * (num_ends + (num_matrix - num_ends) / 2) + 4 * num_vectors);
+}
+
+TEST(WeightBytes, AreThoseOfTheLoadedModel) {
+  // Every family's list of tensors is what loading asks for.
+  for (const char* architecture : {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM",
+                                   "Qwen3ForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM"}) {
+    const std::string json =
+        std::string(R"({"architectures":[")") + architecture +
+        R"("],"hidden_size":16,"intermediate_size":24,"num_hidden_layers":2,"head_dim":8,)"
+        R"("num_attention_heads":4,"num_key_value_heads":2,"vocab_size":20,)"
+        R"("max_position_embeddings":64})";
+    const ModelConfig config = parse_model_config(json, architecture).value();
+    const ListedWeights weights(config);
+    std::set<std::string> listed;
+    for (const TensorSpec& tensor : family_of(config).tensors(config)) listed.insert(tensor.name);
+    EXPECT_EQ(listed, weights.names_) << architecture;
+  }
+}
+
+TEST(ModelLoader, GemmaAsksForItsNormsAndTiesItsHead) {
+  const std::string json =
+      R"({"architectures":["Gemma3ForConditionalGeneration"],"text_config":{"hidden_size":16,)"
+      R"("intermediate_size":24,"num_hidden_layers":1,"head_dim":8,"num_attention_heads":4,)"
+      R"("num_key_value_heads":2,"vocab_size":20,"max_position_embeddings":64,)"
+      R"("sliding_window":8}})";
+  const ModelConfig config = parse_model_config(json, "gemma").value();
+  ListedWeights weights(config);
+  EXPECT_EQ(weights.names_.size(), 2U + 7 + 2 + 4);
+  EXPECT_TRUE(weights.has("language_model.model.layers.0.post_feedforward_layernorm.weight"));
+  weights.names_.insert("vision_tower.vision_model.post_layernorm.weight");
+  weights.names_.insert("multi_modal_projector.mm_soft_emb_norm.weight");
+  weights.names_.insert("language_model.lm_head.weight");
+  EXPECT_EQ(load_error(config, weights), "");
+  weights.names_.insert("language_model.model.layers.1.self_attn.q_proj.weight");
+  EXPECT_THAT(load_error(config, weights), HasSubstr("layers.1.self_attn.q_proj"));
 }
 
 }  // namespace

@@ -53,20 +53,25 @@ inline uint64_t fnv1a(const std::vector<int32_t>& ids) {
   return fnv1a({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int32_t)});
 }
 
-// The tokenizers of components.json, with their names.
+// The golden files of whole tokenizers.
+inline constexpr std::string_view kTokenizerFiles[] = {"components.json", "gemma.json"};
+
+// The tokenizers of those files in order, with their names.
 struct NamedTokenizer {
   std::string name;
   std::shared_ptr<const Tokenizer> tokenizer;
 };
 inline std::vector<NamedTokenizer> component_tokenizers() {
   std::vector<NamedTokenizer> result;
-  const JsonDocument golden = load_golden("components.json");
-  for (const simdjson::dom::element entry : simdjson::dom::array(golden.root())) {
-    const std::string json = simdjson::minify(simdjson::dom::element(entry["tokenizer"]));
-    Result<std::shared_ptr<const Tokenizer>> tokenizer =
-        Tokenizer::from_json(json, string_of(entry, "name"));
-    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
-    if (tokenizer.ok()) result.push_back({string_of(entry, "name"), *tokenizer});
+  for (const std::string_view file : kTokenizerFiles) {
+    const JsonDocument golden = load_golden(file);
+    for (const simdjson::dom::element entry : simdjson::dom::array(golden.root())) {
+      const std::string json = simdjson::minify(simdjson::dom::element(entry["tokenizer"]));
+      Result<std::shared_ptr<const Tokenizer>> tokenizer =
+          Tokenizer::from_json(json, string_of(entry, "name"));
+      EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+      if (tokenizer.ok()) result.push_back({string_of(entry, "name"), *tokenizer});
+    }
   }
   return result;
 }

@@ -12,33 +12,37 @@ using testing::load_golden;
 using testing::string_of;
 
 TEST(TokenizerGolden, ComponentsEncode) {
-  const JsonDocument golden = load_golden("components.json");
   const std::vector<testing::NamedTokenizer> tokenizers = testing::component_tokenizers();
   size_t i = 0;
-  for (const simdjson::dom::element entry : simdjson::dom::array(golden.root())) {
-    ASSERT_LT(i, tokenizers.size());
-    const auto& [name, tokenizer] = tokenizers[i++];
-    for (const simdjson::dom::element test : simdjson::dom::array(entry["cases"])) {
-      const std::string text = string_of(test, "text");
-      EXPECT_EQ(tokenizer->encode(text, false).value(), ids_of(test, "ids"))
-          << name << ": " << text;
-      EXPECT_EQ(tokenizer->encode(text, true).value(), ids_of(test, "ids_with_special")) << name;
+  for (const std::string_view file : testing::kTokenizerFiles) {
+    const JsonDocument golden = load_golden(file);
+    for (const simdjson::dom::element entry : simdjson::dom::array(golden.root())) {
+      ASSERT_LT(i, tokenizers.size());
+      const auto& [name, tokenizer] = tokenizers[i++];
+      for (const simdjson::dom::element test : simdjson::dom::array(entry["cases"])) {
+        const std::string text = string_of(test, "text");
+        EXPECT_EQ(tokenizer->encode(text, false).value(), ids_of(test, "ids"))
+            << name << ": " << text;
+        EXPECT_EQ(tokenizer->encode(text, true).value(), ids_of(test, "ids_with_special")) << name;
+      }
     }
   }
-  EXPECT_EQ(i, 8U);
+  EXPECT_EQ(i, 9U);
 }
 
 TEST(TokenizerGolden, ComponentsDecode) {
-  const JsonDocument golden = load_golden("components.json");
   const std::vector<testing::NamedTokenizer> tokenizers = testing::component_tokenizers();
   size_t i = 0;
-  for (const simdjson::dom::element entry : simdjson::dom::array(golden.root())) {
-    ASSERT_LT(i, tokenizers.size());
-    const auto& [name, tokenizer] = tokenizers[i++];
-    for (const simdjson::dom::element test : simdjson::dom::array(entry["decodes"])) {
-      const std::vector<int32_t> ids = ids_of(test, "ids");
-      EXPECT_EQ(tokenizer->decode(ids, false), string_of(test, "text")) << name;
-      EXPECT_EQ(tokenizer->decode(ids, true), string_of(test, "text_without_special")) << name;
+  for (const std::string_view file : testing::kTokenizerFiles) {
+    const JsonDocument golden = load_golden(file);
+    for (const simdjson::dom::element entry : simdjson::dom::array(golden.root())) {
+      ASSERT_LT(i, tokenizers.size());
+      const auto& [name, tokenizer] = tokenizers[i++];
+      for (const simdjson::dom::element test : simdjson::dom::array(entry["decodes"])) {
+        const std::vector<int32_t> ids = ids_of(test, "ids");
+        EXPECT_EQ(tokenizer->decode(ids, false), string_of(test, "text")) << name;
+        EXPECT_EQ(tokenizer->decode(ids, true), string_of(test, "text_without_special")) << name;
+      }
     }
   }
 }

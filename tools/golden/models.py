@@ -52,6 +52,16 @@ YARN: Config = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embed
                 "beta_fast": 4.0, "beta_slow": 1.0}
 LLAMA3: Config = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0,
                   "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+GEMMA: Config = COMMON | {
+    "hidden_size": 24, "intermediate_size": 20, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "head_dim": 8, "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 6,
+    "sliding_window": 12, "tie_word_embeddings": True, "num_hidden_layers": 3,
+}
+GEMMA3: Config = GEMMA | {
+    "model_type": "gemma3_text", "architectures": ["Gemma3ForCausalLM"], "rope_theta": 1000000.0,
+    "rope_local_base_freq": 100.0,
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+}
 BIASED: Config = SMALL | {"model_type": "llama", "architectures": ["LlamaForCausalLM"],
                           "num_attention_heads": 3, "num_key_value_heads": 3,
                           "tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True}
@@ -87,6 +97,30 @@ WEIGHT_SETS = [
         "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "head_dim": 8,
         "num_attention_heads": 8, "num_key_value_heads": 2, "tie_word_embeddings": True,
         "rope_theta": 1000000.0,
+    }),
+    WeightSet("gemma2", 8, GEMMA | {
+        "model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"],
+        "attn_logit_softcapping": 4.0, "final_logit_softcapping": 20.0,
+    }, {
+        "default": {},
+        "uncapped": {"attn_logit_softcapping": None, "final_logit_softcapping": None},
+    }),
+    WeightSet("gemma2_bf16", 9, GEMMA | {
+        "model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], "attention_bias": True,
+    }, dtype=torch.bfloat16),
+    WeightSet("gemma3", 10, GEMMA3, {
+        "default": {},
+        "linear": {"rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+        "pattern": {"layer_types": None, "sliding_window_pattern": 2},
+    }),
+    # The text model of a checkpoint with a vision tower.
+    WeightSet("gemma3_vision", 11, {
+        "model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"],
+        "text_config": GEMMA3 | {"architectures": None}, "vision_config": {
+            "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
+            "num_attention_heads": 1, "image_size": 28, "patch_size": 14},
+        "mm_tokens_per_image": 4, "image_token_index": 66, "boi_token_index": 64,
+        "eoi_token_index": 65, "bos_token_id": 1, "eos_token_id": 2,
     }),
 ]
 

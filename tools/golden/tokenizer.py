@@ -5,6 +5,7 @@
 
 Writes: mixed.txt (the text), mixed.json (the count and hash of each given tokenizer's ids on it),
 components.json (small tokenizers that together use every supported component, with ids and texts),
+gemma.json (one that is made as Gemma's, likewise),
 splits.json (what well-known pre-tokenizers cut texts into), sp_*.model and sentencepiece.json.
 """
 
@@ -148,6 +149,23 @@ def sentencepiece_bpe(text: str, metaspace: bool) -> Tokenizer:
     return tokenizer
 
 
+def gemma(text: str) -> Tokenizer:
+    """As Gemma's: spaces are replaced and none is prepended, the split never matches, and runs of line ends are
+    tokens that are not special."""
+    tokenizer = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    special = ["<pad>", "<eos>", "<bos>", "<unk>"]
+    trainer = trainers.BpeTrainer(vocab_size=580, show_progress=False, limit_alphabet=120,
+                                  special_tokens=[*special, "<start_of_turn>", "<end_of_turn>", *bytes_vocab()])
+    train(tokenizer, trainer, text)
+    tokenizer = Tokenizer.from_str(without_added(tokenizer, keep=6))
+    tokenizer.add_tokens([AddedToken("\n" * count, normalized=False) for count in (2, 3)])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.post_processor = processors.TemplateProcessing(single="<bos>:0 $A:0", special_tokens=[("<bos>", 2)])
+    return tokenizer
+
+
 def without_added(tokenizer: Tokenizer, keep: int) -> str:
     state = json.loads(tokenizer.to_str())
     state["added_tokens"] = state["added_tokens"][:keep]
@@ -207,9 +225,14 @@ def decodes_of(tokenizer: Tokenizer, sequences: list[list[int]]) -> list[dict[st
             for ids in sequences if len(ids) > 4]  # the package's Strip panics on short texts
 
 
+def write_gemma(out: Path) -> None:
+    text = mixed_text(60_000, SEED + 100, unassigned=False)
+    write_tokenizers(out / "gemma.json", {"gemma": gemma(text)},
+                     ["<start_of_turn>user\nHello  world\n\n\n\nx<end_of_turn>\n", "\n\n a", " a\n", "a  b"])
+
+
 def write_components(out: Path) -> None:
     text = mixed_text(60_000, SEED + 100, unassigned=False)
-    rng = random.Random(SEED)
     built = {
         "byte_level": byte_level(text),
         "prefixed_byte_level": prefixed_byte_level(text),
@@ -220,13 +243,18 @@ def write_components(out: Path) -> None:
         "plain_bpe": plain_bpe(text),
         "odd_decoder": odd_decoder(text),
     }
+    write_tokenizers(out / "components.json", built, [])
+
+
+def write_tokenizers(path: Path, built: dict[str, Tokenizer], more_texts: list[str]) -> None:
+    rng = random.Random(SEED)
     entries = []
     for name, tokenizer in built.items():
-        texts = samples(5, 300, SEED + 200)
+        texts = samples(5, 300, SEED + 200) + more_texts
         sequences = random_ids(tokenizer, 6, rng) + [tokenizer.encode(text).ids for text in texts]
         entries.append({"name": name, "tokenizer": json.loads(tokenizer.to_str()), "cases": cases_of(tokenizer, texts),
                         "decodes": decodes_of(tokenizer, sequences)})
-    write_json(out / "components.json", entries)
+    write_json(path, entries)
 
 
 def write_mixed(data: Path, out: Path) -> None:
@@ -284,6 +312,7 @@ def main() -> None:
     write_mixed(args.data, args.out)
     write_splits(args.out)
     write_components(args.out)
+    write_gemma(args.out)
     write_sentencepiece(args.out)
 
 

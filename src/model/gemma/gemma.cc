@@ -1,0 +1,307 @@
+#include "model/gemma/gemma.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "model/decoder.h"
+#include "tensor/float_convert.h"
+#include "tensor/quote_name.h"
+
+namespace quire {
+namespace {
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+
+struct GemmaConfig final : DecoderConfig {
+  float logits_softcap = 0.0F;  // 0: off
+  std::string prefix;           // of the names of the text model's tensors
+  bool has_vision = false;      // the checkpoint has a vision tower as well
+};
+
+const GemmaConfig& gemma_config(const ModelConfig& config) {
+  const auto* gemma = dynamic_cast<const GemmaConfig*>(config.family.get());
+  QUIRE_CHECK(gemma != nullptr, "[model] the family's configuration is Gemma's");
+  return *gemma;
+}
+
+// The defaults of both generations' configuration classes in transformers, for the fields that
+// published configurations leave out.
+struct Defaults {
+  int vocab_size = 0;
+  int max_position_embeddings = 0;
+  double attention_softcap = 0.0;  // 0: off
+  double logits_softcap = 0.0;
+  int sliding_window_pattern = 0;  // every so many layers one sees everything
+};
+
+// A field of null switches the cap off; an absent one leaves the default.
+float read_softcap(ConfigFields& fields, std::string_view key, double fallback) {
+  const double absent = fields.mentions(key) ? 0.0 : fallback;
+  return static_cast<float>(fields.optional_number(key, 1e-3, 1e6).value_or(absent));
+}
+
+void read_activation(ConfigFields& fields) {
+  const std::string activation =
+      fields.optional_text("hidden_activation").value_or("gelu_pytorch_tanh");
+  if (activation != "gelu_pytorch_tanh") {
+    fields.fail("hidden_activation", quote_name(activation), "\"gelu_pytorch_tanh\"");
+  }
+}
+
+// [num_layers]: whether the layer has a window.
+std::vector<bool> read_sliding_layers(ConfigFields& fields, int num_layers, int default_pattern) {
+  const std::vector<std::string> types = read_layer_types(fields, num_layers);
+  const int pattern = fields.integer("sliding_window_pattern", 1, kMaxInt, default_pattern);
+  std::vector<bool> sliding;
+  for (int layer = 0; layer < num_layers; ++layer) {
+    sliding.push_back(types.empty() ? (layer + 1) % pattern != 0
+                                    : types[static_cast<size_t>(layer)] == "sliding_attention");
+  }
+  return sliding;
+}
+
+void read_windows(ConfigFields& fields, const std::vector<bool>& sliding, GemmaConfig& gemma) {
+  const int window = fields.integer("sliding_window", 1, kMaxInt, 4096);
+  for (const bool is_sliding : sliding) gemma.layer_windows.push_back(is_sliding ? window : 0);
+}
+
+std::shared_ptr<GemmaConfig> parse(ConfigFields& fields, const Defaults& defaults,
+                                   ModelConfig& config) {
+  auto gemma = std::make_shared<GemmaConfig>();
+  gemma->activation = Activation::kGeluTanh;
+  read_activation(fields);
+  read_decoder_sizes(fields,
+                     {.num_heads = 8,
+                      .num_kv_heads = 4,
+                      .head_dim = 256,
+                      .vocab_size = defaults.vocab_size,
+                      .max_position_embeddings = defaults.max_position_embeddings},
+                     config, *gemma);
+  if (!fields.status().ok()) return nullptr;
+  config.longest_model_len = longest_context({}, gemma->max_position_embeddings);
+  const double scale = fields.number("query_pre_attn_scalar", 1e-3, 1e6, 256.0);
+  gemma->attention_scale = static_cast<float>(1.0 / std::sqrt(scale));
+  gemma->attention_softcap =
+      read_softcap(fields, "attn_logit_softcapping", defaults.attention_softcap);
+  gemma->logits_softcap = read_softcap(fields, "final_logit_softcapping", defaults.logits_softcap);
+  gemma->tie_word_embeddings = fields.boolean("tie_word_embeddings", true);
+  gemma->qkv_bias = gemma->o_bias = fields.boolean("attention_bias", false);
+  gemma->prefix = "model.";
+  return gemma;
+}
+
+// Layers with a window turn by a base of their own, and without scaling. transformers 4 has fields
+// for either; 5 has rope_parameters for each type of layer.
+void read_two_ropes(ConfigFields& fields, GemmaConfig& gemma) {
+  constexpr double kGlobalTheta = 1e6;
+  constexpr double kLocalTheta = 1e4;
+  const int positions = gemma.max_position_embeddings;
+  std::optional<ConfigFields> by_type = fields.object("rope_parameters");
+  if (!by_type || !by_type->has("full_attention")) {
+    RopeConfig local;
+    local.theta = fields.number("rope_local_base_freq", kMinRopeTheta, kMaxRopeTheta, kLocalTheta);
+    gemma.ropes = {read_rope(fields, positions, kGlobalTheta), local};
+    return;
+  }
+  const auto read = [&](std::string_view type, double theta) {
+    std::optional<ConfigFields> parameters = by_type->object(type);
+    if (!parameters) {
+      by_type->fail(type, "nothing", "an object");
+      return RopeConfig();
+    }
+    const RopeConfig rope = read_rope_parameters(*parameters, positions, theta);
+    fields.keep(parameters->status());
+    return rope;
+  };
+  gemma.ropes = {read("full_attention", kGlobalTheta), read("sliding_attention", kLocalTheta)};
+  fields.keep(by_type->status());
+}
+
+std::shared_ptr<GemmaConfig> parse_third(ConfigFields& fields, ModelConfig& config) {
+  constexpr Defaults kDefaults = {
+      .vocab_size = 262208, .max_position_embeddings = 131072, .sliding_window_pattern = 6};
+  std::shared_ptr<GemmaConfig> gemma = parse(fields, kDefaults, config);
+  if (gemma == nullptr) return nullptr;
+  if (fields.boolean("use_bidirectional_attention", false)) {
+    fields.fail("use_bidirectional_attention", "true", "false: the model generates text");
+  }
+  gemma->qk_norm = true;
+  const std::vector<bool> sliding =
+      read_sliding_layers(fields, config.num_layers, kDefaults.sliding_window_pattern);
+  read_windows(fields, sliding, *gemma);
+  read_two_ropes(fields, *gemma);
+  for (const bool is_sliding : sliding) gemma->layer_ropes.push_back(is_sliding ? 1 : 0);
+  return gemma;
+}
+
+struct GemmaLayer : DecoderLayer {
+  // [hidden], to each of which 1 was added at load.
+  Tensor input_norm;
+  Tensor post_attention_norm;
+  Tensor pre_feedforward_norm;
+  Tensor post_feedforward_norm;
+};
+
+struct GemmaWeights {
+  DecoderEnds ends;
+  std::vector<GemmaLayer> layers;
+};
+
+WeightList list_weights(const ModelConfig& config, GemmaWeights& weights) {
+  constexpr float kAddend = 1.0F;
+  const GemmaConfig& gemma = gemma_config(config);
+  WeightList list;
+  list.groups.push_back(embedding_slots(config, gemma.prefix, weights.ends));
+  weights.layers.resize(static_cast<size_t>(config.num_layers));
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    GemmaLayer& layer = weights.layers[i];
+    const std::string prefix = fmt::format("{}layers.{}.", gemma.prefix, i);
+    WeightGroup group = decoder_layer_slots(config, prefix, layer, kAddend);
+    const auto add_norm = [&](Tensor& norm, const char* name) {
+      group.vectors.push_back(
+          {&norm, fmt::format("{}{}_layernorm.weight", prefix, name), config.hidden_size, kAddend});
+    };
+    add_norm(layer.input_norm, "input");
+    add_norm(layer.post_attention_norm, "post_attention");
+    add_norm(layer.pre_feedforward_norm, "pre_feedforward");
+    add_norm(layer.post_feedforward_norm, "post_feedforward");
+    list.groups.push_back(std::move(group));
+  }
+  list.groups.push_back(head_slots(config, gemma.prefix, weights.ends, kAddend));
+  if (gemma.tie_word_embeddings) {
+    list.ignored_prefixes = {"lm_head.weight", "language_model.lm_head.weight"};
+  }
+  if (gemma.has_vision) {
+    list.ignored_prefixes.insert(list.ignored_prefixes.end(),
+                                 {"vision_tower.", "multi_modal_projector."});
+  }
+  return list;
+}
+
+// The root of the width as transformers multiplies by it: in the type that activations have.
+float embedding_scale(int hidden_size, DType activation) {
+  const auto root = static_cast<float>(std::sqrt(static_cast<double>(hidden_size)));
+  switch (activation) {
+    case DType::kBF16:
+      return bf16_to_f32(f32_to_bf16(root));
+    case DType::kF16:
+      return f16_to_f32(f32_to_f16(root));
+    default:
+      return root;
+  }
+}
+
+class GemmaModel final : public DecoderModel {
+ public:
+  static Result<std::unique_ptr<Model>> create(const ModelConfig& config, const ModelLimits& limits,
+                                               Ops& ops, GemmaWeights weights) {
+    std::unique_ptr<GemmaModel> model(new GemmaModel(config, limits, ops, std::move(weights)));
+    QUIRE_RETURN_IF_ERROR(model->allocate_buffers());
+    return std::unique_ptr<Model>(std::move(model));
+  }
+
+  Status forward(const StepInput& input, Stream& stream) override;
+  Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
+                        Stream& stream) override;
+
+ private:
+  GemmaModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops, GemmaWeights weights)
+      : DecoderModel(config, limits, ops, std::move(weights.ends)),
+        layers_(std::move(weights.layers)),
+        embed_scale_(embedding_scale(config.hidden_size, ops.activation_dtype())),
+        logits_softcap_(gemma_config(config).logits_softcap) {}
+
+  std::vector<GemmaLayer> layers_;
+  float embed_scale_ = 1.0F;
+  float logits_softcap_ = 0.0F;
+};
+
+Status GemmaModel::forward(const StepInput& input, Stream& stream) {
+  const int64_t num_tokens = input.num_tokens;
+  begin_step(input, embed_scale_, stream);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const GemmaLayer& layer = layers_[i];
+    if (i == 0) {
+      norm_residual(layer.input_norm, num_tokens, stream);
+    } else {
+      add_and_norm(layer.input_norm, num_tokens, stream);
+    }
+    project_qkv(layer, num_tokens, stream);
+    QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
+    project_output(layer, num_tokens, stream);
+    norm_delta(layer.post_attention_norm, num_tokens, stream);
+    add_and_norm(layer.pre_feedforward_norm, num_tokens, stream);
+    mlp(layer, num_tokens, stream);
+    norm_delta(layer.post_feedforward_norm, num_tokens, stream);
+  }
+  return {};
+}
+
+Status GemmaModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits,
+                                  Stream& stream) {
+  QUIRE_RETURN_IF_ERROR(DecoderModel::compute_logits(rows, num_rows, logits, stream));
+  if (logits_softcap_ != 0.0F) ops().soft_cap(logits_softcap_, logits, stream);
+  return {};
+}
+
+}  // namespace
+
+std::shared_ptr<const FamilyConfig> parse_gemma2(ConfigFields& fields, ModelConfig& config) {
+  constexpr Defaults kDefaults = {.vocab_size = 256000,
+                                  .max_position_embeddings = 8192,
+                                  .attention_softcap = 50.0,
+                                  .logits_softcap = 30.0,
+                                  .sliding_window_pattern = 2};
+  std::shared_ptr<GemmaConfig> gemma = parse(fields, kDefaults, config);
+  if (gemma == nullptr) return nullptr;
+  read_decoder_rope(fields, config, *gemma);
+  read_windows(fields,
+               read_sliding_layers(fields, config.num_layers, kDefaults.sliding_window_pattern),
+               *gemma);
+  return gemma;
+}
+
+std::shared_ptr<const FamilyConfig> parse_gemma3(ConfigFields& fields, ModelConfig& config) {
+  return parse_third(fields, config);
+}
+
+std::shared_ptr<const FamilyConfig> parse_gemma3_multimodal(ConfigFields& fields,
+                                                            ModelConfig& config) {
+  std::optional<ConfigFields> text = fields.object("text_config");
+  if (!text) {
+    fields.fail("text_config", "nothing", "an object");
+    return nullptr;
+  }
+  std::shared_ptr<GemmaConfig> gemma = parse_third(*text, config);
+  fields.keep(text->status());
+  if (gemma == nullptr) return nullptr;
+  gemma->prefix = "language_model.model.";
+  gemma->has_vision = true;
+  return gemma;
+}
+
+std::vector<TensorSpec> list_gemma_tensors(const ModelConfig& config) {
+  GemmaWeights weights;
+  return list_tensors(list_weights(config, weights));
+}
+
+Result<std::unique_ptr<Model>> load_gemma(const ModelConfig& config, WeightSource& source, Ops& ops,
+                                          const ModelLimits& limits, const LoadProgress& progress) {
+  const GemmaConfig& gemma = gemma_config(config);
+  QUIRE_RETURN_IF_ERROR(check_shards(gemma, limits.parallel));
+  if (gemma.has_vision) {
+    log_info("[model] {} is served for text; its vision tower is not loaded", config.architecture);
+  }
+  GemmaWeights weights;
+  QUIRE_RETURN_IF_ERROR(load_weights(list_weights(config, weights), config.architecture, source,
+                                     ops, limits.parallel, progress));
+  return GemmaModel::create(config, limits, ops, std::move(weights));
+}
+
+}  // namespace quire

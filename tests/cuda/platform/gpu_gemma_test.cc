@@ -1,0 +1,105 @@
+// Gemma on a GPU: two KV groups with windows of their own, soft caps, QK-norms, and kernels that no
+// other family takes. In F32 a GPU and a CPU differ by the order of sums alone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cuda/platform/gpu_engine.h"
+
+namespace quire {
+namespace {
+
+using testing::Collected;
+using testing::count_differences;
+using testing::GpuTest;
+using testing::greedy;
+using testing::make_engine;
+using testing::run_all;
+using testing::served_backends;
+using testing::tiny_prompt;
+
+struct GemmaCase {
+  const char* name;
+  const char* architecture;
+  const char* fields;
+};
+
+constexpr GemmaCase kCases[] = {
+    {"gemma2", "Gemma2ForCausalLM",
+     R"("head_dim":64,"attn_logit_softcapping":5.0,"final_logit_softcapping":4.0,)"
+     R"("query_pre_attn_scalar":32)"},
+    {"gemma3", "Gemma3ForCausalLM",
+     R"("head_dim":256,"sliding_window_pattern":3,"rope_scaling":{"rope_type":"linear","factor":8})"},
+};
+
+EngineConfig tiny_gemma(const GemmaCase& spec, const std::string& device) {
+  const auto file =
+      std::filesystem::temp_directory_path() /
+      (std::string("quire_") + spec.name + "_" + std::to_string(::getpid()) + ".json");
+  std::ofstream(file) << R"({"architectures":[")" << spec.architecture
+                      << R"("],"hidden_size":64,"intermediate_size":112,"num_hidden_layers":3,)"
+                         R"("num_attention_heads":4,"num_key_value_heads":2,"vocab_size":96,)"
+                         R"("max_position_embeddings":512,"sliding_window":24,)"
+                         R"("eos_token_id":2,"torch_dtype":"float32",)"
+                      << spec.fields << "}";
+  EngineConfig config;
+  config.model = file.string();
+  config.load_format = "dummy";
+  config.device = device;
+  config.dtype = "f32";
+  config.kv_cache_dtype = "f32";
+  config.num_threads = 2;
+  config.kv_cache_memory = int64_t{64} << 20;
+  return config;
+}
+
+// Lengths from 1 to 160: within the window, and several times as long.
+std::vector<Request> requests() {
+  std::vector<Request> all;
+  for (int i = 0; i < 24; ++i) {
+    all.push_back(greedy(tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i)), 12 + i % 9));
+  }
+  return all;
+}
+
+class GpuGemma : public GpuTest, public ::testing::WithParamInterface<GemmaCase> {};
+
+TEST_P(GpuGemma, AnswersAreTheCpus) {
+  // Of random logits two may be as good as equal, and then rounding decides.
+  constexpr int kMaxTies = 2;
+  const std::vector<Collected> expected =
+      run_all(*make_engine(tiny_gemma(GetParam(), "cpu")), requests());
+  for (const std::string& backend : served_backends(tiny_gemma(GetParam(), "cuda"))) {
+    for (const bool eager : {false, true}) {
+      EngineConfig config = tiny_gemma(GetParam(), "cuda");
+      config.attention_backend = backend;
+      config.enforce_eager = eager;
+      const auto engine = make_engine(config);
+      ASSERT_NE(engine, nullptr);
+      EXPECT_LE(count_differences(run_all(*engine, requests()), expected), kMaxTies)
+          << backend << (eager ? ", eager" : ", by graphs");
+    }
+  }
+}
+
+// In BF16 the kernels of the common path run; the ids of a random model are its own.
+TEST_P(GpuGemma, Bf16GivesTheSameBitsAgain) {
+  EngineConfig config = tiny_gemma(GetParam(), "cuda");
+  config.dtype = "bf16";
+  config.kv_cache_dtype = "auto";
+  config.enable_prefix_caching = false;  // a hit would make another step of the prompt
+  const auto engine = make_engine(config);
+  ASSERT_NE(engine, nullptr);
+  const std::vector<Collected> first = run_all(*engine, {requests()[5]});
+  ASSERT_EQ(first.front().error.message(), "");
+  EXPECT_EQ(count_differences(run_all(*engine, {requests()[5]}), first), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Generations, GpuGemma, ::testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,154 @@
+// Gemma 2 and 3 through the whole engine: greedy ids as the operations' definitions give them, and
+// text in and out.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/json.h"
+#include "cpu/attention/reference.h"
+#include "engine/tiny_engine.h"
+#include "model/model_loader.h"
+#include "parity/golden_models.h"
+#include "support/model_harness.h"
+#include "support/reference_ops.h"
+#include "support/shared_data.h"
+#include "tokenizer/tokenizer.h"
+
+namespace quire::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kNumTokens = 40;  // several windows of 12
+
+// A directory as --model takes it; it goes with this object.
+class ModelDirectory {
+ public:
+  explicit ModelDirectory(const std::string& name)
+      : path_(fs::temp_directory_path() / (name + "_" + std::to_string(::getpid()))) {
+    fs::create_directories(path_);
+  }
+  ~ModelDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  ModelDirectory(const ModelDirectory&) = delete;
+  ModelDirectory& operator=(const ModelDirectory&) = delete;
+
+  std::string path() const { return path_.string(); }
+  void copy(const fs::path& from, const char* name) const { fs::copy_file(from, path_ / name); }
+  void write(const char* name, std::string_view text) const { std::ofstream(path_ / name) << text; }
+
+ private:
+  fs::path path_;
+};
+
+std::vector<GoldenCase> gemma_cases() {
+  std::vector<GoldenCase> cases = read_golden_cases().cases;
+  std::erase_if(cases, [](const GoldenCase& golden) { return !golden.name.starts_with("gemma"); });
+  return cases;
+}
+
+// The continuation of one token by the definitions of the operations and of attention.
+std::vector<int32_t> expected_ids(const GoldenCase& golden, int32_t first) {
+  ModelLimits limits;
+  limits.max_num_tokens = limits.max_num_logit_rows = 4;
+  limits.max_model_len = kNumTokens;
+  limits.kv_dtype = DType::kF32;
+  ReferenceOps ops;
+  const auto attention = make_reference_attention();
+  auto checkpoint = Checkpoint::open(golden.weights).value();
+  const auto model = load_model(read_config(golden.config), *checkpoint, ops, limits).value();
+  ModelHarness harness(*model, *attention, limits);
+  return greedy(harness, 0, first, kNumTokens).value();
+}
+
+Request greedy_request(std::vector<int32_t> prompt, int max_tokens) {
+  Request request;
+  request.prompt_token_ids = std::move(prompt);
+  request.sampling.temperature = 0.0F;
+  request.sampling.max_tokens = max_tokens;
+  request.sampling.ignore_eos = true;
+  return request;
+}
+
+class GemmaEngine : public ::testing::TestWithParam<GoldenCase> {};
+
+TEST_P(GemmaEngine, GreedyIdsAreThoseOfTheDefinitions) {
+  const ModelDirectory directory("quire_gemma");
+  directory.copy(GetParam().config, "config.json");
+  directory.copy(GetParam().weights / "model.safetensors", "model.safetensors");
+  EngineConfig config;
+  config.model = directory.path();
+  config.device = "cpu";
+  config.num_threads = 2;
+  config.kv_cache_dtype = "f32";
+  const auto engine = make_engine(config);
+  ASSERT_NE(engine, nullptr);
+  std::vector<Request> requests;
+  std::vector<std::vector<int32_t>> expected;
+  for (const int32_t first : {1, 17, 66}) {
+    expected.push_back(expected_ids(GetParam(), first));
+    requests.push_back(greedy_request({first}, kNumTokens - 1));
+    // A prompt of its first half continues with its second.
+    const std::vector<int32_t>& all = expected.back();
+    requests.push_back(greedy_request({all.begin(), all.begin() + 20}, kNumTokens - 20));
+  }
+  const std::vector<Collected> answers = run_all(*engine, requests);
+  ASSERT_EQ(answers.size(), requests.size());
+  for (size_t i = 0; i < answers.size(); ++i) {
+    std::vector<int32_t> whole = requests[i].prompt_token_ids;
+    whole.insert(whole.end(), answers[i].token_ids.begin(), answers[i].token_ids.end());
+    EXPECT_EQ(whole, expected[i / 2]) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, GemmaEngine, ::testing::ValuesIn(gemma_cases()),
+                         [](const auto& test) {
+                           std::string name = test.param.name;
+                           std::ranges::replace(name, '.', '_');
+                           return name;
+                         });
+
+// A tokenizer made as Gemma's, its template, and random weights.
+TEST(GemmaText, GoesInAndComesOut) {
+  const ModelDirectory directory("quire_gemma_text");
+  directory.write("config.json",
+                  R"({"architectures":["Gemma3ForCausalLM"],"hidden_size":32,)"
+                  R"("intermediate_size":48,"num_hidden_layers":3,"num_attention_heads":2,)"
+                  R"("num_key_value_heads":1,"head_dim":16,"vocab_size":600,)"
+                  R"("max_position_embeddings":256,"sliding_window":16,)"
+                  R"("sliding_window_pattern":3,"eos_token_id":[1,5],"torch_dtype":"bfloat16"})");
+  const JsonDocument golden =
+      JsonDocument::load(source_path("tests/tokenizer/golden/gemma.json")).value();
+  const std::string tokenizer_json =
+      simdjson::minify(simdjson::dom::element(golden.root().at(0)["tokenizer"]));
+  directory.write("tokenizer.json", tokenizer_json);
+  directory.write("tokenizer_config.json", R"({"tokenizer_class":"GemmaTokenizer",)"
+                                           R"("add_bos_token":true,"bos_token":"<bos>"})");
+  EngineConfig config;
+  config.model = directory.path();
+  config.load_format = "dummy";
+  config.device = "cpu";
+  config.num_threads = 2;
+  const auto engine = make_engine(config);
+  ASSERT_NE(engine, nullptr);
+  const auto tokenizer = Tokenizer::from_json(tokenizer_json, "gemma.json").value();
+  const std::string text = "<start_of_turn>user\nHello  world<end_of_turn>\n";
+  std::vector<int32_t> prompt = tokenizer->encode(text, false).value();
+  EXPECT_EQ(tokenizer->decode(prompt, false), text);
+  prompt.insert(prompt.begin(), 2);  // <bos>
+
+  Request by_text = greedy_request({}, 24);
+  by_text.prompt = text;
+  const std::vector<Collected> answers = run_all(*engine, {by_text, greedy_request(prompt, 24)});
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].token_ids, answers[1].token_ids) << "<bos> goes before a prompt once";
+  EXPECT_EQ(answers[0].token_ids.size(), 24U);
+  EXPECT_EQ(answers[0].text, tokenizer->decode(answers[0].token_ids, true));
+}
+
+}  // namespace
+}  // namespace quire::testing
