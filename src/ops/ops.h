@@ -1,6 +1,6 @@
 // The operations that a model is written in, the same for every device. Each is as coarse as the
 // best fused kernel for it. Every operation enqueues its work into the stream that it is given,
-// which is one of the device that the Ops belongs to; none allocates, none waits.
+// on a GPU the one that the Ops was made with; none allocates, none waits.
 #pragma once
 
 #include <cstdint>

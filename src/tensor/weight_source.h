@@ -29,13 +29,13 @@ class WeightSource {
   virtual bool has(std::string_view name) const = 0;
   // The type of a tensor that tensor() would give, known without reading it. Absent: there is none.
   virtual std::optional<DType> dtype_of(std::string_view name) const = 0;
-  // What a tensor repeats, where it does: a device can write such numbers itself.
+  // The numbers that a tensor repeats, if it does: a device can write such a tensor itself.
   virtual Result<std::optional<RepeatedTensor>> repeated(std::string_view /*name*/) {
     return std::optional<RepeatedTensor>();
   }
-  // The tensor has been taken over: its memory may go. It can be asked for again.
+  // The tensor's memory may go. The tensor can be asked for again.
   virtual void release(std::string_view name) = 0;
-  // All that is there, for the check that nothing was overlooked.
+  // Every tensor of the source, for the check that none was overlooked.
   virtual std::vector<std::string> names() const = 0;
 };
 

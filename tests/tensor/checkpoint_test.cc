@@ -52,6 +52,21 @@ TEST_F(CheckpointTest, ReadsASingleFile) {
   EXPECT_EQ(checkpoint->tensor("a", {2})->as<uint8_t>()[7], 7);
 }
 
+TEST_F(CheckpointTest, KnowsTypesFromTheHeaders) {
+  const auto bytes =
+      safetensors_bytes(R"({"w":{"dtype":"F8_E4M3","shape":[2,2],"data_offsets":[0,4]},)"
+                        R"("w.scale":{"dtype":"BF16","shape":[2,1],"data_offsets":[4,8]},)"
+                        R"("ids":{"dtype":"I64","shape":[1],"data_offsets":[8,16]}})",
+                        16);
+  write_file(directory_ / "model.safetensors", bytes.data(), bytes.size());
+  auto checkpoint = Checkpoint::open(directory_).value();
+  EXPECT_EQ(checkpoint->dtype_of("w"), DType::kF8E4M3);
+  EXPECT_EQ(checkpoint->dtype_of("w.scale"), DType::kBF16);
+  EXPECT_EQ(checkpoint->dtype_of("ids"), std::nullopt) << "a type that no model computes with";
+  EXPECT_EQ(checkpoint->dtype_of("b"), std::nullopt);
+  EXPECT_EQ(checkpoint->tensor("w", {2, 2})->as<uint8_t>()[3], 3);
+}
+
 TEST_F(CheckpointTest, ReadsShards) {
   write_shard("one.safetensors", "a");
   write_shard("two.safetensors", "b");

@@ -30,7 +30,8 @@ struct CudaOpsOptions {
   int layer_tail_blocks = 0;    // thread blocks of the fused layer tail; 0: one per SM
 };
 
-// `stream` outlives the Ops. activation: BF16, F16 or F32. kUnavailable without cuBLASLt.
+// `stream` outlives the Ops, and every operation is given it. activation: BF16, F16 or F32.
+// kUnavailable without cuBLASLt.
 Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activation,
                                                CudaOpsOptions options = {});
 
