@@ -19,6 +19,7 @@ struct LaunchShape {
   bool overlap_start = false;  // programmatic dependent launch, where the device has it: the kernel
                                // itself waits for the one before it (device/overlap.cuh)
   bool cooperative = false;    // all blocks at once: they may wait for one another
+  unsigned cluster = 1;        // thread blocks of a cluster, which divide grid.x (Hopper's)
 };
 
 // Why the launch cannot be, or ok. Raises the kernel's limit of shared memory where it needs it.
@@ -33,12 +34,17 @@ void launch(CudaStream& stream, void (*kernel)(Params...), const LaunchShape& sh
   Status status =
       prepare_launch(reinterpret_cast<const void*>(kernel), shape, stream.limits(), where);
   if (!status.ok()) return stream.note(std::move(status));
-  cudaLaunchAttribute attributes[2] = {};
+  cudaLaunchAttribute attributes[3] = {};
   unsigned num_attributes = 0;
   if (shape.cooperative) {
     cudaLaunchAttribute& attribute = attributes[num_attributes++];
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = 1;
+  }
+  if (shape.cluster > 1) {
+    cudaLaunchAttribute& attribute = attributes[num_attributes++];
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {shape.cluster, 1, 1};
   }
   if (shape.overlap_start && stream.limits().overlaps_kernels) {
     cudaLaunchAttribute& attribute = attributes[num_attributes++];

@@ -22,9 +22,17 @@ void Stopwatch::start(CudaStream& stream) const {
   stream.note(cudaEventRecord(events_[0], stream.get()), "recording an event");
 }
 
-Result<double> Stopwatch::stop(CudaStream& stream) const {
+void Stopwatch::end(CudaStream& stream) const {
   stream.note(cudaEventRecord(events_[1], stream.get()), "recording an event");
+}
+
+Result<double> Stopwatch::stop(CudaStream& stream) const {
+  end(stream);
   QUIRE_RETURN_IF_ERROR(stream.synchronize());
+  return elapsed();
+}
+
+Result<double> Stopwatch::elapsed() const {
   float milliseconds = 0.0F;
   QUIRE_CUDA_RETURN_IF_ERROR(cudaEventElapsedTime(&milliseconds, events_[0], events_[1]));
   return 1000.0 * double{milliseconds};

@@ -15,7 +15,10 @@ class Stopwatch {
   ~Stopwatch();
 
   void start(CudaStream& stream) const;
-  // Waits. Microseconds since start(); also reports what the stream noted.
+  void end(CudaStream& stream) const;
+  // Microseconds from start() to end(), which the device must have passed.
+  Result<double> elapsed() const;
+  // Ends and waits. Microseconds since start(); also reports what the stream noted.
   Result<double> stop(CudaStream& stream) const;
 
   // Of what `enqueue` puts into the stream.

@@ -10,13 +10,15 @@ __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// A barrier in shared memory. A phase ends when its one arrival has come and all bytes that it
+// A barrier in shared memory. A phase ends when its arrivals have come and all bytes that it
 // expects are there; phases alternate in parity, the first one's is 0.
 struct BulkBarrier {
   uint64_t state;
 
-  __device__ __forceinline__ void init() {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&state)) : "memory");
+  __device__ __forceinline__ void init(uint32_t num_arrivals = 1) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&state)),
+                 "r"(num_arrivals)
+                 : "memory");
   }
   __device__ __forceinline__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&state))
