@@ -21,6 +21,7 @@ struct GemmShape {
   DType type = DType::kF32;  // of x, w and bias
   DType out = DType::kF32;   // `type`, or F32
   bool has_bias = false;
+  bool is_gated = false;  // GemmCall::gated_out is wanted too, which is not the library's work
   auto operator<=>(const GemmShape&) const = default;
 };
 

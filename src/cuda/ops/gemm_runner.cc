@@ -2,18 +2,31 @@
 
 #include <algorithm>
 
-#include "cuda/base/stopwatch.h"
-
 namespace quire::cuda {
 namespace {
 
-// Products of many rows take long: fewer ways are tried, and each fewer times.
+// After a short round over all candidates, those within kNearBest of the best (the finalists) run
+// more rounds in turn, so that a change of the device's clocks does not decide, and their medians
+// are compared. Products of many rows take long and differ less, so they get fewer candidates and
+// rounds.
+struct GemmEffort {
+  GemmSearch search;
+  size_t runs_per_round;
+  size_t max_finalists;
+  int final_rounds;
+};
 constexpr int64_t kManyRows = 512;
-constexpr int kMaxAlgorithms = 8;
-constexpr int kMaxLongAlgorithms = 4;
+constexpr GemmEffort kEffort = {{.max_algorithms = 8, .max_plans = 4}, 2, 4, 3};
+constexpr GemmEffort kLongEffort = {{.max_algorithms = 4, .max_plans = 1}, 1, 2, 2};
+constexpr double kNearBest = 1.06;
+
+constexpr const GemmEffort& effort_for(int64_t num_rows) {
+  return num_rows > kManyRows ? kLongEffort : kEffort;
+}
+
 // Above it the kernel for anything reads the weights again and again.
 constexpr int64_t kMaxAnyRows = 4;
-// A way that is not clearly better than an earlier one is not worth another order of sums.
+// A candidate that is not clearly better than an earlier one is not worth another order of sums.
 constexpr double kWorthwhile = 0.98;
 
 GemmShape shape_of(const GemmCall& call) {
@@ -23,6 +36,7 @@ GemmShape shape_of(const GemmCall& call) {
   shape.type = call.w.dtype;
   shape.out = call.out.dtype;
   shape.has_bias = call.bias.data != nullptr;
+  shape.is_gated = call.gated_out.data != nullptr;
   return shape;
 }
 
@@ -31,14 +45,17 @@ bool adds_bias_after(const GemmShape& shape) {
   return shape.has_bias && shape.out != shape.type;
 }
 
-GemmShape without_foreign_bias(GemmShape shape) {
+// The part of the product that cuBLASLt computes.
+GemmShape cublas_shape(GemmShape shape) {
   shape.has_bias = shape.has_bias && !adds_bias_after(shape);
+  shape.is_gated = false;
   return shape;
 }
 
 GemmCall first_rows(GemmCall call, int64_t num_rows) {
   call.x = call.x.rows(0, num_rows);
   call.out = call.out.rows(0, num_rows);
+  if (call.gated_out.data != nullptr) call.gated_out = call.gated_out.rows(0, num_rows);
   return call;
 }
 
@@ -63,7 +80,8 @@ std::vector<int> row_buckets(int max_rows) {
 
 Result<std::unique_ptr<GemmRunner>> GemmRunner::create(const LaunchContext& context) {
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CublasLt> cublas, CublasLt::open());
-  return std::unique_ptr<GemmRunner>(new GemmRunner(context, std::move(cublas)));
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WgmmaGemm> wgmma, WgmmaGemm::create(context));
+  return std::unique_ptr<GemmRunner>(new GemmRunner(context, std::move(cublas), std::move(wgmma)));
 }
 
 void GemmRunner::run(const GemmCall& call) {
@@ -85,83 +103,148 @@ GemmChoice GemmRunner::choose_unmeasured(const GemmCall& call, int64_t num_rows)
   if (skinny_takes(call) && call.w.shape.num_elements() <= kSmallMatrix) {
     return {.kind = GemmChoice::Kind::kSkinny, .skinny_variant = num_skinny_variants() - 1};
   }
-  const auto algorithms = cublas_->algorithms(without_foreign_bias(shape_of(call)), num_rows, 1);
+  const auto algorithms = cublas_->algorithms(cublas_shape(shape_of(call)), num_rows, 1);
   if (algorithms.empty()) return {.kind = GemmChoice::Kind::kAny};
   return {.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithms.front()};
 }
 
-std::vector<GemmChoice> GemmRunner::choices(const GemmCall& call, int64_t num_rows) {
-  std::vector<GemmChoice> all;
+GemmSearch gemm_search(int64_t num_rows) {
+  return effort_for(num_rows).search;
+}
+
+std::vector<GemmRunner::Candidate> GemmRunner::candidates(const GemmCall& call,
+                                                          const GemmSearch& search) {
+  const int64_t num_rows = call.x.shape[0];
+  std::vector<Candidate> all;
+  const auto add = [&](const GemmChoice& choice) { all.push_back({choice, {}, {}}); };
+  const auto add_wgmma = [&] {
+    if (wgmma_ == nullptr) return;
+    for (const WgmmaPlan& plan : wgmma_->plans(call, search.max_plans)) {
+      add({.kind = GemmChoice::Kind::kWgmma, .wgmma = plan});
+    }
+  };
+  // The fused kernels come first, so that one is taken where it is as fast: a step of some hundred
+  // rows runs at the device's power limit, and they save the traffic of out.
+  const bool is_gated = call.gated_out.data != nullptr;
+  if (is_gated) add_wgmma();
   if (skinny_takes(call)) {
     for (int variant = 0; variant < num_skinny_variants(); ++variant) {
-      all.push_back({.kind = GemmChoice::Kind::kSkinny, .skinny_variant = variant});
+      add({.kind = GemmChoice::Kind::kSkinny, .skinny_variant = variant});
     }
   }
-  const int count = num_rows > kManyRows ? kMaxLongAlgorithms : kMaxAlgorithms;
   for (const auto& algorithm :
-       cublas_->algorithms(without_foreign_bias(shape_of(call)), num_rows, count)) {
-    all.push_back({.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithm});
+       cublas_->algorithms(cublas_shape(shape_of(call)), num_rows, search.max_algorithms)) {
+    add({.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithm});
   }
-  if (num_rows <= kMaxAnyRows || all.empty()) all.push_back({.kind = GemmChoice::Kind::kAny});
+  if (!is_gated) add_wgmma();
+  if (num_rows <= kMaxAnyRows || all.empty()) add({.kind = GemmChoice::Kind::kAny});
   return all;
 }
 
 Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
-  // A bucket's choice may be for more rows and addresses than this call has.
+  // A bucket's choice may be for more rows and other addresses than this call has.
+  if (choice.kind == GemmChoice::Kind::kWgmma && WgmmaGemm::takes(call)) {
+    return wgmma_->run(call, choice.wgmma);
+  }
   if (choice.kind == GemmChoice::Kind::kSkinny && skinny_takes(call)) {
     run_skinny_gemm(context_, call, choice.skinny_variant);
-    return {};
-  }
-  if (choice.kind != GemmChoice::Kind::kCublasLt) {
+  } else if (choice.kind == GemmChoice::Kind::kCublasLt) {
+    const GemmShape shape = shape_of(call);
+    QUIRE_RETURN_IF_ERROR(
+        cublas_->run(*context_.stream, cublas_shape(shape), call, choice.algorithm));
+    if (adds_bias_after(shape)) run_add_bias(context_, call.bias, call.out);
+  } else {
     run_any_gemm(context_, call);
-    return {};
   }
-  const GemmShape shape = shape_of(call);
-  QUIRE_RETURN_IF_ERROR(
-      cublas_->run(*context_.stream, without_foreign_bias(shape), call, choice.algorithm));
-  if (adds_bias_after(shape)) run_add_bias(context_, call.bias, call.out);
+  if (call.gated_out.data != nullptr) run_silu_mul(context_, call.out, call.gated_out);
   return {};
 }
 
-Result<double> GemmRunner::time_choice(std::span<const GemmCall> calls, const GemmChoice& choice) {
-  const bool is_long = calls.front().x.shape[0] > kManyRows;
-  const size_t num_runs = is_long ? 2 : std::max(calls.size(), size_t{6});
-  QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
-  run_pause(context_);
-  QUIRE_RETURN_IF_ERROR(run_choice(calls.back(), choice));
+double GemmRunner::Candidate::median() const {
+  std::vector<double> sorted = microseconds;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[sorted.size() / 2];
+}
+
+// Enqueues num_runs between the watch's start and end. A candidate's first time begins with an
+// untimed run, in which CUDA loads its kernel.
+Status GemmRunner::run_timed(std::span<const GemmCall> calls, const Candidate& candidate,
+                             size_t num_runs, const Stopwatch& watch) {
+  const GemmChoice& choice = candidate.choice;
+  if (candidate.microseconds.empty()) {
+    QUIRE_RETURN_IF_ERROR(run_choice(calls[next_call_++ % calls.size()], choice));
+  }
   watch.start(*context_.stream);
   for (size_t i = 0; i < num_runs; ++i) {
     run_pause(context_);  // no product of a model follows another
-    QUIRE_RETURN_IF_ERROR(run_choice(calls[i % calls.size()], choice));
+    // Continues behind the last candidate's calls, so that the L2 does not hold the weights.
+    QUIRE_RETURN_IF_ERROR(run_choice(calls[next_call_++ % calls.size()], choice));
   }
-  QUIRE_ASSIGN_OR_RETURN(const double microseconds, watch.stop(*context_.stream));
-  return microseconds / static_cast<double>(num_runs);
+  watch.end(*context_.stream);
+  return context_.stream->take_error();
+}
+
+// Adds one time per candidate, or its error. The host waits once per round, so that the device is
+// never idle.
+Status GemmRunner::time_round(std::span<const GemmCall> calls,
+                              std::span<Candidate* const> candidates, size_t num_runs) {
+  while (watches_.size() < candidates.size()) {
+    QUIRE_ASSIGN_OR_RETURN(Stopwatch watch, Stopwatch::create());
+    watches_.push_back(std::move(watch));
+  }
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    candidates[i]->error = run_timed(calls, *candidates[i], num_runs, watches_[i]);
+  }
+  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (!candidates[i]->error.ok()) continue;
+    QUIRE_ASSIGN_OR_RETURN(const double microseconds, watches_[i].elapsed());
+    candidates[i]->microseconds.push_back(microseconds / static_cast<double>(num_runs));
+  }
+  return {};
 }
 
 Result<std::vector<GemmTiming>> GemmRunner::measure(std::span<const GemmCall> calls,
-                                                    int64_t num_rows) {
+                                                    int64_t num_rows, const GemmSearch& search) {
   std::vector<GemmCall> narrowed;
   for (const GemmCall& call : calls) narrowed.push_back(first_rows(call, num_rows));
   QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
-  std::vector<GemmTiming> timings;
-  Status first_error;
-  for (const GemmChoice& choice : choices(narrowed.front(), num_rows)) {
-    const Result<double> microseconds = time_choice(narrowed, choice);
-    if (microseconds.ok()) {
-      timings.push_back({choice, *microseconds});
-    } else if (first_error.ok()) {
-      first_error = microseconds.status();
-    }
+  std::vector<Candidate> all = candidates(narrowed.front(), search);
+  std::vector<Candidate*> left;
+  for (Candidate& candidate : all) left.push_back(&candidate);
+  const GemmEffort& effort = effort_for(num_rows);
+  QUIRE_RETURN_IF_ERROR(time_round(narrowed, left, effort.runs_per_round));
+  const Status first_error = left.front()->error;
+  std::erase_if(left, [](const Candidate* candidate) { return !candidate->error.ok(); });
+  if (left.empty()) return first_error;
+
+  std::stable_sort(left.begin(), left.end(), [](const Candidate* a, const Candidate* b) {
+    return a->microseconds.front() < b->microseconds.front();
+  });
+  const double near_best = kNearBest * left.front()->microseconds.front();
+  left.resize(std::min(left.size(), effort.max_finalists));
+  std::erase_if(left, [&](const Candidate* candidate) {
+    return candidate->microseconds.front() > near_best;
+  });
+  for (int round = 0; round < effort.final_rounds && left.size() > 1; ++round) {
+    QUIRE_RETURN_IF_ERROR(time_round(narrowed, left, effort.runs_per_round));
   }
-  if (timings.empty()) return first_error;
+  std::vector<GemmTiming> timings;
+  for (const Candidate& candidate : all) {
+    if (!candidate.error.ok()) continue;
+    const bool is_finalist = std::find(left.begin(), left.end(), &candidate) != left.end();
+    timings.push_back({candidate.choice, candidate.median(), is_finalist});
+  }
   return timings;
 }
 
 Status GemmRunner::tune(std::span<const GemmCall> calls, int64_t num_rows) {
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<GemmTiming> timings, measure(calls, num_rows));
-  const GemmTiming* best = &timings.front();
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<GemmTiming> timings,
+                         measure(calls, num_rows, gemm_search(num_rows)));
+  const GemmTiming* best = nullptr;
   for (const GemmTiming& timing : timings) {
-    if (timing.microseconds < kWorthwhile * best->microseconds) best = &timing;
+    if (!timing.is_finalist) continue;
+    if (best == nullptr || timing.microseconds < kWorthwhile * best->microseconds) best = &timing;
   }
   chosen_.insert_or_assign({shape_of(calls.front()), row_bucket(num_rows)}, best->choice);
   return {};

@@ -1,5 +1,5 @@
-// Which kernel computes a product: the skinny one, cuBLASLt's many, or the one for anything. Known
-// by measurement where tune() ran, and by a rule before.
+// Chooses the kernel of a product: the skinny one, cuBLASLt's, the wgmma kernels, or the one for
+// anything. The choice is measured by tune(), and follows a rule until then.
 #pragma once
 
 #include <map>
@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/base/stopwatch.h"
 #include "cuda/ops/cublas_lt.h"
+#include "cuda/ops/wgmma_gemm.h"
 
 namespace quire::cuda {
 
@@ -19,16 +21,26 @@ int64_t row_bucket(int64_t num_rows);
 std::vector<int> row_buckets(int max_rows);
 
 struct GemmChoice {
-  enum class Kind { kSkinny, kCublasLt, kAny };
+  enum class Kind { kSkinny, kCublasLt, kWgmma, kAny };
   Kind kind = Kind::kAny;
   int skinny_variant = 0;
   cublasLtMatmulAlgo_t algorithm = {};
+  WgmmaPlan wgmma = {};
 };
 
-// A choice and what it took.
+// How many ways to compute a product are measured, besides the skinny kernel's variants.
+struct GemmSearch {
+  int max_algorithms = 0;  // of cuBLASLt, in the order of its heuristic
+  size_t max_plans = 0;    // of the wgmma kernels, in the order of their estimate
+};
+// The search of tune().
+GemmSearch gemm_search(int64_t num_rows);
+
+// A choice and the median of its times.
 struct GemmTiming {
   GemmChoice choice;
   double microseconds = 0;
+  bool is_finalist = false;  // measured several times, in turn with other finalists
 };
 
 class GemmRunner {
@@ -37,23 +49,41 @@ class GemmRunner {
 
   // Enqueues; capturable.
   void run(const GemmCall& call);
-  // Measures all ways to compute calls of one shape (other weights each, so that the L2 holds none
-  // of them) at `num_rows` rows, and remembers the best. Not while capturing. Overwrites outputs.
+  // Measures ways to compute calls of one shape at `num_rows` rows, and remembers the best. The
+  // calls have different weights, so that the L2 holds none of them. Not while capturing.
+  // Overwrites outputs.
   Status tune(std::span<const GemmCall> calls, int64_t num_rows);
-  // All of them that work: at least one, else the first one's error.
-  Result<std::vector<GemmTiming>> measure(std::span<const GemmCall> calls, int64_t num_rows);
+  // The times of all candidates that work: at least one, otherwise the first one's error.
+  Result<std::vector<GemmTiming>> measure(std::span<const GemmCall> calls, int64_t num_rows,
+                                          const GemmSearch& search);
 
  private:
-  GemmRunner(const LaunchContext& context, std::unique_ptr<CublasLt> cublas)
-      : context_(context), cublas_(std::move(cublas)) {}
+  // A way to compute a product, and the times it took.
+  struct Candidate {
+    GemmChoice choice;
+    std::vector<double> microseconds;
+    Status error;
+
+    double median() const;
+  };
+
+  GemmRunner(const LaunchContext& context, std::unique_ptr<CublasLt> cublas,
+             std::unique_ptr<WgmmaGemm> wgmma)
+      : context_(context), cublas_(std::move(cublas)), wgmma_(std::move(wgmma)) {}
 
   GemmChoice choose_unmeasured(const GemmCall& call, int64_t num_rows);
-  std::vector<GemmChoice> choices(const GemmCall& call, int64_t num_rows);
+  std::vector<Candidate> candidates(const GemmCall& call, const GemmSearch& search);
   Status run_choice(const GemmCall& call, const GemmChoice& choice);
-  Result<double> time_choice(std::span<const GemmCall> calls, const GemmChoice& choice);
+  Status run_timed(std::span<const GemmCall> calls, const Candidate& candidate, size_t num_runs,
+                   const Stopwatch& watch);
+  Status time_round(std::span<const GemmCall> calls, std::span<Candidate* const> candidates,
+                    size_t num_runs);
 
   LaunchContext context_;
   std::unique_ptr<CublasLt> cublas_;
+  std::unique_ptr<WgmmaGemm> wgmma_;  // null: the device has no such instructions
+  std::vector<Stopwatch> watches_;    // of a round
+  size_t next_call_ = 0;              // of those that are measured
   std::map<std::pair<GemmShape, int64_t>, GemmChoice> chosen_;  // by shape and row bucket
 };
 

@@ -14,6 +14,9 @@ struct GemmCall {
   TensorView w;     // [n, k]
   TensorView bias;  // [n]; data null: none
   TensorView out;   // [m, n]
+  // [m, n / 2]; data null: none. gated_out = silu(first half of out) * second half, and out is
+  // scratch memory. The kernels of this file compute out alone.
+  TensorView gated_out = {};
 };
 
 inline constexpr int64_t kMaxSkinnyRows = 16;

@@ -1,0 +1,72 @@
+// The host's side of the kernels: their parameters and how they are launched.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "cuda/base/launch.h"
+
+namespace quire::cuda::wgmma {
+
+inline constexpr int kWarpgroups = 2;  // consumers
+inline constexpr int kBlockK = 64;     // elements of K in a stage: 128 bytes of a row
+inline constexpr int kMaxStages = 12;
+inline constexpr int kSharedAlignment = 1024;  // of the swizzle
+
+// The producer is a warpgroup too, although one thread copies: registers move between warpgroups.
+inline constexpr int kThreads = (kWarpgroups + 1) * 128;
+
+// Staging memory of a warp's output: 16 tokens of 64 columns where A's rows are tokens, of 16
+// columns where they are weights. 16 bytes per token avoid bank conflicts.
+inline constexpr int kStagedRowBytes = 64 * 2 + 16;
+inline constexpr int kStagedTokenBytes = 16 * 2 + 16;
+constexpr int staged_bytes(bool weights_are_a) {
+  return 16 * (weights_are_a ? kStagedTokenBytes : kStagedRowBytes);
+}
+
+constexpr int stage_bytes(int weights, int tokens) {
+  return (weights + tokens) * kBlockK * 2;
+}
+
+// The ring, the staging memory, and two barriers per stage.
+constexpr size_t shared_bytes(int weights, int tokens, bool weights_are_a, int num_stages) {
+  return static_cast<size_t>(kSharedAlignment + num_stages * stage_bytes(weights, tokens) +
+                             kWarpgroups * 4 * staged_bytes(weights_are_a) + num_stages * 16);
+}
+
+struct Params {
+  CUtensorMap w;
+  CUtensorMap x;
+  void* out = nullptr;         // [num_rows, num_columns]
+  const void* bias = nullptr;  // [num_columns], or none
+  int64_t num_columns = 0;
+  int num_rows = 0;
+  int num_k_blocks = 0;
+  int token_clusters = 0;  // clusters side by side along the tokens, and along the weights
+  int weight_clusters = 0;
+  int cluster_tokens = 1;  // thread blocks of a cluster
+  int cluster_weights = 1;
+  int splits = 1;
+  int num_stages = 0;
+  uint64_t w_policy = 0;  // cache hint for the L2
+  bool out_is_f32 = false;
+  bool is_gated = false;  // w's map has 8 rows of gate, then 8 of up; out = silu(gate) * up
+};
+
+// X(weights, tokens, weights_are_a): WgmmaTile's.
+#define QUIRE_WGMMA_TILES(X) \
+  X(128, 32, true)           \
+  X(128, 192, true)          \
+  X(96, 128, false)          \
+  X(128, 128, false)         \
+  X(192, 128, false)         \
+  X(224, 128, false)         \
+  X(256, 128, false)
+
+using Kernel = void (*)(Params);
+// One per tile.
+extern const Kernel kBf16Kernels[];
+extern const Kernel kF16Kernels[];
+
+}  // namespace quire::cuda::wgmma
