@@ -286,8 +286,8 @@ void DecoderModel::project_output(const DecoderLayer& layer, int64_t num_tokens,
 void DecoderModel::mlp(const DecoderLayer& layer, int64_t num_tokens, Stream& stream) {
   const TensorView gate_up = gate_up_view(num_tokens);
   const TensorView product = product_view(num_tokens);
-  ops_.linear(*layer.gate_up, normed(num_tokens), gate_up, stream);
-  ops_.gated_mul(decoder_.activation, gate_up, product, stream);
+  ops_.linear_gated_mul(decoder_.activation, *layer.gate_up, normed(num_tokens), gate_up, product,
+                        stream);
   ops_.linear(*layer.down, product, delta(num_tokens), stream);
   ops_.all_reduce(delta(num_tokens), stream);
 }

@@ -132,6 +132,13 @@ class Ops {
   // out[t, i] = activation(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n].
   virtual void gated_mul(Activation activation, TensorView gate_up, TensorView out,
                          Stream& stream) = 0;
+  // gated_mul of linear(gate_up, x), which a device may compute without writing the linear's output:
+  // `scratch` [num_tokens, 2 n] is undefined afterwards.
+  virtual void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
+                                TensorView scratch, TensorView out, Stream& stream) {
+    linear(gate_up, x, scratch, stream);
+    gated_mul(activation, scratch, out, stream);
+  }
   // x = cap * tanh(x / cap), x: F32 rows of logits.
   virtual void soft_cap(float cap, TensorView x, Stream& stream) = 0;
   // out[i, :] = x[rows[i], :].
@@ -150,8 +157,8 @@ inline void run_layer_tail(Ops& ops, const LayerTail& tail, Stream& stream) {
   ops.all_reduce(tail.delta, stream);
   ops.add_rms_norm(tail.residual, tail.delta, tail.post_attention_norm, tail.norm_eps, tail.normed,
                    stream);
-  ops.linear(*tail.gate_up, tail.normed, tail.gate_up_out, stream);
-  ops.gated_mul(Activation::kSilu, tail.gate_up_out, tail.product, stream);
+  ops.linear_gated_mul(Activation::kSilu, *tail.gate_up, tail.normed, tail.gate_up_out,
+                       tail.product, stream);
   ops.linear(*tail.down, tail.product, tail.delta, stream);
   ops.all_reduce(tail.delta, stream);
   if (tail.next_qkv == nullptr) return;

@@ -76,15 +76,7 @@ class CudaOpsImpl final : public CudaOps {
   }
 
   void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override {
-    const CudaLinear& linear = as_cuda(w);
-    check_rows(x, linear.in_features());
-    QUIRE_CHECK((out.dtype == activation_ || out.dtype == DType::kF32) && out.shape.rank() == 2 &&
-                    out.shape[1] == linear.out_features() && x.shape[0] == out.shape[0],
-                "[ops] linear: out is of the activations' type or F32, with x's rows");
-    const GemmCall call = {x, linear.weights(), linear.bias(), out};
-    check_stream(stream);
-    if (recording_) recorded_.push_back(call);
-    gemm_->run(call);
+    run_linear(w, x, out, {}, stream);
   }
 
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
@@ -111,6 +103,17 @@ class CudaOpsImpl final : public CudaOps {
     check_rows(gate_up, 2 * out.shape[1]);
     QUIRE_CHECK(gate_up.shape[0] == out.shape[0], "[ops] operands differ in rows");
     run_gated_mul(in(stream), activation, gate_up, out);
+  }
+
+  void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
+                        TensorView scratch, TensorView out, Stream& stream) override {
+    if (activation != Activation::kSilu) {
+      return Ops::linear_gated_mul(activation, gate_up, x, scratch, out, stream);
+    }
+    check_rows(out, out.shape[1]);
+    check_rows(scratch, 2 * out.shape[1]);
+    QUIRE_CHECK(out.shape[0] == scratch.shape[0], "[ops] operands differ in rows");
+    run_linear(gate_up, x, scratch, out, stream);
   }
 
   void soft_cap(float cap, TensorView x, Stream& stream) override {
@@ -159,9 +162,23 @@ class CudaOpsImpl final : public CudaOps {
   // More weights than any L2 holds, of the largest models' smallest matrices.
   static constexpr size_t kMaxCalls = 8;
 
+  void run_linear(const Linear& w, const TensorView& x, const TensorView& out,
+                  const TensorView& gated_out, Stream& stream) {
+    check_stream(stream);
+    const CudaLinear& linear = as_cuda(w);
+    check_rows(x, linear.in_features());
+    QUIRE_CHECK((out.dtype == activation_ || out.dtype == DType::kF32) && out.shape.rank() == 2 &&
+                    out.shape[1] == linear.out_features() && x.shape[0] == out.shape[0],
+                "[ops] linear: out is of the activations' type or F32, with x's rows");
+    const GemmCall call = {x, linear.weights(), linear.bias(), out, gated_out};
+    if (recording_) recorded_.push_back(call);
+    gemm_->run(call);
+  }
+
   static bool are_alike(const GemmCall& a, const GemmCall& b) {
     return a.w.shape == b.w.shape && a.out.dtype == b.out.dtype && a.x.shape == b.x.shape &&
-           (a.bias.data == nullptr) == (b.bias.data == nullptr);
+           (a.bias.data == nullptr) == (b.bias.data == nullptr) &&
+           (a.gated_out.data == nullptr) == (b.gated_out.data == nullptr);
   }
 
   Status tune(std::span<const GemmCall> calls, std::span<const int> row_counts) {

@@ -81,6 +81,44 @@ TEST_P(LinearTest, TunedForEveryRowCount) {
   }
 }
 
+// By whichever kernels: before tuning and after.
+TEST_P(LinearTest, MultipliesTheHalvesOfAProduct) {
+  const int64_t k = 520;
+  for (const LinearCase& spec : {LinearCase{464, k}, LinearCase{464, k, true}, LinearCase{50, k}}) {
+    make(spec);
+    const int64_t width = spec.n / 2;
+    const int64_t max_rows = 200;
+    const std::vector<float> x = random(max_rows * k, 7, 1.0F / std::sqrt(static_cast<float>(k)));
+    const DeviceData input = device({max_rows, k}, x);
+    DeviceData scratch = blank({max_rows, spec.n});
+    DeviceData out = blank({max_rows, width});
+    for (const bool is_tuned : {false, true}) {
+      if (is_tuned) {
+        ops_->record_linears();
+        ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view(), scratch.view(),
+                               out.view(), stream());
+        const int row_counts[] = {1, 2, 8, 16, 64, 128, 500};
+        ASSERT_EQ(ops_->tune_linears(row_counts).message(), "");
+      }
+      for (const int64_t rows : {1, 2, 7, 16, 40, 64, 127, 200}) {
+        std::vector<float> inputs(x.begin(), x.begin() + rows * k);
+        std::vector<float> gate_up(static_cast<size_t>(rows * spec.n));
+        reference_.linear(*expected_linear_, host_view(inputs, rows), host_view(gate_up, rows),
+                          stream());
+        gate_up = rounded(gate_up, dtype());
+        std::vector<float> expected(static_cast<size_t>(rows * width));
+        reference_.gated_mul(Activation::kSilu, host_view(gate_up, rows),
+                             host_view(expected, rows), stream());
+        DeviceData product = blank({rows, width});
+        ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view().rows(0, rows),
+                               scratch.view().rows(0, rows), product.view(), stream());
+        expect_near_all(product.values(), expected, tolerance(dtype()),
+                        std::to_string(rows) + " rows of " + std::to_string(spec.n));
+      }
+    }
+  }
+}
+
 TEST_P(LinearTest, CanBeCaptured) {
   make({96, 512, true});
   for (const int64_t num_rows : {1, 5, 16, 64}) {
