@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -225,8 +227,10 @@ class CudaOpsImpl final : public CudaOps {
     return false;
   }
 
-  // Fused or in steps, whichever is faster at one row.
+  // Fused or in steps, whichever is faster at one row: the medians of rounds in turn, so that a
+  // change of the device's clocks does not decide.
   Status tune_layer_tails(std::span<const LayerTail> recorded) {
+    constexpr int kRounds = 5;
     fuses_layer_tails_ = false;
     std::vector<LayerTail> tails;
     for (const LayerTail& tail : recorded.first(std::min(recorded.size(), kMaxCalls))) {
@@ -244,12 +248,17 @@ class CudaOpsImpl final : public CudaOps {
     };
     QUIRE_ASSIGN_OR_RETURN(const bool can_fuse, try_fused(tails));
     if (!can_fuse) return {};
-    QUIRE_ASSIGN_OR_RETURN(const double fused,
-                           time([&](const LayerTail& tail) { (void)run_fused(tail); }));
-    QUIRE_ASSIGN_OR_RETURN(const double in_steps, time([&](const LayerTail& tail) {
-                             run_layer_tail(*this, tail, *context_.stream);
-                           }));
-    fuses_layer_tails_ = fused < in_steps;
+    std::array<double, kRounds> fused = {};
+    std::array<double, kRounds> in_steps = {};
+    for (size_t i = 0; i < kRounds; ++i) {
+      QUIRE_ASSIGN_OR_RETURN(fused[i], time([&](const LayerTail& tail) { (void)run_fused(tail); }));
+      QUIRE_ASSIGN_OR_RETURN(in_steps[i], time([&](const LayerTail& tail) {
+                               run_layer_tail(*this, tail, *context_.stream);
+                             }));
+    }
+    std::sort(fused.begin(), fused.end());
+    std::sort(in_steps.begin(), in_steps.end());
+    fuses_layer_tails_ = fused[kRounds / 2] < in_steps[kRounds / 2];
     return {};
   }
 
