@@ -1,8 +1,9 @@
 // Times what a step of Llama-3.1-8B is made of, attention apart, on a GPU:
-//   bench_cuda_gemm [products] [layers] [rows] [load]      (all where none is named)
-// products: every kernel for each weight matrix at 1 to 16 rows. layers: whole layers as a graph.
-// rows: the operations between the products. load: upload, dummy weights, tuning.
-// Weights are BF16 and differ from call to call, so that the L2 holds none of them.
+//   bench_cuda_gemm [products] [batches] [layers] [rows] [load]      (all where none is named)
+// products: every kernel for each weight matrix at 1 to 16 rows. batches: cuBLASLt against the
+// wgmma kernels' plans at 32 to 2048 rows. layers: whole layers as a graph. rows: the operations
+// between the products. load: upload, dummy weights, tuning. Weights are BF16 and differ from call
+// to call, so that the L2 holds none of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -89,52 +90,72 @@ double seconds_of(const std::function<void()>& body) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+struct Matrix {
+  const char* name;
+  int64_t n, k;
+  bool is_gated = false;  // and SiLU times the other half
+
+  bool is_head() const { return n == kVocab; }
+  // A gigabyte of matrices.
+  int64_t copies() const { return std::max<int64_t>(2, (int64_t{1} << 29) / (n * k)); }
+};
+
+constexpr Matrix kMatrices[] = {
+    {"qkv", kQkv, kHidden},           {"o", kHidden, kHidden},
+    {"gate_up", 2 * kInner, kHidden}, {"and silu", 2 * kInner, kHidden, true},
+    {"down", kHidden, kInner},        {"lm_head", kVocab, kHidden}};
+
+// All copies below one another.
+Tensor make_copies(Bench& bench, cuda::CudaOps& ops, const Matrix& m) {
+  Tensor memory = ops.allocate({m.copies() * m.n, m.k}, DType::kBF16).value();
+  const RepeatedTensor numbers = *bench.weights.repeated("w").value();
+  for (int64_t at = 0; at < memory.view.shape.num_elements();
+       at += numbers.pool.shape.num_elements()) {
+    const auto left = static_cast<size_t>(memory.view.shape.num_elements() - at) * 2;
+    bench.stream->copy_to_device(memory.view.as<uint16_t>() + at, numbers.pool.data,
+                                 std::min(left, numbers.pool.num_bytes()));
+  }
+  must(bench.stream->synchronize());
+  return memory;
+}
+
+std::vector<cuda::GemmCall> make_calls(const Matrix& m, int64_t rows, const Tensor& x,
+                                       const Tensor& copies, const Tensor& out,
+                                       const Tensor& gated_out) {
+  std::vector<cuda::GemmCall> calls;
+  for (int64_t i = 0; i < m.copies(); ++i) {
+    calls.push_back({{x.view.data, DType::kBF16, {rows, m.k}},
+                     copies.view.rows(i * m.n, m.n),
+                     {},
+                     {out.view.data, m.is_head() ? DType::kF32 : DType::kBF16, {rows, m.n}}});
+    if (m.is_gated) calls.back().gated_out = gated_out.view.rows(0, rows);
+  }
+  return calls;
+}
+
 void bench_products(Bench& bench) {
-  struct Matrix {
-    const char* name;
-    int64_t n, k;
-  };
-  const Matrix matrices[] = {{"qkv", kQkv, kHidden},
-                             {"o", kHidden, kHidden},
-                             {"gate_up", 2 * kInner, kHidden},
-                             {"down", kHidden, kInner},
-                             {"lm_head", kVocab, kHidden}};
   const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   const auto runner = cuda::GemmRunner::create(context).value();
   const int64_t max_rows = 256;
   const Tensor x = bench.random(*ops, {max_rows, kInner});
   const Tensor out = ops->allocate({max_rows, kVocab}, DType::kF32).value();
-  fmt::print("{:8} {:>4} {:>9} {:>9} {:>9} {:>9} {:>6}  variants (us)\n", "matrix", "rows",
-             "cublas0", "cublas", "skinny", "any", "share");
-  for (const Matrix& m : matrices) {
-    const bool is_head = m.n == kVocab;
-    // A gigabyte of matrices in one allocation.
-    const int64_t copies = std::max<int64_t>(2, (int64_t{1} << 29) / (m.n * m.k));
-    const Tensor memory = ops->allocate({copies * m.n, m.k}, DType::kBF16).value();
-    const RepeatedTensor numbers = *bench.weights.repeated("w").value();
-    for (int64_t at = 0; at < memory.view.shape.num_elements();
-         at += numbers.pool.shape.num_elements()) {
-      const auto left = static_cast<size_t>(memory.view.shape.num_elements() - at) * 2;
-      bench.stream->copy_to_device(memory.view.as<uint16_t>() + at, numbers.pool.data,
-                                   std::min(left, numbers.pool.num_bytes()));
-    }
-    must(bench.stream->synchronize());
+  const Tensor product = ops->allocate({max_rows, kInner}, DType::kBF16).value();
+  fmt::print("{:8} {:>4} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}  variants (us)\n", "matrix", "rows",
+             "cublas0", "cublas", "skinny", "any", "wgmma", "share");
+  for (const Matrix& m : kMatrices) {
+    const Tensor memory = make_copies(bench, *ops, m);
     for (const int64_t rows : {1, 2, 4, 8, 16, 64, 256}) {
-      std::vector<cuda::GemmCall> calls;
-      for (int64_t i = 0; i < copies; ++i) {
-        calls.push_back({{x.view.data, DType::kBF16, {rows, m.k}},
-                         memory.view.rows(i * m.n, m.n),
-                         {},
-                         {out.view.data, is_head ? DType::kF32 : DType::kBF16, {rows, m.n}}});
-      }
+      const std::vector<cuda::GemmCall> calls = make_calls(m, rows, x, memory, out, product);
       using Kind = cuda::GemmChoice::Kind;
       double first = 0;
       double cublas = INFINITY;
       double skinny = INFINITY;
       double any = INFINITY;
+      double wgmma = INFINITY;
       std::string variants;
-      const std::vector<cuda::GemmTiming> timings = runner->measure(calls, rows).value();
+      const std::vector<cuda::GemmTiming> timings =
+          runner->measure(calls, rows, cuda::gemm_search(rows)).value();
       for (const cuda::GemmTiming& timing : timings) {
         const double us = timing.microseconds;
         if (timing.choice.kind == Kind::kCublasLt) {
@@ -142,16 +163,68 @@ void bench_products(Bench& bench) {
           cublas = std::min(cublas, us);
         } else if (timing.choice.kind == Kind::kAny) {
           any = us;
+        } else if (timing.choice.kind == Kind::kWgmma) {
+          wgmma = std::min(wgmma, us);
         } else {
           skinny = std::min(skinny, us);
           variants += fmt::format(" {} {:.2f}",
                                   cuda::skinny_variant_name(timing.choice.skinny_variant), us);
         }
       }
-      const double best = std::min({cublas, skinny, any});
-      fmt::print("{:8} {:4} {:9.2f} {:9.2f} {:9.2f} {:9.2f} {:6.3f} {}\n", m.name, rows, first,
-                 cublas, skinny, any, static_cast<double>(m.n * m.k) * 2 / best * 1e6 / kPeak,
-                 variants);
+      const double best = std::min({cublas, skinny, any, wgmma});
+      fmt::print("{:8} {:4} {:9.2f} {:9.2f} {:9.2f} {:9.2f} {:9.2f} {:6.3f} {}\n", m.name, rows,
+                 first, cublas, skinny, any, wgmma,
+                 static_cast<double>(m.n * m.k) * 2 / best * 1e6 / kPeak, variants);
+    }
+  }
+}
+
+// Microseconds of the best of cuBLASLt's first 8 suggestions and of all, of the ten fastest plans
+// of the wgmma kernels (with their places in the estimate's order), and the best's share of what
+// memory and tensor cores allow.
+void bench_batches(Bench& bench) {
+  constexpr double kMemoryRate = 4.6e12;
+  constexpr double kMultiplyRate = 800e12;
+  constexpr cuda::GemmSearch kSearch = {.max_algorithms = 32, .max_plans = 48};
+  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
+  const auto runner = cuda::GemmRunner::create(context).value();
+  const Tensor x = bench.random(*ops, {2048, kInner});
+  const Tensor out = ops->allocate({512, kVocab}, DType::kF32).value();
+  const Tensor product = ops->allocate({2048, kInner}, DType::kBF16).value();
+  fmt::print("{:8} {:>4} {:>8} {:>8} {:>8} {:>8} {:>6}  plans\n", "matrix", "rows", "limit",
+             "cublas8", "cublas", "wgmma", "share");
+  for (const Matrix& m : kMatrices) {
+    const Tensor memory = make_copies(bench, *ops, m);
+    for (const int64_t rows :
+         {16, 32, 64, 96, 128, 192, 256, 320, 384, 448, 500, 512, 1024, 2048}) {
+      if (m.is_head() && rows > 512) continue;
+      const std::vector<cuda::GemmCall> calls = make_calls(m, rows, x, memory, out, product);
+      double first_algorithms = INFINITY;
+      double cublas = INFINITY;
+      int num_algorithms = 0;
+      std::vector<std::pair<double, std::string>> plans;
+      const auto timings = runner->measure(calls, rows, kSearch).value();
+      for (const cuda::GemmTiming& timing : timings) {
+        const double us = timing.microseconds;
+        if (timing.choice.kind == cuda::GemmChoice::Kind::kCublasLt) {
+          if (++num_algorithms <= 8) first_algorithms = std::min(first_algorithms, us);
+          cublas = std::min(cublas, us);
+        } else if (timing.choice.kind == cuda::GemmChoice::Kind::kWgmma) {
+          plans.emplace_back(us, fmt::format("{} (#{})", cuda::wgmma_plan_name(timing.choice.wgmma),
+                                             plans.size()));
+        }
+      }
+      std::sort(plans.begin(), plans.end());
+      const auto weights = static_cast<double>(m.n * m.k);
+      const double limit = 1e6 * std::max(2 * weights / kMemoryRate,
+                                          2 * weights * static_cast<double>(rows) / kMultiplyRate);
+      const double wgmma = plans.empty() ? INFINITY : plans.front().first;
+      fmt::print("{:8} {:4} {:8.2f} {:8.2f} {:8.2f} {:8.2f} {:6.3f} ", m.name, rows, limit,
+                 first_algorithms, cublas, wgmma, limit / std::min(cublas, wgmma));
+      plans.resize(std::min(plans.size(), size_t{10}));
+      for (const auto& [us, name] : plans) fmt::print(" {} {:.2f},", name, us);
+      fmt::print("\n");
     }
   }
 }
@@ -174,7 +247,7 @@ void bench_layers(Bench& bench) {
   const Tensor norm =
       maker->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
   const double bytes = 2.0 * static_cast<double>(kHidden * (kQkv + kHidden + 3 * kInner));
-  for (const int64_t rows : {1, 2, 4, 8, 16, 64, 256}) {
+  for (const int64_t rows : {1, 2, 4, 8, 16, 64, 128, 256, 512}) {
     const Tensor residual = bench.random(*maker, {rows, kHidden});
     const Tensor normed = bench.random(*maker, {rows, kHidden});
     const Tensor delta = bench.random(*maker, {rows, kHidden});
@@ -187,6 +260,7 @@ void bench_layers(Bench& bench) {
       const auto body = [&] {
         for (const Layer& layer : layers) {
           const auto* weight = norm.view.as<float>();
+<<<<<<< HEAD
           ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
           ops->linear(*layer.qkv, normed.view, qkv.view, *bench.stream);
           ops->linear(*layer.o, normed.view, delta.view, *bench.stream);
@@ -194,6 +268,14 @@ void bench_layers(Bench& bench) {
           ops->linear(*layer.gate_up, normed.view, gate_up.view, *bench.stream);
           ops->gated_mul(Activation::kSilu, gate_up.view, product.view, *bench.stream);
           ops->linear(*layer.down, product.view, delta.view, *bench.stream);
+=======
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
+          ops->linear(*layer.qkv, normed.view, qkv.view);
+          ops->linear(*layer.o, normed.view, delta.view);
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
+          ops->linear_silu_mul(*layer.gate_up, normed.view, gate_up.view, product.view);
+          ops->linear(*layer.down, product.view, delta.view);
+>>>>>>> 9f7591b (bench: time cuBLASLt against the tensor-core kernels, and record it)
         }
       };
       ops->record_linears();
@@ -316,6 +398,7 @@ int run(int argc, char** argv) {
     return argc == 1 || std::any_of(argv + 1, argv + argc, [&](char* arg) { return arg == name; });
   };
   if (wanted("products")) bench_products(bench);
+  if (wanted("batches")) bench_batches(bench);
   if (wanted("layers")) bench_layers(bench);
   if (wanted("rows")) bench_rows(bench);
   if (wanted("load")) bench_load(bench);

@@ -56,11 +56,12 @@ class WgmmaTest : public CudaOpsTest {
   std::vector<float> reference_of(const Linear& linear, std::vector<float>& x, int64_t rows,
                                   const Problem& spec) {
     std::vector<float> out(static_cast<size_t>(rows * spec.n));
-    reference_.linear(linear, host_view(x, rows), host_view(out, rows));
+    reference_.linear(linear, host_view(x, rows), host_view(out, rows), stream());
     if (!spec.is_gated) return out;
     std::vector<float> gate_up = rounded(out, dtype());
     std::vector<float> product(out.size() / 2);
-    reference_.silu_mul(host_view(gate_up, rows), host_view(product, rows));
+    reference_.gated_mul(Activation::kSilu, host_view(gate_up, rows), host_view(product, rows),
+                         stream());
     return product;
   }
 
