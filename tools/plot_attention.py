@@ -72,7 +72,14 @@ def read_table(path: Path) -> Table:
         for name in columns
         if name.endswith(SUFFIX) and name != "best" + SUFFIX
     ]
-    rows = [read_row(fields, backends) for fields in reader]
+    lines_of_rows = list(reader)
+    q_lens = {fields["q_len"] for fields in lines_of_rows}
+    if len(q_lens) > 1:
+        raise SystemExit(
+            f"{path}: several query lengths; got {', '.join(sorted(q_lens, key=int))}, expected one: "
+            "measure with one --q-len"
+        )
+    rows = [read_row(fields, backends) for fields in lines_of_rows]
     if not rows:
         raise SystemExit(f"{path}: no rows; expected a table of quire bench attention --csv")
     return Table(comments[0] if comments else path.name, backends, rows)

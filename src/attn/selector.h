@@ -64,9 +64,9 @@ struct AttentionService {
 
 class AttentionSelector {
  public:
-  // For decode steps of these query lengths, eager and in graphs, and for prompts. Refuses as
-  // BackendSet::select does, and a preference that serves nothing. The backends outlive the
-  // selector.
+  // For decode steps of these query lengths, ascending, eager and in graphs, and for prompts.
+  // Refuses as BackendSet::select does, and a preference that serves nothing. The backends outlive
+  // the selector.
   static Result<AttentionSelector> create(const BackendSet& backends, const PhaseShapes& shapes,
                                           const Device& device, const BackendPreference& preference,
                                           std::shared_ptr<const TuningTable> table,

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -150,21 +151,34 @@ double factor(double a, double b) {
   return std::abs(std::log2(std::max(a, 1.0) / std::max(b, 1.0)));
 }
 
-// How far what was measured is from what is asked for; compared field by field, then by size.
-using KindDistance = std::tuple<int, double, int>;
+// How far a measured point is from the point that is asked for; compared field by field, then by
+// size.
+using KindDistance = std::tuple<int, int, double, int>;
 
 KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {
+  // With several query tokens fewer backends serve, and those that do run other kernels.
+  const bool same_decode = a.phase == Phase::kPrefill || (a.q_len > 1) == (b.q_len > 1);
   const int num_types = static_cast<int>(a.q != b.q) + static_cast<int>(a.kv != b.kv);
   const auto group = [](const TuningPoint& p) { return p.num_heads / std::max(p.num_kv_heads, 1); };
   const double shape = factor(a.head_dim, b.head_dim) + factor(group(a), group(b)) +
                        factor(a.page_size, b.page_size);
-  return {num_types, shape, static_cast<int>(a.ragged != b.ragged)};
+  return {static_cast<int>(!same_decode), num_types, shape, static_cast<int>(a.ragged != b.ragged)};
+}
+
+// In powers of two. Decode kernels pack the query tokens of a request and its heads into tiles of a
+// power of two rows, so that 3 and 4, or 5 to 8 tokens, run alike; the factor decides between them.
+double q_len_distance(const TuningPoint& a, const TuningPoint& b) {
+  if (a.phase == Phase::kPrefill) return factor(a.q_len, b.q_len);
+  const auto tile_class = [](const TuningPoint& p) {
+    return static_cast<int>(std::bit_width(static_cast<unsigned>(std::max(p.q_len, 1)) - 1));
+  };
+  return std::abs(tile_class(a) - tile_class(b)) + factor(a.q_len, b.q_len) / 16.0;
 }
 
 double size_distance(const TuningPoint& a, const TuningPoint& b) {
-  // What a kernel has to spread over the device: a head of a request is a unit of work.
+  // A kernel spreads the heads of all requests over the device.
   const auto heads = [](const TuningPoint& p) { return 1.0 * p.num_reqs * p.num_kv_heads; };
-  return factor(heads(a), heads(b)) + factor(a.q_len, b.q_len) + factor(a.kv_len, b.kv_len);
+  return factor(heads(a), heads(b)) + q_len_distance(a, b) + factor(a.kv_len, b.kv_len);
 }
 
 // Times closer than this are equal: it is what a measurement repeats to.

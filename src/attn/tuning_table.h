@@ -1,4 +1,4 @@
-// What `quire tune` measured, and which backend it speaks for. Host only; as a file it is CSV:
+// The times that `quire tune` measured, and which backend they speak for. Host only; as a file CSV:
 //   phase,num_heads,num_kv_heads,head_dim,page_size,q_dtype,kv_dtype,num_reqs,q_len,kv_len,lengths,
 //   backend,us                                                                        (one line)
 //   decode,32,8,128,16,bf16,bf16,64,1,4096,full,xqa,71.25
@@ -16,8 +16,8 @@
 
 namespace quire {
 
-// What a time was measured for. q_len is that of every request, and so is kv_len unless the lengths
-// are ragged: uniform in [1, kv_len].
+// The batch that a time was measured for. Every request has q_len query tokens, and kv_len
+// positions unless the lengths are ragged: uniform in [q_len, kv_len].
 struct TuningPoint {
   Phase phase = Phase::kDecode;
   int num_heads = 0;
@@ -74,9 +74,9 @@ class TuningTable {
 
   // The fastest candidate of the nearest cell in which any candidate was measured; of those within
   // 1 % of it the first: the noise of a measurement decides nothing.
-  // Nearest: of the same phase; then of the same types; then by head_dim, group and page size; then
-  // ragged or full alike; then by requests, q_len and kv_len, as factors. No such cell: the first
-  // candidate.
+  // Nearest: of the same phase; then, for decode, of one query token or of several alike; then of
+  // the same types; then by head_dim, group and page size; then ragged or full alike; then by
+  // requests, q_len and kv_len, as factors. No such cell: the first candidate.
   // Depends on what the table says, not on the order of its rows; candidates: at least one.
   Best best(const TuningPoint& point, std::span<const std::string_view> candidates) const;
 

@@ -44,6 +44,21 @@ std::vector<AttentionWorkload> prefill_grid(const BenchGridConfig& config) {
   return workloads;
 }
 
+// The decode batches that tuning measures at one query length.
+struct DecodeSizes {
+  Sizes num_reqs;
+  Sizes kv_lens;
+};
+
+DecodeSizes decode_sizes(bool quick, int q_len) {
+  if (quick && q_len > 1 && q_len != 5) return {};
+  if (quick) return {{1, 16, 256}, q_len == 1 ? Sizes{1024, 8192} : Sizes{8192}};
+  if (q_len > 1) return {{1, 4, 16, 64, 256}, {1024, 8192, 65'536}};
+  Sizes kv_lens = powers_of_two(1024, 131'072);
+  kv_lens.insert(kv_lens.begin(), 256);
+  return {{1, 4, 8, 16, 32, 64, 128, 256}, kv_lens};
+}
+
 }  // namespace
 
 int AttentionWorkload::longest() const {
@@ -108,22 +123,23 @@ AttentionUse use_of(const AttentionWorkload& workload) {
   return decode_key(workload).use();
 }
 
-std::vector<AttentionWorkload> tuning_grid(bool quick) {
-  const Sizes batches = quick ? Sizes{1, 16, 256} : Sizes{1, 4, 8, 16, 32, 64, 128, 256};
-  Sizes kv_lens = quick ? Sizes{1024, 8192} : powers_of_two(1024, 131'072);
-  if (!quick) kv_lens.insert(kv_lens.begin(), 256);
+std::vector<AttentionWorkload> tuning_grid(bool quick, std::span<const int> q_lens) {
   std::vector<AttentionWorkload> workloads;
-  for (const bool ragged : {false, true}) {
-    for (const int kv_len : kv_lens) {
-      for (const int num_reqs : batches) {
-        if (!ragged) {
-          workloads.push_back(full_workload(Phase::kDecode, num_reqs, 1, kv_len));
-        } else if (num_reqs > 1) {  // one request is never ragged
-          workloads.push_back(drawn_workload(num_reqs, 1, kv_len, kWorkloadSeed));
+  for (const int q_len : q_lens) {
+    const DecodeSizes sizes = decode_sizes(quick, q_len);
+    for (const bool ragged : {false, true}) {
+      for (const int kv_len : sizes.kv_lens) {
+        for (const int num_reqs : sizes.num_reqs) {
+          if (!ragged) {
+            workloads.push_back(full_workload(Phase::kDecode, num_reqs, q_len, kv_len));
+          } else if (num_reqs > 1) {  // one request is never ragged
+            workloads.push_back(drawn_workload(num_reqs, q_len, kv_len, kWorkloadSeed));
+          }
         }
       }
     }
   }
+  if (std::ranges::find(q_lens, 1) == q_lens.end()) return workloads;
   for (const int num_tokens : quick ? Sizes{2048} : Sizes{512, 2048, 8192}) {
     workloads.push_back(prompts(1, num_tokens));
   }
@@ -133,13 +149,15 @@ std::vector<AttentionWorkload> tuning_grid(bool quick) {
 std::vector<AttentionWorkload> bench_grid(const BenchGridConfig& config) {
   if (config.grid == BenchGrid::kPrefill) return prefill_grid(config);
   std::vector<AttentionWorkload> workloads;
-  for (const int kv_len : or_default(config.kv_lens, powers_of_two(1024, 131'072))) {
-    if (kv_len < config.q_len) continue;
-    for (const int num_reqs : or_default(config.num_seqs, {1, 4, 8, 16, 32, 64, 128, 256})) {
-      if (config.grid == BenchGrid::kStrict) {
-        workloads.push_back(full_workload(Phase::kDecode, num_reqs, config.q_len, kv_len));
-      } else {
-        workloads.push_back(drawn_workload(num_reqs, config.q_len, kv_len, config.seed));
+  for (const int q_len : config.q_lens) {
+    for (const int kv_len : or_default(config.kv_lens, powers_of_two(1024, 131'072))) {
+      if (kv_len < q_len) continue;
+      for (const int num_reqs : or_default(config.num_seqs, {1, 4, 8, 16, 32, 64, 128, 256})) {
+        if (config.grid == BenchGrid::kStrict) {
+          workloads.push_back(full_workload(Phase::kDecode, num_reqs, q_len, kv_len));
+        } else {
+          workloads.push_back(drawn_workload(num_reqs, q_len, kv_len, config.seed));
+        }
       }
     }
   }

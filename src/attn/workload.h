@@ -41,12 +41,18 @@ DecodeKey decode_key(const AttentionWorkload& workload);
 // As the engine serves it: decode in graphs, prompts eagerly.
 AttentionUse use_of(const AttentionWorkload& workload);
 
-// What `quire tune` measures: decode, full and ragged, then prompts. Ragged batches draw their
-// pages as kSeed does. On an H200 FlashInfer finds shared pages in the L2 and is up to 13 % the
-// faster by them; what is chosen with them costs at most 2.4 % where all pages are distinct, but
-// for one cell of 56 (7.5 %, 256 sequences of up to 2,048).
+// The batches that `quire tune` measures: decode of each of the query lengths, full and ragged, and
+// prompts, if one query token is among them. Longer queries are measured at fewer sizes, since only
+// some backends serve them: on an H200 tuning takes about 1.5 times as long with all of
+// kTuningQLens as with 1 alone. Ragged batches draw their pages as kSeed does. On an H200
+// FlashInfer finds shared pages in the L2 and is up to 13 % the faster by them; what is chosen with
+// them costs at most 2.4 % where all pages are distinct, but for one cell of 56 (7.5 %, 256
+// sequences of up to 2,048).
 constexpr uint64_t kWorkloadSeed = 0;
-std::vector<AttentionWorkload> tuning_grid(bool quick);
+// One more than a power of two: where the packed rows of a request outgrow a kernel's tile.
+inline constexpr int kTuningQLens[] = {1, 2, 3, 5, 9};
+// Fewer sizes with `quick`, and of the longer queries those of 5 tokens alone.
+std::vector<AttentionWorkload> tuning_grid(bool quick, std::span<const int> q_lens = kTuningQLens);
 
 // The tables of `quire bench attention`.
 enum class BenchGrid {
@@ -58,10 +64,11 @@ struct BenchGridConfig {
   BenchGrid grid = BenchGrid::kSeed;
   std::vector<int> num_seqs = {};  // empty: the grid's own
   std::vector<int> kv_lens = {};
-  int q_len = 1;  // of decode
+  std::vector<int> q_lens = {1};  // of decode
   uint64_t seed = kWorkloadSeed;
 };
-// By length, then by number of sequences. Lengths below q_len are left out.
+// By query length, then by length, then by number of sequences. Lengths below the queries are left
+// out.
 std::vector<AttentionWorkload> bench_grid(const BenchGridConfig& config);
 
 }  // namespace quire

@@ -38,12 +38,12 @@ bool repeats_any(const AttentionReport& report) {
 }
 
 std::string device_table(const AttentionReport& report) {
-  std::string text = fmt::format("{:>6} {:>8} {:>10}", "seqs", "kv_len",
+  std::string text = fmt::format("{:>6} {:>6} {:>8} {:>10}", "seqs", "q_len", "kv_len",
                                  report.phase == Phase::kDecode ? "MB" : "GFLOP");
   for (const std::string& name : report.backends) text += fmt::format(" {:>11}", name);
   text += fmt::format(" {:>9} {:>6}  {:<11} {:>7}\n", rate_unit(report), "peak", "auto", "off");
   for (const AttentionRow& row : report.rows) {
-    text += fmt::format("{:>6} {:>8} {:>9.1f}{}", row.num_seqs, row.max_kv_len,
+    text += fmt::format("{:>6} {:>6} {:>8} {:>9.1f}{}", row.num_seqs, row.q_len, row.max_kv_len,
                         row.work * (report.phase == Phase::kDecode ? 1e-6 : 1e-9),
                         row.repeats_pages ? '*' : ' ');
     for (const auto& cell : row.cells) {
@@ -64,11 +64,11 @@ std::string device_table(const AttentionReport& report) {
 }
 
 std::string event_table(const AttentionReport& report) {
-  std::string text = fmt::format("{:>6} {:>8} {:>10}", "seqs", "kv_len", "");
+  std::string text = fmt::format("{:>6} {:>6} {:>8} {:>10}", "seqs", "q_len", "kv_len", "");
   for (const std::string& name : report.backends) text += fmt::format(" {:>18}", name);
   text += "\n";
   for (const AttentionRow& row : report.rows) {
-    text += fmt::format("{:>6} {:>8} {:>10}", row.num_seqs, row.max_kv_len, "");
+    text += fmt::format("{:>6} {:>6} {:>8} {:>10}", row.num_seqs, row.q_len, row.max_kv_len, "");
     for (const auto& cell : row.cells) {
       text += fmt::format(
           " {:>18}",
@@ -93,9 +93,10 @@ std::string summary_lines(const AttentionReport& report) {
   text += "\n";
   if (summary.worst == nullptr) return text;
   const AttentionRow& worst = *summary.worst;
-  return text + fmt::format("auto at its worst: {} at {} x {}, where it takes {} and {} is best\n",
-                            percent_over(*report.auto_over_best(worst)), worst.num_seqs,
-                            worst.max_kv_len, worst.auto_backend, report.backends[*worst.best()]);
+  return text +
+         fmt::format("auto at its worst: {} at {} x {} of {}, where it takes {} and {} is best\n",
+                     percent_over(*report.auto_over_best(worst)), worst.num_seqs, worst.q_len,
+                     worst.max_kv_len, worst.auto_backend, report.backends[*worst.best()]);
 }
 
 void write_cell(JsonWriter& json, const AttentionCell& cell) {

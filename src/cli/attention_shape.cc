@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -72,6 +73,26 @@ std::string describe(const AttentionShape& shape) {
   return fmt::format("{} query heads, {} KV heads, head_dim {}, page {}, {} with {} KV cache",
                      shape.num_heads, shape.num_kv_heads, shape.head_dim, shape.page_size,
                      dtype_name(shape.q), dtype_name(shape.kv));
+}
+
+void add_sizes(FlagSet& flags, std::string name, std::vector<int>* target, int max,
+               std::string help, std::string default_text) {
+  flags.add({.name = std::move(name),
+             .value_name = "N,N",
+             .help = std::move(help),
+             .default_text = std::move(default_text),
+             .set = [target, max](std::string_view value) -> Status {
+               QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> sizes, parse_ids(value));
+               const bool fit = std::ranges::all_of(
+                   sizes, [max](int32_t size) { return size >= 1 && size <= max; });
+               if (sizes.empty() || !fit) {
+                 return unexpected(value, fmt::format("integers in [1, {}], such as 1,8,64", max));
+               }
+               target->assign(sizes.begin(), sizes.end());
+               std::ranges::sort(*target);
+               target->erase(std::unique(target->begin(), target->end()), target->end());
+               return {};
+             }});
 }
 
 }  // namespace quire::cli

@@ -1,7 +1,8 @@
-// The flags that say which attention to measure: a model's, or any heads.
+// The flags that say which attention to measure: a model's, or any heads; and in which sizes.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "attn/backend.h"
 #include "cli/flags.h"
@@ -26,5 +27,9 @@ Status check_attention_shape(const AttentionShapeOptions& options);
 Result<AttentionShape> attention_shape(const AttentionShapeOptions& options);
 
 std::string describe(const AttentionShape& shape);
+
+// A flag for a list of integers in [1, max], such as 1,8,64, which is kept ascending.
+void add_sizes(FlagSet& flags, std::string name, std::vector<int>* target, int max,
+               std::string help, std::string default_text);
 
 }  // namespace quire::cli

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 
 #include "attn/builtin_tables.h"
@@ -28,7 +27,7 @@ struct Options {
   std::string grid = "seed";
   std::vector<int> num_seqs;
   std::vector<int> seq_lens;
-  int q_len = 1;
+  std::vector<int> q_lens = {1};
   std::vector<std::string> backends;
   std::string tuning_table;
   int num_iters_warmup = 10;
@@ -50,7 +49,7 @@ BenchGridConfig grid_config(const Options& options) {
   return {.grid = grid,
           .num_seqs = options.num_seqs,
           .kv_lens = options.seq_lens,
-          .q_len = options.q_len,
+          .q_lens = options.q_lens,
           .seed = options.seed};
 }
 
@@ -66,43 +65,62 @@ AttentionShapeOptions with_default_heads(AttentionShapeOptions options) {
 
 Status check(const Options& options) {
   QUIRE_RETURN_IF_ERROR(check_attention_shape(options.shape));
-  if (options.grid == "prefill" && options.q_len != 1) {
+  if (options.grid == "prefill" && options.q_lens != std::vector{1}) {
     return invalid_argument("--q-len is of decode; a prompt has all its tokens");
   }
   for (const int seq_len : options.seq_lens) {
-    if (seq_len >= options.q_len) continue;
-    return invalid_argument(fmt::format(
-        "--seq-lens: got {}, expected at least the {} tokens of --q-len", seq_len, options.q_len));
+    if (seq_len >= options.q_lens.back()) continue;
+    return invalid_argument(
+        fmt::format("--seq-lens: got {}, expected at least the {} tokens of --q-len", seq_len,
+                    options.q_lens.back()));
   }
   return {};
 }
 
-// The named backends, or all that support the shape.
+// The kinds of steps that the grid has: each query length of decode, or prompts.
+std::vector<AttentionUse> uses_of(const Options& options) {
+  if (phase_of(options) == Phase::kPrefill) return {{.phase = Phase::kPrefill}};
+  std::vector<AttentionUse> uses;
+  for (const int q_len : options.q_lens) {
+    uses.push_back({.phase = Phase::kDecode, .q_len = q_len, .in_graph = true});
+  }
+  return uses;
+}
+
+// The named backends, or all that support the shape; each serves at least one of the uses, and the
+// first refusal of one that serves none is the error.
 Result<std::vector<AttentionBackend*>> pick_backends(const Platform& platform,
                                                      const AttentionShape& shape,
-                                                     const AttentionUse& use,
+                                                     std::span<const AttentionUse> uses,
                                                      const std::vector<std::string>& names) {
   const BackendSet& set = platform.attention();
-  if (names.empty()) return set.supporting(shape, use, platform.device());
-  std::vector<AttentionBackend*> backends;
+  const auto serves_any = [&](const AttentionBackend& backend) {
+    return std::ranges::any_of(uses, [&](const AttentionUse& use) {
+      return backend.supports(shape, use, platform.device()).ok();
+    });
+  };
   for (const std::string& name : names) {
-    QUIRE_ASSIGN_OR_RETURN(
-        const std::vector<AttentionBackend*> found,
-        set.select(shape, use, platform.device(), {.name = name, .flag = "--backends"}));
-    if (std::ranges::find(backends, found[0]) == backends.end()) backends.push_back(found[0]);
+    const auto found = std::ranges::find(set.all(), name, &AttentionBackend::name);
+    if (found != set.all().end() && serves_any(**found)) continue;
+    return set.select(shape, uses[0], platform.device(), {.name = name, .flag = "--backends"})
+        .status();
+  }
+  std::vector<AttentionBackend*> backends;
+  for (const auto& backend : set.all()) {
+    const bool is_named = names.empty() || std::ranges::find(names, backend->name()) != names.end();
+    if (is_named && serves_any(*backend)) backends.push_back(backend.get());
   }
   return backends;
 }
 
 Result<AttentionSelector> make_selector(const Platform& platform, const AttentionShape& shape,
-                                        const std::string& path, int q_len) {
+                                        const std::string& path, std::span<const int> q_lens) {
   TuningTable table = builtin_table(platform.device());
   if (!path.empty()) {
     QUIRE_ASSIGN_OR_RETURN(table, TuningTable::read(path));
   }
   return AttentionSelector::create(platform.attention(), {shape, shape}, platform.device(), {},
-                                   std::make_shared<const TuningTable>(std::move(table)),
-                                   std::array{1, q_len});
+                                   std::make_shared<const TuningTable>(std::move(table)), q_lens);
 }
 
 std::string_view chosen_by(const AttentionSelector& selector, const AttentionWorkload& workload) {
@@ -136,20 +154,19 @@ AttentionRow make_row(const AttentionShape& shape, const AttentionWorkload& work
 void warn_of_failures(const AttentionWorkload& workload, const MeasuredWorkload& measured) {
   for (const AttentionTimes& times : measured.times) {
     if (times.status.ok()) continue;
-    print_stderr("quire bench attention: {} at {} x {}: {}\n", times.backend, workload.num_reqs(),
-                 workload.max_kv_len, one_line(times.status.message()));
+    print_stderr("quire bench attention: {} at {} x {} of {}: {}\n", times.backend,
+                 workload.num_reqs(), workload.q_len, workload.max_kv_len,
+                 one_line(times.status.message()));
   }
 }
 
 Status measure(const Options& options, const Platform& platform, const AttentionShape& shape,
                AttentionReport& report) {
-  const AttentionUse use = {
-      .phase = report.phase, .q_len = options.q_len, .in_graph = report.phase == Phase::kDecode};
   QUIRE_ASSIGN_OR_RETURN(const std::vector<AttentionBackend*> backends,
-                         pick_backends(platform, shape, use, options.backends));
+                         pick_backends(platform, shape, uses_of(options), options.backends));
   for (const AttentionBackend* backend : backends) report.backends.emplace_back(backend->name());
   QUIRE_ASSIGN_OR_RETURN(const AttentionSelector selector,
-                         make_selector(platform, shape, options.tuning_table, options.q_len));
+                         make_selector(platform, shape, options.tuning_table, options.q_lens));
   const MeasureConfig config{.shape = shape,
                              .workloads = bench_grid(grid_config(options)),
                              .num_warmups = options.num_iters_warmup,
@@ -194,25 +211,6 @@ Result<int> run(const Options& options) {
   return CancelScope::interrupted() ? CancelScope::exit_code() : kExitOk;
 }
 
-// "1,8,64"
-void add_sizes(FlagSet& flags, std::string name, std::vector<int>* target, int max,
-               std::string help) {
-  flags.add({.name = std::move(name),
-             .value_name = "N,N",
-             .help = std::move(help),
-             .default_text = "the grid's",
-             .set = [target, max](std::string_view value) -> Status {
-               QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> sizes, parse_ids(value));
-               const bool fit = std::ranges::all_of(
-                   sizes, [max](int32_t size) { return size >= 1 && size <= max; });
-               if (sizes.empty() || !fit) {
-                 return unexpected(value, fmt::format("integers in [1, {}], such as 1,8,64", max));
-               }
-               target->assign(sizes.begin(), sizes.end());
-               return {};
-             }});
-}
-
 void add_backends(FlagSet& flags, std::vector<std::string>* target) {
   std::vector<std::string> known;
   for (const BackendName& backend : backend_names()) {
@@ -255,10 +253,10 @@ Command bench_attention_command() {
   flags.choice("--grid", {"seed", "strict", "prefill"}, &options->grid,
                "seed: lengths uniform in [1, N], pages drawn from 16,000; strict: all of length N, "
                "distinct pages; prefill: whole prompts");
-  add_sizes(flags, "--num-seqs", &options->num_seqs, 4096, "Sequences in a batch");
-  add_sizes(flags, "--seq-lens", &options->seq_lens, 1 << 20, "Lengths, the longest of a batch");
-  flags.number("--q-len", &options->q_len, {.min = 1, .max = 64},
-               "Query tokens of each sequence, of decode");
+  add_sizes(flags, "--num-seqs", &options->num_seqs, 4096, "Sequences in a batch", "the grid's");
+  add_sizes(flags, "--seq-lens", &options->seq_lens, 1 << 20, "Lengths, the longest of a batch",
+            "the grid's");
+  add_sizes(flags, "--q-len", &options->q_lens, 64, "Query tokens of each sequence in decode", "1");
   flags.seed("--seed", &options->seed, "Draws the lengths");
   flags.begin_group("Measurement");
   add_backends(flags, &options->backends);

@@ -21,6 +21,7 @@ namespace {
 struct Options {
   AttentionShapeOptions shape;
   bool quick = false;
+  std::vector<int> q_lens = {std::begin(kTuningQLens), std::end(kTuningQLens)};
   std::string output;
 };
 
@@ -97,7 +98,8 @@ Result<int> run(const Options& options) {
         "[tune] there is nothing to tune: a CPU takes the first backend that serves; {}",
         gpu.message()));
   }
-  MeasureConfig config{.workloads = tuning_grid(options.quick), .spare_long_calls = true};
+  MeasureConfig config{.workloads = tuning_grid(options.quick, options.q_lens),
+                       .spare_long_calls = true};
   QUIRE_ASSIGN_OR_RETURN(config.shape, attention_shape(options.shape));
   QUIRE_ASSIGN_OR_RETURN(const auto platform,
                          make_cuda_platform({.activation_dtype = config.shape.q}));
@@ -134,6 +136,9 @@ Command tune_command() {
   add_attention_shape_flags(flags, &options->shape);
   flags.begin_group("Measurement");
   flags.toggle("--quick", &options->quick, "Measure a few points only");
+  add_sizes(flags, "--q-len", &options->q_lens, 64,
+            "Query tokens of each sequence in decode; without 1, prompts are not measured",
+            fmt::format("{}", fmt::join(kTuningQLens, ",")));
   flags.output_file("--output", &options->output, "Write the table to this file");
   command.check = [options] { return check_attention_shape(options->shape); };
   command.run = [options] { return run(*options); };

@@ -33,7 +33,7 @@ std::string size_range(const AttentionService& service) {
 }
 
 // "xqa for 1-64, native for 72-256", or one name alone.
-std::string who(Services services) {
+std::string list_sizes(Services services) {
   if (services.size() == 1) return std::string(services.front().backend);
   std::vector<std::string> parts;
   for (const AttentionService& service : services) {
@@ -42,14 +42,14 @@ std::string who(Services services) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string why(Services services) {
+std::string common_reason(Services services) {
   const bool is_one = std::ranges::all_of(services, [&](const AttentionService& service) {
     return service.reason == services.front().reason;
   });
   return is_one ? services.front().reason : "as measured";
 }
 
-// Those at the front that satisfy the predicate, which are taken away.
+// Takes away the services at the front that satisfy the predicate, and returns them.
 template <typename Predicate>
 Services take_while(Services& services, const Predicate& predicate) {
   const auto end = std::ranges::find_if_not(services, predicate);
@@ -58,29 +58,39 @@ Services take_while(Services& services, const Predicate& predicate) {
   return taken;
 }
 
-// The services of one longest context: full lengths first.
-std::string who_decodes(Services services) {
+// The services of one query length and longest context: full lengths first.
+std::string list_decode_sizes(Services services) {
   const Services full =
       take_while(services, [](const AttentionService& service) { return !service.ragged; });
-  const std::string of_full = who(full);
-  if (services.empty() || who(services) == of_full) return of_full;
-  return fmt::format("{}; of ragged lengths {}", of_full, who(services));
+  const std::string of_full = list_sizes(full);
+  if (services.empty() || list_sizes(services) == of_full) return of_full;
+  return fmt::format("{}; of ragged lengths {}", of_full, list_sizes(services));
+}
+
+// Of the steps of one query length.
+std::string decode_name(const AttentionService& service) {
+  return describe({.phase = Phase::kDecode, .q_len = service.q_len});
 }
 
 void summarize_decode(Services services, const std::string& group,
                       std::vector<std::string>& lines) {
-  const Services all = services;
-  std::string last;
   while (!services.empty()) {
-    const int max_kv_len = services.front().max_kv_len;
-    const Services alike = take_while(services, [&](const AttentionService& service) {
-      return service.max_kv_len == max_kv_len;
-    });
-    const std::string names = who_decodes(alike);
-    if (names == last) lines.pop_back();  // this range includes that one
-    lines.push_back(
-        fmt::format("{}decode of up to {} tokens: {} ({})", group, max_kv_len, names, why(all)));
-    last = names;
+    const int q_len = services.front().q_len;
+    const Services all = take_while(
+        services, [&](const AttentionService& service) { return service.q_len == q_len; });
+    Services left = all;
+    std::string last;
+    while (!left.empty()) {
+      const int max_kv_len = left.front().max_kv_len;
+      const Services alike = take_while(
+          left, [&](const AttentionService& service) { return service.max_kv_len == max_kv_len; });
+      const std::string names = list_decode_sizes(alike);
+      if (names == last) lines.pop_back();  // this range includes that one
+      lines.push_back(fmt::format("{}{} of up to {} tokens: {} ({})", group,
+                                  decode_name(alike.front()), max_kv_len, names,
+                                  common_reason(all)));
+      last = names;
+    }
   }
 }
 
@@ -105,7 +115,8 @@ std::vector<std::string> summarize_services(const EnginePlan& plan) {
     for (const std::string& remark : selector.remarks()) lines.push_back(group + remark);
     summarize_decode(selector.decode_services(plan.attention.decode_keys), group, lines);
     const std::vector<AttentionService> prefill = selector.prefill_services();
-    lines.push_back(fmt::format("{}prefill: {} ({})", group, who(prefill), why(prefill)));
+    lines.push_back(
+        fmt::format("{}prefill: {} ({})", group, list_sizes(prefill), common_reason(prefill)));
   }
   return lines;
 }
@@ -117,9 +128,9 @@ std::vector<std::string> describe_services(const EnginePlan& plan) {
     const std::string group = group_name(plan, g);
     for (const std::string& remark : selector.remarks()) lines.push_back(group + remark);
     for (const AttentionService& service : selector.decode_services(plan.attention.decode_keys)) {
-      lines.push_back(fmt::format("{}decode of {} up to {}{}: {} ({})", group, size_range(service),
-                                  service.max_kv_len, service.ragged ? " ragged" : "",
-                                  service.backend, service.reason));
+      lines.push_back(fmt::format(
+          "{}{} of {} up to {}{}: {} ({})", group, decode_name(service), size_range(service),
+          service.max_kv_len, service.ragged ? " ragged" : "", service.backend, service.reason));
     }
     for (const AttentionService& service : selector.prefill_services()) {
       lines.push_back(fmt::format("{}prefill of {}: {} ({})", group, size_range(service),

@@ -45,6 +45,7 @@ std::vector<TuningRow> random_rows(std::mt19937& random, int count) {
     point.head_dim = pick({64, 128});
     point.num_kv_heads = pick({4, 8});
     point.ragged = pick({0, 1}) == 1;
+    point.q_len = pick({1, 1, 3, 5});
     point.kv = pick({0, 1}) == 0 ? DType::kBF16 : DType::kF8E4M3;
     rows.push_back({point, std::string(kNames[random() % 4]),
                     1.0 + static_cast<double>(random() % 100'000) / 8.0});
@@ -195,6 +196,36 @@ TEST(TuningTable, RaggedComesAfterShapesAndBeforeSizes) {
   EXPECT_EQ(kNames[TuningTable(rows).best(asked, kNames).candidate], "xqa");
   const TuningTable full_only{std::span<const TuningRow>(rows).first(1)};
   EXPECT_EQ(kNames[full_only.best(asked, kNames).candidate], "native");
+}
+
+// Whatever else is alike: a step of several query tokens asks those points only, of the nearest
+// length by the powers of two that a kernel's tiles hold.
+TEST(TuningTable, SeveralQueryTokensAreMeasuredApart) {
+  const auto point = [](int q_len, int num_reqs = 16) {
+    TuningPoint of_length = point_of(num_reqs, 1024);
+    of_length.q_len = q_len;
+    return of_length;
+  };
+  TuningPoint other_type = point(3);
+  other_type.kv = DType::kF8E4M3;
+  const std::vector<TuningRow> rows = {{point(1), "xqa", 1}, {other_type, "native", 1}};
+  const TuningTable few(rows);
+  EXPECT_EQ(kNames[few.best(point(5), kNames).candidate], "native");
+  EXPECT_EQ(kNames[few.best(point(1, 4096), kNames).candidate], "xqa");
+  // Only one token was measured: better than nothing.
+  const TuningTable one_token{std::span<const TuningRow>(rows).first(1)};
+  EXPECT_EQ(kNames[one_token.best(point(5), kNames).candidate], "xqa");
+
+  std::vector<TuningRow> each;
+  for (const int q_len : {1, 2, 3, 5, 9}) each.push_back({point(q_len), "native", 1});
+  const TuningTable table(each);
+  const auto nearest = [&](int q_len) {
+    return table.best(point(q_len), kNames).cell->point.q_len;
+  };
+  for (const auto& [q_len, expected] : std::vector<std::pair<int, int>>{
+           {1, 1}, {2, 2}, {3, 3}, {4, 3}, {5, 5}, {6, 5}, {8, 5}, {9, 9}, {16, 9}, {60, 9}}) {
+    EXPECT_EQ(nearest(q_len), expected) << q_len;
+  }
 }
 
 TEST(TuningTable, RefusesInOneLine) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <tuple>
 
@@ -65,7 +66,7 @@ auto point_of(const AttentionWorkload& workload) {
 
 TEST(Workload, TheTuningGridHoldsEveryCellOfTheBenchGrids) {
   const std::vector<AttentionWorkload> tuned = tuning_grid(false);
-  EXPECT_THAT(tuned, SizeIs(9 * 8 + 9 * 7 + 3));
+  EXPECT_THAT(tuned, SizeIs(9 * 8 + 9 * 7 + 4 * (3 * 5 + 3 * 4) + 3));
   std::set<decltype(point_of(tuned[0]))> points;
   for (const AttentionWorkload& workload : tuned) {
     EXPECT_TRUE(points.insert(point_of(workload)).second) << "twice";
@@ -83,13 +84,32 @@ TEST(Workload, TheTuningGridHoldsEveryCellOfTheBenchGrids) {
   EXPECT_LT(tuning_grid(true).size(), 20U);
 }
 
+TEST(Workload, TheTuningGridHasTheQueryLengthsThatAreAskedFor) {
+  EXPECT_THAT(tuning_grid(false, std::array{1}), SizeIs(9 * 8 + 9 * 7 + 3));
+  const std::vector<AttentionWorkload> longer = tuning_grid(false, std::array{3, 9});
+  EXPECT_THAT(longer, SizeIs(2 * 27));
+  for (const AttentionWorkload& workload : longer) {
+    EXPECT_EQ(workload.phase, Phase::kDecode);
+    EXPECT_TRUE(workload.q_len == 3 || workload.q_len == 9);
+    EXPECT_TRUE(use_of(workload).in_graph);
+    EXPECT_EQ(use_of(workload).q_len, workload.q_len);
+  }
+  std::set<int> quick;
+  for (const AttentionWorkload& workload : tuning_grid(true)) {
+    if (workload.phase == Phase::kDecode) quick.insert(workload.q_len);
+  }
+  EXPECT_THAT(quick, ::testing::ElementsAre(1, 5));
+  EXPECT_EQ(use_of(tuning_grid(true).back()), (AttentionUse{.phase = Phase::kPrefill}));
+}
+
 TEST(Workload, ABenchGridIsWhatIsAskedFor) {
-  const std::vector<AttentionWorkload> cells =
-      bench_grid({.grid = BenchGrid::kStrict, .num_seqs = {2, 3}, .kv_lens = {4, 100}, .q_len = 5});
+  const std::vector<AttentionWorkload> cells = bench_grid(
+      {.grid = BenchGrid::kStrict, .num_seqs = {2, 3}, .kv_lens = {4, 100}, .q_lens = {5}});
   ASSERT_THAT(cells, SizeIs(2));  // 5 queries do not fit 4 positions
   EXPECT_EQ(cells[1].num_reqs(), 3);
   EXPECT_EQ(cells[1].q_len, 5);
   EXPECT_THAT(cells[1].kv_lens, Each(100));
+  EXPECT_THAT(bench_grid({.num_seqs = {2}, .kv_lens = {4, 100}, .q_lens = {1, 5}}), SizeIs(3));
   const std::vector<AttentionWorkload> prompts =
       bench_grid({.grid = BenchGrid::kPrefill, .num_seqs = {4}, .kv_lens = {512}});
   ASSERT_THAT(prompts, SizeIs(1));

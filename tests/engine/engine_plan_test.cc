@@ -106,6 +106,27 @@ TEST_F(EnginePlanTest, ABackendForBothPhasesServesThoseThatItCan) {
   EXPECT_THAT(summarize_services(*prefill), Contains(HasSubstr("native cannot serve decode")));
 }
 
+TEST_F(EnginePlanTest, QueryLengthsOfDecodeAreSaidApart) {
+  const std::vector<int> q_lens = {1, 5};
+  dynamic_cast<PickyBackend&>(*platform_.attention().all()[1]).max_q_len = 1;
+  const AttentionShape shape = {.num_heads = 8};
+  auto selector =
+      AttentionSelector::create(platform_.attention(), {shape, shape}, platform_.device(),
+                                {.any = "xqa"}, std::make_shared<TuningTable>(), q_lens);
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  EnginePlan plan;
+  plan.attention.kv_groups.resize(1);
+  plan.attention.selectors.push_back(*selector);
+  for (const int q_len : q_lens) {
+    plan.attention.decode_keys.push_back({.num_reqs = 4, .max_kv_len = 512, .q_len = q_len});
+  }
+  const std::vector<std::string> lines = summarize_services(plan);
+  EXPECT_THAT(lines, Contains("decode of up to 512 tokens: xqa (forced by --attention-backend)"));
+  EXPECT_THAT(lines, Contains("decode of 5 query tokens of up to 512 tokens: flashinfer (the only "
+                              "one that serves this shape)"));
+  EXPECT_THAT(describe_services(plan), Contains(HasSubstr("decode of 5 query tokens of 4 up to")));
+}
+
 TEST_F(EnginePlanTest, ABackendOfNoPhaseIsRefused) {
   EXPECT_THAT(plan_with("narrow").status().message(),
               HasSubstr("--attention-backend narrow cannot serve decode: a) too many heads."));
