@@ -19,12 +19,6 @@ std::string list_times(const TuningTable::Cell& cell, std::span<const std::strin
   return text;
 }
 
-std::vector<std::string_view> names_of(std::span<AttentionBackend* const> backends) {
-  std::vector<std::string_view> names;
-  for (const AttentionBackend* backend : backends) names.push_back(backend->name());
-  return names;
-}
-
 // A flag for one phase goes before the one for both.
 ForcedBackend preference_for(Phase phase, const BackendPreference& preference) {
   const bool is_decode = phase == Phase::kDecode;
@@ -101,13 +95,24 @@ Result<AttentionSelector> AttentionSelector::create(const BackendSet& backends,
       found = backends.select(shape, use, device, forced);
     }
     QUIRE_RETURN_IF_ERROR(found.status());
-    selector.candidates_.push_back(
-        {.use = use,
-         .backends = *found,
-         .names = names_of(*found),
-         .forced_by = forced.is_forced() ? std::string(forced.flag) : std::string()});
+    Candidates candidates = {
+        .use = use,
+        .backends = {},
+        .forced_by = forced.is_forced() ? std::string(forced.flag) : std::string()};
+    selector.set_backends(candidates, std::move(*found));
+    selector.candidates_.push_back(std::move(candidates));
   }
   return selector;
+}
+
+void AttentionSelector::set_backends(Candidates& candidates,
+                                     std::vector<AttentionBackend*> backends) const {
+  candidates.names.clear();
+  for (const AttentionBackend* backend : backends) candidates.names.push_back(backend->name());
+  candidates.backends = std::move(backends);
+  const Phase phase = candidates.use.phase;
+  candidates.table = table_->narrowed(
+      tuning_point(shapes_.of(phase), phase, 1, candidates.use.q_len, 1), candidates.names);
 }
 
 void AttentionSelector::add_remark(std::string remark) {
@@ -126,11 +131,10 @@ Status AttentionSelector::leave_out(const AttentionBackend& backend, Phase phase
                                     const Status& reason) {
   for (Candidates& candidates : candidates_) {
     if (candidates.use.phase != phase) continue;
-    std::vector<AttentionBackend*>& backends = candidates.backends;
-    if (std::ranges::find(backends, &backend) == backends.end()) continue;
-    if (backends.size() == 1) return reason;
-    std::erase(backends, &backend);
-    candidates.names = names_of(backends);
+    std::vector<AttentionBackend*> left = candidates.backends;
+    if (std::erase(left, &backend) == 0) continue;
+    if (left.empty()) return reason;
+    set_backends(candidates, std::move(left));
   }
   add_remark(
       fmt::format("{} is left out of {}: {}", backend.name(), phase_name(phase), reason.message()));
@@ -149,9 +153,9 @@ const AttentionSelector::Candidates& AttentionSelector::of(const AttentionUse& u
 }
 
 AttentionSelector::Choice AttentionSelector::choose(const Candidates& candidates,
-                                                    const TuningPoint& point) const {
+                                                    const TuningPoint& point) {
   if (candidates.backends.size() == 1) return {.backend = candidates.backends.front()};
-  const auto best = table_->best(point, candidates.names);
+  const auto best = candidates.table.best(point, candidates.names);
   return {.backend = candidates.backends[best.candidate], .cell = best.cell};
 }
 
@@ -175,7 +179,7 @@ AttentionBackend* AttentionSelector::prefill(int num_reqs, int num_tokens, int m
   return choose_prefill(num_reqs, num_tokens, max_kv_len).backend;
 }
 
-std::string AttentionSelector::reason(const Candidates& candidates, const Choice& choice) const {
+std::string AttentionSelector::reason(const Candidates& candidates, const Choice& choice) {
   if (!candidates.forced_by.empty()) return fmt::format("forced by {}", candidates.forced_by);
   if (candidates.backends.size() == 1) return "the only one that serves this shape";
   if (choice.cell == nullptr) return "nothing is measured here: the first that serves this shape";

@@ -101,8 +101,10 @@ class AttentionSelector {
   struct Candidates {
     AttentionUse use;
     std::vector<AttentionBackend*> backends;
-    std::vector<std::string_view> names;  // of backends
-    std::string forced_by = {};           // the flag; empty: none
+    std::string forced_by;  // the flag; empty: none
+    // Of backends, and the part of the table that decides among them.
+    std::vector<std::string_view> names = {};
+    TuningTable table = {};
   };
   struct Choice {
     AttentionBackend* backend = nullptr;
@@ -110,11 +112,12 @@ class AttentionSelector {
   };
 
   const Candidates& of(const AttentionUse& use) const;
+  void set_backends(Candidates& candidates, std::vector<AttentionBackend*> backends) const;
   void add_remark(std::string remark);
-  Choice choose(const Candidates& candidates, const TuningPoint& point) const;
+  static Choice choose(const Candidates& candidates, const TuningPoint& point);
   Choice choose_decode(const DecodeKey& key) const;
   Choice choose_prefill(int num_reqs, int num_tokens, int max_kv_len) const;
-  std::string reason(const Candidates& candidates, const Choice& choice) const;
+  static std::string reason(const Candidates& candidates, const Choice& choice);
 
   PhaseShapes shapes_;
   std::vector<Candidates> candidates_;  // one per use; query lengths ascend

@@ -152,8 +152,8 @@ double factor(double a, double b) {
 }
 
 // How far a measured point is from the point that is asked for; compared field by field, then by
-// size.
-using KindDistance = std::tuple<int, int, double, int>;
+// raggedness, then by size.
+using KindDistance = std::tuple<int, int, double>;
 
 KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {
   // With several query tokens fewer backends serve, and those that do run other kernels.
@@ -162,7 +162,7 @@ KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {
   const auto group = [](const TuningPoint& p) { return p.num_heads / std::max(p.num_kv_heads, 1); };
   const double shape = factor(a.head_dim, b.head_dim) + factor(group(a), group(b)) +
                        factor(a.page_size, b.page_size);
-  return {static_cast<int>(!same_decode), num_types, shape, static_cast<int>(a.ragged != b.ragged)};
+  return {static_cast<int>(!same_decode), num_types, shape};
 }
 
 // In powers of two. Decode kernels pack the query tokens of a request and its heads into tiles of a
@@ -279,11 +279,11 @@ TuningTable::Best TuningTable::best(const TuningPoint& point,
                                     std::span<const std::string_view> candidates) const {
   QUIRE_CHECK(!candidates.empty(), "[tuning] a choice among no backends");
   Best best;
-  KindDistance nearest_kind;
+  std::pair<KindDistance, bool> nearest_kind;
   double nearest_size = 0.0;
   for (const Cell& cell : cells_) {
     if (cell.point.phase != point.phase) continue;
-    const KindDistance kind = kind_distance(cell.point, point);
+    const std::pair kind(kind_distance(cell.point, point), cell.point.ragged != point.ragged);
     if (best.cell != nullptr && kind > nearest_kind) continue;
     const double size = size_distance(cell.point, point);
     if (best.cell != nullptr && kind == nearest_kind && size >= nearest_size) continue;
@@ -294,6 +294,22 @@ TuningTable::Best TuningTable::best(const TuningPoint& point,
     nearest_size = size;
   }
   return best;
+}
+
+TuningTable TuningTable::narrowed(const TuningPoint& point,
+                                  std::span<const std::string_view> candidates) const {
+  TuningTable narrow;
+  KindDistance nearest;
+  for (const Cell& cell : cells_) {
+    if (cell.point.phase != point.phase || !fastest(cell, candidates)) continue;
+    const KindDistance kind = kind_distance(cell.point, point);
+    if (narrow.cells_.empty() || kind < nearest) {
+      narrow.cells_.clear();
+      nearest = kind;
+    }
+    if (kind == nearest) narrow.cells_.push_back(cell);
+  }
+  return narrow;
 }
 
 std::string to_csv(std::span<const TuningRow> rows) {

@@ -79,6 +79,11 @@ class TuningTable {
   // requests, q_len and kv_len, as factors. No such cell: the first candidate.
   // Depends on what the table says, not on the order of its rows; candidates: at least one.
   Best best(const TuningPoint& point, std::span<const std::string_view> candidates) const;
+  // The cells that decide for every point of this one's phase, shape, types and number of query
+  // tokens (one or several), whatever its sizes: best() of it is best() of the whole table. A step
+  // looks at 135 cells so, not at all of a device's.
+  TuningTable narrowed(const TuningPoint& point,
+                       std::span<const std::string_view> candidates) const;
 
   std::span<const Cell> cells() const { return cells_; }
 

@@ -113,6 +113,34 @@ TEST(TuningTable, TheBestIsTheFastestOfItsCell) {
   }
 }
 
+// A selector keeps the part of the table for its shape: every choice is the one of the whole table.
+TEST(TuningTable, ThePartForAShapeDecidesAsTheWhole) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 300; ++round) {
+    const TuningTable table(random_rows(random, static_cast<int>(random() % 60)));
+    std::vector<std::string_view> candidates(std::begin(kNames), std::end(kNames));
+    std::shuffle(candidates.begin(), candidates.end(), random);
+    candidates.resize(1 + random() % 4);
+    TuningPoint point = random_rows(random, 1)[0].point;
+    const TuningTable part = table.narrowed(point, candidates);
+    EXPECT_LE(part.cells().size(), table.cells().size());
+    for (int i = 0; i < 10; ++i) {
+      const TuningPoint sizes = random_rows(random, 1)[0].point;
+      point.num_reqs = sizes.num_reqs;
+      point.kv_len = sizes.kv_len;
+      point.ragged = sizes.ragged;
+      if (point.q_len > 1) point.q_len = 2 + static_cast<int>(random() % 8);
+      const TuningTable::Best whole = table.best(point, candidates);
+      const TuningTable::Best best = part.best(point, candidates);
+      ASSERT_EQ(best.candidate, whole.candidate);
+      ASSERT_EQ(best.cell == nullptr, whole.cell == nullptr);
+      if (best.cell != nullptr) {
+        ASSERT_EQ(best.cell->point, whole.cell->point);
+      }
+    }
+  }
+}
+
 TEST(TuningTable, OfEquallyFastOnesTheFirstCandidateIsTaken) {
   const TuningPoint point = point_of(16, 1024);
   const TuningTable table(std::vector<TuningRow>{
