@@ -14,8 +14,13 @@ class FakePlan final : public AttentionPlan {
   explicit FakePlan(size_t workspace_bytes) : workspace_bytes_(workspace_bytes) {}
 
   size_t workspace_bytes() const override { return workspace_bytes_; }
-  Status update(const AttentionBatch& /*batch*/, Stream& /*stream*/) override { return {}; }
+  Status update(const AttentionBatch& /*batch*/, Stream& /*stream*/) override {
+    ++num_updates;
+    return {};
+  }
   Status run(const AttentionCall& /*call*/, Stream& /*stream*/) override { return {}; }
+
+  int num_updates = 0;
 
  private:
   size_t workspace_bytes_;
