@@ -1,4 +1,4 @@
-#include "cli/attention_report.h"
+#include "cli/bench_attention_report.h"
 
 #include <fmt/format.h>
 
