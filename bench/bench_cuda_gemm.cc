@@ -260,22 +260,13 @@ void bench_layers(Bench& bench) {
       const auto body = [&] {
         for (const Layer& layer : layers) {
           const auto* weight = norm.view.as<float>();
-<<<<<<< HEAD
           ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
           ops->linear(*layer.qkv, normed.view, qkv.view, *bench.stream);
           ops->linear(*layer.o, normed.view, delta.view, *bench.stream);
           ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
-          ops->linear(*layer.gate_up, normed.view, gate_up.view, *bench.stream);
-          ops->gated_mul(Activation::kSilu, gate_up.view, product.view, *bench.stream);
+          ops->linear_gated_mul(Activation::kSilu, *layer.gate_up, normed.view, gate_up.view,
+                                product.view, *bench.stream);
           ops->linear(*layer.down, product.view, delta.view, *bench.stream);
-=======
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
-          ops->linear(*layer.qkv, normed.view, qkv.view);
-          ops->linear(*layer.o, normed.view, delta.view);
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
-          ops->linear_silu_mul(*layer.gate_up, normed.view, gate_up.view, product.view);
-          ops->linear(*layer.down, product.view, delta.view);
->>>>>>> 9f7591b (bench: time cuBLASLt against the tensor-core kernels, and record it)
         }
       };
       ops->record_linears();

@@ -55,7 +55,7 @@ Result<AttentionShape> attention_shape(const AttentionShapeOptions& options) {
     QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(options.engine));
     const ModelLimits limits = {.max_model_len = files.config.longest_model_len};
     const AttentionShape of_layers =
-        make_kv_groups(files.config, limits, DType::kF32).front().shape;
+        make_kv_groups(files.config, limits, DType::kF32).front().decode;
     shape.num_heads = of_layers.num_heads;
     shape.num_kv_heads = of_layers.num_kv_heads;
     shape.head_dim = of_layers.head_dim;

@@ -6,8 +6,8 @@
 
 #include "attn/builtin_tables.h"
 #include "attn/selector.h"
-#include "cli/bench_attention_report.h"
 #include "cli/attention_shape.h"
+#include "cli/bench_attention_report.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"

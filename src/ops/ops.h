@@ -132,8 +132,8 @@ class Ops {
   // out[t, i] = activation(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n].
   virtual void gated_mul(Activation activation, TensorView gate_up, TensorView out,
                          Stream& stream) = 0;
-  // gated_mul of linear(gate_up, x), which a device may compute without writing the linear's output:
-  // `scratch` [num_tokens, 2 n] is undefined afterwards.
+  // gated_mul of linear(gate_up, x), which a device may compute without writing the linear's
+  // output: `scratch` [num_tokens, 2 n] is undefined afterwards.
   virtual void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
                                 TensorView scratch, TensorView out, Stream& stream) {
     linear(gate_up, x, scratch, stream);

@@ -32,6 +32,7 @@ Result<KvCache> KvCache::allocate(std::span<const KvGroup> groups, std::span<con
       cache.memory_.push_back(std::move(memory));
     }
     cache.views_.push_back(std::move(views));
+    cache.tables_.push_back(static_cast<size_t>(group.table));
   }
   return cache;
 }

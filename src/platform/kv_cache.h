@@ -27,10 +27,13 @@ class KvCache {
 
   // One view a layer of the group, in the order of KvGroup::layers.
   std::span<const KvCacheView> caches(size_t group_idx) const { return views_[group_idx]; }
+  // The group's block table.
+  size_t table(size_t group_idx) const { return tables_[group_idx]; }
 
  private:
   std::vector<Tensor> memory_;
   std::vector<std::vector<KvCacheView>> views_;
+  std::vector<size_t> tables_;
 };
 
 }  // namespace quire

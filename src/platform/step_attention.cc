@@ -36,10 +36,9 @@ Result<std::span<const KvGroupStep>> StepAttention::update(
     std::span<const AttentionBatch* const> batches, std::span<const AttentionChoice> choices,
     Stream& stream) {
   steps_.clear();
-  const std::vector<KvGroup>& groups = parts_->model->kv_groups();
   for (size_t g = 0; g < choices.size(); ++g) {
     const auto [decode, prefill] = choices[g];
-    const AttentionBatch& batch = *batches[static_cast<size_t>(groups[g].table)];
+    const AttentionBatch& batch = *batches[parts_->kv_cache->table(g)];
     if (decode != nullptr) QUIRE_RETURN_IF_ERROR(decode->update(batch, stream));
     if (prefill != nullptr) QUIRE_RETURN_IF_ERROR(prefill->update(batch, stream));
     steps_.push_back({&batch, decode, prefill, parts_->kv_cache->caches(g), parts_->workspace});

@@ -44,7 +44,7 @@ struct ModelParts {
       plans.push_back(std::move(*made));
       parts.attention.push_back(std::move(*selector));
     }
-    kv_cache = KvCache::allocate(two_groups(), 2, ops).value();
+    kv_cache = KvCache::allocate(two_groups(), std::array{2}, ops).value();
     parts.plans = plans;
     parts.kv_cache = &kv_cache;
   }
@@ -78,13 +78,14 @@ class StepAttentionTest : public ::testing::Test {
   BackendSet backends_;
   std::vector<int32_t> bounds_ = {30, 30, 30, 30, 7};
   AttentionBatch batch_;
+  std::array<const AttentionBatch*, 1> batches_ = {&batch_};  // of the one block table
   Stream stream_;
 };
 
 TEST_F(StepAttentionTest, UpdatesThePlanOfEachGroupAndPhaseOnce) {
   const ModelParts model(backends_, *ops_);
   StepAttention attention(model.parts);
-  const auto steps = attention.update(batch_, attention.choose(batch_), stream_);
+  const auto steps = attention.update(batches_, attention.choose(batch_), stream_);
   ASSERT_TRUE(steps.ok()) << steps.status().message();
   ASSERT_THAT(*steps, SizeIs(2));
   for (size_t g = 0; g < 2; ++g) {
@@ -102,7 +103,7 @@ TEST_F(StepAttentionTest, ARangeWithoutRequestsHasNoPlan) {
   const ModelParts model(backends_, *ops_);
   StepAttention attention(model.parts);
   batch_.prefill = {};
-  auto steps = attention.update(batch_, attention.choose(batch_), stream_);
+  auto steps = attention.update(batches_, attention.choose(batch_), stream_);
   ASSERT_TRUE(steps.ok());
   for (const KvGroupStep& step : *steps) {
     EXPECT_NE(step.decode, nullptr);
@@ -110,7 +111,7 @@ TEST_F(StepAttentionTest, ARangeWithoutRequestsHasNoPlan) {
   }
   batch_.prefill = batch_.decode;
   batch_.decode = {};
-  steps = attention.update(batch_, attention.choose(batch_), stream_);
+  steps = attention.update(batches_, attention.choose(batch_), stream_);
   ASSERT_TRUE(steps.ok());
   for (const KvGroupStep& step : *steps) {
     EXPECT_EQ(step.decode, nullptr);
@@ -141,8 +142,8 @@ TEST_F(StepAttentionTest, TwoModelsHavePlansOfTheirOwn) {
   const ModelParts target(backends_, *ops_);
   StepAttention of_drafter(drafter.parts);
   StepAttention of_target(target.parts);
-  const auto first = of_drafter.update(batch_, of_drafter.choose(batch_), stream_);
-  const auto second = of_target.update(batch_, of_target.choose(batch_), stream_);
+  const auto first = of_drafter.update(batches_, of_drafter.choose(batch_), stream_);
+  const auto second = of_target.update(batches_, of_target.choose(batch_), stream_);
   ASSERT_TRUE(first.ok() && second.ok());
   for (size_t g = 0; g < 2; ++g) {
     EXPECT_NE((*first)[g].decode, (*second)[g].decode);

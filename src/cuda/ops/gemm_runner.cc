@@ -156,7 +156,8 @@ Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
   } else {
     run_any_gemm(context_, call);
   }
-  if (call.gated_out.data != nullptr) run_gated_mul(context_, Activation::kSilu, call.out, call.gated_out);
+  if (call.gated_out.data != nullptr)
+    run_gated_mul(context_, Activation::kSilu, call.out, call.gated_out);
   return {};
 }
 

@@ -107,8 +107,8 @@ TEST_P(LinearTest, MultipliesTheHalvesOfAProduct) {
                           stream());
         gate_up = rounded(gate_up, dtype());
         std::vector<float> expected(static_cast<size_t>(rows * width));
-        reference_.gated_mul(Activation::kSilu, host_view(gate_up, rows),
-                             host_view(expected, rows), stream());
+        reference_.gated_mul(Activation::kSilu, host_view(gate_up, rows), host_view(expected, rows),
+                             stream());
         DeviceData product = blank({rows, width});
         ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view().rows(0, rows),
                                scratch.view().rows(0, rows), product.view(), stream());
