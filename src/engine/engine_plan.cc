@@ -228,13 +228,15 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   QUIRE_ASSIGN_OR_RETURN(const auto table, read_tuning_table(config, platform.device()));
   QUIRE_ASSIGN_OR_RETURN(plan.attention,
                          choose_attention(config, files.config, platform, plan.limits, table));
-  const RunnerBytes runner = platform.runner_bytes({.limits = plan.limits,
-                                                    .max_num_seqs = config.max_num_seqs,
-                                                    .max_num_rule_seqs = config.max_num_rule_seqs,
-                                                    .vocab_size = files.config.vocab_size,
-                                                    .num_layers = files.config.num_layers,
-                                                    .enforce_eager = config.enforce_eager},
-                                                   plan.attention.selectors);
+  const RunnerBytes runner =
+      platform.runner_bytes({.limits = plan.limits,
+                             .max_num_seqs = config.max_num_seqs,
+                             .max_num_rule_seqs = config.max_num_rule_seqs,
+                             .vocab_size = files.config.vocab_size,
+                             .num_layers = files.config.num_layers,
+                             .windows = table_windows(plan.attention.kv_groups),
+                             .enforce_eager = config.enforce_eager},
+                            plan.attention.selectors);
   // Asked last: the memory of attention's plans is taken already.
   QUIRE_ASSIGN_OR_RETURN(const MemoryBudget budget, platform.memory_budget());
   plan.memory = {

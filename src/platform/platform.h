@@ -39,6 +39,7 @@ struct RunnerSizes {
   int max_num_rule_seqs = 0;
   int vocab_size = 0;
   int num_layers = 0;
+  std::vector<int> windows = {0};  // by block table; 0: none
   bool enforce_eager = false;
 };
 

@@ -148,6 +148,50 @@ TEST(DeterminismLong, SameBitsHoweverTheCacheIsSplit) {
   }
 }
 
+// A model whose windows leave blocks behind: what was freed, shared or computed again changes no
+// bit.
+TEST(DeterminismWindows, SameBitsWhateverTheWindowsHaveFreed) {
+  EngineConfig alone = testing::tiny_windows_config();
+  alone.enable_prefix_caching = false;
+  alone.block_size = 64;
+  std::vector<Collected> expected;
+  const auto baseline_engine = make_engine(alone);
+  for (const Request& request : requests()) {
+    expected.push_back(run_all(*baseline_engine, {request}).front());
+  }
+  constexpr void (*kChanges[])(EngineConfig&) = {
+      [](EngineConfig&) {}, [](EngineConfig& c) { c.max_num_batched_tokens = 33; },
+      [](EngineConfig& c) { c.block_size = 32; },
+      [](EngineConfig& c) { c.enable_prefix_caching = false; },
+      [](EngineConfig& c) {
+        c.max_model_len = 192;
+        c.max_num_seqs = 8;
+        c.kv_cache_memory = 2 * 14 * 4096;  // 13 blocks of each of the two tables
+      }};
+  for (const auto& change : kChanges) {
+    EngineConfig config = testing::tiny_windows_config();
+    change(config);
+    const auto engine = make_engine(config);
+    for (int round = 0; round < 2; ++round) {
+      const std::vector<Collected> got = run_all(*engine, requests());
+      for (size_t i = 0; i < got.size(); ++i) {
+        EXPECT_EQ(got[i].token_ids, expected[i].token_ids) << "request " << i;
+        ASSERT_EQ(got[i].logprobs.size(), expected[i].logprobs.size());
+        for (size_t t = 0; t < got[i].logprobs.size(); ++t) {
+          EXPECT_EQ(got[i].logprobs[t][0].logprob, expected[i].logprobs[t][0].logprob);
+        }
+      }
+      int num_cached_tokens = 0;
+      for (const Collected& answer : got) num_cached_tokens += answer.num_cached_tokens;
+      EXPECT_EQ(num_cached_tokens > 0,
+                config.enable_prefix_caching && (round > 0 || num_cached_tokens > 0))
+          << round;
+    }
+    const EngineStats stats = testing::stats_at_rest(*engine);
+    EXPECT_EQ(stats.num_free_blocks, stats.num_total_blocks);
+  }
+}
+
 TEST(DeterminismSetup, TheSmallCacheDoesPreempt) {
   EngineConfig config = tiny_config();
   config.max_model_len = 192;

@@ -22,19 +22,40 @@ bool same_counts(const EngineStats& a, const EngineStats& b) {
 
 }  // namespace
 
+namespace {
+
+std::string write_config(const std::string& name, const char* json) {
+  const auto file =
+      std::filesystem::temp_directory_path() / (name + "_" + std::to_string(::getpid()) + ".json");
+  std::ofstream(file) << json;
+  return file.string();
+}
+
+}  // namespace
+
 std::string tiny_config_path() {
-  static const std::string path = [] {
-    const auto file = std::filesystem::temp_directory_path() /
-                      ("quire_tiny_" + std::to_string(::getpid()) + ".json");
-    std::ofstream(file) << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+  static const std::string path =
+      write_config("quire_tiny", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
       "hidden_size": 64, "intermediate_size": 112, "num_hidden_layers": 2,
       "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 96,
       "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
       "hidden_act": "silu", "tie_word_embeddings": false, "bos_token_id": 1, "eos_token_id": 2,
-      "torch_dtype": "bfloat16"})";
-    return file.string();
-  }();
+      "torch_dtype": "bfloat16"})");
   return path;
+}
+
+EngineConfig tiny_windows_config() {
+  static const std::string path = write_config("quire_tiny_windows", R"({
+      "architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2",
+      "hidden_size": 64, "intermediate_size": 112, "num_hidden_layers": 4,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 96,
+      "max_position_embeddings": 512, "sliding_window": 40, "query_pre_attn_scalar": 16,
+      "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "rms_norm_eps": 1e-6,
+      "hidden_activation": "gelu_pytorch_tanh", "bos_token_id": 1, "eos_token_id": 2,
+      "torch_dtype": "bfloat16"})");
+  EngineConfig config = tiny_config();
+  config.model = path;
+  return config;
 }
 
 EngineConfig tiny_config() {

@@ -16,6 +16,9 @@ namespace quire::testing {
 std::string tiny_config_path();
 
 EngineConfig tiny_config();
+// The same for a model of 4 layers, every second of which sees 40 positions alone. It has two block
+// tables, and one of them forgets blocks.
+EngineConfig tiny_windows_config();
 
 std::unique_ptr<Engine> make_engine(const EngineConfig& config);
 

@@ -22,16 +22,18 @@ constexpr int64_t kLibraryBytes = int64_t{256} << 20;
 // Prompts of which kernels are warmed up: those of many tokens and of few are others.
 constexpr int kWarmUpPrompts[] = {512, 48, 4};
 
-StepLimits step_limits(const ModelLimits& limits, int max_num_seqs) {
-  // A step's new tokens fill pages of their own, and each sequence may begin one more. What a
-  // prefix hit brings beyond that goes ahead of the block.
-  const int new_pages = limits.max_num_tokens / limits.page_size + 2 * max_num_seqs;
+StepLimits step_limits(const ModelLimits& limits, int max_num_seqs, std::vector<int> windows) {
+  // A step's new tokens fill pages of their own, and each sequence may begin one more, in every
+  // block table. What a prefix hit brings beyond that goes ahead of the block.
+  const int of_table = limits.max_num_tokens / limits.page_size + 2 * max_num_seqs;
+  const int new_pages = of_table * static_cast<int>(windows.size());
   return {.max_num_seqs = max_num_seqs,
           .max_num_tokens = limits.max_num_tokens,
           .max_num_logit_rows = limits.max_num_logit_rows,
           .max_kv_len = limits.max_kv_len(),
           .page_size = limits.page_size,
           .decode_q_len = limits.decode_q_len(),
+          .windows = std::move(windows),
           .max_new_pages = new_pages};
 }
 
@@ -109,9 +111,10 @@ Status CudaRunner::start(CudaOps& ops) {
 RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
                                      std::span<const AttentionSelector> attention) {
   const ModelLimits& limits = sizes.limits;
-  const size_t buffers = StepBuffers::device_bytes(step_limits(limits, sizes.max_num_seqs)) +
-                         DeviceSampler::device_bytes(sampler_limits(sizes, sizes.vocab_size)) +
-                         PromptLogprobs::device_bytes(limits);
+  const size_t buffers =
+      StepBuffers::device_bytes(step_limits(limits, sizes.max_num_seqs, sizes.windows)) +
+      DeviceSampler::device_bytes(sampler_limits(sizes, sizes.vocab_size)) +
+      PromptLogprobs::device_bytes(limits);
   RunnerBytes bytes = {.buffers = static_cast<int64_t>(buffers), .reserve = kLibraryBytes};
   if (!sizes.enforce_eager) {
     const DecodeGraphs graphs = decode_graphs(attention, limits, sizes.max_num_seqs);
@@ -125,7 +128,9 @@ Status CudaRunner::allocate(CudaOps& ops) {
   const ModelLimits& limits = parts_.limits;
   const int vocab_size = parts_.model->config().vocab_size;
   QUIRE_ASSIGN_OR_RETURN(buffers_,
-                         StepBuffers::create(step_limits(limits, parts_.max_num_seqs), stream_));
+                         StepBuffers::create(step_limits(limits, parts_.max_num_seqs,
+                                                         table_windows(parts_.model->kv_groups())),
+                                             stream_));
   QUIRE_ASSIGN_OR_RETURN(logits_,
                          ops.allocate({limits.max_num_logit_rows, vocab_size}, DType::kF32));
   QUIRE_ASSIGN_OR_RETURN(sampler_,
@@ -150,12 +155,12 @@ Result<std::span<const KvGroupStep>> CudaRunner::plan_padding(const DecodeGraph&
   QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, &batch, stream_));
   attention_.describe(nothing, buffers_.arrays());
   attention_.pad_to_graph(batch, parts_.limits.max_kv_len());
-  return backends_.update(attention_.batch, choices_of(graph), stream_);
+  return backends_.update(attention_.batches(), choices_of(graph), stream_);
 }
 
 // Where no graph is captured there are no plans for graphs, and the padding is served eagerly.
 std::span<const AttentionChoice> CudaRunner::choices_of(const DecodeGraph& graph) {
-  if (parts_.enforce_eager) return backends_.choose(attention_.batch);
+  if (parts_.enforce_eager) return backends_.choose(attention_.batch());
   return backends_.of_graph(graph.attention, graph.num_reqs, graph.q_len);
 }
 
@@ -202,7 +207,8 @@ Status CudaRunner::run_padded_prompt(int num_tokens, std::span<const AttentionCh
   QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, nullptr, stream_));
   buffers_.derive(1, stream_);
   attention_.describe(plan, buffers_.arrays());
-  QUIRE_ASSIGN_OR_RETURN(const auto steps, backends_.update(attention_.batch, choices, stream_));
+  QUIRE_ASSIGN_OR_RETURN(const auto steps,
+                         backends_.update(attention_.batches(), choices, stream_));
   return run_model(num_tokens, steps);
 }
 
@@ -267,14 +273,15 @@ const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
   const bool only_decode = plan.num_decode == static_cast<int>(plan.slices.size());
   if (!only_decode || parts_.enforce_eager) return nullptr;
   if (std::any_of(plan.slices.begin(), plan.slices.end(), wants_prompt_logprobs)) return nullptr;
-  return graphs_.find(decode_key(attention_.batch));
+  return graphs_.find(decode_key(attention_.batch()));
 }
 
 Status CudaRunner::run_graph(const BatchPlan& plan, const DecodeGraph& graph) {
   const GraphBatch batch = batch_of(graph);
   QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, &batch, stream_));
   attention_.pad_to_graph(batch, parts_.limits.max_kv_len());
-  QUIRE_RETURN_IF_ERROR(backends_.update(attention_.batch, choices_of(graph), stream_).status());
+  QUIRE_RETURN_IF_ERROR(
+      backends_.update(attention_.batches(), choices_of(graph), stream_).status());
   graph.graph.launch(stream_);
   return {};
 }
@@ -285,7 +292,7 @@ Status CudaRunner::run_eagerly(const BatchPlan& plan, const Step& step) {
   buffers_.derive(num_reqs, stream_);
   QUIRE_ASSIGN_OR_RETURN(
       const std::span<const KvGroupStep> steps,
-      backends_.update(attention_.batch, backends_.choose(attention_.batch), stream_));
+      backends_.update(attention_.batches(), backends_.choose(attention_.batch()), stream_));
   QUIRE_RETURN_IF_ERROR(run_model(plan.num_tokens(), steps));
   // Before the logits are needed for sampling.
   QUIRE_RETURN_IF_ERROR(prompts_.enqueue(step.prompts, *parts_.model, *sampler_, logits_.view,

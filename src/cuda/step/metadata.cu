@@ -15,17 +15,48 @@ __device__ int num_computed_of(const StepArrays& arrays, const StepSlice& slice)
   return min(arrays.num_computed[slice.row], slice.num_pages * arrays.page_size - 1);
 }
 
+__device__ void append_pages(const StepArrays& arrays, const StepSlice& slice,
+                             const StepAppend* appends, const int32_t* pages) {
+  for (int i = slice.first_append; i < slice.first_append + slice.num_appends; ++i) {
+    const StepAppend append = appends[i];
+    int32_t* row_pages =
+        arrays.tables[append.table].row_pages + slice.row * arrays.max_pages + append.first_page;
+    for (int k = threadIdx.x; k < append.num_pages; k += kThreads) {
+      row_pages[k] = pages[append.pages_at + k];
+    }
+  }
+}
+
 __device__ void derive_tokens(const StepArrays& arrays, const StepSlice& slice, int num_computed,
-                              const int32_t* token_ids, const int32_t* row_pages) {
+                              const int32_t* token_ids) {
   const int32_t* next_tokens = arrays.next_tokens + static_cast<int64_t>(slice.row) * arrays.q_len;
   for (int i = threadIdx.x; i < slice.q_len; i += kThreads) {
     const int token_idx = slice.first_token + i;
-    const int position = num_computed + i;
-    const int page_idx = position / arrays.page_size;
     const int32_t token = token_ids[token_idx];
     arrays.token_ids[token_idx] = token == kPlaceholderToken ? next_tokens[i] : token;
-    arrays.positions[token_idx] = position;
-    arrays.slot_mapping[token_idx] =
+    arrays.positions[token_idx] = num_computed + i;
+  }
+}
+
+// first_block_read() of sched/policy.h.
+__device__ int first_page_read(int position, int window, int page_size) {
+  return window == 0 ? 0 : max(0, position - window + 1) / page_size;
+}
+
+__device__ void derive_table(const StepArrays& arrays, const TableArrays& table,
+                             const StepSlice& slice, int num_computed) {
+  const int32_t* row_pages = table.row_pages + slice.row * arrays.max_pages;
+  int32_t* batch_pages = table.block_table + blockIdx.x * arrays.max_pages;
+  const int kv_len = num_computed + slice.q_len;
+  const int num_pages = (kv_len + arrays.page_size - 1) / arrays.page_size;
+  const int first = first_page_read(num_computed, table.window, arrays.page_size);
+  for (int i = threadIdx.x; i < num_pages; i += kThreads) {
+    batch_pages[i] = i >= first && i < slice.num_pages ? row_pages[i] : 0;
+  }
+  for (int i = threadIdx.x; i < slice.q_len; i += kThreads) {
+    const int position = num_computed + i;
+    const int page_idx = position / arrays.page_size;
+    table.slot_mapping[slice.first_token + i] =
         page_idx < slice.num_pages ? static_cast<int64_t>(row_pages[page_idx]) * arrays.page_size +
                                          position % arrays.page_size
                                    : -1;
@@ -36,7 +67,13 @@ __device__ void pad(const StepArrays& arrays, const StepSlice& slice) {
   for (int i = threadIdx.x; i < slice.q_len; i += kThreads) {
     arrays.token_ids[slice.first_token + i] = 0;
     arrays.positions[slice.first_token + i] = 0;
-    arrays.slot_mapping[slice.first_token + i] = -1;
+  }
+  for (int t = 0; t < arrays.num_tables; ++t) {
+    const TableArrays& table = arrays.tables[t];
+    if (threadIdx.x == 0) table.block_table[blockIdx.x * arrays.max_pages] = 0;
+    for (int i = threadIdx.x; i < slice.q_len; i += kThreads) {
+      table.slot_mapping[slice.first_token + i] = -1;
+    }
   }
 }
 
@@ -70,28 +107,20 @@ __global__ void __launch_bounds__(kThreads) metadata_kernel(const StepArrays arr
   const int num_computed = num_computed_of(arrays, slice);
   describe_request(arrays, header, slice, num_computed);
   derive_logits_rows(arrays, slice);
-  int32_t* batch_pages = arrays.block_table + blockIdx.x * arrays.max_pages;
-  if (slice.row < 0) {
-    if (threadIdx.x == 0) batch_pages[0] = 0;
-    return pad(arrays, slice);
-  }
-  int32_t* row_pages = arrays.row_block_table + slice.row * arrays.max_pages;
-  const int32_t* new_pages = words + header.pages_at + slice.new_pages_at;
-  for (int i = threadIdx.x; i < slice.num_new_pages; i += kThreads) {
-    row_pages[slice.first_page + i] = new_pages[i];
-  }
+  if (slice.row < 0) return pad(arrays, slice);
+  append_pages(arrays, slice, reinterpret_cast<const StepAppend*>(words + header.appends_at),
+               words + header.pages_at);
+  derive_tokens(arrays, slice, num_computed, words + header.tokens_at);
   __syncthreads();
-  const int kv_len = num_computed + slice.q_len;
-  const int num_pages = (kv_len + arrays.page_size - 1) / arrays.page_size;
-  for (int i = threadIdx.x; i < num_pages; i += kThreads) {
-    batch_pages[i] = i < slice.num_pages ? row_pages[i] : 0;
+  for (int t = 0; t < arrays.num_tables; ++t) {
+    derive_table(arrays, arrays.tables[t], slice, num_computed);
   }
-  derive_tokens(arrays, slice, num_computed, words + header.tokens_at, row_pages);
 }
 
 __global__ void append_pages_kernel(const StepArrays arrays, const PagePiece* pieces) {
   const PagePiece& piece = pieces[blockIdx.x];
-  int32_t* row_pages = arrays.row_block_table + piece.row * arrays.max_pages + piece.first;
+  int32_t* row_pages =
+      arrays.tables[piece.table].row_pages + piece.row * arrays.max_pages + piece.first;
   if (threadIdx.x < piece.num_pages) row_pages[threadIdx.x] = piece.page_ids[threadIdx.x];
 }
 

@@ -7,25 +7,33 @@
 
 #include "cuda/base/stream.h"
 #include "cuda/step/step_inputs.h"
+#include "model/model.h"
 
 namespace quire::cuda {
 
+// The arrays of one block table.
+struct TableArrays {
+  int window = 0;                   // pages before it read as the padding page; 0: none
+  int32_t* row_pages = nullptr;     // [max_num_seqs, max_pages]: stays from step to step
+  int32_t* block_table = nullptr;   // [max_num_seqs, max_pages] in the order of the slices
+  int64_t* slot_mapping = nullptr;  // [max_num_tokens]; -1: padding, and behind a row's pages
+};
+
 // All on the device.
 struct StepArrays {
-  const std::byte* step = nullptr;        // the block
-  int32_t* row_block_table = nullptr;     // [max_num_seqs, max_pages]: stays from step to step
+  const std::byte* step = nullptr;  // the block
+  TableArrays tables[kMaxBlockTables];
+  int num_tables = 1;
   const int32_t* num_computed = nullptr;  // [max_num_seqs]: progress of each row that decodes
   const int32_t* next_tokens = nullptr;   // [max_num_seqs, q_len]: stand in for kPlaceholderToken
   int q_len = 1;                          // of a slice that decodes
   int64_t max_pages = 0;
   int page_size = 16;
 
-  int32_t* token_ids = nullptr;     // [max_num_tokens]
-  int32_t* positions = nullptr;     // [max_num_tokens]
-  int64_t* slot_mapping = nullptr;  // [max_num_tokens]; -1 for padding, and behind a row's pages
-  int32_t* query_start = nullptr;   // [max_num_seqs + 1]
-  int32_t* seq_lens = nullptr;      // [max_num_seqs]; 0 for padding
-  int32_t* block_table = nullptr;   // [max_num_seqs, max_pages] in the order of the slices
+  int32_t* token_ids = nullptr;    // [max_num_tokens]
+  int32_t* positions = nullptr;    // [max_num_tokens]
+  int32_t* query_start = nullptr;  // [max_num_seqs + 1]
+  int32_t* seq_lens = nullptr;     // [max_num_seqs]; 0 for padding
   // By logits row: its token, the row of state that it is sampled for or -1, and how many drafts of
   // that row's span stand before it.
   int32_t* logit_tokens = nullptr;    // [max_num_logit_rows]
@@ -37,7 +45,7 @@ struct StepArrays {
 // One thread block per slice.
 void launch_metadata(const StepArrays& arrays, int num_slices, CudaStream& stream);
 
-// Writes pieces (device, [num_pieces]) into the rows of the block table that stays.
+// Writes pieces (device, [num_pieces]) into the rows of the block tables that stay.
 void launch_append_pages(const StepArrays& arrays, const PagePiece* pieces, int num_pieces,
                          CudaStream& stream);
 

@@ -27,11 +27,15 @@ Parts carve(Carver carver, const StepLimits& limits) {
   arrays.q_len = limits.decode_q_len;
   arrays.max_pages = (limits.max_kv_len + limits.page_size - 1) / limits.page_size;
   const size_t num_entries = seqs * static_cast<size_t>(arrays.max_pages);
-  arrays.row_block_table = carver.take<int32_t>(num_entries);
-  arrays.block_table = carver.take<int32_t>(num_entries);
+  arrays.num_tables = static_cast<int>(limits.windows.size());
+  for (size_t t = 0; t < limits.windows.size(); ++t) {
+    arrays.tables[t] = {.window = limits.windows[t],
+                        .row_pages = carver.take<int32_t>(num_entries),
+                        .block_table = carver.take<int32_t>(num_entries),
+                        .slot_mapping = carver.take<int64_t>(tokens)};
+  }
   arrays.token_ids = carver.take<int32_t>(tokens);
   arrays.positions = carver.take<int32_t>(tokens);
-  arrays.slot_mapping = carver.take<int64_t>(tokens);
   arrays.query_start = carver.take<int32_t>(seqs + 1);
   arrays.seq_lens = carver.take<int32_t>(seqs);
   arrays.logit_tokens = carver.take<int32_t>(logit_rows);
@@ -64,9 +68,11 @@ Result<StepBuffers> StepBuffers::create(const StepLimits& limits, CudaStream& st
   buffers.ahead_ = parts.ahead;
   buffers.arrays_ = parts.arrays;
   // A token that no step has described is written nowhere.
-  QUIRE_CUDA_RETURN_IF_ERROR(
-      cudaMemsetAsync(buffers.arrays_.slot_mapping, 0xFF,
-                      static_cast<size_t>(limits.max_num_tokens) * sizeof(int64_t), stream.get()));
+  for (int t = 0; t < buffers.arrays_.num_tables; ++t) {
+    QUIRE_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(
+        buffers.arrays_.tables[t].slot_mapping, 0xFF,
+        static_cast<size_t>(limits.max_num_tokens) * sizeof(int64_t), stream.get()));
+  }
   return buffers;
 }
 
@@ -96,40 +102,43 @@ void StepBuffers::derive(int num_slices, CudaStream& stream) const {
   launch_metadata(arrays_, num_slices, stream);
 }
 
-void AttentionInputs::set_views(const StepArrays& arrays) {
-  batch.query_start = {query_start.data(), arrays.query_start};
-  batch.seq_lens = arrays.seq_lens;
-  batch.kv_len_bound = kv_len_bound;
-  batch.block_table = arrays.block_table;
-  batch.max_pages = arrays.max_pages;
-  batch.slot_mapping = arrays.slot_mapping;
-}
-
 void AttentionInputs::describe(const BatchPlan& plan, const StepArrays& arrays) {
   const auto num_reqs = static_cast<int>(plan.slices.size());
-  query_start.assign(1, 0);
-  kv_len_bound.clear();
+  query_start_.assign(1, 0);
+  kv_len_bound_.clear();
   for (const SeqSlice& slice : plan.slices) {
-    query_start.push_back(slice.first_token + slice.num_tokens);
-    kv_len_bound.push_back(slice.kv_len_bound());
+    query_start_.push_back(slice.first_token + slice.num_tokens);
+    kv_len_bound_.push_back(slice.kv_len_bound());
   }
-  batch.decode = phase_range(plan.slices, 0, plan.num_decode);
-  batch.prefill = phase_range(plan.slices, plan.num_decode, num_reqs);
-  set_views(arrays);
+  batches_.assign(static_cast<size_t>(arrays.num_tables),
+                  {.decode = phase_range(plan.slices, 0, plan.num_decode),
+                   .prefill = phase_range(plan.slices, plan.num_decode, num_reqs),
+                   .query_start = {query_start_.data(), arrays.query_start},
+                   .seq_lens = arrays.seq_lens,
+                   .kv_len_bound = kv_len_bound_,
+                   .max_pages = arrays.max_pages});
+  views_.clear();
+  for (size_t t = 0; t < batches_.size(); ++t) {
+    batches_[t].block_table = arrays.tables[t].block_table;
+    batches_[t].slot_mapping = arrays.tables[t].slot_mapping;
+    views_.push_back(&batches_[t]);
+  }
 }
 
 void AttentionInputs::pad_to_graph(const GraphBatch& graph, int max_kv_len) {
-  for (auto i = static_cast<int32_t>(query_start.size()); i <= graph.num_reqs; ++i) {
-    query_start.push_back(i * graph.q_len);
+  for (auto i = static_cast<int32_t>(query_start_.size()); i <= graph.num_reqs; ++i) {
+    query_start_.push_back(i * graph.q_len);
   }
-  kv_len_bound.resize(static_cast<size_t>(graph.num_reqs), 0);
-  batch.decode = {.num_reqs = graph.num_reqs,
-                  .num_tokens = graph.num_reqs * graph.q_len,
-                  .max_q_len = graph.q_len,
-                  .max_kv_len = max_kv_len};
-  batch.prefill = {};
-  batch.query_start.host = query_start.data();
-  batch.kv_len_bound = kv_len_bound;
+  kv_len_bound_.resize(static_cast<size_t>(graph.num_reqs), 0);
+  for (AttentionBatch& batch : batches_) {
+    batch.decode = {.num_reqs = graph.num_reqs,
+                    .num_tokens = graph.num_reqs * graph.q_len,
+                    .max_q_len = graph.q_len,
+                    .max_kv_len = max_kv_len};
+    batch.prefill = {};
+    batch.query_start.host = query_start_.data();
+    batch.kv_len_bound = kv_len_bound_;
+  }
 }
 
 }  // namespace quire::cuda

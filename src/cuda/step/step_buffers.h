@@ -13,7 +13,7 @@ namespace quire::cuda {
 
 class StepBuffers {
  public:
-  // Of pages that go ahead of a block at once: 62,464.
+  // Pieces of pages that go ahead of a block at once: 61,440 pages.
   static constexpr int kMaxPieces = 1024;
 
   // Zeroes what must be zero in the stream.
@@ -42,19 +42,24 @@ class StepBuffers {
   StepArrays arrays_;
 };
 
-// What attention is told of a plan: ranges and upper bounds from the host, arrays of the device.
-struct AttentionInputs {
-  std::vector<int32_t> query_start;   // [num_reqs + 1]
-  std::vector<int32_t> kv_len_bound;  // [num_reqs]
-  AttentionBatch batch;
-
+// A plan as attention sees it: ranges and upper bounds from the host, arrays of the device.
+class AttentionInputs {
+ public:
   void describe(const BatchPlan& plan, const StepArrays& arrays);
   // Makes what describe() left, of decoding requests alone, the graph's batch, whose contexts may
   // grow to max_kv_len. The bounds stay those of this step; padding has none.
   void pad_to_graph(const GraphBatch& graph, int max_kv_len);
 
+  // One per block table; valid until the next describe().
+  std::span<const AttentionBatch* const> batches() const { return views_; }
+  // Any of them: ranges and lengths are the same in all.
+  const AttentionBatch& batch() const { return batches_.front(); }
+
  private:
-  void set_views(const StepArrays& arrays);
+  std::vector<int32_t> query_start_;   // [num_reqs + 1]
+  std::vector<int32_t> kv_len_bound_;  // [num_reqs]
+  std::vector<AttentionBatch> batches_;
+  std::vector<const AttentionBatch*> views_;
 };
 
 }  // namespace quire::cuda

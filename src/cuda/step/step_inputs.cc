@@ -20,22 +20,29 @@ size_t num_appends_inside(const BatchPlan& plan, const StepLimits& limits) {
   return count;
 }
 
-// Appends come in the order of their slices, at most one each.
-void write_appends(const BatchPlan& plan, const StepLimits& limits, std::span<StepSlice> slices,
-                   int32_t* pages, int32_t& num_pages) {
+// Appends come in the order of their slices, at most one per block table.
+void write_appends(std::span<const BlockTableAppend> from, std::span<const SeqSlice> of_slices,
+                   std::span<StepSlice> slices, StepAppend* appends, int32_t* pages) {
   size_t slice_idx = 0;
-  const size_t count = num_appends_inside(plan, limits);
-  for (size_t i = 0; i < count; ++i) {
-    const BlockTableAppend& append = plan.block_appends[i];
-    while (slice_idx < plan.slices.size() && plan.slices[slice_idx].row != append.row) ++slice_idx;
-    QUIRE_CHECK(slice_idx < plan.slices.size(), "[cuda] pages are appended where tokens are");
+  int32_t num_pages = 0;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const BlockTableAppend& append = from[i];
+    while (slice_idx < of_slices.size() && of_slices[slice_idx].row != append.row) ++slice_idx;
+    QUIRE_CHECK(slice_idx < of_slices.size(), "[cuda] pages are appended where tokens are");
     StepSlice& slice = slices[slice_idx];
-    slice.first_page = append.first;
-    slice.num_new_pages = static_cast<int32_t>(append.block_ids.size());
-    slice.new_pages_at = num_pages;
+    if (slice.num_appends++ == 0) slice.first_append = static_cast<int32_t>(i);
+    appends[i] = {.table = append.table,
+                  .first_page = append.first,
+                  .num_pages = static_cast<int32_t>(append.block_ids.size()),
+                  .pages_at = num_pages};
     std::copy(append.block_ids.begin(), append.block_ids.end(), pages + num_pages);
-    num_pages += slice.num_new_pages;
+    num_pages += appends[i].num_pages;
   }
+}
+
+template <typename T>
+int32_t num_words(size_t count) {
+  return static_cast<int32_t>(count * sizeof(T) / sizeof(int32_t));
 }
 
 // The first token that is sampled from. A chunk is sampled from its last one.
@@ -92,7 +99,9 @@ std::vector<SampleRange> sample_ranges(const BatchPlan& plan, const GraphBatch* 
 }
 
 size_t max_step_bytes(const StepLimits& limits) {
-  return sizeof(StepHeader) + static_cast<size_t>(limits.max_num_seqs) * sizeof(StepSlice) +
+  const auto seqs = static_cast<size_t>(limits.max_num_seqs);
+  return sizeof(StepHeader) +
+         seqs * (sizeof(StepSlice) + limits.windows.size() * sizeof(StepAppend)) +
          static_cast<size_t>(limits.max_new_pages + limits.max_num_tokens) * sizeof(int32_t);
 }
 
@@ -116,11 +125,15 @@ size_t write_step(const BatchPlan& plan, const StepLimits& limits, const GraphBa
   }
   header->num_slices = static_cast<int32_t>(num_slices);
   header->num_tokens = num_tokens;
-  header->pages_at =
-      static_cast<int32_t>((sizeof(StepHeader) + num_slices * sizeof(StepSlice)) / sizeof(int32_t));
-  int32_t num_pages = 0;
-  write_appends(plan, limits, slices, words + header->pages_at, num_pages);
-  header->tokens_at = header->pages_at + num_pages;
+  const auto appends = std::span(plan.block_appends).first(num_appends_inside(plan, limits));
+  size_t num_pages = 0;
+  for (const BlockTableAppend& append : appends) num_pages += append.block_ids.size();
+  header->appends_at = num_words<StepHeader>(1) + num_words<StepSlice>(num_slices);
+  header->pages_at = header->appends_at + num_words<StepAppend>(appends.size());
+  header->tokens_at = header->pages_at + static_cast<int32_t>(num_pages);
+  write_appends(appends, plan.slices, slices,
+                reinterpret_cast<StepAppend*>(words + header->appends_at),
+                words + header->pages_at);
   std::copy(plan.token_ids.begin(), plan.token_ids.end(), words + header->tokens_at);
   return static_cast<size_t>(header->tokens_at + plan.num_tokens()) * sizeof(int32_t);
 }
@@ -132,7 +145,10 @@ std::vector<PagePiece> pages_ahead(const BatchPlan& plan, const StepLimits& limi
     std::span<const int32_t> left = append.block_ids;
     for (int first = append.first; !left.empty(); first += PagePiece::kMaxPages) {
       const size_t count = std::min(left.size(), size_t{PagePiece::kMaxPages});
-      PagePiece piece{.row = append.row, .first = first, .num_pages = static_cast<int32_t>(count)};
+      PagePiece piece{.row = append.row,
+                      .table = append.table,
+                      .first = first,
+                      .num_pages = static_cast<int32_t>(count)};
       std::copy_n(left.begin(), count, piece.page_ids);
       pieces.push_back(piece);
       left = left.subspan(count);

@@ -10,12 +10,22 @@
 
 namespace quire::cuda {
 
-// The block is [StepHeader][StepSlice × num_slices][int32 pages…][int32 token ids…].
+// The block is [StepHeader][StepSlice × num_slices][StepAppend…][int32 pages…][int32 token ids…].
 struct StepHeader {
   int32_t num_slices = 0;
   int32_t num_tokens = 0;
-  int32_t pages_at = 0;   // in int32 from the block's begin
-  int32_t tokens_at = 0;  // likewise
+  // In int32 from the block's begin.
+  int32_t appends_at = 0;
+  int32_t pages_at = 0;
+  int32_t tokens_at = 0;
+};
+
+// New pages of one of a row's block tables: entries [first_page, first_page + num_pages).
+struct StepAppend {
+  int32_t table = 0;
+  int32_t first_page = 0;
+  int32_t num_pages = 0;
+  int32_t pages_at = 0;  // index into the block's pages
 };
 
 struct StepSlice {
@@ -23,13 +33,11 @@ struct StepSlice {
   int32_t num_computed = -1;  // of a chunk; -1: the row decodes, and its own count holds
   int32_t q_len = 1;
   int32_t first_token = 0;
-  // Entries of the row's block table. Tokens behind them are not written, and read the padding
-  // page.
+  // Entries of each of the row's block tables. Tokens behind them are not written, and read the
+  // padding page.
   int32_t num_pages = 0;
-  // New pages of the row's block table: entries [first_page, first_page + num_new_pages).
-  int32_t first_page = 0;
-  int32_t num_new_pages = 0;
-  int32_t new_pages_at = 0;  // index into the block's pages
+  int32_t first_append = 0;  // index into the block's appends
+  int32_t num_appends = 0;
   // Its logits rows are [first_logits_row, first_logits_row + num_logits_rows), those of the tokens
   // from logits_token (an index into the slice) on. The ones for tokens [sample_token, sample_token
   // + num_samples) are sampled, the others are padding.
@@ -47,6 +55,7 @@ struct StepLimits {
   int max_kv_len = 0;
   int page_size = 16;
   int decode_q_len = 1;
+  std::vector<int> windows = {0};  // by block table; 0: none
   // New pages that travel inside the block; what is more goes ahead of it (pages_ahead).
   int max_new_pages = 0;
 };
@@ -79,10 +88,11 @@ size_t write_step(const BatchPlan& plan, const StepLimits& limits, const GraphBa
 // Block-table entries that do not fit into the step's block, which a prefix hit may bring: they
 // travel before it, cut into pieces of one size.
 struct PagePiece {
-  static constexpr int kMaxPages = 61;
+  static constexpr int kMaxPages = 60;
 
   int32_t row = 0;
-  int32_t first = 0;  // entry of the row's block table
+  int32_t table = 0;
+  int32_t first = 0;  // entry of that block table
   int32_t num_pages = 0;
   int32_t page_ids[kMaxPages] = {};
 };

@@ -29,7 +29,7 @@ class HungryModel final : public Model {
  private:
   const bool throws_int_;
   ModelConfig config_;
-  std::vector<KvGroup> groups_;
+  std::vector<KvGroup> groups_ = std::vector<KvGroup>(1);
 };
 
 TEST(HostRunnerOutOfMemory, FailsItsStepsAndNothingElse) {

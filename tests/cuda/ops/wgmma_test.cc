@@ -74,7 +74,7 @@ TEST_P(WgmmaTest, EveryPlanAgreesWithTheReference) {
     const float scale = 1.0F / std::sqrt(static_cast<float>(spec.k));
     std::vector<float> w = random(spec.n * spec.k, 1);
     std::vector<float> b = random(spec.n, 2);
-    const TensorView w_view = host_view(w, spec.n);
+    const WeightView w_view = host_view(w, spec.n);
     const TensorView b_view = {b.data(), DType::kF32, {spec.n}};
     const std::span<const TensorView> biases(&b_view, spec.has_bias ? 1 : 0);
     const auto expected_linear = reference_.make_linear({{&w_view, 1}, biases}).value();
@@ -152,7 +152,7 @@ TEST_P(WgmmaTest, WaitsForWhatTheKernelBeforeWrites) {
                     "copy");
       for (int i = 0; i < 20; ++i) {
         EXPECT_EQ((repeat == 0 ? in_turn : gemm_)->run(call, plan).message(), "");
-        ops_->rms_norm(y.view(), norm.view.as<float>(), 1e-5F, x.view());
+        ops_->rms_norm(y.view(), norm.view.as<float>(), 1e-5F, x.view(), stream());
       }
       if (repeat == 0) expected = x.bytes();
       EXPECT_EQ(x.bytes(), expected) << cuda::wgmma_plan_name(plan) << ", repeat " << repeat;

@@ -11,6 +11,7 @@
 #include "cuda/base/memory.h"
 #include "cuda/step/step_buffers.h"
 #include "platform/batch_inputs.h"
+#include "sched/policy.h"
 
 namespace quire::cuda {
 namespace {
@@ -22,7 +23,7 @@ constexpr int kMaxTokens = 1024;
 struct Seq {
   int row = 0;
   int num_computed = 0;
-  std::vector<int32_t> pages = {};
+  std::vector<std::vector<int32_t>> pages = {};  // by block table
   std::vector<int32_t> next_tokens = {};
 };
 
@@ -45,6 +46,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
                .max_kv_len = kMaxModelLen + q_len() - 1,
                .page_size = page_size(),
                .decode_q_len = q_len(),
+               .windows = {0, 100},
                .max_new_pages = 12};
     buffers_ = std::move(*StepBuffers::create(limits_, *stream_));
     const auto num_words = static_cast<size_t>(kMaxSeqs * (1 + q_len()));
@@ -58,17 +60,25 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
   static int q_len() { return GetParam().q_len; }
   int uniform(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
 
-  // Pages for `kv_len` tokens; those behind are given back.
+  // Pages for `kv_len` tokens; those behind are given back. Pages that a window has left behind may
+  // never have been announced.
   void resize_pages(BatchPlan& plan, Seq& seq, int kv_len) {
     const auto num_pages = static_cast<size_t>((kv_len + page_size() - 1) / page_size());
-    const size_t first = std::min(seq.pages.size(), num_pages);
-    seq.pages.resize(first);
-    while (seq.pages.size() < num_pages) seq.pages.push_back(uniform(1, 100'000));
-    if (first == num_pages) return;
-    plan.block_appends.push_back(
-        {.row = seq.row,
-         .first = static_cast<int>(first),
-         .block_ids = {seq.pages.begin() + static_cast<std::ptrdiff_t>(first), seq.pages.end()}});
+    seq.pages.resize(limits_.windows.size());
+    for (size_t t = 0; t < seq.pages.size(); ++t) {
+      std::vector<int32_t>& pages = seq.pages[t];
+      const int read = first_block_read(seq.num_computed, limits_.windows[t], page_size());
+      const auto first = std::max(std::min(pages.size(), num_pages),
+                                  std::min(static_cast<size_t>(read), num_pages));
+      pages.resize(first);
+      while (pages.size() < num_pages) pages.push_back(uniform(1, 100'000));
+      if (first == num_pages) continue;
+      plan.block_appends.push_back(
+          {.row = seq.row,
+           .table = static_cast<int>(t),
+           .first = static_cast<int>(first),
+           .block_ids = {pages.begin() + static_cast<std::ptrdiff_t>(first), pages.end()}});
+    }
   }
 
   // A chunk of the sequence's known tokens.
@@ -78,7 +88,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
                            .num_computed = seq.num_computed,
                            .num_tokens = num_tokens,
                            .first_token = plan.num_tokens(),
-                           .num_blocks = static_cast<int>(seq.pages.size()),
+                           .num_blocks = static_cast<int>(seq.pages[0].size()),
                            .samples = uniform(0, 3) > 0});
     for (int i = 0; i < num_tokens; ++i) plan.token_ids.push_back(uniform(0, 999));
   }
@@ -94,7 +104,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
                            .num_computed = bound,
                            .num_tokens = q_len(),
                            .first_token = plan.num_tokens(),
-                           .num_blocks = static_cast<int>(seq.pages.size()),
+                           .num_blocks = static_cast<int>(seq.pages[0].size()),
                            .samples = true,
                            .num_drafts = uniform(0, q_len() - 1)});
     plan.token_ids.resize(plan.token_ids.size() + static_cast<size_t>(q_len()), kPlaceholderToken);
@@ -138,7 +148,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
   void advance(const BatchPlan& plan) {
     for (size_t i = 0; i < plan.slices.size(); ++i) {
       const SeqSlice& slice = plan.slices[i];
-      const int end = static_cast<int>(seqs_[i].pages.size()) * page_size();
+      const int end = static_cast<int>(seqs_[i].pages[0].size()) * page_size();
       const int count = slice.decodes ? 1 + uniform(0, slice.num_drafts) : slice.num_tokens;
       seqs_[i].num_computed = std::min(seqs_[i].num_computed + count, end);
     }
@@ -150,7 +160,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
       rows.push_back({seqs_[i].pages, seqs_[i].num_computed, seqs_[i].next_tokens});
     }
     BatchInputs inputs;
-    inputs.build(plan, rows, page_size());
+    inputs.build(plan, rows, page_size(), limits_.windows);
     return inputs;
   }
 
@@ -168,18 +178,21 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
     const size_t num_reqs = plan.slices.size();
     EXPECT_EQ(read(arrays.token_ids, num_tokens), expected.token_ids);
     EXPECT_EQ(read(arrays.positions, num_tokens), expected.positions);
-    EXPECT_EQ(read(arrays.slot_mapping, num_tokens), expected.slot_mapping);
     EXPECT_EQ(read(arrays.query_start, num_reqs + 1), expected.query_start);
     EXPECT_EQ(read(arrays.seq_lens, num_reqs), expected.seq_lens);
-    for (size_t i = 0; i < num_reqs; ++i) {
-      const int32_t* row = arrays.block_table + static_cast<int64_t>(i) * arrays.max_pages;
-      const size_t num_pages =
-          (static_cast<size_t>(expected.seq_lens[i]) + static_cast<size_t>(page_size()) - 1) /
-          static_cast<size_t>(page_size());
-      const auto begin = expected.block_table.begin() +
-                         static_cast<std::ptrdiff_t>(i) * expected.attention.max_pages;
-      EXPECT_EQ(read(row, num_pages),
-                std::vector<int32_t>(begin, begin + static_cast<std::ptrdiff_t>(num_pages)));
+    for (size_t t = 0; t < expected.tables.size(); ++t) {
+      const TableInputs& table = expected.tables[t];
+      EXPECT_EQ(read(arrays.tables[t].slot_mapping, num_tokens), table.slot_mapping);
+      for (size_t i = 0; i < num_reqs; ++i) {
+        const int32_t* row =
+            arrays.tables[t].block_table + static_cast<int64_t>(i) * arrays.max_pages;
+        const auto num_pages =
+            static_cast<size_t>((expected.seq_lens[i] + page_size() - 1) / page_size());
+        const auto begin =
+            table.block_table.begin() + static_cast<std::ptrdiff_t>(i) * table.attention.max_pages;
+        EXPECT_EQ(read(row, num_pages),
+                  std::vector<int32_t>(begin, begin + static_cast<std::ptrdiff_t>(num_pages)));
+      }
     }
   }
 
@@ -226,7 +239,7 @@ TEST_P(MetadataTest, PadsAGraphsBatchHarmlessly) {
     buffers_.derive(kMaxSeqs, *stream_);
     expect_same(plan, expected_inputs(plan));
     const StepArrays& arrays = buffers_.arrays();
-    const auto slots = read(arrays.slot_mapping, num_tokens);
+    const auto slots = read(arrays.tables[1].slot_mapping, num_tokens);
     const auto lens = read(arrays.seq_lens, kMaxSeqs);
     const auto rows = read(arrays.sample_rows, num_tokens);
     const auto offsets = read(arrays.sample_offsets, num_tokens);
@@ -251,7 +264,8 @@ TEST_P(MetadataTest, PadsAGraphsBatchHarmlessly) {
       if (i < num_real) continue;
       EXPECT_EQ(lens[i], 0);
       EXPECT_EQ(slice_rows[i], -1);
-      EXPECT_EQ(read(arrays.block_table + static_cast<int64_t>(i) * arrays.max_pages, 1)[0], 0);
+      EXPECT_EQ(
+          read(arrays.tables[1].block_table + static_cast<int64_t>(i) * arrays.max_pages, 1)[0], 0);
     }
     for (size_t i = num_real * static_cast<size_t>(q_len()); i < num_tokens; ++i) {
       EXPECT_EQ(slots[i], -1);
@@ -292,14 +306,16 @@ TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
   }
   plan.num_decode = kMaxSeqs;
   const std::vector<PagePiece> pieces = pages_ahead(plan, limits);
-  EXPECT_EQ(pieces.size(), size_t{kMaxSeqs - 1} * 46);  // the first row's go inside
+  EXPECT_EQ(pieces.size(),
+            size_t{kMaxSeqs - 1} * 46);  // 60 pages each  // the first row's go inside
   EXPECT_GT(pieces.size(), size_t{StepBuffers::kMaxPieces});
   for (int step = 0; step < 3; ++step) {  // the second finds the ring's slots in use
     ASSERT_TRUE(buffers.upload(plan, nullptr, *stream).ok());
     buffers.derive(kMaxSeqs, *stream);
   }
   std::vector<int32_t> table(size_t{kMaxSeqs} * kNumPages);
-  stream->copy_to_host(table.data(), buffers.arrays().block_table, table.size() * sizeof(int32_t));
+  stream->copy_to_host(table.data(), buffers.arrays().tables[0].block_table,
+                       table.size() * sizeof(int32_t));
   ASSERT_TRUE(stream->synchronize().ok());
   for (size_t i = 0; i < kMaxSeqs; ++i) {
     const std::span<const int32_t> row = std::span(table).subspan(i * kNumPages, kNumPages);
