@@ -14,16 +14,21 @@ struct KvLayout {
   int num_kv_heads = 0;
   int head_dim = 0;    // of keys
   int head_dim_v = 0;  // of values
+  // A value is the first head_dim_v elements of its key: one latent vector per token is stored, as
+  // multi-head latent attention caches it.
+  bool is_latent = false;
   DType dtype = DType::kBF16;
 
   // Strides in elements; int64 because pools pass 2^31 elements.
   int64_t token_stride_k() const { return head_dim; }
-  int64_t token_stride_v() const { return head_dim_v; }
+  int64_t token_stride_v() const { return is_latent ? head_dim : head_dim_v; }
   int64_t head_stride_k() const { return int64_t{page_size} * head_dim; }
-  int64_t head_stride_v() const { return int64_t{page_size} * head_dim_v; }
-  int64_t page_stride() const { return num_kv_heads * (head_stride_k() + head_stride_v()); }
+  int64_t head_stride_v() const { return page_size * token_stride_v(); }
+  int64_t page_stride() const {
+    return num_kv_heads * (head_stride_k() + (is_latent ? 0 : head_stride_v()));
+  }
   // From a page's first key to its first value.
-  int64_t value_offset() const { return num_kv_heads * head_stride_k(); }
+  int64_t value_offset() const { return is_latent ? 0 : num_kv_heads * head_stride_k(); }
   int64_t page_bytes() const { return page_stride() * static_cast<int64_t>(dtype_bytes(dtype)); }
 };
 
