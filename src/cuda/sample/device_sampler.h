@@ -85,6 +85,7 @@ class DeviceSampler {
 
   DeviceSamplerLimits limits_;
   RowLimits row_limits_;
+  int num_multiprocessors_ = 0;  // of the stream's device
   Buffer memory_;
   PinnedRing ring_, plan_ring_;
   RowUpload upload_;

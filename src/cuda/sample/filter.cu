@@ -376,22 +376,13 @@ __global__ void __launch_bounds__(kMaxThreads) filter_kernel(RowTables tables, S
   }
 }
 
-int num_multiprocessors() {
-  int device = 0;
-  int count = 0;
-  (void)cudaGetDevice(&device);
-  (void)cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count;
-}
-
 }  // namespace
 
 void launch_filter(const RowTables& tables, const SampleCall& call, SamplePass pass,
-                   int num_pass_rows, CudaStream& stream) {
+                   int num_pass_rows, int num_multiprocessors, CudaStream& stream) {
   // Few rows: each has an SM for itself. Many: two thread blocks per SM, so that one computes while
   // the other loads.
-  static const int kMultiprocessors = num_multiprocessors();
-  const int threads = num_pass_rows <= kMultiprocessors ? kMaxThreads : kMaxThreads / 2;
+  const int threads = num_pass_rows <= num_multiprocessors ? kMaxThreads : kMaxThreads / 2;
   const LaunchShape shape = {.grid = static_cast<unsigned>(call.num_rows),
                              .block = static_cast<unsigned>(threads)};
   QUIRE_LAUNCH(stream, pass == SamplePass::kRules ? filter_kernel<true> : filter_kernel<false>,

@@ -57,9 +57,10 @@ void launch_forbid(const RowTables& tables, const SampleCall& call, CudaStream& 
 // picks: [num_rows, num_slices], arrivals: [num_rows] zeros, and zeros again after.
 void launch_one_pass(const RowTables& tables, const SampleCall& call, bool random, SlicePick* picks,
                      uint32_t* arrivals, CudaStream& stream);
-// kFilter or kRules. num_pass_rows: how many of the call's rows it samples.
+// kFilter or kRules. num_pass_rows: how many of the call's rows it samples; num_multiprocessors:
+// of the stream's device.
 void launch_filter(const RowTables& tables, const SampleCall& call, SamplePass pass,
-                   int num_pass_rows, CudaStream& stream);
+                   int num_pass_rows, int num_multiprocessors, CudaStream& stream);
 // Accepts each span's tokens up to the first that is not the next draft, and advances its row.
 void launch_commit(const RowTables& tables, const SampleCall& call, CudaStream& stream);
 // Log probabilities of the tokens in call.results, for the rows of any pass that ask for them.

@@ -46,8 +46,8 @@
 #else
 #define rsqrtf(num_elems) 1.0F
 #endif
-// XQA would ask the driver for its kernel when the program starts. prepare() does when it is
-// needed.
+// XQA's static initializers ask the driver for its kernel when the program starts. They get no
+// answer here; a plan asks by prepare() when it is made.
 namespace quire::cuda::xqa {
 inline cudaError_t not_yet(uint32_t* size = nullptr) {
   if (size != nullptr) *size = 0;
@@ -122,15 +122,11 @@ namespace quire::cuda::xqa::QUIRE_XQA_NAME {
 
 namespace xqa = ::QUIRE_XQA_NAME;
 
-// Dynamic shared memory of the kernel, read from the device: sizeof on the host differs.
-size_t shared_bytes = 0;
-
+// The size is read from the device, because sizeof on the host differs.
 Result<size_t> prepare() {
-  if (shared_bytes != 0) return shared_bytes;
   uint32_t bytes = 0;
   QUIRE_CUDA_RETURN_IF_ERROR(cudaMemcpyFromSymbol(&bytes, xqa::smemSize, sizeof(bytes)));
-  shared_bytes = bytes;
-  return shared_bytes;
+  return size_t{bytes};
 }
 
 xqa::KVCacheList<true> cache_of(const KernelCall& call) {
@@ -160,12 +156,12 @@ void launch(const KernelCall& call, CudaStream& stream) {
   const Result<CUtensorMap> v = map_of(call, call.v);
   if (!k.ok()) return stream.note(k.status());
   if (!v.ok()) return stream.note(v.status());
-  // It waits for the kernel before it ahead of queries and of the last tile of keys and values, and so
-  // of any result. Lengths, pages and older tiles it reads before: they are there since before the
-  // layer's first kernel, for what derives a step's inputs lets no kernel start early.
+  // It waits for the kernel before it ahead of queries and of the last tile of keys and values, and
+  // so of any result. Lengths, pages and older tiles it reads before: they are there since before
+  // the layer's first kernel, for what derives a step's inputs lets no kernel start early.
   const LaunchShape shape{.grid = {1, call.num_splits, call.num_kv_heads * call.num_reqs},
                           .block = {xqa::gmmaWarpGrpSize, 1, 3},
-                          .shared_bytes = shared_bytes,
+                          .shared_bytes = call.shared_bytes,
                           .overlap_start = call.overlap_start};
   QUIRE_LAUNCH(stream, xqa::kernel_mha, shape, call.num_kv_heads, call.window, call.scale,
                call.k_scale, static_cast<xqa::OutputHead*>(call.out),
@@ -183,7 +179,7 @@ void launch(const KernelCall& call, CudaStream& stream) {
   // The kernel waits for the one before it ahead of its first read.
   const LaunchShape shape{.grid = {call.num_splits, call.num_kv_heads, call.num_reqs},
                           .block = block,
-                          .shared_bytes = shared_bytes,
+                          .shared_bytes = call.shared_bytes,
                           .overlap_start = true};
   QUIRE_LAUNCH(stream, xqa::kernel_mha, shape, call.num_kv_heads, call.window, call.scale,
                call.k_scale, static_cast<xqa::OutputHead*>(call.out),

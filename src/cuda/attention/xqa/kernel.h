@@ -35,6 +35,7 @@ struct KernelCall {
   const int32_t* seq_lens = nullptr;  // [num_reqs]
   uint32_t* counters = nullptr;       // [num_reqs, num_kv_heads], zero, and left zero
   void* scratch = nullptr;            // scratch_bytes()
+  size_t shared_bytes = 0;            // dynamic shared memory per thread block, from prepare()
   bool overlap_start = false;         // Hopper's: it starts while the kernel before it ends
 };
 
@@ -50,7 +51,8 @@ struct KernelKey {
 
 struct Kernel {
   KernelKey key;
-  // Loads the kernel, once; outside of a capture. Returns its shared memory per thread block.
+  // Loads the kernel onto the thread's current device, outside of a capture. Returns
+  // KernelCall::shared_bytes for calls on that device.
   Result<size_t> (*prepare)();
   void (*launch)(const KernelCall& call, CudaStream& stream);
 };

@@ -116,6 +116,7 @@ class XqaPlan final : public AttentionPlan {
   const int num_multiprocessors_;
   const size_t workspace_bytes_;
   const xqa::Kernel* kernel_ = nullptr;
+  size_t shared_bytes_ = 0;  // of the kernel, per thread block
   xqa::Neutral neutral_;
   Buffer counters_;  // [max_num_reqs, num_kv_heads] uint32_t, zero between runs
 
@@ -139,7 +140,7 @@ size_t XqaPlan::max_scratch_bytes() const {
 Status XqaPlan::load() {
   kernel_ = xqa::find_kernel(key_of(shape_));
   QUIRE_CHECK(kernel_ != nullptr, "[xqa] a supported shape has a kernel");
-  QUIRE_RETURN_IF_ERROR(kernel_->prepare().status());
+  QUIRE_ASSIGN_OR_RETURN(shared_bytes_, kernel_->prepare());
   QUIRE_ASSIGN_OR_RETURN(neutral_, xqa::neutral_inputs());
   const size_t num_bytes = static_cast<size_t>(limits_.max_num_reqs) *
                            static_cast<size_t>(shape_.num_kv_heads) * sizeof(uint32_t);
@@ -184,6 +185,7 @@ xqa::KernelCall XqaPlan::kernel_call(const AttentionCall& call) const {
   kernel.seq_lens = batch_.seq_lens + range.first_req;
   kernel.counters = static_cast<uint32_t*>(counters_.data());
   kernel.scratch = call.workspace.data();
+  kernel.shared_bytes = shared_bytes_;
   // Measured on an H200: 1 us less for one request of any length, and up to 4 us more for 16.
   kernel.overlap_start = range.num_reqs == 1;
   return kernel;
