@@ -89,20 +89,20 @@ std::vector<AttentionUse> uses_of(const Options& options) {
 
 // The named backends, or all that support the shape; each serves at least one of the uses, and the
 // first refusal of one that serves none is the error.
-Result<std::vector<AttentionBackend*>> pick_backends(const Platform& platform,
+Result<std::vector<AttentionBackend*>> pick_backends(const DeviceContext& context,
                                                      const AttentionShape& shape,
                                                      std::span<const AttentionUse> uses,
                                                      const std::vector<std::string>& names) {
-  const BackendSet& set = platform.attention();
+  const BackendSet& set = context.attention();
   const auto serves_any = [&](const AttentionBackend& backend) {
     return std::ranges::any_of(uses, [&](const AttentionUse& use) {
-      return backend.supports(shape, use, platform.device()).ok();
+      return backend.supports(shape, use, context.device()).ok();
     });
   };
   for (const std::string& name : names) {
     const auto found = std::ranges::find(set.all(), name, &AttentionBackend::name);
     if (found != set.all().end() && serves_any(**found)) continue;
-    return set.select(shape, uses[0], platform.device(), {.name = name, .flag = "--backends"})
+    return set.select(shape, uses[0], context.device(), {.name = name, .flag = "--backends"})
         .status();
   }
   std::vector<AttentionBackend*> backends;
@@ -113,13 +113,13 @@ Result<std::vector<AttentionBackend*>> pick_backends(const Platform& platform,
   return backends;
 }
 
-Result<AttentionSelector> make_selector(const Platform& platform, const AttentionShape& shape,
+Result<AttentionSelector> make_selector(const DeviceContext& context, const AttentionShape& shape,
                                         const std::string& path, std::span<const int> q_lens) {
-  TuningTable table = builtin_table(platform.device());
+  TuningTable table = builtin_table(context.device());
   if (!path.empty()) {
     QUIRE_ASSIGN_OR_RETURN(table, TuningTable::read(path));
   }
-  return AttentionSelector::create(platform.attention(), {shape, shape}, platform.device(), {},
+  return AttentionSelector::create(context.attention(), {shape, shape}, context.device(), {},
                                    std::make_shared<const TuningTable>(std::move(table)), q_lens);
 }
 
@@ -160,20 +160,20 @@ void warn_of_failures(const AttentionWorkload& workload, const MeasuredWorkload&
   }
 }
 
-Status measure(const Options& options, const Platform& platform, const AttentionShape& shape,
+Status measure(const Options& options, DeviceContext& context, const AttentionShape& shape,
                AttentionReport& report) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<AttentionBackend*> backends,
-                         pick_backends(platform, shape, uses_of(options), options.backends));
+                         pick_backends(context, shape, uses_of(options), options.backends));
   for (const AttentionBackend* backend : backends) report.backends.emplace_back(backend->name());
   QUIRE_ASSIGN_OR_RETURN(const AttentionSelector selector,
-                         make_selector(platform, shape, options.tuning_table, options.q_lens));
+                         make_selector(context, shape, options.tuning_table, options.q_lens));
   const MeasureConfig config{.shape = shape,
                              .workloads = bench_grid(grid_config(options)),
                              .num_warmups = options.num_iters_warmup,
                              .num_trials = options.num_iters};
   Progress progress("attention", config.workloads.size());
   return measure_attention(
-      platform, backends, config, [&](size_t i, const MeasuredWorkload& measured) {
+      context, backends, config, [&](size_t i, const MeasuredWorkload& measured) {
         const AttentionWorkload& workload = config.workloads[i];
         warn_of_failures(workload, measured);
         report.rows.push_back(make_row(shape, workload, measured, report.backends));
@@ -192,7 +192,8 @@ Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const AttentionShape shape,
                          attention_shape(with_default_heads(options.shape)));
   QUIRE_ASSIGN_OR_RETURN(const auto platform, make_cuda_platform({.activation_dtype = shape.q}));
-  AttentionReport report{.device = platform->device().name,
+  DeviceContext& context = *platform->contexts().front();
+  AttentionReport report{.device = context.device().name,
                          .shape = describe(shape),
                          .grid = options.grid,
                          .phase = phase_of(options)};
@@ -200,7 +201,7 @@ Result<int> run(const Options& options) {
   const double peak = options.peak > 0.0 ? options.peak : decodes ? kPeakBandwidth : kPeakTflops;
   report.peak = peak * (decodes ? 1e3 : 1e6);
   const CancelScope scope;
-  QUIRE_RETURN_IF_ERROR(measure(options, *platform, shape, report));
+  QUIRE_RETURN_IF_ERROR(measure(options, context, shape, report));
   append_stdout(to_table(report));
   if (!options.csv.empty()) {
     QUIRE_RETURN_IF_ERROR(write_output_file(options.csv, to_csv(report)));

@@ -11,6 +11,7 @@
 #include "cli/load_engine.h"
 #include "cli/output.h"
 #include "cli/profile_report.h"
+#include "platform/platform.h"
 #include "quire/engine.h"
 
 namespace quire::cli {
@@ -101,7 +102,7 @@ std::string json_report(const BenchResult& result, const std::optional<DevicePro
 Result<int> run(const Options& options) {
   std::unique_ptr<DeviceProfiler> profiler;
   if (options.profile) {
-    QUIRE_ASSIGN_OR_RETURN(profiler, make_device_profiler());
+    QUIRE_ASSIGN_OR_RETURN(profiler, make_device_profiler(PlatformConfig().devices.front()));
   }
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   QUIRE_ASSIGN_OR_RETURN(const auto requests, sample_requests(options, *engine));

@@ -62,12 +62,12 @@ std::string answer(const Support& support) {
   return support.ok() ? "yes" : fmt::format("no: {}", fmt::join(support.reasons, "; "));
 }
 
-void print_backends(const Platform& platform, const KvGroup& group) {
-  const Device& device = platform.device();
+void print_backends(const DeviceContext& context, const KvGroup& group) {
+  const Device& device = context.device();
   const AttentionShape& shape = group.decode;
   print_stdout("\nattention of {} query heads and {} KV heads, head_dim {}, {} KV cache\n",
                shape.num_heads, shape.num_kv_heads, shape.head_dim, dtype_name(shape.kv));
-  for (const auto& backend : platform.attention().all()) {
+  for (const auto& backend : context.attention().all()) {
     print_line(
         fmt::format("  {}", backend->name()),
         fmt::format("decode {}, prefill {}",
@@ -79,7 +79,7 @@ void print_backends(const Platform& platform, const KvGroup& group) {
 // The same figure as the server's, however long the model's own is.
 std::string served_context(const EnginePlan& plan, const ModelConfig& config) {
   const int longest = config.longest_model_len;
-  const int served = plan.limits.max_model_len;
+  const int served = plan.sizes.limits.max_model_len;
   if (served == longest) return fmt::format("{} tokens", served);
   return fmt::format("{} tokens of the model's {}", served, longest);
 }
@@ -104,7 +104,8 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
   print_line("context", served_context(*plan, config));
   print_line("memory plan", describe(plan->memory, plan->kv));
   for (const std::string& line : describe_services(*plan)) print_line("serves", line);
-  for (const KvGroup& group : plan->attention.kv_groups) print_backends(**platform, group);
+  const DeviceContext& context = *(*platform)->contexts().front();
+  for (const KvGroup& group : plan->attention.kv_groups) print_backends(context, group);
 }
 
 Result<int> run(const EngineConfig& engine) {

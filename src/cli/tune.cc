@@ -52,9 +52,9 @@ void print_table(const TuningTable& table) {
   }
 }
 
-std::vector<AttentionBackend*> all_backends(const Platform& platform) {
+std::vector<AttentionBackend*> all_backends(const DeviceContext& context) {
   std::vector<AttentionBackend*> backends;
-  for (const auto& backend : platform.attention().all()) backends.push_back(backend.get());
+  for (const auto& backend : context.attention().all()) backends.push_back(backend.get());
   return backends;
 }
 
@@ -63,13 +63,13 @@ std::string point_name(const AttentionWorkload& workload) {
                      workload.q_len, lengths_name(workload.ragged), workload.max_kv_len);
 }
 
-Result<std::vector<TuningRow>> measure(const Platform& platform, const MeasureConfig& config) {
-  const std::vector<AttentionBackend*> backends = all_backends(platform);
+Result<std::vector<TuningRow>> measure(DeviceContext& context, const MeasureConfig& config) {
+  const std::vector<AttentionBackend*> backends = all_backends(context);
   std::vector<TuningRow> rows;
   size_t num_repeating = 0;
   Progress progress("tune", config.workloads.size());
-  QUIRE_RETURN_IF_ERROR(measure_attention(
-      platform, backends, config, [&](size_t i, const MeasuredWorkload& measured) {
+  QUIRE_RETURN_IF_ERROR(
+      measure_attention(context, backends, config, [&](size_t i, const MeasuredWorkload& measured) {
         const AttentionWorkload& workload = config.workloads[i];
         num_repeating += measured.repeats_pages ? 1 : 0;
         for (const AttentionTimes& times : measured.times) {
@@ -103,16 +103,16 @@ Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(config.shape, attention_shape(options.shape));
   QUIRE_ASSIGN_OR_RETURN(const auto platform,
                          make_cuda_platform({.activation_dtype = config.shape.q}));
+  DeviceContext& context = *platform->contexts().front();
   for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
-    QUIRE_RETURN_IF_ERROR(platform->attention()
-                              .select(config.shape, {.phase = phase}, platform->device(), {})
-                              .status());
+    QUIRE_RETURN_IF_ERROR(
+        context.attention().select(config.shape, {.phase = phase}, context.device(), {}).status());
   }
   log_info("[tune] {}", describe(config.shape));
   const CancelScope scope;
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<TuningRow> rows, measure(*platform, config));
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<TuningRow> rows, measure(context, config));
   if (CancelScope::interrupted()) return CancelScope::exit_code();
-  const std::string head = fmt::format("{}: {}", platform->device().name, describe(config.shape));
+  const std::string head = fmt::format("{}: {}", context.device().name, describe(config.shape));
   print_stdout("{}; microseconds a call\n", head);
   print_table(TuningTable(rows));
   if (!options.output.empty()) {

@@ -121,14 +121,15 @@ Result<std::shared_ptr<const TuningTable>> read_tuning_table(const EngineConfig&
   return std::make_shared<const TuningTable>(std::move(*table));
 }
 
-// The backends of the KV groups and their plans. Groups take turns with one workspace: a layer's
-// attention ends before the next begins.
+// The backends of the KV groups on one device, and their plans. Groups take turns with one
+// workspace: a layer's attention ends before the next begins.
 Result<AttentionSetup> choose_attention(const EngineConfig& config, const ModelConfig& model,
-                                        Platform& platform, const ModelLimits& limits,
+                                        const Platform& platform, DeviceContext& context,
+                                        const ModelLimits& limits,
                                         const std::shared_ptr<const TuningTable>& table) {
   AttentionSetup setup;
   const std::array q_lens = {limits.decode_q_len()};
-  setup.kv_groups = make_kv_groups(model, limits, platform.ops().activation_dtype());
+  setup.kv_groups = make_kv_groups(model, limits, context.ops().activation_dtype());
   setup.decode_keys = platform.decode_keys(config.max_num_seqs, limits.max_kv_len(), q_lens);
   for (DecodeKey& key : setup.decode_keys) key.eager |= config.enforce_eager;
   const PlanLimits largest = {.use = {},
@@ -136,14 +137,13 @@ Result<AttentionSetup> choose_attention(const EngineConfig& config, const ModelC
                               .max_num_tokens = limits.max_num_tokens,
                               .max_kv_len = limits.max_model_len};
   for (const KvGroup& group : setup.kv_groups) {
-    QUIRE_ASSIGN_OR_RETURN(
-        AttentionSelector selector,
-        AttentionSelector::create(platform.attention(), {group.decode, group.prefill},
-                                  platform.device(),
-                                  {.any = config.attention_backend,
-                                   .decode = config.decode_attention_backend,
-                                   .prefill = config.prefill_attention_backend},
-                                  table, q_lens));
+    QUIRE_ASSIGN_OR_RETURN(AttentionSelector selector,
+                           AttentionSelector::create(
+                               context.attention(), {group.decode, group.prefill}, context.device(),
+                               {.any = config.attention_backend,
+                                .decode = config.decode_attention_backend,
+                                .prefill = config.prefill_attention_backend},
+                               table, q_lens));
     QUIRE_ASSIGN_OR_RETURN(AttentionPlans plans,
                            AttentionPlans::make(selector, largest, setup.decode_keys));
     setup.workspace_bytes = std::max(setup.workspace_bytes, plans.workspace_bytes());
@@ -199,71 +199,71 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
     return invalid_argument(fmt::format(
         "[engine] --device is unknown; got {}, expected auto, cpu or cuda", config.device));
   }
-  const Status no_gpu = cuda_status();
+  const Status no_gpu = cuda_status(platform.devices.front());
   if (no_gpu.ok()) return make_cuda_platform(platform);
   log_debug("{}", no_gpu.message());
   return make_cpu_platform(platform);
 }
 
 Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& files,
-                               Platform& platform, int num_drafts) {
+                               const Platform& platform, int num_drafts) {
   EngineConfig config = with_defaults(wanted, platform.defaults());
   QUIRE_RETURN_IF_ERROR(check_config(config));
   limit_seqs_to_tokens(config, 1 + num_drafts);
   limit_rule_seqs(config, wanted.max_num_rule_seqs);
-  const DType activation = platform.ops().activation_dtype();
+  DeviceContext& context = *platform.contexts().front();
+  QUIRE_RETURN_IF_ERROR(context.bind_thread());
+  const DType activation = context.ops().activation_dtype();
   EnginePlan plan;
   plan.dtype = choose_dtype(config, files.config);
   QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, plan.dtype));
   QUIRE_ASSIGN_OR_RETURN(const int max_model_len, choose_max_model_len(config, files.config));
   // A few rows of logits at least, so that prompt log probabilities need not go one by one.
   constexpr int kMinLogitRows = 32;
-  plan.limits = {
-      .max_num_tokens = config.max_num_batched_tokens,
-      .max_num_logit_rows = std::max(config.max_num_seqs * (1 + num_drafts), kMinLogitRows),
-      .max_model_len = max_model_len,
-      .num_drafts = num_drafts,
-      .page_size = config.block_size,
-      .kv_dtype = kv_dtype};
-  QUIRE_ASSIGN_OR_RETURN(const auto table, read_tuning_table(config, platform.device()));
+  plan.sizes = {.limits = {.max_num_tokens = config.max_num_batched_tokens,
+                           .max_num_logit_rows =
+                               std::max(config.max_num_seqs * (1 + num_drafts), kMinLogitRows),
+                           .max_model_len = max_model_len,
+                           .num_drafts = num_drafts,
+                           .page_size = config.block_size,
+                           .kv_dtype = kv_dtype},
+                .max_num_seqs = config.max_num_seqs,
+                .max_num_rule_seqs = config.max_num_rule_seqs,
+                .vocab_size = files.config.vocab_size,
+                .num_layers = files.config.num_layers,
+                .enforce_eager = config.enforce_eager};
+  ModelLimits& limits = plan.sizes.limits;
+  QUIRE_ASSIGN_OR_RETURN(const auto table, read_tuning_table(config, context.device()));
   QUIRE_ASSIGN_OR_RETURN(plan.attention,
-                         choose_attention(config, files.config, platform, plan.limits, table));
-  const RunnerBytes runner =
-      platform.runner_bytes({.limits = plan.limits,
-                             .max_num_seqs = config.max_num_seqs,
-                             .max_num_rule_seqs = config.max_num_rule_seqs,
-                             .vocab_size = files.config.vocab_size,
-                             .num_layers = files.config.num_layers,
-                             .windows = table_windows(plan.attention.kv_groups),
-                             .enforce_eager = config.enforce_eager},
-                            plan.attention.selectors);
+                         choose_attention(config, files.config, platform, context, limits, table));
+  plan.sizes.windows = table_windows(plan.attention.kv_groups);
+  const RunnerBytes runner = platform.runner_bytes(plan.sizes, plan.attention.selectors);
   // Asked last: the memory of attention's plans is taken already.
-  QUIRE_ASSIGN_OR_RETURN(const MemoryBudget budget, platform.memory_budget());
-  plan.memory = {
-      .tables = kv_table_bytes(plan.attention.kv_groups),
-      .block_size = config.block_size,
-      .max_model_len = max_model_len,
-      .max_num_seqs = config.max_num_seqs,
-      .max_num_batched_tokens = config.max_num_batched_tokens,
-      .kv_cache_memory = config.kv_cache_memory,
-      .budget = budget,
-      .weight_bytes =
-          estimate_weight_bytes(files.config, *files.weights, platform.ops(), plan.limits.parallel),
-      .activation_bytes =
-          estimate_activation_bytes(files.config, plan.limits, activation) + runner.buffers,
-      .workspace_bytes = static_cast<int64_t>(plan.attention.workspace_bytes),
-      .reserve_bytes = runner.reserve};
+  QUIRE_ASSIGN_OR_RETURN(const MemoryBudget budget, context.memory_budget());
+  plan.memory = {.tables = kv_table_bytes(plan.attention.kv_groups),
+                 .block_size = config.block_size,
+                 .max_model_len = max_model_len,
+                 .max_num_seqs = config.max_num_seqs,
+                 .max_num_batched_tokens = config.max_num_batched_tokens,
+                 .kv_cache_memory = config.kv_cache_memory,
+                 .budget = budget,
+                 .weight_bytes = estimate_weight_bytes(files.config, *files.weights, context.ops(),
+                                                       limits.parallel),
+                 .activation_bytes =
+                     estimate_activation_bytes(files.config, limits, activation) + runner.buffers,
+                 .workspace_bytes = static_cast<int64_t>(plan.attention.workspace_bytes),
+                 .reserve_bytes = runner.reserve};
   QUIRE_ASSIGN_OR_RETURN(plan.kv, plan_and_shrink(config, plan.memory));
   if (plan.memory.max_model_len != max_model_len) {
-    plan.limits.max_model_len = plan.memory.max_model_len;
+    limits.max_model_len = plan.memory.max_model_len;
     plan.attention = {};  // its memory goes to the plans for the shorter context
-    QUIRE_ASSIGN_OR_RETURN(plan.attention,
-                           choose_attention(config, files.config, platform, plan.limits, table));
+    QUIRE_ASSIGN_OR_RETURN(
+        plan.attention, choose_attention(config, files.config, platform, context, limits, table));
   }
   plan.scheduler = {.max_num_seqs = config.max_num_seqs,
                     .max_num_rule_seqs = config.max_num_rule_seqs,
                     .max_num_batched_tokens = config.max_num_batched_tokens,
-                    .max_model_len = plan.limits.max_model_len,
+                    .max_model_len = limits.max_model_len,
                     .block_size = config.block_size,
                     .tables = tables_of(plan.memory, plan.kv),
                     .num_drafts = num_drafts,

@@ -25,7 +25,7 @@ struct AttentionSetup {
 
 struct EnginePlan {
   DType dtype = DType::kF32;  // of the checkpoint
-  ModelLimits limits;
+  RunnerSizes sizes;
   AttentionSetup attention;
   MemoryRequest memory;
   MemoryPlan kv;
@@ -36,8 +36,9 @@ struct EnginePlan {
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
                                                 const ModelConfig& model);
 
-// `platform` outlives the plan. num_drafts: draft tokens that each step verifies per sequence.
+// The plan for rank 0, the only rank until tensor parallelism. `platform` outlives the plan.
+// num_drafts: draft tokens that each step verifies per sequence.
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
-                               Platform& platform, int num_drafts = 0);
+                               const Platform& platform, int num_drafts = 0);
 
 }  // namespace quire

@@ -20,8 +20,9 @@ struct DrafterLimits {
 // Without a drafter every step computes one token per decoding sequence.
 struct Speculation {
   int num_drafts = 0;
-  std::function<Result<std::unique_ptr<Drafter>>(Platform&, const DrafterLimits&)> make_drafter =
-      {};
+  // The context is the one that the drafter computes on, with the model that is sampled from.
+  std::function<Result<std::unique_ptr<Drafter>>(DeviceContext&, const DrafterLimits&)>
+      make_drafter = {};
 };
 
 // Engine::create of an engine that speculates. May throw where it does not.

@@ -9,7 +9,7 @@ bool is_built_for(DeviceKind device) {
   return device == DeviceKind::kCpu;
 }
 
-Status cuda_status() {
+Status cuda_status(int /*device*/) {
   return unimplemented("[cuda] this build has no CUDA; use --device cpu, or build where nvcc is");
 }
 
@@ -17,13 +17,13 @@ Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& /*con
   return cuda_status();
 }
 
-Status measure_attention(const Platform& /*platform*/,
+Status measure_attention(DeviceContext& /*context*/,
                          std::span<AttentionBackend* const> /*backends*/,
                          const MeasureConfig& /*config*/, const OnMeasured& /*on_measured*/) {
   return cuda_status();
 }
 
-Result<std::unique_ptr<DeviceProfiler>> make_device_profiler() {
+Result<std::unique_ptr<DeviceProfiler>> make_device_profiler(int /*device*/) {
   return cuda_status();
 }
 

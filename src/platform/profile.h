@@ -39,8 +39,9 @@ class DeviceProfiler {
   virtual Result<DeviceProfile> stop() = 0;
 };
 
-// Made before the engine, of which it sees all devices; one at a time. Fails as cuda_status() where
-// there is no GPU, and as kUnavailable without the library that keeps records.
-Result<std::unique_ptr<DeviceProfiler>> make_device_profiler();
+// Profiles the GPU of this index; records of other devices are left out. It is made before the
+// engine, one at a time. Fails as cuda_status(device) where there is no such GPU, and as
+// kUnavailable without the library that keeps records.
+Result<std::unique_ptr<DeviceProfiler>> make_device_profiler(int device);
 
 }  // namespace quire

@@ -32,25 +32,42 @@ class Runner {
   virtual void enqueue(std::shared_ptr<const BatchPlan> plan) = 0;
   // Waits for the oldest step not yet waited for.
   virtual StepResult wait() = 0;
-  // Of all steps so far; asked by the thread that enqueues and waits.
+  // Counts of the context's stream since its newest runner was made. Called by the thread that
+  // enqueues and waits.
   virtual DeviceTraffic traffic() const { return {}; }
 };
 
-// What a runner is made of. The pointees outlive it.
-struct RunnerParts {
+// A model loaded onto one device, with what its steps need there. The pointees outlive its runner.
+struct ModelInstance {
   Model* model = nullptr;
   const KvCache* kv_cache = nullptr;
-  std::vector<AttentionSelector> attention;  // one per KV group
-  std::span<const AttentionPlans> plans;     // of the same groups, for this runner alone
-  std::span<std::byte> workspace;
-  Drafter* drafter = nullptr;  // proposes limits.num_drafts tokens after each step; null: none
-  ModelLimits limits;          // what the model was loaded with
-  int max_num_seqs = 0;        // in one step: at most limits.max_num_tokens
-  int max_num_rule_seqs = 0;   // of them, those with sampling rules
-  bool enforce_eager = false;  // no graphs
-  // Of the memory budget: for what could not be known ahead, and left beside it.
+  std::vector<AttentionSelector> attention = {};  // one per KV group
+  std::span<const AttentionPlans> plans = {};     // of the same groups, for this instance alone
+};
+
+// The sizes that a runner's own memory depends on.
+struct RunnerSizes {
+  ModelLimits limits;         // of the model that is sampled from, as it was loaded
+  int max_num_seqs = 0;       // in one step: at most limits.max_num_tokens
+  int max_num_rule_seqs = 0;  // of them, those with sampling rules (sched/policy.h, has_rules)
+  int vocab_size = 0;
+  int num_layers = 0;
+  std::vector<int> windows = {0};  // by block table; 0: none
+  bool enforce_eager = false;      // no graphs
+};
+
+// What a runner is made of, on one device. The pointees outlive it.
+struct RunnerParts {
+  // The first is the target, whose logits are sampled. The drafter runs the others.
+  std::vector<ModelInstance> instances;
+  RunnerSizes sizes;
+  std::span<std::byte> workspace;  // for the attention of all instances in turn
+  Drafter* drafter = nullptr;      // proposes limits.num_drafts tokens after each step; null: none
+  // Parts of the memory budget: kept for graphs and libraries, and left over beside them.
   int64_t reserve_bytes = 0;
   int64_t left_bytes = 0;
+
+  const ModelInstance& target() const { return instances.front(); }
 };
 
 }  // namespace quire

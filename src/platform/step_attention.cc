@@ -7,9 +7,9 @@ std::span<const AttentionChoice> StepAttention::choose(const AttentionBatch& bat
   key.eager = true;
   const PhaseRange& prefill = batch.prefill;
   choices_.clear();
-  for (size_t g = 0; g < parts_->attention.size(); ++g) {
-    const AttentionSelector& selector = parts_->attention[g];
-    const AttentionPlans& plans = parts_->plans[g];
+  for (size_t g = 0; g < instance_->attention.size(); ++g) {
+    const AttentionSelector& selector = instance_->attention[g];
+    const AttentionPlans& plans = instance_->plans[g];
     AttentionChoice choice;
     if (key.num_reqs > 0) choice.decode = &plans.find(key.use(), *selector.decode(key));
     if (prefill.num_reqs > 0) {
@@ -27,7 +27,7 @@ std::span<const AttentionChoice> StepAttention::of_graph(
   const AttentionUse use = {.phase = Phase::kDecode, .q_len = q_len, .in_graph = true};
   choices_.clear();
   for (size_t g = 0; g < backends.size(); ++g) {
-    choices_.push_back({.decode = &parts_->plans[g].find(use, *backends[g], num_reqs)});
+    choices_.push_back({.decode = &instance_->plans[g].find(use, *backends[g], num_reqs)});
   }
   return choices_;
 }
@@ -38,10 +38,10 @@ Result<std::span<const KvGroupStep>> StepAttention::update(
   steps_.clear();
   for (size_t g = 0; g < choices.size(); ++g) {
     const auto [decode, prefill] = choices[g];
-    const AttentionBatch& batch = *batches[parts_->kv_cache->table(g)];
+    const AttentionBatch& batch = *batches[instance_->kv_cache->table(g)];
     if (decode != nullptr) QUIRE_RETURN_IF_ERROR(decode->update(batch, stream));
     if (prefill != nullptr) QUIRE_RETURN_IF_ERROR(prefill->update(batch, stream));
-    steps_.push_back({&batch, decode, prefill, parts_->kv_cache->caches(g), parts_->workspace});
+    steps_.push_back({&batch, decode, prefill, instance_->kv_cache->caches(g), workspace_});
   }
   return std::span<const KvGroupStep>(steps_);
 }

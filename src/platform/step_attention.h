@@ -1,4 +1,4 @@
-// Which plans compute the attention of a step: chosen, updated, and listed for the model.
+// The attention plans of one model instance's step: chosen, updated, and listed for the model.
 #pragma once
 
 #include <span>
@@ -16,7 +16,9 @@ struct AttentionChoice {
 
 class StepAttention {
  public:
-  explicit StepAttention(const RunnerParts& parts) : parts_(&parts) {}
+  // `instance` and the workspace outlive the object.
+  StepAttention(const ModelInstance& instance, std::span<std::byte> workspace)
+      : instance_(&instance), workspace_(workspace) {}
 
   // For a step that no graph holds, by the selectors: one per KV group, valid until the next call.
   // `batch`: of any block table, because all have the same ranges and lengths.
@@ -31,7 +33,8 @@ class StepAttention {
                                               Stream& stream);
 
  private:
-  const RunnerParts* parts_;
+  const ModelInstance* instance_;
+  std::span<std::byte> workspace_;
   std::vector<AttentionChoice> choices_;
   std::vector<KvGroupStep> steps_;
 };

@@ -38,9 +38,9 @@ struct MeasuredWorkload {
 using OnMeasured = std::function<bool(size_t workload_idx, const MeasuredWorkload& measured)>;
 
 // Measures those of `backends` that support the shape, taking turns, so that what slows the device
-// down for a while slows all of them. The platform is one of make_cuda_platform. Fails where there
+// down for a while slows all of them. The context is one of make_cuda_platform. Fails where there
 // is no GPU or no memory; what a single backend cannot do is in its status.
-Status measure_attention(const Platform& platform, std::span<AttentionBackend* const> backends,
+Status measure_attention(DeviceContext& context, std::span<AttentionBackend* const> backends,
                          const MeasureConfig& config, const OnMeasured& on_measured);
 
 }  // namespace quire

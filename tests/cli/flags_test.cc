@@ -237,7 +237,7 @@ TEST(BackendNames, AreThoseOfTheCpuToo) {
   for (const BackendName& backend : backend_names()) {
     if (backend.device == DeviceKind::kCpu) names.push_back(backend.name);
   }
-  EXPECT_EQ(names, (*platform)->attention().names());
+  EXPECT_EQ(names, (*platform)->contexts().front()->attention().names());
 }
 
 TEST(EngineFlags, AContextHoldsAPromptAndAnAnswer) {

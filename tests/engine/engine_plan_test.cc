@@ -21,9 +21,9 @@ using testing::tiny_config;
 
 constexpr int64_t kReserve = int64_t{10} << 20;
 
-class FakePlatform final : public Platform {
+class FakeContext final : public DeviceContext {
  public:
-  FakePlatform() : pool_(1), ops_(make_cpu_ops(pool_)) {
+  FakeContext() : pool_(1), ops_(make_cpu_ops(pool_)) {
     // Decode: xqa and flashinfer; prompts: flashinfer's other half, under a name of its own.
     attention_.add(std::make_unique<PickyBackend>("flashinfer", 64, Phase::kDecode));
     attention_.add(std::make_unique<PickyBackend>("xqa", 64, Phase::kDecode));
@@ -31,14 +31,38 @@ class FakePlatform final : public Platform {
     attention_.add(std::make_unique<PickyBackend>("native", 64, Phase::kPrefill));
   }
 
+  Status bind_thread() override { return {}; }
   const Device& device() const override { return device_; }
   const BackendSet& attention() const override { return attention_; }
+  Stream& stream() override { return stream_; }
   Ops& ops() override { return *ops_; }
-  PlatformDefaults defaults() const override {
-    return {.max_num_seqs = 32, .max_num_rule_seqs = 8, .max_num_batched_tokens = 128};
-  }
   Result<MemoryBudget> memory_budget() const override {
     return MemoryBudget{.owner = "GPU", .free_bytes = free_bytes};
+  }
+  Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& /*parts*/) override {
+    return unimplemented("nothing runs here");
+  }
+
+  int64_t free_bytes = int64_t{64} << 20;
+
+ private:
+  Result<Buffer> allocate_workspace(size_t num_bytes) override { return Buffer::host(num_bytes); }
+
+  Device device_;
+  Stream stream_;
+  ThreadPool pool_;
+  std::unique_ptr<Ops> ops_;
+  BackendSet attention_;
+};
+
+class FakePlatform final : public Platform {
+ public:
+  FakePlatform() { contexts_.push_back(std::make_unique<FakeContext>()); }
+
+  FakeContext& context() { return dynamic_cast<FakeContext&>(*contexts_.front()); }
+  std::span<const std::unique_ptr<DeviceContext>> contexts() const override { return contexts_; }
+  PlatformDefaults defaults() const override {
+    return {.max_num_seqs = 32, .max_num_rule_seqs = 8, .max_num_batched_tokens = 128};
   }
   RunnerBytes runner_bytes(const RunnerSizes& sizes,
                            std::span<const AttentionSelector> attention) const override {
@@ -51,20 +75,9 @@ class FakePlatform final : public Platform {
     return {{.num_reqs = 1, .max_kv_len = max_model_len},
             {.num_reqs = max_num_seqs, .max_kv_len = max_model_len}};
   }
-  Result<std::span<std::byte>> make_workspace(size_t /*num_bytes*/) override {
-    return std::span<std::byte>();
-  }
-  Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& /*parts*/) override {
-    return unimplemented("nothing runs here");
-  }
-
-  int64_t free_bytes = int64_t{64} << 20;
 
  private:
-  Device device_;
-  ThreadPool pool_;
-  std::unique_ptr<Ops> ops_;
-  BackendSet attention_;
+  std::vector<std::unique_ptr<DeviceContext>> contexts_;
 };
 
 class EnginePlanTest : public ::testing::Test {
@@ -108,11 +121,11 @@ TEST_F(EnginePlanTest, ABackendForBothPhasesServesThoseThatItCan) {
 
 TEST_F(EnginePlanTest, QueryLengthsOfDecodeAreSaidApart) {
   const std::vector<int> q_lens = {1, 5};
-  dynamic_cast<PickyBackend&>(*platform_.attention().all()[1]).max_q_len = 1;
+  dynamic_cast<PickyBackend&>(*platform_.context().attention().all()[1]).max_q_len = 1;
   const AttentionShape shape = {.num_heads = 8};
-  auto selector =
-      AttentionSelector::create(platform_.attention(), {shape, shape}, platform_.device(),
-                                {.any = "xqa"}, std::make_shared<TuningTable>(), q_lens);
+  auto selector = AttentionSelector::create(platform_.context().attention(), {shape, shape},
+                                            platform_.context().device(), {.any = "xqa"},
+                                            std::make_shared<TuningTable>(), q_lens);
   ASSERT_TRUE(selector.ok()) << selector.status().message();
   EnginePlan plan;
   plan.attention.kv_groups.resize(1);
@@ -180,8 +193,8 @@ TEST_F(EnginePlanTest, KeepsAReserveForWhatCannotBeKnown) {
   const int64_t planned = plan->memory.weight_bytes + plan->memory.activation_bytes +
                           plan->memory.workspace_bytes + plan->memory.reserve_bytes +
                           plan->kv.kv_bytes;
-  EXPECT_EQ(planned + plan->kv.left_bytes, platform_.free_bytes);
-  platform_.free_bytes = kReserve;
+  EXPECT_EQ(planned + plan->kv.left_bytes, platform_.context().free_bytes);
+  platform_.context().free_bytes = kReserve;
   const auto none = this->plan(tiny_config());
   EXPECT_EQ(none.status().code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(none.status().message(), HasSubstr("raise --gpu-memory-utilization"));

@@ -57,7 +57,7 @@ const RecordedAnswers& recorded_answers() {
 std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts) {
   auto engine = create_engine(
       config, {.num_drafts = num_drafts,
-               .make_drafter = [](Platform&,
+               .make_drafter = [](DeviceContext&,
                                   const DrafterLimits& limits) -> Result<std::unique_ptr<Drafter>> {
                  return testing::make_recorded_drafter(recorded_answers(), limits);
                }});

@@ -26,7 +26,7 @@ std::vector<KvGroup> two_groups() {
   return {full, KvGroup{kv_layout(shape), shape, shape, {1}}};
 }
 
-// The attention parts of one model's runner.
+// The attention parts of one model.
 struct ModelParts {
   ModelParts(const BackendSet& backends, Ops& ops) {
     for (const KvGroup& group : two_groups()) {
@@ -42,16 +42,16 @@ struct ModelParts {
           {.use = {}, .max_num_reqs = kMaxNumSeqs, .max_num_tokens = 64, .max_kv_len = 100}, keys);
       EXPECT_TRUE(made.ok()) << made.status().message();
       plans.push_back(std::move(*made));
-      parts.attention.push_back(std::move(*selector));
+      instance.attention.push_back(std::move(*selector));
     }
     kv_cache = KvCache::allocate(two_groups(), std::array{2}, ops).value();
-    parts.plans = plans;
-    parts.kv_cache = &kv_cache;
+    instance.plans = plans;
+    instance.kv_cache = &kv_cache;
   }
 
   std::vector<AttentionPlans> plans;
   KvCache kv_cache;
-  RunnerParts parts;
+  ModelInstance instance;
 };
 
 class StepAttentionTest : public ::testing::Test {
@@ -84,7 +84,7 @@ class StepAttentionTest : public ::testing::Test {
 
 TEST_F(StepAttentionTest, UpdatesThePlanOfEachGroupAndPhaseOnce) {
   const ModelParts model(backends_, *ops_);
-  StepAttention attention(model.parts);
+  StepAttention attention(model.instance, {});
   const auto steps = attention.update(batches_, attention.choose(batch_), stream_);
   ASSERT_TRUE(steps.ok()) << steps.status().message();
   ASSERT_THAT(*steps, SizeIs(2));
@@ -101,7 +101,7 @@ TEST_F(StepAttentionTest, UpdatesThePlanOfEachGroupAndPhaseOnce) {
 
 TEST_F(StepAttentionTest, ARangeWithoutRequestsHasNoPlan) {
   const ModelParts model(backends_, *ops_);
-  StepAttention attention(model.parts);
+  StepAttention attention(model.instance, {});
   batch_.prefill = {};
   auto steps = attention.update(batches_, attention.choose(batch_), stream_);
   ASSERT_TRUE(steps.ok());
@@ -121,7 +121,7 @@ TEST_F(StepAttentionTest, ARangeWithoutRequestsHasNoPlan) {
 
 TEST_F(StepAttentionTest, AGraphHasPlansOfItsOwn) {
   const ModelParts model(backends_, *ops_);
-  StepAttention attention(model.parts);
+  StepAttention attention(model.instance, {});
   const std::vector<AttentionBackend*> backends = {backends_.all()[0].get(),
                                                    backends_.all()[1].get()};
   std::vector<const AttentionPlan*> seen;
@@ -140,8 +140,8 @@ TEST_F(StepAttentionTest, AGraphHasPlansOfItsOwn) {
 TEST_F(StepAttentionTest, TwoModelsHavePlansOfTheirOwn) {
   const ModelParts drafter(backends_, *ops_);
   const ModelParts target(backends_, *ops_);
-  StepAttention of_drafter(drafter.parts);
-  StepAttention of_target(target.parts);
+  StepAttention of_drafter(drafter.instance, {});
+  StepAttention of_target(target.instance, {});
   const auto first = of_drafter.update(batches_, of_drafter.choose(batch_), stream_);
   const auto second = of_target.update(batches_, of_target.choose(batch_), stream_);
   ASSERT_TRUE(first.ok() && second.ok());

@@ -1,33 +1,54 @@
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "base/machine.h"
-#include "base/thread_pool.h"
 #include "cpu/attention/reference.h"
 #include "cpu/attention/simd.h"
-#include "cpu/ops/cpu_ops.h"
 #include "cpu/platform/host_runner.h"
 #include "platform/platform.h"
 
 namespace quire {
 namespace {
 
-class CpuPlatform final : public Platform {
+class CpuContext final : public DeviceContext {
  public:
-  explicit CpuPlatform(int num_threads) : pool_(num_threads), ops_(make_cpu_ops(pool_)) {
-    attention_.add(make_cpu_attention(pool_));
+  explicit CpuContext(int num_threads) : host_(num_threads) {
+    attention_.add(make_cpu_attention(host_.pool));
     attention_.add(make_reference_attention());
   }
 
+  Status bind_thread() override { return {}; }
   const Device& device() const override { return device_; }
   const BackendSet& attention() const override { return attention_; }
-  Ops& ops() override { return *ops_; }
+  Stream& stream() override { return host_.stream; }
+  Ops& ops() override { return *host_.ops; }
+  Result<MemoryBudget> memory_budget() const override {
+    return MemoryBudget{.free_bytes = free_memory_bytes(), .kv_share = 0.25};
+  }
+  Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
+    return HostRunner::create(parts, host_);
+  }
+
+ private:
+  Result<Buffer> allocate_workspace(size_t num_bytes) override { return Buffer::host(num_bytes); }
+
+  const Device device_ = {.kind = DeviceKind::kCpu, .name = "cpu"};
+  HostDevice host_;
+  BackendSet attention_;
+};
+
+class CpuPlatform final : public Platform {
+ public:
+  explicit CpuPlatform(int num_threads) {
+    contexts_.push_back(std::make_unique<CpuContext>(num_threads));
+  }
+
+  std::span<const std::unique_ptr<DeviceContext>> contexts() const override { return contexts_; }
   PlatformDefaults defaults() const override {
     return {.max_num_seqs = 64,
             .max_num_rule_seqs = std::numeric_limits<int>::max(),
             .max_num_batched_tokens = 512};
-  }
-  Result<MemoryBudget> memory_budget() const override {
-    return MemoryBudget{.free_bytes = free_memory_bytes(), .kv_share = 0.25};
   }
   RunnerBytes runner_bytes(const RunnerSizes& /*sizes*/,
                            std::span<const AttentionSelector> /*attention*/) const override {
@@ -46,26 +67,18 @@ class CpuPlatform final : public Platform {
     return keys;
   }
 
-  Result<std::span<std::byte>> make_workspace(size_t num_bytes) override {
-    QUIRE_ASSIGN_OR_RETURN(workspace_, Buffer::host(num_bytes));
-    return std::span(static_cast<std::byte*>(workspace_.data()), workspace_.num_bytes());
-  }
-
-  Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
-    return HostRunner::create(parts, *ops_, pool_);
-  }
-
  private:
-  const Device device_ = {.kind = DeviceKind::kCpu, .name = "cpu"};
-  ThreadPool pool_;
-  BackendSet attention_;
-  std::unique_ptr<Ops> ops_;
-  Buffer workspace_;
+  std::vector<std::unique_ptr<DeviceContext>> contexts_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config) {
+  if (config.devices != std::vector{0}) {
+    return invalid_argument(fmt::format(
+        "[cpu] the host's CPU is the only device; got {} devices, expected device 0 alone",
+        config.devices.size()));
+  }
   return std::unique_ptr<Platform>(
       new CpuPlatform(config.num_threads > 0 ? config.num_threads : num_usable_cores()));
 }

@@ -6,25 +6,26 @@
 
 #include "base/check.h"
 #include "base/guarded.h"
+#include "cpu/ops/cpu_ops.h"
 
 namespace quire {
 
-Result<std::unique_ptr<Runner>> HostRunner::create(const RunnerParts& parts, Ops& ops,
-                                                   ThreadPool& pool) {
-  const Shape shape = {parts.limits.max_num_logit_rows, parts.model->config().vocab_size};
-  QUIRE_ASSIGN_OR_RETURN(Tensor logits, ops.allocate(shape, DType::kF32));
-  return std::unique_ptr<Runner>(new HostRunner(parts, pool, std::move(logits)));
+HostDevice::HostDevice(int num_threads) : pool(num_threads), ops(make_cpu_ops(pool)) {}
+
+Result<std::unique_ptr<Runner>> HostRunner::create(const RunnerParts& parts, HostDevice& device) {
+  const Shape shape = {parts.sizes.limits.max_num_logit_rows, parts.sizes.vocab_size};
+  QUIRE_ASSIGN_OR_RETURN(Tensor logits, device.ops->allocate(shape, DType::kF32));
+  return std::unique_ptr<Runner>(new HostRunner(parts, device, std::move(logits)));
 }
 
-HostRunner::HostRunner(const RunnerParts& parts, ThreadPool& pool, Tensor logits)
+HostRunner::HostRunner(const RunnerParts& parts, HostDevice& device, Tensor logits)
     : parts_(parts),
-      pool_(pool),
+      device_(device),
       logits_(std::move(logits)),
-      rows_(static_cast<size_t>(parts.max_num_seqs)),
+      rows_(static_cast<size_t>(parts.sizes.max_num_seqs)),
       num_computed_(rows_.size()),
-      next_tokens_(rows_.size() * static_cast<size_t>(parts.limits.decode_q_len())),
-      windows_(table_windows(parts.model->kv_groups())),
-      device_([this] { device_loop(); }) {}
+      next_tokens_(rows_.size() * static_cast<size_t>(parts.sizes.limits.decode_q_len())),
+      thread_([this] { device_loop(); }) {}
 
 HostRunner::~HostRunner() {
   {
@@ -32,7 +33,7 @@ HostRunner::~HostRunner() {
     stopping_ = true;
   }
   changed_.notify_all();
-  device_.join();
+  thread_.join();
 }
 
 void HostRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
@@ -74,6 +75,7 @@ void HostRunner::device_loop() {
 StepResult HostRunner::run_step(const BatchPlan& plan) noexcept {
   StepResult failed;
   try {
+    const std::lock_guard turn(device_.step_mutex);
     return run_step_unguarded(plan);
   } catch (...) {  // most likely of memory
     failed.error = make_exception_status([](const char* reason) {
@@ -86,7 +88,7 @@ StepResult HostRunner::run_step(const BatchPlan& plan) noexcept {
 StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
   StepResult result;
   update_rows(plan);
-  if (parts_.drafter != nullptr) result.error = parts_.drafter->update_rows(plan, stream_);
+  if (parts_.drafter != nullptr) result.error = parts_.drafter->update_rows(plan, device_.stream);
   if (result.error.ok()) result.error = run_model(plan);
   if (result.error.ok()) result.error = collect_prompt_logprobs(plan);
   if (result.error.ok()) result.error = sample(plan, result.spans);
@@ -107,10 +109,9 @@ void HostRunner::add_row(const RowAdded& added) {
   Row& row = rows_[added.row];
   row = Row();
   const SamplingSpec& spec = *added.sampling;
-  row.block_ids.resize(windows_.size());
+  row.block_ids.resize(parts_.sizes.windows.size());
   row.sampler.emplace(spec.params, spec.seed, added.token_ids.get(), added.num_prompt_tokens,
-                      spec.stop_token_ids, spec.bad_words_ids,
-                      static_cast<int>(parts_.model->config().vocab_size));
+                      spec.stop_token_ids, spec.bad_words_ids, parts_.sizes.vocab_size);
   if (spec.params->prompt_logprobs) {
     row.prompt_ids.assign(added.token_ids.begin(),
                           added.token_ids.begin() + added.num_prompt_tokens);
@@ -126,20 +127,21 @@ Status HostRunner::run_model(const BatchPlan& plan) {
                           .num_computed = num_computed_[static_cast<size_t>(slice.row)],
                           .next_tokens = next_tokens(slice.row)});
   }
-  inputs_.build(plan, row_views_, parts_.limits.page_size, windows_);
+  inputs_.build(plan, row_views_, parts_.sizes.limits.page_size, parts_.sizes.windows);
   std::vector<const AttentionBatch*> batches;
   for (const TableInputs& table : inputs_.tables) batches.push_back(&table.attention);
-  QUIRE_ASSIGN_OR_RETURN(const std::span<const KvGroupStep> steps,
-                         attention_.update(batches, attention_.choose(*batches[0]), stream_));
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::span<const KvGroupStep> steps,
+      attention_.update(batches, attention_.choose(*batches[0]), device_.stream));
   const StepInput input = {.num_tokens = plan.num_tokens(),
                            .token_ids = inputs_.token_ids.data(),
                            .positions = inputs_.positions.data(),
                            .kv_groups = steps};
-  return parts_.model->forward(input, stream_);
+  return model().forward(input, device_.stream);
 }
 
 std::span<float> HostRunner::logits_row(int64_t i) {
-  const int64_t vocab_size = parts_.model->config().vocab_size;
+  const int64_t vocab_size = parts_.sizes.vocab_size;
   return {logits_.view.as<float>() + i * vocab_size, static_cast<size_t>(vocab_size)};
 }
 
@@ -155,18 +157,19 @@ Status HostRunner::collect_prompt_logprobs(const SeqSlice& slice, Row& row) {
   // The token at position p predicts the one at p + 1; the prompt's last predicts the output.
   const int num_prompt = static_cast<int>(row.prompt_ids.size());
   const int end = std::min(slice.num_computed + slice.num_tokens, num_prompt - 1);
-  for (int begin = slice.num_computed; begin < end; begin += parts_.limits.max_num_logit_rows) {
-    const int count = std::min(parts_.limits.max_num_logit_rows, end - begin);
+  for (int begin = slice.num_computed; begin < end;
+       begin += parts_.sizes.limits.max_num_logit_rows) {
+    const int count = std::min(parts_.sizes.limits.max_num_logit_rows, end - begin);
     std::vector<int32_t> token_rows(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) {
       token_rows[i] = slice.first_token + begin - slice.num_computed + i;
     }
-    QUIRE_RETURN_IF_ERROR(parts_.model->compute_logits(token_rows.data(), count,
-                                                       logits_.view.rows(0, count), stream_));
+    QUIRE_RETURN_IF_ERROR(model().compute_logits(token_rows.data(), count,
+                                                 logits_.view.rows(0, count), device_.stream));
     const size_t first = row.prompt_logprobs.size();
     row.prompt_logprobs.resize(first + static_cast<size_t>(count));
     std::vector<Status> errors(static_cast<size_t>(count));
-    pool_.parallel_for(count, [&](int64_t i) {
+    device_.pool.parallel_for(count, [&](int64_t i) {
       errors[static_cast<size_t>(i)] = check_logits(logits_row(i), begin + i + 1);
       if (!errors[static_cast<size_t>(i)].ok()) return;
       row.prompt_logprobs[first + static_cast<size_t>(i)] =
@@ -188,7 +191,7 @@ Status HostRunner::sample(const BatchPlan& plan, std::vector<SampledSpan>& spans
     size_t end = begin;
     for (int num_rows = 0; end < slices.size(); ++end) {
       num_rows += slices[end]->max_sampled();
-      if (num_rows > parts_.limits.max_num_logit_rows) break;
+      if (num_rows > parts_.sizes.limits.max_num_logit_rows) break;
     }
     QUIRE_CHECK(end > begin, "[cpu] the logits have a row for each token of a span");
     const size_t count = end - begin;
@@ -211,10 +214,11 @@ Status HostRunner::sample_together(const BatchPlan& plan, std::span<const SeqSli
     }
   }
   const auto num_rows = static_cast<int>(token_rows.size());
-  QUIRE_RETURN_IF_ERROR(parts_.model->compute_logits(token_rows.data(), num_rows,
-                                                     logits_.view.rows(0, num_rows), stream_));
-  pool_.parallel_for(std::ssize(slices),
-                     [&](int64_t i) { sample_slice(plan, *slices[i], first_rows[i], spans[i]); });
+  QUIRE_RETURN_IF_ERROR(model().compute_logits(token_rows.data(), num_rows,
+                                               logits_.view.rows(0, num_rows), device_.stream));
+  device_.pool.parallel_for(std::ssize(slices), [&](int64_t i) {
+    sample_slice(plan, *slices[i], first_rows[i], spans[i]);
+  });
   return {};
 }
 
@@ -251,7 +255,7 @@ void HostRunner::note_progress(int row_idx) {
 }
 
 std::span<int32_t> HostRunner::next_tokens(int row_idx) {
-  const auto q_len = static_cast<size_t>(parts_.limits.decode_q_len());
+  const auto q_len = static_cast<size_t>(parts_.sizes.limits.decode_q_len());
   return std::span(next_tokens_).subspan(static_cast<size_t>(row_idx) * q_len, q_len);
 }
 
@@ -262,7 +266,7 @@ Status HostRunner::propose_drafts(const BatchPlan& plan) {
                                   .num_slices = static_cast<int>(rows.size()),
                                   .num_computed = num_computed_.data(),
                                   .next_tokens = next_tokens_.data()},
-                                 stream_);
+                                 device_.stream);
 }
 
 }  // namespace quire

@@ -1,5 +1,5 @@
-// The runner of a machine whose device is its own CPU: a thread of its own plays the device, so
-// that the engine thread schedules step N+1 while step N runs, as on a GPU.
+// The runner of a machine whose device is its own CPU. A thread per runner stands in for the
+// device, so that the engine thread schedules step N+1 while step N runs, as on a GPU.
 #pragma once
 
 #include <condition_variable>
@@ -17,10 +17,22 @@
 
 namespace quire {
 
+// The parts of a CPU context that its runners share.
+struct HostDevice {
+  explicit HostDevice(int num_threads);
+
+  ThreadPool pool;
+  std::unique_ptr<Ops> ops;
+  Stream stream;
+  // Held by a runner's thread during a step, because the pool, the operations and the workspace
+  // serve one step at a time.
+  std::mutex step_mutex;
+};
+
 class HostRunner final : public Runner {
  public:
-  static Result<std::unique_ptr<Runner>> create(const RunnerParts& parts, Ops& ops,
-                                                ThreadPool& pool);
+  // `device` outlives the runner.
+  static Result<std::unique_ptr<Runner>> create(const RunnerParts& parts, HostDevice& device);
   ~HostRunner() override;
 
   void enqueue(std::shared_ptr<const BatchPlan> plan) override;
@@ -42,7 +54,7 @@ class HostRunner final : public Runner {
     StepResult result;
   };
 
-  HostRunner(const RunnerParts& parts, ThreadPool& pool, Tensor logits);
+  HostRunner(const RunnerParts& parts, HostDevice& device, Tensor logits);
 
   void device_loop();
   StepResult run_step(const BatchPlan& plan) noexcept;
@@ -62,26 +74,25 @@ class HostRunner final : public Runner {
   void note_progress(int row_idx);
   std::span<int32_t> next_tokens(int row_idx);
   std::span<float> logits_row(int64_t i);
+  Model& model() const { return *parts_.target().model; }
 
   RunnerParts parts_;
-  StepAttention attention_{parts_};
-  ThreadPool& pool_;
+  StepAttention attention_{parts_.target(), parts_.workspace};
+  HostDevice& device_;
   Tensor logits_;  // F32 [max_num_logit_rows, vocab_size]
   std::vector<Row> rows_;
   // By row, as DraftCall has them.
   std::vector<int32_t> num_computed_;
   std::vector<int32_t> next_tokens_;
-  std::vector<int> windows_;  // of the block tables
   BatchInputs inputs_;
   std::vector<RowView> row_views_;
-  Stream stream_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::list<Step> queued_;
   std::list<Step> finished_;
   bool stopping_ = false;
-  std::thread device_;
+  std::thread thread_;
 };
 
 }  // namespace quire

@@ -34,7 +34,7 @@ Result<DeviceInfo> open_device(int index) {
     return invalid_argument(fmt::format(
         "[cuda] there is no GPU of that number; got {}, expected 0 to {}", index, num_devices - 1));
   }
-  QUIRE_CUDA_RETURN_IF_ERROR(cudaSetDevice(index));
+  QUIRE_RETURN_IF_ERROR(use_device(index));
   cudaDeviceProp properties = {};
   QUIRE_CUDA_RETURN_IF_ERROR(cudaGetDeviceProperties(&properties, index));
   DeviceInfo info;
@@ -48,10 +48,19 @@ Result<DeviceInfo> open_device(int index) {
   return info;
 }
 
-Result<int64_t> free_device_bytes() {
+Status use_device(int index) {
+  return to_status(cudaSetDevice(index), "cudaSetDevice");
+}
+
+Result<int64_t> free_device_bytes(int index) {
+  int current = 0;
+  QUIRE_CUDA_RETURN_IF_ERROR(cudaGetDevice(&current));
+  QUIRE_RETURN_IF_ERROR(use_device(index));
   size_t free_bytes = 0;
   size_t total_bytes = 0;
-  QUIRE_CUDA_RETURN_IF_ERROR(cudaMemGetInfo(&free_bytes, &total_bytes));
+  const cudaError_t asked = cudaMemGetInfo(&free_bytes, &total_bytes);
+  QUIRE_RETURN_IF_ERROR(use_device(current));
+  QUIRE_RETURN_IF_ERROR(to_status(asked, "cudaMemGetInfo"));
   return static_cast<int64_t>(free_bytes);
 }
 

@@ -15,65 +15,48 @@ namespace quire {
 namespace cuda {
 namespace {
 
-class CudaPlatform final : public Platform {
+class CudaContext final : public DeviceContext {
  public:
-  static Result<std::unique_ptr<Platform>> create(const PlatformConfig& config) {
-    std::unique_ptr<CudaPlatform> platform(new CudaPlatform());
-    QUIRE_RETURN_IF_ERROR(platform->open(config));
-    return std::unique_ptr<Platform>(std::move(platform));
+  static Result<std::unique_ptr<DeviceContext>> open(int index, const PlatformConfig& config) {
+    std::unique_ptr<CudaContext> context(new CudaContext(config.gpu_memory_utilization));
+    QUIRE_RETURN_IF_ERROR(context->open(index, config.activation_dtype));
+    return std::unique_ptr<DeviceContext>(std::move(context));
+  }
+  // The libraries' handles are released on their own device.
+  ~CudaContext() override {
+    if (stream_ != nullptr) (void)bind_thread();
   }
 
+  Status bind_thread() override { return use_device(info_.device.index); }
   const Device& device() const override { return info_.device; }
   const BackendSet& attention() const override { return attention_; }
+  Stream& stream() override { return *stream_; }
   Ops& ops() override { return *ops_; }
-  PlatformDefaults defaults() const override {
-    return {.max_num_seqs = 256, .max_num_rule_seqs = 256, .max_num_batched_tokens = 8192};
-  }
 
   Result<MemoryBudget> memory_budget() const override {
-    QUIRE_ASSIGN_OR_RETURN(const int64_t free_bytes, free_device_bytes());
+    QUIRE_ASSIGN_OR_RETURN(const int64_t free_bytes, free_device_bytes(info_.device.index));
     const auto kept_free =
         static_cast<int64_t>(static_cast<double>(info_.total_bytes) * (1.0 - utilization_));
     return MemoryBudget{
         .owner = "GPU", .free_bytes = free_bytes - kept_free, .kv_as_needed = false};
   }
 
-  RunnerBytes runner_bytes(const RunnerSizes& sizes,
-                           std::span<const AttentionSelector> attention) const override {
-    return CudaRunner::device_bytes(sizes, attention);
-  }
-
-  std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
-                                     std::span<const int> q_lens) const override {
-    return cuda::decode_keys(max_num_seqs, max_model_len, q_lens);
-  }
-
-  Status check(const SamplingSpec& spec, int vocab_size, int max_model_len) const override {
-    return check_row(spec, {.vocab_size = vocab_size, .max_tokens_per_seq = max_model_len});
-  }
-
-  Result<std::span<std::byte>> make_workspace(size_t num_bytes) override {
-    QUIRE_ASSIGN_OR_RETURN(workspace_, device_memory(num_bytes));
-    return std::span(static_cast<std::byte*>(workspace_.data()), num_bytes);
-  }
-
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner,
-                           CudaRunner::create(parts, info_.device.index, *ops_, *stream_));
+                           CudaRunner::create(parts, *ops_, *stream_));
     QUIRE_RETURN_IF_ERROR(check_reserve(parts));
     return runner;
   }
 
  private:
-  CudaPlatform() = default;
+  explicit CudaContext(double utilization) : utilization_(utilization) {}
 
-  Status open(const PlatformConfig& config) {
-    utilization_ = config.gpu_memory_utilization;
-    QUIRE_ASSIGN_OR_RETURN(info_, open_device(0));
+  Status open(int index, DType activation_dtype) {
+    QUIRE_ASSIGN_OR_RETURN(info_, open_device(index));
     QUIRE_ASSIGN_OR_RETURN(stream_, CudaStream::create());
-    QUIRE_ASSIGN_OR_RETURN(ops_, make_cuda_ops(*stream_, config.activation_dtype));
-    // Where they are equally fast, the first is taken: XQA gains the most from pages that requests
-    // share.
+    QUIRE_ASSIGN_OR_RETURN(ops_, make_cuda_ops(*stream_, activation_dtype));
+    // Where backends are equally fast, the first is selected: XQA gains the most from pages that
+    // requests share.
     attention_.add(make_xqa_attention(info_));
     attention_.add(make_flashinfer_attention(info_));
     attention_.add(make_cudnn_attention(info_));
@@ -81,7 +64,12 @@ class CudaPlatform final : public Platform {
     return {};
   }
 
-  // What became of the memory that was kept for what could not be known ahead.
+  Result<Buffer> allocate_workspace(size_t num_bytes) override {
+    QUIRE_RETURN_IF_ERROR(bind_thread());
+    return device_memory(num_bytes);
+  }
+
+  // Logs how much of the reserve graphs and libraries took.
   Status check_reserve(const RunnerParts& parts) const {
     QUIRE_ASSIGN_OR_RETURN(const MemoryBudget now, memory_budget());
     const int64_t taken = parts.left_bytes + parts.reserve_bytes - now.free_bytes;
@@ -99,11 +87,48 @@ class CudaPlatform final : public Platform {
 
   // Declared in the order in which each needs the ones before it.
   DeviceInfo info_;
-  double utilization_ = 0.9;
+  const double utilization_;  // of the device's memory, at most
   std::unique_ptr<CudaStream> stream_;
   BackendSet attention_;
   std::unique_ptr<CudaOps> ops_;
-  Buffer workspace_;
+};
+
+class CudaPlatform final : public Platform {
+ public:
+  static Result<std::unique_ptr<Platform>> create(const PlatformConfig& config) {
+    if (config.devices.empty()) {
+      return invalid_argument("[cuda] no device was chosen; got 0 devices, expected at least 1");
+    }
+    auto platform = std::make_unique<CudaPlatform>();
+    for (const int index : config.devices) {
+      QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DeviceContext> context,
+                             CudaContext::open(index, config));
+      platform->contexts_.push_back(std::move(context));
+    }
+    return std::unique_ptr<Platform>(std::move(platform));
+  }
+
+  std::span<const std::unique_ptr<DeviceContext>> contexts() const override { return contexts_; }
+  PlatformDefaults defaults() const override {
+    return {.max_num_seqs = 256, .max_num_rule_seqs = 256, .max_num_batched_tokens = 8192};
+  }
+
+  RunnerBytes runner_bytes(const RunnerSizes& sizes,
+                           std::span<const AttentionSelector> attention) const override {
+    return CudaRunner::device_bytes(sizes, attention);
+  }
+
+  std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
+                                     std::span<const int> q_lens) const override {
+    return cuda::decode_keys(max_num_seqs, max_model_len, q_lens);
+  }
+
+  Status check(const SamplingSpec& spec, int vocab_size, int max_model_len) const override {
+    return check_row(spec, {.vocab_size = vocab_size, .max_tokens_per_seq = max_model_len});
+  }
+
+ private:
+  std::vector<std::unique_ptr<DeviceContext>> contexts_;
 };
 
 }  // namespace
@@ -113,8 +138,8 @@ bool is_built_for(DeviceKind /*device*/) {
   return true;
 }
 
-Status cuda_status() {
-  return cuda::open_device(0).status();
+Status cuda_status(int device) {
+  return cuda::open_device(device).status();
 }
 
 Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& config) {

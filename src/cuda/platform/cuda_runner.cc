@@ -37,14 +37,12 @@ StepLimits step_limits(const ModelLimits& limits, int max_num_seqs, std::vector<
           .max_new_pages = new_pages};
 }
 
-// `sizes`: RunnerSizes or RunnerParts.
-template <typename Sizes>
-DeviceSamplerLimits sampler_limits(const Sizes& sizes, int vocab_size) {
+DeviceSamplerLimits sampler_limits(const RunnerSizes& sizes) {
   const ModelLimits& limits = sizes.limits;
   return {.max_num_seqs = sizes.max_num_seqs,
           .max_rule_seqs = sizes.max_num_rule_seqs,
           .max_rows = limits.max_num_logit_rows,
-          .vocab_size = vocab_size,
+          .vocab_size = sizes.vocab_size,
           .max_tokens_per_seq = limits.max_model_len,
           .num_drafts = limits.num_drafts};
 }
@@ -78,34 +76,36 @@ Status with_remedy(Status status) {
 
 }  // namespace
 
-Result<std::unique_ptr<Runner>> CudaRunner::create(const RunnerParts& parts, int device_index,
-                                                   CudaOps& ops, CudaStream& stream) {
-  std::unique_ptr<CudaRunner> runner(new CudaRunner(parts, device_index, stream));
+Result<std::unique_ptr<Runner>> CudaRunner::create(const RunnerParts& parts, CudaOps& ops,
+                                                   CudaStream& stream) {
+  std::unique_ptr<CudaRunner> runner(new CudaRunner(parts, stream));
   const Status started = runner->start(ops);
   if (!started.ok()) return with_remedy(started);
   stream.traffic() = {};  // what was set up is not a step's
   return std::unique_ptr<Runner>(std::move(runner));
 }
 
-CudaRunner::CudaRunner(const RunnerParts& parts, int device_index, CudaStream& stream)
+CudaRunner::CudaRunner(const RunnerParts& parts, CudaStream& stream)
     : parts_(parts),
-      device_index_(device_index),
       stream_(stream),
-      graphs_(decode_graphs(parts_.attention, parts_.limits, parts_.max_num_seqs)) {}
+      graphs_(decode_graphs(target().attention, parts_.sizes.limits, parts_.sizes.max_num_seqs)) {}
 
 CudaRunner::~CudaRunner() {
+  (void)bind_thread();
   (void)stream_.synchronize();
 }
 
 Status CudaRunner::start(CudaOps& ops) {
-  const int most = parts_.max_num_seqs * parts_.limits.decode_q_len();
-  QUIRE_CHECK(most <= parts_.limits.max_num_tokens && most <= parts_.limits.max_num_logit_rows,
-              "[cuda] a step decodes every sequence");
+  QUIRE_RETURN_IF_ERROR(bind_thread());
+  const int most = parts_.sizes.max_num_seqs * parts_.sizes.limits.decode_q_len();
+  QUIRE_CHECK(
+      most <= parts_.sizes.limits.max_num_tokens && most <= parts_.sizes.limits.max_num_logit_rows,
+      "[cuda] a step decodes every sequence");
   QUIRE_RETURN_IF_ERROR(ops.end_loading());
   QUIRE_RETURN_IF_ERROR(allocate(ops));
   QUIRE_RETURN_IF_ERROR(warm_up(ops));
   QUIRE_RETURN_IF_ERROR(warm_up_prompts());
-  return parts_.enforce_eager ? Status() : capture_graphs();
+  return parts_.sizes.enforce_eager ? Status() : capture_graphs();
 }
 
 RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
@@ -113,8 +113,7 @@ RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
   const ModelLimits& limits = sizes.limits;
   const size_t buffers =
       StepBuffers::device_bytes(step_limits(limits, sizes.max_num_seqs, sizes.windows)) +
-      DeviceSampler::device_bytes(sampler_limits(sizes, sizes.vocab_size)) +
-      PromptLogprobs::device_bytes(limits);
+      DeviceSampler::device_bytes(sampler_limits(sizes)) + PromptLogprobs::device_bytes(limits);
   RunnerBytes bytes = {.buffers = static_cast<int64_t>(buffers), .reserve = kLibraryBytes};
   if (!sizes.enforce_eager) {
     const DecodeGraphs graphs = decode_graphs(attention, limits, sizes.max_num_seqs);
@@ -125,19 +124,16 @@ RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
 }
 
 Status CudaRunner::allocate(CudaOps& ops) {
-  const ModelLimits& limits = parts_.limits;
-  const int vocab_size = parts_.model->config().vocab_size;
-  QUIRE_ASSIGN_OR_RETURN(buffers_,
-                         StepBuffers::create(step_limits(limits, parts_.max_num_seqs,
-                                                         table_windows(parts_.model->kv_groups())),
-                                             stream_));
-  QUIRE_ASSIGN_OR_RETURN(logits_,
-                         ops.allocate({limits.max_num_logit_rows, vocab_size}, DType::kF32));
-  QUIRE_ASSIGN_OR_RETURN(sampler_,
-                         DeviceSampler::create(sampler_limits(parts_, vocab_size), stream_));
+  const ModelLimits& limits = parts_.sizes.limits;
+  QUIRE_ASSIGN_OR_RETURN(
+      buffers_, StepBuffers::create(
+                    step_limits(limits, parts_.sizes.max_num_seqs, parts_.sizes.windows), stream_));
+  QUIRE_ASSIGN_OR_RETURN(
+      logits_, ops.allocate({limits.max_num_logit_rows, parts_.sizes.vocab_size}, DType::kF32));
+  QUIRE_ASSIGN_OR_RETURN(sampler_, DeviceSampler::create(sampler_limits(parts_.sizes), stream_));
   buffers_.arrays().num_computed = sampler_->num_computed();
   buffers_.arrays().next_tokens = sampler_->next_tokens();
-  QUIRE_ASSIGN_OR_RETURN(prompts_, PromptLogprobs::create(limits, parts_.max_num_seqs));
+  QUIRE_ASSIGN_OR_RETURN(prompts_, PromptLogprobs::create(limits, parts_.sizes.max_num_seqs));
   for (int i = 0; i < kNumResultSlots; ++i) {
     QUIRE_ASSIGN_OR_RETURN(Buffer sampled, pinned_memory(DeviceSampler::results_bytes(
                                                limits.max_num_logit_rows, true)));
@@ -154,13 +150,13 @@ Result<std::span<const KvGroupStep>> CudaRunner::plan_padding(const DecodeGraph&
   const GraphBatch batch = batch_of(graph);
   QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, &batch, stream_));
   attention_.describe(nothing, buffers_.arrays());
-  attention_.pad_to_graph(batch, parts_.limits.max_kv_len());
+  attention_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
   return backends_.update(attention_.batches(), choices_of(graph), stream_);
 }
 
 // Where no graph is captured there are no plans for graphs, and the padding is served eagerly.
 std::span<const AttentionChoice> CudaRunner::choices_of(const DecodeGraph& graph) {
-  if (parts_.enforce_eager) return backends_.choose(attention_.batch());
+  if (parts_.sizes.enforce_eager) return backends_.choose(attention_.batch());
   return backends_.of_graph(graph.attention, graph.num_reqs, graph.q_len);
 }
 
@@ -173,27 +169,27 @@ Status CudaRunner::run_padding(const DecodeGraph& graph, int num_tokens) {
 
 Status CudaRunner::warm_up(CudaOps& ops) {
   ops.record_linears();
-  QUIRE_RETURN_IF_ERROR(run_padding(graphs_.largest(), parts_.limits.max_num_tokens));
-  QUIRE_RETURN_IF_ERROR(ops.tune_linears(row_buckets(parts_.limits.max_num_tokens)));
+  QUIRE_RETURN_IF_ERROR(run_padding(graphs_.largest(), parts_.sizes.limits.max_num_tokens));
+  QUIRE_RETURN_IF_ERROR(ops.tune_linears(row_buckets(parts_.sizes.limits.max_num_tokens)));
   return stream_.synchronize();
 }
 
 Status CudaRunner::warm_up_prompts() {
   constexpr AttentionUse kPrompts = {.phase = Phase::kPrefill};
   size_t most = 0;
-  for (const AttentionSelector& selector : parts_.attention) {
+  for (const AttentionSelector& selector : target().attention) {
     most = std::max(most, selector.candidates(kPrompts).size());
   }
   for (size_t i = 0; i < most; ++i) {
     std::vector<AttentionChoice> choices;
-    for (size_t g = 0; g < parts_.attention.size(); ++g) {
-      const auto candidates = parts_.attention[g].candidates(kPrompts);
+    for (size_t g = 0; g < target().attention.size(); ++g) {
+      const auto candidates = target().attention[g].candidates(kPrompts);
       const AttentionBackend& backend = *candidates[std::min(i, candidates.size() - 1)];
-      choices.push_back({.prefill = &parts_.plans[g].find(kPrompts, backend)});
+      choices.push_back({.prefill = &target().plans[g].find(kPrompts, backend)});
     }
     for (const int num_tokens : kWarmUpPrompts) {
       QUIRE_RETURN_IF_ERROR(
-          run_padded_prompt(std::min(num_tokens, parts_.limits.max_num_tokens), choices));
+          run_padded_prompt(std::min(num_tokens, parts_.sizes.limits.max_num_tokens), choices));
     }
   }
   return stream_.synchronize();
@@ -216,7 +212,8 @@ Status CudaRunner::capture_graphs() {
   for (const DecodeGraph* graph : graphs_.one_of_each_choice()) {
     QUIRE_RETURN_IF_ERROR(run_padding(*graph, num_tokens_of(batch_of(*graph))));
   }
-  return graphs_.capture([this](const DecodeGraph& graph) { return capture(graph); });
+  return graphs_.capture(stream_.limits().device,
+                         [this](const DecodeGraph& graph) { return capture(graph); });
 }
 
 Result<CudaGraph> CudaRunner::capture(const DecodeGraph& graph) {
@@ -235,7 +232,7 @@ void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
   step.plan = std::move(plan);
   step.results = &results_[next_results_];
   next_results_ = (next_results_ + 1) % results_.size();
-  if (fault_.ok()) fault_ = to_status(cudaSetDevice(device_index_), "cudaSetDevice");
+  if (fault_.ok()) fault_ = bind_thread();
   if (fault_.ok()) fault_ = enqueue_step(step);
   step.results->arrived.record(stream_);
   if (fault_.ok()) fault_ = stream_.take_error();
@@ -271,7 +268,7 @@ Status CudaRunner::enqueue_step(Step& step) {
 
 const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
   const bool only_decode = plan.num_decode == static_cast<int>(plan.slices.size());
-  if (!only_decode || parts_.enforce_eager) return nullptr;
+  if (!only_decode || parts_.sizes.enforce_eager) return nullptr;
   if (std::any_of(plan.slices.begin(), plan.slices.end(), wants_prompt_logprobs)) return nullptr;
   return graphs_.find(decode_key(attention_.batch()));
 }
@@ -279,7 +276,7 @@ const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
 Status CudaRunner::run_graph(const BatchPlan& plan, const DecodeGraph& graph) {
   const GraphBatch batch = batch_of(graph);
   QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, &batch, stream_));
-  attention_.pad_to_graph(batch, parts_.limits.max_kv_len());
+  attention_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
   QUIRE_RETURN_IF_ERROR(
       backends_.update(attention_.batches(), choices_of(graph), stream_).status());
   graph.graph.launch(stream_);
@@ -295,24 +292,24 @@ Status CudaRunner::run_eagerly(const BatchPlan& plan, const Step& step) {
       backends_.update(attention_.batches(), backends_.choose(attention_.batch()), stream_));
   QUIRE_RETURN_IF_ERROR(run_model(plan.num_tokens(), steps));
   // Before the logits are needed for sampling.
-  QUIRE_RETURN_IF_ERROR(prompts_.enqueue(step.prompts, *parts_.model, *sampler_, logits_.view,
+  QUIRE_RETURN_IF_ERROR(prompts_.enqueue(step.prompts, *target().model, *sampler_, logits_.view,
                                          step.results->prompt_logprobs.data(), stream_));
   return compute_logits(step.num_rows);
 }
 
 Status CudaRunner::run_model(int num_tokens, std::span<const KvGroupStep> steps) {
   const StepArrays& arrays = buffers_.arrays();
-  return parts_.model->forward({.num_tokens = num_tokens,
-                                .token_ids = arrays.token_ids,
-                                .positions = arrays.positions,
-                                .kv_groups = steps},
-                               stream_);
+  return target().model->forward({.num_tokens = num_tokens,
+                                  .token_ids = arrays.token_ids,
+                                  .positions = arrays.positions,
+                                  .kv_groups = steps},
+                                 stream_);
 }
 
 Status CudaRunner::compute_logits(int num_rows) {
   if (num_rows == 0) return {};
-  return parts_.model->compute_logits(buffers_.arrays().logit_tokens, num_rows, logits(num_rows),
-                                      stream_);
+  return target().model->compute_logits(buffers_.arrays().logit_tokens, num_rows, logits(num_rows),
+                                        stream_);
 }
 
 TensorView CudaRunner::logits(int num_rows) const {
@@ -349,7 +346,8 @@ StepResult CudaRunner::wait() {
   const Step step = std::move(in_flight_.front());
   in_flight_.pop_front();
   StepResult result;
-  result.error = step.results->arrived.wait(stream_);
+  result.error = bind_thread();
+  if (result.error.ok()) result.error = step.results->arrived.wait(stream_);
   if (!step.error.ok()) result.error = step.error;
   if (!result.error.ok()) {
     if (fault_.ok()) fault_ = result.error;

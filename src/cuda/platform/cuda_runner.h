@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "cuda/base/device_info.h"
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/platform/decode_graphs.h"
@@ -17,10 +18,10 @@ namespace quire::cuda {
 
 class CudaRunner final : public Runner {
  public:
-  // Captures the graphs of decode steps, unless parts.enforce_eager. Everything outlives the
+  // Captures the graphs of decode steps, unless sizes.enforce_eager. Everything outlives the
   // runner.
-  static Result<std::unique_ptr<Runner>> create(const RunnerParts& parts, int device_index,
-                                                CudaOps& ops, CudaStream& stream);
+  static Result<std::unique_ptr<Runner>> create(const RunnerParts& parts, CudaOps& ops,
+                                                CudaStream& stream);
   ~CudaRunner() override;
   // What create() takes, beside the logits.
   static RunnerBytes device_bytes(const RunnerSizes& sizes,
@@ -48,7 +49,10 @@ class CudaRunner final : public Runner {
     Results* results = nullptr;
   };
 
-  CudaRunner(const RunnerParts& parts, int device_index, CudaStream& stream);
+  CudaRunner(const RunnerParts& parts, CudaStream& stream);
+  // Makes the stream's device current on the calling thread.
+  Status bind_thread() const { return use_device(stream_.limits().device); }
+  const ModelInstance& target() const { return parts_.target(); }
   Status allocate(CudaOps& ops);
   Status start(CudaOps& ops);
   // A step of the most rows there can be: what is set up on first use is set up, and every matrix
@@ -81,11 +85,10 @@ class CudaRunner final : public Runner {
   TensorView logits(int num_rows) const;
 
   RunnerParts parts_;
-  int device_index_;
   CudaStream& stream_;
   StepBuffers buffers_;
   AttentionInputs attention_;
-  StepAttention backends_{parts_};
+  StepAttention backends_{parts_.target(), parts_.workspace};
   DecodeGraphs graphs_;
   std::unique_ptr<DeviceSampler> sampler_;
   PromptLogprobs prompts_;

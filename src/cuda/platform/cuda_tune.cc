@@ -3,15 +3,16 @@
 
 namespace quire {
 
-Status measure_attention(const Platform& platform, std::span<AttentionBackend* const> backends,
+Status measure_attention(DeviceContext& context, std::span<AttentionBackend* const> backends,
                          const MeasureConfig& config, const OnMeasured& on_measured) {
+  QUIRE_RETURN_IF_ERROR(context.bind_thread());
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<cuda::AttentionMeter> meter,
                          cuda::AttentionMeter::create(config));
   for (size_t i = 0; i < config.workloads.size(); ++i) {
     const AttentionWorkload& workload = config.workloads[i];
     std::vector<AttentionBackend*> able;
     for (AttentionBackend* backend : backends) {
-      if (backend->supports(config.shape, use_of(workload), platform.device()).ok()) {
+      if (backend->supports(config.shape, use_of(workload), context.device()).ok()) {
         able.push_back(backend);
       }
     }

@@ -73,15 +73,16 @@ std::vector<const DecodeGraph*> DecodeGraphs::one_of_each_choice() const {
   return found;
 }
 
-Status DecodeGraphs::capture(const std::function<Result<CudaGraph>(const DecodeGraph&)>& capture) {
+Status DecodeGraphs::capture(int device,
+                             const std::function<Result<CudaGraph>(const DecodeGraph&)>& capture) {
   const auto start = std::chrono::steady_clock::now();
-  QUIRE_ASSIGN_OR_RETURN(const int64_t free_before, free_device_bytes());
+  QUIRE_ASSIGN_OR_RETURN(const int64_t free_before, free_device_bytes(device));
   // The largest first: whatever a library allocates for it is there for the others.
   for (size_t i = graphs_.size(); i-- > 0;) {
     QUIRE_ASSIGN_OR_RETURN(graphs_[i].graph, capture(graphs_[i]));
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  QUIRE_ASSIGN_OR_RETURN(const int64_t free_after, free_device_bytes());
+  QUIRE_ASSIGN_OR_RETURN(const int64_t free_after, free_device_bytes(device));
   log_info("[cuda] {} graphs of decode steps up to {} sequences of {} tokens: {:.2f} s, {:.1f} MiB",
            graphs_.size(), batch_sizes_.back(), contexts_.back(), took.count(),
            static_cast<double>(free_before - free_after) / double{1 << 20});

@@ -41,7 +41,8 @@ class DecodeGraphs {
   std::vector<const DecodeGraph*> one_of_each_choice() const;
   std::span<const DecodeGraph> all() const { return graphs_; }
 
-  Status capture(const std::function<Result<CudaGraph>(const DecodeGraph&)>& capture);
+  // `device`: the index of the one that they are captured on.
+  Status capture(int device, const std::function<Result<CudaGraph>(const DecodeGraph&)>& capture);
   // The graph of the step's query length for the smallest buckets that hold the step; null if there
   // is none.
   const DecodeGraph* find(const DecodeKey& key) const;

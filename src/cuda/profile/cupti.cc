@@ -64,7 +64,7 @@ Result<CuptiApi> load_api() {
   return api;
 }
 
-// CUPTI's callbacks know no object of ours, so what they fill is one a process.
+// CUPTI's callbacks carry no pointer to an object, so one object per process takes the records.
 class Records {
  public:
   static Records& instance() {
@@ -72,9 +72,10 @@ class Records {
     return records;
   }
 
-  void start(const CuptiApi& api, uint64_t now) {
+  void start(const CuptiApi& api, int device, uint64_t now) {
     const std::lock_guard lock(mutex_);
     api_ = &api;
+    device_ = static_cast<uint32_t>(device);
     all_ = {};
     ids_.clear();
     all_.start = now;
@@ -109,6 +110,7 @@ class Records {
     switch (record->kind) {
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
         const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
+        if (kernel->deviceId != device_) return;
         const auto [name, kind] = name_of(kernel->name);
         return all_.records.push_back({.start = kernel->start,
                                        .end = kernel->end,
@@ -118,6 +120,7 @@ class Records {
       }
       case CUPTI_ACTIVITY_KIND_MEMCPY: {
         const auto* copy = reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
+        if (copy->deviceId != device_) return;
         return all_.records.push_back(
             {.start = copy->start,
              .end = copy->end,
@@ -127,6 +130,7 @@ class Records {
       }
       case CUPTI_ACTIVITY_KIND_MEMSET: {
         const auto* set = reinterpret_cast<const CUpti_ActivityMemset4*>(record);
+        if (set->deviceId != device_) return;
         return all_.records.push_back({.start = set->start, .end = set->end});
       }
       default:
@@ -152,15 +156,16 @@ class Records {
 
   std::mutex mutex_;
   const CuptiApi* api_ = nullptr;  // null: records are dropped
+  uint32_t device_ = 0;            // records of others are dropped
   DeviceRecords all_;
   std::map<const char*, Name> ids_;
 };
 
 class CuptiProfiler final : public DeviceProfiler {
  public:
-  static Result<std::unique_ptr<DeviceProfiler>> create() {
-    QUIRE_RETURN_IF_ERROR(open_device(0).status());
-    std::unique_ptr<CuptiProfiler> profiler(new CuptiProfiler());
+  static Result<std::unique_ptr<DeviceProfiler>> create(int device) {
+    QUIRE_RETURN_IF_ERROR(open_device(device).status());
+    std::unique_ptr<CuptiProfiler> profiler(new CuptiProfiler(device));
     QUIRE_ASSIGN_OR_RETURN(profiler->api_, load_api());
     QUIRE_RETURN_IF_ERROR(
         check(profiler->api_.register_callbacks(Records::request, Records::complete), "start"));
@@ -171,20 +176,20 @@ class CuptiProfiler final : public DeviceProfiler {
   }
 
   Status start() override {
-    QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceSynchronize());
+    QUIRE_RETURN_IF_ERROR(synchronize());
     for (const CUpti_ActivityKind kind : kKinds) {
       QUIRE_RETURN_IF_ERROR(check(api_.enable(kind), "start of recording"));
     }
     uint64_t now = 0;
     QUIRE_RETURN_IF_ERROR(check(api_.get_timestamp(&now), "clock"));
-    Records::instance().start(api_, now);
+    Records::instance().start(api_, device_, now);
     running_ = true;
     return {};
   }
 
   Result<DeviceProfile> stop() override {
     running_ = false;
-    QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceSynchronize());
+    QUIRE_RETURN_IF_ERROR(synchronize());
     uint64_t now = 0;
     QUIRE_RETURN_IF_ERROR(check(api_.get_timestamp(&now), "clock"));
     for (const CUpti_ActivityKind kind : kKinds) (void)api_.disable(kind);
@@ -195,8 +200,14 @@ class CuptiProfiler final : public DeviceProfiler {
   }
 
  private:
-  CuptiProfiler() = default;
+  explicit CuptiProfiler(int device) : device_(device) {}
 
+  Status synchronize() const {
+    QUIRE_RETURN_IF_ERROR(use_device(device_));
+    return to_status(cudaDeviceSynchronize(), "waiting for the device");
+  }
+
+  int device_;
   CuptiApi api_;
   bool running_ = false;
 };
@@ -206,8 +217,8 @@ class CuptiProfiler final : public DeviceProfiler {
 
 namespace quire {
 
-Result<std::unique_ptr<DeviceProfiler>> make_device_profiler() {
-  return cuda::CuptiProfiler::create();
+Result<std::unique_ptr<DeviceProfiler>> make_device_profiler(int device) {
+  return cuda::CuptiProfiler::create(device);
 }
 
 }  // namespace quire

@@ -3,7 +3,7 @@
 
 namespace quire {
 
-Result<std::unique_ptr<DeviceProfiler>> make_device_profiler() {
+Result<std::unique_ptr<DeviceProfiler>> make_device_profiler(int /*device*/) {
   return unavailable("[profile] this build was made without cupti.h");
 }
 

@@ -118,7 +118,7 @@ Result<std::unique_ptr<AttentionMeter>> AttentionMeter::create(const MeasureConf
   for (const AttentionWorkload& workload : config.workloads) {
     num_pages = std::max(num_pages, wanted_pages(workload, config.shape));
   }
-  QUIRE_ASSIGN_OR_RETURN(const int64_t free_bytes, free_device_bytes());
+  QUIRE_ASSIGN_OR_RETURN(const int64_t free_bytes, free_device_bytes(stream->limits().device));
   const auto room =
       static_cast<int64_t>(kPoolShare * static_cast<double>(free_bytes)) / page_bytes(config.shape);
   num_pages = std::clamp<int64_t>(num_pages, 1, std::max<int64_t>(room - 1, 1));

@@ -13,7 +13,8 @@ namespace quire::cuda {
 
 class AttentionMeter {
  public:
-  // Allocates keys and values for the largest of the workloads, or what there is room for.
+  // On the current device. Allocates keys and values for the largest of the workloads, or as many
+  // as there is room for.
   static Result<std::unique_ptr<AttentionMeter>> create(const MeasureConfig& config);
 
   Result<MeasuredWorkload> measure(const AttentionWorkload& workload,

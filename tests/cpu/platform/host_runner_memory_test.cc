@@ -4,7 +4,6 @@
 #include <new>
 #include <optional>
 
-#include "cpu/ops/cpu_ops.h"
 #include "cpu/platform/host_runner.h"
 #include "support/scarce_memory.h"
 
@@ -35,13 +34,13 @@ class HungryModel final : public Model {
 TEST(HostRunnerOutOfMemory, FailsItsStepsAndNothingElse) {
   for (const bool throws_int : {false, true}) {
     HungryModel model(throws_int);
-    ThreadPool pool(1);
-    const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
+    HostDevice device(1);
     RunnerParts parts;
-    parts.model = &model;
-    parts.limits = {.max_num_tokens = 16, .max_num_logit_rows = 2, .max_model_len = 64};
-    parts.max_num_seqs = 2;
-    const Result<std::unique_ptr<Runner>> runner = HostRunner::create(parts, *ops, pool);
+    parts.instances = {{.model = &model}};
+    parts.sizes = {.limits = {.max_num_tokens = 16, .max_num_logit_rows = 2, .max_model_len = 64},
+                   .max_num_seqs = 2,
+                   .vocab_size = 8};
+    const Result<std::unique_ptr<Runner>> runner = HostRunner::create(parts, device);
     ASSERT_TRUE(runner.ok());
     for (int i = 0; i < kMaxStepsInFlight; ++i) (*runner)->enqueue(std::make_shared<BatchPlan>());
     for (int i = 0; i < kMaxStepsInFlight; ++i) {

@@ -5,8 +5,6 @@
 
 #include <limits>
 
-#include "cpu/ops/cpu_ops.h"
-
 namespace quire {
 namespace {
 
@@ -46,13 +44,13 @@ class CountingModel final : public Model {
 
 // One prompt in chunks of two tokens, with log probabilities of all of it.
 SampledSpan run_prompt(CountingModel& model, const std::vector<int32_t>& prompt) {
-  ThreadPool pool(2);
-  const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
+  HostDevice device(2);
   RunnerParts parts;
-  parts.model = &model;
-  parts.limits = {.max_num_tokens = 16, .max_num_logit_rows = 2, .max_model_len = 64};
-  parts.max_num_seqs = 2;
-  Result<std::unique_ptr<Runner>> runner = HostRunner::create(parts, *ops, pool);
+  parts.instances = {{.model = &model}};
+  parts.sizes = {.limits = {.max_num_tokens = 16, .max_num_logit_rows = 2, .max_model_len = 64},
+                 .max_num_seqs = 2,
+                 .vocab_size = kVocabSize};
+  Result<std::unique_ptr<Runner>> runner = HostRunner::create(parts, device);
   EXPECT_TRUE(runner.ok());
   SamplingParams params;
   params.temperature = 0;

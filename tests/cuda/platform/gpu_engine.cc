@@ -64,9 +64,10 @@ std::vector<std::string> served_backends(const EngineConfig& config, Phase phase
   const KvGroup& group = plan->attention.kv_groups.at(0);
   const bool is_decode = phase == Phase::kDecode;
   std::vector<std::string> names;
-  for (const AttentionBackend* backend : (*platform)->attention().supporting(
-           is_decode ? group.decode : group.prefill, {.phase = phase, .in_graph = is_decode},
-           (*platform)->device())) {
+  const DeviceContext& context = *(*platform)->contexts().front();
+  for (const AttentionBackend* backend :
+       context.attention().supporting(is_decode ? group.decode : group.prefill,
+                                      {.phase = phase, .in_graph = is_decode}, context.device())) {
     names.emplace_back(backend->name());
   }
   return names;

@@ -118,15 +118,17 @@ class GpuFault : public testing::GpuTest, public ::testing::WithParamInterface<F
     QUIRE_ASSIGN_OR_RETURN(
         std::unique_ptr<Runner> runner,
         cuda::CudaRunner::create(
-            {.model = model_.get(),
-             .kv_cache = &kv_cache_,
-             .attention = {selector},
-             .plans = plans_,
-             .workspace = {static_cast<std::byte*>(workspace_.data()), workspace_bytes},
-             .limits = limits,
-             .max_num_seqs = kMaxNumSeqs,
-             .max_num_rule_seqs = kMaxNumSeqs},
-            info.device.index, *ops_, *stream_));
+            {.instances = {{.model = model_.get(),
+                            .kv_cache = &kv_cache_,
+                            .attention = {selector},
+                            .plans = plans_}},
+             .sizes = {.limits = limits,
+                       .max_num_seqs = kMaxNumSeqs,
+                       .max_num_rule_seqs = kMaxNumSeqs,
+                       .vocab_size = files_.config.vocab_size,
+                       .num_layers = files_.config.num_layers},
+             .workspace = {static_cast<std::byte*>(workspace_.data()), workspace_bytes}},
+            *ops_, *stream_));
     core_ = std::make_unique<EngineCore>(SchedulerConfig{.max_num_seqs = kMaxNumSeqs,
                                                          .max_num_batched_tokens = 64,
                                                          .max_model_len = limits.max_model_len,

@@ -82,7 +82,7 @@ TEST_F(GpuMemoryPlan, TheWholeGpuIsEnough) {
 }
 
 TEST_F(GpuMemoryPlan, WithoutRoomForGraphsItRefusesInOneLine) {
-  const auto free_bytes = cuda::free_device_bytes();
+  const auto free_bytes = cuda::free_device_bytes(0);
   ASSERT_TRUE(free_bytes.ok());
   // Others have all but a few hundred megabytes of the GPU.
   const auto others = cuda::device_memory(static_cast<size_t>(*free_bytes - (int64_t{400} << 20)));

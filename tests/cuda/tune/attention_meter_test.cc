@@ -20,6 +20,7 @@ constexpr AttentionShape kShape = {.num_heads = 8,
 TEST(MeasureAttention, TimesEveryBackend) {
   const auto platform = make_cuda_platform({.activation_dtype = DType::kBF16});
   if (!platform.ok()) GTEST_SKIP() << platform.status().message();
+  DeviceContext& context = *(*platform)->contexts().front();
   for (const DType kv : {DType::kBF16, DType::kF8E4M3}) {
     MeasureConfig config{.shape = kShape, .num_warmups = 1, .num_trials = 3};
     config.shape.kv = kv;
@@ -27,16 +28,16 @@ TEST(MeasureAttention, TimesEveryBackend) {
                         full_workload(Phase::kDecode, 256, 1, 8192),
                         full_workload(Phase::kPrefill, 1, 100, 100)};
     config.workloads[1].pool_pages = 100;
-    const auto decode = (*platform)->attention().supporting(config.shape, {.in_graph = true},
-                                                            (*platform)->device());
+    const auto decode =
+        context.attention().supporting(config.shape, {.in_graph = true}, context.device());
     ASSERT_FALSE(decode.empty());
     std::vector<MeasuredWorkload> all;
-    const Status status = measure_attention(**platform, decode, config,
-                                            [&](size_t i, const MeasuredWorkload& measured) {
-                                              EXPECT_EQ(i, all.size());
-                                              all.push_back(measured);
-                                              return true;
-                                            });
+    const Status status =
+        measure_attention(context, decode, config, [&](size_t i, const MeasuredWorkload& measured) {
+          EXPECT_EQ(i, all.size());
+          all.push_back(measured);
+          return true;
+        });
     ASSERT_TRUE(status.ok()) << status.message();
     ASSERT_EQ(all.size(), 4U);
     EXPECT_EQ(all[0].times.size(), decode.size());
@@ -58,15 +59,16 @@ TEST(MeasureAttention, TimesEveryBackend) {
 TEST(MeasureAttention, TimesF32) {
   const auto platform = make_cuda_platform({.activation_dtype = DType::kF32});
   if (!platform.ok()) GTEST_SKIP() << platform.status().message();
+  DeviceContext& context = *(*platform)->contexts().front();
   MeasureConfig config{.shape = kShape};
   config.shape.q = config.shape.kv = config.shape.out = DType::kF32;
   for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
     config.workloads = {full_workload(phase, 4, phase == Phase::kDecode ? 1 : 100, 1000)};
-    const auto backends = (*platform)->attention().supporting(
-        config.shape, use_of(config.workloads[0]), (*platform)->device());
+    const auto backends =
+        context.attention().supporting(config.shape, use_of(config.workloads[0]), context.device());
     ASSERT_FALSE(backends.empty());
-    const Status status = measure_attention(
-        **platform, backends, config, [&](size_t, const MeasuredWorkload& measured) {
+    const Status status =
+        measure_attention(context, backends, config, [&](size_t, const MeasuredWorkload& measured) {
           EXPECT_EQ(measured.times.size(), backends.size());
           for (const AttentionTimes& times : measured.times) {
             EXPECT_TRUE(times.status.ok()) << times.backend << ": " << times.status.message();
@@ -81,13 +83,14 @@ TEST(MeasureAttention, TimesF32) {
 TEST(MeasureAttention, EndsWhenItIsTold) {
   const auto platform = make_cuda_platform({.activation_dtype = DType::kBF16});
   if (!platform.ok()) GTEST_SKIP() << platform.status().message();
+  DeviceContext& context = *(*platform)->contexts().front();
   MeasureConfig config{.shape = kShape};
   config.workloads.assign(3, full_workload(Phase::kDecode, 1, 1, 64));
   const auto backends =
-      (*platform)->attention().supporting(kShape, {.in_graph = true}, (*platform)->device());
+      context.attention().supporting(kShape, {.in_graph = true}, context.device());
   int num_measured = 0;
   const Status status =
-      measure_attention(**platform, backends, config,
+      measure_attention(context, backends, config,
                         [&](size_t, const MeasuredWorkload&) { return ++num_measured < 2; });
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(num_measured, 2);
