@@ -1,0 +1,103 @@
+// Two engines, and two models on one GPU, give the answers of each alone.
+#include <cmath>
+
+#include "cuda/platform/gpu_engine.h"
+#include "engine/two_models.h"
+
+namespace quire {
+namespace {
+
+using testing::count_differences;
+using testing::make_engine;
+using testing::run_all;
+using testing::SteppedModel;
+using testing::tiny_f32;
+
+// Of random logits two may be as good as equal, and then rounding decides: each engine measures
+// which kernels compute its products.
+constexpr int kMaxTies = 2;
+constexpr float kTolerance = 1e-4F;
+
+std::array<EngineConfig, 2> configs() {
+  const EngineConfig first = tiny_f32("cuda");
+  EngineConfig second = first;
+  second.model = testing::other_config_path();
+  second.block_size = 32;
+  second.max_num_seqs = 8;
+  return {first, second};
+}
+
+std::vector<Request> requests() {
+  return testing::two_model_requests(48);
+}
+
+class GpuTwoModels : public testing::GpuTest {
+ protected:
+  void expect_answers_of_each_alone(
+      const std::array<std::vector<testing::Collected>, 2>& answers) const {
+    for (size_t i = 0; i < 2; ++i) {
+      const auto alone = run_all(*make_engine(configs()[i]), requests());
+      EXPECT_LE(count_differences(answers[i], alone), kMaxTies) << "engine " << i;
+    }
+  }
+};
+
+// Up to the first token that a tie decides, behind which contexts differ.
+void expect_close(const std::vector<SteppedModel::Answer>& got,
+                  const std::vector<SteppedModel::Answer>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    SCOPED_TRACE("sequence " + std::to_string(i));
+    ASSERT_EQ(expected[i].size(), size_t{SteppedModel::kNumSteps});
+    ASSERT_EQ(got[i].size(), expected[i].size());
+    for (size_t t = 0; t < got[i].size(); ++t) {
+      EXPECT_NEAR(got[i][t].logprobs[0].logprob, expected[i][t].logprobs[0].logprob, kTolerance)
+          << "token " << t;
+      if (got[i][t].token_id != expected[i][t].token_id) break;
+    }
+  }
+}
+
+TEST_F(GpuTwoModels, TwoEnginesGiveTheAnswersOfEachAlone) {
+  const auto [first, second] = configs();
+  const auto a = make_engine(first);
+  const auto b = make_engine(second);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  expect_answers_of_each_alone(testing::run_both(*a, *b, requests()));
+}
+
+TEST_F(GpuTwoModels, AnEngineStartsAgainWhileTheOtherRuns) {
+  const auto [first, second] = configs();
+  const auto b = make_engine(second);
+  ASSERT_NE(b, nullptr);
+  expect_answers_of_each_alone(
+      testing::run_over_a_restart(make_engine(first), first, *b, requests()));
+}
+
+// By graphs and eagerly. A backend that all models share has plans of each.
+TEST_F(GpuTwoModels, OnOneContextGiveTheAnswersOfEachAlone) {
+  for (const bool enforce_eager : {false, true}) {
+    for (const char* backend : {"auto", "native", "flashinfer"}) {
+      SCOPED_TRACE(std::string(backend) + (enforce_eager ? ", eager" : ", graphs"));
+      auto [first, second] = configs();
+      for (EngineConfig* config : {&first, &second}) {
+        config->enforce_eager = enforce_eager;
+        config->attention_backend = backend;
+      }
+      const auto answers = testing::step_together(first, second);
+      expect_close(answers[0], testing::step_alone(first));
+      expect_close(answers[1], testing::step_alone(second));
+    }
+  }
+}
+
+TEST_F(GpuTwoModels, ADeviceThatIsNotThereIsRefused) {
+  for (const std::vector<int>& devices : {std::vector<int>{}, {1000}, {0, 1000}}) {
+    EXPECT_EQ(make_cuda_platform({.devices = devices}).status().code(),
+              StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(cuda_status(1000).code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace quire

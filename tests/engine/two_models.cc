@@ -1,0 +1,208 @@
+#include "engine/two_models.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace quire::testing {
+namespace {
+
+constexpr std::array kPromptLengths = {5, 40, 90};
+
+Request greedy_request(std::vector<int32_t> prompt, int max_tokens) {
+  Request request;
+  request.prompt_token_ids = std::move(prompt);
+  request.sampling.temperature = 0.0F;
+  request.sampling.max_tokens = max_tokens;
+  request.sampling.ignore_eos = true;
+  request.sampling.logprobs = 1;
+  return request;
+}
+
+std::vector<int32_t> prompt_of(size_t i) {
+  return tiny_prompt(kPromptLengths[i], 100 + i);
+}
+
+int blocks_of(size_t i, int page_size) {
+  return (kPromptLengths[i] + SteppedModel::kNumSteps + page_size - 1) / page_size;
+}
+
+template <typename T>
+T value_of(Result<T> result) {
+  EXPECT_TRUE(result.ok()) << result.status().message();
+  return std::move(result).value();
+}
+
+std::unique_ptr<Platform> platform_for(const EngineConfig& config) {
+  return value_of(make_platform(config, value_of(open_model_files(config)).config));
+}
+
+}  // namespace
+
+std::string other_config_path() {
+  static const std::string path = [] {
+    const auto file = std::filesystem::temp_directory_path() /
+                      ("quire_other_" + std::to_string(::getpid()) + ".json");
+    std::ofstream(file) << R"({"architectures": ["MistralForCausalLM"], "model_type": "mistral",
+      "hidden_size": 96, "intermediate_size": 160, "num_hidden_layers": 3,
+      "num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 16, "vocab_size": 128,
+      "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+      "sliding_window": 48, "hidden_act": "silu", "tie_word_embeddings": false,
+      "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"})";
+    return file.string();
+  }();
+  return path;
+}
+
+std::vector<Request> two_model_requests(int num_requests) {
+  std::vector<Request> all;
+  for (int i = 0; i < num_requests; ++i) {
+    all.push_back(
+        greedy_request(tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i % 7)), 12 + i % 9));
+  }
+  return all;
+}
+
+std::array<std::vector<Collected>, 2> run_both(Engine& first, Engine& second,
+                                               const std::vector<Request>& requests) {
+  std::array<std::vector<Collected>, 2> answers;
+  std::thread other([&] { answers[1] = run_all(second, requests); });
+  answers[0] = run_all(first, requests);
+  other.join();
+  return answers;
+}
+
+std::array<std::vector<Collected>, 2> run_over_a_restart(std::unique_ptr<Engine> first,
+                                                         const EngineConfig& config, Engine& second,
+                                                         const std::vector<Request>& requests) {
+  std::array<std::vector<Collected>, 2> answers;
+  std::thread other([&] { answers[1] = run_all(second, requests); });
+  const auto stream = value_of(first->submit(greedy_request(tiny_prompt(9, 1), 400)));
+  EXPECT_TRUE(stream->next().has_value());
+  first.reset();
+  EXPECT_EQ(collect(*stream).finish_reason, FinishReason::kCancelled);
+  first = make_engine(config);
+  if (first != nullptr) answers[0] = run_all(*first, requests);
+  other.join();
+  return answers;
+}
+
+Result<std::unique_ptr<SteppedModel>> SteppedModel::load(const EngineConfig& config,
+                                                         DeviceContext& context,
+                                                         const Platform& platform) {
+  QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(config));
+  QUIRE_ASSIGN_OR_RETURN(EnginePlan plan, plan_engine(config, files, platform));
+  std::unique_ptr<SteppedModel> model(new SteppedModel(std::move(plan)));
+  QUIRE_ASSIGN_OR_RETURN(model->model_, load_onto(context, files, model->plan_));
+  QUIRE_ASSIGN_OR_RETURN(model->runner_,
+                         make_runner(context, model->model_, model->plan_, nullptr));
+  model->answers_.resize(kPromptLengths.size());
+  return model;
+}
+
+void SteppedModel::step() {
+  runner_->enqueue(
+      std::make_shared<const BatchPlan>(num_enqueued_ == 0 ? first_plan() : decode_plan()));
+  ++num_enqueued_;
+  if (num_enqueued_ - num_waited_ == kMaxStepsInFlight) wait();
+}
+
+const std::vector<SteppedModel::Answer>& SteppedModel::finish() {
+  while (num_waited_ < num_enqueued_) wait();
+  return answers_;
+}
+
+// All prompts at once. The rows get all blocks that they will ever need; block 0 is the padding.
+BatchPlan SteppedModel::first_plan() const {
+  SamplingParams params;
+  params.temperature = 0.0F;
+  params.logprobs = 1;
+  const auto spec = std::make_shared<const SamplingSpec>(
+      SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
+  BatchPlan plan;
+  int32_t next_block = 1;
+  for (size_t i = 0; i < kPromptLengths.size(); ++i) {
+    const int row = static_cast<int>(i);
+    const std::vector<int32_t> prompt = prompt_of(i);
+    const int num_tokens = static_cast<int>(prompt.size());
+    const int num_blocks = blocks_of(i, plan_.sizes.limits.page_size);
+    plan.rows_added.push_back({.row = row,
+                               .seq_id = i + 1,
+                               .token_ids = prompt,
+                               .num_prompt_tokens = num_tokens,
+                               .sampling = spec});
+    BlockTableAppend append = {.row = row, .block_ids = {}};
+    for (int b = 0; b < num_blocks; ++b) append.block_ids.push_back(next_block++);
+    plan.block_appends.push_back(std::move(append));
+    plan.slices.push_back({.seq_id = i + 1,
+                           .row = row,
+                           .num_tokens = num_tokens,
+                           .first_token = plan.num_tokens(),
+                           .num_blocks = num_blocks,
+                           .samples = true});
+    plan.token_ids.insert(plan.token_ids.end(), prompt.begin(), prompt.end());
+  }
+  EXPECT_LE(next_block, plan_.kv.num_blocks[0]);
+  return plan;
+}
+
+BatchPlan SteppedModel::decode_plan() const {
+  BatchPlan plan;
+  plan.step_id = static_cast<uint64_t>(num_enqueued_);
+  for (size_t i = 0; i < kPromptLengths.size(); ++i) {
+    const int row = static_cast<int>(i);
+    plan.slices.push_back({.seq_id = i + 1,
+                           .row = row,
+                           .decodes = true,
+                           .num_computed = kPromptLengths[i] + num_enqueued_ - 1,
+                           .num_tokens = 1,
+                           .first_token = row,
+                           .num_blocks = blocks_of(i, plan_.sizes.limits.page_size),
+                           .samples = true});
+    plan.token_ids.push_back(kPlaceholderToken);
+  }
+  plan.num_decode = static_cast<int>(plan.slices.size());
+  return plan;
+}
+
+void SteppedModel::wait() {
+  StepResult result = runner_->wait();
+  ++num_waited_;
+  EXPECT_TRUE(result.error.ok()) << result.error.message();
+  for (SampledSpan& span : result.spans) {
+    EXPECT_TRUE(span.error.ok()) << span.error.message();
+    Answer& answer = answers_[span.seq_id - 1];
+    for (SampledToken& token : span.tokens) answer.push_back(std::move(token));
+  }
+}
+
+std::vector<SteppedModel::Answer> step_alone(const EngineConfig& config) {
+  const std::unique_ptr<Platform> platform = platform_for(config);
+  const auto model = value_of(SteppedModel::load(config, *platform->contexts().front(), *platform));
+  while (model->has_steps()) model->step();
+  return model->finish();
+}
+
+std::array<std::vector<SteppedModel::Answer>, 2> step_together(const EngineConfig& first,
+                                                               const EngineConfig& second) {
+  const std::unique_ptr<Platform> platform = platform_for(first);
+  DeviceContext& context = *platform->contexts().front();
+  auto a = value_of(SteppedModel::load(first, context, *platform));
+  const auto b = value_of(SteppedModel::load(second, context, *platform));
+  for (int i = 0; i < SteppedModel::kNumSteps; ++i) {
+    if (a != nullptr) a->step();
+    b->step();
+    if (i == SteppedModel::kNumSteps / 2) a.reset();
+  }
+  std::array<std::vector<SteppedModel::Answer>, 2> answers;
+  answers[1] = b->finish();
+  a = value_of(SteppedModel::load(first, context, *platform));
+  while (a->has_steps()) a->step();
+  answers[0] = a->finish();
+  return answers;
+}
+
+}  // namespace quire::testing

@@ -1,0 +1,118 @@
+// Two engines, and two models on one device, give the bits of each alone.
+#include "engine/two_models.h"
+
+#include <gtest/gtest.h>
+
+namespace quire {
+namespace {
+
+using testing::Collected;
+using testing::make_engine;
+using testing::run_all;
+using testing::SteppedModel;
+
+constexpr int kNumRequests = 24;
+
+std::array<EngineConfig, 2> configs() {
+  EngineConfig first = testing::tiny_config();
+  first.device = "cpu";
+  first.kv_cache_memory = int64_t{8} << 20;
+  EngineConfig second = first;
+  second.model = testing::other_config_path();
+  second.block_size = 32;
+  second.num_threads = 3;
+  second.max_num_seqs = 8;
+  second.max_num_batched_tokens = 200;
+  return {first, second};
+}
+
+std::vector<Request> requests() {
+  return testing::two_model_requests(kNumRequests);
+}
+
+std::vector<Collected> alone(const EngineConfig& config) {
+  return run_all(*make_engine(config), requests());
+}
+
+void expect_same_bits(const std::vector<PositionLogprobs>& got,
+                      const std::vector<PositionLogprobs>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t t = 0; t < got.size(); ++t) {
+    EXPECT_EQ(got[t][0].logprob, expected[t][0].logprob) << "token " << t;
+  }
+}
+
+void expect_same(const std::vector<Collected>& got, const std::vector<Collected>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    SCOPED_TRACE("request " + std::to_string(i));
+    EXPECT_TRUE(got[i].error.ok()) << got[i].error.message();
+    ASSERT_FALSE(expected[i].token_ids.empty());
+    EXPECT_EQ(got[i].token_ids, expected[i].token_ids);
+    expect_same_bits(got[i].logprobs, expected[i].logprobs);
+  }
+}
+
+void expect_same(const std::vector<SteppedModel::Answer>& got,
+                 const std::vector<SteppedModel::Answer>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    SCOPED_TRACE("sequence " + std::to_string(i));
+    ASSERT_EQ(expected[i].size(), size_t{SteppedModel::kNumSteps});
+    ASSERT_EQ(got[i].size(), expected[i].size());
+    for (size_t t = 0; t < got[i].size(); ++t) {
+      EXPECT_EQ(got[i][t].token_id, expected[i][t].token_id) << "token " << t;
+      EXPECT_EQ(got[i][t].logprobs[0].logprob, expected[i][t].logprobs[0].logprob) << "token " << t;
+    }
+  }
+}
+
+TEST(TwoEngines, GiveTheBitsOfEachAlone) {
+  const auto [first, second] = configs();
+  const auto a = make_engine(first);
+  const auto b = make_engine(second);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  const auto answers = testing::run_both(*a, *b, requests());
+  expect_same(answers[0], alone(first));
+  expect_same(answers[1], alone(second));
+}
+
+TEST(TwoEngines, OneStartsAgainWhileTheOtherRuns) {
+  const auto [first, second] = configs();
+  const auto b = make_engine(second);
+  ASSERT_NE(b, nullptr);
+  const auto answers = testing::run_over_a_restart(make_engine(first), first, *b, requests());
+  expect_same(answers[0], alone(first));
+  expect_same(answers[1], alone(second));
+}
+
+TEST(TwoModels, OnOnePlatformGiveTheBitsOfEachAlone) {
+  const auto [first, second] = configs();
+  const auto answers = testing::step_together(first, second);
+  expect_same(answers[0], testing::step_alone(first));
+  expect_same(answers[1], testing::step_alone(second));
+  EXPECT_NE(answers[0][0][0].logprobs[0].logprob, answers[1][0][0].logprobs[0].logprob);
+}
+
+// Scratch that a runner was made with stays where it is when a later one needs more.
+TEST(DeviceContext, KeepsTheWorkspaceOfEarlierRunners) {
+  const auto platform = make_cpu_platform({.num_threads = 1});
+  ASSERT_TRUE(platform.ok());
+  DeviceContext& context = *(*platform)->contexts().front();
+  const std::span<std::byte> small = context.workspace(1000).value();
+  small[999] = std::byte{7};
+  const std::span<std::byte> large = context.workspace(1 << 20).value();
+  EXPECT_GE(large.size(), size_t{1} << 20);
+  EXPECT_EQ(small[999], std::byte{7});
+  EXPECT_EQ(context.workspace(2000)->data(), large.data());
+}
+
+TEST(CpuPlatform, RefusesDevicesThatItDoesNotHave) {
+  for (const std::vector<int>& devices : {std::vector<int>{}, {1}, {0, 1}}) {
+    EXPECT_EQ(make_cpu_platform({.devices = devices}).status().code(),
+              StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace quire
