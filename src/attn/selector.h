@@ -13,7 +13,7 @@
 
 namespace quire {
 
-// What selection looks at in a decode step: steps of one key run the same kernels.
+// The part of a decode step that selection reads: steps of one key run the same kernels.
 struct DecodeKey {
   int num_reqs = 0;
   int max_kv_len = 0;
@@ -88,7 +88,8 @@ class AttentionSelector {
   // `backend` cannot be planned for a phase: others serve it, and remarks() says so. Returns the
   // reason as an error where no other serves.
   Status leave_out(const AttentionBackend& backend, Phase phase, const Status& reason);
-  // What a flag asked for, or could have been chosen, and is not: a sentence each.
+  // One sentence for each backend that a flag asked for, or that could serve, and that is not
+  // chosen.
   std::span<const std::string> remarks() const { return remarks_; }
 
   // Which backend serves which of these decode steps, ascending as they are: neighbours of one

@@ -15,12 +15,12 @@ namespace quire {
 // --max-model-len is at most this, and so is ModelConfig::longest_model_len.
 inline constexpr int kMaxModelLen = 1 << 24;
 
-// What a family keeps of its config.json for itself.
+// The part of config.json that only the family reads.
 struct FamilyConfig {
   virtual ~FamilyConfig() = default;
 };
 
-// What the engine needs to know of a model.
+// The properties of a model that the engine reads.
 struct ModelConfig {
   std::string architecture;  // "LlamaForCausalLM", …
   int hidden_size = 0;

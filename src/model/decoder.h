@@ -1,4 +1,4 @@
-// What dense decoders share: grouped-query attention with rotary positions over a paged cache, and
+// The base of dense decoders: grouped-query attention with rotary positions over a paged cache, and
 // a gated MLP. A family derives from these, and writes the order of its norms and sums.
 #pragma once
 
@@ -80,7 +80,7 @@ struct DecoderLayer {
   Tensor k_norm;
 };
 
-// What comes before and after the layers.
+// The weights before and after the layers.
 struct DecoderEnds {
   std::unique_ptr<Linear> embed;    // [vocab, hidden]
   std::unique_ptr<Linear> lm_head;  // the same; null: tied to embed

@@ -153,7 +153,7 @@ std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers) 
   std::vector<std::string> types = fields.texts("layer_types", kMaxLayers);
   if (!types.empty() && types.size() != static_cast<size_t>(num_layers)) {
     fields.fail("layer_types", fmt::format("{} entries", types.size()),
-                fmt::format("one a layer, {}", num_layers));
+                fmt::format("one per layer, {}", num_layers));
     return {};
   }
   for (const std::string& type : types) {

@@ -31,7 +31,7 @@ struct ModelFamily {
 
 // Null: not supported.
 const ModelFamily* find_family(std::string_view architecture);
-// Of a configuration that parse_model_config has accepted.
+// Takes a configuration that parse_model_config has accepted.
 const ModelFamily& family_of(const ModelConfig& config);
 // "LlamaForCausalLM, MistralForCausalLM, …"
 std::string supported_architectures();

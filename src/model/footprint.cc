@@ -6,7 +6,7 @@
 namespace quire {
 namespace {
 
-// What a rank keeps of a tensor.
+// Bytes of a tensor that one rank keeps.
 int64_t kept_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
                    const Parallel& parallel) {
   const int64_t count = tensor.shape.num_elements();

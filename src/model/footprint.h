@@ -1,5 +1,5 @@
-// What a model caches and takes, known from its configuration and its checkpoint's headers before
-// anything is loaded.
+// Memory that a model caches and takes, known from its configuration and its checkpoint's headers
+// before anything is loaded.
 #pragma once
 
 #include <cstdint>

@@ -56,7 +56,7 @@ struct RunnerSizes {
   bool enforce_eager = false;      // no graphs
 };
 
-// What a runner is made of, on one device. The pointees outlive it.
+// The parts of a runner, all on one device. The pointees outlive it.
 struct RunnerParts {
   // The first is the target, whose logits are sampled. The drafter runs the others.
   std::vector<ModelInstance> instances;

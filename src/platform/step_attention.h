@@ -27,7 +27,7 @@ class StepAttention {
   std::span<const AttentionChoice> of_graph(std::span<AttentionBackend* const> backends,
                                             int num_reqs, int q_len);
   // Updates the chosen plans for the batches, one per block table, whose arrays outlive the step.
-  // What is returned is valid until the next call.
+  // The result is valid until the next call.
   Result<std::span<const KvGroupStep>> update(std::span<const AttentionBatch* const> batches,
                                               std::span<const AttentionChoice> choices,
                                               Stream& stream);

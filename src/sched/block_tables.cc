@@ -38,7 +38,7 @@ void BlockTables::extend_hashes(SeqRecord& rec, int num_blocks) const {
   extend(num_blocks, rec.block_hashes);
 }
 
-// Of a table with a window, only the blocks that the first query behind the prefix reads matter.
+// In a table with a window, only the blocks that the first query behind the prefix reads matter.
 int BlockTables::longest_prefix(std::span<const BlockHash> hashes) const {
   auto longest = static_cast<int>(hashes.size());
   std::vector<std::vector<int>> run_lengths;  // [table][n]: cached blocks in a row before block n

@@ -37,8 +37,8 @@ class BlockTables {
                  std::span<SeqRecord* const> victims) const;
   void adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix);
 
-  // Frees the blocks that no step from now on reads. Steps already planned may read them: whoever
-  // gets such a block writes it in a step planned later.
+  // Frees the blocks that no step from now on reads. Steps already planned may read them: the next
+  // owner of such a block writes it in a step planned later.
   void leave_behind(SeqRecord& rec);
   // Whether blocks for the next num_tokens of a sequence are free; grow() takes them.
   bool has_room(const SeqRecord& rec, int num_tokens) const;

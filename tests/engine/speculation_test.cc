@@ -16,7 +16,7 @@ using testing::stats_at_rest;
 using testing::tiny_config;
 using testing::tiny_prompt;
 
-// Greedy and random, with and without rules; each prompt is another's prefix, or nobody's.
+// Greedy and random, with and without rules; some prompts share prefixes.
 std::vector<Request> requests() {
   std::vector<Request> all;
   for (int i = 0; i < 40; ++i) {

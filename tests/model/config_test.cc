@@ -270,7 +270,7 @@ TEST(ModelConfig, EachFaultNamesItsFieldAndWhatWasExpected) {
   }
   EXPECT_THAT(error_of(R"("use_sliding_window":true,"sliding_window":8,"layer_types":["full"])",
                        "Qwen2ForCausalLM"),
-              HasSubstr("layer_types; got 1 entries, expected one a layer, 4"));
+              HasSubstr("layer_types; got 1 entries, expected one per layer, 4"));
   EXPECT_THAT(error_of(R"("sliding_window":0)", "MistralForCausalLM"), HasSubstr("sliding_window"));
 }
 

@@ -406,7 +406,7 @@ std::vector<float> prompt_logits(const ModelConfig& config, WeightSource& weight
   return harness.step({{0, {1, 5, 19, 0, 7, 7, 3}}}).value().front();
 }
 
-// What each of two ranks computes; `make_source` gives each its own weights.
+// Computes the parts of two ranks; `make_source` gives each its own weights.
 template <class MakeSource>
 std::array<std::vector<float>, 2> logits_of_two_ranks(const ModelConfig& config,
                                                       const MakeSource& make_source) {

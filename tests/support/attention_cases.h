@@ -32,7 +32,7 @@ struct AttentionCase {
   int first_kv_head = 0;
 };
 
-// What attention computed: [num_tokens, num_heads, head_dim_v].
+// The result of attention: [num_tokens, num_heads, head_dim_v].
 struct AttentionResult {
   std::vector<float> out;
 };

@@ -127,7 +127,7 @@ class LlamaModel final : public DecoderModel {
       : DecoderModel(config, limits, ops, std::move(weights.ends)),
         layers_(std::move(weights.layers)) {}
 
-  // What follows attention, up to the next layer's queries, keys and values.
+  // The operations behind attention, up to the next layer's queries, keys and values.
   LayerTail tail_of(size_t layer_idx, int64_t num_tokens) const;
 
   std::vector<LlamaLayer> layers_;

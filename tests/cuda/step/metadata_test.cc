@@ -144,7 +144,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
     ASSERT_TRUE(stream_->synchronize().ok());
   }
 
-  // What sampling would do: some drafts are accepted.
+  // Advances as sampling does: some drafts are accepted.
   void advance(const BatchPlan& plan) {
     for (size_t i = 0; i < plan.slices.size(); ++i) {
       const SeqSlice& slice = plan.slices[i];

@@ -23,7 +23,7 @@ struct PhaseShape {
   friend bool operator==(const PhaseShape&, const PhaseShape&) = default;
 };
 
-// What of a shape runs on the device.
+// The parts of a shape that the device runs.
 struct DeviceLimits {
   int num_places = 1;  // thread blocks of one KV head that run at a time
   bool has_fa3 = false;
