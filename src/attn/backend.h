@@ -81,7 +81,7 @@ struct AttentionCall {
   std::span<std::byte> workspace;  // AttentionPlan::workspace_bytes, 256-byte aligned on a GPU
 };
 
-// What a backend needs between update() and run() is the plan's own: plans of one backend and of
+// A plan owns all state between update() and run(): plans of one backend and of
 // equal shapes, of two models or two graphs, are updated and run in any order. The backend outlives
 // its plans.
 class AttentionPlan {

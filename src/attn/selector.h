@@ -103,7 +103,7 @@ class AttentionSelector {
     AttentionUse use;
     std::vector<AttentionBackend*> backends;
     std::string forced_by;  // the flag; empty: none
-    // Of backends, and the part of the table that decides among them.
+    // The backends' names, and the part of the table that decides among them.
     std::vector<std::string_view> names = {};
     TuningTable table = {};
   };

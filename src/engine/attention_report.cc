@@ -67,7 +67,7 @@ std::string list_decode_sizes(Services services) {
   return fmt::format("{}; of ragged lengths {}", of_full, list_sizes(services));
 }
 
-// Of the steps of one query length.
+// Names the decode steps of one query length.
 std::string decode_name(const AttentionService& service) {
   return describe({.phase = Phase::kDecode, .q_len = service.q_len});
 }

@@ -32,6 +32,12 @@ struct KvLayout {
   int64_t page_bytes() const { return page_stride() * static_cast<int64_t>(dtype_bytes(dtype)); }
 };
 
+// The first page that queries from `position` on read; 0 without a window. For host and device.
+constexpr int first_page_read(int position, int window, int page_size) {
+  const int first = position - window + 1;
+  return window == 0 || first < 0 ? 0 : first / page_size;
+}
+
 // One layer's cache, as a kernel sees it. K and V strides are separate so that any layout fits.
 struct KvCacheView {
   void* k = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kv/kv_layout.h"
 #include "sched/policy.h"
 
 namespace quire {
@@ -50,7 +51,7 @@ void BatchInputs::add_slice(const BatchPlan& plan, const SeqSlice& slice, const 
     }
     const size_t begin = table.block_table.size();
     table.block_table.resize(begin + static_cast<size_t>(table.attention.max_pages), 0);
-    for (int page = first_block_read(num_computed, windows[t], page_size); page < num_pages;
+    for (int page = first_page_read(num_computed, windows[t], page_size); page < num_pages;
          ++page) {
       const auto at = static_cast<size_t>(page);
       table.block_table[begin + at] = block_ids[at];

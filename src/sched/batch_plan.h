@@ -82,10 +82,9 @@ struct BatchPlan {
   std::vector<int> rows_removed;  // before rows_added
   std::vector<RowAdded> rows_added;
   std::vector<BlockTableAppend> block_appends;  // after rows_added; a new row starts empty
-  // Short queries of one length, decode_q_len, come first: num_decode of them.
+  // Short queries of one length, that of a decode, come first: num_decode of them.
   std::vector<SeqSlice> slices;
   int num_decode = 0;
-  int decode_q_len = 1;
   std::vector<int32_t> token_ids;  // [num_tokens], kPlaceholderToken where the device knows better
   std::vector<std::vector<uint32_t>> token_masks;  // each as TokenConstraint::allowed_tokens
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "kv/kv_layout.h"
 #include "sched/policy.h"
 
 namespace quire {
@@ -39,30 +40,37 @@ void BlockTables::extend_hashes(SeqRecord& rec, int num_blocks) const {
 }
 
 // In a table with a window, only the blocks that the first query behind the prefix reads matter.
-int BlockTables::longest_prefix(std::span<const BlockHash> hashes) const {
-  auto longest = static_cast<int>(hashes.size());
-  std::vector<std::vector<int>> run_lengths;  // [table][n]: cached blocks in a row before block n
-  for (const Table& table : tables_) {
-    std::vector<int>& runs = run_lengths.emplace_back(1, 0);
-    for (int n = 0; n < longest; ++n) {
-      const bool is_cached = table.cache.find(hashes[static_cast<size_t>(n)]).has_value();
-      if (!is_cached && table.config.window == 0) longest = n;
-      runs.push_back(is_cached ? runs.back() + 1 : 0);
-    }
-  }
-  const auto is_readable = [&](size_t table, int n) {
-    const int first =
-        first_block_read(n * config_.block_size, tables_[table].config.window, config_.block_size);
-    return run_lengths[table][static_cast<size_t>(n)] >= n - first;
-  };
-  for (int n = longest; n > 0; --n) {
+int BlockTables::longest_prefix(std::span<const SeqBlocks> cached) const {
+  auto longest = cached[0].ids.size();
+  for (const SeqBlocks& blocks : cached) longest = std::min(longest, blocks.ids.size());
+  std::vector<int> runs(cached.size());  // cached blocks in a row before block n, by table
+  int best = 0;
+  for (int n = 1; n <= static_cast<int>(longest); ++n) {
     bool is_whole = true;
-    for (size_t table = 0; table < tables_.size() && is_whole; ++table) {
-      is_whole = is_readable(table, n);
+    for (size_t t = 0; t < cached.size(); ++t) {
+      runs[t] = cached[t].ids[static_cast<size_t>(n - 1)] != 0 ? runs[t] + 1 : 0;
+      is_whole &= runs[t] >= n - first_read(t, n);
     }
-    if (is_whole) return n;
+    if (is_whole) best = n;
   }
-  return 0;
+  return best;
+}
+
+// The first block that the query behind a prefix of so many blocks reads.
+int BlockTables::first_read(size_t table, int num_blocks) const {
+  return first_page_read(num_blocks * config_.block_size, tables_[table].config.window,
+                         config_.block_size);
+}
+
+// The cached blocks of the hashes, 0 for none. Without a window nothing counts behind a gap.
+std::vector<int32_t> BlockTables::find_cached(const Table& table,
+                                              std::span<const BlockHash> hashes) {
+  std::vector<int32_t> ids;
+  for (const BlockHash& hash : hashes) {
+    ids.push_back(table.cache.find(hash).value_or(0));
+    if (ids.back() == 0 && table.config.window == 0) break;
+  }
+  return ids;
 }
 
 void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
@@ -72,17 +80,17 @@ void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
   if (!config_.enable_prefix_caching || seq.sampling->params->prompt_logprobs) return;
   const int num_full = (static_cast<int>(seq.token_ids.size()) - 1) / config_.block_size;
   extend_hashes(rec, num_full);
-  const auto hashes = std::span(rec.block_hashes).first(static_cast<size_t>(num_full));
-  prefix.num_blocks = longest_prefix(hashes);
+  auto hashes = std::span(rec.block_hashes).first(static_cast<size_t>(num_full));
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    prefix.tables[t].ids = find_cached(tables_[t], hashes);
+    hashes = hashes.first(prefix.tables[t].ids.size());
+  }
+  prefix.num_blocks = longest_prefix(prefix.tables);
   for (size_t t = 0; t < tables_.size(); ++t) {
     SeqBlocks& blocks = prefix.tables[t];
-    blocks.first = first_block_read(prefix.num_blocks * config_.block_size,
-                                    tables_[t].config.window, config_.block_size);
-    blocks.ids.assign(static_cast<size_t>(prefix.num_blocks), 0);
-    for (int n = blocks.first; n < prefix.num_blocks; ++n) {
-      const auto i = static_cast<size_t>(n);
-      blocks.ids[i] = *tables_[t].cache.find(hashes[i]);
-    }
+    blocks.first = first_read(t, prefix.num_blocks);
+    blocks.ids.resize(static_cast<size_t>(prefix.num_blocks));
+    std::fill_n(blocks.ids.begin(), blocks.first, 0);
     blocks.num_registered = prefix.num_blocks;
     blocks.num_announced = blocks.first;  // no step reads the entries before
   }
@@ -142,7 +150,7 @@ void BlockTables::leave_behind(SeqRecord& rec) {
     Table& table = tables_[t];
     SeqBlocks& blocks = rec.seq->tables[t];
     const int first =
-        first_block_read(rec.seq->min_computed(), table.config.window, config_.block_size);
+        first_page_read(rec.seq->min_computed(), table.config.window, config_.block_size);
     for (; blocks.first < first; ++blocks.first) {
       int32_t& id = blocks.ids[static_cast<size_t>(blocks.first)];
       table.pool.release(id, table.cache.contains(id));

@@ -76,7 +76,9 @@ class BlockTables {
   };
 
   int num_blocks_of(const Sequence& seq, int num_tokens) const;
-  int longest_prefix(std::span<const BlockHash> hashes) const;
+  int longest_prefix(std::span<const SeqBlocks> cached) const;
+  int first_read(size_t table, int num_blocks) const;
+  static std::vector<int32_t> find_cached(const Table& table, std::span<const BlockHash> hashes);
   int num_free_beside(size_t table, std::span<const int32_t> prefix) const;
   int num_freed_by(size_t table, std::span<SeqRecord* const> victims,
                    std::span<const int32_t> prefix) const;

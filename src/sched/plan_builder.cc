@@ -77,11 +77,11 @@ BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config,
                      std::span<SeqRecord* const> running) {
   BatchPlan plan;
   plan.step_id = step_id;
-  plan.decode_q_len = 1 + config.num_drafts;
+  const int decode_q_len = 1 + config.num_drafts;
   plan.slices.reserve(running.size());
-  plan.token_ids.reserve(running.size() * static_cast<size_t>(plan.decode_q_len));
+  plan.token_ids.reserve(running.size() * static_cast<size_t>(decode_q_len));
   for (SeqRecord* rec : running) {
-    if (rec->step_tokens == plan.decode_q_len) append_slice(*rec, config, plan);
+    if (rec->step_tokens == decode_q_len) append_slice(*rec, config, plan);
   }
   plan.num_decode = static_cast<int>(plan.slices.size());
   // A slice that was appended has no step_tokens any more.

@@ -32,10 +32,6 @@ int num_blocks_for(int num_tokens, int block_size) {
   return (num_tokens + block_size - 1) / block_size;
 }
 
-int first_block_read(int position, int window, int block_size) {
-  return window == 0 ? 0 : std::max(0, position - window + 1) / block_size;
-}
-
 int max_blocks_held(const SchedulerConfig& config, const KvTableConfig& table, int num_tokens) {
   const int num_blocks = num_blocks_for(num_tokens, config.block_size);
   if (table.window == 0) return num_blocks;

@@ -23,9 +23,6 @@ bool has_rules(const SamplingSpec& spec);
 
 int num_blocks_for(int num_tokens, int block_size);
 
-// The first block that queries from `position` on read; 0 without a window.
-int first_block_read(int position, int window, int block_size);
-
 // Blocks of a table that a sequence of so many tokens holds at most: a window leaves blocks behind
 // between steps, so it holds those of the window and of one step.
 int max_blocks_held(const SchedulerConfig& config, const KvTableConfig& table, int num_tokens);

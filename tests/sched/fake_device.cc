@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "kv/kv_layout.h"
 #include "sched/policy.h"
 
 namespace quire::testing {
@@ -69,7 +70,7 @@ void FakeDevice::remove_row(int row_idx) {
 // them to another sequence.
 bool FakeDevice::is_old(const Row& row, size_t table, int block_idx) const {
   const int end = std::min((row.num_old + block_size_ - 1) / block_size_, row.num_blocks);
-  return block_idx >= first_block_read(row.num_old, tables_[table].window, block_size_) &&
+  return block_idx >= first_page_read(row.num_old, tables_[table].window, block_size_) &&
          block_idx < end;
 }
 

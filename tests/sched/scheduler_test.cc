@@ -200,7 +200,6 @@ TEST_F(SchedulerTest, BlocksForDraftsThatWereNotAcceptedAreGivenBack) {
   EXPECT_EQ(first.slices[0].num_computed, 14);
   EXPECT_EQ(first.slices[0].num_tokens, 5);
   EXPECT_EQ(first.slices[0].num_drafts, 4);
-  EXPECT_EQ(first.decode_q_len, 5);
   EXPECT_THAT(first.token_ids, Each(kPlaceholderToken));
   EXPECT_EQ(second.slices[0].num_computed, 19) << "an upper bound";
   EXPECT_EQ(seq(id).num_in_flight, 2) << "steps, not tokens";

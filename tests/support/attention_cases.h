@@ -51,7 +51,7 @@ class AttentionProblem {
   const std::vector<float>& sinks() const { return sinks_; }
   int64_t num_pages() const { return num_pages_; }
   int num_tokens() const { return static_cast<int>(query_start_.back()); }
-  // Of an eager plan for this batch.
+  // Limits of an eager plan for this batch.
   PlanLimits limits(Phase phase) const;
   // Never below the true lengths; a test may raise them to what a host would know.
   std::vector<int32_t>& kv_len_bound() { return kv_len_bound_; }

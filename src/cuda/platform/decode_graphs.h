@@ -1,5 +1,4 @@
-// The graphs of decode steps: which there are, which backends serve each, and which one a step
-// takes.
+// The graphs of decode steps: their list, the backends of each, and the choice of one for a step.
 #pragma once
 
 #include <functional>

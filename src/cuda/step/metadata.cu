@@ -3,6 +3,7 @@
 // tokens. No slice reads another one's row, so one barrier in the thread block is all the ordering.
 #include "cuda/base/launch.h"
 #include "cuda/step/metadata.h"
+#include "kv/kv_layout.h"
 
 namespace quire::cuda {
 namespace {
@@ -36,11 +37,6 @@ __device__ void derive_tokens(const StepArrays& arrays, const StepSlice& slice, 
     arrays.token_ids[token_idx] = token == kPlaceholderToken ? next_tokens[i] : token;
     arrays.positions[token_idx] = num_computed + i;
   }
-}
-
-// first_block_read() of sched/policy.h.
-__device__ int first_page_read(int position, int window, int page_size) {
-  return window == 0 ? 0 : max(0, position - window + 1) / page_size;
 }
 
 __device__ void derive_table(const StepArrays& arrays, const TableArrays& table,

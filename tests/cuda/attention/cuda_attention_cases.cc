@@ -250,8 +250,8 @@ void check_cuda_attention(AttentionBackend& backend, const cuda::DeviceInfo& dev
 void check_independent_plans(AttentionBackend& backend, const cuda::DeviceInfo& device,
                              const AttentionShape& shape) {
   const Device& gpu = device.device;
-  // Of equal numbers of requests and of different lengths, so that a plan in the place of the other
-  // would compute something else.
+  // Both have equal numbers of requests and different lengths, so that a plan in the place of the
+  // other would compute something else.
   AttentionCase spec{.name = "first",
                      .shape = shape,
                      .reqs = {{1, 3000, 1}, {1, 1, 2}, {1, 77, 3}, {1, 0, 4}, {1, 1024, 5}}};

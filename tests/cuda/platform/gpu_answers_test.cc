@@ -13,6 +13,7 @@ using testing::count_differences;
 using testing::cpu_answers;
 using testing::GpuTest;
 using testing::greedy;
+using testing::kMaxTies;
 using testing::make_engine;
 using testing::run_all;
 using testing::stats_at_rest;
@@ -21,9 +22,6 @@ using testing::tiny_prompt;
 using testing::Variant;
 
 constexpr int kNumRequests = 64;
-// Of random logits two may be as good as equal, and then rounding decides.
-constexpr int kMaxTies = 2;
-
 // Prompts of 1 to 160 tokens, some sharing long prefixes.
 std::vector<Request> requests() {
   std::vector<Request> all;

@@ -16,6 +16,7 @@ using testing::Collected;
 using testing::count_differences;
 using testing::GpuTest;
 using testing::greedy;
+using testing::kMaxTies;
 using testing::make_engine;
 using testing::run_all;
 using testing::served_backends;
@@ -68,8 +69,6 @@ std::vector<Request> requests() {
 class GpuGemma : public GpuTest, public ::testing::WithParamInterface<GemmaCase> {};
 
 TEST_P(GpuGemma, AnswersAreTheCpus) {
-  // Of random logits two may be as good as equal, and then rounding decides.
-  constexpr int kMaxTies = 2;
   const std::vector<Collected> expected =
       run_all(*make_engine(tiny_gemma(GetParam(), "cpu")), requests());
   for (const std::string& backend : served_backends(tiny_gemma(GetParam(), "cuda"))) {

@@ -11,14 +11,12 @@ using testing::count_differences;
 using testing::cpu_answers;
 using testing::GpuTest;
 using testing::greedy;
+using testing::kMaxTies;
 using testing::run_all;
 using testing::stats_at_rest;
 using testing::tiny_f32;
 using testing::tiny_prompt;
 using testing::Variant;
-
-// Of random logits two may be as good as equal, and then rounding decides.
-constexpr int kMaxTies = 2;
 
 std::vector<Request> requests() {
   std::vector<Request> all;

@@ -8,14 +8,12 @@ namespace quire {
 namespace {
 
 using testing::count_differences;
+using testing::kMaxTies;
 using testing::make_engine;
 using testing::run_all;
 using testing::SteppedModel;
 using testing::tiny_f32;
 
-// Of random logits two may be as good as equal, and then rounding decides: each engine measures
-// which kernels compute its products.
-constexpr int kMaxTies = 2;
 constexpr float kTolerance = 1e-4F;
 
 std::array<EngineConfig, 2> configs() {

@@ -10,6 +10,7 @@
 #include "cuda/base/device_info.h"
 #include "cuda/base/memory.h"
 #include "cuda/step/step_buffers.h"
+#include "kv/kv_layout.h"
 #include "platform/batch_inputs.h"
 #include "sched/policy.h"
 
@@ -67,7 +68,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
     seq.pages.resize(limits_.windows.size());
     for (size_t t = 0; t < seq.pages.size(); ++t) {
       std::vector<int32_t>& pages = seq.pages[t];
-      const int read = first_block_read(seq.num_computed, limits_.windows[t], page_size());
+      const int read = first_page_read(seq.num_computed, limits_.windows[t], page_size());
       const auto first = std::max(std::min(pages.size(), num_pages),
                                   std::min(static_cast<size_t>(read), num_pages));
       pages.resize(first);
@@ -113,7 +114,6 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
   BatchPlan random_plan(bool only_decode) {
     std::shuffle(seqs_.begin(), seqs_.end(), random_);
     BatchPlan plan;
-    plan.decode_q_len = q_len();
     const int num_decode = uniform(only_decode ? 1 : 0, kMaxSeqs - 2);
     const int num_prefill = only_decode ? 0 : uniform(num_decode == 0 ? 1 : 0, 2);
     for (int i = 0; i < num_decode + num_prefill; ++i) {

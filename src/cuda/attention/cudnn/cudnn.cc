@@ -110,7 +110,7 @@ class CudnnPlan final : public AttentionPlan {
   AttentionBatch batch_;             // of the last update
 };
 
-// Of all batches within the limits.
+// Sizes of the parts of all batches within the limits.
 std::vector<int> CudnnPlan::part_sizes() const {
   std::vector<int> sizes;
   if (!limits_.use.in_graph) {

@@ -113,7 +113,7 @@ class FlashInferPlan final : public AttentionPlan {
   Buffer device_;  // [num_words_]: fixed, because graphs hold the address
   PinnedRing ring_;
 
-  // Of the last update.
+  // State of the last update.
   AttentionBatch batch_;
   fi::PhaseShape phase_;
   fi::PlanArrays arrays_;  // on the device

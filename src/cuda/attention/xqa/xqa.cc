@@ -120,7 +120,7 @@ class XqaPlan final : public AttentionPlan {
   xqa::Neutral neutral_;
   Buffer counters_;  // [max_num_reqs, num_kv_heads] uint32_t, zero between runs
 
-  // Of the last update.
+  // State of the last update.
   AttentionBatch batch_;
   int num_splits_ = 1;
 };
