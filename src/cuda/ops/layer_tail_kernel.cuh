@@ -50,6 +50,34 @@ __device__ __forceinline__ TailShare share_of_block(const TailPhase& phase) {
   return tail_share(phase, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
 }
 
+// Where a warp is among a phase's items, of which it takes every kTailWarps-th. Advancing costs no
+// division.
+struct Cursor {
+  int row = 0;
+  int segment = 0;
+
+  __device__ __forceinline__ explicit Cursor(int num_segments)
+      : num_segments_(num_segments),
+        row_step_(kTailWarps / num_segments),
+        segment_step_(kTailWarps % num_segments) {
+    const auto warp = static_cast<int>(threadIdx.x) / 32;
+    row = warp / num_segments;
+    segment = warp % num_segments;
+  }
+  __device__ __forceinline__ void advance() {
+    row += row_step_;
+    segment += segment_step_;
+    if (segment < num_segments_) return;
+    segment -= num_segments_;
+    ++row;
+  }
+
+ private:
+  int num_segments_;
+  int row_step_;
+  int segment_step_;
+};
+
 // The segments that a warp has asked memory for: one lane's.
 class Reader {
  public:
@@ -65,7 +93,7 @@ class Reader {
     arrived.arrive_expecting(segment.num_bytes);
     copy_bulk_once(s_.ring + stage_ * kTailSegmentBytes, segment.weights, segment.num_bytes,
                    arrived);
-    item_ += kTailWarps;
+    advance();
     if (++stage_ == p_.num_stages) stage_ = 0;
     return true;
   }
@@ -74,11 +102,13 @@ class Reader {
   __device__ __forceinline__ void prefetch_first_phase() {
     if (phase_ > 0) return;
     const int item = item_;
-    for (; item_ < share_.num_items; item_ += kTailWarps) {
+    const Cursor cursor = cursor_;
+    for (; item_ < share_.num_items; advance()) {
       const Segment segment = next();
       prefetch_bulk(segment.weights, segment.num_bytes);
     }
     item_ = item;
+    cursor_ = cursor;
   }
 
  private:
@@ -90,7 +120,13 @@ class Reader {
   __device__ __forceinline__ void enter(int phase_idx) {
     phase_ = phase_idx;
     item_ = static_cast<int>(threadIdx.x) / 32;
-    if (phase_ < p_.num_phases) share_ = share_of_block(p_.phases[phase_]);
+    if (phase_ == p_.num_phases) return;
+    share_ = share_of_block(p_.phases[phase_]);
+    cursor_ = Cursor(share_.num_segments);
+  }
+  __device__ __forceinline__ void advance() {
+    item_ += kTailWarps;
+    cursor_.advance();
   }
   __device__ __forceinline__ bool settle() {
     while (phase_ < p_.num_phases && item_ >= share_.num_items) enter(phase_ + 1);
@@ -98,8 +134,8 @@ class Reader {
   }
   __device__ __forceinline__ Segment next() const {
     const TailPhase& phase = p_.phases[phase_];
-    int row = item_ / share_.num_segments;
-    const int first = (item_ - row * share_.num_segments) * kTailSegment;
+    const int first = cursor_.segment * kTailSegment;
+    int row = cursor_.row;
     if (phase_ == kTailGateUp) row = row / 2 + row % 2 * phase.n;
     const int64_t at = int64_t{share_.first_column + row} * phase.k + first;
     return {static_cast<const unsigned char*>(phase.w) + at * 2,
@@ -111,6 +147,7 @@ class Reader {
   int phase_ = 0;
   TailShare share_;
   int item_ = 0;
+  Cursor cursor_{1};
   int stage_ = 0;
 };
 
@@ -139,24 +176,29 @@ __device__ __forceinline__ float dot(const Vec<T, kVec>& a, const Vec<T, kVec>& 
   return sum;
 }
 
-// A segment times its part of x: the lane's part of the sum.
-template <typename T>
+// A segment times its part of x: the lane's part of the sum. Calls `release` once the segment has
+// been read: the sooner its stage is filled again, the fuller memory's queue.
+template <typename T, typename Release>
 __device__ __forceinline__ float multiply_segment(const unsigned char* w, const unsigned char* x,
-                                                  int num_vecs, int lane) {
-  float even = 0;
-  float odd = 0;
+                                                  int num_vecs, int lane, const Release& release) {
+  constexpr int kLaneVecs = kTailSegment / kVec / 32;
+  float sums[2] = {};
   if (num_vecs == kTailSegment / kVec) {
+    Vec<T, kVec> held[kLaneVecs];
 #pragma unroll
-    for (int i = 0; i < kTailSegment / kVec; i += 64) {
-      even = dot(load_shared<T>(w, i + lane), load_shared<T>(x, i + lane), even);
-      odd = dot(load_shared<T>(w, i + 32 + lane), load_shared<T>(x, i + 32 + lane), odd);
+    for (int i = 0; i < kLaneVecs; ++i) held[i] = load_shared<T>(w, i * 32 + lane);
+    release();
+#pragma unroll
+    for (int i = 0; i < kLaneVecs; ++i) {
+      sums[i % 2] = dot(held[i], load_shared<T>(x, i * 32 + lane), sums[i % 2]);
     }
   } else {
     for (int i = lane; i < num_vecs; i += 32) {
-      even = dot(load_shared<T>(w, i), load_shared<T>(x, i), even);
+      sums[0] = dot(load_shared<T>(w, i), load_shared<T>(x, i), sums[0]);
     }
+    release();
   }
-  return even + odd;
+  return sums[0] + sums[1];
 }
 
 // The stage that a warp is at.
@@ -172,13 +214,16 @@ __device__ __forceinline__ void multiply_phase(const TailParams& p, const TailPh
                                                Reader& reader, Stage& stage) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto warp = static_cast<int>(threadIdx.x) / 32;
-  for (int item = warp; item < share.num_items; item += kTailWarps) {
-    const int first = item % share.num_segments * kTailSegment;
-    s.arrived[stage.idx].wait(stage.parity);
-    const float part = multiply_segment<T>(s.ring + stage.idx * kTailSegmentBytes, s.x + first * 2,
-                                           min(kTailSegment, phase.k - first) / kVec, lane);
+  const auto refill = [&] {
     __syncwarp();
     if (lane == 0) reader.read();
+  };
+  Cursor cursor(share.num_segments);
+  for (int item = warp; item < share.num_items; item += kTailWarps, cursor.advance()) {
+    const int first = cursor.segment * kTailSegment;
+    s.arrived[stage.idx].wait(stage.parity);
+    const float part = multiply_segment<T>(s.ring + stage.idx * kTailSegmentBytes, s.x + first * 2,
+                                           min(kTailSegment, phase.k - first) / kVec, lane, refill);
     const float sum = warp_sum(part);
     if (lane == 0) s.sums[item] = sum;
     if (++stage.idx == p.num_stages) {
