@@ -179,6 +179,37 @@ Result<MemoryPlan> plan_and_shrink(const EngineConfig& config, MemoryRequest& re
   return plan;
 }
 
+// Plans what depends on the longest context, plan.sizes.limits.max_model_len, up to the request for
+// memory. Attention plans take memory of the device, so those of another context are freed first,
+// and the budget is read after the new ones are made.
+Status plan_for_context(const EngineConfig& config, const ModelFiles& files,
+                        const Platform& platform, const std::shared_ptr<const TuningTable>& table,
+                        EnginePlan& plan) {
+  DeviceContext& context = *platform.contexts().front();
+  const ModelLimits& limits = plan.sizes.limits;
+  plan.attention = {};
+  QUIRE_ASSIGN_OR_RETURN(plan.attention,
+                         choose_attention(config, files.config, platform, context, limits, table));
+  plan.sizes.windows = table_windows(plan.attention.kv_groups);
+  const RunnerBytes runner = platform.runner_bytes(plan.sizes, plan.attention.selectors);
+  QUIRE_ASSIGN_OR_RETURN(const MemoryBudget budget, context.memory_budget());
+  plan.memory = {.tables = kv_table_bytes(plan.attention.kv_groups),
+                 .block_size = config.block_size,
+                 .max_model_len = limits.max_model_len,
+                 .max_num_seqs = config.max_num_seqs,
+                 .max_num_batched_tokens = config.max_num_batched_tokens,
+                 .kv_cache_memory = config.kv_cache_memory,
+                 .budget = budget,
+                 .weight_bytes = estimate_weight_bytes(files.config, *files.weights, context.ops(),
+                                                       limits.parallel),
+                 .activation_bytes = estimate_activation_bytes(files.config, limits,
+                                                               context.ops().activation_dtype()) +
+                                     runner.buffers,
+                 .workspace_bytes = static_cast<int64_t>(plan.attention.workspace_bytes),
+                 .reserve_bytes = runner.reserve};
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
@@ -213,7 +244,6 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   limit_rule_seqs(config, wanted.max_num_rule_seqs);
   DeviceContext& context = *platform.contexts().front();
   QUIRE_RETURN_IF_ERROR(context.bind_thread());
-  const DType activation = context.ops().activation_dtype();
   EnginePlan plan;
   plan.dtype = choose_dtype(config, files.config);
   QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, plan.dtype));
@@ -234,31 +264,13 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
                 .enforce_eager = config.enforce_eager};
   ModelLimits& limits = plan.sizes.limits;
   QUIRE_ASSIGN_OR_RETURN(const auto table, read_tuning_table(config, context.device()));
-  QUIRE_ASSIGN_OR_RETURN(plan.attention,
-                         choose_attention(config, files.config, platform, context, limits, table));
-  plan.sizes.windows = table_windows(plan.attention.kv_groups);
-  const RunnerBytes runner = platform.runner_bytes(plan.sizes, plan.attention.selectors);
-  // Asked last: the memory of attention's plans is taken already.
-  QUIRE_ASSIGN_OR_RETURN(const MemoryBudget budget, context.memory_budget());
-  plan.memory = {.tables = kv_table_bytes(plan.attention.kv_groups),
-                 .block_size = config.block_size,
-                 .max_model_len = max_model_len,
-                 .max_num_seqs = config.max_num_seqs,
-                 .max_num_batched_tokens = config.max_num_batched_tokens,
-                 .kv_cache_memory = config.kv_cache_memory,
-                 .budget = budget,
-                 .weight_bytes = estimate_weight_bytes(files.config, *files.weights, context.ops(),
-                                                       limits.parallel),
-                 .activation_bytes =
-                     estimate_activation_bytes(files.config, limits, activation) + runner.buffers,
-                 .workspace_bytes = static_cast<int64_t>(plan.attention.workspace_bytes),
-                 .reserve_bytes = runner.reserve};
+  QUIRE_RETURN_IF_ERROR(plan_for_context(config, files, platform, table, plan));
   QUIRE_ASSIGN_OR_RETURN(plan.kv, plan_and_shrink(config, plan.memory));
   if (plan.memory.max_model_len != max_model_len) {
+    // A window as long as the shorter context hides nothing, so there may be fewer KV groups.
     limits.max_model_len = plan.memory.max_model_len;
-    plan.attention = {};  // its memory goes to the plans for the shorter context
-    QUIRE_ASSIGN_OR_RETURN(
-        plan.attention, choose_attention(config, files.config, platform, context, limits, table));
+    QUIRE_RETURN_IF_ERROR(plan_for_context(config, files, platform, table, plan));
+    QUIRE_ASSIGN_OR_RETURN(plan.kv, plan_memory(plan.memory));
   }
   plan.scheduler = {.max_num_seqs = config.max_num_seqs,
                     .max_num_rule_seqs = config.max_num_rule_seqs,

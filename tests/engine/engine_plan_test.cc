@@ -66,8 +66,7 @@ class FakePlatform final : public Platform {
   }
   RunnerBytes runner_bytes(const RunnerSizes& sizes,
                            std::span<const AttentionSelector> attention) const override {
-    EXPECT_EQ(attention.size(), 1U);
-    EXPECT_EQ(sizes.num_layers, 2);
+    EXPECT_EQ(attention.size(), sizes.windows.size());
     return {.buffers = 0, .reserve = kReserve};
   }
   std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
@@ -199,6 +198,22 @@ TEST_F(EnginePlanTest, KeepsAReserveForWhatCannotBeKnown) {
   EXPECT_EQ(none.status().code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(none.status().message(), HasSubstr("raise --gpu-memory-utilization"));
   EXPECT_EQ(none.status().message().find('\n'), std::string::npos);
+}
+
+// A window as long as the context that fits hides nothing: its layers join the others.
+TEST_F(EnginePlanTest, AShrunkContextHasTheGroupsAndTablesOfItsOwn) {
+  EngineConfig config = testing::tiny_windows_config();
+  config.kv_cache_memory = int64_t{30} << 10;
+  const auto shrunk = plan(config);
+  ASSERT_TRUE(shrunk.ok()) << shrunk.status().message();
+  config.max_model_len = shrunk->sizes.limits.max_model_len;
+  ASSERT_LE(config.max_model_len, 40) << "the window";
+  const auto asked_for = plan(config);
+  ASSERT_TRUE(asked_for.ok()) << asked_for.status().message();
+  EXPECT_EQ(shrunk->attention.kv_groups.size(), 1U);
+  EXPECT_EQ(shrunk->sizes.windows, asked_for->sizes.windows);
+  EXPECT_EQ(shrunk->kv.num_blocks, asked_for->kv.num_blocks);
+  EXPECT_EQ(shrunk->scheduler.tables.size(), 1U);
 }
 
 TEST(MakePlatform, RefusesAShareOutOfRange) {
