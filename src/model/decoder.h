@@ -59,6 +59,8 @@ void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig&
 // The rotation that `fields` describe: rope_theta, and the scaling of rope_parameters or
 // rope_scaling.
 RopeConfig read_rope(ConfigFields& fields, int max_position_embeddings, double default_theta);
+// Whether rope_parameters holds an object per type of layer instead of one set for all layers.
+bool has_ropes_by_layer_type(const ConfigFields& rope_parameters);
 // The rotation of one object of rope_parameters.
 RopeConfig read_rope_parameters(ConfigFields& fields, int max_position_embeddings,
                                 double default_theta);

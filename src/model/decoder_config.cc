@@ -61,6 +61,9 @@ void read_whole_head_rotation(ConfigFields& fields) {
 // The part of the scaling that depends on its type.
 void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeConfig& rope) {
   read_whole_head_rotation(fields);
+  if (fields.has("factor") && !fields.has("type") && !fields.has("rope_type")) {
+    fields.fail("rope_type", "nothing", "a type beside \"factor\"");
+  }
   const std::string old_spelling = fields.optional_text("type").value_or("default");
   const std::string type = fields.optional_text("rope_type").value_or(old_spelling);
   const std::optional<RopeType> known = parse_rope_type(type);
@@ -122,6 +125,11 @@ void read_decoder_sizes(ConfigFields& fields, const DecoderDefaults& defaults, M
   decoder.attention_scale = 1.0F / std::sqrt(static_cast<float>(decoder.head_dim));
 }
 
+bool has_ropes_by_layer_type(const ConfigFields& rope_parameters) {
+  return rope_parameters.mentions("full_attention") ||
+         rope_parameters.mentions("sliding_attention");
+}
+
 RopeConfig read_rope_parameters(ConfigFields& fields, int max_position_embeddings,
                                 double default_theta) {
   RopeConfig rope;
@@ -137,6 +145,10 @@ RopeConfig read_rope(ConfigFields& fields, int max_position_embeddings, double d
   std::optional<ConfigFields> scaling = fields.object("rope_parameters");
   if (!scaling) scaling = fields.object("rope_scaling");
   if (!scaling) return rope;
+  if (has_ropes_by_layer_type(*scaling)) {
+    fields.fail("rope_parameters", "parameters per type of layer", "one set for all layers");
+    return rope;
+  }
   rope = read_rope_parameters(*scaling, max_position_embeddings, rope.theta);
   fields.keep(scaling->status());
   return rope;

@@ -208,6 +208,22 @@ TEST(ModelConfig, ReadsTheTextModelOfAMultimodalGemma3) {
               HasSubstr("text_config.hidden_size"));
 }
 
+TEST(ModelConfig, AMultimodalGemma3IsCheckedOnBothLevels) {
+  const auto error = [](const std::string& top, const std::string& text) {
+    return parse_model_config(R"({"architectures":["Gemma3ForConditionalGeneration"],)" + top +
+                                  R"("text_config":{"hidden_size":64,"intermediate_size":128,)" +
+                                  text + R"("num_hidden_layers":2}})",
+                              "config.json")
+        .status()
+        .message();
+  };
+  EXPECT_EQ(error("", ""), "");
+  EXPECT_THAT(error(R"("tie_word_embeddings":false,)", ""), HasSubstr("tie_word_embeddings"));
+  EXPECT_THAT(error("", R"("tie_word_embeddings":false,)"), HasSubstr("tie_word_embeddings"));
+  EXPECT_THAT(error("", R"("quantization_config":{"quant_method":"gptq"},)"),
+              HasSubstr("text_config.quantization_config"));
+}
+
 TEST(ModelConfig, GemmasFaultsAreNamed) {
   const std::vector<std::pair<std::string, std::string>> faults = {
       {R"("hidden_activation":"gelu")", "hidden_activation; got \"gelu\""},
@@ -221,6 +237,10 @@ TEST(ModelConfig, GemmasFaultsAreNamed) {
       {R"("layer_types":["full_attention"])", "layer_types; got 1 entries"},
       {R"("rope_parameters":{"full_attention":{"rope_type":"default"}})",
        "rope_parameters.sliding_attention; got nothing"},
+      {R"("rope_parameters":{"sliding_attention":{"rope_type":"default"}})",
+       "rope_parameters.full_attention; got nothing"},
+      {R"("rope_parameters":{"full_attention":null,"sliding_attention":null})",
+       "rope_parameters.full_attention; got nothing"},
       {R"("quantization_config":{"quant_method":"fp8"})", "quantization_config is not supported"},
   };
   for (const auto& [fields, expected] : faults) {
@@ -251,6 +271,9 @@ TEST(ModelConfig, EachFaultNamesItsFieldAndWhatWasExpected) {
       {R"("rope_scaling":7)", "rope_scaling; got"},
       {R"("rope_scaling":{"rope_type":"longrope"})", "rope_scaling.rope_type; got \"longrope\""},
       {R"("rope_parameters":{"rope_type":"linear"})", "rope_parameters.factor; got nothing"},
+      {R"("rope_scaling":{"factor":8.0})", "rope_scaling.rope_type; got nothing"},
+      {R"("rope_parameters":{"full_attention":{"rope_type":"linear","factor":4}})",
+       "rope_parameters; got parameters per type of layer"},
       {R"("rope_scaling":{"type":"dynamic","factor":0.5})", "rope_scaling.factor"},
       {R"("rope_scaling":{"type":"llama3","factor":8})", "rope_scaling.low_freq_factor"},
       {R"("rope_scaling":{"type":"llama3","factor":8,"low_freq_factor":4,"high_freq_factor":4})",

@@ -103,7 +103,7 @@ void read_two_ropes(ConfigFields& fields, GemmaConfig& gemma) {
   constexpr double kLocalTheta = 1e4;
   const int positions = gemma.max_position_embeddings;
   std::optional<ConfigFields> by_type = fields.object("rope_parameters");
-  if (!by_type || !by_type->has("full_attention")) {
+  if (!by_type || !has_ropes_by_layer_type(*by_type)) {
     RopeConfig local;
     local.theta = fields.number("rope_local_base_freq", kMinRopeTheta, kMaxRopeTheta, kLocalTheta);
     gemma.ropes = {read_rope(fields, positions, kGlobalTheta), local};
@@ -278,9 +278,16 @@ std::shared_ptr<const FamilyConfig> parse_gemma3_multimodal(ConfigFields& fields
     fields.fail("text_config", "nothing", "an object");
     return nullptr;
   }
+  if (text->has("quantization_config")) {
+    text->fail("quantization_config", "an object", "none: float32, float16 or bfloat16 weights");
+  }
   std::shared_ptr<GemmaConfig> gemma = parse_third(*text, config);
   fields.keep(text->status());
   if (gemma == nullptr) return nullptr;
+  // transformers ties by either level; a head of its own has no name that every version agrees on.
+  if (!gemma->tie_word_embeddings || !fields.boolean("tie_word_embeddings", true)) {
+    fields.fail("tie_word_embeddings", "false", "true in the configuration and in its text_config");
+  }
   gemma->prefix = "language_model.model.";
   gemma->has_vision = true;
   return gemma;
