@@ -29,6 +29,7 @@ struct EngineStats {
   int num_waiting = 0;
   int num_free_blocks = 0;
   int num_total_blocks = 0;
+  double kv_cache_usage = 0;  // share in use of the fullest block table, 1 is all
   int64_t num_steps = 0;
   // Of the steps: on a GPU a step copies once to the host and waits once, on a CPU never.
   int64_t num_device_to_host_copies = 0;

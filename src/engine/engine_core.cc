@@ -315,6 +315,7 @@ void EngineCore::publish_stats() {
   stats_.num_device_to_host_copies = traffic.num_copies;
   stats_.num_device_waits = traffic.num_waits;
   stats_.num_total_blocks = now.num_total_blocks;
+  stats_.kv_cache_usage = now.kv_cache_usage;
   stats_.num_running = now.num_running;
   stats_.num_waiting = now.num_waiting;
   stats_.num_free_blocks = now.num_free_blocks;

@@ -24,6 +24,15 @@ int BlockTables::num_total() const {
   return count;
 }
 
+double BlockTables::usage() const {
+  double most = 0;
+  for (const Table& table : tables_) {
+    const double num_total = table.pool.num_blocks() - 1;
+    if (num_total > 0) most = std::max(most, 1 - table.pool.num_free() / num_total);
+  }
+  return most;
+}
+
 void BlockTables::extend_hashes(SeqRecord& rec, int num_blocks) const {
   const Sequence& seq = *rec.seq;
   const auto extend = [&](int count, std::vector<BlockHash>& hashes) {

@@ -25,6 +25,8 @@ class BlockTables {
   // Over all tables.
   int num_free() const;
   int num_total() const;
+  // The share of blocks in use of the fullest table.
+  double usage() const;
 
   // The longest prefix of a waiting sequence whose blocks are cached, as far as later queries read
   // them. Its last known token is always left to compute, because its logits are wanted; with

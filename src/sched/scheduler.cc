@@ -364,6 +364,7 @@ SchedulerStats Scheduler::stats() const {
   stats.num_waiting = static_cast<int>(impl_->waiting.size());
   stats.num_free_blocks = impl_->tables.num_free();
   stats.num_total_blocks = impl_->tables.num_total();
+  stats.kv_cache_usage = impl_->tables.usage();
   return stats;
 }
 

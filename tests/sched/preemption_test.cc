@@ -177,6 +177,8 @@ TEST_F(SchedulerTest, BlocksThatOnlyVictimsShareCountAsFreed) {
   const SeqId b = add(33, 10, {.first_id = 5});
   step();
   ASSERT_EQ(scheduler().stats().num_free_blocks, 1);
+  const SchedulerStats stats = scheduler().stats();
+  EXPECT_DOUBLE_EQ(stats.kv_cache_usage, 1 - 1.0 / stats.num_total_blocks);
   const SeqId urgent = add(79, 1, {.priority = -1});  // needs all 5
   EXPECT_EQ(parts(step()), (Parts{{urgent, 64}}));
   EXPECT_EQ(seq(a).state, SeqState::kWaiting);

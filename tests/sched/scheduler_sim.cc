@@ -313,6 +313,7 @@ void SchedulerSim::drain() {
   const SchedulerStats stats = scheduler_.stats();
   QUIRE_CHECK(live_.empty() && stats.num_running == 0 && stats.num_waiting == 0, "[sim] leftovers");
   QUIRE_CHECK(stats.num_free_blocks == stats.num_total_blocks, "[sim] blocks leaked");
+  QUIRE_CHECK(stats.kv_cache_usage == 0, "[sim] an empty cache is in use");
 }
 
 ScenarioResult run_scenario(const Choices& below, int num_ops) {

@@ -44,9 +44,8 @@ std::string ServerMetrics::text(std::string_view model_name, const EngineStats& 
   MetricsText out(model_name);
   out.gauge("vllm:num_requests_running", "Answers in the running batch.", engine.num_running);
   out.gauge("vllm:num_requests_waiting", "Answers that wait for a place.", engine.num_waiting);
-  const double num_used = engine.num_total_blocks - engine.num_free_blocks;
   out.gauge("vllm:kv_cache_usage_perc", "Share of the KV cache in use, 1 is all.",
-            engine.num_total_blocks > 0 ? num_used / engine.num_total_blocks : 0);
+            engine.kv_cache_usage);
   out.counter("vllm:num_preemptions_total", "Answers put back to be computed anew.",
               engine.num_preemptions);
   out.counter("vllm:prompt_tokens_total", "Prompt tokens processed.", engine.num_prompt_tokens);
