@@ -16,6 +16,9 @@ using Services = std::span<const AttentionService>;
 std::string group_name(const EnginePlan& plan, size_t g) {
   if (plan.attention.kv_groups.size() == 1) return "";
   const KvGroup& group = plan.attention.kv_groups[g];
+  if (group.decode.window == 0) {
+    return fmt::format("{} layers without a window, ", group.layers.size());
+  }
   return fmt::format("{} layers of window {}, ", group.layers.size(), group.decode.window);
 }
 

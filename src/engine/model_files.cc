@@ -194,6 +194,12 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   const fs::path directory = config_alone ? path.parent_path() : path;
   const fs::path config_path = config_alone ? path : path / "config.json";
   QUIRE_RETURN_IF_ERROR(check_is_snapshot(directory));
+  if (!is_there(config_path)) {
+    return not_found(fmt::format(
+        "[model] --model {} has no config.json; expected a Hugging Face directory with config.json "
+        "and safetensors",
+        engine.model));
+  }
   ModelFiles files;
   files.name = config_alone ? path.stem().string() : directory_name(path);
   QUIRE_ASSIGN_OR_RETURN(const std::string config, read_file(config_path, kMaxConfigBytes));
