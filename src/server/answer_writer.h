@@ -1,4 +1,5 @@
-// One call's outputs become what its client reads: chunks as they come, or one body at the end.
+// Turns the engine outputs of one call into its HTTP response body: SSE chunks for a stream, or one
+// JSON document.
 #pragma once
 
 #include <memory>
@@ -13,26 +14,26 @@ namespace quire::server {
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
-  // An output of choice `choice_idx` (the prompt's number times n, and the answer's). Appends what
-  // the client is to read now.
+  // Adds an output of choice `choice_idx` (prompt index * n + sample index). Appends the bytes to
+  // send now to `out`; a writer of a whole body appends nothing before finish().
   virtual void add(int choice_idx, Output&& output, std::string& out) = 0;
-  // All choices have ended: appends the rest.
+  // Appends the rest after all choices have ended.
   virtual void finish(std::string& out) = 0;
 };
 
-// What a writer must know beside the call itself.
+// Data that a writer needs in addition to the call.
 struct AnswerContext {
   AnswerHeader header;
   DecodeToken decode;
   int num_prompt_tokens = 0;              // of all prompts
-  std::vector<std::string> prompt_texts;  // of each prompt, with echo
-  // Of chat: absent names mean that the answer is content alone.
+  std::vector<std::string> prompt_texts;  // one per prompt; only with echo
+  // Chat only. Empty parser names and no forced call: the whole text is content.
   AnswerParserConfig parser;
 };
 
-// Of the call's prompts only their number counts: they may have been taken out.
+// Reads only the number of the call's prompts, so their text may have been moved out before.
 std::unique_ptr<AnswerWriter> make_answer_writer(CompletionCall call, AnswerContext context);
-// Fails where the parser's name is unknown.
+// Fails if a parser's name is unknown.
 Result<std::unique_ptr<AnswerWriter>> make_answer_writer(ChatCall call, AnswerContext context);
 
 }  // namespace quire::server

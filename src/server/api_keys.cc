@@ -20,7 +20,7 @@ bool is_visible(char c) {
   return c > ' ' && c < '\x7f';
 }
 
-// Of blanks alone: what else is no part of a key is for check_key() to refuse.
+// Trims only blanks and '\r'; check_key() refuses all other characters that a key cannot have.
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r";
   const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
@@ -64,7 +64,8 @@ bool is_base64_digit(char c) {
          c == '/';
 }
 
-// Empty where it is malformed. EVP_DecodeBlock alone takes '=' anywhere, and counts it as a byte.
+// Returns "" for malformed input. EVP_DecodeBlock() alone accepts '=' anywhere and counts it as a
+// byte.
 std::string decode_base64(std::string_view encoded) {
   const auto digits_end = std::ranges::find_if_not(encoded, is_base64_digit);
   const std::string_view padding(digits_end, encoded.end());
@@ -112,8 +113,8 @@ Result<ApiKeys> ApiKeys::create(const std::vector<std::string>& keys, const std:
   return all;
 }
 
-// Digests are compared, so that neither the length nor a common start of a key shows; and all of
-// them, so that its place in the list does not.
+// Compares digests, so that the time reveals neither a key's length nor a common prefix. Compares
+// with all of them, so that the time does not reveal a key's position in the list.
 std::optional<int> ApiKeys::find(std::string_view authorization) const {
   std::string key;
   if (take_scheme(authorization, "bearer")) {

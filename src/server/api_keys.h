@@ -1,4 +1,5 @@
-// The keys that may use the server. Kept as digests: neither logs nor a core's strings have them.
+// The API keys that the server accepts. Stored as SHA-256 digests, so that neither logs nor core
+// dumps contain a key.
 #pragma once
 
 #include <array>
@@ -14,16 +15,17 @@ namespace quire::server {
 
 class ApiKeys {
  public:
-  // `keys` as the flags have them, and one a line of `file` (empty: none; '#' begins a comment).
-  // Refuses empty keys and such as no header can carry.
+  // Takes `keys` from the flags and one key per line of `file` (an empty path: no file; '#' begins
+  // a comment line). Refuses empty keys, and keys that an HTTP header cannot carry.
   static Result<ApiKeys> create(const std::vector<std::string>& keys, const std::string& file);
 
   bool empty() const { return digests_.empty(); }
   int size() const { return static_cast<int>(digests_.size()); }
-  // Whose the header "Authorization: Bearer KEY" is, or "Basic" with the key as the password, which
-  // is what a browser can send. Takes as long for every wrong key.
+  // Returns the index of the key in an "Authorization: Bearer KEY" header, or in a "Basic" header,
+  // which browsers send, as its password. Takes the same time for every wrong key of one length.
   std::optional<int> find(std::string_view authorization) const;
-  // What separates the prefix cache of one key's requests from others'.
+  // A salt that keeps the prefix cache entries of this key's requests apart from those of other
+  // keys.
   std::string cache_salt(int key_idx) const;
 
  private:

@@ -1,4 +1,4 @@
-// Which other sites' pages may call, where the operator says so: --allowed-origins.
+// Cross-origin requests (CORS) from the origins that --allowed-origins names.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace quire::server {
 
-// The headers of an answer to this request; none where it comes from no other site, or from one
-// that is not allowed.
+// Returns the CORS headers of the response to this request. Returns none if the request has no
+// Origin or if its origin is not allowed.
 http::Headers cors_headers(const std::vector<std::string>& allowed_origins,
                            const http::Request& request);
 
-// Whether a browser can send this as its Origin: "https://example.com:8000", all of it in lower
-// case and no path; or "null". "*" stands for all.
+// Returns whether a browser can send this text as an Origin: "https://example.com:8000", in lower
+// case and without a path, or "null". Also accepts "*", which stands for every origin.
 bool can_be_origin(std::string_view text);
 
-// A browser's question before the call itself.
+// Returns whether this is a CORS preflight request (OPTIONS).
 bool is_preflight(const http::Request& request);
-// Its answer; 403 where the origin is not allowed.
+// Returns the response to a preflight request: 204, or 403 if the origin is not allowed.
 http::Response preflight_response(const std::vector<std::string>& allowed_origins,
                                   const http::Request& request);
 

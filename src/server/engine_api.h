@@ -1,4 +1,4 @@
-// What the server asks of an engine. The engine itself, or what a test puts in its place.
+// The engine's interface as the server uses it: a wrapper of quire::Engine, or a fake in tests.
 #pragma once
 
 #include <memory>
@@ -16,13 +16,14 @@ class EngineApi {
 
   virtual Result<RequestId> submit(Request request, Engine::OutputCallback on_output) = 0;
   virtual void cancel(RequestId id) = 0;
-  // `variables`: a JSON object: messages, tools, add_generation_prompt, any other of the template.
+  // `variables` is a JSON object with messages, tools, add_generation_prompt and any other variable
+  // of the template.
   virtual Result<std::string> render_chat(std::string_view variables) const = 0;
-  virtual std::string_view chat_template() const = 0;  // its source; empty: none
+  virtual std::string_view chat_template() const = 0;  // source text; empty without a template
   virtual Result<std::vector<int32_t>> encode(std::string_view text,
                                               bool add_special_tokens) const = 0;
   virtual std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const = 0;
-  virtual std::string token_bytes(int32_t id) const = 0;  // may be half a character
+  virtual std::string token_bytes(int32_t id) const = 0;  // may be a part of a UTF-8 character
   virtual SamplingParams default_sampling() const = 0;
   virtual const ModelInfo& model_info() const = 0;
   virtual EngineStats stats() const = 0;

@@ -1,4 +1,4 @@
-// A refused call's answer.
+// HTTP responses for refused calls.
 #pragma once
 
 #include "server/http/http.h"
@@ -6,10 +6,11 @@
 
 namespace quire::server {
 
-// OpenAI's error object as the body; `headers`, and Retry-After with a 429 or 503.
+// Returns a response with OpenAI's error object as its body and with `headers`; adds Retry-After to
+// a 429 or 503.
 http::Response error_response(const CallError& error, http::Headers headers);
 
-// Where Exchange::respond() had no room for the answer.
+// The error to send when Exchange::respond() returns false.
 CallError answer_too_large();
 
 }  // namespace quire::server

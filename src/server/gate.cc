@@ -54,7 +54,8 @@ Status Gate::check(int key_idx, int num_answers, int64_t num_tokens) const {
         fmt::format("[server] {} answers are in work or queued of at most {}; try again later",
                     num_inside_, seats));
   }
-  // A call is let in alone whatever its prompts: it fits the model, or was refused before.
+  // While no prompt tokens wait, a call is admitted whatever the size of its prompts: prompts that
+  // do not fit the model were refused before.
   const int64_t max_tokens = config_.max_num_queued_tokens;
   if (max_tokens > 0 && num_waiting_tokens_ > 0 && num_waiting_tokens_ + num_tokens > max_tokens) {
     return resource_exhausted(

@@ -1,5 +1,5 @@
-// Who is let in: a bounded number of answers in work or in the queue, a bound on the prompts that
-// wait, a bound for each key. What does not fit is refused at once, so that nothing piles up.
+// Admission control. Bounds the sequences that run or wait, the prompt tokens that wait, and the
+// sequences per API key. A request beyond a bound is refused at once, so that queues stay short.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 namespace quire::server {
 
 struct GateConfig {
-  int max_num_seqs = 64;                    // of the engine: so many run at once
-  int max_num_queued_reqs = 512;            // and so many may wait
-  int64_t max_num_queued_tokens = 1 << 22;  // of prompts that wait; 0: no bound
-  int max_concurrency_per_key = 0;          // answers; 0: no bound
+  int max_num_seqs = 64;                    // of the engine: sequences that run at once
+  int max_num_queued_reqs = 512;            // sequences that may wait in addition
+  int64_t max_num_queued_tokens = 1 << 22;  // prompt tokens of waiting requests; 0: no bound
+  int max_concurrency_per_key = 0;          // sequences; 0: no bound
 };
 
 class Gate;
 
-// A call's seat. Gives it back when destroyed.
+// The capacity that one admitted call holds. The destructor returns it to the gate.
 class Ticket {
  public:
   Ticket() = default;
@@ -28,7 +28,8 @@ class Ticket {
   Ticket& operator=(Ticket&& other) noexcept;
   ~Ticket();
 
-  // So many tokens of the call's prompts wait no more: one of them has begun.
+  // Stops counting `num_tokens` of the call's prompt tokens as waiting, because one of its prompts
+  // has started.
   void begun(int64_t num_tokens);
 
  private:
@@ -49,17 +50,19 @@ class Gate {
  public:
   Gate(const GateConfig& config, int num_keys);
 
-  // For num_answers answers to prompts of num_tokens together. key_idx: whose; -1: nobody's.
-  // resource_exhausted: try again later; unavailable: draining; invalid_argument: never.
+  // Admits `num_answers` sequences for prompts of `num_tokens` tokens in all. `key_idx` is -1 if
+  // the server has no keys. Errors: resource_exhausted (try again later), unavailable (draining),
+  // invalid_argument (never fits).
   Result<Ticket> enter(int key_idx, int num_answers, int64_t num_tokens);
 
-  // Whether so many answers would be let in now, whatever their prompts.
+  // Returns the error that enter() would return now for `num_answers` sequences, without a check of
+  // prompt tokens.
   Status check_room(int key_idx, int num_answers = 1) const;
 
-  // From now on nobody is let in.
+  // Refuses all later calls.
   void close();
   bool is_closed() const;
-  int num_inside() const;  // answers
+  int num_inside() const;  // sequences
 
  private:
   friend class Ticket;

@@ -45,7 +45,7 @@ bool Generations::is_cancelled() const {
 void Generations::add(const std::shared_ptr<Generation>& generation) {
   const std::lock_guard lock(mutex_);
   in_work_.emplace(generation.get(), generation);
-  generation->is_shut_down_ = is_cancelled_;  // nobody else has it yet
+  generation->is_shut_down_ = is_cancelled_;  // no other thread has the generation yet
 }
 
 void Generations::remove(const Generation* generation) {
@@ -93,7 +93,7 @@ void Generation::submit_requests() {
           self->on_output(first_choice + output.index, std::move(output));
         });
     if (id.ok()) {
-      // There is room for it already: a request whose id is lost could not be cancelled.
+      // ids_ was reserved, so this cannot throw: a request whose id is lost could not be cancelled.
       const std::lock_guard lock(mutex_);
       ids_.push_back(*id);
     } else {
@@ -185,8 +185,8 @@ void Generation::observe_end(int choice_idx, const Output& output, Clock::time_p
   metrics.params_max_tokens.observe(prompt.max_tokens);
 }
 
-// is_working_ holds for the worker that is to come. Without it this thread gives the call up, or
-// the client would wait for an answer that no worker writes.
+// is_working_ stays set for the worker that this call posts. If the post fails, this thread gives
+// the call up; otherwise the client would wait for a response that no worker writes.
 void Generation::wake(std::unique_lock<std::mutex>& lock) {
   is_working_ = true;
   lock.unlock();
@@ -200,7 +200,8 @@ void Generation::work() {
   if (!run_guarded("[server] a call is given up", [this] { work_off(); })) give_up();
 }
 
-// Without its exchange the connection answers for itself: 500, or a stream that is cut.
+// Dropping the exchange makes the connection respond by itself: with a 500, or by cutting the
+// stream.
 void Generation::give_up() noexcept {
   has_ended_ = true;
   parts_.exchange = nullptr;
@@ -221,7 +222,7 @@ void Generation::work_off() {
       if (arrivals.empty()) is_working_ = false;
     }
     if (arrivals.empty()) return;
-    std::string piece;  // one write for all that has come meanwhile
+    std::string piece;  // one write for all outputs that have arrived
     for (Arrival& arrival : arrivals) take(std::move(arrival), piece);
     send(std::move(piece));
   }
@@ -243,7 +244,7 @@ void Generation::take(Arrival&& arrival, std::string& piece) {
   if (num_unfinished_ == 0) parts_.writer->finish(piece);
 }
 
-// Where the call streams, `piece` is what is new; else it is empty until it is the whole body.
+// For a stream, `piece` is the new text. Otherwise it is empty until it is the whole body.
 void Generation::send(std::string&& piece) {
   if (has_ended_ || piece.empty()) return;
   http::Exchange& exchange = *parts_.exchange;
@@ -262,7 +263,8 @@ void Generation::send(std::string&& piece) {
   end(kOk, parts_.log.outcome);
 }
 
-// The head waits for the first piece: until then a failure can still have its own status.
+// Sends the response head with the first piece: before that, a failure can still set its own
+// status.
 void Generation::start_stream() {
   if (std::exchange(has_started_stream_, true)) return;
   http::Headers all = parts_.headers;
@@ -271,9 +273,10 @@ void Generation::start_stream() {
   parts_.exchange->start_stream(kOk, std::string(kEventStream), std::move(all));
 }
 
-// `piece`: what had come before.
+// `piece` is the text that came before the failure.
 void Generation::fail(const Status& error, std::string&& piece) {
-  // An engine that has failed is nothing to try again at once (429), whatever the failure was.
+  // A failed engine is always reported as unavailable (503), since a 429 would invite the client to
+  // try again at once.
   const bool is_out = !tools_.engine.health().ok();
   const CallError call = call_error(is_out ? engine_is_out() : error);
   http::Exchange& exchange = *parts_.exchange;

@@ -1,4 +1,4 @@
-// A call for answers in work: the engine's outputs on their way to one client.
+// A running generation request: forwards the engine's outputs to one client.
 #pragma once
 
 #include <chrono>
@@ -20,10 +20,10 @@ namespace quire::server {
 
 class Generation;
 
-// Those in work, for when their time is over. Thread-safe.
+// All running generations, so that a shutdown can cancel them. Thread-safe.
 class Generations {
  public:
-  // Cancels them and those that come later; each tells its client.
+  // Cancels all generations, including those that start later. Each client gets an error.
   void cancel();
   bool is_cancelled() const;
 
@@ -37,10 +37,10 @@ class Generations {
   bool is_cancelled_ = false;
 };
 
-// What a call is told that the server has no more time for.
+// The error of calls that a shutdown cancels.
 Status shutting_down();
 
-// Outlives every generation.
+// The objects that a generation uses; they outlive every generation.
 struct GenerationTools {
   EngineApi& engine;
   WorkerPool& workers;
@@ -51,17 +51,17 @@ struct GenerationTools {
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
   struct Parts {
-    std::vector<Request> requests;  // one a prompt, each with prompt_token_ids
+    std::vector<Request> requests;  // one per prompt, each with prompt_token_ids
     std::unique_ptr<AnswerWriter> writer;
     bool is_stream = false;
     Ticket ticket;
     RequestLog log;
-    http::Headers headers;  // of the answer
+    http::Headers headers;  // of the response
     std::shared_ptr<http::Exchange> exchange;
   };
 
-  // Submits the requests; from then on the generation lives until its last output has come. The
-  // client gets an error where the engine refuses one of them. Runs on a worker.
+  // Submits the requests. The generation then lives until its last output has come. The client gets
+  // an error if the engine refuses one of the requests. Runs on a worker thread.
   static void start(const GenerationTools& tools, Parts parts);
   ~Generation();
 
@@ -78,21 +78,22 @@ class Generation : public std::enable_shared_from_this<Generation> {
     int num_tokens = 0;
   };
   struct PromptState {
-    int64_t num_waiting_tokens = 0;  // 0: its first answer has begun
+    int64_t num_waiting_tokens = 0;  // 0 once its first sequence has started
     int num_unfinished = 0;
-    int max_tokens = 0;  // that an answer may have
-    int longest = 0;     // of the answers that have ended
+    int max_tokens = 0;  // limit per sequence
+    int longest = 0;     // tokens of the longest ended sequence
   };
 
   Generation(const GenerationTools& tools, Parts parts);
   void submit_all();
   void submit_requests();
-  // Their last outputs come with the next step.
+  // Cancels all submitted requests. Their last outputs come with the next step.
   void cancel_all();
-  // The same, where the server wants it: the client is told. Any thread.
+  // Cancels the requests because the server shuts down; the client gets an error. Any thread may
+  // call it.
   void shut_down();
 
-  // The engine's thread: notes the time, hands over, and wakes a worker.
+  // Called on the engine's thread: records the time, queues the output and wakes a worker.
   void on_output(int choice_idx, Output&& output);
   void observe(int choice_idx, const Output& output);
   void observe_end(int choice_idx, const Output& output, Clock::time_point now);
@@ -112,21 +113,21 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const int num_answers_;  // to each prompt
   Parts parts_;
 
-  // The engine's thread alone.
+  // Used only on the engine's thread.
   std::vector<ChoiceTimes> times_;
   std::vector<PromptState> prompts_;
 
   std::mutex mutex_;
   std::vector<RequestId> ids_;
   std::deque<Arrival> arrivals_;
-  bool is_submitted_ = false;  // nothing is worked on before
+  bool is_submitted_ = false;  // no worker takes outputs before this is set
   bool is_working_ = false;
   bool is_shut_down_ = false;
 
   // One worker at a time.
   int num_unfinished_ = 0;
   bool has_started_stream_ = false;
-  bool has_ended_ = false;  // for the client: what still comes is dropped
+  bool has_ended_ = false;  // the response has ended; later outputs are dropped
 };
 
 }  // namespace quire::server

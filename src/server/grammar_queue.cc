@@ -18,8 +18,9 @@ Status GrammarQueue::push(int key_idx, const void* id, int num_answers, WorkerPo
     return resource_exhausted(fmt::format(
         "[server] {} calls wait for their grammars to be compiled; try again later", num_calls_));
   }
-  // An entry without a runner would wait for ever, so the runner comes first: it waits for the
-  // lock, and a runner without an entry does nothing. Behind it only the key's list allocates.
+  // The runner is posted before the entry is inserted, because an entry without a runner would wait
+  // forever; a runner without an entry does nothing. The runner blocks on the lock until the entry
+  // is there. After the post, only creating the key's list allocates memory.
   workers_.post([this] { run_next(); });
   std::list<Entry>& of_key = by_key_[key_idx];
   of_key.splice(of_key.end(), entry);
@@ -29,7 +30,7 @@ Status GrammarQueue::push(int key_idx, const void* id, int num_answers, WorkerPo
 }
 
 bool GrammarQueue::remove(const void* id) {
-  Entry removed;  // its task ends outside the lock
+  Entry removed;  // destroyed outside the lock
   const std::lock_guard lock(mutex_);
   for (auto of_key = by_key_.begin(); of_key != by_key_.end(); ++of_key) {
     const auto entry = std::ranges::find(of_key->second, id, &Entry::id);
@@ -52,7 +53,7 @@ void GrammarQueue::run_all() {
   }
 }
 
-// Runs the oldest call of the next key after the last. None may be left: calls can be removed.
+// Runs the oldest call of the next key in turn. The queue can be empty, since calls can be removed.
 bool GrammarQueue::run_next() {
   Entry next;
   {

@@ -32,7 +32,7 @@ Status HealthWatch::check(const Status& engine, const EngineStats& stats, Clock:
 
 Status HealthWatch::check_pools(Clock::time_point now) {
   Status status;
-  for (Pool& each : pools_) {  // all, whatever is found: each one's time goes on
+  for (Pool& each : pools_) {  // no early return: every pool's timer must be updated
     const WorkerPool::Load load = each.named.workers->load();
     const auto time = stall(each.progress, load.num_unfinished > 0, load.num_finished, now);
     if (!time) continue;

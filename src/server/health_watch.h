@@ -1,5 +1,5 @@
-// Whether there is progress: not where work waits and no step has ended for too long, nor where
-// the tasks of a pool of threads do not end.
+// Watches for progress: reports a stall if requests wait and no engine step has ended for too long,
+// or if a thread pool has tasks and finishes none.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@
 
 namespace quire::server {
 
-// The answer where the engine has failed or stands still. It gives no reason, since the caller may
-// be anyone, with or without a key; the reason is in the server's log.
+// The error for clients if the engine has failed or makes no progress. It gives no reason, because
+// callers without a key can see it; the reason is in the server's log.
 Status engine_is_out();
 
 class HealthWatch {
@@ -29,9 +29,9 @@ class HealthWatch {
 
   explicit HealthWatch(std::chrono::seconds patience, std::vector<NamedPool> pools = {});
 
-  // unavailable: what the engine says of itself, or that it or a pool stands still, with its state.
-  // Cheap: asked by every probe, and now and then by the server itself, so that a time without
-  // progress is known also where nobody probes.
+  // Returns the engine's own error, or unavailable if the engine or a pool makes no progress, with
+  // its counters. Called on every probe, and periodically by the server itself, so that a stall is
+  // found even without probes.
   Status check(const Status& engine, const EngineStats& stats, Clock::time_point now);
 
  private:
@@ -45,7 +45,7 @@ class HealthWatch {
   };
 
   Status check_pools(Clock::time_point now);
-  // For how long nothing was done, where that is too long.
+  // Returns how long there has been no progress, if that is at least `patience_`.
   std::optional<std::chrono::seconds> stall(Progress& progress, bool has_work, int64_t num_done,
                                             Clock::time_point now) const;
 

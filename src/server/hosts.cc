@@ -10,7 +10,7 @@ namespace quire::server {
 namespace {
 
 bool is_address(int family, std::string_view text) {
-  in6_addr address;  // room for either
+  in6_addr address;  // large enough for both families
   return ::inet_pton(family, std::string(text).c_str(), &address) == 1;
 }
 

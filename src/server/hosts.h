@@ -1,5 +1,5 @@
-// What a request may call this server: without keys, a page of another site whose name has come to
-// mean this machine (DNS rebinding) would else be taken for the server's own.
+// Checks the Host header. Without API keys this prevents DNS rebinding: a name of another site that
+// resolves to this machine would make a browser treat this server as that site.
 #pragma once
 
 #include <string>
@@ -8,12 +8,13 @@
 
 namespace quire::server {
 
-// `host`: the field, "name:8000". Addresses, "localhost" and what is in `allowed` ("*": all),
-// whatever the port; and none at all, which no browser sends.
+// Returns whether a request with this Host field ("name:8000") is allowed. Accepts IP addresses,
+// "localhost" and the names in `allowed` ("*": all), each with any port. Also accepts an empty
+// field, which no browser sends.
 bool is_allowed_host(std::string_view host, const std::vector<std::string>& allowed);
 
-// Whether a name of --allowed-hosts can be the name of a Host at all, which has no scheme, no port
-// and no path.
+// Returns whether a name of --allowed-hosts can be the name in a Host field, which has no scheme,
+// port or path. Also accepts "*".
 bool can_be_host(std::string_view name);
 
 }  // namespace quire::server

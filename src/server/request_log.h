@@ -1,5 +1,5 @@
-// One line of log a request, when it has been answered: who asked what, and how it ended. No text
-// of prompts or answers, no keys.
+// Writes one log line per request after its response: the request, its status and its duration. It
+// contains no text of prompts or responses, and no keys.
 #pragma once
 
 #include <chrono>
@@ -18,19 +18,19 @@ struct RequestLog {
   std::string peer;
   Clock::time_point arrived = Clock::now();
 
-  // Of calls for an answer.
+  // Only for generation requests.
   int num_prompt_tokens = 0;
   int num_completion_tokens = 0;
-  std::string outcome;  // "stop", "cancelled", an error: loggable()
+  std::string outcome;  // "stop", "cancelled", or an error as loggable() returns it
 
   void write(int http_status) const;
-  // A 500's cause, at the level of errors: it must be there without write()'s lines too. Nothing
-  // where the fault is not ours.
+  // Logs the cause of a 500 at error level, so that it appears even if the info level is off. Logs
+  // nothing for any other status.
   void write_failure(const CallError& error) const;
 };
 
-// The caller's x-request-id where it is fit to be logged and sent back (up to 128 characters of
-// [A-Za-z0-9._-]), else a new one.
+// Returns the client's x-request-id if it is safe to log and to send back (at most 128 characters
+// of [A-Za-z0-9._-]); otherwise a new random id.
 std::string request_id(std::string_view wanted);
 
 }  // namespace quire::server

@@ -25,22 +25,22 @@ namespace {
 using Run = void (*)(CallContext& context, Call&& call);
 
 enum class Access { kAnyone, kKeyHolder };
-// kAtOnce: microseconds, on the transport's thread; kWorker: parses, tokenizes; kTokenizer: parses
-// and tokenizes for /tokenize and /detokenize, up to max_tokenize_bytes; no generation waits behind
-// it.
+// kAtOnce: runs on the transport's thread, within microseconds. kWorker: runs on the worker pool,
+// which parses and tokenizes. kTokenizer: runs on a separate pool for /tokenize and /detokenize
+// with texts up to max_tokenize_bytes, so that no generation request waits behind them.
 enum class Where { kAtOnce, kWorker, kTokenizer };
 constexpr int kNumTokenizers = 1;
 constexpr int kMaxTokenizing = 64;
 
 struct Route {
   std::string_view method;
-  std::string_view path;  // one that ends in '/' stands for all below it
+  std::string_view path;  // a path that ends in '/' matches all paths below it
   Access access;
   Where where;
   Run run;
 };
 
-// All there is: what is not here is 404, with or without a key.
+// The complete list of routes; any other path is 404, with or without a key.
 constexpr Route kRoutes[] = {
     {"GET", "/health", Access::kAnyone, Where::kAtOnce, get_health},
     {"GET", "/ready", Access::kAnyone, Where::kAtOnce, get_ready},
@@ -75,7 +75,8 @@ CallError wrong_method(Call& call, std::string_view allowed) {
       "method_not_allowed");
 }
 
-// Also what keeps other sites' pages from posting here without asking first.
+// Also prevents cross-site form posts: a page of another site cannot send this content type without
+// a CORS preflight.
 bool is_json(std::string_view content_type) {
   constexpr std::string_view kJson = "application/json";
   const std::string_view rest = content_type.substr(std::min(kJson.size(), content_type.size()));
@@ -110,12 +111,12 @@ struct Service::Impl {
                 .tokenizers = tokenizers,
                 .max_prompt_bytes = max_prompt_bytes(engine)} {}
 
-  // What a call is for: one of them.
+  // The target of a call; exactly one of the two is set.
   struct Target {
     const Route* route = nullptr;
     const PageFile* page = nullptr;
   };
-  // All that can be said without a body: whether there is such a thing, and who may call it.
+  // Runs the checks that need no body: finds the target and authorizes the caller.
   std::optional<CallError> find(Call& call, Target& target);
   std::optional<CallError> find_route(Call& call, Target& target);
   std::optional<CallError> authorize(Call& call, std::string_view scheme);
@@ -134,7 +135,7 @@ struct Service::Impl {
   WorkerPool grammar_workers;
   GrammarQueue grammars;
   CallContext context;
-  std::atomic<int> num_tokenizing = 0;  // calls that wait for it
+  std::atomic<int> num_tokenizing = 0;  // calls that wait for the tokenizers
   bool was_healthy = true;
 };
 
@@ -218,7 +219,8 @@ std::optional<CallError> Service::Impl::find(Call& call, Target& target) {
   if (call.request.method != "GET" && call.request.method != "HEAD") {
     return wrong_method(call, "GET");
   }
-  // A browser asks its user for the key, as a password, and sends it with the page's own calls.
+  // With the Basic scheme a browser asks its user for the key as a password, and sends it with the
+  // page's own requests too.
   return authorize(call, "Basic realm=\"quire\"");
 }
 
@@ -261,7 +263,7 @@ void Service::Impl::dispatch(const Route& route, Call&& call) {
         fmt::format("expected a body without Content-Encoding; got '{}'", coding.substr(0, 200)),
         "", "unsupported_media_type"));
   }
-  // What there is no room for costs no parsing.
+  // Refuses generation requests without capacity before their bodies are parsed.
   if (is_generation(route)) {
     Status room = gate.check_room(call.key_idx);
     if (!context.engine.health().ok()) room = engine_is_out();
@@ -282,7 +284,7 @@ void Service::Impl::tokenize(const Route& route, Call&& call) {
   }
   auto waiting = std::make_shared<Call>(std::move(call));
   tokenizers.post([this, run = route.run, waiting] {
-    --num_tokenizing;  // before the client knows
+    --num_tokenizing;  // before the client gets its response
     if (generations.is_cancelled()) return waiting->refuse(call_error(shutting_down()));
     run(context, std::move(*waiting));
   });

@@ -1,5 +1,5 @@
-// The server's routes over an engine: who may call, what is let in, and what answers. Knows
-// nothing of sockets: the transport hands it whole requests.
+// The server's routes on top of an engine: authorization, admission control and handlers.
+// Independent of sockets: the transport passes whole requests.
 #pragma once
 
 #include <memory>
@@ -12,26 +12,26 @@ namespace quire::server {
 
 class Service {
  public:
-  // The engine outlives the service's stop(), and has ended, or has no more to say, before the
-  // service is destroyed.
+  // The engine must outlive stop(). Before the service is destroyed, the engine must have ended or
+  // must have delivered its last output.
   Service(EngineApi& engine, ServiceConfig config);
   ~Service();
 
   void handle(http::Request&& request, std::shared_ptr<http::Exchange> exchange);
-  // For the transport: keys are checked before a body is read, and its own refusals are written as
-  // OpenAI's errors, with the same headers as all answers.
+  // Hooks for the transport, which check keys before a body is read and write the transport's own
+  // refusals as OpenAI errors with the usual headers.
   http::Hooks hooks();
-  // For /metrics; set once the transport stands, which must outlive stop().
+  // Sets the transport whose counters /metrics shows. It must outlive stop().
   void watch(const http::Server* transport);
 
-  // From now on no call for an answer is let in (503), and /ready says so.
+  // Refuses all later generation requests with 503, and /ready reports it.
   void close();
-  // What is still in work is cancelled: answers become 503, streams end in an error. Takes a step
-  // of the engine, and until the clients have it.
+  // Cancels all running generations: their clients get a 503, and streams end with an error. Takes
+  // one engine step, and the time until the clients have received it.
   void cancel();
-  // Nothing is worked on any more. Before the engine is destroyed.
+  // Stops all worker pools. Call it before the engine is destroyed.
   void stop();
-  // Logs a time without progress, once; to be called now and then.
+  // Logs a stall once, and its end. Call it periodically.
   void check_progress();
 
  private:

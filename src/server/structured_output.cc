@@ -20,7 +20,8 @@ class AfterReasoning final : public TokenConstraint {
     return std::vector<uint32_t>((vocab_size + kBitsPerWord - 1) / kBitsPerWord, ~0U);
   }
 
-  // What a token has behind the end of the block is white space in practice, and dropped.
+  // The inner constraint does not see the bytes of a token that follow "</think>". In practice they
+  // are white space, so they are dropped.
   bool accept(int32_t token_id) override {
     if (!is_reasoning_) return inner_->accept(token_id);
     for (const char c : engine_.token_bytes(token_id)) {

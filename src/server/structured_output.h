@@ -1,4 +1,4 @@
-// From the grammar that restricts an answer to a constraint on the answer's tokens.
+// Turns a grammar that restricts a sequence's text into a constraint on its tokens.
 #pragma once
 
 #include <functional>
@@ -9,25 +9,25 @@
 
 namespace quire::server {
 
-// Makes constraints of grammars; as it stands here, refuses all of them. Thread-safe.
+// Compiles grammars into token constraints. The default object refuses every grammar. Thread-safe.
 struct ConstraintCompiler {
-  // May take seconds.
+  // Compiles a grammar, which may take seconds.
   std::function<Result<ConstraintFactory>(const GrammarSpec&)> compile = [](const GrammarSpec&) {
     return unimplemented("[server] structured output is not served here");
   };
-  // What it made of the same before, if that is known at once.
+  // Returns the cached result for the same grammar, if there is one; does not compile.
   std::function<std::optional<Result<ConstraintFactory>>(const GrammarSpec&)> find =
       [](const GrammarSpec&) { return std::nullopt; };
-  // Makes compilations, running and later ones, end soon as unavailable.
+  // Makes running and later compilations end soon with the error unavailable.
   std::function<void()> stop = [] {};
   std::function<GrammarStats()> stats = [] { return GrammarStats(); };
 };
 
-// For the engine's tokenizer. Calls for the same grammar share one compilation.
+// Makes a compiler for the engine's tokenizer. Calls with the same grammar share one compilation.
 ConstraintCompiler make_constraint_compiler(const Engine& engine);
 
-// A constraint that begins behind "</think>": until then any token may come. For prompts that open
-// a reasoning block; `engine` outlives it.
+// Returns a constraint that takes effect after "</think>"; before that every token is allowed. For
+// prompts that open a reasoning block. `engine` must outlive it.
 ConstraintFactory after_reasoning(ConstraintFactory constraint, const EngineApi& engine);
 
 }  // namespace quire::server

@@ -9,7 +9,7 @@ namespace quire::server {
 WorkerPool::WorkerPool(int num_threads) {
   try {
     for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { loop(); });
-  } catch (...) {  // a thread that is destroyed unjoined would end the program without a word
+  } catch (...) {  // destroying a joinable std::thread would terminate the process
     stop();
     throw;
   }
@@ -57,8 +57,8 @@ void WorkerPool::loop() {
     tasks_.pop_front();
     ++num_running_;
     lock.unlock();
-    // An exception, most likely of memory, costs this task alone. The task's own state is freed
-    // outside the lock, too.
+    // An exception, most likely std::bad_alloc, ends only this task. The task's state is freed
+    // outside the lock too.
     run_guarded("[server] a task was given up", [&] { task(); });
     task = nullptr;
     lock.lock();

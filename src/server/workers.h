@@ -1,5 +1,5 @@
-// Threads for what must not run on the engine's thread or the transport's: parsing, templates,
-// tokenizing, formatting.
+// Thread pools for work that would block the engine's or the transport's thread: parsing,
+// templates, tokenizing, formatting.
 #pragma once
 
 #include <condition_variable>
@@ -17,22 +17,22 @@ class WorkerPool {
  public:
   using Task = std::function<void()>;
 
-  // Throws std::system_error where the system has no more threads.
+  // Throws std::system_error if the system cannot create a thread.
   explicit WorkerPool(int num_threads);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // In order of arrival. The queue has no bound of its own: each connection has one request in
-  // work, and connections are bounded; GrammarQueue bounds grammars that wait. What a task
-  // throws is logged.
+  // Queues a task; tasks start in order of arrival. The queue itself has no bound: each connection
+  // has at most one request in progress, and connections are bounded; GrammarQueue bounds the calls
+  // that wait for grammars. An exception from a task is logged.
   void post(Task task);
-  // Waits for the tasks that have begun; the others, and later ones, are dropped.
+  // Waits for the running tasks. Queued and later tasks are dropped.
   void stop();
-  size_t num_waiting() const;  // tasks that have not begun
+  size_t num_waiting() const;  // tasks that have not started
 
   struct Load {
-    size_t num_unfinished = 0;  // waiting or in work
+    size_t num_unfinished = 0;  // queued or running
     int64_t num_finished = 0;
   };
   Load load() const;

@@ -38,7 +38,7 @@ http::Response Call::refusal(const CallError& error) {
   context->metrics.answered(error.http_status);
   log.outcome = loggable(error);
   log.write_failure(error);
-  // A connection that was turned away has said nothing that a line could tell.
+  // A connection that was turned away has sent no request, so there is nothing to log.
   if (!log.method.empty()) log.write(error.http_status);
   return error_response(error, std::move(response_headers));
 }

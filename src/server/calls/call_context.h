@@ -1,4 +1,4 @@
-// What every route has at hand, and one request on its way to an answer.
+// The objects that every route uses, and one request until its response is sent.
 #pragma once
 
 #include <atomic>
@@ -25,36 +25,38 @@ struct CallContext {
   Gate& gate;
   HealthWatch& health;
   ServerMetrics& metrics;
-  WorkerPool& writers;  // of answers: waits behind no prompt's tokenizing
+  WorkerPool& writers;  // format responses; separate, so that they do not wait for the tokenizing
+                        // of prompts
   Generations& generations;
-  GrammarQueue& grammars;  // a grammar may take long: nothing else waits behind it
+  GrammarQueue& grammars;  // separate, because compiling a grammar can take seconds
   const WorkerPool& workers;
   const WorkerPool& tokenizers;
-  size_t max_prompt_bytes = 0;  // what is longer cannot fit the model's context
+  size_t max_prompt_bytes = 0;  // a longer prompt cannot fit the model's context
   std::atomic<const http::Server*> transport = nullptr;
 };
 
-// Answered once: by respond(), refuse(), or whoever takes its exchange.
+// A request that gets exactly one response: from respond(), from refuse(), or from the object that
+// takes its exchange.
 struct Call {
-  // Without an exchange there is only refusal().
+  // If `exchange` is null, only refusal() may be called.
   Call(CallContext& context, http::Request&& request, std::shared_ptr<http::Exchange>&& exchange);
 
   void respond(std::string body, std::string content_type = "application/json");
   void refuse(const CallError& error);
-  // The same where somebody else sends it: notes it, and returns what to send.
+  // Records the refusal and returns the response, which the caller sends.
   http::Response refusal(const CallError& error);
-  // The client has gone before there was anything to answer.
+  // Records that the client disconnected before the generation started.
   void note_cancelled();
 
   CallContext* context;
   http::Request request;
   std::shared_ptr<http::Exchange> exchange;
-  http::Headers response_headers;  // x-request-id, and CORS' where it is on
+  http::Headers response_headers;  // x-request-id, and the CORS headers if enabled
   RequestLog log;
-  int key_idx = -1;  // whose call it is; -1: the server has no keys
+  int key_idx = -1;  // index of the caller's key; -1: the server has no keys
 };
 
-// Whether the call names a model that is not served: then it has been refused.
+// If the call names a model that is not served, refuses the call and returns true.
 bool refuse_unknown_model(Call& call, const std::string& model);
 
 }  // namespace quire::server

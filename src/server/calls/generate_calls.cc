@@ -33,29 +33,29 @@ int64_t num_prompt_tokens(const std::vector<Request>& requests) {
   return count;
 }
 
-// Requests of one key find only their own prefixes in the cache, and no call overtakes others'
-// unless the operator lets it.
+// Isolates the requests of different keys: prefixes are cached per key, and a call's priority is
+// ignored unless the operator allows it.
 void set_apart(const CallContext& context, const Call& call, Request& request) {
   if (!context.config.allow_request_priority) request.priority = 0;
   if (call.key_idx < 0) return;
   request.cache_salt = context.config.keys.cache_salt(call.key_idx) + request.cache_salt;
 }
 
-// A call that has been understood.
+// A parsed and validated call.
 struct Understood {
   std::vector<Request> requests = {};
   std::unique_ptr<AnswerWriter> writer = nullptr;
   bool is_stream = false;
   std::optional<Restriction> restriction = {};
-  bool reasons_first = false;  // the form holds behind the prompt's reasoning block
+  bool reasons_first = false;  // the restriction applies after the prompt's reasoning block
 };
 
-// One that has a seat, too, and waits for its grammar.
+// An admitted call that waits for its grammar.
 struct Waiting {
   Call call;
   Understood understood;
   Ticket ticket;
-  std::atomic<bool> has_left = false;  // its client
+  std::atomic<bool> has_left = false;  // whether its client has disconnected
 };
 
 void start(CallContext& context, Call&& call, Understood&& understood, Ticket&& ticket) {
@@ -95,12 +95,13 @@ void compile_and_start(CallContext& context, Waiting& waiting) {
   if (context.generations.is_cancelled()) return refuse_at_shutdown(waiting);
   Result<ConstraintFactory> constraint =
       context.config.constraints.compile(waiting.understood.restriction->grammar);
-  // A shutdown stops the compilation, which is no fault of the call's grammar.
+  // A shutdown stops the compilation; that is no error of the call's grammar.
   if (context.generations.is_cancelled()) return refuse_at_shutdown(waiting);
   start_constrained(context, waiting, std::move(constraint));
 }
 
-// Its place and its seat are free as soon as its client has left.
+// Queues the call for its grammar. If the client disconnects, the call's queue entry and ticket are
+// released at once.
 void wait_for_grammar(CallContext& context, const std::shared_ptr<Waiting>& waiting,
                       int num_answers) {
   waiting->call.exchange->on_closed([&context, weak = std::weak_ptr(waiting)] {
@@ -119,7 +120,8 @@ void wait_for_grammar(CallContext& context, const std::shared_ptr<Waiting>& wait
   waiting->call.refuse(call_error(queued));
 }
 
-// Past the gate, if there is room, and on to the engine, by way of the grammar where there is one.
+// Admits the call through the gate and submits it to the engine, after its grammar is compiled if
+// it has one.
 void generate(CallContext& context, Call&& call, Understood&& understood) {
   const std::vector<Request>& requests = understood.requests;
   const int num_answers = static_cast<int>(requests.size()) * requests.front().sampling.n;
@@ -133,7 +135,7 @@ void generate(CallContext& context, Call&& call, Understood&& understood) {
   call.request = {};  // its body is no longer needed
   const std::shared_ptr<Waiting> waiting(
       new Waiting{std::move(call), std::move(understood), std::move(*ticket)});
-  // One that is known waits behind none that is not.
+  // A call with a cached grammar does not wait in the queue.
   const GrammarSpec& grammar = waiting->understood.restriction->grammar;
   if (auto known = context.config.constraints.find(grammar)) {
     return start_constrained(context, *waiting, std::move(*known));
@@ -155,13 +157,14 @@ bool is_forced(const ChatCall& wanted) {
   return wanted.tool_choice == ToolChoice::kRequired || wanted.tool_choice == ToolChoice::kNamed;
 }
 
-// What takes the model's answer to this call apart.
+// Returns the configuration of the parser that splits the model's output into reasoning, content
+// and tool calls.
 AnswerParserConfig parser_config(const CallContext& context, const ChatCall& wanted,
                                  const std::string& prompt) {
   AnswerParserConfig config;
   config.starts_in_reasoning =
       !context.config.reasoning_parser.empty() && prompt_opens_reasoning(prompt);
-  // An answer that has its form from the first token on cannot reason.
+  // A sequence whose text is restricted from its first token on cannot contain reasoning.
   const bool is_formed = is_forced(wanted) || wanted.restriction.has_value();
   if (!is_formed || config.starts_in_reasoning) {
     config.reasoning_parser = context.config.reasoning_parser;
@@ -202,7 +205,7 @@ void post_completions(CallContext& context, Call&& call) {
   if (parsed.error) return call.refuse(*parsed.error);
   CompletionCall& wanted = parsed.call;
   if (refuse_unknown_model(call, wanted.model)) return;
-  // Without room no prompt is tokenized.
+  // Refuses the call before tokenizing if there is no capacity.
   const int num_answers = static_cast<int>(wanted.prompts.size()) * wanted.request.sampling.n;
   const Status room = context.gate.check_room(call.key_idx, num_answers);
   if (!room.ok()) return call.refuse(call_error(room));
@@ -227,7 +230,7 @@ void post_chat_completions(CallContext& context, Call&& call) {
   if (parsed.error) return call.refuse(*parsed.error);
   ChatCall& wanted = parsed.call;
   if (refuse_unknown_model(call, wanted.model)) return;
-  // Without room the conversation is neither rendered nor tokenized.
+  // Refuses the call before rendering and tokenizing if there is no capacity.
   const Status room = context.gate.check_room(call.key_idx, wanted.request.sampling.n);
   if (!room.ok()) return call.refuse(call_error(room));
   if (const auto error = prepare_chat(context, wanted)) return call.refuse(*error);

@@ -53,14 +53,14 @@ void respond_ok(Call& call) {
 
 }  // namespace
 
-// Whether a restart would help: a draining server is healthy.
+// Liveness probe: an error means that a restart can help. A draining server is healthy.
 void get_health(CallContext& context, Call&& call) {
   const Status status = progress(context);
   if (!status.ok()) return call.refuse(call_error(status));
   respond_ok(call);
 }
 
-// Whether new requests should come here.
+// Readiness probe: an error means that no new requests should be sent to this server.
 void get_ready(CallContext& context, Call&& call) {
   Status status = progress(context);
   if (status.ok() && context.gate.is_closed()) {

@@ -1,4 +1,4 @@
-// Routes that say something of the server.
+// Routes that report on the server and its model.
 #pragma once
 
 #include "server/calls/call_context.h"
@@ -11,7 +11,7 @@ void get_version(CallContext& context, Call&& call);
 void get_metrics(CallContext& context, Call&& call);
 void get_openapi(CallContext& context, Call&& call);
 void get_models(CallContext& context, Call&& call);
-inline constexpr std::string_view kModelPrefix = "/v1/models/";  // and a model's name
+inline constexpr std::string_view kModelPrefix = "/v1/models/";  // followed by a model's name
 void get_model(CallContext& context, Call&& call);
 void get_tokenizer_info(CallContext& context, Call&& call);
 

@@ -33,7 +33,7 @@ size_t max_prompt_bytes(const EngineApi& engine) {
   for (int32_t id = 0; id < info.vocab_size; ++id) {
     longest = std::max(longest, engine.token_bytes(id).size());
   }
-  if (longest == 0) return SIZE_MAX;  // no tokenizer: encode() says so
+  if (longest == 0) return SIZE_MAX;  // no tokenizer: encode() returns the error
   return longest * static_cast<size_t>(info.max_model_len);
 }
 

@@ -1,4 +1,4 @@
-// From a call to requests that the engine can take.
+// Prepares the prompts of a call as requests for the engine.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@ namespace quire::server {
 
 CallDefaults call_defaults(const CallContext& context);
 
-// The bytes that a context of the model's longest tokens has.
+// Returns the size in bytes of a context that is full of the vocabulary's longest token.
 size_t max_prompt_bytes(const EngineApi& engine);
 
-// Refuses a text of this size where it cannot fit the model's context. Call it before searching or
-// tokenizing the text.
+// Returns an error if a text of this size cannot fit the model's context. Call it before searching
+// or tokenizing the text.
 std::optional<CallError> check_prompt_bytes(const CallContext& context, size_t num_bytes);
 
-// Tokenizes the request's prompt into prompt_token_ids, and refuses what can never fit. max_tokens
-// 0: whatever the context leaves.
+// Tokenizes the request's prompt into prompt_token_ids, and returns an error if it can never fit.
+// Sets max_tokens to the rest of the context if it is 0.
 std::optional<CallError> prepare_prompt(const CallContext& context, Request& request);
 
 }  // namespace quire::server

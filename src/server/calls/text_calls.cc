@@ -12,13 +12,14 @@
 namespace quire::server {
 namespace {
 
-// A text may become more tokens than it has bytes where the tokenizer adds some or normalizes a
-// character to several; a token may have no text.
+// A text can have more tokens than bytes if the tokenizer adds tokens or normalizes one character
+// to several. Conversely, a token can have no text.
 size_t max_tokens(const CallContext& context) {
   return 2 * context.config.max_tokenize_bytes;
 }
 
-// `got` is beyond --max-tokenize-bytes, which bounds the time and the memory of one call.
+// The error for a text or token list, described by `got`, that exceeds the limits of
+// --max-tokenize-bytes, which bounds the time and memory of one call.
 CallError too_long(const CallContext& context, std::string field, std::string_view got) {
   return make_call_error(
       400,
@@ -48,7 +49,8 @@ std::optional<CallError> read_text(const CallContext& context, TokenizeCall& wan
   return std::nullopt;
 }
 
-// The text of each token by itself; half a character becomes U+FFFD.
+// Appends the text of each token by itself; a token that holds a part of a UTF-8 character shows
+// U+FFFD.
 void append_token_texts(const EngineApi& engine, const std::vector<int32_t>& ids,
                         std::string& out) {
   out += '[';
@@ -76,7 +78,8 @@ std::string tokens_body(const EngineApi& engine, const std::vector<int32_t>& ids
   return out;
 }
 
-// Checks that the ids are the vocabulary's, and that their text is of a size that may be made.
+// Checks that all ids are in the vocabulary, and that neither their number nor the size of their
+// text exceeds the limits.
 std::optional<CallError> check_ids(const CallContext& context, const std::vector<int32_t>& ids) {
   if (ids.size() > max_tokens(context)) {
     return too_long(context, "tokens", fmt::format("{} tokens", ids.size()));

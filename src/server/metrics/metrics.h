@@ -1,5 +1,5 @@
-// Counters, gauges and histograms, and Prometheus' text of them. Names and buckets are vLLM's where
-// vLLM has the metric, so that its dashboards work unchanged.
+// Counters, gauges and histograms, and their Prometheus text. Metrics that vLLM has too use its
+// names and buckets, so that its dashboards work unchanged.
 #pragma once
 
 #include <array>
@@ -21,15 +21,16 @@ class Counter {
   std::atomic<int64_t> count_ = 0;
 };
 
-// Cumulative when written, as Prometheus wants it. observe() is a search and two atomic adds.
+// Counts per bucket; the text form is cumulative, as Prometheus requires. observe() costs one
+// binary search and two atomic additions.
 class Histogram {
  public:
-  // Upper bounds, ascending; beyond the last is +Inf.
+  // `bounds` are the upper bounds in ascending order; one more bucket, +Inf, follows the last.
   explicit Histogram(std::span<const double> bounds);
   void observe(double value);
 
   std::span<const double> bounds() const { return bounds_; }
-  // Of bounds() and of +Inf, each with those below it.
+  // Returns one count per bound and one for +Inf; each includes all smaller values.
   std::vector<int64_t> cumulative_counts() const;
   double sum() const { return sum_.load(std::memory_order_relaxed); }
 
@@ -39,14 +40,15 @@ class Histogram {
   std::atomic<double> sum_ = 0;
 };
 
-// "name{key="value"}" and HELP and TYPE lines, each family once.
+// Writes the Prometheus text format: HELP and TYPE lines once per family, then lines of the form
+// name{key="value"}.
 class MetricsText {
  public:
   explicit MetricsText(std::string_view model) : model_(model) {}
 
   using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
   void family(std::string_view name, std::string_view type, std::string_view help);
-  // Of the family begun last; every sample has the label model_name.
+  // Adds a sample to the family begun last, with the label model_name.
   void sample(double value, const Labels& labels = {}, std::string_view suffix = "");
   void counter(std::string_view name, std::string_view help, int64_t value);
   void gauge(std::string_view name, std::string_view help, double value);

@@ -1,4 +1,4 @@
-// What the server measures of itself and its engine, and the page at /metrics.
+// The metrics of the server and its engine, and their text for /metrics.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace quire::server {
 
-// What is not at the engine yet.
+// Requests that have not reached the engine yet.
 struct WaitingStats {
   int num_for_grammars = 0;
   size_t num_for_workers = 0;
@@ -25,19 +25,19 @@ class ServerMetrics {
   Histogram time_to_first_token;    // seconds
   Histogram inter_token_latency;    // seconds
   Histogram e2e_request_latency;    // seconds
-  Histogram queue_time;             // seconds: of an answer, to its first step
-  Histogram prefill_time;           // seconds: from there to its first token
-  Histogram decode_time;            // seconds: from there to its last token
-  Histogram inference_time;         // seconds: the last two together
+  Histogram queue_time;             // seconds: per sequence, from arrival to its first step
+  Histogram prefill_time;           // seconds: per sequence, from its first step to its first token
+  Histogram decode_time;            // seconds: per sequence, from its first token to its last
+  Histogram inference_time;         // seconds: prefill_time + decode_time
   Histogram num_prompt_tokens;      // of a request
-  Histogram num_generation_tokens;  // of an answer
-  Histogram max_generation_tokens;  // of the longest of a request's answers
+  Histogram num_generation_tokens;  // per sequence
+  Histogram max_generation_tokens;  // per request, of its longest sequence
   Histogram params_n;               // of a request
   Histogram params_max_tokens;      // of a request
 
   void finished(FinishReason reason) { success_[static_cast<size_t>(reason)].add(); }
   void answered(int http_status);
-  Counter num_cancelled;  // their clients went away
+  Counter num_cancelled;  // requests whose clients disconnected
 
   std::string text(std::string_view model_name, const EngineStats& engine,
                    const http::ServerStats& http, const WaitingStats& waiting) const;
