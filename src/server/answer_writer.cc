@@ -6,7 +6,7 @@
 namespace quire::server {
 namespace {
 
-// What an answer has cost, so far.
+// Counts the tokens of a response for its usage field.
 class UsageCount {
  public:
   explicit UsageCount(int num_prompt_tokens) { usage_.num_prompt_tokens = num_prompt_tokens; }
@@ -38,7 +38,7 @@ void take(Output&& output, Choice& choice) {
   choice.stop_reason = std::move(output.stop_reason);
 }
 
-// Calls write(json) and makes an event of what it appends.
+// Wraps the JSON that write(out) appends into one server-sent event.
 template <typename Write>
 void append_event(std::string& out, const Write& write) {
   out += kSsePrefix;
@@ -54,7 +54,7 @@ class CompletionWriter : public AnswerWriter {
         n_(call_.request.sampling.n),
         usage_(context_.num_prompt_tokens) {}
 
-  // Where nothing but the prompt is wanted, the one token that the engine makes is not counted.
+  // With echo_only, the one token that the engine generates is not counted.
   void count(int choice_idx, const Output& output) {
     const bool is_first_of_prompt = choice_idx % n_ == 0;
     if (!call_.echo_only) {
@@ -133,7 +133,7 @@ class CompletionStream final : public CompletionWriter {
   std::vector<ChoiceStream> choices_;
 };
 
-using Parsers = std::vector<std::unique_ptr<AnswerParser>>;  // one a choice; none: content alone
+using Parsers = std::vector<std::unique_ptr<AnswerParser>>;  // one per choice; may be empty
 
 class ChatWriter : public AnswerWriter {
  protected:
@@ -184,7 +184,7 @@ class ChatBody final : public ChatWriter {
     usage_.add(output, choice_idx == 0);
     Choice& choice = choices_[static_cast<size_t>(choice_idx)];
     append(choice.message, parse(choice_idx, output));
-    if (choice_idx > 0) output.prompt_logprobs = {};  // the body has the first choice's alone
+    if (choice_idx > 0) output.prompt_logprobs = {};  // only the first choice's are shown
     take(std::move(output), choice);
   }
   void finish(std::string& out) override {

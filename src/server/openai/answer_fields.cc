@@ -34,8 +34,8 @@ Fault AnswerFields::read_sampling(const Path& path, Element value) {
   return read_sampling_field(path, value, request_.sampling);
 }
 
-// OpenAI's seeds are signed, vLLM's too. The bounds are the last integers of 64 bits that readers
-// who keep numbers as doubles can tell from what is none.
+// OpenAI's and vLLM's seeds are signed. The bounds are the last integers that a JSON reader with
+// numbers as doubles can distinguish from integers beyond 64 bits.
 Fault AnswerFields::read_seed(const Path& path, Element value) {
   constexpr int64_t kLeast = INT64_MIN + 1024;
   constexpr uint64_t kMost = UINT64_MAX - 2047;
@@ -49,7 +49,7 @@ Fault AnswerFields::read_seed(const Path& path, Element value) {
   } else if (value.type() == simdjson::dom::element_type::DOUBLE && !value.get_double().get(real) &&
              real == std::trunc(real) && real >= static_cast<double>(kLeast) &&
              real <= static_cast<double>(kMost)) {
-    // An integer that is written as 5.0 or 1e19.
+    // an integer in the form 5.0 or 1e19
     request_.sampling.seed =
         real < 0 ? static_cast<uint64_t>(static_cast<int64_t>(real)) : static_cast<uint64_t>(real);
   } else {

@@ -15,10 +15,11 @@ class AnswerFields {
     request_.sampling = defaults.sampling;
   }
 
-  // Takes a field that is not null; what nobody knows is ignored.
+  // Reads a field that is not null. Ignores unknown fields.
   Fault read(std::string_view name, Element value);
-  // After all fields: what they must be to each other. `max_tokens`: of a call that names none,
-  // 0: unknown. `num_prompts` requests will be copies of this one.
+  // Checks the fields against each other, after all of them were read. `max_tokens` is the default
+  // for calls without that field; 0: set later, from the rest of the context. The engine gets
+  // `num_prompts` copies of the request.
   Fault finish(int max_tokens, size_t num_prompts);
 
  private:
@@ -32,21 +33,22 @@ class AnswerFields {
   const CallLimits& limits_;
   bool has_max_tokens_ = false;
   bool has_stream_options_ = false;
-  int best_of_ = 0;  // 0: not said
+  int best_of_ = 0;  // 0: not given
 };
 
-// A field of SamplingParams by its table.
+// Reads one field of SamplingParams by its entry in sampling_fields().
 Fault read_sampling_field(const Path& path, Element value, SamplingParams& params);
 
-// response_format, structured_outputs and guided_…; a second one is refused.
+// These read response_format and structured_outputs into `out`, and return an error if `out` is
+// already set.
 Fault read_response_format(const Path& path, Element value, const CallLimits& limits,
                            std::optional<Restriction>& out);
 Fault read_structured_outputs(const Path& path, Element value, const CallLimits& limits,
                               std::optional<Restriction>& out);
-// That a field asks for another one than has been asked for.
+// The error for a second restriction in one call.
 Fault second_restriction(const Path& path);
 Fault refuse_whitespace_pattern(const Path& path, Element value);
-// `kind`: json, regex, choice, grammar, json_object
+// `kind` is json, regex, choice, grammar or json_object.
 Fault read_restriction(std::string_view kind, const Path& path, Element value,
                        const CallLimits& limits, std::optional<Restriction>& out);
 

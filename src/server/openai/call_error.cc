@@ -11,7 +11,7 @@ std::string_view error_type(int http_status) {
   return http_status >= 500 ? "server_error" : "invalid_request_error";
 }
 
-// `[sampling] top_p; got …`: top_p
+// Returns "top_p" for `[sampling] top_p; got …`, or "" for other messages.
 std::string field_of(std::string_view message) {
   constexpr std::string_view kPrefix = "[sampling] ";
   if (!message.starts_with(kPrefix)) return "";
@@ -47,7 +47,7 @@ CallError call_error(const Status& status) {
       error.cause = status.message();
       return error;
     }
-    case StatusCode::kUnimplemented:  // the request asks for what this server has not
+    case StatusCode::kUnimplemented:  // the request asks for an unsupported feature
       return make_call_error(400, status.message());
     default:
       return make_call_error(http_status(status.code()), status.message(),

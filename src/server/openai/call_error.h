@@ -1,4 +1,4 @@
-// What went wrong with a call, and OpenAI's error object.
+// Errors of calls, and OpenAI's error object.
 #pragma once
 
 #include <string>
@@ -13,18 +13,19 @@ struct CallError {
   std::string message;
   std::string param;       // the field, "messages[2].content"; empty: null
   std::string code;        // "model_not_found", "context_length_exceeded", …; empty: null
-  std::string cause = {};  // of a 500: for the log, never for the client
+  std::string cause = {};  // of a 500; logged, never sent to the client
 };
 
-// With OpenAI's type for the status.
+// Makes an error with OpenAI's error type for the status.
 CallError make_call_error(int http_status, std::string message, std::string param = "",
                           std::string code = "");
-// A Status as the error of a call. `[sampling] top_p; …` gives the param, `[template] …` the code;
-// what is internal is not told to the client; whoever answers with the error logs its cause.
+// Converts a Status into the error of a call. A message `[sampling] top_p; …` sets the param, and
+// `[template] …` the code. The text of an internal error is moved to `cause`, which the caller logs
+// and the client does not see.
 CallError call_error(const Status& status);
 std::string error_body(const CallError& error);
-// What a log may say of it. The message of a call's own fault quotes the call, which may be a
-// prompt: its code (or type) and its field stand for it.
+// Returns a description that may be logged. A 400's or 404's message can quote the call and so its
+// prompt, so its code (or type) and field stand for it.
 std::string loggable(const CallError& error);
 
 }  // namespace quire::server

@@ -1,4 +1,4 @@
-// What the bodies of OpenAI's calls ask for, as plain data.
+// The parsed bodies of OpenAI's calls, as plain data.
 #pragma once
 
 #include <cstdint>
@@ -11,41 +11,41 @@
 
 namespace quire::server {
 
-// How an answer's text is restricted.
+// A restriction on the text of a sequence.
 struct Restriction {
   GrammarSpec grammar;
-  std::string field;  // that asks for it: "structured_outputs.regex"
+  std::string field;  // the field that asks for it: "structured_outputs.regex"
 };
 
 struct StreamOptions {
   bool stream = false;
-  bool include_usage = false;           // a last chunk with the usage alone
-  bool continuous_usage_stats = false;  // and usage in every chunk
+  bool include_usage = false;           // a last chunk with only the usage
+  bool continuous_usage_stats = false;  // usage in every chunk
 };
 
-// What both calls for an answer have.
+// The fields that both kinds of generation calls share.
 struct AnswerCall {
-  std::string model;                       // empty: whichever is served
-  std::optional<Restriction> restriction;  // none: any text
+  std::string model;                       // empty: any served model
+  std::optional<Restriction> restriction;  // absent: any text
   StreamOptions streaming;
-  bool return_prompt_logprobs = false;      // asked for by name, not only for the echo
-  bool return_token_ids = false;            // vLLM's: ids beside the text
-  bool return_tokens_as_token_ids = false;  // vLLM's: "token_id:123" in log probabilities
+  bool return_prompt_logprobs = false;      // set by prompt_logprobs, not by echo
+  bool return_token_ids = false;            // vLLM's field: ids in addition to the text
+  bool return_tokens_as_token_ids = false;  // vLLM's field: "token_id:123" in logprobs
 };
 
-// Text, or ids where there are any.
+// A prompt as text, or as token ids if these are not empty.
 struct CompletionPrompt {
   std::string text;
   std::vector<int32_t> token_ids;
 };
 
-// POST /v1/completions. `request.sampling.n` answers to each prompt.
+// POST /v1/completions. Each prompt gets `request.sampling.n` sequences.
 struct CompletionCall : AnswerCall {
-  Request request;  // of every prompt, without it
+  Request request;  // common to all prompts; has no prompt itself
   std::vector<CompletionPrompt> prompts;
   bool echo = false;
-  // max_tokens 0 with echo: the prompt is all of the answer. The engine makes one token even so
-  // (sampling.max_tokens is 1), which is not shown.
+  // max_tokens is 0 with echo: the response is the prompt alone. The engine still generates one
+  // token (sampling.max_tokens is 1), which is not shown.
   bool echo_only = false;
 };
 
@@ -53,14 +53,14 @@ enum class ToolChoice { kNone, kAuto, kRequired, kNamed };
 
 struct Tool {
   std::string name;
-  std::string parameters;  // JSON schema; "{}" where none was given
+  std::string parameters;  // JSON schema; "{}" if the call gives none
 };
 
-// The last message of a call with continue_final_message: continue_from() cuts the rendered prompt
-// behind its text.
+// The last message of a call with continue_final_message. continue_from() cuts the rendered prompt
+// after its text.
 struct Continuation {
   std::string content;  // of the last message
-  std::string marker;   // random; stands at the end of this text in the template's variables
+  std::string marker;   // random text at the end of `content` in the template's variables
 };
 
 // A conversation for the chat template.
@@ -71,18 +71,19 @@ struct TemplateInput {
 
 // POST /v1/chat/completions.
 struct ChatCall : AnswerCall, TemplateInput {
-  // Without its prompt, which the template makes. sampling.max_tokens 0: what the context leaves.
+  // Has no prompt; the template renders it later. A sampling.max_tokens of 0 means the rest of the
+  // context.
   Request request;
   std::vector<Tool> tools;
   ToolChoice tool_choice = ToolChoice::kNone;
-  std::string named_tool;           // of kNamed
-  bool parallel_tool_calls = true;  // false: at most one
+  std::string named_tool;           // only for kNamed
+  bool parallel_tool_calls = true;  // false: at most one tool call
   bool include_reasoning = true;
-  std::string echo_text;  // with echo: what the last message said, if the assistant's
+  std::string echo_text;  // with echo: the last message's text, if the assistant's
 };
 
 // POST /tokenize and /detokenize.
-struct TokenizeCall : TemplateInput {  // without template_variables: `prompt` is the text
+struct TokenizeCall : TemplateInput {  // `prompt` is the text if template_variables is empty
   std::string model;
   std::string prompt;
   bool add_special_tokens = true;

@@ -9,7 +9,8 @@ namespace {
 constexpr std::string_view kObject = "chat.completion";
 constexpr std::string_view kChunkObject = "chat.completion.chunk";
 
-// OpenAI's: an answer that ends of itself after calls; a named call is what was asked for.
+// Returns OpenAI's finish reason: "tool_calls" if the sequence stopped by itself after tool calls.
+// A named call keeps "stop", as in OpenAI's API.
 std::string_view chat_finish_reason(const ChatCall& call, FinishReason reason, bool has_calls) {
   const bool is_for_tools =
       has_calls && reason == FinishReason::kStop && call.tool_choice != ToolChoice::kNamed;
@@ -96,7 +97,7 @@ void append_delta(const ChatCall& call, const MessageDelta& delta, std::string& 
   out += ']';
 }
 
-// The fields of the prompt, which stand beside the choices.
+// Appends the prompt's fields, which follow the choices.
 void append_prompt_parts(const ChatCall& call, const std::vector<PositionLogprobs>& logprobs,
                          const SharedTokenIds& ids, const DecodeToken& decode, std::string& out) {
   if (call.return_prompt_logprobs) {

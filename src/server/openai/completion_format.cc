@@ -8,12 +8,12 @@ namespace {
 
 constexpr std::string_view kObject = "text_completion";
 
-// One choice, or a chunk's part of one. What is null is not there.
+// One choice, or a chunk's part of one. A null field is omitted.
 struct Part {
   int index = 0;
   std::string_view prompt_text;
   std::string_view text;
-  const std::vector<int32_t>* prompt_ids = nullptr;  // with the part that has the prompt
+  const std::vector<int32_t>* prompt_ids = nullptr;  // only in the part that includes the prompt
   const std::vector<PositionLogprobs>* prompt_logprobs = nullptr;
   const std::vector<int32_t>* ids = nullptr;
   const std::vector<PositionLogprobs>* logprobs = nullptr;

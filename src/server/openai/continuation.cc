@@ -41,7 +41,7 @@ std::optional<CallError> continue_from(const Continuation& continuation, std::st
                     "the template changes or drops the last message, expected one that it writes "
                     "once and as it is; send another last message, or no continue_final_message");
   }
-  // White space that the template kept is the message's.
+  // If the template kept the message's trailing white space, it belongs to the message.
   const bool keeps_space = all.substr(at + marker.size()).starts_with(space);
   rendered.resize(at);
   if (keeps_space) rendered += space;

@@ -13,7 +13,8 @@
 namespace quire::server {
 namespace {
 
-// What a request may not slip into the template beside its own fields.
+// Names that chat_template_kwargs must not set, because the request has fields for them or the
+// server sets them.
 constexpr auto kReserved =
     std::to_array<std::string_view>({"messages", "tools", "documents", "add_generation_prompt",
                                      "continue_final_message", "chat_template", "tokenize"});

@@ -1,4 +1,4 @@
-// From a call's messages and tools to the variables of the chat template.
+// Converts a call's messages and tools into the variables of the chat template.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace quire::server {
 
-// The fields as they came; render() checks them.
+// The fields as received; render_variables() checks them.
 struct ConversationFields {
   std::optional<Element> messages;
   std::optional<Element> tools;
@@ -21,26 +21,26 @@ struct ConversationFields {
   std::optional<bool> add_generation_prompt;
   bool continue_final_message = false;
 
-  // Takes a field that is not null; `taken`: it is one of these.
+  // Reads a field that is not null; sets `taken` to whether it is one of these fields.
   Fault read(std::string_view name, Element value, bool& taken);
 };
 
 struct Conversation {
   std::string variables;      // a JSON object
   std::string final_role;     // of the last message
-  std::string final_content;  // and its text
-  std::string final_marker;   // at the end of this text in `variables`; empty: there is none
+  std::string final_content;  // text of the last message
+  std::string final_marker;   // random text at the end of final_content in `variables`; empty: none
 };
 
-// Whether a template's source has this name as a word, be it in a comment: where it has not, the
-// variable changes nothing.
+// Returns whether a template's source contains this name as a word, even if in a comment. If it
+// does not, the variable has no effect.
 bool mentions_variable(std::string_view chat_template, std::string_view name);
 
-// `shows_tools`: the template gets them.
+// Renders the template's variables into `out`; `shows_tools` includes the tools.
 Fault render_variables(const ConversationFields& fields, bool shows_tools, const CallLimits& limits,
                        Conversation& out);
 
-// Empty unless the call asked for continue_final_message.
+// Returns a value only if the call asked for continue_final_message.
 std::optional<Continuation> continuation_of(Conversation&& conversation);
 
 Fault read_tools(Element value, const CallLimits& limits, std::vector<Tool>& out);

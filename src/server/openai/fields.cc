@@ -38,7 +38,7 @@ size_t first_invalid_utf8(std::string_view text) {
   return text.size();
 }
 
-// simdjson says what is wrong, not where.
+// Finds the position of a JSON error, which simdjson does not report.
 std::optional<Position> find_fault(std::string_view body) {
   const size_t bad_utf8 = first_invalid_utf8(body);
   JsonScanner scanner;
@@ -119,7 +119,7 @@ Fault refuse_unless_false(const Path& path, Element value) {
 }
 
 Fault read_int(const Path& path, Element value, int least, int most, int& out) {
-  double number = 0;  // exact for all 32-bit integers; 5.0 is one
+  double number = 0;  // exact for all 32-bit integers; also accepts 5.0
   if (value.get_double().get(number) || number != std::trunc(number) || number < least ||
       number > most) {
     return unexpected(path, value, fmt::format("an integer in [{}, {}]", least, most));

@@ -14,8 +14,8 @@ namespace {
 using grammar::Place;
 using simdjson::dom::element;
 
-// `value` as it stands, with its references from `root` on instead of the document's root.
-// Recursion is as deep as the document, which its parser bounds.
+// Appends `value`, with its local references resolved from `root` instead of the document's root.
+// The recursion depth is bounded by the parser's depth limit.
 void append_moved(element value, Place place, std::string_view root, std::string& out) {
   const char* separator = "";
   if (place != Place::kData && value.is_array()) {
@@ -47,8 +47,8 @@ void append_moved(element value, Place place, std::string_view root, std::string
   }
 }
 
-// A tool's parameters at #/$defs/IDX, where their own definitions stay with them: two tools may
-// have different ones of one name.
+// Appends a tool's parameters as #/$defs/IDX, together with their own definitions: two tools may
+// define the same name differently.
 void append_parameters(const Tool& tool, size_t tool_idx, std::string& out) {
   append_string(std::to_string(tool_idx), out);
   out += ':';

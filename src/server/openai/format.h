@@ -1,4 +1,5 @@
-// From an engine's outputs to the bodies and stream chunks of OpenAI's answers. Pure.
+// Formats an engine's outputs as the bodies and stream chunks of OpenAI's responses. Pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,11 @@
 
 namespace quire::server {
 
-// The bytes of a token, which may be half a character: texts show U+FFFD for that, `bytes` what it
-// is.
+// Returns the bytes of a token, which may be a part of a UTF-8 character. Text fields then show
+// U+FFFD, and `bytes` shows the raw bytes.
 using DecodeToken = std::function<std::string(int32_t token_id)>;
 
-// What every body and chunk of one call repeats.
+// The fields that every body and chunk of one call repeats.
 struct AnswerHeader {
   std::string id;  // "cmpl-…", "chatcmpl-…"
   std::string model;
@@ -31,12 +32,12 @@ struct Usage {
   int num_reasoning_tokens = 0;
 };
 
-// One finished choice of a call that does not stream: its outputs put together.
+// One finished choice of a call that does not stream, joined from its outputs.
 struct Choice {
   int index = 0;
-  std::string text = {};              // without the prompt's
-  ParsedMessage message = {};         // chat: what the text is made of
-  std::string_view prompt_text = {};  // with echo; the writer's, shared by a prompt's choices
+  std::string text = {};              // without the prompt
+  ParsedMessage message = {};         // chat only: the parsed text
+  std::string_view prompt_text = {};  // with echo; owned by the writer
   std::vector<int32_t> token_ids = {};
   std::vector<PositionLogprobs> logprobs = {};
   std::vector<PositionLogprobs> prompt_logprobs = {};
@@ -48,13 +49,13 @@ struct Choice {
 std::string completion_body(const AnswerHeader& header, const CompletionCall& call,
                             const std::vector<Choice>& choices, const Usage& usage,
                             const DecodeToken& decode);
-// prompt_logprobs and prompt_token_ids are the first choice's.
+// prompt_logprobs and prompt_token_ids come from the first choice.
 std::string chat_body(const AnswerHeader& header, const ChatCall& call,
                       const std::vector<Choice>& choices, const Usage& usage,
                       const DecodeToken& decode);
 
-// What chunks of one choice must know of those before. The prompt_… are set before the first chunk
-// of a choice, which takes them: prompt_text with echo, the others where the call asks for them.
+// The state of one choice's stream. The prompt_… fields are set before its first chunk, which uses
+// and clears them: prompt_text with echo, the others if the call asks for them.
 struct ChoiceStream {
   int index = 0;
   std::string_view prompt_text = {};
@@ -66,24 +67,24 @@ struct ChoiceStream {
   int64_t text_offset = 0;  // of the next token, in characters
 };
 
-// Stream chunks: the JSON alone; sse_event() makes an event of it. Appended to `out`, so that a
-// chunk of one token costs one buffer. `usage` is null where chunks have none.
+// Stream chunks are JSON without the framing that sse_event() adds. They are appended to `out`, so
+// that a chunk of one token needs no further buffer. `usage` is null if the chunk has none.
 void completion_chunk(const AnswerHeader& header, const CompletionCall& call, ChoiceStream& choice,
                       const Output& output, const Usage* usage, const DecodeToken& decode,
                       std::string& out);
-// The role, once, before anything else of a choice.
+// Appends the chunk with the role, which is the first chunk of a choice.
 void chat_role_chunk(const AnswerHeader& header, const ChatCall& call, ChoiceStream& choice,
                      const Usage* usage, const DecodeToken& decode, std::string& out);
-// Whether there is something to send: a parser may hold an output's text back.
+// Returns whether there is anything to send: a parser can hold back an output's text.
 bool chat_chunk_has_news(const ChatCall& call, const MessageDelta& delta, const Output& output);
 void chat_chunk(const AnswerHeader& header, const ChatCall& call, ChoiceStream& choice,
                 const MessageDelta& delta, const Output& output, const Usage* usage,
                 const DecodeToken& decode, std::string& out);
-// The last chunk with stream_options.include_usage: no choices.
+// Appends the last chunk with stream_options.include_usage, which has no choices.
 void completion_usage_chunk(const AnswerHeader& header, const Usage& usage, std::string& out);
 void chat_usage_chunk(const AnswerHeader& header, const Usage& usage, std::string& out);
 
-// An event is kSsePrefix, the JSON, kSseSuffix.
+// A server-sent event is kSsePrefix, the JSON and kSseSuffix.
 inline constexpr std::string_view kSsePrefix = "data: ";
 inline constexpr std::string_view kSseSuffix = "\n\n";
 std::string sse_event(std::string_view json);

@@ -1,5 +1,4 @@
-// JSON written straight into a string: a stream has a chunk a token, and each is one append after
-// another.
+// Appends JSON directly to a string: a stream has one chunk per token, so each chunk must be cheap.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +11,7 @@
 
 namespace quire::server {
 
-// What stands between the quotes; invalid UTF-8 becomes U+FFFD.
+// Appends the escaped text without quotes. Invalid UTF-8 becomes U+FFFD.
 void append_escaped(std::string_view text, std::string& out);
 
 inline void append_string(std::string_view text, std::string& out) {
@@ -26,7 +25,7 @@ inline void append_int(int64_t number, std::string& out) {
   out.append(digits.data(), digits.size());
 }
 
-// As vLLM, no less than -9999: JSON has no infinities.
+// Clamps to at least -9999, as vLLM does, since JSON has no infinities.
 inline void append_logprob(float logprob, std::string& out) {
   constexpr float kLeast = -9999.0F;
   std::array<char, 32> digits;  // fmt writes to an array several times as fast as to a string

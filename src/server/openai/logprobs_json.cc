@@ -18,7 +18,7 @@ int64_t num_characters(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
 
-// Calls write(item) for each, commas between.
+// Appends a JSON list; write(item) appends each item.
 template <typename Items, typename Write>
 void append_list(const Items& items, std::string& out, Write write) {
   out += '[';
@@ -31,14 +31,16 @@ void append_list(const Items& items, std::string& out, Write write) {
   out += ']';
 }
 
-// The likely tokens without the chosen one, which stands first in a position.
+// Visits the most likely tokens of a position, up to `num_top`. Skips the chosen token, which is
+// the first entry.
 template <typename Visit>
 void for_likely(const PositionLogprobs& position, int num_top, Visit visit) {
   const size_t end = std::min(position.size(), static_cast<size_t>(std::max(num_top, 0)) + 1);
   for (size_t i = 1; i < end; ++i) visit(position[i]);
 }
 
-// By text, as the format is: of tokens that show alike, the first counts.
+// Appends an object whose keys are token texts. If several tokens have the same text, the first one
+// is kept.
 void append_top_by_text(const ScoredToken& token, const std::string& text,
                         const LogprobsStyle& style, std::string& out) {
   if (token.position == nullptr) {

@@ -8,7 +8,7 @@
 namespace quire::server {
 namespace {
 
-// The text of one part; parts of other kinds (images, audio, files) are refused by their name.
+// Reads the text of one content part. Refuses other kinds (images, audio, files) by name.
 Fault read_part(const Path& path, Element part, std::string& out) {
   if (part.is_string()) return read_text(path, part, out);
   simdjson::dom::object fields;
@@ -27,7 +27,8 @@ Fault read_part(const Path& path, Element part, std::string& out) {
   return read_text(Path(path, name), value, out);
 }
 
-// A string, nothing, or parts: as vLLM, lines of one text.
+// Reads content that is a string, null or a list of parts. Parts are joined by newlines, as in
+// vLLM.
 Fault read_content(const Path& path, Element value, std::string& out) {
   out.clear();
   if (value.is_null()) return {};
@@ -44,7 +45,8 @@ Fault read_content(const Path& path, Element value, std::string& out) {
   return {};
 }
 
-// As the template wants them: an object, not the text that OpenAI's clients send.
+// Appends a call's arguments as an object, which templates expect; OpenAI's clients send an
+// object's text.
 Fault append_arguments(const Path& path, Element value, const CallLimits& limits,
                        std::string& out) {
   std::string_view text;
@@ -66,7 +68,7 @@ Fault append_arguments(const Path& path, Element value, const CallLimits& limits
   return {};
 }
 
-// Calls append(name, value) for each field, which is written unless it is null.
+// Appends an object; append(name, value) appends each value.
 template <typename Append>
 Fault append_object(const simdjson::dom::object& fields, std::string& out, Append append) {
   out += '{';
@@ -145,7 +147,7 @@ Fault append_message(const Path& path, Element value, const CallLimits& limits, 
   } else if (conversation.final_role != "assistant") {
     return missing(Path(path, "content"), "a string or a list of parts");
   }
-  // Templates take the lack of content for granted in few places: it is empty text.
+  // Few templates handle a message without content, so it becomes an empty string.
   out += ",\"content\":";
   const std::string& text = conversation.final_content;
   append_string(is_last ? with_marker(text, conversation.final_marker) : text, out);

@@ -1,4 +1,4 @@
-// The messages of a conversation, as chat templates expect them.
+// Converts the messages of a conversation to the form that chat templates expect.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace quire::server {
 
-// Appends the list to `out`: content as one string, the arguments of tool calls as objects, all
-// other fields as they came.
+// Appends the list of messages to `out`: content becomes one string and the arguments of tool calls
+// become objects; all other fields are copied.
 Fault append_messages(Element value, const CallLimits& limits, Conversation& conversation,
                       std::string& out);
 

@@ -1,6 +1,6 @@
-// From the body of a call to what it asks for. Pure; every field that OpenAI's clients or vLLM's
-// send is taken, unknown fields are ignored, wrong types are refused with the field's name, and so
-// is a key that any object of the body has twice. null is the same as absent.
+// Parses the bodies of calls. Pure functions. They accept every field that OpenAI's clients or
+// vLLM's send, ignore unknown fields, and treat null as absent. They refuse a wrong type, with the
+// field's name, and a key that occurs twice in any object of the body.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace quire::server {
 
-// Caps that no flag changes; the issue of a public server is that its requests are hostile.
+// Fixed limits that protect a public server against hostile requests; no flag changes them.
 struct CallLimits {
   int max_answers = 128;  // n
   int max_logprobs = 20;
@@ -22,9 +22,9 @@ struct CallLimits {
   int max_prompts = 1024;
   int max_messages = 4096;
   int max_tools = 128;
-  size_t max_listed_ids = size_t{1} << 20;  // allowed and stop ids, times the prompts
+  size_t max_listed_ids = size_t{1} << 20;  // allowed and stop ids, times the number of prompts
   size_t max_json_depth = 64;
-  GrammarLimits grammar;  // its sizes; the rest is for whoever compiles it
+  GrammarLimits grammar;  // only its sizes are checked here; the grammar compiler checks the rest
 };
 
 // Either a call or a CallError.
@@ -35,10 +35,10 @@ struct Parsed {
 };
 
 struct CallDefaults {
-  SamplingParams sampling;  // the model's own
+  SamplingParams sampling;  // the model's defaults
   int completion_max_tokens = 16;
-  int chat_max_tokens = 0;         // 0: whatever the context leaves
-  std::string_view chat_template;  // its source; empty: nothing is known of it
+  int chat_max_tokens = 0;         // 0: the rest of the context
+  std::string_view chat_template;  // source text; empty: unknown
   CallLimits limits;
 };
 
@@ -47,8 +47,8 @@ Parsed<ChatCall> parse_chat_call(std::string_view body, const CallDefaults& defa
 Parsed<TokenizeCall> parse_tokenize_call(std::string_view body, const CallDefaults& defaults);
 Parsed<DetokenizeCall> parse_detokenize_call(std::string_view body, const CallDefaults& defaults);
 
-// The schema of what a forced call's text must be: the named tool's parameters, or an array of
-// {"name", "parameters"} (kRequired; one element where parallel calls are off).
+// Returns the schema of a forced call's text: the named tool's parameters, or an array of {"name",
+// "parameters"} for kRequired, with exactly one element if parallel_tool_calls is false.
 Restriction forced_call_schema(const ChatCall& call);
 
 }  // namespace quire::server

@@ -13,7 +13,7 @@ class ChatFields {
  public:
   ChatFields(ChatCall& call, const CallDefaults& defaults)
       : call_(call), defaults_(defaults), shared_(call, call.request, defaults) {
-    call_.request.add_special_tokens = false;  // the template writes them
+    call_.request.add_special_tokens = false;  // the template renders them
   }
 
   Fault read(std::string_view name, Element value);
@@ -136,7 +136,7 @@ Fault ChatFields::finish_tools() {
   return is_forced && call_.restriction ? second_restriction("tool_choice") : Fault();
 }
 
-// What the model would never see is not asked for in vain.
+// Refuses fields that the chat template ignores, since the model would never see them.
 Fault ChatFields::check_template() const {
   const auto is_lost = [this](std::string_view variable) {
     return !defaults_.chat_template.empty() &&

@@ -30,7 +30,7 @@ Fault read_fields(simdjson::dom::object fields, const CallDefaults& defaults, To
     return fault_at("prompt", has_prompt ? "got both prompt and messages, expected one of them"
                                          : "got neither prompt nor messages, expected one of them");
   }
-  call.add_special_tokens = special.value_or(has_prompt);  // the template writes its own
+  call.add_special_tokens = special.value_or(has_prompt);  // a template renders its own
   if (has_prompt) return {};
   std::vector<Tool> tools;
   if (conversation.tools) {

@@ -21,7 +21,7 @@ Fault check_size(const Path& path, const std::string& text, size_t max_bytes) {
   return fault_at(path, fmt::format("got {} bytes, expected at most {}", text.size(), max_bytes));
 }
 
-// A schema as an object, or as its text.
+// Reads a schema that is given as an object or as its text.
 Fault read_schema(const Path& path, Element value, const CallLimits& limits, std::string& out) {
   if (value.is_object()) {
     out = simdjson::to_string(value);
@@ -53,9 +53,10 @@ Fault read_pattern(Kind kind, const Path& path, Element value, size_t max_bytes,
   return check_size(path, out->grammar.text, max_bytes);
 }
 
-// vLLM's options of a form. One that would change what an answer may be is not passed over.
+// Checks vLLM's options of structured_outputs. An option that would change the allowed text is
+// refused, not ignored.
 Fault read_option(std::string_view name, const Path& path, Element value) {
-  if (name == "disable_fallback") return {};  // there is nothing to fall back to
+  if (name == "disable_fallback") return {};  // there is no fallback backend
   if (name == "disable_any_whitespace" || name == "disable_additional_properties") {
     return refuse_unless_false(path, value);
   }
