@@ -54,7 +54,7 @@ bool Answer::respond(const Response& response) {
   const std::lock_guard lock(mutex_);
   if (phase_ != Phase::kEmpty) return true;
   if (!has_room_locked(response.body.size())) return false;
-  std::string bytes;  // half a head, left by an exception, must not go out
+  std::string bytes;  // local, so that an exception leaves no partial head in waiting_
   bytes.reserve(response.body.size() + 512);
   append_response_head({.status = response.status,
                         .content_type = response.content_type,
@@ -70,9 +70,9 @@ bool Answer::respond(const Response& response) {
   return true;
 }
 
-// What an answer has once, it keeps until it is sent.
+// Reserves budget for the answer. An answer keeps its share until it is sent.
 bool Answer::has_room_locked(size_t num_bytes) {
-  constexpr size_t kFreeBytes = size_t{64} << 10;  // so that slow readers cannot starve the others
+  constexpr size_t kFreeBytes = size_t{64} << 10;  // so that slow readers cannot starve others
   if (num_bytes <= kFreeBytes || !traits_.budget) return true;
   if (!share_) share_ = std::make_unique<BodyShare>(traits_.budget);
   return share_->grow_to(num_bytes);
@@ -83,7 +83,7 @@ void Answer::start_stream(int status, std::string_view content_type, const Heade
   if (phase_ != Phase::kEmpty) return;
   drops_body_ = traits_.is_head || !may_have_body(status);
   is_chunked_ = traits_.is_http11;
-  // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
+  // HTTP/1.0 has no chunks: the end of the connection ends the body.
   if (!is_chunked_ && !drops_body_) traits_.keep_alive = false;
   std::string head;
   append_response_head({.status = status,
@@ -102,12 +102,12 @@ void Answer::write(std::string_view piece) {
   const std::lock_guard lock(mutex_);
   if (phase_ != Phase::kStreaming || drops_body_ || piece.empty()) return;
   const size_t untaken = num_taken_ + waiting_.size();
-  // One piece is always taken, whatever its size: the limit is for what piles up.
+  // One piece is always accepted, whatever its size: the limit is for data that accumulates.
   const bool is_too_much = untaken > 0 && untaken + piece.size() > traits_.max_buffered_bytes;
   if (is_too_much || !has_room_locked(untaken + piece.size())) {
     phase_ = Phase::kTooSlow;
     waiting_ = {};
-    is_awaited_ = false;  // the connection may be waiting for this very client
+    is_awaited_ = false;  // wake it even if it is writing to this client
     wake_locked();
     return;
   }
@@ -137,7 +137,7 @@ void Answer::on_closed(std::function<void()> callback) {
   callback();
 }
 
-// Called by destructors.
+// Called by destructors, so it must not throw.
 void Answer::abandon() noexcept {
   const bool is_done = run_guarded("[http] an answer is cut", [this] {
     {
@@ -149,7 +149,7 @@ void Answer::abandon() noexcept {
       }
       if (phase_ != Phase::kEmpty) return;
     }
-    // Outside the lock: the hook counts and logs.
+    // Responds outside the lock, because the hook updates counters and logs.
     respond(refusal_response(
         traits_.hooks, traits_.head,
         {.status = 500, .code = "internal_error", .message = "The request was left unanswered."}));
@@ -169,8 +169,8 @@ void Answer::wake_locked() noexcept {
   is_awaited_ = true;
 }
 
-// A token's piece goes out from the thread that has written it where the connection is at rest:
-// waking its thread would cost more than the sending.
+// Sends a piece from the calling thread if the connection is idle: waking the connection's thread
+// would cost more than the send itself.
 void Answer::send_or_wake_locked() {
   if (!is_awaited_) waiting_.erase(0, waker_->send_now(waiting_));
   if (!waiting_.empty()) wake_locked();
@@ -214,7 +214,7 @@ bool Answer::keeps_alive() {
 }
 
 void Answer::finish() {
-  std::function<void()> unused;  // dies outside the lock: it may hold the exchange
+  std::function<void()> unused;  // destroyed outside the lock, since it may hold the exchange
   std::shared_ptr<Waker> waker;
   const std::lock_guard lock(mutex_);
   phase_ = Phase::kFinished;

@@ -1,4 +1,4 @@
-// The answer to one request on its way from any thread to the connection's.
+// The response to one request, passed from any thread to the connection's thread.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,13 @@
 
 namespace quire::http {
 
-// What an answer calls when it has something for its connection. Thread-safe, never blocks.
+// Notifies the connection that its answer has new data. Thread-safe; never blocks.
 class Waker {
  public:
   virtual ~Waker() = default;
   virtual void wake() noexcept = 0;
-  // While the connection has nothing of its own to send: how much of it went out at once.
+  // Sends bytes at once while the connection has no write in progress. Returns how many bytes were
+  // sent.
   virtual size_t send_now(std::string_view /*bytes*/) { return 0; }
 };
 
@@ -26,12 +27,12 @@ struct AnswerTraits {
   bool keep_alive = true;
   bool is_head = false;  // a HEAD request: no body
   size_t max_buffered_bytes = 0;
-  const Hooks* hooks = nullptr;                  // outlive the connection
-  std::shared_ptr<BodyBudget> budget = nullptr;  // of what waits to be sent; null: no bound
-  Request head = {};  // for the refusal, where nobody else answers: see head_of()
+  const Hooks* hooks = nullptr;                  // outlives the connection
+  std::shared_ptr<BodyBudget> budget = nullptr;  // for bytes that wait to be sent; null: no bound
+  Request head = {};  // used for the 500 if no handler responds; see head_of()
 };
 
-// Of a request what its refusal is written with; no key is among it.
+// Returns the parts of a request that its refusal needs; they contain no key.
 Request head_of(const Request& request, std::string peer);
 
 class Answer {
@@ -39,29 +40,29 @@ class Answer {
   Answer(AnswerTraits traits, std::shared_ptr<Waker> waker)
       : traits_(std::move(traits)), waker_(std::move(waker)) {}
 
-  // For any thread; what they mean stands at Exchange.
+  // Called on any thread. Exchange documents these functions.
   bool respond(const Response& response);
   void start_stream(int status, std::string_view content_type, const Headers& headers);
   void write(std::string_view piece);
   void end_stream();
   void on_closed(std::function<void()> callback);
-  void abandon() noexcept;  // nobody is left to answer
+  void abandon() noexcept;  // no handler will respond any more
 
-  // For the connection's thread.
+  // The rest is called on the connection's thread.
   enum class Progress {
-    kOpen,     // more may come
-    kWhole,    // that was all
-    kBroken,   // a stream that nobody will end
-    kTooSlow,  // the client left more untaken than the limit allows
+    kOpen,     // more data may follow
+    kWhole,    // the response is complete
+    kBroken,   // a stream that was abandoned before its end
+    kTooSlow,  // the client left more data unread than the limit allows
   };
-  // Moves what waits into `out`; what was taken before counts as delivered. Wakes the connection
-  // again only after it has come for more and found nothing.
+  // Moves the waiting bytes into `out`; bytes of the previous call count as delivered. After this
+  // the connection is woken again only if `out` is empty.
   Progress take(std::string& out);
   Progress progress();
-  void end_keep_alive();  // in so far as the head is not yet written
+  void end_keep_alive();  // has an effect only before the head is written
   bool keeps_alive();
-  void finish();  // delivered whole
-  void close();   // the connection has ended; calls what on_closed() registered
+  void finish();  // the whole response was delivered
+  void close();   // the connection has ended; calls the on_closed() callback
 
  private:
   enum class Phase { kEmpty, kStreaming, kWhole, kBroken, kTooSlow, kFinished, kClosed };
@@ -78,14 +79,14 @@ class Answer {
   Phase phase_ = Phase::kEmpty;
   bool is_chunked_ = false;
   bool drops_body_ = false;
-  bool is_awaited_ = true;  // the connection comes by itself
+  bool is_awaited_ = true;  // the connection will call take() without a wake-up
   std::string waiting_;
-  size_t num_taken_ = 0;  // bytes being written
+  size_t num_taken_ = 0;  // bytes that the connection is writing
   std::unique_ptr<BodyShare> share_;
   std::function<void()> on_closed_;
 };
 
-// What a handler gets; dropping it abandons the answer.
+// Makes the exchange that the handler responds through. Dropping it abandons the answer.
 std::shared_ptr<Exchange> make_exchange(std::shared_ptr<Answer> answer);
 
 }  // namespace quire::http

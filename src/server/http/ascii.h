@@ -1,4 +1,4 @@
-// Letters as HTTP compares them: ASCII, whatever the locale.
+// Character functions for HTTP: ASCII only, independent of the locale.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@ inline bool equals_ignoring_case(std::string_view a, std::string_view b) {
                     [](char x, char y) { return to_lower(x) == to_lower(y); });
 }
 
-// Octets that no line of HTTP holds inside: all controls but the tab.
+// Returns whether `c` is a control character that HTTP lines must not contain: all controls except
+// the tab.
 inline bool is_control(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return (byte < 0x20 && c != '\t') || byte == 0x7f;

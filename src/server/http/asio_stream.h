@@ -1,4 +1,4 @@
-// Streams over Asio's sockets, TCP and Unix alike, plain and with TLS.
+// Streams over Asio sockets (TCP and Unix), with or without TLS.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -13,7 +13,7 @@ namespace quire::http {
 using Socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol,
                                                 boost::asio::io_context::executor_type>;
 
-// `context` is where the socket lives; without `tls`, the bytes go as they are.
+// `context` is the socket's I/O context. If `tls` is null, the stream is unencrypted.
 std::unique_ptr<Stream> make_stream(boost::asio::io_context& context, Socket socket,
                                     const std::shared_ptr<boost::asio::ssl::context>& tls);
 

@@ -1,5 +1,5 @@
-// How much memory the bodies of all requests may take together, however many connections there are;
-// and those of all answers that are not sent yet.
+// A bound on the memory of all request bodies together, however many connections there are. A
+// second one bounds all responses that are not yet sent.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class BodyBudget {
   std::atomic<size_t> in_use_ = 0;
 };
 
-// What one body has of it, given back when it goes.
+// The share of one body in a budget; the destructor returns it.
 class BodyShare {
  public:
   explicit BodyShare(std::shared_ptr<BodyBudget> budget) : budget_(std::move(budget)) {}
@@ -33,7 +33,7 @@ class BodyShare {
   BodyShare(const BodyShare&) = delete;
   BodyShare& operator=(const BodyShare&) = delete;
 
-  // False: there is no room, and nothing has changed.
+  // Returns false, without any change, if the budget is exhausted.
   bool grow_to(size_t num_bytes) {
     if (num_bytes <= num_bytes_) return true;
     if (!budget_->take(num_bytes - num_bytes_)) return false;

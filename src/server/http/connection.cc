@@ -12,8 +12,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// How long a client may take to read an answer that ends its connection. Closing at once could
-// destroy the answer on its way when more of the request comes in (RFC 9112, section 9.6).
+// The time that a client has to read a response that ends its connection. Closing at once could
+// destroy the response in flight if more of the request arrives (RFC 9112, section 9.6).
 constexpr milliseconds kLinger{2000};
 constexpr milliseconds kNoLimit{-1};
 
@@ -28,7 +28,7 @@ Connection::Connection(Service& service, std::unique_ptr<Stream> stream,
       parser_(limits_),
       in_(limits_.max_header_bytes) {}
 
-// An exception, most likely of memory, costs this connection alone, at once.
+// An exception, most likely std::bad_alloc, closes only this connection, at once.
 template <typename Step>
 void Connection::guard(const Step& step) {
   if (!run_guarded("[http] a connection is closed", step)) close();
@@ -78,10 +78,10 @@ void Connection::enter(Phase phase, milliseconds limit) {
                                           : steady_clock::now() + limit);
 }
 
-// --- What comes ---
+// --- Input ---
 
-// A full buffer is left alone until the answer under way is done: that is how far a client may send
-// ahead.
+// Does not read while the buffer is full: this bounds how far a client can send ahead of the
+// current response.
 void Connection::read_on() {
   if (is_read_pending_ || input_ended_ || phase_ == Phase::kClosed) return;
   if (discards_input_) in_.clear();
@@ -100,8 +100,8 @@ void Connection::take_input(size_t num_bytes) {
   read_on();
 }
 
-// A client that closes its side gets what has been answered by then. What is still being worked on
-// is given up: on TCP, a client that only half closes looks like one that has left.
+// A client that closes its side still gets a response that is complete by then. A response in
+// progress is cancelled: on TCP, a half-closed connection looks like a disconnected client.
 void Connection::on_input_end() {
   input_ended_ = true;
   const bool is_answered =
@@ -147,7 +147,7 @@ void Connection::await_more() {
   }
 }
 
-// --- What goes ---
+// --- Output ---
 
 void Connection::begin_answer(bool keep_alive) {
   AnswerTraits traits{.is_http11 = parser_.is_http11(),
@@ -158,7 +158,7 @@ void Connection::begin_answer(bool keep_alive) {
                       .budget = service_.answers,
                       .head = head_of(parser_.request(), stream_->peer())};
   answer_ = std::make_shared<Answer>(std::move(traits), shared_from_this());
-  // A write of ours may still be under way ("100 Continue"); its deadline goes on.
+  // A write of "100 Continue" may still be in progress; its deadline stays.
   enter(Phase::kAnswering, out_.empty() ? kNoLimit : limits_.write_timeout);
 }
 
@@ -179,7 +179,7 @@ void Connection::dispatch() {
 void Connection::refuse(Refusal refusal) {
   discards_input_ = true;
   begin_answer(false);
-  Request head = parser_.take();  // and with it whatever there is of a body goes
+  Request head = parser_.take();  // also discards the body read so far
   body_share_.reset();
   head.peer = stream_->peer();
   answer_->respond(refusal_response(&service_.hooks, head, refusal));
@@ -212,7 +212,7 @@ bool Connection::charge_body() {
 
 void Connection::look_at_answer() {
   if (phase_ != Phase::kAnswering) return;
-  // A client that takes nothing keeps a write under way for long.
+  // A client that does not read keeps a write in progress for long, so flush() would not see this.
   if (answer_->progress() == Answer::Progress::kTooSlow) {
     ++service_.counters.num_slow_readers;
     return close();
@@ -220,7 +220,7 @@ void Connection::look_at_answer() {
   flush();
 }
 
-// Takes all that has gathered since the last write as one piece.
+// Writes everything that has accumulated since the last write as one piece.
 void Connection::flush() {
   if (!out_.empty() || phase_ != Phase::kAnswering) return;
   after_write_ = answer_->take(out_);
@@ -261,7 +261,7 @@ void Connection::finish_answer() {
   const bool keep_alive = answer_->keeps_alive() && !is_draining_;
   answer_->finish();
   answer_.reset();
-  out_ = {};  // an idle connection keeps no large answer's memory
+  out_ = {};  // frees the memory of a large response
   after_write_ = Answer::Progress::kOpen;
   if (!keep_alive) return end();
   enter(Phase::kIdle, limits_.idle_timeout);
@@ -269,7 +269,7 @@ void Connection::finish_answer() {
   read_on();
 }
 
-// --- Ends ---
+// --- End of the connection ---
 
 void Connection::run_out() {
   switch (phase_) {
@@ -293,7 +293,7 @@ void Connection::run_out() {
 void Connection::wind_up() {
   is_draining_ = true;
   switch (phase_) {
-    case Phase::kOpening:  // a handshake may take as long as a client likes
+    case Phase::kOpening:  // a client can prolong its handshake
       return close();
     case Phase::kIdle:
       return end();
@@ -309,7 +309,7 @@ void Connection::wind_up() {
   }
 }
 
-// Sends what ends the connection and waits for the client's end of it.
+// Shuts down sending, and waits for the client to close its side.
 void Connection::end() {
   if (input_ended_) return close();
   discards_input_ = true;

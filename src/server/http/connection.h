@@ -1,5 +1,5 @@
-// One client: reads a request, hands it over, writes its answer, and again. All on one thread but
-// for wake() and send_now().
+// One client connection: reads a request, calls the handler, writes the response, and repeats.
+// Everything except wake() and send_now() runs on one thread.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ struct Counters {
   std::atomic<int64_t> num_bad_requests = 0;
 };
 
-// What all connections of a server share; outlives them.
+// Data that all connections of a server share; outlives them.
 struct Service {
   Limits limits;
   Handler handler;
@@ -42,12 +42,12 @@ class Connection final : public StreamUser,
                          public Waker,
                          public std::enable_shared_from_this<Connection> {
  public:
-  // `on_gone` is called once, at the end.
+  // Calls `on_gone` once, when the connection is closed.
   Connection(Service& service, std::unique_ptr<Stream> stream,
              std::function<void(Connection*)> on_gone);
 
   void start();
-  void drain();  // closes now or after the answer it is on
+  void drain();  // closes now, or after the current response
   void close();  // at once
 
   void wake() noexcept override { stream_->wake(); }
@@ -56,11 +56,11 @@ class Connection final : public StreamUser,
  private:
   enum class Phase {
     kOpening,
-    kIdle,       // nothing of a request is there
-    kHead,       // some of a head
-    kBody,       // some of a body
-    kAnswering,  // and reading ahead, to see a client leave; the next request waits
-    kClosing,    // all is said; waits for the client to have it
+    kIdle,       // no byte of a request has arrived
+    kHead,       // a part of a head has arrived
+    kBody,       // a part of a body has arrived
+    kAnswering,  // also reads ahead, to notice a disconnect; the next request waits
+    kClosing,    // everything is sent; waits for the client to read it
     kClosed,
   };
 
@@ -88,9 +88,9 @@ class Connection final : public StreamUser,
   void dispatch();
   void begin_answer(bool keep_alive);
   void refuse(Refusal refusal);
-  // Refuses what may not be here before its body is read; false: it has.
+  // Calls the hook before the body is read. Returns false if it has refused the request.
   bool check_head();
-  // Whether the body may have the memory that it takes.
+  // Charges the body to the budget; false: no room.
   bool charge_body();
   void on_input_end();
   void flush();
@@ -116,7 +116,7 @@ class Connection final : public StreamUser,
   std::shared_ptr<Answer> answer_;
   std::string out_;  // being written
   size_t num_written_ = 0;
-  std::chrono::steady_clock::time_point write_end_;  // by when all of it must have gone
+  std::chrono::steady_clock::time_point write_end_;  // deadline for all of out_
   Answer::Progress after_write_ = Answer::Progress::kOpen;
 };
 

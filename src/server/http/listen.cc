@@ -17,7 +17,7 @@
 namespace quire::http {
 namespace {
 
-constexpr int kBacklog = 4096;  // the kernel cuts it to net.core.somaxconn
+constexpr int kBacklog = 4096;  // the kernel caps it at net.core.somaxconn
 
 std::string errno_text(int error) {
   return std::strerror(error);
@@ -61,7 +61,7 @@ Result<ListeningSocket> listen_at(const ServerConfig& config, const addrinfo& ad
   const int off = 0;
   ::setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (address.ai_family == AF_INET6) {
-    // "::" means every address of the machine, IPv4 too.
+    // "::" means every address of the machine, including IPv4.
     const bool is_any =
         IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(address.ai_addr)->sin6_addr);
     ::setsockopt(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, is_any ? &off : &on, sizeof(on));
@@ -78,7 +78,7 @@ Result<std::vector<ListeningSocket>> listen_tcp(const ServerConfig& config) {
   if (config.port < 0 || config.port > 65535) {
     return invalid_argument(fmt::format("[http] --port: got {}, expected 0 to 65535", config.port));
   }
-  if (config.host.empty()) {  // to getaddrinfo() it is every address of the machine
+  if (config.host.empty()) {  // for getaddrinfo() "" means every address
     return invalid_argument("[http] --host: got nothing, expected an address (0.0.0.0: all)");
   }
   addrinfo hints{};
@@ -99,13 +99,14 @@ Result<std::vector<ListeningSocket>> listen_tcp(const ServerConfig& config) {
   for (const addrinfo* address = list; address != nullptr; address = address->ai_next) {
     auto socket = listen_at(config, *address, port);
     if (socket.ok()) {
-      port = socket->port();  // one port for all, also where any would do
+      port = socket->port();  // same port for all addresses, also for port 0
       sockets.push_back(std::move(*socket));
     } else if (first_error.ok()) {
       first_error = socket.status();
     }
   }
-  // A name may stand for an address that this machine has switched off (IPv6, often).
+  // Some addresses of a name may be disabled on this machine (often IPv6), so one that works is
+  // enough.
   if (sockets.empty()) return first_error;
   return sockets;
 }
@@ -114,17 +115,17 @@ Result<std::vector<ListeningSocket>> listen_tcp(const ServerConfig& config) {
 
 bool somebody_listens(const sockaddr_un& address) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return true;  // unknown: leave the file alone
+  if (fd < 0) return true;  // unknown: keep the file
   const int rc = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
   const bool is_refused = rc != 0 && errno == ECONNREFUSED;
   ::close(fd);
   return !is_refused;
 }
 
-// Removes what a server that did not end well left behind.
+// Removes the socket file of a server that crashed.
 Status make_way(const std::string& path, const sockaddr_un& address) {
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return {};  // free; bind() tells what else is wrong
+  if (::lstat(path.c_str(), &info) != 0) return {};  // free; bind() reports other errors
   if (!S_ISSOCK(info.st_mode)) {
     return invalid_argument(fmt::format(
         "[http] --uds {}: there is a file, and it is no socket; choose another path", path));
@@ -155,7 +156,7 @@ Result<std::vector<ListeningSocket>> listen_unix(const std::string& path) {
     return error();
   }
   socket.own_file(path);
-  // Nobody can connect before listen(), so there is no moment at which others may.
+  // No client can connect before listen(), so the permissions are set in time.
   if (::chmod(path.c_str(), 0600) != 0 || ::listen(socket.fd(), kBacklog) != 0) return error();
   std::vector<ListeningSocket> sockets;
   sockets.push_back(std::move(socket));

@@ -1,4 +1,4 @@
-// Sockets that listen where the configuration says.
+// Opens the listening sockets of the configuration.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 
 namespace quire::http {
 
-// Closed, and a Unix socket's file removed, when it goes.
+// A listening socket. The destructor closes it and removes a Unix socket's file.
 class ListeningSocket {
  public:
   ListeningSocket(int fd, int family) : fd_(fd), family_(family) {}
@@ -23,9 +23,9 @@ class ListeningSocket {
   int fd() const { return fd_; }
   int family() const { return family_; }
   int port() const;  // 0 for a Unix socket
-  // Whether this machine alone can reach it: a loopback address, a Unix socket.
+  // Returns whether only this machine can reach the socket: a loopback address or a Unix socket.
   bool is_local() const;
-  int release();  // the descriptor is the caller's from now on; the file stays ours
+  int release();  // passes the descriptor to the caller, but not the file
   void own_file(std::string path);
 
  private:
@@ -34,13 +34,13 @@ class ListeningSocket {
   int fd_;
   int family_;
   std::string path_;
-  dev_t device_ = 0;  // which file was ours: another server may have replaced it since
+  dev_t device_ = 0;  // identify our file: another server may have replaced it
   ino_t inode_ = 0;
 };
 
 bool are_local(const std::vector<ListeningSocket>& sockets);
 
-// One for each address that the host's name has.
+// Returns one socket per address of the host name.
 Result<std::vector<ListeningSocket>> listen_on(const ServerConfig& config);
 
 }  // namespace quire::http

@@ -1,4 +1,4 @@
-// What has been read and not yet been parsed.
+// Bytes that were read and not yet parsed.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace quire::http {
 
-// Grows as it fills, up to `max_bytes`.
+// A buffer that grows as it fills, up to `max_bytes`.
 class ReadBuffer {
  public:
   explicit ReadBuffer(size_t max_bytes) : max_bytes_(max_bytes) {}
@@ -18,7 +18,7 @@ class ReadBuffer {
   std::string_view bytes() const { return {memory_.data() + begin_, end_ - begin_}; }
   bool is_full() const { return end_ - begin_ == max_bytes_; }
 
-  // Room for the next read; empty only where is_full().
+  // Returns memory for the next read; empty only if is_full().
   std::pair<char*, size_t> make_room() {
     if (begin_ > 0) {
       std::memmove(memory_.data(), memory_.data() + begin_, end_ - begin_);
@@ -32,7 +32,7 @@ class ReadBuffer {
     return {memory_.data() + end_, memory_.size() - end_};
   }
   void add(size_t num_bytes) { end_ += num_bytes; }
-  // Moves nothing: a read may be under way.
+  // Does not move memory, because a read may be in progress.
   void consume(size_t num_bytes) { begin_ += num_bytes; }
   void clear() { begin_ = end_ = 0; }
 

@@ -48,7 +48,7 @@ Refusal from_beast(const beast::error_code& error, bool in_head) {
   return in_head ? kBadLine : kBadChunk;
 }
 
-// "GET / HTTP/2.0": of another version, rather than no HTTP at all.
+// Returns whether the line has another HTTP version ("GET / HTTP/2.0"), rather than not being HTTP.
 bool ends_in_version(std::string_view line) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (line.size() < 9) return false;
@@ -62,7 +62,7 @@ bool is_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The values of one header field, which may come in several lines.
+// The values of one header field, which can occur several times.
 struct Field {
   int count = 0;
   std::string_view value;  // the first
@@ -76,7 +76,8 @@ Field find_field(const Headers& headers, std::string_view name) {
   return field;
 }
 
-// Stricter than Beast, which takes "5, 5" for a length, and any encoding for none.
+// Checks Content-Length and Transfer-Encoding. Stricter than Beast, which accepts "5, 5" as a
+// length, and ignores unknown encodings.
 std::optional<Refusal> check_framing(const Headers& headers, bool is_http11) {
   const Field length = find_field(headers, "content-length");
   const Field encoding = find_field(headers, "transfer-encoding");
@@ -85,7 +86,7 @@ std::optional<Refusal> check_framing(const Headers& headers, bool is_http11) {
   if (encoding.count > 0) {
     if (!is_http11) return kBadFraming;
     if (equals_ignoring_case(encoding.value, "chunked")) return std::nullopt;
-    // "chunked, gzip" has no end that one could find; "gzip, chunked" is merely not for us.
+    // The end of "chunked, gzip" cannot be found; "gzip, chunked" is valid but not supported.
     constexpr std::string_view kLast = "chunked";
     const std::string_view value = encoding.value;
     const bool ends_chunked =
@@ -99,7 +100,7 @@ std::optional<Refusal> check_framing(const Headers& headers, bool is_http11) {
 
 }  // namespace
 
-// One request as it grows. The limits hold before anything is kept.
+// One request while it is parsed. The limits are checked before data is stored.
 class RequestParser::Message : public beast::http::basic_parser<true> {
  public:
   explicit Message(const Limits& limits) : max_headers_(limits.max_headers) {
@@ -111,7 +112,7 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
   Request request;
   bool is_http11 = false;
   bool expects_continue = false;
-  std::optional<Refusal> refusal;  // of what Beast would let pass
+  std::optional<Refusal> refusal;  // for requests that Beast would accept
 
  private:
   using string_view = beast::string_view;
@@ -121,7 +122,7 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
 
   void refuse(const Refusal& why, error_code& error) {
     refusal = why;
-    error = BeastError::bad_field;  // anything that ends the parsing
+    error = BeastError::bad_field;  // any error stops the parser
   }
 
   void on_request_impl(beast::http::verb, string_view method, string_view target, int version,
@@ -139,7 +140,7 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
   void on_field_impl(beast::http::field, string_view name, string_view value,
                      error_code& error) override {
     if (++num_fields_ > max_headers_) return refuse(kHeadTooLarge, error);
-    if (is_header_done_) return;  // a trailer; nobody asks for them
+    if (is_header_done_) return;  // a trailer; trailers are ignored
     std::string key(view(name));
     std::transform(key.begin(), key.end(), key.begin(), to_lower);
     request.headers.emplace_back(std::move(key), view(value));
@@ -151,7 +152,7 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
     const int num_hosts = find_field(request.headers, "host").count;
     if (num_hosts > 1 || (is_http11 && num_hosts == 0)) return refuse(kBadHost, error);
     if (!host_.empty()) name_host();
-    // Which of several holds, a proxy may see otherwise.
+    // With several fields, a proxy could use another one than this server.
     if (find_field(request.headers, "authorization").count > 1) return refuse(kBadKey, error);
     const Field expect = find_field(request.headers, "expect");
     if (expect.count == 0 || !is_http11) return;
@@ -159,14 +160,15 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
     expects_continue = true;
   }
 
-  // A length is only a claim: the body grows as it comes.
+  // Reserves no memory for Content-Length, which the client may not honour; the body grows as it
+  // arrives.
   void on_body_init_impl(const boost::optional<uint64_t>&, error_code&) override {}
   size_t on_body_impl(string_view piece, error_code&) override {
     request.body.append(piece.data(), piece.size());
     return piece.size();
   }
   void on_chunk_header_impl(uint64_t, string_view extensions, error_code& error) override {
-    // A quoted extension may not hide a line's end.
+    // A quoted extension could hide the end of a line.
     if (std::any_of(extensions.begin(), extensions.end(), is_control)) refuse(kBadChunk, error);
   }
   size_t on_chunk_body_impl(uint64_t, string_view piece, error_code& error) override {
@@ -182,7 +184,7 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
   }
 
   const int max_headers_;
-  std::string host_;  // of the target
+  std::string host_;  // host of an absolute-form target
   int num_fields_ = 0;
   bool is_header_done_ = false;
 };
@@ -226,8 +228,8 @@ size_t RequestParser::feed(std::string_view bytes) {
   }
 }
 
-// Looks at each octet once, however slowly they come, and sets head_ended_ at an empty line. A line
-// ends in CR LF and in nothing else, and none continues another.
+// Scans each octet once, however slowly they arrive, and sets head_ended_ at an empty line. A line
+// ends only in CR LF, and line folding is refused.
 void RequestParser::scan_head(std::string_view bytes) {
   for (; num_scanned_ < bytes.size(); ++num_scanned_) {
     const size_t i = num_scanned_;
@@ -245,7 +247,7 @@ void RequestParser::scan_head(std::string_view bytes) {
 }
 
 size_t RequestParser::feed_head(std::string_view bytes) {
-  size_t num_blank = 0;  // old clients send an empty line behind a body
+  size_t num_blank = 0;  // old clients send an empty line after a body
   while (num_scanned_ <= 1 && bytes.starts_with("\r\n")) {
     bytes.remove_prefix(2);
     num_blank += 2;
@@ -277,7 +279,9 @@ size_t RequestParser::feed_head(std::string_view bytes) {
 }
 
 size_t RequestParser::feed_body(std::string_view bytes) {
-  // What ends a chunked body, "0\r\n\r\n", comes in one piece: Beast 1.74 asserts that.
+  // Beast 1.74 asserts that the end of a chunked body, "0\r
+  // \r
+  // ", comes in one piece.
   const size_t min_bytes = message_->chunked() ? 5 : 1;
   size_t used = 0;
   while (bytes.size() - used >= min_bytes && !message_->is_done()) {
@@ -292,7 +296,7 @@ size_t RequestParser::feed_body(std::string_view bytes) {
   if (message_->is_done()) {
     state_ = State::kDone;
   } else if (bytes.size() - used >= limits_.max_header_bytes) {
-    fail(kBadChunk);  // a chunk's line, or the trailers
+    fail(kBadChunk);  // the chunk header or the trailers are too long
   }
   return used;
 }

@@ -1,5 +1,5 @@
-// Requests out of bytes, without a socket: Beast's parser behind stricter rules. Whatever two
-// implementations of HTTP might read as different messages is refused (RFC 9112, sections 2.2, 5
+// Parses requests from bytes, independent of sockets, with Beast's parser and stricter rules.
+// Refuses messages that two HTTP implementations could read differently (RFC 9112, sections 2.2, 5
 // and 6; "request smuggling").
 #pragma once
 
@@ -19,21 +19,21 @@ class RequestParser {
   explicit RequestParser(const Limits& limits);
   ~RequestParser();
 
-  // Takes what it can of `bytes` and returns how much; what is left has to come again, with more
-  // behind it. Returns at the end of a head and of a request. A piece that is max_header_bytes
-  // long and still incomplete is refused, so a buffer of that size is enough.
+  // Consumes bytes and returns how many; the caller passes the rest again with more appended.
+  // Returns at the end of a head and of a request. An incomplete piece of max_header_bytes is
+  // refused, so a buffer of that size is enough.
   size_t feed(std::string_view bytes);
 
   State state() const;
   const Refusal& refusal() const;  // in kFailed: 400, 413, 414, 417, 431, 501 or 505
 
-  // From the end of the head on.
+  // Valid from the end of the head on.
   bool is_http11() const;
   bool keeps_alive() const;
   bool expects_continue() const;
   const Request& request() const;
 
-  // In kDone: hands the request over (without a peer) and begins the next one.
+  // Returns the request, without a peer, and starts the next one. Only in kDone.
   Request take();
 
  private:
@@ -48,7 +48,7 @@ class RequestParser {
   State state_ = State::kHead;
   Refusal refusal_;
   std::unique_ptr<Message> message_;
-  size_t num_scanned_ = 0;  // of the bytes that feed_head() left
+  size_t num_scanned_ = 0;  // bytes scanned that feed_head() has not consumed
   bool head_ended_ = false;
 };
 

@@ -63,7 +63,7 @@ std::string_view reason_phrase(int status) {
   }
 }
 
-// "Sun, 06 Nov 1994 08:49:37 GMT", made once a second and thread.
+// Returns "Sun, 06 Nov 1994 08:49:37 GMT", formatted once per second and thread.
 std::string_view date_now() {
   thread_local std::time_t made_at = 0;
   thread_local std::string text;

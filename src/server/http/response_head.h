@@ -1,4 +1,4 @@
-// The status line and header fields of an answer.
+// Formats the status line and header fields of a response.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ struct ResponseHead {
   std::string_view content_type;
   const Headers& headers;
   Framing framing = Framing::kLength;
-  size_t content_length = 0;  // of kLength
-  bool is_http11 = true;      // what the client speaks
+  size_t content_length = 0;  // only for kLength
+  bool is_http11 = true;      // the client's version
   bool keep_alive = true;
 };
 
 bool may_have_body(int status);
 
-// Appends the head, up to and with the empty line. A field with a line end or another control in it
-// is left out: a handler may pass on what a client sent.
+// Appends the head, including the empty line. Omits fields that contain a line end or another
+// control character, because a handler may pass on client data.
 void append_response_head(const ResponseHead& head, std::string& out);
 
 }  // namespace quire::http

@@ -36,27 +36,27 @@ namespace asio = boost::asio;
 using ErrorCode = boost::system::error_code;
 using asio::generic::stream_protocol;
 
-// Between tries to accept while descriptors or memory are missing.
+// The pause between attempts to accept while descriptors or memory are exhausted.
 constexpr std::chrono::milliseconds kRest{100};
 
-// One thread and the connections that live on it, from their first byte to their last.
+// One thread and its connections; a connection stays on one thread.
 struct Loop {
   asio::io_context context{1};
   asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
   std::thread thread;
   std::atomic<int> num_open = 0;
-  // On the thread only:
+  // Used only on the thread:
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections;
   bool is_draining = false;
-  // Puts right what a fault has left undone; false where it has to be tried again.
+  // Repairs the state after an exception; returns false if it must be called again.
   std::function<bool()> mend = [] { return true; };
 
-  // Makes what Asio makes with a loop's first socket: where the descriptors for it are missing, the
-  // server does not start, rather than fail with a connection.
+  // Creates the objects that Asio creates with a loop's first timer or socket. If descriptors for
+  // them are missing, the server fails to start instead of failing at a connection.
   Loop() { asio::steady_timer first(context); }
 
   ~Loop() {
-    if (!thread.joinable()) return;  // a server that did not come up whole
+    if (!thread.joinable()) return;  // the server's start failed
     context.stop();
     thread.join();
   }
@@ -80,8 +80,8 @@ struct Loop {
   }
 };
 
-// Whom a connection counts for: an IPv4 address; of IPv6 the 64 bits that are given to one
-// customer.
+// Returns the network that a connection is counted for: an IPv4 address, or the first 64 bits of an
+// IPv6 address, which one customer usually gets.
 std::string network_of(const sockaddr& address) {
   if (address.sa_family == AF_INET) {
     const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address);
@@ -96,7 +96,8 @@ std::string network_of(const sockaddr& address) {
   return {bytes, kNetworkBytes};
 }
 
-// Set as long as it lives. Asio drops a handler unrun where it has no memory to run it.
+// Sets a flag for its lifetime. Needed because Asio drops a handler without running it if memory is
+// exhausted.
 class Armed {
  public:
   explicit Armed(std::shared_ptr<bool> flag) : flag_(std::move(flag)) { *flag_ = true; }
@@ -118,7 +119,7 @@ class Acceptor {
     acceptor.assign(protocol, socket_.release());
   }
 
-  // The Unix socket's file goes with it: who comes later shall not find it.
+  // Also removes the Unix socket's file, so that later clients do not find it.
   void close() {
     ErrorCode ignored;
     acceptor.close(ignored);
@@ -128,9 +129,9 @@ class Acceptor {
 
   asio::basic_socket_acceptor<stream_protocol, asio::io_context::executor_type> acceptor;
   asio::steady_timer pause;
-  // A connection, or the pause's end, will be told.
+  // True while a pending accept or pause will call back.
   std::shared_ptr<bool> is_armed = std::make_shared<bool>(false);
-  bool has_failed = false;  // since the last connection that was let in
+  bool has_failed = false;  // since the last admitted connection
 
  private:
   ListeningSocket socket_;
@@ -208,7 +209,7 @@ class AsioServer final : public Server {
                               [&](const auto& a, const auto& b) { return load(a) < load(b); });
   }
 
-  // Whether all that are open accept, now.
+  // Arms all open acceptors; returns whether all are armed.
   bool arm_acceptors() {
     bool are_armed = true;
     for (const auto& acceptor : acceptors_) {
@@ -232,13 +233,13 @@ class AsioServer final : public Server {
     });
   }
 
-  // What is thrown here ends in Loop::run(), which sees to it that the acceptor is armed again.
+  // An exception here ends in Loop::run(), which arms the acceptor again.
   void on_accept(Acceptor& from, Loop& loop, const ErrorCode& error, Socket socket) {
     if (!error) {
       try {
         admit(loop, std::move(socket));
         from.has_failed = false;
-      } catch (const std::exception& fault) {  // this connection is lost, no other
+      } catch (const std::exception& fault) {  // loses only this connection
         note_failure(from, fault.what());
       }
       return accept(from);
@@ -249,14 +250,15 @@ class AsioServer final : public Server {
     rest(from);
   }
 
-  // Once, until one has been let in again.
+  // Logs a failure once, until a connection is admitted again.
   static void note_failure(Acceptor& from, std::string_view reason) {
     if (std::exchange(from.has_failed, true)) return;
     log_warning("[http] cannot accept connections: {}; trying again (ulimit -n limits open files)",
                 reason);
   }
 
-  // Out of descriptors or memory: the client that waits would wake us again at once.
+  // Pauses while descriptors or memory are exhausted: the waiting client would wake the acceptor
+  // again at once.
   void rest(Acceptor& from) {
     from.pause.expires_after(kRest);
     from.pause.async_wait([this, &from, armed = Armed(from.is_armed)](const ErrorCode&) mutable {
@@ -265,7 +267,7 @@ class AsioServer final : public Server {
     });
   }
 
-  // A connection's place in the counts.
+  // Counts one connection against the limits.
   class Seat {
    public:
     Seat(AsioServer& server, Loop& loop) : server_(server), loop_(loop) {}
@@ -273,7 +275,7 @@ class AsioServer final : public Server {
     Seat(const Seat&) = delete;
     Seat& operator=(const Seat&) = delete;
 
-    // False: there is none, of all or of this network ("": of none).
+    // Returns false if a limit is reached: of all connections, or of this network ("": no limit).
     bool take(const std::string& network) {
       Counters& counters = server_.service_.counters;
       network_ = network;
@@ -324,7 +326,7 @@ class AsioServer final : public Server {
     });
   }
 
-  // A word of explanation, if it goes out at once.
+  // Sends a 503 if that is possible without blocking.
   void turn_away(Socket& socket) const {
     if (tls_) return;
     const Response full = refusal_response(
@@ -343,7 +345,7 @@ class AsioServer final : public Server {
     ::send(socket.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
-  // Counts a connection of this network, if it may have another.
+  // Counts a connection of this network; false: its limit is reached.
   bool enter_locked(const std::string& network) {
     if (network.empty()) return true;
     int& num_open = num_open_by_network_[network];
@@ -359,7 +361,7 @@ class AsioServer final : public Server {
     }
   }
 
-  // "" where nobody counts: no bound, or a Unix socket.
+  // Returns "" if there is no limit, or for a Unix socket.
   std::string peer_network(const Socket& socket) const {
     if (service_.limits.max_connections_per_peer == 0) return "";
     ErrorCode error;
@@ -393,7 +395,7 @@ Status check_values(const ServerConfig& config) {
   return {};
 }
 
-// Null where the config asks for none.
+// Returns null if the config has no certificate.
 Result<std::unique_ptr<TlsIdentity>> load_tls(const ServerConfig& config) {
   QUIRE_RETURN_IF_ERROR(check_values(config));
   if (config.tls_certificate.empty()) return std::unique_ptr<TlsIdentity>();

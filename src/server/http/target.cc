@@ -32,7 +32,7 @@ std::optional<std::string> percent_decode(std::string_view text) {
   return out;
 }
 
-// Of "http://host/path": "host", or nothing.
+// Returns "host" for "http://host/path", or "" for any other form and for a host with a user.
 std::string_view find_host(std::string_view target) {
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!equals_ignoring_case(target.substr(0, scheme.size()), scheme)) continue;

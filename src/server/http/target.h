@@ -1,4 +1,4 @@
-// What a request line asks for, taken apart.
+// Parses the target of a request line.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@ namespace quire::http {
 
 struct Target {
   std::string path;   // percent-decoded once
-  std::string query;  // as it came, without '?'
-  std::string host;   // of the absolute form: it holds, rather than the field (RFC 9112, 3.2.2)
+  std::string query;  // as received, without '?'
+  std::string host;   // of the absolute form; replaces the Host field (RFC 9112, 3.2.2)
 };
 
-// Origin form ("/path?query"), absolute form ("http://host/path?query") and, for OPTIONS, "*" (RFC
-// 9112, section 3.2). Nothing for what is none of these, for a host with a user, for an escape that
-// is no two hex digits, and for an escaped NUL.
+// Parses the origin form ("/path?query"), the absolute form ("http://host/path?query") and, for
+// OPTIONS, "*" (RFC 9112, section 3.2). Returns nothing for other forms, for a host with user
+// information, for a "%" without two hex digits, for "%00" and for a fragment.
 std::optional<Target> parse_target(std::string_view method, std::string_view target);
 
 }  // namespace quire::http

@@ -23,7 +23,8 @@ namespace {
 
 constexpr off_t kMaxFileBytes = off_t{1} << 20;
 
-// A file whose reading cannot block, as a pipe's would, with all connections behind it.
+// Reads a regular file. Other kinds, such as pipes, are refused, because reading them could block
+// all connections.
 std::string read_regular_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) throw std::system_error(errno, std::generic_category(), path);
@@ -46,13 +47,13 @@ std::string read_regular_file(const std::string& path) {
   return text;
 }
 
-// Throws what Boost throws.
+// Throws std::exception if the pair does not load.
 std::shared_ptr<ssl::context> make_context(const std::string& certificate, const std::string& key) {
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   SSL_CTX* native = context->native_handle();
   ::SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
   ::SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-  ::SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);  // idle connections cost less
+  ::SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);  // less memory per idle connection
   // Without this, OpenSSL asks the terminal for the key's passphrase.
   context->set_password_callback(
       [](size_t, ssl::context::password_purpose) { return std::string(); });
@@ -72,7 +73,7 @@ Result<std::unique_ptr<TlsIdentity>> TlsIdentity::load(std::string certificate, 
 
 Status TlsIdentity::read() {
   looked_at_ = std::chrono::steady_clock::now();
-  read_stamp_ = stamp();  // before reading: a change in between is seen the next time
+  read_stamp_ = stamp();  // before reading, so that a later change is noticed next time
   try {
     context_ = make_context(certificate_, key_);
   } catch (const std::exception& error) {

@@ -19,8 +19,9 @@ class TlsIdentity {
   // Errors name the flags. Speaks TLS 1.2 and later.
   static Result<std::unique_ptr<TlsIdentity>> load(std::string certificate, std::string key);
 
-  // For the next connection. Looks at the files at most once a second; where a changed pair does
-  // not load, the last good one stays, and a line is logged. One thread.
+  // Returns the context for the next connection. Checks the files at most once per second. If a
+  // changed pair does not load, keeps the last good one and logs the error. Used by one thread
+  // only.
   std::shared_ptr<Context> context();
 
  private:
@@ -38,7 +39,7 @@ class TlsIdentity {
   const std::string certificate_;
   const std::string key_;
   std::shared_ptr<Context> context_;
-  Stamp read_stamp_;  // of the last attempt
+  Stamp read_stamp_;  // at the last attempt to load
   std::chrono::steady_clock::time_point looked_at_;
 };
 
