@@ -42,21 +42,21 @@ struct Job {
   std::shared_ptr<ResponseHandler> handler;
 };
 
-// What a connection needs of the client that it belongs to.
+// The parts of the client that its connections use.
 class Owner {
  public:
   virtual ~Owner() = default;
   virtual const std::vector<Protocol::endpoint>& endpoints() const = 0;
-  virtual const std::string& server() const = 0;  // in messages
-  // On a connection of its own.
+  virtual const std::string& server() const = 0;  // the server's name for messages
+  // Sends the job on a new connection.
   virtual void send_again(Job job) = 0;
-  // A TLS session to come; null: none.
+  // Makes a TLS stream before its handshake; null without TLS.
   virtual std::unique_ptr<ssl::stream<Socket&>> make_tls(Socket& socket) = 0;
 };
 
 class Connection;
 using ConnectionPtr = std::shared_ptr<Connection>;
-// Calls back with whether the connection may be used again.
+// Called when a connection is free; `is_reusable`: whether it can take another request.
 using WhenFree = std::function<void(const ConnectionPtr&, bool is_reusable)>;
 
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -76,7 +76,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     connect();
   }
 
-  // Once a second while at work.
+  // Called once per second while a request is in progress.
   void tick(std::chrono::seconds connect_limit, std::chrono::seconds idle_limit) {
     if (!job_.handler) return;
     ++num_idle_ticks_;
@@ -121,12 +121,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
     exchange();
   }
 
-  // Reads while it writes: a refusal may come before the body is through.
+  // Reads while it writes, because a refusal can come before the whole body is sent.
   void exchange() {
     begin_ = end_ = 0;
     is_written_ = false;
     const auto on_written = [self = shared_from_this()](const ErrorCode& error, size_t) {
-      self->is_written_ = !error;  // an error is met again by the read
+      self->is_written_ = !error;  // the read reports the same error
     };
     with_stream(
         [&](auto& stream) { asio::async_write(stream, asio::buffer(job_.bytes), on_written); });
@@ -158,7 +158,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void on_read(const ErrorCode& error, size_t size) {
-    if (!job_.handler) return;  // ended in the meantime
+    if (!job_.handler) return;  // the request has already ended
     num_idle_ticks_ = 0;
     if (error) return on_closed();
     is_answering_ = true;
@@ -169,10 +169,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void on_closed() {
-    if (is_reused_ && !is_answering_) {  // the server was quicker to close than we to send
+    if (is_reused_ && !is_answering_) {  // the server closed it before our request
       close();
       when_free_(shared_from_this(), false);
-      // A write may still be under way, on this socket and from these bytes.
+      // The job's bytes are copied, because a write from them may still be in progress on this
+      // socket.
       return owner_.send_again({job_.bytes, std::move(job_.handler)});
     }
     parser_->end_of_connection();
@@ -203,7 +204,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Job job_;
   std::optional<ResponseParser> parser_;
   std::vector<char> buffer_ = std::vector<char>(kBufferBytes);
-  size_t begin_ = 0;  // of what is read and not used up
+  size_t begin_ = 0;  // start of the unparsed bytes in buffer_
   size_t end_ = 0;
   int num_idle_ticks_ = 0;
   bool is_connected_ = false;
@@ -409,7 +410,7 @@ Result<std::unique_ptr<Client>> Client::create(ClientConfig config) {
     auto client = std::make_unique<AsioClient>(std::move(config));
     QUIRE_RETURN_IF_ERROR(client->resolve_host());
     return std::unique_ptr<Client>(std::move(client));
-  } catch (const std::exception& error) {  // Asio's, of a machine out of descriptors
+  } catch (const std::exception& error) {  // thrown by Asio, e.g. if no descriptors are left
     return internal_error(fmt::format("[http] cannot start a client: {}", error.what()));
   }
 }

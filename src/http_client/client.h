@@ -1,5 +1,5 @@
-// An HTTP/1.1 client for many requests at once from one thread: keep-alive, bodies in pieces, TCP,
-// TLS and Unix sockets. Plain functions wait for one whole answer.
+// An HTTP/1.1 client that runs many concurrent requests on one thread: keep-alive, streamed bodies,
+// TCP, TLS and Unix sockets. fetch() waits for one whole response.
 #pragma once
 
 #include <chrono>
@@ -19,44 +19,46 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct Request {
   std::string method = "GET";
-  std::string target = "/";  // behind the URL's path
-  std::string body = {};     // JSON, where there is one
+  std::string target = "/";  // appended to the URL's path
+  std::string body = {};     // JSON; empty: no body
 };
 
 struct ClientConfig {
   Url url;
   std::string unix_socket_path = {};  // instead of the URL's host and port
-  bool verify_peer = true;            // of TLS: the certificate and its name
-  Headers headers = {};               // of every request
+  bool verify_peer = true;            // TLS: checks the certificate and its name
+  Headers headers = {};               // sent with every request
   std::chrono::seconds connect_timeout{10};
-  std::chrono::seconds idle_timeout{600};  // of a request, without a byte from the server
+  std::chrono::seconds idle_timeout{600};  // per request: time without a byte from the server
   size_t max_idle_connections = 1024;
 };
 
-// Told on the thread that runs the client, in this order, never from within send().
+// Receives the events of a response in this order, on the thread that runs the client, never from
+// within send().
 class ResponseHandler {
  public:
   virtual ~ResponseHandler() = default;
   virtual void on_head(int status) = 0;
   virtual void on_body(std::string_view piece) = 0;
-  // Once, the last. Not ok: unavailable() when no connection could be had, else the answer is cut,
-  // broken or late.
+  // Called once, at the end. Errors: unavailable if no connection could be made or no byte came in
+  // time; internal if the response is truncated or malformed.
   virtual void on_end(const Status& status) = 0;
 };
 
-// Not thread-safe: everything happens on one thread.
+// Not thread-safe: all calls and callbacks must be on one thread.
 class Client {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // Resolves the host's name; connects with the first request.
+  // Resolves the host name. The first request connects.
   static Result<std::unique_ptr<Client>> create(ClientConfig config);
-  virtual ~Client() = default;  // what is under way ends without a word
+  virtual ~Client() = default;  // requests in progress end without a callback
 
-  // A request that meets a kept connection which the server has just closed is sent once more.
+  // Sends a request. If the server has just closed the kept connection that it used, the request is
+  // sent once more on a new one.
   virtual void send(Request request, std::shared_ptr<ResponseHandler> handler) = 0;
   virtual void call_at(TimePoint when, std::function<void()> call) = 0;
-  // Until stop() is called from within a handler or a call.
+  // Runs until stop() is called from a handler or a timer callback.
   virtual void run() = 0;
   virtual void stop() = 0;
 };
@@ -66,7 +68,7 @@ struct Response {
   std::string body;
 };
 
-// One whole answer. kCancelled once interrupted() says so.
+// Waits for one whole response. Returns kCancelled once interrupted() returns true.
 Result<Response> fetch(Client& client, Request request, size_t max_body_bytes,
                        const std::function<bool()>& interrupted);
 

@@ -20,7 +20,7 @@ struct ResponseParser::Message final : beast::http::basic_parser<false> {
   explicit Message(ResponseHandler& to) : handler(to) {
     eager(true);
     header_limit(kMaxHeadBytes);
-    // It is handed on as it comes. Beast 1.74 takes `none` for 0.
+    // The body is passed on as it arrives, so it needs no limit. Beast 1.74 takes `none` for 0.
     body_limit(std::numeric_limits<uint64_t>::max());
   }
 
@@ -68,7 +68,9 @@ void ResponseParser::fail(std::string_view what) {
 size_t ResponseParser::feed(std::string_view bytes) {
   size_t used = 0;
   while (state_ == State::kReading && used < bytes.size()) {
-    // What ends a chunked body, "0\r\n\r\n", comes in one piece: Beast 1.74 asserts that.
+    // Beast 1.74 asserts that the end of a chunked body, "0\r
+    // \r
+    // ", comes in one piece.
     const bool is_chunked = message_->is_header_done() && message_->chunked();
     if (is_chunked && bytes.size() - used < 5) break;
     beast::error_code error;

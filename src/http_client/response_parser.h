@@ -1,4 +1,4 @@
-// An HTTP/1.x response as it comes, in pieces of any size.
+// Parses an HTTP/1.x response that arrives in pieces of any size.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ class ResponseParser {
  public:
   enum class State { kReading, kDone, kFailed };
 
-  // Tells the handler of the head (but of 1xx) and of the body's pieces; not of the end.
+  // Calls the handler for the head (except 1xx) and for pieces of the body, but not for the end.
   explicit ResponseParser(ResponseHandler& handler);
   ~ResponseParser();
 
-  // Returns how many of the bytes are used up; the rest must come again with more behind it.
+  // Consumes bytes and returns how many; the caller passes the rest again with more appended.
   size_t feed(std::string_view bytes);
-  // No more will come: the end of an answer that has no length, else a cut.
+  // Ends the input: this completes a response without a length, and truncates any other.
   void end_of_connection();
 
   State state() const { return state_; }

@@ -6,15 +6,16 @@
 
 namespace quire::http_client {
 
-// The events of a text/event-stream that comes in pieces of any size (WHATWG HTML, section 9.2).
-// Of an event's fields only `data` is kept; several lines of it are joined by '\n'.
+// Reads the events of a text/event-stream that arrives in pieces of any size (WHATWG HTML, section
+// 9.2). Keeps only an event's `data` lines, joined by '
+// '.
 class SseReader {
  public:
   explicit SseReader(size_t max_event_bytes = size_t{16} << 20)
       : max_event_bytes_(max_event_bytes) {}
 
-  // Calls on_event(std::string_view data) for each event that `bytes` completes. False once an
-  // event has grown beyond the bound: nothing more is read.
+  // Calls on_event(std::string_view data) for each event that `bytes` completes. Returns false, and
+  // reads nothing more, once an event has exceeded `max_event_bytes`.
   template <typename OnEvent>
   bool feed(std::string_view bytes, OnEvent&& on_event) {
     while (!bytes.empty() && !is_over_) {
@@ -28,9 +29,9 @@ class SseReader {
   }
 
  private:
-  // Moves bytes of the current line to line_; true once it has ended.
+  // Moves bytes of the current line to line_; returns true once the line has ended.
   bool take_line(std::string_view& bytes);
-  // Takes in line_; true when that ended an event, which is in event_.
+  // Processes line_; returns true if it ends an event, which is then in event_.
   bool end_line();
 
   size_t max_event_bytes_;

@@ -11,7 +11,8 @@
 namespace quire::http_client {
 namespace {
 
-// What ends a head's line, or means something else within it.
+// Returns whether the text has no character that would end a header line or has a special meaning
+// in a URL.
 bool is_plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     return c > ' ' && c < 127 && std::string_view("?#@\\\"<>").find(c) == std::string_view::npos;

@@ -14,10 +14,10 @@ struct Url {
   std::string path;  // the prefix of every target, without a slash at its end: "" or "/llm"
 };
 
-// "http[s]://HOST[:PORT][/PATH]"; neither user, query nor fragment.
+// Parses "http[s]://HOST[:PORT][/PATH]"; refuses a user, a query and a fragment.
 Result<Url> parse_url(std::string_view text);
 
-// As the Host field has it: the port only where it is not the scheme's own.
+// Returns the Host field: includes the port only if it is not the scheme's default.
 std::string host_field(const Url& url);
 
 }  // namespace quire::http_client

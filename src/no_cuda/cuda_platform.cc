@@ -1,4 +1,4 @@
-// What src/cuda answers in a build without CUDA.
+// Replaces src/cuda in a build without CUDA: everything that needs the device returns an error.
 #include "platform/platform.h"
 #include "platform/profile.h"
 #include "platform/tune.h"

@@ -48,8 +48,8 @@ std::string peer_name(const Socket& socket) {
   return fmt::format("[{}]:{}", text, ntohs(v6->sin6_port));
 }
 
-// A token must not wait for the next one, and what a slow reader leaves shall wait with us, where
-// it is counted, not in the kernel.
+// TCP_NODELAY sends each token without waiting for the next one. TCP_NOTSENT_LOWAT keeps the data
+// of slow readers in the server, where it is counted, instead of in the kernel.
 void set_tcp_options(Socket& socket) {
   const int on = 1;
   const int max_unsent_bytes = 128 << 10;
@@ -62,7 +62,7 @@ constexpr std::string_view kPlainHttpAnswer =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 37\r\n"
     "Connection: close\r\n\r\nThis port takes HTTPS, not plain HTTP";
 
-// A request in plain HTTP came to the TLS port, as OpenSSL tells it apart.
+// Returns whether OpenSSL reports that a plain HTTP request came to the TLS port.
 bool is_plain_http(const ErrorCode& error) {
   return error.category() == asio::error::get_ssl_category() &&
          ERR_GET_REASON(static_cast<unsigned long>(error.value())) == SSL_R_HTTP_REQUEST;
@@ -80,7 +80,7 @@ auto write_handler(std::shared_ptr<StreamUser> user) {
   };
 }
 
-// Gives Asio the memory of one handler that is posted again and again, one at a time.
+// Memory for one handler that is posted repeatedly, at most once at a time.
 using WakeMemory = std::array<std::byte, 128>;
 template <typename T>
 class WakeAllocator {
@@ -104,7 +104,7 @@ class WakeAllocator {
 };
 
 struct WakeHandler {
-  std::shared_ptr<StreamUser> user;  // which holds the stream, and so what follows
+  std::shared_ptr<StreamUser> user;  // owns the stream, and so the two members below
   std::atomic<bool>& is_waking;
   WakeMemory& memory;
 
@@ -155,21 +155,22 @@ class PlainStream : public Stream {
     user_.reset();
   }
 
-  // The timer is moved only to an earlier time: a busy connection changes its deadline several
-  // times a request, and most of them never come.
+  // Rearms the timer only for an earlier deadline: a busy connection changes its deadline several
+  // times per request, and most deadlines never expire.
   void set_deadline(TimePoint when) override {
     deadline_ = when;
     if (when < armed_for_) arm();
   }
 
-  // One wake-up is under way at a time, in the stream's own memory: a second one would find the
-  // same answer. Asio frees that memory before it calls the handler.
+  // At most one wake-up is in flight, in the stream's own memory: a second one would find the same
+  // answer. Asio frees that memory before it calls the handler.
   void wake() noexcept override {
     if (is_waking_.exchange(true)) return;
     asio::post(context_, WakeHandler{user_, is_waking_, wake_memory_});
   }
 
-  // What goes wrong here goes wrong again where the stream's thread writes, and is told there.
+  // Ignores errors here: the next write on the stream's thread fails with the same error and
+  // reports it.
   size_t send_now(std::string_view bytes) override {
     const std::lock_guard lock(send_mutex_);
     if (fd_ < 0) return 0;
@@ -185,7 +186,7 @@ class PlainStream : public Stream {
   void hold(std::shared_ptr<StreamUser> user) { user_ = std::move(user); }
 
  private:
-  // A deadline that cannot be waited for has come.
+  // Returns false if the timer cannot be armed; the caller then treats the deadline as expired.
   bool arm_again() noexcept {
     try {
       arm();
@@ -213,7 +214,7 @@ class PlainStream : public Stream {
   Socket socket_;
   alignas(std::max_align_t) WakeMemory wake_memory_;
   std::atomic<bool> is_waking_ = false;
-  std::mutex send_mutex_;  // a descriptor that is closed may be another connection's at once
+  std::mutex send_mutex_;  // guards fd_: the system can reuse a closed descriptor at once
   int fd_;
   asio::steady_timer timer_;
   const std::string peer_;
@@ -241,8 +242,8 @@ class TlsStream final : public PlainStream {
   void write_some(std::string_view bytes) override {
     tls_.async_write_some(asio::buffer(bytes.data(), bytes.size()), write_handler(user()));
   }
-  size_t send_now(std::string_view) override { return 0; }  // OpenSSL is the stream's thread's
-  // Says goodbye, so that the client can tell an end from a cut.
+  size_t send_now(std::string_view) override { return 0; }  // not thread-safe with OpenSSL
+  // Sends TLS's close_notify, so that the client can tell an end from a truncation.
   void shut_down() override {
     tls_.async_shutdown([this, user = user()](const ErrorCode&) {
       if (socket().is_open()) PlainStream::shut_down();
@@ -250,7 +251,8 @@ class TlsStream final : public PlainStream {
   }
 
  private:
-  // What came is read first: closed with bytes unread, the kernel would take the answer back.
+  // Reads the pending input first: if the socket is closed with unread bytes, the kernel resets the
+  // connection and the response is lost.
   void explain_tls() {
     char rest[4096];
     const int fd = socket().native_handle();

@@ -53,7 +53,8 @@ const PageFile* find_page_file(std::string_view path) {
   return file == files.end() ? nullptr : &*file;
 }
 
-// What the model writes is shown as text; should that ever fail, this still runs none of it.
+// The page shows model output as text only. If that ever fails, this policy still prevents the
+// browser from running any of it.
 std::string_view page_security_policy() {
   return "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
          "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

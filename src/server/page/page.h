@@ -13,9 +13,9 @@ struct PageFile {
 };
 
 std::span<const PageFile> page_files();
-// Null: there is no such file.
+// Returns null if there is no such file.
 const PageFile* find_page_file(std::string_view path);
-// Nothing from elsewhere, no inline code, no frame.
+// Returns the Content-Security-Policy: no content from other origins, no inline code, no frames.
 std::string_view page_security_policy();
 
 }  // namespace quire::server

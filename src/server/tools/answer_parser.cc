@@ -16,13 +16,13 @@ namespace {
 constexpr std::string_view kThink = "<think>";
 constexpr std::string_view kEndThink = "</think>";
 
-// <think>…</think> at the start of an answer; the start may be in the prompt.
+// Splits off <think>…</think> at the start of an output. The prompt may already contain "<think>".
 class ThinkBlock {
  public:
   ThinkBlock(bool has_reasoning, bool is_open)
       : place_(has_reasoning ? Place::kStart : Place::kContent), is_open_(is_open) {}
 
-  // Content goes to `content`.
+  // Passes each content character to `content`.
   template <typename Content>
   void push(char c, MessageWriter& out, Content content) {
     if (place_ == Place::kContent) return content(c);
@@ -34,7 +34,7 @@ class ThinkBlock {
     }
     push_start(c);
     if (place_ == Place::kStart) return;
-    // Not held any more: decided.
+    // It is decided whether the held text is the marker.
     const std::string held = std::exchange(held_, {});
     if (!found_) {
       for (const char h : held) push(h, out, content);
@@ -51,7 +51,7 @@ class ThinkBlock {
  private:
   enum class Place { kStart, kInside, kContent };
 
-  // White space, then the marker, or not.
+  // Matches optional white space and the marker.
   void push_start(char c) {
     constexpr size_t kMaxHeld = 256;
     held_ += c;
@@ -136,7 +136,7 @@ const std::vector<std::string>& reasoning_parser_names() {
 
 std::string detect_tool_call_parser(std::string_view chat_template) {
   if (has(chat_template, "[TOOL_CALLS]")) return "mistral";
-  // Qwen's coders and GLM write XML inside the same tag.
+  // Qwen's coder models and GLM write XML inside the same tag.
   if (has(chat_template, "<function=") || has(chat_template, "<arg_key>")) return "";
   if (has(chat_template, "<tool_call>")) return "hermes";
   const bool is_llama = has(chat_template, "<|start_header_id|>") &&

@@ -20,7 +20,7 @@ void CallReader::reset() {
   has_arguments_ = false;
 }
 
-// An object with other keys is an answer in JSON, not a call.
+// An object with other keys is JSON content, not a call.
 bool CallReader::end_key() {
   part_ = Part::kNone;
   if (text_ == "name") {
@@ -40,7 +40,7 @@ bool CallReader::begin_value(char c) {
     text_.clear();
     return c == '"';
   }
-  if (key_ == Key::kArguments && !has_arguments_ && c != 'n') {  // null: none
+  if (key_ == Key::kArguments && !has_arguments_ && c != 'n') {  // null means no arguments
     part_ = Part::kArguments;
     return c == '{';
   }
@@ -62,7 +62,7 @@ void CallReader::write_call(MessageWriter& out) {
   held_arguments_ = {};
 }
 
-// After `c` has been pushed.
+// Updates the state after `c` was pushed to the scanner.
 bool CallReader::track(char c, bool begins_value, MessageWriter& out) {
   if (begins_value && !begin_value(c)) return false;
   switch (part_) {

@@ -1,4 +1,4 @@
-// One tool call written as a JSON object, read as it streams.
+// Reads one tool call, a JSON object, as it streams.
 #pragma once
 
 #include <string>
@@ -10,8 +10,9 @@
 
 namespace quire::server {
 
-// {"name": "f", "arguments": {…}}, in any order, also "parameters", with "id" and "type" beside
-// them. Writes the call as soon as it is known for one, and then its arguments as they come.
+// Reads {"name": "f", "arguments": {…}}, with keys in any order, "parameters" in place of
+// "arguments", and optional "id" and "type". Writes the call as soon as it is recognized, and then
+// its arguments as they come.
 class CallReader {
  public:
   enum class Result { kMore, kDone, kNoCall };
@@ -20,9 +21,10 @@ class CallReader {
       : tool_names_(tool_names), short_ids_(short_ids) {}
 
   void reset();
-  // From the object's '{' on. kNoCall: `c` is not part of it.
+  // Takes the bytes of the object from its '{' on. kNoCall: the object is no call, or `c` is not
+  // part of it.
   Result push(char c, MessageWriter& out);
-  bool is_written() const { return is_written_; }  // the call, or some of it
+  bool is_written() const { return is_written_; }  // at least a part of the call
   bool has_arguments() const { return has_arguments_; }
 
  private:
@@ -40,9 +42,9 @@ class CallReader {
   JsonScanner scanner_;
   Part part_ = Part::kNone;
   Key key_ = Key::kOther;
-  std::string text_;            // of the key or name being read
-  std::string name_;            // once read
-  std::string held_arguments_;  // that came before the name
+  std::string text_;            // the key or name that is being read
+  std::string name_;            // empty until it is read
+  std::string held_arguments_;  // arguments that came before the name
   bool is_written_ = false;
   bool has_arguments_ = false;
 };

@@ -1,4 +1,4 @@
-// JSON, checked one byte at a time as it arrives.
+// Validates JSON byte by byte as it arrives.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ inline bool is_json_space(char c) {
   return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-// Checks one JSON object or array (strictly: RFC 8259, at most 64 levels). Constant memory. Bytes
-// above 0x7F are taken as they come.
+// Validates one JSON object or array, strictly by RFC 8259 with at most 64 levels, in constant
+// memory. Does not validate UTF-8.
 class JsonScanner {
  public:
   enum class State : uint8_t {
@@ -20,8 +20,8 @@ class JsonScanner {
     kFirstKey,     // after '{': a key or '}'
     kKey,          // after ',' in an object
     kColon,        // after a key
-    kAfterValue,   // ',' or the end of what it is in
-    kString,       // of a key, if string_is_key()
+    kAfterValue,   // ',' or the end of the container
+    kString,       // in a key if string_is_key(), otherwise in a value
     kEscape,       // after '\'
     kHex,          // in \uXXXX
     kNumberMinus,  // '-'
@@ -36,7 +36,7 @@ class JsonScanner {
     kDone,
   };
 
-  // False: no JSON continues like this; nothing may be pushed after that, or once done().
+  // Returns false if `c` is invalid here. Nothing may be pushed after that, or once done().
   bool push(char c);
   bool done() const { return state_ == State::kDone; }
 
@@ -46,7 +46,7 @@ class JsonScanner {
     return state_ == State::kString || state_ == State::kEscape || state_ == State::kHex;
   }
   bool string_is_key() const { return string_is_key_; }
-  // The next byte that is no space starts a value.
+  // Returns whether the next non-space byte starts a value.
   bool expects_value() const { return state_ == State::kValue || state_ == State::kFirstValue; }
 
  private:
@@ -70,7 +70,7 @@ class JsonScanner {
   uint8_t num_hex_ = 0;
   int depth_ = 0;
   uint64_t is_object_ = 0;    // bit i: level i + 1 is an object
-  std::string_view literal_;  // what must still come of it
+  std::string_view literal_;  // the rest that must follow
 };
 
 }  // namespace quire::server

@@ -1,4 +1,4 @@
-// A fixed text, looked for in text that comes in pieces.
+// Searches for a fixed text in text that arrives in pieces.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace quire::server {
 
-// Knuth, Morris and Pratt's search: linear in the text, and never holds more than the marker back.
+// Knuth-Morris-Pratt search: the time is linear in the text, and at most the marker's length is
+// held back.
 class Marker {
  public:
   explicit Marker(std::string_view text) : text_(text), fallback_(text.size(), 0) {
@@ -20,8 +21,8 @@ class Marker {
 
   std::string_view text() const { return text_; }
 
-  // Whether `c` completes the marker. Else what can no longer be part of it goes to `release`
-  // (called with views of earlier bytes and of `c`, in order).
+  // Returns whether `c` completes the marker. Otherwise passes the bytes that can no longer be part
+  // of it to `release`, in order, as views of earlier bytes and of `c`.
   template <typename Release>
   bool push(char c, Release release) {
     while (num_matched_ > 0 && text_[num_matched_] != c) {
@@ -38,7 +39,7 @@ class Marker {
     return true;
   }
 
-  // What is held back; the search starts anew.
+  // Returns the held text and restarts the search.
   std::string_view take_held() {
     const std::string_view held = text_.substr(0, num_matched_);
     num_matched_ = 0;
@@ -46,7 +47,7 @@ class Marker {
   }
 
  private:
-  std::string_view text_;  // of a literal
+  std::string_view text_;  // must refer to a literal
   std::vector<size_t> fallback_;
   size_t num_matched_ = 0;
 };

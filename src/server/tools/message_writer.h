@@ -1,4 +1,4 @@
-// Where the parsers of an answer write what they found.
+// Collects what the parsers find.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace quire::server {
 
-// Collects the delta of one feed; knows which call is being written.
+// Collects the delta of one feed() and tracks which call is being written.
 class MessageWriter {
  public:
   MessageWriter(std::string (*make_id)(), bool single_call)
       : make_id_(make_id), single_call_(single_call) {}
 
   void reasoning(std::string_view text) { delta_.reasoning += text; }
-  // White space that touches a call, or that starts the answer's content, is held until what
-  // follows is known: before a call and at the end after one it is dropped.
+  // Adds content. White space next to a call or at the start of the content is held until the
+  // following text is known. It is dropped before a call, and at the end after a call.
   void content(std::string_view text);
   void begin_call(std::string_view name, bool short_id);
   void arguments(std::string_view text);

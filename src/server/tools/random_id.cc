@@ -9,11 +9,11 @@
 namespace quire::server {
 
 std::string random_id() {
-  // 64 of them, so that a byte's remainder prefers none by much.
+  // 64 characters, so that a byte's remainder is unbiased; X and Y occur twice.
   constexpr std::string_view kLetters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyzXY";
   std::array<unsigned char, 24> bytes{};
-  // Of the kernel: needs neither memory nor a descriptor, so that it works when these are out.
+  // getentropy() needs neither memory nor a descriptor, so it works even if these are exhausted.
   if (::getentropy(bytes.data(), bytes.size()) != 0) throw std::runtime_error("no random bytes");
   std::string id;
   for (const unsigned char byte : bytes) id += kLetters[byte % kLetters.size()];

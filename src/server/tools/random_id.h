@@ -4,7 +4,7 @@
 
 namespace quire::server {
 
-// 24 random letters and digits that nobody can guess.
+// Returns 24 letters and digits that cannot be guessed.
 std::string random_id();
 
 }  // namespace quire::server

@@ -41,7 +41,7 @@ void MarkedCalls::push(char c, MessageWriter& out) {
       return call_ended();
     case CallReader::Result::kNoCall:
       if (!reader_.has_arguments() || !reader_.is_written()) return back_to_text(c, out);
-      // The call is whole but for its closing brace, which small models forget.
+      // The call is complete except for its closing brace, which small models forget.
       place_ = Place::kBetween;
       call_ended();
       return push_between(c, out);
@@ -91,7 +91,7 @@ void HermesCalls::call_ended() {
 }
 
 void HermesCalls::finish(MessageWriter& out) {
-  if (place_ == Place::kBetween && after_call_) held_ = {};  // an answer cut in the closing tag
+  if (place_ == Place::kBetween && after_call_) held_ = {};  // the text ends in the closing tag
   MarkedCalls::finish(out);
 }
 

@@ -1,5 +1,5 @@
-// How families of models write tool calls: one machine a format, fed byte by byte, so that its
-// result cannot depend on how the text was cut.
+// Parsers for the tool call formats of model families: one state machine per format, fed byte by
+// byte, so that the result does not depend on how the text is cut.
 #pragma once
 
 #include <memory>
@@ -20,15 +20,15 @@ class ToolParser {
   virtual void finish(MessageWriter& out) = 0;
 };
 
-// No tools: all is content.
+// The parser without tools: all text is content.
 class PlainText : public ToolParser {
  public:
   void push(char c, MessageWriter& out) override { out.content(std::string_view(&c, 1)); }
   void finish(MessageWriter&) override {}
 };
 
-// What the formats share: text around calls, an object that may be a call, and the way back when
-// it is none.
+// The common part of the formats: text around calls, an object that may be a call, and the return
+// to text if it is none.
 class MarkedCalls : public ToolParser {
  public:
   void push(char c, MessageWriter& out) override;
@@ -38,26 +38,26 @@ class MarkedCalls : public ToolParser {
   MarkedCalls(std::string_view marker, const std::vector<std::string>& tool_names, bool short_ids)
       : marker_(marker), reader_(tool_names, short_ids) {}
 
-  // Outside of text and objects.
+  // Handles a byte outside of text and objects.
   virtual void push_between(char c, MessageWriter& out) = 0;
   virtual void call_ended() = 0;
   virtual void marker_found() {}
 
-  // `c` starts an object.
+  // Starts an object with `c`.
   void begin_object(char c, MessageWriter& out);
-  // It was no call after all: what is held, and `c`, are text.
+  // Ends a candidate that is no call: the held text and `c` are text.
   void back_to_text(char c, MessageWriter& out);
   void hold(char c, MessageWriter& out);
 
   enum class Place { kText, kBetween, kObject };
   Place place_ = Place::kText;
-  // What comes as content if no call follows. A written call's own text is not kept.
+  // Text that becomes content if no call follows. Does not include the text of a written call.
   std::string held_;
   Marker marker_;
   CallReader reader_;
 };
 
-// <tool_call>{"name": …, "arguments": {…}}</tool_call> (Hermes, Qwen).
+// Parses <tool_call>{"name": …, "arguments": {…}}</tool_call> (Hermes, Qwen).
 class HermesCalls final : public MarkedCalls {
  public:
   explicit HermesCalls(const std::vector<std::string>& tool_names)
@@ -69,11 +69,12 @@ class HermesCalls final : public MarkedCalls {
   void call_ended() override;
   void marker_found() override { after_call_ = false; }
 
-  bool after_call_ = false;  // else before one
-  size_t num_close_ = 0;     // bytes seen of </tool_call>
+  bool after_call_ = false;  // false: before a call
+  size_t num_close_ = 0;     // matched bytes of </tool_call>
 };
 
-// {"name": …, "parameters": {…}}, more of them after ';', perhaps after <|python_tag|> (Llama 3).
+// Parses {"name": …, "parameters": {…}}, and more objects after ';' or white space, optionally
+// after <|python_tag|> (Llama 3).
 class LlamaCalls final : public MarkedCalls {
  public:
   explicit LlamaCalls(const std::vector<std::string>& tool_names)
@@ -88,8 +89,8 @@ class LlamaCalls final : public MarkedCalls {
   bool after_call_ = false;
 };
 
-// [TOOL_CALLS] [{"name": …, "arguments": {…}}, …], or [TOOL_CALLS]name[ARGS]{…} once a call, with
-// [CALL_ID]… or without (Mistral).
+// Parses [TOOL_CALLS] [{"name": …, "arguments": {…}}, …], or [TOOL_CALLS]name[ARGS]{…} once per
+// call, with or without [CALL_ID]… (Mistral).
 class MistralCalls final : public MarkedCalls {
  public:
   explicit MistralCalls(const std::vector<std::string>& tool_names)
@@ -106,12 +107,13 @@ class MistralCalls final : public MarkedCalls {
 
   const std::vector<std::string>& tool_names_;
   Step step_ = Step::kOpen;
-  std::string name_;  // and what follows it, up to the '{'
+  std::string name_;  // the name and the text after it, up to the '{'
   JsonScanner scanner_;
 };
 
-// [{"name": …, "parameters": {…}}, …] that a grammar has forced. What of it is no call, or is cut
-// before it is known for one, is dropped: nobody asked for the array itself.
+// Parses [{"name": …, "parameters": {…}}, …], which a grammar has forced. Drops text that is no
+// call, or that is cut before it is recognized as one, because the client did not ask for the array
+// itself.
 class ForcedCalls final : public ToolParser {
  public:
   explicit ForcedCalls(const std::vector<std::string>& tool_names) : reader_(tool_names, false) {}
@@ -124,8 +126,8 @@ class ForcedCalls final : public ToolParser {
   CallReader reader_;
 };
 
-// The arguments that a grammar has forced, of a call whose name is known before the answer starts:
-// the whole answer, but for the white space around it.
+// Parses forced arguments of a call whose name is known in advance: the whole text except the white
+// space around it.
 class ForcedArguments final : public ToolParser {
  public:
   explicit ForcedArguments(std::string name) : name_(std::move(name)) {}
@@ -135,7 +137,7 @@ class ForcedArguments final : public ToolParser {
  private:
   std::string name_;
   bool has_begun_ = false;
-  std::string spaces_;  // that are the arguments' own if more of them follows
+  std::string spaces_;  // belong to the arguments if more text follows
 };
 
 }  // namespace quire::server
