@@ -1,4 +1,4 @@
-// The server's side of the page: OpenAI's calls, and its errors in the server's own words.
+// Calls the server's OpenAI API. Errors carry the server's own message.
 import { readEvents } from './sse.js';
 
 export class ServerError extends Error {}
@@ -8,7 +8,8 @@ async function errorOf(response) {
   try {
     message = (await response.json()).error.message;
   } catch {
-    // A proxy's error page, say: the status is all there is to tell.
+    // The body is not the server's JSON (a proxy's error page, for example), so only the status is
+    // known.
   }
   const seconds = Number(response.headers.get('retry-after'));
   if (seconds > 0) message += ` (in ${seconds} s)`;
@@ -18,8 +19,8 @@ async function errorOf(response) {
 async function request(path, options) {
   let response;
   try {
-    // With the origin alone: the page's own address may carry a user and password, and fetch
-    // refuses those.
+    // Uses only the origin: the page's own address can contain a user and password, which fetch
+    // refuses.
     response = await fetch(location.origin + path, options);
   } catch (error) {
     if (error.name === 'AbortError') throw error;
@@ -29,7 +30,7 @@ async function request(path, options) {
   return response;
 }
 
-// { id, max_model_len } of the model that is served.
+// Returns the served model, with id and max_model_len.
 export async function fetchModel() {
   const list = await (await request('/v1/models')).json();
   if (!list.data?.length) throw new ServerError('The server serves no model.');
@@ -40,8 +41,8 @@ export async function fetchMetrics(signal) {
   return (await request('/metrics', { signal, cache: 'no-store' })).text();
 }
 
-// The chunks of a streamed chat completion. Throws ServerError for the server's errors, before and
-// amid an answer, and for an answer that breaks off.
+// Yields the chunks of a streamed chat completion. Throws ServerError for an error response, for an
+// error within the stream, and for a stream that ends early.
 export async function* streamChat(fields, signal) {
   const response = await request('/v1/chat/completions', {
     method: 'POST',
@@ -49,7 +50,7 @@ export async function* streamChat(fields, signal) {
     body: JSON.stringify({
       ...fields,
       stream: true,
-      // The count of tokens with every chunk, so that a stopped answer has it too.
+      // Token counts in every chunk, so that a stopped response has them too.
       stream_options: { include_usage: true, continuous_usage_stats: true },
     }),
     signal,

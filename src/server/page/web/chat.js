@@ -1,4 +1,4 @@
-// The conversation: what was said, the answer in work, and the keys and buttons that drive it.
+// The conversation: its messages, the response in progress, and the keys and buttons.
 import { fetchModel, ServerError, streamChat } from './api.js';
 import { announce } from './dom.js';
 import { AnswerView, questionView } from './message.js';
@@ -8,14 +8,14 @@ import { samplingFields, settingsAreValid, startSettings, systemPrompt } from '.
 const $ = (id) => document.getElementById(id);
 const log = $('log');
 const input = $('input');
-const kNearEnd = 64; // pixels: whoever is this near the end wants to stay there
+const kNearEnd = 64; // pixels from the end within which the view follows new text
 
 let model = { id: '' };
-let turns = []; // { question, answer, view }; an answer of '' is none yet, or failed
-let abort = null; // of the answer in work
+let turns = []; // { question, answer, view }; answer is '' if there is none yet, or if it failed
+let abort = null; // aborts the response in progress
 
-// What the model is to see. A question without an answer is left out once there is a next one:
-// many templates insist that the roles alternate.
+// Returns the messages for the model. Omits a question without an answer once there is a later
+// question, because many templates require alternating roles.
 export function requestMessages(allTurns, system) {
   const messages = system ? [{ role: 'system', content: system }] : [];
   allTurns.forEach(({ question, answer }, i) => {
@@ -27,7 +27,7 @@ export function requestMessages(allTurns, system) {
   return messages;
 }
 
-let follows = true; // the newest text, until the reader scrolls up
+let follows = true; // whether the view follows new text; false once the reader scrolls up
 
 function scrollToEnd() {
   if (follows) log.scrollTop = log.scrollHeight;
@@ -36,7 +36,7 @@ function scrollToEnd() {
 function setWorking(isWorking) {
   $('send').hidden = isWorking;
   $('stop').hidden = !isWorking;
-  if (!isWorking && document.activeElement === document.body) input.focus(); // it was on Stop
+  if (!isWorking && document.activeElement === document.body) input.focus(); // Stop had the focus
 }
 
 function noteOf(finishReason) {
@@ -89,7 +89,7 @@ async function answerLast() {
   }
   view.finish(timing, note);
   turn.answer = view.content;
-  // Another conversation may have begun meanwhile.
+  // A new conversation may have started meanwhile.
   if (abort !== own) return;
   abort = null;
   setWorking(false);
@@ -104,7 +104,7 @@ function send() {
   log.append(questionView(question));
   input.value = '';
   fitInput();
-  input.focus(); // the button that was pressed is about to go
+  input.focus(); // the pressed button is about to be removed
   answerLast();
 }
 
@@ -136,7 +136,7 @@ function fitInput() {
 }
 
 function onInputKey(event) {
-  // Enter also ends a word that an input method composes; that one is not meant for us.
+  // Ignores an Enter that only ends a word in an input method.
   if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
   event.preventDefault();
   send();
@@ -163,7 +163,7 @@ async function showModel() {
     const context = model.max_model_len;
     $('context').textContent = context ? `${context.toLocaleString('en')} tokens of context` : '';
     document.title = `${model.id} · Quire`;
-    // Questions of the kind that the embedded model can answer.
+    // The example questions suit the embedded model.
     $('examples').hidden = model.root !== $('examples').dataset.model;
   } catch (error) {
     $('model').textContent = error.message;

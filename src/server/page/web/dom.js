@@ -1,7 +1,7 @@
-// The two things that several modules do to the document.
+// DOM helpers that several modules share.
 
-// element('a', { href: '/' }, 'text', node): properties, then children. Text becomes a text node,
-// never markup: the page has no other way to show a string.
+// Makes an element: element('a', { href: '/' }, 'text', node) takes properties, then children.
+// Strings become text nodes, never markup; the page shows strings in no other way.
 export function element(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -15,8 +15,8 @@ export function element(tag, properties = {}, ...children) {
   return node;
 }
 
-// Browsers give navigator.clipboard to pages from https or localhost alone; a server in the own
-// network is often reached by plain http.
+// Browsers provide navigator.clipboard only to pages from https or localhost; a server in a local
+// network is often reached over plain http.
 async function writeClipboard(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const field = element('textarea', { className: 'visually-hidden', value: text });
@@ -27,7 +27,8 @@ async function writeClipboard(text) {
   if (!copied) throw new Error('the browser did not copy');
 }
 
-// A button that copies what `text()` is when it is pressed, and says so for a moment.
+// Makes a button that copies the result of text() when it is pressed, and confirms that for a
+// moment.
 export function copyButton(label, text) {
   const button = element('button', { type: 'button', className: 'quiet', 'aria-label': label });
   button.textContent = 'Copy';
@@ -45,7 +46,7 @@ export function copyButton(label, text) {
   return button;
 }
 
-// Said by screen readers, seen by nobody.
+// Announces a text to screen readers without showing it.
 export function announce(text) {
   document.getElementById('announcer').textContent = text;
 }

@@ -1,5 +1,5 @@
-// Markdown inside a paragraph → nodes. A text's characters end up in text nodes and nowhere else;
-// the one attribute that takes any of them is a link's href, and only for http and https.
+// Converts Markdown inside a paragraph to nodes. Text ends up only in text nodes, with one
+// exception: the href of a link, and only for http and https.
 import { element } from './dom.js';
 
 const kMaxDepth = 6;
@@ -18,15 +18,15 @@ function runLength(text, at) {
   return end - at;
 }
 
-// Whether a run of marks with these two neighbours may open (or, asked the other way round, close)
-// what it marks: CommonMark's rule of flanks. Inside words it may not, here also for `*`: a model
-// that writes 8*6=48 and 48*2=96 means to multiply.
+// Returns whether a run of marks between these two characters can open emphasis (with the arguments
+// swapped: close it), by CommonMark's flanking rule. Unlike CommonMark, `*` inside words is plain
+// too: a model that writes 8*6=48 and 48*2=96 means to multiply.
 function flanks(outer, inner) {
   if (isSpace(inner) || (isWord(outer) && isWord(inner))) return false;
   return !isPunctuation(inner) || isSpace(outer) || isPunctuation(outer);
 }
 
-// Where the `length` marks that close what begins at `from` stand, or -1.
+// Returns the index of the `length` marks that close the emphasis that begins at `from`, or -1.
 function findCloser(text, mark, length, from) {
   for (let at = text.indexOf(mark, from); at >= 0; at = text.indexOf(mark, at)) {
     const run = runLength(text, at);
@@ -52,8 +52,8 @@ function link(url, ...children) {
   return element('a', { href: url, target: '_blank', rel: 'noopener noreferrer' }, ...children);
 }
 
-// [label](url "title") at text[at]; null: it is none, or its address is not safe, and it stays as
-// the model wrote it.
+// Parses [label](url "title") at text[at]. Returns null if there is none or if its address is not
+// safe; the text is then shown as the model wrote it.
 function parseLink(text, at) {
   let depth = 0;
   let end = at;
@@ -73,7 +73,7 @@ class InlineParser {
     this.parent = parent;
     this.text = text;
     this.depth = depth;
-    this.inLink = inLink; // then there are no links: they do not nest
+    this.inLink = inLink; // true: parse no links, since links do not nest
     this.plain = '';
     this.unclosed = new Set(); // marks known to have no closer from here on
   }
@@ -93,8 +93,8 @@ class InlineParser {
     this.push(node);
   }
 
-  // Each takes the index of its first character and returns the index behind what it took; -1: it
-  // is plain text.
+  // Each method takes the index of its first character, and returns the index after its last one,
+  // or -1 if the text is plain.
   code(at) {
     const run = runLength(this.text, at);
     for (let end = at + run; (end = this.text.indexOf('`', end)) >= 0;) {

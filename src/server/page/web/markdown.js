@@ -1,6 +1,5 @@
-// Markdown → nodes, block by block. Small on purpose: what language models write, and nothing that
-// could be markup of their own (see inline.js). While an answer grows, only the blocks that changed
-// are made anew.
+// Converts Markdown to nodes, block by block. It supports only what language models write, and no
+// HTML (see inline.js). While a text grows, only changed blocks are made anew.
 import { copyButton, element } from './dom.js';
 import { appendInline } from './inline.js';
 
@@ -20,7 +19,8 @@ function beginsBlock(line) {
     kItem.test(line);
 }
 
-// Each reads one block at lines[at] and returns { node, end }, or null: it is another kind.
+// Each of these functions reads one block at lines[at] and returns { node, end }, or null if the
+// block is of another kind.
 function readCode(lines, at) {
   const open = kFence.exec(lines[at]);
   if (!open || open[3].includes('`')) return null;
@@ -38,7 +38,7 @@ function readCode(lines, at) {
   return { node, end: end + 1 };
 }
 
-// An answer stands below the page's own headings.
+// Headings of a response rank below the page's own headings.
 function readHeading(lines, at) {
   const found = kHeading.exec(lines[at]);
   if (!found) return null;
@@ -61,8 +61,8 @@ function readQuote(lines, at, depth) {
   return { node, end };
 }
 
-// The lines of one item, less their indent. Two spaces are enough to belong to it: models indent by
-// two, three or four, whatever the marker's width.
+// Reads the lines of one list item without their indent. Two spaces are enough for a line to belong
+// to the item: models indent by two, three or four, whatever the marker's width.
 function readItem(lines, at, marker) {
   const indent = marker[1].length;
   const inner = [lines[at].slice(marker[0].length)];
@@ -93,7 +93,7 @@ function readList(lines, at, depth) {
     const { inner, end } = readItem(lines, at, marker);
     const item = element('li');
     const blocks = blockNodes(inner, depth + 1);
-    // A tight item: its text without a paragraph's space.
+    // A tight item has its text directly, without a paragraph.
     if (blocks[0]?.nodeName === 'P') blocks.splice(0, 1, ...blocks[0].childNodes);
     item.append(...blocks);
     node.append(item);
@@ -165,7 +165,7 @@ function blockNodes(lines, depth) {
 
 // Shows a growing text below `root`.
 export class MarkdownView {
-  #blocks = []; // { node, end }: the line behind it
+  #blocks = []; // { node, end }; `end` is the index of the line after the block
   #lines = [];
 
   constructor(root) {
@@ -176,7 +176,7 @@ export class MarkdownView {
     const lines = text.replaceAll('\r', '').split('\n');
     let same = 0;
     while (same < this.#lines.length && this.#lines[same] === lines[same]) ++same;
-    // A block's end depends on up to two lines behind it.
+    // A block's end depends on up to two lines after it.
     const keep = this.#blocks.filter((block) => block.end + 1 < same);
     for (const block of this.#blocks.slice(keep.length)) block.node.remove();
     for (let at = keep.at(-1)?.end ?? 0; at < lines.length;) {

@@ -1,4 +1,4 @@
-// A question and its answer on the page. Knows what they look like, not where they come from.
+// Shows a question and its answer; independent of where they come from.
 import { copyButton, element } from './dom.js';
 import { MarkdownView } from './markdown.js';
 
@@ -17,7 +17,7 @@ function count(number, unit) {
   return `${Math.round(number).toLocaleString('en')}${kJoin}${unit}`;
 }
 
-// "142 tokens · 96 tokens/s · first after 31 ms" of what is known.
+// Returns "142 tokens · 96 tokens/s · first after 31 ms", without the parts that are unknown.
 export function timingText({ numTokens, startMs, firstMs, lastMs }) {
   const parts = [];
   if (numTokens > 0) parts.push(count(numTokens, numTokens === 1 ? 'token' : 'tokens'));
@@ -28,7 +28,7 @@ export function timingText({ numTokens, startMs, firstMs, lastMs }) {
   return parts.join(' · ');
 }
 
-// An answer that grows. Drawn at most once a frame, however many tokens come.
+// Shows an answer that grows. Draws at most once per frame, however many tokens arrive.
 export class AnswerView {
   #reasoning = '';
   #content = '';
@@ -44,7 +44,7 @@ export class AnswerView {
     this.footer = element('footer', { hidden: true }, this.notes, this.copy, this.again);
     this.root = element('article', { className: 'answer', 'aria-label': modelName },
       this.body, this.footer);
-    // Screen readers wait for the whole of it.
+    // Makes screen readers wait for the complete answer.
     this.root.setAttribute('aria-busy', 'true');
   }
 
@@ -78,7 +78,7 @@ export class AnswerView {
     return this.#content;
   }
 
-  // Nothing more comes. `note`: why it ended, where that is worth telling.
+  // Ends the answer. `note` is the reason why it ended, if that is worth showing.
   finish(timing, note) {
     cancelAnimationFrame(this.#frame);
     this.notes.textContent = [timingText(timing), note].filter(Boolean).join(' · ');
@@ -93,7 +93,7 @@ export class AnswerView {
     this.again.textContent = 'Try again';
   }
 
-  // Only the last answer can be had anew.
+  // Removes the regenerate button, because only the last answer can be regenerated.
   freeze() {
     this.again.remove();
   }

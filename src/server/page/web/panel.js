@@ -1,4 +1,4 @@
-// The engine, live: a few of the numbers at /metrics, once a second while somebody may see them.
+// The live panel: shows some of the values at /metrics, once per second while the page is visible.
 import { fetchMetrics } from './api.js';
 
 const kPeriodMs = 1000;
@@ -7,7 +7,8 @@ const kNumSamples = 60;
 const kWidth = 120;
 const kHeight = 28;
 
-// Name → value, summed over labels. Buckets of histograms are sums of no use to anybody here.
+// Returns a map of name to value, summed over labels. The sums of histogram buckets have no
+// meaning.
 export function parseMetrics(text) {
   const values = new Map();
   for (const line of text.split('\n')) {
@@ -22,7 +23,8 @@ export function parseMetrics(text) {
 const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
 const count = (value) => Math.round(value).toLocaleString('en');
 
-// What is shown: from the metrics now and a moment ago. `top`: of the drawing; none: the highest.
+// The gauges, computed from the metrics now and at the previous reading. `top` is the upper end of
+// the drawing; without it, the highest sample, at least 1.
 const kGauges = [
   { id: 'running', value: (now) => now.get('vllm:num_requests_running'), show: count },
   { id: 'waiting', value: (now) => now.get('vllm:num_requests_waiting'), show: count },
@@ -31,19 +33,19 @@ const kGauges = [
   { id: 'hits', value: hitShare, show: percent, top: 1 },
 ];
 
-// None from one look alone.
+// Returns NaN at the first reading, since a rate needs two.
 function tokensPerSecond(now, before, seconds) {
   const name = 'vllm:generation_tokens_total';
   return before ? Math.max(0, now.get(name) - before.get(name)) / seconds : NaN;
 }
 
-// Of all prompt tokens since the server started.
+// Returns the share of all prompt tokens since the server started.
 function hitShare(now) {
   const queries = now.get('vllm:prefix_cache_queries_total');
   return queries > 0 ? now.get('vllm:prefix_cache_hits_total') / queries : 0;
 }
 
-// "x,y x,y …" of a line through the samples, the newest at the right edge.
+// Returns the points "x,y x,y …" of a line through the samples, with the newest at the right edge.
 export function sparklinePoints(samples, top) {
   const highest = top ?? Math.max(1, ...samples);
   const step = kWidth / (kNumSamples - 1);
@@ -54,7 +56,7 @@ export function sparklinePoints(samples, top) {
   }).join(' ');
 }
 
-// What draws the gauge's samples from then on.
+// Returns the function that draws the gauge's samples.
 function drawing(gauge) {
   const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
   svg.setAttribute('viewBox', `0 0 ${kWidth} ${kHeight}`);
@@ -115,7 +117,8 @@ export function startPanel() {
     timer = setTimeout(poll, kPeriodMs);
   }
 
-  // A page that nobody sees asks for nothing; what is missed meanwhile makes no rate.
+  // A hidden page sends no requests. After it is shown again, the time in between counts for no
+  // rate.
   function follow() {
     clearTimeout(timer);
     inFlight?.abort();

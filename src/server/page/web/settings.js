@@ -1,5 +1,5 @@
-// The sampling settings: form fields, kept in this browser. An empty field is left out of the
-// call, so that the model's own defaults hold.
+// The sampling settings: form fields, stored in this browser. A call omits empty fields, so that
+// the model's defaults apply.
 
 const kKey = 'quire.settings';
 const form = document.getElementById('settings');
@@ -8,7 +8,7 @@ function load() {
   try {
     return JSON.parse(localStorage.getItem(kKey)) ?? {};
   } catch {
-    return {}; // no storage, or not ours
+    return {}; // no storage, or its content is invalid
   }
 }
 
@@ -18,7 +18,7 @@ function save() {
   try {
     localStorage.setItem(kKey, JSON.stringify(values));
   } catch {
-    // Without storage the settings last as long as the page.
+    // Without storage, the settings last until the page is closed.
   }
 }
 
@@ -28,7 +28,7 @@ function fill(values) {
   }
 }
 
-// False: a field holds what no call may have; the browser has said so beside it.
+// Returns false if a field is invalid; the browser then shows the error next to the field.
 export function settingsAreValid() {
   return form.checkValidity() || form.reportValidity();
 }
@@ -37,7 +37,7 @@ export function systemPrompt() {
   return form.elements.system.value.trim();
 }
 
-// The fields of a call that the settings make.
+// Returns the settings as fields of a call.
 export function samplingFields() {
   const fields = {};
   for (const name of ['temperature', 'top_p', 'max_tokens', 'seed']) {

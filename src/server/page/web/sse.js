@@ -1,11 +1,11 @@
-// Server-sent events out of a stream of bytes, as the HTML standard has them. Pieces of a body may
-// end anywhere: inside a character, inside a line, between the two bytes of a line's end.
+// Decodes server-sent events from a byte stream (HTML standard, "Server-sent events"). A piece of
+// the body can end anywhere: within a character, within a line, or between CR and LF.
 
 export class SseDecoder {
   #rest = '';
   #data = [];
 
-  // The data of each event that `text` completes.
+  // Returns the data of each event that `text` completes.
   feed(text) {
     const events = [];
     this.#rest += text;
@@ -13,7 +13,8 @@ export class SseDecoder {
     for (let at = 0; at < this.#rest.length; ++at) {
       const c = this.#rest[at];
       if (c !== '\n' && c !== '\r') continue;
-      // Whether a last '\r' stands alone is known only with what follows.
+      // A final '\r' may be followed by '
+      // ' in the next piece.
       if (c === '\r' && at + 1 === this.#rest.length) break;
       this.#line(this.#rest.slice(begin, at), events);
       if (c === '\r' && this.#rest[at + 1] === '\n') ++at;
@@ -31,16 +32,16 @@ export class SseDecoder {
     }
     const colon = line.indexOf(':');
     const field = colon < 0 ? line : line.slice(0, colon);
-    if (field !== 'data') return; // comments that keep a connection open, ids, names
+    if (field !== 'data') return; // ignores keep-alive comments, ids and event names
     const value = colon < 0 ? '' : line.slice(colon + 1);
     this.#data.push(value.startsWith(' ') ? value.slice(1) : value);
   }
 }
 
-// The data of a response body's events, one by one. An event cut off by the body's end is none.
+// Yields the data of a response body's events. Drops an event that the end of the body cuts off.
 export async function* readEvents(body) {
   const reader = body.getReader();
-  const characters = new TextDecoder(); // also drops a byte order mark
+  const characters = new TextDecoder(); // also removes a byte order mark
   const decoder = new SseDecoder();
   try {
     for (;;) {
@@ -49,7 +50,7 @@ export async function* readEvents(body) {
       yield* decoder.feed(characters.decode(value, { stream: true }));
     }
   } finally {
-    // Whoever stops reading also stops the server's work.
+    // Cancels the response when the caller stops reading, so that the server stops generating.
     reader.cancel().catch(() => {});
   }
 }

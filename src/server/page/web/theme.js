@@ -1,11 +1,12 @@
-// Light or dark: the system's choice until the reader makes one. A classic script in the head, so
-// that the first paint already has the right colours.
+// The colour theme: the system's choice until the reader selects one. This is a classic script in
+// the head, so that the first paint already has the right colours.
 (() => {
   const kKey = 'quire.theme';
   const system = matchMedia('(prefers-color-scheme: dark)');
   const root = document.documentElement;
 
-  // A browser may refuse storage (private windows): then a choice lasts as long as the page.
+  // A browser can refuse storage (private windows); the selection then lasts until the page is
+  // closed.
   function stored() {
     try {
       return localStorage.getItem(kKey);
@@ -17,7 +18,7 @@
     try {
       localStorage.setItem(kKey, theme);
     } catch {
-      // Nothing to do: see above.
+      // Storage is refused; see stored().
     }
   }
 
