@@ -68,9 +68,7 @@ void ResponseParser::fail(std::string_view what) {
 size_t ResponseParser::feed(std::string_view bytes) {
   size_t used = 0;
   while (state_ == State::kReading && used < bytes.size()) {
-    // Beast 1.74 asserts that the end of a chunked body, "0\r
-    // \r
-    // ", comes in one piece.
+    // Beast 1.74 asserts that the end of a chunked body, "0\r\n\r\n", comes in one piece.
     const bool is_chunked = message_->is_header_done() && message_->chunked();
     if (is_chunked && bytes.size() - used < 5) break;
     beast::error_code error;

@@ -7,8 +7,7 @@
 namespace quire::http_client {
 
 // Reads the events of a text/event-stream that arrives in pieces of any size (WHATWG HTML, section
-// 9.2). Keeps only an event's `data` lines, joined by '
-// '.
+// 9.2). Keeps only an event's `data` lines, joined by '\n'.
 class SseReader {
  public:
   explicit SseReader(size_t max_event_bytes = size_t{16} << 20)

@@ -108,7 +108,7 @@ void Generation::submit_requests() {
     is_shut_down = is_shut_down_;
   }
   if (is_shut_down) cancel_all();
-  if (!refused.ok() && is_idle) parts_.ticket = Ticket();  // before the client knows
+  if (!refused.ok() && is_idle) parts_.ticket = Ticket();  // before the response
   if (!refused.ok()) fail(refused, {});
   parts_.exchange->on_closed([weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
@@ -232,7 +232,7 @@ void Generation::take(Arrival&& arrival, std::string& piece) {
   Output& output = arrival.output;
   const std::optional<FinishReason> reason = output.finish_reason;
   parts_.log.num_completion_tokens += static_cast<int>(output.token_ids.size());
-  if (reason && --num_unfinished_ == 0) parts_.ticket = Ticket();  // before the client knows
+  if (reason && --num_unfinished_ == 0) parts_.ticket = Ticket();  // before the response
   if (has_ended_) return;
   if (reason == FinishReason::kError) return fail(output.error, std::move(piece));
   if (reason == FinishReason::kCancelled) {

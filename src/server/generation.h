@@ -99,7 +99,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void observe_end(int choice_idx, const Output& output, Clock::time_point now);
   void wake(std::unique_lock<std::mutex>& lock);
 
-  // One worker at a time.
+  // Run by one worker at a time.
   void work();
   void work_off();
   void give_up() noexcept;
@@ -110,7 +110,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void end(int http_status, std::string_view outcome);
 
   const GenerationTools tools_;
-  const int num_answers_;  // to each prompt
+  const int num_answers_;  // per prompt
   Parts parts_;
 
   // Used only on the engine's thread.
@@ -124,7 +124,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   bool is_working_ = false;
   bool is_shut_down_ = false;
 
-  // One worker at a time.
+  // Used by one worker at a time.
   int num_unfinished_ = 0;
   bool has_started_stream_ = false;
   bool has_ended_ = false;  // the response has ended; later outputs are dropped

@@ -155,7 +155,7 @@ void Service::close() {
 }
 
 void Service::cancel() {
-  impl_->generations.cancel();  // first: the calls below see it and refuse themselves
+  impl_->generations.cancel();  // first, so that the calls below are refused
   impl_->config.constraints.stop();
   impl_->grammars.run_all();
 }
@@ -284,7 +284,7 @@ void Service::Impl::tokenize(const Route& route, Call&& call) {
   }
   auto waiting = std::make_shared<Call>(std::move(call));
   tokenizers.post([this, run = route.run, waiting] {
-    --num_tokenizing;  // before the client gets its response
+    --num_tokenizing;  // before the response
     if (generations.is_cancelled()) return waiting->refuse(call_error(shutting_down()));
     run(context, std::move(*waiting));
   });

@@ -75,7 +75,7 @@ void start_constrained(CallContext& context, Waiting& waiting,
   if (!constraint.ok()) {
     CallError error = call_error(constraint.status());
     if (error.param.empty()) error.param = understood.restriction->field;
-    waiting.ticket = Ticket();  // before the client knows
+    waiting.ticket = Ticket();  // before the response
     return waiting.call.refuse(error);
   }
   if (understood.reasons_first) {
@@ -86,7 +86,7 @@ void start_constrained(CallContext& context, Waiting& waiting,
 }
 
 void refuse_at_shutdown(Waiting& waiting) {
-  waiting.ticket = Ticket();  // before the client knows
+  waiting.ticket = Ticket();  // before the response
   waiting.call.refuse(call_error(shutting_down()));
 }
 
@@ -116,7 +116,7 @@ void wait_for_grammar(CallContext& context, const std::shared_ptr<Waiting>& wait
       context.grammars.push(waiting->call.key_idx, waiting.get(), num_answers,
                             [&context, waiting] { compile_and_start(context, *waiting); });
   if (queued.ok()) return;
-  waiting->ticket = Ticket();  // before the client knows
+  waiting->ticket = Ticket();  // before the response
   waiting->call.refuse(call_error(queued));
 }
 

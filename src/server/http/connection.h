@@ -114,7 +114,7 @@ class Connection final : public StreamUser,
   std::shared_ptr<BodyShare> body_share_;
 
   std::shared_ptr<Answer> answer_;
-  std::string out_;  // being written
+  std::string out_;  // bytes that are being written
   size_t num_written_ = 0;
   std::chrono::steady_clock::time_point write_end_;  // deadline for all of out_
   Answer::Progress after_write_ = Answer::Progress::kOpen;

@@ -279,9 +279,7 @@ size_t RequestParser::feed_head(std::string_view bytes) {
 }
 
 size_t RequestParser::feed_body(std::string_view bytes) {
-  // Beast 1.74 asserts that the end of a chunked body, "0\r
-  // \r
-  // ", comes in one piece.
+  // Beast 1.74 asserts that the end of a chunked body, "0\r\n\r\n", comes in one piece.
   const size_t min_bytes = message_->chunked() ? 5 : 1;
   size_t used = 0;
   while (bytes.size() - used >= min_bytes && !message_->is_done()) {

@@ -48,7 +48,7 @@ class MetricsText {
 
   using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
   void family(std::string_view name, std::string_view type, std::string_view help);
-  // Adds a sample to the family begun last, with the label model_name.
+  // Adds a sample to the latest family, with the label model_name.
   void sample(double value, const Labels& labels = {}, std::string_view suffix = "");
   void counter(std::string_view name, std::string_view help, int64_t value);
   void gauge(std::string_view name, std::string_view help, double value);

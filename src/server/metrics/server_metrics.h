@@ -29,11 +29,11 @@ class ServerMetrics {
   Histogram prefill_time;           // seconds: per sequence, from its first step to its first token
   Histogram decode_time;            // seconds: per sequence, from its first token to its last
   Histogram inference_time;         // seconds: prefill_time + decode_time
-  Histogram num_prompt_tokens;      // of a request
+  Histogram num_prompt_tokens;      // per request
   Histogram num_generation_tokens;  // per sequence
   Histogram max_generation_tokens;  // per request, of its longest sequence
-  Histogram params_n;               // of a request
-  Histogram params_max_tokens;      // of a request
+  Histogram params_n;               // per request
+  Histogram params_max_tokens;      // per request
 
   void finished(FinishReason reason) { success_[static_cast<size_t>(reason)].add(); }
   void answered(int http_status);

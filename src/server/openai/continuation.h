@@ -20,7 +20,7 @@ bool has_text_to_continue(std::string_view content);
 // template can still trim.
 std::string with_marker(std::string_view content, std::string_view marker);
 
-// Cuts a rendered conversation behind the text of the last message. A template that does not write
+// Cuts a rendered conversation after the text of the last message. A template that does not write
 // this text exactly once and unchanged, except for white space around it, is an error. The time is
 // linear in the texts.
 std::optional<CallError> continue_from(const Continuation& continuation, std::string& rendered);
