@@ -1,5 +1,5 @@
-// Writes one log line per request after its response: the request, its status and its duration. It
-// contains no text of prompts or responses, and no keys.
+// One log line per generation request and per refused request: the request, its status and its
+// duration. It contains no text of prompts or responses, and no keys.
 #pragma once
 
 #include <chrono>

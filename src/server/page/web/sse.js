@@ -13,8 +13,7 @@ export class SseDecoder {
     for (let at = 0; at < this.#rest.length; ++at) {
       const c = this.#rest[at];
       if (c !== '\n' && c !== '\r') continue;
-      // A final '\r' may be followed by '
-      // ' in the next piece.
+      // A final '\r' may be followed by '\n' in the next piece.
       if (c === '\r' && at + 1 === this.#rest.length) break;
       this.#line(this.#rest.slice(begin, at), events);
       if (c === '\r' && this.#rest[at + 1] === '\n') ++at;
