@@ -1,4 +1,4 @@
-// The only place that knows CLI11: commands state their flags as data (flags.h).
+// The only file that includes CLI11; commands state their flags as data (flags.h).
 #include "cli/app.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 namespace quire::cli {
 namespace {
 
-// A parsed command: CLI11's view and ours.
+// A parsed command: the project's description and CLI11's object for it.
 struct Parsed {
   const Command* command;
   const CLI::App* app;
@@ -89,7 +89,7 @@ void add_positional(CLI::App& app, const Command& command) {
       ->required(!command.positional_choices.empty());
 }
 
-// `command` outlives `app`.
+// `command` must outlive `app`.
 void fill(CLI::App& app, const Command& command) {
   app.set_help_flag("-h,--help", "Show this help");
   app.footer(fmt::format("{}{}\nExample:\n{}", command.details.empty() ? "" : "\n", command.details,
@@ -98,7 +98,7 @@ void fill(CLI::App& app, const Command& command) {
     add_flag(app, flag)->group(flag.hidden ? "" : flag.group);
   }
   if (command.positional != nullptr) add_positional(app, command);
-  // One command a run: without this a second name would be taken as well, and ignored.
+  // Allows one command per run. By default CLI11 would accept a second name and ignore it.
   app.require_subcommand(0, 1);
   for (const Command& subcommand : command.subcommands) {
     fill(*app.add_subcommand(subcommand.name, subcommand.summary), subcommand);
@@ -118,7 +118,7 @@ Parsed deepest(const Command& root, const CLI::App& app) {
   }
 }
 
-// What may stand where the words of this command are expected.
+// The subcommands, arguments and flags that the command accepts; used to suggest corrections.
 std::vector<std::string> known_words(const CLI::App& app) {
   std::vector<std::string> words;
   for (const CLI::App* subcommand : app.get_subcommands(nullptr)) {
@@ -134,7 +134,7 @@ std::string name_of(const std::string& argument) {
   return argument.substr(0, argument.find('='));
 }
 
-// In the order in which they were typed.
+// The error for unexpected arguments. They are checked in the order in which they were typed.
 std::string not_expected(const CLI::App& app, const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     const std::string_view remedy = foreign_flag_remedy(name_of(argument));
@@ -189,7 +189,8 @@ int run_command(const Parsed& parsed) {
   return code.status().code() == StatusCode::kCancelled ? CancelScope::exit_code() : kExitFailure;
 }
 
-// What was printed must have arrived; whoever closed a pipe knows.
+// Reports output that could not be written. A closed pipe (EPIPE) is silent, because the reader
+// closed it on purpose.
 int finish(int exit_code) {
   const int error = finish_stdout();
   if (error == 0) return exit_code;
@@ -206,7 +207,7 @@ int print_answer(const CLI::App& app, const CLI::Success& success) {
   return exit_code;
 }
 
-// The arguments behind the program's name, the last one first, as CLI11 takes them.
+// The arguments after the program's name, in the reverse order that CLI11 expects.
 std::vector<std::string> arguments_of(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
   for (int i = argc - 1; i > 0; --i) arguments.push_back(spelled_as_here(argv[i]));

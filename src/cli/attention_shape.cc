@@ -13,7 +13,7 @@
 namespace quire::cli {
 namespace {
 
-// The model's, as the engine computes in it; without a model, the common one.
+// The type named by the flag, else the one that the engine computes the model in, else BF16.
 DType query_type(const std::string& name, std::optional<DType> of_model) {
   return parse_dtype(name).value_or(of_model.value_or(DType::kBF16));
 }

@@ -1,4 +1,4 @@
-// The flags that say which attention to measure: a model's, or any heads; and in which sizes.
+// Flags that select the attention to measure (a model's, or any numbers of heads) and its sizes.
 #pragma once
 
 #include <string>
@@ -17,18 +17,18 @@ struct AttentionShapeOptions {
   int head_dim = 0;
 };
 
-// `options` outlives the parse.
+// `options` must outlive the parse.
 void add_attention_shape_flags(FlagSet& flags, AttentionShapeOptions* options);
 
-// Wrong usage: some heads and not all, or a model and heads.
+// Rejects an incomplete set of head flags, and head flags given together with a model.
 Status check_attention_shape(const AttentionShapeOptions& options);
 
-// Without heads, the model's, whose files are read.
+// Without head flags, reads the model's files and returns its shape.
 Result<AttentionShape> attention_shape(const AttentionShapeOptions& options);
 
 std::string describe(const AttentionShape& shape);
 
-// A flag for a list of integers in [1, max], such as 1,8,64, which is kept ascending.
+// A flag for a list of integers in [1, max], such as 1,8,64. The list is sorted in ascending order.
 void add_sizes(FlagSet& flags, std::string name, std::vector<int>* target, int max,
                std::string help, std::string default_text);
 

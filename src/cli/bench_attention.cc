@@ -18,7 +18,7 @@
 namespace quire::cli {
 namespace {
 
-// An H200's, by its data sheet: GB/s, and BF16 TFLOP/s.
+// Peak rates of an H200 by its data sheet: GB/s, and BF16 TFLOP/s.
 constexpr double kPeakBandwidth = 4800.0;
 constexpr double kPeakTflops = 989.0;
 
@@ -53,7 +53,7 @@ BenchGridConfig grid_config(const Options& options) {
           .seed = options.seed};
 }
 
-// The attention of vLLM's benchmark, unless a user says what to measure.
+// Without a model or head flags, uses the head counts of vLLM's benchmark.
 AttentionShapeOptions with_default_heads(AttentionShapeOptions options) {
   if (options.num_heads == 0 && options.engine.model.empty()) {
     options.num_heads = 64;
@@ -77,7 +77,7 @@ Status check(const Options& options) {
   return {};
 }
 
-// The kinds of steps that the grid has: each query length of decode, or prompts.
+// The attention uses that the grid measures: one per decode query length, or prefill.
 std::vector<AttentionUse> uses_of(const Options& options) {
   if (phase_of(options) == Phase::kPrefill) return {{.phase = Phase::kPrefill}};
   std::vector<AttentionUse> uses;
@@ -87,8 +87,8 @@ std::vector<AttentionUse> uses_of(const Options& options) {
   return uses;
 }
 
-// The named backends, or all that support the shape; each serves at least one of the uses, and the
-// first refusal of one that serves none is the error.
+// The named backends, or all that support the shape. A backend that serves none of the uses is an
+// error, which is its first refusal.
 Result<std::vector<AttentionBackend*>> pick_backends(const DeviceContext& context,
                                                      const AttentionShape& shape,
                                                      std::span<const AttentionUse> uses,

@@ -10,7 +10,7 @@
 namespace quire::cli {
 namespace {
 
-// Gigabytes, or tera-operations, a second.
+// The rate in GB/s for decode, or TFLOP/s for prefill.
 double rate(const AttentionReport& report, double work, double us) {
   return work / us * (report.phase == Phase::kDecode ? 1e-3 : 1e-6);
 }

@@ -1,4 +1,4 @@
-// What `quire bench attention` found, as a table, CSV and JSON.
+// The results of `quire bench attention`, as a table, CSV and JSON.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@
 
 namespace quire::cli {
 
-// A backend's microseconds in one row.
+// The times of one backend for one row of the grid, in microseconds.
 struct AttentionCell {
-  double graph_us = 0.0;  // of the device, by graph replay
-  double event_us = 0.0;  // by CUDA events around the host's call: mean and standard deviation
+  double graph_us = 0.0;  // device time, by graph replay
+  double event_us = 0.0;  // CUDA events around the host's call: mean and standard deviation
   double event_std_us = 0.0;
 };
 
@@ -21,12 +21,12 @@ struct AttentionRow {
   int num_seqs = 0;
   int max_kv_len = 0;
   int q_len = 1;
-  double work = 0.0;  // bytes of keys and values to read; of prompts, floating-point operations
-  bool repeats_pages = false;  // where the grid's are distinct: the memory does not hold them
-  std::vector<std::optional<AttentionCell>> cells = {};  // of AttentionReport::backends
+  double work = 0.0;  // decode: bytes of keys and values read; prefill: floating-point operations
+  bool repeats_pages = false;  // pages repeat because distinct ones do not fit in memory
+  std::vector<std::optional<AttentionCell>> cells = {};  // per AttentionReport::backends
   std::string auto_backend = {};
 
-  std::optional<size_t> best() const;  // by graph_us
+  std::optional<size_t> best() const;  // lowest graph_us
   std::optional<double> graph_us(std::string_view backend,
                                  const std::vector<std::string>& backends) const;
 };
@@ -36,21 +36,21 @@ struct AttentionReport {
   std::string shape;
   std::string grid;
   Phase phase = Phase::kDecode;
-  double peak = 0.0;  // bytes, or operations, in a microsecond
+  double peak = 0.0;  // bytes or operations per microsecond
   std::vector<std::string> backends = {};
   std::vector<AttentionRow> rows = {};
 
-  // What auto takes over the best's time; nothing where auto's was not measured.
+  // The time of auto divided by the best time; nullopt if auto was not measured.
   std::optional<double> auto_over_best(const AttentionRow& row) const;
 };
 
-// Over the rows that every backend has times in.
+// Summarizes the rows in which every backend has a time.
 struct AttentionSummary {
   size_t num_rows = 0;
-  std::vector<double> geomean_us;  // of AttentionReport::backends
+  std::vector<double> geomean_us;  // per AttentionReport::backends
   double auto_us = 0.0;
   double best_us = 0.0;
-  const AttentionRow* worst = nullptr;  // for auto, of all rows
+  const AttentionRow* worst = nullptr;  // largest auto_over_best, of all rows
 };
 AttentionSummary summarize(const AttentionReport& report);
 

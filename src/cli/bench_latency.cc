@@ -25,11 +25,11 @@ struct Options {
   int num_iters = 30;
   std::string json;
 
-  // Every iteration has the same prompts: with the prefix cache only the first would be measured.
+  // All iterations run the same prompts, so the prefix cache would serve all but the first.
   Options() { engine.enable_prefix_caching = false; }
 };
 
-// Ids below 10000, as vLLM's.
+// Token ids are below 10000, as in vLLM.
 std::vector<BenchRequest> batch_of_prompts(const Options& options, int vocab_size) {
   std::mt19937_64 random(options.engine.seed);
   const auto bound = static_cast<uint64_t>(std::min(vocab_size, 10000));
@@ -44,8 +44,8 @@ std::vector<BenchRequest> batch_of_prompts(const Options& options, int vocab_siz
 }
 
 struct Measurement {
-  Status end;                       // kCancelled after Ctrl-C: the rest is of what was finished
-  std::vector<double> latencies_s;  // one an iteration
+  Status end;                       // kCancelled after Ctrl-C; the rest covers what finished
+  std::vector<double> latencies_s;  // one per iteration
   BenchResult token_times;          // of all iterations
 };
 
@@ -82,7 +82,7 @@ void print_report(const Measurement& measurement) {
   print_token_times(measurement.token_times);
 }
 
-// vLLM's names for what vLLM reports.
+// Fields that vLLM also reports have vLLM's names.
 std::string json_report(const Measurement& measurement) {
   JsonWriter json;
   json.begin_object();

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMaxInfoBytes = size_t{16} << 20;
 constexpr size_t kNumErrorsShown = 3;
-constexpr double kBusyShare = 0.9;  // of a core: beyond it the client may be what is measured
+constexpr double kBusyShare = 0.9;  // of one core: beyond it the client itself may limit the result
 constexpr std::string_view kChat = "/v1/chat/completions";
 
 struct Options {
@@ -73,7 +73,7 @@ Result<std::unique_ptr<http_client::Client>> connect(const Options& options) {
   return http_client::Client::create(std::move(config));
 }
 
-// Each stream is a file descriptor.
+// Raises the limit on file descriptors to its maximum, because each stream needs one.
 void raise_descriptor_limit() {
   rlimit limit = {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -116,7 +116,8 @@ Result<int> vocab_size(http_client::Client& client, const Options& options) {
   return static_cast<int>(size);
 }
 
-// Counts by POST /tokenize; where there is none, four bytes are taken for a token, and it says so.
+// Counts tokens with POST /tokenize. On a server without it, assumes four bytes per token and
+// warns.
 class TokenCounter {
  public:
   TokenCounter(http_client::Client& client, std::string model)
@@ -181,7 +182,7 @@ std::vector<TimedCall> timed_calls(const Options& options, const std::string& mo
   return calls;
 }
 
-// vLLM's way: the first prompt, as often as asked for.
+// Warms up as vLLM does: sends the first prompt num_warmups times.
 Status warm_up(http_client::Client& client, const Options& options, const LoadConfig& config,
                const TimedCall& first) {
   LoadConfig quiet = config;

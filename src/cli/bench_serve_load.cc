@@ -30,7 +30,7 @@ double cpu_seconds() {
   return of(usage.ru_utime) + of(usage.ru_stime);
 }
 
-// One call: reads its stream, or the refusal.
+// Reads the response of one call: its stream, or the error body.
 class CallReader final : public http_client::ResponseHandler {
  public:
   CallReader(ServedAnswer& answer, std::function<void()> on_over)
@@ -84,7 +84,7 @@ class Load : public std::enable_shared_from_this<Load> {
     result.duration_s = seconds(Clock::now() - start_);
     result.cpu_s = cpu_seconds() - cpu_before;
     result.peak_concurrent = peak_;
-    result.answers = answers_;  // calls that were left write to the member
+    result.answers = answers_;  // a copy: calls still running keep writing to the member
     return result;
   }
 
@@ -105,7 +105,7 @@ class Load : public std::enable_shared_from_this<Load> {
     }
   }
 
-  // One timer at a time: the next call's.
+  // Keeps at most one timer, which is set for the next call.
   void wait_until(Clock::time_point due) {
     if (is_waiting_) return;
     is_waiting_ = true;
@@ -140,10 +140,10 @@ class Load : public std::enable_shared_from_this<Load> {
   http_client::Client& client_;
   const std::vector<TimedCall>& calls_;
   const LoadConfig& config_;
-  std::vector<ServedAnswer> answers_;  // one a call, from the start: they are written in place
+  std::vector<ServedAnswer> answers_;  // one per call, never resized: readers hold references
   std::optional<Progress> progress_;
   Clock::time_point start_;
-  size_t next_ = 0;  // to send
+  size_t next_ = 0;  // index of the next call to send
   size_t num_over_ = 0;
   int peak_ = 0;
   bool is_waiting_ = false;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMaxLen = 1 << 24;
 
-// A word is about a token of most vocabularies; what it came to is in the server's usage.
+// Most vocabularies have about one token per word. The server's usage field gives the true count.
 std::string random_words(std::mt19937_64& random, int num_words) {
   static constexpr std::string_view kWords[] = {"time",  "year", "people", "way",  "day",  "man",
                                                 "thing", "life", "world",  "hand", "part", "place",
@@ -29,7 +29,7 @@ std::string random_words(std::mt19937_64& random, int num_words) {
   return text;
 }
 
-// A run of consecutive ids from a random start, as RandomDataset's.
+// Consecutive token ids from a random start, as in RandomDataset.
 std::vector<int32_t> random_ids(std::mt19937_64& random, int length, int vocab_size) {
   const uint64_t first = uniform_below(random, static_cast<uint64_t>(vocab_size));
   std::vector<int32_t> ids(static_cast<size_t>(length));
@@ -65,8 +65,8 @@ Result<std::vector<ServePrompt>> random_prompts(const ServePromptConfig& config,
   return prompts;
 }
 
-// The dataset needs to know of a text how many tokens it has; which, only the server. So its ids
-// are the text's number in `texts`, as many times.
+// ShareGptDataset works on token ids, of which only the count matters here, and only the server can
+// count them. So each text's ids are its index in `texts`, repeated once per token.
 Result<std::vector<ServePrompt>> sharegpt_prompts(const ServePromptConfig& config,
                                                   const ServerFacts& facts) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load(config.dataset_path));
@@ -107,7 +107,7 @@ bool read_ids(simdjson::dom::array values, std::vector<int32_t>& ids) {
   return !ids.empty();
 }
 
-// Reads trace lines; the vocabulary's size is asked for once, by the first that needs it.
+// Reads trace lines. Asks for the vocabulary size once, when a line first needs it.
 class TraceReader {
  public:
   TraceReader(const ServePromptConfig& config, const ServerFacts& facts)
@@ -170,7 +170,7 @@ class TraceReader {
   int vocab_size_ = 0;
 };
 
-// From the first one on; all or none have a time.
+// Makes arrival times relative to the first one. Either all prompts have a time or none has.
 Status settle_arrivals(std::vector<ServePrompt>& prompts, std::string_view source) {
   const auto num_timed = std::count_if(prompts.begin(), prompts.end(),
                                        [](const auto& prompt) { return prompt.arrival_s; });

@@ -1,4 +1,4 @@
-// What `bench serve` asks a server: prompts, the lengths of their answers, and when.
+// The requests of `bench serve`: prompts, output lengths and arrival times.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct ServePrompt {
   std::vector<int32_t> token_ids;  // used when text is empty
   std::string text;
   int output_len = 0;
-  std::optional<double> arrival_s;  // of a trace
+  std::optional<double> arrival_s;  // only from a trace
 };
 
 struct ServePromptConfig {
@@ -26,12 +26,12 @@ struct ServePromptConfig {
   int input_len = 1024;         // random
   int output_len = 128;         // random
   double range_ratio = 0;       // random
-  int sharegpt_output_len = 0;  // 0: as long as the dialogue's own
+  int sharegpt_output_len = 0;  // 0: as long as the dialogue's own answer
   uint64_t seed = 0;
-  bool wants_text = false;  // chats take no token ids
+  bool wants_text = false;  // because a chat request takes no token ids
 };
 
-// What only the server knows; asked when it is needed.
+// Facts that only the server can give; each is requested on demand.
 struct ServerFacts {
   std::function<Result<int>()> vocab_size;
   std::function<Result<int>(std::string_view text)> count_tokens;
@@ -41,7 +41,7 @@ Result<std::vector<ServePrompt>> make_prompts(const ServePromptConfig& config,
                                               const ServerFacts& facts);
 
 // Lines of {"timestamp_ms", "prompt_token_ids" | "prompt" | "input_length", "output_length"}.
-// `source` names the file in errors. A prompt of which only the length is known has random ids.
+// `source` names the file in errors. A prompt given only by its length gets random ids.
 Result<std::vector<ServePrompt>> parse_trace(std::string_view text, std::string_view source,
                                              const ServePromptConfig& config,
                                              const ServerFacts& facts);
@@ -52,7 +52,7 @@ struct CallConfig {
   bool ignore_eos = false;
   double temperature = 0.0;
 };
-// The body of a streamed call that ends with the usage.
+// The body of a streaming request whose last chunk reports the usage.
 std::string call_body(const ServePrompt& prompt, const CallConfig& config);
 
 }  // namespace quire::cli

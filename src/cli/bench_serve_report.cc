@@ -34,7 +34,7 @@ std::optional<LatencyKind> kind_named(std::string_view name) {
   return std::nullopt;
 }
 
-// The parts of a list, parted by commas or spaces, without empty ones.
+// Splits a list at commas and spaces, without empty parts.
 std::vector<std::string_view> split_list(std::string_view text) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
@@ -45,7 +45,7 @@ std::vector<std::string_view> split_list(std::string_view text) {
   return parts;
 }
 
-// TPOT of a single token is 0, as vLLM has it for its goodput.
+// TPOT of a single token is 0, as in vLLM's goodput.
 double latency_ms(const ServedAnswer& answer, LatencyKind kind) {
   if (kind == LatencyKind::kTtft) return answer.first_token_s * 1e3;
   if (kind == LatencyKind::kE2el) return answer.latency_s * 1e3;
@@ -75,7 +75,7 @@ void add_answer(const ServedAnswer& answer, ServeResult& result) {
   }
 }
 
-// Counts each chunk of text in the second that it came in.
+// Counts each chunk of text as one token, in the second in which it arrived.
 double peak_tokens_per_s(std::span<const ServedAnswer> answers, double duration_s) {
   std::vector<int64_t> seconds(static_cast<size_t>(std::max(duration_s, 0.0)) + 1);
   const auto count = [&](double when) {

@@ -1,4 +1,4 @@
-// What a load on a server came to: vLLM's metrics, names and layout.
+// The results of a load on a server, with vLLM's metrics, names and layout.
 #pragma once
 
 #include <map>
@@ -17,18 +17,18 @@ enum class LatencyKind { kTtft, kTpot, kItl, kE2el };
 constexpr LatencyKind kLatencyKinds[] = {LatencyKind::kTtft, LatencyKind::kTpot, LatencyKind::kItl,
                                          LatencyKind::kE2el};
 
-// "ttft", …: in flags and JSON.
+// The name used in flags and JSON, for example "ttft".
 std::string_view latency_name(LatencyKind kind);
-// "ttft,tpot"; "99" or "50,99.9"
+// Parse "ttft,tpot", and "99" or "50,99.9".
 Result<std::vector<LatencyKind>> parse_latency_kinds(std::string_view text);
 Result<std::vector<double>> parse_percents(std::string_view text);
 
-// A request is good when it keeps every limit.
+// A request counts as good if it meets every limit.
 struct Goodput {
   LatencyKind kind;  // not kItl
   double limit_ms;
 };
-// "ttft:200 tpot:50", parted by spaces or commas.
+// Parses "ttft:200 tpot:50", separated by spaces or commas.
 Result<std::vector<Goodput>> parse_goodput(std::string_view text);
 
 struct ServeResult {
@@ -36,20 +36,20 @@ struct ServeResult {
   size_t num_requests = 0;
   size_t num_completed = 0;
   size_t num_failed = 0;
-  int64_t num_prompt_tokens = 0;  // of the completed
+  int64_t num_prompt_tokens = 0;  // of completed requests
   int64_t num_output_tokens = 0;
   int peak_concurrent = 0;
-  double peak_output_tokens_per_s = 0.0;  // of the best whole second
-  std::optional<size_t> num_good;         // with limits
+  double peak_output_tokens_per_s = 0.0;  // over the best whole second
+  std::optional<size_t> num_good;         // only with limits
   std::map<LatencyKind, std::vector<double>> latencies_ms;
-  std::map<std::string, size_t> errors;  // by kind
-  double client_cpu_s = 0.0;             // of this program, while it measured
+  std::map<std::string, size_t> errors;  // count by kind
+  double client_cpu_s = 0.0;             // of this program, during the measurement
 
   double per_s(double count) const { return duration_s > 0 ? count / duration_s : 0.0; }
-  double client_cpu_share() const { return per_s(client_cpu_s); }  // of a core
+  double client_cpu_share() const { return per_s(client_cpu_s); }  // of one core
 };
 
-// peak_concurrent and client_cpu_s are left to the caller.
+// Leaves peak_concurrent and client_cpu_s for the caller to fill.
 ServeResult summarize(std::span<const ServedAnswer> answers, double duration_s,
                       std::span<const Goodput> limits);
 
@@ -57,9 +57,9 @@ struct ReportConfig {
   std::vector<LatencyKind> kinds;
   std::vector<double> percents;
 };
-// The table on standard output.
+// Prints the table to standard output.
 void print_report(const ServeResult& result, const ReportConfig& config);
-// The fields of an object that is open.
+// Writes the fields into the JSON object that is open.
 void write_report(JsonWriter& json, const ServeResult& result, const ReportConfig& config);
 
 }  // namespace quire::cli

@@ -8,7 +8,8 @@ bool has_text(simdjson::dom::element object, std::string_view name) {
   return !object[name].get_string().get(text) && !text.empty();
 }
 
-// Of a completion's choice, or of a chat's delta: its content, reasoning or part of a tool call.
+// Whether a completion's choice has text, or a chat's delta has content, reasoning or part of a
+// tool call.
 bool has_output(simdjson::dom::element choice) {
   if (has_text(choice, "text")) return true;
   simdjson::dom::element delta;
@@ -60,7 +61,7 @@ void StreamReader::read_choice(simdjson::dom::element choice, double now_s) {
   const bool counts = has_output(choice);
   if (!counts && !ends) return;
   if (num_chunks_ == 0) {
-    answer_.first_token_s = now_s;  // an answer without text: when it ended
+    answer_.first_token_s = now_s;  // without text: the time at which the response ended
   } else if (counts) {
     answer_.inter_token_s.push_back(now_s - answer_.latency_s);
   }

@@ -28,7 +28,7 @@ struct Options {
   bool profile = false;
   std::string json;
 
-  // vLLM measures without the prefix cache, whose hits would flatter the numbers.
+  // Like vLLM, measures without the prefix cache, because cache hits would inflate the numbers.
   Options() { engine.enable_prefix_caching = false; }
 };
 
@@ -59,7 +59,7 @@ Result<std::vector<BenchRequest>> sample_requests(const Options& options, const 
   return dataset.sample();
 }
 
-// Touches weights, cache and code once; with other prompts than those that are measured.
+// Runs a few prompts that are not measured, so that weights, cache and code have been touched once.
 Status warm_up(Engine& engine, std::span<const BenchRequest> requests) {
   std::vector<BenchRequest> few;
   for (const BenchRequest& request : requests.first(std::min<size_t>(requests.size(), 4))) {
@@ -81,7 +81,7 @@ void print_report(const BenchResult& result) {
   print_token_times(result);
 }
 
-// vLLM's names for what vLLM reports.
+// Fields that vLLM also reports have vLLM's names.
 std::string json_report(const BenchResult& result, const std::optional<DeviceProfile>& profile) {
   JsonWriter json;
   json.begin_object();

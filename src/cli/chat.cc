@@ -43,7 +43,7 @@ class Conversation {
     if (!system_.empty()) messages_.push_back({"system", system_});
   }
 
-  // One turn. A failure leaves the conversation as it was.
+  // Runs one turn. On failure the conversation stays as it was.
   Status say(const std::string& text) {
     std::vector<ChatMessage> attempt = messages_;
     attempt.push_back({"user", text});
@@ -63,7 +63,7 @@ class Conversation {
     return engine_.encode(prompt, false);
   }
 
-  // Leaves room for the answer: what was asked for, but no more than half of the context.
+  // Drops old messages so that max_tokens, but at most half of the context, is left for the answer.
   Result<int> fit(std::vector<ChatMessage>& messages) const {
     const int context = engine_.model_info().max_model_len;
     const int room = std::min(sampling_.max_tokens, context / 2);
@@ -96,7 +96,8 @@ class Conversation {
   std::vector<ChatMessage> messages_;
 };
 
-// A word such as "/reset" at the start of a line, or nothing. A path has a second slash.
+// A command such as "/reset" at the start of a line, or empty. A path such as "/tmp/x" is no
+// command, because it has a second slash.
 std::string_view command_word(std::string_view line) {
   const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
   const bool is_command =
@@ -144,7 +145,7 @@ Result<int> run(const Options& options) {
       const CancelScope scope;
       const Status status = conversation.say(line);
       if (CancelScope::interrupted() && !interactive) return CancelScope::exit_code();
-      if (finish_stdout() != 0) return kExitFailure;  // nobody would see another answer
+      if (finish_stdout() != 0) return kExitFailure;  // the output has no reader any more
       if (status.ok()) continue;
       print_stderr("quire chat: {}\n", one_line(status.message()));
       exit_code = interactive ? kExitOk : kExitFailure;
@@ -174,7 +175,7 @@ Command chat_command() {
     return invalid_argument(
         "--logprobs and --prompt-logprobs need --format json of quire generate");
   };
-  command.log_level = "warning";  // what is asked for should stand out
+  command.log_level = "warning";  // keeps info messages out of the conversation
   command.run = [options] { return run(*options); };
   return command;
 }

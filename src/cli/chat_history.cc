@@ -12,7 +12,7 @@ Result<int> trim_history(std::vector<ChatMessage>& messages, int max_tokens,
   int num_dropped = 0;
   while (true) {
     QUIRE_ASSIGN_OR_RETURN(const int count, num_tokens(messages));
-    // Exchanges go whole: templates refuse two turns of one role in a row.
+    // Drops whole exchanges, because templates refuse two turns of one role in a row.
     const bool can_drop = messages.size() >= first + 3;
     const bool is_full = count > max_tokens;
     const bool makes_room = num_dropped > 0 && count > max_tokens / 2;

@@ -8,11 +8,11 @@
 
 namespace quire::cli {
 
-// Once a conversation takes more than max_tokens, drops the oldest exchanges (a user's turn and its
-// answer) until it takes at most half of them, as far as it can: a beginning that changed with
-// every turn would never be found in the prefix cache. A system message at the front and the last
-// turn always stay. Returns how many messages were dropped. num_tokens counts what the template
-// makes of a conversation.
+// If a conversation exceeds max_tokens, drops the oldest exchanges (a user turn and its answer)
+// until it takes at most half of max_tokens, as far as possible. Dropping a few per turn would
+// change the prefix every turn, so the prefix cache would never hit. A leading system message and
+// the last turn always stay. Returns the number of dropped messages. num_tokens counts the tokens
+// of a conversation after the template is applied.
 using CountTokens = std::function<Result<int>(const std::vector<ChatMessage>& messages)>;
 Result<int> trim_history(std::vector<ChatMessage>& messages, int max_tokens,
                          const CountTokens& num_tokens);

@@ -1,4 +1,4 @@
-// A command of the program: what it is called, takes and does.
+// A command of the program: its name, its flags and arguments, and its function.
 #pragma once
 
 #include <functional>
@@ -12,32 +12,32 @@ namespace quire::cli {
 
 constexpr int kExitOk = 0;
 constexpr int kExitFailure = 1;  // at run time, or a flag does not fit the files or the machine
-constexpr int kExitUsage = 2;    // the command line is wrong by itself
+constexpr int kExitUsage = 2;    // the command line itself is wrong
 
 struct Command {
   std::string name;
   std::string summary;  // one line
   std::string example;  // shown by --help
-  std::string details;  // shown above it: whole lines, or nothing
+  std::string details;  // printed above the example; complete lines, or empty
   std::vector<Command> subcommands;
 
   FlagSet flags;
-  // The name of a positional argument ("SHELL") with its choices, of which one must be given;
-  // without choices it is a directory, and may be left out. Empty: the command takes none.
+  // The name of a positional argument, such as "SHELL". With choices it is required and must be one
+  // of them. Without choices it is an optional directory. Empty: the command has no argument.
   std::string positional_name;
   std::vector<std::string> positional_choices;
   std::string positional_help;
   std::string* positional = nullptr;
 
-  // What no single flag can know: combinations. A failure is wrong usage. May be empty.
+  // Checks combinations of flags; a failure is a usage error. May be empty.
   std::function<Status()> check;
-  // The exit code, or why it could not be done. Empty where a subcommand is needed.
+  // Returns the exit code or an error. Empty if a subcommand is required.
   std::function<Result<int>()> run;
-  // Of --log-level, unless it is given.
+  // The default of --log-level.
   std::string log_level = "info";
 };
 
-// One a file.
+// One function per file.
 Command generate_command();
 Command chat_command();
 Command serve_command();
@@ -54,7 +54,7 @@ Command doctor_command();
 Command tune_command();
 Command completion_command();
 
-// The whole program.
+// The root command, with all others below it.
 Command root_command();
 
 }  // namespace quire::cli

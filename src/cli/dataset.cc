@@ -34,7 +34,7 @@ bool string_value(simdjson::dom::element turn, std::string& out) {
 }  // namespace
 
 uint64_t uniform_below(std::mt19937_64& random, uint64_t bound) {
-  // Values above the last whole multiple of bound would favour the small remainders.
+  // Rejects values at or above the last multiple of `bound`, which would favour small remainders.
   const uint64_t limit = UINT64_MAX - UINT64_MAX % bound;
   uint64_t value = random();
   while (value >= limit) value = random();

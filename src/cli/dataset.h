@@ -1,4 +1,4 @@
-// The workloads of `bench`, by vLLM's definitions.
+// The workloads of `bench`, as vLLM defines them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace quire::cli {
 
-// One request: what to read, and how much to write.
+// One request: the prompt and the number of tokens to generate.
 struct BenchRequest {
   std::vector<int32_t> prompt_token_ids;
   int output_len = 0;
@@ -27,22 +27,22 @@ struct RandomDataset {
   uint64_t seed = 0;
   int vocab_size = 0;
 
-  // Equal on every machine for equal fields. A prompt is a run of consecutive token ids from a
-  // random start, so that no two share a prefix by accident.
+  // The result depends on the fields alone, not on the machine. A prompt is a run of consecutive
+  // token ids from a random start, which makes shared prefixes unlikely.
   std::vector<BenchRequest> sample() const;
-  // What sample() may draw.
+  // The longest lengths that sample() may return.
   int max_prompt_len() const;
   int max_output_len() const;
 };
 
-// The first two turns of a dialogue: what was asked and what was answered.
+// The first two turns of a dialogue: the prompt and its answer.
 struct Dialogue {
   std::string prompt;
   std::string completion;
 };
 
-// A JSON list of {"conversations": [{"value": "…"}, …]}; entries of fewer than two turns are
-// left out, as vLLM does.
+// Parses a JSON list of {"conversations": [{"value": "…"}, …]}. Like vLLM, skips entries with fewer
+// than two turns.
 Result<std::vector<Dialogue>> parse_sharegpt(const JsonDocument& document, std::string_view source);
 
 struct ShareGptDataset {
@@ -53,12 +53,12 @@ struct ShareGptDataset {
   int max_total_len = 2048;
   std::function<Result<std::vector<int32_t>>(std::string_view text)> tokenize;
 
-  // Shuffled, pruned (prompts and answers of at least 4 tokens, within the maxima), and drawn again
-  // at random if too few are left.
+  // Shuffles the dialogues and drops those that are too short or too long (prompt or answer below
+  // 4 tokens, or above the maxima). If too few are left, repeats random ones.
   Result<std::vector<BenchRequest>> sample(std::vector<Dialogue> dialogues) const;
 };
 
-// Uniform in [0, bound), the same on every machine (std's distributions are not).
+// Uniform in [0, bound). Unlike std's distributions, gives the same values on every machine.
 uint64_t uniform_below(std::mt19937_64& random, uint64_t bound);
 
 }  // namespace quire::cli

@@ -37,7 +37,7 @@ void print_build() {
 
 std::string simd_targets() {
   std::vector<std::string> names;
-  // From the best (the lowest bit) down.
+  // From the best target (the lowest bit) to the worst.
   for (int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
     names.emplace_back(hwy::TargetName(left & -left));
   }
@@ -76,7 +76,7 @@ void print_backends(const DeviceContext& context, const KvGroup& group) {
   }
 }
 
-// The same figure as the server's, however long the model's own is.
+// The context length that the server would use, which may be shorter than the model's.
 std::string served_context(const EnginePlan& plan, const ModelConfig& config) {
   const int longest = config.longest_model_len;
   const int served = plan.sizes.limits.max_model_len;

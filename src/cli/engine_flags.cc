@@ -10,7 +10,7 @@
 namespace quire::cli {
 namespace {
 
-// A type under Quire's name or any of vLLM's.
+// Accepts a data type under Quire's name or any of vLLM's.
 struct DtypeName {
   std::string_view given;
   std::string_view meant;
@@ -68,7 +68,7 @@ void add_backend(FlagSet& flags, std::string name, std::string* target, std::str
              }});
 }
 
-// 0, or long enough for one token of prompt and one of output.
+// 0, or at least 2: one token of prompt and one of output.
 void add_max_model_len(FlagSet& flags, int* target) {
   constexpr Range kRange = {.min = 0, .max = 1 << 24};
   flags.add({.name = "--max-model-len",
@@ -76,7 +76,7 @@ void add_max_model_len(FlagSet& flags, int* target) {
              .help = "Most tokens of prompt and answer, such as 8192 or 8K; 0: the model's own",
              .default_text = fmt::format("{}", *target),
              .set = [target, kRange](std::string_view value) -> Status {
-               if (value == "auto" || value == "-1") value = "0";  // as vLLM says it
+               if (value == "auto" || value == "-1") value = "0";  // vLLM's spellings
                QUIRE_ASSIGN_OR_RETURN(const int64_t number, parse_count(value, kRange));
                if (number == 1) return unexpected(value, "0 or at least 2: a prompt and an answer");
                *target = static_cast<int>(number);

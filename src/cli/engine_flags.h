@@ -1,4 +1,4 @@
-// The flags that every command with an engine takes; names as vLLM's.
+// Flags shared by all commands that create an engine, with vLLM's names.
 #pragma once
 
 #include "cli/flags.h"
@@ -6,14 +6,14 @@
 
 namespace quire::cli {
 
-// `config` outlives the parse. Where --seed means something else, the command adds its own.
+// `config` must outlive the parse. A command in which --seed has another meaning adds its own.
 enum class SeedFlag { kOfEngine, kOfCommand };
 void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed);
 
-// For commands that render conversations.
+// Flags for commands that render conversations.
 void add_chat_template_flag(FlagSet& flags, EngineConfig* config);
 
-// Of them, those that an attention backend's speed depends on: the model, types and page size.
+// The subset that affects the speed of attention backends: the model, types and page size.
 void add_attention_flags(FlagSet& flags, EngineConfig* config);
 
 }  // namespace quire::cli

@@ -14,7 +14,7 @@
 namespace quire::cli {
 namespace {
 
-// from_chars over the whole of the text.
+// std::from_chars, but fails unless the whole text is a number.
 template <typename T>
 std::optional<T> whole(std::string_view text) {
   T value = {};
@@ -29,7 +29,7 @@ std::string described(std::string_view what, const Range& range) {
   return bounds.empty() ? std::string(what) : fmt::format("{} {}", what, bounds);
 }
 
-// "32M"; empty: none.
+// For example "32M"; empty if `count` is 0.
 std::string bytes_text(int64_t count) {
   if (count == 0) return "";
   size_t prefix = 0;
@@ -165,7 +165,7 @@ void FlagSet::on_by_default(const std::string& name, bool* target, std::string h
     add({.name = half,
          .kind = ValueKind::kNone,
          .help = std::move(help),
-         .hidden = value,  // it changes nothing
+         .hidden = value,  // giving it only repeats the default
          .set = [=](std::string_view text) -> Status {
            const bool wanted = (text != "false") == value;
            if (given->value_or(wanted) != wanted) return invalid_argument("contradicts " + other);
@@ -185,7 +185,8 @@ void FlagSet::add_text(std::string name, ValueKind kind, std::string value_name,
        .help = std::move(help),
        .default_text = *target,
        .set = [target, kind](std::string_view value) {
-         // An empty path would count as a flag that was not given. Paths are bytes, texts are text.
+         // An empty path would look like a flag that was not given. Paths may be any bytes; text
+         // must be UTF-8.
          if (kind != ValueKind::kText && value.empty()) return unexpected(value, "a path");
          if (kind == ValueKind::kText && !is_valid_utf8(value)) {
            return unexpected(value, "valid UTF-8");

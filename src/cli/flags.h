@@ -1,4 +1,4 @@
-// The flags of a command as plain data: what the parser, the help and the shell completion read.
+// A command's flags as plain data, read by the parser, the help and the shell completion.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace quire::cli {
 
-// What a value is, for the shell's completion.
+// The kind of value, for shell completion.
 enum class ValueKind { kNone, kText, kFile, kDirectory };
 
 struct Flag {
@@ -22,50 +22,51 @@ struct Flag {
   ValueKind kind = ValueKind::kText;
   std::string value_name = {};  // "N"; empty with ValueKind::kNone
   std::string help = {};
-  std::string default_text = {};  // empty: none worth showing
+  std::string default_text = {};  // empty: not shown
   std::string group = {};
   std::vector<std::string> choices = {};  // empty: any
   bool repeatable = false;
-  bool takes_several = false;  // at once: all values up to the next flag
+  bool takes_several = false;  // takes all values up to the next flag
   bool hidden = false;
-  // Takes the value ("true" or "false" with ValueKind::kNone); the message says what was expected
-  // instead of it.
+  // Parses the value ("true" or "false" with ValueKind::kNone). On failure the error says what was
+  // expected.
   std::function<Status(std::string_view value)> set;
 };
 
-// Pointees keep the default until a flag is given, and outlive the parse.
+// The targets keep their defaults unless the flag is given. They must outlive the parse.
 class FlagSet {
  public:
-  // The heading in --help of the flags added from here on.
+  // Sets the --help heading for the flags added after this call.
   void begin_group(std::string name) { group_ = std::move(name); }
 
   void toggle(std::string name, bool* target, std::string help, bool value = true);
-  // vLLM's pair --NAME and --no-NAME for what is on unless it is turned off; both at once
-  // contradict each other.
+  // Adds vLLM's pair --NAME and --no-NAME for a setting that is on by default. Giving both is an
+  // error.
   void on_by_default(const std::string& name, bool* target, std::string help_off);
   void text(std::string name, std::string value_name, std::string* target, std::string help);
   void file(std::string name, std::string* target, std::string help);
   void directory(std::string name, std::string* target, std::string help);
-  // A file to write: what takes minutes must not end at a folder that is not there.
+  // A file to write. Its folder must exist, so that a command does not run for minutes and then
+  // fail.
   void output_file(std::string name, std::string* target, std::string help);
   void choice(std::string name, std::vector<std::string> choices, std::string* target,
               std::string help);
   void number(std::string name, int* target, Range range, std::string help);
-  // As vLLM counts: 8192, 8k (8000), 8K (8192).
+  // A count with vLLM's suffixes: 8192, 8k (8000), 8K (8192).
   void count(std::string name, int* target, Range range, std::string help);
   void number(std::string name, double* target, Range range, std::string help);
   void seed(std::string name, uint64_t* target, std::string help);
-  // A count of bytes: 1048576, 512M, 4GB, 4GiB (binary multiples, all of them).
+  // A number of bytes: 1048576, 512M, 4GB, 4GiB (all suffixes are powers of 1024).
   void bytes(std::string name, int64_t* target, std::string help);
-  // A value each time the flag is given.
+  // A flag that may be repeated, with one value each time.
   void texts(std::string name, std::string value_name, std::vector<std::string>* target,
              std::string help);
-  // Known from elsewhere and not here: given, it is refused with `reason`.
+  // A flag of another server that Quire does not have. Giving it is an error that states `reason`.
   void refused(std::string name, std::string reason);
   void add(Flag flag);
-  // Another name for the flag added last.
+  // Adds another name for the flag added last.
   void alias(std::string name);
-  // The flag added last takes all values up to the next flag.
+  // Lets the flag added last take all values up to the next flag.
   void takes_several();
 
   const std::vector<Flag>& flags() const { return flags_; }
@@ -79,14 +80,14 @@ class FlagSet {
   std::vector<Flag> flags_;
 };
 
-// The whole of `text` as a value, or what was expected: "got 'x', expected an integer in [0, 9]".
+// Parses the whole of `text`. The error reads "got 'x', expected an integer in [0, 9]".
 Result<int64_t> parse_integer(std::string_view text, const Range& range);
-// An integer, also in thousands (8k), millions (1m) or in multiples of 1024 (8K, 1M).
+// An integer with an optional suffix: k and m are powers of 1000, K and M powers of 1024.
 Result<int64_t> parse_count(std::string_view text, const Range& range);
 Result<double> parse_number(std::string_view text, const Range& range);
 Result<uint64_t> parse_seed(std::string_view text);
 Result<int64_t> parse_bytes(std::string_view text);
-// "1,2,3"
+// Parses ids such as "1,2,3".
 Result<std::vector<int32_t>> parse_ids(std::string_view text);
 
 Status unexpected(std::string_view got, std::string_view expected);

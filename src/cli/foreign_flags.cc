@@ -10,7 +10,7 @@ struct ForeignFlags {
   std::string_view remedy;
 };
 
-// In the order of --help: model, answers, scheduler and cache, device, logging.
+// In the order of --help: model, output, scheduler and cache, device, logging.
 constexpr ForeignFlags kForeignFlags[] = {
     {{"-m"}, "is --model DIR here: a Hugging Face directory with safetensors"},
     {{"--hf-repo", "-mu", "--model-url", "--download-dir", "--hf-token"},

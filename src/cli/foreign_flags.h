@@ -1,4 +1,4 @@
-// Flags of vLLM and llama.cpp that Quire has not: why, and what to do instead.
+// Flags of vLLM and llama.cpp that Quire does not have: the reason and the remedy for each.
 #pragma once
 
 #include <string>
@@ -6,10 +6,11 @@
 
 namespace quire::cli {
 
-// For "--swap-space": "is not needed: …". Empty where the flag is not known from elsewhere.
+// For example "is not needed: …" for "--swap-space". Empty for an unknown flag.
 std::string_view foreign_flag_remedy(std::string_view flag);
 
-// vLLM's -tp, which a parser of one-letter flags cannot know, is --tensor-parallel-size.
+// Replaces vLLM's -tp by --tensor-parallel-size, because CLI11 parses short flags of one letter
+// only.
 std::string spelled_as_here(std::string_view argument);
 
 }  // namespace quire::cli

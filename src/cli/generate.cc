@@ -34,13 +34,13 @@ struct Options {
   bool has_prompt() const { return !prompts.empty() || !prompt_ids.empty() || !input.empty(); }
 };
 
-// What is wrong with a line of a file names the line.
+// Prefixes an error with the file and line of its prompt.
 Status at(const Prompt& prompt, const Status& error) {
   if (error.ok() || prompt.source.empty()) return error;
   return {error.code(), fmt::format("[input] {}: {}", prompt.source, error.message())};
 }
 
-// Prints answers in the order of the prompts, each as soon as all before it are out.
+// Prints the output in the order of the prompts, each as soon as all earlier ones are printed.
 class Printer {
  public:
   Printer(const Engine& engine, const Options& options, const std::vector<Prompt>& prompts)
@@ -52,7 +52,8 @@ class Printer {
         report_error(i, prompts[i].error);
       }
     }
-    // Few are under way at once, so the engine cannot put them all in this order.
+    // Sorts by priority here, because few requests are in the engine at a time and it cannot order
+    // the others.
     std::stable_sort(prompt_of_request_.begin(), prompt_of_request_.end(), [&](size_t a, size_t b) {
       return prompts[a].request.priority < prompts[b].request.priority;
     });
@@ -77,14 +78,14 @@ class Printer {
           streams_ ? (ends_with_newline_ ? "" : "\n") : plain_text(prompt_idx, completion));
   }
 
-  // In the order in which to submit them.
+  // The indices of the prompts in the order of submission.
   const std::vector<size_t>& prompt_of_request() const { return prompt_of_request_; }
   bool readable() const { return readable_; }
   size_t num_failed() const { return num_failed_; }
 
  private:
   void report_error(size_t prompt_idx, const Status& error) {
-    const bool was_run = error.code() != StatusCode::kCancelled;  // or else one line tells of all
+    const bool was_run = error.code() != StatusCode::kCancelled;  // else one line covers all
     if (was_run) ++num_failed_;
     const bool json = options_.format == "json";
     if (!json && was_run) {
@@ -93,7 +94,8 @@ class Printer {
     print(prompt_idx, json ? error_line(prompt_idx, error) : "");
   }
 
-  // What is there of the answers is printed all the same; in JSON, their errors too.
+  // Counts the request as failed if an answer failed. JSON lines contain the errors; for text they
+  // are printed here.
   void report_answers(size_t prompt_idx, const std::vector<Answer>& answers) {
     num_failed_ += std::any_of(answers.begin(), answers.end(),
                                [](const Answer& answer) { return !answer.error.ok(); })
@@ -150,7 +152,7 @@ class Printer {
 constexpr std::string_view kLogprobsNeedJson =
     "--logprobs and --prompt-logprobs need --format json: text has no place for them";
 
-// Makes the request what the engine takes.
+// Checks the request against the engine and the output format, and applies the chat template.
 Status prepare(const Engine& engine, const Options& options, Request& request) {
   const bool is_text = request.prompt_token_ids.empty();
   if (options.format != "json" && asks_for_logprobs(request.sampling)) {
@@ -167,7 +169,7 @@ Status prepare(const Engine& engine, const Options& options, Request& request) {
         "--chat and prompt_token_ids do not go together: a template takes text");
   }
   QUIRE_ASSIGN_OR_RETURN(request.prompt, engine.render_chat({{"user", request.prompt}}));
-  request.add_special_tokens = false;  // the template has written them
+  request.add_special_tokens = false;  // the template contains them
   return {};
 }
 
@@ -209,7 +211,7 @@ std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options
   return prompts;
 }
 
-// What the last line says of all completions.
+// The totals for the summary line.
 struct Stats {
   Clock::time_point start = Clock::now();
   Clock::time_point first_token = Clock::time_point::max();
@@ -235,7 +237,7 @@ struct Stats {
   }
 };
 
-// A failed prompt's line in JSON is where nobody may look for it.
+// In JSON, a failed prompt's error is only in its output line, so this also reports the count.
 Result<int> outcome(const Options& options, const Printer& printer, size_t num_prompts) {
   if (!printer.readable()) return kExitFailure;
   if (printer.num_failed() == 0) return kExitOk;
@@ -254,7 +256,7 @@ Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   if (options.chat) QUIRE_RETURN_IF_ERROR(check_chat_template(*engine));
   std::vector<Prompt> prompts = collect_prompts(*engine, options, input);
-  input = std::string();  // may be as large as memory allows
+  input = std::string();  // frees the input, which may be large
   const CancelScope scope;
   Printer printer(*engine, options, prompts);
   std::vector<Request> requests;
@@ -267,7 +269,7 @@ Result<int> run(const Options& options) {
   size_t num_tokens = 0;
   Stats stats;
   const RunOptions run_options = {
-      // Enough to fill every step and to hide the tokenizing of the next.
+      // Enough to fill every step while the next requests are tokenized.
       .max_in_flight = 2 * static_cast<size_t>(engine->model_info().max_num_seqs),
       .forgets_done = true,
       .on_output =
@@ -358,7 +360,7 @@ Command generate_command() {
   options->sampling.add_to(flags);
   add_engine_flags(flags, &options->engine, SeedFlag::kOfCommand);
   command.check = [options] { return check(*options); };
-  command.log_level = "warning";  // what is asked for should stand out
+  command.log_level = "warning";  // keeps info messages out of the output
   command.run = [options] { return run(*options); };
   return command;
 }

@@ -21,7 +21,7 @@ Result<std::string> string_field(simdjson::dom::object object, std::string_view 
   return std::string(text);
 }
 
-// What Python's \d matches in text.
+// Matches the same characters as Python's \d on str.
 bool is_decimal_digit(char32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
   return utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_ND;
@@ -81,7 +81,7 @@ std::optional<std::string> answer_value(std::string_view text) {
   if (!std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
     return std::nullopt;
   }
-  // Python reads 00 as 0 and refuses 007.
+  // Python's literal_eval accepts 00 as 0 and rejects 007.
   if (digits.find_first_not_of('0') == std::string::npos) return "0";
   return digits.front() == '0' ? std::nullopt : std::optional(digits);
 }

@@ -1,4 +1,4 @@
-// GSM8K as SGLang's benchmark/gsm8k/bench_sglang.py defines it: prompts, and how answers count.
+// GSM8K as in SGLang's benchmark/gsm8k/bench_sglang.py: the prompts, and the scoring of answers.
 #pragma once
 
 #include <optional>
@@ -13,30 +13,31 @@ namespace quire::cli {
 
 struct WordProblem {
   std::string question;
-  std::string answer;       // steps and "#### 18"
-  std::string source = {};  // where it stands: "FILE:3"
+  std::string answer;       // the steps, then "#### 18"
+  std::string source = {};  // file and line: "FILE:3"
 };
 
-// {"question": "…", "answer": "…"}; other fields are ignored.
+// Parses {"question": "…", "answer": "…"}; ignores other fields.
 Result<WordProblem> parse_word_problem(std::string_view line, std::string_view source);
 
-// "Question: …\nAnswer:", and with the answer behind it for a shot.
+// "Question: …
+// Answer:", followed by the answer if the problem is a shot.
 std::string question_prompt(const WordProblem& problem);
 std::string shots_prompt(std::span<const WordProblem> shots);
 
-// The text that ends an answer.
+// The stop strings that end an answer.
 std::vector<std::string> gsm8k_stops();
 
-// The last run of decimal digits once commas are gone, as a canonical decimal number. Nothing where
-// there is none, or where Python's literal_eval refuses it: a leading zero, digits other than 0-9.
+// The last run of decimal digits after commas are removed, as a canonical decimal number. nullopt
+// if there is none or if Python's literal_eval rejects it (a leading zero, digits other than 0-9).
 std::optional<std::string> answer_value(std::string_view text);
 
 struct Gsm8kScore {
   double accuracy = 0.0;
-  double invalid = 0.0;  // the share of answers without a value
+  double invalid = 0.0;  // share of answers without a value
   int num_correct = 0;
 };
-// One answer a problem.
+// `answers` has one entry per problem.
 Gsm8kScore score_answers(std::span<const WordProblem> problems,
                          std::span<const std::string> answers);
 

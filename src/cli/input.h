@@ -1,4 +1,4 @@
-// What a command reads besides flags.
+// Input of a command other than its flags.
 #pragma once
 
 #include <optional>
@@ -10,21 +10,21 @@
 
 namespace quire::cli {
 
-// The lines of a text, blank ones left out, each with where it stood.
+// A line of a text. split_lines() skips blank lines.
 struct Line {
   std::string_view text;
-  size_t number = 0;  // from 1
+  size_t number = 0;  // counted from 1 in the whole text
 };
 std::vector<Line> split_lines(std::string_view text);
-// How messages name a path: "-" is standard input.
+// The name of a path in messages: "standard input" for "-".
 std::string_view input_name(std::string_view path);
-// "FILE:3"
+// For example "FILE:3".
 std::string line_source(std::string_view path, const Line& line);
 
-// The next line of standard input without its end, or nothing behind the last. Refused above 1 MiB.
+// The next line of standard input without its line end; nullopt at the end. Fails above 1 MiB.
 Result<std::optional<std::string>> read_typed_line();
 
-// A whole file or pipe without its byte order mark; "-" is standard input. Refused above 1 GiB.
+// A whole file or pipe without its byte order mark; "-" is standard input. Fails above 1 GiB.
 Result<std::string> read_input(const std::string& path);
 
 }  // namespace quire::cli

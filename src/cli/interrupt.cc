@@ -8,10 +8,10 @@
 namespace quire::cli {
 namespace {
 
-// Or, once interrupted, the signal's number.
+// `state` holds one of these, or the signal's number after an interrupt.
 enum State : int { kImmediate = 0, kCancellable = -1 };
 std::atomic<int> state = kImmediate;
-int last_signal = 0;  // of the scopes that have ended
+int last_signal = 0;  // of an ended scope; 0: none was interrupted
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler must not wait for a lock");
 
 constexpr int exit_code_of(int signal_number) {
@@ -32,13 +32,13 @@ void install_interrupt_handler() {
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  // A terminal that closes asks as politely; nohup has it ignored.
+  // A terminal that closes sends SIGHUP. nohup ignores it, which must stay so.
   struct sigaction hangup = {};
   ::sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
-  // A closed pipe is an error of write(), not the end of the program without a word.
+  // Writing to a closed pipe then fails with EPIPE instead of ending the program silently.
   ::signal(SIGPIPE, SIG_IGN);
-  // So is a file that has grown as large as `ulimit -f` allows.
+  // Exceeding `ulimit -f` then also fails the write, with EFBIG.
   ::signal(SIGXFSZ, SIG_IGN);
 }
 

@@ -1,11 +1,11 @@
-// Ctrl-C, SIGTERM and SIGHUP. Outside a CancelScope they end the program at once; inside, the first
-// one asks the scope's owner to cancel and finish its output, and the second ends the program at
-// once.
+// Handles Ctrl-C, SIGTERM and SIGHUP. Outside a CancelScope they end the program at once. Inside,
+// the first signal asks the owner of the scope to cancel and finish its output, and the second ends
+// the program at once.
 #pragma once
 
 namespace quire::cli {
 
-// Once, at the start of main.
+// To be called once, at the start of main.
 void install_interrupt_handler();
 
 class CancelScope {
@@ -15,10 +15,10 @@ class CancelScope {
   CancelScope(const CancelScope&) = delete;
   CancelScope& operator=(const CancelScope&) = delete;
 
-  // True from the first interrupt inside this scope on.
+  // True after the first interrupt inside this scope.
   static bool interrupted();
-  // Of a program that was interrupted inside a scope: 130 after Ctrl-C, 143 after SIGTERM, 129
-  // after SIGHUP.
+  // The exit code of a program that was interrupted inside a scope: 130 after Ctrl-C, 143 after
+  // SIGTERM, 129 after SIGHUP.
   static int exit_code();
 };
 

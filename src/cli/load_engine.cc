@@ -13,7 +13,7 @@
 namespace quire::cli {
 namespace {
 
-// What is allowed and does not do what its user may hope for.
+// Warns of settings that are valid but probably not what the user wants.
 void warn_of(const EngineConfig& config) {
   const int num_cores = num_usable_cores();
   if (config.num_threads > num_cores) {
@@ -36,7 +36,7 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config) {
   return Engine::create(config, [&](int num_done, int num_layers) {
     if (!progress) progress.emplace("loading", static_cast<size_t>(num_layers));
     progress->update(static_cast<size_t>(num_done), "layers");
-    if (num_done == num_layers) progress.reset();  // before the log speaks again
+    if (num_done == num_layers) progress.reset();  // clears the bar before the next log line
   });
 }
 

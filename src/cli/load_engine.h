@@ -7,12 +7,12 @@
 
 namespace quire::cli {
 
-// Engine::create with a bar on standard error while weights are read, and with warnings about what
-// is allowed and unwise.
+// Calls Engine::create with a progress bar on standard error while weights are read, and warns of
+// settings that are valid but unwise.
 Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config);
 
-// Known before the first question: whether the model can chat, with this system message where there
-// is one, or why not.
+// Fails if the model cannot chat, or not with this system message (if any), so that a command
+// reports it before the first question.
 Status check_chat_template(const Engine& engine, const std::string& system = "");
 
 }  // namespace quire::cli

@@ -9,7 +9,7 @@
 namespace quire::cli {
 namespace {
 
-// Files of /proc and /sys have no size to ask for; they are read to their end.
+// Reads to the end, because files in /proc and /sys report no size.
 std::string read_system_file(const char* path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};

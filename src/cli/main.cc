@@ -10,8 +10,9 @@
 
 namespace {
 
-// A standard stream that came closed must not become the next file that is opened: messages would
-// go into it. What stands in fails as a closed one does: input cannot be read, output not written.
+// If a standard stream is closed at start, the next file opened would get its descriptor, and
+// messages would be written into that file. /dev/null takes its place, opened so that reading input
+// or writing output fails, as on a closed stream.
 void occupy_standard_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) == -1) {
@@ -22,7 +23,7 @@ void occupy_standard_streams() {
 
 }  // namespace
 
-// Libraries below may throw (out of memory, a full disk); nothing of ours does.
+// The libraries below may throw (out of memory, a full disk); Quire's own code does not.
 int main(int argc, char** argv) {
   occupy_standard_streams();
   quire::cli::install_interrupt_handler();

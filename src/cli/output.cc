@@ -11,7 +11,7 @@
 namespace quire::cli {
 namespace {
 
-// The first failure; the stream itself remembers only that there was one.
+// errno of the first failure, because the stream only records that one happened.
 int stdout_errno = 0;
 
 bool remember_failure(bool written) {

@@ -1,5 +1,5 @@
-// What a command writes. Nothing here throws: a full disk or a closed pipe is an answer, not a
-// crash.
+// Output of commands. Nothing here throws: a full disk or a closed pipe is an error to return, not
+// a crash.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,19 +13,19 @@
 
 namespace quire::cli {
 
-// Writes to standard output at once; false when nobody reads any more (a closed pipe) or nothing
-// can be written.
+// Writes to standard output at once. Returns false if the pipe is closed or the write fails.
 bool write_stdout(std::string_view text);
-// The same, but it may wait in the buffer; finish_stdout tells whether it arrived.
+// Appends to the buffer of standard output; finish_stdout() reports whether all of it was written.
 void append_stdout(std::string_view text);
-// A model's text as standard output gets it: a terminal must not obey it, so control characters but
-// \n and \t are escaped there; a file or pipe gets it as it is.
+// A model's text as written to standard output. On a terminal, control characters other than
+// and \t are escaped so that the terminal does not act on them; a file or pipe gets the text as it
+// is.
 std::string shown(std::string_view text);
 std::string escape_controls(std::string_view text);
-// Writes out the buffer. Why standard output is not complete, or 0: an errno value.
+// Flushes the buffer. Returns the errno of the first failed write, or 0.
 int finish_stdout();
 
-// Messages to the user. Where standard error is closed or full they are lost, and that is all.
+// Writes a message to the user. If standard error is closed or full, the message is lost.
 void write_stderr(std::string_view text);
 
 template <typename... Args>

@@ -1,4 +1,4 @@
-// Where a device's time went, for people and for programs.
+// Reports where a device's time went, as text and as JSON.
 #pragma once
 
 #include "base/json.h"
@@ -7,7 +7,7 @@
 namespace quire::cli {
 
 void print_profile(const DeviceProfile& profile);
-// As the field "profile".
+// Writes the field "profile".
 void write_profile(JsonWriter& json, const DeviceProfile& profile);
 
 }  // namespace quire::cli

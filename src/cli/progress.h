@@ -7,18 +7,18 @@
 
 namespace quire::cli {
 
-// A bar on standard error while work goes on; nothing where that is not a terminal, nor for work
-// that is soon done.
+// A progress bar on standard error. Shows nothing if that is not a terminal or if the work ends
+// soon.
 class Progress {
  public:
   Progress(std::string label, size_t total);
-  ~Progress();  // wipes the line
+  ~Progress();  // clears the line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Whether an update would be shown: for callers that have news more often than that.
+  // Whether update() would draw now. Frequent callers use it to skip the work for an update.
   bool is_due() const;
-  // Shows at most ten times a second; `note` stands behind the bar.
+  // Draws at most ten times per second; `note` is printed after the bar.
   void update(size_t done, std::string_view note = {});
 
  private:
@@ -31,7 +31,7 @@ class Progress {
   Clock::time_point last_shown_;
 };
 
-// "label [#####-----] 50% 5/10 note"
+// For example "label [#####-----] 50% 5/10 note".
 std::string progress_line(std::string_view label, size_t done, size_t total, std::string_view note);
 
 }  // namespace quire::cli

@@ -1,4 +1,4 @@
-// JSON input of `generate`: one request a line.
+// JSON input of `generate`: one request per line.
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@
 
 namespace quire::cli {
 
-// Caps on one line of JSON input.
+// Limits on one line of JSON input.
 constexpr JsonLimits kLineLimits = {.max_bytes = size_t{64} << 20, .max_depth = 32};
 
-// {"prompt": "…"} or {"prompt_token_ids": [1, 2]}, with vLLM's sampling fields beside it laid over
-// `defaults`. Refuses unknown fields and wrong types; `source` ("FILE:3") starts the message.
+// Parses {"prompt": "…"} or {"prompt_token_ids": [1, 2]}. vLLM's sampling fields beside them
+// override `defaults`. Unknown fields and wrong types fail; `source` ("FILE:3") starts the message.
 Result<Request> parse_request(std::string_view line, std::string_view source,
                               const Request& defaults);
 
 // Parses one line as JSON. On failure the error says that `expected` (for example "a JSON string")
-// was expected. A key that an object has twice is refused, as the server refuses it.
+// was expected. A duplicate key in an object is an error, as on the server.
 Result<JsonDocument> parse_line(std::string_view line, std::string_view source,
                                 std::string_view expected);
 
-// A JSON string; and a JSON array of token ids.
+// Parse a JSON string, and a JSON array of token ids.
 Result<std::string> parse_text_line(std::string_view line, std::string_view source);
 Result<std::vector<int32_t>> parse_ids_line(std::string_view line, std::string_view source);
 

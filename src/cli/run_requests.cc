@@ -21,7 +21,8 @@ struct Event {
   Output output;
 };
 
-// From the engine thread to the caller's. Shared, because a callback may outlive the run.
+// Carries events from the engine thread to the caller's thread. Shared, because a callback may
+// outlive the run.
 class EventQueue {
  public:
   void push(Event event) {
@@ -81,7 +82,7 @@ void take_output(Completion& completion, Output output, Clock::time_point time) 
                                 [](const Answer& a) { return a.finish_reason.has_value(); });
 }
 
-// One call of run_requests.
+// The state of one call of run_requests().
 class Run {
  public:
   Run(const EnginePort& engine, std::vector<Request> requests, const RunOptions& options)
@@ -94,8 +95,8 @@ class Run {
   std::vector<Completion> run() {
     while (num_done_ < requests_.size()) {
       if (!stopping_ && options_.interrupted && options_.interrupted()) stop();
-      // A submission takes as long as its prompt is to tokenize: outputs must not wait for the
-      // last.
+      // Handles outputs between submissions. A submission tokenizes its prompt, so outputs would
+      // otherwise wait until the last prompt is tokenized.
       const bool submits = may_submit();
       if (submits) submit(next_++);
       auto event = events_->pop(submits ? std::chrono::milliseconds(0) : kPollInterval);

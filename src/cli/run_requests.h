@@ -1,4 +1,4 @@
-// Many requests through an engine at once, their outputs gathered on the calling thread.
+// Runs many requests through an engine and gathers their outputs on the calling thread.
 #pragma once
 
 #include <chrono>
@@ -14,19 +14,19 @@ namespace quire::cli {
 
 using Clock = std::chrono::steady_clock;
 
-// All of one answer.
+// The accumulated output of one of a request's n samples.
 struct Answer {
   std::string text;
   std::vector<int32_t> token_ids;
   std::vector<PositionLogprobs> logprobs;
   std::optional<FinishReason> finish_reason;
   std::string stop_reason;
-  Status error;  // why it ended early, with FinishReason::kError
+  Status error;  // the cause of FinishReason::kError
   Clock::time_point first_token_time;
   Clock::time_point last_token_time;
 };
 
-// All of one request.
+// The accumulated output of one request.
 struct Completion {
   Status error;  // of the whole request: refused, or not run (kCancelled)
   std::vector<int32_t> prompt_token_ids;
@@ -37,13 +37,13 @@ struct Completion {
   bool done = false;
 
   int num_output_tokens() const;
-  // It did not come to its own end, or one of its answers did not.
+  // True if the request or one of its answers was cancelled.
   bool was_cancelled() const;
-  // The request's error, or the first of its answers'.
+  // The request's error, otherwise the first error of its answers.
   Status first_error() const;
 };
 
-// What an engine does for a batch; tests put their own behind it.
+// The engine functions that a run needs. Tests provide their own.
 struct EnginePort {
   std::function<Result<RequestId>(Request request, Engine::OutputCallback on_output)> submit;
   std::function<void(RequestId id)> cancel;
@@ -51,19 +51,20 @@ struct EnginePort {
 EnginePort engine_port(Engine& engine);
 
 struct RunOptions {
-  // The most answers under way at once; a request has n of them, and one alone always goes in.
+  // The limit on answers in flight. A request counts as n, and is admitted regardless if it is
+  // alone.
   size_t max_in_flight = SIZE_MAX;
-  // An ended request's outputs are let go once on_done has seen them: what is returned is empty.
+  // Frees a request's outputs after on_done, so that run_requests() returns empty completions.
   bool forgets_done = false;
-  // Each output as it comes; returns false to cancel everything (nobody reads any more).
+  // Called with each output. Returning false cancels everything (for example if stdout is closed).
   std::function<bool(size_t request_idx, const Output& output)> on_output = {};
-  // Each request once, when it has ended.
+  // Called once per request, when it has ended.
   std::function<void(size_t request_idx, const Completion& completion)> on_done = {};
-  // Polled a few times a second and between two submissions: true cancels whatever runs.
+  // Polled a few times per second and between submissions. Returning true cancels all requests.
   std::function<bool()> interrupted = {};
 };
 
-// Returns once every request has ended, in the order of `requests`.
+// Returns when every request has ended, with one completion per request in the same order.
 std::vector<Completion> run_requests(const EnginePort& engine, std::vector<Request> requests,
                                      const RunOptions& options);
 

@@ -18,7 +18,7 @@ constexpr bool kIsList = false;
 template <typename T>
 constexpr bool kIsList<std::vector<T>> = true;
 
-// Narrowed, a number must neither become infinite nor, without being it, zero.
+// Whether the number stays finite as a float, and does not become 0 unless it is 0.
 bool fits_float(double number) {
   return std::abs(number) <= std::numeric_limits<float>::max() &&
          (number == 0) == (static_cast<float>(number) == 0.0F);
@@ -42,8 +42,8 @@ Result<std::vector<std::pair<int32_t, float>>> parse_biases(std::string_view tex
   }
 }
 
-// Reads a flag's text as a member's value; one overload a type. Lists grow with each use of their
-// flag, all else is replaced.
+// Parses a flag's text into the value of a member, with one overload per type. Each use of a list's
+// flag appends to the list; other values are replaced.
 struct TextReader {
   std::string_view text;
   const Range& range;
@@ -102,7 +102,7 @@ const char* value_name(const SamplingField::Member& member) {
   return std::visit(Name(), member);
 }
 
-// What --help shows; empty where nothing is asked for unless the flag is given.
+// The default shown in --help; empty if the field is unset by default.
 std::string default_text(const SamplingField& field) {
   const std::string text = std::visit(
       [](auto member) -> std::string {

@@ -10,16 +10,17 @@
 
 namespace quire::cli {
 
-// Only JSON has a place for what these ask for.
+// Whether the params ask for log probabilities, which only the JSON format can print.
 bool asks_for_logprobs(const SamplingParams& params);
 
-// What the command line said, to be laid over defaults that are known only once a model is loaded.
+// The sampling flags given on the command line. They are applied over defaults that are known only
+// once the model is loaded.
 class SamplingFlags {
  public:
-  // max_tokens: of requests that say nothing about it.
+  // `max_tokens` is the default for requests that do not set it.
   explicit SamplingFlags(int max_tokens) : max_tokens_(max_tokens) {}
 
-  // One flag a field. This object outlives the parse.
+  // Adds one flag per field. This object must outlive the parse.
   void add_to(FlagSet& flags);
   SamplingParams over(SamplingParams defaults) const;
 

@@ -24,13 +24,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How often the main thread looks whether it is to stop, and whether the engine makes progress.
+// The main thread checks every kTick whether to stop, and every kTicksPerCheck ticks whether the
+// engine makes progress.
 constexpr auto kTick = 100ms;
 constexpr int kTicksPerCheck = 10;
-// For clients to hear that their answers were cancelled.
+// Time for clients to receive the notice that their requests were cancelled.
 constexpr auto kLastWords = 2s;
 
-// "auto" is what fits the model's chat template, "none" is none.
+// Resolves "auto" to the parser that fits the model's chat template, and "none" to empty.
 std::string resolve_parser(const std::string& wanted, const std::string& fitting) {
   if (wanted == "none") return "";
   return wanted == "auto" ? fitting : wanted;
@@ -42,7 +43,7 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
   server::ServiceConfig config = options.service;
   if (config.model_names.empty()) {
     config.model_names = {engine.model_info().name};
-    config.model_path = options.engine.model;  // what clients of other servers say
+    config.model_path = options.engine.model;  // clients of other servers send the path as the name
   }
   config.keys = std::move(keys);
   const bool is_loopback = is_local && options.transport.unix_socket_path.empty();
@@ -86,7 +87,7 @@ void announce(const ServeOptions& options, const server::ServiceConfig& config,
 }
 
 void warn_of_missing_template(const Engine& engine) {
-  // Without a tokenizer there is no text at all, which the log has said.
+  // Without a tokenizer the server handles no text at all, which the log already says.
   if (engine.tokenizer() == nullptr || !engine.chat_template().empty()) return;
   log_warning(
       "[server] the model has no usable chat template: /v1/chat/completions answers 400; "
@@ -136,7 +137,7 @@ Result<int> run(const ServeOptions& options) {
     service.cancel();
     transport->drain(kLastWords);
   }
-  service.stop();  // before the transport goes: /metrics asks it, on a worker
+  service.stop();  // before the transport is destroyed: /metrics reads it on a worker thread
   transport.reset();
   engine.reset();
   return kExitOk;

@@ -24,7 +24,8 @@ Status take_model_dir(ServeOptions& options) {
   return {};
 }
 
-// As in vLLM, a directory behind the names is one of them.
+// Rejects a directory among the names: --served-model-name takes several values, as in vLLM, so a
+// model directory after it would be taken as a name.
 Status check_model_names(const ServeOptions& options) {
   if (std::ranges::find(options.service.model_names, "") != options.service.model_names.end()) {
     return invalid_argument("--served-model-name: expected a name, got an empty one");
@@ -41,7 +42,7 @@ Status check_model_names(const ServeOptions& options) {
   return {};
 }
 
-// Flags that could never do anything.
+// Rejects flags that could never have an effect.
 Status check_effect(const ServeOptions& options) {
   const server::ServiceConfig& service = options.service;
   if (options.max_request_bytes < 1) {

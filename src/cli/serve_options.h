@@ -1,4 +1,4 @@
-// What `quire serve` is told: its flags, and what is wrong with them before anything is read.
+// The options of `quire serve`, and the checks that need no file of the model.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace quire::cli {
 
 struct ServeOptions {
   EngineConfig engine;
-  std::string model_dir;  // the same as engine.model, named without a flag
+  std::string model_dir;  // the positional form of engine.model
   http::ServerConfig transport;
   server::ServiceConfig service;
   std::vector<std::string> api_keys;
@@ -30,7 +30,7 @@ struct ServeOptions {
 
 void add_serve_flags(FlagSet& flags, ServeOptions* options);
 
-// Takes the directory as the model, and refuses what contradicts itself or could never do anything.
+// Copies model_dir to engine.model. Rejects contradictions and flags that could have no effect.
 Status settle(ServeOptions& options);
 
 }  // namespace quire::cli

@@ -7,7 +7,7 @@
 namespace quire::cli {
 namespace {
 
-// Calls visit(command, "quire bench throughput") for the command and all below it.
+// Calls visit(command, "quire bench throughput") for the command and all its subcommands.
 using Visit = std::function<void(const Command& command, const std::string& path)>;
 void walk(const Command& command, const std::string& path, const Visit& visit) {
   visit(command, path);
@@ -25,7 +25,7 @@ std::vector<std::string> flag_names(const Flag& flag) {
   return {flag.name, flag.alias};
 }
 
-// What may stand where a word of this command is expected.
+// The subcommands, choices and flags that the command accepts.
 std::vector<std::string> words_of(const Command& command) {
   std::vector<std::string> words;
   for (const Command& subcommand : command.subcommands) words.push_back(subcommand.name);
@@ -38,7 +38,7 @@ std::vector<std::string> words_of(const Command& command) {
   return words;
 }
 
-// Inside single quotes of a shell.
+// Quotes the text for a shell, in single quotes.
 std::string quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -124,7 +124,7 @@ std::string zsh_function(const Command& command, const std::string& path) {
       name, list, zsh_arguments(command), cases);
 }
 
-// True while the words so far name exactly this command.
+// A fish condition that is true while the words so far name exactly this command.
 std::string fish_condition(const Command& command, const std::string& path) {
   const size_t space = path.find(' ');
   if (space == std::string::npos) return "__fish_use_subcommand";
@@ -196,7 +196,7 @@ std::string zsh_completion(const Command& root) {
   walk(root, root.name, [&](const Command& command, const std::string& path) {
     script += zsh_function(command, path);
   });
-  // Works both as a file of $fpath, where the function's body is this script, and when sourced.
+  // Works as a file in $fpath, where this script is the body of the function, and when sourced.
   return script + fmt::format(
                       "if [ \"$funcstack[1]\" = \"_{0}\" ]; then _{0} \"$@\"; else compdef _{0} "
                       "{0}; fi\n",

@@ -6,7 +6,7 @@
 
 namespace quire::cli {
 
-// Scripts that complete every command, flag and choice of `root`.
+// Scripts that complete all commands, flags and choices of `root`.
 std::string bash_completion(const Command& root);
 std::string zsh_completion(const Command& root);
 std::string fish_completion(const Command& root);

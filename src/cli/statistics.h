@@ -8,10 +8,10 @@
 
 namespace quire::cli {
 
-double mean(std::span<const double> values);  // 0 of nothing
-// Of the population, as numpy's default.
+double mean(std::span<const double> values);  // 0 if empty
+// The population standard deviation, as numpy's default.
 double standard_deviation(std::span<const double> values);
-// Between the two nearest values by linear interpolation, as numpy's default; percent in [0, 100].
+// Interpolates linearly between the two nearest values, as numpy's default; percent in [0, 100].
 double percentile(std::span<const double> values, double percent);
 
 struct Percentile {
@@ -20,7 +20,7 @@ struct Percentile {
 };
 std::vector<Percentile> percentiles(std::span<const double> values);  // 10 25 50 75 90 99
 
-// {"mean": …, "std": …, "percentiles": {"10": …}}
+// Writes {"mean": …, "std": …, "percentiles": {"10": …}} as the field `name`.
 void write_summary(JsonWriter& json, std::string_view name, std::span<const double> values);
 
 }  // namespace quire::cli

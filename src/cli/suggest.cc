@@ -7,7 +7,7 @@
 namespace quire::cli {
 
 size_t edit_distance(std::string_view from, std::string_view to) {
-  // Row i has the distances from the first i letters to each beginning of `to`.
+  // Row i holds the distances from the first i letters of `from` to each prefix of `to`.
   std::vector<size_t> before_last;
   std::vector<size_t> last(to.size() + 1);
   std::iota(last.begin(), last.end(), size_t{0});
@@ -31,7 +31,7 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
   for (const std::string& candidate : candidates) {
     const size_t longer = std::max(word.size(), candidate.size());
     const size_t shorter = std::min(word.size(), candidate.size());
-    if (longer - shorter >= best_distance) continue;  // and nobody's megabyte is compared
+    if (longer - shorter >= best_distance) continue;  // also skips very long candidates
     const size_t distance = edit_distance(word, candidate);
     if (distance >= best_distance) continue;
     best = &candidate;

@@ -1,4 +1,4 @@
-// What a mistyped word was meant to be.
+// Suggests a correction for a mistyped word.
 #pragma once
 
 #include <span>
@@ -7,11 +7,11 @@
 
 namespace quire::cli {
 
-// How many letters to insert, leave out, replace, or swap with their neighbour.
+// The least number of letters inserted, deleted, replaced, or swapped with their neighbour.
 size_t edit_distance(std::string_view from, std::string_view to);
 
-// The candidate nearest to `word`, where so few letters differ that it may be meant: one of up to
-// four, two of more. Empty: none, or the word itself is one.
+// The candidate closest to `word`, if at most one letter differs (two in a word of more than four
+// letters). Empty: no candidate is close enough, or `word` is itself a candidate.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace quire::cli

@@ -32,7 +32,7 @@ Result<ChatFormat> load_format(const Options& options) {
   return ChatFormat::from_config(embedded_model().tokenizer_config_json, "the embedded model");
 }
 
-// Every key is a variable of the template, so one that is nearly a known name is no error.
+// Warns of keys that resemble a known name. They are no error, because any key is a valid variable.
 void warn_of_misspelt(simdjson::dom::object variables, std::string_view source) {
   static const std::vector<std::string> kKnown = {"messages", "tools", "add_generation_prompt"};
   for (const auto& [key, value] : variables) {
