@@ -30,8 +30,8 @@ Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const std::string& direc
 
 using Convert = std::function<Result<std::string>(std::string_view line, std::string_view source)>;
 
-// Writes one line of output per line of input. Stops at a bad line, because readers rely on the
-// line numbers of input and output being equal.
+// Writes one line of output per line of input. Stops at a bad line, because readers match
+// output lines to input lines by position.
 Result<int> convert_lines(const Options& options, const Convert& convert) {
   QUIRE_ASSIGN_OR_RETURN(const std::string input, read_input(options.input));
   constexpr size_t kChunkBytes = size_t{1} << 16;

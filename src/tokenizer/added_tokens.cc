@@ -110,7 +110,7 @@ void AddedTokens::split(std::string_view text, Stage stage, SearchBudget& budget
                         Visit visit) const {
   const Matcher& matcher = stage == Stage::kRaw ? raw_ : normalized_;
   size_t covered = 0;
-  size_t stripped = 0;  // the end of the last white space that an rstrip token took
+  size_t stripped = 0;  // end of the last white space that an rstrip token included
   for (size_t at = matcher.find_candidate(text, 0); at < text.size();) {
     const ByteTrie::Match match = matcher.trie.longest_prefix(text.substr(at));
     budget.spend(match.num_walked);
@@ -124,8 +124,8 @@ void AddedTokens::split(std::string_view text, Stage stage, SearchBudget& budget
     at = matcher.find_candidate(text, end);
     const AddedToken& token = by_id_.at(match.id).token;
     if (token.single_word && !is_single_word(text, begin, end)) continue;
-    // As in Hugging Face's tokenizers, white space that an rstrip token takes may hold further
-    // tokens, which are found as well; `covered` then steps back.
+    // As in Hugging Face's tokenizers, tokens are also matched inside the white space that an
+    // rstrip token includes; `covered` then moves backwards.
     if (token.lstrip) begin = skip_space_left(text, begin, covered);
     if (token.rstrip) end = stripped = skip_space_right(text, std::max(end, stripped));
     if (covered < begin) visit(text.substr(covered, begin - covered), -1);

@@ -1,4 +1,4 @@
-// Tokens that are found in the text as they are, before the model sees it.
+// Added tokens: texts that are matched literally, before the model tokenizes the rest.
 #pragma once
 
 #include <bitset>
@@ -17,11 +17,11 @@ namespace quire {
 
 struct AddedToken {
   std::string content;
-  bool single_word = false;  // only where no word character stands beside it
-  bool lstrip = false;       // takes the white space on its left with it
+  bool single_word = false;  // matches only where no word character is adjacent
+  bool lstrip = false;       // includes the white space on its left
   bool rstrip = false;
-  bool normalized = true;  // looked for, in its normalized form, in the normalized text
-  bool special = false;    // left out when decoding with skip_special_tokens
+  bool normalized = true;  // its normalized form is matched in the normalized text
+  bool special = false;    // omitted when decoding with skip_special_tokens
 };
 
 class AddedTokens {
@@ -29,16 +29,16 @@ class AddedTokens {
   static constexpr size_t kMaxTokenBytes = 1024;
   static constexpr size_t kMaxTokens = size_t{1} << 20;
 
-  // The id is the vocabulary's for that text, else `id` (nothing: the next free one).
+  // Uses the vocabulary's id of that text, otherwise `id`, otherwise the next free id.
   Status add(AddedToken token, std::optional<int64_t> id, const Vocab& vocab,
              const Normalizer& normalizer);
   static Result<AddedToken> from_json(JsonElement json);
 
-  // Whether tokens are to be found in raw text / in normalized text.
+  // Selects the tokens that are matched in raw text or those matched in normalized text.
   enum class Stage { kRaw, kNormalized };
-  // Calls visit(text, id) for consecutive parts: an added token with its id, or other text with -1.
+  // Called as visit(text, id) for consecutive parts: id of an added token, or -1 for other text.
   using Visit = FunctionRef<void(std::string_view text, int32_t id)>;
-  // Stops once the budget is spent.
+  // Stops when the budget is spent.
   void split(std::string_view text, Stage stage, SearchBudget& budget, Visit visit) const;
 
   const AddedToken* find(int32_t id) const {
@@ -51,7 +51,7 @@ class AddedTokens {
     if (it == by_content_.end()) return std::nullopt;
     return it->second;
   }
-  // How the token stands in a list that is to be decoded: normalized, where it is matched so.
+  // The token's text when decoded. It is the normalized form if the token is matched in that form.
   const std::string& decoded_form(int32_t id) const { return by_id_.at(id).pattern; }
   // The highest id + 1.
   int32_t num_ids() const { return num_ids_; }
@@ -64,7 +64,7 @@ class AddedTokens {
   struct Matcher {
     ByteTrie trie;
     std::bitset<256> first_bytes;
-    char only_first_byte = 0;  // valid where first_bytes has one member
+    char only_first_byte = 0;  // valid if first_bytes has exactly one member
     size_t find_candidate(std::string_view text, size_t from) const;
   };
 

@@ -11,7 +11,7 @@
 namespace quire {
 namespace {
 
-// Up to here, looking at every pair for each merge is faster than a heap.
+// Up to this length, scanning all pairs for each merge is faster than a heap.
 constexpr size_t kMaxShortWord = 96;
 constexpr int32_t kNoId = -1;
 
@@ -48,7 +48,7 @@ Bpe::Bpe(const Vocab& vocab, const BpeOptions& options, ByteTrie user_defined)
   }
   const bool has_all_bytes =
       std::find(byte_ids_.begin(), byte_ids_.end(), kNoId) == byte_ids_.end();
-  // Words may be taken apart only where no unknown character is fused or dropped across the cut.
+  // A word may be split only if no unknown character is fused or dropped across the split.
   splits_words_ = !options_.byte_level && !options_.ignore_merges && !has_user_defined_ &&
                   options_.byte_fallback && has_all_bytes;
   if (!options_.byte_level || !options_.ignore_merges) return;
@@ -69,8 +69,8 @@ Bpe::Bpe(const Vocab& vocab, const BpeOptions& options, ByteTrie user_defined)
 void Bpe::add_merge(int32_t left, int32_t right, int32_t rank, int32_t merged) {
   merges_.set(static_cast<uint32_t>(left), static_cast<uint32_t>(right), {rank, merged});
   if (!splits_words_) return;
-  // A character without a token of its own becomes byte tokens. Those stand alone in every real
-  // vocabulary; where rules merge them, can_touch() cannot tell.
+  // A character without a token becomes byte tokens. No rule of a known vocabulary merges them. If
+  // one does, can_touch() does not see it, so words are not split at all.
   const auto is_byte_token = [this](int32_t id) {
     return std::find(byte_ids_.begin(), byte_ids_.end(), id) != byte_ids_.end();
   };
@@ -84,8 +84,8 @@ void Bpe::add_merge(int32_t left, int32_t right, int32_t rank, int32_t merged) {
   }
 }
 
-// Whether any merge could ever join these two characters. Where none can, a text may be cut: the
-// two sides never influence each other.
+// Whether any merge could join these two characters. If none can, the text may be split between
+// them, because the two sides never affect each other.
 bool Bpe::can_touch(char32_t left, char32_t right) const {
   if (left < 128 && right < 128) return ascii_joints_[left * 128 + right];
   return joints_.find(left, right) != nullptr;
@@ -149,9 +149,10 @@ bool Bpe::append_byte_tokens(std::string_view text, std::vector<int32_t>& symbol
   return true;
 }
 
-// One symbol a character (a byte in a byte-level vocabulary), unknown ones as the options say.
+// Appends one symbol per character (per byte in a byte-level vocabulary). Unknown characters are
+// handled as the options say.
 void Bpe::append_symbols(std::string_view word, std::vector<int32_t>& symbols) const {
-  bool unk_pending = false;  // an unknown token that the next unknown character may join
+  bool unk_pending = false;  // not yet appended, so that the next unknown character may join
   const auto flush_unk = [&] {
     if (unk_pending) symbols.push_back(*options_.unk_id);
     unk_pending = false;
@@ -185,8 +186,8 @@ void Bpe::append_symbols(std::string_view word, std::vector<int32_t>& symbols) c
 }
 
 void Bpe::merge_short(std::span<int32_t> symbols, std::vector<int32_t>& ids) const {
-  // The rank of each symbol's merge with the next, and what it gives; in arrays of their own, so
-  // that the search for the lowest is a few vector instructions.
+  // The rank and result of merging each symbol with the next one. Separate arrays let the search
+  // for the lowest rank use vector instructions.
   std::array<int32_t, kMaxShortWord> ranks;
   std::array<int32_t, kMaxShortWord> merged;
   size_t count = symbols.size();
@@ -213,8 +214,8 @@ void Bpe::merge_short(std::span<int32_t> symbols, std::vector<int32_t>& ids) con
   ids.insert(ids.end(), symbols.begin(), symbols.begin() + static_cast<ptrdiff_t>(count));
 }
 
-// A heap of (rank, position) over a linked list: n log n however hostile the word. Entries go
-// stale when a neighbour merges; they are recognised when they come up.
+// Uses a heap of (rank, position) over a linked list, so the time is O(n log n) for any word. An
+// entry becomes stale when a neighbour merges, and is skipped when it reaches the top.
 void Bpe::merge_long(std::span<int32_t> symbols, std::vector<int32_t>& ids) const {
   constexpr uint32_t kEnd = UINT32_MAX;
   const auto count = static_cast<uint32_t>(symbols.size());

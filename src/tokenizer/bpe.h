@@ -1,5 +1,5 @@
-// Byte-pair encoding: of all neighbours that a rule merges, the pair with the lowest rank is merged
-// first, the leftmost of equals, until no rule applies (Sennrich et al. 2016, arXiv 1508.07909).
+// Byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909). Of all adjacent pairs that a rule
+// merges, merges the pair with the lowest rank (the leftmost of equals) until no rule applies.
 #pragma once
 
 #include <array>
@@ -16,19 +16,19 @@
 namespace quire {
 
 struct BpeOptions {
-  bool byte_level = false;     // pieces are raw bytes, the vocabulary spells them (byte_level.h)
-  bool ignore_merges = false;  // a piece that is a token is that token
-  bool byte_fallback = false;  // a character without token becomes its bytes' tokens <0xNN>
-  bool fuse_unk = false;       // neighbouring unknown characters are one unknown token
+  bool byte_level = false;     // pieces are raw bytes, spelled as in byte_level.h
+  bool ignore_merges = false;  // a piece that is itself a token becomes that token
+  bool byte_fallback = false;  // a character without a token becomes one token <0xNN> per byte
+  bool fuse_unk = false;       // adjacent unknown characters become one unknown token
   std::optional<int32_t> unk_id = std::nullopt;
 };
 
 class Bpe final : public TokenModel {
  public:
-  // `vocab` must outlive the model. `user_defined` texts are single symbols that nothing merges.
+  // `vocab` must outlive the model. Each text in `user_defined` is one symbol and is never merged.
   Bpe(const Vocab& vocab, const BpeOptions& options, ByteTrie user_defined = {});
 
-  // Symbols `left` and `right` become `merged`; a later rule for the same pair replaces an earlier.
+  // Merges symbols `left` and `right` into `merged`. A later rule for the same pair replaces it.
   void add_merge(int32_t left, int32_t right, int32_t rank, int32_t merged);
   void encode(std::string_view piece, SearchBudget& budget,
               std::vector<int32_t>& ids) const override;
@@ -53,21 +53,21 @@ class Bpe final : public TokenModel {
 
   const Vocab& vocab_;
   BpeOptions options_;
-  uint64_t serial_;  // tells this model's words from others' in the word cache
+  uint64_t serial_;  // distinguishes this model's entries in the word cache
   ByteTrie user_defined_;
   bool has_user_defined_;
   bool splits_words_ = false;
   bool bytes_can_merge_ = false;
   std::array<int32_t, 256> byte_ids_;
-  StringMap raw_tokens_;  // in a byte-level vocabulary: tokens by the bytes they spell
+  StringMap raw_tokens_;  // byte-level vocabulary only: tokens by their raw bytes
   std::string raw_bytes_;
   PairMap<Merge> merges_;
-  // The characters that some merge joins: (last of its left, first of its right).
+  // Pairs of characters that a merge joins: (last character of left, first character of right).
   std::bitset<128 * 128> ascii_joints_;
   PairMap<bool> joints_;
 };
 
-// tokenizer.json's "model" of type BPE, on a vocabulary that is already read from it.
+// Reads tokenizer.json's "model" of type BPE. `vocab` holds the vocabulary from the same "model".
 Result<std::unique_ptr<TokenModel>> bpe_from_json(JsonElement json, const Vocab& vocab,
                                                   bool byte_level);
 

@@ -1,4 +1,4 @@
-// A set of byte strings with an id each, walked a byte at a time.
+// A map from byte strings to ids, as a trie that is walked byte by byte.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class ByteTrie {
   static constexpr Node kNone = UINT32_MAX;
   static constexpr int32_t kNoId = -1;
 
-  // A later id replaces an earlier one of the same text.
+  // A later id for the same text replaces the earlier one.
   void insert(std::string_view text, int32_t id);
 
   Node next(Node node, char byte) const {
@@ -29,9 +29,9 @@ class ByteTrie {
   struct Match {
     int32_t id = kNoId;
     size_t num_bytes = 0;
-    size_t num_walked = 0;  // bytes of the text that were looked at: the cost of the search
+    size_t num_walked = 0;  // bytes of the text that were read, which is the cost of the search
   };
-  // The longest string that `text` starts with.
+  // Finds the longest inserted string that is a prefix of `text`.
   Match longest_prefix(std::string_view text) const;
   bool is_empty() const { return ids_.size() == 1 && ids_[kRoot] == kNoId; }
 

@@ -80,7 +80,7 @@ std::optional<CharSet> CharSet::parse(std::string_view& regex) {
 
 void CharSet::finish() {
   std::sort(ranges_.begin(), ranges_.end());
-  // Overlapping ranges become one, so that the search may look at a single candidate.
+  // Merges overlapping ranges, so that a search needs to check only one range.
   std::vector<std::pair<char32_t, char32_t>> merged;
   for (const auto& range : ranges_) {
     if (!merged.empty() && range.first <= merged.back().second) {

@@ -1,4 +1,4 @@
-// The character classes of regexes, as data.
+// Character classes of regexes as data.
 #pragma once
 
 #include <array>
@@ -12,10 +12,11 @@
 
 namespace quire {
 
-// `\p{L}`, `\s`, `[a-z\p{M}]`, `[^\r\n]`, `x`: the classes whose members need no case folding.
+// A class such as `\p{L}`, `\s`, `[a-z\p{M}]`, `[^\r
+// ]` or `x`, without case folding.
 class CharSet {
  public:
-  // Reads one class from the front of `regex` and removes it; nothing where it is not of that kind.
+  // Parses one class at the front of `regex` and removes it; nullopt if there is no such class.
   static std::optional<CharSet> parse(std::string_view& regex);
 
   bool contains(const unicode::Char& c) const {
@@ -26,7 +27,7 @@ class CharSet {
  private:
   struct Item {
     char32_t code_point = 0;
-    uint16_t flags = 0;  // not 0: a class such as \p{L} instead of a character
+    uint16_t flags = 0;  // not 0: a class such as \p{L}; code_point is unused
   };
   static std::optional<Item> parse_item(std::string_view& regex, bool in_brackets);
   bool contains_slow(char32_t code_point, uint16_t flags) const;

@@ -9,9 +9,9 @@
 namespace quire {
 namespace {
 
-constexpr size_t kMaxReplacementBytes = 128;  // the real rules stay below 64
+constexpr size_t kMaxReplacementBytes = 128;  // known rules have fewer than 64
 
-// One unit of a Darts-clone double array.
+// The fields of a unit of a Darts-clone double array.
 bool has_leaf(uint32_t unit) {
   return ((unit >> 8) & 1U) != 0;
 }
@@ -38,7 +38,7 @@ Result<Charsmap> Charsmap::parse(std::string_view blob) {
   }
   Charsmap map;
   map.units_.resize(num_bytes / sizeof(uint32_t));
-  // An empty trie has no memory to copy to, and memcpy may not be given none.
+  // Skips an empty trie, because memcpy must not be given a null pointer.
   if (num_bytes > 0) std::memcpy(map.units_.data(), blob.data() + sizeof(num_bytes), num_bytes);
   map.replacements_ = blob.substr(sizeof(num_bytes) + num_bytes);
   if (!is_valid_utf8(map.replacements_)) {
@@ -64,7 +64,7 @@ std::optional<Charsmap::Rule> Charsmap::find(std::string_view text, bool stop_at
     found = Rule{i + 1, replacement_at(leaf_value(units_[node]))};
     if (stop_at_first) break;
   }
-  // A broken trie may accept half a character.
+  // A malformed trie may match half of a character.
   if (found && found->num_bytes < text.size() &&
       (static_cast<unsigned char>(text[found->num_bytes]) & 0xC0U) == 0x80U) {
     return std::nullopt;

@@ -19,7 +19,7 @@ constexpr double kMaxGrowth = 64;
 constexpr std::string_view kSupported =
     "ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Sequence, Strip";
 
-// The byte that a token of the form <0xNN> stands for, or -1.
+// The byte of a token of the form <0xNN>, or -1.
 int fallback_byte(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
   int byte = 0;
@@ -34,8 +34,8 @@ int fallback_byte(std::string_view token) {
   return byte;
 }
 
-// On return `num_prompt`, how many leading bytes are the prompt's, counts those of the result. What
-// replaces a match is the prompt's if all of the match is.
+// `num_prompt` is the number of leading bytes from the prompt: of `text` on entry, of the result on
+// return. A replacement counts as the prompt's if its whole match does.
 std::string replace_all(std::string_view text, std::string_view pattern, std::string_view content,
                         size_t& num_prompt) {
   std::string out;
@@ -56,7 +56,8 @@ std::string replace_all(std::string_view text, std::string_view pattern, std::st
   return out;
 }
 
-// How many of the first `limit` bytes are of characters (or invalid sequences) that end there.
+// The number of leading bytes, at most `limit`, that form whole characters or whole invalid
+// sequences.
 size_t whole_characters(std::string_view text, size_t limit) {
   size_t end = 0;
   while (end < text.size()) {
@@ -67,15 +68,15 @@ size_t whole_characters(std::string_view text, size_t limit) {
   return end;
 }
 
-// The length of the longest end of `text` that begins `pattern` without being all of it.
+// The length of the longest suffix of `text` that is a proper prefix of `pattern`.
 size_t partial_match(std::string_view text, std::string_view pattern) {
   size_t length = std::min(text.size(), pattern.empty() ? 0 : pattern.size() - 1);
   while (length > 0 && !pattern.starts_with(text.substr(text.size() - length))) --length;
   return length;
 }
 
-// How many bytes at most a stage makes of one. ByteLevel's U+FFFD for a broken byte is left out:
-// there is one such stage at most.
+// The most bytes that a stage makes of one byte. Does not count ByteLevel's U+FFFD for a broken
+// byte, because a decoder has at most one such stage.
 double growth(const DecoderStage& stage) {
   if (stage.kind != Kind::kReplace || stage.pattern.empty()) return 1;
   return std::max(
@@ -117,7 +118,7 @@ Status Decoder::add_stage(DecoderStage stage) {
         "a decoder part behind Fuse or ByteLevel is not supported; expected one "
         "of Fuse, Replace, Strip there");
   }
-  // A few replacements in a row could otherwise blow a token up without bound.
+  // Bounds the growth, because several replacements in a row multiply.
   growth_ *= growth(stage);
   if (growth_ > kMaxGrowth) {
     return invalid_argument(
@@ -260,7 +261,7 @@ void DecoderStream::pass_broken(size_t stage, size_t num_bytes, size_t num_promp
   }
 }
 
-// Takes the first `num_bytes` of what is held.
+// Removes and returns the first `num_bytes` of the held bytes.
 DecoderStream::Held DecoderStream::take(State& state, size_t num_bytes) {
   Held taken{state.held.substr(0, num_bytes), std::min(state.num_prompt, num_bytes)};
   state.held.erase(0, num_bytes);
@@ -285,7 +286,7 @@ void DecoderStream::run_byte_fallback(size_t stage, Chunk chunk, std::string& ou
     flush(stage, out);
     return run(stage + 1, chunk, out);
   }
-  // One invalid byte makes all of the run U+FFFD: that it is text shows only at its end.
+  // One invalid byte turns the whole run into U+FFFD, so a run is held until it ends.
   State& state = states_[stage];
   state.held += static_cast<char>(byte);
   if (chunk.num_prompt > 0) ++state.num_prompt;
@@ -306,7 +307,7 @@ void DecoderStream::run_replace(size_t stage, Chunk chunk, std::string& out) {
   State& state = states_[stage];
   state.held += chunk.text;
   state.num_prompt += chunk.num_prompt;
-  // What follows the last whole match may begin another one.
+  // The bytes after the last whole match may begin another match.
   size_t scanned = 0;
   while (!config.pattern.empty()) {
     const size_t at = state.held.find(config.pattern, scanned);
@@ -359,7 +360,7 @@ void DecoderStream::flush(size_t stage, std::string& out) {
       return pass_broken(stage, state.held.size(), state.num_prompt, out);
     }
     run(stage + 1, {state.held, whole_characters(state.held, state.num_prompt)}, out);
-  }  // what Strip holds is what it strips
+  }  // bytes that Strip holds are those to be stripped
 }
 
 void DecoderStream::finish(std::string& out) {

@@ -1,5 +1,5 @@
-// From tokens back to text, one token at a time: the text of a whole sequence is by definition what
-// a stream gives for it, so that streamed and whole decoding cannot differ.
+// Converts tokens back to text, one token at a time. The text of a whole sequence is defined as the
+// output of a stream, so streamed and whole decoding cannot differ.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,30 @@ namespace quire {
 
 struct DecoderStage {
   enum class Kind {
-    kJoin,          // one space between tokens: what a tokenizer without decoder does
-    kByteLevel,     // bytes by their spelling (byte_level.h)
-    kReplace,       // `pattern` by `content`
-    kByteFallback,  // runs of <0xNN> by the text they encode, or U+FFFD a byte
-    kFuse,          // all tokens are one from here on
-    kStrip,         // up to `start` leading and `stop` trailing `pattern`s of a token
-    kMetaspace,     // `pattern` by a space; in the first token, where `start` is 1, by nothing
+    kJoin,          // joins tokens with a space, as a tokenizer without a decoder does
+    kByteLevel,     // replaces spellings by their bytes (byte_level.h)
+    kReplace,       // replaces `pattern` by `content`
+    kByteFallback,  // replaces runs of <0xNN> by their text, or by one U+FFFD per byte
+    kFuse,          // makes all tokens one for the later stages
+    kStrip,         // strips up to `start` leading and `stop` trailing `pattern`s of a token
+    kMetaspace,     // replaces `pattern` by a space; if `start` is 1, removes it in the first token
   };
   Kind kind;
   std::string pattern = {};
   std::string content = {};
   size_t start = 0;
   size_t stop = 0;
-  bool is_fused = false;  // a stage before has made all tokens one: they come in chunks of it
+  bool is_fused = false;  // an earlier stage fused all tokens, so each chunk is a part of one token
 };
 
 class Decoder {
  public:
-  // Of a tokenizer.json's "decoder".
+  // From the "decoder" of a tokenizer.json.
   static Result<Decoder> from_json(std::optional<JsonElement> json);
-  // The one of the SentencePiece family of models.
+  // The decoder of SentencePiece models.
   static Decoder sentencepiece(bool byte_fallback, bool strips_first_space);
 
-  // The bytes that this token adds in the midst of a text.
+  // The bytes that this token adds in the middle of a text.
   std::string token_bytes(std::string_view token) const;
 
   const std::vector<DecoderStage>& stages() const { return stages_; }
@@ -47,38 +47,38 @@ class Decoder {
   Status add_stage(DecoderStage stage);
 
   std::vector<DecoderStage> stages_;
-  double growth_ = 1;  // the most bytes that all stages together make of one
+  double growth_ = 1;  // the most bytes that all stages together make of one byte
 };
 
-// One sequence's decoding. Appends what is certain by now; amortized time linear in the tokens. A
-// character belongs to the prompt, and is not appended, if all that it is made of does.
+// Decodes one sequence. Appends text as soon as later tokens cannot change it; amortized time is
+// linear in the tokens. A character whose bytes all come from the prompt is not appended.
 class DecoderStream {
  public:
   explicit DecoderStream(const Decoder& decoder)
       : stages_(&decoder.stages()), states_(stages_->size()) {}
 
-  // A token of the prompt: comes before what is pushed.
+  // Adds a token of the prompt. Must precede all push() calls.
   void prime(std::string_view token);
   void push(std::string_view token, std::string& out) { run(0, {token}, out); }
-  // No token follows.
+  // Ends the sequence and appends the remaining text.
   void finish(std::string& out);
-  // What finish would append now, but nothing of a character that more bytes could complete.
+  // The text that finish() would append now, without characters that more bytes could complete.
   std::string pending() const;
 
  private:
   struct Chunk {
     std::string_view text;
-    size_t num_prompt = 0;  // its leading bytes that the prompt brought
+    size_t num_prompt = 0;  // leading bytes that come from the prompt
   };
   struct Held {
     std::string text;
     size_t num_prompt;
   };
   struct State {
-    std::string held = {};   // what cannot be told yet
-    size_t num_prompt = 0;   // of the held bytes
-    size_t count = 0;        // tokens or leading characters seen; bytes held that are text
-    bool is_broken = false;  // the run of byte tokens is no text
+    std::string held = {};   // bytes that later tokens may still change
+    size_t num_prompt = 0;   // leading bytes of `held` that come from the prompt
+    size_t count = 0;        // tokens or leading patterns seen, or held bytes that are valid
+    bool is_broken = false;  // the run of byte tokens is not valid UTF-8
   };
 
   void run(size_t stage, Chunk chunk, std::string& out);
@@ -87,8 +87,9 @@ class DecoderStream {
   void run_byte_fallback(size_t stage, Chunk chunk, std::string& out);
   void run_replace(size_t stage, Chunk chunk, std::string& out);
   void run_strip(size_t stage, Chunk chunk, std::string& out);
-  // These pass on to the next stage: each pattern as `content`; each invalid sequence, or each of
-  // so many bytes, as U+FFFD.
+  // Pass the chunk to the next stage. pass_replaced() replaces each pattern by `content`,
+  // pass_repaired() each invalid sequence by U+FFFD, and pass_broken() each of `num_bytes` by
+  // U+FFFD.
   void pass_replaced(size_t stage, Chunk chunk, std::string_view content, std::string& out);
   void pass_repaired(size_t stage, Chunk chunk, std::string& out);
   void pass_broken(size_t stage, size_t num_bytes, size_t num_prompt, std::string& out);
@@ -96,7 +97,7 @@ class DecoderStream {
 
   const std::vector<DecoderStage>* stages_;
   std::vector<State> states_;
-  bool in_prompt_ = false;  // tells whose a token without text is
+  bool in_prompt_ = false;  // assigns tokens without text to the prompt or the output
 };
 
 }  // namespace quire

@@ -6,7 +6,7 @@
 
 namespace quire {
 
-// A callable that the caller keeps alive: two words, no allocation.
+// A reference to a callable that the caller keeps alive. Takes two words and never allocates.
 template <typename Signature>
 class FunctionRef;
 

@@ -1,4 +1,4 @@
-// Typed reading of a component's JSON object; each failure names the field.
+// Typed access to the fields of a component's JSON object. Errors name the field.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace quire {
 
 using JsonElement = simdjson::dom::element;
 
-// The field, or nothing where it is absent or null.
+// The field; nullopt if it is absent or null.
 inline std::optional<JsonElement> json_field(JsonElement object, std::string_view name) {
   JsonElement value;
   if (object.at_key(name).get(value) != simdjson::SUCCESS || value.is_null()) return std::nullopt;

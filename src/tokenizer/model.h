@@ -1,4 +1,4 @@
-// The statistical part of a tokenizer: ids for one piece of text.
+// The tokenization model: turns one piece of text into ids.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,7 @@ namespace quire {
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
-  // Appends the ids of a non-empty piece; once the budget is spent, they are invalid. Safe to call
-  // from several threads.
+  // Appends the ids of a non-empty piece. They are invalid if the budget is spent. Thread-safe.
   virtual void encode(std::string_view piece, SearchBudget& budget,
                       std::vector<int32_t>& ids) const = 0;
 };

@@ -33,7 +33,7 @@ std::vector<utf8proc_int32_t> decompose(std::string_view text, bool compatible) 
   return out;
 }
 
-// utf8proc's own reordering bubbles, which a long run of marks makes quadratic.
+// Replaces utf8proc's reordering, a bubble sort that takes quadratic time on a long run of marks.
 void order_marks(std::vector<utf8proc_int32_t>& chars) {
   for (auto it = chars.begin(); it != chars.end();) {
     if (combining_class(*it) == 0) {
@@ -62,15 +62,15 @@ void append_normalized(std::string_view text, NormalForm form, std::string& out)
   for (const utf8proc_int32_t c : chars) append_utf8(static_cast<char32_t>(c), out);
 }
 
-// Only the stretches that NFC can change, each with the character before it, are taken apart.
+// Decomposes only the parts that NFC can change, each with the character before it.
 std::string to_nfc(std::string_view text) {
   const unicode::CharTable& table = unicode::CharTable::get();
   std::string out;
   out.reserve(text.size());
   const char* p = text.data();
   const char* const end = p + text.size();
-  const char* copied = p;    // everything before is in `out`
-  const char* previous = p;  // where the last inert character starts
+  const char* copied = p;    // everything before it is in `out`
+  const char* previous = p;  // start of the last inert character
   while (p < end) {
     const unicode::Char c = table.at(p);
     if (c.flags & unicode::kNfcInert) {

@@ -1,4 +1,4 @@
-// Unicode's four normal forms (UAX #15), linear in the text's length whatever is in it.
+// Unicode's four normal forms (UAX #15). The time is linear in the size of any text.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace quire {
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 
-// `text` is valid UTF-8.
+// `text` must be valid UTF-8.
 std::string to_normal_form(std::string_view text, NormalForm form);
 
 }  // namespace quire

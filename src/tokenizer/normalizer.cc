@@ -100,7 +100,7 @@ Status Normalizer::add_json(JsonElement json, int depth) {
 }
 
 std::string Normalizer::apply(std::string_view text, SearchBudget& budget) const {
-  // A few steps in a row could otherwise expand a text without bound.
+  // Bounds the growth, because several steps in a row multiply.
   const size_t max_bytes = text.size() * 16 + (size_t{1} << 16);
   std::string out(text);
   for (const auto& step : steps_) {

@@ -1,5 +1,5 @@
-// What is done to a text before it is cut: the steps of tokenizer.json's "normalizer", or
-// SentencePiece's own rules.
+// Normalizes a text before it is split: the steps of tokenizer.json's "normalizer", or the rules of
+// a SentencePiece model.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace quire {
 class NormalizerStep {
  public:
   virtual ~NormalizerStep() = default;
-  // Valid UTF-8 to valid UTF-8.
+  // Maps valid UTF-8 to valid UTF-8.
   virtual std::string apply(std::string_view text, SearchBudget& budget) const = 0;
 };
 
@@ -42,7 +42,7 @@ struct SentencePieceRules {
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
-  ByteTrie user_defined = {};  // copied as they are
+  ByteTrie user_defined = {};  // texts that are copied unchanged
 };
 std::unique_ptr<const NormalizerStep> make_sentencepiece_step(SentencePieceRules rules);
 

@@ -10,7 +10,7 @@
 namespace quire {
 namespace {
 
-// A step that is a plain function of the text.
+// A step implemented by a function.
 template <typename Function>
 class FunctionStep final : public NormalizerStep {
  public:
@@ -32,7 +32,7 @@ std::unique_ptr<const NormalizerStep> make_step(Function function) {
   return std::make_unique<FunctionStep<Function>>(std::move(function));
 }
 
-// Calls map(character, out) for each character.
+// Calls map(character, out) for each character of `text`.
 template <typename Map>
 std::string map_chars(std::string_view text, Map map) {
   const unicode::CharTable& table = unicode::CharTable::get();
@@ -70,7 +70,8 @@ std::string_view strip(std::string_view text, bool left, bool right) {
   return text;
 }
 
-// The `tokenizers` package looks short grapheme clusters up whole, and by their shortest rule.
+// As in the `tokenizers` package, a grapheme cluster of up to kMaxClusterBytes is looked up as a
+// whole, and the rule of its shortest prefix applies.
 std::string apply_charsmap(const Charsmap& map, std::string_view text, SearchBudget& budget) {
   constexpr size_t kMaxClusterBytes = 5;
   std::string out;
@@ -193,7 +194,7 @@ std::unique_ptr<const NormalizerStep> make_normal_form_step(NormalForm form) {
 std::unique_ptr<const NormalizerStep> make_lowercase_step() {
   return make_step([](std::string_view text) {
     return map_chars(text, [](const unicode::Char& c, std::string& out) {
-      if (c.code_point == 0x130) {  // the one character whose lower case is two
+      if (c.code_point == 0x130) {  // the only character whose lower case has two
         out += "i\u0307";
       } else {
         append_utf8(

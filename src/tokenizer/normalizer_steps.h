@@ -13,9 +13,10 @@ namespace quire {
 std::unique_ptr<const NormalizerStep> make_normal_form_step(NormalForm form);
 std::unique_ptr<const NormalizerStep> make_lowercase_step();
 std::unique_ptr<const NormalizerStep> make_strip_accents_step();
-// The control characters and odd spaces that SentencePiece's NMT rules clear away.
+// Removes the control characters and replaces the unusual spaces that SentencePiece's NMT rules
+// name.
 std::unique_ptr<const NormalizerStep> make_nmt_step();
-// Not before an empty text.
+// Leaves an empty text empty.
 std::unique_ptr<const NormalizerStep> make_prepend_step(std::string prefix);
 std::unique_ptr<const NormalizerStep> make_replace_step(std::unique_ptr<const Pattern> pattern,
                                                         std::string content);

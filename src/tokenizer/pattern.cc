@@ -13,7 +13,7 @@ namespace {
 
 using unicode::CharTable;
 
-// A scanner says where the match that begins at `p` ends, or nullptr.
+// A scanner returns the end of the match that begins at `p`, or nullptr.
 template <typename Scanner>
 class ScannerPattern final : public Pattern {
  public:
@@ -59,7 +59,7 @@ class LiteralPattern final : public Pattern {
   std::string literal_;
 };
 
-// `\s?CLASS+` and its simpler relatives: an optional character, then a bounded run.
+// `\s?CLASS+` and simpler forms: an optional character, then a run of at most max_count.
 struct RunScanner {
   std::optional<CharSet> before;
   CharSet set;
@@ -106,7 +106,7 @@ std::optional<RunScanner> parse_run(std::string_view regex) {
   return scanner;
 }
 
-// Raw control characters and their escapes are two spellings of one regex.
+// Spells control characters as escapes, so that both spellings of a regex compare equal.
 std::string canonical(std::string_view regex) {
   std::string out;
   for (const char c : regex) {

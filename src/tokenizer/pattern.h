@@ -1,4 +1,4 @@
-// The patterns that a Split or a Replace searches for in a text.
+// Patterns that a Split or a Replace searches for.
 #pragma once
 
 #include <cstddef>
@@ -20,20 +20,20 @@ struct Match {
 class Pattern {
  public:
   virtual ~Pattern() = default;
-  // The first match that begins at `from` or after; `text` is valid UTF-8, `from` lies between
-  // two characters.
+  // Finds the first match that begins at or after `from`. `text` is valid UTF-8, and `from` is at a
+  // character boundary.
   virtual std::optional<Match> find(std::string_view text, size_t from,
                                     SearchBudget& budget) const = 0;
 };
 
-// The scanner written for this very regex, or else a compiled regex.
+// Uses a hand-written scanner if there is one for this regex, otherwise compiles it.
 Result<std::unique_ptr<Pattern>> make_regex_pattern(std::string_view regex);
 std::unique_ptr<Pattern> make_literal_pattern(std::string literal);
-// One character that has any of these flags (unicode::CharFlag), or U+0000 to U+007F punctuation
-// and symbols too.
+// Matches one character with any of these flags (unicode::CharFlag). `ascii_symbols` adds ASCII
+// punctuation and symbols.
 std::unique_ptr<Pattern> make_flag_pattern(unsigned flags, bool ascii_symbols = false);
 
-// Calls visit(begin, end, is_match) for consecutive stretches that cover the whole text.
+// Calls visit(begin, end, is_match) for consecutive parts that cover the whole text.
 template <typename Visit>
 void for_each_match(const Pattern& pattern, std::string_view text, SearchBudget& budget,
                     Visit visit) {
@@ -43,7 +43,7 @@ void for_each_match(const Pattern& pattern, std::string_view text, SearchBudget&
     const std::optional<Match> match = pattern.find(text, from, budget);
     if (!match) break;
     const bool is_empty = match->end == match->begin;
-    // An empty match right behind another match is none.
+    // An empty match directly after another match is skipped.
     if (!is_empty || match->begin != covered || covered == 0) {
       if (match->begin > covered) visit(covered, match->begin, false);
       visit(match->begin, match->end, true);

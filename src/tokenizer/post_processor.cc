@@ -64,7 +64,7 @@ Status PostProcessor::add_json(JsonElement json, int depth) {
   }
   if (type == "TemplateProcessing") return add_template(json);
   if (type == "BertProcessing" || type == "RobertaProcessing") return add_pair(json);
-  if (type == "ByteLevel") return {};  // it only moves offsets, which Quire has none of
+  if (type == "ByteLevel") return {};  // it only changes offsets, which Quire does not have
   return unsupported_type("post_processor", type, kSupported);
 }
 

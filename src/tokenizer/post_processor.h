@@ -1,4 +1,4 @@
-// Puts the special tokens around an encoded text.
+// Adds the special tokens around an encoded text.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace quire {
 
 class PostProcessor {
  public:
-  // Of a tokenizer.json's "post_processor"; without one, nothing is added.
+  // From the "post_processor" of a tokenizer.json. Without one, adds nothing.
   static Result<PostProcessor> from_json(std::optional<JsonElement> json);
-  // `bos` before the text and `eos` behind it, where there are such.
+  // Adds `bos` before the text and `eos` after it, if given.
   static PostProcessor around(std::optional<int32_t> bos, std::optional<int32_t> eos);
 
   const std::vector<int32_t>& prefix() const { return prefix_; }

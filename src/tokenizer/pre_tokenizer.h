@@ -1,4 +1,4 @@
-// Cuts normalized text into the pieces that the model looks at one by one.
+// Splits normalized text into the pieces that the model encodes separately.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace quire {
 
 struct Piece {
   std::string_view text;
-  bool at_start;  // nothing of the whole text precedes it
+  bool at_start;  // the piece begins the whole text
 };
 using PieceSink = FunctionRef<void(Piece)>;
 
@@ -26,15 +26,15 @@ class PreTokenizerStage {
 
 class PreTokenizer {
  public:
-  // Of a tokenizer.json's "pre_tokenizer"; without one, the text is one piece.
+  // From the "pre_tokenizer" of a tokenizer.json. Without one, the text is one piece.
   static Result<PreTokenizer> from_json(std::optional<JsonElement> json);
 
-  // Hands on non-empty pieces in order. In a byte-level vocabulary a piece is raw bytes that may
-  // begin or end inside a character; else it is valid UTF-8.
+  // Emits non-empty pieces in order. In a byte-level vocabulary a piece is raw bytes and may begin
+  // or end inside a character; otherwise it is valid UTF-8.
   void run(Piece piece, SearchBudget& budget, PieceSink sink) const {
     run_from(0, piece, budget, sink);
   }
-  // Whether the model's vocabulary spells bytes (byte_level.h).
+  // Whether the model's vocabulary spells raw bytes (byte_level.h).
   bool is_byte_level() const { return is_byte_level_; }
 
  private:

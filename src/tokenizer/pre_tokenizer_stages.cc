@@ -34,7 +34,7 @@ class SplitStage final : public PreTokenizerStage {
 
   template <typename Emit>
   void run_merged(Piece piece, SearchBudget& budget, Emit emit) const {
-    // A part that awaits the decision of its right neighbour.
+    // A part that the next part may still extend.
     std::optional<Part> open;
     bool previous_match = false;
     for_each_match(*pattern_, piece.text, budget, [&](size_t begin, size_t end, bool matched) {
@@ -47,7 +47,7 @@ class SplitStage final : public PreTokenizerStage {
         case SplitBehavior::kMergedWithPrevious:
           joins = joins && is_match && !previous_match;
           break;
-        default:  // kMergedWithNext: a match takes the stretch behind it
+        default:  // kMergedWithNext: a match is merged with the part after it
           joins = joins && previous_match && !is_match;
       }
       if (joins) {

@@ -1,4 +1,4 @@
-// Just enough of the protobuf wire format to read one message in place
+// A reader for the part of the protobuf wire format that is needed to read one message in place
 // (protobuf.dev/programming-guides/encoding).
 #pragma once
 
@@ -13,7 +13,8 @@ class ProtobufReader {
  public:
   explicit ProtobufReader(std::string_view message) : rest_(message) {}
 
-  // Moves to the next field; false at the message's end or where it is broken (see ok()).
+  // Moves to the next field. Returns false at the end of the message or if it is malformed (see
+  // ok()).
   bool next();
   bool ok() const { return ok_; }
 

@@ -32,7 +32,7 @@ using CompileContext = std::unique_ptr<pcre2_compile_context, Freer<pcre2_compil
 using MatchContext = std::unique_ptr<pcre2_match_context, Freer<pcre2_match_context_free>>;
 using MatchData = std::unique_ptr<pcre2_match_data, Freer<pcre2_match_data_free>>;
 
-// PCRE2's \w lacks the marks and the connectors that Oniguruma's has.
+// Oniguruma's \w. PCRE2's \w lacks the marks and connectors.
 constexpr std::string_view kWordClass = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc})";
 
 Status foreign(std::string_view pattern, std::string_view what) {
@@ -41,13 +41,13 @@ Status foreign(std::string_view pattern, std::string_view what) {
 
 struct Translated {
   std::string pattern;
-  // Both make one item of the pattern slow: PCRE2 scans a class member by member and reports no
-  // step during the minimum repeats of an item.
+  // These two values bound how slow one item of the pattern is: PCRE2 scans a class member by
+  // member, and calls no callout during the minimum repeats of an item.
   size_t longest_class = 0;  // bytes
   size_t largest_repeat = 0;
 };
 
-// The least count of a "{3}" or "{3,5}" at the start of `text`, else 0.
+// The minimum count of a "{3}" or "{3,5}" at the start of `text`, or 0.
 size_t least_count(std::string_view text) {
   size_t count = 0;
   for (size_t i = 1; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i) {
@@ -56,8 +56,8 @@ size_t least_count(std::string_view text) {
   return count;
 }
 
-// The same pattern in PCRE2's dialect. A construct that PCRE2 would read with another meaning is
-// refused.
+// Translates the pattern into PCRE2's dialect. Fails on constructs that PCRE2 would read with
+// another meaning.
 Result<Translated> to_pcre2(std::string_view pattern) {
   Translated result;
   std::string& out = result.pattern;
@@ -104,14 +104,15 @@ Result<Translated> to_pcre2(std::string_view pattern) {
   return result;
 }
 
-// PCRE2's own match limit counts each start anew, and not what a repeated class runs over.
+// The state for charging a search to its budget. PCRE2's own match limit restarts at each start
+// position and does not count the characters that a repeated class consumes.
 struct Meter {
   SearchBudget& budget;
   size_t step_cost;
   size_t position;
 };
 
-// Between two items of the pattern: how far it went since the last.
+// The callout between two items of the pattern: charges the distance since the last callout.
 int count_steps(pcre2_callout_block* block, void* data) {
   Meter& meter = *static_cast<Meter*>(data);
   const size_t position = block->current_position;
@@ -125,7 +126,7 @@ int count_steps(pcre2_callout_block* block, void* data) {
 MatchContext make_match_context() {
   MatchContext context(pcre2_match_context_create(nullptr));
   if (context == nullptr) return context;
-  pcre2_set_match_limit(context.get(), UINT32_MAX);  // the budget's work
+  pcre2_set_match_limit(context.get(), UINT32_MAX);  // the budget limits the search instead
   pcre2_set_heap_limit(context.get(), kHeapLimitKib);
   return context;
 }
@@ -136,7 +137,7 @@ class Pcre2Pattern final : public Pattern {
 
   std::optional<Match> find(std::string_view text, size_t from,
                             SearchBudget& budget) const override {
-    // It carries the meter of the search under way, so each thread has its own.
+    // Holds a pointer to the meter of the current search, so each thread needs its own.
     thread_local const MatchContext context = make_match_context();
     const MatchData data(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
     if (context == nullptr || data == nullptr) budget.spend_all();
@@ -144,10 +145,10 @@ class Pcre2Pattern final : public Pattern {
     if (budget.is_spent()) return std::nullopt;
     Meter meter{budget, step_cost_, from};
     pcre2_set_callout(context.get(), count_steps, &meter);
-    // The text is valid (Pattern's contract), so it need not be checked once a match.
+    // PCRE2_NO_UTF_CHECK: the text is valid by Pattern's contract, so it is not checked per match.
     const int count = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()),
                                   text.size(), from, PCRE2_NO_UTF_CHECK, data.get(), context.get());
-    // All else that is no match is a limit that was reached.
+    // Any error other than "no match" means that a limit was reached.
     if (count < 0 && count != PCRE2_ERROR_NOMATCH) budget.spend_all();
     if (count < 0) return std::nullopt;
     const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(data.get());
@@ -160,10 +161,10 @@ class Pcre2Pattern final : public Pattern {
   size_t step_cost_;
 };
 
-// Budget steps charged per PCRE2 callout, so that the time per step is about the same for all
-// patterns: 1 for those of known models.
+// The budget steps charged per PCRE2 callout, so that the time per step is about the same for all
+// patterns. 1 for the patterns of known models.
 size_t step_cost(const Translated& translated, const pcre2_code* code) {
-  size_t frame_bytes = 0;  // copied at each choice; grows with the number of groups
+  size_t frame_bytes = 0;  // bytes copied at each choice; grows with the number of groups
   pcre2_pattern_info(code, PCRE2_INFO_FRAMESIZE, &frame_bytes);
   return (1 + translated.longest_class / 64) * (1 + translated.largest_repeat / 4) *
          (1 + frame_bytes / 1024);
@@ -183,7 +184,7 @@ Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
   pcre2_set_parens_nest_limit(compile_context.get(), kNestLimit);
   int error = 0;
   PCRE2_SIZE where = 0;
-  // MULTILINE: in Oniguruma ^ and $ always mean a line's ends. AUTO_CALLOUT: for the meter.
+  // MULTILINE: in Oniguruma, ^ and $ always match at line ends. AUTO_CALLOUT: to count steps.
   Code code(pcre2_compile(
       reinterpret_cast<PCRE2_SPTR>(translated.pattern.data()), translated.pattern.size(),
       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT,
@@ -196,7 +197,7 @@ Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
   }
   uint32_t num_references = 0;
   pcre2_pattern_info(code.get(), PCRE2_INFO_BACKREFMAX, &num_references);
-  // PCRE2 reports no step while it compares with an earlier group.
+  // PCRE2 calls no callout while it compares with an earlier group, so its time is not counted.
   if (num_references > 0) return foreign(pattern, "a back reference");
   const size_t cost = step_cost(translated, code.get());
   return std::unique_ptr<Pattern>(std::make_unique<Pcre2Pattern>(std::move(code), cost));

@@ -1,4 +1,4 @@
-// PCRE2 behind budgets, for the patterns that no hand-written scanner knows.
+// PCRE2 with a budget, for patterns without a hand-written scanner.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace quire {
 
-// The pattern's dialect is Oniguruma's, as tokenizer.json has it; what would mean something else in
-// PCRE2 is refused. A search counts the steps that it takes against its text's budget.
+// `pattern` is in Oniguruma's dialect, as in tokenizer.json. Fails on constructs that have another
+// meaning in PCRE2. A search charges its steps to the budget of its text.
 Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern);
 
 }  // namespace quire

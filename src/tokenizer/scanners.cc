@@ -37,7 +37,8 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
 }
 
-// 's 't 're 've 'm 'll 'd, at the apostrophe. Case folding adds one stranger: U+017F (long s) is s.
+// Matches 's 't 're 've 'm 'll 'd, starting at the apostrophe. With case folding, U+017F (long s)
+// also equals s.
 const char* contraction(const char* p, const char* end, bool any_case) {
   const ptrdiff_t left = end - p;
   if (left < 2) return nullptr;
@@ -50,8 +51,8 @@ const char* contraction(const char* p, const char* end, bool any_case) {
   return nullptr;
 }
 
-// `\s+(?!\S)|\s+` at white space: all of a run that ends the text, else all but its last
-// character, unless that is the only one.
+// Matches `\s+(?!\S)|\s+` at white space: the whole run if it ends the text, otherwise all but its
+// last character, or that character if it is the only one.
 const char* spaces(const CharTable& table, const char* p, const char* end) {
   const char* const stop = skip_any(table, p, end, kSpace);
   if (stop == end) return stop;
@@ -59,7 +60,8 @@ const char* spaces(const CharTable& table, const char* p, const char* end) {
   return last == p ? stop : last;
 }
 
-// `\s*[\r\n]+|\s+(?!\S)|\s+` at white space: up to the run's last line end, if it has one.
+// Matches `\s*[\r
+// ]+|\s+(?!\S)|\s+` at white space: up to the run's last line end, if it has one.
 const char* spaces_or_lines(const CharTable& table, const char* p, const char* end) {
   const char* const stop = skip_any(table, p, end, kSpace);
   for (const char* q = stop; q > p; --q) {

@@ -1,6 +1,6 @@
-// Hand-written matchers for the regexes that nearly all byte-level vocabularies are split by. Each
-// takes a non-empty rest [p, end) of valid UTF-8 and says where the match that begins at `p` ends,
-// or nullptr; all run in time linear in what they match plus one run of white space.
+// Hand-written matchers for the regexes that split nearly all byte-level vocabularies. Each takes
+// the non-empty rest [p, end) of a valid UTF-8 text and returns the end of the match at `p`, or
+// nullptr. The time is linear in the match plus one run of white space.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ inline constexpr std::string_view kGpt2Regex =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 const char* gpt2(const char* p, const char* end);
 
-// cl100k and its descendants; Qwen2 has it with one digit a piece.
+// The regex of cl100k and its descendants. Qwen2's differs in taking one digit per piece.
 inline constexpr std::string_view kLlama3Regex =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 inline constexpr std::string_view kQwen2Regex =
@@ -22,16 +22,17 @@ inline constexpr std::string_view kQwen2Regex =
 template <int kMaxDigits>
 const char* llama3(const char* p, const char* end);
 
-// The last of DeepSeek-V3's three.
+// The last of DeepSeek-V3's three regexes.
 inline constexpr std::string_view kDeepSeekV3Regex =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 const char* deepseek_v3(const char* p, const char* end);
 
-// The pre-tokenizer "Whitespace".
+// The regex of the pre-tokenizer "Whitespace".
 inline constexpr std::string_view kWordsRegex = R"(\w+|[^\w\s]+)";
 const char* words(const char* p, const char* end);
 
-// DeepSeek-LLM's; $ is a line's end. As a regex it takes quadratic time on long inner spaces.
+// A regex of DeepSeek-LLM; $ matches at line ends. A regex engine needs quadratic time for it on
+// long runs of spaces inside a line.
 inline constexpr std::string_view kTrailingSpaceRegex = R"(\s+$)";
 std::optional<Match> find_trailing_space(std::string_view text, size_t from);
 

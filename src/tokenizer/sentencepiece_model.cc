@@ -12,8 +12,8 @@
 namespace quire {
 namespace {
 
-// A merge is looked for at every place inside a piece, so pieces must be short; real ones have
-// at most 16 characters unless a user defined them.
+// Every position inside a piece is tried as a merge, so pieces must be short. Known pieces have at
+// most 16 characters, except user-defined ones.
 constexpr size_t kMaxPieceBytes = 256;
 
 Status broken(std::string_view part) {
@@ -94,7 +94,7 @@ Status parse_normalizer_spec(std::string_view bytes, SentencePieceModel& model) 
   return reader.ok() ? Status() : broken("normalizer_spec");
 }
 
-// The ids that the trainer states must be those of the pieces.
+// Checks that the ids stated by the trainer are those of the pieces.
 Status check_ids(SentencePieceModel& model) {
   using PieceType = SentencePieceModel::PieceType;
   const auto num_pieces = static_cast<int32_t>(model.pieces.size());

@@ -1,4 +1,4 @@
-// The file that SentencePiece writes (its src/sentencepiece_model.proto), as plain data.
+// The file that SentencePiece writes (src/sentencepiece_model.proto there), as plain data.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ struct SentencePieceModel {
     kByte = 6,
   };
   struct Piece {
-    std::string_view text;  // into the file's bytes
+    std::string_view text;  // points into the file's bytes
     float score = 0;
     PieceType type = PieceType::kNormal;
   };
 
-  // Bounds and types are checked; `bytes` must outlive the result.
+  // Checks bounds and types. `bytes` must outlive the result.
   static Result<SentencePieceModel> parse(std::string_view bytes);
 
   std::vector<Piece> pieces;  // by id

@@ -1,4 +1,4 @@
-// Open addressing, linear probing, no deletion: what a vocabulary and its merges need.
+// Hash maps with open addressing and linear probing, and without deletion.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@ inline uint64_t mix_hash(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// Eight bytes at a step; the last step may overlap what is already hashed.
+// Hashes eight bytes per step. The last step may overlap bytes that are already hashed.
 inline uint64_t hash_bytes(std::string_view text) {
   const char* p = text.data();
   size_t left = text.size();
@@ -35,7 +35,7 @@ inline uint64_t hash_bytes(std::string_view text) {
   return mix_hash(hash, load(p + left - 8, 8));
 }
 
-// From strings, which must outlive the map, to ids.
+// Maps strings, which must outlive the map, to ids.
 class StringMap {
  public:
   static constexpr int32_t kAbsent = -1;
@@ -80,7 +80,7 @@ class StringMap {
   size_t size_ = 0;
 };
 
-// From pairs of 32-bit numbers to a small plain value.
+// Maps pairs of 32-bit numbers to a small plain value.
 template <typename Value>
 class PairMap {
  public:
@@ -93,14 +93,14 @@ class PairMap {
     if (slot.key == kEmpty) ++size_;
     slot = {key_of(left, right), value};
   }
-  // nullptr where there is none.
+  // nullptr if absent.
   const Value* find(uint32_t left, uint32_t right) const {
     const Slot& slot = slots_[position(key_of(left, right))];
     return slot.key == kEmpty ? nullptr : &slot.value;
   }
 
  private:
-  static constexpr uint64_t kEmpty = UINT64_MAX;  // ids and code points are never this large
+  static constexpr uint64_t kEmpty = UINT64_MAX;  // above any pair of ids or code points
   struct Slot {
     uint64_t key = kEmpty;
     Value value{};

@@ -18,7 +18,8 @@ void encode_segment(const TokenizerParts& parts, std::string_view text, bool at_
   });
 }
 
-// Text without raw added tokens: normalized, then parted at those that are found in such text.
+// Encodes text without raw added tokens: normalizes it, then splits it at the added tokens that are
+// matched in normalized text.
 void encode_raw_text(const TokenizerParts& parts, std::string_view text, bool at_start,
                      SearchBudget& budget, std::vector<int32_t>& ids) {
   std::string normalized;

@@ -1,5 +1,5 @@
-// Text to token ids and back, as the checkpoint's own tokenizer does it: a Hugging Face
-// tokenizer.json or a SentencePiece tokenizer.model.
+// Converts text to token ids and back exactly as the checkpoint's own tokenizer, which is a Hugging
+// Face tokenizer.json or a SentencePiece tokenizer.model.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace quire {
 struct TokenizerParts;
 class DecoderStream;
 
-// Immutable once loaded; any number of threads may use it.
+// Immutable after loading, and thread-safe.
 class Tokenizer {
  public:
-  // `dir`/tokenizer.json, or else `dir`/tokenizer.model; with what `dir`/tokenizer_config.json says
-  // about the first and last token and about added tokens.
+  // Loads `dir`/tokenizer.json, otherwise `dir`/tokenizer.model. `dir`/tokenizer_config.json adds
+  // the BOS and EOS settings and added tokens.
   static Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& dir);
   // `source_name` names the text in errors.
   static Result<std::shared_ptr<const Tokenizer>> from_json(std::string_view tokenizer_json,
@@ -32,56 +32,57 @@ class Tokenizer {
   explicit Tokenizer(std::unique_ptr<const TokenizerParts> parts);
   ~Tokenizer();
 
-  // Any bytes; each invalid sequence counts as U+FFFD. Special tokens in the text are recognised;
-  // `add_special_tokens` puts those around it that the checkpoint wants (BOS, EOS). Fails only
-  // where the checkpoint's own regex would take too long.
+  // Encodes any bytes; each invalid sequence counts as U+FFFD. Special tokens in the text are
+  // recognised. `add_special_tokens` adds those that the checkpoint puts around a text (BOS, EOS).
+  // Fails only if the checkpoint's rules would take too long on this text.
   Result<std::vector<int32_t>> encode(std::string_view text, bool add_special_tokens) const;
-  // Always valid UTF-8. Ids without a token add nothing.
+  // The result is valid UTF-8. Ids without a token add nothing.
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
-  // The highest id + 1; a model may have more rows in its embedding.
+  // The highest id + 1. The model's embedding may have more rows.
   int vocab_size() const;
   std::optional<int32_t> token_to_id(std::string_view token) const;
-  // The vocabulary's own spelling; empty if there is none. Valid while the tokenizer lives.
+  // The token as spelled in the vocabulary; empty if none. Valid while the tokenizer lives.
   std::string_view id_to_token(int32_t id) const;
   bool is_special(int32_t id) const;
-  // The raw bytes that this token adds in the midst of a text; they may be half a character.
+  // The raw bytes that this token adds in the middle of a text, possibly half of a character.
   std::string token_bytes(int32_t id) const;
 
  private:
   friend class IncrementalDetokenizer;
 
-  // The token as the decoder wants it; nothing if it adds nothing.
+  // The token in the form that the decoder takes; nullopt if it adds nothing.
   std::optional<std::string_view> decodable(int32_t id, bool skip_special_tokens) const;
 
   std::unique_ptr<const TokenizerParts> parts_;
 };
 
-// The text of one growing sequence. What all pushes and the finish return together is what
-// Tokenizer::decode gives for the whole, without the text of the prompt that it was primed with.
-// Amortized time is linear in the tokens' text.
+// The text of one growing sequence. All results of push() and finish() together equal
+// Tokenizer::decode of the whole sequence without the text of the primed prompt. Amortized time is
+// linear in the size of the tokens' text.
 class IncrementalDetokenizer {
  public:
-  // `tokenizer` must outlive it.
+  // `tokenizer` must outlive this object.
   IncrementalDetokenizer(const Tokenizer& tokenizer, bool skip_special_tokens);
-  // Copies the state, so that n answers share one primed prompt.
+  // Copies the state, so that n samples of a request share one primed prompt.
   IncrementalDetokenizer(const IncrementalDetokenizer& other);
   IncrementalDetokenizer(IncrementalDetokenizer&&) noexcept;
   IncrementalDetokenizer& operator=(IncrementalDetokenizer&&) noexcept;
   ~IncrementalDetokenizer();
 
-  // What precedes the first push: the pieces then read as its continuation, and none of its own
-  // characters is ever returned. A character that the prompt begins and the output completes is the
-  // output's, whole. Comes first.
+  // Sets the tokens before the first push(), so that output tokens decode as their continuation.
+  // The prompt's own characters are never returned; a character that begins in the prompt and ends
+  // in the output is returned whole. Must be called before push().
   void prime(std::span<const int32_t> prompt_ids);
-  // The text that is certain now: never half a character, and no byte is lost.
+  // Returns the text that later tokens cannot change. Characters are never split and no byte is
+  // lost.
   std::string push(int32_t id);
-  // The whole characters of the output that are held back: with them a caller need not wait to look
-  // for a stop string. In byte-fallback vocabularies a run of <0xNN> is held until it ends, for one
-  // invalid byte makes each byte of the run U+FFFD: until push or finish returns it, this text may
-  // still turn to that. Usually empty; time linear in what is held.
+  // The held-back output that consists of whole characters, so that a caller can look for a stop
+  // string at once. In a byte-fallback vocabulary, a run of <0xNN> is held until it ends, because
+  // one invalid byte turns every byte of the run into U+FFFD. So this text may still change until
+  // push() or finish() returns it. Usually empty; the time is linear in the held text.
   std::string pending() const;
-  // What is still held back, invalid bytes as U+FFFD. Comes last.
+  // Returns the text still held back, with invalid bytes as U+FFFD. Must be the last call.
   std::string finish();
 
  private:

@@ -1,4 +1,4 @@
-// tokenizer.json, as the `tokenizers` package writes it.
+// Reads tokenizer.json, the format of the `tokenizers` package.
 #include "tokenizer/bpe.h"
 #include "tokenizer/tokenizer_parts.h"
 #include "tokenizer/unigram.h"
@@ -16,7 +16,7 @@ Status read_bpe_vocab(JsonElement model, Vocab& vocab) {
   return {};
 }
 
-// Old files leave the type out.
+// The "type" of the model, or a guess from its other fields, because old files omit it.
 Result<std::string_view> model_type(JsonElement model) {
   if (json_field(model, "type")) return json_required<std::string_view>(model, "type");
   if (json_field(model, "merges")) return std::string_view("BPE");

@@ -1,4 +1,4 @@
-// The doors of the room: what is read, from where, and whose name stands in an error.
+// The functions that load a tokenizer: they find and read the files, and name them in errors.
 #include <charconv>
 
 #include "base/file.h"
@@ -22,7 +22,7 @@ Result<std::shared_ptr<const Tokenizer>> finish(Result<std::unique_ptr<Tokenizer
   return std::shared_ptr<const Tokenizer>(std::make_shared<Tokenizer>(std::move(parts).value()));
 }
 
-// A token is written as a string or as an object with its content.
+// The text of a token, which is written as a string or as an object with "content".
 std::optional<std::string_view> token_name(JsonElement config, std::string_view name) {
   const std::optional<JsonElement> field = json_field(config, name);
   std::string_view text;
@@ -38,8 +38,8 @@ std::optional<int32_t> token_id(const TokenizerParts& parts, std::optional<std::
   return parts.vocab.find(*name);
 }
 
-// The classes that transformers gives a new post-processor when the configuration says what
-// stands around a text; the others keep their file's.
+// Whether transformers rebuilds the post-processor of this class from tokenizer_config.json. For
+// other classes, the post-processor of tokenizer.json applies.
 bool obeys_add_tokens(std::string_view tokenizer_class) {
   for (const std::string_view family :
        {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer"}) {
@@ -65,7 +65,8 @@ Status apply_end_tokens(JsonElement config, bool is_sentencepiece, TokenizerPart
   return {};
 }
 
-// {"32000": {"content": …, …}, …}: what was added after the SentencePiece model was trained.
+// Reads {"32000": {"content": …, …}, …}: the tokens added after the SentencePiece model was
+// trained.
 Status apply_added_tokens(JsonElement config, TokenizerParts& parts) {
   const std::optional<JsonElement> field = json_field(config, "added_tokens_decoder");
   if (!field) return {};

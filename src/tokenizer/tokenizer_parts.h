@@ -1,4 +1,4 @@
-// What a tokenizer is made of. Its pieces hold pointers into each other, so it stays where it is.
+// The components of a tokenizer. They hold pointers to each other, so the struct must not move.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// tokenizer.model, as SentencePiece writes it, made into the same parts as a tokenizer.json.
+// Builds the tokenizer's components from SentencePiece's tokenizer.model.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -14,8 +14,8 @@ namespace {
 
 using PieceType = SentencePieceModel::PieceType;
 
-// SentencePiece merges the neighbours whose union is the piece with the best score; equal scores
-// rank equal.
+// The merge rank of each piece. SentencePiece first merges the neighbours whose union is the piece
+// with the best score; equal scores have equal ranks.
 std::vector<int32_t> ranks_by_score(const std::vector<SentencePieceModel::Piece>& pieces) {
   std::vector<uint32_t> order(pieces.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -72,10 +72,10 @@ std::unique_ptr<TokenModel> make_unigram(const SentencePieceModel& source, const
     lowest = std::min(lowest, double{piece.score});
     highest = std::max(highest, double{piece.score});
   }
-  if (highest < lowest) lowest = highest = 0;  // no normal piece at all
+  if (highest < lowest) lowest = highest = 0;  // there is no normal piece
   std::vector<double> scores;
   for (const SentencePieceModel::Piece& piece : source.pieces) {
-    // What a user defined always wins.
+    // User-defined pieces always win.
     const double bonus = static_cast<double>(piece.text.size()) * highest - 0.1;
     scores.push_back(piece.type == PieceType::kUserDefined ? bonus : double{piece.score});
   }
@@ -102,7 +102,7 @@ Result<SentencePieceRules> make_rules(const SentencePieceModel& source,
   return rules;
 }
 
-// <s>, </s> and their like are found wherever they stand in a text.
+// Registers <s>, </s> and other control tokens, so that they are matched anywhere in a text.
 Status add_control_tokens(const SentencePieceModel& source, TokenizerParts& parts) {
   for (size_t i = 0; i < source.pieces.size(); ++i) {
     const SentencePieceModel::Piece& piece = source.pieces[i];

@@ -49,7 +49,7 @@ bool is_white_space(char32_t c) {
          c == 0x3000;
 }
 
-// \w beyond the general categories: Other_Alphabetic symbols and Join_Control.
+// The members of \w that no general category covers: Other_Alphabetic symbols and Join_Control.
 bool is_extra_word(char32_t c) {
   return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189) || c == 0x200C ||
@@ -59,7 +59,7 @@ bool is_extra_word(char32_t c) {
 bool is_hangul_syllable(char32_t c) {
   return c >= 0xAC00 && c <= 0xD7A3;
 }
-// The conjoining vowels and final consonants, which compose with what precedes them.
+// Conjoining vowels and final consonants, which compose with the character before them.
 bool is_trailing_jamo(char32_t c) {
   return (c >= 0x1161 && c <= 0x1175) || (c >= 0x11A8 && c <= 0x11C2);
 }
@@ -71,7 +71,7 @@ CharTable::CharTable() {
   const auto entry = [&full](char32_t c) -> uint16_t& { return full[c >> 8][c & 0xFF]; };
   std::vector<char32_t> composes_backward;
   for (char32_t c = 0; c < 0x110000; ++c) {
-    // Planes 4 to 13 have no characters; 15 and 16 are private use, without properties.
+    // Planes 4 to 13 have no characters; planes 15 and 16 are private use without properties.
     if (c == 0x40000) c = 0xE0000;
     if (c == 0xF0000) break;
     const auto code = static_cast<utf8proc_int32_t>(c);

@@ -1,4 +1,4 @@
-// What the tokenizers ask about characters, answered from one table.
+// Character properties for the tokenizers, from one table.
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@ enum CharFlag : uint16_t {
   kNumber = 1 << 2,   // N
   kPunct = 1 << 3,    // P
   kSymbol = 1 << 4,   // S
-  kSpace = 1 << 5,    // White_Space, what \s means
+  kSpace = 1 << 5,    // White_Space, which \s matches
   kNewline = 1 << 6,  // \r or \n
   kWord = 1 << 7,     // \w
-  // NFC leaves it alone whatever stands beside it; every ASCII character is such.
+  // NFC never changes the character, whatever its neighbours are; true for all of ASCII.
   kNfcInert = 1 << 8,
 };
 
@@ -35,7 +35,7 @@ class CharTable {
     return blocks_[index_[code_point >> 8]][code_point & 0xFF];
   }
 
-  // The character at `p`, which must start a valid UTF-8 sequence.
+  // Decodes the character at `p`, which must be the start of a valid UTF-8 sequence.
   Char at(const char* p) const {
     const auto byte = [p](int i) {
       return static_cast<char32_t>(static_cast<unsigned char>(p[i]));
@@ -66,12 +66,12 @@ class CharTable {
   std::vector<Block> blocks_;
 };
 
-// The length of the character that starts with this byte of valid UTF-8.
+// The length in bytes of the character that starts with this byte of valid UTF-8.
 inline size_t char_length(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
-// Where the last character of a non-empty valid text starts.
+// The offset of the last character of a non-empty valid text.
 size_t last_char_start(std::string_view text);
 
 }  // namespace quire::unicode

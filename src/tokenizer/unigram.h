@@ -1,5 +1,5 @@
-// The unigram language model: of all ways to cut a text into tokens, the one whose scores (log
-// probabilities) have the greatest sum (Kudo 2018, arXiv 1804.10959).
+// The unigram language model (Kudo 2018, arXiv 1804.10959). Of all ways to split a text into
+// tokens, it chooses the one with the greatest sum of scores (log probabilities).
 #pragma once
 
 #include <memory>
@@ -15,19 +15,19 @@ namespace quire {
 
 class Unigram final : public TokenModel {
  public:
-  // `scores` by id. `vocab` must outlive the model.
+  // `scores` is indexed by id. `vocab` must outlive the model.
   Unigram(const Vocab& vocab, std::vector<double> scores, int32_t unk_id, double unk_score,
           bool byte_fallback);
 
-  // Makes the token one that a text can be cut into; special ones are not.
+  // Allows texts to be split into this token. Special tokens are not added.
   void add_token(std::string_view text, int32_t id) { trie_.insert(text, id); }
   void encode(std::string_view piece, SearchBudget& budget,
               std::vector<int32_t>& ids) const override;
 
-  static constexpr double kUnkPenalty = 10;  // what SentencePiece puts below the lowest score
+  static constexpr double kUnkPenalty = 10;  // SentencePiece's distance below the lowest score
 
  private:
-  struct Node {  // the best way to reach an offset
+  struct Node {  // the best path to an offset
     double score = 0;
     int32_t id = -1;
     uint32_t start = 0;
@@ -44,7 +44,7 @@ class Unigram final : public TokenModel {
   ByteTrie trie_;
 };
 
-// tokenizer.json's "model" of type Unigram: its vocabulary, then the model on it.
+// Read tokenizer.json's "model" of type Unigram: first its vocabulary, then the model on it.
 Status read_unigram_vocab(JsonElement json, Vocab& vocab);
 Result<std::unique_ptr<TokenModel>> unigram_from_json(JsonElement json, const Vocab& vocab);
 

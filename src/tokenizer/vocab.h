@@ -21,18 +21,17 @@ class Vocab {
   static constexpr int32_t kMaxId = (1 << 22) - 1;
   static constexpr size_t kMaxTextBytes = size_t{1} << 30;
 
-  // Ids are distinct. First all tokens are added, then index() is called once; find() is for
-  // afterwards.
+  // Ids are distinct. Add all tokens, then call index() once; find() works only after that.
   Status add(std::string_view text, int64_t id);
   void index();
 
-  // A text that several ids share stands for the last added.
+  // If several ids share a text, returns the one added last.
   std::optional<int32_t> find(std::string_view text) const {
     const int32_t id = by_text_.find(text);
     if (id == StringMap::kAbsent) return std::nullopt;
     return id;
   }
-  // Empty for an id that has no token.
+  // Empty if the id has no token.
   std::string_view text(int32_t id) const {
     if (id < 0 || id >= num_ids()) return {};
     const Span span = by_id_[static_cast<size_t>(id)];

@@ -1,5 +1,5 @@
-// What short words were encoded to, a thread's own memory of it: a fixed table in which a newer
-// word replaces an older one of the same slot.
+// A per-thread cache of the ids of short words: a table of fixed size in which a newer word
+// replaces the older one in its slot.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ class WordCache {
  public:
   static constexpr size_t kMaxWordBytes = 22;
   static constexpr size_t kMaxIds = 8;
-  static constexpr size_t kNumSlots = size_t{1} << 14;  // of 64 bytes: 1 MiB a thread
+  static constexpr size_t kNumSlots = size_t{1} << 14;  // of 64 bytes each: 1 MiB per thread
 
   static WordCache& of_this_thread() {
     thread_local const std::unique_ptr<WordCache> cache = std::make_unique<WordCache>();
@@ -23,7 +23,7 @@ class WordCache {
   }
 
   struct alignas(64) Slot {
-    uint64_t serial = 0;  // the model's
+    uint64_t serial = 0;  // of the model
     uint8_t num_bytes = 0;
     uint8_t num_ids = 0;
     std::array<char, kMaxWordBytes> word{};
