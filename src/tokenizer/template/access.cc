@@ -1,4 +1,4 @@
-// How templates reach into values: attributes, items, slices, iteration.
+// Access to values: attributes, items, slices and iteration.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,8 @@ struct BoundMethod : Object {
   const Builtin& method;
 };
 
-// What the sandbox hides, since it would change a list or a dict under the template.
+// Whether the method changes a list or dict. Jinja's immutable sandbox denies access to such
+// methods.
 bool changes_its_object(const Value& base, std::string_view name) {
   const auto one_of = [&](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -39,7 +40,7 @@ std::string owner_name(const Value& base) {
   return base.is_none() ? "None" : base.type_name() + " object";
 }
 
-// Python's getattr, as far as the sandbox lets it; nullopt: no such attribute.
+// Python's getattr within the limits of the sandbox; nullopt: no such attribute.
 std::optional<Value> python_attribute(Interpreter& interpreter, const Value& base,
                                       std::string_view name) {
   interpreter.budget.read(name.size());
@@ -68,7 +69,7 @@ Value text_at(Interpreter& interpreter, const Text& text, size_t start, size_t c
   return interpreter.make_string(std::string(all.substr(begin, size)), text.markup);
 }
 
-// base[key], without the detour by attributes.
+// base[key], without falling back to attributes; nullopt: no such item.
 std::optional<Value> python_item(Interpreter& interpreter, const Value& base, const Value& key) {
   if (base.is_dict()) {
     if (!is_hashable(key)) return std::nullopt;

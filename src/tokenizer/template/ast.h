@@ -1,4 +1,5 @@
-// The tree of a template. Each node knows how to carry itself out (eval_expr.cc, exec_stmt.cc).
+// The syntax tree of a template. Each node evaluates or executes itself (eval_expr.cc,
+// exec_stmt.cc).
 #pragma once
 
 #include <memory>
@@ -14,9 +15,9 @@ namespace quire::jinja {
 
 class Interpreter;
 
-// A variable's name, as its place in Program::names.
+// A variable's name, as its index in Program::names.
 using NameId = int32_t;
-// The names that mean something, first in every program (kSpecialNames).
+// The names with a built-in meaning come first in every program (kSpecialNames).
 inline constexpr NameId kLoopName = 0, kCallerName = 1, kVarargsName = 2, kKwargsName = 3;
 inline constexpr const char* kSpecialNames[] = {"loop", "caller", "varargs", "kwargs"};
 
@@ -24,11 +25,11 @@ enum class Flow { kNext, kBreak, kContinue };
 
 struct Expr {
   virtual ~Expr() = default;
-  // Called through Interpreter::eval only, which counts and bounds.
+  // Called only through Interpreter::eval, which counts the work and bounds the recursion.
   virtual Value eval(Interpreter& interpreter) const = 0;
 
   int line = 1;
-  int depth = 1;  // of the tree below, this node included
+  int depth = 1;  // of the tree below, including this node
 };
 using ExprPtr = std::unique_ptr<Expr>;
 
@@ -132,9 +133,9 @@ struct CallExpr : Expr {
 struct FilterExpr : Expr {
   Value eval(Interpreter& interpreter) const override;
   Value apply(Interpreter& interpreter, const Value& value) const;
-  ExprPtr input;  // null at the head of a filter block's or block set's chain
+  ExprPtr input;  // null at the head of the chain of a filter block or block set
   std::string name;
-  const Builtin* filter = nullptr;  // null: an error once it is reached
+  const Builtin* filter = nullptr;  // null: an unknown filter, which is an error only if evaluated
   CallArgs args;
 };
 
@@ -148,7 +149,7 @@ struct TestExpr : Expr {
 
 // ---- statements
 
-// What can stand left of `=`: a name, a namespace's attribute, or a tuple of these.
+// The left side of `=`: a name, an attribute of a namespace, or a tuple of these.
 struct Target {
   NameId name = -1;  // -1: a tuple
   std::optional<std::string> attribute;
@@ -158,7 +159,7 @@ struct Target {
 struct MacroDef {
   std::string name;
   std::vector<NameId> params;
-  std::vector<ExprPtr> defaults;  // of the last params
+  std::vector<ExprPtr> defaults;  // of the last parameters
   Body body;
   bool uses_caller = false, uses_varargs = false, uses_kwargs = false;
 };
@@ -193,7 +194,8 @@ struct SetStmt : Stmt {
   ExprPtr value;
 };
 
-// {% set x %}…{% endset %}, {% filter f %}…{% endfilter %}: without a target it prints.
+// {% set x %}…{% endset %} or {% filter f %}…{% endfilter %}. Without a target it prints the
+// result.
 struct CaptureStmt : Stmt {
   Flow exec(Interpreter& interpreter) const override;
   std::optional<Target> target;
@@ -227,7 +229,7 @@ struct FlowStmt : Stmt {
 
 struct Program {
   Body body;
-  std::vector<std::string> names;  // by NameId
+  std::vector<std::string> names;  // indexed by NameId
 };
 
 }  // namespace quire::jinja

@@ -1,5 +1,5 @@
-// The budget of a render, and the only exception of this folder: it is thrown anywhere below
-// ChatTemplate's two functions and caught there.
+// The budget of a render, and the exception Error. It is the only exception of this folder, and
+// ChatTemplate's two functions catch it.
 #pragma once
 
 #include <algorithm>
@@ -12,29 +12,29 @@ namespace quire::jinja {
 
 struct Error {
   std::string message;
-  int line = 0;  // 0: where the interpreter stands
+  int line = 0;  // 0: the interpreter's current line
 };
 
 [[noreturn]] void fail(std::string message);
 [[noreturn]] void fail_at(int line, std::string message);
 
-// Counts work and memory. Work is counted in units of 1/64 step, so that many small pieces of work
-// cost as much as one large piece.
+// Counts work and memory. The unit of work is 1/64 step, so that many small operations cost as much
+// as one large operation.
 class Budget {
  public:
   Budget(int64_t max_steps, size_t max_live_bytes)
       : max_units_(static_cast<uint64_t>(std::clamp<int64_t>(max_steps, 0, INT64_MAX / 64)) * 64),
         max_live_bytes_(max_live_bytes) {}
 
-  // A node evaluated, a value compared, an item handled.
+  // Charges a step: for a node evaluated, a value compared or an item handled.
   void step(size_t num_steps = 1) { spend(num_steps * 64); }
-  // Text read or written: 64 bytes count as one step.
+  // Charges text read or written: 64 bytes count as one step.
   void read(size_t num_bytes) { spend(num_bytes); }
-  // Items only copied or skipped: eight count as one step.
+  // Charges items that are only copied or skipped: eight count as one step.
   void visit(size_t num_items) { spend(num_items * 8); }
   int64_t num_steps() const { return static_cast<int64_t>(units_ / 64); }
 
-  // Asks before memory is made; live() is what MemoryCharge holds at the moment.
+  // Fails if so many more bytes would exceed the limit. To be called before allocating.
   void want(size_t num_bytes) {
     if (num_bytes > max_live_bytes_ || live_bytes_ > max_live_bytes_ - num_bytes) fail_memory();
   }
@@ -58,7 +58,7 @@ class Budget {
   size_t live_bytes_ = 0;
 };
 
-// A string that charges the budget before it grows. Even an empty piece costs something.
+// A string that charges the budget before it grows. An empty piece is charged, too.
 class TextBuilder {
  public:
   explicit TextBuilder(Budget& budget) : budget_(budget) {}

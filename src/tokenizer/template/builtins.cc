@@ -1,4 +1,4 @@
-// Looking builtins up and binding calls to their parameters.
+// Finds builtins by name and binds call arguments to their parameters.
 #include "tokenizer/template/builtins.h"
 
 #include <fmt/format.h>

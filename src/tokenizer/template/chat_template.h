@@ -1,7 +1,7 @@
-// Chat templates: the Jinja that checkpoints carry, as transformers configures it
+// Chat templates: the Jinja dialect of checkpoints, as transformers configures it
 // (ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks, loop controls, its own tojson,
-// raise_exception, strftime_now and generation tag), with bounds on everything a template can
-// spend. A template can reach nothing but its variables.
+// raise_exception, strftime_now and generation tag). Work, memory and depth of a template are
+// bounded, and it can access nothing but its variables.
 #pragma once
 
 #include <simdjson.h>
@@ -20,16 +20,16 @@ namespace jinja {
 struct Program;
 }
 
-// Immutable, and safe to render from several threads.
+// Immutable; several threads may render from it at once.
 class ChatTemplate {
  public:
-  // Errors: `[template] line N: what is wrong with the source`.
+  // Compiles the source. Errors read "[template] line N: …".
   static Result<ChatTemplate> parse(std::string_view source, const TemplateLimits& limits = {});
 
-  // `variables`: a dict of messages, tools, documents, add_generation_prompt, bos_token,
-  // eos_token and whatever else the template reads. Errors are the request's: what the template
-  // refuses by raise_exception, what it cannot do with these variables, and a spent budget.
-  // `num_steps` receives the work charged to the budget, also when the render fails.
+  // `variables` is a dict of messages, tools, documents, add_generation_prompt, bos_token,
+  // eos_token and any others that the template reads. Errors are the request's fault:
+  // raise_exception in the template, an operation that fails with these variables, or a spent
+  // budget. `num_steps` receives the work charged to the budget, also if the render fails.
   Result<std::string> render(const jinja::Value& variables, const TemplateLimits& limits = {},
                              int64_t* num_steps = nullptr) const;
 
@@ -39,7 +39,7 @@ class ChatTemplate {
   std::shared_ptr<const jinja::Program> program_;
 };
 
-// Keeps the order of keys. Integers past 2^63 become floats.
+// Converts JSON and keeps the order of keys. Integers beyond int64 become floats.
 jinja::Value value_from_json(simdjson::dom::element element);
 
 }  // namespace quire

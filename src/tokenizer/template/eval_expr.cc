@@ -103,7 +103,7 @@ Value FilterExpr::eval(Interpreter& interpreter) const {
   return apply(interpreter, interpreter.eval(*input));
 }
 
-// For a chain whose head has no input, `value` is what the head filters.
+// Applies the filter to `value`, which is also the input of a chain whose head has no input.
 Value FilterExpr::apply(Interpreter& interpreter, const Value& value) const {
   if (filter == nullptr) fail(fmt::format("No filter named '{}' found.", name));
   const Args values = interpreter.eval_args(args);

@@ -8,7 +8,7 @@ namespace quire::jinja {
 
 namespace {
 
-// A macro, or the body of a call block on its way to one.
+// A macro, or the body of a call block, which is passed to a macro as `caller`.
 struct Macro : Object {
   Macro(const MacroDef& the_def, Scope& the_scope) : def(the_def), scope(the_scope) {}
   std::string type_name() const override { return "Macro"; }
@@ -46,7 +46,7 @@ void Macro::bind(Interpreter& interpreter, Args& args) const {
     found_caller = found_caller || interpreter.name(def.params[i]) == "caller";
   }
   bind_specials(interpreter, args, found_caller);
-  // Last, and in order: a default may read the parameters before it.
+  // Defaults are evaluated last and in order, because they may read earlier parameters.
   for (size_t i = num_given; i < num_params; ++i) {
     const size_t first_default = num_params - def.defaults.size();
     Value value;

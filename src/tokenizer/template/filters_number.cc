@@ -1,4 +1,4 @@
-// Filters that make numbers.
+// Filters that return numbers.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -56,7 +56,7 @@ Value abs_filter(Run, const Value& self, const Bound&) {
   return self.as_int() < 0 ? negate(self, true) : Value::integer(self.as_int());
 }
 
-// Half to even, on what the decimal number really is.
+// Rounds half to even, based on the exact decimal value of the double.
 double round_half_even(double number, int64_t precision) {
   if (!std::isfinite(number) || precision > 330) return number;
   if (precision < -310) return std::copysign(0.0, number);

@@ -1,4 +1,4 @@
-// map, select, reject and their attribute forms: generators, as far as a template can tell.
+// map, select, reject and their attribute forms. Their results behave like generators.
 #include <fmt/format.h>
 
 #include "tokenizer/template/builtins.h"

@@ -1,4 +1,4 @@
-// Filters over the items of something.
+// Filters over the items of a value.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ struct Keyed {
   Value key, item;
 };
 
-// Python's sorted(): stable, also when reversed.
+// Python's sorted(): stable, also with `reverse`.
 std::vector<Value> sorted(Run run, std::vector<Keyed> pairs, bool reverse) {
   if (reverse) std::reverse(pairs.begin(), pairs.end());
   std::stable_sort(pairs.begin(), pairs.end(),
@@ -71,8 +71,8 @@ bool has_positions(const Value& value) {
   return value.is_string() || value.is_sequence();
 }
 
-// Item idx of a string or sequence, without copying the others. A character is plain text even if
-// it comes from markup.
+// Item `idx` of a string or sequence, without copying the others. A character of markup is returned
+// as plain text.
 Value item_at(Run run, const Value& self, int64_t idx) {
   const Value item = get_item(run, self, Value::integer(idx));
   return self.is_string() ? run.make_string(item.as_string()) : item;
@@ -122,7 +122,7 @@ Value reverse(Run run, const Value& self, const Bound&) {
   if (!is_iterable(self)) fail("argument must be iterable");
   std::vector<Value> values = to_items(run, self);
   std::reverse(values.begin(), values.end());
-  // A generator cannot be reversed, so that Jinja makes a list of it.
+  // In Jinja, a generator is first made into a list, so the result is a list.
   if (self.object_as<Iterator>() != nullptr) return run.make_list(std::move(values));
   return run.make_iterator(std::move(values));
 }
@@ -274,7 +274,7 @@ Value groupby(Run run, const Value& self, const Bound& args) {
 Value attr(Run run, const Value& self, const Bound& args) {
   if (self.is_undefined()) fail(self.undefined_reason());
   const std::string& name = args.text(0);
-  // Unlike a.b this does not fall back to a['b'].
+  // Unlike a.b, this filter does not fall back to a['b'].
   if (self.is_dict() && find_method(self, name) == nullptr) {
     return run.make_undefined(fmt::format("'dict object' has no attribute '{}'", shortened(name)));
   }

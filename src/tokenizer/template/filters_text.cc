@@ -1,4 +1,4 @@
-// Filters that make text.
+// Filters that return text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,13 +22,13 @@ bool is_markup(const Value& value) {
   return value.is_string() && value.text()->markup;
 }
 
-// str() that leaves markup as it is.
+// Applies kMap to str(self). Markup stays markup.
 template <std::string (*kMap)(std::string_view)>
 Value mapped(Run run, const Value& self, const Bound&) {
   return run.make_string(map_text(run.budget, kMap, str(run, self)), is_markup(self));
 }
 
-// The filter's own idea of words, which is not str.title()'s.
+// Capitalizes words as the filter `title` splits them, which differs from str.title().
 std::string title_words(std::string_view text) {
   const auto separates = [](char32_t c) {
     return c == '-' || is_space(c) || c == '(' || c == '{' || c == '[' || c == '<';

@@ -1,4 +1,4 @@
-// "{:>8}".format(x)
+// Implements str.format: "{:>8}".format(x).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -177,7 +177,7 @@ Value BraceFormatter::lookup(std::string_view path) {
 
 void BraceFormatter::write_field(std::string_view text, int nesting, TextBuilder& out) {
   interpreter_.budget.step();
-  // A colon or an exclamation mark inside brackets belongs to the path.
+  // Inside brackets, a colon or an exclamation mark is a part of the path.
   size_t path_end = 0;
   for (bool in_brackets = false; path_end < text.size(); ++path_end) {
     const char c = text[path_end];

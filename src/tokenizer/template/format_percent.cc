@@ -1,4 +1,4 @@
-// "%05.1f" % x
+// Implements %-formatting: "%05.1f" % x.
 #include <fmt/format.h>
 
 #include <algorithm>

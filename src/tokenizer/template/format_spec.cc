@@ -74,7 +74,7 @@ void write_integer(int64_t number, const FormatSpec& spec, TextBuilder& out) {
     default:
       digits = grouped(fmt::format("{}", magnitude), spec.grouping);
   }
-  if (spec.precision > static_cast<int64_t>(digits.size())) {  // only by way of %
+  if (spec.precision > static_cast<int64_t>(digits.size())) {  // possible only with %
     digits.insert(0, static_cast<size_t>(spec.precision) - digits.size(), '0');
   }
   write_padded(prefix, digits, spec, '>', out);

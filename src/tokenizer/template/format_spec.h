@@ -1,4 +1,4 @@
-// What both of Python's ways to format share: a parsed specification and its use.
+// Shared by str.format and %-formatting: a parsed format specification and its application.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ inline constexpr int64_t kMaxPrecision = 4096;
 
 struct FormatSpec {
   std::string fill = " ";
-  char align = '\0';  // < > ^ or = (between sign and digits); none: by type
+  char align = '\0';  // < > ^ or = (padding after the sign); '\0': the default of the type
   char sign = '-';
   bool alternate = false;
   char grouping = '\0';
@@ -23,7 +23,7 @@ struct FormatSpec {
   char type = '\0';
 };
 
-// The digits at the start of `text`, which it removes.
+// Reads the digits at the start of `text` and removes them.
 int64_t read_count(std::string_view& text);
 void write_integer(int64_t number, const FormatSpec& spec, TextBuilder& out);
 void write_float(double number, const FormatSpec& spec, TextBuilder& out);

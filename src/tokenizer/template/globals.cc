@@ -1,4 +1,4 @@
-// The functions a template can call by name.
+// The global functions of templates.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -19,7 +19,7 @@ Value range(Run run, const Value&, const Bound& args) {
       one ? 0 : args.integer(0), one ? args.integer(0) : args.integer(1), args.integer(2, 1)));
 }
 
-// Python's dict(): from a mapping or pairs, then the keywords.
+// Python's dict(): entries from a mapping or pairs, then from the keyword arguments.
 std::vector<Dict::Entry> dict_entries(Run run, const Args& args) {
   std::vector<Dict::Entry> entries;
   if (args.positional.size() > 1) fail("dict expected at most 1 argument");
@@ -82,7 +82,7 @@ std::tm broken_down(const TemplateLimits& limits) {
   return time;
 }
 
-// Directive by directive: a format can ask libc for widths of gigabytes.
+// Formats each directive separately, because a format can ask libc for a width of gigabytes.
 Value strftime_now(Run run, const Value&, const Bound& args) {
   constexpr std::string_view kDirectives = "aAbBcCdDeFgGhHIjklmMnprRsStTuUVwWxXyY%";
   const std::tm time = broken_down(run.limits);
@@ -105,7 +105,7 @@ Value strftime_now(Run run, const Value&, const Bound& args) {
       directive += letter;
       char text[128];
       out.append(std::string_view(text, strftime(text, sizeof(text), directive.c_str(), &time)));
-    } else if (letter != 'z' && letter != 'Z') {  // those are empty: the time names no zone
+    } else if (letter != 'z' && letter != 'Z') {  // %z and %Z are empty: the time has no zone
       fail(fmt::format("strftime_now does not know the directive '{}{}'", directive,
                        letter == '\0' ? ' ' : letter));
     }

@@ -9,7 +9,7 @@ namespace quire::jinja {
 
 namespace {
 
-// Below this every recursion over values (repr, equality, destruction) is shallow.
+// Bounds the stack used by recursions over values (repr, equality, destruction).
 constexpr int kMaxValueDepth = 500;
 constexpr int kMaxLevelsPerDepth = 12;
 
@@ -66,7 +66,7 @@ Interpreter::CallLevel::CallLevel(Interpreter& interpreter)
 
 Interpreter::CallLevel::~CallLevel() {
   --interpreter_.call_level_;
-  // An error keeps the line it happened on.
+  // On an error, `line` stays where the error occurred.
   if (std::uncaught_exceptions() == 0) interpreter_.line = line_;
 }
 
@@ -222,7 +222,7 @@ void Interpreter::ScopeGuard::renew() {
 Scope& Interpreter::capture_scope() {
   for (Scope* scope = scope_; scope != nullptr && !scope->captured; scope = scope->outer) {
     scope->captured = true;
-    budget.take(sizeof(Scope));  // kept until the end, and so never given back
+    budget.take(sizeof(Scope));  // never given back, because the scope lives until the end
   }
   return *scope_;
 }
@@ -285,7 +285,7 @@ Value Interpreter::make_undefined(std::string reason) {
 }
 
 std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::string_view text) {
-  budget.want(text.size() * 8);  // as code points, twice
+  budget.want(text.size() * 8);  // twice the text as code points
   budget.read(text.size() * 2);
   return map(text);
 }

@@ -1,4 +1,4 @@
-// One rendering of one template: its variables, output and budget.
+// The state of one render: its variables, output and budget.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@
 
 namespace quire::jinja {
 
-// The variables that one for, macro, block … can set; names not here are sought outside.
+// The variables set inside one for, macro, block or the like. Other names are looked up in `outer`.
 struct Scope {
   Scope* outer = nullptr;
   std::vector<std::pair<NameId, Value>> variables;
-  bool captured = false;  // a macro refers to it: it lives until the end of the render
+  bool captured = false;  // a macro refers to it, so it lives until the end of the render
 
   Value* find(NameId name, Budget& budget);
   void set(NameId name, Value value, Budget& budget);
@@ -47,16 +47,16 @@ class Interpreter {
 
   // ---- output
   void emit(std::string_view text);
-  // Runs something with its output caught instead of printed.
+  // Runs `run` and returns its output instead of printing it.
   std::pair<Flow, std::string> capture(const std::function<Flow()>& run);
 
   // ---- scopes
   class ScopeGuard {
    public:
-    // Inside `outer`; without one, inside where the template stands.
+    // Opens a scope inside `outer`, by default inside the current scope.
     explicit ScopeGuard(Interpreter& interpreter, Scope* outer = nullptr);
     ~ScopeGuard();
-    // A scope for the next turn of a loop.
+    // Replaces the scope by a new one for the next iteration of a loop.
     void renew();
 
    private:
@@ -77,11 +77,11 @@ class Interpreter {
   Value make_object(std::shared_ptr<Object> object, size_t num_extra_bytes = 0);
   Value make_iterator(std::vector<Value> items);
   Value make_undefined(std::string reason);
-  // For what can come to refer to itself: cleared when the render ends.
+  // For objects that may come to refer to themselves: they are cleared when the render ends.
   Value make_mutable(std::shared_ptr<Object> object);
   void check_depth(int value_depth) const;
 
-  // Bounds every recursion: of the tree, of macros and of recursive loops.
+  // Bounds all recursion: of the tree, of macros and of recursive loops.
   class Level {
    public:
     explicit Level(Interpreter& interpreter);
@@ -120,7 +120,7 @@ class Interpreter {
   int call_level_ = 0;
 };
 
-// A text of the template's, as messages quote it.
+// Text of the template, shortened for error messages.
 std::string_view shortened(std::string_view text);
 
 // ---- Python's operations (operators.cc, access.cc)
@@ -130,24 +130,24 @@ Value negate(const Value& operand, bool minus);
 bool contains(Interpreter& interpreter, const Value& container, const Value& item);
 bool compare(Interpreter& interpreter, CompareOp op, const Value& left, const Value& right);
 
-// base.name and base['name'], in the orders Jinja looks them up.
+// base.name and base['name'], each with Jinja's order of lookups.
 Value get_attribute(Interpreter& interpreter, const Value& base, std::string_view name);
 Value get_item(Interpreter& interpreter, const Value& base, const Value& key);
 Value get_slice(Interpreter& interpreter, const Value& base, const Value& start, const Value& stop,
                 const Value& step);
-// What `attribute="a.b.0"` of a filter names; `otherwise` stands in for what is undefined on the
-// way.
+// The value of a filter's `attribute="a.b.0"`. If `otherwise` is given, it replaces undefined
+// values on the path.
 Value attribute_path(Interpreter& interpreter, const Value& item, const Value& path,
                      const Value* otherwise = nullptr);
-// The items of anything iterable, a step each, so that loops over them need not charge; fails for
-// the rest.
+// The items of an iterable value. Charges a step per item, so that loops over them need not. Fails
+// if the value is not iterable.
 std::vector<Value> to_items(Interpreter& interpreter, const Value& value);
 bool is_iterable(const Value& value);
 std::optional<int64_t> length_of(Interpreter& interpreter, const Value& value);
 void write_html_escaped(std::string_view text, TextBuilder& out);
-// The text mapped by one of the functions of unicode.h, charged before it is made.
+// Applies a function of unicode.h to the text. Charges for the result before it is made.
 std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::string_view text);
-// The answer of unicode.h's classify(), charged twice its size.
+// Calls unicode.h's classify(), charging twice the size of the text.
 bool classify_text(Budget& budget, std::string_view question, std::string_view text);
 
 // ---- text (json_dump.cc, format.cc)

@@ -61,7 +61,7 @@ class Lexer {
     const std::string_view text = std::string_view(source_).substr(from);
     return from + text.size() - strip(text, std::nullopt, true, false).size();
   }
-  // Where a tag's end mark beginning at `from` (`-%}`, `+%}`, `%}`) leaves off; 0 if none is there.
+  // The position after the tag's end mark (`-%}`, `+%}` or `%}`) at `from`; 0 if there is none.
   size_t tag_end(size_t from, std::string_view mark, bool is_variable) const {
     const std::string_view text = std::string_view(source_).substr(from);
     if (text.starts_with('-') && text.substr(1).starts_with(mark)) return skip_space(from + 3);
@@ -84,12 +84,12 @@ class Lexer {
   std::string source_;
   size_t pos_ = 0;
   int line_ = 1;
-  bool line_starting_ = true;  // the last thing read ended a line
-  std::string closers_;        // of the brackets open in this tag
+  bool line_starting_ = true;  // the text read last ended a line
+  std::string closers_;        // the closing brackets expected in this tag
   std::vector<Token> tokens_;
 };
 
-// The text before a tag, stripped as the tag's sign says.
+// Adds the text before a tag, stripped as the tag's sign says.
 void Lexer::add_data(size_t end, char sign, bool is_variable) {
   std::string_view text = std::string_view(source_).substr(pos_, end - pos_);
   if (sign == '-') {

@@ -1,4 +1,4 @@
-// From template text to tokens, with the white-space rules of Jinja's lexer under
+// Splits a template into tokens, with the white-space rules of Jinja's lexer under
 // trim_blocks=True, lstrip_blocks=True and keep_trailing_newline=False.
 #pragma once
 
@@ -25,7 +25,7 @@ enum class TokenType {
 
 struct Token {
   TokenType type;
-  std::string text;  // of data and strings: the value; of operators and names: as written
+  std::string text;  // data and strings: the value; operators and names: as written
   Value number;
   int line = 1;
 

@@ -1,4 +1,4 @@
-// Characters whose capital form is several characters (SpecialCasing.txt, unconditional part).
+// Characters whose upper case has several characters (unconditional part of SpecialCasing.txt).
 #pragma once
 
 namespace quire::jinja {

@@ -8,8 +8,8 @@ namespace quire::jinja {
 
 namespace {
 
-// The variable `loop`. Items are filtered as late as Jinja filters them: when the loop, or a look
-// ahead by loop.last and its like, asks for the next one.
+// The variable `loop`. Like Jinja, it applies the loop's filter to an item only when the loop, or a
+// look ahead such as loop.last, asks for the next item.
 struct Loop : Object, std::enable_shared_from_this<Loop> {
   Loop(const ForStmt& the_stmt, std::vector<Value> the_items, int the_depth0, Scope& the_outer)
       : stmt(&the_stmt),
@@ -34,9 +34,9 @@ struct Loop : Object, std::enable_shared_from_this<Loop> {
   int64_t count(Interpreter& interpreter);
   bool changed(Interpreter& interpreter, const Args& args);
 
-  const ForStmt* stmt;  // null once the loop is over
+  const ForStmt* stmt;  // null when the loop has ended
   std::vector<Value> items;
-  bool filters;  // the items from `position` on are still to be filtered
+  bool filters;  // the items from `position` on are not filtered yet
   size_t position = 0;
   std::optional<Value> before, current, after;
   bool peeked = false;
@@ -80,7 +80,7 @@ int64_t Loop::count(Interpreter& interpreter) {
   if (total >= 0) return total;
   if (stmt == nullptr) return index0 + 1;
   if (!filters) return total = static_cast<int64_t>(items.size());
-  // What is left is filtered now.
+  // Filters the remaining items.
   std::vector<Value> rest;
   while (auto item = pull(interpreter)) rest.push_back(*item);
   total = index0 + 1 + (peeked && after ? 1 : 0) + static_cast<int64_t>(rest.size());
@@ -125,7 +125,7 @@ Value Loop::call(Interpreter& interpreter, Args args) {
       run_recursive_loop(interpreter, *stmt, args.positional[0], depth0 + 1, *outer));
 }
 
-// loop.cycle and loop.changed, bound to their loop.
+// The methods loop.cycle and loop.changed, bound to their loop.
 struct LoopMethod : Object {
   LoopMethod(std::shared_ptr<Loop> the_loop, bool is_cycle)
       : loop(std::move(the_loop)), cycles(is_cycle) {
@@ -176,7 +176,7 @@ Flow run_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items,
   interpreter.check_depth(loop->depth);
   loop->charge =
       MemoryCharge(interpreter.budget, sizeof(Loop) + loop->items.size() * sizeof(Value));
-  // Whoever keeps a finished loop keeps nothing else alive with it.
+  // A template may keep `loop` after its end; clear() drops everything that it refers to.
   struct Finish {
     Loop& loop;
     ~Finish() { loop.clear(); }
@@ -194,7 +194,7 @@ Flow run_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items,
       if (flow == Flow::kBreak) break;
     }
   }
-  // Jinja's else asks whether a turn came to its end, which `break` and `continue` prevent.
+  // In Jinja, `else` runs unless an iteration ran to its end. `break` and `continue` prevent that.
   if (completed) return Flow::kNext;
   const Interpreter::ScopeGuard guard(interpreter, &outer);
   return interpreter.exec(stmt.otherwise);

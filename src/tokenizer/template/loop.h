@@ -1,4 +1,4 @@
-// For loops and what `loop` is inside them.
+// For loops and their variable `loop`.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace quire::jinja {
 
-// `outer`: the scope that the loop stands in.
+// `outer` is the scope that encloses the loop.
 Flow run_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items, int depth0,
               Scope& outer);
 std::string run_recursive_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items,

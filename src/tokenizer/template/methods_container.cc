@@ -1,4 +1,4 @@
-// The methods of dict, list, tuple and float that change nothing, and the attributes of cyclers.
+// The methods of dict, list, tuple and float that do not modify, and the attributes of cyclers.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ Value get(Run run, const Value& self, const Bound& args) {
   return args[1] == nullptr ? Value() : args.value(1);
 }
 
-// An immutable value is its own copy.
+// Values are immutable, so a copy is the value itself.
 Value copy(Run, const Value& self, const Bound&) {
   return self;
 }

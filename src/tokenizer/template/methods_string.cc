@@ -31,11 +31,11 @@ Value strips(Run run, const Value& self, const Bound& args) {
   return same_kind(run, self, std::string(strip(self.as_string(), chars, kLeft, kRight)));
 }
 
-// The part of the text between two optional positions, and where it begins, in characters.
+// The part of the text between two optional positions.
 struct Window {
   std::string_view text;
   size_t first_char = 0;
-  bool valid = true;  // the start is not past the end
+  bool valid = true;  // false: the start is past the end
 };
 
 Window window(const Value& self, const Bound& args, size_t start_idx) {
@@ -122,7 +122,7 @@ Value replace(Run run, const Value& self, const Bound& args) {
   if (left < 0) left = INT64_MAX;
   TextBuilder out(run.budget);
   size_t done = 0;
-  if (old.empty()) {  // before every character, and at the end
+  if (old.empty()) {  // inserts before every character and at the end
     while (left-- > 0) {
       out.append(with);
       if (done == text.size()) return same_kind(run, self, out.take());
@@ -144,7 +144,7 @@ Value replace(Run run, const Value& self, const Bound& args) {
 
 // ---- splitting
 
-// The parts of a text as strings, made and charged one by one.
+// Collects the parts of a split text. Each is made and charged separately.
 class Parts {
  public:
   Parts(Run run, const Value& self) : run_(run), self_(self) {}
@@ -187,7 +187,7 @@ void split_spaces(std::string_view text, int64_t limit, bool backwards, Parts& p
     const std::string_view part = limit-- <= 0 ? text
                                   : backwards  ? suffix_from_space(text)
                                                : prefix_to_space(text);
-    if (part.size() == text.size()) {  // the last one: only its far side is stripped
+    if (part.size() == text.size()) {  // the last part is stripped on its far side only
       return parts.add(limit < 0 ? text
                                  : strip(text, std::nullopt, backwards, !backwards && limit >= 0));
     }
@@ -208,7 +208,7 @@ void split_at(std::string_view text, std::string_view separator, int64_t limit, 
   add(text.substr(start));
 }
 
-// From the end: the same on text turned around.
+// Splits from the end, by splitting the reversed text.
 template <typename Add>
 void split_at_backwards(std::string_view text, std::string_view separator, int64_t limit, Add add) {
   const std::string mirrored(text.rbegin(), text.rend());
@@ -291,7 +291,7 @@ Value pads(Run run, const Value& self, const Bound& args) {
   if (count_chars(fill) != 1) fail("The fill character must be exactly one character long");
   if (width <= length) return self;
   const int64_t missing = width - length;
-  // The odd one goes where CPython puts it.
+  // An odd space goes to the same side as in CPython.
   const int64_t left = kSide == Side::kLeft    ? missing
                        : kSide == Side::kRight ? 0
                                                : missing / 2 + (missing & width & 1);

@@ -98,7 +98,7 @@ void DictView::write_repr(TextBuilder& out, int level) const {
 Range::Range(int64_t the_start, int64_t the_stop, int64_t the_step)
     : start(the_start), stop(the_stop), step(the_step) {
   if (step == 0) fail("range() arg 3 must not be zero");
-  constexpr int64_t kMaxLength = 100'000;  // the sandbox's
+  constexpr int64_t kMaxLength = 100'000;  // as in Jinja's sandbox
   constexpr int64_t kMaxBound = int64_t{1} << 60;
   for (const int64_t bound : {start, stop, step}) {
     if (bound > kMaxBound || bound < -kMaxBound) fail("a bound of range() is too large");

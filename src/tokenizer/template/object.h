@@ -1,4 +1,4 @@
-// Values with behaviour: what templates call, iterate lazily or change.
+// Values with behaviour, which templates call, iterate lazily or modify.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace quire::jinja {
 class Interpreter;
 
 using NamedValues = std::vector<std::pair<std::string, Value>>;
-// Index of `name`; charges the search.
+// The index of `name`; charges for the search.
 std::optional<size_t> find_named(const NamedValues& values, std::string_view name, Budget& budget);
 
 struct Args {
@@ -29,7 +29,7 @@ struct Object {
   virtual std::string type_name() const = 0;
   virtual bool callable() const { return false; }
   virtual Value call(Interpreter& interpreter, Args args);
-  // nullopt: there is none (an attribute), or no length, items or iteration at all.
+  // nullopt: there is no such attribute or item, or the object has no length or cannot be iterated.
   virtual std::optional<Value> attribute(Interpreter& interpreter, std::string_view name);
   virtual std::optional<Value> item(const Value& key, Budget& budget);
   virtual std::optional<int64_t> length(Budget& budget);
@@ -37,7 +37,7 @@ struct Object {
   virtual bool truthy() const { return true; }
   virtual bool equals(const Object& other, Budget* budget) const;
   virtual void write_repr(TextBuilder& out, int depth) const;
-  // Drops what it refers to: how cycles through things that change are broken after a render.
+  // Drops all references. Called after a render to break cycles of mutable objects.
   virtual void clear() {}
 
   int depth = 0;
@@ -77,7 +77,7 @@ struct Range : Object {
   int64_t start, stop, step;
 };
 
-// What Python's generators are to a template: something to go through once, with no length.
+// A value that behaves as Python's generators: it can be iterated once and has no length.
 struct Iterator : Object {
   explicit Iterator(std::vector<Value> the_items);
   std::string type_name() const override { return "generator"; }

@@ -52,7 +52,7 @@ Value int_op(BinaryOp op, int64_t a, int64_t b) {
     case BinaryOp::kFloorDiv:
     case BinaryOp::kMod:
       if (b == 0) fail("integer division or modulo by zero");
-      if (b == -1) {  // the one divisor whose quotient can overflow
+      if (b == -1) {  // the only divisor whose quotient can overflow
         if (op == BinaryOp::kMod) return Value::integer(0);
         overflow = __builtin_sub_overflow(int64_t{0}, a, &result);
       } else {
@@ -64,7 +64,7 @@ Value int_op(BinaryOp op, int64_t a, int64_t b) {
       result = power(a, b);
       break;
     case BinaryOp::kDiv:
-      break;  // always of floats
+      break;  // always a float division, below
   }
   if (overflow) fail_overflow();
   return Value::integer(result);
@@ -76,7 +76,7 @@ double float_mod(double a, double b) {
   return (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 
-// As CPython, so that rounding agrees.
+// As in CPython, so that results round equally.
 double float_floor_div(double a, double b) {
   const double quotient = (a - float_mod(a, b)) / b;
   if (quotient == 0) return std::copysign(0.0, a / b);

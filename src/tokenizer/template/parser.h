@@ -7,7 +7,7 @@
 
 namespace quire::jinja {
 
-// Throws Error. `max_depth` bounds how deep blocks and brackets nest.
+// Parses a template, or throws Error. `max_depth` bounds the nesting of blocks and brackets.
 std::unique_ptr<Program> parse_template(std::string_view source, int max_depth);
 
 }  // namespace quire::jinja

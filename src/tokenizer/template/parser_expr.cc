@@ -13,7 +13,7 @@ ExprPtr Parser::done(std::unique_ptr<Expr> expr, std::initializer_list<const Exp
     if (child != nullptr) children_depth = std::max(children_depth, child->depth);
   }
   expr->depth = children_depth + 1;
-  // A long chain of operators is a deep tree without any nesting in the text.
+  // A long chain of operators gives a deep tree although the source does not nest.
   if (expr->depth > 2 * max_depth_) {
     fail_at(expr->line,
             fmt::format("an expression is too long; expected at most {} levels", 2 * max_depth_));
@@ -55,7 +55,7 @@ ExprPtr Parser::parse_cond() {
   const bool had_unknown = unknown_.has_value();
   ExprPtr then = parse_or();
   while (skip_name("if")) {
-    if (!had_unknown) unknown_.reset();  // it stood in what is now known to be conditional
+    if (!had_unknown) unknown_.reset();  // the unknown filter or test is conditional
     auto cond = make<CondExpr>(line);
     const bool was_conditional = std::exchange(conditional_, true);
     cond->then = std::move(then);
@@ -186,7 +186,7 @@ ExprPtr Parser::parse_product() {
 }
 
 ExprPtr Parser::parse_power() {
-  // From the left, as Jinja's grammar has it.
+  // Associates to the left, as in Jinja's grammar.
   ExprPtr left = parse_unary();
   while (current().is_op("**")) {
     const int line = next().line;

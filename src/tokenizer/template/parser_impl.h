@@ -1,4 +1,5 @@
-// Jinja's grammar by recursive descent: parser_expr.cc and parser_stmt.cc.
+// A recursive-descent parser of Jinja's grammar (parser_expr.cc, parser_stmt.cc,
+// parser_postfix.cc).
 #pragma once
 
 #include <initializer_list>
@@ -46,7 +47,7 @@ class Parser {
   NameId name_id(const std::string& name);
 
   // ---- statements
-  void parse_body(Names ends, Body& body);  // stops before the end tag's name
+  void parse_body(Names ends, Body& body);  // stops at the name of the end tag
   std::string parse_block(Names ends, Body& body);
   std::unique_ptr<Stmt> parse_statement();
   std::unique_ptr<Stmt> parse_for();
@@ -70,7 +71,7 @@ class Parser {
   struct TupleRules {
     bool with_cond = true;
     bool parenthesized = false;
-    std::string_view end_name = {};  // a name that ends the tuple
+    std::string_view end_name = {};  // a name that ends the tuple, such as `in`
   };
   ExprPtr parse_expression() { return parse_cond(); }
   ExprPtr parse_tuple(TupleRules rules);
@@ -100,12 +101,12 @@ class Parser {
   ExprPtr parse_test(ExprPtr input);
   CallArgs parse_call_args();
   std::string parse_dotted_name();
-  void check_count(size_t count) const;  // of arguments, parameters
+  void check_count(size_t count) const;  // of arguments or parameters
   void note_unknown(int line, std::string_view kind, const std::string& name);
   int depth_of(const CallArgs& args) const;
   template <typename T>
   std::unique_ptr<T> make(int line);
-  // Every expression passes here once its children are in place.
+  // Sets the depth of a complete expression and checks it. Called for every expression.
   ExprPtr done(std::unique_ptr<Expr> expr, std::initializer_list<const Expr*> children,
                int children_depth = 0);
 
@@ -117,10 +118,10 @@ class Parser {
   size_t pos_ = 0;
   int max_depth_;
   int nesting_ = 0;
-  int loop_depth_ = 0;            // loops around, within this macro: where break may stand
-  int any_loop_depth_ = 0;        // loops around at all
-  bool conditional_ = false;      // an unknown filter is an error only if it is reached
-  std::optional<Error> unknown_;  // the first one that is an error at once
+  int loop_depth_ = 0;            // enclosing loops within this macro; break needs at least one
+  int any_loop_depth_ = 0;        // all enclosing loops
+  bool conditional_ = false;      // unknown filters fail only when evaluated
+  std::optional<Error> unknown_;  // the first error of an unknown name outside conditions
   std::vector<MacroUse> macros_;
   std::unordered_map<std::string, NameId> name_ids_;
   std::unique_ptr<Program> program_;

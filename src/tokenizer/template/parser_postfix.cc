@@ -1,4 +1,4 @@
-// What follows an operand: attributes, subscripts, calls, filters and tests.
+// Parses what may follow an operand: attributes, subscripts, calls, filters and tests.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,7 +76,7 @@ ExprPtr Parser::parse_subscript(ExprPtr base) {
   return done(std::move(node), {n.base.get()}, depth + 1);
 }
 
-// From the first colon on.
+// Parses the rest of a slice, from the first colon.
 ExprPtr Parser::parse_slice(ExprPtr base, ExprPtr start, int line) {
   auto node = make<SliceExpr>(line);
   node->base = std::move(base);

@@ -38,7 +38,7 @@ std::string describe(const Token& token) {
 }  // namespace
 
 Parser::Nesting::Nesting(Parser& parser) : parser_(parser) {
-  // An expression passes three of these a level.
+  // Each level of an expression constructs three of these.
   if (++parser_.nesting_ > 3 * parser_.max_depth_) {
     --parser_.nesting_;
     fail_at(parser_.current().line, fmt::format("the template is nested too deeply; expected at "
@@ -122,7 +122,7 @@ void Parser::parse_body(Names ends, Body& body) {
   }
 }
 
-// A statement's body, from the end of its opening tag; returns the name of the tag that ends it.
+// Parses the body of a statement, from the end of its opening tag. Returns the name of the end tag.
 std::string Parser::parse_block(Names ends, Body& body) {
   skip_op(":");
   expect(TokenType::kBlockEnd);
@@ -226,7 +226,8 @@ std::unique_ptr<Stmt> Parser::parse_for() {
   const std::string end = parse_block({"endfor", "else"}, node->body);
   --loop_depth_;
   if (end == "else") {
-    // The else of a recursive loop belongs to the loop's own function.
+    // The else branch of a recursive loop belongs to the loop's own function, so break is not
+    // allowed.
     const int outer = std::exchange(loop_depth_, node->recursive ? 0 : loop_depth_);
     parse_block({"endfor"}, node->otherwise);
     loop_depth_ = outer;
@@ -347,7 +348,7 @@ std::unique_ptr<Stmt> Parser::parse_with() {
   return node;
 }
 
-// What marks the assistant's own words for training; for rendering, a scope.
+// {% generation %} marks the assistant's text for training. A render treats it as a scope.
 std::unique_ptr<Stmt> Parser::parse_generation() {
   auto node = make<ScopeStmt>(next().line);
   const int outer_loops = std::exchange(loop_depth_, 0);

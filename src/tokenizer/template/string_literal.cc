@@ -22,7 +22,7 @@ constexpr int digit_value(char c) {
   return small >= 'a' && small <= 'z' ? small - 'a' + 10 : 99;
 }
 
-// Digits of `base`, single underscores between them; returns the bytes read.
+// Counts the bytes of digits of `base`, which single underscores may separate.
 size_t digits(std::string_view text, int base = 10) {
   size_t end = 0;
   while (end < text.size()) {
@@ -44,7 +44,7 @@ std::string without_underscores(std::string_view text) {
   return plain;
 }
 
-// Bytes of the exponent at the start of `text` ("e-3"), or 0.
+// The size in bytes of the exponent at the start of `text` ("e-3"), or 0.
 size_t exponent(std::string_view text) {
   if (text.empty() || (text[0] | 0x20) != 'e') return 0;
   const size_t sign = text.size() > 1 && (text[1] == '+' || text[1] == '-');
@@ -57,7 +57,7 @@ double to_double(std::string_view plain) {
   const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), number);
   (void)end;
   if (error == std::errc::result_out_of_range) {
-    // from_chars leaves open whether it was too large or too small; strtod does not.
+    // from_chars does not tell overflow from underflow; strtod does.
     number = std::strtod(std::string(plain).c_str(), nullptr);
   }
   return number;
@@ -85,7 +85,7 @@ int prefix_base(std::string_view text) {
   }
 }
 
-// Appends the character of `num_digits` hexadecimal digits.
+// Reads `num_digits` hexadecimal digits and appends the character that they encode.
 bool append_hex(std::string_view& text, size_t num_digits, std::string& out) {
   if (text.size() < num_digits) return false;
   uint32_t code_point = 0;
@@ -133,12 +133,12 @@ std::optional<std::string> unescape(std::string_view text) {
     } else if (e >= '0' && e <= '7') {
       append_octal(e, text, out);
     } else if (e == 'N') {
-      return std::nullopt;  // \N{name}: no table of names here
+      return std::nullopt;  // \N{name} needs a table of names, which Quire does not have
     } else if (escaped.code_point < 0x80) {
       out += '\\';
       out += e;
     } else {
-      // Jinja decodes after it has made the text ASCII, so that the backslash escapes the
+      // Jinja first escapes the text to ASCII and then decodes it, so the backslash escapes the
       // backslash of the character's own escape.
       const auto code = static_cast<uint32_t>(escaped.code_point);
       out += code < 0x100     ? fmt::format("\\x{:02x}", code)
@@ -167,13 +167,13 @@ NumberLiteral read_number(std::string_view text, bool allow_float) {
   }
   int base = prefix_base(text);
   size_t start = 2;
-  // 0x_1f is allowed: the underscore may follow the prefix.
+  // In 0x_1f, an underscore may follow the prefix.
   if (base != 0 && text.size() > 2 && text[2] == '_') start = 3;
   size_t count = base == 0 ? 0 : digits(text.substr(std::min(start, text.size())), base);
   if (count == 0) {
     base = 10;
     start = 0;
-    // A zero is followed by zeros only: "012" is 0 and then 12.
+    // Only zeros may follow a leading zero: "012" is 0 and then 12.
     count = text[0] == '0' ? std::min(whole, text.find_first_not_of("0_")) : whole;
   }
   literal.num_bytes = start + count;

@@ -1,4 +1,4 @@
-// What may follow `is`.
+// The tests, which follow `is`.
 #include <fmt/format.h>
 
 #include "tokenizer/template/builtins.h"

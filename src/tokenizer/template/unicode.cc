@@ -79,11 +79,11 @@ void append_title(char32_t c, std::u32string& out) {
 
 void append_lower(std::u32string_view text, size_t idx, std::u32string& out) {
   const char32_t c = text[idx];
-  if (c == 0x130) {  // the one character whose small form is two
+  if (c == 0x130) {  // the only character whose lower case has two
     out += U"i\u0307";
   } else if (c == 0x3a3 && idx > 0 && is_cased(text[idx - 1]) &&
              (idx + 1 == text.size() || !is_cased(text[idx + 1]))) {
-    out += char32_t{0x3c2};  // a final sigma
+    out += char32_t{0x3c2};  // final sigma
   } else {
     out += simple_lower(c);
   }
@@ -126,7 +126,7 @@ bool is_identifier(std::string_view text) {
   return (first == '_' || is_alpha(first)) && all_of(text, is_word);
 }
 
-// Cased characters, all of them of one case.
+// Whether the text has cased characters and none of them is of the `wrong` case.
 bool is_all_case(std::string_view text, bool (*wrong)(char32_t)) {
   bool any = false;
   for (const auto& [c, bytes] : Chars(text)) {
@@ -136,8 +136,8 @@ bool is_all_case(std::string_view text, bool (*wrong)(char32_t)) {
   return any;
 }
 
-// The characters that strip() removes. A bit per code point up to the highest, so that a lookup
-// takes the same time whatever the set.
+// The characters that strip() removes, as one bit per code point up to the highest, so that a
+// lookup takes constant time for any set.
 class StripSet {
  public:
   explicit StripSet(std::optional<std::string_view> chars) : is_space_(!chars) {

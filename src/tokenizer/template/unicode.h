@@ -1,4 +1,4 @@
-// Python's str over UTF-8: characters are code points.
+// Python's str methods over UTF-8. A character is a code point.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 namespace quire::jinja {
 
 size_t count_chars(std::string_view text);
-// The byte at which character `char_idx` begins; the size of the text at its end.
+// The byte offset of character `char_idx`; the size of the text for the index after the last one.
 size_t byte_of_char(std::string_view text, size_t char_idx);
 std::u32string to_code_points(std::string_view text);
 std::string from_code_points(std::u32string_view text);
 
-// The characters of a text for a range-based for, without a copy.
+// Iterates over the characters of a text without a copy.
 class Chars {
  public:
   struct Char {
@@ -56,23 +56,23 @@ class Chars {
   std::string_view text_;
 };
 
-bool is_space(char32_t c);  // str.isspace(), which is also what regular expressions call \s
+bool is_space(char32_t c);  // str.isspace(), which equals \s in regular expressions
 bool is_word(char32_t c);   // \w
 bool is_printable(char32_t c);
 
-// `chars`: the characters to remove; white space when absent.
+// Strips the characters in `chars`; nullopt: white space.
 std::string_view strip(std::string_view text, std::optional<std::string_view> chars, bool left,
                        bool right);
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
 std::string capitalize(std::string_view text);
-std::string title(std::string_view text);  // str.title(), not the filter
+std::string title(std::string_view text);  // str.title(), which differs from the filter
 std::string swapcase(std::string_view text);
 
-// One of Python's str.is…() questions; nullopt if it has no such method.
+// Calls one of Python's str.is…() methods by name; nullopt if there is none of that name.
 std::optional<bool> classify(std::string_view question, std::string_view text);
 
-// Removes and returns the first line of a non-empty text, with its end if `keep_end`.
+// Removes and returns the first line of a non-empty text, with its line end if `keep_end`.
 std::string_view take_line(std::string_view& text, bool keep_end);
 
 }  // namespace quire::jinja

@@ -177,7 +177,7 @@ const Value* Dict::find(const Value& key, Budget* budget) const {
 }
 
 const Value* Dict::find(std::string_view key, Budget& budget) const {
-  // Strings sort after numbers and before everything else (compare_keys).
+  // By compare_keys(), strings sort after numbers and before all other values.
   const auto at = std::lower_bound(order_.begin(), order_.end(), key,
                                    [&](uint32_t idx, std::string_view wanted) {
                                      const Value& present = entries_[idx].first;

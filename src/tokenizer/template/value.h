@@ -1,8 +1,8 @@
-// The values of a chat template: Python's, as far as a template can see them.
+// The values of a chat template. They are Python's values as far as a template can observe them.
 //
 //   Value::dict({{"role", Value::string("user")}, {"content", Value::string(text)}})
 //
-// Values are immutable and cheap to copy; those that a caller builds may be shared by threads.
+// Values are immutable and cheap to copy. Values built by a caller may be shared by threads.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class TextBuilder;
 class Value;
 struct Object;
 
-// Memory that a template made and that is still reachable; given back when its owner dies.
+// Charges a budget for memory that the template allocated, and releases it on destruction.
 class MemoryCharge {
  public:
   MemoryCharge() = default;
@@ -31,7 +31,7 @@ class MemoryCharge {
   MemoryCharge(MemoryCharge&& other) noexcept;
   MemoryCharge& operator=(MemoryCharge&& other) noexcept;
   ~MemoryCharge();
-  // Charges more to the same budget; none without one.
+  // Charges more to the same budget; does nothing if there is no budget.
   void add(size_t num_bytes);
 
  private:
@@ -42,7 +42,7 @@ class MemoryCharge {
 struct Text {
   std::string utf8;      // always valid
   size_t num_chars = 0;  // code points: what Python counts and indexes
-  bool markup = false;   // made by `safe` or `escape`: `+` escapes what is joined to it
+  bool markup = false;   // made by `safe` or `escape`: `+` escapes operands joined to it
   MemoryCharge charge{};
 
   bool ascii() const { return num_chars == utf8.size(); }
@@ -55,21 +55,21 @@ struct Sequence {
   std::vector<Value> items;
   Type type;
   int depth = 1;         // of nesting, this level included
-  bool hashable = true;  // a tuple of hashable values; known here, so that no lookup walks it again
+  bool hashable = true;  // of a tuple: all of its items are; stored so that lookups skip the search
   MemoryCharge charge{};
 };
 
-// In order of insertion. Lookups are binary over a sorted index, so no choice of keys makes them
-// slow.
+// A dict in order of insertion. Lookups are a binary search over a sorted index, so that no choice
+// of keys makes them slow.
 class Dict {
  public:
   using Entry = std::pair<Value, Value>;
 
-  // As Python: a repeated key keeps its first place and its last value.
+  // As in Python, a repeated key keeps its first position and its last value.
   static std::shared_ptr<Dict> build(std::vector<Entry> entries, Budget* budget = nullptr);
   const std::vector<Entry>& entries() const { return entries_; }
   const Value* find(std::string_view key, Budget& budget) const;
-  // Fails for a key that is not hashable.
+  // Fails if the key is not hashable.
   const Value* find(const Value& key, Budget* budget) const;
   int depth() const { return depth_; }
 
@@ -77,11 +77,11 @@ class Dict {
 
  private:
   std::vector<Entry> entries_;
-  std::vector<uint32_t> order_;  // entries by key
+  std::vector<uint32_t> order_;  // indices of entries, sorted by key
   int depth_ = 1;
 };
 
-// Why a value is undefined: the text of the error if the template insists on using it.
+// The reason why a value is undefined: the error text if the template uses the value.
 struct UndefinedReason {
   std::string message;
   MemoryCharge charge{};
@@ -99,12 +99,12 @@ class Value {
 
   Value() : data_(None{}) {}
   static Value none() { return {}; }
-  // The reason is a literal: Interpreter::make_undefined charges one that the template makes.
+  // `reason` is a string literal. For a reason built at run time, see Interpreter::make_undefined.
   static Value undefined(const char* reason = "value is undefined");
   static Value boolean(bool flag) { return Value(Data(flag)); }
   static Value integer(int64_t number) { return Value(Data(number)); }
   static Value real(double number) { return Value(Data(number)); }
-  // Bytes that are not UTF-8 become U+FFFD.
+  // Invalid UTF-8 in the text becomes U+FFFD.
   static Value string(std::string_view text);
   static Value list(std::vector<Value> items);
   static Value tuple(std::vector<Value> items);
@@ -130,7 +130,7 @@ class Value {
   bool is_dict() const { return kind() == Kind::kDict; }
   bool is_object() const { return kind() == Kind::kObject; }
 
-  // Only for the kind they name.
+  // Each may be called only for the kind that it names.
   bool as_bool() const { return std::get<bool>(data_); }
   int64_t as_int() const { return is_bool() ? int64_t{as_bool()} : std::get<int64_t>(data_); }
   double as_float() const {
@@ -148,7 +148,7 @@ class Value {
     return is_object() ? dynamic_cast<T*>(object().get()) : nullptr;
   }
 
-  int depth() const;              // 0 for what holds no other value
+  int depth() const;              // 0: holds no other value
   std::string type_name() const;  // Python's: "str", "dict", "NoneType"
 
  private:
@@ -159,20 +159,20 @@ class Value {
   Data data_;
 };
 
-// ---- Python's rules over values; `budget` (never null during a render) counts the work.
+// ---- Python's rules for values. `budget` (not null during a render) is charged for the work.
 
 bool truthy(const Value& value);
 bool equal(const Value& left, const Value& right, Budget* budget);
 bool identical(const Value& left, const Value& right);
-// Python's `<` for sorting and comparing; fails where the types have no order.
+// Python's `<`, for sorting and comparing. Fails if the types have no order.
 bool less(const Value& left, const Value& right, Budget& budget, std::string_view op = "<");
 bool is_hashable(const Value& value);
 void require_hashable(const Value& value);
-// A total order over hashable values in which equal means Python's ==.
+// A total order of hashable values, in which equal keys are equal by Python's ==.
 int compare_keys(const Value& left, const Value& right, Budget* budget);
 
 std::string float_repr(double number);
-// str() and repr(), bounded by the budget.
+// str() and repr(). The output is charged to the budget.
 std::string to_str(const Value& value, Budget& budget);
 std::string to_repr(const Value& value, Budget& budget);
 void write_str(const Value& value, TextBuilder& out);

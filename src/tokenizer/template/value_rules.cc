@@ -16,12 +16,12 @@ namespace {
 
 constexpr int kMaxReprDepth = 600;
 
-// -1, 0 or 1, exactly; 2 where one is NaN.
+// Compares exactly: -1, 0 or 1; 2 if one of them is NaN.
 int compare_numbers(const Value& left, const Value& right) {
   if (left.is_integral() && right.is_integral()) {
     return left.as_int() < right.as_int() ? -1 : left.as_int() > right.as_int();
   }
-  // 64 bits of mantissa hold both an int64 and a double.
+  // A long double's mantissa of at least 64 bits holds every int64 and double.
   const auto wide = [](const Value& v) {
     return v.is_float() ? static_cast<long double>(v.as_float())
                         : static_cast<long double>(v.as_int());
@@ -76,10 +76,10 @@ int key_rank(const Value& value) {
     case Value::Kind::kDict:
       break;
   }
-  return 4;  // tuple; lists and dicts are rejected earlier
+  return 4;  // a tuple; lists and dicts are rejected before
 }
 
-// Names the value that prevents the hash, which may lie deep in a tuple.
+// Fails with the name of the unhashable value, which may be nested deep in a tuple.
 [[noreturn]] void fail_unhashable(const Value& value) {
   if (value.is_tuple()) {
     for (const Value& item : value.items()) {
@@ -156,7 +156,7 @@ bool equal(const Value& left, const Value& right, Budget* budget) {
     case Value::Kind::kObject:
       return left.object() == right.object() || left.object()->equals(*right.object(), budget);
     default:
-      return true;  // None and None, undefined and undefined
+      return true;  // both are None or both undefined
   }
 }
 
@@ -167,7 +167,7 @@ bool less(const Value& left, const Value& right, Budget& budget, std::string_vie
   if (left.is_number() && right.is_number()) return compare_numbers(left, right) == -1;
   if (left.is_string() && right.is_string()) {
     budget.read(std::min(left.as_string().size(), right.as_string().size()));
-    return left.as_string() < right.as_string();  // the order of UTF-8 is that of code points
+    return left.as_string() < right.as_string();  // UTF-8 bytes order as code points
   }
   if (left.is_sequence() && right.is_sequence() && left.is_list() == right.is_list()) {
     const size_t common = std::min(left.items().size(), right.items().size());
@@ -199,7 +199,7 @@ int compare_keys(const Value& left, const Value& right, Budget* budget) {
     case 0: {
       const int order = compare_numbers(left, right);
       if (order != 2) return order;
-      // NaN equals nothing in Python; here all of them are one key, after every number.
+      // In Python, NaN equals nothing. Here all NaNs are one key, after all other numbers.
       const int left_nan = left.is_float() && std::isnan(left.as_float());
       const int right_nan = right.is_float() && std::isnan(right.as_float());
       return left_nan - right_nan;
@@ -238,7 +238,7 @@ std::string float_repr(double number) {
 
 namespace {
 
-// Python prefers single quotes, and double ones where that saves escapes.
+// As Python, uses double quotes if that avoids escapes, otherwise single quotes.
 void write_quoted(std::string_view text, TextBuilder& out) {
   out.budget().read(text.size());
   const bool has_single = text.find('\'') != std::string_view::npos;

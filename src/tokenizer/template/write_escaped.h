@@ -1,4 +1,4 @@
-// Text with some of its characters replaced by escapes, written within the budget.
+// Writes text with some characters replaced by escapes, charging the budget.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace quire::jinja {
 
-// Calls `escape` with each character and its bytes; an empty result keeps the character.
+// Calls `escape` with each character and its bytes. An empty result keeps the character.
 template <typename Escape>
 void write_escaped(std::string_view text, TextBuilder& out, Escape escape) {
   constexpr size_t kMaxPending = 4096;  // bytes scanned before they are charged
