@@ -1,5 +1,6 @@
-# CUDA: found, wanted or left out. Defines QUIRE_HAS_CUDA, and CUDA::cudart_static for src/cuda.
-# Large libraries (cuBLASLt, cuDNN) are opened at run time, so that the binary starts without them.
+# Finds CUDA, unless QUIRE_CUDA is OFF. Sets QUIRE_HAS_CUDA and provides CUDA::cudart_static for
+# src/cuda. Large libraries (cuBLASLt, cuDNN) are opened at run time, so the binary also starts
+# without them.
 set(QUIRE_CUDA AUTO CACHE STRING "The CUDA engine: AUTO (where nvcc is found), ON or OFF")
 set_property(CACHE QUIRE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(QUIRE_HAS_CUDA OFF)
@@ -17,11 +18,11 @@ endif()
 message(STATUS "CUDA engine: ${QUIRE_HAS_CUDA} (QUIRE_CUDA=${QUIRE_CUDA})")
 
 if(QUIRE_HAS_CUDA)
-  # Machine code for Ampere (which Ada runs too) and Hopper; nothing is left for a driver to compile.
+  # Machine code for Ampere (which Ada also runs) and Hopper, so that the driver compiles nothing.
   set(QUIRE_CUDA_ARCHITECTURES 80-real 90a-real CACHE STRING "Of kernels that run on any GPU")
   set(CMAKE_CUDA_ARCHITECTURES ${QUIRE_CUDA_ARCHITECTURES})
   enable_language(CUDA)
-  # CMake 3.25.1 knows nvcc, but not yet that it speaks C++20.
+  # CMake 3.25.1 does not know that nvcc supports C++20.
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")

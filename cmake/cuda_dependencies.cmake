@@ -1,5 +1,5 @@
-# What scripts/fetch_cuda_deps.sh brings, as targets; docs/dependencies.md says why each is here.
-# Their headers are not held to our warnings.
+# Targets for the packages that scripts/fetch_cuda_deps.sh downloads. docs/dependencies.md gives the
+# reason for each. They are system headers, so Quire's warnings do not apply to them.
 set(QUIRE_CUDA_DEPS_DIR ${CMAKE_SOURCE_DIR}/.deps/cuda)
 
 include(quire_fetched)
@@ -13,10 +13,10 @@ endfunction()
 
 quire_header_library(cutlass_headers ${QUIRE_CUDA_DEPS_DIR}/cutlass/include
                      ${QUIRE_CUDA_DEPS_DIR}/cutlass/tools/util/include)
-# CCCL: FlashInfer needs a newer one than the toolkit has, so it must come first.
+# FlashInfer needs a newer CCCL than the CUDA toolkit has, so CCCL must be found first.
 quire_header_library(flashinfer_headers ${QUIRE_CUDA_DEPS_DIR}/flashinfer/include
                      ${QUIRE_CUDA_DEPS_DIR}/cccl/libcudacxx/include
                      ${QUIRE_CUDA_DEPS_DIR}/cccl/cub ${QUIRE_CUDA_DEPS_DIR}/cccl/thrust)
 quire_header_library(cudnn_frontend ${QUIRE_CUDA_DEPS_DIR}/cudnn_frontend/include)
-# XQA's sources are compiled by the backend that wraps them, once a variant.
+# The backend that wraps XQA compiles XQA's sources, once per variant.
 set(QUIRE_XQA_DIR ${QUIRE_CUDA_DEPS_DIR}/flashinfer/csrc/xqa)

@@ -1,4 +1,4 @@
-# Every library that Quire does not write itself; docs/dependencies.md says why each is here.
+# All third-party libraries. docs/dependencies.md gives the reason for each.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(fmt 9 REQUIRED)
@@ -19,7 +19,7 @@ if(QUIRE_TESTS)
 endif()
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  # Clones in different folders share results: paths below the source tree count as relative.
+  # CCACHE_BASEDIR makes paths relative, so that checkouts in different folders share results.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
       CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
 endif()

@@ -1,5 +1,6 @@
-# `cmake --install`: the binary, and the library for find_package(Quire): one shared object and the
-# public headers, so that a program that uses it needs none of our dependencies' headers.
+# Rules of `cmake --install`: the binary, and the library for find_package(Quire). The library is
+# one shared object with the public headers, so that programs do not need the headers of Quire's
+# dependencies.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -1,1 +1,1 @@
-// The shared library is made of the static ones; this file is only there because a target needs one.
+// An empty source, because CMake requires one. The shared library consists of the static libraries.

@@ -1,7 +1,7 @@
-# What a script fetched into a folder under .deps.
+# Checks a folder under .deps that a script downloads.
 
-# Stops the configure unless `folder` (under .deps) holds what `pin` and `script` ask for now: the
-# folder's stamp is the hash of the two. `remedy` follows the words "run <script> once".
+# Fails the configuration unless the stamp of `folder` (under .deps) is the hash of the current
+# `pin` and `script`. `remedy` is appended to the words "run <script> once".
 function(quire_require_fetched folder pin script remedy)
   set(dir ${CMAKE_SOURCE_DIR}/.deps/${folder})
   set(stamp "")

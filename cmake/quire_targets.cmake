@@ -1,16 +1,16 @@
-# The few functions through which every target is declared: one static library a folder.
+# The functions that declare all targets: one static library per folder.
 
 add_library(quire_flags INTERFACE)
 target_include_directories(quire_flags INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
   $<INSTALL_INTERFACE:include>)
-# -ffp-contract=off: a fused multiply-add is written where it is meant, so that a reduction gives
-# the same bits in every function that the compiler happens to inline it into.
+# -ffp-contract=off: the compiler must not fuse multiply-adds on its own, so that a reduction gives
+# the same bits in every function into which it is inlined.
 target_compile_options(quire_flags INTERFACE
   $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion;-Wno-sign-conversion;-Werror;-ffp-contract=off;-fno-omit-frame-pointer>>)
 target_compile_options(quire_flags INTERFACE
   $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Wshadow;--expt-relaxed-constexpr>>)
-# GCC 12 sees overlapping copies in std::string where there are none (GCC bug 105329).
+# GCC 12 wrongly reports overlapping copies in std::string (GCC bug 105329).
 target_compile_options(quire_flags INTERFACE
   $<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>>)
 if(QUIRE_SANITIZE)
@@ -22,7 +22,7 @@ if(QUIRE_FUZZ)
   target_compile_options(quire_flags INTERFACE $<BUILD_INTERFACE:-fsanitize=fuzzer-no-link>)
 endif()
 
-# quire_library(kv SOURCES block_pool.cc … DEPS base …): the library quire_kv of this folder.
+# quire_library(kv SOURCES block_pool.cc … DEPS base …): builds this folder's library quire_kv.
 function(quire_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS" ${ARGN})
   add_library(quire_${name} STATIC ${ARG_SOURCES})
@@ -31,8 +31,8 @@ function(quire_library name)
   set_property(GLOBAL APPEND PROPERTY QUIRE_LIBRARIES quire_${name})
 endfunction()
 
-# quire_test(block_pool_test SOURCES … DEPS kv … [LABELS engine] [TIMEOUT 60]): a GoogleTest
-# program, one CTest entry. It is reported as skipped where all of its tests were.
+# quire_test(block_pool_test SOURCES … DEPS kv … [LABELS engine] [TIMEOUT 60]): builds a GoogleTest
+# program and adds it as one CTest entry, which is skipped if all of its tests were skipped.
 function(quire_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LIBS;LABELS;ARGS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -54,7 +54,7 @@ function(quire_test name)
   endif()
 endfunction()
 
-# quire_fuzzer(jinja SOURCES jinja_fuzz.cc DEPS tokenizer): fuzz/<name>_fuzz.cc as jinja_fuzz.
+# quire_fuzzer(jinja SOURCES jinja_fuzz.cc DEPS tokenizer): builds the fuzzer jinja_fuzz.
 function(quire_fuzzer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name}_fuzz ${ARG_SOURCES})
@@ -65,7 +65,7 @@ function(quire_fuzzer name)
   set_property(GLOBAL APPEND PROPERTY QUIRE_FUZZERS ${name}_fuzz)
 endfunction()
 
-# Call last: what scripts need to know of the targets above.
+# Exports the lists of targets that scripts need. To be called after all targets are declared.
 function(quire_summarize_targets)
   get_property(threaded GLOBAL PROPERTY QUIRE_THREADED_TESTS)
   add_custom_target(threaded_tests)

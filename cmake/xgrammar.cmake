@@ -1,13 +1,14 @@
-# XGrammar, as scripts/fetch_deps.sh brings it, as the static library `xgrammar`. It is handed text
-# by strangers and cannot be interrupted, so it is compiled from copies of its sources in which each
-# turn of a loop spends of a budget (src/grammar/work_budget.h): a grammar that takes too long ends
-# by an exception. Loops in its headers and in the standard library's algorithms spend nothing.
+# Builds the sources that scripts/fetch_deps.sh downloads as the static library `xgrammar`. XGrammar
+# parses untrusted text and cannot be interrupted. So it is compiled from modified copies of its
+# sources, in which each loop iteration is charged to a budget (src/grammar/work_budget.h), and a
+# grammar that takes too long ends with an exception. Loops in its headers and in the standard
+# library's algorithms are not charged.
 set(QUIRE_XGRAMMAR_DIR ${CMAKE_SOURCE_DIR}/.deps/xgrammar)
 
 include(quire_fetched)
 quire_require_fetched(xgrammar cmake/xgrammar_pin.txt scripts/fetch_deps.sh "")
 
-# Writes `text` where the file does not say so already: a configure must not make a build.
+# Writes the file only if its text differs, so that a new configuration does not cause a rebuild.
 function(quire_write_changed path text)
   if(EXISTS ${path})
     file(READ ${path} old)
@@ -18,7 +19,7 @@ function(quire_write_changed path text)
   file(WRITE ${path} "${text}")
 endfunction()
 
-# Changes what stands at a place; one that an update moved is an error.
+# Replaces `place` in the text. Fails if an update of XGrammar has moved or changed it.
 function(quire_replace text_variable path place replacement)
   string(FIND "${${text_variable}}" "${place}" at)
   if(at EQUAL -1)
@@ -28,14 +29,14 @@ function(quire_replace text_variable path place replacement)
   set(${text_variable} "${text}" PARENT_SCOPE)
 endfunction()
 
-# Adds behind a place.
+# Inserts `addition` after `place`.
 macro(quire_mark text_variable path place addition)
   quire_replace(${text_variable} ${path} "${place}" "${place}${addition}")
 endmacro()
 
 function(quire_budget_source from to)
   file(READ ${from} text)
-  # At the start of a line, or behind the body of a do.
+  # Loops start at the beginning of a line; the `while` of a do follows the closing brace.
   string(REGEX REPLACE "(\n *)for \\(" "\\1QUIRE_FOR(" text "${text}")
   string(REGEX REPLACE "(\n *|} )while \\(" "\\1QUIRE_WHILE(" text "${text}")
   string(REGEX MATCH "[^\n]*[^A-Za-z0-9_](for|while) *\\([^\n]*" unmarked "${text}")
@@ -47,15 +48,15 @@ function(quire_budget_source from to)
     quire_mark(text ${from} "= grammar_matcher.GetAdaptiveTokenMask(is_root_rule);\n"
                "QUIRE_SPEND_COMPILE_BYTES(MemorySize(cur_adaptive_token_mask_cache));\n")
   elseif(name STREQUAL "grammar_builder.cc")
-    # A rule's name may be as long as the text, and XGrammar derives thousands of rules' names from
-    # it. The builder keeps each of them twice.
+    # A rule's name may be as long as the grammar's text, and XGrammar derives the names of
+    # thousands of rules from it. The builder stores each name twice.
     quire_replace(text ${from} "  grammar_->rules_.push_back(rule);\n"
       "  QUIRE_SPEND_COMPILE_BYTES(sizeof(Rule) + 2 * rule.name.size());
   grammar_->rules_.push_back(rule);\n")
     quire_mark(text ${from} "exceeds 2^31 elements\";\n"
                "  QUIRE_SPEND_COMPILE_BYTES(sizeof(int32_t) * (3 + static_cast<size_t>(grammar_expr.data_len)));\n")
   elseif(name STREQUAL "grammar.cc")
-    # XGrammar's own count leaves out the rules' names.
+    # XGrammar's own count omits the rules' names.
     quire_replace(text ${from} "  return impl.rules_.size() * sizeof(Grammar::Impl::Rule) +\n"
       "  size_t rule_bytes = 0;
   QUIRE_FOR (const auto& rule : impl.rules_) rule_bytes += sizeof(rule) + rule.name.capacity();
@@ -64,9 +65,10 @@ function(quire_budget_source from to)
     quire_mark(text ${from} "  scanable_state_history_.PushBack(tmp_states_to_be_added_);\n"
                "QUIRE_SPEND_STATES(tmp_states_to_be_added_.size() + rule_id_to_completable_states_.Back().data_len);\n")
   elseif(name STREQUAL "json_schema_converter.cc")
-    # Strings of bounded length would admit raw control characters, which JSON does not.
+    # Without this, strings of bounded length would allow raw control characters, which JSON
+    # forbids.
     quire_mark(text ${from} "AddCharacterClass({{'\"', '\"'}, " "{0, 0x1f}, ")
-    # A place for white space takes a space, or a new line and what indents it: not any heap of them.
+    # Between tokens, allows a space, or a new line with its indentation, but no other white space.
     quire_replace(text ${from} "  return Repeat(
       \"whitespace\",
       builder_.AddCharacterClass(elements),
@@ -80,8 +82,8 @@ function(quire_budget_source from to)
     whitespace_expr_id_ = RuleRef(builder_.AddRuleWithHint(\"whitespace\", body));
   }
   return *whitespace_expr_id_;")
-    # Schemas are told apart by this key. The skipped names may also be those of properties or the
-    # keys of an enum's values, and plain_schema writes no annotations.
+    # This key distinguishes schemas. A name in kSkippedKeys may also be the name of a property or a
+    # key of an enum's value, and plain_schema writes no annotations, so no name is skipped.
     quire_replace(text ${from} [==[
       if (kSkippedKeys.count(kv.first) == 0) {
         sorted_kv.push_back(kv);
@@ -91,9 +93,9 @@ function(quire_budget_source from to)
 ]==])
     quire_replace(text ${from} [==["\"" + key + "\":" + ComputeCacheKey(value)]==]
                   [==[picojson::value(key).serialize() + ":" + ComputeCacheKey(value)]==])
-    # The trie excludes the names of properties from the keys of additional ones. It is built over
-    # code points, and it follows one spelling of each. Where a name may go on, a key has neither the
-    # other spellings nor \u.
+    # The trie excludes the names in `properties` from the keys of additional properties. It works
+    # on code points and follows one spelling of each. Where a name could continue, a key must use
+    # neither another spelling nor \u.
     quire_replace(text ${from} [==[
   choices.push_back(Sequence({ByteString("\\"), RuleRef(kBasicEscape), RuleRef(kBasicStringSub)}));
   QUIRE_FOR(const auto& [character, child] : node.children) {
@@ -154,11 +156,13 @@ static void AddCharacters(
 }
 
 int32_t JSONSchemaConverter::BuildTrieBody(]==])
-    # plain_schema writes the values of an enum as JSON texts, whose numbers XGrammar would respell.
+    # plain_schema writes enum values as JSON texts, because XGrammar would print their numbers
+    # differently.
     quire_replace(text ${from} "spec.json_values.push_back(value.serialize());"
                   "spec.json_values.push_back(value.get<std::string>());")
-    # A pattern's literals stand in the answer as JSON spells them, and its classes leave out what
-    # JSON must spell with an escape, and surrogates, which UTF-8 does not have. An automaton would only leave out, literals too.
+    # A pattern's literals are matched in their JSON spelling. Its classes omit the characters that
+    # JSON must escape, and surrogates, which UTF-8 does not have. XGrammar's automaton could only
+    # omit characters, in literals too, so such patterns use the grammar instead.
     quire_replace(text ${from} "int32_t JSONSchemaConverter::RegexExpression(" [==[
 class JSONStringForm : public GrammarMutator {
  protected:
@@ -215,7 +219,8 @@ int32_t JSONSchemaConverter::RegexExpression(]==])
     quire_replace(text ${from} "  return AddSubGrammar(Grammar::FromEBNF(RegexToEBNF(regex)));" [==[
   const Grammar grammar = Grammar::FromEBNF(RegexToEBNF(regex));
   return AddSubGrammar(json_string ? JSONStringForm().Apply(grammar) : grammar);]==])
-    # Of the formats, these two have classes and literals that JSON must escape.
+    # Of all formats, only these two have classes and literals with characters that JSON must
+    # escape.
     quire_replace(text ${from} "RegexExpression(*regex, false, true), ByteString(\"\\\"\")});
     }"
       "RegexExpression(*regex, *spec.format == \"json-pointer\", true), ByteString(\"\\\"\")});
@@ -224,7 +229,7 @@ int32_t JSONSchemaConverter::RegexExpression(]==])
                   [==["\\\\\"(\\\\\\\\[\\x20\\x21\\x23-\\x5B\\x5D-\\x7E]|]==])
     quire_mark(text ${from} "#include \"support/json_parse.h\"\n" "#include \"support/encoding.h\"\n")
   elseif(name STREQUAL "regex_converter.cc")
-    # A \x in EBNF takes all digits that follow, a \u four.
+    # In EBNF, \x takes all digits that follow and \u takes four.
     quire_replace(text ${from} "char_class += HandleEscapeInCharClass();"
       "const std::string escape = HandleEscapeInCharClass();
       char_class += escape.rfind(\"\\\\x\", 0) == 0 ? \"\\\\u00\" + escape.substr(2) : escape;")
@@ -245,7 +250,7 @@ foreach(source
   list(APPEND xgrammar_sources ${CMAKE_BINARY_DIR}/xgrammar/${source})
 endforeach()
 
-# These work once a grammar: built for the build's speed, not theirs.
+# These run once per grammar, so a fast build is worth more than fast code.
 foreach(source
     fsm_builder.cc grammar_builder.cc grammar_functor.cc grammar_parser.cc
     json_schema_converter.cc)
@@ -259,10 +264,10 @@ target_include_directories(xgrammar SYSTEM
   PRIVATE ${QUIRE_XGRAMMAR_DIR}/cpp ${QUIRE_XGRAMMAR_DIR}/cpp/converter_ext
           ${QUIRE_XGRAMMAR_DIR}/cpp/support
           ${QUIRE_XGRAMMAR_DIR}/3rdparty/picojson)
-# Its messages come to src/grammar/xgrammar_log.cc instead of standard error.
+# Sends messages to src/grammar/xgrammar_log.cc instead of standard error.
 target_compile_definitions(xgrammar PRIVATE
   XGRAMMAR_LOG_CUSTOMIZE=1 XGRAMMAR_ENABLE_CPPTRACE=0 XGRAMMAR_ENABLE_INTERNAL_CHECK=0)
-# Small sources, most of whose time goes into the same headers.
+# Builds small sources together, because most of their build time is spent on the same headers.
 set(xgrammar_small ${xgrammar_sources})
 list(FILTER xgrammar_small INCLUDE REGEX
      "/(converter_ext/.*|config|grammar_printer|regex_converter|suffix_automata|testing|recursion_guard)\\.cc$")

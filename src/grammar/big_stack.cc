@@ -12,7 +12,7 @@ struct Job {
   std::exception_ptr thrown;
 };
 
-// An exception that left a thread's function would end the program.
+// An exception that leaves a thread's function would end the program.
 void* run(void* argument) noexcept {
   auto& job = *static_cast<Job*>(argument);
   try {

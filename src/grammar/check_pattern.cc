@@ -1,4 +1,4 @@
-// Regexes and EBNF, read just far enough to know how deep they nest and how often they repeat.
+// Checks of regexes and EBNF: nesting depth, repeat counts, and escapes that XGrammar misreads.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// The digits at the start of `text`, as a number; -1 where there are none. Never overflows.
+// The number at the start of `text`; -1 if there is none, INT64_MAX if it is too large.
 int64_t leading_number(std::string_view text, size_t& num_digits) {
   num_digits = 0;
   while (num_digits < text.size() && is_digit(text[num_digits])) ++num_digits;
@@ -29,7 +29,7 @@ int64_t leading_number(std::string_view text, size_t& num_digits) {
   return error == std::errc() ? number : INT64_MAX;
 }
 
-// `text` begins with a brace: {n}, {n,}, {n,m}. Anything else is left to XGrammar to refuse.
+// `text` begins with the brace of {n}, {n,} or {n,m}. XGrammar refuses any other form itself.
 Status check_repeat(std::string_view what, std::string_view text, const GrammarLimits& limits) {
   text.remove_prefix(1);
   for (int part = 0; part < 2; ++part) {
@@ -66,14 +66,14 @@ class Nesting {
   size_t depth_ = 0;
 };
 
-// The length of a string that starts with '"', its end included.
+// The length of a string that starts with '"', including its closing quote.
 size_t string_length(std::string_view text) {
   size_t length = 1;
   while (length < text.size() && text[length] != '"') length += text[length] == '\\' ? 2 : 1;
   return std::min(length + 1, text.size());
 }
 
-// The length of a comment that starts with '#', without its line's end.
+// The length of a comment that starts with '#', without the line end.
 size_t comment_length(std::string_view text) {
   return std::min(text.size(), text.find_first_of("\r\n"));
 }
@@ -83,13 +83,13 @@ bool is_name_char(char c) {
          c == '.';
 }
 
-// 0 where no name starts; digits may only follow.
+// The length of the name at the start of `text`, or 0. A name does not start with a digit.
 size_t name_length(std::string_view text) {
   if (is_digit(text[0])) return 0;
   return static_cast<size_t>(std::ranges::find_if_not(text, is_name_char) - text.begin());
 }
 
-// Spaces and comments may stand between a name and the '(' that makes it a call.
+// Whether `text`, which follows a name, makes it a call: '(' after any spaces and comments.
 bool is_call(std::string_view text) {
   while (!text.empty()) {
     if (text[0] == '#') {
@@ -103,7 +103,7 @@ bool is_call(std::string_view text) {
   return false;
 }
 
-// The length of a class that starts with '[', its ']' included; 1 where it has none.
+// The length of a class that starts with '[', including its ']'; 1 if it is unclosed.
 size_t class_length(std::string_view text) {
   for (size_t i = 1; i < text.size(); ++i) {
     if (text[i] == ']') return i + 1;
@@ -121,15 +121,15 @@ Status check_class_escapes(std::string_view what, std::string_view text) {
   return {};
 }
 
-// Letters that stand for something in XGrammar's regexes. It would read any other as itself, and a
-// character beyond ASCII as the one with its low byte.
+// Refuses escapes that XGrammar's regexes do not know. XGrammar would read an unknown letter as
+// itself, and a character beyond ASCII as the character with its low byte.
 Status check_regex_escape(std::string_view what, std::string_view at_backslash) {
   QUIRE_RETURN_IF_ERROR(check_escape(what, at_backslash));
   if (at_backslash.size() < 2) return refuse(what, "ends with a backslash");
   const char c = at_backslash[1];
   const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   constexpr std::string_view kKnown = "dDwWsSnrtfvaexuc";
-  // \b is a word boundary, or in a class a backspace: XGrammar tells them apart.
+  // \b is a word boundary, or a backspace in a class. XGrammar distinguishes them.
   if (static_cast<unsigned char>(c) >= 0x80 ||
       (is_letter && c != 'b' && kKnown.find(c) == std::string_view::npos)) {
     return refuse(what, fmt::format("has an escape that is not supported: \\{}",
@@ -139,7 +139,7 @@ Status check_regex_escape(std::string_view what, std::string_view at_backslash) 
   return {};
 }
 
-// XGrammar's functions inside EBNF are no part of it, and some name tokens by id.
+// Functions that XGrammar adds to EBNF. Quire does not support them; some name tokens by id.
 constexpr std::array<std::string_view, 6> kFunctions = {
     "TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken", "Regex", "Substring"};
 
@@ -147,7 +147,7 @@ Status check_name(std::string_view what, std::string_view name, std::string_view
   if (is_one_of(name, kFunctions) && is_call(rest)) {
     return refuse(what, fmt::format("uses {}(), which is not supported", name));
   }
-  // An attribute of a rule, whose string may hold the ']' that would end a class.
+  // A rule's attribute looks like a class, and its string may contain the ']' that ends a class.
   if (rest.starts_with('[') &&
       rest.substr(0, class_length(rest)).find("capture") != std::string_view::npos) {
     return refuse(what, "captures a rule's text, which is not supported");
@@ -171,14 +171,14 @@ Status check_escape(std::string_view what, std::string_view at_backslash) {
   std::string_view digits = at_backslash.substr(2);
   const bool in_braces = kind == 'u' && digits.starts_with('{');
   if (in_braces) digits.remove_prefix(1);
-  // \x takes all digits that follow, for XGrammar; for everyone else it takes two.
+  // XGrammar's \x takes all hexadecimal digits that follow; in other dialects it takes two.
   const size_t max_digits = kind == 'x' ? 2 : kind == 'U' ? 8 : in_braces ? 6 : 4;
   uint32_t code_point = 0;
   size_t n = 0;
   while (n < digits.size() && n < max_digits && hex_digit(digits[n]) >= 0) {
     code_point = code_point * 16 + static_cast<uint32_t>(hex_digit(digits[n++]));
   }
-  // Without its digits XGrammar's regexes would take the letter as itself: \x{41} as 41 times x.
+  // Without its digits, XGrammar's regexes would read the letter as itself: \x{41} as 41 times x.
   if (n == 0 || (kind != 'x' && !in_braces && n < max_digits)) {
     return refuse(what,
                   fmt::format("has a \\{} without its digits; write \\u and four of them, in a "

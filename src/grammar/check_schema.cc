@@ -1,4 +1,4 @@
-// JSON schemas: how deep and how large they are, the patterns and the counts in them.
+// Checks of JSON schemas: depth, size, patterns, counts and keywords that are not enforced.
 #include <fmt/format.h>
 
 #include <array>
@@ -16,20 +16,21 @@ constexpr std::array<std::string_view, 8> kCounts = {"minLength",     "maxLength
                                                      "maxItems",      "minContains",  "maxContains",
                                                      "minProperties", "maxProperties"};
 
-// Keywords that XGrammar passes over without a word; an answer could then break them.
+// Keywords that XGrammar ignores without a warning, so that an answer could violate them.
 constexpr std::array<std::string_view, 12> kNotEnforced = {
     "not",         "if",         "dependencies", "dependentRequired", "dependentSchemas",
     "uniqueItems", "contains",   "$dynamicRef",  "$recursiveRef",     "extends",
     "disallow",    "divisibleBy"};
 
-// Of those, the ones that say nothing where they are `false`; "contains": false forbids all arrays.
+// Keywords of kNotEnforced that have no effect if `false`. In contrast, "contains": false forbids
+// all arrays.
 constexpr std::array<std::string_view, 2> kFalseSaysNothing = {"not", "uniqueItems"};
 
 class SchemaCheck {
  public:
   explicit SchemaCheck(const GrammarLimits& limits) : limits_(limits) {}
 
-  // Recursion is bounded: the parser has refused what nests deeper than max_json_depth.
+  // Recursion is bounded, because the parser refuses JSON that nests deeper than max_json_depth.
   Status visit(element value, Place place) {
     if (++num_nodes_ > limits_.max_json_nodes) {
       return invalid_argument(
@@ -93,7 +94,7 @@ class SchemaCheck {
   }
 
   static Status check_ref(std::string_view uri) {
-    if (uri.find('~') != std::string_view::npos) {  // XGrammar takes names as they are written
+    if (uri.find('~') != std::string_view::npos) {  // XGrammar does not decode names
       return invalid_argument(
           "[grammar] the JSON schema has a \"$ref\" with an escape (~0, ~1), which is not "
           "supported; expected a name without '/' and '~'");

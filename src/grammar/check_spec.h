@@ -1,4 +1,4 @@
-// Refuses what would crash, stall or be misread by XGrammar, before it sees it.
+// Refuses specs that would crash or stall XGrammar, or that XGrammar would misread.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace quire::grammar {
 
-// invalid_argument says what is wrong; XGrammar may still find more.
+// Returns invalid_argument with the reason. XGrammar may still refuse a spec that passes.
 Status check_spec(const GrammarSpec& spec, const GrammarLimits& limits);
 
-// The parts of it. `what` names the text in errors: "the regex", "the schema's pattern".
+// The checks of the parts. `what` names the text in errors: "the regex", "the schema's pattern".
 Status check_regex(std::string_view what, std::string_view pattern, const GrammarLimits& limits);
 Status check_ebnf(std::string_view text, const GrammarLimits& limits);
 Status check_schema(std::string_view json, const GrammarLimits& limits);
@@ -25,7 +25,7 @@ Status check_schema(std::string_view json, const GrammarLimits& limits);
 inline constexpr size_t kMaxPlainGrowth = 4;
 Result<std::string> plain_schema(std::string_view json, const GrammarLimits& limits);
 
-// The code points of escapes that XGrammar reads without a bound: \x…, \u…, \U…, \u{…}.
+// Checks an escape whose digits XGrammar reads without a bound: \x…, \u…, \U…, \u{…}.
 Status check_escape(std::string_view what, std::string_view at_backslash);
 
 }  // namespace quire::grammar

@@ -52,7 +52,7 @@ std::optional<CompileResult> CompileCache::find(const std::string& key) {
 }
 
 void CompileCache::touch(const Entry& entry) {
-  // An entry without bytes is not in by_use_: it was not kept, or has been dropped since.
+  // An entry without bytes is not in by_use_: it was not kept or has been dropped.
   if (entry.num_bytes > 0) by_use_.splice(by_use_.begin(), by_use_, entry.used);
 }
 
@@ -68,7 +68,7 @@ void CompileCache::publish(const std::shared_ptr<Entry>& entry, CompileOutcome o
   const CompileResult& result = *entry->result;
   const std::string& key = entry->use.front();
   constexpr size_t kEntryBytes = 512;
-  constexpr size_t kRefusalBytes = 2048;  // of a message, which one_line() bounds
+  constexpr size_t kRefusalBytes = 2048;  // of a message, whose size one_line() bounds
   const size_t num_bytes =
       2 * key.size() + kEntryBytes + (result.ok() ? (*result)->num_bytes : kRefusalBytes);
   if (!outcome.is_final || num_bytes > max_bytes_) {

@@ -15,27 +15,27 @@
 
 namespace quire::grammar {
 
-// Thread-safe. Final refusals are kept too, so that a bad grammar costs its compilation once.
+// Thread-safe. Final refusals are kept as well, so that a bad grammar is compiled only once.
 class CompileCache {
  public:
   explicit CompileCache(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Returns the result of `compile` for this key: an earlier one, or one that another thread or
-  // this one compiles now. Where `compile` throws, all callers that wait get resource_exhausted,
-  // and the next call compiles again.
+  // Returns the result of `compile` for this key: an earlier result, or that of a compilation that
+  // this or another thread runs now. If `compile` throws, all waiting callers get
+  // resource_exhausted, and the next call compiles again.
   CompileResult get(const std::string& key, const std::function<CompileOutcome()>& compile);
 
-  // Returns a result that is there already; never waits.
+  // Returns a result if there is one, and never waits.
   std::optional<CompileResult> find(const std::string& key);
 
   GrammarStats stats() const;
 
  private:
   struct Entry {
-    std::optional<CompileResult> result;    // empty while it is compiled
+    std::optional<CompileResult> result;    // empty while the compilation runs
     size_t num_bytes = 0;                   // 0: not kept
-    std::list<std::string> use;             // its key, until that moves to by_use_
-    std::list<std::string>::iterator used;  // in by_use_, where num_bytes is not 0
+    std::list<std::string> use;             // the key, until it moves to by_use_
+    std::list<std::string>::iterator used;  // position in by_use_ if num_bytes is not 0
   };
 
   CompileResult wait_for(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Entry>& entry);
@@ -46,7 +46,7 @@ class CompileCache {
   mutable std::mutex mutex_;
   std::condition_variable compiled_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
-  std::list<std::string> by_use_;  // the most recently used first
+  std::list<std::string> by_use_;  // most recently used first
   GrammarStats stats_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kAnyObject = R"({"type": "object", "additionalProperties": true})";
 
-// Characters that mean something in EBNF's strings, or that a line must not hold, as \u00XX.
+// Appends `text` as an EBNF string. Quotes, backslashes and control characters become \u00XX.
 void append_literal(std::string_view text, std::string& ebnf) {
   ebnf += '"';
   for (const char c : text) {
@@ -39,9 +39,9 @@ std::string choice_grammar(const std::vector<std::string>& choices) {
   return ebnf;
 }
 
-// Between JSON's tokens stands nothing, a space, or a new line and this many spaces or tabs, as
-// cmake/xgrammar.cmake has it: a weak model would else say nothing but spaces until its tokens run
-// out.
+// The limit on indentation. Between JSON tokens, an answer has nothing, a space, or a new line with
+// up to this many spaces or tabs (see cmake/xgrammar.cmake). Without the limit, a weak model could
+// output only spaces until its tokens run out.
 constexpr int kMaxIndent = 20;
 
 xgrammar::CompiledGrammar compile_schema(xgrammar::GrammarCompiler& compiler,
@@ -53,7 +53,8 @@ xgrammar::CompiledGrammar compile_schema(xgrammar::GrammarCompiler& compiler,
 
 Result<xgrammar::CompiledGrammar> compile(const Vocabulary& vocabulary, const GrammarSpec& spec,
                                           const GrammarLimits& limits) {
-  // XGrammar's threads would have no budget, and CompileCache is the cache.
+  // One thread, because XGrammar's own threads would have no budget. No cache, because CompileCache
+  // is the cache.
   xgrammar::GrammarCompiler compiler(vocabulary.info, /*max_threads=*/1, /*cache_enabled=*/false);
   switch (spec.kind) {
     case GrammarSpec::Kind::kJsonObject:
@@ -114,8 +115,9 @@ CompileOutcome check_first_mask(const std::shared_ptr<const Compiled>& compiled,
   return {.result = compiled};
 }
 
-// A grammar that XGrammar warns of is refused: XGrammar left a part of it out, and an answer might
-// break that part. std::bad_alloc is passed on; CompileCache returns a preallocated error.
+// Refuses a grammar that XGrammar warns of, because XGrammar ignored a part of it and an answer
+// could violate that part. Rethrows std::bad_alloc, for which CompileCache has a preallocated
+// error.
 CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabulary,
                                const GrammarSpec& spec, const GrammarLimits& limits,
                                const std::shared_ptr<SharedMemory>& memory,
@@ -124,7 +126,7 @@ CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabula
     const WarningScope warnings;
     const auto result = compile_in_budget(vocabulary, spec, limits, memory, stop);
     if (!result.ok()) {
-      // The schema is at fault for good, a lack of memory is not.
+      // A bad schema is final; a lack of memory is not.
       const bool is_final = result.status().code() != StatusCode::kResourceExhausted;
       return {.result = result.status(), .is_final = is_final};
     }

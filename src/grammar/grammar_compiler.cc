@@ -11,7 +11,7 @@
 namespace quire {
 namespace {
 
-// The whole of a grammar: no two are mistaken for each other.
+// The cache key of a spec. Different specs have different keys.
 std::string cache_key(const GrammarSpec& spec) {
   std::string key = std::to_string(static_cast<int>(spec.kind)) + ":";
   if (spec.kind == GrammarSpec::Kind::kJsonObject) return key;

@@ -1,4 +1,5 @@
-// Grammars to token constraints, through XGrammar (Dong et al., https://arxiv.org/abs/2411.15100).
+// Compiles grammars into token constraints with XGrammar (Dong et al.,
+// https://arxiv.org/abs/2411.15100).
 #pragma once
 
 #include <cstddef>
@@ -15,32 +16,33 @@
 namespace quire {
 
 struct GrammarStats {
-  int64_t num_compiled = 0;  // refused ones too
-  int64_t num_hits = 0;      // found compiled, or waited for another's compilation
+  int64_t num_compiled = 0;  // including refused ones
+  int64_t num_hits = 0;      // compiled before, or waited for another call's compilation
   size_t cache_bytes = 0;
-  size_t held_bytes = 0;  // by all that is compiled and all parses: in the cache or in use
+  size_t held_bytes = 0;  // of all compiled grammars, cached or in use, and of all parses
 };
 
-// One an engine. Thread-safe.
+// One per engine. Thread-safe.
 class GrammarCompiler {
  public:
-  // Reads the vocabulary: some 0.1 s for 128 k tokens. `eos_ids` end an answer; without any of the
-  // tokenizer's, every grammar is refused.
+  // Reads the vocabulary, in about 0.1 s for 128 k tokens. `eos_ids` are the tokens that end an
+  // answer. If none of them is a token of the tokenizer, every grammar is refused.
   GrammarCompiler(const Tokenizer& tokenizer, std::span<const int32_t> eos_ids,
                   const GrammarLimits& limits = {});
   ~GrammarCompiler();
   GrammarCompiler(const GrammarCompiler&) = delete;
   GrammarCompiler& operator=(const GrammarCompiler&) = delete;
 
-  // May take as long as the limits say: not for the engine's thread. Several calls for the same
-  // grammar share one compilation. invalid_argument says what is wrong with the grammar.
+  // May take as long as the limits allow, so it must not run on the engine's thread. Concurrent
+  // calls for one grammar share one compilation. invalid_argument says what is wrong with the
+  // grammar.
   Result<ConstraintFactory> compile(const GrammarSpec& spec);
 
-  // The same for a grammar that was compiled, or refused by XGrammar, before: at once.
+  // The constraint of a grammar that was already compiled or refused; never compiles or waits.
   std::optional<Result<ConstraintFactory>> find(const GrammarSpec& spec);
 
-  // Ends running and later compilations as unavailable. Their grammars are not kept as refused;
-  // compiled grammars stay in use.
+  // Ends running and later compilations with unavailable. Their grammars are not kept as refused.
+  // Constraints that exist keep working.
   void stop();
 
   GrammarStats stats() const;

@@ -13,8 +13,8 @@
 namespace quire::grammar {
 namespace {
 
-// XGrammar's matcher behind Quire's interface. An exception of the matcher ends this answer alone:
-// from then on nothing is allowed.
+// Adapts XGrammar's matcher to TokenConstraint. If the matcher throws, only this answer fails: no
+// token is allowed any more.
 class GrammarConstraint : public TokenConstraint {
  public:
   GrammarConstraint(std::shared_ptr<const Compiled> compiled, std::shared_ptr<SharedMemory> memory,
@@ -27,7 +27,7 @@ class GrammarConstraint : public TokenConstraint {
       matcher_.emplace(compiled_->grammar);
       completed_ = matcher_->IsCompleted();
     });
-    shared_time_ = std::move(time);  // from here on, on the engine's thread
+    shared_time_ = std::move(time);  // the work above runs outside the engine's thread
   }
 
   std::vector<uint32_t> allowed_tokens() override {
@@ -63,7 +63,7 @@ class GrammarConstraint : public TokenConstraint {
   Status status() const override { return failure_; }
 
  private:
-  // Without the ends, which allowed_tokens() adds.
+  // Fills the mask without the end tokens, which allowed_tokens() adds.
   void fill(std::vector<uint32_t>& mask) {
     int64_t shape = static_cast<int64_t>(mask.size());
     DLTensor tensor = {.data = mask.data(),
@@ -73,9 +73,9 @@ class GrammarConstraint : public TokenConstraint {
                        .shape = &shape,
                        .strides = nullptr,
                        .byte_offset = 0};
-    // False: every token, and the mask is left as it was.
+    // A result of false means that every token is allowed, and the mask was not written.
     if (!matcher_->FillNextTokenBitmask(&tensor)) std::ranges::fill(mask, ~0U);
-    // A grammar cannot bring in special tokens, nor an end before its own.
+    // Removes special tokens, which a grammar cannot produce, and end tokens.
     const auto& may_be_allowed = compiled_->vocabulary->tokens.may_be_allowed;
     for (size_t i = 0; i < mask.size(); ++i) mask[i] &= may_be_allowed[i];
   }
@@ -91,8 +91,8 @@ class GrammarConstraint : public TokenConstraint {
     log_warning("{}", failure_.message());
   }
 
-  // Runs `work` within the engine time that this answer may still take. Returns the rest of
-  // `state_bytes`. No exception leaves it: the time that was spent counts in any case.
+  // Runs `work` within the CPU time that this answer may still take. Returns the rest of
+  // `state_bytes`. Catches all exceptions, because the time spent counts in any case.
   template <typename Work>
   size_t guarded(size_t state_bytes, const Work& work) noexcept {
     const GrammarLimits& limits = compiled_->limits;
@@ -121,7 +121,7 @@ class GrammarConstraint : public TokenConstraint {
         fmt::format("[grammar] the answer's grammar cannot be followed; {}", one_line(reason)));
   }
 
-  // is_shared: it has had its time, but all together have had theirs.
+  // `is_shared`: the time shared by all answers is spent, not the answer's own.
   Status too_costly(const BudgetExceeded& error, bool is_shared) const {
     const GrammarLimits& limits = compiled_->limits;
     if (is_shared) {
@@ -137,13 +137,13 @@ class GrammarConstraint : public TokenConstraint {
   }
 
   std::shared_ptr<const Compiled> compiled_;
-  HeldMemory held_;                          // by the parse
-  std::shared_ptr<SharedTime> shared_time_;  // null: none is shared
+  HeldMemory held_;                          // memory of the parse
+  std::shared_ptr<SharedTime> shared_time_;  // null: no time is shared yet
   std::optional<xgrammar::GrammarMatcher> matcher_;
   int64_t time_left_ns_;
   size_t bytes_left_;
-  bool completed_ = false;  // the end may come now
-  bool ended_ = false;      // it has come
+  bool completed_ = false;  // the answer may end here
+  bool ended_ = false;      // an end token was accepted
   Status failure_;
 };
 

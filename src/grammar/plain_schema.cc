@@ -32,13 +32,13 @@ std::string json_string(std::string_view text) {
   return writer.text();
 }
 
-// The bytes that may still be written, in all texts of one schema together.
+// The bytes that may still be written, for all texts of one schema together.
 struct TextBound {
   size_t bytes_left;
   bool is_exceeded = false;
 };
 
-// Writes JSON value by value. Text beyond the bound is dropped, so that memory stays bounded.
+// Writes JSON value by value. Drops text beyond the bound, so that memory stays bounded.
 class BoundedJson {
  public:
   explicit BoundedJson(TextBound& bound) : bound_(bound) {}
@@ -95,8 +95,7 @@ void copy(const Members& members, const std::vector<std::string_view>& keywords,
   }
 }
 
-// The schema of additional properties, which are those that `properties` does not name, and the
-// keyword that has it.
+// The schema of additional properties (those that `properties` does not name), and its keyword.
 struct Rest {
   std::string_view keyword;
   element schema;
@@ -110,7 +109,7 @@ std::optional<Rest> rest_of(object schema) {
   return std::nullopt;
 }
 
-// The required properties that `properties` does not name.
+// The required properties that are missing from `properties`.
 Result<std::vector<std::string_view>> unnamed_properties(object schema) {
   std::vector<std::string_view> required;
   element list;
@@ -160,7 +159,7 @@ class PlainSchema {
   }
 
  private:
-  // `type`: required by the enclosing schema; empty: none.
+  // `type` is required by the enclosing schema; empty: none.
   Status write_schema(element value, std::string_view type, BoundedJson& out) {
     if (is_false(value)) {
       out.value("false");
@@ -187,8 +186,8 @@ class PlainSchema {
     return write_applied(members, head, type, out);
   }
 
-  // Writes the values of const and enum that have the type, as an enum of their JSON texts:
-  // XGrammar would read their numbers as doubles and spell them anew.
+  // Writes the values of const and enum that match the type, as an enum of JSON texts. XGrammar
+  // would read their numbers as doubles and print them differently.
   static Status write_values(const Members& members, std::string_view outer, BoundedJson& out) {
     QUIRE_ASSIGN_OR_RETURN(const auto types, types_of(members, outer));
     const bool has_const = members.contains("const");
@@ -222,7 +221,7 @@ class PlainSchema {
     return {};
   }
 
-  // $ref, anyOf, oneOf, allOf: a type beside them is handed to the branches.
+  // Writes a $ref, anyOf, oneOf or allOf. A type beside it is applied to each branch.
   Status write_applied(const Members& members, std::string_view head, std::string_view outer,
                        BoundedJson& out) {
     QUIRE_ASSIGN_OR_RETURN(const auto types, types_of(members, outer));
@@ -246,13 +245,13 @@ class PlainSchema {
     return {};
   }
 
-  // Whether following `uri`, through references and branches, comes to a schema that says more than
-  // where to go on. Each reference is followed once: `visited_` is empty at first.
+  // Whether `uri` leads, through references and branches, to a schema with more than references.
+  // Each reference is followed once, so `visited_` must be empty at first.
   bool reaches_schema(std::string_view uri) {
     if (reaching_.contains(uri)) return true;
     if (!visited_.insert(uri).second) return false;
     const std::optional<element> target = target_of(uri);
-    const bool reaches = !target || says_more(*target);  // XGrammar refuses what is not there
+    const bool reaches = !target || says_more(*target);  // XGrammar refuses a missing target
     if (reaches) reaching_.insert(uri);
     return reaches;
   }
@@ -280,7 +279,7 @@ class PlainSchema {
     return target;
   }
 
-  // Whether the schema that `uri` names says by itself that its values have the type.
+  // Whether the schema that `uri` names restricts its values to the type by itself.
   bool is_of_type(std::string_view uri, std::string_view type) const {
     const std::optional<element> target = target_of(uri);
     if (!target) return false;
@@ -378,13 +377,13 @@ class PlainSchema {
     return {};
   }
 
-  // The index of an object's schema of additional properties among the shared ones; nullopt: the
-  // text stays where it is, because no added property has it or it restricts nothing.
+  // The index of an object's schema of additional properties among the shared ones. nullopt: it is
+  // not shared, because no added property uses it or it restricts nothing.
   std::optional<size_t> shared_rest(object schema) {
     const std::optional<Rest> rest = rest_of(schema);
     object fields;
     if (!rest || rest->schema.get_object().get(fields) || fields.size() == 0) return std::nullopt;
-    // The address of its first key tells an object of the document from all others.
+    // The address of its first key identifies an object of the document.
     const auto [found, is_new] = rest_idxs_.try_emplace(fields.begin().key().data());
     if (is_new) {
       const auto unnamed = unnamed_properties(schema);
@@ -407,7 +406,7 @@ class PlainSchema {
     out.key(kRests);
     out.open('{');
     for (size_t i = 0; i < rest_texts_.size(); ++i) {
-      bound_.bytes_left += rest_texts_[i].size();  // write_rest() has counted them
+      bound_.bytes_left += rest_texts_[i].size();  // write_rest() has charged these bytes
       if (!rest_texts_[i].empty()) out.field(std::to_string(i), rest_texts_[i]);
     }
     out.close('}');
@@ -430,7 +429,7 @@ class PlainSchema {
       has_items = true;
       QUIRE_RETURN_IF_ERROR(write_list(members.at("prefixItems"), "prefixItems", {}, out));
     }
-    if (!has_items) out.field("items", "{}");  // XGrammar would hold the array to be empty
+    if (!has_items) out.field("items", "{}");  // else XGrammar allows only an empty array
     copy(members, {"minItems", "maxItems"}, out);
     return {};
   }
@@ -480,7 +479,7 @@ class PlainSchema {
     return {};
   }
 
-  // The fields keep their order, which is the answer's.
+  // The fields keep their order, which is the order of the answer's properties.
   Status write_fields(element value, std::string_view keyword, BoundedJson& out) {
     object fields;
     if (value.get_object().get(fields)) {
@@ -499,7 +498,7 @@ class PlainSchema {
   TextBound bound_;
   std::vector<std::string> rest_texts_;  // empty: referenced but never written
   std::unordered_map<const char*, std::optional<size_t>> rest_idxs_;
-  std::unordered_set<std::string_view> visited_, reaching_;  // of reaches_schema()
+  std::unordered_set<std::string_view> visited_, reaching_;  // for reaches_schema()
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ using simdjson::dom::element;
 
 enum class Group { kObject, kArray, kString, kNumber };
 
-// What each keyword says something about; all others are annotations.
+// The group of values that each keyword restricts. All other keywords are annotations.
 constexpr std::array<std::pair<std::string_view, Group>, 22> kKeywords = {{
     {"properties", Group::kObject},
     {"required", Group::kObject},
@@ -43,7 +43,7 @@ constexpr std::array<std::pair<std::string_view, Group>, 22> kKeywords = {{
     {"multipleOf", Group::kNumber},
 }};
 
-// One of them says all that a schema says.
+// Keywords that replace the rest of a schema. Only one of them may occur, except const with enum.
 constexpr std::array<std::string_view, 6> kHeads = {"$ref",  "const", "enum",
                                                     "anyOf", "oneOf", "allOf"};
 constexpr std::array<std::string_view, 4> kNames = {"properties", "patternProperties", "$defs",
@@ -226,8 +226,8 @@ Result<std::string_view> head_of(const Members& members) {
   return head;
 }
 
-// A type that is listed twice counts once: XGrammar would write its grammar twice, at every level
-// of nesting.
+// Removes duplicate types, because XGrammar would write the grammar of each, at every level of
+// nesting.
 Result<std::vector<std::string_view>> types_of(const Members& members, std::string_view outer) {
   std::vector<std::string_view> types;
   if (const auto found = members.find("type"); found != members.end()) {

@@ -1,4 +1,4 @@
-// The keywords of JSON schemas: what each is about, and what of a schema they say.
+// The keywords of JSON schemas: the values that each restricts, and how they combine.
 #pragma once
 
 #include <algorithm>
@@ -15,44 +15,46 @@ bool is_one_of(std::string_view name, const auto& names) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// What a value within a schema is; kNames: an object of schemas under names of its own.
+// The role of a value within a schema. kNames: an object whose members are schemas, under any
+// names.
 enum class Place { kSchema, kNames, kData };
-// Of the member `key` of what stands at `place`.
+// The role of member `key` of an object whose role is `place`.
 Place member_place(Place place, std::string_view key);
-// The names in a reference's path, "$defs" and "a" of "#/$defs/a". They point into `uri`.
+// The names in a reference's path: "$defs" and "a" of "#/$defs/a". They point into `uri`.
 std::vector<std::string_view> uri_parts(std::string_view uri);
-// Whether a way through the document ("#/$defs/a") ends at a schema.
+// Whether a reference such as "#/$defs/a" leads to a schema by the roles on its path.
 bool names_schema(std::string_view uri);
 
-// The keywords that say something about numbers.
+// The keywords that restrict numbers.
 std::vector<std::string_view> number_keywords();
 
-// Whether XGrammar holds strings to the format.
+// Whether XGrammar enforces the format.
 bool is_enforced_format(std::string_view name);
-// One that says how a value is meant or shown, not which strings there are.
+// Whether the format only says how a value is meant or shown, without restricting it.
 bool is_loose_format(std::string_view name);
 
 bool has_type(simdjson::dom::element value, std::string_view type);
-// Whether both are the same JSON value: 1 and 1.0 are, and so are objects in any order.
+// Whether both are the same JSON value. 1 equals 1.0, and the order of members is ignored.
 bool are_equal(simdjson::dom::element left, simdjson::dom::element right);
-// A string, or an array of them; false: neither.
+// Reads a string or an array of strings; returns false for any other value.
 bool read_strings(simdjson::dom::element value, std::vector<std::string_view>& out);
 
-// A schema that is an object. Of two members of one name, readers differ in which one holds:
-// refused.
+// The members of a schema that is an object. Fails if a name occurs twice, because readers differ
+// in which of the two members counts.
 using Members = std::unordered_map<std::string_view, simdjson::dom::element>;
 Result<Members> members_of(simdjson::dom::element value);
 
-// The one keyword ($ref, const, enum, anyOf, oneOf or allOf) that says all of it, if there is one.
-// Refuses what it would hide.
+// The keyword ($ref, const, enum, anyOf, oneOf or allOf) that replaces the rest of the schema, if
+// any. Fails if other keywords beside it would be ignored.
 Result<std::string_view> head_of(const Members& members);
-// The types that `members` and `outer` leave, each once; empty: any.
+// The types that both `members` and `outer` allow, without duplicates; empty: any type.
 Result<std::vector<std::string_view>> types_of(const Members& members, std::string_view outer);
-// Of a schema without "type": "object" or "array" where keywords such as "properties" or "items"
-// show that one is meant; empty: any type. Strictly, a keyword then binds only values of the type
-// it is about; XGrammar cannot enforce that, so any other keyword is refused.
+// The type of a schema without "type": "object" or "array" if it has keywords such as "properties"
+// or "items"; empty: any type. In JSON Schema, such a keyword restricts only values of its own
+// type. XGrammar cannot enforce that, so keywords of other types are refused.
 Result<std::string_view> implied_type(const Members& members);
-// An object's keys are held to one of these alone: properties, patternProperties, propertyNames.
+// Fails on combinations of properties, patternProperties and propertyNames (and keywords that act
+// on them) of which XGrammar enforces only one.
 Status check_object(const Members& members);
 
 Status not_supported(std::string_view what);

@@ -1,4 +1,4 @@
-// What all grammars and all constrained answers of an engine may take together.
+// Budgets shared by all grammars and all constrained answers of an engine.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace quire::grammar {
 
-// Memory of compiled grammars and of parses, in the cache or not. Thread-safe.
+// The memory of compiled grammars, cached or in use, and of parses. Thread-safe.
 class SharedMemory {
  public:
   explicit SharedMemory(size_t max_bytes) : max_bytes_(max_bytes) {}
@@ -32,7 +32,7 @@ class SharedMemory {
   std::atomic<size_t> held_ = 0;
 };
 
-// A part of it, given back when destroyed.
+// A share of SharedMemory, given back on destruction.
 class HeldMemory {
  public:
   explicit HeldMemory(std::shared_ptr<SharedMemory> memory) : memory_(std::move(memory)) {}
@@ -54,7 +54,7 @@ class HeldMemory {
   size_t num_bytes_ = 0;
 };
 
-// The engine thread's time: half of it goes into masks at most, over a burst. Thread-safe.
+// The engine thread's time for token masks: at most half of it, plus a burst. Thread-safe.
 class SharedTime {
  public:
   using Clock = std::chrono::steady_clock;
@@ -62,7 +62,7 @@ class SharedTime {
   SharedTime(int64_t burst_ns, Clock::time_point now)
       : burst_ns_(burst_ns), left_ns_(burst_ns), filled_(now) {}
 
-  // What may be taken now: by all together.
+  // The time that all answers together may take now.
   int64_t left_ns(Clock::time_point now) {
     const std::lock_guard lock(mutex_);
     const int64_t passed = std::chrono::nanoseconds(now - filled_).count();

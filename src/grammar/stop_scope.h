@@ -1,4 +1,4 @@
-// Lets another thread end a call into XGrammar. XGrammar's sources include work_budget.h alone.
+// Lets another thread end a call into XGrammar. XGrammar's own sources include only work_budget.h.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@ struct WorkStopped : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// While it lives, this thread's calls into XGrammar throw WorkStopped once `stop` is set. The
-// constructor throws it where `stop` is set already. At most one scope per thread.
+// While a scope exists, this thread's calls into XGrammar throw WorkStopped once `stop` is set. The
+// constructor throws it if `stop` is already set. At most one scope per thread.
 class StopScope {
  public:
   explicit StopScope(const std::atomic<bool>& stop);

@@ -1,4 +1,4 @@
-// A tokenizer's vocabulary as a grammar sees it: the bytes that each token adds to a text.
+// A tokenizer's vocabulary for grammars: the bytes that each token adds to a text.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 namespace quire::grammar {
 
 struct TokenTable {
-  // By id; empty: a special token, an id without a token, or one that adds nothing.
+  // Indexed by id. Empty: a special token, an id without a token, or a token that adds nothing.
   std::vector<std::string> bytes;
-  std::vector<int32_t> end_ids;          // sorted; of the vocabulary
-  std::vector<uint32_t> may_be_allowed;  // as TokenConstraint::allowed_tokens: those with bytes
+  std::vector<int32_t> end_ids;          // sorted; only ids of the vocabulary
+  std::vector<uint32_t> may_be_allowed;  // tokens with bytes, as a mask of one bit per id
 };
 
-// The bytes come from the tokenizer's own decoder, so byte-level and byte-fallback vocabularies are
-// alike here.
+// Takes the bytes from the tokenizer's decoder, so that byte-level and byte-fallback vocabularies
+// need no distinction.
 TokenTable make_token_table(const Tokenizer& tokenizer, std::span<const int32_t> end_ids);
 
 inline void set_bit(std::span<uint32_t> mask, int32_t id) {

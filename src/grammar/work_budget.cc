@@ -9,12 +9,12 @@
 namespace quire::grammar {
 namespace {
 
-constinit thread_local int64_t deadline_ns = INT64_MAX;  // on this thread's CPU clock
+constinit thread_local int64_t deadline_ns = INT64_MAX;  // of this thread's CPU clock
 constinit thread_local const std::atomic<bool>* stop_flag = nullptr;
 constinit thread_local size_t compile_bytes_left = SIZE_MAX;
 constinit thread_local size_t state_bytes_left = SIZE_MAX;
 
-// What a state takes in the parser's history, with what its row takes.
+// Bytes of a state in the parser's history, including its part of the row.
 constexpr size_t kStateBytes = 48;
 
 void spend(size_t num_bytes, size_t& bytes_left) {
@@ -30,7 +30,7 @@ void throw_if_stopped(const std::atomic<bool>* stop) {
 
 WorkBudget::WorkBudget(const Allowance& allowance) {
   QUIRE_CHECK(deadline_ns == INT64_MAX, "[grammar] one budget at a time");
-  // Short of "none", which would make this budget invisible to another.
+  // Stays below INT64_MAX, which means that there is no budget.
   deadline_ns = thread_cpu_ns() + std::min(allowance.cpu_ns, INT64_MAX / 2);
   compile_bytes_left = allowance.compile_bytes;
   state_bytes_left = allowance.state_bytes;

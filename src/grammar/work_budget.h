@@ -1,6 +1,6 @@
-// A bound on what one call into XGrammar may cost its caller. cmake/xgrammar.cmake writes the loops
-// of its sources with QUIRE_FOR and QUIRE_WHILE and puts this header before each source. Loops in
-// its headers and in the standard library's algorithms spend nothing.
+// Bounds the cost of one call into XGrammar. cmake/xgrammar.cmake rewrites the loops of XGrammar's
+// sources with QUIRE_FOR and QUIRE_WHILE and includes this header before each source. Loops in
+// XGrammar's headers and in the standard library's algorithms are not charged.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ struct BudgetExceeded : std::runtime_error {
 
 struct Allowance {
   int64_t cpu_ns = INT64_MAX;       // of the thread's own CPU time
-  size_t compile_bytes = SIZE_MAX;  // of rules, expressions and token masks, whether kept or not
-  size_t state_bytes = SIZE_MAX;    // of what a parse remembers, taken back or not
+  size_t compile_bytes = SIZE_MAX;  // of rules, expressions and token masks, also of discarded ones
+  size_t state_bytes = SIZE_MAX;    // of the parser's states, also of those rolled back
 };
 
-// While it lives, this thread's calls into XGrammar throw BudgetExceeded once they have taken more
-// than is allowed. One at a time.
+// While a budget exists, this thread's calls into XGrammar throw BudgetExceeded when they exceed
+// the allowance. At most one per thread.
 class WorkBudget {
  public:
   explicit WorkBudget(const Allowance& allowance);
@@ -32,7 +32,7 @@ class WorkBudget {
   size_t left_state_bytes() const;
 };
 
-// Loops turn this often between two looks at the clock.
+// The number of loop iterations between two readings of the clock.
 inline constexpr int32_t kTurnsPerLook = 2048;
 inline thread_local int32_t turns_left = kTurnsPerLook;
 
@@ -46,8 +46,8 @@ inline void spend_work() {
 
 }  // namespace quire::grammar
 
-// `for (head)` and `while (condition)`, also that of a do, which spend at each turn. The loop's
-// body follows, with or without braces.
+// Replace `for (head)` and `while (condition)`, including that of a do, and charge each iteration.
+// The loop's body follows, with or without braces.
 #define QUIRE_FOR(...)                           \
   for (__VA_ARGS__)                              \
     if (::quire::grammar::spend_work(), false) { \

@@ -1,4 +1,5 @@
-// The only header of the room that names XGrammar. What it throws stays behind these functions.
+// The interface to XGrammar, and the only header of this folder that includes it. XGrammar's own
+// exceptions do not leave these functions.
 #pragma once
 
 #include <xgrammar/xgrammar.h>
@@ -14,7 +15,7 @@
 
 namespace quire::grammar {
 
-// A vocabulary, ready to compile for.
+// A vocabulary in the form that XGrammar compiles for.
 struct Vocabulary {
   TokenTable tokens;
   xgrammar::TokenizerInfo info;
@@ -25,32 +26,33 @@ struct Compiled {
   std::shared_ptr<const Vocabulary> vocabulary;
   xgrammar::CompiledGrammar grammar;
   GrammarLimits limits;
-  HeldMemory held;       // as long as anybody uses it, in the cache or not
-  size_t num_bytes = 0;  // by XGrammar's own count, without the vocabulary
+  HeldMemory held;       // held while anything uses the grammar, cached or not
+  size_t num_bytes = 0;  // as counted by XGrammar, without the vocabulary
 };
 
 using CompileResult = Result<std::shared_ptr<const Compiled>>;
 
-// The outcome of a compilation. A refusal for want of time or memory is not final: it depends on
-// the moment as well as on the grammar.
+// The outcome of a compilation. A refusal for lack of time or memory is not final, because it also
+// depends on the load at that moment.
 struct CompileOutcome {
   CompileResult result;
   bool is_final = true;
 };
 
-// Compiles `spec`, which has passed check_spec, within the limits. The compilation ends early, as
-// unavailable, once `stop` is set. Throws std::bad_alloc and exceptions that are not std::exception.
+// Compiles `spec` within the limits. `spec` must have passed check_spec. Ends early with
+// unavailable once `stop` is set. Throws std::bad_alloc and exceptions not derived from
+// std::exception.
 CompileOutcome compile_spec(const std::shared_ptr<const Vocabulary>& vocabulary,
                             const GrammarSpec& spec, const GrammarLimits& limits,
                             const std::shared_ptr<SharedMemory>& memory,
                             const std::atomic<bool>& stop);
 
-// At the start of an answer. What it takes is taken from `memory` and `time`, too.
+// Creates the constraint of a new answer. Its parse is charged to `memory` and `time`.
 std::unique_ptr<TokenConstraint> make_grammar_constraint(std::shared_ptr<const Compiled> compiled,
                                                          std::shared_ptr<SharedMemory> memory,
                                                          std::shared_ptr<SharedTime> time);
 
-// The warnings that XGrammar gives on this thread while it lives: what it says it leaves out.
+// Collects XGrammar's warnings on this thread, which name ignored parts of a grammar.
 class WarningScope {
  public:
   WarningScope();

@@ -1,5 +1,5 @@
-// Stands in, inside the library xgrammar, for two of its front ends that Quire has no use for:
-// structural tags and Lark. Their sources are a sixth of its code.
+// Stubs inside the library xgrammar for two front ends that Quire does not use: structural tags and
+// Lark. Leaving out their sources saves a sixth of the code.
 #include <stdexcept>
 
 #include "lark_converter.h"

@@ -1,5 +1,5 @@
-// Where XGrammar's messages go: what is fatal to it is a request's fault, and becomes an exception
-// that src/grammar catches at its door.
+// Receives XGrammar's messages. A fatal message is caused by a request's grammar, and becomes an
+// exception that src/grammar catches.
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -12,8 +12,8 @@ namespace {
 
 constinit thread_local WarningScope* current_scope = nullptr;
 
-// An unknown escape is the character itself; of several branches that may overlap, an answer still
-// fits at least one.
+// An unknown escape stands for the character itself. With overlapping branches of oneOf, an answer
+// still matches at least one of them.
 bool is_harmless(std::string_view message) {
   return message.find("The character itself will be matched") != std::string_view::npos ||
          message.find("falling back to anyOf semantics") != std::string_view::npos;
@@ -38,7 +38,7 @@ void note_warning(const std::string& message) {
 
 namespace xgrammar {
 
-// Declared in XGrammar's support/logging.h, for whoever defines XGRAMMAR_LOG_CUSTOMIZE.
+// Declared in XGrammar's support/logging.h for programs that define XGRAMMAR_LOG_CUSTOMIZE.
 [[noreturn]] void LogFatalImpl(const std::string& file, int lineno, const std::string& message);
 void LogMessageImpl(const std::string& file, int lineno, int level, const std::string& message);
 
