@@ -1,4 +1,4 @@
-// Text, stops and what may be shown, with the embedded model's tokenizer.
+// Output text, stop conditions and held-back text, with the embedded model's tokenizer.
 #include "engine/answer.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ SampledSpan span_of(std::span<const int32_t> ids) {
   return span;
 }
 
-// Gives the answer one span of tokens after another until it ends.
+// Feeds the answer spans of `span_length` tokens until it ends.
 Played play_in_spans(size_t span_length, const std::string& text, const SamplingParams& params,
                      int32_t eos) {
   const auto spec = std::make_shared<const SamplingSpec>(
@@ -56,7 +56,7 @@ Played play_in_spans(size_t span_length, const std::string& text, const Sampling
   return played;
 }
 
-// Gives the answer one token after another; where they come in spans, all is the same.
+// Feeds the answer one token at a time, and checks that longer spans give the same result.
 Played play(const std::string& text, const SamplingParams& params, int32_t eos = -1) {
   Played played = play_in_spans(1, text, params, eos);
   for (size_t length = 2; length < 10; ++length) {
@@ -119,7 +119,7 @@ TEST(Answer, WithoutDetokenizingThereIsNoText) {
   EXPECT_EQ(played.token_ids, tokenizer().encode("Two red apples", false).value());
 }
 
-// CPU time of the tokens `ids` with the stop string `stop`, which their text does not have.
+// CPU time to process the tokens `ids` with the stop string `stop`, which does not occur in them.
 int64_t ns_to_play(const std::vector<int32_t>& ids, const std::string& stop) {
   SamplingParams params;
   params.stop = {stop};
@@ -135,7 +135,7 @@ int64_t ns_to_play(const std::vector<int32_t>& ids, const std::string& stop) {
 }
 
 TEST(Answer, ALongStopCostsNoMoreThanAShortOne) {
-  // The text keeps matching the beginning of the long stop.
+  // The text always ends with a prefix of the long stop string.
   const std::string run(2048, 'a');
   const std::vector<int32_t> ids = tokenizer().encode(std::string(20000, 'a'), false).value();
   const int64_t of_short = ns_to_play(ids, "ab");
@@ -159,7 +159,7 @@ TEST(Answer, CancellingShowsWhatWasHeldBack) {
   EXPECT_EQ(text + answer.end(FinishReason::kCancelled, {}).text, "Two apples and");
 }
 
-// Has come to its end before it has begun.
+// A constraint that allows only the end token from the start.
 class OnlyTheEnd final : public TokenConstraint {
  public:
   std::vector<uint32_t> allowed_tokens() override { return {1U << 2}; }
@@ -275,7 +275,7 @@ TEST(BadWords, AreSpelledWithAndWithoutALeadingSpace) {
   EXPECT_GE(words.size(), 2U);
 }
 
-// The least CPU time of a few tries.
+// The least CPU time of five runs.
 int64_t ns_to_prepare(Admission& admission, const Request& request) {
   int64_t least = INT64_MAX;
   for (int i = 0; i < 5; ++i) {

@@ -1,4 +1,4 @@
-// What a start decides about attention, and what it says of it. On a CPU.
+// Attention backends that the engine selects and reports when it starts on a CPU.
 #include "engine/attention_report.h"
 
 #include <gmock/gmock.h>

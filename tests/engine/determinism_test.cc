@@ -1,6 +1,6 @@
-// The promise: on a CPU, greedy output is bit-identical whatever the batch, the chunking, the page
-// size, a prefix hit or miss, a preemption, or the number of threads. Log probabilities are
-// compared too: they are what the bits of the logits show.
+// On a CPU, greedy output is bit-identical for every batch, chunking, page size and number of
+// threads, with or without prefix hits and preemptions. Log probabilities are compared as well,
+// because they show differences in the bits of the logits.
 #include <gtest/gtest.h>
 
 #include "engine/tiny_engine.h"
@@ -16,7 +16,7 @@ using testing::tiny_prompt;
 
 constexpr int kNumRequests = 64;
 
-// Lengths from 1 to 160, some sharing long prefixes.
+// Prompts of 1 to 160 tokens, some of which share long prefixes.
 std::vector<Request> requests() {
   std::vector<Request> all;
   for (int i = 0; i < kNumRequests; ++i) {
@@ -31,7 +31,7 @@ std::vector<Request> requests() {
   return all;
 }
 
-// One at a time, each alone in a fresh cache.
+// Runs the requests one at a time, each with an empty cache.
 const std::vector<Collected>& baseline() {
   static const std::vector<Collected> answers = [] {
     EngineConfig config = tiny_config();
@@ -83,7 +83,7 @@ TEST_P(Determinism, SameBitsAsAlone) {
     }
   }
   EXPECT_EQ(count_differences(answers), 0);
-  // What is already cached now hits.
+  // The prompts are cached now, so these requests hit the prefix cache.
   const std::vector<Collected> again = run_all(*engine, all);
   EXPECT_EQ(count_differences(again), 0);
   if (!config.enable_prefix_caching) return;
@@ -108,11 +108,11 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"preemption", 64,
                 [](EngineConfig& c) {
                   c.max_model_len = 192;
-                  c.kv_cache_memory = 16 * 4096;  // 16 blocks: 15 * 16 tokens for all
+                  c.kv_cache_memory = 16 * 4096;  // 16 blocks: 15 * 16 tokens for all requests
                 }}),
     [](const auto& variant) { return std::string(variant.param.name); });
 
-// Long enough that attention is split over the KV cache (512 positions a part) and over threads.
+// Runs a request long enough that attention is split into parts of 512 positions and over threads.
 Collected run_long(int num_threads, int max_num_batched_tokens, bool hit_prefix) {
   EngineConfig config = tiny_config();
   config.allow_long_max_model_len = true;
@@ -148,8 +148,8 @@ TEST(DeterminismLong, SameBitsHoweverTheCacheIsSplit) {
   }
 }
 
-// A model whose windows leave blocks behind: what was freed, shared or computed again changes no
-// bit.
+// In a model with sliding windows, freeing, sharing or recomputing blocks changes no bit of the
+// output.
 TEST(DeterminismWindows, SameBitsWhateverTheWindowsHaveFreed) {
   EngineConfig alone = testing::tiny_windows_config();
   alone.enable_prefix_caching = false;
@@ -166,7 +166,7 @@ TEST(DeterminismWindows, SameBitsWhateverTheWindowsHaveFreed) {
       [](EngineConfig& c) {
         c.max_model_len = 192;
         c.max_num_seqs = 8;
-        c.kv_cache_memory = 2 * 14 * 4096;  // 13 blocks of each of the two tables
+        c.kv_cache_memory = 2 * 14 * 4096;  // 13 usable blocks in each of the two tables
       }};
   for (const auto& change : kChanges) {
     EngineConfig config = testing::tiny_windows_config();

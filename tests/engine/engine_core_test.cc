@@ -1,4 +1,4 @@
-// What the engine does when a step, or one row of it, goes wrong: over a runner that does as told.
+// Failures of a step, or of one sequence in it, injected by a fake runner.
 #include "engine/engine_core.h"
 
 #include <gmock/gmock.h>
@@ -12,13 +12,13 @@
 namespace quire {
 namespace {
 
-// Samples 7 everywhere, except where a fault is asked for.
+// Samples token 7 for every sequence, except for the requested faults.
 class FakeRunner final : public Runner {
  public:
   struct Faults {
     SeqId row_fault = 0;        // this sequence's logits are NaN
-    int step_fault_after = -1;  // the device fails in the step of this number, and in all later
-    int no_memory_in = -1;      // enqueueing the step of this number throws
+    int step_fault_after = -1;  // the device fails in this step and in all later ones
+    int no_memory_in = -1;      // enqueueing this step throws std::bad_alloc
   };
 
   explicit FakeRunner(Faults faults) : faults_(faults) {}
@@ -66,7 +66,7 @@ class EngineCoreTest : public ::testing::Test {
     core_ = std::make_unique<EngineCore>(config, std::make_unique<FakeRunner>(faults));
   }
 
-  // A request of 10 tokens.
+  // Submits a request that generates 10 tokens.
   void submit(Engine::OutputCallback on_output, int n = 1) {
     Request request;
     request.prompt_token_ids = {1, 2, 3};
@@ -76,7 +76,7 @@ class EngineCoreTest : public ::testing::Test {
     ASSERT_TRUE(submission.ok());
     EXPECT_TRUE(core_->submit(std::move(*submission)).ok());
   }
-  // Its last output.
+  // Submits a request; the future is its last output.
   std::future<Output> submit() {
     auto last = std::make_shared<std::promise<Output>>();
     submit([last](Output&& output) {
@@ -84,7 +84,8 @@ class EngineCoreTest : public ::testing::Test {
     });
     return last->get_future();
   }
-  // A request whose first output waits for `go`: what is submitted meanwhile arrives together.
+  // Submits a request whose first output blocks until `go`, so that requests submitted meanwhile
+  // arrive together.
   std::future<Output> submit_waiting(std::shared_future<void> go) {
     auto last = std::make_shared<std::promise<Output>>();
     submit([last, go](Output&& output) {
@@ -130,7 +131,7 @@ TEST_F(EngineCoreTest, ADeviceFaultFailsAllAndIsRemembered) {
   const Output refused = submit().get();
   EXPECT_EQ(refused.finish_reason, FinishReason::kError);
   EXPECT_EQ(refused.error.code(), StatusCode::kUnavailable);
-  core_->stop();  // the step behind the one that failed has failed too
+  core_->stop();  // the step after the failed one has failed too
   EXPECT_THAT(core_->health().message(), ::testing::HasSubstr("failed in step 3"));
 }
 
@@ -181,7 +182,7 @@ TEST_F(EngineCoreTest, ACallbackThatThrowsAtItsEndGetsTheEndOnceMore) {
   submit([=](Output&& output) {
     if (!output.finish_reason) return;
     reasons->push_back(*output.finish_reason);
-    throw 42;  // no std::exception
+    throw 42;  // not a std::exception
   });
   auto other = submit();
   EXPECT_EQ(other.get().finish_reason, FinishReason::kLength);
@@ -193,7 +194,7 @@ TEST_F(EngineCoreTest, ACallbackThatThrowsAtItsEndGetsTheEndOnceMore) {
 TEST_F(EngineCoreTest, NoRequestIsLostWhereARefusalThrows) {
   start({.step_fault_after = 0});
   std::promise<void> go;
-  auto first = submit_waiting(go.get_future().share());  // ends in fail()
+  auto first = submit_waiting(go.get_future().share());  // blocks in its callback until `go`
   submit([](Output&&) { throw std::bad_alloc(); }, 2);
   auto second = submit();
   auto third = submit();
@@ -244,7 +245,7 @@ TEST_F(EngineCoreTest, RefusesRequestsOnceItStops) {
 TEST_F(EngineCoreTest, CountsWhatCallersGot) {
   start({});
   submit().get();
-  core_->stop();  // after the last step has been counted
+  core_->stop();  // stops after the last step is counted
   EXPECT_EQ(core_->stats().num_prompt_tokens, 3);
   EXPECT_EQ(core_->stats().num_generated_tokens, 10);
 }

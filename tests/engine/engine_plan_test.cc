@@ -1,4 +1,4 @@
-// What a start decides and refuses: over a platform whose backends serve one phase each.
+// Backend selection and refusals at start, on a platform whose backends serve one phase each.
 #include "engine/engine_plan.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ constexpr int64_t kReserve = int64_t{10} << 20;
 class FakeContext final : public DeviceContext {
  public:
   FakeContext() : pool_(1), ops_(make_cpu_ops(pool_)) {
-    // Decode: xqa and flashinfer; prompts: flashinfer's other half, under a name of its own.
+    // The real flashinfer serves both phases. Here "native" stands for its prefill half.
     attention_.add(std::make_unique<PickyBackend>("flashinfer", 64, Phase::kDecode));
     attention_.add(std::make_unique<PickyBackend>("xqa", 64, Phase::kDecode));
     attention_.add(std::make_unique<PickyBackend>("narrow", 1, Phase::kDecode));
@@ -102,7 +102,7 @@ TEST_F(EnginePlanTest, ABackendForBothPhasesServesThoseThatItCan) {
   const auto plan = plan_with("xqa");
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(list_backends(*plan), "decode: xqa, prefill: native");
-  // The log at start and doctor say which backend serves the other phase, and why.
+  // The log at start and `quire doctor` report the backend of the other phase, and the reason.
   const std::string remark =
       "--attention-backend xqa cannot serve prefill: a) wrong phase. So auto selects another.";
   EXPECT_THAT(summarize_services(*plan), Contains(remark));

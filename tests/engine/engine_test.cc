@@ -1,4 +1,4 @@
-// The whole engine through its public interface, over a tiny random model.
+// Tests of the whole engine through its public interface, with a tiny random model.
 #include "quire/engine.h"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ TEST(Engine, GeneratesUpToMaxTokens) {
   expect_all_blocks_free(*engine);
 }
 
-// --max-num-seqs 2: the urgent request takes the row of a running answer, which loses no token.
+// With two rows, an urgent request preempts a running one, which must lose no token.
 TEST(Engine, PriorityPreemptsWhereAllRowsAreTaken) {
   EngineConfig config = tiny_config();
   config.max_num_seqs = 2;
@@ -177,8 +177,8 @@ TEST(Engine, LogprobsOfOutputAndPrompt) {
   }
   ASSERT_EQ(answer.prompt_logprobs.size(), 70U);
   EXPECT_TRUE(answer.prompt_logprobs[0].empty());
-  // Scoring prompt + output must give the output the log probabilities it was sampled with,
-  // to the bit, in whatever chunks.
+  // Scoring prompt + output must give the output exactly the log probabilities with which it was
+  // sampled, for any chunking.
   Request scored = request;
   scored.prompt_token_ids.insert(scored.prompt_token_ids.end(), answer.token_ids.begin(),
                                  answer.token_ids.end());
@@ -290,7 +290,7 @@ TEST(Engine, ManyThreadsSubmitAndCancel) {
   expect_all_blocks_free(*engine);
 }
 
-// Allows the ids of a list, one after the other, then stops knowing anything.
+// Allows the ids of a list one after the other, and then no token.
 class OneByOne : public TokenConstraint {
  public:
   explicit OneByOne(std::vector<int32_t> ids) : ids_(std::move(ids)) {}
@@ -326,7 +326,7 @@ TEST(Engine, AConstrainedAnswerKeepsToItsTokensAndLeavesItsNeighboursAlone) {
   expect_all_blocks_free(*engine);
 }
 
-// The same; then it fails, and says why.
+// Allows the ids of a list as well, and then fails with a status.
 class Failing final : public OneByOne {
  public:
   explicit Failing(std::vector<int32_t> ids) : OneByOne(ids), num_left_(ids.size()) {}
@@ -374,7 +374,7 @@ TEST(Engine, AConstraintThatAllowsNothingFailsAlone) {
   constrained.make_constraint = [] { return std::make_unique<OneByOne>(std::vector{5, 7}); };
   const auto answers = run_all(*engine, {constrained, greedy(tiny_prompt(10, 1), 10)});
   EXPECT_EQ(answers[0].finish_reason, FinishReason::kError);
-  EXPECT_EQ(answers[0].error.code(), StatusCode::kInvalidArgument);  // the caller's fault
+  EXPECT_EQ(answers[0].error.code(), StatusCode::kInvalidArgument);  // the request's fault
   EXPECT_EQ(answers[0].token_ids, (std::vector{5, 7}));
   EXPECT_EQ(answers[1].finish_reason, FinishReason::kLength);
   expect_all_blocks_free(*engine);

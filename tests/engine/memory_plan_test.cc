@@ -34,8 +34,8 @@ TEST(MemoryPlan, LeavesThreeQuartersOfTheMachine) {
   EXPECT_EQ(plan->kv_bytes, (int64_t{1} << 30) / 4);
 }
 
-// Layers with windows of 64 tokens beside as many that see everything: 4 sequences hold 6 blocks
-// each of the windows, and 9 for the tokens of a step.
+// Half of the layers have windows of 64 tokens. For these, 4 sequences hold 6 blocks each, and a
+// step's tokens take 9 more.
 TEST(MemoryPlan, WindowsTakeNoMoreThanSequencesHold) {
   MemoryRequest windows = request();
   windows.tables.push_back({.block_bytes = 1 << 20, .window = 64});
@@ -69,14 +69,14 @@ TEST(MemoryPlan, CountsWhatIsTakenBesideTheCache) {
   EXPECT_THAT(plan_memory(heavy).status().message(), ::testing::HasSubstr("too small"));
 }
 
-// Sizes of a config times those of flags: their product passes 63 bits.
+// The product of sizes from a config and from flags exceeds 63 bits.
 TEST(MemoryPlan, AbsurdSizesAreRefusedOrBoundedByTheMemory) {
   MemoryRequest absurd = request();
   absurd.max_model_len = 1 << 24;
   absurd.tables[0].block_bytes = int64_t{1} << 38;
   absurd.max_num_seqs = 65535;
   EXPECT_THAT(plan_memory(absurd).status().message(), ::testing::HasSubstr("too small for any"));
-  absurd.tables[0].block_bytes = int64_t{1} << 44;  // the product is 2^80, and 0 modulo 2^64
+  absurd.tables[0].block_bytes = int64_t{1} << 44;  // the product is 2^80, which is 0 modulo 2^64
   absurd.max_num_seqs = 65536;
   EXPECT_THAT(plan_memory(absurd).status().message(), ::testing::HasSubstr("too small for any"));
   absurd.weight_bytes = absurd.activation_bytes = int64_t{1} << 62;
@@ -87,7 +87,7 @@ TEST(MemoryPlan, AbsurdSizesAreRefusedOrBoundedByTheMemory) {
   many.budget.kv_share = 1.0;
   many.tables[0].block_bytes = int64_t{1} << 18;
   many.max_model_len = 1 << 24;
-  many.max_num_seqs = 1 << 26;  // 2^20 blocks of each: 2^64 bytes
+  many.max_num_seqs = 1 << 26;  // 2^20 blocks each: 2^64 bytes
   const auto plan = plan_memory(many);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(plan->kv_bytes, int64_t{1} << 40) << "all of its share";

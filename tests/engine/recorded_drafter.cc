@@ -35,7 +35,7 @@ class RecordedDrafter final : public Drafter {
  private:
   struct Row {
     uint64_t seed = 0;
-    std::vector<int32_t> tokens;  // prompt and answer
+    std::vector<int32_t> tokens;  // of prompt and output
   };
 
   const RecordedAnswers& answers_;

@@ -1,5 +1,5 @@
-// A drafter for tests: it knows the answers of an ordinary run, and spoils a pseudo-random number
-// of its drafts, so that every length of accepted span occurs.
+// A drafter for tests. It replays the output of an ordinary run, and makes a pseudo-random number
+// of drafts wrong, so that accepted spans of every length occur.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace quire::testing {
 
-// By prompt: the tokens that follow it. Sequences of one prompt must have one answer.
+// The output tokens by prompt. Sequences with the same prompt must have the same output.
 using RecordedAnswers = std::map<std::vector<int32_t>, std::vector<int32_t>>;
 
-// Drafts for the positions behind `num_computed`, of which `known` has the true tokens as far as it
-// reaches: the first few are right, and the next is wrong.
+// Drafts the positions after `num_computed`. `known` holds the true tokens as far as it reaches. A
+// pseudo-random number of leading drafts is right, and the next one is wrong.
 void draft_tokens(std::span<const int32_t> known, uint64_t seed, int num_computed, int vocab_size,
                   std::span<int32_t> drafts);
 
-// A drafter for the CPU; `answers` outlive it.
+// Creates a drafter for the CPU. `answers` must outlive it.
 std::unique_ptr<Drafter> make_recorded_drafter(const RecordedAnswers& answers,
                                                const DrafterLimits& limits);
 

@@ -1,5 +1,5 @@
-// Steps that verify drafts bring the tokens, and on a CPU the bits, of a run without drafts:
-// whatever is drafted, and however many drafts each step accepts.
+// With speculative decoding, the tokens (on a CPU also the bits) equal those of a run without
+// drafts, for any drafts and any number of accepted drafts per step.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using testing::stats_at_rest;
 using testing::tiny_config;
 using testing::tiny_prompt;
 
-// Greedy and random, with and without rules; some prompts share prefixes.
+// Greedy and random requests, with and without rules. Some prompts share prefixes.
 std::vector<Request> requests() {
   std::vector<Request> all;
   for (int i = 0; i < 40; ++i) {
@@ -98,7 +98,7 @@ TEST_P(SpeculationTest, SurvivesPreemptionAndSmallSteps) {
   EngineConfig config = tiny_config();
   config.max_model_len = 256;
   config.max_num_batched_tokens = 64;
-  config.kv_cache_memory = 16 * 8192;  // 16 blocks for all
+  config.kv_cache_memory = 16 * 8192;  // 16 blocks for all requests
   const auto engine = make_engine(config, GetParam());
   expect_ordinary_answers(run_all(*engine, requests()));
   EXPECT_GT(stats_at_rest(*engine).num_preemptions, 0);

@@ -49,7 +49,7 @@ TEST(StopToken, LengthEndsWhateverMinTokensSays) {
   EXPECT_EQ(stop->reason, FinishReason::kLength);
 }
 
-// Nanoseconds per 1,000 tokens of which none is one of `params.stop_token_ids`.
+// Nanoseconds to check 1,000 tokens that are not in `params.stop_token_ids`.
 int64_t ns_to_check(const SamplingParams& params) {
   return cpu_ns_of([&] {
     for (int i = 0; i < 1000; ++i) EXPECT_FALSE(check_stop_token(params, {}, 1, 1, false));
@@ -106,14 +106,14 @@ TEST(StopString, ACopyReadsAheadByItself) {
 
 TEST(HeldBack, OnlyWhatCouldStillBecomeAStop) {
   const std::vector<std::string> stops = {"Question", "estate"};
-  EXPECT_EQ(held_back("The Quest", stops), 5U);  // "Quest"; "est" is shorter
+  EXPECT_EQ(held_back("The Quest", stops), 5U);  // "Quest" is longer than "est"
   EXPECT_EQ(held_back("The best", stops), 3U);   // "est"
   EXPECT_EQ(held_back("The end.", stops), 0U);
   EXPECT_EQ(held_back("", stops), 0U);
   EXPECT_EQ(held_back("text", {}), 0U);
 }
 
-// The definition: the match, if `text` ends with one.
+// A reference implementation: the longest stop string at the end of `text`, if any.
 std::optional<StopStringMatch> match_at_end(std::string_view text,
                                             const std::vector<std::string>& stops) {
   std::optional<StopStringMatch> longest;

@@ -1,4 +1,4 @@
-// A whole engine over a tiny random model: real code from submit to output, in milliseconds.
+// The whole engine over a tiny random model, which runs in milliseconds without fakes.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace quire::testing {
 
-// The path of a config.json: 2 layers, hidden 64, 4 heads of 16 on 2 KV heads, vocabulary 96,
-// context 512. Runs with dummy weights and without a tokenizer.
+// The path of a config.json for dummy weights and no tokenizer: 2 layers, hidden size 64, 4 heads
+// of 16 on 2 KV heads, vocabulary 96, context 512.
 std::string tiny_config_path();
 
 EngineConfig tiny_config();
-// The same for a model of 4 layers, every second of which sees 40 positions alone. It has two block
-// tables, and one of them forgets blocks.
+// The config of a model with 4 layers, every second of which has a sliding window of 40 positions.
+// It has two block tables, one of which frees blocks behind the window.
 EngineConfig tiny_windows_config();
 
 std::unique_ptr<Engine> make_engine(const EngineConfig& config);
 
-// `length` ids that depend on `salt` alone.
+// `length` ids, which depend only on `salt`.
 std::vector<int32_t> tiny_prompt(int length, uint64_t salt);
 
-// All of one answer.
+// The accumulated output of one answer.
 struct Collected {
   std::string text;
   std::vector<int32_t> token_ids;
@@ -37,14 +37,14 @@ struct Collected {
   Status error;
 };
 
-// By index of n.
+// The answers of a request's n samples, by index.
 std::vector<Collected> collect_all(RequestStream& stream);
 Collected collect(RequestStream& stream);
 
-// Submits all requests at once and waits for all.
+// Submits all requests at once and waits for them.
 std::vector<Collected> run_all(Engine& engine, const std::vector<Request>& requests);
 
-// The statistics once nothing runs and the last step is counted.
+// The statistics when nothing runs and the last step has been counted.
 EngineStats stats_at_rest(const Engine& engine);
 
 }  // namespace quire::testing

@@ -115,7 +115,7 @@ const std::vector<SteppedModel::Answer>& SteppedModel::finish() {
   return answers_;
 }
 
-// All prompts at once. The rows get all blocks that they will ever need; block 0 is the padding.
+// A plan that starts all prompts at once. Each row gets all of its blocks; block 0 is padding.
 BatchPlan SteppedModel::first_plan() const {
   SamplingParams params;
   params.temperature = 0.0F;
@@ -192,7 +192,7 @@ std::array<std::vector<SteppedModel::Answer>, 2> step_together(const EngineConfi
   DeviceContext& context = *platform->contexts().front();
   auto a = value_of(SteppedModel::load(first, context, *platform));
   const auto b = value_of(SteppedModel::load(second, context, *platform));
-  constexpr int kLead = 7;  // so that the two models' sequences never have the same lengths
+  constexpr int kLead = 7;  // keeps the lengths of the two models' sequences different
   for (int i = 0; i < kLead; ++i) b->step();
   for (int i = 0; i < SteppedModel::kNumSteps; ++i) {
     if (a != nullptr) a->step();

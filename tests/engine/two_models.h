@@ -1,4 +1,4 @@
-// Two engines in one process, and two models on one device.
+// Helpers for tests of two engines in one process, and of two models on one device.
 #pragma once
 
 #include <array>
@@ -11,39 +11,39 @@
 
 namespace quire::testing {
 
-// The path of a config.json that differs from the tiny model's in every size: 3 layers, hidden 96,
-// 6 heads of 16 on 3 KV heads with a sliding window of 48, vocabulary 128, context 512.
+// The path of a config.json that differs from the tiny model's in every size: 3 layers, hidden size
+// 96, 6 heads of 16 on 3 KV heads with a sliding window of 48, vocabulary 128, context 512.
 std::string other_config_path();
 
-// Greedy requests with log probabilities: prompts of 1 to 160 tokens, some with a common prefix.
+// Greedy requests with log probabilities. Prompts have 1 to 160 tokens; some share a prefix.
 std::vector<Request> two_model_requests(int num_requests);
 
-// The answers of each engine when both run at once, each submitted to from a thread of its own.
+// Runs both engines at once, each with its own submitting thread, and returns their answers.
 std::array<std::vector<Collected>, 2> run_both(Engine& first, Engine& second,
                                                const std::vector<Request>& requests);
 
-// Destroys `first` while it and `second` run, makes another of `config` while `second` still runs,
-// and returns the answers of both.
+// Destroys `first` while both engines run, creates another engine from `config` while `second`
+// still runs, and returns the answers of the new engine and of `second`.
 std::array<std::vector<Collected>, 2> run_over_a_restart(std::unique_ptr<Engine> first,
                                                          const EngineConfig& config, Engine& second,
                                                          const std::vector<Request>& requests);
 
-// A model with a runner of its own, on a device that it shares with others, and a few greedy
-// sequences that it decodes. One thread drives all of them.
+// A model with its own runner on a shared device, and a few greedy sequences that it decodes. One
+// thread drives all such models.
 class SteppedModel {
  public:
   static constexpr int kNumSteps = 40;
   using Answer = std::vector<SampledToken>;
 
-  // No step may be in flight on the device.
+  // To be called while no step is in flight on the device.
   static Result<std::unique_ptr<SteppedModel>> load(const EngineConfig& config,
                                                     DeviceContext& context,
                                                     const Platform& platform);
 
-  // Enqueues one step. Waits for an older one if too many are in flight.
+  // Enqueues one step. If too many are in flight, waits for an older one.
   void step();
   bool has_steps() const { return num_enqueued_ < kNumSteps; }
-  // Waits for the steps in flight. By sequence.
+  // Waits for the steps in flight and returns the tokens of each sequence.
   const std::vector<Answer>& finish();
 
  private:
@@ -61,12 +61,12 @@ class SteppedModel {
   std::vector<Answer> answers_;
 };
 
-// The answers of a model that has a platform to itself.
+// The answers of a model that is the only one on its platform.
 std::vector<SteppedModel::Answer> step_alone(const EngineConfig& config);
 
-// The answers of two models whose runners share a platform and take turns. The first is destroyed
-// with a step in flight when both are half way, and is loaded and run again once the second has
-// ended; its answers are those of the second run.
+// The answers of two models whose runners share a platform and take turns. The first model is
+// destroyed halfway, with a step in flight. It is loaded and run again after the second has ended,
+// and its answers are those of the second run.
 std::array<std::vector<SteppedModel::Answer>, 2> step_together(const EngineConfig& first,
                                                                const EngineConfig& second);
 

@@ -1,4 +1,4 @@
-// Two engines, and two models on one device, give the bits of each alone.
+// Two engines, or two models on one device, give the same bits as each one alone.
 #include "engine/two_models.h"
 
 #include <gtest/gtest.h>
@@ -94,7 +94,7 @@ TEST(TwoModels, OnOnePlatformGiveTheBitsOfEachAlone) {
   EXPECT_NE(answers[0][0][0].logprobs[0].logprob, answers[1][0][0].logprobs[0].logprob);
 }
 
-// Scratch that a runner was made with stays where it is when a later one needs more.
+// The scratch memory of an earlier runner keeps its address when a later runner needs more.
 TEST(DeviceContext, KeepsTheWorkspaceOfEarlierRunners) {
   const auto platform = make_cpu_platform({.num_threads = 1});
   ASSERT_TRUE(platform.ok());

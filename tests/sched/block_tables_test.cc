@@ -44,7 +44,7 @@ TEST(BlockTables, TheSequencesOfARequestHashItsPromptOnce) {
   tables.match_prefix(first, prefix);
   ASSERT_EQ(hashes->size(), 4U);
   EXPECT_EQ(first.block_hashes, *hashes);
-  // The mark shows where the hashes of the second sequence come from.
+  // Marks the shared hashes, to see that the second sequence takes its hashes from them.
   hashes->back() = BlockHash{};
   tables.match_prefix(second, prefix);
   EXPECT_EQ(second.block_hashes, *hashes) << "the prompt is hashed per sequence";

@@ -50,7 +50,7 @@ std::vector<SampledSpan> FakeDevice::run(const BatchPlan& plan,
     add_row(added, root_content(salt_of(added.seq_id)));
   }
   for (const BlockTableAppend& append : plan.block_appends) append_blocks(append);
-  // As in a layer: the whole batch writes before anyone reads.
+  // As in a layer, the whole batch writes before any sequence reads.
   for (const SeqSlice& slice : plan.slices) write(plan, slice);
   for (const SeqSlice& slice : plan.slices) check_reads(slice);
   std::vector<SampledSpan> spans;
@@ -66,8 +66,8 @@ void FakeDevice::remove_row(int row_idx) {
   row = Row();
 }
 
-// Blocks behind a row's tokens, or before its window, do not count: the scheduler may have given
-// them to another sequence.
+// Blocks after a row's tokens or before its window do not count, because the scheduler may have
+// given them to another sequence.
 bool FakeDevice::is_old(const Row& row, size_t table, int block_idx) const {
   const int end = std::min((row.num_old + block_size_ - 1) / block_size_, row.num_blocks);
   return block_idx >= first_page_read(row.num_old, tables_[table].window, block_size_) &&
@@ -165,8 +165,8 @@ void FakeDevice::write_chunk(const BatchPlan& plan, const SeqSlice& slice, Row& 
   num_computed_tokens_ += slice.num_tokens;
 }
 
-// The newest token, then as many drafts as the slice has tokens: a pseudo-random number of them are
-// what the model would sample.
+// Writes the newest token, then as many drafts as the slice has further tokens. A pseudo-random
+// number of leading drafts is what the model would sample.
 void FakeDevice::write_next_tokens(const BatchPlan& plan, const SeqSlice& slice, Row& row) {
   QUIRE_CHECK(!row.fresh && row.num_computed + 1 == static_cast<int>(row.token_ids.size()),
               "[sim] a row decodes before its known tokens are computed");
@@ -193,7 +193,7 @@ void FakeDevice::write_next_tokens(const BatchPlan& plan, const SeqSlice& slice,
   num_rejected_drafts_ += slice.num_drafts - row.num_accepted;
 }
 
-// Only those that join in this very plan may share a block that it writes.
+// A row may write a shared block only if the rows that share it were added in this plan.
 void FakeDevice::write_slots(const Row& row, int position, Content content) {
   for (size_t t = 0; t < tables_.size(); ++t) {
     const size_t at = slot(row, t, position);
@@ -204,7 +204,7 @@ void FakeDevice::write_slots(const Row& row, int position, Content content) {
   }
 }
 
-// The first query of the slice reads the furthest back.
+// Checks the reads of the slice's first query, whose window begins earliest.
 void FakeDevice::check_reads(const SeqSlice& slice) const {
   const Row& row = rows_[static_cast<size_t>(slice.row)];
   const int end = std::min(row.num_computed, slice.num_blocks * block_size_);

@@ -1,5 +1,5 @@
-// A device of which only the cache matters: it runs plans as a real one would, from the plan alone,
-// and ends the program when a plan is wrong.
+// A fake device that models only the cache. It runs plans as a real device would, from the plan
+// alone, and ends the program if a plan is wrong.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,20 @@
 
 namespace quire::testing {
 
-// Stands for the keys and values of a token: they depend on every token before it and on the salt.
+// Stands for the keys and values of a token. It depends on all tokens up to this one and on the
+// salt.
 using Content = uint64_t;
 Content root_content(std::string_view salt);
 Content next_content(Content previous, int32_t token_id);
-// The fake model: the token that follows a prefix.
+// The fake model: returns the token that follows a prefix.
 int32_t fake_sample(Content prefix, uint64_t seed);
 
 class FakeDevice {
  public:
   explicit FakeDevice(const SchedulerConfig& config);
 
-  // salt_of: what the device does not know and the check needs. Of a slice's drafts a pseudo-random
-  // number is right.
+  // `salt_of` gives a sequence's salt, which a real device does not have but the checks need. A
+  // pseudo-random number of each slice's drafts is right.
   std::vector<SampledSpan> run(const BatchPlan& plan,
                                const std::function<std::string(SeqId)>& salt_of);
 
@@ -35,17 +36,17 @@ class FakeDevice {
  private:
   struct Row {
     bool active = false;
-    bool fresh = false;  // no slice yet
+    bool fresh = false;  // has had no slice yet
     SeqId seq_id = 0;
     uint64_t seed = 0;
     std::vector<int32_t> token_ids;
-    std::vector<Content> contents;                // what the cache must hold for each token
+    std::vector<Content> contents;                // expected content of the cache for each token
     std::vector<std::vector<int32_t>> block_ids;  // by table
-    int num_blocks = 0;                           // in each table, that its latest slice may use
+    int num_blocks = 0;                           // blocks per table that its latest slice may use
     int num_computed = 0;
     int num_old = 0;       // computed before this plan
     int step_begin = 0;    // computed before its latest slice
-    int num_accepted = 0;  // drafts of its latest slice
+    int num_accepted = 0;  // accepted drafts of its latest slice
   };
 
   void remove_row(int row);
@@ -65,7 +66,7 @@ class FakeDevice {
   struct Table {
     int window;
     std::vector<Content> cache;        // [num_blocks * block_size]
-    std::vector<int> num_old_holders;  // of each block: rows that read it before this plan
+    std::vector<int> num_old_holders;  // per block: rows that could read it before this plan
   };
 
   int block_size_;

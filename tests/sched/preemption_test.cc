@@ -1,4 +1,4 @@
-// What happens when blocks run out.
+// Preemption when blocks, rows or rule tables run out.
 
 #include "sched/scheduler_fixture.h"
 
@@ -9,7 +9,7 @@ using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 TEST_F(SchedulerTest, PreemptsTheLastInRankWhenBlocksRunOut) {
-  config_.tables = {{.num_blocks = 5}};  // 64 tokens
+  config_.tables = {{.num_blocks = 5}};  // for 64 tokens
   const SeqId a = add(30, 20);
   const SeqId b = add(30, 20);
   step();
@@ -64,7 +64,7 @@ TEST_F(SchedulerTest, NobodyIsPreemptedInVain) {
   const SeqId top = add(40, 20, {.priority = -2});
   const SeqId low = add(20, 12);
   step();
-  const SeqId urgent = add(60, 4, {.priority = -1});  // needs 4 blocks; without `low` 2 are there
+  const SeqId urgent = add(60, 4, {.priority = -1});  // needs 4 blocks; preempting `low` gives 2
   EXPECT_EQ(parts(step()), (Parts{{top, 1}, {low, 1}}));
   EXPECT_EQ(seq(low).num_preemptions, 0);
   EXPECT_EQ(seq(urgent).state, SeqState::kWaiting);
@@ -104,7 +104,7 @@ TEST_F(SchedulerTest, ARowIsNotTakenWhereBlocksWouldStillBeMissing) {
   const SeqId top = add(40, 20, {.priority = -2});
   const SeqId low = add(20, 12);
   step();
-  add(60, 4, {.priority = -1});  // needs 4 blocks; without `low` 2 are there
+  add(60, 4, {.priority = -1});  // needs 4 blocks; preempting `low` gives 2
   EXPECT_EQ(parts(step()), (Parts{{top, 1}, {low, 1}}));
   EXPECT_EQ(scheduler().stats().num_preemptions, 0);
 }
@@ -212,7 +212,7 @@ TEST_F(SchedulerTest, PriorityPreemptsForARuleTable) {
 }
 
 TEST_F(SchedulerTest, TwoBigSequencesTakeTurnsInOrder) {
-  config_.tables = {{.num_blocks = 9}};  // 128 tokens: one of them at a time in the end
+  config_.tables = {{.num_blocks = 9}};  // for 128 tokens: in the end only one sequence fits
   const SeqId a = add(60, 64);
   add(60, 64);
   int num_steps = 0;

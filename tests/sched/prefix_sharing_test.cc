@@ -1,4 +1,4 @@
-// When blocks are shared, and when not.
+// Conditions under which sequences share blocks.
 
 #include "sched/scheduler_fixture.h"
 
@@ -61,7 +61,7 @@ TEST_F(SchedulerTest, APlanSharesThePromptOfANewSequence) {
 TEST_F(SchedulerTest, BlocksOfUnknownTokensAreNotNamed) {
   const SeqId a = add(16, 40);
   std::vector<BatchPlan> plans;
-  for (int i = 0; i < 17; ++i) plans.push_back(schedule());  // fills 2 blocks, no token known
+  for (int i = 0; i < 17; ++i) plans.push_back(schedule());  // fills 2 blocks, no output known
   EXPECT_EQ(seq(a).num_scheduled, 32);
   for (const BatchPlan& plan : plans) complete(plan);
   scheduler().check_invariants();
@@ -93,7 +93,7 @@ TEST_F(SchedulerTest, CachingCanBeTurnedOff) {
 TEST_F(SchedulerTest, EvictsTheDeepEndOfAChainFirst) {
   config_.tables = {{.num_blocks = 5}};
   scheduler().finish((add(64, 1, {.first_id = 1}), step(), last_id_));
-  // 1 block is taken, so that of the chain's 4 the deepest goes.
+  // One block is needed, so the last of the chain's 4 cached blocks is evicted.
   scheduler().finish((add(10, 1), step(), last_id_));
   const SeqId again = add(64, 1, {.first_id = 1});
   step();

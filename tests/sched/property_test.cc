@@ -1,4 +1,4 @@
-// Random operations on a scheduler, executed as a device would: see scheduler_sim.h.
+// Runs random operations on a scheduler and executes its plans on a fake device (scheduler_sim.h).
 #include <gtest/gtest.h>
 
 #include <random>
@@ -22,7 +22,7 @@ TEST_P(SchedulerProperties, HoldUnderRandomOperations) {
     total.num_accepted_drafts += result.num_accepted_drafts;
     total.num_rejected_drafts += result.num_rejected_drafts;
   }
-  // The checks are inside; here only that the scenarios reach what they are for.
+  // The scenarios contain the checks. This only ensures that they cover the interesting cases.
   EXPECT_GT(total.num_answered, 100);
   EXPECT_GT(total.num_shared_tokens, 100);
   EXPECT_GT(total.stats.num_preemptions, 10);

@@ -1,5 +1,5 @@
-// What the tests of the scheduler share: sequences with ids in order of arrival, and steps that
-// bring a new token to every slice that samples.
+// The fixture of the scheduler's tests. Sequences get ids in order of arrival, and each step
+// returns a new token for every slice that samples.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ struct Options {
   std::string salt = {};
   std::optional<int> prompt_logprobs = {};
   bool has_rules = false;
-  int first_id = 1000;  // prompts of different sequences share nothing unless told to
+  int first_id = 1000;  // prompts share prefixes only if this is equal
 };
 
 class SchedulerTest : public ::testing::Test {
@@ -47,7 +47,7 @@ class SchedulerTest : public ::testing::Test {
     return std::make_shared<const SamplingSpec>(resolved);
   }
 
-  // Ids count up from 1 in order of arrival.
+  // Sequences get the ids 1, 2, … in order of arrival.
   Status try_add(int num_prompt, int max_tokens, const Options& options = {}) {
     auto seq = std::make_unique<Sequence>();
     seq->id = seq->arrival = ++last_id_;
@@ -74,7 +74,7 @@ class SchedulerTest : public ::testing::Test {
     scheduler().check_invariants();
     return plan;
   }
-  // Every sampling slice brings tokens that were never seen before: of its drafts, num_accepted.
+  // Completes the plan. Each sampling slice returns new tokens, with `num_accepted` of its drafts.
   std::vector<Sequence*> complete(const BatchPlan& plan, int num_accepted = 0) {
     std::vector<SampledSpan> spans;
     for (const SeqSlice& slice : plan.slices) {

@@ -11,7 +11,7 @@ namespace quire::testing {
 namespace {
 
 constexpr int32_t kStopToken = 60;
-constexpr size_t kMaxLive = 16;  // more only take longer
+constexpr size_t kMaxLive = 16;  // more would only make a scenario slower
 
 std::shared_ptr<const SamplingSpec> make_spec(const SimRequest& request) {
   SamplingParams params;
@@ -201,7 +201,7 @@ const Sequence* SchedulerSim::first_waiting() {
   return first;
 }
 
-// Blocks of a table that stay taken when all ranks after seq are preempted.
+// The blocks of a table that would stay in use if all ranks after `seq` were preempted.
 int SchedulerSim::num_blocks_of_higher_ranks(const Sequence& seq, size_t table) {
   std::set<int32_t> block_ids;
   for (const auto& [id, expected] : live_) {
@@ -226,7 +226,7 @@ bool SchedulerSim::has_blocks_of_lower_ranks(const Sequence& seq, int num_higher
 
 void SchedulerSim::check_priority_was_kept(const BatchPlan& plan) {
   const Sequence* waiting = first_waiting();
-  // Its tokens in flight are bound to come: it waits for no other sequence.
+  // It waits only for its own tokens in flight, not for another sequence.
   if (waiting == nullptr || waiting->num_in_flight > 0) return;
   int num_higher = 0;
   for (const auto& [id, expected] : live_) {
@@ -248,7 +248,7 @@ void SchedulerSim::check_priority_was_kept(const BatchPlan& plan) {
     num_tokens_left -= slice.num_tokens;
     had_prompt |= !slice.decodes;
   }
-  // Prompts of higher ranks may take a step as a whole, beside the decodes of all ranks.
+  // Prompts of higher rank may fill a whole step, beside the decodes of all ranks.
   if (had_prompt && plan.num_tokens() == config_.max_num_batched_tokens) return;
   QUIRE_CHECK(!has_blocks_of_lower_ranks(*waiting, num_higher) || num_tokens_left < num_tokens,
               "[sim] a sequence waits for one of lower rank");
@@ -278,7 +278,7 @@ void SchedulerSim::complete(bool fail) {
 
 void SchedulerSim::take(const Sequence& seq) {
   const Expected& expected = live_.at(seq.id);
-  // The stop token may stand in the middle of a span.
+  // A span may continue after the stop token, so only the common length is compared.
   const auto num_compared =
       static_cast<std::ptrdiff_t>(std::min(seq.token_ids.size(), expected.tokens.size()));
   QUIRE_CHECK(std::equal(seq.token_ids.begin(), seq.token_ids.begin() + num_compared,
@@ -300,9 +300,9 @@ void SchedulerSim::cancel(SeqId id) {
 }
 
 void SchedulerSim::drain() {
-  // The first in rank gets a token at least every max_steps_in_flight + 1 steps; each sequence has
-  // at most max_model_len tokens, computed again after at most one preemption per sequence that
-  // ranks before it.
+  // The first sequence in rank gets a token at least every max_steps_in_flight + 1 steps. Each
+  // sequence has at most max_model_len tokens, which are computed again after at most one
+  // preemption per sequence that ranks before it.
   const size_t bound =
       64 + 8 * live_.size() * live_.size() * static_cast<size_t>(config_.max_model_len);
   size_t num_steps = 0;
@@ -319,14 +319,14 @@ void SchedulerSim::drain() {
 ScenarioResult run_scenario(const Choices& below, int num_ops) {
   SchedulerSim sim(random_config(below), 1 + static_cast<int>(below(3)));
   for (int i = 0; i < num_ops; ++i) {
-    const uint32_t op = below(16);  // an exhausted input, all zeros, only plans
+    const uint32_t op = below(16);  // an exhausted fuzzer input reads as zeros, which only plan
     if (op < 5) {
       sim.schedule();
     } else if (op < 11) {
       sim.complete(below(32) == 31);
     } else if (op < 15 && sim.num_live() < kMaxLive) {
       const SimRequest request = random_request(below);
-      const uint32_t num_copies = below(6) == 5 ? 3 : 1;  // as n > 1 does
+      const uint32_t num_copies = below(6) == 5 ? 3 : 1;  // as with n > 1
       for (uint32_t copy = 0; copy < num_copies; ++copy) sim.add(request);
     } else if (op == 15 && sim.num_live() > 0) {
       sim.cancel(sim.live_id(below(static_cast<uint32_t>(sim.num_live()))));

@@ -1,5 +1,5 @@
-// Drives a Scheduler as the engine does, over a FakeDevice, with checks after every operation. Used
-// by the property tests and the fuzzer; ends the program on the first thing that is wrong.
+// Drives a Scheduler as the engine does, with a FakeDevice, and checks it after every operation.
+// Used by the property tests and the fuzzer. Ends the program at the first error.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace quire::testing {
 
-// below(n): a number of [0, n), from a generator or from a fuzzer's bytes.
+// below(n) returns a number in [0, n), from a generator or from a fuzzer's input.
 using Choices = std::function<uint32_t(uint32_t n)>;
 
 struct SimRequest {
@@ -31,21 +31,21 @@ struct SimRequest {
   bool has_rules = false;
 };
 
-// One that the fake model answers alone, without any cache or batch.
+// The fake model's answer to the request, computed without cache or batch.
 std::vector<int32_t> answer_alone(const SimRequest& request);
 
 class SchedulerSim {
  public:
   SchedulerSim(const SchedulerConfig& config, int max_steps_in_flight);
 
-  // The sequence's id, or none when refused.
+  // Returns the sequence's id, or nullopt if it is refused.
   std::optional<SeqId> add(const SimRequest& request);
-  // Plans a step if the pipeline has room; false when there was nothing to run.
+  // Plans a step if the pipeline has room. Returns false if there is nothing to run.
   bool schedule();
-  // Runs and completes the oldest step in flight, if any. fail: its first token is an error.
+  // Completes the oldest step in flight, if any. With `fail`, its first token is an error.
   void complete(bool fail = false);
   void cancel(SeqId id);
-  // The engine's loop until nothing is left; checks that it ends and that nothing leaked.
+  // Runs the engine's loop until nothing is left. Checks that it ends and that nothing leaks.
   void drain();
 
   Scheduler& scheduler() { return scheduler_; }
@@ -59,21 +59,21 @@ class SchedulerSim {
  private:
   struct Expected {
     SimRequest request;
-    std::vector<int32_t> tokens;  // prompt and answer
+    std::vector<int32_t> tokens;  // of prompt and output
   };
 
   void check_plan(const BatchPlan& plan);
-  // As the device sees them: rows that leave and enter, plan after plan.
+  // Checks rule tables as the device sees them: rows that are removed and added, plan by plan.
   void check_rule_tables(const BatchPlan& plan);
   void check_nobody_was_overtaken(const BatchPlan& plan);
-  // Strict priority: while a sequence runs, none that ranks before it waits for something that the
-  // preemption of all lower ranks would bring.
+  // Checks strict priority: no sequence may wait for resources that preempting all lower ranks
+  // would free while one of them runs.
   void check_priority_was_kept(const BatchPlan& plan);
   // Whether the rule table that the sequence may need is free or held by a lower rank.
   bool can_have_table(const Sequence& seq);
   const Sequence* first_waiting();
   int num_blocks_of_higher_ranks(const Sequence& seq, size_t table);
-  // Whether the waiting sequence would fit if all ranks after it gave their blocks up.
+  // Whether the waiting sequence would fit if all lower ranks gave up their blocks.
   bool has_blocks_of_lower_ranks(const Sequence& seq, int num_higher);
   void take(const Sequence& seq);
 
@@ -83,7 +83,7 @@ class SchedulerSim {
   size_t max_steps_in_flight_;
   std::deque<BatchPlan> in_flight_;
   std::map<SeqId, Expected> live_;
-  std::map<SeqId, std::string> salts_;  // of all ever added
+  std::map<SeqId, std::string> salts_;  // of all sequences ever added
   std::map<int, bool> device_rows_;     // whether the sequence in each row has rules
   SeqId next_id_ = 1;
   uint64_t last_step_id_ = 0;
@@ -98,8 +98,8 @@ struct ScenarioResult {
   int64_t num_rejected_drafts = 0;
 };
 
-// A random engine with random requests that share prefixes, cancelled at random moments; every
-// answer is compared with answer_alone().
+// Runs a random configuration with random requests that share prefixes and are cancelled at random.
+// Compares every answer with answer_alone().
 ScenarioResult run_scenario(const Choices& below, int num_ops);
 
 }  // namespace quire::testing

@@ -1,5 +1,4 @@
-// The scheduler's rules, one by one. That plans are right in every combination of them is the
-// business of property_test.cc.
+// The scheduler's rules, one by one. property_test.cc checks plans under combinations of them.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -93,7 +92,7 @@ TEST_F(SchedulerTest, WithChunkingOffPromptsAreTakenWholeAndInOrder) {
   config_.enable_chunked_prefill = false;
   const SeqId a = add(40, 5);
   const SeqId b = add(30, 5);
-  add(5, 5);  // would fit beside a, and must not overtake b
+  add(5, 5);  // would fit beside `a`, but must not overtake `b`
   EXPECT_EQ(parts(step()), (Parts{{a, 40}}));
   EXPECT_EQ(parts(step()), (Parts{{a, 1}, {b, 30}, {3, 5}}));
   EXPECT_THAT(try_add(65, 5).message(), HasSubstr("--max-num-batched-tokens 64"));
@@ -190,7 +189,7 @@ TEST_F(SchedulerTest, AnErrorBringsNoToken) {
   EXPECT_EQ(seq(a).num_in_flight, 0);
 }
 
-// 14 known tokens of 16 in a block, and steps of up to 5.
+// A block holds 14 known tokens of 16, and a step adds up to 5.
 TEST_F(SchedulerTest, BlocksForDraftsThatWereNotAcceptedAreGivenBack) {
   config_.num_drafts = 4;
   const SeqId id = add(14, 50);
@@ -282,7 +281,7 @@ TEST_F(SchedulerTest, StepsAreCompletedInOrder) {
   EXPECT_DEATH(complete(first), "in the order of their planning");
 }
 
-// The host's share of a step. The bound is for noisy machines: the figure is 8 us.
+// The CPU time of the scheduler per step. It takes 8 us; the bound leaves room for noisy machines.
 TEST_F(SchedulerTest, ADecodeStepOf256CostsTheHostLittle) {
   constexpr int kNumSeqs = 256;
   config_.max_num_seqs = kNumSeqs;

@@ -25,7 +25,7 @@ constexpr size_t kPoisonAllBytes = size_t{64} << 20;
 
 enum class Stream : uint64_t { kQuery = 1, kKey, kValue, kSink };
 
-// A number that depends on nothing but its name: uniform in [-1, 1).
+// A pseudo-random number in [-1, 1) that depends only on the arguments.
 float noise(Stream stream, uint64_t content, int position, int head, int d) {
   uint64_t x = static_cast<uint64_t>(stream) * 0x9E3779B97F4A7C15ULL + content;
   for (const int part : {position, head, d}) {
@@ -123,7 +123,7 @@ void AttentionProblem::place_pages() {
   }
   max_pages_ += 2;
   num_pages_ = 1 + total + spec_.num_unused_pages;
-  // Page 0 is the padding's. The rest is dealt from the far end of the pool, shuffled.
+  // Page 0 is for padding. The other pages are taken from the end of the pool, shuffled.
   std::vector<int32_t> free_pages;
   for (int64_t i = 0; i < total; ++i)
     free_pages.push_back(static_cast<int32_t>(num_pages_ - 1 - i));
@@ -240,7 +240,7 @@ PlanLimits AttentionProblem::limits(Phase phase) const {
 
 namespace {
 
-// The plans of one problem, with its output.
+// The attention plans of one problem, and its output.
 class PlannedProblem {
  public:
   PlannedProblem(const AttentionProblem& problem, AttentionBackend& backend) : problem_(problem) {
@@ -348,7 +348,7 @@ std::vector<AttentionCase> attention_cases() {
       AttentionCase* last = add("gqa_decode" + suffix, gqa, lengths_around_page(page));
       last->k_scale = 0.02F;
       last->v_scale = 0.01F;
-      // Ragged: nothing is decode, so order is free.
+      // No request is decode, so any order is allowed.
       last = add("gqa_ragged" + suffix, gqa, ragged(page));
       last->max_decode_q_len = 0;
       last->k_scale = 0.5F;
@@ -413,7 +413,7 @@ void expect_close(const std::vector<float>& actual, const std::vector<float>& ex
   size_t worst = 0;
   float worst_excess = -1.0F;
   for (size_t i = 0; i < actual.size(); ++i) {
-    if (actual[i] == expected[i]) continue;  // equal infinities too
+    if (actual[i] == expected[i]) continue;  // also for equal infinities
     const float excess =
         std::abs(actual[i] - expected[i]) / (tolerance * (1.0F + std::abs(expected[i])));
     if (!(excess <= worst_excess)) {

@@ -1,6 +1,6 @@
 // Random paged-attention problems that every backend runs against the reference. Memory that must
-// not be read is poisoned: NaN in slots that hold no token, huge page ids behind a request's last
-// page. Pages are shuffled; requests of one content may share the pages of their common prefix.
+// not be read is poisoned: NaN in slots without a token, and huge page ids after a request's last
+// page. Pages are shuffled. Requests with equal content may share the pages of their common prefix.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct AttentionCase {
   bool share_pages = false;
   float k_scale = 1.0F;  // FP8 only
   float v_scale = 1.0F;
-  int64_t num_unused_pages = 7;  // the pool is this much larger than what is used
-  // The first head's identity: a problem of heads 4 to 5 has the content of those heads elsewhere.
+  int64_t num_unused_pages = 7;  // pages in the pool beyond those in use
+  // Index of the first head in a larger problem: heads 4 and 5 there have the same content here.
   int first_head = 0;
   int first_kv_head = 0;
 };
@@ -51,17 +51,17 @@ class AttentionProblem {
   const std::vector<float>& sinks() const { return sinks_; }
   int64_t num_pages() const { return num_pages_; }
   int num_tokens() const { return static_cast<int>(query_start_.back()); }
-  // Limits of an eager plan for this batch.
+  // The limits of an eager plan for this batch.
   PlanLimits limits(Phase phase) const;
-  // Never below the true lengths; a test may raise them to what a host would know.
+  // Upper bounds of the lengths. A test may raise them to what a host would know.
   std::vector<int32_t>& kv_len_bound() { return kv_len_bound_; }
 
-  // The number as it is stored, after rounding and its scale.
+  // The number as stored in the cache, after scaling and rounding.
   float key(int req, int position, int kv_head, int d) const;
   float value(int req, int position, int kv_head, int d) const;
 
-  // Both phases on a backend of this host; fails the test on a Status. The workspace is exactly as
-  // large as the plans asked for, poisoned.
+  // Runs both phases on a backend of this host. An error fails the test. The workspace is poisoned
+  // and has exactly the size that the plans require.
   AttentionResult run(AttentionBackend& backend) const;
 
  private:
@@ -84,19 +84,20 @@ class AttentionProblem {
 
 AttentionResult run_attention(const AttentionCase& spec, AttentionBackend& backend);
 
-// The same with a plan for each problem and phase, all of which are updated before the first runs.
+// Runs several problems: plans all problems and phases and updates all plans before the first runs.
 std::vector<AttentionResult> run_interleaved(const std::vector<const AttentionProblem*>& problems,
                                              AttentionBackend& backend);
 
-// The cases every backend is to pass: head shapes, dtypes, page sizes, lengths around a page's,
-// ragged and uniform batches, window, soft cap, sinks, sharing, padding.
+// The cases that every backend must pass: head shapes, dtypes, page sizes, lengths around the page
+// size, ragged and uniform batches, window, soft cap, sinks, shared pages and padding.
 std::vector<AttentionCase> attention_cases();
 
-// A shape with what tests rarely vary filled in: softmax scale 1/sqrt(head_dim), causal, F32.
+// A shape with the common defaults: softmax scale 1/sqrt(head_dim), causal, F32.
 AttentionShape make_attention_shape(int num_heads, int num_kv_heads, int head_dim, int page_size,
                                     DType kv);
 
-// |actual - expected| ≤ tolerance * (1 + |expected|), infinities equal; reports the worst element.
+// Expects |actual - expected| ≤ tolerance * (1 + |expected|), with equal infinities. Reports the
+// worst element.
 void expect_close(const std::vector<float>& actual, const std::vector<float>& expected,
                   float tolerance);
 float max_difference(const std::vector<float>& a, const std::vector<float>& b);

@@ -147,7 +147,7 @@ bool HttpClient::send(std::string_view bytes) {
   return true;
 }
 
-// Takes in what comes next; false at the end of the connection or of the time.
+// Receives the next bytes. Returns false when the connection ends or the deadline passes.
 bool HttpClient::fill(long deadline_ms) {
   char piece[16384];
   SSL* ssl = connection_->ssl;
@@ -215,7 +215,7 @@ HttpAnswer HttpClient::receive(bool to_head, int timeout_ms) {
     return answer;
   }
   const std::string length = answer.header("content-length");
-  if (length.empty()) {  // until the end of the connection
+  if (length.empty()) {  // the body ends with the connection
     std::optional<std::string> rest = receive_rest(left());
     answer.is_whole = rest.has_value();
     answer.body = std::move(rest).value_or("");

@@ -10,7 +10,7 @@
 namespace quire::testing {
 
 struct ModelHarness::Batch {
-  std::vector<int> order;  // place in the batch → chunk
+  std::vector<int> order;  // position in the batch -> index of the chunk
   std::vector<int> seqs;
   std::vector<int32_t> token_ids, positions, query_start, seq_lens;
   PhaseRange decode, prefill;
@@ -52,7 +52,7 @@ void ModelHarness::add_group(const KvGroup& group, int num_pages, std::mt19937_6
   GroupCache cache;
   for (size_t i = 0; i < group.layers.size(); ++i) {
     Tensor buffer = Tensor::host({num_pages * layout.page_bytes()}, DType::kF8E4M3).value();
-    // All ones is a NaN in every float type. Page 0 stays zero: it is what padding points at.
+    // All-one bits are a NaN in every float type. Page 0 stays zero, because padding reads it.
     std::memset(buffer.view.as<char>() + layout.page_bytes(), 0xFF,
                 buffer.view.num_bytes() - static_cast<size_t>(layout.page_bytes()));
     cache.views.push_back(kv_cache_view(layout, buffer.view.data));

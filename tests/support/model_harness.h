@@ -1,4 +1,4 @@
-// Drives Model::forward with a paged cache laid out by hand: no scheduler, no engine.
+// Runs Model::forward with a paged cache, without a scheduler or an engine.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,25 @@ struct HarnessChunk {
   std::vector<int32_t> token_ids;
 };
 
-// Hands out pages of one pool in a shuffled order, for every KV group on its own. Slots that were
-// never written hold NaN and dead block-table entries a page that does not exist, so that whoever
-// reads them is found out.
+// Allocates pages of one pool in shuffled order, separately for every KV group. Slots never written
+// hold NaN, and unused block-table entries hold a page that does not exist, so that reading them
+// shows in the result.
 class ModelHarness {
  public:
   static constexpr int kMaxSeqs = 8;
 
-  // All three outlive the harness. `limits` is what the model was loaded with.
+  // `model`, `attention` and `limits` must outlive the harness. `limits` are those of the model's
+  // load.
   ModelHarness(Model& model, AttentionBackend& attention, const ModelLimits& limits,
                uint64_t seed = 0);
 
-  // One step. One-token chunks go first, as decode; returns each chunk's logits
-  // [num_tokens, vocab_size] in the order in which the chunks were given.
+  // Runs one step. Chunks of one token run first, as decode. Returns the logits of each chunk,
+  // [num_tokens, vocab_size], in the order of `chunks`.
   Result<std::vector<std::vector<float>>> step(const std::vector<HarnessChunk>& chunks);
 
  private:
   struct GroupCache {
-    std::vector<Tensor> buffers;  // one a layer
+    std::vector<Tensor> buffers;  // one per layer
     std::vector<KvCacheView> views;
     std::vector<int32_t> free_pages;
     std::vector<int32_t> block_table;  // [kMaxSeqs, max_pages]
@@ -54,12 +55,12 @@ class ModelHarness {
   Model& model_;
   AttentionBackend& attention_;
   ModelLimits limits_;
-  int64_t max_pages_ = 0;  // of one sequence
+  int64_t max_pages_ = 0;  // per sequence
   std::vector<GroupCache> caches_;
-  std::vector<int> lengths_;  // [kMaxSeqs] tokens in the cache
+  std::vector<int> lengths_;  // [kMaxSeqs], tokens in the cache
 };
 
-// The greedy continuation: `num_tokens` ids in all, starting with `first`.
+// Decodes greedily. Returns `num_tokens` ids, of which `first` is the first.
 Result<std::vector<int32_t>> greedy(ModelHarness& harness, int seq, int32_t first, int num_tokens);
 
 }  // namespace quire::testing

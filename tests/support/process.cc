@@ -16,7 +16,7 @@
 namespace quire::testing {
 namespace {
 
-// Appends what is there; closes the stream at its end.
+// Appends the available bytes to `to`. Closes the stream at its end.
 void drain(int& fd, std::string& to) {
   char buffer[4096];
   const ssize_t got = ::read(fd, buffer, sizeof(buffer));
@@ -82,7 +82,7 @@ void Process::kill(int signal) const {
 
 bool Process::read_some(std::string& out, std::string& err) {
   constexpr int kPatienceMs = 100;
-  pollfd fds[2] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}};  // poll skips what has ended
+  pollfd fds[2] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}};  // poll skips closed streams (-1)
   ::poll(fds, 2, kPatienceMs);
   if (fds[0].revents != 0) drain(out_, out);
   if (fds[1].revents != 0) drain(err_, err);
@@ -103,7 +103,7 @@ std::string Process::read_until(int fd, const std::string& mark) {
 double Process::cpu_s() const {
   std::ifstream stat("/proc/" + std::to_string(pid_) + "/stat");
   std::string field;
-  std::getline(stat, field, ')');  // the name may hold spaces
+  std::getline(stat, field, ')');  // the process name may contain spaces
   for (int i = 3; i < 14; ++i) stat >> field;
   int64_t user = 0;
   int64_t system = 0;

@@ -1,5 +1,5 @@
-// Runs the real binary, for the tests of its outside. It is what QUIRE_BINARY names (CTest sets
-// it).
+// Runs the real binary, for tests of its external behaviour. CTest names the binary in
+// QUIRE_BINARY.
 #pragma once
 
 #include <csignal>
@@ -11,29 +11,30 @@ namespace quire::testing {
 // A running `quire` whose standard input stays open until close_input().
 class Process {
  public:
-  // Where a file is named, standard output (or error) goes there, and nothing comes to be read.
+  // If a file is named, standard output (or error) is written to it and cannot be read here.
   explicit Process(std::vector<std::string> arguments, const std::string& out_file = "",
                    const std::string& err_file = "");
-  ~Process();  // kills it
+  ~Process();  // kills the process
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  void write(const std::string& text);  // at most what a pipe holds: 64 KiB
+  void write(const std::string& text);  // at most 64 KiB, the capacity of a pipe
   void close_input();
   void kill(int signal) const;
 
-  // What comes until `mark` is there, or the end; without a mark, what comes first.
+  // Reads until the output has `mark` or ends. With an empty mark, reads what is available first.
   std::string read_out(const std::string& mark) { return read_until(out_, mark); }
   std::string read_err(const std::string& mark) { return read_until(err_, mark); }
-  // Appends what comes next, of both; it may be nothing. False once both have ended.
+  // Appends the available output of both streams, if any. Returns false when both have ended.
   bool read_some(std::string& out, std::string& err);
 
-  // Seconds of a core so far, of all threads.
+  // CPU seconds used so far by all threads.
   double cpu_s() const;
 
-  // Exit code, or -1 where a signal ended it; from then on the rest is known.
+  // Waits for the end. Returns the exit code, or -1 after a signal. The getters below are valid
+  // after that.
   int wait();
-  int end_signal() const { return end_signal_; }  // 0: it exited
+  int end_signal() const { return end_signal_; }  // 0: it exited by itself
   double max_rss_bytes() const { return max_rss_bytes_; }
 
  private:
@@ -41,29 +42,29 @@ class Process {
 
   int pid_ = -1;
   int in_ = -1;
-  int out_ = -1;  // -1 once it has ended
+  int out_ = -1;  // -1 when the stream has ended
   int err_ = -1;
   int end_signal_ = 0;
   double max_rss_bytes_ = 0;
 };
 
 struct SpawnResult {
-  int exit_code = -1;  // -1: it did not exit by itself
-  int signal = 0;      // that ended it
+  int exit_code = -1;  // -1: ended by a signal
+  int signal = 0;      // the signal that ended it, or 0
   std::string out;
   std::string err;
 };
 
 struct SpawnOptions {
   std::string input = {};          // on standard input
-  int interrupt_after_bytes = -1;  // a signal once this much has come out; < 0: never
+  int interrupt_after_bytes = -1;  // sends the signal after this many bytes of output; < 0: never
   int interrupt_signal = SIGINT;
-  std::string out_file = {};  // standard output goes there, not into the result
+  std::string out_file = {};  // receives standard output instead of `out`
   std::string err_file = {};
-  int timeout_s = 60;  // then SIGKILL
+  int timeout_s = 60;  // after which SIGKILL is sent
 };
 
-// `quire` with these arguments, to its end.
+// Runs `quire` with these arguments until it ends.
 SpawnResult run_quire(const std::vector<std::string>& arguments, const SpawnOptions& options = {});
 
 }  // namespace quire::testing

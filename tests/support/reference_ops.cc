@@ -78,7 +78,7 @@ double activate(Activation activation, double x) {
   QUIRE_CHECK(false, "[test] every activation has a definition");
 }
 
-// Pair i turns by angle i.
+// Rotates pair i by angle i.
 void rotate(float* head, const float* cos_sin, int64_t rope_dim, RotaryPairs pairs) {
   const int64_t half = rope_dim / 2;
   for (int64_t i = 0; i < half; ++i) {

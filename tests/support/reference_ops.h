@@ -6,7 +6,7 @@
 
 namespace quire::testing {
 
-// The definitions of ops/ops.h: F32 activations, fp64 inside, one obvious loop per operation.
+// Reference implementations of ops/ops.h: F32 activations, fp64 arithmetic, one plain loop each.
 class ReferenceOps : public Ops {
  public:
   DType activation_dtype() const override { return DType::kF32; }

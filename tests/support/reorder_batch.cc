@@ -7,7 +7,7 @@
 namespace quire::testing {
 namespace {
 
-// The query length that decode takes; 0: none.
+// The query length of the decode requests; 0: no request is decode.
 int pick_decode_q_len(std::span<const int32_t> q_lens, int max_decode_q_len) {
   std::vector<int> num_reqs(static_cast<size_t>(std::max(0, max_decode_q_len)) + 1, 0);
   for (const int32_t q_len : q_lens) {

@@ -19,7 +19,7 @@ bool is_out_of_memory() {
 
 }  // namespace
 
-// AddressSanitizer has a form of its own for each form of new, so both are replaced.
+// AddressSanitizer replaces both forms of operator new separately, so both are replaced here.
 void* operator new(size_t size, const std::nothrow_t&) noexcept {
   return is_out_of_memory() ? nullptr : std::malloc(size == 0 ? 1 : size);
 }

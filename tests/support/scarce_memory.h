@@ -1,11 +1,11 @@
-// Allocations that fail where a test wants them to. Linking quire_scarce_memory replaces the
-// program's operator new, which ThreadSanitizer has its own of.
+// Makes allocations fail where a test wants them to. Linking quire_scarce_memory replaces the
+// program's operator new, so it does not work with ThreadSanitizer, which has its own.
 #pragma once
 
 namespace quire::testing {
 
-// While it lives, this thread's first `num_left` allocations succeed, and all later ones throw
-// std::bad_alloc. One per thread at a time.
+// While it exists, this thread's first `num_left` allocations succeed and all later ones throw
+// std::bad_alloc. At most one per thread.
 class ScarceMemory {
  public:
   explicit ScarceMemory(int num_left);
@@ -14,7 +14,7 @@ class ScarceMemory {
   ScarceMemory& operator=(const ScarceMemory&) = delete;
 };
 
-// Allocations of all threads for which `is_out` returns true throw; null: none does.
+// Lets allocations of any thread throw while `is_out` returns true; null: never.
 void fail_allocations_if(bool (*is_out)());
 
 }  // namespace quire::testing

@@ -8,13 +8,13 @@ namespace quire::testing {
 // The root of the source tree, from QUIRE_SOURCE_DIR, which CTest sets.
 std::filesystem::path source_path(std::string_view relative);
 
-// A file of the data that the project did not make and does not ship. It lies beside the checkout
-// (`../shared/data`) or where QUIRE_SHARED_DATA points.
+// The path of a file that the project neither made nor ships. Such files are in `../shared/data`,
+// beside the checkout, or in QUIRE_SHARED_DATA.
 std::filesystem::path shared_data_path(std::string_view relative);
 
 }  // namespace quire::testing
 
-// Skips the test, and says why, where a file of the shared data is absent.
+// Skips the test with a message if a file of the shared data is absent.
 #define QUIRE_REQUIRE_SHARED(path)                                                             \
   do {                                                                                         \
     if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << (path) << " on this machine"; \

@@ -1,4 +1,5 @@
-// The main of every test program: one whose tests were all skipped is reported as skipped.
+// The main function of every test program. If all tests were skipped, reports the program as
+// skipped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Does a batch hold together?
+// Checks that a batch is consistent.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace quire::testing {
 
-// Of a batch whose "device" arrays the host can read: the ranges tile the batch (decode first),
-// lengths are consistent, every page that a request reads exists in a cache of num_pages pages, and
-// every slot that is written too. The first fault found, or ok.
+// For a batch whose "device" arrays are readable by the host. Checks that the ranges tile the batch
+// (decode first), that lengths are consistent, and that every page read and every slot written is
+// in a cache of num_pages pages. Returns the first error found, or ok.
 Status validate_batch(const AttentionShape& shape, const AttentionBatch& batch, int64_t num_pages);
 
 }  // namespace quire::testing
