@@ -145,7 +145,7 @@ Result<int> run(const Options& options) {
       const CancelScope scope;
       const Status status = conversation.say(line);
       if (CancelScope::interrupted() && !interactive) return CancelScope::exit_code();
-      if (finish_stdout() != 0) return kExitFailure;  // the output has no reader any more
+      if (finish_stdout() != 0) return kExitFailure;  // output can no longer be written
       if (status.ok()) continue;
       print_stderr("quire chat: {}\n", one_line(status.message()));
       exit_code = interactive ? kExitOk : kExitFailure;

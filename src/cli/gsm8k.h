@@ -20,8 +20,7 @@ struct WordProblem {
 // Parses {"question": "…", "answer": "…"}; ignores other fields.
 Result<WordProblem> parse_word_problem(std::string_view line, std::string_view source);
 
-// "Question: …
-// Answer:", followed by the answer if the problem is a shot.
+// "Question: …\nAnswer:". shots_prompt() adds the answer after each.
 std::string question_prompt(const WordProblem& problem);
 std::string shots_prompt(std::span<const WordProblem> shots);
 

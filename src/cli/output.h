@@ -17,9 +17,8 @@ namespace quire::cli {
 bool write_stdout(std::string_view text);
 // Appends to the buffer of standard output; finish_stdout() reports whether all of it was written.
 void append_stdout(std::string_view text);
-// A model's text as written to standard output. On a terminal, control characters other than
-// and \t are escaped so that the terminal does not act on them; a file or pipe gets the text as it
-// is.
+// A model's text as written to standard output. On a terminal, control characters other than \n and
+// \t are escaped so that the terminal does not act on them; a file or pipe gets the text as it is.
 std::string shown(std::string_view text);
 std::string escape_controls(std::string_view text);
 // Flushes the buffer. Returns the errno of the first failed write, or 0.

@@ -12,8 +12,7 @@
 
 namespace quire {
 
-// A class such as `\p{L}`, `\s`, `[a-z\p{M}]`, `[^\r
-// ]` or `x`, without case folding.
+// A class such as `\p{L}`, `\s`, `[a-z\p{M}]`, `[^\r\n]` or `x`, without case folding.
 class CharSet {
  public:
   // Parses one class at the front of `regex` and removes it; nullopt if there is no such class.

@@ -60,8 +60,7 @@ const char* spaces(const CharTable& table, const char* p, const char* end) {
   return last == p ? stop : last;
 }
 
-// Matches `\s*[\r
-// ]+|\s+(?!\S)|\s+` at white space: up to the run's last line end, if it has one.
+// Matches `\s*[\r\n]+|\s+(?!\S)|\s+` at white space: up to the run's last line end, if it has one.
 const char* spaces_or_lines(const CharTable& table, const char* p, const char* end) {
   const char* const stop = skip_any(table, p, end, kSpace);
   for (const char* q = stop; q > p; --q) {
