@@ -1,16 +1,16 @@
-// Parts of one allocation, one after the other.
+// A bump allocator: consecutive parts of one allocation.
 #pragma once
 
 #include <cstddef>
 
 namespace quire::cuda {
 
-// Without an allocation it only adds up what the parts would take.
+// Without a base it only adds up the bytes that the parts need.
 class Carver {
  public:
   explicit Carver(void* base = nullptr) : base_(static_cast<std::byte*>(base)) {}
 
-  // Every part begins at a multiple of 256 bytes. Null without an allocation.
+  // Every part is 256-byte aligned. Returns null without a base.
   template <typename T>
   T* take(size_t count) {
     const size_t at = num_bytes_;

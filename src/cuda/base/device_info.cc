@@ -13,7 +13,7 @@ Status check_kernel_image(int capability) {
   if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction) {
     return to_status(error, "the kernels' image");
   }
-  cudaGetLastError();  // or the next call would find it
+  cudaGetLastError();  // otherwise the next call would return this error
   return unavailable(
       fmt::format("[cuda] this build has no kernels for the GPU's compute capability {}.{}; build "
                   "with -DQUIRE_CUDA_ARCHITECTURES={}{}-real, or use --device cpu",

@@ -1,4 +1,4 @@
-// A shared library that is looked for when it is needed, so that the program starts without it.
+// A shared library that is loaded when it is needed, so that the program starts without it.
 #pragma once
 
 #include <initializer_list>
@@ -11,11 +11,11 @@ namespace quire::cuda {
 
 class DynamicLibrary {
  public:
-  // The first of these names that the loader finds. kUnavailable: the message lists all names and
-  // the loader's words.
+  // Opens the first of these names that the loader finds. On kUnavailable the message lists all
+  // names and the loader's errors.
   static Result<DynamicLibrary> open(std::initializer_list<const char*> names);
 
-  // kUnavailable where the library has no such function.
+  // Fails with kUnavailable if the library has no such function.
   template <typename Function>
   Status find(const char* name, Function*& function) const {
     void* address = nullptr;

@@ -10,12 +10,12 @@
 
 namespace quire::cuda {
 
-// kResourceExhausted where memory ran out, kUnavailable where there is no usable driver or device,
-// kInternal for all else; the message names `what` and the place.
+// Returns kResourceExhausted if memory ran out, kUnavailable if there is no usable driver or
+// device, and kInternal otherwise; the message names `what` and the source location.
 Status to_status(cudaError_t error, const char* what,
                  std::source_location where = std::source_location::current());
 
-// Without its folders: where it was built is nobody's business.
+// Strips the folders, so that messages do not reveal the build machine's paths.
 std::string_view file_name(std::source_location where);
 
 }  // namespace quire::cuda

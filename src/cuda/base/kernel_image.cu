@@ -3,7 +3,7 @@
 namespace quire::cuda {
 namespace {
 
-// Compiled for the same generations as every other kernel.
+// It is compiled for the same architectures as every other kernel.
 __global__ void any_kernel() {}
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 namespace quire::cuda {
 
-// Whether this build has kernels for the current device's generation: nothing is compiled at run
-// time, so that without them the first launch would fail.
+// Succeeds if this build has kernels for the current device's compute capability. Nothing is
+// compiled at run time, so without them the first launch would fail.
 cudaError_t find_kernel_image();
 
 }  // namespace quire::cuda

@@ -17,8 +17,8 @@ Status refuse(std::source_location where, std::string_view what, size_t got, siz
                   file_name(where), where.line(), got, limit));
 }
 
-// Once a device, kernel and size: the attribute is the function's, not the launch's, and so is what
-// is remembered of it the process's.
+// Sets the attribute once per device, kernel and size. It belongs to the function and not to the
+// launch, so the record of it is global to the process.
 Status raise_shared_limit(const void* kernel, int device, size_t bytes) {
   static std::mutex mutex;
   static std::map<std::pair<const void*, int>, size_t> raised;

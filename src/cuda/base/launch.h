@@ -1,6 +1,6 @@
-// The one chokepoint through which every kernel of ours is launched. Grid, block and shared memory
-// are checked against the device's limits before, and the launch's own error after; both are noted
-// in the stream with the caller's place. `<<<` appears nowhere.
+// Launches every kernel of this project. Grid, thread block and shared memory are checked against
+// the device's limits before the launch, and the launch's own error after it; the stream keeps both
+// with the caller's source location. `<<<` appears nowhere.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,20 +16,21 @@ struct LaunchShape {
   dim3 grid = 1;
   dim3 block = 1;
   size_t shared_bytes = 0;     // dynamic
-  bool overlap_start = false;  // programmatic dependent launch, where the device has it: the kernel
-                               // itself waits for the one before it (device/overlap.cuh)
-  bool cooperative = false;    // all blocks at once: they may wait for one another
-  unsigned cluster = 1;        // thread blocks of a cluster, which divide grid.x (Hopper's)
+  bool overlap_start = false;  // programmatic dependent launch, if the device has it: the kernel
+                               // itself waits for its predecessor (device/overlap.cuh)
+  bool cooperative = false;    // all thread blocks are resident: they may wait for each other
+  unsigned cluster = 1;        // thread blocks per cluster, a divisor of grid.x (Hopper)
 };
 
-// Why the launch cannot be, or ok. Raises the kernel's limit of shared memory where it needs it.
+// Checks the launch against the limits, and raises the kernel's limit of dynamic shared memory if
+// needed.
 Status prepare_launch(const void* kernel, const LaunchShape& shape, const LaunchLimits& limits,
                       std::source_location where);
 
 template <typename... Params, typename... Args>
 void launch(CudaStream& stream, void (*kernel)(Params...), const LaunchShape& shape,
             std::source_location where, Args&&... args) {
-  // An empty grid is a batch with nothing in it.
+  // An empty batch gives an empty grid, which CUDA does not accept.
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
   Status status =
       prepare_launch(reinterpret_cast<const void*>(kernel), shape, stream.limits(), where);

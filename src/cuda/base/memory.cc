@@ -42,7 +42,7 @@ Result<Buffer> pinned_memory(size_t num_bytes) {
   void* data = nullptr;
   const cudaError_t error = cudaMallocHost(&data, num_bytes);
   if (error == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();  // as above
+    (void)cudaGetLastError();  // the error is not sticky here either
     return resource_exhausted(fmt::format(
         "[cuda] the host has no page-locked memory left; got a request of {} bytes; lower "
         "--max-num-batched-tokens or --max-num-seqs, or raise the limit on locked memory",

@@ -1,4 +1,4 @@
-// Memory of the device, and memory of the host that the device copies from and to.
+// Device memory, and pinned host memory for copies to and from the device.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace quire::cuda {
 
-// Plain device memory, at least 256-byte aligned, not initialized. Errors: kResourceExhausted, with
-// the size that was asked for and what is free.
+// Allocates device memory, at least 256-byte aligned and not initialized. On kResourceExhausted the
+// message gives the requested and the free bytes.
 Result<Buffer> device_memory(size_t num_bytes);
 
-// Page-locked host memory.
+// Allocates page-locked host memory.
 Result<Buffer> pinned_memory(size_t num_bytes);
 
-// Calls of both so far, in this process: a step makes none.
+// Allocations of both kinds so far in this process; a step makes none.
 int64_t num_allocations();
 
 }  // namespace quire::cuda

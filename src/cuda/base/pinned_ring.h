@@ -1,5 +1,5 @@
-// Small arrays on their way to the device, step after step: host memory that is written while
-// earlier copies may still read their own part of it.
+// A ring of pinned host memory for small arrays that each step copies to the device: the host
+// writes one slot while earlier copies may still read the others.
 #pragma once
 
 #include <vector>
@@ -16,10 +16,10 @@ class PinnedRing {
 
   static Result<PinnedRing> create(size_t slot_bytes);
 
-  // The next slot, once the device has read what it held before: a wait, where there is one, counts
-  // in the stream's traffic.
+  // Returns the next slot once the device has read its previous contents. If it has to wait, the
+  // wait counts in the stream's traffic.
   Result<std::byte*> begin(CudaStream& stream);
-  // After the copies that read the slot were enqueued.
+  // Called after the copies that read the slot are enqueued.
   void end(CudaStream& stream);
 
  private:

@@ -1,4 +1,4 @@
-// How long the device takes for what lies between two points of a stream.
+// Measures the device's time between two points of a stream.
 #pragma once
 
 #include <array>
@@ -16,12 +16,13 @@ class Stopwatch {
 
   void start(CudaStream& stream) const;
   void end(CudaStream& stream) const;
-  // Microseconds from start() to end(), which the device must have passed.
+  // Microseconds from start() to end(). The device must have passed both points.
   Result<double> elapsed() const;
-  // Ends and waits. Microseconds since start(); also reports what the stream noted.
+  // Calls end() and waits for the device. Returns the microseconds since start(), or the error that
+  // the stream kept.
   Result<double> stop(CudaStream& stream) const;
 
-  // Of what `enqueue` puts into the stream.
+  // Measures the work that `enqueue` puts into the stream.
   template <typename Enqueue>
   Result<double> time(CudaStream& stream, const Enqueue& enqueue) const {
     start(stream);
@@ -32,7 +33,7 @@ class Stopwatch {
  private:
   Stopwatch() = default;
 
-  std::array<cudaEvent_t, 2> events_ = {};  // unlike CudaEvent's, they know the time
+  std::array<cudaEvent_t, 2> events_ = {};  // with timing, unlike CudaEvent's
 };
 
 }  // namespace quire::cuda

@@ -98,7 +98,7 @@ Status CudaEvent::wait(CudaStream& stream) const {
 
 bool CudaEvent::has_passed() const {
   const cudaError_t state = cudaEventQuery(event_);
-  if (state == cudaErrorNotReady) (void)cudaGetLastError();  // no launch is to find it
+  if (state == cudaErrorNotReady) (void)cudaGetLastError();  // not for the next launch's check
   return state == cudaSuccess;
 }
 

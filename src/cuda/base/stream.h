@@ -1,4 +1,4 @@
-// The order of a device's work, and the only doors through which anything comes back from it.
+// A CUDA stream, its errors, and every way by which data returns from the device to the host.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,16 +13,16 @@
 
 namespace quire::cuda {
 
-// What launches are checked against.
+// Limits that launches are checked against.
 struct LaunchLimits {
   int device = 0;
-  size_t max_shared_bytes = 0;    // dynamic, of one block
-  bool overlaps_kernels = false;  // Hopper's and later: programmatic dependent launch
+  size_t max_shared_bytes = 0;    // dynamic, per thread block
+  bool overlaps_kernels = false;  // programmatic dependent launch: Hopper and later
 };
 
 class CudaStream final : public Stream {
  public:
-  // Of the current device.
+  // Creates a stream on the current device.
   static Result<std::unique_ptr<CudaStream>> create();
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
@@ -30,21 +30,22 @@ class CudaStream final : public Stream {
 
   cudaStream_t get() const { return stream_; }
 
-  // Enqueued work does not return errors: the first one is kept here, and read once a step.
+  // Enqueued work does not return errors: the stream keeps the first one, and each step reads it
+  // once.
   void note(cudaError_t error, const char* what,
             std::source_location where = std::source_location::current());
   void note(Status status);
   Status take_error();
 
-  // Both enqueue. The host side should be pinned memory. They note errors.
+  // These functions enqueue, and keep errors in the stream. Host memory should be pinned.
   void copy_to_device(void* device, const void* host, size_t num_bytes);
   void copy_to_host(void* host, const void* device, size_t num_bytes);
   void set_zero(void* device, size_t num_bytes);
 
-  // Waits for all that was enqueued; also reports what was noted.
+  // Waits for all enqueued work, and returns the error that the stream kept.
   Status synchronize();
 
-  // For the metric and the tests: a step has one of each.
+  // For the metric and the tests: a step makes one copy to the host and one wait.
   const DeviceTraffic& traffic() const { return traffic_; }
   DeviceTraffic& traffic() { return traffic_; }
   const LaunchLimits& limits() const { return limits_; }
@@ -58,12 +59,13 @@ class CudaStream final : public Stream {
   DeviceTraffic traffic_;
 };
 
-// The seam hands streams around by their base; on this platform every one is a CudaStream.
+// The platform interface passes streams by their base class; on this platform every one is a
+// CudaStream.
 inline CudaStream& as_cuda(Stream& stream) {
   return static_cast<CudaStream&>(stream);
 }
 
-// A point in a stream. Made once, recorded and waited for many times.
+// A point in a stream. An event is created once, then recorded and waited for many times.
 class CudaEvent {
  public:
   static Result<CudaEvent> create();
@@ -72,9 +74,10 @@ class CudaEvent {
   ~CudaEvent();
 
   void record(CudaStream& stream);
-  // The host waits for the recorded point, and counts as waiting in the stream's traffic.
+  // Blocks the host until the recorded point; counts as a wait in the stream's traffic.
   Status wait(CudaStream& stream) const;
-  // Whether the point has passed, without waiting. True of an event never recorded.
+  // Returns whether the point has passed, without waiting. True for an event that was never
+  // recorded.
   bool has_passed() const;
 
  private:

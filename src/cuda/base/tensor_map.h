@@ -1,4 +1,4 @@
-// How Hopper's copy engine finds a tile of a tensor: a descriptor that the driver encodes.
+// Tensor maps: descriptors by which Hopper's TMA finds a tile of a tensor. The driver encodes them.
 #pragma once
 
 #include <cuda.h>
@@ -11,16 +11,16 @@
 
 namespace quire::cuda {
 
-// Axes from the innermost, which is contiguous. A copy takes a box; elements outside the tensor
-// arrive as zeros. In shared memory a box's rows lie in the 128-byte swizzle, so that box.front()
-// is 128 bytes of elements.
+// Axes are listed from the innermost, which is contiguous. A copy transfers one box; elements
+// outside the tensor arrive as zeros. In shared memory the rows of a box have the 128-byte swizzle,
+// so box.front() must be 128 bytes of elements.
 struct TensorMapSpec {
   const void* base = nullptr;  // 16-byte aligned
-  DType dtype = DType::kBF16;  // of 16 bits
+  DType dtype = DType::kBF16;  // a 16-bit type
   std::span<const uint64_t> sizes;
   std::span<const uint64_t> strides;  // of all axes but the innermost, in elements: multiples of 8
   std::span<const uint32_t> box;      // at most 256 per axis
-  bool is_read_in_full = false;  // neighbouring boxes follow: the L2 may fetch 256 bytes at once
+  bool is_read_in_full = false;       // neighbouring boxes follow, so the L2 may fetch 256 bytes
 };
 
 Result<CUtensorMap> encode_tensor_map(const TensorMapSpec& spec);

@@ -1,5 +1,5 @@
-// The bulk copy engine (Hopper's): runs of device memory brought into shared memory by one thread's
-// word, their arrival counted in bytes by a barrier there.
+// Bulk copies (Hopper's cp.async.bulk): one thread starts a copy of contiguous device memory to
+// shared memory, and an mbarrier there counts the bytes that have arrived.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// A barrier in shared memory. A phase ends when its arrivals have come and all bytes that it
-// expects are there; phases alternate in parity, the first one's is 0.
+// An mbarrier in shared memory. A phase ends when all its arrivals and all bytes that it expects
+// have come. Phases alternate in parity; the first one has parity 0.
 struct BulkBarrier {
   uint64_t state;
 
@@ -30,7 +30,7 @@ struct BulkBarrier {
         "r"(num_bytes)
         : "memory");
   }
-  // Until the phase of this parity has ended.
+  // Waits until the phase of this parity has ended.
   __device__ __forceinline__ void wait(uint32_t parity) {
     uint32_t done = 0;
     while (done == 0) {
@@ -47,13 +47,14 @@ struct BulkBarrier {
   }
 };
 
-// After init(), before the copy engine uses the barriers.
+// Called after init() and before any copy uses the barriers.
 __device__ __forceinline__ void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// num_bytes and both addresses are multiples of 16. What is read goes first out of the L2.
+// num_bytes and both addresses are multiples of 16. The data is read once, so the L2 evicts it
+// first.
 __device__ __forceinline__ void copy_bulk_once(void* shared, const void* global, uint32_t num_bytes,
                                                BulkBarrier& barrier) {
   constexpr uint64_t kEvictFirst = 0x12F0000000000000;
@@ -64,8 +65,8 @@ __device__ __forceinline__ void copy_bulk_once(void* shared, const void* global,
       : "memory");
 }
 
-// Asks for bytes to be brought into the L2; multiples of 16. A kernel ends only when they are
-// there, so it is for a kernel that has yet to wait, not for one that is about to end.
+// Prefetches bytes into the L2; the address and num_bytes are multiples of 16. A kernel ends only
+// when its prefetches are complete, so only a kernel that still has to wait should call it.
 __device__ __forceinline__ void prefetch_bulk(const void* global, uint32_t num_bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(num_bytes)
                : "memory");

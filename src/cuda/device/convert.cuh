@@ -1,4 +1,4 @@
-// Storage types and F32, which everything is computed in.
+// Conversions between storage types and F32, the type of all computation.
 #pragma once
 
 #include <cuda_bf16.h>

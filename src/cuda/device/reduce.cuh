@@ -3,8 +3,8 @@
 
 namespace quire::cuda {
 
-// Over each aligned group of `width` lanes (a power of two up to 32); all lanes of the warp call,
-// and each gets its group's sum.
+// Sums over each aligned group of `width` lanes (a power of two up to 32). All lanes of the warp
+// call it, and each gets the sum of its group.
 __device__ __forceinline__ float warp_sum(float x, int width = 32) {
   for (int distance = width / 2; distance > 0; distance /= 2) {
     x += __shfl_xor_sync(0xFFFFFFFFU, x, distance);
@@ -12,8 +12,8 @@ __device__ __forceinline__ float warp_sum(float x, int width = 32) {
   return x;
 }
 
-// Over a one-dimensional block of whole warps; every thread gets the sum. Once a kernel, or with a
-// barrier between.
+// Sums over a one-dimensional thread block of whole warps; every thread gets the sum. Call it once
+// per kernel, or with a barrier between two calls.
 __device__ __forceinline__ float block_sum(float x) {
   __shared__ float of_warp[32];
   const int num_warps = static_cast<int>(blockDim.x) / 32;

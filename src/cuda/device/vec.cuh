@@ -5,7 +5,7 @@
 
 namespace quire::cuda {
 
-// Elements of a type in the widest access of a thread.
+// Elements of a type in a thread's widest access, 16 bytes.
 template <typename T>
 inline constexpr int kWidestVec = 16 / static_cast<int>(sizeof(T));
 
@@ -24,8 +24,8 @@ __device__ __forceinline__ void store_vec(T* address, const Vec<T, kSize>& value
   *reinterpret_cast<Vec<T, kSize>*>(address) = value;
 }
 
-// 16 bytes that nobody writes while the kernel runs and that are read once: past the L1. The bytes
-// around them, up to 256, are about to be asked for too.
+// Loads 16 bytes that no kernel writes meanwhile and that are read once, so the L1 keeps no copy.
+// The L2 fetches the surrounding 256 bytes, which other threads are about to read.
 __device__ __forceinline__ uint4 load_once(const void* address) {
   uint4 value;
   asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"

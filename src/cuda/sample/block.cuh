@@ -1,5 +1,5 @@
-// Reductions over a one-dimensional block of whole warps. The result is every thread's; each ends
-// with a barrier, so that one may follow the other.
+// Reductions over a one-dimensional thread block of whole warps. Every thread gets the result. Each
+// ends with a barrier, so that another may follow directly.
 #pragma once
 
 #include <type_traits>
@@ -87,8 +87,8 @@ __device__ inline Winner block_winner(const Winner& mine) {
   return winner;
 }
 
-// Quads [first, end) of a row, a thread every blockDim.x-th, kInFlight loads at once; use(q, quad)
-// sees them rising.
+// Calls use(q, quad) for quads [first, end) of a row. Each thread visits every blockDim.x-th quad
+// in ascending order, with kInFlight loads at once.
 template <int kInFlight = 4, typename Use>
 __device__ __forceinline__ void for_each_quad(const LogitsRow& row, int32_t first, int32_t end,
                                               Use use) {
@@ -104,8 +104,8 @@ __device__ __forceinline__ void for_each_quad(const LogitsRow& row, int32_t firs
   for (; q < end; q += step) use(q, row.quad(q));
 }
 
-// The race over the tokens of quads [first, end) that `joins(logit, id)` lets in. `quad_of` turns
-// what is in memory into what is raced.
+// Gumbel-max sampling over the tokens of quads [first, end) for which `joins(logit, id)` is true.
+// `change(q, quad)` modifies the logits as they are read.
 template <typename Change, typename Joins>
 __device__ Winner race(const LogitsRow& row, int32_t first, int32_t end, const RaceParams& params,
                        Change change, Joins joins) {
@@ -129,7 +129,7 @@ __device__ Winner race(const LogitsRow& row, int32_t first, int32_t end, const R
         [&](float x, uint32_t bits, int32_t id) { rough.take(x, bits, id); });
   const float best_low = block_max(rough.low());
   Winner winner;
-  if (rough.is_close(best_low)) {  // rare: this thread looks at all of its tokens again
+  if (rough.is_close(best_low)) {  // rare: this thread visits all of its tokens again
     visit(std::integral_constant<int, 1>(),
           [&](float x, uint32_t bits, int32_t id) { winner.take(params.score(x, bits), id); });
   } else if (rough.may_win(best_low)) {

@@ -17,12 +17,12 @@ RowLimits row_limits_of(const DeviceSamplerLimits& limits) {
 
 constexpr size_t kFlushBytes = size_t{1} << 20;
 
-// Rows are appended to a block until it holds kFlushBytes.
+// Rows are appended to a block until it holds at least kFlushBytes.
 size_t block_bytes(const RowLimits& limits) {
   return kFlushBytes + limits.max_row_bytes();
 }
 
-// A step's plan on the device: how each row is sampled, then the masks.
+// Bytes of a step's plan on the device: the pass and mask index of each row, then the masks.
 size_t plan_bytes(const RowLimits& limits, size_t num_rows, size_t num_masks) {
   return num_rows * sizeof(SampleRow) +
          num_masks * static_cast<size_t>(limits.bitmap_words()) * sizeof(uint32_t);
@@ -184,7 +184,7 @@ Status DeviceSampler::upload_plan(const SamplePlan& plan,
   for (const std::vector<uint32_t>& mask : masks) {
     const size_t count = std::min(mask.size(), mask_words);
     std::copy_n(mask.begin(), count, to);
-    std::fill_n(to + count, mask_words - count, 0U);  // a short mask allows nothing behind its end
+    std::fill_n(to + count, mask_words - count, 0U);  // a short mask allows no token beyond its end
     to += mask_words;
   }
   stream.copy_to_device(plan_, slot, plan_bytes(row_limits_, plan.rows.size(), masks.size()));

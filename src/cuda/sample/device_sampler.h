@@ -1,5 +1,5 @@
-// From logits to tokens on the device, with the definitions of sample/sampler.h: the same logits,
-// parameters and seed give the CPU's token, unless rounding decides (see filter.cu).
+// Samples tokens from logits on the device, as sample/sampler.h defines it: the same logits,
+// parameters and seed give the same token as on the CPU, unless rounding decides (see filter.cu).
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace quire::cuda {
 
 struct DeviceSamplerLimits {
   int max_num_seqs = 0;   // rows of state
-  int max_rule_seqs = 0;  // of them, those with rules at one time (sched/policy.h, has_rules)
+  int max_rule_seqs = 0;  // the most of them with rules at a time (sched/policy.h, has_rules)
   int max_rows = 0;       // logits rows of one call
   int vocab_size = 0;     // at most kMaxSlices * kSliceSize
   int max_tokens_per_seq = 0;
@@ -29,36 +29,38 @@ class DeviceSampler {
  public:
   static Result<std::unique_ptr<DeviceSampler>> create(const DeviceSamplerLimits& limits,
                                                        CudaStream& stream);
-  // What create() allocates on the device.
+  // Bytes that create() allocates on the device.
   static size_t device_bytes(const DeviceSamplerLimits& limits);
 
-  // kInvalidArgument where a request asks for more than the tables hold; asked at admission.
+  // Fails with kInvalidArgument if a request asks for more than the tables hold; called at
+  // admission.
   Status check(const SamplingSpec& spec) const { return check_row(spec, row_limits_); }
 
   // Frees the rows and their rule tables. Steps already enqueued still use them.
   void remove_rows(std::span<const int> rows);
-  // Sequences enter their rows: one copy and one kernel for all of them, unless they bring more
-  // than a megabyte. Not captured. Fails, before any row is added, where check() does.
+  // Uploads the state of added sequences to their rows, with one copy and one kernel for all of
+  // them unless they need more than a megabyte. Cannot be captured. If check() fails for one of
+  // them, it fails before any row is added.
   Status add_rows(std::span<const RowAdded> added, CudaStream& stream);
 
   // Plans the next sample(). If rows differ in pass or have masks, uploads both in one copy. Call
-  // once per step, outside of a capture. At most max_rows rows and masks. masks[mask_idx] is a
-  // TokenConstraint::allowed_tokens bitmap.
+  // it once per step, outside of a capture, with at most max_rows rows and masks. masks[mask_idx]
+  // is a TokenConstraint::allowed_tokens bitmap.
   Result<SamplePlan> plan(std::span<const LogitsRowUse> rows,
                           std::span<const std::vector<uint32_t>> masks, CudaStream& stream);
 
-  // Enqueues, capturable: row row_ids[i] (device, as planned; < 0: padding) samples a token from
-  // logits[i] (F32 [num_rows, vocab_size], left as they are), as if the first offsets[i] (device)
-  // of its drafts had been accepted. A row's span is its logits rows one after another, with
-  // offsets from 0 to num_drafts at most. Its tokens are kept up to the first that is not the next
-  // draft, and its state advances by them. A span whose first logits are broken, or leave nothing
-  // to choose, leaves its row as it was.
+  // Enqueues; capturable. Row row_ids[i] (device, as planned; < 0: padding) samples a token from
+  // logits[i] (F32 [num_rows, vocab_size], not modified), as if the first offsets[i] (device) of
+  // its drafts had been accepted. A row's span is consecutive logits rows with offsets from 0 to at
+  // most num_drafts. Its tokens are kept up to the first that differs from the next draft, and its
+  // state advances by the kept tokens. If a span's first logits are invalid, or leave nothing to
+  // choose, its row does not change.
   void sample(const SamplePlan& plan, const TensorView& logits, const int32_t* row_ids,
               const int32_t* offsets, CudaStream& stream);
-  // Device, [max_num_seqs]: the tokens of each row in the KV cache once it decodes.
+  // Device, [max_num_seqs]: the number of each row's tokens in the KV cache once it decodes.
   const int32_t* num_computed() const { return tables_.num_computed; }
-  // Device, [max_num_seqs, 1 + num_drafts]: the token that each row sampled, or knew, last, then
-  // the drafts behind it, which the caller writes.
+  // Device, [max_num_seqs, 1 + num_drafts]: each row's newest token (sampled, or given by
+  // add_rows()), then the drafts that follow it, which the caller writes.
   int32_t* next_tokens() const { return tables_.next_tokens; }
 
   // The results of the last sample(): RowResult [num_rows], and with log probabilities
@@ -66,11 +68,12 @@ class DeviceSampler {
   static size_t results_bytes(int num_rows, bool has_logprobs);
   // Enqueues the one copy, to `host` (pinned, results_bytes()).
   void copy_results(const SamplePlan& plan, void* host, CudaStream& stream) const;
-  // The span whose first logits row is `row`; seq_id is left to the caller.
+  // Reads the span whose first logits row is `row`; the caller sets seq_id.
   static SampledSpan read_span(const void* host, int num_rows, bool has_logprobs, int row);
 
   // Enqueues log probabilities of targets[i] (device; < 0: none) under logits[i] (F32 [num_rows,
-  // vocab_size]) with the num_top most likely, into results[i] (device). num_rows <= max_rows.
+  // vocab_size]), with those of the num_top most likely tokens, into results[i] (device). num_rows
+  // <= max_rows.
   void prompt_logprobs(const TensorView& logits, const int32_t* targets, int num_rows, int num_top,
                        LogprobsResult* results, CudaStream& stream);
 
@@ -95,8 +98,9 @@ class DeviceSampler {
   SlicePick* picks_ = nullptr;
   SliceLogprobs* slice_logprobs_ = nullptr;
   uint32_t* arrivals_ = nullptr;
-  std::byte* block_ = nullptr;  // rows that were uploaded
-  std::byte* plan_ = nullptr;   // likewise: SampleRow [num_rows], then masks [.., bitmap_words]
+  std::byte* block_ = nullptr;  // the uploaded rows
+  std::byte* plan_ = nullptr;   // the uploaded plan: SampleRow [num_rows], then masks [..,
+                                // bitmap_words]
 };
 
 }  // namespace quire::cuda

@@ -1,16 +1,21 @@
-// Top-k, top-p and min-p without sorting, and the draw from what they leave.
+// Top-k, top-p and min-p without a full sort, and sampling from the kept tokens.
 //
-// One block a row. The kept tokens are those whose key (logit, then id) is at least a cut:
-//   1. the largest logit (and all of a greedy row);
-//   2. min-p's cut, by bisection over floats: exact, and no look at the row;
-//   3. a histogram over steps of 1/64 nat below the largest, from which top-k and top-p know the
-//      step of their border. All down to the step of the cut go into a list where they fit, which
-//      is sorted, and says the rest. Where they do not, histograms over ever fewer keys narrow
-//      the border down until its surroundings fit the list;
-//   4. the race over what is left.
-// Tokens below e^-32 of the largest weight are not told apart: a filter that would keep only some
-// of them keeps none or all, which moves no probability by more than 1e-8. Cumulative sums are
-// fp64 and fixed point: borders are those of the CPU unless they fall within 1e-8 of the mass.
+// One thread block per row. The kept tokens are those whose key (logit, then id) is at least a cut:
+//
+// 1. Find the largest logit, which is all that a greedy row needs.
+//
+// 2. Find min-p's cut by bisection over floats: exact, without reading the row.
+//
+// 3. Build a histogram over steps of 1/64 nat below the largest logit, which gives the steps in
+// which top-k and top-p end. If all tokens down to the step of the cut fit into a list, sort it to
+// find the exact cut. Otherwise histograms over ever smaller ranges of keys narrow the cut down
+// until its neighbourhood fits the list.
+//
+// 4. Sample among the kept tokens (Gumbel-max).
+//
+// Tokens below e^-32 of the largest weight are not distinguished: a filter that would keep only
+// some of them keeps none or all, which changes no probability by more than 1e-8. Cumulative sums
+// are fp64 and fixed point: the cut is the CPU's unless it falls within 1e-8 of the mass.
 #include "cuda/base/launch.h"
 #include "cuda/sample/histogram.cuh"
 #include "cuda/sample/kernels.h"
@@ -28,7 +33,8 @@ struct Shared {
   int list_size;
 };
 
-// The block's; named so that functions that are not inlined still know which memory it is.
+// The thread block's shared memory, behind a function so that functions that are not inlined still
+// access it as shared memory.
 __device__ __forceinline__ Shared& block_shared() {
   __shared__ Shared shared;
   return shared;
@@ -46,7 +52,7 @@ struct Reader {
   __device__ __forceinline__ void change(int32_t q, Quad& quad) const {
     if constexpr (kRules) rules.apply(q, quad);
   }
-  // use(logit, id) for every token of the vocabulary.
+  // Calls use(logit, id) for every token of the vocabulary.
   template <typename Use>
   __device__ __forceinline__ void for_each(Use use) const {
     for_each_quad(row, 0, row.num_quads(), [&](int32_t q, Quad quad) {
@@ -57,8 +63,8 @@ struct Reader {
   }
 };
 
-// The smallest float, of those from -FLT_MAX to `high`, that passes; passing rises with the float,
-// and `high` does. A whole warp asks 32 places at once; every warp of the block does the same.
+// The smallest float from -FLT_MAX to `high` that passes. Passing is monotonic, and `high` passes.
+// The lanes of a warp test 32 values at once; every warp of the thread block does the same.
 template <typename Passes>
 __device__ float least_passing(float high, Passes passes) {
   uint32_t first = ordered_bits(kLeastFloat);
@@ -81,7 +87,7 @@ __device__ float least_passing(float high, Passes passes) {
   return from_ordered_bits(last);
 }
 
-// Falling, over the next power of two; what is beyond the size is 0.
+// Sorts in descending order, over the next power of two; entries beyond the size are 0.
 __device__ __forceinline__ void sort_list() {
   Shared& shared = block_shared();
   const int size = shared.list_size;
@@ -170,7 +176,7 @@ class RowFilter {
     __syncthreads();
   }
 
-  // The step that holds the k-th largest logit; kNumBins where it does not matter.
+  // The step that holds the k-th largest logit; kNumBins if top-k does not apply.
   __device__ Crossing top_k_step() const {
     if (state_.top_k < 1) return {kNumBins, 0, 0};
     return find_crossing(state_.top_k, false,
@@ -201,7 +207,7 @@ class RowFilter {
     return logit >= least ? scale_.weight(logit) : 0;
   }
 
-  // Everything that may stay is in the list.
+  // Chooses a token when all tokens that may be kept fit into the list.
   __device__ __noinline__ Winner choose_from_list(int steps, bool by_mass) {
     gather({key_from(step_floor(steps - 1)), ~uint64_t{0}});
     const int k = state_.top_k;
@@ -227,7 +233,7 @@ class RowFilter {
     return block_winner(winner);
   }
 
-  // By top-p, where what the other filters left, if anything, is far too much for the list.
+  // Chooses a token by top-p when the tokens that the other filters keep do not fit into the list.
   __device__ Winner choose_by_mass() {
     if (least_ > kLeastFloat) count_from_least();
     const int last = num_steps_down_to(least_) - 1;
@@ -260,7 +266,7 @@ class RowFilter {
     __syncthreads();
   }
 
-  // The key of the token of `step` with which count or mass reach the target.
+  // The key of the token of `step` at which the count or the mass reaches the target.
   __device__ __noinline__ uint64_t find_border(int step, double before, double target,
                                                bool by_mass) {
     KeyRange range = {key_from(fmaxf(step_floor(step), least_)), key_from(largest_) | 0xFFFFFFFFU};
@@ -275,7 +281,7 @@ class RowFilter {
         return by_mass ? block_shared().bins.mass(b, step)
                        : static_cast<double>(block_shared().bins.count[b]);
       });
-      if (part.bin == kNumBins) return range.low;  // only rounding is left
+      if (part.bin == kNumBins) return range.low;  // only rounding remains
       before += part.before;
       count = block_shared().bins.count[part.bin];
       range.high -= static_cast<uint64_t>(part.bin) << shift;
@@ -290,7 +296,7 @@ class RowFilter {
     return block_shared().list[min(static_cast<int>(target - before), size) - 1];
   }
 
-  // The key of the list's token with which the mass reaches the target, or of its last.
+  // The key of the list's token at which the mass reaches the target, or of its last token.
   __device__ uint64_t list_border(double target) const {
     const Crossing end =
         find_crossing(target, false, [&](int i) { return list_weight(i, least_); });
@@ -330,7 +336,7 @@ class RowFilter {
   float least_ = kLeastFloat;  // no smaller logit stays
 };
 
-// The model's own logits are judged first, then what the rules made of them.
+// Checks the model's own logits first, then the logits after the rules.
 template <bool kRules>
 __device__ RowStatus find_largest(const Reader<kRules>& reader, Largest& largest) {
   Largest raw, changed;
@@ -380,8 +386,8 @@ __global__ void __launch_bounds__(kMaxThreads) filter_kernel(RowTables tables, S
 
 void launch_filter(const RowTables& tables, const SampleCall& call, SamplePass pass,
                    int num_pass_rows, int num_multiprocessors, CudaStream& stream) {
-  // Few rows: each has an SM for itself. Many: two thread blocks per SM, so that one computes while
-  // the other loads.
+  // With few rows, each has an SM of its own. With many, there are two thread blocks per SM, so
+  // that one computes while the other loads.
   const int threads = num_pass_rows <= num_multiprocessors ? kMaxThreads : kMaxThreads / 2;
   const LaunchShape shape = {.grid = static_cast<unsigned>(call.num_rows),
                              .block = static_cast<unsigned>(threads)};

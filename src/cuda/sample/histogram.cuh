@@ -1,7 +1,8 @@
-// A histogram of tokens with their weights, falling: how many are in a bin, and what they weigh.
+// A histogram of tokens by falling weight: the number of tokens per bin, and the sum of their
+// weights.
 //
-// A weight is counted as what it lacks to the largest weight of its octave's 1/64 nat, in fixed
-// point: integers add up to the same bits in any order, and the sum is good to 2^-29.
+// Each token adds the difference between the largest weight of its step of 1/64 nat and its own, in
+// fixed point: integer sums are the same bits in any order, and exact to 2^-29.
 #pragma once
 
 #include "cuda/sample/block.cuh"
@@ -12,13 +13,14 @@ inline constexpr int kNumBins = 2048;
 inline constexpr double kStepsPerNat = 64.0;  // so the bins of a whole row reach to e^-32
 inline constexpr float kLackBias = 0x1p-12F;  // keeps rounding from going below zero
 
-// Where a weight exp((logit - largest) / temperature) lies: in steps below 1.
+// Converts a logit to its weight exp((logit - largest) / temperature), and to steps below the
+// largest.
 struct WeightScale {
   double largest;
   double inverse;  // of the temperature
   float largest_f;
-  float scale;        // steps a unit of logits
-  float scale_error;  // what `scale` lacks
+  float scale;        // steps per unit of logits
+  float scale_error;  // exact scale - `scale`
 
   __device__ WeightScale(float max_logit, double inverse_temperature)
       : largest(max_logit),
@@ -28,10 +30,11 @@ struct WeightScale {
         scale_error(
             static_cast<float>(inverse_temperature * kStepsPerNat - static_cast<double>(scale))) {}
 
-  // Rounded, and never rising with the logit: the step is the whole part.
+  // The number of steps, rounded; it never increases with the logit. A token's step is the integer
+  // part.
   __device__ __forceinline__ float steps(float logit) const { return (largest_f - logit) * scale; }
-  // What the exact number of steps is above `step`, to about 1e-8: from steps() and the errors of
-  // its subtraction and its product.
+  // The exact number of steps minus `step`, to about 1e-8: steps() corrected by the rounding errors
+  // of its subtraction and its product.
   __device__ __forceinline__ float above(int step, float logit) const {
     const float distance = largest_f - logit;
     const float back = distance - largest_f;
@@ -40,7 +43,7 @@ struct WeightScale {
     const float error = fmaf(distance, scale, -rounded) + lost * scale + distance * scale_error;
     return (rounded - static_cast<float>(step)) + error;
   }
-  // As on the CPU.
+  // The same formula as on the CPU.
   __device__ double weight(float logit) const {
     return exp((static_cast<double>(logit) - largest) * inverse);
   }
@@ -58,7 +61,7 @@ struct Histogram {
     __syncthreads();
   }
 
-  // above: of the token's step, [0, 1) but for rounding.
+  // above: WeightScale::above() for the token's step, in [0, 1) except for rounding.
   __device__ __forceinline__ void add(int bin, float above) {
     const float y = above * static_cast<float>(1 / kStepsPerNat);
     const float lacks = y * (1.0F - y * (0.5F - y * (1.0F / 6.0F)));  // 1 - exp(-y)
@@ -69,7 +72,7 @@ struct Histogram {
   }
   __device__ __forceinline__ void add(int bin) { atomicAdd(&count[bin], 1U); }
 
-  // Of the bin's tokens, all of which lie in step `step`.
+  // The sum of weights of the bin's tokens, all of which are in step `step`.
   __device__ double mass(int bin, int step) const {
     const double lacks = static_cast<double>(carry[bin]) * 8.0 + lack[bin] * 0x1p-29;
     return (static_cast<double>(count[bin]) * (1.0 + kLackBias) - lacks) *
@@ -78,12 +81,13 @@ struct Histogram {
 };
 
 struct Crossing {
-  int bin;        // the first up to which the values reach the target; kNumBins: none
-  double before;  // their sum before it
+  int bin;        // the first bin at which the running sum reaches the target; kNumBins: none
+  double before;  // the sum of the values before it
   double total;
 };
 
-// value(bin) for kNumBins bins, summed in one fixed order.
+// Sums value(bin) over kNumBins bins in one fixed order, and finds where the sum reaches the
+// target.
 template <typename Value>
 __device__ Crossing find_crossing(double target, bool of_total, Value value) {
   __shared__ double of_warp[32];
@@ -108,7 +112,7 @@ __device__ Crossing find_crossing(double target, bool of_total, Value value) {
     total += of_warp[w];
   }
   if (of_total) target *= total;
-  // The lowest of the bins from which on the sum is at least the target.
+  // The lowest bin from which on the sum is at least the target.
   double before = offset + (upto - mine);
   for (int b = 0; b < per_thread; ++b) {
     const double here = value(thread * per_thread + b);

@@ -1,4 +1,4 @@
-// The sampler's kernels, as the host enqueues them.
+// Launch functions of the sampler's kernels.
 #pragma once
 
 #include "cuda/base/stream.h"
@@ -6,14 +6,14 @@
 
 namespace quire::cuda {
 
-// A row is cut into slices of this many logits, one a block, where that needs no more than one
-// look.
+// Splits each logits row into slices of this many logits, one per thread block, when a single pass
+// over the row suffices.
 inline constexpr int kSliceSize = 8192;
 inline constexpr int kMaxSlices = 64;
 inline constexpr int num_slices(int vocab_size) {
   return (vocab_size + kSliceSize - 1) / kSliceSize;
 }
-// Rows come first: the other axes of a grid end at 65,535.
+// Rows are grid.x: the other axes are limited to 65,535.
 inline dim3 slices_grid(int num_rows, int vocab_size) {
   return {static_cast<unsigned>(num_rows), static_cast<unsigned>(num_slices(vocab_size))};
 }
@@ -30,43 +30,47 @@ struct SliceLogprobs {
   double sum;  // of exp(logit - largest)
   float largest;
   int32_t nan_id;        // INT32_MAX: none
-  int32_t num_at_least;  // as likely as the target
+  int32_t num_at_least;  // tokens at least as likely as the target
   int32_t pad;
   uint64_t top_keys[kMaxTopLogprobs];  // falling
 };
 
-// One call of sample(); all pointers are the device's.
+// Arguments of one sample(); all pointers are device pointers.
 struct SampleCall {
   const float* logits;     // [num_rows, vocab_size]
   const int32_t* row_ids;  // [num_rows]: < 0: padding
-  const int32_t* offsets;  // [num_rows]: how many drafts of its span stand before the row
+  const int32_t* offsets;  // [num_rows]: drafts of its span before the row
   int num_rows;
   RowResult* results;  // [num_rows]
-  // [num_rows]: the pass that samples each row, and its mask. Null: one pass samples all rows, and
-  // none has a mask.
+  // [num_rows]: the pass that samples each row, and its mask. Null: one pass samples all rows,
+  // without masks.
   const SampleRow* rows;
-  const uint32_t* masks;  // [.., bitmap_words]: the tokens that this step lets a row sample
+  const uint32_t* masks;  // [.., bitmap_words]: the tokens that a row may sample in this step
 };
 
-// Scatters rows that were uploaded as a block: `num_rows` headers, then words.
+// Copies uploaded rows from their block into the tables. The block holds `num_rows` headers, then
+// words.
 void launch_add_rows(const RowTables& tables, const void* block, int num_rows, CudaStream& stream);
-// launch_forbid, launch_one_pass and launch_filter skip rows of other passes.
-// kRules, before launch_filter: makes the bitmap of what each row may not sample in this step.
+// launch_forbid, launch_one_pass and launch_filter skip rows of other passes. launch_forbid
+// precedes launch_filter for kRules: it makes the bitmap of tokens that each row may not sample in
+// this step.
 void launch_forbid(const RowTables& tables, const SampleCall& call, CudaStream& stream);
-// kOnePass; `random`: not all rows are greedy.
-// picks: [num_rows, num_slices], arrivals: [num_rows] zeros, and zeros again after.
+// Samples the rows of kOnePass; `random`: some row is not greedy. picks: [num_rows, num_slices];
+// arrivals: [num_rows] zeros, which the kernel leaves zero.
 void launch_one_pass(const RowTables& tables, const SampleCall& call, bool random, SlicePick* picks,
                      uint32_t* arrivals, CudaStream& stream);
-// kFilter or kRules. num_pass_rows: how many of the call's rows it samples; num_multiprocessors:
-// of the stream's device.
+// Samples the rows of kFilter or kRules. num_pass_rows: how many of the call's rows the pass has;
+// num_multiprocessors: SMs of the stream's device.
 void launch_filter(const RowTables& tables, const SampleCall& call, SamplePass pass,
                    int num_pass_rows, int num_multiprocessors, CudaStream& stream);
-// Accepts each span's tokens up to the first that is not the next draft, and advances its row.
+// Accepts each span's tokens up to the first that differs from the next draft, and advances its
+// row.
 void launch_commit(const RowTables& tables, const SampleCall& call, CudaStream& stream);
-// Log probabilities of the tokens in call.results, for the rows of any pass that ask for them.
+// Computes log probabilities of the tokens in call.results, for the rows of any pass that ask for
+// them.
 void launch_sampled_logprobs(const RowTables& tables, const SampleCall& call, SliceLogprobs* slices,
                              uint32_t* arrivals, LogprobsResult* results, CudaStream& stream);
-// Of targets [num_rows]; < 0: none.
+// Computes log probabilities of targets [num_rows]; < 0: none.
 void launch_target_logprobs(const float* logits, int vocab_size, const int32_t* targets,
                             int num_rows, int num_top, SliceLogprobs* slices, uint32_t* arrivals,
                             LogprobsResult* results, CudaStream& stream);

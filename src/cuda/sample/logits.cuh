@@ -15,7 +15,7 @@ __device__ __forceinline__ float minus_infinity() {
   return __int_as_float(static_cast<int>(0xFF800000U));
 }
 
-// Unsigned numbers that order like the floats; both zeros are one.
+// Maps floats to unsigned integers of the same order; both zeros map to one value.
 __device__ __forceinline__ uint32_t ordered_bits(float x) {
   const uint32_t bits = __float_as_uint(x + 0.0F);
   return (bits >> 31) != 0 ? ~bits : bits | 0x80000000U;
@@ -24,7 +24,8 @@ __device__ __forceinline__ float from_ordered_bits(uint32_t bits) {
   return __uint_as_float((bits >> 31) != 0 ? bits & 0x7FFFFFFFU : ~bits);
 }
 
-// Larger logits have larger keys; among equals, smaller ids. No two tokens share one; none is 0.
+// Larger logits have larger keys; among equal logits, smaller ids have larger keys. Keys are
+// distinct and never 0.
 __device__ __forceinline__ uint64_t token_key(float logit, int32_t token_id) {
   return static_cast<uint64_t>(ordered_bits(logit)) << 32 | ~static_cast<uint32_t>(token_id);
 }
@@ -69,13 +70,13 @@ struct LogitsRow {
   }
 };
 
-// What a pass over a row finds before anything is chosen. NaN never compares greater.
+// Checks and the largest logit of a row, before a token is chosen. NaN never compares greater.
 struct Largest {
   float logit = minus_infinity();
   int32_t token_id = kNoToken;  // the lowest with that logit
   int32_t nan_id = kNoToken;    // the lowest whose logit is NaN
 
-  // Called with rising ids.
+  // Called with ascending ids.
   __device__ __forceinline__ void take(float x, int32_t id) {
     if (x > logit) {
       logit = x;
@@ -102,7 +103,7 @@ __device__ __forceinline__ bool is_of_pass(const SampleCall& call, int i, Sample
   return call.rows == nullptr || call.rows[i].pass == pass;
 }
 
-// State of the sequence at logits row i: as if the drafts before it had been accepted.
+// State of the sequence at logits row i, as if the drafts before the row had been accepted.
 __device__ __forceinline__ RowState state_at(const RowTables& tables, const SampleCall& call,
                                              int i) {
   RowState state = tables.states[call.row_ids[i]];
@@ -111,7 +112,7 @@ __device__ __forceinline__ RowState state_at(const RowTables& tables, const Samp
   return state;
 }
 
-// One thread: whether the token counts is decided by launch_commit().
+// Runs on one thread. launch_commit() decides whether the token is kept.
 __device__ inline void store_result(RowStatus status, int64_t position, int32_t token_id,
                                     int32_t detail, RowResult& result) {
   result = {.token_id = status == RowStatus::kOk ? token_id : 0,

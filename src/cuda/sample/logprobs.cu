@@ -1,9 +1,11 @@
-// Log-softmax of the model's logits: of one token a row, its rank, and of the most likely ones.
+// Computes from the model's logits, per row, one token's log probability and rank, and the log
+// probabilities of the most likely tokens.
 //
-// Grid (rows, slices of a row): a block holds its slice in registers. The num_top-th largest of its
-// threads' largest keys bounds the slice's num_top largest from below, which leaves at most
-// num_top * 32 keys to be put in order. The last block of a row to arrive merges the slices.
-// exp in fp32, at most 32 of them added in fp32, then fp64: 1e-6 of a log probability.
+// Grid: (rows, slices of a row). Each thread block holds its slice in registers. The num_top-th
+// largest of its threads' largest keys bounds the slice's num_top largest keys from below, which
+// leaves at most num_top * 32 keys to sort. The last thread block of a row to finish merges the
+// slices. exp is computed in fp32; at most 32 of them are added in fp32, the rest in fp64, so that
+// a log probability is exact to 1e-6.
 #include "cuda/base/launch.h"
 #include "cuda/sample/block.cuh"
 #include "cuda/sample/kernels.h"
@@ -17,7 +19,7 @@ constexpr int kMaxList = kMaxSlices * kMaxTopLogprobs;
 static_assert(kMaxList >= kMaxTopLogprobs * kQuadsPerThread * 4);
 
 struct Query {
-  int32_t target;  // < 0: nothing is asked
+  int32_t target;  // < 0: no log probabilities
   int32_t num_top;
 };
 
@@ -30,7 +32,7 @@ struct Shared {
   bool is_last;
 };
 
-// The num_top largest of the list, falling, to `top`; 0 where there are fewer.
+// Writes the num_top largest keys of the list to `top`, descending; 0 where there are fewer.
 __device__ void put_in_order(Shared& shared, int num_top) {
   const auto thread = static_cast<int>(threadIdx.x);
   if (thread < kMaxTopLogprobs) shared.top[thread] = 0;
@@ -45,7 +47,7 @@ __device__ void put_in_order(Shared& shared, int num_top) {
   __syncthreads();
 }
 
-// Keys of 0 are no tokens.
+// A key of 0 stands for no token.
 __device__ void find_top(Shared& shared, const uint64_t (&keys)[kQuadsPerThread * 4], int num_top) {
   const auto thread = static_cast<int>(threadIdx.x);
   uint64_t mine = 0;
@@ -59,7 +61,7 @@ __device__ void find_top(Shared& shared, const uint64_t (&keys)[kQuadsPerThread 
   __syncthreads();
   int larger = 0;
   for (int t = 0; t < kThreads; ++t) larger += static_cast<int>(shared.thread_keys[t] > mine);
-  if (larger == num_top - 1 && mine != 0) shared.bound = mine;  // one thread's: keys are distinct
+  if (larger == num_top - 1 && mine != 0) shared.bound = mine;  // one thread: keys are distinct
   __syncthreads();
   const uint64_t bound = shared.bound;
   if (mine >= bound) {

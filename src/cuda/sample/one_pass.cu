@@ -1,7 +1,7 @@
-// Greedy, and random over the whole vocabulary.
+// Samples greedily, or randomly over the whole vocabulary.
 //
-// Grid (rows, slices of a row): a block reads its slice once. The last block of a row to arrive
-// picks among the slices' picks, in their order.
+// Grid: (rows, slices of a row). Each thread block reads its slice once. The last thread block of a
+// row to finish chooses among the slices' picks, in slice order.
 #include "cuda/base/launch.h"
 #include "cuda/sample/block.cuh"
 #include "cuda/sample/kernels.h"
@@ -20,7 +20,8 @@ __device__ Largest find_largest(const LogitsRow& row, int32_t first, int32_t end
   return block_largest(mine);
 }
 
-// The pass over the logits also yields the largest. A logit of -infinity takes part and never wins.
+// The pass over the logits also yields the largest one. A logit of -infinity has score -infinity
+// and never wins.
 __device__ SlicePick race_slice(const LogitsRow& row, int32_t first, int32_t end,
                                 const RowState& state) {
   Largest mine;
@@ -36,7 +37,7 @@ __device__ SlicePick race_slice(const LogitsRow& row, int32_t first, int32_t end
   return {winner.score, largest.logit, winner.token_id, largest.nan_id, 0};
 }
 
-// One thread: the slices are few.
+// Runs on one thread, because there are few slices.
 __device__ void pick_row(const SlicePick* picks, int count, int64_t position, RowResult& result) {
   Winner winner;
   Largest largest;

@@ -1,12 +1,14 @@
-// The exponential race of sample/random_choice.h, with the same random numbers: the token with the
-// largest weight / -log(u) wins, which is the largest logit / temperature - log(-log(u)).
+// Gumbel-max sampling as in sample/random_choice.h, with the same random numbers: the token with
+// the largest weight / -log(u) wins, which is the one with the largest logit / temperature -
+// log(-log(u)).
 #pragma once
 
 #include "cuda/sample/logits.cuh"
 
 namespace quire::cuda {
 
-// As TokenNoise and philox4x32 on the host: a function of (seed, position, token id) alone.
+// The same function as TokenNoise and philox4x32 on the host: it depends only on (seed, position,
+// token id).
 __device__ __forceinline__ uint4 noise_quad(uint32_t quad, uint64_t seed, uint64_t position) {
   uint4 c =
       make_uint4(quad, 0, static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32));
@@ -41,7 +43,7 @@ struct RaceParams {
   uint64_t seed;
   uint64_t position;
   double inverse;  // of the temperature
-  float anchor;    // what logits are counted from
+  float anchor;    // subtracted from logits
 
   __device__ RaceParams(const RowState& state, float from)
       : seed(state.seed),
@@ -53,7 +55,7 @@ struct RaceParams {
     const double u = (static_cast<double>(bits) + 0.5) * 0x1p-32;
     return (static_cast<double>(logit) - static_cast<double>(anchor)) * inverse - log(-log(u));
   }
-  // Alone, where the quad's other tokens do not matter.
+  // For one token, when the quad's other tokens do not matter.
   __device__ double score_of(float logit, int32_t id) const {
     const uint4 bits = noise_quad(static_cast<uint32_t>(id) / 4, seed, position);
     const int j = id % 4;
@@ -61,8 +63,8 @@ struct RaceParams {
   }
 };
 
-// A thread's part of the race in fp32 with bounds of its error, so that fp64 is spent on the few
-// tokens that may have won.
+// Gumbel-max sampling of a thread's tokens in fp32 with bounds of the error, so that fp64 is
+// computed only for the few tokens that may win.
 class RoughRace {
  public:
   __device__ RoughRace(const RaceParams& params)
@@ -92,10 +94,10 @@ class RoughRace {
   __device__ float low() const { return low_; }
   __device__ int32_t token_id() const { return id_; }
   __device__ float logit() const { return logit_; }
-  // Whether any of this thread's tokens may have won, where the block's best is at least
-  // `best_low`.
+  // Whether any of this thread's tokens may win, given that the thread block's best score is at
+  // least `best_low`.
   __device__ bool may_win(float best_low) const { return high_ >= best_low && id_ != kNoToken; }
-  // Whether others of its tokens than token_id() may have.
+  // Whether a token other than token_id() may win.
   __device__ bool is_close(float best_low) const { return other_high_ >= best_low; }
 
  private:

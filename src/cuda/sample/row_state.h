@@ -1,4 +1,4 @@
-// What the sampling kernels share with the host: plain data, the same on both sides.
+// Data that the host and the sampling kernels share, with one layout on both sides.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace quire::cuda {
 
-// A request that asks for more than this is refused by DeviceSampler::check.
+// DeviceSampler::check refuses a request that exceeds these limits.
 inline constexpr int kMaxTopLogprobs = 20;
 inline constexpr int kMaxBiases = 4096;
 inline constexpr int kMaxBadWords = 2048;
@@ -21,7 +21,7 @@ enum RowFlag : uint32_t {
   kHasPenalties = 16,
 };
 
-// Of one sequence; `position` and `num_output` advance on the device.
+// Sampling state of one sequence; the device advances `position` and `num_output`.
 struct RowState {
   uint64_t seed;
   int64_t position;   // of the next token
@@ -38,37 +38,38 @@ struct RowState {
   int32_t num_biases;
   int32_t num_bad_words;
   uint32_t flags;
-  int32_t table;  // its rule tables; -1: none
+  int32_t table;  // index of its rule table; -1: none
 };
 
-inline constexpr float kGreedyBelow = 1e-5F;  // vLLM's border between greedy and random
+inline constexpr float kGreedyBelow = 1e-5F;  // vLLM's threshold between greedy and random
 inline constexpr uint32_t kInPrompt = uint32_t{1} << 31;
 
-// Device memory. The rule tables are a pool: only sequences with a flag own an entry of each;
+// Device memory. The rule tables are a pool: only sequences with a flag own one, and
 // RowState::table is its index. Bitmaps have one bit per token.
 struct RowTables {
   RowState* states;       // [rows]
   int32_t* num_computed;  // [rows]: tokens in the KV cache once the row decodes
-  int32_t* next_tokens;   // [rows, q_len]: the newest token, then drafts of those behind it
-  uint32_t* forbidden;    // [logits rows, bitmap_words]: a step's scratch
+  int32_t* next_tokens;   // [rows, q_len]: the newest token, then the drafts that follow it
+  uint32_t* forbidden;    // [logits rows, bitmap_words]: scratch memory of a step
   // [tables, ...]
   uint32_t* seen;          // [vocab_stride]: output count, and kInPrompt
   uint32_t* allowed;       // [bitmap_words]
   uint32_t* stops;         // [bitmap_words]
   uint32_t* biased;        // [bitmap_words]
-  int32_t* bias_ids;       // [kMaxBiases], rising; equals in the request's order
+  int32_t* bias_ids;       // [kMaxBiases], ascending; equal ids in the request's order
   float* bias_values;      // [kMaxBiases]
   int32_t* bad_word_ends;  // [kMaxBadWords], into bad_word_ids
   int32_t* bad_word_ids;   // [kMaxBadWordIds]
   int32_t* output_tail;    // [tail_size]: output token n at n % tail_size
   int32_t vocab_size;
-  int32_t vocab_stride;  // vocab_size, up to whole quads
+  int32_t vocab_stride;  // vocab_size, rounded up to a multiple of 4
   int32_t bitmap_words;
   int32_t tail_size;
   int32_t q_len;  // 1 and the number of drafts
 };
 
-// The kernels that choose a row's token. Each can do all that those before it can.
+// The kernels that choose a row's token. Each also supports everything that the passes before it
+// do.
 enum class SamplePass : int32_t {
   kOnePass,  // greedy, and random over the whole vocabulary: one read of the logits
   kFilter,   // top-k, top-p, min-p
@@ -79,16 +80,16 @@ inline constexpr int kNumSamplePasses = 3;
 // Pass and mask of one logits row.
 struct SampleRow {
   SamplePass pass;
-  int32_t mask_idx;  // < 0: anything may be sampled
+  int32_t mask_idx;  // < 0: every token may be sampled
 };
 
 enum class RowStatus : int32_t {
   kOk,
-  kPadding,     // row id < 0: nothing else is written
+  kPadding,     // row id < 0: the other fields have no meaning
   kNan,         // detail: id of the first NaN logit
   kInfinite,    // a logit is +infinity
   kNoneFinite,  // every logit is -infinity
-  kNoneAllowed  // likewise, only once the rules were applied
+  kNoneAllowed  // every logit is -infinity once the rules are applied
 };
 
 // Result of a sampled logits row.
@@ -104,7 +105,7 @@ struct RowResult {
 
 // Log probabilities at one position.
 struct LogprobsResult {
-  int32_t num_top;   // -1: none asked for
+  int32_t num_top;   // -1: not requested
   RowStatus status;  // other than kOk: the logits are broken; the other fields have no meaning
   int32_t detail;    // with kNan: id of the first NaN logit
   int32_t token_id;
@@ -114,7 +115,7 @@ struct LogprobsResult {
   float top_logprobs[kMaxTopLogprobs];
 };
 
-// A row on its way to the device: the lists lie in the block's words, at word `first`.
+// A row that is being uploaded. Its lists are in the block's words, from word `first` on.
 struct WordSpan {
   int32_t first;
   int32_t count;
@@ -125,7 +126,7 @@ struct AddedRow {
   int32_t last_token;
   WordSpan prompt_ids;   // with penalties
   WordSpan output_ids;   // with penalties
-  WordSpan output_tail;  // with bad words: where it stands in the ring already
+  WordSpan output_tail;  // with bad words: in the ring's own order
   WordSpan allowed;      // bitmaps
   WordSpan stops;
   WordSpan biased;

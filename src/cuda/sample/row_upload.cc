@@ -14,7 +14,8 @@ bool has_penalties(const SamplingParams& params) {
          params.frequency_penalty != 0.0F;
 }
 
-// Words that can be completed at all: as LogitsRules drops them, and those longer than any output.
+// Whether an output can contain the word. LogitsRules ignores the same invalid words; words longer
+// than any output are ignored too.
 bool can_occur(const std::vector<int32_t>& word, const RowLimits& limits) {
   return !word.empty() && word.size() <= static_cast<size_t>(limits.max_tokens_per_seq) &&
          std::ranges::all_of(word, [&](int32_t id) { return id >= 0 && id < limits.vocab_size; });
@@ -125,7 +126,7 @@ void RowUpload::append_lists(const RowAdded& added, AddedRow& row) {
   }
 }
 
-// In order of id; equal ids keep the request's order, in which they are added.
+// Sorts by id; equal ids keep the request's order, in which their biases are added.
 void RowUpload::append_biases(const SamplingParams& params, AddedRow& row) {
   if (params.logit_bias.empty()) return;
   std::vector<std::pair<int32_t, float>> biases = params.logit_bias;

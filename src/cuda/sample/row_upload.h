@@ -1,4 +1,4 @@
-// Rows on their way to the device: what a sequence brings, as headers and one list of words.
+// Packs the rows of added sequences for upload: headers, then one list of words.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace quire::cuda {
 
-// What bounds a row's tables, next to the constants of row_state.h.
+// Limits of a row's tables, besides the constants of row_state.h.
 struct RowLimits {
   int vocab_size;
   int max_tokens_per_seq;
@@ -19,19 +19,19 @@ struct RowLimits {
   int bitmap_words() const { return (vocab_size + 31) / 32; }
   int vocab_stride() const { return (vocab_size + 3) / 4 * 4; }
   int tail_size() const;
-  // The most that one row takes in a block.
+  // Upper bound of one row's bytes in a block.
   size_t max_row_bytes() const;
 };
 
-// kInvalidArgument where a request's lists are longer than the device has room for.
+// Fails with kInvalidArgument if a request's lists exceed the device's tables.
 Status check_row(const SamplingSpec& spec, const RowLimits& limits);
 
 class RowUpload {
  public:
   explicit RowUpload(const RowLimits& limits) : limits_(limits) {}
 
-  // `added` has passed check_row. The caller sets the table of the returned state where it has
-  // flags; the reference holds until the next append.
+  // `added` has passed check_row. The caller sets the returned state's table if the state has
+  // flags. The reference is valid until the next append.
   RowState& append(const RowAdded& added);
   int num_rows() const { return static_cast<int>(headers_.size()); }
   size_t num_bytes() const;

@@ -1,4 +1,5 @@
-// A row's state on the device: its start, what it may not sample next, and its progress.
+// Kernels for a row's state on the device: upload, the tokens that it may not sample next, and its
+// progress.
 #include "cuda/base/launch.h"
 #include "cuda/sample/rules.cuh"
 
@@ -18,7 +19,7 @@ __device__ void copy_words(T* to, int64_t table, int32_t per_table, const int32_
   }
 }
 
-// Each block owns a range of ids: zeroes it, then counts the tokens that fall in it.
+// Each thread block owns a range of ids: it zeroes the range, then counts the tokens in it.
 __device__ void count_seen(const RowTables& tables, const AddedRow& added, const int32_t* words) {
   uint32_t* seen = tables.seen + static_cast<int64_t>(added.state.table) * tables.vocab_stride;
   const auto blocks = static_cast<int>(gridDim.y);
@@ -80,7 +81,8 @@ __global__ void __launch_bounds__(kThreads) commit_kernel(RowTables tables, Samp
   int32_t newest = next_tokens[0];
   int count = 0;
   for (int i = first; i < call.num_rows && call.row_ids[i] == row_id; ++i) {
-    // Behind accepted drafts a fault is the next step's: it samples from the same logits.
+    // After accepted drafts, an error is reported by the next step, which samples from the same
+    // logits.
     if (call.results[i].status != RowStatus::kOk) break;
     newest = call.results[i].token_id;
     append_output(tables, state, newest);
@@ -92,7 +94,7 @@ __global__ void __launch_bounds__(kThreads) commit_kernel(RowTables tables, Samp
   tables.num_computed[row_id] = static_cast<int32_t>(state.position) - 1;
 }
 
-// The output before a logits row: what its sequence has, then the drafts of the span before it.
+// The output before a logits row: the sequence's output, then the drafts that precede the row.
 struct Output {
   const int32_t* tail;
   int tail_size;
@@ -106,7 +108,7 @@ struct Output {
   }
 };
 
-// A word is bad where the output would end with it; the prompt does not count.
+// A bad word is forbidden if the output would end with it; the prompt does not count.
 __device__ bool has_begun(const int32_t* begun, int count, const Output& output) {
   if (count > output.num_tokens) return false;
   for (int k = 0; k < count; ++k) {

@@ -1,4 +1,4 @@
-// A request's rules, applied to logits on their way in: the logits in memory stay the model's.
+// Applies a request's rules to logits as they are read; the logits in memory do not change.
 #pragma once
 
 #include "cuda/sample/kernels.h"
@@ -6,21 +6,21 @@
 
 namespace quire::cuda {
 
-// The step's mask of logits row i; null: anything may be sampled.
+// The step's mask of logits row i; null: every token may be sampled.
 __device__ __forceinline__ const uint32_t* mask_of(const RowTables& tables, const SampleCall& call,
                                                    int i) {
   if (call.rows == nullptr || call.rows[i].mask_idx < 0) return nullptr;
   return call.masks + static_cast<int64_t>(call.rows[i].mask_idx) * tables.bitmap_words;
 }
 
-// The drafts of the span of logits row i; call.offsets[i] of them stand before the row.
+// The drafts of the span that contains logits row i; call.offsets[i] of them precede the row.
 __device__ __forceinline__ const int32_t* drafts_of(const RowTables& tables, const SampleCall& call,
                                                     int i) {
   return tables.next_tokens + static_cast<int64_t>(call.row_ids[i]) * tables.q_len + 1;
 }
 
-// In the order of LogitsRules::apply, rounding where it rounds. A mask may come first: nothing that
-// follows turns -infinity into anything else.
+// Applies rules in the order of LogitsRules::apply, and rounds as it does. The mask may come first,
+// because no later rule changes -infinity.
 class Rules {
  public:
   // `state` belongs to logits row i. With may_forbid, requires launch_forbid() earlier in the step.

@@ -7,7 +7,7 @@
 namespace quire::cuda {
 namespace {
 
-// Flags that apply to every token. kHasStops is not among them: it ends with min_tokens.
+// Flags that apply to every token. kHasStops applies only until min_tokens is reached.
 constexpr uint32_t kLastingRules = kHasAllowed | kHasBadWords | kHasBias | kHasPenalties;
 
 SamplePass lasting_pass(const RowState& state) {
@@ -60,7 +60,8 @@ SamplePlan SampledRows::plan(std::span<const LogitsRowUse> rows) {
     const bool has_mask = rows[i].mask_idx >= 0;
     const bool has_rules = has_mask || row.min_tokens_left > 0;
     const SamplePass pass = has_rules ? SamplePass::kRules : row.pass;
-    // The rows of a span take one pass: the first, which is reached last here, counts.
+    // All rows of a span use one pass. The loop runs backwards, so it counts the step at the span's
+    // first row.
     if (row.min_tokens_left > 0 && rows[i].offset == 0) --row.min_tokens_left;
     plan.rows[i] = {.pass = pass, .mask_idx = rows[i].mask_idx};
     plan.is_random |= pass == SamplePass::kOnePass && row.is_random;

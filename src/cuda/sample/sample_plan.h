@@ -1,6 +1,6 @@
-// Host side of a step's sampling: which kernels sample which logits row, and which rule tables a
-// sequence holds. The host decides it alone, so that a step launches no kernel that it does not
-// need, and pays for penalties, filters and log probabilities only for the rows that ask for them.
+// Host side of a step's sampling: decides which kernels sample which logits row, and which rule
+// table a sequence holds. The host decides alone, so that a step launches only kernels that it
+// needs, and pays for penalties, filters and log probabilities only for the rows that ask for them.
 #pragma once
 
 #include <array>
@@ -39,14 +39,14 @@ class SampledRows {
  public:
   SampledRows(int num_rows, int num_tables);
 
-  // The row's sequence leaves; its table is free for the next.
+  // Removes the row's sequence and frees its table.
   void remove(int row);
-  // A sequence enters `row`, in place of any before. Returns its rule table, or -1 where `flags`
-  // (of its RowState) ask for none. The scheduler admits no more sequences with rules than there
+  // Adds a sequence to `row` in place of any earlier one. Returns its rule table, or -1 if `flags`
+  // (of its RowState) need none. The scheduler admits at most as many sequences with rules as there
   // are tables.
   int add(int row, const RowState& state);
-  // Plans the next step, which brings a token at least of each span: one counts towards min_tokens.
-  // The kernels count exactly, so a row that stays in kRules for longer is only slower.
+  // Plans the next step. Each span yields at least one token, and the plan counts one towards
+  // min_tokens. The kernels count exactly, so a row that stays in kRules for longer is only slower.
   SamplePlan plan(std::span<const LogitsRowUse> rows);
 
  private:

@@ -1,4 +1,4 @@
-// What comes back of a step, from the device's words to the engine's.
+// Converts a step's results from the device's layout to the scheduler's types.
 #pragma once
 
 #include "cuda/sample/row_state.h"
@@ -10,11 +10,11 @@ namespace quire::cuda {
 // detail: id of the first NaN logit.
 Status to_status(RowStatus status, int64_t position, int32_t detail);
 
-// The span whose rows begin with `results`, without the sequence's id, which the device does not
-// know. `logprobs`: those of the same rows, or null.
+// The span whose rows begin with `results`, without the sequence's id, which is not on the device.
+// `logprobs`: log probabilities of the same rows, or null.
 SampledSpan to_sampled_span(const RowResult* results, const LogprobsResult* logprobs);
 
-// The token first, then the most likely; empty where none were asked for.
+// The token first, then the most likely ones; empty if none were requested.
 PositionLogprobs to_position_logprobs(const LogprobsResult& result);
 
 }  // namespace quire::cuda
