@@ -41,7 +41,7 @@ Result<CublasLtApi> load_api() {
   return api;
 }
 
-// The greatest power of two up to 256 that divides an address or row length.
+// The greatest power of two up to 256 that divides the bytes of a row.
 uint32_t alignment_of(int64_t row_elements, DType dtype) {
   const auto bytes = static_cast<uint64_t>(row_elements) * dtype_bytes(dtype);
   uint32_t alignment = 256;
@@ -111,7 +111,7 @@ std::vector<cublasLtMatmulAlgo_t> CublasLt::algorithms(const GemmShape& shape, i
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     (void)api_.preference_set(raw, attribute, &value, sizeof(value));
   };
-  // Buffers begin at 16 bytes at least; what the rows divide by may be less.
+  // Buffers are at least 16-byte aligned; a row length may be divisible by less.
   const uint32_t of_k = std::min(16U, alignment_of(shape.k, shape.type));
   const uint32_t of_n = std::min(16U, alignment_of(shape.n, shape.out));
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspaceBytes});

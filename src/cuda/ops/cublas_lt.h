@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, which is opened when it is needed: F32 accumulation, row-major
+// Matrix products by cuBLASLt, which is loaded when it is needed: F32 accumulation, row-major
 // operands (ops/ops.h's linear).
 #pragma once
 
@@ -14,18 +14,18 @@
 
 namespace quire::cuda {
 
-// What a product needs to be described by; how many rows it has may vary.
+// The properties that identify a product, independently of its number of rows.
 struct GemmShape {
   int64_t n = 0;
   int64_t k = 0;
   DType type = DType::kF32;  // of x, w and bias
   DType out = DType::kF32;   // `type`, or F32
   bool has_bias = false;
-  bool is_gated = false;  // GemmCall::gated_out is wanted too, which is not the library's work
+  bool is_gated = false;  // GemmCall::gated_out is computed too, by other kernels
   auto operator<=>(const GemmShape&) const = default;
 };
 
-// The functions of the library that are used.
+// The cuBLASLt functions that are used.
 struct CublasLtApi {
   DynamicLibrary library;
   decltype(::cublasLtCreate)* create = nullptr;
@@ -45,17 +45,18 @@ struct CublasLtApi {
 
 class CublasLt {
  public:
-  // kUnavailable without the library, or where it is too old.
+  // Fails with kUnavailable if the library is missing or too old.
   static Result<std::unique_ptr<CublasLt>> open();
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
 
-  // At most max_count ways to compute the product at `num_rows` rows, the library's favourite
-  // first. Empty where it has none. Touches only the host.
+  // At most max_count algorithms for the product at `num_rows` rows, in the order of the library's
+  // heuristic; empty if it has none. Runs on the host only.
   std::vector<cublasLtMatmulAlgo_t> algorithms(const GemmShape& shape, int64_t num_rows,
                                                int max_count);
-  // Enqueues. kInternal where the library refuses; the algorithm may be for another number of rows.
+  // Enqueues. Fails with kInternal if the library refuses; the algorithm may have been chosen for
+  // another number of rows.
   Status run(CudaStream& stream, const GemmShape& shape, const GemmCall& call,
              const cublasLtMatmulAlgo_t& algorithm);
 
@@ -63,7 +64,8 @@ class CublasLt {
   template <typename T>
   using Owned = std::unique_ptr<T, cublasStatus_t (*)(T*)>;
 
-  // Column-major for the library: out^T [n, m] = w^T' [k, n]' * x^T [k, m].
+  // Descriptors of the product in the library's column-major order: out^T [n, m] = w^T' [k, n]' *
+  // x^T [k, m].
   struct Problem {
     Owned<cublasLtMatmulDescOpaque_t> desc;
     Owned<cublasLtMatrixLayoutOpaque_t> w;
@@ -78,7 +80,7 @@ class CublasLt {
   CublasLtApi api_;
   cublasLtHandle_t handle_ = nullptr;
   Buffer workspace_;
-  std::vector<std::pair<GemmShape, Problem>> problems_;  // a model has a handful
+  std::vector<std::pair<GemmShape, Problem>> problems_;  // few per model, so searched linearly
 };
 
 }  // namespace quire::cuda

@@ -30,7 +30,7 @@ Status check_block(const Shape& shape, const WeightScheme& scheme, int64_t in_fe
   return {};
 }
 
-// One of the two forms that a source has.
+// One block of a source, in one of its two forms.
 struct Block {
   const WeightView* memory = nullptr;
   const RepeatedRows* repeated = nullptr;

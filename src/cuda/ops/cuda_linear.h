@@ -10,7 +10,8 @@ namespace quire::cuda {
 
 class CudaLinear final : public Linear {
  public:
-  // Enqueues the writing of the weights. kInvalidArgument where the blocks do not fit together.
+  // Enqueues the upload of the weights. Fails with kInvalidArgument if the shapes of the blocks do
+  // not match.
   static Result<std::unique_ptr<CudaLinear>> load(const LinearSource& source, DType dtype,
                                                   WeightUpload& upload, CudaStream& stream);
 
@@ -30,7 +31,7 @@ class CudaLinear final : public Linear {
   TensorView bias_;
 };
 
-// Of this device's Ops.
+// Every Linear of this device's Ops is a CudaLinear.
 inline const CudaLinear& as_cuda(const Linear& linear) {
   return static_cast<const CudaLinear&>(linear);
 }

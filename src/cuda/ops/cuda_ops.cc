@@ -129,7 +129,7 @@ class CudaOpsImpl final : public CudaOps {
     run_gather_rows(in(stream), x, rows, out);
   }
 
-  // While calls are recorded the tail runs in steps, whose products are then recorded too.
+  // While calls are recorded, the tail runs as separate products, so that they are recorded too.
   bool try_layer_tail(const LayerTail& tail, Stream& stream) override {
     check_stream(stream);
     if (recording_) recorded_tails_.push_back(tail);
@@ -161,7 +161,7 @@ class CudaOpsImpl final : public CudaOps {
   }
 
  private:
-  // More weights than any L2 holds, of the largest models' smallest matrices.
+  // With this many calls, even a large model's smallest matrices exceed any L2.
   static constexpr size_t kMaxCalls = 8;
 
   void run_linear(const Linear& w, const TensorView& x, const TensorView& out,
@@ -203,15 +203,16 @@ class CudaOpsImpl final : public CudaOps {
     return tail;
   }
 
-  // False where the kernel cannot compute it. One rank: nothing is to be reduced within.
+  // Returns false if the kernel cannot compute the tail. With one rank there is nothing to reduce
+  // within it.
   bool run_fused(const LayerTail& tail) {
     if (layer_tail_ == nullptr) return false;
     const std::optional<LayerTailCall> call = layer_tail_call(tail);
     return call && layer_tail_->run(*call);
   }
 
-  // False where the kernel cannot compute the tails, or the device refuses the launch, as it may do
-  // where other processes share its SMs: the kernel needs all of them at once.
+  // Returns false if the kernel cannot compute the tails, or the device refuses the launch. It may
+  // refuse when other processes share its SMs, because the kernel needs all SMs at once.
   Result<bool> try_fused(std::span<const LayerTail> tails) {
     QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // reports errors of earlier work here
     bool can_compute = !tails.empty();
@@ -219,7 +220,8 @@ class CudaOpsImpl final : public CudaOps {
     const Status launched = context_.stream->synchronize();
     if (launched.ok()) return can_compute;
     (void)cudaGetLastError();
-    QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // a fault stays, a refusal does not
+    QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // a device fault persists, a refusal
+                                                            // does not
     log_warning(
         "[ops] cooperative launch of the fused layer tail refused; using separate kernels (slower "
         "with one sequence): {}",
@@ -227,8 +229,8 @@ class CudaOpsImpl final : public CudaOps {
     return false;
   }
 
-  // Fused or in steps, whichever is faster at one row: the medians of rounds in turn, so that a
-  // change of the device's clocks does not decide.
+  // Chooses between the fused kernel and separate ones by their speed at one row. It compares
+  // medians over alternating rounds, so that a change of the device's clocks does not decide.
   Status tune_layer_tails(std::span<const LayerTail> recorded) {
     constexpr int kRounds = 5;
     fuses_layer_tails_ = false;
@@ -240,7 +242,7 @@ class CudaOpsImpl final : public CudaOps {
     const auto time = [&](const auto& run) {
       return watch.time(*context_.stream, [&]() -> Status {
         for (const LayerTail& tail : tails) {
-          run_pause(context_);  // attention is between two of them
+          run_pause(context_);  // stands for attention between two tails
           run(tail);
         }
         return {};
@@ -297,7 +299,7 @@ class CudaOpsImpl final : public CudaOps {
   LaunchContext context_;
   DType activation_;
   std::unique_ptr<GemmRunner> gemm_;
-  std::unique_ptr<LayerTailKernel> layer_tail_;  // null: the device cannot
+  std::unique_ptr<LayerTailKernel> layer_tail_;  // null: the device does not support it
   bool fuses_layer_tails_ = false;
   WeightUpload upload_;
   bool recording_ = false;

@@ -1,4 +1,4 @@
-// From a DType to the device's type.
+// Dispatch from a DType to the device's type.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,7 +13,7 @@
 
 namespace quire::cuda {
 
-// body(std::type_identity<T>()) for F32, F16 or BF16.
+// Calls body(std::type_identity<T>()) for F32, F16 or BF16.
 template <typename Body>
 void with_float_type(DType dtype, const Body& body) {
   switch (dtype) {
@@ -28,7 +28,7 @@ void with_float_type(DType dtype, const Body& body) {
   }
 }
 
-// body(std::bool_constant<…>()).
+// Calls body(std::bool_constant<…>()).
 template <typename Body>
 void with_bool(bool value, const Body& body) {
   return value ? body(std::true_type()) : body(std::false_type());

@@ -24,9 +24,10 @@ constexpr const GemmEffort& effort_for(int64_t num_rows) {
   return num_rows > kManyRows ? kLongEffort : kEffort;
 }
 
-// Above it the kernel for anything reads the weights again and again.
+// Above this number of rows the any-shape kernel reads the weights several times.
 constexpr int64_t kMaxAnyRows = 4;
-// A candidate that is not clearly better than an earlier one is not worth another order of sums.
+// A candidate replaces an earlier one only if it is clearly faster, because it may add in another
+// order.
 constexpr double kWorthwhile = 0.98;
 
 GemmShape shape_of(const GemmCall& call) {
@@ -40,7 +41,7 @@ GemmShape shape_of(const GemmCall& call) {
   return shape;
 }
 
-// The library adds a bias of the output's type only.
+// Whether a separate kernel adds the bias: cuBLASLt only adds a bias of the output's type.
 bool adds_bias_after(const GemmShape& shape) {
   return shape.has_bias && shape.out != shape.type;
 }
@@ -97,7 +98,7 @@ void GemmRunner::run(const GemmCall& call) {
 }
 
 GemmChoice GemmRunner::choose_unmeasured(const GemmCall& call, int64_t num_rows) {
-  // As measured on an H200 (bench/results/h200/gemm.md).
+  // Measured on an H200 (bench/results/h200/gemm.md).
   constexpr int64_t kSmallMatrix = int64_t{20} << 20;
   if (num_rows == 1) return {.kind = GemmChoice::Kind::kAny};
   if (skinny_takes(call) && call.w.shape.num_elements() <= kSmallMatrix) {
@@ -123,8 +124,8 @@ std::vector<GemmRunner::Candidate> GemmRunner::candidates(const GemmCall& call,
       add({.kind = GemmChoice::Kind::kWgmma, .wgmma = plan});
     }
   };
-  // The fused kernels come first, so that one is taken where it is as fast: a step of some hundred
-  // rows runs at the device's power limit, and they save the traffic of out.
+  // The fused kernels come first, so that they win a tie: a step of some hundred rows runs at the
+  // device's power limit, and they save the memory traffic of `out`.
   const bool is_gated = call.gated_out.data != nullptr;
   if (is_gated) add_wgmma();
   if (skinny_takes(call)) {
@@ -142,7 +143,7 @@ std::vector<GemmRunner::Candidate> GemmRunner::candidates(const GemmCall& call,
 }
 
 Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
-  // A bucket's choice may be for more rows and other addresses than this call has.
+  // A bucket's choice may have been made for more rows and other addresses than this call has.
   if (choice.kind == GemmChoice::Kind::kWgmma && WgmmaGemm::takes(call)) {
     return wgmma_->run(call, choice.wgmma);
   }
@@ -177,8 +178,8 @@ Status GemmRunner::run_timed(std::span<const GemmCall> calls, const Candidate& c
   }
   watch.start(*context_.stream);
   for (size_t i = 0; i < num_runs; ++i) {
-    run_pause(context_);  // no product of a model follows another
-    // Continues behind the last candidate's calls, so that the L2 does not hold the weights.
+    run_pause(context_);  // a model has another kernel between two products
+    // Continues after the last candidate's calls, so that the L2 does not hold the weights.
     QUIRE_RETURN_IF_ERROR(run_choice(calls[next_call_++ % calls.size()], choice));
   }
   watch.end(*context_.stream);

@@ -1,5 +1,5 @@
-// Chooses the kernel of a product: the skinny one, cuBLASLt's, the wgmma kernels, or the one for
-// anything. The choice is measured by tune(), and follows a rule until then.
+// Chooses the kernel of a product: the skinny kernel, cuBLASLt, a wgmma kernel, or the any-shape
+// kernel. tune() measures the choice; until then a fixed rule applies.
 #pragma once
 
 #include <map>
@@ -14,10 +14,11 @@
 
 namespace quire::cuda {
 
-// Numbers of rows that share a choice: the smallest of the steps 1, 2, 4, 8, 16, then multiples of
-// 16 to 128, of 64 to 512, of 256 to 2048, of 1024, that is not below num_rows.
+// Numbers of rows are grouped into buckets that share a choice: the smallest of 1, 2, 4, 8, 16,
+// then multiples of 16 up to 128, of 64 up to 512, of 256 up to 2048, and of 1024, that is at least
+// num_rows.
 int64_t row_bucket(int64_t num_rows);
-// All that steps of up to max_rows fall into; of the last one only max_rows of it.
+// The buckets of all steps of up to max_rows rows; the last one is limited to max_rows.
 std::vector<int> row_buckets(int max_rows);
 
 struct GemmChoice {
@@ -28,7 +29,7 @@ struct GemmChoice {
   WgmmaPlan wgmma = {};
 };
 
-// How many ways to compute a product are measured, besides the skinny kernel's variants.
+// Number of candidates that are measured, besides the variants of the skinny kernel.
 struct GemmSearch {
   int max_algorithms = 0;  // of cuBLASLt, in the order of its heuristic
   size_t max_plans = 0;    // of the wgmma kernels, in the order of their estimate
@@ -40,7 +41,7 @@ GemmSearch gemm_search(int64_t num_rows);
 struct GemmTiming {
   GemmChoice choice;
   double microseconds = 0;
-  bool is_finalist = false;  // measured several times, in turn with other finalists
+  bool is_finalist = false;  // measured several times, alternating with other finalists
 };
 
 class GemmRunner {
@@ -49,16 +50,16 @@ class GemmRunner {
 
   // Enqueues; capturable.
   void run(const GemmCall& call);
-  // Measures ways to compute calls of one shape at `num_rows` rows, and remembers the best. The
-  // calls have different weights, so that the L2 holds none of them. Not while capturing.
-  // Overwrites outputs.
+  // Measures the candidates for calls of one shape at `num_rows` rows, and remembers the best. The
+  // calls have different weights, so that the L2 holds none of them. Cannot be captured. Overwrites
+  // outputs.
   Status tune(std::span<const GemmCall> calls, int64_t num_rows);
-  // The times of all candidates that work: at least one, otherwise the first one's error.
+  // Returns the times of all candidates that succeed. If all fail, returns the first one's error.
   Result<std::vector<GemmTiming>> measure(std::span<const GemmCall> calls, int64_t num_rows,
                                           const GemmSearch& search);
 
  private:
-  // A way to compute a product, and the times it took.
+  // A candidate and its measured times.
   struct Candidate {
     GemmChoice choice;
     std::vector<double> microseconds;
@@ -81,9 +82,9 @@ class GemmRunner {
 
   LaunchContext context_;
   std::unique_ptr<CublasLt> cublas_;
-  std::unique_ptr<WgmmaGemm> wgmma_;  // null: the device has no such instructions
-  std::vector<Stopwatch> watches_;    // of a round
-  size_t next_call_ = 0;              // of those that are measured
+  std::unique_ptr<WgmmaGemm> wgmma_;  // null: the device has no wgmma instructions
+  std::vector<Stopwatch> watches_;    // one per candidate of a round
+  size_t next_call_ = 0;              // index into the calls that are measured
   std::map<std::pair<GemmShape, int64_t>, GemmChoice> chosen_;  // by shape and row bucket
 };
 

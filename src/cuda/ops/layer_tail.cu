@@ -55,7 +55,8 @@ bool has_types_and_places(const LayerTailCall& call) {
                     16);
 }
 
-// Cooperative: blocks that wait for one another must all have a place, whatever other streams run.
+// A cooperative launch guarantees that all thread blocks are resident at once, whatever other
+// streams run. The grid barrier needs that.
 template <typename T>
 void launch_tail(const LaunchContext& context, int num_blocks, const TailParams& p) {
   const LaunchShape shape = {.grid = static_cast<unsigned>(num_blocks),

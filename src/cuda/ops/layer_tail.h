@@ -1,5 +1,6 @@
-// All products between two layers' attention as one kernel, at one row: so few multiplications for
-// each weight that the time is what memory takes, if it never has to wait.
+// All products between two layers' attention in one kernel, for a single token row. There is so
+// little arithmetic per weight that memory bandwidth determines the time, provided that memory
+// never idles.
 #pragma once
 
 #include <memory>
@@ -13,8 +14,8 @@
 
 namespace quire::cuda {
 
-// ops.h's LayerTail with its matrices in place, [out_features, in_features], without biases. Rows
-// are [1, width]; all of one type.
+// The LayerTail of ops.h with its matrices as tensors, [out_features, in_features], without biases.
+// Activations are [1, width]; all have one type.
 struct LayerTailCall {
   TensorView o;
   TensorView gate_up;
@@ -30,19 +31,21 @@ struct LayerTailCall {
   TensorView qkv;
 };
 
-// None where a matrix has a bias.
+// Returns nullopt if a matrix has a bias.
 std::optional<LayerTailCall> layer_tail_call(const LayerTail& tail);
 
 class LayerTailKernel {
  public:
-  // Null where the device has no bulk copies (before Hopper). num_blocks: thread blocks of the
-  // cooperative launch; 0: one per SM. The device refuses more than it can run at once.
+  // Returns null if the device has no bulk copies (before Hopper) or no cooperative launch.
+  // num_blocks: thread blocks of the cooperative launch; 0: one per SM. The device refuses the
+  // launch if it cannot run all of them at once.
   static Result<std::unique_ptr<LayerTailKernel>> create(const LaunchContext& context,
                                                          int num_blocks = 0);
 
-  // Enqueues; capturable. On one stream at a time: the kernel's blocks meet at a counter of ours.
-  // False, and nothing enqueued, unless it is one row of F16 or BF16, with widths that are
-  // multiples of 8 elements and fit in shared memory, and 16-byte aligned addresses.
+  // Enqueues; capturable. Only one stream may use it at a time, because the grid barrier's counter
+  // belongs to this object. Returns false, and enqueues nothing, unless the call has one row of F16
+  // or BF16, widths that are multiples of 8 elements and fit in shared memory, and 16-byte aligned
+  // addresses.
   [[nodiscard]] bool run(const LayerTailCall& call);
 
  private:

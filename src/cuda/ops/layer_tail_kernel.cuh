@@ -1,12 +1,15 @@
-// One block a multiprocessor goes through four products, each a phase:
-//   delta = o * attention; residual += delta, norm; product = silu(gate) * up; delta = down *
-//   product; residual += delta, norm; qkv.
-// Each block has a run of every product's columns, in which its warps take segments of rows in
-// turn, each with a sum of its own; a row's are added in order.
+// One thread block per SM computes four products, one after the other, each a phase:
 //
-// Weights are nobody's output. A warp brings its segments through a ring of its own in shared
-// memory by bulk copies, and the ring runs ahead of the warp, from phase to phase and of the wait
-// for the kernel before: memory works while blocks wait for one another.
+// delta = o * attention; residual += delta, norm; product = silu(gate) * up; delta = down *
+// product; residual += delta, norm; qkv.
+//
+// Each thread block computes a contiguous range of every product's columns. Its warps take segments
+// of the weights' rows in turn, each with a partial sum; the partial sums of a row are added in
+// order.
+//
+// No kernel writes weights. Each warp loads its segments by bulk copies into its own ring in shared
+// memory. The ring is filled ahead of use, across phases and before the wait for the previous
+// kernel, so that memory stays busy while thread blocks wait for each other.
 #pragma once
 
 #include "cuda/device/bulk.cuh"
@@ -23,12 +26,13 @@ constexpr int kVec = 8;  // elements of a 16-byte access
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-// Vectors of norm weights that a thread holds ahead of need; longer rows read the rest late.
+// Vectors of norm weights that a thread loads in advance; longer rows read the rest when they need
+// it.
 constexpr int kHeldVecs = 2;
 
 struct Shared {
-  unsigned char* ring;   // of the warp
-  BulkBarrier* arrived;  // a stage's bytes are there
+  unsigned char* ring;   // of this warp
+  BulkBarrier* arrived;  // per stage: its bytes have arrived
   unsigned char* x;
   unsigned char* residual;
   float* sums;
@@ -50,8 +54,8 @@ __device__ __forceinline__ TailShare share_of_block(const TailPhase& phase) {
   return tail_share(phase, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
 }
 
-// Where a warp is among a phase's items, of which it takes every kTailWarps-th. Advancing costs no
-// division.
+// A warp's position among the items of a phase, of which it takes every kTailWarps-th. Advancing
+// needs no division.
 struct Cursor {
   int row = 0;
   int segment = 0;
@@ -78,14 +82,15 @@ struct Cursor {
   int segment_step_;
 };
 
-// The segments that a warp has asked memory for: one lane's.
+// Issues the bulk copies of a warp's segments; runs on one lane.
 class Reader {
  public:
   __device__ __forceinline__ Reader(const TailParams& p, const Shared& s) : p_(p), s_(s) {
     enter(0);
   }
 
-  // Asks for the next one, of whichever phase, into the next stage; false where none is left.
+  // Starts the copy of the next segment, of this or a later phase, into the next stage. Returns
+  // false if none is left.
   __device__ __forceinline__ bool read() {
     if (!settle()) return false;
     const Segment segment = next();
@@ -98,7 +103,7 @@ class Reader {
     return true;
   }
 
-  // What of the first product is left, into the L2.
+  // Prefetches the rest of the first product's weights into the L2.
   __device__ __forceinline__ void prefetch_first_phase() {
     if (phase_ > 0) return;
     const int item = item_;
@@ -162,7 +167,8 @@ __device__ __forceinline__ void store_shared(unsigned char* base, int vec,
   reinterpret_cast<Vec<T, kVec>*>(base)[vec] = value;
 }
 
-// What another block wrote in this kernel is not in the L1, or is there too old.
+// Loads data that another thread block wrote in this kernel, past the L1, which may hold an older
+// copy.
 template <typename T>
 __device__ __forceinline__ Vec<T, kVec> load_written(const void* base, int vec) {
   const uint4 bits = __ldcg(static_cast<const uint4*>(base) + vec);
@@ -176,8 +182,8 @@ __device__ __forceinline__ float dot(const Vec<T, kVec>& a, const Vec<T, kVec>& 
   return sum;
 }
 
-// A segment times its part of x: the lane's part of the sum. Calls `release` once the segment has
-// been read: the sooner its stage is filled again, the fuller memory's queue.
+// Multiplies a segment with its part of x; returns the lane's part of the sum. Calls `release` once
+// the segment has been read, so that its stage is refilled early.
 template <typename T, typename Release>
 __device__ __forceinline__ float multiply_segment(const unsigned char* w, const unsigned char* x,
                                                   int num_vecs, int lane, const Release& release) {
@@ -201,13 +207,13 @@ __device__ __forceinline__ float multiply_segment(const unsigned char* w, const 
   return sums[0] + sums[1];
 }
 
-// The stage that a warp is at.
+// A warp's position in its ring.
 struct Stage {
   int idx = 0;
   uint32_t parity = 0;
 };
 
-// A warp's items of a phase.
+// Computes a warp's items of a phase.
 template <typename T>
 __device__ __forceinline__ void multiply_phase(const TailParams& p, const TailPhase& phase,
                                                const TailShare& share, const Shared& s,
@@ -233,7 +239,7 @@ __device__ __forceinline__ void multiply_phase(const TailParams& p, const TailPh
   }
 }
 
-// Stores the columns that this block computed.
+// Stores the columns that this thread block computed.
 template <typename T>
 __device__ __forceinline__ void store_columns(const TailPhase& phase, const TailShare& share,
                                               const Shared& s) {
@@ -255,16 +261,17 @@ __device__ __forceinline__ void store_columns(const TailPhase& phase, const Tail
   }
 }
 
-// Where blocks wait for one another: a counter of arrivals that only grows, by all blocks' number
-// at each meeting. One thread of a block counts.
+// A grid barrier: a counter of arrivals that only grows, by gridDim.x per barrier. One thread per
+// thread block counts.
 class Meeting {
  public:
-  // After the wait: no block can pass the first meeting before this one has come to it, so arrivals
-  // beyond the meetings before are this one's.
+  // Constructed after the wait for the previous kernel. No thread block can pass the first barrier
+  // before this one arrives at it, so a count above the last multiple of gridDim.x belongs to that
+  // barrier.
   __device__ __forceinline__ explicit Meeting(uint64_t* arrivals) : arrivals_(arrivals) {
     if (threadIdx.x == 0) complete_ = load() / gridDim.x * gridDim.x;
   }
-  // Until every block is here; what they wrote is then to be read past the L1.
+  // Waits for every thread block. Their writes must then be read past the L1.
   __device__ __forceinline__ void meet() {
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -288,7 +295,7 @@ class Meeting {
   uint64_t complete_ = 0;
 };
 
-// Norm weights ahead of need.
+// Norm weights, loaded before they are needed.
 struct HeldWeights {
   float v[kHeldVecs][kVec];
 
@@ -308,7 +315,7 @@ struct HeldWeights {
   }
 };
 
-// residual += delta; x = norm(residual): each block for itself.
+// residual += delta; x = norm(residual). Every thread block computes it for itself.
 template <typename T>
 __device__ __forceinline__ void add_and_norm(const TailParams& p, const Shared& s,
                                              const void* delta, const float* weights,
@@ -379,7 +386,7 @@ __device__ __forceinline__ void run_phases(const TailParams& p, const Shared& s,
       copy_row<T>(s.x, phase.out, phase.n);
     }
     __syncthreads();
-    // Every block read the residual before it came to meet.
+    // Every thread block has read the residual before the first barrier.
     if (blockIdx.x != 0 || phase_idx != last_norm) continue;
     for (int i = static_cast<int>(threadIdx.x); i < p.hidden / kVec; i += kThreads) {
       store_vec(static_cast<T*>(p.residual) + i * kVec, load_shared<T>(s.residual, i));

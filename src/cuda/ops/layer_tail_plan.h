@@ -1,5 +1,5 @@
-// Which weights each block of layer_tail.cu's kernel reads, and where its shared memory goes: the
-// kernel and its launch see the same numbers.
+// The weights that each thread block of the layer tail's kernel reads, and its layout of shared
+// memory. The kernel and its launch share these definitions.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace quire::cuda {
 
 inline constexpr int kTailWarps = 8;
-// Of k of one row: what a warp takes at a time. Of half the length, with twice the stages, they
-// read a fifth slower on an H200: the copy engine has too many to start.
+// Elements of K of one row that a warp loads per stage. Halving this (with twice the stages) is 20
+// % slower on an H200, because each SM then issues too many bulk copies.
 inline constexpr int kTailSegment = 2048;
 inline constexpr int kTailSegmentBytes = kTailSegment * 2;
 inline constexpr int kTailMaxPhases = 4;
@@ -26,17 +26,17 @@ enum TailPhaseIdx { kTailO, kTailGateUp, kTailDown, kTailQkv };
 struct TailPhase {
   const void* w = nullptr;
   void* out = nullptr;
-  int n = 0;  // columns of out; of gate and up, w has twice as many rows
+  int n = 0;  // columns of out; for gate and up, w has 2 n rows
   int k = 0;
   int rows_per_column = 1;
 };
 
-// A block's run of a phase's columns, and the segments of w that they take.
+// A thread block's range of a phase's columns, and its segments of w.
 struct TailShare {
   int first_column;
   int num_columns;
-  int num_segments;  // of a row
-  int num_items;     // all of them
+  int num_segments;  // per row of w
+  int num_items;     // segments of all rows
 };
 
 QUIRE_BOTH_SIDES inline int num_tail_segments(const TailPhase& phase) {
@@ -56,15 +56,15 @@ QUIRE_BOTH_SIDES inline TailShare tail_share(const TailPhase& phase, int block, 
 struct TailParams {
   TailPhase phases[kTailMaxPhases];
   int num_phases = 0;
-  int num_stages = 0;  // of a warp's ring; 0: no room
+  int num_stages = 0;  // of a warp's ring; 0: does not fit
   int max_k = 0;
-  int max_items = 0;  // of a block in a phase
+  int max_items = 0;  // the most of a thread block in a phase
   int hidden = 0;
   const void* attention = nullptr;
   void* residual = nullptr;
   const float* norms[2] = {};
   float eps = 0;
-  uint64_t* arrivals = nullptr;  // of blocks at meetings: a multiple of all blocks between launches
+  uint64_t* arrivals = nullptr;  // grid barrier; a multiple of gridDim.x between launches
 };
 
 // Offsets in shared memory. The rings come first.
@@ -88,7 +88,7 @@ QUIRE_BOTH_SIDES inline TailLayout tail_layout(const TailParams& params) {
   return layout;
 }
 
-// Of the largest share: runs of columns differ by one at most.
+// Items of the largest share: the numbers of columns differ by at most one.
 inline int max_tail_items(const TailPhase& phase, int num_blocks) {
   const int num_columns = (phase.n + num_blocks - 1) / num_blocks;
   return num_columns * phase.rows_per_column * num_tail_segments(phase);
@@ -106,9 +106,9 @@ struct TailSharedMemory {
   size_t beside_attention;  // left on the SM beside one XQA thread block
 };
 
-// Upper bound of what XQA's decode kernels over a 16-bit cache take per thread block (53,888 bytes
-// at head_dim 128); a GPU test compares it with the kernels. Those over an FP8 cache take 112,256:
-// beside them no ring of useful depth fits.
+// Upper bound of the shared memory of XQA's decode kernels over a 16-bit cache, per thread block
+// (53,888 bytes at head_dim 128); a GPU test compares it with the kernels. Kernels over an FP8
+// cache take 112,256 bytes, which leaves too little for a ring of useful depth.
 inline constexpr size_t kTailAttentionBytes = size_t{54} << 10;
 
 // Chooses the depth of the rings. They fill while attention runs, so they leave shared memory for a

@@ -1,9 +1,9 @@
 // QK-norm, rotation and the write to the paged cache in one pass over qkv [num_tokens, heads *
-// head_dim], F32 inside. Values are no more than copied, by the same threads.
+// head_dim], computed in F32. The same threads copy the values.
 //
-// Two mappings. Wide: a head is a group of 2^n lanes, each with one 16-byte vector of either half,
-// so that both elements of a rotation's pair are in one thread. Any: a warp a head, element by
-// element, for head and rotation widths that do not divide so.
+// There are two mappings. Wide: a head is a group of 2^n lanes, each with one 16-byte vector of
+// either half, so that both elements of a rotation's pair are in one thread. Any: one warp per
+// head, element by element, for head and rotation widths that do not divide into such vectors.
 #include <type_traits>
 
 #include "cuda/base/launch.h"
@@ -38,14 +38,14 @@ struct Params {
 
 enum class Role { kQuery, kKey, kValue };
 
-// One head of one token: what it is, and where it goes.
+// One head of one token: its role, and its destination.
 struct HeadTask {
   Role role;
   const float* norm;   // null: none
   const float* scale;  // null: 1
-  void* out;           // null: nowhere
+  void* out;           // null: not written
   DType dtype;
-  int64_t at;  // elements into out
+  int64_t at;  // offset into out, in elements
 };
 
 template <typename T>
@@ -122,7 +122,8 @@ __device__ __forceinline__ void rotate(const float* cos_sin, int half, int i, fl
   }
 }
 
-// x is a head's elements [first, first + kCount), of which neighbours are pairs; both are even.
+// x is a head's elements [first, first + kCount), whose neighbours are pairs; first and kCount are
+// even.
 template <int kCount>
 __device__ __forceinline__ void rotate_neighbours(const float* cos_sin, int half, int first,
                                                   float (&x)[kCount]) {
@@ -156,7 +157,7 @@ __global__ void rope_wide_kernel(Params p, int group) {
   const int64_t item = int64_t{blockIdx.x} * (kBlock / group) + threadIdx.x / group;
   const int64_t token = item / num_heads;
   const int head = static_cast<int>(item % num_heads);
-  const bool is_there = token < p.num_tokens;  // all lanes stay for the sums
+  const bool is_there = token < p.num_tokens;  // all lanes take part in the shuffles
   const int half = p.head_dim / 2;
   const int i = static_cast<int>(threadIdx.x) % group * kVec;
   float a[kVec] = {};
@@ -234,7 +235,7 @@ __global__ void rope_any_kernel(Params p) {
   }
 }
 
-// The lanes of a head in the wide mapping, or 0 where a width, stride or address does not divide.
+// Lanes per head in the wide mapping, or 0 if a width, stride or address does not divide.
 int wide_group(const RopeAndCache& args, int64_t rope_dim, int vec) {
   const int group = args.head_dim / (2 * vec);
   const bool divides = group > 0 && group <= 32 && (group & (group - 1)) == 0 &&

@@ -1,5 +1,5 @@
-// One pass over memory each, F32 inside. Rows that are whole 16-byte vectors are read and written
-// so; all others element by element, by the same kernels.
+// Each kernel makes one pass over memory and computes in F32. Rows that are multiples of 16 bytes
+// are read and written as 16-byte vectors, all others element by element, by the same kernels.
 #include <algorithm>
 
 #include "cuda/base/launch.h"
@@ -17,12 +17,12 @@ constexpr int64_t kWarp = 32;
 constexpr int64_t kMaxBlock = 1024;
 constexpr int64_t kFlatBlock = 256;
 
-// Whole warps, one item a thread while that fits.
+// Threads of a thread block: whole warps, one item per thread up to kMaxBlock.
 unsigned block_for(int64_t num_items) {
   return static_cast<unsigned>(std::clamp(divide_up(num_items, kWarp) * kWarp, kWarp, kMaxBlock));
 }
 
-// One block a row. Word: the widest type that rows are whole multiples of.
+// One thread block per row. Word: the widest type of which rows are whole multiples.
 template <typename Word>
 __global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t row_words,
                                    Word* out) {
@@ -45,15 +45,15 @@ __global__ void gather_scaled_rows_kernel(const T* x, const int32_t* rows, float
   }
 }
 
-// One block a row. A thread's first vector stays in registers between the sum and the scaling; rows
-// of more than 1024 vectors read the rest again.
+// One thread block per row. A thread's first vector stays in registers between the sum and the
+// scaling; rows of more than 1024 vectors read the rest again.
 template <typename T, int kVec, bool kAdd>
 __global__ void rms_norm_kernel(T* x, const T* delta, const float* weight, float eps, int64_t width,
                                 T* out) {
   let_next_kernel_start();
   const int64_t first = int64_t{threadIdx.x} * kVec;
   const int64_t stride = int64_t{blockDim.x} * kVec;
-  // Nobody's output: read while the kernel before still runs.
+  // No kernel writes the weights, so they are read while the previous kernel still runs.
   float first_weights[kVec] = {};
   if (first < width) {
 #pragma unroll
@@ -92,7 +92,7 @@ __global__ void rms_norm_kernel(T* x, const T* delta, const float* weight, float
   }
 }
 
-// Types of two bytes do not see the last bits of the fast exponential and quotient.
+// The error of the fast exponential and quotient is below the precision of 16-bit types.
 template <typename T>
 __device__ __forceinline__ float silu(float x) {
   if constexpr (sizeof(T) == 2) return __fdividef(x, 1.0F + __expf(-x));
@@ -142,7 +142,8 @@ __global__ void soft_cap_kernel(float cap, int64_t width, float* x) {
   *at = cap * tanhf(*at / cap);
 }
 
-// One block a row. In F64: positions reach a million, and a step computes few of these.
+// One thread block per row. Computes in F64, because positions reach a million and a step has few
+// angles.
 __global__ void rope_angles_kernel(const float* inv_freq, float factor, const int32_t* positions,
                                    int64_t half, float* cos_sin) {
   let_next_kernel_start();
@@ -171,8 +172,8 @@ __global__ void pause_kernel() {
   wait_for_previous_kernel();
 }
 
-// The kernels that write weights keep the next kernel from starting early: a Linear's reads its
-// weights before it waits.
+// Kernels that write weights do not let the next kernel start early, because a Linear's kernel
+// reads its weights before it waits.
 template <typename From, typename To>
 __global__ void convert_kernel(const From* x, int64_t count, To* out) {
   wait_for_previous_kernel();

@@ -1,14 +1,14 @@
-// Two kernels, both with sums in a fixed order that no other row has a part in.
+// Two kernels, both with a fixed order of sums that is independent of the other rows.
 //
-// skinny_gemm_kernel: a block makes 16 * kTiles columns n of out, for all rows t. Its warps split k
-// (chunks of 32, dealt out kDepth at a time) and add up in shared memory, in order. mma m16n8k16
-// with w as A and x as B. Which k goes into which of the instruction's places is free as long as A
-// and B agree, so a lane takes 8 consecutive k of its row: one 16-byte load is two instructions'
-// operand, and no shared memory or shuffle is between the weights and the tensor cores. A warp's
-// first weights are asked for before the kernel waits for the one that makes x.
+// skinny_gemm_kernel: a thread block computes 16 * kTiles columns n of out, for all rows t. Its
+// warps split K (in chunks of 32, kDepth at a time) and add up in shared memory, in order. It uses
+// mma m16n8k16 with w as A and x as B. The order of k within the instruction is free as long as A
+// and B agree, so a lane takes 8 consecutive k of its row: one 16-byte load provides the operands
+// of two instructions, and weights reach the tensor cores without shared memory or shuffles. A warp
+// loads its first weights before the kernel waits for the one that makes x.
 //
-// any_gemm_kernel: a warp a column, F32 multiply-adds, up to 4 rows at a time. Reads whole rows of
-// w in long runs, and is the fastest of all at one row of x.
+// any_gemm_kernel: one warp per column, F32 multiply-adds, up to 4 rows at a time. It reads whole
+// rows of w in long contiguous runs, and is the fastest of all at one row of x.
 #include <iterator>
 
 #include "cuda/base/launch.h"
@@ -22,9 +22,9 @@
 namespace quire::cuda {
 namespace {
 
-constexpr int kChunk = 32;      // of k, a warp's step
-constexpr int kTileRows = 16;   // of w, an instruction's
-constexpr int kTileTokens = 8;  // of x, an instruction's
+constexpr int kChunk = 32;      // elements of K per step of a warp
+constexpr int kTileRows = 16;   // rows of w per instruction
+constexpr int kTileTokens = 8;  // rows of x per instruction
 
 struct Operands {
   const void* w;
@@ -66,7 +66,7 @@ template <typename T, int kWarps, int kTiles, int kTokenTiles, int kDepth>
 __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int group = static_cast<int>(threadIdx.x) % 32 / 4;  // row of a tile, and of x
-  const int place = static_cast<int>(threadIdx.x) % 4;       // which 8 of a chunk's 32
+  const int place = static_cast<int>(threadIdx.x) % 4;       // selects 8 of a chunk's 32 elements
   const int64_t first_row = int64_t{blockIdx.x} * (kTiles * kTileRows);
   const T* x = static_cast<const T*>(p.x);
 
@@ -132,7 +132,8 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
     load_weights(k);
   }
 
-  // The instruction's result: rows group and group + 8, tokens 2 place and 2 place + 1.
+  // The lane holds these results of the instruction: rows group and group + 8, tokens 2 place and 2
+  // place + 1.
   constexpr int kTokens = kTokenTiles * kTileTokens;
   constexpr int kRows = kTiles * kTileRows;
   __shared__ float parts[kWarps][kTokens][kRows];
@@ -161,8 +162,9 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
   }
 }
 
-// grid (blocks of columns, groups of rows). Waits before it reads: to hold the first weights across
-// the wait, as above, took the loop's loads apart and a fifth of the speed.
+// Grid: (thread blocks of columns, groups of rows). Waits for the previous kernel before it reads
+// weights: loading the first weights before the wait, as skinny_gemm_kernel does, split the loop's
+// loads and was 20 % slower.
 template <typename T, int kVec, int kTokens>
 __global__ void any_gemm_kernel(Operands p) {
   let_next_kernel_start();
@@ -229,7 +231,7 @@ void launch_any(const LaunchContext& context, const Operands& p) {
       p);
 }
 
-// Every arrangement there is: warps, tiles a warp, chunks in flight.
+// All variants: warps, tiles per warp, chunks in flight.
 template <typename T, int kTokenTiles>
 void launch_variant(const LaunchContext& context, const Operands& p, int variant) {
   switch (variant) {

@@ -1,5 +1,5 @@
-// out[t, n] = sum_k x[t, k] * w[n, k] + bias[n] for few rows t, where all the time is the reading
-// of w.
+// out[t, n] = sum_k x[t, k] * w[n, k] + bias[n] for few rows t, where the time is that of reading
+// w.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace quire::cuda {
 
-// Operands on the device; x, w and bias are of one type, out is of that type or F32.
+// Operands on the device; x, w and bias have one type, out has that type or F32.
 struct GemmCall {
   TensorView x;     // [m, k]
   TensorView w;     // [n, k]
@@ -21,15 +21,16 @@ struct GemmCall {
 
 inline constexpr int64_t kMaxSkinnyRows = 16;
 
-// The tensor-core kernel comes in some arrangements of a block's warps; which one reads a shape
-// fastest is measured.
+// The tensor-core kernel has variants that arrange a thread block's warps differently. The fastest
+// one for a shape is measured.
 int num_skinny_variants();
 const char* skinny_variant_name(int variant);
-// F16 or BF16, 1 to kMaxSkinnyRows rows, k a multiple of 8, 16-byte aligned addresses.
+// Accepts F16 or BF16, 1 to kMaxSkinnyRows rows, k a multiple of 8, and 16-byte aligned addresses.
 bool skinny_takes(const GemmCall& call);
 void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int variant);
 
-// For any sizes, alignments, types and numbers of rows; the fastest at one row, slow at many.
+// Computes products of any size, alignment, type and number of rows. It is the fastest at one row,
+// and slow at many.
 void run_any_gemm(const LaunchContext& context, const GemmCall& call);
 
 }  // namespace quire::cuda

@@ -1,4 +1,4 @@
-// Weights on their way from host memory (a mapped file's pages, usually) to the device.
+// Uploads weights from host memory (usually a mapped file) to the device.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,13 @@ class WeightUpload {
  public:
   explicit WeightUpload(const LaunchContext& context) : context_(context) {}
 
-  // Enqueues device = host, converted where the types differ. The host side may go when this
-  // returns: its bytes lie in pinned memory, one part copied by the device while some threads
-  // bring the next.
+  // Enqueues device = host, converted if the types differ. The caller may free the host tensor when
+  // this returns: the data then is in pinned memory. The device copies one part while several
+  // threads read the next.
   Status upload(const TensorView& host, const TensorView& device);
-  // Enqueues the rows, which lie one after another on the device.
+  // Enqueues the fill of the rows, which are contiguous on the device.
   Status fill(const RepeatedRows& rows, const TensorView& device);
-  // Waits for all of that, and frees threads and memory until there is more to do.
+  // Waits for all enqueued uploads, and frees threads and memory until the next one.
   Status release();
 
  private:
@@ -28,7 +28,7 @@ class WeightUpload {
   LaunchContext context_;
   std::optional<ThreadPool> threads_;
   std::optional<PinnedRing> staging_;
-  Buffer pool_;  // of the rows filled last
+  Buffer pool_;  // of the last filled rows
 };
 
 }  // namespace quire::cuda

@@ -166,7 +166,7 @@ bool WgmmaGemm::fits(const GemmCall& call, const WgmmaPlan& plan) const {
   return max_clusters > 0 && grid.num_k_blocks >= plan.splits;
 }
 
-// A model fitted to times on an H200, so that the best plan is among the first few, which are then
+// A model fitted to times on an H200. It ranks the best plan among the first few, which are then
 // measured.
 double WgmmaGemm::estimate_us(const GemmCall& call, const WgmmaPlan& plan) const {
   constexpr double kClocksPerUs = 1700;

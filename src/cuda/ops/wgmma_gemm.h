@@ -39,11 +39,12 @@ std::string wgmma_plan_name(const WgmmaPlan& plan);
 
 class WgmmaGemm {
  public:
-  // Null where the device is not of compute capability 9.0.
+  // Returns null if the device's compute capability is not 9.0.
   static Result<std::unique_ptr<WgmmaGemm>> create(const LaunchContext& context);
 
-  // F16 or BF16 with n and k multiples of 8 and 16-byte aligned addresses; n a multiple of 16 and
-  // no bias where gated_out is wanted, which is then computed without a trip of out through memory.
+  // Accepts F16 or BF16 with n and k multiples of 8 and 16-byte aligned addresses. With gated_out,
+  // n must be a multiple of 16 and there is no bias; gated_out is then computed without writing out
+  // to memory.
   static bool takes(const GemmCall& call);
   // Up to max_count plans, in the order of their estimated time.
   std::vector<WgmmaPlan> plans(const GemmCall& call, size_t max_count) const;

@@ -1,4 +1,4 @@
-// CUDA graphs, and the sizes of steps that get one.
+// CUDA graphs, and the step sizes for which graphs are captured.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,7 +13,7 @@ namespace quire::cuda {
 
 class CudaGraph {
  public:
-  // What `enqueue` puts into the stream, recorded instead of done.
+  // Captures the work that `enqueue` puts into the stream, without running it.
   static Result<CudaGraph> capture(CudaStream& stream, const std::function<Status()>& enqueue);
   CudaGraph() = default;
   CudaGraph(CudaGraph&& other) noexcept;
@@ -26,15 +26,15 @@ class CudaGraph {
   cudaGraphExec_t graph_ = nullptr;
 };
 
-// Numbers of requests that graphs are captured for, ascending: 1, 2, 4, steps of 8 to 256, steps of
-// 16 to max_num_seqs, which is always the last.
+// Numbers of requests for which graphs are captured, ascending: 1, 2, 4, then multiples of 8 up to
+// 256, then multiples of 16. The last one is always max_num_seqs.
 std::vector<int> graph_buckets(int max_num_seqs);
 
-// Longest contexts that steps are told apart by, ascending: 256, then doubled, up to max_model_len,
-// which is always the last.
+// Buckets of a step's longest context, ascending: 256, doubled up to max_model_len, which is always
+// the last.
 std::vector<int> context_buckets(int max_model_len);
 
-// The smallest bucket that holds so many; none: -1.
+// Index of the smallest bucket that is at least `size`; -1 if there is none.
 int bucket_index(std::span<const int> buckets, int size);
 
 }  // namespace quire::cuda

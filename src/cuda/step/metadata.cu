@@ -1,6 +1,7 @@
-// Grid: one thread block per slice of the step. A slice's threads first append its new pages to its
-// row of the table that stays, then copy the part of the row that is in use, then spell out its
-// tokens. No slice reads another one's row, so one barrier in the thread block is all the ordering.
+// Grid: one thread block per slice of the step. Its threads first append the slice's new pages to
+// its row of the persistent table, then copy the used part of the row to the step's table, and
+// write the slice's tokens. No slice reads another slice's row, so one barrier per thread block
+// orders everything.
 #include "cuda/base/launch.h"
 #include "cuda/step/metadata.h"
 #include "kv/kv_layout.h"
@@ -12,7 +13,8 @@ constexpr int kThreads = 128;
 
 __device__ int num_computed_of(const StepArrays& arrays, const StepSlice& slice) {
   if (slice.row < 0 || slice.num_computed >= 0) return slice.num_computed;
-  // A sequence that has ended in a step that the host has not seen is not longer than its pages.
+  // A sequence may have ended in a step whose results the host has not read yet; its progress is
+  // then limited to its pages.
   return min(arrays.num_computed[slice.row], slice.num_pages * arrays.page_size - 1);
 }
 

@@ -1,6 +1,6 @@
-// The fused metadata kernel: from the block of a step (step_inputs.h) and the state that stays on
-// the device to every array that the model, attention and sampling read. What they must be is said
-// by platform/batch_inputs.h, which tests compare with.
+// The fused metadata kernel: derives every array that the model, attention and sampling read from a
+// step's block (step_inputs.h) and the persistent state on the device. platform/batch_inputs.h
+// defines the arrays, and tests compare against it.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,12 @@ namespace quire::cuda {
 
 // The arrays of one block table.
 struct TableArrays {
-  int window = 0;                   // pages before it read as the padding page; 0: none
-  int32_t* row_pages = nullptr;     // [max_num_seqs, max_pages]: stays from step to step
+  int window = 0;                   // pages before the window read as the padding page; 0: no
+                                    // window
+  int32_t* row_pages = nullptr;     // [max_num_seqs, max_pages], persistent
   int32_t* block_table = nullptr;   // [max_num_seqs, max_pages] in the order of the slices
-  int64_t* slot_mapping = nullptr;  // [max_num_tokens]; -1: padding, and behind a row's pages
+  int64_t* slot_mapping = nullptr;  // [max_num_tokens]; -1: padding, and tokens beyond a row's
+                                    // pages
 };
 
 // All on the device.
@@ -25,7 +27,7 @@ struct StepArrays {
   TableArrays tables[kMaxBlockTables];
   int num_tables = 1;
   const int32_t* num_computed = nullptr;  // [max_num_seqs]: progress of each row that decodes
-  const int32_t* next_tokens = nullptr;   // [max_num_seqs, q_len]: stand in for kPlaceholderToken
+  const int32_t* next_tokens = nullptr;   // [max_num_seqs, q_len]: replace kPlaceholderToken
   int q_len = 1;                          // of a slice that decodes
   int64_t max_pages = 0;
   int page_size = 16;
@@ -34,8 +36,8 @@ struct StepArrays {
   int32_t* positions = nullptr;    // [max_num_tokens]
   int32_t* query_start = nullptr;  // [max_num_seqs + 1]
   int32_t* seq_lens = nullptr;     // [max_num_seqs]; 0 for padding
-  // By logits row: its token, the row of state that it is sampled for or -1, and how many drafts of
-  // that row's span stand before it.
+  // Per logits row: its token, the row of state that it is sampled for (or -1), and the number of
+  // drafts of that row's span before it.
   int32_t* logit_tokens = nullptr;    // [max_num_logit_rows]
   int32_t* sample_rows = nullptr;     // [max_num_logit_rows]
   int32_t* sample_offsets = nullptr;  // [max_num_logit_rows]
@@ -45,7 +47,7 @@ struct StepArrays {
 // One thread block per slice.
 void launch_metadata(const StepArrays& arrays, int num_slices, CudaStream& stream);
 
-// Writes pieces (device, [num_pieces]) into the rows of the block tables that stay.
+// Writes pieces (device, [num_pieces]) into the persistent rows of the block tables.
 void launch_append_pages(const StepArrays& arrays, const PagePiece* pieces, int num_pieces,
                          CudaStream& stream);
 

@@ -67,7 +67,7 @@ Result<StepBuffers> StepBuffers::create(const StepLimits& limits, CudaStream& st
   buffers.block_ = parts.block;
   buffers.ahead_ = parts.ahead;
   buffers.arrays_ = parts.arrays;
-  // A token that no step has described is written nowhere.
+  // Until a step describes a token, its slot is -1, so that its keys and values are not written.
   for (int t = 0; t < buffers.arrays_.num_tables; ++t) {
     QUIRE_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(
         buffers.arrays_.tables[t].slot_mapping, 0xFF,

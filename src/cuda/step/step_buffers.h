@@ -1,4 +1,4 @@
-// The device's side of a step: the block that arrives, the state that stays, and the arrays derived
+// A step's memory on the device: the uploaded block, the persistent state, and the arrays derived
 // from both.
 #pragma once
 
@@ -13,18 +13,18 @@ namespace quire::cuda {
 
 class StepBuffers {
  public:
-  // Pieces of pages that go ahead of a block at once: 61,440 pages.
+  // Pieces of pages that are uploaded at once ahead of a block: 61,440 pages.
   static constexpr int kMaxPieces = 1024;
 
-  // Zeroes what must be zero in the stream.
+  // Allocates the memory, and enqueues its initialization.
   static Result<StepBuffers> create(const StepLimits& limits, CudaStream& stream);
   static size_t device_bytes(const StepLimits& limits);
 
-  // Copies the plan's block to the device, in front of the kernels that read it: one copy, and
-  // one more for every kMaxPieces of pages that go ahead. graph: of the graph that runs it, or
-  // null.
+  // Enqueues a copy of the plan's block to the device, ahead of the kernels that read it, and one
+  // more copy per kMaxPieces pieces of pages that do not fit into the block. graph: the shape of
+  // the graph that runs the plan, or null.
   Status upload(const BatchPlan& plan, const GraphBatch* graph, CudaStream& stream);
-  // Derives the arrays from the block that is there.
+  // Derives the arrays from the uploaded block.
   void derive(int num_slices, CudaStream& stream) const;
 
   StepArrays& arrays() { return arrays_; }
@@ -36,18 +36,19 @@ class StepBuffers {
   StepLimits limits_;
   PinnedRing ring_, ahead_ring_;
   Buffer memory_;
-  // Device; of the step that comes next in the stream.
+  // Device; of the next step in the stream.
   std::byte* block_ = nullptr;
   PagePiece* ahead_ = nullptr;  // [kMaxPieces]
   StepArrays arrays_;
 };
 
-// A plan as attention sees it: ranges and upper bounds from the host, arrays of the device.
+// A plan in attention's terms: ranges and upper bounds on the host, arrays on the device.
 class AttentionInputs {
  public:
   void describe(const BatchPlan& plan, const StepArrays& arrays);
-  // Makes what describe() left, of decoding requests alone, the graph's batch, whose contexts may
-  // grow to max_kv_len. The bounds stay those of this step; padding has none.
+  // Pads the result of describe(), which must contain decoding requests alone, to the graph's
+  // batch, whose contexts may grow to max_kv_len. The bounds stay those of this step; those of
+  // padding are 0.
   void pad_to_graph(const GraphBatch& graph, int max_kv_len);
 
   // One per block table; valid until the next describe().

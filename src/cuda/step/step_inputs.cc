@@ -8,7 +8,7 @@
 namespace quire::cuda {
 namespace {
 
-// How many of the plan's first appends fit into the step's block.
+// The number of the plan's first appends that fit into the step's block.
 size_t num_appends_inside(const BatchPlan& plan, const StepLimits& limits) {
   size_t num_pages = 0;
   size_t count = 0;
@@ -20,7 +20,7 @@ size_t num_appends_inside(const BatchPlan& plan, const StepLimits& limits) {
   return count;
 }
 
-// Appends come in the order of their slices, at most one per block table.
+// Appends are in the order of their slices, at most one per slice and block table.
 void write_appends(std::span<const BlockTableAppend> from, std::span<const SeqSlice> of_slices,
                    std::span<StepSlice> slices, StepAppend* appends, int32_t* pages) {
   size_t slice_idx = 0;
@@ -45,12 +45,12 @@ int32_t num_words(size_t count) {
   return static_cast<int32_t>(count * sizeof(T) / sizeof(int32_t));
 }
 
-// The first token that is sampled from. A chunk is sampled from its last one.
+// The first token whose logits are sampled. For a prefill chunk it is the last token.
 int sample_token(const SeqSlice& slice) {
   return slice.decodes ? 0 : slice.num_tokens - 1;
 }
 
-// All but its logits rows.
+// Sets everything except the logits rows.
 StepSlice slice_of(const SeqSlice& from) {
   return {.row = from.row,
           .num_computed = from.decodes ? -1 : from.num_computed,
@@ -61,7 +61,7 @@ StepSlice slice_of(const SeqSlice& from) {
           .num_samples = from.max_sampled()};
 }
 
-// Every token of a graph's batch has its logits row, and the tokens behind the plan's are padding.
+// Every token of a graph's batch has a logits row, and the tokens after the plan's are padding.
 void lay_out_graph(const GraphBatch& graph, std::span<StepSlice> slices) {
   for (size_t i = 0; i < slices.size(); ++i) {
     const int first = static_cast<int>(i) * graph.q_len;

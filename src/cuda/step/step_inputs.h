@@ -1,5 +1,5 @@
-// One step as it travels to the device: all that changes from step to step, in one small block that
-// is copied at once. The metadata kernel derives everything else from it (metadata.h).
+// The inputs of one step: everything that changes from step to step, in one small block that is
+// uploaded with one copy. The metadata kernel derives everything else from it (metadata.h).
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace quire::cuda {
 struct StepHeader {
   int32_t num_slices = 0;
   int32_t num_tokens = 0;
-  // In int32 from the block's begin.
+  // Offsets from the start of the block, in units of int32.
   int32_t appends_at = 0;
   int32_t pages_at = 0;
   int32_t tokens_at = 0;
 };
 
-// New pages of one of a row's block tables: entries [first_page, first_page + num_pages).
+// New pages in one of a row's block tables: entries [first_page, first_page + num_pages).
 struct StepAppend {
   int32_t table = 0;
   int32_t first_page = 0;
@@ -29,18 +29,19 @@ struct StepAppend {
 };
 
 struct StepSlice {
-  int32_t row = -1;           // of the persistent state; -1: padding
-  int32_t num_computed = -1;  // of a chunk; -1: the row decodes, and its own count holds
+  int32_t row = -1;           // row of the persistent state; -1: padding
+  int32_t num_computed = -1;  // of a prefill chunk; -1: the row decodes, and the device's count is
+                              // used
   int32_t q_len = 1;
   int32_t first_token = 0;
-  // Entries of each of the row's block tables. Tokens behind them are not written, and read the
+  // Entries in each of the row's block tables. Tokens beyond them are not written, and read the
   // padding page.
   int32_t num_pages = 0;
   int32_t first_append = 0;  // index into the block's appends
   int32_t num_appends = 0;
-  // Its logits rows are [first_logits_row, first_logits_row + num_logits_rows), those of the tokens
-  // from logits_token (an index into the slice) on. The ones for tokens [sample_token, sample_token
-  // + num_samples) are sampled, the others are padding.
+  // Its logits rows are [first_logits_row, first_logits_row + num_logits_rows), for consecutive
+  // tokens from logits_token (an index into the slice) on. The rows of tokens [sample_token,
+  // sample_token + num_samples) are sampled; the others are padding.
   int32_t first_logits_row = 0;
   int32_t num_logits_rows = 0;
   int32_t logits_token = 0;
@@ -55,38 +56,38 @@ struct StepLimits {
   int max_kv_len = 0;
   int page_size = 16;
   int decode_q_len = 1;
-  std::vector<int> windows = {0};  // by block table; 0: none
-  // New pages that travel inside the block; what is more goes ahead of it (pages_ahead).
+  std::vector<int> windows = {0};  // window per block table; 0: none
+  // New pages that fit into the block; further ones are uploaded ahead of it (pages_ahead).
   int max_new_pages = 0;
 };
 
 // Bytes of the largest block within the limits.
 size_t max_step_bytes(const StepLimits& limits);
 
-// The shape of a graph's batch: every request has q_len tokens, and a logits row for each of them.
+// The shape of a graph's batch: every request has q_len tokens, each with a logits row.
 struct GraphBatch {
   int num_reqs = 0;
   int q_len = 1;
 };
 
-// Logits rows of a sampling slice: the first and the number of those that are sampled.
+// The sampled logits rows of a slice.
 struct SampleRange {
   size_t slice_idx = 0;
   int first_row = 0;
   int num_rows = 0;
 };
 
-// The slices that sample, in the plan's order, and their logits rows. Without a graph the rows are
+// The slices that sample, in the plan's order, with their logits rows. Without a graph the rows are
 // packed.
 std::vector<SampleRange> sample_ranges(const BatchPlan& plan, const GraphBatch* graph);
 
-// The block, written into `memory` (of max_step_bytes); returns the bytes used. A graph's requests
+// Writes the block into `memory` (of max_step_bytes) and returns the bytes used. A graph's requests
 // beyond the plan's slices are padding.
 size_t write_step(const BatchPlan& plan, const StepLimits& limits, const GraphBatch* graph,
                   std::byte* memory);
 
-// Block-table entries that do not fit into the step's block, which a prefix hit may bring: they
-// travel before it, cut into pieces of one size.
+// Block-table entries that do not fit into the step's block, as after a long prefix hit. They are
+// uploaded ahead of it, in pieces of one size.
 struct PagePiece {
   static constexpr int kMaxPages = 60;
 

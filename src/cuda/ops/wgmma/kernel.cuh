@@ -1,15 +1,5 @@
-// Persistent, warp-specialized GEMM with one thread block per SM. A producer thread copies tiles of
-// w and x into a ring in shared memory (TMA), and two consumer warpgroups multiply them (wgmma).
-// The ring runs ahead into the next tile during the epilogue. The producer requests w's first
-// stages before the kernel that makes x has ended.
-//
-// A is the operand of which an instruction takes 64 rows (each warpgroup has 64 or 128 of a
-// tile's), B the other one. Either of them may be w.
-//
-// Thread blocks of a cluster that share rows of w or x copy a slice each and multicast it. Where
-// the cluster splits K, each thread block owns a part of the tile: it sends the other parts of its
-// sums to their owners through shared memory and adds the received ones in the order of the splits,
-// so that the same input gives the same bits.
+// A is the operand of which an instruction takes 64 rows (each warpgroup has 64 or 128 of a tile's
+// rows); B is the other one. Either of them may be w.
 #pragma once
 
 #include "cuda/device/bulk.cuh"
@@ -97,7 +87,7 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
   }
 }
 
-// The place of a thread block in its cluster.
+// The position of a thread block in its cluster.
 struct ClusterPlace {
   int token;
   int weight;
@@ -244,7 +234,7 @@ class Block {
     uint64_t policy;
     uint32_t to;  // of the ring's first stage
     int first_row;
-    uint16_t receivers;  // of the cluster, a bit each
+    uint16_t receivers;  // of the cluster, one bit each
     bool is_shared;
     bool is_gated;
   };
@@ -575,7 +565,8 @@ class Block {
     }
   }
 
-  // Likewise, but 8 columns of 32 tokens: gate and up are in the same thread's registers.
+  // A's rows are weights, gate and up. Stores 8 columns of out, 32 tokens at a time: gate and up
+  // are in the same thread's registers.
   __device__ __forceinline__ void store_gated_transposed(const float (&sums)[kB / 2], int token,
                                                          int64_t column) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -604,7 +595,7 @@ class Block {
   BulkBarrier* empty_;  // per stage: all receivers of this thread block's slices have read them
   int first_k_block_;
   int end_k_block_;
-  int first_pair_;  // of those that this thread block owns: all, unless the cluster splits K
+  int first_pair_;  // of the pairs that this thread block owns: all, unless the cluster splits K
   int owned_pairs_;
 };
 

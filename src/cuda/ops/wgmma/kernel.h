@@ -1,4 +1,4 @@
-// The host's side of the kernels: their parameters and how they are launched.
+// Parameters and launch data of the kernels, shared with the host.
 #pragma once
 
 #include <cuda.h>
@@ -54,7 +54,7 @@ struct Params {
   bool is_gated = false;  // w's map has 8 rows of gate, then 8 of up; out = silu(gate) * up
 };
 
-// X(weights, tokens, weights_are_a): WgmmaTile's.
+// X(weights, tokens, weights_are_a): the members of WgmmaTile.
 #define QUIRE_WGMMA_TILES(X) \
   X(128, 32, true)           \
   X(128, 192, true)          \
@@ -65,7 +65,7 @@ struct Params {
   X(256, 128, false)
 
 using Kernel = void (*)(Params);
-// One per tile.
+// One kernel per tile of QUIRE_WGMMA_TILES.
 extern const Kernel kBf16Kernels[];
 extern const Kernel kF16Kernels[];
 
