@@ -19,8 +19,8 @@ constexpr std::string_view kName = "cudnn";
 constexpr int kOldestComputeCapability = 80;
 constexpr int kMaxHeadDim = 256;
 
-// All batches of a block table are served by what is built for the longest request that it holds:
-// one SdpaPlan per number of requests, whatever their lengths.
+// The plan for the longest request that a block table holds serves all batches: there is one
+// SdpaPlan per number of requests, whatever their lengths.
 cudnn::SdpaKey key_of(const AttentionShape& shape, int num_reqs, int64_t max_pages) {
   const KvLayout layout = kv_layout(shape);
   return {.num_reqs = num_reqs,
@@ -45,8 +45,9 @@ bool has_layout(const KvCacheView& kv, const cudnn::SdpaKey& key) {
          matches(kv.page_stride_v, kv.head_stride_v, kv.token_stride_v);
 }
 
-// An SdpaPlan is built for one number of requests, in 30 ms or more. So a graph's batch has those
-// of its own size, and other batches are cut into parts of powers of two, whose plans are few.
+// An SdpaPlan is built for one number of requests, which takes 30 ms or more. So a graph's batch
+// has a plan of its own size, and other batches are split into parts whose sizes are powers of two,
+// which need few plans.
 class CudnnPlan final : public AttentionPlan {
  public:
   static Result<std::unique_ptr<AttentionPlan>> create(const AttentionShape& shape,
@@ -103,7 +104,7 @@ class CudnnPlan final : public AttentionPlan {
 
   const AttentionShape shape_;
   const PlanLimits limits_;
-  const int64_t num_pages_;  // of the longest request
+  const int64_t num_pages_;  // of a request of the largest length
   size_t workspace_bytes_ = 0;
   std::vector<Part> parts_;
   const int32_t* q_lens_ = nullptr;  // device, all 1
@@ -198,7 +199,7 @@ Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse
           fmt::format("the device's compute capability is {}; it must be {} or later.",
                       device.compute_capability, kOldestComputeCapability));
   require(use.phase == Phase::kDecode, "the phase is prefill; it must be decode.");
-  // More query tokens go to another kernel of cuDNN, into whose results NaNs of unused slots leak.
+  // With more query tokens cuDNN uses another kernel, whose results take up NaNs of unused slots.
   require(use.q_len == 1, fmt::format("query tokens per request are {}; it takes 1.", use.q_len));
   require(shape.causal, "causal is false; it must be true.");
   require(!shape.sinks, "sinks is true; it must be false.");

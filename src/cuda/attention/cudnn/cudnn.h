@@ -1,5 +1,6 @@
 // cuDNN's scaled-dot-product attention over the paged cache. It serves decode of one query token
-// per request in 16-bit types. The library is opened at run time; without it supports() says so.
+// per request in 16-bit types. The library is opened at run time; if it is missing, supports()
+// gives that as a reason.
 #pragma once
 
 #include <memory>

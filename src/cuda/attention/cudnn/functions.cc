@@ -24,7 +24,7 @@ struct Functions {
 #undef QUIRE_CUDNN_MEMBER
 };
 
-// Never closed: cuDNN has threads and static destructors of its own.
+// The library is never closed, because cuDNN has threads and static destructors of its own.
 Functions functions;
 
 Status open() {
@@ -100,8 +100,8 @@ size_t cudnnGetVersion() {
   return functions.cudnnGetVersion();
 }
 
-// The frontend compiles experimental kernels of its own with these; Quire compiles nothing at run
-// time, and asks for none of them.
+// The frontend compiles experimental kernels with these functions. Quire compiles nothing at run
+// time and requests no such kernel, so they return errors.
 nvrtcResult nvrtcCompileProgram(nvrtcProgram, int, const char* const*) {
   return NVRTC_ERROR_COMPILATION;
 }

@@ -1,12 +1,14 @@
-// The functions of cuDNN that its C++ frontend calls. functions.cc defines them, hidden from other
-// libraries, to forward to the library that open_functions() opened; so nothing links to cuDNN.
+// The cuDNN functions that its C++ frontend calls. functions.cc defines them, hidden from other
+// libraries, and forwards them to the library that open_functions() opened, so that Quire does not
+// link to cuDNN.
 #pragma once
 
 #include "quire/status.h"
 
 namespace quire::cuda::cudnn {
 
-// Once a process; later calls answer as the first. kUnavailable where there is no cuDNN.
+// Opens the library once per process; later calls return the first result. Fails with kUnavailable
+// if there is no cuDNN.
 Status open_functions();
 
 }  // namespace quire::cuda::cudnn

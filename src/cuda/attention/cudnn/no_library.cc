@@ -1,4 +1,4 @@
-// In place of sdpa.cc where the toolkit has no cuDNN headers.
+// Replaces sdpa.cc if the toolkit has no cuDNN headers.
 #include "cuda/attention/cudnn/sdpa.h"
 
 namespace quire::cuda::cudnn {

@@ -19,7 +19,7 @@ constexpr QLens make_q_lens() {
 
 __device__ QLens q_lens = make_q_lens();
 
-// One block a request.
+// One thread block per request.
 __global__ void zero_padding_kernel(const int32_t* seq_lens, uint4* out, size_t row_vecs) {
   wait_for_previous_kernel();
   if (seq_lens[blockIdx.x] != 0) return;

@@ -1,4 +1,4 @@
-// What cuDNN leaves to us: a row of padding is to be zeros, and every request has a query length.
+// Supplements to cuDNN: zeros in the rows of padding, and an array of query lengths.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@ namespace quire::cuda::cudnn {
 
 inline constexpr int kMaxReqs = 1024;
 
-// Zeroes the rows of requests of length 0, of row_bytes each, a multiple of 16.
+// Zeroes the output rows of requests of length 0. row_bytes is a multiple of 16.
 void zero_padding(const int32_t* seq_lens, int num_reqs, void* out, size_t row_bytes,
                   CudaStream& stream);
 
-// On the device, [kMaxReqs], all 1. The first call loads them, outside of a capture.
+// Query lengths on the device, [kMaxReqs], all 1. The first call loads them and cannot be captured.
 Result<const int32_t*> single_q_lens();
 
 }  // namespace quire::cuda::cudnn

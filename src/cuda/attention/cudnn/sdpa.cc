@@ -18,7 +18,8 @@ using fe::graph::Tensor_attributes;
 using Tensor = std::shared_ptr<Tensor_attributes>;
 
 constexpr size_t kOldestVersion = 91100;
-// cuDNN wants the pool's size, which a view of a cache does not know: more pages than any has.
+// cuDNN requires the pool's size, which KvCacheView does not have; this is more pages than any pool
+// has.
 constexpr int64_t kPoolPages = int64_t{1} << 24;
 
 enum TensorId : int64_t { kQ = 1, kK, kV, kBlockTable, kQLens, kSeqLens, kOut };
@@ -34,7 +35,7 @@ Status to_status(cudnnStatus_t status, const char* what) {
       fmt::format("[cudnn] {} failed; got {}", what, cudnnGetErrorString(status)));
 }
 
-// What throws is not let out.
+// Converts exceptions of cuDNN's frontend to a Status.
 template <typename Function>
 auto guarded(Function&& function) -> decltype(function()) {
   try {

@@ -1,5 +1,5 @@
-// The door to cuDNN: the library, and execution plans of its attention. Nothing else sees cuDNN's
-// headers, and none of its exceptions passes.
+// Wraps cuDNN: the library, and execution plans of its attention. Only the implementation includes
+// cuDNN's headers, and it lets no exceptions out.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,8 +13,8 @@
 
 namespace quire::cuda::cudnn {
 
-// The problem that a plan is built for, of one query token per request. Building takes 30 ms, or
-// 0.5 s where cuDNN has to generate a kernel.
+// The problem that a plan is built for, with one query token per request. Building takes 30 ms, or
+// 0.5 s if cuDNN has to generate a kernel.
 struct SdpaKey {
   int num_reqs = 0;
   int num_heads = 0;
@@ -22,14 +22,14 @@ struct SdpaKey {
   int head_dim = 0;
   int page_size = 0;
   int64_t num_pages = 0;     // of the longest request
-  int64_t table_stride = 0;  // of the block table's rows, at least num_pages
-  // In elements, of keys and values alike.
+  int64_t table_stride = 0;  // between rows of the block table; at least num_pages
+  // In elements; keys and values have the same strides.
   int64_t page_stride = 0, head_stride = 0, token_stride = 0;
   DType dtype = DType::kBF16;
   float scale = 1.0F;
 };
 
-// All on the device.
+// Device pointers.
 struct SdpaMemory {
   const void* q = nullptr;  // [num_reqs, num_heads, head_dim]
   void* out = nullptr;      // like q
@@ -45,17 +45,17 @@ class SdpaPlan {
  public:
   virtual ~SdpaPlan() = default;
   virtual size_t workspace_bytes() const = 0;
-  // Enqueues; can be captured.
+  // Enqueues; capturable.
   virtual Status execute(const SdpaMemory& memory, cudaStream_t stream) = 0;
 };
 
-// What cuDNN loads beyond its small front library, it loads with the first plan.
+// Building the first plan loads the parts of cuDNN beyond its small front library.
 class Library {
  public:
-  // kUnavailable where there is no cuDNN, or an older one than 9.11.
+  // Fails with kUnavailable if there is no cuDNN, or one older than 9.11.
   static Result<std::unique_ptr<Library>> open();
   virtual ~Library() = default;
-  // kUnimplemented where this cuDNN has no kernel for it.
+  // Fails with kUnimplemented if this cuDNN has no kernel for the problem.
   virtual Result<std::unique_ptr<SdpaPlan>> build(const SdpaKey& key) = 0;
 };
 

@@ -1,8 +1,8 @@
-// From a KernelCall to FlashInfer's FA2 kernel. Ours are the parameters and the variant; both are
-// what FlashInfer asks its users to bring.
+// Calls FlashInfer's FA2 kernel for a KernelCall. The parameters and the variant are defined here,
+// as FlashInfer's templates require.
 //
-// Lengths are read on the device where FlashInfer's own planner takes them from the host: a length
-// is seq_lens[req], and a request's pages are a row of the block table, so nothing is converted.
+// FlashInfer's own planner takes lengths from the host. Here the device reads them: a length is
+// seq_lens[req], and a request's pages are a row of the block table, so nothing is converted.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -18,7 +18,7 @@
 
 namespace quire::cuda::flashinfer_backend {
 
-// The members that the kernel reads have FlashInfer's names.
+// The kernel reads members by FlashInfer's names.
 template <typename Q, typename Kv>
 struct PagedParams {
   using DTypeQ = Q;
@@ -58,7 +58,7 @@ struct PagedParams {
   __device__ uint32_t get_kv_len(uint32_t req) const { return seq_lens[req]; }
 };
 
-// The scales of an FP8 cache belong to the layer's weights: no kernel writes them.
+// The scales of an FP8 cache are weights: no kernel writes them.
 __device__ inline float scale_or_one(const float* scale) {
   return scale != nullptr ? *scale : 1.0F;
 }
@@ -79,8 +79,8 @@ struct Variant : flashinfer::AttentionVariantBase {
     sm_scale_log2 = flashinfer::math::log2e * (kSoftcap ? params.softcap : scale);
     if constexpr (kSoftcap) inner_scale = scale / params.softcap;
     if constexpr (kScaled) v_scale = scale_or_one(params.v_scale);
-    // Planned from an upper bound, but not there: no rows, so that it writes nothing. Its partial
-    // row belongs to another token's chunk.
+    // The plan follows upper bounds, so this chunk may be beyond the true length. It then has no
+    // rows and writes nothing, because its partial row belongs to another token's chunk.
     if (params.partition_kv &&
         params.kv_tile_indices[blockIdx.x] >=
             num_chunks(kv_len, params.window, kTileRows, *params.kv_chunk_size_ptr)) {
@@ -96,7 +96,7 @@ struct Variant : flashinfer::AttentionVariantBase {
   REGISTER_LOGITS_MASK(params, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx,
                        { return kv_idx + qo_len + window_left >= kv_len + qo_idx; })
 
-  // A sink joins the denominator once, with the first chunk; m is in powers of two here.
+  // A sink is added to the denominator once, in the first chunk; m is in log2 units here.
   REGISTER_M_D_UPDATE(params, kv_tile_idx, qo_head_idx, m, d, scale, {
     scale = 1.0F;
     if (params.sinks == nullptr || kv_tile_idx != 0 || qo_head_idx >= params.num_qo_heads) return;
@@ -147,9 +147,9 @@ PagedParams<Q, Kv> make_params(const KernelCall& call, int head_dim) {
   return params;
 }
 
-// Positions a warp takes at once, in sixteens: as many as FlashInfer chooses where a Hopper or an
-// A100 multiprocessor holds two blocks. One choice a tile keeps the instances few, and its shared
-// memory (at most 96 KiB) fits Ada too.
+// Positions that a warp processes at once, in units of 16: FlashInfer's own choice for an SM of
+// Hopper or of the A100 that holds two thread blocks. One choice per tile keeps the number of
+// instances small, and its shared memory (at most 96 KiB) fits Ada too.
 constexpr uint32_t num_mma_kv(int tile_rows, int head_dim) {
   if (tile_rows == 16) return head_dim == 256 ? 1 : 2;
   if (tile_rows == 128) return 4;
@@ -170,8 +170,9 @@ void launch_fa2(const KernelCall& call, CudaStream& stream) {
                                Variant<kTileRows, kSoftcap, !std::is_same_v<Q, Kv>>>;
   static_assert(!Traits::IsInvalid());
   static_assert(kSplitUnit % Traits::CTA_TILE_KV == 0);
-  // Before it waits for the kernel ahead, it reads lengths and plan only: those are there since
-  // before the layer's first matrix product, which no kernel overlaps.
+  // Before its wait for the previous kernel it reads only lengths and the plan. Both are complete
+  // before the layer's first kernel starts: the metadata kernel and copies let no kernel start
+  // early.
   const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.num_tiles), 1,
                                           static_cast<unsigned>(call.num_kv_heads)),
                              .block = dim3(32, Traits::NUM_WARPS_Q, Traits::NUM_WARPS_KV),
@@ -191,7 +192,8 @@ constexpr KernelInstance fa2_instance() {
 
 template <DType kQ, DType kKv, int kHeadDim>
 std::span<const KernelInstance> fa2_instances() {
-  // Wide heads leave no registers for 128 rows: there, the last two repeat those before.
+  // With head_dim 256 there are not enough registers for 128 rows, so the last two instances repeat
+  // the two before them.
   constexpr int kWidest = kHeadDim == 256 ? 64 : 128;
   static constexpr KernelInstance kInstances[] = {
       fa2_instance<kQ, kKv, kHeadDim, 16, false>(),

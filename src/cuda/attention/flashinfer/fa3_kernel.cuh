@@ -1,8 +1,9 @@
-// From a KernelCall to FlashInfer's FA3 kernel, for prefill on Hopper. Ours are the schedule, which
-// reads lengths on the device where FlashInfer's takes them from the host, and the variant.
+// Calls FlashInfer's FA3 kernel for a KernelCall: prefill on Hopper. The schedule and the variant
+// are defined here; unlike FlashInfer's own schedule, this one reads lengths on the device.
 #pragma once
 
-// FlashInfer's list of CUTLASS's headers, of which FA3 needs few.
+// This macro leaves out FlashInfer's list of CUTLASS headers, of which FA3 needs only the few
+// below.
 #define FLASHINFER_CUTLASS_UTILS_CUH_
 #include <cutlass/arch/memory.h>
 #include <cutlass/cutlass.h>
@@ -19,9 +20,9 @@
 
 namespace quire::cuda::flashinfer_backend {
 
-// Work is a tile of one head: the plan has the tiles, longest first, and all heads of a tile follow
-// each other, for those of one KV head read the same. Blocks take turns in snake order: whoever got
-// the longest of one round gets the shortest of the next.
+// A work item is one tile of one head. The plan lists the tiles, longest first. All heads of a tile
+// are adjacent, because the heads of one KV head read the same keys and values. Thread blocks take
+// items in snake order: the block with the longest item of one round gets the shortest of the next.
 struct Fa3Schedule {
   struct Params {
     const int32_t* tile_req;
@@ -63,7 +64,7 @@ struct Fa3Schedule {
     return info;
   }
 
-  // What the kernel calls.
+  // The interface that the kernel calls.
   CUTLASS_DEVICE WorkTileInfo get_initial_work(const Params& params) const {
     return get_work(params, 0);
   }
@@ -76,8 +77,8 @@ struct Fa3Schedule {
   CUTLASS_DEVICE void broadcast_next_work(WorkTileInfo&) const {}
 };
 
-// The sink joins the denominator at the end; maxima are in powers of two. The base class leaves the
-// log of each row's sum in row_sum.
+// The sink is added to the denominator at the end; maxima are in log2 units. The base class leaves
+// the logarithm of each row's sum in row_sum.
 template <int kRowsAThread>
 struct SinkSoftmax : flashinfer::OnlineSoftmax<kRowsAThread, /*WITH_SCALE=*/true> {
   using Base = flashinfer::OnlineSoftmax<kRowsAThread, true>;
@@ -122,11 +123,12 @@ struct Fa3Variant : flashinfer::AttentionVariantBase {
   }
 };
 
-// FlashInfer's, but for how a tile's results pass through shared memory. There each warp group
-// arrives at a barrier and then waits at the same one, so that its own arrivals let it pass and
-// read what the other group has not written yet; under compute-sanitizer's racecheck results are
-// wrong. What racecheck still reports, that the next tile's values overwrite results being read, is
-// ordered by barrier_O, which consumers arrive at through its cluster address.
+// FlashInfer's epilogue with another synchronization of a tile's results in shared memory. In the
+// original, each warp group arrives at a barrier and then waits at the same one, so its own
+// arrivals let it pass, and it reads data that the other group has not written yet: under
+// compute-sanitizer's racecheck results are wrong. racecheck still reports that the next tile's
+// values overwrite results that are being read. barrier_O orders that: consumers arrive at it
+// through its cluster address.
 template <typename Traits>
 struct Fa3Epilogue : flashinfer::CollectiveEpilogue<Traits> {
   using Base = flashinfer::CollectiveEpilogue<Traits>;
@@ -149,7 +151,7 @@ struct Fa3Epilogue : flashinfer::CollectiveEpilogue<Traits> {
     const auto copy = cute::make_tiled_copy_C(typename Base::SmemCopyAtomO{}, mma);
     const auto my_copy = copy.get_thread_slice(thread);
 
-    // The values' place is the results': all have read it.
+    // The results reuse the shared memory of the values, which all warp groups have read by now.
     NamedBarrier::sync(Base::NUM_MMA_THREADS,
                        static_cast<int>(flashinfer::NamedBarriers::kValueEmpty));
     cute::copy(copy, my_copy.retile_S(rounded), my_copy.partition_D(shared_out));
@@ -163,7 +165,7 @@ struct Fa3Epilogue : flashinfer::CollectiveEpilogue<Traits> {
 
 template <typename T, int kHeadDim>
 void launch_fa3(const KernelCall& call, CudaStream& stream) {
-  // 128 positions at a time; FlashInfer takes 96, up to 8 % slower on an H200.
+  // 128 positions at a time; FlashInfer's choice of 96 is up to 8 % slower on an H200.
   using Traits = flashinfer::AttentionKernelTraits</*USE_TMA_LOAD_KV=*/false, kHeadDim, kHeadDim,
                                                    kFa3TileTokens, /*CTA_KV=*/128, /*NUM_STAGES=*/2,
                                                    T, T, T, int32_t, Fa3Variant>;

@@ -29,7 +29,7 @@ fi::KernelKey key_of(const AttentionShape& shape, const fi::PhaseShape& phase) {
           .softcap = shape.softcap > 0.0F};
 }
 
-// Partial results of a split phase, at the workspace's begin.
+// Partial results of a split phase, at the start of the workspace.
 struct Partials {
   size_t lse_bytes = 0;
   size_t num_bytes = 0;
@@ -62,8 +62,8 @@ Status check_queries(const AttentionShape& shape, int max_num_tokens) {
                   std::numeric_limits<uint32_t>::max()));
 }
 
-// FlashInfer keeps strides in 32 bits and copies 16 bytes at a time; FA3 finds values as it does
-// keys.
+// FlashInfer stores strides in 32 bits and copies 16 bytes at a time. FA3 uses one set of strides
+// for keys and values.
 bool can_address(const KvCacheView& kv, fi::Template kernel) {
   const auto align = static_cast<int64_t>(16 / dtype_bytes(kv.dtype));
   for (const int64_t stride : {kv.page_stride_k, kv.head_stride_k, kv.token_stride_k,

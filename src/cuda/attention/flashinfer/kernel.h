@@ -1,6 +1,6 @@
 // FlashInfer's kernels for paged caches, compiled ahead of time for the shapes in instances.inc:
-// FA2 for any GPU, and FA3 for prefill on Hopper. Plain data on this side: FlashInfer's headers
-// stay in fa2_kernel.cuh and fa3_kernel.cuh.
+// FA2 for any GPU, and FA3 for prefill on Hopper. This header has plain data only; FlashInfer's
+// headers are included by fa2_kernel.cuh and fa3_kernel.cuh alone.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@ struct KernelKey {
   DType q = DType::kBF16;  // of the output too
   DType kv = DType::kBF16;
   int head_dim = 0;
-  // Rows that a thread block takes at a time. FA2's, of 16, 64 or 128, are tokens packed with the
-  // query heads of one KV head: row = token * group_size + head. FA3's are tokens of one head.
+  // Rows that a thread block processes at a time. FA2's 16, 64 or 128 rows are tokens packed with
+  // the query heads of one KV head: row = token * group_size + head. FA3's rows are tokens of one
+  // head.
   int tile_rows = 0;
   bool softcap = false;
   bool operator==(const KernelKey& other) const = default;
@@ -26,13 +27,13 @@ struct KernelKey {
 
 inline constexpr int kFa3TileTokens = 128;
 
-// Positions that a thread block of FA2 reads at once, and so the unit of splitting.
+// Positions that a thread block of FA2 reads at once, which makes them the unit of splitting.
 inline constexpr int kSplitUnit = 128;
 
-// Device pointers. Requests are those of one phase.
+// Arguments of a launch, with device pointers. Requests are those of one phase.
 struct KernelCall {
   const void* q = nullptr;  // [all tokens, num_heads, head_dim]
-  void* out = nullptr;      // likewise; with chunks: [partial rows, num_heads, head_dim]
+  void* out = nullptr;      // [all tokens, num_heads, head_dim]; with chunks: [partial rows, ..]
   float* lse = nullptr;     // with chunks: [partial rows, num_heads], base 2; else null
   const void* k = nullptr;
   const void* v = nullptr;
@@ -44,7 +45,7 @@ struct KernelCall {
   const float* sinks = nullptr;          // [num_heads], or null
   const float* k_scale = nullptr;        // of an FP8 cache; null: 1
   const float* v_scale = nullptr;
-  int num_tokens = 0;  // of all requests, those of the other phase included
+  int num_tokens = 0;  // of all requests of the step, both phases
   int num_reqs = 0;
   int num_heads = 0;
   int num_kv_heads = 0;
@@ -57,12 +58,12 @@ struct KernelCall {
   int num_tiles = 0;
   int num_multiprocessors = 0;
   const int32_t* tile_req = nullptr;       // [num_tiles]
-  const int32_t* tile_rows = nullptr;      // [num_tiles], which tile of the request's rows
-  const int32_t* tile_chunk = nullptr;     // [num_tiles], which chunk of its positions; FA2
+  const int32_t* tile_rows = nullptr;      // [num_tiles], index among the request's tiles
+  const int32_t* tile_chunk = nullptr;     // [num_tiles], index among its chunks; FA2
   const int32_t* page_start = nullptr;     // [num_reqs + 1], first entry in block_table
   const int32_t* partial_start = nullptr;  // [num_reqs], first partial row; query_start: no chunks
   const int32_t* chunk_tokens = nullptr;   // [1]
-  const bool* tile_valid = nullptr;        // [num_tiles]; null: all are
+  const bool* tile_valid = nullptr;        // [num_tiles]; null: all true
   bool split = false;
 };
 
@@ -73,11 +74,11 @@ struct KernelInstance {
   LaunchKernel launch = nullptr;
 };
 
-// Null where no instance is built.
+// Returns null if no such instance is built.
 const KernelInstance* find_kernel(const KernelKey& key);
 
-// FlashInfer counts chunks on the device, by this rule and from the true length; a chunk that is
-// planned beyond does nothing. `window` as above.
+// The number of chunks of a request. FlashInfer evaluates this rule on the device with the true
+// length; chunks that were planned beyond it do nothing. `window` is KernelCall::window.
 constexpr int64_t num_chunks(int64_t kv_len, int window, int tile_rows, int64_t chunk_tokens) {
   const int64_t all = kv_len > 1 ? kv_len : 1;
   const int64_t visible = int64_t{window} - 1 + tile_rows;

@@ -11,7 +11,7 @@ namespace {
 constexpr int kWarpSize = 32;
 constexpr int kWarps = 4;
 
-// The request of a token: the last one that does not begin behind it.
+// The request of a token: the last one whose first token is not after it.
 __device__ int request_of(const MergeCall& call, int token) {
   int low = 0;
   int high = call.num_reqs - 1;
@@ -26,8 +26,8 @@ __device__ int request_of(const MergeCall& call, int token) {
   return low;
 }
 
-// Grid: one thread block per token and head. Each warp weighs every kWarps-th chunk, a lane
-// kPerLane neighbouring elements; then the first warp adds up.
+// Grid: one thread block per token and head. Each warp weights every kWarps-th chunk, with kPerLane
+// neighbouring elements per lane; then the first warp adds the warps' sums.
 template <typename T, int kPerLane>
 __global__ void __launch_bounds__(kWarps* kWarpSize) merge_kernel(const MergeCall call) {
   __shared__ Vec<float, kPerLane> warp_acc[kWarps][kWarpSize];

@@ -1,4 +1,4 @@
-// The merge of the chunks that FlashInfer's kernel leaves.
+// Merges the chunks' partial results of FlashInfer's kernel.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace quire::cuda::flashinfer_backend {
 
-// Device pointers. Requests and tokens are those of one phase.
+// Arguments of a merge, with device pointers. Requests and tokens are those of one phase.
 struct MergeCall {
   const void* partials = nullptr;      // [partial rows, num_heads, head_dim]
   const float* partial_lse = nullptr;  // [partial rows, num_heads], base 2

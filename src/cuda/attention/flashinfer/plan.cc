@@ -10,18 +10,18 @@ namespace quire::cuda::flashinfer_backend {
 namespace {
 
 constexpr int32_t kWhole = std::numeric_limits<int32_t>::max();
-// Resident at a time on one multiprocessor.
+// Thread blocks that are resident on one SM.
 constexpr int kBlocksPerMultiprocessor = 2;
 constexpr int kMaxTileRows = 128;
-// Blocks that take turns at one place: more of them even out ragged lengths. What each costs beyond
-// its positions is about the time of one unit.
+// Thread blocks that run one after another in one resident slot: more of them even out ragged
+// lengths. Besides its positions, each costs about the time of kUnitsToStart units.
 constexpr int kMaxRounds = 4;
 constexpr uint32_t kUnitsToStart = 1;
-// Tokens an average request must bring for FA3 to be taken: it packs no heads and splits nothing,
-// so that fewer cost as much as 128. Measured on an H200, FA2 is at least as fast up to 64, and FA3
-// from 128 on, but for one request alone over a long prefix.
+// FA3 is chosen if the average request has at least this many tokens. It packs no heads and splits
+// nothing, so fewer tokens cost as much as 128. On an H200, FA2 is at least as fast up to 64
+// tokens, and FA3 from 128 on, except for a single request over a long prefix.
 constexpr int kMinFa3Tokens = 96;
-// Eight classes an octave, of 32-bit lengths.
+// Lengths of 32 bits are sorted by class, with eight classes per power of two.
 constexpr int kClassBits = 3;
 constexpr int kNumLengthClasses = 33 << kClassBits;
 
@@ -34,7 +34,8 @@ int64_t group_size(const AttentionShape& shape) {
   return shape.num_heads / shape.num_kv_heads;
 }
 
-// As FlashInfer chooses: by the rows of an average request; wide heads leave no registers for 128.
+// FlashInfer's own choice, by the rows of an average request. With head_dim 256 there are not
+// enough registers for 128 rows.
 int choose_tile_rows(int64_t rows_per_req, int head_dim) {
   if (rows_per_req <= 16) return 16;
   return rows_per_req > 64 && head_dim < 256 ? kMaxTileRows : 64;
@@ -57,7 +58,7 @@ size_t length_class(uint32_t length) {
   return (static_cast<size_t>(width) << kClassBits) + next_bits;
 }
 
-// Indices of `lengths`, the longest first; those of one class keep their order.
+// Writes the indices of `lengths` to `order`, longest first; indices of one class keep their order.
 void sort_by_length(const std::vector<uint32_t>& lengths, std::vector<int32_t>& order) {
   std::array<int32_t, kNumLengthClasses + 1> place = {};
   const auto class_of = [](uint32_t length) {
@@ -99,21 +100,21 @@ PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch
   if (!phase.split) {
     phase.num_tiles = static_cast<int>(num_tiles);
   } else {
-    // A few requests fill one round evenly; idle blocks would only cost time.
+    // A few requests fill one round evenly; idle thread blocks would only cost time.
     phase.num_tiles = num_tiles * 4 <= limits.num_places ? limits.num_places : budget;
   }
   return phase;
 }
 
-// A request's last tile may be partly filled. Where an average request has at most one tile's rows,
-// that makes two a request; else tiles have at least 64 rows.
+// A request's last tile may be partly filled. If the average request has at most one tile's rows,
+// that gives at most two tiles per request; otherwise tiles have at least 64 rows.
 int64_t max_tiles(const AttentionShape& shape, const PlanLimits& batch, DeviceLimits limits) {
   const int64_t unsplit =
       2 * int64_t{batch.max_num_reqs} + batch.max_num_tokens * group_size(shape) / 64;
   return std::max<int64_t>(int64_t{limits.num_places} * kMaxRounds, unsplit);
 }
 
-// A tile leaves one partial row for each of its tokens.
+// A tile writes one partial row per token.
 int64_t max_partial_rows(const AttentionShape& shape, DeviceLimits limits) {
   return int64_t{limits.num_places} * kMaxRounds * kMaxTileRows / group_size(shape);
 }
@@ -153,7 +154,7 @@ uint64_t Planner::count_tiles(uint32_t chunk) const {
   return num_tiles;
 }
 
-// With it, all chunks of all tiles keep within the budget, if they can.
+// The shortest chunk with which the chunks of all tiles stay within the budget, if any does.
 uint32_t Planner::shortest_chunk(uint32_t budget) const {
   uint64_t total = 0;
   uint32_t high = 1;
@@ -174,7 +175,7 @@ uint32_t Planner::shortest_chunk(uint32_t budget) const {
   return low;
 }
 
-// As many rounds as are done first.
+// Chooses the chunk length whose estimated time, over all numbers of rounds, is the shortest.
 uint32_t Planner::choose_chunk(uint32_t num_tiles, uint32_t num_places) const {
   uint32_t best = 0;
   uint64_t best_time = std::numeric_limits<uint64_t>::max();
@@ -202,7 +203,7 @@ void Planner::fill_fa2(uint32_t chunk, int num_tiles, const PlanArrays& arrays) 
   for (const int32_t i : order_) {
     const Work& work = work_[static_cast<size_t>(i)];
     const auto num_chunks = static_cast<int32_t>(ceil_div(work.num_units, chunk));
-    // The last rows of a prompt see the most.
+    // The last rows of a prompt see the most positions, so they come first.
     for (auto rows = static_cast<int32_t>(work.num_tiles) - 1; rows >= 0; --rows) {
       for (int32_t c = 0; c < num_chunks; ++c) add_tile(i, rows, c);
     }
@@ -211,7 +212,7 @@ void Planner::fill_fa2(uint32_t chunk, int num_tiles, const PlanArrays& arrays) 
   std::fill_n(arrays.tile_valid + tile, num_tiles - tile, false);
 }
 
-// By the positions that each tile of its own sees.
+// Orders tiles by the positions that each one sees.
 void Planner::fill_fa3(const AttentionBatch& batch, const PhaseRange& range, int num_tiles,
                        const PlanArrays& arrays) {
   tiles_.clear();

@@ -1,5 +1,5 @@
-// Which block of threads takes which rows and positions: host work, from upper bounds of the
-// lengths. FlashInfer's own planner is not used: it allocates, and it wants exact lengths.
+// Assigns rows and positions to thread blocks, on the host and from upper bounds of the lengths.
+// FlashInfer's own planner is not used, because it allocates memory and requires exact lengths.
 #pragma once
 
 #include <array>
@@ -12,20 +12,19 @@
 
 namespace quire::cuda::flashinfer_backend {
 
-// The parameters that are passed to kernels by value; for a graph they follow from the range's
-// shape alone.
+// The parameters that kernels get by value; for a graph they depend on the range's shape alone.
 struct PhaseShape {
   Template kernel = Template::kFa2;
   int tile_rows = 16;
-  int num_tiles = 0;   // the grid; with `split`, some of it may stay idle
-  bool split = false;  // positions into chunks, whose results are merged
+  int num_tiles = 0;   // the grid; with `split`, some thread blocks may be idle
+  bool split = false;  // positions are split into chunks, whose results are merged
 
   friend bool operator==(const PhaseShape&, const PhaseShape&) = default;
 };
 
-// The parts of a shape that the device runs.
+// The device's limits for a shape.
 struct DeviceLimits {
-  int num_places = 1;  // thread blocks of one KV head that run at a time
+  int num_places = 1;  // resident thread blocks per KV head
   bool has_fa3 = false;
 };
 DeviceLimits device_limits(const AttentionShape& shape, const DeviceInfo& device);
@@ -33,19 +32,19 @@ DeviceLimits device_limits(const AttentionShape& shape, const DeviceInfo& device
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
                         const PhaseRange& range, DeviceLimits limits);
 
-// Bounds for every batch within the limits.
+// Upper bounds for every batch within the limits.
 int64_t max_tiles(const AttentionShape& shape, const PlanLimits& batch, DeviceLimits limits);
 int64_t max_partial_rows(const AttentionShape& shape, DeviceLimits limits);
 
-// One phase's arrays, side by side.
+// One phase's arrays, contiguous in memory.
 struct PlanArrays {
   int32_t* chunk_tokens = nullptr;   // [1]
   int32_t* tile_req = nullptr;       // [num_tiles]
-  int32_t* tile_rows = nullptr;      // [num_tiles], which of the request's tiles
-  int32_t* tile_chunk = nullptr;     // [num_tiles], which of the request's chunks
+  int32_t* tile_rows = nullptr;      // [num_tiles], index among the request's tiles
+  int32_t* tile_chunk = nullptr;     // [num_tiles], index among the request's chunks
   int32_t* page_start = nullptr;     // [num_reqs + 1], first entry in block_table
   int32_t* partial_start = nullptr;  // [num_reqs], first row of partial results
-  bool* tile_valid = nullptr;        // [num_tiles], false: nothing to do, and nothing said above
+  bool* tile_valid = nullptr;        // [num_tiles], false: idle, and the other entries are unset
 };
 int64_t plan_words(int64_t num_tiles, int64_t num_reqs);
 PlanArrays lay_out(int32_t* words, int num_tiles, int num_reqs);
@@ -60,7 +59,7 @@ class Planner {
   // An upper bound of one request's work.
   struct Work {
     uint32_t num_tiles;  // of its rows
-    uint32_t num_units;  // of its positions: those of a window, if there is one
+    uint32_t num_units;  // of its positions; with a window, of those within it
   };
 
   void measure(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
@@ -79,7 +78,7 @@ class Planner {
 
   std::vector<Work> work_;
   std::vector<Tile> tiles_;
-  std::vector<uint32_t> lengths_;  // that order_ follows
+  std::vector<uint32_t> lengths_;  // the lengths that order_ sorts
   std::vector<int32_t> order_;     // longest first
 };
 

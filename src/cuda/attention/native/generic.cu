@@ -1,5 +1,6 @@
-// Attention without tensor cores, in F32: any mix of dtypes, any alignment. A block is one row; its
-// warps take the positions in turn, a few at a time, and meet in shared memory.
+// Attention without tensor cores, in F32, for any mix of dtypes and any alignment. One thread block
+// per row: its warps take the positions in turn, a few at a time, and combine their results in
+// shared memory.
 #include "cuda/attention/native/instances.h"
 #include "cuda/attention/native/rows.cuh"
 #include "cuda/base/launch.h"

@@ -1,5 +1,6 @@
 // All instances of the tensor-core kernels: two query types, a cache of the same type or of FP8,
-// and three padded head dimensions. Each query type is a file of its own, to compile side by side.
+// and three padded head dimensions. Each query type has its own source file, so that they compile
+// in parallel.
 #pragma once
 
 #include "cuda/attention/native/params.h"
@@ -7,7 +8,7 @@
 
 namespace quire::cuda::native {
 
-// `padded_dim` is 64, 128 or 256. One of each for every query type.
+// Launch functions of one query type. `padded_dim` is 64, 128 or 256.
 struct MmaLaunchers {
   void (*rows16)(CudaStream& stream, const Params& params, DType kv, int padded_dim);
   void (*tile)(CudaStream& stream, const Params& params, DType kv, int padded_dim);
@@ -16,7 +17,7 @@ MmaLaunchers bf16_launchers();
 MmaLaunchers f16_launchers();
 
 void launch_generic(CudaStream& stream, const Params& params, DType kv);
-// Makes rows of what the splits left.
+// Merges the splits' partial results into output rows.
 void launch_merge(CudaStream& stream, const Params& params);
 
 }  // namespace quire::cuda::native

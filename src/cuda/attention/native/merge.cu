@@ -12,8 +12,8 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kLoadsAtOnce = 8;
 
-// A block is one row: (token of the phase, head). Every warp works out the splits' weights for
-// itself, a lane two splits, then the threads take a column each.
+// One thread block per row: (token of the phase, head). Every warp computes the splits' weights for
+// itself, two splits per lane; then each thread computes one column.
 template <typename Q>
 __global__ void merge_splits(const Params p) {
   static_assert(kMaxSplits == 64);
@@ -36,7 +36,7 @@ __global__ void merge_splits(const Params p) {
   }
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    // A split that saw nothing wrote no row: its weight is 0, and what lies there is not read.
+    // A split without positions wrote no row: its weight is 0, and its memory is not read.
     weights[i] = weights[i] == -INFINITY ? 0.0F : exp2f(weights[i] - max);
   }
   const float factor = end_row(p, head, max, warp_sum(weights[0] * sums[0] + weights[1] * sums[1]));

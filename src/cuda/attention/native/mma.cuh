@@ -1,4 +1,4 @@
-// The few machine instructions that the kernels are made of, for sm_80 and later.
+// The PTX instructions that the kernels use, for sm_80 and later.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,7 +13,8 @@ __device__ inline uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// 16 bytes from global to shared memory, or 16 zeros: `source` is then not read.
+// Copies 16 bytes from global to shared memory. Without `wanted` it writes 16 zeros and does not
+// read `source`.
 __device__ inline void copy_async(uint32_t target, const void* source, bool wanted) {
   const int num_bytes = wanted ? 16 : 0;
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(target), "l"(source),
@@ -25,7 +26,7 @@ __device__ inline void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Until at most kPending of this thread's groups are under way.
+// Waits until at most kPending of this thread's copy groups are pending.
 template <int kPending>
 __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
@@ -46,7 +47,7 @@ __device__ inline uint2 load_shared_8(uint32_t address) {
   return x;
 }
 
-// Four 8x8 matrices of 16-bit elements, transposed.
+// Loads four 8x8 matrices of 16-bit elements, transposed.
 __device__ inline uint4 load_transposed(uint32_t address) {
   uint4 x;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -78,7 +79,7 @@ __device__ inline void mma<__nv_bfloat16>(float (&c)[4], const uint32_t (&a)[4],
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Two floats as two 16-bit numbers, the first in the lower half.
+// Packs two floats as 16-bit numbers, `low` in the lower half.
 template <typename T>
 __device__ inline uint32_t pack(float low, float high);
 
@@ -94,7 +95,7 @@ __device__ inline uint32_t pack<__nv_bfloat16>(float low, float high) {
   return *reinterpret_cast<const uint32_t*>(&x);
 }
 
-// The two E4M3 numbers in the lower half of `bytes`; exact in either type.
+// Converts the two E4M3 numbers in the lower half of `bytes`; exact in either type.
 template <typename T>
 __device__ inline uint32_t widen(uint32_t bytes);
 

@@ -33,7 +33,7 @@ void launch_rows16(CudaStream& stream, const Params& p) {
 template <class C>
 void launch_tile(CudaStream& stream, const Params& p) {
   using K = TileKernel<C>;
-  // The number that first_tile() gives to the end of the last request.
+  // The value of first_tile() for the end of the last request.
   const int64_t num_tiles = int64_t{p.num_tokens} * p.group / kTileRows + p.num_reqs;
   const dim3 grid(static_cast<unsigned>(num_tiles), static_cast<unsigned>(p.num_heads / p.group),
                   static_cast<unsigned>(p.num_splits));

@@ -84,7 +84,7 @@ Params make_params(const AttentionShape& shape, const AttentionBatch& batch,
           .softcap = shape.softcap};
 }
 
-// Where the splits leave their rows: maxima, sums, then the rows themselves.
+// Places the splits' partial results in the workspace: maxima, sums, then rows.
 void place_partials(std::span<std::byte> workspace, Params& p) {
   const int64_t num_rows = int64_t{p.num_tokens} * p.num_heads * p.num_splits;
   p.partial_max = reinterpret_cast<float*>(workspace.data());
@@ -138,7 +138,7 @@ class NativePlan final : public AttentionPlan {
   const int num_multiprocessors_;
   const size_t workspace_bytes_;
   AttentionBatch batch_;         // of the last update
-  KernelChoice aligned_choice_;  // for it, where the call's memory is aligned
+  KernelChoice aligned_choice_;  // the choice for batch_ if the call's memory is aligned
 };
 
 class NativeAttention final : public AttentionBackend {

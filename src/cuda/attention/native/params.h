@@ -1,4 +1,4 @@
-// The parameters of every kernel of this backend: plain data, passed by value.
+// The parameters of this backend's kernels: plain data, passed by value.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ struct Params {
   const int32_t* block_table = nullptr;
   int64_t max_pages = 0;
 
-  DType q_dtype = DType::kF32;  // of out, too
+  DType q_dtype = DType::kF32;  // also of out
   int first_req = 0;
   int num_reqs = 0;
   int first_token = 0;
   int num_tokens = 0;
   int num_heads = 0;
-  int group = 1;  // query heads a KV head
+  int group = 1;  // query heads per KV head
   int head_dim = 0;
   int head_dim_v = 0;
   int page_shift = 4;  // log2 of the page size
@@ -41,11 +41,11 @@ struct Params {
   float scale = 1.0F;
   float softcap = 0.0F;
 
-  // With more than one split a kernel writes what its span of positions gives, and merge_splits
-  // makes rows of it: [num_tokens * num_heads, num_splits] each.
+  // With more than one split, a kernel writes the partial result of its span of positions, and
+  // merge_splits merges them into rows: [num_tokens * num_heads, num_splits] each.
   int num_splits = 1;
   float* partial_out = nullptr;  // [..., head_dim_v], not normalized
-  float* partial_max = nullptr;  // of the logits, in log2 units; -infinity: nothing was seen
+  float* partial_max = nullptr;  // of the logits, in log2 units; -infinity: no positions
   float* partial_sum = nullptr;
 };
 

@@ -5,9 +5,10 @@
 namespace quire::cuda::native {
 namespace {
 
-constexpr int kMaxSplitQLen = 8;      // longer uniform queries fill the device by themselves
-constexpr int kBlocksAtOnce = 2;      // of one multiprocessor, by shared memory
-constexpr double kGoodFilling = 0.9;  // of the last wave: more splits than this needs cost a merge
+constexpr int kMaxSplitQLen = 8;      // longer uniform queries fill the device without splits
+constexpr int kBlocksAtOnce = 2;      // resident thread blocks per SM, by shared memory
+constexpr double kGoodFilling = 0.9;  // share of the waves' slots in use; more splits make the
+                                      // merge slower
 
 int padded_dim(const AttentionShape& shape) {
   const int dim = std::max(shape.head_dim, shape.head_dim_v);
@@ -18,7 +19,8 @@ int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// The fewest splits that keep the device filled to the end; else those that fill it best.
+// The fewest splits that fill the device's waves to kGoodFilling; otherwise the number that fills
+// them best.
 int choose_splits(int64_t num_blocks, int max_kv_len, int num_multiprocessors) {
   const int64_t slots = int64_t{kBlocksAtOnce} * num_multiprocessors;
   const int limit =

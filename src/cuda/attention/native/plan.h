@@ -1,5 +1,5 @@
-// The decisions, from a range's shape and never from live lengths: which kernel, how many splits,
-// how much workspace. Pure functions of the host.
+// Chooses the kernel, the number of splits and the size of the workspace from a range's shape,
+// never from live lengths. Pure host functions.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 namespace quire::cuda::native {
 
 enum class KernelKind {
-  kRows16,   // up to 16 packed rows per request and KV head; each warp walks positions of its own
+  kRows16,   // up to 16 packed rows per request and KV head; each warp has its own positions
   kTile,     // tiles of 64 packed rows; all warps share the positions
-  kGeneric,  // no tensor cores: F32, mixed dtypes, memory that 16-byte copies cannot take
+  kGeneric,  // no tensor cores: F32, mixed dtypes, memory without 16-byte alignment
 };
 
 struct KernelChoice {
@@ -25,15 +25,15 @@ inline constexpr int kTileRows = 64;
 inline constexpr int kMaxSplits = 64;
 inline constexpr int kMinSplitTokens = 64;
 
-// Whether tensor cores take these dtypes at all.
+// Whether the tensor-core kernels support these dtypes.
 bool has_mma(const AttentionShape& shape);
-// Whether the memory of this call can be copied in pieces of 16 bytes.
+// Whether the call's memory can be copied in units of 16 bytes.
 bool is_aligned(const AttentionShape& shape, const AttentionCall& call);
 
 KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const PhaseRange& range,
                            bool aligned, int num_multiprocessors);
 
-// Bytes that the splits of so many tokens leave behind for the merge.
+// Bytes of the partial results of num_tokens tokens.
 size_t partial_bytes(const AttentionShape& shape, int64_t num_tokens, int num_splits);
 // The largest partial_bytes of any batch within the limits.
 size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits,

@@ -1,4 +1,5 @@
-// Which positions a row sees, which part of them a split takes, and how a row ends.
+// The positions that a row sees, the part of them that a split processes, and the final scaling of
+// a row.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +15,7 @@ struct Span {
   int end = 0;
 };
 
-// One request's lengths, as they are right now.
+// One request's current lengths.
 struct Request {
   int first_token;
   int q_len;
@@ -35,8 +36,8 @@ __device__ inline Span visible_span(const Params& p, const Request& req, int que
   return {p.window > 0 ? max(0, end - p.window) : 0, end};
 }
 
-// The part of `span` that split `split` walks. Parts meet at multiples of 16 positions; one is
-// empty where the request is too short to need so many splits.
+// The part of `span` that split `split` processes. Parts begin at multiples of 16 positions; a part
+// is empty if the request is too short for so many splits.
 __device__ inline Span split_span(Span span, int split, int num_splits, int unit) {
   const int begin = span.first & ~15;
   const int num_units = (span.end - begin + unit - 1) / unit;
@@ -45,14 +46,14 @@ __device__ inline Span split_span(Span span, int split, int num_splits, int unit
   return {max(span.first, first), min(span.end, first + units * unit)};
 }
 
-// 2^x to F32's precision but for subnormal results, which are 0.
+// 2^x to F32's precision, except that subnormal results are 0.
 __device__ inline float fast_exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// Logits in log2 units from dot products: inner * x, or the soft cap of it.
+// Converts dot products to logits in log2 units: inner * x, or its soft cap.
 struct LogitScale {
   float inner;
   float softcap;  // in log2 units; 0: off
@@ -68,8 +69,8 @@ struct LogitScale {
   }
 };
 
-// The factor from an accumulated row to the output, V's scale included; `max` in log2 units. A row
-// that saw nothing gives zeros, whatever its sink.
+// The factor from an accumulated row to the output, including V's scale; `max` is in log2 units. A
+// row without positions gives zeros, even with a sink.
 __device__ inline float end_row(const Params& p, int head, float max, float sum) {
   if (max == -INFINITY) return 0.0F;
   float top = max;
@@ -82,13 +83,14 @@ __device__ inline float end_row(const Params& p, int head, float max, float sum)
   return exp2f(max - top) / sum * v_scale;
 }
 
-// Of token `token` of the step; partial rows count from the phase's first token.
+// Index of the partial row of token `token` of the step; partial rows count from the phase's first
+// token.
 __device__ inline int64_t partial_index(const Params& p, int token, int head, int split) {
   return (int64_t{token - p.first_token} * p.num_heads + head) * p.num_splits + split;
 }
 
-// Ends a row of which one thread block saw all positions, or leaves its maximum and sum for the
-// merge. Returns the factor of what is written.
+// Finishes a row whose positions one thread block has processed, or stores its maximum and sum for
+// the merge. Returns the factor by which the written row is multiplied.
 __device__ inline float end_or_leave_row(const Params& p, int token, int head, int split, float max,
                                          float sum, bool is_writer) {
   if (p.num_splits > 1) {

@@ -1,7 +1,7 @@
-// Decode of at most 16 packed rows a request and KV head: the query heads of a group times the
-// query tokens. All of them share one pass over K and V. A block is one (split, KV head, request);
-// its warps take steps of 16 positions in turn, each with a pipeline of copies of its own, so that
-// nothing in the loop waits for another warp. The warps' results meet in shared memory at the end.
+// Decode of at most 16 packed rows per request and KV head: the query heads of a group times the
+// query tokens. All of them share one pass over K and V. One thread block per (split, KV head,
+// request). Its warps take steps of 16 positions in turn, each with its own pipeline of copies, so
+// that the loop needs no barrier. The warps' results are combined in shared memory at the end.
 #pragma once
 
 #include "cuda/attention/native/warp_attention.cuh"
@@ -14,26 +14,28 @@ inline constexpr int kStepTokens = 16;  // never crosses a page
 
 template <class C>
 struct Rows16 {
-  static constexpr int kWarps = C::kDim == 256 ? 2 : 4;  // two blocks fit in 227 KB, one in 99
+  static constexpr int kWarps = C::kDim == 256 ? 2 : 4;  // two thread blocks fit in 227 KB per SM,
+                                                         // one in 99
   static constexpr int kThreads = kWarps * 32;
   static constexpr int kTileBytes = kStepTokens * C::kRowBytes;
   static constexpr int kStageBytes = 2 * kTileBytes;  // K and V
   static constexpr int kStages = kStageBytes > 4096 ? 3 : 4;
   static constexpr int kPipelineBytes = kWarps * kStages * kStageBytes;
-  // At the end, in the same place: each warp's rows, then their maxima and sums.
+  // At the end the same memory holds each warp's rows, then their maxima and sums.
   static constexpr int kRowsBytes = kWarps * 16 * C::kDim * static_cast<int>(sizeof(float));
   static constexpr int kEndBytes = kRowsBytes + 2 * kWarps * 16 * static_cast<int>(sizeof(float));
   static constexpr int kSharedBytes = kPipelineBytes > kEndBytes ? kPipelineBytes : kEndBytes;
 };
 
-// The page ids of a warp's next 32 steps, one a lane: a step's id is there before its copies start.
+// The page ids of a warp's next 32 steps, one per lane, so that a step's page id is loaded before
+// its copies start.
 class PageReader {
  public:
   __device__ PageReader(const int32_t* pages, int page_shift, int first, int stride, int end)
       : pages_(pages), shift_(page_shift), first_(first), stride_(stride), end_(end) {
     refill(0);
   }
-  // Steps are asked for in order, by the whole warp.
+  // The whole warp calls it, with steps in ascending order.
   __device__ int64_t page(int step) {
     if (step % 32 == 0 && step > 0) refill(step);
     return __shfl_sync(0xFFFFFFFFU, ids_, step % 32);
@@ -83,7 +85,7 @@ struct MetRows {
     for (int warp = 0; warp < K::kWarps; ++warp) top = fmaxf(top, max[warp * 16 + row]);
     return top;
   }
-  // How much a warp's row counts below the common maximum.
+  // The weight of a warp's row relative to the common maximum.
   __device__ float weight(int warp, int row, float top) const {
     return top == -INFINITY ? 0.0F : exp2f(max[warp * 16 + row] - top);
   }
@@ -197,7 +199,7 @@ __global__ __launch_bounds__(Rows16<C>::kThreads, 2) void rows16_kernel(const Pa
     start_step(step + K::kStages - 1);
   }
   wait_for_copies<0>();
-  __syncthreads();  // the pipelines' place is free
+  __syncthreads();  // the pipelines' memory is free
   rows.sum_up();
   MetRows<C> met(shared);
   met.put(rows, warp, lane);

@@ -1,13 +1,13 @@
-// How rows of Q, K and V lie in shared memory, and how a warp takes matrix fragments from there.
+// The layout of Q, K and V in shared memory, and how a warp loads matrix fragments from it.
 //
-// A row is kDim elements in pieces of 16 bytes; piece c of row r lies at place c ^ (r % 8) of the
-// row, so that neither the copies nor any of the reads below meet in a bank.
+// A row is kDim elements in pieces of 16 bytes. Piece c of row r is stored at position c ^ (r % 8)
+// of the row, so that neither the copies nor the reads below have bank conflicts.
 //
 // QK^T sums over the head dimension, in any order: a thread takes whole pieces of K's row, and the
-// same elements of Q's, as its share of several matrix steps. That serves 16-bit and FP8 alike and
-// needs no transposition. PV sums over positions, so V is transposed: by ldmatrix where elements
-// are 16 bits; FP8 is paired byte by byte while it is widened, and each thread's columns of the
-// output are then neighbours in a piece (see column()).
+// same elements of Q's, as its share of several mma steps. That serves 16-bit types and FP8 alike
+// and needs no transposition. PV sums over positions, so V is transposed: 16-bit elements by
+// ldmatrix; FP8 bytes are paired while they are widened, and each thread's columns of the output
+// are then adjacent in a piece (see column()).
 #pragma once
 
 #include <type_traits>
@@ -21,22 +21,23 @@ template <typename QType, typename KvType, int kHeadDim>
 struct Config {
   using Q = QType;
   using Kv = KvType;
-  static constexpr int kDim = kHeadDim;  // padded: what lies behind head_dim is zeros
+  static constexpr int kDim = kHeadDim;  // padded with zeros beyond head_dim
   static constexpr bool kIsFp8 = sizeof(Kv) == 1;
-  using P = std::conditional_t<kIsFp8, __half, Q>;  // of the softmax's weights; E4M3 fits in F16
+  using P = std::conditional_t<kIsFp8, __half, Q>;  // type of the softmax's weights; F16 holds E4M3
+                                                    // exactly
 
   static constexpr int kElements = 16 / static_cast<int>(sizeof(Kv));  // of a piece
   static constexpr int kRowPieces = kDim / kElements;                  // of a row of K or V
   static constexpr int kRowBytes = kRowPieces * 16;
-  static constexpr int kPieces = kRowPieces / 4;  // a thread's; 4 threads share a row
-  static constexpr int kSteps = kElements / 4;    // matrix steps that a piece serves
+  static constexpr int kPieces = kRowPieces / 4;  // per thread; 4 threads share a row
+  static constexpr int kSteps = kElements / 4;    // mma steps per piece
   static constexpr int kQueryRowPieces = kDim / 8;
   static constexpr int kColumnTiles = kDim / 8;  // of the output, 8 columns each
   static constexpr int kRun = kIsFp8 ? (kDim < 128 ? kDim / 8 : 16) : 1;  // see column()
 
-  // The output column of place n (0 to 7) of column tile j.
+  // The output column of element n (0 to 7) of column tile j.
   __device__ static int column(int j, int n) { return j / kRun * 8 * kRun + n * kRun + j % kRun; }
-  // The i-th of a thread's pieces of a row.
+  // Index in the row of a thread's i-th piece.
   __device__ static int piece(int i, int quad_lane) {
     return kPieces == 1 ? quad_lane : i / 2 * 8 + quad_lane * 2 + i % 2;
   }
@@ -59,7 +60,7 @@ template <class C>
 struct QueryPiece {
   uint32_t a[C::kSteps][4];
 
-  // `read(row, piece)` gives 8 elements of one of the warp's 16 rows.
+  // `read(row, piece)` returns 8 elements of one of the warp's 16 rows.
   template <class Read>
   __device__ void load(int i, Lane lane, Read read) {
 #pragma unroll
@@ -102,7 +103,7 @@ __device__ inline void multiply_values(float (&o)[C::kColumnTiles][4], const uin
     constexpr int kWords = C::kRun / 4;
 #pragma unroll
     for (int part = 0; part < C::kColumnTiles / C::kRun; ++part) {
-      uint32_t bytes[4][kWords];  // of the four positions this thread pairs
+      uint32_t bytes[4][kWords];  // of the four positions that this thread pairs
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int at = row + lane.quad * 2 + i % 2 + i / 2 * 8;
@@ -142,7 +143,7 @@ struct PagedRows {
   const char* base;
   int64_t page_stride;
   int64_t token_stride;
-  int row_pieces;  // that hold data
+  int row_pieces;  // pieces within head_dim
 
   template <class C>
   __device__ static PagedRows keys(const Params& p, int kv_head) {
@@ -158,9 +159,10 @@ struct PagedRows {
   }
 };
 
-// Starts copying kTokens positions from `first` on by kThreads threads, of which this is `thread`.
-// Positions outside `span` become zeros unread: there the page table and the pages hold anything,
-// and a weight of zero does not silence a NaN. `page_of(position)` is asked of positions inside.
+// Starts copying kTokens positions from `first` on with kThreads threads, of which this is
+// `thread`. Positions outside `span` become zeros without being read: the page table and the pages
+// hold arbitrary data there, and a weight of zero does not silence a NaN. `page_of(position)` is
+// called only for positions in `span`.
 template <class C, int kTokens, int kThreads, class PageOf>
 __device__ inline void copy_rows(uint32_t tile, const PagedRows& rows, int first, Span span,
                                  int page_mask, int thread, PageOf page_of) {

@@ -1,6 +1,6 @@
-// Prefill, and decode of more than 16 packed rows: a block is one tile of 64 packed rows of one
-// request and KV head, its four warps take 16 rows each and share the positions, in tiles that are
-// copied two deep. Tiles that no row of the block sees are never visited.
+// Prefill, and decode of more than 16 packed rows. One thread block per tile of 64 packed rows of
+// one request and KV head: its four warps take 16 rows each and share the positions, in tiles that
+// are double-buffered. Tiles that no row of the thread block sees are skipped.
 #pragma once
 
 #include "cuda/attention/native/plan.h"
@@ -21,13 +21,13 @@ struct TileKernel {
   static constexpr int kSharedBytes = kQueryBytes + kStages * kStageBytes;
 };
 
-// Request r's tiles are numbered from rows_before(r) / 64 + r on, which leaves room for all of them
-// whatever the lengths, so that a block finds its tile in query_start alone.
+// Request r's tiles are numbered from rows_before(r) / 64 + r on. That leaves room for all of them
+// whatever the lengths, so a thread block finds its tile from query_start alone.
 __device__ inline int first_tile(const Params& p, int req) {
   return (p.query_start[p.first_req + req] - p.first_token) * p.group / kTileRows + req;
 }
 
-// The request (of the phase) whose tiles number `tile` falls to.
+// The request (of the phase) that tile `tile` belongs to.
 __device__ inline int request_of_tile(const Params& p, int tile) {
   int low = 0;
   int high = p.num_reqs - 1;
@@ -79,7 +79,7 @@ __global__ __launch_bounds__(TileKernel<C>::kThreads) void tile_kernel(const Par
   using K = TileKernel<C>;
   using Q = typename C::Q;
   extern __shared__ __align__(128) unsigned char shared[];
-  // The last tiles see the most positions: they start first.
+  // The last tiles see the most positions, so they start first.
   const int tile = static_cast<int>(gridDim.x - 1 - blockIdx.x);
   const int kv_head = static_cast<int>(blockIdx.y);
   const int split = static_cast<int>(blockIdx.z);
@@ -159,7 +159,7 @@ __global__ __launch_bounds__(TileKernel<C>::kThreads) void tile_kernel(const Par
         query_tile + static_cast<uint32_t>(K::kQueryBytes + i % K::kStages * K::kStageBytes);
     rows.template attend<K::kTokens>(scale, query, stage, stage + K::kTileBytes,
                                      first + i * K::kTokens, lane);
-    __syncthreads();  // before the stage is copied to again
+    __syncthreads();  // before the next copy to this stage
   }
   wait_for_copies<0>();
   rows.sum_up();

@@ -1,12 +1,12 @@
-// One warp's attention: 16 rows over tiles of positions, with the softmax kept online.
+// One warp's attention: 16 rows over tiles of positions, with online softmax.
 #pragma once
 
 #include "cuda/attention/native/tile.cuh"
 
 namespace quire::cuda::native {
 
-// What 16 rows have accumulated. A thread holds rows lane.row (index 0) and lane.row + 8 (1) at two
-// places of each column tile: o[j][0..1] belong to the first row, o[j][2..3] to the second.
+// The accumulators of 16 rows. A thread holds rows lane.row (index 0) and lane.row + 8 (1) in two
+// columns of each column tile: o[j][0..1] belong to the first row, o[j][2..3] to the second.
 template <class C>
 struct WarpRows {
   float o[C::kColumnTiles][4] = {};
@@ -41,7 +41,7 @@ struct WarpRows {
     }
   }
 
-  // Makes `sum` the rows' own, in each of the four threads that share them.
+  // Reduces `sum` over the four threads that share a row; each gets the row's sum.
   __device__ void sum_up() {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -82,7 +82,7 @@ struct WarpRows {
     }
   }
 
-  // Logits become weights; what was accumulated follows the new maxima.
+  // Converts logits to weights, and rescales the accumulators to the new maxima.
   template <int kTokens>
   __device__ void weigh(float (&s)[kTokens / 8][4]) {
     float shrink[2];
@@ -95,7 +95,7 @@ struct WarpRows {
       }
       top = fmaxf(top, __shfl_xor_sync(0xFFFFFFFFU, top, 1));
       top = fmaxf(top, __shfl_xor_sync(0xFFFFFFFFU, top, 2));
-      const float origin = top == -INFINITY ? 0.0F : top;  // nothing seen yet: all weights are 0
+      const float origin = top == -INFINITY ? 0.0F : top;  // no positions yet: all weights are 0
       shrink[r] = fast_exp2(max[r] - origin);
       max[r] = top;
       sum[r] *= shrink[r];

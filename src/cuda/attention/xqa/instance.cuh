@@ -1,9 +1,9 @@
-// One instance of XQA's kernel: included by the sources that CMake makes, after the macros that say
-// which. What XQA's files include of others comes first, so that the rest can stand in a namespace
-// of the instance: its names are the same in all of them.
+// One instance of XQA's kernel. Sources that CMake generates include this file after macros that
+// select the instance. The external headers that XQA includes come first, so that XQA itself can be
+// in a namespace per instance: its names are the same in all instances.
 #pragma once
 
-// XQA without it is another kernel, for its own debugging.
+// Without NDEBUG XQA builds another kernel, for its own debugging.
 #ifndef NDEBUG
 #define NDEBUG
 #endif
@@ -34,20 +34,21 @@
 #define USE_INPUT_KV 0
 #define LOW_PREC_OUTPUT 0
 #define USE_CUSTOM_BARRIER 1
-// The kernel with a window serves all: without one the window is longer than any context.
+// The kernel with a window serves every shape: without a window, the window is longer than any
+// context.
 #define SLIDING_WINDOW 1
 
-// XQA has one scale for keys and values, and multiplies it into both products; ours are two, and
-// the softmax's is not always 1/sqrt(head_dim). Its only use of rsqrtf is that factor of q·k, in
-// qScalePtr[0] * kvScalePtr[0] * rsqrtf(head_dim) over an FP8 cache and qScale * rsqrtf(head_dim)
-// over others; so the first becomes k_scale * scale and the second scale.
+// XQA has one scale for keys and values, and multiplies it into both products. Quire has two, and
+// its softmax scale is not always 1/sqrt(head_dim). XQA uses rsqrtf only for that factor of q·k:
+// qScalePtr[0] * kvScalePtr[0] * rsqrtf(head_dim) over an FP8 cache, and qScale * rsqrtf(head_dim)
+// over others. Redefining it makes the first k_scale * scale and the second scale.
 #if CACHE_ELEM_ENUM == 2
 #define rsqrtf(num_elems) (qScale / kvCacheScaleValue)
 #else
 #define rsqrtf(num_elems) 1.0F
 #endif
-// XQA's static initializers ask the driver for its kernel when the program starts. They get no
-// answer here; a plan asks by prepare() when it is made.
+// XQA's static initializers query its kernel when the program starts. Here these queries do
+// nothing; prepare() makes them when a plan is created.
 namespace quire::cuda::xqa {
 inline cudaError_t not_yet(uint32_t* size = nullptr) {
   if (size != nullptr) *size = 0;
@@ -57,7 +58,7 @@ inline cudaError_t not_yet(uint32_t* size = nullptr) {
 #define cudaMemcpyFromSymbol(to, ...) quire::cuda::xqa::not_yet(to)
 #define cudaFuncSetAttribute(...) quire::cuda::xqa::not_yet()
 
-// What hopper_kernel.cu has more than XQA's: see patch_kernels.cmake.
+// The additions of hopper_kernel.cu to XQA's source: see patch_kernels.cmake.
 #define QUIRE_ZERO_UNUSED_VALUES()                                                       \
   if (idxVTile + 1 == nbTiles && cacheSeqLen % tileSize != 0) {                          \
     for (uint32_t part = 0; part < cacheHeadNbParts; part++) {                           \
@@ -84,14 +85,14 @@ inline cudaError_t not_yet(uint32_t* size = nullptr) {
     return;                                                                                   \
   }
 
-// XQA names this one by its global name.
+// XQA refers to this type by its global name.
 enum class ArrivalToken : uint64_t {};
 
 #pragma nv_diag_suppress 177, 550
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused"
 namespace QUIRE_XQA_NAME {
-// XQA has functions of these names for vectors or floats, and calls CUDA's too.
+// XQA has functions of these names for vectors or floats, and also calls CUDA's.
 using ::__bfloat1622float2;
 using ::__float22half2_rn;
 using ::__float2bfloat162_rn;
@@ -122,7 +123,7 @@ namespace quire::cuda::xqa::QUIRE_XQA_NAME {
 
 namespace xqa = ::QUIRE_XQA_NAME;
 
-// The size is read from the device, because sizeof on the host differs.
+// The size is read from the device, because sizeof on the host gives another value.
 Result<size_t> prepare() {
   uint32_t bytes = 0;
   QUIRE_CUDA_RETURN_IF_ERROR(cudaMemcpyFromSymbol(&bytes, xqa::smemSize, sizeof(bytes)));
@@ -156,9 +157,10 @@ void launch(const KernelCall& call, CudaStream& stream) {
   const Result<CUtensorMap> v = map_of(call, call.v);
   if (!k.ok()) return stream.note(k.status());
   if (!v.ok()) return stream.note(v.status());
-  // It waits for the kernel before it ahead of queries and of the last tile of keys and values, and
-  // so of any result. Lengths, pages and older tiles it reads before: they are there since before
-  // the layer's first kernel, for what derives a step's inputs lets no kernel start early.
+  // Before its wait for the previous kernel it reads lengths, pages, and all tiles of keys and
+  // values but the last. Those are complete before the layer's first kernel starts, because the
+  // metadata kernel lets no kernel start early. It waits before it reads queries and the last tile,
+  // and so before it writes any result.
   const LaunchShape shape{.grid = {1, call.num_splits, call.num_kv_heads * call.num_reqs},
                           .block = {xqa::gmmaWarpGrpSize, 1, 3},
                           .shared_bytes = call.shared_bytes,
@@ -176,7 +178,7 @@ static_assert(xqa::ctaTile.x == kTileTokens);
 void launch(const KernelCall& call, CudaStream& stream) {
   const dim3 block{xqa::warp_size * xqa::ctaShapeInWarps.x, xqa::ctaShapeInWarps.y,
                    xqa::ctaShapeInWarps.z};
-  // The kernel waits for the one before it ahead of its first read.
+  // The kernel waits for the previous one before its first read.
   const LaunchShape shape{.grid = {call.num_splits, call.num_kv_heads, call.num_reqs},
                           .block = block,
                           .shared_bytes = call.shared_bytes,

@@ -35,7 +35,7 @@ const Kernel* find_kernel(const KernelKey& key) {
   return found == std::end(kKernels) ? nullptr : found;
 }
 
-// Arrays one behind the other: maxima and sums, then rows of the output aligned to their size.
+// The arrays are consecutive: maxima and sums, then output rows aligned to their size.
 size_t scratch_bytes(const KernelKey& key, size_t num_partials) {
   const size_t state_bytes =
       is_hopper_kernel(key) ? 8 * static_cast<size_t>(key.group_size) : 2 * size_t{128};

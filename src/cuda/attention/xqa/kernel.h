@@ -1,8 +1,8 @@
-// XQA, the decode kernels of TensorRT-LLM, as FlashInfer 0.6.18 ships them (Apache-2.0). Over a
-// cache of 16 bits it is the one for Hopper (mha_sm90.cu: bulk copies and wgmma, tiles of 64
-// positions). Over an FP8 cache it is the other (mha.cu: tiles of 256), since Hopper's would round
-// queries and weights to FP8 too. Where there are too few requests and KV heads to fill the GPU a
-// request is split, and the last of its blocks of threads to finish merges.
+// XQA, the decode kernels of TensorRT-LLM, as FlashInfer 0.6.18 ships them (Apache-2.0). A 16-bit
+// cache uses the Hopper kernel (mha_sm90.cu: bulk copies and wgmma, tiles of 64 positions). An FP8
+// cache uses the other kernel (mha.cu: tiles of 256 positions), because Hopper's would round
+// queries and weights to FP8 too. If there are too few requests and KV heads to fill the GPU, a
+// request is split, and the last of its thread blocks to finish merges the results.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct KernelCall {
   uint32_t num_reqs = 0;
   uint32_t num_kv_heads = 0;
   uint32_t num_splits = 1;
-  uint32_t window = 0;             // last positions seen; UINT32_MAX: all
+  uint32_t window = 0;             // number of last positions seen; UINT32_MAX: all
   float scale = 1.0F;              // multiplies q·k
   const float* k_scale = nullptr;  // device scalars, of an FP8 cache only; v_scale null: 1
   const float* v_scale = nullptr;
@@ -33,18 +33,18 @@ struct KernelCall {
   const int32_t* block_table = nullptr;  // [num_reqs, max_pages]
   uint32_t max_pages = 0;
   const int32_t* seq_lens = nullptr;  // [num_reqs]
-  uint32_t* counters = nullptr;       // [num_reqs, num_kv_heads], zero, and left zero
+  uint32_t* counters = nullptr;       // [num_reqs, num_kv_heads], zero before and after a run
   void* scratch = nullptr;            // scratch_bytes()
   size_t shared_bytes = 0;            // dynamic shared memory per thread block, from prepare()
-  bool overlap_start = false;         // Hopper's: it starts while the kernel before it ends
+  bool overlap_start = false;         // Hopper kernel: programmatic dependent launch
 };
 
-// What a kernel is built for.
+// The properties that a kernel is built for.
 struct KernelKey {
   DType q = DType::kBF16;
   DType kv = DType::kBF16;
   int head_dim = 0;
-  int group_size = 0;  // query heads a KV head
+  int group_size = 0;  // query heads per KV head
   int page_size = 0;
   bool operator==(const KernelKey&) const = default;
 };
@@ -57,17 +57,17 @@ struct Kernel {
   void (*launch)(const KernelCall& call, CudaStream& stream);
 };
 
-// Null where there is none.
+// Returns null if there is no such kernel.
 const Kernel* find_kernel(const KernelKey& key);
 
-// Positions that a block of threads takes at a time: more splits than these have no work.
+// Positions that a thread block processes at a time; more splits than tiles would be idle.
 inline constexpr int kHopperTileTokens = 64;
 inline constexpr int kTileTokens = 256;
 inline bool is_hopper_kernel(const KernelKey& key) {
   return key.kv == key.q;
 }
 
-// Of a call with so many partial results: requests times KV heads times splits.
+// Bytes for num_partials partial results: requests times KV heads times splits.
 size_t scratch_bytes(const KernelKey& key, size_t num_partials);
 
 }  // namespace quire::cuda::xqa

@@ -11,8 +11,8 @@ struct Inputs {
   float sinks[kMaxHeads];
 };
 
-// XQA starts a row's maximum at -1e5. A sink of that height adds exp(-1e5 - maximum) = 0 to the sum
-// of a request, and 1 to the sum of a padded one, which so becomes 0/1 where it would be 0/0.
+// XQA initializes a row's maximum with -1e5. A sink of that value adds exp(-1e5 - maximum) = 0 to a
+// request's sum, and 1 to the sum of padding, whose result is then 0/1 instead of 0/0.
 constexpr Inputs make_inputs() {
   Inputs inputs = {};
   inputs.one = 1.0F;

@@ -1,4 +1,4 @@
-// Inputs that stand for "none" on the device, where XQA's kernel wants a pointer.
+// Placeholder inputs on the device: XQA's kernel requires a scale and sinks even if there are none.
 #pragma once
 
 #include "quire/status.h"
@@ -12,7 +12,7 @@ struct Neutral {
   const float* sinks = nullptr;  // [kMaxHeads]
 };
 
-// Loads them; outside of a capture.
+// Returns their addresses. The first call loads them and cannot be captured.
 Result<Neutral> neutral_inputs();
 
 }  // namespace quire::cuda::xqa

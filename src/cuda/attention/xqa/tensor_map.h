@@ -1,4 +1,4 @@
-// How Hopper's copy engine finds a page of the cache: a descriptor that the driver encodes.
+// The tensor map by which Hopper's TMA finds a page of the cache.
 #pragma once
 
 #include <cuda.h>
@@ -10,10 +10,10 @@
 
 namespace quire::cuda::xqa {
 
-// A copy takes one head's box_elems of each of box_tokens slots of a page.
+// A copy transfers box_elems elements of one head for each of box_tokens slots of a page.
 struct PagedMap {
   const void* base = nullptr;
-  DType dtype = DType::kBF16;  // of 16 bits
+  DType dtype = DType::kBF16;  // a 16-bit type
   uint32_t head_dim = 0;
   uint32_t num_heads = 0;
   uint32_t page_size = 0;

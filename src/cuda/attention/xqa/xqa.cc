@@ -27,9 +27,10 @@ xqa::KernelKey key_of(const AttentionShape& shape) {
           .page_size = shape.page_size};
 }
 
-// From a decode batch's size and the longest context that it may have, never from live lengths.
-// Measured on an H200. Hopper's kernel wants two thread blocks per SM, the other one. The thread
-// block that merges reads every split, so a context of n tiles is best split about 2 sqrt(n) ways.
+// Chooses the splits from a decode batch's size and its longest possible context, never from live
+// lengths; measured on an H200. Hopper's kernel needs two thread blocks per SM, the other one. The
+// thread block that merges reads every split, so a context of n tiles is best split about 2 sqrt(n)
+// ways.
 int num_splits(const AttentionShape& shape, int num_reqs, int max_kv_len, int num_multiprocessors) {
   const bool is_hopper = xqa::is_hopper_kernel(key_of(shape));
   const int64_t num_rows = std::max<int64_t>(1, int64_t{num_reqs} * shape.num_kv_heads);
@@ -48,7 +49,7 @@ size_t call_scratch_bytes(const AttentionShape& shape, int num_reqs, int splits)
                                                static_cast<size_t>(splits));
 }
 
-// K and V are addressed alike, in 32 bits, in units of head_dim elements.
+// XQA uses one set of strides for K and V, in 32 bits and in units of head_dim elements.
 bool can_address(const AttentionShape& shape, const KvCacheView& kv) {
   if (kv.page_stride_k != kv.page_stride_v || kv.head_stride_k != kv.head_stride_v ||
       kv.token_stride_k != kv.token_stride_v) {
@@ -61,7 +62,7 @@ bool can_address(const AttentionShape& shape, const KvCacheView& kv) {
   return true;
 }
 
-// Each is a thread block along an axis of 16 bits.
+// There is one thread block per request and KV head along a grid axis that is limited to 16 bits.
 Status check_num_reqs(const AttentionShape& shape, int num_reqs) {
   const int64_t blocks = int64_t{num_reqs} * shape.num_kv_heads;
   if (blocks <= 65535) return {};
@@ -123,8 +124,9 @@ class XqaPlan final : public AttentionPlan {
   size_t shared_bytes_ = 0;  // of the kernel, per thread block
   xqa::Neutral neutral_;
   Buffer counters_;  // [max_num_reqs, num_kv_heads] uint32_t, zero between runs
-  // The first update() fills them, by its stream. A fill by the default stream, however early, cost
-  // an H200 0.3 to 0.6 us before every later kernel of the other streams, in graphs too.
+  // The first update() zeroes the counters on its stream. Zeroing them on the default stream,
+  // however early, added 0.3 to 0.6 us to every later kernel of other streams on an H200, in graphs
+  // too.
   bool counters_are_zero_ = false;
 
   // State of the last update.
@@ -132,7 +134,7 @@ class XqaPlan final : public AttentionPlan {
   int num_splits_ = 1;
 };
 
-// A few requests are split, many are not: the bound is that of the batch that needs most.
+// Small batches are split and large ones are not, so this is the maximum over all batch sizes.
 size_t XqaPlan::max_scratch_bytes() const {
   size_t bytes = 0;
   const int fewest = limits_.use.in_graph ? limits_.max_num_reqs : 1;

@@ -1,6 +1,5 @@
-// In place of CUTLASS's header of this name, which brings the builders of every architecture: of
-// them, FlashInfer's FA3 needs the layouts of shared memory. This saves a sixth of the compile
-// time.
+// Replaces CUTLASS's header of this name, which includes the builders of every architecture.
+// FlashInfer's FA3 only needs the layouts of shared memory; this saves a sixth of the compile time.
 #pragma once
 
 #include <cute/tensor.hpp>
