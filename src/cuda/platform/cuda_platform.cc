@@ -22,7 +22,7 @@ class CudaContext final : public DeviceContext {
     QUIRE_RETURN_IF_ERROR(context->open(index, config.activation_dtype));
     return std::unique_ptr<DeviceContext>(std::move(context));
   }
-  // The libraries' handles are released on their own device.
+  // Library handles must be released on their own device.
   ~CudaContext() override {
     if (stream_ != nullptr) (void)bind_thread();
   }
@@ -55,8 +55,8 @@ class CudaContext final : public DeviceContext {
     QUIRE_ASSIGN_OR_RETURN(info_, open_device(index));
     QUIRE_ASSIGN_OR_RETURN(stream_, CudaStream::create());
     QUIRE_ASSIGN_OR_RETURN(ops_, make_cuda_ops(*stream_, activation_dtype));
-    // Where backends are equally fast, the first is selected: XQA gains the most from pages that
-    // requests share.
+    // The order matters: if backends are equally fast, the first is selected. XQA gains the most
+    // from pages that requests share.
     attention_.add(make_xqa_attention(info_));
     attention_.add(make_flashinfer_attention(info_));
     attention_.add(make_cudnn_attention(info_));
@@ -69,7 +69,7 @@ class CudaContext final : public DeviceContext {
     return device_memory(num_bytes);
   }
 
-  // Logs how much of the reserve graphs and libraries took.
+  // Logs how much of the memory reserve the graphs and libraries took.
   Status check_reserve(const RunnerParts& parts) const {
     QUIRE_ASSIGN_OR_RETURN(const MemoryBudget now, memory_budget());
     const int64_t taken = parts.left_bytes + parts.reserve_bytes - now.free_bytes;
@@ -85,9 +85,9 @@ class CudaContext final : public DeviceContext {
     return {};
   }
 
-  // Declared in the order in which each needs the ones before it.
+  // The order of declaration is that of the dependencies.
   DeviceInfo info_;
-  const double utilization_;  // of the device's memory, at most
+  const double utilization_;  // upper limit of the device's memory that is used, as a share
   std::unique_ptr<CudaStream> stream_;
   BackendSet attention_;
   std::unique_ptr<CudaOps> ops_;

@@ -10,21 +10,21 @@
 namespace quire::cuda {
 namespace {
 
-// A step is enqueued before the oldest one's results are let go of.
+// A step is enqueued before the results of the oldest one are released.
 constexpr int kNumResultSlots = kMaxStepsInFlight + 1;
-// What a graph takes, and each of its layers: one and a half times what it was on an H200, where 92
-// graphs of 32 layers took 96 MiB.
+// Device memory per graph, and per layer of a graph: 1.5 times the use on an H200, where 92 graphs
+// of 32 layers took 96 MiB.
 constexpr int64_t kGraphBytes = int64_t{64} << 10;
 constexpr int64_t kGraphLayerBytes = int64_t{48} << 10;
-// For kernels, which CUDA loads when they are first launched, and what it rounds allocations up to:
-// 73 MiB there, of an 8B model.
+// Device memory for kernels, which CUDA loads at their first launch, and for the rounding of
+// allocations: an 8B model took 73 MiB on an H200.
 constexpr int64_t kLibraryBytes = int64_t{256} << 20;
-// Prompts of which kernels are warmed up: those of many tokens and of few are others.
+// Lengths of the warm-up prompts: long and short prompts use different kernels.
 constexpr int kWarmUpPrompts[] = {512, 48, 4};
 
 StepLimits step_limits(const ModelLimits& limits, int max_num_seqs, std::vector<int> windows) {
-  // A step's new tokens fill pages of their own, and each sequence may begin one more, in every
-  // block table. What a prefix hit brings beyond that goes ahead of the block.
+  // In every block table, a step's new tokens fill whole pages, and each sequence may begin one
+  // more. Further pages of a prefix hit are uploaded ahead of the block.
   const int of_table = limits.max_num_tokens / limits.page_size + 2 * max_num_seqs;
   const int new_pages = of_table * static_cast<int>(windows.size());
   return {.max_num_seqs = max_num_seqs,
@@ -65,7 +65,7 @@ bool wants_prompt_logprobs(const SeqSlice& slice) {
   return slice.num_prompt_logprobs >= 0;
 }
 
-// Memory that ran out at start: what would leave more.
+// Adds the flags that free memory to an out-of-memory error at start.
 Status with_remedy(Status status) {
   if (status.code() != StatusCode::kResourceExhausted) return status;
   return resource_exhausted(
@@ -81,7 +81,7 @@ Result<std::unique_ptr<Runner>> CudaRunner::create(const RunnerParts& parts, Cud
   std::unique_ptr<CudaRunner> runner(new CudaRunner(parts, stream));
   const Status started = runner->start(ops);
   if (!started.ok()) return with_remedy(started);
-  stream.traffic() = {};  // what was set up is not a step's
+  stream.traffic() = {};  // the setup's traffic does not count as a step's
   return std::unique_ptr<Runner>(std::move(runner));
 }
 
@@ -154,7 +154,7 @@ Result<std::span<const KvGroupStep>> CudaRunner::plan_padding(const DecodeGraph&
   return backends_.update(attention_.batches(), choices_of(graph), stream_);
 }
 
-// Where no graph is captured there are no plans for graphs, and the padding is served eagerly.
+// With enforce_eager there are no plans for graphs, so padding runs eagerly too.
 std::span<const AttentionChoice> CudaRunner::choices_of(const DecodeGraph& graph) {
   if (parts_.sizes.enforce_eager) return backends_.choose(attention_.batch());
   return backends_.of_graph(graph.attention, graph.num_reqs, graph.q_len);
@@ -195,7 +195,7 @@ Status CudaRunner::warm_up_prompts() {
   return stream_.synchronize();
 }
 
-// A request of no row: its tokens attend to nothing and are written nowhere.
+// The request has no row: its tokens attend to nothing, and their keys and values are not written.
 Status CudaRunner::run_padded_prompt(int num_tokens, std::span<const AttentionChoice> choices) {
   BatchPlan plan;
   plan.slices = {{.row = -1, .num_tokens = num_tokens}};
@@ -291,7 +291,7 @@ Status CudaRunner::run_eagerly(const BatchPlan& plan, const Step& step) {
       const std::span<const KvGroupStep> steps,
       backends_.update(attention_.batches(), backends_.choose(attention_.batch()), stream_));
   QUIRE_RETURN_IF_ERROR(run_model(plan.num_tokens(), steps));
-  // Before the logits are needed for sampling.
+  // Comes before compute_logits(), because it uses the same logits tensor.
   QUIRE_RETURN_IF_ERROR(prompts_.enqueue(step.prompts, *target().model, *sampler_, logits_.view,
                                          step.results->prompt_logprobs.data(), stream_));
   return compute_logits(step.num_rows);

@@ -1,4 +1,4 @@
-// The runner of a GPU: enqueues a step and returns; what comes back is read once a step.
+// The runner of a GPU: it enqueues a step without waiting, and reads each step's results once.
 #pragma once
 
 #include <deque>
@@ -18,12 +18,12 @@ namespace quire::cuda {
 
 class CudaRunner final : public Runner {
  public:
-  // Captures the graphs of decode steps, unless sizes.enforce_eager. Everything outlives the
-  // runner.
+  // Captures the graphs of decode steps unless sizes.enforce_eager. The arguments and what they
+  // refer to must outlive the runner.
   static Result<std::unique_ptr<Runner>> create(const RunnerParts& parts, CudaOps& ops,
                                                 CudaStream& stream);
   ~CudaRunner() override;
-  // What create() takes, beside the logits.
+  // Device memory that create() allocates, besides the logits.
   static RunnerBytes device_bytes(const RunnerSizes& sizes,
                                   std::span<const AttentionSelector> attention);
 
@@ -32,17 +32,17 @@ class CudaRunner final : public Runner {
   DeviceTraffic traffic() const override { return stream_.traffic(); }
 
  private:
-  // Where a step's results arrive: what was sampled, then the prompts' log probabilities.
+  // Host memory of a step's results: sampled spans, then the prompts' log probabilities.
   struct Results {
     Buffer sampled;          // pinned
     Buffer prompt_logprobs;  // pinned, PromptLogprobs::results_bytes
     CudaEvent arrived;
   };
-  // A step on its way.
+  // A step that is enqueued.
   struct Step {
     std::shared_ptr<const BatchPlan> plan;
-    Status error;                      // it could not be enqueued
-    std::vector<PromptChunk> prompts;  // whose log probabilities it brings
+    Status error;                      // not ok: the step could not be enqueued
+    std::vector<PromptChunk> prompts;  // prompts whose log probabilities it computes
     std::vector<SampleRange> ranges;   // the slices that sample, and their logits rows
     int num_rows = 0;                  // logits rows that were sampled, padding included
     bool has_logprobs = false;         // the results include log probabilities
@@ -55,25 +55,25 @@ class CudaRunner final : public Runner {
   const ModelInstance& target() const { return parts_.target(); }
   Status allocate(CudaOps& ops);
   Status start(CudaOps& ops);
-  // A step of the most rows there can be: what is set up on first use is set up, and every matrix
-  // product is measured at every number of rows that is told apart.
+  // Runs a step with the largest number of rows, so that everything that is initialized on first
+  // use is initialized, and measures every matrix product in every row bucket.
   Status warm_up(CudaOps& ops);
   // Runs padding-only prompts through every candidate prefill backend, so that CUDA loads their
   // kernels before the first request.
   Status warm_up_prompts();
   Status run_padded_prompt(int num_tokens, std::span<const AttentionChoice> choices);
-  // After a step of each combination of backends: a library may set up on first use what it must
-  // not within a capture.
+  // First runs a step with each combination of backends, because a library may initialize on first
+  // use what it must not initialize within a capture.
   Status capture_graphs();
   Result<CudaGraph> capture(const DecodeGraph& graph);
   // The plans for attention_, which is padded to the graph.
   std::span<const AttentionChoice> choices_of(const DecodeGraph& graph);
-  // Of padding alone.
+  // Plans a batch of padding alone.
   Result<std::span<const KvGroupStep>> plan_padding(const DecodeGraph& graph);
   Status run_padding(const DecodeGraph& graph, int num_tokens);
 
   Status enqueue_step(Step& step);
-  // The graph that holds the plan, which attention_ describes; none: it runs eagerly.
+  // The graph for the plan, which attention_ describes; null if it runs eagerly.
   const DecodeGraph* graph_for(const BatchPlan& plan) const;
   Status run_graph(const BatchPlan& plan, const DecodeGraph& graph);
   Status run_eagerly(const BatchPlan& plan, const Step& step);
@@ -96,11 +96,11 @@ class CudaRunner final : public Runner {
 
   std::vector<Results> results_;
   size_t next_results_ = 0;
-  std::vector<LogitsRowUse> logits_rows_;  // of the step that is being enqueued
+  std::vector<LogitsRowUse> logits_rows_;  // of the step being enqueued
 
   std::deque<Step> in_flight_;
-  // The first failure, of whatever kind. What the device keeps of the sequences is unknown from
-  // then on, so every later step fails with it and none runs.
+  // The first failure of any kind. From then on the state of the sequences on the device is
+  // unknown, so every later step fails with the same error and none runs.
   Status fault_;
 };
 

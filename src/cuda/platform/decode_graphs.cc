@@ -77,7 +77,8 @@ Status DecodeGraphs::capture(int device,
                              const std::function<Result<CudaGraph>(const DecodeGraph&)>& capture) {
   const auto start = std::chrono::steady_clock::now();
   QUIRE_ASSIGN_OR_RETURN(const int64_t free_before, free_device_bytes(device));
-  // The largest first: whatever a library allocates for it is there for the others.
+  // Captures the largest graph first, so that the others reuse memory that a library allocates for
+  // it.
   for (size_t i = graphs_.size(); i-- > 0;) {
     QUIRE_ASSIGN_OR_RETURN(graphs_[i].graph, capture(graphs_[i]));
   }

@@ -10,14 +10,15 @@
 
 namespace quire::cuda {
 
-// Every kind of step that selection tells apart: each query length with each bucket of the longest
-// context, full and ragged lengths, and each bucket of requests; all ascend.
+// Every kind of decode step that backend selection distinguishes: each query length with each
+// bucket of the longest context, full and ragged lengths, and each bucket of requests; all
+// ascending.
 std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
                                    std::span<const int> q_lens);
 
-// All that picks kernels, known when the graph is captured, and never read from live lengths. Every
-// graph is captured for the longest context there may be: graphs for shorter ones, with fewer
-// splits, were no faster on an H200 at any batch.
+// Everything that selects kernels is known when the graph is captured, and never read from live
+// lengths. Every graph is captured for the longest possible context: graphs for shorter contexts,
+// with fewer splits, were no faster on an H200 at any batch size.
 struct DecodeGraph {
   int num_reqs = 0;
   int q_len = 1;                             // query tokens of every request
@@ -27,20 +28,20 @@ struct DecodeGraph {
 
 class DecodeGraphs {
  public:
-  // One graph per distinct (requests, query length, backends), not captured yet: keys for which the
-  // selectors choose the same share it. The query lengths ascend.
+  // One graph per distinct (requests, query length, backends), not captured yet; keys with the same
+  // choice share it. q_lens ascend.
   DecodeGraphs(std::span<const AttentionSelector> selectors, int max_num_seqs, int max_model_len,
                std::span<const int> q_lens);
 
   // Ascending.
   std::span<const int> batch_sizes() const { return batch_sizes_; }
-  // For the largest batch of the longest queries and context.
+  // The graph of the largest batch with the longest queries and context.
   const DecodeGraph& largest() const { return graphs_[graph_of_key_.back()]; }
   // The largest graph of each query length and combination of backends.
   std::vector<const DecodeGraph*> one_of_each_choice() const;
   std::span<const DecodeGraph> all() const { return graphs_; }
 
-  // `device`: the index of the one that they are captured on.
+  // Captures all graphs. `device`: the index of the device on which they are captured.
   Status capture(int device, const std::function<Result<CudaGraph>(const DecodeGraph&)>& capture);
   // The graph of the step's query length for the smallest buckets that hold the step; null if there
   // is none.

@@ -1,4 +1,5 @@
-// The device's records by CUPTI, which is opened when it is asked for: it costs nothing until then.
+// Records the device's activity with CUPTI, which is loaded only when a profile is requested and
+// costs nothing before.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <cupti.h>
@@ -38,7 +39,8 @@ struct CuptiApi {
   decltype(::cuptiActivityGetNextRecord)* next_record = nullptr;
 };
 
-// The records' layout is that of the headers this was built with.
+// Fails unless the library's version matches the headers of this build, which define the layout of
+// the records.
 Status check_version(const CuptiApi& api) {
   constexpr uint32_t kMajor = 10000;
   uint32_t version = 0;
@@ -90,7 +92,7 @@ class Records {
   static void CUPTIAPI request(uint8_t** buffer, size_t* size, size_t* max_records) {
     *buffer = static_cast<uint8_t*>(std::aligned_alloc(64, kBufferBytes));
     *size = *buffer == nullptr ? 0 : kBufferBytes;
-    *max_records = 0;  // as many as fit
+    *max_records = 0;  // 0: as many as fit
   }
   static void CUPTIAPI complete(CUcontext /*context*/, uint32_t /*stream*/, uint8_t* buffer,
                                 size_t /*size*/, size_t valid_bytes) {
@@ -155,8 +157,8 @@ class Records {
   }
 
   std::mutex mutex_;
-  const CuptiApi* api_ = nullptr;  // null: records are dropped
-  uint32_t device_ = 0;            // records of others are dropped
+  const CuptiApi* api_ = nullptr;  // null: records are ignored
+  uint32_t device_ = 0;            // records of other devices are ignored
   DeviceRecords all_;
   std::map<const char*, Name> ids_;
 };

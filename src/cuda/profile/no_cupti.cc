@@ -1,4 +1,4 @@
-// In place of cupti.cc where the toolkit has no CUPTI headers.
+// Replaces cupti.cc if the toolkit has no CUPTI headers.
 #include "platform/profile.h"
 
 namespace quire {

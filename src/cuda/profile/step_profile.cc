@@ -15,8 +15,8 @@ struct NamePart {
   WorkKind kind;
 };
 
-// The first that a name contains decides. Attention comes before the products: its libraries speak
-// of GEMMs too.
+// The first part that a kernel's name contains decides its kind. Attention precedes the matrix
+// products, because attention libraries use GEMM in their names too.
 constexpr NamePart kNameParts[] = {
     {"kernel_mha", WorkKind::kAttention},
     {"sdpa", WorkKind::kAttention},
@@ -46,7 +46,8 @@ double seconds(uint64_t nanoseconds) {
   return static_cast<double>(nanoseconds) * kNanosecond;
 }
 
-// What each record adds to the union of those before it, and the idleness before it.
+// Sweeps over records in order of their start: the busy time that each one adds to the union of its
+// predecessors, and the idle time before it.
 struct Sweep {
   uint64_t covered_to = 0;
 
@@ -101,7 +102,7 @@ DecodeProfile decode_of(const DeviceRecords& all) {
   Sweep sweep{all.start};
   DecodeProfile step;  // since the last copy to the host
   bool in_graph = false;
-  bool is_first = true;  // begins before what was measured
+  bool is_first = true;  // the first step began before the measurement
   bool after_copy = true;
   uint64_t step_start = all.start;
   for (const DeviceRecord& record : all.records) {
@@ -139,8 +140,8 @@ std::string short_kernel_name(std::string_view mangled) {
   char* demangled = abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status);
   std::string name = status == 0 && demangled != nullptr ? demangled : text;
   std::free(demangled);
-  // "void a::(anonymous namespace)::f<int, 8>(int*)": what is before the first bracket that no
-  // anonymous namespace opens.
+  // For "void a::(anonymous namespace)::f<int, 8>(int*)": keep the text before the first bracket
+  // that does not open an anonymous namespace.
   constexpr std::string_view kAnonymous = "(anonymous namespace)::";
   for (size_t at = name.find(kAnonymous); at != std::string::npos; at = name.find(kAnonymous)) {
     name.erase(at, kAnonymous.size());

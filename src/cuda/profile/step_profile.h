@@ -1,4 +1,4 @@
-// From a device's records to where its time went. Host only, pure.
+// Summarizes a device's records by kinds of work. Pure host functions.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace quire::cuda {
 enum class WorkKind { kGemm, kAttention, kSampling, kCopy, kRest };
 inline constexpr int kNumWorkKinds = 5;
 
-// By a kernel's name, mangled or not.
+// The kind of a kernel's work by its name, mangled or not.
 WorkKind kind_of_kernel(std::string_view name);
 // The function's own name: without namespaces, template arguments and parameters.
 std::string short_kernel_name(std::string_view mangled);
@@ -30,12 +30,12 @@ struct DeviceRecord {
 struct DeviceRecords {
   std::vector<std::string> names;
   std::vector<DeviceRecord> records;
-  uint64_t start = 0;  // what was measured, in the records' clock
+  uint64_t start = 0;  // the measured interval, in the records' clock
   uint64_t end = 0;
 };
 
-// Kernels may overlap: a moment counts for the one that began first, so that the shares add up. A
-// step ends with its one copy to the host.
+// Kernels may overlap: a moment counts for the kernel that began first, so that the shares add up.
+// A step ends with its one copy to the host.
 DeviceProfile summarize_records(DeviceRecords records);
 
 }  // namespace quire::cuda

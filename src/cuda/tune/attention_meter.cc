@@ -10,12 +10,12 @@
 namespace quire::cuda {
 namespace {
 
-// The rest is for queries, workspaces and what the libraries take.
+// The share of free memory for keys and values; the rest is for queries, workspaces and libraries.
 constexpr double kPoolShare = 0.8;
 
 constexpr int kCallsPerReplay = 4;
 constexpr int kRounds = 7;
-// Of short calls each round takes several samples: at 5 µs a single one is off by a few percent.
+// Each round takes several samples of a short call: at 5 µs a single one is off by a few percent.
 constexpr double kShortCallUs = 100.0;
 constexpr int kShortSamples = 7;
 constexpr double kLongCallUs = 1000.0;
@@ -27,7 +27,7 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-// One backend at one batch: its plan, captured.
+// One backend at one batch: its plan, captured in a graph.
 class Contender {
  public:
   Contender(AttentionBackend& backend, const DeviceBatch& batch, const Stopwatch& watch,
@@ -40,7 +40,7 @@ class Contender {
     QUIRE_ASSIGN_OR_RETURN(workspace_, device_memory(num_bytes));
     QUIRE_RETURN_IF_ERROR(plan_->update(batch_->batch(), *stream_));
     call_ = batch_->call({static_cast<std::byte*>(workspace_.data()), num_bytes});
-    // The first call loads what CUDA loads on first use.
+    // The first call makes CUDA load the kernels.
     QUIRE_RETURN_IF_ERROR(call_once());
     QUIRE_ASSIGN_OR_RETURN(const double us, host_call());
     is_short_ = us < kShortCallUs;
@@ -48,7 +48,7 @@ class Contender {
     return capture();
   }
 
-  // By events around the host's call.
+  // Measures with events around the host's call.
   Result<double> host_call() {
     return watch_->time(*stream_, [&] { return plan_->run(call_, *stream_); });
   }
@@ -140,7 +140,7 @@ Result<MeasuredWorkload> AttentionMeter::measure(const AttentionWorkload& worklo
     contenders.emplace_back(*backend, batch, watch, *stream_);
     measured.times.push_back({.backend = backend->name()});
   }
-  // Each step of all before the next step of any.
+  // All contenders finish a step before any starts the next.
   const auto for_each = [&](const auto& step) {
     for (size_t i = 0; i < contenders.size(); ++i) {
       AttentionTimes& times = measured.times[i];
@@ -158,7 +158,7 @@ Result<MeasuredWorkload> AttentionMeter::measure(const AttentionWorkload& worklo
     times.graph_us = contender.graph_us();
     return Status();
   });
-  // Whatever failed, nothing of it may still run when its memory goes.
+  // After an error too, all work must end before its memory is freed.
   QUIRE_RETURN_IF_ERROR(stream_->synchronize());
   return measured;
 }

@@ -1,4 +1,4 @@
-// How long the backends' attention takes on this device.
+// Measures the time of the backends' attention on a device.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace quire::cuda {
 
 class AttentionMeter {
  public:
-  // On the current device. Allocates keys and values for the largest of the workloads, or as many
-  // as there is room for.
+  // Uses the current device. Allocates keys and values for the largest workload, or as many pages
+  // as fit.
   static Result<std::unique_ptr<AttentionMeter>> create(const MeasureConfig& config);
 
   Result<MeasuredWorkload> measure(const AttentionWorkload& workload,

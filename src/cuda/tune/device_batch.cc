@@ -18,7 +18,7 @@ Result<Buffer> upload(const std::vector<T>& values) {
   return buffer;
 }
 
-// Numbers around 1 in any of the formats: bytes whose exponent bits are the middle ones.
+// Random numbers around 1 in any of the formats: the exponent bits are fixed near the middle.
 Result<Buffer> random_memory(size_t num_bytes, DType dtype) {
   std::mt19937 random(1);
   std::vector<uint16_t> chunk(std::min(size_t{16} << 20, (num_bytes + 1) / 2));
@@ -37,7 +37,7 @@ Result<Buffer> random_memory(size_t num_bytes, DType dtype) {
   return buffer;
 }
 
-// Each once, side by side in memory, in no order.
+// `count` distinct pages, contiguous in memory, in random order.
 std::vector<int32_t> distinct_pages(int64_t count, std::mt19937_64& random) {
   std::vector<int32_t> pages(static_cast<size_t>(count));
   std::iota(pages.begin(), pages.end(), 1);
@@ -86,7 +86,7 @@ Status DeviceBatch::fill(const Buffer& pages, int64_t num_pages) {
   return {};
 }
 
-// [num_reqs, max_pages]; behind a request's pages stands page 0.
+// [num_reqs, max_pages]; entries after a request's pages are page 0.
 std::vector<int32_t> DeviceBatch::block_table(int64_t num_pages) const {
   std::mt19937_64 random(2);
   const int64_t count = quire::num_pages(workload_, shape_.page_size);

@@ -9,10 +9,10 @@
 
 namespace quire::cuda {
 
-// Keys and values of num_pages pages; page 0 comes on top and is never read.
+// Allocates keys and values of num_pages pages, and page 0, which is never read.
 Result<Buffer> random_pages(const AttentionShape& shape, int64_t num_pages);
 int64_t page_bytes(const AttentionShape& shape);
-// How many pages the workload would have to draw from.
+// The number of distinct pages that the workload uses.
 int64_t wanted_pages(const AttentionWorkload& workload, const AttentionShape& shape);
 
 class DeviceBatch {
@@ -22,7 +22,7 @@ class DeviceBatch {
   DeviceBatch(const DeviceBatch&) = delete;
   DeviceBatch& operator=(const DeviceBatch&) = delete;
 
-  // Its pages are some of the num_pages in `pages`; where it wants more, they repeat.
+  // Chooses the batch's pages among the num_pages of `pages`; they repeat if the batch needs more.
   Status fill(const Buffer& pages, int64_t num_pages);
 
   const AttentionShape& shape() const { return shape_; }

@@ -1,5 +1,5 @@
-# XQA's two kernels with a few lines more, written to the build folder; nothing else of it is used.
-# Each place must be there once: another version of the source is to be looked at again.
+# Adds a few lines to XQA's two kernels and writes them to the build folder. Each anchor must occur
+# exactly once, so that another version of the source fails the build and is reviewed.
 function(quire_patch_once text anchor addition)
   string(REPLACE "${anchor}" "" without "${${text}}")
   string(LENGTH "${${text}}" length)
@@ -15,18 +15,18 @@ function(quire_patch_once text anchor addition)
 endfunction()
 
 # mha_sm90.cu:
-#   Values of slots behind a context's end are zeroed after they were copied: the kernel gives them
-#   the weight 0, and 0 times NaN is NaN.
-#   A context of length 0 gets zeros where it got nothing.
+#   Values of slots after a context's end are zeroed once they are copied: the kernel gives them the
+#   weight 0, and 0 times NaN is NaN.
+#   A context of length 0 gets zeros, where XQA writes nothing.
 function(quire_patch_hopper_kernel from to)
-  # A text with semicolons and brackets, so no list function may see it.
+  # The text has semicolons and brackets, so list functions would break it.
   file(READ ${from} source)
   quire_patch_once(source "auto const& vBuf = smem.vBuf(idxVBuf);"
                    "\n      QUIRE_ZERO_UNUSED_VALUES();")
   quire_patch_once(source
     "uint32_t const cacheSeqLen = getCacheSeqLen<usePagedKVCache>(cacheList, idxReq);"
     "\n  QUIRE_ANSWER_PADDING();")
-  # Its launch functions start at this line; ours is another.
+  # XQA's launch functions start at this line; Quire has its own.
   string(FIND "${source}" "#ifndef GENERATE_CUBIN\nvoid launchHopperF8MHA(" end)
   if(end EQUAL -1)
     message(FATAL_ERROR "XQA's mha_sm90.cu has no launch function where it was")
@@ -35,10 +35,9 @@ function(quire_patch_hopper_kernel from to)
   file(CONFIGURE OUTPUT ${to} CONTENT "${source}#endif\n" @ONLY)
 endfunction()
 
-# mha.cu, where blocks of threads that share a request merge:
-#   Copies of keys and values that were begun ahead of need are waited for before their place in
-#   shared memory becomes the results'.
-#   A flag in shared memory is read by all before what is merged takes its place.
+# mha.cu, where thread blocks that share a request merge their results:
+#   The kernel waits for prefetched keys and values before results reuse their shared memory.
+#   All threads read a flag in shared memory before the merge overwrites it.
 function(quire_patch_other_kernel from to)
   file(READ ${from} source)
   quire_patch_once(source "unused(xBar.produced.arrive());\n    }" "\n    ldgsts::waitGroup<0>();")
