@@ -11,7 +11,8 @@
 namespace quire::testing {
 namespace {
 
-// Backends round the softmax's weights to the query type before they multiply.
+// The tolerance allows for backends that round the softmax's weights to the query type before they
+// multiply.
 float tolerance_of(DType q) {
   if (q == DType::kF32) return 1e-4F;
   return q == DType::kF16 ? 3e-3F : 1e-2F;
@@ -41,7 +42,7 @@ void expect_untouched(const AttentionResult& rows) {
                           [](const float value) { return std::isnan(value); }));
 }
 
-// Reasons are sentences a user can act on.
+// Reasons are sentences that a user can act on.
 void expect_reasons(const Support& support) {
   for (const std::string& reason : support.reasons) {
     EXPECT_GE(reason.size(), size_t{10}) << reason;
@@ -49,7 +50,7 @@ void expect_reasons(const Support& support) {
   }
 }
 
-// This step's tokens and 1/divisor of what is there beside them.
+// Lengths of this step's tokens plus 1/divisor of the rest of the context.
 std::vector<int32_t> shorter(const AttentionCase& spec, int divisor) {
   std::vector<int32_t> lengths;
   for (const AttentionRequest& req : spec.reqs) {
@@ -97,7 +98,7 @@ AttentionShape without(AttentionShape shape, float AttentionShape::*feature) {
   return shape;
 }
 
-// What a backend would give that ignored a feature is far from what it must give.
+// Checks that a backend that ignored a feature would exceed the tolerance by far.
 void expect_features_matter(const CudaAttentionProblem& problem) {
   const AttentionShape& shape = problem.shape();
   const std::vector<float> expected = problem.expected(problem.seq_lens()).out;
@@ -134,7 +135,7 @@ struct CaseList {
   }
 };
 
-// Every pair of head counts, head_dim and page size; what goes with what moves on with each.
+// Every pair of head counts with every head_dim; the page size varies with both.
 void add_head_cases(DType kv, CaseList& list) {
   for (size_t i = 0; i < std::size(kModelHeads); ++i) {
     const auto [num_heads, num_kv_heads] = kModelHeads[i];
@@ -147,7 +148,7 @@ void add_head_cases(DType kv, CaseList& list) {
       list.add(
           "decode_" + name, shape,
           {{1, 0, 1}, {1, 1, 2}, {1, page - 1, 3}, {1, page, 4}, {1, page + 1, 5}, {1, 777, 6}});
-      // Decode, then prompts: short and long, whole and behind a cached prefix.
+      // Decode, then prompts: short and long, with and without a cached prefix.
       list.add("mixed_" + name, shape,
                {{1, 300, 1}, {1, 0, 2}, {1, page + 1, 3}, {5, 5, 4}, {33, 33, 5}, {20, 150, 6}});
       list.add("ragged_" + name, shape,
@@ -178,14 +179,14 @@ void add_prefill_cases(DType kv, CaseList& list) {
   }
 }
 
-// Far pages lie past 2^31 elements.
+// The last pages are beyond 2^31 elements.
 void add_huge_pool(DType kv, CaseList& list) {
   list.add("huge_pool", make_attention_shape(16, 2, 128, 64, kv),
            {{1, 300, 1}, {1, 70, 2}, {5, 700, 3}, {100, 333, 4}});
   list.cases.back().num_unused_pages = (int64_t{1} << 31) / (2 * 2 * 64 * 128) + 10;
 }
 
-// A sink shows where few positions compete with it, a window where there are many.
+// A sink has an effect if there are few positions, a window if there are many.
 void add_feature_cases(DType kv, CaseList& list) {
   const std::vector<AttentionRequest> decode = {{1, 0, 1}, {1, 7, 2}, {1, 90, 3}, {1, 1500, 4}};
   const std::vector<AttentionRequest> prompts = {{40, 40, 1}, {9, 1030, 2}, {130, 200, 3}};
@@ -250,8 +251,8 @@ void check_cuda_attention(AttentionBackend& backend, const cuda::DeviceInfo& dev
 void check_independent_plans(AttentionBackend& backend, const cuda::DeviceInfo& device,
                              const AttentionShape& shape) {
   const Device& gpu = device.device;
-  // Both have equal numbers of requests and different lengths, so that a plan in the place of the
-  // other would compute something else.
+  // Both have the same number of requests and different lengths, so that using the wrong plan would
+  // change the result.
   AttentionCase spec{.name = "first",
                      .shape = shape,
                      .reqs = {{1, 3000, 1}, {1, 1, 2}, {1, 77, 3}, {1, 0, 4}, {1, 1024, 5}}};
@@ -285,7 +286,7 @@ void check_independent_plans(AttentionBackend& backend, const cuda::DeviceInfo& 
     run(first);
     run(second);
     expect_both();
-    // The other way round, and the first again without an update between.
+    // Runs them in the other order, and the first again without an update between.
     first.poison();
     second.poison();
     second.update();

@@ -21,7 +21,7 @@ namespace quire::testing {
 using MakeCudaAttention =
     std::function<std::unique_ptr<AttentionBackend>(const cuda::DeviceInfo& device)>;
 
-// What a backend is tested with.
+// A backend and the options of its tests.
 struct CudaAttentionSuite {
   MakeCudaAttention make;
   std::vector<DType> q_dtypes = {DType::kBF16, DType::kF16};
@@ -35,15 +35,15 @@ struct CudaAttentionParam {
   bool features_matter = false;  // the result must not be the one without soft cap, window or sinks
 };
 
-// Shared by a program's tests: the device is opened once, and tests skip where there is none.
+// Shared by a program's tests: the device is opened once, and tests skip if there is none.
 class CudaAttentionTest : public ::testing::TestWithParam<CudaAttentionParam> {
  protected:
   void SetUp() override;
   cuda::DeviceInfo device_;
 };
 
-// Every case with each query type. What a backend refuses must come with reasons; that case is then
-// skipped.
+// Every case with each query type. If a backend refuses a case, it must give reasons, and the case
+// is skipped.
 std::vector<CudaAttentionParam> cuda_attention_params(const CudaAttentionSuite& suite);
 
 // Head counts of real models with each head_dim, page size and cache type; decode, verification of
@@ -55,17 +55,18 @@ std::vector<CudaAttentionParam> cuda_model_params(const CudaAttentionSuite& suit
 // the tolerance.
 std::vector<CudaAttentionParam> cuda_feature_params(const CudaAttentionSuite& suite);
 
-// How many of them the backend serves there, in either phase: the others are skipped.
+// The number of cases that the backend serves on the device, in either phase; the others are
+// skipped.
 int num_served(const std::vector<CudaAttentionParam>& params, const cuda::DeviceInfo& device);
 
 std::string cuda_attention_name(const ::testing::TestParamInfo<CudaAttentionParam>& info);
 
-// Whether a GPU is there; the message of a test's skip otherwise.
+// The GPU; without one the status is the message of a test's skip.
 Result<cuda::DeviceInfo> test_device();
 
-// The whole check of one case: eager, and, for a batch of decode requests alone, captured once for
-// no lengths and replayed at others, up to the longest that the graph is for, some of
-// them 0. Skips what the backend refuses.
+// Checks one case completely: eagerly and, if the batch has decode requests alone, in a graph that
+// is captured once for no lengths and replayed at others up to the graph's longest, some of them 0.
+// Skips cases that the backend refuses.
 void check_cuda_attention(AttentionBackend& backend, const cuda::DeviceInfo& device,
                           const AttentionCase& spec, DType q);
 

@@ -77,7 +77,8 @@ std::vector<float> download_floats(const Buffer& buffer, DType dtype, size_t cou
   return values;
 }
 
-// What the engine knows of lengths ahead: those of requests whose end is still in flight are less.
+// Upper bounds of lengths, as the engine has them: a request whose end is still in flight is
+// shorter than its bound.
 std::vector<int32_t> upper_bounds(std::vector<int32_t> seq_lens, int longest) {
   for (size_t i = 0; i < seq_lens.size(); ++i) {
     if (seq_lens[i] > 0) seq_lens[i] = std::min(longest, seq_lens[i] + static_cast<int>(i % 3));
@@ -121,7 +122,7 @@ CudaAttentionProblem::CudaAttentionProblem(const AttentionCase& spec, DType q)
   batch_.slot_mapping = static_cast<const int64_t*>(slots_.data());
 }
 
-// Only pages that a request has travel: a pool may be far larger than what is used of it.
+// Uploads only pages that a request uses, because a pool may be far larger.
 void CudaAttentionProblem::upload_cache() {
   const KvCacheView& view = host_.cache();
   const auto page_bytes = static_cast<size_t>(view.page_stride_k) * dtype_bytes(view.dtype);
@@ -180,7 +181,7 @@ Support CudaAttentionProblem::supports(AttentionBackend& backend, const Device& 
   return backend.supports(shape_, limits(phase, in_graph).use, device);
 }
 
-// As the engine says it: of contexts that fill a row of the block table.
+// The same limits as the engine's: contexts that fill a row of the block table.
 PlanLimits CudaAttentionProblem::limits(Phase phase, bool in_graph) const {
   PlanLimits limits = host_.limits(phase);
   limits.use.in_graph = in_graph;
@@ -291,7 +292,7 @@ std::vector<AttentionResult> CudaAttentionProblem::replay(
     batch_.kv_len_bound = bounds;
     update();
   };
-  // As the engine captures: before anything is known of the requests.
+  // Captures as the engine does, before any request is known.
   update_for(std::vector<int32_t>(seq_lens_.size(), 0));
   capture();
   std::vector<AttentionResult> results;

@@ -1,4 +1,4 @@
-// An attention problem in the memory of the current GPU, run there and read back as floats.
+// An attention problem in the current GPU's memory, run there and read back as floats.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,8 +12,8 @@
 
 namespace quire::testing {
 
-// Queries and outputs are `q`. Everything that is written is poisoned before (NaN), the workspace
-// is exactly as large as the plans asked for, and the bytes behind it must stay as they are.
+// Queries and outputs have type `q`. Outputs and the workspace are poisoned (NaN) before a run; the
+// workspace is exactly as large as the plans require, and the bytes after it must not change.
 class CudaAttentionProblem {
  public:
   CudaAttentionProblem(const AttentionCase& spec, DType q);
@@ -21,11 +21,11 @@ class CudaAttentionProblem {
   const AttentionProblem& host() const { return host_; }
   const AttentionShape& shape() const { return shape_; }
 
-  // What the fp64 reference makes of the same rounded inputs, at these lengths.
+  // The fp64 reference's result for the same rounded inputs, at these lengths.
   AttentionResult expected(const std::vector<int32_t>& seq_lens) const {
     return expected(seq_lens, shape_);
   }
-  // With other features than the case's.
+  // The same with features that differ from the case's.
   AttentionResult expected(const std::vector<int32_t>& seq_lens, AttentionShape shape) const;
 
   // Whether the backend serves a phase of this problem, or all the reasons why not.
@@ -41,15 +41,15 @@ class CudaAttentionProblem {
   std::vector<AttentionResult> replay(AttentionBackend& backend, const Device& device,
                                       const std::vector<std::vector<int32_t>>& lengths);
 
-  // The steps of run() and replay() apart, for problems whose steps interleave. make_plans() and
-  // update() are for the phases that the backend supports; a graph is of the decode phase.
+  // The separate steps of run() and replay(), for problems whose steps interleave. make_plans() and
+  // update() apply to the phases that the backend supports; a graph holds the decode phase.
   void make_plans(AttentionBackend& backend, const Device& device, bool in_graph);
   void update();
   void run_plans();
   void capture();
   void launch_graph();
   AttentionResult read_back();
-  // Overwrites what earlier runs left in the output and in the workspace.
+  // Overwrites the output and the workspace of earlier runs.
   void poison();
 
   // The lengths of the case.

@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(CudnnFeatures, CudaAttentionTest,
                          ::testing::ValuesIn(one_token_per_request(cuda_feature_params(suite()))),
                          cuda_attention_name);
 
-// What is skipped is what it refuses, and no more.
+// The number of served cases is exact, so that no supported case is skipped.
 TEST(CudnnCases, AreServed) {
   const Result<cuda::DeviceInfo> device = test_device();
   if (!device.ok()) GTEST_SKIP() << device.status().message();
@@ -60,7 +60,7 @@ TEST(CudnnCases, AreServed) {
   EXPECT_EQ(num_served(one_token_per_request(cuda_model_params(suite())), *device), 128);
 }
 
-// An eager batch of any size is served by the plans of a few, none of which is built in a step.
+// A few plans serve eager batches of any size, and no step builds one.
 TEST(CudnnPlan, CutsEagerBatches) {
   const Result<cuda::DeviceInfo> device = test_device();
   if (!device.ok()) GTEST_SKIP() << device.status().message();

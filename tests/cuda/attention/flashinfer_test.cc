@@ -27,7 +27,8 @@ fi::DeviceLimits limits_of(const AttentionShape& shape, const Device& device = k
   return fi::device_limits(shape, {.device = device, .num_multiprocessors = kMultiprocessors});
 }
 
-// Verification that splits, with every feature; more requests than the GPU holds at once.
+// Verification steps that are split, with every feature; and more requests than the GPU runs at
+// once.
 std::vector<AttentionCase> own_cases() {
   std::vector<AttentionCase> cases;
   for (const DType kv : {DType::kBF16, DType::kF16, DType::kF8E4M3}) {
@@ -49,7 +50,7 @@ std::vector<AttentionCase> own_cases() {
         add(fmt::format("verify_{}_window_softcap_sinks_head_dim_{}", q_len, head_dim), shape,
             Reqs{{q_len, 1900, 1}, {q_len, 100, 2}, {q_len, 0, 3}}, q_len);
       }
-      // FA3, where it is: several rounds of blocks, tiles of very different lengths.
+      // FA3, if the GPU has it: several rounds of thread blocks, tiles of very different lengths.
       AttentionShape shape = make_attention_shape(16, 2, head_dim, 16, kv);
       const Reqs prompts = {{700, 700, 1}, {64, 2000, 2}, {0, 0, 3}, {129, 0, 4},
                             {1, 1500, 5},  {383, 400, 6}, {2, 2, 7}};
@@ -62,7 +63,7 @@ std::vector<AttentionCase> own_cases() {
   return cases;
 }
 
-// Without a GPU: FlashInfer's offsets into the queries have 32 bits.
+// Needs no GPU: FlashInfer's offsets into the queries have 32 bits.
 TEST(FlashInferPlans, RefuseMoreQueriesThanOffsetsReach) {
   const auto backend =
       cuda::make_flashinfer_attention({.device = kHopper, .num_multiprocessors = kMultiprocessors});
@@ -79,7 +80,7 @@ TEST(FlashInferPlans, RefuseMoreQueriesThanOffsetsReach) {
   EXPECT_EQ(refused.code(), StatusCode::kUnimplemented) << refused.message();
   EXPECT_NE(refused.message().find("--max-num-batched-tokens"), std::string::npos);
   EXPECT_NE(refused.message().find("4294967296"), std::string::npos);
-  // One token less passes the check, and needs memory only where there is a GPU.
+  // One token less passes the check. The plan then allocates memory, which fails without a GPU.
   const Status taken = make_plan(524287);
   EXPECT_EQ(taken.message().find("--max-num-batched-tokens"), std::string::npos) << taken.message();
 }
@@ -109,7 +110,7 @@ struct PlannedTile {
   auto operator<=>(const PlannedTile&) const = default;
 };
 
-// A planned batch of which everything is on the host.
+// A planned batch, all of it on the host.
 struct Planned {
   fi::PhaseShape phase;
   std::vector<int32_t> words;
@@ -137,7 +138,7 @@ Planned plan(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
   return planned;
 }
 
-// Each tile of each request's rows meets each chunk of its positions exactly once.
+// Each pair of a tile of a request's rows and a chunk of its positions is planned exactly once.
 void expect_complete(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
                      const std::vector<int32_t>& kv_lens, const Planned& planned) {
   std::map<PlannedTile, int> seen;
@@ -186,7 +187,7 @@ TEST(FlashInferPlan, CoversEveryRowAndPositionOnce) {
   }
 }
 
-// Blocks of a graph are counted when it is captured; what fills them may change.
+// The number of a graph's thread blocks is fixed when it is captured, while lengths may change.
 TEST(FlashInferPlan, ShapeDoesNotDependOnLengths) {
   const AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
   const fi::DeviceLimits limits = limits_of(shape);
@@ -214,17 +215,17 @@ TEST(FlashInferPlan, SplitsIntoAsManyRoundsAsPay) {
     const Planned planned = plan(shape, std::vector<int32_t>(kv_lens.size(), 1), kv_lens, limits);
     return *planned.arrays.chunk_tokens / fi::kSplitUnit;
   };
-  EXPECT_EQ(units({131072}), 32);  // 1024 units on 33 places
+  EXPECT_EQ(units({131072}), 32);  // 1024 units on 33 resident slots
   EXPECT_EQ(units({8192}), 2);
   EXPECT_EQ(units({1024}), 1);
-  // Even lengths need no chunks where requests fill the places; ragged ones do.
+  // Even lengths need no chunks if the requests fill the GPU; ragged lengths do.
   EXPECT_EQ(units(std::vector<int32_t>(64, 131072)), 1024);
   std::vector<int32_t> ragged;
   for (int i = 1; i <= 64; ++i) ragged.push_back(i * 2048);
   EXPECT_LT(units(ragged), 400);
 }
 
-// FA3's tiles are those of one head's tokens, whatever the group, in the order of what they see.
+// FA3's tiles are tokens of one head, for any group size, ordered by the positions that they see.
 TEST(FlashInferPlan, GivesLongPromptsToFa3) {
   const AttentionShape shape = [] {
     AttentionShape bf16 = make_attention_shape(32, 8, 128, 16, DType::kBF16);
@@ -336,7 +337,7 @@ TEST(FlashInferPlans, AreIndependent) {
   check_independent_plans(*cuda::make_flashinfer_attention(*device), *device, shape);
 }
 
-// A plan reads and writes memory that make_plan() made, and nothing of it grows in a step.
+// A plan uses memory that make_plan() allocated, and steps do not grow it.
 TEST(FlashInferPlans, RefuseLargerBatchesThanTheyWereMadeFor) {
   const Result<cuda::DeviceInfo> device = test_device();
   if (!device.ok()) GTEST_SKIP() << device.status().message();

@@ -21,7 +21,7 @@ AttentionShape shape_of(int num_heads, int num_kv_heads, int head_dim, DType q, 
   return shape;
 }
 
-// Beyond the cases that all backends share.
+// Cases in addition to those that all backends share.
 std::vector<AttentionCase> own_cases() {
   std::vector<AttentionCase> cases;
   const auto add = [&](std::string name, const AttentionShape& shape, auto reqs, int q_len) {
@@ -37,7 +37,7 @@ std::vector<AttentionCase> own_cases() {
       const std::string name = std::to_string(dim) + suffix;
       add("long_decode_" + name, make_attention_shape(16, 2, dim, 32, kv),
           Reqs{{1, 6000, 1}, {1, 1, 2}, {1, 0, 3}, {1, 3333, 4}}, 1);
-      // A whole tile of packed rows, and more than one.
+      // One whole tile of packed rows, and more than one.
       add("verify_wide_" + name, make_attention_shape(16, 2, dim, 16, kv),
           Reqs{{8, 2100, 1}, {8, 8, 2}, {8, 0, 3}, {8, 517, 4}}, 8);
       add("verify_over_a_tile_" + name, make_attention_shape(40, 2, dim, 64, kv),
@@ -127,7 +127,8 @@ TEST(NativeAttentionPlan, ChoosesTheKernelByRowsAndDtypes) {
   EXPECT_EQ(kind_of(f32, Phase::kPrefill, 9, true), KernelKind::kGeneric);
 }
 
-// Any batch within the limits fits in what was asked for at start, and a graph's takes all of it.
+// Any batch within the limits fits into the workspace of the plan, and a graph's batch uses all of
+// it.
 TEST(NativeAttentionPlan, WorkspaceBoundsEveryBatch) {
   const AttentionShape shape = shape_of(64, 8, 128, DType::kBF16, DType::kBF16);
   const auto needed = [&](int num_reqs, int q_len, int kv_len) {

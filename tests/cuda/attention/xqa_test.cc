@@ -23,12 +23,12 @@ CudaAttentionSuite suite() {
   return suite;
 }
 
-// Contexts that are split among many blocks of threads, beside one of padding.
+// Contexts that are split among many thread blocks, and one of padding.
 std::vector<AttentionRequest> long_contexts() {
   return {{1, 5000, 1}, {1, 0, 2}, {1, 255, 3}, {1, 256, 4}, {1, 257, 5}, {1, 3000, 6}};
 }
 
-// More blocks of threads than the GPU holds at once: nothing is split.
+// More thread blocks than the GPU holds at once, so nothing is split.
 std::vector<AttentionRequest> many_requests() {
   std::vector<AttentionRequest> reqs;
   for (int i = 0; i < 70; ++i) reqs.push_back({1, i % 9 == 4 ? 0 : 1 + 13 * i, uint64_t(i)});
@@ -100,7 +100,7 @@ cuda::DeviceInfo hopper_info() {
   return {.device = hopper(), .num_multiprocessors = 132};
 }
 
-// What is skipped is what has no kernel, and no more.
+// The number of served cases is exact, so that no case with a kernel is skipped.
 TEST(XqaCases, AreServed) {
   EXPECT_EQ(num_served(cuda_attention_params(suite()), hopper_info()), 35);
   EXPECT_EQ(num_served(one_token_per_request(cuda_model_params(suite())), hopper_info()), 69);
@@ -139,7 +139,7 @@ PlanLimits limits_of(int num_reqs, int max_kv_len, bool in_graph) {
           .max_kv_len = max_kv_len};
 }
 
-// The check comes before anything is loaded: it needs no GPU.
+// The check precedes all loading, so it needs no GPU.
 TEST(XqaPlan, RefusesMoreThanAGridHolds) {
   const auto backend = cuda::make_xqa_attention(hopper_info());
   EXPECT_NE(backend->make_plan(llama_shape(), limits_of(65535 / 8, 1024, true)).status().code(),
@@ -148,7 +148,8 @@ TEST(XqaPlan, RefusesMoreThanAGridHolds) {
             StatusCode::kUnimplemented);
 }
 
-// A few requests are split, many are not: the bound is that of the batch that needs most.
+// Small batches are split and large ones are not: the workspace is that of the batch that needs
+// most.
 TEST(XqaPlan, WorkspaceIsOfTheLargestSplitBatch) {
   const Result<cuda::DeviceInfo> device = test_device();
   if (!device.ok()) GTEST_SKIP() << device.status().message();

@@ -1,4 +1,5 @@
-// Seeded numbers on the device in any type, and back; poison where nothing may be read or written.
+// Test data on the device: seeded numbers of any type, their copy to the host, and poison in memory
+// that must not be read or written.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -51,7 +52,7 @@ inline std::vector<float> decode(const std::vector<std::byte>& bytes, DType dtyp
   return values;
 }
 
-// As the type stores them.
+// The values after rounding to the type.
 inline std::vector<float> rounded(const std::vector<float>& values, DType dtype) {
   return decode(encode(values, dtype), dtype);
 }
@@ -78,7 +79,7 @@ inline void expect_near_all(const std::vector<float>& actual, const std::vector<
   EXPECT_EQ(num_wrong, 0U) << what;
 }
 
-// Device memory with a guard behind it.
+// Device memory followed by a guard.
 class DeviceData {
  public:
   static constexpr size_t kGuardBytes = 512;
@@ -120,7 +121,7 @@ class DeviceData {
     EXPECT_EQ(stream_.synchronize().message(), "");
   }
 
-  // Fails the test where the guard was written.
+  // Reads the memory. Fails the test if the guard was overwritten.
   std::vector<std::byte> bytes() {
     std::vector<std::byte> all(memory_.num_bytes());
     stream_.copy_to_host(all.data(), memory_.data(), all.size());
@@ -142,7 +143,7 @@ class DeviceData {
   TensorView view_;
 };
 
-// Skips where there is no GPU.
+// Skips its tests if there is no GPU.
 class CudaOpsTest : public ::testing::TestWithParam<DType> {
  protected:
   void SetUp() override {
@@ -168,8 +169,8 @@ class CudaOpsTest : public ::testing::TestWithParam<DType> {
   }
   DeviceData blank(const Shape& shape) { return DeviceData(stream(), shape, dtype()); }
 
-  // Runs `body`, then captures and replays it; the bytes of `out` must be the same. `reset` puts
-  // inputs that body changes back, and poisons outputs.
+  // Runs `body`, then captures and replays it; the bytes of `out` must be the same. `reset`
+  // restores inputs that `body` changes, and poisons outputs.
   void expect_capturable(const std::function<void()>& body, DeviceData& out,
                          const std::function<void()>& reset) {
     reset();

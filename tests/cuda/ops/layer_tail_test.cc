@@ -14,7 +14,7 @@ struct TailCase {
   int64_t qkv_size;  // 0: no layer follows
 };
 
-// A matrix on the device, and the same on the host.
+// A matrix on the device and its copy on the host.
 struct Matrix {
   std::unique_ptr<Linear> device;
   std::unique_ptr<Linear> host;
@@ -51,7 +51,8 @@ class LayerTailTest : public CudaOpsTest {
     }
   }
 
-  // Rows of x and residual that differ from one seed to another.
+  // Runs the tail on rows of x and residual that depend on the seed, and compares it with the
+  // reference.
   void expect(int64_t num_rows, uint32_t seed, const std::function<void(const LayerTail&)>& run,
               const std::string& what) {
     Rows rows(*this, num_rows, seed);
@@ -110,7 +111,7 @@ class LayerTailTest : public CudaOpsTest {
       tail.gate_up_out = host_view(both, num_rows);
       tail.product = host_view(one, num_rows);
       run_layer_tail(test_.reference_, tail, test_.stream());
-      // Terms of up to 8 that cancel, rounded as delta and again as their sum.
+      // Terms of up to 8 cancel, and are rounded as delta and again as their sum.
       const float near = 5 * tolerance(test_.dtype());
       expect_near_all(residual.values(), sum, near, what + ", residual");
       expect_near_all(delta.values(), expected_delta, near, what + ", delta");
@@ -146,7 +147,7 @@ class LayerTailTest : public CudaOpsTest {
     return call && kernel_->run(*call);
   }
 
-  // As a model runs it.
+  // Runs the tail as a model does.
   void layer_tail(const LayerTail& tail) {
     if (!ops_->try_layer_tail(tail, stream())) run_layer_tail(*ops_, tail, stream());
   }
@@ -160,8 +161,8 @@ class LayerTailTest : public CudaOpsTest {
   std::unique_ptr<cuda::LayerTailKernel> kernel_;
 };
 
-// Fewer columns than multiprocessors, rows of one short segment and of several, and norms of more
-// than a thread's held weights.
+// Fewer columns than SMs, rows of one short segment and of several, and norms that exceed a
+// thread's preloaded weights.
 constexpr TailCase kCases[] = {{8, 16, 24, 40},
                                {64, 128, 96, 0},
                                {256, 512, 1000, 768},
@@ -190,7 +191,7 @@ TEST_P(LayerTailTest, RefusesWhatItCannot) {
   EXPECT_FALSE(run_fused(Rows(*this, 1, 1).tail()));
 }
 
-// Captured, and with kernels of every step starting early; counters must be as they were.
+// Runs captured, with every kernel starting early; the counters must return to their state.
 TEST_P(LayerTailTest, SameBitsEveryTime) {
   if (!has_kernel()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
   make({512, 512, 1536, 512});
@@ -212,7 +213,7 @@ TEST_P(LayerTailTest, SameBitsEveryTime) {
   }
 }
 
-// With biases only in steps; at one row by whichever was faster; F32 in steps.
+// Tails with biases and F32 tails run as separate kernels; a single row uses the faster variant.
 TEST_P(LayerTailTest, OpsChooseByMeasurement) {
   for (const bool has_bias : {false, true}) {
     make({512, 256, 1024, 384}, has_bias);
@@ -227,8 +228,7 @@ TEST_P(LayerTailTest, OpsChooseByMeasurement) {
   }
 }
 
-// Without a GPU: blocks go through all columns, none has more than there is room for, and one has
-// as much.
+// Needs no GPU: thread blocks cover all columns, and max_tail_items() is the largest share.
 TEST(LayerTailPlanTest, SharesAreAllColumnsAndOneIsTheLargest) {
   for (const int num_blocks : {1, 2, 7, 108, 132}) {
     for (const int n : {1, 2, 8, 131, 132, 133, 264, 1000, 4096, 14336}) {
@@ -255,7 +255,8 @@ TEST(LayerTailPlanTest, SharesAreAllColumnsAndOneIsTheLargest) {
   }
 }
 
-// A device that cannot run all blocks at once refuses the launch: the tails then run in steps.
+// A device that cannot run all thread blocks at once refuses the launch: the tails then run as
+// separate kernels.
 TEST_P(LayerTailTest, ARefusedLaunchFallsBackToSteps) {
   if (!has_kernel()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
   ops_ = cuda::make_cuda_ops(stream(), dtype(), {.layer_tail_blocks = 1 << 16}).value();
@@ -269,9 +270,9 @@ TEST_P(LayerTailTest, ARefusedLaunchFallsBackToSteps) {
       1, 50, [&](const LayerTail& tail) { layer_tail(tail); }, "in steps");
 }
 
-// Without a GPU: the rings of models in use leave room for attention on an H100's SM.
+// Needs no GPU: for the shapes of real models the rings leave room for attention on an H100's SM.
 TEST(LayerTailPlanTest, RingsLeaveRoomForAttention) {
-  constexpr size_t kSmBytes = 233472;  // and 1,024 per thread block are the driver's
+  constexpr size_t kSmBytes = 233472;  // of which the driver reserves 1,024 per thread block
   constexpr cuda::TailSharedMemory kSharedMemory = {
       .per_block = 232448 - 128,
       .beside_attention = kSmBytes - 2 * 1024 - cuda::kTailAttentionBytes - 128};
@@ -302,7 +303,8 @@ TEST(LayerTailPlanTest, RingsLeaveRoomForAttention) {
   }
 }
 
-// Without a GPU: wide rows take rings beside which attention has no room, rather than none.
+// Needs no GPU: with wide rows, the rings take the memory that attention would need, because no
+// ring fits beside it.
 TEST(LayerTailPlanTest, RingsTakeTheWholeBlockWhereNoneLeaveRoom) {
   cuda::TailParams params;
   params.max_k = 60000;

@@ -13,7 +13,7 @@ struct LinearCase {
 
 class LinearTest : public CudaOpsTest {
  protected:
-  // Two blocks of rows, the second without a bias of its own.
+  // Makes a weight of two blocks of rows, the second without a bias.
   void make(const LinearCase& spec) {
     const int64_t first = spec.n / 3;
     first_ = random(first * spec.k, 1);
@@ -63,7 +63,7 @@ TEST_P(LinearTest, AllSizes) {
   }
 }
 
-// A bucket's choice, measured at its largest number of rows, serves all of them.
+// A bucket's choice is measured at its largest number of rows and serves all of them.
 TEST_P(LinearTest, TunedForEveryRowCount) {
   for (const bool has_bias : {false, true}) {
     make({96, 512, has_bias});
@@ -81,7 +81,7 @@ TEST_P(LinearTest, TunedForEveryRowCount) {
   }
 }
 
-// By whichever kernels: before tuning and after.
+// Checks the kernels that are chosen before tuning and after it.
 TEST_P(LinearTest, MultipliesTheHalvesOfAProduct) {
   const int64_t k = 520;
   for (const LinearCase& spec : {LinearCase{464, k}, LinearCase{464, k, true}, LinearCase{50, k}}) {
@@ -164,8 +164,7 @@ TEST_P(LinearTest, EveryKernelAgrees) {
   }
 }
 
-// A chain in which each product reads what the kernel before it, started just as early, has
-// written.
+// A chain in which each product reads the output of the previous kernel, which started early too.
 TEST_P(LinearTest, OverlappedChainGivesTheSameBitsEveryTime) {
   const int64_t width = 2048;
   make({width, width});
@@ -197,7 +196,7 @@ TEST_P(LinearTest, EmptyBatchDoesNothing) {
   ops_->gated_mul(Activation::kSilu, blank({0, 32}).view(), out.view(), stream());
 }
 
-// More than one staging buffer, and every type to the activations'.
+// Loads more than one staging buffer, and converts every type to that of the activations.
 TEST_P(LinearTest, LoadsEveryTypeBitForBit) {
   const int64_t rows = 2600;
   const int64_t width = 4099;
@@ -208,7 +207,7 @@ TEST_P(LinearTest, LoadsEveryTypeBitForBit) {
     const auto linear = ops_->make_linear({{&block, 1}, {}}).value();
     const std::vector<std::byte> expected = encode(
         rounded(std::vector<float>(values.end() - 2 * width, values.end()), stored), dtype());
-    std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the source may go
+    std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the source may be freed
     const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {rows - 2, rows - 1});
     DeviceData out = blank({2, width});
     ops_->embed(*linear, ids.as<int32_t>(), 1.0F, out.view(), stream());
@@ -223,7 +222,7 @@ TEST_P(LinearTest, FillsDummyWeightsAsTheHostDoes) {
   const int64_t width = 1000;
   const TensorView whole = source.tensor("w", {rows, width}).value();
   const RepeatedTensor numbers = *source.repeated("w").value();
-  // All of it, and columns [300, 404), below each other.
+  // The whole matrix, then its columns [300, 404).
   ASSERT_TRUE(ops_->fills_repeated());
   const RepeatedRows blocks[] = {{numbers.pool, numbers.first, width, {rows, width}}};
   const RepeatedRows columns[] = {{numbers.pool, numbers.first + 300, width, {rows, 104}}};
@@ -267,7 +266,7 @@ TEST_P(LinearTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(stream().synchronize().message(), "");
 }
 
-// A launch that cannot be is noted, not lost.
+// The stream keeps the error of a launch that exceeds the limits.
 TEST_P(LinearTest, NotesWhatFails) {
   make({16, 64});
   ops_->gated_mul(Activation::kSilu, {nullptr, dtype(), {1, int64_t{2} << 33}},

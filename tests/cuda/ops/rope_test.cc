@@ -51,7 +51,7 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   std::vector<float> angles = random_floats(num_tokens * spec.rope_dim, 2);
   const std::vector<float> q_norm = random_floats(spec.head_dim, 3);
   const std::vector<float> k_norm = random_floats(spec.head_dim, 4);
-  // The value's scale makes some of them saturate.
+  // The scale of values makes some of them saturate.
   const float k_scale = kv == DType::kF8E4M3 ? 0.25F : 1.0F;
   const float v_scale = kv == DType::kF8E4M3 ? 0.01F : 1.0F;
 
@@ -156,7 +156,7 @@ TEST_P(RopeTest, NeighboursAsPairs) {
   }
 }
 
-// stored = x / scale, saturating, exactly: without rotation and norm there is nothing to round.
+// stored = x / scale with saturation, exact because there is neither rotation nor norm.
 TEST_P(RopeTest, ValuesInF8AreTheQuotientRounded) {
   const int64_t head_dim = 64;
   const std::vector<float> qkv = random(3 * head_dim, 9, 30.0F);

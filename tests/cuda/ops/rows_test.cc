@@ -4,7 +4,7 @@ namespace quire::testing {
 namespace {
 
 constexpr float kEps = 1e-5F;
-// Whole vectors, halves of one, more vectors than a block has threads.
+// Widths of whole vectors, of partial vectors, and of more vectors than a thread block has threads.
 constexpr int64_t kWidths[] = {8, 13, 100, 2048, 9000};
 constexpr int64_t kRowCounts[] = {1, 5};
 
@@ -62,7 +62,7 @@ TEST_P(RowsTest, GatedMul) {
     for (const int64_t width : kWidths) {
       for (const int64_t rows : kRowCounts) {
         std::vector<float> x = random(rows * 2 * width, 4, 4.0F);
-        // Far out, where exp() is not a number of F32.
+        // Values for which exp() overflows F32.
         x[0] = -300.0F;
         x[1] = 300.0F;
         std::vector<float> expected(static_cast<size_t>(rows * width));
@@ -156,7 +156,7 @@ TEST_P(RowsTest, CanBeCaptured) {
   expect_capturable(
       [&] { ops_->gather_rows(narrow.view(), ids.as<int32_t>(), out.view(), stream()); }, out,
       poison);
-  // A chain, so that each kernel starts while the one before it runs.
+  // In a chain each kernel starts while the previous one runs.
   expect_capturable(
       [&] {
         for (int i = 0; i < 20; ++i) {

@@ -1,5 +1,5 @@
-// Every tile and cluster of the wgmma kernels against sums in F64, next to memory that must not be
-// read, and the kernels among others that start early.
+// Compares every tile and cluster of the wgmma kernels with sums in F64, next to memory that must
+// not be read, and runs the kernels among others that start early.
 #include "cuda/ops/wgmma_gemm.h"
 #include "device_data.h"
 
@@ -28,7 +28,7 @@ class WgmmaTest : public CudaOpsTest {
     return cuda::WgmmaGemm::create({.stream = &stream(), .overlap_start = overlap_start}).value();
   }
 
-  // With NaN in the rows behind.
+  // The rows after the values are NaN.
   DeviceData poisoned_behind(int64_t rows, int64_t width, const std::vector<float>& values) {
     DeviceData data(stream(), {rows + kPoisonedRows, width}, dtype());
     stream().copy_to_device(data.view().data, encode(values, dtype()).data(),
@@ -108,7 +108,7 @@ TEST_P(WgmmaTest, EveryPlanAgreesWithTheReference) {
   }
 }
 
-// Splits are added in one order, whichever thread block comes first.
+// Splits are added in one order, regardless of which thread block finishes first.
 TEST_P(WgmmaTest, GivesTheSameBitsEveryTimeAndInAGraph) {
   const int64_t rows = 130;
   const int64_t n = 1536;
@@ -130,8 +130,8 @@ TEST_P(WgmmaTest, GivesTheSameBitsEveryTimeAndInAGraph) {
   }
 }
 
-// A chain in which each product reads what the kernel before it, started just as early, writes:
-// against the same chain of kernels that start one after the other.
+// Compares a chain in which each product reads the output of the previous kernel, which started
+// early too, with the same chain of kernels that do not overlap.
 TEST_P(WgmmaTest, WaitsForWhatTheKernelBeforeWrites) {
   const int64_t rows = 100;
   const int64_t width = 2048;

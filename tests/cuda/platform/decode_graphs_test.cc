@@ -1,4 +1,4 @@
-// Which graphs there are and which one a step takes: needs no GPU.
+// The set of graphs, and the graph that a step uses: needs no GPU.
 #include "cuda/platform/decode_graphs.h"
 
 #include <gmock/gmock.h>
@@ -37,8 +37,8 @@ class DecodeGraphsTest : public ::testing::Test {
     backends_.add(std::make_unique<PickyBackend>("cudnn", 64, Phase::kPrefill));
   }
 
-  // Full lengths go to xqa, but to native where many are long; ragged ones of many requests to
-  // flashinfer.
+  // The table selects xqa for full lengths, native for many long requests, and flashinfer for many
+  // requests of ragged lengths.
   AttentionSelector selector(std::string_view forced = "auto") const {
     const auto row = [](int num_reqs, int kv_len, bool ragged, std::string backend) {
       return TuningRow{tuning_point(kShape, Phase::kDecode, num_reqs, 1, kv_len, ragged),
@@ -120,7 +120,7 @@ TEST_F(DecodeGraphsTest, OneOfEachChoiceIsItsLargest) {
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("xqa", "native", "flashinfer"));
 }
 
-// Where xqa takes one query token only, the table speaks for native in graphs of five.
+// If xqa supports only one query token, the table selects native for graphs of five.
 TEST_F(DecodeGraphsTest, EachQueryLengthHasItsGraphs) {
   backend(1).max_q_len = 1;
   const DecodeGraphs graphs = this->graphs("auto", 1, {1, 5});

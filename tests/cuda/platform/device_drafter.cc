@@ -18,7 +18,7 @@ class DeviceDrafter final : public Drafter {
     return std::unique_ptr<Drafter>(std::move(drafter));
   }
 
-  // A copy of pageable memory has left the host's memory when it returns.
+  // A copy from pageable memory has read the host's memory when it returns.
   Status update_rows(const BatchPlan& plan, Stream& stream) override {
     auto& cuda_stream = static_cast<CudaStream&>(stream);
     for (const RowAdded& added : plan.rows_added) {

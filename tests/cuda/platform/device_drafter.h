@@ -1,5 +1,5 @@
-// The recorded drafter of tests/engine/recorded_drafter.h on a GPU: the host never sees how far a
-// sequence has come.
+// The recorded drafter of tests/engine/recorded_drafter.h on a GPU: the host never reads a
+// sequence's progress.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace quire::cuda {
 
-// `answers` outlive it.
+// `answers` must outlive the drafter.
 Result<std::unique_ptr<Drafter>> make_device_drafter(const testing::RecordedAnswers& answers,
                                                      const DrafterLimits& limits);
 
-// Recorded rows of the device: prompt and answer of each.
+// Recorded rows on the device: the prompt and answer of each.
 struct RecordedRows {
   const int32_t* tokens = nullptr;   // [rows, max_tokens]
   const int32_t* lengths = nullptr;  // [rows]

@@ -1,4 +1,4 @@
-// Answers of a GPU against a CPU's, over the tiny random model in F32.
+// Compares the answers of a GPU with those of a CPU, for the tiny random model in F32.
 #include <cmath>
 
 #include "cuda/platform/gpu_engine.h"
@@ -45,7 +45,7 @@ TEST_P(GpuAnswers, AreTheCpus) {
   const auto engine = make_engine(config);
   ASSERT_NE(engine, nullptr);
   EXPECT_LE(count_differences(run_all(*engine, requests()), expected()), kMaxTies);
-  // What is already cached now hits.
+  // The second run hits the prefix cache.
   const std::vector<Collected> again = run_all(*engine, requests());
   EXPECT_LE(count_differences(again, expected()), kMaxTies);
   const EngineStats stats = stats_at_rest(*engine);
@@ -136,9 +136,9 @@ TEST_F(GpuSampling, LogprobsAreTheCpus) {
   }
 }
 
-// Rows are taken again while steps of those that had them before are in flight: answers that end at
-// a stop token are known to have ended one step late, cancelled ones at any time. None may get the
-// log probabilities of another's prompt.
+// Rows are reused while steps of their earlier sequences are in flight: the engine sees one step
+// late that an answer ended at a stop token, and requests are cancelled at any time. No request may
+// get the log probabilities of another's prompt.
 TEST_F(GpuSampling, PromptLogprobsStayWithTheirRequest) {
   constexpr int kNumPrompts = 48;
   EngineConfig config = tiny_f32("cuda");

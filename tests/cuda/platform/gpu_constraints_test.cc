@@ -1,5 +1,5 @@
-// Constrained answers on a GPU: they keep to their constraint, are the CPU's, and leave the others
-// alone.
+// Constrained answers on a GPU: they satisfy their constraint, equal the CPU's, and do not change
+// other answers.
 #include <gmock/gmock.h>
 
 #include "base/mix.h"
@@ -19,7 +19,7 @@ using testing::tiny_f32;
 using testing::tiny_prompt;
 using testing::Variant;
 
-// What may come next depends on all that came before, as in a grammar.
+// The allowed next tokens depend on all previous ones, as in a grammar.
 class HashedMasks final : public TokenConstraint {
  public:
   explicit HashedMasks(uint64_t seed) : state_(mix(seed)) {}
@@ -29,7 +29,7 @@ class HashedMasks final : public TokenConstraint {
     std::vector<uint32_t> mask = {static_cast<uint32_t>(bits) & static_cast<uint32_t>(bits >> 7),
                                   static_cast<uint32_t>(bits >> 32) | 1U,
                                   static_cast<uint32_t>(mix(bits))};
-    if (bits % 3 == 0) mask.pop_back();  // nothing beyond the last word
+    if (bits % 3 == 0) mask.pop_back();  // forbids all tokens beyond the last word
     return mask;
   }
   bool accept(int32_t token_id) override {
@@ -92,7 +92,7 @@ std::vector<Request> free_requests() {
   return all;
 }
 
-// One of each, in turns; the rest of the longer list at the end.
+// Alternates between both lists; the rest of the longer one is at the end.
 std::vector<Request> interleave(const std::vector<Request>& a, const std::vector<Request>& b) {
   std::vector<Request> all;
   for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {

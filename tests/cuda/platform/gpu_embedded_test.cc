@@ -1,5 +1,6 @@
-// The embedded model on a GPU against a CPU. Their activations differ (BF16 and F32), so a token
-// that is nearly as likely as another may go the other way: one answer of twenty may differ.
+// Compares the embedded model on a GPU and on a CPU. Their activations differ (BF16 and F32), so of
+// two tokens that are nearly as likely each may choose another one: one answer of twenty may
+// differ.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -66,8 +67,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 class GpuToggle : public GpuTest {};
 
-// --attention-backend of one that serves decode alone: it does, auto serves prompts, and the engine
-// says so.
+// --attention-backend names a backend that serves decode alone: it serves decode, auto selects the
+// prefill backend, and the engine reports both.
 TEST_F(GpuToggle, ABackendOfOnePhaseServesThatPhase) {
   const std::vector<std::string> prefill =
       testing::served_backends(embedded("cuda"), Phase::kPrefill);
@@ -81,7 +82,7 @@ TEST_F(GpuToggle, ABackendOfOnePhaseServesThatPhase) {
     const std::string expected = "decode: " + name + ", prefill: ";
     EXPECT_THAT(engine->model_info().attention_backend, ::testing::StartsWith(expected));
     EXPECT_EQ(engine->model_info().attention_backend == expected + name, serves_both);
-    // A flag for one phase is strict.
+    // A flag for one phase fails if the backend does not serve that phase.
     config.attention_backend = "auto";
     config.prefill_attention_backend = name;
     EXPECT_EQ(Engine::create(config).ok(), serves_both);
@@ -112,7 +113,7 @@ Text read_text(Engine& engine, const Request& request) {
 
 TEST_F(GpuText, EndsAtAStopString) {
   EngineConfig config = embedded("cuda");
-  config.enable_prefix_caching = false;  // the same work twice
+  config.enable_prefix_caching = false;  // the second run does the same work
   const auto engine = make_engine(config);
   Request request = questions(*engine, 40).front();
   const std::string whole = read_text(*engine, request).text;

@@ -11,13 +11,13 @@
 
 namespace quire::testing {
 
-// Skips where there is no GPU.
+// Skips its tests if there is no GPU.
 class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override;
 };
 
-// The tiny random model in F32: what a GPU and a CPU make of it differs by the order of sums alone.
+// The tiny random model in F32: the results of a GPU and a CPU differ only by the order of sums.
 EngineConfig tiny_f32(const std::string& device);
 
 // The embedded model, in its own BF16.
@@ -25,18 +25,18 @@ EngineConfig embedded(const std::string& device);
 
 // The GPU backends that serve a phase of the configuration's model on this machine.
 std::vector<std::string> served_backends(const EngineConfig& config);
-// Of them, those that serve decode, and those that serve prompts.
+// The GPU backends that serve the given phase.
 std::vector<std::string> served_backends(const EngineConfig& config, Phase phase);
 
-// A change to an engine's configuration, by the name that tests of it have.
+// A named change of an engine's configuration; tests use the name.
 struct Variant {
   const char* name;
   void (*change)(EngineConfig&);
 };
 std::string name_of(const ::testing::TestParamInfo<Variant>& variant);
 
-// Ways to the same answers: by graphs, eagerly, with prompts in parts, one request after another,
-// and with requests that start again.
+// Configurations that must give the same answers: with graphs, eager, with chunked prompts, one
+// request after another, and with preemption.
 const std::vector<Variant>& common_variants();
 
 // A CPU's answers over the tiny model.
@@ -44,15 +44,15 @@ std::vector<Collected> cpu_answers(const std::vector<Request>& requests);
 
 Request greedy(std::vector<int32_t> prompt, int max_tokens);
 
-// Word problems for the embedded model, which it answers without hesitation.
+// Word problems whose answers the embedded model gives with high probability.
 inline constexpr int kNumQuestions = 20;
 std::vector<Request> questions(const Engine& engine, int max_tokens = 20);
 
-// Two of the tiny model's random logits may be nearly equal, and then rounding decides: so many
+// Two of the tiny model's random logits may be nearly equal, and then rounding decides: this many
 // answers may differ from a CPU's.
 inline constexpr int kMaxTies = 2;
 
-// How many answers have other tokens.
+// The number of answers with different tokens.
 int count_differences(const std::vector<Collected>& got, const std::vector<Collected>& expected);
 
 }  // namespace quire::testing

@@ -1,5 +1,5 @@
-// What becomes of an engine whose device fails: requests end with the error, the engine is
-// unhealthy and takes no more, and the process goes on.
+// An engine whose device fails: requests end with the error, the engine is unhealthy and refuses
+// further requests, and the process continues.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -25,8 +25,8 @@ using testing::tiny_prompt;
 
 enum class Fault { kNone, kUpdate, kNoted };
 
-// A plan of the native backend, until a test lets it fail: before anything is enqueued, or by a
-// failure that the stream notes, as a kernel's launch would leave it.
+// A plan of the native backend that fails on demand: before anything is enqueued, or by an error
+// that the stream keeps, like that of a kernel's launch.
 class FailingPlan final : public AttentionPlan {
  public:
   FailingPlan(std::unique_ptr<AttentionPlan> plan, const std::atomic<Fault>& fault)
@@ -69,7 +69,7 @@ class FailingAttention final : public AttentionBackend {
   std::unique_ptr<AttentionBackend> backend_;
 };
 
-// An engine put together by hand, around the failing backend.
+// An engine that is assembled from its parts, with the failing backend.
 class GpuFault : public testing::GpuTest, public ::testing::WithParamInterface<Fault> {
  protected:
   static constexpr int kMaxNumSeqs = 4;
@@ -138,7 +138,7 @@ class GpuFault : public testing::GpuTest, public ::testing::WithParamInterface<F
     return {};
   }
 
-  // What has come of a request so far, and how it ended.
+  // A request's output so far, and how it ended.
   struct Answer {
     std::promise<void> first_token;
     std::promise<Output> last;
@@ -187,7 +187,7 @@ TEST_P(GpuFault, FailsWhatRunsAndMarksTheEngine) {
     EXPECT_THAT(last.error.message(), HasSubstr("[failing]"));
   }
   EXPECT_THAT(core_->health().message(), HasSubstr("[failing]"));
-  // For good: a device that failed once is not asked again.
+  // The failure is permanent: the engine does not use the device again.
   failing_->fault = Fault::kNone;
   const Output refused = submit(5)->last.get_future().get();
   EXPECT_EQ(refused.finish_reason, FinishReason::kError);

@@ -1,5 +1,5 @@
-// Gemma on a GPU: two KV groups with windows of their own, soft caps, QK-norms, and kernels that no
-// other family takes. In F32 a GPU and a CPU differ by the order of sums alone.
+// Gemma on a GPU: two KV groups with different windows, soft caps, QK-norms, and kernels that no
+// other family uses. In F32 the results of a GPU and a CPU differ only by the order of sums.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ EngineConfig tiny_gemma(const GemmaCase& spec, const std::string& device) {
   return config;
 }
 
-// Lengths from 1 to 160: within the window, and several times as long.
+// Prompt lengths from 1 to 160: within the window, and several times as long.
 std::vector<Request> requests() {
   std::vector<Request> all;
   for (int i = 0; i < 24; ++i) {
@@ -84,12 +84,13 @@ TEST_P(GpuGemma, AnswersAreTheCpus) {
   }
 }
 
-// In BF16 the kernels of the common path run; the ids of a random model are its own.
+// In BF16 the kernels of the common path run. A random model has no reference answers in BF16, so
+// the ids are compared with those of a second run.
 TEST_P(GpuGemma, Bf16GivesTheSameBitsAgain) {
   EngineConfig config = tiny_gemma(GetParam(), "cuda");
   config.dtype = "bf16";
   config.kv_cache_dtype = "auto";
-  config.enable_prefix_caching = false;  // a hit would make another step of the prompt
+  config.enable_prefix_caching = false;  // a hit would change the prompt's steps
   const auto engine = make_engine(config);
   ASSERT_NE(engine, nullptr);
   const std::vector<Collected> first = run_all(*engine, {requests()[5]});

@@ -1,4 +1,4 @@
-// What a device has no room for is refused, and everything else goes on.
+// Requests that exceed the device's memory are refused, and everything else continues.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -21,7 +21,7 @@ using testing::tiny_prompt;
 
 class GpuLimits : public testing::GpuTest {};
 
-// The tiny model with a vocabulary that more biases fit than a GPU has room for.
+// The tiny model with a vocabulary that allows more biases than the GPU's tables hold.
 EngineConfig wide_vocabulary(const std::string& device) {
   EngineConfig config = tiny_f32(device);
   std::ifstream file(config.model);
@@ -60,7 +60,7 @@ TEST_F(GpuLimits, AKvCacheLargerThanTheDeviceIsRefusedAtStart) {
   EXPECT_THAT(engine.status().message(), HasSubstr("--kv-cache-memory"));
 }
 
-// An allocation that fails says so, and is not found again by whoever comes next.
+// A failed allocation returns an error, and later CUDA calls do not report it again.
 TEST_F(GpuLimits, AFailedAllocationIsAnErrorAndNothingElse) {
   for (const auto allocate : {cuda::device_memory, cuda::pinned_memory}) {
     const auto memory = allocate(size_t{1} << 50);

@@ -1,4 +1,5 @@
-// What an engine takes of a GPU's memory: as planned, all of it at start, and nothing in a step.
+// An engine's use of GPU memory: it is as planned, all of it is allocated at start, and steps
+// allocate nothing.
 #include <gmock/gmock.h>
 
 #include "cuda/base/device_info.h"
@@ -19,7 +20,7 @@ using testing::stats_at_rest;
 using testing::tiny_prompt;
 using ::testing::UnorderedElementsAreArray;
 
-// Prompts and answers with all that a sampler can be asked for.
+// Requests that use every feature of the sampler.
 std::vector<Request> all_kinds_of_requests() {
   std::vector<Request> all;
   for (int i = 0; i < 24; ++i) {
@@ -84,7 +85,7 @@ TEST_F(GpuMemoryPlan, TheWholeGpuIsEnough) {
 TEST_F(GpuMemoryPlan, WithoutRoomForGraphsItRefusesInOneLine) {
   const auto free_bytes = cuda::free_device_bytes(0);
   ASSERT_TRUE(free_bytes.ok());
-  // Others have all but a few hundred megabytes of the GPU.
+  // Another allocation takes all but 400 MiB of the GPU.
   const auto others = cuda::device_memory(static_cast<size_t>(*free_bytes - (int64_t{400} << 20)));
   ASSERT_TRUE(others.ok()) << others.status().message();
   EngineConfig config = embedded("cuda");

@@ -1,5 +1,5 @@
-// Whoever serves, and whether from graphs or not, a token has the probability that reading the text
-// anew gives it, at every length up to the longest; and several backends serve in one run.
+// With every backend, in graphs or eagerly, a token has the probability that prefilling the whole
+// text gives it, at every length up to the longest; and several backends serve in one run.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -23,19 +23,19 @@ using testing::questions;
 using testing::run_all;
 using testing::tiny_prompt;
 
-// The embedded model's.
+// The attention shape of the embedded model.
 constexpr AttentionShape kShape = {.num_heads = 8,
                                    .num_kv_heads = 4,
                                    .head_dim = 64,
                                    .head_dim_v = 64,
                                    .q = DType::kBF16,
                                    .kv = DType::kBF16};
-// Just beyond a bucket of contexts, so that sequences grow from one graph into another.
+// Just above a context bucket, so that sequences grow from one graph into another.
 constexpr int kMaxModelLen = 1100;
 constexpr int kPromptLen = 960;
 
-// One request: native. Several: xqa, or flashinfer where their lengths are ragged. Long ones:
-// native.
+// Selects native for one request, xqa for several, flashinfer if their lengths are ragged, and
+// native for long ones.
 std::string mixed_table() {
   std::vector<TuningRow> rows;
   const auto add = [&](int num_reqs, int kv_len, bool ragged, const char* backend) {
@@ -51,7 +51,7 @@ std::string mixed_table() {
 }
 
 struct Case {
-  std::string name;  // of a backend; "auto"; "mixed": by the table above
+  std::string name;  // a backend; "auto"; "mixed": selected by mixed_table()
   bool enforce_eager = false;
 };
 
@@ -71,7 +71,7 @@ EngineConfig config_of(const Case& test) {
 
 class GpuSelection : public GpuTest, public ::testing::WithParamInterface<Case> {
  protected:
-  // Whether the machine has the backend, or all that the table names.
+  // Whether the machine has the backend, or all backends of the table.
   static bool is_served() {
     const std::string& name = GetParam().name;
     const auto served = testing::served_backends(config_of({"auto"}), Phase::kDecode);
@@ -88,7 +88,7 @@ Request spoken(int prompt_len, uint64_t salt, int max_tokens) {
   return request;
 }
 
-// What the answer's tokens are worth when prompt and answer are read as one prompt.
+// The log probabilities of the answer's tokens when prompt and answer are prefilled as one prompt.
 std::vector<PositionLogprobs> read_anew(Engine& engine, const Request& request,
                                         const Collected& answer) {
   Request again = request;
@@ -106,7 +106,7 @@ TEST_P(GpuSelection, TokensAreWorthWhatReadingThemAnewSays) {
   if (!is_served()) GTEST_SKIP() << "this machine lacks " << GetParam().name;
   const auto engine = make_engine(config_of(GetParam()));
   ASSERT_NE(engine, nullptr);
-  // The first alone; then even lengths, then ragged ones, both up to the longest there may be.
+  // One request alone, then even lengths, then ragged ones, both up to kMaxModelLen.
   const std::vector<std::vector<Request>> batches = {
       {spoken(kPromptLen, 1, kMaxModelLen - kPromptLen)},
       {spoken(kPromptLen, 2, 40), spoken(kPromptLen, 3, 140), spoken(kPromptLen, 4, 140),
@@ -152,7 +152,7 @@ TEST_F(GpuTuningTable, SeveralBackendsGiveTheTokensOfOne) {
   }
   const auto one = make_engine(config_of({"native"}));
   std::vector<Request> requests = questions(*one);
-  // One by one they end, so that every size of batch is met.
+  // They end one after another, so that every batch size occurs.
   for (size_t i = 0; i < requests.size(); ++i)
     requests[i].sampling.max_tokens = 2 + static_cast<int>(i);
   EXPECT_LE(count_differences(run_all(**mixed, requests), run_all(*one, requests)), 2);

@@ -1,5 +1,5 @@
-// Steps that verify drafts on a GPU, as graphs and eagerly: the answers are a CPU's without drafts,
-// whatever is drafted and however many drafts each step accepts.
+// Steps that verify drafts on a GPU, in graphs and eagerly: the answers equal those of a CPU
+// without drafts, whatever the drafts are and however many of them each step accepts.
 #include "cuda/platform/device_drafter.h"
 #include "cuda/platform/gpu_engine.h"
 
@@ -79,7 +79,7 @@ TEST_P(GpuSpeculation, BringsTheAnswersOfAnOrdinaryRun) {
 INSTANTIATE_TEST_SUITE_P(Variants, GpuSpeculation, ::testing::ValuesIn(testing::common_variants()),
                          testing::name_of);
 
-// Log probabilities are those of the same logits: drafts shift nothing.
+// Log probabilities belong to the logits of their tokens, with drafts too.
 TEST_F(GpuTest, SpeculationKeepsLogProbabilitiesAtTheirTokens) {
   const auto engine = make_engine(tiny_f32("cuda"), 4);
   ASSERT_NE(engine, nullptr);

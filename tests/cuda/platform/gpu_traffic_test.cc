@@ -1,4 +1,4 @@
-// The promise of the GPU engine: a step copies once to the host, the sampled ids, and waits once.
+// Each step of a GPU engine makes one copy to the host, of its results, and one wait.
 #include <gmock/gmock.h>
 
 #include "cuda/platform/gpu_engine.h"
@@ -16,7 +16,7 @@ using testing::served_backends;
 using testing::stats_at_rest;
 using testing::tiny_prompt;
 
-// What a piece of work cost.
+// Steps, copies and waits of a run.
 struct Spent {
   int64_t num_steps = 0;
   int64_t num_copies = 0;
@@ -44,7 +44,7 @@ EngineConfig config_of(const std::string& backend, bool enforce_eager) {
 
 class GpuTraffic : public GpuTest, public ::testing::WithParamInterface<bool> {
  protected:
-  // Of auto and of every backend that serves the model on this machine, by name.
+  // Checks auto and every backend that serves the model on this machine.
   template <typename Check>
   void for_each_backend(const Check& check) {
     std::vector<std::string> names = served_backends(config_of("auto", GetParam()));
@@ -75,7 +75,7 @@ TEST_P(GpuTraffic, OneCopyAndOneWaitAStep) {
     EXPECT_EQ(decode.num_copies, decode.num_steps);
     EXPECT_EQ(decode.num_waits, decode.num_steps);
 
-    // The first request decodes in every step that prompts are read in.
+    // The first request decodes in every step that prefills another prompt.
     const Spent mixed = spend(engine, [&] {
       std::vector<Request> requests = {greedy(tiny_prompt(9, 1), 120)};
       for (uint64_t i = 0; i < 12; ++i) requests.push_back(greedy(tiny_prompt(50, i), 8));

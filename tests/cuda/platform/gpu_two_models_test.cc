@@ -15,7 +15,8 @@ using testing::SteppedModel;
 using testing::tiny_f32;
 
 constexpr float kF32Tolerance = 1e-4F;
-constexpr float kBf16Tolerance = 0.1F;  // matrix products may be other kernels after another start
+constexpr float kBf16Tolerance = 0.1F;  // another start may choose other kernels for matrix
+                                        // products
 
 std::array<EngineConfig, 2> configs() {
   const EngineConfig first = tiny_f32("cuda");
@@ -41,7 +42,8 @@ class GpuTwoModels : public testing::GpuTest {
   }
 };
 
-// Up to the first token that a tie decides, behind which contexts differ.
+// Compares answers up to the first token that a near tie decides, after which their contexts
+// differ.
 void expect_close(const std::vector<SteppedModel::Answer>& got,
                   const std::vector<SteppedModel::Answer>& expected, float tolerance) {
   ASSERT_EQ(got.size(), expected.size());

@@ -1,4 +1,4 @@
-// Without a GPU: what a step's results on the host become.
+// Reading of a step's results on the host: needs no GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@ LogprobsResult result_of(int32_t token_id, RowStatus status = RowStatus::kOk, in
   return result;
 }
 
-// The second chunk's logits are broken; the request fails when the third samples, with the first
-// broken position, while its neighbour does not.
+// The second chunk's logits are invalid. The request fails when its third chunk samples, with the
+// first invalid position; its neighbour does not fail.
 TEST(PromptLogprobsRead, BrokenLogitsFailTheRequest) {
   const auto prompt = std::make_shared<Prompt>();
   prompt->token_ids = {1, 2, 3, 4, 5, 6};

@@ -1,4 +1,4 @@
-// What an engine measures at its start is what its steps fall into: needs no GPU.
+// The row buckets that an engine measures at start include those of all its steps: needs no GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -97,7 +97,7 @@ TEST(SummarizeRecords, TellsIdlenessBetweenStepsFromThatWithin) {
     all.insert(all.end(), of_step.begin(), of_step.end());
   }
   const DecodeProfile decode = summarize_records(records_of(all, 0, 400)).decode;
-  EXPECT_EQ(decode.num_steps, 2);  // not the first, whose begin is not known, nor the eager one
+  EXPECT_EQ(decode.num_steps, 2);  // without the first, whose start is unknown, and the eager one
   EXPECT_NEAR(decode.seconds * 1e6, 200, 1e-6);
   EXPECT_NEAR(decode.idle_between_seconds * 1e6, 2 * (8 + 2 + 2), 1e-6);
   EXPECT_NEAR(decode.idle_within_seconds * 1e6, 2 * 5, 1e-6);

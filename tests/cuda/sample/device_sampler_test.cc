@@ -108,7 +108,7 @@ void add_rules(SamplingParams& params, SamplingSpec& spec, std::mt19937& random,
   if (random() % 2 == 0) params.logprobs = pick(random, {0, 1, 5, 20});
 }
 
-// Of few tokens, of most, of none, and such that end before the vocabulary does.
+// A random mask: it allows few tokens, most, or none, and may be shorter than the vocabulary.
 std::vector<uint32_t> random_mask(std::mt19937& random, int vocab_size) {
   std::vector<uint32_t> mask(static_cast<size_t>(vocab_size + 31) / 32);
   const uint32_t kind = random() % 8;
@@ -163,7 +163,7 @@ std::vector<RowAdded> random_rows(const Kinds& with, int num_rows, int vocab,
 
 class SampledAlike : public testing::TestWithParam<int> {
  protected:
-  // Steps of rows with random parameters, on the same random logits on both sides.
+  // Samples rows with random parameters on the device and on the host, from the same random logits.
   void run(const Kinds& with, bool captured, int num_rows, int num_steps);
 };
 
@@ -242,8 +242,8 @@ TEST_P(SampledAlike, MaskedInAGraph) {
   run({.filters = true, .rules = true, .masks = true}, true, 16, 4);
 }
 
-// Spans of 1 to 9 logits rows, of whose drafts a random number is right: tokens, counts and
-// progress are those of the CPU, which samples one token after another.
+// Spans of 1 to 9 logits rows with a random number of correct drafts: tokens, counts and progress
+// equal those of the CPU, which samples one token after another.
 TEST_P(SampledAlike, InSpans) {
   SKIP_WITHOUT_DEVICE();
   const int vocab = GetParam();
@@ -271,7 +271,7 @@ TEST_P(SampledAlike, InSpans) {
       }
       std::vector<float> logits =
           random_logits(static_cast<int>(row_ids.size()) * q_len * vocab, 3.0F, 16, random);
-      // A fault behind accepted drafts is the next step's.
+      // An error after accepted drafts is reported by the next step.
       logits[(row_ids.size() * static_cast<size_t>(q_len) - 1) * static_cast<size_t>(vocab)] =
           num_drafts > 0 ? kNan : 0.0F;
       const auto results = rig.step_spans(logits, row_ids, num_right, step % 2 == 1);
@@ -294,7 +294,7 @@ TEST_P(SampledAlike, InSpans) {
 
 INSTANTIATE_TEST_SUITE_P(Vocabularies, SampledAlike, testing::Values(17, 1000, 32000, 128256));
 
-// All logits equal, or nearly: the border runs through ties that no list holds.
+// All logits are equal, or nearly: the cut falls within ties that do not fit into the list.
 TEST(DeviceSampler, CutsThroughTiesByIdAsTheCpuDoes) {
   SKIP_WITHOUT_DEVICE();
   constexpr int kVocab = 128256;
@@ -424,7 +424,8 @@ TEST(DeviceSampler, RefusesListsItHasNoRoomFor) {
   EXPECT_THAT(refused.message(), testing::HasSubstr("logit_bias"));
 }
 
-// Sequences with rules come and go: each finds its own rules in a table that another one left.
+// Sequences with rules are added and removed: each uses its own rules in a table that another
+// sequence used before.
 TEST(DeviceSampler, RuleTablesAreAPool) {
   SKIP_WITHOUT_DEVICE();
   constexpr int kVocab = 1000;
@@ -468,8 +469,8 @@ TEST(DeviceSampler, RuleTablesAreAPool) {
   }
 }
 
-// 10^8 draws: a token that is all but certain never loses, and a few likely ones are drawn as often
-// as their probabilities say.
+// 10^8 samples: a token of almost certain probability is always sampled, and a few likely tokens
+// are sampled as often as their probabilities predict.
 TEST(DeviceSampler, DrawsAsOftenAsProbable) {
   SKIP_WITHOUT_DEVICE();
   constexpr int kVocab = 8;
@@ -518,8 +519,8 @@ TEST(DeviceSampler, DrawsAsOftenAsProbable) {
     chi_square += off * off / expected;
   }
   EXPECT_EQ(counts[1][kVocab - 1], 0);
-  // 6 degrees of freedom: a right sampler exceeds this once in 100,000 seeds, and this seed does
-  // not.
+  // 6 degrees of freedom: a correct sampler exceeds this for one seed in 100,000, and not for this
+  // seed.
   EXPECT_LT(chi_square, 33.1);
 }
 
@@ -531,7 +532,7 @@ TEST(DeviceSampler, SaysWhatItAllocates) {
   };
   EXPECT_GT(mib_of(256, 256), 125U);  // the counts of seen tokens alone
   EXPECT_LT(mib_of(256, 256), 250U);
-  // Sequences without rules take their masks and the results of a step.
+  // Sequences without rules only need memory for masks and for a step's results.
   EXPECT_LT(mib_of(1000, 256) - mib_of(256, 256), 50U);
 }
 

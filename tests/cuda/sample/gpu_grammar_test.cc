@@ -1,5 +1,5 @@
-// Grammars on a GPU: the embedded model answers within them, in the batch of requests that are
-// free.
+// Grammars on a GPU: the embedded model's answers match them, in a batch with unconstrained
+// requests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

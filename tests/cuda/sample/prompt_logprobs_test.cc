@@ -52,7 +52,7 @@ TEST(PromptLogprobs, AreThoseOfTheCpu) {
   }
 }
 
-// Broken logits at a prompt's position say so, as they do where a token is sampled.
+// Invalid logits at a prompt's position give the same error as where a token is sampled.
 TEST(PromptLogprobs, ReportBrokenLogits) {
   if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message();
   constexpr int kRows = 4;

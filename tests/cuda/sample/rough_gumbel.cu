@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kThreads)
     RoughRace rough(params);
     rough.take(logit, bits, 0);
     const double exact = params.score(logit, bits);
-    // may_win takes a float: the largest that is no larger than the score.
+    // may_win() takes a float, so the score is rounded down.
     if (static_cast<double>(rough.low()) <= exact && rough.may_win(__double2float_rd(exact))) {
       continue;
     }

@@ -1,4 +1,4 @@
-// The bounds of RoughRace (cuda/sample/race.cuh) against the exact score.
+// Compares the bounds of RoughRace (cuda/sample/race.cuh) with the exact score.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace quire::cuda {
 
 struct RoughGumbelErrors {
   unsigned long long count;
-  uint32_t first_bits;  // the lowest whose score lies outside of its bounds
+  uint32_t first_bits;  // the lowest bits whose score is out of bounds
 };
 
-// Counts, into `errors` (device), the random bits of [first, first + count) whose score RoughRace
-// bounds wrongly.
+// Counts in `errors` (device) the random bits in [first, first + count) whose exact score is
+// outside of RoughRace's bounds.
 void launch_check_bits(uint64_t first, uint64_t count, float logit, float temperature,
                        RoughGumbelErrors* errors, CudaStream& stream);
 

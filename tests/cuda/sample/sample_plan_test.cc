@@ -1,4 +1,4 @@
-// Without a GPU: which kernels sample which rows.
+// The kernels that sample each row: needs no GPU.
 #include "cuda/sample/sample_plan.h"
 
 #include <gmock/gmock.h>
@@ -101,7 +101,7 @@ TEST(SamplePlan, MinTokensEnd) {
   EXPECT_THAT(rows.plan(uses({0, 1})).counts, ElementsAre(2, 0, 0));
 }
 
-// How many tokens of a span count is not known here: one is certain.
+// The host does not know how many tokens of a span are kept: at least one is.
 TEST(SamplePlan, ASpanCountsOnceTowardsMinTokens) {
   SampledRows rows(2, 1);
   RowState state = plain();
@@ -126,12 +126,12 @@ TEST(SamplePlan, TablesGoToRowsWithRulesAndComeBack) {
   rows.remove(1);
   rows.remove(1);
   EXPECT_EQ(rows.add(3, with_rules()), first);
-  EXPECT_EQ(rows.add(2, with_rules()), second);  // in place of the one before
+  EXPECT_EQ(rows.add(2, with_rules()), second);  // replaces the previous sequence
   EXPECT_EQ(rows.add(2, plain()), -1);
   EXPECT_EQ(rows.add(0, with_rules()), second);
 }
 
-// The scheduler counts sequences that may need a table; RowUpload says which do.
+// The scheduler counts the sequences that may need a table, and RowUpload decides which do.
 TEST(SamplePlan, NoSequenceNeedsATableThatTheSchedulerDoesNotCount) {
   const RowLimits limits = {.vocab_size = 100, .max_tokens_per_seq = 64};
   const std::vector<std::function<void(SamplingParams&, SamplingSpec&)>> rules = {

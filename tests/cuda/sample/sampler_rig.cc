@@ -149,7 +149,7 @@ std::vector<Compared> SamplerRig::run(const std::vector<float>& logits,
   return compared;
 }
 
-// The sequential definition: one token after another, until one is not the next draft.
+// The sequential definition: samples one token after another until one differs from the next draft.
 SampledSpan SamplerRig::sample_span_on_host(int row, const float* logits, int num_right,
                                             std::span<int32_t> drafts) {
   const auto vocab = static_cast<size_t>(limits_.vocab_size);

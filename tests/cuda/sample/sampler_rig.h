@@ -1,4 +1,4 @@
-// Sequences that are sampled on the device and by the CPU's definition, side by side.
+// Samples sequences on the device and by the CPU's definition, for comparison.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace quire::cuda {
 
-// Why there is no device to test on, or ok.
+// Returns ok, or the reason why there is no device to test on.
 Status open_test_device();
 
-// Logits of a model that is sure of little (spread 1) to much (spread 8); `num_levels` > 0 rounds
-// them, so that many are equal.
+// Random logits from nearly uniform (spread 1) to peaked (spread 8); `num_levels` > 0 rounds them,
+// so that many are equal.
 std::vector<float> random_logits(int count, float spread, int num_levels, std::mt19937& random);
 
 struct Sampled {
@@ -46,14 +46,14 @@ class SamplerRig {
   // logits: [row_ids.size(), vocab_size]; row ids < 0 are padding. Samples on both sides.
   std::vector<Compared> step(const std::vector<float>& logits, const std::vector<int32_t>& row_ids,
                              const StepMasks& masks = {});
-  // The same with the device's work captured in a graph and replayed.
+  // The same as step(), with the device's work captured in a graph and replayed.
   std::vector<Compared> step_captured(const std::vector<float>& logits,
                                       const std::vector<int32_t>& row_ids,
                                       const StepMasks& masks = {});
 
-  // A span of limits.num_drafts + 1 logits rows for each of row_ids (none is padding). Of its
-  // drafts the first num_right[i] are the tokens that the host samples, and the next is another
-  // one.
+  // Samples a span of limits.num_drafts + 1 logits rows for each of row_ids (none is padding). The
+  // first num_right[i] of its drafts are the tokens that the host samples, and the next one
+  // differs.
   std::vector<ComparedSpan> step_spans(const std::vector<float>& logits,
                                        const std::vector<int32_t>& row_ids,
                                        const std::vector<int>& num_right, bool captured);
@@ -66,7 +66,7 @@ class SamplerRig {
   const int32_t* offsets() const { return static_cast<const int32_t*>(offsets_.data()); }
   // Plans a step of these rows, each a span of its own, for sampler().sample().
   SamplePlan plan(const std::vector<int32_t>& row_ids, const StepMasks& masks = {});
-  // The last step's.
+  // The plan of the last step.
   const SamplePlan& last_plan() const { return plan_; }
   int32_t last_token(int row);
   int32_t num_computed(int row);

@@ -1,5 +1,5 @@
-// Prints microseconds a call by replays of a graph. Asserts only that the work is done: how long it
-// may take is another machine's question.
+// Prints the microseconds per call of graph replays. It asserts only that the work succeeds,
+// because times depend on the machine.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -135,7 +135,7 @@ TEST(SamplerSpeed, PrintsMicroseconds) {
   }
 }
 
-// From the engine's masks to the device's memory, by the host's clock.
+// Measures on the host's clock how long masks take to reach device memory.
 TEST(SamplerSpeed, PrintsMicrosecondsOfMasks) {
   using std::chrono::steady_clock;
   if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message();

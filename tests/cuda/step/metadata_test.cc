@@ -1,6 +1,6 @@
-// The metadata kernel against its plain definition, platform/batch_inputs.h, over the random steps
-// of random sequences: pages appended as they grow and given back, spans of 1 to 9 tokens whose
-// lengths only the device has, drafts behind a sequence's pages, chunks, padding.
+// Compares the metadata kernel with its reference implementation, platform/batch_inputs.h, over
+// random steps of random sequences: pages appended and freed, spans of 1 to 9 tokens whose lengths
+// only the device has, drafts beyond a sequence's pages, prefill chunks, padding.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ constexpr int kMaxTokens = 1024;
 struct Seq {
   int row = 0;
   int num_computed = 0;
-  std::vector<std::vector<int32_t>> pages = {};  // by block table
+  std::vector<std::vector<int32_t>> pages = {};  // per block table
   std::vector<int32_t> next_tokens = {};
 };
 
@@ -33,14 +33,14 @@ struct Shape {
   int q_len = 1;  // of slices that decode
 };
 
-// A device that the plans of random sequences are sent to, and the host's copy of its state.
+// Sends the plans of random sequences to a device, and keeps a copy of its state on the host.
 class MetadataTest : public ::testing::TestWithParam<Shape> {
  protected:
   void SetUp() override {
     const auto device = open_device(0);
     if (!device.ok()) GTEST_SKIP() << device.status().message();
     stream_ = std::move(*CudaStream::create());
-    // So few pages inside the block that many steps send some ahead of it.
+    // Few pages fit into the block, so that many steps upload some ahead of it.
     limits_ = {.max_num_seqs = kMaxSeqs,
                .max_num_tokens = kMaxTokens,
                .max_num_logit_rows = kMaxSeqs * q_len(),
@@ -61,8 +61,8 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
   static int q_len() { return GetParam().q_len; }
   int uniform(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
 
-  // Pages for `kv_len` tokens; those behind are given back. Pages that a window has left behind may
-  // never have been announced.
+  // Resizes the sequence's pages to `kv_len` tokens, and frees the others. Pages before a window
+  // may never have been appended.
   void resize_pages(BatchPlan& plan, Seq& seq, int kv_len) {
     const auto num_pages = static_cast<size_t>((kv_len + page_size() - 1) / page_size());
     seq.pages.resize(limits_.windows.size());
@@ -82,7 +82,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
     }
   }
 
-  // A chunk of the sequence's known tokens.
+  // Adds a prefill chunk of the sequence's known tokens.
   void add_chunk(BatchPlan& plan, Seq& seq, int num_tokens) {
     resize_pages(plan, seq, seq.num_computed + num_tokens);
     plan.slices.push_back({.row = seq.row,
@@ -94,8 +94,8 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
     for (int i = 0; i < num_tokens; ++i) plan.token_ids.push_back(uniform(0, 999));
   }
 
-  // The sequence's next tokens. The host has a bound of its length alone; where the sequence is
-  // about to end, its pages do not hold all drafts.
+  // Adds the sequence's next tokens. The host only has an upper bound of its length. If the
+  // sequence is about to end, its pages do not hold all drafts.
   void add_decode(BatchPlan& plan, Seq& seq) {
     const int bound = seq.num_computed + uniform(0, 2 * q_len());
     const int num_needed = seq.num_computed + uniform(1, q_len());
@@ -131,7 +131,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
     return plan;
   }
 
-  // Gives the device the progress of every row, some of it from sequences that are gone.
+  // Uploads the progress of every row, including rows whose sequences have ended.
   void upload_progress() {
     std::vector<int32_t> words(static_cast<size_t>(kMaxSeqs * (1 + q_len())));
     for (Seq& seq : seqs_) {
@@ -144,7 +144,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
     ASSERT_TRUE(stream_->synchronize().ok());
   }
 
-  // Advances as sampling does: some drafts are accepted.
+  // Advances the sequences as sampling does: some drafts are accepted.
   void advance(const BatchPlan& plan) {
     for (size_t i = 0; i < plan.slices.size(); ++i) {
       const SeqSlice& slice = plan.slices[i];
@@ -275,7 +275,8 @@ TEST_P(MetadataTest, PadsAGraphsBatchHarmlessly) {
   }
 }
 
-// A prefix hit of every row at once: more pieces than one copy takes, the last of each row partial.
+// Every row has a prefix hit at once: more pieces than one copy holds, the last of each row
+// partial.
 TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
   const auto device = open_device(0);
   if (!device.ok()) GTEST_SKIP() << device.status().message();
@@ -307,9 +308,9 @@ TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
   plan.num_decode = kMaxSeqs;
   const std::vector<PagePiece> pieces = pages_ahead(plan, limits);
   EXPECT_EQ(pieces.size(),
-            size_t{kMaxSeqs - 1} * 46);  // 60 pages each  // the first row's go inside
+            size_t{kMaxSeqs - 1} * 46);  // 60 pages each; the first row's are in the block
   EXPECT_GT(pieces.size(), size_t{StepBuffers::kMaxPieces});
-  for (int step = 0; step < 3; ++step) {  // the second finds the ring's slots in use
+  for (int step = 0; step < 3; ++step) {  // from the second step on the ring's slots are in use
     ASSERT_TRUE(buffers.upload(plan, nullptr, *stream).ok());
     buffers.derive(kMaxSeqs, *stream);
   }

@@ -16,7 +16,7 @@ constexpr AttentionShape kShape = {.num_heads = 8,
                                    .out = DType::kBF16,
                                    .scale = 0.1F};
 
-// Every backend of the GPU has times for every kind of batch; a longer one takes longer.
+// Every backend of the GPU gets times for every kind of batch; a longer batch takes longer.
 TEST(MeasureAttention, TimesEveryBackend) {
   const auto platform = make_cuda_platform({.activation_dtype = DType::kBF16});
   if (!platform.ok()) GTEST_SKIP() << platform.status().message();
@@ -55,7 +55,7 @@ TEST(MeasureAttention, TimesEveryBackend) {
   }
 }
 
-// A model in F32 is measured as it runs.
+// An F32 model is measured with F32 attention.
 TEST(MeasureAttention, TimesF32) {
   const auto platform = make_cuda_platform({.activation_dtype = DType::kF32});
   if (!platform.ok()) GTEST_SKIP() << platform.status().message();
