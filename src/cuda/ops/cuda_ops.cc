@@ -214,7 +214,8 @@ class CudaOpsImpl final : public CudaOps {
   // Returns false if the kernel cannot compute the tails, or the device refuses the launch. It may
   // refuse when other processes share its SMs, because the kernel needs all SMs at once.
   Result<bool> try_fused(std::span<const LayerTail> tails) {
-    QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // reports errors of earlier work here
+    QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // so that errors of earlier work are
+                                                            // reported here
     bool can_compute = !tails.empty();
     for (const LayerTail& tail : tails) can_compute = can_compute && run_fused(tail);
     const Status launched = context_.stream->synchronize();

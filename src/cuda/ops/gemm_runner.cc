@@ -186,8 +186,8 @@ Status GemmRunner::run_timed(std::span<const GemmCall> calls, const Candidate& c
   return context_.stream->take_error();
 }
 
-// Adds one time per candidate, or its error. The host waits once per round, so that the device is
-// never idle.
+// Adds one time per candidate, or its error. The host waits only once per round, so that the device
+// is not idle between candidates.
 Status GemmRunner::time_round(std::span<const GemmCall> calls,
                               std::span<Candidate* const> candidates, size_t num_runs) {
   while (watches_.size() < candidates.size()) {

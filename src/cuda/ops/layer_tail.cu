@@ -76,7 +76,7 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
   int num_multiprocessors = 0;
   int block_bytes = 0;
   int multiprocessor_bytes = 0;
-  int reserved_bytes = 0;  // by the driver, per thread block
+  int reserved_bytes = 0;  // reserved by the driver, per thread block
   int cooperates = 0;
   QUIRE_CUDA_RETURN_IF_ERROR(cudaGetDevice(&device));
   const auto ask = [&](cudaDeviceAttr attribute, int* value) {
@@ -92,7 +92,7 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
   if (major < 9 || cooperates == 0) return std::unique_ptr<LayerTailKernel>();
   QUIRE_ASSIGN_OR_RETURN(Buffer arrivals, device_memory(sizeof(uint64_t)));
   context.stream->set_zero(arrivals.data(), sizeof(uint64_t));
-  constexpr size_t kStaticBytes = 128;  // of block_sum
+  constexpr size_t kStaticBytes = 128;  // static shared memory of block_sum
   const auto beside = static_cast<size_t>(multiprocessor_bytes - 2 * reserved_bytes);
   const TailSharedMemory shared_memory = {
       .per_block = static_cast<size_t>(block_bytes) - kStaticBytes,

@@ -206,7 +206,7 @@ __global__ void rope_any_kernel(Params p) {
   const int64_t item = int64_t{blockIdx.x} * (kBlock / 32) + threadIdx.x / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t token = item / num_heads;
-  if (token >= p.num_tokens) return;  // a whole warp
+  if (token >= p.num_tokens) return;  // the whole warp returns
   const HeadTask task = head_task<T>(p, token, static_cast<int>(item % num_heads));
   if (task.out == nullptr) return;
   const T* x = static_cast<const T*>(p.qkv) + item * p.head_dim;

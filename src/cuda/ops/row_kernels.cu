@@ -99,11 +99,11 @@ __device__ __forceinline__ float silu(float x) {
   return x / (1.0F + expf(-x));
 }
 
-// x / 2 (1 + tanh(u)) as x / (1 + exp(-2 u)).
+// Computes x / 2 (1 + tanh(u)) as x / (1 + exp(-2 u)).
 template <typename T>
 __device__ __forceinline__ float gelu_tanh(float x) {
   constexpr float kLinear = -1.5957691216F;   // -2 sqrt(2 / pi)
-  constexpr float kCubic = -0.071354816273F;  // and times 0.044715
+  constexpr float kCubic = -0.071354816273F;  // kLinear * 0.044715
   const float y = x * fmaf(kCubic, x * x, kLinear);
   if constexpr (sizeof(T) == 2) return __fdividef(x, 1.0F + __expf(y));
   return x / (1.0F + expf(y));

@@ -25,7 +25,7 @@ void run_rms_norm(const LaunchContext& context, const TensorView& x, const Tenso
                   const float* weight, float eps, const TensorView& out);
 void run_gated_mul(const LaunchContext& context, Activation activation, const TensorView& gate_up,
                    const TensorView& out);
-// x = cap * tanh(x / cap), x in F32.
+// x = cap * tanh(x / cap); x is F32.
 void run_soft_cap(const LaunchContext& context, float cap, const TensorView& x);
 void run_rope_angles(const LaunchContext& context, const float* inv_freq, float attention_factor,
                      const int32_t* positions, const TensorView& cos_sin);

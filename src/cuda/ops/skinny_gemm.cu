@@ -172,7 +172,7 @@ __global__ void any_gemm_kernel(Operands p) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t column = int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
   const int first = static_cast<int>(blockIdx.y) * kTokens;
-  if (column >= p.n) return;  // a whole warp
+  if (column >= p.n) return;  // the whole warp returns
   const T* w = static_cast<const T*>(p.w) + column * p.k;
   const T* x = static_cast<const T*>(p.x) + first * p.k;
   float sums[kTokens] = {};

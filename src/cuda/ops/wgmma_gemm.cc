@@ -257,7 +257,8 @@ Status WgmmaGemm::run(const GemmCall& call, const WgmmaPlan& plan) {
   p.splits = plan.splits;
   p.num_stages = num_stages(tile, context_.stream->limits().max_shared_bytes);
   p.w_policy = is_read_once ? kEvictFirst : kEvictNormal;
-  // A cluster that splits K computes one tile, after which its rings hold partial sums.
+  // A cluster that splits K computes only one tile, after which its rings hold partial sums, so the
+  // grid has one cluster per tile.
   const auto size = static_cast<size_t>(plan.cluster_size());
   const int64_t num_clusters = plan.splits > 1
                                    ? grid.num_clusters()

@@ -15,7 +15,7 @@
 namespace quire::cuda {
 
 // One way to compute a product. A cluster has cluster_tokens * cluster_weights * splits thread
-// blocks. Those of one split load each tile that they share once, by multicast.
+// blocks. The thread blocks of one split load each tile that they share once, by multicast.
 struct WgmmaPlan {
   int tile = 0;  // index of wgmma_tile
   int cluster_tokens = 1;

@@ -33,7 +33,7 @@ class DecodeGraphs {
   DecodeGraphs(std::span<const AttentionSelector> selectors, int max_num_seqs, int max_model_len,
                std::span<const int> q_lens);
 
-  // Ascending.
+  // The numbers of requests with a graph, ascending.
   std::span<const int> batch_sizes() const { return batch_sizes_; }
   // The graph of the largest batch with the longest queries and context.
   const DecodeGraph& largest() const { return graphs_[graph_of_key_.back()]; }

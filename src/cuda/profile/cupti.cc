@@ -66,7 +66,7 @@ Result<CuptiApi> load_api() {
   return api;
 }
 
-// CUPTI's callbacks carry no pointer to an object, so one object per process takes the records.
+// CUPTI's callbacks have no user pointer, so one object per process collects the records.
 class Records {
  public:
   static Records& instance() {

@@ -291,7 +291,7 @@ class RowFilter {
     }
     gather(range);
     const int size = block_shared().list_size;
-    if (size == 0) return range.low;  // min-p left nothing here
+    if (size == 0) return range.low;  // min-p keeps no token here
     if (by_mass) return list_border(target - before);
     return block_shared().list[min(static_cast<int>(target - before), size) - 1];
   }
@@ -333,7 +333,7 @@ class RowFilter {
   const RowState& state_;
   float largest_;
   WeightScale scale_;
-  float least_ = kLeastFloat;  // no smaller logit stays
+  float least_ = kLeastFloat;  // smaller logits are not kept
 };
 
 // Checks the model's own logits first, then the logits after the rules.

@@ -52,7 +52,7 @@ struct WeightScale {
 struct Histogram {
   uint32_t count[kNumBins];
   uint32_t lack[kNumBins];   // in 2^-29
-  uint32_t carry[kNumBins];  // of `lack`
+  uint32_t carry[kNumBins];  // of `lack`, in units of 2^32
 
   __device__ void clear() {
     for (int b = static_cast<int>(threadIdx.x); b < kNumBins; b += static_cast<int>(blockDim.x)) {

@@ -32,7 +32,7 @@ struct SliceLogprobs {
   int32_t nan_id;        // INT32_MAX: none
   int32_t num_at_least;  // tokens at least as likely as the target
   int32_t pad;
-  uint64_t top_keys[kMaxTopLogprobs];  // falling
+  uint64_t top_keys[kMaxTopLogprobs];  // descending
 };
 
 // Arguments of one sample(); all pointers are device pointers.

@@ -1,4 +1,4 @@
-// Reading logits, and ordering them.
+// Loads, keys and checks of logits.
 #pragma once
 
 #include <cuda_runtime.h>

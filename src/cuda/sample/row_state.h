@@ -106,7 +106,7 @@ struct RowResult {
 // Log probabilities at one position.
 struct LogprobsResult {
   int32_t num_top;   // -1: not requested
-  RowStatus status;  // other than kOk: the logits are broken; the other fields have no meaning
+  RowStatus status;  // not kOk: the logits are invalid, and the other fields have no meaning
   int32_t detail;    // with kNan: id of the first NaN logit
   int32_t token_id;
   int32_t rank;

@@ -16,7 +16,7 @@ namespace quire::cuda {
 // One logits row of a step.
 struct LogitsRowUse {
   int row = -1;       // the sequence's row of state; -1: padding
-  int offset = 0;     // drafts of its span before it: the span's rows lie one after another
+  int offset = 0;     // drafts of its span before it; a span's rows are consecutive
   int mask_idx = -1;  // of the step's token masks; -1: none
 };
 

@@ -21,14 +21,14 @@ struct TableArrays {
                                     // pages
 };
 
-// All on the device.
+// Device pointers and shapes of a step's arrays.
 struct StepArrays {
   const std::byte* step = nullptr;  // the block
   TableArrays tables[kMaxBlockTables];
   int num_tables = 1;
   const int32_t* num_computed = nullptr;  // [max_num_seqs]: progress of each row that decodes
   const int32_t* next_tokens = nullptr;   // [max_num_seqs, q_len]: replace kPlaceholderToken
-  int q_len = 1;                          // of a slice that decodes
+  int q_len = 1;                          // tokens of a slice that decodes
   int64_t max_pages = 0;
   int page_size = 16;
 

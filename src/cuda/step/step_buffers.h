@@ -53,7 +53,7 @@ class AttentionInputs {
 
   // One per block table; valid until the next describe().
   std::span<const AttentionBatch* const> batches() const { return views_; }
-  // Any of them: ranges and lengths are the same in all.
+  // The first one; ranges and lengths are the same in all of them.
   const AttentionBatch& batch() const { return batches_.front(); }
 
  private:

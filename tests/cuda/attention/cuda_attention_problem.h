@@ -28,7 +28,7 @@ class CudaAttentionProblem {
   // The same with features that differ from the case's.
   AttentionResult expected(const std::vector<int32_t>& seq_lens, AttentionShape shape) const;
 
-  // Whether the backend serves a phase of this problem, or all the reasons why not.
+  // Returns whether the backend serves a phase of this problem, or all reasons why it does not.
   Support supports(AttentionBackend& backend, const Device& device, Phase phase,
                    bool in_graph = false) const;
 
@@ -36,8 +36,9 @@ class CudaAttentionProblem {
   // of other phases stay NaN.
   AttentionResult run(AttentionBackend& backend, const Device& device);
 
-  // Captures the decode phase once, planned for no lengths and contexts up to the case's longest;
-  // then for each of `lengths` updates the plan for upper bounds of them, replays and reads back.
+  // Captures the decode phase once, planned for lengths of 0 and contexts up to the case's longest.
+  // For each entry of `lengths` it then updates the plan with upper bounds, replays the graph and
+  // reads the result.
   std::vector<AttentionResult> replay(AttentionBackend& backend, const Device& device,
                                       const std::vector<std::vector<int32_t>>& lengths);
 

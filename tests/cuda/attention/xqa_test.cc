@@ -177,7 +177,7 @@ TEST(XqaPlan, PlansAreIndependent) {
   check_independent_plans(*cuda::make_xqa_attention(*device), *device, llama_shape());
 }
 
-// The layer tail's rings leave this much of an SM to decode attention.
+// The kernels fit into the shared memory that the layer tail's rings leave on an SM.
 TEST(XqaKernels, FitBesideTheLayerTail) {
   if (const Status gpu = cuda::open_device(0).status(); !gpu.ok()) GTEST_SKIP() << gpu.message();
   int num_kernels = 0;

@@ -18,7 +18,7 @@ constexpr int64_t kNumPages = 4;
 
 class RopeTest : public CudaOpsTest {
  protected:
-  // Keys and values in separate pools, so that their strides differ from each other's.
+  // Keys and values are in separate pools, so that their strides differ.
   KvCacheView cache_view(const RopeCase& spec, DType kv, void* k, void* v) const {
     KvCacheView view;
     view.k = k;
@@ -35,7 +35,7 @@ class RopeTest : public CudaOpsTest {
 
   void check(const RopeCase& spec, DType kv);
 
-  // Padding, the first and last slot, and others.
+  // Slots: padding, the first and last slot, and others.
   const std::vector<int64_t> slots_ = {3, -1, 0, kNumPages* kPageSize - 1, -1, 16, 31};
 };
 

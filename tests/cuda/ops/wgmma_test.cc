@@ -6,7 +6,7 @@
 namespace quire::testing {
 namespace {
 
-constexpr int64_t kPoisonedRows = 300;  // more than any tile reaches past the end
+constexpr int64_t kPoisonedRows = 300;  // more than the rows of any tile
 
 struct Problem {
   int64_t n;

@@ -62,7 +62,7 @@ class NothingAfter final : public TokenConstraint {
 
 constexpr int kNumConstrained = 24;
 
-// Greedy and seeded, with filters, penalties and log probabilities.
+// Constrained requests, greedy and seeded, with filters, penalties and log probabilities.
 std::vector<Request> constrained_requests() {
   std::vector<Request> all;
   for (int i = 0; i < kNumConstrained; ++i) {

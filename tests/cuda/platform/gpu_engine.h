@@ -1,4 +1,4 @@
-// Engines on a GPU, small enough to start many of them.
+// Engines on a GPU that are small enough for tests to start many of them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ std::string name_of(const ::testing::TestParamInfo<Variant>& variant);
 // request after another, and with preemption.
 const std::vector<Variant>& common_variants();
 
-// A CPU's answers over the tiny model.
+// The answers of a CPU for the tiny model.
 std::vector<Collected> cpu_answers(const std::vector<Request>& requests);
 
 Request greedy(std::vector<int32_t> prompt, int max_tokens);

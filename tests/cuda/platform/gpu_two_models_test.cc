@@ -1,4 +1,4 @@
-// Two engines, and two models on one GPU, give the answers of each alone.
+// Two engines or two models on one GPU give the same answers as each of them alone.
 #include <cmath>
 
 #include "cuda/platform/gpu_engine.h"

@@ -358,7 +358,7 @@ TEST(DeviceSampler, FailsOnlyTheRowWhoseLogitsAreBroken) {
     EXPECT_FALSE(results[3].device.error.ok());
     EXPECT_EQ(results[4].device.token_id, kVocab - 1);
     EXPECT_EQ(results[5].device.error.ok(), kind != Kind::kRules);
-    EXPECT_EQ(rig.last_token(1), 3);  // as it came
+    EXPECT_EQ(rig.last_token(1), 3);  // unchanged
   }
 }
 
@@ -378,7 +378,7 @@ TEST(DeviceSampler, AMaskOfNothingFailsItsRowAloneAndForThatStep) {
   const std::vector<float> logits = random_logits(4 * kVocab, 2.0F, 0, random);
   const std::vector<int32_t> row_ids = {2, 0, 3, 1};
   std::vector<uint32_t> one(32, 0);
-  one[31] = 1U << 7;  // 999
+  one[31] = 1U << 7;  // allows token 999
   const StepMasks masks = {.idx = {0, -1, 2, 1}, .masks = {{}, std::vector<uint32_t>(32, 0), one}};
   const auto results = rig.step(logits, row_ids, masks);
   for (size_t i = 0; i < results.size(); ++i) expect_same(results[i], std::to_string(i));
@@ -386,7 +386,7 @@ TEST(DeviceSampler, AMaskOfNothingFailsItsRowAloneAndForThatStep) {
   EXPECT_TRUE(results[1].device.error.ok());
   EXPECT_EQ(results[2].device.token_id, 999);
   EXPECT_EQ(results[3].device.error.message(), no_token_allowed(3).message());
-  EXPECT_EQ(rig.last_token(1), 3);  // as it came
+  EXPECT_EQ(rig.last_token(1), 3);  // unchanged
   for (const Compared& free : rig.step(logits, row_ids)) {
     expect_same(free, "a step without masks knows nothing of the one before");
     EXPECT_TRUE(free.device.error.ok());

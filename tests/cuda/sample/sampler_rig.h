@@ -32,7 +32,7 @@ struct ComparedSpan {
   SampledSpan host;
 };
 
-// The masks of a step, and which of them each row has (< 0: none). Empty: no row has one.
+// The masks of a step, and the index of each row's mask (< 0: none). Empty: no row has one.
 struct StepMasks {
   std::vector<int32_t> idx = {};  // [row_ids.size()]
   std::vector<std::vector<uint32_t>> masks = {};

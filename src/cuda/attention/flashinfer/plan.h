@@ -64,7 +64,7 @@ class Planner {
 
   void measure(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
                const PhaseShape& phase);
-  // In units of kSplitUnit positions.
+  // Chunk lengths in units of kSplitUnit positions.
   uint32_t choose_chunk(uint32_t num_tiles, uint32_t num_places) const;
   uint32_t shortest_chunk(uint32_t budget) const;
   uint64_t count_tiles(uint32_t chunk) const;

@@ -12,11 +12,11 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
-constexpr int kAtOnce = 4;  // positions: their loads overlap
+constexpr int kAtOnce = 4;  // positions per iteration, so that their loads overlap
 constexpr int kMaxDim = 256;
 constexpr int kLaneDims = kMaxDim / 32;
 
-// A lane's share of a vector of `dim` elements: every 32nd.
+// A lane's share of a vector of `dim` elements: every 32nd element.
 struct LaneVec {
   float x[kLaneDims];
 };

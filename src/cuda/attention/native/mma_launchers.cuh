@@ -1,4 +1,4 @@
-// The launches behind MmaLaunchers, for one query type.
+// Defines the launch functions of MmaLaunchers for one query type.
 #pragma once
 
 #include "cuda/attention/native/instances.h"

@@ -26,13 +26,13 @@ struct Config {
   using P = std::conditional_t<kIsFp8, __half, Q>;  // type of the softmax's weights; F16 holds E4M3
                                                     // exactly
 
-  static constexpr int kElements = 16 / static_cast<int>(sizeof(Kv));  // of a piece
-  static constexpr int kRowPieces = kDim / kElements;                  // of a row of K or V
+  static constexpr int kElements = 16 / static_cast<int>(sizeof(Kv));  // elements per piece
+  static constexpr int kRowPieces = kDim / kElements;                  // pieces per row of K or V
   static constexpr int kRowBytes = kRowPieces * 16;
   static constexpr int kPieces = kRowPieces / 4;  // per thread; 4 threads share a row
   static constexpr int kSteps = kElements / 4;    // mma steps per piece
   static constexpr int kQueryRowPieces = kDim / 8;
-  static constexpr int kColumnTiles = kDim / 8;  // of the output, 8 columns each
+  static constexpr int kColumnTiles = kDim / 8;  // column tiles of the output, of 8 columns each
   static constexpr int kRun = kIsFp8 ? (kDim < 128 ? kDim / 8 : 16) : 1;  // see column()
 
   // The output column of element n (0 to 7) of column tile j.

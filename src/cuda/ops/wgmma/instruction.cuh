@@ -1,4 +1,5 @@
-// Hopper's warpgroup products: D [64, kN] += A [64, 16] * B [kN, 16]^T, A and B in shared memory.
+// Hopper's warpgroup matrix instructions (wgmma): D [64, kN] += A [64, 16] * B [kN, 16]^T, with A
+// and B in shared memory.
 #pragma once
 
 #include <cuda_bf16.h>

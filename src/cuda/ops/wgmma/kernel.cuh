@@ -125,8 +125,8 @@ class Block {
   static constexpr int kStageBytes = stage_bytes(kWeights, kTokens);
   static constexpr int kWeightsAt = kWeightsAreA ? 0 : kA * kRowBytes;
   static constexpr int kTokensAt = kWeightsAreA ? kA * kRowBytes : 0;
-  static constexpr int kSlabs = kA / (64 * kWarpgroups);  // of 64 rows of A per warpgroup
-  static constexpr int kPairs = kB / 16;                  // of 8 rows of B, stored together
+  static constexpr int kSlabs = kA / (64 * kWarpgroups);  // slabs of 64 rows of A per warpgroup
+  static constexpr int kPairs = kB / 16;                  // groups of 16 rows of B
   static_assert(kA == 128 || kA == 256);
 
   __device__ __forceinline__ Block(const Params& p, unsigned char* memory) : p_(p), place_(p) {
@@ -313,7 +313,8 @@ class Block {
   __device__ __forceinline__ void release(int stage) {
     const int thread = static_cast<int>(threadIdx.x) % 128;
     if (thread >= p_.cluster_tokens + p_.cluster_weights - 1) return;
-    // First the thread blocks with the same weights, then the others with the same tokens.
+    // The first threads signal the thread blocks with the same weights, the next ones those with
+    // the same tokens.
     const int other = thread - p_.cluster_tokens;
     const int rank = other < 0
                          ? place_.rank_of(p_, thread, place_.weight, place_.split)
@@ -482,7 +483,7 @@ class Block {
     *reinterpret_cast<uint4*>(static_cast<T*>(p_.out) + token * p_.num_columns + column) = value;
   }
 
-  // Rounds gate and up first, as a product and a separate activation would.
+  // Rounds gate and up to T first, as a separate product and activation would.
   static __device__ __forceinline__ float gate(float gate_sum, float up_sum) {
     const float x = to_float(from_float<T>(gate_sum));
     return __fdividef(x, 1.0F + __expf(-x)) * to_float(from_float<T>(up_sum));

@@ -12,13 +12,13 @@ namespace quire::cuda::wgmma {
 inline constexpr int kWarpgroups = 2;  // consumers
 inline constexpr int kBlockK = 64;     // elements of K in a stage: 128 bytes of a row
 inline constexpr int kMaxStages = 12;
-inline constexpr int kSharedAlignment = 1024;  // of the swizzle
+inline constexpr int kSharedAlignment = 1024;  // of the 128-byte swizzle
 
 // The producer is a warpgroup too, although one thread copies: registers move between warpgroups.
 inline constexpr int kThreads = (kWarpgroups + 1) * 128;
 
-// Staging memory of a warp's output: 16 tokens of 64 columns where A's rows are tokens, of 16
-// columns where they are weights. 16 bytes per token avoid bank conflicts.
+// Staging memory of a warp's output: 16 tokens of 64 columns if A's rows are tokens, of 16 columns
+// if they are weights. The padding of 16 bytes per token avoids bank conflicts.
 inline constexpr int kStagedRowBytes = 64 * 2 + 16;
 inline constexpr int kStagedTokenBytes = 16 * 2 + 16;
 constexpr int staged_bytes(bool weights_are_a) {
@@ -29,7 +29,7 @@ constexpr int stage_bytes(int weights, int tokens) {
   return (weights + tokens) * kBlockK * 2;
 }
 
-// The ring, the staging memory, and two barriers per stage.
+// Bytes of the ring, the staging memory, and two barriers per stage.
 constexpr size_t shared_bytes(int weights, int tokens, bool weights_are_a, int num_stages) {
   return static_cast<size_t>(kSharedAlignment + num_stages * stage_bytes(weights, tokens) +
                              kWarpgroups * 4 * staged_bytes(weights_are_a) + num_stages * 16);
