@@ -115,7 +115,7 @@ __device__ __forceinline__ float activate(float x) {
   return gelu_tanh<T>(x);
 }
 
-// grid (rows, blocks of a row)
+// Grid: (rows, thread blocks per row).
 template <typename T, int kVec, Activation kActivation>
 __global__ void gated_mul_kernel(const T* gate_up, int64_t width, T* out) {
   let_next_kernel_start();
@@ -183,7 +183,7 @@ __global__ void convert_kernel(const From* x, int64_t count, To* out) {
   }
 }
 
-// grid (rows, blocks of a row)
+// Grid: (rows, thread blocks per row).
 template <typename From, typename To>
 __global__ void fill_repeated_kernel(const From* pool, int64_t pool_size, int64_t first,
                                      int64_t row_stride, int64_t width, To* out) {

@@ -105,7 +105,7 @@ __device__ __forceinline__ void for_each_quad(const LogitsRow& row, int32_t firs
 }
 
 // Gumbel-max sampling over the tokens of quads [first, end) for which `joins(logit, id)` is true.
-// `change(q, quad)` modifies the logits as they are read.
+// `change(q, quad)` sees each quad first and may modify it.
 template <typename Change, typename Joins>
 __device__ Winner race(const LogitsRow& row, int32_t first, int32_t end, const RaceParams& params,
                        Change change, Joins joins) {
