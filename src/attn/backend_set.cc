@@ -18,11 +18,11 @@ constexpr auto kBackendNames = std::to_array<BackendName>({{"cpu", DeviceKind::k
                                                            {"xqa", DeviceKind::kCuda},
                                                            {"cudnn", DeviceKind::kCuda}});
 
-// "a) …; b) …"
+// Formats the reasons as "a) …; b) …".
 std::string list_reasons(const std::vector<std::string>& reasons) {
   std::string text;
   for (size_t i = 0; i < reasons.size(); ++i) {
-    // Past z the list goes on with numbers; no backend has that many reasons today.
+    // Labels after z are numbers.
     const std::string label =
         i < 26 ? std::string(1, static_cast<char>('a' + i)) : std::to_string(i + 1);
     text += fmt::format("{}{}) {}", i == 0 ? "" : " ", label, reasons[i]);

@@ -1,4 +1,4 @@
-// The attention backends of this process, and the choice among them.
+// The attention backends of this process, and the selection among them.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,18 @@
 
 namespace quire {
 
-// A backend's name and the device that it needs, whether this build has it or not: a user who asks
-// for one that the build lacks did not misspell it.
+// A backend's name and the device that it needs. The list includes backends that this build lacks,
+// so that their names are not reported as misspelled.
 struct BackendName {
   std::string_view name;
   DeviceKind device;
 };
 std::span<const BackendName> backend_names();
 
-// "prefill", "decode", "decode of 5 query tokens"
+// Returns "prefill", "decode" or, for example, "decode of 5 query tokens".
 std::string describe(const AttentionUse& use);
 
-// The backend that a flag names; auto or empty: any.
+// The backend that a flag names; auto or empty: no restriction.
 struct ForcedBackend {
   std::string_view name = "auto";
   std::string_view flag = "--attention-backend";
@@ -32,20 +32,20 @@ struct ForcedBackend {
 
 class BackendSet {
  public:
-  // In order of preference; names are distinct.
+  // Adds a backend, in order of preference; names are distinct.
   void add(std::unique_ptr<AttentionBackend> backend);
 
   std::vector<std::string_view> names() const;
   const std::vector<std::unique_ptr<AttentionBackend>>& all() const { return backends_; }
 
-  // All that serve the shape in this use on this device, in order of preference. Those with
-  // reservations only where no other serves.
+  // All backends that support the shape in this use on this device, in order of preference.
+  // Backends with reservations are returned only when no other supports it.
   std::vector<AttentionBackend*> supporting(const AttentionShape& shape, const AttentionUse& use,
                                             const Device& device) const;
 
-  // Not forced: supporting(), of which there is at least one. Forced: that backend or none, never
-  // a silent substitute. A refusal is invalid_argument and lists every reason of every backend that
-  // was asked.
+  // If not forced, returns supporting(), or fails if it is empty. If forced, returns that backend
+  // or fails; it is never silently replaced. The error is invalid_argument and lists every reason
+  // of every backend that was considered.
   Result<std::vector<AttentionBackend*>> select(const AttentionShape& shape,
                                                 const AttentionUse& use, const Device& device,
                                                 const ForcedBackend& forced) const;

@@ -5,13 +5,14 @@
 namespace quire {
 namespace {
 
-// An array: a view would count the characters while it is compiled, beyond the compiler's limit.
+// An array, because a string_view would count the characters at compile time and exceed the
+// compiler's limit.
 constexpr char kH200[] =
 #include "attn/tables/h200.inc"
     ;
 
 struct BuiltinTable {
-  std::string_view device;  // as the driver names it, in part
+  std::string_view device;  // part of the driver's device name
   std::string_view csv;
 };
 constexpr BuiltinTable kTables[] = {{"H200", {kH200, sizeof kH200 - 1}}};

@@ -1,4 +1,4 @@
-// The tables that came with this build: what quire tune wrote on devices we measured.
+// The tuning tables of this build: output of `quire tune` on the devices that were measured.
 #pragma once
 
 #include "attn/tuning_table.h"
@@ -6,7 +6,7 @@
 
 namespace quire {
 
-// The table of the device's name; an empty one where it was not measured.
+// The table for the device's name; empty if the device was not measured.
 TuningTable builtin_table(const Device& device);
 
 }  // namespace quire

@@ -53,7 +53,7 @@ Result<AttentionPlans> AttentionPlans::make(AttentionSelector& selector, const P
       continue;
     }
     QUIRE_RETURN_IF_ERROR(selector.leave_out(*key.backend, key.use.phase, plan.status()));
-    // Other backends serve its graphs now, and need plans for them.
+    // Other backends now serve this one's steps of the phase and need their own plans.
     std::erase_if(made, [&](const Entry& entry) {
       return entry.key.backend == key.backend && entry.key.use.phase == key.use.phase;
     });

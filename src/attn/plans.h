@@ -1,4 +1,4 @@
-// The plans of one KV group: made at start, all of them.
+// All attention plans of one KV group, made at start.
 #pragma once
 
 #include <memory>
@@ -11,25 +11,25 @@ namespace quire {
 
 class AttentionPlans {
  public:
-  // Makes a plan for every backend that the selector may choose in a step that no graph holds, and
-  // one for each (requests, query length, backend) that serves any of the `keys` of graphs.
-  // `largest` bounds the batches of all uses. Where a backend's plan cannot be made, the selector
-  // leaves it out, and others serve.
+  // Makes a plan for every backend that the selector may choose for an eager step, and one for each
+  // (requests, query length, backend) that serves any of the graphs' `keys`. `largest` bounds the
+  // batches of all uses. If a backend cannot make a plan, the selector drops it and others serve
+  // its steps.
   static Result<AttentionPlans> make(AttentionSelector& selector, const PlanLimits& largest,
                                      std::span<const DecodeKey> keys);
 
-  // For a step of such a use that the selector gave to the backend; for one in a graph, of exactly
-  // num_reqs requests.
+  // The plan for a step of this use for which the selector chose `backend`. For a graph it serves
+  // exactly num_reqs requests.
   AttentionPlan& find(const AttentionUse& use, const AttentionBackend& backend,
                       int num_reqs = 0) const;
-  // Scratch that suffices for every plan.
+  // The largest workspace_bytes() of all plans.
   size_t workspace_bytes() const;
 
  private:
   struct Key {
     AttentionUse use;
     AttentionBackend* backend = nullptr;
-    int num_reqs = 0;  // in a graph
+    int num_reqs = 0;  // only set in a graph
     bool operator==(const Key&) const = default;
   };
   struct Entry {
@@ -40,7 +40,7 @@ class AttentionPlans {
   static std::vector<Key> wanted(const AttentionSelector& selector,
                                  std::span<const DecodeKey> keys);
 
-  std::vector<Entry> entries_;  // query lengths ascend: the first that is long enough serves
+  std::vector<Entry> entries_;  // ascending query length: the first that is long enough serves
 };
 
 }  // namespace quire

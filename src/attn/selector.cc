@@ -19,7 +19,7 @@ std::string list_times(const TuningTable::Cell& cell, std::span<const std::strin
   return text;
 }
 
-// A flag for one phase goes before the one for both.
+// A phase's own flag takes precedence over --attention-backend.
 ForcedBackend preference_for(Phase phase, const BackendPreference& preference) {
   const bool is_decode = phase == Phase::kDecode;
   const std::string_view name = is_decode ? preference.decode : preference.prefill;
@@ -32,12 +32,12 @@ bool has_own_flag(Phase phase, const BackendPreference& preference) {
   return !(phase == Phase::kDecode ? preference.decode : preference.prefill).empty();
 }
 
-// A refusal as a remark: without the module's name.
+// Turns an error message into a remark by removing the module's name.
 std::string as_remark(const std::string& message) {
   return message.substr(message.find(']') + 2);
 }
 
-// In and outside of graphs, each query length of decode; then prompts.
+// All uses: decode of each query length in graphs, the same eagerly, then prompts.
 std::vector<AttentionUse> uses_of(std::span<const int> q_lens) {
   std::vector<AttentionUse> uses;
   for (const bool in_graph : {true, false}) {
@@ -79,7 +79,7 @@ Result<AttentionSelector> AttentionSelector::create(const BackendSet& backends,
   selector.shapes_ = shapes;
   selector.table_ = std::move(table);
   const std::vector<AttentionUse> uses = uses_of(q_lens);
-  // Whether the backend for both phases serves anything that is left to it.
+  // Whether --attention-backend serves any use without a flag of its own.
   const bool any_serves = std::ranges::any_of(uses, [&](const AttentionUse& use) {
     return !has_own_flag(use.phase, preference) &&
            backends.select(shapes.of(use.phase), use, device, {.name = preference.any}).ok();

@@ -1,4 +1,4 @@
-// Which backend serves a step of one KV group. Made once at start.
+// Selects the attention backend for the steps of one KV group. A selector is made once, at start.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace quire {
 
-// The part of a decode step that selection reads: steps of one key run the same kernels.
+// The part of a decode step that selection reads: steps with equal keys run the same kernels.
 struct DecodeKey {
   int num_reqs = 0;
   int max_kv_len = 0;
   bool ragged = false;
-  bool eager = false;  // planned anew each time, not part of a graph
+  bool eager = false;  // planned in each step, not part of a graph
   int q_len = 1;       // query tokens of every request
 
   AttentionUse use() const { return {.phase = Phase::kDecode, .q_len = q_len, .in_graph = !eager}; }
@@ -26,24 +26,26 @@ struct DecodeKey {
   friend bool operator==(const DecodeKey&, const DecodeKey&) = default;
 };
 
-// The key of the batch's decode range, from the host's upper bounds. Says nothing of graphs.
+// The key of the batch's decode range, from the host's upper bounds. Does not set `eager`.
 DecodeKey decode_key(const AttentionBatch& batch);
 
-// Lengths that differ much: their mean is below 3/4 of the longest. Of no requests: false. Which
-// backend is the fastest depends on it as on the longest, by more than the tuning's 3 %.
+// Whether lengths differ so much that their mean is below 3/4 of the longest; false for no
+// requests. Raggedness, like the longest length, changes which backend is fastest, by more than the
+// tuning's 3 %.
 bool is_ragged(std::span<const int32_t> kv_len_bounds);
 
-// The flags of a user: names of backends, or auto.
+// The user's flags: backend names, or auto.
 struct BackendPreference {
-  // --attention-backend: serves each use that it can and that no other flag names; auto serves the
-  // rest, and remarks() says so.
+  // --attention-backend: serves each use that it supports and that no other flag names. auto serves
+  // the rest, and remarks() reports that.
   std::string_view any = "auto";
-  // --decode-attention-backend, --prefill-attention-backend: this one or none. Empty: `any`.
+  // --decode-attention-backend, --prefill-attention-backend: only this backend may serve the phase.
+  // Empty: `any`.
   std::string_view decode = {};
   std::string_view prefill = {};
 };
 
-// The shapes of one KV group.
+// The attention shapes of one KV group, by phase.
 struct PhaseShapes {
   AttentionShape decode;
   AttentionShape prefill;
@@ -51,65 +53,65 @@ struct PhaseShapes {
   const AttentionShape& of(Phase phase) const { return phase == Phase::kDecode ? decode : prefill; }
 };
 
-// A backend, the steps it serves, and why this one.
+// A backend, the steps that it serves, and the reason for the choice.
 struct AttentionService {
   std::string_view backend;
-  int min_size = 0;  // requests of decode, tokens of prefill
+  int min_size = 0;  // requests for decode, tokens for prefill
   int max_size = 0;
   int max_kv_len = 0;
   bool ragged = false;
-  int q_len = 1;            // of decode
+  int q_len = 1;            // decode only
   std::string reason = {};  // "forced by --attention-backend", "measured …"
 };
 
 class AttentionSelector {
  public:
-  // For decode steps of these query lengths, ascending, eager and in graphs, and for prompts.
-  // Refuses as BackendSet::select does, and a preference that serves nothing. The backends outlive
-  // the selector.
+  // Selects for decode steps of these query lengths (ascending; eager and in graphs) and for
+  // prompts. Fails as BackendSet::select does, and when a preference serves no use. The backends
+  // outlive the selector.
   static Result<AttentionSelector> create(const BackendSet& backends, const PhaseShapes& shapes,
                                           const Device& device, const BackendPreference& preference,
                                           std::shared_ptr<const TuningTable> table,
                                           std::span<const int> q_lens);
 
-  // The forced backend, or the only one; else the fastest by the table of those that serve such
-  // steps. A query length between those of create() counts as the next longer one. Depends on
-  // nothing but the arguments, so what a graph was captured with is what its replays use.
+  // Returns the forced backend, or the only candidate, or the fastest candidate by the table. A
+  // query length between those of create() counts as the next longer one. The result depends only
+  // on the arguments, so a graph's replays choose the backend that it was captured with.
   AttentionBackend* decode(const DecodeKey& key) const;
   AttentionBackend* prefill(int num_reqs, int num_tokens, int max_kv_len) const;
 
   const AttentionShape& shape(Phase phase) const { return shapes_.of(phase); }
-  // Every backend that may be chosen for such steps, the preferred first: at least one.
+  // The backends that may be chosen for such steps, the preferred one first; never empty.
   std::span<AttentionBackend* const> candidates(const AttentionUse& use) const {
     return of(use).backends;
   }
-  // The uses of create() that no graph holds: each query length of decode, and prompts.
+  // The eager uses of create(): each query length of decode, and prompts.
   std::vector<AttentionUse> eager_uses() const;
-  // `backend` cannot be planned for a phase: others serve it, and remarks() says so. Returns the
-  // reason as an error where no other serves.
+  // Removes a backend that cannot make a plan for a phase: others serve it, and remarks() reports
+  // that. Returns `reason` as an error when no other backend remains.
   Status leave_out(const AttentionBackend& backend, Phase phase, const Status& reason);
-  // One sentence for each backend that a flag asked for, or that could serve, and that is not
+  // One sentence for each backend that a flag named, or that supports the shape, but that is not
   // chosen.
   std::span<const std::string> remarks() const { return remarks_; }
 
-  // Which backend serves which of these decode steps, ascending as they are: neighbours of one
-  // query length, context length, raggedness and backend are one entry.
+  // Lists which backend serves which of these ascending decode steps. Neighbours with the same
+  // query length, context length, raggedness and backend form one entry.
   std::vector<AttentionService> decode_services(std::span<const DecodeKey> keys) const;
-  // The same for prompts of a few lengths.
+  // Lists the same for prompts of a few lengths.
   std::vector<AttentionService> prefill_services() const;
 
  private:
   struct Candidates {
     AttentionUse use;
     std::vector<AttentionBackend*> backends;
-    std::string forced_by;  // the flag; empty: none
+    std::string forced_by;  // the flag; empty: not forced
     // The backends' names, and the part of the table that decides among them.
     std::vector<std::string_view> names = {};
     TuningTable table = {};
   };
   struct Choice {
     AttentionBackend* backend = nullptr;
-    const TuningTable::Cell* cell = nullptr;  // what speaks for it, where anything does
+    const TuningTable::Cell* cell = nullptr;  // measurements behind the choice; null: none
   };
 
   const Candidates& of(const AttentionUse& use) const;
@@ -121,7 +123,7 @@ class AttentionSelector {
   static std::string reason(const Candidates& candidates, const Choice& choice);
 
   PhaseShapes shapes_;
-  std::vector<Candidates> candidates_;  // one per use; query lengths ascend
+  std::vector<Candidates> candidates_;  // one per use, with ascending query lengths
   std::vector<std::string> remarks_;
   std::shared_ptr<const TuningTable> table_;
 };

@@ -52,7 +52,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-// One field more than there may be, at most.
+// Splits a line into at most kNumFields fields and the rest of the line.
 std::vector<std::string_view> split(std::string_view line) {
   std::vector<std::string_view> fields;
   while (fields.size() < kNumFields) {
@@ -65,7 +65,7 @@ std::vector<std::string_view> split(std::string_view line) {
   return fields;
 }
 
-// One line of a table; its errors say only which field.
+// Parses one line of a table. Its errors name only the field; the caller adds the line number.
 class RowParser {
  public:
   explicit RowParser(std::vector<std::string_view> fields) : fields_(std::move(fields)) {}
@@ -145,18 +145,18 @@ Status line_error(std::string_view name, size_t line_number, std::string_view wh
                   quote_name(name), line_number, what));
 }
 
-// How many times one is the other, in powers of two.
+// The ratio of two sizes as a distance, in powers of two.
 double factor(double a, double b) {
-  if (a == b) return 0.0;  // most are, and a start asks for thousands of choices
+  if (a == b) return 0.0;  // common case; a start makes thousands of choices
   return std::abs(std::log2(std::max(a, 1.0) / std::max(b, 1.0)));
 }
 
-// How far a measured point is from the point that is asked for; compared field by field, then by
-// raggedness, then by size.
+// The distance between a measured point and the requested point, compared field by field.
+// Raggedness and then size break ties.
 using KindDistance = std::tuple<int, int, double>;
 
 KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {
-  // With several query tokens fewer backends serve, and those that do run other kernels.
+  // Fewer backends support several query tokens, and those that do run other kernels.
   const bool same_decode = a.phase == Phase::kPrefill || (a.q_len > 1) == (b.q_len > 1);
   const int num_types = static_cast<int>(a.q != b.q) + static_cast<int>(a.kv != b.kv);
   const auto group = [](const TuningPoint& p) { return p.num_heads / std::max(p.num_kv_heads, 1); };
@@ -165,8 +165,9 @@ KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {
   return {static_cast<int>(!same_decode), num_types, shape};
 }
 
-// In powers of two. Decode kernels pack the query tokens of a request and its heads into tiles of a
-// power of two rows, so that 3 and 4, or 5 to 8 tokens, run alike; the factor decides between them.
+// Distance in powers of two. Decode kernels pack a request's query tokens and heads into tiles
+// whose rows are a power of two, so that 3 and 4 tokens, or 5 to 8 tokens, run alike. Within such a
+// class the exact ratio decides.
 double q_len_distance(const TuningPoint& a, const TuningPoint& b) {
   if (a.phase == Phase::kPrefill) return factor(a.q_len, b.q_len);
   const auto tile_class = [](const TuningPoint& p) {
@@ -176,12 +177,12 @@ double q_len_distance(const TuningPoint& a, const TuningPoint& b) {
 }
 
 double size_distance(const TuningPoint& a, const TuningPoint& b) {
-  // A kernel spreads the heads of all requests over the device.
+  // Kernels distribute the heads of all requests over the device.
   const auto heads = [](const TuningPoint& p) { return 1.0 * p.num_reqs * p.num_kv_heads; };
   return factor(heads(a), heads(b)) + q_len_distance(a, b) + factor(a.kv_len, b.kv_len);
 }
 
-// Times closer than this are equal: it is what a measurement repeats to.
+// Times within 1 % are equal, because measurements repeat only to that precision.
 constexpr double kTie = 1.01;
 
 std::optional<TuningTable::Best> fastest(const TuningTable::Cell& cell,

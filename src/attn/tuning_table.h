@@ -1,8 +1,9 @@
-// The times that `quire tune` measured, and which backend they speak for. Host only; as a file CSV:
+// The times that `quire tune` measured, and the choice of a backend by them. Host only. A table's
+// file is CSV:
 //   phase,num_heads,num_kv_heads,head_dim,page_size,q_dtype,kv_dtype,num_reqs,q_len,kv_len,lengths,
 //   backend,us                                                                        (one line)
 //   decode,32,8,128,16,bf16,bf16,64,1,4096,full,xqa,71.25
-// with '#' before comments.
+// Comment lines begin with '#'.
 #pragma once
 
 #include <array>
@@ -16,8 +17,8 @@
 
 namespace quire {
 
-// The batch that a time was measured for. Every request has q_len query tokens, and kv_len
-// positions unless the lengths are ragged: uniform in [q_len, kv_len].
+// The batch that a time was measured for. Every request has q_len query tokens. Its context has
+// kv_len positions, or, if `ragged`, a length drawn uniformly from [q_len, kv_len].
 struct TuningPoint {
   Phase phase = Phase::kDecode;
   int num_heads = 0;
@@ -34,7 +35,7 @@ struct TuningPoint {
   friend bool operator==(const TuningPoint&, const TuningPoint&) = default;
 };
 
-// "full" or "ragged".
+// Returns "full" or "ragged".
 std::string_view lengths_name(bool ragged);
 
 TuningPoint tuning_point(const AttentionShape& shape, Phase phase, int num_reqs, int q_len,
@@ -43,12 +44,12 @@ TuningPoint tuning_point(const AttentionShape& shape, Phase phase, int num_reqs,
 struct TuningRow {
   TuningPoint point;
   std::string backend;  // one of backend_names()
-  double us = 0.0;      // microseconds a call
+  double us = 0.0;      // microseconds per call
 };
 
 class TuningTable {
  public:
-  // Times of the backends at one point, in the order in which they were given.
+  // The time of one backend at a point; a cell lists them in the order in which they were given.
   struct Time {
     std::string backend;
     double us = 0.0;
@@ -61,34 +62,35 @@ class TuningTable {
   };
   struct Best {
     size_t candidate = 0;        // index into the candidates
-    const Cell* cell = nullptr;  // what speaks for it; null: nothing was measured
+    const Cell* cell = nullptr;  // the measurements behind the choice; null: none
   };
 
   TuningTable() = default;
-  // A later row replaces an earlier one of the same point and backend.
+  // A later row replaces an earlier one with the same point and backend.
   explicit TuningTable(std::span<const TuningRow> rows);
 
-  // `name` stands in errors, which are one line and name the line's number and field.
+  // `name` appears in errors, which are one line and name the line's number and field.
   static Result<TuningTable> parse(std::string_view csv, std::string_view name);
   static Result<TuningTable> read(const std::string& path);
 
-  // The fastest candidate of the nearest cell in which any candidate was measured; of those within
-  // 1 % of it the first: the noise of a measurement decides nothing.
-  // Nearest: of the same phase; then, for decode, of one query token or of several alike; then of
-  // the same types; then by head_dim, group and page size; then ragged or full alike; then by
-  // requests, q_len and kv_len, as factors. No such cell: the first candidate.
-  // Depends on what the table says, not on the order of its rows; candidates: at least one.
+  // Returns the fastest candidate of the nearest cell in which any candidate was measured.
+  // Candidates within 1 % of the fastest count as equal, and the first of them wins, so that
+  // measurement noise does not decide. A cell is near if it has, in this order: the same phase; for
+  // decode, one or several query tokens alike; the same types; a close head_dim, group and page
+  // size; the same raggedness; close requests, q_len and kv_len, by ratio. Without such a cell,
+  // returns the first candidate. The result does not depend on the order of the table's rows.
+  // `candidates` must not be empty.
   Best best(const TuningPoint& point, std::span<const std::string_view> candidates) const;
-  // The cells that decide for every point of this one's phase, shape, types and number of query
-  // tokens (one or several), whatever its sizes: best() of it is best() of the whole table. A step
-  // looks at 135 cells so, not at all of a device's.
+  // Returns the cells that decide for every point with this point's phase, shape, types and kind of
+  // query length (one token or several), whatever its sizes: best() on them equals best() on the
+  // whole table. A step then compares 135 cells instead of all cells of a device.
   TuningTable narrowed(const TuningPoint& point,
                        std::span<const std::string_view> candidates) const;
 
   std::span<const Cell> cells() const { return cells_; }
 
  private:
-  std::vector<Cell> cells_;  // ascending by point
+  std::vector<Cell> cells_;  // in ascending order of the points
 };
 
 std::string to_csv(std::span<const TuningRow> rows);

@@ -1,4 +1,4 @@
-// What does not depend on a backend: is this shape meaningful?
+// Checks of an attention shape that do not depend on a backend.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace quire {
 
-// Every way in which the shape contradicts itself, whoever would compute it. Each reason is one
-// sentence that names the field, its value and what is expected.
+// Every way in which the shape contradicts itself, for any backend. Each reason is one sentence
+// that names the field, its value and the expected value.
 std::vector<std::string> shape_faults(const AttentionShape& shape);
 
 }  // namespace quire

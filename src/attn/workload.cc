@@ -77,7 +77,8 @@ AttentionWorkload ragged_workload(int num_reqs, int q_len, int max_kv_len, uint6
   workload.ragged = true;
   std::seed_seq sizes{seed, uint64_t(num_reqs), uint64_t(max_kv_len)};
   std::mt19937_64 random(sizes);
-  // The standard's distributions differ from library to library; the remainder's bias is nothing.
+  // Distributions of the standard library differ between implementations. The remainder's bias is
+  // negligible.
   const auto range = static_cast<uint64_t>(max_kv_len - q_len + 1);
   for (int32_t& kv_len : workload.kv_lens) {
     kv_len = q_len + static_cast<int32_t>(random() % range);

@@ -9,7 +9,8 @@
 namespace quire {
 namespace {
 
-// One digest context a thread: fetching the algorithm costs more than hashing a block.
+// Each thread has one digest context, because fetching the algorithm costs more than hashing a
+// block.
 class Sha256 {
  public:
   Sha256() : algorithm_(EVP_MD_fetch(nullptr, "SHA256", nullptr)), context_(EVP_MD_CTX_new()) {
@@ -50,7 +51,8 @@ BlockHash root_block_hash(std::string_view salt, int block_size) {
   return sha256(std::as_bytes(std::span(head)), std::as_bytes(std::span(salt)));
 }
 
-// Tokens are hashed in the machine's byte order: a hash never leaves the process.
+// Tokens are hashed in the machine's byte order, which is safe because a hash never leaves the
+// process.
 BlockHash block_hash(const BlockHash& parent, std::span<const int32_t> token_ids) {
   return sha256(parent, std::as_bytes(token_ids));
 }

@@ -1,4 +1,4 @@
-// Who holds which block of the paged cache.
+// Reference counts and the free list of the paged cache's blocks.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 
 namespace quire {
 
-// Reference counts, and a list of the unused blocks in the order in which they will be handed out
-// again: a doubly linked list inside two arrays, so that every operation is O(1). Block 0 is the
-// padding page: never handed out, it is the list's end mark.
+// Holds the blocks' reference counts, and the unused blocks in the order in which they will be
+// allocated: a doubly linked list inside two arrays, so that every operation is O(1). Block 0 is
+// the padding page: it is never allocated and marks the end of the list.
 class BlockPool {
  public:
   explicit BlockPool(int num_blocks);
@@ -17,12 +17,13 @@ class BlockPool {
   int num_free() const { return num_free_; }
   int ref_count(int32_t block_id) const;
 
-  // Takes the unused block at the head of the list; its content is lost. There must be one.
+  // Takes the unused block at the head of the list; its content is lost. The list must not be
+  // empty.
   int32_t allocate();
-  // One more holder; a block that nobody held leaves the list with its content.
+  // Adds a holder. An unused block leaves the list and keeps its content.
   void acquire(int32_t block_id);
-  // One holder less. The last one puts the block at the tail of the list when its content is worth
-  // keeping, and at the head when not.
+  // Removes a holder. When the last one goes, the block joins the tail of the list if keep_content
+  // is true, and the head otherwise.
   void release(int32_t block_id, bool keep_content);
 
   // Ends the program when the list and the counts disagree.
@@ -33,7 +34,7 @@ class BlockPool {
   void unlink(int32_t block_id);
   void check_id(int32_t block_id) const;
 
-  std::vector<int32_t> next_, prev_;  // of unused blocks; a used one points at itself
+  std::vector<int32_t> next_, prev_;  // links of unused blocks; a used block points at itself
   std::vector<int32_t> ref_counts_;
   int num_free_ = 0;
 };

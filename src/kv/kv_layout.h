@@ -1,4 +1,5 @@
-// Where a key or value of a token lies in the paged cache. kv/ owns this; every backend is told.
+// The memory layout of keys and values in the paged cache. kv/ defines it; every attention backend
+// receives it.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +8,20 @@
 
 namespace quire {
 
-// Logical [num_pages, 2, num_kv_heads, page_size, head_dim] (HND) per layer. A page is the unit
-// that the block pool hands out; a slot is one token's place: page_id * page_size + offset.
+// The logical layout per layer is [num_pages, 2, num_kv_heads, page_size, head_dim] (HND). A page
+// is the unit that the block pool allocates. A slot is the place of one token: page_id * page_size
+// + offset.
 struct KvLayout {
   int page_size = 16;  // 16, 32 or 64 tokens
   int num_kv_heads = 0;
   int head_dim = 0;    // of keys
   int head_dim_v = 0;  // of values
-  // A value is the first head_dim_v elements of its key: one latent vector per token is stored, as
-  // multi-head latent attention caches it.
+  // If true, a value is the first head_dim_v elements of its key: the cache holds one latent vector
+  // per token, as in multi-head latent attention.
   bool is_latent = false;
   DType dtype = DType::kBF16;
 
-  // Strides in elements; int64 because pools pass 2^31 elements.
+  // Strides in elements. They are int64 because pools exceed 2^31 elements.
   int64_t token_stride_k() const { return head_dim; }
   int64_t token_stride_v() const { return is_latent ? head_dim : head_dim_v; }
   int64_t head_stride_k() const { return int64_t{page_size} * head_dim; }
@@ -27,25 +29,27 @@ struct KvLayout {
   int64_t page_stride() const {
     return num_kv_heads * (head_stride_k() + (is_latent ? 0 : head_stride_v()));
   }
-  // From a page's first key to its first value.
+  // Offset in elements from a page's first key to its first value.
   int64_t value_offset() const { return is_latent ? 0 : num_kv_heads * head_stride_k(); }
   int64_t page_bytes() const { return page_stride() * static_cast<int64_t>(dtype_bytes(dtype)); }
 };
 
-// The first page that queries from `position` on read; 0 without a window. For host and device.
+// The first page that queries at `position` and later read; 0 without a window. Host and device use
+// it.
 constexpr int first_page_read(int position, int window, int page_size) {
   const int first = position - window + 1;
   return window == 0 || first < 0 ? 0 : first / page_size;
 }
 
-// One layer's cache, as a kernel sees it. K and V strides are separate so that any layout fits.
+// One layer's cache as a kernel sees it. K and V have separate strides so that any layout fits.
 struct KvCacheView {
   void* k = nullptr;
   void* v = nullptr;
   DType dtype = DType::kBF16;
   int64_t page_stride_k = 0, head_stride_k = 0, token_stride_k = 0;
   int64_t page_stride_v = 0, head_stride_v = 0, token_stride_v = 0;
-  // FP8 only: stored = x / scale; device scalars so that a graph never bakes them in. Null: 1.
+  // FP8 only: stored = x / scale. Device scalars, so that a graph does not capture their values;
+  // null: 1.
   const float* k_scale = nullptr;
   const float* v_scale = nullptr;
 };

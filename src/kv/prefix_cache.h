@@ -1,4 +1,4 @@
-// Which block holds which tokens.
+// The prefix cache: finds a block by the hash of its tokens.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace quire {
 
-// Maps the hash of a full block to the block that holds its keys and values. A block stays known
-// after its last holder has released it, until the pool hands it out again and evict() is called.
-// The order of eviction is the pool's free list. A sequence releases the blocks of a chain after
-// their children, so a chain is evicted from its deep end, except for blocks that a window has left
-// behind. A block that outlives its parent is never wrong, because a hash names the whole chain.
+// Maps the hash of a full block to the block that holds its keys and values. A block stays cached
+// after its last holder has released it, until the pool allocates it again and evict() is called.
+// Eviction follows the order of the pool's free list. A sequence releases a block after the block's
+// children, so a chain is evicted from its deep end, except for blocks that a window has left
+// behind. A block that outlives its parent is still correct, because a hash covers the whole chain.
 class PrefixCache {
  public:
   explicit PrefixCache(int num_blocks);
@@ -25,22 +25,22 @@ class PrefixCache {
   bool contains(int32_t block_id) const;
   std::optional<int32_t> find(const BlockHash& hash) const;
 
-  // Makes a block known. Where the hash already has a block, that one stays, and this one remains
+  // Registers a block. If the hash already has a block, that block stays and the new one remains
   // private to its holder: block tables are append-only, so holders never swap blocks.
   void insert(const BlockHash& hash, int32_t block_id);
-  // Forgets a block that is about to be overwritten, if it is known.
+  // Removes a block that is about to be overwritten, if it is registered.
   void evict(int32_t block_id);
 
   void check_invariants() const;
 
  private:
-  // A cryptographic hash is its own hash value.
+  // The first bytes of a cryptographic hash serve as its table hash.
   struct FirstBytes {
     size_t operator()(const BlockHash& hash) const;
   };
 
   std::unordered_map<BlockHash, int32_t, FirstBytes> blocks_;
-  std::vector<const BlockHash*> hashes_;  // of each block id: the map's key, null when unknown
+  std::vector<const BlockHash*> hashes_;  // by block id: the map's key; null: not cached
 };
 
 }  // namespace quire

@@ -24,7 +24,8 @@ PhaseRange phase_range(std::span<const SeqSlice> slices, int first, int last) {
 
 void BatchInputs::add_slice(const BatchPlan& plan, const SeqSlice& slice, const RowView& row,
                             int page_size, std::span<const int> windows) {
-  // A sequence that has ended in a step that the host has not seen is not longer than its blocks.
+  // A sequence may have ended in a step whose result the host has not seen; its length then stays
+  // within its blocks.
   const int last = slice.num_blocks * page_size - 1;
   const int num_computed = slice.decodes ? std::min(row.num_computed, last) : slice.num_computed;
   QUIRE_CHECK(num_computed <= slice.num_computed, "[engine] a row is longer than its upper bound");
@@ -37,7 +38,7 @@ void BatchInputs::add_slice(const BatchPlan& plan, const SeqSlice& slice, const 
   query_start.push_back(static_cast<int32_t>(token_ids.size()));
   seq_lens.push_back(kv_len);
   kv_len_bound.push_back(slice.kv_len_bound());
-  // Only drafts may lie behind the row's blocks.
+  // Only drafts can lie beyond the row's blocks.
   const int num_pages = std::min(num_blocks_for(kv_len, page_size), slice.num_blocks);
   for (size_t t = 0; t < windows.size(); ++t) {
     TableInputs& table = tables[t];

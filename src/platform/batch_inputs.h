@@ -1,5 +1,5 @@
-// From a plan to the arrays that a model's step reads. On a CPU host and device memory are one;
-// elsewhere a kernel derives the same arrays, and this says what they must be.
+// Builds the arrays that a model's step reads from a plan. On a CPU, host and device memory are the
+// same. On a GPU a kernel derives the same arrays, and this code defines their expected values.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace quire {
 
-// The device's state of a row, as far as inputs need it.
+// The part of a row's device state that the inputs need.
 struct RowView {
   std::span<const std::vector<int32_t>> block_ids;  // by block table
-  int num_computed = 0;                             // tokens in the cache, of a row that decodes
-  std::span<const int32_t> next_tokens;             // stand in for kPlaceholderToken
+  int num_computed = 0;                             // tokens in the cache of a row that decodes
+  std::span<const int32_t> next_tokens;             // replace kPlaceholderToken
 };
 
 // The inputs of the groups that share one block table.
 struct TableInputs {
-  std::vector<int64_t> slot_mapping;  // [num_tokens]; -1 behind the row's blocks
-  // [num_reqs, max_pages]; 0, the padding page, behind a row's blocks and before its window.
+  std::vector<int64_t> slot_mapping;  // [num_tokens]; -1 beyond the row's blocks
+  // [num_reqs, max_pages]; 0, the padding page, beyond a row's blocks and before its window.
   std::vector<int32_t> block_table;
   AttentionBatch attention;  // views of all arrays
 };
@@ -34,8 +34,8 @@ struct BatchInputs {
   std::vector<int32_t> kv_len_bound;  // [num_reqs]
   std::vector<TableInputs> tables;
 
-  // Fills everything anew; memory is kept from step to step. rows[i] belongs to plan.slices[i];
-  // windows: of each block table, 0 for none.
+  // Rebuilds all arrays; memory is reused from step to step. rows[i] belongs to plan.slices[i];
+  // windows[t] is the window of block table t, 0 for none.
   void build(const BatchPlan& plan, std::span<const RowView> rows, int page_size,
              std::span<const int> windows);
 
@@ -44,7 +44,7 @@ struct BatchInputs {
                  std::span<const int> windows);
 };
 
-// The contiguous requests [first, last) of `slices` as one phase.
+// The consecutive requests [first, last) of `slices` as one phase.
 PhaseRange phase_range(std::span<const SeqSlice> slices, int first, int last);
 
 }  // namespace quire

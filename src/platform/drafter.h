@@ -1,4 +1,4 @@
-// Speculation's seam: proposes the tokens with which sequences may go on.
+// The interface of a drafter, which proposes draft tokens for speculative decoding.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,28 @@
 
 namespace quire {
 
-// The rows that sampled in a step, after its tokens were accepted. All pointers are the device's.
+// The rows that sampled in a step, after the step's tokens were accepted. All pointers are to
+// device memory.
 struct DraftCall {
-  const int32_t* rows = nullptr;  // [num_slices]; < 0: nothing is proposed
+  const int32_t* rows = nullptr;  // [num_slices]; < 0: no proposal for this slice
   int num_slices = 0;
-  // By row: tokens whose keys and values are in the cache.
+  // By row: number of tokens whose keys and values are in the cache.
   const int32_t* num_computed = nullptr;
-  // [rows, 1 + num_drafts]: the first of a row is its newest token, at position num_computed; the
-  // others are written.
+  // [rows, 1 + num_drafts]. Entry 0 of a row is its newest token, at position num_computed; the
+  // drafter writes the others.
   int32_t* next_tokens = nullptr;
 };
 
-// A runner verifies the drafts of one step in the next: a sampled token that equals the draft in
-// its place accepts it, so the tokens are those of a run without drafts, whatever is proposed.
+// A runner verifies the drafts of one step in the next step: a draft is accepted if it equals the
+// token sampled at its position. Therefore the output is the same as without drafts, whatever the
+// drafter proposes.
 class Drafter {
  public:
   virtual ~Drafter() = default;
-  // Rows leave and enter with this plan, ahead of its step.
+  // Applies the plan's removed and added rows, before its step.
   virtual Status update_rows(const BatchPlan& plan, Stream& stream) = 0;
-  // Enqueues the proposals that the next step verifies; any token id of the vocabulary.
+  // Enqueues the proposals that the next step verifies. A proposal may be any token id of the
+  // vocabulary.
   virtual Status propose(const DraftCall& call, Stream& stream) = 0;
 };
 

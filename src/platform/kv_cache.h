@@ -10,24 +10,24 @@
 
 namespace quire {
 
-// The memory of one block table's blocks.
+// Bytes per block of one block table.
 struct KvTableBytes {
   int64_t block_bytes = 0;  // over all layers of all groups that share the table
-  int window = 0;           // how far back those groups read; 0: to the beginning
+  int window = 0;           // tokens that those groups look back; 0: all
 };
 std::vector<KvTableBytes> kv_table_bytes(std::span<const KvGroup> groups);
 
-// The memory behind every block id: each layer of each group has its own run of pages, and a block
-// of a table is the page of that number in all layers that share the table.
+// The memory behind every block id. Each layer of each group has its own array of pages, and block
+// i of a table is page i in all layers that share the table.
 class KvCache {
  public:
   // num_blocks: by block table.
   static Result<KvCache> allocate(std::span<const KvGroup> groups, std::span<const int> num_blocks,
                                   Ops& ops);
 
-  // One view a layer of the group, in the order of KvGroup::layers.
+  // One view per layer of the group, in the order of KvGroup::layers.
   std::span<const KvCacheView> caches(size_t group_idx) const { return views_[group_idx]; }
-  // The group's block table.
+  // Index of the group's block table.
   size_t table(size_t group_idx) const { return tables_[group_idx]; }
 
  private:

@@ -1,4 +1,4 @@
-// Where a device's time goes while it serves, from the device's own records.
+// Profiles how a device spends its time while it serves, from the device's own activity records.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace quire {
 
 struct ProfileShare {
   std::string name;
-  int64_t count = 0;  // of kernels or copies; 0 for idleness
+  int64_t count = 0;  // number of kernels or copies; 0 for idle time
   double seconds = 0.0;
 };
 
-// Steps that decode alone, replayed as graphs.
+// Decode-only steps, replayed as graphs.
 struct DecodeProfile {
   int64_t num_steps = 0;
-  double seconds = 0.0;               // from one step's results to the next one's
+  double seconds = 0.0;               // from one step's results to the next step's
   double idle_between_seconds = 0.0;  // around the copies that begin and end a step
   double idle_within_seconds = 0.0;   // between its kernels
 };
@@ -27,7 +27,7 @@ struct DecodeProfile {
 struct DeviceProfile {
   double elapsed_s = 0.0;             // from start() to stop()
   std::vector<ProfileShare> shares;   // add up to elapsed_s: matrix products, …, idle
-  std::vector<ProfileShare> kernels;  // by name, the longest together first
+  std::vector<ProfileShare> kernels;  // by name, the largest total first
   DecodeProfile decode;
 };
 
@@ -35,13 +35,13 @@ class DeviceProfiler {
  public:
   virtual ~DeviceProfiler() = default;
   virtual Status start() = 0;
-  // Waits for the device. kUnavailable where nothing ran on one since start().
+  // Waits for the device. kUnavailable when the device ran nothing since start().
   virtual Result<DeviceProfile> stop() = 0;
 };
 
-// Profiles the GPU of this index; records of other devices are left out. It is made before the
-// engine, one at a time. Fails as cuda_status(device) where there is no such GPU, and as
-// kUnavailable without the library that keeps records.
+// Profiles the GPU with this index; records of other devices are ignored. Create it before the
+// engine; only one may exist at a time. Fails as cuda_status(device) when there is no such GPU, and
+// with kUnavailable without the profiling library.
 Result<std::unique_ptr<DeviceProfiler>> make_device_profiler(int device);
 
 }  // namespace quire

@@ -1,4 +1,5 @@
-// The attention plans of one model instance's step: chosen, updated, and listed for the model.
+// Chooses and updates the attention plans of one model instance's step, and lists them for the
+// model.
 #pragma once
 
 #include <span>
@@ -8,7 +9,7 @@
 
 namespace quire {
 
-// The plans of one KV group; null where the step has no such range.
+// The plans of one KV group; null when the step has no request in that phase.
 struct AttentionChoice {
   AttentionPlan* decode = nullptr;
   AttentionPlan* prefill = nullptr;
@@ -20,10 +21,12 @@ class StepAttention {
   StepAttention(const ModelInstance& instance, std::span<std::byte> workspace)
       : instance_(&instance), workspace_(workspace) {}
 
-  // For a step that no graph holds, by the selectors: one per KV group, valid until the next call.
-  // `batch`: of any block table, because all have the same ranges and lengths.
+  // Lets the selectors choose plans for an eager step: one choice per KV group, valid until the
+  // next call. `batch` may be that of any block table, because all have the same ranges and
+  // lengths.
   std::span<const AttentionChoice> choose(const AttentionBatch& batch);
-  // For a decode step in a graph that these backends serve, likewise.
+  // Returns the plans of a decode step in a graph that these backends serve: one choice per KV
+  // group, valid until the next call.
   std::span<const AttentionChoice> of_graph(std::span<AttentionBackend* const> backends,
                                             int num_reqs, int q_len);
   // Updates the chosen plans for the batches, one per block table, whose arrays outlive the step.

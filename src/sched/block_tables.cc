@@ -48,11 +48,11 @@ void BlockTables::extend_hashes(SeqRecord& rec, int num_blocks) const {
   extend(num_blocks, rec.block_hashes);
 }
 
-// In a table with a window, only the blocks that the first query behind the prefix reads matter.
+// In a table with a window, a prefix only needs the blocks that the first query after it reads.
 int BlockTables::longest_prefix(std::span<const SeqBlocks> cached) const {
   auto longest = cached[0].ids.size();
   for (const SeqBlocks& blocks : cached) longest = std::min(longest, blocks.ids.size());
-  std::vector<int> runs(cached.size());  // cached blocks in a row before block n, by table
+  std::vector<int> runs(cached.size());  // by table: consecutive cached blocks before block n
   int best = 0;
   for (int n = 1; n <= static_cast<int>(longest); ++n) {
     bool is_whole = true;
@@ -65,13 +65,14 @@ int BlockTables::longest_prefix(std::span<const SeqBlocks> cached) const {
   return best;
 }
 
-// The first block that the query behind a prefix of so many blocks reads.
+// The first block read by the query that follows a prefix of num_blocks blocks.
 int BlockTables::first_read(size_t table, int num_blocks) const {
   return first_page_read(num_blocks * config_.block_size, tables_[table].config.window,
                          config_.block_size);
 }
 
-// The cached blocks of the hashes, 0 for none. Without a window nothing counts behind a gap.
+// The cached block of each hash; 0: not cached. Without a window, the search stops at the first
+// hash that is not cached, because a prefix cannot extend past it.
 std::vector<int32_t> BlockTables::find_cached(const Table& table,
                                               std::span<const BlockHash> hashes) {
   std::vector<int32_t> ids;
@@ -101,22 +102,24 @@ void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
     blocks.ids.resize(static_cast<size_t>(prefix.num_blocks));
     std::fill_n(blocks.ids.begin(), blocks.first, 0);
     blocks.num_registered = prefix.num_blocks;
-    blocks.num_announced = blocks.first;  // no step reads the entries before
+    blocks.num_announced = blocks.first;  // no step reads the entries before it
   }
 }
 
-// Blocks of the prefix are no longer free once it is adopted.
+// Free blocks that remain after the prefix is adopted: its own unused blocks are no longer free
+// then.
 int BlockTables::num_free_beside(size_t table, std::span<const int32_t> prefix) const {
   const BlockPool& pool = tables_[table].pool;
   const auto is_free = [&](int32_t id) { return id != 0 && pool.ref_count(id) == 0; };
   return pool.num_free() - static_cast<int>(std::ranges::count_if(prefix, is_free));
 }
 
-// Blocks that become free when all victims give theirs up, for a sequence that adopts `prefix`.
+// Blocks that become free when all victims release theirs. Blocks in `prefix` do not count, because
+// the sequence that adopts it keeps them.
 int BlockTables::num_freed_by(size_t table, std::span<SeqRecord* const> victims,
                               std::span<const int32_t> prefix) const {
   int num_freed = 0;
-  std::unordered_map<int32_t, int> num_victims;  // that hold a shared block
+  std::unordered_map<int32_t, int> num_victims;  // number of victims that hold a shared block
   for (const SeqRecord* rec : victims) {
     const std::vector<int32_t>& ids = rec->seq->tables[table].ids;
     for (size_t idx = 0; idx < ids.size(); ++idx) {
@@ -129,8 +132,8 @@ int BlockTables::num_freed_by(size_t table, std::span<SeqRecord* const> victims,
   return num_freed;
 }
 
-// All known tokens must fit, not only the first chunk: to compute a prompt anew that was preempted
-// half way is wasted work.
+// All known tokens must fit, not only the first chunk: a prompt that is preempted half way must be
+// computed again.
 bool BlockTables::can_admit(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
                             std::span<SeqRecord* const> victims) const {
   const auto num_known = static_cast<int>(rec.seq->token_ids.size());
@@ -170,8 +173,8 @@ void BlockTables::leave_behind(SeqRecord& rec) {
   }
 }
 
-// A sequence's last token is returned and never fed, so it needs no place, and neither do drafts
-// behind it.
+// The last token of a sequence is returned but never fed to the model, so neither it nor any draft
+// after it needs a place in the cache.
 int BlockTables::num_blocks_of(const Sequence& seq, int num_tokens) const {
   return num_blocks_for(std::min(num_tokens, seq.max_total_tokens - 1), config_.block_size);
 }
@@ -195,8 +198,9 @@ void BlockTables::grow(SeqRecord& rec, int num_tokens) {
   }
 }
 
-// Such blocks hold no known token, so none is cached. The device may still list them in the row's
-// table: no step looks behind the row's length, and the next blocks announced take their entries.
+// The released blocks hold no known token, so none of them is cached. The device may still list
+// them in the row's table, which is safe: steps do not read past the row's length, and the next
+// announced blocks overwrite those entries.
 void BlockTables::shrink(SeqRecord& rec) {
   const int num_kept = num_blocks_of(*rec.seq, rec.seq->num_scheduled);
   for (size_t t = 0; t < tables_.size(); ++t) {
@@ -209,7 +213,7 @@ void BlockTables::shrink(SeqRecord& rec) {
   }
 }
 
-// Deepest first, so that the pool takes children before their parents.
+// Releases the deepest blocks first, so that the pool reuses children before their parents.
 void BlockTables::release(SeqRecord& rec) {
   for (size_t t = 0; t < tables_.size(); ++t) {
     Table& table = tables_[t];

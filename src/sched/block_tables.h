@@ -1,5 +1,5 @@
 // The block tables of all sequences: for each table of the configuration, one pool of blocks and
-// its prefix cache. What a sequence needs, it needs in all tables.
+// its prefix cache. A sequence needs its blocks in every table.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace quire {
 
-// Cached blocks that a sequence could start with, as its block tables would hold them.
+// Cached blocks that a sequence could start with, in the form of its block tables.
 struct CachedPrefix {
   int num_blocks = 0;
   std::vector<SeqBlocks> tables;
@@ -22,48 +22,51 @@ class BlockTables {
  public:
   explicit BlockTables(const SchedulerConfig& config);
 
-  // Over all tables.
+  // Sums over all tables.
   int num_free() const;
   int num_total() const;
   // The share of blocks in use of the fullest table.
   double usage() const;
 
-  // The longest prefix of a waiting sequence whose blocks are cached, as far as later queries read
-  // them. Its last known token is always left to compute, because its logits are wanted; with
-  // prompt_logprobs, every token is.
+  // Finds the longest cached prefix of a waiting sequence; a table with a window needs only the
+  // blocks that later queries read. The last known token is never part of the prefix, because its
+  // logits are needed. With prompt_logprobs the prefix is empty, because every token's logits are
+  // needed.
   void match_prefix(SeqRecord& rec, CachedPrefix& prefix) const;
 
-  // Whether the known tokens of a waiting sequence that adopts `prefix`, and num_spare blocks more,
-  // fit into what is free now and what `victims` hold.
+  // Whether the known tokens of a waiting sequence that adopts `prefix`, plus num_spare blocks, fit
+  // into the blocks that are free or held by `victims`.
   bool can_admit(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
                  std::span<SeqRecord* const> victims) const;
   void adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix);
 
-  // Frees the blocks that no step from now on reads. Steps already planned may read them: the next
-  // owner of such a block writes it in a step planned later.
+  // Frees the blocks that no later step reads. Steps already planned may still read them, which is
+  // safe: the next owner of such a block writes it in a step planned later.
   void leave_behind(SeqRecord& rec);
   // Whether blocks for the next num_tokens of a sequence are free; grow() takes them.
   bool has_room(const SeqRecord& rec, int num_tokens) const;
   void grow(SeqRecord& rec, int num_tokens);
-  // Gives the blocks behind the scheduled tokens back: those of a slice that was taken back from
-  // the step, or of drafts that were not accepted.
+  // Frees the blocks after the scheduled tokens: blocks of a slice that was taken back from the
+  // step, or of drafts that were not accepted.
   void shrink(SeqRecord& rec);
   void release(SeqRecord& rec);
 
-  // Offers to the cache the blocks that known tokens fill and that planned steps write.
+  // Registers in the prefix cache the blocks that are full of known tokens and that planned steps
+  // write.
   //
-  // Why already when the step is planned: steps run in the order of their planning, so whoever
-  // finds such a block is planned into the same step or a later one. In a later step the block has
-  // been written. In the same step every layer writes the keys and values of the whole batch before
-  // its attention reads any, so it has been written too. For this, a slice whose blocks were
-  // offered must stay in its plan: the scheduler takes back only slices that it has not committed.
+  // Blocks are registered as soon as the step is planned, because steps run in the order of their
+  // planning: a sequence that finds such a block runs in the same step or a later one. In a later
+  // step the block has been written. In the same step every layer writes the keys and values of the
+  // whole batch before its attention reads any, so the block has been written too. Therefore a
+  // slice whose blocks were registered must stay in its plan: the scheduler takes back only slices
+  // that it has not committed.
   //
-  // Why this stays right when the writer is finished, cancelled or preempted: the plans that
-  // contain it run all the same. Its blocks may be handed out at once, since their next owner
-  // writes them in a step planned later; until then they hold what their hash says.
+  // This stays correct when the writer finishes, is cancelled or is preempted: the plans that
+  // contain it still run. Its blocks may be allocated again at once, because their next owner
+  // writes them in a step planned later; until then they hold the content that their hash names.
   void register_full_blocks(SeqRecord& rec);
 
-  // records: all that hold blocks. Ends the program when a block leaked, is lost or is shared
+  // `records`: all that hold blocks. Ends the program when a block leaked, is lost, or is shared
   // without being cached.
   void check_invariants(std::span<const SeqRecord* const> records) const;
 

@@ -28,8 +28,8 @@ void append_blocks(Sequence& seq, BatchPlan& plan) {
   }
 }
 
-// Log probabilities of the prompt go out with the first output token: later there are none to want,
-// when the prompt is computed anew after a preemption.
+// Log probabilities of the prompt are returned with the first output token. When the prompt is
+// computed again after a preemption, they have already been returned.
 int num_prompt_logprobs_wanted(const Sequence& seq, int first) {
   if (seq.num_output_tokens() > 0 || first >= seq.num_prompt_tokens) return -1;
   return seq.sampling->params->prompt_logprobs.value_or(-1);
@@ -50,8 +50,8 @@ void append_slice(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan
   const int first = seq.num_scheduled - rec.step_tokens;
   const bool decodes = first >= seq.num_prefill;
   const int num_blocks = static_cast<int>(seq.tables[0].ids.size());
-  // A sequence that turns out to have ended in a step in flight may go on beyond its blocks. The
-  // device treats it as one that ends with them.
+  // A sequence that ends in a step still in flight may be planned beyond its blocks. The device
+  // treats it as one that ends with its blocks.
   const int last = num_blocks * config.block_size - 1;
   plan.slices.push_back({.seq_id = seq.id,
                          .row = seq.row,
@@ -61,7 +61,8 @@ void append_slice(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan
                          .first_token = plan.num_tokens(),
                          .num_blocks = num_blocks,
                          .samples = rec.step_samples,
-                         // A constraint must have seen a token before it allows the next.
+                         // A constrained sequence has no drafts: its constraint must see each token
+                         // before the next one.
                          .num_drafts = decodes && !seq.is_constrained ? config.num_drafts : 0,
                          .num_prompt_logprobs = num_prompt_logprobs_wanted(seq, first)});
   append_token_ids(plan.slices.back(), seq, plan);
@@ -84,7 +85,7 @@ BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config,
     if (rec->step_tokens == decode_q_len) append_slice(*rec, config, plan);
   }
   plan.num_decode = static_cast<int>(plan.slices.size());
-  // A slice that was appended has no step_tokens any more.
+  // append_slice() sets step_tokens to 0, so the slices already appended are skipped here.
   for (SeqRecord* rec : running) {
     if (rec->step_tokens > 0) append_slice(*rec, config, plan);
   }

@@ -92,7 +92,7 @@ Status check_admissible(const Sequence& seq, const SchedulerConfig& config) {
                     "--max-num-batched-tokens {}",
                     num_prompt, config.max_num_batched_tokens));
   }
-  // The last token is returned and never fed, so it needs no place.
+  // The last token is returned but never fed to the model, so it needs no place in the cache.
   for (const KvTableConfig& table : config.tables) {
     const int num_needed = max_blocks_held(config, table, seq.max_total_tokens - 1);
     if (num_needed <= table.num_blocks - 1) continue;

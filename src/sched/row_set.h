@@ -5,8 +5,8 @@
 
 namespace quire {
 
-// The rows of the device's state: dense small numbers. A freed row may be taken again at once,
-// because a plan announces removed rows before added ones.
+// The set of free rows in the device's state, numbered from 0. A freed row may be reused in the
+// same plan, because a plan announces removed rows before added ones.
 class RowSet {
  public:
   explicit RowSet(int num_rows) {
@@ -26,8 +26,8 @@ class RowSet {
   std::vector<int> take_unannounced() { return std::exchange(unannounced_, {}); }
 
  private:
-  std::vector<int> free_;         // a stack: low rows first
-  std::vector<int> unannounced_;  // removed, and no plan has said so yet
+  std::vector<int> free_;         // a stack with low rows on top
+  std::vector<int> unannounced_;  // freed, but not yet removed by a plan
 };
 
 }  // namespace quire

@@ -35,7 +35,8 @@ struct Scheduler::Impl {
   explicit Impl(const SchedulerConfig& cfg)
       : config(checked(cfg)),
         tables(cfg),
-        // Every running sequence can then decode in every step, and a prompt gets a token at least.
+        // This lets every running sequence decode in every step, and a prompt gets at least one
+        // token.
         rows(std::min(cfg.max_num_seqs, cfg.max_num_batched_tokens / (1 + cfg.num_drafts))) {}
 
   void schedule_decodes();
@@ -47,7 +48,7 @@ struct Scheduler::Impl {
 
   bool has_table(const SeqRecord& rec) const;
   bool can_have_table(const SeqRecord& rec) const;
-  SeqRecord* last_with_rules() const;  // of the running, when all tables are taken
+  SeqRecord* last_with_rules() const;  // called when all rule tables are taken
   bool has_blocks(const SeqRecord& rec, std::span<SeqRecord* const> victims) const;
   bool can_make_room(const SeqRecord& rec, int num_tokens) const;
   bool make_room(const SeqRecord& rec, int num_tokens);
@@ -62,9 +63,9 @@ struct Scheduler::Impl {
   const SchedulerConfig config;
   BlockTables tables;
   RowSet rows;
-  int num_rule_seqs = 0;  // of the running
+  int num_rule_seqs = 0;  // running sequences that hold a rule table
   std::unordered_map<SeqId, std::unique_ptr<SeqRecord>> records;
-  std::vector<SeqRecord*> running;  // in order of rank: the last one is the victim
+  std::vector<SeqRecord*> running;  // in order of rank; the last is preempted first
   std::set<SeqRecord*, RanksBefore> waiting;
   std::vector<std::unique_ptr<SeqRecord>> finished;  // readable until the next call
   CachedPrefix prefix;                               // scratch of try_admit
@@ -91,19 +92,20 @@ Status Scheduler::add(std::unique_ptr<Sequence> seq) {
   return {};
 }
 
-// A step: every running sequence that decodes gets its token; what is left of the budget goes to
-// prompts, running and waiting, in order of rank; then the decisions are written down.
+// Plans one step. Every running sequence that decodes gets its tokens first; the rest of the budget
+// goes to running and waiting prompts in order of rank.
 BatchPlan Scheduler::schedule() {
   impl_->finished.clear();
   impl_->budget_left = config().max_num_batched_tokens;
   impl_->schedule_decodes();
   impl_->schedule_prefills();
-  // Only now: a prompt of higher rank may have taken a decode's place.
+  // Decodes are committed only now, because a prompt of higher rank may have taken the tokens of
+  // one.
   for (SeqRecord* rec : impl_->running) {
     if (rec->step_tokens > 0 && !rec->step_committed) impl_->commit(*rec);
   }
   BatchPlan plan = build_plan(impl_->next_step_id, config(), impl_->running);
-  if (plan.empty()) return plan;  // removed rows wait for a plan that is run
+  if (plan.empty()) return plan;  // removed rows stay pending until a plan runs
   plan.rows_removed = impl_->rows.take_unannounced();
   ++impl_->next_step_id;
   return plan;
@@ -115,13 +117,13 @@ void Scheduler::Impl::schedule_decodes() {
   }
 }
 
-// Merges running prompts and waiting sequences by rank. The first waiting sequence that is not
-// admitted stops admission for this step: no other overtakes it, so it is admitted as soon as
-// enough of the sequences that rank before it have ended. A sequence that lacks only a rule table
-// does not stop admission, because those without rules take no table from it.
+// Merges running prompts and waiting sequences by rank. The first waiting sequence that cannot be
+// admitted stops admission for this step, so that none overtakes it: it is admitted as soon as
+// enough sequences that rank before it have ended. A sequence that lacks only a rule table does not
+// stop admission, because sequences without rules do not need one.
 //
-// The first pass runs even when the decodes have taken the whole budget: every row then decodes,
-// and a waiting sequence can only take the row, and with it the token, of one that ranks after it.
+// The loop runs at least once even when the decodes have taken the whole budget: every row then
+// decodes, and a waiting sequence can only take the row and the tokens of one that ranks after it.
 void Scheduler::Impl::schedule_prefills() {
   bool may_admit = true;
   size_t i = 0;
@@ -131,7 +133,7 @@ void Scheduler::Impl::schedule_prefills() {
     const bool has_running = i < running.size();
     if (head != nullptr && (!has_running || ranks_before(*head->seq, *running[i]->seq))) {
       may_admit = try_admit(*head);
-      if (may_admit) ++i;  // it ranks before running[i], so it stands before it now
+      if (may_admit) ++i;  // it ranks before running[i], so it is now in front of it
     } else if (has_running) {
       if (schedule_running(*running[i])) commit(*running[i++]);
     } else {
@@ -140,11 +142,11 @@ void Scheduler::Impl::schedule_prefills() {
   } while (budget_left > 0);
 }
 
-// When blocks run out, the last in rank gives its own up, in the extreme the sequence itself. The
-// sequences after it have not been committed in this step, so that no planned slice is taken back.
+// When blocks run out, the sequence that is last in rank is preempted, possibly `rec` itself.
+// Sequences after `rec` have not been committed in this step, so no planned slice is taken back.
 bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
   const int num_due = this->num_due(rec);
-  // A decode's length is that of all others: it is not cut.
+  // All decodes of a step have one length, so a decode is never shortened.
   const int num_tokens =
       rec.seq->decodes() && num_due > budget_left ? 0 : std::min(num_due, budget_left);
   if (num_tokens == 0) return false;
@@ -160,9 +162,9 @@ bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
   return true;
 }
 
-// Skips sequences that only wait for tokens in flight, or for a rule table.
+// Skips sequences that only wait for tokens in flight or for a rule table.
 SeqRecord* Scheduler::Impl::first_admissible() {
-  bool has_tables = true;  // false after the first that cannot have one: the rest rank after it
+  bool has_tables = true;  // false after the first that cannot have one: later ones rank after it
   for (SeqRecord* rec : waiting) {
     if (num_due(*rec) == 0 || (rec->has_rules && !has_tables)) continue;
     if (can_have_table(*rec)) return rec;
@@ -175,7 +177,7 @@ bool Scheduler::Impl::has_table(const SeqRecord& rec) const {
   return !rec.has_rules || num_rule_seqs < config.max_num_rule_seqs;
 }
 
-// Whether a rule table is free for rec, or held by a sequence that ranks after it.
+// Whether a rule table is free, or held by a sequence that ranks after `rec`.
 bool Scheduler::Impl::can_have_table(const SeqRecord& rec) const {
   return has_table(rec) || ranks_before(*rec.seq, *last_with_rules()->seq);
 }
@@ -187,16 +189,17 @@ SeqRecord* Scheduler::Impl::last_with_rules() const {
 
 bool Scheduler::Impl::try_admit(SeqRecord& rec) {
   Sequence& seq = *rec.seq;
-  // A new row carries all of its tokens to the device, so the host must have seen them first.
+  // A new row sends all of its tokens to the device, so the host must have seen them first.
   if (seq.num_in_flight > 0) return false;
-  // Ahead of the look-up of its blocks, which a long prompt would repeat in every step of its wait.
+  // This check precedes the prefix lookup, which is slow for a long prompt and would otherwise be
+  // repeated in every step that the prompt waits.
   const bool may_preempt = !running.empty() && ranks_before(seq, *running.back()->seq);
   if (!may_preempt && (!rows.has_free() || budget_left == 0)) return false;
   tables.match_prefix(rec, prefix);
   const int num_known = static_cast<int>(seq.token_ids.size());
   const int num_cached = prefix.num_blocks * config.block_size;
   const int num_due = num_known - num_cached;
-  // With chunking off only a preempted sequence can have grown beyond the budget.
+  // Without chunked prefill, only a preempted sequence can have grown beyond the budget.
   const bool may_cut = config.enable_chunked_prefill || num_due > config.max_num_batched_tokens;
   if (!make_room(rec, may_cut ? 1 : num_due)) return false;
   const int num_tokens = std::min(num_due, budget_left);
@@ -221,7 +224,7 @@ bool Scheduler::Impl::try_admit(SeqRecord& rec) {
   return true;
 }
 
-// From here on the slice stays in the plan, so its full blocks may be shared.
+// Marks the slice as final: it stays in the plan, so its full blocks may be shared.
 void Scheduler::Impl::commit(SeqRecord& rec) {
   Sequence& seq = *rec.seq;
   seq.num_scheduled += rec.step_tokens;
@@ -231,16 +234,16 @@ void Scheduler::Impl::commit(SeqRecord& rec) {
   tables.register_full_blocks(rec);
 }
 
-// A preempted sequence comes back only when each of those running beside it could grow by a block:
-// to preempt it again would waste the work of computing it anew.
+// A preempted sequence is admitted again only when each sequence that runs beside it could also
+// grow by one block. Otherwise it would soon be preempted again and its recomputation wasted.
 bool Scheduler::Impl::has_blocks(const SeqRecord& rec, std::span<SeqRecord* const> victims) const {
   const size_t num_beside = running.size() - victims.size();
   const int num_spare = rec.seq->num_preemptions > 0 ? static_cast<int>(num_beside) : 0;
   return tables.can_admit(rec, prefix, num_spare, victims);
 }
 
-// Whether rec fits once every sequence that ranks after it has given up its row, its blocks and its
-// tokens of this step. If it does not, none is preempted.
+// Whether `rec` would fit if every sequence that ranks after it gave up its row, its blocks and its
+// tokens of this step. If it would not, no sequence is preempted.
 bool Scheduler::Impl::can_make_room(const SeqRecord& rec, int num_tokens) const {
   const auto first_after = std::ranges::upper_bound(running, &rec, RanksBefore());
   const std::span<SeqRecord* const> after(first_after, running.end());
@@ -250,9 +253,10 @@ bool Scheduler::Impl::can_make_room(const SeqRecord& rec, int num_tokens) const 
          has_blocks(rec, after);
 }
 
-// Frees for rec, which can_have_table, what it lacks of a rule table, a row, blocks and num_tokens
-// of this step, at the expense of the sequences that rank after it. Tables, rows and blocks are
-// freed by preemption. Tokens are borrowed: a decode skips this step and keeps its blocks.
+// Frees the rule table, row, blocks and num_tokens of this step that `rec` lacks, by taking them
+// from sequences that rank after it; can_have_table(rec) must hold. Tables, rows and blocks are
+// freed by preemption. Tokens are taken without preemption: the decode skips this step and keeps
+// its blocks.
 bool Scheduler::Impl::make_room(const SeqRecord& rec, int num_tokens) {
   const auto fits = [&] { return has_table(rec) && rows.has_free() && has_blocks(rec, {}); };
   if (fits() && num_tokens <= budget_left) return true;
@@ -271,8 +275,8 @@ void Scheduler::Impl::take_back(SeqRecord& rec) {
   budget_left += std::exchange(rec.step_tokens, 0);
 }
 
-// Preemption by recomputation: the sequence loses its blocks and keeps its tokens, and its arrival
-// number, hence its rank.
+// Preempts by recomputation: the sequence loses its blocks, but keeps its tokens and its arrival
+// number, and therefore its rank.
 void Scheduler::Impl::preempt(SeqRecord& rec) {
   take_back(rec);
   leave_running(rec);
@@ -325,13 +329,14 @@ Scheduler::Progress Scheduler::Impl::take_span(const SeqSlice& slice, const Samp
 }
 
 // A sequence is admitted again only when none of its steps is in flight, so the slice belongs to
-// the row that the sequence has now.
+// the sequence's current row.
 void Scheduler::Impl::reconcile(SeqRecord& rec, const SeqSlice& slice, int num_sampled) {
   if (slice.decodes && num_sampled < slice.num_tokens) {
     rec.seq->num_scheduled -= slice.num_tokens - num_sampled;
     tables.shrink(rec);
   }
-  // A block that decoded tokens fill gets its name when the host has seen them all.
+  // A block that decoded tokens fill is registered only after the host has seen all of these
+  // tokens.
   tables.register_full_blocks(rec);
 }
 

@@ -8,14 +8,14 @@
 
 namespace quire {
 
-// A sequence and what only the scheduler knows of it.
+// A sequence and the scheduler's private state for it.
 struct SeqRecord {
   std::unique_ptr<Sequence> seq;
-  bool has_rules = false;  // it takes one of the device's rule tables while it runs
+  bool has_rules = false;  // it holds one of the device's rule tables while it runs
 
-  std::vector<BlockHash> block_hashes;  // of its first full blocks, as far as they were needed
+  std::vector<BlockHash> block_hashes;  // of its first full blocks, computed as needed
 
-  // Of the step being planned.
+  // State of the step being planned.
   int step_tokens = 0;
   bool step_samples = false;
   bool step_committed = false;

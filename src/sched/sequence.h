@@ -22,44 +22,45 @@ enum class SeqState {
 // (i + 1) * block_size); all tables are equally long.
 struct SeqBlocks {
   std::vector<int32_t> ids;  // 0 before `first`
-  int first = 0;             // the table's window has left the blocks before it behind
+  int first = 0;             // blocks before it lie outside the table's window and are freed
   int num_registered = 0;    // offered to the prefix cache
   int num_announced = 0;     // sent to the device
 };
 
-// One answer being made: its tokens, and how many of them are cached. Owned by the scheduler;
-// used by the engine thread alone.
+// One sample of a request: its tokens, and how many of them are cached. The scheduler owns it; only
+// the engine thread uses it.
 struct Sequence {
   SeqId id = 0;
   int priority = 0;
-  uint64_t arrival = 0;  // running number: breaks ties of priority
+  uint64_t arrival = 0;  // serial number that breaks ties of priority
   std::string cache_salt;
   std::shared_ptr<const SamplingSpec> sampling;
-  // The host must have seen a token before it can say what may follow: no step is planned for the
-  // sequence while one is in flight.
+  // The host must see each token before it can compute the mask for the next one, so no step is
+  // planned for the sequence while another is in flight.
   bool is_constrained = false;
 
   TokenIds token_ids;  // prompt, then the output that the host has seen
   int num_prompt_tokens = 0;
-  // Hashes of the prompt's first full blocks, as far as they were needed. The n sequences of a
-  // request share them, so that the first one that needs a hash computes it; null: it has its own.
+  // Hashes of the prompt's first full blocks, computed as needed. The n sequences of a request
+  // share them, so each hash is computed once. Null: the hashes are not shared.
   std::shared_ptr<std::vector<BlockHash>> prompt_hashes;
   int max_total_tokens = 0;  // prompt + max_tokens, capped by max_model_len
 
   SeqState state = SeqState::kWaiting;
   int row = -1;
-  // Tokens whose keys and values are, or will be by the steps in flight, in the cache. An upper
+  // Tokens whose keys and values are in the cache, or will be after the steps in flight. An upper
   // bound while steps with drafts are in flight.
   int num_scheduled = 0;
-  int num_prefill = 0;            // tokens known when it was admitted: computed before it decodes
-  int num_in_flight = 0;          // steps in flight that sample for it: each brings a token or more
-  int num_cached_tokens = 0;      // of the prompt, found in the prefix cache at first admission
-  std::vector<SeqBlocks> tables;  // one per SchedulerConfig::tables; empty while it waits
+  int num_prefill = 0;            // tokens known at admission, computed before it decodes
+  int num_in_flight = 0;          // steps in flight that sample for it, each at least one token
+  int num_cached_tokens = 0;      // prompt tokens found in the prefix cache at first admission
+  std::vector<SeqBlocks> tables;  // one per SchedulerConfig::tables; empty while waiting
   int num_preemptions = 0;
 
-  // Its next input tokens are the device's: those known when it was admitted are all scheduled.
+  // True once all tokens known at admission are scheduled: the device then has the next input
+  // tokens.
   bool decodes() const { return state == SeqState::kRunning && num_scheduled >= num_prefill; }
-  // Lower bound of the tokens that are cached before its next step: a step in flight brings one.
+  // Lower bound of the tokens cached before its next step: a step in flight adds at least one.
   int min_computed() const {
     return decodes() ? static_cast<int>(token_ids.size()) + num_in_flight - 1 : num_scheduled;
   }
