@@ -133,7 +133,7 @@ class ReferencePlan final : public AttentionPlan {
  private:
   const AttentionShape shape_;
   const Phase phase_;
-  AttentionBatch batch_;  // of the last update
+  AttentionBatch batch_;  // from the last update()
 };
 
 class ReferenceAttention final : public AttentionBackend {

@@ -1,4 +1,5 @@
-// The oracle of every attention backend: fp64 inside, one query row at a time, slow and obvious.
+// The reference for every attention backend: FP64 arithmetic, one query row at a time, slow and
+// simple.
 #pragma once
 
 #include <memory>
@@ -7,7 +8,7 @@
 
 namespace quire {
 
-// Its plans need no workspace. Unlike other backends it allocates inside run().
+// Plans of this backend need no workspace. Unlike other backends, it allocates inside run().
 std::unique_ptr<AttentionBackend> make_reference_attention();
 
 }  // namespace quire

@@ -76,7 +76,7 @@ class CpuPlan final : public AttentionPlan {
   const ArenaLayout layout_;
   const int64_t max_partials_;
   std::vector<std::atomic<int>> pending_;
-  AttentionBatch batch_;  // of the last update
+  AttentionBatch batch_;  // from the last update()
   cpu::PhasePlan work_;
 };
 

@@ -1,12 +1,13 @@
 // The `cpu` backend: Google Highway with run-time dispatch, threads, paged K and V.
 //
-// A row (one query head of one token) gives the same bits whatever shares its pass, however the
-// prompt is chunked, paged, split or threaded, because each of its reductions has one fixed order:
-//   - scores: 16-token blocks at absolute positions; lanes over head_dim, then one fixed tree
-//   - softmax: online, one update a 64-token tile at absolute positions
-//   - output: tokens of a block in order, even and odd ones in two chains
-//   - partitions of 512 absolute positions, each from scratch, folded in ascending order, always
-// Tiles that a row does not see are not part of its computation at all.
+// The bits of a row (one query head of one token) do not depend on the rest of the batch, nor on
+// how the prompt is chunked, paged, split or threaded, because each reduction has one fixed order:
+//   - scores: 16-token blocks at absolute positions; lanes over head_dim, then a fixed tree
+//   - softmax: online, one update per 64-token tile at absolute positions
+//   - output: tokens of a block in order; even and odd tokens form two chains
+//   - partitions of 512 absolute positions, each computed from scratch, always merged in ascending
+//   order
+// A row's computation skips the tiles that it does not see.
 #pragma once
 
 #include <memory>

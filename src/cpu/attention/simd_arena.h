@@ -10,7 +10,7 @@
 
 namespace quire::cpu {
 
-// The arena, cut: scratch of each thread, then the partials of split items.
+// Divides the arena into scratch per thread, followed by the partials of split items.
 class ArenaLayout {
  public:
   ArenaLayout(const AttentionShape& shape, int max_rows)
@@ -34,7 +34,7 @@ class ArenaLayout {
     float* q = base + thread_idx * thread_floats();
     return {q, q + q_, q + q_ + scores_, q + q_ + scores_ + sums_};
   }
-  // A thread's own: the running result and the partition at hand.
+  // A thread's own partials: the running result and the current partition.
   Partial running(float* base, int thread_idx, int which) const {
     return partial_at(base + thread_idx * thread_floats() + q_ + scores_ + sums_ + block_ +
                       which * partial_);

@@ -1,4 +1,4 @@
-// The two products of attention over one block of tokens.
+// The two products of attention, q · k and weights · v, over one block of tokens.
 #include "cpu/attention/simd_load-inl.h"
 
 #if defined(QUIRE_CPU_ATTENTION_SIMD_DOT_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -16,13 +16,13 @@ HWY_INLINE Floats sum_each(const Floats (&v)[kLanes]) {
   return v[0];
 }
 #else
-// Lane i of the result is the sum of v[i]'s lanes: a transposition whose levels also add.
+// Lane i of the result is the sum of v[i]'s lanes. The levels of a transposition do the additions.
 HWY_INLINE Floats sum_pairs(Floats a, Floats b) {
   const FloatTag d;
   return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
 }
 
-// In each 128-bit block: the block's sums of a, b, c, d.
+// Each 128-bit block of the result holds the sums of that block of a, b, c and d.
 HWY_INLINE Floats sum_quads(Floats a, Floats b, Floats c, Floats e) {
   const FloatTag d;
   const hn::RepartitionToWide<FloatTag> dw;
@@ -61,7 +61,7 @@ HWY_INLINE V sum_each(const V (&v)[16]) {
 }
 #endif
 
-// q · k for kLanes tokens, one a lane.
+// q · k for kLanes tokens, one per lane.
 template <typename T>
 HWY_INLINE Floats dot_tokens(const float* HWY_RESTRICT q, const T* HWY_RESTRICT k,
                              int64_t token_stride, int padded_dim) {
@@ -80,8 +80,8 @@ HWY_INLINE Floats dot_tokens(const float* HWY_RESTRICT q, const T* HWY_RESTRICT 
   return sum_each(acc);
 }
 
-// Adds weights[j] * v[j] for tokens [first, end) of a block to kVecs vectors of the output. Even
-// and odd tokens are two chains: the adds' latency would bound a single one.
+// Adds weights[j] * v[j], for tokens [first, end) of a block, to kVecs vectors of the output. Even
+// and odd tokens form two chains, because the latency of the additions would limit a single one.
 template <int kVecs, typename T>
 HWY_INLINE void add_weighted(const float* HWY_RESTRICT weights, const T* HWY_RESTRICT v,
                              int64_t token_stride, int first, int end, float* HWY_RESTRICT acc) {

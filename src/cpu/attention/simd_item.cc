@@ -38,7 +38,7 @@ class ItemRun {
         item_.num_partitions) {
       return;
     }
-    // The last one to arrive folds, in the order in which run_whole does.
+    // The last thread to finish merges the partials, in the same order as run_whole.
     context_.pending[group].store(0, std::memory_order_relaxed);
     for (int i = 1; i < end - first; ++i) {
       fold_partial(task_, shared_partial(i), shared_partial(0));
@@ -91,7 +91,7 @@ class ItemRun {
     return context_.layout.shared_partial(context_.base, context_.num_threads, idx);
   }
 
-  // Only sums are read of a row that saw nothing.
+  // For a row that sees no position, write_rows reads only the sum.
   Partial empty_result() const {
     const Partial result = context_.layout.running(context_.base, thread_idx_, 0);
     std::fill_n(result.sum, task_.num_rows(), 0.0F);

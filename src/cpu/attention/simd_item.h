@@ -9,7 +9,7 @@
 
 namespace quire::cpu {
 
-// The state of one call that every thread reads.
+// The state of one call, read by every thread.
 struct CallContext {
   const AttentionShape& shape;
   const AttentionBatch& batch;
@@ -24,7 +24,7 @@ struct CallContext {
 };
 
 // Computes one item of the plan for one KV head on the calling thread. The thread that finishes the
-// last partition of a split item also merges and writes.
+// last partition of a split item also merges the partials and writes the output.
 void run_item(const CallContext& context, const WorkItem& item, int kv_head, int thread_idx);
 
 }  // namespace quire::cpu

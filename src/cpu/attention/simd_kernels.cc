@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-// Four code paths are enough: the compiler's baseline, SSE4, AVX2, AVX-512.
+// Compiles four code paths only: the compiler's baseline, SSE4, AVX2 and AVX-512.
 #define HWY_DISABLED_TARGETS \
   (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE

@@ -1,5 +1,5 @@
-// The vector kernels behind run-time dispatch. A task is some query rows of one request and KV head
-// against its paged context; rows are [query, head of the group].
+// The vector kernels behind run-time dispatch. A task computes some query rows of one request and
+// KV head over its paged context; rows are [query, head of the group].
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,24 @@
 
 namespace quire::cpu {
 
-inline constexpr int kBlockTokens = 16;       // scores of one dot kernel; divides every page size
-inline constexpr int kTileTokens = 64;        // one softmax update
-inline constexpr int kPartitionTokens = 512;  // one partial result
-inline constexpr int kMaxLanes = 16;          // of the widest target
+inline constexpr int kBlockTokens = 16;       // tokens per dot kernel; divides every page size
+inline constexpr int kTileTokens = 64;        // tokens per softmax update
+inline constexpr int kPartitionTokens = 512;  // tokens per partial result
+inline constexpr int kMaxLanes = 16;          // F32 lanes of the widest target
 
 constexpr int64_t pad_lanes(int64_t n) {
   return (n + kMaxLanes - 1) / kMaxLanes * kMaxLanes;
 }
 
-// Softmax statistics and output of each row over some positions, not yet normalized:
-// sum = Σ exp(score - max), acc = Σ exp(score - max) * v. No position: sum 0, max -inf.
+// Softmax statistics and output of each row over some positions, not yet normalized: sum = Σ
+// exp(score - max), acc = Σ exp(score - max) * v. Without any position, sum is 0 and max is -inf.
 struct Partial {
   float* max;  // [num_rows]
   float* sum;  // [num_rows]
   float* acc;  // [num_rows, pad_lanes(head_dim_v)]
 };
 
-// Memory of one thread; all 64-byte aligned.
+// Scratch memory of one thread, 64-byte aligned.
 struct TaskScratch {
   float* q;       // [num_rows, pad_lanes(head_dim)], zero-padded
   float* scores;  // [num_rows, kTileTokens]
@@ -35,7 +35,7 @@ struct TaskScratch {
 };
 
 struct AttentionTask {
-  const float* q;  // the first row: [num_queries, q_token_stride], heads of the group contiguous
+  const float* q;  // first row: [num_queries, q_token_stride], a group's heads are contiguous
   int64_t q_token_stride;
   int num_queries;
   int group;
@@ -44,8 +44,8 @@ struct AttentionTask {
   KvCacheView kv;        // k and v at this KV head
   const int32_t* pages;  // block table row
   int page_size;
-  const VisibleRange* visible;  // [num_queries], both ends never fall
-  float score_scale;            // softmax scale and, of an FP8 cache, k_scale
+  const VisibleRange* visible;  // [num_queries]; both ends are non-decreasing
+  float score_scale;            // softmax scale, times k_scale for an FP8 cache
   float softcap;                // 0: off
   TaskScratch scratch;
 
@@ -54,20 +54,20 @@ struct AttentionTask {
   int end_position() const { return visible[num_queries - 1].end; }
 };
 
-// Copies the task's queries to its scratch, once before its partitions are computed.
+// Copies the task's queries to its scratch; called once before its partitions are computed.
 void load_queries(const AttentionTask& task);
-// Attention of all rows to the positions of one absolute partition.
+// Computes attention of all rows to the positions of one absolute partition.
 void attend_partition(const AttentionTask& task, int partition, const Partial& out);
-// into := into ⊕ from, `from` being the next partition.
+// into := into ⊕ from, where `from` is the next partition.
 void fold_partial(const AttentionTask& task, const Partial& from, const Partial& into);
 
 struct RowOutput {
-  float* out;  // the first row: [num_queries, out_token_stride]
+  float* out;  // first row: [num_queries, out_token_stride]
   int64_t out_token_stride;
   const float* sinks;  // [group]; may be null
   float v_scale;
 };
-// Normalizes; rows that saw nothing become zeros.
+// Normalizes the result. Rows that see no position become zeros.
 void write_rows(const AttentionTask& task, const Partial& result, const RowOutput& output);
 
 }  // namespace quire::cpu

@@ -1,5 +1,5 @@
-// Elements of the cache as F32 lanes. Every conversion is exact, so where it happens (in a
-// register, or once into a block shared by rows) does not change a result.
+// Loads elements of the cache as F32 lanes. Every conversion is exact, so results do not depend on
+// where it happens (in a register, or once into a block that rows share).
 #include <cstring>
 
 #include "cpu/attention/simd_kernels.h"
@@ -18,7 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using FloatTag = hn::ScalableTag<float>;
 using Floats = hn::Vec<FloatTag>;
-// A fixed number: targets without one (SVE, RVV) are not compiled.
+// A compile-time constant: targets of variable width (SVE, RVV) are not compiled.
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(FloatTag()));
 static_assert(kMaxLanes % kLanes == 0);
 
@@ -40,8 +40,8 @@ HWY_INLINE Floats load_f32(const hwy::bfloat16_t* p) {
   return hn::PromoteTo(FloatTag(), hn::LoadU(d, p));
 }
 
-// E4M3 fields land in an F32 by a shift and a new exponent bias. Subnormals are made as normals
-// of the lowest exponent, from which the implied one is taken off again, exactly.
+// Converts E4M3 to F32 by a shift and a new exponent bias. A subnormal is first built as a normal
+// number with the lowest exponent; then its implied one is subtracted, exactly.
 HWY_INLINE Floats load_f32(const Fp8* p) {
   const FloatTag d;
   const hn::RebindToUnsigned<FloatTag> du;
@@ -59,7 +59,7 @@ HWY_INLINE Floats load_f32(const Fp8* p) {
   return hn::IfThenElse(is_nan, hn::NaN(d), hn::Or(value, hn::BitCast(d, sign)));
 }
 
-// Tokens of a page as F32 rows of pad_lanes(dim), the padding zero.
+// Loads a page's tokens as F32 rows of pad_lanes(dim) elements, padded with zeros.
 template <typename T>
 HWY_INLINE void load_block(const T* from, int64_t token_stride, int dim, int num_tokens,
                            float* HWY_RESTRICT to) {

@@ -1,4 +1,4 @@
-// From partial results to output rows.
+// Merges partial results and writes output rows.
 #include <algorithm>
 
 #include "cpu/attention/simd_row-inl.h"
@@ -19,7 +19,8 @@ void fold(const AttentionTask& task, const Partial& from, const Partial& into) {
   for (int row = 0; row < task.num_rows(); ++row) {
     if (from.sum[row] == 0.0F) continue;
     if (into.sum[row] == 0.0F) {
-      // A copy, not a sum with zero: also the sign of a zero is what the row alone would get.
+      // A copy instead of an addition to zero, so that the sign of a zero is also the one that the
+      // row alone would get.
       into.max[row] = from.max[row];
       into.sum[row] = from.sum[row];
       std::copy_n(from.acc + row * padded, padded, into.acc + row * padded);

@@ -8,8 +8,8 @@
 namespace quire::cpu {
 namespace {
 
-constexpr int64_t kPartialBytes = int64_t{32} << 20;  // at most, for all partials of a call
-constexpr int64_t kSerialMacs = 32768;                // less is done before a thread wakes
+constexpr int64_t kPartialBytes = int64_t{32} << 20;  // upper bound for all partials of a call
+constexpr int64_t kSerialMacs = 32768;                // a smaller call ends before a thread wakes
 
 int64_t div_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -34,7 +34,8 @@ int64_t WorkSplit::visible_tokens(int kv_len, int q_len, int first_query, int nu
   return visible_range(shape_, kv_len, q_len, first_query + num_queries - 1).end - first;
 }
 
-// The exact positions may lie lower than the bound says, so their alignment is not known here.
+// The bound has one extra partition, because the exact positions may be lower than their bound and
+// their alignment is not known here.
 int WorkSplit::partition_bound(int64_t visible) const {
   return visible <= 0 ? 0 : static_cast<int>(div_up(visible - 1, kPartitionTokens) + 1);
 }
@@ -65,7 +66,7 @@ void WorkSplit::plan(const AttentionBatch& batch, const PhaseRange& range, Phase
     for (int req = range.first_req; req < end_req; ++req) {
       const int q_len = query_start[req + 1] - query_start[req];
       const int num_items = static_cast<int>(div_up(q_len, queries_per_item_));
-      // Backwards: later queries see more, and long pieces are best begun first.
+      // Iterates backwards: later queries see more positions, and long items should start first.
       for (int i = num_items - 1; i >= 0; --i) {
         const int first = i * queries_per_item_;
         const int count = std::min(queries_per_item_, q_len - first);
@@ -75,7 +76,7 @@ void WorkSplit::plan(const AttentionBatch& batch, const PhaseRange& range, Phase
     }
   };
 
-  int64_t total = 0;  // of (query, position) pairs
+  int64_t total = 0;  // (query, position) pairs
   for_each_item(
       [&](const WorkItem& item, int64_t visible) { total += visible * item.num_queries; });
   out.worth_threads =

@@ -1,5 +1,5 @@
-// Which pieces of a phase's attention are handed to threads: decided once a step, from bounds.
-// Nothing here changes a result, only who computes it.
+// Splits a phase's attention into work items for the threads, once per step, from upper bounds. The
+// split does not change any result, only which thread computes it.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,18 @@
 
 namespace quire::cpu {
 
-inline constexpr int kRowsPerItem = 32;  // that share each K and V block; more if a group is larger
+inline constexpr int kRowsPerItem = 32;  // rows per K and V block; more if a group is larger
 
-// Some query tokens of one request against one partition of its context, or against all of it;
-// done once for each KV head.
+// Some query tokens of one request over one partition of its context, or over all of it; computed
+// once per KV head.
 struct WorkItem {
   int32_t req = 0;
   int32_t first_query = 0;
   int32_t num_queries = 0;
   int32_t partition = -1;      // counted from the first one that the queries see; -1: all
-  int32_t num_partitions = 0;  // upper bound, of a split item
-  int32_t split_idx = 0;       // which split item; its pending counts lie at split_idx * kv heads
-  int64_t first_partial = 0;   // where its partial results begin, counted in partials
+  int32_t num_partitions = 0;  // upper bound; of a split item
+  int32_t split_idx = 0;       // among split items; its counts begin at split_idx * kv heads
+  int64_t first_partial = 0;   // index of its first partial result
 };
 
 struct PhasePlan {
@@ -30,8 +30,8 @@ struct PhasePlan {
   bool worth_threads = false;
 };
 
-// How a shape is cut, and how much memory that takes. A plan and a workspace size come from the
-// same numbers.
+// Splits a shape's work and computes the memory that the split takes, so that the plan and the
+// workspace size agree.
 class WorkSplit {
  public:
   WorkSplit(const AttentionShape& shape, int num_threads);
@@ -40,13 +40,13 @@ class WorkSplit {
   int queries_per_item() const { return queries_per_item_; }
   int max_rows() const { return queries_per_item_ * group_; }
 
-  // `items` keeps its capacity between steps.
+  // Writes the plan into `out`, which is reused from step to step without reallocation.
   void plan(const AttentionBatch& batch, const PhaseRange& range, PhasePlan& out) const;
 
-  // Groups of partials that may be pending at once: each is more than a 1/(4 threads) share of the
-  // work, so there are fewer than 4 * threads of them.
+  // Upper bound of the groups of partials that are pending at once: each holds more than a 1/(4
+  // threads) share of the work, so there are fewer than 4 * threads of them.
   static int max_split_groups(int num_threads) { return 4 * num_threads; }
-  // Partials that any plan of contexts up to max_kv_len needs.
+  // Upper bound of the partials of any plan with contexts up to max_kv_len.
   int64_t max_partials(int max_kv_len) const;
 
  private:
@@ -58,10 +58,10 @@ class WorkSplit {
   int num_threads_;
   int group_;
   int queries_per_item_;
-  int64_t partial_budget_;  // partials; more than that are never split off
+  int64_t partial_budget_;  // upper bound of the partials in a plan
 };
 
-// Floats of one partial: max, sum and unnormalized output of each row.
+// Size of one partial in floats: max, sum and unnormalized output of each row.
 int64_t partial_floats(const AttentionShape& shape, int num_rows);
 
 }  // namespace quire::cpu

@@ -1,4 +1,4 @@
-// Small things that tiles and merges do to a row.
+// Row helpers that tiles and merges share.
 #include <limits>
 
 #include "cpu/attention/simd_load-inl.h"

@@ -17,12 +17,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace quire::cpu::HWY_NAMESPACE {
 
-// Tokens [first, end) of a tile or block at position `at`, seen by a query.
+// The tokens of a tile or block at position `at` that a query sees, as [first, end) within it.
 HWY_INLINE VisibleRange seen_part(const VisibleRange& visible, int at, int num_tokens) {
   return {std::max(visible.first - at, 0), std::min(visible.end - at, num_tokens)};
 }
 
-// Pages lie anywhere, so the hardware cannot guess the next block.
+// Prefetches a block in software: pages are scattered, so the hardware prefetcher cannot predict
+// the next block.
 template <typename T>
 HWY_INLINE void prefetch_block(const T* block, int64_t token_stride, int dim) {
   constexpr int kLine = 64 / static_cast<int>(sizeof(T));
@@ -60,7 +61,7 @@ class Tile {
   }
   float* scores(int row) const { return task_.scratch.scores + row * kTileTokens; }
 
-  // A block never crosses a page.
+  // A block never crosses a page boundary.
   HWY_INLINE const T* k_block(int block) const {
     return static_cast<const T*>(task_.kv.k) +
            block_offset(block, task_.kv.page_stride_k, task_.kv.token_stride_k);
@@ -80,7 +81,7 @@ class Tile {
     const T* k = k_block(block);
     prefetch_block(v_block(block), task_.kv.token_stride_v, task_.head_dim_v);
     if (reads_cache_directly(task_.head_dim)) return score_rows(block, k, stride);
-    // Slots behind the sequence's end may hold anything: a row masks their scores, in update_row.
+    // Slots after the sequence's end may hold arbitrary data; update_row masks their scores.
     load_block(k, stride, task_.head_dim, kBlockTokens, task_.scratch.block);
     score_rows(block, task_.scratch.block, pad_lanes(task_.head_dim));
   }
@@ -103,11 +104,11 @@ class Tile {
     }
   }
 
-  // Scores become weights relative to the row's new maximum.
+  // Turns scores into weights relative to the row's new maximum.
   HWY_INLINE void update_row(int row, const VisibleRange& seen) {
     const FloatTag d;
     float* HWY_RESTRICT s = scores(row);
-    // Vectors without a seen token would only add exact zeros.
+    // Skips vectors without a visible token, which would only add exact zeros.
     const int first = seen.first / kLanes * kLanes;
     Floats max_lanes = hn::Set(d, out_.max[row]);
     for (int i = first; i < seen.end; i += kLanes) {
@@ -160,7 +161,8 @@ class Tile {
     accumulate_rows(block, task_.scratch.block, pad_lanes(task_.head_dim_v));
   }
 
-  // Tokens that a row does not see are left out, not multiplied by zero: they may hold NaN.
+  // Skips tokens that a row does not see instead of multiplying them by zero, because they may hold
+  // NaN.
   template <typename V>
   HWY_INLINE void accumulate_rows(int block, const V* v, int64_t stride) {
     const auto padded = static_cast<int>(pad_lanes(task_.head_dim_v));
@@ -174,7 +176,8 @@ class Tile {
     }
   }
 
-  // One row alone converts in registers; more share a converted block. F32 needs no conversion.
+  // A single row converts in registers; several rows share a converted block. F32 needs no
+  // conversion.
   bool reads_cache_directly(int dim) const {
     return dim % kMaxLanes == 0 && (std::is_same_v<T, float> || task_.num_rows() == 1);
   }

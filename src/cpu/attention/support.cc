@@ -42,7 +42,7 @@ Support attention_support(const AttentionShape& shape, const Device& device) {
 
 VisibleRange visible_range(const AttentionShape& shape, int kv_len, int q_len, int query_idx) {
   if (!shape.causal) return {0, std::max(0, kv_len)};
-  // A padded request (length 0) has no position to stand at.
+  // The position of a padded request (length 0) would be negative.
   const int end = std::max(0, kv_len - q_len + query_idx + 1);
   const int first = shape.window > 0 ? std::max(0, end - shape.window) : 0;
   return {first, end};

@@ -1,15 +1,16 @@
-// What both CPU backends take: they differ in speed only.
+// The shapes and visible ranges that both CPU backends share; the backends differ only in speed.
 #pragma once
 
 #include "attn/backend.h"
 
 namespace quire::cpu {
 
-// Both serve any GQA ratio; head_dim and head_dim_v multiples of 8 from 8 to 256; q and out F32; K
-// and V in F32, F16, BF16 or FP8-e4m3; causal or not, window, soft cap, sinks.
+// Both backends support any GQA ratio; head_dim and head_dim_v that are multiples of 8 from 8 to
+// 256; q and out in F32; K and V in F32, F16, BF16 or FP8-e4m3; causal or not; windows, soft caps
+// and sinks.
 Support attention_support(const AttentionShape& shape, const Device& device);
 
-// The positions [first, end) that query `query_idx` of a request sees. Empty for padding.
+// The positions [first, end) that query `query_idx` of a request sees; empty for padding.
 struct VisibleRange {
   int first = 0;
   int end = 0;

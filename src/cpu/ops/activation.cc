@@ -1,10 +1,11 @@
 // The gated activations, and the soft cap of logits.
 //
-// Numerics: GELU by tanh is x / (1 + exp(-2 u)), as (1 + tanh(u)) / 2 is the logistic function of
-// 2 u; small results so keep their relative accuracy. exp(y) = 2^n p(r) with n = round(y / ln 2), r
-// = y - n ln 2 in two steps (Cody and Waite) and p the degree-6 Taylor-like polynomial of exp on
-// |r| <= ln2 / 2, below 2 ulp. The tail of a row goes through the same vector code in a padded
-// copy, so an element's bits do not depend on its place.
+// Numerics: tanh GELU is computed as x / (1 + exp(-2 u)), because (1 + tanh(u)) / 2 is the logistic
+// function of 2 u; this keeps the relative accuracy of small results. exp(y) = 2^n p(r), where n =
+// round(y / ln 2), r = y - n ln 2 is computed in two steps (Cody and Waite), and p is a degree-6
+// polynomial close to exp's Taylor series on |r| <= ln2 / 2, below 2 ulp. The tail of a row runs
+// through the same vector code in a padded copy, so an element's bits do not depend on its
+// position.
 #include <algorithm>
 #include <array>
 
@@ -25,7 +26,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp_of(D d, V y) {
-  // Within these bounds 2^n is a normal number, and 1 + exp(y) is long at its limits.
+  // Within these bounds 2^n is a normal number, and 1 + exp(y) has long reached its limits.
   y = hn::Min(hn::Max(y, hn::Set(d, -87.0F)), hn::Set(d, 88.0F));
   const V n = hn::Round(hn::Mul(y, hn::Set(d, 1.44269504F)));
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), y);
@@ -39,14 +40,14 @@ HWY_INLINE V exp_of(D d, V y) {
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
 }
 
-// The exponent y of the activation as gate / (1 + exp(y)).
+// The exponent y in: activation = gate / (1 + exp(y)).
 template <Activation kActivation, class D, class V = hn::Vec<D>>
 HWY_INLINE V exponent(D d, V gate) {
   if constexpr (kActivation == Activation::kSilu) {
     return hn::Neg(gate);
   } else {
     constexpr float kLinear = -1.5957691216F;   // -2 sqrt(2 / pi)
-    constexpr float kCubic = -0.071354816273F;  // and times 0.044715
+    constexpr float kCubic = -0.071354816273F;  // cubic term: the same factor times 0.044715
     const V slope = hn::MulAdd(hn::Set(d, kCubic), hn::Mul(gate, gate), hn::Set(d, kLinear));
     return hn::Mul(gate, slope);
   }

@@ -14,7 +14,7 @@ namespace quire {
 namespace cpu {
 namespace {
 
-// Elements below which a fork and join costs more than it saves.
+// Below this number of elements, fork and join cost more than they save.
 constexpr int64_t kParallelElements = 16384;
 
 class CpuOps final : public Ops {
@@ -23,7 +23,7 @@ class CpuOps final : public Ops {
       : pool_(pool), fma_scratch_(std::move(scratch)), use_amx_(use_amx) {}
 
   DType activation_dtype() const override { return DType::kF32; }
-  // Values with scales are multiplied out when they are packed.
+  // Values with scales are multiplied by them when they are packed.
   DType linear_dtype(DType stored) const override {
     return stored == DType::kF8E4M3 ? DType::kF32 : stored;
   }
@@ -150,7 +150,7 @@ class CpuOps final : public Ops {
     QUIRE_CHECK(a.shape[0] == b.shape[0], "[ops] operands differ in rows");
   }
 
-  // body(t) for each row, in parallel where there is enough to do.
+  // Calls body(t) for each row, in parallel if there are enough elements.
   template <class Body>
   void for_rows(const TensorView& x, const Body& body) {
     const int64_t num_rows = x.shape[0];

@@ -1,5 +1,5 @@
-// The operations of ops/ops.h on a CPU. Activations are F32; every row's bits depend on that row
-// and the weights alone: not on the batch, the row's place in it, or the number of threads.
+// The operations of ops/ops.h on a CPU. Activations are F32. The bits of a row depend only on that
+// row and the weights, not on the batch, the row's position in it, or the number of threads.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 namespace quire {
 
 struct CpuOpsOptions {
-  bool use_amx = true;  // where the machine has it and the kernel grants it
+  bool use_amx = true;  // if the machine has it and the kernel permits it
 };
 
-// `pool` outlives the Ops. One thread at a time may call them.
+// `pool` outlives the Ops. Only one thread at a time may call them.
 std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuOpsOptions options = {});
 
 }  // namespace quire

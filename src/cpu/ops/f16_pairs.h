@@ -1,6 +1,6 @@
-// How F16 weights lie in PanelLayout::kPairs: a sign, 5 bits of exponent and 10 of significand as
-// in F16, but of another bias, which makes every F16 below 2^5 a normal number or zero without
-// losing a bit. The AMX kernel splits those in two with little work.
+// The encoding of F16 weights in PanelLayout::kPairs: 1 sign, 5 exponent and 10 significand bits as
+// in F16, but with another exponent bias, so that every F16 below 2^5 becomes a normal number or
+// zero without losing a bit. The AMX kernel splits such numbers into two BF16 with little work.
 #pragma once
 
 #include <bit>
@@ -8,8 +8,8 @@
 
 namespace quire::cpu {
 
-inline constexpr int kF16PairBias = 27;            // F16's own is 15
-inline constexpr uint16_t kF16PairLimit = 0x5000;  // 32: a magnitude from here on does not fit
+inline constexpr int kF16PairBias = 27;            // the bias of F16 itself is 15
+inline constexpr uint16_t kF16PairLimit = 0x5000;  // 32: magnitudes from this on do not fit
 
 inline float f16_pair_to_f32(uint16_t bits) {
   const uint32_t sign = (bits & 0x8000U) << 16;

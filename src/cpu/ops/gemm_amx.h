@@ -1,13 +1,15 @@
-// out = x · Wᵀ + bias by Intel AMX tiles, for BF16 and F16 weights in PanelLayout::kPairs.
+// Computes out = x · Wᵀ + bias with Intel AMX tiles, for BF16 and F16 weights in
+// PanelLayout::kPairs.
 //
 // Numerics. AMX multiplies BF16 and sums F32. An activation x is split into two BF16, x ≈ x0 + x1,
-// which keeps 16 to 17 of its 24 bits; a BF16 weight is one BF16, an F16 weight is exactly two,
-// w = w0 + w1. Each 32 of k add x0·w0, then x1·w0, then (F16) x0·w1 to the sums, k ascending; x1·w1
-// and the rest of x are below 2^-16 of a product and are left out. That order is the same for any
-// number of rows, and sums rest between blocks of k as F32, exactly. Measured against exact sums of
-// normal numbers, relative to the outputs' root mean square: 2.5e-6 with BF16 weights and 5.5e-6
-// with F16, at K of 2048 and 8192 (F32 sums: 0.8e-6 and 1.6e-6; activations rounded to the weights'
-// type, as is usual: 1.6e-3 and 2e-4). BF16 weights and parts of x below 2^-126 count as zero.
+// which keeps 16 to 17 of its 24 bits; a BF16 weight is one BF16, an F16 weight is exactly two, w =
+// w0 + w1. For each 32 of k, in ascending order, x0·w0 is added to the sums, then x1·w0, then (F16)
+// x0·w1. x1·w1 and the rest of x are below 2^-16 of a product and are omitted. The order is the
+// same for any number of rows, and between blocks of k the sums are stored as F32, exactly.
+// Measured against exact sums of normal numbers, relative to the root mean square of the outputs,
+// the error is 2.5e-6 with BF16 weights and 5.5e-6 with F16, at K of 2048 and 8192 (F32 sums:
+// 0.8e-6 and 1.6e-6; activations rounded to the weights' type, as is usual: 1.6e-3 and 2e-4). BF16
+// weights and parts of x below 2^-126 count as zero.
 #pragma once
 
 #include "base/thread_pool.h"
@@ -15,11 +17,12 @@
 
 namespace quire::cpu {
 
-// The processor has what the kernel needs, and the operating system lets this process use it.
+// Whether the processor supports the kernel's instructions and the operating system lets this
+// process use them.
 bool amx_usable();
 
-// Activations as BF16 tiles for all threads, and for each thread a block of split F16 weights.
-// Sized when a linear is made, so that linear() allocates nothing.
+// Scratch for the activations as BF16 tiles, shared by all threads, and for one block of split F16
+// weights per thread. It is sized when a Linear is made, so that linear() allocates nothing.
 class AmxScratch {
  public:
   Status reserve(int64_t padded_k, int num_threads);
@@ -31,8 +34,8 @@ class AmxScratch {
   Buffer weights_;
 };
 
-// F16 into f16_pairs.h's form; false where one does not fit. 64-byte aligned, count a multiple
-// of 32.
+// Converts F16 in place to the form of f16_pairs.h; returns false if a value does not fit. `values`
+// is 64-byte aligned, `count` a multiple of 32.
 bool amx_encode_f16(uint16_t* values, int64_t count);
 
 // x: [num_rows, in_features], out: [num_rows, out_features], both dense.

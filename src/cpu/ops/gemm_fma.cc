@@ -1,13 +1,13 @@
-// GEMM by F32 fused multiply-adds, through Highway.
+// GEMM with F32 fused multiply-adds, through Highway.
 //
-// Numerics: out[t, n] = (((x[t, 0] w[n, 0]) + x[t, 1] w[n, 1]) + …) + bias[n], k ascending, one
-// fused multiply-add a step (a product and a sum where the target has none). Lanes are output
-// features, so no number of rows, blocks or threads changes that order; between blocks of k the
-// sums rest in memory as F32, exactly.
+// Numerics: out[t, n] = (((x[t, 0] w[n, 0]) + x[t, 1] w[n, 1]) + …) + bias[n], with k ascending and
+// one fused multiply-add per step (a product and a sum on targets without it). Lanes are output
+// features, so the order does not depend on the number of rows, blocks or threads; between blocks
+// of k the sums are stored as F32, exactly.
 //
-// Work: a task is kBlockPanels panels by at most kBlockRows rows. Few rows: weights are converted
-// in registers as they stream by, once. Many rows: a block of weights is converted to F32 once,
-// into L2, and then meets every group of rows.
+// Work: a task is kBlockPanels panels by at most kBlockRows rows. For few rows, weights are
+// converted in registers while they stream by, once. For many rows, a block of weights is converted
+// to F32 in L2 once and then used by every group of rows.
 #include "cpu/ops/gemm_fma.h"
 
 #include <algorithm>
@@ -26,13 +26,13 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Vectors divide a panel.
+// A panel is a whole number of vectors.
 using D = hn::CappedTag<float, kPanelWidth>;
 using V = hn::Vec<D>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
-constexpr int kVecs = static_cast<int>(kPanelWidth) / kLanes;  // vectors of one panel's row
+constexpr int kVecs = static_cast<int>(kPanelWidth) / kLanes;  // vectors per panel row
 
-// Rows and panels whose sums fit the register file beside the operands.
+// Rows and panels whose sums fit into the register file together with the operands.
 #if HWY_TARGET == HWY_AVX3
 constexpr int kRows = 6;
 constexpr int kWidePanels = 2;
@@ -44,7 +44,7 @@ constexpr int kRows = 1;
 constexpr int kWidePanels = 1;
 #endif
 
-// Readers of weights: vector `v` of the features at depth k (kOdd: whether k is odd), as F32.
+// Readers load vector `v` of the features at depth k as F32; kOdd says whether k is odd.
 struct ReadF32 {
   using T = float;
   template <bool kOdd>
@@ -58,7 +58,7 @@ struct ReadF16 {
   template <bool kOdd>
   static HWY_INLINE V load(const T* panel, int64_t k, int v) {
 #if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
-    // Highway's own conversion takes infinity for 65536 where there is no instruction for it.
+    // Highway's own conversion turns infinity into 65536 on targets without an instruction for it.
     const hn::RebindToUnsigned<D> du;
     const auto* at = reinterpret_cast<const uint16_t*>(panel) + k * kPanelWidth + v * kLanes;
     const auto bits = hn::PromoteTo(du, hn::Load(hn::Rebind<uint16_t, D>(), at));
@@ -88,7 +88,7 @@ struct ReadBf16Pairs {
   }
 };
 
-// A block of a task's weights: `panel_stride` elements from a panel to the next.
+// A block of a task's weights; `panel_stride` is the number of elements between panels.
 template <typename T>
 struct Weights {
   const T* panels;
@@ -135,7 +135,7 @@ void multiply(Weights<typename Reader::T> w, const float* HWY_RESTRICT x, int64_
   }
 }
 
-// multiply with `rows` known at run time: 1 to kR.
+// Calls multiply() for `rows`, known only at run time, from 1 to kR.
 template <class Reader, int kP, int kR = kRows>
 void multiply_group(Weights<typename Reader::T> w, const float* x, int64_t x_stride, int64_t rows,
                     int64_t num_k, bool first, float* sums, int64_t sums_stride) {
@@ -148,7 +148,7 @@ void multiply_group(Weights<typename Reader::T> w, const float* x, int64_t x_str
   multiply<Reader, kR, kP>(w, x, x_stride, num_k, first, sums, sums_stride);
 }
 
-// All rows of a task against one block of weights, in groups as equal as can be.
+// Multiplies all rows of a task with one block of weights, in groups of nearly equal size.
 template <class Reader, int kP>
 void multiply_rows(Weights<typename Reader::T> w, const float* x, int64_t x_stride,
                    int64_t num_rows, int64_t num_k, bool first, float* sums, int64_t sums_stride) {
@@ -179,7 +179,7 @@ void multiply_panels(Weights<typename Reader::T> w, int64_t num_panels, const fl
   }
 }
 
-// scratch[panel][k][32] as F32; num_k is even: the padding is converted with the rest.
+// Converts a block to scratch[panel][k][32] as F32. num_k is even: the padding is also converted.
 template <class Reader>
 void convert_block(Weights<typename Reader::T> w, int64_t num_panels, int64_t num_k,
                    float* HWY_RESTRICT scratch) {
@@ -258,7 +258,7 @@ void run_task(DType dtype, const FmaTask& task) {
   }
 }
 
-// out[r, first_feature + i] = sums[r, i] + bias[i], as far as the matrix reaches.
+// out[r, first_feature + i] = sums[r, i] + bias[i], for the features that exist.
 void write_rows(const PackedLinear& w, const float* sums, int64_t num_rows, int64_t first_feature,
                 float* out) {
   const int64_t count = std::min(kBlockPanels * kPanelWidth, w.out_features() - first_feature);

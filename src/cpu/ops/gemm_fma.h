@@ -1,4 +1,5 @@
-// out = x · Wᵀ + bias by F32 fused multiply-adds, for every weight format and every machine.
+// Computes out = x · Wᵀ + bias with F32 fused multiply-adds, for every weight format and every
+// machine.
 #pragma once
 
 #include "base/thread_pool.h"
@@ -6,11 +7,11 @@
 
 namespace quire::cpu {
 
-inline constexpr int64_t kBlockPanels = 2;  // of a task: 64 features
+inline constexpr int64_t kBlockPanels = 2;  // panels per task: 64 features
 inline constexpr int64_t kBlockRows = 256;
-inline constexpr int64_t kBlockK = 128;  // depth of the weights that rest close by as F32
+inline constexpr int64_t kBlockK = 128;  // depth of a weight block that stays in cache as F32
 
-// Some rows against some panels.
+// Some rows by some panels.
 struct FmaTask {
   const std::byte* panels;
   int64_t num_panels;  // at most kBlockPanels
@@ -22,7 +23,7 @@ struct FmaTask {
   float* sums;  // out: [num_rows, kBlockPanels * 32]
 };
 
-// What one thread needs beside its registers; made once, so that linear() allocates nothing.
+// Scratch of each thread, allocated once so that linear() allocates nothing.
 class FmaScratch {
  public:
   static Result<FmaScratch> make(int num_threads);

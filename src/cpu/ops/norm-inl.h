@@ -1,7 +1,7 @@
 // RMSNorm of one row, for the target that is being compiled.
 //
-// Numerics: squares are summed in F32, in four vectors of partial sums and a fixed order of their
-// sum that depends on the row's length only.
+// Numerics: squares are summed in F32, in four vectors of partial sums that are added in a fixed
+// order, which depends only on the row's length.
 #if defined(QUIRE_CPU_OPS_NORM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUIRE_CPU_OPS_NORM_INL_H_
 #undef QUIRE_CPU_OPS_NORM_INL_H_

@@ -76,7 +76,7 @@ Status check_source(const LinearSource& source) {
   return {};
 }
 
-// The rows of a panel, wherever their blocks lie; null where the matrix ends.
+// Pointers to the rows of a panel, which may lie in different blocks; null beyond the matrix.
 using PanelRows = std::array<const std::byte*, kPanelWidth>;
 
 PanelRows panel_rows(const LinearSource& source, int64_t first_row) {
@@ -95,8 +95,8 @@ PanelRows panel_rows(const LinearSource& source, int64_t first_row) {
   return rows;
 }
 
-// out[unit][32] from 32 rows of units; a unit is one element, or a pair of neighbours in k. Units
-// are taken 16 at a time so that both sides stay within a few cache lines.
+// Transposes 32 rows of units into out[unit][32]. A unit is one element, or a pair adjacent in k.
+// It handles 16 units at a time so that both sides touch only a few cache lines.
 template <typename Unit>
 void transpose_panel(const PanelRows& rows, int64_t num_units, Unit* out) {
   constexpr int64_t kStep = 16;
@@ -115,7 +115,7 @@ void transpose_panel(const PanelRows& rows, int64_t num_units, Unit* out) {
   }
 }
 
-// Pairs of 16-bit elements; an odd last element is paired with the zero that is already there.
+// Packs pairs of 16-bit elements. An odd last element is paired with the zero already in the panel.
 void pack_pairs(const PanelRows& rows, int64_t k, std::byte* panel) {
   transpose_panel(rows, k / 2, reinterpret_cast<uint32_t*>(panel));
   if (k % 2 == 0) return;
@@ -137,7 +137,7 @@ void pack_panel(const PanelRows& rows, DType dtype, PanelLayout layout, int64_t 
   }
 }
 
-// out[column] = value * scale, rounded once; of the matrix' row `row`.
+// Writes row `row` of the matrix: out[column] = value * scale, rounded once.
 void multiply_row(const WeightView& matrix, int64_t row, float* out) {
   const Shape& shape = matrix.values.shape;
   const Shape block = scale_block(matrix.scheme, shape);
@@ -152,7 +152,7 @@ void multiply_row(const WeightView& matrix, int64_t row, float* out) {
   }
 }
 
-// The numbers of a panel's rows, [kPanelWidth, k].
+// A panel's rows multiplied by their scales, [kPanelWidth, k].
 std::vector<float> scaled_rows(const LinearSource& source, int64_t first_row, int64_t k) {
   std::vector<float> products(static_cast<size_t>(kPanelWidth * k));
   int64_t block_start = 0;
@@ -167,7 +167,7 @@ std::vector<float> scaled_rows(const LinearSource& source, int64_t first_row, in
   return products;
 }
 
-// The places in `products` of the rows that are there.
+// Pointers into `products` for the rows that exist.
 PanelRows rows_in(const std::vector<float>& products, PanelRows rows, int64_t k) {
   for (int64_t r = 0; r < kPanelWidth; ++r) {
     const std::byte*& row = rows[static_cast<size_t>(r)];

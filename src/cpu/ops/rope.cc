@@ -1,4 +1,4 @@
-// QK-norm, rotation and the write to the cache, a token at a time.
+// QK-norm, rotation and the write to the cache, one token at a time.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -62,7 +62,8 @@ HWY_INLINE void rotate_neighbours(const float* x, const float* cos, const float*
   }
 }
 
-// One query or key head: norm where there are weights, rotation of the first rope_dim elements.
+// Processes one query or key head: norm if there are weights, then rotation of the first rope_dim
+// elements.
 HWY_INLINE void norm_and_rotate(const RopeAndCache& args, const float* norm, const float* cos_sin,
                                 const float* head, float* out) {
   const int64_t rope_dim = args.cos_sin.shape[1];

@@ -1,4 +1,4 @@
-// The operations that treat each row on its own: norms, activations, rotation.
+// The operations that treat each row separately: norms, activations, rotation.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ void gated_mul_row(Activation activation, const float* gate, const float* up, in
                    float* out);
 // x[i] = cap * tanh(x[i] / cap).
 void soft_cap_row(float cap, float* x, int64_t n);
-// Token `token` of a RopeAndCache whose shapes have been checked.
+// Runs RopeAndCache for one token; the shapes have been checked.
 void rope_and_cache_row(const RopeAndCache& args, int64_t token);
 // cos_sin: half cosines, then half sines, of position * inv_freq, times factor.
 void rope_angles_row(const float* inv_freq, float factor, int32_t position, int64_t half,

@@ -1,5 +1,6 @@
-// F32 to the cache's formats with vector instructions, bit for bit as tensor/float_convert.h says.
-// Integer arithmetic only, so that every target rounds the same way.
+// Converts F32 to the cache's formats with vector instructions, with the same bits as
+// tensor/float_convert.h. It uses integer arithmetic and one exact rounding addition, so that every
+// target rounds the same way.
 #if defined(QUIRE_CPU_OPS_STORE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUIRE_CPU_OPS_STORE_INL_H_
 #undef QUIRE_CPU_OPS_STORE_INL_H_
@@ -24,9 +25,10 @@ using StoreD = hn::ScalableTag<float>;
 using StoreU32 = hn::RebindToUnsigned<StoreD>;
 using StoreBits = hn::Vec<StoreU32>;
 
-// A small format's bits (without sign) of |x|: kMantissa bits of mantissa, exponent bias kBias.
-// Normal results: rebias the exponent and round the tail away, to nearest even. Subnormal ones:
-// adding a power of two whose ulp is the format's smallest step lets the adder round.
+// The bits (without sign) of |x| in a small format with kMantissa mantissa bits and exponent bias
+// kBias. For normal results, it changes the exponent's bias and rounds the tail to nearest even.
+// For subnormal results, it adds a power of two whose ulp is the format's smallest step, so that
+// the addition rounds.
 template <int kMantissa, int kBias>
 HWY_INLINE StoreBits round_magnitude(StoreBits magnitude) {
   const StoreD d;
@@ -37,7 +39,7 @@ HWY_INLINE StoreBits round_magnitude(StoreBits magnitude) {
   const auto odd = hn::And(hn::ShiftRight<kShift>(magnitude), hn::Set(du, 1U));
   const auto rounded = hn::Add(hn::Add(magnitude, hn::Set(du, kHalf)), odd);
   const auto normal = hn::ShiftRight<kShift>(hn::Sub(rounded, hn::Set(du, kRebias)));
-  // 2^(1 - kBias - kMantissa) is the smallest step; 23 binary places above it lies the addend.
+  // The smallest step is 2^(1 - kBias - kMantissa); the addend is 23 binary places above it.
   const auto magic = hn::Set(du, static_cast<uint32_t>(127 + 1 - kBias - kMantissa + 23) << 23);
   const auto summed = hn::Add(hn::BitCast(d, magnitude), hn::BitCast(d, magic));
   const auto subnormal = hn::Sub(hn::BitCast(du, summed), magic);
@@ -46,7 +48,7 @@ HWY_INLINE StoreBits round_magnitude(StoreBits magnitude) {
   return hn::IfThenElse(is_normal, normal, subnormal);
 }
 
-// Replaces results above `largest`, and those of NaN.
+// Replaces the results of magnitudes from `over` on, and of NaN.
 HWY_INLINE StoreBits finish(StoreBits bits, StoreBits magnitude, uint32_t over, uint32_t over_bits,
                             uint32_t nan_bits) {
   const StoreU32 du;
@@ -68,7 +70,7 @@ HWY_INLINE StoreBits to_e4m3(StoreBits x) {
   const StoreU32 du;
   const auto magnitude = hn::And(x, hn::Set(du, 0x7FFFFFFFU));
   const auto sign = hn::And(hn::ShiftRight<24>(x), hn::Set(du, 0x80U));
-  // 448 and all above it saturate.
+  // 448 and larger values saturate.
   return hn::Or(sign,
                 finish(round_magnitude<3, 7>(magnitude), magnitude, 0x43E00000U, 0x7EU, 0x7FU));
 }
@@ -82,7 +84,7 @@ HWY_INLINE StoreBits to_bf16(StoreBits x) {
   return hn::IfThenElse(is_nan, hn::Or(high, hn::Set(du, 0x40U)), rounded);
 }
 
-// out[i] = convert(x[i] / scale); the tail goes through the scalar definition, which agrees.
+// out[i] = convert(x[i] / scale). The tail uses the scalar definition, which gives the same bits.
 template <class T, class Convert, class ConvertOne>
 HWY_INLINE void store_converted(const float* x, int64_t n, float scale, T* out,
                                 const Convert& convert, const ConvertOne& convert_one) {
@@ -98,7 +100,7 @@ HWY_INLINE void store_converted(const float* x, int64_t n, float scale, T* out,
   for (; i < n; ++i) out[i] = convert_one(x[i] / scale);
 }
 
-// Elements [at, at + n) of a cache of type dtype; scale counts for FP8 only.
+// Stores into elements [at, at + n) of a cache of type dtype; only FP8 uses the scale.
 HWY_INLINE HWY_MAYBE_UNUSED void store_as(const float* x, int64_t n, DType dtype,
                                           const float* scale, void* cache, int64_t at) {
   switch (dtype) {

@@ -54,8 +54,8 @@ StepResult HostRunner::wait() {
   return result;
 }
 
-// An exception that left this thread would end the process: run_step() throws none, and nothing
-// else here allocates.
+// An exception that leaves this thread would end the process: run_step() throws none, and the rest
+// of this function does not allocate.
 void HostRunner::device_loop() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -77,7 +77,7 @@ StepResult HostRunner::run_step(const BatchPlan& plan) noexcept {
   try {
     const std::lock_guard turn(device_.step_mutex);
     return run_step_unguarded(plan);
-  } catch (...) {  // most likely of memory
+  } catch (...) {  // most likely std::bad_alloc
     failed.error = make_exception_status([](const char* reason) {
       return resource_exhausted(fmt::format("[cpu] a step failed; {}", reason));
     });
@@ -115,7 +115,7 @@ void HostRunner::add_row(const RowAdded& added) {
   if (spec.params->prompt_logprobs) {
     row.prompt_ids.assign(added.token_ids.begin(),
                           added.token_ids.begin() + added.num_prompt_tokens);
-    row.prompt_logprobs.resize(1);  // nothing predicts the first token
+    row.prompt_logprobs.resize(1);  // the first token has no prediction
   }
   note_progress(added.row);
 }
@@ -154,7 +154,7 @@ Status HostRunner::collect_prompt_logprobs(const BatchPlan& plan) {
 }
 
 Status HostRunner::collect_prompt_logprobs(const SeqSlice& slice, Row& row) {
-  // The token at position p predicts the one at p + 1; the prompt's last predicts the output.
+  // The logits of position p predict the token at p + 1; the last prompt position predicts output.
   const int num_prompt = static_cast<int>(row.prompt_ids.size());
   const int end = std::min(slice.num_computed + slice.num_tokens, num_prompt - 1);
   for (int begin = slice.num_computed; begin < end;
@@ -222,7 +222,8 @@ Status HostRunner::sample_together(const BatchPlan& plan, std::span<const SeqSli
   return {};
 }
 
-// Token i was computed behind the drafts before it. Its logits hold as long as those were sampled.
+// Samples from token i of the slice. Its logits are valid only if every draft before it was
+// accepted.
 void HostRunner::sample_slice(const BatchPlan& plan, const SeqSlice& slice,
                               int64_t first_logits_row, SampledSpan& span) {
   Row& row = rows_[slice.row];
@@ -236,7 +237,8 @@ void HostRunner::sample_slice(const BatchPlan& plan, const SeqSlice& slice,
     const Status status =
         row.sampler->sample(logits_row(first_logits_row + i), mask, token.token_id, token.logprobs);
     if (!status.ok()) {
-      // Behind accepted drafts the fault is the next step's: it samples from the same logits.
+      // After accepted drafts the next step reports the error, because it samples from the same
+      // logits.
       if (i == 0) span.error = status;
       break;
     }
@@ -247,7 +249,7 @@ void HostRunner::sample_slice(const BatchPlan& plan, const SeqSlice& slice,
   note_progress(slice.row);
 }
 
-// The newest known token is the one that is not computed yet.
+// Updates the row's length and next token: the newest known token is not computed yet.
 void HostRunner::note_progress(int row_idx) {
   const SamplerState& sampler = *rows_[row_idx].sampler;
   num_computed_[static_cast<size_t>(row_idx)] = sampler.num_tokens() - 1;

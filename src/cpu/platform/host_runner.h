@@ -1,4 +1,4 @@
-// The runner of a machine whose device is its own CPU. A thread per runner stands in for the
+// The runner of a machine that computes on its own CPU. Each runner has a thread that acts as the
 // device, so that the engine thread schedules step N+1 while step N runs, as on a GPU.
 #pragma once
 
@@ -24,7 +24,7 @@ struct HostDevice {
   ThreadPool pool;
   std::unique_ptr<Ops> ops;
   Stream stream;
-  // Held by a runner's thread during a step, because the pool, the operations and the workspace
+  // A runner's thread holds this during a step, because the pool, the operations and the workspace
   // serve one step at a time.
   std::mutex step_mutex;
 };
@@ -39,16 +39,16 @@ class HostRunner final : public Runner {
   StepResult wait() override;
 
  private:
-  // State of a sequence that stays from step to step.
+  // State of a sequence that persists between steps.
   struct Row {
     std::optional<SamplerState> sampler;
     std::vector<std::vector<int32_t>> block_ids;  // by block table
     std::vector<int32_t> prompt_ids;              // kept only for prompt log probabilities
     std::vector<PositionLogprobs> prompt_logprobs;
-    Status prompt_error;  // the first position whose logits are broken
+    Status prompt_error;  // error of the first position whose logits are invalid
   };
 
-  // A node of the queues below: a step moves from one to the next without an allocation.
+  // A node of the queues below, so that a step moves between them without an allocation.
   struct Step {
     std::shared_ptr<const BatchPlan> plan;
     StepResult result;
@@ -65,7 +65,7 @@ class HostRunner final : public Runner {
   Status collect_prompt_logprobs(const BatchPlan& plan);
   Status collect_prompt_logprobs(const SeqSlice& slice, Row& row);
   Status sample(const BatchPlan& plan, std::vector<SampledSpan>& spans);
-  // Samples the slices, whose logits rows fit into logits_ together.
+  // Samples the slices; their logits rows must fit into logits_ together.
   Status sample_together(const BatchPlan& plan, std::span<const SeqSlice* const> slices,
                          std::span<SampledSpan> spans);
   void sample_slice(const BatchPlan& plan, const SeqSlice& slice, int64_t first_logits_row,
@@ -81,7 +81,7 @@ class HostRunner final : public Runner {
   HostDevice& device_;
   Tensor logits_;  // F32 [max_num_logit_rows, vocab_size]
   std::vector<Row> rows_;
-  // By row, as DraftCall has them.
+  // By row, as in DraftCall.
   std::vector<int32_t> num_computed_;
   std::vector<int32_t> next_tokens_;
   BatchInputs inputs_;

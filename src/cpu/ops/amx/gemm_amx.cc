@@ -12,12 +12,12 @@
 namespace quire::cpu {
 namespace {
 
-constexpr int64_t kBlockRows = 256;                    // whose tiles exist at a time
-constexpr int64_t kBlockTileBytes = int64_t{1} << 20;  // of x in L2 while panels pass by
-constexpr int64_t kMaxBlockKTiles = 256;               // of a thread's split weights
-constexpr int64_t kTaskWeightBytes = 1 << 20;  // streamed in one go, so that prefetching pays
-constexpr int64_t kTasksPerThread = 4;         // or fewer bytes, so that threads end together
-constexpr int64_t kSplitOnOneThread = 4096;    // elements of x
+constexpr int64_t kBlockRows = 256;                    // rows split into tiles at a time
+constexpr int64_t kBlockTileBytes = int64_t{1} << 20;  // tiles of x that stay in L2 across panels
+constexpr int64_t kMaxBlockKTiles = 256;               // k tiles of a thread's split weights
+constexpr int64_t kTaskWeightBytes = 1 << 20;          // upper bound; long enough for prefetching
+constexpr int64_t kTasksPerThread = 4;                 // lower bound, so that threads end together
+constexpr int64_t kSplitOnOneThread = 4096;            // elements of x
 
 bool has_instructions() {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -30,14 +30,14 @@ bool has_instructions() {
   return bit(a, 5);  // AVX512_BF16
 }
 
-// Linux hands tile registers out on request (arch/x86/xstate documentation of the kernel).
+// Linux grants tile registers on request (arch/x86/xstate documentation of the kernel).
 bool has_permission() {
   constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr int kTileData = 18;
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-// Rows of x as BF16 tiles.
+// Splits rows of x into BF16 tiles.
 void split_x(const float* x, int64_t num_rows, const PackedLinear& w, uint16_t* x_tiles,
              ThreadPool& pool) {
   const int64_t num_k = w.in_features();
@@ -48,7 +48,8 @@ void split_x(const float* x, int64_t num_rows, const PackedLinear& w, uint16_t* 
   for (int64_t row = 0; row < num_rows; ++row) split(row);
 }
 
-// k tiles that all rows pass before the next: all of them, or what keeps x in L2.
+// k tiles that all rows process before the next ones: all of them for few rows, otherwise as many
+// as keep x in L2.
 int64_t block_k_tiles(int64_t num_rows, int64_t num_k_tiles) {
   if (num_rows <= amx::kGroupRows) return num_k_tiles;
   const int64_t row_tiles = ceil_div(num_rows, amx::kTileRows);
@@ -64,7 +65,7 @@ int64_t panels_per_task(const PackedLinear& w, int64_t k_tiles, int num_threads)
   return std::max(int64_t{1}, std::min(kTaskWeightBytes / panel_bytes, shared));
 }
 
-// Panels [begin, end) for all rows of the task, which says nothing of panels yet.
+// Runs panels [begin, end) for all rows of `task`, whose panel fields are not set yet.
 void run_panels(const PackedLinear& w, int64_t begin, int64_t end, amx::Task task) {
   const int64_t first_feature = begin * kPanelWidth;
   task.panels = reinterpret_cast<const uint16_t*>(w.panel(begin));

@@ -1,5 +1,5 @@
-// AMX tiles: 0 to 3 hold the sums of up to 32 rows by 32 features, 4 and 5 the rows' activations,
-// 6 and 7 the features' weights. See gemm_amx.h for the numerics.
+// AMX tiles 0 to 3 hold the sums of up to 32 rows by 32 features, 4 and 5 the rows' activations, 6
+// and 7 the features' weights. See gemm_amx.h for the numerics.
 #include "cpu/ops/amx/kernel.h"
 
 #include <immintrin.h>
@@ -11,11 +11,11 @@ namespace {
 
 constexpr int64_t kPanelTileElements = 2 * kTileElements;  // 32 k of a panel
 
-// A subnormal F16 becomes normal on the way to a packed one by being multiplied by 2 to this.
+// Packing multiplies an F16 by 2 to this power, so that a subnormal becomes normal.
 constexpr int kF16ScaleLog2 = 10;
 
-// The upper byte of a BF16, by sign (twice) and upper 4 bits of a packed F16's exponent. Both zeros
-// stay zeros.
+// The upper byte of a BF16, indexed by the sign (twice) and the upper 4 exponent bits of a packed
+// F16. Both zeros stay zeros.
 struct UpperBytes {
   constexpr UpperBytes() {
     constexpr int kFirst = (127 - kF16PairBias) / 2;  // exponents' difference, which is even
@@ -31,27 +31,28 @@ static_assert((127 - kF16PairBias) % 2 == 0);
 constexpr UpperBytes kUpperBytes;
 
 // Splits 32 packed F16 exactly into two BF16: the upper 8 bits of the significand, and the lower 3.
-// The first has F16's own bits but for the exponent's upper ones; the second has the same sign and
-// an exponent that is less by what the three bits tell.
+// The first keeps the F16's bits except for the upper exponent bits. The second has the same sign,
+// and an exponent that is lower according to the value of the three bits.
 inline void split_f16(__m512i w, __m512i* w0, __m512i* w1) {
   const __m512i upper_bytes = _mm512_load_si512(kUpperBytes.bytes);
   const __m512i narrowed = _mm512_srai_epi16(w, 3);
   *w0 = _mm512_mask_permutexvar_epi8(narrowed, 0xAAAAAAAAAAAAAAAA, narrowed, upper_bytes);
-  // Entry m is 2^10 less the BF16 of m, as bits without sign; no bits at all are left of m = 0.
+  // Entry m is 2^10 minus the BF16 of m, as bits without sign. For m = 0 the subtraction saturates
+  // to zero.
   constexpr auto entry = [](long long bf16) { return ((127 + 10) << 7) - bf16; };
   constexpr long long kZeroToThree =
       0xFFFF | (entry(0x3F80) << 16) | (entry(0x4000) << 32) | (entry(0x4040) << 48);
   constexpr long long kFourToSeven =
       entry(0x4080) | (entry(0x40A0) << 16) | (entry(0x40C0) << 32) | (entry(0x40E0) << 48);
   const __m512i table = _mm512_broadcast_i32x4(_mm_set_epi64x(kFourToSeven, kZeroToThree));
-  const __m512i less = _mm512_permutexvar_epi16(w, table);  // by the low bits alone
+  const __m512i less = _mm512_permutexvar_epi16(w, table);  // indexed by the low bits alone
   const __m512i place = _mm512_and_si512(*w0, _mm512_set1_epi16(static_cast<short>(0xFF80)));
   *w1 = _mm512_subs_epu16(place, less);
 }
 
-// How far ahead of their use weights are asked for, into L2 and into L1, as measured: memory far
-// enough, and no more lines on their way to L1 than it can wait for. Models that stay in L3 would
-// like all of it in L1 a little better, models in memory much worse.
+// How far ahead weights are prefetched into L2 and into L1, as measured: far enough for memory
+// latency, without more outstanding lines to L1 than it supports. Models that fit in L3 would be
+// slightly faster with a longer L1 distance, but models in memory much slower.
 constexpr int64_t kPrefetchL2Bytes = 3072;
 constexpr int64_t kPrefetchL1Bytes = 1024;
 
@@ -60,7 +61,7 @@ inline void prefetch_weights(const uint16_t* at) {
   _mm_prefetch(reinterpret_cast<const char*>(at) + kPrefetchL2Bytes, _MM_HINT_T1);
 }
 
-// 32 k of half a panel, [16][32][2] packed F16 of which the first 16 features count, into
+// Splits 32 k of half a panel: reads the first 16 features of [16][32][2] packed F16, writes
 // [term][16][16][2].
 inline void split_f16_half(const uint16_t* from, uint16_t* out) {
   for (int64_t row = 0; row < kTileRows; ++row, from += 64, out += 32) {
@@ -77,13 +78,13 @@ inline int64_t num_panels(const Task& task) {
   return (task.num_columns + kPanelColumns - 1) / kPanelColumns;
 }
 
-// 32 k of half a panel: [16][32][2], the half's 16 features first.
+// 32 k of half a panel: [16][32][2], with the half's 16 features first.
 inline const uint16_t* half_tile(const Task& task, int64_t panel_idx, int64_t k_tile, int half) {
   return task.panels + (panel_idx * task.num_k_tiles + k_tile) * kPanelTileElements + half * 32;
 }
 
-// Where the weights of a panel's k tile come from: prepare(panel, k, half) readies half of them,
-// tile(half, term) finds them.
+// Sources of the weights of a panel's k tile: prepare(panel, k, half) readies half of them,
+// tile(half, term) returns them. This one reads BF16 weights in place.
 class StreamedBf16 {
  public:
   static constexpr bool kTwoTerms = false;
@@ -100,9 +101,10 @@ class StreamedBf16 {
   const uint16_t* at_ = nullptr;
 };
 
-// For tasks of all of k, which take each half tile once, one after another. The next is split
-// before this one is multiplied: a tile cannot be loaded before its stores have reached the cache.
-// Nor, it seems, while others are on their way to the same place of a page, hence halves, of 2 KiB.
+// Splits F16 weights while they stream, for tasks over all of k, which use each half tile once and
+// in order. The next half is split before the current one is multiplied, because a tile cannot be
+// loaded before its stores have reached the cache. Measurements suggest that a load also waits for
+// stores to the same page offset, which is why this works on halves, of 2 KiB.
 class StreamedF16 {
  public:
   static constexpr bool kTwoTerms = true;
@@ -120,7 +122,7 @@ class StreamedF16 {
 
  private:
   inline void split_next(int half) {
-    ring_idx_ = (ring_idx_ + 1) % kRing;  // the tiles before may still be in use
+    ring_idx_ = (ring_idx_ + 1) % kRing;  // earlier tiles may still be in use
     split_f16_half(next_ + half * 32, ring_[ring_idx_]);
   }
 
@@ -132,7 +134,7 @@ class StreamedF16 {
   alignas(64) uint16_t ring_[kRing][kTerms * kTileElements];
 };
 
-// F16 that split_weights has split before.
+// F16 weights that split_weights has already split.
 class SplitF16 {
  public:
   static constexpr bool kTwoTerms = true;
@@ -166,7 +168,7 @@ inline void load_weights(const Source& source, int64_t term) {
   load_tile<7>(source.tile(1, term), Source::kRowBytes);
 }
 
-// Two row tiles by one panel: the sums are {rows 0, rows 1} x {half 0, half 1}.
+// Two row tiles by one panel; the sums are {rows 0, rows 1} x {half 0, half 1}.
 inline void load_x(const uint16_t* x, int64_t row_tile_stride, int64_t term) {
   load_tile<4>(x + term * kTileElements, 64);
   load_tile<5>(x + row_tile_stride + term * kTileElements, 64);
@@ -199,7 +201,7 @@ void sum_two_row_tiles(const Task& task, int64_t panel_idx, int64_t row_tile, So
   }
 }
 
-// One row tile, both of whose terms stay in registers, by half a panel.
+// One row tile by half a panel; both terms of the row tile stay in registers.
 template <int kHalf, class Source>
 inline void multiply_row_tile(const Source& source) {
   load_tile<6>(source.tile(kHalf, 0), Source::kRowBytes);
@@ -228,7 +230,7 @@ inline __mmask16 column_mask(int64_t num_columns) {
   return static_cast<__mmask16>(num_columns >= 16 ? 0xFFFFU : (1U << num_columns) - 1U);
 }
 
-// Tile kTile from or to `rows` rows of out, of which num_columns columns exist.
+// Loads tile kTile from `rows` rows of out, of which num_columns columns exist.
 template <int kTile>
 void load_sums(const float* out, int64_t stride, int64_t rows, int64_t num_columns) {
   if (num_columns >= 16) return load_tile<kTile>(out, stride * 4);
@@ -260,7 +262,7 @@ void add_bias(float* out, int64_t stride, int64_t rows, int64_t num_columns, con
   }
 }
 
-// Where the sums of tile kTile belong: its first number in out, and the rows and columns it has.
+// The place of a tile's sums in out: its first row and column, and its number of rows and columns.
 struct Place {
   int64_t row;
   int64_t rows;
@@ -284,7 +286,7 @@ void end_sums(const Task& task, const Place& place) {
   add_bias(out, task.out_stride, place.rows, place.columns, task.bias + place.column);
 }
 
-// 17 to 32 rows from `row` on.
+// Computes 17 to 32 rows, from `row` on.
 template <class Source>
 void run_two_row_tiles(const Task& task, int64_t panel_idx, int64_t row, int64_t rows,
                        Source& source) {
@@ -306,7 +308,7 @@ void run_two_row_tiles(const Task& task, int64_t panel_idx, int64_t row, int64_t
   end_sums<3>(task, places[3]);
 }
 
-// 1 to 16 rows from `row` on.
+// Computes 1 to 16 rows, from `row` on.
 template <class Source>
 void run_row_tile(const Task& task, int64_t panel_idx, int64_t row, int64_t rows, Source& source) {
   const int64_t column = panel_idx * kPanelColumns;
@@ -319,7 +321,7 @@ void run_row_tile(const Task& task, int64_t panel_idx, int64_t row, int64_t rows
   end_sums<1>(task, places[1]);
 }
 
-// All rows by one panel.
+// Computes all rows by one panel.
 template <class Source>
 void run_rows(const Task& task, int64_t panel_idx, Source& source, TileShape& shape) {
   const int64_t full_rows = task.num_rows / kGroupRows * kGroupRows;

@@ -1,5 +1,5 @@
-// The part of the AMX GEMM that is compiled for AMX machines; plain pointers in and out, so that
-// no shared inline function is ever compiled with these flags.
+// The part of the AMX GEMM that is compiled with AMX flags. Its interface has only plain pointers,
+// so that no shared inline function is compiled with these flags.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@ inline constexpr int64_t kTileRows = 16;
 inline constexpr int64_t kTileK = 32;
 inline constexpr int64_t kTileElements = kTileRows * kTileK;  // BF16, 1 KiB
 inline constexpr int64_t kPanelColumns = 2 * kTileRows;
-inline constexpr int64_t kTerms = 2;                  // BF16 that stand for one number
-inline constexpr int64_t kGroupRows = 2 * kTileRows;  // rows that meet a weight in registers
+inline constexpr int64_t kTerms = 2;                  // BF16 terms per number
+inline constexpr int64_t kGroupRows = 2 * kTileRows;  // rows per weight in registers
 
 // x_tiles: [row tile][k tile][term][16][32].
 inline constexpr int64_t x_tile_offset(int64_t row_tile, int64_t k_tile, int64_t num_k_tiles) {
   return (row_tile * num_k_tiles + k_tile) * kTerms * kTileElements;
 }
 
-// One row of x, of num_k elements, into row `row` of x_tiles; k past num_k becomes zeros.
+// Splits one row of x (num_k elements) into row `row` of x_tiles; k beyond num_k becomes zeros.
 void split_row(const float* x, int64_t num_k, int64_t num_k_tiles, int64_t row, uint16_t* x_tiles);
 
-// F16 into f16_pairs.h's form; false where one does not fit. 64-byte aligned, count a multiple
-// of 32.
+// Converts F16 in place to the form of f16_pairs.h; returns false if a value does not fit. `values`
+// is 64-byte aligned, `count` a multiple of 32.
 bool encode_f16(uint16_t* values, int64_t count);
 
-// Some rows against k tiles [k_begin, k_end), all of them for at most kGroupRows rows, of
-// neighbouring panels of 32 features.
+// Multiplies some rows with k tiles [k_begin, k_end) of adjacent panels of 32 features. At most
+// kGroupRows rows use all k tiles at once.
 struct Task {
   const uint16_t* panels;  // [panel][num_k_tiles * 16][32][2]
   const uint16_t* x_tiles;
@@ -39,13 +39,13 @@ struct Task {
   float* out;  // [num_rows, out_stride], at the first panel's first feature
   int64_t out_stride;
   int64_t num_columns;        // features; the last panel may have fewer than 32
-  const float* bias;          // [num_columns] or null; added where k_end ends the sum
+  const float* bias;          // [num_columns] or null; added when k_end is the end of k
   uint16_t* weights_scratch;  // [k_end - k_begin][2][kTerms][512], for F16 and many rows
 };
 void run_bf16(const Task& task);
 void run_f16(const Task& task);
 
-// Gives the tile registers back, so that switching to another thread need not save them.
+// Releases the tile registers, so that a context switch need not save them.
 void release_tiles();
 
 }  // namespace quire::cpu::amx

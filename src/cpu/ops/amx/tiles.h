@@ -1,4 +1,4 @@
-// The instructions of AMX, one function each; for kernel.cc only.
+// The AMX instructions, one function each; only kernel.cc includes them.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace quire::cpu::amx {
 namespace {
 
-// The compiler's own intrinsics do not say that tiles read and write memory.
+// The compiler's own intrinsics do not declare that tiles read and write memory.
 template <int kTile>
 inline void load_tile(const void* from, int64_t stride_bytes) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2"
@@ -40,8 +40,9 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {};
 };
 
-// Sums and activations have as many rows as there are, so nothing else is read or written. Setting
-// them clears all tiles, and is dear, so it is done only where they change.
+// The tile configuration. The tiles of sums and activations have exactly the rows that exist, so no
+// other memory is read or written. Setting the configuration clears all tiles and is slow, so it
+// happens only on a change.
 class TileShape {
  public:
   void set(int64_t rows0, int64_t rows1) {

@@ -1,4 +1,4 @@
-// This machine's kind has no AMX.
+// Replaces the AMX kernel on architectures without AMX.
 #include "cpu/ops/gemm_amx.h"
 
 #include "base/check.h"
