@@ -1,4 +1,5 @@
-// How an engine is set up. Names and defaults follow vLLM's flags where vLLM has the feature.
+// The configuration of an engine. Names and defaults follow vLLM's flags where vLLM has the
+// feature.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ struct EngineConfig {
                                    // GPU, where each takes 136 KiB and 4.4 bytes per token of the
                                    // vocabulary
   int max_num_batched_tokens = 0;  // tokens in one step; 0: 512 on a CPU, 8192 on a GPU
-  int block_size = 16;             // tokens a KV page: 16, 32 or 64
+  int block_size = 16;             // tokens per KV page: 16, 32 or 64
   int64_t kv_cache_memory = 0;     // bytes; 0: on a CPU what max_num_seqs sequences need, up to a
                                    // quarter of the memory that is free at start; on a GPU the rest
                                    // of gpu_memory_utilization
@@ -36,14 +37,14 @@ struct EngineConfig {
   bool allow_long_max_model_len = false;  // let max_model_len pass max_position_embeddings
 
   std::string attention_backend = "auto";  // forces one backend for each phase that it serves
-  std::string prefill_attention_backend;   // for this phase or no start; empty: attention_backend
+  std::string prefill_attention_backend;   // only this one for prefill; empty: attention_backend
   std::string decode_attention_backend;
-  std::string tuning_table;  // a file of `quire tune`; empty: this build's table of the device
+  std::string tuning_table;  // a file of `quire tune`; empty: the build's table for the device
 
   bool enforce_eager = false;  // no CUDA graphs
-  int num_threads = 0;         // 0: one a usable core
+  int num_threads = 0;         // 0: one per usable core
   int tensor_parallel_size = 1;
-  uint64_t seed = 0;  // of requests that name none
+  uint64_t seed = 0;  // of requests that give none
 };
 
 }  // namespace quire

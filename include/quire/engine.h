@@ -31,7 +31,7 @@ struct EngineStats {
   int num_total_blocks = 0;
   double kv_cache_usage = 0;  // share in use of the fullest block table, 1 is all
   int64_t num_steps = 0;
-  // Of the steps: on a GPU a step copies once to the host and waits once, on a CPU never.
+  // Totals over all steps: on a GPU a step copies to the host once and waits once, on a CPU never.
   int64_t num_device_to_host_copies = 0;
   int64_t num_device_waits = 0;
   int64_t num_prompt_tokens = 0;
@@ -46,14 +46,14 @@ struct ModelInfo {
   std::string architecture;  // "LlamaForCausalLM", …
   int vocab_size = 0;
   int max_model_len = 0;
-  int max_num_seqs = 0;  // answers in one step
+  int max_num_seqs = 0;  // sequences in one step
   int block_size = 0;
   std::string weight_dtype;
   std::string kv_cache_dtype;
   int64_t num_parameters = 0;
   std::optional<int32_t> bos_token_id;
-  std::vector<int32_t> eos_token_ids;  // that end an answer
-  std::string attention_backend;  // what serves decode and prefill: "decode: cpu, prefill: cpu"
+  std::vector<int32_t> eos_token_ids;  // tokens that end an answer
+  std::string attention_backend;       // backends by phase: "decode: cpu, prefill: cpu"
 };
 
 struct ChatMessage {
@@ -61,16 +61,16 @@ struct ChatMessage {
   std::string content;
 };
 
-// One request's outputs, in order. Destroying it cancels what is still running.
+// One request's outputs, in order. The destructor cancels sequences that still run.
 class RequestStream {
  public:
   ~RequestStream();
   RequestStream(const RequestStream&) = delete;
   RequestStream& operator=(const RequestStream&) = delete;
 
-  // Waits for the next output; nothing once every answer has ended.
+  // Waits for the next output; nullopt once every answer has ended.
   std::optional<Output> next();
-  // The request ends at the next step with FinishReason::kCancelled.
+  // Ends the request at the next step with FinishReason::kCancelled.
   void cancel();
 
  private:
@@ -82,48 +82,51 @@ class RequestStream {
 
 struct Speculation;
 
-// Thread-safe. One engine thread does all the work that submit asks for.
+// Thread-safe. One engine thread does all the work of submitted requests.
 class Engine {
  public:
   // Loads the model. Errors name the flag, file or tensor and a remedy.
   static Result<std::unique_ptr<Engine>> create(const EngineConfig& config,
                                                 const LoadProgress& progress = {});
-  // Cancels whatever runs.
+  // Cancels all requests.
   ~Engine();
 
-  // Refused with the reason: invalid_argument when the request is at fault, unavailable when
-  // health() is not ok.
+  // Fails with invalid_argument when the request is invalid, and with unavailable when health() is
+  // not ok.
   Result<std::unique_ptr<RequestStream>> submit(Request request);
 
-  // The same with a callback, which runs on the engine thread: it must not block or call the
-  // engine. If it throws, that output is lost and the error is logged. The request's answers then
-  // end with FinishReason::kError. The callback gets that last output, even if it throws again. The
-  // engine stays healthy and other requests go on.
+  // Submits a request with a callback, which runs on the engine thread: it must not block or call
+  // the engine. If it throws, that output is lost and the error is logged. The request's answers
+  // then end with FinishReason::kError; the callback receives that last output even if it throws
+  // again. The engine stays healthy, and other requests continue.
   using OutputCallback = std::function<void(Output&& output)>;
   Result<RequestId> submit(Request request, OutputCallback on_output);
   void cancel(RequestId id);
 
-  // The prompt that the model's chat template makes of a conversation, ready for an answer.
+  // Renders a conversation with the model's chat template, as a prompt for the assistant's answer.
   Result<std::string> render_chat(const std::vector<ChatMessage>& messages) const;
-  // The same from the template's variables, a JSON object: messages, tools, add_generation_prompt,
-  // any other that the template knows.
+  // Renders the template's variables, given as a JSON object: messages, tools,
+  // add_generation_prompt and any others that the template uses.
   Result<std::string> render_chat_json(std::string_view variables) const;
   // The template's source; empty: the model has none.
   std::string_view chat_template() const;
-  // Refused (invalid_argument) where the model has no tokenizer, or its regex would take too long.
+  // Fails (invalid_argument) when the model has no tokenizer, or when its regex would take too
+  // long.
   Result<std::vector<int32_t>> encode(std::string_view text, bool add_special_tokens) const;
   std::string decode(const std::vector<int32_t>& token_ids, bool skip_special_tokens) const;
-  // What this token adds in the midst of a text; may be half a character.
+  // The bytes that this token adds inside a text; may be part of a character.
   std::string token_bytes(int32_t token_id) const;
 
-  // Of src/tokenizer/tokenizer.h, for what is built with the engine; null: the model has none.
+  // The tokenizer (src/tokenizer/tokenizer.h), for code that is built with the engine; null: the
+  // model has none.
   const Tokenizer* tokenizer() const;
 
   // The model's own sampling defaults (generation_config.json).
   SamplingParams default_sampling() const;
   const ModelInfo& model_info() const;
   EngineStats stats() const;
-  // unavailable: a device fault, or no memory for a step; the engine serves no request any more.
+  // Not ok (unavailable) after a device fault or when a step had no memory; the engine then serves
+  // no more requests.
   Status health() const;
 
  private:

@@ -1,4 +1,4 @@
-// What a caller asks for and what comes back.
+// A request and its outputs.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace quire {
 
-// The definitions are vLLM's.
+// Definitions follow vLLM.
 struct SamplingParams {
   int n = 1;                 // independent answers to the same prompt
   float temperature = 1.0F;  // 0: greedy
@@ -28,7 +28,7 @@ struct SamplingParams {
   float frequency_penalty = 0.0F;                     // [-2, 2]; over output
   std::vector<std::pair<int32_t, float>> logit_bias;  // token id (each once), added to its logit
   std::vector<int32_t> allowed_token_ids;             // empty: all
-  std::vector<std::string> bad_words;                 // their tokens never follow each other
+  std::vector<std::string> bad_words;                 // their tokens never appear in sequence
 
   int max_tokens = 16;
   int min_tokens = 0;  // neither end-of-sequence nor a stop id before this many, unless a
@@ -45,30 +45,32 @@ struct SamplingParams {
   bool detokenize = true;
 };
 
-// Restricts an answer token by token: the state of a grammar, for example. One per answer; used on
-// the engine's thread alone. Where it throws, its answer ends with FinishReason::kError.
+// Restricts an answer token by token, for example by a grammar. There is one object per answer,
+// used only on the engine's thread. If it throws, its answer ends with FinishReason::kError.
 class TokenConstraint {
  public:
   virtual ~TokenConstraint() = default;
-  // Bit i % 32 of word i / 32: token i may come next. Beyond the last word nothing may.
+  // Bit i % 32 of word i / 32 is set if token i may come next. Tokens beyond the last word are
+  // forbidden.
   virtual std::vector<uint32_t> allowed_tokens() = 0;
-  // The token that was chosen. False: the constraint does not know it, and the answer fails.
+  // Called with the chosen token. Returns false if the constraint rejects it; the answer then
+  // fails.
   virtual bool accept(int32_t token_id) = 0;
-  // Why nothing may come any more: the error that the answer then ends with.
+  // Not ok when no token is allowed any more because of an error; the answer ends with that error.
   virtual Status status() const { return {}; }
 };
 
-// Makes a constraint at the start of an answer. Holds what it needs.
+// Makes a constraint at the start of an answer. It owns what it needs.
 using ConstraintFactory = std::function<std::unique_ptr<TokenConstraint>()>;
 
 struct Request {
   std::string prompt;                     // used when prompt_token_ids is empty
-  std::vector<int32_t> prompt_token_ids;  // taken as they are
+  std::vector<int32_t> prompt_token_ids;  // used as given
   bool add_special_tokens = true;         // when `prompt` is tokenized
   SamplingParams sampling;
-  int priority = 0;        // lower goes first; equal priorities by arrival
+  int priority = 0;        // lower is served first; ties by arrival
   std::string cache_salt;  // requests share cached prefixes only under the same salt
-  // Called once for each of n, before the request is scheduled; empty: any token may come.
+  // Called once per sample, before the request is scheduled. Empty: any token is allowed.
   ConstraintFactory make_constraint;
 };
 
@@ -78,7 +80,7 @@ struct TokenLogprob {
   int rank = 0;  // 1: the most likely
 };
 
-// The chosen token first, then the most likely ones in falling order.
+// The chosen token, followed by the most likely tokens in descending order.
 using PositionLogprobs = std::vector<TokenLogprob>;
 
 enum class FinishReason { kStop, kLength, kCancelled, kError };
@@ -96,19 +98,19 @@ constexpr std::string_view finish_reason_name(FinishReason reason) {
   return "error";
 }
 
-// Token ids that several answers share.
+// Token ids that several samples share.
 using SharedTokenIds = std::shared_ptr<const std::vector<int32_t>>;
 
-// Something new of one answer (`index` of n).
+// New output of one sample (`index` of n).
 struct Output {
   int index = 0;
   std::string text;                               // new text, whole code points
   std::vector<int32_t> token_ids;                 // new tokens
-  std::vector<PositionLogprobs> logprobs;         // one a new token, when asked for
+  std::vector<PositionLogprobs> logprobs;         // one per new token, when requested
   std::vector<PositionLogprobs> prompt_logprobs;  // once, with the first output; [0] is empty
   SharedTokenIds prompt_token_ids;                // once, with the first output; else null
-  int num_cached_tokens = 0;                      // of the prompt, found in the prefix cache
-  // When the answer was first given a place in a step; absent: it never was.
+  int num_cached_tokens = 0;                      // prompt tokens found in the prefix cache
+  // The time when the sample was first scheduled in a step; absent: never scheduled.
   std::optional<std::chrono::steady_clock::time_point> first_scheduled;
   std::optional<FinishReason> finish_reason;  // set on an answer's last output
   std::string stop_reason;                    // the stop string or id that ended it

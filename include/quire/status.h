@@ -1,4 +1,4 @@
-// What can go wrong, as a value. No exception crosses Quire's interface.
+// Errors as values. No exception crosses Quire's interface.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ enum class StatusCode {
   kResourceExhausted,  // 429: try again later
   kCancelled,          // 499: the caller went away
   kInternal,           // 500: a defect or a device fault
-  kUnimplemented,      // 501: understood, and not supported
+  kUnimplemented,      // valid, but not supported
   kUnavailable,        // 503: the engine is draining or unhealthy
 };
 
@@ -60,8 +60,8 @@ inline Status unavailable(std::string message) {
 int http_status(StatusCode code);
 std::string_view status_code_name(StatusCode code);
 
-// A value, or the Status that says why there is none. Reading the value of a failed Result is a
-// broken invariant and ends the program.
+// A value, or the Status that explains why there is none. Reading the value of a failed Result
+// breaks an invariant and ends the program.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -97,7 +97,7 @@ T* Result<T>::get() {
 
 }  // namespace quire
 
-// Hands a failure to the caller.
+// Returns a failure to the caller.
 #define QUIRE_RETURN_IF_ERROR(expr)                                                        \
   do {                                                                                     \
     if (::quire::Status quire_status_ = (expr); !quire_status_.ok()) return quire_status_; \
@@ -105,7 +105,8 @@ T* Result<T>::get() {
 
 #define QUIRE_CONCAT_INNER_(a, b) a##b
 #define QUIRE_CONCAT_(a, b) QUIRE_CONCAT_INNER_(a, b)
-// `QUIRE_ASSIGN_OR_RETURN(auto x, f())`: x is f()'s value, or the caller gets f()'s Status.
+// `QUIRE_ASSIGN_OR_RETURN(auto x, f())`: x becomes f()'s value, or the function returns f()'s
+// Status.
 #define QUIRE_ASSIGN_OR_RETURN(lhs, expr) \
   QUIRE_ASSIGN_OR_RETURN_IMPL_(QUIRE_CONCAT_(quire_result_, __LINE__), lhs, expr)
 #define QUIRE_ASSIGN_OR_RETURN_IMPL_(result, lhs, expr) \

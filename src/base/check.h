@@ -10,7 +10,8 @@ namespace quire {
 
 }  // namespace quire
 
-// A broken invariant of ours, never a caller's fault: on in every build, ends the program.
+// Checks an internal invariant, never a caller's input. It is active in every build and ends the
+// program on failure.
 #define QUIRE_CHECK(cond, message)                                 \
   do {                                                             \
     if (!(cond)) [[unlikely]]                                      \

@@ -13,17 +13,17 @@ inline int64_t cpu_ns_on(clockid_t clock) {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// Nanoseconds of the calling thread.
+// CPU time of the calling thread in nanoseconds.
 inline int64_t thread_cpu_ns() {
   return cpu_ns_on(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// Nanoseconds of all threads of the process.
+// CPU time of all threads of the process in nanoseconds.
 inline int64_t process_cpu_ns() {
   return cpu_ns_on(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-// Nanoseconds of the calling thread that `work` takes.
+// CPU time in nanoseconds that `work` takes on the calling thread.
 template <typename Work>
 int64_t cpu_ns_of(Work work) {
   const int64_t start = thread_cpu_ns();

@@ -1,11 +1,11 @@
-// Files as read-only data of the binary: .incbin puts them into the object as they are, with no
-// generated source and no compile time.
+// Embeds files as read-only data of the binary. The assembler's .incbin copies them into the object
+// file, without generated source and without compile time.
 #pragma once
 
 #include <string_view>
 
-// In a source file, outside any namespace: QUIRE_EMBED(quire_page_css, QUIRE_PAGE_DIR "/page.css").
-// The source's CMake target names the files in OBJECT_DEPENDS.
+// Used in a source file, outside any namespace: QUIRE_EMBED(quire_page_css, QUIRE_PAGE_DIR
+// "/page.css"). The source's CMake target must name the files in OBJECT_DEPENDS.
 #define QUIRE_EMBED(symbol, path)         \
   asm(".pushsection .rodata\n"            \
       ".balign 4096\n" #symbol            \

@@ -7,8 +7,8 @@
 
 namespace quire {
 
-// Calls f, which is code of an embedder and may throw anything. Returns the exception's text, or
-// nothing if there was none.
+// Calls f, an embedder's code, which may throw anything. Returns the exception's text, or nullopt
+// if f did not throw.
 template <typename F>
 std::optional<std::string> exception_text(F&& f) {
   try {

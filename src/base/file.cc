@@ -37,7 +37,7 @@ enum class Kinds { kRegular, kRegularOrPipe };
 Result<Descriptor> open_file(const std::filesystem::path& path, Kinds kinds) {
   const bool pipes = kinds == Kinds::kRegularOrPipe;
   Descriptor file;
-  // O_NONBLOCK: where no pipe is wanted, opening one must not wait for a writer that never comes.
+  // O_NONBLOCK: when pipes are not accepted, opening one must not wait for a writer.
   file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (pipes ? 0 : O_NONBLOCK));
   if (file.fd < 0) return errno_status(path.string(), "open");
   struct stat info = {};
@@ -50,7 +50,7 @@ Result<Descriptor> open_file(const std::filesystem::path& path, Kinds kinds) {
   return file;
 }
 
-// What a clone without git-lfs has in place of every large file.
+// Detects the pointer file that a clone without git-lfs has in place of a large file.
 Status check_fetched(std::string_view name, std::string_view text) {
   if (!text.starts_with("version https://git-lfs.github.com/spec/")) return {};
   return invalid_argument(fmt::format(
@@ -58,7 +58,7 @@ Status check_fetched(std::string_view name, std::string_view text) {
       name));
 }
 
-// The size is only a hint: of a file in /proc it is 0, and others grow.
+// The size is only a hint: a file in /proc reports 0, and other files may grow.
 Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes, size_t size) {
   constexpr size_t kMinRoom = size_t{1} << 16;
   const auto too_large = [&](const std::string& got) {
@@ -66,7 +66,7 @@ Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes,
                                         name, got, max_bytes));
   };
   if (size > max_bytes) return too_large(std::to_string(size));
-  std::string text(size + 1, '\0');  // one more, to see the end
+  std::string text(size + 1, '\0');  // one byte more, to detect the end
   for (size_t done = 0;;) {
     if (done > max_bytes) return too_large("more");
     if (done == text.size()) text.resize(done + std::max(done / 2, kMinRoom));

@@ -1,4 +1,4 @@
-// Files, read as what they are: things that may be missing, huge or lying.
+// Reads files safely: they may be missing, huge, or of a wrong size.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace quire {
 
-// All of them refuse what stands in for a file that git-lfs has not fetched.
+// All of these functions fail on a file that git-lfs has not fetched.
 
-// The whole of a regular file; refused above max_bytes, where its size tells before anything is
-// allocated.
+// Reads a whole regular file. Fails above max_bytes, before any allocation if the file's size is
+// known.
 Result<std::string> read_file(const std::filesystem::path& path, size_t max_bytes);
-// The same of a file or a pipe (`<(command)`, a FIFO), which waits for its writer.
+// Reads a file or a pipe (`<(command)`, a FIFO), and waits for the pipe's writer.
 Result<std::string> read_file_or_pipe(const std::filesystem::path& path, size_t max_bytes);
-// All that comes until the end. `name`: in errors.
+// Reads until the end of the file. `name` appears in errors.
 Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes);
 
-// A read-only private mapping of a whole regular file; an empty file maps to an empty span.
-// A file that shrinks while it is mapped is the one fault mmap cannot report: SIGBUS.
+// A read-only private mapping of a whole regular file; an empty file maps to an empty span. One
+// fault cannot be reported: if the file shrinks while it is mapped, reads raise SIGBUS.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::filesystem::path& path);
@@ -31,7 +31,7 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  // Tells the kernel that these bytes are no longer needed in memory; they can be read again.
+  // Tells the kernel that it may drop these bytes from memory; they can be read again.
   void drop_pages(std::span<const std::byte> part) const;
 
  private:

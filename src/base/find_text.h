@@ -1,4 +1,4 @@
-// Substring search in time linear in the text, whatever the texts are.
+// Substring search in time linear in the text, for any input.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace quire {
 
-// The first byte of the first occurrence of `part` at or behind `from`; npos if there is none.
+// Returns the position of the first occurrence of `part` at or after `from`, or npos.
 // std::string_view::find is quadratic in the worst case, which a client that chooses both texts can
 // trigger.
 size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
-// The same for the last occurrence. Copies both texts.
+// Returns the position of the last occurrence, or npos. Copies both texts.
 size_t rfind_text(std::string_view text, std::string_view part);
 
 }  // namespace quire

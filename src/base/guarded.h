@@ -1,5 +1,5 @@
-// Guards for code that no exception may leave: the entry of a thread, a destructor, the handler of
-// another exception. They allocate nothing.
+// Guards for code that must not throw: the entry of a thread, a destructor, the handler of another
+// exception. They allocate nothing.
 #pragma once
 
 #include <exception>
@@ -13,7 +13,7 @@ namespace quire {
 
 inline constexpr const char* kNoStdException = "an exception that is no std::exception";
 
-// Returns use(text) for the text of the exception that is being handled.
+// Returns use(text), where text is that of the exception being handled.
 template <typename Use>
 auto with_exception_text(Use&& use) {
   try {
@@ -25,7 +25,8 @@ auto with_exception_text(Use&& use) {
   }
 }
 
-// Calls f and logs an exception behind `what_failed`. Returns whether f returned.
+// Calls f. If f throws, logs the exception after `what_failed`. Returns whether f returned
+// normally.
 template <typename F>
 bool run_guarded(std::string_view what_failed, F&& f) noexcept {
   try {
@@ -52,7 +53,7 @@ Status make_status(F&& make) noexcept {
   }
 }
 
-// Returns make(text) for the text of the exception that is being handled.
+// Returns make(text), where text is that of the exception being handled.
 template <typename F>
 Status make_exception_status(F&& make) noexcept {
   return with_exception_text(

@@ -19,8 +19,9 @@ bool fits_64_bits(std::string_view digits, bool is_negative) {
   return parsed.ec == std::errc() && value <= (is_negative ? uint64_t{1} << 63 : UINT64_MAX);
 }
 
-// simdjson's DOM refuses integers that 64 bits cannot hold, and half of all tokenizer_config.json
-// has one (model_max_length: 10^30). Written with an exponent the same value reads as a double.
+// simdjson's DOM rejects integers that do not fit 64 bits, and about half of all
+// tokenizer_config.json files have one (model_max_length: 10^30). With an exponent the same value
+// is read as a double.
 std::string big_integers_as_doubles(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 64);
@@ -81,7 +82,7 @@ class RepeatedKeySearch {
     }
     return false;
   }
-  // The path is built from the inside out.
+  // Prepends `step`, because the path is built from the innermost key outwards.
   bool found_below(const std::string& step) {
     place_.insert(0, step);
     return true;

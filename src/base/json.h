@@ -20,8 +20,8 @@ struct JsonLimits {
   size_t max_depth = 64;
 };
 
-// A parsed document. root() and everything reached through it stays valid while this object lives
-// (also after a move).
+// A parsed document. root() and everything reached through it stay valid while this object lives,
+// also after a move.
 class JsonDocument {
  public:
   // `source` names the text in errors: a path, "line 3 of FILE", "request body".
@@ -39,15 +39,16 @@ class JsonDocument {
   simdjson::dom::element root_;
 };
 
-// A key that the object has twice. Readers of JSON differ in which of the values they take, so
-// requests and configurations are refused for it. Time is O(n log n) in the bytes of the keys, also
-// where a client chooses them to collide in a hash table.
+// Returns a key that the object has twice, if any. JSON readers differ in which of the values they
+// take, so requests and configurations with such a key are rejected. The time is O(n log n) in the
+// bytes of the keys, even if a client chooses them to collide in a hash table.
 std::optional<std::string_view> find_repeated_key(simdjson::dom::object object);
-// The same for every object within the value: the key's path relative to the value, such as
-// ".json_schema.type" or "[2].content".
+// Does the same for every object within the value, and returns the key's path relative to the
+// value, such as ".json_schema.type" or "[2].content".
 std::optional<std::string> find_nested_repeated_key(simdjson::dom::element value);
 
-// Appends one JSON value to a string; commas and escapes are its business, nesting the caller's.
+// Appends one JSON value to a string. The writer adds commas and escapes; the caller keeps the
+// nesting correct.
 //   JsonWriter w; w.begin_object(); w.key("id"); w.value(7); w.end_object(); w.text()
 class JsonWriter {
  public:

@@ -13,7 +13,7 @@ namespace quire {
 namespace {
 
 constexpr const char* kTextPattern = "%H:%M:%S.%e %^%L%$ %v";
-// The line itself is the rest of the object.
+// The pattern opens the JSON object; the message completes it.
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)";
 
 std::atomic<LogFormat> log_format = LogFormat::kText;
@@ -44,7 +44,7 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::info;
 }
 
-// As it is where it ends at the next space for certain.
+// Quotes a value unless it has no space and no character to escape.
 std::string text_value(std::string_view value) {
   if (value.find_first_of(" =\"\\") == std::string_view::npos && one_line(value) == value) {
     return std::string(value);
@@ -57,7 +57,7 @@ std::string text_value(std::string_view value) {
   return '"' + one_line(escaped) + '"';
 }
 
-// Without the brace that opens it.
+// The rest of the line's JSON object, without the opening brace.
 std::string json_rest(std::string_view line, const LogFields& fields) {
   JsonWriter json;
   json.begin_object();

@@ -1,5 +1,5 @@
-// Leveled lines on standard error, each shown by one_line(). The level comes from --log-level
-// (default: info). Writing one never throws: handlers of errors log, out of memory too.
+// Leveled log lines on standard error, each passed through one_line(). --log-level sets the level
+// (default: info). Logging never throws, because error handlers log, even when memory is exhausted.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,18 +14,19 @@ namespace quire {
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
 void set_log_level(LogLevel level);
-// kJson: an object a line, {"time", "level", "message"} and a member for each field.
+// kJson: one object per line, {"time", "level", "message"} and a member per field.
 enum class LogFormat { kText, kJson };
 void set_log_format(LogFormat format);
 bool log_enabled(LogLevel level);
 void log_line(LogLevel level, std::string_view line) noexcept;
-// Says so on standard error, without memory, where a line could not be made.
+// Reports on standard error, without allocating, that a log line was lost.
 void log_lost_line() noexcept;
-// What happened, with its particulars: `line key=value key="a value"` as text. Empty values are
-// left out.
+// Logs an event with its fields; as text, `line key=value key="a value"`. Fields with empty values
+// are omitted.
 using LogFields = std::vector<std::pair<std::string_view, std::string>>;
 void log_event(LogLevel level, std::string_view line, const LogFields& fields) noexcept;
-// The line of a kText log. A value in which another field could hide is quoted, with \" and \\.
+// The line of a kText log. A value that could be mistaken for another field is quoted, with \" and
+// \\.
 std::string log_text(std::string_view line, const LogFields& fields);
 
 template <typename... Args>

@@ -1,4 +1,4 @@
-// What this process may use of the machine, a container's limits included.
+// The resources of the machine that this process may use, within a container's limits.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace quire {
 
-// Logical cores, by affinity and the control group's quota; at least 1.
+// Logical cores, limited by affinity and the control group's quota; at least 1.
 int num_usable_cores();
 
-// Memory that can be taken without pushing others out, in bytes.
+// Bytes of memory available without evicting other programs' memory.
 int64_t free_memory_bytes();
 
-// The same of a control group (version 2), from its memory.max, memory.current and memory.stat.
-// What it holds of files is given up when memory is needed, so that it counts as free. nullopt: no
+// Free bytes of a control group (version 2), from its memory.max, memory.current and memory.stat.
+// Its file cache counts as free, because the kernel reclaims it when memory is needed. nullopt: no
 // limit.
 std::optional<int64_t> free_cgroup_bytes(std::string_view max, std::string_view current,
                                          std::string_view stat);

@@ -4,7 +4,7 @@
 
 namespace quire {
 
-// SplitMix64 (Steele, Lea, Flood 2014): neighbouring numbers give unrelated ones. Not for secrets.
+// SplitMix64 (Steele, Lea, Flood 2014): adjacent inputs give unrelated outputs. Not for secrets.
 inline uint64_t mix(uint64_t x) {
   x += 0x9E3779B97F4A7C15ULL;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;

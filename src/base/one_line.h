@@ -5,10 +5,10 @@
 
 namespace quire {
 
-// A text of unknown origin (a file's name, a template's refusal) as at most 2 KiB on one line that
-// does nothing to a terminal: control characters become \n, \t, \x1b, broken UTF-8 U+FFFD.
+// Makes a text of unknown origin (a file name, a template's error) safe for a terminal: at most 2
+// KiB on one line, with control characters as \n, \t or \x1b and invalid UTF-8 as U+FFFD.
 std::string one_line(std::string_view text);
-// The same of at most 60 bytes of the text, for the middle of a message; "…" marks a cut.
+// Does the same for at most 60 bytes of the text, for use inside a message; "…" marks a cut.
 std::string clipped(std::string_view text);
 
 }  // namespace quire

@@ -8,15 +8,16 @@
 namespace quire {
 namespace {
 
-// About 50 µs of looking before a worker sleeps: longer than the gap between two operations of a
-// step, shorter than anything a user would see on an idle machine.
+// A worker polls for about 50 µs before it sleeps: longer than the gap between two operations of a
+// step, and too short to load an idle machine noticeably.
 constexpr int kSpins = 2000;
 
 }  // namespace
 
 ThreadPool::ThreadPool(int num_threads) {
-  // std::system_error if the system has no more threads, std::bad_alloc if there is no memory for
-  // one. An exception that left here would destroy threads that run, which ends the process.
+  // Throws std::system_error if the system has no more threads, std::bad_alloc if there is no
+  // memory. If an exception left the constructor, running threads would be destroyed, which ends
+  // the process.
   try {
     for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
   } catch (const std::exception& error) {
@@ -42,7 +43,7 @@ void ThreadPool::run(const std::function<void(int)>& task) {
   const uint64_t region = state_.load(std::memory_order_relaxed) / kRegion + 1;
   state_.store(region * kRegion + kOpen, std::memory_order_seq_cst);
   if (num_sleeping_.load(std::memory_order_seq_cst) > 0) {
-    // Taking the mutex once orders this wake-up after the sleeper's own check.
+    // Locking the mutex once orders this wake-up after the sleeping thread's own check.
     { const std::lock_guard lock(mutex_); }
     wake_.notify_all();
   }
@@ -55,7 +56,7 @@ void ThreadPool::run(const std::function<void(int)>& task) {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-// Nothing may leave a thread while others still work on the caller's stack.
+// No exception may leave a thread while others still use the caller's stack.
 void ThreadPool::call_task(int thread_idx) {
   try {
     (*task_)(thread_idx);
@@ -77,7 +78,7 @@ void ThreadPool::parallel_for(int64_t count, const std::function<void(int64_t)>&
   });
 }
 
-// Waits until there is another region than `seen`, and returns its number.
+// Waits until the region differs from `seen`, and returns its number.
 uint64_t ThreadPool::wait_for_region(uint64_t seen) {
   const auto region = [&] { return state_.load(std::memory_order_seq_cst) / kRegion; };
   for (int spins = 0; spins < kSpins; ++spins) {
@@ -91,7 +92,7 @@ uint64_t ThreadPool::wait_for_region(uint64_t seen) {
   return region();
 }
 
-// Joins the region that is open now, if one is, and returns its number; 0: none is.
+// Joins the open region and returns its number; returns 0 if none is open.
 uint64_t ThreadPool::join_region() {
   uint64_t state = state_.load(std::memory_order_acquire);
   while ((state & kOpen) != 0) {

@@ -7,7 +7,7 @@ unsigned byte_at(std::string_view text, size_t i) {
   return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
 }
 
-// How many bytes a character that starts with `lead` has; 0 if none starts so.
+// The length in bytes of a character that starts with `lead`; 0 if `lead` cannot start one.
 int expected_length(unsigned lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return 2;
@@ -16,7 +16,7 @@ int expected_length(unsigned lead) {
   return 0;
 }
 
-// The second byte's range is what excludes overlong forms, surrogates and values past U+10FFFF.
+// The range of the second byte excludes overlong forms, surrogates and values above U+10FFFF.
 bool valid_second(unsigned lead, unsigned second) {
   const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
@@ -86,7 +86,7 @@ std::string replace_invalid_utf8(std::string_view text) {
 }
 
 size_t complete_utf8_prefix(std::string_view text) {
-  // Only the last three bytes can be the start of an unfinished character.
+  // Only the last three bytes can start an unfinished character.
   const size_t first = text.size() > 3 ? text.size() - 3 : 0;
   for (size_t i = first; i < text.size(); ++i) {
     const int length = expected_length(byte_at(text, i));

@@ -1,4 +1,4 @@
-// UTF-8, decoded as Unicode prescribes (table 3-7): no overlong forms, no surrogates.
+// UTF-8 decoding as in Unicode's table 3-7: no overlong forms, no surrogates.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace quire {
 
 struct Utf8Char {
-  char32_t code_point;  // U+FFFD where the bytes are not valid
+  char32_t code_point;  // U+FFFD for invalid bytes
   int num_bytes;        // consumed: for an invalid sequence, its maximal valid prefix (at least 1)
   bool valid;
 };
@@ -17,10 +17,10 @@ struct Utf8Char {
 Utf8Char decode_utf8(std::string_view text);
 void append_utf8(char32_t code_point, std::string& out);
 bool is_valid_utf8(std::string_view text);
-// Each maximal invalid sequence becomes one U+FFFD, as Python's and WHATWG's decoders do.
+// Replaces each maximal invalid sequence by one U+FFFD, as Python's and WHATWG's decoders do.
 std::string replace_invalid_utf8(std::string_view text);
-// The length of the longest prefix that does not end inside a character that more bytes could
-// still complete.
+// The length of the longest prefix that does not end inside a character which later bytes could
+// complete.
 size_t complete_utf8_prefix(std::string_view text);
 
 }  // namespace quire

@@ -4,7 +4,7 @@
 
 namespace quire {
 
-// One round of a busy wait: tells the core that its sibling may have the execution units.
+// One round of a busy wait: lets the other hardware thread of the core use the execution units.
 inline void cpu_relax() {
   _mm_pause();
 }
