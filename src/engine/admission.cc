@@ -56,7 +56,7 @@ Result<std::vector<int32_t>> Admission::prompt_ids(const Request& request) const
   return ids;
 }
 
-// Stop strings and bad words need text; without it they would be dropped silently.
+// Stop strings and bad words need text; without a tokenizer they would be dropped silently.
 Status Admission::check_text_wishes(const SamplingParams& params) const {
   if (tokenizer_ == nullptr && !(params.stop.empty() && params.bad_words.empty())) {
     return invalid_argument(
@@ -71,7 +71,7 @@ Status Admission::check_text_wishes(const SamplingParams& params) const {
 
 Result<SamplingSpec> Admission::resolve(const std::shared_ptr<const SamplingParams>& params) const {
   SamplingSpec spec = {.params = params, .seed = 0, .stop_token_ids = params->stop_token_ids};
-  // As vLLM: min_tokens forbids end-of-sequence also where ignore_eos would not stop at it.
+  // As in vLLM, min_tokens forbids end-of-sequence even when ignore_eos would not stop at it.
   spec.stop_token_ids.insert(spec.stop_token_ids.end(), limits_.eos_ids.begin(),
                              limits_.eos_ids.end());
   if (tokenizer_ != nullptr) {
@@ -85,7 +85,7 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
       validate_sampling_params(request.sampling, limits_.vocab_size, limits_.max_model_len));
   QUIRE_RETURN_IF_ERROR(check_text_wishes(request.sampling));
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, prompt_ids(request));
-  std::ranges::sort(request.sampling.stop_token_ids);  // for check_stop_token
+  std::ranges::sort(request.sampling.stop_token_ids);  // required by check_stop_token
   const auto params = std::make_shared<const SamplingParams>(std::move(request.sampling));
   const auto num_prompt = static_cast<int>(ids.size());
   const auto n = static_cast<uint64_t>(params->n);

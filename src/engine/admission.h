@@ -1,5 +1,5 @@
-// From a caller's request to a submission: checked, tokenized, resolved to ids. Runs on the
-// caller's thread; the engine thread sees only what came through here.
+// Turns a caller's request into a submission: checks it, tokenizes the prompt and resolves strings
+// to token ids. Runs on the caller's thread; the engine thread receives only valid submissions.
 #pragma once
 
 #include <atomic>
@@ -23,22 +23,22 @@ class Admission {
     int vocab_size = 0;
     int max_model_len = 0;
     std::vector<int32_t> eos_ids;
-    uint64_t seed = 0;  // of requests that name none
+    uint64_t seed = 0;  // of requests that give none
   };
 
-  // Without a tokenizer prompts must be token ids. `platform`, which outlives this, adds its
+  // Without a tokenizer, prompts must be token ids. `platform` outlives this object and adds its
   // device's own limits.
   Admission(std::shared_ptr<const Tokenizer> tokenizer, Limits limits,
             const Platform* platform = nullptr)
       : tokenizer_(std::move(tokenizer)), limits_(std::move(limits)), platform_(platform) {}
 
-  // Thread-safe. Ids are given in the order of calls.
+  // Thread-safe. Ids ascend in the order of calls.
   Result<Submission> prepare(Request request, Engine::OutputCallback on_output);
 
  private:
   Result<std::vector<int32_t>> prompt_ids(const Request& request) const;
   Status check_text_wishes(const SamplingParams& params) const;
-  // All but the seed.
+  // Resolves everything except the seed.
   Result<SamplingSpec> resolve(const std::shared_ptr<const SamplingParams>& params) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
@@ -47,8 +47,8 @@ class Admission {
   std::atomic<uint64_t> next_id_ = 1;
 };
 
-// Each bad word as ids, with and without a leading space, as vLLM spells them. Refused where
-// nothing but spaces is left to forbid.
+// The token ids of each bad word, with and without a leading space, as in vLLM. Fails if a word
+// consists of spaces only.
 Result<std::vector<std::vector<int32_t>>> bad_words_ids(const Tokenizer& tokenizer,
                                                         const std::vector<std::string>& bad_words);
 

@@ -14,7 +14,7 @@ Status constraint_threw(const std::string& what) {
   return internal_error(fmt::format("[engine] the answer's constraint threw; {}", what));
 }
 
-// Bit i % 32 of word i / 32: the list has id i.
+// A bitmap of ids: bit i % 32 of word i / 32 is set if the list has id i.
 std::vector<uint32_t> bitmap_of(std::span<const int32_t> ids) {
   constexpr int32_t kBitsPerWord = 32;
   std::vector<uint32_t> bitmap;
@@ -73,7 +73,7 @@ std::vector<uint32_t> Answer::allowed_tokens() {
   } else if (allows_only_forbidden_ends(mask)) {
     forced_end_ = {.reason = FinishReason::kStop, .error = {}};
   }
-  // The sampler must find a token to choose, though it is not used.
+  // The sampler needs at least one allowed token, although its result is not used.
   if (forced_end_) mask.assign(std::max<size_t>(mask.size(), 1), ~0U);
   return mask;
 }
@@ -89,7 +89,7 @@ bool Answer::allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const
   return allows_any;
 }
 
-// Log probabilities of the prompt's tokens come with the token that was sampled behind them.
+// Log probabilities of the prompt's tokens arrive with the first token sampled after the prompt.
 void Answer::carry_prompt(SampledSpan& span, int num_cached_tokens, Output& output) {
   if (num_output_tokens_ > 0) return;
   output.prompt_token_ids = std::exchange(prompt_ids_, nullptr);
@@ -126,7 +126,7 @@ void Answer::accept_token(SampledToken&& token, bool at_max_length, Output& outp
     output.finish_reason = stop->reason;
     output.stop_reason = stop->stop_reason;
   }
-  // A stop token need not be part of the grammar, so the constraint does not see it.
+  // The constraint does not see a stop token, because the token need not be part of the grammar.
   if (!output.finish_reason) output.error = take(token.token_id);
   if (!output.error.ok()) output.finish_reason = FinishReason::kError;
   if (detokenizer_) append_text(token.token_id, output);
@@ -159,8 +159,8 @@ void Answer::append_text(int32_t token_id, Output& output) {
   show_text(output);
 }
 
-// Text that the detokenizer still holds back counts, or a stop would be seen a token late. It is
-// read by a copy of the search, because it may still change.
+// Also searches the text that the detokenizer still holds back; otherwise a stop would be seen one
+// token late. A copy of the search reads that text, because it may still change.
 void Answer::stop_at_string(Output& output) {
   const SamplingParams& params = *sampling_->params;
   std::optional<StopStringMatch> match = stop_search_.read(text_);

@@ -12,7 +12,7 @@ namespace {
 
 using Services = std::span<const AttentionService>;
 
-// In front of what is said of one of several groups.
+// The prefix of a line about one KV group; empty if there is only one group.
 std::string group_name(const EnginePlan& plan, size_t g) {
   if (plan.attention.kv_groups.size() == 1) return "";
   const KvGroup& group = plan.attention.kv_groups[g];
@@ -35,7 +35,7 @@ std::string size_range(const AttentionService& service) {
   return fmt::format("{}-{}", service.min_size, service.max_size);
 }
 
-// "xqa for 1-64, native for 72-256", or one name alone.
+// Returns for example "xqa for 1-64, native for 72-256", or a single name.
 std::string list_sizes(Services services) {
   if (services.size() == 1) return std::string(services.front().backend);
   std::vector<std::string> parts;
@@ -52,7 +52,7 @@ std::string common_reason(Services services) {
   return is_one ? services.front().reason : "as measured";
 }
 
-// Takes away the services at the front that satisfy the predicate, and returns them.
+// Removes the services at the front that satisfy the predicate, and returns them.
 template <typename Predicate>
 Services take_while(Services& services, const Predicate& predicate) {
   const auto end = std::ranges::find_if_not(services, predicate);
@@ -61,7 +61,7 @@ Services take_while(Services& services, const Predicate& predicate) {
   return taken;
 }
 
-// The services of one query length and longest context: full lengths first.
+// Lists the services of one query length and longest context, full lengths first.
 std::string list_decode_sizes(Services services) {
   const Services full =
       take_while(services, [](const AttentionService& service) { return !service.ragged; });
@@ -88,7 +88,7 @@ void summarize_decode(Services services, const std::string& group,
       const Services alike = take_while(
           left, [&](const AttentionService& service) { return service.max_kv_len == max_kv_len; });
       const std::string names = list_decode_sizes(alike);
-      if (names == last) lines.pop_back();  // this range includes that one
+      if (names == last) lines.pop_back();  // this range includes the previous one
       lines.push_back(fmt::format("{}{} of up to {} tokens: {} ({})", group,
                                   decode_name(alike.front()), max_kv_len, names,
                                   common_reason(all)));

@@ -1,4 +1,4 @@
-// Which attention backend serves which steps, and why: for the log and for `quire doctor`.
+// Reports which attention backend serves which steps, and why, for the log and for `quire doctor`.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace quire {
 
-// "decode: xqa and native, prefill: flashinfer", of each KV group.
+// Lists the backends of each KV group, for example "decode: xqa and native, prefill: flashinfer".
 std::string list_backends(const EnginePlan& plan);
 
-// A line for each range of contexts that is served alike, and one for prompts.
+// One line per range of contexts that the same backends serve, and one for prompts.
 std::vector<std::string> summarize_services(const EnginePlan& plan);
 
-// A line for every choice, with the times that speak for it.
+// One line per choice, with the measured times that support it.
 std::vector<std::string> describe_services(const EnginePlan& plan);
 
 }  // namespace quire

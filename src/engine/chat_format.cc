@@ -19,7 +19,7 @@ constexpr size_t kMaxConfigBytes = size_t{64} << 20;
 constexpr std::array<std::string_view, 7> kSpecialTokens = {
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
-// A special token is a string, or an object whose `content` is one.
+// Reads a special token, which is a string or an object with a string `content`.
 std::optional<std::string> token_text(element value) {
   std::string_view text;
   if (value.get(text) == simdjson::SUCCESS || value["content"].get(text) == simdjson::SUCCESS) {
@@ -38,7 +38,8 @@ std::vector<std::pair<std::string, std::string>> special_tokens(element config) 
   return tokens;
 }
 
-// A string, or a list of {name, template} of which `default` is meant.
+// Reads the template, which is a string or a list of {name, template} with an entry named
+// `default`.
 std::optional<std::string> template_of(element config) {
   element value;
   if (config["chat_template"].get(value) != simdjson::SUCCESS) return std::nullopt;
@@ -108,7 +109,8 @@ Result<std::string> ChatFormat::render(element variables) const {
       entries.emplace_back(name, jinja::Value::string(text));
     }
   }
-  // As transformers: what the caller leaves out is None, which a template can tell from undefined.
+  // As in transformers, a variable that the caller leaves out is None, which a template can
+  // distinguish from undefined.
   for (const char* name : {"tools", "documents"}) {
     if (given[name].error() == simdjson::NO_SUCH_FIELD) {
       entries.emplace_back(name, jinja::Value::none());

@@ -1,4 +1,4 @@
-// A model's own way to write a conversation: its template and the special tokens it names.
+// The chat format of a model: its template and the special tokens that the template names.
 #pragma once
 
 #include <simdjson.h>
@@ -17,8 +17,8 @@ namespace quire {
 
 class ChatFormat {
  public:
-  // The template of template_file; where that is empty, of chat_template.jinja, else
-  // `chat_template` of tokenizer_config.json. not_found: there is none.
+  // Loads template_file or, if that is empty, chat_template.jinja, or else `chat_template` of
+  // tokenizer_config.json. Fails with not_found if there is none.
   static Result<ChatFormat> load(const std::filesystem::path& tokenizer_dir,
                                  const std::filesystem::path& template_file = {});
   static Result<ChatFormat> from_config(std::string_view tokenizer_config_json,
@@ -27,10 +27,10 @@ class ChatFormat {
   static Result<ChatFormat> from_template(std::string_view source);
 
   std::string_view source() const { return source_; }
-  // `variables`: a JSON object (messages, tools, add_generation_prompt, any others). The
-  // tokenizer's special tokens (bos_token, …) are added where the caller gives none.
+  // Renders a JSON object of variables (messages, tools, add_generation_prompt and others). Special
+  // tokens of the tokenizer (bos_token, …) are added unless the caller gives them.
   Result<std::string> render(simdjson::dom::element variables) const;
-  // A conversation, ready for the assistant's answer.
+  // Renders a conversation as a prompt for the assistant's answer.
   Result<std::string> render(const std::vector<ChatMessage>& messages) const;
 
  private:

@@ -1,5 +1,5 @@
-// The model inside the binary: trained by the project itself, so that everything is real with
-// nothing to download.
+// The model embedded in the binary. The project trained it, so that the engine runs a real model
+// without any download.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ struct Engine::Impl {
   ModelFiles files;
   std::unique_ptr<EngineParts> parts;
   std::unique_ptr<Admission> admission;
-  std::shared_ptr<EngineCore> core;  // last: its threads use everything above
+  std::shared_ptr<EngineCore> core;  // last member: its threads use everything above
 };
 
 // ---- RequestStream
@@ -36,7 +36,7 @@ struct RequestStream::Impl {
   std::mutex mutex;
   std::condition_variable arrived;
   std::list<Output> outputs;
-  // Preallocated nodes for last outputs: delivering an end allocates nothing.
+  // Preallocated nodes for last outputs, so that delivering an end does not allocate.
   std::list<Output> ends;
   size_t num_running = 0;  // answers that have not ended
 
@@ -88,7 +88,7 @@ void RequestStream::cancel() {
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-// A stream may outlive the engine, and then still hold the core: its threads end here.
+// Stops the core's threads here, because a stream may outlive the engine and keep the core alive.
 Engine::~Engine() {
   impl_->core->stop();
 }
@@ -97,7 +97,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config,
                                                const LoadProgress& progress) {
   try {
     return create_engine(config, {}, progress);
-  } catch (const std::exception& error) {  // no thread, no memory: the library's way to say it
+  } catch (const std::exception& error) {  // e.g. no thread or no memory
     return resource_exhausted(fmt::format("[engine] cannot start; {}", error.what()));
   }
 }
@@ -108,7 +108,7 @@ Result<std::unique_ptr<Engine>> create_engine(const EngineConfig& config,
   auto impl = std::make_unique<Engine::Impl>();
   QUIRE_ASSIGN_OR_RETURN(impl->files, open_model_files(config));
   QUIRE_ASSIGN_OR_RETURN(impl->parts, assemble_engine(config, speculation, impl->files, progress));
-  impl->files.weights.reset();  // the model has taken what it needs
+  impl->files.weights.reset();  // the model has copied its weights
   const ModelInfo& info = impl->parts->info;
   log_info("[engine] {} ({}, {:.1f} M parameters), context {}, attention {}", info.name,
            info.architecture, static_cast<double>(info.num_parameters) / 1e6, info.max_model_len,

@@ -12,13 +12,13 @@
 namespace quire {
 namespace {
 
-// Runs f in a place that no exception may leave. Everything after it happens all the same.
+// Runs f where no exception may leave. The code after the call always runs.
 template <typename F>
 void run_in_any_case(F&& f) noexcept {
   run_guarded("[engine] could not end all requests", std::forward<F>(f));
 }
 
-// Short enough for std::string to allocate nothing: a lack of memory is why most callbacks throw.
+// Short enough for std::string not to allocate, because most callbacks throw for lack of memory.
 constexpr char kCallbackThrew[] = "callback threw";
 static_assert(sizeof kCallbackThrew <= 16);
 
@@ -38,7 +38,7 @@ Output failed_output(int index, Status error) noexcept {
   return output;
 }
 
-// The last output of an answer that has not ended by itself.
+// The last output of an answer that is ended from outside.
 Output ending(Answer& answer, FinishReason reason, const Status& error) noexcept {
   try {
     return answer.end(reason, error);
@@ -47,7 +47,8 @@ Output ending(Answer& answer, FinishReason reason, const Status& error) noexcept
   }
 }
 
-// Whether the callback took the output. An exception is the embedder's; it must not end the engine.
+// Calls the callback and returns whether it succeeded. An embedder's exception must not end the
+// engine.
 bool hand_over(const Engine::OutputCallback& on_output, Output&& output) noexcept {
   return run_guarded("[engine] a request's output callback threw",
                      [&] { on_output(std::move(output)); });
@@ -75,7 +76,7 @@ void EngineCore::stop() {
   runner_.reset();
 }
 
-// Does all allocation on the caller's thread, so that the engine thread only links nodes.
+// Allocates everything on the caller's thread, so that the engine thread only links nodes.
 Status EngineCore::submit(Submission submission) {
   Arrival arrival;
   const auto on_output =
@@ -121,7 +122,7 @@ void EngineCore::loop() {
     try {
       take_inbox();
       if (health_.ok()) step();
-    } catch (...) {  // most likely of memory: what a step had begun is lost
+    } catch (...) {  // most likely std::bad_alloc; this step's results are lost
       fail(make_exception_status(step_failure));
     }
   }
@@ -130,7 +131,8 @@ void EngineCore::loop() {
   end_all(FinishReason::kCancelled, {});
 }
 
-// False: the engine is stopping. An engine that has failed only ends the requests that still come.
+// Returns false when the engine is stopping. After a failure, the engine only ends the requests
+// that still arrive.
 bool EngineCore::wait_for_work() {
   std::unique_lock lock(mutex_);
   inbox_changed_.wait(lock, [&] {
@@ -147,7 +149,7 @@ void EngineCore::wait_for_all() {
   }
 }
 
-// Final: the state of the device and of the scheduler is unknown afterwards.
+// A failure is final, because the state of the device and of the scheduler is then unknown.
 void EngineCore::fail(const Status& error) noexcept {
   log_error("{}", error.message());
   Status health = out_of_memory();
@@ -162,7 +164,7 @@ void EngineCore::fail(const Status& error) noexcept {
 }
 
 void EngineCore::step() {
-  // As long as there is room, plan further ahead before waiting for anything.
+  // Plans as many steps ahead as allowed before waiting for any.
   if (in_flight_.size() < kMaxStepsInFlight && schedule_and_run() &&
       in_flight_.size() < kMaxStepsInFlight) {
     return;
@@ -187,7 +189,7 @@ bool EngineCore::schedule_and_run() {
   return true;
 }
 
-// A preempted answer is added again; its first time counts.
+// A preempted answer is added again; only the first time counts.
 void EngineCore::note_first_scheduled(const BatchPlan& plan) {
   const auto now = std::chrono::steady_clock::now();
   for (const RowAdded& row : plan.rows_added) {
@@ -244,13 +246,13 @@ EngineCore::ActiveAnswers::iterator EngineCore::first_of(RequestId id) {
   return found != active_.end() && found->second.request_id == id ? found : active_.end();
 }
 
-// Calls the callback before anything that can throw.
+// Calls the callback before any code that can throw.
 bool EngineCore::retire(ActiveAnswers::iterator found, Output&& last) {
   const auto ended = active_.extract(found);
   const ActiveAnswer& answer = ended.mapped();
   if (answer.answer.is_constrained()) --num_constrained_;
   const bool is_taken = hand_over(*answer.on_output, std::move(last));
-  // The lost output was the last, so the callback gets a second one with kError; otherwise its
+  // The lost output was the last, so the callback gets another one with kError; otherwise its
   // caller would wait forever.
   if (!is_taken) {
     hand_over(*answer.on_output, failed_output(answer.answer.index(), callback_threw()));
@@ -278,7 +280,8 @@ void EngineCore::end_all(FinishReason reason, const Status& error) noexcept {
   }
 }
 
-// All answers are active before anything can throw: fail() ends them whatever happens next.
+// All answers become active before any code that can throw, so that fail() can end them in every
+// case.
 void EngineCore::take_inbox() {
   std::vector<Arrival> arrivals;
   std::vector<RequestId> cancels;
@@ -286,7 +289,8 @@ void EngineCore::take_inbox() {
     const std::lock_guard lock(mutex_);
     arrivals.swap(arrivals_);
     cancels.swap(cancels_);
-    // A request is waiting from the moment it is submitted: no reader may see it nowhere.
+    // A request counts as waiting as soon as it is submitted, so that no reader of the stats misses
+    // it.
     stats_.num_waiting += static_cast<int>(arrivals.size());
   }
   for (Arrival& arrival : arrivals) {
@@ -302,7 +306,7 @@ void EngineCore::take_inbox() {
 
 void EngineCore::admit(std::unique_ptr<Sequence> seq) {
   const auto found = active_.find(seq->id);
-  if (found == active_.end()) return;  // its request was ended with an answer before this one
+  if (found == active_.end()) return;  // an earlier answer ended the request
   const Status added = health_.ok() ? scheduler_.add(std::move(seq)) : health_;
   if (!added.ok()) end_request(found->second.request_id, FinishReason::kError, added);
 }

@@ -18,8 +18,8 @@
 
 namespace quire {
 
-// A checked request, ready to be scheduled: one sequence and one answer for each of n. The ids of
-// its sequences are id, id + 1, … and belong to no other request.
+// A checked request that is ready to be scheduled, with one sequence and one answer per sample. Its
+// sequences have the ids id, id + 1, …, which no other request uses.
 struct Submission {
   RequestId id = 0;
   std::vector<std::unique_ptr<Sequence>> seqs;
@@ -35,7 +35,7 @@ class EngineCore {
   // Cancels all requests and releases the runner. Later calls have no effect.
   void stop();
 
-  // Refused once stop() has begun.
+  // Fails once stop() has begun.
   Status submit(Submission submission);
   void cancel(RequestId id);
   EngineStats stats() const;
@@ -48,7 +48,7 @@ class EngineCore {
     std::shared_ptr<const Engine::OutputCallback> on_output;
     std::optional<std::chrono::steady_clock::time_point> first_scheduled = {};
   };
-  // By sequence: those of a request lie side by side.
+  // By sequence; those of one request are adjacent.
   using ActiveAnswers = std::map<SeqId, ActiveAnswer>;
 
   // A submission on its way to the engine thread, which only links its answers into active_.
@@ -70,7 +70,8 @@ class EngineCore {
   void fail(const Status& error) noexcept;
   void deliver(const Scheduler::Progress& progress, SampledSpan&& span);
   ActiveAnswers::iterator first_of(RequestId id);
-  // Ends an answer with its last output, then frees what it holds. False: its callback threw.
+  // Ends an answer with its last output, then frees what it holds. Returns false if its callback
+  // threw.
   bool retire(ActiveAnswers::iterator found, Output&& last);
   bool end_answer(ActiveAnswers::iterator found, FinishReason reason, const Status& error);
   void end_request(RequestId id, FinishReason reason, const Status& error);
@@ -80,13 +81,13 @@ class EngineCore {
   void admit(std::unique_ptr<Sequence> seq);
   void publish_stats();
 
-  // The engine thread's own.
+  // Used only by the engine thread.
   Scheduler scheduler_;
   std::unique_ptr<Runner> runner_;
   std::deque<std::shared_ptr<const BatchPlan>> in_flight_;
   ActiveAnswers active_;
-  int num_constrained_ = 0;  // of active_
-  EngineStats counts_;       // the running totals; stats_ is what callers see
+  int num_constrained_ = 0;  // number of constrained answers in active_
+  EngineStats counts_;       // running totals, copied to stats_ for callers
 
   // Shared with callers.
   mutable std::mutex mutex_;

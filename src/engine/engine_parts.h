@@ -1,4 +1,4 @@
-// From a configuration to everything that a running engine is made of.
+// Builds everything that a running engine consists of from its configuration.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace quire {
 
-// A model on one device, and what a runner needs of it there.
+// A model on one device, with what its runner needs there.
 struct LoadedModel {
   std::unique_ptr<Model> model;
   KvCache kv_cache;
@@ -22,27 +22,27 @@ struct LoadedModel {
   ModelInstance instance() const;
 };
 
-// Loads files.weights onto the device that `plan` was made for, allocates the cache, and takes over
-// the plan's attention.
+// Loads files.weights onto the device that `plan` was made for, allocates the KV cache, and moves
+// the attention plans out of `plan`.
 Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, EnginePlan& plan,
                               const LoadProgress& progress = {});
 
-// A runner of one model, loaded by this plan. `target` and `drafter` (or null) outlive it.
+// Makes a runner for one model loaded by `plan`. `target` and `drafter` (or null) outlive it.
 Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const LoadedModel& target,
                                             const EnginePlan& plan, Drafter* drafter);
 
-// Members are in the order in which each needs the ones before it. All are of rank 0, the only one
-// until tensor parallelism.
+// Each member needs the members before it. All are of rank 0, the only rank until tensor
+// parallelism is supported.
 struct EngineParts {
   std::unique_ptr<Platform> platform;
   LoadedModel target;
-  std::unique_ptr<Drafter> drafter;  // null: the engine does not speculate
+  std::unique_ptr<Drafter> drafter;  // null: no speculation
   std::unique_ptr<Runner> runner;
   SchedulerConfig scheduler;
   ModelInfo info;
 };
 
-// Prints the memory plan, then loads files.weights and allocates.
+// Logs the memory plan, then loads files.weights and allocates.
 Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                                                      const Speculation& speculation,
                                                      ModelFiles& files,

@@ -14,7 +14,7 @@
 namespace quire {
 namespace {
 
-// Sequences are an axis of kernels' grids, which end there.
+// Sequences are a dimension of kernels' grids, which is limited to this size.
 constexpr int kMaxNumSeqs = 65535;
 
 Status in_range(const char* flag, int64_t value, int64_t low, int64_t high) {
@@ -34,7 +34,7 @@ EngineConfig with_defaults(EngineConfig config, const PlatformDefaults& defaults
   return config;
 }
 
-// A step decodes all of its sequences, so it has room for the tokens of each.
+// A step must have room for the tokens of all decoding sequences.
 void limit_seqs_to_tokens(EngineConfig& config, int decode_q_len) {
   const int most = std::max(config.max_num_batched_tokens / decode_q_len, 1);
   if (config.max_num_seqs <= most) return;
@@ -74,8 +74,8 @@ Status check_config(const EngineConfig& config) {
   return in_range("--max-model-len", config.max_model_len, 0, kMaxModelLen);
 }
 
-// The type of the checkpoint, or of dummy weights: activations have it where the device computes in
-// it.
+// The type of the checkpoint, or of dummy weights. Activations have the same type if the device
+// computes in it.
 DType choose_dtype(const EngineConfig& config, const ModelConfig& model) {
   const auto forced = config.dtype == "auto" ? std::nullopt : parse_dtype(config.dtype);
   return forced.value_or(model.dtype.value_or(DType::kF32));
@@ -121,8 +121,8 @@ Result<std::shared_ptr<const TuningTable>> read_tuning_table(const EngineConfig&
   return std::make_shared<const TuningTable>(std::move(*table));
 }
 
-// The backends of the KV groups on one device, and their plans. Groups take turns with one
-// workspace: a layer's attention ends before the next begins.
+// Selects the backends of the KV groups on one device and makes their plans. All groups share one
+// workspace, because a layer's attention ends before the next begins.
 Result<AttentionSetup> choose_attention(const EngineConfig& config, const ModelConfig& model,
                                         const Platform& platform, DeviceContext& context,
                                         const ModelLimits& limits,
@@ -161,7 +161,7 @@ std::vector<KvTableConfig> tables_of(const MemoryRequest& request, const MemoryP
   return tables;
 }
 
-// Without --max-model-len the context shrinks to what the cache can hold, and the log says so.
+// Without --max-model-len, shrinks the context to what the cache can hold, and logs it.
 Result<MemoryPlan> plan_and_shrink(const EngineConfig& config, MemoryRequest& request) {
   Result<MemoryPlan> plan = plan_memory(request);
   if (plan.ok() || config.max_model_len != 0) return plan;
@@ -248,7 +248,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   plan.dtype = choose_dtype(config, files.config);
   QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, plan.dtype));
   QUIRE_ASSIGN_OR_RETURN(const int max_model_len, choose_max_model_len(config, files.config));
-  // A few rows of logits at least, so that prompt log probabilities need not go one by one.
+  // At least this many rows of logits, so that prompt log probabilities are computed in batches.
   constexpr int kMinLogitRows = 32;
   plan.sizes = {.limits = {.max_num_tokens = config.max_num_batched_tokens,
                            .max_num_logit_rows =

@@ -1,5 +1,5 @@
-// Every decision of a start that needs no weights: types, context, backends, memory. What is not
-// possible is refused here, before anything large is read or allocated.
+// All decisions at start that need no weights: types, context length, backends, memory. Impossible
+// configurations fail here, before anything large is read or allocated.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,9 @@ namespace quire {
 struct AttentionSetup {
   std::vector<KvGroup> kv_groups;
   std::vector<AttentionSelector> selectors;  // one per KV group
-  std::vector<AttentionPlans> plans;         // likewise
-  std::vector<DecodeKey> decode_keys;        // the decode steps that the selectors tell apart
-  size_t workspace_bytes = 0;                // of any of the plans
+  std::vector<AttentionPlans> plans;         // one per KV group
+  std::vector<DecodeKey> decode_keys;        // the decode steps that the selectors distinguish
+  size_t workspace_bytes = 0;                // the largest of any plan
 };
 
 struct EnginePlan {
@@ -32,12 +32,13 @@ struct EnginePlan {
   SchedulerConfig scheduler;
 };
 
-// The device that --device names; `auto` is a GPU where build and machine have one.
+// Makes the platform that --device names. `auto` selects a GPU if the build supports it and the
+// machine has one.
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
                                                 const ModelConfig& model);
 
-// The plan for rank 0, the only rank until tensor parallelism. `platform` outlives the plan.
-// num_drafts: draft tokens that each step verifies per sequence.
+// Makes the plan for rank 0, the only rank until tensor parallelism is supported. `platform`
+// outlives the plan. num_drafts is the number of draft tokens that each step verifies per sequence.
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
                                const Platform& platform, int num_drafts = 0);
 

@@ -19,8 +19,8 @@ Saturated bytes_beside_kv(const MemoryRequest& request) {
          request.reserve_bytes;
 }
 
-// Blocks of a table where those that keep everything have `num_blocks`. Sequences hold the blocks
-// of their windows, and between them those of one step.
+// Blocks of a table when tables without a window have `num_blocks`. With a window, each sequence
+// holds the blocks of its window, and all sequences together hold those of one step.
 int64_t blocks_of_table(const MemoryRequest& request, const KvTableBytes& table,
                         int64_t num_blocks) {
   if (table.window == 0) return num_blocks;
@@ -38,7 +38,7 @@ Saturated bytes_of_tables(const MemoryRequest& request, int64_t num_blocks) {
   return bytes;
 }
 
-// The most blocks, up to `most`, whose tables fit into so many bytes.
+// The largest number of blocks, up to `most`, whose tables fit into num_bytes.
 int64_t blocks_that_fit(const MemoryRequest& request, int64_t num_bytes, int64_t most) {
   int64_t fits = 0;
   for (int64_t beyond = most + 1; beyond - fits > 1;) {
@@ -48,7 +48,7 @@ int64_t blocks_that_fit(const MemoryRequest& request, int64_t num_bytes, int64_t
   return fits;
 }
 
-// Where every table has a window, a model keeps everything of the widest one, for the prefix cache.
+// If every table has a window, the widest one is sized without a window, for the prefix cache.
 MemoryRequest with_a_full_table(MemoryRequest request) {
   const auto is_wider = [](const KvTableBytes& a, const KvTableBytes& b) {
     return b.window == 0 || (a.window != 0 && a.window < b.window);
@@ -57,7 +57,7 @@ MemoryRequest with_a_full_table(MemoryRequest request) {
   return request;
 }
 
-// Only a part of a GPU is given to us.
+// --gpu-memory-utilization limits the engine to a part of a GPU's memory.
 std::string_view remedy(const MemoryRequest& request) {
   return request.budget.owner == "GPU" ? "raise --gpu-memory-utilization, " : "";
 }

@@ -1,4 +1,4 @@
-// What the engine will take before it takes it.
+// Plans the engine's memory before it is allocated.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +22,22 @@ struct MemoryRequest {
   int64_t weight_bytes = 0;
   int64_t activation_bytes = 0;
   int64_t workspace_bytes = 0;
-  int64_t reserve_bytes = 0;  // for what cannot be known ahead (RunnerBytes)
+  int64_t reserve_bytes = 0;  // for sizes that are not known ahead (RunnerBytes)
 };
 
 struct MemoryPlan {
-  // By block table, with block 0, the padding page. A table of sliding windows has no more blocks
-  // than max_num_seqs sequences hold at one time.
+  // By block table, including block 0, the padding page. A table with a sliding window has at most
+  // as many blocks as max_num_seqs sequences hold at the same time.
   std::vector<int> num_blocks;
   int64_t kv_bytes = 0;
-  int64_t num_kv_tokens = 0;  // in the tables that keep everything
-  int64_t left_bytes = 0;     // of the budget, beside all of it and the reserve
+  int64_t num_kv_tokens = 0;  // in the tables without a window
+  int64_t left_bytes = 0;     // unused part of the budget
 };
 
-// At least one sequence of max_model_len must fit, else the error says what would.
+// Fails unless at least one sequence of max_model_len fits; the error names the length that would.
 Result<MemoryPlan> plan_memory(const MemoryRequest& request);
 
-// One line for the log at start.
+// Returns one line for the log at start.
 std::string describe(const MemoryRequest& request, const MemoryPlan& plan);
 
 }  // namespace quire

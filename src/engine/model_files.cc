@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 
-// Without exceptions: what cannot be looked at is not there, and opening it will say why.
+// Does not throw: a path that cannot be examined counts as absent, and opening it reports the
+// error.
 bool is_there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
@@ -28,8 +29,8 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
-// The directory of a model in the cache of the Hugging Face hub has no files of its own, but a
-// directory for each of its commits.
+// Detects a model's directory in the Hugging Face hub's cache, which has one directory per commit
+// and no files of its own.
 Status check_is_snapshot(const fs::path& directory) {
   if (is_there(directory / "config.json") || !is_there(directory / "snapshots")) return {};
   constexpr size_t kCommitBytes = 40;
@@ -41,8 +42,8 @@ Status check_is_snapshot(const fs::path& directory) {
       directory.string(), snapshot.string()));
 }
 
-// A tokenizer may know tokens that the model was not made for (padding, say), or be another
-// model's.
+// A tokenizer may have tokens outside the model's vocabulary (for example for padding), or belong
+// to another model.
 void warn_of_tokens_beyond(const ModelFiles& files) {
   const int num_tokens = files.tokenizer->vocab_size();
   if (num_tokens <= files.config.vocab_size) return;
@@ -52,7 +53,7 @@ void warn_of_tokens_beyond(const ModelFiles& files) {
       num_tokens, files.config.vocab_size);
 }
 
-// The last part of the path that is really there: "." has a name too.
+// The name of the directory, resolved first so that "." also has a name.
 std::string directory_name(const fs::path& path) {
   std::error_code error;
   const fs::path whole = fs::canonical(path, error);
@@ -63,8 +64,8 @@ bool wants_dummy(const EngineConfig& engine) {
   return engine.load_format == "dummy";
 }
 
-// A template that the operator names must be usable. The model's own may be missing or of no use:
-// that is told to who asks for a chat, without what lies where on this machine.
+// A template given by the operator must be usable. The model's own template may be missing or
+// unusable: requests for a chat then fail with an error that names no local paths.
 Status take_chat_format(const EngineConfig& engine, Result<ChatFormat> format, ModelFiles& files) {
   const Status& status = format.status();
   if (status.ok()) {

@@ -1,4 +1,4 @@
-// Everything that lies in a model's directory, or in the binary, opened and checked.
+// Opens and checks all files of a model's directory, or of the embedded model.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,14 @@ struct ModelFiles {
   std::string name;
   ModelConfig config;
   GenerationConfig generation;
-  std::shared_ptr<const Tokenizer> tokenizer;  // null: prompts are token ids and text stays empty
-  std::optional<ChatFormat> chat;              // absent: chat_error says why
+  std::shared_ptr<const Tokenizer> tokenizer;  // null: prompts are token ids, no text
+  std::optional<ChatFormat> chat;              // absent: chat_error gives the reason
   Status chat_error;
   std::unique_ptr<WeightSource> weights;
 };
 
-// engine.model: a directory, with dummy weights also a config.json alone; empty: the embedded
-// model.
+// Opens engine.model: a directory, which for dummy weights needs only a config.json. If it is
+// empty, opens the embedded model.
 Result<ModelFiles> open_model_files(const EngineConfig& engine);
 
 }  // namespace quire

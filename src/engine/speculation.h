@@ -1,4 +1,4 @@
-// Which drafter an engine speculates with, and how far.
+// The drafter of an engine and its number of draft tokens.
 #pragma once
 
 #include <functional>
@@ -17,15 +17,16 @@ struct DrafterLimits {
   int vocab_size = 0;
 };
 
-// Without a drafter every step computes one token per decoding sequence.
+// Without a drafter, every step computes one token per decoding sequence.
 struct Speculation {
   int num_drafts = 0;
-  // The context is the one that the drafter computes on, with the model that is sampled from.
+  // The drafter computes on this context, together with the target model.
   std::function<Result<std::unique_ptr<Drafter>>(DeviceContext&, const DrafterLimits&)>
       make_drafter = {};
 };
 
-// Engine::create of an engine that speculates. May throw where it does not.
+// Same as Engine::create for an engine with speculation, but may throw where Engine::create does
+// not.
 Result<std::unique_ptr<Engine>> create_engine(const EngineConfig& config,
                                               const Speculation& speculation,
                                               const LoadProgress& progress = {});

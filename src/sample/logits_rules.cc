@@ -63,7 +63,7 @@ void LogitsRules::keep_allowed(std::span<float> logits) const {
   for (size_t i = 0; i < allowed.size(); ++i) logits[static_cast<size_t>(allowed[i])] = kept[i];
 }
 
-// A word is bad where the output would end with it; the prompt does not count.
+// A bad word is forbidden when the output would end with it; the prompt does not count.
 void LogitsRules::forbid_bad_words(std::span<float> logits) const {
   for (const std::vector<int32_t>& word : bad_words_ids_) {
     const auto begun = std::span(word).first(word.size() - 1);

@@ -1,4 +1,4 @@
-// What a request demands of the logits before a token is chosen.
+// Applies a request's rules to the logits before a token is chosen.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@
 
 namespace quire {
 
-// Applied in vLLM's order: allowed ids, bad words, min_tokens, logit bias, penalties (repetition,
-// frequency, presence). Remembers of the sequence only what the request's rules ask for.
+// Rules apply in vLLM's order: allowed ids, bad words, min_tokens, logit bias, penalties
+// (repetition, frequency, presence). The object keeps only the parts of the sequence that the
+// request's rules need.
 class LogitsRules {
  public:
-  // Ids outside the vocabulary cannot be sampled anyway; they are dropped here.
+  // Drops ids outside the vocabulary, which cannot be sampled anyway.
   LogitsRules(std::shared_ptr<const SamplingParams> params, std::span<const int32_t> token_ids,
               int num_prompt_tokens, std::vector<int32_t> stop_token_ids,
               std::vector<std::vector<int32_t>> bad_words_ids, int vocab_size);
@@ -40,8 +41,8 @@ class LogitsRules {
   std::vector<std::vector<int32_t>> bad_words_ids_;
   bool has_penalties_;
   int num_output_ = 0;
-  std::vector<int32_t> output_ids_;         // with bad words only
-  std::unordered_map<int32_t, Seen> seen_;  // with penalties only
+  std::vector<int32_t> output_ids_;         // only with bad words
+  std::unordered_map<int32_t, Seen> seen_;  // only with penalties
 };
 
 }  // namespace quire

@@ -9,14 +9,14 @@ namespace {
 
 struct Normalizer {
   double max_logit;
-  double log_sum;  // of exp(logit - max_logit)
+  double log_sum;  // log of the sum of exp(logit - max_logit)
 
   float logprob(float logit) const {
     return static_cast<float>(static_cast<double>(logit) - max_logit - log_sum);
   }
 };
 
-// In fp64 and in order of the ids, so that the result depends on the logits alone.
+// Sums in FP64 and in the order of ids, so that the result depends only on the logits.
 Normalizer normalize(std::span<const float> logits) {
   const double max_logit = *std::ranges::max_element(logits);
   double sum = 0;
@@ -24,7 +24,7 @@ Normalizer normalize(std::span<const float> logits) {
   return {max_logit, std::log(sum)};
 }
 
-// Ids of the num_top largest logits, falling; equals by id.
+// Selects the ids of the num_top largest logits in descending order; ties are in order of id.
 void select_top(std::span<const float> logits, size_t num_top, std::vector<int32_t>& top) {
   const auto before = [&](int32_t a, int32_t b) {
     const float la = logits[static_cast<size_t>(a)], lb = logits[static_cast<size_t>(b)];
@@ -48,7 +48,7 @@ PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen,
   select_top(logits, static_cast<size_t>(std::max(num_top, 0)), top);
   const Normalizer norm = normalize(logits);
   const float chosen_logit = logits[static_cast<size_t>(chosen)];
-  // As in vLLM, a token that shares its place with others has the last of their ranks.
+  // As in vLLM, a token with ties gets the last of their ranks.
   const auto rank = std::ranges::count_if(logits, [&](float x) { return x >= chosen_logit; });
   PositionLogprobs all;
   all.reserve(top.size() + 1);

@@ -1,6 +1,6 @@
 // Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a
-// bijection of a 128-bit counter under a 64-bit key. Random numbers need no state and come in any
-// order.
+// bijection of a 128-bit counter under a 64-bit key. It is stateless, and numbers can be computed
+// in any order.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ inline PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-// Uniform in (0, 1): neither end is ever returned, so logarithms are safe.
+// Uniform in (0, 1). It never returns 0 or 1, so logarithms of u are finite.
 inline double open_uniform(uint32_t bits) {
   return (bits + 0.5) * 0x1p-32;
 }

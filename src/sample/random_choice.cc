@@ -22,9 +22,10 @@ void TokenNoise::uniform_quad(uint32_t quad, double (&out)[4]) const {
 
 namespace {
 
-// One pass with a heap of the k largest so far; most values fail one comparison.
+// Finds the k-th largest in one pass with a heap of the k largest so far. Most values fail one
+// comparison.
 float kth_largest(std::span<const float> logits, int k) {
-  thread_local std::vector<float> heap;  // its smallest in front
+  thread_local std::vector<float> heap;  // its smallest value is in front
   if (static_cast<size_t>(k) >= logits.size()) return -std::numeric_limits<float>::infinity();
   heap.assign(logits.begin(), logits.begin() + k);
   std::ranges::make_heap(heap, std::greater());
@@ -41,8 +42,8 @@ bool more_likely(const Candidate& a, const Candidate& b) {
   return a.weight != b.weight ? a.weight > b.weight : a.token_id < b.token_id;
 }
 
-// Buckets of weights in (0, 1], falling, 256 an octave: the leading bits of a positive double order
-// like the double. The last bucket holds all that is below.
+// Weights in (0, 1] are sorted into descending buckets, 256 per octave, by the leading bits of the
+// double, which have the same order as the number. The last bucket holds all smaller weights.
 constexpr size_t kNumBuckets = 32 * 256;
 
 size_t bucket_of(double weight) {
@@ -50,8 +51,8 @@ size_t bucket_of(double weight) {
   return std::min<size_t>(below_one >> 44, kNumBuckets - 1);
 }
 
-// The head of the order by likelihood whose mass reaches top_p: only the bucket in which it ends
-// needs sorting.
+// Keeps the most likely tokens whose mass reaches top_p. Only the bucket in which the mass reaches
+// it needs sorting.
 void keep_top_p(std::vector<Candidate>& kept, double top_p) {
   thread_local std::vector<double> masses;
   masses.assign(kNumBuckets, 0.0);
@@ -71,7 +72,7 @@ void keep_top_p(std::vector<Candidate>& kept, double top_p) {
   kept.erase(end, kept.end());
 }
 
-// An upper bound of exp(x) for x <= 0, cheap: exp(-x) is at least the head of its series.
+// A cheap upper bound of exp(x) for x <= 0: exp(-x) is at least the first terms of its series.
 double exp_bound(double x) {
   return 1.0 / (1.0 - x * (1.0 - x * (0.5 - x * (1.0 / 6.0))));
 }
@@ -95,7 +96,7 @@ void filter_tokens(std::span<const float> logits, float max_logit, const TokenFi
   if (filter.top_p < 1.0F) keep_top_p(kept, static_cast<double>(filter.top_p));
 }
 
-// -log(u) >= 1 - u: whoever cannot win by this bound needs no logarithm.
+// Because -log(u) >= 1 - u, a candidate that loses by this bound needs no logarithm.
 int32_t race(std::span<const Candidate> candidates, const TokenNoise& noise) {
   int32_t winner = -1;
   double best = -1;
@@ -117,7 +118,7 @@ int32_t race(std::span<const Candidate> candidates, const TokenNoise& noise) {
   return winner;
 }
 
-// The same, and a bound instead of the exponential.
+// As above, but also uses exp_bound() to avoid most exponentials.
 int32_t race(std::span<const float> logits, float max_logit, float temperature,
              const TokenNoise& noise) {
   const double inverse = 1.0 / static_cast<double>(temperature);

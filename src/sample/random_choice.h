@@ -1,4 +1,4 @@
-// Drawing a token from logits.
+// Draws a token from logits.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace quire {
 
-// The uniform number of each token of a vocabulary, at one place of one sequence: a function of
-// (seed, position, token id) alone.
+// The uniform random number of each token of a vocabulary, at one position of one sequence. It
+// depends only on (seed, position, token id).
 class TokenNoise {
  public:
   TokenNoise(uint64_t seed, uint64_t position);
 
-  // Those of token ids [4 * quad, 4 * quad + 4).
+  // Writes the numbers of token ids [4 * quad, 4 * quad + 4).
   void uniform_quad(uint32_t quad, double (&out)[4]) const;
 
  private:
@@ -44,10 +44,10 @@ struct Candidate {
 void filter_tokens(std::span<const float> logits, float max_logit, const TokenFilter& filter,
                    std::vector<Candidate>& kept);
 
-// The exponential race: argmax of weight / -log(u) draws a token in proportion to its weight, and
-// needs neither their sum nor an order. Equal values go to the lowest id.
+// Gumbel-max sampling in its exponential form: the argmax of weight / -log(u) draws a token in
+// proportion to its weight, without the sum or an order of the weights. Ties go to the lowest id.
 int32_t race(std::span<const Candidate> candidates, const TokenNoise& noise);
-// The same over a whole vocabulary, where most tokens can be passed over after a glance.
+// Samples over a whole vocabulary; most tokens are rejected by a cheap bound.
 int32_t race(std::span<const float> logits, float max_logit, float temperature,
              const TokenNoise& noise);
 

@@ -13,7 +13,7 @@
 namespace quire {
 namespace {
 
-// vLLM's border between greedy and random.
+// vLLM's threshold between greedy and random sampling.
 constexpr float kGreedyBelow = 1e-5F;
 
 struct Largest {
@@ -21,7 +21,8 @@ struct Largest {
   bool has_nan = false;
 };
 
-// One pass; independent lanes, so that the compiler can use vectors. NaN never compares greater.
+// Finds the largest in one pass with independent lanes, so that the compiler can use vectors. NaN
+// never compares greater.
 Largest find_largest(std::span<const float> logits) {
   constexpr size_t kLanes = 32;
   float best[kLanes];
@@ -71,7 +72,7 @@ struct SamplerState::Impl {
   std::shared_ptr<const SamplingParams> params;
   uint64_t seed;
   int vocab_size;
-  int64_t num_tokens;  // known; the position of the next one
+  int64_t num_tokens;  // known tokens; also the position of the next one
   int32_t last_token;
   LogitsRules rules;
 
@@ -116,7 +117,7 @@ Status SamplerState::sample(std::span<float> logits, std::optional<std::span<con
   thread_local std::vector<float> raw_logits;
   Largest largest = find_largest(logits);
   QUIRE_RETURN_IF_ERROR(check_largest(largest, logits, state.num_tokens));
-  // Log probabilities are those of the model, before any rule of the request.
+  // Log probabilities are computed from the model's logits, before the request's rules are applied.
   std::span<const float> raw = logits;
   if (state.rules.changes_logits() || mask) {
     if (state.params->logprobs) {

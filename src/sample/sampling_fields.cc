@@ -86,7 +86,7 @@ Result<int> read_int(simdjson::dom::element value, Range range) {
   return static_cast<int>(number);
 }
 
-// A number that 32 bits cannot tell from zero stays apart from it.
+// A nonzero number that would round to zero as F32 stays nonzero.
 Result<float> read_float(simdjson::dom::element value, const Range& range, const char* what) {
   QUIRE_ASSIGN_OR_RETURN(const double number, read_number(value, range, what));
   if (std::abs(number) > std::numeric_limits<float>::max()) {
@@ -113,7 +113,7 @@ Result<std::pair<int32_t, float>> read_bias(std::string_view id_text, simdjson::
   return std::pair(id, number);
 }
 
-// Reads a JSON value into a member; one overload a type.
+// Reads a JSON value into a member, with one overload per type.
 struct JsonReader {
   simdjson::dom::element value;
   const Range& range;
@@ -195,7 +195,8 @@ Status set_sampling_field(const SamplingField& field, simdjson::dom::element val
   return std::visit(
       [&](auto member) -> Status {
         QUIRE_RETURN_IF_ERROR((JsonReader{value, field.range}(params.*member)));
-        // To the sampler an empty list allows every token; whoever writes one means none.
+        // An empty list allows every token in the sampler, but a user who writes one means no
+        // token.
         const bool allows_none =
             field.name == "allowed_token_ids" && params.allowed_token_ids.empty();
         return allows_none ? expected("at least one token id") : Status();

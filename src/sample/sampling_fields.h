@@ -1,5 +1,5 @@
-// The fields of SamplingParams that a user may set, each once: its name, type, range and help. A
-// JSON object has the field `top_p`; the command line has the flag `--top-p`.
+// The table of SamplingParams fields that a user may set: name, type, range and help of each. The
+// field `top_p` is read from a JSON object, and the flag `--top-p` from the command line.
 #pragma once
 
 #include <simdjson.h>
@@ -30,15 +30,15 @@ struct SamplingField {
   Member member;
   Range range;
   std::string_view help;
-  bool is_of_model = false;  // a checkpoint may have a default of its own
+  bool is_of_model = false;  // generation_config.json may give a default
 };
 
-constexpr Range kBiasRange = {.min = -100, .max = 100};  // of each of logit_bias
+constexpr Range kBiasRange = {.min = -100, .max = 100};  // of each logit_bias entry
 
 std::span<const SamplingField> sampling_fields();
 const SamplingField* find_sampling_field(std::string_view name);
 
-// Integers may be written as 5.0. The message says what was expected.
+// Integers may be written as 5.0. The error says what was expected.
 Status set_sampling_field(const SamplingField& field, simdjson::dom::element value,
                           SamplingParams& params);
 

@@ -10,7 +10,8 @@ namespace quire {
 namespace {
 
 constexpr size_t kMaxStrings = 1024;
-// In all: stop strings are looked for after every token, on the thread that serves everybody.
+// Upper bound of all strings together, because the engine thread searches for stop strings after
+// every token.
 constexpr size_t kMaxStringBytes = 4096;
 
 Status refuse(std::string_view field, auto got, std::string_view expected) {
@@ -25,7 +26,7 @@ Status check_int(std::string_view field, int value, int least, int most) {
   return refuse(field, value, fmt::format("{} to {}", least, most));
 }
 
-// Both ends belong to the range; NaN belongs to none.
+// The range includes both ends and excludes NaN.
 Status check_float(std::string_view field, float value, float least, float most) {
   if (std::isfinite(value) && value >= least && value <= most) return {};
   if (most == std::numeric_limits<float>::max()) {
@@ -67,7 +68,7 @@ Status check_shape(const SamplingParams& params) {
   }
   QUIRE_RETURN_IF_ERROR(check_int("top_k", params.top_k, -1, kAnyInt));
   QUIRE_RETURN_IF_ERROR(check_float("min_p", params.min_p, 0, 1));
-  // Beyond these a logit would leave what 32 bits can hold.
+  // Outside this range a logit could overflow F32.
   QUIRE_RETURN_IF_ERROR(check_float("repetition_penalty", params.repetition_penalty,
                                     static_cast<float>(kMinRepetitionPenalty),
                                     static_cast<float>(kMaxRepetitionPenalty)));
@@ -83,8 +84,8 @@ Status check_lengths(const SamplingParams& params) {
   return check_int("prompt_logprobs", params.prompt_logprobs.value_or(0), 0, kMaxLogprobs);
 }
 
-// The biases of one token add up, so their sum could leave the range. In JSON "5" and "05" are
-// different keys of the same token.
+// The biases of one token would add up, and their sum could leave the range. In JSON, "5" and "05"
+// are different keys of the same token.
 Status check_bias_ids(const std::vector<std::pair<int32_t, float>>& biases) {
   std::vector<int32_t> ids;
   ids.reserve(biases.size());
