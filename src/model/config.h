@@ -1,4 +1,4 @@
-// config.json and generation_config.json of a Hugging Face checkpoint, checked and made plain.
+// Parses and checks config.json and generation_config.json of a Hugging Face checkpoint.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@
 
 namespace quire {
 
-// --max-model-len is at most this, and so is ModelConfig::longest_model_len.
+// Upper bound of --max-model-len and of ModelConfig::longest_model_len.
 inline constexpr int kMaxModelLen = 1 << 24;
 
-// The part of config.json that only the family reads.
+// The part of config.json that only the model family reads.
 struct FamilyConfig {
   virtual ~FamilyConfig() = default;
 };
@@ -26,18 +26,18 @@ struct ModelConfig {
   int hidden_size = 0;
   int num_layers = 0;
   int vocab_size = 0;
-  // The longest context that the model is made for: its positions, stretched by its rope scaling.
+  // The longest supported context: the model's positions, stretched by its RoPE scaling.
   int longest_model_len = 0;
-  std::optional<DType> dtype;  // of the checkpoint, where config.json gives it
+  std::optional<DType> dtype;  // the checkpoint's, if config.json states it
   std::optional<int> bos_token_id;
   std::vector<int> eos_token_ids;
   std::shared_ptr<const FamilyConfig> family;
 };
 
-// `source` names the text in errors (a path). Every size is in a range whose products fit 63 bits.
+// `source` (a path) names the text in errors. Every size is limited so that products fit 63 bits.
 Result<ModelConfig> parse_model_config(std::string_view json, std::string_view source);
 
-// The checkpoint's own defaults; fields that it leaves out are empty.
+// The checkpoint's default parameters; fields that it leaves out are empty.
 struct GenerationConfig {
   std::optional<int> bos_token_id;
   std::vector<int> eos_token_ids;

@@ -9,7 +9,7 @@
 namespace quire {
 namespace {
 
-// What stands in a field, short enough for an error.
+// The value of a field, shortened for an error.
 std::string shown(simdjson::dom::element value) {
   return quote_name(simdjson::minify(value));
 }
@@ -46,7 +46,7 @@ void ConfigFields::fail(std::string_view key, std::string_view got, std::string_
 
 std::optional<int> ConfigFields::read_integer(std::string_view key, simdjson::dom::element value,
                                               int min, int max) {
-  double number = 0;  // Python writes 8192.0 where a computation made the number
+  double number = 0;  // Python writes 8192.0 for a computed number
   if (!value.get(number) && number >= min && number <= max && number == std::floor(number)) {
     return static_cast<int>(number);
   }

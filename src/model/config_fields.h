@@ -1,4 +1,4 @@
-// Typed, range-checked reading of a configuration's fields.
+// Reads a configuration's fields with type and range checks.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,36 +16,37 @@
 
 namespace quire {
 
-// Reads one JSON object. The first field at fault is kept in status(), and reading goes on with
-// harmless values, so that a parser reads as a list of fields. A null field counts as absent.
+// Reads one JSON object. status() keeps the first error, and later reads return valid placeholder
+// values, so that a parser is a plain list of fields. A null field counts as absent.
 class ConfigFields {
  public:
-  // `path` stands before a field's name in errors: "" or "rope_scaling.".
-  // A key that is there twice is a fault: readers differ in which value they take.
+  // `path` precedes a field's name in errors: "" or "rope_scaling.". A key that appears twice is an
+  // error, because JSON readers differ in which value they take.
   ConfigFields(simdjson::dom::object object, std::string_view source, std::string path = "");
 
   const Status& status() const { return status_; }
   bool has(std::string_view key) const;
-  // There, if only as null.
+  // Whether the key is present, even with a null value.
   bool mentions(std::string_view key) const;
 
-  // Absent and no fallback: an error that says that the field is missing.
+  // If the field is absent, returns the fallback; without a fallback, the error says that it is
+  // missing.
   int integer(std::string_view key, int min, int max, std::optional<int> fallback = {});
-  // Absent: nothing.
+  // Returns nullopt if the field is absent.
   std::optional<int> optional_integer(std::string_view key, int min, int max);
   double number(std::string_view key, double min, double max, std::optional<double> fallback = {});
   std::optional<double> optional_number(std::string_view key, double min, double max);
   bool boolean(std::string_view key, bool fallback);
   std::optional<bool> optional_boolean(std::string_view key);
   std::optional<std::string> optional_text(std::string_view key);
-  // A whole number or a list of them, as eos_token_id is; absent: empty.
+  // Reads an integer or a list of integers, as in eos_token_id; empty if absent.
   std::vector<int> integers(std::string_view key, int min, int max, size_t max_count);
-  // A list of strings; absent: empty.
+  // Reads a list of strings; empty if absent.
   std::vector<std::string> texts(std::string_view key, size_t max_count);
-  // The fields of a nested object; absent: nothing.
+  // Reads a nested object; nullopt if absent.
   std::optional<ConfigFields> object(std::string_view key);
 
-  // `[config] SOURCE: FIELD got X, expected Y`, kept unless there already was a fault.
+  // Records the error `[config] SOURCE: FIELD got X, expected Y`, unless there already is one.
   void fail(std::string_view key, std::string_view got, std::string_view expected);
   void keep(const Status& status);
 

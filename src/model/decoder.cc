@@ -35,7 +35,7 @@ AttentionShape attention_shape(const DecoderConfig& decoder, const ModelLimits& 
   return shape;
 }
 
-// Elements per token of a step's scratch: attention's inner values, then the MLP's.
+// Scratch elements per token: the inner values of attention, later of the MLP.
 int64_t scratch_elements_per_token(const DecoderConfig& decoder, const Parallel& parallel) {
   const int64_t q_size = shard(decoder.num_heads, parallel).count * decoder.head_dim;
   const int64_t kv_size = shard(decoder.num_kv_heads, parallel).count * decoder.head_dim;
@@ -56,7 +56,8 @@ std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLim
   const DecoderConfig& decoder = decoder_config(config);
   std::vector<KvGroup> groups;
   for (int layer = 0; layer < config.num_layers; ++layer) {
-    // A window that no sequence outgrows is none: such layers share the group of full attention.
+    // A window that no sequence outgrows has no effect, so such layers join the group of full
+    // attention.
     int window = decoder.layer_windows[static_cast<size_t>(layer)];
     if (window >= limits.max_model_len) window = 0;
     auto group = std::ranges::find_if(
@@ -292,7 +293,7 @@ void DecoderModel::mlp(const DecoderLayer& layer, int64_t num_tokens, Stream& st
   ops_.all_reduce(delta(num_tokens), stream);
 }
 
-// Only the rows whose logits are asked for go through the final norm and the largest matrix.
+// Only rows whose logits are requested go through the final norm and lm_head, the largest matrix.
 Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                                     Stream& stream) {
   QUIRE_CHECK(num_rows > 0 && num_rows <= limits_.max_num_logit_rows,

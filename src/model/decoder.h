@@ -1,5 +1,6 @@
 // The base of dense decoders: grouped-query attention with rotary positions over a paged cache, and
-// a gated MLP. A family derives from these, and writes the order of its norms and sums.
+// a gated MLP. A family derives from these classes and defines the order of its norms and
+// additions.
 #pragma once
 
 #include <memory>
@@ -29,19 +30,19 @@ struct DecoderConfig : FamilyConfig {
   bool o_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;                // RMSNorm of each query and key head
-  std::vector<int> layer_windows;      // [num_layers]; 0: the layer sees everything
-  std::vector<RopeConfig> ropes;       // one, or several that layers choose among
+  std::vector<int> layer_windows;      // [num_layers]; 0: full attention
+  std::vector<RopeConfig> ropes;       // one, or several that layers select from
   std::vector<int> layer_ropes;        // [num_layers], indices into ropes
   std::optional<WeightFormat> format;  // of the layers' matrices; absent: not quantized
 };
 
 const DecoderConfig& decoder_config(const ModelConfig& config);
 
-// The range of rope_theta: YaRN divides by its logarithm.
+// The lower bound of rope_theta is above 1 because YaRN divides by its logarithm.
 inline constexpr double kMinRopeTheta = 1.001;
 inline constexpr double kMaxRopeTheta = 1e15;
 
-// Sizes for fields that a config.json may leave out; absent: the field must be there.
+// Defaults for fields that a config.json may omit. Without a default, the field is required.
 struct DecoderDefaults {
   std::optional<int> num_heads = {};
   std::optional<int> num_kv_heads = {};  // absent: num_heads
@@ -50,21 +51,21 @@ struct DecoderDefaults {
   std::optional<int> max_position_embeddings = {};
 };
 
-// Reads the sizes, whose products fit 63 bits. attention_scale becomes that of head_dim.
+// Reads the sizes, whose products fit 63 bits. Sets attention_scale to the default for head_dim.
 void read_decoder_sizes(ConfigFields& fields, const DecoderDefaults& defaults, ModelConfig& config,
                         DecoderConfig& decoder);
-// One rotation for all layers, and with it the model's longest context. rope_theta beside
-// rope_scaling (transformers 4), or both inside rope_parameters (5).
+// Reads one rotation for all layers and sets the model's longest context. Accepts rope_theta beside
+// rope_scaling (transformers 4), or both inside rope_parameters (transformers 5).
 void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
-// The rotation that `fields` describe: rope_theta, and the scaling of rope_parameters or
-// rope_scaling.
+// Reads the rotation in `fields`: rope_theta, and the scaling in rope_parameters or rope_scaling.
 RopeConfig read_rope(ConfigFields& fields, int max_position_embeddings, double default_theta);
 // Whether rope_parameters holds an object per type of layer instead of one set for all layers.
 bool has_ropes_by_layer_type(const ConfigFields& rope_parameters);
 // The rotation of one object of rope_parameters.
 RopeConfig read_rope_parameters(ConfigFields& fields, int max_position_embeddings,
                                 double default_theta);
-// [num_layers] of "full_attention" or "sliding_attention"; empty: there is no layer_types.
+// Returns [num_layers] of "full_attention" or "sliding_attention"; empty if there is no
+// layer_types.
 std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers);
 
 std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLimits& limits,
@@ -72,26 +73,26 @@ std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLim
 int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                  DType activation);
 
-// One rank's part of one layer.
+// One rank's weights of one layer.
 struct DecoderLayer {
   std::unique_ptr<Linear> qkv;      // [(heads + 2 kv_heads) * head_dim, hidden]
   std::unique_ptr<Linear> o;        // [hidden, heads * head_dim]
-  std::unique_ptr<Linear> gate_up;  // [2 * intermediate, hidden]: all of gate, then all of up
+  std::unique_ptr<Linear> gate_up;  // [2 * intermediate, hidden]: the rows of gate, then of up
   std::unique_ptr<Linear> down;     // [hidden, intermediate]
-  Tensor q_norm;                    // [head_dim]; none without QK-norm
+  Tensor q_norm;                    // [head_dim]; empty without QK-norm
   Tensor k_norm;
 };
 
-// The weights before and after the layers.
+// The weights before and after the layers: embeddings, lm_head and final norm.
 struct DecoderEnds {
   std::unique_ptr<Linear> embed;    // [vocab, hidden]
-  std::unique_ptr<Linear> lm_head;  // the same; null: tied to embed
+  std::unique_ptr<Linear> lm_head;  // [vocab, hidden]; null: tied to embed
   Tensor final_norm;                // [hidden]
 };
 
-// The slots of a layer's matrices and QK-norms, and of the ends, by the names that Hugging Face's
-// checkpoints give them below `prefix` ("model.layers.0.", "model."). `addend` is that of the
-// family's norms.
+// The slots of a layer's matrices and QK-norms, and of DecoderEnds, by the names that Hugging
+// Face's checkpoints use below `prefix` ("model.layers.0.", "model."). `addend` is the MatrixSlot
+// or VectorSlot addend of the family's norms.
 WeightGroup decoder_layer_slots(const ModelConfig& config, const std::string& prefix,
                                 DecoderLayer& layer, float addend = 0.0F);
 WeightGroup embedding_slots(const ModelConfig& config, const std::string& prefix,
@@ -114,20 +115,21 @@ class DecoderModel : public Model {
   Ops& ops() const { return ops_; }
   const DecoderConfig& decoder() const { return decoder_; }
 
-  // Rows of the step's tokens. A layer adds to the residual; `normed` is the input of a projection,
-  // and `delta` the output of a sub-layer. After a step residual + delta is the last layer's
+  // Activations by token row. A layer adds to the residual; `normed` is the input of a projection,
+  // and `delta` the output of a sub-layer. After a step, residual + delta is the last layer's
   // output.
   TensorView residual(int64_t num_tokens) const { return residual_.view.rows(0, num_tokens); }
   TensorView normed(int64_t num_tokens) const { return normed_.view.rows(0, num_tokens); }
   TensorView delta(int64_t num_tokens) const { return delta_.view.rows(0, num_tokens); }
-  // The inner values of attention and of the MLP share memory: the MLP's overwrite attention's, and
-  // the next layer's queries, keys and values overwrite those.
+  // The inner values of attention and of the MLP share memory: the MLP overwrites attention's
+  // values, and the next layer's queries, keys and values overwrite the MLP's.
   TensorView qkv_view(int64_t num_tokens) const;
   TensorView attention_view(int64_t num_tokens) const;
   TensorView gate_up_view(int64_t num_tokens) const;
   TensorView product_view(int64_t num_tokens) const;
 
-  // The parts of a step. Tokens → residual, and the angles of their positions.
+  // The parts of a step. This one embeds the tokens into the residual and computes their rotary
+  // angles.
   void begin_step(const StepInput& input, float embed_scale, Stream& stream);
   // residual → normed
   void norm_residual(const Tensor& weight, int64_t num_tokens, Stream& stream);
@@ -146,7 +148,7 @@ class DecoderModel : public Model {
   void mlp(const DecoderLayer& layer, int64_t num_tokens, Stream& stream);
 
  private:
-  // Where a layer's cache is: its group, and its index among the group's layers.
+  // A layer's place in the KV cache: its group, and its index among the group's layers.
   struct LayerPlace {
     size_t group = 0;
     size_t index = 0;
@@ -154,15 +156,15 @@ class DecoderModel : public Model {
   struct Rotation {
     Tensor inv_freq;  // F32 [head_dim / 2]
     float attention_factor = 1.0F;
-    Tensor cos_sin;  // F32 [max_num_tokens, head_dim], of the step
+    Tensor cos_sin;  // F32 [max_num_tokens, head_dim], for one step
   };
 
   Status add_rotation(const RopeConfig& rope);
-  // `rows` rows of `width` elements, `offset` elements into the scratch buffer.
+  // A view of `rows` rows of `width` elements, `offset` elements into the scratch buffer.
   TensorView scratch(int64_t offset, int64_t rows, int64_t width) const;
 
   ModelConfig config_;
-  const DecoderConfig& decoder_;  // of config_
+  const DecoderConfig& decoder_;  // part of config_
   ModelLimits limits_;
   Ops& ops_;
   DecoderEnds ends_;
@@ -175,14 +177,14 @@ class DecoderModel : public Model {
   int64_t qkv_size_ = 0;
   int64_t intermediate_size_ = 0;
 
-  std::vector<Rotation> rotations_;  // of decoder_.ropes
-  Tensor residual_;                  // [max_num_tokens, hidden]; normed_ and delta_ too
+  std::vector<Rotation> rotations_;  // one per decoder_.ropes
+  Tensor residual_;                  // [max_num_tokens, hidden]; also normed_ and delta_
   Tensor normed_;
   Tensor delta_;
-  Tensor scratch_;  // inner values, and the rows whose logits are computed
+  Tensor scratch_;  // inner values, and the rows for logits
 };
 
-// Whether every dimension that is split divides; the error names the one that does not.
+// Checks that every dimension to be split is divisible; the error names the first that is not.
 Status check_shards(const DecoderConfig& config, const Parallel& parallel);
 
 }  // namespace quire

@@ -10,8 +10,8 @@
 namespace quire {
 namespace {
 
-// Far above any model there is, and small enough that no product of these sizes leaves 63 bits.
-// Products with limits that flags set are Saturated.
+// Far above any existing model, and small enough that products of these sizes fit 63 bits. Products
+// with limits from flags use Saturated.
 constexpr int kMaxHiddenSize = 1 << 17;
 constexpr int kMaxIntermediateSize = 1 << 20;
 constexpr int kMaxLayers = 1024;
@@ -58,7 +58,7 @@ void read_whole_head_rotation(ConfigFields& fields) {
   }
 }
 
-// The part of the scaling that depends on its type.
+// Reads the part of the scaling that depends on its type.
 void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeConfig& rope) {
   read_whole_head_rotation(fields);
   if (fields.has("factor") && !fields.has("type") && !fields.has("rope_type")) {
@@ -75,7 +75,7 @@ void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeCo
   if (rope.type == RopeType::kDefault) return;
   rope.original_max_position_embeddings =
       fields.integer("original_max_position_embeddings", 1, kMaxPositions, max_position_embeddings);
-  // YaRN's factor may be left to the ratio of the two lengths.
+  // If YaRN's factor is absent, the ratio of the two lengths is used.
   const double ratio =
       static_cast<double>(max_position_embeddings) / rope.original_max_position_embeddings;
   rope.factor = fields.number(

@@ -1,4 +1,5 @@
-// The table of model families: a row per architecture. Adding a family adds a folder and a row.
+// The table of model families, with one row per architecture. A new family needs a folder and a
+// row.
 #pragma once
 
 #include <memory>
@@ -14,26 +15,27 @@ namespace quire {
 
 struct ModelFamily {
   std::string_view architecture;  // in config.json's "architectures"
-  // Reads the family's own fields, and those of ModelConfig that follow from them. Faults are kept
-  // in the fields' status.
+  // Reads the family's own fields, and sets the fields of ModelConfig that depend on them. Errors
+  // are kept in the status of `fields`.
   std::shared_ptr<const FamilyConfig> (*parse)(ConfigFields& fields, ModelConfig& config);
-  // The checkpoint's tensors.
+  // Lists the checkpoint's tensors.
   std::vector<TensorSpec> (*tensors)(const ModelConfig& config);
-  // One rank's layers by the shape of their attention; queries and outputs are `activation`.
+  // Groups one rank's layers by the shape of their attention; queries and outputs have type
+  // `activation`.
   std::vector<KvGroup> (*kv_groups)(const ModelConfig& config, const ModelLimits& limits,
                                     DType activation);
-  // The buffers of one step within the limits.
+  // Bytes of the buffers of one step within the limits.
   int64_t (*activation_bytes)(const ModelConfig& config, const ModelLimits& limits,
                               DType activation);
   Result<std::unique_ptr<Model>> (*load)(const ModelConfig& config, WeightSource& source, Ops& ops,
                                          const ModelLimits& limits, const LoadProgress& progress);
 };
 
-// Null: not supported.
+// Returns null if the architecture is not supported.
 const ModelFamily* find_family(std::string_view architecture);
-// Takes a configuration that parse_model_config has accepted.
+// Requires a configuration that parse_model_config has accepted.
 const ModelFamily& family_of(const ModelConfig& config);
-// "LlamaForCausalLM, MistralForCausalLM, …"
+// Returns "LlamaForCausalLM, MistralForCausalLM, …".
 std::string supported_architectures();
 
 }  // namespace quire

@@ -6,7 +6,7 @@
 namespace quire {
 namespace {
 
-// Bytes of a tensor that one rank keeps.
+// Bytes of a tensor in one rank's memory.
 int64_t kept_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
                    const Parallel& parallel) {
   const int64_t count = tensor.shape.num_elements();

@@ -1,4 +1,4 @@
-// Memory that a model caches and takes, known from its configuration and its checkpoint's headers
+// The memory that a model needs, computed from its configuration and its checkpoint's headers
 // before anything is loaded.
 #pragma once
 
@@ -10,18 +10,20 @@
 
 namespace quire {
 
-// All weights, tied embeddings counted once.
+// The number of all weights; tied embeddings count once.
 int64_t num_parameters(const ModelConfig& config);
 
-// One rank's layers by the shape of their attention; queries and outputs are `activation`.
+// Groups one rank's layers by the shape of their attention; queries and outputs have type
+// `activation`.
 std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits& limits,
                                     DType activation);
 
-// One rank's weights as `ops` keeps them, up to the padding of the device's own arrangement.
+// Bytes of one rank's weights in the types that `ops` keeps, without the padding of the device's
+// layout.
 int64_t estimate_weight_bytes(const ModelConfig& config, const WeightSource& source, const Ops& ops,
                               const Parallel& parallel);
 
-// The buffers of one step within `limits`.
+// Bytes of the buffers of one step within `limits`.
 int64_t estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                   DType activation);
 

@@ -1,4 +1,4 @@
-// A model of any family, as the engine sees it: what it caches, and one step of it.
+// The engine's interface to a model of any family: its KV groups, and one step of it.
 #pragma once
 
 #include <memory>
@@ -12,33 +12,32 @@
 
 namespace quire {
 
-// The layers that share a layout of the cache, the shapes of attention over it and a block table.
+// Layers that share a cache layout, the shapes of attention over it, and a block table.
 struct KvGroup {
   KvLayout layout;
   AttentionShape decode;
   AttentionShape prefill;
   std::vector<int> layers = {};  // layer indices, ascending
-  int table = 0;                 // its block table
+  int table = 0;                 // index of its block table
 };
 
-// The most block tables that a sequence has.
+// Upper bound of the block tables per sequence.
 inline constexpr int kMaxBlockTables = 4;
 
-// Gives each distinct window a block table of its own, so that the blocks which a window has left
-// behind can be freed while layers that see further keep theirs. Groups beyond kMaxBlockTables
-// share the last table.
+// Gives each distinct window its own block table, so that blocks outside the window can be freed
+// while layers with a longer view keep theirs. Groups beyond kMaxBlockTables share the last table.
 void assign_tables(std::span<KvGroup> groups);
 
-// By block table: how far back its groups read, their own position included; 0: to the beginning.
+// By block table: how many positions its groups look back, their own included; 0: all.
 std::vector<int> table_windows(std::span<const KvGroup> groups);
 
-// Which slice of the model this process holds.
+// The rank of this process, and the number of ranks that share the model.
 struct Parallel {
   int rank = 0;
   int size = 1;
 };
 
-// Everything that sizes a model's buffers, fixed at load.
+// Sizes that determine a model's buffers, fixed at load.
 struct ModelLimits {
   int max_num_tokens = 0;      // in one step
   int max_num_logit_rows = 0;  // in one call of compute_logits
@@ -50,7 +49,7 @@ struct ModelLimits {
 
   // Query tokens of a decoding sequence in one step.
   int decode_q_len() const { return 1 + num_drafts; }
-  // The longest context that attention sees: drafts may reach beyond the sequence's last page.
+  // The longest context that attention processes: drafts may exceed the sequence's last page.
   int max_kv_len() const {
     if (num_drafts == 0) return max_model_len;
     return (max_model_len + page_size - 1) / page_size * page_size + num_drafts;
@@ -79,7 +78,7 @@ class Model {
 
   virtual const ModelConfig& config() const = 0;
   virtual const std::vector<KvGroup>& kv_groups() const = 0;
-  // Enqueues one step. The last layer's output of every token stays with the model until the next.
+  // Enqueues one step. The model keeps the last layer's output of every token until the next step.
   virtual Status forward(const StepInput& input, Stream& stream) = 0;
   // Final norm and lm_head for tokens `rows` (device, [num_rows] token indices of the last step;
   // num_rows <= max_num_logit_rows); logits: F32 [num_rows, vocab_size]. May be called repeatedly.

@@ -8,9 +8,9 @@
 
 namespace quire {
 
-// Takes every tensor of the configuration's shape out of `source` and packs it for `ops`, which
-// must outlive the model; a tensor's memory in the source is released once it is packed. A tensor
-// that is missing, of another shape or left over is an error that names it.
+// Loads all weights of the configuration from `source` and packs them for `ops`, which must outlive
+// the model. A tensor's memory in the source is released once it is packed. Fails, naming the
+// tensor, if one is missing, has another shape, or is left over.
 Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSource& source, Ops& ops,
                                           const ModelLimits& limits,
                                           const LoadProgress& progress = {});

@@ -17,10 +17,10 @@ std::vector<double> plain_frequencies(double theta, int rope_dim) {
   return inv_freq;
 }
 
-// transformers takes the NTK base (bloc97, emozilla 2023) from the length of the longest sequence
-// in the batch so far, which makes a sequence's output depend on its neighbours and on when its
-// keys were cached. Here the base is fixed for the engine by max_model_len: unscaled where that is
-// within the model's own length, otherwise what transformers uses at max_model_len.
+// transformers computes the NTK base (bloc97, emozilla 2023) from the longest sequence in the batch
+// so far, so that a sequence's output depends on the other sequences and on when its keys were
+// cached. Here max_model_len fixes the base for the engine: unscaled if max_model_len is within the
+// model's own length, otherwise the base that transformers uses at max_model_len.
 double dynamic_theta(const RopeConfig& rope, int rope_dim, int max_position_embeddings,
                      int max_model_len) {
   if (max_model_len <= max_position_embeddings || rope_dim <= 2) return rope.theta;
@@ -29,7 +29,7 @@ double dynamic_theta(const RopeConfig& rope, int rope_dim, int max_position_embe
   return rope.theta * std::pow(scale, static_cast<double>(rope_dim) / (rope_dim - 2));
 }
 
-// Llama 3.1: long wavelengths are interpolated, short ones kept, those between blended.
+// Llama 3.1: long wavelengths are interpolated, short ones are kept, and those between are blended.
 double llama3_frequency(const RopeConfig& rope, double inv_freq) {
   const double original = rope.original_max_position_embeddings;
   const double wavelength = 2.0 * std::numbers::pi / inv_freq;
@@ -40,8 +40,8 @@ double llama3_frequency(const RopeConfig& rope, double inv_freq) {
   return (1.0 - smooth) * inv_freq / rope.factor + smooth * inv_freq;
 }
 
-// YaRN (Peng et al. 2023, arXiv 2309.00071), section 3.2: the dimension that turns this many times
-// over the original length.
+// YaRN (Peng et al. 2023, arXiv 2309.00071), section 3.2: the dimension that makes num_rotations
+// turns over the original length.
 double yarn_dimension(const RopeConfig& rope, int rope_dim, double num_rotations) {
   const double original = rope.original_max_position_embeddings;
   return rope_dim * std::log(original / (num_rotations * 2.0 * std::numbers::pi)) /
@@ -57,7 +57,7 @@ void scale_yarn(const RopeConfig& rope, int rope_dim, std::vector<double>& inv_f
   }
   low = std::max(low, 0.0);
   high = std::min(high, rope_dim - 1.0);
-  if (low == high) high += 0.001;  // a ramp needs a width
+  if (low == high) high += 0.001;  // avoid a ramp of zero width
   for (size_t i = 0; i < inv_freq.size(); ++i) {
     const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
     inv_freq[i] = inv_freq[i] / rope.factor * ramp + inv_freq[i] * (1.0 - ramp);
@@ -77,7 +77,7 @@ double yarn_attention_factor(const RopeConfig& rope) {
   return yarn_magnitude(rope.factor, 1.0);
 }
 
-// Positions times the factor, at most kMaxModelLen.
+// The number of positions times the factor, at most kMaxModelLen.
 int stretched(int num_positions, double factor) {
   return static_cast<int>(std::min(num_positions * factor, double{kMaxModelLen}));
 }
@@ -87,7 +87,7 @@ int stretched(int num_positions, double factor) {
 int longest_context(const RopeConfig& rope, int max_position_embeddings) {
   switch (rope.type) {
     case RopeType::kDefault:
-    case RopeType::kLlama3:  // max_position_embeddings already counts the stretched positions
+    case RopeType::kLlama3:  // max_position_embeddings already includes the scaling
       break;
     case RopeType::kLinear:
     case RopeType::kDynamic:

@@ -9,7 +9,7 @@
 namespace quire {
 namespace {
 
-// The scales of a slice along one axis, whose blocks are `block` long.
+// The slice of the scales along one axis; `block` is the number of weights per scale there.
 Result<Slice> slice_of_scales(const Slice& slice, int64_t block, int64_t total,
                               std::string_view axis, std::string_view name) {
   const int64_t end = slice.first + slice.count;

@@ -46,7 +46,7 @@ class Loader {
       : source_(source), ops_(ops), parallel_(parallel) {}
 
   Status load(const WeightList& list, const LoadProgress& progress);
-  // After load: all that the source has was used, or is ignored.
+  // Called after load: every tensor of the source must have been used or be ignored.
   Status check_nothing_left(const WeightList& list, std::string_view architecture) const;
 
  private:
@@ -67,11 +67,11 @@ class Loader {
   Ops& ops_;
   Parallel parallel_;
   std::unordered_set<std::string> used_;
-  // The parts of the next Linear or vector.
+  // The parts of the Linear or vector being assembled.
   std::vector<std::string> taken_;
   std::vector<WeightView> weights_;
-  std::vector<RepeatedRows> repeated_;  // instead of weights_
-  std::vector<Tensor> copies_;          // slices of columns, until the Linear is made
+  std::vector<RepeatedRows> repeated_;  // used instead of weights_
+  std::vector<Tensor> copies_;          // column slices, until the Linear is made
 };
 
 Status Loader::load(const WeightList& list, const LoadProgress& progress) {
@@ -194,7 +194,7 @@ Result<TensorView> Loader::bias_part(const std::string& name, int64_t num_rows, 
     const Slice slice = shard(num_rows, parallel_);
     return view.rows(slice.first, slice.count);
   }
-  // Every rank's product is a part of the sum: the bias must join it once.
+  // The ranks' products are summed, so only rank 0 adds the bias.
   if (parallel_.rank != 0) view.data = nullptr;
   return view;
 }

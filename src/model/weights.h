@@ -1,5 +1,5 @@
-// A family's weights as one list: which of the checkpoint's tensors go where. The list drives
-// loading, the number of parameters and the memory plan.
+// Describes a family's weights as one list that maps the checkpoint's tensors to the model's
+// members. Loading, the parameter count and the memory plan all use the list.
 #pragma once
 
 #include <memory>
@@ -14,22 +14,22 @@
 
 namespace quire {
 
-// Which part of a matrix a rank holds.
+// How a matrix is divided among ranks.
 enum class Split { kNone, kRows, kColumns };
 
 // How a checkpoint stores quantized matrices.
 struct WeightFormat {
   WeightScheme scheme;
-  std::string scales_suffix;  // of the name of a matrix' scales: ".weight_scale"
+  std::string scales_suffix;  // name suffix of a matrix' scales: ".weight_scale"
 };
 
-// One of the checkpoint's matrices, [num_rows, MatrixSlot::num_columns].
+// A matrix of the checkpoint, [num_rows, MatrixSlot::num_columns].
 struct MatrixPart {
   std::string name;  // without ".weight" and ".bias"
   int64_t num_rows = 0;
 };
 
-// Matrices that are stacked into one Linear.
+// Matrices stacked into one Linear.
 struct MatrixSlot {
   std::unique_ptr<Linear>* linear = nullptr;
   std::vector<MatrixPart> parts;
@@ -43,24 +43,24 @@ struct VectorSlot {
   Tensor* vector = nullptr;
   std::string name;
   int64_t size = 0;
-  float addend = 0.0F;  // joins every element; 1 for norms that multiply by 1 + w
+  float addend = 0.0F;  // added to every element; 1 for norms that multiply by 1 + w
 };
 
-// Slots that are loaded one after another: a layer, or what comes before or after the layers.
+// Slots that are loaded together: one layer, or the weights before or after the layers.
 struct WeightGroup {
   bool is_layer = false;
   std::vector<MatrixSlot> matrices = {};
   std::vector<VectorSlot> vectors = {};
 };
 
-// The slots point into the family's weights, which outlive the list.
+// The slots point into the family's weights, which must outlive the list.
 struct WeightList {
   std::vector<WeightGroup> groups;
-  // Tensors whose names begin so may be in the checkpoint and are not loaded.
+  // Tensors with these name prefixes may be in the checkpoint but are not loaded.
   std::vector<std::string> ignored_prefixes;
 };
 
-// One of the checkpoint's tensors.
+// One tensor of the checkpoint.
 struct TensorSpec {
   enum class Kind { kMatrix, kScales, kVector };
   std::string name;
@@ -69,12 +69,12 @@ struct TensorSpec {
   Split split = Split::kNone;
 };
 
-// Every tensor of the list that the checkpoint must have.
+// All tensors that the checkpoint must have for this list.
 std::vector<TensorSpec> list_tensors(const WeightList& list);
 
-// Takes every tensor of the list out of `source` and packs it for `ops`. A tensor's memory in the
-// source is released once it is packed. A tensor that is missing, of another shape or type, or left
-// over is an error that names it and the architecture.
+// Reads every tensor of the list from `source` and packs it for `ops`. A tensor's memory in the
+// source is released once it is packed. Fails, naming the tensor and the architecture, if a tensor
+// is missing, has another shape or type, or is left over.
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
                     Ops& ops, const Parallel& parallel, const LoadProgress& progress);
 

@@ -1,6 +1,6 @@
-// The operations that a model is written in, the same for every device. Each is as coarse as the
-// best fused kernel for it. Every operation enqueues its work into the stream that it is given,
-// on a GPU the one that the Ops was made with; none allocates, none waits.
+// The operations that models are built from, the same for every device. Each is as coarse as the
+// best fused kernel for it. Every operation enqueues its work into the given stream (on a GPU, the
+// one that the Ops was made with); none allocates or waits.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace quire {
 
-// A weight matrix [out_features, in_features] and optional bias in the device's own arrangement.
-// The scheme in which the weights are kept is hidden from the model.
+// A weight matrix [out_features, in_features] and an optional bias, in the device's own layout. The
+// model does not see the scheme in which the weights are stored.
 class Linear {
  public:
   virtual ~Linear() = default;
@@ -26,7 +26,7 @@ class Linear {
 };
 
 // Rows that repeat a pool of numbers in host memory (--load-format dummy): element (i, j) is
-// pool[(first + i * row_stride + j) % pool's length].
+// pool[(first + i * row_stride + j) % length of pool].
 struct RepeatedRows {
   TensorView pool;
   int64_t first = 0;
@@ -34,12 +34,12 @@ struct RepeatedRows {
   Shape shape;
 };
 
-// Where a Linear's numbers come from: matrices in host memory, stacked in order (q, k, v become
+// The source of a Linear's numbers: matrices in host memory, stacked in order (q, k and v become
 // one). All have the same in_features and scheme.
 struct LinearSource {
   std::span<const WeightView> weights;  // each [rows_i, in_features]
   std::span<const TensorView> biases;   // empty, or one per matrix: [rows_i]; data null: zeros
-  std::span<const RepeatedRows> repeated = {};  // instead of weights, where fills_repeated()
+  std::span<const RepeatedRows> repeated = {};  // used instead of weights if fills_repeated()
 };
 
 // The activation of a gated MLP.
@@ -48,14 +48,15 @@ enum class Activation {
   kGeluTanh,  // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 };
 
-// Which two of a head's first rope_dim elements angle i turns.
+// The pair of elements, among a head's first rope_dim, that angle i rotates.
 enum class RotaryPairs {
   kHalves,      // i and i + rope_dim / 2, as Hugging Face's Llama
   kNeighbours,  // 2 i and 2 i + 1, as GPT-J
 };
 
-// For each query and key head of each token: optional RMSNorm over head_dim (QK-norm), rotation of
-// the first rope_dim elements, and the write of keys and values to the cache.
+// Arguments of QK-norm, rotation and cache write. For each query and key head of each token: an
+// optional RMSNorm over head_dim, the rotation of the first rope_dim elements, and the write of
+// keys and values to the cache.
 struct RopeAndCache {
   TensorView qkv;      // [num_tokens, (num_heads + 2 * num_kv_heads) * head_dim]
   TensorView q_out;    // [num_tokens, num_heads, head_dim]
@@ -72,22 +73,22 @@ struct RopeAndCache {
   const int64_t* slot_mapping = nullptr;  // device, [num_tokens]; < 0: not written
 };
 
-// The part of a decoder layer behind attention, with a gated SiLU MLP, up to the next layer's
-// queries, keys and values. A platform may offer it as one kernel (Ops::try_layer_tail). Rows are
-// [num_tokens, width].
+// The part of a decoder layer after attention, with a gated SiLU MLP, up to the next layer's
+// queries, keys and values. A platform may run it as one kernel (Ops::try_layer_tail). All tensors
+// are [num_tokens, width].
 struct LayerTail {
   const Linear* o = nullptr;
   const float* post_attention_norm = nullptr;
   const Linear* gate_up = nullptr;
   const Linear* down = nullptr;
   const float* next_norm = nullptr;
-  const Linear* next_qkv = nullptr;  // null: no layer follows, and delta is still to be added
+  const Linear* next_qkv = nullptr;  // null: last layer; delta is not added to the residual
   float norm_eps = 0.0F;
   TensorView attention;  // in
   TensorView residual;   // in and out
   TensorView delta;      // out
   TensorView qkv;        // out, of next_qkv
-  // Scratch, undefined afterwards.
+  // Scratch; its content is undefined afterwards.
   TensorView normed;
   TensorView gate_up_out;
   TensorView product;
@@ -103,27 +104,27 @@ class Ops {
   // The type in which a Linear keeps values that a checkpoint stores as `stored`.
   virtual DType linear_dtype(DType stored) const = 0;
 
-  // At load. The source may be dropped (its pages too) when these return. kUnimplemented names a
-  // scheme of weights that the device does not compute with.
+  // Makes a Linear, at load. The source, including its pages, may be freed once the call returns.
+  // Fails with kUnimplemented, naming the scheme, if the device does not compute with it.
   virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
-  // Whether make_linear writes LinearSource::repeated itself: gigabytes then never touch the host.
+  // Whether make_linear fills LinearSource::repeated itself, without gigabytes of host memory.
   virtual bool fills_repeated() const { return false; }
-  // A small vector (norm weights, inverse frequencies), as F32 on the device.
+  // Copies a small vector (norm weights, inverse frequencies) to the device as F32.
   virtual Result<Tensor> make_vector(const TensorView& source) = 0;
   virtual Result<Tensor> allocate(const Shape& shape, DType dtype) = 0;
 
-  // out[t, :] = scale * row ids[t] of the table. The host checks ids before they come here.
+  // out[t, :] = scale * row ids[t] of the table. The host has already checked the ids.
   virtual void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
                      Stream& stream) = 0;
-  // out = x / sqrt(mean(x^2) + eps) * weight, per row; out may be x. A norm that multiplies by
-  // 1 + w gets its 1 when the weight is loaded.
+  // out = x / sqrt(mean(x^2) + eps) * weight, per row; out may be x. For a norm that multiplies by
+  // 1 + w, the 1 is added when the weight is loaded.
   virtual void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
                         Stream& stream) = 0;
   // residual += delta; out = rms_norm(residual).
   virtual void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
                             TensorView out, Stream& stream) = 0;
-  // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n]. On a CPU row t's bits do not depend on how many
-  // other rows there are; a GPU sums in the order that is fastest for their number.
+  // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n]. On a CPU the bits of row t do not depend on the
+  // number of rows; a GPU uses the fastest order of summation for that number.
   virtual void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) = 0;
   // cos_sin[t] = {cos, sin}(positions[t] * inv_freq) * attention_factor.
   virtual void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
@@ -132,8 +133,8 @@ class Ops {
   // out[t, i] = activation(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n].
   virtual void gated_mul(Activation activation, TensorView gate_up, TensorView out,
                          Stream& stream) = 0;
-  // gated_mul of linear(gate_up, x), which a device may compute without writing the linear's
-  // output: `scratch` [num_tokens, 2 n] is undefined afterwards.
+  // gated_mul of linear(gate_up, x). A device may compute it without writing the linear's output;
+  // `scratch` [num_tokens, 2 n] is undefined afterwards.
   virtual void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
                                 TensorView scratch, TensorView out, Stream& stream) {
     linear(gate_up, x, scratch, stream);
@@ -143,15 +144,15 @@ class Ops {
   virtual void soft_cap(float cap, TensorView x, Stream& stream) = 0;
   // out[i, :] = x[rows[i], :].
   virtual void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) = 0;
-  // x = sum of every rank's x. One rank: nothing to do.
+  // x = sum of every rank's x. With one rank, it does nothing.
   virtual void all_reduce(TensorView /*x*/, Stream& /*stream*/) {}
-  // True: the tail was enqueued as one kernel, which is faster here. False: nothing was enqueued,
-  // and the caller computes the tail by the operations above.
+  // Returns true if the tail was enqueued as one kernel, which is faster here. Otherwise nothing
+  // was enqueued, and the caller computes the tail with the operations above.
   virtual bool try_layer_tail(const LayerTail& /*tail*/, Stream& /*stream*/) { return false; }
 };
 
-// Computes a layer tail by the operations above: what a fused kernel is measured and tested
-// against.
+// Computes a layer tail with the operations above; the baseline for testing and measuring a fused
+// kernel.
 inline void run_layer_tail(Ops& ops, const LayerTail& tail, Stream& stream) {
   ops.linear(*tail.o, tail.attention, tail.delta, stream);
   ops.all_reduce(tail.delta, stream);

@@ -25,7 +25,8 @@ std::string shape_text(const Shape& shape) {
   return shape_text(dims);
 }
 
-// A shard lies in the checkpoint's own directory: a name with a path in it could reach any file.
+// Shards must lie in the checkpoint's own directory, because a name with a path could reach any
+// file.
 bool is_plain_file_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;

@@ -1,4 +1,4 @@
-// A Hugging Face checkpoint in safetensors files, memory-mapped, or one that lies in memory.
+// A Hugging Face checkpoint of safetensors files, memory-mapped or already in memory.
 #pragma once
 
 #include <filesystem>
@@ -17,9 +17,10 @@ namespace quire {
 
 class Checkpoint : public WeightSource {
  public:
-  // `model.safetensors`, or the shards that `model.safetensors.index.json` lists.
+  // Opens `model.safetensors`, or the shards that `model.safetensors.index.json` lists.
   static Result<std::unique_ptr<Checkpoint>> open(const std::filesystem::path& directory);
-  // One safetensors file in memory, which must outlive the checkpoint; `source` names it in errors.
+  // Opens one safetensors file in memory, which must outlive the checkpoint; `source` names it in
+  // errors.
   static Result<std::unique_ptr<Checkpoint>> from_memory(std::span<const std::byte> bytes,
                                                          std::string_view source);
 
@@ -32,7 +33,7 @@ class Checkpoint : public WeightSource {
  private:
   struct Shard {
     std::string source;
-    std::vector<MappedFile> file;  // one, or none when the bytes are somebody else's
+    std::vector<MappedFile> file;  // one, or none if the caller owns the bytes
     Safetensors tensors;
   };
 
@@ -43,7 +44,7 @@ class Checkpoint : public WeightSource {
 
   std::vector<Shard> shards_;
   std::unordered_map<std::string, size_t> shard_of_;  // tensor name → index into shards_
-  // Copies of the tensors that are not aligned in their file.
+  // Copies of tensors that are not aligned in their file.
   std::unordered_map<std::string, Buffer> aligned_copies_;
 };
 

@@ -7,7 +7,7 @@ namespace quire {
 
 enum class DeviceKind { kCpu, kCuda };
 
-// What a backend may ask about the machine it would run on.
+// The properties of a device that a backend may query.
 struct Device {
   DeviceKind kind = DeviceKind::kCpu;
   int index = 0;
@@ -15,14 +15,14 @@ struct Device {
   std::string name;
 };
 
-// What crossed from a device to the host: the price of asking a GPU. A CPU has none.
+// Transfers from a device to the host, and the host's waits. A CPU has none.
 struct DeviceTraffic {
   int64_t num_copies = 0;  // device to host
   int64_t num_waits = 0;   // of the host for the device
 };
 
-// The order in which a device does its work. Operations enqueue; on a CPU they are simply done.
-// The first failure of enqueued work is kept and read once a step by whoever waits for it.
+// An ordered queue of device work. Operations are enqueued; a CPU runs them at once. The first
+// failure of enqueued work is kept; the thread that waits for the work reads it once per step.
 class Stream {
  public:
   virtual ~Stream() = default;

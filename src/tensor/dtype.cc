@@ -10,7 +10,7 @@ struct DTypeName {
   std::string_view name;
 };
 
-// The first name of each type is the one that is printed.
+// The first name of each type is the one used for output.
 constexpr std::array kNames = {
     DTypeName{DType::kF32, "f32"},    DTypeName{DType::kF32, "float32"},
     DTypeName{DType::kF32, "float"},  DTypeName{DType::kF32, "F32"},

@@ -5,8 +5,8 @@
 namespace quire {
 namespace {
 
-// Rounds |value| to a format with `mantissa_bits`, smallest normal exponent `min_exponent`, and
-// returns it as a multiple of the format's smallest step at that magnitude: exact in F32.
+// Rounds |value| to a format with `mantissa_bits` and smallest normal exponent `min_exponent`, in
+// multiples of the format's step at that magnitude. The result is exact in F32.
 float round_to_format(float magnitude, int mantissa_bits, int min_exponent) {
   int exponent = 0;
   std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent with f in [0.5, 1)

@@ -1,5 +1,5 @@
-// The exact scalar meaning of the small float formats. Fast paths convert with vector
-// instructions and must agree with these, bit for bit.
+// The exact scalar definitions of the small float formats. Fast paths convert with vector
+// instructions and must give the same bits.
 #pragma once
 
 #include <bit>

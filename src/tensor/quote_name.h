@@ -5,7 +5,7 @@
 
 namespace quire {
 
-// A name that a file gave us, fit for one line of an error: in quotes, escaped, and cut where it is
+// Makes a name from a file safe for one line of an error: quoted, escaped, and shortened if it is
 // long.
 std::string quote_name(std::string_view name);
 

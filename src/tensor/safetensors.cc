@@ -20,11 +20,11 @@ namespace {
 struct FileType {
   std::string_view name;
   uint64_t bits;
-  std::optional<DType> dtype;  // where Quire computes with it
+  std::optional<DType> dtype;  // absent: Quire does not compute with it
 };
 
-// Every type of the format that we know of, so that sizes can be checked also where we do not
-// compute with the type.
+// All types of the format known to us, so that sizes can also be checked for types that Quire does
+// not compute with.
 constexpr std::array kFileTypes = {
     FileType{"F32", 32, DType::kF32},
     FileType{"F16", 16, DType::kF16},
@@ -69,7 +69,7 @@ class HeaderReader {
 
   Result<std::string_view> header_text();
   Result<SafetensorsEntry> read_entry(std::string_view name, simdjson::dom::element value);
-  // After all entries: their ranges cover the data exactly once.
+  // Called after all entries: checks that their ranges cover the data exactly once.
   Status check_ranges();
   const std::vector<Range>& ranges() const { return ranges_; }
 
@@ -167,7 +167,7 @@ Status HeaderReader::read_range(std::string_view name, simdjson::dom::object obj
 
 Status HeaderReader::check_size(std::string_view name, const SafetensorsEntry& entry) const {
   const FileType* type = find_type(entry.dtype);
-  if (type == nullptr) return {};  // an error when it is asked for
+  if (type == nullptr) return {};  // unknown type: an error only when it is requested
   uint64_t expected = type->bits;
   bool overflow = false;
   for (const int64_t extent : entry.shape) {
@@ -257,7 +257,7 @@ Result<TensorView> Safetensors::view(std::string_view name) const {
         fmt::format("[safetensors] {}: tensor {} has too many axes; got {}, expected at most {}",
                     source_, quote_name(name), entry->shape.size(), kMaxRank));
   }
-  // Views are untyped about constness; nobody writes through a weight's view.
+  // TensorView has no const version; weights are never written through their views.
   return TensorView{const_cast<std::byte*>(entry->bytes.data()), *type->dtype, Shape(entry->shape)};
 }
 

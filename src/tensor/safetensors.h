@@ -1,5 +1,5 @@
-// The safetensors format: 8 bytes of header length (little endian), a JSON header that says where
-// each tensor lies, then the tensors' bytes, row-major, without gaps.
+// The safetensors format: 8 bytes of header length (little endian), a JSON header with each
+// tensor's position, then the tensors' bytes, row-major and without gaps.
 // https://github.com/huggingface/safetensors#format
 #pragma once
 
@@ -16,30 +16,31 @@
 
 namespace quire {
 
-// Longer headers are refused, as by the format's own reader.
+// Longer headers are rejected, as in the format's own reader.
 inline constexpr size_t kMaxSafetensorsHeader = 100'000'000;
 
-// One tensor as the header describes it; its bytes are known to lie inside the file.
+// One tensor as described by the header; its bytes are inside the file.
 struct SafetensorsEntry {
   std::string dtype;           // as spelled in the file
   std::vector<int64_t> shape;  // any rank
   std::span<const std::byte> bytes;
 };
 
-// What the header of one file says, checked as a whole: every range lies inside the file, ranges
-// neither overlap nor leave holes, sizes agree with shapes, names are unique. Types that Quire does
-// not compute with are an error only when such a tensor is asked for. Owns no tensor bytes.
+// The header of one file, checked as a whole: every range lies inside the file, ranges neither
+// overlap nor leave gaps, sizes agree with shapes, and names are unique. A type that Quire does not
+// compute with is an error only when such a tensor is requested. The object does not own the
+// tensors' bytes.
 class Safetensors {
  public:
-  // `source` names the bytes in errors. They must outlive this object and the views it gives.
+  // `source` names the bytes in errors. They must outlive this object and its views.
   static Result<Safetensors> parse(std::span<const std::byte> bytes, std::string_view source);
 
-  // Nothing when there is no such tensor.
+  // Returns null if there is no such tensor.
   const SafetensorsEntry* find(std::string_view name) const;
-  // A view of an F32, F16, BF16 or F8_E4M3 tensor of at most four axes. The format promises no
-  // alignment: view.data may not be aligned to the type, which is the caller's to look at.
+  // Returns a view of an F32, F16, BF16 or F8_E4M3 tensor with at most four axes. The format does
+  // not guarantee alignment, so the caller must check whether view.data is aligned to the type.
   Result<TensorView> view(std::string_view name) const;
-  // In the order of the file's bytes.
+  // Names in the order of the file's bytes.
   const std::vector<std::string>& names() const { return names_; }
 
  private:

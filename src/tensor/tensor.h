@@ -1,4 +1,4 @@
-// Memory with a shape. Views never own; a Tensor owns, and knows how its memory is given back.
+// Memory with a shape. A TensorView does not own its memory; a Tensor owns it and frees it.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ class Shape {
 };
 
 struct TensorView {
-  void* data = nullptr;  // host or device memory, as the owner says
+  void* data = nullptr;  // host or device memory; the owner defines which
   DType dtype = DType::kF32;
   Shape shape;
 
@@ -48,7 +48,7 @@ struct TensorView {
   TensorView rows(int64_t first, int64_t count) const;
 };
 
-// Memory that is given back by whoever gave it. Move-only.
+// Owned memory with its own deleter. Move-only.
 class Buffer {
  public:
   using Release = std::function<void(void* data, size_t num_bytes)>;
@@ -60,8 +60,8 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
-  // Zeroed host memory from the kernel, page-aligned, with huge pages asked for where it pays.
-  // The kernel hands pages out on first touch, so an untouched part costs nothing.
+  // Allocates zeroed, page-aligned host memory, and requests huge pages if they are worthwhile. The
+  // kernel allocates pages on first touch, so an untouched part costs nothing.
   static Result<Buffer> host(size_t num_bytes);
 
   void* data() const { return data_; }

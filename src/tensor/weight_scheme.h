@@ -1,4 +1,4 @@
-// How a matrix of weights is stored: its values, and the scales that they are multiplied by.
+// How a weight matrix is stored: its values, and the scales that multiply them.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ struct WeightScheme {
   friend bool operator==(const WeightScheme&, const WeightScheme&) = default;
 };
 
-// "fp8_e4m3 with a scale per block of 128 x 128"
+// Returns for example "fp8_e4m3 with a scale per block of 128 x 128".
 std::string describe(const WeightScheme& scheme);
 
-// The rows and columns of `matrix` [rows, columns] that share one scale; not for kNone.
+// The block of `matrix` [rows, columns] that shares one scale; not for kNone.
 Shape scale_block(const WeightScheme& scheme, const Shape& matrix);
-// The scales of `matrix` as rows and columns; the last block of either axis may be cut short.
+// The shape of the scales of `matrix`; the last block along either axis may be incomplete.
 Shape scales_shape(const WeightScheme& scheme, const Shape& matrix);
 
-// A matrix [rows, columns] in memory: its numbers are values * scales.
+// A matrix [rows, columns] in memory; its elements are values * scales.
 struct WeightView {
   WeightView() = default;
   // Values without scales.

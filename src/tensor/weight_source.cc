@@ -12,8 +12,8 @@ namespace quire {
 namespace {
 
 // Tensors repeat one pool, because copying is the only way to fill gigabytes at the speed of
-// memory, and a device can do it from the pool alone. A prime length keeps rows from repeating
-// where row lengths are round.
+// memory, and a device can fill them from the pool alone. The pool's length is prime so that rows
+// of round lengths do not repeat each other.
 constexpr size_t kPoolElements = 524287;
 constexpr float kStandardDeviation = 0.02F;
 
@@ -23,7 +23,7 @@ uint64_t hash_name(std::string_view name) {  // FNV-1a
   return mix(hash);
 }
 
-// About normal: the sum of eight uniform bytes.
+// Approximately normal: the sum of eight uniform bytes.
 float normal_like(uint64_t bits) {
   constexpr float kMean = 8 * 127.5F;
   constexpr float kDeviation = 209.02F;  // sqrt(8 * (256^2 - 1) / 12)

@@ -20,8 +20,8 @@ constexpr int kMaxInt = std::numeric_limits<int>::max();
 
 struct GemmaConfig final : DecoderConfig {
   float logits_softcap = 0.0F;  // 0: off
-  std::string prefix;           // of the names of the text model's tensors
-  bool has_vision = false;      // the checkpoint has a vision tower as well
+  std::string prefix;           // of the text model's tensor names
+  bool has_vision = false;      // the checkpoint also has a vision tower
 };
 
 const GemmaConfig& gemma_config(const ModelConfig& config) {
@@ -30,17 +30,17 @@ const GemmaConfig& gemma_config(const ModelConfig& config) {
   return *gemma;
 }
 
-// The defaults of both generations' configuration classes in transformers, for the fields that
-// published configurations leave out.
+// Defaults of both generations' configuration classes in transformers, for fields that published
+// configurations omit.
 struct Defaults {
   int vocab_size = 0;
   int max_position_embeddings = 0;
   double attention_softcap = 0.0;  // 0: off
   double logits_softcap = 0.0;
-  int sliding_window_pattern = 0;  // every so many layers one sees everything
+  int sliding_window_pattern = 0;  // every n-th layer has full attention
 };
 
-// A field of null switches the cap off; an absent one leaves the default.
+// A null field turns the cap off; an absent field means the default.
 float read_softcap(ConfigFields& fields, std::string_view key, double fallback) {
   const double absent = fields.mentions(key) ? 0.0 : fallback;
   return static_cast<float>(fields.optional_number(key, 1e-3, 1e6).value_or(absent));
@@ -96,8 +96,8 @@ std::shared_ptr<GemmaConfig> parse(ConfigFields& fields, const Defaults& default
   return gemma;
 }
 
-// Layers with a window turn by a base of their own, and without scaling. transformers 4 has fields
-// for either; 5 has rope_parameters for each type of layer.
+// Layers with a window have their own rotation base and no scaling. transformers 4 has separate
+// fields for the two kinds of layers; transformers 5 has rope_parameters per type of layer.
 void read_two_ropes(ConfigFields& fields, GemmaConfig& gemma) {
   constexpr double kGlobalTheta = 1e6;
   constexpr double kLocalTheta = 1e4;
@@ -141,7 +141,7 @@ std::shared_ptr<GemmaConfig> parse_third(ConfigFields& fields, ModelConfig& conf
 }
 
 struct GemmaLayer : DecoderLayer {
-  // [hidden], to each of which 1 was added at load.
+  // [hidden]; 1 was added to each element at load.
   Tensor input_norm;
   Tensor post_attention_norm;
   Tensor pre_feedforward_norm;
@@ -184,7 +184,7 @@ WeightList list_weights(const ModelConfig& config, GemmaWeights& weights) {
   return list;
 }
 
-// The root of the width as transformers multiplies by it: in the type that activations have.
+// The square root of the width, rounded to the type of the activations as in transformers.
 float embedding_scale(int hidden_size, DType activation) {
   const auto root = static_cast<float>(std::sqrt(static_cast<double>(hidden_size)));
   switch (activation) {

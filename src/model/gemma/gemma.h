@@ -1,6 +1,6 @@
 // Gemma 2 and Gemma 3, text only: norms before and after each sub-layer that multiply by 1 + w,
-// embeddings scaled by the root of their width, a gated GELU MLP, windows on some of the layers,
-// and soft caps (Gemma 2) or QK-norms and a rotation for windows of its own (Gemma 3).
+// embeddings scaled by the root of their width, a gated GELU MLP, and windows on some layers. Gemma
+// 2 has soft caps; Gemma 3 has QK-norms and a separate rotation for layers with a window.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace quire {
 
 std::shared_ptr<const FamilyConfig> parse_gemma2(ConfigFields& fields, ModelConfig& config);
 std::shared_ptr<const FamilyConfig> parse_gemma3(ConfigFields& fields, ModelConfig& config);
-// Gemma 3 with a vision tower, which is not loaded.
+// Parses Gemma 3 with a vision tower; the vision tower is not loaded.
 std::shared_ptr<const FamilyConfig> parse_gemma3_multimodal(ConfigFields& fields,
                                                             ModelConfig& config);
 std::vector<TensorSpec> list_gemma_tensors(const ModelConfig& config);

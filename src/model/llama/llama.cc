@@ -12,25 +12,25 @@
 namespace quire {
 namespace {
 
-// A yes or no that an architecture fixes, or that one of its config fields decides.
+// A property that an architecture fixes, or that one of its config fields decides.
 enum class Trait { kNo, kYes, kFromConfig };
 
-// Which layers see no more than a window.
+// The layers that have a sliding window.
 enum class WindowRule {
   kNone,         // the field is ignored
-  kEveryLayer,   // sliding_window holds for all layers
+  kEveryLayer,   // sliding_window applies to all layers
   kFromLayerUp,  // with use_sliding_window, layers from max_window_layers up, or layer_types
 };
 
-// The differences between the architectures. The defaults are those of each one's configuration
-// class in transformers.
+// The differences between the architectures. Defaults are those of each architecture's
+// configuration class in transformers.
 struct Traits {
   Trait qkv_bias = Trait::kNo;  // kFromConfig: attention_bias
   Trait o_bias = Trait::kNo;    // kFromConfig: attention_bias
   Trait mlp_bias = Trait::kNo;  // kFromConfig: mlp_bias
   bool qk_norm = false;
   WindowRule window = WindowRule::kNone;
-  int default_window = 0;  // where the config has no sliding_window at all
+  int default_window = 0;  // if the config has no sliding_window field
   std::optional<int> default_head_dim = {};
 };
 
@@ -127,7 +127,7 @@ class LlamaModel final : public DecoderModel {
       : DecoderModel(config, limits, ops, std::move(weights.ends)),
         layers_(std::move(weights.layers)) {}
 
-  // The operations behind attention, up to the next layer's queries, keys and values.
+  // The operations after attention, up to the next layer's queries, keys and values.
   LayerTail tail_of(size_t layer_idx, int64_t num_tokens) const;
 
   std::vector<LlamaLayer> layers_;
