@@ -22,21 +22,21 @@ struct EngineConfig {
 
   int max_model_len = 0;           // tokens of prompt and output; 0: the model's own
   int max_num_seqs = 0;            // sequences in one step; 0: 64 on a CPU, 256 on a GPU
-  int max_num_rule_seqs = 0;       // of them, those with penalties, logit_bias, allowed_token_ids,
-                                   // bad_words or min_tokens; 0: all on a CPU, at most 256 on a
-                                   // GPU, where each takes 136 KiB and 4.4 bytes per token of the
-                                   // vocabulary
+  int max_num_rule_seqs = 0;       // upper bound of those with penalties, logit_bias,
+                                   // allowed_token_ids, bad_words or min_tokens; 0: all on a CPU,
+                                   // at most 256 on a GPU, where each takes 136 KiB and 4.4 bytes
+                                   // per token of the vocabulary
   int max_num_batched_tokens = 0;  // tokens in one step; 0: 512 on a CPU, 8192 on a GPU
   int block_size = 16;             // tokens per KV page: 16, 32 or 64
-  int64_t kv_cache_memory = 0;     // bytes; 0: on a CPU what max_num_seqs sequences need, up to a
-                                   // quarter of the memory that is free at start; on a GPU the rest
-                                   // of gpu_memory_utilization
-  double gpu_memory_utilization = 0.9;  // share of a GPU's memory that the engine may take
+  int64_t kv_cache_memory = 0;     // bytes; 0: on a CPU the memory of max_num_seqs sequences, at
+                                   // most 1/4 of the memory free at start; on a GPU the rest of
+                                   // gpu_memory_utilization
+  double gpu_memory_utilization = 0.9;  // share of a GPU's memory that the engine may use
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
-  bool allow_long_max_model_len = false;  // let max_model_len pass max_position_embeddings
+  bool allow_long_max_model_len = false;  // allows more than max_position_embeddings
 
-  std::string attention_backend = "auto";  // forces one backend for each phase that it serves
+  std::string attention_backend = "auto";  // forces one backend for each phase that it supports
   std::string prefill_attention_backend;   // only this one for prefill; empty: attention_backend
   std::string decode_attention_backend;
   std::string tuning_table;  // a file of `quire tune`; empty: the build's table for the device

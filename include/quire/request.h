@@ -31,15 +31,15 @@ struct SamplingParams {
   std::vector<std::string> bad_words;                 // their tokens never appear in sequence
 
   int max_tokens = 16;
-  int min_tokens = 0;  // neither end-of-sequence nor a stop id before this many, unless a
+  int min_tokens = 0;  // end-of-sequence and stop ids are forbidden before this many, unless a
                        // constraint allows nothing else
   std::vector<std::string> stop;
   std::vector<int32_t> stop_token_ids;
   bool include_stop_str_in_output = false;
   bool ignore_eos = false;
 
-  std::optional<int> logprobs;         // the sampled token's, and this many of the most likely
-  std::optional<int> prompt_logprobs;  // the same for each token of the prompt
+  std::optional<int> logprobs;         // of the sampled token and this many most likely ones
+  std::optional<int> prompt_logprobs;  // the same for each prompt token
 
   bool skip_special_tokens = true;
   bool detokenize = true;

@@ -75,11 +75,11 @@ class TuningTable {
 
   // Returns the fastest candidate of the nearest cell in which any candidate was measured.
   // Candidates within 1 % of the fastest count as equal, and the first of them wins, so that
-  // measurement noise does not decide. A cell is near if it has, in this order: the same phase; for
-  // decode, one or several query tokens alike; the same types; a close head_dim, group and page
-  // size; the same raggedness; close requests, q_len and kv_len, by ratio. Without such a cell,
-  // returns the first candidate. The result does not depend on the order of the table's rows.
-  // `candidates` must not be empty.
+  // measurement noise does not decide. Only cells of the same phase count. Nearness compares, in
+  // this order: for decode, one or several query tokens; the types; head_dim, group and page size;
+  // raggedness; the ratios of requests, q_len and kv_len. Without such a cell, returns the first
+  // candidate. The result does not depend on the order of the table's rows. `candidates` must not
+  // be empty.
   Best best(const TuningPoint& point, std::span<const std::string_view> candidates) const;
   // Returns the cells that decide for every point with this point's phase, shape, types and kind of
   // query length (one token or several), whatever its sizes: best() on them equals best() on the

@@ -91,8 +91,8 @@ struct DecoderEnds {
 };
 
 // The slots of a layer's matrices and QK-norms, and of DecoderEnds, by the names that Hugging
-// Face's checkpoints use below `prefix` ("model.layers.0.", "model."). `addend` is the MatrixSlot
-// or VectorSlot addend of the family's norms.
+// Face's checkpoints use below `prefix` ("model.layers.0.", "model."). `addend` is
+// VectorSlot::addend of the family's norms.
 WeightGroup decoder_layer_slots(const ModelConfig& config, const std::string& prefix,
                                 DecoderLayer& layer, float addend = 0.0F);
 WeightGroup embedding_slots(const ModelConfig& config, const std::string& prefix,
@@ -109,7 +109,7 @@ class DecoderModel : public Model {
 
  protected:
   DecoderModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops, DecoderEnds ends);
-  // Allocates every buffer that steps within the limits need.
+  // Allocates every buffer for steps within the limits.
   Status allocate_buffers();
 
   Ops& ops() const { return ops_; }

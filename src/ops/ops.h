@@ -101,7 +101,7 @@ class Ops {
   // The type of activations: F32 on a CPU.
   virtual DType activation_dtype() const = 0;
 
-  // The type in which a Linear keeps values that a checkpoint stores as `stored`.
+  // The type in which a Linear keeps values that the checkpoint stores as `stored`.
   virtual DType linear_dtype(DType stored) const = 0;
 
   // Makes a Linear, at load. The source, including its pages, may be freed once the call returns.

@@ -35,12 +35,12 @@ struct Candidate {
   int32_t token_id;
 };
 
-// The tokens that pass the filter, as vLLM defines it, in no particular order:
+// Selects the tokens that pass the filter, as vLLM defines it, in no particular order:
 // - min-p keeps those whose probability is at least min_p times the largest;
-// - top-k keeps every token whose logit is at least the k-th largest: ties at the border all stay;
-// - top-p, over what the other two left, goes down from the most likely (among equals from the
-//   lowest id) and keeps each token before which the mass was below top_p. At least one stays.
-// logits: the largest is max_logit, finite; -inf is never kept.
+// - top-k keeps every token whose logit is at least the k-th largest, including all ties;
+// - top-p takes the tokens that the other two kept, from the most likely one down (ties from the
+//   lowest id), until their mass reaches top_p. It keeps at least one.
+// max_logit is the largest of `logits` and finite. Tokens of logit -inf are never kept.
 void filter_tokens(std::span<const float> logits, float max_logit, const TokenFilter& filter,
                    std::vector<Candidate>& kept);
 

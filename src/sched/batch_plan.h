@@ -17,7 +17,7 @@ using SeqId = uint64_t;
 // next token: the first is the most recently sampled token, the others are drafts.
 inline constexpr int32_t kPlaceholderToken = -1;
 
-// The most draft tokens that one step verifies per sequence.
+// Upper bound of the draft tokens that one step verifies per sequence.
 inline constexpr int kMaxDrafts = 15;
 
 // How to sample one sequence: the request's parameters, with everything that needs the tokenizer or

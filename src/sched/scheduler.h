@@ -22,7 +22,7 @@ struct KvTableConfig {
 };
 
 struct SchedulerConfig {
-  int max_num_seqs = 256;             // rows
+  int max_num_seqs = 256;             // upper bound of the running sequences (rows)
   int max_num_rule_seqs = 256;        // upper bound of those with sampling rules (has_rules())
   int max_num_batched_tokens = 2048;  // tokens in one step
   int max_model_len = 4096;

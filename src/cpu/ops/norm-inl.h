@@ -1,4 +1,4 @@
-// RMSNorm of one row, for the target that is being compiled.
+// RMSNorm of one row, compiled once per Highway target.
 //
 // Numerics: squares are summed in F32, in four vectors of partial sums that are added in a fixed
 // order, which depends only on the row's length.
