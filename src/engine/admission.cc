@@ -57,7 +57,7 @@ Result<std::vector<int32_t>> Admission::prompt_ids(const Request& request) const
 }
 
 // Stop strings and bad words need text; without a tokenizer they would be dropped silently.
-Status Admission::check_text_wishes(const SamplingParams& params) const {
+Status Admission::check_text_params(const SamplingParams& params) const {
   if (tokenizer_ == nullptr && !(params.stop.empty() && params.bad_words.empty())) {
     return invalid_argument(
         "[request] the model has no tokenizer; expected stop_token_ids instead of stop, and no "
@@ -83,7 +83,7 @@ Result<SamplingSpec> Admission::resolve(const std::shared_ptr<const SamplingPara
 Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on_output) {
   QUIRE_RETURN_IF_ERROR(
       validate_sampling_params(request.sampling, limits_.vocab_size, limits_.max_model_len));
-  QUIRE_RETURN_IF_ERROR(check_text_wishes(request.sampling));
+  QUIRE_RETURN_IF_ERROR(check_text_params(request.sampling));
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, prompt_ids(request));
   std::ranges::sort(request.sampling.stop_token_ids);  // required by check_stop_token
   const auto params = std::make_shared<const SamplingParams>(std::move(request.sampling));

@@ -37,7 +37,7 @@ class Admission {
 
  private:
   Result<std::vector<int32_t>> prompt_ids(const Request& request) const;
-  Status check_text_wishes(const SamplingParams& params) const;
+  Status check_text_params(const SamplingParams& params) const;
   // Resolves everything except the seed.
   Result<SamplingSpec> resolve(const std::shared_ptr<const SamplingParams>& params) const;
 

@@ -198,14 +198,14 @@ const Tokenizer* Engine::tokenizer() const {
 }
 
 SamplingParams Engine::default_sampling() const {
-  const GenerationConfig& wishes = impl_->files.generation;
+  const GenerationConfig& generation = impl_->files.generation;
   SamplingParams params;
-  params.temperature = wishes.temperature.value_or(params.temperature);
-  if (wishes.do_sample == false) params.temperature = 0.0F;
-  params.top_p = wishes.top_p.value_or(params.top_p);
-  params.top_k = wishes.top_k.value_or(params.top_k);
-  params.min_p = wishes.min_p.value_or(params.min_p);
-  params.repetition_penalty = wishes.repetition_penalty.value_or(params.repetition_penalty);
+  params.temperature = generation.temperature.value_or(params.temperature);
+  if (generation.do_sample == false) params.temperature = 0.0F;
+  params.top_p = generation.top_p.value_or(params.top_p);
+  params.top_k = generation.top_k.value_or(params.top_k);
+  params.min_p = generation.min_p.value_or(params.min_p);
+  params.repetition_penalty = generation.repetition_penalty.value_or(params.repetition_penalty);
   return params;
 }
 

@@ -11,7 +11,7 @@
 #include <unordered_map>
 
 #include "grammar/grammar_compiler.h"
-#include "grammar/xgrammar_door.h"
+#include "grammar/xgrammar_api.h"
 
 namespace quire::grammar {
 

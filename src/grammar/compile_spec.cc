@@ -9,7 +9,7 @@
 #include "grammar/check_spec.h"
 #include "grammar/stop_scope.h"
 #include "grammar/work_budget.h"
-#include "grammar/xgrammar_door.h"
+#include "grammar/xgrammar_api.h"
 
 namespace quire::grammar {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/one_line.h"
 #include "grammar/work_budget.h"
-#include "grammar/xgrammar_door.h"
+#include "grammar/xgrammar_api.h"
 
 namespace quire::grammar {
 namespace {

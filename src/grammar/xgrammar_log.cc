@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/log.h"
-#include "grammar/xgrammar_door.h"
+#include "grammar/xgrammar_api.h"
 
 namespace quire::grammar {
 namespace {

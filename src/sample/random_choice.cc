@@ -97,7 +97,7 @@ void filter_tokens(std::span<const float> logits, float max_logit, const TokenFi
 }
 
 // Because -log(u) >= 1 - u, a candidate that loses by this bound needs no logarithm.
-int32_t race(std::span<const Candidate> candidates, const TokenNoise& noise) {
+int32_t sample_gumbel_max(std::span<const Candidate> candidates, const TokenNoise& noise) {
   int32_t winner = -1;
   double best = -1;
   double uniform[4];
@@ -118,9 +118,9 @@ int32_t race(std::span<const Candidate> candidates, const TokenNoise& noise) {
   return winner;
 }
 
-// As above, but also uses exp_bound() to avoid most exponentials.
-int32_t race(std::span<const float> logits, float max_logit, float temperature,
-             const TokenNoise& noise) {
+// Gives the same token, but uses exp_bound() to avoid most exponentials.
+int32_t sample_gumbel_max(std::span<const float> logits, float max_logit, float temperature,
+                          const TokenNoise& noise) {
   const double inverse = 1.0 / static_cast<double>(temperature);
   int32_t winner = -1;
   double best = -1;

@@ -46,9 +46,9 @@ void filter_tokens(std::span<const float> logits, float max_logit, const TokenFi
 
 // Gumbel-max sampling in its exponential form: the argmax of weight / -log(u) draws a token in
 // proportion to its weight, without the sum or an order of the weights. Ties go to the lowest id.
-int32_t race(std::span<const Candidate> candidates, const TokenNoise& noise);
+int32_t sample_gumbel_max(std::span<const Candidate> candidates, const TokenNoise& noise);
 // Samples over a whole vocabulary; most tokens are rejected by a cheap bound.
-int32_t race(std::span<const float> logits, float max_logit, float temperature,
-             const TokenNoise& noise);
+int32_t sample_gumbel_max(std::span<const float> logits, float max_logit, float temperature,
+                          const TokenNoise& noise);
 
 }  // namespace quire

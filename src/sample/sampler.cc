@@ -148,10 +148,10 @@ int32_t SamplerState::Impl::choose(std::span<const float> logits, float max_logi
                               .top_k = params->top_k,
                               .top_p = params->top_p,
                               .min_p = params->min_p};
-  if (filter.keeps_all()) return race(logits, max_logit, params->temperature, noise);
+  if (filter.keeps_all()) return sample_gumbel_max(logits, max_logit, params->temperature, noise);
   thread_local std::vector<Candidate> candidates;
   filter_tokens(logits, max_logit, filter, candidates);
-  return race(candidates, noise);
+  return sample_gumbel_max(candidates, noise);
 }
 
 }  // namespace quire

@@ -322,7 +322,7 @@ TEST(Admission, FindsStopIdsThatAreNotInOrder) {
   }
 }
 
-TEST(Admission, RefusesWishesForTextWithoutAnyText) {
+TEST(Admission, RefusesTextParametersWithoutATokenizer) {
   Admission::Limits limits = {.vocab_size = 100, .max_model_len = 64, .eos_ids = {2}};
   Admission without(nullptr, limits);
   Request request;

@@ -374,25 +374,25 @@ ModelConfig fp8_config(const WeightScheme& scheme) {
 // Sums over two threads, each of which runs one rank.
 class TwoRankOps : public ReferenceOps {
  public:
-  struct Meeting {
+  struct Rendezvous {
     std::barrier<> barrier{2};
     TensorView parts[2];
   };
-  TwoRankOps(Meeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
+  TwoRankOps(Rendezvous& rendezvous, int rank) : rendezvous_(rendezvous), rank_(rank) {}
 
   void all_reduce(TensorView x, Stream& /*stream*/) override {
-    meeting_.parts[rank_] = x;
-    meeting_.barrier.arrive_and_wait();
+    rendezvous_.parts[rank_] = x;
+    rendezvous_.barrier.arrive_and_wait();
     std::vector<float> sum(static_cast<size_t>(x.shape.num_elements()));
     for (size_t i = 0; i < sum.size(); ++i) {
-      sum[i] = meeting_.parts[0].as<float>()[i] + meeting_.parts[1].as<float>()[i];
+      sum[i] = rendezvous_.parts[0].as<float>()[i] + rendezvous_.parts[1].as<float>()[i];
     }
-    meeting_.barrier.arrive_and_wait();
+    rendezvous_.barrier.arrive_and_wait();
     std::copy(sum.begin(), sum.end(), x.as<float>());
   }
 
  private:
-  Meeting& meeting_;
+  Rendezvous& rendezvous_;
   int rank_;
 };
 
@@ -410,12 +410,12 @@ std::vector<float> prompt_logits(const ModelConfig& config, WeightSource& weight
 template <class MakeSource>
 std::array<std::vector<float>, 2> logits_of_two_ranks(const ModelConfig& config,
                                                       const MakeSource& make_source) {
-  TwoRankOps::Meeting meeting;
+  TwoRankOps::Rendezvous rendezvous;
   std::array<std::vector<float>, 2> got;
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     ranks.emplace_back([&, rank] {
-      TwoRankOps ops(meeting, rank);
+      TwoRankOps ops(rendezvous, rank);
       auto weights = make_source();
       got[static_cast<size_t>(rank)] = prompt_logits(config, weights, ops, {rank, 2});
     });

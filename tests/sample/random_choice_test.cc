@@ -115,7 +115,7 @@ TEST(TokenNoise, DependsOnSeedPositionAndTokenAlone) {
   EXPECT_EQ(all.size(), 7U);
 }
 
-TEST(Race, TheGlanceOverAVocabularyChangesNothing) {
+TEST(GumbelMax, TheFirstPassOverAVocabularyChangesNothing) {
   std::mt19937 rng(5);
   std::normal_distribution<float> normal(0, 4);
   for (uint64_t position = 0; position < 300; ++position) {
@@ -127,9 +127,12 @@ TEST(Race, TheGlanceOverAVocabularyChangesNothing) {
     std::vector<Candidate> all;
     filter_tokens(logits, max_logit, {.temperature = temperature}, all);
     const TokenNoise noise(99, position);
-    ASSERT_EQ(race(logits, max_logit, temperature, noise), race(all, noise));
+    ASSERT_EQ(sample_gumbel_max(logits, max_logit, temperature, noise),
+              sample_gumbel_max(all, noise));
     std::ranges::reverse(all);
-    ASSERT_EQ(race(logits, max_logit, temperature, noise), race(all, noise)) << "order matters";
+    ASSERT_EQ(sample_gumbel_max(logits, max_logit, temperature, noise),
+              sample_gumbel_max(all, noise))
+        << "order matters";
   }
 }
 
@@ -142,10 +145,10 @@ double chi_square(const std::vector<float>& logits, const TokenFilter& filter, i
   for (int i = 0; i < num_draws; ++i) {
     const TokenNoise noise(2024, static_cast<uint64_t>(i));
     if (filter.keeps_all()) {
-      ++counts[race(logits, max_logit, filter.temperature, noise)];
+      ++counts[sample_gumbel_max(logits, max_logit, filter.temperature, noise)];
     } else {
       filter_tokens(logits, max_logit, filter, candidates);
-      ++counts[race(candidates, noise)];
+      ++counts[sample_gumbel_max(candidates, noise)];
     }
   }
   double total = 0;
@@ -167,7 +170,7 @@ double chi_square(const std::vector<float>& logits, const TokenFilter& filter, i
 }
 
 // Seeds are fixed, so these never flicker; the bounds are the 99.9 % points of chi-square.
-TEST(Race, DrawsInProportion) {
+TEST(GumbelMax, DrawsInProportion) {
   std::vector<float> logits(20);
   for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>((i * 7) % 20) / 6.F;
   EXPECT_LT(chi_square(logits, {}, 40000), 43.8) << "19 degrees of freedom";
@@ -182,14 +185,14 @@ TEST(Race, DrawsInProportion) {
 }
 
 // One position, many seeds: requests that differ in nothing but their seed are independent.
-TEST(Race, SeedsAreIndependent) {
+TEST(GumbelMax, SeedsAreIndependent) {
   const std::vector<float> logits(16, 1.F);
   std::vector<int> pairs(256);
   constexpr int kDraws = 51200;
   for (int i = 0; i < kDraws; ++i) {
     const auto seed = static_cast<uint64_t>(i);
-    ++pairs[16 * race(logits, 1, 1, TokenNoise(seed, 5)) +
-            race(logits, 1, 1, TokenNoise(seed + 1, 5))];
+    ++pairs[16 * sample_gumbel_max(logits, 1, 1, TokenNoise(seed, 5)) +
+            sample_gumbel_max(logits, 1, 1, TokenNoise(seed + 1, 5))];
   }
   double chi = 0;
   for (const int count : pairs) chi += (count - 200.0) * (count - 200.0) / 200.0;

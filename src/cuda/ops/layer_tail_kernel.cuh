@@ -263,16 +263,16 @@ __device__ __forceinline__ void store_columns(const TailPhase& phase, const Tail
 
 // A grid barrier: a counter of arrivals that only grows, by gridDim.x per barrier. One thread per
 // thread block counts.
-class Meeting {
+class GridBarrier {
  public:
   // Constructed after the wait for the previous kernel. No thread block can pass the first barrier
   // before this one arrives at it, so a count above the last multiple of gridDim.x belongs to that
   // barrier.
-  __device__ __forceinline__ explicit Meeting(uint64_t* arrivals) : arrivals_(arrivals) {
+  __device__ __forceinline__ explicit GridBarrier(uint64_t* arrivals) : arrivals_(arrivals) {
     if (threadIdx.x == 0) complete_ = load() / gridDim.x * gridDim.x;
   }
   // Waits for every thread block. Their writes must then be read past the L1.
-  __device__ __forceinline__ void meet() {
+  __device__ __forceinline__ void wait() {
     __syncthreads();
     if (threadIdx.x == 0) {
       __threadfence();
@@ -361,7 +361,7 @@ __device__ __forceinline__ void copy_row(unsigned char* shared, const void* row,
 
 template <typename T>
 __device__ __forceinline__ void run_phases(const TailParams& p, const Shared& s, Reader& reader) {
-  Meeting meeting(p.arrivals);
+  GridBarrier barrier(p.arrivals);
   copy_row<T>(s.residual, p.residual, p.hidden);
   copy_row<T>(s.x, p.attention, p.phases[kTailO].k);
   __syncthreads();
@@ -379,7 +379,7 @@ __device__ __forceinline__ void run_phases(const TailParams& p, const Shared& s,
     __syncthreads();
     store_columns<T>(phase, share, s);
     if (is_last) break;
-    meeting.meet();
+    barrier.wait();
     if (norms) {
       add_and_norm<T>(p, s, phase.out, weights, held);
     } else {

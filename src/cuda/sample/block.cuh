@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "cuda/sample/race.cuh"
+#include "cuda/sample/gumbel.cuh"
 
 namespace quire::cuda {
 
@@ -107,9 +107,9 @@ __device__ __forceinline__ void for_each_quad(const LogitsRow& row, int32_t firs
 // Gumbel-max sampling over the tokens of quads [first, end) for which `joins(logit, id)` is true.
 // `change(q, quad)` sees each quad first and may modify it.
 template <typename Change, typename Joins>
-__device__ Winner race(const LogitsRow& row, int32_t first, int32_t end, const RaceParams& params,
-                       Change change, Joins joins) {
-  RoughRace rough(params);
+__device__ Winner sample_gumbel_max(const LogitsRow& row, int32_t first, int32_t end,
+                                    const GumbelParams& params, Change change, Joins joins) {
+  RoughGumbel rough(params);
   const auto visit = [&](auto in_flight, auto take) {
     for_each_quad<in_flight()>(row, first, end, [&](int32_t q, Quad quad) {
       change(q, quad);

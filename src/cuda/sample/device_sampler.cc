@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "cuda/base/carver.h"
+#include "cuda/base/bump_allocator.h"
 
 namespace quire::cuda {
 namespace {
@@ -44,26 +44,28 @@ struct Parts {
   size_t num_bytes = 0;
 };
 
-RowTables carve_tables(const DeviceSamplerLimits& limits, Carver& carver) {
+RowTables lay_out_tables(const DeviceSamplerLimits& limits, BumpAllocator& allocator) {
   const RowLimits row = row_limits_of(limits);
   const auto rows = static_cast<size_t>(limits.max_num_seqs);
   const auto num_tables = static_cast<size_t>(limits.max_rule_seqs);
   const auto bitmap_words = static_cast<size_t>(row.bitmap_words());
   RowTables tables = {};
-  tables.states = carver.take<RowState>(rows);
+  tables.states = allocator.allocate<RowState>(rows);
   tables.q_len = 1 + limits.num_drafts;
-  tables.num_computed = carver.take<int32_t>(rows);
-  tables.next_tokens = carver.take<int32_t>(rows * static_cast<size_t>(tables.q_len));
-  tables.forbidden = carver.take<uint32_t>(static_cast<size_t>(limits.max_rows) * bitmap_words);
-  tables.seen = carver.take<uint32_t>(num_tables * static_cast<size_t>(row.vocab_stride()));
-  tables.allowed = carver.take<uint32_t>(num_tables * bitmap_words);
-  tables.stops = carver.take<uint32_t>(num_tables * bitmap_words);
-  tables.biased = carver.take<uint32_t>(num_tables * bitmap_words);
-  tables.bias_ids = carver.take<int32_t>(num_tables * kMaxBiases);
-  tables.bias_values = carver.take<float>(num_tables * kMaxBiases);
-  tables.bad_word_ends = carver.take<int32_t>(num_tables * kMaxBadWords);
-  tables.bad_word_ids = carver.take<int32_t>(num_tables * kMaxBadWordIds);
-  tables.output_tail = carver.take<int32_t>(num_tables * static_cast<size_t>(row.tail_size()));
+  tables.num_computed = allocator.allocate<int32_t>(rows);
+  tables.next_tokens = allocator.allocate<int32_t>(rows * static_cast<size_t>(tables.q_len));
+  tables.forbidden =
+      allocator.allocate<uint32_t>(static_cast<size_t>(limits.max_rows) * bitmap_words);
+  tables.seen = allocator.allocate<uint32_t>(num_tables * static_cast<size_t>(row.vocab_stride()));
+  tables.allowed = allocator.allocate<uint32_t>(num_tables * bitmap_words);
+  tables.stops = allocator.allocate<uint32_t>(num_tables * bitmap_words);
+  tables.biased = allocator.allocate<uint32_t>(num_tables * bitmap_words);
+  tables.bias_ids = allocator.allocate<int32_t>(num_tables * kMaxBiases);
+  tables.bias_values = allocator.allocate<float>(num_tables * kMaxBiases);
+  tables.bad_word_ends = allocator.allocate<int32_t>(num_tables * kMaxBadWords);
+  tables.bad_word_ids = allocator.allocate<int32_t>(num_tables * kMaxBadWordIds);
+  tables.output_tail =
+      allocator.allocate<int32_t>(num_tables * static_cast<size_t>(row.tail_size()));
   tables.vocab_size = limits.vocab_size;
   tables.vocab_stride = row.vocab_stride();
   tables.bitmap_words = row.bitmap_words();
@@ -71,20 +73,20 @@ RowTables carve_tables(const DeviceSamplerLimits& limits, Carver& carver) {
   return tables;
 }
 
-Parts carve(const DeviceSamplerLimits& limits, void* base) {
-  Carver carver(base);
+Parts lay_out(const DeviceSamplerLimits& limits, void* base) {
+  BumpAllocator allocator(base);
   const auto rows = static_cast<size_t>(limits.max_rows);
   const auto slices = rows * static_cast<size_t>(num_slices(limits.vocab_size));
   Parts parts;
-  parts.tables = carve_tables(limits, carver);
+  parts.tables = lay_out_tables(limits, allocator);
   parts.results = reinterpret_cast<RowResult*>(
-      carver.take<std::byte>(rows * (sizeof(RowResult) + sizeof(LogprobsResult))));
-  parts.picks = carver.take<SlicePick>(slices);
-  parts.slice_logprobs = carver.take<SliceLogprobs>(slices);
-  parts.arrivals = carver.take<uint32_t>(rows);
-  parts.block = carver.take<std::byte>(block_bytes(row_limits_of(limits)));
-  parts.plan = carver.take<std::byte>(max_plan_bytes(limits));
-  parts.num_bytes = carver.num_bytes();
+      allocator.allocate<std::byte>(rows * (sizeof(RowResult) + sizeof(LogprobsResult))));
+  parts.picks = allocator.allocate<SlicePick>(slices);
+  parts.slice_logprobs = allocator.allocate<SliceLogprobs>(slices);
+  parts.arrivals = allocator.allocate<uint32_t>(rows);
+  parts.block = allocator.allocate<std::byte>(block_bytes(row_limits_of(limits)));
+  parts.plan = allocator.allocate<std::byte>(max_plan_bytes(limits));
+  parts.num_bytes = allocator.num_bytes();
   return parts;
 }
 
@@ -97,7 +99,7 @@ DeviceSampler::DeviceSampler(const DeviceSamplerLimits& limits)
       rows_(limits.max_num_seqs, limits.max_rule_seqs) {}
 
 size_t DeviceSampler::device_bytes(const DeviceSamplerLimits& limits) {
-  return carve(limits, nullptr).num_bytes;
+  return lay_out(limits, nullptr).num_bytes;
 }
 
 Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSamplerLimits& limits,
@@ -115,7 +117,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   QUIRE_ASSIGN_OR_RETURN(sampler->memory_, device_memory(device_bytes(limits)));
   QUIRE_ASSIGN_OR_RETURN(sampler->ring_, PinnedRing::create(block_bytes(sampler->row_limits_)));
   QUIRE_ASSIGN_OR_RETURN(sampler->plan_ring_, PinnedRing::create(max_plan_bytes(limits)));
-  const Parts parts = carve(limits, sampler->memory_.data());
+  const Parts parts = lay_out(limits, sampler->memory_.data());
   sampler->tables_ = parts.tables;
   sampler->results_ = parts.results;
   sampler->picks_ = parts.picks;

@@ -128,7 +128,7 @@ class RowFilter {
       least_ = least_passing(largest_, [&](float x) { return scale_.weight(x) >= min_p; });
     }
     const bool by_mass = state_.top_p < 1.0F;
-    if (state_.top_k < 1 && !by_mass) return race_row(key_from(least_));
+    if (state_.top_k < 1 && !by_mass) return sample_row(key_from(least_));
     count_steps(by_mass);
     const Crossing kth = top_k_step();
     const int steps = min(kth.bin + 1, num_steps_down_to(least_));
@@ -142,7 +142,7 @@ class RowFilter {
       const uint64_t key = find_border(kth.bin, kth.before, target, false);
       least_ = fmaxf(least_, logit_of(key));
     }
-    return by_mass ? choose_by_mass() : race_row(key_from(least_));
+    return by_mass ? choose_by_mass() : sample_row(key_from(least_));
   }
 
  private:
@@ -219,11 +219,11 @@ class RowFilter {
                                          [&](int i) { return list_weight(i, least_); });
       if (end.bin < kNumBins) cut = block_shared().list[end.bin];
     }
-    return race_list(cut);
+    return sample_list(cut);
   }
 
-  __device__ Winner race_list(uint64_t cut) const {
-    const RaceParams params(state_, largest_);
+  __device__ Winner sample_list(uint64_t cut) const {
+    const GumbelParams params(state_, largest_);
     Winner winner;
     for (int i = static_cast<int>(threadIdx.x); i < block_shared().list_size;
          i += static_cast<int>(blockDim.x)) {
@@ -240,15 +240,15 @@ class RowFilter {
     const Crossing border = find_crossing(static_cast<double>(state_.top_p), true, [&](int b) {
       return b <= last ? block_shared().bins.mass(b, b) : 0.0;
     });
-    if (border.bin == kNumBins) return race_row(key_from(least_));
+    if (border.bin == kNumBins) return sample_row(key_from(least_));
     const double target = static_cast<double>(state_.top_p) * border.total;
     const double count =
         find_crossing(0, false, [&](int b) {
           return b <= border.bin ? static_cast<double>(block_shared().bins.count[b]) : 0.0;
         }).total;
-    if (count > kNumBins) return race_row(find_border(border.bin, border.before, target, true));
+    if (count > kNumBins) return sample_row(find_border(border.bin, border.before, target, true));
     gather({key_from(fmaxf(step_floor(border.bin), least_)), ~uint64_t{0}});
-    return race_list(list_border(target));
+    return sample_list(list_border(target));
   }
 
   __device__ __noinline__ void count_from_least() {
@@ -318,12 +318,12 @@ class RowFilter {
     __syncthreads();
   }
 
-  __device__ __noinline__ Winner race_row(uint64_t cut) const {
+  __device__ __noinline__ Winner sample_row(uint64_t cut) const {
     const Reader<kRules> reader = reader_;
-    const RaceParams params(state_, largest_);
+    const GumbelParams params(state_, largest_);
     const float cut_logit = logit_of(cut);
     const int32_t cut_token = static_cast<uint32_t>(cut) == 0 ? kNoToken : token_of(cut);
-    return race(
+    return sample_gumbel_max(
         reader.row, 0, reader.row.num_quads(), params,
         [&](int32_t q, Quad& quad) { reader.change(q, quad); },
         [&](float x, int32_t id) { return x > cut_logit || (x == cut_logit && id <= cut_token); });

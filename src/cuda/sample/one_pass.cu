@@ -22,11 +22,11 @@ __device__ Largest find_largest(const LogitsRow& row, int32_t first, int32_t end
 
 // The pass over the logits also yields the largest one. A logit of -infinity has score -infinity
 // and never wins.
-__device__ SlicePick race_slice(const LogitsRow& row, int32_t first, int32_t end,
-                                const RowState& state) {
+__device__ SlicePick sample_slice(const LogitsRow& row, int32_t first, int32_t end,
+                                  const RowState& state) {
   Largest mine;
-  const RaceParams params(state, 0.0F);
-  const Winner winner = race(
+  const GumbelParams params(state, 0.0F);
+  const Winner winner = sample_gumbel_max(
       row, first, end, params,
       [&](int32_t q, const Quad& quad) {
 #pragma unroll
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads)
   const RowState state = state_at(tables, call, i);
   SlicePick pick;
   if (kRandom && state.temperature >= kGreedyBelow) {
-    pick = race_slice(row, first, end, state);
+    pick = sample_slice(row, first, end, state);
   } else {
     const Largest largest = find_largest(row, first, end);
     pick = {static_cast<double>(largest.logit), largest.logit, largest.token_id, largest.nan_id, 0};

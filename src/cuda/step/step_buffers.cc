@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cuda/base/carver.h"
+#include "cuda/base/bump_allocator.h"
 #include "cuda/base/memory.h"
 #include "platform/batch_inputs.h"
 
@@ -17,7 +17,7 @@ struct Parts {
   size_t num_bytes = 0;
 };
 
-Parts carve(Carver carver, const StepLimits& limits) {
+Parts lay_out(BumpAllocator allocator, const StepLimits& limits) {
   const auto seqs = static_cast<size_t>(limits.max_num_seqs);
   const auto tokens = static_cast<size_t>(limits.max_num_tokens);
   Parts parts;
@@ -30,29 +30,29 @@ Parts carve(Carver carver, const StepLimits& limits) {
   arrays.num_tables = static_cast<int>(limits.windows.size());
   for (size_t t = 0; t < limits.windows.size(); ++t) {
     arrays.tables[t] = {.window = limits.windows[t],
-                        .row_pages = carver.take<int32_t>(num_entries),
-                        .block_table = carver.take<int32_t>(num_entries),
-                        .slot_mapping = carver.take<int64_t>(tokens)};
+                        .row_pages = allocator.allocate<int32_t>(num_entries),
+                        .block_table = allocator.allocate<int32_t>(num_entries),
+                        .slot_mapping = allocator.allocate<int64_t>(tokens)};
   }
-  arrays.token_ids = carver.take<int32_t>(tokens);
-  arrays.positions = carver.take<int32_t>(tokens);
-  arrays.query_start = carver.take<int32_t>(seqs + 1);
-  arrays.seq_lens = carver.take<int32_t>(seqs);
-  arrays.logit_tokens = carver.take<int32_t>(logit_rows);
-  arrays.sample_rows = carver.take<int32_t>(logit_rows);
-  arrays.sample_offsets = carver.take<int32_t>(logit_rows);
-  arrays.slice_rows = carver.take<int32_t>(seqs);
-  parts.block = carver.take<std::byte>(max_step_bytes(limits));
+  arrays.token_ids = allocator.allocate<int32_t>(tokens);
+  arrays.positions = allocator.allocate<int32_t>(tokens);
+  arrays.query_start = allocator.allocate<int32_t>(seqs + 1);
+  arrays.seq_lens = allocator.allocate<int32_t>(seqs);
+  arrays.logit_tokens = allocator.allocate<int32_t>(logit_rows);
+  arrays.sample_rows = allocator.allocate<int32_t>(logit_rows);
+  arrays.sample_offsets = allocator.allocate<int32_t>(logit_rows);
+  arrays.slice_rows = allocator.allocate<int32_t>(seqs);
+  parts.block = allocator.allocate<std::byte>(max_step_bytes(limits));
   arrays.step = parts.block;
-  parts.ahead = carver.take<PagePiece>(StepBuffers::kMaxPieces);
-  parts.num_bytes = carver.num_bytes();
+  parts.ahead = allocator.allocate<PagePiece>(StepBuffers::kMaxPieces);
+  parts.num_bytes = allocator.num_bytes();
   return parts;
 }
 
 }  // namespace
 
 size_t StepBuffers::device_bytes(const StepLimits& limits) {
-  return carve(Carver(), limits).num_bytes;
+  return lay_out(BumpAllocator(), limits).num_bytes;
 }
 
 Result<StepBuffers> StepBuffers::create(const StepLimits& limits, CudaStream& stream) {
@@ -63,7 +63,7 @@ Result<StepBuffers> StepBuffers::create(const StepLimits& limits, CudaStream& st
   const size_t num_bytes = device_bytes(limits);
   QUIRE_ASSIGN_OR_RETURN(buffers.memory_, device_memory(num_bytes));
   stream.set_zero(buffers.memory_.data(), num_bytes);
-  const Parts parts = carve(Carver(buffers.memory_.data()), limits);
+  const Parts parts = lay_out(BumpAllocator(buffers.memory_.data()), limits);
   buffers.block_ = parts.block;
   buffers.ahead_ = parts.ahead;
   buffers.arrays_ = parts.arrays;

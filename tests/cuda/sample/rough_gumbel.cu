@@ -1,5 +1,5 @@
 #include "cuda/base/launch.h"
-#include "cuda/sample/race.cuh"
+#include "cuda/sample/gumbel.cuh"
 #include "cuda/sample/rough_gumbel.h"
 
 namespace quire::cuda {
@@ -12,11 +12,11 @@ __global__ void __launch_bounds__(kThreads)
                       RoughGumbelErrors* errors) {
   RowState state = {};
   state.temperature = temperature;
-  const RaceParams params(state, 0.0F);
+  const GumbelParams params(state, 0.0F);
   const uint64_t step = uint64_t{gridDim.x} * kThreads;
   for (uint64_t i = uint64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step) {
     const auto bits = static_cast<uint32_t>(first + i);
-    RoughRace rough(params);
+    RoughGumbel rough(params);
     rough.take(logit, bits, 0);
     const double exact = params.score(logit, bits);
     // may_win() takes a float, so the score is rounded down.

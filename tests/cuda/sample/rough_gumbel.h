@@ -1,4 +1,4 @@
-// Compares the bounds of RoughRace (cuda/sample/race.cuh) with the exact score.
+// Compares the bounds of RoughGumbel (cuda/sample/gumbel.cuh) with the exact score.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct RoughGumbelErrors {
 };
 
 // Counts in `errors` (device) the random bits in [first, first + count) whose exact score is
-// outside of RoughRace's bounds.
+// outside of RoughGumbel's bounds.
 void launch_check_bits(uint64_t first, uint64_t count, float logit, float temperature,
                        RoughGumbelErrors* errors, CudaStream& stream);
 

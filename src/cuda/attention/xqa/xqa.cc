@@ -8,8 +8,8 @@
 
 #include "attn/validate.h"
 #include "base/check.h"
+#include "cuda/attention/xqa/default_inputs.h"
 #include "cuda/attention/xqa/kernel.h"
-#include "cuda/attention/xqa/neutral.h"
 #include "cuda/base/error.h"
 #include "cuda/base/memory.h"
 
@@ -122,7 +122,7 @@ class XqaPlan final : public AttentionPlan {
   const size_t workspace_bytes_;
   const xqa::Kernel* kernel_ = nullptr;
   size_t shared_bytes_ = 0;  // of the kernel, per thread block
-  xqa::Neutral neutral_;
+  xqa::DefaultInputs default_inputs_;
   Buffer counters_;  // [max_num_reqs, num_kv_heads] uint32_t, zero between runs
   // The first update() zeroes the counters on its stream. Zeroing them on the default stream,
   // however early, added 0.3 to 0.6 us to every later kernel of other streams on an H200, in graphs
@@ -150,7 +150,7 @@ Status XqaPlan::load() {
   kernel_ = xqa::find_kernel(key_of(shape_));
   QUIRE_CHECK(kernel_ != nullptr, "[xqa] a supported shape has a kernel");
   QUIRE_ASSIGN_OR_RETURN(shared_bytes_, kernel_->prepare());
-  QUIRE_ASSIGN_OR_RETURN(neutral_, xqa::neutral_inputs());
+  QUIRE_ASSIGN_OR_RETURN(default_inputs_, xqa::default_inputs());
   const size_t num_bytes = static_cast<size_t>(limits_.max_num_reqs) *
                            static_cast<size_t>(shape_.num_kv_heads) * sizeof(uint32_t);
   QUIRE_ASSIGN_OR_RETURN(counters_, device_memory(num_bytes));
@@ -173,14 +173,14 @@ xqa::KernelCall XqaPlan::kernel_call(const AttentionCall& call) const {
                                     : std::numeric_limits<uint32_t>::max();
   kernel.scale = shape_.scale;
   if (scaled) {
-    kernel.k_scale = call.kv.k_scale != nullptr ? call.kv.k_scale : neutral_.one;
+    kernel.k_scale = call.kv.k_scale != nullptr ? call.kv.k_scale : default_inputs_.one;
     kernel.v_scale = call.kv.v_scale;
   }
   kernel.q = static_cast<const char*>(call.q.data) + row_bytes;
   kernel.out = static_cast<char*>(call.out.data) + row_bytes;
   kernel.sinks = shape_.sinks                            ? call.sinks
                  : xqa::is_hopper_kernel(key_of(shape_)) ? nullptr
-                                                         : neutral_.sinks;
+                                                         : default_inputs_.sinks;
   kernel.k = call.kv.k;
   kernel.v = call.kv.v;
   kernel.page_stride = units(call.kv.page_stride_k);

@@ -1,6 +1,6 @@
 #include <cuda_runtime.h>
 
-#include "cuda/attention/xqa/neutral.h"
+#include "cuda/attention/xqa/default_inputs.h"
 #include "cuda/base/error.h"
 
 namespace quire::cuda::xqa {
@@ -24,11 +24,11 @@ __device__ Inputs inputs = make_inputs();
 
 }  // namespace
 
-Result<Neutral> neutral_inputs() {
+Result<DefaultInputs> default_inputs() {
   void* address = nullptr;
   QUIRE_CUDA_RETURN_IF_ERROR(cudaGetSymbolAddress(&address, inputs));
   const auto* on_device = static_cast<const Inputs*>(address);
-  return Neutral{.one = &on_device->one, .sinks = on_device->sinks};
+  return DefaultInputs{.one = &on_device->one, .sinks = on_device->sinks};
 }
 
 }  // namespace quire::cuda::xqa

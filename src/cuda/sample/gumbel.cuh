@@ -39,13 +39,13 @@ struct Winner {
   }
 };
 
-struct RaceParams {
+struct GumbelParams {
   uint64_t seed;
   uint64_t position;
   double inverse;  // of the temperature
   float anchor;    // subtracted from logits
 
-  __device__ RaceParams(const RowState& state, float from)
+  __device__ GumbelParams(const RowState& state, float from)
       : seed(state.seed),
         position(static_cast<uint64_t>(state.position)),
         inverse(1.0 / static_cast<double>(state.temperature)),
@@ -65,9 +65,9 @@ struct RaceParams {
 
 // Gumbel-max sampling of a thread's tokens in fp32 with bounds of the error, so that fp64 is
 // computed only for the few tokens that may win.
-class RoughRace {
+class RoughGumbel {
  public:
-  __device__ RoughRace(const RaceParams& params)
+  __device__ RoughGumbel(const GumbelParams& params)
       : anchor_(params.anchor), inverse_(static_cast<float>(params.inverse)) {}
 
   __device__ __forceinline__ void take(float logit, uint32_t bits, int32_t id) {

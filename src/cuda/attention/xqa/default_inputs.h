@@ -7,12 +7,12 @@ namespace quire::cuda::xqa {
 
 inline constexpr int kMaxHeads = 256;
 
-struct Neutral {
+struct DefaultInputs {
   const float* one = nullptr;    // a scale
   const float* sinks = nullptr;  // [kMaxHeads]
 };
 
 // Returns their addresses. The first call loads them and cannot be captured.
-Result<Neutral> neutral_inputs();
+Result<DefaultInputs> default_inputs();
 
 }  // namespace quire::cuda::xqa

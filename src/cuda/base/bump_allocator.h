@@ -1,4 +1,4 @@
-// A bump allocator: consecutive parts of one allocation.
+// Hands out consecutive parts of one allocation.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,13 @@
 namespace quire::cuda {
 
 // Without a base it only adds up the bytes that the parts need.
-class Carver {
+class BumpAllocator {
  public:
-  explicit Carver(void* base = nullptr) : base_(static_cast<std::byte*>(base)) {}
+  explicit BumpAllocator(void* base = nullptr) : base_(static_cast<std::byte*>(base)) {}
 
   // Every part is 256-byte aligned. Returns null without a base.
   template <typename T>
-  T* take(size_t count) {
+  T* allocate(size_t count) {
     const size_t at = num_bytes_;
     num_bytes_ += (count * sizeof(T) + 255) / 256 * 256;
     return base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + at);
