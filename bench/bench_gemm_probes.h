@@ -1,4 +1,4 @@
-// What this machine can do at best, measured: the yardsticks of bench_gemm.
+// Measures the machine's peak rates, to which bench_gemm compares its results.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What a streamed token costs to write: a chunk of one token for completions and chats, with and
-// without log probabilities.
+// Measures the cost of writing a streamed token: a chunk of one token for completions and chats,
+// with and without log probabilities.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What the server itself costs: CPU time a request and a streamed token, with an engine that does
+// Measures the server itself: CPU time per request and per streamed token, with an engine that does
 // nothing behind the real service and transport, on loopback. The client is another process; all
 // threads of this one count, the null engine's too.
 #include <fmt/format.h>
@@ -118,7 +118,7 @@ class NullEngine final : public server::EngineApi {
   std::thread thread_;
 };
 
-// What the client is to do next; port 0: end.
+// The client's next command; port 0: end.
 struct Order {
   int port = 0;
   int num_requests = 0;

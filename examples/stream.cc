@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   });
   if (!stream.ok()) return std::cerr << stream.status().message() << "\n", 1;
   while (auto output = (*stream)->next()) {
-    if (!(std::cout << output->text << std::flush)) (*stream)->cancel();  // nobody reads any more
+    if (!(std::cout << output->text << std::flush)) (*stream)->cancel();  // the reader has gone
   }
   std::cout << "\n";
 }

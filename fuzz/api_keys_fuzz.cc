@@ -16,7 +16,7 @@
 namespace quire::server {
 namespace {
 
-// Of all lengths modulo 3, as base64 pads by that.
+// All lengths modulo 3, because base64 pads by them.
 constexpr std::string_view kKeys[] = {"alpha", "betas!", "a:key", "="};
 
 std::optional<int> place_of(std::string_view key) {

@@ -199,7 +199,7 @@ class Play {
     wire_.user->on_wake();
   }
 
-  // What a real stream does after close(): calls under way end.
+  // Ends the calls under way, as a real stream does after close().
   void finish_io() {
     read_done(0);
     if (!std::exchange(wire_.writing, {}).empty()) wire_.user->on_written(0);

@@ -1,4 +1,4 @@
-// What the tokenizer fuzzers do with a tokenizer that loaded.
+// The calls that the tokenizer fuzzers make on a tokenizer that loaded.
 #pragma once
 
 #include <cstdint>

@@ -71,7 +71,7 @@ TEST(TuningTable, ReadsWhatItWrote) {
   }
 }
 
-// Whatever the table: a measured point gets its fastest candidate, the choice is a candidate that
+// In any table a measured point gets its fastest candidate, the choice is a candidate that
 // was measured at the cell that speaks for it, of the same phase, and no candidate there is faster
 // by more than 1 %.
 TEST(TuningTable, TheBestIsTheFastestOfItsCell) {
@@ -226,8 +226,8 @@ TEST(TuningTable, RaggedComesAfterShapesAndBeforeSizes) {
   EXPECT_EQ(kNames[full_only.best(asked, kNames).candidate], "native");
 }
 
-// Whatever else is alike: a step of several query tokens asks those points only, of the nearest
-// length by the powers of two that a kernel's tiles hold.
+// Query length comes before other likeness: a step of several query tokens asks those points only,
+// of the nearest length by the powers of two that a kernel's tiles hold.
 TEST(TuningTable, SeveralQueryTokensAreMeasuredApart) {
   const auto point = [](int q_len, int num_reqs = 16) {
     TuningPoint of_length = point_of(num_reqs, 1024);

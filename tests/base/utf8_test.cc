@@ -33,7 +33,7 @@ TEST(Utf8, RefusesOverlongSurrogatesAndTooLarge) {
 }
 
 TEST(Utf8, ReplacesMaximalInvalidSequences) {
-  // What Python's bytes.decode(errors="replace") gives.
+  // Python's bytes.decode(errors="replace") gives the same.
   EXPECT_EQ(replace_invalid_utf8("a\xE2\x82z"), "a\uFFFDz");
   EXPECT_EQ(replace_invalid_utf8("\xE2\x28\xA1"), "\uFFFD(\uFFFD");
   EXPECT_EQ(replace_invalid_utf8("\xF0\x9F\x98"), "\uFFFD");

@@ -26,6 +26,6 @@ if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
 fi
 flock -u 9
 cd "$work_dir"
-# What lm-eval's libraries keep stays here, and they fetch nothing.
+# lm-eval's libraries keep their caches here, and fetch nothing.
 export HF_HOME=$work_dir/hf HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1 PYTHONDONTWRITEBYTECODE=1
 exec "$venv/bin/python" "$here/$script" "$@" 9>&-

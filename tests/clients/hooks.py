@@ -11,7 +11,7 @@ import schemathesis
 
 VOCAB_SIZE = 1536  # the embedded model's
 ROLES = ("system", "user", "assistant")
-# Those that restrict an answer: one at most.
+# Fields that restrict an answer; a request has one at most.
 RESTRICTIONS: dict[str, Any] = {
     "response_format": {"type": "json_object"},
     "structured_outputs": {"regex": "[0-9]{3}"},

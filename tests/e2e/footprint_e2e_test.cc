@@ -1,5 +1,5 @@
-// What the binary takes of a machine: resident memory, and a core's time while nobody asks. How
-// soon it answers is printed, not asserted: that depends on what else the machine does.
+// Checks what the binary takes of a machine: resident memory, and CPU time while it is idle. The
+// time to an answer is printed, not asserted, because it depends on the machine's other load.
 #include <gmock/gmock.h>
 
 #include <chrono>

@@ -13,7 +13,7 @@ inline constexpr std::string_view kApplesSchema = R"({"type": "object", "propert
     "unit": {"enum": ["apples", "coins"]}}, "required": ["answer", "unit"],
     "additionalProperties": false})";
 
-// Of even numbers greedily, of odd ones sampled.
+// Even numbers are answered greedily, odd ones by sampling.
 inline Request apples_question(const Engine& engine, int number, int max_tokens) {
   Request request;
   request.prompt = *engine.render_chat(

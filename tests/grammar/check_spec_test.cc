@@ -1,4 +1,4 @@
-// What is refused before XGrammar sees it, and how.
+// Tests the forms that are refused before XGrammar sees them, and their messages.
 #include "grammar/check_spec.h"
 
 #include <gmock/gmock.h>

@@ -205,7 +205,7 @@ TEST(GrammarCompiler, TheLeastRecentlyUsedGoesFirst) {
   ASSERT_TRUE(compiler.compile(choice({"bbbb"})).ok());
   EXPECT_EQ(compiler.stats().num_compiled, 4);
   EXPECT_LE(compiler.stats().cache_bytes, limits.cache_bytes);
-  // What an answer holds stays whole after it left the cache.
+  // A grammar that an answer holds stays whole after it left the cache.
   EXPECT_FALSE((*kept)()->allowed_tokens().empty());
 }
 

@@ -1,5 +1,5 @@
-// What constraints cost at a vocabulary of 128 k. Prints its figures; docs/benchmarks.md quotes
-// them.
+// Measures the cost of constraints at a vocabulary of 128 k. Prints its figures; docs/benchmarks.md
+// quotes them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Whatever is drawn from the masks, the answer is what the grammar says.
+// Any answer that is drawn from the masks conforms to its grammar.
 #include "grammar/walk.h"
 
 #include <gtest/gtest.h>

@@ -96,7 +96,7 @@ class FakeEngine final : public server::EngineApi {
     }
     on_output(std::move(output));
   }
-  // Of a request with several answers.
+  // Prepares a request with several answers.
   void expect_answers(RequestId id, int n) {
     const std::lock_guard lock(mutex_);
     running_.at(id).num_left = n;

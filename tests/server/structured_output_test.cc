@@ -1,4 +1,4 @@
-// From a call's wish for a form to a constraint.
+// Tests how a call's requested form becomes a constraint.
 #include "server/structured_output.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What Jinja2 renders (tools/golden/templates.py), byte for byte.
+// Compares rendered templates with Jinja2's (tools/golden/templates.py), byte for byte.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ Result<std::string> render(std::string_view source, const jinja::Value& variable
   return parsed.render(variables, limits);
 }
 
-// What a row of a golden file says must happen; `prefix`: text the row leaves out.
+// Checks a result against a golden file's row; `prefix`: text that the row leaves out.
 void expect_row(simdjson::dom::object row, const Result<std::string>& result,
                 const std::string& prefix, const std::string& label) {
   std::string_view text;
@@ -52,7 +52,7 @@ void expect_row(simdjson::dom::object row, const Result<std::string>& result,
         << result.status().message() << "\n"
         << raised;
   }
-  // What is undefined is named as Jinja names it.
+  // An undefined value is named as Jinja names it.
   std::string_view error;
   constexpr std::string_view kUndefined = "UndefinedError: ";
   if (row["error"].get(error) == simdjson::SUCCESS && error.starts_with(kUndefined)) {

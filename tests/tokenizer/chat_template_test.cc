@@ -159,7 +159,7 @@ TEST(ChatTemplateBudget, Memory) {
                                  HasSubstr("nested too deeply"), HasSubstr("too many steps")))
         << source;
   }
-  // What is dropped is given back.
+  // Dropped values give their memory back to the budget.
   TemplateLimits limits;
   limits.max_live_bytes = size_t{4} << 20;
   const auto result =

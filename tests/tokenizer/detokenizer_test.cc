@@ -125,7 +125,7 @@ std::string output_after(const Tokenizer& tokenizer, std::span<const int32_t> pr
   return text;
 }
 
-// What of the whole text is the prompt's, told from the runs of bytes and from decode alone.
+// The prompt's part of the whole text, derived from the runs of bytes and from decode alone.
 std::string prompt_text(const Tokenizer& tokenizer, std::span<const int32_t> ids, size_t cut) {
   const auto is_byte = [](int32_t id) { return id >= byte_id(0) && id <= byte_id(255); };
   size_t begin = cut;

@@ -76,8 +76,8 @@ inline std::vector<NamedTokenizer> component_tokenizers() {
   return result;
 }
 
-// What an incremental detokenizer gives for the ids, all pieces together; each piece is checked to
-// be whole characters.
+// Decodes the ids incrementally and joins the pieces, each of which is checked to be whole
+// characters.
 std::string decode_incrementally(const Tokenizer& tokenizer, std::span<const int32_t> ids,
                                  bool skip_special_tokens);
 

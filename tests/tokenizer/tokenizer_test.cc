@@ -1,4 +1,4 @@
-// What a tokenizer refuses, how it bears hostile input, and its small questions.
+// Tests what a tokenizer refuses, hostile input, and its small queries.
 #include "tokenizer/tokenizer.h"
 
 #include <fmt/format.h>

@@ -20,7 +20,7 @@ using testing::AttentionResult;
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-// Whatever the cache's dtype: both sides read the same stored numbers.
+// The same for every cache dtype, because both sides read the same stored numbers.
 constexpr float kTolerance = 1e-5F;
 
 void expect_equals_reference(const AttentionCase& spec) {
@@ -47,7 +47,7 @@ struct TargetScope {
 };
 
 TEST(CpuAttentionTargets, EachEqualsReference) {
-  // Those that simd_kernels.cc compiles and this machine has.
+  // Instruction sets that simd_kernels.cc compiles and this machine has.
   std::vector<AttentionCase> cases;
   for (const AttentionCase& spec : testing::attention_cases()) {
     if (spec.name.starts_with("mixed_phases") || spec.name.starts_with("head_dim_40") ||
@@ -184,7 +184,7 @@ TEST(CpuAttentionPlan, SplitsOnlyWhatIsLongAndWithinItsBounds) {
     EXPECT_EQ(item.num_queries, 1);
   }
   EXPECT_THAT(num_items, ElementsAre(11, 1, 1, 6, 1));
-  // 513 positions are two partitions, but less than a fair share. One thread has nobody to split
+  // 513 positions are two partitions, but less than a fair share. One thread has none to split
   // for.
   cpu::WorkSplit(shape, 1).plan(problem.batch(), problem.batch().decode, plan);
   EXPECT_EQ(plan.items.size(), 5U);

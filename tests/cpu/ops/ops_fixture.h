@@ -1,4 +1,4 @@
-// What the tests of the CPU operations share: every way in which this machine can run them, and
+// Shared by the tests of the CPU operations: every way in which this machine can run them, and
 // seeded numbers.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What goes wrong for one request goes wrong for it alone: the real binary, and neighbours whose
-// answers are compared, bit for bit, with those of a run without the faults.
+// A fault of one request affects that request alone: neighbours in the real binary give the same
+// answers, bit for bit, as in a run without the faults.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ std::string with_head_of_its_own(std::string config) {
 }
 
 // The embedded model with a head of its own, so that a row of the embedding can be NaN without
-// being everybody's: whoever has that token in the prompt, and nobody else, has NaN logits.
+// read by every request: only requests with that token in the prompt have NaN logits.
 std::string poisoned_weights(const std::string& original) {
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, original.data(), sizeof(header_bytes));
@@ -98,7 +98,7 @@ JsonCall neighbour(int i) {
                       i, 2 * i + 1, 24 + i % 5, i % 2 == 0 ? 0.0 : 0.9, i)};
 }
 
-// What must not change by a bit: text, ids, log probabilities.
+// The parts that must not change by a bit: text, ids, log probabilities.
 std::string essence(const HttpAnswer& answer) {
   EXPECT_EQ(answer.status, 200) << answer.body;
   const auto document = JsonDocument::parse(answer.body, "answer");

@@ -1,4 +1,4 @@
-// What the transport refuses by itself, in the real binary: an OpenAI error like any other.
+// Requests that the transport itself refuses, in the real binary: each gets an OpenAI error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -36,7 +36,7 @@ class Served {
 
 // The string at this JSON pointer, "/choices/0/text"; "" where there is none.
 std::string string_at(std::string_view json, std::string_view pointer);
-// Of an event stream: the strings at this pointer in all events, put together.
+// Joins the strings at this pointer in all events of a stream.
 std::string streamed_at(std::string_view events, std::string_view pointer);
 
 }  // namespace quire::testing

@@ -1,4 +1,4 @@
-// What a client can hold, and for how long.
+// Tests how much a client can hold, and for how long.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -27,7 +27,7 @@ struct UnixSocket : ::testing::Test {
   UnixSocket() { config.unix_socket_path = path; }
   ~UnixSocket() override { fs::remove(path); }
 
-  // What a server that was killed leaves behind.
+  // Leaves the socket file behind, as a killed server does.
   void leave_stale_file() const {
     const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
     sockaddr_un address{};
@@ -100,7 +100,7 @@ TEST(HttpListen, RefusesBadConfigurations) {
   config.host = "no.such.host.invalid";
   EXPECT_NE(refusal(config).find("--host no.such.host.invalid"), std::string::npos);
   config = any_port();
-  config.host = "192.0.2.1";  // of nobody (RFC 5737)
+  config.host = "192.0.2.1";  // assigned to no host (RFC 5737)
   EXPECT_NE(refusal(config).find("--host 192.0.2.1"), std::string::npos) << refusal(config);
   config = any_port();
   config.port = 65536;

@@ -30,7 +30,7 @@ document.addEventListener('securitypolicyviolation', (event) => {
   violations.push(`${event.violatedDirective} ${event.blockedURI}`);
 });
 """
-# Of each element with text of its own: its colour against the nearest background.
+# Contrast of each element with text of its own: its colour against the nearest background.
 CONTRASTS = """
 (() => {
   const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);

@@ -289,7 +289,7 @@ TEST(AnswerParser, ArgumentsAreValidJson) {
                            "<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":[-0.5e+3,true,null,"
                            "\"\\ud83d\\ude00\"],\"b\":{}}}</tool_call>");
   EXPECT_TRUE(JsonDocument::parse(valid.tool_calls.at(0).arguments, "arguments").ok());
-  // What no JSON has: the arguments end before it.
+  // None of these is JSON: the arguments end before it.
   for (const char* bad : {"01", "+1", "1.", "1e", ".5", "tru", "'a'", "\"\\x\"", "\"\\u12g\"",
                           "[1,]", "{\"a\" 1}", "{,}", "\"\t\"", "-", "1]", "{]"}) {
     const auto message =
