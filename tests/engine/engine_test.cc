@@ -19,19 +19,11 @@ namespace {
 using testing::collect;
 using testing::collect_all;
 using testing::Collected;
+using testing::greedy;
 using testing::make_engine;
 using testing::run_all;
 using testing::tiny_config;
 using testing::tiny_prompt;
-
-Request greedy(std::vector<int32_t> prompt, int max_tokens) {
-  Request request;
-  request.prompt_token_ids = std::move(prompt);
-  request.sampling.temperature = 0.0F;
-  request.sampling.max_tokens = max_tokens;
-  request.sampling.ignore_eos = true;
-  return request;
-}
 
 void expect_all_blocks_free(const Engine& engine) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);

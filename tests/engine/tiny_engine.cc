@@ -72,6 +72,15 @@ std::unique_ptr<Engine> make_engine(const EngineConfig& config) {
   return engine.ok() ? std::move(*engine) : nullptr;
 }
 
+Request greedy(std::vector<int32_t> prompt, int max_tokens) {
+  Request request;
+  request.prompt_token_ids = std::move(prompt);
+  request.sampling.temperature = 0.0F;
+  request.sampling.max_tokens = max_tokens;
+  request.sampling.ignore_eos = true;
+  return request;
+}
+
 std::vector<int32_t> tiny_prompt(int length, uint64_t salt) {
   std::vector<int32_t> ids;
   uint64_t state = salt * 0x9E3779B97F4A7C15ULL + 1;

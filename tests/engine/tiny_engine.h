@@ -22,6 +22,9 @@ EngineConfig tiny_windows_config();
 
 std::unique_ptr<Engine> make_engine(const EngineConfig& config);
 
+// A greedy request of exactly max_tokens tokens.
+Request greedy(std::vector<int32_t> prompt, int max_tokens);
+
 // `length` ids, which depend only on `salt`.
 std::vector<int32_t> tiny_prompt(int length, uint64_t salt);
 

@@ -12,12 +12,8 @@ namespace {
 
 constexpr std::array kPromptLengths = {5, 40, 90};
 
-Request greedy_request(std::vector<int32_t> prompt, int max_tokens) {
-  Request request;
-  request.prompt_token_ids = std::move(prompt);
-  request.sampling.temperature = 0.0F;
-  request.sampling.max_tokens = max_tokens;
-  request.sampling.ignore_eos = true;
+Request greedy_with_logprobs(std::vector<int32_t> prompt, int max_tokens) {
+  Request request = greedy(std::move(prompt), max_tokens);
   request.sampling.logprobs = 1;
   return request;
 }
@@ -60,8 +56,8 @@ std::string other_config_path() {
 std::vector<Request> two_model_requests(int num_requests) {
   std::vector<Request> all;
   for (int i = 0; i < num_requests; ++i) {
-    all.push_back(
-        greedy_request(tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i % 7)), 12 + i % 9));
+    all.push_back(greedy_with_logprobs(
+        tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i % 7)), 12 + i % 9));
   }
   return all;
 }
@@ -80,7 +76,7 @@ std::array<std::vector<Collected>, 2> run_over_a_restart(std::unique_ptr<Engine>
                                                          const std::vector<Request>& requests) {
   std::array<std::vector<Collected>, 2> answers;
   std::thread other([&] { answers[1] = run_all(second, requests); });
-  const auto stream = value_of(first->submit(greedy_request(tiny_prompt(9, 1), 400)));
+  const auto stream = value_of(first->submit(greedy_with_logprobs(tiny_prompt(9, 1), 400)));
   EXPECT_TRUE(stream->next().has_value());
   first.reset();
   EXPECT_EQ(collect(*stream).finish_reason, FinishReason::kCancelled);

@@ -65,15 +65,6 @@ std::vector<int32_t> expected_ids(const GoldenCase& golden, int32_t first) {
   return greedy(harness, 0, first, kNumTokens).value();
 }
 
-Request greedy_request(std::vector<int32_t> prompt, int max_tokens) {
-  Request request;
-  request.prompt_token_ids = std::move(prompt);
-  request.sampling.temperature = 0.0F;
-  request.sampling.max_tokens = max_tokens;
-  request.sampling.ignore_eos = true;
-  return request;
-}
-
 class GemmaEngine : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(GemmaEngine, GreedyIdsAreThoseOfTheDefinitions) {
@@ -91,10 +82,10 @@ TEST_P(GemmaEngine, GreedyIdsAreThoseOfTheDefinitions) {
   std::vector<std::vector<int32_t>> expected;
   for (const int32_t first : {1, 17, 66}) {
     expected.push_back(expected_ids(GetParam(), first));
-    requests.push_back(greedy_request({first}, kNumTokens - 1));
+    requests.push_back(testing::greedy({first}, kNumTokens - 1));
     // A prompt of its first half continues with its second.
     const std::vector<int32_t>& all = expected.back();
-    requests.push_back(greedy_request({all.begin(), all.begin() + 20}, kNumTokens - 20));
+    requests.push_back(testing::greedy({all.begin(), all.begin() + 20}, kNumTokens - 20));
   }
   const std::vector<Collected> answers = run_all(*engine, requests);
   ASSERT_EQ(answers.size(), requests.size());
@@ -141,9 +132,9 @@ TEST(GemmaText, GoesInAndComesOut) {
   EXPECT_EQ(tokenizer->decode(prompt, false), text);
   prompt.insert(prompt.begin(), 2);  // <bos>
 
-  Request by_text = greedy_request({}, 24);
+  Request by_text = testing::greedy({}, 24);
   by_text.prompt = text;
-  const std::vector<Collected> answers = run_all(*engine, {by_text, greedy_request(prompt, 24)});
+  const std::vector<Collected> answers = run_all(*engine, {by_text, testing::greedy(prompt, 24)});
   ASSERT_EQ(answers.size(), 2U);
   EXPECT_EQ(answers[0].token_ids, answers[1].token_ids) << "<bos> goes before a prompt once";
   EXPECT_EQ(answers[0].token_ids.size(), 24U);

@@ -81,15 +81,6 @@ std::vector<std::string> served_backends(const EngineConfig& config) {
   return names;
 }
 
-Request greedy(std::vector<int32_t> prompt, int max_tokens) {
-  Request request;
-  request.prompt_token_ids = std::move(prompt);
-  request.sampling.temperature = 0.0F;
-  request.sampling.max_tokens = max_tokens;
-  request.sampling.ignore_eos = true;
-  return request;
-}
-
 std::vector<Request> questions(const Engine& engine, int max_tokens) {
   constexpr const char* kNames[] = {"Sam", "Rosa", "Tom", "Lena"};
   constexpr const char* kThings[] = {"stickers", "apples", "stamps"};

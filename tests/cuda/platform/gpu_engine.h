@@ -42,8 +42,6 @@ const std::vector<Variant>& common_variants();
 // The answers of a CPU for the tiny model.
 std::vector<Collected> cpu_answers(const std::vector<Request>& requests);
 
-Request greedy(std::vector<int32_t> prompt, int max_tokens);
-
 // Word problems whose answers the embedded model gives with high probability.
 inline constexpr int kNumQuestions = 20;
 std::vector<Request> questions(const Engine& engine, int max_tokens = 20);
