@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -152,6 +153,8 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
     const int num_hosts = find_field(request.headers, "host").count;
     if (num_hosts > 1 || (is_http11 && num_hosts == 0)) return refuse(kBadHost, error);
     if (!host_.empty()) name_host();
+    // An HTTP/1.0 request may name its host in the target alone, which adds a field.
+    if (std::ssize(request.headers) > max_headers_) return refuse(kHeadTooLarge, error);
     // With several fields, a proxy could use another one than this server.
     if (find_field(request.headers, "authorization").count > 1) return refuse(kBadKey, error);
     const Field expect = find_field(request.headers, "expect");

@@ -184,6 +184,8 @@ TEST(RequestParser, KeepsLimits) {
   std::string many;
   for (int i = 0; i < 8; ++i) many += "A: 1\r\n";
   EXPECT_EQ(refusal(post(many + "\r\n")), 431);
+  EXPECT_EQ(refusal("GET http://a/ HTTP/1.0\r\n" + many + "\r\n"), 431)
+      << "the host of the target is a ninth field";
   EXPECT_EQ(refusal(post("Content-Length: 65\r\n\r\n")), 413) << "before any of it has come";
   EXPECT_EQ(refusal(post("Content-Length: 18446744073709551615\r\n\r\n")), 413);
   EXPECT_EQ(refusal(post("Transfer-Encoding: chunked\r\n\r\n41\r\nb")), 413);
