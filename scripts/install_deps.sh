@@ -8,7 +8,7 @@ command -v apt-get >/dev/null || {
   exit 1
 }
 
-packages=(g++ cmake ninja-build ccache pkg-config libfmt-dev libspdlog-dev libsimdjson-dev
+packages=(g++ cmake git ninja-build ccache pkg-config libfmt-dev libspdlog-dev libsimdjson-dev
   libcli11-dev libhwy-dev libutf8proc-dev libpcre2-dev libssl-dev libboost-dev)
 if [[ "${1:-build}" == test ]]; then
   packages+=(libgtest-dev libgmock-dev clang llvm libclang-rt-dev python3-venv curl openssl)
