@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "tokenizer/template/chat_template.h"
+#include "jinja/chat_template.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view source(reinterpret_cast<const char*>(data), size);

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "heap_peak.h"
-#include "tokenizer/template/chat_template.h"
+#include "jinja/chat_template.h"
 
 namespace {
 

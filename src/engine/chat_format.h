@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "jinja/chat_template.h"
 #include "quire/engine.h"
 #include "quire/status.h"
-#include "tokenizer/template/chat_template.h"
 
 namespace quire {
 

@@ -13,8 +13,8 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "jinja/chat_template.h"
 #include "server/fake_engine.h"
-#include "tokenizer/template/chat_template.h"
 
 namespace quire::server {
 namespace {

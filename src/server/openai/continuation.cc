@@ -1,8 +1,8 @@
 #include "server/openai/continuation.h"
 
 #include "base/find_text.h"
+#include "jinja/unicode.h"
 #include "server/openai/fields.h"
-#include "tokenizer/template/unicode.h"
 
 namespace quire::server {
 namespace {

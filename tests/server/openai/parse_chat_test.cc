@@ -2,9 +2,9 @@
 
 #include "base/cpu_time.h"
 #include "base/json.h"
+#include "jinja/chat_template.h"
 #include "server/openai/continuation.h"
 #include "server/openai/parse.h"
-#include "tokenizer/template/chat_template.h"
 
 namespace quire::server {
 namespace {

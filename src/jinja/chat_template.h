@@ -1,0 +1,45 @@
+// Chat templates: the Jinja dialect of checkpoints, as transformers configures it
+// (ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks, loop controls, its own tojson,
+// raise_exception, strftime_now and generation tag). Work, memory and depth of a template are
+// bounded, and it can access nothing but its variables.
+#pragma once
+
+#include <simdjson.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "quire/status.h"
+#include "jinja/limits.h"
+#include "jinja/value.h"
+
+namespace quire {
+
+namespace jinja {
+struct Program;
+}
+
+// Immutable; several threads may render from it at once.
+class ChatTemplate {
+ public:
+  // Compiles the source. Errors read "[template] line N: …".
+  static Result<ChatTemplate> parse(std::string_view source, const TemplateLimits& limits = {});
+
+  // `variables` is a dict of messages, tools, documents, add_generation_prompt, bos_token,
+  // eos_token and any others that the template reads. Errors are the request's fault:
+  // raise_exception in the template, an operation that fails with these variables, or a spent
+  // budget. `num_steps` receives the work charged to the budget, also if the render fails.
+  Result<std::string> render(const jinja::Value& variables, const TemplateLimits& limits = {},
+                             int64_t* num_steps = nullptr) const;
+
+ private:
+  explicit ChatTemplate(std::shared_ptr<const jinja::Program> program);
+
+  std::shared_ptr<const jinja::Program> program_;
+};
+
+// Converts JSON and keeps the order of keys. Integers beyond int64 become floats.
+jinja::Value value_from_json(simdjson::dom::element element);
+
+}  // namespace quire

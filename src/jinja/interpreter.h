@@ -1,0 +1,164 @@
+// The state of one render: its variables, output and budget.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "jinja/ast.h"
+#include "jinja/budget.h"
+#include "jinja/limits.h"
+#include "jinja/object.h"
+#include "jinja/value.h"
+
+namespace quire::jinja {
+
+// The variables set inside one for, macro, block or the like. Other names are looked up in `outer`.
+struct Scope {
+  Scope* outer = nullptr;
+  std::vector<std::pair<NameId, Value>> variables;
+  bool captured = false;  // a macro refers to it, so it lives until the end of the render
+
+  Value* find(NameId name, Budget& budget);
+  void set(NameId name, Value value, Budget& budget);
+};
+
+class Interpreter {
+ public:
+  Interpreter(const Program& program, const Value& variables, const TemplateLimits& limits);
+  ~Interpreter();
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
+
+  std::string run();
+
+  // ---- carrying out the tree
+  Value eval(const Expr& expr);
+  Flow exec(const Body& body);
+  Value lookup(NameId name);
+  void assign(const Target& target, const Value& value);
+  void set(NameId name, Value value) { scope_->set(name, std::move(value), budget); }
+  Args eval_args(const CallArgs& args);
+  Value call(const Value& callee, Args args);
+  const std::string& name(NameId id) const { return program_.names[static_cast<size_t>(id)]; }
+
+  // ---- output
+  void emit(std::string_view text);
+  // Runs `run` and returns its output instead of printing it.
+  std::pair<Flow, std::string> capture(const std::function<Flow()>& run);
+
+  // ---- scopes
+  class ScopeGuard {
+   public:
+    // Opens a scope inside `outer`, by default inside the current scope.
+    explicit ScopeGuard(Interpreter& interpreter, Scope* outer = nullptr);
+    ~ScopeGuard();
+    // Replaces the scope by a new one for the next iteration of a loop.
+    void renew();
+
+   private:
+    Interpreter& interpreter_;
+    Scope* before_;
+    std::unique_ptr<Scope> scope_;
+  };
+  Scope& current_scope() { return *scope_; }
+  Scope& capture_scope();
+
+  // ---- making values, against the budget
+  Value make_string(std::string text, bool markup = false);
+  Value make_list(std::vector<Value> items, Sequence::Type type = Sequence::Type::kList);
+  Value make_tuple(std::vector<Value> items) {
+    return make_list(std::move(items), Sequence::Type::kTuple);
+  }
+  Value make_dict(std::vector<Dict::Entry> entries);
+  Value make_object(std::shared_ptr<Object> object, size_t num_extra_bytes = 0);
+  Value make_iterator(std::vector<Value> items);
+  Value make_undefined(std::string reason);
+  // For objects that may come to refer to themselves: they are cleared when the render ends.
+  Value make_mutable(std::shared_ptr<Object> object);
+  void check_depth(int value_depth) const;
+
+  // Bounds all recursion: of the tree, of macros and of recursive loops.
+  class Level {
+   public:
+    explicit Level(Interpreter& interpreter);
+    ~Level() { --interpreter_.level_; }
+
+   private:
+    Interpreter& interpreter_;
+  };
+  class CallLevel {
+   public:
+    explicit CallLevel(Interpreter& interpreter);
+    ~CallLevel();
+
+   private:
+    Interpreter& interpreter_;
+    int line_;
+  };
+
+  Budget budget;
+  const TemplateLimits& limits;
+  int line = 1;
+
+ private:
+  friend class ScopeGuard;
+
+  const Program& program_;
+  const Value& variables_;
+  Scope root_;
+  Scope* scope_ = &root_;
+  std::vector<std::unique_ptr<Scope>> kept_scopes_;
+  std::vector<std::shared_ptr<Object>> mutable_objects_;
+  std::string output_;
+  std::string* sink_ = &output_;
+  size_t captured_bytes_ = 0;
+  int level_ = 0;
+  int call_level_ = 0;
+};
+
+// Text of the template, shortened for error messages.
+std::string_view shortened(std::string_view text);
+
+// ---- Python's operations (operators.cc, access.cc)
+
+Value apply_binary(Interpreter& interpreter, BinaryOp op, const Value& left, const Value& right);
+Value negate(const Value& operand, bool minus);
+bool contains(Interpreter& interpreter, const Value& container, const Value& item);
+bool compare(Interpreter& interpreter, CompareOp op, const Value& left, const Value& right);
+
+// base.name and base['name'], each with Jinja's order of lookups.
+Value get_attribute(Interpreter& interpreter, const Value& base, std::string_view name);
+Value get_item(Interpreter& interpreter, const Value& base, const Value& key);
+Value get_slice(Interpreter& interpreter, const Value& base, const Value& start, const Value& stop,
+                const Value& step);
+// The value of a filter's `attribute="a.b.0"`. If `otherwise` is given, it replaces undefined
+// values on the path.
+Value attribute_path(Interpreter& interpreter, const Value& item, const Value& path,
+                     const Value* otherwise = nullptr);
+// The items of an iterable value. Charges a step per item, so that loops over them need not. Fails
+// if the value is not iterable.
+std::vector<Value> to_items(Interpreter& interpreter, const Value& value);
+bool is_iterable(const Value& value);
+std::optional<int64_t> length_of(Interpreter& interpreter, const Value& value);
+void write_html_escaped(std::string_view text, TextBuilder& out);
+// Applies a function of unicode.h to the text. Charges for the result before it is made.
+std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::string_view text);
+// Calls unicode.h's classify(), charging twice the size of the text.
+bool classify_text(Budget& budget, std::string_view question, std::string_view text);
+
+// ---- text (json_dump.cc, format.cc)
+
+struct JsonStyle {
+  bool ensure_ascii = false, sort_keys = false;
+  std::optional<std::string> indent;
+  std::string item_separator = ", ", key_separator = ": ";
+};
+std::string dump_json(const Value& value, const JsonStyle& style, Budget& budget);
+std::string format_percent(Interpreter& interpreter, std::string_view format, const Value& args);
+std::string format_braces(Interpreter& interpreter, std::string_view format, const Args& args);
+
+}  // namespace quire::jinja

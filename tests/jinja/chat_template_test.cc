@@ -1,0 +1,226 @@
+// The engine's own promises: values from C++, lines in errors, and a bound on everything.
+#include "jinja/chat_template.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace quire {
+namespace {
+
+using jinja::Value;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Value none() {
+  return Value::dict({});
+}
+
+Result<std::string> render(std::string_view source, const Value& variables = none(),
+                           const TemplateLimits& limits = {}) {
+  QUIRE_ASSIGN_OR_RETURN(const ChatTemplate parsed, ChatTemplate::parse(source, limits));
+  return parsed.render(variables, limits);
+}
+
+std::string text(std::string_view source, const Value& variables = none()) {
+  const Result<std::string> result = render(source, variables);
+  return result.ok() ? *result : "error: " + result.status().message();
+}
+
+std::string error(std::string_view source, const Value& variables = none(),
+                  const TemplateLimits& limits = {}) {
+  const Result<std::string> result = render(source, variables, limits);
+  if (result.ok()) return "no error";
+  EXPECT_EQ(result.status().code(), StatusCode::kInvalidArgument);
+  return result.status().message();
+}
+
+std::string repeated(std::string_view part, int count) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += part;
+  return all;
+}
+
+TEST(ChatTemplate, TakesValuesBuiltInCpp) {
+  const Value messages = Value::list({
+      Value::dict({{"role", Value::string("user")}, {"content", Value::string("hé")}}),
+      Value::dict({{"role", Value::string("tool")}, {"n", Value::integer(3)}}),
+  });
+  const Value variables = Value::dict({{"messages", messages},
+                                       {"pair", Value::tuple({Value::real(0.5), Value::none()})},
+                                       {"yes", Value::boolean(true)}});
+  EXPECT_EQ(text("{% for m in messages %}{{ m.role }}{{ m.content|length }}{{ m.n }};{% endfor %}"
+                 "{{ pair }}{{ yes }}",
+                 variables),
+            "user2;tool03;(0.5, None)True");
+}
+
+TEST(ChatTemplate, RepairsTextThatIsNotUtf8) {
+  const Value variables = Value::dict({{"x", Value::string("a\xff\xfez")}});
+  EXPECT_EQ(text("{{ x }}{{ x|length }}\xff", variables), "a\uFFFD\uFFFDz4\uFFFD");
+}
+
+TEST(ChatTemplate, KeepsTheOrderOfKeysAndTheLastOfTwo) {
+  const Value variables =
+      Value::dict({{"z", Value::integer(1)}, {"a", Value::integer(2)}, {"z", Value::integer(3)}});
+  EXPECT_EQ(text("{{ v }}", Value::dict({{"v", variables}})), "{'z': 3, 'a': 2}");
+}
+
+TEST(ChatTemplate, VariablesMustBeADict) {
+  const auto parsed = ChatTemplate::parse("x");
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->render(Value::list({})).status().message(),
+            "[template] the variables are not an object; got list");
+}
+
+TEST(ChatTemplate, ErrorsNameTheLine) {
+  EXPECT_THAT(error("a\nb\n{% if %}"), StartsWith("[template] line 3: "));
+  EXPECT_THAT(error("a\n\n{{ x.y.z }}\n"), StartsWith("[template] line 3: 'x' is undefined"));
+  EXPECT_THAT(error("{# c\n\n #}\n{{ raise_exception('No.') }}\n"),
+              ::testing::StrEq("[template] line 4: No."));
+  EXPECT_THAT(error("{% macro f() %}\n{{ 1/0 }}\n{% endmacro %}\n\n{{ f() }}"),
+              StartsWith("[template] line 2: "));
+  EXPECT_THAT(error("{% macro f() %}\n\n{% endmacro %}\n\n{{ f() + 1 }}"),
+              StartsWith("[template] line 5: "));
+}
+
+TEST(ChatTemplate, TemplatesCannotChangeWhatTheyAreGiven) {
+  const Value variables = Value::dict({{"xs", Value::list({Value::integer(1)})}});
+  EXPECT_THAT(error("{{ xs.append(2) }}", variables),
+              HasSubstr("'append' of 'list' object is unsafe"));
+  EXPECT_THAT(error("{{ {}.update(a=1) }}"), HasSubstr("'update' of 'dict' object is unsafe"));
+}
+
+TEST(ChatTemplate, IntegersEndAt64Bits) {
+  EXPECT_EQ(text("{{ 9223372036854775806 + 1 }}"), "9223372036854775807");
+  for (const std::string_view source :
+       {"{{ 9223372036854775807 + 1 }}", "{{ 2 ** 64 }}", "{{ -9223372036854775807 - 2 }}",
+        "{{ 9223372036854775807 * 2 }}", "{{ 99999999999999999999 }}",
+        "{{ (-9223372036854775807 - 1) // -1 }}", "{{ -(-9223372036854775807 - 1) }}",
+        "{{ '99999999999999999999'|int }}", "{{ 1e30|int }}",
+        "{{ (-9223372036854775807 - 1)|abs }}"}) {
+    EXPECT_THAT(error(source), HasSubstr("beyond 64 bits")) << source;
+  }
+  EXPECT_EQ(text("{{ (-9223372036854775807 - 1) % -1 }}"), "0");
+}
+
+TEST(ChatTemplateBudget, Steps) {
+  TemplateLimits limits;
+  limits.max_steps = 10'000;
+  EXPECT_THAT(error("{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}",
+                    none(), limits),
+              HasSubstr("too many steps"));
+  // Text counts as well: each of these searches reads a megabyte.
+  EXPECT_THAT(error("{% set s = 'a' * 1000000 %}{% for i in range(9999) %}"
+                    "{% if 'b' in s %}{% endif %}{% endfor %}",
+                    none(), limits),
+              HasSubstr("too many steps"));
+}
+
+TEST(ChatTemplateBudget, SearchesAreLinear) {
+  const std::string source =
+      "{% set s = 'a' * 2000000 %}{% set t = 'a' * 1000000 + 'b' %}"
+      "{{ t in s }}{{ s.rfind('b' + t) }}{{ s.count(t) }}{{ s.split(t)|length }}";
+  EXPECT_EQ(text(source), "False-101");
+}
+
+TEST(ChatTemplateBudget, Output) {
+  TemplateLimits limits;
+  limits.max_output_bytes = 1000;
+  EXPECT_THAT(error("{% for i in range(999) %}abc{% endfor %}", none(), limits),
+              HasSubstr("the output is too large"));
+  EXPECT_THAT(error("{{ 'a' * 1001 }}", none(), limits), HasSubstr("the output is too large"));
+  EXPECT_TRUE(render("{{ 'a' * 1000 }}", none(), limits).ok());
+}
+
+TEST(ChatTemplateBudget, Memory) {
+  for (const std::string_view source : {
+           "{{ ('a' * 100000000)|length }}",
+           "{{ ([0] * 100000000)|length }}",
+           "{{ 'a'.center(1000000000) }}",
+           "{{ 'a\nb'|indent(1000000000) }}",
+           "{% set ns = namespace(s='a') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}"
+           "{% endfor %}",
+           "{% set ns = namespace(s=[]) %}{% for i in range(99) %}{% set ns.s = [ns.s, ns.s] %}"
+           "{% endfor %}{{ ns.s|string|length }}",
+           "{{ ('a' * 60000).replace('a', 'b' * 60000) }}",
+           "{{ ('b' * 60000).join('a' * 60000) }}",
+           "{% set ns = namespace(s=[]) %}{% for i in range(99999) %}"
+           "{% set ns.s = [ns.s, 'a' * 10000] %}{% endfor %}",
+           "{% set ns = namespace(s=[]) %}{% for i in range(99999) %}"
+           "{% set ns.s = ns.s + [{}['k' * 1000]] %}{% endfor %}",
+           "{% for i in range(99999) %}{% if (' ' * 100000).strip() %}{% endif %}{% endfor %}",
+       }) {
+    EXPECT_THAT(error(source),
+                ::testing::AnyOf(HasSubstr("too much text or too many values"),
+                                 HasSubstr("nested too deeply"), HasSubstr("too many steps")))
+        << source;
+  }
+  // Dropped values give their memory back to the budget.
+  TemplateLimits limits;
+  limits.max_live_bytes = size_t{4} << 20;
+  const auto result =
+      render("{% for i in range(40) %}{% set s = 'a' * 1000000 %}{% endfor %}ok", none(), limits);
+  EXPECT_TRUE(result.ok()) << result.status().message();
+}
+
+TEST(ChatTemplateBudget, Depth) {
+  for (const auto& [open, close] : std::vector<std::pair<std::string, std::string>>{
+           {"(", ")"}, {"[", "]"}, {"{1:", "}"}, {"-", ""}, {"not ", ""}, {"f(", ")"}}) {
+    EXPECT_THAT(error("{{ " + repeated(open, 20'000) + "1" + repeated(close, 20'000) + " }}"),
+                HasSubstr("nested too deeply"))
+        << open;
+  }
+  EXPECT_THAT(error(repeated("{% if 1 %}", 20'000)), HasSubstr("nested too deeply"));
+  EXPECT_THAT(error("{{ 1" + repeated(" + 1", 50'000) + " }}"), HasSubstr("too long"));
+  EXPECT_THAT(error("{{ x" + repeated(".x", 50'000) + " }}"), HasSubstr("too long"));
+  EXPECT_THAT(error("{{ x" + repeated("|string", 50'000) + " }}"), HasSubstr("too long"));
+  EXPECT_THAT(error("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"), HasSubstr("too deeply"));
+  EXPECT_THAT(error("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}"),
+              HasSubstr("too deeply"));
+  EXPECT_EQ(text("{{ " + repeated("(", 90) + "1" + repeated(")", 90) + " }}"), "1");
+  EXPECT_EQ(text("{{ 1" + repeated(" ~ 1", 50'000) + " }}").size(), 50'001U);
+  EXPECT_EQ(text("{% if 0 %}" + repeated("{% elif 0 %}", 5'000) + "{% else %}x{% endif %}"), "x");
+}
+
+TEST(ChatTemplateBudget, Source) {
+  EXPECT_THAT(error("{{ [" + repeated("1,", 150'000) + "] }}"), HasSubstr("at most 200000 tokens"));
+  EXPECT_THAT(error("{{ f(" + repeated("1,", 2'000) + ") }}"), HasSubstr("too many arguments"));
+  EXPECT_LT(error("{{ raise_exception('a' * 1000000) }}").size(), 20'000U);
+  EXPECT_THAT(error(std::string((size_t{1} << 20) + 1, 'a')), HasSubstr("too large"));
+}
+
+TEST(ChatTemplate, CyclesAreHarmless) {
+  EXPECT_THAT(error("{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns }}"),
+              HasSubstr("nested too deeply"));
+  EXPECT_EQ(text("{% set ns = namespace() %}{% set ns.a = ns %}{{ ns.a.a.a == ns }}"), "True");
+  EXPECT_EQ(text("{% set ns = namespace() %}{% for i in [1] %}{% set ns.l = loop %}"
+                 "{{ loop.changed(loop) }}{% endfor %}{{ ns.l.index }}"),
+            "True1");
+  EXPECT_EQ(text("{% set ns = namespace() %}{% macro f() %}{% set ns.f = f %}x{% endmacro %}"
+                 "{{ f() }}{{ ns.f() }}"),
+            "xx");
+}
+
+TEST(ChatTemplate, RendersFromManyThreads) {
+  const auto parsed = ChatTemplate::parse(
+      "{% macro f(x) %}{{ x|upper }}{% endmacro %}{% for m in ms %}{{ f(m ~ 'é') }}{% endfor %}");
+  ASSERT_TRUE(parsed.ok());
+  const Value variables =
+      Value::dict({{"ms", Value::list({Value::string("a"), Value::string("b")})}});
+  std::vector<std::thread> threads;
+  std::vector<std::string> texts(4);
+  for (std::string& out : texts) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) out = parsed->render(variables).value();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(texts, ::testing::Each("AÉBÉ"));
+}
+
+}  // namespace
+}  // namespace quire
