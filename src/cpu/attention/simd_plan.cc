@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cpu/attention/simd_kernels.h"
 #include "cpu/attention/support.h"
 
 namespace quire::cpu {
@@ -79,16 +78,15 @@ void WorkSplit::plan(const AttentionBatch& batch, const PhaseRange& range, Phase
   int64_t total = 0;  // (query, position) pairs
   for_each_item(
       [&](const WorkItem& item, int64_t visible) { total += visible * item.num_queries; });
-  out.worth_threads =
-      num_threads_ > 1 &&
-      total * shape_.num_heads * (shape_.head_dim + shape_.head_dim_v) > kSerialMacs;
+  out.uses_threads = num_threads_ > 1 &&
+                     total * shape_.num_heads * (shape_.head_dim + shape_.head_dim_v) > kSerialMacs;
 
   const int64_t fair_share = div_up(total * shape_.num_kv_heads, max_split_groups(num_threads_));
   int num_splits = 0;
   for_each_item([&](WorkItem item, int64_t visible) {
     const int num_partitions = partition_bound(visible);
     const int64_t partials = int64_t{num_partitions} * shape_.num_kv_heads;
-    const bool split = out.worth_threads && num_partitions > 1 && visible > kPartitionTokens &&
+    const bool split = out.uses_threads && num_partitions > 1 && visible > kPartitionTokens &&
                        visible * item.num_queries > fair_share &&
                        out.num_partials + partials <= partial_budget_;
     if (!split) return out.items.push_back(item);

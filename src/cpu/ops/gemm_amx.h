@@ -34,8 +34,8 @@ class AmxScratch {
   Buffer weights_;
 };
 
-// Converts F16 in place to the form of f16_pairs.h; returns false if a value does not fit. `values`
-// is 64-byte aligned, `count` a multiple of 32.
+// Converts F16 in place to F16 pairs (amx/kernel.h); returns false if a value does not fit.
+// `values` is 64-byte aligned, `count` a multiple of 32.
 bool amx_encode_f16(uint16_t* values, int64_t count);
 
 // x: [num_rows, in_features], out: [num_rows, out_features], both dense.

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "cpu/ops/f16_pairs.h"
+#include "cpu/ops/amx/kernel.h"
 #include "cpu/ops/gemm_amx.h"
 #include "tensor/float_convert.h"
 

@@ -26,7 +26,8 @@ enum class PanelLayout : uint8_t { kRows, kPairs };
 class PackedLinear final : public Linear {
  public:
   // Fails with kInvalidArgument if the blocks' shapes or types are inconsistent, and with
-  // kResourceExhausted. With `for_amx`, F16 is packed in pairs too, if all values fit f16_pairs.h.
+  // kResourceExhausted. With `for_amx`, F16 is packed in pairs too, if all values fit
+  // (amx/kernel.h).
   static Result<std::unique_ptr<PackedLinear>> pack(const LinearSource& source, bool for_amx,
                                                     ThreadPool& pool);
 

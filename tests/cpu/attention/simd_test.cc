@@ -176,7 +176,7 @@ TEST(CpuAttentionPlan, SplitsOnlyWhatIsLongAndWithinItsBounds) {
   const AttentionProblem problem(spec);
   cpu::PhasePlan plan;
   split.plan(problem.batch(), problem.batch().decode, plan);
-  EXPECT_TRUE(plan.worth_threads);
+  EXPECT_TRUE(plan.uses_threads);
   EXPECT_LE(plan.num_partials, split.max_partials(5000));
   std::vector<int> num_items(5, 0);
   for (const cpu::WorkItem& item : plan.items) {

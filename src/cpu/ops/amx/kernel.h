@@ -2,11 +2,25 @@
 // so that no shared inline function is compiled with these flags.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
-#include "cpu/ops/f16_pairs.h"
+namespace quire::cpu {
 
-namespace quire::cpu::amx {
+// The encoding of F16 weights in PanelLayout::kPairs: 1 sign, 5 exponent and 10 significand bits as
+// in F16, but with another exponent bias, so that every F16 below 2^5 becomes a normal number or
+// zero without losing a bit. The AMX kernel splits such numbers into two BF16 with little work.
+inline constexpr int kF16PairBias = 27;            // the bias of F16 itself is 15
+inline constexpr uint16_t kF16PairLimit = 0x5000;  // 32: magnitudes from this on do not fit
+
+inline float f16_pair_to_f32(uint16_t bits) {
+  const uint32_t sign = (bits & 0x8000U) << 16;
+  const uint32_t magnitude = bits & 0x7FFFU;
+  if (magnitude == 0) return std::bit_cast<float>(sign);
+  return std::bit_cast<float>(sign | ((magnitude << 13) + ((127U - kF16PairBias) << 23)));
+}
+
+namespace amx {
 
 inline constexpr int64_t kTileRows = 16;
 inline constexpr int64_t kTileK = 32;
@@ -23,8 +37,8 @@ inline constexpr int64_t x_tile_offset(int64_t row_tile, int64_t k_tile, int64_t
 // Splits one row of x (num_k elements) into row `row` of x_tiles; k beyond num_k becomes zeros.
 void split_row(const float* x, int64_t num_k, int64_t num_k_tiles, int64_t row, uint16_t* x_tiles);
 
-// Converts F16 in place to the form of f16_pairs.h; returns false if a value does not fit. `values`
-// is 64-byte aligned, `count` a multiple of 32.
+// Converts F16 in place to F16 pairs; returns false if a value does not fit. `values` is 64-byte
+// aligned, `count` a multiple of 32.
 bool encode_f16(uint16_t* values, int64_t count);
 
 // Multiplies some rows with k tiles [k_begin, k_end) of adjacent panels of 32 features. At most
@@ -48,4 +62,5 @@ void run_f16(const Task& task);
 // Releases the tile registers, so that a context switch need not save them.
 void release_tiles();
 
-}  // namespace quire::cpu::amx
+}  // namespace amx
+}  // namespace quire::cpu

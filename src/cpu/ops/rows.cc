@@ -1,0 +1,302 @@
+// The operations that treat each row separately, through Highway. An element's bits depend on its
+// row alone.
+//
+// Norms: squares are summed in F32, in four vectors of partial sums that are added in a fixed
+// order, which depends only on the row's length.
+//
+// Activations: tanh GELU is computed as x / (1 + exp(-2 u)), because (1 + tanh(u)) / 2 is the
+// logistic function of 2 u; this keeps the relative accuracy of small results. exp(y) = 2^n p(r),
+// where n = round(y / ln 2), r = y - n ln 2 is computed in two steps (Cody and Waite), and p is a
+// degree-6 polynomial close to exp's Taylor series on |r| <= ln2 / 2, below 2 ulp. The tail of a
+// row runs through the same vector code in a padded copy, so an element's bits do not depend on its
+// position.
+#include "cpu/ops/rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/ops/rows.cc"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/contrib/math/math-inl.h>
+
+#include "cpu/ops/store-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace quire::cpu {
+namespace HWY_NAMESPACE {
+
+HWY_INLINE float sum_of_squares(const float* HWY_RESTRICT x, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto sum0 = hn::Zero(d);
+  auto sum1 = hn::Zero(d);
+  auto sum2 = hn::Zero(d);
+  auto sum3 = hn::Zero(d);
+  const auto square = [&](int64_t i, auto sum) HWY_ATTR {
+    const auto v = hn::LoadU(d, x + i);
+    return hn::MulAdd(v, v, sum);
+  };
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    sum0 = square(i, sum0);
+    sum1 = square(i + lanes, sum1);
+    sum2 = square(i + 2 * lanes, sum2);
+    sum3 = square(i + 3 * lanes, sum3);
+  }
+  for (; i + lanes <= n; i += lanes) sum0 = square(i, sum0);
+  const auto sums = hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3));
+  float total = hn::GetLane(hn::SumOfLanes(d, sums));
+  for (; i < n; ++i) total += x[i] * x[i];
+  return total;
+}
+
+// out = x * scale * weight; out may be x.
+HWY_INLINE void scale_row(const float* x, float scale, const float* weight, int64_t n, float* out) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto scales = hn::Set(d, scale);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto scaled = hn::Mul(hn::LoadU(d, x + i), scales);
+    hn::StoreU(hn::Mul(scaled, hn::LoadU(d, weight + i)), d, out + i);
+  }
+  for (; i < n; ++i) out[i] = x[i] * scale * weight[i];
+}
+
+HWY_INLINE void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* out) {
+  const float mean = sum_of_squares(x, n) / static_cast<float>(n);
+  scale_row(x, 1.0F / std::sqrt(mean + eps), weight, n, out);
+}
+
+void norm_row(const float* x, const float* weight, float eps, int64_t n, float* out) {
+  rms_norm(x, weight, eps, n, out);
+}
+
+void add_norm_row(float* residual, const float* delta, const float* weight, float eps, int64_t n,
+                  float* out) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::Add(hn::LoadU(d, residual + i), hn::LoadU(d, delta + i)), d, residual + i);
+  }
+  for (; i < n; ++i) residual[i] += delta[i];
+  rms_norm(residual, weight, eps, n, out);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp_of(D d, V y) {
+  // Within these bounds 2^n is a normal number, and 1 + exp(y) has long reached its limits.
+  y = hn::Min(hn::Max(y, hn::Set(d, -87.0F)), hn::Set(d, 88.0F));
+  const V n = hn::Round(hn::Mul(y, hn::Set(d, 1.44269504F)));
+  V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), y);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
+  V p = hn::Set(d, 1.0F / 720.0F);
+  for (const float c : {1.0F / 120.0F, 1.0F / 24.0F, 1.0F / 6.0F, 0.5F, 1.0F, 1.0F}) {
+    p = hn::MulAdd(p, r, hn::Set(d, c));
+  }
+  const hn::RebindToSigned<D> di;
+  const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(di, n));
+  return hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
+}
+
+// The exponent y in: activation = gate / (1 + exp(y)).
+template <Activation kActivation, class D, class V = hn::Vec<D>>
+HWY_INLINE V exponent(D d, V gate) {
+  if constexpr (kActivation == Activation::kSilu) {
+    return hn::Neg(gate);
+  } else {
+    constexpr float kLinear = -1.5957691216F;   // -2 sqrt(2 / pi)
+    constexpr float kCubic = -0.071354816273F;  // cubic term: the same factor times 0.044715
+    const V slope = hn::MulAdd(hn::Set(d, kCubic), hn::Mul(gate, gate), hn::Set(d, kLinear));
+    return hn::Mul(gate, slope);
+  }
+}
+
+template <Activation kActivation>
+HWY_INLINE void gated_row(const float* gate, const float* up, int64_t n, float* out) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto product = [&](auto g, auto u) HWY_ATTR {
+    const auto denominator = hn::Add(hn::Set(d, 1.0F), exp_of(d, exponent<kActivation>(d, g)));
+    return hn::Mul(hn::Div(g, denominator), u);
+  };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(product(hn::LoadU(d, gate + i), hn::LoadU(d, up + i)), d, out + i);
+  }
+  if (i == n) return;
+  HWY_ALIGN std::array<float, HWY_MAX_BYTES / sizeof(float)> g = {};
+  HWY_ALIGN std::array<float, HWY_MAX_BYTES / sizeof(float)> u = {};
+  std::copy(gate + i, gate + n, g.begin());
+  std::copy(up + i, up + n, u.begin());
+  hn::Store(product(hn::Load(d, g.data()), hn::Load(d, u.data())), d, g.data());
+  std::copy(g.begin(), g.begin() + (n - i), out + i);
+}
+
+void silu_row(const float* gate, const float* up, int64_t n, float* out) {
+  gated_row<Activation::kSilu>(gate, up, n, out);
+}
+
+void gelu_row(const float* gate, const float* up, int64_t n, float* out) {
+  gated_row<Activation::kGeluTanh>(gate, up, n, out);
+}
+
+void cap_row(float cap, float* x, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto caps = hn::Set(d, cap);
+  const auto capped = [&](auto v) HWY_ATTR { return hn::Mul(caps, hn::Tanh(d, hn::Div(v, caps))); };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(capped(hn::LoadU(d, x + i)), d, x + i);
+  if (i == n) return;
+  HWY_ALIGN std::array<float, HWY_MAX_BYTES / sizeof(float)> tail = {};
+  std::copy(x + i, x + n, tail.begin());
+  hn::Store(capped(hn::Load(d, tail.data())), d, tail.data());
+  std::copy(tail.begin(), tail.begin() + (n - i), x + i);
+}
+
+// out[i] = x[i] cos[i] - x[half + i] sin[i]; out[half + i] = x[half + i] cos[i] + x[i] sin[i].
+HWY_INLINE void rotate(const float* x, const float* cos, const float* sin, int64_t half,
+                       float* out) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= half; i += lanes) {
+    const auto a = hn::LoadU(d, x + i);
+    const auto b = hn::LoadU(d, x + half + i);
+    const auto c = hn::LoadU(d, cos + i);
+    const auto s = hn::LoadU(d, sin + i);
+    hn::StoreU(hn::Sub(hn::Mul(a, c), hn::Mul(b, s)), d, out + i);
+    hn::StoreU(hn::Add(hn::Mul(b, c), hn::Mul(a, s)), d, out + half + i);
+  }
+  for (; i < half; ++i) {
+    const float a = x[i];
+    const float b = x[half + i];
+    out[i] = a * cos[i] - b * sin[i];
+    out[half + i] = b * cos[i] + a * sin[i];
+  }
+}
+
+// out[2 i] = x[2 i] cos[i] - x[2 i + 1] sin[i]; out[2 i + 1] = x[2 i + 1] cos[i] + x[2 i] sin[i].
+HWY_INLINE void rotate_neighbours(const float* x, const float* cos, const float* sin, int64_t half,
+                                  float* out) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= half; i += lanes) {
+    hn::Vec<decltype(d)> a;
+    hn::Vec<decltype(d)> b;
+    hn::LoadInterleaved2(d, x + 2 * i, a, b);
+    const auto c = hn::LoadU(d, cos + i);
+    const auto s = hn::LoadU(d, sin + i);
+    hn::StoreInterleaved2(hn::Sub(hn::Mul(a, c), hn::Mul(b, s)),
+                          hn::Add(hn::Mul(b, c), hn::Mul(a, s)), d, out + 2 * i);
+  }
+  for (; i < half; ++i) {
+    const float a = x[2 * i];
+    const float b = x[2 * i + 1];
+    out[2 * i] = a * cos[i] - b * sin[i];
+    out[2 * i + 1] = b * cos[i] + a * sin[i];
+  }
+}
+
+// Processes one query or key head: norm if there are weights, then rotation of the first rope_dim
+// elements.
+HWY_INLINE void norm_and_rotate(const RopeAndCache& args, const float* norm, const float* cos_sin,
+                                const float* head, float* out) {
+  const int64_t rope_dim = args.cos_sin.shape[1];
+  HWY_ALIGN std::array<float, kMaxHeadDim> normed;
+  if (norm != nullptr) {
+    rms_norm(head, norm, args.norm_eps, args.head_dim, normed.data());
+    head = normed.data();
+  }
+  const float* sin = cos_sin + rope_dim / 2;
+  if (args.pairs == RotaryPairs::kHalves) {
+    rotate(head, cos_sin, sin, rope_dim / 2, out);
+  } else {
+    rotate_neighbours(head, cos_sin, sin, rope_dim / 2, out);
+  }
+  std::copy(head + rope_dim, head + args.head_dim, out + rope_dim);
+}
+
+void rope_row(const RopeAndCache& args, int64_t token) {
+  const int64_t head_dim = args.head_dim;
+  const float* head = args.qkv.as<float>() + token * args.qkv.shape[1];
+  const float* cos_sin = args.cos_sin.as<float>() + token * args.cos_sin.shape[1];
+  float* q_out = args.q_out.as<float>() + token * args.num_heads * head_dim;
+  for (int h = 0; h < args.num_heads; ++h, head += head_dim, q_out += head_dim) {
+    norm_and_rotate(args, args.q_norm, cos_sin, head, q_out);
+  }
+  const int64_t slot = args.slot_mapping[token];
+  if (slot < 0) return;
+  const KvCacheView& kv = args.kv;
+  const int64_t page = slot / args.page_size;
+  const int64_t offset = slot % args.page_size;
+  HWY_ALIGN std::array<float, kMaxHeadDim> rotated;
+  int64_t at = page * kv.page_stride_k + offset * kv.token_stride_k;
+  for (int h = 0; h < args.num_kv_heads; ++h, head += head_dim, at += kv.head_stride_k) {
+    norm_and_rotate(args, args.k_norm, cos_sin, head, rotated.data());
+    store_as(rotated.data(), head_dim, kv.dtype, kv.k_scale, kv.k, at);
+  }
+  at = page * kv.page_stride_v + offset * kv.token_stride_v;
+  for (int h = 0; h < args.num_kv_heads; ++h, head += head_dim, at += kv.head_stride_v) {
+    store_as(head, head_dim, kv.dtype, kv.v_scale, kv.v, at);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quire::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace quire::cpu {
+
+HWY_EXPORT(norm_row);
+HWY_EXPORT(add_norm_row);
+HWY_EXPORT(silu_row);
+HWY_EXPORT(gelu_row);
+HWY_EXPORT(cap_row);
+HWY_EXPORT(rope_row);
+
+void rms_norm_row(const float* x, const float* weight, float eps, int64_t n, float* out) {
+  HWY_DYNAMIC_DISPATCH(norm_row)(x, weight, eps, n, out);
+}
+
+void add_rms_norm_row(float* residual, const float* delta, const float* weight, float eps,
+                      int64_t n, float* out) {
+  HWY_DYNAMIC_DISPATCH(add_norm_row)(residual, delta, weight, eps, n, out);
+}
+
+void gated_mul_row(Activation activation, const float* gate, const float* up, int64_t n,
+                   float* out) {
+  switch (activation) {
+    case Activation::kSilu:
+      return HWY_DYNAMIC_DISPATCH(silu_row)(gate, up, n, out);
+    case Activation::kGeluTanh:
+      return HWY_DYNAMIC_DISPATCH(gelu_row)(gate, up, n, out);
+  }
+}
+
+void soft_cap_row(float cap, float* x, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(cap_row)(cap, x, n);
+}
+
+void rope_and_cache_row(const RopeAndCache& args, int64_t token) {
+  HWY_DYNAMIC_DISPATCH(rope_row)(args, token);
+}
+
+void rope_angles_row(const float* inv_freq, float factor, int32_t position, int64_t half,
+                     float* cos_sin) {
+  for (int64_t i = 0; i < half; ++i) {
+    const double angle = static_cast<double>(position) * static_cast<double>(inv_freq[i]);
+    cos_sin[i] = static_cast<float>(std::cos(angle)) * factor;
+    cos_sin[half + i] = static_cast<float>(std::sin(angle)) * factor;
+  }
+}
+
+}  // namespace quire::cpu
+#endif  // HWY_ONCE
