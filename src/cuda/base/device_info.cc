@@ -1,9 +1,7 @@
-#include "cuda/base/device_info.h"
-
 #include <fmt/format.h>
 
-#include "cuda/base/error.h"
-#include "cuda/base/kernel_image.h"
+#include "cuda/base/device_info.h"
+#include "cuda/base/stream.h"
 
 namespace quire::cuda {
 namespace {
@@ -43,7 +41,7 @@ Result<DeviceInfo> open_device(int index) {
                  .compute_capability = properties.major * 10 + properties.minor,
                  .name = properties.name};
   QUIRE_RETURN_IF_ERROR(check_kernel_image(info.device.compute_capability));
-  info.num_multiprocessors = properties.multiProcessorCount;
+  info.num_sms = properties.multiProcessorCount;
   info.total_bytes = static_cast<int64_t>(properties.totalGlobalMem);
   return info;
 }

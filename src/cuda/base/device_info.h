@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstdint>
 
 #include "quire/status.h"
@@ -9,7 +11,7 @@ namespace quire::cuda {
 
 struct DeviceInfo {
   Device device;
-  int num_multiprocessors = 0;
+  int num_sms = 0;
   int64_t total_bytes = 0;
 };
 
@@ -24,5 +26,9 @@ Status use_device(int index);
 
 // Reads the device's free memory. Leaves the current device as it is.
 Result<int64_t> free_device_bytes(int index);
+
+// Succeeds if this build has kernels for the current device's compute capability. Nothing is
+// compiled at run time, so without them the first launch would fail.
+cudaError_t find_kernel_image();
 
 }  // namespace quire::cuda

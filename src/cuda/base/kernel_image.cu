@@ -1,4 +1,4 @@
-#include "cuda/base/kernel_image.h"
+#include "cuda/base/device_info.h"
 
 namespace quire::cuda {
 namespace {

@@ -17,7 +17,7 @@ struct LaunchShape {
   dim3 block = 1;
   size_t shared_bytes = 0;     // dynamic
   bool overlap_start = false;  // programmatic dependent launch, if the device has it: the kernel
-                               // itself waits for its predecessor (device/overlap.cuh)
+                               // itself waits for its predecessor (device/hopper.cuh)
   bool cooperative = false;    // all thread blocks are resident: they may wait for each other
   unsigned cluster = 1;        // thread blocks per cluster, a divisor of grid.x (Hopper)
 };
@@ -34,7 +34,7 @@ void launch(CudaStream& stream, void (*kernel)(Params...), const LaunchShape& sh
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
   Status status =
       prepare_launch(reinterpret_cast<const void*>(kernel), shape, stream.limits(), where);
-  if (!status.ok()) return stream.note(std::move(status));
+  if (!status.ok()) return stream.record_error(std::move(status));
   cudaLaunchAttribute attributes[3] = {};
   unsigned num_attributes = 0;
   if (shape.cooperative) {
@@ -59,8 +59,9 @@ void launch(CudaStream& stream, void (*kernel)(Params...), const LaunchShape& sh
   config.stream = stream.get();
   config.attrs = attributes;
   config.numAttrs = num_attributes;
-  stream.note(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(std::forward<Args>(args))...),
-              "a kernel's launch", where);
+  stream.record_error(
+      cudaLaunchKernelEx(&config, kernel, static_cast<Params>(std::forward<Args>(args))...),
+      "a kernel's launch", where);
 }
 
 }  // namespace quire::cuda

@@ -1,9 +1,12 @@
-// Device memory, and pinned host memory for copies to and from the device.
+// Device memory, pinned host memory for copies to and from the device, and the two ways by which
+// one allocation is shared: BumpAllocator and PinnedRing.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "cuda/base/stream.h"
 #include "quire/status.h"
 #include "tensor/tensor.h"
 
@@ -18,5 +21,47 @@ Result<Buffer> pinned_memory(size_t num_bytes);
 
 // Allocations of both kinds so far in this process; a step makes none.
 int64_t num_allocations();
+
+// Hands out consecutive parts of one allocation. Without a base it only adds up the bytes that the
+// parts need.
+class BumpAllocator {
+ public:
+  explicit BumpAllocator(void* base = nullptr) : base_(static_cast<std::byte*>(base)) {}
+
+  // Every part is 256-byte aligned. Returns null without a base.
+  template <typename T>
+  T* allocate(size_t count) {
+    const size_t at = num_bytes_;
+    num_bytes_ += (count * sizeof(T) + 255) / 256 * 256;
+    return base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + at);
+  }
+  size_t num_bytes() const { return num_bytes_; }
+
+ private:
+  std::byte* base_;
+  size_t num_bytes_ = 0;
+};
+
+// A ring of pinned host memory for small arrays that each step copies to the device: the host
+// writes one slot while earlier copies may still read the others.
+class PinnedRing {
+ public:
+  // More slots than steps in flight, so that begin() finds its slot free without waiting.
+  static constexpr int kNumSlots = 4;
+
+  static Result<PinnedRing> create(size_t slot_bytes);
+
+  // Returns the next slot once the device has read its previous contents. If it has to wait, the
+  // wait counts in the stream's traffic.
+  Result<std::byte*> begin(CudaStream& stream);
+  // Called after the copies that read the slot are enqueued.
+  void end(CudaStream& stream);
+
+ private:
+  Buffer memory_;
+  size_t slot_bytes_ = 0;
+  std::vector<CudaEvent> read_;  // [kNumSlots]
+  int slot_idx_ = 0;
+};
 
 }  // namespace quire::cuda

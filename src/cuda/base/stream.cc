@@ -1,9 +1,24 @@
 #include "cuda/base/stream.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace quire::cuda {
 namespace {
+
+StatusCode code_of(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return StatusCode::kResourceExhausted;
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorDevicesUnavailable:
+      return StatusCode::kUnavailable;
+    default:
+      return StatusCode::kInternal;
+  }
+}
 
 Result<LaunchLimits> read_limits() {
   constexpr int kOverlapComputeCapability = 9;
@@ -22,6 +37,18 @@ Result<LaunchLimits> read_limits() {
 
 }  // namespace
 
+std::string_view file_name(std::source_location where) {
+  const std::string_view path = where.file_name();
+  return path.substr(path.rfind('/') + 1);
+}
+
+Status to_status(cudaError_t error, const char* what, std::source_location where) {
+  if (error == cudaSuccess) return {};
+  return {code_of(error),
+          fmt::format("[cuda] {} failed at {}:{}; {}: {}", what, file_name(where), where.line(),
+                      cudaGetErrorName(error), cudaGetErrorString(error))};
+}
+
 Result<std::unique_ptr<CudaStream>> CudaStream::create() {
   QUIRE_ASSIGN_OR_RETURN(const LaunchLimits limits, read_limits());
   cudaStream_t stream = nullptr;
@@ -34,11 +61,11 @@ CudaStream::~CudaStream() {
   (void)cudaStreamDestroy(stream_);
 }
 
-void CudaStream::note(cudaError_t error, const char* what, std::source_location where) {
-  if (error != cudaSuccess) note(to_status(error, what, where));
+void CudaStream::record_error(cudaError_t error, const char* what, std::source_location where) {
+  if (error != cudaSuccess) record_error(to_status(error, what, where));
 }
 
-void CudaStream::note(Status status) {
+void CudaStream::record_error(Status status) {
   if (error_.ok()) error_ = std::move(status);
 }
 
@@ -48,25 +75,25 @@ Status CudaStream::take_error() {
 
 void CudaStream::copy_to_device(void* device, const void* host, size_t num_bytes) {
   if (num_bytes == 0) return;
-  note(cudaMemcpyAsync(device, host, num_bytes, cudaMemcpyHostToDevice, stream_),
-       "a copy to the device");
+  record_error(cudaMemcpyAsync(device, host, num_bytes, cudaMemcpyHostToDevice, stream_),
+               "a copy to the device");
 }
 
 void CudaStream::copy_to_host(void* host, const void* device, size_t num_bytes) {
   if (num_bytes == 0) return;
   ++traffic_.num_copies;
-  note(cudaMemcpyAsync(host, device, num_bytes, cudaMemcpyDeviceToHost, stream_),
-       "a copy to the host");
+  record_error(cudaMemcpyAsync(host, device, num_bytes, cudaMemcpyDeviceToHost, stream_),
+               "a copy to the host");
 }
 
 void CudaStream::set_zero(void* device, size_t num_bytes) {
   if (num_bytes == 0) return;
-  note(cudaMemsetAsync(device, 0, num_bytes, stream_), "zeroing");
+  record_error(cudaMemsetAsync(device, 0, num_bytes, stream_), "zeroing");
 }
 
 Status CudaStream::synchronize() {
   ++traffic_.num_waits;
-  note(cudaStreamSynchronize(stream_), "waiting for the device");
+  record_error(cudaStreamSynchronize(stream_), "waiting for the device");
   return take_error();
 }
 
@@ -88,7 +115,7 @@ CudaEvent::~CudaEvent() {
 }
 
 void CudaEvent::record(CudaStream& stream) {
-  stream.note(cudaEventRecord(event_, stream.get()), "recording an event");
+  stream.record_error(cudaEventRecord(event_, stream.get()), "recording an event");
 }
 
 Status CudaEvent::wait(CudaStream& stream) const {
@@ -100,6 +127,40 @@ bool CudaEvent::has_passed() const {
   const cudaError_t state = cudaEventQuery(event_);
   if (state == cudaErrorNotReady) (void)cudaGetLastError();  // not for the next launch's check
   return state == cudaSuccess;
+}
+
+Result<Stopwatch> Stopwatch::create() {
+  Stopwatch watch;
+  for (cudaEvent_t& event : watch.events_) QUIRE_CUDA_RETURN_IF_ERROR(cudaEventCreate(&event));
+  return watch;
+}
+
+Stopwatch::Stopwatch(Stopwatch&& other) noexcept : events_(std::exchange(other.events_, {})) {}
+
+Stopwatch::~Stopwatch() {
+  for (cudaEvent_t event : events_) {
+    if (event != nullptr) (void)cudaEventDestroy(event);
+  }
+}
+
+void Stopwatch::start(CudaStream& stream) const {
+  stream.record_error(cudaEventRecord(events_[0], stream.get()), "recording an event");
+}
+
+void Stopwatch::end(CudaStream& stream) const {
+  stream.record_error(cudaEventRecord(events_[1], stream.get()), "recording an event");
+}
+
+Result<double> Stopwatch::stop(CudaStream& stream) const {
+  end(stream);
+  QUIRE_RETURN_IF_ERROR(stream.synchronize());
+  return elapsed();
+}
+
+Result<double> Stopwatch::elapsed() const {
+  float milliseconds = 0.0F;
+  QUIRE_CUDA_RETURN_IF_ERROR(cudaEventElapsedTime(&milliseconds, events_[0], events_[1]));
+  return 1000.0 * double{milliseconds};
 }
 
 }  // namespace quire::cuda

@@ -1,17 +1,28 @@
-// A CUDA stream, its errors, and every way by which data returns from the device to the host.
+// A CUDA stream with its errors and every way by which data returns from the device to the host;
+// events, a stopwatch, and CUDA's error codes as Status.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <source_location>
+#include <string_view>
 
-#include "cuda/base/error.h"
 #include "quire/status.h"
 #include "tensor/device.h"
 
 namespace quire::cuda {
+
+// Returns kResourceExhausted if memory ran out, kUnavailable if there is no usable driver or
+// device, and kInternal otherwise; the message names `what` and the source location.
+Status to_status(cudaError_t error, const char* what,
+                 std::source_location where = std::source_location::current());
+
+// Strips the folders, so that messages do not reveal the build machine's paths.
+std::string_view file_name(std::source_location where);
 
 // Limits that launches are checked against.
 struct LaunchLimits {
@@ -32,9 +43,9 @@ class CudaStream final : public Stream {
 
   // Enqueued work does not return errors: the stream keeps the first one, and each step reads it
   // once.
-  void note(cudaError_t error, const char* what,
-            std::source_location where = std::source_location::current());
-  void note(Status status);
+  void record_error(cudaError_t error, const char* what,
+                    std::source_location where = std::source_location::current());
+  void record_error(Status status);
   Status take_error();
 
   // These functions enqueue, and keep errors in the stream. Host memory should be pinned.
@@ -86,4 +97,38 @@ class CudaEvent {
   cudaEvent_t event_ = nullptr;
 };
 
+// Measures the device's time between two points of a stream.
+class Stopwatch {
+ public:
+  static Result<Stopwatch> create();
+  Stopwatch(Stopwatch&& other) noexcept;
+  Stopwatch& operator=(Stopwatch&&) = delete;
+  ~Stopwatch();
+
+  void start(CudaStream& stream) const;
+  void end(CudaStream& stream) const;
+  // Microseconds from start() to end(). The device must have passed both points.
+  Result<double> elapsed() const;
+  // Calls end() and waits for the device. Returns the microseconds since start(), or the error that
+  // the stream kept.
+  Result<double> stop(CudaStream& stream) const;
+
+  // Measures the work that `enqueue` puts into the stream.
+  template <typename Enqueue>
+  Result<double> time(CudaStream& stream, const Enqueue& enqueue) const {
+    start(stream);
+    QUIRE_RETURN_IF_ERROR(enqueue());
+    return stop(stream);
+  }
+
+ private:
+  Stopwatch() = default;
+
+  std::array<cudaEvent_t, 2> events_ = {};  // with timing, unlike CudaEvent's
+};
+
 }  // namespace quire::cuda
+
+// `QUIRE_CUDA_RETURN_IF_ERROR(cudaMemset(…))`
+#define QUIRE_CUDA_RETURN_IF_ERROR(call) \
+  QUIRE_RETURN_IF_ERROR(::quire::cuda::to_status((call), #call))

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "base/check.h"
-#include "cuda/base/error.h"
+#include "cuda/base/stream.h"
 
 namespace quire::cuda {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "cuda/base/stopwatch.h"
+#include "cuda/base/stream.h"
 #include "cuda/ops/cuda_linear.h"
 #include "cuda/ops/gemm_runner.h"
 #include "cuda/ops/layer_tail.h"

@@ -94,7 +94,7 @@ void GemmRunner::run(const GemmCall& call) {
     found = chosen_.emplace(key, choose_unmeasured(call, key.second)).first;
   }
   Status status = run_choice(call, found->second);
-  if (!status.ok()) context_.stream->note(std::move(status));
+  if (!status.ok()) context_.stream->record_error(std::move(status));
 }
 
 GemmChoice GemmRunner::choose_unmeasured(const GemmCall& call, int64_t num_rows) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/base/stopwatch.h"
+#include "cuda/base/stream.h"
 #include "cuda/ops/cublas_lt.h"
 #include "cuda/ops/wgmma_gemm.h"
 

@@ -1,6 +1,6 @@
-#include "cuda/base/error.h"
 #include "cuda/base/launch.h"
 #include "cuda/base/memory.h"
+#include "cuda/base/stream.h"
 #include "cuda/ops/cuda_linear.h"
 #include "cuda/ops/dispatch.h"
 #include "cuda/ops/layer_tail.h"
@@ -73,7 +73,7 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
                                                                  int num_blocks) {
   int device = 0;
   int major = 0;
-  int num_multiprocessors = 0;
+  int num_sms = 0;
   int block_bytes = 0;
   int multiprocessor_bytes = 0;
   int reserved_bytes = 0;  // reserved by the driver, per thread block
@@ -83,7 +83,7 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
     return cudaDeviceGetAttribute(value, attribute, device);
   };
   QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrComputeCapabilityMajor, &major));
-  QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrMultiProcessorCount, &num_multiprocessors));
+  QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrMultiProcessorCount, &num_sms));
   QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrMaxSharedMemoryPerBlockOptin, &block_bytes));
   QUIRE_CUDA_RETURN_IF_ERROR(
       ask(cudaDevAttrMaxSharedMemoryPerMultiprocessor, &multiprocessor_bytes));
@@ -97,9 +97,8 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
   const TailSharedMemory shared_memory = {
       .per_block = static_cast<size_t>(block_bytes) - kStaticBytes,
       .beside_attention = beside - kTailAttentionBytes - kStaticBytes};
-  return std::unique_ptr<LayerTailKernel>(
-      new LayerTailKernel(context, std::move(arrivals),
-                          num_blocks > 0 ? num_blocks : num_multiprocessors, shared_memory));
+  return std::unique_ptr<LayerTailKernel>(new LayerTailKernel(
+      context, std::move(arrivals), num_blocks > 0 ? num_blocks : num_sms, shared_memory));
 }
 
 std::optional<LayerTailCall> layer_tail_call(const LayerTail& tail) {

@@ -12,11 +12,8 @@
 // kernel, so that memory stays busy while thread blocks wait for each other.
 #pragma once
 
-#include "cuda/device/bulk.cuh"
-#include "cuda/device/convert.cuh"
-#include "cuda/device/overlap.cuh"
-#include "cuda/device/reduce.cuh"
-#include "cuda/device/vec.cuh"
+#include "cuda/device/elements.cuh"
+#include "cuda/device/hopper.cuh"
 #include "cuda/ops/layer_tail_plan.h"
 
 namespace quire::cuda::tail {
@@ -32,7 +29,7 @@ constexpr int kHeldVecs = 2;
 
 struct Shared {
   unsigned char* ring;   // of this warp
-  BulkBarrier* arrived;  // per stage: its bytes have arrived
+  Mbarrier* arrived;     // per stage: its bytes have arrived
   unsigned char* x;
   unsigned char* residual;
   float* sums;
@@ -43,7 +40,7 @@ __device__ __forceinline__ Shared shared_of(const TailParams& p, unsigned char* 
   const int first_slot = static_cast<int>(threadIdx.x) / 32 * p.num_stages;
   Shared s;
   s.ring = memory + first_slot * kTailSegmentBytes;
-  s.arrived = reinterpret_cast<BulkBarrier*>(memory + layout.barriers) + first_slot;
+  s.arrived = reinterpret_cast<Mbarrier*>(memory + layout.barriers) + first_slot;
   s.x = memory + layout.x;
   s.residual = memory + layout.residual;
   s.sums = reinterpret_cast<float*>(memory + layout.sums);
@@ -94,10 +91,10 @@ class Reader {
   __device__ __forceinline__ bool read() {
     if (!settle()) return false;
     const Segment segment = next();
-    BulkBarrier& arrived = s_.arrived[stage_];
+    Mbarrier& arrived = s_.arrived[stage_];
     arrived.arrive_expecting(segment.num_bytes);
-    copy_bulk_once(s_.ring + stage_ * kTailSegmentBytes, segment.weights, segment.num_bytes,
-                   arrived);
+    copy_bulk_evict_first(s_.ring + stage_ * kTailSegmentBytes, segment.weights, segment.num_bytes,
+                          arrived);
     advance();
     if (++stage_ == p_.num_stages) stage_ = 0;
     return true;
@@ -411,7 +408,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     reader.prefetch_first_phase();
   }
   __syncwarp();
-  let_next_kernel_start();
+  trigger_dependent_launch();
   wait_for_previous_kernel();
   run_phases<T>(p, s, reader);
 #endif

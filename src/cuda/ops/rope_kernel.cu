@@ -7,10 +7,8 @@
 #include <type_traits>
 
 #include "cuda/base/launch.h"
-#include "cuda/device/convert.cuh"
-#include "cuda/device/overlap.cuh"
-#include "cuda/device/reduce.cuh"
-#include "cuda/device/vec.cuh"
+#include "cuda/device/elements.cuh"
+#include "cuda/device/hopper.cuh"
 #include "cuda/ops/dispatch.h"
 #include "cuda/ops/row_kernels.h"
 
@@ -151,7 +149,7 @@ __device__ __forceinline__ float norm_scale(float squares, const Params& p) {
 template <typename T, RotaryPairs kPairs>
 __global__ void rope_wide_kernel(Params p, int group) {
   constexpr int kVec = kWidestVec<T>;
-  let_next_kernel_start();
+  trigger_dependent_launch();
   wait_for_previous_kernel();
   const int num_heads = p.num_heads + 2 * p.num_kv_heads;
   const int64_t item = int64_t{blockIdx.x} * (kBlock / group) + threadIdx.x / group;
@@ -200,7 +198,7 @@ __global__ void rope_wide_kernel(Params p, int group) {
 
 template <typename T, RotaryPairs kPairs>
 __global__ void rope_any_kernel(Params p) {
-  let_next_kernel_start();
+  trigger_dependent_launch();
   wait_for_previous_kernel();
   const int num_heads = p.num_heads + 2 * p.num_kv_heads;
   const int64_t item = int64_t{blockIdx.x} * (kBlock / 32) + threadIdx.x / 32;

@@ -3,10 +3,8 @@
 #include <algorithm>
 
 #include "cuda/base/launch.h"
-#include "cuda/device/convert.cuh"
-#include "cuda/device/overlap.cuh"
-#include "cuda/device/reduce.cuh"
-#include "cuda/device/vec.cuh"
+#include "cuda/device/elements.cuh"
+#include "cuda/device/hopper.cuh"
 #include "cuda/ops/dispatch.h"
 #include "cuda/ops/row_kernels.h"
 
@@ -26,7 +24,7 @@ unsigned block_for(int64_t num_items) {
 template <typename Word>
 __global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t row_words,
                                    Word* out) {
-  let_next_kernel_start();
+  trigger_dependent_launch();
   wait_for_previous_kernel();
   const Word* from = x + rows[blockIdx.x] * row_words;
   Word* to = out + blockIdx.x * row_words;
@@ -36,7 +34,7 @@ __global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t r
 template <typename T>
 __global__ void gather_scaled_rows_kernel(const T* x, const int32_t* rows, float scale,
                                           int64_t width, T* out) {
-  let_next_kernel_start();
+  trigger_dependent_launch();
   wait_for_previous_kernel();
   const T* from = x + rows[blockIdx.x] * width;
   T* to = out + blockIdx.x * width;
@@ -50,7 +48,7 @@ __global__ void gather_scaled_rows_kernel(const T* x, const int32_t* rows, float
 template <typename T, int kVec, bool kAdd>
 __global__ void rms_norm_kernel(T* x, const T* delta, const float* weight, float eps, int64_t width,
                                 T* out) {
-  let_next_kernel_start();
+  trigger_dependent_launch();
   const int64_t first = int64_t{threadIdx.x} * kVec;
   const int64_t stride = int64_t{blockDim.x} * kVec;
   // No kernel writes the weights, so they are read while the previous kernel still runs.
@@ -118,7 +116,7 @@ __device__ __forceinline__ float activate(float x) {
 // Grid: (rows, thread blocks per row).
 template <typename T, int kVec, Activation kActivation>
 __global__ void gated_mul_kernel(const T* gate_up, int64_t width, T* out) {
-  let_next_kernel_start();
+  trigger_dependent_launch();
   wait_for_previous_kernel();
   const int64_t i = (int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * kVec;
   if (i >= width) return;
@@ -134,7 +132,7 @@ __global__ void gated_mul_kernel(const T* gate_up, int64_t width, T* out) {
 }
 
 __global__ void soft_cap_kernel(float cap, int64_t width, float* x) {
-  let_next_kernel_start();
+  trigger_dependent_launch();
   wait_for_previous_kernel();
   const int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
   if (i >= width) return;
@@ -146,7 +144,7 @@ __global__ void soft_cap_kernel(float cap, int64_t width, float* x) {
 // angles.
 __global__ void rope_angles_kernel(const float* inv_freq, float factor, const int32_t* positions,
                                    int64_t half, float* cos_sin) {
-  let_next_kernel_start();
+  trigger_dependent_launch();
   wait_for_previous_kernel();
   float* row = cos_sin + blockIdx.x * 2 * half;
   for (int64_t i = threadIdx.x; i < half; i += blockDim.x) {
@@ -161,14 +159,14 @@ __global__ void rope_angles_kernel(const float* inv_freq, float factor, const in
 
 template <typename T>
 __global__ void add_bias_kernel(const T* bias, int64_t width, float* out) {
-  let_next_kernel_start();
+  trigger_dependent_launch();
   wait_for_previous_kernel();
   const int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
   if (i < width) out[blockIdx.x * width + i] += to_float(bias[i]);
 }
 
 __global__ void pause_kernel() {
-  let_next_kernel_start();
+  trigger_dependent_launch();
   wait_for_previous_kernel();
 }
 

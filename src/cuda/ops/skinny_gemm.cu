@@ -12,10 +12,8 @@
 #include <iterator>
 
 #include "cuda/base/launch.h"
-#include "cuda/device/convert.cuh"
-#include "cuda/device/overlap.cuh"
-#include "cuda/device/reduce.cuh"
-#include "cuda/device/vec.cuh"
+#include "cuda/device/elements.cuh"
+#include "cuda/device/hopper.cuh"
 #include "cuda/ops/dispatch.h"
 #include "cuda/ops/skinny_gemm.h"
 
@@ -97,7 +95,7 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
   constexpr int64_t kStep = kDepth * kChunk;
   int64_t k = warp * kStep + place * 8;
   load_weights(k);
-  let_next_kernel_start();
+  trigger_dependent_launch();
   wait_for_previous_kernel();
 
   float sums[kTiles][kTokenTiles][4] = {};
@@ -167,7 +165,7 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
 // loads and was 20 % slower.
 template <typename T, int kVec, int kTokens>
 __global__ void any_gemm_kernel(Operands p) {
-  let_next_kernel_start();
+  trigger_dependent_launch();
   wait_for_previous_kernel();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t column = int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/thread_pool.h"
-#include "cuda/base/pinned_ring.h"
+#include "cuda/base/memory.h"
 #include "cuda/ops/row_kernels.h"
 
 namespace quire::cuda {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cuda/base/error.h"
 #include "cuda/base/launch.h"
+#include "cuda/base/stream.h"
 #include "cuda/base/tensor_map.h"
 #include "cuda/ops/dispatch.h"
 #include "cuda/ops/wgmma/kernel.h"

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cuda/base/memory.h"
-#include "cuda/base/pinned_ring.h"
 #include "cuda/sample/device_sampler.h"
 #include "model/model.h"
 #include "sched/batch_plan.h"

@@ -11,7 +11,7 @@
 
 #include "cuda/base/device_info.h"
 #include "cuda/base/dynamic_library.h"
-#include "cuda/base/error.h"
+#include "cuda/base/stream.h"
 #include "cuda/profile/step_profile.h"
 #include "platform/profile.h"
 

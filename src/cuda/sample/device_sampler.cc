@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "cuda/base/bump_allocator.h"
+#include "cuda/base/memory.h"
 
 namespace quire::cuda {
 namespace {
@@ -113,7 +113,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   }
   std::unique_ptr<DeviceSampler> sampler(new DeviceSampler(limits));
   QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute(
-      &sampler->num_multiprocessors_, cudaDevAttrMultiProcessorCount, stream.limits().device));
+      &sampler->num_sms_, cudaDevAttrMultiProcessorCount, stream.limits().device));
   QUIRE_ASSIGN_OR_RETURN(sampler->memory_, device_memory(device_bytes(limits)));
   QUIRE_ASSIGN_OR_RETURN(sampler->ring_, PinnedRing::create(block_bytes(sampler->row_limits_)));
   QUIRE_ASSIGN_OR_RETURN(sampler->plan_ring_, PinnedRing::create(max_plan_bytes(limits)));
@@ -217,11 +217,11 @@ void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, con
     launch_one_pass(tables_, call, plan.is_random, picks_, arrivals_, stream);
   }
   if (const int count = plan.num_rows_of(SamplePass::kFilter); count > 0) {
-    launch_filter(tables_, call, SamplePass::kFilter, count, num_multiprocessors_, stream);
+    launch_filter(tables_, call, SamplePass::kFilter, count, num_sms_, stream);
   }
   if (const int count = plan.num_rows_of(SamplePass::kRules); count > 0) {
     launch_forbid(tables_, call, stream);
-    launch_filter(tables_, call, SamplePass::kRules, count, num_multiprocessors_, stream);
+    launch_filter(tables_, call, SamplePass::kRules, count, num_sms_, stream);
   }
   if (plan.has_logprobs) {
     launch_sampled_logprobs(tables_, call, slice_logprobs_, arrivals_, logprobs_results(num_rows),

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cuda/base/memory.h"
-#include "cuda/base/pinned_ring.h"
 #include "cuda/sample/kernels.h"
 #include "cuda/sample/row_upload.h"
 #include "cuda/sample/sample_plan.h"
@@ -88,7 +87,7 @@ class DeviceSampler {
 
   DeviceSamplerLimits limits_;
   RowLimits row_limits_;
-  int num_multiprocessors_ = 0;  // of the stream's device
+  int num_sms_ = 0;  // of the stream's device
   Buffer memory_;
   PinnedRing ring_, plan_ring_;
   RowUpload upload_;

@@ -385,10 +385,10 @@ __global__ void __launch_bounds__(kMaxThreads) filter_kernel(RowTables tables, S
 }  // namespace
 
 void launch_filter(const RowTables& tables, const SampleCall& call, SamplePass pass,
-                   int num_pass_rows, int num_multiprocessors, CudaStream& stream) {
+                   int num_pass_rows, int num_sms, CudaStream& stream) {
   // With few rows, each has an SM of its own. With many, there are two thread blocks per SM, so
   // that one computes while the other loads.
-  const int threads = num_pass_rows <= num_multiprocessors ? kMaxThreads : kMaxThreads / 2;
+  const int threads = num_pass_rows <= num_sms ? kMaxThreads : kMaxThreads / 2;
   const LaunchShape shape = {.grid = static_cast<unsigned>(call.num_rows),
                              .block = static_cast<unsigned>(threads)};
   QUIRE_LAUNCH(stream, pass == SamplePass::kRules ? filter_kernel<true> : filter_kernel<false>,

@@ -60,9 +60,9 @@ void launch_forbid(const RowTables& tables, const SampleCall& call, CudaStream& 
 void launch_one_pass(const RowTables& tables, const SampleCall& call, bool random, SlicePick* picks,
                      uint32_t* arrivals, CudaStream& stream);
 // Samples the rows of kFilter or kRules. num_pass_rows: how many of the call's rows the pass has;
-// num_multiprocessors: SMs of the stream's device.
+// num_sms: SMs of the stream's device.
 void launch_filter(const RowTables& tables, const SampleCall& call, SamplePass pass,
-                   int num_pass_rows, int num_multiprocessors, CudaStream& stream);
+                   int num_pass_rows, int num_sms, CudaStream& stream);
 // Accepts each span's tokens up to the first that differs from the next draft, and advances its
 // row.
 void launch_commit(const RowTables& tables, const SampleCall& call, CudaStream& stream);

@@ -45,7 +45,7 @@ CudaGraph::~CudaGraph() {
 }
 
 void CudaGraph::launch(CudaStream& stream) const {
-  stream.note(cudaGraphLaunch(graph_, stream.get()), "a graph's launch");
+  stream.record_error(cudaGraphLaunch(graph_, stream.get()), "a graph's launch");
 }
 
 std::vector<int> graph_buckets(int max_num_seqs) {

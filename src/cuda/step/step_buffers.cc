@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cuda/base/bump_allocator.h"
 #include "cuda/base/memory.h"
 #include "platform/batch_inputs.h"
 

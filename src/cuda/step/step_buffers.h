@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "attn/batch.h"
-#include "cuda/base/pinned_ring.h"
+#include "cuda/base/memory.h"
 #include "cuda/step/metadata.h"
 
 namespace quire::cuda {

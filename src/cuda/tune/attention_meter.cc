@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cuda/base/device_info.h"
-#include "cuda/base/stopwatch.h"
+#include "cuda/base/stream.h"
 #include "cuda/step/graph.h"
 
 namespace quire::cuda {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <random>
 
-#include "cuda/base/error.h"
+#include "cuda/base/stream.h"
 #include "platform/kv_cache.h"
 
 namespace quire::cuda {

@@ -256,7 +256,7 @@ void CudaAttentionProblem::capture() {
 }
 
 void CudaAttentionProblem::launch_graph() {
-  stream_->note(cudaGraphLaunch(graph_.get(), stream_->get()), "a graph's launch");
+  stream_->record_error(cudaGraphLaunch(graph_.get(), stream_->get()), "a graph's launch");
 }
 
 AttentionResult CudaAttentionProblem::read_back() {

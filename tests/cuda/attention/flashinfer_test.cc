@@ -16,7 +16,7 @@ namespace {
 
 namespace fi = cuda::flashinfer_backend;
 
-constexpr int kMultiprocessors = 132;
+constexpr int kNumSms = 132;
 
 const Device kHopper = {
     .kind = DeviceKind::kCuda, .index = 0, .compute_capability = 90, .name = "Hopper"};
@@ -24,7 +24,7 @@ const Device kAda = {
     .kind = DeviceKind::kCuda, .index = 0, .compute_capability = 89, .name = "Ada"};
 
 fi::DeviceLimits limits_of(const AttentionShape& shape, const Device& device = kAda) {
-  return fi::device_limits(shape, {.device = device, .num_multiprocessors = kMultiprocessors});
+  return fi::device_limits(shape, {.device = device, .num_sms = kNumSms});
 }
 
 // Verification steps that are split, with every feature; and more requests than the GPU runs at
@@ -65,8 +65,7 @@ std::vector<AttentionCase> own_cases() {
 
 // Needs no GPU: FlashInfer's offsets into the queries have 32 bits.
 TEST(FlashInferPlans, RefuseMoreQueriesThanOffsetsReach) {
-  const auto backend =
-      cuda::make_flashinfer_attention({.device = kHopper, .num_multiprocessors = kMultiprocessors});
+  const auto backend = cuda::make_flashinfer_attention({.device = kHopper, .num_sms = kNumSms});
   const AttentionShape shape = make_attention_shape(64, 8, 128, 16, DType::kBF16);
   const auto make_plan = [&](int max_num_tokens) {
     return backend

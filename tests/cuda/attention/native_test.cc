@@ -13,7 +13,7 @@ using cuda::native::KernelKind;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr int kNumMultiprocessors = 132;
+constexpr int kNumSms = 132;
 
 AttentionShape shape_of(int num_heads, int num_kv_heads, int head_dim, DType q, DType kv) {
   AttentionShape shape = make_attention_shape(num_heads, num_kv_heads, head_dim, 16, kv);
@@ -113,7 +113,7 @@ TEST(NativeAttentionPlan, ChoosesTheKernelByRowsAndDtypes) {
   const auto kind_of = [](const AttentionShape& shape, Phase phase, int q_len, bool aligned) {
     const PhaseRange range{
         .num_reqs = 3, .num_tokens = 3 * q_len, .max_q_len = q_len, .max_kv_len = 1000};
-    return cuda::native::choose_kernel(shape, phase, range, aligned, kNumMultiprocessors).kind;
+    return cuda::native::choose_kernel(shape, phase, range, aligned, kNumSms).kind;
   };
   const AttentionShape bf16 = shape_of(32, 8, 128, DType::kBF16, DType::kF8E4M3);
   EXPECT_EQ(kind_of(bf16, Phase::kDecode, 1, true), KernelKind::kRows16);
@@ -136,8 +136,7 @@ TEST(NativeAttentionPlan, WorkspaceBoundsEveryBatch) {
                            .num_tokens = num_reqs * q_len,
                            .max_q_len = q_len,
                            .max_kv_len = kv_len};
-    const auto choice =
-        cuda::native::choose_kernel(shape, Phase::kDecode, range, true, kNumMultiprocessors);
+    const auto choice = cuda::native::choose_kernel(shape, Phase::kDecode, range, true, kNumSms);
     return cuda::native::partial_bytes(shape, range.num_tokens, choice.num_splits);
   };
   for (const int max_kv_len : {1, 64, 1000, 131072}) {
@@ -151,18 +150,17 @@ TEST(NativeAttentionPlan, WorkspaceBoundsEveryBatch) {
         }
       }
     }
-    EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kNumMultiprocessors), largest)
-        << max_kv_len;
+    EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kNumSms), largest) << max_kv_len;
     for (const int q_len : {1, 5, 8, 9}) {
       limits = {.use = {.q_len = q_len, .in_graph = true},
                 .max_num_reqs = 7,
                 .max_num_tokens = 7 * q_len,
                 .max_kv_len = max_kv_len};
-      EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kNumMultiprocessors),
+      EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kNumSms),
                 needed(7, q_len, max_kv_len));
     }
     limits.use = {.phase = Phase::kPrefill};
-    EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kNumMultiprocessors), 0U);
+    EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kNumSms), 0U);
   }
 }
 

@@ -97,7 +97,7 @@ Device hopper() {
 }
 
 cuda::DeviceInfo hopper_info() {
-  return {.device = hopper(), .num_multiprocessors = 132};
+  return {.device = hopper(), .num_sms = 132};
 }
 
 // The number of served cases is exact, so that no case with a kernel is skipped.

@@ -113,8 +113,8 @@ class DeviceData {
 
   void set(const std::vector<float>& values) { write(encode(values, view_.dtype).data()); }
   void poison() {
-    stream_.note(cudaMemsetAsync(memory_.data(), 0xFF, memory_.num_bytes(), stream_.get()),
-                 "poison");
+    stream_.record_error(cudaMemsetAsync(memory_.data(), 0xFF, memory_.num_bytes(), stream_.get()),
+                         "poison");
   }
   void write(const void* bytes) {
     stream_.copy_to_device(view_.data, bytes, view_.num_bytes());

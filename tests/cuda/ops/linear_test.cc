@@ -176,9 +176,9 @@ TEST_P(LinearTest, OverlappedChainGivesTheSameBitsEveryTime) {
   DeviceData y = blank({4, width});
   std::vector<std::byte> first;
   for (int repeat = 0; repeat < 20; ++repeat) {
-    stream().note(cudaMemcpyAsync(x.view().data, start.view().data, x.view().num_bytes(),
-                                  cudaMemcpyDeviceToDevice, stream().get()),
-                  "copy");
+    stream().record_error(cudaMemcpyAsync(x.view().data, start.view().data, x.view().num_bytes(),
+                                          cudaMemcpyDeviceToDevice, stream().get()),
+                          "copy");
     for (int i = 0; i < 30; ++i) {
       ops_->linear(*linear_, x.view(), y.view(), stream());
       ops_->rms_norm(y.view(), weight.view.as<float>(), 1e-5F, x.view(), stream());

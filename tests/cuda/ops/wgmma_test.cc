@@ -147,9 +147,9 @@ TEST_P(WgmmaTest, WaitsForWhatTheKernelBeforeWrites) {
   for (const cuda::WgmmaPlan& plan : gemm_->plans(call, 6)) {
     std::vector<std::byte> expected;
     for (int repeat = 0; repeat < 5; ++repeat) {
-      stream().note(cudaMemcpyAsync(x.view().data, start.view().data, x.view().num_bytes(),
-                                    cudaMemcpyDeviceToDevice, stream().get()),
-                    "copy");
+      stream().record_error(cudaMemcpyAsync(x.view().data, start.view().data, x.view().num_bytes(),
+                                            cudaMemcpyDeviceToDevice, stream().get()),
+                            "copy");
       for (int i = 0; i < 20; ++i) {
         EXPECT_EQ((repeat == 0 ? in_turn : gemm_)->run(call, plan).message(), "");
         ops_->rms_norm(y.view(), norm.view.as<float>(), 1e-5F, x.view(), stream());

@@ -35,7 +35,8 @@ class FailingPlan final : public AttentionPlan {
   size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
   Status update(const AttentionBatch& batch, Stream& stream) override {
     if (fault_ == Fault::kUpdate) return internal_error("[failing] an update that fails");
-    if (fault_ == Fault::kNoted) cuda::as_cuda(stream).note(internal_error("[failing] a launch"));
+    if (fault_ == Fault::kNoted)
+      cuda::as_cuda(stream).record_error(internal_error("[failing] a launch"));
     return plan_->update(batch, stream);
   }
   Status run(const AttentionCall& call, Stream& stream) override {

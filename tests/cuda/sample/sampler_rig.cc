@@ -79,14 +79,15 @@ void SamplerRig::enqueue(bool captured) {
   if (!captured) return sample();
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t exec = nullptr;
-  stream_->note(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeThreadLocal), "begin");
+  stream_->record_error(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeThreadLocal),
+                        "begin");
   sample();
-  stream_->note(cudaStreamEndCapture(stream_->get(), &graph), "end");
-  stream_->note(cudaGraphInstantiate(&exec, graph, 0), "instantiate");
-  stream_->note(cudaGraphLaunch(exec, stream_->get()), "replay");
-  stream_->note(cudaStreamSynchronize(stream_->get()), "synchronize");
-  stream_->note(cudaGraphExecDestroy(exec), "destroy");
-  stream_->note(cudaGraphDestroy(graph), "destroy");
+  stream_->record_error(cudaStreamEndCapture(stream_->get(), &graph), "end");
+  stream_->record_error(cudaGraphInstantiate(&exec, graph, 0), "instantiate");
+  stream_->record_error(cudaGraphLaunch(exec, stream_->get()), "replay");
+  stream_->record_error(cudaStreamSynchronize(stream_->get()), "synchronize");
+  stream_->record_error(cudaGraphExecDestroy(exec), "destroy");
+  stream_->record_error(cudaGraphDestroy(graph), "destroy");
 }
 
 Sampled SamplerRig::sample_on_host(int row, std::vector<float> logits,

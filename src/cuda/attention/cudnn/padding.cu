@@ -2,7 +2,7 @@
 
 #include "cuda/attention/cudnn/padding.h"
 #include "cuda/base/launch.h"
-#include "cuda/device/overlap.cuh"
+#include "cuda/device/hopper.cuh"
 
 namespace quire::cuda::cudnn {
 namespace {

@@ -194,11 +194,10 @@ void launch_fa3(const KernelCall& call, CudaStream& stream) {
                                         num_works,
                                         cutlass::FastDivmod(call.num_heads),
                                         cutlass::FastDivmod(call.num_heads / call.num_kv_heads)};
-  const LaunchShape shape = {.grid = static_cast<unsigned>(num_works < call.num_multiprocessors
-                                                               ? num_works
-                                                               : call.num_multiprocessors),
-                             .block = Traits::NUM_WARPS * 32,
-                             .shared_bytes = sizeof(typename Traits::SharedStorage)};
+  const LaunchShape shape = {
+      .grid = static_cast<unsigned>(num_works < call.num_sms ? num_works : call.num_sms),
+      .block = Traits::NUM_WARPS * 32,
+      .shared_bytes = sizeof(typename Traits::SharedStorage)};
   QUIRE_LAUNCH(stream,
                (flashinfer::PrefillWithKVCacheKernel<Mainloop, Epilogue, Traits,
                                                      /*LEFT_SLIDING_WINDOW=*/false,

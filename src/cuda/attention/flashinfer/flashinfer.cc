@@ -11,7 +11,6 @@
 #include "cuda/attention/flashinfer/merge.h"
 #include "cuda/attention/flashinfer/plan.h"
 #include "cuda/base/memory.h"
-#include "cuda/base/pinned_ring.h"
 
 namespace quire::cuda {
 namespace {
@@ -94,7 +93,7 @@ class FlashInferPlan final : public AttentionPlan {
   FlashInferPlan(const AttentionShape& shape, const PlanLimits& limits, const DeviceInfo& info)
       : shape_(shape),
         limits_(limits),
-        num_multiprocessors_(info.num_multiprocessors),
+        num_sms_(info.num_sms),
         device_limits_(fi::device_limits(shape, info)),
         partials_(partials_of(shape, device_limits_)) {}
 
@@ -105,7 +104,7 @@ class FlashInferPlan final : public AttentionPlan {
 
   const AttentionShape shape_;
   const PlanLimits limits_;
-  const int num_multiprocessors_;
+  const int num_sms_;
   const fi::DeviceLimits device_limits_;
   const Partials partials_;
   fi::Planner planner_;
@@ -179,7 +178,7 @@ fi::KernelCall FlashInferPlan::kernel_call(const AttentionCall& call) const {
           .scale = shape_.scale,
           .softcap = shape_.softcap,
           .num_tiles = phase_.num_tiles,
-          .num_multiprocessors = num_multiprocessors_,
+          .num_sms = num_sms_,
           .tile_req = arrays_.tile_req,
           .tile_rows = arrays_.tile_rows,
           .tile_chunk = arrays_.tile_chunk,

@@ -56,7 +56,7 @@ struct KernelCall {
 
   // The plan (plan.h), on the device.
   int num_tiles = 0;
-  int num_multiprocessors = 0;
+  int num_sms = 0;
   const int32_t* tile_req = nullptr;       // [num_tiles]
   const int32_t* tile_rows = nullptr;      // [num_tiles], index among the request's tiles
   const int32_t* tile_chunk = nullptr;     // [num_tiles], index among its chunks; FA2

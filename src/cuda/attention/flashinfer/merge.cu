@@ -1,9 +1,8 @@
 #include "cuda/attention/flashinfer/kernel.h"
 #include "cuda/attention/flashinfer/merge.h"
 #include "cuda/base/launch.h"
-#include "cuda/device/convert.cuh"
-#include "cuda/device/overlap.cuh"
-#include "cuda/device/vec.cuh"
+#include "cuda/device/elements.cuh"
+#include "cuda/device/hopper.cuh"
 
 namespace quire::cuda::flashinfer_backend {
 namespace {

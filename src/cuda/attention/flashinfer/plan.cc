@@ -11,7 +11,7 @@ namespace {
 
 constexpr int32_t kWhole = std::numeric_limits<int32_t>::max();
 // Thread blocks that are resident on one SM.
-constexpr int kBlocksPerMultiprocessor = 2;
+constexpr int kBlocksPerSm = 2;
 constexpr int kMaxTileRows = 128;
 // Thread blocks that run one after another in one resident slot: more of them even out ragged
 // lengths. Besides its positions, each costs about the time of kUnitsToStart units.
@@ -75,7 +75,7 @@ void sort_by_length(const std::vector<uint32_t>& lengths, std::vector<int32_t>& 
 }  // namespace
 
 DeviceLimits device_limits(const AttentionShape& shape, const DeviceInfo& device) {
-  const int places = device.num_multiprocessors * kBlocksPerMultiprocessor;
+  const int places = device.num_sms * kBlocksPerSm;
   const bool fits_fa3 = device.device.compute_capability == 90 && shape.q == shape.kv &&
                         (shape.head_dim == 64 || shape.head_dim == 128) && shape.window == 0 &&
                         shape.softcap == 0.0F;

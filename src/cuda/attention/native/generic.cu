@@ -4,8 +4,7 @@
 #include "cuda/attention/native/instances.h"
 #include "cuda/attention/native/rows.cuh"
 #include "cuda/base/launch.h"
-#include "cuda/device/convert.cuh"
-#include "cuda/device/reduce.cuh"
+#include "cuda/device/elements.cuh"
 
 namespace quire::cuda::native {
 namespace {

@@ -2,9 +2,8 @@
 #include "cuda/attention/native/plan.h"
 #include "cuda/attention/native/rows.cuh"
 #include "cuda/base/launch.h"
-#include "cuda/device/convert.cuh"
-#include "cuda/device/overlap.cuh"
-#include "cuda/device/reduce.cuh"
+#include "cuda/device/elements.cuh"
+#include "cuda/device/hopper.cuh"
 
 namespace quire::cuda::native {
 namespace {

@@ -103,18 +103,18 @@ void enqueue(const Params& params, const KernelChoice& choice, DType kv, CudaStr
 
 class NativePlan final : public AttentionPlan {
  public:
-  NativePlan(const AttentionShape& shape, const PlanLimits& limits, int num_multiprocessors)
+  NativePlan(const AttentionShape& shape, const PlanLimits& limits, int num_sms)
       : shape_(shape),
         phase_(limits.use.phase),
-        num_multiprocessors_(num_multiprocessors),
-        workspace_bytes_(native::max_partial_bytes(shape, limits, num_multiprocessors)) {}
+        num_sms_(num_sms),
+        workspace_bytes_(native::max_partial_bytes(shape, limits, num_sms)) {}
 
   size_t workspace_bytes() const override { return workspace_bytes_; }
 
   Status update(const AttentionBatch& batch, Stream& /*stream*/) override {
     const PhaseRange& range = batch.range(phase_);
     batch_ = batch;
-    aligned_choice_ = native::choose_kernel(shape_, phase_, range, true, num_multiprocessors_);
+    aligned_choice_ = native::choose_kernel(shape_, phase_, range, true, num_sms_);
     QUIRE_CHECK(native::partial_bytes(shape_, range.num_tokens, aligned_choice_.num_splits) <=
                     workspace_bytes_,
                 "[native] a batch is larger than the plan was made for");
@@ -135,7 +135,7 @@ class NativePlan final : public AttentionPlan {
  private:
   const AttentionShape shape_;
   const Phase phase_;
-  const int num_multiprocessors_;
+  const int num_sms_;
   const size_t workspace_bytes_;
   AttentionBatch batch_;         // of the last update
   KernelChoice aligned_choice_;  // the choice for batch_ if the call's memory is aligned
@@ -161,7 +161,7 @@ class NativeAttention final : public AttentionBackend {
   Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
                                                    const PlanLimits& limits) override {
     return std::unique_ptr<AttentionPlan>(
-        std::make_unique<NativePlan>(shape, limits, device_.num_multiprocessors));
+        std::make_unique<NativePlan>(shape, limits, device_.num_sms));
   }
 
  private:

@@ -21,8 +21,8 @@ int64_t ceil_div(int64_t a, int64_t b) {
 
 // The fewest splits that fill the device's waves to kGoodFilling; otherwise the number that fills
 // them best.
-int choose_splits(int64_t num_blocks, int max_kv_len, int num_multiprocessors) {
-  const int64_t slots = int64_t{kBlocksAtOnce} * num_multiprocessors;
+int choose_splits(int64_t num_blocks, int max_kv_len, int num_sms) {
+  const int64_t slots = int64_t{kBlocksAtOnce} * num_sms;
   const int limit =
       static_cast<int>(std::clamp<int64_t>(ceil_div(max_kv_len, kMinSplitTokens), 1, kMaxSplits));
   int best = 1;
@@ -39,11 +39,11 @@ int choose_splits(int64_t num_blocks, int max_kv_len, int num_multiprocessors) {
 }
 
 int decode_splits(const AttentionShape& shape, int num_reqs, int q_len, int max_kv_len,
-                  int num_multiprocessors) {
+                  int num_sms) {
   if (q_len > kMaxSplitQLen) return 1;
   const int64_t rows = int64_t{q_len} * shape.num_heads / shape.num_kv_heads;
   const int64_t num_blocks = num_reqs * ceil_div(rows, kTileRows) * shape.num_kv_heads;
-  return choose_splits(num_blocks, max_kv_len, num_multiprocessors);
+  return choose_splits(num_blocks, max_kv_len, num_sms);
 }
 
 bool is_16_byte_multiple(int64_t elements, DType dtype) {
@@ -73,12 +73,12 @@ bool is_aligned(const AttentionShape& shape, const AttentionCall& call) {
 }
 
 KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const PhaseRange& range,
-                           bool aligned, int num_multiprocessors) {
+                           bool aligned, int num_sms) {
   if (!aligned || !has_mma(shape)) return {};
   KernelChoice choice{.kind = KernelKind::kTile, .padded_dim = padded_dim(shape)};
   if (phase == Phase::kPrefill) return choice;
   choice.num_splits =
-      decode_splits(shape, range.num_reqs, range.max_q_len, range.max_kv_len, num_multiprocessors);
+      decode_splits(shape, range.num_reqs, range.max_q_len, range.max_kv_len, num_sms);
   const int64_t rows = int64_t{range.max_q_len} * shape.num_heads / shape.num_kv_heads;
   if (rows <= 16) choice.kind = KernelKind::kRows16;
   return choice;
@@ -90,13 +90,11 @@ size_t partial_bytes(const AttentionShape& shape, int64_t num_tokens, int num_sp
          sizeof(float);
 }
 
-size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits,
-                         int num_multiprocessors) {
+size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits, int num_sms) {
   const AttentionUse& use = limits.use;
   if (!has_mma(shape) || use.phase == Phase::kPrefill) return 0;
   const auto bytes_of = [&](int num_reqs, int q_len) {
-    const int splits =
-        decode_splits(shape, num_reqs, q_len, limits.max_kv_len, num_multiprocessors);
+    const int splits = decode_splits(shape, num_reqs, q_len, limits.max_kv_len, num_sms);
     return partial_bytes(shape, int64_t{num_reqs} * q_len, splits);
   };
   if (use.in_graph) return bytes_of(limits.max_num_reqs, use.q_len);

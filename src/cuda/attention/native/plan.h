@@ -31,12 +31,11 @@ bool has_mma(const AttentionShape& shape);
 bool is_aligned(const AttentionShape& shape, const AttentionCall& call);
 
 KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const PhaseRange& range,
-                           bool aligned, int num_multiprocessors);
+                           bool aligned, int num_sms);
 
 // Bytes of the partial results of num_tokens tokens.
 size_t partial_bytes(const AttentionShape& shape, int64_t num_tokens, int num_splits);
 // The largest partial_bytes of any batch within the limits.
-size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits,
-                         int num_multiprocessors);
+size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits, int num_sms);
 
 }  // namespace quire::cuda::native

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "cuda/attention/native/warp_attention.cuh"
-#include "cuda/device/convert.cuh"
-#include "cuda/device/overlap.cuh"
+#include "cuda/device/elements.cuh"
+#include "cuda/device/hopper.cuh"
 
 namespace quire::cuda::native {
 
@@ -132,7 +132,7 @@ __global__ __launch_bounds__(Rows16<C>::kThreads, 2) void rows16_kernel(const Pa
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane_id = static_cast<int>(threadIdx.x) % 32;
   const Lane lane;
-  let_next_kernel_start();
+  trigger_dependent_launch();
   const Request req = read_request(p, p.first_req + static_cast<int>(blockIdx.z));
   const int num_rows = req.q_len * p.group;
 

@@ -5,8 +5,8 @@
 
 #include "cuda/attention/native/plan.h"
 #include "cuda/attention/native/warp_attention.cuh"
-#include "cuda/device/convert.cuh"
-#include "cuda/device/overlap.cuh"
+#include "cuda/device/elements.cuh"
+#include "cuda/device/hopper.cuh"
 
 namespace quire::cuda::native {
 
@@ -86,7 +86,7 @@ __global__ __launch_bounds__(TileKernel<C>::kThreads) void tile_kernel(const Par
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
   const Lane lane;
-  let_next_kernel_start();
+  trigger_dependent_launch();
   const int req_idx = request_of_tile(p, tile);
   const Request req = read_request(p, p.first_req + req_idx);
   const int num_rows = req.q_len * p.group;

@@ -1,7 +1,7 @@
 #include <cuda_runtime.h>
 
 #include "cuda/attention/xqa/default_inputs.h"
-#include "cuda/base/error.h"
+#include "cuda/base/stream.h"
 
 namespace quire::cuda::xqa {
 namespace {

@@ -155,8 +155,8 @@ Result<CUtensorMap> map_of(const KernelCall& call, const void* base) {
 void launch(const KernelCall& call, CudaStream& stream) {
   const Result<CUtensorMap> k = map_of(call, call.k);
   const Result<CUtensorMap> v = map_of(call, call.v);
-  if (!k.ok()) return stream.note(k.status());
-  if (!v.ok()) return stream.note(v.status());
+  if (!k.ok()) return stream.record_error(k.status());
+  if (!v.ok()) return stream.record_error(v.status());
   // Before its wait for the previous kernel it reads lengths, pages, and all tiles of keys and
   // values but the last. Those are complete before the layer's first kernel starts, because the
   // metadata kernel lets no kernel start early. It waits before it reads queries and the last tile,

@@ -10,8 +10,8 @@
 #include "base/check.h"
 #include "cuda/attention/xqa/default_inputs.h"
 #include "cuda/attention/xqa/kernel.h"
-#include "cuda/base/error.h"
 #include "cuda/base/memory.h"
+#include "cuda/base/stream.h"
 
 namespace quire::cuda {
 namespace {
@@ -31,10 +31,10 @@ xqa::KernelKey key_of(const AttentionShape& shape) {
 // lengths; measured on an H200. Hopper's kernel needs two thread blocks per SM, the other one. The
 // thread block that merges reads every split, so a context of n tiles is best split about 2 sqrt(n)
 // ways.
-int num_splits(const AttentionShape& shape, int num_reqs, int max_kv_len, int num_multiprocessors) {
+int num_splits(const AttentionShape& shape, int num_reqs, int max_kv_len, int num_sms) {
   const bool is_hopper = xqa::is_hopper_kernel(key_of(shape));
   const int64_t num_rows = std::max<int64_t>(1, int64_t{num_reqs} * shape.num_kv_heads);
-  const int64_t num_blocks = int64_t{num_multiprocessors} * (is_hopper ? 2 : 1);
+  const int64_t num_blocks = int64_t{num_sms} * (is_hopper ? 2 : 1);
   const int tile = is_hopper ? xqa::kHopperTileTokens : xqa::kTileTokens;
   const int num_tiles = std::max(1, (max_kv_len + tile - 1) / tile);
   const int most =
@@ -73,10 +73,9 @@ Status check_num_reqs(const AttentionShape& shape, int num_reqs) {
 class XqaPlan final : public AttentionPlan {
  public:
   static Result<std::unique_ptr<AttentionPlan>> create(const AttentionShape& shape,
-                                                       const PlanLimits& limits,
-                                                       int num_multiprocessors) {
+                                                       const PlanLimits& limits, int num_sms) {
     QUIRE_RETURN_IF_ERROR(check_num_reqs(shape, limits.max_num_reqs));
-    std::unique_ptr<XqaPlan> plan(new XqaPlan(shape, limits, num_multiprocessors));
+    std::unique_ptr<XqaPlan> plan(new XqaPlan(shape, limits, num_sms));
     QUIRE_RETURN_IF_ERROR(plan->load());
     return std::unique_ptr<AttentionPlan>(std::move(plan));
   }
@@ -91,8 +90,7 @@ class XqaPlan final : public AttentionPlan {
       counters_are_zero_ = true;
     }
     batch_ = batch;
-    num_splits_ =
-        num_splits(shape_, batch.decode.num_reqs, batch.decode.max_kv_len, num_multiprocessors_);
+    num_splits_ = num_splits(shape_, batch.decode.num_reqs, batch.decode.max_kv_len, num_sms_);
     return {};
   }
 
@@ -106,11 +104,8 @@ class XqaPlan final : public AttentionPlan {
   }
 
  private:
-  XqaPlan(const AttentionShape& shape, const PlanLimits& limits, int num_multiprocessors)
-      : shape_(shape),
-        limits_(limits),
-        num_multiprocessors_(num_multiprocessors),
-        workspace_bytes_(max_scratch_bytes()) {}
+  XqaPlan(const AttentionShape& shape, const PlanLimits& limits, int num_sms)
+      : shape_(shape), limits_(limits), num_sms_(num_sms), workspace_bytes_(max_scratch_bytes()) {}
 
   size_t max_scratch_bytes() const;
   Status load();
@@ -118,7 +113,7 @@ class XqaPlan final : public AttentionPlan {
 
   const AttentionShape shape_;
   const PlanLimits limits_;
-  const int num_multiprocessors_;
+  const int num_sms_;
   const size_t workspace_bytes_;
   const xqa::Kernel* kernel_ = nullptr;
   size_t shared_bytes_ = 0;  // of the kernel, per thread block
@@ -139,7 +134,7 @@ size_t XqaPlan::max_scratch_bytes() const {
   size_t bytes = 0;
   const int fewest = limits_.use.in_graph ? limits_.max_num_reqs : 1;
   for (int num_reqs = fewest; num_reqs <= limits_.max_num_reqs; ++num_reqs) {
-    const int splits = num_splits(shape_, num_reqs, limits_.max_kv_len, num_multiprocessors_);
+    const int splits = num_splits(shape_, num_reqs, limits_.max_kv_len, num_sms_);
     if (splits == 1) break;
     bytes = std::max(bytes, call_scratch_bytes(shape_, num_reqs, splits));
   }
@@ -199,18 +194,18 @@ xqa::KernelCall XqaPlan::kernel_call(const AttentionCall& call) const {
 
 class XqaAttention final : public AttentionBackend {
  public:
-  explicit XqaAttention(const DeviceInfo& info) : num_multiprocessors_(info.num_multiprocessors) {}
+  explicit XqaAttention(const DeviceInfo& info) : num_sms_(info.num_sms) {}
 
   std::string_view name() const override { return kName; }
   Support supports(const AttentionShape& shape, const AttentionUse& use,
                    const Device& device) const override;
   Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
                                                    const PlanLimits& limits) override {
-    return XqaPlan::create(shape, limits, num_multiprocessors_);
+    return XqaPlan::create(shape, limits, num_sms_);
   }
 
  private:
-  int num_multiprocessors_ = 0;
+  int num_sms_ = 0;
 };
 
 Support XqaAttention::supports(const AttentionShape& shape, const AttentionUse& use,

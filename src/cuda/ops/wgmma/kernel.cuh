@@ -2,9 +2,8 @@
 // rows); B is the other one. Either of them may be w.
 #pragma once
 
-#include "cuda/device/bulk.cuh"
-#include "cuda/device/convert.cuh"
-#include "cuda/device/overlap.cuh"
+#include "cuda/device/elements.cuh"
+#include "cuda/device/hopper.cuh"
 #include "cuda/ops/wgmma/instruction.cuh"
 #include "cuda/ops/wgmma/kernel.h"
 
@@ -134,7 +133,7 @@ class Block {
     ring_ = (start + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
     const uint32_t staged = ring_ + static_cast<uint32_t>(p.num_stages * kStageBytes);
     staged_ = memory + (staged - start);
-    full_ = reinterpret_cast<BulkBarrier*>(staged_ + kWarpgroups * 4 * staged_bytes(kWeightsAreA));
+    full_ = reinterpret_cast<Mbarrier*>(staged_ + kWarpgroups * 4 * staged_bytes(kWeightsAreA));
     empty_ = full_ + p.num_stages;
     const int64_t blocks = p.num_k_blocks;
     first_k_block_ = static_cast<int>(blocks * place_.split / p.splits);
@@ -592,8 +591,8 @@ class Block {
   ClusterPlace place_;
   uint32_t ring_;
   unsigned char* staged_;
-  BulkBarrier* full_;   // per stage: its bytes have arrived
-  BulkBarrier* empty_;  // per stage: all receivers of this thread block's slices have read them
+  Mbarrier* full_;   // per stage: its bytes have arrived
+  Mbarrier* empty_;  // per stage: all receivers of this thread block's slices have read them
   int first_k_block_;
   int end_k_block_;
   int first_pair_;  // of the pairs that this thread block owns: all, unless the cluster splits K
@@ -609,7 +608,7 @@ __global__ void __launch_bounds__(kThreads, 1) wgmma_gemm_kernel(const __grid_co
   __syncwarp();
   if (cluster_size() > 1) sync_cluster();
   __syncthreads();
-  let_next_kernel_start();
+  trigger_dependent_launch();
   if (threadIdx.x >= kProducer) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (threadIdx.x == kProducer) block.copy_tiles();

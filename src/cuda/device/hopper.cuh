@@ -1,10 +1,36 @@
-// Bulk copies (Hopper's cp.async.bulk): one thread starts a copy of contiguous device memory to
-// shared memory, and an mbarrier there counts the bytes that have arrived.
+// Two features of Hopper.
+//
+// Programmatic dependent launch: a kernel's thread blocks may become resident, and read memory that
+// no kernel writes, while the previous kernel still runs. LaunchShape::overlap_start requests it;
+// without it, and before Hopper, its two functions do nothing.
+//
+// Bulk copies (cp.async.bulk): one thread starts a copy of contiguous device memory to shared
+// memory, and an mbarrier there counts the bytes that have arrived.
 #pragma once
+
+#include <cuda_runtime.h>
 
 #include <cstdint>
 
 namespace quire::cuda {
+
+// Every thread block of a kernel that is launched this way calls this before it touches anything
+// that another kernel writes or reads: the next kernel relies on it for all earlier work too.
+__device__ __forceinline__ void wait_for_previous_kernel() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+// May be called before wait_for_previous_kernel(), because the next kernel waits too. Several
+// kernels of a step can therefore be resident at once, and before its wait a kernel may read only
+// memory that none of them writes: weights, and the output of step/metadata.cu, which does not let
+// its successors start early.
+__device__ __forceinline__ void trigger_dependent_launch() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
 
 __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
@@ -12,7 +38,7 @@ __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
 
 // An mbarrier in shared memory. A phase ends when all its arrivals and all bytes that it expects
 // have come. Phases alternate in parity; the first one has parity 0.
-struct BulkBarrier {
+struct Mbarrier {
   uint64_t state;
 
   __device__ __forceinline__ void init(uint32_t num_arrivals = 1) {
@@ -55,8 +81,8 @@ __device__ __forceinline__ void publish_barriers() {
 
 // num_bytes and both addresses are multiples of 16. The data is read once, so the L2 evicts it
 // first.
-__device__ __forceinline__ void copy_bulk_once(void* shared, const void* global, uint32_t num_bytes,
-                                               BulkBarrier& barrier) {
+__device__ __forceinline__ void copy_bulk_evict_first(void* shared, const void* global,
+                                                      uint32_t num_bytes, Mbarrier& barrier) {
   constexpr uint64_t kEvictFirst = 0x12F0000000000000;
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "

@@ -1,0 +1,96 @@
+// Elements in registers: conversions to and from F32, the type of all computation; several elements
+// in one memory access; and sums in one fixed order, so that the same input gives the same bits.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include <cstdint>
+
+namespace quire::cuda {
+
+__device__ __forceinline__ float to_float(float x) {
+  return x;
+}
+__device__ __forceinline__ float to_float(__half x) {
+  return __half2float(x);
+}
+__device__ __forceinline__ float to_float(__nv_bfloat16 x) {
+  return __bfloat162float(x);
+}
+__device__ __forceinline__ float to_float(__nv_fp8_e4m3 x) {
+  return static_cast<float>(x);
+}
+
+// Round to nearest even; E4M3 saturates to ±448.
+template <typename T>
+__device__ __forceinline__ T from_float(float x) = delete;
+template <>
+__device__ __forceinline__ float from_float<float>(float x) {
+  return x;
+}
+template <>
+__device__ __forceinline__ __half from_float<__half>(float x) {
+  return __float2half_rn(x);
+}
+template <>
+__device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
+  return __float2bfloat16_rn(x);
+}
+template <>
+__device__ __forceinline__ __nv_fp8_e4m3 from_float<__nv_fp8_e4m3>(float x) {
+  return __nv_fp8_e4m3(x);
+}
+
+// Elements of a type in a thread's widest access, 16 bytes.
+template <typename T>
+inline constexpr int kWidestVec = 16 / static_cast<int>(sizeof(T));
+
+template <typename T, int kSize>
+struct alignas(sizeof(T) * kSize) Vec {
+  T v[kSize];
+};
+
+// `address` is aligned to the whole vector.
+template <int kSize, typename T>
+__device__ __forceinline__ Vec<T, kSize> load_vec(const T* address) {
+  return *reinterpret_cast<const Vec<T, kSize>*>(address);
+}
+template <typename T, int kSize>
+__device__ __forceinline__ void store_vec(T* address, const Vec<T, kSize>& value) {
+  *reinterpret_cast<Vec<T, kSize>*>(address) = value;
+}
+
+// Loads 16 bytes that no kernel writes meanwhile and that are read once, so the L1 keeps no copy.
+// The L2 fetches the surrounding 256 bytes, which other threads are about to read.
+__device__ __forceinline__ uint4 load_once(const void* address) {
+  uint4 value;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "l"(address));
+  return value;
+}
+
+// Sums over each aligned group of `width` lanes (a power of two up to 32). All lanes of the warp
+// call it, and each gets the sum of its group.
+__device__ __forceinline__ float warp_sum(float x, int width = 32) {
+  for (int distance = width / 2; distance > 0; distance /= 2) {
+    x += __shfl_xor_sync(0xFFFFFFFFU, x, distance);
+  }
+  return x;
+}
+
+// Sums over a one-dimensional thread block of whole warps; every thread gets the sum. Call it once
+// per kernel, or with a barrier between two calls.
+__device__ __forceinline__ float block_sum(float x) {
+  __shared__ float of_warp[32];
+  const int num_warps = static_cast<int>(blockDim.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  x = warp_sum(x);
+  if (lane == 0) of_warp[threadIdx.x / 32] = x;
+  __syncthreads();
+  return warp_sum(lane < num_warps ? of_warp[lane] : 0.0F);
+}
+
+}  // namespace quire::cuda
