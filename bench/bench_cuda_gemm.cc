@@ -311,7 +311,7 @@ void bench_rows(Bench& bench) {
                              .head_dim_v = 128,
                              .dtype = DType::kBF16},
                             cache.view.data);
-    rope.slot_mapping = slots.view.as<int64_t>();
+    rope.kv_slots = slots.view.as<int64_t>();
     const auto time = [&](const char* name, const std::function<void()>& body) {
       const double us = bench.time_graph([&] {
         for (int i = 0; i < kRepeats; ++i) body();

@@ -85,7 +85,7 @@ AttentionProblem::AttentionProblem(const AttentionCase& spec) : spec_(spec) {
             .kv_len_bound = kv_len_bound_,
             .block_table = block_table_.data(),
             .max_pages = max_pages_,
-            .slot_mapping = slot_mapping_.data()};
+            .kv_slots = kv_slots_.data()};
   const Status status = validate_batch(spec_.shape, batch_, num_pages_);
   QUIRE_CHECK(status.ok(), status.message());
 }
@@ -180,10 +180,10 @@ void AttentionProblem::fill_cache() {
     }
     for (int t = 0; t < request.q_len; ++t) {
       const int position = request.kv_len - request.q_len + t;
-      slot_mapping_.push_back(request.kv_len == 0
-                                  ? -1
-                                  : page_of(static_cast<int>(req), position) * shape.page_size +
-                                        position % shape.page_size);
+      kv_slots_.push_back(request.kv_len == 0
+                              ? -1
+                              : page_of(static_cast<int>(req), position) * shape.page_size +
+                                    position % shape.page_size);
     }
   }
 }

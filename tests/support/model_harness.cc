@@ -91,7 +91,7 @@ ModelHarness::Batch ModelHarness::order_chunks(const std::vector<HarnessChunk>& 
 }
 
 void ModelHarness::fill_group(const Batch& batch, GroupCache& cache,
-                              std::vector<int32_t>& block_table, std::vector<int64_t>& slots) {
+                              std::vector<int32_t>& block_table, std::vector<int64_t>& kv_slots) {
   for (size_t req = 0; req < batch.seqs.size(); ++req) {
     const auto seq = static_cast<size_t>(batch.seqs[req]);
     int32_t* row = cache.block_table.data() + static_cast<int64_t>(seq) * max_pages_;
@@ -103,8 +103,8 @@ void ModelHarness::fill_group(const Batch& batch, GroupCache& cache,
     block_table.insert(block_table.end(), row, row + max_pages_);
     for (int t = batch.query_start[req]; t < batch.query_start[req + 1]; ++t) {
       const int position = batch.positions[static_cast<size_t>(t)];
-      slots.push_back(int64_t{row[position / limits_.page_size]} * limits_.page_size +
-                      position % limits_.page_size);
+      kv_slots.push_back(int64_t{row[position / limits_.page_size]} * limits_.page_size +
+                         position % limits_.page_size);
     }
   }
 }
@@ -113,13 +113,13 @@ Status ModelHarness::run_forward(Batch& batch) {
   CpuStream stream;
   const size_t num_groups = caches_.size();
   std::vector<std::vector<int32_t>> block_tables(num_groups);
-  std::vector<std::vector<int64_t>> slots(num_groups);
+  std::vector<std::vector<int64_t>> kv_slots(num_groups);
   std::vector<AttentionBatch> attention(num_groups);
   std::vector<Buffer> arenas;
   std::vector<std::unique_ptr<AttentionPlan>> plans;
   std::vector<KvGroupStep> steps;
   for (size_t g = 0; g < num_groups; ++g) {
-    fill_group(batch, caches_[g], block_tables[g], slots[g]);
+    fill_group(batch, caches_[g], block_tables[g], kv_slots[g]);
     attention[g] = {batch.decode,
                     batch.prefill,
                     {batch.query_start.data(), batch.query_start.data()},
@@ -127,7 +127,7 @@ Status ModelHarness::run_forward(Batch& batch) {
                     batch.seq_lens,
                     block_tables[g].data(),
                     max_pages_,
-                    slots[g].data()};
+                    kv_slots[g].data()};
     KvGroupStep step = {.batch = &attention[g], .caches = caches_[g].views, .workspace = {}};
     size_t num_bytes = 0;
     for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {

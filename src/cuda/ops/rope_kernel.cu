@@ -23,7 +23,7 @@ struct Params {
   const float* cos_sin;
   const float* q_norm;
   const float* k_norm;
-  const int64_t* slot_mapping;
+  const int64_t* kv_slots;
   KvCacheView kv;
   float norm_eps;
   int num_heads;
@@ -58,15 +58,15 @@ __device__ HeadTask head_task(const Params& p, int64_t token, int head) {
                                         : DType::kBF16,
             (token * p.num_heads + head) * p.head_dim};
   }
-  const int64_t slot = p.slot_mapping[token];
-  const int64_t page = slot / p.page_size;
-  const int64_t place = slot % p.page_size;
+  const int64_t kv_slot = p.kv_slots[token];
+  const int64_t page = kv_slot / p.page_size;
+  const int64_t place = kv_slot % p.page_size;
   head -= p.num_heads;
   if (head < p.num_kv_heads) {
     return {Role::kKey,
             p.k_norm,
             p.kv.k_scale,
-            slot < 0 ? nullptr : p.kv.k,
+            kv_slot < 0 ? nullptr : p.kv.k,
             p.kv.dtype,
             page * p.kv.page_stride_k + head * p.kv.head_stride_k + place * p.kv.token_stride_k};
   }
@@ -74,7 +74,7 @@ __device__ HeadTask head_task(const Params& p, int64_t token, int head) {
   return {Role::kValue,
           nullptr,
           p.kv.v_scale,
-          slot < 0 ? nullptr : p.kv.v,
+          kv_slot < 0 ? nullptr : p.kv.v,
           p.kv.dtype,
           page * p.kv.page_stride_v + head * p.kv.head_stride_v + place * p.kv.token_stride_v};
 }
@@ -270,7 +270,7 @@ void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args) 
   p.cos_sin = args.cos_sin.as<const float>();
   p.q_norm = args.q_norm;
   p.k_norm = args.k_norm;
-  p.slot_mapping = args.slot_mapping;
+  p.kv_slots = args.kv_slots;
   p.kv = args.kv;
   p.norm_eps = args.norm_eps;
   p.num_heads = args.num_heads;

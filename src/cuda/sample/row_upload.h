@@ -32,16 +32,16 @@ class RowUpload {
 
   // `added` has passed check_row. The caller sets the returned state's table if the state has
   // flags. The reference is valid until the next append.
-  RowState& append(const RowAdded& added);
+  RowState& append(const SlotAdded& added);
   int num_rows() const { return static_cast<int>(headers_.size()); }
   size_t num_bytes() const;
   void write(std::byte* block) const;
   void clear();
 
  private:
-  void append_lists(const RowAdded& added, AddedRow& row);
+  void append_lists(const SlotAdded& added, AddedRow& row);
   void append_biases(const SamplingParams& params, AddedRow& row);
-  void append_bad_words(const RowAdded& added, AddedRow& row);
+  void append_bad_words(const SlotAdded& added, AddedRow& row);
   WordSpan append_words(std::span<const int32_t> words);
   WordSpan append_bitmap(std::span<const int32_t> ids);
 
