@@ -2,15 +2,14 @@
 // head_dim], computed in F32. The same threads copy the values.
 //
 // There are two mappings. Wide: a head is a group of 2^n lanes, each with one 16-byte vector of
-// either half, so that both elements of a rotation's pair are in one thread. Any: one warp per
+// either half, so that both elements of a rotation's pair are in one thread. Generic: one warp per
 // head, element by element, for head and rotation widths that do not divide into such vectors.
 #include <type_traits>
 
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
-#include "cuda/ops/dispatch.h"
-#include "cuda/ops/row_kernels.h"
+#include "cuda/ops/op_kernels.h"
 
 namespace quire::cuda {
 namespace {
@@ -197,7 +196,7 @@ __global__ void rope_wide_kernel(Params p, int group) {
 }
 
 template <typename T, RotaryPairs kPairs>
-__global__ void rope_any_kernel(Params p) {
+__global__ void rope_generic_kernel(Params p) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int num_heads = p.num_heads + 2 * p.num_kv_heads;
@@ -288,7 +287,7 @@ void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args) 
       if (group > 0) {
         return launch_heads(context, rope_wide_kernel<T, kPairs>, num_heads, group, p, group);
       }
-      launch_heads(context, rope_any_kernel<T, kPairs>, num_heads, 32, p);
+      launch_heads(context, rope_generic_kernel<T, kPairs>, num_heads, 32, p);
     });
   });
 }

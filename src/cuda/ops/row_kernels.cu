@@ -5,8 +5,7 @@
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
-#include "cuda/ops/dispatch.h"
-#include "cuda/ops/row_kernels.h"
+#include "cuda/ops/op_kernels.h"
 
 namespace quire::cuda {
 namespace {
@@ -165,7 +164,7 @@ __global__ void add_bias_kernel(const T* bias, int64_t width, float* out) {
   if (i < width) out[blockIdx.x * width + i] += to_float(bias[i]);
 }
 
-__global__ void pause_kernel() {
+__global__ void empty_kernel() {
   trigger_dependent_launch();
   wait_for_previous_kernel();
 }
@@ -314,8 +313,8 @@ void run_add_bias(const LaunchContext& context, const TensorView& bias, const Te
   });
 }
 
-void run_pause(const LaunchContext& context) {
-  QUIRE_LAUNCH(*context.stream, pause_kernel,
+void run_empty_kernel(const LaunchContext& context) {
+  QUIRE_LAUNCH(*context.stream, empty_kernel,
                (LaunchShape{.overlap_start = context.overlap_start}));
 }
 

@@ -9,7 +9,6 @@
 #include "cuda/base/launch.h"
 #include "cuda/base/stream.h"
 #include "cuda/base/tensor_map.h"
-#include "cuda/ops/dispatch.h"
 #include "cuda/ops/wgmma/kernel.h"
 
 namespace quire::cuda {

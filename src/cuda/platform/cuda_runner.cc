@@ -168,9 +168,9 @@ Status CudaRunner::run_padding(const DecodeGraph& graph, int num_tokens) {
 }
 
 Status CudaRunner::warm_up(CudaOps& ops) {
-  ops.record_linears();
-  QUIRE_RETURN_IF_ERROR(run_padding(graphs_.largest(), parts_.sizes.limits.max_num_tokens));
-  QUIRE_RETURN_IF_ERROR(ops.tune_linears(row_buckets(parts_.sizes.limits.max_num_tokens)));
+  const int max_num_tokens = parts_.sizes.limits.max_num_tokens;
+  QUIRE_RETURN_IF_ERROR(ops.tune_linears(
+      row_buckets(max_num_tokens), [&] { return run_padding(graphs_.largest(), max_num_tokens); }));
   return stream_.synchronize();
 }
 
