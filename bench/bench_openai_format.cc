@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "base/cpu_time.h"
+#include "base/machine.h"
 #include "server/openai/format.h"
 
 namespace {

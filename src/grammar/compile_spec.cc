@@ -4,7 +4,7 @@
 #include <new>
 #include <optional>
 
-#include "base/one_line.h"
+#include "base/text.h"
 #include "grammar/big_stack.h"
 #include "grammar/check_spec.h"
 #include "grammar/stop_scope.h"

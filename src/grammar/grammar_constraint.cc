@@ -6,7 +6,7 @@
 
 #include "base/guarded.h"
 #include "base/log.h"
-#include "base/one_line.h"
+#include "base/text.h"
 #include "grammar/work_budget.h"
 #include "grammar/xgrammar_api.h"
 

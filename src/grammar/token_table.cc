@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "base/numbers.h"
+
 namespace quire::grammar {
 
 TokenTable make_token_table(const Tokenizer& tokenizer, std::span<const int32_t> end_ids) {
   TokenTable table;
   const int32_t vocab_size = tokenizer.vocab_size();
   table.bytes.resize(static_cast<size_t>(vocab_size));
-  table.may_be_allowed.resize((static_cast<size_t>(vocab_size) + 31) / 32);
+  table.may_be_allowed.resize(ceil_div(static_cast<size_t>(vocab_size), 32));
   for (const int32_t id : end_ids) {
     if (id >= 0 && id < vocab_size) table.end_ids.push_back(id);
   }

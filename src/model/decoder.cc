@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/saturated.h"
+#include "base/numbers.h"
 #include "model/shard.h"
 
 namespace quire {

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <thread>
 
+#include "base/numbers.h"
+
 namespace quire::testing {
 namespace {
 
@@ -23,7 +25,7 @@ std::vector<int32_t> prompt_of(size_t i) {
 }
 
 int blocks_of(size_t i, int page_size) {
-  return (kPromptLengths[i] + SteppedModel::kNumSteps + page_size - 1) / page_size;
+  return ceil_div(kPromptLengths[i] + SteppedModel::kNumSteps, page_size);
 }
 
 template <typename T>

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "kv/kv_layout.h"
 #include "sched/policy.h"
 
@@ -69,7 +70,7 @@ void FakeDevice::remove_slot(int slot_idx) {
 // Blocks after a slot's tokens or before its window do not count, because the scheduler may have
 // given them to another sequence.
 bool FakeDevice::is_old(const Slot& slot, size_t table, int block_idx) const {
-  const int end = std::min((slot.num_old + block_size_ - 1) / block_size_, slot.num_blocks);
+  const int end = std::min(ceil_div(slot.num_old, block_size_), slot.num_blocks);
   return block_idx >= first_page_read(slot.num_old, tables_[table].window, block_size_) &&
          block_idx < end;
 }

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "base/cpu_time.h"
+#include "base/machine.h"
 
 namespace quire::server {
 namespace {

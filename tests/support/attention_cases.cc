@@ -12,6 +12,7 @@
 #include <random>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "support/reorder_batch.h"
 #include "support/validate_batch.h"
 #include "tensor/float_convert.h"
@@ -117,7 +118,7 @@ void AttentionProblem::place_pages() {
   std::vector<int64_t> num_pages_of;
   int64_t total = 0;
   for (const AttentionRequest& req : spec_.reqs) {
-    num_pages_of.push_back((req.kv_len + page_size - 1) / page_size);
+    num_pages_of.push_back(ceil_div(req.kv_len, page_size));
     max_pages_ = std::max(max_pages_, num_pages_of.back());
     total += num_pages_of.back();
   }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "kv/kv_layout.h"
 
 namespace quire::testing {
@@ -40,7 +41,7 @@ ModelHarness::ModelHarness(Model& model, AttentionBackend& attention, const Mode
     : model_(model),
       attention_(attention),
       limits_(limits),
-      max_pages_((limits.max_model_len + limits.page_size - 1) / limits.page_size),
+      max_pages_(ceil_div(limits.max_model_len, limits.page_size)),
       lengths_(kMaxSeqs, 0) {
   std::mt19937_64 random(seed);
   const int num_pages = 1 + kMaxSeqs * static_cast<int>(max_pages_);
@@ -95,7 +96,7 @@ void ModelHarness::fill_group(const Batch& batch, GroupCache& cache,
   for (size_t req = 0; req < batch.seqs.size(); ++req) {
     const auto seq = static_cast<size_t>(batch.seqs[req]);
     int32_t* row = cache.block_table.data() + static_cast<int64_t>(seq) * max_pages_;
-    const int needed = (batch.seq_lens[req] + limits_.page_size - 1) / limits_.page_size;
+    const int needed = ceil_div(batch.seq_lens[req], limits_.page_size);
     while (cache.num_pages[seq] < needed) {
       row[cache.num_pages[seq]++] = cache.free_pages.back();
       cache.free_pages.pop_back();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/numbers.h"
+
 namespace quire::testing {
 namespace {
 
@@ -51,7 +53,7 @@ Status check_request(const AttentionShape& shape, const AttentionBatch& batch, i
         fmt::format("[attention] request {} has seq_len {}, expected 0 or at least its q_len {}",
                     req, seq_len, q_len_of(batch, req)));
   }
-  const int64_t used_pages = (int64_t{seq_len} + shape.page_size - 1) / shape.page_size;
+  const int64_t used_pages = ceil_div(int64_t{seq_len}, shape.page_size);
   if (used_pages > batch.max_pages) {
     return internal_error(
         fmt::format("[attention] request {} needs {} pages, but a block table row holds {}", req,

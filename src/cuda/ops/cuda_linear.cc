@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbers.h"
+
 namespace quire::cuda {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr int kNumThreads = 6;
 constexpr int64_t kPieceBytes = int64_t{1} << 20;  // that a thread copies at a time
 
 void copy_in_pieces(ThreadPool& threads, const void* from, void* to, int64_t num_bytes) {
-  threads.parallel_for((num_bytes + kPieceBytes - 1) / kPieceBytes, [&](int64_t piece) {
+  threads.parallel_for(ceil_div(num_bytes, kPieceBytes), [&](int64_t piece) {
     const int64_t at = piece * kPieceBytes;
     std::memcpy(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at,
                 static_cast<size_t>(std::min(kPieceBytes, num_bytes - at)));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/numbers.h"
+
 namespace quire::cuda {
 namespace {
 
@@ -67,7 +69,7 @@ int64_t row_bucket(int64_t num_rows) {
     if (num_rows <= small) return small;
   }
   const int64_t step = num_rows <= 128 ? 16 : num_rows <= 512 ? 64 : num_rows <= 2048 ? 256 : 1024;
-  return (num_rows + step - 1) / step * step;
+  return round_up(num_rows, step);
 }
 
 std::vector<int> row_buckets(int max_rows) {

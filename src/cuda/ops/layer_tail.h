@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/numbers.h"
 #include "cuda/base/memory.h"
 #include "cuda/ops/op_kernels.h"
 #include "ops/ops.h"
@@ -56,7 +57,7 @@ struct ColumnRange {
 };
 
 QUIRE_BOTH_SIDES inline int num_row_segments(const Gemm& gemm) {
-  return (gemm.k + kSegment - 1) / kSegment;
+  return ceil_div(gemm.k, kSegment);
 }
 
 QUIRE_BOTH_SIDES inline ColumnRange column_range(const Gemm& gemm, int block, int num_blocks) {
@@ -94,7 +95,7 @@ struct SharedLayout {
 };
 
 QUIRE_BOTH_SIDES inline SharedLayout shared_layout(const Params& params) {
-  const auto aligned = [](size_t bytes) { return (bytes + 127) / 128 * 128; };
+  const auto aligned = [](size_t bytes) { return round_up(bytes, 128); };
   const size_t num_stages = size_t{kWarps} * static_cast<size_t>(params.num_stages);
   SharedLayout layout = {};
   layout.x = num_stages * kSegmentBytes;
@@ -107,7 +108,7 @@ QUIRE_BOTH_SIDES inline SharedLayout shared_layout(const Params& params) {
 
 // Segments of the largest range: the numbers of columns differ by at most one.
 inline int max_range_segments(const Gemm& gemm, int num_blocks) {
-  const int num_columns = (gemm.n + num_blocks - 1) / num_blocks;
+  const int num_columns = ceil_div(gemm.n, num_blocks);
   return num_columns * gemm.rows_per_column * num_row_segments(gemm);
 }
 

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "cuda/base/stream.h"
 #include "ops/ops.h"
 
@@ -105,11 +106,6 @@ inline bool is_aligned(std::initializer_list<const void*> addresses, size_t alig
     if (reinterpret_cast<uintptr_t>(address) % alignment != 0) return false;
   }
   return true;
-}
-
-template <typename T>
-constexpr T divide_up(T x, T y) {
-  return (x + y - 1) / y;
 }
 
 }  // namespace quire::cuda

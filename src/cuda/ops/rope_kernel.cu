@@ -6,6 +6,7 @@
 // head, element by element, for head and rotation widths that do not divide into such vectors.
 #include <type_traits>
 
+#include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
@@ -252,7 +253,7 @@ int wide_group(const RopeAndCache& args, int64_t rope_dim, int vec) {
 template <typename Kernel, typename... Args>
 void launch_heads(const LaunchContext& context, Kernel kernel, int64_t num_heads, int lanes,
                   const Args&... args) {
-  const int64_t num_blocks = divide_up(num_heads, int64_t{kBlock / lanes});
+  const int64_t num_blocks = ceil_div(num_heads, int64_t{kBlock / lanes});
   QUIRE_LAUNCH(*context.stream, kernel,
                (LaunchShape{.grid = dim3(static_cast<unsigned>(num_blocks)),
                             .block = kBlock,

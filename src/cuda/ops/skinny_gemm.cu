@@ -11,6 +11,7 @@
 // whole rows of w in long contiguous runs, and is the fastest of all at one row of x.
 #include <iterator>
 
+#include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
@@ -210,7 +211,7 @@ template <typename T, int kWarps, int kTiles, int kTokenTiles, int kDepth>
 void launch_skinny(const LaunchContext& context, const Operands& p) {
   QUIRE_LAUNCH(
       *context.stream, (skinny_gemm_kernel<T, kWarps, kTiles, kTokenTiles, kDepth>),
-      (LaunchShape{.grid = dim3(static_cast<unsigned>(divide_up(p.n, int64_t{kTiles * kTileRows}))),
+      (LaunchShape{.grid = dim3(static_cast<unsigned>(ceil_div(p.n, int64_t{kTiles * kTileRows}))),
                    .block = kWarps * 32,
                    .overlap_start = context.overlap_start}),
       p);
@@ -219,13 +220,12 @@ void launch_skinny(const LaunchContext& context, const Operands& p) {
 template <typename T, int kVec, int kTokens>
 void launch_generic(const LaunchContext& context, const Operands& p) {
   constexpr int kBlock = 256;
-  QUIRE_LAUNCH(
-      *context.stream, (generic_gemm_kernel<T, kVec, kTokens>),
-      (LaunchShape{.grid = dim3(static_cast<unsigned>(divide_up(p.n, int64_t{kBlock / 32})),
-                                static_cast<unsigned>(divide_up(p.m, kTokens))),
-                   .block = kBlock,
-                   .overlap_start = context.overlap_start}),
-      p);
+  QUIRE_LAUNCH(*context.stream, (generic_gemm_kernel<T, kVec, kTokens>),
+               (LaunchShape{.grid = dim3(static_cast<unsigned>(ceil_div(p.n, int64_t{kBlock / 32})),
+                                         static_cast<unsigned>(ceil_div(p.m, kTokens))),
+                            .block = kBlock,
+                            .overlap_start = context.overlap_start}),
+               p);
 }
 
 // All variants: warps, tiles per warp, chunks in flight.

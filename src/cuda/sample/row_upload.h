@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/numbers.h"
 #include "cuda/sample/row_state.h"
 #include "quire/status.h"
 #include "sched/batch_plan.h"
@@ -16,8 +17,8 @@ struct RowLimits {
   int vocab_size;
   int max_tokens_per_seq;
 
-  int bitmap_words() const { return (vocab_size + 31) / 32; }
-  int vocab_stride() const { return (vocab_size + 3) / 4 * 4; }
+  int bitmap_words() const { return ceil_div(vocab_size, 32); }
+  int vocab_stride() const { return round_up(vocab_size, 4); }
   int tail_size() const;
   // Upper bound of one row's bytes in a block.
   size_t max_row_bytes() const;

@@ -2,6 +2,7 @@
 // its slot of the persistent table, then copy the used part of it to the step's table, and
 // write the span's tokens. No span reads another span's slot, so one barrier per thread block
 // orders everything.
+#include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/step/metadata.h"
 #include "kv/kv_layout.h"
@@ -46,7 +47,7 @@ __device__ void derive_table(const StepArrays& arrays, const TableArrays& table,
   const int32_t* slot_pages = table.slot_pages + span.slot * arrays.max_pages;
   int32_t* batch_pages = table.block_table + blockIdx.x * arrays.max_pages;
   const int kv_len = num_computed + span.q_len;
-  const int num_pages = (kv_len + arrays.page_size - 1) / arrays.page_size;
+  const int num_pages = ceil_div(kv_len, arrays.page_size);
   const int first = first_page_read(num_computed, table.window, arrays.page_size);
   for (int i = threadIdx.x; i < num_pages; i += kThreads) {
     batch_pages[i] = i >= first && i < span.num_pages ? slot_pages[i] : 0;

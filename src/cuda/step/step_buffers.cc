@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/numbers.h"
 #include "cuda/base/memory.h"
 #include "platform/batch_inputs.h"
 
@@ -24,7 +25,7 @@ Parts lay_out(BumpAllocator allocator, const StepLimits& limits) {
   const auto logit_rows = static_cast<size_t>(limits.max_num_logit_rows);
   arrays.page_size = limits.page_size;
   arrays.q_len = limits.decode_q_len;
-  arrays.max_pages = (limits.max_kv_len + limits.page_size - 1) / limits.page_size;
+  arrays.max_pages = ceil_div(limits.max_kv_len, limits.page_size);
   const size_t num_entries = seqs * static_cast<size_t>(arrays.max_pages);
   arrays.num_tables = static_cast<int>(limits.windows.size());
   for (size_t t = 0; t < limits.windows.size(); ++t) {

@@ -1,6 +1,6 @@
 #include "server/openai/continuation.h"
 
-#include "base/find_text.h"
+#include "base/text.h"
 #include "jinja/unicode.h"
 #include "server/openai/fields.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "server/tools/json_scanner.h"
 
 namespace quire::server {

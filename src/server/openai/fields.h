@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/one_line.h"
+#include "base/text.h"
 #include "server/openai/call_error.h"
 
 namespace quire::server {

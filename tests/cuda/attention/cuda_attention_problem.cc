@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "cpu/attention/reference.h"
 #include "cuda/base/memory.h"
 #include "tensor/float_convert.h"
@@ -136,7 +137,7 @@ void CudaAttentionProblem::upload_cache() {
   copy_page(0);
   const AttentionBatch& batch = host_.batch();
   for (size_t req = 0; req < seq_lens_.size(); ++req) {
-    const int num_pages = (seq_lens_[req] + shape_.page_size - 1) / shape_.page_size;
+    const int num_pages = ceil_div(seq_lens_[req], shape_.page_size);
     const int32_t* row = batch.block_table + static_cast<int64_t>(req) * batch.max_pages;
     for (int i = 0; i < num_pages; ++i) copy_page(row[i]);
   }

@@ -1,4 +1,5 @@
 // One thread per span.
+#include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/platform/device_drafter.h"
 
@@ -28,7 +29,7 @@ __global__ void draft_kernel(RecordedSlots slots, DraftCall call) {
 }  // namespace
 
 void launch_draft(const RecordedSlots& slots, const DraftCall& call, CudaStream& stream) {
-  const int num_blocks = (call.num_spans + kThreads - 1) / kThreads;
+  const int num_blocks = ceil_div(call.num_spans, kThreads);
   QUIRE_LAUNCH(stream, draft_kernel,
                (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kThreads}), slots,
                call);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/numbers.h"
 #include "cuda/base/device_info.h"
 #include "cuda/base/memory.h"
 #include "cuda/step/step_buffers.h"
@@ -64,7 +65,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
   // Resizes the sequence's pages to `kv_len` tokens, and frees the others. Pages before a window
   // may never have been appended.
   void resize_pages(BatchPlan& plan, Seq& seq, int kv_len) {
-    const auto num_pages = static_cast<size_t>((kv_len + page_size() - 1) / page_size());
+    const auto num_pages = static_cast<size_t>(ceil_div(kv_len, page_size()));
     seq.pages.resize(limits_.windows.size());
     for (size_t t = 0; t < seq.pages.size(); ++t) {
       std::vector<int32_t>& pages = seq.pages[t];
@@ -186,8 +187,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
       for (size_t i = 0; i < num_reqs; ++i) {
         const int32_t* pages =
             arrays.tables[t].block_table + static_cast<int64_t>(i) * arrays.max_pages;
-        const auto num_pages =
-            static_cast<size_t>((expected.seq_lens[i] + page_size() - 1) / page_size());
+        const auto num_pages = static_cast<size_t>(ceil_div(expected.seq_lens[i], page_size()));
         const auto begin =
             table.block_table.begin() + static_cast<std::ptrdiff_t>(i) * table.attention.max_pages;
         EXPECT_EQ(read(pages, num_pages),

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
-#include "base/cpu_time.h"
 #include "base/json.h"
+#include "base/machine.h"
 #include "jinja/chat_template.h"
 #include "server/openai/continuation.h"
 #include "server/openai/parse.h"

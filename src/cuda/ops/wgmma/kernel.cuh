@@ -2,6 +2,7 @@
 // rows); B is the other one. Either of them may be w.
 #pragma once
 
+#include "base/numbers.h"
 #include "cuda/device/hopper.cuh"
 #include "cuda/ops/wgmma/epilogue.cuh"
 #include "cuda/ops/wgmma/instructions.cuh"
@@ -53,7 +54,7 @@ class Block {
 
   __device__ __forceinline__ Block(const Params& p, unsigned char* memory) : p_(p), place_(p) {
     const uint32_t start = shared_address(memory);
-    ring_ = (start + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+    ring_ = round_up(start, kSharedAlignment);
     const uint32_t staged = ring_ + static_cast<uint32_t>(p.num_stages * kStageBytes);
     staged_ = memory + (staged - start);
     full_ = reinterpret_cast<Mbarrier*>(staged_ + kWarpgroups * 4 * staged_bytes(kWeightsAreA));
