@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/check.h"
-#include "base/machine.h"
+#include "base/cpu_time.h"
 
 namespace quire::fuzz {
 

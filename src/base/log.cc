@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "base/json.h"
-#include "base/text.h"
+#include "base/one_line.h"
 
 namespace quire {
 namespace {

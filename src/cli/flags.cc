@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace quire::cli {
 namespace {

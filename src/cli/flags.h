@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/numbers.h"
+#include "base/range.h"
 #include "quire/status.h"
 
 namespace quire::cli {

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace quire::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/text.h"
+#include "base/one_line.h"
 #include "quire/status.h"
 
 namespace quire::cli {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/numbers.h"
+#include "base/mix.h"
 #include "sample/sampler.h"
 
 namespace quire {

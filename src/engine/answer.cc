@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/guarded.h"
+#include "base/exception_text.h"
 
 namespace quire {
 namespace {

@@ -2,10 +2,117 @@
 
 #include <fmt/format.h>
 
-#include "base/text.h"
+#include <array>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "grammar/schema_keywords.h"
 
 namespace quire::grammar {
 namespace {
+
+using simdjson::dom::element;
+
+constexpr std::array<std::string_view, 8> kCounts = {"minLength",     "maxLength",    "minItems",
+                                                     "maxItems",      "minContains",  "maxContains",
+                                                     "minProperties", "maxProperties"};
+
+// Keywords that XGrammar ignores without a warning, so that an answer could violate them.
+constexpr std::array<std::string_view, 12> kNotEnforced = {
+    "not",         "if",         "dependencies", "dependentRequired", "dependentSchemas",
+    "uniqueItems", "contains",   "$dynamicRef",  "$recursiveRef",     "extends",
+    "disallow",    "divisibleBy"};
+
+// Keywords of kNotEnforced that have no effect if `false`. In contrast, "contains": false forbids
+// all arrays.
+constexpr std::array<std::string_view, 2> kFalseSaysNothing = {"not", "uniqueItems"};
+
+class SchemaCheck {
+ public:
+  explicit SchemaCheck(const GrammarLimits& limits) : limits_(limits) {}
+
+  // Recursion is bounded, because the parser refuses JSON that nests deeper than max_json_depth.
+  Status visit(element value, Place place) {
+    if (++num_nodes_ > limits_.max_json_nodes) {
+      return invalid_argument(
+          fmt::format("[grammar] the JSON schema is too large; got more than {} values",
+                      limits_.max_json_nodes));
+    }
+    if (value.is_array()) {
+      const simdjson::dom::array items = value.get_array().value_unsafe();
+      for (const element item : items) {
+        QUIRE_RETURN_IF_ERROR(visit(item, place == Place::kNames ? Place::kSchema : place));
+      }
+    } else if (value.is_object()) {
+      const simdjson::dom::object members = value.get_object().value_unsafe();
+      for (const auto [key, member] : members) {
+        QUIRE_RETURN_IF_ERROR(visit_member(key, member, place));
+      }
+    }
+    return {};
+  }
+
+ private:
+  Status visit_member(std::string_view key, element member, Place place) {
+    if (place == Place::kSchema) QUIRE_RETURN_IF_ERROR(check_keyword(key, member));
+    if (place == Place::kSchema && key == "patternProperties" && member.is_object()) {
+      const simdjson::dom::object patterns = member.get_object().value_unsafe();
+      for (const auto [pattern, unused] : patterns) {
+        QUIRE_RETURN_IF_ERROR(check_regex("a pattern of the JSON schema", pattern, limits_));
+      }
+    }
+    return visit(member, member_place(place, key));
+  }
+
+  Status check_keyword(std::string_view key, element value) {
+    if (key == "pattern" && value.is_string()) {
+      return check_regex("a pattern of the JSON schema", value.get_string().value_unsafe(),
+                         limits_);
+    }
+    if (is_one_of(key, kCounts)) return check_count(key, value);
+    if (is_one_of(key, kNotEnforced)) {
+      bool flag = true;
+      if (is_one_of(key, kFalseSaysNothing) && value.get_bool().get(flag) == simdjson::SUCCESS &&
+          !flag) {
+        return {};
+      }
+      return invalid_argument(
+          fmt::format("[grammar] the JSON schema has \"{}\", which is not supported", key));
+    }
+    if (key == "$ref" && value.is_string()) return check_ref(value.get_string().value_unsafe());
+    return {};
+  }
+
+  Status check_count(std::string_view key, element value) {
+    int64_t count = 0;
+    if (value.get_int64().get(count) == simdjson::SUCCESS && count >= 0 &&
+        count <= limits_.max_repeat) {
+      return {};
+    }
+    return invalid_argument(
+        fmt::format("[grammar] the JSON schema's \"{}\" is no whole number of 0 to {}", key,
+                    limits_.max_repeat));
+  }
+
+  static Status check_ref(std::string_view uri) {
+    if (uri.find('~') != std::string_view::npos) {  // XGrammar does not decode names
+      return invalid_argument(
+          "[grammar] the JSON schema has a \"$ref\" with an escape (~0, ~1), which is not "
+          "supported; expected a name without '/' and '~'");
+    }
+    if (uri.find('%') != std::string_view::npos) {
+      return invalid_argument(
+          "[grammar] the JSON schema has a \"$ref\" with an escape (%XX), which is not supported; "
+          "expected the name's own characters, without '%'");
+    }
+    if (uri == "#" || uri.starts_with("#/")) return {};
+    return invalid_argument(
+        "[grammar] the JSON schema has a \"$ref\" to outside; expected \"#\" or \"#/…\"");
+  }
+
+  const GrammarLimits& limits_;
+  size_t num_nodes_ = 0;
+};
 
 Status check_text(std::string_view what, std::string_view text, size_t max_bytes) {
   if (text.size() > max_bytes) {
@@ -39,6 +146,17 @@ Status check_choices(const GrammarSpec& spec, const GrammarLimits& limits) {
 }
 
 }  // namespace
+
+Status check_schema(std::string_view json, const GrammarLimits& limits) {
+  const JsonLimits json_limits = {.max_bytes = limits.max_text_bytes,
+                                  .max_depth = limits.max_json_depth};
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         JsonDocument::parse(json, "JSON schema", json_limits));
+  if (!document.root().is_object() && !document.root().is_bool()) {
+    return invalid_argument("[grammar] the JSON schema is no object");
+  }
+  return SchemaCheck(limits).visit(document.root(), Place::kSchema);
+}
 
 Status check_spec(const GrammarSpec& spec, const GrammarLimits& limits) {
   switch (spec.kind) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "grammar/grammar_spec.h"
+#include "grammar/grammar_compiler.h"
 #include "quire/status.h"
 
 namespace quire::grammar {

@@ -1,18 +1,83 @@
+#include "grammar/compile_spec.h"
+
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <exception>
 #include <new>
-#include <optional>
+#include <stdexcept>
+#include <string_view>
 
-#include "base/text.h"
-#include "grammar/big_stack.h"
+#include "base/log.h"
+#include "base/one_line.h"
 #include "grammar/check_spec.h"
-#include "grammar/stop_scope.h"
-#include "grammar/work_budget.h"
-#include "grammar/xgrammar_api.h"
 
 namespace quire::grammar {
 namespace {
+
+// An unknown escape stands for the character itself. With overlapping branches of oneOf, an answer
+// still matches at least one of them.
+bool is_harmless(std::string_view message) {
+  return message.find("The character itself will be matched") != std::string_view::npos ||
+         message.find("falling back to anyOf semantics") != std::string_view::npos;
+}
+
+// Keeps the first of XGrammar's warnings on this thread, which name ignored parts of a grammar.
+class WarningScope {
+ public:
+  WarningScope() { current_ = this; }
+  ~WarningScope() { current_ = nullptr; }
+  WarningScope(const WarningScope&) = delete;
+  WarningScope& operator=(const WarningScope&) = delete;
+
+  const std::string& first() const { return first_; }
+  static void add(const std::string& message) {
+    if (current_ != nullptr && current_->first_.empty() && !is_harmless(message)) {
+      current_->first_ = message;
+    }
+  }
+
+ private:
+  static constinit thread_local WarningScope* current_;
+  std::string first_;
+};
+constinit thread_local WarningScope* WarningScope::current_ = nullptr;
+
+struct Job {
+  const std::function<void()>& work;
+  std::exception_ptr thrown;
+};
+
+// An exception that leaves a thread's function would end the program.
+void* run(void* argument) noexcept {
+  auto& job = *static_cast<Job*>(argument);
+  try {
+    job.work();
+  } catch (...) {
+    job.thrown = std::current_exception();
+  }
+  return nullptr;
+}
+
+TokenTable make_token_table(const Tokenizer& tokenizer, std::span<const int32_t> end_ids) {
+  TokenTable table;
+  const int32_t vocab_size = tokenizer.vocab_size();
+  table.bytes.resize(static_cast<size_t>(vocab_size));
+  table.may_be_allowed.resize((static_cast<size_t>(vocab_size) + 31) / 32);
+  for (const int32_t id : end_ids) {
+    if (id >= 0 && id < vocab_size) table.end_ids.push_back(id);
+  }
+  std::ranges::sort(table.end_ids);
+  table.end_ids.erase(std::unique(table.end_ids.begin(), table.end_ids.end()), table.end_ids.end());
+  for (int32_t id = 0; id < vocab_size; ++id) {
+    if (tokenizer.is_special(id) || std::ranges::binary_search(table.end_ids, id)) continue;
+    std::string& bytes = table.bytes[static_cast<size_t>(id)];
+    bytes = tokenizer.token_bytes(id);
+    if (!bytes.empty()) set_bit(table.may_be_allowed, id);
+  }
+  return table;
+}
 
 constexpr std::string_view kAnyObject = R"({"type": "object", "additionalProperties": true})";
 
@@ -40,8 +105,8 @@ std::string choice_grammar(const std::vector<std::string>& choices) {
 }
 
 // The limit on indentation. Between JSON tokens, an answer has nothing, a space, or a new line with
-// up to this many spaces or tabs (see cmake/xgrammar.cmake). Without the limit, a weak model could
-// output only spaces until its tokens run out.
+// up to this many spaces or tabs (patches/xgrammar/white_space.patch). Without the limit, a weak
+// model could output only spaces until its tokens run out.
 constexpr int kMaxIndent = 20;
 
 xgrammar::CompiledGrammar compile_schema(xgrammar::GrammarCompiler& compiler,
@@ -157,7 +222,8 @@ CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabula
 
 }  // namespace
 
-Vocabulary make_vocabulary(TokenTable tokens) {
+Vocabulary make_vocabulary(const Tokenizer& tokenizer, std::span<const int32_t> end_ids) {
+  TokenTable tokens = make_token_table(tokenizer, end_ids);
   xgrammar::TokenizerInfo info(tokens.bytes, xgrammar::VocabType::RAW, std::nullopt,
                                tokens.end_ids);
   return {.tokens = std::move(tokens), .info = std::move(info)};
@@ -177,4 +243,38 @@ CompileOutcome compile_spec(const std::shared_ptr<const Vocabulary>& vocabulary,
   return std::move(*outcome);
 }
 
+bool run_on_big_stack(const std::function<void()>& work) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_t thread{};
+  Job job = {.work = work, .thrown = nullptr};
+  const bool started = pthread_attr_setstacksize(&attributes, kBigStackBytes) == 0 &&
+                       pthread_create(&thread, &attributes, run, &job) == 0;
+  pthread_attr_destroy(&attributes);
+  if (!started) return false;
+  pthread_join(thread, nullptr);
+  if (job.thrown) std::rethrow_exception(job.thrown);
+  return true;
+}
+
 }  // namespace quire::grammar
+
+// Receives XGrammar's messages. A fatal message is caused by a request's grammar, and becomes an
+// exception, which compile_spec() and GrammarConstraint catch.
+namespace xgrammar {
+
+// Declared in XGrammar's support/logging.h for programs that define XGRAMMAR_LOG_CUSTOMIZE.
+[[noreturn]] void LogFatalImpl(const std::string& file, int lineno, const std::string& message);
+void LogMessageImpl(const std::string& file, int lineno, int level, const std::string& message);
+
+void LogFatalImpl(const std::string&, int, const std::string& message) {
+  throw std::runtime_error(message);
+}
+
+void LogMessageImpl(const std::string&, int, int level, const std::string& message) {
+  constexpr int kWarning = 2;
+  if (level == kWarning) quire::grammar::WarningScope::add(message);
+  quire::log_debug("[xgrammar] {}", message);
+}
+
+}  // namespace xgrammar

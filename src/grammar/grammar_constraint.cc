@@ -6,9 +6,8 @@
 
 #include "base/guarded.h"
 #include "base/log.h"
-#include "base/text.h"
-#include "grammar/work_budget.h"
-#include "grammar/xgrammar_api.h"
+#include "base/one_line.h"
+#include "grammar/compile_spec.h"
 
 namespace quire::grammar {
 namespace {
@@ -98,7 +97,7 @@ class GrammarConstraint : public TokenConstraint {
     const GrammarLimits& limits = compiled_->limits;
     time_left_ns_ = std::min(time_left_ns_ + limits.answer_token_ns / 2, limits.answer_burst_ns);
     const int64_t shared_ns =
-        shared_time_ ? shared_time_->left_ns(SharedTime::Clock::now()) : time_left_ns_;
+        shared_time_ ? shared_time_->refill(SharedTime::Clock::now()) : time_left_ns_;
     const int64_t allowed_ns = std::min(time_left_ns_, limits.answer_floor_ns + shared_ns);
     const WorkBudget budget({.cpu_ns = allowed_ns, .state_bytes = state_bytes});
     try {

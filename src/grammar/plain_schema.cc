@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/text.h"
+#include "base/one_line.h"
 #include "grammar/check_spec.h"
 #include "grammar/schema_keywords.h"
 #include "grammar/work_budget.h"
@@ -24,7 +24,7 @@ using simdjson::dom::object;
 // The root's member that holds the shared schemas of additional properties (see PlainSchema). A
 // document cannot refer to it or contain it: check_schema refuses a $ref with '~', and unknown
 // keywords are not written.
-constexpr std::string_view kRests = "~rest";
+constexpr std::string_view kAdditionalSchemas = "~rest";
 
 std::string json_string(std::string_view text) {
   JsonWriter writer;
@@ -73,7 +73,7 @@ class BoundedJson {
     if (needs_comma_) append(",");
   }
   void append(std::string_view text) {
-    spend_work();
+    charge_work();
     if (text.size() > bound_.bytes_left) bound_.is_exceeded = true;
     if (bound_.is_exceeded) return;
     bound_.bytes_left -= text.size();
@@ -96,15 +96,15 @@ void copy(const Members& members, const std::vector<std::string_view>& keywords,
 }
 
 // The schema of additional properties (those that `properties` does not name), and its keyword.
-struct Rest {
+struct AdditionalSchema {
   std::string_view keyword;
   element schema;
 };
-std::optional<Rest> rest_of(object schema) {
-  Rest rest;
+std::optional<AdditionalSchema> additional_schema_of(object schema) {
+  AdditionalSchema additional;
   for (const std::string_view keyword : {"additionalProperties", "unevaluatedProperties"}) {
-    rest.keyword = keyword;
-    if (!schema.at_key(keyword).get(rest.schema)) return rest;
+    additional.keyword = keyword;
+    if (!schema.at_key(keyword).get(additional.schema)) return additional;
   }
   return std::nullopt;
 }
@@ -120,21 +120,21 @@ Result<std::vector<std::string_view>> unnamed_properties(object schema) {
   object properties;
   if (!schema.at_key("properties").get_object().get(properties)) {
     for (const auto [name, unused] : properties) {
-      spend_work();
+      charge_work();
       seen.insert(name);
     }
   }
   std::erase_if(required, [&](std::string_view name) {
-    spend_work();
+    charge_work();
     return !seen.insert(name).second;
   });
   return required;
 }
 
 // XGrammar enforces a required property only if `properties` names it, so this adds the missing
-// ones, with the schema of additionalProperties. That schema is written once under kRests and
-// referenced; copies would grow exponentially with nesting.
-// Recursion is as deep as the document, which its parser bounds.
+// ones, with the schema of additionalProperties. That schema is written once under
+// kAdditionalSchemas and referenced; copies would grow exponentially with nesting. Recursion is as
+// deep as the document, which its parser bounds.
 class PlainSchema {
  public:
   PlainSchema(element root, size_t max_bytes) : root_(root), bound_{.bytes_left = max_bytes} {}
@@ -148,7 +148,7 @@ class PlainSchema {
     const size_t max_bytes = bound_.bytes_left;
     out.open('{');
     QUIRE_RETURN_IF_ERROR(write_members(root_, {}, out));
-    if (!rest_texts_.empty()) write_rests(out);
+    if (!additional_texts_.empty()) write_additional_schemas(out);
     out.close('}');
     if (!bound_.is_exceeded) return out.take();
     return invalid_argument(fmt::format(
@@ -193,7 +193,7 @@ class PlainSchema {
     const bool has_const = members.contains("const");
     std::vector<std::string> kept;
     const auto keep = [&](element value) {
-      spend_work();
+      charge_work();
       const bool is_wanted = (!has_const || are_equal(value, members.at("const"))) &&
                              (types.empty() || std::ranges::any_of(types, [&](auto type) {
                                 return has_type(value, type);
@@ -257,7 +257,7 @@ class PlainSchema {
   }
 
   bool says_more(element schema) {
-    spend_work();
+    charge_work();
     std::string_view uri;
     if (!schema["$ref"].get(uri)) return reaches_schema(uri);
     for (const std::string_view head : {"anyOf", "oneOf", "allOf"}) {
@@ -272,7 +272,7 @@ class PlainSchema {
   std::optional<element> target_of(std::string_view uri) const {
     element target = root_;
     for (const std::string_view part : uri_parts(uri)) {
-      spend_work();
+      charge_work();
       object schema;
       if (target.get_object().get(schema) || schema.at_key(part).get(target)) return std::nullopt;
     }
@@ -291,24 +291,24 @@ class PlainSchema {
     simdjson::dom::array values;
     if ((*target)["enum"].get_array().get(values)) return false;
     return std::all_of(values.begin(), values.end(), [&](element value) {
-      spend_work();
+      charge_work();
       return has_type(value, type);
     });
   }
 
-  // Rewrites a $ref whose target has moved to kRests.
+  // Rewrites a $ref whose target has moved to kAdditionalSchemas.
   std::string written_uri(std::string_view uri) {
     std::string written(uri);
     element at = root_;
     Place place = Place::kSchema;
     for (const std::string_view part : uri_parts(uri)) {
-      spend_work();
+      charge_work();
       object schema;
       if (at.get_object().get(schema)) break;
       if (place == Place::kSchema && part == "additionalProperties") {
         const auto after = static_cast<size_t>(part.data() + part.size() - uri.data());
-        if (const auto rest_idx = shared_rest(schema)) {
-          written = rest_uri(*rest_idx) + std::string(uri.substr(after));
+        if (const auto additional_idx = shared_additional(schema)) {
+          written = additional_uri(*additional_idx) + std::string(uri.substr(after));
         }
       }
       if (schema.at_key(part).get(at)) break;
@@ -340,20 +340,20 @@ class PlainSchema {
   Status write_object(object schema, const Members& members, BoundedJson& out) {
     QUIRE_RETURN_IF_ERROR(check_object(members));
     QUIRE_ASSIGN_OR_RETURN(const auto unnamed, unnamed_properties(schema));
-    const std::optional<Rest> rest = rest_of(schema);
-    if (!unnamed.empty() && rest && is_false(rest->schema)) {
+    const std::optional<AdditionalSchema> additional = additional_schema_of(schema);
+    if (!unnamed.empty() && additional && is_false(additional->schema)) {
       return invalid_argument(
           fmt::format("[grammar] the JSON schema requires the property \"{}\", which its \"{}\" "
                       "forbids",
-                      clipped(unnamed.front()), rest->keyword));
+                      clipped(unnamed.front()), additional->keyword));
     }
-    const std::optional<size_t> rest_idx = shared_rest(schema);
+    const std::optional<size_t> additional_idx = shared_additional(schema);
     for (const std::string_view key : {"unevaluatedProperties", "additionalProperties"}) {
       if (!members.contains(key)) continue;
       out.key(key);
-      if (rest_idx && key == rest->keyword) {
-        QUIRE_RETURN_IF_ERROR(write_rest(rest->schema, *rest_idx));
-        out.value(rest_ref(*rest_idx));
+      if (additional_idx && key == additional->keyword) {
+        QUIRE_RETURN_IF_ERROR(write_additional(additional->schema, *additional_idx));
+        out.value(additional_ref(*additional_idx));
       } else {
         QUIRE_RETURN_IF_ERROR(write_schema(members.at(key), {}, out));
       }
@@ -371,7 +371,7 @@ class PlainSchema {
     if (members.contains("properties")) {
       QUIRE_RETURN_IF_ERROR(write_fields(members.at("properties"), "properties", out));
     }
-    const std::string unnamed_schema = rest_idx ? rest_ref(*rest_idx) : "{}";
+    const std::string unnamed_schema = additional_idx ? additional_ref(*additional_idx) : "{}";
     for (const std::string_view name : unnamed) out.field(name, unnamed_schema);
     out.close('}');
     return {};
@@ -379,42 +379,46 @@ class PlainSchema {
 
   // The index of an object's schema of additional properties among the shared ones. nullopt: it is
   // not shared, because no added property uses it or it restricts nothing.
-  std::optional<size_t> shared_rest(object schema) {
-    const std::optional<Rest> rest = rest_of(schema);
+  std::optional<size_t> shared_additional(object schema) {
+    const std::optional<AdditionalSchema> additional = additional_schema_of(schema);
     object fields;
-    if (!rest || rest->schema.get_object().get(fields) || fields.size() == 0) return std::nullopt;
+    if (!additional || additional->schema.get_object().get(fields)) return std::nullopt;
+    if (fields.size() == 0) return std::nullopt;
     // The address of its first key identifies an object of the document.
-    const auto [found, is_new] = rest_idxs_.try_emplace(fields.begin().key().data());
+    const auto [found, is_new] = additional_idxs_.try_emplace(fields.begin().key().data());
     if (is_new) {
       const auto unnamed = unnamed_properties(schema);
       if (unnamed.ok() && !unnamed->empty()) {
-        found->second = rest_texts_.size();
-        rest_texts_.emplace_back();
+        found->second = additional_texts_.size();
+        additional_texts_.emplace_back();
       }
     }
     return found->second;
   }
 
-  Status write_rest(element rest, size_t rest_idx) {
+  Status write_additional(element additional, size_t idx) {
     BoundedJson out(bound_);
-    QUIRE_RETURN_IF_ERROR(write_schema(rest, {}, out));
-    rest_texts_[rest_idx] = out.take();
+    QUIRE_RETURN_IF_ERROR(write_schema(additional, {}, out));
+    additional_texts_[idx] = out.take();
     return {};
   }
 
-  void write_rests(BoundedJson& out) {
-    out.key(kRests);
+  void write_additional_schemas(BoundedJson& out) {
+    out.key(kAdditionalSchemas);
     out.open('{');
-    for (size_t i = 0; i < rest_texts_.size(); ++i) {
-      bound_.bytes_left += rest_texts_[i].size();  // write_rest() has charged these bytes
-      if (!rest_texts_[i].empty()) out.field(std::to_string(i), rest_texts_[i]);
+    for (size_t i = 0; i < additional_texts_.size(); ++i) {
+      // write_additional() has charged these bytes.
+      bound_.bytes_left += additional_texts_[i].size();
+      if (!additional_texts_[i].empty()) out.field(std::to_string(i), additional_texts_[i]);
     }
     out.close('}');
   }
 
-  static std::string rest_uri(size_t rest_idx) { return fmt::format("#/{}/{}", kRests, rest_idx); }
-  static std::string rest_ref(size_t rest_idx) {
-    return fmt::format(R"({{"$ref":"{}"}})", rest_uri(rest_idx));
+  static std::string additional_uri(size_t idx) {
+    return fmt::format("#/{}/{}", kAdditionalSchemas, idx);
+  }
+  static std::string additional_ref(size_t idx) {
+    return fmt::format(R"({{"$ref":"{}"}})", additional_uri(idx));
   }
 
   Status write_array(const Members& members, BoundedJson& out) {
@@ -496,8 +500,8 @@ class PlainSchema {
 
   element root_;
   TextBound bound_;
-  std::vector<std::string> rest_texts_;  // empty: referenced but never written
-  std::unordered_map<const char*, std::optional<size_t>> rest_idxs_;
+  std::vector<std::string> additional_texts_;  // empty: referenced but never written
+  std::unordered_map<const char*, std::optional<size_t>> additional_idxs_;
   std::unordered_set<std::string_view> visited_, reaching_;  // for reaches_schema()
 };
 

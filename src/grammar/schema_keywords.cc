@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/text.h"
+#include "base/one_line.h"
 #include "grammar/work_budget.h"
 
 namespace quire::grammar {
@@ -74,7 +74,7 @@ bool are_equal_arrays(simdjson::dom::array left, simdjson::dom::array right) {
 bool are_equal_objects(simdjson::dom::object left, simdjson::dom::object right) {
   if (left.size() != right.size()) return false;
   for (const auto [key, value] : left) {
-    spend_work();
+    charge_work();
     element other;
     if (right.at_key(key).get(other) || !are_equal(value, other)) return false;
   }
@@ -168,7 +168,7 @@ bool has_type(element value, std::string_view type) {
 
 // Recursion is as deep as the document, which its parser bounds.
 bool are_equal(element left, element right) {
-  spend_work();
+  charge_work();
   if (left.is_number() && right.is_number()) return number_of(left) == number_of(right);
   if (left.type() != right.type()) return false;
   if (left.is_array()) {
@@ -274,9 +274,9 @@ Status check_object(const Members& members) {
     if (has_names) return beside("propertyNames", other);
   }
   if (has_patterns && has_names) return beside("patternProperties", "propertyNames");
-  const auto rest = members.find("additionalProperties");
-  if (has_names && rest != members.end() && rest->second.is_bool() &&
-      !rest->second.get_bool().value_unsafe()) {
+  const auto additional = members.find("additionalProperties");
+  if (has_names && additional != members.end() && additional->second.is_bool() &&
+      !additional->second.get_bool().value_unsafe()) {
     return beside("propertyNames", "additionalProperties");
   }
   simdjson::dom::object patterns;

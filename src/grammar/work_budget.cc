@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/machine.h"
-#include "grammar/stop_scope.h"
+#include "base/cpu_time.h"
 
 namespace quire::grammar {
 namespace {
@@ -17,7 +16,7 @@ constinit thread_local size_t state_bytes_left = SIZE_MAX;
 // Bytes of a state in the parser's history, including its part of the row.
 constexpr size_t kStateBytes = 48;
 
-void spend(size_t num_bytes, size_t& bytes_left) {
+void charge(size_t num_bytes, size_t& bytes_left) {
   if (num_bytes > bytes_left) throw BudgetExceeded("memory");
   if (bytes_left != SIZE_MAX) bytes_left -= num_bytes;
 }
@@ -34,7 +33,8 @@ WorkBudget::WorkBudget(const Allowance& allowance) {
   deadline_ns = thread_cpu_ns() + std::min(allowance.cpu_ns, INT64_MAX / 2);
   compile_bytes_left = allowance.compile_bytes;
   state_bytes_left = allowance.state_bytes;
-  turns_left = kTurnsPerLook;
+  // Without any time left, the first unit of work fails.
+  work_until_clock_check = allowance.cpu_ns > 0 ? kWorkPerClockCheck : 1;
 }
 
 WorkBudget::~WorkBudget() {
@@ -61,19 +61,48 @@ StopScope::~StopScope() {
   stop_flag = nullptr;
 }
 
-void look_at_clock() {
-  turns_left = kTurnsPerLook;
+void check_clock() {
+  work_until_clock_check = kWorkPerClockCheck;
   throw_if_stopped(stop_flag);
   if (deadline_ns == INT64_MAX || thread_cpu_ns() < deadline_ns) return;
   throw BudgetExceeded("time");
 }
 
-void spend_compile_bytes(size_t num_bytes) {
-  spend(num_bytes, compile_bytes_left);
+void charge_compile_bytes(size_t num_bytes) {
+  constexpr size_t kBytesPerWork = 64;  // writing this many takes about as long as a unit of work
+  charge_work(1 + num_bytes / kBytesPerWork);
+  charge(num_bytes, compile_bytes_left);
 }
 
-void spend_states(size_t num_states) {
-  spend((num_states + 1) * kStateBytes, state_bytes_left);
+void charge_states(size_t num_states) {
+  charge((num_states + 1) * kStateBytes, state_bytes_left);
+}
+
+bool SharedMemory::take(size_t num_bytes) {
+  size_t held = held_.load();
+  do {
+    if (held > max_bytes_ || num_bytes > max_bytes_ - held) return false;
+  } while (!held_.compare_exchange_weak(held, held + num_bytes));
+  return true;
+}
+
+bool HeldMemory::grow(size_t num_bytes) {
+  if (!memory_->take(num_bytes)) return false;
+  num_bytes_ += num_bytes;
+  return true;
+}
+
+int64_t SharedTime::refill(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  const int64_t passed = std::chrono::nanoseconds(now - refilled_).count();
+  available_ns_ = std::min(burst_ns_, available_ns_ + std::max(passed, int64_t{0}) / 2);
+  refilled_ = std::max(refilled_, now);
+  return std::max(available_ns_, int64_t{0});
+}
+
+void SharedTime::spend(int64_t num_ns) {
+  const std::lock_guard lock(mutex_);
+  available_ns_ -= num_ns;
 }
 
 }  // namespace quire::grammar

@@ -1,15 +1,23 @@
-// Bounds the cost of one call into XGrammar. cmake/xgrammar.cmake rewrites the loops of XGrammar's
-// sources with QUIRE_FOR and QUIRE_WHILE and includes this header before each source. Loops in
-// XGrammar's headers and in the standard library's algorithms are not charged.
+// Bounds the cost of grammars: WorkBudget and StopScope end one call into XGrammar; SharedMemory
+// and SharedTime are shared by all grammars of an engine. The patched sources of XGrammar include
+// this header (cmake/xgrammar.cmake) and call the charge functions.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <stdexcept>
+#include <utility>
 
 namespace quire::grammar {
 
 struct BudgetExceeded : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+struct WorkStopped : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -32,26 +40,82 @@ class WorkBudget {
   size_t left_state_bytes() const;
 };
 
-// The number of loop iterations between two readings of the clock.
-inline constexpr int32_t kTurnsPerLook = 2048;
-inline thread_local int32_t turns_left = kTurnsPerLook;
+// Lets another thread end a call into XGrammar: while a scope exists, this thread's calls throw
+// WorkStopped once `stop` is set. The constructor throws it if `stop` is already set. At most one
+// scope per thread.
+class StopScope {
+ public:
+  explicit StopScope(const std::atomic<bool>& stop);
+  ~StopScope();
+  StopScope(const StopScope&) = delete;
+  StopScope& operator=(const StopScope&) = delete;
+};
 
-void look_at_clock();
-void spend_compile_bytes(size_t num_bytes);
-void spend_states(size_t num_states);
+// Reads the clock and the stop flag, and throws BudgetExceeded or WorkStopped.
+void check_clock();
 
-inline void spend_work() {
-  if (--turns_left <= 0) look_at_clock();
+// A unit of work is one visit of an edge, a state, an expression or a token. The clock is read once
+// per this many units, because reading it takes longer than a unit.
+inline constexpr int64_t kWorkPerClockCheck = 2048;
+inline thread_local int64_t work_until_clock_check = kWorkPerClockCheck;
+
+inline void charge_work(size_t amount = 1) {
+  work_until_clock_check -= static_cast<int64_t>(amount);
+  if (work_until_clock_check <= 0) check_clock();
 }
+void charge_compile_bytes(size_t num_bytes);
+void charge_states(size_t num_states);
+
+// The memory of compiled grammars, cached or in use, and of parses. Thread-safe.
+class SharedMemory {
+ public:
+  explicit SharedMemory(size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  bool take(size_t num_bytes);
+  void give_back(size_t num_bytes) { held_ -= num_bytes; }
+  size_t held_bytes() const { return held_.load(); }
+
+ private:
+  const size_t max_bytes_;
+  std::atomic<size_t> held_ = 0;
+};
+
+// A share of SharedMemory, given back on destruction.
+class HeldMemory {
+ public:
+  explicit HeldMemory(std::shared_ptr<SharedMemory> memory) : memory_(std::move(memory)) {}
+  HeldMemory(HeldMemory&& other) noexcept
+      : memory_(std::move(other.memory_)), num_bytes_(std::exchange(other.num_bytes_, 0)) {}
+  HeldMemory& operator=(HeldMemory&&) = delete;
+  ~HeldMemory() {
+    if (memory_) memory_->give_back(num_bytes_);
+  }
+
+  bool grow(size_t num_bytes);
+
+ private:
+  std::shared_ptr<SharedMemory> memory_;
+  size_t num_bytes_ = 0;
+};
+
+// The engine thread's time for token masks: at most half of it, plus a burst. Thread-safe.
+class SharedTime {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  SharedTime(int64_t burst_ns, Clock::time_point now)
+      : burst_ns_(burst_ns), available_ns_(burst_ns), refilled_(now) {}
+
+  // Adds half of the time since the last call, and returns the time that all sequences together may
+  // take now.
+  int64_t refill(Clock::time_point now);
+  void spend(int64_t num_ns);
+
+ private:
+  const int64_t burst_ns_;
+  std::mutex mutex_;
+  int64_t available_ns_;  // below 0 after overspending
+  Clock::time_point refilled_;
+};
 
 }  // namespace quire::grammar
-
-// Replace `for (head)` and `while (condition)`, including that of a do, and charge each iteration.
-// The loop's body follows, with or without braces.
-#define QUIRE_FOR(...)                           \
-  for (__VA_ARGS__)                              \
-    if (::quire::grammar::spend_work(), false) { \
-    } else
-#define QUIRE_WHILE(...) while (::quire::grammar::spend_work(), (__VA_ARGS__))
-#define QUIRE_SPEND_COMPILE_BYTES(num_bytes) ::quire::grammar::spend_compile_bytes(num_bytes)
-#define QUIRE_SPEND_STATES(num_states) ::quire::grammar::spend_states(num_states)

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <optional>
 
-#include "base/text.h"
+#include "base/one_line.h"
 
 namespace quire::http_client {
 namespace {

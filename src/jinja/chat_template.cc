@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "jinja/ast.h"
 #include "jinja/budget.h"
 #include "jinja/interpreter.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "jinja/unicode.h"
 
 namespace quire::jinja {

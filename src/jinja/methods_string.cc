@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "base/find_text.h"
+#include "base/utf8.h"
 #include "jinja/builtins.h"
 #include "jinja/interpreter.h"
 #include "jinja/unicode.h"

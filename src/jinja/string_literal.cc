@@ -5,7 +5,7 @@
 #include <charconv>
 #include <limits>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "jinja/budget.h"
 #include "jinja/unicode.h"
 

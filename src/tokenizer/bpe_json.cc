@@ -1,4 +1,4 @@
-#include "base/text.h"
+#include "base/one_line.h"
 #include "tokenizer/bpe.h"
 
 namespace quire {

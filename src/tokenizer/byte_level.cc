@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace quire {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace quire {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "tokenizer/byte_level.h"
 
 namespace quire {

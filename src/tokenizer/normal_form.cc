@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "tokenizer/unicode.h"
 
 namespace quire {

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "tokenizer/unicode.h"
 
 namespace quire {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/text.h"
+#include "base/one_line.h"
 
 namespace quire {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "tokenizer/tokenizer_parts.h"
 
 namespace quire {

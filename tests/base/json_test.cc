@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/machine.h"
+#include "base/cpu_time.h"
 
 namespace quire {
 namespace {

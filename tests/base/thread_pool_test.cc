@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "base/machine.h"
+#include "base/cpu_time.h"
 
 namespace quire {
 namespace {

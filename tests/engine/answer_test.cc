@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/machine.h"
+#include "base/cpu_time.h"
 #include "engine/admission.h"
 #include "engine/embedded_model.h"
 

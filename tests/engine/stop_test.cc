@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "base/machine.h"
+#include "base/cpu_time.h"
 
 namespace quire {
 namespace {

@@ -1,6 +1,4 @@
 // Compilations that throw: all who wait for one are answered, and nothing stays behind.
-#include "grammar/compile_cache.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "grammar/big_stack.h"
+#include "grammar/compile_spec.h"
 
 namespace quire::grammar {
 namespace {

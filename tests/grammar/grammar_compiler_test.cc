@@ -11,9 +11,7 @@
 #include <chrono>
 #include <thread>
 
-#include "base/machine.h"
-#include "grammar/shared_budget.h"
-#include "grammar/stop_scope.h"
+#include "base/cpu_time.h"
 #include "grammar/walk.h"
 #include "grammar/work_budget.h"
 
@@ -80,13 +78,13 @@ TEST(StopScope, EndsWorkOnceTheFlagIsSet) {
   std::atomic<bool> stop = false;
   {
     const grammar::StopScope scope(stop);
-    grammar::look_at_clock();
+    grammar::check_clock();
     stop = true;
-    EXPECT_THROW(grammar::look_at_clock(), grammar::WorkStopped);
+    EXPECT_THROW(grammar::check_clock(), grammar::WorkStopped);
   }
-  grammar::look_at_clock();
+  grammar::check_clock();
   EXPECT_THROW(grammar::StopScope scope(stop), grammar::WorkStopped) << "set before";
-  grammar::look_at_clock();
+  grammar::check_clock();
 }
 
 TEST(GrammarCompiler, StopEndsCompilationsWhoseOutcomeIsNotKept) {
@@ -182,11 +180,11 @@ TEST(SharedTime, FillsWithTheClockByHalf) {
   using std::chrono::nanoseconds;
   const grammar::SharedTime::Clock::time_point start{};
   grammar::SharedTime time(100, start);
-  EXPECT_EQ(time.left_ns(start), 100);
+  EXPECT_EQ(time.refill(start), 100);
   time.spend(150);
-  EXPECT_EQ(time.left_ns(start + nanoseconds(40)), 0);  // 30 are owed
-  EXPECT_EQ(time.left_ns(start + nanoseconds(140)), 20);
-  EXPECT_EQ(time.left_ns(start + nanoseconds(9999)), 100);
+  EXPECT_EQ(time.refill(start + nanoseconds(40)), 0);  // 30 are owed
+  EXPECT_EQ(time.refill(start + nanoseconds(140)), 20);
+  EXPECT_EQ(time.refill(start + nanoseconds(9999)), 100);
 }
 
 TEST(GrammarCompiler, TheLeastRecentlyUsedGoesFirst) {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "base/machine.h"
+#include "base/cpu_time.h"
 #include "grammar/grammar_compiler.h"
 #include "grammar/schema_validator.h"
 #include "grammar/walk.h"

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "tokenizer/golden_data.h"
 
 namespace quire {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "base/numbers.h"
 #include "cpu/attention/support.h"
 #include "kv/kv_layout.h"
 
@@ -16,7 +15,7 @@ inline constexpr int kPartitionTokens = 512;  // tokens per partial result
 inline constexpr int kMaxLanes = 16;          // F32 lanes of the widest target
 
 constexpr int64_t pad_lanes(int64_t n) {
-  return round_up(n, kMaxLanes);
+  return (n + kMaxLanes - 1) / kMaxLanes * kMaxLanes;
 }
 
 // Softmax statistics and output of each row over some positions, not yet normalized: sum = Σ

@@ -1,6 +1,6 @@
 #include "server/openai/json_text.h"
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace quire::server {
 namespace {

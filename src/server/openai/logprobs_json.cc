@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "server/openai/json_text.h"
 
 namespace quire::server {

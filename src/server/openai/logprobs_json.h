@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "server/openai/responses.h"
+#include "server/openai/format.h"
 
 namespace quire::server {
 

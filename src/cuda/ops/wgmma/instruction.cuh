@@ -1,0 +1,102 @@
+// Hopper's warpgroup matrix instructions (wgmma): D [64, kN] += A [64, 16] * B [kN, 16]^T, with A
+// and B in shared memory.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace quire::cuda::wgmma {
+
+// Describes rows of 64 16-bit elements in shared memory, in TMA's 128-byte swizzle. Each 8 rows are
+// 1024 bytes, aligned as such. Adding 1 moves the start by 16 bytes.
+__device__ __forceinline__ uint64_t operand_descriptor(uint32_t shared_address) {
+  constexpr uint64_t kEightRows = uint64_t{1024 >> 4} << 32;
+  constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
+  constexpr uint64_t kUnusedOffset = uint64_t{1} << 16;
+  return kSwizzle128 | kEightRows | kUnusedOffset | ((shared_address & 0x3FFFF) >> 4);
+}
+
+// Called before the first product, and again after other code has touched the accumulators.
+__device__ __forceinline__ void begin() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+// Waits until at most kPending committed groups are still running.
+template <int kPending>
+__device__ __forceinline__ void wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+// Keeps the compiler from moving uses of the accumulators across.
+template <int kCount>
+__device__ __forceinline__ void keep(float (&d)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+// clang-format off
+#define QUIRE_D16(i) \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+  "+f"(d[i + 6]), "+f"(d[i + 7]), "+f"(d[i + 8]), "+f"(d[i + 9]), "+f"(d[i + 10]), \
+  "+f"(d[i + 11]), "+f"(d[i + 12]), "+f"(d[i + 13]), "+f"(d[i + 14]), "+f"(d[i + 15])
+#define QUIRE_D32 QUIRE_D16(0), QUIRE_D16(16)
+#define QUIRE_D48 QUIRE_D32, QUIRE_D16(32)
+#define QUIRE_D64 QUIRE_D48, QUIRE_D16(48)
+#define QUIRE_D80 QUIRE_D64, QUIRE_D16(64)
+#define QUIRE_D96 QUIRE_D80, QUIRE_D16(80)
+#define QUIRE_D112 QUIRE_D96, QUIRE_D16(96)
+#define QUIRE_D128 QUIRE_D112, QUIRE_D16(112)
+#define QUIRE_NAMES16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
+#define QUIRE_NAMES32 QUIRE_NAMES16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define QUIRE_NAMES48 QUIRE_NAMES32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
+#define QUIRE_NAMES64 QUIRE_NAMES48 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define QUIRE_NAMES80 QUIRE_NAMES64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define QUIRE_NAMES96 QUIRE_NAMES80 ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define QUIRE_NAMES112 QUIRE_NAMES96 \
+  ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111"
+#define QUIRE_NAMES128 QUIRE_NAMES112 \
+  ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+// The operands behind the accumulators are A, B, and whether to add to D.
+#define QUIRE_WGMMA(n, types, names, a_name, b_name, adds_name, operands)                    \
+  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " adds_name ", 0;\n"                  \
+               "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." types " {" names "}, " a_name \
+               ", " b_name ", adds, 1, 1, 0, 0;\n}"                                          \
+               : operands                                                                    \
+               : "l"(a), "l"(b), "r"(adds))
+#define QUIRE_WGMMA_SIZES(types)                                                             \
+  if constexpr (kN == 32)                                                                    \
+    QUIRE_WGMMA("32", types, QUIRE_NAMES16, "%16", "%17", "%18", QUIRE_D16(0));              \
+  else if constexpr (kN == 64)                                                               \
+    QUIRE_WGMMA("64", types, QUIRE_NAMES32, "%32", "%33", "%34", QUIRE_D32);                 \
+  else if constexpr (kN == 96)                                                               \
+    QUIRE_WGMMA("96", types, QUIRE_NAMES48, "%48", "%49", "%50", QUIRE_D48);                 \
+  else if constexpr (kN == 128)                                                              \
+    QUIRE_WGMMA("128", types, QUIRE_NAMES64, "%64", "%65", "%66", QUIRE_D64);                \
+  else if constexpr (kN == 160)                                                              \
+    QUIRE_WGMMA("160", types, QUIRE_NAMES80, "%80", "%81", "%82", QUIRE_D80);                \
+  else if constexpr (kN == 192)                                                              \
+    QUIRE_WGMMA("192", types, QUIRE_NAMES96, "%96", "%97", "%98", QUIRE_D96);                \
+  else if constexpr (kN == 224)                                                              \
+    QUIRE_WGMMA("224", types, QUIRE_NAMES112, "%112", "%113", "%114", QUIRE_D112);           \
+  else                                                                                       \
+    QUIRE_WGMMA("256", types, QUIRE_NAMES128, "%128", "%129", "%130", QUIRE_D128)
+// clang-format on
+
+template <typename T, int kN>
+__device__ __forceinline__ void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int adds) {
+  static_assert(kN % 32 == 0 && kN >= 32 && kN <= 256);
+  if constexpr (std::is_same_v<T, __half>) {
+    QUIRE_WGMMA_SIZES("f16.f16");
+  } else {
+    QUIRE_WGMMA_SIZES("bf16.bf16");
+  }
+}
+
+#undef QUIRE_WGMMA_SIZES
+#undef QUIRE_WGMMA
+
+}  // namespace quire::cuda::wgmma

@@ -1,0 +1,81 @@
+#include "server/openai/call_error.h"
+
+#include "server/openai/json_text.h"
+
+namespace quire::server {
+namespace {
+
+std::string_view error_type(int http_status) {
+  if (http_status == 401) return "authentication_error";
+  if (http_status == 429) return "rate_limit_error";
+  return http_status >= 500 ? "server_error" : "invalid_request_error";
+}
+
+// Returns "top_p" for `[sampling] top_p; got …`, or "" for other messages.
+std::string field_of(std::string_view message) {
+  constexpr std::string_view kPrefix = "[sampling] ";
+  if (!message.starts_with(kPrefix)) return "";
+  message.remove_prefix(kPrefix.size());
+  return std::string(message.substr(0, message.find_first_of("; ")));
+}
+
+void append_or_null(std::string_view text, std::string& out) {
+  if (text.empty()) {
+    out += "null";
+  } else {
+    append_string(text, out);
+  }
+}
+
+}  // namespace
+
+CallError make_call_error(int http_status, std::string message, std::string param,
+                          std::string code) {
+  return {.http_status = http_status,
+          .type = std::string(error_type(http_status)),
+          .message = std::move(message),
+          .param = std::move(param),
+          .code = std::move(code)};
+}
+
+CallError call_error(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kOk:
+    case StatusCode::kInternal: {
+      CallError error =
+          make_call_error(500, "[server] internal error; the server's log has the details");
+      error.cause = status.message();
+      return error;
+    }
+    case StatusCode::kUnimplemented:  // the request asks for an unsupported feature
+      return make_call_error(400, status.message());
+    default:
+      return make_call_error(http_status(status.code()), status.message(),
+                             field_of(status.message()),
+                             status.message().starts_with("[template] ") ? "template_error" : "");
+  }
+}
+
+std::string error_body(const CallError& error) {
+  std::string out = "{\"error\":{\"message\":";
+  append_string(error.message, out);
+  out += ",\"type\":";
+  append_string(error.type, out);
+  out += ",\"param\":";
+  append_or_null(error.param, out);
+  out += ",\"code\":";
+  append_or_null(error.code, out);
+  out += "}}";
+  return out;
+}
+
+std::string loggable(const CallError& error) {
+  constexpr int kBadRequest = 400;
+  constexpr int kNotFound = 404;
+  if (error.http_status != kBadRequest && error.http_status != kNotFound) return error.message;
+  std::string text = error.code.empty() ? error.type : error.code;
+  if (!error.param.empty()) text += ' ' + error.param;
+  return text;
+}
+
+}  // namespace quire::server

@@ -1,0 +1,31 @@
+// Errors of calls, and OpenAI's error object.
+#pragma once
+
+#include <string>
+
+#include "quire/status.h"
+
+namespace quire::server {
+
+struct CallError {
+  int http_status = 400;
+  std::string type = "invalid_request_error";
+  std::string message;
+  std::string param;       // the field, "messages[2].content"; empty: null
+  std::string code;        // "model_not_found", "context_length_exceeded", …; empty: null
+  std::string cause = {};  // of a 500; logged, never sent to the client
+};
+
+// Makes an error with OpenAI's error type for the status.
+CallError make_call_error(int http_status, std::string message, std::string param = "",
+                          std::string code = "");
+// Converts a Status into the error of a call. A message `[sampling] top_p; …` sets the param, and
+// `[template] …` the code. The text of an internal error is moved to `cause`, which the caller logs
+// and the client does not see.
+CallError call_error(const Status& status);
+std::string error_body(const CallError& error);
+// Returns a description that may be logged. A 400's or 404's message can quote the call and so its
+// prompt, so its code (or type) and field stand for it.
+std::string loggable(const CallError& error);
+
+}  // namespace quire::server

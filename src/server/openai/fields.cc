@@ -1,0 +1,185 @@
+#include "server/openai/fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/utf8.h"
+#include "server/tools/json_scanner.h"
+
+namespace quire::server {
+namespace {
+
+std::string described(Element value) {
+  switch (value.type()) {
+    case simdjson::dom::element_type::ARRAY:
+      return fmt::format("a list of {}", simdjson::dom::array(value).size());
+    case simdjson::dom::element_type::OBJECT:
+      return "an object";
+    case simdjson::dom::element_type::STRING:
+      return fmt::format("'{}'", clipped(std::string_view(value)));
+    default:
+      return simdjson::to_string(value);
+  }
+}
+
+struct Position {
+  size_t byte = 0;
+  std::string_view what;
+};
+
+size_t first_invalid_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const Utf8Char c = decode_utf8(text.substr(i));
+    if (!c.valid) return i;
+    i += static_cast<size_t>(c.num_bytes);
+  }
+  return text.size();
+}
+
+// Finds the position of a JSON error, which simdjson does not report.
+std::optional<Position> find_fault(std::string_view body) {
+  const size_t bad_utf8 = first_invalid_utf8(body);
+  JsonScanner scanner;
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (i == bad_utf8) return Position{i, "no valid UTF-8"};
+    if (scanner.done() && is_json_space(body[i])) continue;
+    if (scanner.done()) return Position{i, "something follows the object"};
+    if (!scanner.push(body[i])) return Position{i, "not valid JSON, or more than 64 levels deep"};
+  }
+  if (!scanner.done()) return Position{body.size(), "the object does not end"};
+  return {};
+}
+
+std::string invalid_body(std::string_view body, const Status& status) {
+  const auto found = find_fault(body);
+  if (!found) return status.message();
+  const std::string_view before = body.substr(0, found->byte);
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+  return fmt::format("[request] body; {} at line {}, column {} (byte {}), expected a JSON object",
+                     found->what, line, found->byte - line_start + 1, found->byte);
+}
+
+// `param` is the top-level field only, because it is logged and deeper keys may contain user text.
+Fault refuse_repeated_keys(simdjson::dom::object body) {
+  const auto refuse = [](std::string_view name, std::string_view place) {
+    std::string field = clipped(name);
+    std::string message =
+        fmt::format("[request] {}{}; got it twice, expected it once", field, place);
+    return make_call_error(400, std::move(message), std::move(field));
+  };
+  if (const auto key = find_repeated_key(body)) return refuse(*key, "");
+  for (const auto& [name, value] : body) {
+    if (const auto place = find_nested_repeated_key(value)) return refuse(name, *place);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string Path::text() const {
+  std::string text = parent != nullptr ? parent->text() : "";
+  if (name.empty()) return text + fmt::format("[{}]", idx);
+  if (parent != nullptr) text += '.';
+  return text + clipped(name);
+}
+
+Fault fault_at(const Path& path, std::string_view what) {
+  std::string field = path.text();
+  std::string message = fmt::format("[request] {}; {}", field, what);
+  return make_call_error(400, std::move(message), std::move(field));
+}
+
+Fault unexpected(const Path& path, Element got, std::string_view expected) {
+  return fault_at(path, fmt::format("got {}, expected {}", described(got), expected));
+}
+
+Fault missing(const Path& path, std::string_view expected) {
+  return fault_at(path, fmt::format("got none, expected {}", expected));
+}
+
+Fault read_text(const Path& path, Element value, std::string& out) {
+  std::string_view text;
+  if (value.get_string().get(text)) return unexpected(path, value, "a string");
+  out = text;
+  return {};
+}
+
+Fault read_bool(const Path& path, Element value, bool& out) {
+  if (value.get_bool().get(out)) return unexpected(path, value, "true or false");
+  return {};
+}
+
+Fault refuse_unless_false(const Path& path, Element value) {
+  bool flag = false;
+  QUIRE_RETURN_IF_FAULT(read_bool(path, value, flag));
+  return flag ? unexpected(path, value, "false: this server does not do that") : Fault();
+}
+
+Fault read_int(const Path& path, Element value, int least, int most, int& out) {
+  double number = 0;  // exact for all 32-bit integers; also accepts 5.0
+  if (value.get_double().get(number) || number != std::trunc(number) || number < least ||
+      number > most) {
+    return unexpected(path, value, fmt::format("an integer in [{}, {}]", least, most));
+  }
+  out = static_cast<int>(number);
+  return {};
+}
+
+Fault read_list(const Path& path, Element value, size_t max_items, simdjson::dom::array& out) {
+  if (value.get_array().get(out)) return unexpected(path, value, "a list");
+  // simdjson counts up to 2^24 - 1 items.
+  if (out.size() <= max_items) return {};
+  return unexpected(path, value, fmt::format("a list of at most {}", max_items));
+}
+
+Fault read_object(const Path& path, Element value, simdjson::dom::object& out) {
+  if (value.get_object().get(out)) return unexpected(path, value, "an object");
+  return {};
+}
+
+Fault read_ids(const Path& path, Element value, std::vector<int32_t>& out) {
+  simdjson::dom::array items;
+  QUIRE_RETURN_IF_FAULT(read_list(path, value, SIZE_MAX, items));
+  if (items.size() == 0) return unexpected(path, value, "at least one token id");
+  out.clear();
+  out.reserve(items.size());
+  for (const Element item : items) {
+    int id = 0;
+    QUIRE_RETURN_IF_FAULT(read_int(Path(path, out.size()), item, 0, INT_MAX, id));
+    out.push_back(id);
+  }
+  return {};
+}
+
+Fault read_texts(const Path& path, Element value, size_t max_texts, std::vector<std::string>& out) {
+  simdjson::dom::array items;
+  QUIRE_RETURN_IF_FAULT(read_list(path, value, max_texts, items));
+  out.clear();
+  for (const Element item : items) {
+    std::string text;
+    QUIRE_RETURN_IF_FAULT(read_text(Path(path, out.size()), item, text));
+    out.push_back(std::move(text));
+  }
+  return {};
+}
+
+Fault parse_body(std::string_view body, size_t max_depth, std::optional<JsonDocument>& out) {
+  auto document = JsonDocument::parse(body, "the body", {.max_depth = max_depth});
+  if (!document.ok()) {
+    const Status status = document.status();
+    if (status.code() != StatusCode::kInvalidArgument) return call_error(status);
+    return make_call_error(400, invalid_body(body, status));
+  }
+  if (!document->root().is_object()) {
+    return make_call_error(400, fmt::format("[request] body; got {}, expected a JSON object",
+                                            described(document->root())));
+  }
+  QUIRE_RETURN_IF_FAULT(refuse_repeated_keys(document->root()));
+  out = std::move(*document);
+  return {};
+}
+
+}  // namespace quire::server

@@ -1,0 +1,93 @@
+// Formats an engine's outputs as the bodies and stream chunks of OpenAI's responses. Pure
+// functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/engine.h"
+#include "server/openai/calls.h"
+#include "server/tools/answer_parser.h"
+
+namespace quire::server {
+
+// Returns the bytes of a token, which may be a part of a UTF-8 character. Text fields then show
+// U+FFFD, and `bytes` shows the raw bytes.
+using DecodeToken = std::function<std::string(int32_t token_id)>;
+
+// The fields that every body and chunk of one call repeats.
+struct AnswerHeader {
+  std::string id;  // "cmpl-…", "chatcmpl-…"
+  std::string model;
+  int64_t created = 0;  // seconds since the epoch
+};
+
+struct Usage {
+  int num_prompt_tokens = 0;
+  int num_completion_tokens = 0;
+  int num_cached_tokens = 0;
+  int num_reasoning_tokens = 0;
+};
+
+// One finished choice of a call that does not stream, joined from its outputs.
+struct Choice {
+  int index = 0;
+  std::string text = {};              // without the prompt
+  ParsedMessage message = {};         // chat only: the parsed text
+  std::string_view prompt_text = {};  // with echo; owned by the writer
+  std::vector<int32_t> token_ids = {};
+  std::vector<PositionLogprobs> logprobs = {};
+  std::vector<PositionLogprobs> prompt_logprobs = {};
+  SharedTokenIds prompt_token_ids = {};
+  FinishReason finish_reason = FinishReason::kStop;
+  std::string stop_reason = {};
+};
+
+std::string completion_body(const AnswerHeader& header, const CompletionCall& call,
+                            const std::vector<Choice>& choices, const Usage& usage,
+                            const DecodeToken& decode);
+// prompt_logprobs and prompt_token_ids come from the first choice.
+std::string chat_body(const AnswerHeader& header, const ChatCall& call,
+                      const std::vector<Choice>& choices, const Usage& usage,
+                      const DecodeToken& decode);
+
+// The state of one choice's stream. The prompt_… fields are set before its first chunk, which uses
+// and clears them: prompt_text with echo, the others if the call asks for them.
+struct ChoiceStream {
+  int index = 0;
+  std::string_view prompt_text = {};
+  SharedTokenIds prompt_token_ids = {};
+  std::vector<PositionLogprobs> prompt_logprobs = {};
+
+  bool has_started = false;
+  bool has_tool_calls = false;
+  int64_t text_offset = 0;  // of the next token, in characters
+};
+
+// Stream chunks are JSON without the framing that sse_event() adds. They are appended to `out`, so
+// that a chunk of one token needs no further buffer. `usage` is null if the chunk has none.
+void completion_chunk(const AnswerHeader& header, const CompletionCall& call, ChoiceStream& choice,
+                      const Output& output, const Usage* usage, const DecodeToken& decode,
+                      std::string& out);
+// Appends the chunk with the role, which is the first chunk of a choice.
+void chat_role_chunk(const AnswerHeader& header, const ChatCall& call, ChoiceStream& choice,
+                     const Usage* usage, const DecodeToken& decode, std::string& out);
+// Returns whether there is anything to send: a parser can hold back an output's text.
+bool chat_chunk_has_news(const ChatCall& call, const MessageDelta& delta, const Output& output);
+void chat_chunk(const AnswerHeader& header, const ChatCall& call, ChoiceStream& choice,
+                const MessageDelta& delta, const Output& output, const Usage* usage,
+                const DecodeToken& decode, std::string& out);
+// Appends the last chunk with stream_options.include_usage, which has no choices.
+void completion_usage_chunk(const AnswerHeader& header, const Usage& usage, std::string& out);
+void chat_usage_chunk(const AnswerHeader& header, const Usage& usage, std::string& out);
+
+// A server-sent event is kSsePrefix, the JSON and kSseSuffix.
+inline constexpr std::string_view kSsePrefix = "data: ";
+inline constexpr std::string_view kSseSuffix = "\n\n";
+std::string sse_event(std::string_view json);
+inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";
+
+}  // namespace quire::server

@@ -1,0 +1,189 @@
+#include "server/tools/answer_parser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "server/tools/json_scanner.h"
+#include "server/tools/marker.h"
+#include "server/tools/message_writer.h"
+#include "server/tools/random_id.h"
+#include "server/tools/tool_parsers.h"
+
+namespace quire::server {
+namespace {
+
+constexpr std::string_view kThink = "<think>";
+constexpr std::string_view kEndThink = "</think>";
+
+// Splits off <think>…</think> at the start of an output. The prompt may already contain "<think>".
+class ThinkBlock {
+ public:
+  ThinkBlock(bool has_reasoning, bool is_open)
+      : place_(has_reasoning ? Place::kStart : Place::kContent), is_open_(is_open) {}
+
+  // Passes each content character to `content`.
+  template <typename Content>
+  void push(char c, MessageWriter& out, Content content) {
+    if (place_ == Place::kContent) return content(c);
+    if (place_ == Place::kInside) {
+      if (end_.push(c, [&](std::string_view text) { out.reasoning(text); })) {
+        place_ = Place::kContent;
+      }
+      return;
+    }
+    push_start(c);
+    if (place_ == Place::kStart) return;
+    // It is decided whether the held text is the marker.
+    const std::string held = std::exchange(held_, {});
+    if (!found_) {
+      for (const char h : held) push(h, out, content);
+    }
+  }
+
+  template <typename Content>
+  void finish(MessageWriter& out, Content content) {
+    if (place_ == Place::kStart) place_ = is_open_ ? Place::kInside : Place::kContent;
+    for (const char c : std::exchange(held_, {})) push(c, out, content);
+    out.reasoning(end_.take_held());
+  }
+
+ private:
+  enum class Place { kStart, kInside, kContent };
+
+  // Matches optional white space and the marker.
+  void push_start(char c) {
+    constexpr size_t kMaxHeld = 256;
+    held_ += c;
+    if (c == kThink[num_matched_]) {
+      found_ = ++num_matched_ == kThink.size();
+      if (found_) place_ = Place::kInside;
+      return;
+    }
+    if (num_matched_ == 0 && is_json_space(c) && held_.size() < kMaxHeld) return;
+    place_ = is_open_ ? Place::kInside : Place::kContent;
+  }
+
+  Place place_;
+  bool is_open_;
+  bool found_ = false;
+  size_t num_matched_ = 0;
+  std::string held_;
+  Marker end_{kEndThink};
+};
+
+class StreamingParser final : public AnswerParser {
+ public:
+  explicit StreamingParser(const AnswerParserConfig& config)
+      : tool_names_(config.tool_names),
+        out_(config.make_id != nullptr ? config.make_id : random_id, config.single_call),
+        think_(!config.reasoning_parser.empty(), config.starts_in_reasoning),
+        tools_(make_tools(config)) {}
+
+  MessageDelta feed(std::string_view text) override {
+    for (const char c : text) think_.push(c, out_, [&](char t) { tools_->push(t, out_); });
+    return out_.take();
+  }
+
+  MessageDelta finish() override {
+    think_.finish(out_, [&](char t) { tools_->push(t, out_); });
+    tools_->finish(out_);
+    out_.finish();
+    return out_.take();
+  }
+
+ private:
+  std::unique_ptr<ToolParser> make_tools(const AnswerParserConfig& config) const {
+    if (tool_names_.empty()) return std::make_unique<PlainText>();
+    if (config.forced == ForcedCall::kNamed) {
+      return std::make_unique<ForcedArguments>(tool_names_.front());
+    }
+    if (config.forced == ForcedCall::kAny) return std::make_unique<ForcedCalls>(tool_names_);
+    if (config.tool_call_parser == "hermes") return std::make_unique<HermesCalls>(tool_names_);
+    if (config.tool_call_parser == "llama3_json") return std::make_unique<LlamaCalls>(tool_names_);
+    if (config.tool_call_parser == "mistral") return std::make_unique<MistralCalls>(tool_names_);
+    return std::make_unique<PlainText>();
+  }
+
+  std::vector<std::string> tool_names_;
+  MessageWriter out_;
+  ThinkBlock think_;
+  std::unique_ptr<ToolParser> tools_;
+};
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+Status check_name(std::string_view what, const std::string& name,
+                  const std::vector<std::string>& names) {
+  if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return {};
+  return invalid_argument(fmt::format("[tools] unknown {} parser; got '{}', expected one of {}",
+                                      what, name, fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+const std::vector<std::string>& tool_call_parser_names() {
+  static const std::vector<std::string> names = {"hermes", "llama3_json", "mistral"};
+  return names;
+}
+
+const std::vector<std::string>& reasoning_parser_names() {
+  static const std::vector<std::string> names = {"think"};
+  return names;
+}
+
+std::string detect_tool_call_parser(std::string_view chat_template) {
+  if (has(chat_template, "[TOOL_CALLS]")) return "mistral";
+  // Qwen's coder models and GLM write XML inside the same tag.
+  if (has(chat_template, "<function=") || has(chat_template, "<arg_key>")) return "";
+  if (has(chat_template, "<tool_call>")) return "hermes";
+  const bool is_llama = has(chat_template, "<|start_header_id|>") &&
+                        (has(chat_template, "\"parameters\"") || has(chat_template, "tool_call"));
+  return is_llama || has(chat_template, "<|python_tag|>") ? "llama3_json" : "";
+}
+
+std::string detect_reasoning_parser(std::string_view chat_template) {
+  return has(chat_template, kEndThink) ? "think" : "";
+}
+
+bool needs_special_tokens(std::string_view tool_call_parser) {
+  return tool_call_parser == "mistral" || tool_call_parser == "llama3_json";
+}
+
+bool prompt_opens_reasoning(std::string_view prompt) {
+  while (!prompt.empty() && is_json_space(prompt.back())) prompt.remove_suffix(1);
+  return prompt.ends_with(kThink);
+}
+
+Result<std::unique_ptr<AnswerParser>> make_answer_parser(const AnswerParserConfig& config) {
+  QUIRE_RETURN_IF_ERROR(check_name("tool call", config.tool_call_parser, tool_call_parser_names()));
+  QUIRE_RETURN_IF_ERROR(check_name("reasoning", config.reasoning_parser, reasoning_parser_names()));
+  if (config.forced != ForcedCall::kNo && config.tool_names.empty()) {
+    return invalid_argument("[tools] a forced call without tools; got none, expected one at least");
+  }
+  return std::unique_ptr<AnswerParser>(std::make_unique<StreamingParser>(config));
+}
+
+ParsedMessage parse_answer(AnswerParser& parser, std::string_view text) {
+  ParsedMessage message;
+  append(message, parser.feed(text));
+  append(message, parser.finish());
+  return message;
+}
+
+void append(ParsedMessage& message, const MessageDelta& delta) {
+  message.reasoning += delta.reasoning;
+  message.content += delta.content;
+  for (const ToolCallDelta& piece : delta.tool_calls) {
+    const auto idx = static_cast<size_t>(piece.index);
+    if (idx >= message.tool_calls.size()) message.tool_calls.resize(idx + 1);
+    ToolCall& call = message.tool_calls[idx];
+    call.id += piece.id;
+    call.name += piece.name;
+    call.arguments += piece.arguments;
+  }
+}
+
+}  // namespace quire::server

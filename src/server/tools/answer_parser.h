@@ -1,0 +1,95 @@
+// Splits a model's output, as it streams, into reasoning, content and tool calls.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire::server {
+
+// A piece of a tool call. The first piece of each call has its id and name. The pieces' arguments,
+// joined, are the text of a JSON object.
+struct ToolCallDelta {
+  int index = 0;
+  std::string id = {};  // "" after the first piece
+  std::string name = {};
+  std::string arguments = {};
+};
+
+struct MessageDelta {
+  std::string reasoning = {};
+  std::string content = {};
+  std::vector<ToolCallDelta> tool_calls = {};
+
+  bool empty() const { return reasoning.empty() && content.empty() && tool_calls.empty(); }
+};
+
+struct ToolCall {
+  std::string id = {};
+  std::string name = {};
+  std::string arguments = {};
+};
+
+// The whole output of one sequence.
+struct ParsedMessage {
+  std::string reasoning = {};
+  std::string content = {};
+  std::vector<ToolCall> tool_calls = {};
+};
+
+// Parses the text of one sequence in pieces of any size. The joined deltas do not depend on where
+// the text is cut. Text that could be the start of a marker or of a call is held back until it is
+// decided (at most 64 KiB; the time is linear). Text that turns out to be no call becomes content,
+// except markers and the white space next to calls. A call is recognized once its name and the `{`
+// of its arguments are read. If its JSON is invalid after that, its arguments end there and the
+// rest is content. If a grammar forces the output to be calls, there is no content: text that is
+// cut before it is recognized as a call is dropped.
+class AnswerParser {
+ public:
+  virtual ~AnswerParser() = default;
+  virtual MessageDelta feed(std::string_view text) = 0;
+  // Ends the text and returns what was held back.
+  virtual MessageDelta finish() = 0;
+};
+
+// The form of the output if a grammar forces the model to call a tool.
+enum class ForcedCall {
+  kNo,
+  kNamed,  // only the arguments of tool_names[0]
+  kAny     // a JSON array of {"name": …, "parameters": …}
+};
+
+struct AnswerParserConfig {
+  std::string tool_call_parser;         // "llama3_json", "hermes", "mistral"; empty: no tool calls
+  std::string reasoning_parser;         // "think"; empty: no reasoning
+  std::vector<std::string> tool_names;  // the call's tools; calls of other names are content
+  ForcedCall forced = ForcedCall::kNo;  // takes precedence over tool_call_parser
+  bool starts_in_reasoning = false;     // the prompt already opens the block
+  bool single_call = false;             // parallel_tool_calls is false: later calls are dropped
+  // Returns 24 random letters and digits, from which ids are made ("call_…"; Mistral's templates
+  // require the first nine alone). Null: random_id(). Tests pass a fixed sequence.
+  std::string (*make_id)() = nullptr;
+};
+
+// The names that the flags accept.
+const std::vector<std::string>& tool_call_parser_names();
+const std::vector<std::string>& reasoning_parser_names();
+// Returns the parser that fits a chat template, by the markers in its source; "" if none fits.
+std::string detect_tool_call_parser(std::string_view chat_template);
+std::string detect_reasoning_parser(std::string_view chat_template);
+// Returns whether the parser's markers are special tokens, so that detokenizing must keep them.
+bool needs_special_tokens(std::string_view tool_call_parser);
+// Returns whether the rendered prompt ends with "<think>", the start of a reasoning block.
+bool prompt_opens_reasoning(std::string_view prompt);
+
+Result<std::unique_ptr<AnswerParser>> make_answer_parser(const AnswerParserConfig& config);
+
+// Parses a whole text at once.
+ParsedMessage parse_answer(AnswerParser& parser, std::string_view text);
+// Appends a delta to a message.
+void append(ParsedMessage& message, const MessageDelta& delta);
+
+}  // namespace quire::server

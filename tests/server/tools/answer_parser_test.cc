@@ -1,0 +1,304 @@
+#include "server/tools/answer_parser.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "base/json.h"
+
+namespace quire::server {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+std::string fixed_id() {
+  return "abcdefghijklmnopqrstuvwx";
+}
+
+AnswerParserConfig config_of(std::string tool_parser, std::string reasoning = "") {
+  return {.tool_call_parser = std::move(tool_parser),
+          .reasoning_parser = std::move(reasoning),
+          .tool_names = {"get_weather", "add"},
+          .make_id = fixed_id};
+}
+
+ParsedMessage parse(const AnswerParserConfig& config, std::string_view text) {
+  return parse_answer(**make_answer_parser(config), text);
+}
+
+// "f({…}) g({…})"
+std::string calls_of(const ParsedMessage& message) {
+  std::string text;
+  for (const ToolCall& call : message.tool_calls) {
+    text += (text.empty() ? "" : " ") + call.name + "(" + call.arguments + ")";
+  }
+  return text;
+}
+
+struct Case {
+  const char* parser;
+  const char* text;
+  const char* content;
+  const char* calls;
+};
+
+// Written by hand from what the models' own templates show.
+const Case kCases[] = {
+    {"", "plain <tool_call>", "plain <tool_call>", ""},
+    {"hermes", "Hello", "Hello", ""},
+    {"hermes", " \n", " \n", ""},
+    {"hermes", "", "", ""},
+    {"hermes", "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>", "",
+     "add({\"a\": 1})"},
+    {"hermes",
+     "I look.\n<tool_call>{\"name\":\"add\",\"arguments\":{}}</tool_call>\n"
+     "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"K\\u00f6ln \\\"}\"}}\n"
+     "</tool_call>\n",
+     "I look.\n", "add({}) get_weather({\"city\": \"K\\u00f6ln \\\"}\"})"},
+    {"hermes", "<tool_call>{\"arguments\":{\"a\":[1,{}]},\"name\":\"add\"}</tool_call> then",
+     " then", "add({\"a\":[1,{}]})"},
+    {"hermes", "<tool_call>{\"name\":\"add\"}</tool_call>", "", "add({})"},
+    {"hermes", "<tool_call>{\"name\":\"add\",\"arguments\":null}</tool_call>", "", "add({})"},
+    // The last brace is forgotten.
+    {"hermes", "<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":1}\n</tool_call>", "",
+     "add({\"a\":1})"},
+    // Another tool's name, no JSON, no object.
+    {"hermes", "<tool_call>{\"name\":\"rm\",\"arguments\":{}}</tool_call>",
+     "<tool_call>{\"name\":\"rm\",\"arguments\":{}}</tool_call>", ""},
+    {"hermes", "\n<tool_call>\nadd(1)</tool_call>", "\n<tool_call>\nadd(1)</tool_call>", ""},
+    {"hermes", "<tool_call>{\"name\":\"add\",\"arguments\":[1]}",
+     "<tool_call>{\"name\":\"add\",\"arguments\":[1]}", ""},
+    {"hermes", "<tool_call>{\"name\":\"add\",\"arguments\":\"{}\"}",
+     "<tool_call>{\"name\":\"add\",\"arguments\":\"{}\"}", ""},
+    // Starts that are none.
+    {"hermes", "a <tool_<tool_call<<tool_call>{\"name\":\"add\"}</tool_call>",
+     "a <tool_<tool_call<", "add({})"},
+    // The answer is cut: before the call is known for one, within its arguments, in its end.
+    {"hermes", "<tool_call>{\"name\":\"ad", "<tool_call>{\"name\":\"ad", ""},
+    {"hermes", "<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":", "", "add({\"a\":)"},
+    {"hermes", "<tool_call>{\"name\":\"add\"}</tool", "", "add({})"},
+    // It breaks off after it was known for one: nothing of it is lost.
+    {"hermes", "<tool_call>{\"name\":\"add\",\"arguments\":{\"a\": x}}</tool_call>",
+     "x}}</tool_call>", "add({\"a\": )"},
+
+    {"llama3_json", "{\"name\": \"add\", \"parameters\": {\"a\": 1, \"b\": 2}}", "",
+     "add({\"a\": 1, \"b\": 2})"},
+    {"llama3_json",
+     "<|python_tag|>{\"name\":\"add\",\"parameters\":{}}; {\"type\":\"function\",\"name\":\"add\","
+     "\"parameters\":{\"a\":2}}",
+     "", "add({}) add({\"a\":2})"},
+    {"llama3_json", "{\"answer\": 42}", "{\"answer\": 42}", ""},
+    {"llama3_json", "Well, {\"name\": \"add\", \"parameters\": {}}",
+     "Well, {\"name\": \"add\", \"parameters\": {}}", ""},
+    {"llama3_json", "<|python_tag|>print(1)", "<|python_tag|>print(1)", ""},
+    {"llama3_json", "Now: <|python_tag|>{\"name\":\"add\",\"parameters\":{}}", "Now: ", "add({})"},
+    {"llama3_json", "{\"name\":\"add\",\"parameters\":{}} That was it.", " That was it.",
+     "add({})"},
+
+    {"mistral",
+     "[TOOL_CALLS] [{\"name\": \"add\", \"arguments\": {\"a\": 1}}, {\"name\": \"add\", "
+     "\"arguments\": {}}]",
+     "", "add({\"a\": 1}) add({})"},
+    {"mistral", "[TOOL_CALLS]add[ARGS]{\"a\": 1}[TOOL_CALLS]get_weather[ARGS]{\"city\": \"Bonn\"}",
+     "", "add({\"a\": 1}) get_weather({\"city\": \"Bonn\"})"},
+    {"mistral", "Text[TOOL_CALLS]add[CALL_ID]x1[ARGS]{}", "Text", "add({})"},
+    {"mistral", "[TOOL_CALLS]add{\"a\": 1}", "", "add({\"a\": 1})"},
+    {"mistral", "[TOOL_CALLS]sub[ARGS]{}", "[TOOL_CALLS]sub[ARGS]{}", ""},
+    {"mistral", "[TOOL_CALLS] [1]", "[TOOL_CALLS] [1]", ""},
+    {"mistral", "[TOOL_CALLS", "[TOOL_CALLS", ""},
+};
+
+TEST(AnswerParser, ReadsEachFormat) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.text);
+    const ParsedMessage message = parse(config_of(c.parser), c.text);
+    EXPECT_EQ(message.content, c.content);
+    EXPECT_EQ(calls_of(message), c.calls);
+  }
+}
+
+TEST(AnswerParser, GivesTheSameMessageHoweverTheTextIsCut) {
+  std::mt19937 random(7);
+  for (const Case& c : kCases) {
+    const std::string text = "<think>a </thin </think>" + std::string(c.text);
+    const auto whole = parse(config_of(c.parser, "think"), text);
+    for (int round = 0; round < 20; ++round) {
+      auto parser = *make_answer_parser(config_of(c.parser, "think"));
+      ParsedMessage message;
+      for (size_t i = 0; i < text.size();) {
+        const size_t length = round == 0 ? 1 : 1 + random() % 9;
+        append(message, parser->feed(std::string_view(text).substr(i, length)));
+        i += length;
+      }
+      append(message, parser->finish());
+      EXPECT_EQ(message.reasoning, "a </thin ");
+      EXPECT_EQ(message.content, whole.content);
+      EXPECT_EQ(calls_of(message), calls_of(whole));
+    }
+  }
+}
+
+TEST(AnswerParser, StreamsTheNameFirstThenItsArguments) {
+  auto parser = *make_answer_parser(config_of("hermes"));
+  EXPECT_TRUE(parser->feed("<tool_call>\n{\"name\": \"add\", \"argu").empty());
+  const MessageDelta first = parser->feed("ments\": {\"a\"");
+  ASSERT_THAT(first.tool_calls, SizeIs(1));
+  EXPECT_EQ(first.tool_calls[0].index, 0);
+  EXPECT_EQ(first.tool_calls[0].id, "call_abcdefghijklmnopqrstuvwx");
+  EXPECT_EQ(first.tool_calls[0].name, "add");
+  EXPECT_EQ(first.tool_calls[0].arguments, "{\"a\"");
+  const MessageDelta second = parser->feed(": 12");
+  ASSERT_THAT(second.tool_calls, SizeIs(1));
+  EXPECT_EQ(second.tool_calls[0].id, "");
+  EXPECT_EQ(second.tool_calls[0].name, "");
+  EXPECT_EQ(second.tool_calls[0].arguments, ": 12");
+  const MessageDelta last = parser->feed("}}\n</tool_call>\n<tool_call>{\"name\":\"add\"}");
+  ASSERT_THAT(last.tool_calls, SizeIs(2));
+  EXPECT_EQ(last.tool_calls[0].arguments, "}");
+  EXPECT_EQ(last.tool_calls[1].index, 1);
+  EXPECT_EQ(last.tool_calls[1].arguments, "{}");
+  EXPECT_TRUE(parser->finish().empty());
+}
+
+TEST(AnswerParser, MakesIdsOfTheirFormat) {
+  EXPECT_EQ(parse(config_of("mistral"), "[TOOL_CALLS]add{}").tool_calls.at(0).id, "abcdefghi");
+  AnswerParserConfig config = config_of("hermes");
+  config.make_id = nullptr;
+  const auto one = parse(config, "<tool_call>{\"name\":\"add\"}").tool_calls.at(0).id;
+  const auto two = parse(config, "<tool_call>{\"name\":\"add\"}").tool_calls.at(0).id;
+  EXPECT_EQ(one.size(), 29U);
+  EXPECT_NE(one, two);
+}
+
+TEST(AnswerParser, DropsFurtherCallsWhereOneIsWanted) {
+  AnswerParserConfig config = config_of("mistral");
+  config.single_call = true;
+  const auto message = parse(config, "[TOOL_CALLS]add{\"a\":1}[TOOL_CALLS]add{\"a\":2} end");
+  EXPECT_EQ(calls_of(message), "add({\"a\":1})");
+  EXPECT_EQ(message.content, " end");
+}
+
+TEST(AnswerParser, PartsReasoningFromContent) {
+  const auto both = [](bool open, std::string_view text) {
+    AnswerParserConfig config = config_of("hermes", "think");
+    config.starts_in_reasoning = open;
+    const ParsedMessage message = parse(config, text);
+    return message.reasoning + "|" + message.content + "|" + calls_of(message);
+  };
+  EXPECT_EQ(both(false, "<think>\nhm\n</think>\n\nYes"), "\nhm\n|\n\nYes|");
+  EXPECT_EQ(both(false, "\n<think>hm</think>Yes"), "hm|Yes|");
+  EXPECT_EQ(both(false, "No <think>hm</think>"), "|No <think>hm</think>|");
+  EXPECT_EQ(both(false, "\n<thin"), "|\n<thin|");
+  EXPECT_EQ(both(false, "<think>cut </thi"), "cut </thi||");
+  EXPECT_EQ(both(true, "hm</think>Yes"), "hm|Yes|");
+  EXPECT_EQ(both(true, "<think>hm</think>Yes"), "hm|Yes|");
+  EXPECT_EQ(both(true, "<t"), "<t||");
+  EXPECT_EQ(both(true,
+                 "hm <tool_call>{\"name\":\"add\"}</tool_call></think>\n\n"
+                 "<tool_call>{\"name\":\"add\"}</tool_call>"),
+            "hm <tool_call>{\"name\":\"add\"}</tool_call>||add({})");
+}
+
+TEST(AnswerParser, ReadsForcedCalls) {
+  for (const char* own_format : {"hermes", "llama3_json", "mistral", ""}) {
+    AnswerParserConfig config = config_of(own_format);
+    config.forced = ForcedCall::kNamed;
+    EXPECT_EQ(calls_of(parse(config, " {\"city\":\n \"Bonn\"}\n")),
+              "get_weather({\"city\":\n \"Bonn\"})");
+    config.forced = ForcedCall::kAny;
+    EXPECT_EQ(calls_of(parse(config,
+                             "[{\"name\":\"add\",\"parameters\":{\"a\":1}}, "
+                             "{\"name\":\"add\",\"parameters\":{}}]")),
+              "add({\"a\":1}) add({})");
+    config.tool_names.clear();
+    EXPECT_FALSE(make_answer_parser(config).ok());
+  }
+}
+
+// Wherever max_tokens cuts it: the calls that are known, the last one's arguments as far as they
+// came, and nothing as content.
+TEST(AnswerParser, OfAForcedCallThatIsCutNothingIsContent) {
+  AnswerParserConfig config = config_of("hermes");
+  config.forced = ForcedCall::kAny;
+  const std::string one = "[   {\n \"name\": \"add\", \"parameters\": {\"a\": 1}}";
+  const std::string two = one + "\n\n ,  {\n\"name\": \"get_weather\", \"parameters\": {\"city";
+  for (size_t size = 0; size <= two.size(); ++size) {
+    const ParsedMessage message = parse(config, two.substr(0, size));
+    EXPECT_EQ(message.content, "") << two.substr(0, size);
+    const int num_known = int{size > one.rfind('{')} + int{size > two.rfind('{')};
+    EXPECT_THAT(message.tool_calls, SizeIs(num_known)) << two.substr(0, size);
+  }
+  EXPECT_EQ(calls_of(parse(config, one.substr(0, one.size() - 3))), "add({\"a\": )");
+  EXPECT_EQ(calls_of(parse(config, two)), "add({\"a\": 1}) get_weather({\"city)");
+
+  config.forced = ForcedCall::kNamed;
+  const std::string named = "\n {\"city\": \"Bonn\"}";
+  for (size_t size = 0; size <= named.size(); ++size) {
+    const ParsedMessage message = parse(config, named.substr(0, size));
+    EXPECT_EQ(message.content, "");
+    EXPECT_EQ(message.tool_calls.size(), size > 2 ? 1U : 0U);
+  }
+  EXPECT_EQ(calls_of(parse(config, named.substr(0, 11))), "get_weather({\"city\":)");
+}
+
+TEST(AnswerParser, HoldsBackABoundedText) {
+  // A list that never ends before the name: no call after 64 KiB.
+  const std::string text = "<tool_call>{\"arguments\": {\"a\": \"" + std::string(100'000, 'x') +
+                           "\"}, \"name\": \"add\"}";
+  auto parser = *make_answer_parser(config_of("hermes"));
+  EXPECT_TRUE(parser->feed(std::string_view(text).substr(0, 65'000)).empty());
+  EXPECT_FALSE(parser->feed(std::string_view(text).substr(65'000, 1'000)).empty());
+  EXPECT_EQ(parse(config_of("hermes"), text).content, text);
+  const std::string spaces(10'000, '\n');
+  EXPECT_EQ(parse(config_of("hermes"), spaces + "x").content, spaces + "x");
+  const std::string deep = "<tool_call>{\"name\":\"add\",\"arguments\":" + std::string(100, '[');
+  EXPECT_EQ(parse(config_of("hermes"), deep).content, deep);
+}
+
+TEST(AnswerParser, WithoutToolsAllIsContent) {
+  AnswerParserConfig config = config_of("hermes");
+  config.tool_names.clear();
+  const std::string text = "<tool_call>{\"name\":\"add\"}</tool_call>";
+  EXPECT_EQ(parse(config, text).content, text);
+}
+
+TEST(AnswerParser, RefusesUnknownNames) {
+  EXPECT_THAT(make_answer_parser(config_of("x")).status().message(), HasSubstr("hermes"));
+  EXPECT_THAT(make_answer_parser(config_of("", "x")).status().message(), HasSubstr("think"));
+  for (const std::string& name : tool_call_parser_names()) {
+    EXPECT_TRUE(make_answer_parser(config_of(name)).ok());
+  }
+}
+
+TEST(AnswerParser, IsDetectedFromTheTemplate) {
+  EXPECT_EQ(detect_tool_call_parser("…{{- '<tool_call>\\n' }}…"), "hermes");
+  EXPECT_EQ(detect_tool_call_parser("…[TOOL_CALLS]…"), "mistral");
+  EXPECT_EQ(detect_tool_call_parser("<|start_header_id|> '\"parameters\": '"), "llama3_json");
+  EXPECT_EQ(detect_tool_call_parser("<tool_call>\n<function=x>"), "");
+  EXPECT_EQ(detect_tool_call_parser("{{ messages }}"), "");
+  EXPECT_EQ(detect_reasoning_parser("split('</think>')"), "think");
+  EXPECT_EQ(detect_reasoning_parser("x"), "");
+  EXPECT_TRUE(prompt_opens_reasoning("<|im_start|>assistant\n<think>\n"));
+  EXPECT_FALSE(prompt_opens_reasoning("<think>\n\n</think>\n\n"));
+}
+
+TEST(AnswerParser, ArgumentsAreValidJson) {
+  const auto valid = parse(config_of("hermes"),
+                           "<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":[-0.5e+3,true,null,"
+                           "\"\\ud83d\\ude00\"],\"b\":{}}}</tool_call>");
+  EXPECT_TRUE(JsonDocument::parse(valid.tool_calls.at(0).arguments, "arguments").ok());
+  // None of these is JSON: the arguments end before it.
+  for (const char* bad : {"01", "+1", "1.", "1e", ".5", "tru", "'a'", "\"\\x\"", "\"\\u12g\"",
+                          "[1,]", "{\"a\" 1}", "{,}", "\"\t\"", "-", "1]", "{]"}) {
+    const auto message =
+        parse(config_of("hermes"),
+              std::string("<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":") + bad + " }}x");
+    EXPECT_FALSE(JsonDocument::parse(message.tool_calls.at(0).arguments, "arguments").ok()) << bad;
+    EXPECT_THAT(message.content, ::testing::EndsWith("x")) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace quire::server
