@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/machine.h"
+#include "base/numbers.h"
 #include "cpu/attention/simd.h"
 #include "tensor/float_convert.h"
 
@@ -66,7 +67,7 @@ void fill(void* data, DType dtype, int64_t count) {
 // Requests of one length whose pages lie as a fresh pool hands them out.
 struct BenchBatch {
   explicit BenchBatch(const BenchCase& c, int page_size) {
-    const int pages = (c.kv_len + page_size - 1) / page_size;
+    const int pages = ceil_div(c.kv_len, page_size);
     for (int req = 0; req < c.num_reqs; ++req) {
       query_start.push_back(req * c.q_len);
       for (int i = 0; i < pages; ++i) block_table.push_back(1 + req * pages + i);

@@ -142,7 +142,7 @@ void bench_products(Bench& bench) {
   const Tensor out = ops->allocate({max_rows, kVocab}, DType::kF32).value();
   const Tensor product = ops->allocate({max_rows, kInner}, DType::kBF16).value();
   fmt::print("{:8} {:>4} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}  variants (us)\n", "matrix", "rows",
-             "cublas0", "cublas", "skinny", "any", "wgmma", "share");
+             "cublas0", "cublas", "skinny", "generic", "wgmma", "share");
   for (const Matrix& m : kMatrices) {
     const Tensor memory = make_copies(bench, *ops, m);
     for (const int64_t rows : {1, 2, 4, 8, 16, 64, 256}) {
@@ -151,7 +151,7 @@ void bench_products(Bench& bench) {
       double first = 0;
       double cublas = INFINITY;
       double skinny = INFINITY;
-      double any = INFINITY;
+      double generic = INFINITY;
       double wgmma = INFINITY;
       std::string variants;
       const std::vector<cuda::GemmTiming> timings =
@@ -161,8 +161,8 @@ void bench_products(Bench& bench) {
         if (timing.choice.kind == Kind::kCublasLt) {
           if (first == 0) first = us;
           cublas = std::min(cublas, us);
-        } else if (timing.choice.kind == Kind::kAny) {
-          any = us;
+        } else if (timing.choice.kind == Kind::kGeneric) {
+          generic = us;
         } else if (timing.choice.kind == Kind::kWgmma) {
           wgmma = std::min(wgmma, us);
         } else {
@@ -171,9 +171,9 @@ void bench_products(Bench& bench) {
                                   cuda::skinny_variant_name(timing.choice.skinny_variant), us);
         }
       }
-      const double best = std::min({cublas, skinny, any, wgmma});
+      const double best = std::min({cublas, skinny, generic, wgmma});
       fmt::print("{:8} {:4} {:9.2f} {:9.2f} {:9.2f} {:9.2f} {:9.2f} {:6.3f} {}\n", m.name, rows,
-                 first, cublas, skinny, any, wgmma,
+                 first, cublas, skinny, generic, wgmma,
                  static_cast<double>(m.n * m.k) * 2 / best * 1e6 / kPeak, variants);
     }
   }
@@ -269,10 +269,11 @@ void bench_layers(Bench& bench) {
           ops->linear(*layer.down, product.view, delta.view, *bench.stream);
         }
       };
-      ops->record_linears();
-      body();
       const int row_counts[] = {static_cast<int>(rows)};
-      must(ops->tune_linears(row_counts));
+      must(ops->tune_linears(row_counts, [&] {
+        body();
+        return Status();
+      }));
       const double us = bench.time_graph(body) / kLayers;
       fmt::print("  {} {:.2f} us, {:.3f} of peak", overlap ? "overlapped" : "in turn", us,
                  bytes / us * 1e6 / kPeak);
@@ -311,7 +312,7 @@ void bench_rows(Bench& bench) {
                              .head_dim_v = 128,
                              .dtype = DType::kBF16},
                             cache.view.data);
-    rope.slot_mapping = slots.view.as<int64_t>();
+    rope.kv_slots = slots.view.as<int64_t>();
     const auto time = [&](const char* name, const std::function<void()>& body) {
       const double us = bench.time_graph([&] {
         for (int i = 0; i < kRepeats; ++i) body();
@@ -363,17 +364,18 @@ void bench_load(Bench& bench) {
   for (int rows = 8; rows <= 256; rows += 8) row_counts.push_back(rows);
   for (int rows = 512; rows <= 2048; rows += 256) row_counts.push_back(rows);
   const double tuning = seconds_of([&] {
-    ops->record_linears();
-    for (const auto& linear : model) {
-      const bool is_head = linear->out_features() == kVocab;
-      const int64_t rows = is_head ? 256 : 2048;
-      ops->linear(*linear, {x.view.data, DType::kBF16, {rows, linear->in_features()}},
-                  {is_head ? logits.view.data : out.view.data,
-                   is_head ? DType::kF32 : DType::kBF16,
-                   {rows, linear->out_features()}},
-                  *bench.stream);
-    }
-    must(ops->tune_linears(row_counts));
+    must(ops->tune_linears(row_counts, [&] {
+      for (const auto& linear : model) {
+        const bool is_head = linear->out_features() == kVocab;
+        const int64_t rows = is_head ? 256 : 2048;
+        ops->linear(*linear, {x.view.data, DType::kBF16, {rows, linear->in_features()}},
+                    {is_head ? logits.view.data : out.view.data,
+                     is_head ? DType::kF32 : DType::kBF16,
+                     {rows, linear->out_features()}},
+                    *bench.stream);
+      }
+      return Status();
+    }));
   });
   fmt::print("tuning of 8B at {} numbers of rows: {:.3f} s\n", row_counts.size(), tuning);
 }

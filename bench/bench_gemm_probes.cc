@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/numbers.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench_gemm_probes.cc"
 #include <hwy/foreach_target.h>
@@ -58,7 +60,7 @@ void read_all(const void* data, size_t num_bytes, ThreadPool& pool) {
   constexpr size_t kPiece = size_t{1} << 20;
   const auto* bytes = static_cast<const std::byte*>(data);
   std::atomic<uint64_t> sink = 0;
-  pool.parallel_for(static_cast<int64_t>((num_bytes + kPiece - 1) / kPiece), [&](int64_t i) {
+  pool.parallel_for(static_cast<int64_t>(ceil_div(num_bytes, kPiece)), [&](int64_t i) {
     const size_t begin = static_cast<size_t>(i) * kPiece;
     const size_t piece_bytes = std::min(kPiece, num_bytes - begin);
     sink += HWY_DYNAMIC_DISPATCH(read_range)(reinterpret_cast<const uint64_t*>(bytes + begin),

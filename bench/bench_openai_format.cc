@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "base/cpu_time.h"
-#include "server/openai/format.h"
+#include "base/machine.h"
+#include "server/openai/responses.h"
 
 namespace {
 
@@ -41,20 +41,20 @@ Output one_token() {
 }  // namespace
 
 int main() {
-  const AnswerHeader header = {.id = "chatcmpl-0123456789abcdef0123456789abcdef",
-                               .model = "meta-llama/Llama-3.1-8B-Instruct",
-                               .created = 1'700'000'000};
+  const ResponseHeader header = {.id = "chatcmpl-0123456789abcdef0123456789abcdef",
+                                 .model = "meta-llama/Llama-3.1-8B-Instruct",
+                                 .created = 1'700'000'000};
   const DecodeToken decode = [](int32_t id) { return id == 17 ? " token" : " other"; };
   const Usage usage = {.num_prompt_tokens = 1000, .num_completion_tokens = 100};
-  CompletionCall completion;
-  ChatCall chat;
+  CompletionRequest completion;
+  ChatRequest chat;
   ChoiceStream choice;
   Output output = one_token();
-  std::unique_ptr<AnswerParser> parser;
-  AnswerParserConfig config;
+  std::unique_ptr<OutputParser> parser;
+  OutputParserConfig config;
   config.tool_call_parser = "hermes";
   config.tool_names = {"f"};
-  if (auto made = make_answer_parser(config); made.ok()) parser = std::move(*made);
+  if (auto made = make_output_parser(config); made.ok()) parser = std::move(*made);
 
   measure("completion", [&](std::string& out) {
     completion_chunk(header, completion, choice, output, nullptr, decode, out);
@@ -71,8 +71,8 @@ int main() {
                       {4, -2.5F, 3},
                       {5, -3.5F, 4},
                       {6, -4.5F, 5}}};
-  completion.request.sampling.logprobs = 5;
-  chat.request.sampling.logprobs = 5;
+  completion.engine_request.sampling.logprobs = 5;
+  chat.engine_request.sampling.logprobs = 5;
   measure("completion with 5 logprobs", [&](std::string& out) {
     completion_chunk(header, completion, choice, output, nullptr, decode, out);
   });

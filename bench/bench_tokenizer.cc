@@ -9,8 +9,8 @@
 #include <fstream>
 #include <string>
 
-#include "base/cpu_time.h"
 #include "base/file.h"
+#include "base/machine.h"
 #include "tokenizer/tokenizer.h"
 
 namespace {

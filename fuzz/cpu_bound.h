@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/check.h"
-#include "base/cpu_time.h"
+#include "base/machine.h"
 
 namespace quire::fuzz {
 

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "cpu_bound.h"
 #include "grammar/check_spec.h"
 #include "grammar/grammar_compiler.h"

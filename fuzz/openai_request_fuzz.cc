@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "cpu_bound.h"
 #include "server/openai/continuation.h"
-#include "server/openai/parse.h"
+#include "server/openai/requests.h"
 
 namespace {
 
@@ -32,31 +32,31 @@ void check_json(std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
-  const CallDefaults defaults;
+  const RequestDefaults defaults;
   const fuzz::CpuBound bound;
-  const auto completion = parse_completion_call(body, defaults);
+  const auto completion = parse_completion_request(body, defaults);
   if (is_read(completion)) {
-    QUIRE_CHECK(!completion.call.prompts.empty(), "a call without a prompt");
-    const int n = completion.call.request.sampling.n;
-    QUIRE_CHECK(n >= 1 && n <= defaults.limits.max_answers, "n is out of range");
+    QUIRE_CHECK(!completion.request.prompts.empty(), "a call without a prompt");
+    const int n = completion.request.engine_request.sampling.n;
+    QUIRE_CHECK(n >= 1 && n <= defaults.limits.max_sequences, "n is out of range");
   }
-  const auto chat = parse_chat_call(body, defaults);
+  const auto chat = parse_chat_request(body, defaults);
   if (is_read(chat)) {
-    check_json(chat.call.template_variables);
-    if (chat.call.tool_choice == ToolChoice::kRequired ||
-        chat.call.tool_choice == ToolChoice::kNamed) {
-      check_json(forced_call_schema(chat.call).grammar.text);
+    check_json(chat.request.template_variables);
+    if (chat.request.tool_choice == ToolChoice::kRequired ||
+        chat.request.tool_choice == ToolChoice::kNamed) {
+      check_json(forced_call_schema(chat.request).grammar.text);
     }
-    if (chat.call.continuation) {
-      std::string prompt = chat.call.template_variables;
-      (void)continue_from(*chat.call.continuation, prompt);
+    if (chat.request.continuation) {
+      std::string prompt = chat.request.template_variables;
+      (void)continue_from(*chat.request.continuation, prompt);
     }
   }
-  const auto tokenize = parse_tokenize_call(body, defaults);
-  if (is_read(tokenize) && !tokenize.call.template_variables.empty()) {
-    check_json(tokenize.call.template_variables);
+  const auto tokenize = parse_tokenize_request(body, defaults);
+  if (is_read(tokenize) && !tokenize.request.template_variables.empty()) {
+    check_json(tokenize.request.template_variables);
   }
-  (void)is_read(parse_detokenize_call(body, defaults));
+  (void)is_read(parse_detokenize_request(body, defaults));
   bound.check(size);
   return 0;
 }

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/cpu_time.h"
 #include "base/json.h"
-#include "base/utf8.h"
+#include "base/machine.h"
+#include "base/text.h"
 #include "heap_peak.h"
 #include "jinja/chat_template.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "tokenizer/tokenizer.h"
 
 namespace quire {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "server/tools/answer_parser.h"
+#include "server/tools/output_parser.h"
 
 namespace {
 
@@ -30,7 +30,7 @@ std::string shown(const ParsedMessage& message) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const char* const parsers[] = {"hermes", "llama3_json", "mistral", ""};
-  const AnswerParserConfig config = {.tool_call_parser = parsers[data[0] & 3],
+  const OutputParserConfig config = {.tool_call_parser = parsers[data[0] & 3],
                                      .reasoning_parser = (data[0] & 4) != 0 ? "think" : "",
                                      .tool_names = {"f", "add"},
                                      .forced = static_cast<ForcedCall>((data[0] >> 3) % 3),
@@ -38,9 +38,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                      .single_call = (data[0] & 128) != 0,
                                      .make_id = fixed_id};
   const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
-  const ParsedMessage whole = parse_answer(**make_answer_parser(config), text);
+  const ParsedMessage whole = parse_output(**make_output_parser(config), text);
 
-  auto parser = *make_answer_parser(config);
+  auto parser = *make_output_parser(config);
   ParsedMessage pieces;
   uint32_t state = data[1];
   for (size_t i = 0; i < text.size();) {

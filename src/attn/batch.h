@@ -41,7 +41,7 @@ struct AttentionBatch {
   std::span<const int32_t> kv_len_bound;  // host, [num_reqs], never below seq_lens
   const int32_t* block_table = nullptr;   // device, [num_reqs, max_pages] page ids
   int64_t max_pages = 0;                  // row stride of block_table
-  const int64_t* slot_mapping = nullptr;  // device, [num_tokens]; < 0: do not write
+  const int64_t* kv_slots = nullptr;      // device, [num_tokens]; < 0: do not write
 
   const PhaseRange& range(Phase phase) const { return phase == Phase::kDecode ? decode : prefill; }
 };

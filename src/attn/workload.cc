@@ -4,6 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "base/numbers.h"
+
 namespace quire {
 namespace {
 
@@ -88,7 +90,7 @@ AttentionWorkload ragged_workload(int num_reqs, int q_len, int max_kv_len, uint6
 
 int64_t num_pages(const AttentionWorkload& workload, int page_size) {
   int64_t total = 0;
-  for (const int32_t kv_len : workload.kv_lens) total += (kv_len + page_size - 1) / page_size;
+  for (const int32_t kv_len : workload.kv_lens) total += ceil_div(kv_len, page_size);
   return total;
 }
 

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/numbers.h"
+
 namespace quire {
 namespace {
 
@@ -124,7 +126,7 @@ MappedFile::~MappedFile() {
 void MappedFile::drop_pages(std::span<const std::byte> part) const {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<uintptr_t>(part.data());
-  const uintptr_t first = (begin + page - 1) / page * page;
+  const uintptr_t first = round_up(begin, page);
   const uintptr_t last = (begin + part.size()) / page * page;
   if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }

@@ -1,8 +1,10 @@
 // Guards for code that must not throw: the entry of a thread, a destructor, the handler of another
-// exception. They allocate nothing.
+// exception. They allocate nothing, except exception_text().
 #pragma once
 
 #include <exception>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -22,6 +24,18 @@ auto with_exception_text(Use&& use) {
     return use(error.what());
   } catch (...) {
     return use(kNoStdException);
+  }
+}
+
+// Calls f, an embedder's code, which may throw anything. Returns the exception's text, or nullopt
+// if f did not throw.
+template <typename F>
+std::optional<std::string> exception_text(F&& f) {
+  try {
+    f();
+    return std::nullopt;
+  } catch (...) {
+    return with_exception_text([](const char* text) { return std::optional<std::string>(text); });
   }
 }
 

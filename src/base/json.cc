@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 
 #include "base/file.h"
-#include "base/one_line.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace quire {
 namespace {
@@ -92,6 +92,25 @@ class RepeatedKeySearch {
   std::string place_;
 };
 
+// Whether a string of JSON holds this byte as it is. Bytes of multi-byte characters are checked as
+// UTF-8 first.
+bool is_plain(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
+}
+
+void append_escape(char c, std::string& out) {
+  constexpr std::string_view kFrom = "\"\\\n\r\t";
+  constexpr std::string_view kTo = "\"\\nrt";
+  const size_t named = kFrom.find(c);
+  out += '\\';
+  if (named != std::string_view::npos) {
+    out += kTo[named];
+  } else {
+    fmt::format_to(std::back_inserter(out), "u{:04x}", static_cast<int>(c));
+  }
+}
+
 }  // namespace
 
 std::optional<std::string_view> find_repeated_key(simdjson::dom::object object) {
@@ -155,68 +174,61 @@ void JsonWriter::close(char bracket) {
 }
 
 void JsonWriter::key(std::string_view name) {
-  value(name);
+  separate();
+  append_quoted(name);
   text_ += ':';
   need_comma_ = false;
 }
 
 void JsonWriter::value(std::string_view text) {
   separate();
-  text_ += '"';
-  const std::string valid = replace_invalid_utf8(text);
-  for (const char c : valid) {
-    switch (c) {
-      case '"':
-        text_ += "\\\"";
-        break;
-      case '\\':
-        text_ += "\\\\";
-        break;
-      case '\n':
-        text_ += "\\n";
-        break;
-      case '\r':
-        text_ += "\\r";
-        break;
-      case '\t':
-        text_ += "\\t";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          text_ += fmt::format("\\u{:04x}", static_cast<int>(c));
-        } else {
-          text_ += c;
-        }
-    }
-  }
-  text_ += '"';
+  append_quoted(text);
 }
 
 void JsonWriter::value(int64_t number) {
-  separate();
-  text_ += fmt::format("{}", number);
+  const fmt::format_int digits(number);
+  raw({digits.data(), digits.size()});
 }
 
 void JsonWriter::value(double number) {
   if (!std::isfinite(number)) return null();
-  separate();
-  text_ += fmt::format("{}", number);
+  raw(fmt::format("{}", number));
 }
 
-void JsonWriter::value(bool flag) {
+void JsonWriter::raw(std::string_view json) {
   separate();
-  text_ += flag ? "true" : "false";
-}
-
-void JsonWriter::null() {
-  separate();
-  text_ += "null";
+  text_ += json;
 }
 
 void JsonWriter::ids(const std::vector<int32_t>& ids) {
   begin_array();
   for (const int32_t id : ids) value(int64_t{id});
   end_array();
+}
+
+void JsonWriter::append_quoted(std::string_view text) {
+  text_ += '"';
+  while (!text.empty()) {
+    size_t num_plain = 0;
+    while (num_plain < text.size() && is_plain(text[num_plain])) ++num_plain;
+    text_ += text.substr(0, num_plain);
+    text.remove_prefix(num_plain);
+    if (text.empty()) break;
+    if (static_cast<unsigned char>(text[0]) < 0x80) {
+      append_escape(text[0], text_);
+      text.remove_prefix(1);
+      continue;
+    }
+    const Utf8Char c = decode_utf8(text);
+    const auto num_bytes = static_cast<size_t>(c.num_bytes);
+    if (c.valid) {
+      text_ += text.substr(0, num_bytes);
+    } else {
+      append_utf8(c.code_point, text_);
+    }
+    text.remove_prefix(num_bytes);
+  }
+  text_ += '"';
 }
 
 }  // namespace quire

@@ -1,4 +1,4 @@
-// JSON in (simdjson's DOM behind size and depth caps) and JSON out (a small streaming writer).
+// JSON in (simdjson's DOM behind size and depth caps) and JSON out (a streaming writer).
 #pragma once
 
 #include <simdjson.h>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "quire/status.h"
@@ -52,6 +53,12 @@ std::optional<std::string> find_nested_repeated_key(simdjson::dom::element value
 //   JsonWriter w; w.begin_object(); w.key("id"); w.value(7); w.end_object(); w.text()
 class JsonWriter {
  public:
+  JsonWriter() : text_(own_text_) {}
+  // Appends to `out`, which must outlive the writer.
+  explicit JsonWriter(std::string& out) : text_(out) {}
+  JsonWriter(const JsonWriter&) = delete;
+  JsonWriter& operator=(const JsonWriter&) = delete;
+
   void begin_object() { open('{'); }
   void end_object() { close('}'); }
   void begin_array() { open('['); }
@@ -63,8 +70,11 @@ class JsonWriter {
   void value(int number) { value(int64_t{number}); }
   void value(size_t number) { value(static_cast<int64_t>(number)); }
   void value(double number);  // shortest form that reads back the same; null for NaN and infinities
-  void value(bool flag);
-  void null();
+  void value(bool flag) { raw(flag ? "true" : "false"); }
+  void null() { raw("null"); }
+  void value_or_null(std::string_view text) { text.empty() ? null() : value(text); }
+  // A value that is JSON already.
+  void raw(std::string_view json);
   // `[1,2,3]`
   void ids(const std::vector<int32_t>& ids);
   template <typename T>
@@ -74,13 +84,16 @@ class JsonWriter {
   }
 
   const std::string& text() const { return text_; }
+  std::string take() { return std::move(text_); }
 
  private:
   void open(char bracket);
   void close(char bracket);
   void separate();
+  void append_quoted(std::string_view text);
 
-  std::string text_;
+  std::string own_text_;
+  std::string& text_;
   bool need_comma_ = false;
 };
 

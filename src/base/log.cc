@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "base/json.h"
-#include "base/one_line.h"
+#include "base/text.h"
 
 namespace quire {
 namespace {

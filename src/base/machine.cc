@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string>
 
+#include "base/numbers.h"
+
 namespace quire {
 namespace {
 
@@ -30,7 +32,7 @@ int quota_cores() {
   int64_t quota_us = 0;
   int64_t period_us = 0;
   if (!(file >> quota_us >> period_us) || period_us <= 0) return std::numeric_limits<int>::max();
-  return static_cast<int>((quota_us + period_us - 1) / period_us);
+  return static_cast<int>(ceil_div(quota_us, period_us));
 }
 
 int64_t available_bytes() {

@@ -1,5 +1,8 @@
 #include "quire/status.h"
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "base/check.h"
 
 namespace quire {
@@ -46,6 +49,12 @@ std::string_view status_code_name(StatusCode code) {
       return "unavailable";
   }
   return "unknown";
+}
+
+void check_failed(const char* condition, std::string_view message, const char* file, int line) {
+  std::fprintf(stderr, "[check] %s:%d: %s; expected %s\n", file, line, std::string(message).c_str(),
+               condition);
+  std::abort();
 }
 
 void die_on_bad_result(const Status& status) {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <memory>
 
-#include "base/one_line.h"
+#include "base/text.h"
 #include "cli/bench_serve_arrivals.h"
 #include "cli/bench_serve_load.h"
 #include "cli/bench_serve_prompts.h"

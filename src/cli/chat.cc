@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "cli/chat_history.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace quire::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/range.h"
+#include "base/numbers.h"
 #include "quire/status.h"
 
 namespace quire::cli {

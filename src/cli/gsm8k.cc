@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "cli/request_json.h"
 
 namespace quire::cli {

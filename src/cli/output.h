@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/one_line.h"
+#include "base/text.h"
 #include "quire/status.h"
 
 namespace quire::cli {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace quire::cli {
 namespace {

@@ -17,7 +17,7 @@
 #include "server/http/server.h"
 #include "server/service.h"
 #include "server/structured_output.h"
-#include "server/tools/answer_parser.h"
+#include "server/tools/output_parser.h"
 
 namespace quire::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/engine_flags.h"
 #include "server/cors.h"
 #include "server/hosts.h"
-#include "server/tools/answer_parser.h"
+#include "server/tools/output_parser.h"
 
 namespace quire::cli {
 namespace {

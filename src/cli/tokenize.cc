@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/output.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/mix.h"
+#include "base/numbers.h"
 #include "sample/sampler.h"
 
 namespace quire {

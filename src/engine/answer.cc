@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/exception_text.h"
+#include "base/guarded.h"
 
 namespace quire {
 namespace {

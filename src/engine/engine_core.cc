@@ -182,7 +182,7 @@ void EngineCore::step() {
 bool EngineCore::schedule_and_run() {
   auto plan = std::make_shared<BatchPlan>(scheduler_.schedule());
   if (plan->empty()) return false;
-  if (!plan->rows_added.empty()) note_first_scheduled(*plan);
+  if (!plan->slots_added.empty()) note_first_scheduled(*plan);
   if (num_constrained_ > 0) fill_masks(*plan);
   runner_->enqueue(plan);
   in_flight_.push_back(std::move(plan));
@@ -192,17 +192,17 @@ bool EngineCore::schedule_and_run() {
 // A preempted answer is added again; only the first time counts.
 void EngineCore::note_first_scheduled(const BatchPlan& plan) {
   const auto now = std::chrono::steady_clock::now();
-  for (const RowAdded& row : plan.rows_added) {
+  for (const SlotAdded& row : plan.slots_added) {
     ActiveAnswer& active = active_.at(row.seq_id);
     if (!active.first_scheduled) active.first_scheduled = now;
   }
 }
 
 void EngineCore::fill_masks(BatchPlan& plan) {
-  for (SeqSlice& slice : plan.slices) {
-    Answer& answer = active_.at(slice.seq_id).answer;
-    if (!slice.samples || !answer.is_constrained()) continue;
-    slice.mask_idx = static_cast<int>(plan.token_masks.size());
+  for (SeqSpan& span : plan.spans) {
+    Answer& answer = active_.at(span.seq_id).answer;
+    if (!span.samples || !answer.is_constrained()) continue;
+    span.mask_idx = static_cast<int>(plan.token_masks.size());
     plan.token_masks.push_back(answer.allowed_tokens());
   }
 }

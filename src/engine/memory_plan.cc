@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/saturated.h"
+#include "base/numbers.h"
 
 namespace quire {
 namespace {
@@ -66,8 +66,7 @@ std::string_view remedy(const MemoryRequest& request) {
 
 Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
   const MemoryRequest request = with_a_full_table(wanted_request);
-  const int64_t blocks_per_seq =
-      (int64_t{request.max_model_len} + request.block_size - 1) / request.block_size;
+  const int64_t blocks_per_seq = ceil_div(int64_t{request.max_model_len}, request.block_size);
   const Saturated taken = bytes_beside_kv(request);
   const int64_t left_bytes = request.budget.free_bytes - taken.get();
   if (left_bytes <= 0 || request.kv_cache_memory > left_bytes) {

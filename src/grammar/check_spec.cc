@@ -5,7 +5,7 @@
 #include <array>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "grammar/schema_keywords.h"
 
 namespace quire::grammar {

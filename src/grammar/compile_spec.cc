@@ -10,7 +10,8 @@
 #include <string_view>
 
 #include "base/log.h"
-#include "base/one_line.h"
+#include "base/numbers.h"
+#include "base/text.h"
 #include "grammar/check_spec.h"
 
 namespace quire::grammar {
@@ -64,7 +65,7 @@ TokenTable make_token_table(const Tokenizer& tokenizer, std::span<const int32_t>
   TokenTable table;
   const int32_t vocab_size = tokenizer.vocab_size();
   table.bytes.resize(static_cast<size_t>(vocab_size));
-  table.may_be_allowed.resize((static_cast<size_t>(vocab_size) + 31) / 32);
+  table.may_be_allowed.resize(ceil_div(static_cast<size_t>(vocab_size), 32));
   for (const int32_t id : end_ids) {
     if (id >= 0 && id < vocab_size) table.end_ids.push_back(id);
   }

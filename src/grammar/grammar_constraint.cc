@@ -6,7 +6,7 @@
 
 #include "base/guarded.h"
 #include "base/log.h"
-#include "base/one_line.h"
+#include "base/text.h"
 #include "grammar/compile_spec.h"
 
 namespace quire::grammar {

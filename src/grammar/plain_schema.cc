@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/one_line.h"
+#include "base/text.h"
 #include "grammar/check_spec.h"
 #include "grammar/schema_keywords.h"
 #include "grammar/work_budget.h"

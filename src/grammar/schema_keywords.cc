@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/one_line.h"
+#include "base/text.h"
 #include "grammar/work_budget.h"
 
 namespace quire::grammar {

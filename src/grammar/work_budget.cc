@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/cpu_time.h"
+#include "base/machine.h"
 
 namespace quire::grammar {
 namespace {

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <optional>
 
-#include "base/one_line.h"
+#include "base/text.h"
 
 namespace quire::http_client {
 namespace {

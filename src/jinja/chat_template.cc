@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "jinja/ast.h"
 #include "jinja/budget.h"
 #include "jinja/interpreter.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "jinja/unicode.h"
 
 namespace quire::jinja {

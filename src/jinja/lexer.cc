@@ -6,7 +6,7 @@
 #include <charconv>
 #include <optional>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "jinja/budget.h"
 #include "jinja/string_literal.h"
 #include "jinja/unicode.h"

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "base/find_text.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "jinja/builtins.h"
 #include "jinja/interpreter.h"
 #include "jinja/unicode.h"

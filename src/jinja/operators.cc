@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "base/find_text.h"
+#include "base/text.h"
 #include "jinja/interpreter.h"
 #include "jinja/unicode.h"
 #include "jinja/write_escaped.h"

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <limits>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "jinja/budget.h"
 #include "jinja/unicode.h"
 

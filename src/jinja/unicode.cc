@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "jinja/long_upper.h"
 
 namespace quire::jinja {

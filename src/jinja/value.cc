@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "jinja/budget.h"
 #include "jinja/object.h"
 #include "jinja/unicode.h"

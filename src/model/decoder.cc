@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/saturated.h"
+#include "base/numbers.h"
 #include "model/shard.h"
 
 namespace quire {
@@ -266,7 +266,7 @@ Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const S
   rope.head_dim = decoder_.head_dim;
   rope.page_size = limits_.page_size;
   rope.kv = step.caches[place.index];
-  rope.slot_mapping = step.batch->slot_mapping;
+  rope.kv_slots = step.batch->kv_slots;
   ops_.rope_and_cache(rope, stream);
 
   AttentionCall call;

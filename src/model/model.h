@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attn/backend.h"
+#include "base/numbers.h"
 #include "model/config.h"
 #include "ops/ops.h"
 #include "quire/status.h"
@@ -52,7 +53,7 @@ struct ModelLimits {
   // The longest context that attention processes: drafts may exceed the sequence's last page.
   int max_kv_len() const {
     if (num_drafts == 0) return max_model_len;
-    return (max_model_len + page_size - 1) / page_size * page_size + num_drafts;
+    return round_up(max_model_len, page_size) + num_drafts;
   }
 };
 

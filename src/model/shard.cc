@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/numbers.h"
 #include "tensor/quote_name.h"
 
 namespace quire {
@@ -20,7 +21,7 @@ Result<Slice> slice_of_scales(const Slice& slice, int64_t block, int64_t total,
                     "blocks of {}, expected multiples; choose another --tensor-parallel-size",
                     quote_name(name), axis, slice.first, end, block));
   }
-  return Slice{slice.first / block, (slice.count + block - 1) / block};
+  return Slice{slice.first / block, ceil_div(slice.count, block)};
 }
 
 Result<TensorView> copy_columns(const TensorView& view, const Slice& slice,

@@ -70,7 +70,7 @@ struct RopeAndCache {
   int head_dim = 0;
   int page_size = 0;
   KvCacheView kv;
-  const int64_t* slot_mapping = nullptr;  // device, [num_tokens]; < 0: not written
+  const int64_t* kv_slots = nullptr;  // device, [num_tokens]; < 0: not written
 };
 
 // The part of a decoder layer after attention, with a gated SiLU MLP, up to the next layer's

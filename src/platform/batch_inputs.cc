@@ -8,47 +8,47 @@
 
 namespace quire {
 
-PhaseRange phase_range(std::span<const SeqSlice> slices, int first, int last) {
+PhaseRange phase_range(std::span<const SeqSpan> spans, int first, int last) {
   PhaseRange range;
   range.first_req = first;
   range.num_reqs = last - first;
   if (first == last) return range;
-  range.first_token = slices[first].first_token;
-  for (const SeqSlice& slice : slices.subspan(first, last - first)) {
-    range.num_tokens += slice.num_tokens;
-    range.max_q_len = std::max(range.max_q_len, slice.num_tokens);
-    range.max_kv_len = std::max(range.max_kv_len, slice.kv_len_bound());
+  range.first_token = spans[first].first_token;
+  for (const SeqSpan& span : spans.subspan(first, last - first)) {
+    range.num_tokens += span.num_tokens;
+    range.max_q_len = std::max(range.max_q_len, span.num_tokens);
+    range.max_kv_len = std::max(range.max_kv_len, span.kv_len_bound());
   }
   return range;
 }
 
-void BatchInputs::add_slice(const BatchPlan& plan, const SeqSlice& slice, const RowView& row,
-                            int page_size, std::span<const int> windows) {
+void BatchInputs::add_span(const BatchPlan& plan, const SeqSpan& span, const SlotView& slot,
+                           int page_size, std::span<const int> windows) {
   // A sequence may have ended in a step whose result the host has not seen; its length then stays
   // within its blocks.
-  const int last = slice.num_blocks * page_size - 1;
-  const int num_computed = slice.decodes ? std::min(row.num_computed, last) : slice.num_computed;
-  QUIRE_CHECK(num_computed <= slice.num_computed, "[engine] a row is longer than its upper bound");
-  const int kv_len = num_computed + slice.num_tokens;
-  for (int i = 0; i < slice.num_tokens; ++i) {
-    const int32_t token = plan.token_ids[static_cast<size_t>(slice.first_token + i)];
-    token_ids.push_back(token == kPlaceholderToken ? row.next_tokens[i] : token);
+  const int last = span.num_blocks * page_size - 1;
+  const int num_computed = span.decodes ? std::min(slot.num_computed, last) : span.num_computed;
+  QUIRE_CHECK(num_computed <= span.num_computed, "[engine] a slot is longer than its upper bound");
+  const int kv_len = num_computed + span.num_tokens;
+  for (int i = 0; i < span.num_tokens; ++i) {
+    const int32_t token = plan.token_ids[static_cast<size_t>(span.first_token + i)];
+    token_ids.push_back(token == kPlaceholderToken ? slot.next_tokens[i] : token);
     positions.push_back(num_computed + i);
   }
   query_start.push_back(static_cast<int32_t>(token_ids.size()));
   seq_lens.push_back(kv_len);
-  kv_len_bound.push_back(slice.kv_len_bound());
-  // Only drafts can lie beyond the row's blocks.
-  const int num_pages = std::min(num_blocks_for(kv_len, page_size), slice.num_blocks);
+  kv_len_bound.push_back(span.kv_len_bound());
+  // Only drafts can lie beyond the slot's blocks.
+  const int num_pages = std::min(num_blocks_for(kv_len, page_size), span.num_blocks);
   for (size_t t = 0; t < windows.size(); ++t) {
     TableInputs& table = tables[t];
-    const std::vector<int32_t>& block_ids = row.block_ids[t];
+    const std::vector<int32_t>& block_ids = slot.block_ids[t];
     for (int position = num_computed; position < kv_len; ++position) {
       const int page = position / page_size;
-      table.slot_mapping.push_back(page < num_pages
-                                       ? int64_t{block_ids[static_cast<size_t>(page)]} * page_size +
-                                             position % page_size
-                                       : -1);
+      table.kv_slots.push_back(page < num_pages
+                                   ? int64_t{block_ids[static_cast<size_t>(page)]} * page_size +
+                                         position % page_size
+                                   : -1);
     }
     const size_t begin = table.block_table.size();
     table.block_table.resize(begin + static_cast<size_t>(table.attention.max_pages), 0);
@@ -60,7 +60,7 @@ void BatchInputs::add_slice(const BatchPlan& plan, const SeqSlice& slice, const 
   }
 }
 
-void BatchInputs::build(const BatchPlan& plan, std::span<const RowView> rows, int page_size,
+void BatchInputs::build(const BatchPlan& plan, std::span<const SlotView> slots, int page_size,
                         std::span<const int> windows) {
   token_ids.clear();
   positions.clear();
@@ -68,16 +68,16 @@ void BatchInputs::build(const BatchPlan& plan, std::span<const RowView> rows, in
   seq_lens.clear();
   kv_len_bound.clear();
   tables.resize(windows.size());
-  const int num_reqs = static_cast<int>(plan.slices.size());
-  const PhaseRange decode = phase_range(plan.slices, 0, plan.num_decode);
-  const PhaseRange prefill = phase_range(plan.slices, plan.num_decode, num_reqs);
+  const int num_reqs = static_cast<int>(plan.spans.size());
+  const PhaseRange decode = phase_range(plan.spans, 0, plan.num_decode);
+  const PhaseRange prefill = phase_range(plan.spans, plan.num_decode, num_reqs);
   const int max_kv_len = std::max(decode.max_kv_len, prefill.max_kv_len);
   for (TableInputs& table : tables) {
-    table.slot_mapping.clear();
+    table.kv_slots.clear();
     table.block_table.clear();
     table.attention.max_pages = num_blocks_for(max_kv_len, page_size);
   }
-  for (int i = 0; i < num_reqs; ++i) add_slice(plan, plan.slices[i], rows[i], page_size, windows);
+  for (int i = 0; i < num_reqs; ++i) add_span(plan, plan.spans[i], slots[i], page_size, windows);
   for (TableInputs& table : tables) {
     AttentionBatch& attention = table.attention;
     attention.decode = decode;
@@ -86,7 +86,7 @@ void BatchInputs::build(const BatchPlan& plan, std::span<const RowView> rows, in
     attention.seq_lens = seq_lens.data();
     attention.kv_len_bound = kv_len_bound;
     attention.block_table = table.block_table.data();
-    attention.slot_mapping = table.slot_mapping.data();
+    attention.kv_slots = table.kv_slots.data();
   }
 }
 

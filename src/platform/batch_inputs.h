@@ -11,17 +11,17 @@
 
 namespace quire {
 
-// The part of a row's device state that the inputs need.
-struct RowView {
+// The part of a slot's device state that the inputs need.
+struct SlotView {
   std::span<const std::vector<int32_t>> block_ids;  // by block table
-  int num_computed = 0;                             // tokens in the cache of a row that decodes
+  int num_computed = 0;                             // tokens in the cache of a slot that decodes
   std::span<const int32_t> next_tokens;             // replace kPlaceholderToken
 };
 
 // The inputs of the groups that share one block table.
 struct TableInputs {
-  std::vector<int64_t> slot_mapping;  // [num_tokens]; -1 beyond the row's blocks
-  // [num_reqs, max_pages]; 0, the padding page, beyond a row's blocks and before its window.
+  std::vector<int64_t> kv_slots;  // [num_tokens]; -1 beyond the slot's blocks
+  // [num_reqs, max_pages]; 0, the padding page, beyond a slot's blocks and before its window.
   std::vector<int32_t> block_table;
   AttentionBatch attention;  // views of all arrays
 };
@@ -34,17 +34,17 @@ struct BatchInputs {
   std::vector<int32_t> kv_len_bound;  // [num_reqs]
   std::vector<TableInputs> tables;
 
-  // Rebuilds all arrays; memory is reused from step to step. rows[i] belongs to plan.slices[i];
+  // Rebuilds all arrays; memory is reused from step to step. slots[i] belongs to plan.spans[i];
   // windows[t] is the window of block table t, 0 for none.
-  void build(const BatchPlan& plan, std::span<const RowView> rows, int page_size,
+  void build(const BatchPlan& plan, std::span<const SlotView> slots, int page_size,
              std::span<const int> windows);
 
  private:
-  void add_slice(const BatchPlan& plan, const SeqSlice& slice, const RowView& row, int page_size,
-                 std::span<const int> windows);
+  void add_span(const BatchPlan& plan, const SeqSpan& span, const SlotView& slot, int page_size,
+                std::span<const int> windows);
 };
 
-// The consecutive requests [first, last) of `slices` as one phase.
-PhaseRange phase_range(std::span<const SeqSlice> slices, int first, int last);
+// The consecutive requests [first, last) of `spans` as one phase.
+PhaseRange phase_range(std::span<const SeqSpan> spans, int first, int last);
 
 }  // namespace quire

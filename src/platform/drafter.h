@@ -9,14 +9,14 @@
 
 namespace quire {
 
-// The rows that sampled in a step, after the step's tokens were accepted. All pointers are to
+// The slots that sampled in a step, after the step's tokens were accepted. All pointers are to
 // device memory.
 struct DraftCall {
-  const int32_t* rows = nullptr;  // [num_slices]; < 0: no proposal for this slice
-  int num_slices = 0;
-  // By row: number of tokens whose keys and values are in the cache.
+  const int32_t* slots = nullptr;  // [num_spans]; < 0: no proposal for this span
+  int num_spans = 0;
+  // By slot: number of tokens whose keys and values are in the cache.
   const int32_t* num_computed = nullptr;
-  // [rows, 1 + num_drafts]. Entry 0 of a row is its newest token, at position num_computed; the
+  // [slots, 1 + num_drafts]. Entry 0 of a slot is its newest token, at position num_computed; the
   // drafter writes the others.
   int32_t* next_tokens = nullptr;
 };
@@ -27,8 +27,8 @@ struct DraftCall {
 class Drafter {
  public:
   virtual ~Drafter() = default;
-  // Applies the plan's removed and added rows, before its step.
-  virtual Status update_rows(const BatchPlan& plan, Stream& stream) = 0;
+  // Applies the plan's removed and added slots, before its step.
+  virtual Status update_slots(const BatchPlan& plan, Stream& stream) = 0;
   // Enqueues the proposals that the next step verifies. A proposal may be any token id of the
   // vocabulary.
   virtual Status propose(const DraftCall& call, Stream& stream) = 0;

@@ -1,6 +1,6 @@
 #include "platform/kv_cache.h"
 
-#include "base/saturated.h"
+#include "base/numbers.h"
 
 namespace quire {
 

@@ -16,7 +16,7 @@
 namespace quire {
 
 struct StepResult {
-  std::vector<SampledSpan> spans;  // one per slice that samples, in the plan's order
+  std::vector<SampledSpan> spans;  // one per span that samples, in the plan's order
   Status error;                    // a device fault: no result of this step is valid
 };
 

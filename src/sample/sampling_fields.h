@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/range.h"
+#include "base/numbers.h"
 #include "quire/request.h"
 
 namespace quire {

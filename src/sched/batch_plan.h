@@ -13,7 +13,7 @@ namespace quire {
 
 using SeqId = uint64_t;
 
-// Stands for an input token that only the device has. Token i of a decoding slice is the row's i-th
+// Stands for an input token that only the device has. Token i of a decoding span is the slot's i-th
 // next token: the first is the most recently sampled token, the others are drafts.
 inline constexpr int32_t kPlaceholderToken = -1;
 
@@ -30,21 +30,21 @@ struct SamplingSpec {
   std::vector<std::vector<int32_t>> bad_words_ids = {};
 };
 
-// A sequence enters the running set; the device sets up its state at `row`.
-struct RowAdded {
-  int row = 0;
+// A sequence enters the running set; the device sets up its state at `slot`.
+struct SlotAdded {
+  int slot = 0;
   SeqId seq_id = 0;
   TokenIds token_ids;  // all known tokens: the prompt, and after a preemption its output
   int num_prompt_tokens = 0;
   std::shared_ptr<const SamplingSpec> sampling;
 };
 
-// New pages of one of a row's block tables: entries [first, first + block_ids.size()). Later
+// New pages of one of a slot's block tables: entries [first, first + block_ids.size()). Later
 // entries become invalid: those blocks were reserved for drafts that were not accepted, and have
 // been freed. Steps never read entries that no append has set or that lie before the table's
 // window.
 struct BlockTableAppend {
-  int row = 0;
+  int slot = 0;
   int table = 0;
   int first = 0;
   std::vector<int32_t> block_ids;
@@ -54,18 +54,18 @@ struct BlockTableAppend {
 //
 // Only the device knows the length of a decoding sequence, because it depends on how many drafts
 // the steps in flight accept. The host plans with upper bounds and reserves blocks for them.
-struct SeqSlice {
+struct SeqSpan {
   SeqId seq_id = 0;
-  int row = 0;
-  bool decodes = false;  // the device has the row's length and its next tokens
+  int slot = 0;
+  bool decodes = false;  // the device has the slot's length and its next tokens
   // Tokens whose keys and values are in the cache before this step: exact for a chunk of known
-  // tokens, an upper bound for a decoding slice.
+  // tokens, an upper bound for a decoding span.
   int num_computed = 0;
   int num_tokens = 0;  // q_len: token_ids [first_token, first_token + num_tokens) of the plan
   int first_token = 0;
-  // Entries of each of the row's block tables. Tokens beyond them are padding and are not written.
+  // Entries of each of the slot's block tables. Tokens beyond them are padding and are not written.
   int num_blocks = 0;
-  // A chunk samples from its last token if the known tokens end there. A decoding slice samples
+  // A chunk samples from its last token if the known tokens end there. A decoding span samples
   // from its first token, and continues from each draft that equals the token sampled before it.
   bool samples = false;
   int num_drafts = 0;            // drafts among its tokens that may be accepted
@@ -80,16 +80,17 @@ struct SeqSlice {
 
 struct BatchPlan {
   uint64_t step_id = 0;
-  std::vector<int> rows_removed;  // applied before rows_added
-  std::vector<RowAdded> rows_added;
-  std::vector<BlockTableAppend> block_appends;  // applied after rows_added; a new row starts empty
-  // The first num_decode slices are short queries of one length, that of a decode.
-  std::vector<SeqSlice> slices;
+  std::vector<int> slots_removed;  // applied before slots_added
+  std::vector<SlotAdded> slots_added;
+  std::vector<BlockTableAppend>
+      block_appends;  // applied after slots_added; a new slot starts empty
+  // The first num_decode spans are short queries of one length, that of a decode.
+  std::vector<SeqSpan> spans;
   int num_decode = 0;
   std::vector<int32_t> token_ids;  // [num_tokens]; kPlaceholderToken: the device has it
   std::vector<std::vector<uint32_t>> token_masks;  // each as TokenConstraint::allowed_tokens
 
-  bool empty() const { return slices.empty(); }
+  bool empty() const { return spans.empty(); }
   int num_tokens() const { return static_cast<int>(token_ids.size()); }
 };
 
@@ -98,10 +99,10 @@ struct SampledToken {
   PositionLogprobs logprobs;  // when requested
 };
 
-// Results of one slice that samples: the accepted drafts, then one more token.
+// Results of one span that samples: the accepted drafts, then one more token.
 struct SampledSpan {
   SeqId seq_id = 0;
-  std::vector<SampledToken> tokens;               // 1 to SeqSlice::max_sampled(); empty on an error
+  std::vector<SampledToken> tokens;               // 1 to SeqSpan::max_sampled(); empty on an error
   std::vector<PositionLogprobs> prompt_logprobs;  // of this chunk, when requested
   Status error;                                   // e.g. NaN logits: only this request fails
 };

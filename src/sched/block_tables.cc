@@ -199,7 +199,7 @@ void BlockTables::grow(SeqRecord& rec, int num_tokens) {
 }
 
 // The released blocks hold no known token, so none of them is cached. The device may still list
-// them in the row's table, which is safe: steps do not read past the row's length, and the next
+// them in the slot's table, which is safe: steps do not read past the slot's length, and the next
 // announced blocks overwrite those entries.
 void BlockTables::shrink(SeqRecord& rec) {
   const int num_kept = num_blocks_of(*rec.seq, rec.seq->num_scheduled);

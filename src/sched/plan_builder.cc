@@ -5,13 +5,13 @@
 namespace quire {
 namespace {
 
-void append_row(SeqRecord& rec, BatchPlan& plan) {
+void append_slot(SeqRecord& rec, BatchPlan& plan) {
   const Sequence& seq = *rec.seq;
-  plan.rows_added.push_back({.row = seq.row,
-                             .seq_id = seq.id,
-                             .token_ids = seq.token_ids,
-                             .num_prompt_tokens = seq.num_prompt_tokens,
-                             .sampling = seq.sampling});
+  plan.slots_added.push_back({.slot = seq.slot,
+                              .seq_id = seq.id,
+                              .token_ids = seq.token_ids,
+                              .num_prompt_tokens = seq.num_prompt_tokens,
+                              .sampling = seq.sampling});
   rec.added_in_step = false;
 }
 
@@ -20,7 +20,7 @@ void append_blocks(Sequence& seq, BatchPlan& plan) {
     SeqBlocks& blocks = seq.tables[t];
     const int first = blocks.num_announced;
     if (first == static_cast<int>(blocks.ids.size())) continue;
-    plan.block_appends.push_back({.row = seq.row,
+    plan.block_appends.push_back({.slot = seq.slot,
                                   .table = static_cast<int>(t),
                                   .first = first,
                                   .block_ids = {blocks.ids.begin() + first, blocks.ids.end()}});
@@ -35,17 +35,17 @@ int num_prompt_logprobs_wanted(const Sequence& seq, int first) {
   return seq.sampling->params->prompt_logprobs.value_or(-1);
 }
 
-void append_token_ids(const SeqSlice& slice, const Sequence& seq, BatchPlan& plan) {
-  if (slice.decodes) {
-    plan.token_ids.resize(plan.token_ids.size() + static_cast<size_t>(slice.num_tokens),
+void append_token_ids(const SeqSpan& span, const Sequence& seq, BatchPlan& plan) {
+  if (span.decodes) {
+    plan.token_ids.resize(plan.token_ids.size() + static_cast<size_t>(span.num_tokens),
                           kPlaceholderToken);
   } else {
-    const auto first = seq.token_ids.begin() + slice.num_computed;
-    plan.token_ids.insert(plan.token_ids.end(), first, first + slice.num_tokens);
+    const auto first = seq.token_ids.begin() + span.num_computed;
+    plan.token_ids.insert(plan.token_ids.end(), first, first + span.num_tokens);
   }
 }
 
-void append_slice(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan) {
+void append_span(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan) {
   const Sequence& seq = *rec.seq;
   const int first = seq.num_scheduled - rec.step_tokens;
   const bool decodes = first >= seq.num_prefill;
@@ -53,20 +53,20 @@ void append_slice(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan
   // A sequence that ends in a step still in flight may be planned beyond its blocks. The device
   // treats it as one that ends with its blocks.
   const int last = num_blocks * config.block_size - 1;
-  plan.slices.push_back({.seq_id = seq.id,
-                         .row = seq.row,
-                         .decodes = decodes,
-                         .num_computed = decodes ? std::min(first, last) : first,
-                         .num_tokens = rec.step_tokens,
-                         .first_token = plan.num_tokens(),
-                         .num_blocks = num_blocks,
-                         .samples = rec.step_samples,
-                         // A constrained sequence has no drafts: its constraint must see each token
-                         // before the next one.
-                         .num_drafts = decodes && !seq.is_constrained ? config.num_drafts : 0,
-                         .num_prompt_logprobs = num_prompt_logprobs_wanted(seq, first)});
-  append_token_ids(plan.slices.back(), seq, plan);
-  if (rec.added_in_step) append_row(rec, plan);
+  plan.spans.push_back({.seq_id = seq.id,
+                        .slot = seq.slot,
+                        .decodes = decodes,
+                        .num_computed = decodes ? std::min(first, last) : first,
+                        .num_tokens = rec.step_tokens,
+                        .first_token = plan.num_tokens(),
+                        .num_blocks = num_blocks,
+                        .samples = rec.step_samples,
+                        // A constrained sequence has no drafts: its constraint must see each token
+                        // before the next one.
+                        .num_drafts = decodes && !seq.is_constrained ? config.num_drafts : 0,
+                        .num_prompt_logprobs = num_prompt_logprobs_wanted(seq, first)});
+  append_token_ids(plan.spans.back(), seq, plan);
+  if (rec.added_in_step) append_slot(rec, plan);
   append_blocks(*rec.seq, plan);
   rec.step_tokens = 0;
   rec.step_committed = false;
@@ -79,15 +79,15 @@ BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config,
   BatchPlan plan;
   plan.step_id = step_id;
   const int decode_q_len = 1 + config.num_drafts;
-  plan.slices.reserve(running.size());
+  plan.spans.reserve(running.size());
   plan.token_ids.reserve(running.size() * static_cast<size_t>(decode_q_len));
   for (SeqRecord* rec : running) {
-    if (rec->step_tokens == decode_q_len) append_slice(*rec, config, plan);
+    if (rec->step_tokens == decode_q_len) append_span(*rec, config, plan);
   }
-  plan.num_decode = static_cast<int>(plan.slices.size());
-  // append_slice() sets step_tokens to 0, so the slices already appended are skipped here.
+  plan.num_decode = static_cast<int>(plan.spans.size());
+  // append_span() sets step_tokens to 0, so the spans already appended are skipped here.
   for (SeqRecord* rec : running) {
-    if (rec->step_tokens > 0) append_slice(*rec, config, plan);
+    if (rec->step_tokens > 0) append_span(*rec, config, plan);
   }
   return plan;
 }

@@ -10,8 +10,8 @@
 
 namespace quire {
 
-// Turns the scheduler's decisions into a plan: one slice for each of `running` that has
-// step_tokens. Slices of one token and its drafts come first. Block table entries and rows that the
+// Turns the scheduler's decisions into a plan: one span for each of `running` that has
+// step_tokens. Spans of one token and its drafts come first. Block table entries and slots that the
 // plan announces to the device are marked as announced. The sequences' counters already include
 // this step.
 BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/numbers.h"
+
 namespace quire {
 
 bool ranks_before(const Sequence& a, const Sequence& b) {
@@ -29,7 +31,7 @@ bool has_rules(const SamplingSpec& spec) {
 }
 
 int num_blocks_for(int num_tokens, int block_size) {
-  return (num_tokens + block_size - 1) / block_size;
+  return ceil_div(num_tokens, block_size);
 }
 
 int max_blocks_held(const SchedulerConfig& config, const KvTableConfig& table, int num_tokens) {

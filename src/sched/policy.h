@@ -18,7 +18,7 @@ int num_tokens_due(const Sequence& seq, int num_drafts);
 
 // Whether sampling needs more of the sequence than its logits: penalties, logit_bias,
 // allowed_token_ids, bad_words or min_tokens. The device keeps a rule table for each such sequence,
-// and has fewer tables than rows because a table is as large as the vocabulary.
+// and has fewer tables than slots because a table is as large as the vocabulary.
 bool has_rules(const SamplingSpec& spec);
 
 int num_blocks_for(int num_tokens, int block_size);

@@ -11,8 +11,8 @@
 #include "sched/block_tables.h"
 #include "sched/plan_builder.h"
 #include "sched/policy.h"
-#include "sched/row_set.h"
 #include "sched/seq_record.h"
+#include "sched/slot_set.h"
 
 namespace quire {
 namespace {
@@ -37,7 +37,7 @@ struct Scheduler::Impl {
         tables(cfg),
         // This lets every running sequence decode in every step, and a prompt gets at least one
         // token.
-        rows(std::min(cfg.max_num_seqs, cfg.max_num_batched_tokens / (1 + cfg.num_drafts))) {}
+        slots(std::min(cfg.max_num_seqs, cfg.max_num_batched_tokens / (1 + cfg.num_drafts))) {}
 
   void schedule_decodes();
   void schedule_prefills();
@@ -57,12 +57,12 @@ struct Scheduler::Impl {
   void leave_running(SeqRecord& rec);
 
   int num_due(const SeqRecord& rec) const { return num_tokens_due(*rec.seq, config.num_drafts); }
-  Progress take_span(const SeqSlice& slice, const SampledSpan& span);
-  void reconcile(SeqRecord& rec, const SeqSlice& slice, int num_sampled);
+  Progress take_span(const SeqSpan& span, const SampledSpan& sampled);
+  void reconcile(SeqRecord& rec, const SeqSpan& span, int num_sampled);
 
   const SchedulerConfig config;
   BlockTables tables;
-  RowSet rows;
+  SlotSet slots;
   int num_rule_seqs = 0;  // running sequences that hold a rule table
   std::unordered_map<SeqId, std::unique_ptr<SeqRecord>> records;
   std::vector<SeqRecord*> running;  // in order of rank; the last is preempted first
@@ -105,8 +105,8 @@ BatchPlan Scheduler::schedule() {
     if (rec->step_tokens > 0 && !rec->step_committed) impl_->commit(*rec);
   }
   BatchPlan plan = build_plan(impl_->next_step_id, config(), impl_->running);
-  if (plan.empty()) return plan;  // removed rows stay pending until a plan runs
-  plan.rows_removed = impl_->rows.take_unannounced();
+  if (plan.empty()) return plan;  // removed slots stay pending until a plan runs
+  plan.slots_removed = impl_->slots.take_unannounced();
   ++impl_->next_step_id;
   return plan;
 }
@@ -122,8 +122,8 @@ void Scheduler::Impl::schedule_decodes() {
 // enough sequences that rank before it have ended. A sequence that lacks only a rule table does not
 // stop admission, because sequences without rules do not need one.
 //
-// The loop runs at least once even when the decodes have taken the whole budget: every row then
-// decodes, and a waiting sequence can only take the row and the tokens of one that ranks after it.
+// The loop runs at least once even when the decodes have taken the whole budget: every slot then
+// decodes, and a waiting sequence can only take the slot and the tokens of one that ranks after it.
 void Scheduler::Impl::schedule_prefills() {
   bool may_admit = true;
   size_t i = 0;
@@ -143,7 +143,7 @@ void Scheduler::Impl::schedule_prefills() {
 }
 
 // When blocks run out, the sequence that is last in rank is preempted, possibly `rec` itself.
-// Sequences after `rec` have not been committed in this step, so no planned slice is taken back.
+// Sequences after `rec` have not been committed in this step, so no planned span is taken back.
 bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
   const int num_due = this->num_due(rec);
   // All decodes of a step have one length, so a decode is never shortened.
@@ -189,12 +189,12 @@ SeqRecord* Scheduler::Impl::last_with_rules() const {
 
 bool Scheduler::Impl::try_admit(SeqRecord& rec) {
   Sequence& seq = *rec.seq;
-  // A new row sends all of its tokens to the device, so the host must have seen them first.
+  // A new slot sends all of its tokens to the device, so the host must have seen them first.
   if (seq.num_in_flight > 0) return false;
   // This check precedes the prefix lookup, which is slow for a long prompt and would otherwise be
   // repeated in every step that the prompt waits.
   const bool may_preempt = !running.empty() && ranks_before(seq, *running.back()->seq);
-  if (!may_preempt && (!rows.has_free() || budget_left == 0)) return false;
+  if (!may_preempt && (!slots.has_free() || budget_left == 0)) return false;
   tables.match_prefix(rec, prefix);
   const int num_known = static_cast<int>(seq.token_ids.size());
   const int num_cached = prefix.num_blocks * config.block_size;
@@ -210,7 +210,7 @@ bool Scheduler::Impl::try_admit(SeqRecord& rec) {
   running.insert(std::ranges::upper_bound(running, &rec, RanksBefore()), &rec);
   seq.state = SeqState::kRunning;
   seq.num_prefill = num_known;
-  seq.row = rows.take();
+  seq.slot = slots.take();
   num_rule_seqs += rec.has_rules ? 1 : 0;
   if (seq.num_preemptions == 0) seq.num_cached_tokens = num_cached;
   stats.prefix_cache_hits += num_cached;
@@ -224,7 +224,7 @@ bool Scheduler::Impl::try_admit(SeqRecord& rec) {
   return true;
 }
 
-// Marks the slice as final: it stays in the plan, so its full blocks may be shared.
+// Marks the span as final: it stays in the plan, so its full blocks may be shared.
 void Scheduler::Impl::commit(SeqRecord& rec) {
   Sequence& seq = *rec.seq;
   seq.num_scheduled += rec.step_tokens;
@@ -242,23 +242,23 @@ bool Scheduler::Impl::has_blocks(const SeqRecord& rec, std::span<SeqRecord* cons
   return tables.can_admit(rec, prefix, num_spare, victims);
 }
 
-// Whether `rec` would fit if every sequence that ranks after it gave up its row, its blocks and its
-// tokens of this step. If it would not, no sequence is preempted.
+// Whether `rec` would fit if every sequence that ranks after it gave up its slot, its blocks and
+// its tokens of this step. If it would not, no sequence is preempted.
 bool Scheduler::Impl::can_make_room(const SeqRecord& rec, int num_tokens) const {
   const auto first_after = std::ranges::upper_bound(running, &rec, RanksBefore());
   const std::span<SeqRecord* const> after(first_after, running.end());
   int num_tokens_free = budget_left;
   for (const SeqRecord* other : after) num_tokens_free += other->step_tokens;
-  return (rows.has_free() || !after.empty()) && num_tokens <= num_tokens_free &&
+  return (slots.has_free() || !after.empty()) && num_tokens <= num_tokens_free &&
          has_blocks(rec, after);
 }
 
-// Frees the rule table, row, blocks and num_tokens of this step that `rec` lacks, by taking them
-// from sequences that rank after it; can_have_table(rec) must hold. Tables, rows and blocks are
+// Frees the rule table, slot, blocks and num_tokens of this step that `rec` lacks, by taking them
+// from sequences that rank after it; can_have_table(rec) must hold. Tables, slots and blocks are
 // freed by preemption. Tokens are taken without preemption: the decode skips this step and keeps
 // its blocks.
 bool Scheduler::Impl::make_room(const SeqRecord& rec, int num_tokens) {
-  const auto fits = [&] { return has_table(rec) && rows.has_free() && has_blocks(rec, {}); };
+  const auto fits = [&] { return has_table(rec) && slots.has_free() && has_blocks(rec, {}); };
   if (fits() && num_tokens <= budget_left) return true;
   if (!can_make_room(rec, num_tokens)) return false;
   if (!has_table(rec)) preempt(*last_with_rules());
@@ -271,7 +271,7 @@ bool Scheduler::Impl::make_room(const SeqRecord& rec, int num_tokens) {
 }
 
 void Scheduler::Impl::take_back(SeqRecord& rec) {
-  QUIRE_CHECK(!rec.step_committed, "[sched] a slice that others may rely on was taken back");
+  QUIRE_CHECK(!rec.step_committed, "[sched] a span that others may rely on was taken back");
   budget_left += std::exchange(rec.step_tokens, 0);
 }
 
@@ -289,7 +289,7 @@ void Scheduler::Impl::preempt(SeqRecord& rec) {
 void Scheduler::Impl::leave_running(SeqRecord& rec) {
   running.erase(std::ranges::lower_bound(running, &rec, RanksBefore()));
   tables.release(rec);
-  rows.give_back(std::exchange(rec.seq->row, -1));
+  slots.give_back(std::exchange(rec.seq->slot, -1));
   num_rule_seqs -= rec.has_rules ? 1 : 0;
 }
 
@@ -300,39 +300,39 @@ std::vector<Scheduler::Progress> Scheduler::complete(const BatchPlan& plan,
               "[sched] steps are completed in the order of their planning");
   std::vector<Progress> progress;
   progress.reserve(spans.size());
-  auto slice = plan.slices.begin();
-  for (const SampledSpan& span : spans) {
-    while (slice != plan.slices.end() && slice->seq_id != span.seq_id) ++slice;
-    QUIRE_CHECK(slice != plan.slices.end(), "[sched] a span must be of one of the plan's slices");
-    progress.push_back(impl_->take_span(*slice, span));
+  auto span = plan.spans.begin();
+  for (const SampledSpan& sampled : spans) {
+    while (span != plan.spans.end() && span->seq_id != sampled.seq_id) ++span;
+    QUIRE_CHECK(span != plan.spans.end(), "[sched] a span must be of one of the plan's spans");
+    progress.push_back(impl_->take_span(*span, sampled));
   }
   return progress;
 }
 
-Scheduler::Progress Scheduler::Impl::take_span(const SeqSlice& slice, const SampledSpan& span) {
-  const auto found = records.find(span.seq_id);
+Scheduler::Progress Scheduler::Impl::take_span(const SeqSpan& span, const SampledSpan& sampled) {
+  const auto found = records.find(sampled.seq_id);
   if (found == records.end()) return {};
   SeqRecord& rec = *found->second;
   Sequence& seq = *rec.seq;
-  if (!slice.samples) return {&seq, 0};
+  if (!span.samples) return {&seq, 0};
   QUIRE_CHECK(seq.num_in_flight > 0, "[sched] a span came back that was never planned");
   --seq.num_in_flight;
-  if (!span.error.ok()) return {&seq, 0};
-  const int num_sampled = static_cast<int>(span.tokens.size());
-  QUIRE_CHECK(num_sampled >= 1 && num_sampled <= slice.max_sampled(),
+  if (!sampled.error.ok()) return {&seq, 0};
+  const int num_sampled = static_cast<int>(sampled.tokens.size());
+  QUIRE_CHECK(num_sampled >= 1 && num_sampled <= span.max_sampled(),
               "[sched] a span has a token, and none behind its accepted drafts");
   const int num_left = seq.max_total_tokens - static_cast<int>(seq.token_ids.size());
   const int num_taken = std::min(num_sampled, num_left);
-  for (int i = 0; i < num_taken; ++i) seq.token_ids.push_back(span.tokens[i].token_id);
-  if (seq.state == SeqState::kRunning) reconcile(rec, slice, num_sampled);
+  for (int i = 0; i < num_taken; ++i) seq.token_ids.push_back(sampled.tokens[i].token_id);
+  if (seq.state == SeqState::kRunning) reconcile(rec, span, num_sampled);
   return {&seq, num_taken};
 }
 
-// A sequence is admitted again only when none of its steps is in flight, so the slice belongs to
-// the sequence's current row.
-void Scheduler::Impl::reconcile(SeqRecord& rec, const SeqSlice& slice, int num_sampled) {
-  if (slice.decodes && num_sampled < slice.num_tokens) {
-    rec.seq->num_scheduled -= slice.num_tokens - num_sampled;
+// A sequence is admitted again only when none of its steps is in flight, so the span belongs to
+// the sequence's current slot.
+void Scheduler::Impl::reconcile(SeqRecord& rec, const SeqSpan& span, int num_sampled) {
+  if (span.decodes && num_sampled < span.num_tokens) {
+    rec.seq->num_scheduled -= span.num_tokens - num_sampled;
     tables.shrink(rec);
   }
   // A block that decoded tokens fill is registered only after the host has seen all of these
@@ -391,8 +391,8 @@ void Scheduler::check_invariants() const {
               "[sched] running sequences are out of order");
   for (const SeqRecord* rec : impl_->waiting) {
     QUIRE_CHECK(
-        rec->seq->state == SeqState::kWaiting && rec->seq->tables.empty() && rec->seq->row == -1,
-        "[sched] a waiting sequence holds a row or blocks");
+        rec->seq->state == SeqState::kWaiting && rec->seq->tables.empty() && rec->seq->slot == -1,
+        "[sched] a waiting sequence holds a slot or blocks");
   }
 }
 

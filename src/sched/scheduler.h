@@ -22,7 +22,7 @@ struct KvTableConfig {
 };
 
 struct SchedulerConfig {
-  int max_num_seqs = 256;             // upper bound of the running sequences (rows)
+  int max_num_seqs = 256;             // upper bound of the running sequences (slots)
   int max_num_rule_seqs = 256;        // upper bound of those with sampling rules (has_rules())
   int max_num_batched_tokens = 2048;  // tokens in one step
   int max_model_len = 4096;
@@ -66,7 +66,7 @@ class Scheduler {
     int num_tokens = 0;
   };
   // Applies the sampled tokens of a step. Steps complete in the order of their planning, and every
-  // plan that is not empty must have been run. `spans` are in the order of the plan's slices; spans
+  // plan that is not empty must have been run. `spans` are in the order of the plan's spans; spans
   // without content may be omitted. Appends each span's tokens to its sequence, up to
   // max_total_tokens, unless the span has an error or its chunk samples nothing, and frees the
   // blocks that were reserved for rejected drafts. Returns one entry for each of `spans`. The

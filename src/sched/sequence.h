@@ -13,8 +13,8 @@
 namespace quire {
 
 enum class SeqState {
-  kWaiting,   // no row, no blocks
-  kRunning,   // has a row and blocks
+  kWaiting,   // no slot, no blocks
+  kRunning,   // has a slot and blocks
   kFinished,  // no further step will be planned
 };
 
@@ -47,7 +47,7 @@ struct Sequence {
   int max_total_tokens = 0;  // prompt + max_tokens, capped by max_model_len
 
   SeqState state = SeqState::kWaiting;
-  int row = -1;
+  int slot = -1;
   // Tokens whose keys and values are in the cache, or will be after the steps in flight. An upper
   // bound while steps with drafts are in flight.
   int num_scheduled = 0;

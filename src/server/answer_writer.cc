@@ -48,10 +48,10 @@ void append_event(std::string& out, const Write& write) {
 
 class CompletionWriter : public AnswerWriter {
  protected:
-  CompletionWriter(CompletionCall call, AnswerContext context)
+  CompletionWriter(CompletionRequest call, AnswerContext context)
       : call_(std::move(call)),
         context_(std::move(context)),
-        n_(call_.request.sampling.n),
+        n_(call_.engine_request.sampling.n),
         usage_(context_.num_prompt_tokens) {}
 
   // With echo_only, the one token that the engine generates is not counted.
@@ -70,7 +70,7 @@ class CompletionWriter : public AnswerWriter {
   }
   int num_choices() const { return static_cast<int>(call_.prompts.size()) * n_; }
 
-  const CompletionCall call_;
+  const CompletionRequest call_;
   const AnswerContext context_;
   const int n_;
   UsageCount usage_;
@@ -78,7 +78,7 @@ class CompletionWriter : public AnswerWriter {
 
 class CompletionBody final : public CompletionWriter {
  public:
-  CompletionBody(CompletionCall call, AnswerContext context)
+  CompletionBody(CompletionRequest call, AnswerContext context)
       : CompletionWriter(std::move(call), std::move(context)) {
     choices_.resize(static_cast<size_t>(num_choices()));
     for (int i = 0; i < num_choices(); ++i) {
@@ -101,7 +101,7 @@ class CompletionBody final : public CompletionWriter {
 
 class CompletionStream final : public CompletionWriter {
  public:
-  CompletionStream(CompletionCall call, AnswerContext context)
+  CompletionStream(CompletionRequest call, AnswerContext context)
       : CompletionWriter(std::move(call), std::move(context)) {
     for (int i = 0; i < num_choices(); ++i) {
       choices_.push_back({.index = i, .prompt_text = prompt_text(i)});
@@ -133,11 +133,11 @@ class CompletionStream final : public CompletionWriter {
   std::vector<ChoiceStream> choices_;
 };
 
-using Parsers = std::vector<std::unique_ptr<AnswerParser>>;  // one per choice; may be empty
+using Parsers = std::vector<std::unique_ptr<OutputParser>>;  // one per choice; may be empty
 
 class ChatWriter : public AnswerWriter {
  protected:
-  ChatWriter(ChatCall call, AnswerContext context, Parsers parsers)
+  ChatWriter(ChatRequest call, AnswerContext context, Parsers parsers)
       : call_(std::move(call)),
         context_(std::move(context)),
         usage_(context_.num_prompt_tokens),
@@ -149,7 +149,7 @@ class ChatWriter : public AnswerWriter {
       delta.content = output.text;
       return delta;
     }
-    AnswerParser& parser = *parsers_[static_cast<size_t>(choice_idx)];
+    OutputParser& parser = *parsers_[static_cast<size_t>(choice_idx)];
     delta = parser.feed(output.text);
     if (!delta.reasoning.empty()) usage_.add_reasoning(output);
     if (output.finish_reason) append_delta(delta, parser.finish());
@@ -162,7 +162,7 @@ class ChatWriter : public AnswerWriter {
     for (ToolCallDelta& call : more.tool_calls) delta.tool_calls.push_back(std::move(call));
   }
 
-  const ChatCall call_;
+  const ChatRequest call_;
   const AnswerContext context_;
   UsageCount usage_;
 
@@ -172,9 +172,9 @@ class ChatWriter : public AnswerWriter {
 
 class ChatBody final : public ChatWriter {
  public:
-  ChatBody(ChatCall call, AnswerContext context, Parsers parsers)
+  ChatBody(ChatRequest call, AnswerContext context, Parsers parsers)
       : ChatWriter(std::move(call), std::move(context), std::move(parsers)) {
-    choices_.resize(static_cast<size_t>(call_.request.sampling.n));
+    choices_.resize(static_cast<size_t>(call_.engine_request.sampling.n));
     for (size_t i = 0; i < choices_.size(); ++i) {
       choices_[i].index = static_cast<int>(i);
     }
@@ -197,9 +197,9 @@ class ChatBody final : public ChatWriter {
 
 class ChatStream final : public ChatWriter {
  public:
-  ChatStream(ChatCall call, AnswerContext context, Parsers parsers)
+  ChatStream(ChatRequest call, AnswerContext context, Parsers parsers)
       : ChatWriter(std::move(call), std::move(context), std::move(parsers)) {
-    for (int i = 0; i < call_.request.sampling.n; ++i) {
+    for (int i = 0; i < call_.engine_request.sampling.n; ++i) {
       choices_.push_back({.index = i});
     }
   }
@@ -233,25 +233,25 @@ class ChatStream final : public ChatWriter {
   std::vector<ChoiceStream> choices_;
 };
 
-bool needs_parser(const AnswerParserConfig& config) {
+bool needs_parser(const OutputParserConfig& config) {
   return !config.tool_call_parser.empty() || !config.reasoning_parser.empty() ||
          config.forced != ForcedCall::kNo;
 }
 
 }  // namespace
 
-std::unique_ptr<AnswerWriter> make_answer_writer(CompletionCall call, AnswerContext context) {
+std::unique_ptr<AnswerWriter> make_answer_writer(CompletionRequest call, AnswerContext context) {
   if (call.streaming.stream) {
     return std::make_unique<CompletionStream>(std::move(call), std::move(context));
   }
   return std::make_unique<CompletionBody>(std::move(call), std::move(context));
 }
 
-Result<std::unique_ptr<AnswerWriter>> make_answer_writer(ChatCall call, AnswerContext context) {
+Result<std::unique_ptr<AnswerWriter>> make_answer_writer(ChatRequest call, AnswerContext context) {
   Parsers parsers;
-  for (int i = 0; needs_parser(context.parser) && i < call.request.sampling.n; ++i) {
-    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<AnswerParser> parser,
-                           make_answer_parser(context.parser));
+  for (int i = 0; needs_parser(context.parser) && i < call.engine_request.sampling.n; ++i) {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<OutputParser> parser,
+                           make_output_parser(context.parser));
     parsers.push_back(std::move(parser));
   }
   if (call.streaming.stream) {

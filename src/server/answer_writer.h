@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "server/openai/format.h"
+#include "server/openai/responses.h"
 
 namespace quire::server {
 
@@ -23,17 +23,17 @@ class AnswerWriter {
 
 // Data that a writer needs in addition to the call.
 struct AnswerContext {
-  AnswerHeader header;
+  ResponseHeader header;
   DecodeToken decode;
   int num_prompt_tokens = 0;              // of all prompts
   std::vector<std::string> prompt_texts;  // one per prompt; only with echo
   // Chat only. Empty parser names and no forced call: the whole text is content.
-  AnswerParserConfig parser;
+  OutputParserConfig parser;
 };
 
 // Reads only the number of the call's prompts, so their text may have been moved out before.
-std::unique_ptr<AnswerWriter> make_answer_writer(CompletionCall call, AnswerContext context);
+std::unique_ptr<AnswerWriter> make_answer_writer(CompletionRequest call, AnswerContext context);
 // Fails if a parser's name is unknown.
-Result<std::unique_ptr<AnswerWriter>> make_answer_writer(ChatCall call, AnswerContext context);
+Result<std::unique_ptr<AnswerWriter>> make_answer_writer(ChatRequest call, AnswerContext context);
 
 }  // namespace quire::server

@@ -10,7 +10,7 @@ constexpr int kUnavailable = 503;
 
 }  // namespace
 
-http::Response error_response(const CallError& error, http::Headers headers) {
+http::Response error_response(const ApiError& error, http::Headers headers) {
   http::Response response = {
       .status = error.http_status, .headers = std::move(headers), .body = error_body(error)};
   if (error.http_status == kTooManyRequests || error.http_status == kUnavailable) {
@@ -19,11 +19,11 @@ http::Response error_response(const CallError& error, http::Headers headers) {
   return response;
 }
 
-CallError answer_too_large() {
-  return make_call_error(kUnavailable,
-                         "[server] the answers that wait to be read take as much memory as they "
-                         "may; try again later",
-                         "", "answers_too_large");
+ApiError answer_too_large() {
+  return make_api_error(kUnavailable,
+                        "[server] the answers that wait to be read take as much memory as they "
+                        "may; try again later",
+                        "", "answers_too_large");
 }
 
 }  // namespace quire::server

@@ -6,7 +6,7 @@
 #include "base/guarded.h"
 #include "server/error_response.h"
 #include "server/health_watch.h"
-#include "server/openai/call_error.h"
+#include "server/openai/api_error.h"
 
 namespace quire::server {
 namespace {
@@ -252,7 +252,7 @@ void Generation::send(std::string&& piece) {
     if (exchange.respond({.headers = parts_.headers, .body = std::move(piece)})) {
       return end(kOk, parts_.log.outcome);
     }
-    const CallError error = answer_too_large();
+    const ApiError error = answer_too_large();
     exchange.respond(error_response(error, parts_.headers));
     return end(error.http_status, error.message);
   }
@@ -278,7 +278,7 @@ void Generation::fail(const Status& error, std::string&& piece) {
   // A failed engine is always reported as unavailable (503), since a 429 would invite the client to
   // try again at once.
   const bool is_out = !tools_.engine.health().ok();
-  const CallError call = call_error(is_out ? engine_is_out() : error);
+  const ApiError call = api_error(is_out ? engine_is_out() : error);
   http::Exchange& exchange = *parts_.exchange;
   if (has_started_stream_ || (parts_.is_stream && !piece.empty())) {
     start_stream();
@@ -288,7 +288,7 @@ void Generation::fail(const Status& error, std::string&& piece) {
     exchange.respond(error_response(call, parts_.headers));
   }
   parts_.log.write_failure(call);
-  const CallError fault = call_error(error);
+  const ApiError fault = api_error(error);
   end(call.http_status, fault.http_status >= 500 ? error.message() : loggable(fault));
   cancel_all();
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "server/openai/call_error.h"
+#include "server/openai/api_error.h"
 #include "server/tools/random_id.h"
 
 namespace quire::server {
@@ -40,7 +40,7 @@ void RequestLog::write(int http_status) const {
              {"outcome", outcome}});
 }
 
-void RequestLog::write_failure(const CallError& error) const {
+void RequestLog::write_failure(const ApiError& error) const {
   constexpr int kOurFault = 500;
   if (error.http_status != kOurFault) return;
   log_event(LogLevel::kError, "[server] failed",

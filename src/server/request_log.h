@@ -7,7 +7,7 @@
 
 namespace quire::server {
 
-struct CallError;
+struct ApiError;
 
 struct RequestLog {
   using Clock = std::chrono::steady_clock;
@@ -26,7 +26,7 @@ struct RequestLog {
   void write(int http_status) const;
   // Logs the cause of a 500 at error level, so that it appears even if the info level is off. Logs
   // nothing for any other status.
-  void write_failure(const CallError& error) const;
+  void write_failure(const ApiError& error) const;
 };
 
 // Returns the client's x-request-id if it is safe to log and to send back (at most 128 characters

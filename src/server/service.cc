@@ -68,9 +68,9 @@ bool takes(const Route& route, std::string_view method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
 }
 
-CallError wrong_method(Call& call, std::string_view allowed) {
+ApiError wrong_method(Call& call, std::string_view allowed) {
   call.response_headers.emplace_back("allow", allowed == "GET" ? "GET, HEAD" : allowed);
-  return make_call_error(
+  return make_api_error(
       405, fmt::format("{} takes {}, not {}", call.request.path, allowed, call.request.method), "",
       "method_not_allowed");
 }
@@ -117,9 +117,9 @@ struct Service::Impl {
     const PageFile* page = nullptr;
   };
   // Runs the checks that need no body: finds the target and authorizes the caller.
-  std::optional<CallError> find(Call& call, Target& target);
-  std::optional<CallError> find_route(Call& call, Target& target);
-  std::optional<CallError> authorize(Call& call, std::string_view scheme);
+  std::optional<ApiError> find(Call& call, Target& target);
+  std::optional<ApiError> find_route(Call& call, Target& target);
+  std::optional<ApiError> authorize(Call& call, std::string_view scheme);
   void dispatch(const Route& route, Call&& call);
   void tokenize(const Route& route, Call&& call);
   static void serve_page(const PageFile& file, Call&& call);
@@ -198,21 +198,20 @@ http::Hooks Service::hooks() {
   };
   const auto write_refusal = [this](const http::Request& head, const http::Refusal& refusal) {
     Call call(impl_->context, http::Request(head), nullptr);
-    return call.refusal(make_call_error(refusal.status, std::string(refusal.message), "",
-                                        std::string(refusal.code)));
+    return call.refusal(make_api_error(refusal.status, std::string(refusal.message), "",
+                                       std::string(refusal.code)));
   };
   return {.check_head = check_head, .write_refusal = write_refusal};
 }
 
-std::optional<CallError> Service::Impl::find(Call& call, Target& target) {
+std::optional<ApiError> Service::Impl::find(Call& call, Target& target) {
   const std::string_view host = call.request.header("host");
   if (config.checks_host && !is_allowed_host(host, config.allowed_hosts)) {
-    return make_call_error(
-        403,
-        fmt::format("this server is not '{}'; expected an address, localhost, or "
-                    "what --allowed-hosts names",
-                    host.substr(0, 200)),
-        "", "host_not_allowed");
+    return make_api_error(403,
+                          fmt::format("this server is not '{}'; expected an address, localhost, or "
+                                      "what --allowed-hosts names",
+                                      host.substr(0, 200)),
+                          "", "host_not_allowed");
   }
   target.page = find_page_file(call.request.path);
   if (target.page == nullptr) return find_route(call, target);
@@ -224,7 +223,7 @@ std::optional<CallError> Service::Impl::find(Call& call, Target& target) {
   return authorize(call, "Basic realm=\"quire\"");
 }
 
-std::optional<CallError> Service::Impl::find_route(Call& call, Target& target) {
+std::optional<ApiError> Service::Impl::find_route(Call& call, Target& target) {
   const Route* other_method = nullptr;
   for (const Route& route : kRoutes) {
     if (!is_at(route, call.request.path)) continue;
@@ -235,11 +234,11 @@ std::optional<CallError> Service::Impl::find_route(Call& call, Target& target) {
     other_method = &route;
   }
   if (other_method != nullptr) return wrong_method(call, other_method->method);
-  return make_call_error(404, fmt::format("there is no {}", call.request.path.substr(0, 200)), "",
-                         "not_found");
+  return make_api_error(404, fmt::format("there is no {}", call.request.path.substr(0, 200)), "",
+                        "not_found");
 }
 
-std::optional<CallError> Service::Impl::authorize(Call& call, std::string_view scheme) {
+std::optional<ApiError> Service::Impl::authorize(Call& call, std::string_view scheme) {
   if (config.keys.empty()) return std::nullopt;
   const std::optional<int> key = config.keys.find(call.request.header("authorization"));
   if (key) {
@@ -247,18 +246,18 @@ std::optional<CallError> Service::Impl::authorize(Call& call, std::string_view s
     return std::nullopt;
   }
   call.response_headers.emplace_back("www-authenticate", scheme);
-  return make_call_error(401, "a valid key is needed: Authorization: Bearer KEY", "",
-                         "invalid_api_key");
+  return make_api_error(401, "a valid key is needed: Authorization: Bearer KEY", "",
+                        "invalid_api_key");
 }
 
 void Service::Impl::dispatch(const Route& route, Call&& call) {
   if (route.method == "POST" && !is_json(call.request.header("content-type"))) {
-    return call.refuse(make_call_error(415, "expected a body of Content-Type: application/json", "",
-                                       "unsupported_media_type"));
+    return call.refuse(make_api_error(415, "expected a body of Content-Type: application/json", "",
+                                      "unsupported_media_type"));
   }
   const std::string_view coding = call.request.header("content-encoding");
   if (!coding.empty() && !http::equals_ignoring_case(coding, "identity")) {
-    return call.refuse(make_call_error(
+    return call.refuse(make_api_error(
         415,
         fmt::format("expected a body without Content-Encoding; got '{}'", coding.substr(0, 200)),
         "", "unsupported_media_type"));
@@ -267,7 +266,7 @@ void Service::Impl::dispatch(const Route& route, Call&& call) {
   if (is_generation(route)) {
     Status room = gate.check_room(call.key_idx);
     if (!context.engine.health().ok()) room = engine_is_out();
-    if (!room.ok()) return call.refuse(call_error(room));
+    if (!room.ok()) return call.refuse(api_error(room));
   }
   if (route.where == Where::kAtOnce) return route.run(context, std::move(call));
   if (route.where == Where::kTokenizer) return tokenize(route, std::move(call));
@@ -278,14 +277,14 @@ void Service::Impl::dispatch(const Route& route, Call&& call) {
 void Service::Impl::tokenize(const Route& route, Call&& call) {
   if (num_tokenizing.fetch_add(1) >= kMaxTokenizing) {
     --num_tokenizing;
-    return call.refuse(make_call_error(
+    return call.refuse(make_api_error(
         429,
         fmt::format("[server] {} texts wait to be tokenized; try again later", kMaxTokenizing)));
   }
   auto waiting = std::make_shared<Call>(std::move(call));
   tokenizers.post([this, run = route.run, waiting] {
     --num_tokenizing;  // before the response
-    if (generations.is_cancelled()) return waiting->refuse(call_error(shutting_down()));
+    if (generations.is_cancelled()) return waiting->refuse(api_error(shutting_down()));
     run(context, std::move(*waiting));
   });
 }

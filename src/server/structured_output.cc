@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/numbers.h"
 #include "server/tools/marker.h"
 
 namespace quire::server {
@@ -17,7 +18,7 @@ class AfterReasoning final : public TokenConstraint {
     if (!is_reasoning_) return inner_->allowed_tokens();
     constexpr size_t kBitsPerWord = 32;
     const auto vocab_size = static_cast<size_t>(engine_.model_info().vocab_size);
-    return std::vector<uint32_t>((vocab_size + kBitsPerWord - 1) / kBitsPerWord, ~0U);
+    return std::vector<uint32_t>(ceil_div(vocab_size, kBitsPerWord), ~0U);
   }
 
   // The inner constraint does not see the bytes of a token that follow "</think>". In practice they

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/mix.h"
+#include "base/numbers.h"
 #include "tensor/float_convert.h"
 
 namespace quire {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/one_line.h"
+#include "base/text.h"
 #include "tokenizer/unicode.h"
 
 namespace quire {

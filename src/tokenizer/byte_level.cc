@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace quire {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace quire {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "tokenizer/byte_level.h"
 
 namespace quire {

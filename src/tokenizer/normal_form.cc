@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "tokenizer/unicode.h"
 
 namespace quire {

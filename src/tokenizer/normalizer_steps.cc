@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "tokenizer/unicode.h"
 
 namespace quire {

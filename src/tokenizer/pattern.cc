@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/find_text.h"
+#include "base/text.h"
 #include "tokenizer/char_set.h"
 #include "tokenizer/regex.h"
 #include "tokenizer/scanners.h"

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/one_line.h"
+#include "base/text.h"
 
 namespace quire {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "tokenizer/protobuf.h"
 #include "tokenizer/vocab.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "tokenizer/tokenizer_parts.h"
 
 namespace quire {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/one_line.h"
+#include "base/text.h"
 
 namespace quire {
 

@@ -76,10 +76,10 @@ TEST_F(ValidateBatchTest, FindsPagesOutsideThePool) {
 }
 
 TEST_F(ValidateBatchTest, FindsSlotsOutsideThePool) {
-  std::vector<int64_t> slots(7, -1);
-  slots[6] = problem_.num_pages() * 16;
-  batch_.slot_mapping = slots.data();
-  EXPECT_THAT(fault(), HasSubstr("token 6 is written to slot"));
+  std::vector<int64_t> kv_slots(7, -1);
+  kv_slots[6] = problem_.num_pages() * 16;
+  batch_.kv_slots = kv_slots.data();
+  EXPECT_THAT(fault(), HasSubstr("token 6 is written to KV slot"));
 }
 
 }  // namespace

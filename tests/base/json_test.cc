@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/cpu_time.h"
+#include "base/machine.h"
 
 namespace quire {
 namespace {

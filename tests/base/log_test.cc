@@ -46,5 +46,12 @@ TEST(LogText, NoValueIsTakenForAnotherField) {
   EXPECT_EQ(log_text("answered", {{"path", "a=b"}}), R"(answered path="a=b")");
 }
 
+TEST(Log, ShowsAMessageOnOneLine) {
+  ::testing::internal::CaptureStderr();
+  log_error("[model] {}", "a\n\x1b[2Jb");
+  const std::string line = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(line.ends_with("[model] a\\n\\x1b[2Jb\n")) << line;
+}
+
 }  // namespace
 }  // namespace quire

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "base/cpu_time.h"
+#include "base/machine.h"
 
 namespace quire {
 namespace {

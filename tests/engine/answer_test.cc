@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/cpu_time.h"
+#include "base/machine.h"
 #include "engine/admission.h"
 #include "engine/embedded_model.h"
 

@@ -16,7 +16,7 @@ namespace {
 class FakeRunner final : public Runner {
  public:
   struct Faults {
-    SeqId row_fault = 0;        // this sequence's logits are NaN
+    SeqId seq_fault = 0;        // this sequence's logits are NaN
     int step_fault_after = -1;  // the device fails in this step and in all later ones
     int no_memory_in = -1;      // enqueueing this step throws std::bad_alloc
   };
@@ -37,13 +37,13 @@ class FakeRunner final : public Runner {
       result.error = internal_error("[device] launch failed in step " + std::to_string(step));
       return result;
     }
-    for (const SeqSlice& slice : plan->slices) {
-      if (!slice.samples) continue;
-      SampledSpan span;
-      span.seq_id = slice.seq_id;
-      span.tokens.push_back({.token_id = 7, .logprobs = {}});
-      if (slice.seq_id == faults_.row_fault) span.error = internal_error("[sample] NaN logits");
-      result.spans.push_back(std::move(span));
+    for (const SeqSpan& span : plan->spans) {
+      if (!span.samples) continue;
+      SampledSpan sampled;
+      sampled.seq_id = span.seq_id;
+      sampled.tokens.push_back({.token_id = 7, .logprobs = {}});
+      if (span.seq_id == faults_.seq_fault) sampled.error = internal_error("[sample] NaN logits");
+      result.spans.push_back(std::move(sampled));
     }
     return result;
   }
@@ -100,7 +100,7 @@ class EngineCoreTest : public ::testing::Test {
 };
 
 TEST_F(EngineCoreTest, OneRowsFaultCostsOnlyItsRequest) {
-  start({.row_fault = 2});
+  start({.seq_fault = 2});
   auto first = submit();
   auto second = submit();
   auto third = submit();

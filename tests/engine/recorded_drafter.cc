@@ -6,41 +6,41 @@ namespace {
 class RecordedDrafter final : public Drafter {
  public:
   RecordedDrafter(const RecordedAnswers& answers, const DrafterLimits& limits)
-      : answers_(answers), limits_(limits), rows_(static_cast<size_t>(limits.max_num_seqs)) {}
+      : answers_(answers), limits_(limits), slots_(static_cast<size_t>(limits.max_num_seqs)) {}
 
-  Status update_rows(const BatchPlan& plan, Stream& /*stream*/) override {
-    for (const RowAdded& added : plan.rows_added) {
+  Status update_slots(const BatchPlan& plan, Stream& /*stream*/) override {
+    for (const SlotAdded& added : plan.slots_added) {
       const auto end = added.token_ids.begin() + added.num_prompt_tokens;
-      Row& row = rows_[static_cast<size_t>(added.row)];
-      row = {.seed = added.seq_id, .tokens = {added.token_ids.begin(), end}};
-      const std::vector<int32_t>& answer = answers_.at(row.tokens);
-      row.tokens.insert(row.tokens.end(), answer.begin(), answer.end());
+      Slot& slot = slots_[static_cast<size_t>(added.slot)];
+      slot = {.seed = added.seq_id, .tokens = {added.token_ids.begin(), end}};
+      const std::vector<int32_t>& answer = answers_.at(slot.tokens);
+      slot.tokens.insert(slot.tokens.end(), answer.begin(), answer.end());
     }
     return {};
   }
 
   Status propose(const DraftCall& call, Stream& /*stream*/) override {
     const auto q_len = static_cast<size_t>(1 + limits_.num_drafts);
-    for (int i = 0; i < call.num_slices; ++i) {
-      if (call.rows[i] < 0) continue;
-      const auto row_idx = static_cast<size_t>(call.rows[i]);
-      const Row& row = rows_[row_idx];
-      const std::span next(call.next_tokens + row_idx * q_len, q_len);
-      draft_tokens(row.tokens, row.seed, call.num_computed[row_idx], limits_.vocab_size,
+    for (int i = 0; i < call.num_spans; ++i) {
+      if (call.slots[i] < 0) continue;
+      const auto slot_idx = static_cast<size_t>(call.slots[i]);
+      const Slot& slot = slots_[slot_idx];
+      const std::span next(call.next_tokens + slot_idx * q_len, q_len);
+      draft_tokens(slot.tokens, slot.seed, call.num_computed[slot_idx], limits_.vocab_size,
                    next.subspan(1));
     }
     return {};
   }
 
  private:
-  struct Row {
+  struct Slot {
     uint64_t seed = 0;
     std::vector<int32_t> tokens;  // of prompt and output
   };
 
   const RecordedAnswers& answers_;
   DrafterLimits limits_;
-  std::vector<Row> rows_;
+  std::vector<Slot> slots_;
 };
 
 }  // namespace

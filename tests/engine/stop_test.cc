@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "base/cpu_time.h"
+#include "base/machine.h"
 
 namespace quire {
 namespace {

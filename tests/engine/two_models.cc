@@ -7,6 +7,8 @@
 #include <fstream>
 #include <thread>
 
+#include "base/numbers.h"
+
 namespace quire::testing {
 namespace {
 
@@ -23,7 +25,7 @@ std::vector<int32_t> prompt_of(size_t i) {
 }
 
 int blocks_of(size_t i, int page_size) {
-  return (kPromptLengths[i] + SteppedModel::kNumSteps + page_size - 1) / page_size;
+  return ceil_div(kPromptLengths[i] + SteppedModel::kNumSteps, page_size);
 }
 
 template <typename T>
@@ -111,7 +113,7 @@ const std::vector<SteppedModel::Answer>& SteppedModel::finish() {
   return answers_;
 }
 
-// A plan that starts all prompts at once. Each row gets all of its blocks; block 0 is padding.
+// A plan that starts all prompts at once. Each slot gets all of its blocks; block 0 is padding.
 BatchPlan SteppedModel::first_plan() const {
   SamplingParams params;
   params.temperature = 0.0F;
@@ -121,24 +123,24 @@ BatchPlan SteppedModel::first_plan() const {
   BatchPlan plan;
   int32_t next_block = 1;
   for (size_t i = 0; i < kPromptLengths.size(); ++i) {
-    const int row = static_cast<int>(i);
+    const int slot = static_cast<int>(i);
     const std::vector<int32_t> prompt = prompt_of(i);
     const int num_tokens = static_cast<int>(prompt.size());
     const int num_blocks = blocks_of(i, plan_.sizes.limits.page_size);
-    plan.rows_added.push_back({.row = row,
-                               .seq_id = i + 1,
-                               .token_ids = prompt,
-                               .num_prompt_tokens = num_tokens,
-                               .sampling = spec});
-    BlockTableAppend append = {.row = row, .block_ids = {}};
+    plan.slots_added.push_back({.slot = slot,
+                                .seq_id = i + 1,
+                                .token_ids = prompt,
+                                .num_prompt_tokens = num_tokens,
+                                .sampling = spec});
+    BlockTableAppend append = {.slot = slot, .block_ids = {}};
     for (int b = 0; b < num_blocks; ++b) append.block_ids.push_back(next_block++);
     plan.block_appends.push_back(std::move(append));
-    plan.slices.push_back({.seq_id = i + 1,
-                           .row = row,
-                           .num_tokens = num_tokens,
-                           .first_token = plan.num_tokens(),
-                           .num_blocks = num_blocks,
-                           .samples = true});
+    plan.spans.push_back({.seq_id = i + 1,
+                          .slot = slot,
+                          .num_tokens = num_tokens,
+                          .first_token = plan.num_tokens(),
+                          .num_blocks = num_blocks,
+                          .samples = true});
     plan.token_ids.insert(plan.token_ids.end(), prompt.begin(), prompt.end());
   }
   EXPECT_LE(next_block, plan_.kv.num_blocks[0]);
@@ -149,18 +151,18 @@ BatchPlan SteppedModel::decode_plan() const {
   BatchPlan plan;
   plan.step_id = static_cast<uint64_t>(num_enqueued_);
   for (size_t i = 0; i < kPromptLengths.size(); ++i) {
-    const int row = static_cast<int>(i);
-    plan.slices.push_back({.seq_id = i + 1,
-                           .row = row,
-                           .decodes = true,
-                           .num_computed = kPromptLengths[i] + num_enqueued_ - 1,
-                           .num_tokens = 1,
-                           .first_token = row,
-                           .num_blocks = blocks_of(i, plan_.sizes.limits.page_size),
-                           .samples = true});
+    const int slot = static_cast<int>(i);
+    plan.spans.push_back({.seq_id = i + 1,
+                          .slot = slot,
+                          .decodes = true,
+                          .num_computed = kPromptLengths[i] + num_enqueued_ - 1,
+                          .num_tokens = 1,
+                          .first_token = slot,
+                          .num_blocks = blocks_of(i, plan_.sizes.limits.page_size),
+                          .samples = true});
     plan.token_ids.push_back(kPlaceholderToken);
   }
-  plan.num_decode = static_cast<int>(plan.slices.size());
+  plan.num_decode = static_cast<int>(plan.spans.size());
   return plan;
 }
 

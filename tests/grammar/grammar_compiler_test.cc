@@ -11,7 +11,7 @@
 #include <chrono>
 #include <thread>
 
-#include "base/cpu_time.h"
+#include "base/machine.h"
 #include "grammar/walk.h"
 #include "grammar/work_budget.h"
 

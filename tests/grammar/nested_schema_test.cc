@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "base/cpu_time.h"
+#include "base/machine.h"
 #include "grammar/grammar_compiler.h"
 #include "grammar/schema_validator.h"
 #include "grammar/walk.h"

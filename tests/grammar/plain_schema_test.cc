@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/cpu_time.h"
+#include "base/machine.h"
 #include "grammar/check_spec.h"
 #include "grammar/nested_schema.h"
 #include "grammar/work_budget.h"

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "grammar/grammar_compiler.h"
 #include "grammar/schema_validator.h"
 #include "support/shared_data.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/cpu_time.h"
+#include "base/machine.h"
 #include "jinja/builtins.h"
 #include "jinja/chat_template.h"
 

@@ -47,7 +47,7 @@ std::vector<std::vector<int32_t>> cut(const std::vector<int32_t>& ids,
   return chunks;
 }
 
-// All logits of one sequence in slot `seq`, cut into `sizes`.
+// All logits of one sequence in row `seq` of the batch, cut into `sizes`.
 std::vector<float> run_sequence(ModelHarness& harness, int seq, const std::vector<int32_t>& ids,
                                 const std::vector<int>& sizes) {
   std::vector<float> logits;

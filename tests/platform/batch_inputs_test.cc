@@ -16,27 +16,27 @@ constexpr std::array kNoWindow = {0};
 // prompt of 5, and a prompt chunk of 3 tokens behind 2 cached ones.
 BatchPlan mixed_plan() {
   BatchPlan plan;
-  plan.slices = {{.seq_id = 1,
-                  .row = 4,
-                  .decodes = true,
-                  .num_computed = 20,
-                  .num_tokens = 1,
-                  .first_token = 0,
-                  .num_blocks = 2,
-                  .samples = true},
-                 {.seq_id = 2,
-                  .row = 0,
-                  .num_computed = 4,
-                  .num_tokens = 1,
-                  .first_token = 1,
-                  .num_blocks = 1,
-                  .samples = true},
-                 {.seq_id = 3,
-                  .row = 1,
-                  .num_computed = 2,
-                  .num_tokens = 3,
-                  .first_token = 2,
-                  .num_blocks = 2}};
+  plan.spans = {{.seq_id = 1,
+                 .slot = 4,
+                 .decodes = true,
+                 .num_computed = 20,
+                 .num_tokens = 1,
+                 .first_token = 0,
+                 .num_blocks = 2,
+                 .samples = true},
+                {.seq_id = 2,
+                 .slot = 0,
+                 .num_computed = 4,
+                 .num_tokens = 1,
+                 .first_token = 1,
+                 .num_blocks = 1,
+                 .samples = true},
+                {.seq_id = 3,
+                 .slot = 1,
+                 .num_computed = 2,
+                 .num_tokens = 3,
+                 .first_token = 2,
+                 .num_blocks = 2}};
   plan.num_decode = 2;
   plan.token_ids = {kPlaceholderToken, 9, 30, 31, 32};
   return plan;
@@ -47,13 +47,13 @@ TEST(BatchInputs, SpellsOutAMixedStep) {
   const std::vector<int32_t> blocks_b = {5};
   const std::vector<int32_t> blocks_c = {7, 6};  // one page more than the step needs
   const std::vector<int32_t> next_tokens = {77};
-  const std::vector<RowView> rows = {
+  const std::vector<SlotView> slots = {
       {{&blocks_a, 1}, 16, next_tokens}, {{&blocks_b, 1}, 90, {}}, {{&blocks_c, 1}, 90, {}}};
   BatchInputs inputs;
-  inputs.build(mixed_plan(), rows, 16, kNoWindow);
+  inputs.build(mixed_plan(), slots, 16, kNoWindow);
   EXPECT_THAT(inputs.token_ids, ElementsAre(77, 9, 30, 31, 32));
   EXPECT_THAT(inputs.positions, ElementsAre(16, 4, 2, 3, 4));
-  EXPECT_THAT(inputs.tables[0].slot_mapping,
+  EXPECT_THAT(inputs.tables[0].kv_slots,
               ElementsAre(8 * 16, 5 * 16 + 4, 7 * 16 + 2, 7 * 16 + 3, 7 * 16 + 4));
   EXPECT_THAT(inputs.query_start, ElementsAre(0, 1, 2, 5));
   EXPECT_THAT(inputs.seq_lens, ElementsAre(17, 5, 5));
@@ -65,9 +65,9 @@ TEST(BatchInputs, SpellsOutAMixedStep) {
 TEST(BatchInputs, RangesArePerPhase) {
   const std::vector<int32_t> blocks = {1, 2};
   const std::vector<int32_t> next_tokens = {0};
-  const std::vector<RowView> rows(3, RowView{{&blocks, 1}, 0, next_tokens});
+  const std::vector<SlotView> slots(3, SlotView{{&blocks, 1}, 0, next_tokens});
   BatchInputs inputs;
-  inputs.build(mixed_plan(), rows, 16, kNoWindow);
+  inputs.build(mixed_plan(), slots, 16, kNoWindow);
   EXPECT_EQ(inputs.tables[0].attention.decode.num_reqs, 2);
   EXPECT_EQ(inputs.tables[0].attention.decode.num_tokens, 2);
   EXPECT_EQ(inputs.tables[0].attention.decode.max_q_len, 1);
@@ -81,13 +81,13 @@ TEST(BatchInputs, RangesArePerPhase) {
 TEST(BatchInputs, KeepsNothingOfTheStepBefore) {
   const std::vector<int32_t> blocks = {1, 2};
   const std::vector<int32_t> next_tokens = {0};
-  const std::vector<RowView> rows(3, RowView{{&blocks, 1}, 0, next_tokens});
+  const std::vector<SlotView> slots(3, SlotView{{&blocks, 1}, 0, next_tokens});
   BatchInputs inputs;
-  inputs.build(mixed_plan(), rows, 16, kNoWindow);
+  inputs.build(mixed_plan(), slots, 16, kNoWindow);
   BatchPlan plan;
-  plan.slices = {{.seq_id = 1, .num_tokens = 2, .num_blocks = 1}};
+  plan.spans = {{.seq_id = 1, .num_tokens = 2, .num_blocks = 1}};
   plan.token_ids = {1, 2};
-  inputs.build(plan, std::span(rows).first(1), 16, kNoWindow);
+  inputs.build(plan, std::span(slots).first(1), 16, kNoWindow);
   EXPECT_THAT(inputs.token_ids, ElementsAre(1, 2));
   EXPECT_EQ(inputs.tables[0].attention.decode.num_reqs, 0);
   EXPECT_EQ(inputs.tables[0].attention.prefill.num_reqs, 1);
@@ -101,15 +101,15 @@ TEST(BatchInputs, EachTableForgetsWhatItsWindowHasLeftBehind) {
   const std::vector<int32_t> next_tokens = {70};
   constexpr std::array kWindows = {0, 20};
   BatchPlan plan;
-  plan.slices = {{.decodes = true, .num_computed = 40, .num_tokens = 1, .num_blocks = 3}};
+  plan.spans = {{.decodes = true, .num_computed = 40, .num_tokens = 1, .num_blocks = 3}};
   plan.num_decode = 1;
   plan.token_ids = {kPlaceholderToken};
   BatchInputs inputs;
-  inputs.build(plan, {{RowView{blocks, 40, next_tokens}}}, 16, kWindows);
+  inputs.build(plan, {{SlotView{blocks, 40, next_tokens}}}, 16, kWindows);
   EXPECT_THAT(inputs.tables[0].block_table, ElementsAre(3, 8, 6));
-  EXPECT_THAT(inputs.tables[0].slot_mapping, ElementsAre(6 * 16 + 8));
+  EXPECT_THAT(inputs.tables[0].kv_slots, ElementsAre(6 * 16 + 8));
   EXPECT_THAT(inputs.tables[1].block_table, ElementsAre(0, 4, 5));
-  EXPECT_THAT(inputs.tables[1].slot_mapping, ElementsAre(5 * 16 + 8));
+  EXPECT_THAT(inputs.tables[1].kv_slots, ElementsAre(5 * 16 + 8));
 }
 
 // Drafts behind the last block that the sequence may need have no place, and their pages in the
@@ -118,14 +118,14 @@ TEST(BatchInputs, DraftsBehindTheBlocksAreNotWritten) {
   const std::vector<int32_t> blocks = {3, 8, 6};  // the last was given back
   const std::vector<int32_t> next_tokens = {70, 71, 72, 73};
   BatchPlan plan;
-  plan.slices = {{.decodes = true, .num_computed = 33, .num_tokens = 4, .num_blocks = 2}};
+  plan.spans = {{.decodes = true, .num_computed = 33, .num_tokens = 4, .num_blocks = 2}};
   plan.num_decode = 1;
   plan.token_ids.assign(4, kPlaceholderToken);
   BatchInputs inputs;
-  inputs.build(plan, {{RowView{{&blocks, 1}, 30, next_tokens}}}, 16, kNoWindow);
+  inputs.build(plan, {{SlotView{{&blocks, 1}, 30, next_tokens}}}, 16, kNoWindow);
   EXPECT_THAT(inputs.token_ids, ElementsAre(70, 71, 72, 73));
   EXPECT_THAT(inputs.positions, ElementsAre(30, 31, 32, 33));
-  EXPECT_THAT(inputs.tables[0].slot_mapping, ElementsAre(8 * 16 + 14, 8 * 16 + 15, -1, -1));
+  EXPECT_THAT(inputs.tables[0].kv_slots, ElementsAre(8 * 16 + 14, 8 * 16 + 15, -1, -1));
   EXPECT_THAT(inputs.seq_lens, ElementsAre(34));
   EXPECT_THAT(inputs.tables[0].block_table, ElementsAre(3, 8, 0));
 }

@@ -24,7 +24,7 @@ class FakeDevice {
   explicit FakeDevice(const SchedulerConfig& config);
 
   // `salt_of` gives a sequence's salt, which a real device does not have but the checks need. A
-  // pseudo-random number of each slice's drafts is right.
+  // pseudo-random number of each span's drafts is right.
   std::vector<SampledSpan> run(const BatchPlan& plan,
                                const std::function<std::string(SeqId)>& salt_of);
 
@@ -34,43 +34,43 @@ class FakeDevice {
   int64_t num_rejected_drafts() const { return num_rejected_drafts_; }
 
  private:
-  struct Row {
+  struct Slot {
     bool active = false;
-    bool fresh = false;  // has had no slice yet
+    bool fresh = false;  // has had no span yet
     SeqId seq_id = 0;
     uint64_t seed = 0;
     std::vector<int32_t> token_ids;
     std::vector<Content> contents;                // expected content of the cache for each token
     std::vector<std::vector<int32_t>> block_ids;  // by table
-    int num_blocks = 0;                           // blocks per table that its latest slice may use
+    int num_blocks = 0;                           // blocks per table that its latest span may use
     int num_computed = 0;
     int num_old = 0;       // computed before this plan
-    int step_begin = 0;    // computed before its latest slice
-    int num_accepted = 0;  // accepted drafts of its latest slice
+    int step_begin = 0;    // computed before its latest span
+    int num_accepted = 0;  // accepted drafts of its latest span
   };
 
-  void remove_row(int row);
-  void add_row(const RowAdded& added, Content root);
+  void remove_slot(int slot);
+  void add_slot(const SlotAdded& added, Content root);
   void append_blocks(const BlockTableAppend& append);
   void count_old_holders();
-  void write(const BatchPlan& plan, const SeqSlice& slice);
-  void write_chunk(const BatchPlan& plan, const SeqSlice& slice, Row& row);
-  void write_next_tokens(const BatchPlan& plan, const SeqSlice& slice, Row& row);
-  void write_slots(const Row& row, int position, Content content);
-  void check_reads(const SeqSlice& slice) const;
-  bool is_old(const Row& row, size_t table, int block_idx) const;
-  SampledSpan sample(const SeqSlice& slice);
-  static void append_sampled(Row& row);
-  size_t slot(const Row& row, size_t table, int position) const;
+  void write(const BatchPlan& plan, const SeqSpan& span);
+  void write_chunk(const BatchPlan& plan, const SeqSpan& span, Slot& slot);
+  void write_next_tokens(const BatchPlan& plan, const SeqSpan& span, Slot& slot);
+  void write_kv(const Slot& slot, int position, Content content);
+  void check_reads(const SeqSpan& span) const;
+  bool is_old(const Slot& slot, size_t table, int block_idx) const;
+  SampledSpan sample(const SeqSpan& span);
+  static void append_sampled(Slot& slot);
+  size_t kv_slot(const Slot& slot, size_t table, int position) const;
 
   struct Table {
     int window;
     std::vector<Content> cache;        // [num_blocks * block_size]
-    std::vector<int> num_old_holders;  // per block: rows that could read it before this plan
+    std::vector<int> num_old_holders;  // per block: slots that could read it before this plan
   };
 
   int block_size_;
-  std::vector<Row> rows_;
+  std::vector<Slot> slots_;
   std::vector<Table> tables_;
   int64_t num_computed_tokens_ = 0;
   int64_t num_shared_tokens_ = 0;

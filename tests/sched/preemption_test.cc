@@ -1,4 +1,4 @@
-// Preemption when blocks, rows or rule tables run out.
+// Preemption when blocks, slots or rule tables run out.
 
 #include "sched/scheduler_fixture.h"
 
@@ -15,10 +15,10 @@ TEST_F(SchedulerTest, PreemptsTheLastInRankWhenBlocksRunOut) {
   step();
   step();
   const BatchPlan third = step();  // both hold 2 blocks, full after this step
-  EXPECT_THAT(third.slices, SizeIs(2));
+  EXPECT_THAT(third.spans, SizeIs(2));
   const BatchPlan fourth = step();
   EXPECT_EQ(parts(fourth), (Parts{{a, 1}}));
-  EXPECT_THAT(fourth.rows_removed, ElementsAre(1));
+  EXPECT_THAT(fourth.slots_removed, ElementsAre(1));
   EXPECT_EQ(seq(b).state, SeqState::kWaiting);
   EXPECT_EQ(seq(b).num_preemptions, 1);
   EXPECT_EQ(seq(b).num_output_tokens(), 3);
@@ -27,9 +27,9 @@ TEST_F(SchedulerTest, PreemptsTheLastInRankWhenBlocksRunOut) {
   EXPECT_EQ(seq(b).state, SeqState::kWaiting) << "its 3 blocks are not there";
   scheduler().finish(a);
   const BatchPlan back = step();
-  ASSERT_THAT(back.rows_added, SizeIs(1));
-  EXPECT_EQ(back.rows_added[0].token_ids.size(), 33U) << "prompt and output";
-  EXPECT_EQ(back.rows_added[0].num_prompt_tokens, 30);
+  ASSERT_THAT(back.slots_added, SizeIs(1));
+  EXPECT_EQ(back.slots_added[0].token_ids.size(), 33U) << "prompt and output";
+  EXPECT_EQ(back.slots_added[0].num_prompt_tokens, 30);
   EXPECT_EQ(seq(b).num_cached_tokens, 0) << "of the first admission";
 }
 
@@ -78,9 +78,9 @@ TEST_F(SchedulerTest, PriorityPreemptsWhenRowsRunOut) {
   const SeqId urgent = add(20, 1, {.priority = -5});
   const BatchPlan plan = step();
   EXPECT_EQ(parts(plan), (Parts{{a, 1}, {urgent, 20}}));
-  EXPECT_THAT(plan.rows_removed, ElementsAre(1));
-  ASSERT_THAT(plan.rows_added, SizeIs(1));
-  EXPECT_EQ(plan.rows_added[0].row, 1) << "the freed row serves in the same step";
+  EXPECT_THAT(plan.slots_removed, ElementsAre(1));
+  ASSERT_THAT(plan.slots_added, SizeIs(1));
+  EXPECT_EQ(plan.slots_added[0].slot, 1) << "the freed slot serves in the same step";
   EXPECT_EQ(seq(b).num_preemptions, 1);
   scheduler().finish(urgent);
   EXPECT_EQ(parts(step()), (Parts{{a, 1}, {b, 5}})) << "b's first block is still cached";

@@ -54,8 +54,8 @@ TEST_F(SchedulerTest, APlanSharesThePromptOfANewSequence) {
   added->token_ids = prompt;
   ASSERT_TRUE(scheduler().add(std::move(added)).ok());
   const BatchPlan plan = schedule();
-  ASSERT_EQ(plan.rows_added.size(), 1U);
-  EXPECT_EQ(&plan.rows_added[0].token_ids.get(), prompt.get()) << "the plan copies the prompt";
+  ASSERT_EQ(plan.slots_added.size(), 1U);
+  EXPECT_EQ(&plan.slots_added[0].token_ids.get(), prompt.get()) << "the plan copies the prompt";
 }
 
 TEST_F(SchedulerTest, BlocksOfUnknownTokensAreNotNamed) {
@@ -76,8 +76,8 @@ TEST_F(SchedulerTest, SaltsAndPromptLogprobsDoNotShare) {
   const SeqId logprobs = add(48, 9, {.prompt_logprobs = 2, .first_id = 1});
   const BatchPlan plan = step();
   EXPECT_EQ(seq(logprobs).num_cached_tokens, 0);
-  EXPECT_EQ(plan.slices.back().num_prompt_logprobs, 2);
-  EXPECT_EQ(step().slices.back().num_prompt_logprobs, -1);
+  EXPECT_EQ(plan.spans.back().num_prompt_logprobs, 2);
+  EXPECT_EQ(step().spans.back().num_prompt_logprobs, -1);
 }
 
 TEST_F(SchedulerTest, CachingCanBeTurnedOff) {

@@ -1,5 +1,5 @@
 // The fixture of the scheduler's tests. Sequences get ids in order of arrival, and each step
-// returns a new token for every slice that samples.
+// returns a new token for every span that samples.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -74,14 +74,14 @@ class SchedulerTest : public ::testing::Test {
     scheduler().check_invariants();
     return plan;
   }
-  // Completes the plan. Each sampling slice returns new tokens, with `num_accepted` of its drafts.
+  // Completes the plan. Each sampling span returns new tokens, with `num_accepted` of its drafts.
   std::vector<Sequence*> complete(const BatchPlan& plan, int num_accepted = 0) {
     std::vector<SampledSpan> spans;
-    for (const SeqSlice& slice : plan.slices) {
-      if (!slice.samples) continue;
+    for (const SeqSpan& span : plan.spans) {
+      if (!span.samples) continue;
       spans.emplace_back();
-      spans.back().seq_id = slice.seq_id;
-      for (int i = 0; i <= std::min(num_accepted, slice.num_drafts); ++i) {
+      spans.back().seq_id = span.seq_id;
+      for (int i = 0; i <= std::min(num_accepted, span.num_drafts); ++i) {
         spans.back().tokens.push_back({.token_id = ++last_token_, .logprobs = {}});
       }
     }
@@ -99,7 +99,7 @@ class SchedulerTest : public ::testing::Test {
   Sequence& seq(SeqId id) { return *scheduler().find(id); }
   static std::vector<std::pair<SeqId, int>> parts(const BatchPlan& plan) {
     std::vector<std::pair<SeqId, int>> all;
-    for (const SeqSlice& slice : plan.slices) all.emplace_back(slice.seq_id, slice.num_tokens);
+    for (const SeqSpan& span : plan.spans) all.emplace_back(span.seq_id, span.num_tokens);
     return all;
   }
 

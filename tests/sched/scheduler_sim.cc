@@ -103,8 +103,9 @@ bool SchedulerSim::schedule() {
   BatchPlan plan = scheduler_.schedule();
   scheduler_.check_invariants();
   if (plan.empty()) {
-    QUIRE_CHECK(plan.rows_removed.empty() && plan.rows_added.empty() && plan.block_appends.empty(),
-                "[sim] an empty plan says something");
+    QUIRE_CHECK(
+        plan.slots_removed.empty() && plan.slots_added.empty() && plan.block_appends.empty(),
+        "[sim] an empty plan says something");
     QUIRE_CHECK(!in_flight_.empty() || !scheduler_.has_work(), "[sim] sequences wait for nothing");
     return false;
   }
@@ -121,54 +122,53 @@ void SchedulerSim::check_plan(const BatchPlan& plan) {
   QUIRE_CHECK(plan.num_tokens() <= config_.max_num_batched_tokens, "[sim] over the budget");
   int num_tokens = 0;
   std::vector<SeqId> ids;
-  for (size_t i = 0; i < plan.slices.size(); ++i) {
-    const SeqSlice& slice = plan.slices[i];
-    QUIRE_CHECK(slice.num_tokens >= 1 && slice.first_token == num_tokens, "[sim] slices' tokens");
+  for (size_t i = 0; i < plan.spans.size(); ++i) {
+    const SeqSpan& span = plan.spans[i];
+    QUIRE_CHECK(span.num_tokens >= 1 && span.first_token == num_tokens, "[sim] spans' tokens");
     QUIRE_CHECK(
-        (slice.num_tokens == 1 + config_.num_drafts) == (static_cast<int>(i) < plan.num_decode),
+        (span.num_tokens == 1 + config_.num_drafts) == (static_cast<int>(i) < plan.num_decode),
         "[sim] short queries of one length come first");
-    num_tokens += slice.num_tokens;
-    ids.push_back(slice.seq_id);
-    const Sequence* seq = scheduler_.find(slice.seq_id);
-    QUIRE_CHECK(seq != nullptr && seq->state == SeqState::kRunning && seq->row == slice.row,
-                "[sim] a slice of a sequence that does not run");
+    num_tokens += span.num_tokens;
+    ids.push_back(span.seq_id);
+    const Sequence* seq = scheduler_.find(span.seq_id);
+    QUIRE_CHECK(seq != nullptr && seq->state == SeqState::kRunning && seq->slot == span.slot,
+                "[sim] a span of a sequence that does not run");
     QUIRE_CHECK(!seq->is_constrained || seq->num_in_flight <= 1,
                 "[sim] a mask would be wanted before the token that it follows");
-    QUIRE_CHECK(slice.kv_len_bound() < seq->max_total_tokens || config_.num_drafts > 0,
+    QUIRE_CHECK(span.kv_len_bound() < seq->max_total_tokens || config_.num_drafts > 0,
                 "[sim] beyond max_total_tokens");
-    QUIRE_CHECK(slice.num_blocks == static_cast<int>(seq->tables[0].ids.size()) &&
-                    slice.num_blocks * config_.block_size >=
-                        std::min(slice.kv_len_bound(), seq->max_total_tokens - 1),
-                "[sim] a slice lacks blocks");
-    QUIRE_CHECK(
-        slice.num_drafts == (slice.decodes && !seq->is_constrained ? config_.num_drafts : 0),
-        "[sim] drafts");
-    const bool wants_logprobs = slice.num_computed < seq->num_prompt_tokens &&
+    QUIRE_CHECK(span.num_blocks == static_cast<int>(seq->tables[0].ids.size()) &&
+                    span.num_blocks * config_.block_size >=
+                        std::min(span.kv_len_bound(), seq->max_total_tokens - 1),
+                "[sim] a span lacks blocks");
+    QUIRE_CHECK(span.num_drafts == (span.decodes && !seq->is_constrained ? config_.num_drafts : 0),
+                "[sim] drafts");
+    const bool wants_logprobs = span.num_computed < seq->num_prompt_tokens &&
                                 seq->num_output_tokens() == 0 &&
                                 seq->sampling->params->prompt_logprobs.has_value();
-    QUIRE_CHECK((slice.num_prompt_logprobs == 1) == wants_logprobs, "[sim] prompt logprobs");
+    QUIRE_CHECK((span.num_prompt_logprobs == 1) == wants_logprobs, "[sim] prompt logprobs");
   }
   std::ranges::sort(ids);
-  QUIRE_CHECK(std::ranges::adjacent_find(ids) == ids.end(), "[sim] two slices of one sequence");
-  QUIRE_CHECK(num_tokens == plan.num_tokens(), "[sim] tokens of no slice");
+  QUIRE_CHECK(std::ranges::adjacent_find(ids) == ids.end(), "[sim] two spans of one sequence");
+  QUIRE_CHECK(num_tokens == plan.num_tokens(), "[sim] tokens of no span");
 }
 
 void SchedulerSim::check_rule_tables(const BatchPlan& plan) {
-  for (const int row : plan.rows_removed) device_rows_.erase(row);
-  for (const RowAdded& added : plan.rows_added) {
-    QUIRE_CHECK(!device_rows_.contains(added.row), "[sim] a row is added before it was removed");
-    device_rows_[added.row] = has_rules(*added.sampling);
+  for (const int slot : plan.slots_removed) device_slots_.erase(slot);
+  for (const SlotAdded& added : plan.slots_added) {
+    QUIRE_CHECK(!device_slots_.contains(added.slot), "[sim] a slot is added before it was removed");
+    device_slots_[added.slot] = has_rules(*added.sampling);
   }
   const auto count =
-      std::ranges::count_if(device_rows_, [](const auto& row) { return row.second; });
+      std::ranges::count_if(device_slots_, [](const auto& slot) { return slot.second; });
   QUIRE_CHECK(count <= config_.max_num_rule_seqs, "[sim] more rule tables than the device has");
 }
 
 void SchedulerSim::check_nobody_was_overtaken(const BatchPlan& plan) {
-  for (const RowAdded& added : plan.rows_added) {
+  for (const SlotAdded& added : plan.slots_added) {
     const Sequence& seq = *scheduler_.find(added.seq_id);
     QUIRE_CHECK(seq.num_preemptions > 0 || added.token_ids.get() == live_.at(seq.id).request.prompt,
-                "[sim] a new row lacks tokens");
+                "[sim] a new slot lacks tokens");
     for (const auto& [id, expected] : live_) {
       const Sequence& other = *scheduler_.find(id);
       QUIRE_CHECK(other.state == SeqState::kRunning ||
@@ -242,11 +242,11 @@ void SchedulerSim::check_priority_was_kept(const BatchPlan& plan) {
       config_.enable_chunked_prefill ? 1 : std::min(num_known, config_.max_num_batched_tokens);
   int num_tokens_left = config_.max_num_batched_tokens;
   bool had_prompt = false;
-  for (const SeqSlice& slice : plan.slices) {
-    const Sequence& other = *scheduler_.find(slice.seq_id);
+  for (const SeqSpan& span : plan.spans) {
+    const Sequence& other = *scheduler_.find(span.seq_id);
     if (!ranks_before(other, *waiting)) continue;
-    num_tokens_left -= slice.num_tokens;
-    had_prompt |= !slice.decodes;
+    num_tokens_left -= span.num_tokens;
+    had_prompt |= !span.decodes;
   }
   // Prompts of higher rank may fill a whole step, beside the decodes of all ranks.
   if (had_prompt && plan.num_tokens() == config_.max_num_batched_tokens) return;

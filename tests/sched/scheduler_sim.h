@@ -63,7 +63,7 @@ class SchedulerSim {
   };
 
   void check_plan(const BatchPlan& plan);
-  // Checks rule tables as the device sees them: rows that are removed and added, plan by plan.
+  // Checks rule tables as the device sees them: slots that are removed and added, plan by plan.
   void check_rule_tables(const BatchPlan& plan);
   void check_nobody_was_overtaken(const BatchPlan& plan);
   // Checks strict priority: no sequence may wait for resources that preempting all lower ranks
@@ -84,7 +84,7 @@ class SchedulerSim {
   std::deque<BatchPlan> in_flight_;
   std::map<SeqId, Expected> live_;
   std::map<SeqId, std::string> salts_;  // of all sequences ever added
-  std::map<int, bool> device_rows_;     // whether the sequence in each row has rules
+  std::map<int, bool> device_slots_;    // whether the sequence in each slot has rules
   SeqId next_id_ = 1;
   uint64_t last_step_id_ = 0;
   int num_answered_ = 0;

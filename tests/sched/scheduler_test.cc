@@ -17,19 +17,19 @@ using ::testing::SizeIs;
 TEST_F(SchedulerTest, TellsTheDeviceAllItNeedsOfANewSequence) {
   const SeqId id = add(20, 5);
   const BatchPlan plan = schedule();
-  ASSERT_THAT(plan.rows_added, SizeIs(1));
-  EXPECT_EQ(plan.rows_added[0].row, 0);
-  EXPECT_EQ(plan.rows_added[0].seq_id, id);
-  EXPECT_EQ(plan.rows_added[0].token_ids.get(), seq(id).token_ids.get());
-  EXPECT_EQ(plan.rows_added[0].num_prompt_tokens, 20);
-  EXPECT_EQ(plan.rows_added[0].sampling, seq(id).sampling);
+  ASSERT_THAT(plan.slots_added, SizeIs(1));
+  EXPECT_EQ(plan.slots_added[0].slot, 0);
+  EXPECT_EQ(plan.slots_added[0].seq_id, id);
+  EXPECT_EQ(plan.slots_added[0].token_ids.get(), seq(id).token_ids.get());
+  EXPECT_EQ(plan.slots_added[0].num_prompt_tokens, 20);
+  EXPECT_EQ(plan.slots_added[0].sampling, seq(id).sampling);
   ASSERT_THAT(plan.block_appends, SizeIs(1));
   EXPECT_EQ(plan.block_appends[0].first, 0);
   EXPECT_THAT(plan.block_appends[0].block_ids, ElementsAre(1, 2));
-  ASSERT_THAT(plan.slices, SizeIs(1));
-  EXPECT_EQ(plan.slices[0].num_computed, 0);
-  EXPECT_TRUE(plan.slices[0].samples);
-  EXPECT_EQ(plan.slices[0].num_prompt_logprobs, -1);
+  ASSERT_THAT(plan.spans, SizeIs(1));
+  EXPECT_EQ(plan.spans[0].num_computed, 0);
+  EXPECT_TRUE(plan.spans[0].samples);
+  EXPECT_EQ(plan.spans[0].num_prompt_logprobs, -1);
   EXPECT_EQ(plan.num_decode, 0);
   EXPECT_EQ(plan.token_ids, seq(id).token_ids.get());
 }
@@ -39,7 +39,7 @@ TEST_F(SchedulerTest, DecodesGoOnWhileTheirTokensAreInFlight) {
   const BatchPlan first = schedule();
   const BatchPlan second = schedule();
   EXPECT_THAT(second.token_ids, ElementsAre(kPlaceholderToken));
-  EXPECT_EQ(second.slices[0].num_computed, 15);
+  EXPECT_EQ(second.spans[0].num_computed, 15);
   EXPECT_THAT(second.block_appends, IsEmpty());
   EXPECT_EQ(seq(id).num_in_flight, 2);
   const BatchPlan third = schedule();
@@ -73,9 +73,9 @@ TEST_F(SchedulerTest, CutsPromptsToTheBudgetAndDecodesFirst) {
   const BatchPlan plan = step();
   EXPECT_EQ(parts(plan), (Parts{{a, 1}, {b, 37}, {c, 26}}));
   EXPECT_EQ(plan.num_decode, 1);
-  EXPECT_EQ(plan.slices[1].first_token, 1);
-  EXPECT_TRUE(plan.slices[1].samples);
-  EXPECT_FALSE(plan.slices[2].samples);
+  EXPECT_EQ(plan.spans[1].first_token, 1);
+  EXPECT_TRUE(plan.spans[1].samples);
+  EXPECT_FALSE(plan.spans[2].samples);
   EXPECT_EQ(parts(step()), (Parts{{a, 1}, {b, 1}, {c, 4}}));
 }
 
@@ -84,8 +84,8 @@ TEST_F(SchedulerTest, AOneTokenChunkIsAShortQuery) {
   step();
   const BatchPlan plan = step();
   EXPECT_EQ(plan.num_decode, 1);
-  EXPECT_EQ(plan.slices[0].num_computed, 64);
-  EXPECT_TRUE(plan.slices[0].samples);
+  EXPECT_EQ(plan.spans[0].num_computed, 64);
+  EXPECT_TRUE(plan.spans[0].samples);
 }
 
 TEST_F(SchedulerTest, WithChunkingOffPromptsAreTakenWholeAndInOrder) {
@@ -121,14 +121,14 @@ TEST_F(SchedulerTest, RowsAreReusedAfterTheyWereAnnounced) {
   const SeqId a = add(5, 9);
   add(5, 9);
   const SeqId c = add(5, 9);
-  EXPECT_THAT(step().rows_added, SizeIs(2));
+  EXPECT_THAT(step().slots_added, SizeIs(2));
   EXPECT_EQ(scheduler().stats().num_waiting, 1);
   scheduler().finish(a);
   const BatchPlan plan = step();
-  EXPECT_THAT(plan.rows_removed, ElementsAre(0));
-  ASSERT_THAT(plan.rows_added, SizeIs(1));
-  EXPECT_EQ(plan.rows_added[0].row, 0);
-  EXPECT_EQ(plan.rows_added[0].seq_id, c);
+  EXPECT_THAT(plan.slots_removed, ElementsAre(0));
+  ASSERT_THAT(plan.slots_added, SizeIs(1));
+  EXPECT_EQ(plan.slots_added[0].slot, 0);
+  EXPECT_EQ(plan.slots_added[0].seq_id, c);
 }
 
 TEST_F(SchedulerTest, RemovedRowsWaitForAPlanThatIsRun) {
@@ -138,9 +138,9 @@ TEST_F(SchedulerTest, RemovedRowsWaitForAPlanThatIsRun) {
   scheduler().finish(a);
   const BatchPlan none = schedule();
   EXPECT_TRUE(none.empty());
-  EXPECT_THAT(none.rows_removed, IsEmpty());
+  EXPECT_THAT(none.slots_removed, IsEmpty());
   add(5, 9);
-  EXPECT_THAT(schedule().rows_removed, ElementsAre(0));
+  EXPECT_THAT(schedule().slots_removed, ElementsAre(0));
 }
 
 TEST_F(SchedulerTest, CancellingFreesEverythingAtOnce) {
@@ -196,11 +196,11 @@ TEST_F(SchedulerTest, BlocksForDraftsThatWereNotAcceptedAreGivenBack) {
   step();
   const BatchPlan first = schedule();
   const BatchPlan second = schedule();
-  EXPECT_EQ(first.slices[0].num_computed, 14);
-  EXPECT_EQ(first.slices[0].num_tokens, 5);
-  EXPECT_EQ(first.slices[0].num_drafts, 4);
+  EXPECT_EQ(first.spans[0].num_computed, 14);
+  EXPECT_EQ(first.spans[0].num_tokens, 5);
+  EXPECT_EQ(first.spans[0].num_drafts, 4);
   EXPECT_THAT(first.token_ids, Each(kPlaceholderToken));
-  EXPECT_EQ(second.slices[0].num_computed, 19) << "an upper bound";
+  EXPECT_EQ(second.spans[0].num_computed, 19) << "an upper bound";
   EXPECT_EQ(seq(id).num_in_flight, 2) << "steps, not tokens";
   EXPECT_THAT(seq(id).tables[0].ids, SizeIs(2));
   complete(first, 0);
@@ -222,7 +222,7 @@ TEST_F(SchedulerTest, ASpanEndsWhereTheSequenceMust) {
   const SeqId id = add(30, 3);
   step();
   const BatchPlan plan = schedule();
-  EXPECT_EQ(plan.slices[0].num_blocks, 2) << "drafts behind the last token have no place";
+  EXPECT_EQ(plan.spans[0].num_blocks, 2) << "drafts behind the last token have no place";
   const BatchPlan next = schedule();
   complete(plan, 4);
   EXPECT_EQ(seq(id).num_output_tokens(), 3);
@@ -239,8 +239,8 @@ TEST_F(SchedulerTest, ConstrainedSequencesAcceptNoDrafts) {
   step();
   const BatchPlan plan = schedule();
   EXPECT_EQ(parts(plan), (Parts{{a, 5}, {b, 5}})) << "the batch is uniform";
-  EXPECT_EQ(plan.slices[0].num_drafts, 0);
-  EXPECT_EQ(plan.slices[1].num_drafts, 4);
+  EXPECT_EQ(plan.spans[0].num_drafts, 0);
+  EXPECT_EQ(plan.spans[1].num_drafts, 4);
 }
 
 TEST_F(SchedulerTest, NobodyOvertakesABigOneThatWaits) {
@@ -298,7 +298,7 @@ TEST_F(SchedulerTest, ADecodeStepOf256CostsTheHostLittle) {
     const auto planned = std::chrono::steady_clock::now();
     std::vector<SampledSpan> spans(kNumSeqs);
     for (size_t k = 0; k < kNumSeqs; ++k) {
-      spans[k].seq_id = in_flight.slices[k].seq_id;
+      spans[k].seq_id = in_flight.spans[k].seq_id;
       spans[k].tokens.push_back({.token_id = static_cast<int32_t>(k), .logprobs = {}});
     }
     const auto back = std::chrono::steady_clock::now();

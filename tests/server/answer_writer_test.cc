@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "base/cpu_time.h"
+#include "base/machine.h"
 
 namespace quire::server {
 namespace {
@@ -13,7 +13,7 @@ constexpr int kNumAnswers = 128;
 
 // CPU time of making the writer of a call with echo.
 int64_t ns_to_make_echo_writer(bool is_stream, const std::string& prompt) {
-  CompletionCall call;
+  CompletionRequest call;
   call.echo = true;
   call.streaming.stream = is_stream;
   call.request.sampling.n = kNumAnswers;
@@ -36,7 +36,7 @@ TEST(AnswerWriter, KeepsThePromptsTextOnce) {
 
 TEST(AnswerWriter, EchoesThePromptInEveryChoice) {
   for (const bool is_stream : {false, true}) {
-    CompletionCall call;
+    CompletionRequest call;
     call.echo = true;
     call.streaming.stream = is_stream;
     call.request.sampling.n = 2;

@@ -12,6 +12,7 @@
 #include <random>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "support/reorder_batch.h"
 #include "support/validate_batch.h"
 #include "tensor/float_convert.h"
@@ -85,7 +86,7 @@ AttentionProblem::AttentionProblem(const AttentionCase& spec) : spec_(spec) {
             .kv_len_bound = kv_len_bound_,
             .block_table = block_table_.data(),
             .max_pages = max_pages_,
-            .slot_mapping = slot_mapping_.data()};
+            .kv_slots = kv_slots_.data()};
   const Status status = validate_batch(spec_.shape, batch_, num_pages_);
   QUIRE_CHECK(status.ok(), status.message());
 }
@@ -117,7 +118,7 @@ void AttentionProblem::place_pages() {
   std::vector<int64_t> num_pages_of;
   int64_t total = 0;
   for (const AttentionRequest& req : spec_.reqs) {
-    num_pages_of.push_back((req.kv_len + page_size - 1) / page_size);
+    num_pages_of.push_back(ceil_div(req.kv_len, page_size));
     max_pages_ = std::max(max_pages_, num_pages_of.back());
     total += num_pages_of.back();
   }
@@ -180,10 +181,10 @@ void AttentionProblem::fill_cache() {
     }
     for (int t = 0; t < request.q_len; ++t) {
       const int position = request.kv_len - request.q_len + t;
-      slot_mapping_.push_back(request.kv_len == 0
-                                  ? -1
-                                  : page_of(static_cast<int>(req), position) * shape.page_size +
-                                        position % shape.page_size);
+      kv_slots_.push_back(request.kv_len == 0
+                              ? -1
+                              : page_of(static_cast<int>(req), position) * shape.page_size +
+                                    position % shape.page_size);
     }
   }
 }

@@ -1,6 +1,7 @@
 // Random paged-attention problems that every backend runs against the reference. Memory that must
-// not be read is poisoned: NaN in slots without a token, and huge page ids after a request's last
-// page. Pages are shuffled. Requests with equal content may share the pages of their common prefix.
+// not be read is poisoned: NaN in KV slots without a token, and huge page ids after a request's
+// last page. Pages are shuffled. Requests with equal content may share the pages of their common
+// prefix.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +74,7 @@ class AttentionProblem {
 
   AttentionCase spec_;
   std::vector<int32_t> query_start_, seq_lens_, kv_len_bound_, block_table_;
-  std::vector<int64_t> slot_mapping_;
+  std::vector<int64_t> kv_slots_;
   std::vector<float> queries_, sinks_;
   int64_t max_pages_ = 0;
   int64_t num_pages_ = 0;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "kv/kv_layout.h"
 
 namespace quire::testing {
@@ -40,7 +41,7 @@ ModelHarness::ModelHarness(Model& model, AttentionBackend& attention, const Mode
     : model_(model),
       attention_(attention),
       limits_(limits),
-      max_pages_((limits.max_model_len + limits.page_size - 1) / limits.page_size),
+      max_pages_(ceil_div(limits.max_model_len, limits.page_size)),
       lengths_(kMaxSeqs, 0) {
   std::mt19937_64 random(seed);
   const int num_pages = 1 + kMaxSeqs * static_cast<int>(max_pages_);
@@ -91,11 +92,11 @@ ModelHarness::Batch ModelHarness::order_chunks(const std::vector<HarnessChunk>& 
 }
 
 void ModelHarness::fill_group(const Batch& batch, GroupCache& cache,
-                              std::vector<int32_t>& block_table, std::vector<int64_t>& slots) {
+                              std::vector<int32_t>& block_table, std::vector<int64_t>& kv_slots) {
   for (size_t req = 0; req < batch.seqs.size(); ++req) {
     const auto seq = static_cast<size_t>(batch.seqs[req]);
     int32_t* row = cache.block_table.data() + static_cast<int64_t>(seq) * max_pages_;
-    const int needed = (batch.seq_lens[req] + limits_.page_size - 1) / limits_.page_size;
+    const int needed = ceil_div(batch.seq_lens[req], limits_.page_size);
     while (cache.num_pages[seq] < needed) {
       row[cache.num_pages[seq]++] = cache.free_pages.back();
       cache.free_pages.pop_back();
@@ -103,8 +104,8 @@ void ModelHarness::fill_group(const Batch& batch, GroupCache& cache,
     block_table.insert(block_table.end(), row, row + max_pages_);
     for (int t = batch.query_start[req]; t < batch.query_start[req + 1]; ++t) {
       const int position = batch.positions[static_cast<size_t>(t)];
-      slots.push_back(int64_t{row[position / limits_.page_size]} * limits_.page_size +
-                      position % limits_.page_size);
+      kv_slots.push_back(int64_t{row[position / limits_.page_size]} * limits_.page_size +
+                         position % limits_.page_size);
     }
   }
 }
@@ -113,13 +114,13 @@ Status ModelHarness::run_forward(Batch& batch) {
   CpuStream stream;
   const size_t num_groups = caches_.size();
   std::vector<std::vector<int32_t>> block_tables(num_groups);
-  std::vector<std::vector<int64_t>> slots(num_groups);
+  std::vector<std::vector<int64_t>> kv_slots(num_groups);
   std::vector<AttentionBatch> attention(num_groups);
   std::vector<Buffer> arenas;
   std::vector<std::unique_ptr<AttentionPlan>> plans;
   std::vector<KvGroupStep> steps;
   for (size_t g = 0; g < num_groups; ++g) {
-    fill_group(batch, caches_[g], block_tables[g], slots[g]);
+    fill_group(batch, caches_[g], block_tables[g], kv_slots[g]);
     attention[g] = {batch.decode,
                     batch.prefill,
                     {batch.query_start.data(), batch.query_start.data()},
@@ -127,7 +128,7 @@ Status ModelHarness::run_forward(Batch& batch) {
                     batch.seq_lens,
                     block_tables[g].data(),
                     max_pages_,
-                    slots[g].data()};
+                    kv_slots[g].data()};
     KvGroupStep step = {.batch = &attention[g], .caches = caches_[g].views, .workspace = {}};
     size_t num_bytes = 0;
     for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {

@@ -48,7 +48,7 @@ class ModelHarness {
   void add_group(const KvGroup& group, int num_pages, std::mt19937_64& random);
   Batch order_chunks(const std::vector<HarnessChunk>& chunks) const;
   void fill_group(const Batch& batch, GroupCache& cache, std::vector<int32_t>& block_table,
-                  std::vector<int64_t>& slots);
+                  std::vector<int64_t>& kv_slots);
   Status run_forward(Batch& batch);
   Result<std::vector<float>> all_logits(const Batch& batch);
 

@@ -193,9 +193,9 @@ void ReferenceOps::rope_and_cache(const RopeAndCache& args, Stream& /*stream*/) 
   for (int64_t t = 0; t < args.qkv.shape[0]; ++t) {
     float* row = args.qkv.as<float>() + t * row_size;
     const float* angles = args.cos_sin.as<float>() + t * args.cos_sin.shape[1];
-    const int64_t slot = args.slot_mapping[t];
-    const int64_t page = slot < 0 ? 0 : slot / args.page_size;
-    const int64_t place = slot < 0 ? 0 : slot % args.page_size;
+    const int64_t kv_slot = args.kv_slots[t];
+    const int64_t page = kv_slot < 0 ? 0 : kv_slot / args.page_size;
+    const int64_t place = kv_slot < 0 ? 0 : kv_slot % args.page_size;
     for (int64_t h = 0; h < args.num_heads + args.num_kv_heads; ++h) {
       float* head = row + h * dim;
       const float* norm = h < args.num_heads ? args.q_norm : args.k_norm;
@@ -203,7 +203,7 @@ void ReferenceOps::rope_and_cache(const RopeAndCache& args, Stream& /*stream*/) 
       rotate(head, angles, args.cos_sin.shape[1], args.pairs);
     }
     std::copy_n(row, args.num_heads * dim, args.q_out.as<float>() + t * args.num_heads * dim);
-    if (slot < 0) continue;
+    if (kv_slot < 0) continue;
     for (int64_t h = 0; h < args.num_kv_heads; ++h) {
       const float* key = row + (args.num_heads + h) * dim;
       const float* value = key + args.num_kv_heads * dim;

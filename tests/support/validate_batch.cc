@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/numbers.h"
+
 namespace quire::testing {
 namespace {
 
@@ -51,7 +53,7 @@ Status check_request(const AttentionShape& shape, const AttentionBatch& batch, i
         fmt::format("[attention] request {} has seq_len {}, expected 0 or at least its q_len {}",
                     req, seq_len, q_len_of(batch, req)));
   }
-  const int64_t used_pages = (int64_t{seq_len} + shape.page_size - 1) / shape.page_size;
+  const int64_t used_pages = ceil_div(int64_t{seq_len}, shape.page_size);
   if (used_pages > batch.max_pages) {
     return internal_error(
         fmt::format("[attention] request {} needs {} pages, but a block table row holds {}", req,
@@ -81,13 +83,13 @@ Status validate_batch(const AttentionShape& shape, const AttentionBatch& batch, 
   for (int req = 0; req < num_reqs; ++req) {
     QUIRE_RETURN_IF_ERROR(check_request(shape, batch, req, num_pages));
   }
-  const int64_t num_slots = num_pages * shape.page_size;
-  for (int t = 0; batch.slot_mapping != nullptr && t < batch.query_start.host[num_reqs]; ++t) {
-    if (batch.slot_mapping[t] >= num_slots) {
+  const int64_t num_kv_slots = num_pages * shape.page_size;
+  for (int t = 0; batch.kv_slots != nullptr && t < batch.query_start.host[num_reqs]; ++t) {
+    if (batch.kv_slots[t] >= num_kv_slots) {
       return internal_error(
-          fmt::format("[attention] token {} is written to slot {}, expected at "
+          fmt::format("[attention] token {} is written to KV slot {}, expected at "
                       "most {}",
-                      t, batch.slot_mapping[t], num_slots - 1));
+                      t, batch.kv_slots[t], num_kv_slots - 1));
     }
   }
   return {};

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "tokenizer/golden_data.h"
 
 namespace quire {

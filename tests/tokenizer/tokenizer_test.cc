@@ -7,8 +7,8 @@
 #include <random>
 #include <thread>
 
-#include "base/cpu_time.h"
-#include "base/utf8.h"
+#include "base/machine.h"
+#include "base/text.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/golden_data.h"
 #include "tokenizer/normal_form.h"

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/numbers.h"
 #include "cpu/attention/support.h"
 #include "kv/kv_layout.h"
 
@@ -15,7 +16,7 @@ inline constexpr int kPartitionTokens = 512;  // tokens per partial result
 inline constexpr int kMaxLanes = 16;          // F32 lanes of the widest target
 
 constexpr int64_t pad_lanes(int64_t n) {
-  return (n + kMaxLanes - 1) / kMaxLanes * kMaxLanes;
+  return round_up(n, kMaxLanes);
 }
 
 // Softmax statistics and output of each row over some positions, not yet normalized: sum = Σ

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/numbers.h"
 #include "cpu/attention/support.h"
 
 namespace quire::cpu {
@@ -9,10 +10,6 @@ namespace {
 
 constexpr int64_t kPartialBytes = int64_t{32} << 20;  // upper bound for all partials of a call
 constexpr int64_t kSerialMacs = 32768;                // a smaller call ends before a thread wakes
-
-int64_t div_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 }  // namespace
 
@@ -36,7 +33,7 @@ int64_t WorkSplit::visible_tokens(int kv_len, int q_len, int first_query, int nu
 // The bound has one extra partition, because the exact positions may be lower than their bound and
 // their alignment is not known here.
 int WorkSplit::partition_bound(int64_t visible) const {
-  return visible <= 0 ? 0 : static_cast<int>(div_up(visible - 1, kPartitionTokens) + 1);
+  return visible <= 0 ? 0 : static_cast<int>(ceil_div(visible - 1, kPartitionTokens) + 1);
 }
 
 int64_t WorkSplit::max_partials(int max_kv_len) const {
@@ -64,7 +61,7 @@ void WorkSplit::plan(const AttentionBatch& batch, const PhaseRange& range, Phase
   const auto for_each_item = [&](auto&& visit) {
     for (int req = range.first_req; req < end_req; ++req) {
       const int q_len = query_start[req + 1] - query_start[req];
-      const int num_items = static_cast<int>(div_up(q_len, queries_per_item_));
+      const int num_items = static_cast<int>(ceil_div(q_len, queries_per_item_));
       // Iterates backwards: later queries see more positions, and long items should start first.
       for (int i = num_items - 1; i >= 0; --i) {
         const int first = i * queries_per_item_;
@@ -81,7 +78,7 @@ void WorkSplit::plan(const AttentionBatch& batch, const PhaseRange& range, Phase
   out.uses_threads = num_threads_ > 1 &&
                      total * shape_.num_heads * (shape_.head_dim + shape_.head_dim_v) > kSerialMacs;
 
-  const int64_t fair_share = div_up(total * shape_.num_kv_heads, max_split_groups(num_threads_));
+  const int64_t fair_share = ceil_div(total * shape_.num_kv_heads, max_split_groups(num_threads_));
   int num_splits = 0;
   for_each_item([&](WorkItem item, int64_t visible) {
     const int num_partitions = partition_bound(visible);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attn/backend.h"
+#include "base/numbers.h"
 #include "cpu/attention/simd_kernels.h"
 
 namespace quire::cpu {
@@ -84,7 +85,7 @@ class ArenaLayout {
   }
   static float* aligned_base(std::span<std::byte> workspace) {
     const auto address = reinterpret_cast<uintptr_t>(workspace.data());
-    return reinterpret_cast<float*>((address + kAlignment - 1) / kAlignment * kAlignment);
+    return reinterpret_cast<float*>(round_up(address, kAlignment));
   }
 
   TaskScratch scratch(float* base, int thread_idx) const {

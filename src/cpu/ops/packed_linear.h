@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/numbers.h"
 #include "base/thread_pool.h"
 #include "ops/ops.h"
 
@@ -11,13 +12,6 @@ namespace quire::cpu {
 
 inline constexpr int64_t kPanelWidth = 32;  // output features per panel: two AMX tiles
 inline constexpr int64_t kKAlign = 32;      // the depth of an AMX tile; padded with zeros
-
-inline int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-inline int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
-}
 
 // The position of element (k, feature) in a panel. kRows: [K][32]. kPairs: [K/2][32][2], which is
 // the operand order of AMX tiles and of two BF16 in one 32-bit lane.

@@ -231,11 +231,11 @@ void rope_row(const RopeAndCache& args, int64_t token) {
   for (int h = 0; h < args.num_heads; ++h, head += head_dim, q_out += head_dim) {
     norm_and_rotate(args, args.q_norm, cos_sin, head, q_out);
   }
-  const int64_t slot = args.slot_mapping[token];
-  if (slot < 0) return;
+  const int64_t kv_slot = args.kv_slots[token];
+  if (kv_slot < 0) return;
   const KvCacheView& kv = args.kv;
-  const int64_t page = slot / args.page_size;
-  const int64_t offset = slot % args.page_size;
+  const int64_t page = kv_slot / args.page_size;
+  const int64_t offset = kv_slot % args.page_size;
   HWY_ALIGN std::array<float, kMaxHeadDim> rotated;
   int64_t at = page * kv.page_stride_k + offset * kv.token_stride_k;
   for (int h = 0; h < args.num_kv_heads; ++h, head += head_dim, at += kv.head_stride_k) {

@@ -22,9 +22,9 @@ HostRunner::HostRunner(const RunnerParts& parts, HostDevice& device, Tensor logi
     : parts_(parts),
       device_(device),
       logits_(std::move(logits)),
-      rows_(static_cast<size_t>(parts.sizes.max_num_seqs)),
-      num_computed_(rows_.size()),
-      next_tokens_(rows_.size() * static_cast<size_t>(parts.sizes.limits.decode_q_len())),
+      slots_(static_cast<size_t>(parts.sizes.max_num_seqs)),
+      num_computed_(slots_.size()),
+      next_tokens_(slots_.size() * static_cast<size_t>(parts.sizes.limits.decode_q_len())),
       thread_([this] { device_loop(); }) {}
 
 HostRunner::~HostRunner() {
@@ -87,47 +87,47 @@ StepResult HostRunner::run_step(const BatchPlan& plan) noexcept {
 
 StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
   StepResult result;
-  update_rows(plan);
-  if (parts_.drafter != nullptr) result.error = parts_.drafter->update_rows(plan, device_.stream);
+  update_slots(plan);
+  if (parts_.drafter != nullptr) result.error = parts_.drafter->update_slots(plan, device_.stream);
   if (result.error.ok()) result.error = run_model(plan);
   if (result.error.ok()) result.error = collect_prompt_logprobs(plan);
   if (result.error.ok()) result.error = sample(plan, result.spans);
   return result;
 }
 
-void HostRunner::update_rows(const BatchPlan& plan) {
-  for (const int row : plan.rows_removed) rows_[row] = Row();
-  for (const RowAdded& added : plan.rows_added) add_row(added);
+void HostRunner::update_slots(const BatchPlan& plan) {
+  for (const int slot : plan.slots_removed) slots_[slot] = Slot();
+  for (const SlotAdded& added : plan.slots_added) add_slot(added);
   for (const BlockTableAppend& append : plan.block_appends) {
-    std::vector<int32_t>& block_ids = rows_[append.row].block_ids[append.table];
+    std::vector<int32_t>& block_ids = slots_[append.slot].block_ids[append.table];
     block_ids.resize(static_cast<size_t>(append.first));
     block_ids.insert(block_ids.end(), append.block_ids.begin(), append.block_ids.end());
   }
 }
 
-void HostRunner::add_row(const RowAdded& added) {
-  Row& row = rows_[added.row];
-  row = Row();
+void HostRunner::add_slot(const SlotAdded& added) {
+  Slot& slot = slots_[added.slot];
+  slot = Slot();
   const SamplingSpec& spec = *added.sampling;
-  row.block_ids.resize(parts_.sizes.windows.size());
-  row.sampler.emplace(spec.params, spec.seed, added.token_ids.get(), added.num_prompt_tokens,
-                      spec.stop_token_ids, spec.bad_words_ids, parts_.sizes.vocab_size);
+  slot.block_ids.resize(parts_.sizes.windows.size());
+  slot.sampler.emplace(spec.params, spec.seed, added.token_ids.get(), added.num_prompt_tokens,
+                       spec.stop_token_ids, spec.bad_words_ids, parts_.sizes.vocab_size);
   if (spec.params->prompt_logprobs) {
-    row.prompt_ids.assign(added.token_ids.begin(),
-                          added.token_ids.begin() + added.num_prompt_tokens);
-    row.prompt_logprobs.resize(1);  // the first token has no prediction
+    slot.prompt_ids.assign(added.token_ids.begin(),
+                           added.token_ids.begin() + added.num_prompt_tokens);
+    slot.prompt_logprobs.resize(1);  // the first token has no prediction
   }
-  note_progress(added.row);
+  note_progress(added.slot);
 }
 
 Status HostRunner::run_model(const BatchPlan& plan) {
-  row_views_.clear();
-  for (const SeqSlice& slice : plan.slices) {
-    row_views_.push_back({.block_ids = rows_[slice.row].block_ids,
-                          .num_computed = num_computed_[static_cast<size_t>(slice.row)],
-                          .next_tokens = next_tokens(slice.row)});
+  slot_views_.clear();
+  for (const SeqSpan& span : plan.spans) {
+    slot_views_.push_back({.block_ids = slots_[span.slot].block_ids,
+                           .num_computed = num_computed_[static_cast<size_t>(span.slot)],
+                           .next_tokens = next_tokens(span.slot)});
   }
-  inputs_.build(plan, row_views_, parts_.sizes.limits.page_size, parts_.sizes.windows);
+  inputs_.build(plan, slot_views_, parts_.sizes.limits.page_size, parts_.sizes.windows);
   std::vector<const AttentionBatch*> batches;
   for (const TableInputs& table : inputs_.tables) batches.push_back(&table.attention);
   QUIRE_ASSIGN_OR_RETURN(
@@ -146,126 +146,126 @@ std::span<float> HostRunner::logits_row(int64_t i) {
 }
 
 Status HostRunner::collect_prompt_logprobs(const BatchPlan& plan) {
-  for (const SeqSlice& slice : plan.slices) {
-    if (slice.num_prompt_logprobs < 0) continue;
-    QUIRE_RETURN_IF_ERROR(collect_prompt_logprobs(slice, rows_[slice.row]));
+  for (const SeqSpan& span : plan.spans) {
+    if (span.num_prompt_logprobs < 0) continue;
+    QUIRE_RETURN_IF_ERROR(collect_prompt_logprobs(span, slots_[span.slot]));
   }
   return {};
 }
 
-Status HostRunner::collect_prompt_logprobs(const SeqSlice& slice, Row& row) {
+Status HostRunner::collect_prompt_logprobs(const SeqSpan& span, Slot& slot) {
   // The logits of position p predict the token at p + 1; the last prompt position predicts output.
-  const int num_prompt = static_cast<int>(row.prompt_ids.size());
-  const int end = std::min(slice.num_computed + slice.num_tokens, num_prompt - 1);
-  for (int begin = slice.num_computed; begin < end;
+  const int num_prompt = static_cast<int>(slot.prompt_ids.size());
+  const int end = std::min(span.num_computed + span.num_tokens, num_prompt - 1);
+  for (int begin = span.num_computed; begin < end;
        begin += parts_.sizes.limits.max_num_logit_rows) {
     const int count = std::min(parts_.sizes.limits.max_num_logit_rows, end - begin);
     std::vector<int32_t> token_rows(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) {
-      token_rows[i] = slice.first_token + begin - slice.num_computed + i;
+      token_rows[i] = span.first_token + begin - span.num_computed + i;
     }
     QUIRE_RETURN_IF_ERROR(model().compute_logits(token_rows.data(), count,
                                                  logits_.view.rows(0, count), device_.stream));
-    const size_t first = row.prompt_logprobs.size();
-    row.prompt_logprobs.resize(first + static_cast<size_t>(count));
+    const size_t first = slot.prompt_logprobs.size();
+    slot.prompt_logprobs.resize(first + static_cast<size_t>(count));
     std::vector<Status> errors(static_cast<size_t>(count));
     device_.pool.parallel_for(count, [&](int64_t i) {
       errors[static_cast<size_t>(i)] = check_logits(logits_row(i), begin + i + 1);
       if (!errors[static_cast<size_t>(i)].ok()) return;
-      row.prompt_logprobs[first + static_cast<size_t>(i)] =
-          compute_logprobs(logits_row(i), row.prompt_ids[begin + i + 1], slice.num_prompt_logprobs);
+      slot.prompt_logprobs[first + static_cast<size_t>(i)] =
+          compute_logprobs(logits_row(i), slot.prompt_ids[begin + i + 1], span.num_prompt_logprobs);
     });
     const auto broken = std::ranges::find_if_not(errors, &Status::ok);
-    if (row.prompt_error.ok() && broken != errors.end()) row.prompt_error = *broken;
+    if (slot.prompt_error.ok() && broken != errors.end()) slot.prompt_error = *broken;
   }
   return {};
 }
 
-Status HostRunner::sample(const BatchPlan& plan, std::vector<SampledSpan>& spans) {
-  std::vector<const SeqSlice*> slices;
-  for (const SeqSlice& slice : plan.slices) {
-    if (slice.samples) slices.push_back(&slice);
+Status HostRunner::sample(const BatchPlan& plan, std::vector<SampledSpan>& results) {
+  std::vector<const SeqSpan*> spans;
+  for (const SeqSpan& span : plan.spans) {
+    if (span.samples) spans.push_back(&span);
   }
-  spans.resize(slices.size());
-  for (size_t begin = 0; begin < slices.size();) {
+  results.resize(spans.size());
+  for (size_t begin = 0; begin < spans.size();) {
     size_t end = begin;
-    for (int num_rows = 0; end < slices.size(); ++end) {
-      num_rows += slices[end]->max_sampled();
+    for (int num_rows = 0; end < spans.size(); ++end) {
+      num_rows += spans[end]->max_sampled();
       if (num_rows > parts_.sizes.limits.max_num_logit_rows) break;
     }
     QUIRE_CHECK(end > begin, "[cpu] the logits have a row for each token of a span");
     const size_t count = end - begin;
-    QUIRE_RETURN_IF_ERROR(sample_together(plan, std::span(slices).subspan(begin, count),
-                                          std::span(spans).subspan(begin, count)));
+    QUIRE_RETURN_IF_ERROR(sample_together(plan, std::span(spans).subspan(begin, count),
+                                          std::span(results).subspan(begin, count)));
     begin = end;
   }
   return parts_.drafter == nullptr ? Status() : propose_drafts(plan);
 }
 
-Status HostRunner::sample_together(const BatchPlan& plan, std::span<const SeqSlice* const> slices,
-                                   std::span<SampledSpan> spans) {
+Status HostRunner::sample_together(const BatchPlan& plan, std::span<const SeqSpan* const> spans,
+                                   std::span<SampledSpan> results) {
   std::vector<int32_t> token_rows;
   std::vector<int64_t> first_rows;
-  for (const SeqSlice* slice : slices) {
+  for (const SeqSpan* span : spans) {
     first_rows.push_back(std::ssize(token_rows));
-    const int first = slice->decodes ? 0 : slice->num_tokens - 1;
-    for (int i = 0; i < slice->max_sampled(); ++i) {
-      token_rows.push_back(slice->first_token + first + i);
+    const int first = span->decodes ? 0 : span->num_tokens - 1;
+    for (int i = 0; i < span->max_sampled(); ++i) {
+      token_rows.push_back(span->first_token + first + i);
     }
   }
   const auto num_rows = static_cast<int>(token_rows.size());
   QUIRE_RETURN_IF_ERROR(model().compute_logits(token_rows.data(), num_rows,
                                                logits_.view.rows(0, num_rows), device_.stream));
-  device_.pool.parallel_for(std::ssize(slices), [&](int64_t i) {
-    sample_slice(plan, *slices[i], first_rows[i], spans[i]);
+  device_.pool.parallel_for(std::ssize(spans), [&](int64_t i) {
+    sample_span(plan, *spans[i], first_rows[i], results[i]);
   });
   return {};
 }
 
-// Samples from token i of the slice. Its logits are valid only if every draft before it was
+// Samples from token i of the span. Its logits are valid only if every draft before it was
 // accepted.
-void HostRunner::sample_slice(const BatchPlan& plan, const SeqSlice& slice,
-                              int64_t first_logits_row, SampledSpan& span) {
-  Row& row = rows_[slice.row];
-  const std::span<const int32_t> inputs = next_tokens(slice.row);
+void HostRunner::sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t first_logits_row,
+                             SampledSpan& sampled) {
+  Slot& slot = slots_[span.slot];
+  const std::span<const int32_t> inputs = next_tokens(span.slot);
   std::optional<std::span<const uint32_t>> mask;
-  if (slice.mask_idx >= 0) mask = plan.token_masks[static_cast<size_t>(slice.mask_idx)];
-  span.seq_id = slice.seq_id;
-  span.prompt_logprobs = std::exchange(row.prompt_logprobs, {});
-  for (int i = 0; i < slice.max_sampled(); ++i) {
+  if (span.mask_idx >= 0) mask = plan.token_masks[static_cast<size_t>(span.mask_idx)];
+  sampled.seq_id = span.seq_id;
+  sampled.prompt_logprobs = std::exchange(slot.prompt_logprobs, {});
+  for (int i = 0; i < span.max_sampled(); ++i) {
     SampledToken token;
-    const Status status =
-        row.sampler->sample(logits_row(first_logits_row + i), mask, token.token_id, token.logprobs);
+    const Status status = slot.sampler->sample(logits_row(first_logits_row + i), mask,
+                                               token.token_id, token.logprobs);
     if (!status.ok()) {
       // After accepted drafts the next step reports the error, because it samples from the same
       // logits.
-      if (i == 0) span.error = status;
+      if (i == 0) sampled.error = status;
       break;
     }
-    span.tokens.push_back(std::move(token));
-    if (i < slice.num_drafts && span.tokens.back().token_id != inputs[i + 1]) break;
+    sampled.tokens.push_back(std::move(token));
+    if (i < span.num_drafts && sampled.tokens.back().token_id != inputs[i + 1]) break;
   }
-  if (!row.prompt_error.ok()) span.error = row.prompt_error;
-  note_progress(slice.row);
+  if (!slot.prompt_error.ok()) sampled.error = slot.prompt_error;
+  note_progress(span.slot);
 }
 
-// Updates the row's length and next token: the newest known token is not computed yet.
-void HostRunner::note_progress(int row_idx) {
-  const SamplerState& sampler = *rows_[row_idx].sampler;
-  num_computed_[static_cast<size_t>(row_idx)] = sampler.num_tokens() - 1;
-  next_tokens(row_idx).front() = sampler.last_token();
+// Updates the slot's length and next token: the newest known token is not computed yet.
+void HostRunner::note_progress(int slot_idx) {
+  const SamplerState& sampler = *slots_[slot_idx].sampler;
+  num_computed_[static_cast<size_t>(slot_idx)] = sampler.num_tokens() - 1;
+  next_tokens(slot_idx).front() = sampler.last_token();
 }
 
-std::span<int32_t> HostRunner::next_tokens(int row_idx) {
+std::span<int32_t> HostRunner::next_tokens(int slot_idx) {
   const auto q_len = static_cast<size_t>(parts_.sizes.limits.decode_q_len());
-  return std::span(next_tokens_).subspan(static_cast<size_t>(row_idx) * q_len, q_len);
+  return std::span(next_tokens_).subspan(static_cast<size_t>(slot_idx) * q_len, q_len);
 }
 
 Status HostRunner::propose_drafts(const BatchPlan& plan) {
-  std::vector<int32_t> rows;
-  for (const SeqSlice& slice : plan.slices) rows.push_back(slice.samples ? slice.row : -1);
-  return parts_.drafter->propose({.rows = rows.data(),
-                                  .num_slices = static_cast<int>(rows.size()),
+  std::vector<int32_t> slots;
+  for (const SeqSpan& span : plan.spans) slots.push_back(span.samples ? span.slot : -1);
+  return parts_.drafter->propose({.slots = slots.data(),
+                                  .num_spans = static_cast<int>(slots.size()),
                                   .num_computed = num_computed_.data(),
                                   .next_tokens = next_tokens_.data()},
                                  device_.stream);

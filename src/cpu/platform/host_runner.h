@@ -40,7 +40,7 @@ class HostRunner final : public Runner {
 
  private:
   // State of a sequence that persists between steps.
-  struct Row {
+  struct Slot {
     std::optional<SamplerState> sampler;
     std::vector<std::vector<int32_t>> block_ids;  // by block table
     std::vector<int32_t> prompt_ids;              // kept only for prompt log probabilities
@@ -59,20 +59,20 @@ class HostRunner final : public Runner {
   void device_loop();
   StepResult run_step(const BatchPlan& plan) noexcept;
   StepResult run_step_unguarded(const BatchPlan& plan);
-  void update_rows(const BatchPlan& plan);
-  void add_row(const RowAdded& added);
+  void update_slots(const BatchPlan& plan);
+  void add_slot(const SlotAdded& added);
   Status run_model(const BatchPlan& plan);
   Status collect_prompt_logprobs(const BatchPlan& plan);
-  Status collect_prompt_logprobs(const SeqSlice& slice, Row& row);
-  Status sample(const BatchPlan& plan, std::vector<SampledSpan>& spans);
-  // Samples the slices; their logits rows must fit into logits_ together.
-  Status sample_together(const BatchPlan& plan, std::span<const SeqSlice* const> slices,
-                         std::span<SampledSpan> spans);
-  void sample_slice(const BatchPlan& plan, const SeqSlice& slice, int64_t first_logits_row,
-                    SampledSpan& span);
+  Status collect_prompt_logprobs(const SeqSpan& span, Slot& slot);
+  Status sample(const BatchPlan& plan, std::vector<SampledSpan>& results);
+  // Samples the spans; their logits rows must fit into logits_ together.
+  Status sample_together(const BatchPlan& plan, std::span<const SeqSpan* const> spans,
+                         std::span<SampledSpan> results);
+  void sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t first_logits_row,
+                   SampledSpan& sampled);
   Status propose_drafts(const BatchPlan& plan);
-  void note_progress(int row_idx);
-  std::span<int32_t> next_tokens(int row_idx);
+  void note_progress(int slot_idx);
+  std::span<int32_t> next_tokens(int slot_idx);
   std::span<float> logits_row(int64_t i);
   Model& model() const { return *parts_.target().model; }
 
@@ -80,12 +80,12 @@ class HostRunner final : public Runner {
   StepAttention attention_{parts_.target(), parts_.workspace};
   HostDevice& device_;
   Tensor logits_;  // F32 [max_num_logit_rows, vocab_size]
-  std::vector<Row> rows_;
-  // By row, as in DraftCall.
+  std::vector<Slot> slots_;
+  // By slot, as in DraftCall.
   std::vector<int32_t> num_computed_;
   std::vector<int32_t> next_tokens_;
   BatchInputs inputs_;
-  std::vector<RowView> row_views_;
+  std::vector<SlotView> slot_views_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

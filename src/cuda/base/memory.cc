@@ -52,7 +52,7 @@ Result<Buffer> pinned_memory(size_t num_bytes) {
 
 Result<PinnedRing> PinnedRing::create(size_t slot_bytes) {
   PinnedRing ring;
-  ring.slot_bytes_ = (slot_bytes + 255) / 256 * 256;
+  ring.slot_bytes_ = round_up(slot_bytes, 256);
   QUIRE_ASSIGN_OR_RETURN(ring.memory_, pinned_memory(ring.slot_bytes_ * kNumSlots));
   for (int i = 0; i < kNumSlots; ++i) {
     QUIRE_ASSIGN_OR_RETURN(CudaEvent event, CudaEvent::create());

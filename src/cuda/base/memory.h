@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/numbers.h"
 #include "cuda/base/stream.h"
 #include "quire/status.h"
 #include "tensor/tensor.h"
@@ -32,7 +33,7 @@ class BumpAllocator {
   template <typename T>
   T* allocate(size_t count) {
     const size_t at = num_bytes_;
-    num_bytes_ += (count * sizeof(T) + 255) / 256 * 256;
+    num_bytes_ += round_up(count * sizeof(T), 256);
     return base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + at);
   }
   size_t num_bytes() const { return num_bytes_; }

@@ -10,7 +10,7 @@
 
 #include "cuda/base/dynamic_library.h"
 #include "cuda/base/memory.h"
-#include "cuda/ops/skinny_gemm.h"
+#include "cuda/ops/op_kernels.h"
 
 namespace quire::cuda {
 

@@ -129,24 +129,23 @@ class CudaOpsImpl final : public CudaOps {
     run_gather_rows(in(stream), x, rows, out);
   }
 
-  // While calls are recorded, the tail runs as separate products, so that they are recorded too.
-  bool try_layer_tail(const LayerTail& tail, Stream& stream) override {
+  // While a step is recorded, the tail runs as separate products, so that they are recorded too.
+  bool try_layer_tail(const LayerTail& layer, Stream& stream) override {
     check_stream(stream);
-    if (recording_) recorded_tails_.push_back(tail);
-    return !recording_ && fuses_layer_tails_ && run_fused(tail);
+    if (recording_) recording_->layers.push_back(layer);
+    return !recording_ && fuses_layer_tails_ && run_fused(layer);
   }
 
   Status end_loading() override { return upload_.release(); }
 
-  void record_linears() override {
-    recorded_.clear();
-    recorded_tails_.clear();
-    recording_ = true;
-  }
-
-  Status tune_linears(std::span<const int> row_counts) override {
-    recording_ = false;
-    std::vector<GemmCall> left = std::exchange(recorded_, {});
+  Status tune_linears(std::span<const int> row_counts,
+                      const std::function<Status()>& run_step) override {
+    QUIRE_CHECK(!recording_, "[ops] tune_linears: the recorded step tunes linears");
+    recording_.emplace();
+    const Status ran = run_step();
+    Recording recording = *std::exchange(recording_, std::nullopt);
+    QUIRE_RETURN_IF_ERROR(ran);
+    std::vector<GemmCall>& left = recording.products;
     while (!left.empty()) {
       const GemmCall first = left.front();
       std::vector<GemmCall> alike;
@@ -157,10 +156,16 @@ class CudaOpsImpl final : public CudaOps {
       });
       QUIRE_RETURN_IF_ERROR(tune(alike, row_counts));
     }
-    return tune_layer_tails(std::exchange(recorded_tails_, {}));
+    return tune_layer_tails(recording.layers);
   }
 
  private:
+  // The products and layer tails of the step that tune_linears() runs.
+  struct Recording {
+    std::vector<GemmCall> products;
+    std::vector<LayerTail> layers;
+  };
+
   // With this many calls, even a large model's smallest matrices exceed any L2.
   static constexpr size_t kMaxCalls = 8;
 
@@ -173,7 +178,7 @@ class CudaOpsImpl final : public CudaOps {
                     out.shape[1] == linear.out_features() && x.shape[0] == out.shape[0],
                 "[ops] linear: out is of the activations' type or F32, with x's rows");
     const GemmCall call = {x, linear.weights(), linear.bias(), out, gated_out};
-    if (recording_) recorded_.push_back(call);
+    if (recording_) recording_->products.push_back(call);
     gemm_->run(call);
   }
 
@@ -195,37 +200,35 @@ class CudaOpsImpl final : public CudaOps {
     return {};
   }
 
-  static LayerTail first_row(LayerTail tail) {
-    for (TensorView* rows : {&tail.attention, &tail.residual, &tail.delta, &tail.qkv, &tail.normed,
-                             &tail.gate_up_out, &tail.product}) {
+  static LayerTail first_row(LayerTail layer) {
+    for (TensorView* rows : {&layer.attention, &layer.residual, &layer.delta, &layer.qkv,
+                             &layer.normed, &layer.gate_up_out, &layer.product}) {
       *rows = rows->rows(0, 1);
     }
-    return tail;
+    return layer;
   }
 
   // Returns false if the kernel cannot compute the tail. With one rank there is nothing to reduce
   // within it.
-  bool run_fused(const LayerTail& tail) {
-    if (layer_tail_ == nullptr) return false;
-    const std::optional<LayerTailCall> call = layer_tail_call(tail);
-    return call && layer_tail_->run(*call);
+  bool run_fused(const LayerTail& layer) {
+    return layer_tail_ != nullptr && layer_tail_->run(layer);
   }
 
   // Returns false if the kernel cannot compute the tails, or the device refuses the launch. It may
   // refuse when other processes share its SMs, because the kernel needs all SMs at once.
-  Result<bool> try_fused(std::span<const LayerTail> tails) {
+  Result<bool> try_fused(std::span<const LayerTail> layers) {
     QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // so that errors of earlier work are
                                                             // reported here
-    bool can_compute = !tails.empty();
-    for (const LayerTail& tail : tails) can_compute = can_compute && run_fused(tail);
+    bool can_compute = !layers.empty();
+    for (const LayerTail& layer : layers) can_compute = can_compute && run_fused(layer);
     const Status launched = context_.stream->synchronize();
     if (launched.ok()) return can_compute;
     (void)cudaGetLastError();
     QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // a device fault persists, a refusal
                                                             // does not
     log_warning(
-        "[ops] cooperative launch of the fused layer tail refused; using separate kernels (slower "
-        "with one sequence): {}",
+        "[ops] the device refused the cooperative launch of the fused layer tail; separate kernels "
+        "are used instead, which is slower with one sequence: {}",
         launched.message());
     return false;
   }
@@ -235,33 +238,34 @@ class CudaOpsImpl final : public CudaOps {
   Status tune_layer_tails(std::span<const LayerTail> recorded) {
     constexpr int kRounds = 5;
     fuses_layer_tails_ = false;
-    std::vector<LayerTail> tails;
-    for (const LayerTail& tail : recorded.first(std::min(recorded.size(), kMaxCalls))) {
-      tails.push_back(first_row(tail));
+    std::vector<LayerTail> layers;
+    for (const LayerTail& layer : recorded.first(std::min(recorded.size(), kMaxCalls))) {
+      layers.push_back(first_row(layer));
     }
     QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
     const auto time = [&](const auto& run) {
       return watch.time(*context_.stream, [&]() -> Status {
-        for (const LayerTail& tail : tails) {
-          run_pause(context_);  // stands for attention between two tails
-          run(tail);
+        for (const LayerTail& layer : layers) {
+          run_empty_kernel(context_);  // stands for attention between two tails
+          run(layer);
         }
         return {};
       });
     };
-    QUIRE_ASSIGN_OR_RETURN(const bool can_fuse, try_fused(tails));
+    QUIRE_ASSIGN_OR_RETURN(const bool can_fuse, try_fused(layers));
     if (!can_fuse) return {};
     std::array<double, kRounds> fused = {};
-    std::array<double, kRounds> in_steps = {};
+    std::array<double, kRounds> separate = {};
     for (size_t i = 0; i < kRounds; ++i) {
-      QUIRE_ASSIGN_OR_RETURN(fused[i], time([&](const LayerTail& tail) { (void)run_fused(tail); }));
-      QUIRE_ASSIGN_OR_RETURN(in_steps[i], time([&](const LayerTail& tail) {
-                               run_layer_tail(*this, tail, *context_.stream);
+      QUIRE_ASSIGN_OR_RETURN(fused[i],
+                             time([&](const LayerTail& layer) { (void)run_fused(layer); }));
+      QUIRE_ASSIGN_OR_RETURN(separate[i], time([&](const LayerTail& layer) {
+                               run_layer_tail(*this, layer, *context_.stream);
                              }));
     }
     std::sort(fused.begin(), fused.end());
-    std::sort(in_steps.begin(), in_steps.end());
-    fuses_layer_tails_ = fused[kRounds / 2] < in_steps[kRounds / 2];
+    std::sort(separate.begin(), separate.end());
+    fuses_layer_tails_ = fused[kRounds / 2] < separate[kRounds / 2];
     return {};
   }
 
@@ -303,9 +307,7 @@ class CudaOpsImpl final : public CudaOps {
   std::unique_ptr<LayerTailKernel> layer_tail_;  // null: the device does not support it
   bool fuses_layer_tails_ = false;
   WeightUpload upload_;
-  bool recording_ = false;
-  std::vector<GemmCall> recorded_;
-  std::vector<LayerTail> recorded_tails_;
+  std::optional<Recording> recording_;  // engaged while tune_linears() runs its step
 };
 
 }  // namespace

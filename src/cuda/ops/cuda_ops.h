@@ -4,6 +4,7 @@
 // and on the kernels that were measured as the fastest in this process (tune_linears).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -12,18 +13,22 @@
 
 namespace quire::cuda {
 
+// The order of use is: load weights (make_linear, make_vector), end_loading(), allocate the
+// activations, tune_linears(), then steps. Both calls below may be left out: then the upload keeps
+// its threads and pinned memory, and fixed rules choose the kernels. A graph keeps the kernels that
+// were chosen when it was captured, so tuning precedes capture.
 class CudaOps : public Ops {
  public:
   // Waits for the uploads, and frees their threads and memory. More weights may be loaded later,
   // which allocates them again.
   virtual Status end_loading() = 0;
-  // From this call until tune_linears, linear() records its calls: run one step with the largest
-  // number of rows.
-  virtual void record_linears() = 0;
-  // Measures every kernel that can compute the recorded products at these numbers of rows
-  // (ascending; at most as many as the calls had), and remembers the fastest. Cannot be captured;
-  // waits, and overwrites the outputs of the recorded calls, so their tensors must still exist.
-  virtual Status tune_linears(std::span<const int> row_counts) = 0;
+  // Calls `run_step`, which enqueues one step with the largest number of rows, and records its
+  // products. Then measures every kernel that can compute them at these numbers of rows (ascending;
+  // at most as many as the step had), and remembers the fastest. Cannot be captured; waits, and
+  // overwrites the outputs of the recorded products, so their tensors must still exist. On an error
+  // of the step nothing is measured.
+  virtual Status tune_linears(std::span<const int> row_counts,
+                              const std::function<Status()>& run_step) = 0;
 };
 
 struct CudaOpsOptions {

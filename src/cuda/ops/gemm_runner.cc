@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/numbers.h"
+
 namespace quire::cuda {
 namespace {
 
@@ -24,8 +26,8 @@ constexpr const GemmEffort& effort_for(int64_t num_rows) {
   return num_rows > kManyRows ? kLongEffort : kEffort;
 }
 
-// Above this number of rows the any-shape kernel reads the weights several times.
-constexpr int64_t kMaxAnyRows = 4;
+// Above this number of rows the generic kernel reads the weights several times.
+constexpr int64_t kMaxGenericRows = 4;
 // A candidate replaces an earlier one only if it is clearly faster, because it may add in another
 // order.
 constexpr double kWorthwhile = 0.98;
@@ -67,7 +69,7 @@ int64_t row_bucket(int64_t num_rows) {
     if (num_rows <= small) return small;
   }
   const int64_t step = num_rows <= 128 ? 16 : num_rows <= 512 ? 64 : num_rows <= 2048 ? 256 : 1024;
-  return (num_rows + step - 1) / step * step;
+  return round_up(num_rows, step);
 }
 
 std::vector<int> row_buckets(int max_rows) {
@@ -100,12 +102,12 @@ void GemmRunner::run(const GemmCall& call) {
 GemmChoice GemmRunner::choose_unmeasured(const GemmCall& call, int64_t num_rows) {
   // Measured on an H200 (bench/results/h200/gemm.md).
   constexpr int64_t kSmallMatrix = int64_t{20} << 20;
-  if (num_rows == 1) return {.kind = GemmChoice::Kind::kAny};
+  if (num_rows == 1) return {.kind = GemmChoice::Kind::kGeneric};
   if (skinny_takes(call) && call.w.shape.num_elements() <= kSmallMatrix) {
     return {.kind = GemmChoice::Kind::kSkinny, .skinny_variant = num_skinny_variants() - 1};
   }
   const auto algorithms = cublas_->algorithms(cublas_shape(shape_of(call)), num_rows, 1);
-  if (algorithms.empty()) return {.kind = GemmChoice::Kind::kAny};
+  if (algorithms.empty()) return {.kind = GemmChoice::Kind::kGeneric};
   return {.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithms.front()};
 }
 
@@ -138,7 +140,7 @@ std::vector<GemmRunner::Candidate> GemmRunner::candidates(const GemmCall& call,
     add({.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithm});
   }
   if (!is_gated) add_wgmma();
-  if (num_rows <= kMaxAnyRows || all.empty()) add({.kind = GemmChoice::Kind::kAny});
+  if (num_rows <= kMaxGenericRows || all.empty()) add({.kind = GemmChoice::Kind::kGeneric});
   return all;
 }
 
@@ -155,7 +157,7 @@ Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
         cublas_->run(*context_.stream, cublas_shape(shape), call, choice.algorithm));
     if (adds_bias_after(shape)) run_add_bias(context_, call.bias, call.out);
   } else {
-    run_any_gemm(context_, call);
+    run_generic_gemm(context_, call);
   }
   if (call.gated_out.data != nullptr)
     run_gated_mul(context_, Activation::kSilu, call.out, call.gated_out);
@@ -178,7 +180,7 @@ Status GemmRunner::run_timed(std::span<const GemmCall> calls, const Candidate& c
   }
   watch.start(*context_.stream);
   for (size_t i = 0; i < num_runs; ++i) {
-    run_pause(context_);  // a model has another kernel between two products
+    run_empty_kernel(context_);  // a model has another kernel between two products
     // Continues after the last candidate's calls, so that the L2 does not hold the weights.
     QUIRE_RETURN_IF_ERROR(run_choice(calls[next_call_++ % calls.size()], choice));
   }

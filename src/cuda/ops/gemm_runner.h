@@ -1,4 +1,4 @@
-// Chooses the kernel of a product: the skinny kernel, cuBLASLt, a wgmma kernel, or the any-shape
+// Chooses the kernel of a product: the skinny kernel, cuBLASLt, a wgmma kernel, or the generic
 // kernel. tune() measures the choice; until then a fixed rule applies.
 #pragma once
 
@@ -22,8 +22,8 @@ int64_t row_bucket(int64_t num_rows);
 std::vector<int> row_buckets(int max_rows);
 
 struct GemmChoice {
-  enum class Kind { kSkinny, kCublasLt, kWgmma, kAny };
-  Kind kind = Kind::kAny;
+  enum class Kind { kSkinny, kCublasLt, kWgmma, kGeneric };
+  Kind kind = Kind::kGeneric;
   int skinny_variant = 0;
   cublasLtMatmulAlgo_t algorithm = {};
   WgmmaPlan wgmma = {};

@@ -1,38 +1,151 @@
 // All products between two layers' attention in one kernel, for a single token row. There is so
 // little arithmetic per weight that memory bandwidth determines the time, provided that memory
 // never idles.
+//
+// This header has the host's interface and, in namespace tail, the plan that the launch and the
+// kernel (layer_tail_kernel.cuh) share: the products, each thread block's columns of them, and the
+// layout of shared memory.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <optional>
 
+#include "base/numbers.h"
 #include "cuda/base/memory.h"
-#include "cuda/ops/layer_tail_plan.h"
-#include "cuda/ops/row_kernels.h"
+#include "cuda/ops/op_kernels.h"
 #include "ops/ops.h"
 #include "tensor/tensor.h"
 
-namespace quire::cuda {
+#ifdef __CUDACC__
+#define QUIRE_BOTH_SIDES __host__ __device__
+#else
+#define QUIRE_BOTH_SIDES
+#endif
 
-// The LayerTail of ops.h with its matrices as tensors, [out_features, in_features], without biases.
-// Activations are [1, width]; all have one type.
-struct LayerTailCall {
-  TensorView o;
-  TensorView gate_up;
-  TensorView down;
-  TensorView next_qkv;  // data null: no layer follows, and delta is not added to residual
-  const float* post_norm = nullptr;
-  const float* next_norm = nullptr;
-  float eps = 0;
-  TensorView attention;
-  TensorView residual;
-  TensorView delta;
-  TensorView product;
-  TensorView qkv;
+namespace quire::cuda {
+namespace tail {
+
+inline constexpr int kWarps = 8;
+inline constexpr int kThreads = kWarps * 32;
+inline constexpr int kVec = 8;  // elements of a 16-byte access
+// Elements of K of one weight row that a warp loads per stage of its ring. Halving this (with twice
+// the stages) is 20 % slower on an H200, because each SM then issues too many bulk copies.
+inline constexpr int kSegment = 2048;
+inline constexpr int kSegmentBytes = kSegment * 2;
+inline constexpr int kMaxGemms = 4;
+
+// The products in the order of their phases; kQkv is absent behind the last layer.
+enum GemmIdx { kO, kGateUp, kDown, kQkv };
+
+// One product: out[n] = w[n, k] * x[k].
+struct Gemm {
+  const void* w = nullptr;
+  void* out = nullptr;
+  int n = 0;  // columns of out; for gate and up, w has 2 n rows
+  int k = 0;
+  int rows_per_column = 1;  // rows of w per column of out
 };
 
-// Returns nullopt if a matrix has a bias.
-std::optional<LayerTailCall> layer_tail_call(const LayerTail& tail);
+// A thread block's contiguous range of a product's columns, and the segments of w that they need.
+struct ColumnRange {
+  int first_column;
+  int num_columns;
+  int row_segments;  // segments per row of w
+  int num_segments;  // segments of all rows
+};
+
+QUIRE_BOTH_SIDES inline int num_row_segments(const Gemm& gemm) {
+  return ceil_div(gemm.k, kSegment);
+}
+
+QUIRE_BOTH_SIDES inline ColumnRange column_range(const Gemm& gemm, int block, int num_blocks) {
+  ColumnRange range = {};
+  range.first_column = static_cast<int>(int64_t{gemm.n} * block / num_blocks);
+  const auto end = static_cast<int>(int64_t{gemm.n} * (block + 1) / num_blocks);
+  range.num_columns = end - range.first_column;
+  range.row_segments = num_row_segments(gemm);
+  range.num_segments = range.num_columns * gemm.rows_per_column * range.row_segments;
+  return range;
+}
+
+// The kernel's parameters.
+struct Params {
+  Gemm gemms[kMaxGemms];
+  int num_gemms = 0;
+  int num_stages = 0;  // of a warp's ring; 0: does not fit
+  int max_k = 0;
+  int max_segments = 0;  // the largest number of a thread block in a phase
+  int hidden = 0;
+  const void* attention = nullptr;
+  void* residual = nullptr;
+  const float* norms[2] = {};  // after kO and after kDown
+  float eps = 0;
+  uint64_t* arrivals = nullptr;  // grid barrier; a multiple of gridDim.x between launches
+};
+
+// Offsets in shared memory. The warps' rings come first.
+struct SharedLayout {
+  size_t x;
+  size_t residual;
+  size_t sums;
+  size_t barriers;
+  size_t num_bytes;
+};
+
+QUIRE_BOTH_SIDES inline SharedLayout shared_layout(const Params& params) {
+  const auto aligned = [](size_t bytes) { return round_up(bytes, 128); };
+  const size_t num_stages = size_t{kWarps} * static_cast<size_t>(params.num_stages);
+  SharedLayout layout = {};
+  layout.x = num_stages * kSegmentBytes;
+  layout.residual = aligned(layout.x + static_cast<size_t>(params.max_k) * 2);
+  layout.sums = aligned(layout.residual + static_cast<size_t>(params.hidden) * 2);
+  layout.barriers = aligned(layout.sums + static_cast<size_t>(params.max_segments) * sizeof(float));
+  layout.num_bytes = layout.barriers + num_stages * sizeof(uint64_t);
+  return layout;
+}
+
+// Segments of the largest range: the numbers of columns differ by at most one.
+inline int max_range_segments(const Gemm& gemm, int num_blocks) {
+  const int num_columns = ceil_div(gemm.n, num_blocks);
+  return num_columns * gemm.rows_per_column * num_row_segments(gemm);
+}
+
+inline void add_gemm(Params& params, const Gemm& gemm, int num_blocks) {
+  params.max_k = std::max(params.max_k, gemm.k);
+  params.max_segments = std::max(params.max_segments, max_range_segments(gemm, num_blocks));
+  params.gemms[params.num_gemms++] = gemm;
+}
+
+// Shared memory for a thread block of the tail, in bytes.
+struct SharedMemoryLimits {
+  size_t per_block;         // limit per thread block
+  size_t beside_attention;  // left on the SM beside one XQA thread block
+};
+
+// Upper bound of the shared memory of XQA's decode kernels over a 16-bit cache, per thread block
+// (53,888 bytes at head_dim 128); a GPU test compares it with the kernels. Kernels over an FP8
+// cache take 112,256 bytes, which leaves too little for a ring of useful depth.
+inline constexpr size_t kAttentionBytes = size_t{54} << 10;
+
+// Chooses the depth of the rings. They fill while attention runs, so they leave shared memory for a
+// thread block of attention on the same SM. Otherwise attention starts only after the previous tail
+// has ended, and the next tail starts with empty rings. If even the shallowest rings leave too
+// little, they take up to the limit per thread block.
+inline void fit_rings(Params& params, const SharedMemoryLimits& limits) {
+  constexpr int kMaxStages = 4;
+  constexpr int kMinStages = 2;
+  for (const size_t most :
+       {std::min(limits.per_block, limits.beside_attention), limits.per_block}) {
+    for (params.num_stages = kMaxStages; params.num_stages >= kMinStages; --params.num_stages) {
+      if (shared_layout(params).num_bytes <= most) return;
+    }
+  }
+  params.num_stages = 0;
+}
+
+}  // namespace tail
 
 class LayerTailKernel {
  public:
@@ -43,23 +156,25 @@ class LayerTailKernel {
                                                          int num_blocks = 0);
 
   // Enqueues; capturable. Only one stream may use it at a time, because the grid barrier's counter
-  // belongs to this object. Returns false, and enqueues nothing, unless the call has one row of F16
-  // or BF16, widths that are multiples of 8 elements and fit in shared memory, and 16-byte aligned
-  // addresses.
-  [[nodiscard]] bool run(const LayerTailCall& call);
+  // belongs to this object. Returns false, and enqueues nothing, unless the layer has one row of
+  // F16 or BF16, no biases, widths that are multiples of 8 elements and fit in shared memory, and
+  // 16-byte aligned addresses.
+  [[nodiscard]] bool run(const LayerTail& layer);
 
  private:
   LayerTailKernel(const LaunchContext& context, Buffer arrivals, int num_blocks,
-                  const TailSharedMemory& shared_memory)
+                  const tail::SharedMemoryLimits& limits)
       : context_(context),
         arrivals_(std::move(arrivals)),
         num_blocks_(num_blocks),
-        shared_memory_(shared_memory) {}
+        limits_(limits) {}
 
   LaunchContext context_;
   Buffer arrivals_;
   int num_blocks_;
-  TailSharedMemory shared_memory_;
+  tail::SharedMemoryLimits limits_;
 };
 
 }  // namespace quire::cuda
+
+#undef QUIRE_BOTH_SIDES

@@ -1,99 +1,121 @@
-// One thread block per SM computes four products, one after the other, each a phase:
+// Everything between the attention of two layers for one token row, as one cooperative launch with
+// one thread block per SM. The products follow one another, each in a phase:
 //
-// delta = o * attention; residual += delta, norm; product = silu(gate) * up; delta = down *
-// product; residual += delta, norm; qkv.
+//   phase    x in shared memory        product                                then, in each thread
+//   block kO       attention                 delta = o * x                          residual +=
+//   delta; x = norm kGateUp  norm of the residual      product = silu(gate * x) * (up * x)    x =
+//   product kDown    product                   delta = down * x                       residual +=
+//   delta; x = norm kQkv     norm of the residual      qkv = next_qkv * x
 //
-// Each thread block computes a contiguous range of every product's columns. Its warps take segments
-// of the weights' rows in turn, each with a partial sum; the partial sums of a row are added in
-// order.
+// Each thread block computes a contiguous range of every product's columns (ColumnRange). Its warps
+// take segments of the weights' rows in turn, each with a partial sum in shared memory; the sums of
+// a row are added in order, so that every run has the same bits.
 //
-// No kernel writes weights. Each warp loads its segments by bulk copies into its own ring in shared
-// memory. The ring is filled ahead of use, across phases and before the wait for the previous
-// kernel, so that memory stays busy while thread blocks wait for each other.
+// Each warp has a ring of stages in shared memory. Its lane 0 is the producer (WeightLoader), all
+// 32 lanes are the consumer (multiply_range):
+//
+//   WeightLoader                             multiply_range
+//   bulk copy -> stage i  --- arrived[i] --> wait for arrived[i]; stage i -> registers
+//   next segment -> stage i <- __syncwarp -- all lanes have read stage i
+//                                            sums[segment] = warp_sum(w * x)
+//
+// No kernel writes weights, so the loader runs ahead of the consumer across phases, and starts
+// before the wait for the previous kernel. Memory thus stays busy while thread blocks wait for each
+// other.
+//
+// One phase, and the data that each barrier makes safe:
+//
+//   multiply_range                    reads x, writes sums
+//   __syncthreads                     sums, for other warps
+//   store_columns                     reads sums, writes the range's columns of out to memory
+//   GridBarrier::wait                 out, for other thread blocks; x and sums may be overwritten
+//   add_and_norm or copy_row          reads out past the L1, writes residual and x. Each thread
+//                                     reads only the elements of residual that it wrote.
+//   __syncthreads                     x, for other warps
+//
+// The first thread block writes the residual to memory after the last addition. Every thread block
+// has read it before the first grid barrier.
 #pragma once
 
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
-#include "cuda/ops/layer_tail_plan.h"
+#include "cuda/ops/layer_tail.h"
 
 namespace quire::cuda::tail {
-
-constexpr int kThreads = kTailWarps * 32;
-constexpr int kVec = 8;  // elements of a 16-byte access
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
 // Vectors of norm weights that a thread loads in advance; longer rows read the rest when they need
 // it.
-constexpr int kHeldVecs = 2;
+constexpr int kPreloadedVecs = 2;
 
 struct Shared {
-  unsigned char* ring;   // of this warp
-  Mbarrier* arrived;     // per stage: its bytes have arrived
+  unsigned char* ring;  // of this warp
+  Mbarrier* arrived;    // per stage: its bytes have arrived
   unsigned char* x;
   unsigned char* residual;
   float* sums;
 };
 
-__device__ __forceinline__ Shared shared_of(const TailParams& p, unsigned char* memory) {
-  const TailLayout layout = tail_layout(p);
-  const int first_slot = static_cast<int>(threadIdx.x) / 32 * p.num_stages;
+__device__ __forceinline__ Shared shared_of(const Params& p, unsigned char* memory) {
+  const SharedLayout layout = shared_layout(p);
+  const int first_stage = static_cast<int>(threadIdx.x) / 32 * p.num_stages;
   Shared s;
-  s.ring = memory + first_slot * kTailSegmentBytes;
-  s.arrived = reinterpret_cast<Mbarrier*>(memory + layout.barriers) + first_slot;
+  s.ring = memory + first_stage * kSegmentBytes;
+  s.arrived = reinterpret_cast<Mbarrier*>(memory + layout.barriers) + first_stage;
   s.x = memory + layout.x;
   s.residual = memory + layout.residual;
   s.sums = reinterpret_cast<float*>(memory + layout.sums);
   return s;
 }
 
-__device__ __forceinline__ TailShare share_of_block(const TailPhase& phase) {
-  return tail_share(phase, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+__device__ __forceinline__ ColumnRange range_of_block(const Gemm& gemm) {
+  return column_range(gemm, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
 }
 
-// A warp's position among the items of a phase, of which it takes every kTailWarps-th. Advancing
-// needs no division.
+// A warp's position among the segments of a range, of which it takes every kWarps-th: the row of w,
+// and the segment of that row. Advancing needs no division.
 struct Cursor {
   int row = 0;
   int segment = 0;
 
-  __device__ __forceinline__ explicit Cursor(int num_segments)
-      : num_segments_(num_segments),
-        row_step_(kTailWarps / num_segments),
-        segment_step_(kTailWarps % num_segments) {
+  __device__ __forceinline__ explicit Cursor(int row_segments)
+      : row_segments_(row_segments),
+        row_step_(kWarps / row_segments),
+        segment_step_(kWarps % row_segments) {
     const auto warp = static_cast<int>(threadIdx.x) / 32;
-    row = warp / num_segments;
-    segment = warp % num_segments;
+    row = warp / row_segments;
+    segment = warp % row_segments;
   }
   __device__ __forceinline__ void advance() {
     row += row_step_;
     segment += segment_step_;
-    if (segment < num_segments_) return;
-    segment -= num_segments_;
+    if (segment < row_segments_) return;
+    segment -= row_segments_;
     ++row;
   }
 
  private:
-  int num_segments_;
+  int row_segments_;
   int row_step_;
   int segment_step_;
 };
 
 // Issues the bulk copies of a warp's segments; runs on one lane.
-class Reader {
+class WeightLoader {
  public:
-  __device__ __forceinline__ Reader(const TailParams& p, const Shared& s) : p_(p), s_(s) {
-    enter(0);
+  __device__ __forceinline__ WeightLoader(const Params& p, const Shared& s) : p_(p), s_(s) {
+    enter_phase(0);
   }
 
-  // Starts the copy of the next segment, of this or a later phase, into the next stage. Returns
-  // false if none is left.
-  __device__ __forceinline__ bool read() {
-    if (!settle()) return false;
-    const Segment segment = next();
+  // Starts the copy of the next segment, of this or a later phase, into the next stage, whose
+  // content all lanes have read. Returns false if no segment is left.
+  __device__ __forceinline__ bool load_next() {
+    if (!skip_empty_phases()) return false;
+    const Source source = next_source();
     Mbarrier& arrived = s_.arrived[stage_];
-    arrived.arrive_expecting(segment.num_bytes);
-    copy_bulk_evict_first(s_.ring + stage_ * kTailSegmentBytes, segment.weights, segment.num_bytes,
+    arrived.arrive_expecting(source.num_bytes);
+    copy_bulk_evict_first(s_.ring + stage_ * kSegmentBytes, source.weights, source.num_bytes,
                           arrived);
     advance();
     if (++stage_ == p_.num_stages) stage_ = 0;
@@ -103,53 +125,55 @@ class Reader {
   // Prefetches the rest of the first product's weights into the L2.
   __device__ __forceinline__ void prefetch_first_phase() {
     if (phase_ > 0) return;
-    const int item = item_;
+    const int segment = segment_;
     const Cursor cursor = cursor_;
-    for (; item_ < share_.num_items; advance()) {
-      const Segment segment = next();
-      prefetch_bulk(segment.weights, segment.num_bytes);
+    for (; segment_ < range_.num_segments; advance()) {
+      const Source source = next_source();
+      prefetch_bulk(source.weights, source.num_bytes);
     }
-    item_ = item;
+    segment_ = segment;
     cursor_ = cursor;
   }
 
  private:
-  struct Segment {
+  struct Source {
     const void* weights;
     uint32_t num_bytes;
   };
 
-  __device__ __forceinline__ void enter(int phase_idx) {
-    phase_ = phase_idx;
-    item_ = static_cast<int>(threadIdx.x) / 32;
-    if (phase_ == p_.num_phases) return;
-    share_ = share_of_block(p_.phases[phase_]);
-    cursor_ = Cursor(share_.num_segments);
+  __device__ __forceinline__ void enter_phase(int phase) {
+    phase_ = phase;
+    segment_ = static_cast<int>(threadIdx.x) / 32;
+    if (phase_ == p_.num_gemms) return;
+    range_ = range_of_block(p_.gemms[phase_]);
+    cursor_ = Cursor(range_.row_segments);
   }
   __device__ __forceinline__ void advance() {
-    item_ += kTailWarps;
+    segment_ += kWarps;
     cursor_.advance();
   }
-  __device__ __forceinline__ bool settle() {
-    while (phase_ < p_.num_phases && item_ >= share_.num_items) enter(phase_ + 1);
-    return phase_ < p_.num_phases;
+  // A thread block may have no columns of a product, and a warp no segments of them. Returns false
+  // behind the last phase.
+  __device__ __forceinline__ bool skip_empty_phases() {
+    while (phase_ < p_.num_gemms && segment_ >= range_.num_segments) enter_phase(phase_ + 1);
+    return phase_ < p_.num_gemms;
   }
-  __device__ __forceinline__ Segment next() const {
-    const TailPhase& phase = p_.phases[phase_];
-    const int first = cursor_.segment * kTailSegment;
+  __device__ __forceinline__ Source next_source() const {
+    const Gemm& gemm = p_.gemms[phase_];
+    const int first = cursor_.segment * kSegment;
     int row = cursor_.row;
-    if (phase_ == kTailGateUp) row = row / 2 + row % 2 * phase.n;
-    const int64_t at = int64_t{share_.first_column + row} * phase.k + first;
-    return {static_cast<const unsigned char*>(phase.w) + at * 2,
-            static_cast<uint32_t>(min(kTailSegment, phase.k - first)) * 2};
+    if (phase_ == kGateUp) row = row / 2 + row % 2 * gemm.n;
+    const int64_t at = int64_t{range_.first_column + row} * gemm.k + first;
+    return {static_cast<const unsigned char*>(gemm.w) + at * 2,
+            static_cast<uint32_t>(min(kSegment, gemm.k - first)) * 2};
   }
 
-  const TailParams& p_;
+  const Params& p_;
   const Shared& s_;
-  int phase_ = 0;
-  TailShare share_;
-  int item_ = 0;
-  Cursor cursor_{1};
+  int phase_ = 0;      // index of its product
+  ColumnRange range_;  // of the phase
+  int segment_ = 0;    // index among range_.num_segments
+  Cursor cursor_{1};   // the same position
   int stage_ = 0;
 };
 
@@ -184,16 +208,16 @@ __device__ __forceinline__ float dot(const Vec<T, kVec>& a, const Vec<T, kVec>& 
 template <typename T, typename Release>
 __device__ __forceinline__ float multiply_segment(const unsigned char* w, const unsigned char* x,
                                                   int num_vecs, int lane, const Release& release) {
-  constexpr int kLaneVecs = kTailSegment / kVec / 32;
+  constexpr int kLaneVecs = kSegment / kVec / 32;
   float sums[2] = {};
-  if (num_vecs == kTailSegment / kVec) {
-    Vec<T, kVec> held[kLaneVecs];
+  if (num_vecs == kSegment / kVec) {
+    Vec<T, kVec> weights[kLaneVecs];
 #pragma unroll
-    for (int i = 0; i < kLaneVecs; ++i) held[i] = load_shared<T>(w, i * 32 + lane);
+    for (int i = 0; i < kLaneVecs; ++i) weights[i] = load_shared<T>(w, i * 32 + lane);
     release();
 #pragma unroll
     for (int i = 0; i < kLaneVecs; ++i) {
-      sums[i % 2] = dot(held[i], load_shared<T>(x, i * 32 + lane), sums[i % 2]);
+      sums[i % 2] = dot(weights[i], load_shared<T>(x, i * 32 + lane), sums[i % 2]);
     }
   } else {
     for (int i = lane; i < num_vecs; i += 32) {
@@ -204,31 +228,31 @@ __device__ __forceinline__ float multiply_segment(const unsigned char* w, const 
   return sums[0] + sums[1];
 }
 
-// A warp's position in its ring.
+// A consumer's position in its warp's ring.
 struct Stage {
   int idx = 0;
   uint32_t parity = 0;
 };
 
-// Computes a warp's items of a phase.
+// Multiplies a warp's segments of a range with x; writes one partial sum per segment.
 template <typename T>
-__device__ __forceinline__ void multiply_phase(const TailParams& p, const TailPhase& phase,
-                                               const TailShare& share, const Shared& s,
-                                               Reader& reader, Stage& stage) {
+__device__ __forceinline__ void multiply_range(const Params& p, const Gemm& gemm,
+                                               const ColumnRange& range, const Shared& s,
+                                               WeightLoader& loader, Stage& stage) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto warp = static_cast<int>(threadIdx.x) / 32;
   const auto refill = [&] {
     __syncwarp();
-    if (lane == 0) reader.read();
+    if (lane == 0) loader.load_next();
   };
-  Cursor cursor(share.num_segments);
-  for (int item = warp; item < share.num_items; item += kTailWarps, cursor.advance()) {
-    const int first = cursor.segment * kTailSegment;
+  Cursor cursor(range.row_segments);
+  for (int segment = warp; segment < range.num_segments; segment += kWarps, cursor.advance()) {
+    const int first = cursor.segment * kSegment;
     s.arrived[stage.idx].wait(stage.parity);
-    const float part = multiply_segment<T>(s.ring + stage.idx * kTailSegmentBytes, s.x + first * 2,
-                                           min(kTailSegment, phase.k - first) / kVec, lane, refill);
+    const float part = multiply_segment<T>(s.ring + stage.idx * kSegmentBytes, s.x + first * 2,
+                                           min(kSegment, gemm.k - first) / kVec, lane, refill);
     const float sum = warp_sum(part);
-    if (lane == 0) s.sums[item] = sum;
+    if (lane == 0) s.sums[segment] = sum;
     if (++stage.idx == p.num_stages) {
       stage.idx = 0;
       stage.parity ^= 1;
@@ -238,17 +262,17 @@ __device__ __forceinline__ void multiply_phase(const TailParams& p, const TailPh
 
 // Stores the columns that this thread block computed.
 template <typename T>
-__device__ __forceinline__ void store_columns(const TailPhase& phase, const TailShare& share,
+__device__ __forceinline__ void store_columns(const Gemm& gemm, const ColumnRange& range,
                                               const Shared& s) {
   const auto row_sum = [&](int row) {
-    const float* sums = s.sums + row * share.num_segments;
+    const float* sums = s.sums + row * range.row_segments;
     float sum = 0;
-    for (int i = 0; i < share.num_segments; ++i) sum += sums[i];
+    for (int i = 0; i < range.row_segments; ++i) sum += sums[i];
     return sum;
   };
-  T* out = static_cast<T*>(phase.out) + share.first_column;
-  for (int i = static_cast<int>(threadIdx.x); i < share.num_columns; i += kThreads) {
-    if (phase.rows_per_column == 1) {
+  T* out = static_cast<T*>(gemm.out) + range.first_column;
+  for (int i = static_cast<int>(threadIdx.x); i < range.num_columns; i += kThreads) {
+    if (gemm.rows_per_column == 1) {
       out[i] = from_float<T>(row_sum(i));
       continue;
     }
@@ -292,21 +316,21 @@ class GridBarrier {
   uint64_t complete_ = 0;
 };
 
-// Norm weights, loaded before they are needed.
-struct HeldWeights {
-  float v[kHeldVecs][kVec];
+// A thread's first norm weights, loaded while the product before the norm is computed.
+struct PreloadedWeights {
+  float v[kPreloadedVecs][kVec];
 
   __device__ __forceinline__ void load(const float* weights, int num_vecs) {
 #pragma unroll
-    for (int held = 0; held < kHeldVecs; ++held) {
-      const int vec = static_cast<int>(threadIdx.x) + held * kThreads;
+    for (int i = 0; i < kPreloadedVecs; ++i) {
+      const int vec = static_cast<int>(threadIdx.x) + i * kThreads;
       if (vec >= num_vecs) continue;
       const auto low = load_vec<4>(weights + vec * kVec);
       const auto high = load_vec<4>(weights + vec * kVec + 4);
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        v[held][j] = low.v[j];
-        v[held][j + 4] = high.v[j];
+        v[i][j] = low.v[j];
+        v[i][j + 4] = high.v[j];
       }
     }
   }
@@ -314,9 +338,9 @@ struct HeldWeights {
 
 // residual += delta; x = norm(residual). Every thread block computes it for itself.
 template <typename T>
-__device__ __forceinline__ void add_and_norm(const TailParams& p, const Shared& s,
-                                             const void* delta, const float* weights,
-                                             const HeldWeights& held) {
+__device__ __forceinline__ void add_and_norm(const Params& p, const Shared& s, const void* delta,
+                                             const float* weights,
+                                             const PreloadedWeights& preloaded) {
   const int num_vecs = p.hidden / kVec;
   float squares = 0;
   for (int i = static_cast<int>(threadIdx.x); i < num_vecs; i += kThreads) {
@@ -339,11 +363,11 @@ __device__ __forceinline__ void add_and_norm(const TailParams& p, const Shared& 
     store_shared(s.x, vec, value);
   };
 #pragma unroll
-  for (int i = 0; i < kHeldVecs; ++i) {
+  for (int i = 0; i < kPreloadedVecs; ++i) {
     const int vec = static_cast<int>(threadIdx.x) + i * kThreads;
-    if (vec < num_vecs) scaled(vec, held.v[i]);
+    if (vec < num_vecs) scaled(vec, preloaded.v[i]);
   }
-  for (int vec = static_cast<int>(threadIdx.x) + kHeldVecs * kThreads; vec < num_vecs;
+  for (int vec = static_cast<int>(threadIdx.x) + kPreloadedVecs * kThreads; vec < num_vecs;
        vec += kThreads) {
     scaled(vec, weights + vec * kVec);
   }
@@ -357,34 +381,33 @@ __device__ __forceinline__ void copy_row(unsigned char* shared, const void* row,
 }
 
 template <typename T>
-__device__ __forceinline__ void run_phases(const TailParams& p, const Shared& s, Reader& reader) {
+__device__ __forceinline__ void run_phases(const Params& p, const Shared& s, WeightLoader& loader) {
   GridBarrier barrier(p.arrivals);
   copy_row<T>(s.residual, p.residual, p.hidden);
-  copy_row<T>(s.x, p.attention, p.phases[kTailO].k);
+  copy_row<T>(s.x, p.attention, p.gemms[kO].k);
   __syncthreads();
   Stage stage;
-  const int last_norm = p.num_phases == kTailMaxPhases ? kTailDown : kTailO;
-  for (int phase_idx = 0;; ++phase_idx) {
-    const TailPhase& phase = p.phases[phase_idx];
-    const TailShare share = share_of_block(phase);
-    const bool is_last = phase_idx + 1 == p.num_phases;
-    const bool norms = phase_idx != kTailGateUp && !is_last;
-    const float* weights = p.norms[phase_idx / kTailDown];
-    HeldWeights held;
-    if (norms) held.load(weights, p.hidden / kVec);
-    multiply_phase<T>(p, phase, share, s, reader, stage);
+  const int last_norm = p.num_gemms == kMaxGemms ? kDown : kO;
+  for (int phase = 0;; ++phase) {
+    const Gemm& gemm = p.gemms[phase];
+    const ColumnRange range = range_of_block(gemm);
+    const bool is_last = phase + 1 == p.num_gemms;
+    const bool has_norm = phase != kGateUp && !is_last;
+    const float* norm_weights = p.norms[phase / kDown];
+    PreloadedWeights preloaded;
+    if (has_norm) preloaded.load(norm_weights, p.hidden / kVec);
+    multiply_range<T>(p, gemm, range, s, loader, stage);
     __syncthreads();
-    store_columns<T>(phase, share, s);
+    store_columns<T>(gemm, range, s);
     if (is_last) break;
     barrier.wait();
-    if (norms) {
-      add_and_norm<T>(p, s, phase.out, weights, held);
+    if (has_norm) {
+      add_and_norm<T>(p, s, gemm.out, norm_weights, preloaded);
     } else {
-      copy_row<T>(s.x, phase.out, phase.n);
+      copy_row<T>(s.x, gemm.out, gemm.n);
     }
     __syncthreads();
-    // Every thread block has read the residual before the first barrier.
-    if (blockIdx.x != 0 || phase_idx != last_norm) continue;
+    if (blockIdx.x != 0 || phase != last_norm) continue;
     for (int i = static_cast<int>(threadIdx.x); i < p.hidden / kVec; i += kThreads) {
       store_vec(static_cast<T*>(p.residual) + i * kVec, load_shared<T>(s.residual, i));
     }
@@ -395,22 +418,22 @@ __device__ __forceinline__ void run_phases(const TailParams& p, const Shared& s,
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 1)
-    layer_tail_gemm_kernel(const __grid_constant__ TailParams p) {
+    layer_tail_gemm_kernel(const __grid_constant__ Params p) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char memory[];
   const Shared s = shared_of(p, memory);
-  Reader reader(p, s);
+  WeightLoader loader(p, s);
   if (threadIdx.x % 32 == 0) {
     for (int i = 0; i < p.num_stages; ++i) s.arrived[i].init();
     publish_barriers();
-    for (int i = 0; i < p.num_stages && reader.read(); ++i) {
+    for (int i = 0; i < p.num_stages && loader.load_next(); ++i) {
     }
-    reader.prefetch_first_phase();
+    loader.prefetch_first_phase();
   }
   __syncwarp();
   trigger_dependent_launch();
   wait_for_previous_kernel();
-  run_phases<T>(p, s, reader);
+  run_phases<T>(p, s, loader);
 #endif
 }
 

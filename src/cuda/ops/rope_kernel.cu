@@ -2,15 +2,15 @@
 // head_dim], computed in F32. The same threads copy the values.
 //
 // There are two mappings. Wide: a head is a group of 2^n lanes, each with one 16-byte vector of
-// either half, so that both elements of a rotation's pair are in one thread. Any: one warp per
+// either half, so that both elements of a rotation's pair are in one thread. Generic: one warp per
 // head, element by element, for head and rotation widths that do not divide into such vectors.
 #include <type_traits>
 
+#include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
-#include "cuda/ops/dispatch.h"
-#include "cuda/ops/row_kernels.h"
+#include "cuda/ops/op_kernels.h"
 
 namespace quire::cuda {
 namespace {
@@ -23,7 +23,7 @@ struct Params {
   const float* cos_sin;
   const float* q_norm;
   const float* k_norm;
-  const int64_t* slot_mapping;
+  const int64_t* kv_slots;
   KvCacheView kv;
   float norm_eps;
   int num_heads;
@@ -58,15 +58,15 @@ __device__ HeadTask head_task(const Params& p, int64_t token, int head) {
                                         : DType::kBF16,
             (token * p.num_heads + head) * p.head_dim};
   }
-  const int64_t slot = p.slot_mapping[token];
-  const int64_t page = slot / p.page_size;
-  const int64_t place = slot % p.page_size;
+  const int64_t kv_slot = p.kv_slots[token];
+  const int64_t page = kv_slot / p.page_size;
+  const int64_t place = kv_slot % p.page_size;
   head -= p.num_heads;
   if (head < p.num_kv_heads) {
     return {Role::kKey,
             p.k_norm,
             p.kv.k_scale,
-            slot < 0 ? nullptr : p.kv.k,
+            kv_slot < 0 ? nullptr : p.kv.k,
             p.kv.dtype,
             page * p.kv.page_stride_k + head * p.kv.head_stride_k + place * p.kv.token_stride_k};
   }
@@ -74,7 +74,7 @@ __device__ HeadTask head_task(const Params& p, int64_t token, int head) {
   return {Role::kValue,
           nullptr,
           p.kv.v_scale,
-          slot < 0 ? nullptr : p.kv.v,
+          kv_slot < 0 ? nullptr : p.kv.v,
           p.kv.dtype,
           page * p.kv.page_stride_v + head * p.kv.head_stride_v + place * p.kv.token_stride_v};
 }
@@ -197,7 +197,7 @@ __global__ void rope_wide_kernel(Params p, int group) {
 }
 
 template <typename T, RotaryPairs kPairs>
-__global__ void rope_any_kernel(Params p) {
+__global__ void rope_generic_kernel(Params p) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int num_heads = p.num_heads + 2 * p.num_kv_heads;
@@ -253,7 +253,7 @@ int wide_group(const RopeAndCache& args, int64_t rope_dim, int vec) {
 template <typename Kernel, typename... Args>
 void launch_heads(const LaunchContext& context, Kernel kernel, int64_t num_heads, int lanes,
                   const Args&... args) {
-  const int64_t num_blocks = divide_up(num_heads, int64_t{kBlock / lanes});
+  const int64_t num_blocks = ceil_div(num_heads, int64_t{kBlock / lanes});
   QUIRE_LAUNCH(*context.stream, kernel,
                (LaunchShape{.grid = dim3(static_cast<unsigned>(num_blocks)),
                             .block = kBlock,
@@ -270,7 +270,7 @@ void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args) 
   p.cos_sin = args.cos_sin.as<const float>();
   p.q_norm = args.q_norm;
   p.k_norm = args.k_norm;
-  p.slot_mapping = args.slot_mapping;
+  p.kv_slots = args.kv_slots;
   p.kv = args.kv;
   p.norm_eps = args.norm_eps;
   p.num_heads = args.num_heads;
@@ -288,7 +288,7 @@ void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args) 
       if (group > 0) {
         return launch_heads(context, rope_wide_kernel<T, kPairs>, num_heads, group, p, group);
       }
-      launch_heads(context, rope_any_kernel<T, kPairs>, num_heads, 32, p);
+      launch_heads(context, rope_generic_kernel<T, kPairs>, num_heads, 32, p);
     });
   });
 }

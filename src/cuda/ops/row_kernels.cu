@@ -2,11 +2,11 @@
 // are read and written as 16-byte vectors, all others element by element, by the same kernels.
 #include <algorithm>
 
+#include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
-#include "cuda/ops/dispatch.h"
-#include "cuda/ops/row_kernels.h"
+#include "cuda/ops/op_kernels.h"
 
 namespace quire::cuda {
 namespace {
@@ -17,7 +17,7 @@ constexpr int64_t kFlatBlock = 256;
 
 // Threads of a thread block: whole warps, one item per thread up to kMaxBlock.
 unsigned block_for(int64_t num_items) {
-  return static_cast<unsigned>(std::clamp(divide_up(num_items, kWarp) * kWarp, kWarp, kMaxBlock));
+  return static_cast<unsigned>(std::clamp(ceil_div(num_items, kWarp) * kWarp, kWarp, kMaxBlock));
 }
 
 // One thread block per row. Word: the widest type of which rows are whole multiples.
@@ -165,7 +165,7 @@ __global__ void add_bias_kernel(const T* bias, int64_t width, float* out) {
   if (i < width) out[blockIdx.x * width + i] += to_float(bias[i]);
 }
 
-__global__ void pause_kernel() {
+__global__ void empty_kernel() {
   trigger_dependent_launch();
   wait_for_previous_kernel();
 }
@@ -195,7 +195,7 @@ __global__ void fill_repeated_kernel(const From* pool, int64_t pool_size, int64_
 
 dim3 grid_of_rows(int64_t num_rows, int64_t row_items) {
   return dim3(static_cast<unsigned>(num_rows),
-              static_cast<unsigned>(divide_up(row_items, kFlatBlock)));
+              static_cast<unsigned>(ceil_div(row_items, kFlatBlock)));
 }
 
 template <typename T>
@@ -314,8 +314,8 @@ void run_add_bias(const LaunchContext& context, const TensorView& bias, const Te
   });
 }
 
-void run_pause(const LaunchContext& context) {
-  QUIRE_LAUNCH(*context.stream, pause_kernel,
+void run_empty_kernel(const LaunchContext& context) {
+  QUIRE_LAUNCH(*context.stream, empty_kernel,
                (LaunchShape{.overlap_start = context.overlap_start}));
 }
 
@@ -326,7 +326,7 @@ void run_convert(const LaunchContext& context, const TensorView& x, const Tensor
     with_float_type(out.dtype, [&](auto to) {
       using From = typename decltype(from)::type;
       using To = typename decltype(to)::type;
-      const int64_t num_blocks = std::min(divide_up(count, kFlatBlock), kMaxBlocks);
+      const int64_t num_blocks = std::min(ceil_div(count, kFlatBlock), kMaxBlocks);
       QUIRE_LAUNCH(*context.stream, (convert_kernel<From, To>),
                    (LaunchShape{.grid = dim3(static_cast<unsigned>(num_blocks)),
                                 .block = kFlatBlock,

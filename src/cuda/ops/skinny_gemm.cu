@@ -7,15 +7,15 @@
 // of two instructions, and weights reach the tensor cores without shared memory or shuffles. A warp
 // loads its first weights before the kernel waits for the one that makes x.
 //
-// any_gemm_kernel: one warp per column, F32 multiply-adds, up to 4 rows at a time. It reads whole
-// rows of w in long contiguous runs, and is the fastest of all at one row of x.
+// generic_gemm_kernel: one warp per column, F32 multiply-adds, up to 4 rows at a time. It reads
+// whole rows of w in long contiguous runs, and is the fastest of all at one row of x.
 #include <iterator>
 
+#include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
-#include "cuda/ops/dispatch.h"
-#include "cuda/ops/skinny_gemm.h"
+#include "cuda/ops/op_kernels.h"
 
 namespace quire::cuda {
 namespace {
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
 // weights: loading the first weights before the wait, as skinny_gemm_kernel does, split the loop's
 // loads and was 20 % slower.
 template <typename T, int kVec, int kTokens>
-__global__ void any_gemm_kernel(Operands p) {
+__global__ void generic_gemm_kernel(Operands p) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -211,22 +211,21 @@ template <typename T, int kWarps, int kTiles, int kTokenTiles, int kDepth>
 void launch_skinny(const LaunchContext& context, const Operands& p) {
   QUIRE_LAUNCH(
       *context.stream, (skinny_gemm_kernel<T, kWarps, kTiles, kTokenTiles, kDepth>),
-      (LaunchShape{.grid = dim3(static_cast<unsigned>(divide_up(p.n, int64_t{kTiles * kTileRows}))),
+      (LaunchShape{.grid = dim3(static_cast<unsigned>(ceil_div(p.n, int64_t{kTiles * kTileRows}))),
                    .block = kWarps * 32,
                    .overlap_start = context.overlap_start}),
       p);
 }
 
 template <typename T, int kVec, int kTokens>
-void launch_any(const LaunchContext& context, const Operands& p) {
+void launch_generic(const LaunchContext& context, const Operands& p) {
   constexpr int kBlock = 256;
-  QUIRE_LAUNCH(
-      *context.stream, (any_gemm_kernel<T, kVec, kTokens>),
-      (LaunchShape{.grid = dim3(static_cast<unsigned>(divide_up(p.n, int64_t{kBlock / 32})),
-                                static_cast<unsigned>(divide_up(p.m, kTokens))),
-                   .block = kBlock,
-                   .overlap_start = context.overlap_start}),
-      p);
+  QUIRE_LAUNCH(*context.stream, (generic_gemm_kernel<T, kVec, kTokens>),
+               (LaunchShape{.grid = dim3(static_cast<unsigned>(ceil_div(p.n, int64_t{kBlock / 32})),
+                                         static_cast<unsigned>(ceil_div(p.m, kTokens))),
+                            .block = kBlock,
+                            .overlap_start = context.overlap_start}),
+               p);
 }
 
 // All variants: warps, tiles per warp, chunks in flight.
@@ -271,16 +270,16 @@ void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int var
   launch(std::type_identity<__nv_bfloat16>());
 }
 
-void run_any_gemm(const LaunchContext& context, const GemmCall& call) {
+void run_generic_gemm(const LaunchContext& context, const GemmCall& call) {
   const Operands p = operands_of(call);
   with_float_type(call.w.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     const bool vectors = p.k % kWidestVec<T> == 0 && is_aligned({p.w, p.x}, 16);
     with_bool(vectors, [&](auto by_vectors) {
       constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
-      if (p.m == 1) return launch_any<T, kVec, 1>(context, p);
-      if (p.m == 2) return launch_any<T, kVec, 2>(context, p);
-      launch_any<T, kVec, 4>(context, p);
+      if (p.m == 1) return launch_generic<T, kVec, 1>(context, p);
+      if (p.m == 2) return launch_generic<T, kVec, 2>(context, p);
+      launch_generic<T, kVec, 4>(context, p);
     });
   });
 }

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/base/stream.h"
 #include "cuda/base/tensor_map.h"
-#include "cuda/ops/dispatch.h"
 #include "cuda/ops/wgmma/kernel.h"
 
 namespace quire::cuda {
@@ -35,10 +35,10 @@ struct Grid {
 Grid grid_of(const GemmCall& call, const WgmmaPlan& plan) {
   const WgmmaTile& tile = kTiles[plan.tile];
   Grid grid = {};
-  grid.token_tiles = divide_up(call.x.shape[0], int64_t{tile.tokens});
-  grid.token_clusters = divide_up(grid.token_tiles, int64_t{plan.cluster_tokens});
-  grid.weight_clusters = divide_up(call.w.shape[0], int64_t{tile.weights} * plan.cluster_weights);
-  grid.num_k_blocks = divide_up(call.w.shape[1], int64_t{wgmma::kBlockK});
+  grid.token_tiles = ceil_div(call.x.shape[0], int64_t{tile.tokens});
+  grid.token_clusters = ceil_div(grid.token_tiles, int64_t{plan.cluster_tokens});
+  grid.weight_clusters = ceil_div(call.w.shape[0], int64_t{tile.weights} * plan.cluster_weights);
+  grid.num_k_blocks = ceil_div(call.w.shape[1], int64_t{wgmma::kBlockK});
   return grid;
 }
 
@@ -183,7 +183,7 @@ double WgmmaGemm::estimate_us(const GemmCall& call, const WgmmaPlan& plan) const
   const Grid grid = grid_of(call, plan);
   const int size = plan.cluster_size();
   const int64_t at_once = max_clusters_[static_cast<size_t>(size)];
-  const auto waves = static_cast<double>(divide_up(grid.num_clusters(), at_once));
+  const auto waves = static_cast<double>(ceil_div(grid.num_clusters(), at_once));
   const auto num_sms = static_cast<double>(std::min(grid.num_clusters(), at_once) * size);
 
   // Clocks per block of K. Each instruction reads its 64 rows of A and all rows of B.
@@ -197,7 +197,7 @@ double WgmmaGemm::estimate_us(const GemmCall& call, const WgmmaPlan& plan) const
                 (double{1.0} * tile.weights / plan.cluster_tokens +
                  double{1.0} * tile.tokens / plan.cluster_weights) *
                     kRowBytes / kL2BytesPerClock});
-  const auto k_blocks = static_cast<double>(divide_up(grid.num_k_blocks, int64_t{plan.splits}));
+  const auto k_blocks = static_cast<double>(ceil_div(grid.num_k_blocks, int64_t{plan.splits}));
   const double store_us = kStoreUs + 2.0 * a_rows * b_rows / plan.splits / kStoredBytesPerUs;
   const double multiply_us = waves * (k_blocks * clocks / kClocksPerUs + store_us);
   const double read_us = static_cast<double>(call.w.num_bytes()) /

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/ops/skinny_gemm.h"
+#include "cuda/ops/op_kernels.h"
 
 namespace quire::cuda {
 

@@ -61,8 +61,8 @@ int num_tokens_of(const GraphBatch& batch) {
   return batch.num_reqs * batch.q_len;
 }
 
-bool wants_prompt_logprobs(const SeqSlice& slice) {
-  return slice.num_prompt_logprobs >= 0;
+bool wants_prompt_logprobs(const SeqSpan& span) {
+  return span.num_prompt_logprobs >= 0;
 }
 
 // Adds the flags that free memory to an out-of-memory error at start.
@@ -168,9 +168,9 @@ Status CudaRunner::run_padding(const DecodeGraph& graph, int num_tokens) {
 }
 
 Status CudaRunner::warm_up(CudaOps& ops) {
-  ops.record_linears();
-  QUIRE_RETURN_IF_ERROR(run_padding(graphs_.largest(), parts_.sizes.limits.max_num_tokens));
-  QUIRE_RETURN_IF_ERROR(ops.tune_linears(row_buckets(parts_.sizes.limits.max_num_tokens)));
+  const int max_num_tokens = parts_.sizes.limits.max_num_tokens;
+  QUIRE_RETURN_IF_ERROR(ops.tune_linears(
+      row_buckets(max_num_tokens), [&] { return run_padding(graphs_.largest(), max_num_tokens); }));
   return stream_.synchronize();
 }
 
@@ -195,10 +195,10 @@ Status CudaRunner::warm_up_prompts() {
   return stream_.synchronize();
 }
 
-// The request has no row: its tokens attend to nothing, and their keys and values are not written.
+// The request has no slot: its tokens attend to nothing, and their keys and values are not written.
 Status CudaRunner::run_padded_prompt(int num_tokens, std::span<const AttentionChoice> choices) {
   BatchPlan plan;
-  plan.slices = {{.row = -1, .num_tokens = num_tokens}};
+  plan.spans = {{.slot = -1, .num_tokens = num_tokens}};
   plan.token_ids.resize(static_cast<size_t>(num_tokens));
   QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, nullptr, stream_));
   buffers_.derive(1, stream_);
@@ -243,18 +243,18 @@ void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
 Status CudaRunner::enqueue_step(Step& step) {
   const BatchPlan& plan = *step.plan;
   step.prompts = prompts_.update(plan);
-  sampler_->remove_rows(plan.rows_removed);
-  QUIRE_RETURN_IF_ERROR(sampler_->add_rows(plan.rows_added, stream_));
+  sampler_->remove_rows(plan.slots_removed);
+  QUIRE_RETURN_IF_ERROR(sampler_->add_rows(plan.slots_added, stream_));
   if (parts_.drafter != nullptr) {
-    QUIRE_RETURN_IF_ERROR(parts_.drafter->update_rows(plan, stream_));
+    QUIRE_RETURN_IF_ERROR(parts_.drafter->update_slots(plan, stream_));
   }
   attention_.describe(plan, buffers_.arrays());
-  int num_slices = static_cast<int>(plan.slices.size());
+  int num_spans = static_cast<int>(plan.spans.size());
   if (const DecodeGraph* graph = graph_for(plan)) {
     const GraphBatch batch = batch_of(*graph);
     step.ranges = sample_ranges(plan, &batch);
     step.num_rows = num_tokens_of(batch);
-    num_slices = batch.num_reqs;
+    num_spans = batch.num_reqs;
     QUIRE_RETURN_IF_ERROR(run_graph(plan, *graph));
   } else {
     step.ranges = sample_ranges(plan, nullptr);
@@ -263,13 +263,13 @@ Status CudaRunner::enqueue_step(Step& step) {
   }
   if (step.num_rows == 0) return {};
   QUIRE_RETURN_IF_ERROR(sample(step));
-  return parts_.drafter == nullptr ? Status() : propose_drafts(num_slices);
+  return parts_.drafter == nullptr ? Status() : propose_drafts(num_spans);
 }
 
 const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
-  const bool only_decode = plan.num_decode == static_cast<int>(plan.slices.size());
+  const bool only_decode = plan.num_decode == static_cast<int>(plan.spans.size());
   if (!only_decode || parts_.sizes.enforce_eager) return nullptr;
-  if (std::any_of(plan.slices.begin(), plan.slices.end(), wants_prompt_logprobs)) return nullptr;
+  if (std::any_of(plan.spans.begin(), plan.spans.end(), wants_prompt_logprobs)) return nullptr;
   return graphs_.find(decode_key(attention_.batch()));
 }
 
@@ -284,7 +284,7 @@ Status CudaRunner::run_graph(const BatchPlan& plan, const DecodeGraph& graph) {
 }
 
 Status CudaRunner::run_eagerly(const BatchPlan& plan, const Step& step) {
-  const auto num_reqs = static_cast<int>(plan.slices.size());
+  const auto num_reqs = static_cast<int>(plan.spans.size());
   QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, nullptr, stream_));
   buffers_.derive(num_reqs, stream_);
   QUIRE_ASSIGN_OR_RETURN(
@@ -319,24 +319,25 @@ TensorView CudaRunner::logits(int num_rows) const {
 Status CudaRunner::sample(Step& step) {
   logits_rows_.assign(static_cast<size_t>(step.num_rows), {});
   for (const SampleRange& range : step.ranges) {
-    const SeqSlice& slice = step.plan->slices[range.slice_idx];
+    const SeqSpan& span = step.plan->spans[range.span_idx];
     for (int i = 0; i < range.num_rows; ++i) {
       logits_rows_[static_cast<size_t>(range.first_row + i)] = {
-          .row = slice.row, .offset = i, .mask_idx = slice.mask_idx};
+          .row = span.slot, .offset = i, .mask_idx = span.mask_idx};
     }
   }
   QUIRE_ASSIGN_OR_RETURN(const SamplePlan plan,
                          sampler_->plan(logits_rows_, step.plan->token_masks, stream_));
   step.has_logprobs = plan.has_logprobs;
   const StepArrays& arrays = buffers_.arrays();
-  sampler_->sample(plan, logits(step.num_rows), arrays.sample_rows, arrays.sample_offsets, stream_);
+  sampler_->sample(plan, logits(step.num_rows), arrays.sample_slots, arrays.sample_offsets,
+                   stream_);
   sampler_->copy_results(plan, step.results->sampled.data(), stream_);
   return {};
 }
 
-Status CudaRunner::propose_drafts(int num_slices) {
-  return parts_.drafter->propose({.rows = buffers_.arrays().slice_rows,
-                                  .num_slices = num_slices,
+Status CudaRunner::propose_drafts(int num_spans) {
+  return parts_.drafter->propose({.slots = buffers_.arrays().span_slots,
+                                  .num_spans = num_spans,
                                   .num_computed = sampler_->num_computed(),
                                   .next_tokens = sampler_->next_tokens()},
                                  stream_);
@@ -364,7 +365,7 @@ std::vector<SampledSpan> CudaRunner::read_spans(const Step& step) {
   for (const SampleRange& range : step.ranges) {
     spans.push_back(DeviceSampler::read_span(step.results->sampled.data(), step.num_rows,
                                              step.has_logprobs, range.first_row));
-    spans.back().seq_id = step.plan->slices[range.slice_idx].seq_id;
+    spans.back().seq_id = step.plan->spans[range.span_idx].seq_id;
   }
   return spans;
 }

@@ -43,7 +43,7 @@ class CudaRunner final : public Runner {
     std::shared_ptr<const BatchPlan> plan;
     Status error;                      // not ok: the step could not be enqueued
     std::vector<PromptChunk> prompts;  // prompts whose log probabilities it computes
-    std::vector<SampleRange> ranges;   // the slices that sample, and their logits rows
+    std::vector<SampleRange> ranges;   // the spans that sample, and their logits rows
     int num_rows = 0;                  // logits rows that were sampled, padding included
     bool has_logprobs = false;         // the results include log probabilities
     Results* results = nullptr;
@@ -80,7 +80,7 @@ class CudaRunner final : public Runner {
   Status run_model(int num_tokens, std::span<const KvGroupStep> steps);
   Status compute_logits(int num_rows);
   Status sample(Step& step);
-  Status propose_drafts(int num_slices);
+  Status propose_drafts(int num_spans);
   static std::vector<SampledSpan> read_spans(const Step& step);
   TensorView logits(int num_rows) const;
 

@@ -15,14 +15,14 @@ size_t logprobs_bytes(int num_rows) {
   return static_cast<size_t>(num_rows) * sizeof(LogprobsResult);
 }
 
-PromptChunk chunk_of(const SeqSlice& slice, std::shared_ptr<Prompt> prompt, int span_idx) {
+PromptChunk chunk_of(const SeqSpan& span, std::shared_ptr<Prompt> prompt, int span_idx) {
   const int last = static_cast<int>(prompt->token_ids.size()) - 1;  // nothing follows it
-  const int end = std::min(slice.num_computed + slice.num_tokens, last);
+  const int end = std::min(span.num_computed + span.num_tokens, last);
   return {.prompt = std::move(prompt),
-          .num_top = slice.num_prompt_logprobs,
-          .first = slice.num_computed,
-          .first_token = slice.first_token,
-          .count = std::max(0, end - slice.num_computed),
+          .num_top = span.num_prompt_logprobs,
+          .first = span.num_computed,
+          .first_token = span.first_token,
+          .count = std::max(0, end - span.num_computed),
           .span_idx = span_idx};
 }
 
@@ -46,9 +46,9 @@ size_t PromptLogprobs::results_bytes(const ModelLimits& limits) {
 }
 
 std::vector<PromptChunk> PromptLogprobs::update(const BatchPlan& plan) {
-  for (const int row : plan.rows_removed) prompts_[static_cast<size_t>(row)].reset();
-  for (const RowAdded& added : plan.rows_added) {
-    std::shared_ptr<Prompt>& prompt = prompts_[static_cast<size_t>(added.row)];
+  for (const int slot : plan.slots_removed) prompts_[static_cast<size_t>(slot)].reset();
+  for (const SlotAdded& added : plan.slots_added) {
+    std::shared_ptr<Prompt>& prompt = prompts_[static_cast<size_t>(added.slot)];
     prompt.reset();
     if (!added.sampling->params->prompt_logprobs) continue;
     prompt = std::make_shared<Prompt>();
@@ -58,10 +58,10 @@ std::vector<PromptChunk> PromptLogprobs::update(const BatchPlan& plan) {
   }
   std::vector<PromptChunk> chunks;
   int num_sampling = 0;
-  for (const SeqSlice& slice : plan.slices) {
-    const int span_idx = slice.samples ? num_sampling++ : -1;
-    if (slice.num_prompt_logprobs < 0) continue;
-    chunks.push_back(chunk_of(slice, prompts_[static_cast<size_t>(slice.row)], span_idx));
+  for (const SeqSpan& span : plan.spans) {
+    const int span_idx = span.samples ? num_sampling++ : -1;
+    if (span.num_prompt_logprobs < 0) continue;
+    chunks.push_back(chunk_of(span, prompts_[static_cast<size_t>(span.slot)], span_idx));
   }
   return chunks;
 }
@@ -69,8 +69,8 @@ std::vector<PromptChunk> PromptLogprobs::update(const BatchPlan& plan) {
 // The token at position p predicts the one at p + 1.
 Status PromptLogprobs::upload(std::span<const PromptChunk> chunks, int num_rows,
                               CudaStream& stream) {
-  QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, ring_.begin(stream));
-  auto* rows = reinterpret_cast<int32_t*>(slot);
+  QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, ring_.begin(stream));
+  auto* rows = reinterpret_cast<int32_t*>(staging);
   int32_t* targets = rows + num_rows;
   for (const PromptChunk& chunk : chunks) {
     std::iota(rows, rows + chunk.count, chunk.first_token);
@@ -78,7 +78,8 @@ Status PromptLogprobs::upload(std::span<const PromptChunk> chunks, int num_rows,
     rows += chunk.count;
     targets += chunk.count;
   }
-  stream.copy_to_device(targets_.data(), slot, 2 * static_cast<size_t>(num_rows) * sizeof(int32_t));
+  stream.copy_to_device(targets_.data(), staging,
+                        2 * static_cast<size_t>(num_rows) * sizeof(int32_t));
   ring_.end(stream);
   return {};
 }

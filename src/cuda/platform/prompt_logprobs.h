@@ -19,7 +19,7 @@ struct Prompt {
 };
 
 // A prompt's part of one step. It shares ownership of the prompt, because another sequence may have
-// the row when the step's results are read.
+// the slot when the step's results are read.
 struct PromptChunk {
   std::shared_ptr<Prompt> prompt;
   int num_top = 0;
@@ -37,7 +37,7 @@ class PromptLogprobs {
   // Bytes of a step's results on the host: LogprobsResult [max_num_tokens].
   static size_t results_bytes(const ModelLimits& limits);
 
-  // Updates the rows' prompts, and returns the chunks whose log probabilities are requested.
+  // Updates the prompts by slot, and returns the chunks whose log probabilities are requested.
   std::vector<PromptChunk> update(const BatchPlan& plan);
   // Runs after the model's layers have computed the step's tokens. Enqueues logits in parts of as
   // many rows as `logits` has (F32 [max_num_logit_rows, vocab_size]), and a copy of each part's
@@ -52,7 +52,7 @@ class PromptLogprobs {
  private:
   Status upload(std::span<const PromptChunk> chunks, int num_rows, CudaStream& stream);
 
-  std::vector<std::shared_ptr<Prompt>> prompts_;  // [max_num_seqs], by row; null: not requested
+  std::vector<std::shared_ptr<Prompt>> prompts_;  // [max_num_seqs], by slot; null: not requested
   PinnedRing ring_;                               // rows of a step's tokens, then their targets
   Buffer targets_;                                // device, int32 [2, max_num_tokens]
   Buffer results_;                                // device, LogprobsResult [max_num_logit_rows]

@@ -134,14 +134,15 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   return sampler;
 }
 
-Status DeviceSampler::add_rows(std::span<const RowAdded> added, CudaStream& stream) {
-  for (const RowAdded& row : added) QUIRE_RETURN_IF_ERROR(check(*row.sampling));
-  for (const RowAdded& row : added) {
-    QUIRE_CHECK(row.row >= 0 && row.row < limits_.max_num_seqs, "[sample] a row of the sampler");
-    QUIRE_CHECK(row.token_ids.size() <= static_cast<size_t>(limits_.max_tokens_per_seq),
+Status DeviceSampler::add_rows(std::span<const SlotAdded> added, CudaStream& stream) {
+  for (const SlotAdded& slot : added) QUIRE_RETURN_IF_ERROR(check(*slot.sampling));
+  for (const SlotAdded& slot : added) {
+    QUIRE_CHECK(slot.slot >= 0 && slot.slot < limits_.max_num_seqs,
+                "[sample] a slot is within max_num_seqs");
+    QUIRE_CHECK(slot.token_ids.size() <= static_cast<size_t>(limits_.max_tokens_per_seq),
                 "[sample] a sequence is within the model's length");
-    RowState& state = upload_.append(row);
-    state.table = rows_.add(row.row, state);
+    RowState& state = upload_.append(slot);
+    state.table = rows_.add(slot.slot, state);
     if (upload_.num_bytes() > kFlushBytes) QUIRE_RETURN_IF_ERROR(flush(stream));
   }
   return flush(stream);
@@ -149,9 +150,9 @@ Status DeviceSampler::add_rows(std::span<const RowAdded> added, CudaStream& stre
 
 Status DeviceSampler::flush(CudaStream& stream) {
   if (upload_.num_rows() == 0) return {};
-  QUIRE_ASSIGN_OR_RETURN(std::byte * slot, ring_.begin(stream));
-  upload_.write(slot);
-  stream.copy_to_device(block_, slot, upload_.num_bytes());
+  QUIRE_ASSIGN_OR_RETURN(std::byte * staging, ring_.begin(stream));
+  upload_.write(staging);
+  stream.copy_to_device(block_, staging, upload_.num_bytes());
   ring_.end(stream);
   launch_add_rows(tables_, block_, upload_.num_rows(), stream);
   upload_.clear();
@@ -179,17 +180,17 @@ Result<SamplePlan> DeviceSampler::plan(std::span<const LogitsRowUse> rows,
 Status DeviceSampler::upload_plan(const SamplePlan& plan,
                                   std::span<const std::vector<uint32_t>> masks,
                                   CudaStream& stream) {
-  QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, plan_ring_.begin(stream));
-  std::memcpy(slot, plan.rows.data(), plan.rows.size() * sizeof(SampleRow));
+  QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, plan_ring_.begin(stream));
+  std::memcpy(staging, plan.rows.data(), plan.rows.size() * sizeof(SampleRow));
   const auto mask_words = static_cast<size_t>(row_limits_.bitmap_words());
-  auto* to = reinterpret_cast<uint32_t*>(slot + plan.rows.size() * sizeof(SampleRow));
+  auto* to = reinterpret_cast<uint32_t*>(staging + plan.rows.size() * sizeof(SampleRow));
   for (const std::vector<uint32_t>& mask : masks) {
     const size_t count = std::min(mask.size(), mask_words);
     std::copy_n(mask.begin(), count, to);
     std::fill_n(to + count, mask_words - count, 0U);  // a short mask allows no token beyond its end
     to += mask_words;
   }
-  stream.copy_to_device(plan_, slot, plan_bytes(row_limits_, plan.rows.size(), masks.size()));
+  stream.copy_to_device(plan_, staging, plan_bytes(row_limits_, plan.rows.size(), masks.size()));
   plan_ring_.end(stream);
   return {};
 }

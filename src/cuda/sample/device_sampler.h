@@ -40,7 +40,7 @@ class DeviceSampler {
   // Uploads the state of added sequences to their rows, with one copy and one kernel for all of
   // them unless they need more than a megabyte. Cannot be captured. If check() fails for one of
   // them, it fails before any row is added.
-  Status add_rows(std::span<const RowAdded> added, CudaStream& stream);
+  Status add_rows(std::span<const SlotAdded> added, CudaStream& stream);
 
   // Plans the next sample(). If rows differ in pass or have masks, uploads both in one copy. Call
   // it once per step, outside of a capture, with at most max_rows rows and masks. masks[mask_idx]

@@ -1,6 +1,7 @@
 // Launch functions of the sampler's kernels.
 #pragma once
 
+#include "base/numbers.h"
 #include "cuda/base/stream.h"
 #include "cuda/sample/row_state.h"
 
@@ -11,7 +12,7 @@ namespace quire::cuda {
 inline constexpr int kSliceSize = 8192;
 inline constexpr int kMaxSlices = 64;
 inline constexpr int num_slices(int vocab_size) {
-  return (vocab_size + kSliceSize - 1) / kSliceSize;
+  return ceil_div(vocab_size, kSliceSize);
 }
 // Rows are grid.x: the other axes are limited to 65,535.
 inline dim3 slices_grid(int num_rows, int vocab_size) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/numbers.h"
 #include "cuda/sample/kernels.h"
 
 namespace quire::cuda {
@@ -51,7 +52,7 @@ struct LogitsRow {
         vocab_size(size),
         is_aligned(size % 4 == 0 && reinterpret_cast<uintptr_t>(first) % 16 == 0) {}
 
-  __device__ int32_t num_quads() const { return (vocab_size + 3) / 4; }
+  __device__ int32_t num_quads() const { return ceil_div(vocab_size, 4); }
 
   __device__ __forceinline__ Quad quad(int32_t q) const {
     Quad quad;

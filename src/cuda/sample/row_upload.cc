@@ -27,7 +27,7 @@ Status check_count(const char* field, size_t got, int most) {
       fmt::format("[sampling] {}; got {}, expected at most {} on this device", field, got, most));
 }
 
-RowState make_state(const RowAdded& added, const RowLimits& limits) {
+RowState make_state(const SlotAdded& added, const RowLimits& limits) {
   const SamplingParams& params = *added.sampling->params;
   const bool has_top_k = params.top_k >= 1 && params.top_k < limits.vocab_size;
   const auto num_tokens = static_cast<int>(added.token_ids.size());
@@ -96,10 +96,10 @@ void RowUpload::write(std::byte* block) const {
   }
 }
 
-RowState& RowUpload::append(const RowAdded& added) {
+RowState& RowUpload::append(const SlotAdded& added) {
   AddedRow row = {};
   row.state = make_state(added, limits_);
-  row.row = added.row;
+  row.row = added.slot;
   row.last_token = added.token_ids.get().empty() ? 0 : added.token_ids.get().back();
   append_lists(added, row);
   append_biases(*added.sampling->params, row);
@@ -107,7 +107,7 @@ RowState& RowUpload::append(const RowAdded& added) {
   return headers_.emplace_back(row).state;
 }
 
-void RowUpload::append_lists(const RowAdded& added, AddedRow& row) {
+void RowUpload::append_lists(const SlotAdded& added, AddedRow& row) {
   const SamplingParams& params = *added.sampling->params;
   if (!params.allowed_token_ids.empty()) {
     row.state.flags |= kHasAllowed;
@@ -143,7 +143,7 @@ void RowUpload::append_biases(const SamplingParams& params, AddedRow& row) {
   row.bias_values = append_words(values);
 }
 
-void RowUpload::append_bad_words(const RowAdded& added, AddedRow& row) {
+void RowUpload::append_bad_words(const SlotAdded& added, AddedRow& row) {
   std::vector<int32_t> ends, ids;
   for (const std::vector<int32_t>& word : added.sampling->bad_words_ids) {
     if (!can_occur(word, limits_)) continue;

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/numbers.h"
 #include "cuda/sample/row_state.h"
 #include "quire/status.h"
 #include "sched/batch_plan.h"
@@ -16,8 +17,8 @@ struct RowLimits {
   int vocab_size;
   int max_tokens_per_seq;
 
-  int bitmap_words() const { return (vocab_size + 31) / 32; }
-  int vocab_stride() const { return (vocab_size + 3) / 4 * 4; }
+  int bitmap_words() const { return ceil_div(vocab_size, 32); }
+  int vocab_stride() const { return round_up(vocab_size, 4); }
   int tail_size() const;
   // Upper bound of one row's bytes in a block.
   size_t max_row_bytes() const;
@@ -32,16 +33,16 @@ class RowUpload {
 
   // `added` has passed check_row. The caller sets the returned state's table if the state has
   // flags. The reference is valid until the next append.
-  RowState& append(const RowAdded& added);
+  RowState& append(const SlotAdded& added);
   int num_rows() const { return static_cast<int>(headers_.size()); }
   size_t num_bytes() const;
   void write(std::byte* block) const;
   void clear();
 
  private:
-  void append_lists(const RowAdded& added, AddedRow& row);
+  void append_lists(const SlotAdded& added, AddedRow& row);
   void append_biases(const SamplingParams& params, AddedRow& row);
-  void append_bad_words(const RowAdded& added, AddedRow& row);
+  void append_bad_words(const SlotAdded& added, AddedRow& row);
   WordSpan append_words(std::span<const int32_t> words);
   WordSpan append_bitmap(std::span<const int32_t> ids);
 

@@ -1,5 +1,6 @@
 // Kernels for a row's state on the device: upload, the tokens that it may not sample next, and its
 // progress.
+#include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/sample/rules.cuh"
 
@@ -23,7 +24,7 @@ __device__ void copy_words(T* to, int64_t table, int32_t per_table, const int32_
 __device__ void count_seen(const RowTables& tables, const AddedRow& added, const int32_t* words) {
   uint32_t* seen = tables.seen + static_cast<int64_t>(added.state.table) * tables.vocab_stride;
   const auto blocks = static_cast<int>(gridDim.y);
-  const int per_block = (tables.vocab_stride + blocks - 1) / blocks;
+  const int per_block = ceil_div(tables.vocab_stride, blocks);
   const int first = static_cast<int>(blockIdx.y) * per_block;
   const int end = min(first + per_block, tables.vocab_stride);
   const auto thread = static_cast<int>(threadIdx.x);
@@ -164,7 +165,7 @@ void launch_add_rows(const RowTables& tables, const void* block, int num_rows, C
 }
 
 void launch_commit(const RowTables& tables, const SampleCall& call, CudaStream& stream) {
-  const int num_blocks = (call.num_rows + kThreads - 1) / kThreads;
+  const int num_blocks = ceil_div(call.num_rows, kThreads);
   QUIRE_LAUNCH(stream, commit_kernel,
                (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kThreads}), tables,
                call);

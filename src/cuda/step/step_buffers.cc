@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/numbers.h"
 #include "cuda/base/memory.h"
 #include "platform/batch_inputs.h"
 
@@ -24,23 +25,23 @@ Parts lay_out(BumpAllocator allocator, const StepLimits& limits) {
   const auto logit_rows = static_cast<size_t>(limits.max_num_logit_rows);
   arrays.page_size = limits.page_size;
   arrays.q_len = limits.decode_q_len;
-  arrays.max_pages = (limits.max_kv_len + limits.page_size - 1) / limits.page_size;
+  arrays.max_pages = ceil_div(limits.max_kv_len, limits.page_size);
   const size_t num_entries = seqs * static_cast<size_t>(arrays.max_pages);
   arrays.num_tables = static_cast<int>(limits.windows.size());
   for (size_t t = 0; t < limits.windows.size(); ++t) {
     arrays.tables[t] = {.window = limits.windows[t],
-                        .row_pages = allocator.allocate<int32_t>(num_entries),
+                        .slot_pages = allocator.allocate<int32_t>(num_entries),
                         .block_table = allocator.allocate<int32_t>(num_entries),
-                        .slot_mapping = allocator.allocate<int64_t>(tokens)};
+                        .kv_slots = allocator.allocate<int64_t>(tokens)};
   }
   arrays.token_ids = allocator.allocate<int32_t>(tokens);
   arrays.positions = allocator.allocate<int32_t>(tokens);
   arrays.query_start = allocator.allocate<int32_t>(seqs + 1);
   arrays.seq_lens = allocator.allocate<int32_t>(seqs);
   arrays.logit_tokens = allocator.allocate<int32_t>(logit_rows);
-  arrays.sample_rows = allocator.allocate<int32_t>(logit_rows);
+  arrays.sample_slots = allocator.allocate<int32_t>(logit_rows);
   arrays.sample_offsets = allocator.allocate<int32_t>(logit_rows);
-  arrays.slice_rows = allocator.allocate<int32_t>(seqs);
+  arrays.span_slots = allocator.allocate<int32_t>(seqs);
   parts.block = allocator.allocate<std::byte>(max_step_bytes(limits));
   arrays.step = parts.block;
   parts.ahead = allocator.allocate<PagePiece>(StepBuffers::kMaxPieces);
@@ -66,10 +67,10 @@ Result<StepBuffers> StepBuffers::create(const StepLimits& limits, CudaStream& st
   buffers.block_ = parts.block;
   buffers.ahead_ = parts.ahead;
   buffers.arrays_ = parts.arrays;
-  // Until a step describes a token, its slot is -1, so that its keys and values are not written.
+  // Until a step describes a token, its staging is -1, so that its keys and values are not written.
   for (int t = 0; t < buffers.arrays_.num_tables; ++t) {
     QUIRE_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(
-        buffers.arrays_.tables[t].slot_mapping, 0xFF,
+        buffers.arrays_.tables[t].kv_slots, 0xFF,
         static_cast<size_t>(limits.max_num_tokens) * sizeof(int64_t), stream.get()));
   }
   return buffers;
@@ -77,9 +78,9 @@ Result<StepBuffers> StepBuffers::create(const StepLimits& limits, CudaStream& st
 
 Status StepBuffers::upload(const BatchPlan& plan, const GraphBatch* graph, CudaStream& stream) {
   QUIRE_RETURN_IF_ERROR(append_ahead(plan, stream));
-  QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, ring_.begin(stream));
-  const size_t num_bytes = write_step(plan, limits_, graph, slot);
-  stream.copy_to_device(block_, slot, num_bytes);
+  QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, ring_.begin(stream));
+  const size_t num_bytes = write_step(plan, limits_, graph, staging);
+  stream.copy_to_device(block_, staging, num_bytes);
   ring_.end(stream);
   return {};
 }
@@ -88,30 +89,30 @@ Status StepBuffers::append_ahead(const BatchPlan& plan, CudaStream& stream) {
   const std::vector<PagePiece> pieces = pages_ahead(plan, limits_);
   for (size_t first = 0; first < pieces.size(); first += kMaxPieces) {
     const size_t count = std::min(pieces.size() - first, size_t{kMaxPieces});
-    QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, ahead_ring_.begin(stream));
-    std::memcpy(slot, &pieces[first], count * sizeof(PagePiece));
-    stream.copy_to_device(ahead_, slot, count * sizeof(PagePiece));
+    QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, ahead_ring_.begin(stream));
+    std::memcpy(staging, &pieces[first], count * sizeof(PagePiece));
+    stream.copy_to_device(ahead_, staging, count * sizeof(PagePiece));
     ahead_ring_.end(stream);
     launch_append_pages(arrays_, ahead_, static_cast<int>(count), stream);
   }
   return {};
 }
 
-void StepBuffers::derive(int num_slices, CudaStream& stream) const {
-  launch_metadata(arrays_, num_slices, stream);
+void StepBuffers::derive(int num_spans, CudaStream& stream) const {
+  launch_metadata(arrays_, num_spans, stream);
 }
 
 void AttentionInputs::describe(const BatchPlan& plan, const StepArrays& arrays) {
-  const auto num_reqs = static_cast<int>(plan.slices.size());
+  const auto num_reqs = static_cast<int>(plan.spans.size());
   query_start_.assign(1, 0);
   kv_len_bound_.clear();
-  for (const SeqSlice& slice : plan.slices) {
-    query_start_.push_back(slice.first_token + slice.num_tokens);
-    kv_len_bound_.push_back(slice.kv_len_bound());
+  for (const SeqSpan& span : plan.spans) {
+    query_start_.push_back(span.first_token + span.num_tokens);
+    kv_len_bound_.push_back(span.kv_len_bound());
   }
   batches_.assign(static_cast<size_t>(arrays.num_tables),
-                  {.decode = phase_range(plan.slices, 0, plan.num_decode),
-                   .prefill = phase_range(plan.slices, plan.num_decode, num_reqs),
+                  {.decode = phase_range(plan.spans, 0, plan.num_decode),
+                   .prefill = phase_range(plan.spans, plan.num_decode, num_reqs),
                    .query_start = {query_start_.data(), arrays.query_start},
                    .seq_lens = arrays.seq_lens,
                    .kv_len_bound = kv_len_bound_,
@@ -119,7 +120,7 @@ void AttentionInputs::describe(const BatchPlan& plan, const StepArrays& arrays) 
   views_.clear();
   for (size_t t = 0; t < batches_.size(); ++t) {
     batches_[t].block_table = arrays.tables[t].block_table;
-    batches_[t].slot_mapping = arrays.tables[t].slot_mapping;
+    batches_[t].kv_slots = arrays.tables[t].kv_slots;
     views_.push_back(&batches_[t]);
   }
 }

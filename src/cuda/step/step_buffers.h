@@ -25,7 +25,7 @@ class StepBuffers {
   // the graph that runs the plan, or null.
   Status upload(const BatchPlan& plan, const GraphBatch* graph, CudaStream& stream);
   // Derives the arrays from the uploaded block.
-  void derive(int num_slices, CudaStream& stream) const;
+  void derive(int num_spans, CudaStream& stream) const;
 
   StepArrays& arrays() { return arrays_; }
   const StepArrays& arrays() const { return arrays_; }

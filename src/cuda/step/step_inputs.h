@@ -10,9 +10,9 @@
 
 namespace quire::cuda {
 
-// The block is [StepHeader][StepSlice × num_slices][StepAppend…][int32 pages…][int32 token ids…].
+// The block is [StepHeader][StepSpan × num_spans][StepAppend…][int32 pages…][int32 token ids…].
 struct StepHeader {
-  int32_t num_slices = 0;
+  int32_t num_spans = 0;
   int32_t num_tokens = 0;
   // Offsets from the start of the block, in units of int32.
   int32_t appends_at = 0;
@@ -20,7 +20,7 @@ struct StepHeader {
   int32_t tokens_at = 0;
 };
 
-// New pages in one of a row's block tables: entries [first_page, first_page + num_pages).
+// New pages in one of a slot's block tables: entries [first_page, first_page + num_pages).
 struct StepAppend {
   int32_t table = 0;
   int32_t first_page = 0;
@@ -28,19 +28,19 @@ struct StepAppend {
   int32_t pages_at = 0;  // index into the block's pages
 };
 
-struct StepSlice {
-  int32_t row = -1;           // row of the persistent state; -1: padding
-  int32_t num_computed = -1;  // of a prefill chunk; -1: the row decodes, and the device's count is
+struct StepSpan {
+  int32_t slot = -1;          // slot of the persistent state; -1: padding
+  int32_t num_computed = -1;  // of a prefill chunk; -1: the slot decodes, and the device's count is
                               // used
   int32_t q_len = 1;
   int32_t first_token = 0;
-  // Entries in each of the row's block tables. Tokens beyond them are not written, and read the
+  // Entries in each of the slot's block tables. Tokens beyond them are not written, and read the
   // padding page.
   int32_t num_pages = 0;
   int32_t first_append = 0;  // index into the block's appends
   int32_t num_appends = 0;
   // Its logits rows are [first_logits_row, first_logits_row + num_logits_rows), for consecutive
-  // tokens from logits_token (an index into the slice) on. The rows of tokens [sample_token,
+  // tokens from logits_token (an index into the span) on. The rows of tokens [sample_token,
   // sample_token + num_samples) are sampled; the others are padding.
   int32_t first_logits_row = 0;
   int32_t num_logits_rows = 0;
@@ -70,19 +70,19 @@ struct GraphBatch {
   int q_len = 1;
 };
 
-// The sampled logits rows of a slice.
+// The sampled logits rows of a span.
 struct SampleRange {
-  size_t slice_idx = 0;
+  size_t span_idx = 0;
   int first_row = 0;
   int num_rows = 0;
 };
 
-// The slices that sample, in the plan's order, with their logits rows. Without a graph the rows are
+// The spans that sample, in the plan's order, with their logits rows. Without a graph the rows are
 // packed.
 std::vector<SampleRange> sample_ranges(const BatchPlan& plan, const GraphBatch* graph);
 
 // Writes the block into `memory` (of max_step_bytes) and returns the bytes used. A graph's requests
-// beyond the plan's slices are padding.
+// beyond the plan's spans are padding.
 size_t write_step(const BatchPlan& plan, const StepLimits& limits, const GraphBatch* graph,
                   std::byte* memory);
 
@@ -91,7 +91,7 @@ size_t write_step(const BatchPlan& plan, const StepLimits& limits, const GraphBa
 struct PagePiece {
   static constexpr int kMaxPages = 60;
 
-  int32_t row = 0;
+  int32_t slot = 0;
   int32_t table = 0;
   int32_t first = 0;  // entry of that block table
   int32_t num_pages = 0;

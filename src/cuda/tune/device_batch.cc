@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/numbers.h"
 #include "cuda/base/stream.h"
 #include "platform/kv_cache.h"
 
@@ -99,7 +100,7 @@ std::vector<int32_t> DeviceBatch::block_table(int64_t num_pages) const {
   std::vector<int32_t> table(workload_.kv_lens.size() * row_size, 0);
   auto next = pages.begin();
   for (size_t req = 0; req < workload_.kv_lens.size(); ++req) {
-    const int used = (workload_.kv_lens[req] + shape_.page_size - 1) / shape_.page_size;
+    const int used = ceil_div(workload_.kv_lens[req], shape_.page_size);
     std::copy_n(next, used, table.begin() + static_cast<std::ptrdiff_t>(req * row_size));
     next += used;
   }

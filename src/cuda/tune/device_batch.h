@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attn/workload.h"
+#include "base/numbers.h"
 #include "cuda/base/memory.h"
 
 namespace quire::cuda {
@@ -33,7 +34,7 @@ class DeviceBatch {
  private:
   int num_tokens() const { return workload_.num_reqs() * workload_.q_len; }
   std::vector<int32_t> block_table(int64_t num_pages) const;
-  int max_pages() const { return (workload_.longest() + shape_.page_size - 1) / shape_.page_size; }
+  int max_pages() const { return ceil_div(workload_.longest(), shape_.page_size); }
   void describe();
 
   const AttentionShape& shape_;

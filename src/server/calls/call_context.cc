@@ -30,11 +30,11 @@ void Call::respond(std::string body, std::string content_type) {
   context->metrics.answered(200);
 }
 
-void Call::refuse(const CallError& error) {
+void Call::refuse(const ApiError& error) {
   exchange->respond(refusal(error));
 }
 
-http::Response Call::refusal(const CallError& error) {
+http::Response Call::refusal(const ApiError& error) {
   context->metrics.answered(error.http_status);
   log.outcome = loggable(error);
   log.write_failure(error);
@@ -56,10 +56,10 @@ bool refuse_unknown_model(Call& call, const std::string& model) {
   const std::vector<std::string>& names = config.model_names;
   if (model.empty() || model == config.model_path) return false;
   if (std::ranges::find(names, model) != names.end()) return false;
-  call.refuse(make_call_error(404,
-                              fmt::format("the model '{}' is not served; expected '{}'",
-                                          model.substr(0, 200), names.front()),
-                              "model", "model_not_found"));
+  call.refuse(make_api_error(404,
+                             fmt::format("the model '{}' is not served; expected '{}'",
+                                         model.substr(0, 200), names.front()),
+                             "model", "model_not_found"));
   return true;
 }
 

@@ -12,7 +12,7 @@
 #include "server/health_watch.h"
 #include "server/http/server.h"
 #include "server/metrics/server_metrics.h"
-#include "server/openai/call_error.h"
+#include "server/openai/api_error.h"
 #include "server/request_log.h"
 #include "server/service_config.h"
 #include "server/workers.h"
@@ -42,9 +42,9 @@ struct Call {
   Call(CallContext& context, http::Request&& request, std::shared_ptr<http::Exchange>&& exchange);
 
   void respond(std::string body, std::string content_type = "application/json");
-  void refuse(const CallError& error);
+  void refuse(const ApiError& error);
   // Records the refusal and returns the response, which the caller sends.
-  http::Response refusal(const CallError& error);
+  http::Response refusal(const ApiError& error);
   // Records that the client disconnected before the generation started.
   void note_cancelled();
 

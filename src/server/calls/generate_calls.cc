@@ -9,7 +9,7 @@
 #include "server/calls/prompts.h"
 #include "server/generation.h"
 #include "server/openai/continuation.h"
-#include "server/openai/parse.h"
+#include "server/openai/requests.h"
 #include "server/structured_output.h"
 
 namespace quire::server {
@@ -73,7 +73,7 @@ void start_constrained(CallContext& context, Waiting& waiting,
                        Result<ConstraintFactory> constraint) {
   Understood& understood = waiting.understood;
   if (!constraint.ok()) {
-    CallError error = call_error(constraint.status());
+    ApiError error = api_error(constraint.status());
     if (error.param.empty()) error.param = understood.restriction->field;
     waiting.ticket = Ticket();  // before the response
     return waiting.call.refuse(error);
@@ -87,7 +87,7 @@ void start_constrained(CallContext& context, Waiting& waiting,
 
 void refuse_at_shutdown(Waiting& waiting) {
   waiting.ticket = Ticket();  // before the response
-  waiting.call.refuse(call_error(shutting_down()));
+  waiting.call.refuse(api_error(shutting_down()));
 }
 
 void compile_and_start(CallContext& context, Waiting& waiting) {
@@ -117,7 +117,7 @@ void wait_for_grammar(CallContext& context, const std::shared_ptr<Waiting>& wait
                             [&context, waiting] { compile_and_start(context, *waiting); });
   if (queued.ok()) return;
   waiting->ticket = Ticket();  // before the response
-  waiting->call.refuse(call_error(queued));
+  waiting->call.refuse(api_error(queued));
 }
 
 // Admits the call through the gate and submits it to the engine, after its grammar is compiled if
@@ -127,7 +127,7 @@ void generate(CallContext& context, Call&& call, Understood&& understood) {
   const int num_answers = static_cast<int>(requests.size()) * requests.front().sampling.n;
   const int64_t num_tokens = num_prompt_tokens(requests);
   Result<Ticket> ticket = context.gate.enter(call.key_idx, num_answers, num_tokens);
-  if (!ticket.ok()) return call.refuse(call_error(ticket.status()));
+  if (!ticket.ok()) return call.refuse(api_error(ticket.status()));
   call.log.num_prompt_tokens = static_cast<int>(num_tokens);
   if (!understood.restriction) {
     return start(context, std::move(call), std::move(understood), std::move(*ticket));
@@ -153,15 +153,15 @@ std::vector<std::string> prompt_texts(const CallContext& context,
   return texts;
 }
 
-bool is_forced(const ChatCall& wanted) {
+bool is_forced(const ChatRequest& wanted) {
   return wanted.tool_choice == ToolChoice::kRequired || wanted.tool_choice == ToolChoice::kNamed;
 }
 
 // Returns the configuration of the parser that splits the model's output into reasoning, content
 // and tool calls.
-AnswerParserConfig parser_config(const CallContext& context, const ChatCall& wanted,
+OutputParserConfig parser_config(const CallContext& context, const ChatRequest& wanted,
                                  const std::string& prompt) {
-  AnswerParserConfig config;
+  OutputParserConfig config;
   config.starts_in_reasoning =
       !context.config.reasoning_parser.empty() && prompt_opens_reasoning(prompt);
   // A sequence whose text is restricted from its first token on cannot contain reasoning.
@@ -181,14 +181,14 @@ AnswerParserConfig parser_config(const CallContext& context, const ChatCall& wan
   return config;
 }
 
-std::optional<CallError> prepare_chat(const CallContext& context, ChatCall& wanted) {
+std::optional<ApiError> prepare_chat(const CallContext& context, ChatRequest& wanted) {
   Result<std::string> prompt = context.engine.render_chat(wanted.template_variables);
-  if (!prompt.ok()) return call_error(prompt.status());
+  if (!prompt.ok()) return api_error(prompt.status());
   if (auto error = check_prompt_bytes(context, prompt->size())) return error;
   if (wanted.continuation) {
     if (auto error = continue_from(*wanted.continuation, *prompt)) return error;
   }
-  Request& request = wanted.request;
+  Request& request = wanted.engine_request;
   request.prompt = *std::move(prompt);
   if (auto error = prepare_prompt(context, request)) return error;
   if (wanted.tool_choice == ToolChoice::kAuto &&
@@ -201,19 +201,21 @@ std::optional<CallError> prepare_chat(const CallContext& context, ChatCall& want
 }  // namespace
 
 void post_completions(CallContext& context, Call&& call) {
-  Parsed<CompletionCall> parsed = parse_completion_call(call.request.body, call_defaults(context));
+  Parsed<CompletionRequest> parsed =
+      parse_completion_request(call.request.body, request_defaults(context));
   if (parsed.error) return call.refuse(*parsed.error);
-  CompletionCall& wanted = parsed.call;
+  CompletionRequest& wanted = parsed.request;
   if (refuse_unknown_model(call, wanted.model)) return;
   // Refuses the call before tokenizing if there is no capacity.
-  const int num_answers = static_cast<int>(wanted.prompts.size()) * wanted.request.sampling.n;
+  const int num_answers =
+      static_cast<int>(wanted.prompts.size()) * wanted.engine_request.sampling.n;
   const Status room = context.gate.check_room(call.key_idx, num_answers);
-  if (!room.ok()) return call.refuse(call_error(room));
-  set_apart(context, call, wanted.request);
+  if (!room.ok()) return call.refuse(api_error(room));
+  set_apart(context, call, wanted.engine_request);
   Understood understood = {.is_stream = wanted.streaming.stream, .restriction = wanted.restriction};
   std::vector<Request>& requests = understood.requests;
   for (CompletionPrompt& prompt : wanted.prompts) {
-    requests.push_back(wanted.request);
+    requests.push_back(wanted.engine_request);
     requests.back().prompt = std::move(prompt.text);
     requests.back().prompt_token_ids = std::move(prompt.token_ids);
     if (const auto error = prepare_prompt(context, requests.back())) return call.refuse(*error);
@@ -226,26 +228,26 @@ void post_completions(CallContext& context, Call&& call) {
 }
 
 void post_chat_completions(CallContext& context, Call&& call) {
-  Parsed<ChatCall> parsed = parse_chat_call(call.request.body, call_defaults(context));
+  Parsed<ChatRequest> parsed = parse_chat_request(call.request.body, request_defaults(context));
   if (parsed.error) return call.refuse(*parsed.error);
-  ChatCall& wanted = parsed.call;
+  ChatRequest& wanted = parsed.request;
   if (refuse_unknown_model(call, wanted.model)) return;
   // Refuses the call before rendering and tokenizing if there is no capacity.
-  const Status room = context.gate.check_room(call.key_idx, wanted.request.sampling.n);
-  if (!room.ok()) return call.refuse(call_error(room));
+  const Status room = context.gate.check_room(call.key_idx, wanted.engine_request.sampling.n);
+  if (!room.ok()) return call.refuse(api_error(room));
   if (const auto error = prepare_chat(context, wanted)) return call.refuse(*error);
-  set_apart(context, call, wanted.request);
+  set_apart(context, call, wanted.engine_request);
   Understood understood = {
       .is_stream = wanted.streaming.stream,
       .restriction = is_forced(wanted) ? forced_call_schema(wanted) : wanted.restriction};
-  understood.requests.push_back(wanted.request);
+  understood.requests.push_back(wanted.engine_request);
   AnswerContext answer = answer_context(context, call, "chatcmpl-");
   answer.num_prompt_tokens = static_cast<int>(num_prompt_tokens(understood.requests));
-  answer.parser = parser_config(context, wanted, wanted.request.prompt);
+  answer.parser = parser_config(context, wanted, wanted.engine_request.prompt);
   understood.reasons_first = answer.parser.starts_in_reasoning;
   Result<std::unique_ptr<AnswerWriter>> writer =
       make_answer_writer(std::move(wanted), std::move(answer));
-  if (!writer.ok()) return call.refuse(call_error(writer.status()));
+  if (!writer.ok()) return call.refuse(api_error(writer.status()));
   understood.writer = std::move(*writer);
   generate(context, std::move(call), std::move(understood));
 }

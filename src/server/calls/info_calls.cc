@@ -56,7 +56,7 @@ void respond_ok(Call& call) {
 // Liveness probe: an error means that a restart can help. A draining server is healthy.
 void get_health(CallContext& context, Call&& call) {
   const Status status = progress(context);
-  if (!status.ok()) return call.refuse(call_error(status));
+  if (!status.ok()) return call.refuse(api_error(status));
   respond_ok(call);
 }
 
@@ -66,7 +66,7 @@ void get_ready(CallContext& context, Call&& call) {
   if (status.ok() && context.gate.is_closed()) {
     status = unavailable("[server] the server is shutting down");
   }
-  if (!status.ok()) return call.refuse(call_error(status));
+  if (!status.ok()) return call.refuse(api_error(status));
   respond_ok(call);
 }
 
@@ -103,7 +103,7 @@ void get_models(CallContext& context, Call&& call) {
 void get_model(CallContext& context, Call&& call) {
   const std::string name = call.request.path.substr(kModelPrefix.size());
   if (name.empty()) {
-    return call.refuse(make_call_error(404, "a model's name is missing", "model", "not_found"));
+    return call.refuse(make_api_error(404, "a model's name is missing", "model", "not_found"));
   }
   if (refuse_unknown_model(call, name)) return;
   JsonWriter json;

@@ -9,8 +9,8 @@
 namespace quire::server {
 namespace {
 
-CallError too_long(const std::string& size, int max_model_len) {
-  return make_call_error(
+ApiError too_long(const std::string& size, int max_model_len) {
+  return make_api_error(
       400,
       fmt::format("the prompt is too long: {}, where the model's context of {} leaves room "
                   "for {} and one token of answer",
@@ -20,8 +20,8 @@ CallError too_long(const std::string& size, int max_model_len) {
 
 }  // namespace
 
-CallDefaults call_defaults(const CallContext& context) {
-  CallDefaults defaults;
+RequestDefaults request_defaults(const CallContext& context) {
+  RequestDefaults defaults;
   defaults.sampling = context.engine.default_sampling();
   defaults.chat_template = context.engine.chat_template();
   return defaults;
@@ -37,21 +37,21 @@ size_t max_prompt_bytes(const EngineApi& engine) {
   return longest * static_cast<size_t>(info.max_model_len);
 }
 
-std::optional<CallError> check_prompt_bytes(const CallContext& context, size_t num_bytes) {
+std::optional<ApiError> check_prompt_bytes(const CallContext& context, size_t num_bytes) {
   if (num_bytes <= context.max_prompt_bytes) return std::nullopt;
   return too_long(fmt::format("{} bytes", num_bytes), context.engine.model_info().max_model_len);
 }
 
-std::optional<CallError> prepare_prompt(const CallContext& context, Request& request) {
+std::optional<ApiError> prepare_prompt(const CallContext& context, Request& request) {
   const int max_model_len = context.engine.model_info().max_model_len;
   std::vector<int32_t>& ids = request.prompt_token_ids;
   if (ids.empty()) {
     if (auto error = check_prompt_bytes(context, request.prompt.size())) return error;
     auto encoded = context.engine.encode(request.prompt, request.add_special_tokens);
-    if (!encoded.ok()) return call_error(encoded.status());
+    if (!encoded.ok()) return api_error(encoded.status());
     ids = std::move(*encoded);
   }
-  if (ids.empty()) return make_call_error(400, "the prompt is empty", "prompt");
+  if (ids.empty()) return make_api_error(400, "the prompt is empty", "prompt");
   if (ids.size() >= static_cast<size_t>(max_model_len)) {
     return too_long(fmt::format("{} tokens", ids.size()), max_model_len);
   }

@@ -7,7 +7,7 @@
 #include "server/calls/prompts.h"
 #include "server/openai/continuation.h"
 #include "server/openai/json_text.h"
-#include "server/openai/parse.h"
+#include "server/openai/requests.h"
 
 namespace quire::server {
 namespace {
@@ -20,8 +20,8 @@ size_t max_tokens(const CallContext& context) {
 
 // The error for a text or token list, described by `got`, that exceeds the limits of
 // --max-tokenize-bytes, which bounds the time and memory of one call.
-CallError too_long(const CallContext& context, std::string field, std::string_view got) {
-  return make_call_error(
+ApiError too_long(const CallContext& context, std::string field, std::string_view got) {
+  return make_api_error(
       400,
       fmt::format(
           "[request] {}; got {}, expected at most {} bytes and {} tokens "
@@ -31,12 +31,12 @@ CallError too_long(const CallContext& context, std::string field, std::string_vi
 }
 
 // Reads the text of the conversation or the prompt. Checks its size before searching it.
-std::optional<CallError> read_text(const CallContext& context, TokenizeCall& wanted,
-                                   std::string& text) {
+std::optional<ApiError> read_text(const CallContext& context, TokenizeRequest& wanted,
+                                  std::string& text) {
   const bool is_chat = !wanted.template_variables.empty();
   Result<std::string> given = is_chat ? context.engine.render_chat(wanted.template_variables)
                                       : Result<std::string>(std::move(wanted.prompt));
-  if (!given.ok()) return call_error(given.status());
+  if (!given.ok()) return api_error(given.status());
   if (given->size() > context.config.max_tokenize_bytes) {
     return too_long(
         context, is_chat ? "messages" : "prompt",
@@ -80,7 +80,7 @@ std::string tokens_body(const EngineApi& engine, const std::vector<int32_t>& ids
 
 // Checks that all ids are in the vocabulary, and that neither their number nor the size of their
 // text exceeds the limits.
-std::optional<CallError> check_ids(const CallContext& context, const std::vector<int32_t>& ids) {
+std::optional<ApiError> check_ids(const CallContext& context, const std::vector<int32_t>& ids) {
   if (ids.size() > max_tokens(context)) {
     return too_long(context, "tokens", fmt::format("{} tokens", ids.size()));
   }
@@ -88,7 +88,7 @@ std::optional<CallError> check_ids(const CallContext& context, const std::vector
   size_t num_bytes = 0;
   for (const int32_t id : ids) {
     if (id < 0 || id >= vocab_size) {
-      return make_call_error(
+      return make_api_error(
           400,
           fmt::format("token id {} is not in the vocabulary; expected 0 to {}", id, vocab_size - 1),
           "tokens");
@@ -102,14 +102,15 @@ std::optional<CallError> check_ids(const CallContext& context, const std::vector
 }  // namespace
 
 void post_tokenize(CallContext& context, Call&& call) {
-  Parsed<TokenizeCall> parsed = parse_tokenize_call(call.request.body, call_defaults(context));
+  Parsed<TokenizeRequest> parsed =
+      parse_tokenize_request(call.request.body, request_defaults(context));
   if (parsed.error) return call.refuse(*parsed.error);
-  TokenizeCall& wanted = parsed.call;
+  TokenizeRequest& wanted = parsed.request;
   if (refuse_unknown_model(call, wanted.model)) return;
   std::string text;
   if (const auto error = read_text(context, wanted, text)) return call.refuse(*error);
   const auto ids = context.engine.encode(text, wanted.add_special_tokens);
-  if (!ids.ok()) return call.refuse(call_error(ids.status()));
+  if (!ids.ok()) return call.refuse(api_error(ids.status()));
   if (ids->size() > max_tokens(context)) {
     const char* const field = wanted.template_variables.empty() ? "prompt" : "messages";
     return call.refuse(too_long(context, field, fmt::format("{} tokens", ids->size())));
@@ -118,11 +119,11 @@ void post_tokenize(CallContext& context, Call&& call) {
 }
 
 void post_detokenize(CallContext& context, Call&& call) {
-  const Parsed<DetokenizeCall> parsed =
-      parse_detokenize_call(call.request.body, call_defaults(context));
+  const Parsed<DetokenizeRequest> parsed =
+      parse_detokenize_request(call.request.body, request_defaults(context));
   if (parsed.error) return call.refuse(*parsed.error);
-  const std::vector<int32_t>& ids = parsed.call.tokens;
-  if (refuse_unknown_model(call, parsed.call.model)) return;
+  const std::vector<int32_t>& ids = parsed.request.tokens;
+  if (refuse_unknown_model(call, parsed.request.model)) return;
   if (const auto error = check_ids(context, ids)) return call.refuse(*error);
   std::string out = "{\"prompt\":";
   append_string(context.engine.decode(ids, false), out);

@@ -6,7 +6,7 @@
 
 namespace quire::server {
 
-void begin_body(const AnswerHeader& header, std::string_view object, std::string& out) {
+void begin_body(const ResponseHeader& header, std::string_view object, std::string& out) {
   out += "{\"id\":";
   append_string(header.id, out);
   out += ",\"object\":\"";
@@ -68,7 +68,7 @@ void append_finish(std::string_view finish_reason, std::string_view stop_reason,
   }
 }
 
-void append_token_ids(const AnswerCall& call, std::string_view name,
+void append_token_ids(const GenerationRequest& call, std::string_view name,
                       const std::vector<int32_t>& ids, std::string& out) {
   if (!call.return_token_ids) return;
   out += ",\"";

@@ -5,12 +5,12 @@
 #include <string_view>
 #include <vector>
 
-#include "server/openai/format.h"
+#include "server/openai/responses.h"
 
 namespace quire::server {
 
 // {"id":…,"object":…,"created":…,"model":…,"choices":[
-void begin_body(const AnswerHeader& header, std::string_view object, std::string& out);
+void begin_body(const ResponseHeader& header, std::string_view object, std::string& out);
 // Appends `],"usage":{…}`, or null if the call asked for usage and `usage` is null. Does not append
 // the closing `}`.
 void end_choices(const StreamOptions& streaming, const Usage* usage, std::string& out);
@@ -24,7 +24,7 @@ void append_finish(std::string_view finish_reason, std::string_view stop_reason,
 std::string_view openai_finish_reason(FinishReason reason);
 
 // Appends `,"NAME":[…]` if the call asked for token ids.
-void append_token_ids(const AnswerCall& call, std::string_view name,
+void append_token_ids(const GenerationRequest& call, std::string_view name,
                       const std::vector<int32_t>& ids, std::string& out);
 
 }  // namespace quire::server

@@ -1,7 +1,7 @@
 #include "server/openai/body_parts.h"
-#include "server/openai/format.h"
 #include "server/openai/json_text.h"
 #include "server/openai/logprobs_json.h"
+#include "server/openai/responses.h"
 
 namespace quire::server {
 namespace {
@@ -11,17 +11,17 @@ constexpr std::string_view kChunkObject = "chat.completion.chunk";
 
 // Returns OpenAI's finish reason: "tool_calls" if the sequence stopped by itself after tool calls.
 // A named call keeps "stop", as in OpenAI's API.
-std::string_view chat_finish_reason(const ChatCall& call, FinishReason reason, bool has_calls) {
+std::string_view chat_finish_reason(const ChatRequest& call, FinishReason reason, bool has_calls) {
   const bool is_for_tools =
       has_calls && reason == FinishReason::kStop && call.tool_choice != ToolChoice::kNamed;
   return is_for_tools ? "tool_calls" : openai_finish_reason(reason);
 }
 
-void append_logprobs(const ChatCall& call, const std::vector<int32_t>& ids,
+void append_logprobs(const ChatRequest& call, const std::vector<int32_t>& ids,
                      const std::vector<PositionLogprobs>& positions, const DecodeToken& decode,
                      std::string& out) {
   out += ",\"logprobs\":";
-  const SamplingParams& sampling = call.request.sampling;
+  const SamplingParams& sampling = call.engine_request.sampling;
   if (!sampling.logprobs || positions.empty()) {
     out += "null";
     return;
@@ -49,7 +49,7 @@ void append_call(std::string_view id, std::string_view name, std::string_view ar
   out += "}}";
 }
 
-void append_message(const ChatCall& call, const ParsedMessage& message, std::string& out) {
+void append_message(const ChatRequest& call, const ParsedMessage& message, std::string& out) {
   out += "\"message\":{\"role\":\"assistant\",\"content\":";
   if (message.content.empty() && call.echo_text.empty() && !message.tool_calls.empty()) {
     out += "null";
@@ -72,7 +72,7 @@ void append_message(const ChatCall& call, const ParsedMessage& message, std::str
   out += '}';
 }
 
-void append_delta(const ChatCall& call, const MessageDelta& delta, std::string& out) {
+void append_delta(const ChatRequest& call, const MessageDelta& delta, std::string& out) {
   const size_t start = out.size();
   const auto key = [&](std::string_view name) {
     if (out.size() > start) out += ',';
@@ -98,7 +98,7 @@ void append_delta(const ChatCall& call, const MessageDelta& delta, std::string& 
 }
 
 // Appends the prompt's fields, which follow the choices.
-void append_prompt_parts(const ChatCall& call, const std::vector<PositionLogprobs>& logprobs,
+void append_prompt_parts(const ChatRequest& call, const std::vector<PositionLogprobs>& logprobs,
                          const SharedTokenIds& ids, const DecodeToken& decode, std::string& out) {
   if (call.return_prompt_logprobs) {
     out += ",\"prompt_logprobs\":";
@@ -109,7 +109,7 @@ void append_prompt_parts(const ChatCall& call, const std::vector<PositionLogprob
 
 }  // namespace
 
-std::string chat_body(const AnswerHeader& header, const ChatCall& call,
+std::string chat_body(const ResponseHeader& header, const ChatRequest& call,
                       const std::vector<Choice>& choices, const Usage& usage,
                       const DecodeToken& decode) {
   std::string out;
@@ -123,7 +123,7 @@ std::string chat_body(const AnswerHeader& header, const ChatCall& call,
     out += ',';
     append_finish(
         chat_finish_reason(call, choice.finish_reason, !choice.message.tool_calls.empty()),
-        choice.stop_reason, call.request.sampling, out);
+        choice.stop_reason, call.engine_request.sampling, out);
     append_token_ids(call, "token_ids", choice.token_ids, out);
     out += '}';
   }
@@ -135,7 +135,7 @@ std::string chat_body(const AnswerHeader& header, const ChatCall& call,
   return out;
 }
 
-void chat_role_chunk(const AnswerHeader& header, const ChatCall& call, ChoiceStream& choice,
+void chat_role_chunk(const ResponseHeader& header, const ChatRequest& call, ChoiceStream& choice,
                      const Usage* usage, const DecodeToken& decode, std::string& out) {
   begin_body(header, kChunkObject, out);
   out += "{\"index\":";
@@ -143,7 +143,7 @@ void chat_role_chunk(const AnswerHeader& header, const ChatCall& call, ChoiceStr
   out += ",\"delta\":{\"role\":\"assistant\",\"content\":";
   append_string(call.echo_text, out);
   out += "},\"logprobs\":null,";
-  append_finish("", "", call.request.sampling, out);
+  append_finish("", "", call.engine_request.sampling, out);
   out += '}';
   end_choices(call.streaming, usage, out);
   append_prompt_parts(call, choice.prompt_logprobs, choice.prompt_token_ids, decode, out);
@@ -153,14 +153,14 @@ void chat_role_chunk(const AnswerHeader& header, const ChatCall& call, ChoiceStr
   choice.prompt_logprobs = {};
 }
 
-bool chat_chunk_has_news(const ChatCall& call, const MessageDelta& delta, const Output& output) {
+bool chat_chunk_has_news(const ChatRequest& call, const MessageDelta& delta, const Output& output) {
   if (output.finish_reason || !delta.content.empty() || !delta.tool_calls.empty()) return true;
   if (call.include_reasoning && !delta.reasoning.empty()) return true;
-  if (call.request.sampling.logprobs && !output.logprobs.empty()) return true;
+  if (call.engine_request.sampling.logprobs && !output.logprobs.empty()) return true;
   return call.return_token_ids && !output.token_ids.empty();
 }
 
-void chat_chunk(const AnswerHeader& header, const ChatCall& call, ChoiceStream& choice,
+void chat_chunk(const ResponseHeader& header, const ChatRequest& call, ChoiceStream& choice,
                 const MessageDelta& delta, const Output& output, const Usage* usage,
                 const DecodeToken& decode, std::string& out) {
   choice.has_tool_calls |= !delta.tool_calls.empty();
@@ -175,14 +175,14 @@ void chat_chunk(const AnswerHeader& header, const ChatCall& call, ChoiceStream& 
   const std::string_view finish_reason =
       output.finish_reason ? chat_finish_reason(call, *output.finish_reason, choice.has_tool_calls)
                            : "";
-  append_finish(finish_reason, output.stop_reason, call.request.sampling, out);
+  append_finish(finish_reason, output.stop_reason, call.engine_request.sampling, out);
   append_token_ids(call, "token_ids", output.token_ids, out);
   out += '}';
   end_choices(call.streaming, usage, out);
   out += '}';
 }
 
-void chat_usage_chunk(const AnswerHeader& header, const Usage& usage, std::string& out) {
+void chat_usage_chunk(const ResponseHeader& header, const Usage& usage, std::string& out) {
   begin_body(header, kChunkObject, out);
   end_choices({}, &usage, out);
   out += '}';

@@ -1,7 +1,7 @@
 #include "server/openai/body_parts.h"
-#include "server/openai/format.h"
 #include "server/openai/json_text.h"
 #include "server/openai/logprobs_json.h"
+#include "server/openai/responses.h"
 
 namespace quire::server {
 namespace {
@@ -21,9 +21,9 @@ struct Part {
   std::string_view stop_reason;
 };
 
-void append_logprobs(const CompletionCall& call, const Part& part, const DecodeToken& decode,
+void append_logprobs(const CompletionRequest& call, const Part& part, const DecodeToken& decode,
                      int64_t& text_offset, std::string& out) {
-  const SamplingParams& sampling = call.request.sampling;
+  const SamplingParams& sampling = call.engine_request.sampling;
   out += ",\"logprobs\":";
   if (!sampling.logprobs) {
     out += "null";
@@ -38,7 +38,7 @@ void append_logprobs(const CompletionCall& call, const Part& part, const DecodeT
                              text_offset, out);
 }
 
-void append_choice(const CompletionCall& call, const Part& part, const DecodeToken& decode,
+void append_choice(const CompletionRequest& call, const Part& part, const DecodeToken& decode,
                    int64_t& text_offset, std::string& out) {
   out += "{\"index\":";
   append_int(part.index, out);
@@ -48,7 +48,7 @@ void append_choice(const CompletionCall& call, const Part& part, const DecodeTok
   out += '"';
   append_logprobs(call, part, decode, text_offset, out);
   out += ',';
-  append_finish(part.finish_reason, part.stop_reason, call.request.sampling, out);
+  append_finish(part.finish_reason, part.stop_reason, call.engine_request.sampling, out);
   if (call.return_prompt_logprobs && part.prompt_ids != nullptr) {
     const LogprobsStyle style = {0, call.return_tokens_as_token_ids, decode};
     out += ",\"prompt_logprobs\":";
@@ -62,7 +62,7 @@ void append_choice(const CompletionCall& call, const Part& part, const DecodeTok
 
 }  // namespace
 
-std::string completion_body(const AnswerHeader& header, const CompletionCall& call,
+std::string completion_body(const ResponseHeader& header, const CompletionRequest& call,
                             const std::vector<Choice>& choices, const Usage& usage,
                             const DecodeToken& decode) {
   std::string out;
@@ -87,9 +87,9 @@ std::string completion_body(const AnswerHeader& header, const CompletionCall& ca
   return out;
 }
 
-void completion_chunk(const AnswerHeader& header, const CompletionCall& call, ChoiceStream& choice,
-                      const Output& output, const Usage* usage, const DecodeToken& decode,
-                      std::string& out) {
+void completion_chunk(const ResponseHeader& header, const CompletionRequest& call,
+                      ChoiceStream& choice, const Output& output, const Usage* usage,
+                      const DecodeToken& decode, std::string& out) {
   Part part = {.index = choice.index,
                .prompt_text = choice.prompt_text,
                .text = output.text,
@@ -113,7 +113,7 @@ void completion_chunk(const AnswerHeader& header, const CompletionCall& call, Ch
   choice.prompt_logprobs = {};
 }
 
-void completion_usage_chunk(const AnswerHeader& header, const Usage& usage, std::string& out) {
+void completion_usage_chunk(const ResponseHeader& header, const Usage& usage, std::string& out) {
   begin_body(header, kObject, out);
   end_choices({}, &usage, out);
   out += '}';

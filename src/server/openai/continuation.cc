@@ -1,8 +1,8 @@
 #include "server/openai/continuation.h"
 
-#include "base/find_text.h"
+#include "base/text.h"
 #include "jinja/unicode.h"
-#include "server/openai/fields.h"
+#include "server/openai/json_fields.h"
 
 namespace quire::server {
 namespace {
@@ -28,7 +28,7 @@ std::string with_marker(std::string_view content, std::string_view marker) {
   return marked;
 }
 
-std::optional<CallError> continue_from(const Continuation& continuation, std::string& rendered) {
+std::optional<ApiError> continue_from(const Continuation& continuation, std::string& rendered) {
   const std::string& marker = continuation.marker;
   const std::string_view text = strip_right(continuation.content);
   const std::string_view space = std::string_view(continuation.content).substr(text.size());
@@ -37,9 +37,10 @@ std::optional<CallError> continue_from(const Continuation& continuation, std::st
   const bool is_there =
       at != std::string_view::npos && all.substr(0, at).ends_with(strip_left(text));
   if (!is_there || find_text(all, marker, at + marker.size()) != std::string_view::npos) {
-    return fault_at("messages",
-                    "the template changes or drops the last message, expected one that it writes "
-                    "once and as it is; send another last message, or no continue_final_message");
+    return field_error(
+        "messages",
+        "the template changes or drops the last message, expected one that it writes "
+        "once and as it is; send another last message, or no continue_final_message");
   }
   // If the template kept the message's trailing white space, it belongs to the message.
   const bool keeps_space = all.substr(at + marker.size()).starts_with(space);

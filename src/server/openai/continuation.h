@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "server/openai/call_error.h"
-#include "server/openai/calls.h"
+#include "server/openai/api_error.h"
+#include "server/openai/requests.h"
 
 namespace quire::server {
 
@@ -23,6 +23,6 @@ std::string with_marker(std::string_view content, std::string_view marker);
 // Cuts a rendered conversation after the text of the last message. A template that does not write
 // this text exactly once and unchanged, except for white space around it, is an error. The time is
 // linear in the texts.
-std::optional<CallError> continue_from(const Continuation& continuation, std::string& rendered);
+std::optional<ApiError> continue_from(const Continuation& continuation, std::string& rendered);
 
 }  // namespace quire::server

@@ -19,13 +19,13 @@ constexpr auto kReserved =
     std::to_array<std::string_view>({"messages", "tools", "documents", "add_generation_prompt",
                                      "continue_final_message", "chat_template", "tokenize"});
 
-Fault append_kwargs(Element value, std::string& out) {
+FieldError append_kwargs(Element value, std::string& out) {
   const Path path("chat_template_kwargs");
   simdjson::dom::object kwargs;
-  QUIRE_RETURN_IF_FAULT(read_object(path, value, kwargs));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, kwargs));
   for (const auto& [name, argument] : kwargs) {
     if (std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end()) {
-      return fault_at(Path(path, name), "got a reserved name, expected the template's own");
+      return field_error(Path(path, name), "got a reserved name, expected the template's own");
     }
     out += ',';
     append_string(name, out);
@@ -35,16 +35,16 @@ Fault append_kwargs(Element value, std::string& out) {
   return {};
 }
 
-Fault read_optional_bool(const Path& path, Element value, std::optional<bool>& out) {
+FieldError read_optional_bool(const Path& path, Element value, std::optional<bool>& out) {
   bool flag = false;
-  QUIRE_RETURN_IF_FAULT(read_bool(path, value, flag));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, flag));
   out = flag;
   return {};
 }
 
-Fault read_tool(const Path& path, Element value, Tool& out) {
+FieldError read_tool(const Path& path, Element value, Tool& out) {
   simdjson::dom::object fields;
-  QUIRE_RETURN_IF_FAULT(read_object(path, value, fields));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
   Element type;
   std::string_view type_name = "function";
   if (!fields["type"].get(type) && (type.get_string().get(type_name) || type_name != "function")) {
@@ -54,11 +54,11 @@ Fault read_tool(const Path& path, Element value, Tool& out) {
   Element function;
   simdjson::dom::object function_fields;
   if (fields["function"].get(function)) return missing(function_path, "an object");
-  QUIRE_RETURN_IF_FAULT(read_object(function_path, function, function_fields));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(function_path, function, function_fields));
   const Path name_path(function_path, "name");
   Element name;
   if (function_fields["name"].get(name)) return missing(name_path, "a string");
-  QUIRE_RETURN_IF_FAULT(read_text(name_path, name, out.name));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_text(name_path, name, out.name));
   constexpr size_t kMaxNameBytes = 256;
   if (out.name.empty() || out.name.size() > kMaxNameBytes) {
     return unexpected(name_path, name, fmt::format("1 to {} bytes of text", kMaxNameBytes));
@@ -75,7 +75,7 @@ Fault read_tool(const Path& path, Element value, Tool& out) {
 
 }  // namespace
 
-Fault ConversationFields::read(std::string_view name, Element value, bool& taken) {
+FieldError ConversationFields::read(std::string_view name, Element value, bool& taken) {
   taken = true;
   if (name == "messages") {
     messages = value;
@@ -112,21 +112,22 @@ bool mentions_variable(std::string_view chat_template, std::string_view name) {
   return false;
 }
 
-Fault render_variables(const ConversationFields& fields, bool shows_tools, const CallLimits& limits,
-                       Conversation& out) {
-  if (!fields.messages) return fault_at("messages", "got none, expected at least one message");
+FieldError render_variables(const ConversationFields& fields, bool shows_tools,
+                            const RequestLimits& limits, Conversation& out) {
+  if (!fields.messages) return field_error("messages", "got none, expected at least one message");
   if (fields.continue_final_message && fields.add_generation_prompt.value_or(false)) {
-    return fault_at("continue_final_message",
-                    "got true beside add_generation_prompt, expected one of the two");
+    return field_error("continue_final_message",
+                       "got true beside add_generation_prompt, expected one of the two");
   }
   std::string& json = out.variables;
   json = "{\"messages\":";
   if (fields.continue_final_message) out.final_marker = random_id();
-  QUIRE_RETURN_IF_FAULT(append_messages(*fields.messages, limits, out, json));
+  QUIRE_RETURN_IF_FIELD_ERROR(append_messages(*fields.messages, limits, out, json));
   if (fields.continue_final_message && !has_text_to_continue(out.final_content)) {
-    return fault_at("messages",
-                    "got a last message without text, expected some for continue_final_message to "
-                    "continue; send some, or no continue_final_message");
+    return field_error(
+        "messages",
+        "got a last message without text, expected some for continue_final_message to "
+        "continue; send some, or no continue_final_message");
   }
   const bool adds_prompt = fields.add_generation_prompt.value_or(!fields.continue_final_message);
   json += adds_prompt ? ",\"add_generation_prompt\":true" : ",\"add_generation_prompt\":false";
@@ -136,18 +137,20 @@ Fault render_variables(const ConversationFields& fields, bool shows_tools, const
   }
   if (fields.documents) {
     simdjson::dom::array documents;
-    QUIRE_RETURN_IF_FAULT(read_list(Path("documents"), *fields.documents,
-                                    static_cast<size_t>(limits.max_messages), documents));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_list(Path("documents"), *fields.documents,
+                                          static_cast<size_t>(limits.max_messages), documents));
     json += ",\"documents\":";
     json += simdjson::to_string(*fields.documents);
   }
   if (fields.reasoning_effort) {
     std::string effort;
-    QUIRE_RETURN_IF_FAULT(read_text(Path("reasoning_effort"), *fields.reasoning_effort, effort));
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        read_text(Path("reasoning_effort"), *fields.reasoning_effort, effort));
     json += ",\"reasoning_effort\":";
     append_string(effort, json);
   }
-  if (fields.template_kwargs) QUIRE_RETURN_IF_FAULT(append_kwargs(*fields.template_kwargs, json));
+  if (fields.template_kwargs)
+    QUIRE_RETURN_IF_FIELD_ERROR(append_kwargs(*fields.template_kwargs, json));
   json += '}';
   return {};
 }
@@ -158,13 +161,13 @@ std::optional<Continuation> continuation_of(Conversation&& conversation) {
                       .marker = std::move(conversation.final_marker)};
 }
 
-Fault read_tools(Element value, const CallLimits& limits, std::vector<Tool>& out) {
+FieldError read_tools(Element value, const RequestLimits& limits, std::vector<Tool>& out) {
   const Path path("tools");
   simdjson::dom::array tools;
-  QUIRE_RETURN_IF_FAULT(read_list(path, value, static_cast<size_t>(limits.max_tools), tools));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, static_cast<size_t>(limits.max_tools), tools));
   for (const Element tool : tools) {
     const Path at(path, out.size());
-    QUIRE_RETURN_IF_FAULT(read_tool(at, tool, out.emplace_back()));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_tool(at, tool, out.emplace_back()));
   }
   return {};
 }

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "server/openai/fields.h"
-#include "server/openai/parse.h"
+#include "server/openai/json_fields.h"
+#include "server/openai/requests.h"
 
 namespace quire::server {
 
@@ -22,7 +22,7 @@ struct ConversationFields {
   bool continue_final_message = false;
 
   // Reads a field that is not null; sets `taken` to whether it is one of these fields.
-  Fault read(std::string_view name, Element value, bool& taken);
+  FieldError read(std::string_view name, Element value, bool& taken);
 };
 
 struct Conversation {
@@ -37,12 +37,12 @@ struct Conversation {
 bool mentions_variable(std::string_view chat_template, std::string_view name);
 
 // Renders the template's variables into `out`; `shows_tools` includes the tools.
-Fault render_variables(const ConversationFields& fields, bool shows_tools, const CallLimits& limits,
-                       Conversation& out);
+FieldError render_variables(const ConversationFields& fields, bool shows_tools,
+                            const RequestLimits& limits, Conversation& out);
 
 // Returns a value only if the call asked for continue_final_message.
 std::optional<Continuation> continuation_of(Conversation&& conversation);
 
-Fault read_tools(Element value, const CallLimits& limits, std::vector<Tool>& out);
+FieldError read_tools(Element value, const RequestLimits& limits, std::vector<Tool>& out);
 
 }  // namespace quire::server

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "grammar/schema_keywords.h"
 #include "server/openai/json_text.h"
-#include "server/openai/parse.h"
+#include "server/openai/requests.h"
 
 namespace quire::server {
 namespace {
@@ -62,7 +62,7 @@ void append_parameters(const Tool& tool, size_t tool_idx, std::string& out) {
 
 }  // namespace
 
-Restriction forced_call_schema(const ChatCall& call) {
+Restriction forced_call_schema(const ChatRequest& call) {
   Restriction restriction = {.grammar = {.kind = GrammarSpec::Kind::kJsonSchema}, .field = "tools"};
   std::string& out = restriction.grammar.text;
   if (call.tool_choice == ToolChoice::kNamed) {

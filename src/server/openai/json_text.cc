@@ -1,6 +1,6 @@
 #include "server/openai/json_text.h"
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace quire::server {
 namespace {

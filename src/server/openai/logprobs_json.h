@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "server/openai/format.h"
+#include "server/openai/responses.h"
 
 namespace quire::server {
 

@@ -9,7 +9,7 @@ namespace quire::server {
 
 // Appends the list of messages to `out`: content becomes one string and the arguments of tool calls
 // become objects; all other fields are copied.
-Fault append_messages(Element value, const CallLimits& limits, Conversation& conversation,
-                      std::string& out);
+FieldError append_messages(Element value, const RequestLimits& limits, Conversation& conversation,
+                           std::string& out);
 
 }  // namespace quire::server

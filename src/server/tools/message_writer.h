@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "server/tools/answer_parser.h"
+#include "server/tools/output_parser.h"
 
 namespace quire::server {
 

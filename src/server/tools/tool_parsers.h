@@ -21,7 +21,7 @@ class ToolParser {
 };
 
 // The parser without tools: all text is content.
-class PlainText : public ToolParser {
+class NoToolParser : public ToolParser {
  public:
   void push(char c, MessageWriter& out) override { out.content(std::string_view(&c, 1)); }
   void finish(MessageWriter&) override {}

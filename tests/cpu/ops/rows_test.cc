@@ -264,7 +264,7 @@ class RopeAndCacheRun {
              .head_dim = shape.head_dim,
              .page_size = kPageSize,
              .kv = kv_cache_view(layout_, cache_.data()),
-             .slot_mapping = slots_};
+             .kv_slots = kv_slots_};
     args_.kv.k_scale = &k_scale_;
     args_.kv.v_scale = &v_scale_;
   }
@@ -280,7 +280,7 @@ class RopeAndCacheRun {
           ASSERT_NEAR(q_out_[at], want[i], 1e-5) << what;
         }
       }
-      if (slots_[t] < 0) continue;
+      if (kv_slots_[t] < 0) continue;
       for (int h = 0; h < kKvHeads; ++h, written += 2 * shape_.head_dim) check_kv(t, h, what);
     }
     EXPECT_EQ(num_changed(), written) << what << ": something else was written";
@@ -308,8 +308,8 @@ class RopeAndCacheRun {
   }
 
   int64_t cache_index(int64_t t, int h, bool value) const {
-    const int64_t page = slots_[t] / kPageSize;
-    const int64_t token = slots_[t] % kPageSize;
+    const int64_t page = kv_slots_[t] / kPageSize;
+    const int64_t token = kv_slots_[t] % kPageSize;
     return page * layout_.page_stride() + (value ? layout_.value_offset() : 0) +
            h * layout_.head_stride_k() + token * shape_.head_dim;
   }
@@ -350,7 +350,7 @@ class RopeAndCacheRun {
   KvLayout layout_;
   float k_scale_ = 0.5F;
   float v_scale_ = 0.03125F;
-  const int64_t slots_[kTokens] = {17, -1, 0, 63, 18};
+  const int64_t kv_slots_[kTokens] = {17, -1, 0, 63, 18};
   RopeAndCache args_;
 };
 
@@ -396,8 +396,8 @@ TEST(RopeAndCache, StoresWhatTheScalarConversionSays) {
   }
   std::vector<float> cos_sin(kTokens * 2, 1.0F);
   std::vector<float> q_out(kTokens * kHeadDim);
-  std::vector<int64_t> slots(kTokens);
-  for (size_t t = 0; t < slots.size(); ++t) slots[t] = static_cast<int64_t>(t);
+  std::vector<int64_t> kv_slots(kTokens);
+  for (size_t t = 0; t < kv_slots.size(); ++t) kv_slots[t] = static_cast<int64_t>(t);
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     for (const DType dtype : {DType::kF16, DType::kBF16, DType::kF8E4M3}) {
@@ -415,7 +415,7 @@ TEST(RopeAndCache, StoresWhatTheScalarConversionSays) {
                            .head_dim = kHeadDim,
                            .page_size = 16,
                            .kv = kv_cache_view(layout, cache.data()),
-                           .slot_mapping = slots.data()},
+                           .kv_slots = kv_slots.data()},
                           host_stream());
       for (int64_t t = 0; t < kTokens; ++t) {
         for (int64_t i = 0; i < kHeadDim; ++i) {

@@ -62,17 +62,17 @@ SampledSpan run_prompt(CountingModel& model, const std::vector<int32_t>& prompt)
   for (int first = 0; first < size; first += 2) {
     auto plan = std::make_shared<BatchPlan>();
     if (first == 0) {
-      plan->rows_added = {
+      plan->slots_added = {
           {.seq_id = 7, .token_ids = prompt, .num_prompt_tokens = size, .sampling = spec}};
-      plan->block_appends = {{.row = 0, .first = 0, .block_ids = {1}}};
+      plan->block_appends = {{.slot = 0, .first = 0, .block_ids = {1}}};
     }
     const int count = std::min(2, size - first);
-    plan->slices = {{.seq_id = 7,
-                     .num_computed = first,
-                     .num_tokens = count,
-                     .num_blocks = 1,
-                     .samples = first + count == size,
-                     .num_prompt_logprobs = 1}};
+    plan->spans = {{.seq_id = 7,
+                    .num_computed = first,
+                    .num_tokens = count,
+                    .num_blocks = 1,
+                    .samples = first + count == size,
+                    .num_prompt_logprobs = 1}};
     plan->token_ids.assign(prompt.begin() + first, prompt.begin() + first + count);
     (*runner)->enqueue(plan);
     StepResult result = (*runner)->wait();
@@ -94,7 +94,8 @@ TEST(HostRunner, GivesLogProbabilitiesOfThePrompt) {
   EXPECT_GT(sampled.prompt_logprobs[3][0].rank, 1);  // 5 does not follow 3
 }
 
-// The sampled row is sound; the request fails for the prompt's sake, naming the first position.
+// The sampled logits are valid, but those of the prompt are not: the error names the first
+// position.
 TEST(HostRunner, FailsARequestWhosePromptHasBrokenLogits) {
   CountingModel model(3);
   const SampledSpan sampled = run_prompt(model, {1, 2, 3, 4, 3, 6});

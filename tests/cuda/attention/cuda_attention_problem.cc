@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "cpu/attention/reference.h"
 #include "cuda/base/memory.h"
 #include "tensor/float_convert.h"
@@ -112,14 +113,14 @@ CudaAttentionProblem::CudaAttentionProblem(const AttentionCase& spec, DType q)
   lengths_ = upload(seq_lens_);
   block_table_ =
       upload(batch.block_table, num_reqs * static_cast<size_t>(batch.max_pages) * sizeof(int32_t));
-  slots_ = upload(batch.slot_mapping, static_cast<size_t>(host_.num_tokens()) * sizeof(int64_t));
+  kv_slots_ = upload(batch.kv_slots, static_cast<size_t>(host_.num_tokens()) * sizeof(int64_t));
   const size_t num_rows =
       static_cast<size_t>(host_.num_tokens()) * static_cast<size_t>(shape_.num_heads);
   out_ = allocate(num_rows * static_cast<size_t>(shape_.head_dim_v) * dtype_bytes(q), kPoisonByte);
   batch_.query_start.device = static_cast<const int32_t*>(query_start_.data());
   batch_.seq_lens = static_cast<const int32_t*>(lengths_.data());
   batch_.block_table = static_cast<const int32_t*>(block_table_.data());
-  batch_.slot_mapping = static_cast<const int64_t*>(slots_.data());
+  batch_.kv_slots = static_cast<const int64_t*>(kv_slots_.data());
 }
 
 // Uploads only pages that a request uses, because a pool may be far larger.
@@ -136,7 +137,7 @@ void CudaAttentionProblem::upload_cache() {
   copy_page(0);
   const AttentionBatch& batch = host_.batch();
   for (size_t req = 0; req < seq_lens_.size(); ++req) {
-    const int num_pages = (seq_lens_[req] + shape_.page_size - 1) / shape_.page_size;
+    const int num_pages = ceil_div(seq_lens_[req], shape_.page_size);
     const int32_t* row = batch.block_table + static_cast<int64_t>(req) * batch.max_pages;
     for (int i = 0; i < num_pages; ++i) copy_page(row[i]);
   }

@@ -71,7 +71,7 @@ class CudaAttentionProblem {
   std::vector<int32_t> seq_lens_;
   std::unique_ptr<cuda::CudaStream> stream_;
   Buffer cache_, queries_, out_, sinks_, scales_;
-  Buffer query_start_, lengths_, block_table_, slots_, workspace_;
+  Buffer query_start_, lengths_, block_table_, kv_slots_, workspace_;
   KvCacheView cache_view_;
   std::vector<std::unique_ptr<AttentionPlan>> plans_;
   size_t workspace_bytes_ = 0;

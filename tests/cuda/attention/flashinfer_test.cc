@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/numbers.h"
 #include "cuda/attention/flashinfer/kernel.h"
 #include "cuda/attention/flashinfer/plan.h"
 #include "cuda_attention_cases.h"
@@ -151,7 +152,7 @@ void expect_complete(const AttentionShape& shape, const std::vector<int32_t>& q_
   for (int req = 0; req < static_cast<int>(q_lens.size()); ++req) {
     const auto i = static_cast<size_t>(req);
     const int rows = q_lens[i] * shape.num_heads / shape.num_kv_heads;
-    const int num_tiles = (rows + planned.phase.tile_rows - 1) / planned.phase.tile_rows;
+    const int num_tiles = ceil_div(rows, planned.phase.tile_rows);
     const auto num_chunks = static_cast<int>(fi::num_chunks(
         kv_lens[i], shape.window, planned.phase.tile_rows, *planned.arrays.chunk_tokens));
     for (int tile = 0; tile < num_tiles; ++tile) {

@@ -6,7 +6,7 @@
 
 #include "cuda/attention/xqa/kernel.h"
 #include "cuda/base/device_info.h"
-#include "cuda/ops/layer_tail_plan.h"
+#include "cuda/ops/layer_tail.h"
 #include "cuda_attention_cases.h"
 
 namespace quire::testing {
@@ -193,7 +193,7 @@ TEST(XqaKernels, FitBesideTheLayerTail) {
           if (kernel == nullptr) continue;
           const Result<size_t> shared_bytes = kernel->prepare();
           ASSERT_TRUE(shared_bytes.ok()) << shared_bytes.status().message();
-          EXPECT_LE(*shared_bytes, cuda::kTailAttentionBytes) << head_dim << " " << group;
+          EXPECT_LE(*shared_bytes, cuda::tail::kAttentionBytes) << head_dim << " " << group;
           ++num_kernels;
         }
       }

@@ -1,6 +1,5 @@
 #include "cuda/ops/layer_tail.h"
 
-#include "cuda/ops/layer_tail_plan.h"
 #include "device_data.h"
 #include "tensor/weight_source.h"
 
@@ -142,14 +141,19 @@ class LayerTailTest : public CudaOpsTest {
     return tail;
   }
 
-  bool run_fused(const LayerTail& tail) {
-    const std::optional<cuda::LayerTailCall> call = cuda::layer_tail_call(tail);
-    return call && kernel_->run(*call);
-  }
+  bool run_fused(const LayerTail& tail) { return kernel_->run(tail); }
 
   // Runs the tail as a model does.
   void layer_tail(const LayerTail& tail) {
     if (!ops_->try_layer_tail(tail, stream())) run_layer_tail(*ops_, tail, stream());
+  }
+
+  void tune(std::span<const int> row_counts, const LayerTail& tail) {
+    const Status tuned = ops_->tune_linears(row_counts, [&] {
+      layer_tail(tail);
+      return Status();
+    });
+    ASSERT_EQ(tuned.message(), "");
   }
 
   bool has_kernel() const { return kernel_ != nullptr && dtype() != DType::kF32; }
@@ -220,34 +224,33 @@ TEST_P(LayerTailTest, OpsChooseByMeasurement) {
     const auto run = [&](const LayerTail& tail) { layer_tail(tail); };
     for (const int64_t num_rows : {1, 2, 16, 40}) expect(num_rows, 40, run, "untuned");
     Rows rows(*this, 40, 7);
-    ops_->record_linears();
-    layer_tail(rows.tail());
     const int row_counts[] = {1, 2, 4, 8, 16, 32, 40};
-    ASSERT_EQ(ops_->tune_linears(row_counts).message(), "");
+    tune(row_counts, rows.tail());
     for (const int64_t num_rows : {1, 2, 3, 16, 40}) expect(num_rows, 50, run, "tuned");
   }
 }
 
-// Needs no GPU: thread blocks cover all columns, and max_tail_items() is the largest share.
-TEST(LayerTailPlanTest, SharesAreAllColumnsAndOneIsTheLargest) {
+// Needs no GPU: thread blocks cover all columns, and max_range_segments() is the number of the
+// largest range.
+TEST(LayerTailPlanTest, RangesCoverAllColumnsAndOneIsTheLargest) {
   for (const int num_blocks : {1, 2, 7, 108, 132}) {
     for (const int n : {1, 2, 8, 131, 132, 133, 264, 1000, 4096, 14336}) {
-      for (const int k : {8, cuda::kTailSegment, cuda::kTailSegment + 8, 14336}) {
+      for (const int k : {8, cuda::tail::kSegment, cuda::tail::kSegment + 8, 14336}) {
         for (const int rows_per_column : {1, 2}) {
-          cuda::TailPhase phase;
-          phase.n = n;
-          phase.k = k;
-          phase.rows_per_column = rows_per_column;
+          cuda::tail::Gemm gemm;
+          gemm.n = n;
+          gemm.k = k;
+          gemm.rows_per_column = rows_per_column;
           int next_column = 0;
           int most = 0;
           for (int block = 0; block < num_blocks; ++block) {
-            const cuda::TailShare share = cuda::tail_share(phase, block, num_blocks);
-            ASSERT_EQ(share.first_column, next_column);
-            next_column += share.num_columns;
-            most = std::max(most, share.num_items);
+            const cuda::tail::ColumnRange range = cuda::tail::column_range(gemm, block, num_blocks);
+            ASSERT_EQ(range.first_column, next_column);
+            next_column += range.num_columns;
+            most = std::max(most, range.num_segments);
           }
           ASSERT_EQ(next_column, n);
-          ASSERT_EQ(cuda::max_tail_items(phase, num_blocks), most)
+          ASSERT_EQ(cuda::tail::max_range_segments(gemm, num_blocks), most)
               << n << " x " << k << " among " << num_blocks;
         }
       }
@@ -262,10 +265,8 @@ TEST_P(LayerTailTest, ARefusedLaunchFallsBackToSteps) {
   ops_ = cuda::make_cuda_ops(stream(), dtype(), {.layer_tail_blocks = 1 << 16}).value();
   make({512, 256, 1024, 384});
   Rows rows(*this, 1, 7);
-  ops_->record_linears();
-  layer_tail(rows.tail());
   const int row_counts[] = {1};
-  ASSERT_EQ(ops_->tune_linears(row_counts).message(), "");
+  tune(row_counts, rows.tail());
   expect(
       1, 50, [&](const LayerTail& tail) { layer_tail(tail); }, "in steps");
 }
@@ -273,9 +274,9 @@ TEST_P(LayerTailTest, ARefusedLaunchFallsBackToSteps) {
 // Needs no GPU: for the shapes of real models the rings leave room for attention on an H100's SM.
 TEST(LayerTailPlanTest, RingsLeaveRoomForAttention) {
   constexpr size_t kSmBytes = 233472;  // of which the driver reserves 1,024 per thread block
-  constexpr cuda::TailSharedMemory kSharedMemory = {
+  constexpr cuda::tail::SharedMemoryLimits kSharedMemory = {
       .per_block = 232448 - 128,
-      .beside_attention = kSmBytes - 2 * 1024 - cuda::kTailAttentionBytes - 128};
+      .beside_attention = kSmBytes - 2 * 1024 - cuda::tail::kAttentionBytes - 128};
   struct Model {
     const char* name;
     int hidden, q_size, intermediate, qkv_size, num_stages;
@@ -284,33 +285,34 @@ TEST(LayerTailPlanTest, RingsLeaveRoomForAttention) {
                              Model{"Qwen3-14B", 5120, 5120, 17408, 7168, 3},
                              Model{"Qwen3-32B", 5120, 8192, 25600, 10240, 3},
                              Model{"Llama-3.3-70B", 8192, 8192, 28672, 10240, 2}}) {
-    cuda::TailParams params;
+    cuda::tail::Params params;
     params.hidden = model.hidden;
     const auto add = [&](int n, int k, int rows_per_column) {
-      cuda::TailPhase phase;
-      phase.n = n;
-      phase.k = k;
-      phase.rows_per_column = rows_per_column;
-      cuda::add_tail_phase(params, phase, 132);
+      cuda::tail::Gemm gemm;
+      gemm.n = n;
+      gemm.k = k;
+      gemm.rows_per_column = rows_per_column;
+      cuda::tail::add_gemm(params, gemm, 132);
     };
     add(model.hidden, model.q_size, 1);
     add(model.intermediate, model.hidden, 2);
     add(model.hidden, model.intermediate, 1);
     add(model.qkv_size, model.hidden, 1);
-    cuda::fit_tail_rings(params, kSharedMemory);
+    cuda::tail::fit_rings(params, kSharedMemory);
     EXPECT_EQ(params.num_stages, model.num_stages) << model.name;
-    EXPECT_LE(cuda::tail_layout(params).num_bytes, kSharedMemory.beside_attention) << model.name;
+    EXPECT_LE(cuda::tail::shared_layout(params).num_bytes, kSharedMemory.beside_attention)
+        << model.name;
   }
 }
 
 // Needs no GPU: with wide rows, the rings take the memory that attention would need, because no
 // ring fits beside it.
 TEST(LayerTailPlanTest, RingsTakeTheWholeBlockWhereNoneLeaveRoom) {
-  cuda::TailParams params;
+  cuda::tail::Params params;
   params.max_k = 60000;
-  cuda::fit_tail_rings(params, {.per_block = 200000, .beside_attention = 150000});
+  cuda::tail::fit_rings(params, {.per_block = 200000, .beside_attention = 150000});
   EXPECT_EQ(params.num_stages, 2);
-  cuda::fit_tail_rings(params, {.per_block = 100000, .beside_attention = 50000});
+  cuda::tail::fit_rings(params, {.per_block = 100000, .beside_attention = 50000});
   EXPECT_EQ(params.num_stages, 0);
 }
 

@@ -35,14 +35,14 @@ class RopeTest : public CudaOpsTest {
 
   void check(const RopeCase& spec, DType kv);
 
-  // Slots: padding, the first and last slot, and others.
-  const std::vector<int64_t> slots_ = {3, -1, 0, kNumPages* kPageSize - 1, -1, 16, 31};
+  // KV slots: padding, the first and last one, and others.
+  const std::vector<int64_t> kv_slots_ = {3, -1, 0, kNumPages* kPageSize - 1, -1, 16, 31};
 };
 
 void RopeTest::check(const RopeCase& spec, DType kv) {
   const std::string what = "head_dim " + std::to_string(spec.head_dim) + ", rope_dim " +
                            std::to_string(spec.rope_dim) + ", kv " + std::string(dtype_name(kv));
-  const auto num_tokens = static_cast<int64_t>(slots_.size());
+  const auto num_tokens = static_cast<int64_t>(kv_slots_.size());
   const int64_t q_width = int64_t{kNumHeads} * spec.head_dim;
   const int64_t width = q_width + 2 * int64_t{kNumKvHeads} * spec.head_dim;
   const int64_t cache_size =
@@ -72,7 +72,7 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   args.head_dim = spec.head_dim;
   args.page_size = kPageSize;
   args.kv = cache_view(spec, DType::kF32, expected_k.data(), expected_v.data());
-  args.slot_mapping = slots_.data();
+  args.kv_slots = kv_slots_.data();
   reference_.rope_and_cache(args, stream());
 
   const DeviceData input = device({num_tokens, width}, qkv);
@@ -80,7 +80,7 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   const DeviceData norms_q(stream(), {spec.head_dim}, DType::kF32, q_norm);
   const DeviceData norms_k(stream(), {spec.head_dim}, DType::kF32, k_norm);
   const DeviceData scales(stream(), {2}, DType::kF32, std::vector<float>{k_scale, v_scale});
-  const DeviceData slots = DeviceData::of_ints(stream(), slots_);
+  const DeviceData kv_slots = DeviceData::of_ints(stream(), kv_slots_);
   DeviceData q_out = blank({num_tokens, kNumHeads, spec.head_dim});
   DeviceData k_cache(stream(), {cache_size}, kv);
   DeviceData v_cache(stream(), {cache_size}, kv);
@@ -92,7 +92,7 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   args.kv = cache_view(spec, kv, k_cache.view().data, v_cache.view().data);
   args.kv.k_scale = scales.as<float>();
   args.kv.v_scale = scales.as<float>() + 1;
-  args.slot_mapping = slots.as<int64_t>();
+  args.kv_slots = kv_slots.as<int64_t>();
   const auto poison = [&] {
     q_out.poison();
     k_cache.poison();
@@ -163,7 +163,7 @@ TEST_P(RopeTest, ValuesInF8AreTheQuotientRounded) {
   const DeviceData input = device({1, 3 * head_dim}, qkv);
   const DeviceData cos_sin(stream(), {1, head_dim}, DType::kF32, random_floats(head_dim, 1));
   const DeviceData scale(stream(), {1}, DType::kF32, std::vector<float>{0.3F});
-  const DeviceData slot = DeviceData::of_ints<int64_t>(stream(), {0});
+  const DeviceData kv_slot = DeviceData::of_ints<int64_t>(stream(), {0});
   DeviceData q_out = blank({1, 1, head_dim});
   DeviceData cache(stream(), {2 * kPageSize * head_dim}, DType::kF8E4M3);
   RopeAndCache args;
@@ -180,7 +180,7 @@ TEST_P(RopeTest, ValuesInF8AreTheQuotientRounded) {
                            .dtype = DType::kF8E4M3},
                           cache.view().data);
   args.kv.k_scale = args.kv.v_scale = scale.as<float>();
-  args.slot_mapping = slot.as<int64_t>();
+  args.kv_slots = kv_slot.as<int64_t>();
   ops_->rope_and_cache(args, stream());
   const std::vector<std::byte> bytes = cache.bytes();
   for (int64_t d = 0; d < head_dim; ++d) {

@@ -12,23 +12,23 @@ class DeviceDrafter final : public Drafter {
   static Result<std::unique_ptr<Drafter>> create(const testing::RecordedAnswers& answers,
                                                  const DrafterLimits& limits) {
     std::unique_ptr<DeviceDrafter> drafter(new DeviceDrafter(answers, limits));
-    const auto rows = static_cast<size_t>(limits.max_num_seqs);
-    const size_t num_words = rows * static_cast<size_t>(limits.max_model_len + 1);
+    const auto slots = static_cast<size_t>(limits.max_num_seqs);
+    const size_t num_words = slots * static_cast<size_t>(limits.max_model_len + 1);
     QUIRE_ASSIGN_OR_RETURN(drafter->memory_, device_memory(num_words * sizeof(int32_t)));
     return std::unique_ptr<Drafter>(std::move(drafter));
   }
 
   // A copy from pageable memory has read the host's memory when it returns.
-  Status update_rows(const BatchPlan& plan, Stream& stream) override {
+  Status update_slots(const BatchPlan& plan, Stream& stream) override {
     auto& cuda_stream = static_cast<CudaStream&>(stream);
-    for (const RowAdded& added : plan.rows_added) {
+    for (const SlotAdded& added : plan.slots_added) {
       std::vector<int32_t> tokens(added.token_ids.begin(),
                                   added.token_ids.begin() + added.num_prompt_tokens);
       const std::vector<int32_t>& answer = answers_.at(tokens);
       tokens.insert(tokens.end(), answer.begin(), answer.end());
       const auto length = static_cast<int32_t>(tokens.size());
-      cuda_stream.copy_to_device(lengths() + added.row, &length, sizeof length);
-      cuda_stream.copy_to_device(this->tokens() + added.row * limits_.max_model_len, tokens.data(),
+      cuda_stream.copy_to_device(lengths() + added.slot, &length, sizeof length);
+      cuda_stream.copy_to_device(this->tokens() + added.slot * limits_.max_model_len, tokens.data(),
                                  tokens.size() * sizeof(int32_t));
     }
     return {};
@@ -53,7 +53,7 @@ class DeviceDrafter final : public Drafter {
 
   const testing::RecordedAnswers& answers_;
   DrafterLimits limits_;
-  Buffer memory_;  // lengths [rows], tokens [rows, max_model_len]
+  Buffer memory_;  // lengths [slots], tokens [slots, max_model_len]
 };
 
 }  // namespace

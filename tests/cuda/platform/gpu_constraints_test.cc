@@ -2,7 +2,7 @@
 // other answers.
 #include <gmock/gmock.h>
 
-#include "base/mix.h"
+#include "base/numbers.h"
 #include "cuda/platform/gpu_engine.h"
 
 namespace quire {

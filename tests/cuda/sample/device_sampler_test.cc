@@ -21,10 +21,10 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 #define SKIP_WITHOUT_DEVICE() \
   if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message()
 
-RowAdded make_row(int row, SamplingParams params, std::vector<int32_t> token_ids = {1, 2, 3},
-                  int num_prompt_tokens = -1, uint64_t seed = 0) {
-  RowAdded added;
-  added.row = row;
+SlotAdded make_row(int row, SamplingParams params, std::vector<int32_t> token_ids = {1, 2, 3},
+                   int num_prompt_tokens = -1, uint64_t seed = 0) {
+  SlotAdded added;
+  added.slot = row;
   added.num_prompt_tokens =
       num_prompt_tokens < 0 ? static_cast<int>(token_ids.size()) : num_prompt_tokens;
   added.token_ids = std::move(token_ids);
@@ -141,9 +141,9 @@ struct Kinds {
 };
 
 // Rows whose parameters, rules and known tokens are random.
-std::vector<RowAdded> random_rows(const Kinds& with, int num_rows, int vocab,
-                                  std::mt19937& random) {
-  std::vector<RowAdded> added;
+std::vector<SlotAdded> random_rows(const Kinds& with, int num_rows, int vocab,
+                                   std::mt19937& random) {
+  std::vector<SlotAdded> added;
   for (int row = 0; row < num_rows; ++row) {
     SamplingParams params;
     if (with.filters) params = random_filter(random, vocab);
@@ -174,7 +174,7 @@ void SampledAlike::run(const Kinds& with, bool captured, int num_rows, int num_s
   auto created = SamplerRig::create({num_rows, num_rows, num_rows + 1, vocab, 64});
   ASSERT_TRUE(created.ok()) << created.status().message();
   SamplerRig& rig = **created;
-  const std::vector<RowAdded> added = random_rows(with, num_rows, vocab, random);
+  const std::vector<SlotAdded> added = random_rows(with, num_rows, vocab, random);
   ASSERT_TRUE(rig.add_rows(added).ok());
   std::vector<bool> has_failed(static_cast<size_t>(num_rows));  // its sequence has ended
   for (int step = 0; step < num_steps; ++step) {
@@ -301,7 +301,7 @@ TEST(DeviceSampler, CutsThroughTiesByIdAsTheCpuDoes) {
   auto created = SamplerRig::create({8, 8, 8, kVocab, 64});
   ASSERT_TRUE(created.ok());
   SamplerRig& rig = **created;
-  std::vector<RowAdded> added;
+  std::vector<SlotAdded> added;
   std::vector<float> logits;
   for (int row = 0; row < 8; ++row) {
     SamplingParams params;
@@ -338,7 +338,7 @@ TEST(DeviceSampler, FailsOnlyTheRowWhoseLogitsAreBroken) {
     if (kind == Kind::kRules) params.frequency_penalty = 0.5F;
     SamplingParams masked = params;
     if (kind == Kind::kRules) masked.allowed_token_ids = {5};
-    std::vector<RowAdded> added;
+    std::vector<SlotAdded> added;
     for (int row = 0; row < 5; ++row) added.push_back(make_row(row, params));
     added.push_back(make_row(5, masked));
     ASSERT_TRUE(rig.add_rows(added).ok());
@@ -371,7 +371,7 @@ TEST(DeviceSampler, AMaskOfNothingFailsItsRowAloneAndForThatStep) {
   SamplingParams params;
   params.temperature = 0;
   params.logprobs = 2;
-  std::vector<RowAdded> added;
+  std::vector<SlotAdded> added;
   for (int row = 0; row < 4; ++row) added.push_back(make_row(row, params));
   ASSERT_TRUE(rig.add_rows(added).ok());
   std::mt19937 random(7);
@@ -436,7 +436,7 @@ TEST(DeviceSampler, RuleTablesAreAPool) {
   std::mt19937 random(5);
   std::vector<int32_t> with_rules;  // the rows that hold a table
   for (int round = 0; round < 30; ++round) {
-    std::vector<RowAdded> added;
+    std::vector<SlotAdded> added;
     if (with_rules.size() == 2) {
       rig.sampler().remove_rows(std::vector<int>{with_rules.front()});
       added.push_back(make_row(with_rules.front(), {}));
@@ -481,7 +481,7 @@ TEST(DeviceSampler, DrawsAsOftenAsProbable) {
   SamplerRig& rig = **created;
   const std::vector<float> certain = {-50, -50, 0, -50, -50, -50, -50, -50};
   const std::vector<float> open = {1.0F, 0.0F, -1.0F, 2.0F, -3.0F, 0.5F, -8.0F, -kInf};
-  std::vector<RowAdded> added;
+  std::vector<SlotAdded> added;
   std::vector<int32_t> row_ids;
   std::vector<float> logits;
   for (int row = 0; row < kRows; ++row) {

@@ -157,7 +157,7 @@ TEST(SamplePlan, NoSequenceNeedsATableThatTheSchedulerDoesNotCount) {
       if ((mask >> i & 1) != 0) rules[i](params, spec);
     }
     spec.params = std::make_shared<SamplingParams>(params);
-    RowAdded added;
+    SlotAdded added;
     added.token_ids = std::vector<int32_t>{1, 2};
     added.num_prompt_tokens = 2;
     added.sampling = std::make_shared<SamplingSpec>(spec);

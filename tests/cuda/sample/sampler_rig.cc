@@ -41,11 +41,11 @@ Result<std::unique_ptr<SamplerRig>> SamplerRig::create(const DeviceSamplerLimits
   return rig;
 }
 
-Status SamplerRig::add_rows(const std::vector<RowAdded>& added) {
-  for (const RowAdded& row : added) {
-    const SamplingSpec& spec = *row.sampling;
-    states_[static_cast<size_t>(row.row)] = std::make_unique<SamplerState>(
-        spec.params, spec.seed, row.token_ids.get(), row.num_prompt_tokens, spec.stop_token_ids,
+Status SamplerRig::add_rows(const std::vector<SlotAdded>& added) {
+  for (const SlotAdded& slot : added) {
+    const SamplingSpec& spec = *slot.sampling;
+    states_[static_cast<size_t>(slot.slot)] = std::make_unique<SamplerState>(
+        spec.params, spec.seed, slot.token_ids.get(), slot.num_prompt_tokens, spec.stop_token_ids,
         spec.bad_words_ids, limits_.vocab_size);
   }
   return sampler_->add_rows(added, *stream_);

@@ -42,7 +42,7 @@ class SamplerRig {
  public:
   static Result<std::unique_ptr<SamplerRig>> create(const DeviceSamplerLimits& limits);
 
-  Status add_rows(const std::vector<RowAdded>& added);
+  Status add_rows(const std::vector<SlotAdded>& added);
   // logits: [row_ids.size(), vocab_size]; row ids < 0 are padding. Samples on both sides.
   std::vector<Compared> step(const std::vector<float>& logits, const std::vector<int32_t>& row_ids,
                              const StepMasks& masks = {});

@@ -98,11 +98,11 @@ TEST(SamplerSpeed, PrintsMicroseconds) {
   for (const Case& test : make_cases()) {
     std::mt19937 random(5);
     std::vector<float> eight = random_logits(8 * kVocab, test.spread, 0, random);
-    std::vector<RowAdded> added;
+    std::vector<SlotAdded> added;
     std::vector<int32_t> row_ids;
     for (int row = 0; row < 256; ++row) {
-      RowAdded one;
-      one.row = row;
+      SlotAdded one;
+      one.slot = row;
       one.token_ids = std::vector<int32_t>{1, 2, 3};
       one.num_prompt_tokens = 3;
       one.sampling = std::make_shared<SamplingSpec>(SamplingSpec{

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/numbers.h"
 #include "cuda/base/device_info.h"
 #include "cuda/base/memory.h"
 #include "cuda/step/step_buffers.h"
@@ -22,7 +23,7 @@ constexpr int kMaxModelLen = 700;
 constexpr int kMaxTokens = 1024;
 
 struct Seq {
-  int row = 0;
+  int slot = 0;
   int num_computed = 0;
   std::vector<std::vector<int32_t>> pages = {};  // per block table
   std::vector<int32_t> next_tokens = {};
@@ -30,7 +31,7 @@ struct Seq {
 
 struct Shape {
   int page_size = 16;
-  int q_len = 1;  // of slices that decode
+  int q_len = 1;  // of spans that decode
 };
 
 // Sends the plans of random sequences to a device, and keeps a copy of its state on the host.
@@ -54,7 +55,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
     progress_ = std::move(*device_memory(num_words * sizeof(int32_t)));
     buffers_.arrays().num_computed = static_cast<const int32_t*>(progress_.data());
     buffers_.arrays().next_tokens = buffers_.arrays().num_computed + kMaxSeqs;
-    for (int row = 0; row < kMaxSeqs; ++row) seqs_.push_back({.row = row});
+    for (int slot = 0; slot < kMaxSeqs; ++slot) seqs_.push_back({.slot = slot});
   }
 
   static int page_size() { return GetParam().page_size; }
@@ -64,7 +65,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
   // Resizes the sequence's pages to `kv_len` tokens, and frees the others. Pages before a window
   // may never have been appended.
   void resize_pages(BatchPlan& plan, Seq& seq, int kv_len) {
-    const auto num_pages = static_cast<size_t>((kv_len + page_size() - 1) / page_size());
+    const auto num_pages = static_cast<size_t>(ceil_div(kv_len, page_size()));
     seq.pages.resize(limits_.windows.size());
     for (size_t t = 0; t < seq.pages.size(); ++t) {
       std::vector<int32_t>& pages = seq.pages[t];
@@ -75,7 +76,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
       while (pages.size() < num_pages) pages.push_back(uniform(1, 100'000));
       if (first == num_pages) continue;
       plan.block_appends.push_back(
-          {.row = seq.row,
+          {.slot = seq.slot,
            .table = static_cast<int>(t),
            .first = static_cast<int>(first),
            .block_ids = {pages.begin() + static_cast<std::ptrdiff_t>(first), pages.end()}});
@@ -85,12 +86,12 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
   // Adds a prefill chunk of the sequence's known tokens.
   void add_chunk(BatchPlan& plan, Seq& seq, int num_tokens) {
     resize_pages(plan, seq, seq.num_computed + num_tokens);
-    plan.slices.push_back({.row = seq.row,
-                           .num_computed = seq.num_computed,
-                           .num_tokens = num_tokens,
-                           .first_token = plan.num_tokens(),
-                           .num_blocks = static_cast<int>(seq.pages[0].size()),
-                           .samples = uniform(0, 3) > 0});
+    plan.spans.push_back({.slot = seq.slot,
+                          .num_computed = seq.num_computed,
+                          .num_tokens = num_tokens,
+                          .first_token = plan.num_tokens(),
+                          .num_blocks = static_cast<int>(seq.pages[0].size()),
+                          .samples = uniform(0, 3) > 0});
     for (int i = 0; i < num_tokens; ++i) plan.token_ids.push_back(uniform(0, 999));
   }
 
@@ -100,14 +101,14 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
     const int bound = seq.num_computed + uniform(0, 2 * q_len());
     const int num_needed = seq.num_computed + uniform(1, q_len());
     resize_pages(plan, seq, uniform(0, 3) == 0 ? num_needed : bound + q_len());
-    plan.slices.push_back({.row = seq.row,
-                           .decodes = true,
-                           .num_computed = bound,
-                           .num_tokens = q_len(),
-                           .first_token = plan.num_tokens(),
-                           .num_blocks = static_cast<int>(seq.pages[0].size()),
-                           .samples = true,
-                           .num_drafts = uniform(0, q_len() - 1)});
+    plan.spans.push_back({.slot = seq.slot,
+                          .decodes = true,
+                          .num_computed = bound,
+                          .num_tokens = q_len(),
+                          .first_token = plan.num_tokens(),
+                          .num_blocks = static_cast<int>(seq.pages[0].size()),
+                          .samples = true,
+                          .num_drafts = uniform(0, q_len() - 1)});
     plan.token_ids.resize(plan.token_ids.size() + static_cast<size_t>(q_len()), kPlaceholderToken);
   }
 
@@ -120,7 +121,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
       Seq& seq = seqs_[static_cast<size_t>(i)];
       const bool is_short = i < num_decode;
       const int num_tokens = is_short ? q_len() : uniform(q_len() + 1, 150);
-      if (seq.num_computed + 3 * num_tokens > kMaxModelLen) seq = {.row = seq.row};
+      if (seq.num_computed + 3 * num_tokens > kMaxModelLen) seq = {.slot = seq.slot};
       if (is_short && uniform(0, 3) > 0 && seq.num_computed > 0) {
         add_decode(plan, seq);
       } else {
@@ -131,14 +132,14 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
     return plan;
   }
 
-  // Uploads the progress of every row, including rows whose sequences have ended.
+  // Uploads the progress of every slot, including slots whose sequences have ended.
   void upload_progress() {
     std::vector<int32_t> words(static_cast<size_t>(kMaxSeqs * (1 + q_len())));
     for (Seq& seq : seqs_) {
       seq.next_tokens.resize(static_cast<size_t>(q_len()));
       for (int32_t& token : seq.next_tokens) token = uniform(0, 999);
-      words[static_cast<size_t>(seq.row)] = seq.num_computed;
-      std::ranges::copy(seq.next_tokens, words.begin() + kMaxSeqs + seq.row * q_len());
+      words[static_cast<size_t>(seq.slot)] = seq.num_computed;
+      std::ranges::copy(seq.next_tokens, words.begin() + kMaxSeqs + seq.slot * q_len());
     }
     stream_->copy_to_device(progress_.data(), words.data(), words.size() * sizeof(int32_t));
     ASSERT_TRUE(stream_->synchronize().ok());
@@ -146,21 +147,21 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
 
   // Advances the sequences as sampling does: some drafts are accepted.
   void advance(const BatchPlan& plan) {
-    for (size_t i = 0; i < plan.slices.size(); ++i) {
-      const SeqSlice& slice = plan.slices[i];
+    for (size_t i = 0; i < plan.spans.size(); ++i) {
+      const SeqSpan& span = plan.spans[i];
       const int end = static_cast<int>(seqs_[i].pages[0].size()) * page_size();
-      const int count = slice.decodes ? 1 + uniform(0, slice.num_drafts) : slice.num_tokens;
+      const int count = span.decodes ? 1 + uniform(0, span.num_drafts) : span.num_tokens;
       seqs_[i].num_computed = std::min(seqs_[i].num_computed + count, end);
     }
   }
 
   BatchInputs expected_inputs(const BatchPlan& plan) {
-    std::vector<RowView> rows;
-    for (size_t i = 0; i < plan.slices.size(); ++i) {
-      rows.push_back({seqs_[i].pages, seqs_[i].num_computed, seqs_[i].next_tokens});
+    std::vector<SlotView> slots;
+    for (size_t i = 0; i < plan.spans.size(); ++i) {
+      slots.push_back({seqs_[i].pages, seqs_[i].num_computed, seqs_[i].next_tokens});
     }
     BatchInputs inputs;
-    inputs.build(plan, rows, page_size(), limits_.windows);
+    inputs.build(plan, slots, page_size(), limits_.windows);
     return inputs;
   }
 
@@ -175,22 +176,21 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
   void expect_same(const BatchPlan& plan, const BatchInputs& expected) {
     const StepArrays& arrays = buffers_.arrays();
     const size_t num_tokens = expected.token_ids.size();
-    const size_t num_reqs = plan.slices.size();
+    const size_t num_reqs = plan.spans.size();
     EXPECT_EQ(read(arrays.token_ids, num_tokens), expected.token_ids);
     EXPECT_EQ(read(arrays.positions, num_tokens), expected.positions);
     EXPECT_EQ(read(arrays.query_start, num_reqs + 1), expected.query_start);
     EXPECT_EQ(read(arrays.seq_lens, num_reqs), expected.seq_lens);
     for (size_t t = 0; t < expected.tables.size(); ++t) {
       const TableInputs& table = expected.tables[t];
-      EXPECT_EQ(read(arrays.tables[t].slot_mapping, num_tokens), table.slot_mapping);
+      EXPECT_EQ(read(arrays.tables[t].kv_slots, num_tokens), table.kv_slots);
       for (size_t i = 0; i < num_reqs; ++i) {
-        const int32_t* row =
+        const int32_t* pages =
             arrays.tables[t].block_table + static_cast<int64_t>(i) * arrays.max_pages;
-        const auto num_pages =
-            static_cast<size_t>((expected.seq_lens[i] + page_size() - 1) / page_size());
+        const auto num_pages = static_cast<size_t>(ceil_div(expected.seq_lens[i], page_size()));
         const auto begin =
             table.block_table.begin() + static_cast<std::ptrdiff_t>(i) * table.attention.max_pages;
-        EXPECT_EQ(read(row, num_pages),
+        EXPECT_EQ(read(pages, num_pages),
                   std::vector<int32_t>(begin, begin + static_cast<std::ptrdiff_t>(num_pages)));
       }
     }
@@ -207,20 +207,20 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
 TEST_P(MetadataTest, DerivesWhatTheHostWould) {
   for (int step = 0; step < 200 && !HasFailure(); ++step) {
     const BatchPlan plan = random_plan(false);
-    const auto num_reqs = static_cast<int>(plan.slices.size());
+    const auto num_reqs = static_cast<int>(plan.spans.size());
     upload_progress();
     ASSERT_TRUE(buffers_.upload(plan, nullptr, *stream_).ok());
     buffers_.derive(num_reqs, *stream_);
     expect_same(plan, expected_inputs(plan));
     const StepArrays& arrays = buffers_.arrays();
     size_t logits_row = 0;
-    for (size_t i = 0; i < plan.slices.size(); ++i) {
-      const SeqSlice& slice = plan.slices[i];
-      EXPECT_EQ(read(arrays.slice_rows + i, 1)[0], slice.samples ? slice.row : -1);
-      const int first = slice.first_token + (slice.decodes ? 0 : slice.num_tokens - 1);
-      for (int offset = 0; offset < slice.max_sampled(); ++offset, ++logits_row) {
+    for (size_t i = 0; i < plan.spans.size(); ++i) {
+      const SeqSpan& span = plan.spans[i];
+      EXPECT_EQ(read(arrays.span_slots + i, 1)[0], span.samples ? span.slot : -1);
+      const int first = span.first_token + (span.decodes ? 0 : span.num_tokens - 1);
+      for (int offset = 0; offset < span.max_sampled(); ++offset, ++logits_row) {
         EXPECT_EQ(read(arrays.logit_tokens + logits_row, 1)[0], first + offset);
-        EXPECT_EQ(read(arrays.sample_rows + logits_row, 1)[0], slice.row);
+        EXPECT_EQ(read(arrays.sample_slots + logits_row, 1)[0], span.slot);
         EXPECT_EQ(read(arrays.sample_offsets + logits_row, 1)[0], offset);
       }
     }
@@ -233,49 +233,49 @@ TEST_P(MetadataTest, PadsAGraphsBatchHarmlessly) {
   const auto num_tokens = static_cast<size_t>(kMaxSeqs * q_len());
   for (int step = 0; step < 50 && !HasFailure(); ++step) {
     const BatchPlan plan = random_plan(true);
-    const size_t num_real = plan.slices.size();
+    const size_t num_real = plan.spans.size();
     upload_progress();
     ASSERT_TRUE(buffers_.upload(plan, &graph, *stream_).ok());
     buffers_.derive(kMaxSeqs, *stream_);
     expect_same(plan, expected_inputs(plan));
     const StepArrays& arrays = buffers_.arrays();
-    const auto slots = read(arrays.tables[1].slot_mapping, num_tokens);
+    const auto kv_slots = read(arrays.tables[1].kv_slots, num_tokens);
     const auto lens = read(arrays.seq_lens, kMaxSeqs);
-    const auto rows = read(arrays.sample_rows, num_tokens);
+    const auto slots = read(arrays.sample_slots, num_tokens);
     const auto offsets = read(arrays.sample_offsets, num_tokens);
     const auto tokens = read(arrays.token_ids, num_tokens);
     const auto starts = read(arrays.query_start, kMaxSeqs + 1);
     const auto logit_tokens = read(arrays.logit_tokens, num_tokens);
-    const auto slice_rows = read(arrays.slice_rows, kMaxSeqs);
+    const auto span_slots = read(arrays.span_slots, kMaxSeqs);
     const std::vector<SampleRange> ranges = sample_ranges(plan, &graph);
-    std::vector<int32_t> expected_rows(num_tokens, -1), expected_offsets(num_tokens, 0);
+    std::vector<int32_t> expected_slots(num_tokens, -1), expected_offsets(num_tokens, 0);
     for (const SampleRange& range : ranges) {
       for (int i = 0; i < range.num_rows; ++i) {
         const auto at = static_cast<size_t>(range.first_row + i);
-        expected_rows[at] = plan.slices[range.slice_idx].row;
+        expected_slots[at] = plan.spans[range.span_idx].slot;
         expected_offsets[at] = i;
       }
     }
-    EXPECT_EQ(rows, expected_rows);
+    EXPECT_EQ(slots, expected_slots);
     EXPECT_EQ(offsets, expected_offsets);
     for (size_t i = 0; i < num_tokens; ++i) EXPECT_EQ(logit_tokens[i], static_cast<int32_t>(i));
     for (size_t i = 0; i < kMaxSeqs; ++i) {
       EXPECT_EQ(starts[i], static_cast<int32_t>(i) * q_len());
       if (i < num_real) continue;
       EXPECT_EQ(lens[i], 0);
-      EXPECT_EQ(slice_rows[i], -1);
+      EXPECT_EQ(span_slots[i], -1);
       EXPECT_EQ(
           read(arrays.tables[1].block_table + static_cast<int64_t>(i) * arrays.max_pages, 1)[0], 0);
     }
     for (size_t i = num_real * static_cast<size_t>(q_len()); i < num_tokens; ++i) {
-      EXPECT_EQ(slots[i], -1);
+      EXPECT_EQ(kv_slots[i], -1);
       EXPECT_EQ(tokens[i], 0);
     }
     advance(plan);
   }
 }
 
-// Every row has a prefix hit at once: more pieces than one copy holds, the last of each row
+// Every slot has a prefix hit at once: more pieces than one copy holds, the last of each slot
 // partial.
 TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
   const auto device = open_device(0);
@@ -293,24 +293,24 @@ TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
   StepBuffers buffers = std::move(*StepBuffers::create(limits, *stream));
   std::mt19937 random(1);
   BatchPlan plan;
-  for (int row = kMaxSeqs - 1; row >= 0; --row) {
+  for (int slot = kMaxSeqs - 1; slot >= 0; --slot) {
     std::vector<int32_t> pages(kNumPages);
     for (int32_t& page : pages) page = 1 + static_cast<int32_t>(random() % 100'000);
-    plan.block_appends.push_back({.row = row, .first = 0, .block_ids = std::move(pages)});
-    plan.slices.push_back({.row = row,
-                           .num_computed = kKvLen - 1,
-                           .num_tokens = 1,
-                           .first_token = plan.num_tokens(),
-                           .num_blocks = kNumPages,
-                           .samples = true});
-    plan.token_ids.push_back(row);
+    plan.block_appends.push_back({.slot = slot, .first = 0, .block_ids = std::move(pages)});
+    plan.spans.push_back({.slot = slot,
+                          .num_computed = kKvLen - 1,
+                          .num_tokens = 1,
+                          .first_token = plan.num_tokens(),
+                          .num_blocks = kNumPages,
+                          .samples = true});
+    plan.token_ids.push_back(slot);
   }
   plan.num_decode = kMaxSeqs;
   const std::vector<PagePiece> pieces = pages_ahead(plan, limits);
   EXPECT_EQ(pieces.size(),
-            size_t{kMaxSeqs - 1} * 46);  // 60 pages each; the first row's are in the block
+            size_t{kMaxSeqs - 1} * 46);  // 60 pages each; the first slot's are in the block
   EXPECT_GT(pieces.size(), size_t{StepBuffers::kMaxPieces});
-  for (int step = 0; step < 3; ++step) {  // from the second step on the ring's slots are in use
+  for (int step = 0; step < 3; ++step) {  // from the second step on the ring wraps around
     ASSERT_TRUE(buffers.upload(plan, nullptr, *stream).ok());
     buffers.derive(kMaxSeqs, *stream);
   }
@@ -319,8 +319,8 @@ TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
                        table.size() * sizeof(int32_t));
   ASSERT_TRUE(stream->synchronize().ok());
   for (size_t i = 0; i < kMaxSeqs; ++i) {
-    const std::span<const int32_t> row = std::span(table).subspan(i * kNumPages, kNumPages);
-    EXPECT_TRUE(std::ranges::equal(row, plan.block_appends[i].block_ids)) << "slice " << i;
+    const std::span<const int32_t> pages = std::span(table).subspan(i * kNumPages, kNumPages);
+    EXPECT_TRUE(std::ranges::equal(pages, plan.block_appends[i].block_ids)) << "span " << i;
   }
 }
 

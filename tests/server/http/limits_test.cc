@@ -8,8 +8,8 @@
 #include <chrono>
 #include <thread>
 
-#include "base/cpu_time.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "server/http/test_server.h"
 
 namespace quire::http {

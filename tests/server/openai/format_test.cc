@@ -1,10 +1,9 @@
-#include "server/openai/format.h"
-
 #include <gmock/gmock.h>
 
 #include <array>
 
 #include "base/json.h"
+#include "server/openai/responses.h"
 
 namespace quire::server {
 namespace {
@@ -12,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const AnswerHeader kHeader = {.id = "cmpl-1", .model = "m", .created = 7};
+const ResponseHeader kHeader = {.id = "cmpl-1", .model = "m", .created = 7};
 const Usage kUsage = {.num_prompt_tokens = 3,
                       .num_completion_tokens = 2,
                       .num_cached_tokens = 1,
@@ -48,11 +47,11 @@ Output end_of(FinishReason reason, std::string stop_reason = "") {
   return output;
 }
 
-CompletionCall completion_call(int logprobs = -1) {
-  CompletionCall call;
+CompletionRequest completion_call(int logprobs = -1) {
+  CompletionRequest call;
   call.prompts.resize(1);
-  if (logprobs >= 0) call.request.sampling.logprobs = logprobs;
-  call.request.sampling.stop = {"END", "12"};
+  if (logprobs >= 0) call.engine_request.sampling.logprobs = logprobs;
+  call.engine_request.sampling.stop = {"END", "12"};
   return call;
 }
 
@@ -95,7 +94,7 @@ TEST(CompletionBody, SaysWhatStoppedIt) {
 }
 
 TEST(CompletionBody, HasLogprobsWithTheEcho) {
-  CompletionCall call = completion_call(1);
+  CompletionRequest call = completion_call(1);
   call.echo = true;
   const Choice choice = {
       .index = 3,
@@ -118,7 +117,7 @@ TEST(CompletionBody, HasLogprobsWithTheEcho) {
 }
 
 TEST(CompletionBody, ShowsThePromptAloneWhenNothingIsMade) {
-  CompletionCall call = completion_call(0);
+  CompletionRequest call = completion_call(0);
   call.echo = call.echo_only = true;
   call.return_token_ids = true;
   const Choice choice = {.text = "never shown",
@@ -137,7 +136,7 @@ TEST(CompletionBody, ShowsThePromptAloneWhenNothingIsMade) {
 }
 
 TEST(CompletionBody, HasPromptLogprobs) {
-  CompletionCall call = completion_call();
+  CompletionRequest call = completion_call();
   call.return_prompt_logprobs = true;
   const Choice choice = {.token_ids = {},
                          .logprobs = {},
@@ -151,7 +150,7 @@ TEST(CompletionBody, HasPromptLogprobs) {
 }
 
 TEST(CompletionChunk, StreamsTextThenItsEnd) {
-  CompletionCall call = completion_call();
+  CompletionRequest call = completion_call();
   call.streaming = {.stream = true, .include_usage = true};
   ChoiceStream choice = {.index = 1};
   std::string out = "data: ";
@@ -176,7 +175,7 @@ TEST(CompletionChunk, StreamsTextThenItsEnd) {
 }
 
 TEST(CompletionChunk, EchoesAndGoesOnCountingCharacters) {
-  CompletionCall call = completion_call(0);
+  CompletionRequest call = completion_call(0);
   call.echo = true;
   ChoiceStream choice = {.prompt_text = "Hi日",
                          .prompt_token_ids = shared_ids({1, 3}),
@@ -195,8 +194,8 @@ TEST(CompletionChunk, EchoesAndGoesOnCountingCharacters) {
 }
 
 TEST(ChatBody, IsOpenAIs) {
-  ChatCall call;
-  call.request.sampling.logprobs = 1;
+  ChatRequest call;
+  call.engine_request.sampling.logprobs = 1;
   const Choice choice = {.index = 0,
                          .text = "",
                          .message = {.reasoning = "hm", .content = "Hé", .tool_calls = {}},
@@ -215,7 +214,7 @@ TEST(ChatBody, IsOpenAIs) {
             R"("finish_reason":"stop","stop_reason":null}],"usage":)" +
                 std::string(kUsageJson) + "}");
   call.include_reasoning = false;
-  call.request.sampling.logprobs.reset();
+  call.engine_request.sampling.logprobs.reset();
   call.return_token_ids = true;
   const std::string bare = valid(chat_body(kHeader, call, {choice}, kUsage, decode));
   EXPECT_THAT(bare, Not(HasSubstr("reasoning_content")));
@@ -225,7 +224,7 @@ TEST(ChatBody, IsOpenAIs) {
 }
 
 TEST(ChatBody, HasToolCalls) {
-  ChatCall call;
+  ChatRequest call;
   call.tool_choice = ToolChoice::kAuto;
   Choice choice = {
       .message = {.reasoning = "",
@@ -252,7 +251,7 @@ TEST(ChatBody, HasToolCalls) {
 }
 
 TEST(ChatChunk, StreamsRoleContentAndCalls) {
-  ChatCall call;
+  ChatRequest call;
   call.tool_choice = ToolChoice::kAuto;
   call.echo_text = "So ";
   ChoiceStream choice = {.index = 2};
@@ -287,13 +286,13 @@ TEST(ChatChunk, StreamsRoleContentAndCalls) {
 }
 
 TEST(ChatChunk, LosesNoLogprobsOfTextThatIsHeldBack) {
-  ChatCall call;
+  ChatRequest call;
   const Output output = output_of("", {1}, {{{1, -0.5F, 1}}});
   EXPECT_FALSE(chat_chunk_has_news(call, {}, output));
   call.include_reasoning = false;
   EXPECT_FALSE(chat_chunk_has_news(call, {.reasoning = "x", .content = "", .tool_calls = {}}, {}));
   EXPECT_TRUE(chat_chunk_has_news(call, {}, end_of(FinishReason::kStop)));
-  call.request.sampling.logprobs = 0;
+  call.engine_request.sampling.logprobs = 0;
   EXPECT_TRUE(chat_chunk_has_news(call, {}, output));
   ChoiceStream choice;
   std::string out;

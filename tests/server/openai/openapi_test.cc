@@ -1,11 +1,11 @@
-// The description states what the code does: its bounds are CallLimits', its fields those read.
+// The description states what the code does: its bounds are RequestLimits', its fields those read.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "base/json.h"
 #include "sample/sampling_fields.h"
-#include "server/openai/parse.h"
+#include "server/openai/requests.h"
 
 namespace quire::server {
 namespace {
@@ -34,10 +34,10 @@ class OpenApi : public ::testing::Test {
 };
 
 TEST_F(OpenApi, HasTheLimitsOfCalls) {
-  const CallLimits limits;
+  const RequestLimits limits;
   for (const std::string request : {"CompletionRequest", "ChatRequest"}) {
     const std::string fields = request + "/properties/";
-    EXPECT_EQ(number(fields + "n/maximum"), limits.max_answers);
+    EXPECT_EQ(number(fields + "n/maximum"), limits.max_sequences);
     EXPECT_EQ(number(fields + "stop/anyOf/2/maxItems"), limits.max_stops);
     EXPECT_EQ(number(fields + "logit_bias/maxProperties"), limits.max_biases);
     EXPECT_EQ(number(fields + "prompt_logprobs/maximum"), limits.max_logprobs);

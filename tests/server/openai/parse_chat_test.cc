@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 
-#include "base/cpu_time.h"
 #include "base/json.h"
+#include "base/machine.h"
 #include "jinja/chat_template.h"
 #include "server/openai/continuation.h"
-#include "server/openai/parse.h"
+#include "server/openai/requests.h"
 
 namespace quire::server {
 namespace {
@@ -19,17 +19,17 @@ constexpr std::string_view kTools = R"("tools": [
                   "$defs": {"N": {"type": "integer"}}}}},
   {"type": "function", "function": {"name": "now"}}])";
 
-Parsed<ChatCall> parse(std::string_view body) {
-  return parse_chat_call(body, {});
+Parsed<ChatRequest> parse(std::string_view body) {
+  return parse_chat_request(body, {});
 }
 
-ChatCall parsed(std::string_view fields) {
+ChatRequest parsed(std::string_view fields) {
   auto result = parse("{" + std::string(fields) + "}");
   EXPECT_FALSE(result.error) << result.error->message;
-  return std::move(result.call);
+  return std::move(result.request);
 }
 
-ChatCall hello(std::string_view fields) {
+ChatRequest hello(std::string_view fields) {
   return parsed(std::string(kHello) + (fields.empty() ? "" : ", ") + std::string(fields));
 }
 
@@ -52,7 +52,7 @@ std::string refused_message(std::string_view message) {
 }
 
 TEST(ParseChat, GivesTheTemplateItsVariables) {
-  const ChatCall call = parsed(R"("messages": [
+  const ChatRequest call = parsed(R"("messages": [
       {"content": "be brief", "role": "system"},
       {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b\n"}],
        "name": "Ann"},
@@ -73,26 +73,27 @@ TEST(ParseChat, GivesTheTemplateItsVariables) {
             R"({"role":"tool","content":"42","tool_call_id":"call_1"}],)"
             R"("add_generation_prompt":true,"documents":[{"title":"t"}],)"
             R"("reasoning_effort":"low","enable_thinking":false})");
-  EXPECT_FALSE(call.request.add_special_tokens);
-  EXPECT_EQ(call.request.sampling.max_tokens, 0);
+  EXPECT_FALSE(call.engine_request.add_special_tokens);
+  EXPECT_EQ(call.engine_request.sampling.max_tokens, 0);
 }
 
 TEST(ParseChat, TakesTheFieldsOfChats) {
-  const ChatCall call = hello(R"("model": "m", "logprobs": true, "top_logprobs": 4, "max_tokens": 5,
+  const ChatRequest call =
+      hello(R"("model": "m", "logprobs": true, "top_logprobs": 4, "max_tokens": 5,
       "max_completion_tokens": 7, "parallel_tool_calls": false, "include_reasoning": false,
       "echo": true, "stream": true, "n": 3, "store": 1, "metadata": {}, "modalities": ["text"],
       "response_format": {"type": "json_object"})");
   EXPECT_EQ(call.model, "m");
-  EXPECT_EQ(call.request.sampling.logprobs, 4);
-  EXPECT_EQ(call.request.sampling.max_tokens, 7);
-  EXPECT_EQ(call.request.sampling.n, 3);
+  EXPECT_EQ(call.engine_request.sampling.logprobs, 4);
+  EXPECT_EQ(call.engine_request.sampling.max_tokens, 7);
+  EXPECT_EQ(call.engine_request.sampling.n, 3);
   EXPECT_FALSE(call.parallel_tool_calls);
   EXPECT_FALSE(call.include_reasoning);
   EXPECT_TRUE(call.streaming.stream);
   EXPECT_EQ(call.echo_text, "");
   EXPECT_EQ(call.restriction.value().grammar.kind, GrammarSpec::Kind::kJsonObject);
-  EXPECT_EQ(hello(R"("logprobs": true)").request.sampling.logprobs, 0);
-  EXPECT_EQ(hello(R"("logprobs": false, "top_logprobs": 0)").request.sampling.logprobs,
+  EXPECT_EQ(hello(R"("logprobs": true)").engine_request.sampling.logprobs, 0);
+  EXPECT_EQ(hello(R"("logprobs": false, "top_logprobs": 0)").engine_request.sampling.logprobs,
             std::nullopt);
 }
 
@@ -151,18 +152,18 @@ TEST(ParseChat, RefusesWrongMessages) {
 
 TEST(ParseChat, TakesTools) {
   const std::string tools(kTools);
-  const ChatCall automatic = hello(tools);
+  const ChatRequest automatic = hello(tools);
   EXPECT_EQ(automatic.tool_choice, ToolChoice::kAuto);
   ASSERT_THAT(automatic.tools, SizeIs(2));
   EXPECT_EQ(automatic.tools[0].name, "add");
   EXPECT_THAT(automatic.tools[0].parameters, HasSubstr(R"("$ref":"#/$defs/N")"));
   EXPECT_EQ(automatic.tools[1].parameters, "{}");
   EXPECT_THAT(automatic.template_variables, HasSubstr(R"("tools":[{"type":"function")"));
-  const ChatCall none = hello(tools + R"(, "tool_choice": "none")");
+  const ChatRequest none = hello(tools + R"(, "tool_choice": "none")");
   EXPECT_EQ(none.tool_choice, ToolChoice::kNone);
   EXPECT_THAT(none.template_variables, ::testing::Not(HasSubstr("tools")));
   EXPECT_EQ(hello(tools + R"(, "tool_choice": "required")").tool_choice, ToolChoice::kRequired);
-  const ChatCall named =
+  const ChatRequest named =
       hello(tools + R"(, "tool_choice": {"type": "function", "function": {"name": "now"}})");
   EXPECT_EQ(named.tool_choice, ToolChoice::kNamed);
   EXPECT_EQ(named.named_tool, "now");
@@ -194,10 +195,10 @@ TEST(ParseChat, AForcedCallIsARestriction) {
 
 TEST(ParseChat, RefusesWhatTheTemplateWouldDrop) {
   const auto param = [](std::string_view chat_template, std::string_view fields) -> std::string {
-    CallDefaults defaults;
+    RequestDefaults defaults;
     defaults.chat_template = chat_template;
     const auto result =
-        parse_chat_call("{" + std::string(kHello) + ", " + std::string(fields) + "}", defaults);
+        parse_chat_request("{" + std::string(kHello) + ", " + std::string(fields) + "}", defaults);
     return result.error ? result.error->param : "accepted";
   };
   const std::string tools(kTools);
@@ -223,7 +224,7 @@ TEST(ParseChat, NamesTheNewerFieldsOfFunctions) {
 TEST(ParseChat, MarksTheMessageToContinue) {
   const std::string messages =
       R"("messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "So: "}])";
-  const ChatCall call = parsed(messages + R"(, "continue_final_message": true, "echo": true)");
+  const ChatRequest call = parsed(messages + R"(, "continue_final_message": true, "echo": true)");
   ASSERT_TRUE(call.continuation);
   EXPECT_EQ(call.continuation->content, "So: ");
   EXPECT_EQ(call.echo_text, "So: ");
@@ -275,10 +276,10 @@ std::string continued(std::string_view chat_template, const std::string& content
   json.end_object();
   const auto result = parse(json.text());
   if (result.error) return result.error->param;
-  const auto document = JsonDocument::parse(result.call.template_variables, "variables");
+  const auto document = JsonDocument::parse(result.request.template_variables, "variables");
   auto rendered = ChatTemplate::parse(chat_template)->render(value_from_json(document->root()));
   EXPECT_TRUE(rendered.ok()) << rendered.status().message();
-  if (auto error = continue_from(*result.call.continuation, *rendered)) {
+  if (auto error = continue_from(*result.request.continuation, *rendered)) {
     EXPECT_THAT(error->message, HasSubstr("[request] messages; the template changes or drops"));
     return error->param;
   }
@@ -392,14 +393,15 @@ TEST(ParseChat, RefusesAKeyThatIsThereTwice) {
             "accepted");
   for (const char* body : {R"({"prompt": "a", "prompt": "b"})",
                            R"({"messages": [{"role": "user", "content": "x", "content": "y"}]})"}) {
-    EXPECT_TRUE(parse_tokenize_call(body, {}).error) << body;
+    EXPECT_TRUE(parse_tokenize_request(body, {}).error) << body;
   }
-  EXPECT_EQ(parse_detokenize_call(R"({"tokens": [1], "tokens": [2]})", {}).error->param, "tokens");
+  EXPECT_EQ(parse_detokenize_request(R"({"tokens": [1], "tokens": [2]})", {}).error->param,
+            "tokens");
 }
 
 TEST(ForcedCall, HasASchema) {
   const auto schema_of = [](const std::string& fields) {
-    const ChatCall call = hello(fields);
+    const ChatRequest call = hello(fields);
     const GrammarSpec schema = forced_call_schema(call).grammar;
     EXPECT_EQ(schema.kind, GrammarSpec::Kind::kJsonSchema);
     EXPECT_TRUE(JsonDocument::parse(schema.text, "schema").ok()) << schema.text;
@@ -424,7 +426,7 @@ TEST(ForcedCall, HasASchema) {
 }
 
 TEST(ForcedCall, ToolsKeepTheirOwnDefinitions) {
-  const ChatCall call = hello(R"("tool_choice": "required", "tools": [
+  const ChatRequest call = hello(R"("tool_choice": "required", "tools": [
       {"function": {"name": "f", "parameters": {"$ref": "#/definitions/P", "definitions":
         {"P": {"properties": {"default": {"$ref": "#"}}, "default": {"$ref": "#/x"}}}}}},
       {"function": {"name": "g", "parameters": {"$ref": "#/definitions/P", "definitions":
@@ -437,30 +439,30 @@ TEST(ForcedCall, ToolsKeepTheirOwnDefinitions) {
 }
 
 TEST(ParseTokenize, TakesAPromptOrMessages) {
-  const auto prompt = parse_tokenize_call(R"({"model": "m", "prompt": "a"})", {});
+  const auto prompt = parse_tokenize_request(R"({"model": "m", "prompt": "a"})", {});
   ASSERT_FALSE(prompt.error);
-  EXPECT_EQ(prompt.call.prompt, "a");
-  EXPECT_EQ(prompt.call.model, "m");
-  EXPECT_TRUE(prompt.call.add_special_tokens);
-  const auto chat = parse_tokenize_call(
+  EXPECT_EQ(prompt.request.prompt, "a");
+  EXPECT_EQ(prompt.request.model, "m");
+  EXPECT_TRUE(prompt.request.add_special_tokens);
+  const auto chat = parse_tokenize_request(
       "{" + std::string(kHello) + R"(, "return_token_strs": true, "add_generation_prompt": false})",
       {});
   ASSERT_FALSE(chat.error);
-  EXPECT_FALSE(chat.call.add_special_tokens);
-  EXPECT_TRUE(chat.call.return_token_strs);
-  EXPECT_EQ(chat.call.template_variables,
+  EXPECT_FALSE(chat.request.add_special_tokens);
+  EXPECT_TRUE(chat.request.return_token_strs);
+  EXPECT_EQ(chat.request.template_variables,
             R"({"messages":[{"role":"user","content":"hi"}],"add_generation_prompt":false})");
-  EXPECT_EQ(parse_tokenize_call("{}", {}).error->param, "prompt");
+  EXPECT_EQ(parse_tokenize_request("{}", {}).error->param, "prompt");
   EXPECT_EQ(
-      parse_tokenize_call("{\"prompt\": \"a\", " + std::string(kHello) + "}", {}).error->param,
+      parse_tokenize_request("{\"prompt\": \"a\", " + std::string(kHello) + "}", {}).error->param,
       "prompt");
-  EXPECT_EQ(parse_tokenize_call(R"({"prompt": ["a"]})", {}).error->param, "prompt");
+  EXPECT_EQ(parse_tokenize_request(R"({"prompt": ["a"]})", {}).error->param, "prompt");
 
-  EXPECT_THAT(parse_detokenize_call(R"({"tokens": [1, 2]})", {}).call.tokens,
+  EXPECT_THAT(parse_detokenize_request(R"({"tokens": [1, 2]})", {}).request.tokens,
               ::testing::ElementsAre(1, 2));
-  EXPECT_FALSE(parse_detokenize_call(R"({"tokens": []})", {}).error);
-  EXPECT_EQ(parse_detokenize_call("{}", {}).error->param, "tokens");
-  EXPECT_EQ(parse_detokenize_call(R"({"tokens": [1, -2]})", {}).error->param, "tokens[1]");
+  EXPECT_FALSE(parse_detokenize_request(R"({"tokens": []})", {}).error);
+  EXPECT_EQ(parse_detokenize_request("{}", {}).error->param, "tokens");
+  EXPECT_EQ(parse_detokenize_request(R"({"tokens": [1, -2]})", {}).error->param, "tokens[1]");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "server/openai/parse.h"
+#include "server/openai/requests.h"
 
 namespace quire::server {
 namespace {
@@ -13,14 +13,14 @@ using ::testing::SizeIs;
 
 using Kind = GrammarSpec::Kind;
 
-Parsed<CompletionCall> parse(std::string_view body) {
-  return parse_completion_call(body, {});
+Parsed<CompletionRequest> parse(std::string_view body) {
+  return parse_completion_request(body, {});
 }
 
-CompletionCall parsed(std::string_view body) {
+CompletionRequest parsed(std::string_view body) {
   auto result = parse(body);
   EXPECT_FALSE(result.error) << result.error->message;
-  return std::move(result.call);
+  return std::move(result.request);
 }
 
 // "PARAM: MESSAGE"
@@ -33,7 +33,7 @@ std::string refusal(std::string_view body) {
 }
 
 TEST(ParseCompletion, TakesEveryField) {
-  const CompletionCall call = parsed(R"({
+  const CompletionRequest call = parsed(R"({
     "model": "m", "prompt": "Grüße", "echo": true, "n": 2, "best_of": 2, "stop": ["a", "b"],
     "stop_token_ids": [7], "logprobs": 3, "prompt_logprobs": 1, "logit_bias": {"5": -100, "9": 1.5},
     "seed": -1, "max_tokens": 12.0, "min_tokens": 2, "temperature": 0, "top_p": 0.5, "top_k": -1,
@@ -53,7 +53,7 @@ TEST(ParseCompletion, TakesEveryField) {
   EXPECT_TRUE(call.return_token_ids);
   EXPECT_TRUE(call.return_tokens_as_token_ids);
   ASSERT_THAT(call.prompts, SizeIs(1));
-  const Request& request = call.request;
+  const Request& request = call.engine_request;
   EXPECT_EQ(call.prompts[0].text, "Grüße");
   EXPECT_FALSE(request.add_special_tokens);
   EXPECT_EQ(request.cache_salt, "s");
@@ -83,29 +83,29 @@ TEST(ParseCompletion, TakesEveryField) {
 }
 
 TEST(ParseCompletion, LaysTheCallOverTheDefaults) {
-  CallDefaults defaults;
+  RequestDefaults defaults;
   defaults.sampling.temperature = 0.25F;
   defaults.sampling.top_k = 9;
   defaults.completion_max_tokens = 33;
-  const auto result = parse_completion_call(
+  const auto result = parse_completion_request(
       R"({"prompt": "a", "temperature": null, "top_k": 5, "model": null, "stop": null})", defaults);
   ASSERT_FALSE(result.error);
-  EXPECT_EQ(result.call.request.sampling.temperature, 0.25F);
-  EXPECT_EQ(result.call.request.sampling.top_k, 5);
-  EXPECT_EQ(result.call.request.sampling.max_tokens, 33);
-  EXPECT_EQ(result.call.request.sampling.seed, std::nullopt);
-  EXPECT_TRUE(result.call.request.add_special_tokens);
-  EXPECT_EQ(result.call.model, "");
+  EXPECT_EQ(result.request.engine_request.sampling.temperature, 0.25F);
+  EXPECT_EQ(result.request.engine_request.sampling.top_k, 5);
+  EXPECT_EQ(result.request.engine_request.sampling.max_tokens, 33);
+  EXPECT_EQ(result.request.engine_request.sampling.seed, std::nullopt);
+  EXPECT_TRUE(result.request.engine_request.add_special_tokens);
+  EXPECT_EQ(result.request.model, "");
 }
 
 TEST(ParseCompletion, TakesPromptsInAllFourForms) {
   EXPECT_EQ(parsed(R"({"prompt": ""})").prompts[0].text, "");
   EXPECT_THAT(parsed(R"({"prompt": [1, 2]})").prompts[0].token_ids, ElementsAre(1, 2));
-  const CompletionCall texts = parsed(R"({"prompt": ["a", "b"], "top_k": 3})");
+  const CompletionRequest texts = parsed(R"({"prompt": ["a", "b"], "top_k": 3})");
   ASSERT_THAT(texts.prompts, SizeIs(2));
   EXPECT_EQ(texts.prompts[1].text, "b");
-  EXPECT_EQ(texts.request.sampling.top_k, 3);
-  const CompletionCall mixed = parsed(R"({"prompt": [[1], [2, 3], "c"]})");
+  EXPECT_EQ(texts.engine_request.sampling.top_k, 3);
+  const CompletionRequest mixed = parsed(R"({"prompt": [[1], [2, 3], "c"]})");
   ASSERT_THAT(mixed.prompts, SizeIs(3));
   EXPECT_THAT(mixed.prompts[1].token_ids, ElementsAre(2, 3));
   EXPECT_EQ(mixed.prompts[2].text, "c");
@@ -123,7 +123,7 @@ TEST(ParseCompletion, TakesPromptsInAllFourForms) {
 
 TEST(ParseCompletion, SeedsAreIntegersHoweverTheyAreWritten) {
   const auto seed = [](const std::string& number) {
-    return parsed(R"({"prompt": "a", "seed": )" + number + "}").request.sampling.seed;
+    return parsed(R"({"prompt": "a", "seed": )" + number + "}").engine_request.sampling.seed;
   };
   EXPECT_EQ(seed("5.0"), 5U);
   EXPECT_EQ(seed("-2.0"), UINT64_MAX - 1);
@@ -143,11 +143,11 @@ TEST(ParseCompletion, SeedsAreIntegersHoweverTheyAreWritten) {
 }
 
 TEST(ParseCompletion, EchoesWithoutMakingAnything) {
-  const CompletionCall call = parsed(R"({"prompt": "a", "echo": true, "max_tokens": 0,
+  const CompletionRequest call = parsed(R"({"prompt": "a", "echo": true, "max_tokens": 0,
                                          "logprobs": 2})");
   EXPECT_TRUE(call.echo_only);
-  EXPECT_EQ(call.request.sampling.max_tokens, 1);
-  EXPECT_EQ(call.request.sampling.prompt_logprobs, 2);
+  EXPECT_EQ(call.engine_request.sampling.max_tokens, 1);
+  EXPECT_EQ(call.engine_request.sampling.prompt_logprobs, 2);
   EXPECT_FALSE(call.return_prompt_logprobs);
   EXPECT_THAT(refusal(R"({"prompt": "a", "max_tokens": 0})"), HasSubstr("max_tokens: "));
 }
@@ -322,20 +322,20 @@ TEST(ParseCompletion, TakesStructuredOutputs) {
               HasSubstr("guided_regex: "));
 }
 
-TEST(CallErrors, AreOpenAIs) {
-  EXPECT_EQ(error_body(make_call_error(404, "no \"x\"", "model", "model_not_found")),
+TEST(ApiError, HasOpenAIsForm) {
+  EXPECT_EQ(error_body(make_api_error(404, "no \"x\"", "model", "model_not_found")),
             R"({"error":{"message":"no \"x\"","type":"invalid_request_error","param":"model",)"
             R"("code":"model_not_found"}})");
-  const CallError sampling = call_error(invalid_argument("[sampling] top_p; got 2, expected 1"));
+  const ApiError sampling = api_error(invalid_argument("[sampling] top_p; got 2, expected 1"));
   EXPECT_EQ(sampling.http_status, 400);
   EXPECT_EQ(sampling.param, "top_p");
-  EXPECT_EQ(call_error(resource_exhausted("full")).http_status, 429);
-  EXPECT_EQ(call_error(resource_exhausted("full")).type, "rate_limit_error");
-  EXPECT_EQ(call_error(unavailable("draining")).http_status, 503);
-  EXPECT_EQ(call_error(unimplemented("x")).http_status, 400);
-  EXPECT_THAT(call_error(internal_error("/secret/path")).message,
+  EXPECT_EQ(api_error(resource_exhausted("full")).http_status, 429);
+  EXPECT_EQ(api_error(resource_exhausted("full")).type, "rate_limit_error");
+  EXPECT_EQ(api_error(unavailable("draining")).http_status, 503);
+  EXPECT_EQ(api_error(unimplemented("x")).http_status, 400);
+  EXPECT_THAT(api_error(internal_error("/secret/path")).message,
               ::testing::Not(HasSubstr("secret")));
-  EXPECT_EQ(error_body(make_call_error(401, "m")),
+  EXPECT_EQ(error_body(make_api_error(401, "m")),
             R"({"error":{"message":"m","type":"authentication_error","param":null,"code":null}})");
 }
 

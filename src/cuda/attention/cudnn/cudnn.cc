@@ -9,6 +9,7 @@
 
 #include "attn/validate.h"
 #include "base/check.h"
+#include "base/numbers.h"
 #include "cuda/attention/cudnn/padding.h"
 #include "cuda/attention/cudnn/sdpa.h"
 
@@ -90,8 +91,7 @@ class CudnnPlan final : public AttentionPlan {
   CudnnPlan(const AttentionShape& shape, const PlanLimits& limits)
       : shape_(shape),
         limits_(limits),
-        num_pages_((int64_t{std::max(1, limits.max_kv_len)} + shape.page_size - 1) /
-                   shape.page_size) {}
+        num_pages_(ceil_div(int64_t{std::max(1, limits.max_kv_len)}, shape.page_size)) {}
 
   int part_size(int num_left) const {
     const int most = std::min(num_left, cudnn::kMaxReqs);

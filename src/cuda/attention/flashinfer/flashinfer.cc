@@ -7,6 +7,7 @@
 
 #include "attn/validate.h"
 #include "base/check.h"
+#include "base/numbers.h"
 #include "cuda/attention/flashinfer/kernel.h"
 #include "cuda/attention/flashinfer/merge.h"
 #include "cuda/attention/flashinfer/plan.h"
@@ -37,7 +38,7 @@ struct Partials {
 Partials partials_of(const AttentionShape& shape, fi::DeviceLimits limits) {
   const auto num_rows = static_cast<size_t>(fi::max_partial_rows(shape, limits)) *
                         static_cast<size_t>(shape.num_heads);
-  const size_t lse_bytes = (num_rows * sizeof(float) + 255) / 256 * 256;
+  const size_t lse_bytes = round_up(num_rows * sizeof(float), 256);
   return {lse_bytes, lse_bytes + num_rows * static_cast<size_t>(shape.head_dim) * 2};
 }
 
@@ -120,7 +121,7 @@ class FlashInferPlan final : public AttentionPlan {
 };
 
 Status FlashInferPlan::allocate() {
-  const int64_t pages = (int64_t{limits_.max_kv_len} + shape_.page_size - 1) / shape_.page_size;
+  const int64_t pages = ceil_div(int64_t{limits_.max_kv_len}, shape_.page_size);
   QUIRE_RETURN_IF_ERROR(check_positions(shape_, pages, limits_.max_num_reqs));
   QUIRE_RETURN_IF_ERROR(check_queries(shape_, limits_.max_num_tokens));
   num_words_ = fi::plan_words(fi::max_tiles(shape_, limits_, device_limits_), limits_.max_num_reqs);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/numbers.h"
 #include "cuda/base/stream.h"
 #include "tensor/dtype.h"
 
@@ -83,7 +84,7 @@ constexpr int64_t num_chunks(int64_t kv_len, int window, int tile_rows, int64_t 
   const int64_t all = kv_len > 1 ? kv_len : 1;
   const int64_t visible = int64_t{window} - 1 + tile_rows;
   const int64_t tokens = window > 0 && visible < all ? visible : all;
-  return (tokens + chunk_tokens - 1) / chunk_tokens;
+  return ceil_div(tokens, chunk_tokens);
 }
 
 }  // namespace quire::cuda::flashinfer_backend

@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 
+#include "base/numbers.h"
 #include "cuda/attention/flashinfer/kernel.h"
 
 namespace quire::cuda::flashinfer_backend {
@@ -24,11 +25,6 @@ constexpr int kMinFa3Tokens = 96;
 // Lengths of 32 bits are sorted by class, with eight classes per power of two.
 constexpr int kClassBits = 3;
 constexpr int kNumLengthClasses = 33 << kClassBits;
-
-template <typename T>
-T ceil_div(T a, T b) {
-  return (a + b - 1) / b;
-}
 
 int64_t group_size(const AttentionShape& shape) {
   return shape.num_heads / shape.num_kv_heads;
@@ -120,7 +116,7 @@ int64_t max_partial_rows(const AttentionShape& shape, DeviceLimits limits) {
 }
 
 int64_t plan_words(int64_t num_tiles, int64_t num_reqs) {
-  const int64_t mask_words = (num_tiles + 3) / 4;
+  const int64_t mask_words = ceil_div(num_tiles, 4);
   return 3 * num_tiles + 2 * num_reqs + 2 + mask_words;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/numbers.h"
+
 namespace quire::cuda::native {
 namespace {
 
@@ -15,16 +17,12 @@ int padded_dim(const AttentionShape& shape) {
   return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
 }
 
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 // The fewest splits that fill the device's waves to kGoodFilling; otherwise the number that fills
 // them best.
 int choose_splits(int64_t num_blocks, int max_kv_len, int num_sms) {
   const int64_t slots = int64_t{kBlocksAtOnce} * num_sms;
-  const int limit =
-      static_cast<int>(std::clamp<int64_t>(ceil_div(max_kv_len, kMinSplitTokens), 1, kMaxSplits));
+  const int limit = static_cast<int>(
+      std::clamp<int64_t>(ceil_div(int64_t{max_kv_len}, kMinSplitTokens), 1, kMaxSplits));
   int best = 1;
   double best_filling = 0.0;
   for (int splits = 1; splits <= limit && best_filling < kGoodFilling; ++splits) {

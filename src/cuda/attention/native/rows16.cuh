@@ -4,6 +4,7 @@
 // that the loop needs no barrier. The warps' results are combined in shared memory at the end.
 #pragma once
 
+#include "base/numbers.h"
 #include "cuda/attention/native/warp_attention.cuh"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
@@ -148,7 +149,7 @@ __global__ __launch_bounds__(Rows16<C>::kThreads, 2) void rows16_kernel(const Pa
 
   const int first = (span.first & ~(kStepTokens - 1)) + warp * kStepTokens;
   constexpr int kStride = K::kWarps * kStepTokens;
-  const int num_steps = first < span.end ? (span.end - first + kStride - 1) / kStride : 0;
+  const int num_steps = first < span.end ? ceil_div(span.end - first, kStride) : 0;
   const PagedRows keys = PagedRows::keys<C>(p, kv_head);
   const PagedRows values = PagedRows::values<C>(p, kv_head);
   const int page_mask = (1 << p.page_shift) - 1;

@@ -3,6 +3,7 @@
 // are double-buffered. Tiles that no row of the thread block sees are skipped.
 #pragma once
 
+#include "base/numbers.h"
 #include "cuda/attention/native/plan.h"
 #include "cuda/attention/native/warp_attention.cuh"
 #include "cuda/device/elements.cuh"
@@ -98,8 +99,7 @@ __global__ __launch_bounds__(TileKernel<C>::kThreads) void tile_kernel(const Par
                     visible_span(p, req, last_row / p.group).end};
   const Span span = split_span(all, split, p.num_splits, kMinSplitTokens);
   const int first = span.first & ~15;
-  const int num_tiles =
-      span.first < span.end ? (span.end - first + K::kTokens - 1) / K::kTokens : 0;
+  const int num_tiles = span.first < span.end ? ceil_div(span.end - first, K::kTokens) : 0;
 
   const uint32_t query_tile = shared_address(shared);
   for (int index = thread; index < kTileRows * C::kQueryRowPieces; index += K::kThreads) {

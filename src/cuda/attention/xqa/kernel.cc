@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/numbers.h"
+
 namespace quire::cuda::xqa {
 
 #define XQA_INSTANCE(q, kv, head_dim, group)     \
@@ -42,7 +44,7 @@ size_t scratch_bytes(const KernelKey& key, size_t num_partials) {
   const auto rows_bytes =
       static_cast<size_t>(key.group_size) * static_cast<size_t>(key.head_dim) * dtype_bytes(key.q);
   const size_t states = num_partials * state_bytes;
-  return (states + rows_bytes - 1) / rows_bytes * rows_bytes + num_partials * rows_bytes;
+  return round_up(states, rows_bytes) + num_partials * rows_bytes;
 }
 
 }  // namespace quire::cuda::xqa

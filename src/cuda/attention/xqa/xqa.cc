@@ -8,6 +8,7 @@
 
 #include "attn/validate.h"
 #include "base/check.h"
+#include "base/numbers.h"
 #include "cuda/attention/xqa/default_inputs.h"
 #include "cuda/attention/xqa/kernel.h"
 #include "cuda/base/memory.h"
@@ -36,7 +37,7 @@ int num_splits(const AttentionShape& shape, int num_reqs, int max_kv_len, int nu
   const int64_t num_rows = std::max<int64_t>(1, int64_t{num_reqs} * shape.num_kv_heads);
   const int64_t num_blocks = int64_t{num_sms} * (is_hopper ? 2 : 1);
   const int tile = is_hopper ? xqa::kHopperTileTokens : xqa::kTileTokens;
-  const int num_tiles = std::max(1, (max_kv_len + tile - 1) / tile);
+  const int num_tiles = std::max(1, ceil_div(max_kv_len, tile));
   const int most =
       is_hopper ? std::min(num_tiles, static_cast<int>(2 * std::sqrt(num_tiles))) : num_tiles;
   return static_cast<int>(std::clamp<int64_t>(num_blocks / num_rows, 1, most));

@@ -2,89 +2,13 @@
 // rows); B is the other one. Either of them may be w.
 #pragma once
 
-#include "cuda/device/elements.cuh"
+#include "base/numbers.h"
 #include "cuda/device/hopper.cuh"
-#include "cuda/ops/wgmma/instruction.cuh"
+#include "cuda/ops/wgmma/epilogue.cuh"
+#include "cuda/ops/wgmma/instructions.cuh"
 #include "cuda/ops/wgmma/kernel.h"
 
 namespace quire::cuda::wgmma {
-
-__device__ __forceinline__ uint32_t cluster_rank() {
-  uint32_t rank = 0;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-__device__ __forceinline__ uint32_t cluster_size() {
-  uint32_t size = 0;
-  asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
-  return size;
-}
-// Maps an address in shared memory to the same one of another thread block of the cluster.
-__device__ __forceinline__ uint32_t address_in(uint32_t shared_address, uint32_t rank) {
-  uint32_t mapped = 0;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
-               : "=r"(mapped)
-               : "r"(shared_address), "r"(rank));
-  return mapped;
-}
-__device__ __forceinline__ void arrive_at(uint32_t cluster_address) {
-  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_address) : "memory");
-}
-// Waits until all threads of the cluster are here. Every warp calls it with all lanes.
-__device__ __forceinline__ void sync_cluster() {
-  asm volatile(
-      "barrier.cluster.arrive.relaxed.aligned;\n"
-      "barrier.cluster.wait.aligned;" ::
-          : "memory");
-}
-// Also makes earlier writes of all thread blocks visible.
-__device__ __forceinline__ void sync_cluster_memory() {
-  asm volatile(
-      "barrier.cluster.arrive.release.aligned;\n"
-      "barrier.cluster.wait.acquire.aligned;" ::
-          : "memory");
-}
-__device__ __forceinline__ void store_in_cluster(uint32_t cluster_address, const float4& value) {
-  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(cluster_address),
-               "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w)
-               : "memory");
-}
-__device__ __forceinline__ float4 load_shared_vec(uint32_t shared_address) {
-  float4 value;
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-               : "r"(shared_address)
-               : "memory");
-  return value;
-}
-
-// Stores four 8x8 matrices of 16-bit elements, held as accumulators are, as rows of 16 bytes: lane
-// i passes the address of row i % 8 of matrix i / 8.
-template <bool kTransposed>
-__device__ __forceinline__ void store_matrices(uint32_t row_address, const uint32_t (&m)[4]) {
-  if constexpr (kTransposed) {
-    asm volatile(
-        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_address),
-        "r"(m[0]), "r"(m[1]), "r"(m[2]), "r"(m[3])
-        : "memory");
-  } else {
-    asm volatile(
-        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_address),
-        "r"(m[0]), "r"(m[1]), "r"(m[2]), "r"(m[3])
-        : "memory");
-  }
-}
-
-template <typename T>
-__device__ __forceinline__ uint32_t pack(float low, float high) {
-  if constexpr (std::is_same_v<T, __half>) {
-    const __half2 both = __floats2half2_rn(low, high);
-    return *reinterpret_cast<const uint32_t*>(&both);
-  } else {
-    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
-    return *reinterpret_cast<const uint32_t*>(&both);
-  }
-}
 
 // The position of a thread block in its cluster.
 struct ClusterPlace {
@@ -130,7 +54,7 @@ class Block {
 
   __device__ __forceinline__ Block(const Params& p, unsigned char* memory) : p_(p), place_(p) {
     const uint32_t start = shared_address(memory);
-    ring_ = (start + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+    ring_ = round_up(start, kSharedAlignment);
     const uint32_t staged = ring_ + static_cast<uint32_t>(p.num_stages * kStageBytes);
     staged_ = memory + (staged - start);
     full_ = reinterpret_cast<Mbarrier*>(staged_ + kWarpgroups * 4 * staged_bytes(kWeightsAreA));
@@ -138,8 +62,8 @@ class Block {
     const int64_t blocks = p.num_k_blocks;
     first_k_block_ = static_cast<int>(blocks * place_.split / p.splits);
     end_k_block_ = static_cast<int>(blocks * (place_.split + 1) / p.splits);
-    owned_pairs_ = kPairs / p.splits;
-    first_pair_ = owned_pairs_ * place_.split;
+    owned_.count = kPairs / p.splits;
+    owned_.first = owned_.count * place_.split;
   }
 
   // Runs on one thread, before the cluster's first barrier.
@@ -223,10 +147,6 @@ class Block {
   __device__ __forceinline__ int first_weight(int tile) const {
     return (tile / p_.token_clusters * p_.cluster_weights + place_.weight) * kWeights;
   }
-  __device__ __forceinline__ bool owns(int pair) const {
-    return static_cast<unsigned>(pair - first_pair_) < static_cast<unsigned>(owned_pairs_);
-  }
-
   // The rows of a tile that this thread block copies to all thread blocks that multiply them.
   struct Slice {
     const CUtensorMap* map;
@@ -359,7 +279,7 @@ class Block {
 
   // Address of the sums that an owner receives. Each other split has a slot.
   __device__ __forceinline__ uint32_t part_at(int slot, int owner, int slab, int pair) const {
-    const int item = (slot * kSlabs + slab) * owned_pairs_ + pair - owner * owned_pairs_;
+    const int item = (slot * kSlabs + slab) * owned_.count + pair - owner * owned_.count;
     return ring_ + static_cast<uint32_t>(
                        (item * 2 * kWarpgroups * 128 + static_cast<int>(threadIdx.x)) * 16);
   }
@@ -374,7 +294,7 @@ class Block {
     for (int slab = 0; slab < kSlabs; ++slab) {
 #pragma unroll
       for (int pair = 0; pair < kPairs; ++pair) {
-        const int owner = pair / owned_pairs_;
+        const int owner = pair / owned_.count;
         if (owner == place_.split) continue;
         const float* v = sums[slab] + pair * 8;
         const int rank = place_.rank_of(p_, place_.token, place_.weight, owner);
@@ -390,7 +310,7 @@ class Block {
     for (int slab = 0; slab < kSlabs; ++slab) {
 #pragma unroll
       for (int pair = 0; pair < kPairs; ++pair) {
-        if (!owns(pair)) continue;
+        if (!owned_.has(pair)) continue;
         float* v = sums[slab] + pair * 8;
         for (int slot = 0; slot + 1 < p_.splits; ++slot) {
           const uint32_t from = part_at(slot, place_.split, slab, pair);
@@ -409,181 +329,15 @@ class Block {
     }
   }
 
-  // A warp has 16 rows of A times all rows of B: sums[4 j + 2 i + e] belongs to A's row
-  // lane / 4 + 8 i and B's row 8 j + lane % 4 * 2 + e. With is_gated, w's rows alternate between 8
-  // of gate and 8 of up.
   __device__ __forceinline__ void store_tile(float (&sums)[kSlabs][kB / 2], int tile) {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int64_t weight = first_weight(tile);
+    Epilogue<T, kB, kWeightsAreA> epilogue(p_, staged_, owned_);
 #pragma unroll
     for (int slab = 0; slab < kSlabs; ++slab) {
       const int row = (warp / 4 * kSlabs + slab) * 64 + warp % 4 * 16;
-      const int token = first_token(tile) + (kWeightsAreA ? 0 : row);
-      const int64_t column = weight + (kWeightsAreA ? row : 0);
-      if (p_.bias != nullptr) add_bias(sums[slab], column);
-      if (p_.out_is_f32) {
-        store_f32(sums[slab], token, column);
-      } else if (p_.is_gated) {
-        store_16_bits<true>(sums[slab], token, column / 2);
-      } else {
-        store_16_bits<false>(sums[slab], token, column);
-      }
-    }
-  }
-
-  __device__ __forceinline__ float bias_of(int64_t column) const {
-    return column < p_.num_columns ? to_float(static_cast<const T*>(p_.bias)[column]) : 0.0F;
-  }
-  __device__ __forceinline__ void add_bias(float (&sums)[kB / 2], int64_t column) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    if constexpr (kWeightsAreA) {
-      const float bias[2] = {bias_of(column + lane / 4), bias_of(column + lane / 4 + 8)};
-#pragma unroll
-      for (int i = 0; i < kB / 2; ++i) sums[i] += bias[i / 2 % 2];
-    } else {
-#pragma unroll
-      for (int i = 0; i < kB / 2; ++i) {
-        sums[i] += bias_of(column + i / 4 * 8 + lane % 4 * 2 + i % 2);
-      }
-    }
-  }
-
-  // Stores without staging: each access writes whole sectors of 32 bytes.
-  __device__ __forceinline__ void store_f32(const float (&sums)[kB / 2], int token,
-                                            int64_t column) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    auto* out = static_cast<float*>(p_.out);
-#pragma unroll
-    for (int i = 0; i < kB / 2; i += 2) {
-      if (!owns(i / 8)) continue;
-      const int a_row = lane / 4 + i / 2 % 2 * 8;
-      const int b_row = i / 4 * 8 + lane % 4 * 2;
-      if constexpr (kWeightsAreA) {
-        if (column + a_row >= p_.num_columns) continue;
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          if (token + b_row + e >= p_.num_rows) continue;
-          out[(token + b_row + e) * p_.num_columns + column + a_row] = sums[i + e];
-        }
-      } else {
-        if (token + a_row >= p_.num_rows || column + b_row >= p_.num_columns) continue;
-        *reinterpret_cast<float2*>(out + (token + a_row) * p_.num_columns + column + b_row) =
-            make_float2(sums[i], sums[i + 1]);
-      }
-    }
-  }
-
-  __device__ __forceinline__ unsigned char* staged_of_warp() const {
-    return staged_ + threadIdx.x / 32 * staged_bytes(kWeightsAreA);
-  }
-  // Stores 8 columns of one token; num_columns is a multiple of 8.
-  __device__ __forceinline__ void store_vec_of(int token, int64_t column, const uint4& value) {
-    if (token >= p_.num_rows || column >= p_.num_columns) return;
-    *reinterpret_cast<uint4*>(static_cast<T*>(p_.out) + token * p_.num_columns + column) = value;
-  }
-
-  // Rounds gate and up to T first, as a separate product and activation would.
-  static __device__ __forceinline__ float gate(float gate_sum, float up_sum) {
-    const float x = to_float(from_float<T>(gate_sum));
-    return __fdividef(x, 1.0F + __expf(-x)) * to_float(from_float<T>(up_sum));
-  }
-
-  template <bool kGated>
-  __device__ __forceinline__ void store_16_bits(const float (&sums)[kB / 2], int token,
-                                                int64_t column) {
-    if constexpr (kWeightsAreA) {
-      if constexpr (kGated) {
-        store_gated_transposed(sums, token, column);
-      } else {
-        store_transposed(sums, token, column);
-      }
-    } else {
-      store_rows<kGated>(sums, token, column);
-    }
-  }
-
-  // A's rows are tokens. Stores 16 of them, 64 columns at a time, as runs of 128 bytes.
-  template <bool kGated>
-  __device__ __forceinline__ void store_rows(const float (&sums)[kB / 2], int token,
-                                             int64_t column) {
-    constexpr int kColumnsOfPair = kGated ? 8 : 16;
-    constexpr int kPairsAtOnce = 64 / kColumnsOfPair;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    unsigned char* staged = staged_of_warp();
-    const uint32_t row_address =
-        shared_address(staged + (lane % 16) * kStagedRowBytes + lane / 16 * 16);
-#pragma unroll
-    for (int first = 0; first < kPairs; first += kPairsAtOnce) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {  // 16 columns
-        const float* v = sums + (first + i * kPairsAtOnce / 4) * 8;
-        if (first + i * kPairsAtOnce / 4 >= kPairs) continue;
-        if constexpr (kGated) {
-          store_matrices<false>(row_address + i * 32,
-                                {pack<T>(gate(v[0], v[4]), gate(v[1], v[5])),
-                                 pack<T>(gate(v[2], v[6]), gate(v[3], v[7])),
-                                 pack<T>(gate(v[8], v[12]), gate(v[9], v[13])),
-                                 pack<T>(gate(v[10], v[14]), gate(v[11], v[15]))});
-        } else {
-          store_matrices<false>(row_address + i * 32, {pack<T>(v[0], v[1]), pack<T>(v[2], v[3]),
-                                                       pack<T>(v[4], v[5]), pack<T>(v[6], v[7])});
-        }
-      }
-      __syncwarp();
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int row = i * 4 + lane / 8;
-        const int pair = first + lane % 8 * 8 / kColumnsOfPair;
-        if (pair >= kPairs || !owns(pair)) continue;
-        store_vec_of(
-            token + row, column + first * kColumnsOfPair + lane % 8 * 8,
-            *reinterpret_cast<const uint4*>(staged + row * kStagedRowBytes + lane % 8 * 16));
-      }
-      __syncwarp();
-    }
-  }
-
-  // A's rows are weights. Stores 16 columns of out, 16 tokens at a time, as runs of 32 bytes.
-  __device__ __forceinline__ void store_transposed(const float (&sums)[kB / 2], int token,
-                                                   int64_t column) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    unsigned char* staged = staged_of_warp();
-    const int staged_token = lane / 16 * 8 + lane % 8;
-    const uint32_t row_address =
-        shared_address(staged + staged_token * kStagedTokenBytes + lane / 8 % 2 * 16);
-#pragma unroll
-    for (int pair = 0; pair < kPairs; ++pair) {
-      if (!owns(pair)) continue;
-      const float* v = sums + pair * 8;
-      store_matrices<true>(row_address, {pack<T>(v[0], v[1]), pack<T>(v[2], v[3]),
-                                         pack<T>(v[4], v[5]), pack<T>(v[6], v[7])});
-      __syncwarp();
-      store_vec_of(
-          token + pair * 16 + lane / 2, column + lane % 2 * 8,
-          *reinterpret_cast<const uint4*>(staged + lane / 2 * kStagedTokenBytes + lane % 2 * 16));
-      __syncwarp();
-    }
-  }
-
-  // A's rows are weights, gate and up. Stores 8 columns of out, 32 tokens at a time: gate and up
-  // are in the same thread's registers.
-  __device__ __forceinline__ void store_gated_transposed(const float (&sums)[kB / 2], int token,
-                                                         int64_t column) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    unsigned char* staged = staged_of_warp() + lane * 16;
-#pragma unroll
-    for (int pair = 0; pair < kPairs; pair += 2) {
-      const float* v = sums + pair * 8;
-      store_matrices<true>(
-          shared_address(staged),
-          {pack<T>(gate(v[0], v[2]), gate(v[1], v[3])), pack<T>(gate(v[4], v[6]), gate(v[5], v[7])),
-           pack<T>(gate(v[8], v[10]), gate(v[9], v[11])),
-           pack<T>(gate(v[12], v[14]), gate(v[13], v[15]))});
-      __syncwarp();
-      if (owns(pair + lane / 16)) {
-        store_vec_of(token + pair * 16 + lane, column, *reinterpret_cast<const uint4*>(staged));
-      }
-      __syncwarp();
+      epilogue.store(sums[slab], first_token(tile) + (kWeightsAreA ? 0 : row),
+                     weight + (kWeightsAreA ? row : 0));
     }
   }
 
@@ -595,8 +349,7 @@ class Block {
   Mbarrier* empty_;  // per stage: all receivers of this thread block's slices have read them
   int first_k_block_;
   int end_k_block_;
-  int first_pair_;  // of the pairs that this thread block owns: all, unless the cluster splits K
-  int owned_pairs_;
+  OwnedPairs owned_;
 };
 
 template <typename T, int kWeights, int kTokens, bool kWeightsAreA>

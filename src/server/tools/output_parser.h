@@ -47,9 +47,9 @@ struct ParsedMessage {
 // of its arguments are read. If its JSON is invalid after that, its arguments end there and the
 // rest is content. If a grammar forces the output to be calls, there is no content: text that is
 // cut before it is recognized as a call is dropped.
-class AnswerParser {
+class OutputParser {
  public:
-  virtual ~AnswerParser() = default;
+  virtual ~OutputParser() = default;
   virtual MessageDelta feed(std::string_view text) = 0;
   // Ends the text and returns what was held back.
   virtual MessageDelta finish() = 0;
@@ -62,7 +62,7 @@ enum class ForcedCall {
   kAny     // a JSON array of {"name": …, "parameters": …}
 };
 
-struct AnswerParserConfig {
+struct OutputParserConfig {
   std::string tool_call_parser;         // "llama3_json", "hermes", "mistral"; empty: no tool calls
   std::string reasoning_parser;         // "think"; empty: no reasoning
   std::vector<std::string> tool_names;  // the call's tools; calls of other names are content
@@ -85,10 +85,10 @@ bool needs_special_tokens(std::string_view tool_call_parser);
 // Returns whether the rendered prompt ends with "<think>", the start of a reasoning block.
 bool prompt_opens_reasoning(std::string_view prompt);
 
-Result<std::unique_ptr<AnswerParser>> make_answer_parser(const AnswerParserConfig& config);
+Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfig& config);
 
 // Parses a whole text at once.
-ParsedMessage parse_answer(AnswerParser& parser, std::string_view text);
+ParsedMessage parse_output(OutputParser& parser, std::string_view text);
 // Appends a delta to a message.
 void append(ParsedMessage& message, const MessageDelta& delta);
 

@@ -1,4 +1,4 @@
-#include "server/tools/answer_parser.h"
+#include "server/tools/output_parser.h"
 
 #include <gmock/gmock.h>
 
@@ -17,15 +17,15 @@ std::string fixed_id() {
   return "abcdefghijklmnopqrstuvwx";
 }
 
-AnswerParserConfig config_of(std::string tool_parser, std::string reasoning = "") {
+OutputParserConfig config_of(std::string tool_parser, std::string reasoning = "") {
   return {.tool_call_parser = std::move(tool_parser),
           .reasoning_parser = std::move(reasoning),
           .tool_names = {"get_weather", "add"},
           .make_id = fixed_id};
 }
 
-ParsedMessage parse(const AnswerParserConfig& config, std::string_view text) {
-  return parse_answer(**make_answer_parser(config), text);
+ParsedMessage parse(const OutputParserConfig& config, std::string_view text) {
+  return parse_output(**make_output_parser(config), text);
 }
 
 // "f({…}) g({…})"
@@ -110,7 +110,7 @@ const Case kCases[] = {
     {"mistral", "[TOOL_CALLS", "[TOOL_CALLS", ""},
 };
 
-TEST(AnswerParser, ReadsEachFormat) {
+TEST(OutputParser, ReadsEachFormat) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.text);
     const ParsedMessage message = parse(config_of(c.parser), c.text);
@@ -119,13 +119,13 @@ TEST(AnswerParser, ReadsEachFormat) {
   }
 }
 
-TEST(AnswerParser, GivesTheSameMessageHoweverTheTextIsCut) {
+TEST(OutputParser, GivesTheSameMessageHoweverTheTextIsCut) {
   std::mt19937 random(7);
   for (const Case& c : kCases) {
     const std::string text = "<think>a </thin </think>" + std::string(c.text);
     const auto whole = parse(config_of(c.parser, "think"), text);
     for (int round = 0; round < 20; ++round) {
-      auto parser = *make_answer_parser(config_of(c.parser, "think"));
+      auto parser = *make_output_parser(config_of(c.parser, "think"));
       ParsedMessage message;
       for (size_t i = 0; i < text.size();) {
         const size_t length = round == 0 ? 1 : 1 + random() % 9;
@@ -140,8 +140,8 @@ TEST(AnswerParser, GivesTheSameMessageHoweverTheTextIsCut) {
   }
 }
 
-TEST(AnswerParser, StreamsTheNameFirstThenItsArguments) {
-  auto parser = *make_answer_parser(config_of("hermes"));
+TEST(OutputParser, StreamsTheNameFirstThenItsArguments) {
+  auto parser = *make_output_parser(config_of("hermes"));
   EXPECT_TRUE(parser->feed("<tool_call>\n{\"name\": \"add\", \"argu").empty());
   const MessageDelta first = parser->feed("ments\": {\"a\"");
   ASSERT_THAT(first.tool_calls, SizeIs(1));
@@ -162,9 +162,9 @@ TEST(AnswerParser, StreamsTheNameFirstThenItsArguments) {
   EXPECT_TRUE(parser->finish().empty());
 }
 
-TEST(AnswerParser, MakesIdsOfTheirFormat) {
+TEST(OutputParser, MakesIdsOfTheirFormat) {
   EXPECT_EQ(parse(config_of("mistral"), "[TOOL_CALLS]add{}").tool_calls.at(0).id, "abcdefghi");
-  AnswerParserConfig config = config_of("hermes");
+  OutputParserConfig config = config_of("hermes");
   config.make_id = nullptr;
   const auto one = parse(config, "<tool_call>{\"name\":\"add\"}").tool_calls.at(0).id;
   const auto two = parse(config, "<tool_call>{\"name\":\"add\"}").tool_calls.at(0).id;
@@ -172,17 +172,17 @@ TEST(AnswerParser, MakesIdsOfTheirFormat) {
   EXPECT_NE(one, two);
 }
 
-TEST(AnswerParser, DropsFurtherCallsWhereOneIsWanted) {
-  AnswerParserConfig config = config_of("mistral");
+TEST(OutputParser, DropsFurtherCallsWhereOneIsWanted) {
+  OutputParserConfig config = config_of("mistral");
   config.single_call = true;
   const auto message = parse(config, "[TOOL_CALLS]add{\"a\":1}[TOOL_CALLS]add{\"a\":2} end");
   EXPECT_EQ(calls_of(message), "add({\"a\":1})");
   EXPECT_EQ(message.content, " end");
 }
 
-TEST(AnswerParser, PartsReasoningFromContent) {
+TEST(OutputParser, PartsReasoningFromContent) {
   const auto both = [](bool open, std::string_view text) {
-    AnswerParserConfig config = config_of("hermes", "think");
+    OutputParserConfig config = config_of("hermes", "think");
     config.starts_in_reasoning = open;
     const ParsedMessage message = parse(config, text);
     return message.reasoning + "|" + message.content + "|" + calls_of(message);
@@ -201,9 +201,9 @@ TEST(AnswerParser, PartsReasoningFromContent) {
             "hm <tool_call>{\"name\":\"add\"}</tool_call>||add({})");
 }
 
-TEST(AnswerParser, ReadsForcedCalls) {
+TEST(OutputParser, ReadsForcedCalls) {
   for (const char* own_format : {"hermes", "llama3_json", "mistral", ""}) {
-    AnswerParserConfig config = config_of(own_format);
+    OutputParserConfig config = config_of(own_format);
     config.forced = ForcedCall::kNamed;
     EXPECT_EQ(calls_of(parse(config, " {\"city\":\n \"Bonn\"}\n")),
               "get_weather({\"city\":\n \"Bonn\"})");
@@ -213,14 +213,14 @@ TEST(AnswerParser, ReadsForcedCalls) {
                              "{\"name\":\"add\",\"parameters\":{}}]")),
               "add({\"a\":1}) add({})");
     config.tool_names.clear();
-    EXPECT_FALSE(make_answer_parser(config).ok());
+    EXPECT_FALSE(make_output_parser(config).ok());
   }
 }
 
 // Wherever max_tokens cuts it: the calls that are known, the last one's arguments as far as they
 // came, and nothing as content.
-TEST(AnswerParser, OfAForcedCallThatIsCutNothingIsContent) {
-  AnswerParserConfig config = config_of("hermes");
+TEST(OutputParser, OfAForcedCallThatIsCutNothingIsContent) {
+  OutputParserConfig config = config_of("hermes");
   config.forced = ForcedCall::kAny;
   const std::string one = "[   {\n \"name\": \"add\", \"parameters\": {\"a\": 1}}";
   const std::string two = one + "\n\n ,  {\n\"name\": \"get_weather\", \"parameters\": {\"city";
@@ -243,11 +243,11 @@ TEST(AnswerParser, OfAForcedCallThatIsCutNothingIsContent) {
   EXPECT_EQ(calls_of(parse(config, named.substr(0, 11))), "get_weather({\"city\":)");
 }
 
-TEST(AnswerParser, HoldsBackABoundedText) {
+TEST(OutputParser, HoldsBackABoundedText) {
   // A list that never ends before the name: no call after 64 KiB.
   const std::string text = "<tool_call>{\"arguments\": {\"a\": \"" + std::string(100'000, 'x') +
                            "\"}, \"name\": \"add\"}";
-  auto parser = *make_answer_parser(config_of("hermes"));
+  auto parser = *make_output_parser(config_of("hermes"));
   EXPECT_TRUE(parser->feed(std::string_view(text).substr(0, 65'000)).empty());
   EXPECT_FALSE(parser->feed(std::string_view(text).substr(65'000, 1'000)).empty());
   EXPECT_EQ(parse(config_of("hermes"), text).content, text);
@@ -257,22 +257,22 @@ TEST(AnswerParser, HoldsBackABoundedText) {
   EXPECT_EQ(parse(config_of("hermes"), deep).content, deep);
 }
 
-TEST(AnswerParser, WithoutToolsAllIsContent) {
-  AnswerParserConfig config = config_of("hermes");
+TEST(OutputParser, WithoutToolsAllIsContent) {
+  OutputParserConfig config = config_of("hermes");
   config.tool_names.clear();
   const std::string text = "<tool_call>{\"name\":\"add\"}</tool_call>";
   EXPECT_EQ(parse(config, text).content, text);
 }
 
-TEST(AnswerParser, RefusesUnknownNames) {
-  EXPECT_THAT(make_answer_parser(config_of("x")).status().message(), HasSubstr("hermes"));
-  EXPECT_THAT(make_answer_parser(config_of("", "x")).status().message(), HasSubstr("think"));
+TEST(OutputParser, RefusesUnknownNames) {
+  EXPECT_THAT(make_output_parser(config_of("x")).status().message(), HasSubstr("hermes"));
+  EXPECT_THAT(make_output_parser(config_of("", "x")).status().message(), HasSubstr("think"));
   for (const std::string& name : tool_call_parser_names()) {
-    EXPECT_TRUE(make_answer_parser(config_of(name)).ok());
+    EXPECT_TRUE(make_output_parser(config_of(name)).ok());
   }
 }
 
-TEST(AnswerParser, IsDetectedFromTheTemplate) {
+TEST(OutputParser, IsDetectedFromTheTemplate) {
   EXPECT_EQ(detect_tool_call_parser("…{{- '<tool_call>\\n' }}…"), "hermes");
   EXPECT_EQ(detect_tool_call_parser("…[TOOL_CALLS]…"), "mistral");
   EXPECT_EQ(detect_tool_call_parser("<|start_header_id|> '\"parameters\": '"), "llama3_json");
@@ -284,7 +284,7 @@ TEST(AnswerParser, IsDetectedFromTheTemplate) {
   EXPECT_FALSE(prompt_opens_reasoning("<think>\n\n</think>\n\n"));
 }
 
-TEST(AnswerParser, ArgumentsAreValidJson) {
+TEST(OutputParser, ArgumentsAreValidJson) {
   const auto valid = parse(config_of("hermes"),
                            "<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":[-0.5e+3,true,null,"
                            "\"\\ud83d\\ude00\"],\"b\":{}}}</tool_call>");

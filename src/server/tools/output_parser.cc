@@ -1,4 +1,4 @@
-#include "server/tools/answer_parser.h"
+#include "server/tools/output_parser.h"
 
 #include <fmt/format.h>
 
@@ -72,9 +72,9 @@ class ThinkBlock {
   Marker end_{kEndThink};
 };
 
-class StreamingParser final : public AnswerParser {
+class StreamingParser final : public OutputParser {
  public:
-  explicit StreamingParser(const AnswerParserConfig& config)
+  explicit StreamingParser(const OutputParserConfig& config)
       : tool_names_(config.tool_names),
         out_(config.make_id != nullptr ? config.make_id : random_id, config.single_call),
         think_(!config.reasoning_parser.empty(), config.starts_in_reasoning),
@@ -93,8 +93,8 @@ class StreamingParser final : public AnswerParser {
   }
 
  private:
-  std::unique_ptr<ToolParser> make_tools(const AnswerParserConfig& config) const {
-    if (tool_names_.empty()) return std::make_unique<PlainText>();
+  std::unique_ptr<ToolParser> make_tools(const OutputParserConfig& config) const {
+    if (tool_names_.empty()) return std::make_unique<NoToolParser>();
     if (config.forced == ForcedCall::kNamed) {
       return std::make_unique<ForcedArguments>(tool_names_.front());
     }
@@ -102,7 +102,7 @@ class StreamingParser final : public AnswerParser {
     if (config.tool_call_parser == "hermes") return std::make_unique<HermesCalls>(tool_names_);
     if (config.tool_call_parser == "llama3_json") return std::make_unique<LlamaCalls>(tool_names_);
     if (config.tool_call_parser == "mistral") return std::make_unique<MistralCalls>(tool_names_);
-    return std::make_unique<PlainText>();
+    return std::make_unique<NoToolParser>();
   }
 
   std::vector<std::string> tool_names_;
@@ -157,16 +157,16 @@ bool prompt_opens_reasoning(std::string_view prompt) {
   return prompt.ends_with(kThink);
 }
 
-Result<std::unique_ptr<AnswerParser>> make_answer_parser(const AnswerParserConfig& config) {
+Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfig& config) {
   QUIRE_RETURN_IF_ERROR(check_name("tool call", config.tool_call_parser, tool_call_parser_names()));
   QUIRE_RETURN_IF_ERROR(check_name("reasoning", config.reasoning_parser, reasoning_parser_names()));
   if (config.forced != ForcedCall::kNo && config.tool_names.empty()) {
     return invalid_argument("[tools] a forced call without tools; got none, expected one at least");
   }
-  return std::unique_ptr<AnswerParser>(std::make_unique<StreamingParser>(config));
+  return std::unique_ptr<OutputParser>(std::make_unique<StreamingParser>(config));
 }
 
-ParsedMessage parse_answer(AnswerParser& parser, std::string_view text) {
+ParsedMessage parse_output(OutputParser& parser, std::string_view text) {
   ParsedMessage message;
   append(message, parser.feed(text));
   append(message, parser.finish());

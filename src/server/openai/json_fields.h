@@ -12,18 +12,19 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/one_line.h"
-#include "server/openai/call_error.h"
+#include "base/text.h"
+#include "server/openai/api_error.h"
 
 namespace quire::server {
 
 using Element = simdjson::dom::element;
-using Fault = std::optional<CallError>;  // empty: no error
+using FieldError = std::optional<ApiError>;  // empty: no error
 
-#define QUIRE_RETURN_IF_FAULT(expr) QUIRE_RETURN_IF_FAULT_(QUIRE_CONCAT_(fault_, __LINE__), expr)
-#define QUIRE_RETURN_IF_FAULT_(fault, expr)                         \
-  do {                                                              \
-    if (::quire::server::Fault fault = (expr); fault) return fault; \
+#define QUIRE_RETURN_IF_FIELD_ERROR(expr) \
+  QUIRE_RETURN_IF_FIELD_ERROR_(QUIRE_CONCAT_(fault_, __LINE__), expr)
+#define QUIRE_RETURN_IF_FIELD_ERROR_(fault, expr)                        \
+  do {                                                                   \
+    if (::quire::server::FieldError fault = (expr); fault) return fault; \
   } while (false)
 
 // The location of a value, such as "messages[2].content". Lives on the stack and refers to its
@@ -41,30 +42,31 @@ struct Path {
 };
 
 // Returns the error `[request] PATH; got …, expected …`.
-Fault unexpected(const Path& path, Element got, std::string_view expected);
+FieldError unexpected(const Path& path, Element got, std::string_view expected);
 // Returns the error `[request] PATH; got none, expected …`, for a key that its object lacks.
-Fault missing(const Path& path, std::string_view expected);
+FieldError missing(const Path& path, std::string_view expected);
 // Returns the error `[request] PATH; …`.
-Fault fault_at(const Path& path, std::string_view what);
+FieldError field_error(const Path& path, std::string_view what);
 
-Fault read_text(const Path& path, Element value, std::string& out);
-Fault read_bool(const Path& path, Element value, bool& out);
+FieldError read_text(const Path& path, Element value, std::string& out);
+FieldError read_bool(const Path& path, Element value, bool& out);
 // Refuses `true` for a known but unsupported option, because ignoring it would surprise the client.
-Fault refuse_unless_false(const Path& path, Element value);
-Fault read_int(const Path& path, Element value, int least, int most, int& out);
+FieldError refuse_unless_false(const Path& path, Element value);
+FieldError read_int(const Path& path, Element value, int least, int most, int& out);
 // Reads a list of at least one token id.
-Fault read_ids(const Path& path, Element value, std::vector<int32_t>& out);
-Fault read_texts(const Path& path, Element value, size_t max_texts, std::vector<std::string>& out);
-Fault read_list(const Path& path, Element value, size_t max_items, simdjson::dom::array& out);
-Fault read_object(const Path& path, Element value, simdjson::dom::object& out);
+FieldError read_ids(const Path& path, Element value, std::vector<int32_t>& out);
+FieldError read_texts(const Path& path, Element value, size_t max_texts,
+                      std::vector<std::string>& out);
+FieldError read_list(const Path& path, Element value, size_t max_items, simdjson::dom::array& out);
+FieldError read_object(const Path& path, Element value, simdjson::dom::object& out);
 
 // Parses a body that must be an object. Refuses a key that occurs twice in any of its objects,
 // because JSON readers differ in which value they use.
-Fault parse_body(std::string_view body, size_t max_depth, std::optional<JsonDocument>& out);
+FieldError parse_body(std::string_view body, size_t max_depth, std::optional<JsonDocument>& out);
 
 // Maps a field's name to its reader. Null fields are skipped.
 template <typename Reader>
 using FieldHandlers =
-    std::unordered_map<std::string_view, Fault (*)(Reader&, const Path&, Element)>;
+    std::unordered_map<std::string_view, FieldError (*)(Reader&, const Path&, Element)>;
 
 }  // namespace quire::server

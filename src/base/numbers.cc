@@ -1,4 +1,4 @@
-#include "base/range.h"
+#include "base/numbers.h"
 
 #include <fmt/format.h>
 

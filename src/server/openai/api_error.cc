@@ -1,4 +1,4 @@
-#include "server/openai/call_error.h"
+#include "server/openai/api_error.h"
 
 #include "server/openai/json_text.h"
 
@@ -29,8 +29,7 @@ void append_or_null(std::string_view text, std::string& out) {
 
 }  // namespace
 
-CallError make_call_error(int http_status, std::string message, std::string param,
-                          std::string code) {
+ApiError make_api_error(int http_status, std::string message, std::string param, std::string code) {
   return {.http_status = http_status,
           .type = std::string(error_type(http_status)),
           .message = std::move(message),
@@ -38,25 +37,25 @@ CallError make_call_error(int http_status, std::string message, std::string para
           .code = std::move(code)};
 }
 
-CallError call_error(const Status& status) {
+ApiError api_error(const Status& status) {
   switch (status.code()) {
     case StatusCode::kOk:
     case StatusCode::kInternal: {
-      CallError error =
-          make_call_error(500, "[server] internal error; the server's log has the details");
+      ApiError error =
+          make_api_error(500, "[server] internal error; the server's log has the details");
       error.cause = status.message();
       return error;
     }
     case StatusCode::kUnimplemented:  // the request asks for an unsupported feature
-      return make_call_error(400, status.message());
+      return make_api_error(400, status.message());
     default:
-      return make_call_error(http_status(status.code()), status.message(),
-                             field_of(status.message()),
-                             status.message().starts_with("[template] ") ? "template_error" : "");
+      return make_api_error(http_status(status.code()), status.message(),
+                            field_of(status.message()),
+                            status.message().starts_with("[template] ") ? "template_error" : "");
   }
 }
 
-std::string error_body(const CallError& error) {
+std::string error_body(const ApiError& error) {
   std::string out = "{\"error\":{\"message\":";
   append_string(error.message, out);
   out += ",\"type\":";
@@ -69,7 +68,7 @@ std::string error_body(const CallError& error) {
   return out;
 }
 
-std::string loggable(const CallError& error) {
+std::string loggable(const ApiError& error) {
   constexpr int kBadRequest = 400;
   constexpr int kNotFound = 404;
   if (error.http_status != kBadRequest && error.http_status != kNotFound) return error.message;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "quire/engine.h"
-#include "server/openai/calls.h"
-#include "server/tools/answer_parser.h"
+#include "server/openai/requests.h"
+#include "server/tools/output_parser.h"
 
 namespace quire::server {
 
@@ -19,7 +19,7 @@ namespace quire::server {
 using DecodeToken = std::function<std::string(int32_t token_id)>;
 
 // The fields that every body and chunk of one call repeats.
-struct AnswerHeader {
+struct ResponseHeader {
   std::string id;  // "cmpl-…", "chatcmpl-…"
   std::string model;
   int64_t created = 0;  // seconds since the epoch
@@ -46,11 +46,11 @@ struct Choice {
   std::string stop_reason = {};
 };
 
-std::string completion_body(const AnswerHeader& header, const CompletionCall& call,
+std::string completion_body(const ResponseHeader& header, const CompletionRequest& call,
                             const std::vector<Choice>& choices, const Usage& usage,
                             const DecodeToken& decode);
 // prompt_logprobs and prompt_token_ids come from the first choice.
-std::string chat_body(const AnswerHeader& header, const ChatCall& call,
+std::string chat_body(const ResponseHeader& header, const ChatRequest& call,
                       const std::vector<Choice>& choices, const Usage& usage,
                       const DecodeToken& decode);
 
@@ -69,20 +69,20 @@ struct ChoiceStream {
 
 // Stream chunks are JSON without the framing that sse_event() adds. They are appended to `out`, so
 // that a chunk of one token needs no further buffer. `usage` is null if the chunk has none.
-void completion_chunk(const AnswerHeader& header, const CompletionCall& call, ChoiceStream& choice,
-                      const Output& output, const Usage* usage, const DecodeToken& decode,
-                      std::string& out);
+void completion_chunk(const ResponseHeader& header, const CompletionRequest& call,
+                      ChoiceStream& choice, const Output& output, const Usage* usage,
+                      const DecodeToken& decode, std::string& out);
 // Appends the chunk with the role, which is the first chunk of a choice.
-void chat_role_chunk(const AnswerHeader& header, const ChatCall& call, ChoiceStream& choice,
+void chat_role_chunk(const ResponseHeader& header, const ChatRequest& call, ChoiceStream& choice,
                      const Usage* usage, const DecodeToken& decode, std::string& out);
 // Returns whether there is anything to send: a parser can hold back an output's text.
-bool chat_chunk_has_news(const ChatCall& call, const MessageDelta& delta, const Output& output);
-void chat_chunk(const AnswerHeader& header, const ChatCall& call, ChoiceStream& choice,
+bool chat_chunk_has_news(const ChatRequest& call, const MessageDelta& delta, const Output& output);
+void chat_chunk(const ResponseHeader& header, const ChatRequest& call, ChoiceStream& choice,
                 const MessageDelta& delta, const Output& output, const Usage* usage,
                 const DecodeToken& decode, std::string& out);
 // Appends the last chunk with stream_options.include_usage, which has no choices.
-void completion_usage_chunk(const AnswerHeader& header, const Usage& usage, std::string& out);
-void chat_usage_chunk(const AnswerHeader& header, const Usage& usage, std::string& out);
+void completion_usage_chunk(const ResponseHeader& header, const Usage& usage, std::string& out);
+void chat_usage_chunk(const ResponseHeader& header, const Usage& usage, std::string& out);
 
 // A server-sent event is kSsePrefix, the JSON and kSseSuffix.
 inline constexpr std::string_view kSsePrefix = "data: ";

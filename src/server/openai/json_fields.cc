@@ -1,11 +1,11 @@
-#include "server/openai/fields.h"
+#include "server/openai/json_fields.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "server/tools/json_scanner.h"
 
 namespace quire::server {
@@ -63,12 +63,12 @@ std::string invalid_body(std::string_view body, const Status& status) {
 }
 
 // `param` is the top-level field only, because it is logged and deeper keys may contain user text.
-Fault refuse_repeated_keys(simdjson::dom::object body) {
+FieldError refuse_repeated_keys(simdjson::dom::object body) {
   const auto refuse = [](std::string_view name, std::string_view place) {
     std::string field = clipped(name);
     std::string message =
         fmt::format("[request] {}{}; got it twice, expected it once", field, place);
-    return make_call_error(400, std::move(message), std::move(field));
+    return make_api_error(400, std::move(message), std::move(field));
   };
   if (const auto key = find_repeated_key(body)) return refuse(*key, "");
   for (const auto& [name, value] : body) {
@@ -86,39 +86,39 @@ std::string Path::text() const {
   return text + clipped(name);
 }
 
-Fault fault_at(const Path& path, std::string_view what) {
+FieldError field_error(const Path& path, std::string_view what) {
   std::string field = path.text();
   std::string message = fmt::format("[request] {}; {}", field, what);
-  return make_call_error(400, std::move(message), std::move(field));
+  return make_api_error(400, std::move(message), std::move(field));
 }
 
-Fault unexpected(const Path& path, Element got, std::string_view expected) {
-  return fault_at(path, fmt::format("got {}, expected {}", described(got), expected));
+FieldError unexpected(const Path& path, Element got, std::string_view expected) {
+  return field_error(path, fmt::format("got {}, expected {}", described(got), expected));
 }
 
-Fault missing(const Path& path, std::string_view expected) {
-  return fault_at(path, fmt::format("got none, expected {}", expected));
+FieldError missing(const Path& path, std::string_view expected) {
+  return field_error(path, fmt::format("got none, expected {}", expected));
 }
 
-Fault read_text(const Path& path, Element value, std::string& out) {
+FieldError read_text(const Path& path, Element value, std::string& out) {
   std::string_view text;
   if (value.get_string().get(text)) return unexpected(path, value, "a string");
   out = text;
   return {};
 }
 
-Fault read_bool(const Path& path, Element value, bool& out) {
+FieldError read_bool(const Path& path, Element value, bool& out) {
   if (value.get_bool().get(out)) return unexpected(path, value, "true or false");
   return {};
 }
 
-Fault refuse_unless_false(const Path& path, Element value) {
+FieldError refuse_unless_false(const Path& path, Element value) {
   bool flag = false;
-  QUIRE_RETURN_IF_FAULT(read_bool(path, value, flag));
-  return flag ? unexpected(path, value, "false: this server does not do that") : Fault();
+  QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, flag));
+  return flag ? unexpected(path, value, "false: this server does not do that") : FieldError();
 }
 
-Fault read_int(const Path& path, Element value, int least, int most, int& out) {
+FieldError read_int(const Path& path, Element value, int least, int most, int& out) {
   double number = 0;  // exact for all 32-bit integers; also accepts 5.0
   if (value.get_double().get(number) || number != std::trunc(number) || number < least ||
       number > most) {
@@ -128,56 +128,57 @@ Fault read_int(const Path& path, Element value, int least, int most, int& out) {
   return {};
 }
 
-Fault read_list(const Path& path, Element value, size_t max_items, simdjson::dom::array& out) {
+FieldError read_list(const Path& path, Element value, size_t max_items, simdjson::dom::array& out) {
   if (value.get_array().get(out)) return unexpected(path, value, "a list");
   // simdjson counts up to 2^24 - 1 items.
   if (out.size() <= max_items) return {};
   return unexpected(path, value, fmt::format("a list of at most {}", max_items));
 }
 
-Fault read_object(const Path& path, Element value, simdjson::dom::object& out) {
+FieldError read_object(const Path& path, Element value, simdjson::dom::object& out) {
   if (value.get_object().get(out)) return unexpected(path, value, "an object");
   return {};
 }
 
-Fault read_ids(const Path& path, Element value, std::vector<int32_t>& out) {
+FieldError read_ids(const Path& path, Element value, std::vector<int32_t>& out) {
   simdjson::dom::array items;
-  QUIRE_RETURN_IF_FAULT(read_list(path, value, SIZE_MAX, items));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, SIZE_MAX, items));
   if (items.size() == 0) return unexpected(path, value, "at least one token id");
   out.clear();
   out.reserve(items.size());
   for (const Element item : items) {
     int id = 0;
-    QUIRE_RETURN_IF_FAULT(read_int(Path(path, out.size()), item, 0, INT_MAX, id));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_int(Path(path, out.size()), item, 0, INT_MAX, id));
     out.push_back(id);
   }
   return {};
 }
 
-Fault read_texts(const Path& path, Element value, size_t max_texts, std::vector<std::string>& out) {
+FieldError read_texts(const Path& path, Element value, size_t max_texts,
+                      std::vector<std::string>& out) {
   simdjson::dom::array items;
-  QUIRE_RETURN_IF_FAULT(read_list(path, value, max_texts, items));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, max_texts, items));
   out.clear();
   for (const Element item : items) {
     std::string text;
-    QUIRE_RETURN_IF_FAULT(read_text(Path(path, out.size()), item, text));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_text(Path(path, out.size()), item, text));
     out.push_back(std::move(text));
   }
   return {};
 }
 
-Fault parse_body(std::string_view body, size_t max_depth, std::optional<JsonDocument>& out) {
+FieldError parse_body(std::string_view body, size_t max_depth, std::optional<JsonDocument>& out) {
   auto document = JsonDocument::parse(body, "the body", {.max_depth = max_depth});
   if (!document.ok()) {
     const Status status = document.status();
-    if (status.code() != StatusCode::kInvalidArgument) return call_error(status);
-    return make_call_error(400, invalid_body(body, status));
+    if (status.code() != StatusCode::kInvalidArgument) return api_error(status);
+    return make_api_error(400, invalid_body(body, status));
   }
   if (!document->root().is_object()) {
-    return make_call_error(400, fmt::format("[request] body; got {}, expected a JSON object",
-                                            described(document->root())));
+    return make_api_error(400, fmt::format("[request] body; got {}, expected a JSON object",
+                                           described(document->root())));
   }
-  QUIRE_RETURN_IF_FAULT(refuse_repeated_keys(document->root()));
+  QUIRE_RETURN_IF_FIELD_ERROR(refuse_repeated_keys(document->root()));
   out = std::move(*document);
   return {};
 }

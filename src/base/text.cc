@@ -1,4 +1,7 @@
-#include "base/utf8.h"
+#include "base/text.h"
+
+#include <fmt/format.h>
+#include <string.h>
 
 namespace quire {
 namespace {
@@ -21,6 +24,25 @@ bool valid_second(unsigned lead, unsigned second) {
   const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   return second >= low && second <= high;
+}
+
+bool is_control(char32_t c) {
+  constexpr char32_t kLineSeparator = 0x2028;
+  constexpr char32_t kParagraphSeparator = 0x2029;
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == kLineSeparator || c == kParagraphSeparator;
+}
+
+void append_escaped(char32_t c, std::string& out) {
+  if (c == '\n') {
+    out += "\\n";
+  } else if (c == '\r') {
+    out += "\\r";
+  } else if (c == '\t') {
+    out += "\\t";
+  } else {
+    const auto code = static_cast<uint32_t>(c);
+    out += c < 0x100 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
+  }
 }
 
 }  // namespace
@@ -95,6 +117,44 @@ size_t complete_utf8_prefix(std::string_view text) {
     if (!c.valid && i + static_cast<size_t>(c.num_bytes) == text.size()) return i;
   }
   return text.size();
+}
+
+size_t find_text(std::string_view text, std::string_view part, size_t from) {
+  if (from > text.size()) return std::string_view::npos;
+  if (part.empty()) return from;
+  const void* at = memmem(text.data() + from, text.size() - from, part.data(), part.size());
+  if (at == nullptr) return std::string_view::npos;
+  return static_cast<size_t>(static_cast<const char*>(at) - text.data());
+}
+
+size_t rfind_text(std::string_view text, std::string_view part) {
+  if (part.size() > text.size()) return std::string_view::npos;
+  const std::string backwards(text.rbegin(), text.rend());
+  const std::string part_backwards(part.rbegin(), part.rend());
+  const size_t at = find_text(backwards, part_backwards);
+  return at == std::string_view::npos ? at : text.size() - at - part.size();
+}
+
+std::string one_line(std::string_view text) {
+  constexpr size_t kMaxBytes = 2048;
+  std::string line;
+  while (!text.empty()) {
+    if (line.size() >= kMaxBytes) return line + "…";
+    const Utf8Char c = decode_utf8(text);
+    if (is_control(c.code_point)) {
+      append_escaped(c.code_point, line);
+    } else {
+      append_utf8(c.code_point, line);
+    }
+    text.remove_prefix(static_cast<size_t>(c.num_bytes));
+  }
+  return line;
+}
+
+std::string clipped(std::string_view text) {
+  constexpr size_t kMaxShown = 60;
+  if (text.size() <= kMaxShown) return one_line(text);
+  return one_line(text.substr(0, complete_utf8_prefix(text.substr(0, kMaxShown)))) + "…";
 }
 
 }  // namespace quire

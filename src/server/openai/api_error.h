@@ -7,7 +7,7 @@
 
 namespace quire::server {
 
-struct CallError {
+struct ApiError {
   int http_status = 400;
   std::string type = "invalid_request_error";
   std::string message;
@@ -17,15 +17,15 @@ struct CallError {
 };
 
 // Makes an error with OpenAI's error type for the status.
-CallError make_call_error(int http_status, std::string message, std::string param = "",
-                          std::string code = "");
+ApiError make_api_error(int http_status, std::string message, std::string param = "",
+                        std::string code = "");
 // Converts a Status into the error of a call. A message `[sampling] top_p; …` sets the param, and
 // `[template] …` the code. The text of an internal error is moved to `cause`, which the caller logs
 // and the client does not see.
-CallError call_error(const Status& status);
-std::string error_body(const CallError& error);
+ApiError api_error(const Status& status);
+std::string error_body(const ApiError& error);
 // Returns a description that may be logged. A 400's or 404's message can quote the call and so its
 // prompt, so its code (or type) and field stand for it.
-std::string loggable(const CallError& error);
+std::string loggable(const ApiError& error);
 
 }  // namespace quire::server

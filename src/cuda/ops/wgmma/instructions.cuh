@@ -1,5 +1,5 @@
-// Hopper's warpgroup matrix instructions (wgmma): D [64, kN] += A [64, 16] * B [kN, 16]^T, with A
-// and B in shared memory.
+// Hopper's instructions that the kernels use: thread block clusters, matrix stores, and warpgroup
+// matrix products (wgmma), D [64, kN] += A [64, 16] * B [kN, 16]^T with A and B in shared memory.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -9,6 +9,83 @@
 #include <type_traits>
 
 namespace quire::cuda::wgmma {
+
+__device__ __forceinline__ uint32_t cluster_rank() {
+  uint32_t rank = 0;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+__device__ __forceinline__ uint32_t cluster_size() {
+  uint32_t size = 0;
+  asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+  return size;
+}
+// Maps an address in shared memory to the same one of another thread block of the cluster.
+__device__ __forceinline__ uint32_t address_in(uint32_t shared_address, uint32_t rank) {
+  uint32_t mapped = 0;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(mapped)
+               : "r"(shared_address), "r"(rank));
+  return mapped;
+}
+__device__ __forceinline__ void arrive_at(uint32_t cluster_address) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_address) : "memory");
+}
+// Waits until all threads of the cluster are here. Every warp calls it with all lanes.
+__device__ __forceinline__ void sync_cluster() {
+  asm volatile(
+      "barrier.cluster.arrive.relaxed.aligned;\n"
+      "barrier.cluster.wait.aligned;" ::
+          : "memory");
+}
+// Also makes earlier writes of all thread blocks visible.
+__device__ __forceinline__ void sync_cluster_memory() {
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;\n"
+      "barrier.cluster.wait.acquire.aligned;" ::
+          : "memory");
+}
+__device__ __forceinline__ void store_in_cluster(uint32_t cluster_address, const float4& value) {
+  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(cluster_address),
+               "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w)
+               : "memory");
+}
+__device__ __forceinline__ float4 load_shared_vec(uint32_t shared_address) {
+  float4 value;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+               : "r"(shared_address)
+               : "memory");
+  return value;
+}
+
+// Stores four 8x8 matrices of 16-bit elements, held as accumulators are, as rows of 16 bytes: lane
+// i passes the address of row i % 8 of matrix i / 8.
+template <bool kTransposed>
+__device__ __forceinline__ void store_matrices(uint32_t row_address, const uint32_t (&m)[4]) {
+  if constexpr (kTransposed) {
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_address),
+        "r"(m[0]), "r"(m[1]), "r"(m[2]), "r"(m[3])
+        : "memory");
+  } else {
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_address),
+        "r"(m[0]), "r"(m[1]), "r"(m[2]), "r"(m[3])
+        : "memory");
+  }
+}
+
+template <typename T>
+__device__ __forceinline__ uint32_t pack(float low, float high) {
+  if constexpr (std::is_same_v<T, __half>) {
+    const __half2 both = __floats2half2_rn(low, high);
+    return *reinterpret_cast<const uint32_t*>(&both);
+  } else {
+    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+    return *reinterpret_cast<const uint32_t*>(&both);
+  }
+}
 
 // Describes rows of 64 16-bit elements in shared memory, in TMA's 128-byte swizzle. Each 8 rows are
 // 1024 bytes, aligned as such. Adding 1 moves the start by 16 bytes.

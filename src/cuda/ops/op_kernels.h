@@ -1,0 +1,111 @@
+// The kernels that CudaOps launches, and the dispatch that they share. All enqueue; the caller has
+// checked the shapes.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+
+#include "base/check.h"
+#include "base/numbers.h"
+#include "cuda/base/stream.h"
+#include "ops/ops.h"
+
+namespace quire::cuda {
+
+// How an Ops object launches its kernels.
+struct LaunchContext {
+  CudaStream* stream = nullptr;
+  bool overlap_start = false;  // LaunchShape::overlap_start
+};
+
+// out[i, :] = x[rows[i], :]; x and out have one type.
+void run_gather_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,
+                     const TensorView& out);
+// out[i, :] = scale * x[rows[i], :]; x and out have one type.
+void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,
+                            float scale, const TensorView& out);
+// out = rms_norm(x), after x += *delta unless delta is null.
+void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
+                  const float* weight, float eps, const TensorView& out);
+void run_gated_mul(const LaunchContext& context, Activation activation, const TensorView& gate_up,
+                   const TensorView& out);
+// x = cap * tanh(x / cap); x is F32.
+void run_soft_cap(const LaunchContext& context, float cap, const TensorView& x);
+void run_rope_angles(const LaunchContext& context, const float* inv_freq, float attention_factor,
+                     const int32_t* positions, const TensorView& cos_sin);
+// out[t, n] += bias[n]; out is F32, the bias of any float type.
+void run_add_bias(const LaunchContext& context, const TensorView& bias, const TensorView& out);
+void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args);
+// Launches an empty kernel in place of a small operation between two products, for measurements.
+void run_empty_kernel(const LaunchContext& context);
+
+// Kernels of weight loading.
+//
+// out[i] = x[i], converted; x may be pinned host memory.
+void run_convert(const LaunchContext& context, const TensorView& x, const TensorView& out);
+// Fills out[i, j] as RepeatedRows defines it; `pool` is a copy of its numbers on the device.
+void run_fill_repeated(const LaunchContext& context, const RepeatedRows& rows, const void* pool,
+                       const TensorView& out);
+
+// Matrix products: out[t, n] = sum_k x[t, k] * w[n, k] + bias[n].
+//
+// Operands on the device; x, w and bias have one type, out has that type or F32.
+struct GemmCall {
+  TensorView x;     // [m, k]
+  TensorView w;     // [n, k]
+  TensorView bias;  // [n]; data null: none
+  TensorView out;   // [m, n]
+  // [m, n / 2]; data null: none. gated_out = silu(first half of out) * second half, and out is
+  // scratch memory. The kernels below compute out alone.
+  TensorView gated_out = {};
+};
+
+inline constexpr int64_t kMaxSkinnyRows = 16;
+
+// The skinny kernel computes few rows on tensor cores. Its variants arrange a thread block's warps
+// differently; the fastest one for a shape is measured.
+int num_skinny_variants();
+const char* skinny_variant_name(int variant);
+// Accepts F16 or BF16, 1 to kMaxSkinnyRows rows, k a multiple of 8, and 16-byte aligned addresses.
+bool skinny_takes(const GemmCall& call);
+void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int variant);
+
+// Computes products of any size, alignment, type and number of rows. It is the fastest at one row,
+// and slow at many.
+void run_generic_gemm(const LaunchContext& context, const GemmCall& call);
+
+// Dispatch from run-time values to template parameters.
+//
+// Calls body(std::type_identity<T>()) for F32, F16 or BF16.
+template <typename Body>
+void with_float_type(DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::kF32:
+      return body(std::type_identity<float>());
+    case DType::kF16:
+      return body(std::type_identity<__half>());
+    case DType::kBF16:
+      return body(std::type_identity<__nv_bfloat16>());
+    default:
+      QUIRE_CHECK(false, "[ops] the type is none of f32, f16 and bf16");
+  }
+}
+
+// Calls body(std::bool_constant<…>()).
+template <typename Body>
+void with_bool(bool value, const Body& body) {
+  return value ? body(std::true_type()) : body(std::false_type());
+}
+
+inline bool is_aligned(std::initializer_list<const void*> addresses, size_t alignment) {
+  for (const void* address : addresses) {
+    if (reinterpret_cast<uintptr_t>(address) % alignment != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace quire::cuda

@@ -1,9 +1,0 @@
-#include "cuda/ops/wgmma/kernel.cuh"
-
-namespace quire::cuda::wgmma {
-
-#define QUIRE_WGMMA_KERNEL(weights, tokens, weights_are_a) \
-  wgmma_gemm_kernel<__nv_bfloat16, weights, tokens, weights_are_a>,
-const Kernel kBf16Kernels[] = {QUIRE_WGMMA_TILES(QUIRE_WGMMA_KERNEL)};
-
-}  // namespace quire::cuda::wgmma

@@ -1,0 +1,140 @@
+// The parsed bodies of OpenAI's requests, as plain data, and the functions that parse them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/grammar_compiler.h"
+#include "quire/request.h"
+#include "server/openai/api_error.h"
+
+namespace quire::server {
+
+// A restriction on the text of a sequence.
+struct Restriction {
+  GrammarSpec grammar;
+  std::string field;  // the field that asks for it: "structured_outputs.regex"
+};
+
+struct StreamOptions {
+  bool stream = false;
+  bool include_usage = false;           // a last chunk with only the usage
+  bool continuous_usage_stats = false;  // usage in every chunk
+};
+
+// The fields that completions and chats share.
+struct GenerationRequest {
+  std::string model;                       // empty: any served model
+  std::optional<Restriction> restriction;  // absent: any text
+  StreamOptions streaming;
+  bool return_prompt_logprobs = false;      // set by prompt_logprobs, not by echo
+  bool return_token_ids = false;            // vLLM's field: ids in addition to the text
+  bool return_tokens_as_token_ids = false;  // vLLM's field: "token_id:123" in logprobs
+};
+
+// A prompt as text, or as token ids if these are not empty.
+struct CompletionPrompt {
+  std::string text;
+  std::vector<int32_t> token_ids;
+};
+
+// POST /v1/completions. Each prompt gets `engine_request.sampling.n` sequences.
+struct CompletionRequest : GenerationRequest {
+  Request engine_request;  // common to all prompts; has no prompt itself
+  std::vector<CompletionPrompt> prompts;
+  bool echo = false;
+  // max_tokens is 0 with echo: the response is the prompt alone. The engine still generates one
+  // token (sampling.max_tokens is 1), which is not shown.
+  bool echo_only = false;
+};
+
+enum class ToolChoice { kNone, kAuto, kRequired, kNamed };
+
+struct Tool {
+  std::string name;
+  std::string parameters;  // JSON schema; "{}" if the request gives none
+};
+
+// The last message of a request with continue_final_message. continue_from() cuts the rendered
+// prompt after its text.
+struct Continuation {
+  std::string content;  // of the last message
+  std::string marker;   // random text at the end of `content` in the template's variables
+};
+
+// A conversation for the chat template.
+struct TemplateInput {
+  std::string template_variables;  // a JSON object: messages, tools, add_generation_prompt, …
+  std::optional<Continuation> continuation;
+};
+
+// POST /v1/chat/completions.
+struct ChatRequest : GenerationRequest, TemplateInput {
+  // Has no prompt; the template renders it later. A sampling.max_tokens of 0 means the rest of the
+  // context.
+  Request engine_request;
+  std::vector<Tool> tools;
+  ToolChoice tool_choice = ToolChoice::kNone;
+  std::string named_tool;           // only for kNamed
+  bool parallel_tool_calls = true;  // false: at most one tool call
+  bool include_reasoning = true;
+  std::string echo_text;  // with echo: the last message's text, if the assistant's
+};
+
+// POST /tokenize and /detokenize.
+struct TokenizeRequest : TemplateInput {  // `prompt` is the text if template_variables is empty
+  std::string model;
+  std::string prompt;
+  bool add_special_tokens = true;
+  bool return_token_strs = false;
+};
+struct DetokenizeRequest {
+  std::string model;
+  std::vector<int32_t> tokens;
+};
+
+// Fixed limits that protect a public server against hostile requests; no flag changes them.
+struct RequestLimits {
+  int max_sequences = 128;  // n
+  int max_logprobs = 20;
+  int max_stops = 16;
+  int max_biases = 1024;
+  int max_prompts = 1024;
+  int max_messages = 4096;
+  int max_tools = 128;
+  size_t max_listed_ids = size_t{1} << 20;  // allowed and stop ids, times the number of prompts
+  size_t max_json_depth = 64;
+  GrammarLimits grammar;  // only its sizes are checked here; the grammar compiler checks the rest
+};
+
+// Either a request or an error.
+template <typename Body>
+struct Parsed {
+  Body request;
+  std::optional<ApiError> error;
+};
+
+struct RequestDefaults {
+  SamplingParams sampling;  // the model's defaults
+  int completion_max_tokens = 16;
+  int chat_max_tokens = 0;         // 0: the rest of the context
+  std::string_view chat_template;  // source text; empty: unknown
+  RequestLimits limits;
+};
+
+Parsed<CompletionRequest> parse_completion_request(std::string_view body,
+                                                   const RequestDefaults& defaults);
+Parsed<ChatRequest> parse_chat_request(std::string_view body, const RequestDefaults& defaults);
+Parsed<TokenizeRequest> parse_tokenize_request(std::string_view body,
+                                               const RequestDefaults& defaults);
+Parsed<DetokenizeRequest> parse_detokenize_request(std::string_view body,
+                                                   const RequestDefaults& defaults);
+
+// Returns the schema of a forced call's text: the named tool's parameters, or an array of {"name",
+// "parameters"} for kRequired, with exactly one element if parallel_tool_calls is false.
+Restriction forced_call_schema(const ChatRequest& request);
+
+}  // namespace quire::server
