@@ -1,11 +1,13 @@
 // Everything between the attention of two layers for one token row, as one cooperative launch with
 // one thread block per SM. The products follow one another, each in a phase:
 //
-//   phase    x in shared memory        product                                then, in each thread
-//   block kO       attention                 delta = o * x                          residual +=
-//   delta; x = norm kGateUp  norm of the residual      product = silu(gate * x) * (up * x)    x =
-//   product kDown    product                   delta = down * x                       residual +=
-//   delta; x = norm kQkv     norm of the residual      qkv = next_qkv * x
+//   phase    x in shared memory    product                            behind it
+//   kO       attention             delta = o * x                      residual += delta; x = norm
+//   kGateUp  norm of residual      product = silu(gate * x) * up * x  x = product
+//   kDown    product               delta = down * x                   residual += delta; x = norm
+//   kQkv     norm of residual      qkv = next_qkv * x
+//
+// The last layer has no kQkv. Every thread block adds and normalizes the whole row for itself.
 //
 // Each thread block computes a contiguous range of every product's columns (ColumnRange). Its warps
 // take segments of the weights' rows in turn, each with a partial sum in shared memory; the sums of

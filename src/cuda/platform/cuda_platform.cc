@@ -8,7 +8,7 @@
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/platform/cuda_runner.h"
 #include "cuda/platform/decode_graphs.h"
-#include "cuda/sample/row_upload.h"
+#include "cuda/sample/sampled_slots.h"
 #include "platform/platform.h"
 
 namespace quire {
@@ -124,7 +124,7 @@ class CudaPlatform final : public Platform {
   }
 
   Status check(const SamplingSpec& spec, int vocab_size, int max_model_len) const override {
-    return check_row(spec, {.vocab_size = vocab_size, .max_tokens_per_seq = max_model_len});
+    return check_sampling_spec(spec, {.vocab_size = vocab_size, .max_tokens_per_seq = max_model_len});
   }
 
  private:

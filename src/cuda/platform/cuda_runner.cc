@@ -243,8 +243,8 @@ void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
 Status CudaRunner::enqueue_step(Step& step) {
   const BatchPlan& plan = *step.plan;
   step.prompts = prompts_.update(plan);
-  sampler_->remove_rows(plan.slots_removed);
-  QUIRE_RETURN_IF_ERROR(sampler_->add_rows(plan.slots_added, stream_));
+  sampler_->remove_slots(plan.slots_removed);
+  QUIRE_RETURN_IF_ERROR(sampler_->add_slots(plan.slots_added, stream_));
   if (parts_.drafter != nullptr) {
     QUIRE_RETURN_IF_ERROR(parts_.drafter->update_slots(plan, stream_));
   }
@@ -322,7 +322,7 @@ Status CudaRunner::sample(Step& step) {
     const SeqSpan& span = step.plan->spans[range.span_idx];
     for (int i = 0; i < range.num_rows; ++i) {
       logits_rows_[static_cast<size_t>(range.first_row + i)] = {
-          .row = span.slot, .offset = i, .mask_idx = span.mask_idx};
+          .slot = span.slot, .offset = i, .mask_idx = span.mask_idx};
     }
   }
   QUIRE_ASSIGN_OR_RETURN(const SamplePlan plan,

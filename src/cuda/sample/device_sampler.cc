@@ -4,37 +4,39 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "base/check.h"
 #include "cuda/base/memory.h"
+#include "sample/logits_error.h"
 
 namespace quire::cuda {
 namespace {
 
-RowLimits row_limits_of(const DeviceSamplerLimits& limits) {
+SlotLimits slot_limits_of(const DeviceSamplerLimits& limits) {
   return {.vocab_size = limits.vocab_size, .max_tokens_per_seq = limits.max_tokens_per_seq};
 }
 
 constexpr size_t kFlushBytes = size_t{1} << 20;
 
-// Rows are appended to a block until it holds at least kFlushBytes.
-size_t block_bytes(const RowLimits& limits) {
-  return kFlushBytes + limits.max_row_bytes();
+// Slots are appended to a block until it holds at least kFlushBytes.
+size_t block_bytes(const SlotLimits& limits) {
+  return kFlushBytes + limits.max_slot_bytes();
 }
 
 // Bytes of a step's plan on the device: the pass and mask index of each row, then the masks.
-size_t plan_bytes(const RowLimits& limits, size_t num_rows, size_t num_masks) {
+size_t plan_bytes(const SlotLimits& limits, size_t num_rows, size_t num_masks) {
   return num_rows * sizeof(SampleRow) +
          num_masks * static_cast<size_t>(limits.bitmap_words()) * sizeof(uint32_t);
 }
 
 size_t max_plan_bytes(const DeviceSamplerLimits& limits) {
   const auto rows = static_cast<size_t>(limits.max_rows);
-  return plan_bytes(row_limits_of(limits), rows, rows);
+  return plan_bytes(slot_limits_of(limits), rows, rows);
 }
 
 struct Parts {
-  RowTables tables = {};
+  SlotTables tables = {};
   RowResult* results = nullptr;
   SlicePick* picks = nullptr;
   SliceLogprobs* slice_logprobs = nullptr;
@@ -44,32 +46,21 @@ struct Parts {
   size_t num_bytes = 0;
 };
 
-RowTables lay_out_tables(const DeviceSamplerLimits& limits, BumpAllocator& allocator) {
-  const RowLimits row = row_limits_of(limits);
-  const auto rows = static_cast<size_t>(limits.max_num_seqs);
+SlotTables lay_out_tables(const DeviceSamplerLimits& limits, BumpAllocator& allocator) {
+  const auto num_slots = static_cast<size_t>(limits.max_num_seqs);
   const auto num_tables = static_cast<size_t>(limits.max_rule_seqs);
-  const auto bitmap_words = static_cast<size_t>(row.bitmap_words());
-  RowTables tables = {};
-  tables.states = allocator.allocate<RowState>(rows);
+  SlotTables tables = slot_limits_of(limits).sizes();
   tables.q_len = 1 + limits.num_drafts;
-  tables.num_computed = allocator.allocate<int32_t>(rows);
-  tables.next_tokens = allocator.allocate<int32_t>(rows * static_cast<size_t>(tables.q_len));
-  tables.forbidden =
-      allocator.allocate<uint32_t>(static_cast<size_t>(limits.max_rows) * bitmap_words);
-  tables.seen = allocator.allocate<uint32_t>(num_tables * static_cast<size_t>(row.vocab_stride()));
-  tables.allowed = allocator.allocate<uint32_t>(num_tables * bitmap_words);
-  tables.stops = allocator.allocate<uint32_t>(num_tables * bitmap_words);
-  tables.biased = allocator.allocate<uint32_t>(num_tables * bitmap_words);
-  tables.bias_ids = allocator.allocate<int32_t>(num_tables * kMaxBiases);
-  tables.bias_values = allocator.allocate<float>(num_tables * kMaxBiases);
-  tables.bad_word_ends = allocator.allocate<int32_t>(num_tables * kMaxBadWords);
-  tables.bad_word_ids = allocator.allocate<int32_t>(num_tables * kMaxBadWordIds);
-  tables.output_tail =
-      allocator.allocate<int32_t>(num_tables * static_cast<size_t>(row.tail_size()));
-  tables.vocab_size = limits.vocab_size;
-  tables.vocab_stride = row.vocab_stride();
-  tables.bitmap_words = row.bitmap_words();
-  tables.tail_size = row.tail_size();
+  tables.states = allocator.allocate<SlotState>(num_slots);
+  tables.num_computed = allocator.allocate<int32_t>(num_slots);
+  tables.next_tokens = allocator.allocate<int32_t>(num_slots * static_cast<size_t>(tables.q_len));
+  tables.forbidden = allocator.allocate<uint32_t>(static_cast<size_t>(limits.max_rows) *
+                                                  static_cast<size_t>(tables.bitmap_words));
+  tables.seen = allocator.allocate<uint32_t>(num_tables * static_cast<size_t>(tables.vocab_stride));
+  SlotTables::for_each_list(tables, [&](auto*& array, int32_t words, auto /*list*/) {
+    using T = std::remove_reference_t<decltype(*array)>;
+    array = allocator.allocate<T>(num_tables * static_cast<size_t>(words));
+  });
   return tables;
 }
 
@@ -84,7 +75,7 @@ Parts lay_out(const DeviceSamplerLimits& limits, void* base) {
   parts.picks = allocator.allocate<SlicePick>(slices);
   parts.slice_logprobs = allocator.allocate<SliceLogprobs>(slices);
   parts.arrivals = allocator.allocate<uint32_t>(rows);
-  parts.block = allocator.allocate<std::byte>(block_bytes(row_limits_of(limits)));
+  parts.block = allocator.allocate<std::byte>(block_bytes(slot_limits_of(limits)));
   parts.plan = allocator.allocate<std::byte>(max_plan_bytes(limits));
   parts.num_bytes = allocator.num_bytes();
   return parts;
@@ -92,11 +83,50 @@ Parts lay_out(const DeviceSamplerLimits& limits, void* base) {
 
 }  // namespace
 
+Status to_status(RowStatus status, int64_t position, int32_t detail) {
+  switch (status) {
+    case RowStatus::kOk:
+    case RowStatus::kPadding:
+      return {};
+    case RowStatus::kNan:
+      return nan_logit(position, detail);
+    case RowStatus::kInfinite:
+      return infinite_logit(position);
+    case RowStatus::kNoneFinite:
+      return no_finite_logit(position);
+    case RowStatus::kNoneAllowed:
+      return no_token_allowed(position);
+  }
+  return internal_error("[sample] a result of the device is unreadable");
+}
+
+SampledSpan to_sampled_span(const RowResult* results, const LogprobsResult* logprobs) {
+  SampledSpan span;
+  span.error = to_status(results->status, results->position, results->detail);
+  span.tokens.resize(static_cast<size_t>(results->num_tokens));
+  for (size_t i = 0; i < span.tokens.size(); ++i) {
+    span.tokens[i].token_id = results[i].token_id;
+    if (logprobs != nullptr) span.tokens[i].logprobs = to_position_logprobs(logprobs[i]);
+  }
+  return span;
+}
+
+PositionLogprobs to_position_logprobs(const LogprobsResult& result) {
+  PositionLogprobs all;
+  if (result.num_top < 0) return all;
+  all.reserve(static_cast<size_t>(result.num_top) + 1);
+  all.push_back({result.token_id, result.logprob, result.rank});
+  for (int i = 0; i < result.num_top; ++i) {
+    all.push_back({result.top_ids[i], result.top_logprobs[i], i + 1});
+  }
+  return all;
+}
+
 DeviceSampler::DeviceSampler(const DeviceSamplerLimits& limits)
     : limits_(limits),
-      row_limits_(row_limits_of(limits)),
-      upload_(row_limits_),
-      rows_(limits.max_num_seqs, limits.max_rule_seqs) {}
+      slot_limits_(slot_limits_of(limits)),
+      upload_(slot_limits_),
+      slots_(limits.max_num_seqs, limits.max_rule_seqs) {}
 
 size_t DeviceSampler::device_bytes(const DeviceSamplerLimits& limits) {
   return lay_out(limits, nullptr).num_bytes;
@@ -115,7 +145,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute(
       &sampler->num_sms_, cudaDevAttrMultiProcessorCount, stream.limits().device));
   QUIRE_ASSIGN_OR_RETURN(sampler->memory_, device_memory(device_bytes(limits)));
-  QUIRE_ASSIGN_OR_RETURN(sampler->ring_, PinnedRing::create(block_bytes(sampler->row_limits_)));
+  QUIRE_ASSIGN_OR_RETURN(sampler->ring_, PinnedRing::create(block_bytes(sampler->slot_limits_)));
   QUIRE_ASSIGN_OR_RETURN(sampler->plan_ring_, PinnedRing::create(max_plan_bytes(limits)));
   const Parts parts = lay_out(limits, sampler->memory_.data());
   sampler->tables_ = parts.tables;
@@ -125,42 +155,42 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   sampler->arrivals_ = parts.arrivals;
   sampler->block_ = parts.block;
   sampler->plan_ = parts.plan;
-  const auto rows = static_cast<size_t>(limits.max_num_seqs);
-  stream.set_zero(parts.tables.states, rows * sizeof(RowState));
-  stream.set_zero(parts.tables.num_computed, rows * sizeof(int32_t));
+  const auto num_slots = static_cast<size_t>(limits.max_num_seqs);
+  stream.set_zero(parts.tables.states, num_slots * sizeof(SlotState));
+  stream.set_zero(parts.tables.num_computed, num_slots * sizeof(int32_t));
   stream.set_zero(parts.tables.next_tokens,
-                  rows * static_cast<size_t>(parts.tables.q_len) * sizeof(int32_t));
+                  num_slots * static_cast<size_t>(parts.tables.q_len) * sizeof(int32_t));
   stream.set_zero(parts.arrivals, static_cast<size_t>(limits.max_rows) * sizeof(uint32_t));
   return sampler;
 }
 
-Status DeviceSampler::add_rows(std::span<const SlotAdded> added, CudaStream& stream) {
+Status DeviceSampler::add_slots(std::span<const SlotAdded> added, CudaStream& stream) {
   for (const SlotAdded& slot : added) QUIRE_RETURN_IF_ERROR(check(*slot.sampling));
   for (const SlotAdded& slot : added) {
     QUIRE_CHECK(slot.slot >= 0 && slot.slot < limits_.max_num_seqs,
                 "[sample] a slot is within max_num_seqs");
     QUIRE_CHECK(slot.token_ids.size() <= static_cast<size_t>(limits_.max_tokens_per_seq),
                 "[sample] a sequence is within the model's length");
-    RowState& state = upload_.append(slot);
-    state.table = rows_.add(slot.slot, state);
+    SlotState& state = upload_.append(slot);
+    state.table = slots_.add(slot.slot, state);
     if (upload_.num_bytes() > kFlushBytes) QUIRE_RETURN_IF_ERROR(flush(stream));
   }
   return flush(stream);
 }
 
 Status DeviceSampler::flush(CudaStream& stream) {
-  if (upload_.num_rows() == 0) return {};
+  if (upload_.num_slots() == 0) return {};
   QUIRE_ASSIGN_OR_RETURN(std::byte * staging, ring_.begin(stream));
   upload_.write(staging);
   stream.copy_to_device(block_, staging, upload_.num_bytes());
   ring_.end(stream);
-  launch_add_rows(tables_, block_, upload_.num_rows(), stream);
+  launch_add_slots(tables_, block_, upload_.num_slots(), stream);
   upload_.clear();
   return {};
 }
 
-void DeviceSampler::remove_rows(std::span<const int> rows) {
-  for (const int row : rows) rows_.remove(row);
+void DeviceSampler::remove_slots(std::span<const int> slots) {
+  for (const int slot : slots) slots_.remove(slot);
 }
 
 Result<SamplePlan> DeviceSampler::plan(std::span<const LogitsRowUse> rows,
@@ -172,7 +202,7 @@ Result<SamplePlan> DeviceSampler::plan(std::span<const LogitsRowUse> rows,
           std::ranges::all_of(
               rows, [&](const LogitsRowUse& use) { return use.mask_idx < std::ssize(masks); }),
       "[sample] a step has at most one mask for each of its logits rows");
-  SamplePlan plan = rows_.plan(rows);
+  SamplePlan plan = slots_.plan(rows);
   if (plan.is_mixed()) QUIRE_RETURN_IF_ERROR(upload_plan(plan, masks, stream));
   return plan;
 }
@@ -182,7 +212,7 @@ Status DeviceSampler::upload_plan(const SamplePlan& plan,
                                   CudaStream& stream) {
   QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, plan_ring_.begin(stream));
   std::memcpy(staging, plan.rows.data(), plan.rows.size() * sizeof(SampleRow));
-  const auto mask_words = static_cast<size_t>(row_limits_.bitmap_words());
+  const auto mask_words = static_cast<size_t>(slot_limits_.bitmap_words());
   auto* to = reinterpret_cast<uint32_t*>(staging + plan.rows.size() * sizeof(SampleRow));
   for (const std::vector<uint32_t>& mask : masks) {
     const size_t count = std::min(mask.size(), mask_words);
@@ -190,7 +220,7 @@ Status DeviceSampler::upload_plan(const SamplePlan& plan,
     std::fill_n(to + count, mask_words - count, 0U);  // a short mask allows no token beyond its end
     to += mask_words;
   }
-  stream.copy_to_device(plan_, staging, plan_bytes(row_limits_, plan.rows.size(), masks.size()));
+  stream.copy_to_device(plan_, staging, plan_bytes(slot_limits_, plan.rows.size(), masks.size()));
   plan_ring_.end(stream);
   return {};
 }
@@ -203,12 +233,12 @@ const float* DeviceSampler::check_logits(const TensorView& logits, int num_rows)
   return logits.as<const float>();
 }
 
-void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, const int32_t* row_ids,
+void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, const int32_t* slots,
                            const int32_t* offsets, CudaStream& stream) {
   const int num_rows = plan.num_rows();
   const auto* rows = reinterpret_cast<const SampleRow*>(plan_);
   const SampleCall call = {.logits = check_logits(logits, num_rows),
-                           .row_ids = row_ids,
+                           .slots = slots,
                            .offsets = offsets,
                            .num_rows = num_rows,
                            .results = results_,

@@ -7,16 +7,25 @@
 #include <vector>
 
 #include "cuda/base/memory.h"
-#include "cuda/sample/kernels.h"
-#include "cuda/sample/row_upload.h"
-#include "cuda/sample/sample_plan.h"
-#include "cuda/sample/sample_results.h"
+#include "cuda/sample/sample_kernels.h"
+#include "cuda/sample/sampled_slots.h"
 #include "tensor/tensor.h"
 
 namespace quire::cuda {
 
+// Converts a row's status to a Status; ok for kOk and kPadding. position: index of the token;
+// detail: id of the first NaN logit.
+Status to_status(RowStatus status, int64_t position, int32_t detail);
+
+// The span whose rows begin with `results`, without the sequence's id, which is not on the device.
+// `logprobs`: log probabilities of the same rows, or null.
+SampledSpan to_sampled_span(const RowResult* results, const LogprobsResult* logprobs);
+
+// The token first, then the most likely ones; empty if none were requested.
+PositionLogprobs to_position_logprobs(const LogprobsResult& result);
+
 struct DeviceSamplerLimits {
-  int max_num_seqs = 0;   // rows of state
+  int max_num_seqs = 0;   // slots
   int max_rule_seqs = 0;  // the most of them with rules at a time (sched/policy.h, has_rules)
   int max_rows = 0;       // logits rows of one call
   int vocab_size = 0;     // at most kMaxSlices * kSliceSize
@@ -33,14 +42,14 @@ class DeviceSampler {
 
   // Fails with kInvalidArgument if a request asks for more than the tables hold; called at
   // admission.
-  Status check(const SamplingSpec& spec) const { return check_row(spec, row_limits_); }
+  Status check(const SamplingSpec& spec) const { return check_sampling_spec(spec, slot_limits_); }
 
-  // Frees the rows and their rule tables. Steps already enqueued still use them.
-  void remove_rows(std::span<const int> rows);
-  // Uploads the state of added sequences to their rows, with one copy and one kernel for all of
+  // Frees the slots and their rule tables. Steps already enqueued still use them.
+  void remove_slots(std::span<const int> slots);
+  // Uploads the state of added sequences to their slots, with one copy and one kernel for all of
   // them unless they need more than a megabyte. Cannot be captured. If check() fails for one of
-  // them, it fails before any row is added.
-  Status add_rows(std::span<const SlotAdded> added, CudaStream& stream);
+  // them, it fails before any slot is added.
+  Status add_slots(std::span<const SlotAdded> added, CudaStream& stream);
 
   // Plans the next sample(). If rows differ in pass or have masks, uploads both in one copy. Call
   // it once per step, outside of a capture, with at most max_rows rows and masks. masks[mask_idx]
@@ -48,18 +57,18 @@ class DeviceSampler {
   Result<SamplePlan> plan(std::span<const LogitsRowUse> rows,
                           std::span<const std::vector<uint32_t>> masks, CudaStream& stream);
 
-  // Enqueues; capturable. Row row_ids[i] (device, as planned; < 0: padding) samples a token from
+  // Enqueues; capturable. Slot slots[i] (device, as planned; < 0: padding) samples a token from
   // logits[i] (F32 [num_rows, vocab_size], not modified), as if the first offsets[i] (device) of
-  // its drafts had been accepted. A row's span is consecutive logits rows with offsets from 0 to at
-  // most num_drafts. Its tokens are kept up to the first that differs from the next draft, and its
-  // state advances by the kept tokens. If a span's first logits are invalid, or leave nothing to
-  // choose, its row does not change.
-  void sample(const SamplePlan& plan, const TensorView& logits, const int32_t* row_ids,
+  // its drafts had been accepted. A slot's span is consecutive logits rows with offsets from 0 to
+  // at most num_drafts. Its tokens are kept up to the first that differs from the next draft, and
+  // its state advances by the kept tokens. If a span's first logits are invalid, or leave nothing
+  // to choose, its slot does not change.
+  void sample(const SamplePlan& plan, const TensorView& logits, const int32_t* slots,
               const int32_t* offsets, CudaStream& stream);
-  // Device, [max_num_seqs]: the number of each row's tokens in the KV cache once it decodes.
+  // Device, [max_num_seqs]: the number of each slot's tokens in the KV cache once it decodes.
   const int32_t* num_computed() const { return tables_.num_computed; }
-  // Device, [max_num_seqs, 1 + num_drafts]: each row's newest token (sampled, or given by
-  // add_rows()), then the drafts that follow it, which the caller writes.
+  // Device, [max_num_seqs, 1 + num_drafts]: each slot's newest token (sampled, or given by
+  // add_slots()), then the drafts that follow it, which the caller writes.
   int32_t* next_tokens() const { return tables_.next_tokens; }
 
   // The results of the last sample(): RowResult [num_rows], and with log probabilities
@@ -86,18 +95,18 @@ class DeviceSampler {
   const float* check_logits(const TensorView& logits, int num_rows) const;
 
   DeviceSamplerLimits limits_;
-  RowLimits row_limits_;
+  SlotLimits slot_limits_;
   int num_sms_ = 0;  // of the stream's device
   Buffer memory_;
   PinnedRing ring_, plan_ring_;
-  RowUpload upload_;
-  SampledRows rows_;
-  RowTables tables_ = {};
+  SlotUpload upload_;
+  SampledSlots slots_;
+  SlotTables tables_ = {};
   RowResult* results_ = nullptr;
   SlicePick* picks_ = nullptr;
   SliceLogprobs* slice_logprobs_ = nullptr;
   uint32_t* arrivals_ = nullptr;
-  std::byte* block_ = nullptr;  // the uploaded rows
+  std::byte* block_ = nullptr;  // the uploaded slots
   std::byte* plan_ = nullptr;   // the uploaded plan: SampleRow [num_rows], then masks [..,
                                 // bitmap_words]
 };

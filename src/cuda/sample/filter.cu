@@ -1,24 +1,35 @@
 // Top-k, top-p and min-p without a full sort, and sampling from the kept tokens.
 //
-// One thread block per row. The kept tokens are those whose key (logit, then id) is at least a cut:
+// One thread block per logits row. A token's key orders by logit, then id; the kept tokens are
+// those whose key is at least a cut. RowFilter finds the cut and samples in these phases, which all
+// threads of the thread block run together:
 //
-// 1. Find the largest logit, which is all that a greedy row needs.
+//   phase            reads       writes     result
+//   find_largest     logits                 the largest logit, which is all that a greedy row needs
+//   cut_by_min_p                            min-p's cut, by bisection over floats: exact
+//   count_steps      logits      bins       tokens (and weights, for top-p) per step of 1/64 nat
+//   find_crossing    bins, list             the step or key in which top-k or top-p ends
+//   gather           logits      list       the keys of a range, sorted in descending order
+//   find_cut_key     bins        bins, list an exact cut whose step does not fit into the list:
+//                                           count_keys divides the range of keys until a part does
+//   sample_list      list                   a token among the list's (Gumbel-max)
+//   sample_row       logits                 a token among the row's (Gumbel-max)
 //
-// 2. Find min-p's cut by bisection over floats: exact, without reading the row.
+// Short path (choose_from_list): all tokens that may be kept fit into the list, where both filters
+// end exactly. Long path: top-k's cut by find_cut_key, then top-p's (choose_by_mass).
 //
-// 3. Build a histogram over steps of 1/64 nat below the largest logit, which gives the steps in
-// which top-k and top-p end. If all tokens down to the step of the cut fit into a list, sort it to
-// find the exact cut. Otherwise histograms over ever smaller ranges of keys narrow the cut down
-// until its neighbourhood fits the list.
-//
-// 4. Sample among the kept tokens (Gumbel-max).
+// Barriers. Besides the reductions' own, bins and list are the only shared data. A phase that
+// writes them (clear, count_steps, count_keys, gather, sort_list) ends with a barrier, so the next
+// phase may read them. Between a read and the next write of the same array lies another barrier,
+// inside find_crossing or gather, or written out. All threads take the same branches, because these
+// depend on reductions, find_crossing's results, and shared data between two barriers.
 //
 // Tokens below e^-32 of the largest weight are not distinguished: a filter that would keep only
 // some of them keeps none or all, which changes no probability by more than 1e-8. Cumulative sums
 // are fp64 and fixed point: the cut is the CPU's unless it falls within 1e-8 of the mass.
 #include "cuda/base/launch.h"
+#include "cuda/sample/gumbel.cuh"
 #include "cuda/sample/histogram.cuh"
-#include "cuda/sample/kernels.h"
 #include "cuda/sample/rules.cuh"
 
 namespace quire::cuda {
@@ -44,8 +55,9 @@ struct KeyRange {  // inclusive
   uint64_t low, high;
 };
 
+// Reads a row's logits as its sequence's rules change them.
 template <bool kRules>
-struct Reader {
+struct RowReader {
   LogitsRow row;
   Rules rules;
 
@@ -116,17 +128,14 @@ __device__ __forceinline__ void sort_list() {
 template <bool kRules>
 class RowFilter {
  public:
-  __device__ RowFilter(const Reader<kRules>& reader, const RowState& state, float largest)
+  __device__ RowFilter(const RowReader<kRules>& reader, const SlotState& state, float largest)
       : reader_(reader),
         state_(state),
         largest_(largest),
         scale_(largest, 1.0 / static_cast<double>(state.temperature)) {}
 
   __device__ Winner choose() {
-    if (state_.min_p > 0) {
-      const auto min_p = static_cast<double>(state_.min_p);
-      least_ = least_passing(largest_, [&](float x) { return scale_.weight(x) >= min_p; });
-    }
+    cut_by_min_p();
     const bool by_mass = state_.top_p < 1.0F;
     if (state_.top_k < 1 && !by_mass) return sample_row(key_from(least_));
     count_steps(by_mass);
@@ -139,13 +148,20 @@ class RowFilter {
     if (below <= kNumBins) return choose_from_list(steps, by_mass);
     if (kth.bin < num_steps_down_to(least_)) {
       const int32_t target = state_.top_k;
-      const uint64_t key = find_border(kth.bin, kth.before, target, false);
+      const uint64_t key = find_cut_key(kth.bin, kth.before, target, false);
       least_ = fmaxf(least_, logit_of(key));
     }
     return by_mass ? choose_by_mass() : sample_row(key_from(least_));
   }
 
  private:
+  __device__ void cut_by_min_p() {
+    if (!(state_.min_p > 0)) return;
+    const auto min_p = static_cast<double>(state_.min_p);
+    least_ = least_passing(largest_, [&](float x) { return scale_.weight(x) >= min_p; });
+  }
+
+  // The lowest key with this logit.
   __device__ static uint64_t key_from(float logit) {
     return static_cast<uint64_t>(ordered_bits(logit)) << 32;
   }
@@ -158,11 +174,12 @@ class RowFilter {
     return steps < kNumBins ? static_cast<int>(steps) + 1 : kNumBins;
   }
 
+  // Fills the bins, one per step, with the tokens of the whole row; with their weights if by_mass.
   __device__ __noinline__ void count_steps(bool by_mass) {
     block_shared().bins.clear();
     Histogram& bins = block_shared().bins;
     const WeightScale scale = scale_;
-    const Reader<kRules> reader = reader_;
+    const RowReader<kRules> reader = reader_;
     reader.for_each([&](float x, int32_t) {
       const float steps = scale.steps(x);
       if (!(steps < kNumBins)) return;
@@ -183,11 +200,12 @@ class RowFilter {
                          [&](int b) { return static_cast<double>(block_shared().bins.count[b]); });
   }
 
+  // Fills the list with the keys of a range, of which the row has at most kNumBins; sorted.
   __device__ __noinline__ void gather(KeyRange range) {
     if (threadIdx.x == 0) block_shared().list_size = 0;
     __syncthreads();
     const float floor = logit_of(range.low);
-    const Reader<kRules> reader = reader_;
+    const RowReader<kRules> reader = reader_;
     reader.for_each([&](float x, int32_t id) {
       if (!(x >= floor) || x == minus_infinity()) return;
       const uint64_t key = token_key(x, id);
@@ -237,26 +255,27 @@ class RowFilter {
   __device__ Winner choose_by_mass() {
     if (least_ > kLeastFloat) count_from_least();
     const int last = num_steps_down_to(least_) - 1;
-    const Crossing border = find_crossing(static_cast<double>(state_.top_p), true, [&](int b) {
+    const Crossing end = find_crossing(static_cast<double>(state_.top_p), true, [&](int b) {
       return b <= last ? block_shared().bins.mass(b, b) : 0.0;
     });
-    if (border.bin == kNumBins) return sample_row(key_from(least_));
-    const double target = static_cast<double>(state_.top_p) * border.total;
+    if (end.bin == kNumBins) return sample_row(key_from(least_));
+    const double target = static_cast<double>(state_.top_p) * end.total;
     const double count =
         find_crossing(0, false, [&](int b) {
-          return b <= border.bin ? static_cast<double>(block_shared().bins.count[b]) : 0.0;
+          return b <= end.bin ? static_cast<double>(block_shared().bins.count[b]) : 0.0;
         }).total;
-    if (count > kNumBins) return sample_row(find_border(border.bin, border.before, target, true));
-    gather({key_from(fmaxf(step_floor(border.bin), least_)), ~uint64_t{0}});
-    return sample_list(list_border(target));
+    if (count > kNumBins) return sample_row(find_cut_key(end.bin, end.before, target, true));
+    gather({key_from(fmaxf(step_floor(end.bin), least_)), ~uint64_t{0}});
+    return sample_list(list_cut(target));
   }
 
+  // Fills the bins as count_steps(true) does, with the tokens from least_ on alone.
   __device__ __noinline__ void count_from_least() {
     block_shared().bins.clear();
     Histogram& bins = block_shared().bins;
     const float least = least_;
     const WeightScale scale = scale_;
-    const Reader<kRules> reader = reader_;
+    const RowReader<kRules> reader = reader_;
     reader.for_each([&](float x, int32_t) {
       const float steps = scale.steps(x);
       if (!(x >= least && steps < kNumBins)) return;
@@ -266,9 +285,10 @@ class RowFilter {
     __syncthreads();
   }
 
-  // The key of the token of `step` at which the count or the mass reaches the target.
-  __device__ __noinline__ uint64_t find_border(int step, double before, double target,
-                                               bool by_mass) {
+  // The key of the token of `step` at which the count or the mass reaches the target; `before` is
+  // the sum of the steps before it.
+  __device__ __noinline__ uint64_t find_cut_key(int step, double before, double target,
+                                                bool by_mass) {
     KeyRange range = {key_from(fmaxf(step_floor(step), least_)), key_from(largest_) | 0xFFFFFFFFU};
     if (step > 0) range.high = key_from(step_floor(step - 1)) - 1;
     uint32_t count = block_shared().bins.count[step];
@@ -292,23 +312,24 @@ class RowFilter {
     gather(range);
     const int size = block_shared().list_size;
     if (size == 0) return range.low;  // min-p keeps no token here
-    if (by_mass) return list_border(target - before);
+    if (by_mass) return list_cut(target - before);
     return block_shared().list[min(static_cast<int>(target - before), size) - 1];
   }
 
   // The key of the list's token at which the mass reaches the target, or of its last token.
-  __device__ uint64_t list_border(double target) const {
+  __device__ uint64_t list_cut(double target) const {
     const Crossing end =
         find_crossing(target, false, [&](int i) { return list_weight(i, least_); });
     return block_shared().list[min(end.bin, block_shared().list_size - 1)];
   }
 
+  // Fills the bins with the range's tokens, 2^shift keys per bin, from the highest key down.
   __device__ void count_keys(KeyRange range, int shift, int step) {
     block_shared().bins.clear();
     Histogram& bins = block_shared().bins;
     const WeightScale scale = scale_;
     const float floor = logit_of(range.low);
-    const Reader<kRules> reader = reader_;
+    const RowReader<kRules> reader = reader_;
     reader.for_each([&](float x, int32_t id) {
       if (!(x >= floor) || x == minus_infinity()) return;
       const uint64_t key = token_key(x, id);
@@ -319,7 +340,7 @@ class RowFilter {
   }
 
   __device__ __noinline__ Winner sample_row(uint64_t cut) const {
-    const Reader<kRules> reader = reader_;
+    const RowReader<kRules> reader = reader_;
     const GumbelParams params(state_, largest_);
     const float cut_logit = logit_of(cut);
     const int32_t cut_token = static_cast<uint32_t>(cut) == 0 ? kNoToken : token_of(cut);
@@ -329,8 +350,8 @@ class RowFilter {
         [&](float x, int32_t id) { return x > cut_logit || (x == cut_logit && id <= cut_token); });
   }
 
-  const Reader<kRules>& reader_;
-  const RowState& state_;
+  const RowReader<kRules>& reader_;
+  const SlotState& state_;
   float largest_;
   WeightScale scale_;
   float least_ = kLeastFloat;  // smaller logits are not kept
@@ -338,7 +359,7 @@ class RowFilter {
 
 // Checks the model's own logits first, then the logits after the rules.
 template <bool kRules>
-__device__ RowStatus find_largest(const Reader<kRules>& reader, Largest& largest) {
+__device__ RowStatus find_largest(const RowReader<kRules>& reader, Largest& largest) {
   Largest raw, changed;
   for_each_quad(reader.row, 0, reader.row.num_quads(), [&](int32_t q, Quad quad) {
 #pragma unroll
@@ -360,16 +381,16 @@ __device__ RowStatus find_largest(const Reader<kRules>& reader, Largest& largest
 }
 
 template <bool kRules>
-__global__ void __launch_bounds__(kMaxThreads) filter_kernel(RowTables tables, SampleCall call) {
+__global__ void __launch_bounds__(kMaxThreads) filter_kernel(SlotTables tables, SampleCall call) {
   const auto i = static_cast<int>(blockIdx.x);
   if (!is_of_pass(call, i, kRules ? SamplePass::kRules : SamplePass::kFilter)) return;
-  if (call.row_ids[i] < 0) {
+  if (call.slots[i] < 0) {
     if (threadIdx.x == 0) store_padding(call.results[i]);
     return;
   }
-  const RowState state = state_at(tables, call, i);
-  const Reader<kRules> reader = {LogitsRow(call.logits, tables.vocab_size, i),
-                                 Rules(tables, call, state, i, kRules)};
+  const SlotState state = state_at(tables, call, i);
+  const RowReader<kRules> reader = {LogitsRow(call.logits, tables.vocab_size, i),
+                                    Rules(tables, call, state, i, kRules)};
   Largest largest;
   const RowStatus status = find_largest(reader, largest);
   int32_t token_id = largest.token_id;
@@ -384,7 +405,7 @@ __global__ void __launch_bounds__(kMaxThreads) filter_kernel(RowTables tables, S
 
 }  // namespace
 
-void launch_filter(const RowTables& tables, const SampleCall& call, SamplePass pass,
+void launch_filter(const SlotTables& tables, const SampleCall& call, SamplePass pass,
                    int num_pass_rows, int num_sms, CudaStream& stream) {
   // With few rows, each has an SM of its own. With many, there are two thread blocks per SM, so
   // that one computes while the other loads.

@@ -3,6 +3,8 @@
 // log(-log(u)).
 #pragma once
 
+#include <type_traits>
+
 #include "cuda/sample/logits.cuh"
 
 namespace quire::cuda {
@@ -45,7 +47,7 @@ struct GumbelParams {
   double inverse;  // of the temperature
   float anchor;    // subtracted from logits
 
-  __device__ GumbelParams(const RowState& state, float from)
+  __device__ GumbelParams(const SlotState& state, float from)
       : seed(state.seed),
         position(static_cast<uint64_t>(state.position)),
         inverse(1.0 / static_cast<double>(state.temperature)),
@@ -110,5 +112,58 @@ class RoughGumbel {
   float logit_ = 0;
   int32_t id_ = kNoToken;
 };
+
+struct SharedWinner {
+  double score;
+  int32_t token_id;
+  __device__ static SharedWinner shuffle(SharedWinner x, int distance) {
+    return {__shfl_xor_sync(0xFFFFFFFFU, x.score, distance),
+            __shfl_xor_sync(0xFFFFFFFFU, x.token_id, distance)};
+  }
+};
+__device__ inline Winner block_winner(const Winner& mine) {
+  const SharedWinner all =
+      block_reduce(SharedWinner{mine.score, mine.token_id}, [](auto a, auto b) {
+        const bool first = a.score > b.score || (a.score == b.score && a.token_id <= b.token_id);
+        return first ? a : b;
+      });
+  Winner winner;
+  winner.take(all.score, all.token_id);
+  return winner;
+}
+
+// Gumbel-max sampling over the tokens of quads [first, end) for which `joins(logit, id)` is true.
+// `change(q, quad)` sees each quad first and may modify it.
+template <typename Change, typename Joins>
+__device__ Winner sample_gumbel_max(const LogitsRow& row, int32_t first, int32_t end,
+                                    const GumbelParams& params, Change change, Joins joins) {
+  RoughGumbel rough(params);
+  const auto visit = [&](auto in_flight, auto take) {
+    for_each_quad<in_flight()>(row, first, end, [&](int32_t q, Quad quad) {
+      change(q, quad);
+      bool join[4];
+      bool any = false;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) any |= join[j] = joins(quad.x[j], q * 4 + j);
+      if (!any) return;
+      const uint4 bits = noise_quad(static_cast<uint32_t>(q), params.seed, params.position);
+      if (join[0]) take(quad.x[0], bits.x, q * 4);
+      if (join[1]) take(quad.x[1], bits.y, q * 4 + 1);
+      if (join[2]) take(quad.x[2], bits.z, q * 4 + 2);
+      if (join[3]) take(quad.x[3], bits.w, q * 4 + 3);
+    });
+  };
+  visit(std::integral_constant<int, 2>(),
+        [&](float x, uint32_t bits, int32_t id) { rough.take(x, bits, id); });
+  const float best_low = block_max(rough.low());
+  Winner winner;
+  if (rough.is_close(best_low)) {  // rare: this thread visits all of its tokens again
+    visit(std::integral_constant<int, 1>(),
+          [&](float x, uint32_t bits, int32_t id) { winner.take(params.score(x, bits), id); });
+  } else if (rough.may_win(best_low)) {
+    winner.take(params.score_of(rough.logit(), rough.token_id()), rough.token_id());
+  }
+  return block_winner(winner);
+}
 
 }  // namespace quire::cuda

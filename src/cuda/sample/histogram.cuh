@@ -5,7 +5,7 @@
 // fixed point: integer sums are the same bits in any order, and exact to 2^-29.
 #pragma once
 
-#include "cuda/sample/block.cuh"
+#include "cuda/sample/logits.cuh"
 
 namespace quire::cuda {
 

@@ -1,4 +1,4 @@
-// Loads, keys and checks of logits.
+// Loads, keys and checks of logits, and reductions over a thread block.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/numbers.h"
-#include "cuda/sample/kernels.h"
+#include "cuda/sample/sample_kernels.h"
 
 namespace quire::cuda {
 
@@ -105,9 +105,9 @@ __device__ __forceinline__ bool is_of_pass(const SampleCall& call, int i, Sample
 }
 
 // State of the sequence at logits row i, as if the drafts before the row had been accepted.
-__device__ __forceinline__ RowState state_at(const RowTables& tables, const SampleCall& call,
-                                             int i) {
-  RowState state = tables.states[call.row_ids[i]];
+__device__ __forceinline__ SlotState state_at(const SlotTables& tables, const SampleCall& call,
+                                              int i) {
+  SlotState state = tables.states[call.slots[i]];
   state.position += call.offsets[i];
   state.num_output += call.offsets[i];
   return state;
@@ -126,6 +126,85 @@ __device__ inline void store_result(RowStatus status, int64_t position, int32_t 
 
 __device__ inline void store_padding(RowResult& result) {
   store_result(RowStatus::kPadding, 0, 0, 0, result);
+}
+
+// Calls use(q, quad) for quads [first, end) of a row. Each thread visits every blockDim.x-th quad
+// in ascending order, with kInFlight loads at once.
+template <int kInFlight = 4, typename Use>
+__device__ __forceinline__ void for_each_quad(const LogitsRow& row, int32_t first, int32_t end,
+                                              Use use) {
+  const auto step = static_cast<int32_t>(blockDim.x);
+  int32_t q = first + static_cast<int32_t>(threadIdx.x);
+  for (; q + (kInFlight - 1) * step < end; q += kInFlight * step) {
+    Quad quads[kInFlight];
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) quads[i] = row.quad(q + i * step);
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) use(q + i * step, quads[i]);
+  }
+  for (; q < end; q += step) use(q, row.quad(q));
+}
+
+// Reductions over a one-dimensional thread block of whole warps. Every thread gets the result. Each
+// ends with a barrier, so that another may follow directly.
+template <typename T, typename Combine>
+__device__ T block_reduce(T x, Combine combine) {
+  __shared__ T of_warp[32];
+  const int num_warps = static_cast<int>(blockDim.x) / 32;
+  for (int distance = 16; distance > 0; distance /= 2) {
+    x = combine(x, T::shuffle(x, distance));
+  }
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
+  __syncthreads();
+  x = of_warp[0];
+  for (int w = 1; w < num_warps; ++w) x = combine(x, of_warp[w]);
+  __syncthreads();
+  return x;
+}
+
+template <typename T>
+struct Scalar {
+  T value;
+  __device__ static Scalar shuffle(Scalar x, int distance) {
+    return {__shfl_xor_sync(0xFFFFFFFFU, x.value, distance)};
+  }
+};
+
+__device__ inline float block_max(float x) {
+  return block_reduce(Scalar<float>{x},
+                      [](auto a, auto b) { return Scalar<float>{fmaxf(a.value, b.value)}; })
+      .value;
+}
+__device__ inline double block_sum(double x) {
+  return block_reduce(Scalar<double>{x},
+                      [](auto a, auto b) { return Scalar<double>{a.value + b.value}; })
+      .value;
+}
+__device__ inline int block_sum(int x) {
+  return block_reduce(Scalar<int>{x}, [](auto a, auto b) { return Scalar<int>{a.value + b.value}; })
+      .value;
+}
+
+struct SharedLargest {
+  float logit;
+  int32_t token_id, nan_id;
+  __device__ static SharedLargest shuffle(SharedLargest x, int distance) {
+    return {__shfl_xor_sync(0xFFFFFFFFU, x.logit, distance),
+            __shfl_xor_sync(0xFFFFFFFFU, x.token_id, distance),
+            __shfl_xor_sync(0xFFFFFFFFU, x.nan_id, distance)};
+  }
+};
+__device__ inline Largest block_largest(const Largest& mine) {
+  const SharedLargest all =
+      block_reduce(SharedLargest{mine.logit, mine.token_id, mine.nan_id}, [](auto a, auto b) {
+        Largest merged;
+        merged.merge(a.logit, a.token_id, a.nan_id);
+        merged.merge(b.logit, b.token_id, b.nan_id);
+        return SharedLargest{merged.logit, merged.token_id, merged.nan_id};
+      });
+  Largest largest;
+  largest.merge(all.logit, all.token_id, all.nan_id);
+  return largest;
 }
 
 }  // namespace quire::cuda

@@ -7,8 +7,7 @@
 // slices. exp is computed in fp32; at most 32 of them are added in fp32, the rest in fp64, so that
 // a log probability is exact to 1e-6.
 #include "cuda/base/launch.h"
-#include "cuda/sample/block.cuh"
-#include "cuda/sample/kernels.h"
+#include "cuda/sample/logits.cuh"
 
 namespace quire::cuda {
 namespace {
@@ -192,13 +191,13 @@ __device__ void run_query(const Query& query, const float* logits, int vocab_siz
 }
 
 __global__ void __launch_bounds__(kThreads)
-    sampled_logprobs_kernel(RowTables tables, SampleCall call, SliceLogprobs* slices,
+    sampled_logprobs_kernel(SlotTables tables, SampleCall call, SliceLogprobs* slices,
                             uint32_t* arrivals, LogprobsResult* results) {
-  const int row_id = call.row_ids[blockIdx.x];
+  const int slot = call.slots[blockIdx.x];
   const RowResult& sampled = call.results[blockIdx.x];
   Query query = {-1, 0};
-  if (row_id >= 0 && sampled.status == RowStatus::kOk) {
-    const int num_top = tables.states[row_id].num_logprobs;
+  if (slot >= 0 && sampled.status == RowStatus::kOk) {
+    const int num_top = tables.states[slot].num_logprobs;
     if (num_top >= 0) query = {sampled.token_id, min(num_top, tables.vocab_size)};
   }
   run_query(query, call.logits, tables.vocab_size, slices, arrivals, results);
@@ -218,8 +217,9 @@ LaunchShape shape_of(int vocab_size, int num_rows) {
 
 }  // namespace
 
-void launch_sampled_logprobs(const RowTables& tables, const SampleCall& call, SliceLogprobs* slices,
-                             uint32_t* arrivals, LogprobsResult* results, CudaStream& stream) {
+void launch_sampled_logprobs(const SlotTables& tables, const SampleCall& call,
+                             SliceLogprobs* slices, uint32_t* arrivals, LogprobsResult* results,
+                             CudaStream& stream) {
   QUIRE_LAUNCH(stream, sampled_logprobs_kernel, shape_of(tables.vocab_size, call.num_rows), tables,
                call, slices, arrivals, results);
 }

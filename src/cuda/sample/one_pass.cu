@@ -3,8 +3,7 @@
 // Grid: (rows, slices of a row). Each thread block reads its slice once. The last thread block of a
 // row to finish chooses among the slices' picks, in slice order.
 #include "cuda/base/launch.h"
-#include "cuda/sample/block.cuh"
-#include "cuda/sample/kernels.h"
+#include "cuda/sample/gumbel.cuh"
 
 namespace quire::cuda {
 namespace {
@@ -23,7 +22,7 @@ __device__ Largest find_largest(const LogitsRow& row, int32_t first, int32_t end
 // The pass over the logits also yields the largest one. A logit of -infinity has score -infinity
 // and never wins.
 __device__ SlicePick sample_slice(const LogitsRow& row, int32_t first, int32_t end,
-                                  const RowState& state) {
+                                  const SlotState& state) {
   Largest mine;
   const GumbelParams params(state, 0.0F);
   const Winner winner = sample_gumbel_max(
@@ -51,19 +50,19 @@ __device__ void pick_row(const SlicePick* picks, int count, int64_t position, Ro
 
 template <bool kRandom>
 __global__ void __launch_bounds__(kThreads)
-    one_pass_kernel(RowTables tables, SampleCall call, SlicePick* picks, uint32_t* arrivals) {
+    one_pass_kernel(SlotTables tables, SampleCall call, SlicePick* picks, uint32_t* arrivals) {
   const auto i = static_cast<int>(blockIdx.x);
   const auto slice = static_cast<int>(blockIdx.y);
   const auto count = static_cast<int>(gridDim.y);
   if (!is_of_pass(call, i, SamplePass::kOnePass)) return;
-  if (call.row_ids[i] < 0) {
+  if (call.slots[i] < 0) {
     if (slice == 0 && threadIdx.x == 0) store_padding(call.results[i]);
     return;
   }
   const LogitsRow row(call.logits, tables.vocab_size, i);
   const int32_t first = slice * (kSliceSize / 4);
   const int32_t end = min(first + kSliceSize / 4, row.num_quads());
-  const RowState state = state_at(tables, call, i);
+  const SlotState state = state_at(tables, call, i);
   SlicePick pick;
   if (kRandom && state.temperature >= kGreedyBelow) {
     pick = sample_slice(row, first, end, state);
@@ -82,8 +81,8 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void launch_one_pass(const RowTables& tables, const SampleCall& call, bool random, SlicePick* picks,
-                     uint32_t* arrivals, CudaStream& stream) {
+void launch_one_pass(const SlotTables& tables, const SampleCall& call, bool random,
+                     SlicePick* picks, uint32_t* arrivals, CudaStream& stream) {
   const LaunchShape shape = {.grid = slices_grid(call.num_rows, tables.vocab_size),
                              .block = kThreads};
   QUIRE_LAUNCH(stream, random ? one_pass_kernel<true> : one_pass_kernel<false>, shape, tables, call,

@@ -1,22 +1,21 @@
 // Applies a request's rules to logits as they are read; the logits in memory do not change.
 #pragma once
 
-#include "cuda/sample/kernels.h"
 #include "cuda/sample/logits.cuh"
 
 namespace quire::cuda {
 
 // The step's mask of logits row i; null: every token may be sampled.
-__device__ __forceinline__ const uint32_t* mask_of(const RowTables& tables, const SampleCall& call,
+__device__ __forceinline__ const uint32_t* mask_of(const SlotTables& tables, const SampleCall& call,
                                                    int i) {
   if (call.rows == nullptr || call.rows[i].mask_idx < 0) return nullptr;
   return call.masks + static_cast<int64_t>(call.rows[i].mask_idx) * tables.bitmap_words;
 }
 
 // The drafts of the span that contains logits row i; call.offsets[i] of them precede the row.
-__device__ __forceinline__ const int32_t* drafts_of(const RowTables& tables, const SampleCall& call,
-                                                    int i) {
-  return tables.next_tokens + static_cast<int64_t>(call.row_ids[i]) * tables.q_len + 1;
+__device__ __forceinline__ const int32_t* drafts_of(const SlotTables& tables,
+                                                    const SampleCall& call, int i) {
+  return tables.next_tokens + static_cast<int64_t>(call.slots[i]) * tables.q_len + 1;
 }
 
 // Applies rules in the order of LogitsRules::apply, and rounds as it does. The mask may come first,
@@ -24,7 +23,7 @@ __device__ __forceinline__ const int32_t* drafts_of(const RowTables& tables, con
 class Rules {
  public:
   // `state` belongs to logits row i. With may_forbid, requires launch_forbid() earlier in the step.
-  __device__ Rules(const RowTables& tables, const SampleCall& call, const RowState& state, int i,
+  __device__ Rules(const SlotTables& tables, const SampleCall& call, const SlotState& state, int i,
                    bool may_forbid) {
     const int64_t table = state.table;
     const uint32_t flags = state.flags;

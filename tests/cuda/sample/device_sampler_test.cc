@@ -21,15 +21,15 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 #define SKIP_WITHOUT_DEVICE() \
   if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message()
 
-SlotAdded make_row(int row, SamplingParams params, std::vector<int32_t> token_ids = {1, 2, 3},
-                   int num_prompt_tokens = -1, uint64_t seed = 0) {
+SlotAdded make_slot(int slot, SamplingParams params, std::vector<int32_t> token_ids = {1, 2, 3},
+                    int num_prompt_tokens = -1, uint64_t seed = 0) {
   SlotAdded added;
-  added.slot = row;
+  added.slot = slot;
   added.num_prompt_tokens =
       num_prompt_tokens < 0 ? static_cast<int>(token_ids.size()) : num_prompt_tokens;
   added.token_ids = std::move(token_ids);
   added.sampling = std::make_shared<SamplingSpec>(SamplingSpec{
-      .params = std::make_shared<SamplingParams>(std::move(params)), .seed = seed + 77 * row});
+      .params = std::make_shared<SamplingParams>(std::move(params)), .seed = seed + 77 * slot});
   return added;
 }
 
@@ -144,7 +144,7 @@ struct Kinds {
 std::vector<SlotAdded> random_rows(const Kinds& with, int num_rows, int vocab,
                                    std::mt19937& random) {
   std::vector<SlotAdded> added;
-  for (int row = 0; row < num_rows; ++row) {
+  for (int slot = 0; slot < num_rows; ++slot) {
     SamplingParams params;
     if (with.filters) params = random_filter(random, vocab);
     if (!with.filters) params.temperature = pick(random, {0.0F, 0.3F, 1.0F, 3.0F});
@@ -152,7 +152,7 @@ std::vector<SlotAdded> random_rows(const Kinds& with, int num_rows, int vocab,
     if (with.rules) add_rules(params, spec, random, vocab);
     std::vector<int32_t> ids;
     for (int n = 0; n < 12; ++n) ids.push_back(static_cast<int32_t>(random() % vocab));
-    added.push_back(make_row(row, params, ids, static_cast<int>(random() % 12), random()));
+    added.push_back(make_slot(slot, params, ids, static_cast<int>(random() % 12), random()));
     SamplingSpec whole = *added.back().sampling;
     whole.stop_token_ids = spec.stop_token_ids;
     whole.bad_words_ids = spec.bad_words_ids;
@@ -175,14 +175,14 @@ void SampledAlike::run(const Kinds& with, bool captured, int num_rows, int num_s
   ASSERT_TRUE(created.ok()) << created.status().message();
   SamplerRig& rig = **created;
   const std::vector<SlotAdded> added = random_rows(with, num_rows, vocab, random);
-  ASSERT_TRUE(rig.add_rows(added).ok());
+  ASSERT_TRUE(rig.add_slots(added).ok());
   std::vector<bool> has_failed(static_cast<size_t>(num_rows));  // its sequence has ended
   for (int step = 0; step < num_steps; ++step) {
-    std::vector<int32_t> row_ids;
+    std::vector<int32_t> slots;
     std::vector<float> logits;
-    for (int row = 0; row < num_rows; ++row) {
-      if (has_failed[static_cast<size_t>(row)]) continue;
-      row_ids.push_back(row);
+    for (int slot = 0; slot < num_rows; ++slot) {
+      if (has_failed[static_cast<size_t>(slot)]) continue;
+      slots.push_back(slot);
       const float spread = pick(random, {1.0F, 3.0F, 8.0F});
       const int levels = pick(random, {0, 0, 16, 1, 256});
       std::vector<float> of_row = random_logits(vocab, spread, levels, random);
@@ -192,23 +192,23 @@ void SampledAlike::run(const Kinds& with, bool captured, int num_rows, int num_s
       }
       logits.insert(logits.end(), of_row.begin(), of_row.end());
     }
-    std::shuffle(row_ids.begin(), row_ids.end(), random);
-    row_ids.push_back(-1);
+    std::shuffle(slots.begin(), slots.end(), random);
+    slots.push_back(-1);
     logits.insert(logits.end(), static_cast<size_t>(vocab), kNan);
-    const StepMasks masks = with.masks ? random_masks(random, row_ids.size(), vocab) : StepMasks();
+    const StepMasks masks = with.masks ? random_masks(random, slots.size(), vocab) : StepMasks();
     const auto results =
-        captured ? rig.step_captured(logits, row_ids, masks) : rig.step(logits, row_ids, masks);
+        captured ? rig.step_captured(logits, slots, masks) : rig.step(logits, slots, masks);
     EXPECT_EQ(rig.num_copies(), 1);
     for (size_t i = 0; i < results.size(); ++i) {
-      if (row_ids[i] < 0) continue;
-      has_failed[static_cast<size_t>(row_ids[i])] = !results[i].host.error.ok();
-      const SamplingParams& p = *added[static_cast<size_t>(row_ids[i])].sampling->params;
-      expect_same(results[i],
-                  "step " + std::to_string(step) + " row " + std::to_string(row_ids[i]) + " T " +
-                      std::to_string(p.temperature) + " k " + std::to_string(p.top_k) + " p " +
-                      std::to_string(p.top_p) + " min_p " + std::to_string(p.min_p));
+      if (slots[i] < 0) continue;
+      has_failed[static_cast<size_t>(slots[i])] = !results[i].host.error.ok();
+      const SamplingParams& p = *added[static_cast<size_t>(slots[i])].sampling->params;
+      expect_same(results[i], "step " + std::to_string(step) + " slot " + std::to_string(slots[i]) +
+                                  " T " + std::to_string(p.temperature) + " k " +
+                                  std::to_string(p.top_k) + " p " + std::to_string(p.top_p) +
+                                  " min_p " + std::to_string(p.min_p));
       if (results[i].host.error.ok() && i % 7 == 0) {
-        EXPECT_EQ(rig.last_token(row_ids[i]), results[i].host.token_id);
+        EXPECT_EQ(rig.last_token(slots[i]), results[i].host.token_id);
       }
     }
   }
@@ -260,33 +260,33 @@ TEST_P(SampledAlike, InSpans) {
     ASSERT_TRUE(created.ok()) << created.status().message();
     SamplerRig& rig = **created;
     const Kinds kinds = {.filters = true, .rules = true};
-    ASSERT_TRUE(rig.add_rows(random_rows(kinds, kNumRows, vocab, random)).ok());
-    std::vector<int32_t> row_ids;
-    for (int row = 0; row < kNumRows; ++row) row_ids.push_back(row);
+    ASSERT_TRUE(rig.add_slots(random_rows(kinds, kNumRows, vocab, random)).ok());
+    std::vector<int32_t> slots;
+    for (int slot = 0; slot < kNumRows; ++slot) slots.push_back(slot);
     for (int step = 0; step < 6; ++step) {
-      std::shuffle(row_ids.begin(), row_ids.end(), random);
+      std::shuffle(slots.begin(), slots.end(), random);
       std::vector<int> num_right;
-      for (size_t i = 0; i < row_ids.size(); ++i) {
+      for (size_t i = 0; i < slots.size(); ++i) {
         num_right.push_back(static_cast<int>(random() % static_cast<uint32_t>(q_len)));
       }
       std::vector<float> logits =
-          random_logits(static_cast<int>(row_ids.size()) * q_len * vocab, 3.0F, 16, random);
+          random_logits(static_cast<int>(slots.size()) * q_len * vocab, 3.0F, 16, random);
       // An error after accepted drafts is reported by the next step.
-      logits[(row_ids.size() * static_cast<size_t>(q_len) - 1) * static_cast<size_t>(vocab)] =
+      logits[(slots.size() * static_cast<size_t>(q_len) - 1) * static_cast<size_t>(vocab)] =
           num_drafts > 0 ? kNan : 0.0F;
-      const auto results = rig.step_spans(logits, row_ids, num_right, step % 2 == 1);
+      const auto results = rig.step_spans(logits, slots, num_right, step % 2 == 1);
       std::vector<int32_t> left;
       for (size_t i = 0; i < results.size(); ++i) {
-        const int row = row_ids[i];
+        const int slot = slots[i];
         const std::string where = std::to_string(num_drafts) + " drafts, step " +
-                                  std::to_string(step) + " row " + std::to_string(row);
+                                  std::to_string(step) + " slot " + std::to_string(slot);
         expect_same(results[i], where);
-        EXPECT_EQ(rig.num_computed(row), rig.num_tokens_on_host(row) - 1) << where;
+        EXPECT_EQ(rig.num_computed(slot), rig.num_tokens_on_host(slot) - 1) << where;
         if (!results[i].host.error.ok()) continue;
-        EXPECT_EQ(rig.last_token(row), results[i].host.tokens.back().token_id) << where;
-        left.push_back(row);
+        EXPECT_EQ(rig.last_token(slot), results[i].host.tokens.back().token_id) << where;
+        left.push_back(slot);
       }
-      row_ids = left;
+      slots = left;
       if (HasFailure()) return;
     }
   }
@@ -303,21 +303,21 @@ TEST(DeviceSampler, CutsThroughTiesByIdAsTheCpuDoes) {
   SamplerRig& rig = **created;
   std::vector<SlotAdded> added;
   std::vector<float> logits;
-  for (int row = 0; row < 8; ++row) {
+  for (int slot = 0; slot < 8; ++slot) {
     SamplingParams params;
-    params.top_p = row % 2 == 0 ? 0.3F : 0.77F;
-    params.top_k = row < 4 ? 0 : 30000;
-    params.temperature = row % 4 < 2 ? 1.0F : 0.5F;
-    added.push_back(make_row(row, params));
+    params.top_p = slot % 2 == 0 ? 0.3F : 0.77F;
+    params.top_k = slot < 4 ? 0 : 30000;
+    params.temperature = slot % 4 < 2 ? 1.0F : 0.5F;
+    added.push_back(make_slot(slot, params));
     for (int id = 0; id < kVocab; ++id) {
-      logits.push_back(id % 3 == 0 ? 2.0F : 1.999F + 1e-6F * static_cast<float>(id % (row + 1)));
+      logits.push_back(id % 3 == 0 ? 2.0F : 1.999F + 1e-6F * static_cast<float>(id % (slot + 1)));
     }
   }
-  ASSERT_TRUE(rig.add_rows(added).ok());
+  ASSERT_TRUE(rig.add_slots(added).ok());
   for (int step = 0; step < 6; ++step) {
     const auto results = rig.step(logits, {0, 1, 2, 3, 4, 5, 6, 7});
     for (size_t i = 0; i < results.size(); ++i) {
-      expect_same(results[i], "row " + std::to_string(i) + " step " + std::to_string(step));
+      expect_same(results[i], "slot " + std::to_string(i) + " step " + std::to_string(step));
     }
   }
 }
@@ -339,9 +339,9 @@ TEST(DeviceSampler, FailsOnlyTheRowWhoseLogitsAreBroken) {
     SamplingParams masked = params;
     if (kind == Kind::kRules) masked.allowed_token_ids = {5};
     std::vector<SlotAdded> added;
-    for (int row = 0; row < 5; ++row) added.push_back(make_row(row, params));
-    added.push_back(make_row(5, masked));
-    ASSERT_TRUE(rig.add_rows(added).ok());
+    for (int slot = 0; slot < 5; ++slot) added.push_back(make_slot(slot, params));
+    added.push_back(make_slot(5, masked));
+    ASSERT_TRUE(rig.add_slots(added).ok());
     std::mt19937 random(7);
     std::vector<float> logits = random_logits(6 * kVocab, 2.0F, 0, random);
     logits[1 * kVocab + 700] = logits[1 * kVocab + 999] = kNan;
@@ -349,8 +349,8 @@ TEST(DeviceSampler, FailsOnlyTheRowWhoseLogitsAreBroken) {
     std::fill_n(logits.begin() + 3 * kVocab, kVocab, -kInf);
     std::fill_n(logits.begin() + 4 * kVocab, kVocab - 1, -kInf);
     logits[5 * kVocab + 5] = -kInf;
-    const std::vector<int32_t> row_ids = {0, 1, 2, 3, 4, 5};
-    const auto results = rig.step(logits, row_ids);
+    const std::vector<int32_t> slots = {0, 1, 2, 3, 4, 5};
+    const auto results = rig.step(logits, slots);
     for (size_t i = 0; i < results.size(); ++i) expect_same(results[i], std::to_string(i));
     EXPECT_TRUE(results[0].device.error.ok());
     EXPECT_FALSE(results[1].device.error.ok());
@@ -372,22 +372,22 @@ TEST(DeviceSampler, AMaskOfNothingFailsItsRowAloneAndForThatStep) {
   params.temperature = 0;
   params.logprobs = 2;
   std::vector<SlotAdded> added;
-  for (int row = 0; row < 4; ++row) added.push_back(make_row(row, params));
-  ASSERT_TRUE(rig.add_rows(added).ok());
+  for (int slot = 0; slot < 4; ++slot) added.push_back(make_slot(slot, params));
+  ASSERT_TRUE(rig.add_slots(added).ok());
   std::mt19937 random(7);
   const std::vector<float> logits = random_logits(4 * kVocab, 2.0F, 0, random);
-  const std::vector<int32_t> row_ids = {2, 0, 3, 1};
+  const std::vector<int32_t> slots = {2, 0, 3, 1};
   std::vector<uint32_t> one(32, 0);
   one[31] = 1U << 7;  // allows token 999
   const StepMasks masks = {.idx = {0, -1, 2, 1}, .masks = {{}, std::vector<uint32_t>(32, 0), one}};
-  const auto results = rig.step(logits, row_ids, masks);
+  const auto results = rig.step(logits, slots, masks);
   for (size_t i = 0; i < results.size(); ++i) expect_same(results[i], std::to_string(i));
   EXPECT_EQ(results[0].device.error.message(), no_token_allowed(3).message());
   EXPECT_TRUE(results[1].device.error.ok());
   EXPECT_EQ(results[2].device.token_id, 999);
   EXPECT_EQ(results[3].device.error.message(), no_token_allowed(3).message());
   EXPECT_EQ(rig.last_token(1), 3);  // unchanged
-  for (const Compared& free : rig.step(logits, row_ids)) {
+  for (const Compared& free : rig.step(logits, slots)) {
     expect_same(free, "a step without masks knows nothing of the one before");
     EXPECT_TRUE(free.device.error.ok());
   }
@@ -405,7 +405,7 @@ TEST(DeviceSampler, StartsARowAnew) {
     params.temperature = 0;
     params.frequency_penalty = 2.0F;
     params.repetition_penalty = 1.5F;
-    ASSERT_TRUE(rig.add_rows({make_row(1, params, {round, 5 + round, 9}, 1)}).ok());
+    ASSERT_TRUE(rig.add_slots({make_slot(1, params, {round, 5 + round, 9}, 1)}).ok());
     const std::vector<float> logits = random_logits(kVocab, 1.0F, 2, random);
     for (int step = 0; step < 8; ++step) {
       expect_same(rig.step(logits, {1})[0], "step " + std::to_string(step));
@@ -419,7 +419,7 @@ TEST(DeviceSampler, RefusesListsItHasNoRoomFor) {
   ASSERT_TRUE(created.ok());
   SamplingParams params;
   params.logit_bias.assign(kMaxBiases + 1, {1, 1.0F});
-  const Status refused = (*created)->sampler().check(*make_row(0, params).sampling);
+  const Status refused = (*created)->sampler().check(*make_slot(0, params).sampling);
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(refused.message(), testing::HasSubstr("logit_bias"));
 }
@@ -438,12 +438,12 @@ TEST(DeviceSampler, RuleTablesAreAPool) {
   for (int round = 0; round < 30; ++round) {
     std::vector<SlotAdded> added;
     if (with_rules.size() == 2) {
-      rig.sampler().remove_rows(std::vector<int>{with_rules.front()});
-      added.push_back(make_row(with_rules.front(), {}));
+      rig.sampler().remove_slots(std::vector<int>{with_rules.front()});
+      added.push_back(make_slot(with_rules.front(), {}));
       with_rules.erase(with_rules.begin());
     }
-    const auto row = static_cast<int32_t>(random() % kRows);
-    if (std::ranges::find(with_rules, row) == with_rules.end()) {
+    const auto slot = static_cast<int32_t>(random() % kRows);
+    if (std::ranges::find(with_rules, slot) == with_rules.end()) {
       SamplingParams params;
       params.temperature = pick(random, {0.0F, 1.0F});
       params.frequency_penalty = 1.5F;
@@ -451,20 +451,20 @@ TEST(DeviceSampler, RuleTablesAreAPool) {
       for (int n = 0; n < 20; ++n) {
         params.logit_bias.emplace_back(static_cast<int32_t>(random() % kVocab), 2.0F);
       }
-      added.push_back(make_row(row, params, {1, 2, 3, static_cast<int32_t>(round)}, 2));
-      with_rules.push_back(row);
+      added.push_back(make_slot(slot, params, {1, 2, 3, static_cast<int32_t>(round)}, 2));
+      with_rules.push_back(slot);
     }
-    std::vector<int32_t> row_ids;
+    std::vector<int32_t> slots;
     for (int other = 0; other < kRows; ++other) {
-      row_ids.push_back(other);
-      if (round == 0 && other != row) added.push_back(make_row(other, {}));
+      slots.push_back(other);
+      if (round == 0 && other != slot) added.push_back(make_slot(other, {}));
     }
-    ASSERT_TRUE(rig.add_rows(added).ok());
+    ASSERT_TRUE(rig.add_slots(added).ok());
     const std::vector<float> logits = random_logits(kRows * kVocab, 1.0F, 4, random);
-    const auto results = rig.step(logits, row_ids);
+    const auto results = rig.step(logits, slots);
     EXPECT_EQ(rig.last_plan().num_rows_of(SamplePass::kRules), std::ssize(with_rules));
     for (size_t i = 0; i < results.size(); ++i) {
-      expect_same(results[i], "round " + std::to_string(round) + " row " + std::to_string(i));
+      expect_same(results[i], "round " + std::to_string(round) + " slot " + std::to_string(i));
     }
   }
 }
@@ -482,25 +482,25 @@ TEST(DeviceSampler, DrawsAsOftenAsProbable) {
   const std::vector<float> certain = {-50, -50, 0, -50, -50, -50, -50, -50};
   const std::vector<float> open = {1.0F, 0.0F, -1.0F, 2.0F, -3.0F, 0.5F, -8.0F, -kInf};
   std::vector<SlotAdded> added;
-  std::vector<int32_t> row_ids;
+  std::vector<int32_t> slots;
   std::vector<float> logits;
-  for (int row = 0; row < kRows; ++row) {
-    added.push_back(make_row(row, {}));
-    row_ids.push_back(row);
-    const std::vector<float>& of_row = row % 2 == 0 ? certain : open;
+  for (int slot = 0; slot < kRows; ++slot) {
+    added.push_back(make_slot(slot, {}));
+    slots.push_back(slot);
+    const std::vector<float>& of_row = slot % 2 == 0 ? certain : open;
     logits.insert(logits.end(), of_row.begin(), of_row.end());
   }
-  ASSERT_TRUE(rig.add_rows(added).ok());
+  ASSERT_TRUE(rig.add_slots(added).ok());
   CudaStream& stream = rig.stream();
   stream.copy_to_device(rig.logits(), logits.data(), logits.size() * sizeof(float));
-  stream.copy_to_device(rig.row_ids(), row_ids.data(), row_ids.size() * sizeof(int32_t));
+  stream.copy_to_device(rig.slots(), slots.data(), slots.size() * sizeof(int32_t));
   auto pinned = pinned_memory(DeviceSampler::results_bytes(kRows, false));
   ASSERT_TRUE(pinned.ok());
   const auto* results = static_cast<const RowResult*>(pinned->data());
   std::array<std::array<int64_t, kVocab>, 2> counts = {};
-  const SamplePlan plan = rig.plan(row_ids);
+  const SamplePlan plan = rig.plan(slots);
   for (int step = 0; step < kSteps; ++step) {
-    rig.sampler().sample(plan, rig.logits_view(kRows), rig.row_ids(), rig.offsets(), stream);
+    rig.sampler().sample(plan, rig.logits_view(kRows), rig.slots(), rig.offsets(), stream);
     rig.sampler().copy_results(plan, pinned->data(), stream);
     ASSERT_TRUE(stream.synchronize().ok());
     for (size_t i = 0; i < kRows; ++i) {

@@ -26,8 +26,8 @@ TEST(PromptLogprobs, AreThoseOfTheCpu) {
       std::vector<LogprobsResult> results(kRows);
       CudaStream& stream = rig.stream();
       stream.copy_to_device(rig.logits(), logits.data(), logits.size() * sizeof(float));
-      stream.copy_to_device(rig.row_ids(), targets.data(), targets.size() * sizeof(int32_t));
-      rig.sampler().prompt_logprobs(rig.logits_view(kRows), rig.row_ids(), kRows, num_top,
+      stream.copy_to_device(rig.slots(), targets.data(), targets.size() * sizeof(int32_t));
+      rig.sampler().prompt_logprobs(rig.logits_view(kRows), rig.slots(), kRows, num_top,
                                     static_cast<LogprobsResult*>(device->data()), stream);
       stream.copy_to_host(results.data(), device->data(), kRows * sizeof(LogprobsResult));
       ASSERT_TRUE(stream.synchronize().ok());
@@ -73,8 +73,8 @@ TEST(PromptLogprobs, ReportBrokenLogits) {
     std::vector<LogprobsResult> results(kRows);
     CudaStream& stream = rig.stream();
     stream.copy_to_device(rig.logits(), logits.data(), logits.size() * sizeof(float));
-    stream.copy_to_device(rig.row_ids(), targets.data(), targets.size() * sizeof(int32_t));
-    rig.sampler().prompt_logprobs(rig.logits_view(kRows), rig.row_ids(), kRows, 2,
+    stream.copy_to_device(rig.slots(), targets.data(), targets.size() * sizeof(int32_t));
+    rig.sampler().prompt_logprobs(rig.logits_view(kRows), rig.slots(), kRows, 2,
                                   static_cast<LogprobsResult*>(device->data()), stream);
     stream.copy_to_host(results.data(), device->data(), kRows * sizeof(LogprobsResult));
     ASSERT_TRUE(stream.synchronize().ok());

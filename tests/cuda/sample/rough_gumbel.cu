@@ -10,7 +10,7 @@ constexpr int kThreads = 256;
 __global__ void __launch_bounds__(kThreads)
     check_bits_kernel(uint64_t first, uint64_t count, float logit, float temperature,
                       RoughGumbelErrors* errors) {
-  RowState state = {};
+  SlotState state = {};
   state.temperature = temperature;
   const GumbelParams params(state, 0.0F);
   const uint64_t step = uint64_t{gridDim.x} * kThreads;

@@ -41,25 +41,25 @@ Result<std::unique_ptr<SamplerRig>> SamplerRig::create(const DeviceSamplerLimits
   return rig;
 }
 
-Status SamplerRig::add_rows(const std::vector<SlotAdded>& added) {
+Status SamplerRig::add_slots(const std::vector<SlotAdded>& added) {
   for (const SlotAdded& slot : added) {
     const SamplingSpec& spec = *slot.sampling;
     states_[static_cast<size_t>(slot.slot)] = std::make_unique<SamplerState>(
         spec.params, spec.seed, slot.token_ids.get(), slot.num_prompt_tokens, spec.stop_token_ids,
         spec.bad_words_ids, limits_.vocab_size);
   }
-  return sampler_->add_rows(added, *stream_);
+  return sampler_->add_slots(added, *stream_);
 }
 
 TensorView SamplerRig::logits_view(int num_rows) const {
   return {.data = logits_.data(), .dtype = DType::kF32, .shape = {num_rows, limits_.vocab_size}};
 }
 
-SamplePlan SamplerRig::plan(const std::vector<int32_t>& row_ids,
-                            const std::vector<int32_t>& offsets, const StepMasks& masks) {
+SamplePlan SamplerRig::plan(const std::vector<int32_t>& slots, const std::vector<int32_t>& offsets,
+                            const StepMasks& masks) {
   std::vector<LogitsRowUse> rows;
-  for (size_t i = 0; i < row_ids.size(); ++i) {
-    rows.push_back({.row = row_ids[i],
+  for (size_t i = 0; i < slots.size(); ++i) {
+    rows.push_back({.slot = slots[i],
                     .offset = offsets[i],
                     .mask_idx = masks.idx.empty() ? -1 : masks.idx[i]});
   }
@@ -68,13 +68,13 @@ SamplePlan SamplerRig::plan(const std::vector<int32_t>& row_ids,
   return *std::move(plan);
 }
 
-SamplePlan SamplerRig::plan(const std::vector<int32_t>& row_ids, const StepMasks& masks) {
-  return plan(row_ids, std::vector<int32_t>(row_ids.size()), masks);
+SamplePlan SamplerRig::plan(const std::vector<int32_t>& slots, const StepMasks& masks) {
+  return plan(slots, std::vector<int32_t>(slots.size()), masks);
 }
 
 void SamplerRig::enqueue(bool captured) {
   const auto sample = [&] {
-    sampler_->sample(plan_, logits_view(plan_.num_rows()), row_ids(), offsets(), *stream_);
+    sampler_->sample(plan_, logits_view(plan_.num_rows()), slots(), offsets(), *stream_);
   };
   if (!captured) return sample();
   cudaGraph_t graph = nullptr;
@@ -90,35 +90,33 @@ void SamplerRig::enqueue(bool captured) {
   stream_->record_error(cudaGraphDestroy(graph), "destroy");
 }
 
-Sampled SamplerRig::sample_on_host(int row, std::vector<float> logits,
+Sampled SamplerRig::sample_on_host(int slot, std::vector<float> logits,
                                    std::optional<std::span<const uint32_t>> mask) {
   Sampled sampled;
   sampled.error =
-      states_[static_cast<size_t>(row)]->sample(logits, mask, sampled.token_id, sampled.logprobs);
+      states_[static_cast<size_t>(slot)]->sample(logits, mask, sampled.token_id, sampled.logprobs);
   return sampled;
 }
 
 std::vector<Compared> SamplerRig::step(const std::vector<float>& logits,
-                                       const std::vector<int32_t>& row_ids,
-                                       const StepMasks& masks) {
-  return run(logits, row_ids, masks, false);
+                                       const std::vector<int32_t>& slots, const StepMasks& masks) {
+  return run(logits, slots, masks, false);
 }
 
 std::vector<Compared> SamplerRig::step_captured(const std::vector<float>& logits,
-                                                const std::vector<int32_t>& row_ids,
+                                                const std::vector<int32_t>& slots,
                                                 const StepMasks& masks) {
-  return run(logits, row_ids, masks, true);
+  return run(logits, slots, masks, true);
 }
 
-void SamplerRig::run_on_device(const std::vector<float>& logits,
-                               const std::vector<int32_t>& row_ids,
+void SamplerRig::run_on_device(const std::vector<float>& logits, const std::vector<int32_t>& slots,
                                const std::vector<int32_t>& offsets, const StepMasks& masks,
                                bool captured) {
   const int64_t copies_before = stream_->traffic().num_copies;
   stream_->copy_to_device(logits_.data(), logits.data(), logits.size() * sizeof(float));
-  stream_->copy_to_device(row_ids_.data(), row_ids.data(), row_ids.size() * sizeof(int32_t));
+  stream_->copy_to_device(row_ids_.data(), slots.data(), slots.size() * sizeof(int32_t));
   stream_->copy_to_device(offsets_.data(), offsets.data(), offsets.size() * sizeof(int32_t));
-  plan_ = plan(row_ids, offsets, masks);
+  plan_ = plan(slots, offsets, masks);
   enqueue(captured);
   sampler_->copy_results(plan_, pinned_.data(), *stream_);
   num_copies_ = stream_->traffic().num_copies - copies_before;
@@ -127,13 +125,13 @@ void SamplerRig::run_on_device(const std::vector<float>& logits,
 }
 
 std::vector<Compared> SamplerRig::run(const std::vector<float>& logits,
-                                      const std::vector<int32_t>& row_ids, const StepMasks& masks,
+                                      const std::vector<int32_t>& slots, const StepMasks& masks,
                                       bool captured) {
   const auto vocab = static_cast<size_t>(limits_.vocab_size);
   const bool has_masks = !masks.idx.empty();
-  run_on_device(logits, row_ids, std::vector<int32_t>(row_ids.size()), masks, captured);
-  std::vector<Compared> compared(row_ids.size());
-  for (size_t i = 0; i < row_ids.size(); ++i) {
+  run_on_device(logits, slots, std::vector<int32_t>(slots.size()), masks, captured);
+  std::vector<Compared> compared(slots.size());
+  for (size_t i = 0; i < slots.size(); ++i) {
     SampledSpan span = DeviceSampler::read_span(pinned_.data(), plan_.num_rows(),
                                                 plan_.has_logprobs, static_cast<int>(i));
     compared[i].device.error = span.error;
@@ -141,23 +139,23 @@ std::vector<Compared> SamplerRig::run(const std::vector<float>& logits,
       compared[i].device.token_id = span.tokens[0].token_id;
       compared[i].device.logprobs = std::move(span.tokens[0].logprobs);
     }
-    if (row_ids[i] < 0) continue;
+    if (slots[i] < 0) continue;
     const float* first = logits.data() + i * vocab;
     std::optional<std::span<const uint32_t>> mask;
     if (has_masks && masks.idx[i] >= 0) mask = masks.masks[static_cast<size_t>(masks.idx[i])];
-    compared[i].host = sample_on_host(row_ids[i], {first, first + vocab}, mask);
+    compared[i].host = sample_on_host(slots[i], {first, first + vocab}, mask);
   }
   return compared;
 }
 
 // The sequential definition: samples one token after another until one differs from the next draft.
-SampledSpan SamplerRig::sample_span_on_host(int row, const float* logits, int num_right,
+SampledSpan SamplerRig::sample_span_on_host(int slot, const float* logits, int num_right,
                                             std::span<int32_t> drafts) {
   const auto vocab = static_cast<size_t>(limits_.vocab_size);
   SampledSpan span;
   for (size_t i = 0; i <= drafts.size(); ++i) {
     const float* first = logits + i * vocab;
-    Sampled sampled = sample_on_host(row, {first, first + vocab}, {});
+    Sampled sampled = sample_on_host(slot, {first, first + vocab}, {});
     if (!sampled.error.ok()) {
       if (i == 0) span.error = sampled.error;
       break;
@@ -173,25 +171,25 @@ SampledSpan SamplerRig::sample_span_on_host(int row, const float* logits, int nu
 }
 
 std::vector<ComparedSpan> SamplerRig::step_spans(const std::vector<float>& logits,
-                                                 const std::vector<int32_t>& row_ids,
+                                                 const std::vector<int32_t>& slots,
                                                  const std::vector<int>& num_right, bool captured) {
   const auto q_len = static_cast<size_t>(1 + limits_.num_drafts);
-  std::vector<ComparedSpan> compared(row_ids.size());
+  std::vector<ComparedSpan> compared(slots.size());
   std::vector<int32_t> rows, offsets;
-  for (size_t i = 0; i < row_ids.size(); ++i) {
+  for (size_t i = 0; i < slots.size(); ++i) {
     std::vector<int32_t> drafts(q_len - 1, 3);
     compared[i].host = sample_span_on_host(
-        row_ids[i], logits.data() + i * q_len * static_cast<size_t>(limits_.vocab_size),
-        num_right[i], drafts);
-    stream_->copy_to_device(sampler_->next_tokens() + static_cast<size_t>(row_ids[i]) * q_len + 1,
+        slots[i], logits.data() + i * q_len * static_cast<size_t>(limits_.vocab_size), num_right[i],
+        drafts);
+    stream_->copy_to_device(sampler_->next_tokens() + static_cast<size_t>(slots[i]) * q_len + 1,
                             drafts.data(), drafts.size() * sizeof(int32_t));
     for (size_t j = 0; j < q_len; ++j) {
-      rows.push_back(row_ids[i]);
+      rows.push_back(slots[i]);
       offsets.push_back(static_cast<int32_t>(j));
     }
   }
   run_on_device(logits, rows, offsets, {}, captured);
-  for (size_t i = 0; i < row_ids.size(); ++i) {
+  for (size_t i = 0; i < slots.size(); ++i) {
     compared[i].device = DeviceSampler::read_span(pinned_.data(), plan_.num_rows(),
                                                   plan_.has_logprobs, static_cast<int>(i * q_len));
   }
@@ -206,12 +204,12 @@ int32_t SamplerRig::read_word(const int32_t* device) {
   return word;
 }
 
-int32_t SamplerRig::last_token(int row) {
-  return read_word(sampler_->next_tokens() + row * (1 + limits_.num_drafts));
+int32_t SamplerRig::last_token(int slot) {
+  return read_word(sampler_->next_tokens() + slot * (1 + limits_.num_drafts));
 }
 
-int32_t SamplerRig::num_computed(int row) {
-  return read_word(sampler_->num_computed() + row);
+int32_t SamplerRig::num_computed(int slot) {
+  return read_word(sampler_->num_computed() + slot);
 }
 
 }  // namespace quire::cuda

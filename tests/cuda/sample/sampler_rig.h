@@ -34,7 +34,7 @@ struct ComparedSpan {
 
 // The masks of a step, and the index of each row's mask (< 0: none). Empty: no row has one.
 struct StepMasks {
-  std::vector<int32_t> idx = {};  // [row_ids.size()]
+  std::vector<int32_t> idx = {};  // [slots.size()]
   std::vector<std::vector<uint32_t>> masks = {};
 };
 
@@ -42,50 +42,52 @@ class SamplerRig {
  public:
   static Result<std::unique_ptr<SamplerRig>> create(const DeviceSamplerLimits& limits);
 
-  Status add_rows(const std::vector<SlotAdded>& added);
-  // logits: [row_ids.size(), vocab_size]; row ids < 0 are padding. Samples on both sides.
-  std::vector<Compared> step(const std::vector<float>& logits, const std::vector<int32_t>& row_ids,
+  Status add_slots(const std::vector<SlotAdded>& added);
+  // logits: [slots.size(), vocab_size]; slots < 0 are padding. Samples on both sides.
+  std::vector<Compared> step(const std::vector<float>& logits, const std::vector<int32_t>& slots,
                              const StepMasks& masks = {});
   // The same as step(), with the device's work captured in a graph and replayed.
   std::vector<Compared> step_captured(const std::vector<float>& logits,
-                                      const std::vector<int32_t>& row_ids,
+                                      const std::vector<int32_t>& slots,
                                       const StepMasks& masks = {});
 
-  // Samples a span of limits.num_drafts + 1 logits rows for each of row_ids (none is padding). The
+  // Samples a span of limits.num_drafts + 1 logits rows for each of slots (none is padding). The
   // first num_right[i] of its drafts are the tokens that the host samples, and the next one
   // differs.
   std::vector<ComparedSpan> step_spans(const std::vector<float>& logits,
-                                       const std::vector<int32_t>& row_ids,
+                                       const std::vector<int32_t>& slots,
                                        const std::vector<int>& num_right, bool captured);
 
   DeviceSampler& sampler() { return *sampler_; }
   CudaStream& stream() { return *stream_; }
   TensorView logits_view(int num_rows) const;
   float* logits() const { return static_cast<float*>(logits_.data()); }
-  int32_t* row_ids() const { return static_cast<int32_t*>(row_ids_.data()); }
+  int32_t* slots() const { return static_cast<int32_t*>(row_ids_.data()); }
   const int32_t* offsets() const { return static_cast<const int32_t*>(offsets_.data()); }
   // Plans a step of these rows, each a span of its own, for sampler().sample().
-  SamplePlan plan(const std::vector<int32_t>& row_ids, const StepMasks& masks = {});
+  SamplePlan plan(const std::vector<int32_t>& slots, const StepMasks& masks = {});
   // The plan of the last step.
   const SamplePlan& last_plan() const { return plan_; }
-  int32_t last_token(int row);
-  int32_t num_computed(int row);
-  int num_tokens_on_host(int row) const { return states_[static_cast<size_t>(row)]->num_tokens(); }
+  int32_t last_token(int slot);
+  int32_t num_computed(int slot);
+  int num_tokens_on_host(int slot) const {
+    return states_[static_cast<size_t>(slot)]->num_tokens();
+  }
   int64_t num_copies() const { return num_copies_; }
 
  private:
-  std::vector<Compared> run(const std::vector<float>& logits, const std::vector<int32_t>& row_ids,
+  std::vector<Compared> run(const std::vector<float>& logits, const std::vector<int32_t>& slots,
                             const StepMasks& masks, bool captured);
   // Samples the logits rows on the device, and waits for the results.
-  void run_on_device(const std::vector<float>& logits, const std::vector<int32_t>& row_ids,
+  void run_on_device(const std::vector<float>& logits, const std::vector<int32_t>& slots,
                      const std::vector<int32_t>& offsets, const StepMasks& masks, bool captured);
-  SamplePlan plan(const std::vector<int32_t>& row_ids, const std::vector<int32_t>& offsets,
+  SamplePlan plan(const std::vector<int32_t>& slots, const std::vector<int32_t>& offsets,
                   const StepMasks& masks);
   void enqueue(bool captured);
   int32_t read_word(const int32_t* device);
-  Sampled sample_on_host(int row, std::vector<float> logits,
+  Sampled sample_on_host(int slot, std::vector<float> logits,
                          std::optional<std::span<const uint32_t>> mask);
-  SampledSpan sample_span_on_host(int row, const float* logits, int num_right,
+  SampledSpan sample_span_on_host(int slot, const float* logits, int num_right,
                                   std::span<int32_t> drafts);
 
   DeviceSamplerLimits limits_;

@@ -19,7 +19,7 @@ struct Case {
   SamplingParams params;
   float spread = 3.0F;
   bool is_masked = false;
-  int every = 1;  // every nth row has the parameters; the others sample randomly
+  int every = 1;  // every nth slot has the parameters; the others sample randomly
 };
 
 std::vector<Case> make_cases() {
@@ -70,7 +70,7 @@ float microseconds_of(SamplerRig& rig, const SamplePlan& plan) {
   EXPECT_EQ(cudaEventCreate(&end), cudaSuccess);
   EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
   for (int n = 0; n < kReplays; ++n) {
-    rig.sampler().sample(plan, rig.logits_view(plan.num_rows()), rig.row_ids(), rig.offsets(),
+    rig.sampler().sample(plan, rig.logits_view(plan.num_rows()), rig.slots(), rig.offsets(),
                          rig.stream());
   }
   EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
@@ -99,28 +99,28 @@ TEST(SamplerSpeed, PrintsMicroseconds) {
     std::mt19937 random(5);
     std::vector<float> eight = random_logits(8 * kVocab, test.spread, 0, random);
     std::vector<SlotAdded> added;
-    std::vector<int32_t> row_ids;
-    for (int row = 0; row < 256; ++row) {
+    std::vector<int32_t> slots;
+    for (int slot = 0; slot < 256; ++slot) {
       SlotAdded one;
-      one.slot = row;
+      one.slot = slot;
       one.token_ids = std::vector<int32_t>{1, 2, 3};
       one.num_prompt_tokens = 3;
       one.sampling = std::make_shared<SamplingSpec>(SamplingSpec{
-          .params = std::make_shared<SamplingParams>(row % test.every == 0 ? test.params
-                                                                           : SamplingParams()),
-          .seed = static_cast<uint64_t>(row)});
+          .params = std::make_shared<SamplingParams>(slot % test.every == 0 ? test.params
+                                                                            : SamplingParams()),
+          .seed = static_cast<uint64_t>(slot)});
       added.push_back(one);
-      row_ids.push_back(row);
-      if (row % 8 == 0) {
-        rig.stream().copy_to_device(rig.logits() + static_cast<size_t>(row) * kVocab, eight.data(),
+      slots.push_back(slot);
+      if (slot % 8 == 0) {
+        rig.stream().copy_to_device(rig.logits() + static_cast<size_t>(slot) * kVocab, eight.data(),
                                     eight.size() * sizeof(float));
       }
     }
-    rig.stream().copy_to_device(rig.row_ids(), row_ids.data(), row_ids.size() * sizeof(int32_t));
-    ASSERT_TRUE(rig.add_rows(added).ok());
+    rig.stream().copy_to_device(rig.slots(), slots.data(), slots.size() * sizeof(int32_t));
+    ASSERT_TRUE(rig.add_slots(added).ok());
     fmt::print("{:24}", test.name);
     for (const int num_rows : {1, 8, 64, 256}) {
-      const std::vector<int32_t> ids(row_ids.begin(), row_ids.begin() + num_rows);
+      const std::vector<int32_t> ids(slots.begin(), slots.begin() + num_rows);
       StepMasks masks;
       if (test.is_masked) {
         masks.idx = ids;

@@ -1,4 +1,4 @@
-// Kernels for a row's state on the device: upload, the tokens that it may not sample next, and its
+// Kernels for a slot's state on the device: upload, the tokens that it may not sample next, and its
 // progress.
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
@@ -8,7 +8,7 @@ namespace quire::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBlocksPerRow = 8;
+constexpr int kBlocksPerSlot = 8;
 
 template <typename T>
 __device__ void copy_words(T* to, int64_t table, int32_t per_table, const int32_t* words,
@@ -21,7 +21,8 @@ __device__ void copy_words(T* to, int64_t table, int32_t per_table, const int32_
 }
 
 // Each thread block owns a range of ids: it zeroes the range, then counts the tokens in it.
-__device__ void count_seen(const RowTables& tables, const AddedRow& added, const int32_t* words) {
+__device__ void count_seen(const SlotTables& tables, const UploadedSlot& added,
+                           const int32_t* words) {
   uint32_t* seen = tables.seen + static_cast<int64_t>(added.state.table) * tables.vocab_stride;
   const auto blocks = static_cast<int>(gridDim.y);
   const int per_block = ceil_div(tables.vocab_stride, blocks);
@@ -40,7 +41,7 @@ __device__ void count_seen(const RowTables& tables, const AddedRow& added, const
   }
 }
 
-__device__ void append_output(const RowTables& tables, RowState& state, int32_t token_id) {
+__device__ void append_output(const SlotTables& tables, SlotState& state, int32_t token_id) {
   if ((state.flags & kHasPenalties) != 0) {
     ++tables.seen[static_cast<int64_t>(state.table) * tables.vocab_stride + token_id];
   }
@@ -53,35 +54,30 @@ __device__ void append_output(const RowTables& tables, RowState& state, int32_t 
 }
 
 __global__ void __launch_bounds__(kThreads)
-    add_rows_kernel(RowTables tables, const AddedRow* headers, const int32_t* words) {
-  const AddedRow& added = headers[blockIdx.x];
+    add_slots_kernel(SlotTables tables, const UploadedSlot* headers, const int32_t* words) {
+  const UploadedSlot& added = headers[blockIdx.x];
   const int64_t table = added.state.table;
-  copy_words(tables.allowed, table, tables.bitmap_words, words, added.allowed);
-  copy_words(tables.stops, table, tables.bitmap_words, words, added.stops);
-  copy_words(tables.biased, table, tables.bitmap_words, words, added.biased);
-  copy_words(tables.bias_ids, table, kMaxBiases, words, added.bias_ids);
-  copy_words(tables.bias_values, table, kMaxBiases, words, added.bias_values);
-  copy_words(tables.bad_word_ends, table, kMaxBadWords, words, added.bad_word_ends);
-  copy_words(tables.bad_word_ids, table, kMaxBadWordIds, words, added.bad_word_ids);
-  copy_words(tables.output_tail, table, tables.tail_size, words, added.output_tail);
+  SlotTables::for_each_list(tables, [&](auto* array, int32_t per_table, auto list) {
+    copy_words(array, table, per_table, words, added.*list);
+  });
   if ((added.state.flags & kHasPenalties) != 0) count_seen(tables, added, words);
   if (blockIdx.y == 0 && threadIdx.x == 0) {
-    tables.states[added.row] = added.state;
-    tables.num_computed[added.row] = static_cast<int32_t>(added.state.position) - 1;
-    tables.next_tokens[added.row * tables.q_len] = added.last_token;
+    tables.states[added.slot] = added.state;
+    tables.num_computed[added.slot] = static_cast<int32_t>(added.state.position) - 1;
+    tables.next_tokens[added.slot * tables.q_len] = added.last_token;
   }
 }
 
 // One thread per span.
-__global__ void __launch_bounds__(kThreads) commit_kernel(RowTables tables, SampleCall call) {
+__global__ void __launch_bounds__(kThreads) commit_kernel(SlotTables tables, SampleCall call) {
   const auto first = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (first >= call.num_rows || call.row_ids[first] < 0 || call.offsets[first] != 0) return;
-  const int row_id = call.row_ids[first];
-  RowState& state = tables.states[row_id];
-  int32_t* next_tokens = tables.next_tokens + static_cast<int64_t>(row_id) * tables.q_len;
+  if (first >= call.num_rows || call.slots[first] < 0 || call.offsets[first] != 0) return;
+  const int slot = call.slots[first];
+  SlotState& state = tables.states[slot];
+  int32_t* next_tokens = tables.next_tokens + static_cast<int64_t>(slot) * tables.q_len;
   int32_t newest = next_tokens[0];
   int count = 0;
-  for (int i = first; i < call.num_rows && call.row_ids[i] == row_id; ++i) {
+  for (int i = first; i < call.num_rows && call.slots[i] == slot; ++i) {
     // After accepted drafts, an error is reported by the next step, which samples from the same
     // logits.
     if (call.results[i].status != RowStatus::kOk) break;
@@ -92,7 +88,7 @@ __global__ void __launch_bounds__(kThreads) commit_kernel(RowTables tables, Samp
   }
   call.results[first].num_tokens = count;
   next_tokens[0] = newest;
-  tables.num_computed[row_id] = static_cast<int32_t>(state.position) - 1;
+  tables.num_computed[slot] = static_cast<int32_t>(state.position) - 1;
 }
 
 // The output before a logits row: the sequence's output, then the drafts that precede the row.
@@ -118,10 +114,10 @@ __device__ bool has_begun(const int32_t* begun, int count, const Output& output)
   return true;
 }
 
-__global__ void __launch_bounds__(kThreads) forbid_kernel(RowTables tables, SampleCall call) {
+__global__ void __launch_bounds__(kThreads) forbid_kernel(SlotTables tables, SampleCall call) {
   const auto i = static_cast<int>(blockIdx.x);
-  if (call.row_ids[i] < 0 || !is_of_pass(call, i, SamplePass::kRules)) return;
-  const RowState state = state_at(tables, call, i);
+  if (call.slots[i] < 0 || !is_of_pass(call, i, SamplePass::kRules)) return;
+  const SlotState state = state_at(tables, call, i);
   const bool has_allowed = (state.flags & kHasAllowed) != 0;
   const bool has_bad_words = (state.flags & kHasBadWords) != 0;
   const bool has_stops = (state.flags & kHasStops) != 0;
@@ -156,22 +152,23 @@ __global__ void __launch_bounds__(kThreads) forbid_kernel(RowTables tables, Samp
 
 }  // namespace
 
-void launch_add_rows(const RowTables& tables, const void* block, int num_rows, CudaStream& stream) {
-  const auto* headers = static_cast<const AddedRow*>(block);
-  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_rows), kBlocksPerRow),
+void launch_add_slots(const SlotTables& tables, const void* block, int num_slots,
+                      CudaStream& stream) {
+  const auto* headers = static_cast<const UploadedSlot*>(block);
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_slots), kBlocksPerSlot),
                              .block = kThreads};
-  QUIRE_LAUNCH(stream, add_rows_kernel, shape, tables, headers,
-               reinterpret_cast<const int32_t*>(headers + num_rows));
+  QUIRE_LAUNCH(stream, add_slots_kernel, shape, tables, headers,
+               reinterpret_cast<const int32_t*>(headers + num_slots));
 }
 
-void launch_commit(const RowTables& tables, const SampleCall& call, CudaStream& stream) {
+void launch_commit(const SlotTables& tables, const SampleCall& call, CudaStream& stream) {
   const int num_blocks = ceil_div(call.num_rows, kThreads);
   QUIRE_LAUNCH(stream, commit_kernel,
                (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kThreads}), tables,
                call);
 }
 
-void launch_forbid(const RowTables& tables, const SampleCall& call, CudaStream& stream) {
+void launch_forbid(const SlotTables& tables, const SampleCall& call, CudaStream& stream) {
   QUIRE_LAUNCH(stream, forbid_kernel,
                (LaunchShape{.grid = static_cast<unsigned>(call.num_rows), .block = kThreads}),
                tables, call);

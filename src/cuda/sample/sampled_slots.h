@@ -1,0 +1,112 @@
+// The host's side of the slots that sample: packs their state for upload, and decides which kernels
+// sample which logits row and which rule table a sequence holds. The host decides alone, so that a
+// step launches only kernels that it needs, and pays for penalties, filters and log probabilities
+// only for the rows that ask for them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/numbers.h"
+#include "cuda/sample/sample_kernels.h"
+#include "quire/status.h"
+#include "sched/batch_plan.h"
+
+namespace quire::cuda {
+
+// Limits of a slot's tables, besides the constants of sample_kernels.h.
+struct SlotLimits {
+  int vocab_size;
+  int max_tokens_per_seq;
+
+  int bitmap_words() const { return ceil_div(vocab_size, 32); }
+  int tail_size() const;
+  // Tables without memory, whose sizes are set.
+  SlotTables sizes() const;
+  // Upper bound of one slot's bytes in a block.
+  size_t max_slot_bytes() const;
+};
+
+// Fails with kInvalidArgument if a request's lists exceed the device's tables.
+Status check_sampling_spec(const SamplingSpec& spec, const SlotLimits& limits);
+
+// Packs the slots of added sequences for upload: headers, then one list of words.
+class SlotUpload {
+ public:
+  explicit SlotUpload(const SlotLimits& limits) : limits_(limits) {}
+
+  // `added` has passed check_sampling_spec. The caller sets the returned state's table if the state
+  // has flags. The reference is valid until the next append.
+  SlotState& append(const SlotAdded& added);
+  int num_slots() const { return static_cast<int>(headers_.size()); }
+  size_t num_bytes() const;
+  void write(std::byte* block) const;
+  void clear();
+
+ private:
+  void append_lists(const SlotAdded& added, UploadedSlot& slot);
+  void append_biases(const SamplingParams& params, UploadedSlot& slot);
+  void append_bad_words(const SlotAdded& added, UploadedSlot& slot);
+  WordSpan append_words(std::span<const int32_t> words);
+  WordSpan append_bitmap(std::span<const int32_t> ids);
+
+  SlotLimits limits_;
+  std::vector<UploadedSlot> headers_;
+  std::vector<int32_t> words_;
+  std::vector<int32_t> scratch_;
+};
+
+// One logits row of a step.
+struct LogitsRowUse {
+  int slot = -1;      // of its sequence; -1: padding
+  int offset = 0;     // drafts of its span before it; a span's rows are consecutive
+  int mask_idx = -1;  // of the step's token masks; -1: none
+};
+
+// One step's sampling: which kernels sample which logits row.
+struct SamplePlan {
+  std::vector<SampleRow> rows;                    // one per logits row
+  std::array<int, kNumSamplePasses> counts = {};  // rows of each pass
+  bool is_random = false;                         // some row of kOnePass is not greedy
+  bool has_logprobs = false;                      // some row wants log probabilities
+  bool has_masks = false;
+
+  int num_rows() const { return static_cast<int>(rows.size()); }
+  int num_rows_of(SamplePass pass) const { return counts[static_cast<size_t>(pass)]; }
+  // Whether the kernels need `rows`: otherwise one pass samples all of them, without masks.
+  bool is_mixed() const;
+};
+
+// Host copy of each slot's sampling state: its pass, its remaining min_tokens and its rule table.
+class SampledSlots {
+ public:
+  SampledSlots(int num_slots, int num_tables);
+
+  // Removes the slot's sequence and frees its table.
+  void remove(int slot);
+  // Adds a sequence to `slot` in place of any earlier one. Returns its rule table, or -1 if `flags`
+  // (of its SlotState) need none. The scheduler admits at most as many sequences with rules as
+  // there are tables.
+  int add(int slot, const SlotState& state);
+  // Plans the next step. Each span yields at least one token, and the plan counts one towards
+  // min_tokens. The kernels count exactly, so a sequence that stays in kRules for longer is only
+  // slower.
+  SamplePlan plan(std::span<const LogitsRowUse> rows);
+
+ private:
+  struct Slot {
+    SamplePass pass = SamplePass::kOnePass;  // pass after min_tokens is reached
+    int min_tokens_left = 0;                 // while positive: kRules
+    int table = -1;
+    bool is_random = false;
+    bool wants_logprobs = false;
+  };
+
+  std::vector<Slot> slots_;
+  std::vector<int> free_tables_;
+};
+
+}  // namespace quire::cuda
