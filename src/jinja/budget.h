@@ -1,12 +1,30 @@
-// The budget of a render, and the exception Error. It is the only exception of this folder, and
-// ChatTemplate's two functions catch it.
+// The limits of a render, the budget that enforces them, and the exception Error. It is the only
+// exception of this folder, and ChatTemplate's two functions catch it.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+
+namespace quire {
+
+// Limits on one render. Exceeding one of them ends the render with an error.
+struct TemplateLimits {
+  // The limit on work. A step is a node evaluated, an item visited or 64 bytes of text read.
+  int64_t max_steps = 2'000'000;
+  size_t max_output_bytes = size_t{8} << 20;
+  size_t max_source_bytes = size_t{1} << 20;
+  int max_depth = 100;                       // nesting of the source, and of macro calls
+  size_t max_live_bytes = size_t{64} << 20;  // memory allocated by the template: strings, lists
+  // The time for strftime_now, in seconds since the epoch, shown in UTC. nullopt: the machine's
+  // clock in its time zone.
+  std::optional<int64_t> now_unix_s = std::nullopt;
+};
+
+}  // namespace quire
 
 namespace quire::jinja {
 
@@ -58,11 +76,36 @@ class Budget {
   size_t live_bytes_ = 0;
 };
 
+// Charges a budget for memory that the template allocated, and releases it on destruction.
+class MemoryCharge {
+ public:
+  MemoryCharge() = default;
+  MemoryCharge(Budget& budget, size_t num_bytes) : budget_(&budget) { add(num_bytes); }
+  MemoryCharge(MemoryCharge&& other) noexcept { *this = std::move(other); }
+  MemoryCharge& operator=(MemoryCharge&& other) noexcept {
+    std::swap(budget_, other.budget_);
+    std::swap(num_bytes_, other.num_bytes_);
+    return *this;
+  }
+  ~MemoryCharge() {
+    if (budget_ != nullptr) budget_->give_back(num_bytes_);
+  }
+  // Charges more to the same budget; does nothing if there is no budget.
+  void add(size_t num_bytes) {
+    if (budget_ == nullptr) return;
+    budget_->take(num_bytes);
+    num_bytes_ += num_bytes;
+  }
+
+ private:
+  Budget* budget_ = nullptr;
+  size_t num_bytes_ = 0;
+};
+
 // A string that charges the budget before it grows. An empty piece is charged, too.
 class TextBuilder {
  public:
-  explicit TextBuilder(Budget& budget) : budget_(budget) {}
-  ~TextBuilder() { budget_.give_back(num_charged_); }
+  explicit TextBuilder(Budget& budget) : budget_(budget), charge_(budget, 0) {}
   TextBuilder(const TextBuilder&) = delete;
   TextBuilder& operator=(const TextBuilder&) = delete;
 
@@ -78,21 +121,21 @@ class TextBuilder {
   }
   size_t size() const { return text_.size(); }
   Budget& budget() { return budget_; }
+  // Returns the text and gives its memory back to the budget. The builder is then at its end.
   std::string take() {
-    budget_.give_back(std::exchange(num_charged_, 0));
+    charge_ = MemoryCharge();
     return std::move(text_);
   }
 
  private:
   void charge(size_t num_bytes, size_t num_pieces) {
-    budget_.take(num_bytes);
-    num_charged_ += num_bytes;
+    charge_.add(num_bytes);
     budget_.read(num_bytes);
     budget_.read(num_pieces);
   }
 
   Budget& budget_;
-  size_t num_charged_ = 0;
+  MemoryCharge charge_;
   std::string text_;
 };
 

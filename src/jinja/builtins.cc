@@ -1,67 +1,17 @@
-// Finds builtins by name and binds call arguments to their parameters.
+// Binds arguments to parameters, and finds builtins by name; then the tests, the global functions
+// and the methods of dicts and lists.
 #include "jinja/builtins.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
-#include <array>
+#include <chrono>
 #include <unordered_map>
 
 #include "jinja/interpreter.h"
+#include "jinja/python_text.h"
 
 namespace quire::jinja {
-
-namespace {
-
-using Table = std::unordered_map<std::string_view, const Builtin*>;
-
-Table make_table(std::initializer_list<std::span<const Builtin>> parts) {
-  Table table;
-  for (const std::span<const Builtin> part : parts) {
-    for (const Builtin& builtin : part) table.emplace(builtin.name, &builtin);
-  }
-  return table;
-}
-
-const Builtin* find(const Table& table, std::string_view name) {
-  const auto at = table.find(name);
-  return at == table.end() ? nullptr : at->second;
-}
-
-const Builtin* find(std::span<const Builtin> table, std::string_view prefix,
-                    std::string_view name) {
-  for (const Builtin& builtin : table) {
-    if (builtin.name.starts_with(prefix) && builtin.name.substr(prefix.size()) == name) {
-      return &builtin;
-    }
-  }
-  return nullptr;
-}
-
-struct Params {
-  std::array<std::string_view, 8> names;
-  size_t count = 0;
-  size_t num_required = 0;
-};
-
-Params split_params(std::string_view text) {
-  Params params;
-  bool has_bar = false;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (word == "|") {
-      has_bar = true;
-      params.num_required = params.count;
-    } else {
-      params.names[params.count++] = word;
-    }
-  }
-  if (!has_bar) params.num_required = params.count;
-  return params;
-}
-
-}  // namespace
 
 int64_t Bound::integer(size_t idx, int64_t otherwise) const {
   if ((*this)[idx] == nullptr) return otherwise;
@@ -80,18 +30,11 @@ const std::string& Bound::text(size_t idx) const {
   return value(idx).as_string();
 }
 
-Value call_method(Interpreter& interpreter, const Builtin& method, const Value& self,
-                  const Args& args) {
-  if (self.is_string()) interpreter.budget.read(self.as_string().size());
-  return call_builtin(interpreter, method, self, args);
-}
-
 Value call_builtin(Interpreter& interpreter, const Builtin& builtin, const Value& self,
                    const Args& args) {
   Bound bound(interpreter.budget, args);
-  if (builtin.params == "*") return builtin.run(interpreter, self, bound);
-  const Params params = split_params(builtin.params);
-  bound.values.resize(params.count, nullptr);
+  const Signature& params = builtin.params;
+  if (params.variadic) return builtin.run(interpreter, self, bound);
   if (args.positional.size() > params.count) {
     fail(fmt::format("{}() takes at most {} argument(s) ({} given)", builtin.name, params.count,
                      args.positional.size()));
@@ -116,31 +59,399 @@ Value call_builtin(Interpreter& interpreter, const Builtin& builtin, const Value
   return builtin.run(interpreter, self, bound);
 }
 
-const Builtin* find_filter(std::string_view name) {
-  static const Table table =
-      make_table({text_filters(), sequence_filters(), number_filters(), selection_filters()});
-  return find(table, name);
-}
-const Builtin* find_test(std::string_view name) {
-  static const Table table = make_table({tests()});
-  return find(table, name);
-}
-const Builtin* find_global(std::string_view name) {
-  static const Table table = make_table({globals()});
-  return find(table, name);
-}
-const Builtin* find_string_method(std::string_view name) {
-  static const Table table = make_table({string_methods()});
-  return find(table, name);
+// ---- tests
+
+namespace {
+
+using Run = Interpreter&;
+
+template <bool (Value::*kIs)() const>
+Value is(Run, const Value& self, const Bound&) {
+  return Value::boolean((self.*kIs)());
 }
 
+Value defined(Run, const Value& self, const Bound&) {
+  return Value::boolean(!self.is_undefined());
+}
+template <bool kFlag>
+Value is_flag(Run, const Value& self, const Bound&) {
+  return Value::boolean(self.is_bool() && self.as_bool() == kFlag);
+}
+
+Value remainder_is(Run run, const Value& self, const Value& divisor, int64_t wanted) {
+  const Value rest = apply_binary(run, BinaryOp::kMod, self, divisor);
+  return Value::boolean(equal(rest, Value::integer(wanted), &run.budget));
+}
+Value odd(Run run, const Value& self, const Bound&) {
+  return remainder_is(run, self, Value::integer(2), 1);
+}
+Value even(Run run, const Value& self, const Bound&) {
+  return remainder_is(run, self, Value::integer(2), 0);
+}
+Value divisibleby(Run run, const Value& self, const Bound& args) {
+  return remainder_is(run, self, args.value(0), 0);
+}
+
+template <CompareOp kOp>
+Value compares(Run run, const Value& self, const Bound& args) {
+  return Value::boolean(compare(run, kOp, self, args.value(0)));
+}
+
+Value sameas(Run, const Value& self, const Bound& args) {
+  return Value::boolean(identical(self, args.value(0)));
+}
+Value iterable(Run, const Value& self, const Bound&) {
+  return Value::boolean(is_iterable(self));
+}
+Value sequence(Run, const Value& self, const Bound&) {
+  return Value::boolean(self.is_undefined() || self.is_string() || self.is_sequence() ||
+                        self.is_dict() || self.object_as<Range>() != nullptr);
+}
+Value callable(Run, const Value& self, const Bound&) {
+  return Value::boolean((self.is_object() && self.object()->callable()) || self.is_undefined());
+}
+Value escaped(Run, const Value& self, const Bound&) {
+  return Value::boolean(self.is_string() && self.text()->markup);
+}
+template <bool (*kIsCase)(std::string_view)>
+Value has_case(Run run, const Value& self, const Bound&) {
+  const std::string text = to_str(self, run.budget);
+  run.budget.read(text.size() * 2);
+  return Value::boolean(kIsCase(text));
+}
+template <const Builtin* (*kFind)(std::string_view)>
+Value exists(Run run, const Value& self, const Bound&) {
+  if (!self.is_string()) return Value::boolean(false);
+  run.budget.read(self.as_string().size());
+  return Value::boolean(kFind(self.as_string()) != nullptr);
+}
+
+constexpr Builtin kTests[] = {
+    {"boolean", "", is<&Value::is_bool>},
+    {"callable", "", callable},
+    {"defined", "", defined},
+    {"divisibleby", "num", divisibleby},
+    {"escaped", "", escaped},
+    {"even", "", even},
+    {"false", "", is_flag<false>},
+    {"filter", "", exists<find_filter>},
+    {"float", "", is<&Value::is_float>},
+    {"in", "seq", compares<CompareOp::kIn>},
+    {"integer", "", is<&Value::is_int>},
+    {"iterable", "", iterable},
+    {"lower", "", has_case<is_lower_case>},
+    {"mapping", "", is<&Value::is_dict>},
+    {"none", "", is<&Value::is_none>},
+    {"number", "", is<&Value::is_number>},
+    {"odd", "", odd},
+    {"sameas", "other", sameas},
+    {"sequence", "", sequence},
+    {"string", "", is<&Value::is_string>},
+    {"test", "", exists<find_test>},
+    {"true", "", is_flag<true>},
+    {"undefined", "", is<&Value::is_undefined>},
+    {"upper", "", has_case<is_upper_case>},
+    {"==", "other", compares<CompareOp::kEq>},
+    {"eq", "other", compares<CompareOp::kEq>},
+    {"equalto", "other", compares<CompareOp::kEq>},
+    {"!=", "other", compares<CompareOp::kNe>},
+    {"ne", "other", compares<CompareOp::kNe>},
+    {">", "other", compares<CompareOp::kGt>},
+    {"gt", "other", compares<CompareOp::kGt>},
+    {"greaterthan", "other", compares<CompareOp::kGt>},
+    {">=", "other", compares<CompareOp::kGe>},
+    {"ge", "other", compares<CompareOp::kGe>},
+    {"<", "other", compares<CompareOp::kLt>},
+    {"lt", "other", compares<CompareOp::kLt>},
+    {"lessthan", "other", compares<CompareOp::kLt>},
+    {"<=", "other", compares<CompareOp::kLe>},
+    {"le", "other", compares<CompareOp::kLe>},
+};
+
+// ---- global functions
+
+Value range(Run run, const Value&, const Bound& args) {
+  const bool one = args[1] == nullptr;
+  return run.make_object(std::make_shared<Range>(
+      one ? 0 : args.integer(0), one ? args.integer(0) : args.integer(1), args.integer(2, 1)));
+}
+
+// Python's dict(): entries from a mapping or pairs, then from the keyword arguments.
+std::vector<Dict::Entry> dict_entries(Run run, const Args& args) {
+  std::vector<Dict::Entry> entries;
+  if (args.positional.size() > 1) fail("dict expected at most 1 argument");
+  if (!args.positional.empty()) {
+    const Value& from = args.positional[0];
+    if (from.is_dict()) {
+      run.budget.visit(from.dict()->entries().size());
+      run.budget.want(from.dict()->entries().size() * sizeof(Dict::Entry));
+      entries = from.dict()->entries();
+    } else {
+      for (const Value& pair : to_items(run, from)) {
+        const std::vector<Value> parts = to_items(run, pair);
+        if (parts.size() != 2) fail("a dict is made of pairs of a key and a value");
+        entries.emplace_back(parts[0], parts[1]);
+      }
+    }
+  }
+  for (const auto& [name, value] : args.keyword) entries.emplace_back(run.make_string(name), value);
+  return entries;
+}
+
+Value dict(Run run, const Value&, const Bound& args) {
+  return run.make_dict(dict_entries(run, *args.raw));
+}
+
+Value make_namespace(Run run, const Value&, const Bound& args) {
+  auto space = std::make_shared<Namespace>();
+  Value made = run.make_mutable(space);
+  for (const auto& [key, value] : dict_entries(run, *args.raw)) {
+    if (!key.is_string()) fail("a namespace's attributes have names");
+    space->set(key.as_string(), value, run.budget);
+  }
+  return made;
+}
+
+struct Cycler : Object, std::enable_shared_from_this<Cycler> {
+  explicit Cycler(std::vector<Value> the_items) : items(std::move(the_items)) {
+    if (items.empty()) fail("at least one item has to be provided");
+    for (const Value& item : items) depth = std::max(depth, item.depth() + 1);
+  }
+  std::string type_name() const override { return "Cycler"; }
+  std::optional<Value> attribute(Interpreter& interpreter, std::string_view name) override;
+
+  std::vector<Value> items;
+  size_t position = 0;
+};
+
+Value cycler_next(Run, const Value& self, const Bound&) {
+  auto& cycler = *self.object_as<Cycler>();
+  const size_t now = cycler.position;
+  cycler.position = (now + 1) % cycler.items.size();
+  return cycler.items[now];
+}
+Value cycler_reset(Run, const Value& self, const Bound&) {
+  self.object_as<Cycler>()->position = 0;
+  return {};
+}
+constexpr Builtin kCyclerNext = {"next", "", cycler_next};
+constexpr Builtin kCyclerReset = {"reset", "", cycler_reset};
+
+std::optional<Value> Cycler::attribute(Interpreter& interpreter, std::string_view name) {
+  if (name == "current") return items[position];
+  if (name != "next" && name != "reset") return std::nullopt;
+  return interpreter.make_function(Value::of(shared_from_this()),
+                                   name == "next" ? kCyclerNext : kCyclerReset);
+}
+
+Value cycler(Run run, const Value&, const Bound& args) {
+  const size_t num_items = args.raw->positional.size();
+  run.budget.visit(num_items);
+  return run.make_object(std::make_shared<Cycler>(args.raw->positional), num_items * sizeof(Value));
+}
+
+struct Joiner : Object {
+  explicit Joiner(Value the_separator) : separator(std::move(the_separator)) {
+    depth = separator.depth() + 1;
+  }
+  std::string type_name() const override { return "Joiner"; }
+  bool callable() const override { return true; }
+  Value call(Interpreter&, Args args) override {
+    if (!args.positional.empty() || !args.keyword.empty()) fail("a joiner takes no arguments");
+    return std::exchange(used, true) ? separator : Value::string("");
+  }
+
+  Value separator;
+  bool used = false;
+};
+
+Value joiner(Run run, const Value&, const Bound& args) {
+  return run.make_object(
+      std::make_shared<Joiner>(args[0] == nullptr ? run.make_string(", ") : args.value(0)));
+}
+
+Value raise_exception(Run run, const Value&, const Bound& args) {
+  fail(to_str(args.value(0), run.budget));
+}
+
+std::tm broken_down(const TemplateLimits& limits) {
+  std::tm time{};
+  if (limits.now_unix_s) {
+    const time_t seconds = *limits.now_unix_s;
+    gmtime_r(&seconds, &time);
+  } else {
+    const time_t seconds = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+    localtime_r(&seconds, &time);
+  }
+  return time;
+}
+
+// Formats each directive separately, because a format can ask libc for a width of gigabytes.
+Value strftime_now(Run run, const Value&, const Bound& args) {
+  constexpr std::string_view kDirectives = "aAbBcCdDeFgGhHIjklmMnprRsStTuUVwWxXyY%";
+  const std::tm time = broken_down(run.limits);
+  const std::string& format = args.text(0);
+  TextBuilder out(run.budget);
+  for (size_t i = 0; i < format.size(); ++i) {
+    if (format[i] != '%' || i + 1 == format.size()) {
+      out.append(std::string_view(format).substr(i, 1));
+      continue;
+    }
+    run.budget.step();
+    std::string directive = "%";
+    if (std::string_view("-_0^#").find(format[i + 1]) != std::string_view::npos) {
+      directive += format[++i];
+    }
+    const char letter = ++i < format.size() ? format[i] : '\0';
+    if (letter == 'f') {
+      out.append("000000");
+    } else if (letter != '\0' && kDirectives.find(letter) != std::string_view::npos) {
+      directive += letter;
+      char text[128];
+      out.append(std::string_view(text, strftime(text, sizeof(text), directive.c_str(), &time)));
+    } else if (letter != 'z' && letter != 'Z') {  // %z and %Z are empty: the time has no zone
+      fail(fmt::format("strftime_now does not know the directive '{}{}'", directive,
+                       letter == '\0' ? ' ' : letter));
+    }
+  }
+  return run.make_string(out.take());
+}
+
+constexpr Builtin kGlobals[] = {
+    {"cycler", "*", cycler},
+    {"dict", "*", dict},
+    {"joiner", "| sep", joiner},
+    {"namespace", "*", make_namespace},
+    {"raise_exception", "message", raise_exception},
+    {"range", "start | stop step", range},
+    {"strftime_now", "format", strftime_now},
+};
+
+// ---- methods of dicts and lists
+
+template <DictView::Part kPart>
+Value view(Run run, const Value& self, const Bound&) {
+  return run.make_object(std::make_shared<DictView>(self.dict(), kPart));
+}
+
+Value get(Run run, const Value& self, const Bound& args) {
+  if (const Value* value = self.dict()->find(args.value(0), &run.budget)) return *value;
+  return args[1] == nullptr ? Value() : args.value(1);
+}
+
+// Values are immutable, so a copy is the value itself.
+Value copy(Run, const Value& self, const Bound&) {
+  return self;
+}
+
+Value count(Run run, const Value& self, const Bound& args) {
+  int64_t found = 0;
+  for (const Value& item : self.items()) found += equal(item, args.value(0), &run.budget);
+  return Value::integer(found);
+}
+
+Value index(Run run, const Value& self, const Bound& args) {
+  for (size_t i = 0; i < self.items().size(); ++i) {
+    if (equal(self.items()[i], args.value(0), &run.budget)) {
+      return Value::integer(static_cast<int64_t>(i));
+    }
+  }
+  fail(fmt::format("{} is not in list", shortened(to_repr(args.value(0), run.budget))));
+}
+
+constexpr Builtin kDictMethods[] = {
+    {"copy", "", copy},
+    {"get", "key | default", get},
+    {"items", "", view<DictView::Part::kItems>},
+    {"keys", "", view<DictView::Part::kKeys>},
+    {"values", "", view<DictView::Part::kValues>},
+};
+constexpr Builtin kListMethods[] = {
+    {"copy", "", copy},
+    {"count", "value", count},
+    {"index", "value", index},
+};
+
+}  // namespace
+
+std::span<const Builtin> tests() {
+  return kTests;
+}
+std::span<const Builtin> globals() {
+  return kGlobals;
+}
+std::span<const Builtin> dict_methods() {
+  return kDictMethods;
+}
+std::span<const Builtin> list_methods() {
+  return kListMethods;
+}
+
+// ---- finding builtins
+
+namespace {
+
+class Table {
+ public:
+  Table(std::initializer_list<std::span<const Builtin>> parts) {
+    for (const std::span<const Builtin> part : parts) {
+      for (const Builtin& builtin : part) builtins_.emplace(builtin.name, &builtin);
+    }
+  }
+  const Builtin* find(std::string_view name) const {
+    const auto at = builtins_.find(name);
+    return at == builtins_.end() ? nullptr : at->second;
+  }
+
+ private:
+  std::unordered_map<std::string_view, const Builtin*> builtins_;
+};
+
+}  // namespace
+
+namespace {
+
+// Fails for a method that Python's str has and templates here do not.
+void refuse_string_method(std::string_view name) {
+  for (const std::string_view refused :
+       {"casefold",     "center",     "encode",    "expandtabs",  "format_map",
+        "isalnum",      "isalpha",    "isascii",   "isdecimal",   "isdigit",
+        "isidentifier", "islower",    "isnumeric", "isprintable", "isspace",
+        "istitle",      "isupper",    "ljust",     "partition",   "rindex",
+        "rjust",        "rpartition", "swapcase",  "translate",   "zfill"}) {
+    if (name != refused) continue;
+    std::string supported;
+    for (const Builtin& method : string_methods()) supported += fmt::format(" {}", method.name);
+    fail(fmt::format("the method str.{} is not supported in chat templates; expected one of{}",
+                     name, supported));
+  }
+}
+
+}  // namespace
+
+const Builtin* find_filter(std::string_view name) {
+  static const Table table = {text_filters(), sequence_filters()};
+  return table.find(name);
+}
+const Builtin* find_test(std::string_view name) {
+  static const Table table = {tests()};
+  return table.find(name);
+}
+const Builtin* find_global(std::string_view name) {
+  static const Table table = {globals()};
+  return table.find(name);
+}
 const Builtin* find_method(const Value& self, std::string_view name) {
-  if (self.is_string()) return find_string_method(name);
-  if (self.is_dict()) return find(container_methods(), "dict.", name);
-  if (self.is_list()) return find(container_methods(), "list.", name);
-  if (self.is_tuple()) return find(container_methods(), "tuple.", name);
-  if (self.is_float()) return find(container_methods(), "float.", name);
-  return nullptr;
+  static const Table of_strings = {string_methods()};
+  static const Table of_dicts = {dict_methods()};
+  static const Table of_lists = {list_methods()};
+  if (self.is_string()) {
+    const Builtin* method = of_strings.find(name);
+    if (method == nullptr) refuse_string_method(name);
+    return method;
+  }
+  if (self.is_dict()) return of_dicts.find(name);
+  return self.is_sequence() ? of_lists.find(name) : nullptr;
 }
 
 }  // namespace quire::jinja

@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include "quire/status.h"
-#include "jinja/limits.h"
+#include "jinja/budget.h"
 #include "jinja/value.h"
+#include "quire/status.h"
 
 namespace quire {
 

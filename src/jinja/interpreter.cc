@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/text.h"
-#include "jinja/unicode.h"
+#include "jinja/builtins.h"
+#include "jinja/python_text.h"
 
 namespace quire::jinja {
 
@@ -94,18 +94,7 @@ Value Interpreter::lookup(NameId id) {
   const std::string& wanted = name(id);
   budget.read(wanted.size());
   if (const Value* value = variables_.dict()->find(wanted, budget)) return *value;
-  if (const Builtin* global = find_global(wanted)) {
-    struct Global : Object {
-      explicit Global(const Builtin& the_builtin) : builtin(the_builtin) {}
-      std::string type_name() const override { return "function"; }
-      bool callable() const override { return true; }
-      Value call(Interpreter& interpreter, Args args) override {
-        return call_builtin(interpreter, builtin, Value(), args);
-      }
-      const Builtin& builtin;
-    };
-    return make_object(std::make_shared<Global>(*global));
-  }
+  if (const Builtin* global = find_global(wanted)) return make_function(Value(), *global);
   return make_undefined(fmt::format("'{}' is undefined", shortened(wanted)));
 }
 
@@ -128,33 +117,37 @@ void Interpreter::assign(const Target& target, const Value& value) {
   }
 }
 
-Args Interpreter::eval_args(const CallArgs& args) {
-  Args values;
-  for (const ExprPtr& arg : args.positional) values.positional.push_back(eval(*arg));
-  for (const auto& [key, arg] : args.keyword) {
-    budget.read(key.size());
-    values.keyword.emplace_back(key, eval(*arg));
-  }
-  if (args.spread != nullptr) {
-    for (Value& item : to_items(*this, eval(*args.spread))) {
-      values.positional.push_back(std::move(item));
+Args Interpreter::eval_args(const Expr& call, const ArgNames& names) {
+  Args args;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Value value = eval(*call.operands[i + 1]);
+    if (names[i].empty()) {
+      args.positional.push_back(std::move(value));
+    } else if (names[i] == "*") {
+      for (Value& item : to_items(*this, value)) args.positional.push_back(std::move(item));
+    } else if (names[i] == "**") {
+      spread_keywords(value, args);
+    } else {
+      budget.read(names[i].size());
+      args.keyword.emplace_back(names[i], std::move(value));
     }
   }
-  if (args.keyword_spread != nullptr) {
-    const Value spread = eval(*args.keyword_spread);
-    if (!spread.is_dict()) fail("argument after ** must be a mapping");
-    const NamedValues explicit_args = values.keyword;
-    for (const auto& [key, value] : spread.dict()->entries()) {
-      if (!key.is_string()) fail("keywords must be strings");
-      budget.step();
-      budget.read(key.as_string().size());
-      if (find_named(explicit_args, key.as_string(), budget)) {
-        fail(fmt::format("got multiple values for keyword argument '{}'", key.as_string()));
-      }
-      values.keyword.emplace_back(key.as_string(), value);
+  return args;
+}
+
+// Adds the entries of `**value` to the arguments.
+void Interpreter::spread_keywords(const Value& value, Args& args) {
+  if (!value.is_dict()) fail("argument after ** must be a mapping");
+  const NamedValues explicit_args = args.keyword;
+  for (const auto& [key, item] : value.dict()->entries()) {
+    if (!key.is_string()) fail("keywords must be strings");
+    budget.step();
+    budget.read(key.as_string().size());
+    if (find_named(explicit_args, key.as_string(), budget)) {
+      fail(fmt::format("got multiple values for keyword argument '{}'", key.as_string()));
     }
+    args.keyword.emplace_back(key.as_string(), item);
   }
-  return values;
 }
 
 Value Interpreter::call(const Value& callee, Args args) {
@@ -284,26 +277,139 @@ Value Interpreter::make_undefined(std::string reason) {
       UndefinedReason{std::move(reason), std::move(charge)}));
 }
 
-std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::string_view text) {
-  budget.want(text.size() * 8);  // twice the text as code points
-  budget.read(text.size() * 2);
-  return map(text);
-}
+namespace {
 
-bool classify_text(Budget& budget, std::string_view question, std::string_view text) {
-  budget.read(text.size() * 2);
-  return *classify(question, text);
-}
+struct Function : Object {
+  Function(Value the_self, const Builtin& the_builtin)
+      : self(std::move(the_self)), builtin(the_builtin) {
+    depth = self.depth() + 1;
+  }
+  std::string type_name() const override { return "function"; }
+  bool callable() const override { return true; }
+  Value call(Interpreter& interpreter, Args args) override {
+    // Charged here, so that the methods of str need not.
+    if (self.is_string()) interpreter.budget.read(self.as_string().size());
+    return call_builtin(interpreter, builtin, self, args);
+  }
 
-std::string_view shortened(std::string_view text) {
-  constexpr size_t kMaxBytes = 200;
-  if (text.size() <= kMaxBytes) return text;
-  return text.substr(0, complete_utf8_prefix(text.substr(0, kMaxBytes)));
+  Value self;
+  const Builtin& builtin;
+};
+
+}  // namespace
+
+Value Interpreter::make_function(Value self, const Builtin& builtin) {
+  return make_object(std::make_shared<Function>(std::move(self), builtin));
 }
 
 Value Interpreter::make_mutable(std::shared_ptr<Object> object) {
   mutable_objects_.push_back(object);
   return make_object(std::move(object));
+}
+
+// ---- expressions
+
+Value NameExpr::eval(Interpreter& interpreter) const {
+  return interpreter.lookup(name);
+}
+
+Value SequenceExpr::eval(Interpreter& interpreter) const {
+  std::vector<Value> items;
+  items.reserve(operands.size());
+  for (const ExprPtr& item : operands) items.push_back(interpreter.eval(*item));
+  return interpreter.make_list(std::move(items),
+                               is_tuple ? Sequence::Type::kTuple : Sequence::Type::kList);
+}
+
+Value DictExpr::eval(Interpreter& interpreter) const {
+  std::vector<Dict::Entry> entries;
+  entries.reserve(operands.size() / 2);
+  for (size_t i = 0; i < operands.size(); i += 2) {
+    Value key = interpreter.eval(*operands[i]);
+    entries.emplace_back(std::move(key), interpreter.eval(*operands[i + 1]));
+  }
+  return interpreter.make_dict(std::move(entries));
+}
+
+Value UnaryExpr::eval(Interpreter& interpreter) const {
+  const Value value = interpreter.eval(*operands[0]);
+  return op == Op::kNot ? Value::boolean(!truthy(value)) : negate(value, op == Op::kMinus);
+}
+
+Value BinaryExpr::eval(Interpreter& interpreter) const {
+  const Value left = interpreter.eval(*operands[0]);
+  if (op == BinaryOp::kAnd || op == BinaryOp::kOr) {
+    return truthy(left) == (op == BinaryOp::kAnd) ? interpreter.eval(*operands[1]) : left;
+  }
+  return apply_binary(interpreter, op, left, interpreter.eval(*operands[1]));
+}
+
+Value CompareExpr::eval(Interpreter& interpreter) const {
+  Value left = interpreter.eval(*operands[0]);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    Value right = interpreter.eval(*operands[i + 1]);
+    if (!compare(interpreter, ops[i], left, right)) return Value::boolean(false);
+    left = std::move(right);
+  }
+  return Value::boolean(true);
+}
+
+Value ConcatExpr::eval(Interpreter& interpreter) const {
+  std::vector<Value> values;
+  for (const ExprPtr& part : operands) values.push_back(interpreter.eval(*part));
+  TextBuilder text(interpreter.budget);
+  for (const Value& value : values) write_str(value, text);
+  return interpreter.make_string(text.take());
+}
+
+Value CondExpr::eval(Interpreter& interpreter) const {
+  if (truthy(interpreter.eval(*operands[1]))) return interpreter.eval(*operands[0]);
+  if (operands[2] != nullptr) return interpreter.eval(*operands[2]);
+  return interpreter.make_undefined(
+      fmt::format("the inline if-expression on line {} evaluated to false and no else section was "
+                  "defined.",
+                  line));
+}
+
+Value AttributeExpr::eval(Interpreter& interpreter) const {
+  return get_attribute(interpreter, interpreter.eval(*operands[0]), name);
+}
+
+Value ItemExpr::eval(Interpreter& interpreter) const {
+  const Value base = interpreter.eval(*operands[0]);
+  return get_item(interpreter, base, interpreter.eval(*operands[1]));
+}
+
+Value SliceExpr::eval(Interpreter& interpreter) const {
+  Value parts[4];
+  for (size_t i = 0; i < 4; ++i) {
+    if (operands[i] != nullptr) parts[i] = interpreter.eval(*operands[i]);
+  }
+  return get_slice(interpreter, parts[0], parts[1], parts[2], parts[3]);
+}
+
+Value CallExpr::eval(Interpreter& interpreter) const {
+  const Value callee = interpreter.eval(*operands[0]);
+  Args args = interpreter.eval_args(*this, arg_names);
+  interpreter.line = line;
+  return interpreter.call(callee, std::move(args));
+}
+
+Value FilterExpr::eval(Interpreter& interpreter) const {
+  if (builtin == nullptr) {
+    fail(fmt::format("No {} named '{}' found.", is_test ? "test" : "filter", name));
+  }
+  const Value input = interpreter.eval(*operands[0]);
+  return call_builtin(interpreter, *builtin, input, interpreter.eval_args(*this, arg_names));
+}
+
+Value FilterExpr::apply(Interpreter& interpreter, const Value& head) const {
+  const Interpreter::Level level(interpreter);
+  if (builtin == nullptr) fail(fmt::format("No filter named '{}' found.", name));
+  const auto* input = static_cast<const FilterExpr*>(operands[0].get());
+  return call_builtin(interpreter, *builtin,
+                      input == nullptr ? head : input->apply(interpreter, head),
+                      interpreter.eval_args(*this, arg_names));
 }
 
 }  // namespace quire::jinja

@@ -8,10 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "jinja/ast.h"
-#include "jinja/budget.h"
-#include "jinja/limits.h"
-#include "jinja/object.h"
+#include "jinja/syntax.h"
 #include "jinja/value.h"
 
 namespace quire::jinja {
@@ -41,7 +38,8 @@ class Interpreter {
   Value lookup(NameId name);
   void assign(const Target& target, const Value& value);
   void set(NameId name, Value value) { scope_->set(name, std::move(value), budget); }
-  Args eval_args(const CallArgs& args);
+  // Evaluates the operands after the first.
+  Args eval_args(const Expr& call, const ArgNames& names);
   Value call(const Value& callee, Args args);
   const std::string& name(NameId id) const { return program_.names[static_cast<size_t>(id)]; }
 
@@ -76,6 +74,8 @@ class Interpreter {
   Value make_dict(std::vector<Dict::Entry> entries);
   Value make_object(std::shared_ptr<Object> object, size_t num_extra_bytes = 0);
   Value make_iterator(std::vector<Value> items);
+  // A builtin as a value, bound to the `self` that it will be called with.
+  Value make_function(Value self, const Builtin& builtin);
   Value make_undefined(std::string reason);
   // For objects that may come to refer to themselves: they are cleared when the render ends.
   Value make_mutable(std::shared_ptr<Object> object);
@@ -107,6 +107,8 @@ class Interpreter {
  private:
   friend class ScopeGuard;
 
+  void spread_keywords(const Value& value, Args& args);
+
   const Program& program_;
   const Value& variables_;
   Scope root_;
@@ -120,10 +122,7 @@ class Interpreter {
   int call_level_ = 0;
 };
 
-// Text of the template, shortened for error messages.
-std::string_view shortened(std::string_view text);
-
-// ---- Python's operations (operators.cc, access.cc)
+// ---- Python's operations (operators.cc)
 
 Value apply_binary(Interpreter& interpreter, BinaryOp op, const Value& left, const Value& right);
 Value negate(const Value& operand, bool minus);
@@ -143,14 +142,11 @@ Value attribute_path(Interpreter& interpreter, const Value& item, const Value& p
 // if the value is not iterable.
 std::vector<Value> to_items(Interpreter& interpreter, const Value& value);
 bool is_iterable(const Value& value);
-std::optional<int64_t> length_of(Interpreter& interpreter, const Value& value);
-void write_html_escaped(std::string_view text, TextBuilder& out);
-// Applies a function of unicode.h to the text. Charges for the result before it is made.
+std::optional<int64_t> length_of(const Value& value);
+// Applies a function of python_text.h to the text. Charges for the result before it is made.
 std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::string_view text);
-// Calls unicode.h's classify(), charging twice the size of the text.
-bool classify_text(Budget& budget, std::string_view question, std::string_view text);
 
-// ---- text (json_dump.cc, format.cc)
+// ---- text (strings.cc, json.cc)
 
 struct JsonStyle {
   bool ensure_ascii = false, sort_keys = false;
@@ -158,7 +154,7 @@ struct JsonStyle {
   std::string item_separator = ", ", key_separator = ": ";
 };
 std::string dump_json(const Value& value, const JsonStyle& style, Budget& budget);
+// "%s is %d" % args
 std::string format_percent(Interpreter& interpreter, std::string_view format, const Value& args);
-std::string format_braces(Interpreter& interpreter, std::string_view format, const Args& args);
 
 }  // namespace quire::jinja

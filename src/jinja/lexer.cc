@@ -1,15 +1,11 @@
-#include "jinja/lexer.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "base/text.h"
-#include "jinja/budget.h"
-#include "jinja/string_literal.h"
-#include "jinja/unicode.h"
+#include "jinja/python_text.h"
+#include "jinja/syntax.h"
 
 namespace quire::jinja {
 
@@ -77,8 +73,9 @@ class Lexer {
   void lex_comment();
   void lex_tag(bool is_variable);
   void lex_token();
-  bool lex_number();
+  void lex_number();
   void lex_string();
+  std::string unescape(std::string_view text) const;
   void lex_operator();
 
   std::string source_;
@@ -188,33 +185,48 @@ void Lexer::lex_tag(bool is_variable) {
 
 void Lexer::lex_token() {
   const char c = source_[pos_];
-  if (c >= '0' && c <= '9' && lex_number()) return;
+  if (c >= '0' && c <= '9') return lex_number();
   if (c == '"' || c == '\'') return lex_string();
-  size_t end = pos_;
-  while (end < source_.size()) {
-    const Utf8Char next = decode_utf8(std::string_view(source_).substr(end));
-    if (!is_word(next.code_point)) break;
-    end += static_cast<size_t>(next.num_bytes);
+  size_t num_bytes = 0;
+  for (const auto& [code_point, bytes] : Chars(rest())) {
+    if (!is_word(code_point)) break;
+    num_bytes += bytes.size();
   }
-  if (end == pos_) return lex_operator();
-  const std::string_view name = rest().substr(0, end - pos_);
-  if (!*classify("isidentifier", name)) fail_at(line_, "Invalid character in identifier");
+  if (num_bytes == 0) return lex_operator();
+  const std::string_view name = rest().substr(0, num_bytes);
+  if (!is_identifier(name)) fail_at(line_, "Invalid character in identifier");
   add(TokenType::kName, name);
-  advance(end);
+  advance(pos_ + num_bytes);
 }
 
-bool Lexer::lex_number() {
-  const bool after_dot = pos_ > 0 && source_[pos_ - 1] == '.';
-  const NumberLiteral literal = read_number(rest(), !after_dot);
-  if (literal.num_bytes == 0) return false;
-  if (!literal.value) {
-    fail_at(line_, fmt::format("a number is beyond 64 bits; got {}",
-                               rest().substr(0, std::min<size_t>(literal.num_bytes, 40))));
+// Reads 12, 1_000, 1.5 or 2e-3. After a dot there are only integers: in x.1.2, they are indices.
+void Lexer::lex_number() {
+  const std::string_view text = rest();
+  const size_t whole = count_digits(text);
+  size_t end = whole;
+  if (pos_ == 0 || source_[pos_ - 1] != '.') {
+    if (at(pos_ + end) == '.' && count_digits(text.substr(end + 1)) > 0) {
+      end += 1 + count_digits(text.substr(end + 1));
+    }
+    end += count_exponent(text.substr(end));
   }
-  add(TokenType::kNumber, rest().substr(0, literal.num_bytes));
-  tokens_.back().number = *literal.value;
-  advance(pos_ + literal.num_bytes);
-  return true;
+  const std::string_view literal = text.substr(0, end);
+  add(TokenType::kNumber, literal);
+  if (end > whole) {
+    tokens_.back().number = Value::real(digits_to_float(literal));
+    return advance(pos_ + end);
+  }
+  if (text[0] == '0' && (std::string_view("xXoObB").find(at(pos_ + 1)) != std::string_view::npos ||
+                         literal.find_first_not_of("0_") != std::string_view::npos)) {
+    fail_at(line_, fmt::format("numbers are decimal and begin with no 0; got '{}', write it so",
+                               shortened(text.substr(0, text.find_first_of(" \n}")))));
+  }
+  const std::optional<int64_t> number = digits_to_int(literal, false, 10);
+  if (!number) {
+    fail_at(line_, fmt::format("a number is beyond 64 bits; got {}", shortened(literal)));
+  }
+  tokens_.back().number = Value::integer(*number);
+  advance(pos_ + end);
 }
 
 void Lexer::lex_string() {
@@ -224,12 +236,49 @@ void Lexer::lex_string() {
   if (end >= source_.size()) {
     fail_at(line_, fmt::format("unexpected char {} at {}", quote, pos_));
   }
-  add(TokenType::kString, "");
-  const std::optional<std::string> text =
-      unescape(std::string_view(source_).substr(pos_ + 1, end - pos_ - 1));
-  if (!text) fail_at(line_, "a string has an escape that is not a character");
-  tokens_.back().text = *text;
+  const std::string text = unescape(rest().substr(1, end - pos_ - 1));
+  add(TokenType::kString, text);
   advance(end + 1);
+}
+
+// Replaces the escapes of a string literal. As in Python, a backslash before another ASCII
+// character stays.
+std::string Lexer::unescape(std::string_view text) const {
+  constexpr std::string_view kFrom = "\\'\"abfnrtv";
+  constexpr std::string_view kTo = "\\'\"\a\b\f\n\r\t\v";
+  std::string out;
+  while (!text.empty()) {
+    const char c = text[0];
+    text.remove_prefix(1);
+    if (c != '\\' || text.empty()) {
+      out += c;
+      continue;
+    }
+    const char e = text[0];
+    text.remove_prefix(1);
+    if (const size_t simple = kFrom.find(e); simple != std::string_view::npos) {
+      out += kTo[simple];
+    } else if (e == 'x' || e == 'u' || e == 'U') {
+      const size_t num_digits = e == 'x' ? 2 : e == 'u' ? 4 : 8;
+      const std::string_view digits = text.substr(0, num_digits);
+      const std::optional<int64_t> code = digits_to_int(digits, false, 16);
+      const bool is_number = digits.size() == num_digits &&
+                             digits.find_first_not_of("0123456789abcdefABCDEF") == digits.npos;
+      const bool is_char = code && *code <= 0x10ffff && (*code < 0xd800 || *code >= 0xe000);
+      if (!is_number || !is_char) {
+        fail_at(line_, fmt::format("the escape '\\{}{}' is not a character", e, digits));
+      }
+      append_utf8(static_cast<char32_t>(*code), out);
+      text.remove_prefix(num_digits);
+    } else if ((e >= '0' && e <= '7') || e == 'N' || e < 0) {
+      fail_at(line_, fmt::format("the escape '\\{}' is not supported; write the character itself "
+                                 "or \\uXXXX",
+                                 e < 0 ? "…" : std::string(1, e)));
+    } else if (e != '\n') {
+      out += {'\\', e};
+    }
+  }
+  return out;
 }
 
 void Lexer::lex_operator() {

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <numeric>
 
 #include "base/text.h"
-#include "jinja/budget.h"
-#include "jinja/object.h"
-#include "jinja/unicode.h"
+#include "jinja/interpreter.h"
+#include "jinja/python_text.h"
 
 namespace quire::jinja {
 
@@ -28,34 +29,6 @@ void Budget::fail_memory() const {
                   "at a time",
                   max_live_bytes_));
 }
-
-MemoryCharge::MemoryCharge(Budget& budget, size_t num_bytes)
-    : budget_(&budget), num_bytes_(num_bytes) {
-  budget.take(num_bytes);
-}
-MemoryCharge::MemoryCharge(MemoryCharge&& other) noexcept
-    : budget_(std::exchange(other.budget_, nullptr)), num_bytes_(other.num_bytes_) {}
-MemoryCharge& MemoryCharge::operator=(MemoryCharge&& other) noexcept {
-  std::swap(budget_, other.budget_);
-  std::swap(num_bytes_, other.num_bytes_);
-  return *this;
-}
-MemoryCharge::~MemoryCharge() {
-  if (budget_ != nullptr) budget_->give_back(num_bytes_);
-}
-void MemoryCharge::add(size_t num_bytes) {
-  if (budget_ == nullptr) return;
-  budget_->take(num_bytes);
-  num_bytes_ += num_bytes;
-}
-
-namespace {
-
-Value make_sequence(std::vector<Value> items, Sequence::Type type) {
-  return Value::of(std::make_shared<const Sequence>(std::move(items), type));
-}
-
-}  // namespace
 
 Sequence::Sequence(std::vector<Value> the_items, Type the_type)
     : items(std::move(the_items)), type(the_type), hashable(the_type != Type::kList) {
@@ -77,10 +50,10 @@ Value Value::string(std::string_view text) {
 }
 
 Value Value::list(std::vector<Value> items) {
-  return make_sequence(std::move(items), Sequence::Type::kList);
+  return of(std::make_shared<const Sequence>(std::move(items), Sequence::Type::kList));
 }
 Value Value::tuple(std::vector<Value> items) {
-  return make_sequence(std::move(items), Sequence::Type::kTuple);
+  return of(std::make_shared<const Sequence>(std::move(items), Sequence::Type::kTuple));
 }
 
 Value Value::dict(const std::vector<std::pair<std::string, Value>>& entries) {
@@ -108,27 +81,10 @@ int Value::depth() const {
 }
 
 std::string Value::type_name() const {
-  switch (kind()) {
-    case Kind::kUndefined:
-      return "Undefined";
-    case Kind::kNone:
-      return "NoneType";
-    case Kind::kBool:
-      return "bool";
-    case Kind::kInt:
-      return "int";
-    case Kind::kFloat:
-      return "float";
-    case Kind::kString:
-      return "str";
-    case Kind::kSequence:
-      return is_list() ? "list" : "tuple";
-    case Kind::kDict:
-      return "dict";
-    case Kind::kObject:
-      break;
-  }
-  return object()->type_name();
+  constexpr const char* kNames[] = {"Undefined", "NoneType", "bool", "int",   "float",
+                                    "str",       "list",     "dict", "object"};
+  if (is_object()) return object()->type_name();
+  return is_tuple() ? "tuple" : kNames[static_cast<size_t>(kind())];
 }
 
 // ---- Dict
@@ -189,6 +145,467 @@ const Value* Dict::find(std::string_view key, Budget& budget) const {
   if (at == order_.end()) return nullptr;
   const auto& [present, value] = entries_[*at];
   return present.is_string() && present.as_string() == key ? &value : nullptr;
+}
+
+// ---- Python's truth, equality, order and text of values
+
+namespace {
+
+constexpr int kMaxReprDepth = 600;
+
+// Compares exactly: -1, 0 or 1; 2 if one of them is NaN.
+int compare_numbers(const Value& left, const Value& right) {
+  if (left.is_integral() && right.is_integral()) {
+    return left.as_int() < right.as_int() ? -1 : left.as_int() > right.as_int();
+  }
+  // A long double's mantissa of at least 64 bits holds every int64 and double.
+  const auto wide = [](const Value& v) {
+    return v.is_float() ? static_cast<long double>(v.as_float())
+                        : static_cast<long double>(v.as_int());
+  };
+  const long double a = wide(left);
+  const long double b = wide(right);
+  if (std::isnan(a) || std::isnan(b)) return 2;
+  return a < b ? -1 : a > b;
+}
+
+void count_step(Budget* budget) {
+  if (budget != nullptr) budget->step();
+}
+void count_bytes(Budget* budget, size_t num_bytes) {
+  if (budget != nullptr) budget->read(num_bytes);
+}
+
+bool equal_dicts(const Dict& left, const Dict& right, Budget* budget) {
+  if (left.entries().size() != right.entries().size()) return false;
+  for (const auto& [key, value] : left.entries()) {
+    const Value* other = right.find(key, budget);
+    if (other == nullptr || !equal(value, *other, budget)) return false;
+  }
+  return true;
+}
+
+bool equal_sequences(const Sequence& left, const Sequence& right, Budget* budget) {
+  const bool lists = left.type == Sequence::Type::kList;
+  if (lists != (right.type == Sequence::Type::kList)) return false;
+  if (left.items.size() != right.items.size()) return false;
+  for (size_t i = 0; i < left.items.size(); ++i) {
+    if (!equal(left.items[i], right.items[i], budget)) return false;
+  }
+  return true;
+}
+
+// The order of kinds among keys: numbers, strings, None, undefined values, tuples, objects.
+enum KeyRank { kNumberKey, kStringKey, kNoneKey, kUndefinedKey, kTupleKey, kObjectKey };
+KeyRank key_rank(const Value& value) {
+  constexpr KeyRank kRanks[] = {kUndefinedKey, kNoneKey,  kNumberKey, kNumberKey, kNumberKey,
+                                kStringKey,    kTupleKey, kTupleKey,  kObjectKey};
+  return kRanks[static_cast<size_t>(value.kind())];
+}
+
+// Fails with the name of the unhashable value, which may be nested deep in a tuple.
+[[noreturn]] void fail_unhashable(const Value& value) {
+  if (value.is_tuple()) {
+    for (const Value& item : value.items()) {
+      if (!is_hashable(item)) fail_unhashable(item);
+    }
+  }
+  fail(fmt::format("unhashable type: '{}'", value.type_name()));
+}
+
+int compare_tuples(const Sequence& left, const Sequence& right, Budget* budget) {
+  const size_t common = std::min(left.items.size(), right.items.size());
+  for (size_t i = 0; i < common; ++i) {
+    const int order = compare_keys(left.items[i], right.items[i], budget);
+    if (order != 0) return order;
+  }
+  return left.items.size() < right.items.size() ? -1 : left.items.size() > right.items.size();
+}
+
+}  // namespace
+
+bool truthy(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::kUndefined:
+    case Value::Kind::kNone:
+      return false;
+    case Value::Kind::kBool:
+    case Value::Kind::kInt:
+      return value.as_int() != 0;
+    case Value::Kind::kFloat:
+      return value.as_float() != 0;
+    case Value::Kind::kString:
+      return !value.as_string().empty();
+    case Value::Kind::kSequence:
+      return !value.items().empty();
+    case Value::Kind::kDict:
+      return !value.dict()->entries().empty();
+    case Value::Kind::kObject:
+      break;
+  }
+  return value.object()->truthy();
+}
+
+bool identical(const Value& left, const Value& right) {
+  if (left.kind() != right.kind()) return false;
+  switch (left.kind()) {
+    case Value::Kind::kString:
+      return left.text() == right.text();
+    case Value::Kind::kSequence:
+      return left.sequence() == right.sequence();
+    case Value::Kind::kDict:
+      return left.dict() == right.dict();
+    case Value::Kind::kObject:
+      return left.object() == right.object();
+    case Value::Kind::kUndefined:
+      return &left.undefined_reason() == &right.undefined_reason();
+    default:
+      return equal(left, right, nullptr);
+  }
+}
+
+bool equal(const Value& left, const Value& right, Budget* budget) {
+  count_step(budget);
+  if (left.is_number() && right.is_number()) return compare_numbers(left, right) == 0;
+  if (left.kind() != right.kind()) return false;
+  switch (left.kind()) {
+    case Value::Kind::kString:
+      if (left.as_string().size() != right.as_string().size()) return false;
+      count_bytes(budget, left.as_string().size());
+      return left.as_string() == right.as_string();
+    case Value::Kind::kSequence:
+      return equal_sequences(*left.sequence(), *right.sequence(), budget);
+    case Value::Kind::kDict:
+      return equal_dicts(*left.dict(), *right.dict(), budget);
+    case Value::Kind::kObject:
+      if (const auto* range = left.object_as<Range>()) {
+        return right.object_as<Range>() != nullptr && *range == *right.object_as<Range>();
+      }
+      return left.object() == right.object();
+    default:
+      return true;  // both are None or both undefined
+  }
+}
+
+bool less(const Value& left, const Value& right, Budget& budget, std::string_view op) {
+  budget.step();
+  if (left.is_undefined()) fail(left.undefined_reason());
+  if (right.is_undefined()) fail(right.undefined_reason());
+  if (left.is_number() && right.is_number()) return compare_numbers(left, right) == -1;
+  if (left.is_string() && right.is_string()) {
+    budget.read(std::min(left.as_string().size(), right.as_string().size()));
+    return left.as_string() < right.as_string();  // UTF-8 bytes order as code points
+  }
+  if (left.is_sequence() && right.is_sequence() && left.is_list() == right.is_list()) {
+    const size_t common = std::min(left.items().size(), right.items().size());
+    for (size_t i = 0; i < common; ++i) {
+      if (!equal(left.items()[i], right.items()[i], &budget)) {
+        return less(left.items()[i], right.items()[i], budget, op);
+      }
+    }
+    return left.items().size() < right.items().size();
+  }
+  fail(fmt::format("'{}' not supported between instances of '{}' and '{}'", op, left.type_name(),
+                   right.type_name()));
+}
+
+bool is_hashable(const Value& value) {
+  return value.is_sequence() ? value.sequence()->hashable : !value.is_dict();
+}
+
+void require_hashable(const Value& value) {
+  if (!is_hashable(value)) fail_unhashable(value);
+}
+
+int compare_keys(const Value& left, const Value& right, Budget* budget) {
+  count_step(budget);
+  const KeyRank rank = key_rank(left);
+  const KeyRank right_rank = key_rank(right);
+  if (rank != right_rank) return rank < right_rank ? -1 : 1;
+  switch (rank) {
+    case kNumberKey: {
+      const int order = compare_numbers(left, right);
+      if (order != 2) return order;
+      // In Python, NaN equals nothing. Here all NaNs are one key, after all other numbers.
+      const int left_nan = left.is_float() && std::isnan(left.as_float());
+      const int right_nan = right.is_float() && std::isnan(right.as_float());
+      return left_nan - right_nan;
+    }
+    case kStringKey:
+      count_bytes(budget, std::min(left.as_string().size(), right.as_string().size()));
+      return left.as_string().compare(right.as_string());
+    case kTupleKey:
+      return compare_tuples(*left.sequence(), *right.sequence(), budget);
+    case kObjectKey:
+      return std::less<>()(left.object().get(), right.object().get())
+                 ? -1
+                 : static_cast<int>(left.object() != right.object());
+    default:
+      return 0;
+  }
+}
+
+std::string float_repr(double number) {
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
+  char buffer[32];
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof(buffer), number, std::chars_format::scientific);
+  const std::string scientific(buffer, end.ptr);
+  const size_t e = scientific.find('e');
+  const int exponent = std::stoi(scientific.substr(e + 1));
+  if (exponent < -4 || exponent >= 16) return scientific;
+  char fixed[64];
+  const auto fixed_end =
+      std::to_chars(fixed, fixed + sizeof(fixed), number, std::chars_format::fixed);
+  std::string text(fixed, fixed_end.ptr);
+  if (text.find('.') == std::string::npos) text += ".0";
+  return text;
+}
+
+namespace {
+
+// As Python, uses double quotes if that avoids escapes, otherwise single quotes.
+void write_quoted(std::string_view text, TextBuilder& out) {
+  out.budget().read(text.size());
+  const bool has_single = text.find('\'') != std::string_view::npos;
+  const char quote = has_single && text.find('"') == std::string_view::npos ? '"' : '\'';
+  const auto escape = [quote](char32_t c, std::string_view) -> std::string {
+    if (c == static_cast<char32_t>(quote) || c == '\\') return {'\\', static_cast<char>(c)};
+    if (c == '\n') return "\\n";
+    if (c == '\r') return "\\r";
+    if (c == '\t') return "\\t";
+    if (is_printable(c)) return {};
+    if (c < 0x100) return fmt::format("\\x{:02x}", static_cast<uint32_t>(c));
+    if (c < 0x10000) return fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
+    return fmt::format("\\U{:08x}", static_cast<uint32_t>(c));
+  };
+  out.append({&quote, 1});
+  write_escaped(text, out, escape);
+  out.append({&quote, 1});
+}
+
+void write_sequence(const Sequence& sequence, TextBuilder& out, int depth) {
+  const bool is_list = sequence.type == Sequence::Type::kList;
+  out.append(is_list ? "[" : "(");
+  for (size_t i = 0; i < sequence.items.size(); ++i) {
+    if (i > 0) out.append(", ");
+    write_repr(sequence.items[i], out, depth + 1);
+  }
+  if (!is_list && sequence.items.size() == 1) out.append(",");
+  out.append(is_list ? "]" : ")");
+}
+
+void write_dict(const Dict& dict, TextBuilder& out, int depth) {
+  out.append("{");
+  bool first = true;
+  for (const auto& [key, value] : dict.entries()) {
+    if (!first) out.append(", ");
+    first = false;
+    write_repr(key, out, depth + 1);
+    out.append(": ");
+    write_repr(value, out, depth + 1);
+  }
+  out.append("}");
+}
+
+}  // namespace
+
+void write_repr(const Value& value, TextBuilder& out, int depth) {
+  if (depth > kMaxReprDepth) fail("values are nested too deeply to be printed");
+  out.budget().step();
+  switch (value.kind()) {
+    case Value::Kind::kUndefined:
+      return out.append("Undefined");
+    case Value::Kind::kNone:
+      return out.append("None");
+    case Value::Kind::kBool:
+      return out.append(value.as_bool() ? "True" : "False");
+    case Value::Kind::kInt:
+      return out.append(fmt::format("{}", value.as_int()));
+    case Value::Kind::kFloat:
+      return out.append(float_repr(value.as_float()));
+    case Value::Kind::kString:
+      if (!value.text()->markup) return write_quoted(value.as_string(), out);
+      out.append("Markup(");
+      write_quoted(value.as_string(), out);
+      return out.append(")");
+    case Value::Kind::kSequence:
+      return write_sequence(*value.sequence(), out, depth);
+    case Value::Kind::kDict:
+      return write_dict(*value.dict(), out, depth);
+    case Value::Kind::kObject:
+      return value.object()->write_repr(out, depth);
+  }
+}
+
+std::string to_repr(const Value& value, Budget& budget) {
+  TextBuilder out(budget);
+  write_repr(value, out);
+  return out.take();
+}
+
+void write_str(const Value& value, TextBuilder& out) {
+  if (value.is_string()) return out.append(value.as_string());
+  if (!value.is_undefined()) write_repr(value, out);
+}
+
+std::string to_str(const Value& value, Budget& budget) {
+  TextBuilder out(budget);
+  write_str(value, out);
+  return out.take();
+}
+
+// ---- objects
+
+std::optional<size_t> find_named(const NamedValues& values, std::string_view name, Budget& budget) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    budget.visit(1);
+    if (values[i].first.size() != name.size()) continue;
+    budget.read(name.size());
+    if (values[i].first == name) return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<Value> Args::take(std::string_view name, Budget& budget) {
+  const std::optional<size_t> idx = find_named(keyword, name, budget);
+  if (!idx) return std::nullopt;
+  budget.visit(keyword.size() - *idx);
+  const auto at = keyword.begin() + static_cast<std::ptrdiff_t>(*idx);
+  std::optional<Value> value(std::move(at->second));
+  keyword.erase(at);
+  return value;
+}
+
+Value Object::call(Interpreter&, Args) {
+  fail(fmt::format("'{}' object is not callable", type_name()));
+}
+void Object::write_repr(TextBuilder& out, int) const {
+  out.append(fmt::format("<{} object>", type_name()));
+}
+
+// ---- DictView
+
+DictView::DictView(Value::DictPtr the_dict, Part the_part)
+    : dict(std::move(the_dict)), part(the_part) {
+  depth = dict->depth() + 1;
+}
+
+std::string DictView::type_name() const {
+  constexpr const char* kNames[] = {"dict_keys", "dict_values", "dict_items"};
+  return kNames[static_cast<int>(part)];
+}
+
+std::optional<std::vector<Value>> DictView::iterate(Interpreter& interpreter) {
+  std::vector<Value> elements;
+  elements.reserve(dict->entries().size());
+  for (size_t i = 0; i < dict->entries().size(); ++i) {
+    const auto& [key, value] = dict->entries()[i];
+    elements.push_back(part == Part::kKeys     ? key
+                       : part == Part::kValues ? value
+                                               : interpreter.make_tuple({key, value}));
+  }
+  return elements;
+}
+
+void DictView::write_repr(TextBuilder& out, int level) const {
+  out.append(type_name() + "([");
+  bool first = true;
+  for (const auto& [key, value] : dict->entries()) {
+    if (!std::exchange(first, false)) out.append(", ");
+    jinja::write_repr(part == Part::kKeys     ? key
+                      : part == Part::kValues ? value
+                                              : Value::tuple({key, value}),
+                      out, level + 1);
+  }
+  out.append("])");
+}
+
+// ---- Range
+
+Range::Range(int64_t the_start, int64_t the_stop, int64_t the_step)
+    : start(the_start), stop(the_stop), step(the_step) {
+  if (step == 0) fail("range() arg 3 must not be zero");
+  constexpr int64_t kMaxLength = 100'000;  // as in Jinja's sandbox
+  constexpr int64_t kMaxBound = int64_t{1} << 60;
+  for (const int64_t bound : {start, stop, step}) {
+    if (bound > kMaxBound || bound < -kMaxBound) fail("a bound of range() is too large");
+  }
+  if (size() > kMaxLength) {
+    fail(fmt::format("Range too big. The sandbox blocks ranges larger than MAX_RANGE ({}).",
+                     kMaxLength));
+  }
+}
+
+int64_t Range::size() const {
+  if (step > 0) return start < stop ? (stop - start - 1) / step + 1 : 0;
+  return start > stop ? (start - stop - 1) / -step + 1 : 0;
+}
+
+std::optional<std::vector<Value>> Range::iterate(Interpreter&) {
+  std::vector<Value> numbers;
+  for (int64_t i = 0; i < size(); ++i) numbers.push_back(Value::integer(at(i)));
+  return numbers;
+}
+
+bool Range::operator==(const Range& other) const {
+  if (size() != other.size()) return false;
+  return size() == 0 || (start == other.start && (size() == 1 || step == other.step));
+}
+
+void Range::write_repr(TextBuilder& out, int) const {
+  out.append(step == 1 ? fmt::format("range({}, {})", start, stop)
+                       : fmt::format("range({}, {}, {})", start, stop, step));
+}
+
+// ---- the others
+
+Iterator::Iterator(std::vector<Value> the_items) : items(std::move(the_items)) {
+  for (const Value& item : items) depth = std::max(depth, item.depth());
+  ++depth;
+}
+
+std::optional<Value> Iterator::next() {
+  if (position == items.size()) return std::nullopt;
+  return items[position++];
+}
+
+std::optional<std::vector<Value>> Iterator::iterate(Interpreter&) {
+  std::vector<Value> rest(items.begin() + static_cast<std::ptrdiff_t>(position), items.end());
+  position = items.size();
+  return rest;
+}
+
+std::optional<Value> Namespace::attribute(Interpreter& interpreter, std::string_view name) {
+  const std::optional<size_t> idx = find_named(attributes, name, interpreter.budget);
+  return idx ? std::optional<Value>(attributes[*idx].second) : std::nullopt;
+}
+
+void Namespace::set(const std::string& name, Value value, Budget& budget) {
+  if (name.starts_with('_')) {
+    fail(
+        fmt::format("a namespace takes no attribute whose name begins with an underscore; got "
+                    "'{}', rename it",
+                    name));
+  }
+  if (const std::optional<size_t> idx = find_named(attributes, name, budget)) {
+    attributes[*idx].second = std::move(value);
+    return;
+  }
+  charge.add(sizeof(NamedValues::value_type) + name.size());
+  attributes.emplace_back(name, std::move(value));
+}
+
+void Namespace::write_repr(TextBuilder& out, int level) const {
+  out.append("<Namespace {");
+  for (size_t i = 0; i < attributes.size(); ++i) {
+    if (i > 0) out.append(", ");
+    jinja::write_repr(Value::string(attributes[i].first), out, level + 1);
+    out.append(": ");
+    jinja::write_repr(attributes[i].second, out, level + 1);
+  }
+  out.append("}>");
 }
 
 }  // namespace quire::jinja

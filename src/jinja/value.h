@@ -3,6 +3,8 @@
 //   Value::dict({{"role", Value::string("user")}, {"content", Value::string(text)}})
 //
 // Values are immutable and cheap to copy. Values built by a caller may be shared by threads.
+// Objects (last part) are the values with behaviour, which templates call, iterate lazily or
+// modify.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +16,13 @@
 #include <variant>
 #include <vector>
 
+#include "jinja/budget.h"
+
 namespace quire::jinja {
 
-class Budget;
-class TextBuilder;
+class Interpreter;
 class Value;
 struct Object;
-
-// Charges a budget for memory that the template allocated, and releases it on destruction.
-class MemoryCharge {
- public:
-  MemoryCharge() = default;
-  MemoryCharge(Budget& budget, size_t num_bytes);
-  MemoryCharge(const MemoryCharge&) = delete;
-  MemoryCharge& operator=(const MemoryCharge&) = delete;
-  MemoryCharge(MemoryCharge&& other) noexcept;
-  MemoryCharge& operator=(MemoryCharge&& other) noexcept;
-  ~MemoryCharge();
-  // Charges more to the same budget; does nothing if there is no budget.
-  void add(size_t num_bytes);
-
- private:
-  Budget* budget_ = nullptr;
-  size_t num_bytes_ = 0;
-};
 
 struct Text {
   std::string utf8;      // always valid
@@ -177,5 +162,88 @@ std::string to_str(const Value& value, Budget& budget);
 std::string to_repr(const Value& value, Budget& budget);
 void write_str(const Value& value, TextBuilder& out);
 void write_repr(const Value& value, TextBuilder& out, int depth = 0);
+
+// ---- objects
+
+using NamedValues = std::vector<std::pair<std::string, Value>>;
+// The index of `name`; charges for the search.
+std::optional<size_t> find_named(const NamedValues& values, std::string_view name, Budget& budget);
+
+struct Args {
+  std::vector<Value> positional;
+  NamedValues keyword;
+
+  // Removes and returns a keyword argument.
+  std::optional<Value> take(std::string_view name, Budget& budget);
+};
+
+struct Object {
+  virtual ~Object() = default;
+  virtual std::string type_name() const = 0;
+  virtual bool callable() const { return false; }
+  virtual Value call(Interpreter& interpreter, Args args);
+  // nullopt: there is no such attribute, or the object has no length or cannot be iterated.
+  virtual std::optional<Value> attribute(Interpreter&, std::string_view) { return std::nullopt; }
+  virtual std::optional<int64_t> length() const { return std::nullopt; }
+  virtual std::optional<std::vector<Value>> iterate(Interpreter&) { return std::nullopt; }
+  virtual bool truthy() const { return true; }
+  virtual void write_repr(TextBuilder& out, int depth) const;
+  // Drops all references. Called after a render to break cycles of mutable objects.
+  virtual void clear() {}
+
+  int depth = 0;
+  MemoryCharge charge;
+};
+
+// keys(), values() and items() of a dict.
+struct DictView : Object {
+  enum class Part { kKeys, kValues, kItems };
+  DictView(Value::DictPtr the_dict, Part the_part);
+  std::string type_name() const override;
+  std::optional<int64_t> length() const override {
+    return static_cast<int64_t>(dict->entries().size());
+  }
+  std::optional<std::vector<Value>> iterate(Interpreter& interpreter) override;
+  bool truthy() const override { return *length() > 0; }
+  void write_repr(TextBuilder& out, int level) const override;
+
+  Value::DictPtr dict;
+  Part part;
+};
+
+struct Range : Object {
+  Range(int64_t the_start, int64_t the_stop, int64_t the_step);
+  std::string type_name() const override { return "range"; }
+  std::optional<int64_t> length() const override { return size(); }
+  std::optional<std::vector<Value>> iterate(Interpreter& interpreter) override;
+  bool truthy() const override { return size() > 0; }
+  bool operator==(const Range& other) const;
+  void write_repr(TextBuilder& out, int level) const override;
+  int64_t size() const;
+  int64_t at(int64_t idx) const { return start + idx * step; }
+
+  int64_t start, stop, step;
+};
+
+// A value that behaves as Python's generators: it can be iterated once and has no length.
+struct Iterator : Object {
+  explicit Iterator(std::vector<Value> the_items);
+  std::string type_name() const override { return "generator"; }
+  std::optional<std::vector<Value>> iterate(Interpreter& interpreter) override;
+  std::optional<Value> next();
+
+  std::vector<Value> items;
+  size_t position = 0;
+};
+
+struct Namespace : Object {
+  std::string type_name() const override { return "Namespace"; }
+  std::optional<Value> attribute(Interpreter& interpreter, std::string_view name) override;
+  void write_repr(TextBuilder& out, int level) const override;
+  void clear() override { attributes.clear(); }
+  void set(const std::string& name, Value value, Budget& budget);
+
+  NamedValues attributes;
+};
 
 }  // namespace quire::jinja

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "jinja/chat_template.h"
-#include "jinja/unicode.h"
+#include "jinja/python_text.h"
 #include "support/shared_data.h"
 
 namespace quire {

@@ -94,6 +94,44 @@ TEST(ChatTemplate, TemplatesCannotChangeWhatTheyAreGiven) {
   EXPECT_THAT(error("{{ {}.update(a=1) }}"), HasSubstr("'update' of 'dict' object is unsafe"));
 }
 
+// Python that no template needs is refused by name, so that no text is rendered otherwise than by
+// Jinja2.
+TEST(ChatTemplate, RefusesPythonBeyondJinja) {
+  constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
+      {"{{ '12'.isdigit() }}", "the method str.isdigit is not supported"},
+      {"{{ ' '.isspace() }}", "the method str.isspace is not supported"},
+      {"{{ 'a'.swapcase() }}", "the method str.swapcase is not supported"},
+      {"{{ 'a'.center(7, '*') }}", "the method str.center is not supported"},
+      {"{{ 'a'.rjust(5) }}", "the method str.rjust is not supported"},
+      {"{{ '-42'.zfill(6) }}", "the method str.zfill is not supported"},
+      {"{{ 'a-b'.partition('-') }}", "the method str.partition is not supported"},
+      {"{{ 'abc'.find('c', 1) }}", "find() takes at most 1 argument(s) (2 given)"},
+      {"{{ 'abc'.startswith('b', 1) }}", "startswith() takes at most 1 argument(s) (2 given)"},
+      {"{{ ' a b'.rsplit(none, 1) }}", "rsplit with a limit needs a separator"},
+      {"{{ 'a'.splitlines(true) }}", "splitlines() takes at most 0 argument(s) (1 given)"},
+      {"{{ 1.0.is_integer() }}", "'float object' has no attribute 'is_integer'"},
+      {"{{ '{:>5}'.format('a') }}", "the field '{:>5}' of str.format is not supported"},
+      {"{{ '{!r}'.format('a') }}", "the field '{!r}' of str.format is not supported"},
+      {"{{ '{a.b}'.format(a=1) }}", "the field '{a.b}' of str.format is not supported"},
+      {"{{ '{a[0]}'.format(a=[1]) }}", "the field '{a[0]}' of str.format is not supported"},
+      {"{{ '%05.1f' % 1.5 }}", "the format '%05.1f' is not supported"},
+      {"{{ '%(a)x' % {'a': 1} }}", "the format '%(a)x' is not supported"},
+      {"{{ '%d' % 1.5 }}", "%d formats an integer; got float"},
+      {"{{ 0x1F }}", "numbers are decimal and begin with no 0; got '0x1F'"},
+      {"{{ 0b1 }}", "numbers are decimal and begin with no 0; got '0b1'"},
+      {"{{ '\\101' }}", "the escape '\\1' is not supported"},
+      {"{{ '\\N{DASH}' }}", "the escape '\\N' is not supported"},
+      {"{{ '\\é' }}", "the escape '\\…' is not supported"},
+      {"{{ 1234|round(-2) }}", "round takes a precision of 0 to 330 digits; got -2"},
+      {"{{ ('<a>'|safe) + '<b>' }}", "'+' would escape a text"},
+      {"{{ '<b>' + ('<a>'|escape) }}", "'+' would escape a text"},
+  };
+  for (const auto& [source, message] : kRefused) {
+    EXPECT_THAT(error(source), HasSubstr(std::string(message))) << source;
+    EXPECT_THAT(error(source), StartsWith("[template] line 1: ")) << source;
+  }
+}
+
 TEST(ChatTemplate, IntegersEndAt64Bits) {
   EXPECT_EQ(text("{{ 9223372036854775806 + 1 }}"), "9223372036854775807");
   for (const std::string_view source :
@@ -140,7 +178,7 @@ TEST(ChatTemplateBudget, Memory) {
   for (const std::string_view source : {
            "{{ ('a' * 100000000)|length }}",
            "{{ ([0] * 100000000)|length }}",
-           "{{ 'a'.center(1000000000) }}",
+           "{{ 'a'|center(1000000000) }}",
            "{{ 'a\nb'|indent(1000000000) }}",
            "{% set ns = namespace(s='a') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}"
            "{% endfor %}",

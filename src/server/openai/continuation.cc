@@ -1,7 +1,7 @@
 #include "server/openai/continuation.h"
 
 #include "base/text.h"
-#include "jinja/unicode.h"
+#include "jinja/python_text.h"
 #include "server/openai/json_fields.h"
 
 namespace quire::server {

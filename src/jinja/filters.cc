@@ -1,12 +1,13 @@
-// Filters over the items of a value.
+// Filters of sequences and of numbers. Those that yield items one by one behave like generators.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "jinja/builtins.h"
 #include "jinja/interpreter.h"
-#include "jinja/unicode.h"
+#include "jinja/python_text.h"
 
 namespace quire::jinja {
 
@@ -99,8 +100,8 @@ Value last(Run run, const Value& self, const Bound&) {
   return items.back();
 }
 
-Value length(Run run, const Value& self, const Bound&) {
-  const std::optional<int64_t> count = length_of(run, self);
+Value length(Run, const Value& self, const Bound&) {
+  const std::optional<int64_t> count = length_of(self);
   if (!count) fail(fmt::format("object of type '{}' has no len()", self.type_name()));
   return Value::integer(*count);
 }
@@ -286,7 +287,146 @@ Value default_value(Run run, const Value& self, const Bound& args) {
   return args[0] == nullptr ? run.make_string("") : args.value(0);
 }
 
+// ---- map, select, reject and their attribute forms
+
+Args rest_of(const Args& args, size_t from) {
+  Args rest;
+  for (size_t i = from; i < args.positional.size(); ++i) {
+    rest.positional.push_back(args.positional[i]);
+  }
+  rest.keyword = args.keyword;
+  return rest;
+}
+
+const Builtin& named(const Value& name, const Builtin* (*find)(std::string_view),
+                     std::string_view kind, Budget& budget) {
+  if (name.is_string()) budget.read(name.as_string().size());
+  const Builtin* found = name.is_string() ? find(name.as_string()) : nullptr;
+  if (found != nullptr) return *found;
+  fail(fmt::format("No {} named '{}'.", kind, name.is_string() ? name.as_string() : "?"));
+}
+
+Value map(Run run, const Value& self, const Bound& bound) {
+  if (!truthy(self)) return run.make_iterator({});
+  Args args = *bound.raw;
+  std::vector<Value> mapped;
+  const std::optional<Value> attribute =
+      args.positional.empty() ? args.take("attribute", run.budget) : std::nullopt;
+  if (attribute) {
+    const std::optional<Value> otherwise = args.take("default", run.budget);
+    if (!args.keyword.empty()) {
+      fail(fmt::format("Unexpected keyword argument '{}'", args.keyword[0].first));
+    }
+    for (const Value& item : to_items(run, self)) {
+      mapped.push_back(attribute_path(run, item, *attribute, otherwise ? &*otherwise : nullptr));
+    }
+    return run.make_iterator(std::move(mapped));
+  }
+  if (args.positional.empty()) fail("map requires a filter argument");
+  const Builtin& filter = named(args.positional[0], find_filter, "filter", run.budget);
+  const Args rest = rest_of(args, 1);
+  for (const Value& item : to_items(run, self)) {
+    const Interpreter::Level level(run);
+    mapped.push_back(call_builtin(run, filter, item, rest));
+  }
+  return run.make_iterator(std::move(mapped));
+}
+
+Value choose(Run run, const Value& self, const Args& args, bool by_attribute, bool wanted) {
+  if (!truthy(self)) return run.make_iterator({});
+  const size_t off = by_attribute ? 1 : 0;
+  if (by_attribute && args.positional.empty()) fail("Missing parameter for attribute name");
+  const Builtin* test = args.positional.size() > off
+                            ? &named(args.positional[off], find_test, "test", run.budget)
+                            : nullptr;
+  const Args rest = rest_of(args, off + 1);
+  std::vector<Value> kept;
+  for (const Value& item : to_items(run, self)) {
+    const Value subject = by_attribute ? attribute_path(run, item, args.positional[0]) : item;
+    const bool passes = truthy(test == nullptr ? subject : call_builtin(run, *test, subject, rest));
+    if (passes == wanted) kept.push_back(item);
+  }
+  return run.make_iterator(std::move(kept));
+}
+
+template <bool kByAttribute, bool kWanted>
+Value chosen(Run run, const Value& self, const Bound& args) {
+  return choose(run, self, *args.raw, kByAttribute, kWanted);
+}
+
+// ---- numbers
+
+Value truncated(double number) {
+  if (std::isnan(number)) fail("cannot convert float NaN to integer");
+  if (std::isinf(number)) fail("cannot convert float infinity to integer");
+  if (std::fabs(number) >= 9223372036854775808.0) fail("an integer is beyond 64 bits");
+  return Value::integer(static_cast<int64_t>(number));
+}
+
+Value int_filter(Run run, const Value& self, const Bound& args) {
+  const Value otherwise = args[0] == nullptr ? Value::integer(0) : args.value(0);
+  if (self.is_undefined()) fail(self.undefined_reason());
+  if (self.is_integral()) return Value::integer(self.as_int());
+  if (self.is_float()) return std::isnan(self.as_float()) ? otherwise : truncated(self.as_float());
+  if (!self.is_string()) return otherwise;
+  run.budget.read(self.as_string().size());
+  const int64_t base = args.integer(1, 10);
+  if (base >= 0 && base <= 36 && base != 1) {
+    if (const auto number = parse_int(self.as_string(), static_cast<int>(base))) {
+      return Value::integer(*number);
+    }
+  }
+  const std::optional<double> number = parse_float(self.as_string());
+  return number && std::isfinite(*number) ? truncated(*number) : otherwise;
+}
+
+Value float_filter(Run run, const Value& self, const Bound& args) {
+  if (self.is_undefined()) fail(self.undefined_reason());
+  if (self.is_number()) return Value::real(self.as_float());
+  if (self.is_string()) {
+    run.budget.read(self.as_string().size());
+    if (const std::optional<double> number = parse_float(self.as_string())) {
+      return Value::real(*number);
+    }
+  }
+  return args[0] == nullptr ? Value::real(0) : args.value(0);
+}
+
+Value abs_filter(Run, const Value& self, const Bound&) {
+  if (self.is_float()) return Value::real(std::fabs(self.as_float()));
+  if (self.is_undefined()) fail(self.undefined_reason());
+  if (!self.is_integral()) fail(fmt::format("bad operand type for abs(): '{}'", self.type_name()));
+  return self.as_int() < 0 ? negate(self, true) : Value::integer(self.as_int());
+}
+
+Value round_filter(Run, const Value& self, const Bound& args) {
+  const int64_t precision = args.integer(0);
+  const std::string method = args[1] == nullptr ? "common" : args.text(1);
+  if (method != "common" && method != "ceil" && method != "floor") {
+    fail("method must be common, ceil or floor");
+  }
+  if (precision < 0 || precision > 330) {
+    fail(fmt::format("round takes a precision of 0 to 330 digits; got {}", precision));
+  }
+  if (self.is_undefined()) fail(self.undefined_reason());
+  if (!self.is_number()) {
+    fail(fmt::format("type {} doesn't define __round__ method", self.type_name()));
+  }
+  const double number = self.as_float();
+  if (method == "common") {
+    if (self.is_integral() || !std::isfinite(number))
+      return self.is_bool() ? Value::integer(self.as_int()) : self;
+    // Half to even, by the exact decimal value of the double.
+    return Value::real(std::strtod(fmt::format("{:.{}f}", number, precision).c_str(), nullptr));
+  }
+  const double unit = std::pow(10.0, static_cast<double>(precision));
+  const double scaled = number * unit;
+  if (!std::isfinite(scaled)) fail("cannot convert float infinity or NaN to integer");
+  return Value::real((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit);
+}
+
 constexpr Builtin kFilters[] = {
+    {"abs", "", abs_filter},
     {"attr", "name", attr},
     {"batch", "linecount | fill_with", batch},
     {"count", "", length},
@@ -294,14 +434,22 @@ constexpr Builtin kFilters[] = {
     {"default", "| default_value boolean", default_value},
     {"dictsort", "| case_sensitive by reverse", dictsort},
     {"first", "", first},
+    {"float", "| default", float_filter},
     {"groupby", "attribute | default case_sensitive", groupby},
+    {"int", "| default base", int_filter},
     {"items", "", items},
     {"last", "", last},
     {"length", "", length},
     {"list", "", list},
+    {"map", "*", map},
     {"max", "| case_sensitive attribute", max},
     {"min", "| case_sensitive attribute", min},
+    {"reject", "*", chosen<false, false>},
+    {"rejectattr", "*", chosen<true, false>},
     {"reverse", "", reverse},
+    {"round", "| precision method", round_filter},
+    {"select", "*", chosen<false, true>},
+    {"selectattr", "*", chosen<true, true>},
     {"slice", "slices | fill_with", slice},
     {"sort", "| reverse case_sensitive attribute", sort},
     {"sum", "| attribute start", sum},

@@ -1,27 +1,58 @@
-// The syntax tree of a template. Each node evaluates or executes itself (eval_expr.cc,
-// exec_stmt.cc).
+// A template's tokens and its syntax tree: tokenize() (lexer.cc), then parse_template()
+// (parser.cc). The nodes evaluate and execute themselves (interpreter.cc).
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "jinja/builtins.h"
 #include "jinja/value.h"
 
 namespace quire::jinja {
 
 class Interpreter;
+struct Builtin;
+
+// ---- tokens
+
+enum class TokenType {
+  kData,
+  kVariableBegin,
+  kVariableEnd,
+  kBlockBegin,
+  kBlockEnd,
+  kName,
+  kString,
+  kNumber,
+  kOperator,
+  kEnd,
+};
+
+struct Token {
+  TokenType type;
+  std::string text;  // data and strings: the value; operators and names: as written
+  Value number;
+  int line = 1;
+
+  bool is_op(std::string_view op) const { return type == TokenType::kOperator && text == op; }
+  bool is_name(std::string_view name) const { return type == TokenType::kName && text == name; }
+};
+
+// Splits a template into tokens, with the white-space rules of Jinja's lexer under
+// trim_blocks=True, lstrip_blocks=True and keep_trailing_newline=False. The last token is kEnd.
+// Throws Error.
+std::vector<Token> tokenize(std::string_view source);
+
+// ---- expressions
 
 // A variable's name, as its index in Program::names.
 using NameId = int32_t;
 // The names with a built-in meaning come first in every program (kSpecialNames).
 inline constexpr NameId kLoopName = 0, kCallerName = 1, kVarargsName = 2, kKwargsName = 3;
 inline constexpr const char* kSpecialNames[] = {"loop", "caller", "varargs", "kwargs"};
-
-enum class Flow { kNext, kBreak, kContinue };
 
 struct Expr {
   virtual ~Expr() = default;
@@ -30,25 +61,10 @@ struct Expr {
 
   int line = 1;
   int depth = 1;  // of the tree below, including this node
+  // The expressions that this one is made of, in the order given at each node. Null: left out.
+  std::vector<std::unique_ptr<Expr>> operands;
 };
 using ExprPtr = std::unique_ptr<Expr>;
-
-struct Stmt {
-  virtual ~Stmt() = default;
-  virtual Flow exec(Interpreter& interpreter) const = 0;
-
-  int line = 1;
-};
-using Body = std::vector<std::unique_ptr<Stmt>>;
-
-struct CallArgs {
-  std::vector<ExprPtr> positional;
-  std::vector<std::pair<std::string, ExprPtr>> keyword;
-  ExprPtr spread;          // *args
-  ExprPtr keyword_spread;  // **kwargs
-};
-
-// ---- expressions
 
 struct ConstExpr : Expr {
   Value eval(Interpreter&) const override { return value; }
@@ -60,94 +76,86 @@ struct NameExpr : Expr {
   NameId name = 0;
 };
 
-struct SequenceExpr : Expr {
+struct SequenceExpr : Expr {  // items
   Value eval(Interpreter& interpreter) const override;
-  std::vector<ExprPtr> items;
   bool is_tuple = false;
 };
 
-struct DictExpr : Expr {
+struct DictExpr : Expr {  // key, value, key, value, …
   Value eval(Interpreter& interpreter) const override;
-  std::vector<std::pair<ExprPtr, ExprPtr>> entries;
 };
 
-struct UnaryExpr : Expr {
+struct UnaryExpr : Expr {  // operand
   enum class Op { kNot, kMinus, kPlus };
   Value eval(Interpreter& interpreter) const override;
   Op op = Op::kNot;
-  ExprPtr operand;
 };
 
-enum class BinaryOp { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow };
-struct BinaryExpr : Expr {
+enum class BinaryOp { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow, kAnd, kOr };
+struct BinaryExpr : Expr {  // left, right
   Value eval(Interpreter& interpreter) const override;
   BinaryOp op = BinaryOp::kAdd;
-  ExprPtr left, right;
-};
-
-struct LogicExpr : Expr {
-  Value eval(Interpreter& interpreter) const override;
-  bool is_and = true;
-  ExprPtr left, right;
 };
 
 enum class CompareOp { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
-struct CompareExpr : Expr {
+struct CompareExpr : Expr {  // the values compared, one more than operators
   Value eval(Interpreter& interpreter) const override;
-  ExprPtr first;
-  std::vector<std::pair<CompareOp, ExprPtr>> rest;
+  std::vector<CompareOp> ops;
 };
 
-struct ConcatExpr : Expr {
+struct ConcatExpr : Expr {  // parts
   Value eval(Interpreter& interpreter) const override;
-  std::vector<ExprPtr> parts;
 };
 
-struct CondExpr : Expr {
+struct CondExpr : Expr {  // then, test, otherwise (may be null)
   Value eval(Interpreter& interpreter) const override;
-  ExprPtr test, then, otherwise;  // otherwise may be null
 };
 
-struct AttributeExpr : Expr {
+struct AttributeExpr : Expr {  // base
   Value eval(Interpreter& interpreter) const override;
-  ExprPtr base;
   std::string name;
 };
 
-struct ItemExpr : Expr {
+struct ItemExpr : Expr {  // base, key
   Value eval(Interpreter& interpreter) const override;
-  ExprPtr base, key;
 };
 
-struct SliceExpr : Expr {
+struct SliceExpr : Expr {  // base, start, stop, step; the last three may be null
   Value eval(Interpreter& interpreter) const override;
-  ExprPtr base, start, stop, step;  // all but base may be null
 };
 
-struct CallExpr : Expr {
+// The names of a call's arguments: "" for a positional one, "*" and "**" for those that are spread.
+using ArgNames = std::vector<std::string>;
+
+struct CallExpr : Expr {  // callee, arguments
   Value eval(Interpreter& interpreter) const override;
-  ExprPtr callee;
-  CallArgs args;
+  ArgNames arg_names;
 };
 
-struct FilterExpr : Expr {
+// value|filter(…) or value is test(…).
+struct FilterExpr : Expr {  // input, arguments
   Value eval(Interpreter& interpreter) const override;
-  Value apply(Interpreter& interpreter, const Value& value) const;
-  ExprPtr input;  // null at the head of the chain of a filter block or block set
+  // Applies the chain of filters that ends here to `head`, the input of the first filter. That
+  // filter has no input in the chain of a filter block or a block set.
+  Value apply(Interpreter& interpreter, const Value& head) const;
   std::string name;
-  const Builtin* filter = nullptr;  // null: an unknown filter, which is an error only if evaluated
-  CallArgs args;
-};
-
-struct TestExpr : Expr {
-  Value eval(Interpreter& interpreter) const override;
-  ExprPtr input;
-  std::string name;
-  const Builtin* test = nullptr;
-  CallArgs args;
+  bool is_test = false;
+  const Builtin* builtin = nullptr;  // null: an unknown name, which is an error only if evaluated
+  ArgNames arg_names;
 };
 
 // ---- statements
+
+enum class Flow { kNext, kBreak, kContinue };
+
+struct Stmt {
+  virtual ~Stmt() = default;
+  virtual Flow exec(Interpreter& interpreter) const = 0;
+
+  int line = 1;
+};
+using StmtPtr = std::unique_ptr<Stmt>;
+using Body = std::vector<StmtPtr>;
 
 // The left side of `=`: a name, an attribute of a namespace, or a tuple of these.
 struct Target {
@@ -199,20 +207,20 @@ struct SetStmt : Stmt {
 struct CaptureStmt : Stmt {
   Flow exec(Interpreter& interpreter) const override;
   std::optional<Target> target;
-  ExprPtr filter;  // may be null; the innermost FilterExpr has no input
+  ExprPtr filter;  // a FilterExpr, or null
   Body body;
 };
 
 struct MacroStmt : Stmt {
   Flow exec(Interpreter& interpreter) const override;
   NameId name = 0;
-  std::unique_ptr<MacroDef> def;
+  MacroDef def;
 };
 
 struct CallBlockStmt : Stmt {
   Flow exec(Interpreter& interpreter) const override;
-  std::unique_ptr<MacroDef> def;
-  std::unique_ptr<CallExpr> call;
+  MacroDef def;
+  ExprPtr call;  // a CallExpr
 };
 
 // {% with %} and {% generation %}.
@@ -231,5 +239,8 @@ struct Program {
   Body body;
   std::vector<std::string> names;  // indexed by NameId
 };
+
+// Parses a template, or throws Error. `max_depth` bounds the nesting of blocks and brackets.
+std::unique_ptr<Program> parse_template(std::string_view source, int max_depth);
 
 }  // namespace quire::jinja

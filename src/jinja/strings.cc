@@ -1,0 +1,582 @@
+// Filters that return text, the methods of str, and the formats of both.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "jinja/builtins.h"
+#include "jinja/interpreter.h"
+#include "jinja/python_text.h"
+
+namespace quire::jinja {
+
+constexpr size_t kAbsent = std::string_view::npos;
+
+// ---- formats
+
+std::string format_percent(Interpreter& interpreter, std::string_view format, const Value& args) {
+  Budget& budget = interpreter.budget;
+  TextBuilder out(budget);
+  budget.read(format.size());
+  size_t num_used = 0;
+  const auto next_arg = [&] {
+    if (num_used >= (args.is_tuple() ? args.items().size() : 1)) {
+      fail("not enough arguments for format string");
+    }
+    ++num_used;
+    return args.is_tuple() ? args.items()[num_used - 1] : args;
+  };
+  const auto named_arg = [&](std::string_view name) {
+    if (!args.is_dict()) fail("format requires a mapping");
+    const Value* value = args.dict()->find(name, budget);
+    if (value == nullptr) fail(fmt::format("'{}'", shortened(name)));
+    return *value;
+  };
+  for (std::string_view rest = format; !rest.empty();) {
+    const size_t percent = std::min(rest.find('%'), rest.size());
+    out.append(rest.substr(0, percent));
+    rest.remove_prefix(percent);
+    if (rest.empty()) break;
+    budget.step();
+    const std::string_view directive = rest;
+    const size_t name_end = rest.starts_with("%(") ? rest.find(')') : kAbsent;
+    const bool is_named = name_end != kAbsent;
+    rest.remove_prefix(is_named ? name_end + 1 : 1);
+    const char type = rest.empty() ? '\0' : rest[0];
+    if (type != 's' && type != 'd' && (type != '%' || is_named)) {
+      const size_t end = directive.find_first_of("abcdefghijklmnopqrstuvwxyzEFGX%",
+                                                 directive.size() - rest.size());
+      fail(fmt::format("the format '{}' is not supported; expected %s, %d, %(name)s or %%",
+                       shortened(directive.substr(0, end == kAbsent ? end : end + 1))));
+    }
+    rest.remove_prefix(1);
+    if (type == '%') {
+      out.append("%");
+      continue;
+    }
+    const Value value = is_named ? named_arg(directive.substr(2, name_end - 2)) : next_arg();
+    if (type == 'd' && !value.is_integral()) {
+      fail(value.is_undefined() ? value.undefined_reason()
+                                : fmt::format("%d formats an integer; got {}", value.type_name()));
+    }
+    type == 'd' ? out.append(fmt::format("{}", value.as_int())) : write_str(value, out);
+  }
+  const bool all_used = args.is_tuple() ? num_used == args.items().size()
+                                        : num_used == 1 || args.is_dict() || args.is_list();
+  if (!all_used) fail("not all arguments converted during string formatting");
+  return out.take();
+}
+
+std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::string_view text) {
+  budget.want(text.size() * 8);  // twice the text as code points
+  budget.read(text.size() * 2);
+  return map(text);
+}
+
+namespace {
+
+using Run = Interpreter&;
+
+std::string str(Run run, const Value& value) {
+  return to_str(value, run.budget);
+}
+bool is_markup(const Value& value) {
+  return value.is_string() && value.text()->markup;
+}
+// A text made from `self`, which is markup if `self` is.
+Value same_kind(Run run, const Value& self, std::string text) {
+  return run.make_string(std::move(text), is_markup(self));
+}
+
+template <std::string (*kMap)(std::string_view)>
+Value mapped(Run run, const Value& self, const Bound&) {
+  return same_kind(run, self, map_text(run.budget, kMap, str(run, self)));
+}
+
+template <bool kLeft, bool kRight>
+Value strips(Run run, const Value& self, const Bound& args) {
+  const std::string text = str(run, self);
+  const auto chars = args.has(0) ? std::optional<std::string_view>(args.text(0)) : std::nullopt;
+  return same_kind(run, self, std::string(strip(text, chars, kLeft, kRight)));
+}
+
+Value replaced(Run run, std::string_view text, std::string_view old, std::string_view with,
+               int64_t left, bool markup) {
+  if (left < 0) left = INT64_MAX;
+  TextBuilder out(run.budget);
+  size_t done = 0;
+  if (old.empty()) {  // inserts before every character and at the end
+    while (left-- > 0) {
+      out.append(with);
+      if (done == text.size()) return run.make_string(out.take(), markup);
+      const auto size = static_cast<size_t>(decode_utf8(text.substr(done)).num_bytes);
+      out.append(text.substr(done, size));
+      done += size;
+    }
+  } else {
+    for (size_t at = find_text(text, old); at != kAbsent && left-- > 0;
+         at = find_text(text, old, done)) {
+      out.append(text.substr(done, at - done));
+      out.append(with);
+      done = at + old.size();
+    }
+  }
+  out.append(text.substr(done));
+  return run.make_string(out.take(), markup);
+}
+
+// ---- filters
+
+Value string(Run run, const Value& self, const Bound&) {
+  return self.is_string() ? self : run.make_string(to_str(self, run.budget));
+}
+
+Value replace_filter(Run run, const Value& self, const Bound& args) {
+  const std::string text = str(run, self);
+  run.budget.read(text.size());
+  const int64_t count = args.has(2) ? args.integer(2) : -1;
+  return replaced(run, text, str(run, args.value(0)), str(run, args.value(1)), count, false);
+}
+
+Value join_filter(Run run, const Value& self, const Bound& args) {
+  const std::string separator = args[0] == nullptr ? "" : str(run, args.value(0));
+  TextBuilder out(run.budget);
+  bool first = true;
+  for (const Value& item : to_items(run, self)) {
+    if (!std::exchange(first, false)) out.append(separator);
+    write_str(args.has(1) ? attribute_path(run, item, args.value(1)) : item, out);
+  }
+  return run.make_string(out.take());
+}
+
+Value center(Run run, const Value& self, const Bound& args) {
+  const std::string text = str(run, self);
+  const int64_t width = args.integer(0, 80);
+  const int64_t missing = std::max<int64_t>(width - static_cast<int64_t>(count_chars(text)), 0);
+  const int64_t left = missing / 2 + (missing & width & 1);  // an odd space goes as in CPython
+  TextBuilder out(run.budget);
+  out.append_times(static_cast<size_t>(left), " ");
+  out.append(text);
+  out.append_times(static_cast<size_t>(missing - left), " ");
+  return run.make_string(out.take());
+}
+
+Value indent(Run run, const Value& self, const Bound& args) {
+  if (!self.is_string()) {
+    if (self.is_undefined()) fail(self.undefined_reason());
+    fail(fmt::format("unsupported operand type(s) for +=: '{}' and 'str'", self.type_name()));
+  }
+  std::string indention;
+  if (args[0] != nullptr && args.value(0).is_string()) {
+    indention = args.text(0);
+  } else {
+    const auto width = static_cast<size_t>(std::max<int64_t>(args.integer(0, 4), 0));
+    run.budget.want(width);
+    indention.assign(width, ' ');
+  }
+  const bool blank = args.flag(2);
+  run.budget.want(self.as_string().size());
+  run.budget.read(self.as_string().size());
+  const std::string text = self.as_string() + "\n";
+  TextBuilder out(run.budget);
+  if (args.flag(1)) out.append(indention);
+  bool first = true;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = take_line(rest);
+    if (!first) out.append("\n");
+    if (!first && (blank || !line.empty())) out.append(indention);
+    first = false;
+    out.append(line);
+  }
+  return run.make_string(out.take(), is_markup(self));
+}
+
+Value truncate(Run run, const Value& self, const Bound& args) {
+  if (!self.is_string()) fail("truncate needs a str");
+  run.budget.read(self.as_string().size());
+  const int64_t length = args.integer(0, 255);
+  const std::string end = args[2] == nullptr ? "..." : args.text(2);
+  const int64_t leeway = args.has(3) ? args.integer(3) : 5;
+  const auto end_chars = static_cast<int64_t>(count_chars(end));
+  if (length < end_chars) fail(fmt::format("expected length >= {}, got {}", end_chars, length));
+  if (leeway < 0) fail(fmt::format("expected leeway >= 0, got {}", leeway));
+  const auto num_chars = static_cast<int64_t>(self.text()->num_chars);
+  if (num_chars <= length || num_chars - length <= leeway) return self;
+  const std::string& text = self.as_string();
+  std::string kept = text.substr(0, byte_of_char(text, static_cast<size_t>(length - end_chars)));
+  if (!args.flag(1)) {
+    if (const size_t space = kept.rfind(' '); space != std::string::npos) kept.resize(space);
+  }
+  return run.make_string(kept + end);
+}
+
+Value wordcount(Run run, const Value& self, const Bound&) {
+  int64_t count = 0;
+  bool in_word = false;
+  const std::string text = str(run, self);
+  for (const auto& [c, bytes] : Chars(text)) {
+    if (!is_word(c)) {
+      in_word = false;
+    } else if (!std::exchange(in_word, true)) {
+      ++count;
+    }
+  }
+  return Value::integer(count);
+}
+
+void write_html_escaped(std::string_view text, TextBuilder& out) {
+  write_escaped(text, out, [](char32_t c, std::string_view) -> std::string {
+    constexpr std::string_view kFrom = "&<>\"'";
+    constexpr const char* kTo[] = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"};
+    const size_t idx = c < 0x80 ? kFrom.find(static_cast<char>(c)) : kAbsent;
+    return idx == kAbsent ? "" : kTo[idx];
+  });
+}
+
+Value safe(Run run, const Value& self, const Bound&) {
+  return run.make_string(str(run, self), true);
+}
+Value forceescape(Run run, const Value& self, const Bound&) {
+  TextBuilder out(run.budget);
+  write_html_escaped(str(run, self), out);
+  return run.make_string(out.take(), true);
+}
+Value escape(Run run, const Value& self, const Bound& args) {
+  return is_markup(self) ? self : forceescape(run, self, args);
+}
+
+void write_url_quoted(std::string_view text, bool for_query, TextBuilder& out) {
+  write_escaped(text, out, [for_query](char32_t c, std::string_view bytes) -> std::string {
+    constexpr std::string_view kUnreserved = "_.-~";
+    const bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (alnum || (c == '/' && !for_query)) return {};
+    if (c < 0x80 && kUnreserved.find(static_cast<char>(c)) != std::string_view::npos) return {};
+    if (for_query && c == ' ') return "+";
+    constexpr std::string_view kDigits = "0123456789ABCDEF";
+    std::string escaped;
+    for (const char byte : bytes) {
+      const auto code = static_cast<unsigned char>(byte);
+      escaped += {'%', kDigits[code >> 4], kDigits[code & 15]};
+    }
+    return escaped;
+  });
+}
+
+Value urlencode(Run run, const Value& self, const Bound&) {
+  TextBuilder out(run.budget);
+  if (self.is_string() || !is_iterable(self)) {
+    write_url_quoted(str(run, self), false, out);
+    return run.make_string(out.take());
+  }
+  const std::vector<Value> pairs = self.is_dict()
+                                       ? *DictView(self.dict(), DictView::Part::kItems).iterate(run)
+                                       : to_items(run, self);
+  for (const Value& pair : pairs) {
+    const std::vector<Value> parts = to_items(run, pair);
+    if (parts.size() != 2) fail("urlencode needs pairs of a key and a value");
+    if (out.size() > 0) out.append("&");
+    write_url_quoted(str(run, parts[0]), true, out);
+    out.append("=");
+    write_url_quoted(str(run, parts[1]), true, out);
+  }
+  return run.make_string(out.take());
+}
+
+Value format_filter(Run run, const Value& self, const Bound& args) {
+  if (args.raw->keyword.empty()) {
+    return run.make_string(
+        format_percent(run, str(run, self), run.make_tuple(args.raw->positional)));
+  }
+  if (!args.raw->positional.empty()) {
+    fail("can't handle positional and keyword arguments at the same time");
+  }
+  std::vector<Dict::Entry> named;
+  for (const auto& [name, value] : args.raw->keyword) {
+    named.emplace_back(run.make_string(name), value);
+  }
+  return run.make_string(format_percent(run, str(run, self), run.make_dict(std::move(named))));
+}
+
+Value tojson(Run run, const Value& self, const Bound& args) {
+  JsonStyle style;
+  style.ensure_ascii = args.flag(0);
+  if (args.has(1)) {
+    const Value& width = args.value(1);
+    const size_t spaces =
+        width.is_string() ? 0 : static_cast<size_t>(std::clamp<int64_t>(args.integer(1), 0, 4096));
+    style.indent = width.is_string() ? args.text(1) : std::string(spaces, ' ');
+    style.item_separator = ",";
+  }
+  if (args.has(2)) {
+    const std::vector<Value> separators = to_items(run, args.value(2));
+    if (separators.size() != 2 || !separators[0].is_string() || !separators[1].is_string()) {
+      fail("separators must be two strings");
+    }
+    style.item_separator = str(run, separators[0]);
+    style.key_separator = str(run, separators[1]);
+  }
+  style.sort_keys = args.flag(3);
+  return run.make_string(dump_json(self, style, run.budget));
+}
+
+constexpr Builtin kFilters[] = {
+    {"capitalize", "", mapped<capitalize>},
+    {"center", "| width", center},
+    {"e", "", escape},
+    {"escape", "", escape},
+    {"forceescape", "", forceescape},
+    {"format", "*", format_filter},
+    {"indent", "| width first blank", indent},
+    {"join", "| d attribute", join_filter},
+    {"lower", "", mapped<lower>},
+    {"replace", "old new | count", replace_filter},
+    {"safe", "", safe},
+    {"string", "", string},
+    {"title", "", mapped<title_filter>},
+    {"tojson", "| ensure_ascii indent separators sort_keys", tojson},
+    {"trim", "| chars", strips<true, true>},
+    {"truncate", "| length killwords end leeway", truncate},
+    {"upper", "", mapped<upper>},
+    {"urlencode", "", urlencode},
+    {"wordcount", "", wordcount},
+};
+
+// ---- methods. Interpreter::make_function charges for reading `self` before they run.
+
+template <bool kBackwards, bool kMustExist>
+Value finds(Run, const Value& self, const Bound& args) {
+  const std::string_view text = self.as_string();
+  const size_t at = kBackwards ? rfind_text(text, args.text(0)) : find_text(text, args.text(0));
+  if (at != kAbsent) return Value::integer(static_cast<int64_t>(count_chars(text.substr(0, at))));
+  if (kMustExist) fail("substring not found");
+  return Value::integer(-1);
+}
+
+Value count(Run, const Value& self, const Bound& args) {
+  const std::string& text = self.as_string();
+  const std::string& part = args.text(0);
+  if (part.empty()) return Value::integer(static_cast<int64_t>(self.text()->num_chars) + 1);
+  int64_t found = 0;
+  for (size_t at = find_text(text, part); at != kAbsent;
+       at = find_text(text, part, at + part.size())) {
+    ++found;
+  }
+  return Value::integer(found);
+}
+
+template <bool kAtStart>
+Value affixed(Run run, const Value& self, const Bound& args) {
+  const std::string& text = self.as_string();
+  const auto has = [&](const Value& affix) {
+    if (!affix.is_string()) {
+      fail(fmt::format("startswith or endswith needs a str or a tuple of str, not {}",
+                       affix.type_name()));
+    }
+    run.budget.step();
+    run.budget.read(std::min(text.size(), affix.as_string().size()));
+    return kAtStart ? text.starts_with(affix.as_string()) : text.ends_with(affix.as_string());
+  };
+  if (!args.value(0).is_tuple()) return Value::boolean(has(args.value(0)));
+  const std::vector<Value>& affixes = args.value(0).items();
+  return Value::boolean(std::any_of(affixes.begin(), affixes.end(), has));
+}
+
+template <bool kAtStart>
+Value removes_affix(Run run, const Value& self, const Bound& args) {
+  std::string_view text = self.as_string();
+  const std::string& affix = args.text(0);
+  if (kAtStart ? !text.starts_with(affix) : !text.ends_with(affix)) return self;
+  if (kAtStart) {
+    text.remove_prefix(affix.size());
+  } else {
+    text.remove_suffix(affix.size());
+  }
+  return same_kind(run, self, std::string(text));
+}
+
+Value replace(Run run, const Value& self, const Bound& args) {
+  return replaced(run, self.as_string(), args.text(0), args.text(1), args.integer(2, -1),
+                  is_markup(self));
+}
+
+// Collects the parts of a split text. Each is made and charged separately.
+class Parts {
+ public:
+  Parts(Run run, const Value& self) : run_(run), self_(self) {}
+  void add(std::string_view part) { items_.push_back(same_kind(run_, self_, std::string(part))); }
+  Value take() { return run_.make_list(std::move(items_)); }
+  Value take_reversed() {
+    std::reverse(items_.begin(), items_.end());
+    return take();
+  }
+
+ private:
+  Run run_;
+  const Value& self_;
+  std::vector<Value> items_;
+};
+
+template <typename Add>
+void split_at(std::string_view text, std::string_view separator, int64_t limit, Add add) {
+  size_t start = 0;
+  for (size_t at = find_text(text, separator); at != kAbsent && limit-- > 0;
+       at = find_text(text, separator, start)) {
+    add(text.substr(start, at - start));
+    start = at + separator.size();
+  }
+  add(text.substr(start));
+}
+
+// Splits from the end, by splitting the reversed text.
+template <typename Add>
+void split_at_backwards(std::string_view text, std::string_view separator, int64_t limit, Add add) {
+  const std::string mirrored(text.rbegin(), text.rend());
+  const std::string mirrored_separator(separator.rbegin(), separator.rend());
+  size_t end = text.size();
+  split_at(mirrored, mirrored_separator, limit, [&](std::string_view part) {
+    add(text.substr(end - part.size(), part.size()));
+    end -= std::min(end, part.size() + separator.size());
+  });
+}
+
+// Splits at white space.
+void split_words(std::string_view text, int64_t limit, Parts& parts) {
+  text = strip(text, std::nullopt, true, false);
+  while (!text.empty() && limit-- > 0) {
+    size_t end = 0;
+    for (const auto& [c, bytes] : Chars(text)) {
+      if (is_space(c)) break;
+      end += bytes.size();
+    }
+    parts.add(text.substr(0, end));
+    text = strip(text.substr(end), std::nullopt, true, false);
+  }
+  if (!text.empty()) parts.add(text);
+}
+
+template <bool kBackwards>
+Value splits(Run run, const Value& self, const Bound& args) {
+  const std::string_view text = self.as_string();
+  int64_t limit = args.integer(1, -1);
+  if (limit < 0) limit = INT64_MAX;
+  run.budget.want(text.size() * 2);
+  Parts parts(run, self);
+  if (!args.has(0)) {
+    if (kBackwards && limit != INT64_MAX) {
+      fail("rsplit with a limit needs a separator, such as rsplit(' ', 1)");
+    }
+    split_words(text, limit, parts);
+    return parts.take();
+  }
+  const std::string& separator = args.text(0);
+  if (separator.empty()) fail("empty separator");
+  const auto add = [&](std::string_view part) { parts.add(part); };
+  if (kBackwards) {
+    split_at_backwards(text, separator, limit, add);
+    return parts.take_reversed();
+  }
+  split_at(text, separator, limit, add);
+  return parts.take();
+}
+
+Value splitlines(Run run, const Value& self, const Bound&) {
+  Parts parts(run, self);
+  for (std::string_view rest = self.as_string(); !rest.empty();) parts.add(take_line(rest));
+  return parts.take();
+}
+
+Value join(Run run, const Value& self, const Bound& args) {
+  TextBuilder out(run.budget);
+  const std::vector<Value> items = to_items(run, args.value(0));
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!items[i].is_string()) {
+      fail(fmt::format("sequence item {}: expected str instance, {} found", i,
+                       items[i].type_name()));
+    }
+    if (i > 0) out.append(self.as_string());
+    out.append(items[i].as_string());
+  }
+  return same_kind(run, self, out.take());
+}
+
+// "{} {0} {name}".format(…)
+Value format(Run run, const Value& self, const Bound& args) {
+  const Args& given = *args.raw;
+  TextBuilder out(run.budget);
+  int64_t next = 0;
+  const auto argument = [&](std::string_view name) {
+    if (name.find_first_not_of("0123456789") != kAbsent) {
+      const std::optional<size_t> idx = find_named(given.keyword, name, run.budget);
+      if (!idx) fail(fmt::format("str.format has no argument '{}'", shortened(name)));
+      return given.keyword[*idx].second;
+    }
+    if (name.empty() ? next < 0 : next > 0) {
+      fail("cannot switch between manual field specification and automatic field numbering");
+    }
+    const int64_t idx = name.empty() ? next++ : digits_to_int(name, false, 10).value_or(INT64_MAX);
+    if (!name.empty()) next = -1;
+    if (idx >= static_cast<int64_t>(given.positional.size())) {
+      fail(fmt::format("Replacement index {} out of range for positional args tuple", idx));
+    }
+    return given.positional[static_cast<size_t>(idx)];
+  };
+  for (std::string_view rest = self.as_string(); !rest.empty();) {
+    const size_t brace = std::min(rest.find_first_of("{}"), rest.size());
+    out.append(rest.substr(0, brace));
+    rest.remove_prefix(brace);
+    if (rest.empty()) break;
+    run.budget.step();
+    if (rest.size() > 1 && rest[1] == rest[0]) {  // {{ or }}
+      out.append(rest.substr(0, 1));
+      rest.remove_prefix(2);
+      continue;
+    }
+    const size_t end = rest.find('}');
+    if (end == 0 || end == kAbsent) fail("a '{' or '}' of str.format has no counterpart");
+    const std::string_view name = rest.substr(1, end - 1);
+    if (name.find_first_of(":!.[{") != kAbsent) {
+      fail(
+          fmt::format("the field '{{{}}}' of str.format is not supported; expected {{}}, {{0}} or "
+                      "{{name}}",
+                      shortened(name)));
+    }
+    write_str(argument(name), out);
+    rest.remove_prefix(end + 1);
+  }
+  return same_kind(run, self, out.take());
+}
+
+constexpr Builtin kMethods[] = {
+    {"capitalize", "", mapped<capitalize>},
+    {"count", "sub", count},
+    {"endswith", "suffix", affixed<false>},
+    {"find", "sub", finds<false, false>},
+    {"format", "*", format},
+    {"index", "sub", finds<false, true>},
+    {"join", "iterable", join},
+    {"lower", "", mapped<lower>},
+    {"lstrip", "| chars", strips<true, false>},
+    {"removeprefix", "prefix", removes_affix<true>},
+    {"removesuffix", "suffix", removes_affix<false>},
+    {"replace", "old new | count", replace},
+    {"rfind", "sub", finds<true, false>},
+    {"rsplit", "| sep maxsplit", splits<true>},
+    {"rstrip", "| chars", strips<false, true>},
+    {"split", "| sep maxsplit", splits<false>},
+    {"splitlines", "", splitlines},
+    {"startswith", "prefix", affixed<true>},
+    {"strip", "| chars", strips<true, true>},
+    {"title", "", mapped<title>},
+    {"upper", "", mapped<upper>},
+};
+
+}  // namespace
+
+std::span<const Builtin> text_filters() {
+  return kFilters;
+}
+std::span<const Builtin> string_methods() {
+  return kMethods;
+}
+
+}  // namespace quire::jinja
