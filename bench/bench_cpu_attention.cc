@@ -14,7 +14,7 @@
 #include "base/machine.h"
 #include "base/numbers.h"
 #include "cpu/attention/simd.h"
-#include "tensor/float_convert.h"
+#include "tensor/dtype.h"
 
 namespace quire {
 namespace {

@@ -14,7 +14,7 @@
 #include "bench_gemm_probes.h"
 #include "cpu/ops/cpu_ops.h"
 #include "cpu/ops/packed_linear.h"
-#include "tensor/float_convert.h"
+#include "tensor/dtype.h"
 
 namespace quire::bench {
 namespace {

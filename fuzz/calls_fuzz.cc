@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "cpu_bound.h"
 #include "engine/chat_format.h"
-#include "engine/embedded_model.h"
+#include "engine/model_files.h"
 #include "server/service.h"
 #include "tokenizer/tokenizer.h"
 

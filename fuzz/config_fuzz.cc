@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "model/config.h"
 #include "model/decoder.h"
-#include "model/footprint.h"
+#include "model/families.h"
 
 namespace quire {
 namespace {

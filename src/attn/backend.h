@@ -12,7 +12,6 @@
 #include "attn/batch.h"
 #include "kv/kv_layout.h"
 #include "quire/status.h"
-#include "tensor/device.h"
 #include "tensor/tensor.h"
 
 namespace quire {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "attn/tuning_table.h"
-#include "tensor/device.h"
+#include "tensor/tensor.h"
 
 namespace quire {
 

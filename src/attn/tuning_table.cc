@@ -13,7 +13,7 @@
 #include "attn/backend_set.h"
 #include "base/check.h"
 #include "base/file.h"
-#include "tensor/quote_name.h"
+#include "tensor/tensor.h"
 
 namespace quire {
 namespace {

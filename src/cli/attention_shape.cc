@@ -8,7 +8,7 @@
 
 #include "cli/engine_flags.h"
 #include "engine/model_files.h"
-#include "model/footprint.h"
+#include "model/families.h"
 
 namespace quire::cli {
 namespace {

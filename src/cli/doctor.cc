@@ -15,7 +15,7 @@
 #include "engine/engine_plan.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
-#include "model/footprint.h"
+#include "model/families.h"
 #include "platform/platform.h"
 
 namespace quire::cli {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "platform/profile.h"
+#include "platform/platform.h"
 
 namespace quire::cli {
 

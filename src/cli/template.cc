@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "cli/suggest.h"
 #include "engine/chat_format.h"
-#include "engine/embedded_model.h"
+#include "engine/model_files.h"
 
 namespace quire::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/request_json.h"
-#include "engine/embedded_model.h"
+#include "engine/model_files.h"
 #include "tokenizer/tokenizer.h"
 
 namespace quire::cli {

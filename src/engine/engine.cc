@@ -14,7 +14,6 @@
 #include "engine/engine_core.h"
 #include "engine/engine_parts.h"
 #include "engine/model_files.h"
-#include "engine/speculation.h"
 #include "sample/sampler.h"
 
 namespace quire {

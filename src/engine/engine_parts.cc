@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "engine/attention_report.h"
-#include "model/footprint.h"
+#include "model/families.h"
 
 namespace quire {
 namespace {

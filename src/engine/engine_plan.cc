@@ -8,8 +8,8 @@
 
 #include "attn/builtin_tables.h"
 #include "base/log.h"
-#include "model/footprint.h"
-#include "platform/kv_cache.h"
+#include "model/families.h"
+#include "platform/runner.h"
 
 namespace quire {
 namespace {

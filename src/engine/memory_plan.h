@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "platform/kv_cache.h"
 #include "platform/platform.h"
+#include "platform/runner.h"
 #include "quire/status.h"
 
 namespace quire {

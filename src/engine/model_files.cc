@@ -7,7 +7,6 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "engine/embedded_model.h"
 #include "tensor/checkpoint.h"
 
 namespace quire {

@@ -1,9 +1,12 @@
 // Opens and checks all files of a model's directory, or of the embedded model.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "engine/chat_format.h"
 #include "model/config.h"
@@ -27,5 +30,16 @@ struct ModelFiles {
 // Opens engine.model: a directory, which for dummy weights needs only a config.json. If it is
 // empty, opens the embedded model.
 Result<ModelFiles> open_model_files(const EngineConfig& engine);
+
+struct EmbeddedModel {
+  std::string_view name;
+  std::string_view config_json;
+  std::string_view generation_config_json;
+  std::string_view tokenizer_json;
+  std::string_view tokenizer_config_json;
+  std::span<const std::byte> weights;  // a safetensors file, page-aligned
+};
+
+const EmbeddedModel& embedded_model();
 
 }  // namespace quire

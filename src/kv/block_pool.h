@@ -1,7 +1,14 @@
-// Reference counts and the free list of the paged cache's blocks.
+// The blocks of the paged KV cache: their reference counts and free list, the hash under which a
+// full block of tokens is cached, and the prefix cache, which finds a block by that hash.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace quire {
@@ -37,6 +44,53 @@ class BlockPool {
   std::vector<int32_t> next_, prev_;  // links of unused blocks; a used block points at itself
   std::vector<int32_t> ref_counts_;
   int num_free_ = 0;
+};
+
+// SHA-256, because an attacker who could make two prefixes collide could read another request's
+// cache.
+using BlockHash = std::array<std::byte, 32>;
+
+// The parent hash of a sequence's first block. Different (salt, block_size) pairs never share a
+// chain.
+BlockHash root_block_hash(std::string_view salt, int block_size);
+
+// The hash covers everything that the block's keys and values depend on: the tokens before the
+// block (through the parent's hash) and its own tokens.
+BlockHash block_hash(const BlockHash& parent, std::span<const int32_t> token_ids);
+
+// Appends the hashes of the full blocks of token_ids that `hashes` lacks, up to num_blocks of them.
+void extend_block_hashes(std::string_view salt, int block_size, std::span<const int32_t> token_ids,
+                         int num_blocks, std::vector<BlockHash>& hashes);
+
+// Maps the hash of a full block to the block that holds its keys and values. A block stays cached
+// after its last holder has released it, until the pool allocates it again and evict() is called.
+// Eviction follows the order of the pool's free list. A sequence releases a block after the block's
+// children, so a chain is evicted from its deep end, except for blocks that a window has left
+// behind. A block that outlives its parent is still correct, because a hash covers the whole chain.
+class PrefixCache {
+ public:
+  explicit PrefixCache(int num_blocks);
+
+  int num_cached() const { return static_cast<int>(blocks_.size()); }
+  bool contains(int32_t block_id) const;
+  std::optional<int32_t> find(const BlockHash& hash) const;
+
+  // Registers a block. If the hash already has a block, that block stays and the new one remains
+  // private to its holder: block tables are append-only, so holders never swap blocks.
+  void insert(const BlockHash& hash, int32_t block_id);
+  // Removes a block that is about to be overwritten, if it is registered.
+  void evict(int32_t block_id);
+
+  void check_invariants() const;
+
+ private:
+  // The first bytes of a cryptographic hash serve as its table hash.
+  struct FirstBytes {
+    size_t operator()(const BlockHash& hash) const;
+  };
+
+  std::unordered_map<BlockHash, int32_t, FirstBytes> blocks_;
+  std::vector<const BlockHash*> hashes_;  // by block id: the map's key; null: not cached
 };
 
 }  // namespace quire

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/numbers.h"
-#include "model/shard.h"
+#include "model/weights.h"
 
 namespace quire {
 namespace {
@@ -85,8 +85,8 @@ int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& l
       .get();
 }
 
-WeightGroup decoder_layer_slots(const ModelConfig& config, const std::string& prefix,
-                                DecoderLayer& layer, float addend) {
+WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
+                                  DecoderLayer& layer, float addend) {
   const DecoderConfig& c = decoder_config(config);
   const int64_t hidden = config.hidden_size;
   const int64_t inner = c.intermediate_size;
@@ -125,16 +125,16 @@ WeightGroup decoder_layer_slots(const ModelConfig& config, const std::string& pr
   return group;
 }
 
-WeightGroup embedding_slots(const ModelConfig& config, const std::string& prefix,
-                            DecoderEnds& ends) {
+WeightGroup embedding_weights(const ModelConfig& config, const std::string& prefix,
+                              DecoderEnds& ends) {
   WeightGroup group;
   group.matrices = {
       {&ends.embed, {{prefix + "embed_tokens", config.vocab_size}}, config.hidden_size}};
   return group;
 }
 
-WeightGroup head_slots(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends,
-                       float addend) {
+WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends,
+                         float addend) {
   WeightGroup group;
   group.vectors = {{&ends.final_norm, prefix + "norm.weight", config.hidden_size, addend}};
   if (!decoder_config(config).tie_word_embeddings) {

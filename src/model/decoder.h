@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/config_fields.h"
+#include "model/config.h"
 #include "model/model.h"
 #include "model/rope.h"
 #include "model/weights.h"
@@ -90,14 +90,14 @@ struct DecoderEnds {
   Tensor final_norm;                // [hidden]
 };
 
-// The slots of a layer's matrices and QK-norms, and of DecoderEnds, by the names that Hugging
+// The bindings of a layer's matrices and QK-norms, and of DecoderEnds, by the names that Hugging
 // Face's checkpoints use below `prefix` ("model.layers.0.", "model."). `addend` is
-// VectorSlot::addend of the family's norms.
-WeightGroup decoder_layer_slots(const ModelConfig& config, const std::string& prefix,
+// VectorBinding::addend of the family's norms.
+WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
                                 DecoderLayer& layer, float addend = 0.0F);
-WeightGroup embedding_slots(const ModelConfig& config, const std::string& prefix,
+WeightGroup embedding_weights(const ModelConfig& config, const std::string& prefix,
                             DecoderEnds& ends);
-WeightGroup head_slots(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends,
+WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends,
                        float addend = 0.0F);
 
 class DecoderModel : public Model {

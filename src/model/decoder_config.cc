@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "model/decoder.h"
-#include "tensor/quote_name.h"
+#include "tensor/tensor.h"
 
 namespace quire {
 namespace {

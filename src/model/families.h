@@ -2,14 +2,17 @@
 // row.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "model/config_fields.h"
+#include "model/config.h"
 #include "model/model.h"
 #include "model/weights.h"
+#include "quire/config.h"
+#include "tensor/weight_source.h"
 
 namespace quire {
 
@@ -37,5 +40,29 @@ const ModelFamily* find_family(std::string_view architecture);
 const ModelFamily& family_of(const ModelConfig& config);
 // Returns "LlamaForCausalLM, MistralForCausalLM, …".
 std::string supported_architectures();
+
+// Loads all weights of the configuration from `source` and packs them for `ops`, which must outlive
+// the model. A tensor's memory in the source is released once it is packed. Fails, naming the
+// tensor, if one is missing, has another shape, or is left over.
+Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSource& source, Ops& ops,
+                                          const ModelLimits& limits,
+                                          const LoadProgress& progress = {});
+
+// The number of all weights; tied embeddings count once.
+int64_t num_parameters(const ModelConfig& config);
+
+// Groups one rank's layers by the shape of their attention; queries and outputs have type
+// `activation`.
+std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits& limits,
+                                    DType activation);
+
+// Bytes of one rank's weights in the types that `ops` keeps, without the padding of the device's
+// layout.
+int64_t estimate_weight_bytes(const ModelConfig& config, const WeightSource& source, const Ops& ops,
+                              const Parallel& parallel);
+
+// Bytes of the buffers of one step within `limits`.
+int64_t estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
+                                  DType activation);
 
 }  // namespace quire

@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
-#include "model/shard.h"
-#include "tensor/float_convert.h"
-#include "tensor/quote_name.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor.h"
 
 namespace quire {
 namespace {
@@ -51,13 +51,13 @@ class Loader {
 
  private:
   Status load_group(const WeightGroup& group);
-  Status load_matrix(const MatrixSlot& slot);
-  Status load_vector(const VectorSlot& slot);
-  Status take_part(const MatrixPart& part, const MatrixSlot& slot);
+  Status load_matrix(const MatrixBinding& binding);
+  Status load_vector(const VectorBinding& binding);
+  Status take_part(const MatrixPart& part, const MatrixBinding& binding);
   RepeatedRows repeated_part(const RepeatedTensor& numbers, const Shape& whole, Split split) const;
-  Result<WeightView> matrix_part(const MatrixPart& part, const MatrixSlot& slot);
+  Result<WeightView> matrix_part(const MatrixPart& part, const MatrixBinding& binding);
   Result<WeightView> take_matrix(const std::string& name, const Shape& whole,
-                                 const MatrixPart& part, const MatrixSlot& slot);
+                                 const MatrixPart& part, const MatrixBinding& binding);
   Result<TensorView> bias_part(const std::string& name, int64_t num_rows, Split split);
   Result<TensorView> take(const std::string& name, const Shape& shape);
   Result<TensorView> take_float(const std::string& name, const Shape& shape);
@@ -86,49 +86,49 @@ Status Loader::load(const WeightList& list, const LoadProgress& progress) {
 }
 
 Status Loader::load_group(const WeightGroup& group) {
-  for (const MatrixSlot& slot : group.matrices) QUIRE_RETURN_IF_ERROR(load_matrix(slot));
-  for (const VectorSlot& slot : group.vectors) QUIRE_RETURN_IF_ERROR(load_vector(slot));
+  for (const MatrixBinding& binding : group.matrices) QUIRE_RETURN_IF_ERROR(load_matrix(binding));
+  for (const VectorBinding& binding : group.vectors) QUIRE_RETURN_IF_ERROR(load_vector(binding));
   return {};
 }
 
-Status Loader::load_matrix(const MatrixSlot& slot) {
+Status Loader::load_matrix(const MatrixBinding& binding) {
   std::vector<TensorView> biases;
-  for (const MatrixPart& part : slot.parts) {
-    QUIRE_RETURN_IF_ERROR(take_part(part, slot));
-    if (!slot.has_bias) continue;
+  for (const MatrixPart& part : binding.parts) {
+    QUIRE_RETURN_IF_ERROR(take_part(part, binding));
+    if (!binding.has_bias) continue;
     QUIRE_ASSIGN_OR_RETURN(const TensorView bias,
-                           bias_part(bias_name(part), part.num_rows, slot.split));
+                           bias_part(bias_name(part), part.num_rows, binding.split));
     biases.push_back(bias);
   }
-  QUIRE_ASSIGN_OR_RETURN(*slot.linear, ops_.make_linear({weights_, biases, repeated_}));
+  QUIRE_ASSIGN_OR_RETURN(*binding.linear, ops_.make_linear({weights_, biases, repeated_}));
   release_taken();
   return {};
 }
 
-Status Loader::load_vector(const VectorSlot& slot) {
-  QUIRE_ASSIGN_OR_RETURN(TensorView view, take_float(slot.name, {slot.size}));
+Status Loader::load_vector(const VectorBinding& binding) {
+  QUIRE_ASSIGN_OR_RETURN(TensorView view, take_float(binding.name, {binding.size}));
   std::vector<float> sums;
-  if (slot.addend != 0.0F) {
-    for (int64_t i = 0; i < slot.size; ++i) sums.push_back(slot.addend + element(view, i));
-    view = {sums.data(), DType::kF32, {slot.size}};
+  if (binding.addend != 0.0F) {
+    for (int64_t i = 0; i < binding.size; ++i) sums.push_back(binding.addend + element(view, i));
+    view = {sums.data(), DType::kF32, {binding.size}};
   }
-  QUIRE_ASSIGN_OR_RETURN(*slot.vector, ops_.make_vector(view));
+  QUIRE_ASSIGN_OR_RETURN(*binding.vector, ops_.make_vector(view));
   release_taken();
   return {};
 }
 
-Status Loader::take_part(const MatrixPart& part, const MatrixSlot& slot) {
-  const Shape whole = {part.num_rows, slot.num_columns};
+Status Loader::take_part(const MatrixPart& part, const MatrixBinding& binding) {
+  const Shape whole = {part.num_rows, binding.num_columns};
   const std::string name = values_name(part);
-  if (ops_.fills_repeated() && !slot.format) {
+  if (ops_.fills_repeated() && !binding.format) {
     QUIRE_ASSIGN_OR_RETURN(const auto numbers, source_.repeated(name));
     if (numbers.has_value()) {
       used_.insert(name);
-      repeated_.push_back(repeated_part(*numbers, whole, slot.split));
+      repeated_.push_back(repeated_part(*numbers, whole, binding.split));
       return {};
     }
   }
-  QUIRE_ASSIGN_OR_RETURN(const WeightView weight, matrix_part(part, slot));
+  QUIRE_ASSIGN_OR_RETURN(const WeightView weight, matrix_part(part, binding));
   if (!weights_.empty() && weight.scheme != weights_.front().scheme) {
     return invalid_argument(
         fmt::format("[model] tensor {} is of another type than its neighbours; got {}, "
@@ -156,24 +156,24 @@ RepeatedRows Loader::repeated_part(const RepeatedTensor& numbers, const Shape& w
   return rows;
 }
 
-Result<WeightView> Loader::matrix_part(const MatrixPart& part, const MatrixSlot& slot) {
-  const Shape whole = {part.num_rows, slot.num_columns};
+Result<WeightView> Loader::matrix_part(const MatrixPart& part, const MatrixBinding& binding) {
+  const Shape whole = {part.num_rows, binding.num_columns};
   const std::string name = values_name(part);
-  QUIRE_ASSIGN_OR_RETURN(const WeightView matrix, take_matrix(name, whole, part, slot));
-  if (parallel_.size == 1 || slot.split == Split::kNone) return matrix;
-  if (slot.split == Split::kColumns) {
+  QUIRE_ASSIGN_OR_RETURN(const WeightView matrix, take_matrix(name, whole, part, binding));
+  if (parallel_.size == 1 || binding.split == Split::kNone) return matrix;
+  if (binding.split == Split::kColumns) {
     return slice_columns(matrix, shard(whole[1], parallel_), name, copies_);
   }
   return slice_rows(matrix, shard(whole[0], parallel_), name);
 }
 
 Result<WeightView> Loader::take_matrix(const std::string& name, const Shape& whole,
-                                       const MatrixPart& part, const MatrixSlot& slot) {
-  if (!slot.format) {
+                                       const MatrixPart& part, const MatrixBinding& binding) {
+  if (!binding.format) {
     QUIRE_ASSIGN_OR_RETURN(const TensorView values, take_float(name, whole));
     return WeightView(values);
   }
-  const WeightScheme& scheme = slot.format->scheme;
+  const WeightScheme& scheme = binding.format->scheme;
   QUIRE_ASSIGN_OR_RETURN(const TensorView values, take(name, whole));
   if (values.dtype != scheme.values) {
     return invalid_argument(
@@ -182,8 +182,9 @@ Result<WeightView> Loader::take_matrix(const std::string& name, const Shape& who
                     quote_name(name), dtype_name(values.dtype), dtype_name(scheme.values)));
   }
   if (scheme.scales == ScaleLayout::kNone) return WeightView(values);
-  QUIRE_ASSIGN_OR_RETURN(const TensorView scales, take_float(part.name + slot.format->scales_suffix,
-                                                             scales_shape(scheme, whole)));
+  QUIRE_ASSIGN_OR_RETURN(
+      const TensorView scales,
+      take_float(part.name + binding.format->scales_suffix, scales_shape(scheme, whole)));
   return WeightView(values, scales, scheme);
 }
 
@@ -242,16 +243,17 @@ Status Loader::check_nothing_left(const WeightList& list, std::string_view archi
                   num_left, architecture, named, num_left > kMaxNamed ? ", …" : ""));
 }
 
-void add_tensors(const MatrixSlot& slot, std::vector<TensorSpec>& tensors) {
+void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors) {
   using Kind = TensorSpec::Kind;
-  for (const MatrixPart& part : slot.parts) {
-    const Shape whole = {part.num_rows, slot.num_columns};
-    tensors.push_back({values_name(part), whole, Kind::kMatrix, slot.split});
-    if (slot.format && slot.format->scheme.scales != ScaleLayout::kNone) {
-      tensors.push_back({part.name + slot.format->scales_suffix,
-                         scales_shape(slot.format->scheme, whole), Kind::kScales, slot.split});
+  for (const MatrixPart& part : binding.parts) {
+    const Shape whole = {part.num_rows, binding.num_columns};
+    tensors.push_back({values_name(part), whole, Kind::kMatrix, binding.split});
+    if (binding.format && binding.format->scheme.scales != ScaleLayout::kNone) {
+      tensors.push_back({part.name + binding.format->scales_suffix,
+                         scales_shape(binding.format->scheme, whole), Kind::kScales,
+                         binding.split});
     }
-    if (slot.has_bias) {
+    if (binding.has_bias) {
       tensors.push_back({bias_name(part), {part.num_rows}, Kind::kVector, Split::kNone});
     }
   }
@@ -262,9 +264,9 @@ void add_tensors(const MatrixSlot& slot, std::vector<TensorSpec>& tensors) {
 std::vector<TensorSpec> list_tensors(const WeightList& list) {
   std::vector<TensorSpec> tensors;
   for (const WeightGroup& group : list.groups) {
-    for (const MatrixSlot& slot : group.matrices) add_tensors(slot, tensors);
-    for (const VectorSlot& slot : group.vectors) {
-      tensors.push_back({slot.name, {slot.size}, TensorSpec::Kind::kVector, Split::kNone});
+    for (const MatrixBinding& binding : group.matrices) add_tensors(binding, tensors);
+    for (const VectorBinding& binding : group.vectors) {
+      tensors.push_back({binding.name, {binding.size}, TensorSpec::Kind::kVector, Split::kNone});
     }
   }
   return tensors;
@@ -275,6 +277,65 @@ Status load_weights(const WeightList& list, std::string_view architecture, Weigh
   Loader loader(source, ops, parallel);
   QUIRE_RETURN_IF_ERROR(loader.load(list, progress));
   return loader.check_nothing_left(list, architecture);
+}
+
+namespace {
+
+// The slice of the scales along one axis; `block` is the number of weights per scale there.
+Result<Slice> slice_of_scales(const Slice& slice, int64_t block, int64_t total,
+                              std::string_view axis, std::string_view name) {
+  const int64_t end = slice.first + slice.count;
+  if (block >= total) return Slice{0, 1};
+  if (slice.first % block != 0 || (end % block != 0 && end != total)) {
+    return invalid_argument(
+        fmt::format("[model] tensor {}: a rank's part cuts a block of scales; got {} {} to {} of "
+                    "blocks of {}, expected multiples; choose another --tensor-parallel-size",
+                    quote_name(name), axis, slice.first, end, block));
+  }
+  return Slice{slice.first / block, ceil_div(slice.count, block)};
+}
+
+Result<TensorView> copy_columns(const TensorView& view, const Slice& slice,
+                                std::vector<Tensor>& copies) {
+  QUIRE_ASSIGN_OR_RETURN(Tensor copy, Tensor::host({view.shape[0], slice.count}, view.dtype));
+  const size_t element_bytes = dtype_bytes(view.dtype);
+  const size_t row_bytes = static_cast<size_t>(slice.count) * element_bytes;
+  for (int64_t row = 0; row < view.shape[0]; ++row) {
+    const auto from = static_cast<size_t>(row * view.shape[1] + slice.first) * element_bytes;
+    std::memcpy(copy.view.as<std::byte>() + static_cast<size_t>(row) * row_bytes,
+                view.as<std::byte>() + from, row_bytes);
+  }
+  copies.push_back(std::move(copy));
+  return copies.back().view;
+}
+
+}  // namespace
+
+Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std::string_view name) {
+  WeightView part = matrix;
+  part.values = matrix.values.rows(slice.first, slice.count);
+  if (matrix.scheme.scales == ScaleLayout::kNone) return part;
+  const Shape& shape = matrix.values.shape;
+  const int64_t block = scale_block(matrix.scheme, shape)[0];
+  QUIRE_ASSIGN_OR_RETURN(const Slice scales, slice_of_scales(slice, block, shape[0], "rows", name));
+  part.scales = matrix.scales.rows(scales.first, scales.count);
+  return part;
+}
+
+Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
+                                 std::string_view name, std::vector<Tensor>& copies) {
+  WeightView part = matrix;
+  if (matrix.scheme.scales != ScaleLayout::kNone) {
+    const Shape& shape = matrix.values.shape;
+    const int64_t block = scale_block(matrix.scheme, shape)[1];
+    QUIRE_ASSIGN_OR_RETURN(const Slice scales,
+                           slice_of_scales(slice, block, shape[1], "columns", name));
+    if (block < shape[1]) {
+      QUIRE_ASSIGN_OR_RETURN(part.scales, copy_columns(matrix.scales, scales, copies));
+    }
+  }
+  QUIRE_ASSIGN_OR_RETURN(part.values, copy_columns(matrix.values, slice, copies));
+  return part;
 }
 
 }  // namespace quire

@@ -2,14 +2,15 @@
 // members. Loading, the parameter count and the memory plan all use the list.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/model.h"
 #include "quire/config.h"
-#include "tensor/weight_scheme.h"
 #include "tensor/weight_source.h"
 
 namespace quire {
@@ -23,14 +24,14 @@ struct WeightFormat {
   std::string scales_suffix;  // name suffix of a matrix' scales: ".weight_scale"
 };
 
-// A matrix of the checkpoint, [num_rows, MatrixSlot::num_columns].
+// A matrix of the checkpoint, [num_rows, MatrixBinding::num_columns].
 struct MatrixPart {
   std::string name;  // without ".weight" and ".bias"
   int64_t num_rows = 0;
 };
 
 // Matrices stacked into one Linear.
-struct MatrixSlot {
+struct MatrixBinding {
   std::unique_ptr<Linear>* linear = nullptr;
   std::vector<MatrixPart> parts;
   int64_t num_columns = 0;
@@ -39,21 +40,21 @@ struct MatrixSlot {
   std::optional<WeightFormat> format = {};  // absent: F32, F16 or BF16 without scales
 };
 
-struct VectorSlot {
+struct VectorBinding {
   Tensor* vector = nullptr;
   std::string name;
   int64_t size = 0;
   float addend = 0.0F;  // added to every element; 1 for norms that multiply by 1 + w
 };
 
-// Slots that are loaded together: one layer, or the weights before or after the layers.
+// Bindings that are loaded together: one layer, or the weights before or after the layers.
 struct WeightGroup {
   bool is_layer = false;
-  std::vector<MatrixSlot> matrices = {};
-  std::vector<VectorSlot> vectors = {};
+  std::vector<MatrixBinding> matrices = {};
+  std::vector<VectorBinding> vectors = {};
 };
 
-// The slots point into the family's weights, which must outlive the list.
+// The bindings point into the family's weights, which must outlive the list.
 struct WeightList {
   std::vector<WeightGroup> groups;
   // Tensors with these name prefixes may be in the checkpoint but are not loaded.
@@ -77,5 +78,26 @@ std::vector<TensorSpec> list_tensors(const WeightList& list);
 // is missing, has another shape or type, or is left over.
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
                     Ops& ops, const Parallel& parallel, const LoadProgress& progress);
+
+// A contiguous range of a weight's rows or columns.
+struct Slice {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+// This rank's equal part of `total`, which must be a multiple of the number of ranks. Heads are
+// stored one after another, so a part of the rows is a part of the heads if the number of heads is
+// also a multiple.
+constexpr Slice shard(int64_t total, const Parallel& parallel) {
+  const int64_t count = total / parallel.size;
+  return {count * parallel.rank, count};
+}
+
+// Slices a matrix together with its scales. Fails if the slice's border cuts a block that shares
+// one scale; `name` names the matrix in the error. Row slices are views of the same memory; column
+// slices are copied into `copies`, which the result refers to.
+Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std::string_view name);
+Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
+                                 std::string_view name, std::vector<Tensor>& copies);
 
 }  // namespace quire

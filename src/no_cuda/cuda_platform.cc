@@ -1,6 +1,5 @@
 // Replaces src/cuda in a build without CUDA: everything that needs the device returns an error.
 #include "platform/platform.h"
-#include "platform/profile.h"
 #include "platform/tune.h"
 
 namespace quire {

@@ -9,9 +9,8 @@
 
 #include "kv/kv_layout.h"
 #include "quire/status.h"
-#include "tensor/device.h"
 #include "tensor/tensor.h"
-#include "tensor/weight_scheme.h"
+#include "tensor/weight_source.h"
 
 namespace quire {
 

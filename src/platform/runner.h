@@ -1,4 +1,5 @@
-// A runner executes plans on a device, one step after the other.
+// A runner executes plans on a device, one step after the other. This header also has its parts:
+// the KV cache, the drafter of speculative decoding, and the attention of a step.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +8,11 @@
 #include <vector>
 
 #include "attn/plans.h"
+#include "kv/kv_layout.h"
 #include "model/model.h"
-#include "platform/drafter.h"
-#include "platform/kv_cache.h"
 #include "quire/status.h"
 #include "sched/batch_plan.h"
+#include "tensor/tensor.h"
 
 namespace quire {
 
@@ -36,6 +37,57 @@ class Runner {
   // Transfer counts of the context's stream since its newest runner was made. Only the thread that
   // enqueues and waits may call it.
   virtual DeviceTraffic traffic() const { return {}; }
+};
+
+// Bytes per block of one block table.
+struct KvTableBytes {
+  int64_t block_bytes = 0;  // over all layers of all groups that share the table
+  int window = 0;           // tokens that those groups look back; 0: all
+};
+std::vector<KvTableBytes> kv_table_bytes(std::span<const KvGroup> groups);
+
+// The memory behind every block id. Each layer of each group has its own array of pages, and block
+// i of a table is page i in all layers that share the table.
+class KvCache {
+ public:
+  // num_blocks: by block table.
+  static Result<KvCache> allocate(std::span<const KvGroup> groups, std::span<const int> num_blocks,
+                                  Ops& ops);
+
+  // One view per layer of the group, in the order of KvGroup::layers.
+  std::span<const KvCacheView> caches(size_t group_idx) const { return views_[group_idx]; }
+  // Index of the group's block table.
+  size_t table(size_t group_idx) const { return tables_[group_idx]; }
+
+ private:
+  std::vector<Tensor> memory_;
+  std::vector<std::vector<KvCacheView>> views_;
+  std::vector<size_t> tables_;
+};
+
+// The slots that sampled in a step, after the step's tokens were accepted. All pointers are to
+// device memory.
+struct DraftCall {
+  const int32_t* slots = nullptr;  // [num_spans]; < 0: no proposal for this span
+  int num_spans = 0;
+  // By slot: number of tokens whose keys and values are in the cache.
+  const int32_t* num_computed = nullptr;
+  // [slots, 1 + num_drafts]. Entry 0 of a slot is its newest token, at position num_computed; the
+  // drafter writes the others.
+  int32_t* next_tokens = nullptr;
+};
+
+// A runner verifies the drafts of one step in the next step: a draft is accepted if it equals the
+// token sampled at its position. Therefore the output is the same as without drafts, whatever the
+// drafter proposes.
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+  // Applies the plan's removed and added slots, before its step.
+  virtual Status update_slots(const BatchPlan& plan, Stream& stream) = 0;
+  // Enqueues the proposals that the next step verifies. A proposal may be any token id of the
+  // vocabulary.
+  virtual Status propose(const DraftCall& call, Stream& stream) = 0;
 };
 
 // A model loaded onto one device, with everything that its steps need there. The objects pointed to
@@ -71,6 +123,41 @@ struct RunnerParts {
   int64_t left_bytes = 0;
 
   const ModelInstance& target() const { return instances.front(); }
+};
+
+// The plans of one KV group; null when the step has no request in that phase.
+struct AttentionChoice {
+  AttentionPlan* decode = nullptr;
+  AttentionPlan* prefill = nullptr;
+};
+
+// Chooses and updates the attention plans of one model instance's step, and lists them for the
+// model.
+class StepAttention {
+ public:
+  // `instance` and the workspace outlive the object.
+  StepAttention(const ModelInstance& instance, std::span<std::byte> workspace)
+      : instance_(&instance), workspace_(workspace) {}
+
+  // Lets the selectors choose plans for an eager step: one choice per KV group, valid until the
+  // next call. `batch` may be that of any block table, because all have the same ranges and
+  // lengths.
+  std::span<const AttentionChoice> choose(const AttentionBatch& batch);
+  // Returns the plans of a decode step in a graph that these backends serve: one choice per KV
+  // group, valid until the next call.
+  std::span<const AttentionChoice> of_graph(std::span<AttentionBackend* const> backends,
+                                            int num_reqs, int q_len);
+  // Updates the chosen plans for the batches, one per block table, whose arrays outlive the step.
+  // The result is valid until the next call.
+  Result<std::span<const KvGroupStep>> update(std::span<const AttentionBatch* const> batches,
+                                              std::span<const AttentionChoice> choices,
+                                              Stream& stream);
+
+ private:
+  const ModelInstance* instance_;
+  std::span<std::byte> workspace_;
+  std::vector<AttentionChoice> choices_;
+  std::vector<KvGroupStep> steps_;
 };
 
 }  // namespace quire

@@ -7,8 +7,6 @@
 #include <limits>
 #include <numeric>
 
-#include "sample/philox.h"
-
 namespace quire {
 
 TokenNoise::TokenNoise(uint64_t seed, uint64_t position) : seed_(seed), position_(position) {}

@@ -1,13 +1,14 @@
 #include "sample/sampler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
-#include "sample/logits_error.h"
-#include "sample/logits_rules.h"
 #include "sample/random_choice.h"
 
 namespace quire {
@@ -152,6 +153,164 @@ int32_t SamplerState::Impl::choose(std::span<const float> logits, float max_logi
   thread_local std::vector<Candidate> candidates;
   filter_tokens(logits, max_logit, filter, candidates);
   return sample_gumbel_max(candidates, noise);
+}
+
+namespace {
+
+constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+LogitsRules::LogitsRules(std::shared_ptr<const SamplingParams> params,
+                         std::span<const int32_t> token_ids, int num_prompt_tokens,
+                         std::vector<int32_t> stop_token_ids,
+                         std::vector<std::vector<int32_t>> bad_words_ids, int vocab_size)
+    : params_(std::move(params)),
+      stop_token_ids_(std::move(stop_token_ids)),
+      bad_words_ids_(std::move(bad_words_ids)),
+      has_penalties_(params_->repetition_penalty != 1.0F || params_->presence_penalty != 0.0F ||
+                     params_->frequency_penalty != 0.0F) {
+  const auto is_outside = [&](int32_t id) { return id < 0 || id >= vocab_size; };
+  std::erase_if(stop_token_ids_, is_outside);
+  std::erase_if(bad_words_ids_, [&](const std::vector<int32_t>& word) {
+    return word.empty() || std::ranges::any_of(word, is_outside);
+  });
+  const auto num_prompt = static_cast<size_t>(num_prompt_tokens);
+  if (has_penalties_) {
+    for (const int32_t id : token_ids.first(num_prompt)) seen_[id].in_prompt = true;
+  }
+  for (const int32_t id : token_ids.subspan(num_prompt)) append_output(id);
+}
+
+bool LogitsRules::changes_logits() const {
+  return has_penalties_ || forbids_stop() || !params_->allowed_token_ids.empty() ||
+         !bad_words_ids_.empty() || !params_->logit_bias.empty();
+}
+
+void LogitsRules::append_output(int32_t token_id) {
+  ++num_output_;
+  if (!bad_words_ids_.empty()) output_ids_.push_back(token_id);
+  if (has_penalties_) ++seen_[token_id].num_output;
+}
+
+void LogitsRules::apply(std::span<float> logits) const {
+  keep_allowed(logits);
+  forbid_bad_words(logits);
+  if (forbids_stop()) {
+    for (const int32_t id : stop_token_ids_) logits[static_cast<size_t>(id)] = kForbidden;
+  }
+  for (const auto& [id, bias] : params_->logit_bias) logits[static_cast<size_t>(id)] += bias;
+  apply_penalties(logits);
+}
+
+void LogitsRules::keep_allowed(std::span<float> logits) const {
+  const std::vector<int32_t>& allowed = params_->allowed_token_ids;
+  if (allowed.empty()) return;
+  thread_local std::vector<float> kept;
+  kept.clear();
+  for (const int32_t id : allowed) kept.push_back(logits[static_cast<size_t>(id)]);
+  std::ranges::fill(logits, kForbidden);
+  for (size_t i = 0; i < allowed.size(); ++i) logits[static_cast<size_t>(allowed[i])] = kept[i];
+}
+
+// A bad word is forbidden when the output would end with it; the prompt does not count.
+void LogitsRules::forbid_bad_words(std::span<float> logits) const {
+  for (const std::vector<int32_t>& word : bad_words_ids_) {
+    const auto begun = std::span(word).first(word.size() - 1);
+    if (begun.size() > output_ids_.size()) continue;
+    const auto tail = std::span(output_ids_).last(begun.size());
+    if (std::ranges::equal(begun, tail)) logits[static_cast<size_t>(word.back())] = kForbidden;
+  }
+}
+
+void LogitsRules::apply_penalties(std::span<float> logits) const {
+  for (const auto& [id, seen] : seen_) {
+    float& logit = logits[static_cast<size_t>(id)];
+    logit = logit > 0 ? logit / params_->repetition_penalty : logit * params_->repetition_penalty;
+    logit -= params_->frequency_penalty * static_cast<float>(seen.num_output);
+    if (seen.num_output > 0) logit -= params_->presence_penalty;
+  }
+}
+
+Status nan_logit(int64_t position, int64_t token_id) {
+  return internal_error(
+      fmt::format("[sample] logits at position {}; got NaN for token {}, expected numbers: the "
+                  "weights or the model are broken",
+                  position, token_id));
+}
+
+Status infinite_logit(int64_t position) {
+  return internal_error(fmt::format(
+      "[sample] logits at position {}; got infinity, expected finite numbers", position));
+}
+
+Status no_finite_logit(int64_t position) {
+  return internal_error(
+      fmt::format("[sample] logits at position {}; got -infinity for every token, expected finite "
+                  "numbers: the weights or the model are broken",
+                  position));
+}
+
+Status no_token_allowed(int64_t position) {
+  return invalid_argument(fmt::format(
+      "[sample] logits at position {}; got -infinity for every token, expected one that may be "
+      "chosen: allowed_token_ids, bad_words, min_tokens and a grammar leave none",
+      position));
+}
+
+namespace {
+
+struct Normalizer {
+  double max_logit;
+  double log_sum;  // log of the sum of exp(logit - max_logit)
+
+  float logprob(float logit) const {
+    return static_cast<float>(static_cast<double>(logit) - max_logit - log_sum);
+  }
+};
+
+// Sums in FP64 and in the order of ids, so that the result depends only on the logits.
+Normalizer normalize(std::span<const float> logits) {
+  const double max_logit = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - max_logit);
+  return {max_logit, std::log(sum)};
+}
+
+// Selects the ids of the num_top largest logits in descending order; ties are in order of id.
+void select_top(std::span<const float> logits, size_t num_top, std::vector<int32_t>& top) {
+  const auto before = [&](int32_t a, int32_t b) {
+    const float la = logits[static_cast<size_t>(a)], lb = logits[static_cast<size_t>(b)];
+    return la != lb ? la > lb : a < b;
+  };
+  top.clear();
+  for (size_t id = 0; id < logits.size() && num_top > 0; ++id) {
+    if (top.size() == num_top) {
+      if (logits[id] <= logits[static_cast<size_t>(top.back())]) continue;
+      top.pop_back();
+    }
+    const auto new_id = static_cast<int32_t>(id);
+    top.insert(std::ranges::upper_bound(top, new_id, before), new_id);
+  }
+}
+
+}  // namespace
+
+PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen, int num_top) {
+  thread_local std::vector<int32_t> top;
+  select_top(logits, static_cast<size_t>(std::max(num_top, 0)), top);
+  const Normalizer norm = normalize(logits);
+  const float chosen_logit = logits[static_cast<size_t>(chosen)];
+  // As in vLLM, a token with ties gets the last of their ranks.
+  const auto rank = std::ranges::count_if(logits, [&](float x) { return x >= chosen_logit; });
+  PositionLogprobs all;
+  all.reserve(top.size() + 1);
+  all.push_back({chosen, norm.logprob(chosen_logit), static_cast<int>(rank)});
+  for (const int32_t id : top) {
+    const float logprob = norm.logprob(logits[static_cast<size_t>(id)]);
+    all.push_back({id, logprob, static_cast<int>(all.size())});
+  }
+  return all;
 }
 
 }  // namespace quire

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "quire/request.h"
@@ -20,7 +21,7 @@ constexpr double kMaxRepetitionPenalty = 1e3;
 // Fails if a value is outside its range, and names the field. vocab_size bounds every token id.
 Status validate_sampling_params(const SamplingParams& params, int vocab_size, int max_model_len);
 
-// The sampler's state of one sequence. It is created when a row is added and updated with each
+// The sampler's state of one sequence. It is created when a slot is added and updated with each
 // token.
 class SamplerState {
  public:
@@ -59,5 +60,47 @@ Status check_logits(std::span<const float> logits, int64_t position);
 // num_top most likely, with ties in order of id. As in vLLM, the chosen token's rank is the number
 // of tokens that are at least as likely.
 PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen, int num_top);
+
+// Applies a request's rules to the logits before a token is chosen, in vLLM's order: allowed ids, bad words, min_tokens, logit bias, penalties
+// (repetition, frequency, presence). The object keeps only the parts of the sequence that the
+// request's rules need.
+class LogitsRules {
+ public:
+  // Drops ids outside the vocabulary, which cannot be sampled anyway.
+  LogitsRules(std::shared_ptr<const SamplingParams> params, std::span<const int32_t> token_ids,
+              int num_prompt_tokens, std::vector<int32_t> stop_token_ids,
+              std::vector<std::vector<int32_t>> bad_words_ids, int vocab_size);
+
+  bool changes_logits() const;
+  void apply(std::span<float> logits) const;
+  void append_output(int32_t token_id);
+
+ private:
+  struct Seen {
+    bool in_prompt = false;
+    int num_output = 0;
+  };
+
+  bool forbids_stop() const { return num_output_ < params_->min_tokens; }
+  void keep_allowed(std::span<float> logits) const;
+  void forbid_bad_words(std::span<float> logits) const;
+  void apply_penalties(std::span<float> logits) const;
+
+  std::shared_ptr<const SamplingParams> params_;
+  std::vector<int32_t> stop_token_ids_;
+  std::vector<std::vector<int32_t>> bad_words_ids_;
+  bool has_penalties_;
+  int num_output_ = 0;
+  std::vector<int32_t> output_ids_;         // only with bad words
+  std::unordered_map<int32_t, Seen> seen_;  // only with penalties
+};
+
+// The errors when no token can be chosen from a position's logits, with the same text on every
+// device.
+Status nan_logit(int64_t position, int64_t token_id);
+Status infinite_logit(int64_t position);
+// Every logit is -infinity: in the model's output, or after the request's rules were applied.
+Status no_finite_logit(int64_t position);
+Status no_token_allowed(int64_t position);
 
 }  // namespace quire

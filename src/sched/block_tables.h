@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "kv/block_pool.h"
-#include "kv/prefix_cache.h"
 #include "sched/scheduler.h"
-#include "sched/seq_record.h"
+#include "sched/sequence.h"
 
 namespace quire {
 

@@ -9,13 +9,36 @@
 
 #include "base/check.h"
 #include "sched/block_tables.h"
-#include "sched/plan_builder.h"
 #include "sched/policy.h"
-#include "sched/seq_record.h"
-#include "sched/slot_set.h"
+#include "sched/sequence.h"
 
 namespace quire {
 namespace {
+
+// The set of free slots in the device's state, numbered from 0. A freed slot may be reused in the
+// same plan, because a plan lists removed slots before added ones.
+class SlotSet {
+ public:
+  explicit SlotSet(int num_slots) {
+    for (int slot = num_slots - 1; slot >= 0; --slot) free_.push_back(slot);
+  }
+
+  bool has_free() const { return !free_.empty(); }
+  int take() {
+    const int slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  void give_back(int slot) {
+    free_.push_back(slot);
+    unsent_.push_back(slot);
+  }
+  std::vector<int> take_unsent() { return std::exchange(unsent_, {}); }
+
+ private:
+  std::vector<int> free_;         // a stack with low slots on top
+  std::vector<int> unsent_;  // freed, but not yet removed by a plan
+};
 
 struct RanksBefore {
   bool operator()(const SeqRecord* a, const SeqRecord* b) const {
@@ -106,7 +129,7 @@ BatchPlan Scheduler::schedule() {
   }
   BatchPlan plan = build_plan(impl_->next_step_id, config(), impl_->running);
   if (plan.empty()) return plan;  // removed slots stay pending until a plan runs
-  plan.slots_removed = impl_->slots.take_unannounced();
+  plan.slots_removed = impl_->slots.take_unsent();
   ++impl_->next_step_id;
   return plan;
 }

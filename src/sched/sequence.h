@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "kv/block_hash.h"
+#include "kv/block_pool.h"
 #include "quire/request.h"
 #include "sched/batch_plan.h"
-#include "sched/token_ids.h"
 
 namespace quire {
 
@@ -65,6 +64,20 @@ struct Sequence {
     return decodes() ? static_cast<int>(token_ids.size()) + num_in_flight - 1 : num_scheduled;
   }
   int num_output_tokens() const { return static_cast<int>(token_ids.size()) - num_prompt_tokens; }
+};
+
+// A sequence and the scheduler's private state for it.
+struct SeqRecord {
+  std::unique_ptr<Sequence> seq;
+  bool has_rules = false;  // it holds one of the device's rule tables while it runs
+
+  std::vector<BlockHash> block_hashes;  // of its first full blocks, computed as needed
+
+  // State of the step being planned.
+  int step_tokens = 0;
+  bool step_samples = false;
+  bool step_committed = false;
+  bool added_in_step = false;
 };
 
 }  // namespace quire

@@ -1,6 +1,7 @@
 #include "tensor/dtype.h"
 
 #include <array>
+#include <cmath>
 
 namespace quire {
 namespace {
@@ -53,6 +54,73 @@ std::optional<DType> parse_dtype(std::string_view name) {
     if (entry.name == name) return entry.dtype;
   }
   return std::nullopt;
+}
+
+namespace {
+
+// Rounds |value| to a format with `mantissa_bits` and smallest normal exponent `min_exponent`, in
+// multiples of the format's step at that magnitude. The result is exact in F32.
+float round_to_format(float magnitude, int mantissa_bits, int min_exponent) {
+  int exponent = 0;
+  std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent with f in [0.5, 1)
+  const int step_exponent = std::max(exponent - 1, min_exponent) - mantissa_bits;
+  const float scaled = std::ldexp(magnitude, -step_exponent);
+  return std::ldexp(std::nearbyint(scaled), step_exponent);  // nearbyint: to nearest even
+}
+
+}  // namespace
+
+uint16_t f32_to_bf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40U);
+  const uint32_t round_up = 0x7FFFU + ((bits >> 16) & 1U);
+  return static_cast<uint16_t>((bits + round_up) >> 16);
+}
+
+float f16_to_f32(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000U) << 16;
+  const uint32_t exponent = (bits >> 10) & 0x1FU;
+  const uint32_t mantissa = bits & 0x3FFU;
+  if (exponent == 0x1F) return std::bit_cast<float>(sign | 0x7F800000U | (mantissa << 13));
+  if (exponent == 0) {
+    const float magnitude = std::ldexp(static_cast<float>(mantissa), -24);
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+}
+
+uint16_t f32_to_f16(float value) {
+  const auto sign = static_cast<uint16_t>((std::bit_cast<uint32_t>(value) >> 16) & 0x8000U);
+  if (std::isnan(value)) return static_cast<uint16_t>(sign | 0x7E00U);
+  const float rounded = round_to_format(std::fabs(value), 10, -14);
+  if (rounded > 65504.0F) return static_cast<uint16_t>(sign | 0x7C00U);
+  if (rounded < 6.103515625e-05F) {
+    return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::ldexp(rounded, 24)));
+  }
+  const auto bits = std::bit_cast<uint32_t>(rounded);
+  return static_cast<uint16_t>(sign | ((bits - (112U << 23)) >> 13));
+}
+
+float e4m3_to_f32(uint8_t bits) {
+  const int exponent = (bits >> 3) & 0xF;
+  const int mantissa = bits & 0x7;
+  if (exponent == 0xF && mantissa == 0x7) return std::nanf("");
+  const float magnitude = exponent == 0
+                              ? std::ldexp(static_cast<float>(mantissa), -9)
+                              : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+  return (bits & 0x80) != 0 ? -magnitude : magnitude;
+}
+
+uint8_t f32_to_e4m3(float value) {
+  const auto sign = static_cast<uint8_t>(std::signbit(value) ? 0x80 : 0);
+  if (std::isnan(value)) return static_cast<uint8_t>(sign | 0x7F);
+  if (std::fabs(value) >= 448.0F) return static_cast<uint8_t>(sign | 0x7E);
+  const float rounded = round_to_format(std::fabs(value), 3, -6);
+  if (rounded < 0.015625F) {
+    return static_cast<uint8_t>(sign | static_cast<uint8_t>(std::ldexp(rounded, 9)));
+  }
+  const auto bits = std::bit_cast<uint32_t>(rounded);
+  return static_cast<uint8_t>(sign | ((bits - (120U << 23)) >> 20));
 }
 
 }  // namespace quire

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,5 +15,19 @@ size_t dtype_bytes(DType dtype);
 std::string_view dtype_name(DType dtype);
 // Accepts the names above and those of torch ("bfloat16"), safetensors ("BF16") and vLLM ("fp8").
 std::optional<DType> parse_dtype(std::string_view name);
+
+// BF16: the upper half of an F32.
+inline float bf16_to_f32(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+uint16_t f32_to_bf16(float value);  // round to nearest even; NaN stays NaN
+
+// IEEE 754 half precision, subnormals included.
+float f16_to_f32(uint16_t bits);
+uint16_t f32_to_f16(float value);  // round to nearest even; overflow to infinity
+
+// E4M3 of the OCP FP8 specification ("e4m3fn"): no infinities, 0x7F and 0xFF are NaN, max 448.
+float e4m3_to_f32(uint8_t bits);
+uint8_t f32_to_e4m3(float value);  // round to nearest even, saturating to ±448; NaN stays NaN
 
 }  // namespace quire

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "tensor/quote_name.h"
+#include "tensor/tensor.h"
 
 namespace quire {
 namespace {

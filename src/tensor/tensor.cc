@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/json.h"
 
 namespace quire {
 
@@ -72,6 +73,17 @@ Result<Tensor> Tensor::host(const Shape& shape, DType dtype) {
   QUIRE_ASSIGN_OR_RETURN(Buffer buffer, Buffer::host(num_bytes));
   void* data = buffer.data();
   return Tensor{std::move(buffer), {data, dtype, shape}};
+}
+
+std::string quote_name(std::string_view name) {
+  constexpr size_t kMaxShown = 160;
+  JsonWriter writer;
+  if (name.size() <= kMaxShown) {
+    writer.value(name);
+  } else {
+    writer.value(std::string(name.substr(0, kMaxShown)) + "…");
+  }
+  return writer.text();
 }
 
 }  // namespace quire

@@ -8,7 +8,7 @@
 
 #include "base/machine.h"
 #include "engine/admission.h"
-#include "engine/embedded_model.h"
+#include "engine/model_files.h"
 
 namespace quire {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "model/decoder.h"
-#include "model/footprint.h"
+#include "model/families.h"
 
 namespace quire {
 namespace {

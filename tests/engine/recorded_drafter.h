@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/speculation.h"
+#include "engine/engine_parts.h"
 
 namespace quire::testing {
 

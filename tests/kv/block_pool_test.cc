@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace quire {
+
 namespace {
 
 using ::testing::ElementsAre;
@@ -100,5 +104,140 @@ TEST(BlockPoolDeathTest, MisuseEndsTheProgram) {
   EXPECT_DEATH(BlockPool(1), "at least one to hand out");
 }
 
+std::string hex(const BlockHash& hash) {
+  std::string text;
+  for (const std::byte byte : hash) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    text += kDigits[std::to_integer<int>(byte) >> 4];
+    text += kDigits[std::to_integer<int>(byte) & 15];
+  }
+  return text;
+}
+
+std::vector<int32_t> iota_ids(int count) {
+  std::vector<int32_t> ids(static_cast<size_t>(count));
+  std::iota(ids.begin(), ids.end(), 1);
+  return ids;
+}
+
+// Computed with `printf 'quire-kv-block/16/' | sha256sum`.
+TEST(BlockHash, IsSha256) {
+  EXPECT_EQ(hex(root_block_hash("", 16)),
+            "e5eb1ad745c41db27107293fa1c6638add63fee83717034e556104873fe93746");
+}
+
+// printf of the root's 32 bytes, then of 01000000 02000000 as bytes, through sha256sum.
+TEST(BlockHash, HashesTheParentThenTheTokens) {
+  EXPECT_EQ(hex(block_hash(root_block_hash("", 16), std::vector<int32_t>{1, 2})),
+            "43ff691ff788e523f9ce9cc18d33680872615f8e73570c2bed6c48668a005cda");
+}
+
+TEST(BlockHash, SeparatesSaltsSizesParentsAndTokens) {
+  const std::vector<int32_t> ids = iota_ids(16);
+  std::vector<int32_t> other = ids;
+  other.back() = -1;
+  const BlockHash root = root_block_hash("", 16);
+  const BlockHash first = block_hash(root, ids);
+  const std::set<BlockHash> all = {
+      root,
+      root_block_hash("", 32),
+      root_block_hash("a", 16),
+      root_block_hash("6/", 1),  // the size and the salt do not run into each other
+      first,
+      block_hash(root, other),
+      block_hash(first, ids),
+      block_hash(root_block_hash("a", 16), ids),
+  };
+  EXPECT_EQ(all.size(), 8U);
+}
+
+TEST(BlockHash, ExtendsAChainByWhatItLacks) {
+  const std::vector<int32_t> ids = iota_ids(70);
+  std::vector<BlockHash> at_once;
+  extend_block_hashes("s", 16, ids, 4, at_once);
+  std::vector<BlockHash> in_steps;
+  for (const int count : {0, 1, 3, 3, 4}) extend_block_hashes("s", 16, ids, count, in_steps);
+  EXPECT_EQ(at_once.size(), 4U);
+  EXPECT_EQ(at_once, in_steps);
+  EXPECT_EQ(at_once[1], block_hash(at_once[0], std::span(ids).subspan(16, 16)));
+}
+
+TEST(BlockHashDeathTest, OnlyFullBlocksHaveAHash) {
+  std::vector<BlockHash> hashes;
+  EXPECT_DEATH(extend_block_hashes("", 16, iota_ids(31), 2, hashes), "only full blocks");
+}
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<BlockHash> chain(int num_blocks, const char* salt = "") {
+  std::vector<int32_t> ids(static_cast<size_t>(num_blocks) * 16, 5);
+  std::vector<BlockHash> hashes;
+  extend_block_hashes(salt, 16, ids, num_blocks, hashes);
+  return hashes;
+}
+
+std::vector<int32_t> matched(const PrefixCache& cache, const std::vector<BlockHash>& hashes) {
+  std::vector<int32_t> block_ids;
+  for (const BlockHash& hash : hashes) {
+    const std::optional<int32_t> block_id = cache.find(hash);
+    if (!block_id) break;
+    block_ids.push_back(*block_id);
+  }
+  return block_ids;
+}
+
+TEST(PrefixCache, FindsTheLongestCachedPrefix) {
+  PrefixCache cache(10);
+  const auto hashes = chain(4);
+  cache.insert(hashes[0], 7);
+  cache.insert(hashes[1], 3);
+  cache.insert(hashes[3], 4);  // behind a gap: out of reach
+  cache.check_invariants();
+  EXPECT_THAT(matched(cache, hashes), ElementsAre(7, 3));
+  EXPECT_THAT(matched(cache, {hashes[1], hashes[0]}), ElementsAre(3, 7));
+  EXPECT_THAT(matched(cache, {}), IsEmpty());
+}
+
+TEST(PrefixCache, SaltsDoNotShare) {
+  PrefixCache cache(10);
+  cache.insert(chain(1)[0], 1);
+  EXPECT_THAT(matched(cache, chain(1, "mine")), IsEmpty());
+}
+
+TEST(PrefixCache, KeepsTheFirstOfTwoBlocksOfOneHash) {
+  PrefixCache cache(10);
+  const auto hashes = chain(1);
+  cache.insert(hashes[0], 1);
+  cache.insert(hashes[0], 2);
+  EXPECT_EQ(cache.find(hashes[0]), 1);
+  EXPECT_FALSE(cache.contains(2));
+  cache.evict(2);
+  EXPECT_EQ(cache.find(hashes[0]), 1);
+  cache.check_invariants();
+}
+
+TEST(PrefixCache, ForgetsWhatIsEvicted) {
+  PrefixCache cache(10);
+  const auto hashes = chain(2);
+  cache.insert(hashes[0], 1);
+  cache.insert(hashes[1], 2);
+  cache.evict(1);
+  EXPECT_EQ(cache.find(hashes[0]), std::nullopt);
+  EXPECT_EQ(cache.num_cached(), 1);
+  EXPECT_THAT(matched(cache, hashes), IsEmpty());
+  cache.insert(hashes[0], 9);
+  EXPECT_THAT(matched(cache, hashes), ElementsAre(9, 2));
+  cache.check_invariants();
+}
+
+TEST(PrefixCacheDeathTest, ACachedBlockIsNeverFilledAgain) {
+  PrefixCache cache(10);
+  const auto hashes = chain(2);
+  cache.insert(hashes[0], 1);
+  EXPECT_DEATH(cache.insert(hashes[1], 1), "never filled again");
+}
+
 }  // namespace
+
 }  // namespace quire

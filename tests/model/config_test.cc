@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "model/decoder.h"
-#include "model/footprint.h"
+#include "model/families.h"
 #include "support/shared_data.h"
 
 namespace quire::testing {

@@ -1,5 +1,3 @@
-#include "model/model_loader.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,11 +13,10 @@
 #include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
 #include "model/families.h"
-#include "model/footprint.h"
-#include "model/shard.h"
+#include "model/weights.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
-#include "tensor/float_convert.h"
+#include "tensor/dtype.h"
 
 namespace quire::testing {
 namespace {

@@ -1,5 +1,3 @@
-#include "platform/step_attention.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 
 #include "attn/fake_backend.h"
 #include "cpu/ops/cpu_ops.h"
+#include "platform/runner.h"
 
 namespace quire {
 namespace {

@@ -15,7 +15,7 @@
 #include "base/numbers.h"
 #include "support/reorder_batch.h"
 #include "support/validate_batch.h"
-#include "tensor/float_convert.h"
+#include "tensor/dtype.h"
 
 namespace quire::testing {
 namespace {

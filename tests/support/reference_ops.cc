@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "tensor/float_convert.h"
+#include "tensor/dtype.h"
 
 namespace quire::testing {
 namespace {

@@ -1,11 +1,11 @@
-#include "tensor/float_convert.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <map>
 #include <random>
+
+#include "tensor/dtype.h"
 
 namespace quire {
 namespace {

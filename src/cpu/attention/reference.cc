@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "cpu/attention/support.h"
-#include "tensor/float_convert.h"
+#include "tensor/dtype.h"
 
 namespace quire {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "cpu/ops/amx/kernel.h"
 #include "cpu/ops/gemm_amx.h"
-#include "tensor/float_convert.h"
+#include "tensor/dtype.h"
 
 namespace quire::cpu {
 namespace {

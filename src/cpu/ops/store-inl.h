@@ -1,5 +1,5 @@
 // Converts F32 to the cache's formats with vector instructions, with the same bits as
-// tensor/float_convert.h. It uses integer arithmetic and one exact rounding addition, so that every
+// tensor/dtype.h. It uses integer arithmetic and one exact rounding addition, so that every
 // target rounds the same way.
 #if defined(QUIRE_CPU_OPS_STORE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUIRE_CPU_OPS_STORE_INL_H_
@@ -14,7 +14,6 @@
 #include <cstdint>
 
 #include "tensor/dtype.h"
-#include "tensor/float_convert.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace quire::cpu {

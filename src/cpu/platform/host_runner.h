@@ -12,7 +12,7 @@
 
 #include "base/thread_pool.h"
 #include "platform/batch_inputs.h"
-#include "platform/step_attention.h"
+#include "platform/runner.h"
 #include "sample/sampler.h"
 
 namespace quire {

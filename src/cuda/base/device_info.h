@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "quire/status.h"
-#include "tensor/device.h"
+#include "tensor/tensor.h"
 
 namespace quire::cuda {
 

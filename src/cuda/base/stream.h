@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "quire/status.h"
-#include "tensor/device.h"
+#include "tensor/tensor.h"
 
 namespace quire::cuda {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cuda/step/graph.h"
-#include "platform/step_attention.h"
+#include "platform/runner.h"
 
 namespace quire::cuda {
 

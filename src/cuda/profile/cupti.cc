@@ -13,7 +13,7 @@
 #include "cuda/base/dynamic_library.h"
 #include "cuda/base/stream.h"
 #include "cuda/profile/step_profile.h"
-#include "platform/profile.h"
+#include "platform/platform.h"
 
 namespace quire::cuda {
 namespace {

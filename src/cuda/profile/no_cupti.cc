@@ -1,5 +1,5 @@
 // Replaces cupti.cc if the toolkit has no CUPTI headers.
-#include "platform/profile.h"
+#include "platform/platform.h"
 
 namespace quire {
 

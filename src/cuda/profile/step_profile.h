@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "platform/profile.h"
+#include "platform/platform.h"
 
 namespace quire::cuda {
 

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "cuda/base/memory.h"
-#include "sample/logits_error.h"
+#include "sample/sampler.h"
 
 namespace quire::cuda {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/numbers.h"
 #include "cuda/base/stream.h"
-#include "platform/kv_cache.h"
+#include "platform/runner.h"
 
 namespace quire::cuda {
 namespace {

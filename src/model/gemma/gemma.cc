@@ -10,8 +10,8 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "model/decoder.h"
-#include "tensor/float_convert.h"
-#include "tensor/quote_name.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor.h"
 
 namespace quire {
 namespace {
@@ -157,12 +157,12 @@ WeightList list_weights(const ModelConfig& config, GemmaWeights& weights) {
   constexpr float kAddend = 1.0F;
   const GemmaConfig& gemma = gemma_config(config);
   WeightList list;
-  list.groups.push_back(embedding_slots(config, gemma.prefix, weights.ends));
+  list.groups.push_back(embedding_weights(config, gemma.prefix, weights.ends));
   weights.layers.resize(static_cast<size_t>(config.num_layers));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     GemmaLayer& layer = weights.layers[i];
     const std::string prefix = fmt::format("{}layers.{}.", gemma.prefix, i);
-    WeightGroup group = decoder_layer_slots(config, prefix, layer, kAddend);
+    WeightGroup group = decoder_layer_weights(config, prefix, layer, kAddend);
     const auto add_norm = [&](Tensor& norm, const char* name) {
       group.vectors.push_back(
           {&norm, fmt::format("{}{}_layernorm.weight", prefix, name), config.hidden_size, kAddend});
@@ -173,7 +173,7 @@ WeightList list_weights(const ModelConfig& config, GemmaWeights& weights) {
     add_norm(layer.post_feedforward_norm, "post_feedforward");
     list.groups.push_back(std::move(group));
   }
-  list.groups.push_back(head_slots(config, gemma.prefix, weights.ends, kAddend));
+  list.groups.push_back(head_weights(config, gemma.prefix, weights.ends, kAddend));
   if (gemma.tie_word_embeddings) {
     list.ignored_prefixes = {"lm_head.weight", "language_model.lm_head.weight"};
   }

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "model/config_fields.h"
+#include "model/config.h"
 #include "model/model.h"
 #include "model/weights.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "model/decoder.h"
-#include "tensor/quote_name.h"
+#include "tensor/tensor.h"
 
 namespace quire {
 namespace {
@@ -94,19 +94,19 @@ struct LlamaWeights {
 
 WeightList list_weights(const ModelConfig& config, LlamaWeights& weights) {
   WeightList list;
-  list.groups.push_back(embedding_slots(config, "model.", weights.ends));
+  list.groups.push_back(embedding_weights(config, "model.", weights.ends));
   weights.layers.resize(static_cast<size_t>(config.num_layers));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     LlamaLayer& layer = weights.layers[i];
     const std::string prefix = fmt::format("model.layers.{}.", i);
-    WeightGroup group = decoder_layer_slots(config, prefix, layer);
+    WeightGroup group = decoder_layer_weights(config, prefix, layer);
     group.vectors.push_back(
         {&layer.input_norm, prefix + "input_layernorm.weight", config.hidden_size});
     group.vectors.push_back({&layer.post_attention_norm, prefix + "post_attention_layernorm.weight",
                              config.hidden_size});
     list.groups.push_back(std::move(group));
   }
-  list.groups.push_back(head_slots(config, "model.", weights.ends));
+  list.groups.push_back(head_weights(config, "model.", weights.ends));
   if (decoder_config(config).tie_word_embeddings) list.ignored_prefixes = {"lm_head.weight"};
   return list;
 }

@@ -9,7 +9,7 @@
 #include "cpu/attention/reference.h"
 #include "cpu/attention/simd_plan.h"
 #include "support/attention_cases.h"
-#include "tensor/float_convert.h"
+#include "tensor/dtype.h"
 
 namespace quire {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "ops_fixture.h"
-#include "tensor/float_convert.h"
+#include "tensor/dtype.h"
 
 namespace quire {
 namespace {

@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "ops_fixture.h"
-#include "tensor/float_convert.h"
+#include "tensor/dtype.h"
 
 namespace quire {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/numbers.h"
 #include "cpu/attention/reference.h"
 #include "cuda/base/memory.h"
-#include "tensor/float_convert.h"
+#include "tensor/dtype.h"
 
 namespace quire::testing {
 namespace {

@@ -14,7 +14,7 @@
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
 #include "support/reference_ops.h"
-#include "tensor/float_convert.h"
+#include "tensor/dtype.h"
 
 namespace quire::testing {
 

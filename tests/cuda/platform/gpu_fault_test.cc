@@ -13,8 +13,7 @@
 #include "engine/admission.h"
 #include "engine/engine_core.h"
 #include "engine/model_files.h"
-#include "model/footprint.h"
-#include "model/model_loader.h"
+#include "model/families.h"
 
 namespace quire {
 namespace {

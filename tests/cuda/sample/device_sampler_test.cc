@@ -10,7 +10,7 @@
 #include <string>
 
 #include "cuda/sample/sampler_rig.h"
-#include "sample/logits_error.h"
+#include "sample/sampler.h"
 
 namespace quire::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "cuda/sample/sampler_rig.h"
-#include "sample/logits_error.h"
+#include "sample/sampler.h"
 
 namespace quire::cuda {
 namespace {

@@ -1,6 +1,8 @@
-#include "sched/plan_builder.h"
+#include "sched/batch_plan.h"
 
 #include <algorithm>
+
+#include "sched/scheduler.h"
 
 namespace quire {
 namespace {
