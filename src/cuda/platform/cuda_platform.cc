@@ -7,9 +7,11 @@
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/platform/cuda_runner.h"
-#include "cuda/platform/decode_graphs.h"
 #include "cuda/sample/sampled_slots.h"
+#include "cuda/step/decode_graphs.h"
+#include "cuda/tune/attention_meter.h"
 #include "platform/platform.h"
+#include "platform/tune.h"
 
 namespace quire {
 namespace cuda {
@@ -124,7 +126,8 @@ class CudaPlatform final : public Platform {
   }
 
   Status check(const SamplingSpec& spec, int vocab_size, int max_model_len) const override {
-    return check_sampling_spec(spec, {.vocab_size = vocab_size, .max_tokens_per_seq = max_model_len});
+    return check_sampling_spec(spec,
+                               {.vocab_size = vocab_size, .max_tokens_per_seq = max_model_len});
   }
 
  private:
@@ -144,6 +147,25 @@ Status cuda_status(int device) {
 
 Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& config) {
   return cuda::CudaPlatform::create(config);
+}
+
+Status measure_attention(DeviceContext& context, std::span<AttentionBackend* const> backends,
+                         const MeasureConfig& config, const OnMeasured& on_measured) {
+  QUIRE_RETURN_IF_ERROR(context.bind_thread());
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<cuda::AttentionMeter> meter,
+                         cuda::AttentionMeter::create(config));
+  for (size_t i = 0; i < config.workloads.size(); ++i) {
+    const AttentionWorkload& workload = config.workloads[i];
+    std::vector<AttentionBackend*> able;
+    for (AttentionBackend* backend : backends) {
+      if (backend->supports(config.shape, use_of(workload), context.device()).ok()) {
+        able.push_back(backend);
+      }
+    }
+    QUIRE_ASSIGN_OR_RETURN(const MeasuredWorkload measured, meter->measure(workload, able));
+    if (!on_measured(i, measured)) return {};
+  }
+  return {};
 }
 
 }  // namespace quire

@@ -148,7 +148,7 @@ Status CudaRunner::allocate(CudaOps& ops) {
 Result<std::span<const KvGroupStep>> CudaRunner::plan_padding(const DecodeGraph& graph) {
   const BatchPlan nothing;
   const GraphBatch batch = batch_of(graph);
-  QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, &batch, stream_));
+  QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, {}, &batch, stream_));
   attention_.describe(nothing, buffers_.arrays());
   attention_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
   return backends_.update(attention_.batches(), choices_of(graph), stream_);
@@ -200,7 +200,7 @@ Status CudaRunner::run_padded_prompt(int num_tokens, std::span<const AttentionCh
   BatchPlan plan;
   plan.spans = {{.slot = -1, .num_tokens = num_tokens}};
   plan.token_ids.resize(static_cast<size_t>(num_tokens));
-  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, nullptr, stream_));
+  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, {}, nullptr, stream_));
   buffers_.derive(1, stream_);
   attention_.describe(plan, buffers_.arrays());
   QUIRE_ASSIGN_OR_RETURN(const auto steps,
@@ -255,11 +255,11 @@ Status CudaRunner::enqueue_step(Step& step) {
     step.ranges = sample_ranges(plan, &batch);
     step.num_rows = num_tokens_of(batch);
     num_spans = batch.num_reqs;
-    QUIRE_RETURN_IF_ERROR(run_graph(plan, *graph));
+    QUIRE_RETURN_IF_ERROR(run_graph(step, *graph));
   } else {
     step.ranges = sample_ranges(plan, nullptr);
     for (const SampleRange& range : step.ranges) step.num_rows += range.num_rows;
-    QUIRE_RETURN_IF_ERROR(run_eagerly(plan, step));
+    QUIRE_RETURN_IF_ERROR(run_eagerly(step));
   }
   if (step.num_rows == 0) return {};
   QUIRE_RETURN_IF_ERROR(sample(step));
@@ -273,9 +273,9 @@ const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
   return graphs_.find(decode_key(attention_.batch()));
 }
 
-Status CudaRunner::run_graph(const BatchPlan& plan, const DecodeGraph& graph) {
+Status CudaRunner::run_graph(const Step& step, const DecodeGraph& graph) {
   const GraphBatch batch = batch_of(graph);
-  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, &batch, stream_));
+  QUIRE_RETURN_IF_ERROR(buffers_.upload(*step.plan, step.ranges, &batch, stream_));
   attention_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
   QUIRE_RETURN_IF_ERROR(
       backends_.update(attention_.batches(), choices_of(graph), stream_).status());
@@ -283,10 +283,10 @@ Status CudaRunner::run_graph(const BatchPlan& plan, const DecodeGraph& graph) {
   return {};
 }
 
-Status CudaRunner::run_eagerly(const BatchPlan& plan, const Step& step) {
-  const auto num_reqs = static_cast<int>(plan.spans.size());
-  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, nullptr, stream_));
-  buffers_.derive(num_reqs, stream_);
+Status CudaRunner::run_eagerly(const Step& step) {
+  const BatchPlan& plan = *step.plan;
+  QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, step.ranges, nullptr, stream_));
+  buffers_.derive(static_cast<int>(plan.spans.size()), stream_);
   QUIRE_ASSIGN_OR_RETURN(
       const std::span<const KvGroupStep> steps,
       backends_.update(attention_.batches(), backends_.choose(attention_.batch()), stream_));

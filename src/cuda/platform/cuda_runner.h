@@ -8,10 +8,10 @@
 #include "cuda/base/device_info.h"
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
-#include "cuda/platform/decode_graphs.h"
 #include "cuda/platform/prompt_logprobs.h"
 #include "cuda/sample/device_sampler.h"
-#include "cuda/step/step_buffers.h"
+#include "cuda/step/decode_graphs.h"
+#include "cuda/step/step_inputs.h"
 #include "platform/platform.h"
 
 namespace quire::cuda {
@@ -75,8 +75,8 @@ class CudaRunner final : public Runner {
   Status enqueue_step(Step& step);
   // The graph for the plan, which attention_ describes; null if it runs eagerly.
   const DecodeGraph* graph_for(const BatchPlan& plan) const;
-  Status run_graph(const BatchPlan& plan, const DecodeGraph& graph);
-  Status run_eagerly(const BatchPlan& plan, const Step& step);
+  Status run_graph(const Step& step, const DecodeGraph& graph);
+  Status run_eagerly(const Step& step);
   Status run_model(int num_tokens, std::span<const KvGroupStep> steps);
   Status compute_logits(int num_rows);
   Status sample(Step& step);

@@ -4,7 +4,7 @@
 // orders everything.
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
-#include "cuda/step/metadata.h"
+#include "cuda/step/step_inputs.h"
 #include "kv/kv_layout.h"
 
 namespace quire::cuda {

@@ -1,14 +1,52 @@
-// The inputs of one step: everything that changes from step to step, in one small block that is
-// uploaded with one copy. The metadata kernel derives everything else from it (metadata.h).
+// The inputs of one step, from the plan to the arrays that the model, attention and sampling read:
+//
+//   BatchPlan -- write_step --> block -- one copy --> device -- launch_metadata --> StepArrays
+//
+// The block holds all that changes from step to step. The metadata kernel derives everything else
+// from it and from the state that stays on the device.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "attn/batch.h"
+#include "cuda/base/memory.h"
+#include "cuda/base/stream.h"
+#include "model/model.h"
 #include "sched/batch_plan.h"
 
 namespace quire::cuda {
+
+struct StepLimits {
+  int max_num_seqs = 0;
+  int max_num_tokens = 0;
+  int max_num_logit_rows = 0;
+  int max_kv_len = 0;
+  int page_size = 16;
+  int decode_q_len = 1;
+  std::vector<int> windows = {0};  // window per block table; 0: none
+  // New pages that fit into the block; further ones are uploaded ahead of it (pages_ahead).
+  int max_new_pages = 0;
+};
+
+// The shape of a graph's batch: every request has q_len tokens, each with a logits row.
+struct GraphBatch {
+  int num_reqs = 0;
+  int q_len = 1;
+};
+
+// The sampled logits rows of a span.
+struct SampleRange {
+  size_t span_idx = 0;
+  int first_row = 0;
+  int num_rows = 0;
+};
+
+// The spans that sample, in the plan's order, with their logits rows. Without a graph the rows are
+// packed.
+std::vector<SampleRange> sample_ranges(const BatchPlan& plan, const GraphBatch* graph);
 
 // The block is [StepHeader][StepSpan × num_spans][StepAppend…][int32 pages…][int32 token ids…].
 struct StepHeader {
@@ -49,42 +87,13 @@ struct StepSpan {
   int32_t num_samples = 0;
 };
 
-struct StepLimits {
-  int max_num_seqs = 0;
-  int max_num_tokens = 0;
-  int max_num_logit_rows = 0;
-  int max_kv_len = 0;
-  int page_size = 16;
-  int decode_q_len = 1;
-  std::vector<int> windows = {0};  // window per block table; 0: none
-  // New pages that fit into the block; further ones are uploaded ahead of it (pages_ahead).
-  int max_new_pages = 0;
-};
-
 // Bytes of the largest block within the limits.
 size_t max_step_bytes(const StepLimits& limits);
 
-// The shape of a graph's batch: every request has q_len tokens, each with a logits row.
-struct GraphBatch {
-  int num_reqs = 0;
-  int q_len = 1;
-};
-
-// The sampled logits rows of a span.
-struct SampleRange {
-  size_t span_idx = 0;
-  int first_row = 0;
-  int num_rows = 0;
-};
-
-// The spans that sample, in the plan's order, with their logits rows. Without a graph the rows are
-// packed.
-std::vector<SampleRange> sample_ranges(const BatchPlan& plan, const GraphBatch* graph);
-
-// Writes the block into `memory` (of max_step_bytes) and returns the bytes used. A graph's requests
-// beyond the plan's spans are padding.
-size_t write_step(const BatchPlan& plan, const StepLimits& limits, const GraphBatch* graph,
-                  std::byte* memory);
+// Writes the block into `memory` (of max_step_bytes) and returns the bytes used. ranges: the plan's
+// sample_ranges. A graph's requests beyond the plan's spans are padding.
+size_t write_step(const BatchPlan& plan, std::span<const SampleRange> ranges,
+                  const StepLimits& limits, const GraphBatch* graph, std::byte* memory);
 
 // Block-table entries that do not fit into the step's block, as after a long prefix hit. They are
 // uploaded ahead of it, in pieces of one size.
@@ -99,5 +108,101 @@ struct PagePiece {
 };
 static_assert(sizeof(PagePiece) == 256);
 std::vector<PagePiece> pages_ahead(const BatchPlan& plan, const StepLimits& limits);
+
+// The arrays of one block table.
+struct TableArrays {
+  int window = 0;                  // pages before the window read as the padding page; 0: no
+                                   // window
+  int32_t* slot_pages = nullptr;   // [max_num_seqs, max_pages], persistent
+  int32_t* block_table = nullptr;  // [max_num_seqs, max_pages] in the order of the spans
+  int64_t* kv_slots = nullptr;     // [max_num_tokens]; -1: padding, and tokens beyond a slot's
+                                   // pages
+};
+
+// Device pointers and shapes of a step's arrays. platform/batch_inputs.h defines their values, and
+// tests compare against it.
+struct StepArrays {
+  const std::byte* step = nullptr;  // the block
+  TableArrays tables[kMaxBlockTables];
+  int num_tables = 1;
+  const int32_t* num_computed = nullptr;  // [max_num_seqs]: progress of each slot that decodes
+  const int32_t* next_tokens = nullptr;   // [max_num_seqs, q_len]: replace kPlaceholderToken
+  int q_len = 1;                          // tokens of a span that decodes
+  int64_t max_pages = 0;
+  int page_size = 16;
+
+  int32_t* token_ids = nullptr;    // [max_num_tokens]
+  int32_t* positions = nullptr;    // [max_num_tokens]
+  int32_t* query_start = nullptr;  // [max_num_seqs + 1]
+  int32_t* seq_lens = nullptr;     // [max_num_seqs]; 0 for padding
+  // Per logits row: its token, the slot of state that it is sampled for (or -1), and the number of
+  // drafts of that slot's span before it.
+  int32_t* logit_tokens = nullptr;    // [max_num_logit_rows]
+  int32_t* sample_slots = nullptr;    // [max_num_logit_rows]
+  int32_t* sample_offsets = nullptr;  // [max_num_logit_rows]
+  int32_t* span_slots = nullptr;      // [max_num_seqs]: slot of each span that samples, or -1
+};
+
+// Derives the arrays by the metadata kernel: one thread block per span.
+void launch_metadata(const StepArrays& arrays, int num_spans, CudaStream& stream);
+
+// Writes pieces (device, [num_pieces]) into the persistent slots of the block tables.
+void launch_append_pages(const StepArrays& arrays, const PagePiece* pieces, int num_pieces,
+                         CudaStream& stream);
+
+// A step's memory on the device: the uploaded block, the persistent state, and the arrays derived
+// from both.
+class StepBuffers {
+ public:
+  // Pieces of pages that are uploaded at once ahead of a block: 61,440 pages.
+  static constexpr int kMaxPieces = 1024;
+
+  // Allocates the memory, and enqueues its initialization.
+  static Result<StepBuffers> create(const StepLimits& limits, CudaStream& stream);
+  static size_t device_bytes(const StepLimits& limits);
+
+  // Enqueues a copy of the plan's block to the device, ahead of the kernels that read it, and one
+  // more copy per kMaxPieces pieces of pages that do not fit into the block. ranges:
+  // sample_ranges(plan, graph); graph: the shape of the graph that runs the plan, or null.
+  Status upload(const BatchPlan& plan, std::span<const SampleRange> ranges, const GraphBatch* graph,
+                CudaStream& stream);
+  // Derives the arrays from the uploaded block.
+  void derive(int num_spans, CudaStream& stream) const;
+
+  StepArrays& arrays() { return arrays_; }
+  const StepArrays& arrays() const { return arrays_; }
+
+ private:
+  Status append_ahead(const BatchPlan& plan, CudaStream& stream);
+
+  StepLimits limits_;
+  PinnedRing ring_, ahead_ring_;
+  Buffer memory_;
+  // Device; of the next step in the stream.
+  std::byte* block_ = nullptr;
+  PagePiece* ahead_ = nullptr;  // [kMaxPieces]
+  StepArrays arrays_;
+};
+
+// A plan in attention's terms: ranges and upper bounds on the host, arrays on the device.
+class AttentionInputs {
+ public:
+  void describe(const BatchPlan& plan, const StepArrays& arrays);
+  // Pads the result of describe(), which must contain decoding requests alone, to the graph's
+  // batch, whose contexts may grow to max_kv_len. The bounds stay those of this step; those of
+  // padding are 0.
+  void pad_to_graph(const GraphBatch& graph, int max_kv_len);
+
+  // One per block table; valid until the next describe().
+  std::span<const AttentionBatch* const> batches() const { return views_; }
+  // The first one; ranges and lengths are the same in all of them.
+  const AttentionBatch& batch() const { return batches_.front(); }
+
+ private:
+  std::vector<int32_t> query_start_;   // [num_reqs + 1]
+  std::vector<int32_t> kv_len_bound_;  // [num_reqs]
+  std::vector<AttentionBatch> batches_;
+  std::vector<const AttentionBatch*> views_;
+};
 
 }  // namespace quire::cuda

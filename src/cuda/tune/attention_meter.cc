@@ -5,7 +5,7 @@
 
 #include "cuda/base/device_info.h"
 #include "cuda/base/stream.h"
-#include "cuda/step/graph.h"
+#include "cuda/step/decode_graphs.h"
 
 namespace quire::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // The set of graphs, and the graph that a step uses: needs no GPU.
-#include "cuda/platform/decode_graphs.h"
+#include "cuda/step/decode_graphs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -151,6 +151,24 @@ TEST_F(DecodeGraphsTest, AGraphKnowsTheBackendOfEachKvGroup) {
   const DecodeGraphs graphs = this->graphs("auto", 2);
   EXPECT_THAT(graphs.largest().attention, SizeIs(2));
   EXPECT_EQ(graphs.all().size(), this->graphs().all().size());
+}
+
+TEST(GraphBuckets, GrowInStepsAndEndWithTheMost) {
+  EXPECT_THAT(graph_buckets(1), ElementsAre(1));
+  EXPECT_THAT(graph_buckets(3), ElementsAre(1, 2, 3));
+  EXPECT_THAT(graph_buckets(20), ElementsAre(1, 2, 4, 8, 16, 20));
+  const std::vector<int> large = graph_buckets(300);
+  EXPECT_EQ(large.back(), 300);
+  EXPECT_EQ(large[large.size() - 2], 288);
+  EXPECT_EQ(graph_buckets(256).size(), 3U + 32U);
+}
+
+TEST(GraphBuckets, TheSmallestThatFitsServes) {
+  const std::vector<int> buckets = graph_buckets(20);
+  EXPECT_EQ(bucket_index(buckets, 1), 0);
+  EXPECT_EQ(bucket_index(buckets, 5), 3);
+  EXPECT_EQ(bucket_index(buckets, 20), 5);
+  EXPECT_EQ(bucket_index(buckets, 21), -1);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "base/numbers.h"
 #include "cuda/base/device_info.h"
 #include "cuda/base/memory.h"
-#include "cuda/step/step_buffers.h"
+#include "cuda/step/step_inputs.h"
 #include "kv/kv_layout.h"
 #include "platform/batch_inputs.h"
 #include "sched/policy.h"
@@ -209,7 +209,7 @@ TEST_P(MetadataTest, DerivesWhatTheHostWould) {
     const BatchPlan plan = random_plan(false);
     const auto num_reqs = static_cast<int>(plan.spans.size());
     upload_progress();
-    ASSERT_TRUE(buffers_.upload(plan, nullptr, *stream_).ok());
+    ASSERT_TRUE(buffers_.upload(plan, sample_ranges(plan, nullptr), nullptr, *stream_).ok());
     buffers_.derive(num_reqs, *stream_);
     expect_same(plan, expected_inputs(plan));
     const StepArrays& arrays = buffers_.arrays();
@@ -235,7 +235,8 @@ TEST_P(MetadataTest, PadsAGraphsBatchHarmlessly) {
     const BatchPlan plan = random_plan(true);
     const size_t num_real = plan.spans.size();
     upload_progress();
-    ASSERT_TRUE(buffers_.upload(plan, &graph, *stream_).ok());
+    const std::vector<SampleRange> ranges = sample_ranges(plan, &graph);
+    ASSERT_TRUE(buffers_.upload(plan, ranges, &graph, *stream_).ok());
     buffers_.derive(kMaxSeqs, *stream_);
     expect_same(plan, expected_inputs(plan));
     const StepArrays& arrays = buffers_.arrays();
@@ -247,7 +248,6 @@ TEST_P(MetadataTest, PadsAGraphsBatchHarmlessly) {
     const auto starts = read(arrays.query_start, kMaxSeqs + 1);
     const auto logit_tokens = read(arrays.logit_tokens, num_tokens);
     const auto span_slots = read(arrays.span_slots, kMaxSeqs);
-    const std::vector<SampleRange> ranges = sample_ranges(plan, &graph);
     std::vector<int32_t> expected_slots(num_tokens, -1), expected_offsets(num_tokens, 0);
     for (const SampleRange& range : ranges) {
       for (int i = 0; i < range.num_rows; ++i) {
@@ -311,7 +311,7 @@ TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
             size_t{kMaxSeqs - 1} * 46);  // 60 pages each; the first slot's are in the block
   EXPECT_GT(pieces.size(), size_t{StepBuffers::kMaxPieces});
   for (int step = 0; step < 3; ++step) {  // from the second step on the ring wraps around
-    ASSERT_TRUE(buffers.upload(plan, nullptr, *stream).ok());
+    ASSERT_TRUE(buffers.upload(plan, sample_ranges(plan, nullptr), nullptr, *stream).ok());
     buffers.derive(kMaxSeqs, *stream);
   }
   std::vector<int32_t> table(size_t{kMaxSeqs} * kNumPages);

@@ -1,14 +1,48 @@
-// The graphs of decode steps: their list, the backends of each, and the choice of one for a step.
+// CUDA graphs: capture and launch, the step sizes for which graphs of decode are captured, and the
+// choice of one for a step.
 #pragma once
+
+#include <cuda_runtime_api.h>
 
 #include <functional>
 #include <span>
 #include <vector>
 
+<<<<<<< HEAD:src/cuda/platform/decode_graphs.h
 #include "cuda/step/graph.h"
 #include "platform/runner.h"
+=======
+#include "cuda/base/stream.h"
+#include "platform/runner.h"
+>>>>>>> 1102828 (cuda/step: define a step's block and arrays in one header):src/cuda/step/decode_graphs.h
 
 namespace quire::cuda {
+
+class CudaGraph {
+ public:
+  // Captures the work that `enqueue` puts into the stream, without running it.
+  static Result<CudaGraph> capture(CudaStream& stream, const std::function<Status()>& enqueue);
+  CudaGraph() = default;
+  CudaGraph(CudaGraph&& other) noexcept;
+  CudaGraph& operator=(CudaGraph&& other) noexcept;
+  ~CudaGraph();
+
+  void launch(CudaStream& stream) const;
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+};
+
+// Numbers of requests for which graphs are captured, ascending: 1, 2, 4, then multiples of 8 up to
+// 256, then multiples of 16. The last one is always max_num_seqs.
+std::vector<int> graph_buckets(int max_num_seqs);
+
+// Buckets of a step's longest context, ascending: 256, doubled up to max_model_len, which is always
+// the last.
+std::vector<int> context_buckets(int max_model_len);
+
+// Index of the smallest bucket that is at least `size`; -1 if there is none.
+int bucket_index(std::span<const int> buckets, int size);
 
 // Every kind of decode step that backend selection distinguishes: each query length with each
 // bucket of the longest context, full and ragged lengths, and each bucket of requests; all
