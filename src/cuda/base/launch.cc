@@ -31,8 +31,7 @@ Status raise_shared_limit(const void* kernel, int device, size_t bytes) {
   return {};
 }
 
-}  // namespace
-
+// Checks the launch, and raises the kernel's limit of dynamic shared memory if needed.
 Status prepare_launch(const void* kernel, const LaunchShape& shape, const LaunchLimits& limits,
                       std::source_location where) {
   constexpr size_t kMaxGridYz = 65535;
@@ -48,6 +47,41 @@ Status prepare_launch(const void* kernel, const LaunchShape& shape, const Launch
     return refuse(where, "shared memory", shape.shared_bytes, limits.max_shared_bytes);
   }
   return raise_shared_limit(kernel, limits.device, shape.shared_bytes);
+}
+
+}  // namespace
+
+void launch_kernel(CudaStream& stream, const void* kernel, const LaunchShape& shape,
+                   std::source_location where, void** args) {
+  // An empty batch gives an empty grid, which CUDA does not accept.
+  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
+  Status status = prepare_launch(kernel, shape, stream.limits(), where);
+  if (!status.ok()) return stream.record_error(std::move(status));
+  cudaLaunchAttribute attributes[3] = {};
+  unsigned num_attributes = 0;
+  if (shape.cooperative) {
+    cudaLaunchAttribute& attribute = attributes[num_attributes++];
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+  }
+  if (shape.cluster > 1) {
+    cudaLaunchAttribute& attribute = attributes[num_attributes++];
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {shape.cluster, 1, 1};
+  }
+  if (shape.overlap_start && stream.limits().overlaps_kernels) {
+    cudaLaunchAttribute& attribute = attributes[num_attributes++];
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+  }
+  cudaLaunchConfig_t config = {};
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = stream.get();
+  config.attrs = attributes;
+  config.numAttrs = num_attributes;
+  stream.record_error(cudaLaunchKernelExC(&config, kernel, args), "a kernel's launch", where);
 }
 
 }  // namespace quire::cuda

@@ -6,7 +6,7 @@
 #include <cuda_runtime.h>
 
 #include <source_location>
-#include <type_traits>
+#include <utility>
 
 #include "cuda/base/stream.h"
 
@@ -22,46 +22,19 @@ struct LaunchShape {
   unsigned cluster = 1;        // thread blocks per cluster, a divisor of grid.x (Hopper)
 };
 
-// Checks the launch against the limits, and raises the kernel's limit of dynamic shared memory if
-// needed.
-Status prepare_launch(const void* kernel, const LaunchShape& shape, const LaunchLimits& limits,
-                      std::source_location where);
+// Checks the launch against the limits, raises the kernel's limit of dynamic shared memory if
+// needed, and launches. `args` points to the arguments. QUIRE_LAUNCH checks their types.
+void launch_kernel(CudaStream& stream, const void* kernel, const LaunchShape& shape,
+                   std::source_location where, void** args);
 
 template <typename... Params, typename... Args>
 void launch(CudaStream& stream, void (*kernel)(Params...), const LaunchShape& shape,
             std::source_location where, Args&&... args) {
-  // An empty batch gives an empty grid, which CUDA does not accept.
-  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
-  Status status =
-      prepare_launch(reinterpret_cast<const void*>(kernel), shape, stream.limits(), where);
-  if (!status.ok()) return stream.record_error(std::move(status));
-  cudaLaunchAttribute attributes[3] = {};
-  unsigned num_attributes = 0;
-  if (shape.cooperative) {
-    cudaLaunchAttribute& attribute = attributes[num_attributes++];
-    attribute.id = cudaLaunchAttributeCooperative;
-    attribute.val.cooperative = 1;
-  }
-  if (shape.cluster > 1) {
-    cudaLaunchAttribute& attribute = attributes[num_attributes++];
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {shape.cluster, 1, 1};
-  }
-  if (shape.overlap_start && stream.limits().overlaps_kernels) {
-    cudaLaunchAttribute& attribute = attributes[num_attributes++];
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-  }
-  cudaLaunchConfig_t config = {};
-  config.gridDim = shape.grid;
-  config.blockDim = shape.block;
-  config.dynamicSmemBytes = shape.shared_bytes;
-  config.stream = stream.get();
-  config.attrs = attributes;
-  config.numAttrs = num_attributes;
-  stream.record_error(
-      cudaLaunchKernelEx(&config, kernel, static_cast<Params>(std::forward<Args>(args))...),
-      "a kernel's launch", where);
+  const auto launch_with = [&](Params... values) {
+    void* pointers[] = {const_cast<void*>(static_cast<const void*>(&values))..., nullptr};
+    launch_kernel(stream, reinterpret_cast<const void*>(kernel), shape, where, pointers);
+  };
+  launch_with(static_cast<Params>(std::forward<Args>(args))...);
 }
 
 }  // namespace quire::cuda

@@ -1,9 +1,8 @@
-#include "cuda/attention/cudnn/cudnn.h"
-
 #include <fmt/format.h>
 
 #include <vector>
 
+#include "cuda/attention/backends.h"
 #include "cuda_attention_cases.h"
 
 namespace quire::testing {

@@ -1,5 +1,3 @@
-#include "cuda/attention/flashinfer/flashinfer.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <tuple>
 
 #include "base/numbers.h"
+#include "cuda/attention/backends.h"
 #include "cuda/attention/flashinfer/kernel.h"
 #include "cuda/attention/flashinfer/plan.h"
 #include "cuda_attention_cases.h"

@@ -1,8 +1,7 @@
-#include "cuda/attention/native/native.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cuda/attention/backends.h"
 #include "cuda/attention/native/plan.h"
 #include "cuda_attention_cases.h"
 

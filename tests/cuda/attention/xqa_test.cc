@@ -1,9 +1,8 @@
-#include "cuda/attention/xqa/xqa.h"
-
 #include <fmt/format.h>
 
 #include <vector>
 
+#include "cuda/attention/backends.h"
 #include "cuda/attention/xqa/kernel.h"
 #include "cuda/base/device_info.h"
 #include "cuda/ops/layer_tail.h"
@@ -191,9 +190,10 @@ TEST(XqaKernels, FitBesideTheLayerTail) {
                                                        .group_size = group,
                                                        .page_size = page_size});
           if (kernel == nullptr) continue;
-          const Result<size_t> shared_bytes = kernel->prepare();
-          ASSERT_TRUE(shared_bytes.ok()) << shared_bytes.status().message();
-          EXPECT_LE(*shared_bytes, cuda::tail::kAttentionBytes) << head_dim << " " << group;
+          uint32_t shared_bytes = 0;
+          ASSERT_EQ(cudaMemcpyFromSymbol(&shared_bytes, kernel->shared_bytes, sizeof(shared_bytes)),
+                    cudaSuccess);
+          EXPECT_LE(shared_bytes, cuda::tail::kAttentionBytes) << head_dim << " " << group;
           ++num_kernels;
         }
       }

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <future>
 
-#include "cuda/attention/native/native.h"
+#include "cuda/attention/backends.h"
 #include "cuda/base/device_info.h"
 #include "cuda/platform/cuda_runner.h"
 #include "cuda/platform/gpu_engine.h"

@@ -1,5 +1,3 @@
-#include "cuda/attention/cudnn/cudnn.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,11 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "attn/validate.h"
 #include "base/check.h"
 #include "base/numbers.h"
+#include "cuda/attention/backends.h"
 #include "cuda/attention/cudnn/padding.h"
 #include "cuda/attention/cudnn/sdpa.h"
+#include "cuda/attention/requirements.h"
 
 namespace quire::cuda {
 namespace {
@@ -190,38 +189,26 @@ class CudnnAttention final : public AttentionBackend {
 
 Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse& use,
                                  const Device& device) const {
-  Support support{shape_faults(shape)};
-  const auto require = [&](bool ok, std::string reason) {
-    if (!ok) support.reasons.push_back(std::move(reason));
-  };
-  require(library_ != nullptr, fmt::format("cuDNN was not found: {}.", missing_.message()));
-  require(device.kind == DeviceKind::kCuda && device.compute_capability >= kOldestComputeCapability,
-          fmt::format("the device's compute capability is {}; it must be {} or later.",
-                      device.compute_capability, kOldestComputeCapability));
-  require(use.phase == Phase::kDecode, "the phase is prefill; it must be decode.");
+  Requirements needs(shape, device, device.compute_capability >= kOldestComputeCapability,
+                     fmt::format("{} or later", kOldestComputeCapability));
+  needs.require(library_ != nullptr, fmt::format("cuDNN was not found: {}.", missing_.message()));
   // With more query tokens cuDNN uses another kernel, whose results take up NaNs of unused slots.
-  require(use.q_len == 1, fmt::format("query tokens per request are {}; it takes 1.", use.q_len));
-  require(shape.causal, "causal is false; it must be true.");
-  require(!shape.sinks, "sinks is true; it must be false.");
-  require(shape.softcap == 0.0F, fmt::format("softcap is {}; it must be 0 (off).", shape.softcap));
-  require(shape.window == 0, fmt::format("window is {}; it must be 0 (off).", shape.window));
-  require(shape.q == DType::kBF16 || shape.q == DType::kF16,
-          fmt::format("q is {}; it must be bf16 or f16.", dtype_name(shape.q)));
-  require(shape.kv == shape.q && shape.out == shape.q,
-          fmt::format("kv is {} and out is {}; both must be q's type, which is {}.",
-                      dtype_name(shape.kv), dtype_name(shape.out), dtype_name(shape.q)));
-  require(shape.head_dim % 8 == 0 && shape.head_dim >= 8 && shape.head_dim <= kMaxHeadDim,
-          fmt::format("head_dim is {}; it must be a multiple of 8 from 8 to {}.", shape.head_dim,
-                      kMaxHeadDim));
-  require(shape.head_dim_v == shape.head_dim,
-          fmt::format("head_dim_v is {}; it must be head_dim, which is {}.", shape.head_dim_v,
-                      shape.head_dim));
+  needs.require_single_token_decode(shape, use);
+  needs.require(!shape.sinks, "sinks is true; it must be false.");
+  needs.require(shape.window == 0, fmt::format("window is {}; it must be 0 (off).", shape.window));
+  needs.require(shape.q == DType::kBF16 || shape.q == DType::kF16,
+                fmt::format("q is {}; it must be bf16 or f16.", dtype_name(shape.q)));
+  needs.require(shape.kv == shape.q, fmt::format("kv is {}; it must be q's type, which is {}.",
+                                                 dtype_name(shape.kv), dtype_name(shape.q)));
+  needs.require(shape.head_dim % 8 == 0 && shape.head_dim >= 8 && shape.head_dim <= kMaxHeadDim,
+                fmt::format("head_dim is {}; it must be a multiple of 8 from 8 to {}.",
+                            shape.head_dim, kMaxHeadDim));
   if (!use.in_graph) {
-    support.reservations.push_back(
+    needs.support.reservations.push_back(
         "its plans are built for one number of requests each, so batches of other sizes are cut "
         "into parts.");
   }
-  return support;
+  return needs.support;
 }
 
 }  // namespace

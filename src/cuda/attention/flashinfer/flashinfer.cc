@@ -1,16 +1,15 @@
-#include "cuda/attention/flashinfer/flashinfer.h"
-
 #include <fmt/format.h>
 
 #include <limits>
 #include <utility>
 
-#include "attn/validate.h"
 #include "base/check.h"
 #include "base/numbers.h"
+#include "cuda/attention/backends.h"
 #include "cuda/attention/flashinfer/kernel.h"
 #include "cuda/attention/flashinfer/merge.h"
 #include "cuda/attention/flashinfer/plan.h"
+#include "cuda/attention/requirements.h"
 #include "cuda/base/memory.h"
 
 namespace quire::cuda {
@@ -237,34 +236,25 @@ class FlashInferAttention final : public AttentionBackend {
 
 Support FlashInferAttention::supports(const AttentionShape& shape, const AttentionUse& /*use*/,
                                       const Device& device) const {
-  Support support{shape_faults(shape)};
-  const auto require = [&](bool ok, std::string reason) {
-    if (!ok) support.reasons.push_back(std::move(reason));
-  };
-  const int generation = device.compute_capability / 10;
-  require(device.kind == DeviceKind::kCuda && (generation == 8 || device.compute_capability == 90),
-          fmt::format("the device's compute capability is {}; it must be 80 to 90 (Ampere, Ada or "
-                      "Hopper).",
-                      device.compute_capability));
-  require(shape.causal, "causal is false; it must be true.");
-  require(shape.scale > 0.0F, fmt::format("scale is {}; it must be positive.", shape.scale));
-  require(shape.q == DType::kBF16 || shape.q == DType::kF16,
-          fmt::format("queries are {}; they must be BF16 or F16.", dtype_name(shape.q)));
-  require(shape.out == shape.q, fmt::format("out is {}; it must be of the queries' type, {}.",
-                                            dtype_name(shape.out), dtype_name(shape.q)));
+  const int capability = device.compute_capability;
+  Requirements needs(shape, device, capability / 10 == 8 || capability == 90,
+                     "80 to 90 (Ampere, Ada or Hopper)");
+  needs.require(shape.scale > 0.0F, fmt::format("scale is {}; it must be positive.", shape.scale));
+  needs.require(shape.q == DType::kBF16 || shape.q == DType::kF16,
+                fmt::format("queries are {}; they must be BF16 or F16.", dtype_name(shape.q)));
   const bool fp8 = shape.kv == DType::kF8E4M3;
-  require(
+  needs.require(
       shape.kv == shape.q || (fp8 && shape.q == DType::kBF16),
       fmt::format("the cache is {}; it must be of the queries' type, {}, or, with BF16 queries, "
                   "FP8 (E4M3).",
                   dtype_name(shape.kv), dtype_name(shape.q)));
-  require(
+  needs.require(
       shape.head_dim == shape.head_dim_v &&
           (shape.head_dim == 64 || shape.head_dim == 128 || (shape.head_dim == 256 && !fp8)),
       fmt::format("head_dim is {} and head_dim_v {}; both must be 64, both 128 or, but not over "
                   "an FP8 cache, both 256.",
                   shape.head_dim, shape.head_dim_v));
-  return support;
+  return needs.support;
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
-#include "cuda/attention/native/native.h"
-
 #include <fmt/format.h>
 
 #include <bit>
 
 #include "attn/validate.h"
 #include "base/check.h"
+#include "cuda/attention/backends.h"
 #include "cuda/attention/native/instances.h"
 #include "cuda/attention/native/plan.h"
 

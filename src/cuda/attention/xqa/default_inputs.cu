@@ -1,7 +1,6 @@
 #include <cuda_runtime.h>
 
-#include "cuda/attention/xqa/default_inputs.h"
-#include "cuda/base/stream.h"
+#include "cuda/attention/xqa/kernel.h"
 
 namespace quire::cuda::xqa {
 namespace {
@@ -24,11 +23,13 @@ __device__ Inputs inputs = make_inputs();
 
 }  // namespace
 
-Result<DefaultInputs> default_inputs() {
+cudaError_t find_default_inputs(DefaultInputs* found) {
   void* address = nullptr;
-  QUIRE_CUDA_RETURN_IF_ERROR(cudaGetSymbolAddress(&address, inputs));
+  const cudaError_t error = cudaGetSymbolAddress(&address, inputs);
+  if (error != cudaSuccess) return error;
   const auto* on_device = static_cast<const Inputs*>(address);
-  return DefaultInputs{.one = &on_device->one, .sinks = on_device->sinks};
+  *found = {&on_device->one, on_device->sinks};
+  return cudaSuccess;
 }
 
 }  // namespace quire::cuda::xqa

@@ -3,14 +3,23 @@
 // cache uses the other kernel (mha.cu: tiles of 256 positions), because Hopper's would round
 // queries and weights to FP8 too. If there are too few requests and KV heads to fill the GPU, a
 // request is split, and the last of its thread blocks to finish merges the results.
+//
+// All instances include this header. It is C++17 without the standard library, which would take
+// nvcc longer than the kernel.
 #pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
 
 #include <cstddef>
 #include <cstdint>
 
-#include "cuda/base/stream.h"
-#include "quire/status.h"
-#include "tensor/dtype.h"
+namespace quire {
+enum class DType : uint8_t;
+namespace cuda {
+class CudaStream;
+}
+}  // namespace quire
 
 namespace quire::cuda::xqa {
 
@@ -35,30 +44,34 @@ struct KernelCall {
   const int32_t* seq_lens = nullptr;  // [num_reqs]
   uint32_t* counters = nullptr;       // [num_reqs, num_kv_heads], zero before and after a run
   void* scratch = nullptr;            // scratch_bytes()
-  size_t shared_bytes = 0;            // dynamic shared memory per thread block, from prepare()
-  bool overlap_start = false;         // Hopper kernel: programmatic dependent launch
+  size_t shared_bytes = 0;            // dynamic shared memory per thread block
+  bool overlap_start = false;         // programmatic dependent launch
+  const CUtensorMap* k_map = nullptr;  // Hopper kernel: k and v as [page, token, head, head_dim]
+  const CUtensorMap* v_map = nullptr;
 };
 
-// The properties that a kernel is built for.
-struct KernelKey {
-  DType q = DType::kBF16;
-  DType kv = DType::kBF16;
-  int head_dim = 0;
-  int group_size = 0;  // query heads per KV head
-  int page_size = 0;
-  bool operator==(const KernelKey&) const = default;
-};
-
-struct Kernel {
-  KernelKey key;
-  // Loads the kernel onto the thread's current device, outside of a capture. Returns
-  // KernelCall::shared_bytes for calls on that device.
-  Result<size_t> (*prepare)();
+// An instance of the kernel, as its source file defines it.
+struct Instance {
+  const void* shared_bytes;  // variable on the device: uint32_t, KernelCall::shared_bytes
+  uint32_t box_elems;        // Hopper kernel: elements of a row that one bulk copy transfers
   void (*launch)(const KernelCall& call, CudaStream& stream);
 };
 
+// Enqueues a kernel with the call's shared memory. Instances call it.
+void enqueue(CudaStream& stream, const KernelCall& call, const void* kernel, dim3 grid, dim3 block,
+             void** args);
+
+// The properties that a kernel is built for.
+struct KernelKey {
+  DType q{};
+  DType kv{};
+  int head_dim = 0;
+  int group_size = 0;  // query heads per KV head
+  int page_size = 0;
+};
+
 // Returns null if there is no such kernel.
-const Kernel* find_kernel(const KernelKey& key);
+const Instance* find_kernel(const KernelKey& key);
 
 // Positions that a thread block processes at a time; more splits than tiles would be idle.
 inline constexpr int kHopperTileTokens = 64;
@@ -67,7 +80,15 @@ inline bool is_hopper_kernel(const KernelKey& key) {
   return key.kv == key.q;
 }
 
-// Bytes for num_partials partial results: requests times KV heads times splits.
-size_t scratch_bytes(const KernelKey& key, size_t num_partials);
+inline constexpr int kMaxHeads = 256;
+
+// Placeholders on the device: the kernel requires a scale and sinks even if there are none.
+struct DefaultInputs {
+  const float* one = nullptr;    // a scale
+  const float* sinks = nullptr;  // [kMaxHeads]
+};
+
+// Sets their addresses. The first call loads them and cannot be captured.
+cudaError_t find_default_inputs(DefaultInputs* inputs);
 
 }  // namespace quire::cuda::xqa

@@ -1,20 +1,56 @@
-#include "cuda/attention/xqa/xqa.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "attn/validate.h"
 #include "base/check.h"
 #include "base/numbers.h"
-#include "cuda/attention/xqa/default_inputs.h"
+#include "cuda/attention/backends.h"
+#include "cuda/attention/requirements.h"
 #include "cuda/attention/xqa/kernel.h"
+#include "cuda/base/launch.h"
 #include "cuda/base/memory.h"
-#include "cuda/base/stream.h"
+#include "cuda/base/tensor_map.h"
 
 namespace quire::cuda {
+namespace xqa {
+
+#define XQA_INSTANCE(q, kv, head_dim, group)     \
+  XQA_PAGED_INSTANCE(q, kv, head_dim, group, 16) \
+  XQA_PAGED_INSTANCE(q, kv, head_dim, group, 32) \
+  XQA_PAGED_INSTANCE(q, kv, head_dim, group, 64)
+
+#define XQA_PAGED_INSTANCE(q, kv, head_dim, group, page) \
+  namespace q##_##kv##_##head_dim##_##group##_##page {   \
+    extern const Instance instance;                      \
+  }
+#include "cuda/attention/xqa/instances.inc"
+#undef XQA_PAGED_INSTANCE
+
+const Instance* find_kernel(const KernelKey& key) {
+#define XQA_PAGED_INSTANCE(q_type, kv_type, dim, group, page)                              \
+  if (key.q == DType::k##q_type && key.kv == DType::k##kv_type && key.head_dim == (dim) && \
+      key.group_size == (group) && key.page_size == (page)) {                              \
+    return &q_type##_##kv_type##_##dim##_##group##_##page::instance;                       \
+  }
+#include "cuda/attention/xqa/instances.inc"
+#undef XQA_PAGED_INSTANCE
+  return nullptr;
+}
+
+void enqueue(CudaStream& stream, const KernelCall& call, const void* kernel, dim3 grid, dim3 block,
+             void** args) {
+  launch_kernel(stream, kernel,
+                {.grid = grid,
+                 .block = block,
+                 .shared_bytes = call.shared_bytes,
+                 .overlap_start = call.overlap_start},
+                std::source_location::current(), args);
+}
+
+}  // namespace xqa
+
 namespace {
 
 constexpr std::string_view kName = "xqa";
@@ -43,11 +79,33 @@ int num_splits(const AttentionShape& shape, int num_reqs, int max_kv_len, int nu
   return static_cast<int>(std::clamp<int64_t>(num_blocks / num_rows, 1, most));
 }
 
-size_t call_scratch_bytes(const AttentionShape& shape, int num_reqs, int splits) {
+// The arrays are consecutive: maxima and sums, then output rows aligned to their size.
+size_t scratch_bytes(const AttentionShape& shape, int num_reqs, int splits) {
   if (splits == 1) return 0;
-  return xqa::scratch_bytes(key_of(shape), static_cast<size_t>(num_reqs) *
-                                               static_cast<size_t>(shape.num_kv_heads) *
-                                               static_cast<size_t>(splits));
+  const xqa::KernelKey key = key_of(shape);
+  const auto group_size = static_cast<size_t>(key.group_size);
+  const size_t num_partials = static_cast<size_t>(num_reqs) *
+                              static_cast<size_t>(shape.num_kv_heads) * static_cast<size_t>(splits);
+  const size_t state_bytes = num_partials * (is_hopper_kernel(key) ? 8 * group_size : 2 * 128);
+  const size_t rows_bytes = group_size * static_cast<size_t>(key.head_dim) * dtype_bytes(key.q);
+  return round_up(state_bytes, rows_bytes) + num_partials * rows_bytes;
+}
+
+// The map of one layer's keys or values for the Hopper kernel. A copy transfers a part of one head
+// for some slots of a page.
+Result<CUtensorMap> map_cache(const AttentionShape& shape, const KvCacheView& kv, const void* base,
+                              uint32_t box_elems) {
+  constexpr uint64_t kMaxPages = uint64_t{1} << 31;
+  const uint64_t sizes[] = {static_cast<uint64_t>(shape.head_dim),
+                            static_cast<uint64_t>(shape.num_kv_heads),
+                            static_cast<uint64_t>(shape.page_size), kMaxPages};
+  const uint64_t strides[] = {static_cast<uint64_t>(kv.head_stride_k),
+                              static_cast<uint64_t>(kv.token_stride_k),
+                              static_cast<uint64_t>(kv.page_stride_k)};
+  const auto box_tokens = static_cast<uint32_t>(std::min(shape.page_size, xqa::kHopperTileTokens));
+  const uint32_t box[] = {box_elems, 1, box_tokens, 1};
+  return encode_tensor_map(
+      {.base = base, .dtype = shape.kv, .sizes = sizes, .strides = strides, .box = box});
 }
 
 // XQA uses one set of strides for K and V, in 32 bits and in units of head_dim elements.
@@ -100,7 +158,15 @@ class XqaPlan final : public AttentionPlan {
                 "[xqa] the workspace is smaller than what the plan asked for");
     QUIRE_CHECK(can_address(shape_, call.kv),
                 "[xqa] keys and values have different strides, or such as 32 bits do not hold");
-    kernel_->launch(kernel_call(call), as_cuda(stream));
+    xqa::KernelCall kernel = kernel_call(call);
+    CUtensorMap maps[2] = {};
+    if (xqa::is_hopper_kernel(key_of(shape_))) {
+      QUIRE_ASSIGN_OR_RETURN(maps[0], map_cache(shape_, call.kv, call.kv.k, instance_->box_elems));
+      QUIRE_ASSIGN_OR_RETURN(maps[1], map_cache(shape_, call.kv, call.kv.v, instance_->box_elems));
+      kernel.k_map = &maps[0];
+      kernel.v_map = &maps[1];
+    }
+    instance_->launch(kernel, as_cuda(stream));
     return {};
   }
 
@@ -116,8 +182,8 @@ class XqaPlan final : public AttentionPlan {
   const PlanLimits limits_;
   const int num_sms_;
   const size_t workspace_bytes_;
-  const xqa::Kernel* kernel_ = nullptr;
-  size_t shared_bytes_ = 0;  // of the kernel, per thread block
+  const xqa::Instance* instance_ = nullptr;
+  uint32_t shared_bytes_ = 0;  // of the kernel, per thread block
   xqa::DefaultInputs default_inputs_;
   Buffer counters_;  // [max_num_reqs, num_kv_heads] uint32_t, zero between runs
   // The first update() zeroes the counters on its stream. Zeroing them on the default stream,
@@ -137,16 +203,19 @@ size_t XqaPlan::max_scratch_bytes() const {
   for (int num_reqs = fewest; num_reqs <= limits_.max_num_reqs; ++num_reqs) {
     const int splits = num_splits(shape_, num_reqs, limits_.max_kv_len, num_sms_);
     if (splits == 1) break;
-    bytes = std::max(bytes, call_scratch_bytes(shape_, num_reqs, splits));
+    bytes = std::max(bytes, scratch_bytes(shape_, num_reqs, splits));
   }
   return bytes;
 }
 
 Status XqaPlan::load() {
-  kernel_ = xqa::find_kernel(key_of(shape_));
-  QUIRE_CHECK(kernel_ != nullptr, "[xqa] a supported shape has a kernel");
-  QUIRE_ASSIGN_OR_RETURN(shared_bytes_, kernel_->prepare());
-  QUIRE_ASSIGN_OR_RETURN(default_inputs_, xqa::default_inputs());
+  instance_ = xqa::find_kernel(key_of(shape_));
+  QUIRE_CHECK(instance_ != nullptr, "[xqa] a supported shape has a kernel");
+  // The first access loads the kernel, which no capture permits. The size is read from the device,
+  // because sizeof on the host gives another value.
+  QUIRE_CUDA_RETURN_IF_ERROR(
+      cudaMemcpyFromSymbol(&shared_bytes_, instance_->shared_bytes, sizeof(shared_bytes_)));
+  QUIRE_CUDA_RETURN_IF_ERROR(xqa::find_default_inputs(&default_inputs_));
   const size_t num_bytes = static_cast<size_t>(limits_.max_num_reqs) *
                            static_cast<size_t>(shape_.num_kv_heads) * sizeof(uint32_t);
   QUIRE_ASSIGN_OR_RETURN(counters_, device_memory(num_bytes));
@@ -156,6 +225,7 @@ Status XqaPlan::load() {
 xqa::KernelCall XqaPlan::kernel_call(const AttentionCall& call) const {
   const PhaseRange& range = batch_.decode;
   const bool scaled = shape_.kv == DType::kF8E4M3;
+  const bool is_hopper = xqa::is_hopper_kernel(key_of(shape_));
   const auto units = [&](int64_t stride) {
     return static_cast<uint32_t>(stride / shape_.head_dim);
   };
@@ -174,9 +244,7 @@ xqa::KernelCall XqaPlan::kernel_call(const AttentionCall& call) const {
   }
   kernel.q = static_cast<const char*>(call.q.data) + row_bytes;
   kernel.out = static_cast<char*>(call.out.data) + row_bytes;
-  kernel.sinks = shape_.sinks                            ? call.sinks
-                 : xqa::is_hopper_kernel(key_of(shape_)) ? nullptr
-                                                         : default_inputs_.sinks;
+  kernel.sinks = shape_.sinks ? call.sinks : is_hopper ? nullptr : default_inputs_.sinks;
   kernel.k = call.kv.k;
   kernel.v = call.kv.v;
   kernel.page_stride = units(call.kv.page_stride_k);
@@ -188,8 +256,9 @@ xqa::KernelCall XqaPlan::kernel_call(const AttentionCall& call) const {
   kernel.counters = static_cast<uint32_t*>(counters_.data());
   kernel.scratch = call.workspace.data();
   kernel.shared_bytes = shared_bytes_;
-  // Measured on an H200: 1 us less for one request of any length, and up to 4 us more for 16.
-  kernel.overlap_start = range.num_reqs == 1;
+  // The Hopper kernel on an H200: 1 us less for one request of any length, and up to 4 us more for
+  // 16.
+  kernel.overlap_start = !is_hopper || range.num_reqs == 1;
   return kernel;
 }
 
@@ -211,32 +280,20 @@ class XqaAttention final : public AttentionBackend {
 
 Support XqaAttention::supports(const AttentionShape& shape, const AttentionUse& use,
                                const Device& device) const {
-  Support support{shape_faults(shape)};
-  const bool sound = support.ok();
-  const auto require = [&](bool ok, std::string reason) {
-    if (!ok) support.reasons.push_back(std::move(reason));
-  };
-  require(device.kind == DeviceKind::kCuda && device.compute_capability == kComputeCapability,
-          fmt::format("the device's compute capability is {}; it must be {} (Hopper).",
-                      device.compute_capability, kComputeCapability));
-  require(use.phase == Phase::kDecode, "the phase is prefill; it must be decode.");
-  require(use.q_len == 1, fmt::format("query tokens per request are {}; it takes 1.", use.q_len));
-  require(shape.causal, "causal is false; it must be true.");
-  require(shape.softcap == 0.0F, fmt::format("softcap is {}; it must be 0 (off).", shape.softcap));
-  require(shape.out == shape.q, fmt::format("out is {}; it must be q's type, which is {}.",
-                                            dtype_name(shape.out), dtype_name(shape.q)));
-  require(shape.head_dim_v == shape.head_dim,
-          fmt::format("head_dim_v is {}; it must be head_dim, which is {}.", shape.head_dim_v,
-                      shape.head_dim));
-  require(shape.num_heads <= xqa::kMaxHeads,
-          fmt::format("num_heads is {}; it must be at most {}.", shape.num_heads, xqa::kMaxHeads));
+  Requirements needs(shape, device, device.compute_capability == kComputeCapability, "90 (Hopper)");
+  const bool sound = shape_faults(shape).empty();
+  needs.require_single_token_decode(shape, use);
+  needs.require(
+      shape.num_heads <= xqa::kMaxHeads,
+      fmt::format("num_heads is {}; it must be at most {}.", shape.num_heads, xqa::kMaxHeads));
   const xqa::KernelKey key = key_of(shape);
-  require(!sound || xqa::find_kernel(key) != nullptr,
-          fmt::format("no kernel is built for {} queries over a {} cache with head_dim {}, {} "
-                      "query heads a KV head and pages of {} tokens.",
-                      dtype_name(key.q), dtype_name(key.kv), key.head_dim, key.group_size,
-                      key.page_size));
-  return support;
+  needs.require(
+      !sound || xqa::find_kernel(key) != nullptr,
+      fmt::format("no kernel is built for {} queries over a {} cache with head_dim {}, {} "
+                  "query heads per KV head and pages of {} tokens.",
+                  dtype_name(key.q), dtype_name(key.kv), key.head_dim, key.group_size,
+                  key.page_size));
+  return needs.support;
 }
 
 }  // namespace

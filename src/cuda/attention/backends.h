@@ -1,0 +1,34 @@
+// The attention backends on GPUs. Each has its own folder and library, and depends on no other.
+#pragma once
+
+#include <memory>
+
+#include "attn/backend.h"
+#include "cuda/base/device_info.h"
+
+namespace quire::cuda {
+
+// Quire's own kernels for every GPU from sm_80 on: decode and prefill with every feature of the CPU
+// backend. Supports any GQA ratio; head_dim and head_dim_v that are multiples of 8 from 8 to 256; q
+// and out in F32, F16 or BF16; K and V in F32, F16, BF16 or FP8-e4m3 with scales on the device; any
+// strides. It uses tensor cores if q is F16 or BF16 and the cache has the same type or FP8, and F32
+// arithmetic otherwise.
+std::unique_ptr<AttentionBackend> make_native_attention(const DeviceInfo& info);
+
+// FlashInfer's kernels for paged caches. FA2 uses tensor cores for decode too. It serves BF16 or
+// F16 of one type throughout with head_dim 64, 128 or 256, and BF16 over an FP8 (E4M3) cache with
+// head_dim 64 or 128; any group size, window, soft cap and sinks. On Hopper FA3 serves prompts if
+// cache and queries have one type, head_dim is 64 or 128, and there is neither window nor soft cap.
+// For one prompt of 8192 tokens with 64:8 heads of 128, an H200 reaches 614 TFLOP/s with FA3 and
+// 340 with FA2.
+std::unique_ptr<AttentionBackend> make_flashinfer_attention(const DeviceInfo& info);
+
+// XQA: TensorRT-LLM's decode kernel, on Hopper. It serves decode of one query token per request.
+std::unique_ptr<AttentionBackend> make_xqa_attention(const DeviceInfo& info);
+
+// cuDNN's scaled-dot-product attention over the paged cache. It serves decode of one query token
+// per request in 16-bit types. The library is opened at run time; if it is missing, supports()
+// gives that as a reason.
+std::unique_ptr<AttentionBackend> make_cudnn_attention(const DeviceInfo& info);
+
+}  // namespace quire::cuda
