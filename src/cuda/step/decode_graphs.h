@@ -8,13 +8,8 @@
 #include <span>
 #include <vector>
 
-<<<<<<< HEAD:src/cuda/platform/decode_graphs.h
-#include "cuda/step/graph.h"
-#include "platform/runner.h"
-=======
 #include "cuda/base/stream.h"
 #include "platform/runner.h"
->>>>>>> 1102828 (cuda/step: define a step's block and arrays in one header):src/cuda/step/decode_graphs.h
 
 namespace quire::cuda {
 
