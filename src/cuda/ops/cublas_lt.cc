@@ -24,20 +24,10 @@ Result<CublasLtApi> load_api() {
   QUIRE_ASSIGN_OR_RETURN(
       api.library,
       DynamicLibrary::open({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}));
-  const DynamicLibrary& library = api.library;
-  QUIRE_RETURN_IF_ERROR(library.find("cublasLtCreate", api.create));
-  QUIRE_RETURN_IF_ERROR(library.find("cublasLtDestroy", api.destroy));
-  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmul", api.matmul));
-  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulDescCreate", api.desc_create));
-  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulDescDestroy", api.desc_destroy));
-  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulDescSetAttribute", api.desc_set));
-  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatrixLayoutCreate", api.layout_create));
-  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatrixLayoutDestroy", api.layout_destroy));
-  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatrixLayoutSetAttribute", api.layout_set));
-  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulPreferenceCreate", api.preference_create));
-  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulPreferenceDestroy", api.preference_destroy));
-  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulPreferenceSetAttribute", api.preference_set));
-  QUIRE_RETURN_IF_ERROR(library.find("cublasLtMatmulAlgoGetHeuristic", api.heuristic));
+#define QUIRE_FIND(name, member) \
+  QUIRE_RETURN_IF_ERROR(api.library.find("cublasLt" #name, api.member));
+  QUIRE_CUBLAS_LT_FUNCTIONS(QUIRE_FIND)
+#undef QUIRE_FIND
   return api;
 }
 

@@ -25,22 +25,27 @@ struct GemmShape {
   auto operator<=>(const GemmShape&) const = default;
 };
 
-// The cuBLASLt functions that are used.
+// X(name in cuBLASLt, member of CublasLtApi): the functions that are used.
+#define QUIRE_CUBLAS_LT_FUNCTIONS(X)              \
+  X(Create, create)                               \
+  X(Destroy, destroy)                             \
+  X(Matmul, matmul)                               \
+  X(MatmulDescCreate, desc_create)                \
+  X(MatmulDescDestroy, desc_destroy)              \
+  X(MatmulDescSetAttribute, desc_set)             \
+  X(MatrixLayoutCreate, layout_create)            \
+  X(MatrixLayoutDestroy, layout_destroy)          \
+  X(MatrixLayoutSetAttribute, layout_set)         \
+  X(MatmulPreferenceCreate, preference_create)    \
+  X(MatmulPreferenceDestroy, preference_destroy)  \
+  X(MatmulPreferenceSetAttribute, preference_set) \
+  X(MatmulAlgoGetHeuristic, heuristic)
+
 struct CublasLtApi {
   DynamicLibrary library;
-  decltype(::cublasLtCreate)* create = nullptr;
-  decltype(::cublasLtDestroy)* destroy = nullptr;
-  decltype(::cublasLtMatmul)* matmul = nullptr;
-  decltype(::cublasLtMatmulDescCreate)* desc_create = nullptr;
-  decltype(::cublasLtMatmulDescDestroy)* desc_destroy = nullptr;
-  decltype(::cublasLtMatmulDescSetAttribute)* desc_set = nullptr;
-  decltype(::cublasLtMatrixLayoutCreate)* layout_create = nullptr;
-  decltype(::cublasLtMatrixLayoutDestroy)* layout_destroy = nullptr;
-  decltype(::cublasLtMatrixLayoutSetAttribute)* layout_set = nullptr;
-  decltype(::cublasLtMatmulPreferenceCreate)* preference_create = nullptr;
-  decltype(::cublasLtMatmulPreferenceDestroy)* preference_destroy = nullptr;
-  decltype(::cublasLtMatmulPreferenceSetAttribute)* preference_set = nullptr;
-  decltype(::cublasLtMatmulAlgoGetHeuristic)* heuristic = nullptr;
+#define QUIRE_MEMBER(name, member) decltype(::cublasLt##name)* member = nullptr;
+  QUIRE_CUBLAS_LT_FUNCTIONS(QUIRE_MEMBER)
+#undef QUIRE_MEMBER
 };
 
 class CublasLt {

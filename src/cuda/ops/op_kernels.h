@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/numbers.h"
+#include "cuda/base/launch.h"
 #include "cuda/base/stream.h"
 #include "ops/ops.h"
 
@@ -20,6 +21,13 @@ namespace quire::cuda {
 struct LaunchContext {
   CudaStream* stream = nullptr;
   bool overlap_start = false;  // LaunchShape::overlap_start
+
+  // The launch of `grid` x `grid_y` thread blocks of `block` threads.
+  LaunchShape shape(int64_t grid, int64_t block, int64_t grid_y = 1) const {
+    return {.grid = dim3(static_cast<unsigned>(grid), static_cast<unsigned>(grid_y)),
+            .block = dim3(static_cast<unsigned>(block)),
+            .overlap_start = overlap_start};
+  }
 };
 
 // out[i, :] = x[rows[i], :]; x and out have one type.

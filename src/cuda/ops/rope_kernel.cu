@@ -253,11 +253,7 @@ int wide_group(const RopeAndCache& args, int64_t rope_dim, int vec) {
 template <typename Kernel, typename... Args>
 void launch_heads(const LaunchContext& context, Kernel kernel, int64_t num_heads, int lanes,
                   const Args&... args) {
-  const int64_t num_blocks = ceil_div(num_heads, int64_t{kBlock / lanes});
-  QUIRE_LAUNCH(*context.stream, kernel,
-               (LaunchShape{.grid = dim3(static_cast<unsigned>(num_blocks)),
-                            .block = kBlock,
-                            .overlap_start = context.overlap_start}),
+  QUIRE_LAUNCH(*context.stream, kernel, context.shape(ceil_div(num_heads, kBlock / lanes), kBlock),
                args...);
 }
 

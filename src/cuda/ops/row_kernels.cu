@@ -16,8 +16,8 @@ constexpr int64_t kMaxBlock = 1024;
 constexpr int64_t kFlatBlock = 256;
 
 // Threads of a thread block: whole warps, one item per thread up to kMaxBlock.
-unsigned block_for(int64_t num_items) {
-  return static_cast<unsigned>(std::clamp(ceil_div(num_items, kWarp) * kWarp, kWarp, kMaxBlock));
+int64_t block_for(int64_t num_items) {
+  return std::clamp(round_up(num_items, kWarp), kWarp, kMaxBlock);
 }
 
 // One thread block per row. Word: the widest type of which rows are whole multiples.
@@ -193,9 +193,9 @@ __global__ void fill_repeated_kernel(const From* pool, int64_t pool_size, int64_
   }
 }
 
-dim3 grid_of_rows(int64_t num_rows, int64_t row_items) {
-  return dim3(static_cast<unsigned>(num_rows),
-              static_cast<unsigned>(ceil_div(row_items, kFlatBlock)));
+// Thread blocks per row that give each of its items a thread.
+LaunchShape row_shape(const LaunchContext& context, int64_t num_rows, int64_t row_items) {
+  return context.shape(num_rows, kFlatBlock, ceil_div(row_items, kFlatBlock));
 }
 
 template <typename T>
@@ -209,10 +209,8 @@ void gather(const LaunchContext& context, const TensorView& x, const int32_t* ro
   const int64_t row_words = out.shape[1] * static_cast<int64_t>(dtype_bytes(out.dtype)) /
                             static_cast<int64_t>(sizeof(Word));
   QUIRE_LAUNCH(*context.stream, gather_rows_kernel<Word>,
-               (LaunchShape{.grid = dim3(static_cast<unsigned>(out.shape[0])),
-                            .block = block_for(row_words),
-                            .overlap_start = context.overlap_start}),
-               x.as<const Word>(), rows, row_words, out.as<Word>());
+               context.shape(out.shape[0], block_for(row_words)), x.as<const Word>(), rows,
+               row_words, out.as<Word>());
 }
 
 template <Activation kActivation>
@@ -223,10 +221,8 @@ void gated_mul(const LaunchContext& context, const TensorView& gate_up, const Te
     with_bool(takes_vectors<T>(width, {gate_up.data, out.data}), [&](auto by_vectors) {
       constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
       QUIRE_LAUNCH(*context.stream, (gated_mul_kernel<T, kVec, kActivation>),
-                   (LaunchShape{.grid = grid_of_rows(out.shape[0], width / kVec),
-                                .block = kFlatBlock,
-                                .overlap_start = context.overlap_start}),
-                   gate_up.as<const T>(), width, out.as<T>());
+                   row_shape(context, out.shape[0], width / kVec), gate_up.as<const T>(), width,
+                   out.as<T>());
     });
   });
 }
@@ -248,10 +244,8 @@ void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x, c
   with_float_type(out.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     QUIRE_LAUNCH(*context.stream, gather_scaled_rows_kernel<T>,
-                 (LaunchShape{.grid = dim3(static_cast<unsigned>(out.shape[0])),
-                              .block = block_for(width),
-                              .overlap_start = context.overlap_start}),
-                 x.as<const T>(), rows, scale, width, out.as<T>());
+                 context.shape(out.shape[0], block_for(width)), x.as<const T>(), rows, scale, width,
+                 out.as<T>());
   });
 }
 
@@ -266,10 +260,8 @@ void run_rms_norm(const LaunchContext& context, const TensorView& x, const Tenso
       with_bool(delta != nullptr, [&](auto adds) {
         constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
         QUIRE_LAUNCH(*context.stream, (rms_norm_kernel<T, kVec, adds.value>),
-                     (LaunchShape{.grid = dim3(static_cast<unsigned>(x.shape[0])),
-                                  .block = block_for(width / kVec),
-                                  .overlap_start = context.overlap_start}),
-                     x.as<T>(), static_cast<const T*>(added), weight, eps, width, out.as<T>());
+                     context.shape(x.shape[0], block_for(width / kVec)), x.as<T>(),
+                     static_cast<const T*>(added), weight, eps, width, out.as<T>());
       });
     });
   });
@@ -286,37 +278,29 @@ void run_gated_mul(const LaunchContext& context, Activation activation, const Te
 }
 
 void run_soft_cap(const LaunchContext& context, float cap, const TensorView& x) {
-  QUIRE_LAUNCH(*context.stream, soft_cap_kernel,
-               (LaunchShape{.grid = grid_of_rows(x.shape[0], x.shape[1]),
-                            .block = kFlatBlock,
-                            .overlap_start = context.overlap_start}),
-               cap, x.shape[1], x.as<float>());
+  QUIRE_LAUNCH(*context.stream, soft_cap_kernel, row_shape(context, x.shape[0], x.shape[1]), cap,
+               x.shape[1], x.as<float>());
 }
 
 void run_rope_angles(const LaunchContext& context, const float* inv_freq, float attention_factor,
                      const int32_t* positions, const TensorView& cos_sin) {
   const int64_t half = cos_sin.shape[1] / 2;
   QUIRE_LAUNCH(*context.stream, rope_angles_kernel,
-               (LaunchShape{.grid = dim3(static_cast<unsigned>(cos_sin.shape[0])),
-                            .block = block_for(half),
-                            .overlap_start = context.overlap_start}),
-               inv_freq, attention_factor, positions, half, cos_sin.as<float>());
+               context.shape(cos_sin.shape[0], block_for(half)), inv_freq, attention_factor,
+               positions, half, cos_sin.as<float>());
 }
 
 void run_add_bias(const LaunchContext& context, const TensorView& bias, const TensorView& out) {
   with_float_type(bias.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     QUIRE_LAUNCH(*context.stream, add_bias_kernel<T>,
-                 (LaunchShape{.grid = grid_of_rows(out.shape[0], out.shape[1]),
-                              .block = kFlatBlock,
-                              .overlap_start = context.overlap_start}),
-                 bias.as<const T>(), out.shape[1], out.as<float>());
+                 row_shape(context, out.shape[0], out.shape[1]), bias.as<const T>(), out.shape[1],
+                 out.as<float>());
   });
 }
 
 void run_empty_kernel(const LaunchContext& context) {
-  QUIRE_LAUNCH(*context.stream, empty_kernel,
-               (LaunchShape{.overlap_start = context.overlap_start}));
+  QUIRE_LAUNCH(*context.stream, empty_kernel, context.shape(1, 1));
 }
 
 void run_convert(const LaunchContext& context, const TensorView& x, const TensorView& out) {
@@ -328,10 +312,7 @@ void run_convert(const LaunchContext& context, const TensorView& x, const Tensor
       using To = typename decltype(to)::type;
       const int64_t num_blocks = std::min(ceil_div(count, kFlatBlock), kMaxBlocks);
       QUIRE_LAUNCH(*context.stream, (convert_kernel<From, To>),
-                   (LaunchShape{.grid = dim3(static_cast<unsigned>(num_blocks)),
-                                .block = kFlatBlock,
-                                .overlap_start = context.overlap_start}),
-                   x.as<const From>(), count, out.as<To>());
+                   context.shape(num_blocks, kFlatBlock), x.as<const From>(), count, out.as<To>());
     });
   });
 }
@@ -343,11 +324,9 @@ void run_fill_repeated(const LaunchContext& context, const RepeatedRows& rows, c
       using From = typename decltype(from)::type;
       using To = typename decltype(to)::type;
       QUIRE_LAUNCH(*context.stream, (fill_repeated_kernel<From, To>),
-                   (LaunchShape{.grid = grid_of_rows(out.shape[0], out.shape[1]),
-                                .block = kFlatBlock,
-                                .overlap_start = context.overlap_start}),
-                   static_cast<const From*>(pool), rows.pool.shape.num_elements(), rows.first,
-                   rows.row_stride, out.shape[1], out.as<To>());
+                   row_shape(context, out.shape[0], out.shape[1]), static_cast<const From*>(pool),
+                   rows.pool.shape.num_elements(), rows.first, rows.row_stride, out.shape[1],
+                   out.as<To>());
     });
   });
 }

@@ -209,23 +209,15 @@ Operands operands_of(const GemmCall& call) {
 
 template <typename T, int kWarps, int kTiles, int kTokenTiles, int kDepth>
 void launch_skinny(const LaunchContext& context, const Operands& p) {
-  QUIRE_LAUNCH(
-      *context.stream, (skinny_gemm_kernel<T, kWarps, kTiles, kTokenTiles, kDepth>),
-      (LaunchShape{.grid = dim3(static_cast<unsigned>(ceil_div(p.n, int64_t{kTiles * kTileRows}))),
-                   .block = kWarps * 32,
-                   .overlap_start = context.overlap_start}),
-      p);
+  QUIRE_LAUNCH(*context.stream, (skinny_gemm_kernel<T, kWarps, kTiles, kTokenTiles, kDepth>),
+               context.shape(ceil_div(p.n, kTiles * kTileRows), kWarps * 32), p);
 }
 
 template <typename T, int kVec, int kTokens>
 void launch_generic(const LaunchContext& context, const Operands& p) {
   constexpr int kBlock = 256;
   QUIRE_LAUNCH(*context.stream, (generic_gemm_kernel<T, kVec, kTokens>),
-               (LaunchShape{.grid = dim3(static_cast<unsigned>(ceil_div(p.n, int64_t{kBlock / 32})),
-                                         static_cast<unsigned>(ceil_div(p.m, kTokens))),
-                            .block = kBlock,
-                            .overlap_start = context.overlap_start}),
-               p);
+               context.shape(ceil_div(p.n, kBlock / 32), kBlock, ceil_div(p.m, kTokens)), p);
 }
 
 // All variants: warps, tiles per warp, chunks in flight.

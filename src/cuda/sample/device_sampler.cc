@@ -35,17 +35,6 @@ size_t max_plan_bytes(const DeviceSamplerLimits& limits) {
   return plan_bytes(slot_limits_of(limits), rows, rows);
 }
 
-struct Parts {
-  SlotTables tables = {};
-  RowResult* results = nullptr;
-  SlicePick* picks = nullptr;
-  SliceLogprobs* slice_logprobs = nullptr;
-  uint32_t* arrivals = nullptr;
-  std::byte* block = nullptr;
-  std::byte* plan = nullptr;
-  size_t num_bytes = 0;
-};
-
 SlotTables lay_out_tables(const DeviceSamplerLimits& limits, BumpAllocator& allocator) {
   const auto num_slots = static_cast<size_t>(limits.max_num_seqs);
   const auto num_tables = static_cast<size_t>(limits.max_rule_seqs);
@@ -62,23 +51,6 @@ SlotTables lay_out_tables(const DeviceSamplerLimits& limits, BumpAllocator& allo
     array = allocator.allocate<T>(num_tables * static_cast<size_t>(words));
   });
   return tables;
-}
-
-Parts lay_out(const DeviceSamplerLimits& limits, void* base) {
-  BumpAllocator allocator(base);
-  const auto rows = static_cast<size_t>(limits.max_rows);
-  const auto slices = rows * static_cast<size_t>(num_slices(limits.vocab_size));
-  Parts parts;
-  parts.tables = lay_out_tables(limits, allocator);
-  parts.results = reinterpret_cast<RowResult*>(
-      allocator.allocate<std::byte>(rows * (sizeof(RowResult) + sizeof(LogprobsResult))));
-  parts.picks = allocator.allocate<SlicePick>(slices);
-  parts.slice_logprobs = allocator.allocate<SliceLogprobs>(slices);
-  parts.arrivals = allocator.allocate<uint32_t>(rows);
-  parts.block = allocator.allocate<std::byte>(block_bytes(slot_limits_of(limits)));
-  parts.plan = allocator.allocate<std::byte>(max_plan_bytes(limits));
-  parts.num_bytes = allocator.num_bytes();
-  return parts;
 }
 
 }  // namespace
@@ -128,6 +100,23 @@ DeviceSampler::DeviceSampler(const DeviceSamplerLimits& limits)
       upload_(slot_limits_),
       slots_(limits.max_num_seqs, limits.max_rule_seqs) {}
 
+DeviceSampler::Parts DeviceSampler::lay_out(const DeviceSamplerLimits& limits, void* base) {
+  BumpAllocator allocator(base);
+  const auto rows = static_cast<size_t>(limits.max_rows);
+  const auto slices = rows * static_cast<size_t>(num_slices(limits.vocab_size));
+  Parts parts;
+  parts.tables = lay_out_tables(limits, allocator);
+  parts.results = reinterpret_cast<RowResult*>(
+      allocator.allocate<std::byte>(rows * (sizeof(RowResult) + sizeof(LogprobsResult))));
+  parts.picks = allocator.allocate<SlicePick>(slices);
+  parts.slice_logprobs = allocator.allocate<SliceLogprobs>(slices);
+  parts.arrivals = allocator.allocate<uint32_t>(rows);
+  parts.block = allocator.allocate<std::byte>(block_bytes(slot_limits_of(limits)));
+  parts.plan = allocator.allocate<std::byte>(max_plan_bytes(limits));
+  parts.num_bytes = allocator.num_bytes();
+  return parts;
+}
+
 size_t DeviceSampler::device_bytes(const DeviceSamplerLimits& limits) {
   return lay_out(limits, nullptr).num_bytes;
 }
@@ -147,14 +136,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   QUIRE_ASSIGN_OR_RETURN(sampler->memory_, device_memory(device_bytes(limits)));
   QUIRE_ASSIGN_OR_RETURN(sampler->ring_, PinnedRing::create(block_bytes(sampler->slot_limits_)));
   QUIRE_ASSIGN_OR_RETURN(sampler->plan_ring_, PinnedRing::create(max_plan_bytes(limits)));
-  const Parts parts = lay_out(limits, sampler->memory_.data());
-  sampler->tables_ = parts.tables;
-  sampler->results_ = parts.results;
-  sampler->picks_ = parts.picks;
-  sampler->slice_logprobs_ = parts.slice_logprobs;
-  sampler->arrivals_ = parts.arrivals;
-  sampler->block_ = parts.block;
-  sampler->plan_ = parts.plan;
+  const Parts& parts = sampler->parts_ = lay_out(limits, sampler->memory_.data());
   const auto num_slots = static_cast<size_t>(limits.max_num_seqs);
   stream.set_zero(parts.tables.states, num_slots * sizeof(SlotState));
   stream.set_zero(parts.tables.num_computed, num_slots * sizeof(int32_t));
@@ -182,9 +164,9 @@ Status DeviceSampler::flush(CudaStream& stream) {
   if (upload_.num_slots() == 0) return {};
   QUIRE_ASSIGN_OR_RETURN(std::byte * staging, ring_.begin(stream));
   upload_.write(staging);
-  stream.copy_to_device(block_, staging, upload_.num_bytes());
+  stream.copy_to_device(parts_.block, staging, upload_.num_bytes());
   ring_.end(stream);
-  launch_add_slots(tables_, block_, upload_.num_slots(), stream);
+  launch_add_slots(parts_.tables, parts_.block, upload_.num_slots(), stream);
   upload_.clear();
   return {};
 }
@@ -220,7 +202,8 @@ Status DeviceSampler::upload_plan(const SamplePlan& plan,
     std::fill_n(to + count, mask_words - count, 0U);  // a short mask allows no token beyond its end
     to += mask_words;
   }
-  stream.copy_to_device(plan_, staging, plan_bytes(slot_limits_, plan.rows.size(), masks.size()));
+  stream.copy_to_device(parts_.plan, staging,
+                        plan_bytes(slot_limits_, plan.rows.size(), masks.size()));
   plan_ring_.end(stream);
   return {};
 }
@@ -236,33 +219,33 @@ const float* DeviceSampler::check_logits(const TensorView& logits, int num_rows)
 void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, const int32_t* slots,
                            const int32_t* offsets, CudaStream& stream) {
   const int num_rows = plan.num_rows();
-  const auto* rows = reinterpret_cast<const SampleRow*>(plan_);
+  const auto* rows = reinterpret_cast<const SampleRow*>(parts_.plan);
   const SampleCall call = {.logits = check_logits(logits, num_rows),
                            .slots = slots,
                            .offsets = offsets,
                            .num_rows = num_rows,
-                           .results = results_,
+                           .results = parts_.results,
                            .rows = plan.is_mixed() ? rows : nullptr,
                            .masks = reinterpret_cast<const uint32_t*>(rows + num_rows)};
   if (plan.num_rows_of(SamplePass::kOnePass) > 0) {
-    launch_one_pass(tables_, call, plan.is_random, picks_, arrivals_, stream);
+    launch_one_pass(parts_.tables, call, plan.is_random, parts_.picks, parts_.arrivals, stream);
   }
   if (const int count = plan.num_rows_of(SamplePass::kFilter); count > 0) {
-    launch_filter(tables_, call, SamplePass::kFilter, count, num_sms_, stream);
+    launch_filter(parts_.tables, call, SamplePass::kFilter, count, num_sms_, stream);
   }
   if (const int count = plan.num_rows_of(SamplePass::kRules); count > 0) {
-    launch_forbid(tables_, call, stream);
-    launch_filter(tables_, call, SamplePass::kRules, count, num_sms_, stream);
+    launch_forbid(parts_.tables, call, stream);
+    launch_filter(parts_.tables, call, SamplePass::kRules, count, num_sms_, stream);
   }
   if (plan.has_logprobs) {
-    launch_sampled_logprobs(tables_, call, slice_logprobs_, arrivals_, logprobs_results(num_rows),
-                            stream);
+    launch_sampled_logprobs(parts_.tables, call, parts_.slice_logprobs, parts_.arrivals,
+                            logprobs_results(num_rows), stream);
   }
-  launch_commit(tables_, call, stream);
+  launch_commit(parts_.tables, call, stream);
 }
 
 LogprobsResult* DeviceSampler::logprobs_results(int num_rows) const {
-  return reinterpret_cast<LogprobsResult*>(results_ + num_rows);
+  return reinterpret_cast<LogprobsResult*>(parts_.results + num_rows);
 }
 
 size_t DeviceSampler::results_bytes(int num_rows, bool has_logprobs) {
@@ -271,7 +254,7 @@ size_t DeviceSampler::results_bytes(int num_rows, bool has_logprobs) {
 }
 
 void DeviceSampler::copy_results(const SamplePlan& plan, void* host, CudaStream& stream) const {
-  stream.copy_to_host(host, results_, results_bytes(plan.num_rows(), plan.has_logprobs));
+  stream.copy_to_host(host, parts_.results, results_bytes(plan.num_rows(), plan.has_logprobs));
 }
 
 SampledSpan DeviceSampler::read_span(const void* host, int num_rows, bool has_logprobs, int row) {
@@ -284,7 +267,7 @@ void DeviceSampler::prompt_logprobs(const TensorView& logits, const int32_t* tar
                                     int num_top, LogprobsResult* results, CudaStream& stream) {
   QUIRE_CHECK(num_top >= 0 && num_top <= kMaxTopLogprobs, "[sample] num_top is 0 to 20");
   launch_target_logprobs(check_logits(logits, num_rows), limits_.vocab_size, targets, num_rows,
-                         num_top, slice_logprobs_, arrivals_, results, stream);
+                         num_top, parts_.slice_logprobs, parts_.arrivals, results, stream);
 }
 
 }  // namespace quire::cuda

@@ -66,10 +66,10 @@ class DeviceSampler {
   void sample(const SamplePlan& plan, const TensorView& logits, const int32_t* slots,
               const int32_t* offsets, CudaStream& stream);
   // Device, [max_num_seqs]: the number of each slot's tokens in the KV cache once it decodes.
-  const int32_t* num_computed() const { return tables_.num_computed; }
+  const int32_t* num_computed() const { return parts_.tables.num_computed; }
   // Device, [max_num_seqs, 1 + num_drafts]: each slot's newest token (sampled, or given by
   // add_slots()), then the drafts that follow it, which the caller writes.
-  int32_t* next_tokens() const { return tables_.next_tokens; }
+  int32_t* next_tokens() const { return parts_.tables.next_tokens; }
 
   // The results of the last sample(): RowResult [num_rows], and with log probabilities
   // LogprobsResult [num_rows] after it.
@@ -86,7 +86,22 @@ class DeviceSampler {
                        LogprobsResult* results, CudaStream& stream);
 
  private:
+  // Parts of the sampler's memory on the device.
+  struct Parts {
+    SlotTables tables = {};
+    RowResult* results = nullptr;  // [max_rows], then LogprobsResult [max_rows]
+    SlicePick* picks = nullptr;
+    SliceLogprobs* slice_logprobs = nullptr;
+    uint32_t* arrivals = nullptr;
+    std::byte* block = nullptr;  // the uploaded slots
+    std::byte* plan = nullptr;   // the uploaded plan: SampleRow [num_rows], then masks [..,
+                                 // bitmap_words]
+    size_t num_bytes = 0;
+  };
+
   explicit DeviceSampler(const DeviceSamplerLimits& limits);
+
+  static Parts lay_out(const DeviceSamplerLimits& limits, void* base);
 
   Status flush(CudaStream& stream);
   Status upload_plan(const SamplePlan& plan, std::span<const std::vector<uint32_t>> masks,
@@ -101,14 +116,7 @@ class DeviceSampler {
   PinnedRing ring_, plan_ring_;
   SlotUpload upload_;
   SampledSlots slots_;
-  SlotTables tables_ = {};
-  RowResult* results_ = nullptr;
-  SlicePick* picks_ = nullptr;
-  SliceLogprobs* slice_logprobs_ = nullptr;
-  uint32_t* arrivals_ = nullptr;
-  std::byte* block_ = nullptr;  // the uploaded slots
-  std::byte* plan_ = nullptr;   // the uploaded plan: SampleRow [num_rows], then masks [..,
-                                // bitmap_words]
+  Parts parts_;
 };
 
 }  // namespace quire::cuda
