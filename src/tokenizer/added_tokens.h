@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tokenizer/byte_trie.h"
 #include "tokenizer/function_ref.h"
 #include "tokenizer/normalizer.h"
+#include "tokenizer/string_map.h"
 #include "tokenizer/vocab.h"
 
 namespace quire {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "quire/status.h"
-#include "tokenizer/search_budget.h"
+#include "tokenizer/pattern.h"
 
 namespace quire {
 

@@ -1,10 +1,271 @@
 #include "tokenizer/normalizer.h"
 
-#include "tokenizer/normalizer_steps.h"
+#include <utf8proc.h>
+
+#include <type_traits>
+
+#include "base/text.h"
 #include "tokenizer/pattern.h"
+#include "tokenizer/unicode.h"
 
 namespace quire {
 namespace {
+
+// A step implemented by a function.
+template <typename Function>
+class FunctionStep final : public NormalizerStep {
+ public:
+  explicit FunctionStep(Function function) : function_(std::move(function)) {}
+  std::string apply(std::string_view text, SearchBudget& budget) const override {
+    if constexpr (std::is_invocable_v<Function, std::string_view, SearchBudget&>) {
+      return function_(text, budget);
+    } else {
+      return function_(text);
+    }
+  }
+
+ private:
+  Function function_;
+};
+
+template <typename Function>
+std::unique_ptr<const NormalizerStep> make_step(Function function) {
+  return std::make_unique<FunctionStep<Function>>(std::move(function));
+}
+
+// Calls map(character, out) for each character of `text`.
+template <typename Map>
+std::string map_chars(std::string_view text, Map map) {
+  const unicode::CharTable& table = unicode::CharTable::get();
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    const unicode::Char c = table.at(text.data() + i);
+    map(c, out);
+    i += c.num_bytes;
+  }
+  return out;
+}
+
+bool is_nmt_dropped(char32_t c) {
+  return (c >= 0x01 && c <= 0x08) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F ||
+         c == 0x8F || c == 0x9F;
+}
+
+bool is_nmt_space(char32_t c) {
+  return c == 0x09 || c == 0x0A || c == 0x0C || c == 0x0D || c == 0x1680 ||
+         (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF ||
+         c == 0xFFFD;
+}
+
+std::string_view strip(std::string_view text, bool left, bool right) {
+  const unicode::CharTable& table = unicode::CharTable::get();
+  while (left && !text.empty() && (table.at(text.data()).flags & unicode::kSpace)) {
+    text.remove_prefix(unicode::char_length(text[0]));
+  }
+  while (right && !text.empty()) {
+    const size_t last = unicode::last_char_start(text);
+    if (!(table.at(text.data() + last).flags & unicode::kSpace)) break;
+    text.remove_suffix(text.size() - last);
+  }
+  return text;
+}
+
+// As in the `tokenizers` package, a grapheme cluster of up to kMaxClusterBytes is looked up as a
+// whole, and the rule of its shortest prefix applies.
+std::string apply_charsmap(const Charsmap& map, std::string_view text, SearchBudget& budget) {
+  constexpr size_t kMaxClusterBytes = 5;
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size() && !budget.is_spent();) {
+    utf8proc_int32_t state = 0;
+    size_t end = i;
+    Utf8Char c = decode_utf8(text.substr(i));
+    for (;;) {
+      end += static_cast<size_t>(c.num_bytes);
+      if (end >= text.size()) break;
+      const Utf8Char next = decode_utf8(text.substr(end));
+      if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(c.code_point),
+                                           static_cast<utf8proc_int32_t>(next.code_point),
+                                           &state)) {
+        break;
+      }
+      c = next;
+    }
+    const std::string_view cluster = text.substr(i, end - i);
+    i = end;
+    if (cluster.size() <= kMaxClusterBytes) {
+      if (const auto rule = map.shortest_rule(cluster, budget)) {
+        out += rule->replacement;
+        continue;
+      }
+    }
+    for (size_t j = 0; j < cluster.size();) {
+      const std::string_view part = cluster.substr(j, unicode::char_length(cluster[j]));
+      const auto rule = map.shortest_rule(part, budget);
+      out += rule ? rule->replacement : part;
+      j += part.size();
+    }
+  }
+  return out;
+}
+
+class ReplaceStep final : public NormalizerStep {
+ public:
+  ReplaceStep(std::unique_ptr<const Pattern> pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
+
+  std::string apply(std::string_view text, SearchBudget& budget) const override {
+    std::string out;
+    out.reserve(text.size() + text.size() / 2);
+    for_each_match(*pattern_, text, budget, [&](size_t begin, size_t end, bool is_match) {
+      if (budget.is_spent()) return;
+      if (is_match) {
+        budget.spend_inserted(content_.size());
+        out += content_;
+      } else {
+        out += text.substr(begin, end - begin);
+      }
+    });
+    return out;
+  }
+
+ private:
+  std::unique_ptr<const Pattern> pattern_;
+  std::string content_;
+};
+
+class SentencePieceStep final : public NormalizerStep {
+ public:
+  explicit SentencePieceStep(SentencePieceRules rules)
+      : rules_(std::move(rules)), space_(rules_.escape_whitespaces ? "▁" : " ") {}
+
+  std::string apply(std::string_view text, SearchBudget& budget) const override {
+    std::string out;
+    out.reserve(text.size() * 3 / 2 + space_.size());
+    const bool remove_extra = rules_.remove_extra_whitespaces;
+    bool after_space = remove_extra;
+    bool is_empty = true;
+    while (!text.empty() && !budget.is_spent()) {
+      const auto [num_bytes, replacement] = next_unit(text, budget);
+      text.remove_prefix(num_bytes);
+      std::string_view unit = replacement;
+      while (after_space && unit.starts_with(' ')) unit.remove_prefix(1);
+      if (unit.empty()) continue;
+      if (is_empty && rules_.add_dummy_prefix) out += space_;
+      is_empty = false;
+      append_escaped(unit, out);
+      after_space = remove_extra && unit.ends_with(' ');
+    }
+    while (remove_extra && out.ends_with(space_)) out.resize(out.size() - space_.size());
+    return out;
+  }
+
+ private:
+  Charsmap::Rule next_unit(std::string_view text, SearchBudget& budget) const {
+    const ByteTrie::Match match = rules_.user_defined.longest_prefix(text);
+    budget.spend(match.num_walked);
+    if (match.num_bytes > 0) return {match.num_bytes, text.substr(0, match.num_bytes)};
+    if (rules_.charsmap) {
+      if (const auto rule = rules_.charsmap->longest_rule(text, budget)) return *rule;
+    }
+    const size_t length = unicode::char_length(text[0]);
+    return {length, text.substr(0, length)};
+  }
+  void append_escaped(std::string_view unit, std::string& out) const {
+    for (const char c : unit) {
+      if (c == ' ') {
+        out += space_;
+      } else {
+        out += c;
+      }
+    }
+  }
+
+  SentencePieceRules rules_;
+  std::string space_;
+};
+
+std::unique_ptr<const NormalizerStep> make_normal_form_step(NormalForm form) {
+  return make_step([form](std::string_view text) { return to_normal_form(text, form); });
+}
+
+std::unique_ptr<const NormalizerStep> make_lowercase_step() {
+  return make_step([](std::string_view text) {
+    return map_chars(text, [](const unicode::Char& c, std::string& out) {
+      if (c.code_point == 0x130) {  // the only character whose lower case has two
+        out += "i\u0307";
+      } else {
+        append_utf8(
+            static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c.code_point))),
+            out);
+      }
+    });
+  });
+}
+
+std::unique_ptr<const NormalizerStep> make_strip_accents_step() {
+  return make_step([](std::string_view text) {
+    return map_chars(text, [](const unicode::Char& c, std::string& out) {
+      if (!(c.flags & unicode::kMark)) append_utf8(c.code_point, out);
+    });
+  });
+}
+
+// Removes the control characters and replaces the unusual spaces that SentencePiece's NMT rules
+// name.
+std::unique_ptr<const NormalizerStep> make_nmt_step() {
+  return make_step([](std::string_view text) {
+    return map_chars(text, [](const unicode::Char& c, std::string& out) {
+      if (is_nmt_dropped(c.code_point)) return;
+      append_utf8(is_nmt_space(c.code_point) ? U' ' : c.code_point, out);
+    });
+  });
+}
+
+// Leaves an empty text empty.
+std::unique_ptr<const NormalizerStep> make_prepend_step(std::string prefix) {
+  return make_step([prefix = std::move(prefix)](std::string_view text) {
+    return text.empty() ? std::string() : prefix + std::string(text);
+  });
+}
+
+std::unique_ptr<const NormalizerStep> make_replace_step(std::unique_ptr<const Pattern> pattern,
+                                                        std::string content) {
+  return std::make_unique<ReplaceStep>(std::move(pattern), std::move(content));
+}
+
+std::unique_ptr<const NormalizerStep> make_strip_step(bool left, bool right) {
+  return make_step(
+      [left, right](std::string_view text) { return std::string(strip(text, left, right)); });
+}
+
+std::unique_ptr<const NormalizerStep> make_precompiled_step(Charsmap map) {
+  return make_step([map = std::move(map)](std::string_view text, SearchBudget& budget) {
+    return apply_charsmap(map, text, budget);
+  });
+}
+
+Result<std::string> decode_base64(std::string_view text) {
+  while (text.ends_with('=')) text.remove_suffix(1);
+  std::string out;
+  out.reserve(text.size() * 3 / 4);
+  uint32_t bits = 0;
+  int num_bits = 0;
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (const char c : text) {
+    const size_t digit = kDigits.find(c);
+    if (digit == std::string_view::npos) return invalid_argument("base64 text is not valid");
+    bits = ((bits << 6) | static_cast<uint32_t>(digit)) & 0xFFFFFFU;
+    num_bits += 6;
+    if (num_bits >= 8) {
+      num_bits -= 8;
+      out += static_cast<char>((bits >> num_bits) & 0xFFU);
+    }
+  }
+  return out;
+}
 
 constexpr int kMaxDepth = 8;
 constexpr size_t kMaxSteps = 32;
@@ -109,6 +370,10 @@ std::string Normalizer::apply(std::string_view text, SearchBudget& budget) const
     if (budget.is_spent()) break;
   }
   return out;
+}
+
+std::unique_ptr<const NormalizerStep> make_sentencepiece_step(SentencePieceRules rules) {
+  return std::make_unique<SentencePieceStep>(std::move(rules));
 }
 
 }  // namespace quire

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "quire/status.h"
-#include "tokenizer/byte_trie.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/json_fields.h"
 #include "tokenizer/pattern.h"
+#include "tokenizer/string_map.h"
 
 namespace quire {
 

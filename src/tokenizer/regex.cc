@@ -1,8 +1,6 @@
-#include "tokenizer/regex.h"
-
-#include <fmt/format.h>
-
+// compile_regex(): PCRE2 for patterns without a hand-written scanner.
 #define PCRE2_CODE_UNIT_WIDTH 8
+#include <fmt/format.h>
 #include <pcre2.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "tokenizer/pattern.h"
 
 namespace quire {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/decoder.h"
-#include "tokenizer/model.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/post_processor.h"
 #include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/token_model.h"
 #include "tokenizer/vocab.h"
 
 namespace quire {

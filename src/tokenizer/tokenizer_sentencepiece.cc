@@ -3,11 +3,10 @@
 #include <limits>
 #include <numeric>
 
-#include "tokenizer/bpe.h"
 #include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/token_model.h"
 #include "tokenizer/tokenizer_parts.h"
 #include "tokenizer/unicode.h"
-#include "tokenizer/unigram.h"
 
 namespace quire {
 namespace {

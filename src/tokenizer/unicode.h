@@ -1,8 +1,9 @@
-// Character properties for the tokenizers, from one table.
+// Character properties from one table, and Unicode's normal forms.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -75,3 +76,13 @@ inline size_t char_length(char lead) {
 size_t last_char_start(std::string_view text);
 
 }  // namespace quire::unicode
+
+namespace quire {
+
+// The four normal forms (UAX #15). The time is linear in the size of any text.
+enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
+
+// `text` must be valid UTF-8.
+std::string to_normal_form(std::string_view text, NormalForm form);
+
+}  // namespace quire

@@ -1,10 +1,9 @@
-#include "tokenizer/unigram.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/check.h"
+#include "tokenizer/token_model.h"
 #include "tokenizer/unicode.h"
 
 namespace quire {

@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/golden_data.h"
-#include "tokenizer/normal_form.h"
 #include "tokenizer/pattern.h"
+#include "tokenizer/unicode.h"
 
 namespace quire {
 namespace {

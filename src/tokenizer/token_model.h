@@ -1,19 +1,30 @@
-// Byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909). Of all adjacent pairs that a rule
-// merges, merges the pair with the lowest rank (the leftmost of equals) until no rule applies.
+// The tokenization models: BPE and unigram.
 #pragma once
 
 #include <array>
 #include <bitset>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "tokenizer/byte_trie.h"
 #include "tokenizer/json_fields.h"
-#include "tokenizer/model.h"
+#include "tokenizer/pattern.h"
 #include "tokenizer/vocab.h"
 
 namespace quire {
+
+// Turns one piece of text into ids.
+class TokenModel {
+ public:
+  virtual ~TokenModel() = default;
+  // Appends the ids of a non-empty piece. They are invalid if the budget is spent. Thread-safe.
+  virtual void encode(std::string_view piece, SearchBudget& budget,
+                      std::vector<int32_t>& ids) const = 0;
+};
 
 struct BpeOptions {
   bool byte_level = false;     // pieces are raw bytes, spelled as in byte_level.h
@@ -23,6 +34,8 @@ struct BpeOptions {
   std::optional<int32_t> unk_id = std::nullopt;
 };
 
+// Byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909). Of all adjacent pairs that a rule
+// merges, merges the pair with the lowest rank (the leftmost of equals) until no rule applies.
 class Bpe final : public TokenModel {
  public:
   // `vocab` must outlive the model. Each text in `user_defined` is one symbol and is never merged.
@@ -70,5 +83,42 @@ class Bpe final : public TokenModel {
 // Reads tokenizer.json's "model" of type BPE. `vocab` holds the vocabulary from the same "model".
 Result<std::unique_ptr<TokenModel>> bpe_from_json(JsonElement json, const Vocab& vocab,
                                                   bool byte_level);
+
+// The unigram language model (Kudo 2018, arXiv 1804.10959). Of all ways to split a text into
+// tokens, it chooses the one with the greatest sum of scores (log probabilities).
+class Unigram final : public TokenModel {
+ public:
+  // `scores` is indexed by id. `vocab` must outlive the model.
+  Unigram(const Vocab& vocab, std::vector<double> scores, int32_t unk_id, double unk_score,
+          bool byte_fallback);
+
+  // Allows texts to be split into this token. Special tokens are not added.
+  void add_token(std::string_view text, int32_t id) { trie_.insert(text, id); }
+  void encode(std::string_view piece, SearchBudget& budget,
+              std::vector<int32_t>& ids) const override;
+
+  static constexpr double kUnkPenalty = 10;  // SentencePiece's distance below the lowest score
+
+ private:
+  struct Node {  // the best path to an offset
+    double score = 0;
+    int32_t id = -1;
+    uint32_t start = 0;
+  };
+
+  std::vector<Node> best_paths(std::string_view piece, SearchBudget& budget) const;
+  void append_unknown(std::string_view text, std::vector<int32_t>& ids) const;
+
+  const Vocab& vocab_;
+  std::vector<double> scores_;
+  int32_t unk_id_;
+  double unk_score_;
+  bool byte_fallback_;
+  ByteTrie trie_;
+};
+
+// Read tokenizer.json's "model" of type Unigram: first its vocabulary, then the model on it.
+Status read_unigram_vocab(JsonElement json, Vocab& vocab);
+Result<std::unique_ptr<TokenModel>> unigram_from_json(JsonElement json, const Vocab& vocab);
 
 }  // namespace quire
