@@ -1,6 +1,5 @@
 // Binds arguments to parameters, and finds builtins by name; then the tests, the global functions
 // and the methods of dicts and lists.
-#include "jinja/builtins.h"
 
 #include <fmt/format.h>
 #include <time.h>
@@ -30,11 +29,10 @@ const std::string& Bound::text(size_t idx) const {
   return value(idx).as_string();
 }
 
-Value call_builtin(Interpreter& interpreter, const Builtin& builtin, const Value& self,
-                   const Args& args) {
-  Bound bound(interpreter.budget, args);
+Value call_builtin(Interpreter& vm, const Builtin& builtin, const Value& self, const Args& args) {
+  Bound bound(vm.budget, args);
   const Signature& params = builtin.params;
-  if (params.variadic) return builtin.run(interpreter, self, bound);
+  if (params.variadic) return builtin.run(vm, self, bound);
   if (args.positional.size() > params.count) {
     fail(fmt::format("{}() takes at most {} argument(s) ({} given)", builtin.name, params.count,
                      args.positional.size()));
@@ -56,73 +54,71 @@ Value call_builtin(Interpreter& interpreter, const Builtin& builtin, const Value
       fail(fmt::format("{}() missing the argument '{}'", builtin.name, params.names[i]));
     }
   }
-  return builtin.run(interpreter, self, bound);
+  return builtin.run(vm, self, bound);
 }
 
 // ---- tests
 
 namespace {
 
-using Run = Interpreter&;
-
 template <bool (Value::*kIs)() const>
-Value is(Run, const Value& self, const Bound&) {
+Value is(Interpreter&, const Value& self, const Bound&) {
   return Value::boolean((self.*kIs)());
 }
 
-Value defined(Run, const Value& self, const Bound&) {
+Value defined(Interpreter&, const Value& self, const Bound&) {
   return Value::boolean(!self.is_undefined());
 }
 template <bool kFlag>
-Value is_flag(Run, const Value& self, const Bound&) {
+Value is_flag(Interpreter&, const Value& self, const Bound&) {
   return Value::boolean(self.is_bool() && self.as_bool() == kFlag);
 }
 
-Value remainder_is(Run run, const Value& self, const Value& divisor, int64_t wanted) {
-  const Value rest = apply_binary(run, BinaryOp::kMod, self, divisor);
-  return Value::boolean(equal(rest, Value::integer(wanted), &run.budget));
+Value remainder_is(Interpreter& vm, const Value& self, const Value& divisor, int64_t wanted) {
+  const Value rest = apply_binary(vm, BinaryOp::kMod, self, divisor);
+  return Value::boolean(equal(rest, Value::integer(wanted), &vm.budget));
 }
-Value odd(Run run, const Value& self, const Bound&) {
-  return remainder_is(run, self, Value::integer(2), 1);
+Value odd(Interpreter& vm, const Value& self, const Bound&) {
+  return remainder_is(vm, self, Value::integer(2), 1);
 }
-Value even(Run run, const Value& self, const Bound&) {
-  return remainder_is(run, self, Value::integer(2), 0);
+Value even(Interpreter& vm, const Value& self, const Bound&) {
+  return remainder_is(vm, self, Value::integer(2), 0);
 }
-Value divisibleby(Run run, const Value& self, const Bound& args) {
-  return remainder_is(run, self, args.value(0), 0);
+Value divisibleby(Interpreter& vm, const Value& self, const Bound& args) {
+  return remainder_is(vm, self, args.value(0), 0);
 }
 
 template <CompareOp kOp>
-Value compares(Run run, const Value& self, const Bound& args) {
-  return Value::boolean(compare(run, kOp, self, args.value(0)));
+Value compares(Interpreter& vm, const Value& self, const Bound& args) {
+  return Value::boolean(compare(vm, kOp, self, args.value(0)));
 }
 
-Value sameas(Run, const Value& self, const Bound& args) {
+Value sameas(Interpreter&, const Value& self, const Bound& args) {
   return Value::boolean(identical(self, args.value(0)));
 }
-Value iterable(Run, const Value& self, const Bound&) {
+Value iterable(Interpreter&, const Value& self, const Bound&) {
   return Value::boolean(is_iterable(self));
 }
-Value sequence(Run, const Value& self, const Bound&) {
+Value sequence(Interpreter&, const Value& self, const Bound&) {
   return Value::boolean(self.is_undefined() || self.is_string() || self.is_sequence() ||
                         self.is_dict() || self.object_as<Range>() != nullptr);
 }
-Value callable(Run, const Value& self, const Bound&) {
+Value callable(Interpreter&, const Value& self, const Bound&) {
   return Value::boolean((self.is_object() && self.object()->callable()) || self.is_undefined());
 }
-Value escaped(Run, const Value& self, const Bound&) {
+Value escaped(Interpreter&, const Value& self, const Bound&) {
   return Value::boolean(self.is_string() && self.text()->markup);
 }
 template <bool (*kIsCase)(std::string_view)>
-Value has_case(Run run, const Value& self, const Bound&) {
-  const std::string text = to_str(self, run.budget);
-  run.budget.read(text.size() * 2);
+Value has_case(Interpreter& vm, const Value& self, const Bound&) {
+  const std::string text = to_str(self, vm.budget);
+  vm.budget.read(text.size() * 2);
   return Value::boolean(kIsCase(text));
 }
 template <const Builtin* (*kFind)(std::string_view)>
-Value exists(Run run, const Value& self, const Bound&) {
+Value exists(Interpreter& vm, const Value& self, const Bound&) {
   if (!self.is_string()) return Value::boolean(false);
-  run.budget.read(self.as_string().size());
+  vm.budget.read(self.as_string().size());
   return Value::boolean(kFind(self.as_string()) != nullptr);
 }
 
@@ -170,44 +166,44 @@ constexpr Builtin kTests[] = {
 
 // ---- global functions
 
-Value range(Run run, const Value&, const Bound& args) {
+Value range(Interpreter& vm, const Value&, const Bound& args) {
   const bool one = args[1] == nullptr;
-  return run.make_object(std::make_shared<Range>(
+  return vm.make_object(std::make_shared<Range>(
       one ? 0 : args.integer(0), one ? args.integer(0) : args.integer(1), args.integer(2, 1)));
 }
 
 // Python's dict(): entries from a mapping or pairs, then from the keyword arguments.
-std::vector<Dict::Entry> dict_entries(Run run, const Args& args) {
+std::vector<Dict::Entry> dict_entries(Interpreter& vm, const Args& args) {
   std::vector<Dict::Entry> entries;
   if (args.positional.size() > 1) fail("dict expected at most 1 argument");
   if (!args.positional.empty()) {
     const Value& from = args.positional[0];
     if (from.is_dict()) {
-      run.budget.visit(from.dict()->entries().size());
-      run.budget.want(from.dict()->entries().size() * sizeof(Dict::Entry));
+      vm.budget.visit(from.dict()->entries().size());
+      vm.budget.want(from.dict()->entries().size() * sizeof(Dict::Entry));
       entries = from.dict()->entries();
     } else {
-      for (const Value& pair : to_items(run, from)) {
-        const std::vector<Value> parts = to_items(run, pair);
+      for (const Value& pair : to_items(vm, from)) {
+        const std::vector<Value> parts = to_items(vm, pair);
         if (parts.size() != 2) fail("a dict is made of pairs of a key and a value");
         entries.emplace_back(parts[0], parts[1]);
       }
     }
   }
-  for (const auto& [name, value] : args.keyword) entries.emplace_back(run.make_string(name), value);
+  for (const auto& [name, value] : args.keyword) entries.emplace_back(vm.make_string(name), value);
   return entries;
 }
 
-Value dict(Run run, const Value&, const Bound& args) {
-  return run.make_dict(dict_entries(run, *args.raw));
+Value dict(Interpreter& vm, const Value&, const Bound& args) {
+  return vm.make_dict(dict_entries(vm, *args.raw));
 }
 
-Value make_namespace(Run run, const Value&, const Bound& args) {
+Value make_namespace(Interpreter& vm, const Value&, const Bound& args) {
   auto space = std::make_shared<Namespace>();
-  Value made = run.make_mutable(space);
-  for (const auto& [key, value] : dict_entries(run, *args.raw)) {
+  Value made = vm.make_mutable(space);
+  for (const auto& [key, value] : dict_entries(vm, *args.raw)) {
     if (!key.is_string()) fail("a namespace's attributes have names");
-    space->set(key.as_string(), value, run.budget);
+    space->set(key.as_string(), value, vm.budget);
   }
   return made;
 }
@@ -218,36 +214,36 @@ struct Cycler : Object, std::enable_shared_from_this<Cycler> {
     for (const Value& item : items) depth = std::max(depth, item.depth() + 1);
   }
   std::string type_name() const override { return "Cycler"; }
-  std::optional<Value> attribute(Interpreter& interpreter, std::string_view name) override;
+  std::optional<Value> attribute(Interpreter& vm, std::string_view name) override;
 
   std::vector<Value> items;
   size_t position = 0;
 };
 
-Value cycler_next(Run, const Value& self, const Bound&) {
+Value cycler_next(Interpreter&, const Value& self, const Bound&) {
   auto& cycler = *self.object_as<Cycler>();
   const size_t now = cycler.position;
   cycler.position = (now + 1) % cycler.items.size();
   return cycler.items[now];
 }
-Value cycler_reset(Run, const Value& self, const Bound&) {
+Value cycler_reset(Interpreter&, const Value& self, const Bound&) {
   self.object_as<Cycler>()->position = 0;
   return {};
 }
 constexpr Builtin kCyclerNext = {"next", "", cycler_next};
 constexpr Builtin kCyclerReset = {"reset", "", cycler_reset};
 
-std::optional<Value> Cycler::attribute(Interpreter& interpreter, std::string_view name) {
+std::optional<Value> Cycler::attribute(Interpreter& vm, std::string_view name) {
   if (name == "current") return items[position];
   if (name != "next" && name != "reset") return std::nullopt;
-  return interpreter.make_function(Value::of(shared_from_this()),
-                                   name == "next" ? kCyclerNext : kCyclerReset);
+  return vm.make_function(Value::of(shared_from_this()),
+                          name == "next" ? kCyclerNext : kCyclerReset);
 }
 
-Value cycler(Run run, const Value&, const Bound& args) {
+Value cycler(Interpreter& vm, const Value&, const Bound& args) {
   const size_t num_items = args.raw->positional.size();
-  run.budget.visit(num_items);
-  return run.make_object(std::make_shared<Cycler>(args.raw->positional), num_items * sizeof(Value));
+  vm.budget.visit(num_items);
+  return vm.make_object(std::make_shared<Cycler>(args.raw->positional), num_items * sizeof(Value));
 }
 
 struct Joiner : Object {
@@ -265,13 +261,13 @@ struct Joiner : Object {
   bool used = false;
 };
 
-Value joiner(Run run, const Value&, const Bound& args) {
-  return run.make_object(
-      std::make_shared<Joiner>(args[0] == nullptr ? run.make_string(", ") : args.value(0)));
+Value joiner(Interpreter& vm, const Value&, const Bound& args) {
+  return vm.make_object(
+      std::make_shared<Joiner>(args[0] == nullptr ? vm.make_string(", ") : args.value(0)));
 }
 
-Value raise_exception(Run run, const Value&, const Bound& args) {
-  fail(to_str(args.value(0), run.budget));
+Value raise_exception(Interpreter& vm, const Value&, const Bound& args) {
+  fail(to_str(args.value(0), vm.budget));
 }
 
 std::tm broken_down(const TemplateLimits& limits) {
@@ -287,17 +283,17 @@ std::tm broken_down(const TemplateLimits& limits) {
 }
 
 // Formats each directive separately, because a format can ask libc for a width of gigabytes.
-Value strftime_now(Run run, const Value&, const Bound& args) {
+Value strftime_now(Interpreter& vm, const Value&, const Bound& args) {
   constexpr std::string_view kDirectives = "aAbBcCdDeFgGhHIjklmMnprRsStTuUVwWxXyY%";
-  const std::tm time = broken_down(run.limits);
+  const std::tm time = broken_down(vm.limits);
   const std::string& format = args.text(0);
-  TextBuilder out(run.budget);
+  TextBuilder out(vm.budget);
   for (size_t i = 0; i < format.size(); ++i) {
     if (format[i] != '%' || i + 1 == format.size()) {
       out.append(std::string_view(format).substr(i, 1));
       continue;
     }
-    run.budget.step();
+    vm.budget.step();
     std::string directive = "%";
     if (std::string_view("-_0^#").find(format[i + 1]) != std::string_view::npos) {
       directive += format[++i];
@@ -314,7 +310,7 @@ Value strftime_now(Run run, const Value&, const Bound& args) {
                        letter == '\0' ? ' ' : letter));
     }
   }
-  return run.make_string(out.take());
+  return vm.make_string(out.take());
 }
 
 constexpr Builtin kGlobals[] = {
@@ -330,33 +326,33 @@ constexpr Builtin kGlobals[] = {
 // ---- methods of dicts and lists
 
 template <DictView::Part kPart>
-Value view(Run run, const Value& self, const Bound&) {
-  return run.make_object(std::make_shared<DictView>(self.dict(), kPart));
+Value view(Interpreter& vm, const Value& self, const Bound&) {
+  return vm.make_object(std::make_shared<DictView>(self.dict(), kPart));
 }
 
-Value get(Run run, const Value& self, const Bound& args) {
-  if (const Value* value = self.dict()->find(args.value(0), &run.budget)) return *value;
+Value get(Interpreter& vm, const Value& self, const Bound& args) {
+  if (const Value* value = self.dict()->find(args.value(0), &vm.budget)) return *value;
   return args[1] == nullptr ? Value() : args.value(1);
 }
 
 // Values are immutable, so a copy is the value itself.
-Value copy(Run, const Value& self, const Bound&) {
+Value copy(Interpreter&, const Value& self, const Bound&) {
   return self;
 }
 
-Value count(Run run, const Value& self, const Bound& args) {
+Value count(Interpreter& vm, const Value& self, const Bound& args) {
   int64_t found = 0;
-  for (const Value& item : self.items()) found += equal(item, args.value(0), &run.budget);
+  for (const Value& item : self.items()) found += equal(item, args.value(0), &vm.budget);
   return Value::integer(found);
 }
 
-Value index(Run run, const Value& self, const Bound& args) {
+Value index(Interpreter& vm, const Value& self, const Bound& args) {
   for (size_t i = 0; i < self.items().size(); ++i) {
-    if (equal(self.items()[i], args.value(0), &run.budget)) {
+    if (equal(self.items()[i], args.value(0), &vm.budget)) {
       return Value::integer(static_cast<int64_t>(i));
     }
   }
-  fail(fmt::format("{} is not in list", shortened(to_repr(args.value(0), run.budget))));
+  fail(fmt::format("{} is not in list", shortened(to_repr(args.value(0), vm.budget))));
 }
 
 constexpr Builtin kDictMethods[] = {
@@ -413,18 +409,17 @@ namespace {
 
 // Fails for a method that Python's str has and templates here do not.
 void refuse_string_method(std::string_view name) {
-  for (const std::string_view refused :
-       {"casefold",     "center",     "encode",    "expandtabs",  "format_map",
-        "isalnum",      "isalpha",    "isascii",   "isdecimal",   "isdigit",
-        "isidentifier", "islower",    "isnumeric", "isprintable", "isspace",
-        "istitle",      "isupper",    "ljust",     "partition",   "rindex",
-        "rjust",        "rpartition", "swapcase",  "translate",   "zfill"}) {
-    if (name != refused) continue;
-    std::string supported;
-    for (const Builtin& method : string_methods()) supported += fmt::format(" {}", method.name);
-    fail(fmt::format("the method str.{} is not supported in chat templates; expected one of{}",
-                     name, supported));
-  }
+  constexpr std::string_view kRefused =
+      " casefold center encode expandtabs format_map isalnum isalpha isascii isdecimal isdigit "
+      "isidentifier islower isnumeric isprintable isspace istitle isupper ljust maketrans "
+      "partition "
+      "rindex rjust rpartition swapcase translate zfill ";
+  if (name.size() > 12 || kRefused.find(fmt::format(" {} ", name)) == std::string_view::npos)
+    return;
+  std::string supported;
+  for (const Builtin& method : string_methods()) supported += fmt::format(" {}", method.name);
+  fail(fmt::format("the method str.{} is not supported in chat templates; expected one of{}", name,
+                   supported));
 }
 
 }  // namespace

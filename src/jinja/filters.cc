@@ -5,18 +5,17 @@
 #include <cmath>
 #include <set>
 
-#include "jinja/builtins.h"
 #include "jinja/interpreter.h"
 #include "jinja/python_text.h"
 
 namespace quire::jinja {
 
-Value attribute_path(Interpreter& interpreter, const Value& item, const Value& path,
+Value attribute_path(Interpreter& vm, const Value& item, const Value& path,
                      const Value* otherwise) {
   if (path.is_none()) return item;
   Value value = item;
   const auto enter = [&](const Value& part) {
-    value = get_item(interpreter, value, part);
+    value = get_item(vm, value, part);
     if (otherwise != nullptr && !otherwise->is_none() && value.is_undefined()) value = *otherwise;
   };
   if (!path.is_string()) {
@@ -27,11 +26,11 @@ Value attribute_path(Interpreter& interpreter, const Value& item, const Value& p
   while (true) {
     const size_t end = std::min(rest.find('.'), rest.size());
     const std::string_view part = rest.substr(0, end);
-    interpreter.budget.step();
+    vm.budget.step();
     const bool is_number = !part.empty() && part.size() < 19 &&
                            part.find_first_not_of("0123456789") == std::string_view::npos;
     enter(is_number ? Value::integer(std::stoll(std::string(part)))
-                    : interpreter.make_string(std::string(part)));
+                    : vm.make_string(std::string(part)));
     if (end == rest.size()) return value;
     rest.remove_prefix(end + 1);
   }
@@ -39,18 +38,16 @@ Value attribute_path(Interpreter& interpreter, const Value& item, const Value& p
 
 namespace {
 
-using Run = Interpreter&;
-
-Value ignore_case(Run run, const Value& value, bool case_sensitive) {
+Value ignore_case(Interpreter& vm, const Value& value, bool case_sensitive) {
   if (case_sensitive || !value.is_string()) return value;
-  return run.make_string(map_text(run.budget, lower, value.as_string()));
+  return vm.make_string(map_text(vm.budget, lower, value.as_string()));
 }
 
 // The key by which an item is sorted, compared or grouped.
-Value key_of(Run run, const Value& item, const Value* attribute, bool case_sensitive,
+Value key_of(Interpreter& vm, const Value& item, const Value* attribute, bool case_sensitive,
              const Value* otherwise = nullptr) {
-  const Value key = attribute == nullptr ? item : attribute_path(run, item, *attribute, otherwise);
-  return ignore_case(run, key, case_sensitive);
+  const Value key = attribute == nullptr ? item : attribute_path(vm, item, *attribute, otherwise);
+  return ignore_case(vm, key, case_sensitive);
 }
 
 struct Keyed {
@@ -58,10 +55,10 @@ struct Keyed {
 };
 
 // Python's sorted(): stable, also with `reverse`.
-std::vector<Value> sorted(Run run, std::vector<Keyed> pairs, bool reverse) {
+std::vector<Value> sorted(Interpreter& vm, std::vector<Keyed> pairs, bool reverse) {
   if (reverse) std::reverse(pairs.begin(), pairs.end());
   std::stable_sort(pairs.begin(), pairs.end(),
-                   [&](const Keyed& a, const Keyed& b) { return less(a.key, b.key, run.budget); });
+                   [&](const Keyed& a, const Keyed& b) { return less(a.key, b.key, vm.budget); });
   if (reverse) std::reverse(pairs.begin(), pairs.end());
   std::vector<Value> items;
   for (Keyed& pair : pairs) items.push_back(std::move(pair.item));
@@ -74,68 +71,68 @@ bool has_positions(const Value& value) {
 
 // Item `idx` of a string or sequence, without copying the others. A character of markup is returned
 // as plain text.
-Value item_at(Run run, const Value& self, int64_t idx) {
-  const Value item = get_item(run, self, Value::integer(idx));
-  return self.is_string() ? run.make_string(item.as_string()) : item;
+Value item_at(Interpreter& vm, const Value& self, int64_t idx) {
+  const Value item = get_item(vm, self, Value::integer(idx));
+  return self.is_string() ? vm.make_string(item.as_string()) : item;
 }
 
-Value first(Run run, const Value& self, const Bound&) {
+Value first(Interpreter& vm, const Value& self, const Bound&) {
   if (auto* iterator = self.object_as<Iterator>()) {
     if (std::optional<Value> item = iterator->next()) return *item;
   } else if (has_positions(self)) {
-    if (truthy(self)) return item_at(run, self, 0);
+    if (truthy(self)) return item_at(vm, self, 0);
   } else {
-    const std::vector<Value> items = to_items(run, self);
+    const std::vector<Value> items = to_items(vm, self);
     if (!items.empty()) return items[0];
   }
   return Value::undefined("No first item, sequence was empty.");
 }
 
-Value last(Run run, const Value& self, const Bound&) {
+Value last(Interpreter& vm, const Value& self, const Bound&) {
   if (self.object_as<Iterator>() != nullptr) fail("'generator' object is not reversible");
   if (self.is_undefined()) fail("'Undefined' object is not reversible");
-  if (has_positions(self) && truthy(self)) return item_at(run, self, -1);
-  const std::vector<Value> items = to_items(run, self);
+  if (has_positions(self) && truthy(self)) return item_at(vm, self, -1);
+  const std::vector<Value> items = to_items(vm, self);
   if (items.empty()) return Value::undefined("No last item, sequence was empty.");
   return items.back();
 }
 
-Value length(Run, const Value& self, const Bound&) {
+Value length(Interpreter&, const Value& self, const Bound&) {
   const std::optional<int64_t> count = length_of(self);
   if (!count) fail(fmt::format("object of type '{}' has no len()", self.type_name()));
   return Value::integer(*count);
 }
 
-Value list(Run run, const Value& self, const Bound&) {
-  return run.make_list(to_items(run, self));
+Value list(Interpreter& vm, const Value& self, const Bound&) {
+  return vm.make_list(to_items(vm, self));
 }
 
-Value items(Run run, const Value& self, const Bound&) {
-  if (self.is_undefined()) return run.make_iterator({});
+Value items(Interpreter& vm, const Value& self, const Bound&) {
+  if (self.is_undefined()) return vm.make_iterator({});
   if (!self.is_dict()) fail("Can only get item pairs from a mapping.");
-  return run.make_iterator(*DictView(self.dict(), DictView::Part::kItems).iterate(run));
+  return vm.make_iterator(*DictView(self.dict(), DictView::Part::kItems).iterate(vm));
 }
 
-Value reverse(Run run, const Value& self, const Bound&) {
+Value reverse(Interpreter& vm, const Value& self, const Bound&) {
   if (self.is_string()) {
-    return get_slice(run, self, Value(), Value(), Value::integer(-1));
+    return get_slice(vm, self, Value(), Value(), Value::integer(-1));
   }
   if (!is_iterable(self)) fail("argument must be iterable");
-  std::vector<Value> values = to_items(run, self);
+  std::vector<Value> values = to_items(vm, self);
   std::reverse(values.begin(), values.end());
   // In Jinja, a generator is first made into a list, so the result is a list.
-  if (self.object_as<Iterator>() != nullptr) return run.make_list(std::move(values));
-  return run.make_iterator(std::move(values));
+  if (self.object_as<Iterator>() != nullptr) return vm.make_list(std::move(values));
+  return vm.make_iterator(std::move(values));
 }
 
-Value sort(Run run, const Value& self, const Bound& args) {
+Value sort(Interpreter& vm, const Value& self, const Bound& args) {
   const bool case_sensitive = args.flag(1);
   std::vector<Value> paths;
   if (args.has(2) && args.value(2).is_string()) {
     std::string_view rest = args.text(2);
     while (true) {
       const size_t end = std::min(rest.find(','), rest.size());
-      paths.push_back(run.make_string(std::string(rest.substr(0, end))));
+      paths.push_back(vm.make_string(std::string(rest.substr(0, end))));
       if (end == rest.size()) break;
       rest.remove_prefix(end + 1);
     }
@@ -143,15 +140,15 @@ Value sort(Run run, const Value& self, const Bound& args) {
     paths.push_back(args.has(2) ? args.value(2) : Value());
   }
   std::vector<Keyed> pairs;
-  for (const Value& item : to_items(run, self)) {
+  for (const Value& item : to_items(vm, self)) {
     std::vector<Value> keys;
-    for (const Value& path : paths) keys.push_back(key_of(run, item, &path, case_sensitive));
-    pairs.push_back({run.make_list(std::move(keys)), item});
+    for (const Value& path : paths) keys.push_back(key_of(vm, item, &path, case_sensitive));
+    pairs.push_back({vm.make_list(std::move(keys)), item});
   }
-  return run.make_list(sorted(run, std::move(pairs), args.flag(0)));
+  return vm.make_list(sorted(vm, std::move(pairs), args.flag(0)));
 }
 
-Value dictsort(Run run, const Value& self, const Bound& args) {
+Value dictsort(Interpreter& vm, const Value& self, const Bound& args) {
   const std::string by = args[1] == nullptr ? "key" : args.text(1);
   if (by != "key" && by != "value") fail("You can only sort by either \"key\" or \"value\"");
   if (!self.is_dict()) {
@@ -161,77 +158,77 @@ Value dictsort(Run run, const Value& self, const Bound& args) {
   std::vector<Keyed> pairs;
   for (const auto& [key, value] : self.dict()->entries()) {
     pairs.push_back(
-        {ignore_case(run, by == "key" ? key : value, args.flag(0)), run.make_tuple({key, value})});
+        {ignore_case(vm, by == "key" ? key : value, args.flag(0)), vm.make_tuple({key, value})});
   }
-  return run.make_list(sorted(run, std::move(pairs), args.flag(2)));
+  return vm.make_list(sorted(vm, std::move(pairs), args.flag(2)));
 }
 
-Value unique(Run run, const Value& self, const Bound& args) {
+Value unique(Interpreter& vm, const Value& self, const Bound& args) {
   const auto before = [&](const Value& a, const Value& b) {
-    return compare_keys(a, b, &run.budget) < 0;
+    return compare_keys(a, b, &vm.budget) < 0;
   };
   std::set<Value, decltype(before)> seen(before);
   std::vector<Value> kept;
-  for (const Value& item : to_items(run, self)) {
-    const Value key = key_of(run, item, args[1], args.flag(0));
+  for (const Value& item : to_items(vm, self)) {
+    const Value key = key_of(vm, item, args[1], args.flag(0));
     require_hashable(key);
     if (seen.insert(key).second) kept.push_back(item);
   }
-  return run.make_iterator(std::move(kept));
+  return vm.make_iterator(std::move(kept));
 }
 
-Value extreme(Run run, const Value& self, const Bound& args, bool maximum) {
-  const std::vector<Value> values = to_items(run, self);
+Value extreme(Interpreter& vm, const Value& self, const Bound& args, bool maximum) {
+  const std::vector<Value> values = to_items(vm, self);
   if (values.empty()) return Value::undefined("No aggregated item, sequence was empty.");
   size_t best = 0;
-  Value best_key = key_of(run, values[0], args[1], args.flag(0));
+  Value best_key = key_of(vm, values[0], args[1], args.flag(0));
   for (size_t i = 1; i < values.size(); ++i) {
-    Value key = key_of(run, values[i], args[1], args.flag(0));
-    if (maximum ? !less(best_key, key, run.budget) : !less(key, best_key, run.budget)) continue;
+    Value key = key_of(vm, values[i], args[1], args.flag(0));
+    if (maximum ? !less(best_key, key, vm.budget) : !less(key, best_key, vm.budget)) continue;
     best = i;
     best_key = std::move(key);
   }
   return values[best];
 }
-Value min(Run run, const Value& self, const Bound& args) {
-  return extreme(run, self, args, false);
+Value min(Interpreter& vm, const Value& self, const Bound& args) {
+  return extreme(vm, self, args, false);
 }
-Value max(Run run, const Value& self, const Bound& args) {
-  return extreme(run, self, args, true);
+Value max(Interpreter& vm, const Value& self, const Bound& args) {
+  return extreme(vm, self, args, true);
 }
 
-Value sum(Run run, const Value& self, const Bound& args) {
+Value sum(Interpreter& vm, const Value& self, const Bound& args) {
   Value total = args[1] == nullptr ? Value::integer(0) : args.value(1);
   if (total.is_string()) fail("sum() can't sum strings [use ''.join(seq) instead]");
-  for (const Value& item : to_items(run, self)) {
-    const Value part = args.has(0) ? attribute_path(run, item, args.value(0)) : item;
-    total = apply_binary(run, BinaryOp::kAdd, total, part);
+  for (const Value& item : to_items(vm, self)) {
+    const Value part = args.has(0) ? attribute_path(vm, item, args.value(0)) : item;
+    total = apply_binary(vm, BinaryOp::kAdd, total, part);
   }
   return total;
 }
 
-Value batch(Run run, const Value& self, const Bound& args) {
+Value batch(Interpreter& vm, const Value& self, const Bound& args) {
   const int64_t size = args.integer(0);
   std::vector<Value> batches, current;
-  for (const Value& item : to_items(run, self)) {
+  for (const Value& item : to_items(vm, self)) {
     if (static_cast<int64_t>(current.size()) == size) {
-      batches.push_back(run.make_list(std::exchange(current, {})));
+      batches.push_back(vm.make_list(std::exchange(current, {})));
     }
     current.push_back(item);
   }
   if (!current.empty()) {
     if (args.has(1) && size > 0) {
-      run.budget.want(static_cast<size_t>(size) > SIZE_MAX / 64 ? SIZE_MAX
-                                                                : static_cast<size_t>(size) * 32);
+      vm.budget.want(static_cast<size_t>(size) > SIZE_MAX / 64 ? SIZE_MAX
+                                                               : static_cast<size_t>(size) * 32);
       while (static_cast<int64_t>(current.size()) < size) current.push_back(args.value(1));
     }
-    batches.push_back(run.make_list(std::move(current)));
+    batches.push_back(vm.make_list(std::move(current)));
   }
-  return run.make_iterator(std::move(batches));
+  return vm.make_iterator(std::move(batches));
 }
 
-Value slice(Run run, const Value& self, const Bound& args) {
-  const std::vector<Value> values = to_items(run, self);
+Value slice(Interpreter& vm, const Value& self, const Bound& args) {
+  const std::vector<Value> values = to_items(vm, self);
   const int64_t count = args.integer(0);
   if (count == 0) fail("integer division or modulo by zero");
   std::vector<Value> slices;
@@ -241,50 +238,50 @@ Value slice(Run run, const Value& self, const Bound& args) {
     const int64_t end = start + size / count + is_longer;
     std::vector<Value> part(values.begin() + start, values.begin() + end);
     if (args.has(1) && !is_longer) part.push_back(args.value(1));
-    slices.push_back(run.make_list(std::move(part)));
+    slices.push_back(vm.make_list(std::move(part)));
     start = end;
   }
-  return run.make_iterator(std::move(slices));
+  return vm.make_iterator(std::move(slices));
 }
 
-Value groupby(Run run, const Value& self, const Bound& args) {
+Value groupby(Interpreter& vm, const Value& self, const Bound& args) {
   const bool case_sensitive = args.flag(2);
   std::vector<Keyed> pairs;
-  for (const Value& item : to_items(run, self)) {
-    pairs.push_back({key_of(run, item, args[0], case_sensitive, args[1]), item});
+  for (const Value& item : to_items(vm, self)) {
+    pairs.push_back({key_of(vm, item, args[0], case_sensitive, args[1]), item});
   }
   std::vector<Value> groups, members;
   Value key;
   const auto close_group = [&] {
     if (members.empty()) return;
     const Value label =
-        case_sensitive ? key : attribute_path(run, members[0], args.value(0), args[1]);
+        case_sensitive ? key : attribute_path(vm, members[0], args.value(0), args[1]);
     groups.push_back(
-        run.make_list({label, run.make_list(std::exchange(members, {}))}, Sequence::Type::kGroup));
+        vm.make_list({label, vm.make_list(std::exchange(members, {}))}, Sequence::Type::kGroup));
   };
-  for (const Value& item : sorted(run, std::move(pairs), false)) {
-    const Value item_key = key_of(run, item, args[0], case_sensitive, args[1]);
-    if (!members.empty() && !equal(key, item_key, &run.budget)) close_group();
+  for (const Value& item : sorted(vm, std::move(pairs), false)) {
+    const Value item_key = key_of(vm, item, args[0], case_sensitive, args[1]);
+    if (!members.empty() && !equal(key, item_key, &vm.budget)) close_group();
     key = item_key;
     members.push_back(item);
   }
   close_group();
-  return run.make_list(std::move(groups));
+  return vm.make_list(std::move(groups));
 }
 
-Value attr(Run run, const Value& self, const Bound& args) {
+Value attr(Interpreter& vm, const Value& self, const Bound& args) {
   if (self.is_undefined()) fail(self.undefined_reason());
   const std::string& name = args.text(0);
   // Unlike a.b, this filter does not fall back to a['b'].
   if (self.is_dict() && find_method(self, name) == nullptr) {
-    return run.make_undefined(fmt::format("'dict object' has no attribute '{}'", shortened(name)));
+    return vm.make_undefined(fmt::format("'dict object' has no attribute '{}'", shortened(name)));
   }
-  return get_attribute(run, self, name);
+  return get_attribute(vm, self, name);
 }
 
-Value default_value(Run run, const Value& self, const Bound& args) {
+Value default_value(Interpreter& vm, const Value& self, const Bound& args) {
   if (!self.is_undefined() && !(args.flag(1) && !truthy(self))) return self;
-  return args[0] == nullptr ? run.make_string("") : args.value(0);
+  return args[0] == nullptr ? vm.make_string("") : args.value(0);
 }
 
 // ---- map, select, reject and their attribute forms
@@ -306,52 +303,52 @@ const Builtin& named(const Value& name, const Builtin* (*find)(std::string_view)
   fail(fmt::format("No {} named '{}'.", kind, name.is_string() ? name.as_string() : "?"));
 }
 
-Value map(Run run, const Value& self, const Bound& bound) {
-  if (!truthy(self)) return run.make_iterator({});
+Value map(Interpreter& vm, const Value& self, const Bound& bound) {
+  if (!truthy(self)) return vm.make_iterator({});
   Args args = *bound.raw;
   std::vector<Value> mapped;
   const std::optional<Value> attribute =
-      args.positional.empty() ? args.take("attribute", run.budget) : std::nullopt;
+      args.positional.empty() ? args.take("attribute", vm.budget) : std::nullopt;
   if (attribute) {
-    const std::optional<Value> otherwise = args.take("default", run.budget);
+    const std::optional<Value> otherwise = args.take("default", vm.budget);
     if (!args.keyword.empty()) {
       fail(fmt::format("Unexpected keyword argument '{}'", args.keyword[0].first));
     }
-    for (const Value& item : to_items(run, self)) {
-      mapped.push_back(attribute_path(run, item, *attribute, otherwise ? &*otherwise : nullptr));
+    for (const Value& item : to_items(vm, self)) {
+      mapped.push_back(attribute_path(vm, item, *attribute, otherwise ? &*otherwise : nullptr));
     }
-    return run.make_iterator(std::move(mapped));
+    return vm.make_iterator(std::move(mapped));
   }
   if (args.positional.empty()) fail("map requires a filter argument");
-  const Builtin& filter = named(args.positional[0], find_filter, "filter", run.budget);
+  const Builtin& filter = named(args.positional[0], find_filter, "filter", vm.budget);
   const Args rest = rest_of(args, 1);
-  for (const Value& item : to_items(run, self)) {
-    const Interpreter::Level level(run);
-    mapped.push_back(call_builtin(run, filter, item, rest));
+  for (const Value& item : to_items(vm, self)) {
+    const Interpreter::Level level(vm);
+    mapped.push_back(call_builtin(vm, filter, item, rest));
   }
-  return run.make_iterator(std::move(mapped));
+  return vm.make_iterator(std::move(mapped));
 }
 
-Value choose(Run run, const Value& self, const Args& args, bool by_attribute, bool wanted) {
-  if (!truthy(self)) return run.make_iterator({});
+Value choose(Interpreter& vm, const Value& self, const Args& args, bool by_attribute, bool wanted) {
+  if (!truthy(self)) return vm.make_iterator({});
   const size_t off = by_attribute ? 1 : 0;
   if (by_attribute && args.positional.empty()) fail("Missing parameter for attribute name");
   const Builtin* test = args.positional.size() > off
-                            ? &named(args.positional[off], find_test, "test", run.budget)
+                            ? &named(args.positional[off], find_test, "test", vm.budget)
                             : nullptr;
   const Args rest = rest_of(args, off + 1);
   std::vector<Value> kept;
-  for (const Value& item : to_items(run, self)) {
-    const Value subject = by_attribute ? attribute_path(run, item, args.positional[0]) : item;
-    const bool passes = truthy(test == nullptr ? subject : call_builtin(run, *test, subject, rest));
+  for (const Value& item : to_items(vm, self)) {
+    const Value subject = by_attribute ? attribute_path(vm, item, args.positional[0]) : item;
+    const bool passes = truthy(test == nullptr ? subject : call_builtin(vm, *test, subject, rest));
     if (passes == wanted) kept.push_back(item);
   }
-  return run.make_iterator(std::move(kept));
+  return vm.make_iterator(std::move(kept));
 }
 
 template <bool kByAttribute, bool kWanted>
-Value chosen(Run run, const Value& self, const Bound& args) {
-  return choose(run, self, *args.raw, kByAttribute, kWanted);
+Value chosen(Interpreter& vm, const Value& self, const Bound& args) {
+  return choose(vm, self, *args.raw, kByAttribute, kWanted);
 }
 
 // ---- numbers
@@ -363,13 +360,13 @@ Value truncated(double number) {
   return Value::integer(static_cast<int64_t>(number));
 }
 
-Value int_filter(Run run, const Value& self, const Bound& args) {
+Value int_filter(Interpreter& vm, const Value& self, const Bound& args) {
   const Value otherwise = args[0] == nullptr ? Value::integer(0) : args.value(0);
   if (self.is_undefined()) fail(self.undefined_reason());
   if (self.is_integral()) return Value::integer(self.as_int());
   if (self.is_float()) return std::isnan(self.as_float()) ? otherwise : truncated(self.as_float());
   if (!self.is_string()) return otherwise;
-  run.budget.read(self.as_string().size());
+  vm.budget.read(self.as_string().size());
   const int64_t base = args.integer(1, 10);
   if (base >= 0 && base <= 36 && base != 1) {
     if (const auto number = parse_int(self.as_string(), static_cast<int>(base))) {
@@ -380,11 +377,11 @@ Value int_filter(Run run, const Value& self, const Bound& args) {
   return number && std::isfinite(*number) ? truncated(*number) : otherwise;
 }
 
-Value float_filter(Run run, const Value& self, const Bound& args) {
+Value float_filter(Interpreter& vm, const Value& self, const Bound& args) {
   if (self.is_undefined()) fail(self.undefined_reason());
   if (self.is_number()) return Value::real(self.as_float());
   if (self.is_string()) {
-    run.budget.read(self.as_string().size());
+    vm.budget.read(self.as_string().size());
     if (const std::optional<double> number = parse_float(self.as_string())) {
       return Value::real(*number);
     }
@@ -392,14 +389,14 @@ Value float_filter(Run run, const Value& self, const Bound& args) {
   return args[0] == nullptr ? Value::real(0) : args.value(0);
 }
 
-Value abs_filter(Run, const Value& self, const Bound&) {
+Value abs_filter(Interpreter&, const Value& self, const Bound&) {
   if (self.is_float()) return Value::real(std::fabs(self.as_float()));
   if (self.is_undefined()) fail(self.undefined_reason());
   if (!self.is_integral()) fail(fmt::format("bad operand type for abs(): '{}'", self.type_name()));
   return self.as_int() < 0 ? negate(self, true) : Value::integer(self.as_int());
 }
 
-Value round_filter(Run, const Value& self, const Bound& args) {
+Value round_filter(Interpreter&, const Value& self, const Bound& args) {
   const int64_t precision = args.integer(0);
   const std::string method = args[1] == nullptr ? "common" : args.text(1);
   if (method != "common" && method != "ceil" && method != "floor") {

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "jinja/builtins.h"
+#include <new>
+
+#include "base/text.h"
+#include "jinja/chat_template.h"
 #include "jinja/python_text.h"
 
 namespace quire::jinja {
@@ -47,7 +50,7 @@ std::string Interpreter::run() {
   return std::move(output_);
 }
 
-Interpreter::Level::Level(Interpreter& interpreter) : interpreter_(interpreter) {
+Interpreter::Level::Level(Interpreter& vm) : interpreter_(vm) {
   if (++interpreter_.level_ > kMaxLevelsPerDepth * interpreter_.limits.max_depth) {
     --interpreter_.level_;
     fail(fmt::format("the template recurses too deeply; expected at most {} levels",
@@ -55,8 +58,7 @@ Interpreter::Level::Level(Interpreter& interpreter) : interpreter_(interpreter) 
   }
 }
 
-Interpreter::CallLevel::CallLevel(Interpreter& interpreter)
-    : interpreter_(interpreter), line_(interpreter.line) {
+Interpreter::CallLevel::CallLevel(Interpreter& vm) : interpreter_(vm), line_(vm.line) {
   if (++interpreter_.call_level_ > interpreter_.limits.max_depth) {
     --interpreter_.call_level_;
     fail(fmt::format("macros call each other too deeply; expected at most {} levels",
@@ -175,12 +177,12 @@ void Interpreter::emit(std::string_view text) {
 std::pair<Flow, std::string> Interpreter::capture(const std::function<Flow()>& run) {
   std::string text;
   struct Redirect {
-    Interpreter& interpreter;
+    Interpreter& vm;
     std::string* before;
     std::string& text;
     ~Redirect() {
-      interpreter.sink_ = before;
-      interpreter.captured_bytes_ -= text.size();
+      vm.sink_ = before;
+      vm.captured_bytes_ -= text.size();
     }
   };
   Flow flow = Flow::kNext;
@@ -193,8 +195,8 @@ std::pair<Flow, std::string> Interpreter::capture(const std::function<Flow()>& r
 
 // ---- scopes
 
-Interpreter::ScopeGuard::ScopeGuard(Interpreter& interpreter, Scope* outer)
-    : interpreter_(interpreter), before_(interpreter.scope_), scope_(std::make_unique<Scope>()) {
+Interpreter::ScopeGuard::ScopeGuard(Interpreter& vm, Scope* outer)
+    : interpreter_(vm), before_(vm.scope_), scope_(std::make_unique<Scope>()) {
   scope_->outer = outer != nullptr ? outer : before_;
   interpreter_.scope_ = scope_.get();
 }
@@ -286,10 +288,10 @@ struct Function : Object {
   }
   std::string type_name() const override { return "function"; }
   bool callable() const override { return true; }
-  Value call(Interpreter& interpreter, Args args) override {
+  Value call(Interpreter& vm, Args args) override {
     // Charged here, so that the methods of str need not.
-    if (self.is_string()) interpreter.budget.read(self.as_string().size());
-    return call_builtin(interpreter, builtin, self, args);
+    if (self.is_string()) vm.budget.read(self.as_string().size());
+    return call_builtin(vm, builtin, self, args);
   }
 
   Value self;
@@ -309,107 +311,163 @@ Value Interpreter::make_mutable(std::shared_ptr<Object> object) {
 
 // ---- expressions
 
-Value NameExpr::eval(Interpreter& interpreter) const {
-  return interpreter.lookup(name);
+Value NameExpr::eval(Interpreter& vm) const {
+  return vm.lookup(name);
 }
 
-Value SequenceExpr::eval(Interpreter& interpreter) const {
+Value SequenceExpr::eval(Interpreter& vm) const {
   std::vector<Value> items;
   items.reserve(operands.size());
-  for (const ExprPtr& item : operands) items.push_back(interpreter.eval(*item));
-  return interpreter.make_list(std::move(items),
-                               is_tuple ? Sequence::Type::kTuple : Sequence::Type::kList);
+  for (const ExprPtr& item : operands) items.push_back(vm.eval(*item));
+  return vm.make_list(std::move(items), is_tuple ? Sequence::Type::kTuple : Sequence::Type::kList);
 }
 
-Value DictExpr::eval(Interpreter& interpreter) const {
+Value DictExpr::eval(Interpreter& vm) const {
   std::vector<Dict::Entry> entries;
   entries.reserve(operands.size() / 2);
   for (size_t i = 0; i < operands.size(); i += 2) {
-    Value key = interpreter.eval(*operands[i]);
-    entries.emplace_back(std::move(key), interpreter.eval(*operands[i + 1]));
+    Value key = vm.eval(*operands[i]);
+    entries.emplace_back(std::move(key), vm.eval(*operands[i + 1]));
   }
-  return interpreter.make_dict(std::move(entries));
+  return vm.make_dict(std::move(entries));
 }
 
-Value UnaryExpr::eval(Interpreter& interpreter) const {
-  const Value value = interpreter.eval(*operands[0]);
+Value UnaryExpr::eval(Interpreter& vm) const {
+  const Value value = vm.eval(*operands[0]);
   return op == Op::kNot ? Value::boolean(!truthy(value)) : negate(value, op == Op::kMinus);
 }
 
-Value BinaryExpr::eval(Interpreter& interpreter) const {
-  const Value left = interpreter.eval(*operands[0]);
+Value BinaryExpr::eval(Interpreter& vm) const {
+  const Value left = vm.eval(*operands[0]);
   if (op == BinaryOp::kAnd || op == BinaryOp::kOr) {
-    return truthy(left) == (op == BinaryOp::kAnd) ? interpreter.eval(*operands[1]) : left;
+    return truthy(left) == (op == BinaryOp::kAnd) ? vm.eval(*operands[1]) : left;
   }
-  return apply_binary(interpreter, op, left, interpreter.eval(*operands[1]));
+  return apply_binary(vm, op, left, vm.eval(*operands[1]));
 }
 
-Value CompareExpr::eval(Interpreter& interpreter) const {
-  Value left = interpreter.eval(*operands[0]);
+Value CompareExpr::eval(Interpreter& vm) const {
+  Value left = vm.eval(*operands[0]);
   for (size_t i = 0; i < ops.size(); ++i) {
-    Value right = interpreter.eval(*operands[i + 1]);
-    if (!compare(interpreter, ops[i], left, right)) return Value::boolean(false);
+    Value right = vm.eval(*operands[i + 1]);
+    if (!compare(vm, ops[i], left, right)) return Value::boolean(false);
     left = std::move(right);
   }
   return Value::boolean(true);
 }
 
-Value ConcatExpr::eval(Interpreter& interpreter) const {
+Value ConcatExpr::eval(Interpreter& vm) const {
   std::vector<Value> values;
-  for (const ExprPtr& part : operands) values.push_back(interpreter.eval(*part));
-  TextBuilder text(interpreter.budget);
+  for (const ExprPtr& part : operands) values.push_back(vm.eval(*part));
+  TextBuilder text(vm.budget);
   for (const Value& value : values) write_str(value, text);
-  return interpreter.make_string(text.take());
+  return vm.make_string(text.take());
 }
 
-Value CondExpr::eval(Interpreter& interpreter) const {
-  if (truthy(interpreter.eval(*operands[1]))) return interpreter.eval(*operands[0]);
-  if (operands[2] != nullptr) return interpreter.eval(*operands[2]);
-  return interpreter.make_undefined(
+Value CondExpr::eval(Interpreter& vm) const {
+  if (truthy(vm.eval(*operands[1]))) return vm.eval(*operands[0]);
+  if (operands[2] != nullptr) return vm.eval(*operands[2]);
+  return vm.make_undefined(
       fmt::format("the inline if-expression on line {} evaluated to false and no else section was "
                   "defined.",
                   line));
 }
 
-Value AttributeExpr::eval(Interpreter& interpreter) const {
-  return get_attribute(interpreter, interpreter.eval(*operands[0]), name);
+Value AttributeExpr::eval(Interpreter& vm) const {
+  return get_attribute(vm, vm.eval(*operands[0]), name);
 }
 
-Value ItemExpr::eval(Interpreter& interpreter) const {
-  const Value base = interpreter.eval(*operands[0]);
-  return get_item(interpreter, base, interpreter.eval(*operands[1]));
+Value ItemExpr::eval(Interpreter& vm) const {
+  const Value base = vm.eval(*operands[0]);
+  return get_item(vm, base, vm.eval(*operands[1]));
 }
 
-Value SliceExpr::eval(Interpreter& interpreter) const {
+Value SliceExpr::eval(Interpreter& vm) const {
   Value parts[4];
   for (size_t i = 0; i < 4; ++i) {
-    if (operands[i] != nullptr) parts[i] = interpreter.eval(*operands[i]);
+    if (operands[i] != nullptr) parts[i] = vm.eval(*operands[i]);
   }
-  return get_slice(interpreter, parts[0], parts[1], parts[2], parts[3]);
+  return get_slice(vm, parts[0], parts[1], parts[2], parts[3]);
 }
 
-Value CallExpr::eval(Interpreter& interpreter) const {
-  const Value callee = interpreter.eval(*operands[0]);
-  Args args = interpreter.eval_args(*this, arg_names);
-  interpreter.line = line;
-  return interpreter.call(callee, std::move(args));
+Value CallExpr::eval(Interpreter& vm) const {
+  const Value callee = vm.eval(*operands[0]);
+  Args args = vm.eval_args(*this, arg_names);
+  vm.line = line;
+  return vm.call(callee, std::move(args));
 }
 
-Value FilterExpr::eval(Interpreter& interpreter) const {
+Value FilterExpr::eval(Interpreter& vm) const {
   if (builtin == nullptr) {
     fail(fmt::format("No {} named '{}' found.", is_test ? "test" : "filter", name));
   }
-  const Value input = interpreter.eval(*operands[0]);
-  return call_builtin(interpreter, *builtin, input, interpreter.eval_args(*this, arg_names));
+  const Value input = vm.eval(*operands[0]);
+  return call_builtin(vm, *builtin, input, vm.eval_args(*this, arg_names));
 }
 
-Value FilterExpr::apply(Interpreter& interpreter, const Value& head) const {
-  const Interpreter::Level level(interpreter);
+Value FilterExpr::apply(Interpreter& vm, const Value& head) const {
+  const Interpreter::Level level(vm);
   if (builtin == nullptr) fail(fmt::format("No filter named '{}' found.", name));
   const auto* input = static_cast<const FilterExpr*>(operands[0].get());
-  return call_builtin(interpreter, *builtin,
-                      input == nullptr ? head : input->apply(interpreter, head),
-                      interpreter.eval_args(*this, arg_names));
+  return call_builtin(vm, *builtin, input == nullptr ? head : input->apply(vm, head),
+                      vm.eval_args(*this, arg_names));
 }
 
 }  // namespace quire::jinja
+
+// ---- the public functions
+
+namespace quire {
+
+namespace {
+
+Status template_error(int line, std::string_view message) {
+  constexpr size_t kMaxMessageBytes = 16'384;
+  message = message.substr(0, complete_utf8_prefix(message.substr(0, kMaxMessageBytes)));
+  return invalid_argument(fmt::format("[template] line {}: {}", line, message));
+}
+
+}  // namespace
+
+ChatTemplate::ChatTemplate(std::shared_ptr<const jinja::Program> program)
+    : program_(std::move(program)) {}
+
+Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const TemplateLimits& limits) {
+  if (source.size() > limits.max_source_bytes) {
+    return template_error(1, fmt::format("the template is too large; got {} bytes, expected at "
+                                         "most {}",
+                                         source.size(), limits.max_source_bytes));
+  }
+  try {
+    return ChatTemplate(jinja::parse_template(replace_invalid_utf8(source), limits.max_depth));
+  } catch (const jinja::Error& error) {
+    return template_error(error.line, error.message);
+  } catch (const std::bad_alloc&) {
+    return template_error(1, "out of memory");
+  }
+}
+
+Result<std::string> ChatTemplate::render(const jinja::Value& variables,
+                                         const TemplateLimits& limits, int64_t* num_steps) const {
+  if (num_steps != nullptr) *num_steps = 0;
+  if (!variables.is_dict()) {
+    return invalid_argument(
+        fmt::format("[template] the variables are not an object; got {}", variables.type_name()));
+  }
+  jinja::Interpreter vm(*program_, variables, limits);
+  const struct Report {
+    ~Report() {
+      if (num_steps != nullptr) *num_steps = vm.budget.num_steps();
+    }
+    const jinja::Interpreter& vm;
+    int64_t* num_steps;
+  } report{vm, num_steps};
+  try {
+    return vm.run();
+  } catch (const jinja::Error& error) {
+    return template_error(error.line > 0 ? error.line : vm.line, error.message);
+  } catch (const std::bad_alloc&) {
+    return template_error(vm.line, "out of memory");
+  }
+}
+
+}  // namespace quire

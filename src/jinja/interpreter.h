@@ -1,8 +1,10 @@
-// The state of one render: its variables, output and budget.
+// The state of one render, the operations on its values, and its builtins.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,7 +54,7 @@ class Interpreter {
   class ScopeGuard {
    public:
     // Opens a scope inside `outer`, by default inside the current scope.
-    explicit ScopeGuard(Interpreter& interpreter, Scope* outer = nullptr);
+    explicit ScopeGuard(Interpreter& vm, Scope* outer = nullptr);
     ~ScopeGuard();
     // Replaces the scope by a new one for the next iteration of a loop.
     void renew();
@@ -84,7 +86,7 @@ class Interpreter {
   // Bounds all recursion: of the tree, of macros and of recursive loops.
   class Level {
    public:
-    explicit Level(Interpreter& interpreter);
+    explicit Level(Interpreter& vm);
     ~Level() { --interpreter_.level_; }
 
    private:
@@ -92,7 +94,7 @@ class Interpreter {
   };
   class CallLevel {
    public:
-    explicit CallLevel(Interpreter& interpreter);
+    explicit CallLevel(Interpreter& vm);
     ~CallLevel();
 
    private:
@@ -124,23 +126,23 @@ class Interpreter {
 
 // ---- Python's operations (operators.cc)
 
-Value apply_binary(Interpreter& interpreter, BinaryOp op, const Value& left, const Value& right);
+Value apply_binary(Interpreter& vm, BinaryOp op, const Value& left, const Value& right);
 Value negate(const Value& operand, bool minus);
-bool contains(Interpreter& interpreter, const Value& container, const Value& item);
-bool compare(Interpreter& interpreter, CompareOp op, const Value& left, const Value& right);
+bool contains(Interpreter& vm, const Value& container, const Value& item);
+bool compare(Interpreter& vm, CompareOp op, const Value& left, const Value& right);
 
 // base.name and base['name'], each with Jinja's order of lookups.
-Value get_attribute(Interpreter& interpreter, const Value& base, std::string_view name);
-Value get_item(Interpreter& interpreter, const Value& base, const Value& key);
-Value get_slice(Interpreter& interpreter, const Value& base, const Value& start, const Value& stop,
+Value get_attribute(Interpreter& vm, const Value& base, std::string_view name);
+Value get_item(Interpreter& vm, const Value& base, const Value& key);
+Value get_slice(Interpreter& vm, const Value& base, const Value& start, const Value& stop,
                 const Value& step);
 // The value of a filter's `attribute="a.b.0"`. If `otherwise` is given, it replaces undefined
 // values on the path.
-Value attribute_path(Interpreter& interpreter, const Value& item, const Value& path,
+Value attribute_path(Interpreter& vm, const Value& item, const Value& path,
                      const Value* otherwise = nullptr);
 // The items of an iterable value. Charges a step per item, so that loops over them need not. Fails
 // if the value is not iterable.
-std::vector<Value> to_items(Interpreter& interpreter, const Value& value);
+std::vector<Value> to_items(Interpreter& vm, const Value& value);
 bool is_iterable(const Value& value);
 std::optional<int64_t> length_of(const Value& value);
 // Applies a function of python_text.h to the text. Charges for the result before it is made.
@@ -155,6 +157,77 @@ struct JsonStyle {
 };
 std::string dump_json(const Value& value, const JsonStyle& style, Budget& budget);
 // "%s is %d" % args
-std::string format_percent(Interpreter& interpreter, std::string_view format, const Value& args);
+std::string format_percent(Interpreter& vm, std::string_view format, const Value& args);
+
+// ---- builtins: filters, tests, methods and global functions
+
+// Parameter names in order. Those before '|' are required ("old new | count"); "*" means that the
+// builtin reads all arguments itself (Bound::raw). Parsed at compile time.
+struct Signature {
+  static constexpr size_t kMaxParams = 4;
+
+  constexpr Signature(const char* text) {  // NOLINT: the tables below convert
+    std::string_view rest(text);
+    variadic = rest == "*";
+    bool optional = false;
+    while (!rest.empty()) {
+      const size_t end = std::min(rest.find(' '), rest.size());
+      if (rest.substr(0, end) == "|") {
+        optional = true;
+      } else {
+        num_required += optional ? 0 : 1;
+        names[count++] = rest.substr(0, end);
+      }
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+
+  std::array<std::string_view, kMaxParams> names;
+  size_t count = 0;
+  size_t num_required = 0;
+  bool variadic = false;
+};
+
+// The arguments of a call in the order of the parameters; null if not given.
+class Bound {
+ public:
+  Bound(Budget& the_budget, const Args& args) : budget(the_budget), raw(&args) {}
+
+  const Value* operator[](size_t idx) const { return values[idx]; }
+  const Value& value(size_t idx) const { return *values[idx]; }  // for required parameters
+  // Whether the argument is given and is not None.
+  bool has(size_t idx) const { return values[idx] != nullptr && !values[idx]->is_none(); }
+  bool flag(size_t idx) const { return values[idx] != nullptr && truthy(*values[idx]); }
+  int64_t integer(size_t idx, int64_t otherwise = 0) const;
+  // The text of the argument; charges for reading it.
+  const std::string& text(size_t idx) const;
+
+  Budget& budget;
+  std::array<const Value*, Signature::kMaxParams> values{};
+  const Args* raw;  // all arguments
+};
+
+struct Builtin {
+  std::string_view name;
+  Signature params;
+  Value (*run)(Interpreter& vm, const Value& self, const Bound& args);
+};
+
+Value call_builtin(Interpreter& vm, const Builtin& builtin, const Value& self, const Args& args);
+
+const Builtin* find_filter(std::string_view name);
+const Builtin* find_test(std::string_view name);
+const Builtin* find_global(std::string_view name);
+// A method of a value that is no object; null if it has none of that name.
+const Builtin* find_method(const Value& self, std::string_view name);
+
+// The tables.
+std::span<const Builtin> text_filters();      // strings.cc
+std::span<const Builtin> string_methods();    // strings.cc
+std::span<const Builtin> sequence_filters();  // filters.cc
+std::span<const Builtin> tests();             // builtins.cc
+std::span<const Builtin> globals();
+std::span<const Builtin> dict_methods();
+std::span<const Builtin> list_methods();  // and of tuples
 
 }  // namespace quire::jinja

@@ -6,7 +6,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "jinja/builtins.h"
+#include "jinja/interpreter.h"
 #include "jinja/syntax.h"
 
 namespace quire::jinja {
@@ -175,7 +175,6 @@ class Parser {
         {"set", &Parser::parse_set},         {"macro", &Parser::parse_macro},
         {"call", &Parser::parse_call_block}, {"filter", &Parser::parse_filter_block},
         {"with", &Parser::parse_with},       {"generation", &Parser::parse_generation},
-        {"print", &Parser::parse_print},
     };
     const Token tag = next();
     for (const auto& [name, parse] : kStatements) {
@@ -191,67 +190,54 @@ class Parser {
       return flow;
     }
     for (const std::string_view other :
-         {"include", "import", "from", "extends", "block", "autoescape"}) {
+         {"include", "import", "from", "extends", "block", "autoescape", "print"}) {
       if (tag.text == other) {
-        fail_at(tag.line, fmt::format("the tag '{}' has no meaning in a chat template", tag.text));
+        fail_at(tag.line,
+                fmt::format("the tag '{}' is not supported in a chat template", tag.text));
       }
     }
     fail_at(tag.line, fmt::format("Encountered unknown tag '{}'.", tag.text));
   }
 
-  Target name_target(const std::string& name, int line) {
-    if (name == "loop" && any_loop_depth_ > 0) {
+  Target name_target(NameId name, int line) {
+    if (name == kLoopName && any_loop_depth_ > 0) {
       fail_at(line, "Can't assign to special loop variable in for-loop target");
     }
-    for (const std::string_view constant : {"true", "True", "false", "False", "none", "None"}) {
-      if (name == constant) fail_at(line, "can't assign to 'const'");
-    }
     Target target;
-    target.name = name_id(name);
+    target.name = name;
     return target;
   }
 
   Target to_target(const Expr& expr) {
     if (const auto* name = dynamic_cast<const NameExpr*>(&expr)) {
-      return name_target(program_->names[static_cast<size_t>(name->name)], expr.line);
+      return name_target(name->name, expr.line);
+    }
+    Target target;
+    if (const auto* attribute = dynamic_cast<const AttributeExpr*>(&expr)) {
+      const auto* space = dynamic_cast<const NameExpr*>(attribute->operands[0].get());
+      if (space == nullptr) fail_at(expr.line, "can't assign to this expression");
+      target.name = space->name;
+      target.attribute = attribute->name;
+      return target;
     }
     const auto* tuple = dynamic_cast<const SequenceExpr*>(&expr);
     if (tuple == nullptr || !tuple->is_tuple) fail_at(expr.line, "can't assign to this expression");
-    Target target;
     for (const ExprPtr& item : tuple->operands) target.parts.push_back(to_target(*item));
     return target;
   }
 
-  Target parse_target_part(bool with_namespace) {
-    if (current().type != TokenType::kName) return to_target(*parse_primary());
-    const Token name = next();
-    if (!with_namespace || !skip_op(".")) return name_target(name.text, name.line);
-    Target target;
-    target.name = name_id(name.text);
-    target.attribute = expect_name();
-    return target;
-  }
-
-  Target parse_target(bool with_namespace, std::string_view end_name = {}) {
-    Target tuple;
-    while (true) {
-      if (at_tuple_end(end_name)) break;
-      tuple.parts.push_back(parse_target_part(with_namespace));
-      if (skip_op(",")) continue;
-      if (tuple.parts.size() > 1) break;
-      Target only = std::move(tuple.parts[0]);
-      return only;
-    }
-    if (tuple.parts.empty()) fail_here("Expected an expression");
-    return tuple;
+  // The item of a target that may be the attribute of a namespace.
+  ExprPtr parse_target_item() {
+    ExprPtr item = parse_primary();
+    return current().is_op(".") ? parse_attribute(std::move(item)) : std::move(item);
   }
 
   StmtPtr parse_for() {
     auto node = std::make_unique<ForStmt>();
     const Scoped any_loops(any_loop_depth_, any_loop_depth_ + 1);
-    node->target = parse_target(false, "in");
+    node->target = to_target(*parse_tuple({&Parser::parse_primary, "in"}));
     if (!skip_name("in")) fail_here("expected token 'in'");
-    node->iterable = parse_tuple({.with_cond = false, .end_name = "recursive"});
+    node->iterable = parse_tuple({&Parser::parse_or, "recursive"});
     const Scoped unconditional(conditional_, false);
     if (skip_name("if")) node->test = parse_expression();
     node->recursive = skip_name("recursive");
@@ -273,7 +259,7 @@ class Parser {
     std::string end = "elif";
     while (end == "elif") {
       auto& [test, body] = node->branches.emplace_back();
-      test = parse_tuple({.with_cond = false});
+      test = parse_tuple({&Parser::parse_or});
       end = parse_block({"elif", "else", "endif"}, body);
     }
     if (end == "else") parse_block({"endif"}, node->otherwise);
@@ -281,7 +267,7 @@ class Parser {
   }
 
   StmtPtr parse_set() {
-    Target target = parse_target(true);
+    Target target = to_target(*parse_tuple({&Parser::parse_target_item}));
     if (skip_op("=")) {
       auto node = std::make_unique<SetStmt>();
       node->target = std::move(target);
@@ -310,7 +296,7 @@ class Parser {
       if (!def.params.empty()) expect_op(",");
       check_count(def.params.size());
       const int line = current().line;
-      def.params.push_back(name_target(expect_name(), line).name);
+      def.params.push_back(name_target(name_id(expect_name()), line).name);
       if (skip_op("=")) {
         def.defaults.push_back(parse_expression());
       } else if (!def.defaults.empty()) {
@@ -341,7 +327,7 @@ class Parser {
     auto node = std::make_unique<MacroStmt>();
     const int line = current().line;
     node->def.name = expect_name();
-    node->name = name_target(node->def.name, line).name;
+    node->name = name_target(name_id(node->def.name), line).name;
     parse_signature(node->def);
     parse_macro_body(node->def, "endmacro");
     return node;
@@ -361,7 +347,7 @@ class Parser {
     auto node = std::make_unique<ScopeStmt>();
     while (current().type != TokenType::kBlockEnd && !current().is_op(":")) {
       if (!node->variables.empty()) expect_op(",");
-      Target target = parse_target(false);
+      Target target = to_target(*parse_tuple({&Parser::parse_primary}));
       expect_op("=");
       node->variables.emplace_back(std::move(target), parse_expression());
     }
@@ -379,21 +365,12 @@ class Parser {
     return node;
   }
 
-  StmtPtr parse_print() {
-    auto node = std::make_unique<PrintStmt>();
-    while (current().type != TokenType::kBlockEnd) {
-      if (!node->values.empty()) expect_op(",");
-      node->values.push_back(parse_expression());
-    }
-    return node;
-  }
-
   // ---- expressions, from the operators that bind least
 
   struct TupleRules {
-    bool with_cond = true;
-    bool parenthesized = false;
+    ExprPtr (Parser::*item)() = &Parser::parse_expression;
     std::string_view end_name = {};  // a name that ends the tuple, such as `in`
+    bool may_be_empty = false;
   };
   ExprPtr parse_tuple() { return parse_tuple(TupleRules{}); }
 
@@ -407,13 +384,13 @@ class Parser {
     auto tuple = make<SequenceExpr>(current().line);
     tuple->is_tuple = true;
     while (!at_tuple_end(rules.end_name)) {
-      ExprPtr item = rules.with_cond ? parse_expression() : parse_or();
+      ExprPtr item = (this->*rules.item)();
       const bool more = skip_op(",");
       if (!more && tuple->operands.empty()) return item;
       adopt(*tuple, std::move(item));
       if (!more) break;
     }
-    if (tuple->operands.empty() && !rules.parenthesized) fail_here("Expected an expression");
+    if (tuple->operands.empty() && !rules.may_be_empty) fail_here("Expected an expression");
     return tuple;
   }
 
@@ -536,7 +513,7 @@ class Parser {
       return constant;
     }
     if (skip_op("(")) {
-      ExprPtr inner = parse_tuple({.with_cond = true, .parenthesized = true});
+      ExprPtr inner = parse_tuple({&Parser::parse_expression, "", true});
       expect_op(")");
       return inner;
     }
@@ -671,12 +648,6 @@ class Parser {
     return node;
   }
 
-  std::string parse_dotted_name() {
-    std::string name = expect_name();
-    while (skip_op(".")) name += "." + expect_name();
-    return name;
-  }
-
   void note_unknown(const FilterExpr& node) {
     if (node.builtin != nullptr || conditional_ || unknown_) return;
     unknown_ = Error{fmt::format("No {} named '{}'.", node.is_test ? "test" : "filter", node.name),
@@ -685,7 +656,7 @@ class Parser {
 
   ExprPtr parse_filter(ExprPtr input) {
     auto node = make<FilterExpr>(current().line, std::move(input));
-    node->name = parse_dotted_name();
+    node->name = expect_name();
     node->builtin = find_filter(node->name);
     note_unknown(*node);
     if (current().is_op("(")) parse_call_args(*node, node->arg_names);
@@ -701,7 +672,7 @@ class Parser {
     auto node = make<FilterExpr>(next().line, std::move(input));
     const bool negated = skip_name("not");
     node->is_test = true;
-    node->name = parse_dotted_name();
+    node->name = expect_name();
     node->builtin = find_test(node->name);
     note_unknown(*node);
     const Token& t = current();

@@ -1,7 +1,6 @@
 // How statements execute, with macros and the variable `loop`.
 #include <fmt/format.h>
 
-#include "jinja/builtins.h"
 #include "jinja/interpreter.h"
 #include "jinja/python_text.h"
 
@@ -16,39 +15,38 @@ struct Macro : Object {
   Macro(const MacroDef& the_def, Scope& the_scope) : def(the_def), scope(the_scope) {}
   std::string type_name() const override { return "Macro"; }
   bool callable() const override { return true; }
-  std::optional<Value> attribute(Interpreter& interpreter, std::string_view name) override {
-    if (name == "name") return interpreter.make_string(def.name);
+  std::optional<Value> attribute(Interpreter& vm, std::string_view name) override {
+    if (name == "name") return vm.make_string(def.name);
     return std::nullopt;
   }
-  Value call(Interpreter& interpreter, Args args) override;
+  Value call(Interpreter& vm, Args args) override;
 
-  void bind(Interpreter& interpreter, Args& args) const;
-  void bind_specials(Interpreter& interpreter, Args& args, bool found_caller) const;
+  void bind(Interpreter& vm, Args& args) const;
+  void bind_specials(Interpreter& vm, Args& args, bool found_caller) const;
 
   const MacroDef& def;
   Scope& scope;
 };
 
-Value Macro::call(Interpreter& interpreter, Args args) {
-  const Interpreter::CallLevel call_level(interpreter);
-  const Interpreter::ScopeGuard guard(interpreter, &scope);
-  bind(interpreter, args);
-  return interpreter.make_string(
-      interpreter.capture([&] { return interpreter.exec(def.body); }).second);
+Value Macro::call(Interpreter& vm, Args args) {
+  const Interpreter::CallLevel call_level(vm);
+  const Interpreter::ScopeGuard guard(vm, &scope);
+  bind(vm, args);
+  return vm.make_string(vm.capture([&] { return vm.exec(def.body); }).second);
 }
 
-void Macro::bind(Interpreter& interpreter, Args& args) const {
+void Macro::bind(Interpreter& vm, Args& args) const {
   const size_t num_params = def.params.size();
   const size_t num_given = std::min(args.positional.size(), num_params);
-  for (size_t i = 0; i < num_given; ++i) interpreter.set(def.params[i], args.positional[i]);
+  for (size_t i = 0; i < num_given; ++i) vm.set(def.params[i], args.positional[i]);
   bool found_caller = false;
   std::vector<std::optional<Value>> by_name(num_params);
   for (size_t i = num_given; i < num_params; ++i) {
-    interpreter.budget.step();
-    by_name[i] = args.take(interpreter.name(def.params[i]), interpreter.budget);
-    found_caller = found_caller || interpreter.name(def.params[i]) == "caller";
+    vm.budget.step();
+    by_name[i] = args.take(vm.name(def.params[i]), vm.budget);
+    found_caller = found_caller || vm.name(def.params[i]) == "caller";
   }
-  bind_specials(interpreter, args, found_caller);
+  bind_specials(vm, args, found_caller);
   // Defaults are evaluated last and in order, because they may read earlier parameters.
   for (size_t i = num_given; i < num_params; ++i) {
     const size_t first_default = num_params - def.defaults.size();
@@ -56,27 +54,27 @@ void Macro::bind(Interpreter& interpreter, Args& args) const {
     if (by_name[i]) {
       value = *by_name[i];
     } else if (i >= first_default) {
-      value = interpreter.eval(*def.defaults[i - first_default]);
+      value = vm.eval(*def.defaults[i - first_default]);
     } else {
-      value = interpreter.make_undefined(fmt::format("parameter '{}' was not provided",
-                                                     shortened(interpreter.name(def.params[i]))));
+      value = vm.make_undefined(
+          fmt::format("parameter '{}' was not provided", shortened(vm.name(def.params[i]))));
     }
-    interpreter.set(def.params[i], std::move(value));
+    vm.set(def.params[i], std::move(value));
   }
 }
 
-void Macro::bind_specials(Interpreter& interpreter, Args& args, bool found_caller) const {
+void Macro::bind_specials(Interpreter& vm, Args& args, bool found_caller) const {
   if (def.uses_caller && !found_caller) {
-    const std::optional<Value> caller = args.take("caller", interpreter.budget);
-    interpreter.set(kCallerName,
-                    caller && !caller->is_none() ? *caller : Value::undefined("No caller defined"));
+    const std::optional<Value> caller = args.take("caller", vm.budget);
+    vm.set(kCallerName,
+           caller && !caller->is_none() ? *caller : Value::undefined("No caller defined"));
   }
   if (def.uses_kwargs) {
     std::vector<Dict::Entry> rest;
     for (const auto& [key, value] : args.keyword) {
-      rest.emplace_back(interpreter.make_string(key), value);
+      rest.emplace_back(vm.make_string(key), value);
     }
-    interpreter.set(kKwargsName, interpreter.make_dict(std::move(rest)));
+    vm.set(kKwargsName, vm.make_dict(std::move(rest)));
   } else if (!args.keyword.empty()) {
     const std::string& extra = args.keyword[0].first;
     fail(fmt::format("macro '{}' takes no keyword argument '{}'", def.name, extra));
@@ -87,7 +85,7 @@ void Macro::bind_specials(Interpreter& interpreter, Args& args, bool found_calle
     for (size_t i = num_params; i < args.positional.size(); ++i) {
       rest.push_back(args.positional[i]);
     }
-    interpreter.set(kVarargsName, interpreter.make_tuple(std::move(rest)));
+    vm.set(kVarargsName, vm.make_tuple(std::move(rest)));
   } else if (args.positional.size() > num_params) {
     fail(fmt::format("macro '{}' takes not more than {} argument(s)", def.name, num_params));
   }
@@ -99,13 +97,13 @@ void Macro::bind_specials(Interpreter& interpreter, Args& args, bool found_calle
 
 namespace {
 
+// `outer` is the scope that encloses the loop.
+Flow run_loop(Interpreter& vm, const ForStmt& stmt, const Value& items, int depth0, Scope& outer);
+std::string run_recursive_loop(Interpreter& vm, const ForStmt& stmt, const Value& items, int depth0,
+                               Scope& outer);
+
 // The variable `loop`. Like Jinja, it applies the loop's filter to an item only when the loop, or a
 // look ahead such as loop.last, asks for the next item.
-Flow run_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items, int depth0,
-              Scope& outer);
-std::string run_recursive_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items,
-                               int depth0, Scope& outer);
-
 struct Loop : Object, std::enable_shared_from_this<Loop> {
   Loop(const ForStmt& the_stmt, std::vector<Value> the_items, int the_depth0, Scope& the_outer)
       : stmt(&the_stmt),
@@ -118,17 +116,17 @@ struct Loop : Object, std::enable_shared_from_this<Loop> {
   }
   std::string type_name() const override { return "LoopContext"; }
   bool callable() const override { return true; }
-  Value call(Interpreter& interpreter, Args args) override;
-  std::optional<Value> attribute(Interpreter& interpreter, std::string_view name) override;
+  Value call(Interpreter& vm, Args args) override;
+  std::optional<Value> attribute(Interpreter& vm, std::string_view name) override;
   std::optional<int64_t> length() const override { return total >= 0 ? total : index0 + 1; }
   void write_repr(TextBuilder& out, int level) const override;
   void clear() override;
 
-  bool advance(Interpreter& interpreter);
-  const std::optional<Value>& peek(Interpreter& interpreter);
-  std::optional<Value> pull(Interpreter& interpreter);
-  int64_t count(Interpreter& interpreter);
-  bool changed(Interpreter& interpreter, const Args& args);
+  bool advance(Interpreter& vm);
+  const std::optional<Value>& peek(Interpreter& vm);
+  std::optional<Value> pull(Interpreter& vm);
+  int64_t count(Interpreter& vm);
+  bool changed(Interpreter& vm, const Args& args);
 
   const ForStmt* stmt;  // null when the loop has ended
   std::vector<Value> items;
@@ -143,28 +141,28 @@ struct Loop : Object, std::enable_shared_from_this<Loop> {
   Scope* outer;
 };
 
-bool passes(Interpreter& interpreter, const ForStmt& stmt, Scope& outer, const Value& item) {
-  const Interpreter::ScopeGuard guard(interpreter, &outer);
-  interpreter.assign(stmt.target, item);
-  return truthy(interpreter.eval(*stmt.test));
+bool passes(Interpreter& vm, const ForStmt& stmt, Scope& outer, const Value& item) {
+  const Interpreter::ScopeGuard guard(vm, &outer);
+  vm.assign(stmt.target, item);
+  return truthy(vm.eval(*stmt.test));
 }
 
-std::optional<Value> Loop::pull(Interpreter& interpreter) {
+std::optional<Value> Loop::pull(Interpreter& vm) {
   while (stmt != nullptr && position < items.size()) {
-    interpreter.budget.step();
+    vm.budget.step();
     const Value item = items[position++];
-    if (!filters || passes(interpreter, *stmt, *outer, item)) return item;
+    if (!filters || passes(vm, *stmt, *outer, item)) return item;
   }
   return std::nullopt;
 }
 
-const std::optional<Value>& Loop::peek(Interpreter& interpreter) {
-  if (!std::exchange(peeked, true)) after = pull(interpreter);
+const std::optional<Value>& Loop::peek(Interpreter& vm) {
+  if (!std::exchange(peeked, true)) after = pull(vm);
   return after;
 }
 
-bool Loop::advance(Interpreter& interpreter) {
-  std::optional<Value> item = peeked ? std::move(after) : pull(interpreter);
+bool Loop::advance(Interpreter& vm) {
+  std::optional<Value> item = peeked ? std::move(after) : pull(vm);
   peeked = false;
   if (!item) return false;
   ++index0;
@@ -172,13 +170,13 @@ bool Loop::advance(Interpreter& interpreter) {
   return true;
 }
 
-int64_t Loop::count(Interpreter& interpreter) {
+int64_t Loop::count(Interpreter& vm) {
   if (total >= 0) return total;
   if (stmt == nullptr) return index0 + 1;
   if (!filters) return total = static_cast<int64_t>(items.size());
   // Filters the remaining items.
   std::vector<Value> rest;
-  while (auto item = pull(interpreter)) rest.push_back(*item);
+  while (auto item = pull(vm)) rest.push_back(*item);
   total = index0 + 1 + (peeked && after ? 1 : 0) + static_cast<int64_t>(rest.size());
   filters = false;
   items = std::move(rest);
@@ -186,10 +184,10 @@ int64_t Loop::count(Interpreter& interpreter) {
   return total;
 }
 
-bool Loop::changed(Interpreter& interpreter, const Args& args) {
+bool Loop::changed(Interpreter& vm, const Args& args) {
   if (stmt == nullptr) fail("loop.changed() after the end of its loop");
-  Value now = interpreter.make_list(args.positional);
-  const bool same = last_changed && equal(now, *last_changed, &interpreter.budget);
+  Value now = vm.make_list(args.positional);
+  const bool same = last_changed && equal(now, *last_changed, &vm.budget);
   if (!same) last_changed = std::move(now);
   return !same;
 }
@@ -208,13 +206,12 @@ void Loop::write_repr(TextBuilder& out, int) const {
                          total >= 0 ? total : static_cast<int64_t>(items.size())));
 }
 
-Value Loop::call(Interpreter& interpreter, Args args) {
+Value Loop::call(Interpreter& vm, Args args) {
   if (stmt == nullptr || !stmt->recursive) {
     fail("The loop must have the 'recursive' marker to be called recursively.");
   }
   if (args.positional.size() != 1) fail("loop() takes one argument, what to loop over");
-  return interpreter.make_string(
-      run_recursive_loop(interpreter, *stmt, args.positional[0], depth0 + 1, *outer));
+  return vm.make_string(run_recursive_loop(vm, *stmt, args.positional[0], depth0 + 1, *outer));
 }
 
 Value cycle(Interpreter&, const Value& self, const Bound& args) {
@@ -222,44 +219,41 @@ Value cycle(Interpreter&, const Value& self, const Bound& args) {
   if (items.empty()) fail("no items for cycling given");
   return items[static_cast<size_t>(self.object_as<Loop>()->index0) % items.size()];
 }
-Value changed(Interpreter& interpreter, const Value& self, const Bound& args) {
-  return Value::boolean(self.object_as<Loop>()->changed(interpreter, *args.raw));
+Value changed(Interpreter& vm, const Value& self, const Bound& args) {
+  return Value::boolean(self.object_as<Loop>()->changed(vm, *args.raw));
 }
 
 constexpr Builtin kCycle = {"cycle", "*", cycle};
 constexpr Builtin kChanged = {"changed", "*", changed};
 
-std::optional<Value> Loop::attribute(Interpreter& interpreter, std::string_view name) {
+std::optional<Value> Loop::attribute(Interpreter& vm, std::string_view name) {
   const auto number = [](int64_t n) { return Value::integer(n); };
   if (name == "index") return number(index0 + 1);
   if (name == "index0") return number(index0);
   if (name == "first") return Value::boolean(index0 == 0);
-  if (name == "last") return Value::boolean(!peek(interpreter).has_value());
-  if (name == "length") return number(count(interpreter));
-  if (name == "revindex") return number(count(interpreter) - index0);
-  if (name == "revindex0") return number(count(interpreter) - index0 - 1);
+  if (name == "last") return Value::boolean(!peek(vm).has_value());
+  if (name == "length") return number(count(vm));
+  if (name == "revindex") return number(count(vm) - index0);
+  if (name == "revindex0") return number(count(vm) - index0 - 1);
   if (name == "depth") return number(depth0 + 1);
   if (name == "depth0") return number(depth0);
   if (name == "previtem") {
     return before && index0 > 0 ? *before : Value::undefined("there is no previous item");
   }
   if (name == "nextitem") {
-    const std::optional<Value>& item = peek(interpreter);
+    const std::optional<Value>& item = peek(vm);
     return item ? *item : Value::undefined("there is no next item");
   }
   if (name == "cycle" || name == "changed") {
-    return interpreter.make_function(Value::of(shared_from_this()),
-                                     name == "cycle" ? kCycle : kChanged);
+    return vm.make_function(Value::of(shared_from_this()), name == "cycle" ? kCycle : kChanged);
   }
   return std::nullopt;
 }
 
-Flow run_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items, int depth0,
-              Scope& outer) {
-  const auto loop = std::make_shared<Loop>(stmt, to_items(interpreter, items), depth0, outer);
-  interpreter.check_depth(loop->depth);
-  loop->charge =
-      MemoryCharge(interpreter.budget, sizeof(Loop) + loop->items.size() * sizeof(Value));
+Flow run_loop(Interpreter& vm, const ForStmt& stmt, const Value& items, int depth0, Scope& outer) {
+  const auto loop = std::make_shared<Loop>(stmt, to_items(vm, items), depth0, outer);
+  vm.check_depth(loop->depth);
+  loop->charge = MemoryCharge(vm.budget, sizeof(Loop) + loop->items.size() * sizeof(Value));
   // A template may keep `loop` after its end; clear() drops everything that it refers to.
   struct Finish {
     Loop& loop;
@@ -268,111 +262,107 @@ Flow run_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items,
 
   bool completed = false;
   {
-    Interpreter::ScopeGuard guard(interpreter, &outer);
-    while (loop->advance(interpreter)) {
+    Interpreter::ScopeGuard guard(vm, &outer);
+    while (loop->advance(vm)) {
       guard.renew();
-      interpreter.assign(stmt.target, *loop->current);
-      interpreter.set(kLoopName, Value::of(Value::ObjectPtr(loop)));
-      const Flow flow = interpreter.exec(stmt.body);
+      vm.assign(stmt.target, *loop->current);
+      vm.set(kLoopName, Value::of(Value::ObjectPtr(loop)));
+      const Flow flow = vm.exec(stmt.body);
       completed = completed || flow == Flow::kNext;
       if (flow == Flow::kBreak) break;
     }
   }
   // In Jinja, `else` runs unless an iteration ran to its end. `break` and `continue` prevent that.
   if (completed) return Flow::kNext;
-  const Interpreter::ScopeGuard guard(interpreter, &outer);
-  return interpreter.exec(stmt.otherwise);
+  const Interpreter::ScopeGuard guard(vm, &outer);
+  return vm.exec(stmt.otherwise);
 }
 
-std::string run_recursive_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items,
-                               int depth0, Scope& outer) {
-  const Interpreter::CallLevel call_level(interpreter);
-  return interpreter.capture([&] { return run_loop(interpreter, stmt, items, depth0, outer); })
-      .second;
+std::string run_recursive_loop(Interpreter& vm, const ForStmt& stmt, const Value& items, int depth0,
+                               Scope& outer) {
+  const Interpreter::CallLevel call_level(vm);
+  return vm.capture([&] { return run_loop(vm, stmt, items, depth0, outer); }).second;
 }
 
 }  // namespace
 
 // ---- statements
 
-Flow TextStmt::exec(Interpreter& interpreter) const {
-  interpreter.emit(text);
+Flow TextStmt::exec(Interpreter& vm) const {
+  vm.emit(text);
   return Flow::kNext;
 }
 
-Flow PrintStmt::exec(Interpreter& interpreter) const {
+Flow PrintStmt::exec(Interpreter& vm) const {
   for (const ExprPtr& expr : values) {
-    const Value value = interpreter.eval(*expr);
+    const Value value = vm.eval(*expr);
     if (value.is_string()) {
-      interpreter.emit(value.as_string());
+      vm.emit(value.as_string());
     } else {
-      interpreter.emit(to_str(value, interpreter.budget));
+      vm.emit(to_str(value, vm.budget));
     }
   }
   return Flow::kNext;
 }
 
-Flow IfStmt::exec(Interpreter& interpreter) const {
+Flow IfStmt::exec(Interpreter& vm) const {
   for (const auto& [test, body] : branches) {
-    if (truthy(interpreter.eval(*test))) return interpreter.exec(body);
+    if (truthy(vm.eval(*test))) return vm.exec(body);
   }
-  return interpreter.exec(otherwise);
+  return vm.exec(otherwise);
 }
 
-Flow ForStmt::exec(Interpreter& interpreter) const {
-  const Value items = interpreter.eval(*iterable);
-  if (!recursive) return run_loop(interpreter, *this, items, 0, interpreter.current_scope());
-  const std::string text =
-      run_recursive_loop(interpreter, *this, items, 0, interpreter.current_scope());
-  interpreter.emit(text);
+Flow ForStmt::exec(Interpreter& vm) const {
+  const Value items = vm.eval(*iterable);
+  if (!recursive) return run_loop(vm, *this, items, 0, vm.current_scope());
+  const std::string text = run_recursive_loop(vm, *this, items, 0, vm.current_scope());
+  vm.emit(text);
   return Flow::kNext;
 }
 
-Flow SetStmt::exec(Interpreter& interpreter) const {
-  interpreter.assign(target, interpreter.eval(*value));
+Flow SetStmt::exec(Interpreter& vm) const {
+  vm.assign(target, vm.eval(*value));
   return Flow::kNext;
 }
 
-Flow CaptureStmt::exec(Interpreter& interpreter) const {
+Flow CaptureStmt::exec(Interpreter& vm) const {
   Value value;
   {
-    const Interpreter::ScopeGuard guard(interpreter);
-    auto [flow, text] = interpreter.capture([&] { return interpreter.exec(body); });
+    const Interpreter::ScopeGuard guard(vm);
+    auto [flow, text] = vm.capture([&] { return vm.exec(body); });
     if (flow != Flow::kNext) return flow;
-    value = interpreter.make_string(std::move(text));
-    if (filter) value = static_cast<const FilterExpr&>(*filter).apply(interpreter, value);
+    value = vm.make_string(std::move(text));
+    if (filter) value = static_cast<const FilterExpr&>(*filter).apply(vm, value);
   }
   if (target) {
-    interpreter.assign(*target, value);
+    vm.assign(*target, value);
   } else {
-    interpreter.emit(to_str(value, interpreter.budget));
+    vm.emit(to_str(value, vm.budget));
   }
   return Flow::kNext;
 }
 
-Flow MacroStmt::exec(Interpreter& interpreter) const {
-  interpreter.set(
-      name, interpreter.make_object(std::make_shared<Macro>(def, interpreter.capture_scope())));
+Flow MacroStmt::exec(Interpreter& vm) const {
+  vm.set(name, vm.make_object(std::make_shared<Macro>(def, vm.capture_scope())));
   return Flow::kNext;
 }
 
-Flow CallBlockStmt::exec(Interpreter& interpreter) const {
-  const Value caller =
-      interpreter.make_object(std::make_shared<Macro>(def, interpreter.capture_scope()));
-  const Value callee = interpreter.eval(*call->operands[0]);
-  Args args = interpreter.eval_args(*call, static_cast<const CallExpr&>(*call).arg_names);
+Flow CallBlockStmt::exec(Interpreter& vm) const {
+  const Value caller = vm.make_object(std::make_shared<Macro>(def, vm.capture_scope()));
+  const Value callee = vm.eval(*call->operands[0]);
+  Args args = vm.eval_args(*call, static_cast<const CallExpr&>(*call).arg_names);
   args.keyword.emplace_back("caller", caller);
-  const Value result = interpreter.call(callee, std::move(args));
-  interpreter.emit(to_str(result, interpreter.budget));
+  const Value result = vm.call(callee, std::move(args));
+  vm.emit(to_str(result, vm.budget));
   return Flow::kNext;
 }
 
-Flow ScopeStmt::exec(Interpreter& interpreter) const {
+Flow ScopeStmt::exec(Interpreter& vm) const {
   std::vector<Value> values;
-  for (const auto& [target, expr] : variables) values.push_back(interpreter.eval(*expr));
-  const Interpreter::ScopeGuard guard(interpreter);
-  for (size_t i = 0; i < values.size(); ++i) interpreter.assign(variables[i].first, values[i]);
-  return interpreter.exec(body);
+  for (const auto& [target, expr] : variables) values.push_back(vm.eval(*expr));
+  const Interpreter::ScopeGuard guard(vm);
+  for (size_t i = 0; i < values.size(); ++i) vm.assign(variables[i].first, values[i]);
+  return vm.exec(body);
 }
 
 }  // namespace quire::jinja

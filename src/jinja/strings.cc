@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "jinja/builtins.h"
 #include "jinja/interpreter.h"
 #include "jinja/python_text.h"
 
@@ -14,8 +13,8 @@ constexpr size_t kAbsent = std::string_view::npos;
 
 // ---- formats
 
-std::string format_percent(Interpreter& interpreter, std::string_view format, const Value& args) {
-  Budget& budget = interpreter.budget;
+std::string format_percent(Interpreter& vm, std::string_view format, const Value& args) {
+  Budget& budget = vm.budget;
   TextBuilder out(budget);
   budget.read(format.size());
   size_t num_used = 0;
@@ -75,40 +74,38 @@ std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::
 
 namespace {
 
-using Run = Interpreter&;
-
-std::string str(Run run, const Value& value) {
-  return to_str(value, run.budget);
+std::string str(Interpreter& vm, const Value& value) {
+  return to_str(value, vm.budget);
 }
 bool is_markup(const Value& value) {
   return value.is_string() && value.text()->markup;
 }
 // A text made from `self`, which is markup if `self` is.
-Value same_kind(Run run, const Value& self, std::string text) {
-  return run.make_string(std::move(text), is_markup(self));
+Value same_kind(Interpreter& vm, const Value& self, std::string text) {
+  return vm.make_string(std::move(text), is_markup(self));
 }
 
 template <std::string (*kMap)(std::string_view)>
-Value mapped(Run run, const Value& self, const Bound&) {
-  return same_kind(run, self, map_text(run.budget, kMap, str(run, self)));
+Value mapped(Interpreter& vm, const Value& self, const Bound&) {
+  return same_kind(vm, self, map_text(vm.budget, kMap, str(vm, self)));
 }
 
 template <bool kLeft, bool kRight>
-Value strips(Run run, const Value& self, const Bound& args) {
-  const std::string text = str(run, self);
+Value strips(Interpreter& vm, const Value& self, const Bound& args) {
+  const std::string text = str(vm, self);
   const auto chars = args.has(0) ? std::optional<std::string_view>(args.text(0)) : std::nullopt;
-  return same_kind(run, self, std::string(strip(text, chars, kLeft, kRight)));
+  return same_kind(vm, self, std::string(strip(text, chars, kLeft, kRight)));
 }
 
-Value replaced(Run run, std::string_view text, std::string_view old, std::string_view with,
+Value replaced(Interpreter& vm, std::string_view text, std::string_view old, std::string_view with,
                int64_t left, bool markup) {
   if (left < 0) left = INT64_MAX;
-  TextBuilder out(run.budget);
+  TextBuilder out(vm.budget);
   size_t done = 0;
   if (old.empty()) {  // inserts before every character and at the end
     while (left-- > 0) {
       out.append(with);
-      if (done == text.size()) return run.make_string(out.take(), markup);
+      if (done == text.size()) return vm.make_string(out.take(), markup);
       const auto size = static_cast<size_t>(decode_utf8(text.substr(done)).num_bytes);
       out.append(text.substr(done, size));
       done += size;
@@ -122,46 +119,46 @@ Value replaced(Run run, std::string_view text, std::string_view old, std::string
     }
   }
   out.append(text.substr(done));
-  return run.make_string(out.take(), markup);
+  return vm.make_string(out.take(), markup);
 }
 
 // ---- filters
 
-Value string(Run run, const Value& self, const Bound&) {
-  return self.is_string() ? self : run.make_string(to_str(self, run.budget));
+Value string(Interpreter& vm, const Value& self, const Bound&) {
+  return self.is_string() ? self : vm.make_string(to_str(self, vm.budget));
 }
 
-Value replace_filter(Run run, const Value& self, const Bound& args) {
-  const std::string text = str(run, self);
-  run.budget.read(text.size());
+Value replace_filter(Interpreter& vm, const Value& self, const Bound& args) {
+  const std::string text = str(vm, self);
+  vm.budget.read(text.size());
   const int64_t count = args.has(2) ? args.integer(2) : -1;
-  return replaced(run, text, str(run, args.value(0)), str(run, args.value(1)), count, false);
+  return replaced(vm, text, str(vm, args.value(0)), str(vm, args.value(1)), count, false);
 }
 
-Value join_filter(Run run, const Value& self, const Bound& args) {
-  const std::string separator = args[0] == nullptr ? "" : str(run, args.value(0));
-  TextBuilder out(run.budget);
+Value join_filter(Interpreter& vm, const Value& self, const Bound& args) {
+  const std::string separator = args[0] == nullptr ? "" : str(vm, args.value(0));
+  TextBuilder out(vm.budget);
   bool first = true;
-  for (const Value& item : to_items(run, self)) {
+  for (const Value& item : to_items(vm, self)) {
     if (!std::exchange(first, false)) out.append(separator);
-    write_str(args.has(1) ? attribute_path(run, item, args.value(1)) : item, out);
+    write_str(args.has(1) ? attribute_path(vm, item, args.value(1)) : item, out);
   }
-  return run.make_string(out.take());
+  return vm.make_string(out.take());
 }
 
-Value center(Run run, const Value& self, const Bound& args) {
-  const std::string text = str(run, self);
+Value center(Interpreter& vm, const Value& self, const Bound& args) {
+  const std::string text = str(vm, self);
   const int64_t width = args.integer(0, 80);
   const int64_t missing = std::max<int64_t>(width - static_cast<int64_t>(count_chars(text)), 0);
   const int64_t left = missing / 2 + (missing & width & 1);  // an odd space goes as in CPython
-  TextBuilder out(run.budget);
+  TextBuilder out(vm.budget);
   out.append_times(static_cast<size_t>(left), " ");
   out.append(text);
   out.append_times(static_cast<size_t>(missing - left), " ");
-  return run.make_string(out.take());
+  return vm.make_string(out.take());
 }
 
-Value indent(Run run, const Value& self, const Bound& args) {
+Value indent(Interpreter& vm, const Value& self, const Bound& args) {
   if (!self.is_string()) {
     if (self.is_undefined()) fail(self.undefined_reason());
     fail(fmt::format("unsupported operand type(s) for +=: '{}' and 'str'", self.type_name()));
@@ -171,14 +168,14 @@ Value indent(Run run, const Value& self, const Bound& args) {
     indention = args.text(0);
   } else {
     const auto width = static_cast<size_t>(std::max<int64_t>(args.integer(0, 4), 0));
-    run.budget.want(width);
+    vm.budget.want(width);
     indention.assign(width, ' ');
   }
   const bool blank = args.flag(2);
-  run.budget.want(self.as_string().size());
-  run.budget.read(self.as_string().size());
+  vm.budget.want(self.as_string().size());
+  vm.budget.read(self.as_string().size());
   const std::string text = self.as_string() + "\n";
-  TextBuilder out(run.budget);
+  TextBuilder out(vm.budget);
   if (args.flag(1)) out.append(indention);
   bool first = true;
   for (std::string_view rest = text; !rest.empty();) {
@@ -188,12 +185,12 @@ Value indent(Run run, const Value& self, const Bound& args) {
     first = false;
     out.append(line);
   }
-  return run.make_string(out.take(), is_markup(self));
+  return vm.make_string(out.take(), is_markup(self));
 }
 
-Value truncate(Run run, const Value& self, const Bound& args) {
+Value truncate(Interpreter& vm, const Value& self, const Bound& args) {
   if (!self.is_string()) fail("truncate needs a str");
-  run.budget.read(self.as_string().size());
+  vm.budget.read(self.as_string().size());
   const int64_t length = args.integer(0, 255);
   const std::string end = args[2] == nullptr ? "..." : args.text(2);
   const int64_t leeway = args.has(3) ? args.integer(3) : 5;
@@ -207,13 +204,13 @@ Value truncate(Run run, const Value& self, const Bound& args) {
   if (!args.flag(1)) {
     if (const size_t space = kept.rfind(' '); space != std::string::npos) kept.resize(space);
   }
-  return run.make_string(kept + end);
+  return vm.make_string(kept + end);
 }
 
-Value wordcount(Run run, const Value& self, const Bound&) {
+Value wordcount(Interpreter& vm, const Value& self, const Bound&) {
   int64_t count = 0;
   bool in_word = false;
-  const std::string text = str(run, self);
+  const std::string text = str(vm, self);
   for (const auto& [c, bytes] : Chars(text)) {
     if (!is_word(c)) {
       in_word = false;
@@ -233,16 +230,16 @@ void write_html_escaped(std::string_view text, TextBuilder& out) {
   });
 }
 
-Value safe(Run run, const Value& self, const Bound&) {
-  return run.make_string(str(run, self), true);
+Value safe(Interpreter& vm, const Value& self, const Bound&) {
+  return vm.make_string(str(vm, self), true);
 }
-Value forceescape(Run run, const Value& self, const Bound&) {
-  TextBuilder out(run.budget);
-  write_html_escaped(str(run, self), out);
-  return run.make_string(out.take(), true);
+Value forceescape(Interpreter& vm, const Value& self, const Bound&) {
+  TextBuilder out(vm.budget);
+  write_html_escaped(str(vm, self), out);
+  return vm.make_string(out.take(), true);
 }
-Value escape(Run run, const Value& self, const Bound& args) {
-  return is_markup(self) ? self : forceescape(run, self, args);
+Value escape(Interpreter& vm, const Value& self, const Bound& args) {
+  return is_markup(self) ? self : forceescape(vm, self, args);
 }
 
 void write_url_quoted(std::string_view text, bool for_query, TextBuilder& out) {
@@ -262,42 +259,41 @@ void write_url_quoted(std::string_view text, bool for_query, TextBuilder& out) {
   });
 }
 
-Value urlencode(Run run, const Value& self, const Bound&) {
-  TextBuilder out(run.budget);
+Value urlencode(Interpreter& vm, const Value& self, const Bound&) {
+  TextBuilder out(vm.budget);
   if (self.is_string() || !is_iterable(self)) {
-    write_url_quoted(str(run, self), false, out);
-    return run.make_string(out.take());
+    write_url_quoted(str(vm, self), false, out);
+    return vm.make_string(out.take());
   }
   const std::vector<Value> pairs = self.is_dict()
-                                       ? *DictView(self.dict(), DictView::Part::kItems).iterate(run)
-                                       : to_items(run, self);
+                                       ? *DictView(self.dict(), DictView::Part::kItems).iterate(vm)
+                                       : to_items(vm, self);
   for (const Value& pair : pairs) {
-    const std::vector<Value> parts = to_items(run, pair);
+    const std::vector<Value> parts = to_items(vm, pair);
     if (parts.size() != 2) fail("urlencode needs pairs of a key and a value");
     if (out.size() > 0) out.append("&");
-    write_url_quoted(str(run, parts[0]), true, out);
+    write_url_quoted(str(vm, parts[0]), true, out);
     out.append("=");
-    write_url_quoted(str(run, parts[1]), true, out);
+    write_url_quoted(str(vm, parts[1]), true, out);
   }
-  return run.make_string(out.take());
+  return vm.make_string(out.take());
 }
 
-Value format_filter(Run run, const Value& self, const Bound& args) {
+Value format_filter(Interpreter& vm, const Value& self, const Bound& args) {
   if (args.raw->keyword.empty()) {
-    return run.make_string(
-        format_percent(run, str(run, self), run.make_tuple(args.raw->positional)));
+    return vm.make_string(format_percent(vm, str(vm, self), vm.make_tuple(args.raw->positional)));
   }
   if (!args.raw->positional.empty()) {
     fail("can't handle positional and keyword arguments at the same time");
   }
   std::vector<Dict::Entry> named;
   for (const auto& [name, value] : args.raw->keyword) {
-    named.emplace_back(run.make_string(name), value);
+    named.emplace_back(vm.make_string(name), value);
   }
-  return run.make_string(format_percent(run, str(run, self), run.make_dict(std::move(named))));
+  return vm.make_string(format_percent(vm, str(vm, self), vm.make_dict(std::move(named))));
 }
 
-Value tojson(Run run, const Value& self, const Bound& args) {
+Value tojson(Interpreter& vm, const Value& self, const Bound& args) {
   JsonStyle style;
   style.ensure_ascii = args.flag(0);
   if (args.has(1)) {
@@ -308,15 +304,15 @@ Value tojson(Run run, const Value& self, const Bound& args) {
     style.item_separator = ",";
   }
   if (args.has(2)) {
-    const std::vector<Value> separators = to_items(run, args.value(2));
+    const std::vector<Value> separators = to_items(vm, args.value(2));
     if (separators.size() != 2 || !separators[0].is_string() || !separators[1].is_string()) {
       fail("separators must be two strings");
     }
-    style.item_separator = str(run, separators[0]);
-    style.key_separator = str(run, separators[1]);
+    style.item_separator = str(vm, separators[0]);
+    style.key_separator = str(vm, separators[1]);
   }
   style.sort_keys = args.flag(3);
-  return run.make_string(dump_json(self, style, run.budget));
+  return vm.make_string(dump_json(self, style, vm.budget));
 }
 
 constexpr Builtin kFilters[] = {
@@ -344,7 +340,7 @@ constexpr Builtin kFilters[] = {
 // ---- methods. Interpreter::make_function charges for reading `self` before they run.
 
 template <bool kBackwards, bool kMustExist>
-Value finds(Run, const Value& self, const Bound& args) {
+Value finds(Interpreter&, const Value& self, const Bound& args) {
   const std::string_view text = self.as_string();
   const size_t at = kBackwards ? rfind_text(text, args.text(0)) : find_text(text, args.text(0));
   if (at != kAbsent) return Value::integer(static_cast<int64_t>(count_chars(text.substr(0, at))));
@@ -352,7 +348,7 @@ Value finds(Run, const Value& self, const Bound& args) {
   return Value::integer(-1);
 }
 
-Value count(Run, const Value& self, const Bound& args) {
+Value count(Interpreter&, const Value& self, const Bound& args) {
   const std::string& text = self.as_string();
   const std::string& part = args.text(0);
   if (part.empty()) return Value::integer(static_cast<int64_t>(self.text()->num_chars) + 1);
@@ -365,15 +361,15 @@ Value count(Run, const Value& self, const Bound& args) {
 }
 
 template <bool kAtStart>
-Value affixed(Run run, const Value& self, const Bound& args) {
+Value affixed(Interpreter& vm, const Value& self, const Bound& args) {
   const std::string& text = self.as_string();
   const auto has = [&](const Value& affix) {
     if (!affix.is_string()) {
       fail(fmt::format("startswith or endswith needs a str or a tuple of str, not {}",
                        affix.type_name()));
     }
-    run.budget.step();
-    run.budget.read(std::min(text.size(), affix.as_string().size()));
+    vm.budget.step();
+    vm.budget.read(std::min(text.size(), affix.as_string().size()));
     return kAtStart ? text.starts_with(affix.as_string()) : text.ends_with(affix.as_string());
   };
   if (!args.value(0).is_tuple()) return Value::boolean(has(args.value(0)));
@@ -382,7 +378,7 @@ Value affixed(Run run, const Value& self, const Bound& args) {
 }
 
 template <bool kAtStart>
-Value removes_affix(Run run, const Value& self, const Bound& args) {
+Value removes_affix(Interpreter& vm, const Value& self, const Bound& args) {
   std::string_view text = self.as_string();
   const std::string& affix = args.text(0);
   if (kAtStart ? !text.starts_with(affix) : !text.ends_with(affix)) return self;
@@ -391,27 +387,27 @@ Value removes_affix(Run run, const Value& self, const Bound& args) {
   } else {
     text.remove_suffix(affix.size());
   }
-  return same_kind(run, self, std::string(text));
+  return same_kind(vm, self, std::string(text));
 }
 
-Value replace(Run run, const Value& self, const Bound& args) {
-  return replaced(run, self.as_string(), args.text(0), args.text(1), args.integer(2, -1),
+Value replace(Interpreter& vm, const Value& self, const Bound& args) {
+  return replaced(vm, self.as_string(), args.text(0), args.text(1), args.integer(2, -1),
                   is_markup(self));
 }
 
 // Collects the parts of a split text. Each is made and charged separately.
 class Parts {
  public:
-  Parts(Run run, const Value& self) : run_(run), self_(self) {}
-  void add(std::string_view part) { items_.push_back(same_kind(run_, self_, std::string(part))); }
-  Value take() { return run_.make_list(std::move(items_)); }
+  Parts(Interpreter& vm, const Value& self) : vm_(vm), self_(self) {}
+  void add(std::string_view part) { items_.push_back(same_kind(vm_, self_, std::string(part))); }
+  Value take() { return vm_.make_list(std::move(items_)); }
   Value take_reversed() {
     std::reverse(items_.begin(), items_.end());
     return take();
   }
 
  private:
-  Run run_;
+  Interpreter& vm_;
   const Value& self_;
   std::vector<Value> items_;
 };
@@ -455,12 +451,12 @@ void split_words(std::string_view text, int64_t limit, Parts& parts) {
 }
 
 template <bool kBackwards>
-Value splits(Run run, const Value& self, const Bound& args) {
+Value splits(Interpreter& vm, const Value& self, const Bound& args) {
   const std::string_view text = self.as_string();
   int64_t limit = args.integer(1, -1);
   if (limit < 0) limit = INT64_MAX;
-  run.budget.want(text.size() * 2);
-  Parts parts(run, self);
+  vm.budget.want(text.size() * 2);
+  Parts parts(vm, self);
   if (!args.has(0)) {
     if (kBackwards && limit != INT64_MAX) {
       fail("rsplit with a limit needs a separator, such as rsplit(' ', 1)");
@@ -479,15 +475,15 @@ Value splits(Run run, const Value& self, const Bound& args) {
   return parts.take();
 }
 
-Value splitlines(Run run, const Value& self, const Bound&) {
-  Parts parts(run, self);
+Value splitlines(Interpreter& vm, const Value& self, const Bound&) {
+  Parts parts(vm, self);
   for (std::string_view rest = self.as_string(); !rest.empty();) parts.add(take_line(rest));
   return parts.take();
 }
 
-Value join(Run run, const Value& self, const Bound& args) {
-  TextBuilder out(run.budget);
-  const std::vector<Value> items = to_items(run, args.value(0));
+Value join(Interpreter& vm, const Value& self, const Bound& args) {
+  TextBuilder out(vm.budget);
+  const std::vector<Value> items = to_items(vm, args.value(0));
   for (size_t i = 0; i < items.size(); ++i) {
     if (!items[i].is_string()) {
       fail(fmt::format("sequence item {}: expected str instance, {} found", i,
@@ -496,17 +492,17 @@ Value join(Run run, const Value& self, const Bound& args) {
     if (i > 0) out.append(self.as_string());
     out.append(items[i].as_string());
   }
-  return same_kind(run, self, out.take());
+  return same_kind(vm, self, out.take());
 }
 
 // "{} {0} {name}".format(…)
-Value format(Run run, const Value& self, const Bound& args) {
+Value format(Interpreter& vm, const Value& self, const Bound& args) {
   const Args& given = *args.raw;
-  TextBuilder out(run.budget);
+  TextBuilder out(vm.budget);
   int64_t next = 0;
   const auto argument = [&](std::string_view name) {
     if (name.find_first_not_of("0123456789") != kAbsent) {
-      const std::optional<size_t> idx = find_named(given.keyword, name, run.budget);
+      const std::optional<size_t> idx = find_named(given.keyword, name, vm.budget);
       if (!idx) fail(fmt::format("str.format has no argument '{}'", shortened(name)));
       return given.keyword[*idx].second;
     }
@@ -525,7 +521,7 @@ Value format(Run run, const Value& self, const Bound& args) {
     out.append(rest.substr(0, brace));
     rest.remove_prefix(brace);
     if (rest.empty()) break;
-    run.budget.step();
+    vm.budget.step();
     if (rest.size() > 1 && rest[1] == rest[0]) {  // {{ or }}
       out.append(rest.substr(0, 1));
       rest.remove_prefix(2);
@@ -543,7 +539,7 @@ Value format(Run run, const Value& self, const Bound& args) {
     write_str(argument(name), out);
     rest.remove_prefix(end + 1);
   }
-  return same_kind(run, self, out.take());
+  return same_kind(vm, self, out.take());
 }
 
 constexpr Builtin kMethods[] = {
