@@ -94,7 +94,7 @@ Value compares(Interpreter& vm, const Value& self, const Bound& args) {
 }
 
 Value sameas(Interpreter&, const Value& self, const Bound& args) {
-  return Value::boolean(identical(self, args.value(0)));
+  return Value::boolean(self.is_same(args.value(0)));
 }
 Value iterable(Interpreter&, const Value& self, const Bound&) {
   return Value::boolean(is_iterable(self));
@@ -220,24 +220,20 @@ struct Cycler : Object, std::enable_shared_from_this<Cycler> {
   size_t position = 0;
 };
 
-Value cycler_next(Interpreter&, const Value& self, const Bound&) {
-  auto& cycler = *self.object_as<Cycler>();
-  const size_t now = cycler.position;
-  cycler.position = (now + 1) % cycler.items.size();
-  return cycler.items[now];
+void expect_no_args(const Args& args) {
+  if (!args.positional.empty() || !args.keyword.empty()) fail("the call takes no arguments");
 }
-Value cycler_reset(Interpreter&, const Value& self, const Bound&) {
-  self.object_as<Cycler>()->position = 0;
-  return {};
-}
-constexpr Builtin kCyclerNext = {"next", "", cycler_next};
-constexpr Builtin kCyclerReset = {"reset", "", cycler_reset};
 
 std::optional<Value> Cycler::attribute(Interpreter& vm, std::string_view name) {
   if (name == "current") return items[position];
   if (name != "next" && name != "reset") return std::nullopt;
-  return vm.make_function(Value::of(shared_from_this()),
-                          name == "next" ? kCyclerNext : kCyclerReset);
+  return vm.make_function(depth + 1, [self = shared_from_this(), resets = name == "reset"](
+                                         Interpreter&, const Args& args) {
+    expect_no_args(args);
+    const size_t now = self->position;
+    self->position = resets ? 0 : (now + 1) % self->items.size();
+    return resets ? Value() : self->items[now];
+  });
 }
 
 Value cycler(Interpreter& vm, const Value&, const Bound& args) {
@@ -246,24 +242,13 @@ Value cycler(Interpreter& vm, const Value&, const Bound& args) {
   return vm.make_object(std::make_shared<Cycler>(args.raw->positional), num_items * sizeof(Value));
 }
 
-struct Joiner : Object {
-  explicit Joiner(Value the_separator) : separator(std::move(the_separator)) {
-    depth = separator.depth() + 1;
-  }
-  std::string type_name() const override { return "Joiner"; }
-  bool callable() const override { return true; }
-  Value call(Interpreter&, Args args) override {
-    if (!args.positional.empty() || !args.keyword.empty()) fail("a joiner takes no arguments");
-    return std::exchange(used, true) ? separator : Value::string("");
-  }
-
-  Value separator;
-  bool used = false;
-};
-
 Value joiner(Interpreter& vm, const Value&, const Bound& args) {
-  return vm.make_object(
-      std::make_shared<Joiner>(args[0] == nullptr ? vm.make_string(", ") : args.value(0)));
+  const Value separator = args[0] == nullptr ? vm.make_string(", ") : args.value(0);
+  return vm.make_function(separator.depth() + 1,
+                          [separator, used = false](Interpreter&, const Args& given) mutable {
+                            expect_no_args(given);
+                            return std::exchange(used, true) ? separator : Value::string("");
+                          });
 }
 
 Value raise_exception(Interpreter& vm, const Value&, const Bound& args) {
@@ -403,19 +388,15 @@ class Table {
   std::unordered_map<std::string_view, const Builtin*> builtins_;
 };
 
-}  // namespace
-
-namespace {
-
 // Fails for a method that Python's str has and templates here do not.
 void refuse_string_method(std::string_view name) {
   constexpr std::string_view kRefused =
       " casefold center encode expandtabs format_map isalnum isalpha isascii isdecimal isdigit "
       "isidentifier islower isnumeric isprintable isspace istitle isupper ljust maketrans "
-      "partition "
-      "rindex rjust rpartition swapcase translate zfill ";
-  if (name.size() > 12 || kRefused.find(fmt::format(" {} ", name)) == std::string_view::npos)
-    return;
+      "partition rindex rjust rpartition swapcase translate zfill ";
+  constexpr size_t kLongest = 12;
+  if (name.size() > kLongest) return;
+  if (kRefused.find(fmt::format(" {} ", name)) == std::string_view::npos) return;
   std::string supported;
   for (const Builtin& method : string_methods()) supported += fmt::format(" {}", method.name);
   fail(fmt::format("the method str.{} is not supported in chat templates; expected one of{}", name,

@@ -96,7 +96,7 @@ Value Interpreter::lookup(NameId id) {
   const std::string& wanted = name(id);
   budget.read(wanted.size());
   if (const Value* value = variables_.dict()->find(wanted, budget)) return *value;
-  if (const Builtin* global = find_global(wanted)) return make_function(Value(), *global);
+  if (const Builtin* global = find_global(wanted)) return make_method(Value(), *global);
   return make_undefined(fmt::format("'{}' is undefined", shortened(wanted)));
 }
 
@@ -279,29 +279,12 @@ Value Interpreter::make_undefined(std::string reason) {
       UndefinedReason{std::move(reason), std::move(charge)}));
 }
 
-namespace {
-
-struct Function : Object {
-  Function(Value the_self, const Builtin& the_builtin)
-      : self(std::move(the_self)), builtin(the_builtin) {
-    depth = self.depth() + 1;
-  }
-  std::string type_name() const override { return "function"; }
-  bool callable() const override { return true; }
-  Value call(Interpreter& vm, Args args) override {
+Value Interpreter::make_method(const Value& self, const Builtin& builtin) {
+  return make_function(self.depth() + 1, [self, &builtin](Interpreter& vm, const Args& args) {
     // Charged here, so that the methods of str need not.
     if (self.is_string()) vm.budget.read(self.as_string().size());
     return call_builtin(vm, builtin, self, args);
-  }
-
-  Value self;
-  const Builtin& builtin;
-};
-
-}  // namespace
-
-Value Interpreter::make_function(Value self, const Builtin& builtin) {
-  return make_object(std::make_shared<Function>(std::move(self), builtin));
+  });
 }
 
 Value Interpreter::make_mutable(std::shared_ptr<Object> object) {

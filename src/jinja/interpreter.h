@@ -25,6 +25,16 @@ struct Scope {
   void set(NameId name, Value value, Budget& budget);
 };
 
+template <typename Call>
+struct Function : Object {
+  Function(int the_depth, Call the_run) : run(std::move(the_run)) { depth = the_depth; }
+  std::string type_name() const override { return "function"; }
+  bool callable() const override { return true; }
+  Value call(Interpreter& vm, Args args) override { return run(vm, args); }
+
+  Call run;
+};
+
 class Interpreter {
  public:
   Interpreter(const Program& program, const Value& variables, const TemplateLimits& limits);
@@ -77,7 +87,12 @@ class Interpreter {
   Value make_object(std::shared_ptr<Object> object, size_t num_extra_bytes = 0);
   Value make_iterator(std::vector<Value> items);
   // A builtin as a value, bound to the `self` that it will be called with.
-  Value make_function(Value self, const Builtin& builtin);
+  Value make_method(const Value& self, const Builtin& builtin);
+  // A function Value(Interpreter&, const Args&) as a value; `depth` is that of the values it holds.
+  template <typename Call>
+  Value make_function(int depth, Call call) {
+    return make_object(std::make_shared<Function<Call>>(depth, std::move(call)));
+  }
   Value make_undefined(std::string reason);
   // For objects that may come to refer to themselves: they are cleared when the render ends.
   Value make_mutable(std::shared_ptr<Object> object);

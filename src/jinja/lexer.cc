@@ -311,4 +311,52 @@ std::vector<Token> tokenize(std::string_view source) {
   return Lexer(source).run();
 }
 
+// ---- TokenReader
+
+namespace {
+
+constexpr const char* kTokenNames[] = {"template data / text",
+                                       "begin of print statement",
+                                       "end of print statement",
+                                       "begin of statement block",
+                                       "end of statement block",
+                                       "name",
+                                       "string",
+                                       "number",
+                                       "operator",
+                                       "end of template"};
+
+}  // namespace
+
+bool TokenReader::skip_op(std::string_view op) {
+  const bool is_here = current().is_op(op);
+  if (is_here) next();
+  return is_here;
+}
+bool TokenReader::skip_name(std::string_view name) {
+  const bool is_here = current().is_name(name);
+  if (is_here) next();
+  return is_here;
+}
+void TokenReader::expect_op(std::string_view op) {
+  if (!skip_op(op)) fail_here(fmt::format("expected token '{}'", op));
+}
+std::string TokenReader::expect_name() {
+  if (current().type != TokenType::kName) fail_here("expected token 'name'");
+  return next().text;
+}
+void TokenReader::expect(TokenType type) {
+  if (current().type != type) {
+    fail_here(fmt::format("expected token '{}'", kTokenNames[static_cast<size_t>(type)]));
+  }
+  next();
+}
+void TokenReader::fail_here(std::string_view message) const {
+  const bool is_shown =
+      current().type == TokenType::kName || current().type == TokenType::kOperator;
+  fail_at(current().line, fmt::format("{}, got '{}'", message,
+                                      is_shown ? shortened(current().text)
+                                               : kTokenNames[static_cast<size_t>(current().type)]));
+}
+
 }  // namespace quire::jinja

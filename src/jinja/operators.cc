@@ -42,7 +42,7 @@ std::optional<Value> python_attribute(Interpreter& vm, const Value& base, std::s
     if (name == "list") return base.items()[1];
   }
   if (const Builtin* method = find_method(base, name)) {
-    return vm.make_function(base, *method);
+    return vm.make_method(base, *method);
   }
   return std::nullopt;
 }
@@ -247,32 +247,18 @@ int64_t power(int64_t base, int64_t exponent) {
 Value int_op(BinaryOp op, int64_t a, int64_t b) {
   int64_t result = 0;
   bool overflow = false;
-  switch (op) {
-    case BinaryOp::kAdd:
-      overflow = __builtin_add_overflow(a, b, &result);
-      break;
-    case BinaryOp::kSub:
-      overflow = __builtin_sub_overflow(a, b, &result);
-      break;
-    case BinaryOp::kMul:
-      overflow = __builtin_mul_overflow(a, b, &result);
-      break;
-    case BinaryOp::kFloorDiv:
-    case BinaryOp::kMod:
-      if (b == 0) fail("integer division or modulo by zero");
-      if (b == -1) {  // the only divisor whose quotient can overflow
-        if (op == BinaryOp::kMod) return Value::integer(0);
-        overflow = __builtin_sub_overflow(int64_t{0}, a, &result);
-      } else {
-        const int64_t quotient = floor_div(a, b);
-        result = op == BinaryOp::kMod ? a - quotient * b : quotient;
-      }
-      break;
-    case BinaryOp::kPow:
-      result = power(a, b);
-      break;
-    default:
-      break;  // a division is always one of floats; `and` and `or` do not come here
+  if (op == BinaryOp::kPow) return Value::integer(power(a, b));
+  if (op == BinaryOp::kAdd) overflow = __builtin_add_overflow(a, b, &result);
+  if (op == BinaryOp::kSub) overflow = __builtin_sub_overflow(a, b, &result);
+  if (op == BinaryOp::kMul) overflow = __builtin_mul_overflow(a, b, &result);
+  if (op == BinaryOp::kFloorDiv || op == BinaryOp::kMod) {
+    if (b == 0) fail("integer division or modulo by zero");
+    if (b == -1) {  // the only divisor whose quotient can overflow
+      overflow = op == BinaryOp::kFloorDiv && __builtin_sub_overflow(int64_t{0}, a, &result);
+    } else {
+      const int64_t quotient = floor_div(a, b);
+      result = op == BinaryOp::kMod ? a - quotient * b : quotient;
+    }
   }
   if (overflow) fail_overflow();
   return Value::integer(result);
@@ -307,18 +293,10 @@ Value number_op(BinaryOp op, const Value& left, const Value& right) {
   }
   const double a = left.as_float();
   const double b = right.as_float();
-  switch (op) {
-    case BinaryOp::kAdd:
-      return Value::real(a + b);
-    case BinaryOp::kSub:
-      return Value::real(a - b);
-    case BinaryOp::kMul:
-      return Value::real(a * b);
-    case BinaryOp::kPow:
-      return Value::real(float_power(a, b));
-    default:
-      break;
-  }
+  if (op == BinaryOp::kAdd) return Value::real(a + b);
+  if (op == BinaryOp::kSub) return Value::real(a - b);
+  if (op == BinaryOp::kMul) return Value::real(a * b);
+  if (op == BinaryOp::kPow) return Value::real(float_power(a, b));
   if (b == 0) fail(op == BinaryOp::kMod ? "float modulo" : "division by zero");
   if (op == BinaryOp::kDiv) return Value::real(a / b);
   return Value::real(op == BinaryOp::kMod ? float_mod(a, b) : float_floor_div(a, b));
@@ -430,7 +408,7 @@ bool contains(Interpreter& vm, const Value& container, const Value& item) {
   }
   const auto has = [&](const std::vector<Value>& items) {
     for (const Value& present : items) {
-      if (identical(present, item) || equal(present, item, &budget)) return true;
+      if (present.is_same(item) || equal(present, item, &budget)) return true;
     }
     return false;
   };

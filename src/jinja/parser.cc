@@ -13,21 +13,6 @@ namespace quire::jinja {
 
 namespace {
 
-std::string describe(const Token& token) {
-  constexpr const char* kNames[] = {"template data / text",
-                                    "begin of print statement",
-                                    "end of print statement",
-                                    "begin of statement block",
-                                    "end of statement block",
-                                    "name",
-                                    "string",
-                                    "number",
-                                    "operator",
-                                    "end of template"};
-  const bool is_shown = token.type == TokenType::kName || token.type == TokenType::kOperator;
-  return is_shown && !token.text.empty() ? token.text : kNames[static_cast<size_t>(token.type)];
-}
-
 // Gives a variable another value until the end of the scope.
 template <typename T>
 class Scoped {
@@ -55,10 +40,10 @@ constexpr BinaryToken kProduct[] = {{"*", BinaryOp::kMul},
                                     {"%", BinaryOp::kMod}};
 constexpr BinaryToken kPower[] = {{"**", BinaryOp::kPow}};
 
-class Parser {
+class Parser : TokenReader {
  public:
   Parser(std::vector<Token> tokens, int max_depth)
-      : tokens_(std::move(tokens)), max_depth_(max_depth) {}
+      : TokenReader(std::move(tokens)), max_depth_(max_depth) {}
 
   std::unique_ptr<Program> run() {
     for (const char* name : kSpecialNames) name_id(name);
@@ -69,33 +54,6 @@ class Parser {
 
  private:
   using Names = std::initializer_list<std::string_view>;
-
-  // ---- tokens
-  const Token& current() const { return tokens_[pos_]; }
-  const Token& look() const { return tokens_[std::min(pos_ + 1, tokens_.size() - 1)]; }
-  Token next() { return pos_ + 1 < tokens_.size() ? tokens_[pos_++] : tokens_[pos_]; }
-  bool skip(bool is_here) {
-    if (is_here) next();
-    return is_here;
-  }
-  bool skip_op(std::string_view op) { return skip(current().is_op(op)); }
-  bool skip_name(std::string_view name) { return skip(current().is_name(name)); }
-  void expect_op(std::string_view op) {
-    if (!skip_op(op)) fail_here(fmt::format("expected token '{}'", op));
-  }
-  std::string expect_name() {
-    if (current().type != TokenType::kName) fail_here("expected token 'name'");
-    return next().text;
-  }
-  void expect(TokenType type) {
-    if (current().type != type) {
-      fail_here(fmt::format("expected token '{}'", describe({type, "", {}, 0})));
-    }
-    next();
-  }
-  [[noreturn]] void fail_here(std::string message) const {
-    fail_at(current().line, fmt::format("{}, got '{}'", message, describe(current())));
-  }
 
   // ---- nodes
   // Counts the levels of nesting. Each level of an expression constructs three of these.
@@ -422,9 +380,8 @@ class Parser {
   ExprPtr parse_binary(std::span<const BinaryToken> ops, ExprPtr (Parser::*operand)()) {
     ExprPtr left = (this->*operand)();
     while (true) {
-      const auto op = std::find_if(ops.begin(), ops.end(), [&](const BinaryToken& o) {
-        return current().is_op(o.text) || current().is_name(o.text);
-      });
+      const auto op =
+          std::find_if(ops.begin(), ops.end(), [&](const BinaryToken& o) { return at(o.text); });
       if (op == ops.end()) return left;
       const int line = next().line;
       auto node = make<BinaryExpr>(line, std::move(left), (this->*operand)());
@@ -442,27 +399,21 @@ class Parser {
 
   ExprPtr parse_compare() {
     constexpr std::pair<std::string_view, CompareOp> kOps[] = {
-        {"==", CompareOp::kEq}, {"!=", CompareOp::kNe}, {"<", CompareOp::kLt},
-        {"<=", CompareOp::kLe}, {">", CompareOp::kGt},  {">=", CompareOp::kGe}};
+        {"==", CompareOp::kEq}, {"!=", CompareOp::kNe},    {"<", CompareOp::kLt},
+        {"<=", CompareOp::kLe}, {">", CompareOp::kGt},     {">=", CompareOp::kGe},
+        {"in", CompareOp::kIn}, {"not", CompareOp::kNotIn}};
     const int line = current().line;
     ExprPtr first = parse_sum();
     std::unique_ptr<CompareExpr> node;
     while (true) {
       const auto* op = std::find_if(std::begin(kOps), std::end(kOps),
-                                    [&](const auto& o) { return current().is_op(o.first); });
-      CompareOp found = CompareOp::kIn;
-      if (op != std::end(kOps)) {
-        found = op->second;
-        next();
-      } else if (current().is_name("not") && look().is_name("in")) {
-        found = CompareOp::kNotIn;
-        next();
-        next();
-      } else if (!skip_name("in")) {
-        break;
-      }
+                                    [&](const auto& o) { return at(o.first); });
+      if (op == std::end(kOps)) break;
+      if (op->second == CompareOp::kNotIn && !look().is_name("in")) break;
+      next();
+      if (op->second == CompareOp::kNotIn) next();
       if (node == nullptr) node = make<CompareExpr>(line, std::move(first));
-      node->ops.push_back(found);
+      node->ops.push_back(op->second);
       adopt(*node, parse_sum());
     }
     return node == nullptr ? std::move(first) : std::move(node);
@@ -690,8 +641,6 @@ class Parser {
     return make<UnaryExpr>(line, std::move(node));
   }
 
-  std::vector<Token> tokens_;
-  size_t pos_ = 0;
   int max_depth_;
   int nesting_ = 0;
   int loop_depth_ = 0;            // enclosing loops within this macro; break needs at least one

@@ -220,17 +220,18 @@ std::string title_filter(std::string_view text) {
   };
   std::string out;
   for (size_t at = 0; at < text.size();) {
-    const bool separator = separates(decode_utf8(text.substr(at)).code_point);
-    size_t end = at;
-    while (end < text.size()) {
-      const Utf8Char c = decode_utf8(text.substr(end));
-      if (separates(c.code_point) != separator) break;
-      end += static_cast<size_t>(c.num_bytes);
+    size_t end = at;   // of the word, which may be empty
+    size_t first = 0;  // the size of its first character
+    for (const auto& [c, bytes] : Chars(text.substr(at))) {
+      if (separates(c)) break;
+      if (end == at) first = bytes.size();
+      end += bytes.size();
     }
-    const std::string_view word = text.substr(at, end - at);
-    const auto first = static_cast<size_t>(decode_utf8(word).num_bytes);
-    out += upper(word.substr(0, first)) + lower(word.substr(first));
-    at = end;
+    out += upper(text.substr(at, first)) + lower(text.substr(at + first, end - at - first));
+    const auto size =
+        end == text.size() ? 0 : static_cast<size_t>(decode_utf8(text.substr(end)).num_bytes);
+    out += text.substr(end, size);
+    at = end + size;
   }
   return out;
 }

@@ -214,18 +214,6 @@ Value Loop::call(Interpreter& vm, Args args) {
   return vm.make_string(run_recursive_loop(vm, *stmt, args.positional[0], depth0 + 1, *outer));
 }
 
-Value cycle(Interpreter&, const Value& self, const Bound& args) {
-  const std::vector<Value>& items = args.raw->positional;
-  if (items.empty()) fail("no items for cycling given");
-  return items[static_cast<size_t>(self.object_as<Loop>()->index0) % items.size()];
-}
-Value changed(Interpreter& vm, const Value& self, const Bound& args) {
-  return Value::boolean(self.object_as<Loop>()->changed(vm, *args.raw));
-}
-
-constexpr Builtin kCycle = {"cycle", "*", cycle};
-constexpr Builtin kChanged = {"changed", "*", changed};
-
 std::optional<Value> Loop::attribute(Interpreter& vm, std::string_view name) {
   const auto number = [](int64_t n) { return Value::integer(n); };
   if (name == "index") return number(index0 + 1);
@@ -244,8 +232,17 @@ std::optional<Value> Loop::attribute(Interpreter& vm, std::string_view name) {
     const std::optional<Value>& item = peek(vm);
     return item ? *item : Value::undefined("there is no next item");
   }
-  if (name == "cycle" || name == "changed") {
-    return vm.make_function(Value::of(shared_from_this()), name == "cycle" ? kCycle : kChanged);
+  if (name == "cycle") {
+    return vm.make_function(depth + 1, [self = shared_from_this()](Interpreter&, const Args& args) {
+      if (args.positional.empty()) fail("no items for cycling given");
+      return args.positional[static_cast<size_t>(self->index0) % args.positional.size()];
+    });
+  }
+  if (name == "changed") {
+    return vm.make_function(depth + 1,
+                            [self = shared_from_this()](Interpreter& run, const Args& args) {
+                              return Value::boolean(self->changed(run, args));
+                            });
   }
   return std::nullopt;
 }

@@ -337,7 +337,7 @@ constexpr Builtin kFilters[] = {
     {"wordcount", "", wordcount},
 };
 
-// ---- methods. Interpreter::make_function charges for reading `self` before they run.
+// ---- methods. Interpreter::make_method charges for reading `self` before they run.
 
 template <bool kBackwards, bool kMustExist>
 Value finds(Interpreter&, const Value& self, const Bound& args) {

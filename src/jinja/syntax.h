@@ -2,6 +2,7 @@
 // (parser.cc). The nodes evaluate and execute themselves (interpreter.cc).
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,28 @@ struct Token {
 // trim_blocks=True, lstrip_blocks=True and keep_trailing_newline=False. The last token is kEnd.
 // Throws Error.
 std::vector<Token> tokenize(std::string_view source);
+
+// Reads tokens one after the other.
+class TokenReader {
+ public:
+  explicit TokenReader(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+  const Token& current() const { return tokens_[pos_]; }
+  const Token& look() const { return tokens_[std::min(pos_ + 1, tokens_.size() - 1)]; }
+  Token next() { return pos_ + 1 < tokens_.size() ? tokens_[pos_++] : tokens_[pos_]; }
+  // Whether the token is this operator, such as `+` or `and`.
+  bool at(std::string_view op) const { return current().is_op(op) || current().is_name(op); }
+  bool skip_op(std::string_view op);
+  bool skip_name(std::string_view name);
+  void expect_op(std::string_view op);
+  std::string expect_name();
+  void expect(TokenType type);
+  // Fails with the message and the current token.
+  [[noreturn]] void fail_here(std::string_view message) const;
+
+ protected:
+  std::vector<Token> tokens_;
+  size_t pos_ = 0;
+};
 
 // ---- expressions
 

@@ -31,11 +31,8 @@ void Budget::fail_memory() const {
 }
 
 Sequence::Sequence(std::vector<Value> the_items, Type the_type)
-    : items(std::move(the_items)), type(the_type), hashable(the_type != Type::kList) {
-  for (const Value& item : items) {
-    depth = std::max(depth, item.depth() + 1);
-    hashable = hashable && is_hashable(item);
-  }
+    : items(std::move(the_items)), type(the_type) {
+  for (const Value& item : items) depth = std::max(depth, item.depth() + 1);
 }
 
 Value Value::undefined(const char* reason) {
@@ -68,16 +65,9 @@ const std::string& Value::undefined_reason() const {
 }
 
 int Value::depth() const {
-  switch (kind()) {
-    case Kind::kSequence:
-      return sequence()->depth;
-    case Kind::kDict:
-      return dict()->depth();
-    case Kind::kObject:
-      return object()->depth;
-    default:
-      return 0;
-  }
+  if (is_sequence()) return sequence()->depth;
+  if (is_dict()) return dict()->depth();
+  return is_object() ? object()->depth : 0;
 }
 
 std::string Value::type_name() const {
@@ -195,73 +185,22 @@ bool equal_sequences(const Sequence& left, const Sequence& right, Budget* budget
   return true;
 }
 
-// The order of kinds among keys: numbers, strings, None, undefined values, tuples, objects.
-enum KeyRank { kNumberKey, kStringKey, kNoneKey, kUndefinedKey, kTupleKey, kObjectKey };
+// The order of kinds among keys: numbers, strings, None, undefined values.
+enum KeyRank { kNumberKey, kStringKey, kNoneKey, kUndefinedKey };
 KeyRank key_rank(const Value& value) {
-  constexpr KeyRank kRanks[] = {kUndefinedKey, kNoneKey,  kNumberKey, kNumberKey, kNumberKey,
-                                kStringKey,    kTupleKey, kTupleKey,  kObjectKey};
-  return kRanks[static_cast<size_t>(value.kind())];
-}
-
-// Fails with the name of the unhashable value, which may be nested deep in a tuple.
-[[noreturn]] void fail_unhashable(const Value& value) {
-  if (value.is_tuple()) {
-    for (const Value& item : value.items()) {
-      if (!is_hashable(item)) fail_unhashable(item);
-    }
-  }
-  fail(fmt::format("unhashable type: '{}'", value.type_name()));
-}
-
-int compare_tuples(const Sequence& left, const Sequence& right, Budget* budget) {
-  const size_t common = std::min(left.items.size(), right.items.size());
-  for (size_t i = 0; i < common; ++i) {
-    const int order = compare_keys(left.items[i], right.items[i], budget);
-    if (order != 0) return order;
-  }
-  return left.items.size() < right.items.size() ? -1 : left.items.size() > right.items.size();
+  if (value.is_string()) return kStringKey;
+  if (value.is_number()) return kNumberKey;
+  return value.is_none() ? kNoneKey : kUndefinedKey;
 }
 
 }  // namespace
 
 bool truthy(const Value& value) {
-  switch (value.kind()) {
-    case Value::Kind::kUndefined:
-    case Value::Kind::kNone:
-      return false;
-    case Value::Kind::kBool:
-    case Value::Kind::kInt:
-      return value.as_int() != 0;
-    case Value::Kind::kFloat:
-      return value.as_float() != 0;
-    case Value::Kind::kString:
-      return !value.as_string().empty();
-    case Value::Kind::kSequence:
-      return !value.items().empty();
-    case Value::Kind::kDict:
-      return !value.dict()->entries().empty();
-    case Value::Kind::kObject:
-      break;
-  }
-  return value.object()->truthy();
-}
-
-bool identical(const Value& left, const Value& right) {
-  if (left.kind() != right.kind()) return false;
-  switch (left.kind()) {
-    case Value::Kind::kString:
-      return left.text() == right.text();
-    case Value::Kind::kSequence:
-      return left.sequence() == right.sequence();
-    case Value::Kind::kDict:
-      return left.dict() == right.dict();
-    case Value::Kind::kObject:
-      return left.object() == right.object();
-    case Value::Kind::kUndefined:
-      return &left.undefined_reason() == &right.undefined_reason();
-    default:
-      return equal(left, right, nullptr);
-  }
+  if (value.is_number()) return value.as_float() != 0;
+  if (value.is_string()) return !value.as_string().empty();
+  if (value.is_sequence()) return !value.items().empty();
+  if (value.is_dict()) return !value.dict()->entries().empty();
+  return value.is_object() && value.object()->truthy();
 }
 
 bool equal(const Value& left, const Value& right, Budget* budget) {
@@ -310,11 +249,13 @@ bool less(const Value& left, const Value& right, Budget& budget, std::string_vie
 }
 
 bool is_hashable(const Value& value) {
-  return value.is_sequence() ? value.sequence()->hashable : !value.is_dict();
+  return !value.is_sequence() && !value.is_dict() && !value.is_object();
 }
 
 void require_hashable(const Value& value) {
-  if (!is_hashable(value)) fail_unhashable(value);
+  if (!is_hashable(value)) {
+    fail(fmt::format("unhashable type: '{}'; keys are str, numbers or None", value.type_name()));
+  }
 }
 
 int compare_keys(const Value& left, const Value& right, Budget* budget) {
@@ -322,27 +263,16 @@ int compare_keys(const Value& left, const Value& right, Budget* budget) {
   const KeyRank rank = key_rank(left);
   const KeyRank right_rank = key_rank(right);
   if (rank != right_rank) return rank < right_rank ? -1 : 1;
-  switch (rank) {
-    case kNumberKey: {
-      const int order = compare_numbers(left, right);
-      if (order != 2) return order;
-      // In Python, NaN equals nothing. Here all NaNs are one key, after all other numbers.
-      const int left_nan = left.is_float() && std::isnan(left.as_float());
-      const int right_nan = right.is_float() && std::isnan(right.as_float());
-      return left_nan - right_nan;
-    }
-    case kStringKey:
-      count_bytes(budget, std::min(left.as_string().size(), right.as_string().size()));
-      return left.as_string().compare(right.as_string());
-    case kTupleKey:
-      return compare_tuples(*left.sequence(), *right.sequence(), budget);
-    case kObjectKey:
-      return std::less<>()(left.object().get(), right.object().get())
-                 ? -1
-                 : static_cast<int>(left.object() != right.object());
-    default:
-      return 0;
+  if (rank == kNumberKey) {
+    const int order = compare_numbers(left, right);
+    if (order != 2) return order;
+    // In Python, NaN equals nothing. Here all NaNs are one key, after all other numbers.
+    return (left.is_float() && std::isnan(left.as_float())) -
+           (right.is_float() && std::isnan(right.as_float()));
   }
+  if (rank != kStringKey) return 0;
+  count_bytes(budget, std::min(left.as_string().size(), right.as_string().size()));
+  return left.as_string().compare(right.as_string());
 }
 
 std::string float_repr(double number) {

@@ -39,8 +39,7 @@ struct Sequence {
 
   std::vector<Value> items;
   Type type;
-  int depth = 1;         // of nesting, this level included
-  bool hashable = true;  // of a tuple: all of its items are; stored so that lookups skip the search
+  int depth = 1;  // of nesting, this level included
   MemoryCharge charge{};
 };
 
@@ -75,7 +74,9 @@ struct UndefinedReason {
 class Value {
  public:
   enum class Kind { kUndefined, kNone, kBool, kInt, kFloat, kString, kSequence, kDict, kObject };
-  struct None {};
+  struct None {
+    bool operator==(const None&) const = default;
+  };
   using UndefinedPtr = std::shared_ptr<const UndefinedReason>;
   using TextPtr = std::shared_ptr<const Text>;
   using SequencePtr = std::shared_ptr<const Sequence>;
@@ -94,11 +95,10 @@ class Value {
   static Value list(std::vector<Value> items);
   static Value tuple(std::vector<Value> items);
   static Value dict(const std::vector<std::pair<std::string, Value>>& entries);
-  static Value of(UndefinedPtr reason) { return Value(Data(std::move(reason))); }
-  static Value of(TextPtr text) { return Value(Data(std::move(text))); }
-  static Value of(SequencePtr sequence) { return Value(Data(std::move(sequence))); }
-  static Value of(DictPtr dict) { return Value(Data(std::move(dict))); }
-  static Value of(ObjectPtr object) { return Value(Data(std::move(object))); }
+  template <typename T>
+  static Value of(std::shared_ptr<T> shared) {
+    return Value(Data(std::move(shared)));
+  }
 
   Kind kind() const { return static_cast<Kind>(data_.index()); }
   bool is_undefined() const { return kind() == Kind::kUndefined; }
@@ -133,6 +133,8 @@ class Value {
     return is_object() ? dynamic_cast<T*>(object().get()) : nullptr;
   }
 
+  // Python's `is`: the same object, or equal scalars of one type.
+  bool is_same(const Value& other) const { return data_ == other.data_; }
   int depth() const;              // 0: holds no other value
   std::string type_name() const;  // Python's: "str", "dict", "NoneType"
 
@@ -148,12 +150,11 @@ class Value {
 
 bool truthy(const Value& value);
 bool equal(const Value& left, const Value& right, Budget* budget);
-bool identical(const Value& left, const Value& right);
 // Python's `<`, for sorting and comparing. Fails if the types have no order.
 bool less(const Value& left, const Value& right, Budget& budget, std::string_view op = "<");
 bool is_hashable(const Value& value);
 void require_hashable(const Value& value);
-// A total order of hashable values, in which equal keys are equal by Python's ==.
+// A total order of keys, in which equal keys are equal by Python's ==.
 int compare_keys(const Value& left, const Value& right, Budget* budget);
 
 std::string float_repr(double number);

@@ -456,7 +456,6 @@ missing|items|list
 {1: 'a', 1.0: 'b', true: 'c'}
 {'a': 1, 'a': 2}
 {[1]: 2}
-{(1, 2): 3}[(1, 2)]
 d[missing]
 d[none]
 d[['x']]
