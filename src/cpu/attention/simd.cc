@@ -170,13 +170,13 @@ class CpuPlan final : public AttentionPlan {
     batch_ = batch;
     split_.plan(batch, batch.range(phase_), work_);
     QUIRE_CHECK(work_.num_partials <= max_partials_,
-                "[attention] a context is longer than the plan was made for");
+                "[attention] a context is longer than the plan's max_kv_len");
     return {};
   }
 
   Status run(const AttentionCall& call, Stream& /*stream*/) override {
     QUIRE_CHECK(call.workspace.size() >= workspace_bytes(),
-                "[attention] the workspace is smaller than what the plan asked for");
+                "[attention] the workspace is smaller than workspace_bytes()");
     CallContext context{.shape = shape_,
                         .batch = batch_,
                         .call = call,

@@ -40,8 +40,9 @@ class CpuOps final : public Ops {
   Result<Tensor> make_vector(const TensorView& source) override {
     if (source.dtype != DType::kF32 && source.dtype != DType::kF16 &&
         source.dtype != DType::kBF16) {
-      return invalid_argument(fmt::format("[ops] vector type; got {}, expected f32, f16 or bf16",
-                                          dtype_name(source.dtype)));
+      return invalid_argument(
+          fmt::format("[ops] unsupported type of a vector; got {}, expected f32, f16 or bf16",
+                      dtype_name(source.dtype)));
     }
     const int64_t count = source.shape.num_elements();
     QUIRE_ASSIGN_OR_RETURN(Tensor vector, Tensor::host({count}, DType::kF32));
@@ -58,7 +59,8 @@ class CpuOps final : public Ops {
     const auto& packed = static_cast<const PackedLinear&>(table);
     check_rows(out, packed.in_features());
     for_rows(out, [&](int64_t t) {
-      QUIRE_CHECK(ids[t] >= 0 && ids[t] < packed.out_features(), "[ops] token id past the table");
+      QUIRE_CHECK(ids[t] >= 0 && ids[t] < packed.out_features(),
+                  "[ops] embed: a token id is not in the table");
       packed.unpack_row(ids[t], row(out, t));
       if (scale == 1.0F) return;
       for (int64_t i = 0; i < out.shape[1]; ++i) row(out, t)[i] *= scale;

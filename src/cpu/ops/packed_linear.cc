@@ -25,12 +25,14 @@ bool has_scales(const WeightView& matrix) {
 Status check_scheme(const WeightView& matrix) {
   if (has_scales(matrix)) {
     if (matrix.scheme.values == DType::kF8E4M3 && matrix.values.dtype == DType::kF8E4M3) return {};
-    return unimplemented(fmt::format("[ops] weight scheme; got {}, expected fp8_e4m3 with scales",
-                                     describe(matrix.scheme)));
+    return unimplemented(
+        fmt::format("[ops] unsupported weight scheme; got {}, expected fp8_e4m3 with scales",
+                    describe(matrix.scheme)));
   }
   if (is_weight_dtype(matrix.values.dtype)) return {};
-  return invalid_argument(fmt::format("[ops] weight type; got {}, expected f32, f16 or bf16",
-                                      dtype_name(matrix.values.dtype)));
+  return invalid_argument(
+      fmt::format("[ops] unsupported weight type; got {}, expected f32, f16 or bf16",
+                  dtype_name(matrix.values.dtype)));
 }
 
 Status check_scales(const WeightView& matrix, size_t i) {
@@ -40,10 +42,11 @@ Status check_scales(const WeightView& matrix, size_t i) {
       matrix.scales.data != nullptr) {
     return {};
   }
-  return invalid_argument(fmt::format(
-      "[ops] scales of weight block {}; got {} numbers of {}, expected {} x {} of f32, f16 or bf16",
-      i, matrix.scales.shape.num_elements(), dtype_name(matrix.scales.dtype), wanted[0],
-      wanted[1]));
+  return invalid_argument(
+      fmt::format("[ops] wrong scales of weight block {}; got {} numbers of {}, expected {} x {} "
+                  "of f32, f16 or bf16",
+                  i, matrix.scales.shape.num_elements(), dtype_name(matrix.scales.dtype), wanted[0],
+                  wanted[1]));
 }
 
 Status check_source(const LinearSource& source) {
@@ -51,7 +54,7 @@ Status check_source(const LinearSource& source) {
   const WeightView& first = source.weights[0];
   QUIRE_RETURN_IF_ERROR(check_scheme(first));
   if (!source.biases.empty() && source.biases.size() != source.weights.size()) {
-    return invalid_argument(fmt::format("[ops] number of bias blocks; got {}, expected {}",
+    return invalid_argument(fmt::format("[ops] wrong number of bias blocks; got {}, expected {}",
                                         source.biases.size(), source.weights.size()));
   }
   for (size_t i = 0; i < source.weights.size(); ++i) {
@@ -60,7 +63,7 @@ Status check_source(const LinearSource& source) {
         weight.dtype != first.values.dtype || weight.shape[1] != first.values.shape[1] ||
         weight.shape[0] < 1 || weight.shape[1] < 1) {
       return invalid_argument(
-          fmt::format("[ops] weight block {} does not fit the first; all need rank 2 and the same "
+          fmt::format("[ops] weight block {} differs from the first; all need rank 2 and the same "
                       "type, scheme and columns",
                       i));
     }
@@ -68,9 +71,9 @@ Status check_source(const LinearSource& source) {
     if (source.biases.empty() || source.biases[i].data == nullptr) continue;
     const TensorView& bias = source.biases[i];
     if (!is_weight_dtype(bias.dtype) || bias.shape.num_elements() != weight.shape[0]) {
-      return invalid_argument(fmt::format("[ops] bias block {}; got {} elements of {}, expected {}",
-                                          i, bias.shape.num_elements(), dtype_name(bias.dtype),
-                                          weight.shape[0]));
+      return invalid_argument(
+          fmt::format("[ops] wrong bias block {}; got {} elements of {}, expected {}", i,
+                      bias.shape.num_elements(), dtype_name(bias.dtype), weight.shape[0]));
     }
   }
   return {};

@@ -36,18 +36,21 @@ bool is_weight_type(DType dtype) {
 
 Status check_block(const Shape& shape, const WeightScheme& scheme, int64_t in_features) {
   if (scheme.scales != ScaleLayout::kNone) {
-    return unimplemented(fmt::format(
-        "[ops] weight scheme on a GPU; got {}, expected f32, f16 or bf16 without scales",
-        describe(scheme)));
+    return unimplemented(
+        fmt::format("[ops] unsupported weight scheme on a GPU; got {}, expected f32, f16 or bf16 "
+                    "without scales",
+                    describe(scheme)));
   }
   if (!is_weight_type(scheme.values)) {
-    return invalid_argument(fmt::format("[ops] weight type; got {}, expected f32, f16 or bf16",
-                                        dtype_name(scheme.values)));
+    return invalid_argument(
+        fmt::format("[ops] unsupported weight type; got {}, expected f32, f16 or bf16",
+                    dtype_name(scheme.values)));
   }
   if (shape.rank() != 2 || shape[0] <= 0 || shape[1] != in_features || in_features <= 0) {
-    return invalid_argument(fmt::format(
-        "[ops] a block of weights; got {} axes of {} by {}, expected rows of {} columns",
-        shape.rank(), shape[0], shape[1], in_features));
+    return invalid_argument(
+        fmt::format("[ops] a block of weights has the wrong shape; got rank {} and {} x {}, "
+                    "expected rank 2 and {} columns",
+                    shape.rank(), shape[0], shape[1], in_features));
   }
   return {};
 }
@@ -121,7 +124,8 @@ Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source,
                                                      WeightUpload& upload, CudaStream& stream) {
   const std::vector<Block> blocks = blocks_of(source);
   if (blocks.empty() || (!source.weights.empty() && !source.repeated.empty())) {
-    return invalid_argument("[ops] a Linear is made of blocks of weights of one kind");
+    return invalid_argument(
+        "[ops] a Linear needs blocks of weights, either all in memory or all repeated");
   }
   const int64_t in_features = blocks.front().shape().rank() == 2 ? blocks.front().shape()[1] : 0;
   int64_t out_features = 0;
@@ -147,15 +151,16 @@ Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source,
   linear->bias_.data = linear->bias_memory_.data();
   stream.set_zero(linear->bias_.data, linear->bias_.num_bytes());
   if (source.biases.size() != blocks.size()) {
-    return invalid_argument("[ops] a Linear has as many blocks of bias as of weights, or none");
+    return invalid_argument("[ops] a Linear needs as many blocks of bias as of weights, or none");
   }
   first = 0;
   for (size_t i = 0; i < blocks.size(); ++i) {
     const TensorView& bias = source.biases[i];
     const int64_t count = blocks[i].shape()[0];
     if (!is_weight_type(bias.dtype) || bias.shape.num_elements() != count) {
-      return invalid_argument(fmt::format("[ops] a block of bias; got {} numbers, expected {}",
-                                          bias.shape.num_elements(), count));
+      return invalid_argument(
+          fmt::format("[ops] a block of bias has the wrong size; got {} numbers, expected {}",
+                      bias.shape.num_elements(), count));
     }
     if (bias.data != nullptr) {
       QUIRE_RETURN_IF_ERROR(upload.upload(bias, linear->bias_.rows(first, count)));

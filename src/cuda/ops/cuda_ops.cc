@@ -41,8 +41,9 @@ class CudaOpsImpl final : public CudaOps {
   Result<Tensor> make_vector(const TensorView& source) override {
     if (source.dtype != DType::kF32 && source.dtype != DType::kF16 &&
         source.dtype != DType::kBF16) {
-      return invalid_argument(fmt::format("[ops] vector type; got {}, expected f32, f16 or bf16",
-                                          dtype_name(source.dtype)));
+      return invalid_argument(
+          fmt::format("[ops] unsupported type of a vector; got {}, expected f32, f16 or bf16",
+                      dtype_name(source.dtype)));
     }
     QUIRE_ASSIGN_OR_RETURN(Tensor vector,
                            allocate_unset({source.shape.num_elements()}, DType::kF32));
@@ -140,7 +141,7 @@ class CudaOpsImpl final : public CudaOps {
 
   Status tune_linears(std::span<const int> row_counts,
                       const std::function<Status()>& run_step) override {
-    QUIRE_CHECK(!recording_, "[ops] tune_linears: the recorded step tunes linears");
+    QUIRE_CHECK(!recording_, "[ops] tune_linears() is not called by the step that it records");
     recording_.emplace();
     const Status ran = run_step();
     Recording recording = *std::exchange(recording_, std::nullopt);
@@ -315,8 +316,9 @@ class CudaOpsImpl final : public CudaOps {
 Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activation,
                                                CudaOpsOptions options) {
   if (activation != DType::kF32 && activation != DType::kF16 && activation != DType::kBF16) {
-    return invalid_argument(fmt::format("[ops] activation type; got {}, expected f32, f16 or bf16",
-                                        dtype_name(activation)));
+    return invalid_argument(
+        fmt::format("[ops] unsupported type of activations; got {}, expected f32, f16 or bf16",
+                    dtype_name(activation)));
   }
   const LaunchContext context = {.stream = &stream, .overlap_start = options.overlap_kernels};
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<GemmRunner> gemm, GemmRunner::create(context));

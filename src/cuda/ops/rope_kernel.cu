@@ -155,12 +155,12 @@ __global__ void rope_wide_kernel(Params p, int group) {
   const int64_t item = int64_t{blockIdx.x} * (kBlock / group) + threadIdx.x / group;
   const int64_t token = item / num_heads;
   const int head = static_cast<int>(item % num_heads);
-  const bool is_there = token < p.num_tokens;  // all lanes take part in the shuffles
+  const bool is_valid = token < p.num_tokens;  // all lanes take part in the shuffles
   const int half = p.head_dim / 2;
   const int i = static_cast<int>(threadIdx.x) % group * kVec;
   float a[kVec] = {};
   float b[kVec] = {};
-  if (is_there) {
+  if (is_valid) {
     const T* x = static_cast<const T*>(p.qkv) + item * p.head_dim + i;
     const Vec<T, kVec> first = load_vec<kVec>(x);
     const Vec<T, kVec> second = load_vec<kVec>(x + half);
@@ -176,7 +176,7 @@ __global__ void rope_wide_kernel(Params p, int group) {
     for (int j = 0; j < kVec; ++j) squares += a[j] * a[j] + b[j] * b[j];
     squares = warp_sum(squares, group);
   }
-  if (!is_there) return;
+  if (!is_valid) return;
   const HeadTask task = head_task<T>(p, token, head);
   if (task.norm != nullptr) {
     scale_by(norm_scale(squares, p), task.norm + i, a);

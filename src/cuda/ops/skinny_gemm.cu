@@ -64,7 +64,7 @@ template <typename T, int kWarps, int kTiles, int kTokenTiles, int kDepth>
 __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int group = static_cast<int>(threadIdx.x) % 32 / 4;  // row of a tile, and of x
-  const int place = static_cast<int>(threadIdx.x) % 4;       // selects 8 of a chunk's 32 elements
+  const int quarter = static_cast<int>(threadIdx.x) % 4;     // 8 of a chunk's 32 elements
   const int64_t first_row = int64_t{blockIdx.x} * (kTiles * kTileRows);
   const T* x = static_cast<const T*>(p.x);
 
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
   };
 
   constexpr int64_t kStep = kDepth * kChunk;
-  int64_t k = warp * kStep + place * 8;
+  int64_t k = warp * kStep + quarter * 8;
   load_weights(k);
   trigger_dependent_launch();
   wait_for_previous_kernel();
@@ -126,12 +126,12 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
       }
     }
     k += kWarps * kStep;
-    if (k - place * 8 >= p.k) break;
+    if (k - quarter * 8 >= p.k) break;
     load_weights(k);
   }
 
-  // The lane holds these results of the instruction: rows group and group + 8, tokens 2 place and 2
-  // place + 1.
+  // The lane holds these results of the instruction: rows group and group + 8, tokens 2 quarter and
+  // 2 quarter + 1.
   constexpr int kTokens = kTokenTiles * kTileTokens;
   constexpr int kRows = kTiles * kTileRows;
   __shared__ float parts[kWarps][kTokens][kRows];
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
     for (int tokens = 0; tokens < kTokenTiles; ++tokens) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        parts[warp][tokens * kTileTokens + place * 2 + i % 2]
+        parts[warp][tokens * kTileTokens + quarter * 2 + i % 2]
              [tile * kTileRows + i / 2 * 8 + group] = sums[tile][tokens][i];
       }
     }

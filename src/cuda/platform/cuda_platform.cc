@@ -73,11 +73,11 @@ class CudaContext final : public DeviceContext {
     QUIRE_ASSIGN_OR_RETURN(const MemoryBudget now, memory_budget());
     const int64_t taken = parts.left_bytes + parts.reserve_bytes - now.free_bytes;
     const auto mib = [](int64_t bytes) { return static_cast<double>(bytes) / double{1 << 20}; };
-    log_info("[memory] graphs and libraries took {:.1f} MiB of {:.1f} MiB", mib(taken),
-             mib(parts.reserve_bytes));
+    log_info("[memory] CUDA graphs and libraries took {:.1f} MiB of the reserve of {:.1f} MiB",
+             mib(taken), mib(parts.reserve_bytes));
     if (taken > parts.reserve_bytes) {
       log_warning(
-          "[memory] graphs and libraries took {:.1f} MiB more than planned; lower "
+          "[memory] CUDA graphs and libraries took {:.1f} MiB more than planned; lower "
           "--gpu-memory-utilization if the GPU's memory runs out",
           mib(taken - parts.reserve_bytes));
     }

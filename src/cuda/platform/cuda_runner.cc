@@ -69,7 +69,7 @@ bool wants_prompt_logprobs(const SeqSpan& span) {
 Status with_remedy(Status status) {
   if (status.code() != StatusCode::kResourceExhausted) return status;
   return resource_exhausted(
-      "[cuda] the GPU's memory ran out while graphs and libraries were loaded; lower "
+      "[cuda] GPU memory ran out while CUDA graphs were captured and libraries loaded; lower "
       "--gpu-memory-utilization or --max-num-seqs, or set --enforce-eager: " +
       status.message());
 }
@@ -100,7 +100,7 @@ Status CudaRunner::start(CudaOps& ops) {
   const int most = parts_.sizes.max_num_seqs * parts_.sizes.limits.decode_q_len();
   QUIRE_CHECK(
       most <= parts_.sizes.limits.max_num_tokens && most <= parts_.sizes.limits.max_num_logit_rows,
-      "[cuda] a step decodes every sequence");
+      "[cuda] a step has room to decode every sequence");
   QUIRE_RETURN_IF_ERROR(ops.end_loading());
   QUIRE_RETURN_IF_ERROR(allocate(ops));
   QUIRE_RETURN_IF_ERROR(warm_up(ops));

@@ -69,7 +69,7 @@ Status to_status(RowStatus status, int64_t position, int32_t detail) {
     case RowStatus::kNoneAllowed:
       return no_token_allowed(position);
   }
-  return internal_error("[sample] a result of the device is unreadable");
+  return internal_error("[sample] a result from the device has an unknown status");
 }
 
 SampledSpan to_sampled_span(const RowResult* results, const LogprobsResult* logprobs) {
@@ -127,8 +127,10 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
                   limits.num_drafts >= 0 && limits.vocab_size > 0 && limits.max_tokens_per_seq > 0,
               "[sample] a sampler's limits are positive");
   if (num_slices(limits.vocab_size) > kMaxSlices) {
-    return unimplemented(fmt::format("[sample] vocabulary; got {} tokens, expected at most {}",
-                                     limits.vocab_size, kMaxSlices * kSliceSize));
+    return unimplemented(
+        fmt::format("[sample] the vocabulary is too large to sample from on a GPU; got {} tokens, "
+                    "expected at most {}",
+                    limits.vocab_size, kMaxSlices * kSliceSize));
   }
   std::unique_ptr<DeviceSampler> sampler(new DeviceSampler(limits));
   QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute(

@@ -10,8 +10,8 @@
 namespace quire::cuda {
 
 inline constexpr int kNumBins = 2048;
-inline constexpr double kStepsPerNat = 64.0;  // so the bins of a whole row reach to e^-32
-inline constexpr float kLackBias = 0x1p-12F;  // keeps rounding from going below zero
+inline constexpr double kStepsPerNat = 64.0;     // so the bins of a whole row reach to e^-32
+inline constexpr float kDeficitBias = 0x1p-12F;  // keeps rounding from going below zero
 
 // Converts a logit to its weight exp((logit - largest) / temperature), and to steps below the
 // largest.
@@ -51,12 +51,12 @@ struct WeightScale {
 
 struct Histogram {
   uint32_t count[kNumBins];
-  uint32_t lack[kNumBins];   // in 2^-29
-  uint32_t carry[kNumBins];  // of `lack`, in units of 2^32
+  uint32_t deficit[kNumBins];  // in 2^-29
+  uint32_t carry[kNumBins];    // of `deficit`, in units of 2^32
 
   __device__ void clear() {
     for (int b = static_cast<int>(threadIdx.x); b < kNumBins; b += static_cast<int>(blockDim.x)) {
-      count[b] = lack[b] = carry[b] = 0;
+      count[b] = deficit[b] = carry[b] = 0;
     }
     __syncthreads();
   }
@@ -64,18 +64,18 @@ struct Histogram {
   // above: WeightScale::above() for the token's step, in [0, 1) except for rounding.
   __device__ __forceinline__ void add(int bin, float above) {
     const float y = above * static_cast<float>(1 / kStepsPerNat);
-    const float lacks = y * (1.0F - y * (0.5F - y * (1.0F / 6.0F)));  // 1 - exp(-y)
-    const auto units = static_cast<uint32_t>((lacks + kLackBias) * 0x1p29F + 0.5F);
+    const float deficits = y * (1.0F - y * (0.5F - y * (1.0F / 6.0F)));  // 1 - exp(-y)
+    const auto units = static_cast<uint32_t>((deficits + kDeficitBias) * 0x1p29F + 0.5F);
     atomicAdd(&count[bin], 1U);
-    const uint32_t before = atomicAdd(&lack[bin], units);
+    const uint32_t before = atomicAdd(&deficit[bin], units);
     if (before + units < before) atomicAdd(&carry[bin], 1U);
   }
   __device__ __forceinline__ void add(int bin) { atomicAdd(&count[bin], 1U); }
 
   // The sum of weights of the bin's tokens, all of which are in step `step`.
   __device__ double mass(int bin, int step) const {
-    const double lacks = static_cast<double>(carry[bin]) * 8.0 + lack[bin] * 0x1p-29;
-    return (static_cast<double>(count[bin]) * (1.0 + kLackBias) - lacks) *
+    const double deficits = static_cast<double>(carry[bin]) * 8.0 + deficit[bin] * 0x1p-29;
+    return (static_cast<double>(count[bin]) * (1.0 + kDeficitBias) - deficits) *
            exp(-step / kStepsPerNat);
   }
 };
@@ -90,7 +90,7 @@ struct Crossing {
 // target.
 template <typename Value>
 __device__ Crossing find_crossing(double target, bool of_total, Value value) {
-  __shared__ double of_warp[32];
+  __shared__ double warp_sums[32];
   __shared__ Crossing found;
   const auto thread = static_cast<int>(threadIdx.x);
   const int per_thread = kNumBins / static_cast<int>(blockDim.x);
@@ -102,14 +102,14 @@ __device__ Crossing find_crossing(double target, bool of_total, Value value) {
     const double other = __shfl_up_sync(0xFFFFFFFFU, upto, distance);
     if (lane >= distance) upto += other;
   }
-  if (lane == 31) of_warp[thread / 32] = upto;
+  if (lane == 31) warp_sums[thread / 32] = upto;
   if (thread == 0) found = {kNumBins, 0, 0};
   __syncthreads();
   double offset = 0;
   double total = 0;
   for (int w = 0; w < static_cast<int>(blockDim.x) / 32; ++w) {
     if (w == thread / 32) offset = total;
-    total += of_warp[w];
+    total += warp_sums[w];
   }
   if (of_total) target *= total;
   // The lowest bin from which on the sum is at least the target.

@@ -149,15 +149,15 @@ __device__ __forceinline__ void for_each_quad(const LogitsRow& row, int32_t firs
 // ends with a barrier, so that another may follow directly.
 template <typename T, typename Combine>
 __device__ T block_reduce(T x, Combine combine) {
-  __shared__ T of_warp[32];
+  __shared__ T warp_values[32];
   const int num_warps = static_cast<int>(blockDim.x) / 32;
   for (int distance = 16; distance > 0; distance /= 2) {
     x = combine(x, T::shuffle(x, distance));
   }
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
+  if (threadIdx.x % 32 == 0) warp_values[threadIdx.x / 32] = x;
   __syncthreads();
-  x = of_warp[0];
-  for (int w = 1; w < num_warps; ++w) x = combine(x, of_warp[w]);
+  x = warp_values[0];
+  for (int w = 1; w < num_warps; ++w) x = combine(x, warp_values[w]);
   __syncthreads();
   return x;
 }

@@ -32,7 +32,7 @@ struct Shared {
 };
 
 // Writes the num_top largest keys of the list to `top`, descending; 0 where there are fewer.
-__device__ void put_in_order(Shared& shared, int num_top) {
+__device__ void sort_top(Shared& shared, int num_top) {
   const auto thread = static_cast<int>(threadIdx.x);
   if (thread < kMaxTopLogprobs) shared.top[thread] = 0;
   __syncthreads();
@@ -70,7 +70,7 @@ __device__ void find_top(Shared& shared, const uint64_t (&keys)[kQuadsPerThread 
     }
   }
   __syncthreads();
-  put_in_order(shared, num_top);
+  sort_top(shared, num_top);
 }
 
 __device__ void summarize_slice(Shared& shared, const LogitsRow& row, int slice, const Query& query,
@@ -150,7 +150,7 @@ __device__ void merge_slices(Shared& shared, const LogitsRow& row, const Query& 
   }
   if (thread == 0) shared.list_size = count * query.num_top;
   __syncthreads();
-  put_in_order(shared, query.num_top);
+  sort_top(shared, query.num_top);
   if (thread < query.num_top) {
     result.top_ids[thread] = token_of(shared.top[thread]);
     result.top_logprobs[thread] = logprob(logit_of(shared.top[thread]));
@@ -177,8 +177,8 @@ __device__ void run_query(const Query& query, const float* logits, int vocab_siz
     return;
   }
   const LogitsRow row(logits, vocab_size, i);
-  SliceLogprobs* of_row = slices + static_cast<int64_t>(i) * count;
-  summarize_slice(shared, row, static_cast<int>(blockIdx.y), query, of_row[blockIdx.y]);
+  SliceLogprobs* row_slices = slices + static_cast<int64_t>(i) * count;
+  summarize_slice(shared, row, static_cast<int>(blockIdx.y), query, row_slices[blockIdx.y]);
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -187,7 +187,7 @@ __device__ void run_query(const Query& query, const float* logits, int vocab_siz
   __syncthreads();
   if (!shared.is_last) return;
   __threadfence();
-  merge_slices(shared, row, query, of_row, count, results[i]);
+  merge_slices(shared, row, query, row_slices, count, results[i]);
 }
 
 __global__ void __launch_bounds__(kThreads)

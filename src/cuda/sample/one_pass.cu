@@ -71,12 +71,12 @@ __global__ void __launch_bounds__(kThreads)
     pick = {static_cast<double>(largest.logit), largest.logit, largest.token_id, largest.nan_id, 0};
   }
   if (threadIdx.x != 0) return;
-  SlicePick* of_row = picks + static_cast<int64_t>(i) * count;
-  of_row[slice] = pick;
+  SlicePick* row_picks = picks + static_cast<int64_t>(i) * count;
+  row_picks[slice] = pick;
   __threadfence();
   if (atomicInc(&arrivals[i], static_cast<uint32_t>(count) - 1) != count - 1) return;
   __threadfence();
-  pick_row(of_row, count, state.position, call.results[i]);
+  pick_row(row_picks, count, state.position, call.results[i]);
 }
 
 }  // namespace

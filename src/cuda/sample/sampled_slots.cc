@@ -25,8 +25,8 @@ bool can_occur(const std::vector<int32_t>& word, const SlotLimits& limits) {
 
 Status check_count(const char* field, size_t got, int most) {
   if (got <= static_cast<size_t>(most)) return {};
-  return invalid_argument(
-      fmt::format("[sampling] {}; got {}, expected at most {} on this device", field, got, most));
+  return invalid_argument(fmt::format(
+      "[sampling] over this device's limit: {}; got {}, expected at most {}", field, got, most));
 }
 
 SlotState make_state(const SlotAdded& added, const SlotLimits& limits) {

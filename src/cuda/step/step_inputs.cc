@@ -30,7 +30,8 @@ void write_appends(std::span<const BlockTableAppend> from, std::span<const SeqSp
   for (size_t i = 0; i < from.size(); ++i) {
     const BlockTableAppend& append = from[i];
     while (span_idx < of_spans.size() && of_spans[span_idx].slot != append.slot) ++span_idx;
-    QUIRE_CHECK(span_idx < of_spans.size(), "[cuda] pages are appended where tokens are");
+    QUIRE_CHECK(span_idx < of_spans.size(),
+                "[cuda] pages are appended only to slots that the step computes");
     StepSpan& span = spans[span_idx];
     if (span.num_appends++ == 0) span.first_append = static_cast<int32_t>(i);
     appends[i] = {.table = append.table,
@@ -153,7 +154,7 @@ size_t write_step(const BatchPlan& plan, std::span<const SampleRange> ranges,
   const int num_tokens = graph != nullptr ? graph->num_reqs * graph->q_len : plan.num_tokens();
   QUIRE_CHECK(num_spans >= num_real && num_spans <= static_cast<size_t>(limits.max_num_seqs) &&
                   num_tokens >= plan.num_tokens() && num_tokens <= limits.max_num_tokens,
-              "[cuda] a step is larger than the engine was made for");
+              "[cuda] a step exceeds the limits that the runner was created with");
   auto* header = reinterpret_cast<StepHeader*>(memory);
   auto* words = reinterpret_cast<int32_t*>(memory);
   const std::span spans(reinterpret_cast<StepSpan*>(memory + sizeof(StepHeader)), num_spans);

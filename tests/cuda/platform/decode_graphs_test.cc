@@ -1,4 +1,4 @@
-// The set of graphs, and the graph that a step uses: needs no GPU.
+// The buckets of step sizes, the set of graphs, and the graph that a step uses: needs no GPU.
 #include "cuda/step/decode_graphs.h"
 
 #include <gmock/gmock.h>
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "attn/fake_backend.h"
+#include "cuda/ops/gemm_runner.h"
 
 namespace quire::cuda {
 namespace {
@@ -151,6 +152,21 @@ TEST_F(DecodeGraphsTest, AGraphKnowsTheBackendOfEachKvGroup) {
   const DecodeGraphs graphs = this->graphs("auto", 2);
   EXPECT_THAT(graphs.largest().attention, SizeIs(2));
   EXPECT_EQ(graphs.all().size(), this->graphs().all().size());
+}
+
+// The row buckets that an engine measures at start include those of all its steps.
+TEST(RowBuckets, AreAllThatAStepFallsInto) {
+  for (const int max_rows : {1, 2, 3, 16, 17, 100, 256, 1000, 8192, 8200}) {
+    const std::vector<int> buckets = row_buckets(max_rows);
+    EXPECT_TRUE(std::ranges::is_sorted(buckets, std::ranges::less_equal()));
+    EXPECT_EQ(buckets.back(), max_rows);
+    for (int rows = 1; rows <= max_rows; ++rows) {
+      const auto bucket = static_cast<int>(std::min<int64_t>(row_bucket(rows), max_rows));
+      ASSERT_THAT(buckets, ::testing::Contains(bucket)) << rows;
+    }
+  }
+  EXPECT_THAT(row_buckets(600), ElementsAre(1, 2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128, 192, 256,
+                                            320, 384, 448, 512, 600));
 }
 
 TEST(GraphBuckets, GrowInStepsAndEndWithTheMost) {

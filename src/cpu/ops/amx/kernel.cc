@@ -314,8 +314,8 @@ void add_bias(float* out, int64_t stride, int64_t rows, int64_t num_columns, con
   }
 }
 
-// The place of a tile's sums in out: its first row and column, and its number of rows and columns.
-struct Place {
+// Where a tile's sums lie in out: the first row and column, and the numbers of rows and columns.
+struct OutTile {
   int64_t row;
   int64_t rows;
   int64_t column;
@@ -323,19 +323,19 @@ struct Place {
 };
 
 template <int kTile>
-void begin_sums(const Task& task, const Place& place) {
-  if (task.k_begin == 0 || place.columns <= 0) return zero_tile<kTile>();
-  load_sums<kTile>(task.out + place.row * task.out_stride + place.column, task.out_stride,
-                   place.rows, place.columns);
+void begin_sums(const Task& task, const OutTile& tile) {
+  if (task.k_begin == 0 || tile.columns <= 0) return zero_tile<kTile>();
+  load_sums<kTile>(task.out + tile.row * task.out_stride + tile.column, task.out_stride, tile.rows,
+                   tile.columns);
 }
 
 template <int kTile>
-void end_sums(const Task& task, const Place& place) {
-  if (place.columns <= 0) return;
-  float* out = task.out + place.row * task.out_stride + place.column;
-  store_sums<kTile>(out, task.out_stride, place.rows, place.columns);
+void end_sums(const Task& task, const OutTile& tile) {
+  if (tile.columns <= 0) return;
+  float* out = task.out + tile.row * task.out_stride + tile.column;
+  store_sums<kTile>(out, task.out_stride, tile.rows, tile.columns);
   if (task.bias == nullptr || task.k_end < task.num_k_tiles) return;
-  add_bias(out, task.out_stride, place.rows, place.columns, task.bias + place.column);
+  add_bias(out, task.out_stride, tile.rows, tile.columns, task.bias + tile.column);
 }
 
 // Computes 17 to 32 rows, from `row` on.
@@ -345,19 +345,19 @@ void run_two_row_tiles(const Task& task, int64_t panel_idx, int64_t row, int64_t
   const int64_t column = panel_idx * kPanelColumns;
   const int64_t n = task.num_columns - column;
   const int64_t lower = row + kTileRows;
-  const Place places[4] = {{row, kTileRows, column, n},
-                           {row, kTileRows, column + 16, n - 16},
-                           {lower, rows - kTileRows, column, n},
-                           {lower, rows - kTileRows, column + 16, n - 16}};
-  begin_sums<0>(task, places[0]);
-  begin_sums<1>(task, places[1]);
-  begin_sums<2>(task, places[2]);
-  begin_sums<3>(task, places[3]);
+  const OutTile tiles[4] = {{row, kTileRows, column, n},
+                            {row, kTileRows, column + 16, n - 16},
+                            {lower, rows - kTileRows, column, n},
+                            {lower, rows - kTileRows, column + 16, n - 16}};
+  begin_sums<0>(task, tiles[0]);
+  begin_sums<1>(task, tiles[1]);
+  begin_sums<2>(task, tiles[2]);
+  begin_sums<3>(task, tiles[3]);
   sum_two_row_tiles(task, panel_idx, row / kTileRows, source);
-  end_sums<0>(task, places[0]);
-  end_sums<1>(task, places[1]);
-  end_sums<2>(task, places[2]);
-  end_sums<3>(task, places[3]);
+  end_sums<0>(task, tiles[0]);
+  end_sums<1>(task, tiles[1]);
+  end_sums<2>(task, tiles[2]);
+  end_sums<3>(task, tiles[3]);
 }
 
 // Computes 1 to 16 rows, from `row` on.
@@ -365,12 +365,12 @@ template <class Source>
 void run_row_tile(const Task& task, int64_t panel_idx, int64_t row, int64_t rows, Source& source) {
   const int64_t column = panel_idx * kPanelColumns;
   const int64_t n = task.num_columns - column;
-  const Place places[2] = {{row, rows, column, n}, {row, rows, column + 16, n - 16}};
-  begin_sums<0>(task, places[0]);
-  begin_sums<1>(task, places[1]);
+  const OutTile tiles[2] = {{row, rows, column, n}, {row, rows, column + 16, n - 16}};
+  begin_sums<0>(task, tiles[0]);
+  begin_sums<1>(task, tiles[1]);
   sum_row_tile(task, panel_idx, row / kTileRows, source);
-  end_sums<0>(task, places[0]);
-  end_sums<1>(task, places[1]);
+  end_sums<0>(task, tiles[0]);
+  end_sums<1>(task, tiles[1]);
 }
 
 // Computes all rows by one panel.

@@ -40,7 +40,7 @@ struct Stage {
 };
 
 template <typename T, int kWeights, int kTokens, bool kWeightsAreA>
-class Block {
+class ThreadBlock {
  public:
   static constexpr int kA = kWeightsAreA ? kWeights : kTokens;
   static constexpr int kB = kWeightsAreA ? kTokens : kWeights;
@@ -52,7 +52,8 @@ class Block {
   static constexpr int kPairs = kB / 16;                  // groups of 16 rows of B
   static_assert(kA == 128 || kA == 256);
 
-  __device__ __forceinline__ Block(const Params& p, unsigned char* memory) : p_(p), place_(p) {
+  __device__ __forceinline__ ThreadBlock(const Params& p, unsigned char* memory)
+      : p_(p), place_(p) {
     const uint32_t start = shared_address(memory);
     ring_ = round_up(start, kSharedAlignment);
     const uint32_t staged = ring_ + static_cast<uint32_t>(p.num_stages * kStageBytes);
@@ -80,8 +81,8 @@ class Block {
 
   // Runs on the producer thread.
   __device__ __forceinline__ void copy_tiles() {
-    const Slice weights = weights_slice();
-    const Slice tokens = tokens_slice();
+    const CopyRange weights = weights_range();
+    const CopyRange tokens = tokens_range();
     Stage stage;
     bool is_first = true;
     for (int tile = first_tile(); tile < num_tiles(); tile += num_clusters()) {
@@ -148,7 +149,7 @@ class Block {
     return (tile / p_.token_clusters * p_.cluster_weights + place_.weight) * kWeights;
   }
   // The rows of a tile that this thread block copies to all thread blocks that multiply them.
-  struct Slice {
+  struct CopyRange {
     const CUtensorMap* map;
     uint64_t policy;
     uint32_t to;  // of the ring's first stage
@@ -158,72 +159,72 @@ class Block {
     bool is_gated;
   };
 
-  __device__ __forceinline__ Slice weights_slice() const {
-    Slice slice = {};
-    slice.map = &p_.w;
-    slice.policy = p_.w_policy;
-    slice.first_row = kWeights / p_.cluster_tokens * place_.token;
-    slice.to = ring_ + static_cast<uint32_t>(kWeightsAt + slice.first_row * kRowBytes);
+  __device__ __forceinline__ CopyRange weights_range() const {
+    CopyRange range = {};
+    range.map = &p_.w;
+    range.policy = p_.w_policy;
+    range.first_row = kWeights / p_.cluster_tokens * place_.token;
+    range.to = ring_ + static_cast<uint32_t>(kWeightsAt + range.first_row * kRowBytes);
     for (int i = 0; i < p_.cluster_tokens; ++i) {
-      slice.receivers |=
+      range.receivers |=
           static_cast<uint16_t>(1 << place_.rank_of(p_, i, place_.weight, place_.split));
     }
-    slice.is_shared = p_.cluster_tokens > 1;
-    slice.is_gated = p_.is_gated;
-    return slice;
+    range.is_shared = p_.cluster_tokens > 1;
+    range.is_gated = p_.is_gated;
+    return range;
   }
-  __device__ __forceinline__ Slice tokens_slice() const {
+  __device__ __forceinline__ CopyRange tokens_range() const {
     constexpr uint64_t kEvictNormal = 0x1000000000000000;
-    Slice slice = {};
-    slice.map = &p_.x;
-    slice.policy = kEvictNormal;
-    slice.first_row = kTokens / p_.cluster_weights * place_.weight;
-    slice.to = ring_ + static_cast<uint32_t>(kTokensAt + slice.first_row * kRowBytes);
+    CopyRange range = {};
+    range.map = &p_.x;
+    range.policy = kEvictNormal;
+    range.first_row = kTokens / p_.cluster_weights * place_.weight;
+    range.to = ring_ + static_cast<uint32_t>(kTokensAt + range.first_row * kRowBytes);
     for (int i = 0; i < p_.cluster_weights; ++i) {
-      slice.receivers |=
+      range.receivers |=
           static_cast<uint16_t>(1 << place_.rank_of(p_, place_.token, i, place_.split));
     }
-    slice.is_shared = p_.cluster_weights > 1;
-    return slice;
+    range.is_shared = p_.cluster_weights > 1;
+    return range;
   }
 
-  __device__ __forceinline__ void copy(const Slice& slice, int row, int k_block, int stage) {
-    const uint32_t to = slice.to + static_cast<uint32_t>(stage * kStageBytes);
+  __device__ __forceinline__ void copy(const CopyRange& range, int row, int k_block, int stage) {
+    const uint32_t to = range.to + static_cast<uint32_t>(stage * kStageBytes);
     const uint32_t arrived = shared_address(&full_[stage]);
     const int k = k_block * kBlockK;
-    if (slice.is_gated) {
-      copy_gated(slice, k, row / 16, to, arrived);
-    } else if (slice.is_shared) {
+    if (range.is_gated) {
+      copy_gated(range, k, row / 16, to, arrived);
+    } else if (range.is_shared) {
       asm volatile(
           "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
           ".multicast::cluster.L2::cache_hint [%0], [%1, {%3, %4}], [%2], %5, %6;" ::"r"(to),
-          "l"(slice.map), "r"(arrived), "r"(k), "r"(row), "h"(slice.receivers), "l"(slice.policy)
+          "l"(range.map), "r"(arrived), "r"(k), "r"(row), "h"(range.receivers), "l"(range.policy)
           : "memory");
     } else {
       asm volatile(
           "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
           ".L2::cache_hint [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
-          "l"(slice.map), "r"(arrived), "r"(k), "r"(row), "l"(slice.policy)
+          "l"(range.map), "r"(arrived), "r"(k), "r"(row), "l"(range.policy)
           : "memory");
     }
   }
 
   // The axes of the map are K, 8 rows, gate and up, groups of 8 rows.
-  __device__ __forceinline__ void copy_gated(const Slice& slice, int k, int group, uint32_t to,
+  __device__ __forceinline__ void copy_gated(const CopyRange& range, int k, int group, uint32_t to,
                                              uint32_t arrived) {
-    if (slice.is_shared) {
+    if (range.is_shared) {
       asm volatile(
           "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
           ".multicast::cluster.L2::cache_hint [%0], [%1, {%3, %4, %4, %5}], [%2], %6, %7;" ::"r"(
               to),
-          "l"(slice.map), "r"(arrived), "r"(k), "r"(0), "r"(group), "h"(slice.receivers),
-          "l"(slice.policy)
+          "l"(range.map), "r"(arrived), "r"(k), "r"(0), "r"(group), "h"(range.receivers),
+          "l"(range.policy)
           : "memory");
     } else {
       asm volatile(
           "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
           ".L2::cache_hint [%0], [%1, {%3, %4, %4, %5}], [%2], %6;" ::"r"(to),
-          "l"(slice.map), "r"(arrived), "r"(k), "r"(0), "r"(group), "l"(slice.policy)
+          "l"(range.map), "r"(arrived), "r"(k), "r"(0), "r"(group), "l"(range.policy)
           : "memory");
     }
   }
@@ -346,7 +347,7 @@ class Block {
   uint32_t ring_;
   unsigned char* staged_;
   Mbarrier* full_;   // per stage: its bytes have arrived
-  Mbarrier* empty_;  // per stage: all receivers of this thread block's slices have read them
+  Mbarrier* empty_;  // per stage: all receivers of this thread block's ranges have read them
   int first_k_block_;
   int end_k_block_;
   OwnedPairs owned_;
@@ -355,7 +356,7 @@ class Block {
 template <typename T, int kWeights, int kTokens, bool kWeightsAreA>
 __global__ void __launch_bounds__(kThreads, 1) wgmma_gemm_kernel(const __grid_constant__ Params p) {
   extern __shared__ unsigned char memory[];
-  Block<T, kWeights, kTokens, kWeightsAreA> block(p, memory);
+  ThreadBlock<T, kWeights, kTokens, kWeightsAreA> block(p, memory);
   constexpr int kProducer = kWarpgroups * 128;
   if (threadIdx.x == kProducer) block.init_barriers();
   __syncwarp();
