@@ -17,9 +17,34 @@ if(NOT QUIRE_CUDA STREQUAL "OFF")
 endif()
 message(STATUS "CUDA engine: ${QUIRE_HAS_CUDA} (QUIRE_CUDA=${QUIRE_CUDA})")
 
+# Sets `result` to the architectures of this machine's GPUs, or to an empty list if it has none that
+# Quire is tested on. Ada (8.9) runs the code for Ampere (8.0), and so does the rest of 8.x.
+function(quire_find_gpu result)
+  set(architectures)
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+                  OUTPUT_VARIABLE lines ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed)
+    if(lines MATCHES "8\\.[0-9]")
+      list(APPEND architectures 80-real)
+    endif()
+    if(lines MATCHES "9\\.0")
+      list(APPEND architectures 90a-real)
+    endif()
+  endif()
+  set(${result} ${architectures} PARENT_SCOPE)
+endfunction()
+
 if(QUIRE_HAS_CUDA)
-  # Machine code for Ampere (which Ada also runs) and Hopper, so that the driver compiles nothing.
-  set(QUIRE_CUDA_ARCHITECTURES 80-real 90a-real CACHE STRING "Of kernels that run on any GPU")
+  # Machine code, so that the driver compiles nothing: for this machine's GPU if it has one, which
+  # halves the build time, otherwise for Ampere (which Ada also runs) and Hopper.
+  if(NOT DEFINED QUIRE_CUDA_ARCHITECTURES)
+    quire_find_gpu(architectures)
+    if(NOT architectures)
+      set(architectures 80-real 90a-real)
+    endif()
+    set(QUIRE_CUDA_ARCHITECTURES ${architectures} CACHE STRING "Of kernels that run on any GPU")
+  endif()
+  message(STATUS "CUDA architectures: ${QUIRE_CUDA_ARCHITECTURES}")
   set(CMAKE_CUDA_ARCHITECTURES ${QUIRE_CUDA_ARCHITECTURES})
   enable_language(CUDA)
   # CMake 3.25.1 does not know that nvcc supports C++20.

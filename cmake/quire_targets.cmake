@@ -10,9 +10,11 @@ target_compile_options(quire_flags INTERFACE
   $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion;-Wno-sign-conversion;-Werror;-ffp-contract=off;-fno-omit-frame-pointer>>)
 target_compile_options(quire_flags INTERFACE
   $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Wshadow;--expt-relaxed-constexpr>>)
-# GCC 12 wrongly reports overlapping copies in std::string (GCC bug 105329).
+# GCC 12 wrongly reports overlapping copies in std::string (GCC bug 105329), and prints a note about
+# the ABI of GCC 4.6 for every function that takes a tensor map by value.
 target_compile_options(quire_flags INTERFACE
-  $<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>>)
+  $<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict;-Wno-psabi>>
+  $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-psabi>>)
 if(QUIRE_SANITIZE)
   target_compile_options(quire_flags INTERFACE $<BUILD_INTERFACE:-fsanitize=${QUIRE_SANITIZE}
                          -fno-sanitize-recover=all>)

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/thread_pool.h"
 #include "cpu/attention/support.h"
 #include "tensor/dtype.h"
 
@@ -101,7 +102,8 @@ class RowAttention {
 
 class ReferencePlan final : public AttentionPlan {
  public:
-  ReferencePlan(const AttentionShape& shape, Phase phase) : shape_(shape), phase_(phase) {}
+  ReferencePlan(const AttentionShape& shape, Phase phase, ThreadPool* pool)
+      : shape_(shape), phase_(phase), pool_(pool) {}
 
   size_t workspace_bytes() const override { return 0; }
 
@@ -112,20 +114,27 @@ class ReferencePlan final : public AttentionPlan {
 
   Status run(const AttentionCall& call, Stream& /*stream*/) override {
     const PhaseRange& range = batch_.range(phase_);
-    RowAttention attention(shape_, batch_, call);
+    std::vector<Row> rows;
     for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
       const int first_token = batch_.query_start.host[req];
       const int q_len = batch_.query_start.host[req + 1] - first_token;
       for (int row_idx = 0; row_idx < q_len * shape_.num_heads; ++row_idx) {
         const int query = row_idx / shape_.num_heads;
         const int64_t row = int64_t{first_token} * shape_.num_heads + row_idx;
-        attention.compute(
-            {.q = call.q.as<const float>() + row * shape_.head_dim,
-             .out = call.out.as<float>() + row * shape_.head_dim_v,
-             .req = req,
-             .head = row_idx % shape_.num_heads,
-             .visible = cpu::visible_range(shape_, batch_.seq_lens[req], q_len, query)});
+        rows.push_back({.q = call.q.as<const float>() + row * shape_.head_dim,
+                        .out = call.out.as<float>() + row * shape_.head_dim_v,
+                        .req = req,
+                        .head = row_idx % shape_.num_heads,
+                        .visible = cpu::visible_range(shape_, batch_.seq_lens[req], q_len, query)});
       }
+    }
+    if (pool_ == nullptr) {
+      RowAttention attention(shape_, batch_, call);
+      for (const Row& row : rows) attention.compute(row);
+    } else {
+      pool_->parallel_for(static_cast<int64_t>(rows.size()), [&](int64_t i) {
+        RowAttention(shape_, batch_, call).compute(rows[static_cast<size_t>(i)]);
+      });
     }
     return {};
   }
@@ -133,11 +142,14 @@ class ReferencePlan final : public AttentionPlan {
  private:
   const AttentionShape shape_;
   const Phase phase_;
-  AttentionBatch batch_;  // from the last update()
+  ThreadPool* const pool_;  // may be null
+  AttentionBatch batch_;    // from the last update()
 };
 
 class ReferenceAttention final : public AttentionBackend {
  public:
+  explicit ReferenceAttention(ThreadPool* pool) : pool_(pool) {}
+
   std::string_view name() const override { return "reference"; }
 
   Support supports(const AttentionShape& shape, const AttentionUse& /*use*/,
@@ -147,14 +159,18 @@ class ReferenceAttention final : public AttentionBackend {
 
   Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
                                                    const PlanLimits& limits) override {
-    return std::unique_ptr<AttentionPlan>(std::make_unique<ReferencePlan>(shape, limits.use.phase));
+    return std::unique_ptr<AttentionPlan>(
+        std::make_unique<ReferencePlan>(shape, limits.use.phase, pool_));
   }
+
+ private:
+  ThreadPool* const pool_;
 };
 
 }  // namespace
 
-std::unique_ptr<AttentionBackend> make_reference_attention() {
-  return std::make_unique<ReferenceAttention>();
+std::unique_ptr<AttentionBackend> make_reference_attention(ThreadPool* pool) {
+  return std::make_unique<ReferenceAttention>(pool);
 }
 
 }  // namespace quire

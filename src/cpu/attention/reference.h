@@ -8,7 +8,10 @@
 
 namespace quire {
 
-// Plans of this backend need no workspace. Unlike other backends, it allocates inside run().
-std::unique_ptr<AttentionBackend> make_reference_attention();
+class ThreadPool;
+
+// Plans of this backend need no workspace. Unlike other backends, it allocates inside run(). Rows
+// are computed by the pool's threads, or by the caller's without a pool, with the same bits.
+std::unique_ptr<AttentionBackend> make_reference_attention(ThreadPool* pool = nullptr);
 
 }  // namespace quire

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "cuda/base/stream.h"
-#include "cuda/tune/device_batch.h"
+#include "attn/workload.h"
+#include "cuda/base/memory.h"
 #include "platform/tune.h"
 
 namespace quire::cuda {

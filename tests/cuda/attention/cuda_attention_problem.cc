@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <thread>
 
 #include "base/check.h"
 #include "base/numbers.h"
+#include "base/thread_pool.h"
 #include "cpu/attention/reference.h"
 #include "cuda/base/memory.h"
 #include "tensor/dtype.h"
@@ -85,6 +87,12 @@ std::vector<int32_t> upper_bounds(std::vector<int32_t> seq_lens, int longest) {
     if (seq_lens[i] > 0) seq_lens[i] = std::min(longest, seq_lens[i] + static_cast<int>(i % 3));
   }
   return seq_lens;
+}
+
+// The oracle takes most of a test's time.
+ThreadPool& oracle_threads() {
+  static ThreadPool threads(static_cast<int>(std::thread::hardware_concurrency()));
+  return threads;
 }
 
 bool all_bytes_are(const std::vector<char>& bytes, int value) {
@@ -165,7 +173,7 @@ AttentionResult CudaAttentionProblem::expected(const std::vector<int32_t>& seq_l
                            .kv = host_.cache(),
                            .sinks = shape.sinks ? host_.sinks().data() : nullptr,
                            .workspace = {}};
-  const auto reference = make_reference_attention();
+  const auto reference = make_reference_attention(&oracle_threads());
   Stream stream;
   for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
     const auto plan = reference->make_plan(shape, host_.limits(phase));

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/attention/backends.h"
-#include "cuda/attention/native/plan.h"
+#include "cuda/attention/native/kernels.h"
 #include "cuda_attention_cases.h"
 
 namespace quire::testing {

@@ -8,7 +8,6 @@
 #include "base/check.h"
 #include "base/numbers.h"
 #include "cuda/attention/backends.h"
-#include "cuda/attention/cudnn/padding.h"
 #include "cuda/attention/cudnn/sdpa.h"
 #include "cuda/attention/requirements.h"
 

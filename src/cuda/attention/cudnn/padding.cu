@@ -1,6 +1,6 @@
 #include <cuda_runtime.h>
 
-#include "cuda/attention/cudnn/padding.h"
+#include "cuda/attention/cudnn/sdpa.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/hopper.cuh"
 

@@ -1,15 +1,54 @@
 #include "cuda/attention/cudnn/sdpa.h"
 
+#include <cudnn.h>
 #include <cudnn_frontend.h>
 #include <fmt/format.h>
+#include <nvrtc.h>
 
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
-#include "cuda/attention/cudnn/functions.h"
+#include "cuda/base/dynamic_library.h"
 
 namespace quire::cuda::cudnn {
 namespace {
+
+#define QUIRE_CUDNN_FUNCTIONS(F)                                                          \
+  F(cudnnCreate)                                                                          \
+  F(cudnnDestroy)                                                                         \
+  F(cudnnSetStream)                                                                       \
+  F(cudnnGetStream)                                                                       \
+  F(cudnnBackendCreateDescriptor) F(cudnnBackendDestroyDescriptor) F(cudnnBackendExecute) \
+      F(cudnnBackendFinalize) F(cudnnBackendGetAttribute) F(cudnnBackendSetAttribute)     \
+          F(cudnnGetErrorString) F(cudnnGetLastErrorString) F(cudnnGetVersion)
+
+struct Functions {
+#define QUIRE_CUDNN_MEMBER(name) decltype(&::name) name = nullptr;
+  QUIRE_CUDNN_FUNCTIONS(QUIRE_CUDNN_MEMBER)
+#undef QUIRE_CUDNN_MEMBER
+};
+
+// The library is never closed, because cuDNN has threads and static destructors of its own.
+Functions functions;
+
+Status find_functions() {
+  Result<DynamicLibrary> opened = DynamicLibrary::open({"libcudnn.so.9"});
+  if (!opened.ok()) return opened.status();
+  static std::optional<DynamicLibrary> library;
+  library = *opened;
+#define QUIRE_CUDNN_FIND(name) QUIRE_RETURN_IF_ERROR(library->find(#name, functions.name));
+  QUIRE_CUDNN_FUNCTIONS(QUIRE_CUDNN_FIND)
+#undef QUIRE_CUDNN_FIND
+  return {};
+}
+
+// Opens the library once per process; later calls return the first result. Fails with kUnavailable
+// if there is no cuDNN.
+Status open_functions() {
+  static const Status status = find_functions();
+  return status;
+}
 
 namespace fe = cudnn_frontend;
 using fe::graph::Graph;
@@ -37,7 +76,7 @@ Status to_status(cudnnStatus_t status, const char* what) {
 
 // Converts exceptions of cuDNN's frontend to a Status.
 template <typename Function>
-auto guarded(Function&& function) -> decltype(function()) {
+auto catch_exceptions(Function&& function) -> decltype(function()) {
   try {
     return function();
   } catch (const std::exception& error) {
@@ -59,7 +98,7 @@ class Plan final : public SdpaPlan {
 
   Status execute(const SdpaMemory& memory, cudaStream_t stream) override {
     QUIRE_RETURN_IF_ERROR(to_status(cudnnSetStream(handle_, stream), "cudnnSetStream"));
-    return guarded([&]() -> Status {
+    return catch_exceptions([&]() -> Status {
       std::unordered_map<int64_t, void*> tensors = {
           {kQ, const_cast<void*>(memory.q)},
           {kK, const_cast<void*>(memory.k)},
@@ -123,7 +162,7 @@ class OpenLibrary final : public Library {
  public:
   Result<std::unique_ptr<SdpaPlan>> build(const SdpaKey& key) override {
     QUIRE_RETURN_IF_ERROR(make_handle());
-    return guarded([&]() -> Result<std::unique_ptr<SdpaPlan>> {
+    return catch_exceptions([&]() -> Result<std::unique_ptr<SdpaPlan>> {
       std::shared_ptr<Graph> graph = make_graph(key);
       cudnnHandle_t handle = handle_.get();
       QUIRE_RETURN_IF_ERROR(to_status(graph->validate(), "the shape's check"));
@@ -162,3 +201,87 @@ Result<std::unique_ptr<Library>> Library::open() {
 }
 
 }  // namespace quire::cuda::cudnn
+
+using quire::cuda::cudnn::functions;
+
+// The cuDNN functions that its C++ frontend calls. They are hidden from other libraries, and
+// forward to the library that open_functions() opened, so that Quire does not link to cuDNN.
+
+#pragma GCC visibility push(hidden)
+extern "C" {
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  return functions.cudnnCreate(handle);
+}
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+  return functions.cudnnDestroy(handle);
+}
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  return functions.cudnnSetStream(handle, stream);
+}
+cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* stream) {
+  return functions.cudnnGetStream(handle, stream);
+}
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t* descriptor) {
+  return functions.cudnnBackendCreateDescriptor(type, descriptor);
+}
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
+  return functions.cudnnBackendDestroyDescriptor(descriptor);
+}
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t variant_pack) {
+  return functions.cudnnBackendExecute(handle, plan, variant_pack);
+}
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  return functions.cudnnBackendFinalize(descriptor);
+}
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t requested,
+                                       int64_t* count, void* elements) {
+  return functions.cudnnBackendGetAttribute(descriptor, name, type, requested, count, elements);
+}
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t count,
+                                       void const* elements) {
+  return functions.cudnnBackendSetAttribute(descriptor, name, type, count, elements);
+}
+const char* cudnnGetErrorString(cudnnStatus_t status) {
+  return functions.cudnnGetErrorString(status);
+}
+void cudnnGetLastErrorString(char* message, size_t max_size) {
+  functions.cudnnGetLastErrorString(message, max_size);
+}
+size_t cudnnGetVersion() {
+  return functions.cudnnGetVersion();
+}
+
+// The frontend compiles experimental kernels with these functions. Quire compiles nothing at run
+// time and requests no such kernel, so they return errors.
+nvrtcResult nvrtcCompileProgram(nvrtcProgram, int, const char* const*) {
+  return NVRTC_ERROR_COMPILATION;
+}
+nvrtcResult nvrtcCreateProgram(nvrtcProgram*, const char*, const char*, int, const char* const*,
+                               const char* const*) {
+  return NVRTC_ERROR_PROGRAM_CREATION_FAILURE;
+}
+nvrtcResult nvrtcDestroyProgram(nvrtcProgram*) {
+  return NVRTC_ERROR_INVALID_PROGRAM;
+}
+nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char*) {
+  return NVRTC_ERROR_INVALID_PROGRAM;
+}
+nvrtcResult nvrtcGetCUBINSize(nvrtcProgram, size_t*) {
+  return NVRTC_ERROR_INVALID_PROGRAM;
+}
+nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char*) {
+  return NVRTC_ERROR_INVALID_PROGRAM;
+}
+nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t*) {
+  return NVRTC_ERROR_INVALID_PROGRAM;
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

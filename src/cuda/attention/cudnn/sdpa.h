@@ -1,5 +1,6 @@
-// Wraps cuDNN: the library, and execution plans of its attention. Only the implementation includes
-// cuDNN's headers, and it lets no exceptions out.
+// Wraps cuDNN: the library, and execution plans of its attention. Only sdpa.cc includes cuDNN's
+// headers, and it lets no exceptions out. padding.cu supplements cuDNN: zeros in the rows of
+// padding, and an array of query lengths.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "cuda/base/stream.h"
 #include "quire/status.h"
 #include "tensor/dtype.h"
 
@@ -58,5 +60,14 @@ class Library {
   // Fails with kUnimplemented if this cuDNN has no kernel for the problem.
   virtual Result<std::unique_ptr<SdpaPlan>> build(const SdpaKey& key) = 0;
 };
+
+inline constexpr int kMaxReqs = 1024;
+
+// Zeroes the output rows of requests of length 0. row_bytes is a multiple of 16.
+void zero_padding(const int32_t* seq_lens, int num_reqs, void* out, size_t row_bytes,
+                  CudaStream& stream);
+
+// Query lengths on the device, [kMaxReqs], all 1. The first call loads them and cannot be captured.
+Result<const int32_t*> single_q_lens();
 
 }  // namespace quire::cuda::cudnn

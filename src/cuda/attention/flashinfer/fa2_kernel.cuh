@@ -206,4 +206,9 @@ std::span<const KernelInstance> fa2_instances() {
   return kInstances;
 }
 
+template <DType kQ, DType kKv, int... kHeadDims>
+const KernelInstance* find_fa2(const KernelKey& key) {
+  return find_instance({fa2_instances<kQ, kKv, kHeadDims>()...}, key);
+}
+
 }  // namespace quire::cuda::flashinfer_backend

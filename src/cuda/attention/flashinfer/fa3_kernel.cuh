@@ -213,4 +213,10 @@ std::span<const KernelInstance> fa3_instances() {
   return kInstances;
 }
 
+template <DType kDType, DType kKv, int... kHeadDims>
+const KernelInstance* find_fa3(const KernelKey& key) {
+  static_assert(kKv == kDType);
+  return find_instance({fa3_instances<kDType, kHeadDims>()...}, key);
+}
+
 }  // namespace quire::cuda::flashinfer_backend

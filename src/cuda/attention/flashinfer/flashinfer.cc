@@ -7,10 +7,21 @@
 #include "base/numbers.h"
 #include "cuda/attention/backends.h"
 #include "cuda/attention/flashinfer/kernel.h"
-#include "cuda/attention/flashinfer/merge.h"
 #include "cuda/attention/flashinfer/plan.h"
 #include "cuda/attention/requirements.h"
 #include "cuda/base/memory.h"
+
+namespace quire::cuda::flashinfer_backend {
+
+const KernelInstance* find_kernel(const KernelKey& key) {
+  for (const auto find :
+       {fa2_BF16_BF16, fa2_F16_F16, fa2_BF16_F8E4M3, fa3_BF16_BF16, fa3_F16_F16}) {
+    if (const KernelInstance* found = find(key)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace quire::cuda::flashinfer_backend
 
 namespace quire::cuda {
 namespace {

@@ -1,9 +1,11 @@
-// FlashInfer's kernels for paged caches, compiled ahead of time for the shapes in instances.inc:
+// FlashInfer's kernels for paged caches, compiled ahead of time for the shapes in CMakeLists.txt:
 // FA2 for any GPU, and FA3 for prefill on Hopper. This header has plain data only; FlashInfer's
 // headers are included by fa2_kernel.cuh and fa3_kernel.cuh alone.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 
 #include "base/numbers.h"
 #include "cuda/base/stream.h"
@@ -78,6 +80,23 @@ struct KernelInstance {
 // Returns null if no such instance is built.
 const KernelInstance* find_kernel(const KernelKey& key);
 
+// The same among the instances of one source file.
+const KernelInstance* fa2_BF16_BF16(const KernelKey& key);
+const KernelInstance* fa2_F16_F16(const KernelKey& key);
+const KernelInstance* fa2_BF16_F8E4M3(const KernelKey& key);
+const KernelInstance* fa3_BF16_BF16(const KernelKey& key);
+const KernelInstance* fa3_F16_F16(const KernelKey& key);
+
+inline const KernelInstance* find_instance(
+    std::initializer_list<std::span<const KernelInstance>> lists, const KernelKey& key) {
+  for (const std::span<const KernelInstance> list : lists) {
+    for (const KernelInstance& instance : list) {
+      if (instance.key == key) return &instance;
+    }
+  }
+  return nullptr;
+}
+
 // The number of chunks of a request. FlashInfer evaluates this rule on the device with the true
 // length; chunks that were planned beyond it do nothing. `window` is KernelCall::window.
 constexpr int64_t num_chunks(int64_t kv_len, int window, int tile_rows, int64_t chunk_tokens) {
@@ -86,5 +105,26 @@ constexpr int64_t num_chunks(int64_t kv_len, int window, int tile_rows, int64_t 
   const int64_t tokens = window > 0 && visible < all ? visible : all;
   return ceil_div(tokens, chunk_tokens);
 }
+
+// Arguments of the merge of the chunks' partial results, with device pointers. Requests and tokens
+// are those of one phase.
+struct MergeCall {
+  const void* partials = nullptr;      // [partial rows, num_heads, head_dim]
+  const float* partial_lse = nullptr;  // [partial rows, num_heads], base 2
+  void* out = nullptr;                 // [all tokens, num_heads, head_dim]
+  const int32_t* query_start = nullptr;
+  const int32_t* seq_lens = nullptr;
+  const int32_t* partial_start = nullptr;
+  const int32_t* chunk_tokens = nullptr;
+  int first_token = 0;
+  int num_tokens = 0;
+  int num_reqs = 0;
+  int num_heads = 0;
+  int head_dim = 0;  // 64, 128 or 256
+  int window = 0;
+  int tile_rows = 0;
+};
+
+void launch_merge(const MergeCall& call, DType dtype, CudaStream& stream);
 
 }  // namespace quire::cuda::flashinfer_backend

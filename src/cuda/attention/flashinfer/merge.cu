@@ -1,5 +1,4 @@
 #include "cuda/attention/flashinfer/kernel.h"
-#include "cuda/attention/flashinfer/merge.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"

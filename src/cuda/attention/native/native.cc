@@ -5,8 +5,7 @@
 #include "attn/validate.h"
 #include "base/check.h"
 #include "cuda/attention/backends.h"
-#include "cuda/attention/native/instances.h"
-#include "cuda/attention/native/plan.h"
+#include "cuda/attention/native/kernels.h"
 
 namespace quire::cuda {
 namespace {
@@ -93,9 +92,8 @@ void place_partials(std::span<std::byte> workspace, Params& p) {
 
 void enqueue(const Params& params, const KernelChoice& choice, DType kv, CudaStream& stream) {
   if (choice.kind == KernelKind::kGeneric) return native::launch_generic(stream, params, kv);
-  const native::MmaLaunchers launchers =
-      params.q_dtype == DType::kBF16 ? native::bf16_launchers() : native::f16_launchers();
-  const auto launch = choice.kind == KernelKind::kRows16 ? launchers.rows16 : launchers.tile;
+  const auto launch =
+      choice.kind == KernelKind::kRows16 ? native::launch_rows16 : native::launch_tile;
   launch(stream, params, kv, choice.padded_dim);
   if (params.num_splits > 1) native::launch_merge(stream, params);
 }

@@ -1,8 +1,7 @@
-#include "cuda/attention/native/plan.h"
-
 #include <algorithm>
 
 #include "base/numbers.h"
+#include "cuda/attention/native/kernels.h"
 
 namespace quire::cuda::native {
 namespace {

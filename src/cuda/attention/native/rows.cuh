@@ -5,7 +5,7 @@
 #include <cuda_runtime.h>
 
 #include "base/numbers.h"
-#include "cuda/attention/native/params.h"
+#include "cuda/attention/native/kernels.h"
 
 namespace quire::cuda::native {
 

@@ -1,4 +1,5 @@
-// The layout of Q, K and V in shared memory, and how a warp loads matrix fragments from it.
+// A warp's share of attention on tensor cores (sm_80 and later): the PTX instructions, the layout
+// of Q, K and V in shared memory, and the attention of 16 rows with online softmax.
 //
 // A row is kDim elements in pieces of 16 bytes. Piece c of row r is stored at position c ^ (r % 8)
 // of the row, so that neither the copies nor the reads below have bank conflicts.
@@ -10,12 +11,118 @@
 // are then adjacent in a piece (see column()).
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include <cstdint>
 #include <type_traits>
 
-#include "cuda/attention/native/mma.cuh"
 #include "cuda/attention/native/rows.cuh"
+#include "cuda/base/launch.h"
+#include "cuda/device/hopper.cuh"
 
 namespace quire::cuda::native {
+
+// Copies 16 bytes from global to shared memory. Without `wanted` it writes 16 zeros and does not
+// read `source`.
+__device__ inline void copy_async(uint32_t target, const void* source, bool wanted) {
+  const int num_bytes = wanted ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(target), "l"(source),
+               "r"(num_bytes)
+               : "memory");
+}
+
+__device__ inline void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// Waits until at most kPending of this thread's copy groups are pending.
+template <int kPending>
+__device__ inline void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+__device__ inline uint4 load_shared(uint32_t address) {
+  uint4 x;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"(address)
+               : "memory");
+  return x;
+}
+
+__device__ inline uint2 load_shared_8(uint32_t address) {
+  uint2 x;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "r"(address) : "memory");
+  return x;
+}
+
+// Loads four 8x8 matrices of 16-bit elements, transposed.
+__device__ inline uint4 load_transposed(uint32_t address) {
+  uint4 x;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"(address)
+               : "memory");
+  return x;
+}
+
+// c[16, 8] += a[16, 16] * b[16, 8], accumulated in F32.
+template <typename T>
+__device__ inline void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
+
+template <>
+__device__ inline void mma<__half>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                   uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <>
+__device__ inline void mma<__nv_bfloat16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                          uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Packs two floats as 16-bit numbers, `low` in the lower half.
+template <typename T>
+__device__ inline uint32_t pack(float low, float high);
+
+template <>
+__device__ inline uint32_t pack<__half>(float low, float high) {
+  const __half2 x = __floats2half2_rn(low, high);
+  return *reinterpret_cast<const uint32_t*>(&x);
+}
+
+template <>
+__device__ inline uint32_t pack<__nv_bfloat16>(float low, float high) {
+  const __nv_bfloat162 x = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const uint32_t*>(&x);
+}
+
+// Converts the two E4M3 numbers in the lower half of `bytes`; exact in either type.
+template <typename T>
+__device__ inline uint32_t widen(uint32_t bytes);
+
+template <>
+__device__ inline uint32_t widen<__half>(uint32_t bytes) {
+  const __half2_raw x =
+      __nv_cvt_fp8x2_to_halfraw2(static_cast<__nv_fp8x2_storage_t>(bytes), __NV_E4M3);
+  return static_cast<uint32_t>(x.x) | static_cast<uint32_t>(x.y) << 16;
+}
+
+template <>
+__device__ inline uint32_t widen<__nv_bfloat16>(uint32_t bytes) {
+  const float2 x = __half22float2(
+      __half2(__nv_cvt_fp8x2_to_halfraw2(static_cast<__nv_fp8x2_storage_t>(bytes), __NV_E4M3)));
+  return pack<__nv_bfloat16>(x.x, x.y);
+}
 
 template <typename QType, typename KvType, int kHeadDim>
 struct Config {
@@ -180,6 +287,139 @@ __device__ inline void copy_rows(uint32_t tile, const PagedRows& rows, int first
     }
     copy_async(tile + swizzled<C::kRowPieces>(row, piece), source, wanted);
   }
+}
+
+// The accumulators of 16 rows. A thread holds rows lane.row (index 0) and lane.row + 8 (1) in two
+// columns of each column tile: o[j][0..1] belong to the first row, o[j][2..3] to the second.
+template <class C>
+struct WarpRows {
+  float o[C::kColumnTiles][4] = {};
+  float max[2] = {-INFINITY, -INFINITY};  // log2 units
+  float sum[2] = {0.0F, 0.0F};            // this thread's share until sum_up()
+  Span visible[2];
+
+  // Adds kTokens positions from `first` on. `query(i)` gives the QueryPiece of a thread's piece i.
+  template <int kTokens, class Query>
+  __device__ void attend(const LogitScale& scale, Query query, uint32_t k_tile, uint32_t v_tile,
+                         int first, Lane lane) {
+    float s[kTokens / 8][4] = {};
+#pragma unroll
+    for (int i = 0; i < C::kPieces; ++i) {
+      const QueryPiece<C> q = query(i);
+#pragma unroll
+      for (int t = 0; t < kTokens / 8; ++t) {
+        multiply_keys<C>(s[t], q,
+                         load_shared(k_tile + swizzled<C::kRowPieces>(t * 8 + lane.row,
+                                                                      C::piece(i, lane.quad))));
+      }
+    }
+    mask_and_scale<kTokens>(s, scale, first, lane);
+    weigh<kTokens>(s);
+#pragma unroll
+    for (int t = 0; t < kTokens / 16; ++t) {
+      using P = typename C::P;
+      const uint32_t p[4] = {pack<P>(s[2 * t][0], s[2 * t][1]), pack<P>(s[2 * t][2], s[2 * t][3]),
+                             pack<P>(s[2 * t + 1][0], s[2 * t + 1][1]),
+                             pack<P>(s[2 * t + 1][2], s[2 * t + 1][3])};
+      multiply_values<C>(o, p, v_tile, t * 16, lane);
+    }
+  }
+
+  // Reduces `sum` over the four threads that share a row; each gets the row's sum.
+  __device__ void sum_up() {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      sum[r] += __shfl_xor_sync(0xFFFFFFFFU, sum[r], 1);
+      sum[r] += __shfl_xor_sync(0xFFFFFFFFU, sum[r], 2);
+    }
+  }
+
+ private:
+  template <int kTokens>
+  __device__ void mask_and_scale(float (&s)[kTokens / 8][4], const LogitScale& scale, int first,
+                                 Lane lane) const {
+    if (scale.softcap > 0.0F) {
+#pragma unroll
+      for (int t = 0; t < kTokens / 8; ++t) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) s[t][i] = scale.softcap * tanhf(s[t][i] * scale.inner);
+      }
+    } else {
+#pragma unroll
+      for (int t = 0; t < kTokens / 8; ++t) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) s[t][i] *= scale.inner;
+      }
+    }
+    if (first >= max_of(visible[0].first, visible[1].first) &&
+        first + kTokens <= min_of(visible[0].end, visible[1].end)) {
+      return;
+    }
+#pragma unroll
+    for (int t = 0; t < kTokens / 8; ++t) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int position = first + t * 8 + lane.quad * 2 + i % 2;
+        const Span span = visible[i / 2];
+        if (position < span.first || position >= span.end) s[t][i] = -INFINITY;
+      }
+    }
+  }
+
+  // Converts logits to weights, and rescales the accumulators to the new maxima.
+  template <int kTokens>
+  __device__ void weigh(float (&s)[kTokens / 8][4]) {
+    float shrink[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float top = max[r];
+#pragma unroll
+      for (int t = 0; t < kTokens / 8; ++t) {
+        top = fmaxf(top, fmaxf(s[t][2 * r], s[t][2 * r + 1]));
+      }
+      top = fmaxf(top, __shfl_xor_sync(0xFFFFFFFFU, top, 1));
+      top = fmaxf(top, __shfl_xor_sync(0xFFFFFFFFU, top, 2));
+      const float origin = top == -INFINITY ? 0.0F : top;  // no positions yet: all weights are 0
+      shrink[r] = fast_exp2(max[r] - origin);
+      max[r] = top;
+      sum[r] *= shrink[r];
+#pragma unroll
+      for (int t = 0; t < kTokens / 8; ++t) {
+        s[t][2 * r] = fast_exp2(s[t][2 * r] - origin);
+        s[t][2 * r + 1] = fast_exp2(s[t][2 * r + 1] - origin);
+        sum[r] += s[t][2 * r] + s[t][2 * r + 1];
+      }
+    }
+    if (!__any_sync(0xFFFFFFFFU, shrink[0] != 1.0F || shrink[1] != 1.0F)) return;
+#pragma unroll
+    for (int j = 0; j < C::kColumnTiles; ++j) {
+      o[j][0] *= shrink[0];
+      o[j][1] *= shrink[0];
+      o[j][2] *= shrink[1];
+      o[j][3] *= shrink[1];
+    }
+  }
+
+  __device__ static int max_of(int a, int b) {
+    return a > b ? a : b;
+  }
+  __device__ static int min_of(int a, int b) {
+    return a < b ? a : b;
+  }
+};
+
+// Calls `visit` with the Config of the query's and the cache's types and of this head dimension.
+template <class Visit>
+void with_config(DType q, DType kv, int padded_dim, Visit visit) {
+  const auto with_types = [&]<typename Q, typename Kv>(Q, Kv) {
+    if (padded_dim == 64) return visit(Config<Q, Kv, 64>());
+    if (padded_dim == 128) return visit(Config<Q, Kv, 128>());
+    return visit(Config<Q, Kv, 256>());
+  };
+  const auto with_query = [&]<typename Q>(Q query) {
+    return kv == DType::kF8E4M3 ? with_types(query, __nv_fp8_e4m3()) : with_types(query, query);
+  };
+  return q == DType::kBF16 ? with_query(__nv_bfloat16()) : with_query(__half());
 }
 
 }  // namespace quire::cuda::native

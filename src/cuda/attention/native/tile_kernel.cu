@@ -1,11 +1,9 @@
 // Prefill, and decode of more than 16 packed rows. One thread block per tile of 64 packed rows of
 // one request and KV head: its four warps take 16 rows each and share the positions, in tiles that
 // are double-buffered. Tiles that no row of the thread block sees are skipped.
-#pragma once
-
 #include "base/numbers.h"
-#include "cuda/attention/native/plan.h"
-#include "cuda/attention/native/warp_attention.cuh"
+#include "cuda/attention/native/kernels.h"
+#include "cuda/attention/native/tile.cuh"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
 
@@ -164,6 +162,19 @@ __global__ __launch_bounds__(TileKernel<C>::kThreads) void tile_kernel(const Par
   wait_for_copies<0>();
   rows.sum_up();
   write_tile_rows<C>(p, req, rows, first_row + warp * 16, num_rows, kv_head, split, lane);
+}
+
+void launch_tile(CudaStream& stream, const Params& p, DType kv, int padded_dim) {
+  // The value of first_tile() for the end of the last request.
+  const int64_t num_tiles = int64_t{p.num_tokens} * p.group / kTileRows + p.num_reqs;
+  const dim3 grid(static_cast<unsigned>(num_tiles), static_cast<unsigned>(p.num_heads / p.group),
+                  static_cast<unsigned>(p.num_splits));
+  with_config(p.q_dtype, kv, padded_dim, [&]<class C>(C) {
+    using K = TileKernel<C>;
+    QUIRE_LAUNCH(stream, tile_kernel<C>,
+                 (LaunchShape{.grid = grid, .block = K::kThreads, .shared_bytes = K::kSharedBytes}),
+                 p);
+  });
 }
 
 }  // namespace quire::cuda::native

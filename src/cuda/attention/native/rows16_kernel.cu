@@ -2,10 +2,9 @@
 // query tokens. All of them share one pass over K and V. One thread block per (split, KV head,
 // request). Its warps take steps of 16 positions in turn, each with its own pipeline of copies, so
 // that the loop needs no barrier. The warps' results are combined in shared memory at the end.
-#pragma once
-
 #include "base/numbers.h"
-#include "cuda/attention/native/warp_attention.cuh"
+#include "cuda/attention/native/kernels.h"
+#include "cuda/attention/native/tile.cuh"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
 
@@ -55,13 +54,13 @@ class PageReader {
 
 // The rows of all warps, in shared memory.
 template <class C>
-struct MetRows {
+struct CombinedRows {
   using K = Rows16<C>;
   float* o;    // [warp][16][kDim]
   float* max;  // [warp][16]
   float* sum;
 
-  __device__ explicit MetRows(void* shared)
+  __device__ explicit CombinedRows(void* shared)
       : o(static_cast<float*>(shared)),
         max(o + K::kWarps * 16 * C::kDim),
         sum(max + K::kWarps * 16) {}
@@ -93,27 +92,29 @@ struct MetRows {
 };
 
 template <class C>
-__device__ inline void write_met_rows(const Params& p, const Request& req, const MetRows<C>& met,
-                                      int num_rows, int kv_head, int split) {
+__device__ inline void write_combined_rows(const Params& p, const Request& req,
+                                           const CombinedRows<C>& combined, int num_rows,
+                                           int kv_head, int split) {
   using K = Rows16<C>;
   const int warp_id = static_cast<int>(threadIdx.x) / 32;
   const int lane_id = static_cast<int>(threadIdx.x) % 32;
   for (int row = warp_id; row < num_rows; row += K::kWarps) {
     const int token = req.first_token + row / p.group;
     const int head = kv_head * p.group + row % p.group;
-    const float top = met.top(row);
+    const float top = combined.top(row);
     float weights[K::kWarps];
     float sum = 0.0F;
 #pragma unroll
     for (int w = 0; w < K::kWarps; ++w) {
-      weights[w] = met.weight(w, row, top);
-      sum += weights[w] * met.sum[w * 16 + row];
+      weights[w] = combined.weight(w, row, top);
+      sum += weights[w] * combined.sum[w * 16 + row];
     }
     const float factor = end_or_leave_row(p, token, head, split, top, sum, lane_id == 0);
     for (int d = lane_id; d < p.head_dim_v; d += 32) {
       float x = 0.0F;
 #pragma unroll
-      for (int w = 0; w < K::kWarps; ++w) x += weights[w] * met.o[(w * 16 + row) * C::kDim + d];
+      for (int w = 0; w < K::kWarps; ++w)
+        x += weights[w] * combined.o[(w * 16 + row) * C::kDim + d];
       if (p.num_splits > 1) {
         p.partial_out[partial_index(p, token, head, split) * p.head_dim_v + d] = x;
       } else {
@@ -202,10 +203,21 @@ __global__ __launch_bounds__(Rows16<C>::kThreads, 2) void rows16_kernel(const Pa
   wait_for_copies<0>();
   __syncthreads();  // the pipelines' memory is free
   rows.sum_up();
-  MetRows<C> met(shared);
-  met.put(rows, warp, lane);
+  CombinedRows<C> combined(shared);
+  combined.put(rows, warp, lane);
   __syncthreads();
-  write_met_rows<C>(p, req, met, num_rows, kv_head, split);
+  write_combined_rows<C>(p, req, combined, num_rows, kv_head, split);
+}
+
+void launch_rows16(CudaStream& stream, const Params& p, DType kv, int padded_dim) {
+  const dim3 grid(static_cast<unsigned>(p.num_splits), static_cast<unsigned>(p.num_heads / p.group),
+                  static_cast<unsigned>(p.num_reqs));
+  with_config(p.q_dtype, kv, padded_dim, [&]<class C>(C) {
+    using K = Rows16<C>;
+    QUIRE_LAUNCH(stream, rows16_kernel<C>,
+                 (LaunchShape{.grid = grid, .block = K::kThreads, .shared_bytes = K::kSharedBytes}),
+                 p);
+  });
 }
 
 }  // namespace quire::cuda::native

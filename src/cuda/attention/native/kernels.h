@@ -1,0 +1,93 @@
+// The kernels of this backend, their parameters, and the choice among them, which depends on a
+// range's shape and never on live lengths.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "attn/backend.h"
+#include "cuda/base/stream.h"
+#include "tensor/dtype.h"
+
+namespace quire::cuda::native {
+
+// A row is one query token of one head. Rows of a request that share a KV head are packed token by
+// token: packed row i is query token i / group and head kv_head * group + i % group.
+struct Params {
+  const void* q = nullptr;
+  void* out = nullptr;
+  const float* sinks = nullptr;  // null: none
+  const void* k = nullptr;
+  const void* v = nullptr;
+  const float* k_scale = nullptr;  // null: 1
+  const float* v_scale = nullptr;
+  // In elements of the cache.
+  int64_t page_stride_k = 0, head_stride_k = 0, token_stride_k = 0;
+  int64_t page_stride_v = 0, head_stride_v = 0, token_stride_v = 0;
+
+  const int32_t* query_start = nullptr;
+  const int32_t* seq_lens = nullptr;
+  const int32_t* block_table = nullptr;
+  int64_t max_pages = 0;
+
+  DType q_dtype = DType::kF32;  // also of out
+  int first_req = 0;
+  int num_reqs = 0;
+  int first_token = 0;
+  int num_tokens = 0;
+  int num_heads = 0;
+  int group = 1;  // query heads per KV head
+  int head_dim = 0;
+  int head_dim_v = 0;
+  int page_shift = 4;  // log2 of the page size
+  int window = 0;
+  bool causal = true;
+  float scale = 1.0F;
+  float softcap = 0.0F;
+
+  // With more than one split, a kernel writes the partial result of its span of positions, and
+  // merge_splits merges them into rows: [num_tokens * num_heads, num_splits] each.
+  int num_splits = 1;
+  float* partial_out = nullptr;  // [..., head_dim_v], not normalized
+  float* partial_max = nullptr;  // of the logits, in log2 units; -infinity: no positions
+  float* partial_sum = nullptr;
+};
+
+// The tensor-core kernels: F16 or BF16 queries, a cache of the same type or of FP8. `padded_dim` is
+// 64, 128 or 256.
+void launch_rows16(CudaStream& stream, const Params& params, DType kv, int padded_dim);
+void launch_tile(CudaStream& stream, const Params& params, DType kv, int padded_dim);
+void launch_generic(CudaStream& stream, const Params& params, DType kv);
+// Merges the splits' partial results into output rows.
+void launch_merge(CudaStream& stream, const Params& params);
+
+enum class KernelKind {
+  kRows16,   // up to 16 packed rows per request and KV head; each warp has its own positions
+  kTile,     // tiles of 64 packed rows; all warps share the positions
+  kGeneric,  // no tensor cores: F32, mixed dtypes, memory without 16-byte alignment
+};
+
+struct KernelChoice {
+  KernelKind kind = KernelKind::kGeneric;
+  int padded_dim = 0;  // 64, 128 or 256; unused by kGeneric
+  int num_splits = 1;
+};
+
+inline constexpr int kTileRows = 64;
+inline constexpr int kMaxSplits = 64;
+inline constexpr int kMinSplitTokens = 64;
+
+// Whether the tensor-core kernels support these dtypes.
+bool has_mma(const AttentionShape& shape);
+// Whether the call's memory can be copied in units of 16 bytes.
+bool is_aligned(const AttentionShape& shape, const AttentionCall& call);
+
+KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const PhaseRange& range,
+                           bool aligned, int num_sms);
+
+// Bytes of the partial results of num_tokens tokens.
+size_t partial_bytes(const AttentionShape& shape, int64_t num_tokens, int num_splits);
+// The largest partial_bytes of any batch within the limits.
+size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits, int num_sms);
+
+}  // namespace quire::cuda::native

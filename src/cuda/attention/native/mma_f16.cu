@@ -1,9 +1,0 @@
-#include "cuda/attention/native/mma_launchers.cuh"
-
-namespace quire::cuda::native {
-
-MmaLaunchers f16_launchers() {
-  return make_mma_launchers<__half>();
-}
-
-}  // namespace quire::cuda::native
