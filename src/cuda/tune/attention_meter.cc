@@ -5,10 +5,11 @@
 #include <random>
 #include <utility>
 
+#include "base/numbers.h"
 #include "cuda/base/device_info.h"
 #include "cuda/base/stream.h"
 #include "cuda/step/decode_graphs.h"
-#include "platform/kv_cache.h"
+#include "platform/runner.h"
 
 namespace quire::cuda {
 namespace {
