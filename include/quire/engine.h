@@ -21,7 +21,6 @@
 
 namespace quire {
 
-class Tokenizer;
 using RequestId = uint64_t;
 
 struct EngineStats {
@@ -80,12 +79,11 @@ class RequestStream {
   std::shared_ptr<Impl> impl_;
 };
 
-struct Speculation;
-
 // Thread-safe. One engine thread does all the work of submitted requests.
 class Engine {
  public:
-  // Loads the model. Errors name the flag, file or tensor and a remedy.
+  // Loads the model. Errors name the field of the configuration, the file or the
+  // tensor, and a remedy.
   static Result<std::unique_ptr<Engine>> create(const EngineConfig& config,
                                                 const LoadProgress& progress = {});
   // Cancels all requests.
@@ -117,9 +115,8 @@ class Engine {
   // The bytes that this token adds inside a text; may be part of a character.
   std::string token_bytes(int32_t token_id) const;
 
-  // The tokenizer (src/tokenizer/tokenizer.h), for code that is built with the engine; null: the
-  // model has none.
-  const Tokenizer* tokenizer() const;
+  // Without a tokenizer, prompts are token ids and outputs have no text.
+  bool has_tokenizer() const;
 
   // The model's own sampling defaults (generation_config.json).
   SamplingParams default_sampling() const;
@@ -131,9 +128,7 @@ class Engine {
 
  private:
   struct Impl;
-  friend Result<std::unique_ptr<Engine>> create_engine(const EngineConfig& config,
-                                                       const Speculation& speculation,
-                                                       const LoadProgress& progress);
+  friend struct EngineInternals;  // for code that is built with the engine
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

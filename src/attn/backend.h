@@ -1,20 +1,60 @@
-// The interface of attention backends: a backend reports what it supports and makes plans; a plan
-// computes attention. The rest of the code does not depend on which backend runs.
+// The batch of a step as attention receives it, and the interface of attention backends: a backend
+// reports what it supports and makes plans; a plan computes attention. The rest of the code does
+// not depend on which backend runs.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "attn/batch.h"
 #include "kv/kv_layout.h"
 #include "quire/status.h"
 #include "tensor/tensor.h"
 
 namespace quire {
+
+enum class Phase { kDecode, kPrefill };
+
+constexpr std::string_view phase_name(Phase phase) {
+  return phase == Phase::kDecode ? "decode" : "prefill";
+}
+
+// One array in host and device memory; on a CPU both pointers are the same.
+template <typename T>
+struct HostDev {
+  const T* host = nullptr;
+  const T* device = nullptr;
+};
+
+// A run of consecutive requests of one phase, after reordering.
+struct PhaseRange {
+  int first_req = 0;
+  int num_reqs = 0;
+  int first_token = 0;
+  int num_tokens = 0;
+  int max_q_len = 0;   // decode: the query tokens of every request
+  int max_kv_len = 0;  // upper bound; in a graph's batch the longest possible context
+};
+
+// There is one batch per step and KV group, shared by all layers of the group. Query token t of
+// request r attends to positions [0, seq_lens[r] - q_len(r) + (t - query_start[r])] (causal, itself
+// included).
+struct AttentionBatch {
+  PhaseRange decode;                      // uniform short queries: first in the batch
+  PhaseRange prefill;                     // all others
+  HostDev<int32_t> query_start;           // [num_reqs + 1], index of each request's first token
+  const int32_t* seq_lens = nullptr;      // device, [num_reqs], exact, including this step's tokens
+  std::span<const int32_t> kv_len_bound;  // host, [num_reqs], never below seq_lens
+  const int32_t* block_table = nullptr;   // device, [num_reqs, max_pages] page ids
+  int64_t max_pages = 0;                  // row stride of block_table
+  const int64_t* kv_slots = nullptr;      // device, [num_tokens]; < 0: do not write
+
+  const PhaseRange& range(Phase phase) const { return phase == Phase::kDecode ? decode : prefill; }
+};
 
 // The attention parameters of one phase of a KV group.
 struct AttentionShape {
@@ -35,6 +75,10 @@ struct AttentionShape {
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
+// Every way in which the shape contradicts itself, for any backend. Each reason is one sentence
+// that names the field, its value and the expected value.
+std::vector<std::string> shape_faults(const AttentionShape& shape);
+
 // The layout of the KV cache for this shape.
 inline KvLayout kv_layout(const AttentionShape& shape) {
   return {.page_size = shape.page_size,
@@ -53,12 +97,15 @@ struct AttentionUse {
   friend bool operator==(const AttentionUse&, const AttentionUse&) = default;
 };
 
+// Returns "prefill", "decode" or, for example, "decode of 5 query tokens".
+std::string describe(const AttentionUse& use);
+
 // Whether a backend supports a use; otherwise all the reasons why not.
 struct Support {
   std::vector<std::string> reasons;
-  // Reasons to prefer another backend: selection passes over this one when another is available,
-  // unless a flag names it.
-  std::vector<std::string> reservations = {};
+  // Selection passes over this backend when another is available, unless the configuration names
+  // it.
+  std::vector<std::string> reasons_to_prefer_others = {};
 
   bool ok() const { return reasons.empty(); }
 };
@@ -114,5 +161,13 @@ class AttentionBackend {
   virtual Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
                                                            const PlanLimits& limits) = 0;
 };
+
+// A backend's name and the device that it needs. The list includes backends that this build lacks,
+// so that their names are not reported as misspelled.
+struct BackendName {
+  std::string_view name;
+  DeviceKind device;
+};
+std::span<const BackendName> backend_names();
 
 }  // namespace quire

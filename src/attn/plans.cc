@@ -52,7 +52,7 @@ Result<AttentionPlans> AttentionPlans::make(AttentionSelector& selector, const P
       made.push_back({key, std::move(*plan)});
       continue;
     }
-    QUIRE_RETURN_IF_ERROR(selector.leave_out(*key.backend, key.use.phase, plan.status()));
+    QUIRE_RETURN_IF_ERROR(selector.remove_backend(*key.backend, key.use.phase, plan.status()));
     // Other backends now serve this one's steps of the phase and need their own plans.
     std::erase_if(made, [&](const Entry& entry) {
       return entry.key.backend == key.backend && entry.key.use.phase == key.use.phase;

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "attn/selector.h"
+#include "attn/selection.h"
 
 namespace quire {
 
@@ -13,7 +13,7 @@ class AttentionPlans {
  public:
   // Makes a plan for every backend that the selector may choose for an eager step, and one for each
   // (requests, query length, backend) that serves any of the graphs' `keys`. `largest` bounds the
-  // batches of all uses. If a backend cannot make a plan, the selector drops it and others serve
+  // batches of all uses. If a backend cannot make a plan, the selector removes it and others serve
   // its steps.
   static Result<AttentionPlans> make(AttentionSelector& selector, const PlanLimits& largest,
                                      std::span<const DecodeKey> keys);

@@ -10,7 +10,6 @@
 #include <limits>
 #include <tuple>
 
-#include "attn/backend_set.h"
 #include "base/check.h"
 #include "base/file.h"
 #include "tensor/tensor.h"
@@ -25,6 +24,18 @@ constexpr size_t kNumFields = 13;
 constexpr size_t kMaxFileBytes = size_t{4} << 20;
 constexpr size_t kMaxRows = 20'000;
 constexpr double kMaxMicroseconds = 1e9;
+
+// An array, because a string_view would count the characters at compile time and exceed the
+// compiler's limit.
+constexpr char kH200[] =
+#include "attn/tables/h200.inc"
+    ;
+
+struct BuiltinTable {
+  std::string_view device;  // part of the driver's device name
+  std::string_view csv;
+};
+constexpr BuiltinTable kTables[] = {{"H200", {kH200, sizeof kH200 - 1}}};
 
 struct IntField {
   std::string_view name;
@@ -311,6 +322,16 @@ TuningTable TuningTable::narrowed(const TuningPoint& point,
     if (kind == nearest) narrow.cells_.push_back(cell);
   }
   return narrow;
+}
+
+TuningTable builtin_table(const Device& device) {
+  for (const BuiltinTable& table : kTables) {
+    if (device.name.find(table.device) == std::string::npos) continue;
+    Result<TuningTable> parsed = TuningTable::parse(table.csv, table.device);
+    QUIRE_CHECK(parsed.ok(), "[tuning] a table of this build cannot be read");
+    return std::move(*parsed);
+  }
+  return {};
 }
 
 std::string to_csv(std::span<const TuningRow> rows) {

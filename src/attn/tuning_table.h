@@ -93,6 +93,10 @@ class TuningTable {
   std::vector<Cell> cells_;  // in ascending order of the points
 };
 
+// The built-in table for the device: output of `quire tune` on the devices that were measured.
+// Empty if the device was not measured.
+TuningTable builtin_table(const Device& device);
+
 std::string to_csv(std::span<const TuningRow> rows);
 
 }  // namespace quire

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "attn/selector.h"
+#include "attn/selection.h"
 #include "attn/tuning_table.h"
 
 namespace quire {

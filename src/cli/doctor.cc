@@ -11,7 +11,6 @@
 #include "cli/output.h"
 #include "cli/version.h"
 #include "cpu/ops/gemm_amx.h"
-#include "engine/attention_report.h"
 #include "engine/engine_plan.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
@@ -103,7 +102,8 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
   if (!plan.ok()) return print_line("memory plan", "no: " + plan.status().message());
   print_line("context", served_context(*plan, config));
   print_line("memory plan", describe(plan->memory, plan->kv));
-  for (const std::string& line : describe_services(*plan)) print_line("serves", line);
+  for (const std::string& line : report_attention(plan->attention).details)
+    print_line("serves", line);
   const DeviceContext& context = *(*platform)->contexts().front();
   for (const KvGroup& group : plan->attention.kv_groups) print_backends(context, group);
 }

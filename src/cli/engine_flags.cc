@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "attn/backend_set.h"
+#include "attn/selection.h"
 #include "platform/platform.h"
 
 namespace quire::cli {

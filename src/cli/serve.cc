@@ -88,7 +88,7 @@ void announce(const ServeOptions& options, const server::ServiceConfig& config,
 
 void warn_of_missing_template(const Engine& engine) {
   // Without a tokenizer the server handles no text at all, which the log already says.
-  if (engine.tokenizer() == nullptr || !engine.chat_template().empty()) return;
+  if (!engine.has_tokenizer() || !engine.chat_template().empty()) return;
   log_warning(
       "[server] the model has no usable chat template: /v1/chat/completions answers 400; "
       "--chat-template FILE gives one");

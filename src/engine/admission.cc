@@ -97,7 +97,8 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
   if (platform_ != nullptr) {
     QUIRE_RETURN_IF_ERROR(platform_->check(resolved, limits_.vocab_size, limits_.max_model_len));
   }
-  const Answer::Start start = Answer::start_of(tokenizer_.get(), resolved, std::move(ids));
+  const SampleOutput::Start start =
+      SampleOutput::start_of(tokenizer_.get(), resolved, std::move(ids));
   const auto prompt_hashes = std::make_shared<std::vector<BlockHash>>();
   for (uint64_t i = 0; i < n; ++i) {
     resolved.seed = params->seed ? *params->seed + i : mix(limits_.seed ^ mix(first_id + i));
@@ -115,8 +116,9 @@ Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on
         num_prompt + std::min(params->max_tokens, limits_.max_model_len - num_prompt);
     seq->is_constrained = request.make_constraint != nullptr;
     submission.seqs.push_back(std::move(seq));
-    submission.answers.emplace_back(start, spec, limits_.eos_ids, static_cast<int>(i),
-                                    request.make_constraint ? request.make_constraint() : nullptr);
+    submission.sample_outputs.emplace_back(
+        start, spec, limits_.eos_ids, static_cast<int>(i),
+        request.make_constraint ? request.make_constraint() : nullptr);
   }
   return submission;
 }

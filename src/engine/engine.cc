@@ -37,11 +37,11 @@ struct RequestStream::Impl {
   std::list<Output> outputs;
   // Preallocated nodes for last outputs, so that delivering an end does not allocate.
   std::list<Output> ends;
-  size_t num_running = 0;  // answers that have not ended
+  size_t num_running = 0;  // samples that have not ended
 
   void expect(const Submission& submission) {
     id = submission.id;
-    num_running = submission.answers.size();
+    num_running = submission.sample_outputs.size();
     ends.resize(num_running);
   }
 
@@ -95,15 +95,15 @@ Engine::~Engine() {
 Result<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config,
                                                const LoadProgress& progress) {
   try {
-    return create_engine(config, {}, progress);
+    return EngineInternals::create(config, {}, progress);
   } catch (const std::exception& error) {  // e.g. no thread or no memory
     return resource_exhausted(fmt::format("[engine] cannot start; {}", error.what()));
   }
 }
 
-Result<std::unique_ptr<Engine>> create_engine(const EngineConfig& config,
-                                              const Speculation& speculation,
-                                              const LoadProgress& progress) {
+Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& config,
+                                                        const Speculation& speculation,
+                                                        const LoadProgress& progress) {
   auto impl = std::make_unique<Engine::Impl>();
   QUIRE_ASSIGN_OR_RETURN(impl->files, open_model_files(config));
   QUIRE_ASSIGN_OR_RETURN(impl->parts, assemble_engine(config, speculation, impl->files, progress));
@@ -192,8 +192,12 @@ std::string Engine::decode(const std::vector<int32_t>& token_ids, bool skip_spec
   return impl_->files.tokenizer->decode(token_ids, skip_special_tokens);
 }
 
-const Tokenizer* Engine::tokenizer() const {
-  return impl_->files.tokenizer.get();
+const Tokenizer* EngineInternals::tokenizer(const Engine& engine) {
+  return engine.impl_->files.tokenizer.get();
+}
+
+bool Engine::has_tokenizer() const {
+  return impl_->files.tokenizer != nullptr;
 }
 
 SamplingParams Engine::default_sampling() const {

@@ -38,12 +38,12 @@ Output failed_output(int index, Status error) noexcept {
   return output;
 }
 
-// The last output of an answer that is ended from outside.
-Output ending(Answer& answer, FinishReason reason, const Status& error) noexcept {
+// The last output of a sample that is ended from outside.
+Output ending(SampleOutput& sample, FinishReason reason, const Status& error) noexcept {
   try {
-    return answer.end(reason, error);
+    return sample.end(reason, error);
   } catch (...) {
-    return failed_output(answer.index(), out_of_memory());
+    return failed_output(sample.index(), out_of_memory());
   }
 }
 
@@ -82,10 +82,10 @@ Status EngineCore::submit(Submission submission) {
   const auto on_output =
       std::make_shared<const Engine::OutputCallback>(std::move(submission.on_output));
   for (size_t i = 0; i < submission.seqs.size(); ++i) {
-    Answer& answer = submission.answers[i];
-    if (answer.is_constrained()) ++arrival.num_constrained;
-    arrival.answers.emplace(submission.seqs[i]->id,
-                            ActiveAnswer{std::move(answer), submission.id, on_output});
+    SampleOutput& sample = submission.sample_outputs[i];
+    if (sample.is_constrained()) ++arrival.num_constrained;
+    arrival.samples.emplace(submission.seqs[i]->id,
+                            ActiveSample{std::move(sample), submission.id, on_output});
   }
   arrival.seqs = std::move(submission.seqs);
   {
@@ -189,21 +189,21 @@ bool EngineCore::schedule_and_run() {
   return true;
 }
 
-// A preempted answer is added again; only the first time counts.
+// A preempted sample is added again; only the first time counts.
 void EngineCore::note_first_scheduled(const BatchPlan& plan) {
   const auto now = std::chrono::steady_clock::now();
   for (const SlotAdded& row : plan.slots_added) {
-    ActiveAnswer& active = active_.at(row.seq_id);
+    ActiveSample& active = active_.at(row.seq_id);
     if (!active.first_scheduled) active.first_scheduled = now;
   }
 }
 
 void EngineCore::fill_masks(BatchPlan& plan) {
   for (SeqSpan& span : plan.spans) {
-    Answer& answer = active_.at(span.seq_id).answer;
-    if (!span.samples || !answer.is_constrained()) continue;
+    SampleOutput& sample = active_.at(span.seq_id).sample_output;
+    if (!span.samples || !sample.is_constrained()) continue;
     span.mask_idx = static_cast<int>(plan.token_masks.size());
-    plan.token_masks.push_back(answer.allowed_tokens());
+    plan.token_masks.push_back(sample.allowed_tokens());
   }
 }
 
@@ -221,18 +221,19 @@ void EngineCore::deliver(const Scheduler::Progress& progress, SampledSpan&& span
   const Sequence& seq = *progress.seq;
   const auto found = active_.find(seq.id);
   if (found == active_.end()) return;  // its request was ended earlier in this step
-  ActiveAnswer& active = found->second;
+  ActiveSample& active = found->second;
   const RequestId request_id = active.request_id;
   if (seq.num_output_tokens() == progress.num_tokens) {
     counts_.num_prompt_tokens += seq.num_prompt_tokens;
   }
   bool is_taken = false;
-  if (!span.error.ok() && !active.answer.forced_end()) {
-    is_taken = end_answer(found, FinishReason::kError, span.error);
+  if (!span.error.ok() && !active.sample_output.forced_end()) {
+    is_taken = end_sample(found, FinishReason::kError, span.error);
   } else {
     span.tokens.resize(static_cast<size_t>(progress.num_tokens));
     const bool at_max_length = static_cast<int>(seq.token_ids.size()) >= seq.max_total_tokens;
-    Output output = active.answer.accept(std::move(span), seq.num_cached_tokens, at_max_length);
+    Output output =
+        active.sample_output.accept(std::move(span), seq.num_cached_tokens, at_max_length);
     counts_.num_generated_tokens += static_cast<int64_t>(output.token_ids.size());
     output.first_scheduled = active.first_scheduled;
     is_taken = output.finish_reason ? retire(found, std::move(output))
@@ -241,46 +242,46 @@ void EngineCore::deliver(const Scheduler::Progress& progress, SampledSpan&& span
   if (!is_taken) end_request(request_id, FinishReason::kError, callback_threw());
 }
 
-EngineCore::ActiveAnswers::iterator EngineCore::first_of(RequestId id) {
+EngineCore::ActiveSamples::iterator EngineCore::first_of(RequestId id) {
   const auto found = active_.lower_bound(id);
   return found != active_.end() && found->second.request_id == id ? found : active_.end();
 }
 
 // Calls the callback before any code that can throw.
-bool EngineCore::retire(ActiveAnswers::iterator found, Output&& last) {
+bool EngineCore::retire(ActiveSamples::iterator found, Output&& last) {
   const auto ended = active_.extract(found);
-  const ActiveAnswer& answer = ended.mapped();
-  if (answer.answer.is_constrained()) --num_constrained_;
-  const bool is_taken = hand_over(*answer.on_output, std::move(last));
+  const ActiveSample& sample = ended.mapped();
+  if (sample.sample_output.is_constrained()) --num_constrained_;
+  const bool is_taken = hand_over(*sample.on_output, std::move(last));
   // The lost output was the last, so the callback gets another one with kError; otherwise its
   // caller would wait forever.
   if (!is_taken) {
-    hand_over(*answer.on_output, failed_output(answer.answer.index(), callback_threw()));
+    hand_over(*sample.on_output, failed_output(sample.sample_output.index(), callback_threw()));
   }
   scheduler_.finish(ended.key());
   return is_taken;
 }
 
-bool EngineCore::end_answer(ActiveAnswers::iterator found, FinishReason reason,
+bool EngineCore::end_sample(ActiveSamples::iterator found, FinishReason reason,
                             const Status& error) {
-  Output last = ending(found->second.answer, reason, error);
+  Output last = ending(found->second.sample_output, reason, error);
   last.first_scheduled = found->second.first_scheduled;
   return retire(found, std::move(last));
 }
 
 void EngineCore::end_request(RequestId id, FinishReason reason, const Status& error) {
   for (auto found = first_of(id); found != active_.end(); found = first_of(id)) {
-    end_answer(found, reason, error);
+    end_sample(found, reason, error);
   }
 }
 
 void EngineCore::end_all(FinishReason reason, const Status& error) noexcept {
   while (!active_.empty()) {
-    run_in_any_case([&] { end_answer(active_.begin(), reason, error); });
+    run_in_any_case([&] { end_sample(active_.begin(), reason, error); });
   }
 }
 
-// All answers become active before any code that can throw, so that fail() can end them in every
+// All samples become active before any code that can throw, so that fail() can end them in every
 // case.
 void EngineCore::take_inbox() {
   std::vector<Arrival> arrivals;
@@ -295,7 +296,7 @@ void EngineCore::take_inbox() {
   }
   for (Arrival& arrival : arrivals) {
     num_constrained_ += arrival.num_constrained;
-    active_.merge(arrival.answers);
+    active_.merge(arrival.samples);
   }
   for (Arrival& arrival : arrivals) {
     for (std::unique_ptr<Sequence>& seq : arrival.seqs) admit(std::move(seq));
@@ -306,7 +307,7 @@ void EngineCore::take_inbox() {
 
 void EngineCore::admit(std::unique_ptr<Sequence> seq) {
   const auto found = active_.find(seq->id);
-  if (found == active_.end()) return;  // an earlier answer ended the request
+  if (found == active_.end()) return;  // an earlier sample ended the request
   const Status added = health_.ok() ? scheduler_.add(std::move(seq)) : health_;
   if (!added.ok()) end_request(found->second.request_id, FinishReason::kError, added);
 }

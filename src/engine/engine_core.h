@@ -11,19 +11,19 @@
 #include <thread>
 #include <vector>
 
-#include "engine/answer.h"
+#include "engine/sample_output.h"
 #include "platform/runner.h"
 #include "quire/engine.h"
 #include "sched/scheduler.h"
 
 namespace quire {
 
-// A checked request that is ready to be scheduled, with one sequence and one answer per sample. Its
-// sequences have the ids id, id + 1, …, which no other request uses.
+// A checked request that is ready to be scheduled, with one sequence and one SampleOutput per
+// sample. Its sequences have the ids id, id + 1, …, which no other request uses.
 struct Submission {
   RequestId id = 0;
   std::vector<std::unique_ptr<Sequence>> seqs;
-  std::vector<Answer> answers;
+  std::vector<SampleOutput> sample_outputs;
   Engine::OutputCallback on_output;
 };
 
@@ -42,19 +42,19 @@ class EngineCore {
   Status health() const;
 
  private:
-  struct ActiveAnswer {
-    Answer answer;
+  struct ActiveSample {
+    SampleOutput sample_output;
     RequestId request_id;
     std::shared_ptr<const Engine::OutputCallback> on_output;
     std::optional<std::chrono::steady_clock::time_point> first_scheduled = {};
   };
   // By sequence; those of one request are adjacent.
-  using ActiveAnswers = std::map<SeqId, ActiveAnswer>;
+  using ActiveSamples = std::map<SeqId, ActiveSample>;
 
-  // A submission on its way to the engine thread, which only links its answers into active_.
+  // A submission on its way to the engine thread, which only links its samples into active_.
   struct Arrival {
     std::vector<std::unique_ptr<Sequence>> seqs;
-    ActiveAnswers answers;
+    ActiveSamples samples;
     int num_constrained = 0;
   };
 
@@ -63,17 +63,17 @@ class EngineCore {
   void step();
   bool schedule_and_run();
   void note_first_scheduled(const BatchPlan& plan);
-  // Adds the masks of the constrained answers that sample in this step.
+  // Adds the masks of the constrained samples that sample in this step.
   void fill_masks(BatchPlan& plan);
   void postprocess(const BatchPlan& plan, StepResult result);
   void wait_for_all();
   void fail(const Status& error) noexcept;
   void deliver(const Scheduler::Progress& progress, SampledSpan&& span);
-  ActiveAnswers::iterator first_of(RequestId id);
-  // Ends an answer with its last output, then frees what it holds. Returns false if its callback
+  ActiveSamples::iterator first_of(RequestId id);
+  // Ends a sample with its last output, then frees what it holds. Returns false if its callback
   // threw.
-  bool retire(ActiveAnswers::iterator found, Output&& last);
-  bool end_answer(ActiveAnswers::iterator found, FinishReason reason, const Status& error);
+  bool retire(ActiveSamples::iterator found, Output&& last);
+  bool end_sample(ActiveSamples::iterator found, FinishReason reason, const Status& error);
   void end_request(RequestId id, FinishReason reason, const Status& error);
   void end_all(FinishReason reason, const Status& error) noexcept;
 
@@ -85,8 +85,8 @@ class EngineCore {
   Scheduler scheduler_;
   std::unique_ptr<Runner> runner_;
   std::deque<std::shared_ptr<const BatchPlan>> in_flight_;
-  ActiveAnswers active_;
-  int num_constrained_ = 0;  // number of constrained answers in active_
+  ActiveSamples active_;
+  int num_constrained_ = 0;  // number of constrained samples in active_
   EngineStats counts_;       // running totals, copied to stats_ for callers
 
   // Shared with callers.

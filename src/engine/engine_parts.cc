@@ -1,7 +1,6 @@
 #include "engine/engine_parts.h"
 
 #include "base/log.h"
-#include "engine/attention_report.h"
 #include "model/families.h"
 
 namespace quire {
@@ -21,7 +20,6 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
   info.bos_token_id = files.config.bos_token_id;
   const std::vector<int>& eos_ids = files.generation.eos_token_ids;
   info.eos_token_ids = eos_ids.empty() ? files.config.eos_token_ids : eos_ids;
-  info.attention_backend = list_backends(plan);
   return info;
 }
 
@@ -67,8 +65,10 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   QUIRE_ASSIGN_OR_RETURN(EnginePlan plan,
                          plan_engine(config, files, *parts->platform, speculation.num_drafts));
   log_info("{}", describe(plan.memory, plan.kv));
-  for (const std::string& line : summarize_services(plan)) log_info("[attention] {}", line);
+  const SelectionReport report = report_attention(plan.attention);
+  for (const std::string& line : report.summary) log_info("[attention] {}", line);
   parts->info = describe_model(files, plan);
+  parts->info.attention_backend = report.backends;
   DeviceContext& context = *parts->platform->contexts().front();
   QUIRE_ASSIGN_OR_RETURN(parts->target, load_onto(context, files, plan, progress));
   if (speculation.make_drafter) {

@@ -64,10 +64,15 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                                                      ModelFiles& files,
                                                      const LoadProgress& progress);
 
-// Same as Engine::create for an engine with speculation, but may throw where Engine::create does
-// not.
-Result<std::unique_ptr<Engine>> create_engine(const EngineConfig& config,
-                                              const Speculation& speculation,
-                                              const LoadProgress& progress = {});
+// The parts of Engine that are not in its public interface.
+struct EngineInternals {
+  // Same as Engine::create for an engine with speculation, but may throw where Engine::create does
+  // not.
+  static Result<std::unique_ptr<Engine>> create(const EngineConfig& config,
+                                                const Speculation& speculation,
+                                                const LoadProgress& progress = {});
+  // Null: the model has no tokenizer.
+  static const Tokenizer* tokenizer(const Engine& engine);
+};
 
 }  // namespace quire

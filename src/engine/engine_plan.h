@@ -32,8 +32,8 @@ struct EnginePlan {
   SchedulerConfig scheduler;
 };
 
-// Makes the platform that --device names. `auto` selects a GPU if the build supports it and the
-// machine has one.
+// Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it
+// and the machine has one.
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
                                                 const ModelConfig& model);
 
@@ -41,5 +41,8 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
 // outlives the plan. num_drafts is the number of draft tokens that each step verifies per sequence.
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
                                const Platform& platform, int num_drafts = 0);
+
+// Which backend serves which steps of the plan. A line names its KV group if there are several.
+SelectionReport report_attention(const AttentionSetup& attention);
 
 }  // namespace quire

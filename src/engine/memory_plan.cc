@@ -49,7 +49,7 @@ int64_t blocks_that_fit(const MemoryRequest& request, int64_t num_bytes, int64_t
 }
 
 // If every table has a window, the widest one is sized without a window, for the prefix cache.
-MemoryRequest with_a_full_table(MemoryRequest request) {
+MemoryRequest with_one_unwindowed_table(MemoryRequest request) {
   const auto is_wider = [](const KvTableBytes& a, const KvTableBytes& b) {
     return b.window == 0 || (a.window != 0 && a.window < b.window);
   };
@@ -57,15 +57,15 @@ MemoryRequest with_a_full_table(MemoryRequest request) {
   return request;
 }
 
-// --gpu-memory-utilization limits the engine to a part of a GPU's memory.
+// gpu_memory_utilization limits the engine to a part of a GPU's memory.
 std::string_view remedy(const MemoryRequest& request) {
-  return request.budget.owner == "GPU" ? "raise --gpu-memory-utilization, " : "";
+  return request.budget.owner == "GPU" ? "raise `gpu_memory_utilization`, " : "";
 }
 
 }  // namespace
 
 Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
-  const MemoryRequest request = with_a_full_table(wanted_request);
+  const MemoryRequest request = with_one_unwindowed_table(wanted_request);
   const int64_t blocks_per_seq = ceil_div(int64_t{request.max_model_len}, request.block_size);
   const Saturated taken = bytes_beside_kv(request);
   const int64_t left_bytes = request.budget.free_bytes - taken.get();
@@ -73,7 +73,7 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
     return resource_exhausted(fmt::format(
         "[memory] the {} is too small; got {:.1f} MiB free, expected {:.1f} MiB (weights {:.1f}, "
         "activations {:.1f}, workspace {:.1f}, graphs and libraries {:.1f}, KV cache {:.1f}); "
-        "{}take a smaller model or lower --kv-cache-memory or --max-num-batched-tokens",
+        "{}take a smaller model or lower `kv_cache_memory` or `max_num_batched_tokens`",
         request.budget.owner, mib(request.budget.free_bytes),
         mib((taken + request.kv_cache_memory).get()), mib(request.weight_bytes),
         mib(request.activation_bytes), mib(request.workspace_bytes), mib(request.reserve_bytes),
@@ -93,12 +93,12 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
     if (fitting_len <= 0) {
       return resource_exhausted(fmt::format(
           "[memory] the KV cache is too small for any sequence; got {:.1f} MiB, expected {:.1f} "
-          "MiB; raise --kv-cache-memory",
+          "MiB; raise `kv_cache_memory`",
           mib(wanted), mib(one_seq_bytes.get())));
     }
     return resource_exhausted(fmt::format(
-        "[memory] the KV cache is too small for one sequence of --max-model-len {}; got {:.1f} "
-        "MiB, expected {:.1f} MiB; raise --kv-cache-memory or set --max-model-len to at most {}",
+        "[memory] the KV cache is too small for one sequence of `max_model_len` {}; got {:.1f} "
+        "MiB, expected {:.1f} MiB; raise `kv_cache_memory` or set `max_model_len` to at most {}",
         request.max_model_len, mib(wanted), mib(one_seq_bytes.get()), fitting_len));
   }
   MemoryPlan plan;

@@ -36,9 +36,9 @@ Status check_is_snapshot(const fs::path& directory) {
   const auto commit = read_file(directory / "refs" / "main", kCommitBytes);
   const fs::path snapshot = directory / "snapshots" / (commit.ok() ? *commit : "COMMIT");
   return not_found(fmt::format(
-      "[model] --model {} is a folder of the hub's cache; expected one of its snapshots: "
-      "--model {}",
-      directory.string(), snapshot.string()));
+      "[model] model: must be one of the snapshots in the hub's cache, for example {}, got the "
+      "cache's folder {}",
+      snapshot.string(), directory.string()));
 }
 
 // A tokenizer may have tokens outside the model's vocabulary (for example for padding), or belong
@@ -73,15 +73,15 @@ Status take_chat_format(const EngineConfig& engine, Result<ChatFormat> format, M
   }
   if (!engine.chat_template.empty()) {
     return invalid_argument(
-        fmt::format("[template] --chat-template {}: {}", engine.chat_template, status.message()));
+        fmt::format("[template] chat_template {}: {}", engine.chat_template, status.message()));
   }
   const bool is_absent = status.code() == StatusCode::kNotFound;
   if (!is_absent) log_warning("{}", status.message());
   files.chat_error = invalid_argument(
-      is_absent ? "[template] the model has no chat template; the operator can give it one: "
-                  "--chat-template FILE"
+      is_absent ? "[template] the model has no chat template; the operator can give it one "
+                  "(`chat_template`)"
                 : "[template] the model's chat template cannot be used; the operator can give it "
-                  "another: --chat-template FILE");
+                  "another (`chat_template`)");
   return {};
 }
 
@@ -89,8 +89,8 @@ Status check_dtype(const EngineConfig& engine, const ModelConfig& config) {
   if (engine.dtype == "auto" || wants_dummy(engine)) return {};
   if (config.dtype && parse_dtype(engine.dtype) == *config.dtype) return {};
   return unimplemented(fmt::format(
-      "[model] --dtype {} differs from the checkpoint's; a checkpoint runs as it is: leave --dtype "
-      "out (it chooses the type of --load-format dummy)",
+      "[model] dtype: must be auto for a checkpoint, which runs in its own type, got {} (only "
+      "`load_format` dummy has a choice)",
       engine.dtype));
 }
 
@@ -98,8 +98,8 @@ Result<std::unique_ptr<WeightSource>> dummy_weights(const EngineConfig& engine,
                                                     const ModelConfig& config) {
   const auto dtype = engine.dtype == "auto" ? config.dtype : parse_dtype(engine.dtype);
   if (engine.dtype != "auto" && (!dtype || dtype_bytes(*dtype) < 2 || *dtype > DType::kBF16)) {
-    return invalid_argument(fmt::format(
-        "[model] --dtype is not a weight type; got {}, expected f32, f16 or bf16", engine.dtype));
+    return invalid_argument(
+        fmt::format("[model] dtype: must be auto, f32, f16 or bf16, got {}", engine.dtype));
   }
   return std::unique_ptr<WeightSource>(
       std::make_unique<DummyWeights>(dtype.value_or(DType::kBF16)));
@@ -109,7 +109,7 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
   const EmbeddedModel& model = embedded_model();
   if (!engine.tokenizer.empty()) {
     return invalid_argument(
-        "[tokenizer] --tokenizer goes with --model; the embedded model has a tokenizer of its own");
+        "[tokenizer] tokenizer: must be empty, because `model` is: the embedded model has its own");
   }
   ModelFiles files;
   files.name = model.name;
@@ -137,18 +137,17 @@ Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, Mod
     if (!engine.tokenizer.empty()) {
       if (!is_there(directory)) {
         return not_found(
-            fmt::format("[tokenizer] --tokenizer {} does not exist; expected a directory with "
+            fmt::format("[tokenizer] tokenizer: {} does not exist; expected a directory with "
                         "tokenizer.json or tokenizer.model",
                         engine.tokenizer));
       }
       return not_found(
-          fmt::format("[tokenizer] --tokenizer {} has neither tokenizer.json nor tokenizer.model",
+          fmt::format("[tokenizer] tokenizer: {} has neither tokenizer.json nor tokenizer.model",
                       engine.tokenizer));
     }
     if (!engine.chat_template.empty()) {
       return invalid_argument(
-          "[template] --chat-template needs a tokenizer, and the model has none; --tokenizer DIR "
-          "gives one");
+          "[template] chat_template: needs a tokenizer, and the model has none; set `tokenizer`");
     }
     log_warning(
         "[tokenizer] {} has neither tokenizer.json nor tokenizer.model: prompts must be "
@@ -174,21 +173,21 @@ Status open_generation_config(const fs::path& path, ModelFiles& files) {
 
 Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   if (engine.load_format != "auto" && !wants_dummy(engine)) {
-    return invalid_argument(fmt::format(
-        "[model] --load-format is unknown; got {}, expected auto or dummy", engine.load_format));
+    return invalid_argument(
+        fmt::format("[model] load_format: must be auto or dummy, got {}", engine.load_format));
   }
   if (engine.model.empty()) return open_embedded(engine);
   const fs::path path = engine.model;
   if (!is_there(path)) {
     return not_found(fmt::format(
-        "[model] --model {} does not exist; expected a directory with config.json and safetensors "
+        "[model] model: {} does not exist; expected a directory with config.json and safetensors "
         "(nothing is downloaded: hf download NAME --local-dir DIR fetches one)",
         engine.model));
   }
   const bool config_alone = wants_dummy(engine) && is_file(path);
   if (is_file(path) && !config_alone) {
     return invalid_argument(fmt::format(
-        "[model] --model {} is a file; expected its directory, with config.json and safetensors",
+        "[model] model: {} is a file; expected its directory, with config.json and safetensors",
         engine.model));
   }
   const fs::path directory = config_alone ? path.parent_path() : path;
@@ -196,7 +195,7 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   QUIRE_RETURN_IF_ERROR(check_is_snapshot(directory));
   if (!is_there(config_path)) {
     return not_found(fmt::format(
-        "[model] --model {} has no config.json; expected a Hugging Face directory with config.json "
+        "[model] model: {} has no config.json; expected a Hugging Face directory with config.json "
         "and safetensors",
         engine.model));
   }

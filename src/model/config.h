@@ -18,7 +18,7 @@
 
 namespace quire {
 
-// Upper bound of --max-model-len and of ModelConfig::longest_model_len.
+// Upper bound of EngineConfig::max_model_len and of ModelConfig::longest_model_len.
 inline constexpr int kMaxModelLen = 1 << 24;
 
 // The part of config.json that only the model family reads.

@@ -314,7 +314,7 @@ Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorVie
 Status check_shards(const DecoderConfig& config, const Parallel& parallel) {
   if (parallel.size < 1 || parallel.rank < 0 || parallel.rank >= parallel.size) {
     return invalid_argument(fmt::format(
-        "[model] --tensor-parallel-size; got rank {} of {}, expected a rank below the size",
+        "[model] tensor_parallel_size: got rank {} of {}, expected a rank below the size",
         parallel.rank, parallel.size));
   }
   struct Dimension {
@@ -326,7 +326,7 @@ Status check_shards(const DecoderConfig& config, const Parallel& parallel) {
                                 Dimension{"intermediate_size", config.intermediate_size}}) {
     if (split.count % parallel.size != 0) {
       return invalid_argument(
-          fmt::format("[model] --tensor-parallel-size {} does not divide {}; got {}, expected a "
+          fmt::format("[model] `tensor_parallel_size` {} does not divide {}; got {}, expected a "
                       "multiple",
                       parallel.size, split.name, split.count));
     }

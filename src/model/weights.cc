@@ -289,7 +289,7 @@ Result<Slice> slice_of_scales(const Slice& slice, int64_t block, int64_t total,
   if (slice.first % block != 0 || (end % block != 0 && end != total)) {
     return invalid_argument(
         fmt::format("[model] tensor {}: a rank's part cuts a block of scales; got {} {} to {} of "
-                    "blocks of {}, expected multiples; choose another --tensor-parallel-size",
+                    "blocks of {}, expected multiples; choose another `tensor_parallel_size`",
                     quote_name(name), axis, slice.first, end, block));
   }
   return Slice{slice.first / block, ceil_div(slice.count, block)};

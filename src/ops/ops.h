@@ -24,7 +24,7 @@ class Linear {
   virtual size_t num_bytes() const = 0;
 };
 
-// Rows that repeat a pool of numbers in host memory (--load-format dummy): element (i, j) is
+// Rows that repeat a pool of numbers in host memory (load_format dummy): element (i, j) is
 // pool[(first + i * row_stride + j) % length of pool].
 struct RepeatedRows {
   TensorView pool;

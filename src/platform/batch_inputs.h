@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "attn/batch.h"
+#include "attn/backend.h"
 #include "sched/batch_plan.h"
 
 namespace quire {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "attn/backend_set.h"
+#include "attn/selection.h"
 #include "ops/ops.h"
 #include "platform/runner.h"
 #include "quire/status.h"

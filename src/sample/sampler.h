@@ -14,8 +14,8 @@
 
 namespace quire {
 
-constexpr int kMaxAnswers = 128;  // per prompt
-constexpr int kMaxLogprobs = 20;  // per position
+constexpr int kMaxSequencesPerPrompt = 128;  // per prompt
+constexpr int kMaxLogprobs = 20;             // per position
 constexpr double kMinRepetitionPenalty = 1e-3;
 constexpr double kMaxRepetitionPenalty = 1e3;
 // Fails if a value is outside its range, and names the field. vocab_size bounds every token id.
@@ -61,9 +61,9 @@ Status check_logits(std::span<const float> logits, int64_t position);
 // of tokens that are at least as likely.
 PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen, int num_top);
 
-// Applies a request's rules to the logits before a token is chosen, in vLLM's order: allowed ids, bad words, min_tokens, logit bias, penalties
-// (repetition, frequency, presence). The object keeps only the parts of the sequence that the
-// request's rules need.
+// Applies a request's rules to the logits before a token is chosen, in vLLM's order: allowed ids,
+// bad words, min_tokens, logit bias, penalties (repetition, frequency, presence). The object keeps
+// only the parts of the sequence that the request's rules need.
 class LogitsRules {
  public:
   // Drops ids outside the vocabulary, which cannot be sampled anyway.

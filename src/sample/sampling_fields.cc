@@ -42,7 +42,7 @@ constexpr auto kFields = std::to_array<SamplingField>({
      "Keep the stop text in the answer"},
     {"ignore_eos", &P::ignore_eos, kAny, "Go on after the end-of-sequence token"},
     {"min_tokens", &P::min_tokens, {.min = 0}, "No end before this many tokens"},
-    {"n", &P::n, {.min = 1, .max = kMaxAnswers}, "Answers to each prompt"},
+    {"n", &P::n, {.min = 1, .max = kMaxSequencesPerPrompt}, "Answers to each prompt"},
     {"logprobs",
      &P::logprobs,
      {.min = 0, .max = kMaxLogprobs},
@@ -258,7 +258,7 @@ Status check_strings(std::string_view field, const std::vector<std::string>& str
 Status check_shape(const SamplingParams& params) {
   constexpr float kAnyFloat = std::numeric_limits<float>::max();
   constexpr int kAnyInt = std::numeric_limits<int>::max();
-  QUIRE_RETURN_IF_ERROR(check_int("n", params.n, 1, kMaxAnswers));
+  QUIRE_RETURN_IF_ERROR(check_int("n", params.n, 1, kMaxSequencesPerPrompt));
   QUIRE_RETURN_IF_ERROR(check_float("temperature", params.temperature, 0, kAnyFloat));
   if (!(params.top_p > 0 && params.top_p <= 1)) {
     return refuse("top_p", params.top_p, "more than 0 and at most 1");

@@ -20,13 +20,13 @@ void append_slot(SeqRecord& rec, BatchPlan& plan) {
 void append_blocks(Sequence& seq, BatchPlan& plan) {
   for (size_t t = 0; t < seq.tables.size(); ++t) {
     SeqBlocks& blocks = seq.tables[t];
-    const int first = blocks.num_announced;
+    const int first = blocks.num_sent;
     if (first == static_cast<int>(blocks.ids.size())) continue;
     plan.block_appends.push_back({.slot = seq.slot,
                                   .table = static_cast<int>(t),
                                   .first = first,
                                   .block_ids = {blocks.ids.begin() + first, blocks.ids.end()}});
-    blocks.num_announced = static_cast<int>(blocks.ids.size());
+    blocks.num_sent = static_cast<int>(blocks.ids.size());
   }
 }
 

@@ -147,7 +147,7 @@ struct SampledSpan {
 };
 // Turns the scheduler's decisions into a plan: one span for each of `running` that has
 // step_tokens. Spans of one token and its drafts come first. Block table entries and slots that the
-// plan announces to the device are marked as announced. The sequences' counters already include
+// plan sends to the device are marked as sent. The sequences' counters already include
 // this step.
 BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config,
                      std::span<SeqRecord* const> running);

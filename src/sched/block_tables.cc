@@ -102,7 +102,7 @@ void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
     blocks.ids.resize(static_cast<size_t>(prefix.num_blocks));
     std::fill_n(blocks.ids.begin(), blocks.first, 0);
     blocks.num_registered = prefix.num_blocks;
-    blocks.num_announced = blocks.first;  // no step reads the entries before it
+    blocks.num_sent = blocks.first;  // no step reads the entries before it
   }
 }
 
@@ -157,7 +157,7 @@ void BlockTables::adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix) {
   }
 }
 
-void BlockTables::leave_behind(SeqRecord& rec) {
+void BlockTables::free_outside_window(SeqRecord& rec) {
   for (size_t t = 0; t < tables_.size(); ++t) {
     Table& table = tables_[t];
     SeqBlocks& blocks = rec.seq->tables[t];
@@ -169,7 +169,7 @@ void BlockTables::leave_behind(SeqRecord& rec) {
       id = 0;
     }
     blocks.num_registered = std::max(blocks.num_registered, blocks.first);
-    blocks.num_announced = std::max(blocks.num_announced, blocks.first);
+    blocks.num_sent = std::max(blocks.num_sent, blocks.first);
   }
 }
 
@@ -200,8 +200,8 @@ void BlockTables::grow(SeqRecord& rec, int num_tokens) {
 
 // The released blocks hold no known token, so none of them is cached. The device may still list
 // them in the slot's table, which is safe: steps do not read past the slot's length, and the next
-// announced blocks overwrite those entries.
-void BlockTables::shrink(SeqRecord& rec) {
+// sent blocks overwrite those entries.
+void BlockTables::free_unscheduled_blocks(SeqRecord& rec) {
   const int num_kept = num_blocks_of(*rec.seq, rec.seq->num_scheduled);
   for (size_t t = 0; t < tables_.size(); ++t) {
     SeqBlocks& blocks = rec.seq->tables[t];
@@ -209,7 +209,7 @@ void BlockTables::shrink(SeqRecord& rec) {
       tables_[t].pool.release(blocks.ids.back(), false);
       blocks.ids.pop_back();
     }
-    blocks.num_announced = std::min(blocks.num_announced, num_kept);
+    blocks.num_sent = std::min(blocks.num_sent, num_kept);
   }
 }
 

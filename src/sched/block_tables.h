@@ -41,13 +41,13 @@ class BlockTables {
 
   // Frees the blocks that no later step reads. Steps already planned may still read them, which is
   // safe: the next owner of such a block writes it in a step planned later.
-  void leave_behind(SeqRecord& rec);
+  void free_outside_window(SeqRecord& rec);
   // Whether blocks for the next num_tokens of a sequence are free; grow() takes them.
   bool has_room(const SeqRecord& rec, int num_tokens) const;
   void grow(SeqRecord& rec, int num_tokens);
-  // Frees the blocks after the scheduled tokens: blocks of a span that was taken back from the
+  // Frees the blocks after the scheduled tokens: blocks of a span that was unscheduled from the
   // step, or of drafts that were not accepted.
-  void shrink(SeqRecord& rec);
+  void free_unscheduled_blocks(SeqRecord& rec);
   void release(SeqRecord& rec);
 
   // Registers in the prefix cache the blocks that are full of known tokens and that planned steps
@@ -57,7 +57,7 @@ class BlockTables {
   // planning: a sequence that finds such a block runs in the same step or a later one. In a later
   // step the block has been written. In the same step every layer writes the keys and values of the
   // whole batch before its attention reads any, so the block has been written too. Therefore a
-  // span whose blocks were registered must stay in its plan: the scheduler takes back only spans
+  // span whose blocks were registered must stay in its plan: the scheduler unschedules only spans
   // that it has not committed.
   //
   // This stays correct when the writer finishes, is cancelled or is preempted: the plans that

@@ -43,25 +43,25 @@ int max_blocks_held(const SchedulerConfig& config, const KvTableConfig& table, i
 
 Status validate_scheduler_config(const SchedulerConfig& config) {
   const auto refuse = [](const char* field, int got, std::string_view expected) {
-    return invalid_argument(fmt::format("[sched] {}; got {}, expected {}", field, got, expected));
+    return invalid_argument(fmt::format("[sched] {}: must be {}, got {}", field, expected, got));
   };
   const int block_size = config.block_size;
   if (block_size != 16 && block_size != 32 && block_size != 64) {
-    return refuse("--block-size", block_size, "16, 32 or 64");
+    return refuse("block_size", block_size, "16, 32 or 64");
   }
-  if (config.max_num_seqs < 1) return refuse("--max-num-seqs", config.max_num_seqs, "at least 1");
+  if (config.max_num_seqs < 1) return refuse("max_num_seqs", config.max_num_seqs, "at least 1");
   if (config.max_num_rule_seqs < 1) {
-    return refuse("--max-num-rule-seqs", config.max_num_rule_seqs, "at least 1");
+    return refuse("max_num_rule_seqs", config.max_num_rule_seqs, "at least 1");
   }
   if (config.num_drafts < 0 || config.num_drafts > kMaxDrafts) {
     return refuse("draft tokens per step", config.num_drafts, fmt::format("0 to {}", kMaxDrafts));
   }
   if (config.max_num_batched_tokens <= config.num_drafts) {
-    return refuse("--max-num-batched-tokens", config.max_num_batched_tokens,
+    return refuse("max_num_batched_tokens", config.max_num_batched_tokens,
                   fmt::format("at least {}", config.num_drafts + 1));
   }
   if (config.max_model_len < 2) {
-    return refuse("--max-model-len", config.max_model_len, "at least 2");
+    return refuse("max_model_len", config.max_model_len, "at least 2");
   }
   if (config.tables.empty()) return refuse("block tables", 0, "at least 1");
   for (const KvTableConfig& table : config.tables) {
@@ -79,7 +79,7 @@ Status check_admissible(const Sequence& seq, const SchedulerConfig& config) {
   if (seq.max_total_tokens > config.max_model_len) {
     return invalid_argument(
         fmt::format("[sched] prompt and output tokens; got {}, expected at "
-                    "most --max-model-len {}",
+                    "most `max_model_len` {}",
                     seq.max_total_tokens, config.max_model_len));
   }
   if (seq.token_ids.size() >= static_cast<size_t>(std::max(seq.max_total_tokens, 0))) {
@@ -91,7 +91,7 @@ Status check_admissible(const Sequence& seq, const SchedulerConfig& config) {
   if (!config.enable_chunked_prefill && num_prompt > config.max_num_batched_tokens) {
     return invalid_argument(
         fmt::format("[sched] prompt with chunked prefill off; got {} tokens, expected at most "
-                    "--max-num-batched-tokens {}",
+                    "`max_num_batched_tokens` {}",
                     num_prompt, config.max_num_batched_tokens));
   }
   // The last token is returned but never fed to the model, so it needs no place in the cache.

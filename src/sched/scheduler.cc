@@ -29,14 +29,14 @@ class SlotSet {
     free_.pop_back();
     return slot;
   }
-  void give_back(int slot) {
+  void release(int slot) {
     free_.push_back(slot);
     unsent_.push_back(slot);
   }
   std::vector<int> take_unsent() { return std::exchange(unsent_, {}); }
 
  private:
-  std::vector<int> free_;         // a stack with low slots on top
+  std::vector<int> free_;    // a stack with low slots on top
   std::vector<int> unsent_;  // freed, but not yet removed by a plan
 };
 
@@ -75,7 +75,7 @@ struct Scheduler::Impl {
   bool has_blocks(const SeqRecord& rec, std::span<SeqRecord* const> victims) const;
   bool can_make_room(const SeqRecord& rec, int num_tokens) const;
   bool make_room(const SeqRecord& rec, int num_tokens);
-  void take_back(SeqRecord& rec);
+  void unschedule(SeqRecord& rec);
   void preempt(SeqRecord& rec);
   void leave_running(SeqRecord& rec);
 
@@ -166,14 +166,14 @@ void Scheduler::Impl::schedule_prefills() {
 }
 
 // When blocks run out, the sequence that is last in rank is preempted, possibly `rec` itself.
-// Sequences after `rec` have not been committed in this step, so no planned span is taken back.
+// Sequences after `rec` have not been committed in this step, so no planned span is unscheduled.
 bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
   const int num_due = this->num_due(rec);
   // All decodes of a step have one length, so a decode is never shortened.
   const int num_tokens =
       rec.seq->decodes() && num_due > budget_left ? 0 : std::min(num_due, budget_left);
   if (num_tokens == 0) return false;
-  tables.leave_behind(rec);
+  tables.free_outside_window(rec);
   while (!tables.has_room(rec, num_tokens)) {
     const bool is_victim = running.back() == &rec;
     preempt(*running.back());
@@ -287,21 +287,21 @@ bool Scheduler::Impl::make_room(const SeqRecord& rec, int num_tokens) {
   if (!has_table(rec)) preempt(*last_with_rules());
   while (!fits()) preempt(*running.back());
   for (auto last = running.rbegin(); budget_left < num_tokens; ++last) {
-    take_back(**last);
-    tables.shrink(**last);
+    unschedule(**last);
+    tables.free_unscheduled_blocks(**last);
   }
   return true;
 }
 
-void Scheduler::Impl::take_back(SeqRecord& rec) {
-  QUIRE_CHECK(!rec.step_committed, "[sched] a span that others may rely on was taken back");
+void Scheduler::Impl::unschedule(SeqRecord& rec) {
+  QUIRE_CHECK(!rec.step_committed, "[sched] a span that others may rely on was unscheduled");
   budget_left += std::exchange(rec.step_tokens, 0);
 }
 
 // Preempts by recomputation: the sequence loses its blocks, but keeps its tokens and its arrival
 // number, and therefore its rank.
 void Scheduler::Impl::preempt(SeqRecord& rec) {
-  take_back(rec);
+  unschedule(rec);
   leave_running(rec);
   rec.seq->state = SeqState::kWaiting;
   ++rec.seq->num_preemptions;
@@ -312,7 +312,7 @@ void Scheduler::Impl::preempt(SeqRecord& rec) {
 void Scheduler::Impl::leave_running(SeqRecord& rec) {
   running.erase(std::ranges::lower_bound(running, &rec, RanksBefore()));
   tables.release(rec);
-  slots.give_back(std::exchange(rec.seq->slot, -1));
+  slots.release(std::exchange(rec.seq->slot, -1));
   num_rule_seqs -= rec.has_rules ? 1 : 0;
 }
 
@@ -356,7 +356,7 @@ Scheduler::Progress Scheduler::Impl::take_span(const SeqSpan& span, const Sample
 void Scheduler::Impl::reconcile(SeqRecord& rec, const SeqSpan& span, int num_sampled) {
   if (span.decodes && num_sampled < span.num_tokens) {
     rec.seq->num_scheduled -= span.num_tokens - num_sampled;
-    tables.shrink(rec);
+    tables.free_unscheduled_blocks(rec);
   }
   // A block that decoded tokens fill is registered only after the host has seen all of these
   // tokens.

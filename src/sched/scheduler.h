@@ -33,7 +33,7 @@ struct SchedulerConfig {
   bool enable_chunked_prefill = true;
 };
 
-// The error names the flag that is out of range. The constructor requires a valid configuration.
+// The error names the field that is out of range. The constructor requires a valid configuration.
 Status validate_scheduler_config(const SchedulerConfig& config);
 
 struct SchedulerStats {

@@ -23,7 +23,7 @@ struct SeqBlocks {
   std::vector<int32_t> ids;  // 0 before `first`
   int first = 0;             // blocks before it lie outside the table's window and are freed
   int num_registered = 0;    // offered to the prefix cache
-  int num_announced = 0;     // sent to the device
+  int num_sent = 0;          // sent to the device
 };
 
 // One sample of a request: its tokens, and how many of them are cached. The scheduler owns it; only

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/numbers.h"
+#include "engine/engine_parts.h"
 #include "server/tools/marker.h"
 
 namespace quire::server {
@@ -44,15 +45,15 @@ class AfterReasoning final : public TokenConstraint {
 
 ConstraintCompiler make_constraint_compiler(const Engine& engine) {
   ConstraintCompiler constraints;
-  if (engine.tokenizer() == nullptr) {
+  if (!engine.has_tokenizer()) {
     constraints.compile = [](const GrammarSpec&) {
       return invalid_argument(
           "[grammar] the model has no tokenizer, so no grammar knows its tokens");
     };
     return constraints;
   }
-  const auto compiler =
-      std::make_shared<GrammarCompiler>(*engine.tokenizer(), engine.model_info().eos_token_ids);
+  const auto compiler = std::make_shared<GrammarCompiler>(*EngineInternals::tokenizer(engine),
+                                                          engine.model_info().eos_token_ids);
   constraints.compile = [compiler](const GrammarSpec& grammar) {
     return compiler->compile(grammar);
   };

@@ -74,10 +74,10 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::path
   } else if (std::filesystem::exists(directory / kIndexFile, ignored)) {
     QUIRE_RETURN_IF_ERROR(checkpoint->add_indexed(directory, directory / kIndexFile));
   } else {
-    return not_found(
-        fmt::format("[checkpoint] no weights in {}; expected {} or {}; use --load-format dummy for "
-                    "random weights, or convert the checkpoint to safetensors",
-                    directory.string(), kSingleFile, kIndexFile));
+    return not_found(fmt::format(
+        "[checkpoint] no weights in {}; expected {} or {}; set `load_format` to dummy for "
+        "random weights, or convert the checkpoint to safetensors",
+        directory.string(), kSingleFile, kIndexFile));
   }
   return checkpoint;
 }

@@ -59,8 +59,8 @@ Result<Buffer> Buffer::host(size_t num_bytes) {
       ::mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
     return resource_exhausted(
-        fmt::format("[memory] cannot allocate {} bytes of host memory; lower --max-model-len, "
-                    "--max-num-seqs or --kv-cache-memory",
+        fmt::format("[memory] cannot allocate {} bytes of host memory; lower `max_model_len`, "
+                    "`max_num_seqs` or `kv_cache_memory`",
                     num_bytes));
   }
   constexpr size_t kHugePage = size_t{2} << 20;

@@ -41,7 +41,7 @@ class WeightSource {
   virtual std::vector<std::string> names() const = 0;
 };
 
-// Random weights of any requested shape (--load-format dummy). A name always gets the same numbers.
+// Random weights of any requested shape (load_format dummy). A name always gets the same numbers.
 // Matrices and biases are approximately N(0, 0.02²); norm weights are near 1.
 class DummyWeights : public WeightSource {
  public:

@@ -39,7 +39,8 @@ class PickyBackend final : public AttentionBackend {
     if (shape.num_heads > max_heads_) support.reasons.push_back("too many heads.");
     if (use.phase != phase_) support.reasons.push_back("wrong phase.");
     if (use.q_len > max_q_len) support.reasons.push_back("too many query tokens.");
-    if (is_for_graphs && !use.in_graph) support.reservations.push_back("slow outside of graphs.");
+    if (is_for_graphs && !use.in_graph)
+      support.reasons_to_prefer_others.push_back("slow outside of graphs.");
     return support;
   }
   Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,

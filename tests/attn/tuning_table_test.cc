@@ -7,8 +7,6 @@
 #include <fstream>
 #include <random>
 
-#include "attn/builtin_tables.h"
-
 namespace quire {
 namespace {
 

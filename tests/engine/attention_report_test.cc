@@ -1,11 +1,10 @@
 // Attention backends that the engine selects and reports when it starts on a CPU.
-#include "engine/attention_report.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "engine/engine_plan.h"
 #include "engine/tiny_engine.h"
 
 namespace quire {
@@ -46,12 +45,13 @@ class AttentionReport : public ::testing::Test {
 TEST_F(AttentionReport, SaysWhoServesAndWhy) {
   const auto plan = this->plan(config_of());
   ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(list_backends(*plan), "decode: cpu, prefill: cpu");
+  EXPECT_EQ(report_attention(plan->attention).backends, "decode: cpu, prefill: cpu");
   const std::string why = "(nothing is measured here: the first that serves this shape)";
-  EXPECT_THAT(summarize_services(*plan),
+  EXPECT_THAT(report_attention(plan->attention).summary,
               ElementsAre("decode of up to 512 tokens: cpu " + why, "prefill: cpu " + why));
-  EXPECT_THAT(describe_services(*plan), ElementsAre("decode of 1-8 up to 512: cpu " + why,
-                                                    "prefill of 512-8192: cpu " + why));
+  EXPECT_THAT(
+      report_attention(plan->attention).details,
+      ElementsAre("decode of 1-8 up to 512: cpu " + why, "prefill of 512-8192: cpu " + why));
 }
 
 TEST_F(AttentionReport, NamesTheFlagThatForces) {
@@ -59,10 +59,10 @@ TEST_F(AttentionReport, NamesTheFlagThatForces) {
   config.decode_attention_backend = "reference";
   const auto plan = this->plan(config);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_THAT(summarize_services(*plan),
+  EXPECT_THAT(report_attention(plan->attention).summary,
               ElementsAre("decode of up to 512 tokens: reference (forced by "
-                          "--decode-attention-backend)",
-                          "prefill: cpu (forced by --attention-backend)"));
+                          "decode_attention_backend)",
+                          "prefill: cpu (forced by attention_backend)"));
 }
 
 TEST_F(AttentionReport, ATableOfAnotherDeviceChangesNothing) {
@@ -75,7 +75,7 @@ TEST_F(AttentionReport, ATableOfAnotherDeviceChangesNothing) {
   config.tuning_table = file_of(to_csv(std::vector{row}));
   const auto plan = this->plan(config);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(list_backends(*plan), "decode: cpu, prefill: cpu");
+  EXPECT_EQ(report_attention(plan->attention).backends, "decode: cpu, prefill: cpu");
 }
 
 TEST_F(AttentionReport, ABadTableIsRefusedWithFlagAndFile) {
@@ -85,7 +85,7 @@ TEST_F(AttentionReport, ABadTableIsRefusedWithFlagAndFile) {
     const auto plan = this->plan(config);
     ASSERT_FALSE(plan.ok());
     EXPECT_EQ(plan.status().code(), StatusCode::kInvalidArgument);
-    EXPECT_THAT(plan.status().message(), AllOf(HasSubstr("--tuning-table"), HasSubstr(path)));
+    EXPECT_THAT(plan.status().message(), AllOf(HasSubstr("tuning_table"), HasSubstr(path)));
   }
 }
 

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "attn/fake_backend.h"
+#include "attn/selection.h"
 #include "base/thread_pool.h"
 #include "cpu/ops/cpu_ops.h"
-#include "engine/attention_report.h"
 #include "engine/tiny_engine.h"
 
 namespace quire {
@@ -101,21 +101,22 @@ class EnginePlanTest : public ::testing::Test {
 TEST_F(EnginePlanTest, ABackendForBothPhasesServesThoseThatItCan) {
   const auto plan = plan_with("xqa");
   ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(list_backends(*plan), "decode: xqa, prefill: native");
+  EXPECT_EQ(report_attention(plan->attention).backends, "decode: xqa, prefill: native");
   // The log at start and `quire doctor` report the backend of the other phase, and the reason.
   const std::string remark =
-      "--attention-backend xqa cannot serve prefill: a) wrong phase. So auto selects another.";
-  EXPECT_THAT(summarize_services(*plan), Contains(remark));
-  EXPECT_THAT(summarize_services(*plan),
-              Contains("decode of up to 512 tokens: xqa (forced by --attention-backend)"));
-  EXPECT_THAT(summarize_services(*plan),
+      "attention_backend xqa cannot serve prefill: a) wrong phase. So auto selects another.";
+  EXPECT_THAT(report_attention(plan->attention).summary, Contains(remark));
+  EXPECT_THAT(report_attention(plan->attention).summary,
+              Contains("decode of up to 512 tokens: xqa (forced by attention_backend)"));
+  EXPECT_THAT(report_attention(plan->attention).summary,
               Contains("prefill: native (the only one that serves this shape)"));
-  EXPECT_THAT(describe_services(*plan), Contains(remark));
+  EXPECT_THAT(report_attention(plan->attention).details, Contains(remark));
 
   const auto prefill = plan_with("native");
   ASSERT_TRUE(prefill.ok()) << prefill.status().message();
-  EXPECT_EQ(list_backends(*prefill), "decode: flashinfer, prefill: native");
-  EXPECT_THAT(summarize_services(*prefill), Contains(HasSubstr("native cannot serve decode")));
+  EXPECT_EQ(report_attention(prefill->attention).backends, "decode: flashinfer, prefill: native");
+  EXPECT_THAT(report_attention(prefill->attention).summary,
+              Contains(HasSubstr("native cannot serve decode")));
 }
 
 TEST_F(EnginePlanTest, QueryLengthsOfDecodeAreSaidApart) {
@@ -132,29 +133,30 @@ TEST_F(EnginePlanTest, QueryLengthsOfDecodeAreSaidApart) {
   for (const int q_len : q_lens) {
     plan.attention.decode_keys.push_back({.num_reqs = 4, .max_kv_len = 512, .q_len = q_len});
   }
-  const std::vector<std::string> lines = summarize_services(plan);
-  EXPECT_THAT(lines, Contains("decode of up to 512 tokens: xqa (forced by --attention-backend)"));
+  const std::vector<std::string> lines = report_attention(plan.attention).summary;
+  EXPECT_THAT(lines, Contains("decode of up to 512 tokens: xqa (forced by attention_backend)"));
   EXPECT_THAT(lines, Contains("decode of 5 query tokens of up to 512 tokens: flashinfer (the only "
                               "one that serves this shape)"));
-  EXPECT_THAT(describe_services(plan), Contains(HasSubstr("decode of 5 query tokens of 4 up to")));
+  EXPECT_THAT(report_attention(plan.attention).details,
+              Contains(HasSubstr("decode of 5 query tokens of 4 up to")));
 }
 
 TEST_F(EnginePlanTest, ABackendOfNoPhaseIsRefused) {
   EXPECT_THAT(plan_with("narrow").status().message(),
-              HasSubstr("--attention-backend narrow cannot serve decode: a) too many heads."));
+              HasSubstr("attention_backend narrow cannot serve decode: a) too many heads."));
   EXPECT_THAT(plan_with("xqa", "flashinfer").status().message(),
-              HasSubstr("--attention-backend xqa cannot serve prefill"));
+              HasSubstr("attention_backend xqa cannot serve prefill"));
   EXPECT_THAT(plan_with("nonsense").status().message(), HasSubstr("names no backend"));
 }
 
 TEST_F(EnginePlanTest, AFlagForOnePhaseIsStrict) {
   EXPECT_THAT(plan_with("auto", "native").status().message(),
-              HasSubstr("--decode-attention-backend native cannot serve decode"));
+              HasSubstr("decode_attention_backend native cannot serve decode"));
   EXPECT_THAT(plan_with("xqa", "", "flashinfer").status().message(),
-              HasSubstr("--prefill-attention-backend flashinfer cannot serve prefill"));
+              HasSubstr("prefill_attention_backend flashinfer cannot serve prefill"));
   const auto plan = plan_with("xqa", "", "native");
   ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(list_backends(*plan), "decode: xqa, prefill: native");
+  EXPECT_EQ(report_attention(plan->attention).backends, "decode: xqa, prefill: native");
 }
 
 TEST_F(EnginePlanTest, AStepHasATokenOfEachSequence) {
@@ -170,7 +172,7 @@ TEST_F(EnginePlanTest, AStepHasATokenOfEachSequence) {
   config.max_num_batched_tokens = 0;
   EXPECT_EQ(this->plan(config)->scheduler.max_num_seqs, 32);
   config.max_num_seqs = 65536;
-  EXPECT_THAT(this->plan(config).status().message(), HasSubstr("--max-num-seqs"));
+  EXPECT_THAT(this->plan(config).status().message(), HasSubstr("max_num_seqs: must be"));
 }
 
 TEST_F(EnginePlanTest, SequencesWithRulesAreNoMoreThanAll) {
@@ -181,7 +183,7 @@ TEST_F(EnginePlanTest, SequencesWithRulesAreNoMoreThanAll) {
   config.max_num_rule_seqs = 3;
   EXPECT_EQ(plan(config)->scheduler.max_num_rule_seqs, 3);
   config.max_num_rule_seqs = -1;
-  EXPECT_THAT(plan(config).status().message(), HasSubstr("--max-num-rule-seqs"));
+  EXPECT_THAT(plan(config).status().message(), HasSubstr("max_num_rule_seqs: must be"));
 }
 
 TEST_F(EnginePlanTest, KeepsAReserveForWhatCannotBeKnown) {
@@ -196,7 +198,7 @@ TEST_F(EnginePlanTest, KeepsAReserveForWhatCannotBeKnown) {
   platform_.context().free_bytes = kReserve;
   const auto none = this->plan(tiny_config());
   EXPECT_EQ(none.status().code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(none.status().message(), HasSubstr("raise --gpu-memory-utilization"));
+  EXPECT_THAT(none.status().message(), HasSubstr("raise `gpu_memory_utilization`"));
   EXPECT_EQ(none.status().message().find('\n'), std::string::npos);
 }
 
@@ -223,7 +225,7 @@ TEST(MakePlatform, RefusesAShareOutOfRange) {
     EngineConfig config = tiny_config();
     config.gpu_memory_utilization = share;
     EXPECT_THAT(make_platform(config, files->config).status().message(),
-                HasSubstr("--gpu-memory-utilization"));
+                HasSubstr("gpu_memory_utilization: must be"));
   }
 }
 

@@ -204,21 +204,24 @@ TEST(Engine, RefusesBadConfigurations) {
     return engine.ok() ? std::string("accepted") : engine.status().message();
   };
   using ::testing::HasSubstr;
-  EXPECT_THAT(refusal([](auto& c) { c.block_size = 8; }), HasSubstr("--block-size"));
-  EXPECT_THAT(refusal([](auto& c) { c.device = "tpu"; }), HasSubstr("--device is unknown"));
+  EXPECT_THAT(refusal([](auto& c) { c.block_size = 8; }),
+              HasSubstr("block_size: must be 16, 32 or 64, got 8"));
+  EXPECT_THAT(refusal([](auto& c) { c.device = "tpu"; }),
+              HasSubstr("device: must be auto, cpu or cuda, got tpu"));
   if (!cuda_status().ok()) {
     EXPECT_THAT(refusal([](auto& c) { c.device = "cuda"; }), HasSubstr("use --device cpu"));
   }
   EXPECT_THAT(refusal([](auto& c) { c.attention_backend = "xqa"; }), HasSubstr("xqa"));
   EXPECT_THAT(refusal([](auto& c) { c.kv_cache_dtype = "int4"; }), HasSubstr("int4"));
   EXPECT_THAT(refusal([](auto& c) { c.max_model_len = 1000; }), HasSubstr("at most 512"));
-  EXPECT_THAT(refusal([](auto& c) { c.max_num_seqs = -1; }), HasSubstr("--max-num-seqs"));
+  EXPECT_THAT(refusal([](auto& c) { c.max_num_seqs = -1; }),
+              HasSubstr("max_num_seqs: must be 1 to"));
   EXPECT_THAT(refusal([](auto& c) { c.model = "/nonexistent"; }), HasSubstr("/nonexistent"));
   EXPECT_THAT(refusal([](auto& c) {
                 c.max_model_len = 512;
                 c.kv_cache_memory = 1024;
               }),
-              HasSubstr("--kv-cache-memory"));
+              HasSubstr("kv_cache_memory"));
 }
 
 TEST(Engine, PrefixCacheIsUsedAndSalted) {

@@ -56,7 +56,7 @@ TEST(MemoryPlan, SaysWhatWouldFit) {
   small.kv_cache_memory = 5 << 20;
   const auto plan = plan_memory(small);
   ASSERT_FALSE(plan.ok());
-  EXPECT_THAT(plan.status().message(), ::testing::HasSubstr("--max-model-len to at most 64"));
+  EXPECT_THAT(plan.status().message(), ::testing::HasSubstr("`max_model_len` to at most 64"));
   small.max_model_len = 64;
   EXPECT_TRUE(plan_memory(small).ok());
 }
@@ -64,7 +64,7 @@ TEST(MemoryPlan, SaysWhatWouldFit) {
 TEST(MemoryPlan, CountsWhatIsTakenBesideTheCache) {
   MemoryRequest heavy = request();
   heavy.weight_bytes = (int64_t{1} << 30) - (8 << 20);
-  EXPECT_THAT(plan_memory(heavy).status().message(), ::testing::HasSubstr("--kv-cache-memory"));
+  EXPECT_THAT(plan_memory(heavy).status().message(), ::testing::HasSubstr("`kv_cache_memory`"));
   heavy.weight_bytes = int64_t{2} << 30;
   EXPECT_THAT(plan_memory(heavy).status().message(), ::testing::HasSubstr("too small"));
 }
@@ -117,7 +117,7 @@ TEST(MemoryPlan, NamesTheOwnerOfTheMemory) {
   EXPECT_THAT(describe(heavy, *plan), ::testing::HasSubstr("MiB of the GPU stay free"));
   heavy.weight_bytes = int64_t{2} << 30;
   EXPECT_THAT(plan_memory(heavy).status().message(),
-              ::testing::HasSubstr("raise --gpu-memory-utilization"));
+              ::testing::HasSubstr("raise `gpu_memory_utilization`"));
   EXPECT_THAT(describe(request(), *plan), ::testing::HasSubstr("MiB of the machine stay free"));
 }
 

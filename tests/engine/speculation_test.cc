@@ -55,7 +55,7 @@ const RecordedAnswers& recorded_answers() {
 }
 
 std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts) {
-  auto engine = create_engine(
+  auto engine = EngineInternals::create(
       config, {.num_drafts = num_drafts,
                .make_drafter = [](DeviceContext&,
                                   const DrafterLimits& limits) -> Result<std::unique_ptr<Drafter>> {

@@ -285,7 +285,7 @@ TEST(Shard, BordersThatCutABlockOfScalesAreRefused) {
   std::vector<Tensor> copies;
   EXPECT_THAT(slice_rows(whole, {0, 6}, "w.weight").status().message(),
               AllOf(HasSubstr("w.weight"), HasSubstr("rows 0 to 6 of blocks of 4"),
-                    HasSubstr("--tensor-parallel-size")));
+                    HasSubstr("tensor_parallel_size")));
   EXPECT_FALSE(slice_rows(whole, {6, 6}, "w").ok());
   EXPECT_THAT(slice_columns(whole, {10, 10}, "w", copies).status().message(),
               HasSubstr("columns 10 to 20 of blocks of 8"));

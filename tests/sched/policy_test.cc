@@ -67,7 +67,7 @@ TEST(Policy, RefusesWhatCanNeverFitWithTheNumbers) {
   const auto refusal = [&](const Sequence& seq) { return check_admissible(seq, config).message(); };
   EXPECT_EQ(refusal(sequence(10, 49)), "");  // 48 tokens in 3 blocks; the last is not computed
   EXPECT_THAT(refusal(sequence(10, 50)), HasSubstr("need 4 KV blocks of 16 tokens; got 3"));
-  EXPECT_THAT(refusal(sequence(10, 101)), HasSubstr("got 101, expected at most --max-model-len"));
+  EXPECT_THAT(refusal(sequence(10, 101)), HasSubstr("got 101, expected at most `max_model_len`"));
   EXPECT_THAT(refusal(sequence(20, 20)), HasSubstr("got 20 prompt tokens, expected fewer than 20"));
   EXPECT_THAT(refusal(sequence(20, -1)), HasSubstr("no room for an output token"));
   EXPECT_THAT(refusal(sequence(0, 20)), HasSubstr("got 0, expected at least 1"));
@@ -76,7 +76,7 @@ TEST(Policy, RefusesWhatCanNeverFitWithTheNumbers) {
   config.enable_chunked_prefill = false;
   EXPECT_EQ(refusal(sequence(16, 20)), "");
   EXPECT_THAT(refusal(sequence(17, 20)),
-              HasSubstr("got 17 tokens, expected at most --max-num-batched-tokens 16"));
+              HasSubstr("got 17 tokens, expected at most `max_num_batched_tokens` 16"));
 }
 
 TEST(Policy, ConfigErrorsNameTheFlag) {
@@ -89,14 +89,13 @@ TEST(Policy, ConfigErrorsNameTheFlag) {
   EXPECT_EQ(refusal([](SchedulerConfig&) {}), "");
   EXPECT_EQ(refusal([](SchedulerConfig& c) { c.block_size = 64; }), "");
   EXPECT_THAT(refusal([](SchedulerConfig& c) { c.block_size = 8; }),
-              HasSubstr("--block-size; got 8, expected 16, 32 or 64"));
-  EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_num_seqs = 0; }), HasSubstr("--max-num-seqs"));
+              HasSubstr("block_size: must be 16, 32 or 64, got 8"));
+  EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_num_seqs = 0; }), HasSubstr("max_num_seqs"));
   EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_num_rule_seqs = 0; }),
-              HasSubstr("--max-num-rule-seqs"));
+              HasSubstr("max_num_rule_seqs"));
   EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_num_batched_tokens = 0; }),
-              HasSubstr("--max-num-batched-tokens"));
-  EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_model_len = 1; }),
-              HasSubstr("--max-model-len"));
+              HasSubstr("max_num_batched_tokens"));
+  EXPECT_THAT(refusal([](SchedulerConfig& c) { c.max_model_len = 1; }), HasSubstr("max_model_len"));
   EXPECT_THAT(refusal([](SchedulerConfig& c) { c.tables = {{.num_blocks = 1}}; }),
               HasSubstr("KV cache blocks"));
 }

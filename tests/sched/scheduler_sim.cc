@@ -111,7 +111,7 @@ bool SchedulerSim::schedule() {
   }
   check_plan(plan);
   check_rule_tables(plan);
-  check_nobody_was_overtaken(plan);
+  check_no_overtaking(plan);
   check_priority_was_kept(plan);
   in_flight_.push_back(std::move(plan));
   return true;
@@ -164,7 +164,7 @@ void SchedulerSim::check_rule_tables(const BatchPlan& plan) {
   QUIRE_CHECK(count <= config_.max_num_rule_seqs, "[sim] more rule tables than the device has");
 }
 
-void SchedulerSim::check_nobody_was_overtaken(const BatchPlan& plan) {
+void SchedulerSim::check_no_overtaking(const BatchPlan& plan) {
   for (const SlotAdded& added : plan.slots_added) {
     const Sequence& seq = *scheduler_.find(added.seq_id);
     QUIRE_CHECK(seq.num_preemptions > 0 || added.token_ids.get() == live_.at(seq.id).request.prompt,

@@ -65,7 +65,7 @@ class SchedulerSim {
   void check_plan(const BatchPlan& plan);
   // Checks rule tables as the device sees them: slots that are removed and added, plan by plan.
   void check_rule_tables(const BatchPlan& plan);
-  void check_nobody_was_overtaken(const BatchPlan& plan);
+  void check_no_overtaking(const BatchPlan& plan);
   // Checks strict priority: no sequence may wait for resources that preempting all lower ranks
   // would free while one of them runs.
   void check_priority_was_kept(const BatchPlan& plan);

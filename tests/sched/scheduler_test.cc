@@ -95,7 +95,7 @@ TEST_F(SchedulerTest, WithChunkingOffPromptsAreTakenWholeAndInOrder) {
   add(5, 5);  // would fit beside `a`, but must not overtake `b`
   EXPECT_EQ(parts(step()), (Parts{{a, 40}}));
   EXPECT_EQ(parts(step()), (Parts{{a, 1}, {b, 30}, {3, 5}}));
-  EXPECT_THAT(try_add(65, 5).message(), HasSubstr("--max-num-batched-tokens 64"));
+  EXPECT_THAT(try_add(65, 5).message(), HasSubstr("`max_num_batched_tokens` 64"));
 }
 
 TEST_F(SchedulerTest, AdmitsByPriorityThenArrival) {
@@ -211,7 +211,7 @@ TEST_F(SchedulerTest, BlocksForDraftsThatWereNotAcceptedAreGivenBack) {
   EXPECT_THAT(seq(id).tables[0].ids, SizeIs(1)) << "the second block holds no token";
   const BatchPlan third = schedule();
   ASSERT_THAT(third.block_appends, SizeIs(1));
-  EXPECT_EQ(third.block_appends[0].first, 1) << "its entry is announced anew";
+  EXPECT_EQ(third.block_appends[0].first, 1) << "its entry is sent again";
   complete(third, 4);
   EXPECT_EQ(seq(id).num_output_tokens(), 8);
   EXPECT_EQ(seq(id).num_scheduled, 21);

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "attn/batch.h"
+#include "attn/backend.h"
 
 namespace quire::testing {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "attn/validate.h"
+#include "attn/backend.h"
 
 namespace quire::cpu {
 namespace {

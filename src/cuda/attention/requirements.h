@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "attn/validate.h"
+#include "attn/backend.h"
 
 namespace quire::cuda {
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "attn/batch.h"
+#include "attn/backend.h"
 #include "cuda/base/memory.h"
 #include "cuda/base/stream.h"
 #include "model/model.h"

@@ -82,7 +82,7 @@ const FieldHandlers<AnswerFields>& AnswerFields::handlers() {
         {"model", [](F& f, P p, E v) { return read_text(p, v, f.call_.model); }},
         {"n",
          [](F& f, P p, E v) {
-           return read_int(p, v, 1, std::min(f.limits_.max_sequences, kMaxAnswers),
+           return read_int(p, v, 1, std::min(f.limits_.max_sequences, kMaxSequencesPerPrompt),
                            f.request_.sampling.n);
          }},
         {"best_of",

@@ -94,8 +94,8 @@ TEST(CudnnSupport, RefusesSeveralQueryTokensAndIsForGraphs) {
   };
   EXPECT_EQ(support({.q_len = 2, .in_graph = true}).reasons.size(),
             support({.in_graph = true}).reasons.size() + 1);
-  EXPECT_TRUE(support({.in_graph = true}).reservations.empty());
-  EXPECT_EQ(support({}).reservations.size(), 1U);
+  EXPECT_TRUE(support({.in_graph = true}).reasons_to_prefer_others.empty());
+  EXPECT_EQ(support({}).reasons_to_prefer_others.size(), 1U);
 }
 
 TEST(CudnnPlan, PlansAreIndependent) {

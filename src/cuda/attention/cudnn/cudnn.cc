@@ -203,7 +203,7 @@ Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse
                 fmt::format("head_dim is {}; it must be a multiple of 8 from 8 to {}.",
                             shape.head_dim, kMaxHeadDim));
   if (!use.in_graph) {
-    needs.support.reservations.push_back(
+    needs.support.reasons_to_prefer_others.push_back(
         "its plans are built for one number of requests each, so batches of other sizes are cut "
         "into parts.");
   }

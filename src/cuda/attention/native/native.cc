@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "attn/validate.h"
+#include "attn/backend.h"
 #include "base/check.h"
 #include "cuda/attention/backends.h"
 #include "cuda/attention/native/kernels.h"

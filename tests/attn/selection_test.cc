@@ -1,4 +1,4 @@
-#include "attn/selector.h"
+#include "attn/selection.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include "attn/fake_backend.h"
 
 namespace quire {
+
 namespace {
 
 using quire::testing::PickyBackend;
@@ -105,12 +106,12 @@ TEST_F(SelectorTest, AForcedBackendServesTheQueryLengthsThatItCan) {
   EXPECT_EQ(selector->decode({.num_reqs = 1, .max_kv_len = 1024, .q_len = 5})->name(),
             "flashinfer");
   EXPECT_THAT(selector->remarks(),
-              ElementsAre("--attention-backend xqa cannot serve decode of 5 query tokens: a) too "
+              ElementsAre("attention_backend xqa cannot serve decode of 5 query tokens: a) too "
                           "many query tokens. So auto selects another.",
-                          "--attention-backend xqa cannot serve prefill: a) wrong phase. So auto "
+                          "attention_backend xqa cannot serve prefill: a) wrong phase. So auto "
                           "selects another."));
   EXPECT_EQ(create({.decode = "xqa"}, {1, 5}).status().message(),
-            "[attention] --decode-attention-backend xqa cannot serve decode of 5 query tokens: a) "
+            "[attention] decode_attention_backend xqa cannot serve decode of 5 query tokens: a) "
             "too many query tokens.");
 }
 
@@ -142,7 +143,7 @@ TEST_F(SelectorTest, AForcedBackendServesEverything) {
   const DecodeKey keys[] = {{1, 1024}, {64, 1024}};
   const auto services = selector->decode_services(keys);
   ASSERT_THAT(services, SizeIs(1));
-  EXPECT_EQ(services[0].reason, "forced by --decode-attention-backend");
+  EXPECT_EQ(services[0].reason, "forced by decode_attention_backend");
 }
 
 TEST_F(SelectorTest, RaggedLengthsAreMeasuredApart) {
@@ -184,10 +185,10 @@ TEST_F(SelectorTest, ABackendForBothPhasesLeavesToAutoWhatItCannotServe) {
   EXPECT_EQ(selector->decode({64, 1024})->name(), "xqa");
   EXPECT_EQ(selector->prefill(1, 512, 512)->name(), "native");
   EXPECT_THAT(selector->remarks(),
-              ElementsAre("--attention-backend xqa cannot serve prefill: a) wrong phase. So auto "
+              ElementsAre("attention_backend xqa cannot serve prefill: a) wrong phase. So auto "
                           "selects another."));
   const DecodeKey keys[] = {{1, 1024}};
-  EXPECT_EQ(selector->decode_services(keys)[0].reason, "forced by --attention-backend");
+  EXPECT_EQ(selector->decode_services(keys)[0].reason, "forced by attention_backend");
   EXPECT_EQ(selector->prefill_services()[0].reason, "the only one that serves this shape");
 
   const auto prefill = create({.any = "native"});
@@ -200,10 +201,10 @@ TEST_F(SelectorTest, ABackendForBothPhasesLeavesToAutoWhatItCannotServe) {
 TEST_F(SelectorTest, APreferenceThatServesNothingIsRefused) {
   // Eight heads at most: neither phase.
   EXPECT_THAT(create({.any = "cudnn"}).status().message(),
-              HasSubstr("--attention-backend cudnn cannot serve decode: a) too many heads."));
+              HasSubstr("attention_backend cudnn cannot serve decode: a) too many heads."));
   // The one phase that is left to it is the one it cannot serve.
   EXPECT_THAT(create({.any = "xqa", .decode = "flashinfer"}).status().message(),
-              HasSubstr("--attention-backend xqa cannot serve prefill: a) wrong phase."));
+              HasSubstr("attention_backend xqa cannot serve prefill: a) wrong phase."));
   const auto both = create({.any = "xqa", .prefill = "native"});
   ASSERT_TRUE(both.ok()) << both.status().message();
   EXPECT_EQ(both->decode({1, 1024})->name(), "xqa");
@@ -213,9 +214,9 @@ TEST_F(SelectorTest, APreferenceThatServesNothingIsRefused) {
 
 TEST_F(SelectorTest, RefusesAsTheSetDoes) {
   EXPECT_EQ(create("cudnn", "auto").status().message(),
-            "[attention] --decode-attention-backend cudnn cannot serve decode: a) too many heads.");
+            "[attention] decode_attention_backend cudnn cannot serve decode: a) too many heads.");
   EXPECT_THAT(create("auto", "nonsense").status().message(),
-              HasSubstr("--prefill-attention-backend names no backend of this build"));
+              HasSubstr("prefill_attention_backend names no backend of this build"));
 }
 
 TEST_F(SelectorTest, SaysWhichBackendServesWhatAndWhy) {
@@ -274,4 +275,80 @@ TEST_F(SelectorTest, WithoutATableTheFirstServes) {
 }
 
 }  // namespace
+
+namespace {
+
+using quire::testing::PickyBackend;
+using ::testing::ElementsAre;
+using ::testing::StartsWith;
+
+class BackendSetTest : public ::testing::Test {
+ protected:
+  BackendSetTest() {
+    set_.add(std::make_unique<PickyBackend>("small", 4, Phase::kDecode));
+    set_.add(std::make_unique<PickyBackend>("large", 64, Phase::kDecode));
+  }
+  std::string choose(int num_heads, Phase phase, std::string_view name,
+                     std::string_view option = "attention_backend") {
+    const auto chosen = set_.select({.num_heads = num_heads}, {.phase = phase}, Device(),
+                                    {.name = name, .option = option});
+    if (chosen.ok()) return std::string(chosen.value()[0]->name());
+    EXPECT_EQ(chosen.status().code(), StatusCode::kInvalidArgument);
+    return chosen.status().message();
+  }
+
+  BackendSet set_;
+};
+
+TEST_F(BackendSetTest, AutoTakesTheFirstThatServes) {
+  EXPECT_THAT(set_.names(), ElementsAre("small", "large"));
+  EXPECT_EQ(choose(4, Phase::kDecode, "auto"), "small");
+  EXPECT_EQ(choose(8, Phase::kDecode, ""), "large");
+  EXPECT_EQ(choose(8, Phase::kPrefill, "auto"),
+            "[attention] no backend can serve prefill: small: a) too many heads. b) wrong phase. | "
+            "large: a) wrong phase.");
+}
+
+TEST_F(BackendSetTest, AForcedBackendIsTakenOrRefusedNeverReplaced) {
+  EXPECT_EQ(choose(4, Phase::kDecode, "large"), "large");
+  EXPECT_EQ(choose(8, Phase::kPrefill, "small"),
+            "[attention] attention_backend small cannot serve prefill: a) too many heads. b) "
+            "wrong phase.");
+  EXPECT_EQ(choose(4, Phase::kDecode, "xqa"),
+            "[attention] attention_backend names no backend of this build; got xqa, expected "
+            "auto, small, large");
+}
+
+TEST_F(BackendSetTest, ARefusalNamesTheFlagThatForced) {
+  EXPECT_EQ(choose(8, Phase::kPrefill, "small", "prefill_attention_backend"),
+            "[attention] prefill_attention_backend small cannot serve prefill: a) too many heads. "
+            "b) wrong phase.");
+  EXPECT_THAT(choose(4, Phase::kDecode, "xqa", "decode_attention_backend"),
+              StartsWith("[attention] decode_attention_backend names no backend"));
+}
+
+TEST_F(BackendSetTest, ABackendWithReservationsServesWhereNoOtherDoes) {
+  auto& small = dynamic_cast<PickyBackend&>(*set_.all()[0]);
+  auto& large = dynamic_cast<PickyBackend&>(*set_.all()[1]);
+  const AttentionShape shape = {.num_heads = 4};
+  small.is_for_graphs = true;
+  EXPECT_THAT(set_.supporting(shape, {.in_graph = true}, Device()), ElementsAre(&small, &large));
+  EXPECT_THAT(set_.supporting(shape, {}, Device()), ElementsAre(&large));
+  EXPECT_EQ(choose(4, Phase::kDecode, "small"), "small");
+  large.max_q_len = 1;
+  EXPECT_THAT(set_.supporting(shape, {.q_len = 2}, Device()), ElementsAre(&small));
+  small.max_q_len = 1;
+  EXPECT_THAT(set_.select(shape, {.q_len = 2}, Device(), {}).status().message(),
+              StartsWith("[attention] no backend can serve decode of 2 query tokens: small: a) too "
+                         "many query tokens."));
+}
+
+TEST(EmptyBackendSet, SaysSo) {
+  const auto chosen = BackendSet().select({}, AttentionUse(), Device(), {});
+  ASSERT_FALSE(chosen.ok());
+  EXPECT_EQ(chosen.status().message(), "[attention] no backend can serve decode: none is built in");
+}
+
+}  // namespace
+
 }  // namespace quire

@@ -1,4 +1,6 @@
-// Selects the attention backend for the steps of one KV group. A selector is made once, at start.
+// The selection of attention backends. Its inputs are the backends of this build (BackendSet), the
+// user's preference and the tuning table; AttentionSelector decides for the steps of one KV group;
+// report_selection() says which backend serves which steps, and why.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +10,42 @@
 #include <string_view>
 #include <vector>
 
-#include "attn/backend_set.h"
+#include "attn/backend.h"
 #include "attn/tuning_table.h"
 
 namespace quire {
+
+// The backend that an option names; auto or empty: no restriction.
+struct ForcedBackend {
+  std::string_view name = "auto";
+  std::string_view option = "attention_backend";  // of EngineConfig, or a command's flag
+
+  bool is_forced() const { return !name.empty() && name != "auto"; }
+};
+
+class BackendSet {
+ public:
+  // Adds a backend, in order of preference; names are distinct.
+  void add(std::unique_ptr<AttentionBackend> backend);
+
+  std::vector<std::string_view> names() const;
+  const std::vector<std::unique_ptr<AttentionBackend>>& all() const { return backends_; }
+
+  // All backends that support the shape in this use on this device, in order of preference.
+  // A backend with reasons_to_prefer_others is returned only when no other supports it.
+  std::vector<AttentionBackend*> supporting(const AttentionShape& shape, const AttentionUse& use,
+                                            const Device& device) const;
+
+  // If not forced, returns supporting(), or fails if it is empty. If forced, returns that backend
+  // or fails; it is never silently replaced. The error is invalid_argument and lists every reason
+  // of every backend that was considered.
+  Result<std::vector<AttentionBackend*>> select(const AttentionShape& shape,
+                                                const AttentionUse& use, const Device& device,
+                                                const ForcedBackend& forced) const;
+
+ private:
+  std::vector<std::unique_ptr<AttentionBackend>> backends_;
+};
 
 // The part of a decode step that selection reads: steps with equal keys run the same kernels.
 struct DecodeKey {
@@ -31,16 +65,16 @@ DecodeKey decode_key(const AttentionBatch& batch);
 
 // Whether lengths differ so much that their mean is below 3/4 of the longest; false for no
 // requests. Raggedness, like the longest length, changes which backend is fastest, by more than the
-// tuning's 3 %.
+// 1 % within which measured times count as equal.
 bool is_ragged(std::span<const int32_t> kv_len_bounds);
 
-// The user's flags: backend names, or auto.
+// The backends that the configuration names, or auto.
 struct BackendPreference {
-  // --attention-backend: serves each use that it supports and that no other flag names. auto serves
-  // the rest, and remarks() reports that.
+  // EngineConfig::attention_backend: serves each use that it supports and that no other field
+  // names. auto serves the rest, and remarks() reports that.
   std::string_view any = "auto";
-  // --decode-attention-backend, --prefill-attention-backend: only this backend may serve the phase.
-  // Empty: `any`.
+  // EngineConfig::decode_attention_backend and prefill_attention_backend: only this backend may
+  // serve the phase. Empty: `any`.
   std::string_view decode = {};
   std::string_view prefill = {};
 };
@@ -61,9 +95,10 @@ struct AttentionService {
   int max_kv_len = 0;
   bool ragged = false;
   int q_len = 1;            // decode only
-  std::string reason = {};  // "forced by --attention-backend", "measured …"
+  std::string reason = {};  // "forced by attention_backend", "measured …"
 };
 
+// Selects the backend for the steps of one KV group. It is made once, at start.
 class AttentionSelector {
  public:
   // Selects for decode steps of these query lengths (ascending; eager and in graphs) and for
@@ -89,9 +124,9 @@ class AttentionSelector {
   std::vector<AttentionUse> eager_uses() const;
   // Removes a backend that cannot make a plan for a phase: others serve it, and remarks() reports
   // that. Returns `reason` as an error when no other backend remains.
-  Status leave_out(const AttentionBackend& backend, Phase phase, const Status& reason);
-  // One sentence for each backend that a flag named, or that supports the shape, but that is not
-  // chosen.
+  Status remove_backend(const AttentionBackend& backend, Phase phase, const Status& reason);
+  // One sentence for each backend that the configuration named, or that supports the shape, but
+  // that is not chosen.
   std::span<const std::string> remarks() const { return remarks_; }
 
   // Lists which backend serves which of these ascending decode steps. Neighbours with the same
@@ -104,7 +139,7 @@ class AttentionSelector {
   struct Candidates {
     AttentionUse use;
     std::vector<AttentionBackend*> backends;
-    std::string forced_by;  // the flag; empty: not forced
+    std::string forced_by;  // the option; empty: not forced
     // The backends' names, and the part of the table that decides among them.
     std::vector<std::string_view> names = {};
     TuningTable table = {};
@@ -127,5 +162,17 @@ class AttentionSelector {
   std::vector<std::string> remarks_;
   std::shared_ptr<const TuningTable> table_;
 };
+
+// Which backend serves which steps, and why, for the log and for `quire doctor`.
+struct SelectionReport {
+  std::string backends;              // for example "decode: xqa and native, prefill: flashinfer"
+  std::vector<std::string> summary;  // a line per range of contexts that the same backends serve
+  std::vector<std::string> details;  // a line per choice, with the measured times behind it
+};
+// One selector per KV group; group_names[g] precedes the group's lines. `keys` are the decode steps
+// to report, in the order that decode_services() expects.
+SelectionReport report_selection(std::span<const AttentionSelector> selectors,
+                                 std::span<const std::string> group_names,
+                                 std::span<const DecodeKey> keys);
 
 }  // namespace quire

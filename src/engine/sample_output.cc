@@ -1,4 +1,4 @@
-#include "engine/answer.h"
+#include "engine/sample_output.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "base/guarded.h"
 
 namespace quire {
+
 namespace {
 
 Status constraint_threw(const std::string& what) {
@@ -29,8 +30,8 @@ std::vector<uint32_t> bitmap_of(std::span<const int32_t> ids) {
 
 }  // namespace
 
-Answer::Start Answer::start_of(const Tokenizer* tokenizer, const SamplingSpec& sampling,
-                               std::vector<int32_t> prompt_ids) {
+SampleOutput::Start SampleOutput::start_of(const Tokenizer* tokenizer, const SamplingSpec& sampling,
+                                           std::vector<int32_t> prompt_ids) {
   const SamplingParams& params = *sampling.params;
   Start start = {
       .prompt_ids = std::make_shared<const std::vector<int32_t>>(std::move(prompt_ids)),
@@ -48,9 +49,9 @@ Answer::Start Answer::start_of(const Tokenizer* tokenizer, const SamplingSpec& s
   return start;
 }
 
-Answer::Answer(const Start& start, std::shared_ptr<const SamplingSpec> sampling,
-               std::span<const int32_t> eos_ids, int index,
-               std::unique_ptr<TokenConstraint> constraint)
+SampleOutput::SampleOutput(const Start& start, std::shared_ptr<const SamplingSpec> sampling,
+                           std::span<const int32_t> eos_ids, int index,
+                           std::unique_ptr<TokenConstraint> constraint)
     : sampling_(std::move(sampling)),
       detokenizer_(start.detokenizer),
       eos_ids_(eos_ids.begin(), eos_ids.end()),
@@ -60,7 +61,7 @@ Answer::Answer(const Start& start, std::shared_ptr<const SamplingSpec> sampling,
       forbidden_ends_(start.forbidden_ends),
       stop_search_(start.stop_search) {}
 
-std::vector<uint32_t> Answer::allowed_tokens() {
+std::vector<uint32_t> SampleOutput::allowed_tokens() {
   std::vector<uint32_t> mask;
   Status failure;
   const auto thrown = exception_text([&] {
@@ -78,7 +79,7 @@ std::vector<uint32_t> Answer::allowed_tokens() {
   return mask;
 }
 
-bool Answer::allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const {
+bool SampleOutput::allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const {
   if (num_output_tokens_ >= sampling_->params->min_tokens) return false;
   bool allows_any = false;
   for (size_t i = 0; i < mask.size(); ++i) {
@@ -90,20 +91,20 @@ bool Answer::allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const
 }
 
 // Log probabilities of the prompt's tokens arrive with the first token sampled after the prompt.
-void Answer::carry_prompt(SampledSpan& span, int num_cached_tokens, Output& output) {
+void SampleOutput::carry_prompt(SampledSpan& span, int num_cached_tokens, Output& output) {
   if (num_output_tokens_ > 0) return;
   output.prompt_token_ids = std::exchange(prompt_ids_, nullptr);
   output.prompt_logprobs = std::move(span.prompt_logprobs);
   output.num_cached_tokens = num_cached_tokens;
 }
 
-Output Answer::end_as_forced(SampledSpan&& span, int num_cached_tokens) {
+Output SampleOutput::end_as_forced(SampledSpan&& span, int num_cached_tokens) {
   Output output = end(forced_end_->reason, forced_end_->error);
   carry_prompt(span, num_cached_tokens, output);
   return output;
 }
 
-Output Answer::accept(SampledSpan&& span, int num_cached_tokens, bool at_max_length) {
+Output SampleOutput::accept(SampledSpan&& span, int num_cached_tokens, bool at_max_length) {
   if (forced_end_) return end_as_forced(std::move(span), num_cached_tokens);
   Output output;
   output.index = index_;
@@ -115,7 +116,7 @@ Output Answer::accept(SampledSpan&& span, int num_cached_tokens, bool at_max_len
   return output;
 }
 
-void Answer::accept_token(SampledToken&& token, bool at_max_length, Output& output) {
+void SampleOutput::accept_token(SampledToken&& token, bool at_max_length, Output& output) {
   const SamplingParams& params = *sampling_->params;
   output.token_ids.push_back(token.token_id);
   if (params.logprobs) output.logprobs.push_back(std::move(token.logprobs));
@@ -132,7 +133,7 @@ void Answer::accept_token(SampledToken&& token, bool at_max_length, Output& outp
   if (detokenizer_) append_text(token.token_id, output);
 }
 
-Status Answer::take(int32_t token_id) {
+Status SampleOutput::take(int32_t token_id) {
   if (constraint_ == nullptr) return {};
   bool is_accepted = false;
   Status failure;
@@ -146,7 +147,7 @@ Status Answer::take(int32_t token_id) {
       "[engine] the answer's constraint refuses token {}, which it had allowed", token_id));
 }
 
-void Answer::append_text(int32_t token_id, Output& output) {
+void SampleOutput::append_text(int32_t token_id, Output& output) {
   const SamplingParams& params = *sampling_->params;
   const bool is_stop_token = output.finish_reason == FinishReason::kStop;
   if (!is_stop_token || params.include_stop_str_in_output) text_ += detokenizer_->push(token_id);
@@ -161,7 +162,7 @@ void Answer::append_text(int32_t token_id, Output& output) {
 
 // Also searches the text that the detokenizer still holds back; otherwise a stop would be seen one
 // token late. A copy of the search reads that text, because it may still change.
-void Answer::stop_at_string(Output& output) {
+void SampleOutput::stop_at_string(Output& output) {
   const SamplingParams& params = *sampling_->params;
   std::optional<StopStringMatch> match = stop_search_.read(text_);
   if (!match) {
@@ -175,14 +176,14 @@ void Answer::stop_at_string(Output& output) {
   output.stop_reason = params.stop[match->stop_idx];
 }
 
-void Answer::show_text(Output& output) {
+void SampleOutput::show_text(Output& output) {
   const size_t held_back = output.finish_reason ? 0 : stop_search_.num_held_back();
   const size_t showable = std::max(text_.size() - held_back, shown_bytes_);
   output.text.append(text_, shown_bytes_, showable - shown_bytes_);
   shown_bytes_ = showable;
 }
 
-Output Answer::end(FinishReason reason, Status error) {
+Output SampleOutput::end(FinishReason reason, Status error) {
   Output output;
   output.index = index_;
   output.finish_reason = reason;
@@ -192,6 +193,58 @@ Output Answer::end(FinishReason reason, Status error) {
   }
   output.error = std::move(error);
   return output;
+}
+
+std::optional<StopDecision> check_stop_token(const SamplingParams& params,
+                                             std::span<const int32_t> eos_ids, int32_t token_id,
+                                             int num_output_tokens, bool at_max_length) {
+  if (num_output_tokens >= params.min_tokens) {
+    const bool is_eos = std::ranges::find(eos_ids, token_id) != eos_ids.end();
+    if (is_eos && !params.ignore_eos) return StopDecision{FinishReason::kStop, {}};
+    if (std::ranges::binary_search(params.stop_token_ids, token_id)) {
+      return StopDecision{FinishReason::kStop, std::to_string(token_id)};
+    }
+  }
+  if (at_max_length) return StopDecision{FinishReason::kLength, {}};
+  return std::nullopt;
+}
+
+StopSearch::StopSearch(std::span<const std::string> stops) : num_matched_(stops.size()) {
+  std::vector<Stop> all;
+  for (const std::string& text : stops) {
+    all.push_back({.text = text, .borders = {0}});
+    Stop& stop = all.back();
+    for (size_t i = 1; i < text.size(); ++i) {
+      stop.borders.push_back(extend(stop, stop.borders.back(), text[i]));
+    }
+  }
+  stops_ = std::make_shared<const std::vector<Stop>>(std::move(all));
+}
+
+size_t StopSearch::extend(const Stop& stop, size_t num_matched, char next) {
+  while (num_matched > 0 && stop.text[num_matched] != next) {
+    num_matched = stop.borders[num_matched - 1];
+  }
+  return stop.text[num_matched] == next ? num_matched + 1 : 0;
+}
+
+std::optional<StopStringMatch> StopSearch::read(std::string_view text) {
+  std::optional<StopStringMatch> longest;
+  while (position_ < text.size() && !longest) {
+    const char next = text[position_++];
+    for (size_t i = 0; i < stops_->size(); ++i) {
+      const Stop& stop = (*stops_)[i];
+      num_matched_[i] = extend(stop, num_matched_[i], next);
+      if (num_matched_[i] < stop.text.size()) continue;
+      const size_t begin = position_ - stop.text.size();
+      if (!longest || begin < longest->begin) longest = {begin, position_, i};
+    }
+  }
+  return longest;
+}
+
+size_t StopSearch::num_held_back() const {
+  return num_matched_.empty() ? 0 : std::ranges::max(num_matched_);
 }
 
 }  // namespace quire

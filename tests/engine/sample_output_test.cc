@@ -1,16 +1,18 @@
 // Output text, stop conditions and held-back text, with the embedded model's tokenizer.
-#include "engine/answer.h"
+#include "engine/sample_output.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <random>
 
 #include "base/machine.h"
 #include "engine/admission.h"
 #include "engine/model_files.h"
 
 namespace quire {
+
 namespace {
 
 const Tokenizer& tokenizer() {
@@ -39,9 +41,9 @@ Played play_in_spans(size_t span_length, const std::string& text, const Sampling
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
   const std::vector<int32_t> eos_ids = {eos};
-  Answer answer(
-      Answer::start_of(&tokenizer(), *spec, tokenizer().encode("A prompt:", true).value()), spec,
-      eos_ids, 0);
+  SampleOutput answer(
+      SampleOutput::start_of(&tokenizer(), *spec, tokenizer().encode("A prompt:", true).value()),
+      spec, eos_ids, 0);
   Played played;
   const std::vector<int32_t> ids = tokenizer().encode(text, false).value();
   for (size_t i = 0; i < ids.size() && !played.finish_reason; i += span_length) {
@@ -65,14 +67,14 @@ Played play(const std::string& text, const SamplingParams& params, int32_t eos =
   return played;
 }
 
-TEST(Answer, StreamsTheWholeText) {
+TEST(SampleOutput, StreamsTheWholeText) {
   const std::string text = "Zala has 12 apples. \U0001F34E\u00e9\u6f22 The end";
   const Played played = play(text, {});
   EXPECT_EQ(played.text, text);
   EXPECT_EQ(played.finish_reason, FinishReason::kLength);
 }
 
-TEST(Answer, StopStringIsCutOffUnlessWanted) {
+TEST(SampleOutput, StopStringIsCutOffUnlessWanted) {
   SamplingParams params;
   params.stop = {"apples"};
   EXPECT_EQ(play("Two red apples fall", params).text, "Two red ");
@@ -82,20 +84,20 @@ TEST(Answer, StopStringIsCutOffUnlessWanted) {
   EXPECT_EQ(play("Two red apples fall", params).text, "Two red apples");
 }
 
-TEST(Answer, BeginningOfAStopIsHeldBackAndShownIfItWasNone) {
+TEST(SampleOutput, BeginningOfAStopIsHeldBackAndShownIfItWasNone) {
   SamplingParams params;
   params.stop = {"apples and pears"};
   EXPECT_EQ(play("Two apples and plums", params).text, "Two apples and plums");
 }
 
-TEST(Answer, StopsInsideMinTokensAreNotSeen) {
+TEST(SampleOutput, StopsInsideMinTokensAreNotSeen) {
   SamplingParams params;
   params.stop = {"a"};
   params.min_tokens = static_cast<int>(tokenizer().encode("banana ", false).value().size());
   EXPECT_EQ(play("banana or a pear", params).text, "banana or ");
 }
 
-TEST(Answer, EndOfSequenceLeavesNoText) {
+TEST(SampleOutput, EndOfSequenceLeavesNoText) {
   const int32_t eos = *tokenizer().token_to_id("<|end|>");
   const Played played = play("Done.<|end|>more", {}, eos);
   EXPECT_EQ(played.text, "Done.");
@@ -104,14 +106,14 @@ TEST(Answer, EndOfSequenceLeavesNoText) {
   EXPECT_EQ(played.stop_reason, "");
 }
 
-TEST(Answer, SpecialTokensAreShownWhenWanted) {
+TEST(SampleOutput, SpecialTokensAreShownWhenWanted) {
   SamplingParams params;
   EXPECT_EQ(play("a<|user|>b", params).text, "ab");
   params.skip_special_tokens = false;
   EXPECT_EQ(play("a<|user|>b", params).text, "a<|user|>b");
 }
 
-TEST(Answer, WithoutDetokenizingThereIsNoText) {
+TEST(SampleOutput, WithoutDetokenizingThereIsNoText) {
   SamplingParams params;
   params.detokenize = false;
   const Played played = play("Two red apples", params);
@@ -125,7 +127,7 @@ int64_t ns_to_play(const std::vector<int32_t>& ids, const std::string& stop) {
   params.stop = {stop};
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
-  Answer answer(Answer::start_of(&tokenizer(), *spec, {}), spec, {}, 0);
+  SampleOutput answer(SampleOutput::start_of(&tokenizer(), *spec, {}), spec, {}, 0);
   return cpu_ns_of([&] {
     for (const int32_t id : ids) {
       SampledSpan sampled = span_of(std::array{int32_t{id}});
@@ -134,7 +136,7 @@ int64_t ns_to_play(const std::vector<int32_t>& ids, const std::string& stop) {
   });
 }
 
-TEST(Answer, ALongStopCostsNoMoreThanAShortOne) {
+TEST(SampleOutput, ALongStopCostsNoMoreThanAShortOne) {
   // The text always ends with a prefix of the long stop string.
   const std::string run(2048, 'a');
   const std::vector<int32_t> ids = tokenizer().encode(std::string(20000, 'a'), false).value();
@@ -143,12 +145,12 @@ TEST(Answer, ALongStopCostsNoMoreThanAShortOne) {
   EXPECT_LT(of_long, 8 * of_short) << "a token's cost depends on the length of the stop string";
 }
 
-TEST(Answer, CancellingShowsWhatWasHeldBack) {
+TEST(SampleOutput, CancellingShowsWhatWasHeldBack) {
   SamplingParams params;
   params.stop = {"apples and pears"};
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
-  Answer answer(Answer::start_of(&tokenizer(), *spec, {}), spec, {}, 0);
+  SampleOutput answer(SampleOutput::start_of(&tokenizer(), *spec, {}), spec, {}, 0);
   std::string text;
   const std::vector<int32_t> ids = tokenizer().encode("Two apples and", false).value();
   for (const int32_t id : ids) {
@@ -166,7 +168,7 @@ class OnlyTheEnd final : public TokenConstraint {
   bool accept(int32_t) override { return true; }
 };
 
-TEST(Answer, AnEndThatIsForcedAtOnceKeepsThePrompt) {
+TEST(SampleOutput, AnEndThatIsForcedAtOnceKeepsThePrompt) {
   SamplingParams params;
   params.min_tokens = 1;
   params.prompt_logprobs = 0;
@@ -174,8 +176,8 @@ TEST(Answer, AnEndThatIsForcedAtOnceKeepsThePrompt) {
       .params = std::make_shared<const SamplingParams>(params), .stop_token_ids = {2}});
   const std::vector<int32_t> eos_ids = {2};
   const std::vector<int32_t> prompt = {5, 6, 7};
-  Answer answer(Answer::start_of(&tokenizer(), *spec, prompt), spec, eos_ids, 0,
-                std::make_unique<OnlyTheEnd>());
+  SampleOutput answer(SampleOutput::start_of(&tokenizer(), *spec, prompt), spec, eos_ids, 0,
+                      std::make_unique<OnlyTheEnd>());
   EXPECT_FALSE(answer.allowed_tokens().empty());
   ASSERT_TRUE(answer.forced_end());
   SampledSpan sampled = span_of(std::array{int32_t{9}});
@@ -199,7 +201,7 @@ class Anything final : public TokenConstraint {
   std::vector<uint32_t> mask_;
 };
 
-TEST(Answer, StopIdsThatMinTokensForbidsAreNotReadForEachMask) {
+TEST(SampleOutput, StopIdsThatMinTokensForbidsAreNotReadForEachMask) {
   constexpr int32_t kVocabSize = 256000;
   constexpr int kNumMasks = 100;
   SamplingParams params;
@@ -207,8 +209,8 @@ TEST(Answer, StopIdsThatMinTokensForbidsAreNotReadForEachMask) {
   SamplingSpec resolved = {.params = std::make_shared<const SamplingParams>(params)};
   for (int32_t id = 0; id < kVocabSize - 1; ++id) resolved.stop_token_ids.push_back(id);
   const auto spec = std::make_shared<const SamplingSpec>(std::move(resolved));
-  Answer answer(Answer::start_of(nullptr, *spec, {5}), spec, {}, 0,
-                std::make_unique<Anything>(kVocabSize));
+  SampleOutput answer(SampleOutput::start_of(nullptr, *spec, {5}), spec, {}, 0,
+                      std::make_unique<Anything>(kVocabSize));
   const int64_t of_masks = cpu_ns_of([&] {
     for (int i = 0; i < kNumMasks; ++i) EXPECT_FALSE(answer.allowed_tokens().empty());
   });
@@ -221,13 +223,13 @@ TEST(Answer, StopIdsThatMinTokensForbidsAreNotReadForEachMask) {
   EXPECT_LT(of_masks, of_reads);
 }
 
-TEST(Answer, OutputsOfARequestShareThePromptsIds) {
+TEST(SampleOutput, OutputsOfARequestShareThePromptsIds) {
   const SamplingParams params;
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
-  const Answer::Start start = Answer::start_of(&tokenizer(), *spec, {5, 6, 7});
+  const SampleOutput::Start start = SampleOutput::start_of(&tokenizer(), *spec, {5, 6, 7});
   for (int index = 0; index < 2; ++index) {
-    Answer answer(start, spec, {}, index);
+    SampleOutput answer(start, spec, {}, index);
     SampledSpan sampled = span_of(std::array{int32_t{9}});
     EXPECT_EQ(answer.accept(std::move(sampled), 0, false).prompt_token_ids, start.prompt_ids);
   }
@@ -246,14 +248,14 @@ class Throws final : public TokenConstraint {
   bool in_mask_;
 };
 
-TEST(Answer, EndsWithAnErrorWhereItsConstraintThrows) {
+TEST(SampleOutput, EndsWithAnErrorWhereItsConstraintThrows) {
   SamplingParams params;
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
   const std::vector<int32_t> eos_ids = {2};
   for (const bool in_mask : {true, false}) {
-    Answer answer(Answer::start_of(&tokenizer(), *spec, {5, 6}), spec, eos_ids, 0,
-                  std::make_unique<Throws>(in_mask));
+    SampleOutput answer(SampleOutput::start_of(&tokenizer(), *spec, {5, 6}), spec, eos_ids, 0,
+                        std::make_unique<Throws>(in_mask));
     EXPECT_FALSE(answer.allowed_tokens().empty());
     EXPECT_EQ(answer.forced_end().has_value(), in_mask);
     SampledSpan sampled = span_of(std::array{int32_t{9}});
@@ -316,7 +318,7 @@ TEST(Admission, FindsStopIdsThatAreNotInOrder) {
   for (const int32_t id : request.sampling.stop_token_ids) {
     Submission submission = admission.prepare(request, nullptr).value();
     SampledSpan sampled = span_of(std::array{int32_t{id}});
-    const Output output = submission.answers.front().accept(std::move(sampled), 0, false);
+    const Output output = submission.sample_outputs.front().accept(std::move(sampled), 0, false);
     EXPECT_EQ(output.finish_reason, FinishReason::kStop);
     EXPECT_EQ(output.stop_reason, std::to_string(id));
   }
@@ -336,4 +338,162 @@ TEST(Admission, RefusesTextParametersWithoutATokenizer) {
 }
 
 }  // namespace
+
+namespace {
+
+constexpr int32_t kEos = 2;
+
+TEST(StopToken, EndOfSequenceEndsUnlessIgnored) {
+  SamplingParams params;
+  const std::vector<int32_t> eos = {kEos};
+  const auto stop = check_stop_token(params, eos, kEos, 1, false);
+  ASSERT_TRUE(stop);
+  EXPECT_EQ(stop->reason, FinishReason::kStop);
+  EXPECT_EQ(stop->stop_reason, "");
+  params.ignore_eos = true;
+  EXPECT_FALSE(check_stop_token(params, eos, kEos, 1, false));
+}
+
+TEST(StopToken, StopIdSaysWhichOne) {
+  SamplingParams params;
+  params.stop_token_ids = {7};
+  const auto stop = check_stop_token(params, {}, 7, 1, false);
+  ASSERT_TRUE(stop);
+  EXPECT_EQ(stop->stop_reason, "7");
+}
+
+TEST(StopToken, MinTokensHoldsBothBack) {
+  SamplingParams params;
+  params.stop_token_ids = {7};
+  params.min_tokens = 3;
+  const std::vector<int32_t> eos = {kEos};
+  EXPECT_FALSE(check_stop_token(params, eos, 7, 2, false));
+  EXPECT_FALSE(check_stop_token(params, eos, kEos, 2, false));
+  EXPECT_TRUE(check_stop_token(params, eos, 7, 3, false));
+}
+
+TEST(StopToken, LengthEndsWhateverMinTokensSays) {
+  SamplingParams params;
+  params.min_tokens = 9;
+  const auto stop = check_stop_token(params, {}, 5, 1, true);
+  ASSERT_TRUE(stop);
+  EXPECT_EQ(stop->reason, FinishReason::kLength);
+}
+
+// Nanoseconds to check 1,000 tokens that are not in `params.stop_token_ids`.
+int64_t ns_to_check(const SamplingParams& params) {
+  return cpu_ns_of([&] {
+    for (int i = 0; i < 1000; ++i) EXPECT_FALSE(check_stop_token(params, {}, 1, 1, false));
+  });
+}
+
+TEST(StopToken, ManyStopIdsAreNotScanned) {
+  constexpr int32_t kVocabSize = 256000;
+  SamplingParams params;
+  for (int32_t id = 2; id < kVocabSize; ++id) params.stop_token_ids.push_back(id);
+  const int64_t of_scans = cpu_ns_of([&] {
+    for (int i = 0; i < 1000; ++i) {
+      EXPECT_EQ(std::ranges::count(params.stop_token_ids, i % 2), 0);
+    }
+  });
+  EXPECT_LT(10 * ns_to_check(params), of_scans);
+}
+
+std::optional<StopStringMatch> find(std::string_view text, const std::vector<std::string>& stops,
+                                    size_t from = 0) {
+  StopSearch search(stops);
+  search.skip_to(from);
+  return search.read(text);
+}
+
+size_t held_back(std::string_view text, const std::vector<std::string>& stops) {
+  StopSearch search(stops);
+  EXPECT_FALSE(search.read(text));
+  return search.num_held_back();
+}
+
+TEST(StopString, FirstToEndWinsAndLongestOfThoseThatEndTogether) {
+  const auto match = find("..xbcd", {"abcd", "bc", "xbc"});
+  ASSERT_TRUE(match);
+  EXPECT_EQ(match->stop_idx, 2U);
+  EXPECT_EQ(match->begin, 2U);
+  EXPECT_EQ(match->end, 5U);
+}
+
+TEST(StopString, TextBeforeTheStartIsNotSearched) {
+  EXPECT_FALSE(find("ab..", {"ab"}, 1));
+  EXPECT_TRUE(find("abab", {"ab"}, 1));
+  EXPECT_FALSE(find("ab", {"ab"}, 7));
+}
+
+TEST(StopString, ACopyReadsAheadByItself) {
+  StopSearch search(std::vector<std::string>{"abc"});
+  EXPECT_FALSE(search.read("ab"));
+  EXPECT_TRUE(StopSearch(search).read("abc"));
+  EXPECT_EQ(search.num_held_back(), 2U);
+  EXPECT_FALSE(search.read("abd"));
+  EXPECT_EQ(search.num_held_back(), 0U);
+}
+
+TEST(HeldBack, OnlyWhatCouldStillBecomeAStop) {
+  const std::vector<std::string> stops = {"Question", "estate"};
+  EXPECT_EQ(held_back("The Quest", stops), 5U);  // "Quest" is longer than "est"
+  EXPECT_EQ(held_back("The best", stops), 3U);   // "est"
+  EXPECT_EQ(held_back("The end.", stops), 0U);
+  EXPECT_EQ(held_back("", stops), 0U);
+  EXPECT_EQ(held_back("text", {}), 0U);
+}
+
+// A reference implementation: the longest stop string at the end of `text`, if any.
+std::optional<StopStringMatch> match_at_end(std::string_view text,
+                                            const std::vector<std::string>& stops) {
+  std::optional<StopStringMatch> longest;
+  for (size_t i = 0; i < stops.size(); ++i) {
+    if (!text.ends_with(stops[i])) continue;
+    const size_t begin = text.size() - stops[i].size();
+    if (!longest || begin < longest->begin) longest = {begin, text.size(), i};
+  }
+  return longest;
+}
+
+size_t held_back_by_definition(std::string_view text, const std::vector<std::string>& stops) {
+  size_t longest = 0;
+  for (const std::string_view stop : stops) {
+    for (size_t size = 1; size < stop.size(); ++size) {
+      if (text.ends_with(stop.substr(0, size))) longest = std::max(longest, size);
+    }
+  }
+  return longest;
+}
+
+TEST(StopString, IsFoundAsTheDefinitionSaysInAnyText) {
+  std::mt19937 random(7);
+  const auto text_of = [&](size_t size) {
+    std::string text(size, 'a');
+    for (char& byte : text) byte = "aab"[random() % 3];
+    return text;
+  };
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::string> stops(random() % 4);
+    for (std::string& stop : stops) stop = text_of(1 + random() % 9);
+    const std::string text = text_of(60);
+    StopSearch search(stops);
+    for (size_t size = 1; size <= text.size(); ++size) {
+      const std::string_view begun = std::string_view(text).substr(0, size);
+      const auto expected = match_at_end(begun, stops);
+      const auto match = search.read(begun);
+      ASSERT_EQ(match.has_value(), expected.has_value()) << begun;
+      if (match) {
+        EXPECT_EQ(match->stop_idx, expected->stop_idx) << begun;
+        EXPECT_EQ(match->begin, expected->begin) << begun;
+        EXPECT_EQ(match->end, expected->end) << begun;
+        break;
+      }
+      ASSERT_EQ(search.num_held_back(), held_back_by_definition(begun, stops)) << begun;
+    }
+  }
+}
+
+}  // namespace
+
 }  // namespace quire

@@ -1,10 +1,30 @@
-#include "attn/validate.h"
+#include "attn/backend.h"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 namespace quire {
+namespace {
+
+constexpr auto kBackendNames = std::to_array<BackendName>({{"cpu", DeviceKind::kCpu},
+                                                           {"reference", DeviceKind::kCpu},
+                                                           {"native", DeviceKind::kCuda},
+                                                           {"flashinfer", DeviceKind::kCuda},
+                                                           {"xqa", DeviceKind::kCuda},
+                                                           {"cudnn", DeviceKind::kCuda}});
+
+}  // namespace
+
+std::span<const BackendName> backend_names() {
+  return kBackendNames;
+}
+
+std::string describe(const AttentionUse& use) {
+  if (use.phase == Phase::kPrefill || use.q_len == 1) return std::string(phase_name(use.phase));
+  return fmt::format("decode of {} query tokens", use.q_len);
+}
 
 std::vector<std::string> shape_faults(const AttentionShape& shape) {
   std::vector<std::string> faults;

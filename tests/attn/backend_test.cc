@@ -1,4 +1,4 @@
-#include "attn/validate.h"
+#include "attn/backend.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,21 +2,70 @@
 // text may be shown.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "engine/stop.h"
 #include "quire/request.h"
 #include "sched/batch_plan.h"
 #include "tokenizer/tokenizer.h"
 
 namespace quire {
 
-class Answer {
+struct StopDecision {
+  FinishReason reason;
+  std::string stop_reason;  // the stop string or id; empty for end-of-sequence and length
+};
+
+// Checks the newest token: end-of-sequence, a stop id, or no room for another token.
+// num_output_tokens includes the newest one. params.stop_token_ids must be sorted (Admission sorts
+// them), because the check runs for every token and the list may be as long as the vocabulary.
+std::optional<StopDecision> check_stop_token(const SamplingParams& params,
+                                             std::span<const int32_t> eos_ids, int32_t token_id,
+                                             int num_output_tokens, bool at_max_length);
+
+struct StopStringMatch {
+  size_t begin = 0;  // byte offset in the text
+  size_t end = 0;
+  size_t stop_idx = 0;
+};
+
+// Searches a growing text for stop strings (Knuth, Morris and Pratt). Each byte is read once, so
+// that the cost of a token does not depend on the length of the stop strings. A copy continues from
+// the same position and shares the tables.
+class StopSearch {
+ public:
+  explicit StopSearch(std::span<const std::string> stops);
+
+  // No match may begin before `position`. Call it before the first read().
+  void skip_to(size_t position) { position_ = position; }
+  // Reads the part of `text` that follows the text of the last call; `text` must begin with that
+  // text. Returns the stop string that ends first, or the longest of those that end together. A
+  // match ends the search.
+  std::optional<StopStringMatch> read(std::string_view text);
+  // Bytes at the end of the text read so far that could begin a stop string.
+  size_t num_held_back() const;
+
+ private:
+  struct Stop {
+    std::string text;
+    // Entry i is the length of the longest proper prefix of text[0, i] that is also its suffix.
+    std::vector<size_t> borders;
+  };
+  static size_t extend(const Stop& stop, size_t num_matched, char next);
+
+  std::shared_ptr<const std::vector<Stop>> stops_;
+  std::vector<size_t> num_matched_;  // by stop string: bytes of it at the end of the text
+  size_t position_ = 0;              // of the next byte to read
+};
+
+// The state of one sample, from its prompt to its last output.
+class SampleOutput {
  public:
   // The initial state of the n samples of a request, computed once because the prompt may be long.
   struct Start {
@@ -28,22 +77,22 @@ class Answer {
     // none.
     std::shared_ptr<const std::vector<uint32_t>> forbidden_ends;
   };
-  // Without a tokenizer there is no text; otherwise the tokenizer outlives the answers. The seed of
+  // Without a tokenizer there is no text; otherwise the tokenizer outlives the sample. The seed of
   // `sampling` is not used.
   static Start start_of(const Tokenizer* tokenizer, const SamplingSpec& sampling,
                         std::vector<int32_t> prompt_ids);
 
   // `index` is the sample's index among the request's n.
-  Answer(const Start& start, std::shared_ptr<const SamplingSpec> sampling,
-         std::span<const int32_t> eos_ids, int index,
-         std::unique_ptr<TokenConstraint> constraint = nullptr);
+  SampleOutput(const Start& start, std::shared_ptr<const SamplingSpec> sampling,
+               std::span<const int32_t> eos_ids, int index,
+               std::unique_ptr<TokenConstraint> constraint = nullptr);
 
   int index() const { return index_; }
   // Whether a constraint restricts the next token; allowed_tokens() returns the tokens that it
   // allows.
   bool is_constrained() const { return constraint_ != nullptr; }
   std::vector<uint32_t> allowed_tokens();
-  // Set by allowed_tokens() if the answer must end without the next sampled token. kStop: the
+  // Set by allowed_tokens() if the sample must end without the next sampled token. kStop: the
   // constraint allows only its end tokens, which min_tokens forbids. kError: the constraint failed
   // or threw.
   struct ForcedEnd {
@@ -52,13 +101,13 @@ class Answer {
   };
   const std::optional<ForcedEnd>& forced_end() const { return forced_end_; }
 
-  // Appends the span's tokens up to the first that ends the answer; if forced_end() is set, ends
-  // without them. The output has a finish_reason if the answer ended, and kError with an error if
+  // Appends the span's tokens up to the first that ends the sample; if forced_end() is set, ends
+  // without them. The output has a finish_reason if the sample ended, and kError with an error if
   // its constraint rejects a token. The first output reports num_cached_tokens of the prompt.
   // at_max_length: no token may follow the span.
   Output accept(SampledSpan&& span, int num_cached_tokens, bool at_max_length);
 
-  // The last output of an answer that ends without a token, with the text that was still held back.
+  // The last output of a sample that ends without a token, with the text that was still held back.
   Output end(FinishReason reason, Status error);
 
  private:
@@ -84,5 +133,4 @@ class Answer {
   size_t shown_bytes_ = 0;
   StopSearch stop_search_;  // skips the text of tokens protected by min_tokens
 };
-
 }  // namespace quire
