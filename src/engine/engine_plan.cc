@@ -128,7 +128,7 @@ Result<std::shared_ptr<const TuningTable>> read_tuning_table(const EngineConfig&
   return std::make_shared<const TuningTable>(std::move(*table));
 }
 
-// What all decisions of one plan read. None of it changes while the plan is made.
+// The inputs of every decision of one plan. None of them changes while the plan is made.
 struct PlanInputs {
   const EngineConfig& config;  // resolved
   const ModelFiles& files;
@@ -232,7 +232,8 @@ struct ContextPlan {
 // `check_first`, a context that does not fit even without attention plans fails before they are
 // made. A window as long as the context hides nothing, so the KV groups depend on the length.
 Result<ContextPlan> plan_for_context(const PlanInputs& in, int max_model_len, bool check_first) {
-  ContextPlan plan = {.sizes = runner_sizes(in, max_model_len)};
+  ContextPlan plan;
+  plan.sizes = runner_sizes(in, max_model_len);
   const ModelLimits& limits = plan.sizes.limits;
   std::vector<KvGroup> groups =
       make_kv_groups(in.files.config, limits, in.context.ops().activation_dtype());

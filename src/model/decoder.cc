@@ -1,7 +1,5 @@
 #include "model/decoder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -20,11 +18,22 @@ const float* weights_of(const Tensor& vector) {
   return vector.view.as<float>();
 }
 
+DecoderWidths decoder_widths(const DecoderConfig& decoder, const Parallel& parallel) {
+  DecoderWidths widths;
+  widths.num_heads = static_cast<int>(shard(decoder.num_heads, parallel).count);
+  widths.num_kv_heads = static_cast<int>(shard(decoder.num_kv_heads, parallel).count);
+  widths.q = int64_t{widths.num_heads} * decoder.head_dim;
+  widths.qkv = widths.q + 2 * int64_t{widths.num_kv_heads} * decoder.head_dim;
+  widths.intermediate = shard(decoder.intermediate_size, parallel).count;
+  return widths;
+}
+
 AttentionShape attention_shape(const DecoderConfig& decoder, const ModelLimits& limits,
                                DType activation, int window) {
+  const DecoderWidths widths = decoder_widths(decoder, limits.parallel);
   AttentionShape shape;
-  shape.num_heads = static_cast<int>(shard(decoder.num_heads, limits.parallel).count);
-  shape.num_kv_heads = static_cast<int>(shard(decoder.num_kv_heads, limits.parallel).count);
+  shape.num_heads = widths.num_heads;
+  shape.num_kv_heads = widths.num_kv_heads;
   shape.head_dim = shape.head_dim_v = decoder.head_dim;
   shape.page_size = limits.page_size;
   shape.q = shape.out = activation;
@@ -35,21 +44,7 @@ AttentionShape attention_shape(const DecoderConfig& decoder, const ModelLimits& 
   return shape;
 }
 
-// Scratch elements per token: the inner values of attention, later of the MLP.
-int64_t scratch_elements_per_token(const DecoderConfig& decoder, const Parallel& parallel) {
-  const int64_t q_size = shard(decoder.num_heads, parallel).count * decoder.head_dim;
-  const int64_t kv_size = shard(decoder.num_kv_heads, parallel).count * decoder.head_dim;
-  const int64_t intermediate = shard(decoder.intermediate_size, parallel).count;
-  return std::max(3 * q_size + 2 * kv_size, 3 * intermediate);
-}
-
 }  // namespace
-
-const DecoderConfig& decoder_config(const ModelConfig& config) {
-  const auto* decoder = dynamic_cast<const DecoderConfig*>(config.family.get());
-  QUIRE_CHECK(decoder != nullptr, "[model] the family's configuration is that of a decoder");
-  return *decoder;
-}
 
 std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLimits& limits,
                                        DType activation) {
@@ -77,7 +72,7 @@ int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& l
   const DecoderConfig& decoder = decoder_config(config);
   const Saturated num_tokens = limits.max_num_tokens;
   const Saturated per_token =
-      3 * Saturated(config.hidden_size) + scratch_elements_per_token(decoder, limits.parallel);
+      3 * Saturated(config.hidden_size) + decoder_widths(decoder, limits.parallel).scratch();
   const Saturated angles =
       num_tokens * decoder.head_dim * static_cast<int64_t>(decoder.ropes.size());
   const Saturated logits = Saturated(limits.max_num_logit_rows) * config.vocab_size;
@@ -151,13 +146,8 @@ DecoderModel::DecoderModel(const ModelConfig& config, const ModelLimits& limits,
       ops_(ops),
       ends_(std::move(ends)),
       kv_groups_(decoder_kv_groups(config, limits, ops.activation_dtype())),
-      places_(static_cast<size_t>(config.num_layers)) {
-  const Parallel& parallel = limits.parallel;
-  num_heads_ = static_cast<int>(shard(decoder_.num_heads, parallel).count);
-  num_kv_heads_ = static_cast<int>(shard(decoder_.num_kv_heads, parallel).count);
-  q_size_ = int64_t{num_heads_} * decoder_.head_dim;
-  qkv_size_ = q_size_ + 2 * int64_t{num_kv_heads_} * decoder_.head_dim;
-  intermediate_size_ = shard(decoder_.intermediate_size, parallel).count;
+      places_(static_cast<size_t>(config.num_layers)),
+      widths_(decoder_widths(decoder_, limits.parallel)) {
   for (size_t g = 0; g < kv_groups_.size(); ++g) {
     const std::vector<int>& layers = kv_groups_[g].layers;
     for (size_t i = 0; i < layers.size(); ++i) places_[static_cast<size_t>(layers[i])] = {g, i};
@@ -172,8 +162,7 @@ Status DecoderModel::allocate_buffers() {
     QUIRE_ASSIGN_OR_RETURN(*buffer, ops_.allocate({num_tokens, hidden}, dtype));
   }
   const int64_t num_elements =
-      std::max(num_tokens * scratch_elements_per_token(decoder_, limits_.parallel),
-               limits_.max_num_logit_rows * 3 * hidden);
+      std::max(num_tokens * widths_.scratch(), limits_.max_num_logit_rows * 3 * hidden);
   QUIRE_ASSIGN_OR_RETURN(scratch_, ops_.allocate({num_elements}, dtype));
   for (const RopeConfig& rope : decoder_.ropes) QUIRE_RETURN_IF_ERROR(add_rotation(rope));
   return {};
@@ -197,22 +186,6 @@ TensorView DecoderModel::scratch(int64_t offset, int64_t rows, int64_t width) co
   const DType dtype = scratch_.view.dtype;
   auto* base = scratch_.view.as<std::byte>() + offset * static_cast<int64_t>(dtype_bytes(dtype));
   return {base, dtype, {rows, width}};
-}
-
-TensorView DecoderModel::qkv_view(int64_t num_tokens) const {
-  return scratch(0, num_tokens, qkv_size_);
-}
-
-TensorView DecoderModel::attention_view(int64_t num_tokens) const {
-  return scratch(num_tokens * (qkv_size_ + q_size_), num_tokens, q_size_);
-}
-
-TensorView DecoderModel::gate_up_view(int64_t num_tokens) const {
-  return scratch(0, num_tokens, 2 * intermediate_size_);
-}
-
-TensorView DecoderModel::product_view(int64_t num_tokens) const {
-  return scratch(num_tokens * 2 * intermediate_size_, num_tokens, intermediate_size_);
 }
 
 void DecoderModel::begin_step(const StepInput& input, float embed_scale, Stream& stream) {
@@ -250,8 +223,8 @@ Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const S
   const LayerPlace place = places_[layer_idx];
   const KvGroupStep& step = input.kv_groups[place.group];
   const int64_t num_tokens = input.num_tokens;
-  const TensorView q = scratch(num_tokens * qkv_size_, num_tokens, q_size_);
-  const Shape per_head = {num_tokens, num_heads_, decoder_.head_dim};
+  const TensorView q = query_view(num_tokens);
+  const Shape per_head = {num_tokens, widths_.num_heads, decoder_.head_dim};
   const auto& rotation = rotations_[static_cast<size_t>(decoder_.layer_ropes[layer_idx])];
 
   RopeAndCache rope;
@@ -261,8 +234,8 @@ Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const S
   rope.q_norm = decoder_.qk_norm ? weights_of(layer.q_norm) : nullptr;
   rope.k_norm = decoder_.qk_norm ? weights_of(layer.k_norm) : nullptr;
   rope.norm_eps = decoder_.rms_norm_eps;
-  rope.num_heads = num_heads_;
-  rope.num_kv_heads = num_kv_heads_;
+  rope.num_heads = widths_.num_heads;
+  rope.num_kv_heads = widths_.num_kv_heads;
   rope.head_dim = decoder_.head_dim;
   rope.page_size = limits_.page_size;
   rope.kv = step.caches[place.index];
@@ -308,29 +281,6 @@ Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorVie
                     last_normed, stream);
   ops_.linear(ends_.lm_head != nullptr ? *ends_.lm_head : *ends_.embed, last_normed, logits,
               stream);
-  return {};
-}
-
-Status check_shards(const DecoderConfig& config, const Parallel& parallel) {
-  if (parallel.size < 1 || parallel.rank < 0 || parallel.rank >= parallel.size) {
-    return invalid_argument(fmt::format(
-        "[model] tensor_parallel_size: got rank {} of {}, expected a rank below the size",
-        parallel.rank, parallel.size));
-  }
-  struct Dimension {
-    const char* name;
-    int count;
-  };
-  for (const Dimension split : {Dimension{"num_attention_heads", config.num_heads},
-                                Dimension{"num_key_value_heads", config.num_kv_heads},
-                                Dimension{"intermediate_size", config.intermediate_size}}) {
-    if (split.count % parallel.size != 0) {
-      return invalid_argument(
-          fmt::format("[model] `tensor_parallel_size` {} does not divide {}; got {}, expected a "
-                      "multiple",
-                      parallel.size, split.name, split.count));
-    }
-  }
   return {};
 }
 

@@ -3,70 +3,17 @@
 // additions.
 #pragma once
 
+#include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "model/config.h"
+#include "model/decoder_config.h"
 #include "model/model.h"
-#include "model/rope.h"
 #include "model/weights.h"
 
 namespace quire {
-
-struct DecoderConfig : FamilyConfig {
-  int intermediate_size = 0;
-  int num_heads = 0;
-  int num_kv_heads = 0;
-  int head_dim = 0;
-  int max_position_embeddings = 0;
-  float rms_norm_eps = 1e-6F;
-  Activation activation = Activation::kSilu;
-  float attention_scale = 1.0F;    // multiplies q·k
-  float attention_softcap = 0.0F;  // AttentionShape::softcap
-  bool tie_word_embeddings = false;
-  bool qkv_bias = false;
-  bool o_bias = false;
-  bool mlp_bias = false;
-  bool qk_norm = false;                // RMSNorm of each query and key head
-  std::vector<int> layer_windows;      // [num_layers]; 0: full attention
-  std::vector<RopeConfig> ropes;       // one, or several that layers select from
-  std::vector<int> layer_ropes;        // [num_layers], indices into ropes
-  std::optional<WeightFormat> format;  // of the layers' matrices; absent: not quantized
-};
-
-const DecoderConfig& decoder_config(const ModelConfig& config);
-
-// The lower bound of rope_theta is above 1 because YaRN divides by its logarithm.
-inline constexpr double kMinRopeTheta = 1.001;
-inline constexpr double kMaxRopeTheta = 1e15;
-
-// Defaults for fields that a config.json may omit. Without a default, the field is required.
-struct DecoderDefaults {
-  std::optional<int> num_heads = {};
-  std::optional<int> num_kv_heads = {};  // absent: num_heads
-  std::optional<int> head_dim = {};      // absent: hidden_size / num_heads
-  std::optional<int> vocab_size = {};
-  std::optional<int> max_position_embeddings = {};
-};
-
-// Reads the sizes, whose products fit 63 bits. Sets attention_scale to the default for head_dim.
-void read_decoder_sizes(ConfigFields& fields, const DecoderDefaults& defaults, ModelConfig& config,
-                        DecoderConfig& decoder);
-// Reads one rotation for all layers and sets the model's longest context. Accepts rope_theta beside
-// rope_scaling (transformers 4), or both inside rope_parameters (transformers 5).
-void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
-// Reads the rotation in `fields`: rope_theta, and the scaling in rope_parameters or rope_scaling.
-RopeConfig read_rope(ConfigFields& fields, int max_position_embeddings, double default_theta);
-// Whether rope_parameters holds an object per type of layer instead of one set for all layers.
-bool has_ropes_by_layer_type(const ConfigFields& rope_parameters);
-// The rotation of one object of rope_parameters.
-RopeConfig read_rope_parameters(ConfigFields& fields, int max_position_embeddings,
-                                double default_theta);
-// Returns [num_layers] of "full_attention" or "sliding_attention"; empty if there is no
-// layer_types.
-std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers);
 
 std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLimits& limits,
                                        DType activation);
@@ -94,11 +41,23 @@ struct DecoderEnds {
 // Face's checkpoints use below `prefix` ("model.layers.0.", "model."). `addend` is
 // VectorBinding::addend of the family's norms.
 WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
-                                DecoderLayer& layer, float addend = 0.0F);
+                                  DecoderLayer& layer, float addend = 0.0F);
 WeightGroup embedding_weights(const ModelConfig& config, const std::string& prefix,
-                            DecoderEnds& ends);
+                              DecoderEnds& ends);
 WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends,
-                       float addend = 0.0F);
+                         float addend = 0.0F);
+
+// One rank's widths, in elements per token.
+struct DecoderWidths {
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int64_t q = 0;    // the queries of all heads
+  int64_t qkv = 0;  // the queries, keys and values
+  int64_t intermediate = 0;
+
+  // Of the scratch buffer: the larger of attention's and the MLP's inner values.
+  int64_t scratch() const { return std::max(qkv + 2 * q, 3 * intermediate); }
+};
 
 class DecoderModel : public Model {
  public:
@@ -106,11 +65,11 @@ class DecoderModel : public Model {
   const std::vector<KvGroup>& kv_groups() const final { return kv_groups_; }
   Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                         Stream& stream) override;
+  // Allocates every buffer for steps within the limits. Called once, before the first step.
+  Status allocate_buffers();
 
  protected:
   DecoderModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops, DecoderEnds ends);
-  // Allocates every buffer for steps within the limits.
-  Status allocate_buffers();
 
   Ops& ops() const { return ops_; }
   const DecoderConfig& decoder() const { return decoder_; }
@@ -121,12 +80,24 @@ class DecoderModel : public Model {
   TensorView residual(int64_t num_tokens) const { return residual_.view.rows(0, num_tokens); }
   TensorView normed(int64_t num_tokens) const { return normed_.view.rows(0, num_tokens); }
   TensorView delta(int64_t num_tokens) const { return delta_.view.rows(0, num_tokens); }
-  // The inner values of attention and of the MLP share memory: the MLP overwrites attention's
-  // values, and the next layer's queries, keys and values overwrite the MLP's.
-  TensorView qkv_view(int64_t num_tokens) const;
-  TensorView attention_view(int64_t num_tokens) const;
-  TensorView gate_up_view(int64_t num_tokens) const;
-  TensorView product_view(int64_t num_tokens) const;
+  // The inner values of a step share one scratch buffer. Each line below overwrites the one before
+  // it, and the next layer begins with the first line again:
+  //   attention: qkv | rotated queries | attention's output
+  //   MLP:       gate and up | their product
+  //   logits:    residual, delta and normed of the rows that compute_logits() gathers
+  TensorView qkv_view(int64_t num_tokens) const { return scratch(0, num_tokens, widths_.qkv); }
+  TensorView query_view(int64_t num_tokens) const {
+    return scratch(num_tokens * widths_.qkv, num_tokens, widths_.q);
+  }
+  TensorView attention_view(int64_t num_tokens) const {
+    return scratch(num_tokens * (widths_.qkv + widths_.q), num_tokens, widths_.q);
+  }
+  TensorView gate_up_view(int64_t num_tokens) const {
+    return scratch(0, num_tokens, 2 * widths_.intermediate);
+  }
+  TensorView product_view(int64_t num_tokens) const {
+    return scratch(num_tokens * 2 * widths_.intermediate, num_tokens, widths_.intermediate);
+  }
 
   // The parts of a step. This one embeds the tokens into the residual and computes their rotary
   // angles.
@@ -170,12 +141,7 @@ class DecoderModel : public Model {
   DecoderEnds ends_;
   std::vector<KvGroup> kv_groups_;
   std::vector<LayerPlace> places_;  // [num_layers]
-  // This rank's widths, in elements per token.
-  int num_heads_ = 0;
-  int num_kv_heads_ = 0;
-  int64_t q_size_ = 0;
-  int64_t qkv_size_ = 0;
-  int64_t intermediate_size_ = 0;
+  DecoderWidths widths_;
 
   std::vector<Rotation> rotations_;  // one per decoder_.ropes
   Tensor residual_;                  // [max_num_tokens, hidden]; also normed_ and delta_
@@ -184,7 +150,21 @@ class DecoderModel : public Model {
   Tensor scratch_;  // inner values, and the rows for logits
 };
 
-// Checks that every dimension to be split is divisible; the error names the first that is not.
-Status check_shards(const DecoderConfig& config, const Parallel& parallel);
+// Loads a family's weights and makes its model. `list_weights` binds the checkpoint's tensors to
+// the members of Weights, from which Derived (a DecoderModel) is made.
+template <typename Derived, typename Weights>
+Result<std::unique_ptr<Model>> load_decoder(WeightList (*list_weights)(const ModelConfig& config,
+                                                                       Weights& weights),
+                                            const ModelConfig& config, WeightSource& source,
+                                            Ops& ops, const ModelLimits& limits,
+                                            const LoadProgress& progress) {
+  QUIRE_RETURN_IF_ERROR(check_shards(decoder_config(config), limits.parallel));
+  Weights weights;
+  QUIRE_RETURN_IF_ERROR(load_weights(list_weights(config, weights), config.architecture, source,
+                                     ops, limits.parallel, progress));
+  auto model = std::make_unique<Derived>(config, limits, ops, std::move(weights));
+  QUIRE_RETURN_IF_ERROR(model->allocate_buffers());
+  return std::unique_ptr<Model>(std::move(model));
+}
 
 }  // namespace quire

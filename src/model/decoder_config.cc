@@ -1,10 +1,12 @@
+#include "model/decoder_config.h"
+
 #include <fmt/format.h>
 
 #include <array>
 #include <cmath>
 #include <utility>
 
-#include "model/decoder.h"
+#include "base/check.h"
 #include "tensor/tensor.h"
 
 namespace quire {
@@ -173,6 +175,35 @@ std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers) 
     fields.fail("layer_types", quote_name(type), "full_attention or sliding_attention");
   }
   return types;
+}
+
+const DecoderConfig& decoder_config(const ModelConfig& config) {
+  const auto* decoder = dynamic_cast<const DecoderConfig*>(config.family.get());
+  QUIRE_CHECK(decoder != nullptr, "[model] the family's configuration is that of a decoder");
+  return *decoder;
+}
+
+Status check_shards(const DecoderConfig& config, const Parallel& parallel) {
+  if (parallel.size < 1 || parallel.rank < 0 || parallel.rank >= parallel.size) {
+    return invalid_argument(fmt::format(
+        "[model] tensor_parallel_size: got rank {} of {}, expected a rank below the size",
+        parallel.rank, parallel.size));
+  }
+  struct Dimension {
+    const char* name;
+    int count;
+  };
+  for (const Dimension split : {Dimension{"num_attention_heads", config.num_heads},
+                                Dimension{"num_key_value_heads", config.num_kv_heads},
+                                Dimension{"intermediate_size", config.intermediate_size}}) {
+    if (split.count % parallel.size != 0) {
+      return invalid_argument(
+          fmt::format("[model] `tensor_parallel_size` {} does not divide {}; got {}, expected a "
+                      "multiple",
+                      parallel.size, split.name, split.count));
+    }
+  }
+  return {};
 }
 
 }  // namespace quire

@@ -199,24 +199,17 @@ float embedding_scale(int hidden_size, DType activation) {
 
 class GemmaModel final : public DecoderModel {
  public:
-  static Result<std::unique_ptr<Model>> create(const ModelConfig& config, const ModelLimits& limits,
-                                               Ops& ops, GemmaWeights weights) {
-    std::unique_ptr<GemmaModel> model(new GemmaModel(config, limits, ops, std::move(weights)));
-    QUIRE_RETURN_IF_ERROR(model->allocate_buffers());
-    return std::unique_ptr<Model>(std::move(model));
-  }
-
-  Status forward(const StepInput& input, Stream& stream) override;
-  Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
-                        Stream& stream) override;
-
- private:
   GemmaModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops, GemmaWeights weights)
       : DecoderModel(config, limits, ops, std::move(weights.ends)),
         layers_(std::move(weights.layers)),
         embed_scale_(embedding_scale(config.hidden_size, ops.activation_dtype())),
         logits_softcap_(gemma_config(config).logits_softcap) {}
 
+  Status forward(const StepInput& input, Stream& stream) override;
+  Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
+                        Stream& stream) override;
+
+ private:
   std::vector<GemmaLayer> layers_;
   float embed_scale_ = 1.0F;
   float logits_softcap_ = 0.0F;
@@ -301,14 +294,10 @@ std::vector<TensorSpec> list_gemma_tensors(const ModelConfig& config) {
 Result<std::unique_ptr<Model>> load_gemma(const ModelConfig& config, WeightSource& source, Ops& ops,
                                           const ModelLimits& limits, const LoadProgress& progress) {
   const GemmaConfig& gemma = gemma_config(config);
-  QUIRE_RETURN_IF_ERROR(check_shards(gemma, limits.parallel));
   if (gemma.has_vision) {
     log_info("[model] {} is served for text; its vision tower is not loaded", config.architecture);
   }
-  GemmaWeights weights;
-  QUIRE_RETURN_IF_ERROR(load_weights(list_weights(config, weights), config.architecture, source,
-                                     ops, limits.parallel, progress));
-  return GemmaModel::create(config, limits, ops, std::move(weights));
+  return load_decoder<GemmaModel>(list_weights, config, source, ops, limits, progress);
 }
 
 }  // namespace quire

@@ -113,20 +113,13 @@ WeightList list_weights(const ModelConfig& config, LlamaWeights& weights) {
 
 class LlamaModel final : public DecoderModel {
  public:
-  static Result<std::unique_ptr<Model>> create(const ModelConfig& config, const ModelLimits& limits,
-                                               Ops& ops, LlamaWeights weights) {
-    std::unique_ptr<LlamaModel> model(new LlamaModel(config, limits, ops, std::move(weights)));
-    QUIRE_RETURN_IF_ERROR(model->allocate_buffers());
-    return std::unique_ptr<Model>(std::move(model));
-  }
-
-  Status forward(const StepInput& input, Stream& stream) override;
-
- private:
   LlamaModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops, LlamaWeights weights)
       : DecoderModel(config, limits, ops, std::move(weights.ends)),
         layers_(std::move(weights.layers)) {}
 
+  Status forward(const StepInput& input, Stream& stream) override;
+
+ private:
   // The operations after attention, up to the next layer's queries, keys and values.
   LayerTail tail_of(size_t layer_idx, int64_t num_tokens) const;
 
@@ -218,11 +211,7 @@ std::vector<TensorSpec> list_llama_tensors(const ModelConfig& config) {
 
 Result<std::unique_ptr<Model>> load_llama(const ModelConfig& config, WeightSource& source, Ops& ops,
                                           const ModelLimits& limits, const LoadProgress& progress) {
-  QUIRE_RETURN_IF_ERROR(check_shards(decoder_config(config), limits.parallel));
-  LlamaWeights weights;
-  QUIRE_RETURN_IF_ERROR(load_weights(list_weights(config, weights), config.architecture, source,
-                                     ops, limits.parallel, progress));
-  return LlamaModel::create(config, limits, ops, std::move(weights));
+  return load_decoder<LlamaModel>(list_weights, config, source, ops, limits, progress);
 }
 
 }  // namespace quire

@@ -1,0 +1,71 @@
+// The configuration of dense decoders, and its reading from config.json.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "model/model.h"
+#include "model/rope.h"
+#include "model/weights.h"
+
+namespace quire {
+
+struct DecoderConfig : FamilyConfig {
+  int intermediate_size = 0;
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  int max_position_embeddings = 0;
+  float rms_norm_eps = 1e-6F;
+  Activation activation = Activation::kSilu;
+  float attention_scale = 1.0F;    // multiplies q·k
+  float attention_softcap = 0.0F;  // AttentionShape::softcap
+  bool tie_word_embeddings = false;
+  bool qkv_bias = false;
+  bool o_bias = false;
+  bool mlp_bias = false;
+  bool qk_norm = false;                // RMSNorm of each query and key head
+  std::vector<int> layer_windows;      // [num_layers]; 0: full attention
+  std::vector<RopeConfig> ropes;       // one, or several that layers select from
+  std::vector<int> layer_ropes;        // [num_layers], indices into ropes
+  std::optional<WeightFormat> format;  // of the layers' matrices; absent: not quantized
+};
+
+const DecoderConfig& decoder_config(const ModelConfig& config);
+
+// The lower bound of rope_theta is above 1 because YaRN divides by its logarithm.
+inline constexpr double kMinRopeTheta = 1.001;
+inline constexpr double kMaxRopeTheta = 1e15;
+
+// Defaults for fields that a config.json may omit. Without a default, the field is required.
+struct DecoderDefaults {
+  std::optional<int> num_heads = {};
+  std::optional<int> num_kv_heads = {};  // absent: num_heads
+  std::optional<int> head_dim = {};      // absent: hidden_size / num_heads
+  std::optional<int> vocab_size = {};
+  std::optional<int> max_position_embeddings = {};
+};
+
+// Reads the sizes, whose products fit 63 bits. Sets attention_scale to the default for head_dim.
+void read_decoder_sizes(ConfigFields& fields, const DecoderDefaults& defaults, ModelConfig& config,
+                        DecoderConfig& decoder);
+// Reads one rotation for all layers and sets the model's longest context. Accepts rope_theta beside
+// rope_scaling (transformers 4), or both inside rope_parameters (transformers 5).
+void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
+// Reads the rotation in `fields`: rope_theta, and the scaling in rope_parameters or rope_scaling.
+RopeConfig read_rope(ConfigFields& fields, int max_position_embeddings, double default_theta);
+// Whether rope_parameters holds an object per type of layer instead of one set for all layers.
+bool has_ropes_by_layer_type(const ConfigFields& rope_parameters);
+// The rotation of one object of rope_parameters.
+RopeConfig read_rope_parameters(ConfigFields& fields, int max_position_embeddings,
+                                double default_theta);
+// Returns [num_layers] of "full_attention" or "sliding_attention"; empty if there is no
+// layer_types.
+std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers);
+
+// Checks that every dimension to be split is divisible; the error names the first that is not.
+Status check_shards(const DecoderConfig& config, const Parallel& parallel);
+
+}  // namespace quire
