@@ -192,8 +192,8 @@ bool EngineCore::schedule_and_run() {
 // A preempted sample is added again; only the first time counts.
 void EngineCore::note_first_scheduled(const BatchPlan& plan) {
   const auto now = std::chrono::steady_clock::now();
-  for (const SlotAdded& row : plan.slots_added) {
-    ActiveSample& active = active_.at(row.seq_id);
+  for (const SlotAdded& added : plan.slots_added) {
+    ActiveSample& active = active_.at(added.seq_id);
     if (!active.first_scheduled) active.first_scheduled = now;
   }
 }

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "sample/sampler.h"
 
@@ -215,28 +216,51 @@ Status refuse(std::string_view field, auto got, std::string_view expected) {
   return invalid_argument(fmt::format("[sampling] {}; got {}, expected {}", field, got, expected));
 }
 
-Status check_int(std::string_view field, int value, int least, int most) {
-  if (value >= least && value <= most) return {};
-  if (most == std::numeric_limits<int>::max()) {
-    return refuse(field, value, fmt::format("at least {}", least));
+// Refuses NaN and infinity too.
+Status check_range(std::string_view field, auto value, const Range& range) {
+  if (std::isfinite(static_cast<double>(value)) && range.contains(value)) return {};
+  if (std::isinf(range.max)) {
+    const bool is_integer = std::is_same_v<decltype(value), int>;
+    return refuse(field, value,
+                  fmt::format("{}at least {}", is_integer ? "" : "a number of ", range.min));
   }
-  return refuse(field, value, fmt::format("{} to {}", least, most));
+  return refuse(field, value,
+                range.min_excluded
+                    ? fmt::format("more than {} and at most {}", range.min, range.max)
+                    : fmt::format("{} to {}", range.min, range.max));
 }
 
-// The range includes both ends and excludes NaN.
-Status check_float(std::string_view field, float value, float least, float most) {
-  if (std::isfinite(value) && value >= least && value <= most) return {};
-  if (most == std::numeric_limits<float>::max()) {
-    return refuse(field, value, fmt::format("a number of at least {}", least));
+// Checks a member against its field's range. Only numbers have one.
+struct RangeCheck {
+  const SamplingField& field;
+
+  Status operator()(int value) const { return check_range(field.name, value, field.range); }
+  Status operator()(float value) const { return check_range(field.name, value, field.range); }
+  Status operator()(const std::optional<int>& value) const {
+    return value ? (*this)(*value) : Status();
   }
-  return refuse(field, value, fmt::format("{} to {}", least, most));
+  Status operator()(const auto& /*other*/) const { return {}; }
+};
+
+Status check_ranges(const SamplingParams& params) {
+  for (const SamplingField& field : kFields) {
+    QUIRE_RETURN_IF_ERROR(
+        std::visit([&](auto member) { return RangeCheck{field}(params.*member); }, field.member));
+  }
+  return {};
+}
+
+Range id_range(int vocab_size) {
+  return {.min = 0, .max = static_cast<double>(vocab_size - 1)};
 }
 
 Status check_ids(std::string_view field, const std::vector<int32_t>& ids, int vocab_size) {
   if (ids.size() > static_cast<size_t>(vocab_size)) {
     return refuse(field, ids.size(), "no more ids than the vocabulary has");
   }
-  for (const int32_t id : ids) QUIRE_RETURN_IF_ERROR(check_int(field, id, 0, vocab_size - 1));
+  for (const int32_t id : ids) {
+    QUIRE_RETURN_IF_ERROR(check_range(field, id, id_range(vocab_size)));
+  }
   return {};
 }
 
@@ -253,32 +277,6 @@ Status check_strings(std::string_view field, const std::vector<std::string>& str
     return refuse(field, num_bytes, fmt::format("at most {} bytes in all", kMaxStringBytes));
   }
   return {};
-}
-
-Status check_shape(const SamplingParams& params) {
-  constexpr float kAnyFloat = std::numeric_limits<float>::max();
-  constexpr int kAnyInt = std::numeric_limits<int>::max();
-  QUIRE_RETURN_IF_ERROR(check_int("n", params.n, 1, kMaxSequencesPerPrompt));
-  QUIRE_RETURN_IF_ERROR(check_float("temperature", params.temperature, 0, kAnyFloat));
-  if (!(params.top_p > 0 && params.top_p <= 1)) {
-    return refuse("top_p", params.top_p, "more than 0 and at most 1");
-  }
-  QUIRE_RETURN_IF_ERROR(check_int("top_k", params.top_k, -1, kAnyInt));
-  QUIRE_RETURN_IF_ERROR(check_float("min_p", params.min_p, 0, 1));
-  // Outside this range a logit could overflow F32.
-  QUIRE_RETURN_IF_ERROR(check_float("repetition_penalty", params.repetition_penalty,
-                                    static_cast<float>(kMinRepetitionPenalty),
-                                    static_cast<float>(kMaxRepetitionPenalty)));
-  QUIRE_RETURN_IF_ERROR(check_float("presence_penalty", params.presence_penalty, -2, 2));
-  return check_float("frequency_penalty", params.frequency_penalty, -2, 2);
-}
-
-Status check_lengths(const SamplingParams& params) {
-  constexpr int kAnyInt = std::numeric_limits<int>::max();
-  QUIRE_RETURN_IF_ERROR(check_int("max_tokens", params.max_tokens, 1, kAnyInt));
-  QUIRE_RETURN_IF_ERROR(check_int("min_tokens", params.min_tokens, 0, params.max_tokens));
-  QUIRE_RETURN_IF_ERROR(check_int("logprobs", params.logprobs.value_or(0), 0, kMaxLogprobs));
-  return check_int("prompt_logprobs", params.prompt_logprobs.value_or(0), 0, kMaxLogprobs);
 }
 
 // The biases of one token would add up, and their sum could leave the range. In JSON, "5" and "05"
@@ -298,8 +296,8 @@ Status check_bias(const SamplingParams& params, int vocab_size) {
     return refuse("logit_bias", params.logit_bias.size(), "no more ids than the vocabulary has");
   }
   for (const auto& [id, bias] : params.logit_bias) {
-    QUIRE_RETURN_IF_ERROR(check_int("logit_bias token id", id, 0, vocab_size - 1));
-    QUIRE_RETURN_IF_ERROR(check_float("logit_bias", bias, -100, 100));
+    QUIRE_RETURN_IF_ERROR(check_range("logit_bias token id", id, id_range(vocab_size)));
+    QUIRE_RETURN_IF_ERROR(check_range("logit_bias", bias, kBiasRange));
   }
   return check_bias_ids(params.logit_bias);
 }
@@ -307,8 +305,10 @@ Status check_bias(const SamplingParams& params, int vocab_size) {
 }  // namespace
 
 Status validate_sampling_params(const SamplingParams& params, int vocab_size, int max_model_len) {
-  QUIRE_RETURN_IF_ERROR(check_shape(params));
-  QUIRE_RETURN_IF_ERROR(check_lengths(params));
+  QUIRE_RETURN_IF_ERROR(check_ranges(params));
+  if (params.min_tokens > params.max_tokens) {
+    return refuse("min_tokens", params.min_tokens, fmt::format("0 to {}", params.max_tokens));
+  }
   if (params.min_tokens >= max_model_len) {
     return refuse("min_tokens", params.min_tokens, fmt::format("fewer than {}", max_model_len));
   }
