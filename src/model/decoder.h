@@ -55,7 +55,7 @@ struct DecoderWidths {
   int64_t qkv = 0;  // the queries, keys and values
   int64_t intermediate = 0;
 
-  // Of the scratch buffer: the larger of attention's and the MLP's inner values.
+  // Width of the scratch buffer: the larger of attention's and the MLP's inner values.
   int64_t scratch() const { return std::max(qkv + 2 * q, 3 * intermediate); }
 };
 
