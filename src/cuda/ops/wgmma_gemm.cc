@@ -119,24 +119,20 @@ Result<std::unique_ptr<WgmmaGemm>> WgmmaGemm::create(const LaunchContext& contex
   const size_t bytes =
       shared_bytes(tile, num_stages(tile, context.stream->limits().max_shared_bytes));
   const auto* kernel = reinterpret_cast<const void*>(wgmma::kBf16Kernels[0]);
-  for (int size = 1; size <= kMaxClusterSize; ++size) {
-    const LaunchShape shape = {.grid = static_cast<unsigned>(size),
-                               .block = wgmma::kThreads,
-                               .shared_bytes = bytes,
-                               .cluster = static_cast<unsigned>(size)};
-    QUIRE_RETURN_IF_ERROR(
-        prepare_launch(kernel, shape, context.stream->limits(), std::source_location::current()));
+  QUIRE_CUDA_RETURN_IF_ERROR(cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+  for (unsigned size = 1; size <= kMaxClusterSize; ++size) {
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {shape.cluster, 1, 1};
+    attribute.val.clusterDim = {size, 1, 1};
     cudaLaunchConfig_t config = {};
-    config.gridDim = shape.grid;
-    config.blockDim = shape.block;
+    config.gridDim = size;
+    config.blockDim = wgmma::kThreads;
     config.dynamicSmemBytes = bytes;
     config.attrs = &attribute;
     config.numAttrs = 1;
-    QUIRE_CUDA_RETURN_IF_ERROR(cudaOccupancyMaxActiveClusters(
-        &gemm->max_clusters_[static_cast<size_t>(size)], kernel, &config));
+    QUIRE_CUDA_RETURN_IF_ERROR(
+        cudaOccupancyMaxActiveClusters(&gemm->max_clusters_[size], kernel, &config));
   }
   return gemm;
 }
