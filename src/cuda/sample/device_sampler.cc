@@ -13,32 +13,28 @@
 namespace quire::cuda {
 namespace {
 
-SlotLimits slot_limits_of(const DeviceSamplerLimits& limits) {
-  return {.vocab_size = limits.vocab_size, .max_tokens_per_seq = limits.max_tokens_per_seq};
-}
-
 constexpr size_t kFlushBytes = size_t{1} << 20;
 
 // Slots are appended to a block until it holds at least kFlushBytes.
-size_t block_bytes(const SlotLimits& limits) {
+size_t block_bytes(const DeviceSamplerLimits& limits) {
   return kFlushBytes + limits.max_slot_bytes();
 }
 
 // Bytes of a step's plan on the device: the pass and mask index of each row, then the masks.
-size_t plan_bytes(const SlotLimits& limits, size_t num_rows, size_t num_masks) {
+size_t plan_bytes(const DeviceSamplerLimits& limits, size_t num_rows, size_t num_masks) {
   return num_rows * sizeof(SampleRow) +
          num_masks * static_cast<size_t>(limits.bitmap_words()) * sizeof(uint32_t);
 }
 
 size_t max_plan_bytes(const DeviceSamplerLimits& limits) {
   const auto rows = static_cast<size_t>(limits.max_rows);
-  return plan_bytes(slot_limits_of(limits), rows, rows);
+  return plan_bytes(limits, rows, rows);
 }
 
 SlotTables lay_out_tables(const DeviceSamplerLimits& limits, BumpAllocator& allocator) {
   const auto num_slots = static_cast<size_t>(limits.max_num_seqs);
   const auto num_tables = static_cast<size_t>(limits.max_rule_seqs);
-  SlotTables tables = slot_limits_of(limits).sizes();
+  SlotTables tables = limits.sizes();
   tables.q_len = 1 + limits.num_drafts;
   tables.states = allocator.allocate<SlotState>(num_slots);
   tables.num_computed = allocator.allocate<int32_t>(num_slots);
@@ -95,10 +91,7 @@ PositionLogprobs to_position_logprobs(const LogprobsResult& result) {
 }
 
 DeviceSampler::DeviceSampler(const DeviceSamplerLimits& limits)
-    : limits_(limits),
-      slot_limits_(slot_limits_of(limits)),
-      upload_(slot_limits_),
-      slots_(limits.max_num_seqs, limits.max_rule_seqs) {}
+    : limits_(limits), upload_(limits), slots_(limits.max_num_seqs, limits.max_rule_seqs) {}
 
 DeviceSampler::Parts DeviceSampler::lay_out(const DeviceSamplerLimits& limits, void* base) {
   BumpAllocator allocator(base);
@@ -111,7 +104,7 @@ DeviceSampler::Parts DeviceSampler::lay_out(const DeviceSamplerLimits& limits, v
   parts.picks = allocator.allocate<SlicePick>(slices);
   parts.slice_logprobs = allocator.allocate<SliceLogprobs>(slices);
   parts.arrivals = allocator.allocate<uint32_t>(rows);
-  parts.block = allocator.allocate<std::byte>(block_bytes(slot_limits_of(limits)));
+  parts.block = allocator.allocate<std::byte>(block_bytes(limits));
   parts.plan = allocator.allocate<std::byte>(max_plan_bytes(limits));
   parts.num_bytes = allocator.num_bytes();
   return parts;
@@ -136,7 +129,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute(
       &sampler->num_sms_, cudaDevAttrMultiProcessorCount, stream.limits().device));
   QUIRE_ASSIGN_OR_RETURN(sampler->memory_, device_memory(device_bytes(limits)));
-  QUIRE_ASSIGN_OR_RETURN(sampler->ring_, PinnedRing::create(block_bytes(sampler->slot_limits_)));
+  QUIRE_ASSIGN_OR_RETURN(sampler->ring_, PinnedRing::create(block_bytes(limits)));
   QUIRE_ASSIGN_OR_RETURN(sampler->plan_ring_, PinnedRing::create(max_plan_bytes(limits)));
   const Parts& parts = sampler->parts_ = lay_out(limits, sampler->memory_.data());
   const auto num_slots = static_cast<size_t>(limits.max_num_seqs);
@@ -196,7 +189,7 @@ Status DeviceSampler::upload_plan(const SamplePlan& plan,
                                   CudaStream& stream) {
   QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, plan_ring_.begin(stream));
   std::memcpy(staging, plan.rows.data(), plan.rows.size() * sizeof(SampleRow));
-  const auto mask_words = static_cast<size_t>(slot_limits_.bitmap_words());
+  const auto mask_words = static_cast<size_t>(limits_.bitmap_words());
   auto* to = reinterpret_cast<uint32_t*>(staging + plan.rows.size() * sizeof(SampleRow));
   for (const std::vector<uint32_t>& mask : masks) {
     const size_t count = std::min(mask.size(), mask_words);
@@ -204,8 +197,7 @@ Status DeviceSampler::upload_plan(const SamplePlan& plan,
     std::fill_n(to + count, mask_words - count, 0U);  // a short mask allows no token beyond its end
     to += mask_words;
   }
-  stream.copy_to_device(parts_.plan, staging,
-                        plan_bytes(slot_limits_, plan.rows.size(), masks.size()));
+  stream.copy_to_device(parts_.plan, staging, plan_bytes(limits_, plan.rows.size(), masks.size()));
   plan_ring_.end(stream);
   return {};
 }

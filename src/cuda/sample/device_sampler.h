@@ -24,15 +24,6 @@ SampledSpan to_sampled_span(const RowResult* results, const LogprobsResult* logp
 // The token first, then the most likely ones; empty if none were requested.
 PositionLogprobs to_position_logprobs(const LogprobsResult& result);
 
-struct DeviceSamplerLimits {
-  int max_num_seqs = 0;   // slots
-  int max_rule_seqs = 0;  // the most of them with rules at a time (sched/policy.h, has_rules)
-  int max_rows = 0;       // logits rows of one call
-  int vocab_size = 0;     // at most kMaxSlices * kSliceSize
-  int max_tokens_per_seq = 0;
-  int num_drafts = 0;  // tokens of a span besides the first
-};
-
 class DeviceSampler {
  public:
   static Result<std::unique_ptr<DeviceSampler>> create(const DeviceSamplerLimits& limits,
@@ -42,7 +33,7 @@ class DeviceSampler {
 
   // Fails with kInvalidArgument if a request asks for more than the tables hold; called at
   // admission.
-  Status check(const SamplingSpec& spec) const { return check_sampling_spec(spec, slot_limits_); }
+  Status check(const SamplingSpec& spec) const { return check_sampling_spec(spec, limits_); }
 
   // Frees the slots and their rule tables. Steps already enqueued still use them.
   void remove_slots(std::span<const int> slots);
@@ -110,7 +101,6 @@ class DeviceSampler {
   const float* check_logits(const TensorView& logits, int num_rows) const;
 
   DeviceSamplerLimits limits_;
-  SlotLimits slot_limits_;
   int num_sms_ = 0;  // of the stream's device
   Buffer memory_;
   PinnedRing ring_, plan_ring_;

@@ -138,7 +138,7 @@ class RowFilter {
     cut_by_min_p();
     const bool by_mass = state_.top_p < 1.0F;
     if (state_.top_k < 1 && !by_mass) return sample_row(key_from(least_));
-    count_steps(by_mass);
+    count_steps<false>(by_mass);
     const Crossing kth = top_k_step();
     const int steps = min(kth.bin + 1, num_steps_down_to(least_));
     const double below =
@@ -174,17 +174,20 @@ class RowFilter {
     return steps < kNumBins ? static_cast<int>(steps) + 1 : kNumBins;
   }
 
-  // Fills the bins, one per step, with the tokens of the whole row; with their weights if by_mass.
+  // Fills the bins, one per step, with the tokens of the whole row, or from least_ on alone; with
+  // their weights if by_mass.
+  template <bool kFromLeast>
   __device__ __noinline__ void count_steps(bool by_mass) {
     block_shared().bins.clear();
     Histogram& bins = block_shared().bins;
+    const float least = least_;
     const WeightScale scale = scale_;
     const RowReader<kRules> reader = reader_;
     reader.for_each([&](float x, int32_t) {
       const float steps = scale.steps(x);
-      if (!(steps < kNumBins)) return;
+      if ((kFromLeast && !(x >= least)) || !(steps < kNumBins)) return;
       const auto step = static_cast<int>(steps);
-      if (by_mass) {
+      if (kFromLeast || by_mass) {
         bins.add(step, scale.above(step, x));
       } else {
         bins.add(step);
@@ -253,7 +256,7 @@ class RowFilter {
 
   // Chooses a token by top-p when the tokens that the other filters keep do not fit into the list.
   __device__ Winner choose_by_mass() {
-    if (least_ > kLeastFloat) count_from_least();
+    if (least_ > kLeastFloat) count_steps<true>(true);
     const int last = num_steps_down_to(least_) - 1;
     const Crossing end = find_crossing(static_cast<double>(state_.top_p), true, [&](int b) {
       return b <= last ? block_shared().bins.mass(b, b) : 0.0;
@@ -267,22 +270,6 @@ class RowFilter {
     if (count > kNumBins) return sample_row(find_cut_key(end.bin, end.before, target, true));
     gather({key_from(fmaxf(step_floor(end.bin), least_)), ~uint64_t{0}});
     return sample_list(list_cut(target));
-  }
-
-  // Fills the bins as count_steps(true) does, with the tokens from least_ on alone.
-  __device__ __noinline__ void count_from_least() {
-    block_shared().bins.clear();
-    Histogram& bins = block_shared().bins;
-    const float least = least_;
-    const WeightScale scale = scale_;
-    const RowReader<kRules> reader = reader_;
-    reader.for_each([&](float x, int32_t) {
-      const float steps = scale.steps(x);
-      if (!(x >= least && steps < kNumBins)) return;
-      const auto step = static_cast<int>(steps);
-      bins.add(step, scale.above(step, x));
-    });
-    __syncthreads();
   }
 
   // The key of the token of `step` at which the count or the mass reaches the target; `before` is

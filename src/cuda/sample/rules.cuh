@@ -45,10 +45,6 @@ class Rules {
     frequency_ = state.frequency_penalty;
   }
 
-  __device__ __forceinline__ bool any() const {
-    return forbidden_ != nullptr || biased_ != nullptr || seen_ != nullptr;
-  }
-
   __device__ void apply(int32_t q, Quad& quad) const {
     if (forbidden_ != nullptr) {
       const uint32_t bits = nibble(forbidden_, q);

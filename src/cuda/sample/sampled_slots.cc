@@ -18,7 +18,7 @@ bool has_penalties(const SamplingParams& params) {
 
 // Whether an output can contain the word. LogitsRules ignores the same invalid words; words longer
 // than any output are ignored too.
-bool can_occur(const std::vector<int32_t>& word, const SlotLimits& limits) {
+bool can_occur(const std::vector<int32_t>& word, const DeviceSamplerLimits& limits) {
   return !word.empty() && word.size() <= static_cast<size_t>(limits.max_tokens_per_seq) &&
          std::ranges::all_of(word, [&](int32_t id) { return id >= 0 && id < limits.vocab_size; });
 }
@@ -29,7 +29,7 @@ Status check_count(const char* field, size_t got, int most) {
       "[sampling] over this device's limit: {}; got {}, expected at most {}", field, got, most));
 }
 
-SlotState make_state(const SlotAdded& added, const SlotLimits& limits) {
+SlotState make_state(const SlotAdded& added, const DeviceSamplerLimits& limits) {
   const SamplingParams& params = *added.sampling->params;
   const bool has_top_k = params.top_k >= 1 && params.top_k < limits.vocab_size;
   const auto num_tokens = static_cast<int>(added.token_ids.size());
@@ -63,11 +63,11 @@ SamplePass lasting_pass(const SlotState& state) {
 
 }  // namespace
 
-int SlotLimits::tail_size() const {
+int DeviceSamplerLimits::tail_size() const {
   return std::clamp(max_tokens_per_seq, 1, kMaxOutputTail);
 }
 
-SlotTables SlotLimits::sizes() const {
+SlotTables DeviceSamplerLimits::sizes() const {
   SlotTables tables = {};
   tables.vocab_size = vocab_size;
   tables.vocab_stride = round_up(vocab_size, 4);
@@ -76,7 +76,7 @@ SlotTables SlotLimits::sizes() const {
   return tables;
 }
 
-size_t SlotLimits::max_slot_bytes() const {
+size_t DeviceSamplerLimits::max_slot_bytes() const {
   auto num_words = static_cast<size_t>(max_tokens_per_seq);  // prompt and output ids
   const SlotTables tables = sizes();
   SlotTables::for_each_list(tables, [&](const auto* /*array*/, int32_t words, auto /*list*/) {
@@ -85,7 +85,7 @@ size_t SlotLimits::max_slot_bytes() const {
   return sizeof(UploadedSlot) + num_words * sizeof(int32_t);
 }
 
-Status check_sampling_spec(const SamplingSpec& spec, const SlotLimits& limits) {
+Status check_sampling_spec(const SamplingSpec& spec, const DeviceSamplerLimits& limits) {
   QUIRE_RETURN_IF_ERROR(check_count("logit_bias", spec.params->logit_bias.size(), kMaxBiases));
   QUIRE_RETURN_IF_ERROR(
       check_count("logprobs", static_cast<size_t>(std::max(spec.params->logprobs.value_or(0), 0)),

@@ -17,10 +17,13 @@
 
 namespace quire::cuda {
 
-// Limits of a slot's tables, besides the constants of sample_kernels.h.
-struct SlotLimits {
-  int vocab_size;
-  int max_tokens_per_seq;
+struct DeviceSamplerLimits {
+  int max_num_seqs = 0;   // slots
+  int max_rule_seqs = 0;  // the most of them with rules at a time (sched/policy.h, has_rules)
+  int max_rows = 0;       // logits rows of one call
+  int vocab_size = 0;     // at most kMaxSlices * kSliceSize
+  int max_tokens_per_seq = 0;
+  int num_drafts = 0;  // tokens of a span besides the first
 
   int bitmap_words() const { return ceil_div(vocab_size, 32); }
   int tail_size() const;
@@ -31,12 +34,12 @@ struct SlotLimits {
 };
 
 // Fails with kInvalidArgument if a request's lists exceed the device's tables.
-Status check_sampling_spec(const SamplingSpec& spec, const SlotLimits& limits);
+Status check_sampling_spec(const SamplingSpec& spec, const DeviceSamplerLimits& limits);
 
 // Packs the slots of added sequences for upload: headers, then one list of words.
 class SlotUpload {
  public:
-  explicit SlotUpload(const SlotLimits& limits) : limits_(limits) {}
+  explicit SlotUpload(const DeviceSamplerLimits& limits) : limits_(limits) {}
 
   // `added` has passed check_sampling_spec. The caller sets the returned state's table if the state
   // has flags. The reference is valid until the next append.
@@ -53,7 +56,7 @@ class SlotUpload {
   WordSpan append_words(std::span<const int32_t> words);
   WordSpan append_bitmap(std::span<const int32_t> ids);
 
-  SlotLimits limits_;
+  DeviceSamplerLimits limits_;
   std::vector<UploadedSlot> headers_;
   std::vector<int32_t> words_;
   std::vector<int32_t> scratch_;

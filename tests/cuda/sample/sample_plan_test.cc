@@ -131,7 +131,7 @@ TEST(SamplePlan, TablesGoToRowsWithRulesAndComeBack) {
 
 // The scheduler counts the sequences that may need a table, and SlotUpload decides which do.
 TEST(SamplePlan, NoSequenceNeedsATableThatTheSchedulerDoesNotCount) {
-  const SlotLimits limits = {.vocab_size = 100, .max_tokens_per_seq = 64};
+  const DeviceSamplerLimits limits = {.vocab_size = 100, .max_tokens_per_seq = 64};
   const std::vector<std::function<void(SamplingParams&, SamplingSpec&)>> rules = {
       [](auto& params, auto&) { params.repetition_penalty = 1.1F; },
       [](auto& params, auto&) { params.presence_penalty = -0.5F; },
