@@ -57,7 +57,7 @@ class NullEngine final : public server::EngineApi {
     const auto found = running_.find(id);
     if (found != running_.end()) found->second.is_cancelled = true;
   }
-  Result<std::string> render_chat(std::string_view) const override { return std::string("a"); }
+  Result<std::string> render_chat(const jinja::Value&) const override { return std::string("a"); }
   std::string_view chat_template() const override { return ""; }
   Result<std::vector<int32_t>> encode(std::string_view text, bool) const override {
     return std::vector<int32_t>(text.begin(), text.end());

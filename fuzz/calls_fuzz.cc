@@ -58,10 +58,8 @@ class TextEngine final : public server::EngineApi {
     return invalid_argument("[request] nothing is generated here");
   }
   void cancel(RequestId /*id*/) override {}
-  Result<std::string> render_chat(std::string_view variables) const override {
-    const auto document = JsonDocument::parse(variables, "variables", {.max_depth = 256});
-    QUIRE_CHECK(document.ok(), "a template's variables are no JSON");
-    return formats_[chosen_].render(document->root());
+  Result<std::string> render_chat(const jinja::Value& variables) const override {
+    return formats_[chosen_].render(variables);
   }
   std::string_view chat_template() const override { return formats_[chosen_].source(); }
   Result<std::vector<int32_t>> encode(std::string_view text, bool special) const override {

@@ -1,4 +1,4 @@
-// Bodies of all calls: read in linear time, or refused with an error that is valid JSON.
+// Bodies of all requests: read in linear time, or refused with an error that is valid JSON.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "cpu_bound.h"
-#include "server/openai/continuation.h"
 #include "server/openai/requests.h"
 
 namespace {
@@ -14,18 +13,19 @@ namespace {
 using namespace quire;
 using namespace quire::server;
 
-template <typename Call>
-bool is_read(const Parsed<Call>& parsed) {
+template <typename Body>
+bool is_read(const Parsed<Body>& parsed) {
   if (!parsed.error) return true;
-  QUIRE_CHECK(parsed.error->http_status == 400, "a body's fault is the client's");
+  QUIRE_CHECK(parsed.error->http_status == 400, "a body's error is the client's");
   const auto body = JsonDocument::parse(error_body(*parsed.error), "the error");
   QUIRE_CHECK(body.ok(), "an error is no JSON");
   return false;
 }
 
-void check_json(std::string_view text) {
-  QUIRE_CHECK(JsonDocument::parse(text, "variables", {.max_depth = 256}).ok(),
-              "a template's variables are no JSON");
+void check_variables(const jinja::Value& variables) {
+  QUIRE_CHECK(variables.is_dict(), "a template's variables are no dict");
+  constexpr int kMaxDepth = 64;
+  QUIRE_CHECK(variables.depth() <= kMaxDepth + 1, "a template's variables are too deep");
 }
 
 }  // namespace
@@ -36,25 +36,27 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const fuzz::CpuBound bound;
   const auto completion = parse_completion_request(body, defaults);
   if (is_read(completion)) {
-    QUIRE_CHECK(!completion.request.prompts.empty(), "a call without a prompt");
+    QUIRE_CHECK(!completion.request.prompts.empty(), "a request without a prompt");
     const int n = completion.request.engine_request.sampling.n;
     QUIRE_CHECK(n >= 1 && n <= defaults.limits.max_sequences, "n is out of range");
   }
   const auto chat = parse_chat_request(body, defaults);
   if (is_read(chat)) {
-    check_json(chat.request.template_variables);
+    check_variables(chat.request.conversation.variables);
     if (chat.request.tool_choice == ToolChoice::kRequired ||
         chat.request.tool_choice == ToolChoice::kNamed) {
-      check_json(forced_call_schema(chat.request).grammar.text);
+      const std::string schema = forced_call_schema(chat.request).grammar.text;
+      QUIRE_CHECK(JsonDocument::parse(schema, "schema", {.max_depth = 256}).ok(),
+                  "a forced call's schema is no JSON");
     }
-    if (chat.request.continuation) {
-      std::string prompt = chat.request.template_variables;
-      (void)continue_from(*chat.request.continuation, prompt);
+    if (const auto& continuation = chat.request.conversation.continuation) {
+      std::string prompt = continuation->content + continuation->marker;
+      (void)continue_from(*continuation, prompt);
     }
   }
   const auto tokenize = parse_tokenize_request(body, defaults);
-  if (is_read(tokenize) && !tokenize.request.template_variables.empty()) {
-    check_json(tokenize.request.template_variables);
+  if (is_read(tokenize) && tokenize.request.conversation) {
+    check_variables(tokenize.request.conversation->variables);
   }
   (void)is_read(parse_detokenize_request(body, defaults));
   bound.check(size);

@@ -98,47 +98,38 @@ Result<ChatFormat> ChatFormat::load(const std::filesystem::path& tokenizer_dir,
   return from_template(source);
 }
 
-Result<std::string> ChatFormat::render(element variables) const {
-  simdjson::dom::object given;
-  if (variables.get(given) != simdjson::SUCCESS) {
+Result<std::string> ChatFormat::render(const jinja::Value& variables) const {
+  if (!variables.is_dict()) {
     return invalid_argument("[template] the variables are not a JSON object");
   }
-  std::vector<std::pair<std::string, jinja::Value>> entries;
+  // As in transformers, tools and documents that the caller leaves out are None, which a template
+  // can distinguish from undefined. The caller's variables replace earlier ones of the same name.
+  std::vector<jinja::Dict::Entry> entries;
   for (const auto& [name, text] : special_tokens_) {
-    if (given[name].error() == simdjson::NO_SUCH_FIELD) {
-      entries.emplace_back(name, jinja::Value::string(text));
-    }
+    entries.emplace_back(jinja::Value::string(name), jinja::Value::string(text));
   }
-  // As in transformers, a variable that the caller leaves out is None, which a template can
-  // distinguish from undefined.
   for (const char* name : {"tools", "documents"}) {
-    if (given[name].error() == simdjson::NO_SUCH_FIELD) {
-      entries.emplace_back(name, jinja::Value::none());
-    }
+    entries.emplace_back(jinja::Value::string(name), jinja::Value::none());
   }
-  for (const auto field : given) {
-    entries.emplace_back(std::string(field.key), value_from_json(field.value));
-  }
-  return template_.render(jinja::Value::dict(entries));
+  const auto& given = variables.dict()->entries();
+  entries.insert(entries.end(), given.begin(), given.end());
+  return template_.render(
+      jinja::Value::of(jinja::Value::DictPtr(jinja::Dict::build(std::move(entries)))));
+}
+
+Result<std::string> ChatFormat::render(element variables) const {
+  return render(value_from_json(variables));
 }
 
 Result<std::string> ChatFormat::render(const std::vector<ChatMessage>& messages) const {
-  JsonWriter json;
-  json.begin_object();
-  json.key("messages");
-  json.begin_array();
+  using jinja::Value;
+  std::vector<Value> items;
   for (const ChatMessage& message : messages) {
-    json.begin_object();
-    json.field("role", message.role);
-    json.field("content", message.content);
-    json.end_object();
+    items.push_back(Value::dict(
+        {{"role", Value::string(message.role)}, {"content", Value::string(message.content)}}));
   }
-  json.end_array();
-  json.field("add_generation_prompt", true);
-  json.end_object();
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument variables,
-                         JsonDocument::parse(json.text(), "conversation"));
-  return render(variables.root());
+  return render(Value::dict({{"messages", Value::list(std::move(items))},
+                             {"add_generation_prompt", Value::boolean(true)}}));
 }
 
 }  // namespace quire

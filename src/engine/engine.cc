@@ -197,6 +197,12 @@ const Tokenizer* EngineInternals::tokenizer(const Engine& engine) {
   return engine.impl_->files.tokenizer.get();
 }
 
+Result<std::string> EngineInternals::render_chat(const Engine& engine,
+                                                 const jinja::Value& variables) {
+  const ModelFiles& files = engine.impl_->files;
+  return files.chat ? files.chat->render(variables) : files.chat_error;
+}
+
 bool Engine::has_tokenizer() const {
   return impl_->files.tokenizer != nullptr;
 }

@@ -11,6 +11,10 @@
 #include "platform/runner.h"
 #include "quire/engine.h"
 
+namespace quire::jinja {
+class Value;
+}
+
 namespace quire {
 
 struct DrafterLimits {
@@ -73,6 +77,8 @@ struct EngineInternals {
                                                 const LoadProgress& progress = {});
   // Null: the model has no tokenizer.
   static const Tokenizer* tokenizer(const Engine& engine);
+  // Does the same as Engine::render_chat_json() for a dict of the template's values.
+  static Result<std::string> render_chat(const Engine& engine, const jinja::Value& variables);
 };
 
 }  // namespace quire

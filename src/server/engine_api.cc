@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/engine_parts.h"
+
 namespace quire::server {
 namespace {
 
@@ -13,8 +15,8 @@ class RealEngine final : public EngineApi {
     return engine_.submit(std::move(request), std::move(on_output));
   }
   void cancel(RequestId id) override { engine_.cancel(id); }
-  Result<std::string> render_chat(std::string_view variables) const override {
-    return engine_.render_chat_json(variables);
+  Result<std::string> render_chat(const jinja::Value& variables) const override {
+    return EngineInternals::render_chat(engine_, variables);
   }
   std::string_view chat_template() const override { return engine_.chat_template(); }
   Result<std::vector<int32_t>> encode(std::string_view text,

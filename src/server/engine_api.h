@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "jinja/value.h"
 #include "quire/engine.h"
 
 namespace quire::server {
@@ -16,9 +17,9 @@ class EngineApi {
 
   virtual Result<RequestId> submit(Request request, Engine::OutputCallback on_output) = 0;
   virtual void cancel(RequestId id) = 0;
-  // `variables` is a JSON object with messages, tools, add_generation_prompt and any other variable
-  // of the template.
-  virtual Result<std::string> render_chat(std::string_view variables) const = 0;
+  // `variables` is a dict with messages, tools, add_generation_prompt and any other variable of the
+  // template.
+  virtual Result<std::string> render_chat(const jinja::Value& variables) const = 0;
   virtual std::string_view chat_template() const = 0;  // source text; empty without a template
   virtual Result<std::vector<int32_t>> encode(std::string_view text,
                                               bool add_special_tokens) const = 0;

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "server/openai/api_error.h"
-#include "server/tools/random_id.h"
+#include "server/tools/output_parser.h"
 
 namespace quire::server {
 namespace {

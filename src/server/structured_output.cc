@@ -5,7 +5,7 @@
 
 #include "base/numbers.h"
 #include "engine/engine_parts.h"
-#include "server/tools/marker.h"
+#include "server/tools/tool_parsers.h"
 
 namespace quire::server {
 namespace {

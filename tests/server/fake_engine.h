@@ -39,10 +39,10 @@ class FakeEngine final : public server::EngineApi {
     output.finish_reason = FinishReason::kCancelled;
     send(id, std::move(output));
   }
-  Result<std::string> render_chat(std::string_view variables) const override {
+  Result<std::string> render_chat(const jinja::Value& variables) const override {
     if (!template_fault_.ok()) return template_fault_;
     if (render_) return render_(variables);
-    return "<" + std::string(variables.substr(0, 20)) + ">" + chat_suffix_;
+    return "<rendered for a test>" + chat_suffix_;
   }
   std::string_view chat_template() const override { return "{{ messages }}"; }
   Result<std::vector<int32_t>> encode(std::string_view text, bool /*special*/) const override {
@@ -117,7 +117,7 @@ class FakeEngine final : public server::EngineApi {
 
   ModelInfo info_;
   std::string chat_suffix_;
-  std::function<Result<std::string>(std::string_view variables)> render_;
+  std::function<Result<std::string>(const jinja::Value& variables)> render_;
   Status template_fault_;
   std::function<void(std::string_view text)> on_encode_;  // may block
   size_t num_ids_per_byte_ = 1;

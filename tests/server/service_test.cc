@@ -673,10 +673,7 @@ TEST_F(ServiceTest, ContinuesTheLastMessageWhereItStands) {
   const auto chat_template = ChatTemplate::parse(
       "{% for m in messages %}{{ '<|im_start|>' + m.content + '<|im_end|>' }}{% endfor %}");
   ASSERT_TRUE(chat_template.ok());
-  engine_.render_ = [&](std::string_view variables) {
-    return chat_template->render(
-        value_from_json(JsonDocument::parse(variables, "variables")->root()));
-  };
+  engine_.render_ = [&](const jinja::Value& variables) { return chat_template->render(variables); };
   RequestId id = 0;
   for (const std::string text : {"end", "im", "i", ">", "<"}) {
     const std::string body = R"({"messages":[{"role":"assistant","content":")" + text +

@@ -8,7 +8,6 @@
 #include "server/answer_writer.h"
 #include "server/calls/prompts.h"
 #include "server/generation.h"
-#include "server/openai/continuation.h"
 #include "server/openai/requests.h"
 #include "server/structured_output.h"
 
@@ -182,12 +181,13 @@ OutputParserConfig parser_config(const CallContext& context, const ChatRequest& 
 }
 
 std::optional<ApiError> prepare_chat(const CallContext& context, ChatRequest& wanted) {
-  Result<std::string> prompt = context.engine.render_chat(wanted.template_variables);
+  Result<std::string> prompt = context.engine.render_chat(wanted.conversation.variables);
   if (!prompt.ok()) return api_error(prompt.status());
   if (auto error = check_prompt_bytes(context, prompt->size())) return error;
-  if (wanted.continuation) {
-    if (auto error = continue_from(*wanted.continuation, *prompt)) return error;
+  if (const auto& continuation = wanted.conversation.continuation) {
+    if (auto error = continue_from(*continuation, *prompt)) return error;
   }
+  wanted.conversation = {};  // its memory is no longer needed
   Request& request = wanted.engine_request;
   request.prompt = *std::move(prompt);
   if (auto error = prepare_prompt(context, request)) return error;

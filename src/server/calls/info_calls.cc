@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "server/openai/openapi.h"
+#include "server/openai/requests.h"
 
 namespace quire::server {
 namespace {

@@ -4,9 +4,8 @@
 
 #include <utility>
 
+#include "base/json.h"
 #include "server/calls/prompts.h"
-#include "server/openai/continuation.h"
-#include "server/openai/json_text.h"
 #include "server/openai/requests.h"
 
 namespace quire::server {
@@ -33,8 +32,8 @@ ApiError too_long(const CallContext& context, std::string field, std::string_vie
 // Reads the text of the conversation or the prompt. Checks its size before searching it.
 std::optional<ApiError> read_text(const CallContext& context, TokenizeRequest& wanted,
                                   std::string& text) {
-  const bool is_chat = !wanted.template_variables.empty();
-  Result<std::string> given = is_chat ? context.engine.render_chat(wanted.template_variables)
+  const bool is_chat = wanted.conversation.has_value();
+  Result<std::string> given = is_chat ? context.engine.render_chat(wanted.conversation->variables)
                                       : Result<std::string>(std::move(wanted.prompt));
   if (!given.ok()) return api_error(given.status());
   if (given->size() > context.config.max_tokenize_bytes) {
@@ -42,40 +41,32 @@ std::optional<ApiError> read_text(const CallContext& context, TokenizeRequest& w
         context, is_chat ? "messages" : "prompt",
         fmt::format("{} of {} bytes", is_chat ? "a rendered prompt" : "a text", given->size()));
   }
-  if (wanted.continuation) {
-    if (auto error = continue_from(*wanted.continuation, *given)) return error;
+  if (is_chat && wanted.conversation->continuation) {
+    if (auto error = continue_from(*wanted.conversation->continuation, *given)) return error;
   }
   text = *std::move(given);
   return std::nullopt;
 }
 
-// Appends the text of each token by itself; a token that holds a part of a UTF-8 character shows
-// U+FFFD.
-void append_token_texts(const EngineApi& engine, const std::vector<int32_t>& ids,
-                        std::string& out) {
-  out += '[';
-  for (const int32_t id : ids) {
-    if (out.back() != '[') out += ',';
-    append_string(engine.token_bytes(id), out);
-  }
-  out += ']';
-}
-
+// With `has_texts`, each token's text is written by itself; a token that holds a part of a UTF-8
+// character shows U+FFFD.
 std::string tokens_body(const EngineApi& engine, const std::vector<int32_t>& ids, bool has_texts) {
-  std::string out = "{\"count\":";
-  append_int(static_cast<int64_t>(ids.size()), out);
-  out += ",\"max_model_len\":";
-  append_int(engine.model_info().max_model_len, out);
-  out += ",\"tokens\":";
-  append_ids(ids, out);
-  out += ",\"token_strs\":";
+  JsonWriter json;
+  json.begin_object();
+  json.field("count", ids.size());
+  json.field("max_model_len", engine.model_info().max_model_len);
+  json.key("tokens");
+  json.ids(ids);
+  json.key("token_strs");
   if (has_texts) {
-    append_token_texts(engine, ids, out);
+    json.begin_array();
+    for (const int32_t id : ids) json.value(engine.token_bytes(id));
+    json.end_array();
   } else {
-    out += "null";
+    json.null();
   }
-  out += '}';
-  return out;
+  json.end_object();
+  return json.take();
 }
 
 // Checks that all ids are in the vocabulary, and that neither their number nor the size of their
@@ -112,7 +103,7 @@ void post_tokenize(CallContext& context, Call&& call) {
   const auto ids = context.engine.encode(text, wanted.add_special_tokens);
   if (!ids.ok()) return call.refuse(api_error(ids.status()));
   if (ids->size() > max_tokens(context)) {
-    const char* const field = wanted.template_variables.empty() ? "prompt" : "messages";
+    const char* const field = wanted.conversation ? "messages" : "prompt";
     return call.refuse(too_long(context, field, fmt::format("{} tokens", ids->size())));
   }
   call.respond(tokens_body(context.engine, *ids, wanted.return_token_strs));
@@ -125,10 +116,11 @@ void post_detokenize(CallContext& context, Call&& call) {
   const std::vector<int32_t>& ids = parsed.request.tokens;
   if (refuse_unknown_model(call, parsed.request.model)) return;
   if (const auto error = check_ids(context, ids)) return call.refuse(*error);
-  std::string out = "{\"prompt\":";
-  append_string(context.engine.decode(ids, false), out);
-  out += '}';
-  call.respond(std::move(out));
+  JsonWriter json;
+  json.begin_object();
+  json.field("prompt", context.engine.decode(ids, false));
+  json.end_object();
+  call.respond(json.take());
 }
 
 }  // namespace quire::server

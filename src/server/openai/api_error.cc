@@ -1,6 +1,6 @@
 #include "server/openai/api_error.h"
 
-#include "server/openai/json_text.h"
+#include "base/json.h"
 
 namespace quire::server {
 namespace {
@@ -17,14 +17,6 @@ std::string field_of(std::string_view message) {
   if (!message.starts_with(kPrefix)) return "";
   message.remove_prefix(kPrefix.size());
   return std::string(message.substr(0, message.find_first_of("; ")));
-}
-
-void append_or_null(std::string_view text, std::string& out) {
-  if (text.empty()) {
-    out += "null";
-  } else {
-    append_string(text, out);
-  }
 }
 
 }  // namespace
@@ -56,16 +48,19 @@ ApiError api_error(const Status& status) {
 }
 
 std::string error_body(const ApiError& error) {
-  std::string out = "{\"error\":{\"message\":";
-  append_string(error.message, out);
-  out += ",\"type\":";
-  append_string(error.type, out);
-  out += ",\"param\":";
-  append_or_null(error.param, out);
-  out += ",\"code\":";
-  append_or_null(error.code, out);
-  out += "}}";
-  return out;
+  JsonWriter json;
+  json.begin_object();
+  json.key("error");
+  json.begin_object();
+  json.field("message", error.message);
+  json.field("type", error.type);
+  json.key("param");
+  json.value_or_null(error.param);
+  json.key("code");
+  json.value_or_null(error.code);
+  json.end_object();
+  json.end_object();
+  return json.take();
 }
 
 std::string loggable(const ApiError& error) {

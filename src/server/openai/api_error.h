@@ -1,4 +1,4 @@
-// Errors of calls, and OpenAI's error object.
+// Errors of requests, and OpenAI's error object.
 #pragma once
 
 #include <string>
@@ -19,13 +19,14 @@ struct ApiError {
 // Makes an error with OpenAI's error type for the status.
 ApiError make_api_error(int http_status, std::string message, std::string param = "",
                         std::string code = "");
-// Converts a Status into the error of a call. A message `[sampling] top_p; …` sets the param, and
+// Converts a Status into the error of a request. A message `[sampling] top_p; …` sets the param,
+// and
 // `[template] …` the code. The text of an internal error is moved to `cause`, which the caller logs
 // and the client does not see.
 ApiError api_error(const Status& status);
 std::string error_body(const ApiError& error);
-// Returns a description that may be logged. A 400's or 404's message can quote the call and so its
-// prompt, so its code (or type) and field stand for it.
+// Returns a description that may be logged. A 400's or 404's message can quote the request and so
+// its prompt, so its code (or type) and field stand for it.
 std::string loggable(const ApiError& error);
 
 }  // namespace quire::server

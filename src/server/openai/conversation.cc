@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <array>
 
-#include "server/openai/continuation.h"
-#include "server/openai/json_text.h"
-#include "server/openai/messages.h"
-#include "server/tools/random_id.h"
+#include "base/text.h"
+#include "jinja/chat_template.h"
+#include "jinja/python_text.h"
+#include "server/tools/output_parser.h"
 
 namespace quire::server {
 namespace {
+
+using jinja::Value;
+using Entries = std::vector<jinja::Dict::Entry>;
 
 // Names that chat_template_kwargs must not set, because the request has fields for them or the
 // server sets them.
@@ -19,7 +22,193 @@ constexpr auto kReserved =
     std::to_array<std::string_view>({"messages", "tools", "documents", "add_generation_prompt",
                                      "continue_final_message", "chat_template", "tokenize"});
 
-FieldError append_kwargs(Element value, std::string& out) {
+// Levels of the template's variables around the arguments of a tool call: the variables, messages,
+// a message, tool_calls, a tool call and its function.
+constexpr size_t kLevelsAroundArguments = 6;
+
+void add(std::string_view name, Value value, Entries& out) {
+  out.emplace_back(Value::string(name), std::move(value));
+}
+
+Value dict(Entries&& entries) {
+  return Value::of(Value::DictPtr(jinja::Dict::build(std::move(entries))));
+}
+
+// Templates trim messages as Python does, so these trim Unicode's white space too.
+std::string_view strip_left(std::string_view text) {
+  return jinja::strip(text, std::nullopt, true, false);
+}
+
+std::string_view strip_right(std::string_view text) {
+  return jinja::strip(text, std::nullopt, false, true);
+}
+
+// Returns `content` with the marker between its text and its trailing white space, which a
+// template can still trim.
+std::string with_marker(std::string_view content, std::string_view marker) {
+  std::string marked(content);
+  marked.insert(strip_right(content).size(), marker);
+  return marked;
+}
+
+// Reads the text of one content part. Refuses other kinds (images, audio, files) by name.
+FieldError read_part(const Path& path, Element part, std::string& out) {
+  if (part.is_string()) return read_text(path, part, out);
+  simdjson::dom::object fields;
+  if (part.get_object().get(fields)) return unexpected(path, part, "a text part");
+  std::string_view type = "text";
+  Element value;
+  if (!fields["type"].get(value) && value.get_string().get(type)) {
+    return unexpected(Path(path, "type"), value, "'text'");
+  }
+  const bool is_refusal = type == "refusal";
+  if (type != "text" && type != "input_text" && type != "output_text" && !is_refusal) {
+    return unexpected(Path(path, "type"), value, "'text', the only type that the model reads");
+  }
+  return read_required(path, fields, is_refusal ? "refusal" : "text", out);
+}
+
+// Reads content that is a string, null or a list of parts. Parts are joined by newlines, as in
+// vLLM.
+FieldError read_content(const Path& path, Element value, std::string& out) {
+  if (value.is_null()) return {};
+  if (value.is_string()) return read_text(path, value, out);
+  simdjson::dom::array parts;
+  if (value.get_array().get(parts)) return unexpected(path, value, "a string or a list of parts");
+  size_t idx = 0;
+  for (const Element part : parts) {
+    std::string text;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_part(Path(path, idx), part, text));
+    if (idx++ > 0) out += '\n';
+    out += text;
+  }
+  return {};
+}
+
+// Reads a tool call's arguments as a dict, which templates expect. OpenAI's clients send the text
+// of an object. As in vLLM, null and an empty text mean no arguments.
+FieldError read_arguments(const Path& path, Element value, const RequestLimits& limits,
+                          Value& out) {
+  std::string_view text;
+  const bool is_text = !value.get_string().get(text);
+  if (value.is_null() || (is_text && text.empty())) {
+    out = dict({});
+    return {};
+  }
+  if (!is_text) {
+    if (!value.is_object()) return unexpected(path, value, "a JSON object, or its text");
+    out = value_from_json(value);
+    return {};
+  }
+  const auto document = JsonDocument::parse(
+      text, "arguments", {.max_depth = limits.max_json_depth - kLevelsAroundArguments});
+  if (!document.ok() || !document->root().is_object()) {
+    return unexpected(path, value, "the text of a JSON object");
+  }
+  out = value_from_json(document->root());
+  return {};
+}
+
+FieldError read_tool_call(const Path& path, Element value, const RequestLimits& limits,
+                          Value& out) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  const Path function_path(path, "function");
+  simdjson::dom::object function_fields;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "function", function_fields));
+  std::string name;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(function_path, function_fields, "name", name));
+  Entries function;
+  for (const auto& [key, field] : function_fields) {
+    Value field_value;
+    if (key == "arguments") {
+      QUIRE_RETURN_IF_FIELD_ERROR(
+          read_arguments(Path(function_path, key), field, limits, field_value));
+    } else {
+      field_value = value_from_json(field);
+    }
+    add(key, std::move(field_value), function);
+  }
+  Entries call;
+  for (const auto& [key, field] : fields) {
+    add(key, key == "function" ? dict(std::move(function)) : value_from_json(field), call);
+  }
+  out = dict(std::move(call));
+  return {};
+}
+
+FieldError read_tool_calls(const Path& path, Element value, const RequestLimits& limits,
+                           Value& out) {
+  simdjson::dom::array calls;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, static_cast<size_t>(limits.max_tools), calls));
+  std::vector<Value> values;
+  for (const Element call : calls) {
+    const Path at(path, values.size());
+    QUIRE_RETURN_IF_FIELD_ERROR(read_tool_call(at, call, limits, values.emplace_back()));
+  }
+  out = Value::list(std::move(values));
+  return {};
+}
+
+// Content becomes one string and the arguments of tool calls become dicts; all other fields are
+// copied, without those that are null.
+FieldError read_message(const Path& path, Element value, const RequestLimits& limits, bool is_last,
+                        Conversation& conversation, Value& out) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  std::string& role = conversation.final_role;
+  std::string& text = conversation.final_content;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "role", role));
+  constexpr size_t kMaxRoleBytes = 64;
+  if (role.empty() || role.size() > kMaxRoleBytes) {
+    return unexpected(Path(path, "role"), fields["role"].value_unsafe(),
+                      "'system', 'user', 'assistant' or 'tool'");
+  }
+  Element content;
+  text.clear();
+  if (!fields["content"].get(content)) {
+    QUIRE_RETURN_IF_FIELD_ERROR(read_content(Path(path, "content"), content, text));
+  } else if (role != "assistant") {
+    return missing(Path(path, "content"), "a string or a list of parts");
+  }
+  Entries message;
+  add("role", Value::string(role), message);
+  // Few templates handle a message without content, so it becomes an empty string.
+  add("content", Value::string(is_last ? with_marker(text, conversation.final_marker) : text),
+      message);
+  for (const auto& [name, field] : fields) {
+    if (name == "role" || name == "content" || field.is_null()) continue;
+    Value field_value;
+    if (name == "tool_calls") {
+      QUIRE_RETURN_IF_FIELD_ERROR(read_tool_calls(Path(path, name), field, limits, field_value));
+    } else {
+      field_value = value_from_json(field);
+    }
+    add(name, std::move(field_value), message);
+  }
+  out = dict(std::move(message));
+  return {};
+}
+
+FieldError read_messages(Element value, const RequestLimits& limits, Conversation& conversation,
+                         Value& out) {
+  const Path path("messages");
+  simdjson::dom::array messages;
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_list(path, value, static_cast<size_t>(limits.max_messages), messages));
+  if (messages.size() == 0) return unexpected(path, value, "at least one message");
+  std::vector<Value> values;
+  for (const Element message : messages) {
+    const Path at(path, values.size());
+    const bool is_last = values.size() + 1 == messages.size();
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        read_message(at, message, limits, is_last, conversation, values.emplace_back()));
+  }
+  out = Value::list(std::move(values));
+  return {};
+}
+
+FieldError read_kwargs(Element value, Entries& out) {
   const Path path("chat_template_kwargs");
   simdjson::dom::object kwargs;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, kwargs));
@@ -27,45 +216,23 @@ FieldError append_kwargs(Element value, std::string& out) {
     if (std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end()) {
       return field_error(Path(path, name), "got a reserved name, expected the template's own");
     }
-    out += ',';
-    append_string(name, out);
-    out += ':';
-    out += simdjson::to_string(argument);
+    add(name, value_from_json(argument), out);
   }
-  return {};
-}
-
-FieldError read_optional_bool(const Path& path, Element value, std::optional<bool>& out) {
-  bool flag = false;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, flag));
-  out = flag;
   return {};
 }
 
 FieldError read_tool(const Path& path, Element value, Tool& out) {
-  simdjson::dom::object fields;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
-  Element type;
-  std::string_view type_name = "function";
-  if (!fields["type"].get(type) && (type.get_string().get(type_name) || type_name != "function")) {
-    return unexpected(Path(path, "type"), type, "'function'");
-  }
+  simdjson::dom::object function;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_function(path, value, out.name, function));
   const Path function_path(path, "function");
-  Element function;
-  simdjson::dom::object function_fields;
-  if (fields["function"].get(function)) return missing(function_path, "an object");
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(function_path, function, function_fields));
-  const Path name_path(function_path, "name");
-  Element name;
-  if (function_fields["name"].get(name)) return missing(name_path, "a string");
-  QUIRE_RETURN_IF_FIELD_ERROR(read_text(name_path, name, out.name));
   constexpr size_t kMaxNameBytes = 256;
   if (out.name.empty() || out.name.size() > kMaxNameBytes) {
-    return unexpected(name_path, name, fmt::format("1 to {} bytes of text", kMaxNameBytes));
+    return unexpected(Path(function_path, "name"), function["name"].value_unsafe(),
+                      fmt::format("1 to {} bytes of text", kMaxNameBytes));
   }
   out.parameters = "{}";
   Element parameters;
-  if (function_fields["parameters"].get(parameters) || parameters.is_null()) return {};
+  if (function["parameters"].get(parameters) || parameters.is_null()) return {};
   if (!parameters.is_object()) {
     return unexpected(Path(function_path, "parameters"), parameters, "a JSON schema: an object");
   }
@@ -75,28 +242,16 @@ FieldError read_tool(const Path& path, Element value, Tool& out) {
 
 }  // namespace
 
-FieldError ConversationFields::read(std::string_view name, Element value, bool& taken) {
-  taken = true;
-  if (name == "messages") {
-    messages = value;
-  } else if (name == "tools") {
-    tools = value;
-  } else if (name == "documents") {
-    documents = value;
-  } else if (name == "chat_template_kwargs") {
-    template_kwargs = value;
-  } else if (name == "reasoning_effort") {
-    reasoning_effort = value;
-  } else if (name == "add_generation_prompt") {
-    return read_optional_bool(Path(name), value, add_generation_prompt);
-  } else if (name == "continue_final_message") {
-    return read_bool(Path(name), value, continue_final_message);
-  } else if (name == "chat_template") {
-    return unexpected(Path(name), value, "none: templates come from the operator");
-  } else {
-    taken = false;
-  }
-  return {};
+std::optional<Element>* ConversationFields::find(std::string_view name) {
+  if (name == "messages") return &messages;
+  if (name == "tools") return &tools;
+  if (name == "documents") return &documents;
+  if (name == "chat_template_kwargs") return &template_kwargs;
+  if (name == "reasoning_effort") return &reasoning_effort;
+  if (name == "add_generation_prompt") return &add_generation_prompt;
+  if (name == "continue_final_message") return &continue_final_message;
+  if (name == "chat_template") return &chat_template;
+  return nullptr;
 }
 
 bool mentions_variable(std::string_view chat_template, std::string_view name) {
@@ -112,53 +267,98 @@ bool mentions_variable(std::string_view chat_template, std::string_view name) {
   return false;
 }
 
-FieldError render_variables(const ConversationFields& fields, bool shows_tools,
-                            const RequestLimits& limits, Conversation& out) {
+FieldError read_conversation(const ConversationFields& fields, bool shows_tools,
+                             const RequestLimits& limits, Conversation& out) {
   if (!fields.messages) return field_error("messages", "got none, expected at least one message");
-  if (fields.continue_final_message && fields.add_generation_prompt.value_or(false)) {
+  if (fields.chat_template) {
+    return unexpected("chat_template", *fields.chat_template,
+                      "none: the operator chooses the template");
+  }
+  bool continues = false;
+  if (fields.continue_final_message) {
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        read_bool("continue_final_message", *fields.continue_final_message, continues));
+  }
+  bool adds_prompt = !continues;
+  if (fields.add_generation_prompt) {
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        read_bool("add_generation_prompt", *fields.add_generation_prompt, adds_prompt));
+  }
+  if (continues && adds_prompt) {
     return field_error("continue_final_message",
                        "got true beside add_generation_prompt, expected one of the two");
   }
-  std::string& json = out.variables;
-  json = "{\"messages\":";
-  if (fields.continue_final_message) out.final_marker = random_id();
-  QUIRE_RETURN_IF_FIELD_ERROR(append_messages(*fields.messages, limits, out, json));
-  if (fields.continue_final_message && !has_text_to_continue(out.final_content)) {
-    return field_error(
-        "messages",
-        "got a last message without text, expected some for continue_final_message to "
-        "continue; send some, or no continue_final_message");
+  if (continues) out.final_marker = random_id();
+  Value messages;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_messages(*fields.messages, limits, out, messages));
+  if (continues && strip_left(out.final_content).empty()) {
+    return field_error("messages",
+                       "got a last message without text, expected some for continue_final_message "
+                       "to continue; send some, or no continue_final_message");
   }
-  const bool adds_prompt = fields.add_generation_prompt.value_or(!fields.continue_final_message);
-  json += adds_prompt ? ",\"add_generation_prompt\":true" : ",\"add_generation_prompt\":false";
-  if (fields.tools && shows_tools) {
-    json += ",\"tools\":";
-    json += simdjson::to_string(*fields.tools);
-  }
+  Entries variables;
+  add("messages", std::move(messages), variables);
+  add("add_generation_prompt", Value::boolean(adds_prompt), variables);
+  if (fields.tools && shows_tools) add("tools", value_from_json(*fields.tools), variables);
   if (fields.documents) {
     simdjson::dom::array documents;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_list(Path("documents"), *fields.documents,
+    QUIRE_RETURN_IF_FIELD_ERROR(read_list("documents", *fields.documents,
                                           static_cast<size_t>(limits.max_messages), documents));
-    json += ",\"documents\":";
-    json += simdjson::to_string(*fields.documents);
+    add("documents", value_from_json(*fields.documents), variables);
   }
   if (fields.reasoning_effort) {
     std::string effort;
-    QUIRE_RETURN_IF_FIELD_ERROR(
-        read_text(Path("reasoning_effort"), *fields.reasoning_effort, effort));
-    json += ",\"reasoning_effort\":";
-    append_string(effort, json);
+    QUIRE_RETURN_IF_FIELD_ERROR(read_text("reasoning_effort", *fields.reasoning_effort, effort));
+    add("reasoning_effort", Value::string(effort), variables);
   }
-  if (fields.template_kwargs)
-    QUIRE_RETURN_IF_FIELD_ERROR(append_kwargs(*fields.template_kwargs, json));
-  json += '}';
+  if (fields.template_kwargs) {
+    QUIRE_RETURN_IF_FIELD_ERROR(read_kwargs(*fields.template_kwargs, variables));
+  }
+  out.variables = dict(std::move(variables));
   return {};
 }
 
-std::optional<Continuation> continuation_of(Conversation&& conversation) {
-  if (conversation.final_marker.empty()) return std::nullopt;
-  return Continuation{.content = std::move(conversation.final_content),
-                      .marker = std::move(conversation.final_marker)};
+TemplateInput template_input(Conversation&& conversation) {
+  TemplateInput input = {.variables = std::move(conversation.variables)};
+  if (!conversation.final_marker.empty()) {
+    input.continuation = Continuation{.content = std::move(conversation.final_content),
+                                      .marker = std::move(conversation.final_marker)};
+  }
+  return input;
+}
+
+FieldError continue_from(const Continuation& continuation, std::string& rendered) {
+  const std::string& marker = continuation.marker;
+  const std::string_view text = strip_right(continuation.content);
+  const std::string_view space = std::string_view(continuation.content).substr(text.size());
+  const std::string_view all = rendered;
+  const size_t at = find_text(all, marker);
+  const bool is_there =
+      at != std::string_view::npos && all.substr(0, at).ends_with(strip_left(text));
+  if (!is_there || find_text(all, marker, at + marker.size()) != std::string_view::npos) {
+    return field_error("messages",
+                       "the template changes or drops the last message, expected one that it "
+                       "writes once and as it is; send another last message, or no "
+                       "continue_final_message");
+  }
+  // If the template kept the message's trailing white space, it belongs to the message.
+  const bool keeps_space = all.substr(at + marker.size()).starts_with(space);
+  rendered.resize(at);
+  if (keeps_space) rendered += space;
+  return {};
+}
+
+FieldError read_function(const Path& path, Element value, std::string& name,
+                         simdjson::dom::object& fields) {
+  simdjson::dom::object outer;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, outer));
+  Element type;
+  std::string_view type_name = "function";
+  if (!outer["type"].get(type) && (type.get_string().get(type_name) || type_name != "function")) {
+    return unexpected(Path(path, "type"), type, "'function'");
+  }
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, outer, "function", fields));
+  return read_required(Path(path, "function"), fields, "name", name);
 }
 
 FieldError read_tools(Element value, const RequestLimits& limits, std::vector<Tool>& out) {

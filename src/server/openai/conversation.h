@@ -1,4 +1,4 @@
-// Converts a call's messages and tools into the variables of the chat template.
+// Converts a request's messages and tools into the variables of the chat template.
 #pragma once
 
 #include <optional>
@@ -11,22 +11,23 @@
 
 namespace quire::server {
 
-// The fields as received; render_variables() checks them.
+// The fields as received, without those that are null; read_conversation() checks them.
 struct ConversationFields {
   std::optional<Element> messages;
   std::optional<Element> tools;
   std::optional<Element> documents;
   std::optional<Element> template_kwargs;
   std::optional<Element> reasoning_effort;
-  std::optional<bool> add_generation_prompt;
-  bool continue_final_message = false;
+  std::optional<Element> add_generation_prompt;
+  std::optional<Element> continue_final_message;
+  std::optional<Element> chat_template;
 
-  // Reads a field that is not null; sets `taken` to whether it is one of these fields.
-  FieldError read(std::string_view name, Element value, bool& taken);
+  // Returns the member for a field of the body, or null if the name is none of these.
+  std::optional<Element>* find(std::string_view name);
 };
 
 struct Conversation {
-  std::string variables;      // a JSON object
+  jinja::Value variables;
   std::string final_role;     // of the last message
   std::string final_content;  // text of the last message
   std::string final_marker;   // random text at the end of final_content in `variables`; empty: none
@@ -36,13 +37,18 @@ struct Conversation {
 // does not, the variable has no effect.
 bool mentions_variable(std::string_view chat_template, std::string_view name);
 
-// Renders the template's variables into `out`; `shows_tools` includes the tools.
-FieldError render_variables(const ConversationFields& fields, bool shows_tools,
-                            const RequestLimits& limits, Conversation& out);
+// Reads the template's variables into `out`; `shows_tools` includes the tools.
+FieldError read_conversation(const ConversationFields& fields, bool shows_tools,
+                             const RequestLimits& limits, Conversation& out);
 
-// Returns a value only if the call asked for continue_final_message.
-std::optional<Continuation> continuation_of(Conversation&& conversation);
+// Moves the variables out, and the continuation if the request asked for continue_final_message.
+TemplateInput template_input(Conversation&& conversation);
 
 FieldError read_tools(Element value, const RequestLimits& limits, std::vector<Tool>& out);
+
+// Reads {"type": "function", "function": {…}}, a tool or a tool choice, up to the function's name.
+// `fields` are those of the function.
+FieldError read_function(const Path& path, Element value, std::string& name,
+                         simdjson::dom::object& fields);
 
 }  // namespace quire::server

@@ -39,13 +39,13 @@ size_t first_invalid_utf8(std::string_view text) {
 }
 
 // Finds the position of a JSON error, which simdjson does not report.
-std::optional<Position> find_fault(std::string_view body) {
+std::optional<Position> find_error(std::string_view body) {
   const size_t bad_utf8 = first_invalid_utf8(body);
   JsonScanner scanner;
   for (size_t i = 0; i < body.size(); ++i) {
-    if (i == bad_utf8) return Position{i, "no valid UTF-8"};
+    if (i == bad_utf8) return Position{i, "invalid UTF-8"};
     if (scanner.done() && is_json_space(body[i])) continue;
-    if (scanner.done()) return Position{i, "something follows the object"};
+    if (scanner.done()) return Position{i, "text after the object"};
     if (!scanner.push(body[i])) return Position{i, "not valid JSON, or more than 64 levels deep"};
   }
   if (!scanner.done()) return Position{body.size(), "the object does not end"};
@@ -53,7 +53,7 @@ std::optional<Position> find_fault(std::string_view body) {
 }
 
 std::string invalid_body(std::string_view body, const Status& status) {
-  const auto found = find_fault(body);
+  const auto found = find_error(body);
   if (!found) return status.message();
   const std::string_view before = body.substr(0, found->byte);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
@@ -115,7 +115,8 @@ FieldError read_bool(const Path& path, Element value, bool& out) {
 FieldError refuse_unless_false(const Path& path, Element value) {
   bool flag = false;
   QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, flag));
-  return flag ? unexpected(path, value, "false: this server does not do that") : FieldError();
+  return flag ? unexpected(path, value, "false: this server does not support this option")
+              : FieldError();
 }
 
 FieldError read_int(const Path& path, Element value, int least, int most, int& out) {
@@ -138,6 +139,20 @@ FieldError read_list(const Path& path, Element value, size_t max_items, simdjson
 FieldError read_object(const Path& path, Element value, simdjson::dom::object& out) {
   if (value.get_object().get(out)) return unexpected(path, value, "an object");
   return {};
+}
+
+FieldError read_required(const Path& path, const simdjson::dom::object& fields,
+                         std::string_view name, std::string& out) {
+  Element value;
+  if (fields[name].get(value)) return missing(Path(path, name), "a string");
+  return read_text(Path(path, name), value, out);
+}
+
+FieldError read_required(const Path& path, const simdjson::dom::object& fields,
+                         std::string_view name, simdjson::dom::object& out) {
+  Element value;
+  if (fields[name].get(value)) return missing(Path(path, name), "an object");
+  return read_object(Path(path, name), value, out);
 }
 
 FieldError read_ids(const Path& path, Element value, std::vector<int32_t>& out) {

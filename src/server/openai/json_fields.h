@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/json.h"
@@ -21,10 +20,10 @@ using Element = simdjson::dom::element;
 using FieldError = std::optional<ApiError>;  // empty: no error
 
 #define QUIRE_RETURN_IF_FIELD_ERROR(expr) \
-  QUIRE_RETURN_IF_FIELD_ERROR_(QUIRE_CONCAT_(fault_, __LINE__), expr)
-#define QUIRE_RETURN_IF_FIELD_ERROR_(fault, expr)                        \
+  QUIRE_RETURN_IF_FIELD_ERROR_(QUIRE_CONCAT_(error_, __LINE__), expr)
+#define QUIRE_RETURN_IF_FIELD_ERROR_(error, expr)                        \
   do {                                                                   \
-    if (::quire::server::FieldError fault = (expr); fault) return fault; \
+    if (::quire::server::FieldError error = (expr); error) return error; \
   } while (false)
 
 // The location of a value, such as "messages[2].content". Lives on the stack and refers to its
@@ -59,14 +58,14 @@ FieldError read_texts(const Path& path, Element value, size_t max_texts,
                       std::vector<std::string>& out);
 FieldError read_list(const Path& path, Element value, size_t max_items, simdjson::dom::array& out);
 FieldError read_object(const Path& path, Element value, simdjson::dom::object& out);
+// Read the field `name` of the object at `path`, which must have it.
+FieldError read_required(const Path& path, const simdjson::dom::object& fields,
+                         std::string_view name, std::string& out);
+FieldError read_required(const Path& path, const simdjson::dom::object& fields,
+                         std::string_view name, simdjson::dom::object& out);
 
 // Parses a body that must be an object. Refuses a key that occurs twice in any of its objects,
 // because JSON readers differ in which value they use.
 FieldError parse_body(std::string_view body, size_t max_depth, std::optional<JsonDocument>& out);
-
-// Maps a field's name to its reader. Null fields are skipped.
-template <typename Reader>
-using FieldHandlers =
-    std::unordered_map<std::string_view, FieldError (*)(Reader&, const Path&, Element)>;
 
 }  // namespace quire::server

@@ -1,6 +1,5 @@
-#include "server/openai/openapi.h"
-
 #include "base/embed.h"
+#include "server/openai/requests.h"
 
 QUIRE_EMBED(quire_openapi, QUIRE_OPENAPI_DIR "/openapi.json")
 

@@ -2,34 +2,40 @@
 
 #include <algorithm>
 
-#include "server/openai/answer_fields.h"
+#include "grammar/schema_keywords.h"
 #include "server/openai/conversation.h"
+#include "server/openai/generation_fields.h"
 #include "server/openai/requests.h"
 
 namespace quire::server {
 namespace {
 
+using grammar::Place;
+
+constexpr std::string_view kAnyObject = R"({"type":"object"})";
+
 class ChatFields {
  public:
-  ChatFields(ChatRequest& call, const RequestDefaults& defaults)
-      : call_(call), defaults_(defaults), shared_(call, call.engine_request, defaults) {
-    call_.engine_request.add_special_tokens = false;  // the template renders them
+  ChatFields(ChatRequest& request, const RequestDefaults& defaults)
+      : request_(request), defaults_(defaults), shared_(request, request.engine_request, defaults) {
+    request_.engine_request.add_special_tokens = false;  // the template renders them
   }
 
+  // Reads a field that is not null. Ignores unknown fields.
   FieldError read(std::string_view name, Element value);
+  // Checks the fields against each other, after all of them were read.
   FieldError finish();
 
  private:
-  static const FieldHandlers<ChatFields>& handlers();
   FieldError finish_tools();
   FieldError check_template() const;
   FieldError read_tool_choice(Element value);
   FieldError read_named_tool(const Path& path, Element value);
   FieldError finish_logprobs();
 
-  ChatRequest& call_;
+  ChatRequest& request_;
   const RequestDefaults& defaults_;
-  AnswerFields shared_;
+  GenerationFields shared_;
   ConversationFields conversation_;
   std::optional<Element> tool_choice_;
   std::optional<Element> max_completion_tokens_;
@@ -38,88 +44,67 @@ class ChatFields {
   bool echo_ = false;
 };
 
-const FieldHandlers<ChatFields>& ChatFields::handlers() {
-  using F = ChatFields;
-  using P = const Path&;
-  using E = Element;
-  static const FieldHandlers<ChatFields> table = {
-      {"tool_choice", [](F& f, P, E v) { return f.tool_choice_ = v, FieldError(); }},
-      {"max_completion_tokens",
-       [](F& f, P, E v) { return f.max_completion_tokens_ = v, FieldError(); }},
-      {"parallel_tool_calls",
-       [](F& f, P p, E v) { return read_bool(p, v, f.call_.parallel_tool_calls); }},
-      {"include_reasoning",
-       [](F& f, P p, E v) { return read_bool(p, v, f.call_.include_reasoning); }},
-      {"logprobs", [](F& f, P p, E v) { return read_bool(p, v, f.logprobs_); }},
-      {"top_logprobs",
-       [](F& f, P p, E v) {
-         int number = 0;
-         QUIRE_RETURN_IF_FIELD_ERROR(read_int(p, v, 0, f.defaults_.limits.max_logprobs, number));
-         f.top_logprobs_ = number;
-         return FieldError();
-       }},
-      {"functions", [](F&, P p, E v) { return unexpected(p, v, "none: tools is its newer name"); }},
-      {"function_call",
-       [](F&, P p, E v) { return unexpected(p, v, "none: tool_choice is its newer name"); }},
-      {"echo", [](F& f, P p, E v) { return read_bool(p, v, f.echo_); }},
-      {"modalities",
-       [](F&, P p, E v) {
-         std::vector<std::string> names;
-         QUIRE_RETURN_IF_FIELD_ERROR(read_texts(p, v, 16, names));
-         const bool is_text = std::all_of(names.begin(), names.end(),
-                                          [](const std::string& name) { return name == "text"; });
-         return is_text ? FieldError() : unexpected(p, v, "'text' alone");
-       }},
-  };
-  return table;
+FieldError read_modalities(const Path& path, Element value) {
+  constexpr size_t kMaxNames = 16;
+  std::vector<std::string> names;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_texts(path, value, kMaxNames, names));
+  const bool is_text = std::all_of(names.begin(), names.end(),
+                                   [](const std::string& name) { return name == "text"; });
+  return is_text ? FieldError() : unexpected(path, value, "'text' alone");
 }
 
 FieldError ChatFields::read(std::string_view name, Element value) {
-  const auto found = handlers().find(name);
-  if (found != handlers().end()) return found->second(*this, Path(name), value);
-  bool taken = false;
-  QUIRE_RETURN_IF_FIELD_ERROR(conversation_.read(name, value, taken));
-  return taken ? FieldError() : shared_.read(name, value);
+  const Path path(name);
+  if (std::optional<Element>* const field = conversation_.find(name)) {
+    *field = value;
+    return {};
+  }
+  if (name == "tool_choice") {
+    tool_choice_ = value;
+    return {};
+  }
+  if (name == "max_completion_tokens") {
+    max_completion_tokens_ = value;
+    return {};
+  }
+  if (name == "parallel_tool_calls") return read_bool(path, value, request_.parallel_tool_calls);
+  if (name == "include_reasoning") return read_bool(path, value, request_.include_reasoning);
+  if (name == "logprobs") return read_bool(path, value, logprobs_);
+  if (name == "top_logprobs") {
+    return read_int(path, value, 0, defaults_.limits.max_logprobs, top_logprobs_.emplace());
+  }
+  if (name == "echo") return read_bool(path, value, echo_);
+  if (name == "modalities") return read_modalities(path, value);
+  if (name == "functions") return unexpected(path, value, "tools, the newer name of this field");
+  if (name == "function_call") {
+    return unexpected(path, value, "tool_choice, the newer name of this field");
+  }
+  return shared_.read(name, value);
 }
 
 FieldError ChatFields::read_named_tool(const Path& path, Element value) {
-  simdjson::dom::object fields;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
-  Element type;
-  std::string_view type_name = "function";
-  if (!fields["type"].get(type) && (type.get_string().get(type_name) || type_name != "function")) {
-    return unexpected(Path(path, "type"), type, "'function'");
-  }
+  simdjson::dom::object function;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_function(path, value, request_.named_tool, function));
+  request_.tool_choice = ToolChoice::kNamed;
+  const bool is_known =
+      std::any_of(request_.tools.begin(), request_.tools.end(),
+                  [&](const Tool& tool) { return tool.name == request_.named_tool; });
+  if (is_known) return {};
   const Path function_path(path, "function");
-  const Path name_path(function_path, "name");
-  Element function;
-  Element name;
-  simdjson::dom::object function_fields;
-  if (fields["function"].get(function)) return missing(function_path, "an object");
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(function_path, function, function_fields));
-  if (function_fields["name"].get(name)) return missing(name_path, "a string");
-  QUIRE_RETURN_IF_FIELD_ERROR(read_text(name_path, name, call_.named_tool));
-  call_.tool_choice = ToolChoice::kNamed;
-  const bool is_known = std::any_of(call_.tools.begin(), call_.tools.end(), [&](const Tool& tool) {
-    return tool.name == call_.named_tool;
-  });
-  return is_known ? FieldError() : unexpected(name_path, name, "the name of one of the tools");
+  return unexpected(Path(function_path, "name"), function["name"].value_unsafe(),
+                    "the name of one of the tools");
 }
 
 FieldError ChatFields::read_tool_choice(Element value) {
   const Path path("tool_choice");
+  if (value.is_object()) return read_named_tool(path, value);
   std::string_view choice;
-  if (value.get_string().get(choice)) {
-    if (!value.is_object()) {
-      return unexpected(path, value, "'none', 'auto', 'required' or a function");
-    }
-    return read_named_tool(path, value);
-  }
+  if (value.get_string().get(choice)) choice = {};
   if (choice == "none") {
-    call_.tool_choice = ToolChoice::kNone;
+    request_.tool_choice = ToolChoice::kNone;
   } else if (choice == "required") {
-    call_.tool_choice = ToolChoice::kRequired;
-    if (call_.tools.empty()) return unexpected(path, value, "tools to choose from");
+    request_.tool_choice = ToolChoice::kRequired;
+    if (request_.tools.empty()) return unexpected(path, value, "tools to choose from");
   } else if (choice != "auto") {
     return unexpected(path, value, "'none', 'auto', 'required' or a function");
   }
@@ -128,13 +113,13 @@ FieldError ChatFields::read_tool_choice(Element value) {
 
 FieldError ChatFields::finish_tools() {
   if (conversation_.tools) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_tools(*conversation_.tools, defaults_.limits, call_.tools));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_tools(*conversation_.tools, defaults_.limits, request_.tools));
   }
-  call_.tool_choice = call_.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
+  request_.tool_choice = request_.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
   if (tool_choice_) QUIRE_RETURN_IF_FIELD_ERROR(read_tool_choice(*tool_choice_));
   const bool is_forced =
-      call_.tool_choice == ToolChoice::kRequired || call_.tool_choice == ToolChoice::kNamed;
-  return is_forced && call_.restriction ? second_restriction("tool_choice") : FieldError();
+      request_.tool_choice == ToolChoice::kRequired || request_.tool_choice == ToolChoice::kNamed;
+  return is_forced && request_.restriction ? second_restriction("tool_choice") : FieldError();
 }
 
 // Refuses fields that the chat template ignores, since the model would never see them.
@@ -143,54 +128,122 @@ FieldError ChatFields::check_template() const {
     return !defaults_.chat_template.empty() &&
            !mentions_variable(defaults_.chat_template, variable);
   };
-  if (call_.tool_choice == ToolChoice::kAuto && is_lost("tools")) {
+  if (request_.tool_choice == ToolChoice::kAuto && is_lost("tools")) {
     return field_error("tools",
-                       "got some where the model's chat template knows none, expected tool_choice "
-                       "'none', 'required' or a function");
+                       "got tools, but the model's chat template does not use them; expected "
+                       "tool_choice 'none', 'required' or a function");
   }
   if (conversation_.documents && is_lost("documents")) {
     return field_error("documents",
-                       "got some where the model's chat template knows none, expected none");
+                       "got documents, but the model's chat template does not use them; expected "
+                       "no such field");
   }
   if (conversation_.reasoning_effort && is_lost("reasoning_effort")) {
     return field_error("reasoning_effort",
-                       "got one where the model's chat template knows none, expected none");
+                       "got a reasoning effort, but the model's chat template does not use it; "
+                       "expected no such field");
   }
   return {};
 }
 
 FieldError ChatFields::finish_logprobs() {
   if (top_logprobs_.value_or(0) > 0 && !logprobs_) {
-    return field_error("top_logprobs", "got some without logprobs, expected logprobs to be true");
+    return field_error("top_logprobs", fmt::format("got {} without logprobs, expected logprobs to "
+                                                   "be true",
+                                                   *top_logprobs_));
   }
-  if (logprobs_) call_.engine_request.sampling.logprobs = top_logprobs_.value_or(0);
+  if (logprobs_) request_.engine_request.sampling.logprobs = top_logprobs_.value_or(0);
   return {};
 }
 
 FieldError ChatFields::finish() {
   if (max_completion_tokens_) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_int(Path("max_completion_tokens"), *max_completion_tokens_, 1,
-                                         INT_MAX, call_.engine_request.sampling.max_tokens));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_int("max_completion_tokens", *max_completion_tokens_, 1,
+                                         INT_MAX, request_.engine_request.sampling.max_tokens));
     QUIRE_RETURN_IF_FIELD_ERROR(shared_.read("max_tokens", *max_completion_tokens_));
   }
   QUIRE_RETURN_IF_FIELD_ERROR(finish_logprobs());
   QUIRE_RETURN_IF_FIELD_ERROR(finish_tools());
   QUIRE_RETURN_IF_FIELD_ERROR(check_template());
   QUIRE_RETURN_IF_FIELD_ERROR(shared_.finish(defaults_.chat_max_tokens, 1));
-  const bool shows_tools = !call_.tools.empty() && call_.tool_choice != ToolChoice::kNone;
+  const bool shows_tools = !request_.tools.empty() && request_.tool_choice != ToolChoice::kNone;
   Conversation conversation;
   QUIRE_RETURN_IF_FIELD_ERROR(
-      render_variables(conversation_, shows_tools, defaults_.limits, conversation));
-  call_.template_variables = std::move(conversation.variables);
-  if (echo_ && conversation.final_role == "assistant") call_.echo_text = conversation.final_content;
-  call_.continuation = continuation_of(std::move(conversation));
+      read_conversation(conversation_, shows_tools, defaults_.limits, conversation));
+  if (echo_ && conversation.final_role == "assistant") {
+    request_.echo_text = conversation.final_content;
+  }
+  request_.conversation = template_input(std::move(conversation));
   return {};
 }
 
-FieldError parse_into(std::string_view body, const RequestDefaults& defaults, ChatRequest& call) {
+// Writes `value`, with its local references resolved from `root` instead of the document's root.
+// The recursion depth is bounded by the parser's depth limit.
+void write_moved(Element value, Place place, std::string_view root, JsonWriter& json) {
+  if (place != Place::kData && value.is_array()) {
+    json.begin_array();
+    for (const Element item : simdjson::dom::array(value)) write_moved(item, place, root, json);
+    json.end_array();
+  } else if (place != Place::kData && value.is_object()) {
+    json.begin_object();
+    for (const auto& [key, member] : simdjson::dom::object(value)) {
+      json.key(key);
+      std::string_view uri;
+      if (place == Place::kSchema && key == "$ref" && !member.get_string().get(uri) &&
+          uri.starts_with('#')) {
+        json.value(std::string(root) += uri.substr(1));
+      } else {
+        write_moved(member, grammar::member_place(place, key), root, json);
+      }
+    }
+    json.end_object();
+  } else {
+    json.raw(simdjson::minify(value));
+  }
+}
+
+std::string parameters_path(size_t tool_idx) {
+  return "#/$defs/" + std::to_string(tool_idx);
+}
+
+// Writes the schema of a call of one tool; `parameters` refers to the schema of its parameters.
+void write_call_schema(const Tool& tool, std::string_view parameters, JsonWriter& json) {
+  json.begin_object();
+  json.field("type", "object");
+  json.key("properties");
+  json.begin_object();
+  json.key("name");
+  json.begin_object();
+  json.field("type", "string");
+  json.key("enum");
+  json.begin_array();
+  json.value(tool.name);
+  json.end_array();
+  json.end_object();
+  json.key("parameters");
+  json.begin_object();
+  json.field("$ref", parameters);
+  json.end_object();
+  json.end_object();
+  json.key("required");
+  json.raw(R"(["name","parameters"])");
+  json.field("additionalProperties", false);
+  json.end_object();
+}
+
+// Writes the schema of a tool's parameters with its own definitions: two tools may define the same
+// name differently.
+void write_parameters(const Tool& tool, size_t tool_idx, JsonWriter& json) {
+  const auto document = JsonDocument::parse(tool.parameters, "parameters");
+  if (tool.parameters == "{}" || !document.ok()) return json.raw(kAnyObject);
+  write_moved(document->root(), Place::kSchema, parameters_path(tool_idx), json);
+}
+
+FieldError parse_into(std::string_view body, const RequestDefaults& defaults,
+                      ChatRequest& request) {
   std::optional<JsonDocument> document;
   QUIRE_RETURN_IF_FIELD_ERROR(parse_body(body, defaults.limits.max_json_depth, document));
-  ChatFields fields(call, defaults);
+  ChatFields fields(request, defaults);
   for (const auto& [name, value] : simdjson::dom::object(document->root())) {
     if (!value.is_null()) QUIRE_RETURN_IF_FIELD_ERROR(fields.read(name, value));
   }
@@ -203,6 +256,41 @@ Parsed<ChatRequest> parse_chat_request(std::string_view body, const RequestDefau
   Parsed<ChatRequest> parsed;
   parsed.error = parse_into(body, defaults, parsed.request);
   return parsed;
+}
+
+Restriction forced_call_schema(const ChatRequest& request) {
+  Restriction restriction = {.grammar = {.kind = GrammarSpec::Kind::kJsonSchema}, .field = "tools"};
+  std::string& out = restriction.grammar.text;
+  if (request.tool_choice == ToolChoice::kNamed) {
+    for (const Tool& tool : request.tools) {
+      if (tool.name == request.named_tool) out = tool.parameters;
+    }
+    if (out == "{}") out = kAnyObject;
+    return restriction;
+  }
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("type", "array");
+  json.field("minItems", 1);
+  if (!request.parallel_tool_calls) json.field("maxItems", 1);
+  json.key("items");
+  json.begin_object();
+  json.key("anyOf");
+  json.begin_array();
+  for (size_t i = 0; i < request.tools.size(); ++i) {
+    write_call_schema(request.tools[i], parameters_path(i), json);
+  }
+  json.end_array();
+  json.end_object();
+  json.key("$defs");
+  json.begin_object();
+  for (size_t i = 0; i < request.tools.size(); ++i) {
+    json.key(std::to_string(i));
+    write_parameters(request.tools[i], i, json);
+  }
+  json.end_object();
+  json.end_object();
+  return restriction;
 }
 
 }  // namespace quire::server

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "grammar/grammar_compiler.h"
+#include "jinja/value.h"
 #include "quire/request.h"
 #include "server/openai/api_error.h"
 
@@ -67,12 +68,13 @@ struct Continuation {
 
 // A conversation for the chat template.
 struct TemplateInput {
-  std::string template_variables;  // a JSON object: messages, tools, add_generation_prompt, …
-  std::optional<Continuation> continuation;
+  jinja::Value variables = {};  // a dict: messages, tools, add_generation_prompt, …
+  std::optional<Continuation> continuation = {};
 };
 
 // POST /v1/chat/completions.
-struct ChatRequest : GenerationRequest, TemplateInput {
+struct ChatRequest : GenerationRequest {
+  TemplateInput conversation;
   // Has no prompt; the template renders it later. A sampling.max_tokens of 0 means the rest of the
   // context.
   Request engine_request;
@@ -85,9 +87,10 @@ struct ChatRequest : GenerationRequest, TemplateInput {
 };
 
 // POST /tokenize and /detokenize.
-struct TokenizeRequest : TemplateInput {  // `prompt` is the text if template_variables is empty
+struct TokenizeRequest {
   std::string model;
   std::string prompt;
+  std::optional<TemplateInput> conversation;  // absent: `prompt` is the text
   bool add_special_tokens = true;
   bool return_token_strs = false;
 };
@@ -125,6 +128,9 @@ struct RequestDefaults {
   RequestLimits limits;
 };
 
+// Parse the bodies of requests. They accept every field that OpenAI's clients or vLLM's send,
+// ignore unknown fields, and treat null as absent. They refuse a wrong type, with the field's name,
+// and a key that occurs twice in any object of the body.
 Parsed<CompletionRequest> parse_completion_request(std::string_view body,
                                                    const RequestDefaults& defaults);
 Parsed<ChatRequest> parse_chat_request(std::string_view body, const RequestDefaults& defaults);
@@ -133,8 +139,19 @@ Parsed<TokenizeRequest> parse_tokenize_request(std::string_view body,
 Parsed<DetokenizeRequest> parse_detokenize_request(std::string_view body,
                                                    const RequestDefaults& defaults);
 
+// Cuts a rendered conversation after the text of the last message. A template that does not write
+// this text exactly once and unchanged, except for white space around it, is an error. The time is
+// linear in the texts.
+//
+// A search for the text alone could find it elsewhere, for example "end" in the template's
+// <|im_end|>. So the text is rendered with a random marker at its end, and the prompt is cut there.
+std::optional<ApiError> continue_from(const Continuation& continuation, std::string& rendered);
+
 // Returns the schema of a forced call's text: the named tool's parameters, or an array of {"name",
 // "parameters"} for kRequired, with exactly one element if parallel_tool_calls is false.
 Restriction forced_call_schema(const ChatRequest& request);
+
+// The OpenAPI description of the server's routes (openapi.json of this folder).
+std::string_view openapi_json();
 
 }  // namespace quire::server

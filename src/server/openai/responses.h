@@ -18,7 +18,7 @@ namespace quire::server {
 // U+FFFD, and `bytes` shows the raw bytes.
 using DecodeToken = std::function<std::string(int32_t token_id)>;
 
-// The fields that every body and chunk of one call repeats.
+// The fields that every body and chunk of one response repeats.
 struct ResponseHeader {
   std::string id;  // "cmpl-…", "chatcmpl-…"
   std::string model;
@@ -32,7 +32,7 @@ struct Usage {
   int num_reasoning_tokens = 0;
 };
 
-// One finished choice of a call that does not stream, joined from its outputs.
+// One finished choice of a response that is not streamed, joined from its outputs.
 struct Choice {
   int index = 0;
   std::string text = {};              // without the prompt
@@ -46,16 +46,16 @@ struct Choice {
   std::string stop_reason = {};
 };
 
-std::string completion_body(const ResponseHeader& header, const CompletionRequest& call,
+std::string completion_body(const ResponseHeader& header, const CompletionRequest& request,
                             const std::vector<Choice>& choices, const Usage& usage,
                             const DecodeToken& decode);
 // prompt_logprobs and prompt_token_ids come from the first choice.
-std::string chat_body(const ResponseHeader& header, const ChatRequest& call,
+std::string chat_body(const ResponseHeader& header, const ChatRequest& request,
                       const std::vector<Choice>& choices, const Usage& usage,
                       const DecodeToken& decode);
 
 // The state of one choice's stream. The prompt_… fields are set before its first chunk, which uses
-// and clears them: prompt_text with echo, the others if the call asks for them.
+// and clears them: prompt_text with echo, the others if the request asks for them.
 struct ChoiceStream {
   int index = 0;
   std::string_view prompt_text = {};
@@ -69,15 +69,16 @@ struct ChoiceStream {
 
 // Stream chunks are JSON without the framing that sse_event() adds. They are appended to `out`, so
 // that a chunk of one token needs no further buffer. `usage` is null if the chunk has none.
-void completion_chunk(const ResponseHeader& header, const CompletionRequest& call,
+void completion_chunk(const ResponseHeader& header, const CompletionRequest& request,
                       ChoiceStream& choice, const Output& output, const Usage* usage,
                       const DecodeToken& decode, std::string& out);
 // Appends the chunk with the role, which is the first chunk of a choice.
-void chat_role_chunk(const ResponseHeader& header, const ChatRequest& call, ChoiceStream& choice,
+void chat_role_chunk(const ResponseHeader& header, const ChatRequest& request, ChoiceStream& choice,
                      const Usage* usage, const DecodeToken& decode, std::string& out);
 // Returns whether there is anything to send: a parser can hold back an output's text.
-bool chat_chunk_has_news(const ChatRequest& call, const MessageDelta& delta, const Output& output);
-void chat_chunk(const ResponseHeader& header, const ChatRequest& call, ChoiceStream& choice,
+bool chat_chunk_has_news(const ChatRequest& request, const MessageDelta& delta,
+                         const Output& output);
+void chat_chunk(const ResponseHeader& header, const ChatRequest& request, ChoiceStream& choice,
                 const MessageDelta& delta, const Output& output, const Usage* usage,
                 const DecodeToken& decode, std::string& out);
 // Appends the last chunk with stream_options.include_usage, which has no choices.

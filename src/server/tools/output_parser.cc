@@ -1,13 +1,12 @@
 #include "server/tools/output_parser.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <stdexcept>
 
-#include "server/tools/json_scanner.h"
-#include "server/tools/marker.h"
-#include "server/tools/message_writer.h"
-#include "server/tools/random_id.h"
 #include "server/tools/tool_parsers.h"
 
 namespace quire::server {
@@ -132,6 +131,18 @@ const std::vector<std::string>& tool_call_parser_names() {
 const std::vector<std::string>& reasoning_parser_names() {
   static const std::vector<std::string> names = {"think"};
   return names;
+}
+
+std::string random_id() {
+  // 64 characters, so that a byte's remainder is unbiased; X and Y occur twice.
+  constexpr std::string_view kLetters =
+      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyzXY";
+  std::array<unsigned char, 24> bytes{};
+  // getentropy() needs neither memory nor a descriptor, so it works even if these are exhausted.
+  if (::getentropy(bytes.data(), bytes.size()) != 0) throw std::runtime_error("no random bytes");
+  std::string id;
+  for (const unsigned char byte : bytes) id += kLetters[byte % kLetters.size()];
+  return id;
 }
 
 std::string detect_tool_call_parser(std::string_view chat_template) {

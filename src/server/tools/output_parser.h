@@ -74,6 +74,9 @@ struct OutputParserConfig {
   std::string (*make_id)() = nullptr;
 };
 
+// Returns 24 letters and digits that cannot be guessed.
+std::string random_id();
+
 // The names that the flags accept.
 const std::vector<std::string>& tool_call_parser_names();
 const std::vector<std::string>& reasoning_parser_names();

@@ -5,6 +5,7 @@
 namespace quire::server {
 namespace {
 
+constexpr size_t kMaxNameBytes = 256;
 constexpr size_t kMaxHeldBytes = size_t{64} << 10;
 
 bool has_name(const std::vector<std::string>& names, std::string_view name) {
@@ -12,6 +13,142 @@ bool has_name(const std::vector<std::string>& names, std::string_view name) {
 }
 
 }  // namespace
+
+void MessageWriter::content(std::string_view text) {
+  constexpr size_t kMaxSpaces = 256;
+  for (size_t i = 0; at_boundary_ && i < text.size(); ++i) {
+    if (is_json_space(text[i]) && spaces_.size() < kMaxSpaces) {
+      spaces_ += text[i];
+      continue;
+    }
+    at_boundary_ = false;
+    delta_.content += spaces_;
+    spaces_.clear();
+    text.remove_prefix(i);
+  }
+  if (!at_boundary_) delta_.content += text;
+}
+
+void MessageWriter::begin_call(std::string_view name, bool short_id) {
+  spaces_.clear();
+  at_boundary_ = true;
+  ++num_calls_;
+  if (is_dropped()) return;
+  constexpr size_t kShortId = 9;
+  std::string id = make_id_();
+  id = short_id ? id.substr(0, kShortId) : "call_" + id;
+  delta_.tool_calls.push_back(
+      {.index = num_calls_ - 1, .id = std::move(id), .name = std::string(name), .arguments = {}});
+}
+
+void MessageWriter::arguments(std::string_view text) {
+  if (is_dropped() || text.empty()) return;
+  if (delta_.tool_calls.empty() || delta_.tool_calls.back().index != num_calls_ - 1) {
+    delta_.tool_calls.push_back({.index = num_calls_ - 1, .id = {}, .name = {}, .arguments = {}});
+  }
+  delta_.tool_calls.back().arguments += text;
+}
+
+void MessageWriter::finish() {
+  if (num_calls_ == 0) delta_.content += spaces_;
+  spaces_.clear();
+}
+
+void CallReader::reset() {
+  scanner_ = {};
+  part_ = Part::kNone;
+  key_ = Key::kOther;
+  text_.clear();
+  name_.clear();
+  held_arguments_.clear();
+  is_written_ = false;
+  has_arguments_ = false;
+}
+
+// An object with other keys is JSON content, not a call.
+bool CallReader::end_key() {
+  part_ = Part::kNone;
+  if (text_ == "name") {
+    key_ = Key::kName;
+  } else if (text_ == "arguments" || text_ == "parameters") {
+    key_ = Key::kArguments;
+  } else {
+    key_ = Key::kOther;
+    return is_written_ || text_ == "id" || text_ == "type";
+  }
+  return true;
+}
+
+bool CallReader::begin_value(char c) {
+  if (key_ == Key::kName && name_.empty()) {
+    part_ = Part::kName;
+    text_.clear();
+    return c == '"';
+  }
+  if (key_ == Key::kArguments && !has_arguments_ && c != 'n') {  // null means no arguments
+    part_ = Part::kArguments;
+    return c == '{';
+  }
+  return true;
+}
+
+bool CallReader::end_name(MessageWriter& out) {
+  part_ = Part::kNone;
+  if (!has_name(tool_names_, text_)) return false;
+  name_ = text_;
+  if (has_arguments_) write_call(out);
+  return true;
+}
+
+void CallReader::write_call(MessageWriter& out) {
+  out.begin_call(name_, short_ids_);
+  is_written_ = true;
+  out.arguments(held_arguments_);
+  held_arguments_ = {};
+}
+
+// Updates the state after `c` was pushed to the scanner.
+bool CallReader::track(char c, bool begins_value, MessageWriter& out) {
+  if (begins_value && !begin_value(c)) return false;
+  switch (part_) {
+    case Part::kNone:
+      if (scanner_.in_string() && scanner_.string_is_key() && scanner_.depth() == 1) {
+        part_ = Part::kKey;
+        text_.clear();
+      }
+      return true;
+    case Part::kKey:
+    case Part::kName:
+      if (!scanner_.in_string()) return part_ == Part::kKey ? end_key() : end_name(out);
+      if (!begins_value) text_ += c;
+      return text_.size() <= kMaxNameBytes;
+    case Part::kArguments:
+      if (!is_written_ && !name_.empty()) write_call(out);
+      if (is_written_) {
+        out.arguments(std::string_view(&c, 1));
+      } else {
+        held_arguments_ += c;
+      }
+      if (scanner_.depth() == 1) {
+        part_ = Part::kNone;
+        has_arguments_ = true;
+      }
+      return true;
+  }
+  return true;
+}
+
+CallReader::Result CallReader::push(char c, MessageWriter& out) {
+  const bool begins_value = scanner_.depth() == 1 && scanner_.expects_value() && !is_json_space(c);
+  if (!scanner_.push(c) || !track(c, begins_value, out)) return Result::kNoCall;
+  if (!scanner_.done()) return Result::kMore;
+  if (name_.empty()) return Result::kNoCall;
+  if (!is_written_) {
+    held_arguments_ = "{}";
+    write_call(out);
+  }
+  return Result::kDone;
+}
 
 void MarkedCalls::push(char c, MessageWriter& out) {
   switch (place_) {

@@ -5,13 +5,123 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "server/tools/call_reader.h"
-#include "server/tools/marker.h"
-#include "server/tools/message_writer.h"
+#include "server/tools/json_scanner.h"
+#include "server/tools/output_parser.h"
 
 namespace quire::server {
+
+// Searches for a fixed text in text that arrives in pieces, by Knuth, Morris and Pratt: the time is
+// linear in the text, and at most the marker's length is held back.
+class Marker {
+ public:
+  explicit Marker(std::string_view text) : text_(text), fallback_(text.size(), 0) {
+    for (size_t i = 1; i < text_.size(); ++i) {
+      size_t length = fallback_[i - 1];
+      while (length > 0 && text_[i] != text_[length]) length = fallback_[length - 1];
+      fallback_[i] = length + (text_[i] == text_[length] ? 1 : 0);
+    }
+  }
+
+  std::string_view text() const { return text_; }
+
+  // Returns whether `c` completes the marker. Otherwise passes the bytes that can no longer be part
+  // of it to `release`, in order, as views of earlier bytes and of `c`.
+  template <typename Release>
+  bool push(char c, Release release) {
+    while (num_matched_ > 0 && text_[num_matched_] != c) {
+      const size_t length = fallback_[num_matched_ - 1];
+      release(text_.substr(0, num_matched_ - length));
+      num_matched_ = length;
+    }
+    if (text_[num_matched_] != c) {
+      release(std::string_view(&c, 1));
+      return false;
+    }
+    if (++num_matched_ < text_.size()) return false;
+    num_matched_ = 0;
+    return true;
+  }
+
+  // Returns the held text and restarts the search.
+  std::string_view take_held() {
+    const std::string_view held = text_.substr(0, num_matched_);
+    num_matched_ = 0;
+    return held;
+  }
+
+ private:
+  std::string_view text_;  // must refer to a literal
+  std::vector<size_t> fallback_;
+  size_t num_matched_ = 0;
+};
+
+// Collects the delta of one feed() and tracks which call is being written.
+class MessageWriter {
+ public:
+  MessageWriter(std::string (*make_id)(), bool single_call)
+      : make_id_(make_id), single_call_(single_call) {}
+
+  void reasoning(std::string_view text) { delta_.reasoning += text; }
+  // Adds content. White space next to a call or at the start of the content is held until the
+  // following text is known. It is dropped before a call, and at the end after a call.
+  void content(std::string_view text);
+  void begin_call(std::string_view name, bool short_id);
+  void arguments(std::string_view text);
+  void finish();
+  MessageDelta take() { return std::exchange(delta_, {}); }
+
+ private:
+  bool is_dropped() const { return single_call_ && num_calls_ > 1; }
+
+  std::string (*make_id_)();
+  bool single_call_;
+  int num_calls_ = 0;
+  bool at_boundary_ = true;
+  std::string spaces_;
+  MessageDelta delta_;
+};
+
+// Reads {"name": "f", "arguments": {…}}, with keys in any order, "parameters" in place of
+// "arguments", and optional "id" and "type". Writes the call as soon as it is recognized, and then
+// its arguments as they come.
+class CallReader {
+ public:
+  enum class Result { kMore, kDone, kNoCall };
+
+  CallReader(const std::vector<std::string>& tool_names, bool short_ids)
+      : tool_names_(tool_names), short_ids_(short_ids) {}
+
+  void reset();
+  // Takes the bytes of the object from its '{' on. kNoCall: the object is no call, or `c` is not
+  // part of it.
+  Result push(char c, MessageWriter& out);
+  bool is_written() const { return is_written_; }  // at least a part of the call
+  bool has_arguments() const { return has_arguments_; }
+
+ private:
+  enum class Part { kNone, kKey, kName, kArguments };
+  enum class Key { kName, kArguments, kOther };
+
+  bool end_key();
+  bool begin_value(char c);
+  bool end_name(MessageWriter& out);
+  void write_call(MessageWriter& out);
+  bool track(char c, bool begins_value, MessageWriter& out);
+
+  const std::vector<std::string>& tool_names_;
+  bool short_ids_;
+  JsonScanner scanner_;
+  Part part_ = Part::kNone;
+  Key key_ = Key::kOther;
+  std::string text_;            // the key or name that is being read
+  std::string name_;            // empty until it is read
+  std::string held_arguments_;  // arguments that came before the name
+  bool is_written_ = false;
+  bool has_arguments_ = false;
+};
 
 class ToolParser {
  public:

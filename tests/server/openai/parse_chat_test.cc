@@ -3,7 +3,6 @@
 #include "base/json.h"
 #include "base/machine.h"
 #include "jinja/chat_template.h"
-#include "server/openai/continuation.h"
 #include "server/openai/requests.h"
 
 namespace quire::server {
@@ -18,6 +17,14 @@ constexpr std::string_view kTools = R"("tools": [
    "parameters": {"type": "object", "properties": {"a": {"$ref": "#/$defs/N"}},
                   "$defs": {"N": {"type": "integer"}}}}},
   {"type": "function", "function": {"name": "now"}}])";
+
+// The compact JSON of a template's value.
+std::string json_of(const jinja::Value& value) {
+  const auto dump = ChatTemplate::parse("{{ value | tojson(separators=(',', ':')) }}");
+  const Result<std::string> text = dump->render(jinja::Value::dict({{"value", value}}));
+  EXPECT_TRUE(text.ok()) << text.status().message();
+  return *text;
+}
 
 Parsed<ChatRequest> parse(std::string_view body) {
   return parse_chat_request(body, {});
@@ -52,7 +59,7 @@ std::string refused_message(std::string_view message) {
 }
 
 TEST(ParseChat, GivesTheTemplateItsVariables) {
-  const ChatRequest call = parsed(R"("messages": [
+  const ChatRequest request = parsed(R"("messages": [
       {"content": "be brief", "role": "system"},
       {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b\n"}],
        "name": "Ann"},
@@ -63,7 +70,7 @@ TEST(ParseChat, GivesTheTemplateItsVariables) {
       {"role": "tool", "tool_call_id": "call_1", "content": "42"}],
     "chat_template_kwargs": {"enable_thinking": false}, "documents": [{"title": "t"}],
     "reasoning_effort": "low")");
-  EXPECT_EQ(call.template_variables,
+  EXPECT_EQ(json_of(request.conversation.variables),
             R"({"messages":[{"role":"system","content":"be brief"},)"
             R"({"role":"user","content":"a\nb\n","name":"Ann"},)"
             R"({"role":"assistant","content":"","reasoning_content":"hm","tool_calls":[)"
@@ -73,25 +80,25 @@ TEST(ParseChat, GivesTheTemplateItsVariables) {
             R"({"role":"tool","content":"42","tool_call_id":"call_1"}],)"
             R"("add_generation_prompt":true,"documents":[{"title":"t"}],)"
             R"("reasoning_effort":"low","enable_thinking":false})");
-  EXPECT_FALSE(call.engine_request.add_special_tokens);
-  EXPECT_EQ(call.engine_request.sampling.max_tokens, 0);
+  EXPECT_FALSE(request.engine_request.add_special_tokens);
+  EXPECT_EQ(request.engine_request.sampling.max_tokens, 0);
 }
 
 TEST(ParseChat, TakesTheFieldsOfChats) {
-  const ChatRequest call =
+  const ChatRequest request =
       hello(R"("model": "m", "logprobs": true, "top_logprobs": 4, "max_tokens": 5,
       "max_completion_tokens": 7, "parallel_tool_calls": false, "include_reasoning": false,
       "echo": true, "stream": true, "n": 3, "store": 1, "metadata": {}, "modalities": ["text"],
       "response_format": {"type": "json_object"})");
-  EXPECT_EQ(call.model, "m");
-  EXPECT_EQ(call.engine_request.sampling.logprobs, 4);
-  EXPECT_EQ(call.engine_request.sampling.max_tokens, 7);
-  EXPECT_EQ(call.engine_request.sampling.n, 3);
-  EXPECT_FALSE(call.parallel_tool_calls);
-  EXPECT_FALSE(call.include_reasoning);
-  EXPECT_TRUE(call.streaming.stream);
-  EXPECT_EQ(call.echo_text, "");
-  EXPECT_EQ(call.restriction.value().grammar.kind, GrammarSpec::Kind::kJsonObject);
+  EXPECT_EQ(request.model, "m");
+  EXPECT_EQ(request.engine_request.sampling.logprobs, 4);
+  EXPECT_EQ(request.engine_request.sampling.max_tokens, 7);
+  EXPECT_EQ(request.engine_request.sampling.n, 3);
+  EXPECT_FALSE(request.parallel_tool_calls);
+  EXPECT_FALSE(request.include_reasoning);
+  EXPECT_TRUE(request.streaming.stream);
+  EXPECT_EQ(request.echo_text, "");
+  EXPECT_EQ(request.restriction.value().grammar.kind, GrammarSpec::Kind::kJsonObject);
   EXPECT_EQ(hello(R"("logprobs": true)").engine_request.sampling.logprobs, 0);
   EXPECT_EQ(hello(R"("logprobs": false, "top_logprobs": 0)").engine_request.sampling.logprobs,
             std::nullopt);
@@ -148,6 +155,21 @@ TEST(ParseChat, RefusesWrongMessages) {
             "messages[1].tool_calls[0].function.arguments");
   EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": {"a": 1}}})"), "accepted");
   EXPECT_EQ(call(R"({"function": {"name": "f"}})"), "accepted");
+  const auto nested = [&](int num_levels) {
+    std::string text;
+    for (int i = 0; i < num_levels; ++i) text += "{\\\"a\\\":";
+    text += '1' + std::string(static_cast<size_t>(num_levels), '}');
+    return call(R"({"function": {"name": "f", "arguments": ")" + text + "\"}}");
+  };
+  EXPECT_EQ(nested(50), "accepted");
+  EXPECT_EQ(nested(60), "messages[1].tool_calls[0].function.arguments");
+}
+
+TEST(ParseChat, NullMeansNoArguments) {
+  const ChatRequest request = parsed(R"("messages": [{"role": "assistant", "tool_calls": [
+      {"function": {"name": "f", "arguments": null}}, {"function": {"name": "g"}}]}])");
+  EXPECT_THAT(json_of(request.conversation.variables),
+              HasSubstr(R"([{"function":{"name":"f","arguments":{}}},{"function":{"name":"g"}}])"));
 }
 
 TEST(ParseChat, TakesTools) {
@@ -158,10 +180,11 @@ TEST(ParseChat, TakesTools) {
   EXPECT_EQ(automatic.tools[0].name, "add");
   EXPECT_THAT(automatic.tools[0].parameters, HasSubstr(R"("$ref":"#/$defs/N")"));
   EXPECT_EQ(automatic.tools[1].parameters, "{}");
-  EXPECT_THAT(automatic.template_variables, HasSubstr(R"("tools":[{"type":"function")"));
+  EXPECT_THAT(json_of(automatic.conversation.variables),
+              HasSubstr(R"("tools":[{"type":"function")"));
   const ChatRequest none = hello(tools + R"(, "tool_choice": "none")");
   EXPECT_EQ(none.tool_choice, ToolChoice::kNone);
-  EXPECT_THAT(none.template_variables, ::testing::Not(HasSubstr("tools")));
+  EXPECT_THAT(json_of(none.conversation.variables), ::testing::Not(HasSubstr("tools")));
   EXPECT_EQ(hello(tools + R"(, "tool_choice": "required")").tool_choice, ToolChoice::kRequired);
   const ChatRequest named =
       hello(tools + R"(, "tool_choice": {"type": "function", "function": {"name": "now"}})");
@@ -224,17 +247,20 @@ TEST(ParseChat, NamesTheNewerFieldsOfFunctions) {
 TEST(ParseChat, MarksTheMessageToContinue) {
   const std::string messages =
       R"("messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "So: "}])";
-  const ChatRequest call = parsed(messages + R"(, "continue_final_message": true, "echo": true)");
-  ASSERT_TRUE(call.continuation);
-  EXPECT_EQ(call.continuation->content, "So: ");
-  EXPECT_EQ(call.echo_text, "So: ");
-  EXPECT_THAT(call.template_variables, HasSubstr(R"("add_generation_prompt":false)"));
-  EXPECT_THAT(call.template_variables, HasSubstr(R"("content":"x")"));
-  EXPECT_THAT(call.template_variables,
-              HasSubstr(R"("content":"So:)" + call.continuation->marker + R"( ")"));
-  EXPECT_NE(parsed(messages + R"(, "continue_final_message": true)").continuation->marker,
-            call.continuation->marker);
-  EXPECT_FALSE(parsed(messages).continuation);
+  const ChatRequest request =
+      parsed(messages + R"(, "continue_final_message": true, "echo": true)");
+  ASSERT_TRUE(request.conversation.continuation);
+  EXPECT_EQ(request.conversation.continuation->content, "So: ");
+  EXPECT_EQ(request.echo_text, "So: ");
+  EXPECT_THAT(json_of(request.conversation.variables),
+              HasSubstr(R"("add_generation_prompt":false)"));
+  EXPECT_THAT(json_of(request.conversation.variables), HasSubstr(R"("content":"x")"));
+  EXPECT_THAT(json_of(request.conversation.variables),
+              HasSubstr(R"("content":"So:)" + request.conversation.continuation->marker + R"( ")"));
+  EXPECT_NE(
+      parsed(messages + R"(, "continue_final_message": true)").conversation.continuation->marker,
+      request.conversation.continuation->marker);
+  EXPECT_FALSE(parsed(messages).conversation.continuation);
   EXPECT_EQ(refused_param(messages +
                           R"(, "continue_final_message": true, "add_generation_prompt": true)"),
             "continue_final_message");
@@ -276,10 +302,9 @@ std::string continued(std::string_view chat_template, const std::string& content
   json.end_object();
   const auto result = parse(json.text());
   if (result.error) return result.error->param;
-  const auto document = JsonDocument::parse(result.request.template_variables, "variables");
-  auto rendered = ChatTemplate::parse(chat_template)->render(value_from_json(document->root()));
+  auto rendered = ChatTemplate::parse(chat_template)->render(result.request.conversation.variables);
   EXPECT_TRUE(rendered.ok()) << rendered.status().message();
-  if (auto error = continue_from(*result.request.continuation, *rendered)) {
+  if (auto error = continue_from(*result.request.conversation.continuation, *rendered)) {
     EXPECT_THAT(error->message, HasSubstr("[request] messages; the template changes or drops"));
     return error->param;
   }
@@ -401,8 +426,8 @@ TEST(ParseChat, RefusesAKeyThatIsThereTwice) {
 
 TEST(ForcedCall, HasASchema) {
   const auto schema_of = [](const std::string& fields) {
-    const ChatRequest call = hello(fields);
-    const GrammarSpec schema = forced_call_schema(call).grammar;
+    const ChatRequest request = hello(fields);
+    const GrammarSpec schema = forced_call_schema(request).grammar;
     EXPECT_EQ(schema.kind, GrammarSpec::Kind::kJsonSchema);
     EXPECT_TRUE(JsonDocument::parse(schema.text, "schema").ok()) << schema.text;
     return schema.text;
@@ -426,13 +451,13 @@ TEST(ForcedCall, HasASchema) {
 }
 
 TEST(ForcedCall, ToolsKeepTheirOwnDefinitions) {
-  const ChatRequest call = hello(R"("tool_choice": "required", "tools": [
+  const ChatRequest request = hello(R"("tool_choice": "required", "tools": [
       {"function": {"name": "f", "parameters": {"$ref": "#/definitions/P", "definitions":
         {"P": {"properties": {"default": {"$ref": "#"}}, "default": {"$ref": "#/x"}}}}}},
       {"function": {"name": "g", "parameters": {"$ref": "#/definitions/P", "definitions":
         {"P": {"type": "null"}}}}}])");
   EXPECT_THAT(
-      forced_call_schema(call).grammar.text,
+      forced_call_schema(request).grammar.text,
       HasSubstr(R"("$defs":{"0":{"$ref":"#/$defs/0/definitions/P","definitions":{"P":)"
                 R"({"properties":{"default":{"$ref":"#/$defs/0"}},"default":{"$ref":"#/x"}}}},)"
                 R"("1":{"$ref":"#/$defs/1/definitions/P","definitions":{"P":{"type":"null"}}}}})"));
@@ -450,7 +475,7 @@ TEST(ParseTokenize, TakesAPromptOrMessages) {
   ASSERT_FALSE(chat.error);
   EXPECT_FALSE(chat.request.add_special_tokens);
   EXPECT_TRUE(chat.request.return_token_strs);
-  EXPECT_EQ(chat.request.template_variables,
+  EXPECT_EQ(json_of(chat.request.conversation->variables),
             R"({"messages":[{"role":"user","content":"hi"}],"add_generation_prompt":false})");
   EXPECT_EQ(parse_tokenize_request("{}", {}).error->param, "prompt");
   EXPECT_EQ(

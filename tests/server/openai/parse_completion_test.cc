@@ -33,7 +33,7 @@ std::string refusal(std::string_view body) {
 }
 
 TEST(ParseCompletion, TakesEveryField) {
-  const CompletionRequest call = parsed(R"({
+  const CompletionRequest request = parsed(R"({
     "model": "m", "prompt": "Grüße", "echo": true, "n": 2, "best_of": 2, "stop": ["a", "b"],
     "stop_token_ids": [7], "logprobs": 3, "prompt_logprobs": 1, "logit_bias": {"5": -100, "9": 1.5},
     "seed": -1, "max_tokens": 12.0, "min_tokens": 2, "temperature": 0, "top_p": 0.5, "top_k": -1,
@@ -43,22 +43,22 @@ TEST(ParseCompletion, TakesEveryField) {
     "cache_salt": "s", "priority": -3, "user": 5, "suffix": "", "stream": true,
     "stream_options": {"include_usage": true, "continuous_usage_stats": true, "x": 1},
     "return_token_ids": true, "return_tokens_as_token_ids": true, "unheard_of": [{}]})");
-  EXPECT_EQ(call.model, "m");
-  EXPECT_TRUE(call.echo);
-  EXPECT_FALSE(call.echo_only);
-  EXPECT_TRUE(call.streaming.stream);
-  EXPECT_TRUE(call.streaming.include_usage);
-  EXPECT_TRUE(call.streaming.continuous_usage_stats);
-  EXPECT_TRUE(call.return_prompt_logprobs);
-  EXPECT_TRUE(call.return_token_ids);
-  EXPECT_TRUE(call.return_tokens_as_token_ids);
-  ASSERT_THAT(call.prompts, SizeIs(1));
-  const Request& request = call.engine_request;
-  EXPECT_EQ(call.prompts[0].text, "Grüße");
-  EXPECT_FALSE(request.add_special_tokens);
-  EXPECT_EQ(request.cache_salt, "s");
-  EXPECT_EQ(request.priority, -3);
-  const SamplingParams& sampling = request.sampling;
+  EXPECT_EQ(request.model, "m");
+  EXPECT_TRUE(request.echo);
+  EXPECT_FALSE(request.echo_only);
+  EXPECT_TRUE(request.streaming.stream);
+  EXPECT_TRUE(request.streaming.include_usage);
+  EXPECT_TRUE(request.streaming.continuous_usage_stats);
+  EXPECT_TRUE(request.return_prompt_logprobs);
+  EXPECT_TRUE(request.return_token_ids);
+  EXPECT_TRUE(request.return_tokens_as_token_ids);
+  ASSERT_THAT(request.prompts, SizeIs(1));
+  const Request& engine_request = request.engine_request;
+  EXPECT_EQ(request.prompts[0].text, "Grüße");
+  EXPECT_FALSE(engine_request.add_special_tokens);
+  EXPECT_EQ(engine_request.cache_salt, "s");
+  EXPECT_EQ(engine_request.priority, -3);
+  const SamplingParams& sampling = engine_request.sampling;
   EXPECT_EQ(sampling.n, 2);
   EXPECT_THAT(sampling.stop, ElementsAre("a", "b"));
   EXPECT_THAT(sampling.stop_token_ids, ElementsAre(7));
@@ -143,12 +143,12 @@ TEST(ParseCompletion, SeedsAreIntegersHoweverTheyAreWritten) {
 }
 
 TEST(ParseCompletion, EchoesWithoutMakingAnything) {
-  const CompletionRequest call = parsed(R"({"prompt": "a", "echo": true, "max_tokens": 0,
+  const CompletionRequest request = parsed(R"({"prompt": "a", "echo": true, "max_tokens": 0,
                                          "logprobs": 2})");
-  EXPECT_TRUE(call.echo_only);
-  EXPECT_EQ(call.engine_request.sampling.max_tokens, 1);
-  EXPECT_EQ(call.engine_request.sampling.prompt_logprobs, 2);
-  EXPECT_FALSE(call.return_prompt_logprobs);
+  EXPECT_TRUE(request.echo_only);
+  EXPECT_EQ(request.engine_request.sampling.max_tokens, 1);
+  EXPECT_EQ(request.engine_request.sampling.prompt_logprobs, 2);
+  EXPECT_FALSE(request.return_prompt_logprobs);
   EXPECT_THAT(refusal(R"({"prompt": "a", "max_tokens": 0})"), HasSubstr("max_tokens: "));
 }
 
@@ -255,8 +255,8 @@ TEST(ParseCompletion, RefusesAKeyThatIsThereTwice) {
 TEST(ParseCompletion, SaysWhereABodyIsNoJson) {
   EXPECT_THAT(refusal(""), HasSubstr("byte 0"));
   EXPECT_THAT(refusal("{\"prompt\":\n  \"a\" \"b\"}"), HasSubstr("line 2, column 7 (byte 17)"));
-  EXPECT_THAT(refusal("{\"prompt\": \"a\xff\"}"), HasSubstr("no valid UTF-8 at line 1, column 14"));
-  EXPECT_THAT(refusal("{\"prompt\": \"a\"} x"), HasSubstr("something follows"));
+  EXPECT_THAT(refusal("{\"prompt\": \"a\xff\"}"), HasSubstr("invalid UTF-8 at line 1, column 14"));
+  EXPECT_THAT(refusal("{\"prompt\": \"a\"} x"), HasSubstr("text after the object"));
   EXPECT_THAT(refusal("{\"prompt\": \"a\""), HasSubstr("does not end"));
   EXPECT_THAT(refusal("[1]"), HasSubstr("a list of 1, expected a JSON object"));
   EXPECT_THAT(refusal("{\"prompt\": \"\\ud800\"}"), HasSubstr("not valid JSON"));

@@ -1,6 +1,7 @@
 #include "server/tools/output_parser.h"
 
 #include <gmock/gmock.h>
+#include <openssl/rand.h>
 
 #include <random>
 
@@ -298,6 +299,21 @@ TEST(OutputParser, ArgumentsAreValidJson) {
     EXPECT_FALSE(JsonDocument::parse(message.tool_calls.at(0).arguments, "arguments").ok()) << bad;
     EXPECT_THAT(message.content, ::testing::EndsWith("x")) << bad;
   }
+}
+
+// OpenSSL has no random bytes when memory or descriptors are exhausted.
+TEST(RandomId, DoesNotNeedOpenSsl) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  RAND_METHOD without{};
+  without.bytes = [](unsigned char*, int) { return 0; };
+  ::RAND_set_rand_method(&without);
+  const std::string one = random_id();
+  const std::string other = random_id();
+  ::RAND_set_rand_method(nullptr);
+#pragma GCC diagnostic pop
+  EXPECT_EQ(one.size(), 24U);
+  EXPECT_NE(one, other);
 }
 
 }  // namespace

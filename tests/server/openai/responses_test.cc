@@ -47,12 +47,12 @@ Output end_of(FinishReason reason, std::string stop_reason = "") {
   return output;
 }
 
-CompletionRequest completion_call(int logprobs = -1) {
-  CompletionRequest call;
-  call.prompts.resize(1);
-  if (logprobs >= 0) call.engine_request.sampling.logprobs = logprobs;
-  call.engine_request.sampling.stop = {"END", "12"};
-  return call;
+CompletionRequest completion_request(int logprobs = -1) {
+  CompletionRequest request;
+  request.prompts.resize(1);
+  if (logprobs >= 0) request.engine_request.sampling.logprobs = logprobs;
+  request.engine_request.sampling.stop = {"END", "12"};
+  return request;
 }
 
 std::string valid(std::string json) {
@@ -69,7 +69,7 @@ TEST(CompletionBody, IsOpenAIs) {
                          .prompt_token_ids = shared_ids({0, 1, 2}),
                          .finish_reason = FinishReason::kLength};
   const std::string body =
-      valid(completion_body(kHeader, completion_call(), {choice}, kUsage, decode));
+      valid(completion_body(kHeader, completion_request(), {choice}, kUsage, decode));
   EXPECT_EQ(body, R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"m","choices":[)"
                   R"({"index":0,"text":"a\"\n\u0001é","logprobs":null,"finish_reason":"length",)"
                   R"("stop_reason":null}],"usage":)" +
@@ -83,7 +83,7 @@ TEST(CompletionBody, SaysWhatStoppedIt) {
                            .prompt_logprobs = {},
                            .prompt_token_ids = nullptr,
                            .stop_reason = std::move(reason)};
-    const std::string body = completion_body(kHeader, completion_call(), {choice}, kUsage, decode);
+    const std::string body = completion_body(kHeader, completion_request(), {choice}, kUsage, decode);
     const size_t start = body.find("\"stop_reason\":") + 14;
     return body.substr(start, body.find('}', start) - start);
   };
@@ -94,8 +94,8 @@ TEST(CompletionBody, SaysWhatStoppedIt) {
 }
 
 TEST(CompletionBody, HasLogprobsWithTheEcho) {
-  CompletionRequest call = completion_call(1);
-  call.echo = true;
+  CompletionRequest request = completion_request(1);
+  request.echo = true;
   const Choice choice = {
       .index = 3,
       .text = "日\xef\xbf\xbd",
@@ -106,20 +106,20 @@ TEST(CompletionBody, HasLogprobsWithTheEcho) {
       .prompt_token_ids = shared_ids({1, 2}),
       .finish_reason = FinishReason::kStop};
   EXPECT_THAT(
-      valid(completion_body(kHeader, call, {choice}, kUsage, decode)),
+      valid(completion_body(kHeader, request, {choice}, kUsage, decode)),
       HasSubstr(R"({"index":3,"text":"Hi日�","logprobs":{"tokens":["Hi"," \"x\"\n","日","�"],)"
                 R"("token_logprobs":[null,-9999,-0.5,-1.25],)"
                 R"("top_logprobs":[null,{" \"x\"\n":-9999,"Hi":-0.75},{"日":-0.5},{"�":-1.25}],)"
                 R"("text_offset":[0,2,7,8]},"finish_reason":"stop")"));
-  call.return_tokens_as_token_ids = true;
-  EXPECT_THAT(completion_body(kHeader, call, {choice}, kUsage, decode),
+  request.return_tokens_as_token_ids = true;
+  EXPECT_THAT(completion_body(kHeader, request, {choice}, kUsage, decode),
               HasSubstr(R"("tokens":["token_id:1","token_id:2","token_id:3","token_id:4"])"));
 }
 
 TEST(CompletionBody, ShowsThePromptAloneWhenNothingIsMade) {
-  CompletionRequest call = completion_call(0);
-  call.echo = call.echo_only = true;
-  call.return_token_ids = true;
+  CompletionRequest request = completion_request(0);
+  request.echo = request.echo_only = true;
+  request.return_token_ids = true;
   const Choice choice = {.text = "never shown",
                          .prompt_text = "Hi",
                          .token_ids = {3},
@@ -128,7 +128,7 @@ TEST(CompletionBody, ShowsThePromptAloneWhenNothingIsMade) {
                          .prompt_token_ids = shared_ids({1}),
                          .finish_reason = FinishReason::kLength};
   EXPECT_THAT(
-      valid(completion_body(kHeader, call, {choice}, kUsage, decode)),
+      valid(completion_body(kHeader, request, {choice}, kUsage, decode)),
       HasSubstr(
           R"("text":"Hi","logprobs":{"tokens":["Hi"],"token_logprobs":[null],"top_logprobs":[null],)"
           R"("text_offset":[0]},"finish_reason":"length","stop_reason":null,"token_ids":[],)"
@@ -136,31 +136,31 @@ TEST(CompletionBody, ShowsThePromptAloneWhenNothingIsMade) {
 }
 
 TEST(CompletionBody, HasPromptLogprobs) {
-  CompletionRequest call = completion_call();
-  call.return_prompt_logprobs = true;
+  CompletionRequest request = completion_request();
+  request.return_prompt_logprobs = true;
   const Choice choice = {.token_ids = {},
                          .logprobs = {},
                          .prompt_logprobs = {{}, {{2, -1.5F, 1}, {2, -1.5F, 1}, {1, -2.0F, 2}}},
                          .prompt_token_ids = shared_ids({1, 2})};
   EXPECT_THAT(
-      valid(completion_body(kHeader, call, {choice}, kUsage, decode)),
+      valid(completion_body(kHeader, request, {choice}, kUsage, decode)),
       HasSubstr(
           R"("prompt_logprobs":[null,{"2":{"logprob":-1.5,"rank":1,"decoded_token":" \"x\"\n"},)"
           R"("1":{"logprob":-2,"rank":2,"decoded_token":"Hi"}}]})"));
 }
 
 TEST(CompletionChunk, StreamsTextThenItsEnd) {
-  CompletionRequest call = completion_call();
-  call.streaming = {.stream = true, .include_usage = true};
+  CompletionRequest request = completion_request();
+  request.streaming = {.stream = true, .include_usage = true};
   ChoiceStream choice = {.index = 1};
   std::string out = "data: ";
-  completion_chunk(kHeader, call, choice, output_of("Hi", {1}), nullptr, decode, out);
+  completion_chunk(kHeader, request, choice, output_of("Hi", {1}), nullptr, decode, out);
   EXPECT_EQ(out,
             R"(data: {"id":"cmpl-1","object":"text_completion","created":7,"model":"m","choices":[)"
             R"({"index":1,"text":"Hi","logprobs":null,"finish_reason":null,"stop_reason":null}],)"
             R"("usage":null})");
   out.clear();
-  completion_chunk(kHeader, call, choice, end_of(FinishReason::kStop, "END"), &kUsage, decode, out);
+  completion_chunk(kHeader, request, choice, end_of(FinishReason::kStop, "END"), &kUsage, decode, out);
   EXPECT_EQ(valid(out),
             R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"m","choices":[)"
             R"({"index":1,"text":"","logprobs":null,"finish_reason":"stop","stop_reason":"END"}],)"
@@ -175,18 +175,18 @@ TEST(CompletionChunk, StreamsTextThenItsEnd) {
 }
 
 TEST(CompletionChunk, EchoesAndGoesOnCountingCharacters) {
-  CompletionRequest call = completion_call(0);
-  call.echo = true;
+  CompletionRequest request = completion_request(0);
+  request.echo = true;
   ChoiceStream choice = {.prompt_text = "Hi日",
                          .prompt_token_ids = shared_ids({1, 3}),
                          .prompt_logprobs = {{}, {{3, -1.0F, 1}}}};
   std::string out;
-  completion_chunk(kHeader, call, choice, output_of(" \"x\"\n", {2}, {{{2, -0.5F, 1}}}), nullptr,
+  completion_chunk(kHeader, request, choice, output_of(" \"x\"\n", {2}, {{{2, -0.5F, 1}}}), nullptr,
                    decode, out);
   EXPECT_THAT(valid(out), HasSubstr(R"("text":"Hi日 \"x\"\n","logprobs":{"tokens":["Hi","日",)"));
   EXPECT_THAT(out, HasSubstr(R"("text_offset":[0,2,3])"));
   out.clear();
-  completion_chunk(kHeader, call, choice, output_of("Hi", {1}, {{{1, -0.25F, 1}}}), nullptr, decode,
+  completion_chunk(kHeader, request, choice, output_of("Hi", {1}, {{{1, -0.25F, 1}}}), nullptr, decode,
                    out);
   EXPECT_THAT(valid(out), HasSubstr(R"("text":"Hi","logprobs":{"tokens":["Hi"],)"
                                     R"("token_logprobs":[-0.25],"top_logprobs":[{"Hi":-0.25}],)"
@@ -194,8 +194,8 @@ TEST(CompletionChunk, EchoesAndGoesOnCountingCharacters) {
 }
 
 TEST(ChatBody, IsOpenAIs) {
-  ChatRequest call;
-  call.engine_request.sampling.logprobs = 1;
+  ChatRequest request;
+  request.engine_request.sampling.logprobs = 1;
   const Choice choice = {.index = 0,
                          .text = "",
                          .message = {.reasoning = "hm", .content = "Hé", .tool_calls = {}},
@@ -204,7 +204,7 @@ TEST(ChatBody, IsOpenAIs) {
                          .prompt_logprobs = {},
                          .prompt_token_ids = shared_ids({0}),
                          .finish_reason = FinishReason::kStop};
-  EXPECT_EQ(valid(chat_body(kHeader, call, {choice}, kUsage, decode)),
+  EXPECT_EQ(valid(chat_body(kHeader, request, {choice}, kUsage, decode)),
             R"({"id":"cmpl-1","object":"chat.completion","created":7,"model":"m","choices":[)"
             R"({"index":0,"message":{"role":"assistant","content":"Hé","refusal":null,)"
             R"("reasoning_content":"hm"},"logprobs":{"content":[)"
@@ -213,10 +213,10 @@ TEST(ChatBody, IsOpenAIs) {
             R"({"token":"�","logprob":-1,"bytes":[195],"top_logprobs":[]}]},)"
             R"("finish_reason":"stop","stop_reason":null}],"usage":)" +
                 std::string(kUsageJson) + "}");
-  call.include_reasoning = false;
-  call.engine_request.sampling.logprobs.reset();
-  call.return_token_ids = true;
-  const std::string bare = valid(chat_body(kHeader, call, {choice}, kUsage, decode));
+  request.include_reasoning = false;
+  request.engine_request.sampling.logprobs.reset();
+  request.return_token_ids = true;
+  const std::string bare = valid(chat_body(kHeader, request, {choice}, kUsage, decode));
   EXPECT_THAT(bare, Not(HasSubstr("reasoning_content")));
   EXPECT_THAT(bare, HasSubstr(R"("logprobs":null)"));
   EXPECT_THAT(bare, HasSubstr(R"("token_ids":[1,4]}])"));
@@ -224,8 +224,8 @@ TEST(ChatBody, IsOpenAIs) {
 }
 
 TEST(ChatBody, HasToolCalls) {
-  ChatRequest call;
-  call.tool_choice = ToolChoice::kAuto;
+  ChatRequest request;
+  request.tool_choice = ToolChoice::kAuto;
   Choice choice = {
       .message = {.reasoning = "",
                   .content = "",
@@ -235,35 +235,35 @@ TEST(ChatBody, HasToolCalls) {
       .prompt_logprobs = {},
       .prompt_token_ids = nullptr};
   EXPECT_THAT(
-      valid(chat_body(kHeader, call, {choice}, kUsage, decode)),
+      valid(chat_body(kHeader, request, {choice}, kUsage, decode)),
       HasSubstr(R"("message":{"role":"assistant","content":null,"refusal":null,"tool_calls":[)"
                 R"({"id":"call_1","type":"function","function":{"name":"add",)"
                 R"("arguments":"{\"a\": 1}"}},)"
                 R"({"id":"call_2","type":"function","function":{"name":"now","arguments":"{}"}}]},)"
                 R"("logprobs":null,"finish_reason":"tool_calls")"));
-  call.tool_choice = ToolChoice::kNamed;
-  EXPECT_THAT(chat_body(kHeader, call, {choice}, kUsage, decode),
+  request.tool_choice = ToolChoice::kNamed;
+  EXPECT_THAT(chat_body(kHeader, request, {choice}, kUsage, decode),
               HasSubstr(R"("finish_reason":"stop")"));
-  call.tool_choice = ToolChoice::kAuto;
+  request.tool_choice = ToolChoice::kAuto;
   choice.finish_reason = FinishReason::kLength;
-  EXPECT_THAT(chat_body(kHeader, call, {choice}, kUsage, decode),
+  EXPECT_THAT(chat_body(kHeader, request, {choice}, kUsage, decode),
               HasSubstr(R"("finish_reason":"length")"));
 }
 
 TEST(ChatChunk, StreamsRoleContentAndCalls) {
-  ChatRequest call;
-  call.tool_choice = ToolChoice::kAuto;
-  call.echo_text = "So ";
+  ChatRequest request;
+  request.tool_choice = ToolChoice::kAuto;
+  request.echo_text = "So ";
   ChoiceStream choice = {.index = 2};
   std::string out;
-  chat_role_chunk(kHeader, call, choice, nullptr, decode, out);
+  chat_role_chunk(kHeader, request, choice, nullptr, decode, out);
   EXPECT_EQ(valid(out),
             R"({"id":"cmpl-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[)"
             R"({"index":2,"delta":{"role":"assistant","content":"So "},"logprobs":null,)"
             R"("finish_reason":null,"stop_reason":null}]})");
   const auto chunk = [&](const MessageDelta& delta, const Output& output) {
     std::string text;
-    chat_chunk(kHeader, call, choice, delta, output, nullptr, decode, text);
+    chat_chunk(kHeader, request, choice, delta, output, nullptr, decode, text);
     valid(text);
     const size_t start = text.find("\"delta\"");
     return text.substr(start, text.rfind("}]") - start);
@@ -286,17 +286,17 @@ TEST(ChatChunk, StreamsRoleContentAndCalls) {
 }
 
 TEST(ChatChunk, LosesNoLogprobsOfTextThatIsHeldBack) {
-  ChatRequest call;
+  ChatRequest request;
   const Output output = output_of("", {1}, {{{1, -0.5F, 1}}});
-  EXPECT_FALSE(chat_chunk_has_news(call, {}, output));
-  call.include_reasoning = false;
-  EXPECT_FALSE(chat_chunk_has_news(call, {.reasoning = "x", .content = "", .tool_calls = {}}, {}));
-  EXPECT_TRUE(chat_chunk_has_news(call, {}, end_of(FinishReason::kStop)));
-  call.engine_request.sampling.logprobs = 0;
-  EXPECT_TRUE(chat_chunk_has_news(call, {}, output));
+  EXPECT_FALSE(chat_chunk_has_news(request, {}, output));
+  request.include_reasoning = false;
+  EXPECT_FALSE(chat_chunk_has_news(request, {.reasoning = "x", .content = "", .tool_calls = {}}, {}));
+  EXPECT_TRUE(chat_chunk_has_news(request, {}, end_of(FinishReason::kStop)));
+  request.engine_request.sampling.logprobs = 0;
+  EXPECT_TRUE(chat_chunk_has_news(request, {}, output));
   ChoiceStream choice;
   std::string out;
-  chat_chunk(kHeader, call, choice, {}, output, nullptr, decode, out);
+  chat_chunk(kHeader, request, choice, {}, output, nullptr, decode, out);
   EXPECT_THAT(valid(out), HasSubstr(R"("delta":{},"logprobs":{"content":[{"token":"Hi")"));
 }
 

@@ -1,0 +1,49 @@
+// The fields that /v1/completions and /v1/chat/completions share.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "server/openai/json_fields.h"
+#include "server/openai/requests.h"
+
+namespace quire::server {
+
+// Reads the shared fields of one body into a GenerationRequest and the engine's Request.
+class GenerationFields {
+ public:
+  GenerationFields(GenerationRequest& request, Request& engine_request,
+                   const RequestDefaults& defaults)
+      : request_(request),
+        engine_request_(engine_request),
+        sampling_(engine_request.sampling),
+        limits_(defaults.limits) {
+    sampling_ = defaults.sampling;
+  }
+
+  // Reads a field that is not null. Ignores unknown fields.
+  FieldError read(std::string_view name, Element value);
+  // Checks the fields against each other, after all of them were read. `max_tokens` is the default
+  // for requests without that field; 0: set later, from the rest of the context. The engine gets
+  // `num_prompts` copies of the request.
+  FieldError finish(int max_tokens, size_t num_prompts);
+
+ private:
+  FieldError read_output_field(std::string_view name, Element value, bool& is_known);
+  FieldError read_restriction_field(std::string_view name, Element value, bool& is_known);
+  FieldError read_sampling_field(std::string_view name, Element value, bool& is_known);
+  FieldError read_seed(const Path& path, Element value);
+
+  GenerationRequest& request_;
+  Request& engine_request_;
+  SamplingParams& sampling_;
+  const RequestLimits& limits_;
+  bool has_max_tokens_ = false;
+  bool has_stream_options_ = false;
+  int best_of_ = 0;  // 0: not given
+};
+
+// The error for a second restriction in one request.
+FieldError second_restriction(const Path& path);
+
+}  // namespace quire::server
