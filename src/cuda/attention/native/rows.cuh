@@ -4,7 +4,6 @@
 
 #include <cuda_runtime.h>
 
-#include "base/numbers.h"
 #include "cuda/attention/native/kernels.h"
 
 namespace quire::cuda::native {
@@ -41,8 +40,9 @@ __device__ inline Span visible_span(const Params& p, const Request& req, int que
 // is empty if the request is too short for so many splits.
 __device__ inline Span split_span(Span span, int split, int num_splits, int unit) {
   const int begin = span.first & ~15;
-  const int num_units = ceil_div(span.end - begin, unit);
-  const int units = ceil_div(num_units, num_splits);
+  // With ceil_div() nvcc allocates the kernels' registers differently.
+  const int num_units = (span.end - begin + unit - 1) / unit;
+  const int units = (num_units + num_splits - 1) / num_splits;
   const int first = begin + split * units * unit;
   return {max(span.first, first), min(span.end, first + units * unit)};
 }

@@ -2,7 +2,6 @@
 // query tokens. All of them share one pass over K and V. One thread block per (split, KV head,
 // request). Its warps take steps of 16 positions in turn, each with its own pipeline of copies, so
 // that the loop needs no barrier. The warps' results are combined in shared memory at the end.
-#include "base/numbers.h"
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/tile.cuh"
 #include "cuda/device/elements.cuh"
@@ -150,7 +149,7 @@ __global__ __launch_bounds__(Rows16<C>::kThreads, 2) void rows16_kernel(const Pa
 
   const int first = (span.first & ~(kStepTokens - 1)) + warp * kStepTokens;
   constexpr int kStride = K::kWarps * kStepTokens;
-  const int num_steps = first < span.end ? ceil_div(span.end - first, kStride) : 0;
+  const int num_steps = first < span.end ? (span.end - first + kStride - 1) / kStride : 0;
   const PagedRows keys = PagedRows::keys<C>(p, kv_head);
   const PagedRows values = PagedRows::values<C>(p, kv_head);
   const int page_mask = (1 << p.page_shift) - 1;

@@ -1,7 +1,6 @@
 // Prefill, and decode of more than 16 packed rows. One thread block per tile of 64 packed rows of
 // one request and KV head: its four warps take 16 rows each and share the positions, in tiles that
 // are double-buffered. Tiles that no row of the thread block sees are skipped.
-#include "base/numbers.h"
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/tile.cuh"
 #include "cuda/device/elements.cuh"
@@ -97,7 +96,8 @@ __global__ __launch_bounds__(TileKernel<C>::kThreads) void tile_kernel(const Par
                     visible_span(p, req, last_row / p.group).end};
   const Span span = split_span(all, split, p.num_splits, kMinSplitTokens);
   const int first = span.first & ~15;
-  const int num_tiles = span.first < span.end ? ceil_div(span.end - first, K::kTokens) : 0;
+  const int num_tiles =
+      span.first < span.end ? (span.end - first + K::kTokens - 1) / K::kTokens : 0;
 
   const uint32_t query_tile = shared_address(shared);
   for (int index = thread; index < kTileRows * C::kQueryRowPieces; index += K::kThreads) {
