@@ -51,7 +51,7 @@ struct ModelInfo {
   std::string kv_cache_dtype;
   int64_t num_parameters = 0;
   std::optional<int32_t> bos_token_id;
-  std::vector<int32_t> eos_token_ids;  // tokens that end an answer
+  std::vector<int32_t> eos_token_ids;  // tokens that end a sequence
   std::string attention_backend;       // backends by phase: "decode: cpu, prefill: cpu"
 };
 
@@ -67,7 +67,7 @@ class RequestStream {
   RequestStream(const RequestStream&) = delete;
   RequestStream& operator=(const RequestStream&) = delete;
 
-  // Waits for the next output; nullopt once every answer has ended.
+  // Waits for the next output; nullopt once every sequence has ended.
   std::optional<Output> next();
   // Ends the request at the next step with FinishReason::kCancelled.
   void cancel();
@@ -94,14 +94,14 @@ class Engine {
   Result<std::unique_ptr<RequestStream>> submit(Request request);
 
   // Submits a request with a callback, which runs on the engine thread: it must not block or call
-  // the engine. If it throws, that output is lost and the error is logged. The request's answers
+  // the engine. If it throws, that output is lost and the error is logged. The request's sequences
   // then end with FinishReason::kError; the callback receives that last output even if it throws
   // again. The engine stays healthy, and other requests continue.
   using OutputCallback = std::function<void(Output&& output)>;
   Result<RequestId> submit(Request request, OutputCallback on_output);
   void cancel(RequestId id);
 
-  // Renders a conversation with the model's chat template, as a prompt for the assistant's answer.
+  // Renders a conversation with the model's chat template, as a prompt for the assistant's reply.
   Result<std::string> render_chat(const std::vector<ChatMessage>& messages) const;
   // Renders the template's variables, given as a JSON object: messages, tools,
   // add_generation_prompt and any others that the template uses.

@@ -17,7 +17,7 @@ namespace quire {
 
 // Definitions follow vLLM.
 struct SamplingParams {
-  int n = 1;                 // independent answers to the same prompt
+  int n = 1;                 // independent sequences for the same prompt
   float temperature = 1.0F;  // 0: greedy
   float top_p = 1.0F;        // (0, 1]
   int top_k = 0;             // 0 or -1: off
@@ -45,22 +45,22 @@ struct SamplingParams {
   bool detokenize = true;
 };
 
-// Restricts an answer token by token, for example by a grammar. There is one object per answer,
-// used only on the engine's thread. If it throws, its answer ends with FinishReason::kError.
+// Restricts a sequence token by token, for example by a grammar. There is one object per sequence,
+// used only on the engine's thread. If it throws, its sequence ends with FinishReason::kError.
 class TokenConstraint {
  public:
   virtual ~TokenConstraint() = default;
   // Bit i % 32 of word i / 32 is set if token i may come next. Tokens beyond the last word are
   // forbidden.
   virtual std::vector<uint32_t> allowed_tokens() = 0;
-  // Called with the chosen token. Returns false if the constraint rejects it; the answer then
+  // Called with the chosen token. Returns false if the constraint rejects it; the sequence then
   // fails.
   virtual bool accept(int32_t token_id) = 0;
-  // Not ok when no token is allowed any more because of an error; the answer ends with that error.
+  // Not ok when an error leaves no token that may come next; the sequence ends with that error.
   virtual Status status() const { return {}; }
 };
 
-// Makes a constraint at the start of an answer. It owns what it needs.
+// Makes a constraint at the start of a sequence. It owns what it needs.
 using ConstraintFactory = std::function<std::unique_ptr<TokenConstraint>()>;
 
 struct Request {
@@ -112,7 +112,7 @@ struct Output {
   int num_cached_tokens = 0;                      // prompt tokens found in the prefix cache
   // The time when the sample was first scheduled in a step; absent: never scheduled.
   std::optional<std::chrono::steady_clock::time_point> first_scheduled;
-  std::optional<FinishReason> finish_reason;  // set on an answer's last output
+  std::optional<FinishReason> finish_reason;  // set on a sequence's last output
   std::string stop_reason;                    // the stop string or id that ended it
   Status error;                               // with FinishReason::kError
 };

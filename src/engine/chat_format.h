@@ -31,7 +31,7 @@ class ChatFormat {
   // of them. Special tokens of the tokenizer (bos_token, …) are added unless the caller gives them.
   Result<std::string> render(const jinja::Value& variables) const;
   Result<std::string> render(simdjson::dom::element variables) const;
-  // Renders a conversation as a prompt for the assistant's answer.
+  // Renders a conversation as a prompt for the assistant's reply.
   Result<std::string> render(const std::vector<ChatMessage>& messages) const;
 
  private:

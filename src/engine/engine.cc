@@ -120,7 +120,7 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& conf
   for (const int32_t id : limits.eos_ids) {
     if (id >= 0 && id < info.vocab_size) continue;
     log_warning(
-        "[model] {}: eos_token_id {} is not in the vocabulary of {}: no answer ends at it",
+        "[model] {}: eos_token_id {} is not in the vocabulary of {}: no sequence ends at it",
         impl->files.generation.eos_token_ids.empty() ? "config.json" : "generation_config.json", id,
         info.vocab_size);
   }

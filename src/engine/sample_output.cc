@@ -12,7 +12,7 @@ namespace quire {
 namespace {
 
 Status constraint_threw(const std::string& what) {
-  return internal_error(fmt::format("[engine] the answer's constraint threw; {}", what));
+  return internal_error(fmt::format("[engine] the sequence's constraint threw; {}", what));
 }
 
 // A bitmap of ids: bit i % 32 of word i / 32 is set if the list has id i.
@@ -144,7 +144,7 @@ Status SampleOutput::take(int32_t token_id) {
   if (thrown) return constraint_threw(*thrown);
   if (is_accepted || !failure.ok()) return failure;
   return internal_error(fmt::format(
-      "[engine] the answer's constraint refuses token {}, which it had allowed", token_id));
+      "[engine] the sequence's constraint refuses token {}, which it had allowed", token_id));
 }
 
 void SampleOutput::append_text(int32_t token_id, Output& output) {
