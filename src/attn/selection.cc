@@ -30,7 +30,7 @@ ForcedBackend preference_for(Phase phase, const BackendPreference& preference) {
   const std::string_view name = is_decode ? preference.decode : preference.prefill;
   if (name.empty()) return {.name = preference.any};
   return {.name = name,
-          .option = is_decode ? "decode_attention_backend" : "prefill_attention_backend"};
+          .option = is_decode ? "`decode_attention_backend`" : "`prefill_attention_backend`"};
 }
 
 bool has_own_option(Phase phase, const BackendPreference& preference) {

@@ -18,7 +18,7 @@ namespace quire {
 // The backend that an option names; auto or empty: no restriction.
 struct ForcedBackend {
   std::string_view name = "auto";
-  std::string_view option = "attention_backend";  // of EngineConfig, or a command's flag
+  std::string_view option = "`attention_backend`";  // of EngineConfig, or a command's flag
 
   bool is_forced() const { return !name.empty() && name != "auto"; }
 };
@@ -95,7 +95,7 @@ struct AttentionService {
   int max_kv_len = 0;
   bool ragged = false;
   int q_len = 1;            // decode only
-  std::string reason = {};  // "forced by attention_backend", "measured …"
+  std::string reason = {};  // "forced by `attention_backend`", "measured …"
 };
 
 // Selects the backend for the steps of one KV group. It is made once, at start.

@@ -37,6 +37,8 @@ struct BuiltinTable {
 };
 constexpr BuiltinTable kTables[] = {{"H200", {kH200, sizeof kH200 - 1}}};
 
+// ---- The file
+
 struct IntField {
   std::string_view name;
   int TuningPoint::*member;
@@ -156,6 +158,8 @@ Status line_error(std::string_view name, size_t line_number, std::string_view wh
                   quote_name(name), line_number, what));
 }
 
+// ---- The distance between a measured point and a step
+
 // The ratio of two sizes as a distance, in powers of two.
 double factor(double a, double b) {
   if (a == b) return 0.0;  // common case; a start makes thousands of choices
@@ -193,6 +197,8 @@ double size_distance(const TuningPoint& a, const TuningPoint& b) {
   return factor(heads(a), heads(b)) + q_len_distance(a, b) + factor(a.kv_len, b.kv_len);
 }
 
+// ---- The choice within one cell
+
 // Times within 1 % are equal, because measurements repeat only to that precision.
 constexpr double kTie = 1.01;
 
@@ -212,6 +218,8 @@ std::optional<TuningTable::Best> fastest(const TuningTable::Cell& cell,
 }
 
 }  // namespace
+
+// ---- The table
 
 std::string_view lengths_name(bool ragged) {
   return ragged ? "ragged" : "full";

@@ -73,7 +73,7 @@ Status take_chat_format(const EngineConfig& engine, Result<ChatFormat> format, M
   }
   if (!engine.chat_template.empty()) {
     return invalid_argument(
-        fmt::format("[template] chat_template {}: {}", engine.chat_template, status.message()));
+        fmt::format("[template] chat_template: {}: {}", engine.chat_template, status.message()));
   }
   const bool is_absent = status.code() == StatusCode::kNotFound;
   if (!is_absent) log_warning("{}", status.message());

@@ -106,12 +106,12 @@ TEST_F(SelectorTest, AForcedBackendServesTheQueryLengthsThatItCan) {
   EXPECT_EQ(selector->decode({.num_reqs = 1, .max_kv_len = 1024, .q_len = 5})->name(),
             "flashinfer");
   EXPECT_THAT(selector->remarks(),
-              ElementsAre("attention_backend xqa cannot serve decode of 5 query tokens: a) too "
+              ElementsAre("`attention_backend` xqa cannot serve decode of 5 query tokens: a) too "
                           "many query tokens. So auto selects another.",
-                          "attention_backend xqa cannot serve prefill: a) wrong phase. So auto "
+                          "`attention_backend` xqa cannot serve prefill: a) wrong phase. So auto "
                           "selects another."));
   EXPECT_EQ(create({.decode = "xqa"}, {1, 5}).status().message(),
-            "[attention] decode_attention_backend xqa cannot serve decode of 5 query tokens: a) "
+            "[attention] `decode_attention_backend` xqa cannot serve decode of 5 query tokens: a) "
             "too many query tokens.");
 }
 
@@ -143,7 +143,7 @@ TEST_F(SelectorTest, AForcedBackendServesEverything) {
   const DecodeKey keys[] = {{1, 1024}, {64, 1024}};
   const auto services = selector->decode_services(keys);
   ASSERT_THAT(services, SizeIs(1));
-  EXPECT_EQ(services[0].reason, "forced by decode_attention_backend");
+  EXPECT_EQ(services[0].reason, "forced by `decode_attention_backend`");
 }
 
 TEST_F(SelectorTest, RaggedLengthsAreMeasuredApart) {
@@ -185,10 +185,10 @@ TEST_F(SelectorTest, ABackendForBothPhasesLeavesToAutoWhatItCannotServe) {
   EXPECT_EQ(selector->decode({64, 1024})->name(), "xqa");
   EXPECT_EQ(selector->prefill(1, 512, 512)->name(), "native");
   EXPECT_THAT(selector->remarks(),
-              ElementsAre("attention_backend xqa cannot serve prefill: a) wrong phase. So auto "
+              ElementsAre("`attention_backend` xqa cannot serve prefill: a) wrong phase. So auto "
                           "selects another."));
   const DecodeKey keys[] = {{1, 1024}};
-  EXPECT_EQ(selector->decode_services(keys)[0].reason, "forced by attention_backend");
+  EXPECT_EQ(selector->decode_services(keys)[0].reason, "forced by `attention_backend`");
   EXPECT_EQ(selector->prefill_services()[0].reason, "the only one that serves this shape");
 
   const auto prefill = create({.any = "native"});
@@ -201,10 +201,10 @@ TEST_F(SelectorTest, ABackendForBothPhasesLeavesToAutoWhatItCannotServe) {
 TEST_F(SelectorTest, APreferenceThatServesNothingIsRefused) {
   // Eight heads at most: neither phase.
   EXPECT_THAT(create({.any = "cudnn"}).status().message(),
-              HasSubstr("attention_backend cudnn cannot serve decode: a) too many heads."));
+              HasSubstr("`attention_backend` cudnn cannot serve decode: a) too many heads."));
   // The one phase that is left to it is the one it cannot serve.
   EXPECT_THAT(create({.any = "xqa", .decode = "flashinfer"}).status().message(),
-              HasSubstr("attention_backend xqa cannot serve prefill: a) wrong phase."));
+              HasSubstr("`attention_backend` xqa cannot serve prefill: a) wrong phase."));
   const auto both = create({.any = "xqa", .prefill = "native"});
   ASSERT_TRUE(both.ok()) << both.status().message();
   EXPECT_EQ(both->decode({1, 1024})->name(), "xqa");
@@ -214,9 +214,9 @@ TEST_F(SelectorTest, APreferenceThatServesNothingIsRefused) {
 
 TEST_F(SelectorTest, RefusesAsTheSetDoes) {
   EXPECT_EQ(create("cudnn", "auto").status().message(),
-            "[attention] decode_attention_backend cudnn cannot serve decode: a) too many heads.");
+            "[attention] `decode_attention_backend` cudnn cannot serve decode: a) too many heads.");
   EXPECT_THAT(create("auto", "nonsense").status().message(),
-              HasSubstr("prefill_attention_backend names no backend of this build"));
+              HasSubstr("`prefill_attention_backend` names no backend of this build"));
 }
 
 TEST_F(SelectorTest, SaysWhichBackendServesWhatAndWhy) {
@@ -289,7 +289,7 @@ class BackendSetTest : public ::testing::Test {
     set_.add(std::make_unique<PickyBackend>("large", 64, Phase::kDecode));
   }
   std::string choose(int num_heads, Phase phase, std::string_view name,
-                     std::string_view option = "attention_backend") {
+                     std::string_view option = "`attention_backend`") {
     const auto chosen = set_.select({.num_heads = num_heads}, {.phase = phase}, Device(),
                                     {.name = name, .option = option});
     if (chosen.ok()) return std::string(chosen.value()[0]->name());
@@ -312,19 +312,20 @@ TEST_F(BackendSetTest, AutoTakesTheFirstThatServes) {
 TEST_F(BackendSetTest, AForcedBackendIsTakenOrRefusedNeverReplaced) {
   EXPECT_EQ(choose(4, Phase::kDecode, "large"), "large");
   EXPECT_EQ(choose(8, Phase::kPrefill, "small"),
-            "[attention] attention_backend small cannot serve prefill: a) too many heads. b) "
+            "[attention] `attention_backend` small cannot serve prefill: a) too many heads. b) "
             "wrong phase.");
   EXPECT_EQ(choose(4, Phase::kDecode, "xqa"),
-            "[attention] attention_backend names no backend of this build; got xqa, expected "
+            "[attention] `attention_backend` names no backend of this build; got xqa, expected "
             "auto, small, large");
 }
 
 TEST_F(BackendSetTest, ARefusalNamesTheFlagThatForced) {
-  EXPECT_EQ(choose(8, Phase::kPrefill, "small", "prefill_attention_backend"),
-            "[attention] prefill_attention_backend small cannot serve prefill: a) too many heads. "
-            "b) wrong phase.");
-  EXPECT_THAT(choose(4, Phase::kDecode, "xqa", "decode_attention_backend"),
-              StartsWith("[attention] decode_attention_backend names no backend"));
+  EXPECT_EQ(
+      choose(8, Phase::kPrefill, "small", "`prefill_attention_backend`"),
+      "[attention] `prefill_attention_backend` small cannot serve prefill: a) too many heads. "
+      "b) wrong phase.");
+  EXPECT_THAT(choose(4, Phase::kDecode, "xqa", "`decode_attention_backend`"),
+              StartsWith("[attention] `decode_attention_backend` names no backend"));
 }
 
 TEST_F(BackendSetTest, ABackendWithReservationsServesWhereNoOtherDoes) {

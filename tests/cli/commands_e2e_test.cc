@@ -200,7 +200,7 @@ TEST(Usage, MissingFilesAreExitCode1) {
 TEST(Usage, WhatDoesNotFitTheModelIsExitCode1) {
   const SpawnResult result = run_quire({"generate", "--max-model-len", "1M"});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("--max-model-len is longer than the model's context"));
+  EXPECT_THAT(result.err, HasSubstr("--max-model-len: must be at most"));
 }
 
 TEST(Streams, OutputThatIsLostIsAnError) {
@@ -587,7 +587,7 @@ TEST_F(Stories, ChatTakesTheOperatorsTemplate) {
   const SpawnResult refused =
       run_quire({"chat", "--model", model_.string(), "--chat-template", broken}, {.input = "a\n"});
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("--chat-template " + broken));
+  EXPECT_THAT(refused.err, HasSubstr("--chat-template: " + broken));
 }
 
 TEST_F(Stories, ChatNeedsATemplate) {
@@ -626,7 +626,7 @@ TEST(ModelFiles, AFolderOfTheHubsCacheNamesItsSnapshot) {
   std::ofstream(cache / "refs" / "main") << commit;
   const SpawnResult result = run_quire({"generate", "--model", cache.string(), "--prompt", "a"});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("--model " + (cache / "snapshots" / commit).string()));
+  EXPECT_THAT(result.err, HasSubstr((cache / "snapshots" / commit).string()));
 }
 
 TEST(ModelFiles, ATokenizerThatIsNotThereIsSaidToBe) {
@@ -634,7 +634,7 @@ TEST(ModelFiles, ATokenizerThatIsNotThereIsSaidToBe) {
       run_quire({"generate", "--model", tiny_model("tiny").string(), "--load-format", "dummy",
                  "--tokenizer", "/no/such", "--prompt", "a"});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("--tokenizer /no/such does not exist"));
+  EXPECT_THAT(result.err, HasSubstr("--tokenizer: /no/such does not exist"));
 }
 
 TEST(ModelFiles, ATokenizerWithMoreTokensThanTheModelIsWarnedOf) {

@@ -61,8 +61,8 @@ TEST_F(AttentionReport, NamesTheFlagThatForces) {
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_THAT(report_attention(plan->attention).summary,
               ElementsAre("decode of up to 512 tokens: reference (forced by "
-                          "decode_attention_backend)",
-                          "prefill: cpu (forced by attention_backend)"));
+                          "`decode_attention_backend`)",
+                          "prefill: cpu (forced by `attention_backend`)"));
 }
 
 TEST_F(AttentionReport, ATableOfAnotherDeviceChangesNothing) {

@@ -104,10 +104,10 @@ TEST_F(EnginePlanTest, ABackendForBothPhasesServesThoseThatItCan) {
   EXPECT_EQ(report_attention(plan->attention).backends, "decode: xqa, prefill: native");
   // The log at start and `quire doctor` report the backend of the other phase, and the reason.
   const std::string remark =
-      "attention_backend xqa cannot serve prefill: a) wrong phase. So auto selects another.";
+      "`attention_backend` xqa cannot serve prefill: a) wrong phase. So auto selects another.";
   EXPECT_THAT(report_attention(plan->attention).summary, Contains(remark));
   EXPECT_THAT(report_attention(plan->attention).summary,
-              Contains("decode of up to 512 tokens: xqa (forced by attention_backend)"));
+              Contains("decode of up to 512 tokens: xqa (forced by `attention_backend`)"));
   EXPECT_THAT(report_attention(plan->attention).summary,
               Contains("prefill: native (the only one that serves this shape)"));
   EXPECT_THAT(report_attention(plan->attention).details, Contains(remark));
@@ -134,7 +134,7 @@ TEST_F(EnginePlanTest, QueryLengthsOfDecodeAreSaidApart) {
     plan.attention.decode_keys.push_back({.num_reqs = 4, .max_kv_len = 512, .q_len = q_len});
   }
   const std::vector<std::string> lines = report_attention(plan.attention).summary;
-  EXPECT_THAT(lines, Contains("decode of up to 512 tokens: xqa (forced by attention_backend)"));
+  EXPECT_THAT(lines, Contains("decode of up to 512 tokens: xqa (forced by `attention_backend`)"));
   EXPECT_THAT(lines, Contains("decode of 5 query tokens of up to 512 tokens: flashinfer (the only "
                               "one that serves this shape)"));
   EXPECT_THAT(report_attention(plan.attention).details,
@@ -143,17 +143,17 @@ TEST_F(EnginePlanTest, QueryLengthsOfDecodeAreSaidApart) {
 
 TEST_F(EnginePlanTest, ABackendOfNoPhaseIsRefused) {
   EXPECT_THAT(plan_with("narrow").status().message(),
-              HasSubstr("attention_backend narrow cannot serve decode: a) too many heads."));
+              HasSubstr("`attention_backend` narrow cannot serve decode: a) too many heads."));
   EXPECT_THAT(plan_with("xqa", "flashinfer").status().message(),
-              HasSubstr("attention_backend xqa cannot serve prefill"));
+              HasSubstr("`attention_backend` xqa cannot serve prefill"));
   EXPECT_THAT(plan_with("nonsense").status().message(), HasSubstr("names no backend"));
 }
 
 TEST_F(EnginePlanTest, AFlagForOnePhaseIsStrict) {
   EXPECT_THAT(plan_with("auto", "native").status().message(),
-              HasSubstr("decode_attention_backend native cannot serve decode"));
+              HasSubstr("`decode_attention_backend` native cannot serve decode"));
   EXPECT_THAT(plan_with("xqa", "", "flashinfer").status().message(),
-              HasSubstr("prefill_attention_backend flashinfer cannot serve prefill"));
+              HasSubstr("`prefill_attention_backend` flashinfer cannot serve prefill"));
   const auto plan = plan_with("xqa", "", "native");
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(report_attention(plan->attention).backends, "decode: xqa, prefill: native");

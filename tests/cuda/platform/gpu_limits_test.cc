@@ -57,7 +57,7 @@ TEST_F(GpuLimits, AKvCacheLargerThanTheDeviceIsRefusedAtStart) {
   const auto engine = Engine::create(config);
   ASSERT_FALSE(engine.ok());
   EXPECT_EQ(engine.status().code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(engine.status().message(), HasSubstr("--kv-cache-memory"));
+  EXPECT_THAT(engine.status().message(), HasSubstr("`kv_cache_memory`"));
 }
 
 // A failed allocation returns an error, and later CUDA calls do not report it again.

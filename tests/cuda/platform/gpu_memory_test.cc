@@ -95,7 +95,7 @@ TEST_F(GpuMemoryPlan, WithoutRoomForGraphsItRefusesInOneLine) {
     const auto engine = Engine::create(config);
     if (engine.ok()) continue;
     EXPECT_EQ(engine.status().code(), StatusCode::kResourceExhausted);
-    EXPECT_THAT(engine.status().message(), HasSubstr("--gpu-memory-utilization"));
+    EXPECT_THAT(engine.status().message(), HasSubstr("gpu_memory_utilization"));
     EXPECT_EQ(engine.status().message().find('\n'), std::string::npos);
   }
   config.gpu_memory_utilization = 0.9;
