@@ -53,14 +53,6 @@ DecodeGraphs decode_graphs(std::span<const AttentionSelector> attention, const M
   return {attention, max_num_seqs, limits.max_kv_len(), q_lens};
 }
 
-GraphBatch batch_of(const DecodeGraph& graph) {
-  return {.num_reqs = graph.num_reqs, .q_len = graph.q_len};
-}
-
-int num_tokens_of(const GraphBatch& batch) {
-  return batch.num_reqs * batch.q_len;
-}
-
 bool wants_prompt_logprobs(const SeqSpan& span) {
   return span.num_prompt_logprobs >= 0;
 }
@@ -147,7 +139,7 @@ Status CudaRunner::allocate(CudaOps& ops) {
 
 Result<std::span<const KvGroupStep>> CudaRunner::plan_padding(const DecodeGraph& graph) {
   const BatchPlan nothing;
-  const GraphBatch batch = batch_of(graph);
+  const GraphBatch& batch = graph.batch;
   QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, {}, &batch, stream_));
   attention_.describe(nothing, buffers_.arrays());
   attention_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
@@ -157,14 +149,14 @@ Result<std::span<const KvGroupStep>> CudaRunner::plan_padding(const DecodeGraph&
 // With enforce_eager there are no plans for graphs, so padding runs eagerly too.
 std::span<const AttentionChoice> CudaRunner::choices_of(const DecodeGraph& graph) {
   if (parts_.sizes.enforce_eager) return backends_.choose(attention_.batch());
-  return backends_.of_graph(graph.attention, graph.num_reqs, graph.q_len);
+  return backends_.of_graph(graph.attention, graph.batch.num_reqs, graph.batch.q_len);
 }
 
 Status CudaRunner::run_padding(const DecodeGraph& graph, int num_tokens) {
   QUIRE_ASSIGN_OR_RETURN(const auto steps, plan_padding(graph));
-  buffers_.derive(graph.num_reqs, stream_);
+  buffers_.derive(graph.batch.num_reqs, stream_);
   QUIRE_RETURN_IF_ERROR(run_model(num_tokens, steps));
-  return compute_logits(num_tokens_of(batch_of(graph)));
+  return compute_logits(graph.batch.num_tokens());
 }
 
 Status CudaRunner::warm_up(CudaOps& ops) {
@@ -210,7 +202,7 @@ Status CudaRunner::run_padded_prompt(int num_tokens, std::span<const AttentionCh
 
 Status CudaRunner::capture_graphs() {
   for (const DecodeGraph* graph : graphs_.one_of_each_choice()) {
-    QUIRE_RETURN_IF_ERROR(run_padding(*graph, num_tokens_of(batch_of(*graph))));
+    QUIRE_RETURN_IF_ERROR(run_padding(*graph, graph->batch.num_tokens()));
   }
   return graphs_.capture(stream_.limits().device,
                          [this](const DecodeGraph& graph) { return capture(graph); });
@@ -219,8 +211,8 @@ Status CudaRunner::capture_graphs() {
 Result<CudaGraph> CudaRunner::capture(const DecodeGraph& graph) {
   QUIRE_ASSIGN_OR_RETURN(const auto steps, plan_padding(graph));
   return CudaGraph::capture(stream_, [&]() -> Status {
-    buffers_.derive(graph.num_reqs, stream_);
-    const int num_tokens = num_tokens_of(batch_of(graph));
+    buffers_.derive(graph.batch.num_reqs, stream_);
+    const int num_tokens = graph.batch.num_tokens();
     QUIRE_RETURN_IF_ERROR(run_model(num_tokens, steps));
     return compute_logits(num_tokens);
   });
@@ -251,9 +243,9 @@ Status CudaRunner::enqueue_step(Step& step) {
   attention_.describe(plan, buffers_.arrays());
   int num_spans = static_cast<int>(plan.spans.size());
   if (const DecodeGraph* graph = graph_for(plan)) {
-    const GraphBatch batch = batch_of(*graph);
+    const GraphBatch& batch = graph->batch;
     step.ranges = sample_ranges(plan, &batch);
-    step.num_rows = num_tokens_of(batch);
+    step.num_rows = batch.num_tokens();
     num_spans = batch.num_reqs;
     QUIRE_RETURN_IF_ERROR(run_graph(step, *graph));
   } else {
@@ -274,7 +266,7 @@ const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
 }
 
 Status CudaRunner::run_graph(const Step& step, const DecodeGraph& graph) {
-  const GraphBatch batch = batch_of(graph);
+  const GraphBatch& batch = graph.batch;
   QUIRE_RETURN_IF_ERROR(buffers_.upload(*step.plan, step.ranges, &batch, stream_));
   attention_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
   QUIRE_RETURN_IF_ERROR(

@@ -19,8 +19,7 @@ Status instantiate(cudaGraph_t graph, cudaGraphExec_t* executable) {
 
 DecodeGraph graph_for(const DecodeKey& key, std::span<const AttentionSelector> selectors) {
   DecodeGraph graph;
-  graph.num_reqs = key.num_reqs;
-  graph.q_len = key.q_len;
+  graph.batch = {.num_reqs = key.num_reqs, .q_len = key.q_len};
   for (const AttentionSelector& selector : selectors) {
     graph.attention.push_back(selector.decode(key));
   }
@@ -118,8 +117,7 @@ DecodeGraphs::DecodeGraphs(std::span<const AttentionSelector> selectors, int max
 
 size_t DecodeGraphs::find_or_add(DecodeGraph graph) {
   const auto found = std::find_if(graphs_.begin(), graphs_.end(), [&](const DecodeGraph& other) {
-    return graph.num_reqs == other.num_reqs && graph.q_len == other.q_len &&
-           graph.attention == other.attention;
+    return graph.batch == other.batch && graph.attention == other.attention;
   });
   const auto at = static_cast<size_t>(found - graphs_.begin());
   if (found == graphs_.end()) graphs_.push_back(std::move(graph));
@@ -130,11 +128,11 @@ std::vector<const DecodeGraph*> DecodeGraphs::one_of_each_choice() const {
   std::vector<const DecodeGraph*> found;
   for (const DecodeGraph& graph : graphs_) {
     const auto same = std::find_if(found.begin(), found.end(), [&](const DecodeGraph* other) {
-      return other->q_len == graph.q_len && other->attention == graph.attention;
+      return other->batch.q_len == graph.batch.q_len && other->attention == graph.attention;
     });
     if (same == found.end()) {
       found.push_back(&graph);
-    } else if ((*same)->num_reqs < graph.num_reqs) {
+    } else if ((*same)->batch.num_reqs < graph.batch.num_reqs) {
       *same = &graph;
     }
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cuda/base/stream.h"
+#include "cuda/step/step_inputs.h"
 #include "platform/runner.h"
 
 namespace quire::cuda {
@@ -49,8 +50,7 @@ std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
 // lengths. Every graph is captured for the longest possible context: graphs for shorter contexts,
 // with fewer splits, were no faster on an H200 at any batch size.
 struct DecodeGraph {
-  int num_reqs = 0;
-  int q_len = 1;                             // query tokens of every request
+  GraphBatch batch;
   std::vector<AttentionBackend*> attention;  // one per KV group
   CudaGraph graph;
 };

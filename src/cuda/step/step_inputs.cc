@@ -151,7 +151,7 @@ size_t write_step(const BatchPlan& plan, std::span<const SampleRange> ranges,
                   const StepLimits& limits, const GraphBatch* graph, std::byte* memory) {
   const size_t num_real = plan.spans.size();
   const size_t num_spans = graph != nullptr ? static_cast<size_t>(graph->num_reqs) : num_real;
-  const int num_tokens = graph != nullptr ? graph->num_reqs * graph->q_len : plan.num_tokens();
+  const int num_tokens = graph != nullptr ? graph->num_tokens() : plan.num_tokens();
   QUIRE_CHECK(num_spans >= num_real && num_spans <= static_cast<size_t>(limits.max_num_seqs) &&
                   num_tokens >= plan.num_tokens() && num_tokens <= limits.max_num_tokens,
               "[cuda] a step exceeds the limits that the runner was created with");
@@ -281,7 +281,7 @@ void AttentionInputs::pad_to_graph(const GraphBatch& graph, int max_kv_len) {
   kv_len_bound_.resize(static_cast<size_t>(graph.num_reqs), 0);
   for (AttentionBatch& batch : batches_) {
     batch.decode = {.num_reqs = graph.num_reqs,
-                    .num_tokens = graph.num_reqs * graph.q_len,
+                    .num_tokens = graph.num_tokens(),
                     .max_q_len = graph.q_len,
                     .max_kv_len = max_kv_len};
     batch.prefill = {};

@@ -34,7 +34,10 @@ struct StepLimits {
 // The shape of a graph's batch: every request has q_len tokens, each with a logits row.
 struct GraphBatch {
   int num_reqs = 0;
-  int q_len = 1;
+  int q_len = 1;  // query tokens of every request
+
+  int num_tokens() const { return num_reqs * q_len; }
+  bool operator==(const GraphBatch&) const = default;
 };
 
 // The sampled logits rows of a span.

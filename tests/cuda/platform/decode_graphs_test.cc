@@ -75,10 +75,10 @@ TEST_F(DecodeGraphsTest, AStepTakesTheSmallestThatHoldsIt) {
   const DecodeGraphs graphs = this->graphs();
   const DecodeGraph* graph = graphs.find({3, 900, false});
   ASSERT_NE(graph, nullptr);
-  EXPECT_EQ(graph->num_reqs, 4);
+  EXPECT_EQ(graph->batch.num_reqs, 4);
   EXPECT_EQ(graphs.find({4, 1024, false}), graph);
-  EXPECT_EQ(graphs.find({5, 1024, false})->num_reqs, 8);
-  EXPECT_EQ(graphs.largest().num_reqs, 64);
+  EXPECT_EQ(graphs.find({5, 1024, false})->batch.num_reqs, 8);
+  EXPECT_EQ(graphs.largest().batch.num_reqs, 64);
   EXPECT_EQ(graphs.find({65, 900, false}), nullptr);
   EXPECT_EQ(graphs.find({1, kMaxModelLen + 1, false}), nullptr);
 }
@@ -89,7 +89,7 @@ TEST_F(DecodeGraphsTest, EveryKeyHasTheBackendOfItsBuckets) {
   for (const DecodeKey& key : decode_keys(kMaxNumSeqs, kMaxModelLen, std::array{1})) {
     const DecodeGraph* graph = graphs.find(key);
     ASSERT_NE(graph, nullptr);
-    EXPECT_EQ(graph->num_reqs, key.num_reqs);
+    EXPECT_EQ(graph->batch.num_reqs, key.num_reqs);
     EXPECT_EQ(graph->attention.at(0), selector.decode(key));
   }
   EXPECT_EQ(name(graphs.find({64, 1000, false})), "xqa");
@@ -115,7 +115,8 @@ TEST_F(DecodeGraphsTest, OneOfEachChoiceIsItsLargest) {
   for (const DecodeGraph* graph : graphs.one_of_each_choice()) {
     names.push_back(name(graph));
     for (const DecodeGraph& other : graphs.all()) {
-      EXPECT_TRUE(other.attention != graph->attention || other.num_reqs <= graph->num_reqs);
+      EXPECT_TRUE(other.attention != graph->attention ||
+                  other.batch.num_reqs <= graph->batch.num_reqs);
     }
   }
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("xqa", "native", "flashinfer"));
@@ -128,8 +129,8 @@ TEST_F(DecodeGraphsTest, EachQueryLengthHasItsGraphs) {
   for (const DecodeKey& key : decode_keys(kMaxNumSeqs, kMaxModelLen, kQLens)) {
     const DecodeGraph* graph = graphs.find(key);
     ASSERT_NE(graph, nullptr);
-    EXPECT_EQ(graph->num_reqs, key.num_reqs);
-    EXPECT_EQ(graph->q_len, key.q_len);
+    EXPECT_EQ(graph->batch.num_reqs, key.num_reqs);
+    EXPECT_EQ(graph->batch.q_len, key.q_len);
   }
   const auto find = [&](int q_len) {
     return graphs.find({.num_reqs = 3, .max_kv_len = 900, .q_len = q_len});
@@ -137,11 +138,11 @@ TEST_F(DecodeGraphsTest, EachQueryLengthHasItsGraphs) {
   EXPECT_EQ(name(find(1)), "xqa");
   EXPECT_EQ(name(find(5)), "native");
   EXPECT_EQ(find(3), nullptr) << "graphs are of exactly one query length";
-  EXPECT_EQ(graphs.largest().q_len, 5);
-  EXPECT_EQ(graphs.largest().num_reqs, 64);
+  EXPECT_EQ(graphs.largest().batch.q_len, 5);
+  EXPECT_EQ(graphs.largest().batch.num_reqs, 64);
   std::vector<std::pair<int, std::string_view>> choices;
   for (const DecodeGraph* graph : graphs.one_of_each_choice()) {
-    choices.emplace_back(graph->q_len, name(graph));
+    choices.emplace_back(graph->batch.q_len, name(graph));
   }
   EXPECT_THAT(choices,
               ::testing::IsSupersetOf(
