@@ -78,11 +78,9 @@ Value remainder_is(Interpreter& vm, const Value& self, const Value& divisor, int
   const Value rest = apply_binary(vm, BinaryOp::kMod, self, divisor);
   return Value::boolean(equal(rest, Value::integer(wanted), &vm.budget));
 }
-Value odd(Interpreter& vm, const Value& self, const Bound&) {
-  return remainder_is(vm, self, Value::integer(2), 1);
-}
-Value even(Interpreter& vm, const Value& self, const Bound&) {
-  return remainder_is(vm, self, Value::integer(2), 0);
+template <int64_t kRemainder>
+Value parity(Interpreter& vm, const Value& self, const Bound&) {
+  return remainder_is(vm, self, Value::integer(2), kRemainder);
 }
 Value divisibleby(Interpreter& vm, const Value& self, const Bound& args) {
   return remainder_is(vm, self, args.value(0), 0);
@@ -128,7 +126,7 @@ constexpr Builtin kTests[] = {
     {"defined", "", defined},
     {"divisibleby", "num", divisibleby},
     {"escaped", "", escaped},
-    {"even", "", even},
+    {"even", "", parity<0>},
     {"false", "", is_flag<false>},
     {"filter", "", exists<find_filter>},
     {"float", "", is<&Value::is_float>},
@@ -139,7 +137,7 @@ constexpr Builtin kTests[] = {
     {"mapping", "", is<&Value::is_dict>},
     {"none", "", is<&Value::is_none>},
     {"number", "", is<&Value::is_number>},
-    {"odd", "", odd},
+    {"odd", "", parity<1>},
     {"sameas", "other", sameas},
     {"sequence", "", sequence},
     {"string", "", is<&Value::is_string>},

@@ -177,26 +177,20 @@ Value unique(Interpreter& vm, const Value& self, const Bound& args) {
   return vm.make_iterator(std::move(kept));
 }
 
-Value extreme(Interpreter& vm, const Value& self, const Bound& args, bool maximum) {
+template <bool kMaximum>
+Value extreme(Interpreter& vm, const Value& self, const Bound& args) {
   const std::vector<Value> values = to_items(vm, self);
   if (values.empty()) return Value::undefined("No aggregated item, sequence was empty.");
   size_t best = 0;
   Value best_key = key_of(vm, values[0], args[1], args.flag(0));
   for (size_t i = 1; i < values.size(); ++i) {
     Value key = key_of(vm, values[i], args[1], args.flag(0));
-    if (maximum ? !less(best_key, key, vm.budget) : !less(key, best_key, vm.budget)) continue;
+    if (kMaximum ? !less(best_key, key, vm.budget) : !less(key, best_key, vm.budget)) continue;
     best = i;
     best_key = std::move(key);
   }
   return values[best];
 }
-Value min(Interpreter& vm, const Value& self, const Bound& args) {
-  return extreme(vm, self, args, false);
-}
-Value max(Interpreter& vm, const Value& self, const Bound& args) {
-  return extreme(vm, self, args, true);
-}
-
 Value sum(Interpreter& vm, const Value& self, const Bound& args) {
   Value total = args[1] == nullptr ? Value::integer(0) : args.value(1);
   if (total.is_string()) fail("sum() can't sum strings [use ''.join(seq) instead]");
@@ -286,13 +280,8 @@ Value default_value(Interpreter& vm, const Value& self, const Bound& args) {
 
 // ---- map, select, reject and their attribute forms
 
-Args rest_of(const Args& args, size_t from) {
-  Args rest;
-  for (size_t i = from; i < args.positional.size(); ++i) {
-    rest.positional.push_back(args.positional[i]);
-  }
-  rest.keyword = args.keyword;
-  return rest;
+Args without_first(const Args& args) {
+  return {std::vector<Value>(args.positional.begin() + 1, args.positional.end()), args.keyword};
 }
 
 const Builtin& named(const Value& name, const Builtin* (*find)(std::string_view),
@@ -321,7 +310,7 @@ Value map(Interpreter& vm, const Value& self, const Bound& bound) {
   }
   if (args.positional.empty()) fail("map requires a filter argument");
   const Builtin& filter = named(args.positional[0], find_filter, "filter", vm.budget);
-  const Args rest = rest_of(args, 1);
+  const Args rest = without_first(args);
   for (const Value& item : to_items(vm, self)) {
     const Interpreter::Level level(vm);
     mapped.push_back(call_builtin(vm, filter, item, rest));
@@ -329,26 +318,25 @@ Value map(Interpreter& vm, const Value& self, const Bound& bound) {
   return vm.make_iterator(std::move(mapped));
 }
 
-Value choose(Interpreter& vm, const Value& self, const Args& args, bool by_attribute, bool wanted) {
+template <bool kByAttribute, bool kWanted>
+Value choose(Interpreter& vm, const Value& self, const Bound& bound) {
   if (!truthy(self)) return vm.make_iterator({});
-  const size_t off = by_attribute ? 1 : 0;
-  if (by_attribute && args.positional.empty()) fail("Missing parameter for attribute name");
-  const Builtin* test = args.positional.size() > off
-                            ? &named(args.positional[off], find_test, "test", vm.budget)
-                            : nullptr;
-  const Args rest = rest_of(args, off + 1);
+  Args args = *bound.raw;
+  if (kByAttribute && args.positional.empty()) fail("Missing parameter for attribute name");
+  const Value path = kByAttribute ? args.positional[0] : Value();
+  if (kByAttribute) args = without_first(args);
+  const Builtin* test = nullptr;
+  if (!args.positional.empty()) {
+    test = &named(args.positional[0], find_test, "test", vm.budget);
+    args = without_first(args);
+  }
   std::vector<Value> kept;
   for (const Value& item : to_items(vm, self)) {
-    const Value subject = by_attribute ? attribute_path(vm, item, args.positional[0]) : item;
-    const bool passes = truthy(test == nullptr ? subject : call_builtin(vm, *test, subject, rest));
-    if (passes == wanted) kept.push_back(item);
+    const Value subject = attribute_path(vm, item, path);
+    const bool passes = truthy(test == nullptr ? subject : call_builtin(vm, *test, subject, args));
+    if (passes == kWanted) kept.push_back(item);
   }
   return vm.make_iterator(std::move(kept));
-}
-
-template <bool kByAttribute, bool kWanted>
-Value chosen(Interpreter& vm, const Value& self, const Bound& args) {
-  return choose(vm, self, *args.raw, kByAttribute, kWanted);
 }
 
 // ---- numbers
@@ -439,14 +427,14 @@ constexpr Builtin kFilters[] = {
     {"length", "", length},
     {"list", "", list},
     {"map", "*", map},
-    {"max", "| case_sensitive attribute", max},
-    {"min", "| case_sensitive attribute", min},
-    {"reject", "*", chosen<false, false>},
-    {"rejectattr", "*", chosen<true, false>},
+    {"max", "| case_sensitive attribute", extreme<true>},
+    {"min", "| case_sensitive attribute", extreme<false>},
+    {"reject", "*", choose<false, false>},
+    {"rejectattr", "*", choose<true, false>},
     {"reverse", "", reverse},
     {"round", "| precision method", round_filter},
-    {"select", "*", chosen<false, true>},
-    {"selectattr", "*", chosen<true, true>},
+    {"select", "*", choose<false, true>},
+    {"selectattr", "*", choose<true, true>},
     {"slice", "slices | fill_with", slice},
     {"sort", "| reverse case_sensitive attribute", sort},
     {"sum", "| attribute start", sum},

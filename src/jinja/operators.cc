@@ -416,26 +416,17 @@ bool contains(Interpreter& vm, const Value& container, const Value& item) {
 }
 
 bool compare(Interpreter& vm, CompareOp op, const Value& left, const Value& right) {
-  Budget& budget = vm.budget;
-  switch (op) {
-    case CompareOp::kEq:
-      return equal(left, right, &budget);
-    case CompareOp::kNe:
-      return !equal(left, right, &budget);
-    case CompareOp::kLt:
-      return less(left, right, budget);
-    case CompareOp::kLe:
-      return less(left, right, budget, "<=") || equal(left, right, &budget);
-    case CompareOp::kGt:
-      return less(right, left, budget, ">");
-    case CompareOp::kGe:
-      return less(right, left, budget, ">=") || equal(left, right, &budget);
-    case CompareOp::kIn:
-      return contains(vm, right, left);
-    case CompareOp::kNotIn:
-      break;
+  if (op == CompareOp::kEq || op == CompareOp::kNe) {
+    return equal(left, right, &vm.budget) == (op == CompareOp::kEq);
   }
-  return !contains(vm, right, left);
+  if (op == CompareOp::kIn || op == CompareOp::kNotIn) {
+    return contains(vm, right, left) == (op == CompareOp::kIn);
+  }
+  const bool or_equal = op == CompareOp::kLe || op == CompareOp::kGe;
+  const bool holds = op == CompareOp::kLt || op == CompareOp::kLe
+                         ? less(left, right, vm.budget, or_equal ? "<=" : "<")
+                         : less(right, left, vm.budget, or_equal ? ">=" : ">");
+  return holds || (or_equal && equal(left, right, &vm.budget));
 }
 
 }  // namespace quire::jinja

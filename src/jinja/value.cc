@@ -344,29 +344,18 @@ void write_dict(const Dict& dict, TextBuilder& out, int depth) {
 void write_repr(const Value& value, TextBuilder& out, int depth) {
   if (depth > kMaxReprDepth) fail("values are nested too deeply to be printed");
   out.budget().step();
-  switch (value.kind()) {
-    case Value::Kind::kUndefined:
-      return out.append("Undefined");
-    case Value::Kind::kNone:
-      return out.append("None");
-    case Value::Kind::kBool:
-      return out.append(value.as_bool() ? "True" : "False");
-    case Value::Kind::kInt:
-      return out.append(fmt::format("{}", value.as_int()));
-    case Value::Kind::kFloat:
-      return out.append(float_repr(value.as_float()));
-    case Value::Kind::kString:
-      if (!value.text()->markup) return write_quoted(value.as_string(), out);
-      out.append("Markup(");
-      write_quoted(value.as_string(), out);
-      return out.append(")");
-    case Value::Kind::kSequence:
-      return write_sequence(*value.sequence(), out, depth);
-    case Value::Kind::kDict:
-      return write_dict(*value.dict(), out, depth);
-    case Value::Kind::kObject:
-      return value.object()->write_repr(out, depth);
-  }
+  if (value.is_undefined()) return out.append("Undefined");
+  if (value.is_none()) return out.append("None");
+  if (value.is_bool()) return out.append(value.as_bool() ? "True" : "False");
+  if (value.is_int()) return out.append(fmt::format("{}", value.as_int()));
+  if (value.is_float()) return out.append(float_repr(value.as_float()));
+  if (value.is_sequence()) return write_sequence(*value.sequence(), out, depth);
+  if (value.is_dict()) return write_dict(*value.dict(), out, depth);
+  if (value.is_object()) return value.object()->write_repr(out, depth);
+  if (!value.text()->markup) return write_quoted(value.as_string(), out);
+  out.append("Markup(");
+  write_quoted(value.as_string(), out);
+  out.append(")");
 }
 
 std::string to_repr(const Value& value, Budget& budget) {
