@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <time.h>
 
-#include <chrono>
 #include <unordered_map>
 
 #include "jinja/interpreter.h"
@@ -253,22 +252,12 @@ Value raise_exception(Interpreter& vm, const Value&, const Bound& args) {
   fail(to_str(args.value(0), vm.budget));
 }
 
-std::tm broken_down(const TemplateLimits& limits) {
-  std::tm time{};
-  if (limits.now_unix_s) {
-    const time_t seconds = *limits.now_unix_s;
-    gmtime_r(&seconds, &time);
-  } else {
-    const time_t seconds = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-    localtime_r(&seconds, &time);
-  }
-  return time;
-}
-
 // Formats each directive separately, because a format can ask libc for a width of gigabytes.
 Value strftime_now(Interpreter& vm, const Value&, const Bound& args) {
   constexpr std::string_view kDirectives = "aAbBcCdDeFgGhHIjklmMnprRsStTuUVwWxXyY%";
-  const std::tm time = broken_down(vm.limits);
+  const time_t seconds = vm.limits.now_unix_s.value_or(::time(nullptr));
+  std::tm time{};
+  vm.limits.now_unix_s ? gmtime_r(&seconds, &time) : localtime_r(&seconds, &time);
   const std::string& format = args.text(0);
   TextBuilder out(vm.budget);
   for (size_t i = 0; i < format.size(); ++i) {

@@ -25,6 +25,7 @@ struct Scope {
   void set(NameId name, Value value, Budget& budget);
 };
 
+// A function as a value, see Interpreter::make_function.
 template <typename Call>
 struct Function : Object {
   Function(int the_depth, Call the_run) : run(std::move(the_run)) { depth = the_depth; }
@@ -35,6 +36,7 @@ struct Function : Object {
   Call run;
 };
 
+// Executes a template once. Functions that take it name it `vm`.
 class Interpreter {
  public:
   Interpreter(const Program& program, const Value& variables, const TemplateLimits& limits);
@@ -163,7 +165,7 @@ std::optional<int64_t> length_of(const Value& value);
 // Applies a function of python_text.h to the text. Charges for the result before it is made.
 std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::string_view text);
 
-// ---- text (strings.cc, json.cc)
+// ---- text (strings.cc, python_text.cc)
 
 struct JsonStyle {
   bool ensure_ascii = false, sort_keys = false;

@@ -13,6 +13,18 @@ constexpr size_t kAbsent = std::string_view::npos;
 
 // ---- formats
 
+namespace {
+
+// Fails for a directive such as "%05.1f", whose flags or type begin at `from`.
+[[noreturn]] void refuse_format(std::string_view directive, size_t from) {
+  const size_t end = directive.find_first_of("abcdefghijklmnopqrstuvwxyzEFGX%", from);
+  fail(fmt::format("the format '{}' is not supported; expected %s, %d, %(name)s or %%",
+                   shortened(directive.substr(0, end == kAbsent ? end : end + 1))));
+}
+
+}  // namespace
+
+// "%s is %d" % args
 std::string format_percent(Interpreter& vm, std::string_view format, const Value& args) {
   Budget& budget = vm.budget;
   TextBuilder out(budget);
@@ -43,10 +55,7 @@ std::string format_percent(Interpreter& vm, std::string_view format, const Value
     rest.remove_prefix(is_named ? name_end + 1 : 1);
     const char type = rest.empty() ? '\0' : rest[0];
     if (type != 's' && type != 'd' && (type != '%' || is_named)) {
-      const size_t end = directive.find_first_of("abcdefghijklmnopqrstuvwxyzEFGX%",
-                                                 directive.size() - rest.size());
-      fail(fmt::format("the format '{}' is not supported; expected %s, %d, %(name)s or %%",
-                       shortened(directive.substr(0, end == kAbsent ? end : end + 1))));
+      refuse_format(directive, directive.size() - rest.size());
     }
     rest.remove_prefix(1);
     if (type == '%') {
