@@ -1,6 +1,5 @@
 // Binds arguments to parameters, and finds builtins by name; then the tests, the global functions
 // and the methods of dicts and lists.
-
 #include <fmt/format.h>
 #include <time.h>
 
@@ -256,7 +255,7 @@ Value raise_exception(Interpreter& vm, const Value&, const Bound& args) {
 Value strftime_now(Interpreter& vm, const Value&, const Bound& args) {
   constexpr std::string_view kDirectives = "aAbBcCdDeFgGhHIjklmMnprRsStTuUVwWxXyY%";
   const time_t seconds = vm.limits.now_unix_s.value_or(::time(nullptr));
-  std::tm time{};
+  ::tm time{};
   vm.limits.now_unix_s ? gmtime_r(&seconds, &time) : localtime_r(&seconds, &time);
   const std::string& format = args.text(0);
   TextBuilder out(vm.budget);
