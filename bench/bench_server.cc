@@ -187,7 +187,7 @@ int measure_server(const char* name, std::chrono::microseconds pace, int to_clie
   NullEngine engine(pace);
   server::ServiceConfig config;
   config.model_names = {"null"};
-  config.gate.max_num_seqs = engine.model_info().max_num_seqs;
+  config.admission.max_num_seqs = engine.model_info().max_num_seqs;
   server::Service service(engine, config);
   http::ServerConfig transport_config;
   transport_config.port = 0;

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "server/api_keys.h"
+#include "server/access_control.h"
 
 namespace quire::server {
 namespace {

@@ -1,6 +1,6 @@
-// A connection without sockets: an input is a script of what a client, the clock and the handlers
-// do. Whatever it is, calls to the stream keep its rules, answers come out well formed and in
-// order, and at the end nothing is left and everybody has been told.
+// A connection without sockets: an input is a script of the actions of a client, the clock and the
+// handlers. For every script, calls to the stream keep its rules, responses are well formed and in
+// order, and at the end all memory is released and no on_closed() was called twice.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -106,19 +106,19 @@ constexpr size_t kMaxTotalAnswerBytes = size_t{128} << 10;
 class Play {
  public:
   explicit Play(Script script) : script_(script) {
-    service_.limits.max_header_bytes = 512;
-    service_.limits.max_headers = 8;
-    service_.limits.max_body_bytes = 1024;
-    service_.limits.max_buffered_bytes = 600;
-    service_.bodies = std::make_shared<BodyBudget>(kMaxTotalBodyBytes);
-    service_.answers = std::make_shared<BodyBudget>(kMaxTotalAnswerBytes);
-    service_.hooks = {
+    transport_.limits.max_header_bytes = 512;
+    transport_.limits.max_headers = 8;
+    transport_.limits.max_body_bytes = 1024;
+    transport_.limits.max_buffered_bytes = 600;
+    transport_.bodies = std::make_shared<MemoryBudget>(kMaxTotalBodyBytes);
+    transport_.responses = std::make_shared<MemoryBudget>(kMaxTotalAnswerBytes);
+    transport_.hooks = {
         .check_head = [this](const Request& head) { return check_head(head); },
         .write_refusal = [this](const Request&, const Refusal& why) { return write_refusal(why); }};
-    service_.handler = [this](Request&& request, std::shared_ptr<Exchange> exchange) {
+    transport_.handler = [this](Request&& request, std::shared_ptr<Exchange> exchange) {
       handle(request, std::move(exchange));
     };
-    connection_ = std::make_shared<Connection>(service_, std::make_unique<FakeStream>(wire_),
+    connection_ = std::make_shared<Connection>(transport_, std::make_unique<FakeStream>(wire_),
                                                [this](Connection*) { ++num_gone_; });
     connection_->start();
     wire_.user->on_open(true);
@@ -133,13 +133,16 @@ class Play {
       held.exchange->write("late");
       held.exchange->respond({});
     }
-    for (const Held& held : all_) QUIRE_CHECK(*held.num_closed <= 1, "told once");
+    for (const Held& held : all_)
+      QUIRE_CHECK(*held.num_closed <= 1, "on_closed() is called at most once");
     held_.clear();
     wire_.user.reset();
-    QUIRE_CHECK(connection_.use_count() == 1, "nobody holds a connection that has ended");
+    QUIRE_CHECK(connection_.use_count() == 1, "a reference to a closed connection is left");
     connection_.reset();
-    QUIRE_CHECK(service_.bodies->take(kMaxTotalBodyBytes), "no body is held any more");
-    QUIRE_CHECK(service_.answers->take(kMaxTotalAnswerBytes), "no answer either");
+    QUIRE_CHECK(transport_.bodies->reserve(kMaxTotalBodyBytes),
+                "memory of a request body is not released");
+    QUIRE_CHECK(transport_.responses->reserve(kMaxTotalAnswerBytes),
+                "memory of a response is not released");
     check_output();
   }
 
@@ -303,7 +306,7 @@ class Play {
   }
 
   Script script_;
-  Service service_;
+  TransportState transport_;
   Wire wire_;
   std::shared_ptr<Connection> connection_;
   std::vector<Held> held_;

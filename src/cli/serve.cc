@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 constexpr auto kTick = 100ms;
 constexpr int kTicksPerCheck = 10;
 // Time for clients to receive the notice that their requests were cancelled.
-constexpr auto kLastWords = 2s;
+constexpr auto kCancelNoticeTimeout = 2s;
 
 // Resolves "auto" to the parser that fits the model's chat template, and "none" to empty.
 std::string resolve_parser(const std::string& wanted, const std::string& fitting) {
@@ -48,8 +48,8 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
   config.keys = std::move(keys);
   const bool is_loopback = is_local && options.transport.unix_socket_path.empty();
   config.checks_host = !config.allowed_hosts.empty() || (config.keys.empty() && is_loopback);
-  config.gate.max_num_seqs = engine.model_info().max_num_seqs;
-  config.gate.max_num_queued_tokens = options.max_num_queued_tokens;
+  config.admission.max_num_seqs = engine.model_info().max_num_seqs;
+  config.admission.max_num_queued_tokens = options.max_num_queued_tokens;
   config.max_tokenize_bytes = static_cast<size_t>(options.max_tokenize_bytes);
   config.tool_call_parser = resolve_parser(options.tool_call_parser,
                                            server::detect_tool_call_parser(engine.chat_template()));
@@ -76,10 +76,11 @@ void announce(const ServeOptions& options, const server::ServiceConfig& config,
   log_info("[server] tool calls: {}; reasoning: {}; keys: {}", or_none(config.tool_call_parser),
            or_none(config.reasoning_parser), config.keys.size());
   if (config.keys.empty() && std::getenv("VLLM_API_KEY") != nullptr) {
-    log_warning("[server] VLLM_API_KEY is not read, calls need no key: --api-key-file sets some");
+    log_warning("[server] VLLM_API_KEY is ignored, so requests need no key; --api-key-file sets keys");
   }
   if (config.keys.empty() && !is_local) {
-    log_warning("[server] {} may be reached from elsewhere and no --api-key is set",
+    log_warning("[server] --host {} accepts other machines, and requests need no key; "
+                "--api-key-file sets keys",
                 options.transport.host);
   }
   write_stdout(fmt::format("serving {} at {}\n", config.model_names.front(),
@@ -126,16 +127,18 @@ Result<int> run(const ServeOptions& options) {
             service.handle(std::move(request), std::move(exchange));
           },
           service.hooks()));
-  service.watch(transport.get());
+  service.set_transport(transport.get());
   announce(options, config, *transport, is_local);
   wait_for_interrupt(service);
 
-  log_info("[server] finishing what is in work, for at most {} s", options.drain_timeout);
   service.close();
+  log_info("[server] shutting down; waiting at most {} s for {} running requests",
+           options.drain_timeout, service.num_running());
   if (!transport->drain(std::chrono::seconds(options.drain_timeout))) {
-    log_warning("[server] the time is over: what is still in work is cancelled");
+    log_warning("[server] drain timeout reached; cancelling {} running requests",
+                service.num_running());
     service.cancel();
-    transport->drain(kLastWords);
+    transport->drain(kCancelNoticeTimeout);
   }
   service.stop();  // before the transport is destroyed: /metrics reads it on a worker thread
   transport.reset();

@@ -6,8 +6,7 @@
 #include <filesystem>
 
 #include "cli/engine_flags.h"
-#include "server/cors.h"
-#include "server/hosts.h"
+#include "server/access_control.h"
 #include "server/tools/output_parser.h"
 
 namespace quire::cli {
@@ -51,7 +50,7 @@ Status check_effect(const ServeOptions& options) {
   if (options.max_tokenize_bytes < 1) {
     return invalid_argument("--max-tokenize-bytes: got 0, expected at least 1");
   }
-  if (service.gate.max_concurrency_per_key > 0 && options.api_keys.empty() &&
+  if (service.admission.max_concurrency_per_key > 0 && options.api_keys.empty() &&
       options.api_key_file.empty()) {
     return invalid_argument(
         "expected --api-key or --api-key-file beside --max-concurrency-per-key");
@@ -130,18 +129,18 @@ void add_network_flags(FlagSet& flags, ServeOptions* options) {
 }
 
 void add_access_flags(FlagSet& flags, ServeOptions* options) {
-  server::GateConfig& gate = options->service.gate;
+  server::AdmissionConfig& admission = options->service.admission;
   flags.begin_group("Access");
   flags.texts("--api-key", "KEY", &options->api_keys,
               "Key that every route but /health and /ready needs; may be repeated");
   flags.file("--api-key-file", &options->api_key_file, "File with more keys, one a line");
-  flags.number("--max-num-queued-reqs", &gate.max_num_queued_reqs, {.min = 0, .max = 1 << 20},
+  flags.number("--max-num-queued-reqs", &admission.max_num_queued_reqs, {.min = 0, .max = 1 << 20},
                "Answers that may wait for a place; beyond it: 429");
   flags.number("--max-num-queued-tokens", &options->max_num_queued_tokens,
                {.min = 0, .max = 1 << 30}, "Prompt tokens that may wait; 0: no bound");
   flags.bytes("--max-tokenize-bytes", &options->max_tokenize_bytes,
               "Longest text of /tokenize and /detokenize");
-  flags.number("--max-concurrency-per-key", &gate.max_concurrency_per_key,
+  flags.number("--max-concurrency-per-key", &admission.max_concurrency_per_key,
                {.min = 0, .max = 1 << 20}, "Answers in work for one key; 0: no bound");
   flags.toggle("--allow-request-priority", &options->service.allow_request_priority,
                "Heed the priority that calls ask for; else it is ignored");

@@ -8,7 +8,7 @@
 #include "cli/flags.h"
 #include "quire/config.h"
 #include "server/http/server.h"
-#include "server/service_config.h"
+#include "server/service.h"
 
 namespace quire::cli {
 
@@ -21,7 +21,7 @@ struct ServeOptions {
   std::string api_key_file;
   std::string tool_call_parser = "auto";
   std::string reasoning_parser = "auto";
-  int max_num_queued_tokens = static_cast<int>(server::GateConfig().max_num_queued_tokens);
+  int max_num_queued_tokens = static_cast<int>(server::AdmissionConfig().max_num_queued_tokens);
   int64_t max_request_bytes = static_cast<int64_t>(http::Limits().max_body_bytes);
   int64_t max_total_request_bytes = static_cast<int64_t>(http::Limits().max_total_body_bytes);
   int64_t max_tokenize_bytes = static_cast<int64_t>(server::ServiceConfig().max_tokenize_bytes);

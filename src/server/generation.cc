@@ -4,9 +4,7 @@
 #include <utility>
 
 #include "base/guarded.h"
-#include "server/error_response.h"
 #include "server/health_watch.h"
-#include "server/openai/api_error.h"
 
 namespace quire::server {
 namespace {
@@ -21,16 +19,14 @@ double seconds_between(RequestLog::Clock::time_point from, RequestLog::Clock::ti
 
 }  // namespace
 
-Status shutting_down() {
-  return unavailable("[server] the server is shutting down");
-}
+// --- Generations ---
 
 void Generations::cancel() {
   std::vector<std::shared_ptr<Generation>> all;
   {
     const std::lock_guard lock(mutex_);
     is_cancelled_ = true;
-    for (const auto& [pointer, weak] : in_work_) {
+    for (const auto& [pointer, weak] : running_) {
       if (auto generation = weak.lock()) all.push_back(std::move(generation));
     }
   }
@@ -42,81 +38,95 @@ bool Generations::is_cancelled() const {
   return is_cancelled_;
 }
 
+int Generations::num_running() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(running_.size());
+}
+
 void Generations::add(const std::shared_ptr<Generation>& generation) {
   const std::lock_guard lock(mutex_);
-  in_work_.emplace(generation.get(), generation);
+  running_.emplace(generation.get(), generation);
   generation->is_shut_down_ = is_cancelled_;  // no other thread has the generation yet
 }
 
 void Generations::remove(const Generation* generation) {
   const std::lock_guard lock(mutex_);
-  in_work_.erase(generation);
+  running_.erase(generation);
 }
 
-void Generation::start(const GenerationTools& tools, Parts parts) {
-  const std::shared_ptr<Generation> generation(new Generation(tools, std::move(parts)));
-  tools.generations.add(generation);
-  generation->submit_all();
+// --- Submission, on the request worker ---
+
+void Generation::start(const GenerationServices& services, Parts parts) {
+  const std::shared_ptr<Generation> generation(new Generation(services, std::move(parts)));
+  services.generations.add(generation);
+  generation->submit();
 }
 
-Generation::~Generation() {
-  tools_.generations.remove(this);
-}
-
-Generation::Generation(const GenerationTools& tools, Parts parts)
-    : tools_(tools), num_answers_(parts.requests.front().sampling.n), parts_(std::move(parts)) {
-  num_unfinished_ = static_cast<int>(parts_.requests.size()) * num_answers_;
-  times_.resize(static_cast<size_t>(num_unfinished_));
+Generation::Generation(const GenerationServices& services, Parts parts)
+    : services_(services),
+      num_per_prompt_(parts.requests.front().sampling.n),
+      parts_(std::move(parts)) {
+  num_unfinished_ = static_cast<int>(parts_.requests.size()) * num_per_prompt_;
+  timings_.resize(static_cast<size_t>(num_unfinished_));
   ids_.reserve(parts_.requests.size());
   for (const Request& request : parts_.requests) {
     prompts_.push_back({.num_waiting_tokens = static_cast<int64_t>(request.prompt_token_ids.size()),
-                        .num_unfinished = num_answers_,
+                        .num_unfinished = num_per_prompt_,
                         .max_tokens = request.sampling.max_tokens});
   }
 }
 
-// No worker takes outputs before is_submitted_, so until then this thread may end the call.
-void Generation::submit_all() {
-  const bool is_done = run_guarded("[server] a call is given up", [this] { submit_requests(); });
-  if (!is_done) give_up();
+Generation::~Generation() {
+  services_.generations.remove(this);
+}
+
+void Generation::submit() {
+  if (!run_guarded("[server] aborting a request", [this] { submit_requests(); })) abort_request();
   std::unique_lock lock(mutex_);
-  is_submitted_ = true;
-  if (!arrivals_.empty()) wake(lock);
+  delivery_ = Delivery::kIdle;
+  if (!arrivals_.empty()) post_drain(lock);
 }
 
 void Generation::submit_requests() {
-  Status refused;
-  for (size_t i = 0; i < parts_.requests.size() && refused.ok(); ++i) {
-    const int first_choice = static_cast<int>(i) * num_answers_;
-    const Result<RequestId> id = tools_.engine.submit(
-        std::move(parts_.requests[i]), [self = shared_from_this(), first_choice](Output&& output) {
-          self->on_output(first_choice + output.index, std::move(output));
-        });
-    if (id.ok()) {
-      // ids_ was reserved, so this cannot throw: a request whose id is lost could not be cancelled.
-      const std::lock_guard lock(mutex_);
-      ids_.push_back(*id);
-    } else {
-      refused = id.status();
-    }
-  }
-  bool is_idle = false;  // no output will come
+  const Status status = submit_each();
+  bool has_submitted = false;  // otherwise no output will come
   bool is_shut_down = false;
   {
     const std::lock_guard lock(mutex_);
-    is_idle = ids_.empty();
+    has_submitted = !ids_.empty();
     is_shut_down = is_shut_down_;
   }
   if (is_shut_down) cancel_all();
-  if (!refused.ok() && is_idle) parts_.ticket = Ticket();  // before the response
-  if (!refused.ok()) fail(refused, {});
+  if (!status.ok()) {
+    if (!has_submitted) parts_.ticket = AdmissionTicket();  // before the response
+    fail(status, {});
+  }
   parts_.exchange->on_closed([weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
-      self->tools_.metrics.num_cancelled.add();
+      self->services_.metrics.num_cancelled.add();
       self->cancel_all();
     }
   });
 }
+
+// Submits until the engine refuses one request.
+Status Generation::submit_each() {
+  for (size_t i = 0; i < parts_.requests.size(); ++i) {
+    const int first_choice = static_cast<int>(i) * num_per_prompt_;
+    QUIRE_ASSIGN_OR_RETURN(
+        const RequestId id,
+        services_.engine.submit(std::move(parts_.requests[i]),
+                                [self = shared_from_this(), first_choice](Output&& output) {
+                                  self->on_output(first_choice + output.index, std::move(output));
+                                }));
+    // ids_ was reserved, so this cannot throw: a request whose id is lost could not be cancelled.
+    const std::lock_guard lock(mutex_);
+    ids_.push_back(id);
+  }
+  return {};
+}
+
+// --- Cancellation, on any thread ---
 
 void Generation::cancel_all() {
   std::vector<RequestId> ids;
@@ -124,119 +134,110 @@ void Generation::cancel_all() {
     const std::lock_guard lock(mutex_);
     ids = ids_;
   }
-  for (const RequestId id : ids) tools_.engine.cancel(id);
+  for (const RequestId id : ids) services_.engine.cancel(id);
 }
 
 void Generation::shut_down() {
   {
     const std::lock_guard lock(mutex_);
-    is_shut_down_ = true;
+    is_shut_down_ = true;  // submit_requests() cancels those that are submitted later
   }
   cancel_all();
 }
+
+// --- Outputs, on the engine's thread ---
 
 void Generation::on_output(int choice_idx, Output&& output) {
   observe(choice_idx, output);
   std::unique_lock lock(mutex_);
   arrivals_.push_back({choice_idx, std::move(output)});
-  if (is_submitted_ && !is_working_) wake(lock);
+  if (delivery_ == Delivery::kIdle) post_drain(lock);
+}
+
+// A failed post aborts the request on this thread; otherwise the client would wait for a response
+// that no worker writes.
+void Generation::post_drain(std::unique_lock<std::mutex>& lock) {
+  delivery_ = Delivery::kDraining;
+  lock.unlock();
+  const bool is_posted = run_guarded("[server] no worker for a request; aborting it", [this] {
+    services_.workers.post([self = shared_from_this()] { self->drain(); });
+  });
+  if (!is_posted) abort_request();
 }
 
 void Generation::observe(int choice_idx, const Output& output) {
   const Clock::time_point now = Clock::now();
-  ChoiceTimes& times = times_[static_cast<size_t>(choice_idx)];
-  ServerMetrics& metrics = tools_.metrics;
+  ChoiceTiming& timing = timings_[static_cast<size_t>(choice_idx)];
+  ServerMetrics& metrics = services_.metrics;
   int64_t& num_waiting =
-      prompts_[static_cast<size_t>(choice_idx / num_answers_)].num_waiting_tokens;
-  if (num_waiting > 0) parts_.ticket.begun(std::exchange(num_waiting, 0));
+      prompts_[static_cast<size_t>(choice_idx / num_per_prompt_)].num_waiting_tokens;
+  if (num_waiting > 0) parts_.ticket.start_prompt(std::exchange(num_waiting, 0));
   if (!output.token_ids.empty()) {
-    if (times.num_tokens == 0) {
-      times.first_token = now;
+    if (timing.num_tokens == 0) {
+      timing.first_token = now;
       metrics.time_to_first_token.observe(seconds_between(parts_.log.arrived, now));
       const size_t num_prompt = output.prompt_token_ids ? output.prompt_token_ids->size() : 0;
       metrics.num_prompt_tokens.observe(static_cast<double>(num_prompt));
     } else {
-      metrics.inter_token_latency.observe(seconds_between(times.last_token, now));
+      metrics.inter_token_latency.observe(seconds_between(timing.last_token, now));
     }
-    times.last_token = now;
-    times.num_tokens += static_cast<int>(output.token_ids.size());
+    timing.last_token = now;
+    timing.num_tokens += static_cast<int>(output.token_ids.size());
   }
   if (output.finish_reason) observe_end(choice_idx, output, now);
 }
 
 void Generation::observe_end(int choice_idx, const Output& output, Clock::time_point now) {
-  const ChoiceTimes& times = times_[static_cast<size_t>(choice_idx)];
-  ServerMetrics& metrics = tools_.metrics;
-  metrics.finished(*output.finish_reason);
-  metrics.num_generation_tokens.observe(times.num_tokens);
+  const ChoiceTiming& timing = timings_[static_cast<size_t>(choice_idx)];
+  ServerMetrics& metrics = services_.metrics;
+  metrics.count_finish(*output.finish_reason);
+  metrics.num_generation_tokens.observe(timing.num_tokens);
   metrics.e2e_request_latency.observe(seconds_between(parts_.log.arrived, now));
-  if (output.first_scheduled && times.num_tokens > 0) {
+  if (output.first_scheduled && timing.num_tokens > 0) {
     const Clock::time_point scheduled = *output.first_scheduled;
     metrics.queue_time.observe(seconds_between(parts_.log.arrived, scheduled));
-    metrics.prefill_time.observe(seconds_between(scheduled, times.first_token));
-    metrics.decode_time.observe(seconds_between(times.first_token, times.last_token));
-    metrics.inference_time.observe(seconds_between(scheduled, times.last_token));
+    metrics.prefill_time.observe(seconds_between(scheduled, timing.first_token));
+    metrics.decode_time.observe(seconds_between(timing.first_token, timing.last_token));
+    metrics.inference_time.observe(seconds_between(scheduled, timing.last_token));
   }
-  PromptState& prompt = prompts_[static_cast<size_t>(choice_idx / num_answers_)];
-  prompt.longest = std::max(prompt.longest, times.num_tokens);
+  PromptState& prompt = prompts_[static_cast<size_t>(choice_idx / num_per_prompt_)];
+  prompt.longest = std::max(prompt.longest, timing.num_tokens);
   if (--prompt.num_unfinished > 0) return;
   metrics.max_generation_tokens.observe(prompt.longest);
-  metrics.params_n.observe(num_answers_);
+  metrics.params_n.observe(num_per_prompt_);
   metrics.params_max_tokens.observe(prompt.max_tokens);
 }
 
-// is_working_ stays set for the worker that this call posts. If the post fails, this thread gives
-// the call up; otherwise the client would wait for a response that no worker writes.
-void Generation::wake(std::unique_lock<std::mutex>& lock) {
-  is_working_ = true;
-  lock.unlock();
-  const bool is_posted = run_guarded("[server] no worker for a call, which is given up", [this] {
-    tools_.workers.post([self = shared_from_this()] { self->work(); });
-  });
-  if (!is_posted) give_up();
+// --- The response, on the writer worker ---
+
+void Generation::drain() {
+  if (!run_guarded("[server] aborting a request", [this] { drain_arrivals(); })) abort_request();
 }
 
-void Generation::work() {
-  if (!run_guarded("[server] a call is given up", [this] { work_off(); })) give_up();
-}
-
-// Dropping the exchange makes the connection respond by itself: with a 500, or by cutting the
-// stream.
-void Generation::give_up() noexcept {
-  has_ended_ = true;
-  parts_.exchange = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    arrivals_.clear();
-    is_working_ = false;
-  }
-  run_guarded("[server] a call that was given up runs on", [this] { cancel_all(); });
-}
-
-void Generation::work_off() {
+void Generation::drain_arrivals() {
   while (true) {
     std::deque<Arrival> arrivals;
     {
       const std::lock_guard lock(mutex_);
       arrivals.swap(arrivals_);
-      if (arrivals.empty()) is_working_ = false;
+      if (arrivals.empty()) delivery_ = Delivery::kIdle;
     }
     if (arrivals.empty()) return;
     std::string piece;  // one write for all outputs that have arrived
-    for (Arrival& arrival : arrivals) take(std::move(arrival), piece);
+    for (Arrival& arrival : arrivals) process_arrival(std::move(arrival), piece);
     send(std::move(piece));
   }
 }
 
-void Generation::take(Arrival&& arrival, std::string& piece) {
+void Generation::process_arrival(Arrival&& arrival, std::string& piece) {
   Output& output = arrival.output;
   const std::optional<FinishReason> reason = output.finish_reason;
   parts_.log.num_completion_tokens += static_cast<int>(output.token_ids.size());
-  if (reason && --num_unfinished_ == 0) parts_.ticket = Ticket();  // before the response
-  if (has_ended_) return;
+  if (reason && --num_unfinished_ == 0) parts_.ticket = AdmissionTicket();  // before the response
+  if (response_ == ResponseState::kEnded) return;
   if (reason == FinishReason::kError) return fail(output.error, std::move(piece));
   if (reason == FinishReason::kCancelled) {
-    if (tools_.generations.is_cancelled()) return fail(shutting_down(), std::move(piece));
+    if (services_.generations.is_cancelled()) return fail(shutting_down(), std::move(piece));
     return end(kClientGone, "cancelled");
   }
   if (reason) parts_.log.outcome = finish_reason_name(*reason);
@@ -246,13 +247,13 @@ void Generation::take(Arrival&& arrival, std::string& piece) {
 
 // For a stream, `piece` is the new text. Otherwise it is empty until it is the whole body.
 void Generation::send(std::string&& piece) {
-  if (has_ended_ || piece.empty()) return;
+  if (response_ == ResponseState::kEnded || piece.empty()) return;
   http::Exchange& exchange = *parts_.exchange;
   if (!parts_.is_stream) {
     if (exchange.respond({.headers = parts_.headers, .body = std::move(piece)})) {
       return end(kOk, parts_.log.outcome);
     }
-    const ApiError error = answer_too_large();
+    const ApiError error = response_too_large();
     exchange.respond(error_response(error, parts_.headers));
     return end(error.http_status, error.message);
   }
@@ -266,7 +267,8 @@ void Generation::send(std::string&& piece) {
 // Sends the response head with the first piece: before that, a failure can still set its own
 // status.
 void Generation::start_stream() {
-  if (std::exchange(has_started_stream_, true)) return;
+  if (response_ == ResponseState::kStreaming) return;
+  response_ = ResponseState::kStreaming;
   http::Headers all = parts_.headers;
   all.emplace_back("cache-control", "no-cache");
   all.emplace_back("x-accel-buffering", "no");
@@ -277,27 +279,41 @@ void Generation::start_stream() {
 void Generation::fail(const Status& error, std::string&& piece) {
   // A failed engine is always reported as unavailable (503), since a 429 would invite the client to
   // try again at once.
-  const bool is_out = !tools_.engine.health().ok();
-  const ApiError call = api_error(is_out ? engine_is_out() : error);
+  const bool is_engine_ok = services_.engine.health().ok();
+  const ApiError sent = api_error(is_engine_ok ? error : engine_unavailable());
   http::Exchange& exchange = *parts_.exchange;
-  if (has_started_stream_ || (parts_.is_stream && !piece.empty())) {
+  if (response_ == ResponseState::kStreaming || (parts_.is_stream && !piece.empty())) {
     start_stream();
-    exchange.write(std::move(piece) + sse_event(error_body(call)) + std::string(kSseDone));
+    exchange.write(std::move(piece) + sse_event(error_body(sent)) + std::string(kSseDone));
     exchange.end_stream();
   } else {
-    exchange.respond(error_response(call, parts_.headers));
+    exchange.respond(error_response(sent, parts_.headers));
   }
-  parts_.log.write_failure(call);
-  const ApiError fault = api_error(error);
-  end(call.http_status, fault.http_status >= 500 ? error.message() : loggable(fault));
+  parts_.log.write_failure(sent);
+  const ApiError cause = api_error(error);
+  end(sent.http_status, cause.http_status >= 500 ? error.message() : loggable(cause));
   cancel_all();
 }
 
 void Generation::end(int http_status, std::string_view outcome) {
-  has_ended_ = true;
+  response_ = ResponseState::kEnded;
   parts_.log.outcome = outcome;
   parts_.log.write(http_status);
-  tools_.metrics.answered(http_status);
+  services_.metrics.count_response(http_status);
+}
+
+// Dropping the exchange makes the connection respond by itself: with a 500, or by cutting the
+// stream.
+void Generation::abort_request() noexcept {
+  response_ = ResponseState::kEnded;
+  parts_.exchange = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    arrivals_.clear();
+    if (delivery_ == Delivery::kDraining) delivery_ = Delivery::kIdle;
+  }
+  run_guarded("[server] could not cancel an aborted request; it runs to its end",
+              [this] { cancel_all(); });
 }
 
 }  // namespace quire::server

@@ -8,12 +8,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "server/answer_writer.h"
+#include "server/admission_control.h"
 #include "server/engine_api.h"
-#include "server/gate.h"
 #include "server/http/http.h"
 #include "server/metrics/server_metrics.h"
-#include "server/request_log.h"
+#include "server/request_context.h"
+#include "server/response_writer.h"
 #include "server/workers.h"
 
 namespace quire::server {
@@ -26,6 +26,7 @@ class Generations {
   // Cancels all generations, including those that start later. Each client gets an error.
   void cancel();
   bool is_cancelled() const;
+  int num_running() const;
 
  private:
   friend class Generation;
@@ -33,28 +34,43 @@ class Generations {
   void remove(const Generation* generation);
 
   mutable std::mutex mutex_;
-  std::unordered_map<const Generation*, std::weak_ptr<Generation>> in_work_;
+  std::unordered_map<const Generation*, std::weak_ptr<Generation>> running_;
   bool is_cancelled_ = false;
 };
 
-// The error of calls that a shutdown cancels.
-Status shutting_down();
-
 // The objects that a generation uses; they outlive every generation.
-struct GenerationTools {
+struct GenerationServices {
   EngineApi& engine;
   WorkerPool& workers;
   ServerMetrics& metrics;
   Generations& generations;
 };
 
+// Three kinds of threads use a generation, and each has members of its own:
+//
+//   request worker         engine thread             writer worker (one at a time)
+//   ──────────────         ─────────────             ─────────────────────────────
+//   start()                on_output()               drain()
+//     submit_requests()      observe()                 process_arrival(): formats
+//                            queues an Arrival ──────▶ send(): one write per drain
+//   parts_.requests        timings_, prompts_        the rest of parts_, num_unfinished_, response_
+//
+// parts_.ticket belongs to the engine thread until the last output is queued, then to the writer.
+// `mutex_` guards what they share: ids_, arrivals_, delivery_ and is_shut_down_. Other threads only
+// cancel: the transport by cancel_all() when the client disconnects, the shutdown by shut_down().
+//
+// Delivery says who may touch the writer worker's members:
+//   kSubmitting ──(all submitted)──▶ kIdle ──(an output arrives)──▶ kDraining
+//                                      ▲───────(no outputs left)────────┘
+// Until kIdle it is the request worker, which responds to errors of submission; outputs that arrive
+// meanwhile wait in arrivals_. From kDraining on it is the posted worker.
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
   struct Parts {
     std::vector<Request> requests;  // one per prompt, each with prompt_token_ids
-    std::unique_ptr<AnswerWriter> writer;
+    std::unique_ptr<ResponseWriter> writer;
     bool is_stream = false;
-    Ticket ticket;
+    AdmissionTicket ticket;
     RequestLog log;
     http::Headers headers;  // of the response
     std::shared_ptr<http::Exchange> exchange;
@@ -62,17 +78,27 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   // Submits the requests. The generation then lives until its last output has come. The client gets
   // an error if the engine refuses one of the requests. Runs on a worker thread.
-  static void start(const GenerationTools& tools, Parts parts);
+  static void start(const GenerationServices& services, Parts parts);
   ~Generation();
 
  private:
   friend class Generations;
   using Clock = RequestLog::Clock;
+  enum class Delivery {
+    kSubmitting,  // no worker takes outputs yet
+    kIdle,        // the next output posts a worker
+    kDraining,    // a worker is posted or running; it takes all outputs that arrive
+  };
+  enum class ResponseState {
+    kNotStarted,  // a failure can still set the HTTP status
+    kStreaming,   // the head is sent; a failure becomes an event of the stream
+    kEnded,       // complete or aborted; later outputs are dropped
+  };
   struct Arrival {
     int choice_idx = 0;
     Output output;
   };
-  struct ChoiceTimes {
+  struct ChoiceTiming {
     Clock::time_point first_token;
     Clock::time_point last_token;
     int num_tokens = 0;
@@ -84,50 +110,56 @@ class Generation : public std::enable_shared_from_this<Generation> {
     int longest = 0;     // tokens of the longest ended sequence
   };
 
-  Generation(const GenerationTools& tools, Parts parts);
-  void submit_all();
+  Generation(const GenerationServices& services, Parts parts);
+
+  // On the request worker.
+  void submit();
   void submit_requests();
+  Status submit_each();
+
+  // On any thread.
   // Cancels all submitted requests. Their last outputs come with the next step.
   void cancel_all();
-  // Cancels the requests because the server shuts down; the client gets an error. Any thread may
-  // call it.
+  // Cancels the requests because the server shuts down; the client gets an error.
   void shut_down();
 
-  // Called on the engine's thread: records the time, queues the output and wakes a worker.
+  // On the engine's thread.
+  // Records the time, queues the output and posts a worker if none is posted.
   void on_output(int choice_idx, Output&& output);
   void observe(int choice_idx, const Output& output);
   void observe_end(int choice_idx, const Output& output, Clock::time_point now);
-  void wake(std::unique_lock<std::mutex>& lock);
 
-  // Run by one worker at a time.
-  void work();
-  void work_off();
-  void give_up() noexcept;
-  void take(Arrival&& arrival, std::string& piece);
+  // Posts a worker. The lock is held at the call and released at the return.
+  void post_drain(std::unique_lock<std::mutex>& lock);
+
+  // On the writer worker, or before kIdle on the request worker.
+  void drain();
+  void drain_arrivals();
+  void process_arrival(Arrival&& arrival, std::string& piece);
   void send(std::string&& piece);
   void start_stream();
   void fail(const Status& error, std::string&& piece);
   void end(int http_status, std::string_view outcome);
+  // Ends the request after an exception. The connection then responds by itself.
+  void abort_request() noexcept;
 
-  const GenerationTools tools_;
-  const int num_answers_;  // per prompt
+  const GenerationServices services_;
+  const int num_per_prompt_;  // sequences
   Parts parts_;
 
-  // Used only on the engine's thread.
-  std::vector<ChoiceTimes> times_;
+  // The engine's thread.
+  std::vector<ChoiceTiming> timings_;
   std::vector<PromptState> prompts_;
 
   std::mutex mutex_;
   std::vector<RequestId> ids_;
   std::deque<Arrival> arrivals_;
-  bool is_submitted_ = false;  // no worker takes outputs before this is set
-  bool is_working_ = false;
+  Delivery delivery_ = Delivery::kSubmitting;
   bool is_shut_down_ = false;
 
-  // Used by one worker at a time.
-  int num_unfinished_ = 0;
-  bool has_started_stream_ = false;
-  bool has_ended_ = false;  // the response has ended; later outputs are dropped
+  // The writer worker, or before kIdle the request worker.
+  int num_unfinished_ = 0;  // sequences
+  ResponseState response_ = ResponseState::kNotStarted;
 };
 
 }  // namespace quire::server

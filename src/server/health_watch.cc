@@ -2,17 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 namespace quire::server {
 
-Status engine_is_out() {
-  return unavailable("[server] the engine does not answer; the server's log has the details");
-}
-
-HealthWatch::HealthWatch(std::chrono::seconds patience, std::vector<NamedPool> pools)
-    : patience_(patience) {
-  for (NamedPool& pool : pools) pools_.push_back({.named = std::move(pool), .progress = {}});
+Status engine_unavailable() {
+  return unavailable(
+      "[server] the engine has failed or makes no progress; the server's log has the details");
 }
 
 Status HealthWatch::check(const Status& engine, const EngineStats& stats, Clock::time_point now) {
@@ -22,8 +16,8 @@ Status HealthWatch::check(const Status& engine, const EngineStats& stats, Clock:
   const bool has_work = stats.num_running + stats.num_waiting > 0;
   if (const auto time = stall(steps_, has_work, stats.num_steps, now)) {
     return unavailable(fmt::format(
-        "[server] no step has ended for {} s; {} answers run, {} wait, {} of {} KV blocks are "
-        "free, {} steps were done",
+        "[server] the engine has ended no step for {} s; {} sequences run, {} wait, {} of {} KV "
+        "blocks are free, {} steps were done",
         time->count(), stats.num_running, stats.num_waiting, stats.num_free_blocks,
         stats.num_total_blocks, stats.num_steps));
   }
@@ -32,14 +26,14 @@ Status HealthWatch::check(const Status& engine, const EngineStats& stats, Clock:
 
 Status HealthWatch::check_pools(Clock::time_point now) {
   Status status;
-  for (Pool& each : pools_) {  // no early return: every pool's timer must be updated
-    const WorkerPool::Load load = each.named.workers->load();
-    const auto time = stall(each.progress, load.num_unfinished > 0, load.num_finished, now);
+  for (NamedPool& pool : pools_) {  // no early return: every pool's timer must be updated
+    const WorkerPool::Load load = pool.workers->load();
+    const auto time = stall(pool.progress, load.num_unfinished > 0, load.num_finished, now);
     if (!time) continue;
     status = unavailable(
-        fmt::format("[server] no task of the {} threads has ended for {} s; {} are unfinished, {} "
-                    "were done",
-                    each.named.name, time->count(), load.num_unfinished, load.num_finished));
+        fmt::format("[server] the {} threads have ended no task for {} s; {} tasks are unfinished, "
+                    "{} were done",
+                    pool.name, time->count(), load.num_unfinished, load.num_finished));
   }
   return status;
 }

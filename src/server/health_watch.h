@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "quire/engine.h"
@@ -16,18 +17,24 @@ namespace quire::server {
 
 // The error for clients if the engine has failed or makes no progress. It gives no reason, because
 // callers without a key can see it; the reason is in the server's log.
-Status engine_is_out();
+Status engine_unavailable();
 
 class HealthWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
+  struct Progress {
+    int64_t num_done = -1;
+    Clock::time_point last;
+  };
   struct NamedPool {
     std::string name;
     const WorkerPool* workers = nullptr;  // outlives this
+    Progress progress = {};
   };
 
-  explicit HealthWatch(std::chrono::seconds patience, std::vector<NamedPool> pools = {});
+  explicit HealthWatch(std::chrono::seconds patience, std::vector<NamedPool> pools = {})
+      : patience_(patience), pools_(std::move(pools)) {}
 
   // Returns the engine's own error, or unavailable if the engine or a pool makes no progress, with
   // its counters. Called on every probe, and periodically by the server itself, so that a stall is
@@ -35,15 +42,6 @@ class HealthWatch {
   Status check(const Status& engine, const EngineStats& stats, Clock::time_point now);
 
  private:
-  struct Progress {
-    int64_t num_done = -1;
-    Clock::time_point last;
-  };
-  struct Pool {
-    NamedPool named;
-    Progress progress;
-  };
-
   Status check_pools(Clock::time_point now);
   // Returns how long there has been no progress, if that is at least `patience_`.
   std::optional<std::chrono::seconds> stall(Progress& progress, bool has_work, int64_t num_done,
@@ -52,7 +50,7 @@ class HealthWatch {
   const std::chrono::seconds patience_;
   std::mutex mutex_;
   Progress steps_;
-  std::vector<Pool> pools_;
+  std::vector<NamedPool> pools_;
 };
 
 }  // namespace quire::server

@@ -8,71 +8,28 @@
 #include <utility>
 
 #include "base/log.h"
-#include "server/calls/call_context.h"
-#include "server/calls/generate_calls.h"
-#include "server/calls/info_calls.h"
-#include "server/calls/prompts.h"
-#include "server/calls/text_calls.h"
-#include "server/cors.h"
-#include "server/error_response.h"
-#include "server/hosts.h"
-#include "server/http/ascii.h"
 #include "server/page/page.h"
+#include "server/routes/routes.h"
 
 namespace quire::server {
 namespace {
 
-using Run = void (*)(CallContext& context, Call&& call);
-
-enum class Access { kAnyone, kKeyHolder };
-// kAtOnce: runs on the transport's thread, within microseconds. kWorker: runs on the worker pool,
-// which parses and tokenizes. kTokenizer: runs on a separate pool for /tokenize and /detokenize
-// with texts up to max_tokenize_bytes, so that no generation request waits behind them.
-enum class Where { kAtOnce, kWorker, kTokenizer };
-constexpr int kNumTokenizers = 1;
 constexpr int kMaxTokenizing = 64;
 
-struct Route {
-  std::string_view method;
-  std::string_view path;  // a path that ends in '/' matches all paths below it
-  Access access;
-  Where where;
-  Run run;
-};
-
-// The complete list of routes; any other path is 404, with or without a key.
-constexpr Route kRoutes[] = {
-    {"GET", "/health", Access::kAnyone, Where::kAtOnce, get_health},
-    {"GET", "/ready", Access::kAnyone, Where::kAtOnce, get_ready},
-    {"GET", "/version", Access::kKeyHolder, Where::kAtOnce, get_version},
-    {"GET", "/metrics", Access::kKeyHolder, Where::kWorker, get_metrics},
-    {"GET", "/openapi.json", Access::kKeyHolder, Where::kAtOnce, get_openapi},
-    {"GET", "/v1/models", Access::kKeyHolder, Where::kAtOnce, get_models},
-    {"GET", kModelPrefix, Access::kKeyHolder, Where::kAtOnce, get_model},
-    {"GET", "/tokenizer_info", Access::kKeyHolder, Where::kAtOnce, get_tokenizer_info},
-    {"POST", "/tokenize", Access::kKeyHolder, Where::kTokenizer, post_tokenize},
-    {"POST", "/detokenize", Access::kKeyHolder, Where::kTokenizer, post_detokenize},
-    {"POST", "/v1/completions", Access::kKeyHolder, Where::kWorker, post_completions},
-    {"POST", "/v1/chat/completions", Access::kKeyHolder, Where::kWorker, post_chat_completions},
-};
-
-bool is_generation(const Route& route) {
-  return route.run == post_completions || route.run == post_chat_completions;
-}
-
-bool is_at(const Route& route, std::string_view path) {
+bool matches_path(const Route& route, std::string_view path) {
   return route.path.ends_with('/') ? path.starts_with(route.path) : path == route.path;
 }
 
-bool takes(const Route& route, std::string_view method) {
+bool matches_method(const Route& route, std::string_view method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
 }
 
-ApiError wrong_method(Call& call, std::string_view allowed) {
-  call.response_headers.emplace_back("allow", allowed == "GET" ? "GET, HEAD" : allowed);
-  return make_api_error(
-      405, fmt::format("{} takes {}, not {}", call.request.path, allowed, call.request.method), "",
-      "method_not_allowed");
+ApiError wrong_method(RequestContext& context, std::string_view allowed) {
+  context.response_headers.emplace_back("allow", allowed == "GET" ? "GET, HEAD" : allowed);
+  return make_api_error(405,
+                        fmt::format("{} does not support {}; expected {}", context.request.path,
+                                    context.request.method, allowed),
+                        "", "method_not_allowed");
 }
 
 // Also prevents cross-site form posts: a page of another site cannot send this content type without
@@ -87,55 +44,23 @@ bool is_json(std::string_view content_type) {
 }  // namespace
 
 struct Service::Impl {
-  Impl(EngineApi& engine, ServiceConfig given)
-      : config(std::move(given)),
-        gate(config.gate, config.keys.size()),
-        health(config.patience,
-               {{"parsing", &workers}, {"writing", &writers}, {"grammar", &grammar_workers}}),
-        workers(config.num_workers),
-        // Not in health: long texts can occupy this pool for more than `patience`, and a restart
-        // would not help.
-        tokenizers(kNumTokenizers),
-        writers(config.num_workers),
-        grammar_workers(config.num_grammar_threads),
-        grammars(grammar_workers, config.grammar_queue),
-        context{.engine = engine,
-                .config = config,
-                .gate = gate,
-                .health = health,
-                .metrics = metrics,
-                .writers = writers,
-                .generations = generations,
-                .grammars = grammars,
-                .workers = workers,
-                .tokenizers = tokenizers,
-                .max_prompt_bytes = max_prompt_bytes(engine)} {}
+  Impl(EngineApi& engine, ServiceConfig config) : state(engine, std::move(config)) {}
 
-  // The target of a call; exactly one of the two is set.
+  // The target of a request; exactly one of the two is set.
   struct Target {
     const Route* route = nullptr;
     const PageFile* page = nullptr;
   };
   // Runs the checks that need no body: finds the target and authorizes the caller.
-  std::optional<ApiError> find(Call& call, Target& target);
-  std::optional<ApiError> find_route(Call& call, Target& target);
-  std::optional<ApiError> authorize(Call& call, std::string_view scheme);
-  void dispatch(const Route& route, Call&& call);
-  void tokenize(const Route& route, Call&& call);
-  static void serve_page(const PageFile& file, Call&& call);
+  std::optional<ApiError> find(RequestContext& context, Target& target);
+  std::optional<ApiError> find_route(RequestContext& context, Target& target);
+  std::optional<ApiError> authorize(RequestContext& context, std::string_view scheme);
+  void dispatch(const Route& route, RequestContext&& context);
+  void tokenize(const Route& route, RequestContext&& context);
+  static void serve_page(const PageFile& file, RequestContext&& context);
 
-  const ServiceConfig config;
-  Gate gate;
-  HealthWatch health;
-  ServerMetrics metrics;
-  Generations generations;
-  WorkerPool workers;
-  WorkerPool tokenizers;
-  WorkerPool writers;
-  WorkerPool grammar_workers;
-  GrammarQueue grammars;
-  CallContext context;
-  std::atomic<int> num_tokenizing = 0;  // calls that wait for the tokenizers
+  ServerState state;
+  std::atomic<int> num_tokenizing = 0;  // requests that wait for the tokenizers
   bool was_healthy = true;
 };
 
@@ -146,156 +71,171 @@ Service::~Service() {
   stop();
 }
 
-void Service::watch(const http::Server* transport) {
-  impl_->context.transport.store(transport);
+void Service::set_transport(const http::Server* transport) {
+  impl_->state.transport.store(transport);
 }
 
 void Service::close() {
-  impl_->gate.close();
+  impl_->state.admission.close();
+}
+
+int Service::num_running() const {
+  return impl_->state.generations.num_running() + impl_->state.grammars.num_waiting();
 }
 
 void Service::cancel() {
-  impl_->generations.cancel();  // first, so that the calls below are refused
-  impl_->config.constraints.stop();
-  impl_->grammars.run_all();
+  impl_->state.generations.cancel();  // first, so that the requests below are refused
+  impl_->state.config.constraints.stop();
+  impl_->state.grammars.run_all();
 }
 
 void Service::stop() {
-  impl_->grammar_workers.stop();
-  impl_->tokenizers.stop();
-  impl_->workers.stop();
-  impl_->writers.stop();
+  impl_->state.grammar_workers.stop();
+  impl_->state.tokenizers.stop();
+  impl_->state.workers.stop();
+  impl_->state.writers.stop();
 }
 
 void Service::check_progress() {
-  const EngineApi& engine = impl_->context.engine;
+  const EngineApi& engine = impl_->state.engine;
   const Status status =
-      impl_->health.check(engine.health(), engine.stats(), HealthWatch::Clock::now());
+      impl_->state.health.check(engine.health(), engine.stats(), HealthWatch::Clock::now());
   if (!status.ok() && impl_->was_healthy) log_error("{}", status.message());
-  if (status.ok() && !impl_->was_healthy) log_info("[server] the engine makes progress again");
+  if (status.ok() && !impl_->was_healthy) log_info("[server] the server makes progress again");
   impl_->was_healthy = status.ok();
 }
 
 void Service::handle(http::Request&& request, std::shared_ptr<http::Exchange> exchange) {
-  if (is_preflight(request)) {
-    exchange->respond(preflight_response(impl_->config.allowed_origins, request));
+  RequestContext context(impl_->state.config, impl_->state.metrics, std::move(request),
+                         std::move(exchange));
+  if (is_preflight(context.request)) {
+    http::Response response =
+        preflight_response(impl_->state.config.allowed_origins, context.request);
+    response.headers.emplace_back("x-request-id", context.log.id);
+    context.record(response.status);
+    context.exchange->respond(std::move(response));
     return;
   }
-  Call call(impl_->context, std::move(request), std::move(exchange));
   Impl::Target target;
-  if (const auto error = impl_->find(call, target)) return call.refuse(*error);
-  if (target.page != nullptr) return Impl::serve_page(*target.page, std::move(call));
-  impl_->dispatch(*target.route, std::move(call));
+  if (const auto error = impl_->find(context, target)) return context.refuse(*error);
+  if (target.page != nullptr) return Impl::serve_page(*target.page, std::move(context));
+  impl_->dispatch(*target.route, std::move(context));
 }
 
 http::Hooks Service::hooks() {
   const auto check_head = [this](const http::Request& head) -> std::optional<http::Response> {
     if (is_preflight(head)) return std::nullopt;
-    Call call(impl_->context, http::Request(head), nullptr);
+    RequestContext context(impl_->state.config, impl_->state.metrics, http::Request(head), nullptr);
     Impl::Target target;
-    if (const auto error = impl_->find(call, target)) return call.refusal(*error);
+    if (const auto error = impl_->find(context, target)) return context.refusal(*error);
     return std::nullopt;
   };
   const auto write_refusal = [this](const http::Request& head, const http::Refusal& refusal) {
-    Call call(impl_->context, http::Request(head), nullptr);
-    return call.refusal(make_api_error(refusal.status, std::string(refusal.message), "",
-                                       std::string(refusal.code)));
+    RequestContext context(impl_->state.config, impl_->state.metrics, http::Request(head), nullptr);
+    return context.refusal(make_api_error(refusal.status, std::string(refusal.message), "",
+                                          std::string(refusal.code)));
   };
   return {.check_head = check_head, .write_refusal = write_refusal};
 }
 
-std::optional<ApiError> Service::Impl::find(Call& call, Target& target) {
-  const std::string_view host = call.request.header("host");
-  if (config.checks_host && !is_allowed_host(host, config.allowed_hosts)) {
-    return make_api_error(403,
-                          fmt::format("this server is not '{}'; expected an address, localhost, or "
-                                      "what --allowed-hosts names",
-                                      host.substr(0, 200)),
-                          "", "host_not_allowed");
+std::optional<ApiError> Service::Impl::find(RequestContext& context, Target& target) {
+  const std::string_view host = context.request.header("host");
+  if (state.config.checks_host && !is_allowed_host(host, state.config.allowed_hosts)) {
+    return make_api_error(
+        403,
+        fmt::format(
+            "the Host '{}' is not allowed; expected an IP address, localhost, or a name that "
+            "the server's operator allows",
+            host.substr(0, 200)),
+        "", "host_not_allowed");
   }
-  target.page = find_page_file(call.request.path);
-  if (target.page == nullptr) return find_route(call, target);
-  if (call.request.method != "GET" && call.request.method != "HEAD") {
-    return wrong_method(call, "GET");
+  target.page = find_page_file(context.request.path);
+  if (target.page == nullptr) return find_route(context, target);
+  if (context.request.method != "GET" && context.request.method != "HEAD") {
+    return wrong_method(context, "GET");
   }
   // With the Basic scheme a browser asks its user for the key as a password, and sends it with the
   // page's own requests too.
-  return authorize(call, "Basic realm=\"quire\"");
+  return authorize(context, "Basic realm=\"quire\"");
 }
 
-std::optional<ApiError> Service::Impl::find_route(Call& call, Target& target) {
+std::optional<ApiError> Service::Impl::find_route(RequestContext& context, Target& target) {
   const Route* other_method = nullptr;
-  for (const Route& route : kRoutes) {
-    if (!is_at(route, call.request.path)) continue;
-    if (takes(route, call.request.method)) {
+  for (const Route& route : routes()) {
+    if (!matches_path(route, context.request.path)) continue;
+    if (matches_method(route, context.request.method)) {
       target.route = &route;
-      return route.access == Access::kKeyHolder ? authorize(call, "Bearer") : std::nullopt;
+      return route.access == Access::kNeedsKey ? authorize(context, "Bearer") : std::nullopt;
     }
     other_method = &route;
   }
-  if (other_method != nullptr) return wrong_method(call, other_method->method);
-  return make_api_error(404, fmt::format("there is no {}", call.request.path.substr(0, 200)), "",
-                        "not_found");
+  if (other_method != nullptr) return wrong_method(context, other_method->method);
+  return make_api_error(404,
+                        fmt::format("there is no route {}", context.request.path.substr(0, 200)),
+                        "", "not_found");
 }
 
-std::optional<ApiError> Service::Impl::authorize(Call& call, std::string_view scheme) {
-  if (config.keys.empty()) return std::nullopt;
-  const std::optional<int> key = config.keys.find(call.request.header("authorization"));
+std::optional<ApiError> Service::Impl::authorize(RequestContext& context, std::string_view scheme) {
+  if (state.config.keys.empty()) return std::nullopt;
+  const std::optional<int> key = state.config.keys.find(context.request.header("authorization"));
   if (key) {
-    call.key_idx = *key;
+    context.key_idx = *key;
     return std::nullopt;
   }
-  call.response_headers.emplace_back("www-authenticate", scheme);
-  return make_api_error(401, "a valid key is needed: Authorization: Bearer KEY", "",
-                        "invalid_api_key");
+  context.response_headers.emplace_back("www-authenticate", scheme);
+  return make_api_error(
+      401, "the API key is missing or wrong; expected the header Authorization: Bearer KEY", "",
+      "invalid_api_key");
 }
 
-void Service::Impl::dispatch(const Route& route, Call&& call) {
-  if (route.method == "POST" && !is_json(call.request.header("content-type"))) {
-    return call.refuse(make_api_error(415, "expected a body of Content-Type: application/json", "",
-                                      "unsupported_media_type"));
+void Service::Impl::dispatch(const Route& route, RequestContext&& context) {
+  if (route.kind == RouteKind::kPolled) context.log.success_level = LogLevel::kDebug;
+  if (route.method == "POST" && !is_json(context.request.header("content-type"))) {
+    return context.refuse(make_api_error(415, "expected a body of Content-Type: application/json",
+                                         "", "unsupported_media_type"));
   }
-  const std::string_view coding = call.request.header("content-encoding");
+  const std::string_view coding = context.request.header("content-encoding");
   if (!coding.empty() && !http::equals_ignoring_case(coding, "identity")) {
-    return call.refuse(make_api_error(
+    return context.refuse(make_api_error(
         415,
         fmt::format("expected a body without Content-Encoding; got '{}'", coding.substr(0, 200)),
         "", "unsupported_media_type"));
   }
   // Refuses generation requests without capacity before their bodies are parsed.
-  if (is_generation(route)) {
-    Status room = gate.check_room(call.key_idx);
-    if (!context.engine.health().ok()) room = engine_is_out();
-    if (!room.ok()) return call.refuse(api_error(room));
+  if (route.kind == RouteKind::kGeneration) {
+    Status capacity = state.admission.check_capacity(context.key_idx);
+    if (!state.engine.health().ok()) capacity = engine_unavailable();
+    if (!capacity.ok()) return context.refuse(api_error(capacity));
   }
-  if (route.where == Where::kAtOnce) return route.run(context, std::move(call));
-  if (route.where == Where::kTokenizer) return tokenize(route, std::move(call));
-  auto waiting = std::make_shared<Call>(std::move(call));
-  workers.post([this, run = route.run, waiting] { run(context, std::move(*waiting)); });
+  if (route.runs_on == RunsOn::kTransport) return route.handler(state, std::move(context));
+  if (route.runs_on == RunsOn::kTokenizer) return tokenize(route, std::move(context));
+  auto waiting = std::make_shared<RequestContext>(std::move(context));
+  state.workers.post(
+      [this, handler = route.handler, waiting] { handler(state, std::move(*waiting)); });
 }
 
-void Service::Impl::tokenize(const Route& route, Call&& call) {
+void Service::Impl::tokenize(const Route& route, RequestContext&& context) {
   if (num_tokenizing.fetch_add(1) >= kMaxTokenizing) {
     --num_tokenizing;
-    return call.refuse(make_api_error(
+    return context.refuse(make_api_error(
         429,
-        fmt::format("[server] {} texts wait to be tokenized; try again later", kMaxTokenizing)));
+        fmt::format("[server] {} requests wait to be tokenized; try again later", kMaxTokenizing)));
   }
-  auto waiting = std::make_shared<Call>(std::move(call));
-  tokenizers.post([this, run = route.run, waiting] {
+  auto waiting = std::make_shared<RequestContext>(std::move(context));
+  state.tokenizers.post([this, handler = route.handler, waiting] {
     --num_tokenizing;  // before the response
-    if (generations.is_cancelled()) return waiting->refuse(api_error(shutting_down()));
-    run(context, std::move(*waiting));
+    if (state.generations.is_cancelled()) return waiting->refuse(api_error(shutting_down()));
+    handler(state, std::move(*waiting));
   });
 }
 
-void Service::Impl::serve_page(const PageFile& file, Call&& call) {
-  http::Headers& headers = call.response_headers;
+void Service::Impl::serve_page(const PageFile& file, RequestContext&& context) {
+  http::Headers& headers = context.response_headers;
   headers.emplace_back("content-security-policy", page_security_policy());
   headers.emplace_back("x-content-type-options", "nosniff");
   headers.emplace_back("referrer-policy", "no-referrer");
   headers.emplace_back("cache-control", "no-cache");
-  call.respond(std::string(file.body), std::string(file.content_type));
+  context.respond(std::string(file.body), std::string(file.content_type));
 }
 
 }  // namespace quire::server

@@ -1,14 +1,45 @@
-// The server's routes on top of an engine: authorization, admission control and handlers.
+// The server on top of an engine: authorization, admission control and the dispatch to handlers.
 // Independent of sockets: the transport passes whole requests.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "server/access_control.h"
+#include "server/admission_control.h"
 #include "server/engine_api.h"
 #include "server/http/server.h"
-#include "server/service_config.h"
+#include "server/structured_output.h"
 
 namespace quire::server {
+
+// Settings of the server that hold for all requests.
+struct ServiceConfig {
+  std::vector<std::string> model_names = {};  // accepted names; responses show the first
+  std::string model_path = {};                // also accepted as a name; never shown
+  ApiKeys keys = {};
+  AdmissionConfig admission = {};
+  int num_workers = 2;
+  int num_grammar_threads = 2;
+  GrammarQueueLimits grammar_queue = {};
+  // Upper bound on a text of /tokenize or /detokenize, in bytes; twice as many tokens are allowed.
+  // The memory and time of a request are small multiples of it.
+  size_t max_tokenize_bytes = size_t{4} << 20;
+  bool allow_request_priority = false;  // false: a request's own priority is ignored
+  std::string tool_call_parser = {};    // empty: tool calls stay text
+  std::string reasoning_parser = {};
+  std::vector<std::string> allowed_origins = {};  // CORS; empty: off
+  bool checks_host = false;                       // see is_allowed_host()
+  std::vector<std::string> allowed_hosts = {};
+  std::string version = {};
+  int64_t started_at = 0;               // seconds since the epoch
+  std::chrono::seconds patience{30};    // time without progress until /health reports it
+  ConstraintCompiler constraints = {};  // for structured output
+};
 
 class Service {
  public:
@@ -22,10 +53,11 @@ class Service {
   // refusals as OpenAI errors with the usual headers.
   http::Hooks hooks();
   // Sets the transport whose counters /metrics shows. It must outlive stop().
-  void watch(const http::Server* transport);
+  void set_transport(const http::Server* transport);
 
   // Refuses all later generation requests with 503, and /ready reports it.
   void close();
+  int num_running() const;  // generation requests, including those that wait for their grammar
   // Cancels all running generations: their clients get a 503, and streams end with an error. Takes
   // one engine step, and the time until the clients have received it.
   void cancel();

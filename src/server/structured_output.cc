@@ -1,8 +1,12 @@
 #include "server/structured_output.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/numbers.h"
 #include "engine/engine_parts.h"
 #include "server/tools/tool_parsers.h"
@@ -67,6 +71,78 @@ ConstraintFactory after_reasoning(ConstraintFactory constraint, const EngineApi&
   return [constraint = std::move(constraint), &engine] {
     return std::make_unique<AfterReasoning>(constraint(), engine);
   };
+}
+
+Status GrammarQueue::push(int key_idx, const void* id, int num_sequences, WorkerPool::Task task) {
+  std::list<Entry> entry;
+  entry.push_back({.id = id, .num_sequences = num_sequences, .task = std::move(task)});
+  const std::lock_guard lock(mutex_);
+  if (num_requests_ >= limits_.max_requests ||
+      (num_requests_ > 0 && num_sequences_ + num_sequences > limits_.max_sequences)) {
+    return resource_exhausted(
+        fmt::format("[server] {} requests wait for their grammars to be compiled; try again later",
+                    num_requests_));
+  }
+  // The runner is posted before the entry is inserted, because an entry without a runner would wait
+  // forever; a runner without an entry does nothing. The runner blocks on the lock until the entry
+  // is there. After the post, only creating the key's list allocates memory.
+  workers_.post([this] { run_next(); });
+  std::list<Entry>& of_key = by_key_[key_idx];
+  of_key.splice(of_key.end(), entry);
+  ++num_requests_;
+  num_sequences_ += num_sequences;
+  return {};
+}
+
+bool GrammarQueue::remove(const void* id) {
+  Entry removed;  // destroyed outside the lock
+  const std::lock_guard lock(mutex_);
+  for (auto of_key = by_key_.begin(); of_key != by_key_.end(); ++of_key) {
+    const auto entry = std::ranges::find(of_key->second, id, &Entry::id);
+    if (entry == of_key->second.end()) continue;
+    removed = remove_entry(of_key, entry);
+    return true;
+  }
+  return false;
+}
+
+int GrammarQueue::num_waiting() const {
+  const std::lock_guard lock(mutex_);
+  return num_requests_;
+}
+
+void GrammarQueue::run_all() {
+  bool is_left = true;
+  while (is_left) {
+    run_guarded("[server] could not run a request that waited for its grammar",
+                [&] { is_left = run_next(); });
+  }
+}
+
+// Runs the oldest request of the next key in turn. The queue can be empty, because requests can be
+// removed.
+bool GrammarQueue::run_next() {
+  Entry next;
+  {
+    const std::lock_guard lock(mutex_);
+    if (by_key_.empty()) return false;
+    auto of_key = by_key_.upper_bound(last_key_idx_);
+    if (of_key == by_key_.end()) of_key = by_key_.begin();
+    last_key_idx_ = of_key->first;
+    next = remove_entry(of_key, of_key->second.begin());
+  }
+  next.task();
+  return true;
+}
+
+GrammarQueue::Entry GrammarQueue::remove_entry(std::map<int, std::list<Entry>>::iterator of_key,
+                                               std::list<Entry>::iterator entry) {
+  Entry taken = std::move(*entry);
+  of_key->second.erase(entry);
+  if (of_key->second.empty()) by_key_.erase(of_key);
+  --num_requests_;
+  num_sequences_ -= taken.num_sequences;
+  return taken;
 }
 
 }  // namespace quire::server

@@ -1,11 +1,17 @@
-// Turns a grammar that restricts a sequence's text into a constraint on its tokens.
+// Structured output: turns a grammar that restricts a sequence's text into a constraint on its
+// tokens.
 #pragma once
 
 #include <functional>
+#include <list>
+#include <map>
+#include <mutex>
 #include <optional>
 
 #include "grammar/grammar_compiler.h"
+#include "quire/status.h"
 #include "server/engine_api.h"
+#include "server/workers.h"
 
 namespace quire::server {
 
@@ -23,11 +29,56 @@ struct ConstraintCompiler {
   std::function<GrammarStats()> stats = [] { return GrammarStats(); };
 };
 
-// Makes a compiler for the engine's tokenizer. Calls with the same grammar share one compilation.
+// Makes a compiler for the engine's tokenizer. Requests with the same grammar share one
+// compilation.
 ConstraintCompiler make_constraint_compiler(const Engine& engine);
 
 // Returns a constraint that takes effect after "</think>"; before that every token is allowed. For
 // prompts that open a reasoning block. `engine` must outlive it.
 ConstraintFactory after_reasoning(ConstraintFactory constraint, const EngineApi& engine);
+
+struct GrammarQueueLimits {
+  int max_requests = 32;
+  int max_sequences = 64;  // of all queued requests; a single request may have more
+};
+
+// A bounded queue of requests that wait for their grammar to be compiled. The bound keeps sequences
+// that cannot run yet from using up the engine's capacity. API keys take turns. Thread-safe.
+class GrammarQueue {
+ public:
+  GrammarQueue(WorkerPool& workers, const GrammarQueueLimits& limits)
+      : workers_(workers), limits_(limits) {}
+
+  // Runs `task` on a worker when its turn comes. `id` identifies the entry for remove(). Error:
+  // resource_exhausted if too many requests wait. If push() throws, the queue is unchanged.
+  Status push(int key_idx, const void* id, int num_sequences, WorkerPool::Task task);
+  // Removes the entry; returns whether it was still waiting.
+  bool remove(const void* id);
+
+  // Runs all waiting tasks on the caller's thread. For the shutdown, when all workers may be busy
+  // compiling.
+  void run_all();
+
+  int num_waiting() const;
+
+ private:
+  struct Entry {
+    const void* id = nullptr;
+    int num_sequences = 0;
+    WorkerPool::Task task;
+  };
+
+  bool run_next();  // false: the queue is empty
+  Entry remove_entry(std::map<int, std::list<Entry>>::iterator of_key,
+                     std::list<Entry>::iterator entry);
+
+  WorkerPool& workers_;
+  const GrammarQueueLimits limits_;
+  mutable std::mutex mutex_;
+  std::map<int, std::list<Entry>> by_key_;  // no list is empty
+  int last_key_idx_ = -1;                   // the key that was served last
+  int num_requests_ = 0;
+  int num_sequences_ = 0;
+};
 
 }  // namespace quire::server

@@ -38,14 +38,11 @@ void WorkerPool::post(Task task) {
   changed_.notify_one();
 }
 
-size_t WorkerPool::num_waiting() const {
-  const std::lock_guard lock(mutex_);
-  return tasks_.size();
-}
-
 WorkerPool::Load WorkerPool::load() const {
   const std::lock_guard lock(mutex_);
-  return {.num_unfinished = tasks_.size() + num_running_, .num_finished = num_finished_};
+  return {.num_waiting = tasks_.size(),
+          .num_unfinished = tasks_.size() + num_running_,
+          .num_finished = num_finished_};
 }
 
 void WorkerPool::loop() {
@@ -59,7 +56,7 @@ void WorkerPool::loop() {
     lock.unlock();
     // An exception, most likely std::bad_alloc, ends only this task. The task's state is freed
     // outside the lock too.
-    run_guarded("[server] a task was given up", [&] { task(); });
+    run_guarded("[server] a task of a worker thread failed", [&] { task(); });
     task = nullptr;
     lock.lock();
     --num_running_;

@@ -24,14 +24,14 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   // Queues a task; tasks start in order of arrival. The queue itself has no bound: each connection
-  // has at most one request in progress, and connections are bounded; GrammarQueue bounds the calls
-  // that wait for grammars. An exception from a task is logged.
+  // has at most one request in progress, and connections are bounded; GrammarQueue bounds the
+  // requests that wait for grammars. An exception from a task is logged.
   void post(Task task);
   // Waits for the running tasks. Queued and later tasks are dropped.
   void stop();
-  size_t num_waiting() const;  // tasks that have not started
 
   struct Load {
+    size_t num_waiting = 0;     // not started
     size_t num_unfinished = 0;  // queued or running
     int64_t num_finished = 0;
   };

@@ -1,4 +1,4 @@
-// An engine that answers when the test says so, and an exchange that keeps what it is given.
+// An engine whose outputs the test sends, and an exchange that records the response.
 #pragma once
 
 #include <atomic>

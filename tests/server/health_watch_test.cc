@@ -48,18 +48,18 @@ TEST(HealthWatchOfPools, ATaskThatDoesNotEndIsFoundOut) {
   };
   EXPECT_TRUE(at(0s).ok());
   EXPECT_TRUE(at(100s).ok()) << "nothing to do";
-  std::promise<void> begun, release;
+  std::promise<void> prompt_started, release;
   workers.post([&] {
-    begun.set_value();
+    prompt_started.set_value();
     release.get_future().wait();
   });
-  begun.get_future().wait();
+  prompt_started.get_future().wait();
   workers.post([] {});
   EXPECT_TRUE(at(101s).ok());
   EXPECT_TRUE(at(129s).ok());
   const Status stuck = at(131s);
   EXPECT_EQ(stuck.code(), StatusCode::kUnavailable);
-  EXPECT_THAT(stuck.message(), ::testing::HasSubstr("parsing threads has ended for 31 s; 2 are"));
+  EXPECT_THAT(stuck.message(), ::testing::HasSubstr("the parsing threads have ended no task for 31 s; 2 tasks are"));
   release.set_value();
   post_and_wait();
   EXPECT_TRUE(at(132s).ok());

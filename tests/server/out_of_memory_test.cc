@@ -14,7 +14,7 @@
 
 #include "server/fake_engine.h"
 #include "server/generation.h"
-#include "server/grammar_queue.h"
+#include "server/structured_output.h"
 #include "support/scarce_memory.h"
 
 namespace quire::server {
@@ -68,7 +68,7 @@ class WatchedExchange final : public http::Exchange {
   const std::shared_ptr<Client> client_;
 };
 
-class PlainWriter final : public AnswerWriter {
+class PlainWriter final : public ResponseWriter {
  public:
   void add(int, Output&&, std::string&) override {}
   void finish(std::string& out) override { out += "done"; }
@@ -79,7 +79,7 @@ struct Stage {
   FakeEngine engine;
   ServerMetrics metrics;
   Generations generations;
-  Gate gate{{.max_num_seqs = 4}, 0};
+  AdmissionControl admission{{.max_num_seqs = 4}, 0};
   std::shared_ptr<Client> client = std::make_shared<Client>();
   WorkerPool workers{1};
 
@@ -91,15 +91,15 @@ struct Stage {
     parts.requests.resize(2);
     for (Request& request : parts.requests) request.prompt_token_ids = {1};
     parts.writer = std::make_unique<PlainWriter>();
-    parts.ticket = *gate.enter(-1, 2, 2);
+    parts.ticket = *admission.admit(-1, 2, 2);
     parts.exchange = std::make_shared<WatchedExchange>(client);
     return parts;
   }
-  GenerationTools tools() { return {engine, workers, metrics, generations}; }
+  GenerationServices services() { return {engine, workers, metrics, generations}; }
   // Every request gets its last output, as from an engine that stops.
   bool leaves_nothing() {
     engine.end_all();
-    return eventually([this] { return gate.num_inside() == 0; });
+    return eventually([this] { return admission.num_admitted() == 0; });
   }
 };
 
@@ -109,8 +109,8 @@ TEST(OutOfMemory, ACallThatCannotBeSubmittedWholeEndsAtOnce) {
     ASSERT_LT(num_left, 1000);
     Stage stage;
     Generation::Parts parts = stage.call();
-    const GenerationTools tools = stage.tools();
-    const bool is_out = runs_out(num_left, [&] { Generation::start(tools, std::move(parts)); });
+    const GenerationServices services = stage.services();
+    const bool is_out = runs_out(num_left, [&] { Generation::start(services, std::move(parts)); });
     is_submitted = !is_out && !stage.client->has_heard();
     if (is_submitted) {
       stage.engine.say(1, "a", FinishReason::kStop);
@@ -127,7 +127,7 @@ TEST(OutOfMemory, ACallWhoseOutputIsLostDoesNotWaitForItsOtherAnswers) {
   for (int num_left = 0; !is_whole; ++num_left) {
     ASSERT_LT(num_left, 1000);
     Stage stage;
-    Generation::start(stage.tools(), stage.call());
+    Generation::start(stage.services(), stage.call());
     Output output;
     output.token_ids = {1};
     const bool is_out = runs_out(num_left, [&] { stage.engine.send(1, std::move(output)); });

@@ -1,4 +1,4 @@
-// Every route's ways, over an engine that answers when it is told to.
+// Tests every route over a fake engine, whose outputs the test sends.
 #include "server/service.h"
 
 #include <fmt/format.h>
@@ -229,7 +229,7 @@ TEST_F(ServiceTest, ARefusalOfOnePromptCancelsTheOthers) {
   EXPECT_EQ(exchange->wait().status, 400);
 }
 
-// A client that calls again the moment it is refused.
+// A client that sends its next request as soon as the first one is refused.
 class Insistent final : public http::Exchange {
  public:
   explicit Insistent(std::function<void()> again) : again_(std::move(again)) {}
@@ -249,8 +249,8 @@ class Insistent final : public http::Exchange {
   std::promise<int> status_;
 };
 
-TEST_F(ServiceTest, WhatTheEngineRefusesHasGivenItsSeatBackByThen) {
-  start({.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 0}});
+TEST_F(ServiceTest, ARequestThatTheEngineRefusesReleasesItsCapacityBeforeTheResponse) {
+  start({.admission = {.max_num_seqs = 1, .max_num_queued_reqs = 0}});
   engine_.refusal_ = invalid_argument("[request] no");
   std::shared_ptr<FakeExchange> second;
   const auto first = std::make_shared<Insistent>(
@@ -276,7 +276,7 @@ TEST_F(ServiceTest, RefusesWhatCanNeverFitWithTheNumbers) {
 }
 
 TEST_F(ServiceTest, TooManyIsFourTwentyNineWithAHint) {
-  start({.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 0}});
+  start({.admission = {.max_num_seqs = 1, .max_num_queued_reqs = 0}});
   const auto first = call("POST", "/v1/completions", R"({"prompt":"a"})");
   engine_.wait_for(1);
   const http::Response refused = call("POST", "/v1/completions", R"({"prompt":"a"})")->wait();
@@ -291,14 +291,14 @@ TEST_F(ServiceTest, TooManyIsFourTwentyNineWithAHint) {
 }
 
 TEST_F(ServiceTest, EachPromptWaitsUntilItsOwnFirstToken) {
-  start({.gate = {.max_num_queued_tokens = 8}});
+  start({.admission = {.max_num_queued_tokens = 8}});
   call("POST", "/v1/completions", R"({"prompt":["aaaa","bbbb"]})");
   engine_.wait_for(2);
   engine_.say(1, "x");
   const auto status_of = [&](const char* body) {
     return call("POST", "/v1/completions", body)->wait().status;
   };
-  EXPECT_EQ(status_of(R"({"prompt":"ccccc"})"), 429) << "bbbb has not begun";
+  EXPECT_EQ(status_of(R"({"prompt":"ccccc"})"), 429) << "bbbb has not prompt_started";
   const auto fits = call("POST", "/v1/completions", R"({"prompt":"cccc"})");
   engine_.wait_for(3);
   engine_.say(3, "", FinishReason::kStop);
@@ -569,7 +569,7 @@ class SlowTransport final : public http::Server {
 TEST_F(ServiceTest, OnceStoppedNothingAsksTheTransport) {
   start();
   SlowTransport transport;
-  service_->watch(&transport);
+  service_->set_transport(&transport);
   const auto metrics = call("GET", "/metrics");
   transport.asked_.get_future().wait();
   std::future<void> stopped = std::async(std::launch::async, [&] { service_->stop(); });
@@ -625,7 +625,7 @@ TEST_F(ServiceTest, WhatCannotFitIsNotTokenized) {
   EXPECT_THAT(response.body, HasSubstr("context_length_exceeded"));
   EXPECT_THAT(response.body, HasSubstr("65 bytes"));
   end();
-  start({.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 1}});
+  start({.admission = {.max_num_seqs = 1, .max_num_queued_reqs = 1}});
   call("POST", "/v1/completions", R"({"prompt":"a"})");
   engine_.wait_for(1);
   EXPECT_EQ(num_encoded, 1);
@@ -709,8 +709,8 @@ TEST_F(ServiceTest, TheTextOfTokensIsMeasuredBeforeItIsMade) {
     EXPECT_THAT(response.body, HasSubstr(message));
   };
   refused(R"({"tokens":[97,98,99,100,101]})",
-          "[request] tokens; got tokens of 5 bytes, expected at most 4 bytes and 8 tokens "
-          "(--max-tokenize-bytes)");
+          "[request] tokens; got tokens of 5 bytes, expected at most 4 bytes and 8 tokens; "
+          "send a shorter text");
   refused(R"({"tokens":[1,2,3,4,5,6,7,8,9]})", "got 9 tokens, expected at most 4 bytes");
   EXPECT_EQ(engine_.num_decodes_, 1);
 }
@@ -768,7 +768,7 @@ TEST_F(ServiceTest, TokenizingIsNoPartOfHealth) {
 TEST_F(ServiceTest, AChatForWhichThereIsNoRoomIsNotTokenized) {
   std::atomic<int> num_encoded = 0;
   engine_.on_encode_ = [&](std::string_view) { ++num_encoded; };
-  start({.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 1}});
+  start({.admission = {.max_num_seqs = 1, .max_num_queued_reqs = 1}});
   call("POST", "/v1/completions", R"({"prompt":"a"})");
   engine_.wait_for(1);
   EXPECT_EQ(num_encoded, 1);
@@ -776,6 +776,22 @@ TEST_F(ServiceTest, AChatForWhichThereIsNoRoomIsNotTokenized) {
       call("POST", "/v1/chat/completions", R"({"messages":[{"role":"user","content":"q"}],"n":2})");
   EXPECT_EQ(refused->wait().status, 429);
   EXPECT_EQ(num_encoded, 1);
+}
+
+TEST_F(ServiceTest, EveryRequestIsLoggedButSuccessfulPolls) {
+  start({.allowed_origins = {"https://a.example"}});
+  ::testing::internal::CaptureStderr();
+  get("/v1/models");
+  get("/health");
+  get("/metrics");
+  call("OPTIONS", "/v1/models", "",
+       {{"origin", "https://a.example"}, {"access-control-request-method", "POST"}})
+      ->wait();
+  end();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("method=GET path=/v1/models status=200"));
+  EXPECT_THAT(log, HasSubstr("method=OPTIONS path=/v1/models status=204"));
+  EXPECT_EQ(std::ranges::count(log, '\n'), 2) << log;
 }
 
 TEST_F(ServiceTest, OtherSitesMayCallOnlyWhereTheOperatorSaysSo) {
@@ -787,9 +803,11 @@ TEST_F(ServiceTest, OtherSitesMayCallOnlyWhereTheOperatorSaysSo) {
   start({.allowed_origins = {"https://a.example"}});
   EXPECT_EQ(call("OPTIONS", "/v1/models", "", from)->wait().status, 204);
   EXPECT_EQ(header(get("/v1/models", from), "access-control-allow-origin"), "https://a.example");
-  EXPECT_EQ(
-      header(get("/v1/models", {{"origin", "https://b.example"}}), "access-control-allow-origin"),
-      "");
+  for (const http::Headers& headers : {http::Headers{{"origin", "https://b.example"}}, {}}) {
+    const http::Response response = get("/v1/models", headers);
+    EXPECT_EQ(header(response, "access-control-allow-origin"), "");
+    EXPECT_EQ(header(response, "vary"), "Origin") << "a cache could serve it to an allowed origin";
+  }
 }
 
 TEST_F(ServiceTest, ANameThatIsNotTheServersIsRefusedBeforeItsBody) {
@@ -833,13 +851,13 @@ Result<ConstraintFactory> any_token() {
 TEST_F(ServiceTest, GrammarsThatWaitTakeFewPlacesAndGiveThemBack) {
   std::promise<void> may_end;
   std::shared_future<void> end_wait(may_end.get_future());
-  std::promise<void> begun;
+  std::promise<void> prompt_started;
   ServiceConfig config;
-  config.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 3};
+  config.admission = {.max_num_seqs = 1, .max_num_queued_reqs = 3};
   config.num_grammar_threads = 1;
-  config.grammar_queue = {.max_calls = 2, .max_answers = 9};
-  config.constraints.compile = [&begun, end_wait](const GrammarSpec& wanted) {
-    if (wanted.text == "0") begun.set_value();
+  config.grammar_queue = {.max_requests = 2, .max_sequences = 9};
+  config.constraints.compile = [&prompt_started, end_wait](const GrammarSpec& wanted) {
+    if (wanted.text == "0") prompt_started.set_value();
     end_wait.wait();
     return any_token();
   };
@@ -853,15 +871,15 @@ TEST_F(ServiceTest, GrammarsThatWaitTakeFewPlacesAndGiveThemBack) {
     }
   };
   const auto compiling = ask("0");
-  begun.get_future().wait();
+  prompt_started.get_future().wait();
   const auto second = ask("1");
   const auto third = ask("2");
   metric(R"(quire:grammar_queue{model_name="fake"} 2)");
   const http::Response full = ask("3")->wait();
   EXPECT_EQ(full.status, 429);
   EXPECT_EQ(header(full, "retry-after"), "1");
-  EXPECT_THAT(full.body, HasSubstr("2 calls wait for their grammars"));
-  // Neither its place nor its seat waits for the grammar.
+  EXPECT_THAT(full.body, HasSubstr("2 requests wait for their grammars"));
+  // A client that disconnects releases its place in the queue and its capacity at once.
   second->close();
   metric(R"(quire:grammar_queue{model_name="fake"} 1)");
   const auto fourth = ask("4");
@@ -913,12 +931,12 @@ TEST_F(ServiceTest, AGrammarThatTakesLongHoldsUpNobodyElse) {
 }
 
 TEST_F(ServiceTest, CallsThatWaitForTheirGrammarAreToldOfTheShutdown) {
-  std::promise<void> begun;
+  std::promise<void> prompt_started;
   std::promise<void> stopped;
   ServiceConfig config;
   config.num_grammar_threads = 1;
   config.constraints.compile = [&](const GrammarSpec&) -> Result<ConstraintFactory> {
-    begun.set_value();  // of the first call alone
+    prompt_started.set_value();  // of the first call alone
     stopped.get_future().wait();
     return invalid_argument("[grammar] stopped");
   };
@@ -930,7 +948,7 @@ TEST_F(ServiceTest, CallsThatWaitForTheirGrammarAreToldOfTheShutdown) {
         call("POST", "/v1/completions",
              fmt::format(R"({{"prompt":"x","structured_outputs":{{"regex":"{}"}}}})", pattern)));
   }
-  begun.get_future().wait();
+  prompt_started.get_future().wait();
   constexpr const char* kTwoWait = R"(quire:grammar_queue{model_name="fake"} 2)";
   while (get("/metrics").body.find(kTwoWait) == std::string::npos) {
     std::this_thread::yield();
@@ -945,9 +963,9 @@ TEST_F(ServiceTest, CallsThatWaitForTheirGrammarAreToldOfTheShutdown) {
   }
 }
 
-TEST_F(ServiceTest, AWrongGrammarGivesItsSeatBackAndNamesItsField) {
+TEST_F(ServiceTest, AWrongGrammarReleasesItsCapacityAndNamesItsField) {
   ServiceConfig config;
-  config.gate = {.max_num_seqs = 1, .max_num_queued_reqs = 0};
+  config.admission = {.max_num_seqs = 1, .max_num_queued_reqs = 0};
   config.constraints.compile = [](const GrammarSpec&) -> Result<ConstraintFactory> {
     return invalid_argument("[grammar] is none");
   };

@@ -1,11 +1,15 @@
-// Tests how a call's requested form becomes a constraint.
 #include "server/structured_output.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <future>
+#include <string>
 
 #include "server/fake_engine.h"
 
 namespace quire::server {
+
 namespace {
 
 // Allows token 5 alone and knows what it was told.
@@ -42,4 +46,81 @@ TEST(AfterReasoning, IsFreeUntilTheBlockEnds) {
 }
 
 }  // namespace
+
+namespace {
+
+using ::testing::HasSubstr;
+
+class GrammarQueueTest : public ::testing::Test {
+ protected:
+  // The one worker is busy until release().
+  GrammarQueueTest() {
+    workers_.post([this] { may_go_.get_future().wait(); });
+  }
+  ~GrammarQueueTest() override { release(); }
+  void release() {
+    if (!std::exchange(is_released_, true)) may_go_.set_value();
+    std::promise<void> done;
+    workers_.post([&] { done.set_value(); });
+    done.get_future().wait();
+  }
+  Status push(int key_idx, const char* id, int num_answers = 1) {
+    return queue_.push(key_idx, id, num_answers, [this, id] { ran_ += id; });
+  }
+
+  std::promise<void> may_go_;
+  bool is_released_ = false;
+  std::string ran_;
+  WorkerPool workers_{1};
+  GrammarQueue queue_{workers_, {.max_requests = 5, .max_sequences = 8}};
+};
+
+TEST_F(GrammarQueueTest, KeysTakeTurns) {
+  for (const char* id : {"a", "b", "c"}) EXPECT_TRUE(push(0, id).ok());
+  EXPECT_TRUE(push(1, "x").ok());
+  EXPECT_TRUE(push(2, "y").ok());
+  EXPECT_EQ(queue_.num_waiting(), 5);
+  release();
+  EXPECT_EQ(ran_, "axybc");
+  EXPECT_EQ(queue_.num_waiting(), 0);
+}
+
+TEST_F(GrammarQueueTest, BoundsCallsAndTheirAnswers) {
+  EXPECT_TRUE(push(0, "a", 100).ok());  // alone
+  const Status full = push(1, "b");
+  EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(full.message(), HasSubstr("1 requests wait"));
+  EXPECT_TRUE(queue_.remove("a"));
+  for (const char* id : {"c", "d", "e", "f", "g"}) EXPECT_TRUE(push(0, id).ok());
+  EXPECT_FALSE(push(0, "h").ok());
+  release();
+  EXPECT_EQ(ran_, "cdefg");
+  EXPECT_TRUE(push(0, "h").ok());
+}
+
+TEST_F(GrammarQueueTest, WhatIsRemovedDoesNotRun) {
+  EXPECT_TRUE(push(0, "a").ok());
+  EXPECT_TRUE(push(0, "b").ok());
+  EXPECT_TRUE(queue_.remove("a"));
+  EXPECT_FALSE(queue_.remove("a"));
+  EXPECT_EQ(queue_.num_waiting(), 1);
+  release();
+  EXPECT_EQ(ran_, "b");
+  EXPECT_FALSE(queue_.remove("b"));
+}
+
+TEST_F(GrammarQueueTest, RunsAllThatWaitsWhileTheWorkersAreBusy) {
+  for (const char* id : {"a", "b"}) EXPECT_TRUE(push(0, id).ok());
+  EXPECT_TRUE(push(1, "x").ok());
+  EXPECT_TRUE(queue_.push(2, "bad", 1, [] { throw std::bad_alloc(); }).ok());
+  EXPECT_TRUE(push(3, "y").ok());
+  queue_.run_all();
+  EXPECT_EQ(ran_, "axyb");
+  EXPECT_EQ(queue_.num_waiting(), 0);
+  release();
+  EXPECT_EQ(ran_, "axyb") << "once each";
+}
+
+}  // namespace
+
 }  // namespace quire::server

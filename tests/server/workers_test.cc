@@ -19,7 +19,7 @@ TEST(WorkerPool, DoesWhatIsPostedAndDropsTheRestAtItsStop) {
   EXPECT_EQ(done.get_future().get(), 7);
   pool.stop();
   pool.post([] { ADD_FAILURE() << "after the stop"; });
-  EXPECT_EQ(pool.num_waiting(), 0U);
+  EXPECT_EQ(pool.load().num_waiting, 0U);
 }
 
 TEST(WorkerPool, WhateverATaskThrowsCostsThatTaskAlone) {

@@ -59,8 +59,8 @@ void set_tcp_options(Socket& socket) {
 }
 
 constexpr std::string_view kPlainHttpAnswer =
-    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 37\r\n"
-    "Connection: close\r\n\r\nThis port takes HTTPS, not plain HTTP";
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 38\r\n"
+    "Connection: close\r\n\r\nThis port serves HTTPS, not plain HTTP";
 
 // Returns whether OpenSSL reports that a plain HTTP request came to the TLS port.
 bool is_plain_http(const ErrorCode& error) {
@@ -163,7 +163,7 @@ class PlainStream : public Stream {
   }
 
   // At most one wake-up is in flight, in the stream's own memory: a second one would find the same
-  // answer. Asio frees that memory before it calls the handler.
+  // response. Asio frees that memory before it calls the handler.
   void wake() noexcept override {
     if (is_waking_.exchange(true)) return;
     asio::post(context_, WakeHandler{user_, is_waking_, wake_memory_});

@@ -6,7 +6,7 @@
 #include <boost/asio/ssl/context.hpp>
 #include <memory>
 
-#include "server/http/stream.h"
+#include "server/http/connection.h"
 
 namespace quire::http {
 

@@ -1,10 +1,6 @@
 #include "server/http/connection.h"
 
-#include <algorithm>
 #include <exception>
-#include <utility>
-
-#include "base/guarded.h"
 
 namespace quire::http {
 namespace {
@@ -19,20 +15,14 @@ constexpr milliseconds kNoLimit{-1};
 
 }  // namespace
 
-Connection::Connection(Service& service, std::unique_ptr<Stream> stream,
+Connection::Connection(TransportState& transport, std::unique_ptr<Stream> stream,
                        std::function<void(Connection*)> on_gone)
-    : service_(service),
-      limits_(service.limits),
+    : transport_(transport),
+      limits_(transport.limits),
       stream_(std::move(stream)),
       on_gone_(std::move(on_gone)),
       parser_(limits_),
       in_(limits_.max_header_bytes) {}
-
-// An exception, most likely std::bad_alloc, closes only this connection, at once.
-template <typename Step>
-void Connection::guard(const Step& step) {
-  if (!run_guarded("[http] a connection is closed", step)) close();
-}
 
 void Connection::start() {
   guard([this] {
@@ -41,31 +31,12 @@ void Connection::start() {
   });
 }
 
-void Connection::on_open(bool ok) {
-  guard([this, ok] { open_up(ok); });
-}
-void Connection::on_read(size_t num_bytes) {
-  guard([this, num_bytes] { take_input(num_bytes); });
-}
-void Connection::on_written(size_t num_bytes) {
-  guard([this, num_bytes] { count_written(num_bytes); });
-}
-void Connection::on_deadline() {
-  guard([this] { run_out(); });
-}
-void Connection::on_wake() {
-  guard([this] { look_at_answer(); });
-}
-void Connection::drain() {
-  guard([this] { wind_up(); });
-}
-
-void Connection::open_up(bool ok) {
+void Connection::on_opened(bool ok) {
   if (phase_ == Phase::kClosed) return;
   if (!ok) return close();
   enter(Phase::kIdle, limits_.idle_timeout);
   if (is_draining_) return end();
-  read_on();
+  continue_reading();
 }
 
 bool Connection::is_reading() const {
@@ -82,7 +53,7 @@ void Connection::enter(Phase phase, milliseconds limit) {
 
 // Does not read while the buffer is full: this bounds how far a client can send ahead of the
 // current response.
-void Connection::read_on() {
+void Connection::continue_reading() {
   if (is_read_pending_ || input_ended_ || phase_ == Phase::kClosed) return;
   if (discards_input_) in_.clear();
   if (in_.is_full()) return;
@@ -91,13 +62,13 @@ void Connection::read_on() {
   stream_->read_some(room, size);
 }
 
-void Connection::take_input(size_t num_bytes) {
+void Connection::on_input(size_t num_bytes) {
   is_read_pending_ = false;
   if (phase_ == Phase::kClosed) return;
   if (num_bytes == 0) return on_input_end();
   in_.add(num_bytes);
   if (is_reading()) parse();
-  read_on();
+  continue_reading();
 }
 
 // A client that closes its side still gets a response that is complete by then. A response in
@@ -105,7 +76,7 @@ void Connection::take_input(size_t num_bytes) {
 void Connection::on_input_end() {
   input_ended_ = true;
   const bool is_answered =
-      phase_ == Phase::kAnswering && answer_->progress() == Answer::Progress::kWhole;
+      phase_ == Phase::kResponding && response_->state() == PendingResponse::State::kWhole;
   if (!is_answered) close();
 }
 
@@ -116,29 +87,29 @@ void Connection::parse() {
     if (!charge_body()) {
       return refuse({.status = 503,
                      .code = "bodies_too_large",
-                     .message = "The bodies of all requests take as much memory as they may."});
+                     .message = "The memory for request bodies is used up; try again later."});
     }
     switch (parser_.state()) {
       case RequestParser::State::kFailed:
-        ++service_.counters.num_bad_requests;
+        ++transport_.counters.num_bad_requests;
         return refuse(parser_.refusal());
       case RequestParser::State::kDone:
         return dispatch();
       default:
-        if (used == 0 || in_.bytes().empty()) return await_more();
+        if (used == 0 || in_.bytes().empty()) return await_input();
     }
   }
 }
 
-void Connection::await_more() {
+void Connection::await_input() {
   if (input_ended_) return close();
   if (parser_.state() == RequestParser::State::kBody) {
     if (phase_ == Phase::kBody || !check_head()) return;
     enter(Phase::kBody, limits_.body_timeout);
     if (parser_.expects_continue() && in_.bytes().empty()) {
       out_ = "HTTP/1.1 100 Continue\r\n\r\n";
-      after_write_ = Answer::Progress::kOpen;
-      write_on();
+      after_write_ = PendingResponse::State::kEmpty;
+      continue_writing();
     }
   } else if (in_.bytes().empty()) {
     if (phase_ != Phase::kIdle) enter(Phase::kIdle, limits_.idle_timeout);
@@ -149,56 +120,56 @@ void Connection::await_more() {
 
 // --- Output ---
 
-void Connection::begin_answer(bool keep_alive) {
-  AnswerTraits traits{.is_http11 = parser_.is_http11(),
-                      .keep_alive = keep_alive,
-                      .is_head = parser_.request().method == "HEAD",
-                      .max_buffered_bytes = limits_.max_buffered_bytes,
-                      .hooks = &service_.hooks,
-                      .budget = service_.answers,
-                      .head = head_of(parser_.request(), stream_->peer())};
-  answer_ = std::make_shared<Answer>(std::move(traits), shared_from_this());
+void Connection::begin_response(bool keep_alive) {
+  ResponseTraits traits{.is_http11 = parser_.is_http11(),
+                        .keep_alive = keep_alive,
+                        .is_head = parser_.request().method == "HEAD",
+                        .max_buffered_bytes = limits_.max_buffered_bytes,
+                        .hooks = &transport_.hooks,
+                        .budget = transport_.responses,
+                        .head = head_of(parser_.request(), stream_->peer())};
+  response_ = std::make_shared<PendingResponse>(std::move(traits), shared_from_this());
   // A write of "100 Continue" may still be in progress; its deadline stays.
-  enter(Phase::kAnswering, out_.empty() ? kNoLimit : limits_.write_timeout);
+  enter(Phase::kResponding, out_.empty() ? kNoLimit : limits_.write_timeout);
 }
 
 void Connection::dispatch() {
-  begin_answer(parser_.keeps_alive() && !is_draining_);
-  const std::shared_ptr<Answer> answer = answer_;
+  begin_response(parser_.keeps_alive() && !is_draining_);
+  const std::shared_ptr<PendingResponse> response = response_;
   Request request = parser_.take();
   request.peer = stream_->peer();
   request.body_share = std::move(body_share_);
-  const bool is_handled = run_guarded("[http] a handler threw", [&] {
-    service_.handler(std::move(request), make_exchange(answer));
+  const bool is_handled = run_guarded("[http] a handler threw an exception", [&] {
+    transport_.handler(std::move(request), make_exchange(response));
   });
-  if (!is_handled) answer->abandon();
-  if (input_ended_ && answer->progress() != Answer::Progress::kWhole) return close();
+  if (!is_handled) response->abandon();
+  if (input_ended_ && response->state() != PendingResponse::State::kWhole) return close();
   flush();
 }
 
 void Connection::refuse(Refusal refusal) {
   discards_input_ = true;
-  begin_answer(false);
+  begin_response(false);
   Request head = parser_.take();  // also discards the body read so far
   body_share_.reset();
   head.peer = stream_->peer();
-  answer_->respond(refusal_response(&service_.hooks, head, refusal));
+  response_->respond(refusal_response(&transport_.hooks, head, refusal));
   flush();
 }
 
 bool Connection::check_head() {
-  if (!service_.hooks.check_head) return true;
+  if (!transport_.hooks.check_head) return true;
   const Request& coming = parser_.request();
-  std::optional<Response> refused = service_.hooks.check_head({.method = coming.method,
-                                                               .path = coming.path,
-                                                               .query = coming.query,
-                                                               .headers = coming.headers,
-                                                               .body = "",
-                                                               .peer = stream_->peer()});
+  std::optional<Response> refused = transport_.hooks.check_head({.method = coming.method,
+                                                                 .path = coming.path,
+                                                                 .query = coming.query,
+                                                                 .headers = coming.headers,
+                                                                 .body = "",
+                                                                 .peer = stream_->peer()});
   if (!refused) return true;
   discards_input_ = true;
-  begin_answer(false);
-  answer_->respond(*refused);
+  begin_response(false);
+  response_->respond(*refused);
   flush();
   return false;
 }
@@ -206,15 +177,15 @@ bool Connection::check_head() {
 bool Connection::charge_body() {
   const std::string& body = parser_.request().body;
   if (body.empty()) return true;
-  if (!body_share_) body_share_ = std::make_shared<BodyShare>(service_.bodies);
+  if (!body_share_) body_share_ = std::make_shared<MemoryShare>(transport_.bodies);
   return body_share_->grow_to(body.size());
 }
 
-void Connection::look_at_answer() {
-  if (phase_ != Phase::kAnswering) return;
+void Connection::poll_response() {
+  if (phase_ != Phase::kResponding) return;
   // A client that does not read keeps a write in progress for long, so flush() would not see this.
-  if (answer_->progress() == Answer::Progress::kTooSlow) {
-    ++service_.counters.num_slow_readers;
+  if (response_->state() == PendingResponse::State::kTooSlow) {
+    ++transport_.counters.num_slow_readers;
     return close();
   }
   flush();
@@ -222,66 +193,66 @@ void Connection::look_at_answer() {
 
 // Writes everything that has accumulated since the last write as one piece.
 void Connection::flush() {
-  if (!out_.empty() || phase_ != Phase::kAnswering) return;
-  after_write_ = answer_->take(out_);
+  if (!out_.empty() || phase_ != Phase::kResponding) return;
+  after_write_ = response_->take(out_);
   num_written_ = 0;
-  if (after_write_ == Answer::Progress::kTooSlow) return look_at_answer();
+  if (after_write_ == PendingResponse::State::kTooSlow) return poll_response();
   if (!out_.empty()) {
     const auto size = static_cast<int64_t>(out_.size());
     const auto rate = static_cast<int64_t>(limits_.min_bytes_per_second);
     write_end_ = steady_clock::now() + limits_.write_timeout + milliseconds(1000 * size / rate);
-    return write_on();
+    return continue_writing();
   }
-  if (after_write_ == Answer::Progress::kWhole) return finish_answer();
-  if (after_write_ == Answer::Progress::kBroken) return close();
+  if (after_write_ == PendingResponse::State::kWhole) return finish_response();
+  if (after_write_ == PendingResponse::State::kBroken) return close();
   stream_->set_deadline(steady_clock::time_point::max());
 }
 
-void Connection::write_on() {
-  if (phase_ == Phase::kAnswering) {
+void Connection::continue_writing() {
+  if (phase_ == Phase::kResponding) {
     stream_->set_deadline(std::min(steady_clock::now() + limits_.write_timeout, write_end_));
   }
   stream_->write_some(std::string_view(out_).substr(num_written_));
 }
 
-void Connection::count_written(size_t num_bytes) {
+void Connection::on_sent(size_t num_bytes) {
   if (phase_ == Phase::kClosed) return;
   if (num_bytes == 0) return close();
   num_written_ += num_bytes;
-  if (num_written_ < out_.size()) return write_on();
+  if (num_written_ < out_.size()) return continue_writing();
   out_.clear();
   num_written_ = 0;
-  if (phase_ != Phase::kAnswering) return;
-  if (after_write_ == Answer::Progress::kWhole) return finish_answer();
-  if (after_write_ == Answer::Progress::kBroken) return close();
+  if (phase_ != Phase::kResponding) return;
+  if (after_write_ == PendingResponse::State::kWhole) return finish_response();
+  if (after_write_ == PendingResponse::State::kBroken) return close();
   flush();
 }
 
-void Connection::finish_answer() {
-  const bool keep_alive = answer_->keeps_alive() && !is_draining_;
-  answer_->finish();
-  answer_.reset();
+void Connection::finish_response() {
+  const bool keep_alive = response_->keeps_alive() && !is_draining_;
+  response_->finish();
+  response_.reset();
   out_ = {};  // frees the memory of a large response
-  after_write_ = Answer::Progress::kOpen;
+  after_write_ = PendingResponse::State::kEmpty;
   if (!keep_alive) return end();
   enter(Phase::kIdle, limits_.idle_timeout);
   parse();
-  read_on();
+  continue_reading();
 }
 
 // --- End of the connection ---
 
-void Connection::run_out() {
+void Connection::handle_timeout() {
   switch (phase_) {
     case Phase::kHead:
     case Phase::kBody:
-      ++service_.counters.num_timeouts;
+      ++transport_.counters.num_timeouts;
       return refuse({.status = 408,
                      .code = "request_timeout",
-                     .message = "The request did not arrive in time."});
+                     .message = "The request did not arrive within the time limit."});
     case Phase::kOpening:
-    case Phase::kAnswering:
-      ++service_.counters.num_timeouts;
+    case Phase::kResponding:
+      ++transport_.counters.num_timeouts;
       return close();
     case Phase::kIdle:
       return end();
@@ -290,7 +261,7 @@ void Connection::run_out() {
   }
 }
 
-void Connection::wind_up() {
+void Connection::begin_drain() {
   is_draining_ = true;
   switch (phase_) {
     case Phase::kOpening:  // a client can prolong its handshake
@@ -299,11 +270,12 @@ void Connection::wind_up() {
       return end();
     case Phase::kHead:
     case Phase::kBody:
-      return refuse({.status = 503,
-                     .code = "shutting_down",
-                     .message = "The server is shutting down; the request had not arrived whole."});
-    case Phase::kAnswering:
-      return answer_->end_keep_alive();
+      return refuse(
+          {.status = 503,
+           .code = "shutting_down",
+           .message = "The server is shutting down; the request had not arrived completely."});
+    case Phase::kResponding:
+      return response_->end_keep_alive();
     default:
       return;
   }
@@ -315,19 +287,19 @@ void Connection::end() {
   discards_input_ = true;
   enter(Phase::kClosing, kLinger);
   stream_->shut_down();
-  read_on();
+  continue_reading();
 }
 
-void Connection::tell_that_client_left() noexcept {
+void Connection::notify_client_gone() noexcept {
   run_guarded("[http] could not notify the request's owner that its client disconnected",
-              [this] { std::exchange(answer_, nullptr)->close(); });
+              [this] { std::exchange(response_, nullptr)->close(); });
 }
 
 void Connection::close() {
   if (phase_ == Phase::kClosed) return;
   const std::shared_ptr<Connection> self = shared_from_this();
   phase_ = Phase::kClosed;
-  if (answer_) tell_that_client_left();
+  if (response_) notify_client_gone();
   stream_->close();
   on_gone_(this);
 }

@@ -1,23 +1,97 @@
-// One client connection: reads a request, calls the handler, writes the response, and repeats.
-// Everything except wake() and send_now() runs on one thread.
+// One client connection, and the interface to its stream of bytes.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "server/http/answer.h"
-#include "server/http/body_budget.h"
+#include "base/guarded.h"
 #include "server/http/http.h"
-#include "server/http/read_buffer.h"
+#include "server/http/pending_response.h"
 #include "server/http/request_parser.h"
 #include "server/http/server.h"
-#include "server/http/stream.h"
 
 namespace quire::http {
+
+// Receives a stream's events on the stream's thread, one at a time, never from within a call to
+// Stream.
+class StreamUser {
+ public:
+  virtual ~StreamUser() = default;
+  virtual void on_open(bool ok) = 0;
+  virtual void on_read(size_t num_bytes) = 0;     // 0: no more data will arrive
+  virtual void on_written(size_t num_bytes) = 0;  // 0: no more data can be sent
+  virtual void on_deadline() = 0;
+  virtual void on_wake() = 0;
+};
+
+// The bytes, the deadline and the wake-ups of one connection. Hides Asio and OpenSSL, so that the
+// connection's logic compiles without them and tests run without sockets.
+//
+// At most one read and one write are in progress at a time; their memory must stay valid until the
+// callback.
+class Stream {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  virtual ~Stream() = default;
+
+  virtual void open(std::shared_ptr<StreamUser> user) = 0;  // held until close()
+  virtual void read_some(char* to, size_t size) = 0;
+  virtual void write_some(std::string_view bytes) = 0;
+  virtual void shut_down() = 0;                   // ends sending; reading goes on
+  virtual void close() = 0;                       // cancels pending operations at once
+  virtual void set_deadline(TimePoint when) = 0;  // replaces the last one; max(): none
+  // Called on any thread, before close(). Never throws: a client would wait forever for a lost
+  // wake-up.
+  virtual void wake() noexcept = 0;
+  // Called on any thread while no write is in progress. Sends what the kernel accepts at once and
+  // returns the number of bytes; 0 if unsupported.
+  virtual size_t send_now(std::string_view /*bytes*/) { return 0; }
+  virtual std::string peer() const = 0;
+};
+
+// Bytes that were read and not yet parsed. A buffer that grows as it fills, up to `max_bytes`.
+class ReadBuffer {
+ public:
+  explicit ReadBuffer(size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  std::string_view bytes() const { return {memory_.data() + begin_, end_ - begin_}; }
+  bool is_full() const { return end_ - begin_ == max_bytes_; }
+
+  // Returns memory for the next read; empty only if is_full().
+  std::pair<char*, size_t> make_room() {
+    if (begin_ > 0) {
+      std::memmove(memory_.data(), memory_.data() + begin_, end_ - begin_);
+      end_ -= begin_;
+      begin_ = 0;
+    }
+    constexpr size_t kFirstBytes = 4096;
+    if (end_ == memory_.size()) {
+      memory_.resize(std::min(max_bytes_, std::max(kFirstBytes, memory_.size() * 2)));
+    }
+    return {memory_.data() + end_, memory_.size() - end_};
+  }
+  void add(size_t num_bytes) { end_ += num_bytes; }
+  // Does not move memory, because a read may be in progress.
+  void consume(size_t num_bytes) { begin_ += num_bytes; }
+  void clear() { begin_ = end_ = 0; }
+
+ private:
+  const size_t max_bytes_;
+  std::vector<char> memory_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
 
 struct Counters {
   std::atomic<int> num_open = 0;
@@ -29,25 +103,31 @@ struct Counters {
 };
 
 // Data that all connections of a server share; outlives them.
-struct Service {
+struct TransportState {
   Limits limits;
   Handler handler;
   Hooks hooks = {};
-  std::shared_ptr<BodyBudget> bodies = std::make_shared<BodyBudget>(limits.max_total_body_bytes);
-  std::shared_ptr<BodyBudget> answers = std::make_shared<BodyBudget>(limits.max_total_answer_bytes);
+  std::shared_ptr<MemoryBudget> bodies =
+      std::make_shared<MemoryBudget>(limits.max_total_body_bytes);
+  std::shared_ptr<MemoryBudget> responses =
+      std::make_shared<MemoryBudget>(limits.max_total_response_bytes);
   Counters counters = {};
 };
 
+// Reads a request, calls the handler, writes the response, and repeats. Everything except wake()
+// and send_now() runs on one thread.
 class Connection final : public StreamUser,
                          public Waker,
                          public std::enable_shared_from_this<Connection> {
  public:
   // Calls `on_gone` once, when the connection is closed.
-  Connection(Service& service, std::unique_ptr<Stream> stream,
+  Connection(TransportState& transport, std::unique_ptr<Stream> stream,
              std::function<void(Connection*)> on_gone);
 
   void start();
-  void drain();  // closes now, or after the current response
+  void drain() {  // closes now, or after the current response
+    guard([this] { begin_drain(); });
+  }
   void close();  // at once
 
   void wake() noexcept override { stream_->wake(); }
@@ -56,37 +136,50 @@ class Connection final : public StreamUser,
  private:
   enum class Phase {
     kOpening,
-    kIdle,       // no byte of a request has arrived
-    kHead,       // a part of a head has arrived
-    kBody,       // a part of a body has arrived
-    kAnswering,  // also reads ahead, to notice a disconnect; the next request waits
-    kClosing,    // everything is sent; waits for the client to read it
+    kIdle,        // no byte of a request has arrived
+    kHead,        // a part of a head has arrived
+    kBody,        // a part of a body has arrived
+    kResponding,  // also reads ahead, to notice a disconnect; the next request waits
+    kClosing,     // everything is sent; waits for the client to read it
     kClosed,
   };
 
-  void on_open(bool ok) override;
-  void on_read(size_t num_bytes) override;
-  void on_written(size_t num_bytes) override;
-  void on_deadline() override;
-  void on_wake() override;
+  void on_open(bool ok) override {
+    guard([=, this] { on_opened(ok); });
+  }
+  void on_read(size_t num_bytes) override {
+    guard([=, this] { on_input(num_bytes); });
+  }
+  void on_written(size_t num_bytes) override {
+    guard([=, this] { on_sent(num_bytes); });
+  }
+  void on_deadline() override {
+    guard([this] { handle_timeout(); });
+  }
+  void on_wake() override {
+    guard([this] { poll_response(); });
+  }
 
+  // An exception, most likely std::bad_alloc, closes only this connection, at once.
   template <typename Step>
-  void guard(const Step& step);
-  void open_up(bool ok);
-  void take_input(size_t num_bytes);
-  void count_written(size_t num_bytes);
-  void run_out();
-  void look_at_answer();
-  void wind_up();
-  void tell_that_client_left() noexcept;
+  void guard(const Step& step) {
+    if (!run_guarded("[http] closing a connection", step)) close();
+  }
+  void on_opened(bool ok);
+  void on_input(size_t num_bytes);
+  void on_sent(size_t num_bytes);
+  void handle_timeout();
+  void poll_response();
+  void begin_drain();
+  void notify_client_gone() noexcept;
 
   bool is_reading() const;
   void enter(Phase phase, std::chrono::milliseconds limit);
-  void read_on();
+  void continue_reading();
   void parse();
-  void await_more();
+  void await_input();
   void dispatch();
-  void begin_answer(bool keep_alive);
+  void begin_response(bool keep_alive);
   void refuse(Refusal refusal);
   // Calls the hook before the body is read. Returns false if it has refused the request.
   bool check_head();
@@ -94,11 +187,11 @@ class Connection final : public StreamUser,
   bool charge_body();
   void on_input_end();
   void flush();
-  void write_on();
-  void finish_answer();
+  void continue_writing();
+  void finish_response();
   void end();
 
-  Service& service_;
+  TransportState& transport_;
   const Limits& limits_;
   const std::unique_ptr<Stream> stream_;
   const std::function<void(Connection*)> on_gone_;
@@ -111,13 +204,13 @@ class Connection final : public StreamUser,
   bool is_read_pending_ = false;
   bool input_ended_ = false;
   bool discards_input_ = false;
-  std::shared_ptr<BodyShare> body_share_;
+  std::shared_ptr<MemoryShare> body_share_;
 
-  std::shared_ptr<Answer> answer_;
+  std::shared_ptr<PendingResponse> response_;
   std::string out_;  // bytes that are being written
   size_t num_written_ = 0;
   std::chrono::steady_clock::time_point write_end_;  // deadline for all of out_
-  Answer::Progress after_write_ = Answer::Progress::kOpen;
+  PendingResponse::State after_write_ = PendingResponse::State::kEmpty;
 };
 
 }  // namespace quire::http

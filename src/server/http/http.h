@@ -1,6 +1,7 @@
 // The interface between the server's transport and its routes. Independent of models.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,7 +25,12 @@ struct Request {
   std::shared_ptr<void> body_share = nullptr;  // share of Limits::max_total_body_bytes
 
   // Returns the first header with this name (in lower case), or "".
-  std::string_view header(std::string_view name) const;
+  std::string_view header(std::string_view name) const {
+    for (const auto& [key, value] : headers) {
+      if (key == name) return value;
+    }
+    return {};
+  }
 };
 
 struct Response {
@@ -76,7 +82,21 @@ struct Hooks {
   std::function<Response(const Request& head, const Refusal& refusal)> write_refusal = nullptr;
 };
 
-// Formats a refusal with the hook, or as plain text without one.
-Response refusal_response(const Hooks* hooks, const Request& head, const Refusal& refusal);
+// Character functions for HTTP: ASCII only, independent of the locale.
+inline char to_lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+}
+
+inline bool equals_ignoring_case(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return to_lower(x) == to_lower(y); });
+}
+
+// Returns whether `c` is a control character that HTTP lines must not contain: all controls except
+// the tab.
+inline bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < 0x20 && c != '\t') || byte == 0x7f;
+}
 
 }  // namespace quire::http

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -43,12 +42,13 @@ void set_port(sockaddr* address, int port) {
 Status bind_error(const ServerConfig& config, int error) {
   if (error == EADDRINUSE) {
     return unavailable(fmt::format(
-        "[http] --port {} is taken on {}; stop what listens there, or choose another (0: any free)",
+        "[http] --port {} is in use on {}; stop the process that listens there, or choose another "
+        "port (0: any free)",
         config.port, config.host));
   }
   if (error == EACCES) {
-    return unavailable(
-        fmt::format("[http] --port {} needs privileges; choose one from 1024 on", config.port));
+    return unavailable(fmt::format(
+        "[http] --port {} needs root privileges; choose a port from 1024 to 65535", config.port));
   }
   return unavailable(
       fmt::format("[http] --host {} --port {}: {}; expected an address of this machine",
@@ -79,7 +79,7 @@ Result<std::vector<ListeningSocket>> listen_tcp(const ServerConfig& config) {
     return invalid_argument(fmt::format("[http] --port: got {}, expected 0 to 65535", config.port));
   }
   if (config.host.empty()) {  // for getaddrinfo() "" means every address
-    return invalid_argument("[http] --host: got nothing, expected an address (0.0.0.0: all)");
+    return invalid_argument("[http] --host: got an empty text, expected an address (0.0.0.0: all)");
   }
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -113,7 +113,7 @@ Result<std::vector<ListeningSocket>> listen_tcp(const ServerConfig& config) {
 
 // --- Unix ---
 
-bool somebody_listens(const sockaddr_un& address) {
+bool is_socket_in_use(const sockaddr_un& address) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return true;  // unknown: keep the file
   const int rc = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
@@ -123,16 +123,17 @@ bool somebody_listens(const sockaddr_un& address) {
 }
 
 // Removes the socket file of a server that crashed.
-Status make_way(const std::string& path, const sockaddr_un& address) {
+Status remove_stale_socket(const std::string& path, const sockaddr_un& address) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return {};  // free; bind() reports other errors
   if (!S_ISSOCK(info.st_mode)) {
     return invalid_argument(fmt::format(
-        "[http] --uds {}: there is a file, and it is no socket; choose another path", path));
+        "[http] --uds {}: the path is a file that is not a socket; choose another path", path));
   }
-  if (somebody_listens(address)) {
+  if (is_socket_in_use(address)) {
     return unavailable(fmt::format(
-        "[http] --uds {} is taken; stop what listens there, or choose another path", path));
+        "[http] --uds {} is in use; stop the process that listens there, or choose another path",
+        path));
   }
   ::unlink(path.c_str());
   return {};
@@ -146,11 +147,12 @@ Result<std::vector<ListeningSocket>> listen_unix(const std::string& path) {
                                         path.size(), sizeof(address.sun_path) - 1));
   }
   path.copy(address.sun_path, path.size());
-  QUIRE_RETURN_IF_ERROR(make_way(path, address));
+  QUIRE_RETURN_IF_ERROR(remove_stale_socket(path, address));
   QUIRE_ASSIGN_OR_RETURN(ListeningSocket socket, make_socket(AF_UNIX));
   const auto error = [&] {
-    return unavailable(fmt::format("[http] --uds {}: {}; expected a path in a folder of yours",
-                                   path, errno_text(errno)));
+    return unavailable(
+        fmt::format("[http] --uds {}: {}; expected a path in a folder that the server may write",
+                    path, errno_text(errno)));
   };
   if (::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return error();

@@ -3,16 +3,48 @@
 #include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
+#include <cstddef>
 #include <iterator>
 #include <limits>
-#include <optional>
 #include <utility>
-
-#include "server/http/ascii.h"
-#include "server/http/target.h"
 
 namespace quire::http {
 namespace {
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char lower = to_lower(c);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+std::optional<std::string> percent_decode(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    if (text.size() - i < 3) return std::nullopt;
+    const int high = hex_digit(text[i + 1]);
+    const int low = hex_digit(text[i + 2]);
+    if (high < 0 || low < 0 || (high == 0 && low == 0)) return std::nullopt;
+    out += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return out;
+}
+
+// Returns "host" for "http://host/path", or "" for any other form and for a host with a user.
+std::string_view find_host(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!equals_ignoring_case(target.substr(0, scheme.size()), scheme)) continue;
+    const std::string_view rest = target.substr(scheme.size());
+    const std::string_view host = rest.substr(0, rest.find_first_of("/?"));
+    return host.find('@') == std::string_view::npos ? host : "";
+  }
+  return "";
+}
 
 namespace beast = boost::beast;
 using BeastError = beast::http::error;
@@ -21,22 +53,24 @@ constexpr Refusal kHeadTooLarge{431, "header_too_large",
                                 "The request's header fields are too large or too many."};
 constexpr Refusal kTargetTooLong{414, "uri_too_long", "The request's target is too long."};
 constexpr Refusal kBodyTooLarge{413, "body_too_large", "The request's body is too large."};
-constexpr Refusal kBadLine{400, "bad_request", "The request's head is no HTTP/1.1."};
-constexpr Refusal kBadTarget{400, "bad_target", "The request's target is no valid path."};
+constexpr Refusal kBadLine{400, "bad_request", "The request's head is not valid HTTP/1.1."};
+constexpr Refusal kBadTarget{400, "bad_target", "The request's target is not a valid path."};
 constexpr Refusal kBadField{400, "bad_header", "A header field of the request is malformed."};
 constexpr Refusal kBadFraming{400, "bad_framing",
                               "Content-Length or Transfer-Encoding is malformed, repeated or "
                               "in conflict."};
 constexpr Refusal kBadChunk{400, "bad_chunk", "The request's chunked body is malformed."};
-constexpr Refusal kBadHost{400, "bad_host", "An HTTP/1.1 request needs exactly one Host."};
-constexpr Refusal kBadKey{400, "bad_header", "A request has at most one Authorization."};
+constexpr Refusal kBadHost{400, "bad_host",
+                           "An HTTP/1.1 request must have exactly one Host field."};
+constexpr Refusal kBadKey{400, "bad_header",
+                          "A request must not have more than one Authorization field."};
 constexpr Refusal kBadVersion{505, "http_version_not_supported",
-                              "Only HTTP/1.1 and HTTP/1.0 are spoken here."};
+                              "Only HTTP/1.1 and HTTP/1.0 are supported."};
 constexpr Refusal kNoConnect{501, "not_implemented", "CONNECT is not supported."};
 constexpr Refusal kNoEncoding{501, "not_implemented",
-                              "Of the transfer encodings only chunked is supported."};
+                              "The only supported transfer encoding is chunked."};
 constexpr Refusal kBadExpect{417, "expectation_failed",
-                             "Of the expectations only 100-continue is supported."};
+                             "The only supported expectation is 100-continue."};
 
 Refusal from_beast(const beast::error_code& error, bool in_head) {
   if (error == BeastError::body_limit) return kBodyTooLarge;
@@ -101,6 +135,23 @@ std::optional<Refusal> check_framing(const Headers& headers, bool is_http11) {
 
 }  // namespace
 
+std::optional<Target> parse_target(std::string_view method, std::string_view target) {
+  if (target == "*" && method == "OPTIONS") return Target{"*", "", ""};
+  if (target.find('#') != std::string_view::npos) return std::nullopt;
+  std::string_view host;
+  if (!target.starts_with('/')) {
+    host = find_host(target);
+    if (host.empty()) return std::nullopt;
+    target.remove_prefix(static_cast<size_t>(host.end() - target.begin()));
+  }
+  const size_t mark = std::min(target.find('?'), target.size());
+  std::optional<std::string> path = percent_decode(target.substr(0, mark));
+  if (!path) return std::nullopt;
+  if (path->empty()) path = "/";  // "http://host"
+  return Target{std::move(*path), std::string(target.substr(std::min(mark + 1, target.size()))),
+                std::string(host)};
+}
+
 // One request while it is parsed. The limits are checked before data is stored.
 class RequestParser::Message : public beast::http::basic_parser<true> {
  public:
@@ -152,7 +203,7 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
     if (const auto bad = check_framing(request.headers, is_http11)) return refuse(*bad, error);
     const int num_hosts = find_field(request.headers, "host").count;
     if (num_hosts > 1 || (is_http11 && num_hosts == 0)) return refuse(kBadHost, error);
-    if (!host_.empty()) name_host();
+    if (!host_.empty()) replace_host();
     // An HTTP/1.0 request may name its host in the target alone, which adds a field.
     if (std::ssize(request.headers) > max_headers_) return refuse(kHeadTooLarge, error);
     // With several fields, a proxy could use another one than this server.
@@ -180,7 +231,7 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
   void on_finish_impl(error_code&) override {}
   void on_response_impl(int, string_view, int, error_code&) override {}
 
-  void name_host() {
+  void replace_host() {
     const auto is_host = [](const auto& field) { return field.first == "host"; };
     std::erase_if(request.headers, is_host);
     request.headers.emplace_back("host", host_);
@@ -196,12 +247,6 @@ RequestParser::RequestParser(const Limits& limits)
     : limits_(limits), message_(std::make_unique<Message>(limits)) {}
 RequestParser::~RequestParser() = default;
 
-RequestParser::State RequestParser::state() const {
-  return state_;
-}
-const Refusal& RequestParser::refusal() const {
-  return refusal_;
-}
 bool RequestParser::is_http11() const {
   return message_->is_http11;
 }
@@ -221,14 +266,8 @@ void RequestParser::fail(const Refusal& refusal) {
 }
 
 size_t RequestParser::feed(std::string_view bytes) {
-  switch (state_) {
-    case State::kHead:
-      return feed_head(bytes);
-    case State::kBody:
-      return feed_body(bytes);
-    default:
-      return 0;
-  }
+  if (state_ == State::kHead) return feed_head(bytes);
+  return state_ == State::kBody ? feed_body(bytes) : 0;
 }
 
 // Scans each octet once, however slowly they arrive, and sets head_ended_ at an empty line. A line

@@ -1,9 +1,8 @@
 // Parses requests from bytes, independent of sockets, with Beast's parser and stricter rules.
-// Refuses messages that two HTTP implementations could read differently (RFC 9112, sections 2.2, 5
-// and 6; "request smuggling").
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +11,20 @@
 
 namespace quire::http {
 
+// The target of a request line.
+struct Target {
+  std::string path;   // percent-decoded once
+  std::string query;  // as received, without '?'
+  std::string host;   // of the absolute form; replaces the Host field (RFC 9112, 3.2.2)
+};
+
+// Parses the origin form ("/path?query"), the absolute form ("http://host/path?query") and, for
+// OPTIONS, "*" (RFC 9112, section 3.2). Returns nothing for other forms, for a host with user
+// information, for a "%" without two hex digits, for "%00" and for a fragment.
+std::optional<Target> parse_target(std::string_view method, std::string_view target);
+
+// Refuses messages that two HTTP implementations could read differently (RFC 9112, sections 2.2, 5
+// and 6; "request smuggling").
 class RequestParser {
  public:
   enum class State { kHead, kBody, kDone, kFailed };
@@ -24,8 +37,10 @@ class RequestParser {
   // refused, so a buffer of that size is enough.
   size_t feed(std::string_view bytes);
 
-  State state() const;
-  const Refusal& refusal() const;  // in kFailed: 400, 413, 414, 417, 431, 501 or 505
+  State state() const { return state_; }
+  const Refusal& refusal() const {
+    return refusal_;
+  }  // in kFailed: 400, 413, 414, 417, 431, 501 or 505
 
   // Valid from the end of the head on.
   bool is_http11() const;

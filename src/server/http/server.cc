@@ -19,14 +19,13 @@
 #include <thread>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "base/guarded.h"
 #include "base/log.h"
 #include "server/http/asio_stream.h"
 #include "server/http/connection.h"
 #include "server/http/listen.h"
-#include "server/http/response_head.h"
+#include "server/http/pending_response.h"
 #include "server/http/tls.h"
 
 namespace quire::http {
@@ -49,7 +48,7 @@ struct Loop {
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections;
   bool is_draining = false;
   // Repairs the state after an exception; returns false if it must be called again.
-  std::function<bool()> mend = [] { return true; };
+  std::function<bool()> repair = [] { return true; };
 
   // Creates the objects that Asio creates with a loop's first timer or socket. If descriptors for
   // them are missing, the server fails to start instead of failing at a connection.
@@ -69,8 +68,8 @@ struct Loop {
 
   void run() {
     while (!context.stopped()) {
-      run_guarded("[http] an I/O thread goes on", [this] {
-        if (mend()) {
+      run_guarded("[http] caught an exception on an I/O thread, which continues", [this] {
+        if (repair()) {
           context.run();
         } else {
           context.run_for(kRest);
@@ -141,7 +140,9 @@ class AsioServer final : public Server {
  public:
   AsioServer(const ServerConfig& config, Handler handler, Hooks hooks,
              std::unique_ptr<TlsIdentity> tls, std::vector<ListeningSocket> sockets)
-      : service_{.limits = config.limits, .handler = std::move(handler), .hooks = std::move(hooks)},
+      : transport_{.limits = config.limits,
+                   .handler = std::move(handler),
+                   .hooks = std::move(hooks)},
         tls_(std::move(tls)),
         port_(sockets.front().port()) {
     for (int i = 0; i < config.num_threads; ++i) loops_.push_back(std::make_unique<Loop>());
@@ -149,7 +150,7 @@ class AsioServer final : public Server {
       acceptors_.push_back(std::make_unique<Acceptor>(loops_[0]->context, std::move(socket)));
     }
     arm_acceptors();
-    loops_[0]->mend = [this] { return arm_acceptors(); };
+    loops_[0]->repair = [this] { return arm_acceptors(); };
     for (const auto& loop : loops_) {
       loop->thread = std::thread([&loop = *loop] { loop.run(); });
       ::pthread_setname_np(loop->thread.native_handle(), "quire-http");
@@ -170,7 +171,7 @@ class AsioServer final : public Server {
   int port() const override { return port_; }
 
   ServerStats stats() const override {
-    const Counters& counters = service_.counters;
+    const Counters& counters = transport_.counters;
     return {.num_open = counters.num_open,
             .num_accepted = counters.num_accepted,
             .num_refused = counters.num_refused,
@@ -190,7 +191,7 @@ class AsioServer final : public Server {
     }
     std::unique_lock lock(mutex_);
     return has_no_open_.wait_until(lock, deadline,
-                                   [this] { return service_.counters.num_open == 0; });
+                                   [this] { return transport_.counters.num_open == 0; });
   }
 
  private:
@@ -253,8 +254,10 @@ class AsioServer final : public Server {
   // Logs a failure once, until a connection is admitted again.
   static void note_failure(Acceptor& from, std::string_view reason) {
     if (std::exchange(from.has_failed, true)) return;
-    log_warning("[http] cannot accept connections: {}; trying again (ulimit -n limits open files)",
-                reason);
+    log_warning(
+        "[http] cannot accept connections: {}; trying again; ulimit -n raises the limit of open "
+        "files",
+        reason);
   }
 
   // Pauses while descriptors or memory are exhausted: the waiting client would wake the acceptor
@@ -267,57 +270,51 @@ class AsioServer final : public Server {
     });
   }
 
-  // Counts one connection against the limits.
-  class Seat {
-   public:
-    Seat(AsioServer& server, Loop& loop) : server_(server), loop_(loop) {}
-    ~Seat() { leave(); }
-    Seat(const Seat&) = delete;
-    Seat& operator=(const Seat&) = delete;
-
-    // Returns false if a limit is reached: of all connections, or of this network ("": no limit).
-    bool take(const std::string& network) {
-      Counters& counters = server_.service_.counters;
-      network_ = network;
-      const std::lock_guard lock(server_.mutex_);
-      if (counters.num_open >= server_.service_.limits.max_connections) return false;
-      if (!server_.enter_locked(network_)) return false;
+  // Counts a connection against the limits: of all connections, and of its network ("": no limit).
+  // Returns null if a limit is reached. The last reference to the slot releases it.
+  std::shared_ptr<void> take_slot(Loop& loop, const std::string& network) {
+    Counters& counters = transport_.counters;
+    {
+      const std::lock_guard lock(mutex_);
+      if (counters.num_open >= transport_.limits.max_connections) return nullptr;
+      if (!network.empty()) {
+        int& num_open = num_open_by_network_[network];
+        if (num_open >= transport_.limits.max_connections_per_peer) return nullptr;
+        ++num_open;
+      }
       ++counters.num_open;
       ++counters.num_accepted;
-      ++loop_.num_open;
-      is_taken_ = true;
-      return true;
+      ++loop.num_open;
     }
+    // The name of a network is too short to allocate. If shared_ptr throws, it calls the deleter.
+    return {static_cast<void*>(this),
+            [this, &loop, network](void*) { release_slot(loop, network); }};
+  }
 
-    void leave() {
-      const std::lock_guard lock(server_.mutex_);
-      if (!std::exchange(is_taken_, false)) return;
-      server_.leave_locked(network_);
-      --loop_.num_open;
-      --server_.service_.counters.num_open;
-      server_.has_no_open_.notify_all();
+  void release_slot(Loop& loop, const std::string& network) {
+    const std::lock_guard lock(mutex_);
+    const auto found = num_open_by_network_.find(network);
+    if (found != num_open_by_network_.end() && --found->second == 0) {
+      num_open_by_network_.erase(found);
     }
-
-   private:
-    AsioServer& server_;
-    Loop& loop_;
-    std::string network_;
-    bool is_taken_ = false;
-  };
+    --loop.num_open;
+    --transport_.counters.num_open;
+    has_no_open_.notify_all();
+  }
 
   void admit(Loop& loop, Socket socket) {
-    const auto seat = std::make_shared<Seat>(*this, loop);
-    if (!seat->take(peer_network(socket))) {
-      ++service_.counters.num_refused;
-      return turn_away(socket);
+    std::shared_ptr<void> slot = take_slot(loop, peer_network(socket));
+    if (slot == nullptr) {
+      ++transport_.counters.num_refused;
+      return reject(socket);
     }
     std::shared_ptr<asio::ssl::context> tls;
     if (tls_) tls = tls_->context();
     auto connection =
-        std::make_shared<Connection>(service_, make_stream(loop.context, std::move(socket), tls),
-                                     [&loop, seat](Connection* gone) {
+        std::make_shared<Connection>(transport_, make_stream(loop.context, std::move(socket), tls),
+                                     [&loop, slot = std::move(slot)](Connection* gone) mutable {
                                        loop.connections.erase(gone);
-                                       seat->leave();
+                                       slot.reset();
                                      });
     asio::post(loop.context, [&loop, connection = std::move(connection)] {
       loop.connections.emplace(connection.get(), connection);
@@ -327,13 +324,14 @@ class AsioServer final : public Server {
   }
 
   // Sends a 503 if that is possible without blocking.
-  void turn_away(Socket& socket) const {
+  void reject(Socket& socket) const {
     if (tls_) return;
     const Response full = refusal_response(
-        &service_.hooks, {},
+        &transport_.hooks, {},
         {.status = 503,
          .code = "too_many_connections",
-         .message = "The server has as many connections as it takes, of all or of this address."});
+         .message =
+             "The server has reached its limit of connections, in total or for this address."});
     std::string bytes;
     append_response_head({.status = full.status,
                           .content_type = full.content_type,
@@ -345,31 +343,15 @@ class AsioServer final : public Server {
     ::send(socket.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
-  // Counts a connection of this network; false: its limit is reached.
-  bool enter_locked(const std::string& network) {
-    if (network.empty()) return true;
-    int& num_open = num_open_by_network_[network];
-    if (num_open >= service_.limits.max_connections_per_peer) return false;
-    ++num_open;
-    return true;
-  }
-
-  void leave_locked(const std::string& network) {
-    const auto found = num_open_by_network_.find(network);
-    if (found != num_open_by_network_.end() && --found->second == 0) {
-      num_open_by_network_.erase(found);
-    }
-  }
-
   // Returns "" if there is no limit, or for a Unix socket.
   std::string peer_network(const Socket& socket) const {
-    if (service_.limits.max_connections_per_peer == 0) return "";
+    if (transport_.limits.max_connections_per_peer == 0) return "";
     ErrorCode error;
     const auto endpoint = socket.remote_endpoint(error);
     return error ? "" : network_of(*endpoint.data());
   }
 
-  Service service_;
+  TransportState transport_;
   const std::unique_ptr<TlsIdentity> tls_;
   const int port_;
   std::mutex mutex_;
@@ -382,7 +364,7 @@ class AsioServer final : public Server {
 Status check_values(const ServerConfig& config) {
   if (config.num_threads < 1 || config.num_threads > 256) {
     return invalid_argument(
-        fmt::format("[http] I/O threads: got {}, expected 1 to 256", config.num_threads));
+        fmt::format("[http] num_threads: got {}, expected 1 to 256", config.num_threads));
   }
   if (config.tls_certificate.empty() != config.tls_key.empty()) {
     return invalid_argument("[http] --ssl-certfile and --ssl-keyfile go together; got one of them");

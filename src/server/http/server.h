@@ -23,7 +23,7 @@ struct Limits {
   size_t max_total_body_bytes = size_t{512} << 20;  // all requests, until they are parsed
   size_t max_buffered_bytes = size_t{1} << 20;      // per stream, for a slow reader
   // All responses until they are sent; a response that buffers at most 64 KiB is not counted.
-  size_t max_total_answer_bytes = size_t{512} << 20;
+  size_t max_total_response_bytes = size_t{512} << 20;
   std::chrono::milliseconds header_timeout{10'000};  // first to last byte of a head
   std::chrono::milliseconds body_timeout{60'000};    // for a whole body
   std::chrono::milliseconds idle_timeout{75'000};    // between requests, and before the first byte

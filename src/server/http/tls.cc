@@ -32,7 +32,7 @@ std::string read_regular_file(const std::string& path) {
       &fd, [](const int* open) { ::close(*open); });
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kMaxFileBytes) {
-    throw std::runtime_error(path + " is no regular file of at most 1 MiB");
+    throw std::runtime_error(path + " is not a regular file of at most 1 MiB");
   }
   std::string text(static_cast<size_t>(info.st_size), '\0');
   size_t size = 0;
@@ -105,9 +105,9 @@ std::shared_ptr<TlsIdentity::Context> TlsIdentity::context() {
     if (stamp() != read_stamp_) {
       const Status status = read();
       if (status.ok()) {
-        log_info("[http] --ssl-certfile {} was read again", certificate_);
+        log_info("[http] reloaded --ssl-certfile {}", certificate_);
       } else {
-        log_error("{}; the last good pair stays in use", status.message());
+        log_error("{}; keeping the last valid certificate and key", status.message());
       }
     }
   }

@@ -1,4 +1,4 @@
-// Whose chat template is used, and what clients are told where there is none.
+// Tests which chat template serves, and the error that clients get if there is none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

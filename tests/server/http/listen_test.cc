@@ -69,13 +69,13 @@ TEST_F(UnixSocket, ReplacesAStaleFile) {
 
 TEST_F(UnixSocket, LeavesAServerAlone) {
   TestServer server(config);
-  EXPECT_NE(refusal(config).find("is taken"), std::string::npos) << refusal(config);
+  EXPECT_NE(refusal(config).find("is in use"), std::string::npos) << refusal(config);
   EXPECT_EQ(HttpClient::unix_socket(path).get("/echo").status, 200);
 }
 
 TEST_F(UnixSocket, LeavesOtherFilesAlone) {
   std::ofstream(path) << "precious";
-  EXPECT_NE(refusal(config).find("is no socket"), std::string::npos) << refusal(config);
+  EXPECT_NE(refusal(config).find("not a socket"), std::string::npos) << refusal(config);
   EXPECT_EQ(fs::file_size(path), 8u);
 }
 
@@ -90,7 +90,7 @@ TEST(HttpListen, NamesTheFlagOfATakenPort) {
   TestServer server;
   ServerConfig config;
   config.port = server.port();
-  EXPECT_NE(refusal(config).find("--port " + std::to_string(server.port()) + " is taken"),
+  EXPECT_NE(refusal(config).find("--port " + std::to_string(server.port()) + " is in use"),
             std::string::npos)
       << refusal(config);
 }

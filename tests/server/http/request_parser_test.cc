@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "server/http/target.h"
-
 namespace quire::http {
 namespace {
 

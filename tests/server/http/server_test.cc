@@ -135,7 +135,7 @@ TEST(HttpServer, OutlivesFaultsOfHandlers) {
   for (const char* path : {"/throw", "/drop"}) {
     const HttpAnswer answer = client.get(path);
     EXPECT_EQ(answer.status, 500);
-    EXPECT_EQ(answer.body, "The request was left unanswered.");
+    EXPECT_EQ(answer.body, "The server failed to respond to the request.");
   }
   client.send(get("/hold"));
   server.held().reset();

@@ -78,7 +78,7 @@ TEST_F(Tls, TellsClientsThatSpeakPlainly) {
   const auto rest = client.receive_rest();
   ASSERT_TRUE(rest.has_value());
   EXPECT_EQ(rest->rfind("HTTP/1.1 400 ", 0), 0U) << *rest;
-  EXPECT_NE(rest->find("This port takes HTTPS"), std::string::npos) << *rest;
+  EXPECT_NE(rest->find("This port serves HTTPS"), std::string::npos) << *rest;
   EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));
 }
 

@@ -1,5 +1,5 @@
-// Turns the engine outputs of one call into its HTTP response body: SSE chunks for a stream, or one
-// JSON document.
+// Turns the engine outputs of one request into its HTTP response body: SSE chunks for a stream, or
+// one JSON document.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 namespace quire::server {
 
 // Used by one thread at a time.
-class AnswerWriter {
+class ResponseWriter {
  public:
-  virtual ~AnswerWriter() = default;
+  virtual ~ResponseWriter() = default;
   // Adds an output of choice `choice_idx` (prompt index * n + sample index). Appends the bytes to
   // send now to `out`; a writer of a whole body appends nothing before finish().
   virtual void add(int choice_idx, Output&& output, std::string& out) = 0;
@@ -21,8 +21,8 @@ class AnswerWriter {
   virtual void finish(std::string& out) = 0;
 };
 
-// Data that a writer needs in addition to the call.
-struct AnswerContext {
+// Data that a writer needs in addition to the request.
+struct ResponseContext {
   ResponseHeader header;
   DecodeToken decode;
   int num_prompt_tokens = 0;              // of all prompts
@@ -31,9 +31,11 @@ struct AnswerContext {
   OutputParserConfig parser;
 };
 
-// Reads only the number of the call's prompts, so their text may have been moved out before.
-std::unique_ptr<AnswerWriter> make_answer_writer(CompletionRequest call, AnswerContext context);
+// Reads only the number of the request's prompts, so their text may have been moved out before.
+std::unique_ptr<ResponseWriter> make_response_writer(CompletionRequest request,
+                                                     ResponseContext context);
 // Fails if a parser's name is unknown.
-Result<std::unique_ptr<AnswerWriter>> make_answer_writer(ChatRequest call, AnswerContext context);
+Result<std::unique_ptr<ResponseWriter>> make_response_writer(ChatRequest request,
+                                                             ResponseContext context);
 
 }  // namespace quire::server

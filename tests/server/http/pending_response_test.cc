@@ -1,4 +1,4 @@
-#include "server/http/answer.h"
+#include "server/http/pending_response.h"
 
 #include <gtest/gtest.h>
 
@@ -21,27 +21,27 @@ struct CountingWaker : Waker {
 };
 
 struct Fixture {
-  explicit Fixture(AnswerTraits traits = {}) {
+  explicit Fixture(ResponseTraits traits = {}) {
     if (traits.max_buffered_bytes == 0) traits.max_buffered_bytes = 1000;
-    answer = std::make_shared<Answer>(traits, waker);
+    answer = std::make_shared<PendingResponse>(traits, waker);
     exchange = make_exchange(answer);
   }
   // The head is dropped: its date changes.
   std::string take_body() {
     std::string out;
-    progress = answer->take(out);
+    state = answer->take(out);
     const size_t end = out.find("\r\n\r\n");
     return out.starts_with("HTTP/") && end != std::string::npos ? out.substr(end + 4) : out;
   }
 
   std::shared_ptr<CountingWaker> waker = std::make_shared<CountingWaker>();
-  std::shared_ptr<Answer> answer;
+  std::shared_ptr<PendingResponse> answer;
   std::shared_ptr<Exchange> exchange;
-  Answer::Progress progress = Answer::Progress::kOpen;
+  PendingResponse::State state = PendingResponse::State::kEmpty;
 };
 
-TEST(Answer, LargeOnesShareABudgetUntilTheyAreSent) {
-  const auto budget = std::make_shared<BodyBudget>(150'000);
+TEST(PendingResponse, LargeOnesShareABudgetUntilTheyAreSent) {
+  const auto budget = std::make_shared<MemoryBudget>(150'000);
   Fixture first({.budget = budget});
   Fixture second({.budget = budget});
   Fixture small({.budget = budget});
@@ -60,14 +60,14 @@ TEST(Answer, LargeOnesShareABudgetUntilTheyAreSent) {
   stream.exchange->write(std::string(40'000, 'z'));
   stream.exchange->write(std::string(40'000, 'z'));
   stream.take_body();
-  EXPECT_EQ(stream.progress, Answer::Progress::kTooSlow);
+  EXPECT_EQ(stream.state, PendingResponse::State::kTooSlow);
   first.answer->finish();
   stream.answer->close();
   EXPECT_TRUE(third.exchange->respond({.body = large}));
   EXPECT_EQ(third.take_body(), large);
 }
 
-TEST(Answer, JoinsPiecesAndWakesOnce) {
+TEST(PendingResponse, JoinsPiecesAndWakesOnce) {
   Fixture f;
   f.exchange->start_stream(200, "text/event-stream", {});
   f.exchange->write("a");
@@ -85,10 +85,10 @@ TEST(Answer, JoinsPiecesAndWakesOnce) {
   f.exchange->end_stream();
   f.exchange->write("late");
   EXPECT_EQ(f.take_body(), "1\r\nd\r\n1\r\ne\r\n0\r\n\r\n");
-  EXPECT_EQ(f.progress, Answer::Progress::kWhole);
+  EXPECT_EQ(f.state, PendingResponse::State::kWhole);
 }
 
-TEST(Answer, SendsFromTheWritersThreadWhereTheConnectionRests) {
+TEST(PendingResponse, SendsFromTheWritersThreadWhereTheConnectionRests) {
   Fixture f;
   f.waker->room = 9;
   f.exchange->start_stream(200, "text/event-stream", {});
@@ -109,10 +109,10 @@ TEST(Answer, SendsFromTheWritersThreadWhereTheConnectionRests) {
   f.exchange->write("e");
   f.exchange->end_stream();
   EXPECT_EQ(f.take_body(), "d\r\n1\r\ne\r\n0\r\n\r\n") << "in order";
-  EXPECT_EQ(f.progress, Answer::Progress::kWhole);
+  EXPECT_EQ(f.state, PendingResponse::State::kWhole);
 }
 
-TEST(Answer, CountsWhatIsBeingWrittenAgainstTheLimit) {
+TEST(PendingResponse, CountsWhatIsBeingWrittenAgainstTheLimit) {
   Fixture f({.max_buffered_bytes = 300});
   f.exchange->start_stream(200, "text/plain", {});
   f.take_body();
@@ -120,14 +120,14 @@ TEST(Answer, CountsWhatIsBeingWrittenAgainstTheLimit) {
   f.exchange->write(std::string(200, 'x'));
   EXPECT_NE(f.take_body(), "");
   f.exchange->write(std::string(60, 'x'));
-  EXPECT_EQ(f.answer->progress(), Answer::Progress::kOpen);
+  EXPECT_EQ(f.answer->state(), PendingResponse::State::kStreaming);
   const int num_wakes = f.waker->num_wakes;
   f.exchange->write(std::string(60, 'x'));
-  EXPECT_EQ(f.answer->progress(), Answer::Progress::kTooSlow);
+  EXPECT_EQ(f.answer->state(), PendingResponse::State::kTooSlow);
   EXPECT_EQ(f.waker->num_wakes, num_wakes + 1) << "although a write is under way";
 }
 
-TEST(Answer, TakesOneLargePiece) {
+TEST(PendingResponse, TakesOneLargePiece) {
   Fixture f({.max_buffered_bytes = 10});
   f.exchange->start_stream(200, "text/plain", {});
   f.take_body();
@@ -136,16 +136,16 @@ TEST(Answer, TakesOneLargePiece) {
   EXPECT_GT(f.take_body().size(), 1000u);
 }
 
-TEST(Answer, IsGivenOnce) {
+TEST(PendingResponse, IsGivenOnce) {
   Fixture f;
   f.exchange->respond({.body = "one"});
   f.exchange->respond({.body = "two"});
   f.exchange->start_stream(200, "text/plain", {});
   EXPECT_EQ(f.take_body(), "one");
-  EXPECT_EQ(f.progress, Answer::Progress::kWhole);
+  EXPECT_EQ(f.state, PendingResponse::State::kWhole);
 }
 
-TEST(Answer, KeepsLineEndsOutOfHeaders) {
+TEST(PendingResponse, KeepsLineEndsOutOfHeaders) {
   Fixture f;
   f.exchange->respond(
       {.headers = {{"x-request-id", "a\r\nset-cookie: b"}, {"x-ok", "1"}}, .body = {}});
@@ -155,7 +155,7 @@ TEST(Answer, KeepsLineEndsOutOfHeaders) {
   EXPECT_NE(out.find("\r\nx-ok: 1\r\n"), std::string::npos);
 }
 
-TEST(Answer, TellsOnceThatTheClientLeft) {
+TEST(PendingResponse, TellsOnceThatTheClientLeft) {
   Fixture f;
   int num_calls = 0;
   f.exchange->on_closed([&] { ++num_calls; });
@@ -168,7 +168,7 @@ TEST(Answer, TellsOnceThatTheClientLeft) {
   EXPECT_EQ(f.take_body(), "");
 }
 
-TEST(Answer, DoesNotTellAfterDelivery) {
+TEST(PendingResponse, DoesNotTellAfterDelivery) {
   Fixture f;
   int num_calls = 0;
   f.exchange->on_closed([&] { ++num_calls; });
@@ -179,7 +179,7 @@ TEST(Answer, DoesNotTellAfterDelivery) {
   EXPECT_EQ(num_calls, 0);
 }
 
-TEST(Answer, IsRefusedByItsRequestsHeadWhenDropped) {
+TEST(PendingResponse, IsRefusedByItsRequestsHeadWhenDropped) {
   const Request request{.method = "GET",
                         .path = "/x",
                         .query = "",
@@ -188,11 +188,11 @@ TEST(Answer, IsRefusedByItsRequestsHeadWhenDropped) {
                                     {"origin", "https://a.example"}},
                         .body = "much",
                         .peer = ""};
-  std::shared_ptr<Answer> answer;
+  std::shared_ptr<PendingResponse> answer;
   Request head;
   const Hooks hooks{.write_refusal = [&](const Request& known, const Refusal& refusal) {
     head = known;
-    EXPECT_EQ(answer->progress(), Answer::Progress::kOpen) << "whose lock is free";
+    EXPECT_EQ(answer->state(), PendingResponse::State::kEmpty) << "whose lock is free";
     return Response{.status = refusal.status, .body = "by the hook"};
   }};
   Fixture f({.hooks = &hooks, .head = head_of(request, "peer")});
@@ -205,16 +205,16 @@ TEST(Answer, IsRefusedByItsRequestsHeadWhenDropped) {
   EXPECT_EQ(head.headers.size(), 2U) << "and no key";
 }
 
-TEST(Answer, IsAnErrorWhenDropped) {
+TEST(PendingResponse, IsAnErrorWhenDropped) {
   Fixture f;
   f.exchange.reset();
-  EXPECT_NE(f.take_body().find("left unanswered"), std::string::npos);
+  EXPECT_NE(f.take_body().find("failed to respond"), std::string::npos);
   Fixture stream;
   stream.exchange->start_stream(200, "text/plain", {});
   stream.exchange->write("x");
   stream.exchange.reset();
   EXPECT_EQ(stream.take_body(), "1\r\nx\r\n") << "without the last chunk";
-  EXPECT_EQ(stream.progress, Answer::Progress::kBroken);
+  EXPECT_EQ(stream.state, PendingResponse::State::kBroken);
 }
 
 }  // namespace

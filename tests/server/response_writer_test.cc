@@ -1,4 +1,4 @@
-#include "server/answer_writer.h"
+#include "server/response_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -16,15 +16,15 @@ int64_t ns_to_make_echo_writer(bool is_stream, const std::string& prompt) {
   CompletionRequest call;
   call.echo = true;
   call.streaming.stream = is_stream;
-  call.request.sampling.n = kNumAnswers;
+  call.engine_request.sampling.n = kNumAnswers;
   call.prompts.resize(1);
-  AnswerContext context;
+  ResponseContext context;
   context.prompt_texts = {prompt};
-  std::unique_ptr<AnswerWriter> writer;
-  return cpu_ns_of([&] { writer = make_answer_writer(std::move(call), std::move(context)); });
+  std::unique_ptr<ResponseWriter> writer;
+  return cpu_ns_of([&] { writer = make_response_writer(std::move(call), std::move(context)); });
 }
 
-TEST(AnswerWriter, KeepsThePromptsTextOnce) {
+TEST(ResponseWriter, KeepsThePromptsTextOnce) {
   const std::string prompt(size_t{8} << 20, 'a');
   std::string copy;
   const int64_t of_copy = cpu_ns_of([&] { copy = prompt; });
@@ -34,16 +34,16 @@ TEST(AnswerWriter, KeepsThePromptsTextOnce) {
   }
 }
 
-TEST(AnswerWriter, EchoesThePromptInEveryChoice) {
+TEST(ResponseWriter, EchoesThePromptInEveryChoice) {
   for (const bool is_stream : {false, true}) {
     CompletionRequest call;
     call.echo = true;
     call.streaming.stream = is_stream;
-    call.request.sampling.n = 2;
+    call.engine_request.sampling.n = 2;
     call.prompts.resize(2);
-    AnswerContext context;
+    ResponseContext context;
     context.prompt_texts = {"Hi ", "So "};
-    const auto writer = make_answer_writer(std::move(call), std::move(context));
+    const auto writer = make_response_writer(std::move(call), std::move(context));
     std::string out;
     for (int i = 0; i < 4; ++i) {
       Output output;

@@ -1,5 +1,6 @@
-#include "server/api_keys.h"
+#include "server/access_control.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -8,7 +9,6 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "server/http/ascii.h"
 
 namespace quire::server {
 namespace {
@@ -30,7 +30,7 @@ std::string_view trimmed(std::string_view text) {
 Status check_key(std::string_view key, std::string_view source) {
   if (!key.empty() && key.size() <= kMaxKeyBytes && std::ranges::all_of(key, is_visible)) return {};
   return invalid_argument(
-      fmt::format("[server] {}: a key is not usable; expected 1 to {} visible ASCII characters",
+      fmt::format("[server] {}: got an unusable key, expected 1 to {} visible ASCII characters",
                   source, kMaxKeyBytes));
 }
 
@@ -45,7 +45,7 @@ Result<std::vector<std::string>> keys_of_file(const std::string& path) {
   }
   if (keys.empty()) {
     return invalid_argument(
-        fmt::format("[server] --api-key-file {}: no key; expected one a line", path));
+        fmt::format("[server] --api-key-file {}: got no keys, expected one per line", path));
   }
   return keys;
 }
@@ -89,6 +89,23 @@ std::optional<std::string> basic_password(std::string_view encoded) {
   return text.substr(colon + 1);
 }
 
+bool is_address(int family, std::string_view text) {
+  in6_addr address;  // large enough for both families
+  return ::inet_pton(family, std::string(text).c_str(), &address) == 1;
+}
+
+bool is_port(std::string_view text) {
+  return text.empty() || (text.front() == ':' && std::ranges::all_of(text.substr(1), [](char c) {
+                            return c >= '0' && c <= '9';
+                          }));
+}
+
+bool is_allowed_origin(const std::vector<std::string>& allowed, std::string_view origin) {
+  return !origin.empty() && std::ranges::any_of(allowed, [&](const std::string& one) {
+    return one == "*" || one == origin;
+  });
+}
+
 }  // namespace
 
 ApiKeys::Digest ApiKeys::digest_of(std::string_view text) {
@@ -99,17 +116,17 @@ ApiKeys::Digest ApiKeys::digest_of(std::string_view text) {
 
 Result<ApiKeys> ApiKeys::create(const std::vector<std::string>& keys, const std::string& file) {
   ApiKeys all;
-  for (const std::string& key : keys) {
-    QUIRE_RETURN_IF_ERROR(check_key(key, "--api-key"));
-    all.digests_.push_back(digest_of(key));
-  }
-  if (!file.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> more, keys_of_file(file));
-    for (const std::string& key : more) {
-      QUIRE_RETURN_IF_ERROR(check_key(key, "--api-key-file " + file));
+  const auto add = [&](const std::vector<std::string>& from, const std::string& source) {
+    for (const std::string& key : from) {
+      QUIRE_RETURN_IF_ERROR(check_key(key, source));
       all.digests_.push_back(digest_of(key));
     }
-  }
+    return Status();
+  };
+  QUIRE_RETURN_IF_ERROR(add(keys, "--api-key"));
+  if (file.empty()) return all;
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> more, keys_of_file(file));
+  QUIRE_RETURN_IF_ERROR(add(more, "--api-key-file " + file));
   return all;
 }
 
@@ -136,6 +153,69 @@ std::optional<int> ApiKeys::find(std::string_view authorization) const {
 std::string ApiKeys::cache_salt(int key_idx) const {
   const Digest& digest = digests_[static_cast<size_t>(key_idx)];
   return {digest.begin(), digest.end()};
+}
+
+bool is_allowed_host(std::string_view host, const std::vector<std::string>& allowed) {
+  if (host.empty()) return true;
+  if (host.front() == '[') {
+    const size_t end = host.find(']');
+    return end != std::string_view::npos && is_port(host.substr(end + 1)) &&
+           is_address(AF_INET6, host.substr(1, end - 1));
+  }
+  const size_t name_end = std::min(host.find(':'), host.size());
+  const std::string_view name = host.substr(0, name_end);
+  if (!is_port(host.substr(name_end))) return false;
+  return is_address(AF_INET, name) || http::equals_ignoring_case(name, "localhost") ||
+         std::ranges::any_of(allowed, [&](const std::string& one) {
+           return one == "*" || http::equals_ignoring_case(name, one);
+         });
+}
+
+bool can_be_host(std::string_view name) {
+  if (name == "*") return true;
+  return !name.empty() && std::ranges::all_of(name, [](char c) {
+    return c > ' ' && c != '\x7f' && std::string_view("/:@?#[]*").find(c) == std::string_view::npos;
+  });
+}
+
+http::Headers cors_headers(const std::vector<std::string>& allowed_origins,
+                           const http::Request& request) {
+  if (allowed_origins.empty()) return {};
+  http::Headers headers = {{"vary", "Origin"}};
+  const std::string_view origin = request.header("origin");
+  if (is_allowed_origin(allowed_origins, origin)) {
+    headers.emplace_back("access-control-allow-origin", origin);
+    headers.emplace_back("access-control-expose-headers", "x-request-id, retry-after");
+  }
+  return headers;
+}
+
+bool can_be_origin(std::string_view text) {
+  if (text == "*" || text == "null") return true;
+  const size_t scheme_end = text.find("://");
+  if (scheme_end == 0 || scheme_end == std::string_view::npos) return false;
+  const std::string_view authority = text.substr(scheme_end + 3);
+  return !authority.empty() && authority.find_first_of("/?#@*") == std::string_view::npos &&
+         std::ranges::none_of(
+             text, [](char c) { return c <= ' ' || c == '\x7f' || (c >= 'A' && c <= 'Z'); });
+}
+
+bool is_preflight(const http::Request& request) {
+  return request.method == "OPTIONS" && !request.header("origin").empty() &&
+         !request.header("access-control-request-method").empty();
+}
+
+http::Response preflight_response(const std::vector<std::string>& allowed_origins,
+                                  const http::Request& request) {
+  http::Response response = {
+      .status = 403, .headers = cors_headers(allowed_origins, request), .body = {}};
+  if (!is_allowed_origin(allowed_origins, request.header("origin"))) return response;
+  response.status = 204;
+  response.headers.emplace_back("access-control-allow-methods", "GET, POST");
+  response.headers.emplace_back("access-control-allow-headers",
+                                "authorization, content-type, x-request-id");
+  response.headers.emplace_back("access-control-max-age", "600");
+  return response;
 }
 
 }  // namespace quire::server

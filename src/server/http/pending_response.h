@@ -1,0 +1,156 @@
+// The response to one request, passed from any thread to the connection's thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "server/http/http.h"
+
+namespace quire::http {
+
+// A bound on the memory of all request bodies together, however many connections there are. A
+// second one bounds all responses that are not yet sent.
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  bool reserve(size_t num_bytes) {
+    if (in_use_.fetch_add(num_bytes) + num_bytes <= max_bytes_) return true;
+    in_use_ -= num_bytes;
+    return false;
+  }
+  void release(size_t num_bytes) { in_use_ -= num_bytes; }
+
+ private:
+  const size_t max_bytes_;
+  std::atomic<size_t> in_use_ = 0;
+};
+
+// The share of one body in a budget; the destructor releases it.
+class MemoryShare {
+ public:
+  explicit MemoryShare(std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {}
+  ~MemoryShare() { budget_->release(num_bytes_); }
+  MemoryShare(const MemoryShare&) = delete;
+  MemoryShare& operator=(const MemoryShare&) = delete;
+
+  // Returns false, without any change, if the budget is exhausted.
+  bool grow_to(size_t num_bytes) {
+    if (num_bytes <= num_bytes_) return true;
+    if (!budget_->reserve(num_bytes - num_bytes_)) return false;
+    num_bytes_ = num_bytes;
+    return true;
+  }
+
+ private:
+  const std::shared_ptr<MemoryBudget> budget_;
+  size_t num_bytes_ = 0;
+};
+
+// How the client finds the end of the body.
+enum class Framing { kLength, kChunked, kUntilClose };
+
+struct ResponseHead {
+  int status = 200;
+  std::string_view content_type;
+  const Headers& headers;
+  Framing framing = Framing::kLength;
+  size_t content_length = 0;  // only for kLength
+  bool is_http11 = true;      // the client's version
+  bool keep_alive = true;
+};
+
+bool may_have_body(int status);
+
+// Appends the head, including the empty line. Omits fields that contain a line end or another
+// control character, because a handler may pass on client data.
+void append_response_head(const ResponseHead& head, std::string& out);
+
+// Notifies the connection that its response has new data. Thread-safe; never blocks.
+class Waker {
+ public:
+  virtual ~Waker() = default;
+  virtual void wake() noexcept = 0;
+  // Sends bytes at once while the connection has no write in progress. Returns how many bytes were
+  // sent.
+  virtual size_t send_now(std::string_view /*bytes*/) { return 0; }
+};
+
+struct ResponseTraits {
+  bool is_http11 = true;
+  bool keep_alive = true;
+  bool is_head = false;  // a HEAD request: no body
+  size_t max_buffered_bytes = 0;
+  const Hooks* hooks = nullptr;                    // outlives the connection
+  std::shared_ptr<MemoryBudget> budget = nullptr;  // for bytes that wait to be sent; null: no bound
+  Request head = {};  // used for the 500 if no handler responds; see head_of()
+};
+
+// Returns the parts of a request that its refusal needs; they contain no key.
+Request head_of(const Request& request, std::string peer);
+
+class PendingResponse final : public Exchange {
+ public:
+  PendingResponse(ResponseTraits traits, std::shared_ptr<Waker> waker)
+      : traits_(std::move(traits)), waker_(std::move(waker)) {}
+
+  // Called on any thread.
+  bool respond(Response response) override;
+  void start_stream(int status, std::string content_type, Headers headers) override;
+  void write(std::string piece) override;
+  void end_stream() override;
+  void on_closed(std::function<void()> callback) override;
+  void abandon() noexcept;  // no handler will respond any more
+
+  // The rest is called on the connection's thread.
+  enum class State {
+    kEmpty,      // no handler has responded yet
+    kStreaming,  // more data may follow
+    kWhole,      // the response is complete
+    kBroken,     // a stream that was abandoned before its end
+    kTooSlow,    // the client left more data unread than the limit allows
+    kFinished,
+    kClosed,
+  };
+  // Moves the waiting bytes into `out`; bytes of the previous call count as delivered. After this
+  // the connection is woken again only if `out` is empty.
+  State take(std::string& out);
+  State state();
+  void end_keep_alive();  // has an effect only before the head is written
+  bool keeps_alive();
+  void finish();  // the whole response was delivered
+  void close();   // the connection has ended; calls the on_closed() callback
+
+ private:
+  bool reserve_locked(size_t num_bytes);
+  void wake_locked() noexcept;
+  void break_locked() noexcept;
+  void send_or_wake_locked();
+
+  std::mutex mutex_;
+  ResponseTraits traits_;
+  std::shared_ptr<Waker> waker_;
+  State state_ = State::kEmpty;
+  bool is_chunked_ = false;
+  bool drops_body_ = false;
+  bool is_take_pending_ = true;  // the connection will call take() without a wake-up
+  std::string unsent_;
+  size_t num_taken_ = 0;  // bytes that the connection is writing
+  std::unique_ptr<MemoryShare> share_;
+  std::function<void()> on_closed_;
+};
+
+// Formats a refusal with the hook, or as plain text without one.
+Response refusal_response(const Hooks* hooks, const Request& head, const Refusal& refusal);
+
+// Makes the exchange that the handler responds through. Dropping it abandons the response.
+std::shared_ptr<Exchange> make_exchange(const std::shared_ptr<PendingResponse>& response);
+
+}  // namespace quire::http

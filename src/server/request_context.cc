@@ -1,0 +1,118 @@
+#include "server/request_context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "server/tools/output_parser.h"
+
+namespace quire::server {
+namespace {
+
+constexpr size_t kMaxIdBytes = 128;
+constexpr int kTooManyRequests = 429;
+constexpr int kClientGone = 499;
+constexpr int kInternalError = 500;
+constexpr int kUnavailable = 503;
+
+bool is_id_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_' || c == '.';
+}
+
+}  // namespace
+
+std::string request_id(std::string_view wanted) {
+  const bool is_usable = !wanted.empty() && wanted.size() <= kMaxIdBytes &&
+                         std::ranges::all_of(wanted, is_id_character);
+  return is_usable ? std::string(wanted) : random_id();
+}
+
+void RequestLog::write(int http_status) const {
+  constexpr int kFirstError = 400;
+  const LogLevel level = http_status < kFirstError ? success_level : LogLevel::kInfo;
+  if (!log_enabled(level)) return;
+  const double ms = std::chrono::duration<double, std::milli>(Clock::now() - arrived).count();
+  const auto count = [](int number) { return number > 0 ? std::to_string(number) : ""; };
+  log_event(level, "[server] request",
+            {{"request_id", id},
+             {"peer", peer},
+             {"method", method},
+             {"path", path},
+             {"status", std::to_string(http_status)},
+             {"ms", fmt::format("{:.1f}", ms)},
+             {"prompt_tokens", count(num_prompt_tokens)},
+             {"completion_tokens", count(num_completion_tokens)},
+             {"outcome", outcome}});
+}
+
+void RequestLog::write_failure(const ApiError& error) const {
+  if (error.http_status != kInternalError) return;
+  log_event(LogLevel::kError, "[server] request failed",
+            {{"request_id", id},
+             {"method", method},
+             {"path", path},
+             {"cause", error.cause.empty() ? error.message : error.cause}});
+}
+
+http::Response error_response(const ApiError& error, http::Headers headers) {
+  http::Response response = {
+      .status = error.http_status, .headers = std::move(headers), .body = error_body(error)};
+  if (error.http_status == kTooManyRequests || error.http_status == kUnavailable) {
+    response.headers.emplace_back("retry-after", "1");
+  }
+  return response;
+}
+
+ApiError response_too_large() {
+  return make_api_error(kUnavailable,
+                        "[server] the memory for responses that clients have not read yet is "
+                        "used up; try again later",
+                        "", "answers_too_large");
+}
+
+RequestContext::RequestContext(const ServiceConfig& config, ServerMetrics& the_metrics,
+                               http::Request&& the_request,
+                               std::shared_ptr<http::Exchange>&& the_exchange)
+    : metrics(&the_metrics), request(std::move(the_request)), exchange(std::move(the_exchange)) {
+  log.id = request_id(request.header("x-request-id"));
+  log.method = request.method;
+  log.path = request.path;
+  log.peer = request.peer;
+  response_headers = cors_headers(config.allowed_origins, request);
+  response_headers.emplace_back("x-request-id", log.id);
+}
+
+void RequestContext::respond(std::string body, std::string content_type) {
+  const bool is_sent = exchange->respond({.content_type = std::move(content_type),
+                                          .headers = response_headers,
+                                          .body = std::move(body)});
+  if (!is_sent) return refuse(response_too_large());
+  record(200);
+}
+
+void RequestContext::refuse(const ApiError& error) {
+  exchange->respond(refusal(error));
+}
+
+http::Response RequestContext::refusal(const ApiError& error) {
+  log.outcome = loggable(error);
+  log.write_failure(error);
+  record(error.http_status);
+  return error_response(error, std::move(response_headers));
+}
+
+void RequestContext::record(int http_status) {
+  metrics->count_response(http_status);
+  // A connection beyond the limit is refused before it sends a request, so there is nothing to log.
+  if (!log.method.empty()) log.write(http_status);
+}
+
+void RequestContext::record_cancelled() {
+  metrics->num_cancelled.add();
+  log.outcome = finish_reason_name(FinishReason::kCancelled);
+  record(kClientGone);
+}
+
+}  // namespace quire::server

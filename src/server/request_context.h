@@ -1,0 +1,75 @@
+// One HTTP request from its arrival to its response.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/log.h"
+#include "server/http/server.h"
+#include "server/metrics/server_metrics.h"
+#include "server/openai/api_error.h"
+#include "server/service.h"
+
+namespace quire::server {
+
+// The access log: one line per request with its status and duration. It contains no text of prompts
+// or responses, and no keys.
+struct RequestLog {
+  using Clock = std::chrono::steady_clock;
+
+  std::string id;  // x-request-id
+  std::string method;
+  std::string path;
+  std::string peer;
+  Clock::time_point arrived = Clock::now();
+  LogLevel success_level = LogLevel::kInfo;  // statuses of 400 and more are always at info
+
+  // Only for generation requests.
+  int num_prompt_tokens = 0;
+  int num_completion_tokens = 0;
+  std::string outcome;  // "stop", "cancelled", or an error as loggable() returns it
+
+  void write(int http_status) const;
+  // Logs the cause of a 500 at error level, so that it appears even if the info level is off. Logs
+  // nothing for any other status.
+  void write_failure(const ApiError& error) const;
+};
+
+// Returns the client's x-request-id if it is safe to log and to send back (at most 128 characters
+// of [A-Za-z0-9._-]); otherwise a new random id.
+std::string request_id(std::string_view wanted);
+
+// Returns a response with OpenAI's error object as its body and with `headers`; adds Retry-After to
+// a 429 or 503.
+http::Response error_response(const ApiError& error, http::Headers headers);
+
+// The error to send when Exchange::respond() returns false.
+ApiError response_too_large();
+
+// A request that gets exactly one response: from respond(), from refuse(), or from the object that
+// takes its exchange.
+struct RequestContext {
+  // If `exchange` is null, only refusal() may be called.
+  RequestContext(const ServiceConfig& config, ServerMetrics& metrics, http::Request&& request,
+                 std::shared_ptr<http::Exchange>&& exchange);
+
+  void respond(std::string body, std::string content_type = "application/json");
+  void refuse(const ApiError& error);
+  // Records the refusal and returns the response, which the caller sends.
+  http::Response refusal(const ApiError& error);
+  // Counts and logs the response, which the caller sends.
+  void record(int http_status);
+  // Records that the client disconnected before the generation started.
+  void record_cancelled();
+
+  ServerMetrics* metrics;
+  http::Request request;
+  std::shared_ptr<http::Exchange> exchange;
+  http::Headers response_headers;  // x-request-id, and the CORS headers if enabled
+  RequestLog log;
+  int key_idx = -1;  // index of the caller's key; -1: the server has no keys
+};
+
+}  // namespace quire::server

@@ -1,0 +1,227 @@
+#include "server/response_writer.h"
+
+#include <string_view>
+#include <utility>
+
+namespace quire::server {
+namespace {
+
+// Counts the tokens of a response for its usage field.
+class UsageCount {
+ public:
+  explicit UsageCount(int num_prompt_tokens) { usage_.num_prompt_tokens = num_prompt_tokens; }
+
+  void add(const Output& output, bool is_first_of_prompt) {
+    usage_.num_completion_tokens += static_cast<int>(output.token_ids.size());
+    if (is_first_of_prompt) add_cached(output);
+  }
+  void add_cached(const Output& output) { usage_.num_cached_tokens += output.num_cached_tokens; }
+  void add_reasoning(const Output& output) {
+    usage_.num_reasoning_tokens += static_cast<int>(output.token_ids.size());
+  }
+  const Usage& now() const { return usage_; }
+
+ private:
+  Usage usage_;
+};
+
+void append_output(Output&& output, Choice& choice) {
+  if (choice.token_ids.empty()) {
+    choice.prompt_token_ids = std::move(output.prompt_token_ids);
+    choice.prompt_logprobs = std::move(output.prompt_logprobs);
+  }
+  choice.text += output.text;
+  choice.token_ids.insert(choice.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
+  for (PositionLogprobs& logprobs : output.logprobs) choice.logprobs.push_back(std::move(logprobs));
+  if (!output.finish_reason) return;
+  choice.finish_reason = *output.finish_reason;
+  choice.stop_reason = std::move(output.stop_reason);
+}
+
+// Moves the prompt's ids and log probabilities into a stream's choice if this is its first output.
+// Returns whether it is.
+bool take_prompt(Output& output, ChoiceStream& choice) {
+  if (choice.has_started) return false;
+  choice.prompt_token_ids = std::move(output.prompt_token_ids);
+  choice.prompt_logprobs = std::move(output.prompt_logprobs);
+  return true;
+}
+
+// Wraps the JSON that write(out) appends into one server-sent event.
+template <typename Write>
+void append_event(std::string& out, const Write& write) {
+  out += kSsePrefix;
+  write(out);
+  out += kSseSuffix;
+}
+
+class CompletionWriter final : public ResponseWriter {
+ public:
+  CompletionWriter(CompletionRequest request, ResponseContext context)
+      : request_(std::move(request)),
+        context_(std::move(context)),
+        n_(request_.engine_request.sampling.n),
+        usage_(context_.num_prompt_tokens) {
+    const int num_choices = static_cast<int>(request_.prompts.size()) * n_;
+    for (int i = 0; i < num_choices; ++i) {
+      if (request_.streaming.stream) {
+        streams_.push_back({.index = i, .prompt_text = prompt_text(i)});
+      } else {
+        choices_.push_back({.index = i, .prompt_text = prompt_text(i)});
+      }
+    }
+  }
+
+  void add(int choice_idx, Output&& output, std::string& out) override {
+    count(choice_idx, output);
+    const auto i = static_cast<size_t>(choice_idx);
+    if (!request_.streaming.stream) return append_output(std::move(output), choices_[i]);
+    const Usage* usage = request_.streaming.continuous_usage_stats ? &usage_.now() : nullptr;
+    take_prompt(output, streams_[i]);
+    append_event(out, [&](std::string& json) {
+      completion_chunk(context_.header, request_, streams_[i], output, usage, context_.decode,
+                       json);
+    });
+  }
+
+  void finish(std::string& out) override {
+    if (!request_.streaming.stream) {
+      out += completion_body(context_.header, request_, choices_, usage_.now(), context_.decode);
+      return;
+    }
+    if (request_.streaming.include_usage) {
+      append_event(out, [&](std::string& json) {
+        completion_usage_chunk(context_.header, usage_.now(), json);
+      });
+    }
+    out += kSseDone;
+  }
+
+ private:
+  // With echo_only, the one token that the engine generates is not counted.
+  void count(int choice_idx, const Output& output) {
+    const bool is_first_of_prompt = choice_idx % n_ == 0;
+    if (!request_.echo_only) {
+      usage_.add(output, is_first_of_prompt);
+    } else if (is_first_of_prompt) {
+      usage_.add_cached(output);
+    }
+  }
+  // A view of context_, which the n choices of a prompt share.
+  std::string_view prompt_text(int choice_idx) const {
+    if (!request_.echo) return {};
+    return context_.prompt_texts[static_cast<size_t>(choice_idx / n_)];
+  }
+
+  const CompletionRequest request_;
+  const ResponseContext context_;
+  const int n_;
+  UsageCount usage_;
+  std::vector<Choice> choices_;        // of a whole body
+  std::vector<ChoiceStream> streams_;  // of a stream
+};
+
+using Parsers = std::vector<std::unique_ptr<OutputParser>>;  // one per choice; may be empty
+
+class ChatWriter final : public ResponseWriter {
+ public:
+  ChatWriter(ChatRequest request, ResponseContext context, Parsers parsers)
+      : request_(std::move(request)),
+        context_(std::move(context)),
+        usage_(context_.num_prompt_tokens),
+        parsers_(std::move(parsers)) {
+    for (int i = 0; i < request_.engine_request.sampling.n; ++i) {
+      if (request_.streaming.stream) {
+        streams_.push_back({.index = i});
+      } else {
+        choices_.push_back({.index = i});
+      }
+    }
+  }
+
+  void add(int choice_idx, Output&& output, std::string& out) override {
+    usage_.add(output, choice_idx == 0);
+    const auto i = static_cast<size_t>(choice_idx);
+    if (request_.streaming.stream) return add_chunk(i, output, out);
+    append(choices_[i].message, parse(i, output));
+    if (choice_idx > 0) output.prompt_logprobs = {};  // only the first choice's are shown
+    append_output(std::move(output), choices_[i]);
+  }
+
+  void finish(std::string& out) override {
+    if (!request_.streaming.stream) {
+      out += chat_body(context_.header, request_, choices_, usage_.now(), context_.decode);
+      return;
+    }
+    if (request_.streaming.include_usage) {
+      append_event(
+          out, [&](std::string& json) { chat_usage_chunk(context_.header, usage_.now(), json); });
+    }
+    out += kSseDone;
+  }
+
+ private:
+  void add_chunk(size_t i, Output& output, std::string& out) {
+    const Usage* usage = request_.streaming.continuous_usage_stats ? &usage_.now() : nullptr;
+    if (take_prompt(output, streams_[i])) {
+      append_event(out, [&](std::string& json) {
+        chat_role_chunk(context_.header, request_, streams_[i], usage, context_.decode, json);
+      });
+    }
+    const MessageDelta delta = parse(i, output);
+    if (!chat_chunk_has_news(request_, delta, output)) return;
+    append_event(out, [&](std::string& json) {
+      chat_chunk(context_.header, request_, streams_[i], delta, output, usage, context_.decode,
+                 json);
+    });
+  }
+
+  MessageDelta parse(size_t i, const Output& output) {
+    MessageDelta delta;
+    if (parsers_.empty()) {
+      delta.content = output.text;
+      return delta;
+    }
+    delta = parsers_[i]->feed(output.text);
+    if (!delta.reasoning.empty()) usage_.add_reasoning(output);
+    if (!output.finish_reason) return delta;
+    MessageDelta rest = parsers_[i]->finish();
+    delta.reasoning += rest.reasoning;
+    delta.content += rest.content;
+    for (ToolCallDelta& call : rest.tool_calls) delta.tool_calls.push_back(std::move(call));
+    return delta;
+  }
+
+  const ChatRequest request_;
+  const ResponseContext context_;
+  UsageCount usage_;
+  Parsers parsers_;
+  std::vector<Choice> choices_;        // of a whole body
+  std::vector<ChoiceStream> streams_;  // of a stream
+};
+
+bool needs_parser(const OutputParserConfig& config) {
+  return !config.tool_call_parser.empty() || !config.reasoning_parser.empty() ||
+         config.forced != ForcedCall::kNo;
+}
+
+}  // namespace
+
+std::unique_ptr<ResponseWriter> make_response_writer(CompletionRequest request,
+                                                     ResponseContext context) {
+  return std::make_unique<CompletionWriter>(std::move(request), std::move(context));
+}
+
+Result<std::unique_ptr<ResponseWriter>> make_response_writer(ChatRequest request,
+                                                             ResponseContext context) {
+  Parsers parsers;
+  for (int i = 0; needs_parser(context.parser) && i < request.engine_request.sampling.n; ++i) {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<OutputParser> parser,
+                           make_output_parser(context.parser));
+    parsers.push_back(std::move(parser));
+  }
+  return std::unique_ptr<ResponseWriter>(
+      std::make_unique<ChatWriter>(std::move(request), std::move(context), std::move(parsers)));
+}
+
+}  // namespace quire::server

@@ -1,0 +1,297 @@
+// POST /v1/completions and /v1/chat/completions. Both become a PreparedGeneration, which is
+// admitted, waits for its grammar if it has one, and starts as a Generation.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "server/response_writer.h"
+#include "server/routes/routes.h"
+
+namespace quire::server {
+namespace {
+
+// A parsed and validated generation request.
+struct PreparedGeneration {
+  std::vector<Request> requests = {};  // one per prompt
+  std::unique_ptr<ResponseWriter> writer = nullptr;
+  bool is_stream = false;
+  std::optional<Restriction> restriction = {};
+  bool reasons_first = false;  // the restriction applies after the prompt's reasoning block
+};
+
+// --- From the start to the engine ---
+
+// An admitted request that waits for its grammar.
+struct WaitingRequest {
+  RequestContext context;
+  PreparedGeneration generation;
+  AdmissionTicket ticket;
+  std::atomic<bool> is_client_gone = false;
+
+  // The ticket is released before the response, so that the client's next request finds capacity.
+  void refuse(const ApiError& error) {
+    ticket = AdmissionTicket();
+    context.refuse(error);
+  }
+};
+
+int64_t num_prompt_tokens(const std::vector<Request>& requests) {
+  int64_t count = 0;
+  for (const Request& request : requests) {
+    count += static_cast<int64_t>(request.prompt_token_ids.size());
+  }
+  return count;
+}
+
+void start(ServerState& state, RequestContext&& context, PreparedGeneration&& generation,
+           AdmissionTicket&& ticket) {
+  Generation::start({state.engine, state.writers, state.metrics, state.generations},
+                    {.requests = std::move(generation.requests),
+                     .writer = std::move(generation.writer),
+                     .is_stream = generation.is_stream,
+                     .ticket = std::move(ticket),
+                     .log = std::move(context.log),
+                     .headers = std::move(context.response_headers),
+                     .exchange = std::move(context.exchange)});
+}
+
+void start_constrained(ServerState& state, WaitingRequest& waiting,
+                       Result<ConstraintFactory> constraint) {
+  PreparedGeneration& generation = waiting.generation;
+  if (!constraint.ok()) {
+    ApiError error = api_error(constraint.status());
+    if (error.param.empty()) error.param = generation.restriction->field;
+    return waiting.refuse(error);
+  }
+  if (generation.reasons_first) {
+    *constraint = after_reasoning(std::move(*constraint), state.engine);
+  }
+  for (Request& request : generation.requests) request.make_constraint = *constraint;
+  start(state, std::move(waiting.context), std::move(generation), std::move(waiting.ticket));
+}
+
+void compile_and_start(ServerState& state, WaitingRequest& waiting) {
+  if (waiting.is_client_gone) return waiting.context.record_cancelled();
+  if (state.generations.is_cancelled()) return waiting.refuse(api_error(shutting_down()));
+  Result<ConstraintFactory> constraint =
+      state.config.constraints.compile(waiting.generation.restriction->grammar);
+  // A shutdown stops the compilation, which is not an error of the grammar.
+  if (state.generations.is_cancelled()) return waiting.refuse(api_error(shutting_down()));
+  start_constrained(state, waiting, std::move(constraint));
+}
+
+// Queues the request for its grammar. If the client disconnects, the queue entry and the ticket are
+// released at once.
+void wait_for_grammar(ServerState& state, const std::shared_ptr<WaitingRequest>& waiting,
+                      int num_sequences) {
+  waiting->context.exchange->on_closed([&state, weak = std::weak_ptr(waiting)] {
+    const auto gone = weak.lock();
+    if (gone == nullptr) return;
+    gone->is_client_gone = true;
+    if (!state.grammars.remove(gone.get())) return;
+    gone->ticket = AdmissionTicket();
+    gone->context.record_cancelled();
+  });
+  const Status queued =
+      state.grammars.push(waiting->context.key_idx, waiting.get(), num_sequences,
+                          [&state, waiting] { compile_and_start(state, *waiting); });
+  if (!queued.ok()) waiting->refuse(api_error(queued));
+}
+
+// Admits the request and submits it to the engine, after its grammar is compiled if it has one.
+void generate(ServerState& state, RequestContext&& context, PreparedGeneration&& generation) {
+  const std::vector<Request>& requests = generation.requests;
+  const int num_sequences = static_cast<int>(requests.size()) * requests.front().sampling.n;
+  const int64_t num_tokens = num_prompt_tokens(requests);
+  Result<AdmissionTicket> ticket =
+      state.admission.admit(context.key_idx, num_sequences, num_tokens);
+  if (!ticket.ok()) return context.refuse(api_error(ticket.status()));
+  context.log.num_prompt_tokens = static_cast<int>(num_tokens);
+  if (!generation.restriction) {
+    return start(state, std::move(context), std::move(generation), std::move(*ticket));
+  }
+  context.request = {};  // its body is no longer needed
+  const std::shared_ptr<WaitingRequest> waiting(
+      new WaitingRequest{std::move(context), std::move(generation), std::move(*ticket)});
+  // A request with a cached grammar does not wait in the queue.
+  const GrammarSpec& grammar = waiting->generation.restriction->grammar;
+  if (auto known = state.config.constraints.find(grammar)) {
+    return start_constrained(state, *waiting, std::move(*known));
+  }
+  wait_for_grammar(state, waiting, num_sequences);
+}
+
+// --- From the body to a PreparedGeneration ---
+
+ApiError too_long(const std::string& size, int max_model_len) {
+  return make_api_error(
+      400,
+      fmt::format("the prompt is too long: got {}; the model's context of {} tokens holds a prompt "
+                  "of at most {} and one generated token",
+                  size, max_model_len, max_model_len - 1),
+      "prompt", "context_length_exceeded");
+}
+
+// Returns an error if a text of this size cannot fit the model's context. Call it before searching
+// or tokenizing the text.
+std::optional<ApiError> check_prompt_bytes(const ServerState& state, size_t num_bytes) {
+  if (num_bytes <= state.max_prompt_bytes) return std::nullopt;
+  return too_long(fmt::format("{} bytes", num_bytes), state.engine.model_info().max_model_len);
+}
+
+// Tokenizes the request's prompt into prompt_token_ids, and returns an error if it can never fit.
+// Sets max_tokens to the rest of the context if it is 0.
+std::optional<ApiError> prepare_prompt(const ServerState& state, Request& request) {
+  const int max_model_len = state.engine.model_info().max_model_len;
+  std::vector<int32_t>& ids = request.prompt_token_ids;
+  if (ids.empty()) {
+    if (auto error = check_prompt_bytes(state, request.prompt.size())) return error;
+    auto encoded = state.engine.encode(request.prompt, request.add_special_tokens);
+    if (!encoded.ok()) return api_error(encoded.status());
+    ids = std::move(*encoded);
+  }
+  if (ids.empty()) return make_api_error(400, "the prompt is empty", "prompt");
+  if (ids.size() >= static_cast<size_t>(max_model_len)) {
+    return too_long(fmt::format("{} tokens", ids.size()), max_model_len);
+  }
+  const int room = max_model_len - static_cast<int>(ids.size());
+  if (request.sampling.max_tokens == 0) request.sampling.max_tokens = room;
+  return std::nullopt;
+}
+
+// Isolates the requests of different keys: prefixes are cached per key, and a request's priority is
+// ignored unless the operator allows it.
+void isolate_by_key(const ServerState& state, const RequestContext& context, Request& request) {
+  if (!state.config.allow_request_priority) request.priority = 0;
+  if (context.key_idx < 0) return;
+  request.cache_salt = state.config.keys.cache_salt(context.key_idx) + request.cache_salt;
+}
+
+ResponseContext response_context(const ServerState& state, const RequestContext& context,
+                                 const char* id_prefix, const std::vector<Request>& requests) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  ResponseContext response;
+  response.header = {.id = id_prefix + context.log.id,
+                     .model = state.config.model_names.front(),
+                     .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
+  response.decode = [engine = &state.engine](int32_t id) { return engine->token_bytes(id); };
+  response.num_prompt_tokens = static_cast<int>(num_prompt_tokens(requests));
+  return response;
+}
+
+std::vector<std::string> prompt_texts(const ServerState& state,
+                                      const std::vector<Request>& requests) {
+  std::vector<std::string> texts;
+  for (const Request& request : requests) {
+    texts.push_back(request.prompt.empty() ? state.engine.decode(request.prompt_token_ids, false)
+                                           : request.prompt);
+  }
+  return texts;
+}
+
+bool is_forced(const ChatRequest& wanted) {
+  return wanted.tool_choice == ToolChoice::kRequired || wanted.tool_choice == ToolChoice::kNamed;
+}
+
+// Returns the configuration of the parser that splits the model's output into reasoning, content
+// and tool calls.
+OutputParserConfig parser_config(const ServerState& state, const ChatRequest& wanted,
+                                 const std::string& prompt) {
+  OutputParserConfig config;
+  config.starts_in_reasoning =
+      !state.config.reasoning_parser.empty() && prompt_opens_reasoning(prompt);
+  // A sequence whose text is restricted from its first token on cannot contain reasoning.
+  const bool is_restricted = is_forced(wanted) || wanted.restriction.has_value();
+  if (!is_restricted || config.starts_in_reasoning) {
+    config.reasoning_parser = state.config.reasoning_parser;
+  }
+  if (wanted.tool_choice == ToolChoice::kNone) return config;
+  config.tool_call_parser = state.config.tool_call_parser;
+  config.single_call = !wanted.parallel_tool_calls;
+  for (const Tool& tool : wanted.tools) config.tool_names.push_back(tool.name);
+  if (wanted.tool_choice == ToolChoice::kRequired) config.forced = ForcedCall::kAny;
+  if (wanted.tool_choice == ToolChoice::kNamed) {
+    config.forced = ForcedCall::kNamed;
+    config.tool_names = {wanted.named_tool};
+  }
+  return config;
+}
+
+std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& wanted) {
+  Result<std::string> prompt = state.engine.render_chat(wanted.conversation.variables);
+  if (!prompt.ok()) return api_error(prompt.status());
+  if (auto error = check_prompt_bytes(state, prompt->size())) return error;
+  if (const auto& continuation = wanted.conversation.continuation) {
+    if (auto error = continue_from(*continuation, *prompt)) return error;
+  }
+  wanted.conversation = {};  // its memory is no longer needed
+  Request& request = wanted.engine_request;
+  request.prompt = *std::move(prompt);
+  if (auto error = prepare_prompt(state, request)) return error;
+  if (wanted.tool_choice == ToolChoice::kAuto &&
+      needs_special_tokens(state.config.tool_call_parser)) {
+    request.sampling.skip_special_tokens = false;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void post_completions(ServerState& state, RequestContext&& context) {
+  Parsed<CompletionRequest> parsed =
+      parse_completion_request(context.request.body, request_defaults(state));
+  if (parsed.error) return context.refuse(*parsed.error);
+  CompletionRequest& wanted = parsed.request;
+  if (refuse_unknown_model(state, context, wanted.model)) return;
+  // Refuses the request before tokenizing if there is no capacity.
+  const int num_sequences =
+      static_cast<int>(wanted.prompts.size()) * wanted.engine_request.sampling.n;
+  const Status capacity = state.admission.check_capacity(context.key_idx, num_sequences);
+  if (!capacity.ok()) return context.refuse(api_error(capacity));
+  isolate_by_key(state, context, wanted.engine_request);
+  PreparedGeneration generation = {.is_stream = wanted.streaming.stream,
+                                   .restriction = wanted.restriction};
+  std::vector<Request>& requests = generation.requests;
+  for (CompletionPrompt& prompt : wanted.prompts) {
+    requests.push_back(wanted.engine_request);
+    requests.back().prompt = std::move(prompt.text);
+    requests.back().prompt_token_ids = std::move(prompt.token_ids);
+    if (const auto error = prepare_prompt(state, requests.back())) return context.refuse(*error);
+  }
+  ResponseContext response = response_context(state, context, "cmpl-", requests);
+  if (wanted.echo) response.prompt_texts = prompt_texts(state, requests);
+  generation.writer = make_response_writer(std::move(wanted), std::move(response));
+  generate(state, std::move(context), std::move(generation));
+}
+
+void post_chat_completions(ServerState& state, RequestContext&& context) {
+  Parsed<ChatRequest> parsed = parse_chat_request(context.request.body, request_defaults(state));
+  if (parsed.error) return context.refuse(*parsed.error);
+  ChatRequest& wanted = parsed.request;
+  if (refuse_unknown_model(state, context, wanted.model)) return;
+  // Refuses the request before rendering and tokenizing if there is no capacity.
+  const Status capacity =
+      state.admission.check_capacity(context.key_idx, wanted.engine_request.sampling.n);
+  if (!capacity.ok()) return context.refuse(api_error(capacity));
+  if (const auto error = prepare_chat(state, wanted)) return context.refuse(*error);
+  isolate_by_key(state, context, wanted.engine_request);
+  PreparedGeneration generation = {
+      .is_stream = wanted.streaming.stream,
+      .restriction = is_forced(wanted) ? forced_call_schema(wanted) : wanted.restriction};
+  generation.requests.push_back(wanted.engine_request);
+  ResponseContext response = response_context(state, context, "chatcmpl-", generation.requests);
+  response.parser = parser_config(state, wanted, wanted.engine_request.prompt);
+  generation.reasons_first = response.parser.starts_in_reasoning;
+  Result<std::unique_ptr<ResponseWriter>> writer =
+      make_response_writer(std::move(wanted), std::move(response));
+  if (!writer.ok()) return context.refuse(api_error(writer.status()));
+  generation.writer = std::move(*writer);
+  generate(state, std::move(context), std::move(generation));
+}
+
+}  // namespace quire::server

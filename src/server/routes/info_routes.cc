@@ -1,0 +1,136 @@
+// Routes that report on the server and its model.
+#include <utility>
+
+#include "base/json.h"
+#include "server/routes/routes.h"
+
+namespace quire::server {
+namespace {
+
+constexpr std::string_view kModelPrefix = "/v1/models/";  // followed by a model's name
+constexpr std::string_view kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
+
+http::ServerStats transport_stats(const ServerState& state) {
+  const http::Server* transport = state.transport.load();
+  return transport == nullptr ? http::ServerStats() : transport->stats();
+}
+
+WaitingStats waiting_stats(const ServerState& state) {
+  return {.num_for_grammars = state.grammars.num_waiting(),
+          .num_for_workers = state.workers.load().num_waiting +
+                             state.tokenizers.load().num_waiting + state.writers.load().num_waiting,
+          .grammars = state.config.constraints.stats()};
+}
+
+Status progress(ServerState& state) {
+  const Status status =
+      state.health.check(state.engine.health(), state.engine.stats(), HealthWatch::Clock::now());
+  return status.ok() ? status : engine_unavailable();
+}
+
+void write_model(const ServerState& state, std::string_view name, JsonWriter& json) {
+  json.begin_object();
+  json.field("id", name);
+  json.field("object", "model");
+  json.field("created", state.config.started_at);
+  json.field("owned_by", "quire");
+  json.field("root", state.engine.model_info().name);
+  json.key("parent");
+  json.null();
+  json.field("max_model_len", state.engine.model_info().max_model_len);
+  json.end_object();
+}
+
+void write_or_null(std::string_view name, std::string_view text, JsonWriter& json) {
+  json.key(name);
+  if (text.empty()) return json.null();
+  json.value(text);
+}
+
+void respond_ok(RequestContext& context) {
+  context.respond("{\"status\":\"ok\"}");
+}
+
+}  // namespace
+
+// Liveness probe: an error means that a restart can help. A draining server is healthy.
+void get_health(ServerState& state, RequestContext&& context) {
+  const Status status = progress(state);
+  if (!status.ok()) return context.refuse(api_error(status));
+  respond_ok(context);
+}
+
+// Readiness probe: an error means that no new requests should be sent to this server.
+void get_ready(ServerState& state, RequestContext&& context) {
+  Status status = progress(state);
+  if (status.ok() && state.admission.is_closed()) status = shutting_down();
+  if (!status.ok()) return context.refuse(api_error(status));
+  respond_ok(context);
+}
+
+void get_version(ServerState& state, RequestContext&& context) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("version", state.config.version);
+  json.end_object();
+  context.respond(json.text());
+}
+
+void get_metrics(ServerState& state, RequestContext&& context) {
+  context.respond(state.metrics.text(state.config.model_names.front(), state.engine.stats(),
+                                     transport_stats(state), waiting_stats(state)),
+                  std::string(kPrometheusText));
+}
+
+void get_openapi(ServerState& /*state*/, RequestContext&& context) {
+  context.respond(std::string(openapi_json()));
+}
+
+void get_models(ServerState& state, RequestContext&& context) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("object", "list");
+  json.key("data");
+  json.begin_array();
+  for (const std::string& name : state.config.model_names) write_model(state, name, json);
+  json.end_array();
+  json.end_object();
+  context.respond(json.text());
+}
+
+void get_model(ServerState& state, RequestContext&& context) {
+  const std::string name = context.request.path.substr(kModelPrefix.size());
+  if (name.empty()) {
+    return context.refuse(make_api_error(
+        404, "the path has no model name; expected /v1/models/NAME", "model", "not_found"));
+  }
+  if (refuse_unknown_model(state, context, name)) return;
+  JsonWriter json;
+  write_model(state, name, json);
+  context.respond(json.text());
+}
+
+void get_tokenizer_info(ServerState& state, RequestContext&& context) {
+  const ModelInfo& info = state.engine.model_info();
+  JsonWriter json;
+  json.begin_object();
+  json.field("vocab_size", info.vocab_size);
+  json.field("max_model_len", info.max_model_len);
+  const auto text_of = [&](int32_t id) { return state.engine.decode({id}, false); };
+  const std::vector<int32_t>& eos_ids = info.eos_token_ids;
+  write_or_null("bos_token", info.bos_token_id ? text_of(*info.bos_token_id) : "", json);
+  json.key("bos_token_id");
+  if (info.bos_token_id) {
+    json.value(*info.bos_token_id);
+  } else {
+    json.null();
+  }
+  write_or_null("eos_token", eos_ids.empty() ? "" : text_of(eos_ids.front()), json);
+  json.key("eos_token_ids");
+  json.ids(eos_ids);
+  write_or_null("chat_template", state.engine.chat_template(), json);
+  json.end_object();
+  context.respond(json.text());
+}
+
+}  // namespace quire::server

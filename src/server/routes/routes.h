@@ -1,0 +1,88 @@
+// The route table and the handlers. Each handler runs on the thread that its route names and gives
+// the request exactly one response.
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <string_view>
+
+#include "server/admission_control.h"
+#include "server/engine_api.h"
+#include "server/generation.h"
+#include "server/health_watch.h"
+#include "server/metrics/server_metrics.h"
+#include "server/openai/requests.h"
+#include "server/request_context.h"
+#include "server/structured_output.h"
+#include "server/workers.h"
+
+namespace quire::server {
+
+// The state that all handlers share; it outlives all requests.
+struct ServerState {
+  ServerState(EngineApi& engine, ServiceConfig config);
+
+  EngineApi& engine;
+  const ServiceConfig config;
+  AdmissionControl admission;
+  ServerMetrics metrics;
+  Generations generations;
+  WorkerPool workers;     // parse and tokenize
+  WorkerPool tokenizers;  // see RunsOn
+  WorkerPool writers;  // format responses, so that these do not wait for the tokenizing of prompts
+  WorkerPool grammar_workers;  // compile grammars, which can take seconds
+  GrammarQueue grammars;
+  HealthWatch health;
+  size_t max_prompt_bytes = 0;  // a longer prompt cannot fit the model's context
+  std::atomic<const http::Server*> transport = nullptr;
+};
+
+using Handler = void (*)(ServerState& state, RequestContext&& context);
+
+enum class Access { kPublic, kNeedsKey };
+// kTransport: the transport's thread, for handlers that take microseconds. kWorker: the worker
+// pool, which parses and tokenizes. kTokenizer: a separate pool for /tokenize and /detokenize with
+// texts up to max_tokenize_bytes, so that no generation request waits behind them.
+enum class RunsOn { kTransport, kWorker, kTokenizer };
+
+// kPolled: monitors request it every few seconds, so successes are logged at debug level.
+// kGeneration: refused before its body is parsed if there is no capacity.
+enum class RouteKind { kOther, kPolled, kGeneration };
+
+struct Route {
+  std::string_view method;
+  std::string_view path;  // a path that ends in '/' matches all paths below it
+  Access access;
+  RunsOn runs_on;
+  Handler handler;
+  RouteKind kind = RouteKind::kOther;
+};
+
+// The complete list of routes; any other path is 404, with or without a key.
+std::span<const Route> routes();
+
+// info_routes.cc: state of the server and its model.
+void get_health(ServerState& state, RequestContext&& context);
+void get_ready(ServerState& state, RequestContext&& context);
+void get_version(ServerState& state, RequestContext&& context);
+void get_metrics(ServerState& state, RequestContext&& context);
+void get_openapi(ServerState& state, RequestContext&& context);
+void get_models(ServerState& state, RequestContext&& context);
+void get_model(ServerState& state, RequestContext&& context);
+void get_tokenizer_info(ServerState& state, RequestContext&& context);
+
+// tokenize_routes.cc: between text and tokens.
+void post_tokenize(ServerState& state, RequestContext&& context);
+void post_detokenize(ServerState& state, RequestContext&& context);
+
+// generation_routes.cc: text generation.
+void post_completions(ServerState& state, RequestContext&& context);
+void post_chat_completions(ServerState& state, RequestContext&& context);
+
+// If the request names a model that is not served, refuses it and returns true.
+bool refuse_unknown_model(const ServerState& state, RequestContext& context,
+                          const std::string& model);
+
+RequestDefaults request_defaults(const ServerState& state);
+
+}  // namespace quire::server
