@@ -92,11 +92,18 @@ class RepeatedKeySearch {
   std::string place_;
 };
 
-// Whether a string of JSON holds this byte as it is. Bytes of multi-byte characters are checked as
+// Whether a JSON string holds this byte as it is. Bytes of multi-byte characters are checked as
 // UTF-8 first.
-bool is_plain(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
+constexpr auto kIsPlain = [] {
+  std::array<bool, 256> table{};
+  for (size_t byte = 0x20; byte < 0x80; ++byte) table[byte] = byte != '"' && byte != '\\';
+  return table;
+}();
+
+size_t num_plain_bytes(std::string_view text) {
+  size_t count = 0;
+  while (count < text.size() && kIsPlain[static_cast<unsigned char>(text[count])]) ++count;
+  return count;
 }
 
 void append_escape(char c, std::string& out) {
@@ -157,22 +164,6 @@ Result<JsonDocument> JsonDocument::load(const std::filesystem::path& path,
   return parse(text, path.string(), limits);
 }
 
-void JsonWriter::separate() {
-  if (need_comma_) text_ += ',';
-  need_comma_ = true;
-}
-
-void JsonWriter::open(char bracket) {
-  separate();
-  text_ += bracket;
-  need_comma_ = false;
-}
-
-void JsonWriter::close(char bracket) {
-  text_ += bracket;
-  need_comma_ = true;
-}
-
 void JsonWriter::key(std::string_view name) {
   separate();
   append_quoted(name);
@@ -195,11 +186,6 @@ void JsonWriter::value(double number) {
   raw(fmt::format("{}", number));
 }
 
-void JsonWriter::raw(std::string_view json) {
-  separate();
-  text_ += json;
-}
-
 void JsonWriter::ids(const std::vector<int32_t>& ids) {
   begin_array();
   for (const int32_t id : ids) value(int64_t{id});
@@ -209,8 +195,7 @@ void JsonWriter::ids(const std::vector<int32_t>& ids) {
 void JsonWriter::append_quoted(std::string_view text) {
   text_ += '"';
   while (!text.empty()) {
-    size_t num_plain = 0;
-    while (num_plain < text.size() && is_plain(text[num_plain])) ++num_plain;
+    const size_t num_plain = num_plain_bytes(text);
     text_ += text.substr(0, num_plain);
     text.remove_prefix(num_plain);
     if (text.empty()) break;

@@ -43,6 +43,17 @@ class GenerationFields {
   int best_of_ = 0;  // 0: not given
 };
 
+// Parses a body and reads its fields in their order, then checks them against each other.
+template <typename Fields>
+FieldError read_body(std::string_view body, const RequestLimits& limits, Fields&& fields) {
+  std::optional<JsonDocument> document;
+  QUIRE_RETURN_IF_FIELD_ERROR(parse_body(body, limits.max_json_depth, document));
+  for (const auto& [name, value] : simdjson::dom::object(document->root())) {
+    if (!value.is_null()) QUIRE_RETURN_IF_FIELD_ERROR(fields.read(name, value));
+  }
+  return fields.finish();
+}
+
 // The error for a second restriction in one request.
 FieldError second_restriction(const Path& path);
 

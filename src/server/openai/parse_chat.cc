@@ -239,22 +239,11 @@ void write_parameters(const Tool& tool, size_t tool_idx, JsonWriter& json) {
   write_moved(document->root(), Place::kSchema, parameters_path(tool_idx), json);
 }
 
-FieldError parse_into(std::string_view body, const RequestDefaults& defaults,
-                      ChatRequest& request) {
-  std::optional<JsonDocument> document;
-  QUIRE_RETURN_IF_FIELD_ERROR(parse_body(body, defaults.limits.max_json_depth, document));
-  ChatFields fields(request, defaults);
-  for (const auto& [name, value] : simdjson::dom::object(document->root())) {
-    if (!value.is_null()) QUIRE_RETURN_IF_FIELD_ERROR(fields.read(name, value));
-  }
-  return fields.finish();
-}
-
 }  // namespace
 
 Parsed<ChatRequest> parse_chat_request(std::string_view body, const RequestDefaults& defaults) {
   Parsed<ChatRequest> parsed;
-  parsed.error = parse_into(body, defaults, parsed.request);
+  parsed.error = read_body(body, defaults.limits, ChatFields(parsed.request, defaults));
   return parsed;
 }
 

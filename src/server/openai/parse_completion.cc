@@ -99,23 +99,12 @@ FieldError CompletionFields::finish() {
   return shared_.finish(max_tokens, request_.prompts.size());
 }
 
-FieldError parse_into(std::string_view body, const RequestDefaults& defaults,
-                      CompletionRequest& request) {
-  std::optional<JsonDocument> document;
-  QUIRE_RETURN_IF_FIELD_ERROR(parse_body(body, defaults.limits.max_json_depth, document));
-  CompletionFields fields(request, defaults);
-  for (const auto& [name, value] : simdjson::dom::object(document->root())) {
-    if (!value.is_null()) QUIRE_RETURN_IF_FIELD_ERROR(fields.read(name, value));
-  }
-  return fields.finish();
-}
-
 }  // namespace
 
 Parsed<CompletionRequest> parse_completion_request(std::string_view body,
                                                    const RequestDefaults& defaults) {
   Parsed<CompletionRequest> parsed;
-  parsed.error = parse_into(body, defaults, parsed.request);
+  parsed.error = read_body(body, defaults.limits, CompletionFields(parsed.request, defaults));
   return parsed;
 }
 
