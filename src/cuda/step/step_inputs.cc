@@ -84,45 +84,6 @@ void lay_out_rows(std::span<const SampleRange> ranges, std::span<StepSpan> spans
   }
 }
 
-struct Parts {
-  StepArrays arrays = {};
-  std::byte* block = nullptr;
-  PagePiece* ahead = nullptr;
-  size_t num_bytes = 0;
-};
-
-Parts lay_out(BumpAllocator allocator, const StepLimits& limits) {
-  const auto seqs = static_cast<size_t>(limits.max_num_seqs);
-  const auto tokens = static_cast<size_t>(limits.max_num_tokens);
-  Parts parts;
-  StepArrays& arrays = parts.arrays;
-  const auto logit_rows = static_cast<size_t>(limits.max_num_logit_rows);
-  arrays.page_size = limits.page_size;
-  arrays.q_len = limits.decode_q_len;
-  arrays.max_pages = ceil_div(limits.max_kv_len, limits.page_size);
-  const size_t num_entries = seqs * static_cast<size_t>(arrays.max_pages);
-  arrays.num_tables = static_cast<int>(limits.windows.size());
-  for (size_t t = 0; t < limits.windows.size(); ++t) {
-    arrays.tables[t] = {.window = limits.windows[t],
-                        .slot_pages = allocator.allocate<int32_t>(num_entries),
-                        .block_table = allocator.allocate<int32_t>(num_entries),
-                        .kv_slots = allocator.allocate<int64_t>(tokens)};
-  }
-  arrays.token_ids = allocator.allocate<int32_t>(tokens);
-  arrays.positions = allocator.allocate<int32_t>(tokens);
-  arrays.query_start = allocator.allocate<int32_t>(seqs + 1);
-  arrays.seq_lens = allocator.allocate<int32_t>(seqs);
-  arrays.logit_tokens = allocator.allocate<int32_t>(logit_rows);
-  arrays.sample_slots = allocator.allocate<int32_t>(logit_rows);
-  arrays.sample_offsets = allocator.allocate<int32_t>(logit_rows);
-  arrays.span_slots = allocator.allocate<int32_t>(seqs);
-  parts.block = allocator.allocate<std::byte>(max_step_bytes(limits));
-  arrays.step = parts.block;
-  parts.ahead = allocator.allocate<PagePiece>(StepBuffers::kMaxPieces);
-  parts.num_bytes = allocator.num_bytes();
-  return parts;
-}
-
 }  // namespace
 
 std::vector<SampleRange> sample_ranges(const BatchPlan& plan, const GraphBatch* graph) {
@@ -199,6 +160,38 @@ std::vector<PagePiece> pages_ahead(const BatchPlan& plan, const StepLimits& limi
   return pieces;
 }
 
+StepBuffers::Parts StepBuffers::lay_out(BumpAllocator allocator, const StepLimits& limits) {
+  const auto seqs = static_cast<size_t>(limits.max_num_seqs);
+  const auto tokens = static_cast<size_t>(limits.max_num_tokens);
+  Parts parts;
+  StepArrays& arrays = parts.arrays;
+  const auto logit_rows = static_cast<size_t>(limits.max_num_logit_rows);
+  arrays.page_size = limits.page_size;
+  arrays.q_len = limits.decode_q_len;
+  arrays.max_pages = ceil_div(limits.max_kv_len, limits.page_size);
+  const size_t num_entries = seqs * static_cast<size_t>(arrays.max_pages);
+  arrays.num_tables = static_cast<int>(limits.windows.size());
+  for (size_t t = 0; t < limits.windows.size(); ++t) {
+    arrays.tables[t] = {.window = limits.windows[t],
+                        .slot_pages = allocator.allocate<int32_t>(num_entries),
+                        .block_table = allocator.allocate<int32_t>(num_entries),
+                        .kv_slots = allocator.allocate<int64_t>(tokens)};
+  }
+  arrays.token_ids = allocator.allocate<int32_t>(tokens);
+  arrays.positions = allocator.allocate<int32_t>(tokens);
+  arrays.query_start = allocator.allocate<int32_t>(seqs + 1);
+  arrays.seq_lens = allocator.allocate<int32_t>(seqs);
+  arrays.logit_tokens = allocator.allocate<int32_t>(logit_rows);
+  arrays.sample_slots = allocator.allocate<int32_t>(logit_rows);
+  arrays.sample_offsets = allocator.allocate<int32_t>(logit_rows);
+  arrays.span_slots = allocator.allocate<int32_t>(seqs);
+  parts.block = allocator.allocate<std::byte>(max_step_bytes(limits));
+  arrays.step = parts.block;
+  parts.ahead = allocator.allocate<PagePiece>(StepBuffers::kMaxPieces);
+  parts.num_bytes = allocator.num_bytes();
+  return parts;
+}
+
 size_t StepBuffers::device_bytes(const StepLimits& limits) {
   return lay_out(BumpAllocator(), limits).num_bytes;
 }
@@ -211,14 +204,11 @@ Result<StepBuffers> StepBuffers::create(const StepLimits& limits, CudaStream& st
   const size_t num_bytes = device_bytes(limits);
   QUIRE_ASSIGN_OR_RETURN(buffers.memory_, device_memory(num_bytes));
   stream.set_zero(buffers.memory_.data(), num_bytes);
-  const Parts parts = lay_out(BumpAllocator(buffers.memory_.data()), limits);
-  buffers.block_ = parts.block;
-  buffers.ahead_ = parts.ahead;
-  buffers.arrays_ = parts.arrays;
+  const Parts& parts = buffers.parts_ = lay_out(BumpAllocator(buffers.memory_.data()), limits);
   // Until a step describes a token, its staging is -1, so that its keys and values are not written.
-  for (int t = 0; t < buffers.arrays_.num_tables; ++t) {
+  for (int t = 0; t < parts.arrays.num_tables; ++t) {
     QUIRE_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(
-        buffers.arrays_.tables[t].kv_slots, 0xFF,
+        parts.arrays.tables[t].kv_slots, 0xFF,
         static_cast<size_t>(limits.max_num_tokens) * sizeof(int64_t), stream.get()));
   }
   return buffers;
@@ -229,7 +219,7 @@ Status StepBuffers::upload(const BatchPlan& plan, std::span<const SampleRange> r
   QUIRE_RETURN_IF_ERROR(append_ahead(plan, stream));
   QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, ring_.begin(stream));
   const size_t num_bytes = write_step(plan, ranges, limits_, graph, staging);
-  stream.copy_to_device(block_, staging, num_bytes);
+  stream.copy_to_device(parts_.block, staging, num_bytes);
   ring_.end(stream);
   return {};
 }
@@ -240,15 +230,15 @@ Status StepBuffers::append_ahead(const BatchPlan& plan, CudaStream& stream) {
     const size_t count = std::min(pieces.size() - first, size_t{kMaxPieces});
     QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, ahead_ring_.begin(stream));
     std::memcpy(staging, &pieces[first], count * sizeof(PagePiece));
-    stream.copy_to_device(ahead_, staging, count * sizeof(PagePiece));
+    stream.copy_to_device(parts_.ahead, staging, count * sizeof(PagePiece));
     ahead_ring_.end(stream);
-    launch_append_pages(arrays_, ahead_, static_cast<int>(count), stream);
+    launch_append_pages(parts_.arrays, parts_.ahead, static_cast<int>(count), stream);
   }
   return {};
 }
 
 void StepBuffers::derive(int num_spans, CudaStream& stream) const {
-  launch_metadata(arrays_, num_spans, stream);
+  launch_metadata(parts_.arrays, num_spans, stream);
 }
 
 void AttentionInputs::describe(const BatchPlan& plan, const StepArrays& arrays) {

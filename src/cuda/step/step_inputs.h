@@ -172,19 +172,25 @@ class StepBuffers {
   // Derives the arrays from the uploaded block.
   void derive(int num_spans, CudaStream& stream) const;
 
-  StepArrays& arrays() { return arrays_; }
-  const StepArrays& arrays() const { return arrays_; }
+  StepArrays& arrays() { return parts_.arrays; }
+  const StepArrays& arrays() const { return parts_.arrays; }
 
  private:
+  // Parts of the memory on the device; block and ahead are of the next step in the stream.
+  struct Parts {
+    StepArrays arrays = {};
+    std::byte* block = nullptr;
+    PagePiece* ahead = nullptr;  // [kMaxPieces]
+    size_t num_bytes = 0;
+  };
+
+  static Parts lay_out(BumpAllocator allocator, const StepLimits& limits);
   Status append_ahead(const BatchPlan& plan, CudaStream& stream);
 
   StepLimits limits_;
   PinnedRing ring_, ahead_ring_;
   Buffer memory_;
-  // Device; of the next step in the stream.
-  std::byte* block_ = nullptr;
-  PagePiece* ahead_ = nullptr;  // [kMaxPieces]
-  StepArrays arrays_;
+  Parts parts_;
 };
 
 // A plan in attention's terms: ranges and upper bounds on the host, arrays on the device.
