@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "server/openai/response_fields.h"
+
 namespace quire::server {
 namespace {
 
@@ -25,8 +27,6 @@ std::string number(double value) {
   const auto whole = static_cast<int64_t>(value);
   return static_cast<double>(whole) == value ? fmt::format("{}", whole) : fmt::format("{}", value);
 }
-
-constexpr std::string_view kReasons[] = {"stop", "length", "abort", "error"};
 
 }  // namespace
 
@@ -110,7 +110,8 @@ std::string ServerMetrics::text(std::string_view model_name, const EngineStats& 
               engine.prefix_cache_hits);
   out.family("vllm:request_success_total", "counter", "Sequences that ended, by finish reason.");
   for (size_t i = 0; i < success_.size(); ++i) {
-    out.sample(static_cast<double>(success_[i].value()), {{"finished_reason", kReasons[i]}});
+    const auto reason = openai_finish_reason(static_cast<FinishReason>(i));
+    out.sample(static_cast<double>(success_[i].value()), {{"finished_reason", reason}});
   }
   out.histogram("vllm:time_to_first_token_seconds",
                 "Time from a request's arrival to the first token of a sequence.",

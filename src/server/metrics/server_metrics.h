@@ -110,8 +110,9 @@ class ServerMetrics {
                    const http::ServerStats& http, const WaitingStats& waiting) const;
 
  private:
-  std::array<Counter, 4> success_;      // by FinishReason
-  std::array<Counter, 600> responses_;  // by HTTP status
+  static constexpr size_t kNumFinishReasons = static_cast<size_t>(FinishReason::kError) + 1;
+  std::array<Counter, kNumFinishReasons> success_;  // by FinishReason
+  std::array<Counter, 600> responses_;              // by HTTP status
 };
 
 }  // namespace quire::server

@@ -293,8 +293,8 @@ FieldError read_conversation(const ConversationFields& fields, bool shows_tools,
   QUIRE_RETURN_IF_FIELD_ERROR(read_messages(*fields.messages, limits, out, messages));
   if (continues && strip_left(out.final_content).empty()) {
     return field_error("messages",
-                       "got a last message without text, expected some for continue_final_message "
-                       "to continue; send some, or no continue_final_message");
+                       "got a last message without text, expected text to continue; add text to "
+                       "it, or leave out continue_final_message");
   }
   Entries variables;
   add("messages", std::move(messages), variables);
@@ -337,8 +337,8 @@ FieldError continue_from(const Continuation& continuation, std::string& rendered
       at != std::string_view::npos && all.substr(0, at).ends_with(strip_left(text));
   if (!is_there || find_text(all, marker, at + marker.size()) != std::string_view::npos) {
     return field_error("messages",
-                       "the template changes or drops the last message, expected one that it "
-                       "writes once and as it is; send another last message, or no "
+                       "the template changes or drops the last message, expected a message that it "
+                       "writes once and unchanged; send another last message, or leave out "
                        "continue_final_message");
   }
   // If the template kept the message's trailing white space, it belongs to the message.

@@ -260,7 +260,8 @@ FieldError GenerationFields::read_sampling_field(std::string_view name, Element 
   const Path path(name);
   is_known = true;
   if (name == "n") {
-    return read_int(path, value, 1, std::min(limits_.max_sequences, kMaxSequencesPerPrompt), sampling_.n);
+    return read_int(path, value, 1, std::min(limits_.max_sequences, kMaxSequencesPerPrompt),
+                    sampling_.n);
   }
   if (name == "best_of") return read_int(path, value, 1, limits_.max_sequences, best_of_);
   if (name == "seed") return read_seed(path, value);

@@ -104,7 +104,8 @@ FieldError ChatFields::read_tool_choice(Element value) {
     request_.tool_choice = ToolChoice::kNone;
   } else if (choice == "required") {
     request_.tool_choice = ToolChoice::kRequired;
-    if (request_.tools.empty()) return unexpected(path, value, "tools to choose from");
+    if (request_.tools.empty())
+      return unexpected(path, value, "this choice only together with tools");
   } else if (choice != "auto") {
     return unexpected(path, value, "'none', 'auto', 'required' or a function");
   }

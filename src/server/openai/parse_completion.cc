@@ -86,9 +86,10 @@ FieldError CompletionFields::read(std::string_view name, Element value) {
 }
 
 FieldError CompletionFields::finish() {
-  if (request_.prompts.empty()) return field_error("prompt", "got none, expected one");
+  if (request_.prompts.empty())
+    return field_error("prompt", "got none, expected text or token ids");
   if (has_no_tokens_ && !request_.echo) {
-    return field_error("max_tokens", "got 0, expected at least 1, or echo");
+    return field_error("max_tokens", "got 0 without echo, expected at least 1");
   }
   request_.echo_only = has_no_tokens_;
   SamplingParams& sampling = request_.engine_request.sampling;
