@@ -14,8 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "cli/bench_serve_load.h"
-#include "cli/bench_serve_prompts.h"
+#include "bench/server_load.h"
 #include "server/http/server.h"
 #include "server/service.h"
 
@@ -134,22 +133,20 @@ Done carry_out(const Order& order) {
   config.url = {.is_tls = false, .host = "127.0.0.1", .port = order.port, .path = ""};
   auto client = http_client::Client::create(std::move(config));
   if (!client.ok()) return {};
-  const cli::ServePrompt prompt = {.token_ids = {},
-                                   .text = "Once upon a time there was a",
-                                   .output_len = order.num_tokens,
-                                   .arrival_s = {}};
+  const bench::ServePrompt prompt = {.token_ids = {},
+                                     .text = "Once upon a time there was a",
+                                     .output_len = order.num_tokens,
+                                     .arrival_s = {}};
   const std::string body =
-      cli::call_body(prompt, {.model = "null", .is_chat = false, .ignore_eos = true});
-  const std::vector<cli::TimedCall> calls(static_cast<size_t>(order.num_requests), {.body = body});
-  const cli::LoadResult result = cli::run_load(**client, calls,
-                                               {.target = "/v1/completions",
-                                                .max_concurrency = kNumStreams,
-                                                .progress = "",
-                                                .interrupted = [] { return false; }});
+      bench::request_body(prompt, {.model = "null", .is_chat = false, .ignore_eos = true});
+  const std::vector<bench::TimedRequest> requests(static_cast<size_t>(order.num_requests),
+                                                  {.body = body});
+  const bench::LoadConfig load = {.target = "/v1/completions", .max_concurrency = kNumStreams};
+  const bench::LoadResult result = bench::run_load(**client, requests, load, {});
   Done done = {.num_completed = 0, .duration_s = result.duration_s};
-  for (const cli::ServedAnswer& answer : result.answers) {
-    const bool is_whole =
-        answer.end == cli::ServedAnswer::End::kOk && answer.num_output_tokens == order.num_tokens;
+  for (const bench::ServedResponse& response : result.responses) {
+    const bool is_whole = response.end == bench::ServedResponse::End::kOk &&
+                          response.num_output_tokens == order.num_tokens;
     done.num_completed += is_whole ? 1 : 0;
   }
   return done;
@@ -211,7 +208,7 @@ int measure_server(const char* name, std::chrono::microseconds pace, int to_clie
   const double request_us = short_us / kNumShort;
   const double token_us = (long_us - kNumLong * request_us) / (kNumLong * (kNumTokens - 1.0));
   fmt::print(
-      "{}: {:.1f} us a request of one token ({:.0f} requests/s), {:.2f} us a further "
+      "{}: {:.1f} us per request of one token ({:.0f} requests/s), {:.2f} us per further "
       "streamed token ({:.0f} tokens/s)\n",
       name, request_us, kNumShort / short_s, token_us, kNumLong * kNumTokens / done.duration_s);
   std::fflush(stdout);

@@ -1,24 +1,74 @@
-// The only file that includes CLI11; commands state their flags as data (flags.h).
-#include "cli/app.h"
-
+// Parses the command line and runs a command. The only file that includes CLI11; commands state
+// their flags as data (flags.h).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <sstream>
 
+#include "base/log.h"
 #include "cli/command.h"
-#include "cli/foreign_flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "cli/suggest.h"
-#include "cli/version.h"
+#include "cli/unknown_flags.h"
 
 namespace quire::cli {
 namespace {
+
+struct NamedLevel {
+  std::string_view name;
+  LogLevel level;
+};
+constexpr NamedLevel kLevels[] = {{"debug", LogLevel::kDebug},
+                                  {"info", LogLevel::kInfo},
+                                  {"warning", LogLevel::kWarning},
+                                  {"error", LogLevel::kError},
+                                  {"off", LogLevel::kOff}};
+
+Status set_log_level_by_name(std::string_view name) {
+  for (const NamedLevel& named : kLevels) {
+    if (name == named.name) return set_log_level(named.level), Status();
+  }
+  return unexpected(name, "one of debug, info, warning, error, off");
+}
+
+Status set_log_format_by_name(std::string_view name) {
+  if (name != "text" && name != "json") return unexpected(name, "text or json");
+  set_log_format(name == "json" ? LogFormat::kJson : LogFormat::kText);
+  return {};
+}
+
+void add_log_flags(Command& command) {
+  for (Command& subcommand : command.subcommands) add_log_flags(subcommand);
+  if (!command.run) return;
+  std::vector<std::string> names;
+  for (const NamedLevel& named : kLevels) names.emplace_back(named.name);
+  const auto given = std::make_shared<bool>(false);
+  command.flags.begin_group("Logging");
+  command.flags.add({.name = "--log-format",
+                     .value_name = "text|json",
+                     .help = "How lines on standard error are written",
+                     .default_text = "text",
+                     .choices = {"text", "json"},
+                     .set = set_log_format_by_name});
+  command.flags.add({.name = "--log-level",
+                     .value_name = "LEVEL",
+                     .help = "Least important lines to log on standard error",
+                     .default_text = command.log_level,
+                     .choices = std::move(names),
+                     .set = [given](std::string_view name) {
+                       *given = true;
+                       return set_log_level_by_name(name);
+                     }});
+  command.run = [given, level = command.log_level, run = std::move(command.run)]() -> Result<int> {
+    if (!*given) QUIRE_RETURN_IF_ERROR(set_log_level_by_name(level));
+    return run();
+  };
+}
 
 // A parsed command: the project's description and CLI11's object for it.
 struct Parsed {
@@ -47,10 +97,7 @@ CLI::Option* add_flag(CLI::App& app, const Flag& flag) {
             },
             help_text(flag))
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-        ->check([](const std::string& value) {
-          if (value == "true" || value == "false") return std::string();
-          return unexpected(value, "true or false").message();
-        });
+        ->check(CLI::IsMember({"true", "false"}));
   }
   CLI::Option* option = app.add_option(
       names,
@@ -70,23 +117,16 @@ CLI::Option* add_flag(CLI::App& app, const Flag& flag) {
 }
 
 void add_positional(CLI::App& app, const Command& command) {
-  app.add_option(
-         command.positional_name,
-         [&command](const CLI::results_t& values) {
-           const auto& choices = command.positional_choices;
-           if (choices.empty() && values[0].empty()) {
-             refuse(command.positional_name, unexpected(values[0], "a path"));
-           }
-           if (!choices.empty() && std::ranges::find(choices, values[0]) == choices.end()) {
-             refuse(command.positional_name,
-                    unexpected(values[0], fmt::format("one of {}", fmt::join(choices, ", "))));
-           }
-           *command.positional = values[0];
-           return true;
-         },
-         command.positional_help)
-      ->type_name("")
-      ->required(!command.positional_choices.empty());
+  CLI::Option* option =
+      app.add_option(command.positional_name, *command.positional, command.positional_help);
+  option->type_name("");
+  if (command.positional_choices.empty()) {
+    option->check([](const std::string& path) {
+      return path.empty() ? unexpected(path, "a path").message() : "";
+    });
+  } else {
+    option->check(CLI::IsMember(command.positional_choices))->required();
+  }
 }
 
 // `command` must outlive `app`.
@@ -135,7 +175,7 @@ std::string name_of(const std::string& argument) {
 }
 
 // The error for unexpected arguments. They are checked in the order in which they were typed.
-std::string not_expected(const CLI::App& app, const std::vector<std::string>& arguments) {
+std::string unexpected_arguments(const CLI::App& app, const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     const std::string_view remedy = foreign_flag_remedy(name_of(argument));
     if (!remedy.empty()) return fmt::format("{}: {}", name_of(argument), remedy);
@@ -170,7 +210,7 @@ int print_help(const CLI::App& app, std::span<const char* const> words) {
   for (const CLI::App* subcommand : app.get_subcommands(nullptr)) {
     if (subcommand->get_name() == words[0]) return print_help(*subcommand, words.subspan(1));
   }
-  return usage_error(app, not_expected(app, {words[0]}));
+  return usage_error(app, unexpected_arguments(app, {words[0]}));
 }
 
 int run_command(const Parsed& parsed) {
@@ -185,7 +225,8 @@ int run_command(const Parsed& parsed) {
   }
   const Result<int> code = command.run();
   if (code.ok()) return *code;
-  print_stderr("{}: {}\n", full_name(parsed.app), one_line(code.status().message()));
+  print_stderr("{}: {}\n", full_name(parsed.app),
+               one_line(command.flags.name_flags(code.status().message())));
   return code.status().code() == StatusCode::kCancelled ? CancelScope::exit_code() : kExitFailure;
 }
 
@@ -210,11 +251,27 @@ int print_answer(const CLI::App& app, const CLI::Success& success) {
 // The arguments after the program's name, in the reverse order that CLI11 expects.
 std::vector<std::string> arguments_of(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
-  for (int i = argc - 1; i > 0; --i) arguments.push_back(spelled_as_here(argv[i]));
+  for (int i = argc - 1; i > 0; --i) arguments.push_back(canonical_flag(argv[i]));
   return arguments;
 }
 
 }  // namespace
+
+Command root_command() {
+  Command root;
+  root.name = "quire";
+  root.summary = "Quire serves large language models from one native binary.";
+  root.example =
+      "  quire generate                 the embedded model solves a word problem\n"
+      "  quire chat --model DIR         talk with a Hugging Face checkpoint\n"
+      "  quire help bench latency       what a command does, and its flags";
+  root.subcommands = {generate_command(), chat_command(),       serve_command(),
+                      tokenize_command(), detokenize_command(), template_command(),
+                      bench_command(),    eval_command(),       tune_command(),
+                      doctor_command(),   completion_command()};
+  add_log_flags(root);
+  return root;
+}
 
 int run_app(int argc, const char* const* argv) {
   const Command root = root_command();
@@ -230,7 +287,7 @@ int run_app(int argc, const char* const* argv) {
     return finish(print_answer(app, success));
   } catch (const CLI::ExtrasError&) {
     const CLI::App& last = *deepest(root, app).app;
-    return usage_error(last, not_expected(last, app.remaining(true)));
+    return usage_error(last, unexpected_arguments(last, app.remaining(true)));
   } catch (const CLI::ParseError& error) {
     return usage_error(*deepest(root, app).app, error.what());
   }

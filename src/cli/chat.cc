@@ -1,3 +1,5 @@
+#include "cli/chat.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -6,16 +8,13 @@
 #include <optional>
 
 #include "base/text.h"
-#include "cli/chat_history.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
-#include "cli/load_engine.h"
 #include "cli/output.h"
-#include "cli/run_requests.h"
-#include "cli/sampling_fields.h"
-#include "quire/engine.h"
+#include "cli/sampling_flags.h"
+#include "engine/run_requests.h"
 
 namespace quire::cli {
 namespace {
@@ -49,7 +48,7 @@ class Conversation {
     attempt.push_back({"user", text});
     QUIRE_ASSIGN_OR_RETURN(const int num_dropped, fit(attempt));
     if (num_dropped > 0) {
-      print_stderr("(the context is full: {} oldest messages forgotten)\n", num_dropped);
+      print_stderr("(the context is full: dropped the {} oldest messages)\n", num_dropped);
     }
     QUIRE_ASSIGN_OR_RETURN(const std::string answer, ask(attempt));
     attempt.push_back({"assistant", answer});
@@ -83,10 +82,10 @@ class Conversation {
     const RunOptions options = {
         .on_output = [](size_t, const Output& output) { return write_stdout(shown(output.text)); },
         .interrupted = CancelScope::interrupted};
-    std::vector<Completion> completions = run_requests(port_, std::move(requests), options);
+    const std::vector<RequestResult> results = run_requests(port_, std::move(requests), options);
     write_stdout("\n");
-    QUIRE_RETURN_IF_ERROR(completions[0].first_error());
-    return completions[0].answers[0].text;
+    QUIRE_RETURN_IF_ERROR(results[0].first_error());
+    return results[0].samples[0].text;
   }
 
   Engine& engine_;
@@ -139,7 +138,7 @@ Result<int> run(const Options& options) {
           one_line(word));
       exit_code = interactive ? kExitOk : kExitFailure;
     } else if (!is_valid_utf8(line)) {
-      print_stderr("quire chat: [chat] that line is not valid UTF-8; please say it again\n");
+      print_stderr("quire chat: [chat] the line is not valid UTF-8; expected valid UTF-8\n");
       exit_code = interactive ? kExitOk : kExitFailure;
     } else {
       const CancelScope scope;
@@ -147,7 +146,7 @@ Result<int> run(const Options& options) {
       if (CancelScope::interrupted() && !interactive) return CancelScope::exit_code();
       if (finish_stdout() != 0) return kExitFailure;  // output can no longer be written
       if (status.ok()) continue;
-      print_stderr("quire chat: {}\n", one_line(status.message()));
+      print_stderr("quire chat: {}\n", one_line(engine_message(status)));
       exit_code = interactive ? kExitOk : kExitFailure;
     }
   }
@@ -155,16 +154,38 @@ Result<int> run(const Options& options) {
 
 }  // namespace
 
+Result<int> trim_history(std::vector<ChatMessage>& messages, int max_tokens,
+                         const CountTokens& num_tokens) {
+  const size_t first = !messages.empty() && messages.front().role == "system" ? 1 : 0;
+  int num_dropped = 0;
+  while (true) {
+    QUIRE_ASSIGN_OR_RETURN(const int count, num_tokens(messages));
+    // Drops whole exchanges, because templates refuse two turns of one role in a row.
+    const bool can_drop = messages.size() >= first + 3;
+    const bool is_full = count > max_tokens;
+    const bool makes_room = num_dropped > 0 && count > max_tokens / 2;
+    if (!is_full && !(makes_room && can_drop)) return num_dropped;
+    if (!can_drop) {
+      return invalid_argument(fmt::format(
+          "[chat] the message is too long; got {} tokens, expected at most {}", count, max_tokens));
+    }
+    const auto begin = messages.begin() + static_cast<std::ptrdiff_t>(first);
+    messages.erase(begin, begin + 2);
+    num_dropped += 2;
+  }
+}
+
 Command chat_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "chat";
-  command.summary = "Talk with a model in the terminal";
+  command.summary = "Chat with a model in the terminal";
   command.example =
       "  quire chat\n"
       "  quire chat --model ~/models/llama-instruct --system 'Answer in one sentence.'";
   command.flags.begin_group("Conversation");
-  command.flags.text("--system", "TEXT", &options->system, "What the model is told first");
+  command.flags.text("--system", "TEXT", &options->system,
+                     "System message, sent before the first turn");
   add_chat_template_flag(command.flags, &options->engine);
   options->sampling.add_to(command.flags);
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);

@@ -1,8 +1,9 @@
-// A command of the program: its name, its flags and arguments, and its function.
+// The commands of the program: their names, flags and arguments, and functions.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/flags.h"
@@ -37,7 +38,6 @@ struct Command {
   std::string log_level = "info";
 };
 
-// One function per file.
 Command generate_command();
 Command chat_command();
 Command serve_command();
@@ -56,5 +56,17 @@ Command completion_command();
 
 // The root command, with all others below it.
 Command root_command();
+
+// Scripts that complete all commands, flags and choices of `root`.
+std::string bash_completion(const Command& root);
+std::string zsh_completion(const Command& root);
+std::string fish_completion(const Command& root);
+
+// Parses the command line, runs the command and returns the exit code.
+int run_app(int argc, const char* const* argv);
+
+std::string_view version();     // "0.1.0"
+std::string_view compiler();    // "GCC 12.2.0"
+std::string_view build_type();  // "Release"
 
 }  // namespace quire::cli

@@ -1,15 +1,19 @@
+#include "cli/doctor.h"
+
 #include <fmt/format.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <sstream>
 
 #include "base/machine.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
-#include "cli/machine.h"
 #include "cli/output.h"
-#include "cli/version.h"
 #include "cpu/ops/gemm_amx.h"
 #include "engine/engine_plan.h"
 #include "engine/memory_plan.h"
@@ -19,6 +23,38 @@
 
 namespace quire::cli {
 namespace {
+
+// Reads to the end, because files in /proc and /sys report no size.
+std::string read_system_file(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\n')) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+std::vector<std::string> interesting(const std::string& flags) {
+  constexpr std::string_view kNames[] = {
+      "sse4_2",      "avx",         "avx2",     "fma",         "f16c",     "avx512f",  "avx512bw",
+      "avx512_bf16", "avx512_fp16", "avx_vnni", "avx512_vnni", "amx_tile", "amx_bf16", "amx_int8",
+      "asimd",       "asimdhp",     "sve",      "sve2",        "bf16",     "i8mm"};
+  std::istringstream words(flags);
+  const std::vector<std::string> all{std::istream_iterator<std::string>(words), {}};
+  std::vector<std::string> found;
+  for (const std::string_view name : kNames) {
+    if (std::find(all.begin(), all.end(), name) != all.end()) found.emplace_back(name);
+  }
+  return found;
+}
+
+std::string or_unknown(std::string text) {
+  return text.empty() ? "unknown" : text;
+}
 
 void print_line(std::string_view what, std::string_view value) {
   print_stdout("{:<20} {}\n", what, one_line(value));
@@ -57,7 +93,7 @@ void print_machine(const Machine& machine) {
   print_line("CUDA", gpu.ok() ? "yes" : "no: " + gpu.message());
 }
 
-std::string answer(const Support& support) {
+std::string yes_or_no(const Support& support) {
   return support.ok() ? "yes" : fmt::format("no: {}", fmt::join(support.reasons, "; "));
 }
 
@@ -67,11 +103,11 @@ void print_backends(const DeviceContext& context, const KvGroup& group) {
   print_stdout("\nattention of {} query heads and {} KV heads, head_dim {}, {} KV cache\n",
                shape.num_heads, shape.num_kv_heads, shape.head_dim, dtype_name(shape.kv));
   for (const auto& backend : context.attention().all()) {
-    print_line(
-        fmt::format("  {}", backend->name()),
-        fmt::format("decode {}, prefill {}",
-                    answer(backend->supports(shape, {.phase = Phase::kDecode}, device)),
-                    answer(backend->supports(group.prefill, {.phase = Phase::kPrefill}, device))));
+    print_line(fmt::format("  {}", backend->name()),
+               fmt::format("decode {}, prefill {}",
+                           yes_or_no(backend->supports(shape, {.phase = Phase::kDecode}, device)),
+                           yes_or_no(backend->supports(group.prefill, {.phase = Phase::kPrefill},
+                                                       device))));
   }
 }
 
@@ -90,16 +126,16 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
              fmt::format("{} ({}, {:.1f} M parameters, {} layers, hidden {}, {})", files.name,
                          config.architecture, static_cast<double>(num_parameters(config)) / 1e6,
                          config.num_layers, config.hidden_size,
-                         config.dtype ? dtype_name(*config.dtype) : "type not said"));
+                         config.dtype ? dtype_name(*config.dtype) : "type not given"));
   print_line("tokenizer",
              files.tokenizer != nullptr
                  ? fmt::format("yes: {} tokens", files.tokenizer->vocab_size())
                  : "no: neither tokenizer.json nor tokenizer.model; prompts must be token ids");
-  print_line("chat template", files.chat ? "yes" : "no: " + files.chat_error.message());
+  print_line("chat template", files.chat ? "yes" : "no: " + engine_message(files.chat_error));
   const auto platform = make_platform(engine, config);
-  if (!platform.ok()) return print_line("memory plan", "no: " + platform.status().message());
+  if (!platform.ok()) return print_line("memory plan", "no: " + engine_message(platform.status()));
   const Result<EnginePlan> plan = plan_engine(engine, files, **platform);
-  if (!plan.ok()) return print_line("memory plan", "no: " + plan.status().message());
+  if (!plan.ok()) return print_line("memory plan", "no: " + engine_message(plan.status()));
   print_line("context", served_context(*plan, config));
   print_line("memory plan", describe(plan->memory, plan->kv));
   for (const std::string& line : report_attention(plan->attention).details)
@@ -119,11 +155,64 @@ Result<int> run(const EngineConfig& engine) {
 
 }  // namespace
 
+std::string proc_field(std::string_view text, std::string_view key) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos || trimmed(line.substr(0, colon)) != key) continue;
+    return std::string(trimmed(line.substr(colon + 1)));
+  }
+  return "";
+}
+
+int64_t kib_field_bytes(std::string_view value) {
+  int64_t kib = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), kib);
+  const std::string_view unit(end, static_cast<size_t>(value.data() + value.size() - end));
+  if (error != std::errc() || unit != " kB" || kib < 0 || kib > (INT64_MAX >> 10)) return 0;
+  return kib << 10;
+}
+
+std::string bracketed(std::string_view text) {
+  const size_t open = text.find('[');
+  const size_t close = text.find(']');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return "";
+  return std::string(text.substr(open + 1, close - open - 1));
+}
+
+Machine inspect_machine() {
+  const std::string cpuinfo = read_system_file("/proc/cpuinfo");
+  const std::string meminfo = read_system_file("/proc/meminfo");
+  const std::string x86_flags = proc_field(cpuinfo, "flags");
+  Machine machine;
+  machine.cpu = or_unknown(proc_field(cpuinfo, "model name"));
+  machine.features = interesting(x86_flags.empty() ? proc_field(cpuinfo, "Features") : x86_flags);
+  machine.total_bytes = kib_field_bytes(proc_field(meminfo, "MemTotal"));
+  machine.transparent_huge_pages =
+      or_unknown(bracketed(read_system_file("/sys/kernel/mm/transparent_hugepage/enabled")));
+  const std::string huge_pages = proc_field(meminfo, "HugePages_Total");
+  std::from_chars(huge_pages.data(), huge_pages.data() + huge_pages.size(), machine.num_huge_pages);
+  return machine;
+}
+
+// CMake defines these for this file only, so that a new version recompiles nothing else.
+std::string_view version() {
+  return QUIRE_VERSION;
+}
+std::string_view compiler() {
+  return QUIRE_COMPILER;
+}
+std::string_view build_type() {
+  return QUIRE_BUILD_TYPE;
+}
+
 Command doctor_command() {
   const auto engine = std::make_shared<EngineConfig>();
   Command command;
   command.name = "doctor";
-  command.summary = "What this machine and build can do, and why not";
+  command.summary = "Report what this machine and build can do, and why not";
   command.example =
       "  quire doctor\n"
       "  quire doctor --model ~/models/llama";

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
-#include "attn/selection.h"
+#include "attn/backend_set.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "cli/output.h"
 #include "platform/platform.h"
 
 namespace quire::cli {
@@ -88,7 +92,7 @@ void add_block_size(FlagSet& flags, int* target) {
   flags.add({.name = "--block-size",
              .alias = "--page-size",
              .value_name = "16|32|64",
-             .help = "Tokens a page of the KV cache",
+             .help = "Tokens per page of the KV cache",
              .default_text = std::to_string(*target),
              .choices = {"16", "32", "64"},
              .set = [target](std::string_view value) -> Status {
@@ -140,7 +144,7 @@ void add_cache_flags(FlagSet& flags, EngineConfig* config) {
               "Size of the KV cache, such as 512M or 4G; without it, planned");
   flags.alias("--kv-cache-memory-bytes");
   flags.on_by_default("enable-prefix-caching", &config->enable_prefix_caching,
-                      "Compute shared prompt beginnings anew");
+                      "Compute the beginnings that prompts share again for each request");
   flags.on_by_default("enable-chunked-prefill", &config->enable_chunked_prefill,
                       "Compute each prompt in one step");
 }
@@ -161,7 +165,8 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
   flags.begin_group("Device");
   flags.choice("--device", {"auto", "cpu", "cuda"}, &config->device, "Where to compute");
   flags.number("--threads", &config->num_threads, {.min = 0, .max = 1024},
-               "Threads; 0: one a usable core");
+               "Threads; 0: one per usable core");
+  flags.field("num_threads");
   add_tensor_parallel_size(flags, &config->tensor_parallel_size);
   add_backend(
       flags, "--attention-backend", &config->attention_backend,
@@ -178,6 +183,22 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
                "Share of a GPU's memory to use; without effect on a CPU");
   flags.toggle("--enforce-eager", &config->enforce_eager,
                "No CUDA graphs; without effect on a CPU");
+}
+
+// Warns of settings that are valid but probably not what the user wants.
+void warn_of(const EngineConfig& config) {
+  const int num_cores = num_usable_cores();
+  if (config.num_threads > num_cores) {
+    log_warning(
+        "[cli] --threads {} is more than the {} usable cores; expected at most that many, because "
+        "threads would wait for each other",
+        config.num_threads, num_cores);
+  }
+  if (config.device != "cpu" && cuda_status().ok()) return;
+  if (config.enforce_eager) log_warning("[cli] --enforce-eager has no effect on a CPU");
+  if (config.gpu_memory_utilization != EngineConfig().gpu_memory_utilization) {
+    log_warning("[cli] --gpu-memory-utilization has no effect on a CPU");
+  }
 }
 
 }  // namespace
@@ -202,6 +223,36 @@ void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed) {
   }
   add_cache_flags(flags, config);
   add_device_flags(flags, config);
+}
+
+Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config) {
+  warn_of(config);
+  Progress progress("loading");
+  return Engine::create(config, [&](int num_done, int num_layers) {
+    progress.update(static_cast<size_t>(num_done), static_cast<size_t>(num_layers),
+                    [] { return "layers"; });
+  });
+}
+
+Status check_chat_template(const Engine& engine, const std::string& system) {
+  std::vector<ChatMessage> messages;
+  if (!system.empty()) messages.push_back({"system", system});
+  messages.push_back({"user", "hello"});
+  const Status status = engine.render_chat(messages).status();
+  if (status.ok()) return status;
+  return {
+      status.code(),
+      fmt::format("[chat] {} has no usable chat template; {}; use quire generate without --chat "
+                  "for plain prompts",
+                  engine.model_info().name, status.message())};
+}
+
+std::string engine_message(const Status& error) {
+  EngineConfig config;
+  FlagSet flags;
+  add_engine_flags(flags, &config, SeedFlag::kOfEngine);
+  add_chat_template_flag(flags, &config);
+  return flags.name_flags(error.message());
 }
 
 }  // namespace quire::cli

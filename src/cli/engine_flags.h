@@ -1,8 +1,13 @@
-// Flags shared by all commands that create an engine, with vLLM's names.
+// Commands that create an engine: their flags, with vLLM's names, the engine itself, and its
+// messages.
 #pragma once
+
+#include <memory>
+#include <string>
 
 #include "cli/flags.h"
 #include "quire/config.h"
+#include "quire/engine.h"
 
 namespace quire::cli {
 
@@ -15,5 +20,16 @@ void add_chat_template_flag(FlagSet& flags, EngineConfig* config);
 
 // The subset that affects the speed of attention backends: the model, types and page size.
 void add_attention_flags(FlagSet& flags, EngineConfig* config);
+
+// Calls Engine::create with a progress bar on standard error while weights are read, and warns of
+// settings that are valid but unwise.
+Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config);
+
+// Fails if the model cannot chat, or not with this system message (if any), so that a command
+// reports it before the first question.
+Status check_chat_template(const Engine& engine, const std::string& system = "");
+
+// The message of an engine's error, with flags in place of the fields of EngineConfig.
+std::string engine_message(const Status& error);
 
 }  // namespace quire::cli

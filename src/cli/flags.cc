@@ -41,15 +41,18 @@ std::string joined(const std::vector<std::string>& choices) {
   return fmt::format("{}", fmt::join(choices, ", "));
 }
 
+// The library's name of the setting, such as "block_size" for --block-size.
+std::string field_of(const Flag& flag) {
+  if (!flag.field.empty()) return flag.field;
+  std::string field = flag.name.substr(flag.name.starts_with("--") ? 2 : 0);
+  std::ranges::replace(field, '-', '_');
+  return field;
+}
+
 }  // namespace
 
 Status unexpected(std::string_view got, std::string_view expected) {
-  constexpr size_t kMaxShown = 80;
-  std::string shown = replace_invalid_utf8(got.substr(0, kMaxShown));
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c >= 0 && c < ' '; }, ' ');
-  return invalid_argument(
-      fmt::format("got '{}{}', expected {}", shown, got.size() > kMaxShown ? "…" : "", expected));
+  return invalid_argument(fmt::format("got '{}', expected {}", clipped(got), expected));
 }
 
 Result<int64_t> parse_integer(std::string_view text, const Range& range) {
@@ -141,11 +144,31 @@ void FlagSet::takes_several() {
   flags_.back().takes_several = true;
 }
 
+void FlagSet::field(std::string name) {
+  flags_.back().field = std::move(name);
+}
+
 const Flag* FlagSet::find(std::string_view name) const {
   const auto found = std::find_if(flags_.begin(), flags_.end(), [&](const Flag& flag) {
     return flag.name == name || flag.alias == name;
   });
   return found == flags_.end() ? nullptr : &*found;
+}
+
+std::string FlagSet::name_flags(std::string_view message) const {
+  std::string text(message);
+  for (const Flag& flag : flags_) {
+    const std::string field = field_of(flag);
+    const std::string quoted = "`" + field + "`";
+    for (size_t at = 0; (at = text.find(quoted, at)) != std::string::npos;) {
+      text.replace(at, quoted.size(), flag.name);
+    }
+    const size_t start = text.starts_with('[') ? text.find("] ") + 2 : 0;
+    if (start < text.size() && std::string_view(text).substr(start).starts_with(field + ":")) {
+      text.replace(start, field.size(), flag.name);
+    }
+  }
+  return text;
 }
 
 void FlagSet::toggle(std::string name, bool* target, std::string help, bool value) {

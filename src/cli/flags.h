@@ -19,6 +19,7 @@ enum class ValueKind { kNone, kText, kFile, kDirectory };
 struct Flag {
   std::string name;        // "--block-size"
   std::string alias = {};  // another name, or empty
+  std::string field = {};  // the library's name of the setting; empty: "block_size"
   ValueKind kind = ValueKind::kText;
   std::string value_name = {};  // "N"; empty with ValueKind::kNone
   std::string help = {};
@@ -68,9 +69,14 @@ class FlagSet {
   void alias(std::string name);
   // Lets the flag added last take all values up to the next flag.
   void takes_several();
+  // Names the library's field of the flag added last, where the flag's name does not give it.
+  void field(std::string name);
 
   const std::vector<Flag>& flags() const { return flags_; }
   const Flag* find(std::string_view name) const;
+  // Replaces the fields that a message of the library names by their flags: "`max_num_seqs`"
+  // anywhere, and "max_num_seqs:" at the beginning or after "[module] ".
+  std::string name_flags(std::string_view message) const;
 
  private:
   void add_text(std::string name, ValueKind kind, std::string value_name, std::string* target,

@@ -1,26 +1,28 @@
+#include "cli/generate.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 
+#include "base/json.h"
+#include "bench/gsm8k.h"
 #include "cli/command.h"
-#include "cli/completion_json.h"
 #include "cli/engine_flags.h"
-#include "cli/gsm8k.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
-#include "cli/load_engine.h"
 #include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/prompts.h"
-#include "cli/run_requests.h"
-#include "cli/sampling_fields.h"
-#include "quire/engine.h"
+#include "cli/sampling_flags.h"
 
 namespace quire::cli {
 namespace {
 
 constexpr int kDefaultMaxTokens = 256;
+// Demonstrates the embedded model.
+constexpr const char* kExampleProblem =
+    "Maya has 3 bags with 24 marbles in each. She puts 12 aside. 5 children share the others "
+    "equally. How many does every child get?";
 
 struct Options {
   EngineConfig engine;
@@ -34,6 +36,55 @@ struct Options {
   bool has_prompt() const { return !prompts.empty() || !prompt_ids.empty() || !input.empty(); }
 };
 
+void write_position(JsonWriter& json, const PositionLogprobs& position, const DecodeToken& decode) {
+  if (position.empty()) return json.null();
+  json.begin_array();
+  for (const TokenLogprob& token : position) {
+    json.begin_object();
+    json.field("token_id", token.token_id);
+    json.field("logprob", double{token.logprob});
+    json.field("rank", token.rank);
+    json.field("decoded_token", decode(token.token_id));
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_logprobs(JsonWriter& json, std::string_view name,
+                    const std::vector<PositionLogprobs>& positions, const DecodeToken& decode) {
+  if (positions.empty()) return;
+  json.key(name);
+  json.begin_array();
+  for (const PositionLogprobs& position : positions) write_position(json, position, decode);
+  json.end_array();
+}
+
+std::string sample_line(size_t prompt_idx, const RequestResult& result, size_t idx,
+                        const DecodeToken& decode) {
+  const SampleResult& sample = result.samples[idx];
+  JsonWriter json;
+  json.begin_object();
+  json.field("index", prompt_idx);
+  if (result.samples.size() > 1) json.field("answer_index", idx);
+  json.key("prompt_token_ids");
+  json.ids(result.prompt_token_ids);
+  json.key("token_ids");
+  json.ids(sample.token_ids);
+  json.field("text", sample.text);
+  json.key("finish_reason");
+  if (sample.finish_reason) {
+    json.value(finish_reason_name(*sample.finish_reason));
+  } else {
+    json.null();
+  }
+  if (!sample.error.ok()) json.field("error", sample.error.message());
+  if (!sample.stop_reason.empty()) json.field("stop_reason", sample.stop_reason);
+  write_logprobs(json, "logprobs", sample.logprobs, decode);
+  write_logprobs(json, "prompt_logprobs", result.prompt_logprobs, decode);
+  json.end_object();
+  return json.text() + "\n";
+}
+
 // Prefixes an error with the file and line of its prompt.
 Status at(const Prompt& prompt, const Status& error) {
   if (error.ok() || prompt.source.empty()) return error;
@@ -44,7 +95,10 @@ Status at(const Prompt& prompt, const Status& error) {
 class Printer {
  public:
   Printer(const Engine& engine, const Options& options, const std::vector<Prompt>& prompts)
-      : engine_(engine), options_(options), prompts_(prompts), pending_(prompts.size()) {
+      : engine_(engine),
+        prompts_(prompts),
+        is_json_(options.format == "json"),
+        pending_(prompts.size()) {
     for (size_t i = 0; i < prompts.size(); ++i) {
       if (prompts[i].error.ok()) {
         prompt_of_request_.push_back(i);
@@ -59,7 +113,7 @@ class Printer {
     });
     const bool one_answer =
         prompts.size() == 1 && prompts[0].error.ok() && prompts[0].request.sampling.n == 1;
-    streams_ = one_answer && options.format == "text";
+    streams_ = one_answer && !is_json_;
   }
 
   bool on_output(const Output& output) {
@@ -68,14 +122,12 @@ class Printer {
     return readable_ = write_stdout(shown(output.text));
   }
 
-  void on_done(size_t request_idx, const Completion& completion) {
+  void on_done(size_t request_idx, const RequestResult& result) {
     const size_t prompt_idx = prompt_of_request_[request_idx];
-    const bool unanswered = !completion.error.ok();
-    if (unanswered) return report_error(prompt_idx, at(prompts_[prompt_idx], completion.error));
-    report_answers(prompt_idx, completion.answers);
-    if (options_.format == "json") return print(prompt_idx, json_text(prompt_idx, completion));
-    print(prompt_idx,
-          streams_ ? (ends_with_newline_ ? "" : "\n") : plain_text(prompt_idx, completion));
+    if (!result.error.ok()) return report_error(prompt_idx, at(prompts_[prompt_idx], result.error));
+    report_samples(prompt_idx, result.samples);
+    if (is_json_) return print(prompt_idx, json_text(prompt_idx, result));
+    print(prompt_idx, streams_ ? (ends_with_newline_ ? "" : "\n") : plain_text(prompt_idx, result));
   }
 
   // The indices of the prompts in the order of submission.
@@ -87,43 +139,40 @@ class Printer {
   void report_error(size_t prompt_idx, const Status& error) {
     const bool was_run = error.code() != StatusCode::kCancelled;  // else one line covers all
     if (was_run) ++num_failed_;
-    const bool json = options_.format == "json";
-    if (!json && was_run) {
-      print_stderr("quire generate: prompt {}: {}\n", prompt_idx, one_line(error.message()));
+    if (is_json_) return print(prompt_idx, error_line(prompt_idx, error));
+    if (was_run) {
+      print_stderr("quire generate: prompt {}: {}\n", prompt_idx, one_line(engine_message(error)));
     }
-    print(prompt_idx, json ? error_line(prompt_idx, error) : "");
+    print(prompt_idx, "");
   }
 
-  // Counts the request as failed if an answer failed. JSON lines contain the errors; for text they
+  // Counts the request as failed if a sample failed. JSON lines contain the errors; for text they
   // are printed here.
-  void report_answers(size_t prompt_idx, const std::vector<Answer>& answers) {
-    num_failed_ += std::any_of(answers.begin(), answers.end(),
-                               [](const Answer& answer) { return !answer.error.ok(); })
-                       ? 1
-                       : 0;
-    for (size_t i = 0; i < answers.size(); ++i) {
-      const Status& error = answers[i].error;
+  void report_samples(size_t prompt_idx, const std::vector<SampleResult>& samples) {
+    bool any_failed = false;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const Status& error = samples[i].error;
       if (error.ok()) continue;
-      if (options_.format == "json") continue;
+      any_failed = true;
+      if (is_json_) continue;
       print_stderr("quire generate: prompt {}, answer {}: {}\n", prompt_idx, i,
-                   one_line(error.message()));
+                   one_line(engine_message(error)));
     }
+    num_failed_ += any_failed ? 1 : 0;
   }
 
-  std::string json_text(size_t prompt_idx, const Completion& completion) const {
-    return completion_lines(prompt_idx, completion,
-                            [&](int32_t id) { return engine_.decode({id}, false); });
+  std::string json_text(size_t prompt_idx, const RequestResult& result) const {
+    return result_lines(prompt_idx, result,
+                        [&](int32_t id) { return engine_.decode({id}, false); });
   }
 
-  std::string plain_text(size_t prompt_idx, const Completion& completion) const {
+  std::string plain_text(size_t prompt_idx, const RequestResult& result) const {
     std::string text;
-    for (size_t i = 0; i < completion.answers.size(); ++i) {
-      if (completion.answers.size() > 1) {
-        text += fmt::format("==> prompt {}, answer {} <==\n", prompt_idx, i);
-      } else {
-        text += fmt::format("==> prompt {} <==\n", prompt_idx);
-      }
-      text += shown(completion.answers[i].text);
+    for (size_t i = 0; i < result.samples.size(); ++i) {
+      const bool is_only = result.samples.size() == 1;
+      text += fmt::format("==> prompt {}{} <==\n", prompt_idx,
+                          is_only ? "" : fmt::format(", answer {}", i));
+      text += shown(result.samples[i].text);
       if (!text.ends_with('\n')) text += '\n';
     }
     return text;
@@ -138,8 +187,8 @@ class Printer {
   }
 
   const Engine& engine_;
-  const Options& options_;
   const std::vector<Prompt>& prompts_;
+  const bool is_json_;
   std::vector<std::optional<std::string>> pending_;
   std::vector<size_t> prompt_of_request_;
   size_t next_ = 0;
@@ -150,7 +199,7 @@ class Printer {
 };
 
 constexpr std::string_view kLogprobsNeedJson =
-    "--logprobs and --prompt-logprobs need --format json: text has no place for them";
+    "--logprobs and --prompt-logprobs need --format json";
 
 // Checks the request against the engine and the output format, and applies the chat template.
 Status prepare(const Engine& engine, const Options& options, Request& request) {
@@ -174,9 +223,9 @@ Status prepare(const Engine& engine, const Options& options, Request& request) {
 }
 
 void show_example(const Options& options, Request& request) {
-  request.prompt = question_prompt({.question = std::string(example_problem()), .answer = ""});
+  request.prompt = bench::question_prompt({.question = kExampleProblem, .answer = ""});
   request.sampling.temperature = 0.0F;
-  request.sampling.stop = gsm8k_stops();
+  request.sampling.stop = bench::gsm8k_stops();
   request.sampling = options.sampling.over(request.sampling);
   print_stderr("No --prompt given, so here is a word problem for the embedded model.\n\n{}",
                request.prompt);
@@ -213,16 +262,18 @@ std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options
 
 // The totals for the summary line.
 struct Stats {
+  using Clock = std::chrono::steady_clock;
+
   Clock::time_point start = Clock::now();
   Clock::time_point first_token = Clock::time_point::max();
   size_t num_prompt = 0;
   size_t num_output = 0;
 
-  void add(const Completion& completion) {
-    num_prompt += completion.prompt_token_ids.size();
-    num_output += static_cast<size_t>(completion.num_output_tokens());
-    for (const Answer& answer : completion.answers) {
-      if (!answer.token_ids.empty()) first_token = std::min(first_token, answer.first_token_time);
+  void add(const RequestResult& result) {
+    num_prompt += result.prompt_token_ids.size();
+    num_output += static_cast<size_t>(result.num_output_tokens());
+    for (const SampleResult& sample : result.samples) {
+      if (!sample.token_ids.empty()) first_token = std::min(first_token, sample.first_token_time);
     }
   }
 
@@ -243,8 +294,8 @@ Result<int> outcome(const Options& options, const Printer& printer, size_t num_p
   if (printer.num_failed() == 0) return kExitOk;
   if (options.format != "json") return kExitFailure;
   return invalid_argument(
-      fmt::format("[generate] {} of {} prompts failed; the lines with an "
-                  "error say why",
+      fmt::format("[generate] {} of {} prompts failed; their output lines have the "
+                  "errors",
                   printer.num_failed(), num_prompts));
 }
 
@@ -264,9 +315,10 @@ Result<int> run(const Options& options) {
     requests.push_back(std::move(prompts[idx].request));
   }
   const size_t total = requests.size();
-  Progress progress("generating", total);
+  Progress progress("generating");
   size_t num_done = 0;
   size_t num_tokens = 0;
+  const std::function<std::string()> note = [&] { return fmt::format("{} tokens", num_tokens); };
   Stats stats;
   const RunOptions run_options = {
       // Enough to fill every step while the next requests are tokenized.
@@ -275,18 +327,14 @@ Result<int> run(const Options& options) {
       .on_output =
           [&](size_t, const Output& output) {
             num_tokens += output.token_ids.size();
-            if (total > 1 && progress.is_due()) {
-              progress.update(num_done, fmt::format("{} tokens", num_tokens));
-            }
+            if (total > 1) progress.update(num_done, total, note);
             return printer.on_output(output);
           },
       .on_done =
-          [&](size_t request_idx, const Completion& completion) {
-            printer.on_done(request_idx, completion);
-            stats.add(completion);
-            if (completion.was_cancelled()) return;
-            ++num_done;
-            if (total > 1) progress.update(num_done);
+          [&](size_t request_idx, const RequestResult& result) {
+            printer.on_done(request_idx, result);
+            stats.add(result);
+            if (!result.was_cancelled()) ++num_done;
           },
       .interrupted = CancelScope::interrupted};
   run_requests(engine_port(*engine), std::move(requests), run_options);
@@ -318,10 +366,10 @@ std::string input_details() {
   std::vector<std::string_view> names;
   for (const SamplingField& field : sampling_fields()) names.push_back(field.name);
   return fmt::format(
-      "A line of --input is a JSON object: prompt (text) or prompt_token_ids (a list), and if\n"
-      "wanted priority, cache_salt, add_special_tokens and any sampling flag as a field, which\n"
-      "goes before the flag: {}.\n"
-      "A line of --format json is an object too: index (of the prompt, from 0), answer_index\n"
+      "Each line of --input is a JSON object: prompt (text) or prompt_token_ids (a list), and\n"
+      "optionally priority, cache_salt, add_special_tokens and any sampling flag as a field,\n"
+      "which overrides the flag: {}.\n"
+      "Each line of --format json is an object too: index (of the prompt, from 0), answer_index\n"
       "(with n > 1), prompt_token_ids, token_ids, text, finish_reason, stop_reason, logprobs,\n"
       "prompt_logprobs; or index and error.\n",
       fmt::join(names, ", "));
@@ -329,11 +377,29 @@ std::string input_details() {
 
 }  // namespace
 
+std::string result_lines(size_t prompt_idx, const RequestResult& result,
+                         const DecodeToken& decode) {
+  std::string lines;
+  for (size_t i = 0; i < result.samples.size(); ++i) {
+    lines += sample_line(prompt_idx, result, i, decode);
+  }
+  return lines;
+}
+
+std::string error_line(size_t prompt_idx, const Status& error) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("index", prompt_idx);
+  json.field("error", error.message());
+  json.end_object();
+  return json.text() + "\n";
+}
+
 Command generate_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "generate";
-  command.summary = "Answer prompts, streamed or as JSON lines";
+  command.summary = "SampleResult prompts, streamed or as JSON lines";
   command.example =
       "  quire generate\n"
       "  quire generate --chat --prompt 'Zoe sleeps 7 hours a day, works 6 hours and travels 2 "
@@ -356,7 +422,7 @@ Command generate_command() {
              "JSON lines: prompt or prompt_token_ids, and sampling fields; - is standard input");
   flags.toggle("--chat", &options->chat, "Put each prompt into the model's chat template");
   add_chat_template_flag(flags, &options->engine);
-  flags.choice("--format", {"text", "json"}, &options->format, "What to print");
+  flags.choice("--format", {"text", "json"}, &options->format, "Output format");
   options->sampling.add_to(flags);
   add_engine_flags(flags, &options->engine, SeedFlag::kOfCommand);
   command.check = [options] { return check(*options); };

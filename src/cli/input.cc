@@ -1,44 +1,83 @@
 #include "cli/input.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
-#include "base/file.h"
+#include "cli/flags.h"
+#include "cli/sampling_flags.h"
 
 namespace quire::cli {
 namespace {
 
-constexpr size_t kMaxInputBytes = size_t{1} << 30;
 constexpr size_t kMaxTypedBytes = size_t{1} << 20;
 
-}  // namespace
+Status field_error(std::string_view source, std::string_view field, std::string_view what) {
+  constexpr size_t kMaxShown = 60;
+  return invalid_argument(
+      fmt::format("[input] {}: field '{}': {}", source, field.substr(0, kMaxShown), what));
+}
 
-std::vector<Line> split_lines(std::string_view text) {
-  std::vector<Line> lines;
-  size_t number = 0;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    ++number;
-    if (line.find_first_not_of(" \t\r") != std::string_view::npos) lines.push_back({line, number});
-    text.remove_prefix(std::min(end + 1, text.size()));
+Result<std::vector<int32_t>> read_ids(simdjson::dom::element value) {
+  simdjson::dom::array items;
+  if (value.get_array().get(items)) return invalid_argument("expected a list of token ids");
+  std::vector<int32_t> ids;
+  ids.reserve(items.size());
+  for (const simdjson::dom::element item : items) {
+    int64_t id = 0;
+    if (item.get_int64().get(id) || id < 0 || id > INT32_MAX) {
+      return invalid_argument("expected token ids, integers of at least 0");
+    }
+    ids.push_back(static_cast<int32_t>(id));
   }
-  return lines;
+  return ids;
 }
 
-std::string_view input_name(std::string_view path) {
-  return path == "-" ? "standard input" : path;
+Status read_text(simdjson::dom::element value, std::string& out) {
+  std::string_view text;
+  if (value.get_string().get(text)) return invalid_argument("expected a string");
+  out = text;
+  return {};
 }
 
-std::string line_source(std::string_view path, const Line& line) {
-  return fmt::format("{}:{}", input_name(path), line.number);
+Status read_priority(simdjson::dom::element value, int& out) {
+  int64_t number = 0;
+  if (value.get_int64().get(number) || number < INT32_MIN || number > INT32_MAX) {
+    return invalid_argument("expected an integer");
+  }
+  out = static_cast<int>(number);
+  return {};
 }
+
+Status read_bool(simdjson::dom::element value, bool& out) {
+  if (value.get_bool().get(out)) return invalid_argument("expected true or false");
+  return {};
+}
+
+Status set_field(std::string_view name, simdjson::dom::element value, Request& request) {
+  if (name == "prompt") return read_text(value, request.prompt);
+  if (name == "prompt_token_ids") {
+    QUIRE_ASSIGN_OR_RETURN(request.prompt_token_ids, read_ids(value));
+    return request.prompt_token_ids.empty() ? invalid_argument("expected at least one token id")
+                                            : Status();
+  }
+  if (name == "priority") return read_priority(value, request.priority);
+  if (name == "cache_salt") return read_text(value, request.cache_salt);
+  if (name == "add_special_tokens") return read_bool(value, request.add_special_tokens);
+  if (const SamplingField* field = find_sampling_field(name)) {
+    return set_sampling_field(*field, value, request.sampling);
+  }
+  return invalid_argument(
+      "unknown; expected prompt, prompt_token_ids, priority, cache_salt, add_special_tokens or a "
+      "sampling field such as max_tokens");
+}
+
+constexpr std::string_view kRequest = "a JSON object with prompt or prompt_token_ids";
+
+}  // namespace
 
 Result<std::optional<std::string>> read_typed_line() {
   std::string line;
@@ -60,13 +99,61 @@ Result<std::optional<std::string>> read_typed_line() {
   return std::optional(std::move(line));
 }
 
-Result<std::string> read_input(const std::string& path) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  QUIRE_ASSIGN_OR_RETURN(std::string text,
-                         path == "-" ? read_to_end(STDIN_FILENO, input_name(path), kMaxInputBytes)
-                                     : read_file_or_pipe(path, kMaxInputBytes));
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
-  return text;
+Result<Request> parse_request(std::string_view line, std::string_view source,
+                              const Request& defaults) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, parse_json_line(line, source, kRequest));
+  simdjson::dom::object fields;
+  if (document.root().get_object().get(fields)) {
+    return invalid_argument(fmt::format("[input] {}: expected {}", source, kRequest));
+  }
+  Request request = defaults;
+  bool has_prompt = false;
+  bool has_ids = false;
+  for (const auto& [name, value] : fields) {
+    has_prompt |= name == "prompt";
+    has_ids |= name == "prompt_token_ids";
+    const Status status = set_field(name, value, request);
+    if (!status.ok()) return field_error(source, name, status.message());
+  }
+  if (has_prompt == has_ids) {
+    return invalid_argument(
+        fmt::format("[input] {}: got {}, expected either prompt or prompt_token_ids", source,
+                    has_prompt ? "both prompt and prompt_token_ids" : "no prompt"));
+  }
+  return request;
+}
+
+std::vector<Prompt> prompts_from_lines(std::string_view text, std::string_view path,
+                                       const Request& defaults) {
+  std::vector<Prompt> prompts;
+  for (const Line& line : split_lines(text)) {
+    Prompt& prompt = prompts.emplace_back();
+    prompt.source = line_source(path, line);
+    auto request = parse_request(line.text, prompt.source, defaults);
+    prompt.error = request.status();
+    if (request.ok()) prompt.request = std::move(*request);
+  }
+  return prompts;
+}
+
+Result<std::string> parse_text_line(std::string_view line, std::string_view source) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         parse_json_line(line, source, "a JSON string"));
+  std::string_view text;
+  if (document.root().get_string().get(text)) {
+    return invalid_argument(fmt::format("[input] {}: expected a JSON string", source));
+  }
+  return std::string(text);
+}
+
+Result<std::vector<int32_t>> parse_ids_line(std::string_view line, std::string_view source) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         parse_json_line(line, source, "a JSON list of token ids"));
+  auto ids = read_ids(document.root());
+  if (!ids.ok()) {
+    return invalid_argument(fmt::format("[input] {}: {}", source, ids.status().message()));
+  }
+  return ids;
 }
 
 }  // namespace quire::cli

@@ -1,4 +1,4 @@
-// Input of a command other than its flags.
+// Input of commands: typed lines, and JSON lines of requests, texts and ids.
 #pragma once
 
 #include <optional>
@@ -6,25 +6,32 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text_input.h"
+#include "quire/request.h"
 #include "quire/status.h"
 
 namespace quire::cli {
 
-// A line of a text. split_lines() skips blank lines.
-struct Line {
-  std::string_view text;
-  size_t number = 0;  // counted from 1 in the whole text
-};
-std::vector<Line> split_lines(std::string_view text);
-// The name of a path in messages: "standard input" for "-".
-std::string_view input_name(std::string_view path);
-// For example "FILE:3".
-std::string line_source(std::string_view path, const Line& line);
-
 // The next line of standard input without its line end; nullopt at the end. Fails above 1 MiB.
 Result<std::optional<std::string>> read_typed_line();
 
-// A whole file or pipe without its byte order mark; "-" is standard input. Fails above 1 GiB.
-Result<std::string> read_input(const std::string& path);
+// Parses {"prompt": "…"} or {"prompt_token_ids": [1, 2]}. vLLM's sampling fields beside them
+// override `defaults`. Unknown fields and wrong types fail; `source` ("FILE:3") starts the message.
+Result<Request> parse_request(std::string_view line, std::string_view source,
+                              const Request& defaults);
+
+// A prompt, or the error of its line. A bad line does not affect the other prompts.
+struct Prompt {
+  Request request = {};
+  std::string source = {};  // "FILE:3"; empty: from a flag
+  Status error = {};
+};
+
+std::vector<Prompt> prompts_from_lines(std::string_view text, std::string_view path,
+                                       const Request& defaults);
+
+// Parse a JSON string, and a JSON array of token ids.
+Result<std::string> parse_text_line(std::string_view line, std::string_view source);
+Result<std::vector<int32_t>> parse_ids_line(std::string_view line, std::string_view source);
 
 }  // namespace quire::cli

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <exception>
 
-#include "cli/app.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 

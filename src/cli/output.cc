@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 #include "base/text.h"
+#include "cli/interrupt.h"
 
 namespace quire::cli {
 namespace {
@@ -60,6 +62,7 @@ std::string shown(std::string_view text) {
 }
 
 Status write_output_file(const std::string& path, std::string_view text) {
+  if (path.empty()) return {};
   std::FILE* file = std::fopen(path.c_str(), "wb");
   bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   int error = written ? 0 : errno;
@@ -69,6 +72,42 @@ Status write_output_file(const std::string& path, std::string_view text) {
   }
   if (written) return {};
   return invalid_argument(fmt::format("[file] cannot write {}; {}", path, std::strerror(error)));
+}
+
+Progress::Progress(std::string label)
+    : label_(std::move(label)), enabled_(::isatty(STDERR_FILENO) == 1), last_shown_(Clock::now()) {}
+
+void Progress::clear() {
+  if (is_shown_) print_stderr("\r\033[K");
+  is_shown_ = false;
+}
+
+void Progress::update(size_t num_done, size_t num_total, const std::function<std::string()>& note) {
+  if (!enabled_) return;
+  if (num_done >= num_total) return clear();
+  const Clock::time_point now = Clock::now();
+  if (now - last_shown_ < std::chrono::milliseconds(100)) return;
+  last_shown_ = now;
+  is_shown_ = true;
+  print_stderr("\r{}\033[K", progress_line(label_, num_done, num_total, note()));
+  std::fflush(stderr);
+}
+
+bench::Hooks measurement_hooks(Progress& progress) {
+  return {.interrupted = CancelScope::interrupted,
+          .on_progress = [&progress](size_t num_done, size_t num_total, const auto& note) {
+            progress.update(num_done, num_total, note);
+          }};
+}
+
+std::string progress_line(std::string_view label, size_t done, size_t total,
+                          std::string_view note) {
+  constexpr size_t kWidth = 30;
+  const double share =
+      total == 0 ? 1.0 : static_cast<double>(std::min(done, total)) / static_cast<double>(total);
+  const auto filled = static_cast<size_t>(share * kWidth);
+  return fmt::format("{} [{:#>{}}{:->{}}] {:3.0f}% {}/{}{}{}", label, "", filled, "",
+                     kWidth - filled, share * 100.0, done, total, note.empty() ? "" : "  ", note);
 }
 
 }  // namespace quire::cli

@@ -1,14 +1,17 @@
-// Output of commands. Nothing here throws: a full disk or a closed pipe is an error to return, not
-// a crash.
+// Output of commands: standard output and error, files, and the progress bar. Nothing here throws:
+// a full disk or a closed pipe is an error to return, not a crash.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/text.h"
+#include "bench/measurement.h"
 #include "quire/status.h"
 
 namespace quire::cli {
@@ -36,6 +39,37 @@ void print_stderr(fmt::format_string<Args...> format, Args&&... args) {
   write_stderr(fmt::format(format, std::forward<Args>(args)...));
 }
 
+// Writes nothing if the path is empty.
 Status write_output_file(const std::string& path, std::string_view text);
+
+// A progress bar on standard error. Shows nothing if that is not a terminal or if the work ends
+// soon.
+class Progress {
+ public:
+  explicit Progress(std::string label);
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // Draws at most ten times per second, with the note behind the bar; evaluates `note` only then.
+  // Clears the line once the work is done.
+  void update(size_t num_done, size_t num_total, const std::function<std::string()>& note);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void clear();
+
+  std::string label_;
+  bool enabled_;
+  bool is_shown_ = false;
+  Clock::time_point last_shown_;
+};
+
+// Shows the progress of a measurement, and ends it at an interrupt inside a CancelScope.
+bench::Hooks measurement_hooks(Progress& progress);
+
+// For example "label [#####-----] 50% 5/10 note".
+std::string progress_line(std::string_view label, size_t done, size_t total, std::string_view note);
 
 }  // namespace quire::cli

@@ -1,18 +1,21 @@
+#include "cli/serve.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/engine_flags.h"
 #include "cli/interrupt.h"
-#include "cli/load_engine.h"
 #include "cli/output.h"
-#include "cli/serve_options.h"
-#include "cli/version.h"
+#include "server/access_control.h"
 #include "server/http/listen.h"
 #include "server/http/server.h"
 #include "server/service.h"
@@ -21,6 +24,165 @@
 
 namespace quire::cli {
 namespace {
+
+Status take_model_dir(ServeOptions& options) {
+  std::string& model = options.engine.model;
+  if (options.model_dir.empty()) return {};
+  if (!model.empty() && model != options.model_dir) {
+    return invalid_argument(
+        fmt::format("expected one model, got {} and --model {}", options.model_dir, model));
+  }
+  model = options.model_dir;
+  return {};
+}
+
+// Rejects a directory among the names: --served-model-name takes several values, as in vLLM, so a
+// model directory after it would be taken as a name.
+Status check_model_names(const ServeOptions& options) {
+  if (std::ranges::find(options.service.model_names, "") != options.service.model_names.end()) {
+    return invalid_argument("--served-model-name: expected a name, got an empty one");
+  }
+  if (!options.engine.model.empty()) return {};
+  for (const std::string& name : options.service.model_names) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(name, error)) continue;
+    return invalid_argument(
+        fmt::format("--served-model-name: got the directory {}, expected a name; to serve that "
+                    "directory put it first: quire serve {} …",
+                    name, name));
+  }
+  return {};
+}
+
+// Rejects flags that could never have an effect.
+Status check_effect(const ServeOptions& options) {
+  const server::ServiceConfig& service = options.service;
+  if (options.max_request_bytes < 1) {
+    return invalid_argument("--max-request-bytes: got 0, expected at least 1");
+  }
+  if (options.max_tokenize_bytes < 1) {
+    return invalid_argument("--max-tokenize-bytes: got 0, expected at least 1");
+  }
+  if (service.admission.max_concurrency_per_key > 0 && options.api_keys.empty() &&
+      options.api_key_file.empty()) {
+    return invalid_argument(
+        "--max-concurrency-per-key: expected --api-key or --api-key-file with it");
+  }
+  if (!options.transport.unix_socket_path.empty() &&
+      options.transport.limits.max_connections_per_peer > 0) {
+    return invalid_argument(
+        "expected --uds or --max-connections-per-peer, not both: a Unix socket's clients have no "
+        "address");
+  }
+  for (const std::string& origin : service.allowed_origins) {
+    if (server::can_be_origin(origin)) continue;
+    return invalid_argument(
+        fmt::format("--allowed-origins: got '{}', expected '*' or an origin in lower case without "
+                    "a path, such as "
+                    "https://example.com",
+                    origin));
+  }
+  for (const std::string& host : service.allowed_hosts) {
+    if (server::can_be_host(host)) continue;
+    return invalid_argument(
+        fmt::format("--allowed-hosts: got '{}', expected '*' or a name without scheme and port, "
+                    "such as example.com",
+                    host));
+  }
+  return {};
+}
+
+Status check(const ServeOptions& options) {
+  QUIRE_RETURN_IF_ERROR(check_model_names(options));
+  QUIRE_RETURN_IF_ERROR(check_effect(options));
+  QUIRE_RETURN_IF_ERROR(server::ApiKeys::create(options.api_keys, "").status());
+  const http::ServerConfig& transport = options.transport;
+  if (transport.host.empty()) {
+    return invalid_argument(
+        "--host: got '', expected an address; 0.0.0.0 listens on all interfaces");
+  }
+  if (transport.tls_certificate.empty() != transport.tls_key.empty()) {
+    return invalid_argument("expected --ssl-certfile and --ssl-keyfile together");
+  }
+  if (options.max_total_request_bytes < options.max_request_bytes) {
+    return invalid_argument(
+        "expected --max-total-request-bytes to be at least --max-request-bytes");
+  }
+  const bool is_elsewhere =
+      transport.host != http::ServerConfig().host || transport.port != http::ServerConfig().port;
+  if (!transport.unix_socket_path.empty() && is_elsewhere) {
+    return invalid_argument("expected --uds, or --host and --port, not both");
+  }
+  return {};
+}
+
+std::vector<std::string> with_auto(std::vector<std::string> names) {
+  names.insert(names.begin(), {"auto", "none"});
+  return names;
+}
+
+void add_network_flags(FlagSet& flags, ServeOptions* options) {
+  http::ServerConfig& transport = options->transport;
+  flags.begin_group("Network");
+  flags.text("--host", "ADDRESS", &transport.host, "Address to listen on");
+  flags.number("--port", &transport.port, {.min = 0, .max = 65535}, "Port; 0: any free one");
+  flags.file("--uds", &transport.unix_socket_path,
+             "Listen on this Unix socket instead of --host and --port");
+  flags.file("--ssl-certfile", &transport.tls_certificate,
+             "TLS certificate (PEM); read again when it changes");
+  flags.file("--ssl-keyfile", &transport.tls_key, "Private key of the TLS certificate (PEM)");
+  flags.number("--max-connections", &transport.limits.max_connections, {.min = 1, .max = 1 << 20},
+               "Most open connections");
+  flags.number("--max-connections-per-peer", &transport.limits.max_connections_per_peer,
+               {.min = 0, .max = 1 << 20}, "Most open connections from one address; 0: no limit");
+  flags.bytes("--max-request-bytes", &options->max_request_bytes, "Largest request body");
+  flags.bytes("--max-total-request-bytes", &options->max_total_request_bytes,
+              "Largest sum of request bodies that are not parsed yet");
+  flags.texts("--allowed-origins", "ORIGIN", &options->service.allowed_origins,
+              "Web origins whose pages may send requests (CORS); '*': all; may be repeated");
+  flags.texts("--allowed-hosts", "NAME", &options->service.allowed_hosts,
+              "Names allowed in the Host field, besides addresses and localhost; '*': all; may be "
+              "repeated");
+}
+
+void add_access_flags(FlagSet& flags, ServeOptions* options) {
+  server::AdmissionConfig& admission = options->service.admission;
+  flags.begin_group("Access");
+  flags.texts("--api-key", "KEY", &options->api_keys,
+              "Key that every route but /health and /ready needs; may be repeated");
+  flags.file("--api-key-file", &options->api_key_file, "File with more keys, one per line");
+  flags.number("--max-num-queued-reqs", &admission.max_num_queued_reqs, {.min = 0, .max = 1 << 20},
+               "Most samples that may wait to run; further requests get 429");
+  flags.number("--max-num-queued-tokens", &options->max_num_queued_tokens,
+               {.min = 0, .max = 1 << 30}, "Most prompt tokens that may wait; 0: no limit");
+  flags.bytes("--max-tokenize-bytes", &options->max_tokenize_bytes,
+              "Largest text of /tokenize and /detokenize");
+  flags.number("--max-concurrency-per-key", &admission.max_concurrency_per_key,
+               {.min = 0, .max = 1 << 20},
+               "Most samples that run or wait for one key; 0: no limit");
+  flags.toggle("--allow-request-priority", &options->service.allow_request_priority,
+               "Use the priority field of requests, which is otherwise ignored");
+  flags.number("--drain-timeout", &options->drain_timeout, {.min = 0, .max = 86400},
+               "Seconds that running requests get when the server stops");
+}
+
+void add_answer_flags(FlagSet& flags, ServeOptions* options) {
+  flags.begin_group("Responses");
+  flags.texts("--served-model-name", "NAME", &options->service.model_names,
+              "Name or names of the model in requests and responses; without it, the directory's");
+  flags.takes_several();
+  add_chat_template_flag(flags, &options->engine);
+  flags.choice("--tool-call-parser", with_auto(server::tool_call_parser_names()),
+               &options->tool_call_parser, "Format of the model's tool calls");
+  flags.choice("--reasoning-parser", with_auto(server::reasoning_parser_names()),
+               &options->reasoning_parser, "Format of the model's reasoning");
+  flags.number("--num-workers", &options->service.num_workers, {.min = 1, .max = 1024},
+               "Threads that parse and tokenize, and as many that write responses");
+  flags.number("--num-grammar-threads", &options->service.num_grammar_threads,
+               {.min = 1, .max = 1024}, "Threads that compile grammars");
+  flags.number("--num-io-threads", &options->transport.num_threads, {.min = 1, .max = 256},
+               "Threads that read and write sockets");
+}
 
 using namespace std::chrono_literals;
 
@@ -32,9 +194,9 @@ constexpr int kTicksPerCheck = 10;
 constexpr auto kCancelNoticeTimeout = 2s;
 
 // Resolves "auto" to the parser that fits the model's chat template, and "none" to empty.
-std::string resolve_parser(const std::string& wanted, const std::string& fitting) {
-  if (wanted == "none") return "";
-  return wanted == "auto" ? fitting : wanted;
+std::string resolve_parser(const std::string& name, const std::string& fitting) {
+  if (name == "none") return "";
+  return name == "auto" ? fitting : name;
 }
 
 // `is_local`: only this machine can reach the server.
@@ -76,12 +238,14 @@ void announce(const ServeOptions& options, const server::ServiceConfig& config,
   log_info("[server] tool calls: {}; reasoning: {}; keys: {}", or_none(config.tool_call_parser),
            or_none(config.reasoning_parser), config.keys.size());
   if (config.keys.empty() && std::getenv("VLLM_API_KEY") != nullptr) {
-    log_warning("[server] VLLM_API_KEY is ignored, so requests need no key; --api-key-file sets keys");
+    log_warning(
+        "[server] VLLM_API_KEY is ignored, so requests need no key; --api-key-file sets keys");
   }
   if (config.keys.empty() && !is_local) {
-    log_warning("[server] --host {} accepts other machines, and requests need no key; "
-                "--api-key-file sets keys",
-                options.transport.host);
+    log_warning(
+        "[server] --host {} accepts other machines, and requests need no key; --api-key-file sets "
+        "keys",
+        options.transport.host);
   }
   write_stdout(fmt::format("serving {} at {}\n", config.model_names.front(),
                            address(options.transport, transport)));
@@ -91,8 +255,8 @@ void warn_of_missing_template(const Engine& engine) {
   // Without a tokenizer the server handles no text at all, which the log already says.
   if (!engine.has_tokenizer() || !engine.chat_template().empty()) return;
   log_warning(
-      "[server] the model has no usable chat template: /v1/chat/completions answers 400; "
-      "--chat-template FILE gives one");
+      "[server] the model has no usable chat template: /v1/chat/completions returns 400; set "
+      "--chat-template FILE");
 }
 
 void wait_for_interrupt(server::Service& service) {
@@ -107,6 +271,9 @@ Result<int> run(const ServeOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(server::ApiKeys keys,
                          server::ApiKeys::create(options.api_keys, options.api_key_file));
   QUIRE_RETURN_IF_ERROR(http::Server::check(options.transport));
+  // A taken port or an unknown host is reported before the model loads. The sockets close at once,
+  // so that connections are refused until the server is ready.
+  QUIRE_RETURN_IF_ERROR(http::listen_on(options.transport).status());
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(options.engine));
   QUIRE_ASSIGN_OR_RETURN(std::vector<http::ListeningSocket> sockets,
                          http::listen_on(options.transport));
@@ -148,11 +315,23 @@ Result<int> run(const ServeOptions& options) {
 
 }  // namespace
 
+void add_serve_flags(FlagSet& flags, ServeOptions* options) {
+  add_network_flags(flags, options);
+  add_access_flags(flags, options);
+  add_answer_flags(flags, options);
+  add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);
+}
+
+Status finalize(ServeOptions& options) {
+  QUIRE_RETURN_IF_ERROR(take_model_dir(options));
+  return check(options);
+}
+
 Command serve_command() {
   const auto options = std::make_shared<ServeOptions>();
   Command command;
   command.name = "serve";
-  command.summary = "Serve a model over HTTP, as OpenAI's API";
+  command.summary = "Serve a model over HTTP with OpenAI's API";
   command.example =
       "  quire serve ~/models/llama --api-key-file keys.txt\n"
       "  curl http://127.0.0.1:8000/v1/models";
@@ -160,7 +339,7 @@ Command serve_command() {
   command.positional_name = "DIR";
   command.positional_help = "The model, as --model DIR";
   command.positional = &options->model_dir;
-  command.check = [options] { return settle(*options); };
+  command.check = [options] { return finalize(*options); };
   command.run = [options] { return run(*options); };
   return command;
 }

@@ -1,8 +1,10 @@
-#include "cli/shell_completion.h"
-
 #include <fmt/format.h>
 
 #include <functional>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/output.h"
 
 namespace quire::cli {
 namespace {
@@ -39,7 +41,7 @@ std::vector<std::string> words_of(const Command& command) {
 }
 
 // Quotes the text for a shell, in single quotes.
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
@@ -47,7 +49,8 @@ std::string quoted(std::string_view text) {
 
 std::string bash_value(const Flag& flag) {
   if (!flag.choices.empty()) {
-    return fmt::format("COMPREPLY=($(compgen -W {} -- \"$cur\"))", quoted(joined(flag.choices)));
+    return fmt::format("COMPREPLY=($(compgen -W {} -- \"$cur\"))",
+                       shell_quoted(joined(flag.choices)));
   }
   if (flag.kind == ValueKind::kFile) {
     return "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))";
@@ -86,16 +89,16 @@ std::string zsh_arguments(const Command& command) {
   for (const Flag& flag : command.flags.flags()) {
     if (flag.hidden) continue;
     for (const std::string& name : flag_names(flag)) {
-      arguments += fmt::format(" \\\n    {}",
-                               quoted(fmt::format("{}{}[{}]{}", flag.repeatable ? "*" : "", name,
+      arguments += fmt::format(
+          " \\\n    {}", shell_quoted(fmt::format("{}{}[{}]{}", flag.repeatable ? "*" : "", name,
                                                   zsh_escaped(flag.help), zsh_value(flag))));
     }
   }
   if (!command.positional_name.empty()) {
     const auto& choices = command.positional_choices;
     const std::string action = choices.empty() ? "_files -/" : fmt::format("({})", joined(choices));
-    arguments +=
-        fmt::format(" \\\n    {}", quoted(fmt::format("1:{}:{}", command.positional_name, action)));
+    arguments += fmt::format(" \\\n    {}",
+                             shell_quoted(fmt::format("1:{}:{}", command.positional_name, action)));
   }
   return arguments;
 }
@@ -108,7 +111,7 @@ std::string zsh_function(const Command& command, const std::string& path) {
   std::string list;
   std::string cases;
   for (const Command& subcommand : command.subcommands) {
-    list += "    " + quoted(zsh_escaped(subcommand.name) + ":" + subcommand.summary) + "\n";
+    list += "    " + shell_quoted(zsh_escaped(subcommand.name) + ":" + subcommand.summary) + "\n";
     cases += fmt::format("        {}) {}_{} ;;\n", subcommand.name, name, subcommand.name);
   }
   return fmt::format(
@@ -146,7 +149,7 @@ std::string fish_flag(const Flag& flag, const std::string& start) {
   std::string line = start;
   for (const std::string& name : flag_names(flag)) line += " -l " + name.substr(2);
   if (!flag.choices.empty()) {
-    line += " -x -a " + quoted(joined(flag.choices));
+    line += " -x -a " + shell_quoted(joined(flag.choices));
   } else if (flag.kind == ValueKind::kDirectory) {
     line += " -x -a '(__fish_complete_directories)'";
   } else if (flag.kind == ValueKind::kFile) {
@@ -154,7 +157,7 @@ std::string fish_flag(const Flag& flag, const std::string& start) {
   } else if (flag.kind == ValueKind::kText) {
     line += " -x";
   }
-  return line + " -d " + quoted(flag.help) + "\n";
+  return line + " -d " + shell_quoted(flag.help) + "\n";
 }
 
 }  // namespace
@@ -172,7 +175,7 @@ std::string bash_completion(const Command& root) {
       }
     }
     words += fmt::format("    \"{}\") COMPREPLY=($(compgen -W {} -- \"$cur\")) ;;\n", path,
-                         quoted(joined(words_of(command))));
+                         shell_quoted(joined(words_of(command))));
   });
   return fmt::format(
       "_{0}() {{\n"
@@ -207,12 +210,13 @@ std::string fish_completion(const Command& root) {
   std::string script = fmt::format("complete -c {} -f\n", root.name);
   walk(root, root.name, [&](const Command& command, const std::string& path) {
     const std::string start =
-        fmt::format("complete -c {} -n {}", root.name, quoted(fish_condition(command, path)));
+        fmt::format("complete -c {} -n {}", root.name, shell_quoted(fish_condition(command, path)));
     for (const Command& subcommand : command.subcommands) {
-      script += fmt::format("{} -a {} -d {}\n", start, subcommand.name, quoted(subcommand.summary));
+      script +=
+          fmt::format("{} -a {} -d {}\n", start, subcommand.name, shell_quoted(subcommand.summary));
     }
     if (!command.positional_choices.empty()) {
-      script += fmt::format("{} -a {}\n", start, quoted(joined(command.positional_choices)));
+      script += fmt::format("{} -a {}\n", start, shell_quoted(joined(command.positional_choices)));
     }
     for (const Flag& flag : command.flags.flags()) {
       if (!flag.hidden) script += fish_flag(flag, start);
@@ -220,6 +224,29 @@ std::string fish_completion(const Command& root) {
     script += start + " -l help -d 'Show this help'\n";
   });
   return script;
+}
+
+Command completion_command() {
+  const auto shell = std::make_shared<std::string>();
+  Command command;
+  command.name = "completion";
+  command.summary = "Print a shell's completion script";
+  command.example =
+      "  quire completion bash > ~/.local/share/bash-completion/completions/quire\n"
+      "  quire completion zsh > \"${fpath[1]}/_quire\"\n"
+      "  quire completion fish > ~/.config/fish/completions/quire.fish";
+  command.positional_name = "SHELL";
+  command.positional_choices = {"bash", "zsh", "fish"};
+  command.positional_help = "One of bash, zsh, fish";
+  command.positional = shell.get();
+  command.run = [shell]() -> Result<int> {
+    const Command root = root_command();
+    const std::string script = *shell == "bash"  ? bash_completion(root)
+                               : *shell == "zsh" ? zsh_completion(root)
+                                                 : fish_completion(root);
+    return write_stdout(script) ? kExitOk : kExitFailure;
+  };
+  return command;
 }
 
 }  // namespace quire::cli

@@ -1,14 +1,18 @@
+// The commands that show what a model reads: tokenize, detokenize and template.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 
+#include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/output.h"
-#include "cli/request_json.h"
+#include "cli/unknown_flags.h"
+#include "engine/chat_format.h"
 #include "engine/model_files.h"
 #include "tokenizer/tokenizer.h"
 
@@ -108,7 +112,7 @@ Result<int> run_detokenize(const Options& options) {
 void add_source_flags(FlagSet& flags, Options& options, std::string input_help) {
   flags.begin_group("Tokenizer");
   flags.directory("--tokenizer", &options.tokenizer,
-                  "Where tokenizer.json or tokenizer.model is; without it, the embedded model's");
+                  "Directory of tokenizer.json or tokenizer.model; without it, the embedded model");
   flags.refused("--model", "is not needed here; give the model's directory as --tokenizer DIR");
   flags.file("--input", &options.input, std::move(input_help));
 }
@@ -135,6 +139,48 @@ Status check_sources(const Options& options, std::string_view text_flag) {
   return {};
 }
 
+struct TemplateOptions {
+  std::string tokenizer;
+  std::string template_file;
+  std::string input;
+};
+
+Result<ChatFormat> load_format(const TemplateOptions& options) {
+  if (!options.template_file.empty()) {
+    constexpr size_t kMaxTemplateBytes = size_t{4} << 20;
+    QUIRE_ASSIGN_OR_RETURN(const std::string source,
+                           read_file(options.template_file, kMaxTemplateBytes));
+    return ChatFormat::from_template(source);
+  }
+  if (!options.tokenizer.empty()) return ChatFormat::load(options.tokenizer);
+  return ChatFormat::from_config(embedded_model().tokenizer_config_json, "the embedded model");
+}
+
+// Warns of keys that resemble a known name. They are no error, because any key is a valid variable.
+void warn_of_misspelt(simdjson::dom::object variables, std::string_view source) {
+  static const std::vector<std::string> kKnown = {"messages", "tools", "add_generation_prompt"};
+  for (const auto& [key, value] : variables) {
+    const std::string meant = nearest(key, kKnown);
+    if (!meant.empty()) log_warning("[input] {}: '{}': did you mean '{}'?", source, key, meant);
+  }
+}
+
+Result<int> run_template(const TemplateOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(const ChatFormat format, load_format(options));
+  QUIRE_ASSIGN_OR_RETURN(const std::string input, read_input(options.input));
+  QUIRE_ASSIGN_OR_RETURN(
+      const JsonDocument variables,
+      JsonDocument::parse(input, input_name(options.input), {.max_bytes = 64 << 20}));
+  if (!variables.root().is_object()) {
+    return invalid_argument(
+        fmt::format("[input] {}: expected a JSON object with messages and other variables",
+                    input_name(options.input)));
+  }
+  warn_of_misspelt(variables.root(), input_name(options.input));
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, format.render(variables.root()));
+  return write_stdout(text) ? kExitOk : kExitFailure;
+}
+
 }  // namespace
 
 Command tokenize_command() {
@@ -146,9 +192,9 @@ Command tokenize_command() {
       "  quire tokenize --text 'Once upon a time'\n"
       "  quire tokenize --tokenizer ~/models/llama --add-special-tokens --input texts.jsonl";
   FlagSet& flags = command.flags;
-  add_source_flags(flags, *options, "A JSON string a line; - is standard input");
+  add_source_flags(flags, *options, "One JSON string per line; - is standard input");
   flags.toggle("--add-special-tokens", &options->special_tokens,
-               "Add those that the tokenizer puts around a text");
+               "Add the special tokens that the tokenizer puts around a text");
   add_text_flag(flags, options, "--text", "TEXT", "A text", [](std::string_view value) {
     return is_valid_utf8(value) ? Status() : unexpected(value, "valid UTF-8");
   });
@@ -166,7 +212,7 @@ Command detokenize_command() {
       "  quire detokenize --ids 12,7,42\n"
       "  quire detokenize --tokenizer ~/models/llama --input ids.jsonl";
   FlagSet& flags = command.flags;
-  add_source_flags(flags, *options, "A JSON array of ids a line; - is standard input");
+  add_source_flags(flags, *options, "One JSON array of ids per line; - is standard input");
   flags.toggle("--skip-special-tokens", &options->special_tokens,
                "Leave special tokens out of the text");
   add_text_flag(flags, options, "--ids", "1,2,3", "Token ids",
@@ -174,6 +220,35 @@ Command detokenize_command() {
   flags.alias("--text");
   command.check = [options] { return check_sources(*options, "--ids 1,2,3"); };
   command.run = [options] { return run_detokenize(*options); };
+  return command;
+}
+
+Command template_command() {
+  const auto options = std::make_shared<TemplateOptions>();
+  Command command;
+  command.name = "template";
+  command.summary = "Render a chat template, byte for byte";
+  command.example =
+      "  quire template --tokenizer ~/models/llama --input conversation.json\n"
+      "  echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | quire template "
+      "--input -";
+  FlagSet& flags = command.flags;
+  flags.begin_group("Template");
+  flags.directory("--tokenizer", &options->tokenizer,
+                  "Directory of a model with a template; without it, the embedded model");
+  flags.refused("--model", "is not needed here; give the model's directory as --tokenizer DIR");
+  flags.file("--template", &options->template_file,
+             "A file with a template, instead of --tokenizer");
+  flags.file("--input", &options->input,
+             "A JSON object: messages, tools, add_generation_prompt, …; - is standard input");
+  command.check = [options] {
+    if (options->input.empty()) return invalid_argument("expected --input FILE");
+    if (!options->tokenizer.empty() && !options->template_file.empty()) {
+      return invalid_argument("expected either --tokenizer DIR or --template FILE, got both");
+    }
+    return Status();
+  };
+  command.run = [options] { return run_template(*options); };
   return command;
 }
 

@@ -22,7 +22,7 @@
 #include <optional>
 #include <unordered_set>
 
-#include "http_client/response_parser.h"
+#include "http_client/parsers.h"
 
 namespace quire::http_client {
 namespace {
@@ -148,7 +148,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
       end_ -= begin_;
       begin_ = 0;
     }
-    if (end_ == buffer_.size()) return end(internal_error("[http] the answer's head is too large"));
+    if (end_ == buffer_.size())
+      return end(internal_error("[http] the response's head is too large"));
     with_stream([&](auto& stream) {
       stream.async_read_some(asio::buffer(buffer_.data() + end_, buffer_.size() - end_),
                              [self = shared_from_this()](const ErrorCode& error, size_t size) {
@@ -223,10 +224,9 @@ Result<std::vector<Protocol::endpoint>> resolve(asio::io_context& context,
   std::vector<Protocol::endpoint> endpoints;
   if (!config.unix_socket_path.empty()) {
     if (config.unix_socket_path.size() >= sizeof(sockaddr_un::sun_path)) {
-      return invalid_argument(
-          fmt::format("[http] the path of a Unix socket; got {} bytes, "
-                      "expected fewer than {}",
-                      config.unix_socket_path.size(), sizeof(sockaddr_un::sun_path)));
+      return invalid_argument(fmt::format(
+          "[http] the path of a Unix socket is too long; got {} bytes, expected fewer than {}",
+          config.unix_socket_path.size(), sizeof(sockaddr_un::sun_path)));
     }
     endpoints.emplace_back(asio::local::stream_protocol::endpoint(config.unix_socket_path));
     return endpoints;
@@ -369,9 +369,9 @@ class AsioClient final : public Client, public Owner {
   std::unordered_set<ConnectionPtr> active_;
 };
 
-class WholeAnswer final : public ResponseHandler {
+class WholeResponse final : public ResponseHandler {
  public:
-  WholeAnswer(Client& client, size_t max_bytes) : client_(client), max_bytes_(max_bytes) {}
+  WholeResponse(Client& client, size_t max_bytes) : client_(client), max_bytes_(max_bytes) {}
 
   void on_head(int status) override { response.status = status; }
   void on_body(std::string_view piece) override {
@@ -382,7 +382,7 @@ class WholeAnswer final : public ResponseHandler {
     response.body += piece;
   }
   void on_end(const Status& status) override {
-    result = is_too_large_ ? resource_exhausted("[http] the answer is too large") : status;
+    result = is_too_large_ ? resource_exhausted("[http] the response is too large") : status;
     client_.stop();
   }
 
@@ -395,7 +395,7 @@ class WholeAnswer final : public ResponseHandler {
   bool is_too_large_ = false;
 };
 
-void stop_when(Client& client, const std::shared_ptr<WholeAnswer>& answer,
+void stop_when(Client& client, const std::shared_ptr<WholeResponse>& answer,
                const std::function<bool()>& interrupted) {
   if (answer->result) return;
   if (interrupted()) return client.stop();
@@ -417,7 +417,7 @@ Result<std::unique_ptr<Client>> Client::create(ClientConfig config) {
 
 Result<Response> fetch(Client& client, Request request, size_t max_body_bytes,
                        const std::function<bool()>& interrupted) {
-  const auto answer = std::make_shared<WholeAnswer>(client, max_body_bytes);
+  const auto answer = std::make_shared<WholeResponse>(client, max_body_bytes);
   client.send(std::move(request), answer);
   stop_when(client, answer, interrupted);
   client.run();

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "http_client/url.h"
+#include "http_client/parsers.h"
 #include "quire/status.h"
 
 namespace quire::http_client {

@@ -1,15 +1,37 @@
 // Measures the attention backends of a GPU, for `quire tune` and `quire bench attention`.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "attn/workload.h"
+#include "attn/selector.h"
 #include "platform/platform.h"
 
 namespace quire {
+
+// A batch that attention is measured with.
+struct AttentionWorkload {
+  Phase phase = Phase::kDecode;
+  int q_len = 1;                 // query tokens per request, at the end of its context
+  int max_kv_len = 0;            // upper bound of the lengths drawn; the longest may be lower
+  bool ragged = false;           // as in the tuning table
+  std::vector<int32_t> kv_lens;  // [num_reqs], from q_len to max_kv_len
+  // Pages are drawn with replacement from this many pages. 0: all pages are distinct and shuffled,
+  // as far as the memory allows.
+  int64_t pool_pages = 0;
+
+  int num_reqs() const { return static_cast<int>(kv_lens.size()); }
+  int longest() const;  // the longest context, as given to backends
+};
+
+int64_t num_pages(const AttentionWorkload& workload, int page_size);
+// The key of a decode step with these lengths.
+DecodeKey decode_key(const AttentionWorkload& workload);
+// The use as the engine serves it: decode in graphs, prompts eagerly.
+AttentionUse use_of(const AttentionWorkload& workload);
 
 struct MeasureConfig {
   AttentionShape shape = {};

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "cli/command.h"
 #include "cli/engine_flags.h"
-#include "cli/foreign_flags.h"
-#include "cli/sampling_fields.h"
+#include "cli/sampling_flags.h"
+#include "cli/unknown_flags.h"
 #include "platform/platform.h"
 
 namespace quire::cli {
@@ -90,9 +91,9 @@ TEST(ForeignFlags, HaveARemedyOrAnotherSpelling) {
   EXPECT_THAT(std::string(foreign_flag_remedy("--revision")), HasSubstr("--model DIR"));
   EXPECT_EQ(foreign_flag_remedy("--model"), "");
   EXPECT_EQ(foreign_flag_remedy(""), "");
-  EXPECT_EQ(spelled_as_here("-tp"), "--tensor-parallel-size");
-  EXPECT_EQ(spelled_as_here("-tp=4"), "--tensor-parallel-size=4");
-  EXPECT_EQ(spelled_as_here("-tpx"), "-tpx");
+  EXPECT_EQ(canonical_flag("-tp"), "--tensor-parallel-size");
+  EXPECT_EQ(canonical_flag("-tp=4"), "--tensor-parallel-size=4");
+  EXPECT_EQ(canonical_flag("-tpx"), "-tpx");
 }
 
 TEST(ParseNumber, TakesTheWholeTextOrNothing) {
@@ -138,7 +139,7 @@ TEST(ParseIds, TakesListsOfTokenIds) {
 TEST(Unexpected, ShowsOneShortPrintableLine) {
   const std::string message = unexpected("a\nb\xff" + std::string(500, 'x'), "less").message();
   EXPECT_EQ(message.find('\n'), std::string::npos);
-  EXPECT_LT(message.size(), 150U);
+  EXPECT_LT(message.size(), 120U);
 }
 
 Status set(const FlagSet& flags, std::string_view name, std::string_view value) {
@@ -263,6 +264,57 @@ TEST(EngineFlags, RefuseWhatIsWrongAndKeepTheDefault) {
   EXPECT_FALSE(set(flags, "--gpu-memory-utilization", "1.5").ok());
   EXPECT_EQ(config.block_size, 16);
   EXPECT_EQ(config.max_num_seqs, EngineConfig().max_num_seqs);
+}
+
+TEST(BenchServeFlags, ReadListsAndLimits) {
+  const Command command = bench_serve_command();
+  EXPECT_TRUE(set(command.flags, "--metric-percentiles", "50,99.9").ok());
+  EXPECT_TRUE(set(command.flags, "--percentile-metrics", "itl,ttft").ok());
+  EXPECT_TRUE(set(command.flags, "--goodput", "ttft:250 tpot:50").ok());
+  EXPECT_FALSE(set(command.flags, "--metric-percentiles", "101").ok());
+  EXPECT_FALSE(set(command.flags, "--percentile-metrics", "speed").ok());
+  for (const char* bad : {"ttft", "ttft:", "itl:3", "ttft:-1", "x:1"}) {
+    EXPECT_FALSE(set(command.flags, "--goodput", bad).ok()) << bad;
+  }
+}
+
+TEST(NameFlags, ReplacesTheFieldsOfTheLibrary) {
+  const auto message = [](std::string text) { return engine_message(internal_error(text)); };
+  EXPECT_EQ(message("max_num_seqs: must be 1 to 4096, got 0"),
+            "--max-num-seqs: must be 1 to 4096, got 0");
+  EXPECT_EQ(message("[engine] num_threads: got -1; lower `max_num_seqs` or `kv_cache_memory`"),
+            "[engine] --threads: got -1; lower --max-num-seqs or --kv-cache-memory");
+  EXPECT_EQ(message("[engine] set `chat_template` or `other`; max_num_seqs is 3"),
+            "[engine] set --chat-template or `other`; max_num_seqs is 3");
+  EXPECT_EQ(message("[cut"), "[cut");
+}
+
+TEST(EditDistance, CountsLettersAndSwaps) {
+  EXPECT_EQ(edit_distance("", ""), 0U);
+  EXPECT_EQ(edit_distance("", "abc"), 3U);
+  EXPECT_EQ(edit_distance("abc", ""), 3U);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
+  EXPECT_EQ(edit_distance("mesages", "messages"), 1U);
+  EXPECT_EQ(edit_distance("chta", "chat"), 1U);
+}
+
+TEST(Nearest, IsWhatMayHaveBeenMeant) {
+  const std::vector<std::string> known = {"chat", "generate", "--help", "--top-p", "--temperature"};
+  EXPECT_EQ(nearest("genrate", known), "generate");
+  EXPECT_EQ(nearest("--tempurature", known), "--temperature");
+  EXPECT_EQ(nearest("--top_p", known), "--top-p");
+  EXPECT_EQ(nearest("--temp", known), "--temperature");
+  EXPECT_EQ(nearest("cat", known), "chat");
+  EXPECT_EQ(nearest("coat", known), "chat");
+}
+
+TEST(Nearest, LeavesOtherWordsAlone) {
+  const std::vector<std::string> known = {"chat", "generate"};
+  EXPECT_EQ(nearest("chat", known), "");  // it is one
+  EXPECT_EQ(nearest("boat", known), "");  // two of four letters
+  EXPECT_EQ(nearest("frobnicate", known), "");
+  EXPECT_EQ(nearest("", known), "");
+  EXPECT_EQ(nearest("chat", {}), "");
 }
 
 }  // namespace

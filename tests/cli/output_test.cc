@@ -1,39 +1,22 @@
-// Statistics, progress, JSON of completions, history, machine files, completion scripts.
+// Progress, JSON of results, history, machine files, completion scripts.
 #include "cli/output.h"
 
 #include <gmock/gmock.h>
 
 #include "base/json.h"
-#include "cli/bench_run.h"
-#include "cli/chat_history.h"
-#include "cli/completion_json.h"
-#include "cli/input.h"
-#include "cli/machine.h"
-#include "cli/progress.h"
-#include "cli/shell_completion.h"
-#include "cli/statistics.h"
+#include "base/text_input.h"
+#include "cli/chat.h"
+#include "cli/command.h"
+#include "cli/doctor.h"
+#include "cli/generate.h"
 
 namespace quire::cli {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-TEST(Statistics, AgreeWithNumpy) {
-  const std::vector<double> values = {4, 1, 3, 2};
-  EXPECT_DOUBLE_EQ(mean(values), 2.5);
-  EXPECT_DOUBLE_EQ(standard_deviation(values), 1.118033988749895);
-  EXPECT_DOUBLE_EQ(percentile(values, 50), 2.5);
-  EXPECT_DOUBLE_EQ(percentile(values, 90), 3.7);
-  EXPECT_DOUBLE_EQ(percentile(values, 0), 1.0);
-  EXPECT_DOUBLE_EQ(percentile(values, 100), 4.0);
-  EXPECT_DOUBLE_EQ(percentile({}, 50), 0.0);
-  EXPECT_EQ(percentiles(values).size(), 6U);
-}
 
 TEST(EscapeControls, LeavesNothingForATerminalToObey) {
   EXPECT_EQ(escape_controls("a\n\tb é"), "a\n\tb é");
@@ -46,60 +29,28 @@ TEST(WriteOutputFile, SaysWhyItCannot) {
   EXPECT_THAT(write_output_file("/no/such/file", "x").message(), HasSubstr("No such file"));
 }
 
-TEST(Summarize, CountsTokensAndTimes) {
-  Completion completion;
-  completion.prompt_token_ids = {1, 2, 3};
-  completion.submit_time = Clock::time_point(std::chrono::seconds(10));
-  Answer answer;
-  answer.token_ids = {4, 5, 6};
-  answer.first_token_time = Clock::time_point(std::chrono::seconds(12));
-  answer.last_token_time = Clock::time_point(std::chrono::seconds(16));
-  completion.answers = {answer};
-  const BenchResult result = summarize(std::vector{completion}, 4.0);
-  EXPECT_EQ(result.num_prompt_tokens, 3);
-  EXPECT_EQ(result.num_output_tokens, 3);
-  EXPECT_THAT(result.first_token_s, ElementsAre(2.0));
-  EXPECT_THAT(result.per_token_s, ElementsAre(2.0));
-  EXPECT_DOUBLE_EQ(result.total_tokens_per_s(), 1.5);
-}
-
-TEST(CheckLengths, CountsPromptAndAnswer) {
-  EXPECT_TRUE(check_lengths(3, 5, 8, "").ok());
-  EXPECT_THAT(check_lengths(3, 5, 7, "--input-len").message(),
-              AllOf(HasSubstr("3 + 5"), EndsWith("lower --input-len")));
-  EXPECT_FALSE(check_lengths(INT32_MAX, INT32_MAX, INT32_MAX, "").ok());
-}
-
-TEST(SplitLines, KeepsNumbersAcrossBlankLines) {
-  const auto lines = split_lines("a\n\n \t\r\nb");
-  ASSERT_EQ(lines.size(), 2U);
-  EXPECT_EQ(lines[1].text, "b");
-  EXPECT_EQ(line_source("f", lines[1]), "f:4");
-  EXPECT_EQ(line_source("-", lines[0]), "standard input:1");
-}
-
 TEST(ProgressLine, ShowsItsShare) {
   EXPECT_EQ(progress_line("x", 5, 10, "note"),
             "x [###############---------------]  50% 5/10  note");
   EXPECT_THAT(progress_line("x", 0, 0, ""), HasSubstr("100%"));
 }
 
-Completion two_answers() {
-  Completion completion;
-  completion.prompt_token_ids = {7};
-  completion.prompt_logprobs = {{}, {{3, -0.5F, 1}}};
-  completion.answers.resize(2);
-  completion.answers[0].token_ids = {1};
-  completion.answers[0].text = "a\"b";
-  completion.answers[0].finish_reason = FinishReason::kStop;
-  completion.answers[0].logprobs = {{{1, -0.25F, 2}}};
-  completion.answers[1].finish_reason = FinishReason::kLength;
-  return completion;
+RequestResult two_samples() {
+  RequestResult result;
+  result.prompt_token_ids = {7};
+  result.prompt_logprobs = {{}, {{3, -0.5F, 1}}};
+  result.samples.resize(2);
+  result.samples[0].token_ids = {1};
+  result.samples[0].text = "a\"b";
+  result.samples[0].finish_reason = FinishReason::kStop;
+  result.samples[0].logprobs = {{{1, -0.25F, 2}}};
+  result.samples[1].finish_reason = FinishReason::kLength;
+  return result;
 }
 
-TEST(CompletionLines, AreOneObjectAnAnswer) {
+TEST(ResultLines, AreOneObjectAnAnswer) {
   const std::string text =
-      completion_lines(3, two_answers(), [](int32_t id) { return "t" + std::to_string(id); });
+      result_lines(3, two_samples(), [](int32_t id) { return "t" + std::to_string(id); });
   const auto lines = split_lines(text);
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0].text,
@@ -111,11 +62,11 @@ TEST(CompletionLines, AreOneObjectAnAnswer) {
   EXPECT_THAT(std::string(lines[1].text), HasSubstr(R"("finish_reason":"length")"));
 }
 
-TEST(CompletionLines, AnAnswersErrorStandsInItsOwnLine) {
-  Completion completion = two_answers();
-  completion.answers[1].finish_reason = FinishReason::kError;
-  completion.answers[1].error = internal_error("[sample] row 3");
-  const std::string text = completion_lines(0, completion, [](int32_t) { return ""; });
+TEST(ResultLines, AnAnswersErrorStandsInItsOwnLine) {
+  RequestResult result = two_samples();
+  result.samples[1].finish_reason = FinishReason::kError;
+  result.samples[1].error = internal_error("[sample] row 3");
+  const std::string text = result_lines(0, result, [](int32_t) { return ""; });
   const auto lines = split_lines(text);
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_THAT(std::string(lines[0].text), Not(HasSubstr("\"error\":")));
@@ -123,10 +74,10 @@ TEST(CompletionLines, AnAnswersErrorStandsInItsOwnLine) {
               HasSubstr(R"("finish_reason":"error","error":"[sample] row 3")"));
 }
 
-TEST(CompletionLines, OneAnswerHasThePromptsNumberAlone) {
-  Completion completion = two_answers();
-  completion.answers.resize(1);
-  EXPECT_THAT(completion_lines(4, completion, [](int32_t) { return ""; }),
+TEST(ResultLines, OneAnswerHasThePromptsNumberAlone) {
+  RequestResult result = two_samples();
+  result.samples.resize(1);
+  EXPECT_THAT(result_lines(4, result, [](int32_t) { return ""; }),
               AllOf(StartsWith(R"({"index":4,)"), Not(HasSubstr("answer_index"))));
   EXPECT_EQ(error_line(4, invalid_argument("no")), "{\"index\":4,\"error\":\"no\"}\n");
 }

@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "attn/workload.h"
 #include "cuda/base/memory.h"
 #include "platform/tune.h"
 

@@ -1,0 +1,60 @@
+#include "base/text_input.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace quire {
+
+Result<std::string> read_input(const std::string& path) {
+  constexpr size_t kMaxInputBytes = size_t{1} << 30;
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  QUIRE_ASSIGN_OR_RETURN(std::string text,
+                         path == "-" ? read_to_end(STDIN_FILENO, input_name(path), kMaxInputBytes)
+                                     : read_file_or_pipe(path, kMaxInputBytes));
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  return text;
+}
+
+std::string_view input_name(std::string_view path) {
+  return path == "-" ? "standard input" : path;
+}
+
+std::vector<Line> split_lines(std::string_view text) {
+  std::vector<Line> lines;
+  size_t number = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    ++number;
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos) lines.push_back({line, number});
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+std::string line_source(std::string_view path, const Line& line) {
+  return fmt::format("{}:{}", input_name(path), line.number);
+}
+
+Result<JsonDocument> parse_json_line(std::string_view line, std::string_view source,
+                                     std::string_view expected) {
+  constexpr JsonLimits kLimits = {.max_bytes = size_t{64} << 20, .max_depth = 32};
+  auto document = JsonDocument::parse(line, source, kLimits);
+  if (document.status().code() == StatusCode::kInvalidArgument) {
+    return invalid_argument(fmt::format(
+        "[input] {}: got '{}', expected {} (valid JSON of at most {} MiB and {} levels)", source,
+        clipped(line), expected, kLimits.max_bytes >> 20, kLimits.max_depth));
+  }
+  if (!document.ok()) return document;
+  const auto repeated = find_nested_repeated_key(document->root());
+  if (!repeated) return document;
+  return invalid_argument(fmt::format("[input] {}: got the key {} twice, expected it once", source,
+                                      repeated->substr(1)));
+}
+
+}  // namespace quire

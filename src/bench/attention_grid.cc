@@ -1,0 +1,141 @@
+#include "bench/attention_grid.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace quire::bench {
+namespace {
+
+using Sizes = std::vector<int>;
+
+constexpr int64_t kSeedPoolPages = 16'000;
+
+AttentionWorkload prompts(int num_reqs, int num_tokens) {
+  return full_workload(Phase::kPrefill, num_reqs, num_tokens, num_tokens);
+}
+
+Sizes powers_of_two(int first, int last) {
+  Sizes sizes;
+  for (int size = first; size <= last; size *= 2) sizes.push_back(size);
+  return sizes;
+}
+
+Sizes or_default(const Sizes& sizes, Sizes own) {
+  return sizes.empty() ? std::move(own) : sizes;
+}
+
+AttentionWorkload drawn_workload(int num_reqs, int q_len, int max_kv_len, uint64_t seed) {
+  AttentionWorkload workload = ragged_workload(num_reqs, q_len, max_kv_len, seed);
+  workload.pool_pages = kSeedPoolPages;
+  return workload;
+}
+
+std::vector<AttentionWorkload> prefill_grid(const BenchGridConfig& config) {
+  if (config.num_seqs.empty() && config.kv_lens.empty()) {
+    return {prompts(1, 2048), prompts(1, 8192), prompts(4, 2048), prompts(16, 1024)};
+  }
+  std::vector<AttentionWorkload> workloads;
+  for (const int num_tokens : or_default(config.kv_lens, {2048})) {
+    for (const int num_reqs : or_default(config.num_seqs, {1})) {
+      workloads.push_back(prompts(num_reqs, num_tokens));
+    }
+  }
+  return workloads;
+}
+
+// The decode batches that tuning measures at one query length.
+struct DecodeSizes {
+  Sizes num_reqs;
+  Sizes kv_lens;
+};
+
+DecodeSizes decode_sizes(bool quick, int q_len) {
+  if (quick && q_len > 1 && q_len != 5) return {};
+  if (quick) return {{1, 16, 256}, q_len == 1 ? Sizes{1024, 8192} : Sizes{8192}};
+  if (q_len > 1) return {{1, 4, 16, 64, 256}, {1024, 8192, 65'536}};
+  Sizes kv_lens = powers_of_two(1024, 131'072);
+  kv_lens.insert(kv_lens.begin(), 256);
+  return {{1, 4, 8, 16, 32, 64, 128, 256}, kv_lens};
+}
+
+}  // namespace
+
+AttentionWorkload full_workload(Phase phase, int num_reqs, int q_len, int kv_len) {
+  return {.phase = phase,
+          .q_len = q_len,
+          .max_kv_len = kv_len,
+          .kv_lens = std::vector<int32_t>(static_cast<size_t>(num_reqs), kv_len)};
+}
+
+AttentionWorkload ragged_workload(int num_reqs, int q_len, int max_kv_len, uint64_t seed) {
+  AttentionWorkload workload = full_workload(Phase::kDecode, num_reqs, q_len, max_kv_len);
+  workload.ragged = true;
+  std::seed_seq sizes{seed, uint64_t(num_reqs), uint64_t(max_kv_len)};
+  std::mt19937_64 random(sizes);
+  // Distributions of the standard library differ between implementations. The remainder's bias is
+  // negligible.
+  const auto range = static_cast<uint64_t>(max_kv_len - q_len + 1);
+  for (int32_t& kv_len : workload.kv_lens) {
+    kv_len = q_len + static_cast<int32_t>(random() % range);
+  }
+  return workload;
+}
+
+double num_kv_bytes(const AttentionShape& shape, const AttentionWorkload& workload) {
+  double num_tokens = 0.0;
+  for (const int32_t kv_len : workload.kv_lens) num_tokens += kv_len;
+  return num_tokens * shape.num_kv_heads * (shape.head_dim + shape.head_dim_v) *
+         static_cast<double>(dtype_bytes(shape.kv));
+}
+
+double num_operations(const AttentionShape& shape, const AttentionWorkload& workload) {
+  double num_visible = 0.0;
+  for (const int32_t kv_len : workload.kv_lens) {
+    num_visible += workload.q_len * (kv_len - (workload.q_len - 1) / 2.0);
+  }
+  return 2.0 * num_visible * shape.num_heads * (shape.head_dim + shape.head_dim_v);
+}
+
+std::vector<AttentionWorkload> tuning_grid(bool quick, std::span<const int> q_lens) {
+  std::vector<AttentionWorkload> workloads;
+  for (const int q_len : q_lens) {
+    const DecodeSizes sizes = decode_sizes(quick, q_len);
+    for (const bool ragged : {false, true}) {
+      for (const int kv_len : sizes.kv_lens) {
+        for (const int num_reqs : sizes.num_reqs) {
+          if (!ragged) {
+            workloads.push_back(full_workload(Phase::kDecode, num_reqs, q_len, kv_len));
+          } else if (num_reqs > 1) {  // one request is never ragged
+            workloads.push_back(drawn_workload(num_reqs, q_len, kv_len, kWorkloadSeed));
+          }
+        }
+      }
+    }
+  }
+  if (std::ranges::find(q_lens, 1) == q_lens.end()) return workloads;
+  for (const int num_tokens : quick ? Sizes{2048} : Sizes{512, 2048, 8192}) {
+    workloads.push_back(prompts(1, num_tokens));
+  }
+  return workloads;
+}
+
+std::vector<AttentionWorkload> bench_grid(const BenchGridConfig& config) {
+  if (config.grid == BenchGrid::kPrefill) return prefill_grid(config);
+  std::vector<AttentionWorkload> workloads;
+  for (const int q_len : config.q_lens) {
+    for (const int kv_len : or_default(config.kv_lens, powers_of_two(1024, 131'072))) {
+      if (kv_len < q_len) continue;
+      for (const int num_reqs : or_default(config.num_seqs, {1, 4, 8, 16, 32, 64, 128, 256})) {
+        if (config.grid == BenchGrid::kStrict) {
+          workloads.push_back(full_workload(Phase::kDecode, num_reqs, q_len, kv_len));
+        } else {
+          workloads.push_back(drawn_workload(num_reqs, q_len, kv_len, config.seed));
+        }
+      }
+    }
+  }
+  return workloads;
+}
+
+}  // namespace quire::bench

@@ -1,0 +1,55 @@
+// The batches that `quire tune` and `quire bench attention` measure. They are the same on every
+// machine.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "platform/tune.h"
+
+namespace quire::bench {
+
+// A workload in which every request has the full length.
+AttentionWorkload full_workload(Phase phase, int num_reqs, int q_len, int kv_len);
+// Draws lengths uniformly from [q_len, max_kv_len]; they depend only on the arguments.
+AttentionWorkload ragged_workload(int num_reqs, int q_len, int max_kv_len, uint64_t seed);
+
+// Bytes of the keys and values that the queries see: the minimum that a decode step must read.
+double num_kv_bytes(const AttentionShape& shape, const AttentionWorkload& workload);
+// Operations of both matrix products, causal.
+double num_operations(const AttentionShape& shape, const AttentionWorkload& workload);
+
+constexpr uint64_t kWorkloadSeed = 0;
+// One more than a power of two: at these lengths the packed rows of a request outgrow a kernel's
+// tile.
+inline constexpr int kTuningQLens[] = {1, 2, 3, 5, 9};
+
+// The batches that `quire tune` measures: full and ragged decode of each query length and, if
+// q_lens contains 1, prompts. Longer queries are measured at fewer sizes, because only some
+// backends support them: on an H200 tuning takes about 1.5 times as long with all of kTuningQLens
+// as with 1 alone. Ragged batches draw their pages as kSeed does. On an H200 FlashInfer finds
+// shared pages in the L2 cache and is up to 13 % faster because of them. A choice made with shared
+// pages costs at most 2.4 % when all pages are distinct, except in one cell of 56 (7.5 %, 256
+// sequences of up to 2,048 tokens).
+// With `quick`, fewer sizes, and among the longer queries only those of 5 tokens.
+std::vector<AttentionWorkload> tuning_grid(bool quick, std::span<const int> q_lens = kTuningQLens);
+
+// The tables of `quire bench attention`.
+enum class BenchGrid {
+  kSeed,     // ragged, pages drawn with replacement from 16,000: vLLM's decode benchmark
+  kStrict,   // full lengths, distinct pages
+  kPrefill,  // whole prompts
+};
+struct BenchGridConfig {
+  BenchGrid grid = BenchGrid::kSeed;
+  std::vector<int> num_seqs = {};  // empty: the grid's default
+  std::vector<int> kv_lens = {};
+  std::vector<int> q_lens = {1};  // decode only
+  uint64_t seed = kWorkloadSeed;
+};
+// Ordered by query length, then by context length, then by number of sequences. Contexts shorter
+// than the query are omitted.
+std::vector<AttentionWorkload> bench_grid(const BenchGridConfig& config);
+
+}  // namespace quire::bench

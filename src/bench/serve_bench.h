@@ -1,0 +1,47 @@
+// Measures a server that speaks OpenAI's API: `quire bench serve`.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "bench/serve_report.h"
+#include "bench/server_load.h"
+
+namespace quire::bench {
+
+struct ServeBenchOptions {
+  std::string base_url;  // empty: host and port
+  std::string host = "127.0.0.1";
+  int port = 8000;
+  std::string uds;
+  std::string endpoint = "/v1/completions";
+  std::string model;    // empty: the first that the server lists
+  std::string api_key;  // one line; empty: none
+  bool insecure = false;
+
+  ServePromptConfig prompts;
+  int vocab_size = 0;  // 0: the server's
+  bool ignore_eos = false;
+  double temperature = 0.0;
+
+  ArrivalConfig arrivals{.request_rate = std::numeric_limits<double>::infinity()};
+  bool has_rate = false;  // the rate replaces a trace's own times
+  int max_concurrency = 0;
+  int num_warmups = 0;
+
+  ReportConfig report{{std::begin(kLatencyKinds), std::end(kLatencyKinds)}, {99}};
+  std::vector<Goodput> goodput;
+};
+
+struct ServeBenchResult {
+  Status end;  // kCancelled after an interrupt; the result then covers finished requests
+  std::string model;
+  ServeResult result;
+  std::vector<std::string> remarks;  // one line each: failed requests, doubts about the numbers
+};
+
+Result<ServeBenchResult> measure_server(const ServeBenchOptions& options, const Hooks& hooks);
+std::string to_json(const ServeBenchResult& result, const ServeBenchOptions& options);
+
+}  // namespace quire::bench

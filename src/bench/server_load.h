@@ -1,0 +1,104 @@
+// Puts load on a server: sends streaming requests when they are due and times each response as
+// vLLM's benchmark does.
+#pragma once
+
+#include <simdjson.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/dataset.h"
+#include "bench/measurement.h"
+#include "http_client/client.h"
+
+namespace quire::bench {
+
+struct ArrivalConfig {
+  double request_rate = 0.0;  // requests per second, or infinity: all at once
+  double burstiness = 1.0;    // shape of the gamma distribution: 1 is Poisson, smaller is burstier
+  uint64_t seed = 0;
+};
+
+// The times in seconds from the start at which requests are due, in ascending order. As in vLLM,
+// intervals are drawn from a gamma distribution with mean 1 / request_rate, then scaled so that the
+// last request is due at num_requests / request_rate.
+std::vector<double> arrival_times(const ArrivalConfig& config, int num_requests);
+
+struct RequestConfig {
+  std::string model;
+  bool is_chat = false;
+  bool ignore_eos = false;
+  double temperature = 0.0;
+};
+// The body of a streaming request whose last chunk reports the usage.
+std::string request_body(const ServePrompt& prompt, const RequestConfig& config);
+
+// One streamed response as a client sees it, by vLLM's definitions. Times are in seconds. Latencies
+// are measured from the moment the request was sent.
+struct ServedResponse {
+  enum class End { kNone, kOk, kFailed };  // kNone: the benchmark ended before the request did
+
+  End end = End::kNone;
+  double sent_s = 0.0;                // from the benchmark's start
+  double first_token_s = 0.0;         // TTFT
+  double latency_s = 0.0;             // E2EL: until the last chunk with text or a finish reason
+  std::vector<double> inter_token_s;  // ITL: between chunks of text
+  int64_t num_prompt_tokens = 0;
+  int64_t num_output_tokens = 0;  // from the server's usage, else the number of chunks with text
+  std::string error_kind;         // with kFailed: "HTTP 429", "no connection", …
+  std::string error_message;
+};
+
+// Reads the body of a streaming completion or chat. Each chunk with text counts as one token. The
+// first chunk of a chat, which only names the role, does not count, so it does not set TTFT.
+class StreamReader {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  StreamReader(ServedResponse& response, TimePoint sent) : response_(response), sent_(sent) {}
+
+  // Returns false if the stream is malformed; the ServedResponse then holds the reason.
+  bool feed(std::string_view piece, TimePoint now);
+  // To be called when the body has ended.
+  void finish();
+
+ private:
+  void read_event(std::string_view data, double now_s);
+  void read_choice(simdjson::dom::element choice, double now_s);
+  void fail(std::string kind, std::string_view message);
+
+  ServedResponse& response_;
+  TimePoint sent_;
+  http_client::SseReader events_;
+  simdjson::dom::parser parser_;
+  int64_t num_chunks_ = 0;
+  int64_t num_usage_tokens_ = -1;  // < 0: the server did not report it
+  bool has_finish_reason_ = false;
+  bool is_done_ = false;
+};
+
+struct LoadConfig {
+  std::string target;       // "/v1/completions"
+  int max_concurrency = 0;  // 0: no limit. As in vLLM, time spent waiting here is unmeasured
+};
+
+struct TimedRequest {
+  std::string body;
+  double due_s = 0.0;  // ascending
+};
+
+struct LoadResult {
+  std::vector<ServedResponse> responses;  // one per request
+  double duration_s = 0.0;
+  int peak_concurrent = 0;
+  double cpu_s = 0.0;  // CPU time of this process
+};
+
+// Blocks until every request has ended or hooks.interrupted() returns true.
+LoadResult run_load(http_client::Client& client, const std::vector<TimedRequest>& requests,
+                    const LoadConfig& config, const Hooks& hooks);
+
+}  // namespace quire::bench

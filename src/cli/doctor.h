@@ -1,0 +1,28 @@
+// Facts about this machine, from the operating system, for `quire doctor`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quire::cli {
+
+struct Machine {
+  std::string cpu;                     // "Intel(R) Xeon(R) …", or "unknown"
+  std::vector<std::string> features;   // the CPU flags that matter to Quire
+  int64_t total_bytes = 0;             // memory
+  std::string transparent_huge_pages;  // "always", "madvise", "never" or "unknown"
+  int64_t num_huge_pages = 0;          // reserved
+};
+
+Machine inspect_machine();
+
+// The value after "key :" in the first line of /proc/cpuinfo or /proc/meminfo with that key.
+std::string proc_field(std::string_view text, std::string_view key);
+// The bytes of a value such as "16384 kB"; 0 if it is malformed.
+int64_t kib_field_bytes(std::string_view value);
+// The word in brackets, such as "madvise" in "always [madvise] never".
+std::string bracketed(std::string_view text);
+
+}  // namespace quire::cli

@@ -1,0 +1,36 @@
+// The options of `quire serve`, and the checks that need no file of the model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/flags.h"
+#include "quire/config.h"
+#include "server/http/server.h"
+#include "server/service.h"
+
+namespace quire::cli {
+
+struct ServeOptions {
+  EngineConfig engine;
+  std::string model_dir;  // the positional form of engine.model
+  http::ServerConfig transport;
+  server::ServiceConfig service;
+  std::vector<std::string> api_keys;
+  std::string api_key_file;
+  std::string tool_call_parser = "auto";
+  std::string reasoning_parser = "auto";
+  int max_num_queued_tokens = static_cast<int>(server::AdmissionConfig().max_num_queued_tokens);
+  int64_t max_request_bytes = static_cast<int64_t>(http::Limits().max_body_bytes);
+  int64_t max_total_request_bytes = static_cast<int64_t>(http::Limits().max_total_body_bytes);
+  int64_t max_tokenize_bytes = static_cast<int64_t>(server::ServiceConfig().max_tokenize_bytes);
+  int drain_timeout = 30;  // seconds
+};
+
+void add_serve_flags(FlagSet& flags, ServeOptions* options);
+
+// Copies model_dir to engine.model. Rejects contradictions and flags that could have no effect.
+Status finalize(ServeOptions& options);
+
+}  // namespace quire::cli

@@ -1,0 +1,148 @@
+// `bench serve` against the real server.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/json.h"
+#include "platform/platform.h"
+#include "support/process.h"
+
+namespace quire::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using quire::testing::Process;
+using quire::testing::run_quire;
+using quire::testing::SpawnResult;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string scratch(const std::string& name) {
+  return (fs::path(::testing::TempDir()) / ("quire_bench_serve_" + name)).string();
+}
+
+// A server of the embedded model, at a socket of its own.
+class BenchServe : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_THAT(server_.read_out("\n"), HasSubstr("serving")); }
+  std::vector<std::string> arguments(std::vector<std::string> more) const {
+    std::vector<std::string> all = {"bench", "serve", "--uds", socket_};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  const std::string socket_ = scratch(std::to_string(::getpid()) + ".sock");
+  Process server_{{"serve", "--uds", socket_, "--api-key", "k", "--log-level", "warning"}};
+};
+
+TEST_F(BenchServe, MeasuresWhatTheServerGenerates) {
+  const std::string report = scratch("report.json");
+  for (const char* endpoint : {"/v1/completions", "/v1/chat/completions"}) {
+    const SpawnResult result = run_quire(arguments(
+        {"--api-key", "k", "--endpoint", endpoint, "--random-input-len", "12",
+         "--random-output-len", "8", "--num-prompts", "10", "--max-concurrency", "3",
+         "--ignore-eos", "--num-warmups", "1", "--goodput", "e2el:60000", "--json", report}));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("Successful requests:                     10"));
+    EXPECT_THAT(result.out, HasSubstr("P99 TTFT (ms):"));
+    const auto document = JsonDocument::load(report);
+    ASSERT_TRUE(document.ok());
+    const auto number = [&](const char* name) {
+      return document->root()[name].get_double().value();
+    };
+    EXPECT_EQ(number("completed"), 10);
+    EXPECT_EQ(number("total_output_tokens"), 80);
+    EXPECT_EQ(number("max_concurrent_requests"), 3);
+    EXPECT_GT(number("mean_ttft_ms"), 0);
+    EXPECT_NEAR(number("output_throughput") * number("duration"), 80, 1e-6);
+    EXPECT_NEAR(number("request_goodput"), number("request_throughput"), 1e-9);
+  }
+}
+
+TEST_F(BenchServe, FollowsATraceAndDialogues) {
+  const std::string trace = scratch("trace.jsonl");
+  std::ofstream(trace) << R"({"timestamp_ms": 100, "prompt": "One", "output_length": 2})"
+                       << "\n"
+                       << R"({"timestamp_ms": 500, "input_length": 4, "output_length": 3})"
+                       << "\n";
+  const SpawnResult traced = run_quire(arguments(
+      {"--api-key", "k", "--dataset-name", "trace", "--dataset-path", trace, "--ignore-eos"}));
+  ASSERT_EQ(traced.exit_code, 0) << traced.err;
+  EXPECT_THAT(traced.out, HasSubstr("Total generated tokens:                  5"));
+
+  const std::string dialogues = scratch("sharegpt.json");
+  std::ofstream(dialogues) << R"([{"conversations": [{"value": "What is one and two and three?"},)"
+                           << R"({"value": "That would be six, I think."}]}])";
+  const SpawnResult talked =
+      run_quire(arguments({"--api-key", "k", "--dataset-name", "sharegpt", "--dataset-path",
+                           dialogues, "--sharegpt-output-len", "5", "--num-prompts", "2",
+                           "--request-rate", "20", "--ignore-eos"}));
+  ASSERT_EQ(talked.exit_code, 0) << talked.err;
+  EXPECT_THAT(talked.out, HasSubstr("Total generated tokens:                  10"));
+}
+
+TEST_F(BenchServe, SaysWhatWentWrong) {
+  const SpawnResult refused = run_quire(arguments({"--model", "quire-abacus", "--vocab-size", "10",
+                                                   "--num-prompts", "5", "--api-key", "wrong"}));
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("5 requests failed: HTTP 401"));
+  EXPECT_THAT(run_quire({"bench", "serve", "--port", "1"}).err, HasSubstr("cannot connect"));
+  EXPECT_EQ(run_quire(arguments({"--goodput", "speed:1"})).exit_code, 2);
+  EXPECT_EQ(run_quire(arguments({"--dataset-name", "trace"})).exit_code, 2);
+}
+
+TEST_F(BenchServe, CtrlCReportsWhatWasMeasured) {
+  Process client(arguments({"--api-key", "k", "--random-input-len", "4", "--random-output-len", "4",
+                            "--num-prompts", "1000", "--request-rate", "20", "--ignore-eos"}));
+  ::usleep(1'500'000);
+  client.kill(SIGINT);
+  std::string out;
+  std::string err;
+  while (client.read_some(out, err)) {
+  }
+  EXPECT_EQ(client.wait(), 130);
+  EXPECT_THAT(out, HasSubstr("Serving Benchmark Result"));
+  EXPECT_THAT(err, HasSubstr("interrupted after"));
+}
+
+TEST(BenchAttention, WithoutAGpuSaysSo) {
+  if (cuda_status().ok()) GTEST_SKIP() << "there is a GPU";
+  for (const char* grid : {"seed", "strict", "prefill"}) {
+    const SpawnResult result = run_quire({"bench", "attention", "--grid", grid});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.out, IsEmpty());
+    EXPECT_THAT(result.err, HasSubstr("quire bench attention: [bench] attention is measured on a "
+                                      "GPU only; [cuda]"));
+  }
+  const SpawnResult tune = run_quire({"tune", "--quick"});
+  EXPECT_EQ(tune.exit_code, 1);
+  EXPECT_THAT(tune.err, HasSubstr("[tune] there is nothing to tune"));
+}
+
+TEST(BenchAttention, MistakesAreOneLineAndExitCode2) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--grid", "table"}, "one of seed, strict, prefill"},
+      {{"--num-heads", "8"}, "--num-kv-heads"},
+      {{"--num-heads", "9", "--num-kv-heads", "2", "--head-dim", "64"}, "multiple"},
+      {{"--num-seqs", "1,x"}, "--num-seqs"},
+      {{"--num-seqs", "0"}, "integers in [1, 4096]"},
+      {{"--seq-lens", "4", "--q-len", "5"}, "at least the 5 tokens"},
+      {{"--grid", "prefill", "--q-len", "5"}, "--q-len"},
+      {{"--backends", "xqa,fa9"}, "got 'fa9', expected one of native, flashinfer, xqa, cudnn"},
+      {{"--backends", ""}, "expected one of native"},
+      {{"--json", "/no/such/folder/x.json"}, "--json"}};
+  for (const auto& [flags, expected] : cases) {
+    std::vector<std::string> words = {"bench", "attention"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const SpawnResult result = run_quire(words);
+    EXPECT_EQ(result.exit_code, 2) << expected;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("quire bench attention:"), HasSubstr(expected)));
+  }
+}
+
+}  // namespace
+}  // namespace quire::cli
