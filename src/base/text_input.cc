@@ -57,4 +57,19 @@ Result<JsonDocument> parse_json_line(std::string_view line, std::string_view sou
                                       repeated->substr(1)));
 }
 
+Result<std::vector<int32_t>> read_token_ids(simdjson::dom::element value) {
+  simdjson::dom::array items;
+  if (value.get_array().get(items)) return invalid_argument("expected a list of token ids");
+  std::vector<int32_t> ids;
+  ids.reserve(items.size());
+  for (const simdjson::dom::element item : items) {
+    int64_t id = 0;
+    if (item.get_int64().get(id) || id < 0 || id > INT32_MAX) {
+      return invalid_argument("expected token ids, integers of at least 0");
+    }
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
 }  // namespace quire

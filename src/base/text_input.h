@@ -1,6 +1,7 @@
 // Text that a user hands to a command: files, pipes, standard input, and JSON lines in them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,5 +30,8 @@ std::string line_source(std::string_view path, const Line& line);
 // starts the message.
 Result<JsonDocument> parse_json_line(std::string_view line, std::string_view source,
                                      std::string_view expected);
+
+// Reads a JSON list of token ids. The error says what was expected.
+Result<std::vector<int32_t>> read_token_ids(simdjson::dom::element value);
 
 }  // namespace quire

@@ -59,8 +59,8 @@ std::string random_words(std::mt19937_64& random, int num_words) {
   return text;
 }
 
-Result<std::vector<ServePrompt>> random_prompts(const ServePromptConfig& config,
-                                                const ServerFacts& facts) {
+Result<std::vector<BenchRequest>> random_requests(const ServeDatasetConfig& config,
+                                                  const ServerFacts& facts) {
   RandomDataset dataset = {.input_len = config.input_len,
                            .output_len = config.output_len,
                            .range_ratio = config.range_ratio,
@@ -70,139 +70,106 @@ Result<std::vector<ServePrompt>> random_prompts(const ServePromptConfig& config,
   if (!config.wants_text) {
     QUIRE_ASSIGN_OR_RETURN(dataset.vocab_size, facts.vocab_size());
   }
+  std::vector<BenchRequest> requests = dataset.sample();
   std::mt19937_64 random(config.seed);
-  std::vector<ServePrompt> prompts;
-  for (BenchRequest& request : dataset.sample()) {
-    ServePrompt prompt;
-    prompt.output_len = request.output_len;
-    if (config.wants_text) {
-      prompt.text = random_words(random, static_cast<int>(request.prompt_token_ids.size()));
-    } else {
-      prompt.token_ids = std::move(request.prompt_token_ids);
-    }
-    prompts.push_back(std::move(prompt));
+  for (BenchRequest& request : requests) {
+    if (!config.wants_text) break;
+    request.text = random_words(random, static_cast<int>(request.token_ids.size()));
   }
-  return prompts;
+  return requests;
 }
 
-// ShareGptDataset works on token ids, of which only the count matters here, and only the server can
-// count them. So each text's ids are its index in `texts`, repeated once per token.
-Result<std::vector<ServePrompt>> sharegpt_prompts(const ServePromptConfig& config,
-                                                  const ServerFacts& facts) {
+Result<std::vector<BenchRequest>> sharegpt_requests(const ServeDatasetConfig& config,
+                                                    const ServerFacts& facts) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load(config.dataset_path));
   QUIRE_ASSIGN_OR_RETURN(std::vector<Dialogue> dialogues,
                          parse_sharegpt(document, config.dataset_path));
-  std::vector<std::string> texts;
-  ShareGptDataset dataset;
-  dataset.num_prompts = config.num_prompts;
-  dataset.output_len = config.sharegpt_output_len;
-  dataset.seed = config.seed;
-  Status failure;
-  dataset.tokenize = [&](std::string_view text) {
-    const Result<int> count = failure.ok() ? facts.count_tokens(text) : Result<int>(failure);
-    if (!count.ok()) failure = count.status();
-    texts.emplace_back(text);
-    return std::vector<int32_t>(static_cast<size_t>(count.ok() ? *count : 0),
-                                static_cast<int32_t>(texts.size() - 1));
-  };
-  const auto requests = dataset.sample(std::move(dialogues));
-  QUIRE_RETURN_IF_ERROR(failure);
-  QUIRE_RETURN_IF_ERROR(requests.status());
-  std::vector<ServePrompt> prompts;
-  for (const BenchRequest& request : *requests) {
-    ServePrompt prompt;
-    prompt.text = texts[static_cast<size_t>(request.prompt_token_ids.front())];
-    prompt.output_len = request.output_len;
-    prompts.push_back(std::move(prompt));
-  }
-  return prompts;
-}
-
-bool read_ids(simdjson::dom::array values, std::vector<int32_t>& ids) {
-  for (const simdjson::dom::element value : values) {
-    int64_t id = 0;
-    if (value.get_int64().get(id) || id < 0 || id > INT32_MAX) return false;
-    ids.push_back(static_cast<int32_t>(id));
-  }
-  return !ids.empty();
+  const ShareGptDataset dataset = {.num_prompts = config.num_prompts,
+                                   .output_len = config.sharegpt_output_len,
+                                   .seed = config.seed,
+                                   .count_tokens = facts.count_tokens};
+  return dataset.sample(std::move(dialogues));
 }
 
 // Reads trace lines. Asks for the vocabulary size once, when a line first needs it.
 class TraceReader {
  public:
-  TraceReader(const ServePromptConfig& config, const ServerFacts& facts)
+  TraceReader(const ServeDatasetConfig& config, const ServerFacts& facts)
       : config_(config), facts_(facts), random_(config.seed) {}
 
-  Result<ServePrompt> read(std::string_view line, const std::string& source) {
+  Result<BenchRequest> read(std::string_view line, const std::string& source) {
     QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
                            parse_json_line(line, source, "a JSON object of a request"));
     const auto wrong = [&](std::string_view what) {
       return invalid_argument(fmt::format("[dataset] {}: expected {}", source, what));
     };
     const simdjson::dom::element root = document.root();
-    ServePrompt prompt;
+    BenchRequest request;
     int64_t length = 0;
     if (root["output_length"].get_int64().get(length) || length < 1 || length > kMaxLen) {
       return wrong("'output_length', a number of tokens");
     }
-    prompt.output_len = static_cast<int>(length);
+    request.output_len = static_cast<int>(length);
     double timestamp_ms = 0;
     if (!root["timestamp_ms"].get_double().get(timestamp_ms)) {
       if (!(timestamp_ms >= 0)) return wrong("'timestamp_ms' of 0 or more");
-      prompt.arrival_s = timestamp_ms / 1e3;
+      request.arrival_s = timestamp_ms / 1e3;
     }
-    return with_content(root, std::move(prompt), wrong);
+    return with_content(root, std::move(request), wrong);
   }
 
  private:
   template <typename Wrong>
-  Result<ServePrompt> with_content(simdjson::dom::element root, ServePrompt prompt,
-                                   const Wrong& wrong) {
+  Result<BenchRequest> with_content(simdjson::dom::element root, BenchRequest request,
+                                    const Wrong& wrong) {
     std::string_view text;
-    simdjson::dom::array ids;
+    simdjson::dom::element ids;
     int64_t length = 0;
     if (!root["prompt"].get_string().get(text) && !text.empty()) {
-      prompt.text = text;
-      return prompt;
+      request.text = text;
+      return request;
     }
-    if (!root["prompt_token_ids"].get_array().get(ids)) {
+    if (!root["prompt_token_ids"].get(ids)) {
       if (config_.wants_text) return wrong("'prompt' or 'input_length': a chat takes no ids");
-      if (!read_ids(ids, prompt.token_ids)) return wrong("token ids of 0 or more");
-      return prompt;
+      const auto token_ids = read_token_ids(ids);
+      if (!token_ids.ok() || token_ids->empty())
+        return wrong("'prompt_token_ids', a list of token ids");
+      request.token_ids = *token_ids;
+      return request;
     }
     if (root["input_length"].get_int64().get(length) || length < 1 || length > kMaxLen) {
       return wrong("'prompt', 'prompt_token_ids' or 'input_length'");
     }
     if (config_.wants_text) {
-      prompt.text = random_words(random_, static_cast<int>(length));
-      return prompt;
+      request.text = random_words(random_, static_cast<int>(length));
+      return request;
     }
     if (vocab_size_ == 0) {
       QUIRE_ASSIGN_OR_RETURN(vocab_size_, facts_.vocab_size());
     }
-    prompt.token_ids = random_ids(random_, static_cast<int>(length), vocab_size_);
-    return prompt;
+    request.token_ids = random_ids(random_, static_cast<int>(length), vocab_size_);
+    return request;
   }
 
-  const ServePromptConfig& config_;
+  const ServeDatasetConfig& config_;
   const ServerFacts& facts_;
   std::mt19937_64 random_;
   int vocab_size_ = 0;
 };
 
-// Makes arrival times relative to the first one. Either all prompts have a time or none has.
-Status settle_arrivals(std::vector<ServePrompt>& prompts, std::string_view source) {
-  const auto num_timed = std::count_if(prompts.begin(), prompts.end(),
-                                       [](const auto& prompt) { return prompt.arrival_s; });
+// Makes arrival times relative to the first one. Either all requests have a time or none has.
+Status make_arrivals_relative(std::vector<BenchRequest>& requests, std::string_view source) {
+  const auto num_timed = std::count_if(requests.begin(), requests.end(),
+                                       [](const auto& request) { return request.arrival_s; });
   if (num_timed == 0) return {};
-  if (static_cast<size_t>(num_timed) != prompts.size()) {
+  if (static_cast<size_t>(num_timed) != requests.size()) {
     return invalid_argument(
         fmt::format("[dataset] {}: expected 'timestamp_ms' in every line or in none", source));
   }
-  std::stable_sort(prompts.begin(), prompts.end(),
+  std::stable_sort(requests.begin(), requests.end(),
                    [](const auto& a, const auto& b) { return *a.arrival_s < *b.arrival_s; });
-  const double first = *prompts.front().arrival_s;
-  for (ServePrompt& prompt : prompts) *prompt.arrival_s -= first;
+  const double first = *requests.front().arrival_s;
+  for (BenchRequest& request : requests) *request.arrival_s -= first;
   return {};
 }
 
@@ -232,7 +199,7 @@ std::vector<BenchRequest> RandomDataset::sample() const {
   for (BenchRequest& request : requests) {
     const int length = uniform_between(random, inputs.low, inputs.high);
     request.output_len = uniform_between(random, outputs.low, outputs.high);
-    request.prompt_token_ids = random_ids(random, length, vocab_size);
+    request.token_ids = random_ids(random, length, vocab_size);
   }
   return requests;
 }
@@ -277,12 +244,11 @@ Result<std::vector<BenchRequest>> ShareGptDataset::sample(std::vector<Dialogue> 
   for (const Dialogue& dialogue : dialogues) {
     if (static_cast<int>(requests.size()) == num_prompts) break;
     BenchRequest request;
-    QUIRE_ASSIGN_OR_RETURN(request.prompt_token_ids, tokenize(dialogue.prompt));
-    const auto prompt_len = static_cast<int>(request.prompt_token_ids.size());
+    request.text = dialogue.prompt;
     request.output_len = output_len;
+    QUIRE_ASSIGN_OR_RETURN(const int prompt_len, count_tokens(dialogue.prompt));
     if (output_len == 0) {
-      QUIRE_ASSIGN_OR_RETURN(const auto answer_ids, tokenize(dialogue.completion));
-      request.output_len = static_cast<int>(answer_ids.size());
+      QUIRE_ASSIGN_OR_RETURN(request.output_len, count_tokens(dialogue.completion));
     }
     const bool too_short =
         prompt_len < kMinLen || (output_len == 0 && request.output_len < kMinLen);
@@ -293,7 +259,7 @@ Result<std::vector<BenchRequest>> ShareGptDataset::sample(std::vector<Dialogue> 
   if (requests.empty()) {
     return invalid_argument(fmt::format(
         "[dataset] no dialogue fits; got {}, expected some with a prompt of {} to {} tokens and at "
-        "most {} with the answer; set --output-len lower, or use a model with a longer context",
+        "most {} with the answer; ask for shorter answers, or use a model with a longer context",
         dialogues.size(), kMinLen, max_prompt_len, max_total_len));
   }
   for (size_t distinct = requests.size(); static_cast<int>(requests.size()) < num_prompts;) {
@@ -302,27 +268,27 @@ Result<std::vector<BenchRequest>> ShareGptDataset::sample(std::vector<Dialogue> 
   return requests;
 }
 
-Result<std::vector<ServePrompt>> parse_trace(std::string_view text, std::string_view source,
-                                             const ServePromptConfig& config,
-                                             const ServerFacts& facts) {
+Result<std::vector<BenchRequest>> parse_trace(std::string_view text, std::string_view source,
+                                              const ServeDatasetConfig& config,
+                                              const ServerFacts& facts) {
   TraceReader reader(config, facts);
-  std::vector<ServePrompt> prompts;
+  std::vector<BenchRequest> requests;
   for (const Line& line : split_lines(text)) {
-    if (static_cast<int>(prompts.size()) == config.num_prompts) break;
-    QUIRE_ASSIGN_OR_RETURN(ServePrompt prompt, reader.read(line.text, line_source(source, line)));
-    prompts.push_back(std::move(prompt));
+    if (static_cast<int>(requests.size()) == config.num_prompts) break;
+    QUIRE_ASSIGN_OR_RETURN(BenchRequest request, reader.read(line.text, line_source(source, line)));
+    requests.push_back(std::move(request));
   }
-  if (prompts.empty()) {
+  if (requests.empty()) {
     return invalid_argument(fmt::format("[dataset] {} has no requests", source));
   }
-  QUIRE_RETURN_IF_ERROR(settle_arrivals(prompts, source));
-  return prompts;
+  QUIRE_RETURN_IF_ERROR(make_arrivals_relative(requests, source));
+  return requests;
 }
 
-Result<std::vector<ServePrompt>> make_prompts(const ServePromptConfig& config,
-                                              const ServerFacts& facts) {
-  if (config.dataset_name == "random") return random_prompts(config, facts);
-  if (config.dataset_name == "sharegpt") return sharegpt_prompts(config, facts);
+Result<std::vector<BenchRequest>> make_requests(const ServeDatasetConfig& config,
+                                                const ServerFacts& facts) {
+  if (config.dataset_name == "random") return random_requests(config, facts);
+  if (config.dataset_name == "sharegpt") return sharegpt_requests(config, facts);
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_input(config.dataset_path));
   return parse_trace(text, config.dataset_path, config, facts);
 }

@@ -15,10 +15,12 @@
 
 namespace quire::bench {
 
-// One request: the prompt and the number of tokens to generate.
+// One request: the prompt, as text or ids, and the number of tokens to generate.
 struct BenchRequest {
-  std::vector<int32_t> prompt_token_ids;
+  std::vector<int32_t> token_ids = {};  // used when text is empty
+  std::string text = {};
   int output_len = 0;
+  std::optional<double> arrival_s = {};  // only from a trace
 };
 
 struct RandomDataset {
@@ -53,7 +55,7 @@ struct ShareGptDataset {
   uint64_t seed = 0;
   int max_prompt_len = 1024;
   int max_total_len = 2048;
-  std::function<Result<std::vector<int32_t>>(std::string_view text)> tokenize;
+  std::function<Result<int>(std::string_view text)> count_tokens = {};
 
   // Shuffles the dialogues and drops those that are too short or too long (prompt or answer below
   // 4 tokens, or above the maxima). If too few are left, repeats random ones.
@@ -63,15 +65,8 @@ struct ShareGptDataset {
 // Uniform in [0, bound). Unlike std's distributions, gives the same values on every machine.
 uint64_t uniform_below(std::mt19937_64& random, uint64_t bound);
 
-// A request to a server.
-struct ServePrompt {
-  std::vector<int32_t> token_ids;  // used when text is empty
-  std::string text;
-  int output_len = 0;
-  std::optional<double> arrival_s;  // only from a trace
-};
-
-struct ServePromptConfig {
+// The requests of a benchmark of a server.
+struct ServeDatasetConfig {
   std::string dataset_name = "random";
   std::string dataset_path = {};
   int num_prompts = 1000;
@@ -86,16 +81,16 @@ struct ServePromptConfig {
 // Facts that only the server can give; each is requested on demand.
 struct ServerFacts {
   std::function<Result<int>()> vocab_size;
-  std::function<Result<int>(std::string_view text)> count_tokens;
+  std::function<Result<int>(std::string_view text)> count_tokens = {};
 };
 
-Result<std::vector<ServePrompt>> make_prompts(const ServePromptConfig& config,
-                                              const ServerFacts& facts);
+Result<std::vector<BenchRequest>> make_requests(const ServeDatasetConfig& config,
+                                                const ServerFacts& facts);
 
 // Lines of {"timestamp_ms", "prompt_token_ids" | "prompt" | "input_length", "output_length"}.
 // `source` names the file in errors. A prompt given only by its length gets random ids.
-Result<std::vector<ServePrompt>> parse_trace(std::string_view text, std::string_view source,
-                                             const ServePromptConfig& config,
-                                             const ServerFacts& facts);
+Result<std::vector<BenchRequest>> parse_trace(std::string_view text, std::string_view source,
+                                              const ServeDatasetConfig& config,
+                                              const ServerFacts& facts);
 
 }  // namespace quire::bench

@@ -29,7 +29,7 @@ std::vector<Request> to_requests(std::span<const BenchRequest> requests) {
   std::vector<Request> all;
   for (const BenchRequest& bench : requests) {
     Request request;
-    request.prompt_token_ids = bench.prompt_token_ids;
+    request.prompt_token_ids = bench.token_ids;
     request.sampling.ignore_eos = true;
     request.sampling.max_tokens = bench.output_len;
     all.push_back(std::move(request));
@@ -75,13 +75,18 @@ Result<std::vector<BenchRequest>> sharegpt_requests(const ThroughputOptions& opt
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load(options.dataset_path));
   QUIRE_ASSIGN_OR_RETURN(std::vector<Dialogue> dialogues,
                          parse_sharegpt(document, options.dataset_path));
-  ShareGptDataset dataset;
-  dataset.num_prompts = options.num_prompts;
-  dataset.output_len = options.output_len;
-  dataset.seed = options.seed;
+  ShareGptDataset dataset = {
+      .num_prompts = options.num_prompts, .output_len = options.output_len, .seed = options.seed};
   dataset.max_total_len = std::min(dataset.max_total_len, engine.model_info().max_model_len);
-  dataset.tokenize = [&](std::string_view text) { return engine.encode(text, true); };
-  return dataset.sample(std::move(dialogues));
+  dataset.count_tokens = [&](std::string_view text) -> Result<int> {
+    QUIRE_ASSIGN_OR_RETURN(const auto ids, engine.encode(text, true));
+    return static_cast<int>(ids.size());
+  };
+  QUIRE_ASSIGN_OR_RETURN(auto requests, dataset.sample(std::move(dialogues)));
+  for (BenchRequest& request : requests) {
+    QUIRE_ASSIGN_OR_RETURN(request.token_ids, engine.encode(request.text, true));
+  }
+  return requests;
 }
 
 Result<std::vector<BenchRequest>> sample_requests(const ThroughputOptions& options,
@@ -104,8 +109,8 @@ Status warm_up(Engine& engine, std::span<const BenchRequest> requests, const Hoo
   std::vector<BenchRequest> few;
   for (const BenchRequest& request : requests.first(std::min<size_t>(requests.size(), 4))) {
     BenchRequest warm = request;
-    std::reverse(warm.prompt_token_ids.begin(), warm.prompt_token_ids.end());
-    warm.prompt_token_ids.resize(std::min<size_t>(warm.prompt_token_ids.size(), 64));
+    std::ranges::reverse(warm.token_ids);
+    warm.token_ids.resize(std::min<size_t>(warm.token_ids.size(), 64));
     warm.output_len = std::min(warm.output_len, 8);
     few.push_back(std::move(warm));
   }
@@ -122,7 +127,7 @@ std::vector<BenchRequest> batch_of_prompts(const LatencyOptions& options, int vo
   for (BenchRequest& request : requests) {
     request.output_len = options.output_len;
     for (int i = 0; i < options.input_len; ++i) {
-      request.prompt_token_ids.push_back(static_cast<int32_t>(uniform_below(random, bound)));
+      request.token_ids.push_back(static_cast<int32_t>(uniform_below(random, bound)));
     }
   }
   return requests;

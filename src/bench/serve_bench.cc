@@ -118,33 +118,35 @@ class ServerInfo {
   bool has_tokenize_ = true;
 };
 
-Result<std::vector<ServePrompt>> prompts_for(ServerInfo& server, const ServeBenchOptions& options,
-                                             const std::string& model) {
+Result<std::vector<BenchRequest>> dataset_requests(ServerInfo& server,
+                                                   const ServeBenchOptions& options,
+                                                   const std::string& model) {
   const ServerFacts facts = {
       .vocab_size =
           [&] {
             return options.vocab_size > 0 ? Result<int>(options.vocab_size) : server.vocab_size();
           },
       .count_tokens = [&](std::string_view text) { return server.count_tokens(text, model); }};
-  ServePromptConfig config = options.prompts;
-  config.wants_text |= options.endpoint == kChat;
-  return make_prompts(config, facts);
+  ServeDatasetConfig config = options.dataset;
+  config.wants_text = options.random_prompts == "words" || options.endpoint == kChat;
+  return make_requests(config, facts);
 }
 
 std::vector<TimedRequest> timed_requests(const ServeBenchOptions& options, const std::string& model,
-                                         const std::vector<ServePrompt>& prompts) {
+                                         const std::vector<BenchRequest>& dataset) {
   const RequestConfig config = {.model = model,
                                 .is_chat = options.endpoint == kChat,
                                 .ignore_eos = options.ignore_eos,
                                 .temperature = options.temperature};
   ArrivalConfig arrivals = options.arrivals;
-  arrivals.seed = options.prompts.seed;
-  const std::vector<double> times = arrival_times(arrivals, static_cast<int>(prompts.size()));
+  arrivals.seed = options.dataset.seed;
+  const std::vector<double> times = arrival_times(arrivals, static_cast<int>(dataset.size()));
   std::vector<TimedRequest> requests;
-  for (const ServePrompt& prompt : prompts) {
+  const bool has_rate = std::isfinite(arrivals.request_rate);
+  for (const BenchRequest& request : dataset) {
     const double drawn_s = times[requests.size()];
-    requests.push_back({.body = request_body(prompt, config),
-                        .due_s = options.has_rate ? drawn_s : prompt.arrival_s.value_or(drawn_s)});
+    requests.push_back({.body = request_body(request, config),
+                        .due_s = has_rate ? drawn_s : request.arrival_s.value_or(drawn_s)});
   }
   return requests;
 }
@@ -196,8 +198,8 @@ Result<ServeBenchResult> measure_server(const ServeBenchOptions& options, const 
   if (bench.model.empty()) {
     QUIRE_ASSIGN_OR_RETURN(bench.model, server.first_model());
   }
-  QUIRE_ASSIGN_OR_RETURN(const auto prompts, prompts_for(server, options, bench.model));
-  const std::vector<TimedRequest> requests = timed_requests(options, bench.model, prompts);
+  QUIRE_ASSIGN_OR_RETURN(const auto dataset, dataset_requests(server, options, bench.model));
+  const std::vector<TimedRequest> requests = timed_requests(options, bench.model, dataset);
   const LoadConfig config = {.target = options.endpoint,
                              .max_concurrency = options.max_concurrency};
   QUIRE_RETURN_IF_ERROR(warm_up(*client, options, config, requests.front(), hooks));
@@ -219,7 +221,7 @@ std::string to_json(const ServeBenchResult& result, const ServeBenchOptions& opt
   json.begin_object();
   json.field("endpoint", options.endpoint);
   json.field("model_id", result.model);
-  json.field("dataset_name", options.prompts.dataset_name);
+  json.field("dataset_name", options.dataset.dataset_name);
   json.key("request_rate");
   if (std::isinf(options.arrivals.request_rate)) {
     json.value("inf");

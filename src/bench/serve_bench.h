@@ -20,13 +20,14 @@ struct ServeBenchOptions {
   std::string api_key;  // one line; empty: none
   bool insecure = false;
 
-  ServePromptConfig prompts;
-  int vocab_size = 0;  // 0: the server's
+  ServeDatasetConfig dataset;
+  std::string random_prompts = "ids";  // or "words"
+  int vocab_size = 0;                  // 0: the server's
   bool ignore_eos = false;
   double temperature = 0.0;
 
+  // A finite rate replaces a trace's own times.
   ArrivalConfig arrivals{.request_rate = std::numeric_limits<double>::infinity()};
-  bool has_rate = false;  // the rate replaces a trace's own times
   int max_concurrency = 0;
   int num_warmups = 0;
 

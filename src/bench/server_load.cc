@@ -189,7 +189,7 @@ std::vector<double> arrival_times(const ArrivalConfig& config, int num_requests)
   return times;
 }
 
-std::string request_body(const ServePrompt& prompt, const RequestConfig& config) {
+std::string request_body(const BenchRequest& request, const RequestConfig& config) {
   JsonWriter json;
   json.begin_object();
   json.field("model", config.model);
@@ -198,18 +198,18 @@ std::string request_body(const ServePrompt& prompt, const RequestConfig& config)
     json.begin_array();
     json.begin_object();
     json.field("role", "user");
-    json.field("content", prompt.text);
+    json.field("content", request.text);
     json.end_object();
     json.end_array();
-    json.field("max_completion_tokens", prompt.output_len);
+    json.field("max_completion_tokens", request.output_len);
   } else {
     json.key("prompt");
-    if (prompt.text.empty()) {
-      json.ids(prompt.token_ids);
+    if (request.text.empty()) {
+      json.ids(request.token_ids);
     } else {
-      json.value(prompt.text);
+      json.value(request.text);
     }
-    json.field("max_tokens", prompt.output_len);
+    json.field("max_tokens", request.output_len);
   }
   json.field("temperature", config.temperature);
   if (config.ignore_eos) json.field("ignore_eos", true);

@@ -34,7 +34,7 @@ struct RequestConfig {
   double temperature = 0.0;
 };
 // The body of a streaming request whose last chunk reports the usage.
-std::string request_body(const ServePrompt& prompt, const RequestConfig& config);
+std::string request_body(const BenchRequest& request, const RequestConfig& config);
 
 // One streamed response as a client sees it, by vLLM's definitions. Times are in seconds. Latencies
 // are measured from the moment the request was sent.

@@ -23,7 +23,7 @@ EngineConfig uncached() {
 
 void add_json_flag(FlagSet& flags, std::string* target) {
   flags.output_file("--json", target, "Write the results to this file");
-  flags.alias("--output-json");
+  flags.last().alias = "--output-json";
 }
 
 struct ThroughputCommand {

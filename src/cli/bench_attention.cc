@@ -58,20 +58,15 @@ Status check(const bench::AttentionBenchOptions& options) {
 
 // A flag for a list of integers in [1, max], such as 1,8,64. The list is sorted in ascending order.
 void add_sizes(FlagSet& flags, std::string name, std::vector<int>* target, int max,
-               std::string help, std::string default_text) {
-  flags.add({.name = std::move(name),
-             .value_name = "N,N",
-             .help = std::move(help),
-             .default_text = std::move(default_text),
-             .set = [target, max](std::string_view value) -> Status {
-               QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> sizes, parse_ids(value));
-               std::ranges::sort(sizes);
-               if (sizes.front() < 1 || sizes.back() > max) {
-                 return unexpected(value, fmt::format("integers in [1, {}], such as 1,8,64", max));
-               }
-               target->assign(sizes.begin(), std::unique(sizes.begin(), sizes.end()));
-               return {};
-             }});
+               std::string default_text, std::string help) {
+  const auto parse = [max](std::string_view text) -> Result<std::vector<int>> {
+    QUIRE_ASSIGN_OR_RETURN(std::vector<int> sizes, parse_ids(text));
+    std::ranges::sort(sizes);
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+    if (sizes.front() >= 1 && sizes.back() <= max) return sizes;
+    return unexpected(text, fmt::format("integers in [1, {}], such as 1,8,64", max));
+  };
+  flags.value(std::move(name), "N,N", target, std::move(default_text), std::move(help), parse);
 }
 
 void add_backends(FlagSet& flags, std::vector<std::string>* target) {
@@ -79,24 +74,16 @@ void add_backends(FlagSet& flags, std::vector<std::string>* target) {
   for (const BackendName& backend : backend_names()) {
     if (backend.device == DeviceKind::kCuda) known.emplace_back(backend.name);
   }
-  flags.add({.name = "--backends",
-             .value_name = "NAME,NAME",
-             .help = fmt::format("Backends to measure, of {}", fmt::join(known, ", ")),
-             .default_text = "all that support the shape",
-             .set = [target, known](std::string_view value) -> Status {
-               std::vector<std::string> names;
-               for (size_t begin = 0; begin <= value.size();) {
-                 const size_t end = std::min(value.find(',', begin), value.size());
-                 names.emplace_back(value.substr(begin, end - begin));
-                 if (std::ranges::find(known, names.back()) == known.end()) {
-                   return unexpected(names.back(),
-                                     fmt::format("one of {}", fmt::join(known, ", ")));
-                 }
-                 begin = end + 1;
-               }
-               *target = std::move(names);
-               return {};
-             }});
+  const std::string list = fmt::format("{}", fmt::join(known, ", "));
+  const auto parse = [known, list](std::string_view text) -> Result<std::vector<std::string>> {
+    const std::vector<std::string_view> names = split_list(text);
+    for (const std::string_view name : names) {
+      if (std::ranges::find(known, name) == known.end()) return unexpected(name, "one of " + list);
+    }
+    return std::vector<std::string>(names.begin(), names.end());
+  };
+  flags.value("--backends", "NAME,NAME", target, "all that support the shape",
+              "Backends to measure, of " + list, parse);
 }
 
 struct AttentionCommand {
@@ -149,10 +136,10 @@ Command bench_attention_command() {
   flags.choice("--grid", {"seed", "strict", "prefill"}, &options.grid,
                "seed: lengths uniform in [1, N], pages drawn from 16,000; strict: all of length N, "
                "distinct pages; prefill: whole prompts");
-  add_sizes(flags, "--num-seqs", &options.num_seqs, 4096, "Sequences per batch", "the grid's");
-  add_sizes(flags, "--seq-lens", &options.seq_lens, 1 << 20, "Longest context per batch",
-            "the grid's");
-  add_sizes(flags, "--q-len", &options.q_lens, 64, "Query tokens per sequence in decode", "1");
+  add_sizes(flags, "--num-seqs", &options.num_seqs, 4096, "the grid's", "Sequences per batch");
+  add_sizes(flags, "--seq-lens", &options.seq_lens, 1 << 20, "the grid's",
+            "Longest context per batch");
+  add_sizes(flags, "--q-len", &options.q_lens, 64, "1", "Query tokens per sequence in decode");
   flags.seed("--seed", &options.seed, "Seed of the lengths");
   flags.begin_group("Measurement");
   add_backends(flags, &options.backends);
@@ -188,8 +175,8 @@ Command tune_command() {
   flags.begin_group("Measurement");
   flags.toggle("--quick", &options.quick, "Measure a few points only");
   add_sizes(flags, "--q-len", &options.q_lens, 64,
-            "Query tokens per sequence in decode; without 1, prompts are not measured",
-            fmt::format("{}", fmt::join(options.q_lens, ",")));
+            fmt::format("{}", fmt::join(options.q_lens, ",")),
+            "Query tokens per sequence in decode; without 1, prompts are not measured");
   flags.output_file("--output", &state->output, "Write the table to this file");
   command.check = [state] { return check(state->options.shape); };
   command.run = [state] { return run(*state); };

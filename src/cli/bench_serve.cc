@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 
 #include "bench/serve_bench.h"
@@ -23,20 +24,20 @@ struct ServeBenchCommand {
 };
 
 // Splits a list at commas and spaces, without empty parts.
-std::vector<std::string_view> split_list(std::string_view text) {
-  std::vector<std::string_view> parts;
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
   while (!text.empty()) {
     const size_t size = std::min(text.find_first_of(", "), text.size());
-    if (size > 0) parts.push_back(text.substr(0, size));
+    if (size > 0) words.push_back(text.substr(0, size));
     text.remove_prefix(std::min(size + 1, text.size()));
   }
-  return parts;
+  return words;
 }
 
 // Parses "ttft,tpot".
 Result<std::vector<LatencyKind>> parse_latency_kinds(std::string_view text) {
   std::vector<LatencyKind> kinds;
-  for (const std::string_view part : split_list(text)) {
+  for (const std::string_view part : words_of(text)) {
     const auto kind = bench::latency_kind(part);
     if (!kind) return unexpected(text, "some of ttft, tpot, itl, e2el, separated by commas");
     kinds.push_back(*kind);
@@ -47,7 +48,7 @@ Result<std::vector<LatencyKind>> parse_latency_kinds(std::string_view text) {
 // Parses "50,99.9".
 Result<std::vector<double>> parse_percents(std::string_view text) {
   std::vector<double> percents;
-  for (const std::string_view part : split_list(text)) {
+  for (const std::string_view part : words_of(text)) {
     const auto percent = parse_number(part, {.min = 0, .max = 100});
     if (!percent.ok()) return unexpected(text, "numbers in [0, 100], separated by commas");
     percents.push_back(*percent);
@@ -58,7 +59,7 @@ Result<std::vector<double>> parse_percents(std::string_view text) {
 // Parses "ttft:200 tpot:50", separated by spaces or commas.
 Result<std::vector<Goodput>> parse_goodput(std::string_view text) {
   std::vector<Goodput> limits;
-  for (const std::string_view part : split_list(text)) {
+  for (const std::string_view part : words_of(text)) {
     const size_t colon = std::min(part.find(':'), part.size());
     const auto kind = bench::latency_kind(part.substr(0, colon));
     const auto limit = parse_number(part.substr(std::min(colon + 1, part.size())), {.min = 0});
@@ -88,21 +89,12 @@ Result<int> run(const ServeBenchCommand& command) {
 }
 
 Status check(const ServeBenchOptions& options) {
-  const bool is_random = options.prompts.dataset_name == "random";
-  if (is_random != options.prompts.dataset_path.empty()) {
+  const bool is_random = options.dataset.dataset_name == "random";
+  if (is_random != options.dataset.dataset_path.empty()) {
     return invalid_argument(
         "expected --dataset-path FILE with --dataset-name sharegpt or trace only");
   }
   return {};
-}
-
-// Parses a flag's value into `target`.
-template <typename T, typename Parse>
-std::function<Status(std::string_view)> parsed_into(T* target, Parse parse) {
-  return [target, parse](std::string_view value) -> Status {
-    QUIRE_ASSIGN_OR_RETURN(*target, parse(value));
-    return {};
-  };
 }
 
 void add_server_flags(FlagSet& flags, ServeBenchOptions* options) {
@@ -122,54 +114,41 @@ void add_server_flags(FlagSet& flags, ServeBenchOptions* options) {
 }
 
 void add_workload_flags(FlagSet& flags, ServeBenchOptions* options) {
-  bench::ServePromptConfig& prompts = options->prompts;
+  bench::ServeDatasetConfig& dataset = options->dataset;
   flags.begin_group("Workload");
-  flags.choice("--dataset-name", {"random", "sharegpt", "trace"}, &prompts.dataset_name,
+  flags.choice("--dataset-name", {"random", "sharegpt", "trace"}, &dataset.dataset_name,
                "Random prompts, dialogues, or recorded requests");
-  flags.file("--dataset-path", &prompts.dataset_path,
+  flags.file("--dataset-path", &dataset.dataset_path,
              "A JSON file in ShareGPT's format, or a trace of JSON lines");
-  flags.number("--num-prompts", &prompts.num_prompts, {.min = 1, .max = 1 << 20},
+  flags.number("--num-prompts", &dataset.num_prompts, {.min = 1, .max = 1 << 20},
                "Requests; with a trace: most requests");
-  flags.number("--random-input-len", &prompts.input_len, {.min = 1, .max = 1 << 24},
+  flags.number("--random-input-len", &dataset.input_len, {.min = 1, .max = 1 << 24},
                "Tokens per random prompt");
-  flags.number("--random-output-len", &prompts.output_len, {.min = 1, .max = 1 << 24},
+  flags.number("--random-output-len", &dataset.output_len, {.min = 1, .max = 1 << 24},
                "Tokens per answer to a random prompt");
-  flags.number("--random-range-ratio", &prompts.range_ratio,
+  flags.number("--random-range-ratio", &dataset.range_ratio,
                {.min = 0, .max = 1, .max_excluded = true},
                "R: random lengths lie in [len * (1 - R), len * (1 + R)]");
-  flags.add({.name = "--random-prompts",
-             .value_name = "ids|words",
-             .help = "Random prompts of token ids, or of English words (chats: always)",
-             .default_text = "ids",
-             .choices = {"ids", "words"},
-             .set = [&prompts](std::string_view value) {
-               if (value != "ids" && value != "words") return unexpected(value, "ids or words");
-               prompts.wants_text = value == "words";
-               return Status();
-             }});
+  flags.choice("--random-prompts", {"ids", "words"}, &options->random_prompts,
+               "Random prompts of token ids, or of English words (chats: always)");
   flags.number("--vocab-size", &options->vocab_size, {.min = 0, .max = 1 << 30},
                "Upper bound of random ids; 0: the size that /tokenizer_info reports");
-  flags.number("--sharegpt-output-len", &prompts.sharegpt_output_len, {.min = 0, .max = 1 << 24},
+  flags.number("--sharegpt-output-len", &dataset.sharegpt_output_len, {.min = 0, .max = 1 << 24},
                "Tokens per answer; 0: as many as the dialogue's own answer");
   flags.toggle("--ignore-eos", &options->ignore_eos, "Generate every answer at its full length");
   flags.number("--temperature", &options->temperature, {.min = 0}, "Sampling temperature");
-  flags.seed("--seed", &prompts.seed, "Seed of prompts and arrivals");
+  flags.seed("--seed", &dataset.seed, "Seed of prompts and arrivals");
 }
 
 void add_load_flags(FlagSet& flags, ServeBenchOptions* options) {
   flags.begin_group("Load");
-  flags.add({.name = "--request-rate",
-             .value_name = "X",
-             .help = "Requests per second; inf: all at once, or at a trace's own times",
-             .default_text = "inf",
-             .set = [options](std::string_view value) -> Status {
-               options->has_rate = value != "inf";
-               if (!options->has_rate) return {};
-               const auto rate = parse_number(value, {.min = 0, .min_excluded = true});
-               if (!rate.ok()) return unexpected(value, "a number above 0, or inf");
-               options->arrivals.request_rate = *rate;
-               return {};
-             }});
+  flags.value("--request-rate", "X", &options->arrivals.request_rate, "inf",
+              "Requests per second; inf: all at once, or at a trace's own times",
+              [](std::string_view text) -> Result<double> {
+                if (text == "inf") return std::numeric_limits<double>::infinity();
+                const auto rate = parse_number(text, {.min = 0, .min_excluded = true});
+                return rate.ok() ? rate : unexpected(text, "a number above 0, or inf");
+              });
   flags.number("--burstiness", &options->arrivals.burstiness, {.min = 0, .min_excluded = true},
                "1: Poisson arrivals; below 1: burstier, above 1: more even");
   flags.number("--max-concurrency", &options->max_concurrency, {.min = 0, .max = 1 << 20},
@@ -180,21 +159,13 @@ void add_load_flags(FlagSet& flags, ServeBenchOptions* options) {
 
 void add_report_flags(FlagSet& flags, ServeBenchOptions* options) {
   flags.begin_group("Report");
-  flags.add({.name = "--percentile-metrics",
-             .value_name = "LIST",
-             .help = "Latencies to print",
-             .default_text = "ttft,tpot,itl,e2el",
-             .set = parsed_into(&options->report.kinds, parse_latency_kinds)});
-  flags.add({.name = "--metric-percentiles",
-             .value_name = "LIST",
-             .help = "Percentiles to print",
-             .default_text = "99",
-             .set = parsed_into(&options->report.percents, parse_percents)});
-  flags.add({.name = "--goodput",
-             .value_name = "LIMITS",
-             .help = "Also report the rate of requests within limits in ms: "
-                     "ttft:200,tpot:50,e2el:9000",
-             .set = parsed_into(&options->goodput, parse_goodput)});
+  flags.value("--percentile-metrics", "LIST", &options->report.kinds, "ttft,tpot,itl,e2el",
+              "Latencies to print", parse_latency_kinds);
+  flags.value("--metric-percentiles", "LIST", &options->report.percents, "99",
+              "Percentiles to print", parse_percents);
+  flags.value("--goodput", "LIMITS", &options->goodput, "",
+              "Also report the rate of requests within limits in ms: ttft:200,tpot:50,e2el:9000",
+              parse_goodput);
 }
 
 }  // namespace

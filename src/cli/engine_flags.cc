@@ -14,33 +14,12 @@
 namespace quire::cli {
 namespace {
 
-// Accepts a data type under Quire's name or any of vLLM's.
-struct DtypeName {
-  std::string_view given;
-  std::string_view meant;
-};
-constexpr DtypeName kDtypeNames[] = {
-    {"auto", "auto"},     {"f32", "f32"},     {"float32", "f32"},  {"float", "f32"},
-    {"f16", "f16"},       {"float16", "f16"}, {"half", "f16"},     {"bf16", "bf16"},
-    {"bfloat16", "bf16"}, {"fp8", "fp8"},     {"fp8_e4m3", "fp8"},
-};
-
-void add_dtype(FlagSet& flags, std::string name, std::vector<std::string> choices,
-               std::string* target, std::string help) {
-  flags.add({.name = std::move(name),
-             .value_name = fmt::format("{}", fmt::join(choices, "|")),
-             .help = std::move(help),
-             .default_text = *target,
-             .choices = choices,
-             .set = [target, choices](std::string_view value) -> Status {
-               for (const DtypeName& known : kDtypeNames) {
-                 if (value != known.given) continue;
-                 if (std::find(choices.begin(), choices.end(), known.meant) == choices.end()) break;
-                 *target = known.meant;
-                 return {};
-               }
-               return unexpected(value, fmt::format("one of {}", fmt::join(choices, ", ")));
-             }});
+// vLLM's names of data types.
+const FlagSet::Synonyms& dtype_synonyms() {
+  static const FlagSet::Synonyms kSynonyms = {{"float32", "f32"},   {"float", "f32"},
+                                              {"float16", "f16"},   {"half", "f16"},
+                                              {"bfloat16", "bf16"}, {"fp8_e4m3", "fp8"}};
+  return kSynonyms;
 }
 
 std::vector<std::string> built_backends() {
@@ -52,61 +31,44 @@ std::vector<std::string> built_backends() {
 }
 
 void add_backend(FlagSet& flags, std::string name, std::string* target, std::string help) {
-  flags.add({.name = std::move(name),
-             .value_name = "NAME",
-             .help = std::move(help),
-             .default_text = *target,
-             .choices = built_backends(),
-             .set = [target](std::string_view value) -> Status {
-               const auto choices = built_backends();
-               if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
-                 const auto known = backend_names();
-                 const bool is_absent = std::any_of(
-                     known.begin(), known.end(),
-                     [value](const BackendName& backend) { return backend.name == value; });
-                 return unexpected(value, fmt::format("one of {}{}", fmt::join(choices, ", "),
-                                                      is_absent ? ": this build has no CUDA" : ""));
-               }
-               *target = value;
-               return {};
-             }});
+  const auto parse = [built = built_backends()](std::string_view text) -> Result<std::string> {
+    if (std::ranges::find(built, text) != built.end()) return std::string(text);
+    const bool is_absent = std::ranges::any_of(
+        backend_names(), [&](const BackendName& backend) { return backend.name == text; });
+    return unexpected(text, fmt::format("one of {}{}", fmt::join(built, ", "),
+                                        is_absent ? ": this build has no CUDA" : ""));
+  };
+  flags.value(std::move(name), "NAME", target, *target, std::move(help), parse);
+  flags.last().choices = built_backends();
 }
 
 // 0, or at least 2: one token of prompt and one of output.
 void add_max_model_len(FlagSet& flags, int* target) {
-  constexpr Range kRange = {.min = 0, .max = 1 << 24};
-  flags.add({.name = "--max-model-len",
-             .value_name = "N",
-             .help = "Most tokens of prompt and answer, such as 8192 or 8K; 0: the model's own",
-             .default_text = fmt::format("{}", *target),
-             .set = [target, kRange](std::string_view value) -> Status {
-               if (value == "auto" || value == "-1") value = "0";  // vLLM's spellings
-               QUIRE_ASSIGN_OR_RETURN(const int64_t number, parse_count(value, kRange));
-               if (number == 1) return unexpected(value, "0 or at least 2: a prompt and an answer");
-               *target = static_cast<int>(number);
-               return {};
-             }});
+  const auto parse = [](std::string_view text) -> Result<int64_t> {
+    if (text == "auto" || text == "-1") return 0;  // vLLM's spellings
+    if (text == "1") return unexpected(text, "0 or at least 2: a prompt and an answer");
+    return parse_count(text, {.min = 0, .max = 1 << 24});
+  };
+  flags.value("--max-model-len", "N", target, std::to_string(*target),
+              "Most tokens of prompt and answer, such as 8192 or 8K; 0: the model's own", parse);
 }
 
 void add_block_size(FlagSet& flags, int* target) {
-  flags.add({.name = "--block-size",
-             .alias = "--page-size",
-             .value_name = "16|32|64",
-             .help = "Tokens per page of the KV cache",
-             .default_text = std::to_string(*target),
-             .choices = {"16", "32", "64"},
-             .set = [target](std::string_view value) -> Status {
-               if (value != "16" && value != "32" && value != "64") {
-                 return unexpected(value, "16, 32 or 64");
-               }
-               *target = std::stoi(std::string(value));
-               return {};
-             }});
+  const auto parse = [](std::string_view text) -> Result<int> {
+    for (const int size : {16, 32, 64}) {
+      if (text == std::to_string(size)) return size;
+    }
+    return unexpected(text, "16, 32 or 64");
+  };
+  flags.value("--block-size", "16|32|64", target, std::to_string(*target),
+              "Tokens per page of the KV cache", parse);
+  flags.last().alias = "--page-size";
+  flags.last().choices = {"16", "32", "64"};
 }
 
 void add_kv_cache_dtype(FlagSet& flags, EngineConfig* config) {
-  add_dtype(flags, "--kv-cache-dtype", {"auto", "f32", "f16", "bf16", "fp8"},
-            &config->kv_cache_dtype, "Type of the KV cache");
+  flags.choice("--kv-cache-dtype", {"auto", "f32", "f16", "bf16", "fp8"}, &config->kv_cache_dtype,
+               "Type of the KV cache", dtype_synonyms());
 }
 
 void add_model(FlagSet& flags, EngineConfig* config) {
@@ -121,8 +83,8 @@ void add_model_flags(FlagSet& flags, EngineConfig* config) {
                   "A directory with another tokenizer; without it, the model's");
   flags.choice("--load-format", {"auto", "dummy"}, &config->load_format,
                "dummy: random weights of the config's shape");
-  add_dtype(flags, "--dtype", {"auto", "f32", "f16", "bf16"}, &config->dtype,
-            "Type of dummy weights");
+  flags.choice("--dtype", {"auto", "f32", "f16", "bf16"}, &config->dtype, "Type of dummy weights",
+               dtype_synonyms());
   add_max_model_len(flags, &config->max_model_len);
   flags.toggle("--allow-long-max-model-len", &config->allow_long_max_model_len,
                "Let --max-model-len pass the model's context");
@@ -142,7 +104,7 @@ void add_cache_flags(FlagSet& flags, EngineConfig* config) {
   add_kv_cache_dtype(flags, config);
   flags.bytes("--kv-cache-memory", &config->kv_cache_memory,
               "Size of the KV cache, such as 512M or 4G; without it, planned");
-  flags.alias("--kv-cache-memory-bytes");
+  flags.last().alias = "--kv-cache-memory-bytes";
   flags.on_by_default("enable-prefix-caching", &config->enable_prefix_caching,
                       "Compute the beginnings that prompts share again for each request");
   flags.on_by_default("enable-chunked-prefill", &config->enable_chunked_prefill,
@@ -150,15 +112,12 @@ void add_cache_flags(FlagSet& flags, EngineConfig* config) {
 }
 
 void add_tensor_parallel_size(FlagSet& flags, int* target) {
-  flags.add({.name = "--tensor-parallel-size",
-             .value_name = "N",
-             .help = "Devices to share a model; only 1 so far",
-             .default_text = fmt::format("{}", *target),
-             .set = [target](std::string_view value) -> Status {
-               if (value != "1") return unexpected(value, "1: one device serves a model so far");
-               *target = 1;
-               return {};
-             }});
+  const auto parse = [](std::string_view text) -> Result<int> {
+    if (text == "1") return 1;
+    return unexpected(text, "1: one device serves a model so far");
+  };
+  flags.value("--tensor-parallel-size", "N", target, std::to_string(*target),
+              "Devices to share a model; only 1 so far", parse);
 }
 
 void add_device_flags(FlagSet& flags, EngineConfig* config) {
@@ -166,7 +125,7 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
   flags.choice("--device", {"auto", "cpu", "cuda"}, &config->device, "Where to compute");
   flags.number("--threads", &config->num_threads, {.min = 0, .max = 1024},
                "Threads; 0: one per usable core");
-  flags.field("num_threads");
+  flags.last().field = "num_threads";
   add_tensor_parallel_size(flags, &config->tensor_parallel_size);
   add_backend(
       flags, "--attention-backend", &config->attention_backend,
@@ -205,8 +164,8 @@ void warn_of(const EngineConfig& config) {
 
 void add_attention_flags(FlagSet& flags, EngineConfig* config) {
   add_model(flags, config);
-  add_dtype(flags, "--dtype", {"auto", "f16", "bf16"}, &config->dtype,
-            "Type of queries; auto: the model's");
+  flags.choice("--dtype", {"auto", "f16", "bf16"}, &config->dtype,
+               "Type of queries; auto: the model's", dtype_synonyms());
   add_block_size(flags, &config->block_size);
   add_kv_cache_dtype(flags, config);
 }

@@ -37,10 +37,6 @@ std::string bytes_text(int64_t count) {
   return prefix == 0 ? std::to_string(count) : fmt::format("{}{}", count, " KMGT"[prefix]);
 }
 
-std::string joined(const std::vector<std::string>& choices) {
-  return fmt::format("{}", fmt::join(choices, ", "));
-}
-
 // The library's name of the setting, such as "block_size" for --block-size.
 std::string field_of(const Flag& flag) {
   if (!flag.field.empty()) return flag.field;
@@ -115,37 +111,29 @@ Result<int64_t> parse_bytes(std::string_view text) {
   return *count << shift;
 }
 
+std::vector<std::string_view> split_list(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size(); begin += parts.back().size() + 1) {
+    parts.push_back(text.substr(begin, text.find(',', begin) - begin));
+  }
+  return parts;
+}
+
 Result<std::vector<int32_t>> parse_ids(std::string_view text) {
   std::vector<int32_t> ids;
-  std::string_view rest = text;
-  while (true) {
-    const size_t comma = std::min(rest.find(','), rest.size());
-    std::string_view part = rest.substr(0, comma);
-    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
-    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+  for (std::string_view part : split_list(text)) {
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
     const auto id = whole<int32_t>(part);
-    if (!id || *id < 0) return unexpected(text, "token ids parted by commas, such as 1,2,3");
+    if (!id || *id < 0) return unexpected(text, "token ids separated by commas, such as 1,2,3");
     ids.push_back(*id);
-    if (comma == rest.size()) return ids;
-    rest.remove_prefix(comma + 1);
   }
+  return ids;
 }
 
 void FlagSet::add(Flag flag) {
   flag.group = group_;
   flags_.push_back(std::move(flag));
-}
-
-void FlagSet::alias(std::string name) {
-  flags_.back().alias = std::move(name);
-}
-
-void FlagSet::takes_several() {
-  flags_.back().takes_several = true;
-}
-
-void FlagSet::field(std::string name) {
-  flags_.back().field = std::move(name);
 }
 
 const Flag* FlagSet::find(std::string_view name) const {
@@ -254,78 +242,42 @@ void FlagSet::output_file(std::string name, std::string* target, std::string hel
 }
 
 void FlagSet::choice(std::string name, std::vector<std::string> choices, std::string* target,
-                     std::string help) {
-  add({.name = std::move(name),
-       .value_name = fmt::format("{}", fmt::join(choices, "|")),
-       .help = std::move(help),
-       .default_text = *target,
-       .choices = choices,
-       .set = [target, choices](std::string_view value) {
-         if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
-           return unexpected(value, "one of " + joined(choices));
-         }
-         *target = value;
-         return Status();
-       }});
+                     std::string help, Synonyms synonyms) {
+  const auto parse = [choices, synonyms](std::string_view text) -> Result<std::string> {
+    for (const auto& [synonym, choice] : synonyms) {
+      if (text == synonym) text = choice;
+    }
+    if (std::ranges::find(choices, text) != choices.end()) return std::string(text);
+    return unexpected(text, fmt::format("one of {}", fmt::join(choices, ", ")));
+  };
+  value(std::move(name), fmt::format("{}", fmt::join(choices, "|")), target, *target,
+        std::move(help), parse);
+  last().choices = std::move(choices);
 }
 
 void FlagSet::number(std::string name, int* target, Range range, std::string help) {
   range.min = std::max<double>(range.min, INT32_MIN);
   range.max = std::min<double>(range.max, INT32_MAX);
-  add({.name = std::move(name),
-       .value_name = "N",
-       .help = std::move(help),
-       .default_text = fmt::format("{}", *target),
-       .set = [target, range](std::string_view value) -> Status {
-         QUIRE_ASSIGN_OR_RETURN(const int64_t number, parse_integer(value, range));
-         *target = static_cast<int>(number);
-         return {};
-       }});
+  value(std::move(name), "N", target, std::to_string(*target), std::move(help),
+        [range](std::string_view text) { return parse_integer(text, range); });
 }
 
 void FlagSet::count(std::string name, int* target, Range range, std::string help) {
-  add({.name = std::move(name),
-       .value_name = "N",
-       .help = std::move(help),
-       .default_text = fmt::format("{}", *target),
-       .set = [target, range](std::string_view value) -> Status {
-         QUIRE_ASSIGN_OR_RETURN(const int64_t number, parse_count(value, range));
-         *target = static_cast<int>(number);
-         return {};
-       }});
+  value(std::move(name), "N", target, std::to_string(*target), std::move(help),
+        [range](std::string_view text) { return parse_count(text, range); });
 }
 
 void FlagSet::number(std::string name, double* target, Range range, std::string help) {
-  add({.name = std::move(name),
-       .value_name = "X",
-       .help = std::move(help),
-       .default_text = fmt::format("{}", *target),
-       .set = [target, range](std::string_view value) -> Status {
-         QUIRE_ASSIGN_OR_RETURN(*target, parse_number(value, range));
-         return {};
-       }});
+  value(std::move(name), "X", target, fmt::format("{}", *target), std::move(help),
+        [range](std::string_view text) { return parse_number(text, range); });
 }
 
 void FlagSet::seed(std::string name, uint64_t* target, std::string help) {
-  add({.name = std::move(name),
-       .value_name = "N",
-       .help = std::move(help),
-       .default_text = fmt::format("{}", *target),
-       .set = [target](std::string_view value) -> Status {
-         QUIRE_ASSIGN_OR_RETURN(*target, parse_seed(value));
-         return {};
-       }});
+  value(std::move(name), "N", target, std::to_string(*target), std::move(help), parse_seed);
 }
 
 void FlagSet::bytes(std::string name, int64_t* target, std::string help) {
-  add({.name = std::move(name),
-       .value_name = "BYTES",
-       .help = std::move(help),
-       .default_text = bytes_text(*target),
-       .set = [target](std::string_view value) -> Status {
-         QUIRE_ASSIGN_OR_RETURN(*target, parse_bytes(value));
-         return {};
-       }});
+  value(std::move(name), "BYTES", target, bytes_text(*target), std::move(help), parse_bytes);
 }
 
 void FlagSet::texts(std::string name, std::string value_name, std::vector<std::string>* target,

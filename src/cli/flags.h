@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/numbers.h"
@@ -50,8 +51,10 @@ class FlagSet {
   // A file to write. Its folder must exist, so that a command does not run for minutes and then
   // fail.
   void output_file(std::string name, std::string* target, std::string help);
+  // One of the choices, also under the names in `synonyms` (synonym, choice).
+  using Synonyms = std::vector<std::pair<std::string, std::string>>;
   void choice(std::string name, std::vector<std::string> choices, std::string* target,
-              std::string help);
+              std::string help, Synonyms synonyms = {});
   void number(std::string name, int* target, Range range, std::string help);
   // A count with vLLM's suffixes: 8192, 8k (8000), 8K (8192).
   void count(std::string name, int* target, Range range, std::string help);
@@ -59,18 +62,28 @@ class FlagSet {
   void seed(std::string name, uint64_t* target, std::string help);
   // A number of bytes: 1048576, 512M, 4GB, 4GiB (all suffixes are powers of 1024).
   void bytes(std::string name, int64_t* target, std::string help);
+  // A value that `parse` reads: a Result of a type that converts to T.
+  template <typename T, typename Parse>
+  void value(std::string name, std::string value_name, T* target, std::string default_text,
+             std::string help, Parse parse) {
+    add({.name = std::move(name),
+         .value_name = std::move(value_name),
+         .help = std::move(help),
+         .default_text = std::move(default_text),
+         .set = [target, parse = std::move(parse)](std::string_view text) -> Status {
+           QUIRE_ASSIGN_OR_RETURN(auto parsed, parse(text));
+           *target = static_cast<T>(std::move(parsed));
+           return {};
+         }});
+  }
   // A flag that may be repeated, with one value each time.
   void texts(std::string name, std::string value_name, std::vector<std::string>* target,
              std::string help);
   // A flag of another server that Quire does not have. Giving it is an error that states `reason`.
   void refused(std::string name, std::string reason);
   void add(Flag flag);
-  // Adds another name for the flag added last.
-  void alias(std::string name);
-  // Lets the flag added last take all values up to the next flag.
-  void takes_several();
-  // Names the library's field of the flag added last, where the flag's name does not give it.
-  void field(std::string name);
+  // Changes the flag added last: its other name, its choices, the library's name of its setting.
+  Flag& last() { return flags_.back(); }
 
   const std::vector<Flag>& flags() const { return flags_; }
   const Flag* find(std::string_view name) const;
@@ -93,6 +106,8 @@ Result<int64_t> parse_count(std::string_view text, const Range& range);
 Result<double> parse_number(std::string_view text, const Range& range);
 Result<uint64_t> parse_seed(std::string_view text);
 Result<int64_t> parse_bytes(std::string_view text);
+// Splits a list at commas; "1, 2" has the parts "1" and " 2".
+std::vector<std::string_view> split_list(std::string_view text);
 // Parses ids such as "1,2,3".
 Result<std::vector<int32_t>> parse_ids(std::string_view text);
 

@@ -21,21 +21,6 @@ Status field_error(std::string_view source, std::string_view field, std::string_
       fmt::format("[input] {}: field '{}': {}", source, field.substr(0, kMaxShown), what));
 }
 
-Result<std::vector<int32_t>> read_ids(simdjson::dom::element value) {
-  simdjson::dom::array items;
-  if (value.get_array().get(items)) return invalid_argument("expected a list of token ids");
-  std::vector<int32_t> ids;
-  ids.reserve(items.size());
-  for (const simdjson::dom::element item : items) {
-    int64_t id = 0;
-    if (item.get_int64().get(id) || id < 0 || id > INT32_MAX) {
-      return invalid_argument("expected token ids, integers of at least 0");
-    }
-    ids.push_back(static_cast<int32_t>(id));
-  }
-  return ids;
-}
-
 Status read_text(simdjson::dom::element value, std::string& out) {
   std::string_view text;
   if (value.get_string().get(text)) return invalid_argument("expected a string");
@@ -60,7 +45,7 @@ Status read_bool(simdjson::dom::element value, bool& out) {
 Status set_field(std::string_view name, simdjson::dom::element value, Request& request) {
   if (name == "prompt") return read_text(value, request.prompt);
   if (name == "prompt_token_ids") {
-    QUIRE_ASSIGN_OR_RETURN(request.prompt_token_ids, read_ids(value));
+    QUIRE_ASSIGN_OR_RETURN(request.prompt_token_ids, read_token_ids(value));
     return request.prompt_token_ids.empty() ? invalid_argument("expected at least one token id")
                                             : Status();
   }
@@ -149,7 +134,7 @@ Result<std::string> parse_text_line(std::string_view line, std::string_view sour
 Result<std::vector<int32_t>> parse_ids_line(std::string_view line, std::string_view source) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
                          parse_json_line(line, source, "a JSON list of token ids"));
-  auto ids = read_ids(document.root());
+  auto ids = read_token_ids(document.root());
   if (!ids.ok()) {
     return invalid_argument(fmt::format("[input] {}: {}", source, ids.status().message()));
   }

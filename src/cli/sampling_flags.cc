@@ -26,9 +26,7 @@ bool fits_float(double number) {
 
 Result<std::vector<std::pair<int32_t, float>>> parse_biases(std::string_view text) {
   std::vector<std::pair<int32_t, float>> biases;
-  for (std::string_view rest = text;;) {
-    const size_t comma = std::min(rest.find(','), rest.size());
-    const std::string_view part = rest.substr(0, comma);
+  for (const std::string_view part : split_list(text)) {
     const size_t colon = std::min(part.find(':'), part.size());
     const auto id = parse_integer(part.substr(0, colon), {.min = 0, .max = double{INT32_MAX}});
     const auto bias = parse_number(part.substr(std::min(colon + 1, part.size())), kBiasRange);
@@ -37,9 +35,8 @@ Result<std::vector<std::pair<int32_t, float>>> parse_biases(std::string_view tex
                         "ID:BIAS pairs of biases " + kBiasRange.text() + ", such as 15:-2.5,7:100");
     }
     biases.emplace_back(static_cast<int32_t>(*id), static_cast<float>(*bias));
-    if (comma == rest.size()) return biases;
-    rest.remove_prefix(comma + 1);
   }
+  return biases;
 }
 
 // Parses a flag's text into the value of a member, with one overload per type. Each use of a list's

@@ -170,7 +170,7 @@ void add_answer_flags(FlagSet& flags, ServeOptions* options) {
   flags.begin_group("Responses");
   flags.texts("--served-model-name", "NAME", &options->service.model_names,
               "Name or names of the model in requests and responses; without it, the directory's");
-  flags.takes_several();
+  flags.last().takes_several = true;
   add_chat_template_flag(flags, &options->engine);
   flags.choice("--tool-call-parser", with_auto(server::tool_call_parser_names()),
                &options->tool_call_parser, "Format of the model's tool calls");

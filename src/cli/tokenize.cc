@@ -217,7 +217,7 @@ Command detokenize_command() {
                "Leave special tokens out of the text");
   add_text_flag(flags, options, "--ids", "1,2,3", "Token ids",
                 [](std::string_view value) { return parse_ids(value).status(); });
-  flags.alias("--text");
+  flags.last().alias = "--text";
   command.check = [options] { return check_sources(*options, "--ids 1,2,3"); };
   command.run = [options] { return run_detokenize(*options); };
   return command;

@@ -20,10 +20,10 @@ TEST(RandomDataset, LengthsLieInTheRange) {
                            .vocab_size = 32};
   std::set<size_t> input_lens;
   for (const BenchRequest& request : dataset.sample()) {
-    input_lens.insert(request.prompt_token_ids.size());
+    input_lens.insert(request.token_ids.size());
     EXPECT_GE(request.output_len, 5);
     EXPECT_LE(request.output_len, 15);
-    for (const int32_t id : request.prompt_token_ids) {
+    for (const int32_t id : request.token_ids) {
       ASSERT_GE(id, 0);
       ASSERT_LT(id, 32);
     }
@@ -39,9 +39,9 @@ TEST(RandomDataset, RepeatsWithItsSeedAlone) {
       .input_len = 8, .output_len = 4, .num_prompts = 20, .seed = 5, .vocab_size = 1000};
   RandomDataset other = dataset;
   other.seed = 6;
-  EXPECT_EQ(dataset.sample()[19].prompt_token_ids, dataset.sample()[19].prompt_token_ids);
-  EXPECT_NE(dataset.sample()[19].prompt_token_ids, other.sample()[19].prompt_token_ids);
-  EXPECT_EQ(dataset.sample()[0].prompt_token_ids.size(), 8U);
+  EXPECT_EQ(dataset.sample()[19].token_ids, dataset.sample()[19].token_ids);
+  EXPECT_NE(dataset.sample()[19].token_ids, other.sample()[19].token_ids);
+  EXPECT_EQ(dataset.sample()[0].token_ids.size(), 8U);
   EXPECT_EQ(dataset.sample()[0].output_len, 4);
 }
 
@@ -68,9 +68,9 @@ TEST(ParseShareGpt, NamesTheEntryThatIsWrong) {
   EXPECT_FALSE(dialogues_of("{}").ok());
 }
 
-// One token a byte.
-Result<std::vector<int32_t>> tokenize_bytes(std::string_view text) {
-  return std::vector<int32_t>(text.begin(), text.end());
+// One token per byte.
+Result<int> count_bytes(std::string_view text) {
+  return static_cast<int>(text.size());
 }
 
 TEST(ShareGptDataset, PrunesAndDrawsAgain) {
@@ -78,7 +78,7 @@ TEST(ShareGptDataset, PrunesAndDrawsAgain) {
   dataset.num_prompts = 7;
   dataset.max_prompt_len = 10;
   dataset.max_total_len = 15;
-  dataset.tokenize = tokenize_bytes;
+  dataset.count_tokens = count_bytes;
   const auto requests = dataset.sample({{"abc", "long enough"},    // prompt of 3
                                         {"abcd", "abc"},           // answer of 3
                                         {"abcdefghijk", "abcd"},   // prompt of 11
@@ -87,7 +87,7 @@ TEST(ShareGptDataset, PrunesAndDrawsAgain) {
   ASSERT_TRUE(requests.ok());
   ASSERT_EQ(requests->size(), 7U);
   for (const BenchRequest& request : *requests) {
-    EXPECT_EQ(request.prompt_token_ids.size(), 6U);
+    EXPECT_EQ(request.text, "abcdef");
     EXPECT_EQ(request.output_len, 5);
   }
   EXPECT_THAT(dataset.sample({{"a", "b"}}).status().message(), HasSubstr("no dialogue fits"));
@@ -95,7 +95,7 @@ TEST(ShareGptDataset, PrunesAndDrawsAgain) {
 
 TEST(ShareGptDataset, SaysWhyATextHasNoTokens) {
   ShareGptDataset dataset;
-  dataset.tokenize = [](std::string_view) -> Result<std::vector<int32_t>> {
+  dataset.count_tokens = [](std::string_view) -> Result<int> {
     return invalid_argument("no tokenizer");
   };
   EXPECT_EQ(dataset.sample({{"abcd", "efgh"}}).status().message(), "no tokenizer");
@@ -105,7 +105,7 @@ TEST(ShareGptDataset, OutputLenReplacesTheAnswers) {
   ShareGptDataset dataset;
   dataset.num_prompts = 1;
   dataset.output_len = 2;
-  dataset.tokenize = tokenize_bytes;
+  dataset.count_tokens = count_bytes;
   const auto requests = dataset.sample({{"abcd", "e"}});
   ASSERT_TRUE(requests.ok());
   EXPECT_EQ((*requests)[0].output_len, 2);

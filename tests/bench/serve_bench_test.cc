@@ -211,7 +211,7 @@ ServerFacts known_facts() {
               [](std::string_view text) { return Result<int>(static_cast<int>(text.size())); }};
 }
 
-TEST(BenchServePrompts, ATraceKeepsItsTimes) {
+TEST(BenchBenchRequests, ATraceKeepsItsTimes) {
   const std::string trace =
       R"({"timestamp_ms": 3000, "prompt": "b", "output_length": 2})"
       "\n"
@@ -237,8 +237,8 @@ TEST(BenchServePrompts, ATraceKeepsItsTimes) {
   EXPECT_THAT(mixed.status().message(), HasSubstr("every line or in none"));
 }
 
-TEST(BenchServePrompts, BodiesAreOfTheirEndpoint) {
-  ServePrompt prompt;
+TEST(BenchBenchRequests, BodiesAreOfTheirEndpoint) {
+  BenchRequest prompt;
   prompt.token_ids = {1, 2};
   prompt.output_len = 3;
   const std::string completion = request_body(prompt, {.model = "m", .ignore_eos = true});
@@ -251,15 +251,15 @@ TEST(BenchServePrompts, BodiesAreOfTheirEndpoint) {
       HasSubstr(R"("messages":[{"role":"user","content":"hi"}],"max_completion_tokens":3)"));
 }
 
-TEST(BenchServePrompts, RandomOnesAreIdsOrWords) {
-  ServePromptConfig config = {.num_prompts = 4, .input_len = 6, .output_len = 2};
-  const auto ids = make_prompts(config, known_facts());
+TEST(BenchBenchRequests, RandomOnesAreIdsOrWords) {
+  ServeDatasetConfig config = {.num_prompts = 4, .input_len = 6, .output_len = 2};
+  const auto ids = make_requests(config, known_facts());
   ASSERT_TRUE(ids.ok());
-  for (const ServePrompt& prompt : *ids) EXPECT_THAT(prompt.token_ids, SizeIs(6));
+  for (const BenchRequest& prompt : *ids) EXPECT_THAT(prompt.token_ids, SizeIs(6));
   config.wants_text = true;
-  const auto words = make_prompts(config, known_facts());
+  const auto words = make_requests(config, known_facts());
   ASSERT_TRUE(words.ok());
-  for (const ServePrompt& prompt : *words) {
+  for (const BenchRequest& prompt : *words) {
     EXPECT_EQ(std::count(prompt.text.begin(), prompt.text.end(), ' '), 5);
   }
 }
