@@ -19,53 +19,36 @@
 namespace quire::cli {
 namespace {
 
-struct NamedLevel {
-  std::string_view name;
-  LogLevel level;
+// Where --log-format and --log-level put their values until the command runs.
+struct LogFlags {
+  std::string format = "text";
+  std::string level;
 };
-constexpr NamedLevel kLevels[] = {{"debug", LogLevel::kDebug},
-                                  {"info", LogLevel::kInfo},
-                                  {"warning", LogLevel::kWarning},
-                                  {"error", LogLevel::kError},
-                                  {"off", LogLevel::kOff}};
 
-Status set_log_level_by_name(std::string_view name) {
-  for (const NamedLevel& named : kLevels) {
-    if (name == named.name) return set_log_level(named.level), Status();
+void apply(const LogFlags& flags) {
+  constexpr std::pair<std::string_view, LogLevel> kLevels[] = {{"debug", LogLevel::kDebug},
+                                                               {"info", LogLevel::kInfo},
+                                                               {"warning", LogLevel::kWarning},
+                                                               {"error", LogLevel::kError},
+                                                               {"off", LogLevel::kOff}};
+  set_log_format(flags.format == "json" ? LogFormat::kJson : LogFormat::kText);
+  for (const auto& [name, level] : kLevels) {
+    if (flags.level == name) set_log_level(level);
   }
-  return unexpected(name, "one of debug, info, warning, error, off");
-}
-
-Status set_log_format_by_name(std::string_view name) {
-  if (name != "text" && name != "json") return unexpected(name, "text or json");
-  set_log_format(name == "json" ? LogFormat::kJson : LogFormat::kText);
-  return {};
 }
 
 void add_log_flags(Command& command) {
   for (Command& subcommand : command.subcommands) add_log_flags(subcommand);
   if (!command.run) return;
-  std::vector<std::string> names;
-  for (const NamedLevel& named : kLevels) names.emplace_back(named.name);
-  const auto given = std::make_shared<bool>(false);
+  const auto log = std::make_shared<LogFlags>();
+  log->level = command.log_level;
   command.flags.begin_group("Logging");
-  command.flags.add({.name = "--log-format",
-                     .value_name = "text|json",
-                     .help = "How lines on standard error are written",
-                     .default_text = "text",
-                     .choices = {"text", "json"},
-                     .set = set_log_format_by_name});
-  command.flags.add({.name = "--log-level",
-                     .value_name = "LEVEL",
-                     .help = "Least important lines to log on standard error",
-                     .default_text = command.log_level,
-                     .choices = std::move(names),
-                     .set = [given](std::string_view name) {
-                       *given = true;
-                       return set_log_level_by_name(name);
-                     }});
-  command.run = [given, level = command.log_level, run = std::move(command.run)]() -> Result<int> {
-    if (!*given) QUIRE_RETURN_IF_ERROR(set_log_level_by_name(level));
+  command.flags.choice("--log-format", {"text", "json"}, &log->format,
+                       "Format of the lines on standard error");
+  command.flags.choice("--log-level", {"debug", "info", "warning", "error", "off"}, &log->level,
+                       "Least important lines to log on standard error");
+  command.run = [log, run = std::move(command.run)]() -> Result<int> {
+    apply(*log);
     return run();
   };
 }

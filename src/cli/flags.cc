@@ -45,10 +45,33 @@ std::string field_of(const Flag& flag) {
   return field;
 }
 
+// Any bytes, but not empty: an empty path would look like a flag that was not given.
+Result<std::string> parse_path(std::string_view text) {
+  if (text.empty()) return unexpected(text, "a path");
+  return std::string(text);
+}
+
+Result<std::string> parse_output_path(std::string_view text) {
+  namespace fs = std::filesystem;
+  if (text == "-") return unexpected(text, "a path of a file; ./- names one called -");
+  const fs::path path(text);
+  std::error_code error;
+  const bool has_folder = !path.has_parent_path() || fs::is_directory(path.parent_path(), error);
+  if (!path.has_filename() || !has_folder || fs::is_directory(path, error)) {
+    return unexpected(text, "a path of a file, in a folder that exists");
+  }
+  return std::string(text);
+}
+
 }  // namespace
 
 Status unexpected(std::string_view got, std::string_view expected) {
   return invalid_argument(fmt::format("got '{}', expected {}", clipped(got), expected));
+}
+
+Result<std::string> parse_text(std::string_view text) {
+  if (!is_valid_utf8(text)) return unexpected(text, "valid UTF-8");
+  return std::string(text);
 }
 
 Result<int64_t> parse_integer(std::string_view text, const Range& range) {
@@ -188,57 +211,24 @@ void FlagSet::on_by_default(const std::string& name, bool* target, std::string h
   add_half("--" + name, "--no-" + name, true, "");
 }
 
-void FlagSet::add_text(std::string name, ValueKind kind, std::string value_name,
-                       std::string* target, std::string help) {
-  add({.name = std::move(name),
-       .kind = kind,
-       .value_name = std::move(value_name),
-       .help = std::move(help),
-       .default_text = *target,
-       .set = [target, kind](std::string_view value) {
-         // An empty path would look like a flag that was not given. Paths may be any bytes; text
-         // must be UTF-8.
-         if (kind != ValueKind::kText && value.empty()) return unexpected(value, "a path");
-         if (kind == ValueKind::kText && !is_valid_utf8(value)) {
-           return unexpected(value, "valid UTF-8");
-         }
-         *target = value;
-         return Status();
-       }});
-}
-
 void FlagSet::text(std::string name, std::string value_name, std::string* target,
                    std::string help) {
-  add_text(std::move(name), ValueKind::kText, std::move(value_name), target, std::move(help));
+  value(std::move(name), std::move(value_name), target, *target, std::move(help), parse_text);
 }
 
 void FlagSet::file(std::string name, std::string* target, std::string help) {
-  add_text(std::move(name), ValueKind::kFile, "FILE", target, std::move(help));
+  value(std::move(name), "FILE", target, *target, std::move(help), parse_path);
+  last().kind = ValueKind::kFile;
 }
 
 void FlagSet::directory(std::string name, std::string* target, std::string help) {
-  add_text(std::move(name), ValueKind::kDirectory, "DIR", target, std::move(help));
+  value(std::move(name), "DIR", target, *target, std::move(help), parse_path);
+  last().kind = ValueKind::kDirectory;
 }
 
 void FlagSet::output_file(std::string name, std::string* target, std::string help) {
-  add({.name = std::move(name),
-       .kind = ValueKind::kFile,
-       .value_name = "FILE",
-       .help = std::move(help),
-       .default_text = *target,
-       .set = [target](std::string_view value) {
-         if (value == "-") return unexpected(value, "a path of a file; ./- names one called -");
-         namespace fs = std::filesystem;
-         const fs::path path(value);
-         std::error_code error;
-         const bool has_folder =
-             !path.has_parent_path() || fs::is_directory(path.parent_path(), error);
-         if (!path.has_filename() || !has_folder || fs::is_directory(path, error)) {
-           return unexpected(value, "a path of a file, in a folder that exists");
-         }
-         *target = value;
-         return Status();
-       }});
+  value(std::move(name), "FILE", target, *target, std::move(help), parse_output_path);
+  last().kind = ValueKind::kFile;
 }
 
 void FlagSet::choice(std::string name, std::vector<std::string> choices, std::string* target,
@@ -286,10 +276,10 @@ void FlagSet::texts(std::string name, std::string value_name, std::vector<std::s
        .value_name = std::move(value_name),
        .help = std::move(help),
        .repeatable = true,
-       .set = [target](std::string_view value) {
-         if (!is_valid_utf8(value)) return unexpected(value, "valid UTF-8");
-         target->emplace_back(value);
-         return Status();
+       .set = [target](std::string_view value) -> Status {
+         QUIRE_ASSIGN_OR_RETURN(std::string text, parse_text(value));
+         target->push_back(std::move(text));
+         return {};
        }});
 }
 

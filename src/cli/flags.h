@@ -92,13 +92,12 @@ class FlagSet {
   std::string name_flags(std::string_view message) const;
 
  private:
-  void add_text(std::string name, ValueKind kind, std::string value_name, std::string* target,
-                std::string help);
-
   std::string group_ = "Options";
   std::vector<Flag> flags_;
 };
 
+// Fails unless the text is valid UTF-8.
+Result<std::string> parse_text(std::string_view text);
 // Parses the whole of `text`. The error reads "got 'x', expected an integer in [0, 9]".
 Result<int64_t> parse_integer(std::string_view text, const Range& range);
 // An integer with an optional suffix: k and m are powers of 1000, K and M powers of 1024.

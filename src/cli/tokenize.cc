@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -22,9 +22,8 @@ namespace {
 struct Options {
   std::string tokenizer;
   std::string input;
-  std::string text;
-  bool has_text = false;
-  bool special_tokens = false;  // tokenize: add them; detokenize: leave them out
+  std::optional<std::string> text;  // of the command line, instead of the input
+  bool special_tokens = false;      // tokenize: add them; detokenize: leave them out
 };
 
 Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const std::string& directory) {
@@ -69,8 +68,8 @@ Result<int> run_tokenize(const Options& options) {
     QUIRE_ASSIGN_OR_RETURN(const auto ids, tokenizer->encode(text, options.special_tokens));
     return ids_line(ids);
   };
-  if (options.has_text) {
-    QUIRE_ASSIGN_OR_RETURN(const std::string line, encode(options.text));
+  if (options.text) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string line, encode(*options.text));
     return write_stdout(line) ? kExitOk : kExitFailure;
   }
   return convert_lines(
@@ -93,8 +92,8 @@ Result<int> run_detokenize(const Options& options) {
     return invalid_argument(fmt::format(
         "token id {} is not in the vocabulary; expected ids below {}", *unknown, bound));
   };
-  if (options.has_text) {
-    QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, parse_ids(options.text));
+  if (options.text) {
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, parse_ids(*options.text));
     QUIRE_RETURN_IF_ERROR(check(ids));
     return write_stdout(decode(ids) + "\n") ? kExitOk : kExitFailure;
   }
@@ -117,22 +116,8 @@ void add_source_flags(FlagSet& flags, Options& options, std::string input_help) 
   flags.file("--input", &options.input, std::move(input_help));
 }
 
-void add_text_flag(FlagSet& flags, const std::shared_ptr<Options>& options, std::string name,
-                   std::string value_name, std::string help,
-                   std::function<Status(std::string_view)> check) {
-  flags.add({.name = std::move(name),
-             .value_name = std::move(value_name),
-             .help = std::move(help),
-             .set = [options, check = std::move(check)](std::string_view value) -> Status {
-               QUIRE_RETURN_IF_ERROR(check(value));
-               options->text = value;
-               options->has_text = true;
-               return {};
-             }});
-}
-
 Status check_sources(const Options& options, std::string_view text_flag) {
-  if (options.has_text == !options.input.empty()) {
+  if (options.text.has_value() == !options.input.empty()) {
     return invalid_argument(
         fmt::format("expected either {} or --input FILE (- is standard input)", text_flag));
   }
@@ -195,9 +180,7 @@ Command tokenize_command() {
   add_source_flags(flags, *options, "One JSON string per line; - is standard input");
   flags.toggle("--add-special-tokens", &options->special_tokens,
                "Add the special tokens that the tokenizer puts around a text");
-  add_text_flag(flags, options, "--text", "TEXT", "A text", [](std::string_view value) {
-    return is_valid_utf8(value) ? Status() : unexpected(value, "valid UTF-8");
-  });
+  flags.value("--text", "TEXT", &options->text, "", "A text", parse_text);
   command.check = [options] { return check_sources(*options, "--text TEXT"); };
   command.run = [options] { return run_tokenize(*options); };
   return command;
@@ -215,8 +198,11 @@ Command detokenize_command() {
   add_source_flags(flags, *options, "One JSON array of ids per line; - is standard input");
   flags.toggle("--skip-special-tokens", &options->special_tokens,
                "Leave special tokens out of the text");
-  add_text_flag(flags, options, "--ids", "1,2,3", "Token ids",
-                [](std::string_view value) { return parse_ids(value).status(); });
+  flags.value("--ids", "1,2,3", &options->text, "", "Token ids",
+              [](std::string_view text) -> Result<std::string> {
+                QUIRE_RETURN_IF_ERROR(parse_ids(text).status());
+                return std::string(text);
+              });
   flags.last().alias = "--text";
   command.check = [options] { return check_sources(*options, "--ids 1,2,3"); };
   command.run = [options] { return run_detokenize(*options); };

@@ -68,7 +68,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     job_ = std::move(job);
     parser_.emplace(*job_.handler);
     num_idle_ticks_ = 0;
-    is_answering_ = false;
+    has_response_ = false;
     if (is_connected_) {
       is_reused_ = true;
       return exchange();
@@ -162,7 +162,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (!job_.handler) return;  // the request has already ended
     num_idle_ticks_ = 0;
     if (error) return on_closed();
-    is_answering_ = true;
+    has_response_ = true;
     end_ += size;
     begin_ += parser_->feed({buffer_.data() + begin_, end_ - begin_});
     if (parser_->state() == ResponseParser::State::kReading) return read();
@@ -170,7 +170,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void on_closed() {
-    if (is_reused_ && !is_answering_) {  // the server closed it before our request
+    if (is_reused_ && !has_response_) {  // the server closed it before our request
       close();
       when_free_(shared_from_this(), false);
       // The job's bytes are copied, because a write from them may still be in progress on this
@@ -210,7 +210,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int num_idle_ticks_ = 0;
   bool is_connected_ = false;
   bool is_reused_ = false;
-  bool is_answering_ = false;
+  bool has_response_ = false;
   bool is_written_ = false;
 };
 
@@ -395,12 +395,12 @@ class WholeResponse final : public ResponseHandler {
   bool is_too_large_ = false;
 };
 
-void stop_when(Client& client, const std::shared_ptr<WholeResponse>& answer,
+void stop_when(Client& client, const std::shared_ptr<WholeResponse>& whole,
                const std::function<bool()>& interrupted) {
-  if (answer->result) return;
+  if (whole->result) return;
   if (interrupted()) return client.stop();
   client.call_at(steady_clock::now() + std::chrono::milliseconds(50),
-                 [&client, answer, interrupted] { stop_when(client, answer, interrupted); });
+                 [&client, whole, interrupted] { stop_when(client, whole, interrupted); });
 }
 
 }  // namespace
@@ -417,13 +417,13 @@ Result<std::unique_ptr<Client>> Client::create(ClientConfig config) {
 
 Result<Response> fetch(Client& client, Request request, size_t max_body_bytes,
                        const std::function<bool()>& interrupted) {
-  const auto answer = std::make_shared<WholeResponse>(client, max_body_bytes);
-  client.send(std::move(request), answer);
-  stop_when(client, answer, interrupted);
+  const auto whole = std::make_shared<WholeResponse>(client, max_body_bytes);
+  client.send(std::move(request), whole);
+  stop_when(client, whole, interrupted);
   client.run();
-  if (!answer->result) return cancelled("[http] interrupted");
-  QUIRE_RETURN_IF_ERROR(*answer->result);
-  return std::move(answer->response);
+  if (!whole->result) return cancelled("[http] interrupted");
+  QUIRE_RETURN_IF_ERROR(*whole->result);
+  return std::move(whole->response);
 }
 
 }  // namespace quire::http_client
