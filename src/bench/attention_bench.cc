@@ -12,7 +12,7 @@
 #include "attn/tuning_table.h"
 #include "base/log.h"
 #include "engine/model_files.h"
-#include "model/footprint.h"
+#include "model/families.h"
 #include "platform/tune.h"
 
 namespace quire::bench {

@@ -9,7 +9,7 @@
 #include "bench/dataset.h"
 #include "bench/measurement.h"
 #include "engine/run_requests.h"
-#include "platform/profile.h"
+#include "platform/platform.h"
 
 namespace quire::bench {
 
