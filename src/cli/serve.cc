@@ -152,14 +152,14 @@ void add_access_flags(FlagSet& flags, ServeOptions* options) {
               "Key that every route but /health and /ready needs; may be repeated");
   flags.file("--api-key-file", &options->api_key_file, "File with more keys, one per line");
   flags.number("--max-num-queued-reqs", &admission.max_num_queued_reqs, {.min = 0, .max = 1 << 20},
-               "Most samples that may wait to run; further requests get 429");
+               "Most sequences that may wait to run; further requests get 429");
   flags.number("--max-num-queued-tokens", &options->max_num_queued_tokens,
                {.min = 0, .max = 1 << 30}, "Most prompt tokens that may wait; 0: no limit");
   flags.bytes("--max-tokenize-bytes", &options->max_tokenize_bytes,
               "Largest text of /tokenize and /detokenize");
   flags.number("--max-concurrency-per-key", &admission.max_concurrency_per_key,
                {.min = 0, .max = 1 << 20},
-               "Most samples that run or wait for one key; 0: no limit");
+               "Most sequences that run or wait for one key; 0: no limit");
   flags.toggle("--allow-request-priority", &options->service.allow_request_priority,
                "Use the priority field of requests, which is otherwise ignored");
   flags.number("--drain-timeout", &options->drain_timeout, {.min = 0, .max = 86400},

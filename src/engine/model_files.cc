@@ -190,7 +190,7 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
         "[model] model: {} is a file; expected its directory, with config.json and safetensors",
         engine.model));
   }
-  const fs::path directory = config_alone ? path.parent_path() : path;
+  const fs::path directory = config_alone ? fs::absolute(path).parent_path() : path;
   const fs::path config_path = config_alone ? path : path / "config.json";
   QUIRE_RETURN_IF_ERROR(check_is_snapshot(directory));
   if (!is_there(config_path)) {
