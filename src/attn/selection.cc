@@ -101,9 +101,11 @@ Result<std::vector<AttentionBackend*>> BackendSet::select(const AttentionShape& 
     return backend->name() == forced.name;
   });
   if (found == backends_.end()) {
-    return invalid_argument(
-        fmt::format("[attention] {} names no backend of this build; got {}, expected auto, {}",
-                    forced.option, forced.name, fmt::join(names(), ", ")));
+    const auto known = std::ranges::find(backend_names(), forced.name, &BackendName::name);
+    const bool needs_gpu = known != backend_names().end() && known->device == DeviceKind::kCuda;
+    return invalid_argument(fmt::format("[attention] {}: must be one of auto, {}, got {}{}",
+                                        forced.option, fmt::join(names(), ", "), forced.name,
+                                        needs_gpu ? ", which needs a GPU" : ""));
   }
   const Support support = (*found)->supports(shape, use, device);
   if (support.ok()) return std::vector{found->get()};

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "attn/backend_set.h"
+#include "attn/selection.h"
 #include "bench/attention_bench.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "attn/backend_set.h"
+#include "attn/selection.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "cli/output.h"

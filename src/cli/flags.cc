@@ -175,7 +175,11 @@ std::string FlagSet::name_flags(std::string_view message) const {
       text.replace(at, quoted.size(), flag.name);
     }
     const size_t start = text.starts_with('[') ? text.find("] ") + 2 : 0;
-    if (start < text.size() && std::string_view(text).substr(start).starts_with(field + ":")) {
+    const auto begins_with = [&](const std::string& word) {
+      return text.compare(start, word.size(), word) == 0;
+    };
+    const bool is_plain = field.find('_') == std::string::npos;  // may be an ordinary word
+    if (begins_with(field + ":") || (!is_plain && begins_with(field + " "))) {
       text.replace(start, field.size(), flag.name);
     }
   }

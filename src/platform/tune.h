@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "attn/selector.h"
+#include "attn/selection.h"
 #include "platform/platform.h"
 
 namespace quire {

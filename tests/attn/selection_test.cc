@@ -216,7 +216,7 @@ TEST_F(SelectorTest, RefusesAsTheSetDoes) {
   EXPECT_EQ(create("cudnn", "auto").status().message(),
             "[attention] `decode_attention_backend` cudnn cannot serve decode: a) too many heads.");
   EXPECT_THAT(create("auto", "nonsense").status().message(),
-              HasSubstr("`prefill_attention_backend` names no backend of this build"));
+              HasSubstr("`prefill_attention_backend`: must be one of auto, "));
 }
 
 TEST_F(SelectorTest, SaysWhichBackendServesWhatAndWhy) {
@@ -315,8 +315,8 @@ TEST_F(BackendSetTest, AForcedBackendIsTakenOrRefusedNeverReplaced) {
             "[attention] `attention_backend` small cannot serve prefill: a) too many heads. b) "
             "wrong phase.");
   EXPECT_EQ(choose(4, Phase::kDecode, "xqa"),
-            "[attention] `attention_backend` names no backend of this build; got xqa, expected "
-            "auto, small, large");
+            "[attention] `attention_backend`: must be one of auto, small, large, got xqa, which "
+            "needs a GPU");
 }
 
 TEST_F(BackendSetTest, ARefusalNamesTheFlagThatForced) {
@@ -325,7 +325,7 @@ TEST_F(BackendSetTest, ARefusalNamesTheFlagThatForced) {
       "[attention] `prefill_attention_backend` small cannot serve prefill: a) too many heads. "
       "b) wrong phase.");
   EXPECT_THAT(choose(4, Phase::kDecode, "xqa", "`decode_attention_backend`"),
-              StartsWith("[attention] `decode_attention_backend` names no backend"));
+              StartsWith("[attention] `decode_attention_backend`: must be one of auto, small, "));
 }
 
 TEST_F(BackendSetTest, ABackendWithReservationsServesWhereNoOtherDoes) {

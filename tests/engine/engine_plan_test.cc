@@ -146,7 +146,7 @@ TEST_F(EnginePlanTest, ABackendOfNoPhaseIsRefused) {
               HasSubstr("`attention_backend` narrow cannot serve decode: a) too many heads."));
   EXPECT_THAT(plan_with("xqa", "flashinfer").status().message(),
               HasSubstr("`attention_backend` xqa cannot serve prefill"));
-  EXPECT_THAT(plan_with("nonsense").status().message(), HasSubstr("names no backend"));
+  EXPECT_THAT(plan_with("nonsense").status().message(), HasSubstr("must be one of auto, "));
 }
 
 TEST_F(EnginePlanTest, AFlagForOnePhaseIsStrict) {
