@@ -104,7 +104,7 @@ Result<std::vector<AttentionBackend*>> pick_backends(const DeviceContext& contex
   for (const std::string& name : names) {
     const auto found = std::ranges::find(set.all(), name, &AttentionBackend::name);
     if (found != set.all().end() && serves_any(**found)) continue;
-    return set.select(shape, uses[0], context.device(), {.name = name, .option = "backends"})
+    return set.select(shape, uses[0], context.device(), {.name = name, .option = "`backends`"})
         .status();
   }
   std::vector<AttentionBackend*> backends;

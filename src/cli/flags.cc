@@ -175,11 +175,7 @@ std::string FlagSet::name_flags(std::string_view message) const {
       text.replace(at, quoted.size(), flag.name);
     }
     const size_t start = text.starts_with('[') ? text.find("] ") + 2 : 0;
-    const auto begins_with = [&](const std::string& word) {
-      return text.compare(start, word.size(), word) == 0;
-    };
-    const bool is_plain = field.find('_') == std::string::npos;  // may be an ordinary word
-    if (begins_with(field + ":") || (!is_plain && begins_with(field + " "))) {
+    if (text.compare(start, field.size() + 1, field + ":") == 0) {
       text.replace(start, field.size(), flag.name);
     }
   }

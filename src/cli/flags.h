@@ -88,7 +88,7 @@ class FlagSet {
   const std::vector<Flag>& flags() const { return flags_; }
   const Flag* find(std::string_view name) const;
   // Replaces the fields that a message of the library names by their flags: "`max_num_seqs`"
-  // anywhere, and "max_num_seqs: …" or "max_num_seqs 0 …" at the start or after "[module] ".
+  // anywhere, and "max_num_seqs:" at the start or after "[module] ".
   std::string name_flags(std::string_view message) const;
 
  private:

@@ -286,7 +286,7 @@ TEST(NameFlags, ReplacesTheFieldsOfTheLibrary) {
             "[engine] --threads: got -1; lower --max-num-seqs or --kv-cache-memory");
   EXPECT_EQ(message("[engine] set `chat_template` or `other`; max_num_seqs is 3"),
             "[engine] set --chat-template or `other`; max_num_seqs is 3");
-  EXPECT_EQ(message("[attention] decode_attention_backend xqa cannot serve decode"),
+  EXPECT_EQ(message("[attention] `decode_attention_backend` xqa cannot serve decode"),
             "[attention] --decode-attention-backend xqa cannot serve decode");
   EXPECT_EQ(message("[model] model is no word of ours"), "[model] model is no word of ours");
   EXPECT_EQ(message("[cut"), "[cut");
