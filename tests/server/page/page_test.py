@@ -365,7 +365,7 @@ class StandInTest(PageTest):
 
     def test_shows_the_servers_errors(self) -> None:
         cases = {
-            "refused": "576 answers are in work or queued of at most 576 (in 2 s)",
+            "refused": "576 of at most 576 sequences are running or queued (in 2 s)",
             "fails amid": "the engine stopped",
             "breaks off": "The connection ended before the answer did.",
             "no json": "The server sent what is no JSON.",

@@ -176,7 +176,7 @@ class StandIn:
         self.calls.append(call)
         wanted = call["messages"][-1]["content"]
         if wanted == "refused":
-            error = {"message": "576 answers are in work or queued of at most 576", "code": 429}
+            error = {"message": "576 of at most 576 sequences are running or queued", "code": 429}
             return handler.send_json(429, {"error": error}, retry_after="2")
         make = _ANSWERS.get(wanted, lambda: iter([_stream([f"You said {wanted}."])]))
         handler.send_response(200)
