@@ -201,7 +201,7 @@ TEST(FlashInferPlan, ShapeDoesNotDependOnLengths) {
     batch.decode = {.num_reqs = num_reqs, .num_tokens = num_reqs, .max_kv_len = 8192};
     const fi::PhaseShape phase = fi::choose_shape(shape, batch, batch.decode, limits);
     EXPECT_EQ(phase.tile_rows, 16);
-    EXPECT_EQ(limits.num_places, 33);
+    EXPECT_EQ(limits.num_resident_blocks, 33);
     EXPECT_EQ(phase.split, num_reqs <= 66);
     EXPECT_EQ(phase.num_tiles, num_reqs <= 8 ? 33 : num_reqs <= 66 ? 132 : num_reqs);
   }
@@ -267,7 +267,7 @@ TEST(FlashInferPlan, KeepsFa3ToWhatItCanDo) {
 
 TEST(FlashInferPlan, StartsWithTheLongest) {
   const AttentionShape shape = make_attention_shape(8, 8, 128, 16, DType::kBF16);
-  const Planned planned = plan(shape, {1, 1, 1}, {300, 9000, 2000}, {.num_places = 1});
+  const Planned planned = plan(shape, {1, 1, 1}, {300, 9000, 2000}, {.num_resident_blocks = 1});
   EXPECT_FALSE(planned.phase.split);
   EXPECT_EQ(planned.arrays.tile_req[0], 1);
   EXPECT_EQ(planned.arrays.tile_req[1], 2);

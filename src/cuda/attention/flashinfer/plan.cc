@@ -75,7 +75,7 @@ DeviceLimits device_limits(const AttentionShape& shape, const DeviceInfo& device
   const bool fits_fa3 = device.device.compute_capability == 90 && shape.q == shape.kv &&
                         (shape.head_dim == 64 || shape.head_dim == 128) && shape.window == 0 &&
                         shape.softcap == 0.0F;
-  return {.num_places = std::max(1, places / shape.num_kv_heads), .has_fa3 = fits_fa3};
+  return {.num_resident_blocks = std::max(1, places / shape.num_kv_heads), .has_fa3 = fits_fa3};
 }
 
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
@@ -91,13 +91,14 @@ PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch
   for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
     num_tiles += num_tiles_of(shape, batch, req, phase);
   }
-  const int budget = limits.num_places * kMaxRounds;
+  const int budget = limits.num_resident_blocks * kMaxRounds;
   phase.split = !fa3 && num_tiles * 2 <= budget && range.max_kv_len > kSplitUnit;
   if (!phase.split) {
     phase.num_tiles = static_cast<int>(num_tiles);
   } else {
     // A few requests fill one round evenly; idle thread blocks would only cost time.
-    phase.num_tiles = num_tiles * 4 <= limits.num_places ? limits.num_places : budget;
+    phase.num_tiles =
+        num_tiles * 4 <= limits.num_resident_blocks ? limits.num_resident_blocks : budget;
   }
   return phase;
 }
@@ -107,12 +108,12 @@ PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch
 int64_t max_tiles(const AttentionShape& shape, const PlanLimits& batch, DeviceLimits limits) {
   const int64_t unsplit =
       2 * int64_t{batch.max_num_reqs} + batch.max_num_tokens * group_size(shape) / 64;
-  return std::max<int64_t>(int64_t{limits.num_places} * kMaxRounds, unsplit);
+  return std::max<int64_t>(int64_t{limits.num_resident_blocks} * kMaxRounds, unsplit);
 }
 
 // A tile writes one partial row per token.
 int64_t max_partial_rows(const AttentionShape& shape, DeviceLimits limits) {
-  return int64_t{limits.num_places} * kMaxRounds * kMaxTileRows / group_size(shape);
+  return int64_t{limits.num_resident_blocks} * kMaxRounds * kMaxTileRows / group_size(shape);
 }
 
 int64_t plan_words(int64_t num_tiles, int64_t num_reqs) {
@@ -172,12 +173,12 @@ uint32_t Planner::shortest_chunk(uint32_t budget) const {
 }
 
 // Chooses the chunk length whose estimated time, over all numbers of rounds, is the shortest.
-uint32_t Planner::choose_chunk(uint32_t num_tiles, uint32_t num_places) const {
+uint32_t Planner::choose_chunk(uint32_t num_tiles, uint32_t num_resident_blocks) const {
   uint32_t best = 0;
   uint64_t best_time = std::numeric_limits<uint64_t>::max();
-  for (uint32_t budget = num_places; budget <= num_tiles; budget *= 2) {
+  for (uint32_t budget = num_resident_blocks; budget <= num_tiles; budget *= 2) {
     const uint32_t chunk = shortest_chunk(budget);
-    const uint64_t rounds = ceil_div<uint64_t>(count_tiles(chunk), num_places);
+    const uint64_t rounds = ceil_div<uint64_t>(count_tiles(chunk), num_resident_blocks);
     const uint64_t time = rounds * (chunk + kUnitsToStart);
     if (time >= best_time) continue;
     best_time = time;
@@ -236,9 +237,10 @@ void Planner::fill(const AttentionShape& shape, const AttentionBatch& batch,
                    const PhaseRange& range, const PhaseShape& phase, DeviceLimits limits,
                    const PlanArrays& arrays) {
   measure(shape, batch, range, phase);
-  const uint32_t chunk = phase.split ? choose_chunk(static_cast<uint32_t>(phase.num_tiles),
-                                                    static_cast<uint32_t>(limits.num_places))
-                                     : uint32_t{kWhole};
+  const uint32_t chunk = phase.split
+                             ? choose_chunk(static_cast<uint32_t>(phase.num_tiles),
+                                            static_cast<uint32_t>(limits.num_resident_blocks))
+                             : uint32_t{kWhole};
   *arrays.chunk_tokens = phase.split ? static_cast<int32_t>(chunk * kSplitUnit) : kWhole;
   int32_t next_row = 0;
   for (int i = 0; i < range.num_reqs; ++i) {

@@ -24,7 +24,7 @@ struct PhaseShape {
 
 // The device's limits for a shape.
 struct DeviceLimits {
-  int num_places = 1;  // resident thread blocks per KV head
+  int num_resident_blocks = 1;  // resident thread blocks per KV head
   bool has_fa3 = false;
 };
 DeviceLimits device_limits(const AttentionShape& shape, const DeviceInfo& device);
@@ -65,7 +65,7 @@ class Planner {
   void measure(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
                const PhaseShape& phase);
   // Chunk lengths in units of kSplitUnit positions.
-  uint32_t choose_chunk(uint32_t num_tiles, uint32_t num_places) const;
+  uint32_t choose_chunk(uint32_t num_tiles, uint32_t num_resident_blocks) const;
   uint32_t shortest_chunk(uint32_t budget) const;
   uint64_t count_tiles(uint32_t chunk) const;
   void fill_fa2(uint32_t chunk, int num_tiles, const PlanArrays& arrays);
