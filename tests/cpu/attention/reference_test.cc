@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/thread_pool.h"
 #include "support/attention_cases.h"
 
 namespace quire {
@@ -75,6 +76,15 @@ TEST(ReferenceAttentionPlans, AreIndependent) {
   const auto results = testing::run_interleaved({&first, &second}, *backend);
   EXPECT_EQ(results[0].out, first.run(*backend).out);
   EXPECT_EQ(results[1].out, second.run(*backend).out);
+}
+
+TEST(ReferenceAttentionPlans, ThreadsGiveTheSameBits) {
+  const AttentionProblem problem({.name = "threads",
+                                  .shape = testing::make_attention_shape(4, 2, 64, 16, DType::kF16),
+                                  .reqs = {{1, 40, 1}, {1, 300, 2}, {20, 20, 3}, {5, 90, 4}}});
+  ThreadPool threads(3);
+  EXPECT_EQ(problem.run(*make_reference_attention(&threads)).out,
+            problem.run(*make_reference_attention()).out);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, ReferenceAttentionTest,

@@ -14,8 +14,7 @@
 namespace quire::cuda::flashinfer_backend {
 
 const KernelInstance* find_kernel(const KernelKey& key) {
-  for (const auto find :
-       {fa2_BF16_BF16, fa2_F16_F16, fa2_BF16_F8E4M3, fa3_BF16_BF16, fa3_F16_F16}) {
+  for (const auto find : {fa2_BF16_BF16, fa2_F16_F16, fa2_BF16_F8E4M3, find_fa3}) {
     if (const KernelInstance* found = find(key)) return found;
   }
   return nullptr;

@@ -1,6 +1,6 @@
 // FlashInfer's kernels for paged caches, compiled ahead of time for the shapes in CMakeLists.txt:
 // FA2 for any GPU, and FA3 for prefill on Hopper. This header has plain data only; FlashInfer's
-// headers are included by fa2_kernel.cuh and fa3_kernel.cuh alone.
+// headers are included by fa2_kernel.cuh and fa3_kernel.cu alone.
 #pragma once
 
 #include <cstdint>
@@ -84,8 +84,7 @@ const KernelInstance* find_kernel(const KernelKey& key);
 const KernelInstance* fa2_BF16_BF16(const KernelKey& key);
 const KernelInstance* fa2_F16_F16(const KernelKey& key);
 const KernelInstance* fa2_BF16_F8E4M3(const KernelKey& key);
-const KernelInstance* fa3_BF16_BF16(const KernelKey& key);
-const KernelInstance* fa3_F16_F16(const KernelKey& key);
+const KernelInstance* find_fa3(const KernelKey& key);
 
 inline const KernelInstance* find_instance(
     std::initializer_list<std::span<const KernelInstance>> lists, const KernelKey& key) {

@@ -1,9 +1,7 @@
 // Calls FlashInfer's FA3 kernel for a KernelCall: prefill on Hopper. The schedule and the variant
-// are defined here; unlike FlashInfer's own schedule, this one reads lengths on the device.
-#pragma once
-
-// This macro leaves out FlashInfer's list of CUTLASS headers, of which FA3 needs only the few
-// below.
+// are defined here; unlike FlashInfer's own schedule, this one reads lengths on the device. One
+// file has all instances, because each alone takes half of their common compile time. This macro
+// leaves out FlashInfer's list of CUTLASS headers, of which FA3 needs only the few below.
 #define FLASHINFER_CUTLASS_UTILS_CUH_
 #include <cutlass/arch/memory.h>
 #include <cutlass/cutlass.h>
@@ -206,17 +204,17 @@ void launch_fa3(const KernelCall& call, CudaStream& stream) {
 }
 
 template <DType kDType, int kHeadDim>
-std::span<const KernelInstance> fa3_instances() {
+constexpr KernelInstance fa3_instance() {
   using T = std::conditional_t<kDType == DType::kBF16, cutlass::bfloat16_t, cutlass::half_t>;
-  static constexpr KernelInstance kInstances[] = {
-      {{Template::kFa3, kDType, kDType, kHeadDim, kFa3TileTokens, false}, launch_fa3<T, kHeadDim>}};
-  return kInstances;
+  return {{Template::kFa3, kDType, kDType, kHeadDim, kFa3TileTokens, false},
+          launch_fa3<T, kHeadDim>};
 }
 
-template <DType kDType, DType kKv, int... kHeadDims>
 const KernelInstance* find_fa3(const KernelKey& key) {
-  static_assert(kKv == kDType);
-  return find_instance({fa3_instances<kDType, kHeadDims>()...}, key);
+  static constexpr KernelInstance kInstances[] = {
+      fa3_instance<DType::kBF16, 64>(), fa3_instance<DType::kBF16, 128>(),
+      fa3_instance<DType::kF16, 64>(), fa3_instance<DType::kF16, 128>()};
+  return find_instance({kInstances}, key);
 }
 
 }  // namespace quire::cuda::flashinfer_backend
