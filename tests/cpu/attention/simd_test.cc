@@ -205,13 +205,13 @@ TEST(CpuAttentionPlan, RunsInNoLessMemoryAndNoLongerContextsThanItWasMadeFor) {
   std::vector<std::byte> small((*plan)->workspace_bytes() - 1);
   const AttentionCall call{
       .q = {}, .out = {}, .kv = problem.cache(), .sinks = nullptr, .workspace = small};
-  EXPECT_DEATH((void)(*plan)->run(call, stream), "smaller than what the plan asked for");
+  EXPECT_DEATH((void)(*plan)->run(call, stream), "smaller than workspace_bytes");
   PlanLimits shorter = problem.limits(Phase::kDecode);
   shorter.max_kv_len = 600;
   const auto small_plan = make_cpu_attention(pool)->make_plan(problem.shape(), shorter);
   ASSERT_TRUE(small_plan.ok());
   EXPECT_DEATH((void)(*small_plan)->update(problem.batch(), stream),
-               "longer than the plan was made for");
+               "longer than the plan.s max_kv_len");
 }
 
 }  // namespace
