@@ -222,7 +222,7 @@ TEST(Shard, PartsTileTheWholeOnce) {
     EXPECT_EQ(next, 12);
   }
   EXPECT_THAT(check_shards(small_decoder(), {0, 4}).message(),
-              AllOf(HasSubstr("num_key_value_heads; got 2"), HasSubstr("size 4")));
+              AllOf(HasSubstr("num_key_value_heads; got 2"), HasSubstr("size` 4")));
   EXPECT_FALSE(check_shards(small_decoder(), {2, 2}).ok());
   EXPECT_TRUE(check_shards(small_decoder(), {1, 2}).ok());
 }
