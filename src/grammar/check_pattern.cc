@@ -55,7 +55,7 @@ class Nesting {
 
   Status open() {
     if (++depth_ <= limits_.max_nesting) return {};
-    return refuse(what_, fmt::format("nests too deeply; got more than {} groups in each other",
+    return refuse(what_, fmt::format("nests too deeply; got more than {} nested groups",
                                      limits_.max_nesting));
   }
   void close() { depth_ -= depth_ > 0 ? 1 : 0; }
@@ -189,7 +189,8 @@ Status check_escape(std::string_view what, std::string_view at_backslash) {
     return refuse(what, "has a \\x with more than two digits after it; write \\u00XX");
   }
   if (code_point > 0x10FFFF || (code_point >= 0xD800 && code_point < 0xE000)) {
-    return refuse(what, fmt::format("has an escape that is no character: U+{:X}", code_point));
+    return refuse(what,
+                  fmt::format("has an escape for U+{:X}, which is not a character", code_point));
   }
   return {};
 }

@@ -90,7 +90,7 @@ class SchemaCheck {
       return {};
     }
     return invalid_argument(
-        fmt::format("[grammar] the JSON schema's \"{}\" is no whole number of 0 to {}", key,
+        fmt::format("[grammar] the JSON schema's \"{}\" must be an integer from 0 to {}", key,
                     limits_.max_repeat));
   }
 
@@ -107,7 +107,7 @@ class SchemaCheck {
     }
     if (uri == "#" || uri.starts_with("#/")) return {};
     return invalid_argument(
-        "[grammar] the JSON schema has a \"$ref\" to outside; expected \"#\" or \"#/…\"");
+        "[grammar] the JSON schema has a \"$ref\" to another document; expected \"#\" or \"#/…\"");
   }
 
   const GrammarLimits& limits_;
@@ -122,7 +122,7 @@ Status check_text(std::string_view what, std::string_view text, size_t max_bytes
   }
   if (text.find('\0') != std::string_view::npos || !is_valid_utf8(text)) {
     return invalid_argument(
-        fmt::format("[grammar] {} is no text; expected UTF-8 without null characters", what));
+        fmt::format("[grammar] {} is not text; expected UTF-8 without null characters", what));
   }
   return {};
 }
@@ -153,7 +153,7 @@ Status check_schema(std::string_view json, const GrammarLimits& limits) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
                          JsonDocument::parse(json, "JSON schema", json_limits));
   if (!document.root().is_object() && !document.root().is_bool()) {
-    return invalid_argument("[grammar] the JSON schema is no object");
+    return invalid_argument("[grammar] the JSON schema is not an object");
   }
   return SchemaCheck(limits).visit(document.root(), Place::kSchema);
 }

@@ -176,7 +176,7 @@ CompileOutcome check_first_mask(const std::shared_ptr<const Compiled>& compiled,
     return {.result = failure, .is_final = false};
   }
   if (std::ranges::all_of(mask, [](uint32_t word) { return word == 0; })) {
-    return {.result = invalid_argument("[grammar] allows no answer")};
+    return {.result = invalid_argument("[grammar] allows no text")};
   }
   return {.result = compiled};
 }
@@ -238,7 +238,8 @@ CompileOutcome compile_spec(const std::shared_ptr<const Vocabulary>& vocabulary,
   const bool ran = run_on_big_stack(
       [&] { outcome.emplace(compile_guarded(vocabulary, spec, limits, memory, stop)); });
   if (!ran) {
-    return {.result = resource_exhausted("[grammar] no thread left to compile it"),
+    return {.result = resource_exhausted(
+                "[grammar] cannot start a thread to compile the grammar; try again later"),
             .is_final = false};
   }
   return std::move(*outcome);

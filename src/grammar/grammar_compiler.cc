@@ -150,7 +150,7 @@ GrammarCompiler::~GrammarCompiler() = default;
 Result<ConstraintFactory> GrammarCompiler::compile(const GrammarSpec& spec) {
   if (impl_->vocabulary->tokens.end_ids.empty()) {
     return invalid_argument(
-        "[grammar] the model has no end-of-sequence token, so no grammar's answer could end");
+        "[grammar] the model has no end-of-sequence token, so a constrained output could not end");
   }
   QUIRE_RETURN_IF_ERROR(grammar::check_spec(spec, impl_->limits));
   return impl_->factory_of(impl_->cache.get(cache_key(spec), [&] {

@@ -83,8 +83,8 @@ class GrammarConstraint : public TokenConstraint {
     if (num_bytes == 0 || held_.grow(num_bytes) || !failure_.ok()) return;
     failure_ = make_status([this] {
       return resource_exhausted(fmt::format(
-          "[grammar] grammars and the answers that follow them hold {} MiB together, as much as "
-          "they may; try again later",
+          "[grammar] compiled grammars and parses have reached their limit of {} MiB; try again "
+          "later",
           compiled_->limits.shared_bytes >> 20));
     });
     log_warning("{}", failure_.message());
@@ -106,7 +106,7 @@ class GrammarConstraint : public TokenConstraint {
       const bool is_shared = allowed_ns < time_left_ns_ && budget.left_ns() <= 0;
       failure_ = make_status([&] { return too_costly(error, is_shared); });
     } catch (...) {
-      failure_ = make_exception_status(cannot_follow);
+      failure_ = make_exception_status(following_failed);
     }
     if (!failure_.ok()) log_warning("{}", failure_.message());
     const int64_t spent_ns = allowed_ns - budget.left_ns();
@@ -115,9 +115,9 @@ class GrammarConstraint : public TokenConstraint {
     return budget.left_state_bytes();
   }
 
-  static Status cannot_follow(const char* reason) {
+  static Status following_failed(const char* reason) {
     return internal_error(
-        fmt::format("[grammar] the answer's grammar cannot be followed; {}", one_line(reason)));
+        fmt::format("[grammar] following the grammar failed; {}", one_line(reason)));
   }
 
   // `is_shared`: the time shared by all answers is spent, not the answer's own.
@@ -125,12 +125,12 @@ class GrammarConstraint : public TokenConstraint {
     const GrammarLimits& limits = compiled_->limits;
     if (is_shared) {
       return resource_exhausted(
-          "[grammar] the answers' grammars take more than half of the engine's time together, and "
-          "this one's asked for more; expected a simpler one, or fewer at once");
+          "[grammar] the grammars of all requests together take more than half of the engine's "
+          "time; use a simpler grammar, or send fewer such requests at once");
     }
     return invalid_argument(fmt::format(
-        "[grammar] the answer's grammar takes more {} to follow than an answer may ({} ms and {} "
-        "ms a token, {} MiB); expected a simpler one",
+        "[grammar] following the grammar takes more {} than allowed ({} ms and {} ms per token, {} "
+        "MiB); use a simpler grammar",
         error.what(), limits.answer_burst_ns / 1'000'000, limits.answer_token_ns / 1'000'000,
         limits.answer_bytes >> 20));
   }

@@ -203,7 +203,7 @@ class PlainSchema {
     if (members.contains("enum")) {
       simdjson::dom::array values;
       if (members.at("enum").get_array().get(values)) {
-        return invalid_argument("[grammar] the JSON schema's \"enum\" is no array");
+        return invalid_argument("[grammar] the JSON schema's \"enum\" is not an array");
       }
       for (const element value : values) keep(value);
     } else {
@@ -231,14 +231,15 @@ class PlainSchema {
     if (head != "$ref") return write_list(value, head, type, out);
     std::string_view uri;
     if (value.get_string().get(uri) || !names_schema(uri)) {
-      return invalid_argument("[grammar] the JSON schema has a \"$ref\" that names no schema");
+      return invalid_argument(
+          "[grammar] the JSON schema has a \"$ref\" that does not name a schema");
     }
     visited_.clear();
     if (!reaches_schema(uri)) {
-      return invalid_argument(fmt::format(
-          "[grammar] the JSON schema has a \"$ref\" that leads back to itself and to no "
-          "schema; got \"{}\"",
-          clipped(uri)));
+      return invalid_argument(
+          fmt::format("[grammar] the JSON schema has a \"$ref\" that refers only to itself; "
+                      "got \"{}\"",
+                      clipped(uri)));
     }
     if (!type.empty() && !is_of_type(uri, type)) return beside("type", "$ref");
     out.field(head, json_string(written_uri(uri)));
@@ -443,7 +444,7 @@ class PlainSchema {
     if (!members.contains("format")) return {};
     std::string_view format;
     if (members.at("format").get_string().get(format)) {
-      return invalid_argument("[grammar] the JSON schema's \"format\" is no string");
+      return invalid_argument("[grammar] the JSON schema's \"format\" is not a string");
     }
     if (is_loose_format(format)) return {};
     if (members.contains("pattern")) return beside("format", "pattern");
@@ -466,7 +467,7 @@ class PlainSchema {
     simdjson::dom::array items;
     if (value.get_array().get(items) || items.size() == 0) {
       return invalid_argument(
-          fmt::format("[grammar] the JSON schema's \"{}\" is no list of schemas", keyword));
+          fmt::format("[grammar] the JSON schema's \"{}\" is not a list of schemas", keyword));
     }
     out.key(keyword);
     out.open('[');
@@ -488,7 +489,7 @@ class PlainSchema {
     object fields;
     if (value.get_object().get(fields)) {
       return invalid_argument(
-          fmt::format("[grammar] the JSON schema's \"{}\" is no object", keyword));
+          fmt::format("[grammar] the JSON schema's \"{}\" is not an object", keyword));
     }
     QUIRE_RETURN_IF_ERROR(members_of(value).status());
     for (const auto [name, member] : fields) {

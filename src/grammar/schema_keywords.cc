@@ -200,7 +200,8 @@ bool read_strings(element value, std::vector<std::string_view>& out) {
 Result<Members> members_of(element value) {
   simdjson::dom::object fields;
   if (value.get_object().get(fields)) {
-    return invalid_argument("[grammar] the JSON schema is no object where a schema must be");
+    return invalid_argument(
+        "[grammar] the JSON schema has a value that is not an object where it needs a schema");
   }
   Members members;
   for (const auto [key, member] : fields) {
@@ -233,7 +234,7 @@ Result<std::vector<std::string_view>> types_of(const Members& members, std::stri
   if (const auto found = members.find("type"); found != members.end()) {
     std::vector<std::string_view> listed;
     if (!read_strings(found->second, listed) || listed.empty()) {
-      return invalid_argument("[grammar] the JSON schema's \"type\" names no type");
+      return invalid_argument("[grammar] the JSON schema's \"type\" does not name a type");
     }
     for (const std::string_view type : listed) {
       if (!is_one_of(type, kTypes)) {

@@ -60,7 +60,7 @@ Status AddedTokens::add(AddedToken token, std::optional<int64_t> id, const Vocab
   }
   if (token.content.size() > kMaxTokenBytes || by_id_.size() >= kMaxTokens) {
     return invalid_argument(
-        fmt::format("added token \"{}\" is too long or one too many; expected "
+        fmt::format("added token \"{}\" exceeds a limit; expected "
                     "at most {} bytes and {} tokens",
                     clipped(token.content), kMaxTokenBytes, kMaxTokens));
   }

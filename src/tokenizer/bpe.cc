@@ -100,7 +100,7 @@ class MergeReader {
   }
   Status broken() const {
     return invalid_argument(fmt::format(
-        "model.merges[{}] is broken; expected \"LEFT RIGHT\" or [\"LEFT\", \"RIGHT\"]", rank_));
+        "model.merges[{}] is not valid; expected \"LEFT RIGHT\" or [\"LEFT\", \"RIGHT\"]", rank_));
   }
 
  private:

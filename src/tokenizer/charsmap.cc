@@ -32,9 +32,9 @@ Result<Charsmap> Charsmap::parse(std::string_view blob) {
   if (blob.size() >= sizeof(num_bytes)) std::memcpy(&num_bytes, blob.data(), sizeof(num_bytes));
   if (blob.size() < sizeof(num_bytes) || num_bytes % sizeof(uint32_t) != 0 ||
       num_bytes > blob.size() - sizeof(num_bytes)) {
-    return invalid_argument(
-        fmt::format("precompiled_charsmap is broken; got {} bytes that announce a trie of {} bytes",
-                    blob.size(), num_bytes));
+    return invalid_argument(fmt::format(
+        "precompiled_charsmap is not valid; got {} bytes, which declare a trie of {} bytes",
+        blob.size(), num_bytes));
   }
   Charsmap map;
   map.units_.resize(num_bytes / sizeof(uint32_t));

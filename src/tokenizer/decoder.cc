@@ -121,9 +121,9 @@ Status Decoder::add_stage(DecoderStage stage) {
   // Bounds the growth, because several replacements in a row multiply.
   growth_ *= growth(stage);
   if (growth_ > kMaxGrowth) {
-    return invalid_argument(
-        fmt::format("the decoder's Replace parts make {:.0f} bytes of one; expected at most {:.0f}",
-                    growth_, kMaxGrowth));
+    return invalid_argument(fmt::format(
+        "the decoder's Replace parts turn one byte into {:.0f}; expected at most {:.0f}", growth_,
+        kMaxGrowth));
   }
   stages_.push_back(std::move(stage));
   return {};
@@ -176,7 +176,8 @@ Status Decoder::add_json(JsonElement json, int depth) {
     QUIRE_ASSIGN_OR_RETURN(const int64_t stop, json_required<int64_t>(json, "stop"));
     const auto in_range = [](int64_t n) { return n >= 0 && n <= static_cast<int64_t>(kMaxStrip); };
     if (content.empty() || content.size() > 4 || !in_range(start) || !in_range(stop)) {
-      return invalid_argument("decoder Strip is broken; expected one character, counts below 1025");
+      return invalid_argument(
+          "decoder Strip is not valid; expected one character and counts below 1025");
     }
     return add_stage({.kind = Kind::kStrip,
                       .pattern = std::string(content),

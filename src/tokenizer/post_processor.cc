@@ -23,7 +23,7 @@ Status append_special_token(JsonElement json, std::string_view name, std::vector
   const std::optional<JsonElement> token = tokens ? json_field(*tokens, name) : std::nullopt;
   if (!token) {
     return invalid_argument(
-        fmt::format("post_processor.special_tokens lacks \"{}\", which its template names", name));
+        fmt::format("post_processor.special_tokens has no \"{}\", which its template uses", name));
   }
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::array token_ids,
                          json_required<simdjson::dom::array>(*token, "ids"));
@@ -82,7 +82,9 @@ Status PostProcessor::add_template(JsonElement json) {
       continue;
     }
     const auto sequence = json_field(piece, "Sequence");
-    if (!sequence) return invalid_argument("a piece of post_processor.single is neither kind");
+    if (!sequence)
+      return invalid_argument(
+          "a piece of post_processor.single is neither a SpecialToken nor a Sequence");
     QUIRE_ASSIGN_OR_RETURN(const std::string_view id,
                            json_required<std::string_view>(*sequence, "id"));
     num_texts += id == "A" ? 1 : 2;

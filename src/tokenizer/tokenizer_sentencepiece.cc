@@ -1,15 +1,266 @@
-// Builds the tokenizer's components from SentencePiece's tokenizer.model.
+// Reads a SentencePiece model and builds its tokenizer.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 #include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "tokenizer/sentencepiece_model.h"
+#include "base/text.h"
+#include "quire/status.h"
 #include "tokenizer/token_model.h"
 #include "tokenizer/tokenizer_parts.h"
 #include "tokenizer/unicode.h"
+#include "tokenizer/vocab.h"
 
 namespace quire {
 namespace {
+
+// A reader for the part of the protobuf wire format that is needed to read one message in place
+// (protobuf.dev/programming-guides/encoding).
+class ProtobufReader {
+ public:
+  explicit ProtobufReader(std::string_view message) : rest_(message) {}
+
+  // Moves to the next field. Returns false at the end of the message or if it is malformed (see
+  // ok()).
+  bool next();
+  bool ok() const { return ok_; }
+
+  uint32_t field() const { return field_; }
+  bool is_varint() const { return wire_type_ == kVarint; }
+  bool is_bytes() const { return wire_type_ == kBytes; }
+  bool is_fixed32() const { return wire_type_ == kFixed32; }
+
+  uint64_t varint() const { return number_; }
+  std::string_view bytes() const { return bytes_; }
+  float float32() const { return std::bit_cast<float>(static_cast<uint32_t>(number_)); }
+
+ private:
+  enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+  bool read_varint(uint64_t& value);
+  bool read_fixed(size_t num_bytes);
+
+  std::string_view rest_;
+  bool ok_ = true;
+  uint32_t field_ = 0;
+  uint32_t wire_type_ = 0;
+  uint64_t number_ = 0;
+  std::string_view bytes_;
+};
+
+bool ProtobufReader::read_varint(uint64_t& value) {
+  value = 0;
+  for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(rest_[0]);
+    rest_.remove_prefix(1);
+    value |= static_cast<uint64_t>(byte & 0x7FU) << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+bool ProtobufReader::read_fixed(size_t num_bytes) {
+  if (rest_.size() < num_bytes) return false;
+  number_ = 0;
+  for (size_t i = 0; i < num_bytes; ++i) {
+    number_ |= static_cast<uint64_t>(static_cast<unsigned char>(rest_[i])) << (8 * i);
+  }
+  rest_.remove_prefix(num_bytes);
+  return true;
+}
+
+bool ProtobufReader::next() {
+  if (!ok_ || rest_.empty()) return false;
+  uint64_t key = 0;
+  ok_ = read_varint(key) && (key >> 3) != 0 && (key >> 3) < (uint64_t{1} << 29);
+  if (!ok_) return false;
+  field_ = static_cast<uint32_t>(key >> 3);
+  wire_type_ = static_cast<uint32_t>(key & 7);
+  switch (wire_type_) {
+    case kVarint:
+      ok_ = read_varint(number_);
+      break;
+    case kFixed64:
+      ok_ = read_fixed(8);
+      break;
+    case kFixed32:
+      ok_ = read_fixed(4);
+      break;
+    case kBytes: {
+      uint64_t size = 0;
+      ok_ = read_varint(size) && size <= rest_.size();
+      if (!ok_) break;
+      bytes_ = rest_.substr(0, static_cast<size_t>(size));
+      rest_.remove_prefix(static_cast<size_t>(size));
+      break;
+    }
+    default:
+      ok_ = false;
+  }
+  return ok_;
+}
+
+// The file that SentencePiece writes (src/sentencepiece_model.proto there), as plain data.
+struct SentencePieceModel {
+  enum class Type { kUnigram = 1, kBpe = 2 };
+  enum class PieceType {
+    kNormal = 1,
+    kUnknown = 2,
+    kControl = 3,
+    kUserDefined = 4,
+    kUnused = 5,
+    kByte = 6,
+  };
+  struct Piece {
+    std::string_view text;  // points into the file's bytes
+    float score = 0;
+    PieceType type = PieceType::kNormal;
+  };
+
+  // Checks bounds and types. `bytes` must outlive the result.
+  static Result<SentencePieceModel> parse(std::string_view bytes);
+
+  std::vector<Piece> pieces;  // by id
+  Type type = Type::kUnigram;
+  bool byte_fallback = false;
+  bool whitespace_as_suffix = false;
+  int32_t unk_id = 0;
+  int32_t bos_id = 1;  // -1: none
+  int32_t eos_id = 2;
+  std::string_view precompiled_charsmap;
+  bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+  bool escape_whitespaces = true;
+};
+
+// Every position inside a piece is tried as a merge, so pieces must be short. Known pieces have at
+// most 16 characters, except user-defined ones.
+constexpr size_t kMaxPieceBytes = 256;
+
+Status broken(std::string_view part) {
+  return invalid_argument(fmt::format("the SentencePiece {} is not valid protobuf", part));
+}
+
+Result<SentencePieceModel::Piece> parse_piece(std::string_view bytes) {
+  SentencePieceModel::Piece piece;
+  ProtobufReader reader(bytes);
+  while (reader.next()) {
+    if (reader.field() == 1 && reader.is_bytes()) {
+      piece.text = reader.bytes();
+    } else if (reader.field() == 2 && reader.is_fixed32()) {
+      piece.score = reader.float32();
+    } else if (reader.field() == 3 && reader.is_varint()) {
+      if (reader.varint() < 1 || reader.varint() > 6) return broken("piece type");
+      piece.type = static_cast<SentencePieceModel::PieceType>(reader.varint());
+    }
+  }
+  if (!reader.ok()) return broken("piece");
+  if (piece.text.empty() || piece.text.size() > kMaxPieceBytes || !is_valid_utf8(piece.text) ||
+      !std::isfinite(piece.score)) {
+    return invalid_argument(
+        fmt::format("a SentencePiece piece of {} bytes is not valid; expected 1 to "
+                    "{} bytes of UTF-8 and a finite score",
+                    piece.text.size(), kMaxPieceBytes));
+  }
+  return piece;
+}
+
+Status parse_trainer_spec(std::string_view bytes, SentencePieceModel& model) {
+  ProtobufReader reader(bytes);
+  while (reader.next()) {
+    if (!reader.is_varint()) continue;
+    const uint64_t value = reader.varint();
+    const auto id = static_cast<int32_t>(static_cast<int64_t>(value));
+    switch (reader.field()) {
+      case 3:
+        if (value != 1 && value != 2) {
+          return unimplemented(
+              fmt::format("SentencePiece model_type {} is not supported; expected "
+                          "1 (unigram) or 2 (BPE)",
+                          value));
+        }
+        model.type = static_cast<SentencePieceModel::Type>(value);
+        break;
+      case 24:
+        model.whitespace_as_suffix = value != 0;
+        break;
+      case 35:
+        model.byte_fallback = value != 0;
+        break;
+      case 40:
+        model.unk_id = id;
+        break;
+      case 41:
+        model.bos_id = id;
+        break;
+      case 42:
+        model.eos_id = id;
+        break;
+      default:
+        break;
+    }
+  }
+  return reader.ok() ? Status() : broken("trainer_spec");
+}
+
+Status parse_normalizer_spec(std::string_view bytes, SentencePieceModel& model) {
+  ProtobufReader reader(bytes);
+  while (reader.next()) {
+    if (reader.field() == 2 && reader.is_bytes()) model.precompiled_charsmap = reader.bytes();
+    if (!reader.is_varint()) continue;
+    if (reader.field() == 3) model.add_dummy_prefix = reader.varint() != 0;
+    if (reader.field() == 4) model.remove_extra_whitespaces = reader.varint() != 0;
+    if (reader.field() == 5) model.escape_whitespaces = reader.varint() != 0;
+  }
+  return reader.ok() ? Status() : broken("normalizer_spec");
+}
+
+// Checks that the ids stated by the trainer are those of the pieces.
+Status check_ids(SentencePieceModel& model) {
+  using PieceType = SentencePieceModel::PieceType;
+  const auto num_pieces = static_cast<int32_t>(model.pieces.size());
+  const auto unknown =
+      std::find_if(model.pieces.begin(), model.pieces.end(),
+                   [](const auto& piece) { return piece.type == PieceType::kUnknown; });
+  if (unknown == model.pieces.end()) {
+    return invalid_argument("the SentencePiece model has no unknown piece; expected one");
+  }
+  model.unk_id = static_cast<int32_t>(unknown - model.pieces.begin());
+  for (int32_t* id : {&model.bos_id, &model.eos_id}) {
+    if (*id < 0 || *id >= num_pieces) *id = -1;
+  }
+  return {};
+}
+
+Result<SentencePieceModel> SentencePieceModel::parse(std::string_view bytes) {
+  SentencePieceModel model;
+  ProtobufReader reader(bytes);
+  while (reader.next()) {
+    if (!reader.is_bytes()) continue;
+    if (reader.field() == 1) {
+      if (model.pieces.size() > static_cast<size_t>(Vocab::kMaxId)) {
+        return invalid_argument("the SentencePiece model has more than 2^22 pieces");
+      }
+      QUIRE_ASSIGN_OR_RETURN(const Piece piece, parse_piece(reader.bytes()));
+      model.pieces.push_back(piece);
+    } else if (reader.field() == 2) {
+      QUIRE_RETURN_IF_ERROR(parse_trainer_spec(reader.bytes(), model));
+    } else if (reader.field() == 3) {
+      QUIRE_RETURN_IF_ERROR(parse_normalizer_spec(reader.bytes(), model));
+    }
+  }
+  if (!reader.ok()) return broken("model");
+  QUIRE_RETURN_IF_ERROR(check_ids(model));
+  return model;
+}
 
 using PieceType = SentencePieceModel::PieceType;
 

@@ -95,7 +95,7 @@ Result<ScoredToken> read_token(JsonElement json, size_t index) {
       pair.at(0).get(token.text) != simdjson::SUCCESS ||
       pair.at(1).get(token.score) != simdjson::SUCCESS || !std::isfinite(token.score)) {
     return invalid_argument(
-        fmt::format("model.vocab[{}] is broken; expected [\"TOKEN\", SCORE]", index));
+        fmt::format("model.vocab[{}] is not valid; expected [\"TOKEN\", SCORE]", index));
   }
   return token;
 }

@@ -133,7 +133,7 @@ TEST_F(GrammarEngine, ACostlyGrammarFailsAlone) {
       run({costly, free, constrained(24, {.kind = Kind::kRegex, .text = "[0-9]{3}"})});
   EXPECT_EQ(answers[0].finish_reason, FinishReason::kError);
   EXPECT_EQ(answers[0].error.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(answers[0].error.message(), ::testing::HasSubstr("more memory to follow"));
+  EXPECT_THAT(answers[0].error.message(), ::testing::HasSubstr("takes more memory"));
   EXPECT_EQ(answers[1].token_ids, alone.token_ids);
   EXPECT_TRUE(matches_regex(answers[2].text, "[0-9]{3}")) << answers[2].text;
 }

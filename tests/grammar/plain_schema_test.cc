@@ -87,16 +87,16 @@ TEST(PlainSchema, RefusesWhatWouldBePassedOver) {
   EXPECT_THAT(plain(R"({"type":"object","type":"string"})"), HasSubstr("twice"));
   EXPECT_THAT(plain(R"({"type":[]})"), HasSubstr("no type"));
   EXPECT_THAT(plain(R"({"type":["string","tuple"]})"), HasSubstr("\"type\" \"tuple\""));
-  EXPECT_THAT(plain(R"({"anyOf":[]})"), HasSubstr("no list of schemas"));
+  EXPECT_THAT(plain(R"({"anyOf":[]})"), HasSubstr("not a list of schemas"));
 }
 
 TEST(PlainSchema, ReferencesNameSchemas) {
   EXPECT_THAT(plain(R"({"properties":{"a":{"enum":[{"minimum":1}]},
                         "b":{"$ref":"#/properties/a/enum/0"}}})"),
-              HasSubstr("names no schema"));
-  EXPECT_THAT(plain(R"({"$ref":"#/$defs","$defs":{}})"), HasSubstr("names no schema"));
+              HasSubstr("does not name a schema"));
+  EXPECT_THAT(plain(R"({"$ref":"#/$defs","$defs":{}})"), HasSubstr("does not name a schema"));
   EXPECT_THAT(plain(R"({"$ref":"#/default","default":{"maxLength":1}})"),
-              HasSubstr("names no schema"));
+              HasSubstr("does not name a schema"));
 }
 
 TEST(PlainSchema, ReferencesReachASchema) {
@@ -106,7 +106,7 @@ TEST(PlainSchema, ReferencesReachASchema) {
         R"({"$ref":"#/additionalProperties"}})",
         R"({"type":"array","items":{"$ref":"#/$defs/a"},"$defs":{"a":{"$ref":"#/$defs/b"},)"
         R"("b":{"anyOf":[{"$ref":"#/$defs/a"}]}}})"}) {
-    EXPECT_THAT(plain(schema), HasSubstr("leads back to itself")) << schema;
+    EXPECT_THAT(plain(schema), HasSubstr("refers only to itself")) << schema;
   }
   for (const char* schema :
        {R"({"type":"array","items":{"$ref":"#"}})", R"({"anyOf":[{"$ref":"#"},{"type":"null"}]})",

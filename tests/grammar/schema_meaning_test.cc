@@ -162,7 +162,7 @@ TEST_F(SchemaMeaning, NumbersKeepTheirSpelling) {
 TEST_F(SchemaMeaning, AReferenceToNoSchemaIsRefused) {
   EXPECT_THAT(refusal(R"({"type":"object","required":["a"],"additionalProperties":
                           {"$ref":"#/additionalProperties"}})"),
-              HasSubstr("leads back to itself"));
+              HasSubstr("refers only to itself"));
 }
 
 // Draws schemas of names and values that are easily misread.
