@@ -1,5 +1,5 @@
-// Any grammar: compiled or refused within its limits of size and time; answers that are drawn from
-// it are accepted, and those of a schema are JSON.
+// Compiles any grammar, or refuses it, within the limits of size and time. Texts that are drawn from
+// the masks are accepted, and those of a schema are JSON.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -92,7 +92,7 @@ std::vector<int32_t> allowed_ids(const std::vector<uint32_t>& mask) {
   return ids;
 }
 
-// A schema's rewriting takes space and time that are linear in its size.
+// Rewriting a schema takes space and time that are linear in its size.
 void check_growth(const GrammarSpec& spec) {
   if (spec.kind != GrammarSpec::Kind::kJsonSchema) return;
   if (!grammar::check_spec(spec, kLimits).ok()) return;
@@ -105,9 +105,9 @@ void check_growth(const GrammarSpec& spec) {
               "a schema grows more than linearly");
 }
 
-// A whole answer to a schema is JSON. A number that no double holds and an escape of half a
-// surrogate pair are JSON, too, but not to simdjson. XGrammar's classes of characters take bytes
-// that would encode a surrogate, so UTF-8 is not checked.
+// A complete text of a schema is JSON. simdjson refuses numbers that no double holds and escapes of
+// half a surrogate pair, which JSON allows. XGrammar's character classes allow bytes that would
+// encode a surrogate, so UTF-8 is not checked.
 void check_answer(const GrammarSpec& spec, const std::string& text) {
   if (spec.kind != GrammarSpec::Kind::kJsonSchema && spec.kind != GrammarSpec::Kind::kJsonObject) {
     return;
@@ -116,7 +116,7 @@ void check_answer(const GrammarSpec& spec, const std::string& text) {
   const simdjson::error_code error = parser.parse(text).error();
   QUIRE_CHECK(error == simdjson::SUCCESS || error == simdjson::NUMBER_ERROR ||
                   error == simdjson::STRING_ERROR || error == simdjson::UTF8_ERROR,
-              "an answer is no JSON: " + text);
+              "a text is not JSON: " + text);
 }
 
 Result<ConstraintFactory> compile(const GrammarSpec& spec) {

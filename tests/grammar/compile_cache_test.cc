@@ -1,4 +1,4 @@
-// Compilations that throw: all who wait for one are answered, and nothing stays behind.
+// A compilation that throws fails all calls that wait for it, and leaves no entry behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -155,7 +155,7 @@ TEST(GrammarCompiler, ParsesShareTheMemory) {
   EXPECT_EQ(constraint->status().code(), StatusCode::kResourceExhausted);
 }
 
-// However many answers follow a hostile grammar: together they take what is shared.
+// All sequences together take at most the shared time, however many follow a hostile grammar.
 TEST(GrammarCompiler, AnswersShareTheEnginesTime) {
   GrammarLimits limits;
   limits.shared_burst_ns = 0;
@@ -261,7 +261,7 @@ TEST(GrammarCompiler, AnEndComesOnlyWhereTheGrammarEnds) {
   EXPECT_TRUE(constraint->accept(kEmbeddedEosId));
 }
 
-// Weak models would else say nothing but white space until their tokens run out.
+// Otherwise a weak model could output only white space until its tokens run out.
 TEST(GrammarCompiler, JsonMayBeCompactSpacedOrIndented) {
   GrammarCompiler compiler(*embedded_tokenizer(), kEos);
   const auto factory =
@@ -323,7 +323,7 @@ TEST(GrammarCompiler, WithoutAnEndNothingIsCompiled) {
   EXPECT_THAT(compiler.compile(choice({"a"})).status().message(), HasSubstr("end-of-sequence"));
 }
 
-// Rules that go round, chains of them, alternatives that multiply, automata that explode.
+// Cyclic rules, long chains of rules, alternatives that multiply, and automata of exponential size.
 std::vector<GrammarSpec> hostile_specs() {
   std::vector<GrammarSpec> specs;
   const auto add = [&](Kind kind, std::string text) {

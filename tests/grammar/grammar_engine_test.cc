@@ -1,4 +1,4 @@
-// Grammars all the way: the embedded model answers within them, beside requests that are free.
+// The embedded model generates constrained outputs, in one batch with unconstrained requests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// A constrained answer whose memory runs out at each of its allocations in turn.
+// Fails each allocation of a constraint in turn.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,7 +15,7 @@ using testing::embedded_tokenizer;
 using testing::kEmbeddedEosId;
 using testing::ScarceMemory;
 
-// Nothing if it throws.
+// Returns nullopt if it throws.
 std::optional<bool> accept(TokenConstraint& constraint, int32_t token_id, int num_left) {
   const ScarceMemory scarce(num_left);
   try {

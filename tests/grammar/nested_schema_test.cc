@@ -1,4 +1,4 @@
-// Schemas with unnamed required properties, compiled: time and memory, and the answers.
+// Compiles schemas with unnamed required properties: time, memory, and the texts that they allow.
 #include "grammar/nested_schema.h"
 
 #include <gmock/gmock.h>

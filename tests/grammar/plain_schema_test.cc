@@ -1,4 +1,4 @@
-// Schemas as clients write them, in the forms that are enforced; refusals; the size of the output.
+// Rewrites clients' schemas into the forms that are enforced; refusals; the size of the output.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

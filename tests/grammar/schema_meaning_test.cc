@@ -1,4 +1,4 @@
-// Schemas whose meaning hangs on names, escapes and numbers: each answer is what the schema says.
+// Schemas whose meaning depends on names, escapes and numbers: each text is valid.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

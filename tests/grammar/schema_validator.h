@@ -8,7 +8,7 @@
 
 namespace quire::testing {
 
-// Empty where `json` is valid; else what is wrong.
+// Returns an empty string if `json` is valid, otherwise the first violation.
 std::string validate_json(std::string_view json, std::string_view schema);
 
 // The pattern matches the whole text, by PCRE2. `.` takes line ends too, as XGrammar's does.

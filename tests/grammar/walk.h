@@ -1,4 +1,4 @@
-// Answers drawn at random from what a constraint allows: what a model without sense would say.
+// Draws token sequences at random from the tokens that a constraint allows.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ struct Walk {
   std::string text;
   bool ended = false;     // with an end-of-sequence token
   bool dead_end = false;  // nothing was allowed
-  std::string complaint;  // a broken promise of the constraint; empty: none
+  std::string complaint;  // the first contradiction in the results; empty: none
 };
 
-// Draws evenly for `num_free` tokens, then what leads to an end of JSON soon, and stops at the end
+// Draws evenly for `num_free` tokens, then prefers tokens that soon end a JSON text. Stops at the end
 // or after `max_tokens`.
 Walk random_walk(TokenConstraint& constraint, const Tokenizer& tokenizer,
                  std::span<const int32_t> eos_ids, uint64_t seed, int num_free, int max_tokens);

@@ -1,4 +1,4 @@
-// Any answer that is drawn from the masks conforms to its grammar.
+// Any text that is drawn from the masks conforms to its grammar.
 #include "grammar/walk.h"
 
 #include <gtest/gtest.h>
@@ -110,7 +110,7 @@ TEST_P(GrammarWalk, SchemasAreMet) {
   }
 }
 
-// As pydantic, zod and OpenAI's clients write them.
+// Schemas in the form that pydantic, zod and OpenAI's clients write.
 TEST_P(GrammarWalk, ClientsSchemasAreMet) {
   const char* const schemas[] = {
       // An optional field, a literal, an enumeration, a nested model.

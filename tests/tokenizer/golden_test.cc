@@ -1,5 +1,8 @@
-// Ids and texts against what the `tokenizers` and `sentencepiece` packages gave for them.
+// Compares ids and texts with those of the `tokenizers` and `sentencepiece` packages and with
+// llama.cpp's vectors.
 #include <fmt/format.h>
+
+#include <sstream>
 
 #include "tokenizer/golden_data.h"
 #include "tokenizer/pre_tokenizer.h"
@@ -100,6 +103,96 @@ TEST(TokenizerGolden, MixedTextWithRealTokenizers) {
     EXPECT_EQ(fmt::format("{:016x}", testing::fnv1a(decoded)), string_of(entry, "decoded_fnv1a"))
         << name;
   }
+}
+
+// llama.cpp's tokenizer vectors, and one vocabulary in two file formats.
+std::vector<std::string> split_cases(const std::string& text) {
+  constexpr std::string_view kSeparator = "\n__ggml_vocab_test__\n";
+  std::vector<std::string> cases;
+  size_t start = 0;
+  for (size_t at = text.find(kSeparator); at != std::string::npos;
+       at = text.find(kSeparator, start)) {
+    cases.push_back(text.substr(start, at - start));
+    start = at + kSeparator.size();
+  }
+  return cases;
+}
+
+std::vector<std::vector<int32_t>> read_ids(const std::string& text) {
+  std::vector<std::vector<int32_t>> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    std::istringstream numbers(line);
+    lines.emplace_back();
+    for (int32_t id = 0; numbers >> id;) lines.back().push_back(id);
+  }
+  return lines;
+}
+
+void check_vectors(std::string_view vectors, const Tokenizer& tokenizer) {
+  const auto stem = testing::shared_data_path("tokenizer_vectors") / vectors;
+  const auto input = read_file(stem.string() + ".gguf.inp", size_t{1} << 20);
+  const auto output = read_file(stem.string() + ".gguf.out", size_t{1} << 20);
+  ASSERT_TRUE(input.ok() && output.ok());
+  const std::vector<std::string> cases = split_cases(*input);
+  const std::vector<std::vector<int32_t>> ids = read_ids(*output);
+  ASSERT_EQ(cases.size(), ids.size());
+  ASSERT_GT(cases.size(), 40U);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(tokenizer.encode(cases[i], false).value(), ids[i])
+        << vectors << " case " << i << ": " << cases[i];
+  }
+}
+
+struct VectorSet {
+  const char* vectors;
+  const char* tokenizer;
+};
+
+class TokenizerVectors : public ::testing::TestWithParam<VectorSet> {};
+
+TEST_P(TokenizerVectors, Pass) {
+  const auto directory = testing::shared_data_path(GetParam().tokenizer);
+  QUIRE_REQUIRE_SHARED(directory);
+  const auto tokenizer = Tokenizer::load(directory);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  check_vectors(GetParam().vectors, **tokenizer);
+}
+
+// deepseek-llm and deepseek-coder have vectors, but their vocabularies are not in the shared data;
+// ComponentsEncode checks their pre-tokenizers.
+INSTANTIATE_TEST_SUITE_P(All, TokenizerVectors,
+                         ::testing::Values(VectorSet{"ggml-vocab-gpt-2", "tokenizers/gpt2"},
+                                           VectorSet{"ggml-vocab-llama-bpe",
+                                                     "tokenizers/llama3.2-instruct"},
+                                           VectorSet{"ggml-vocab-llama-spm", "tokenizers/llama2"},
+                                           VectorSet{"ggml-vocab-llama-spm", "models/stories15M"},
+                                           VectorSet{"ggml-vocab-qwen2", "tokenizers/qwen2_5"}));
+
+TEST(SentencePieceModel, GivesTheIdsOfItsTokenizerJson) {
+  const auto json_dir = testing::shared_data_path("tokenizers/llama2");
+  const auto model_dir = testing::shared_data_path("models/stories15M");
+  QUIRE_REQUIRE_SHARED(json_dir);
+  QUIRE_REQUIRE_SHARED(model_dir);
+  const auto from_json = Tokenizer::load(json_dir).value();
+  const auto from_model = Tokenizer::load(model_dir).value();
+  EXPECT_EQ(from_model->vocab_size(), from_json->vocab_size());
+  std::istringstream lines(testing::read_golden("mixed.txt"));
+  size_t num_ids = 0;
+  for (std::string line; std::getline(lines, line, '.');) {
+    // llama2's tokenizer.json finds a special token only behind a space; tokenizer.model anywhere.
+    bool has_special = false;
+    for (const std::string_view special : {"<s>", "</s>", "<unk>"}) {
+      has_special = has_special || line.find(special) != std::string::npos;
+    }
+    if (has_special) continue;
+    const std::vector<int32_t> ids = from_model->encode(line, true).value();
+    EXPECT_EQ(ids, from_json->encode(line, true).value()) << line;
+    EXPECT_EQ(from_model->decode(ids, true), from_json->decode(ids, true));
+    num_ids += ids.size();
+  }
+  EXPECT_GT(num_ids, 10'000U);
+  EXPECT_EQ(from_model->encode("a</s>b", true).value(), (std::vector<int32_t>{1, 263, 2, 289}));
 }
 
 }  // namespace
