@@ -1,5 +1,5 @@
-// Compiles any grammar, or refuses it, within the limits of size and time. Texts that are drawn from
-// the masks are accepted, and those of a schema are JSON.
+// Compiles any grammar, or refuses it, within the limits of size and time. Texts drawn from the
+// masks are accepted, and those of a schema are JSON.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
