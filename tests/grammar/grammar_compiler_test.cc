@@ -298,7 +298,7 @@ TEST(GrammarCompiler, RefusesWithAReason) {
       {{.kind = Kind::kRegex, .text = "a**"}, "consecutive"},
       {{.kind = Kind::kGrammar, .text = ""}, "root"},
       {{.kind = Kind::kGrammar, .text = "start: \"a\""}, "[grammar]"},
-      {{.kind = Kind::kGrammar, .text = "root ::= root"}, "no answer"},
+      {{.kind = Kind::kGrammar, .text = "root ::= root"}, "allows no text"},
       {{.kind = Kind::kGrammar, .text = "root ::= \"a\" root"}, ""},
       {{.kind = Kind::kJsonSchema, .text = R"({"type": "tuple"})"}, "tuple"},
       {{.kind = Kind::kJsonSchema, .text = R"({"$ref": "#/$defs/nowhere"})"}, "nowhere"},

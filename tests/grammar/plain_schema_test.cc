@@ -41,7 +41,7 @@ TEST(PlainSchema, ValuesOfTheType) {
   EXPECT_THAT(plain(R"({"const":"a","type":"integer"})"), HasSubstr("no value of the \"type\""));
   EXPECT_THAT(plain(R"({"enum":["aaaa","b"],"maxLength":1})"),
               HasSubstr("\"maxLength\" beside \"enum\""));
-  EXPECT_THAT(plain(R"({"enum":"a"})"), HasSubstr("no array"));
+  EXPECT_THAT(plain(R"({"enum":"a"})"), HasSubstr("not an array"));
 }
 
 TEST(PlainSchema, ValuesAreComparedAsValues) {
@@ -85,7 +85,7 @@ TEST(PlainSchema, RefusesWhatWouldBePassedOver) {
   EXPECT_THAT(plain(R"({"type":"object","properties":{"a":{}},"propertyNames":{"maxLength":3}})"),
               HasSubstr("\"propertyNames\" beside \"properties\""));
   EXPECT_THAT(plain(R"({"type":"object","type":"string"})"), HasSubstr("twice"));
-  EXPECT_THAT(plain(R"({"type":[]})"), HasSubstr("no type"));
+  EXPECT_THAT(plain(R"({"type":[]})"), HasSubstr("not name a type"));
   EXPECT_THAT(plain(R"({"type":["string","tuple"]})"), HasSubstr("\"type\" \"tuple\""));
   EXPECT_THAT(plain(R"({"anyOf":[]})"), HasSubstr("not a list of schemas"));
 }

@@ -98,7 +98,7 @@ TEST(TokenizerErrors, ADecoderMustNotBlowATokenUp) {
   };
   EXPECT_EQ(error_of(replacing(1, "a")), "");
   EXPECT_EQ(error_of(replacing(2, "a")),
-            "[tokenizer] x.json: the decoder's Replace parts make 1024 bytes of one; expected at "
+            "[tokenizer] x.json: the decoder's Replace parts turn one byte into 1024; expected at "
             "most 64");
   EXPECT_NE(error_of(replacing(16, "a")), "");
   EXPECT_EQ(error_of(replacing(16, std::string(32, 'b'))), "") << "as long as what it replaces";
