@@ -5,10 +5,13 @@
 
 #include "base/check.h"
 #include "base/numbers.h"
+#include "model/model.h"
 #include "platform/batch_inputs.h"
 
 namespace quire::cuda {
 namespace {
+
+static_assert(kMaxStepTables == kMaxBlockTables);
 
 // The number of the plan's first appends that fit into the step's block.
 size_t num_appends_inside(const BatchPlan& plan, const StepLimits& limits) {

@@ -14,7 +14,6 @@
 #include "attn/backend.h"
 #include "cuda/base/memory.h"
 #include "cuda/base/stream.h"
-#include "model/model.h"
 #include "sched/batch_plan.h"
 
 namespace quire::cuda {
@@ -112,6 +111,9 @@ struct PagePiece {
 static_assert(sizeof(PagePiece) == 256);
 std::vector<PagePiece> pages_ahead(const BatchPlan& plan, const StepLimits& limits);
 
+// kMaxBlockTables of model/model.h, which device code does not include: it uses fmt.
+inline constexpr int kMaxStepTables = 4;
+
 // The arrays of one block table.
 struct TableArrays {
   int window = 0;                  // pages before the window read as the padding page; 0: no
@@ -126,7 +128,7 @@ struct TableArrays {
 // tests compare against it.
 struct StepArrays {
   const std::byte* step = nullptr;  // the block
-  TableArrays tables[kMaxBlockTables];
+  TableArrays tables[kMaxStepTables];
   int num_tables = 1;
   const int32_t* num_computed = nullptr;  // [max_num_seqs]: progress of each slot that decodes
   const int32_t* next_tokens = nullptr;   // [max_num_seqs, q_len]: replace kPlaceholderToken
