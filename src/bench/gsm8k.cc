@@ -65,10 +65,9 @@ Result<std::vector<WordProblem>> read_shots(const Gsm8kOptions& options,
     QUIRE_ASSIGN_OR_RETURN(shots, read_problems(options.shots));
   }
   if (shots.size() < static_cast<size_t>(options.num_shots)) {
-    return invalid_argument(fmt::format(
-        "[eval] {} has too few lines for `num_shots`; got {}, "
-        "expected at least {}",
-        options.shots.empty() ? options.data : options.shots, shots.size(), options.num_shots));
+    return invalid_argument(fmt::format("[eval] {} has too few lines for `num_shots` {}; got {}",
+                                        options.shots.empty() ? options.data : options.shots,
+                                        options.num_shots, shots.size()));
   }
   shots.resize(static_cast<size_t>(options.num_shots));
   return shots;

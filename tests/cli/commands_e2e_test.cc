@@ -82,7 +82,7 @@ TEST(Usage, HelpAndVersionSucceed) {
 
 TEST(Usage, HelpSaysDefaultsOfSizes) {
   EXPECT_THAT(run_quire({"serve", "--help"}).out,
-              AllOf(HasSubstr("Largest body of a request [32M]\n"),
+              AllOf(HasSubstr("Largest request body [32M]\n"),
                     HasSubstr("that are not parsed yet [512M]\n")));
 }
 
