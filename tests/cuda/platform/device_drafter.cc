@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cuda/base/memory.h"
+#include "cuda/platform/device_drafter_kernel.h"
 
 namespace quire::cuda {
 namespace {
@@ -40,7 +41,11 @@ class DeviceDrafter final : public Drafter {
                   .max_tokens = limits_.max_model_len,
                   .num_drafts = limits_.num_drafts,
                   .vocab_size = limits_.vocab_size},
-                 call, static_cast<CudaStream&>(stream));
+                 {.slots = call.slots,
+                  .num_spans = call.num_spans,
+                  .num_computed = call.num_computed,
+                  .next_tokens = call.next_tokens},
+                 static_cast<CudaStream&>(stream));
     return {};
   }
 

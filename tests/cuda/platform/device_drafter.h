@@ -13,14 +13,4 @@ namespace quire::cuda {
 Result<std::unique_ptr<Drafter>> make_device_drafter(const testing::RecordedAnswers& answers,
                                                      const DrafterLimits& limits);
 
-// Recorded slots on the device: the prompt and answer of each.
-struct RecordedSlots {
-  const int32_t* tokens = nullptr;   // [slots, max_tokens]
-  const int32_t* lengths = nullptr;  // [slots]
-  int max_tokens = 0;
-  int num_drafts = 0;
-  int vocab_size = 0;
-};
-void launch_draft(const RecordedSlots& slots, const DraftCall& call, CudaStream& stream);
-
 }  // namespace quire::cuda

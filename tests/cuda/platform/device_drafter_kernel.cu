@@ -1,14 +1,14 @@
 // One thread per span.
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
-#include "cuda/platform/device_drafter.h"
+#include "cuda/platform/device_drafter_kernel.h"
 
 namespace quire::cuda {
 namespace {
 
 constexpr int kThreads = 64;
 
-__global__ void draft_kernel(RecordedSlots slots, DraftCall call) {
+__global__ void draft_kernel(RecordedSlots slots, DraftArrays call) {
   const auto i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= call.num_spans || call.slots[i] < 0) return;
   const int64_t slot = call.slots[i];
@@ -28,7 +28,7 @@ __global__ void draft_kernel(RecordedSlots slots, DraftCall call) {
 
 }  // namespace
 
-void launch_draft(const RecordedSlots& slots, const DraftCall& call, CudaStream& stream) {
+void launch_draft(const RecordedSlots& slots, const DraftArrays& call, CudaStream& stream) {
   const int num_blocks = ceil_div(call.num_spans, kThreads);
   QUIRE_LAUNCH(stream, draft_kernel,
                (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kThreads}), slots,
