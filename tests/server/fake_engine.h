@@ -42,7 +42,7 @@ class FakeEngine final : public server::EngineApi {
   Result<std::string> render_chat(const jinja::Value& variables) const override {
     if (!template_fault_.ok()) return template_fault_;
     if (render_) return render_(variables);
-    return "<rendered for a test>" + chat_suffix_;
+    return "<rendered by the fake>" + chat_suffix_;
   }
   std::string_view chat_template() const override { return "{{ messages }}"; }
   Result<std::vector<int32_t>> encode(std::string_view text, bool /*special*/) const override {
