@@ -173,7 +173,7 @@ void AttentionSelector::set_backends(Candidates& candidates,
   for (const AttentionBackend* backend : backends) candidates.names.push_back(backend->name());
   candidates.backends = std::move(backends);
   const Phase phase = candidates.use.phase;
-  candidates.table = table_->narrowed(
+  candidates.table = table_->restricted_to(
       tuning_point(shapes_.of(phase), phase, 1, candidates.use.q_len, 1), candidates.names);
 }
 
@@ -220,7 +220,7 @@ AttentionSelector::Choice AttentionSelector::choose(const Candidates& candidates
                                                     const TuningPoint& point) {
   if (candidates.backends.size() == 1) return {.backend = candidates.backends.front()};
   const auto best = candidates.table.best(point, candidates.names);
-  return {.backend = candidates.backends[best.candidate], .cell = best.cell};
+  return {.backend = candidates.backends[best.candidate], .measured = best.measured};
 }
 
 AttentionSelector::Choice AttentionSelector::choose_decode(const DecodeKey& key) const {
@@ -249,10 +249,11 @@ namespace {
 
 using Services = std::span<const AttentionService>;
 
-std::string list_times(const TuningTable::Cell& cell, std::span<const std::string_view> names) {
+std::string list_times(const TuningTable::MeasuredPoint& measured,
+                       std::span<const std::string_view> names) {
   std::string text;
   for (const std::string_view name : names) {
-    const TuningTable::Time* time = cell.find(name);
+    const TuningTable::Time* time = measured.find(name);
     if (time == nullptr) continue;
     text += fmt::format("{}{} {:.1f} us", text.empty() ? "" : ", ", name, time->us);
   }
@@ -363,12 +364,14 @@ void describe_group(const AttentionSelector& selector, const std::string& group,
 std::string AttentionSelector::reason(const Candidates& candidates, const Choice& choice) {
   if (!candidates.forced_by.empty()) return fmt::format("forced by {}", candidates.forced_by);
   if (candidates.backends.size() == 1) return "the only one that serves this shape";
-  if (choice.cell == nullptr) return "nothing is measured here: the first that serves this shape";
-  const TuningPoint& point = choice.cell->point;
+  if (choice.measured == nullptr) {
+    return "nothing is measured here: the first that serves this shape";
+  }
+  const TuningPoint& point = choice.measured->point;
   return fmt::format("measured at {} x {} of {} {}, heads {}:{} of {}: {}", point.num_reqs,
                      point.q_len, lengths_name(point.ragged), point.kv_len, point.num_heads,
                      point.num_kv_heads, point.head_dim,
-                     list_times(*choice.cell, candidates.names));
+                     list_times(*choice.measured, candidates.names));
 }
 
 std::vector<AttentionService> AttentionSelector::decode_services(

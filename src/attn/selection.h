@@ -146,7 +146,7 @@ class AttentionSelector {
   };
   struct Choice {
     AttentionBackend* backend = nullptr;
-    const TuningTable::Cell* cell = nullptr;  // measurements behind the choice; null: none
+    const TuningTable::MeasuredPoint* measured = nullptr;  // decided the choice; null: none did
   };
 
   const Candidates& of(const AttentionUse& use) const;

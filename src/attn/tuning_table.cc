@@ -197,24 +197,25 @@ double size_distance(const TuningPoint& a, const TuningPoint& b) {
   return factor(heads(a), heads(b)) + q_len_distance(a, b) + factor(a.kv_len, b.kv_len);
 }
 
-// ---- The choice within one cell
+// ---- The choice at one measured point
 
 // Times within 1 % are equal, because measurements repeat only to that precision.
 constexpr double kTie = 1.01;
 
-std::optional<TuningTable::Best> fastest(const TuningTable::Cell& cell,
+std::optional<TuningTable::Best> fastest(const TuningTable::MeasuredPoint& measured,
                                          std::span<const std::string_view> candidates) {
   std::vector<std::optional<double>> times;
   double shortest = std::numeric_limits<double>::infinity();
   for (const std::string_view candidate : candidates) {
-    const TuningTable::Time* time = cell.find(candidate);
+    const TuningTable::Time* time = measured.find(candidate);
     times.push_back(time == nullptr ? std::nullopt : std::optional(time->us));
     shortest = std::min(shortest, times.back().value_or(shortest));
   }
   const auto first = std::ranges::find_if(
       times, [&](const auto& us) { return us.has_value() && *us <= shortest * kTie; });
   if (first == times.end()) return std::nullopt;
-  return TuningTable::Best{.candidate = static_cast<size_t>(first - times.begin()), .cell = &cell};
+  return TuningTable::Best{.candidate = static_cast<size_t>(first - times.begin()),
+                           .measured = &measured};
 }
 
 }  // namespace
@@ -240,7 +241,7 @@ TuningPoint tuning_point(const AttentionShape& shape, Phase phase, int num_reqs,
           .ragged = ragged};
 }
 
-const TuningTable::Time* TuningTable::Cell::find(std::string_view backend) const {
+const TuningTable::Time* TuningTable::MeasuredPoint::find(std::string_view backend) const {
   const auto found = std::find_if(times.begin(), times.end(),
                                   [&](const Time& time) { return time.backend == backend; });
   return found == times.end() ? nullptr : &*found;
@@ -252,8 +253,8 @@ TuningTable::TuningTable(std::span<const TuningRow> rows) {
     return order_of(a.point) < order_of(b.point);
   });
   for (const TuningRow& row : sorted) {
-    if (cells_.empty() || cells_.back().point != row.point) cells_.push_back({row.point, {}});
-    std::vector<Time>& times = cells_.back().times;
+    if (points_.empty() || points_.back().point != row.point) points_.push_back({row.point, {}});
+    std::vector<Time>& times = points_.back().times;
     std::erase_if(times, [&](const Time& time) { return time.backend == row.backend; });
     times.push_back({row.backend, row.us});
   }
@@ -290,7 +291,7 @@ Result<TuningTable> TuningTable::parse(std::string_view csv, std::string_view na
 Result<TuningTable> TuningTable::read(const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(const std::string csv, read_file(path, kMaxFileBytes));
   QUIRE_ASSIGN_OR_RETURN(TuningTable table, parse(csv, path));
-  if (!table.cells().empty()) return table;
+  if (!table.points().empty()) return table;
   return invalid_argument(fmt::format(
       "[tuning] {} has no measurements; write the table anew with quire tune", quote_name(path)));
 }
@@ -301,13 +302,14 @@ TuningTable::Best TuningTable::best(const TuningPoint& point,
   Best best;
   std::pair<KindDistance, bool> nearest_kind;
   double nearest_size = 0.0;
-  for (const Cell& cell : cells_) {
-    if (cell.point.phase != point.phase) continue;
-    const std::pair kind(kind_distance(cell.point, point), cell.point.ragged != point.ragged);
-    if (best.cell != nullptr && kind > nearest_kind) continue;
-    const double size = size_distance(cell.point, point);
-    if (best.cell != nullptr && kind == nearest_kind && size >= nearest_size) continue;
-    const auto found = fastest(cell, candidates);
+  for (const MeasuredPoint& measured : points_) {
+    if (measured.point.phase != point.phase) continue;
+    const std::pair kind(kind_distance(measured.point, point),
+                         measured.point.ragged != point.ragged);
+    if (best.measured != nullptr && kind > nearest_kind) continue;
+    const double size = size_distance(measured.point, point);
+    if (best.measured != nullptr && kind == nearest_kind && size >= nearest_size) continue;
+    const auto found = fastest(measured, candidates);
     if (!found) continue;
     best = *found;
     nearest_kind = kind;
@@ -316,20 +318,20 @@ TuningTable::Best TuningTable::best(const TuningPoint& point,
   return best;
 }
 
-TuningTable TuningTable::narrowed(const TuningPoint& point,
-                                  std::span<const std::string_view> candidates) const {
-  TuningTable narrow;
+TuningTable TuningTable::restricted_to(const TuningPoint& point,
+                                       std::span<const std::string_view> candidates) const {
+  TuningTable part;
   KindDistance nearest;
-  for (const Cell& cell : cells_) {
-    if (cell.point.phase != point.phase || !fastest(cell, candidates)) continue;
-    const KindDistance kind = kind_distance(cell.point, point);
-    if (narrow.cells_.empty() || kind < nearest) {
-      narrow.cells_.clear();
+  for (const MeasuredPoint& measured : points_) {
+    if (measured.point.phase != point.phase || !fastest(measured, candidates)) continue;
+    const KindDistance kind = kind_distance(measured.point, point);
+    if (part.points_.empty() || kind < nearest) {
+      part.points_.clear();
       nearest = kind;
     }
-    if (kind == nearest) narrow.cells_.push_back(cell);
+    if (kind == nearest) part.points_.push_back(measured);
   }
-  return narrow;
+  return part;
 }
 
 TuningTable builtin_table(const Device& device) {

@@ -49,20 +49,19 @@ struct TuningRow {
 
 class TuningTable {
  public:
-  // The time of one backend at a point; a cell lists them in the order in which they were given.
   struct Time {
     std::string backend;
     double us = 0.0;
   };
-  struct Cell {
+  struct MeasuredPoint {
     TuningPoint point;
-    std::vector<Time> times;
+    std::vector<Time> times;  // one per backend, in the order of the table's rows
 
     const Time* find(std::string_view backend) const;
   };
   struct Best {
     size_t candidate = 0;        // index into the candidates
-    const Cell* cell = nullptr;  // the measurements behind the choice; null: none
+    const MeasuredPoint* measured = nullptr;  // decides the choice; null: none was measured
   };
 
   TuningTable() = default;
@@ -73,24 +72,25 @@ class TuningTable {
   static Result<TuningTable> parse(std::string_view csv, std::string_view name);
   static Result<TuningTable> read(const std::string& path);
 
-  // Returns the fastest candidate of the nearest cell in which any candidate was measured.
+  // Returns the fastest candidate of the nearest point at which any candidate was measured.
   // Candidates within 1 % of the fastest count as equal, and the first of them wins, so that
-  // measurement noise does not decide. Only cells of the same phase count. Nearness compares, in
+  // measurement noise does not decide. Only points of the same phase count. Nearness compares, in
   // this order: for decode, one or several query tokens; the types; head_dim, group and page size;
-  // raggedness; the ratios of requests, q_len and kv_len. Without such a cell, returns the first
+  // raggedness; the ratios of requests, q_len and kv_len. Without such a point, returns the first
   // candidate. The result does not depend on the order of the table's rows. `candidates` must not
   // be empty.
   Best best(const TuningPoint& point, std::span<const std::string_view> candidates) const;
-  // Returns the cells that decide for every point with this point's phase, shape, types and kind of
-  // query length (one token or several), whatever its sizes: best() on them equals best() on the
-  // whole table. A step then compares 135 cells instead of all cells of a device.
-  TuningTable narrowed(const TuningPoint& point,
-                       std::span<const std::string_view> candidates) const;
+  // Returns the measured points among which best() chooses for every point with this point's phase,
+  // shape, types and kind of query length (one token or several), whatever its other sizes: best()
+  // on them equals best() on the whole table. A step then compares 135 points instead of all points
+  // of a device.
+  TuningTable restricted_to(const TuningPoint& point,
+                            std::span<const std::string_view> candidates) const;
 
-  std::span<const Cell> cells() const { return cells_; }
+  std::span<const MeasuredPoint> points() const { return points_; }
 
  private:
-  std::vector<Cell> cells_;  // in ascending order of the points
+  std::vector<MeasuredPoint> points_;  // in ascending order of the points
 };
 
 // The built-in table for the device: output of `quire tune` on the devices that were measured.

@@ -58,21 +58,21 @@ TEST(TuningTable, ReadsWhatItWrote) {
     const TuningTable direct(rows);
     const auto parsed = TuningTable::parse("# a comment\n\n" + to_csv(rows), "table.csv");
     ASSERT_TRUE(parsed.ok()) << parsed.status().message();
-    ASSERT_EQ(parsed->cells().size(), direct.cells().size());
-    for (size_t i = 0; i < direct.cells().size(); ++i) {
-      EXPECT_EQ(parsed->cells()[i].point, direct.cells()[i].point);
-      ASSERT_EQ(parsed->cells()[i].times.size(), direct.cells()[i].times.size());
-      for (const TuningTable::Time& time : direct.cells()[i].times) {
-        EXPECT_DOUBLE_EQ(parsed->cells()[i].find(time.backend)->us, time.us);
+    ASSERT_EQ(parsed->points().size(), direct.points().size());
+    for (size_t i = 0; i < direct.points().size(); ++i) {
+      EXPECT_EQ(parsed->points()[i].point, direct.points()[i].point);
+      ASSERT_EQ(parsed->points()[i].times.size(), direct.points()[i].times.size());
+      for (const TuningTable::Time& time : direct.points()[i].times) {
+        EXPECT_DOUBLE_EQ(parsed->points()[i].find(time.backend)->us, time.us);
       }
     }
   }
 }
 
 // In any table a measured point gets its fastest candidate, the choice is a candidate that
-// was measured at the cell that speaks for it, of the same phase, and no candidate there is faster
-// by more than 1 %.
-TEST(TuningTable, TheBestIsTheFastestOfItsCell) {
+// was measured at the point that decides, of the same phase, and no candidate there is faster by
+// more than 1 %.
+TEST(TuningTable, TheBestIsTheFastestAtTheNearestPoint) {
   std::mt19937 random(2);
   for (int round = 0; round < 300; ++round) {
     std::vector<TuningRow> rows = random_rows(random, static_cast<int>(random() % 40));
@@ -83,29 +83,29 @@ TEST(TuningTable, TheBestIsTheFastestOfItsCell) {
     const TuningPoint point = random_rows(random, 1)[0].point;
     const TuningTable::Best best = table.best(point, candidates);
     ASSERT_LT(best.candidate, candidates.size());
-    const auto measured = [&](const TuningTable::Cell& cell) {
-      return cell.point.phase == point.phase &&
+    const auto any_measured = [&](const TuningTable::MeasuredPoint& measured) {
+      return measured.point.phase == point.phase &&
              std::any_of(candidates.begin(), candidates.end(),
-                         [&](std::string_view name) { return cell.find(name) != nullptr; });
+                         [&](std::string_view name) { return measured.find(name) != nullptr; });
     };
-    const bool any = std::any_of(table.cells().begin(), table.cells().end(), measured);
-    ASSERT_EQ(best.cell != nullptr, any);
+    const bool any = std::any_of(table.points().begin(), table.points().end(), any_measured);
+    ASSERT_EQ(best.measured != nullptr, any);
     if (!any) {
       EXPECT_EQ(best.candidate, 0U);
       continue;
     }
-    EXPECT_TRUE(measured(*best.cell));
-    const TuningTable::Time* chosen = best.cell->find(candidates[best.candidate]);
+    EXPECT_TRUE(any_measured(*best.measured));
+    const TuningTable::Time* chosen = best.measured->find(candidates[best.candidate]);
     ASSERT_NE(chosen, nullptr);
     for (const std::string_view name : candidates) {
-      const TuningTable::Time* other = best.cell->find(name);
+      const TuningTable::Time* other = best.measured->find(name);
       if (other != nullptr) {
         EXPECT_LE(chosen->us, other->us * 1.01);
       }
     }
-    for (const TuningTable::Cell& cell : table.cells()) {
-      if (cell.point == point && measured(cell)) {
-        EXPECT_EQ(best.cell, &cell);
+    for (const TuningTable::MeasuredPoint& measured : table.points()) {
+      if (measured.point == point && any_measured(measured)) {
+        EXPECT_EQ(best.measured, &measured);
       }
     }
   }
@@ -120,8 +120,8 @@ TEST(TuningTable, ThePartForAShapeDecidesAsTheWhole) {
     std::shuffle(candidates.begin(), candidates.end(), random);
     candidates.resize(1 + random() % 4);
     TuningPoint point = random_rows(random, 1)[0].point;
-    const TuningTable part = table.narrowed(point, candidates);
-    EXPECT_LE(part.cells().size(), table.cells().size());
+    const TuningTable part = table.restricted_to(point, candidates);
+    EXPECT_LE(part.points().size(), table.points().size());
     for (int i = 0; i < 10; ++i) {
       const TuningPoint sizes = random_rows(random, 1)[0].point;
       point.num_reqs = sizes.num_reqs;
@@ -131,9 +131,9 @@ TEST(TuningTable, ThePartForAShapeDecidesAsTheWhole) {
       const TuningTable::Best whole = table.best(point, candidates);
       const TuningTable::Best best = part.best(point, candidates);
       ASSERT_EQ(best.candidate, whole.candidate);
-      ASSERT_EQ(best.cell == nullptr, whole.cell == nullptr);
-      if (best.cell != nullptr) {
-        ASSERT_EQ(best.cell->point, whole.cell->point);
+      ASSERT_EQ(best.measured == nullptr, whole.measured == nullptr);
+      if (best.measured != nullptr) {
+        ASSERT_EQ(best.measured->point, whole.measured->point);
       }
     }
   }
@@ -173,8 +173,8 @@ TEST(TuningTable, TheOrderOfRowsDoesNotMatter) {
     const TuningTable::Best a = table.best(point, kNames);
     const TuningTable::Best b = shuffled.best(point, kNames);
     EXPECT_EQ(a.candidate, b.candidate);
-    if (a.cell != nullptr) {
-      EXPECT_EQ(a.cell->point, b.cell->point);
+    if (a.measured != nullptr) {
+      EXPECT_EQ(a.measured->point, b.measured->point);
     }
   }
 }
@@ -246,7 +246,7 @@ TEST(TuningTable, SeveralQueryTokensAreMeasuredApart) {
   for (const int q_len : {1, 2, 3, 5, 9}) each.push_back({point(q_len), "native", 1});
   const TuningTable table(each);
   const auto nearest = [&](int q_len) {
-    return table.best(point(q_len), kNames).cell->point.q_len;
+    return table.best(point(q_len), kNames).measured->point.q_len;
   };
   for (const auto& [q_len, expected] : std::vector<std::pair<int, int>>{
            {1, 1}, {2, 2}, {3, 3}, {4, 3}, {5, 5}, {6, 5}, {8, 5}, {9, 9}, {16, 9}, {60, 9}}) {
@@ -303,16 +303,17 @@ TEST(TuningTable, SurvivesAnyBytes) {
     csv.resize(random() % (csv.size() + 1));
     const auto table = TuningTable::parse(csv, "t");
     if (table.ok()) {
-      EXPECT_LE(table->cells().size(), 5U);
+      EXPECT_LE(table->points().size(), 5U);
     }
   }
 }
 
 TEST(BuiltinTables, AreFoundByTheDevicesName) {
-  EXPECT_TRUE(builtin_table({.name = "cpu"}).cells().empty());
+  EXPECT_TRUE(builtin_table({.name = "cpu"}).points().empty());
   const TuningTable table = builtin_table({.name = "NVIDIA H200"});
-  EXPECT_GE(table.cells().size(), 100U);
-  for (const TuningTable::Cell& cell : table.cells()) EXPECT_FALSE(cell.times.empty());
+  EXPECT_GE(table.points().size(), 100U);
+  for (const TuningTable::MeasuredPoint& measured : table.points())
+    EXPECT_FALSE(measured.times.empty());
 }
 
 }  // namespace
