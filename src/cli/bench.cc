@@ -126,9 +126,9 @@ Command gsm8k_command() {
                "Solved problems before each question");
   flags.number("--num-questions", &options.num_questions, {.min = 1}, "Most questions to ask");
   flags.number("--parallel", &options.parallel, {.min = 1}, "Most questions in flight");
-  flags.number("--max-tokens", &options.max_tokens, {.min = 1}, "Most tokens per answer");
+  flags.number("--max-tokens", &options.max_tokens, {.min = 1}, "Most output tokens per problem");
   flags.toggle("--ignore-eos", &options.ignore_eos,
-               "Generate exactly --max-tokens per answer, to measure speed");
+               "Generate exactly --max-tokens per problem, to measure speed");
   flags.output_file("--json", &state->json, "Write the results to this file");
   add_engine_flags(flags, &state->engine, SeedFlag::kOfEngine);
   command.check = [state] {
@@ -157,7 +157,7 @@ Command bench_throughput_command() {
   flags.file("--dataset-path", &options.dataset_path, "A JSON file in ShareGPT's format");
   flags.number("--input-len", &options.input_len, kLength, "Tokens per random prompt");
   flags.number("--output-len", &options.output_len, {.min = 0, .max = 1 << 24},
-               "Tokens per answer; 0: 128, or as many as the dialogue's own answer");
+               "Output tokens per request; 0: 128, or as many as the dialogue's reply");
   flags.number("--random-range-ratio", &options.random_range_ratio,
                {.min = 0, .max = 1, .max_excluded = true},
                "R: random lengths lie in [len * (1 - R), len * (1 + R)]");
@@ -182,7 +182,7 @@ Command bench_latency_command() {
   FlagSet& flags = command.flags;
   flags.begin_group("Workload");
   flags.number("--input-len", &options.input_len, kLength, "Tokens per prompt");
-  flags.number("--output-len", &options.output_len, kLength, "Tokens per answer");
+  flags.number("--output-len", &options.output_len, kLength, "Output tokens per request");
   flags.number("--batch-size", &options.batch_size, {.min = 1, .max = 65536},
                "Requests in the batch");
   flags.number("--num-iters-warmup", &options.num_iters_warmup, {.min = 0, .max = 1 << 20},

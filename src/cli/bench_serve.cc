@@ -125,7 +125,7 @@ void add_workload_flags(FlagSet& flags, ServeBenchOptions* options) {
   flags.number("--random-input-len", &dataset.input_len, {.min = 1, .max = 1 << 24},
                "Tokens per random prompt");
   flags.number("--random-output-len", &dataset.output_len, {.min = 1, .max = 1 << 24},
-               "Tokens per answer to a random prompt");
+               "Output tokens per random prompt");
   flags.number("--random-range-ratio", &dataset.range_ratio,
                {.min = 0, .max = 1, .max_excluded = true},
                "R: random lengths lie in [len * (1 - R), len * (1 + R)]");
@@ -134,8 +134,9 @@ void add_workload_flags(FlagSet& flags, ServeBenchOptions* options) {
   flags.number("--vocab-size", &options->vocab_size, {.min = 0, .max = 1 << 30},
                "Upper bound of random ids; 0: the size that /tokenizer_info reports");
   flags.number("--sharegpt-output-len", &dataset.sharegpt_output_len, {.min = 0, .max = 1 << 24},
-               "Tokens per answer; 0: as many as the dialogue's own answer");
-  flags.toggle("--ignore-eos", &options->ignore_eos, "Generate every answer at its full length");
+               "Output tokens per request; 0: as many as the dialogue's reply");
+  flags.toggle("--ignore-eos", &options->ignore_eos,
+               "Generate all output tokens, even after the end-of-sequence token");
   flags.number("--temperature", &options->temperature, {.min = 0}, "Sampling temperature");
   flags.seed("--seed", &dataset.seed, "Seed of prompts and arrivals");
 }

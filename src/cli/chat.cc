@@ -50,8 +50,8 @@ class Conversation {
     if (num_dropped > 0) {
       print_stderr("(the context is full: dropped the {} oldest messages)\n", num_dropped);
     }
-    QUIRE_ASSIGN_OR_RETURN(const std::string answer, ask(attempt));
-    attempt.push_back({"assistant", answer});
+    QUIRE_ASSIGN_OR_RETURN(const std::string reply, ask(attempt));
+    attempt.push_back({"assistant", reply});
     messages_ = std::move(attempt);
     return {};
   }
@@ -62,7 +62,7 @@ class Conversation {
     return engine_.encode(prompt, false);
   }
 
-  // Drops old messages so that max_tokens, but at most half of the context, is left for the answer.
+  // Drops old messages so that max_tokens, but at most half of the context, is left for the reply.
   Result<int> fit(std::vector<ChatMessage>& messages) const {
     const int context = engine_.model_info().max_model_len;
     const int room = std::min(sampling_.max_tokens, context / 2);
@@ -107,7 +107,7 @@ std::string_view command_word(std::string_view line) {
 
 constexpr std::string_view kHelp =
     "/reset  forget the conversation\n/help   show this\n/quit   leave (or /exit, or Ctrl-D)\n"
-    "Ctrl-C  stop the answer; at the prompt: leave\n";
+    "Ctrl-C  stop the reply; at the prompt: leave\n";
 
 bool is_blank(const std::string& line) {
   return line.find_first_not_of(" \t\r") == std::string::npos;
@@ -191,7 +191,7 @@ Command chat_command() {
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);
   command.check = [options] {
     const SamplingParams sampling = options->sampling.over({});
-    if (sampling.n != 1) return invalid_argument("--n: a turn has one answer; expected 1");
+    if (sampling.n != 1) return invalid_argument("--n: a turn has one reply; expected 1");
     if (!asks_for_logprobs(sampling)) return Status();
     return invalid_argument(
         "--logprobs and --prompt-logprobs need --format json of quire generate");

@@ -46,11 +46,12 @@ void add_backend(FlagSet& flags, std::string name, std::string* target, std::str
 void add_max_model_len(FlagSet& flags, int* target) {
   const auto parse = [](std::string_view text) -> Result<int64_t> {
     if (text == "auto" || text == "-1") return 0;  // vLLM's spellings
-    if (text == "1") return unexpected(text, "0 or at least 2: a prompt and an answer");
+    if (text == "1")
+      return unexpected(text, "0 or at least 2: a token of prompt and one of output");
     return parse_count(text, {.min = 0, .max = 1 << 24});
   };
   flags.value("--max-model-len", "N", target, std::to_string(*target),
-              "Most tokens of prompt and answer, such as 8192 or 8K; 0: the model's own", parse);
+              "Most tokens of prompt and output, such as 8192 or 8K; 0: the model's own", parse);
 }
 
 void add_block_size(FlagSet& flags, int* target) {

@@ -171,7 +171,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"tune", "--num-heads", "5000"}, "in [0, 4096]"},
       {{"tune", "--output", ""}, "--output: got ''"},
       {{"chat", "--system", "a\xff"}, "--system: got"},
-      {{"chat", "--n", "5"}, "--n: a turn has one answer"}};
+      {{"chat", "--n", "5"}, "--n: a turn has one reply"}};
   for (const auto& [arguments, expected] : cases) {
     const SpawnResult result = run_quire(arguments);
     EXPECT_EQ(result.exit_code, 2) << arguments.back();
