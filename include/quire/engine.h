@@ -79,11 +79,12 @@ class RequestStream {
   std::shared_ptr<Impl> impl_;
 };
 
-// Thread-safe. One engine thread does all the work of submitted requests.
+// Thread-safe. submit() checks and tokenizes a request on the caller's thread; one engine thread
+// then runs the steps of all requests and calls their callbacks.
 class Engine {
  public:
-  // Loads the model. Errors name the field of the configuration, the file or the
-  // tensor, and a remedy.
+  // Loads the model. Errors name the field of the configuration, the file or the tensor,
+  // and a remedy.
   static Result<std::unique_ptr<Engine>> create(const EngineConfig& config,
                                                 const LoadProgress& progress = {});
   // Cancels all requests.

@@ -28,7 +28,7 @@ struct SamplingParams {
   float frequency_penalty = 0.0F;                     // [-2, 2]; over output
   std::vector<std::pair<int32_t, float>> logit_bias;  // token id (each once), added to its logit
   std::vector<int32_t> allowed_token_ids;             // empty: all
-  std::vector<std::string> bad_words;                 // their tokens never appear in sequence
+  std::vector<std::string> bad_words;                 // the output never has their tokens in a row
 
   int max_tokens = 16;
   int min_tokens = 0;  // end-of-sequence and stop ids are forbidden before this many, unless a

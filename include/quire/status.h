@@ -14,9 +14,9 @@ enum class StatusCode {
   kInvalidArgument,    // 400: the request, flag or file is wrong
   kNotFound,           // 404
   kResourceExhausted,  // 429: try again later
-  kCancelled,          // 499: the caller went away
+  kCancelled,          // 499: the caller cancelled the request
   kInternal,           // 500: a defect or a device fault
-  kUnimplemented,      // valid, but not supported
+  kUnimplemented,      // 501: valid, but not supported
   kUnavailable,        // 503: the engine is draining or unhealthy
 };
 

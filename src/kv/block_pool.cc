@@ -179,15 +179,15 @@ void PrefixCache::evict(int32_t block_id) {
 }
 
 void PrefixCache::check_invariants() const {
-  size_t num_known = 0;
+  size_t num_hashed = 0;
   for (size_t id = 0; id < hashes_.size(); ++id) {
     if (hashes_[id] == nullptr) continue;
-    ++num_known;
+    ++num_hashed;
     const auto found = blocks_.find(*hashes_[id]);
     QUIRE_CHECK(found != blocks_.end() && found->second == static_cast<int32_t>(id),
                 "[kv] a block and its hash disagree");
   }
-  QUIRE_CHECK(num_known == blocks_.size(), "[kv] a hash names a block that does not know it");
+  QUIRE_CHECK(num_hashed == blocks_.size(), "[kv] a hash is cached for a block that has no hash");
   QUIRE_CHECK(hashes_[0] == nullptr, "[kv] the padding page is cached");
 }
 

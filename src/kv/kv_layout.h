@@ -9,9 +9,8 @@
 namespace quire {
 
 // The logical layout per layer is [num_pages, 2, num_kv_heads, page_size, head_dim] (HND). A page
-// is the unit that the block pool allocates. A KV slot is the place of one token: page_id *
-// page_size
-// + offset.
+// is the unit that the block pool allocates. A KV slot is the place of one token:
+// page_id * page_size + offset.
 struct KvLayout {
   int page_size = 16;  // 16, 32 or 64 tokens
   int num_kv_heads = 0;

@@ -43,7 +43,7 @@ struct ModelConfig {
 // `source` (a path) names the text in errors. Every size is limited so that products fit 63 bits.
 Result<ModelConfig> parse_model_config(std::string_view json, std::string_view source);
 
-// The checkpoint's default parameters; fields that it leaves out are empty.
+// The checkpoint's default sampling parameters; fields that it leaves out are empty.
 struct GenerationConfig {
   std::optional<int> bos_token_id;
   std::vector<int> eos_token_ids;

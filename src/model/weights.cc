@@ -36,7 +36,7 @@ float element(const TensorView& view, int64_t i) {
     case DType::kBF16:
       return bf16_to_f32(view.as<uint16_t>()[i]);
     default:
-      QUIRE_CHECK(false, "[model] take() lets only f32, f16 and bf16 through");
+      QUIRE_CHECK(false, "[model] a vector has type f32, f16 or bf16");
   }
 }
 
@@ -131,8 +131,8 @@ Status Loader::take_part(const MatrixPart& part, const MatrixBinding& binding) {
   QUIRE_ASSIGN_OR_RETURN(const WeightView weight, matrix_part(part, binding));
   if (!weights_.empty() && weight.scheme != weights_.front().scheme) {
     return invalid_argument(
-        fmt::format("[model] tensor {} is of another type than its neighbours; got {}, "
-                    "expected {}",
+        fmt::format("[model] tensor {} is stored in another type than the matrices that it is "
+                    "stacked with; got {}, expected {}",
                     quote_name(name), dtype_name(weight.values.dtype),
                     dtype_name(weights_.front().values.dtype)));
   }

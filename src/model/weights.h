@@ -21,7 +21,7 @@ enum class Split { kNone, kRows, kColumns };
 // How a checkpoint stores quantized matrices.
 struct WeightFormat {
   WeightScheme scheme;
-  std::string scales_suffix;  // name suffix of a matrix' scales: ".weight_scale"
+  std::string scales_suffix;  // name suffix of a matrix's scales: ".weight_scale"
 };
 
 // A matrix of the checkpoint, [num_rows, MatrixBinding::num_columns].

@@ -116,7 +116,7 @@ int32_t sample_gumbel_max(std::span<const Candidate> candidates, const TokenNois
   return winner;
 }
 
-// Gives the same token, but uses exp_bound() to avoid most exponentials.
+// Draws the same token as the function above, but exp_bound() avoids most exponentials.
 int32_t sample_gumbel_max(std::span<const float> logits, float max_logit, float temperature,
                           const TokenNoise& noise) {
   const double inverse = 1.0 / static_cast<double>(temperature);

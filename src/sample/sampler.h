@@ -14,8 +14,8 @@
 
 namespace quire {
 
-constexpr int kMaxSequencesPerPrompt = 128;  // per prompt
-constexpr int kMaxLogprobs = 20;             // per position
+constexpr int kMaxSequencesPerPrompt = 128;
+constexpr int kMaxLogprobs = 20;  // per position
 constexpr double kMinRepetitionPenalty = 1e-3;
 constexpr double kMaxRepetitionPenalty = 1e3;
 // Fails if a value is outside its range, and names the field. vocab_size bounds every token id.

@@ -272,7 +272,7 @@ Status check_strings(std::string_view field, const std::vector<std::string>& str
   }
   size_t num_bytes = 0;
   for (const std::string& text : strings) {
-    if (text.empty()) return refuse(field, "an empty string", "none that is empty");
+    if (text.empty()) return refuse(field, "an empty string", "only strings that are not empty");
     num_bytes += text.size();
   }
   if (num_bytes > kMaxStringBytes) {

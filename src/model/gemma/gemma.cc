@@ -26,7 +26,7 @@ struct GemmaConfig final : DecoderConfig {
 
 const GemmaConfig& gemma_config(const ModelConfig& config) {
   const auto* gemma = dynamic_cast<const GemmaConfig*>(config.family.get());
-  QUIRE_CHECK(gemma != nullptr, "[model] the family's configuration is Gemma's");
+  QUIRE_CHECK(gemma != nullptr, "[model] the configuration is of the Gemma family");
   return *gemma;
 }
 
@@ -123,13 +123,14 @@ void read_two_ropes(ConfigFields& fields, GemmaConfig& gemma) {
   fields.keep(by_type->status());
 }
 
-std::shared_ptr<GemmaConfig> parse_third(ConfigFields& fields, ModelConfig& config) {
+std::shared_ptr<GemmaConfig> parse_gemma3_text(ConfigFields& fields, ModelConfig& config) {
   constexpr Defaults kDefaults = {
       .vocab_size = 262208, .max_position_embeddings = 131072, .sliding_window_pattern = 6};
   std::shared_ptr<GemmaConfig> gemma = parse(fields, kDefaults, config);
   if (gemma == nullptr) return nullptr;
   if (fields.boolean("use_bidirectional_attention", false)) {
-    fields.fail("use_bidirectional_attention", "true", "false: the model generates text");
+    fields.fail("use_bidirectional_attention", "true",
+                "false: text generation needs causal attention");
   }
   gemma->qk_norm = true;
   const std::vector<bool> sliding =
@@ -261,7 +262,7 @@ std::shared_ptr<const FamilyConfig> parse_gemma2(ConfigFields& fields, ModelConf
 }
 
 std::shared_ptr<const FamilyConfig> parse_gemma3(ConfigFields& fields, ModelConfig& config) {
-  return parse_third(fields, config);
+  return parse_gemma3_text(fields, config);
 }
 
 std::shared_ptr<const FamilyConfig> parse_gemma3_multimodal(ConfigFields& fields,
@@ -274,10 +275,11 @@ std::shared_ptr<const FamilyConfig> parse_gemma3_multimodal(ConfigFields& fields
   if (text->has("quantization_config")) {
     text->fail("quantization_config", "an object", "none: float32, float16 or bfloat16 weights");
   }
-  std::shared_ptr<GemmaConfig> gemma = parse_third(*text, config);
+  std::shared_ptr<GemmaConfig> gemma = parse_gemma3_text(*text, config);
   fields.keep(text->status());
   if (gemma == nullptr) return nullptr;
-  // transformers ties by either level; a head of its own has no name that every version agrees on.
+  // transformers ties by either level; the tensor name of an untied lm_head differs
+  // between its versions.
   if (!gemma->tie_word_embeddings || !fields.boolean("tie_word_embeddings", true)) {
     fields.fail("tie_word_embeddings", "false", "true in the configuration and in its text_config");
   }
@@ -295,7 +297,7 @@ Result<std::unique_ptr<Model>> load_gemma(const ModelConfig& config, WeightSourc
                                           const ModelLimits& limits, const LoadProgress& progress) {
   const GemmaConfig& gemma = gemma_config(config);
   if (gemma.has_vision) {
-    log_info("[model] {} is served for text; its vision tower is not loaded", config.architecture);
+    log_info("[model] {} takes text only; its vision tower is not loaded", config.architecture);
   }
   return load_decoder<GemmaModel>(list_weights, config, source, ops, limits, progress);
 }
