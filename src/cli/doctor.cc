@@ -137,7 +137,7 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
   const Result<EnginePlan> plan = plan_engine(engine, files, **platform);
   if (!plan.ok()) return print_line("memory plan", "no: " + engine_message(plan.status()));
   print_line("context", served_context(*plan, config));
-  print_line("memory plan", describe(plan->memory, plan->kv));
+  print_line("memory plan", describe(plan->memory_request, plan->memory_plan));
   for (const std::string& line : report_attention(plan->attention).details)
     print_line("serves", line);
   const DeviceContext& context = *(*platform)->contexts().front();

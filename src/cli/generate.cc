@@ -323,7 +323,7 @@ Result<int> run(const Options& options) {
   const RunOptions run_options = {
       // Enough to fill every step while the next requests are tokenized.
       .max_in_flight = 2 * static_cast<size_t>(engine->model_info().max_num_seqs),
-      .forgets_done = true,
+      .frees_done = true,
       .on_output =
           [&](size_t, const Output& output) {
             num_tokens += output.token_ids.size();

@@ -27,8 +27,9 @@ class ChatFormat {
   static Result<ChatFormat> from_template(std::string_view source);
 
   std::string_view source() const { return source_; }
-  // Renders a dict of variables (messages, tools, add_generation_prompt and others), or a JSON object
-  // of them. Special tokens of the tokenizer (bos_token, …) are added unless the caller gives them.
+  // Renders a dict of variables (messages, tools, add_generation_prompt and others), or a JSON
+  // object of them. The tokenizer's special tokens (bos_token, …) are added unless the caller gives
+  // them.
   Result<std::string> render(const jinja::Value& variables) const;
   Result<std::string> render(simdjson::dom::element variables) const;
   // Renders a conversation as a prompt for the assistant's reply.

@@ -267,8 +267,9 @@ Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, E
   LoadedModel loaded;
   QUIRE_ASSIGN_OR_RETURN(loaded.model, load_model(files.config, *files.weights, context.ops(),
                                                   plan.sizes.limits, progress));
-  QUIRE_ASSIGN_OR_RETURN(loaded.kv_cache, KvCache::allocate(plan.attention.kv_groups,
-                                                            plan.kv.num_blocks, context.ops()));
+  QUIRE_ASSIGN_OR_RETURN(
+      loaded.kv_cache,
+      KvCache::allocate(plan.attention.kv_groups, plan.memory_plan.num_blocks, context.ops()));
   loaded.attention = std::move(plan.attention);
   return loaded;
 }
@@ -281,8 +282,8 @@ Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const Loaded
                               .sizes = plan.sizes,
                               .workspace = workspace,
                               .drafter = drafter,
-                              .reserve_bytes = plan.memory.reserve_bytes,
-                              .left_bytes = plan.kv.left_bytes});
+                              .reserve_bytes = plan.memory_request.reserve_bytes,
+                              .left_bytes = plan.memory_plan.left_bytes});
 }
 
 Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
@@ -293,7 +294,7 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   QUIRE_ASSIGN_OR_RETURN(parts->platform, make_platform(config, files.config));
   QUIRE_ASSIGN_OR_RETURN(EnginePlan plan,
                          plan_engine(config, files, *parts->platform, speculation.num_drafts));
-  log_info("{}", describe(plan.memory, plan.kv));
+  log_info("{}", describe(plan.memory_request, plan.memory_plan));
   const SelectionReport report = report_attention(plan.attention);
   for (const std::string& line : report.summary) log_info("[attention] {}", line);
   parts->info = describe_model(files, plan);

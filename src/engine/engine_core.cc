@@ -12,9 +12,9 @@
 namespace quire {
 namespace {
 
-// Runs f where no exception may leave. The code after the call always runs.
+// Runs f and logs an exception that it throws, so that the code after the call always runs.
 template <typename F>
-void run_in_any_case(F&& f) noexcept {
+void run_nothrow(F&& f) noexcept {
   run_guarded("[engine] could not end all requests", std::forward<F>(f));
 }
 
@@ -26,8 +26,8 @@ Status callback_threw() {
   return internal_error(kCallbackThrew);
 }
 
-Status step_failure(const char* reason) {
-  return resource_exhausted(fmt::format("[engine] a step could not be made; {}", reason));
+Status step_failed(const char* reason) {
+  return resource_exhausted(fmt::format("[engine] a step failed; {}", reason));
 }
 
 Output failed_output(int index, Status error) noexcept {
@@ -39,7 +39,7 @@ Output failed_output(int index, Status error) noexcept {
 }
 
 // The last output of a sample that is ended from outside.
-Output ending(SampleOutput& sample, FinishReason reason, const Status& error) noexcept {
+Output last_output(SampleOutput& sample, FinishReason reason, const Status& error) noexcept {
   try {
     return sample.end(reason, error);
   } catch (...) {
@@ -47,9 +47,8 @@ Output ending(SampleOutput& sample, FinishReason reason, const Status& error) no
   }
 }
 
-// Calls the callback and returns whether it succeeded. An embedder's exception must not end the
-// engine.
-bool hand_over(const Engine::OutputCallback& on_output, Output&& output) noexcept {
+// Returns whether the callback succeeded. An embedder's exception must not end the engine.
+bool invoke_callback(const Engine::OutputCallback& on_output, Output&& output) noexcept {
   return run_guarded("[engine] a request's output callback threw",
                      [&] { on_output(std::move(output)); });
 }
@@ -123,11 +122,11 @@ void EngineCore::loop() {
       take_inbox();
       if (health_.ok()) step();
     } catch (...) {  // most likely std::bad_alloc; this step's results are lost
-      fail(make_exception_status(step_failure));
+      fail(make_exception_status(step_failed));
     }
   }
-  run_in_any_case([&] { wait_for_all(); });
-  run_in_any_case([&] { take_inbox(); });
+  run_nothrow([&] { wait_for_all(); });
+  run_nothrow([&] { take_inbox(); });
   end_all(FinishReason::kCancelled, {});
 }
 
@@ -153,14 +152,14 @@ void EngineCore::wait_for_all() {
 void EngineCore::fail(const Status& error) noexcept {
   log_error("{}", error.message());
   Status health = out_of_memory();
-  run_in_any_case([&] { health = unavailable(error.message()); });
+  run_nothrow([&] { health = unavailable(error.message()); });
   {
     const std::lock_guard lock(mutex_);
     if (health_.ok()) health_ = std::move(health);  // later failures follow from the first
   }
-  run_in_any_case([&] { wait_for_all(); });
+  run_nothrow([&] { wait_for_all(); });
   end_all(FinishReason::kError, error);
-  run_in_any_case([&] { publish_stats(); });
+  run_nothrow([&] { publish_stats(); });
 }
 
 void EngineCore::step() {
@@ -182,7 +181,7 @@ void EngineCore::step() {
 bool EngineCore::schedule_and_run() {
   auto plan = std::make_shared<BatchPlan>(scheduler_.schedule());
   if (plan->empty()) return false;
-  if (!plan->slots_added.empty()) note_first_scheduled(*plan);
+  if (!plan->slots_added.empty()) record_first_scheduled(*plan);
   if (num_constrained_ > 0) fill_masks(*plan);
   runner_->enqueue(plan);
   in_flight_.push_back(std::move(plan));
@@ -190,7 +189,7 @@ bool EngineCore::schedule_and_run() {
 }
 
 // A preempted sample is added again; only the first time counts.
-void EngineCore::note_first_scheduled(const BatchPlan& plan) {
+void EngineCore::record_first_scheduled(const BatchPlan& plan) {
   const auto now = std::chrono::steady_clock::now();
   for (const SlotAdded& added : plan.slots_added) {
     ActiveSample& active = active_.at(added.seq_id);
@@ -217,7 +216,7 @@ void EngineCore::postprocess(const BatchPlan& plan, StepResult result) {
   publish_stats();
 }
 
-void EngineCore::deliver(const Scheduler::Progress& progress, SampledSpan&& span) {
+void EngineCore::deliver(const Scheduler::Progress& progress, SpanResult&& span) {
   const Sequence& seq = *progress.seq;
   const auto found = active_.find(seq.id);
   if (found == active_.end()) return;  // its request was ended earlier in this step
@@ -226,9 +225,9 @@ void EngineCore::deliver(const Scheduler::Progress& progress, SampledSpan&& span
   if (seq.num_output_tokens() == progress.num_tokens) {
     counts_.num_prompt_tokens += seq.num_prompt_tokens;
   }
-  bool is_taken = false;
+  bool succeeded = false;
   if (!span.error.ok() && !active.sample_output.forced_end()) {
-    is_taken = end_sample(found, FinishReason::kError, span.error);
+    succeeded = end_sample(found, FinishReason::kError, span.error);
   } else {
     span.tokens.resize(static_cast<size_t>(progress.num_tokens));
     const bool at_max_length = static_cast<int>(seq.token_ids.size()) >= seq.max_total_tokens;
@@ -236,10 +235,10 @@ void EngineCore::deliver(const Scheduler::Progress& progress, SampledSpan&& span
         active.sample_output.accept(std::move(span), seq.num_cached_tokens, at_max_length);
     counts_.num_generated_tokens += static_cast<int64_t>(output.token_ids.size());
     output.first_scheduled = active.first_scheduled;
-    is_taken = output.finish_reason ? retire(found, std::move(output))
-                                    : hand_over(*active.on_output, std::move(output));
+    succeeded = output.finish_reason ? retire(found, std::move(output))
+                                     : invoke_callback(*active.on_output, std::move(output));
   }
-  if (!is_taken) end_request(request_id, FinishReason::kError, callback_threw());
+  if (!succeeded) end_request(request_id, FinishReason::kError, callback_threw());
 }
 
 EngineCore::ActiveSamples::iterator EngineCore::first_of(RequestId id) {
@@ -252,19 +251,20 @@ bool EngineCore::retire(ActiveSamples::iterator found, Output&& last) {
   const auto ended = active_.extract(found);
   const ActiveSample& sample = ended.mapped();
   if (sample.sample_output.is_constrained()) --num_constrained_;
-  const bool is_taken = hand_over(*sample.on_output, std::move(last));
+  const bool succeeded = invoke_callback(*sample.on_output, std::move(last));
   // The lost output was the last, so the callback gets another one with kError; otherwise its
   // caller would wait forever.
-  if (!is_taken) {
-    hand_over(*sample.on_output, failed_output(sample.sample_output.index(), callback_threw()));
+  if (!succeeded) {
+    invoke_callback(*sample.on_output,
+                    failed_output(sample.sample_output.index(), callback_threw()));
   }
   scheduler_.finish(ended.key());
-  return is_taken;
+  return succeeded;
 }
 
 bool EngineCore::end_sample(ActiveSamples::iterator found, FinishReason reason,
                             const Status& error) {
-  Output last = ending(found->second.sample_output, reason, error);
+  Output last = last_output(found->second.sample_output, reason, error);
   last.first_scheduled = found->second.first_scheduled;
   return retire(found, std::move(last));
 }
@@ -277,7 +277,7 @@ void EngineCore::end_request(RequestId id, FinishReason reason, const Status& er
 
 void EngineCore::end_all(FinishReason reason, const Status& error) noexcept {
   while (!active_.empty()) {
-    run_in_any_case([&] { end_sample(active_.begin(), reason, error); });
+    run_nothrow([&] { end_sample(active_.begin(), reason, error); });
   }
 }
 

@@ -48,7 +48,7 @@ class EngineCore {
     std::shared_ptr<const Engine::OutputCallback> on_output;
     std::optional<std::chrono::steady_clock::time_point> first_scheduled = {};
   };
-  // By sequence; those of one request are adjacent.
+  // By sequence id; the samples of one request are adjacent.
   using ActiveSamples = std::map<SeqId, ActiveSample>;
 
   // A submission on its way to the engine thread, which only links its samples into active_.
@@ -62,13 +62,13 @@ class EngineCore {
   bool wait_for_work();
   void step();
   bool schedule_and_run();
-  void note_first_scheduled(const BatchPlan& plan);
+  void record_first_scheduled(const BatchPlan& plan);
   // Adds the masks of the constrained samples that sample in this step.
   void fill_masks(BatchPlan& plan);
   void postprocess(const BatchPlan& plan, StepResult result);
   void wait_for_all();
   void fail(const Status& error) noexcept;
-  void deliver(const Scheduler::Progress& progress, SampledSpan&& span);
+  void deliver(const Scheduler::Progress& progress, SpanResult&& span);
   ActiveSamples::iterator first_of(RequestId id);
   // Ends a sample with its last output, then frees what it holds. Returns false if its callback
   // threw.

@@ -63,8 +63,8 @@ int limit_rule_seqs(const EngineConfig& config, int wanted) {
   return limit;
 }
 
-// The configuration with the platform's defaults, checked, its numbers of sequences limited to what
-// a step can compute.
+// Fills in the platform's defaults, checks the configuration, and limits its numbers of sequences
+// to what a step can compute.
 Result<EngineConfig> resolve_config(const EngineConfig& wanted, const PlatformDefaults& defaults,
                                     int num_drafts) {
   EngineConfig config = wanted;
@@ -207,8 +207,8 @@ Result<MemoryRequest> memory_without_plans(const PlanInputs& in, const ModelLimi
                            model, limits, in.context.ops().activation_dtype())};
 }
 
-// The whole request. The attention plans already hold memory of the device, which the budget read
-// here no longer contains.
+// The complete request. The attention plans already hold memory of the device, which the budget
+// read here no longer contains.
 Result<MemoryRequest> memory_with_plans(const PlanInputs& in, const RunnerSizes& sizes,
                                         const AttentionSetup& attention) {
   QUIRE_ASSIGN_OR_RETURN(MemoryRequest request,
@@ -224,8 +224,8 @@ Result<MemoryRequest> memory_with_plans(const PlanInputs& in, const RunnerSizes&
 struct ContextPlan {
   RunnerSizes sizes;
   AttentionSetup attention;
-  MemoryRequest memory;
-  MemoryPlan kv;
+  MemoryRequest memory_request;
+  MemoryPlan memory_plan;
 };
 
 // Plans for one context length; fails if the cache cannot hold one sequence of it. With
@@ -243,8 +243,8 @@ Result<ContextPlan> plan_for_context(const PlanInputs& in, int max_model_len, bo
   }
   plan.sizes.windows = table_windows(groups);
   QUIRE_ASSIGN_OR_RETURN(plan.attention, plan_attention(in, limits, std::move(groups)));
-  QUIRE_ASSIGN_OR_RETURN(plan.memory, memory_with_plans(in, plan.sizes, plan.attention));
-  QUIRE_ASSIGN_OR_RETURN(plan.kv, plan_memory(plan.memory));
+  QUIRE_ASSIGN_OR_RETURN(plan.memory_request, memory_with_plans(in, plan.sizes, plan.attention));
+  QUIRE_ASSIGN_OR_RETURN(plan.memory_plan, plan_memory(plan.memory_request));
   return plan;
 }
 
@@ -260,8 +260,8 @@ Result<ContextPlan> plan_longest_context(const PlanInputs& in, int max_model_len
   }
   if (plan.ok() && length < max_model_len) {
     log_warning(
-        "[memory] the model's context of {} tokens does not fit; serving {} "
-        "(`max_model_len` and `kv_cache_memory` decide otherwise)",
+        "[memory] the model's context of {} tokens does not fit; it is limited to "
+        "{} tokens (set `max_model_len`, or raise `kv_cache_memory`)",
         max_model_len, length);
   }
   return plan;
@@ -278,9 +278,9 @@ SchedulerConfig scheduler_config(const PlanInputs& in, const ContextPlan& plan) 
                                .num_drafts = in.num_drafts,
                                .enable_prefix_caching = config.enable_prefix_caching,
                                .enable_chunked_prefill = config.enable_chunked_prefill};
-  for (size_t t = 0; t < plan.memory.tables.size(); ++t) {
-    scheduler.tables.push_back(
-        {.num_blocks = plan.kv.num_blocks[t], .window = plan.memory.tables[t].window});
+  for (size_t t = 0; t < plan.memory_request.tables.size(); ++t) {
+    scheduler.tables.push_back({.num_blocks = plan.memory_plan.num_blocks[t],
+                                .window = plan.memory_request.tables[t].window});
   }
   return scheduler;
 }
@@ -327,8 +327,8 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   return EnginePlan{.dtype = dtype,
                     .sizes = std::move(plan.sizes),
                     .attention = std::move(plan.attention),
-                    .memory = std::move(plan.memory),
-                    .kv = std::move(plan.kv),
+                    .memory_request = std::move(plan.memory_request),
+                    .memory_plan = std::move(plan.memory_plan),
                     .scheduler = std::move(scheduler)};
 }
 

@@ -27,8 +27,8 @@ struct EnginePlan {
   DType dtype = DType::kF32;  // of the checkpoint
   RunnerSizes sizes;
   AttentionSetup attention;
-  MemoryRequest memory;
-  MemoryPlan kv;
+  MemoryRequest memory_request;
+  MemoryPlan memory_plan;  // made from memory_request
   SchedulerConfig scheduler;
 };
 
@@ -42,7 +42,7 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
                                const Platform& platform, int num_drafts = 0);
 
-// Which backend serves which steps of the plan. A line names its KV group if there are several.
+// Reports the backend of each kind of step. A line names its KV group if there are several.
 SelectionReport report_attention(const AttentionSetup& attention);
 
 }  // namespace quire

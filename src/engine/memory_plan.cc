@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 #include "base/numbers.h"
@@ -12,6 +13,13 @@ namespace {
 
 double mib(int64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
+}
+
+// "12.3 MiB"; below 0.1 MiB in KiB or bytes, so that a small size does not read as 0.0 MiB.
+std::string size_text(int64_t bytes) {
+  if (mib(std::abs(bytes)) >= 0.1) return fmt::format("{:.1f} MiB", mib(bytes));
+  if (std::abs(bytes) >= 1024) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
+  return fmt::format("{} bytes", bytes);
 }
 
 Saturated bytes_beside_kv(const MemoryRequest& request) {
@@ -71,13 +79,13 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
   const int64_t left_bytes = request.budget.free_bytes - taken.get();
   if (left_bytes <= 0 || request.kv_cache_memory > left_bytes) {
     return resource_exhausted(fmt::format(
-        "[memory] the {} is too small; got {:.1f} MiB free, expected {:.1f} MiB (weights {:.1f}, "
-        "activations {:.1f}, workspace {:.1f}, graphs and libraries {:.1f}, KV cache {:.1f}); "
-        "{}take a smaller model or lower `kv_cache_memory` or `max_num_batched_tokens`",
-        request.budget.owner, mib(request.budget.free_bytes),
-        mib((taken + request.kv_cache_memory).get()), mib(request.weight_bytes),
-        mib(request.activation_bytes), mib(request.workspace_bytes), mib(request.reserve_bytes),
-        mib(request.kv_cache_memory), remedy(request)));
+        "[memory] the {} is too small; got {} free, expected {} (weights {}, activations {}, "
+        "workspace {}, graphs and libraries {}, KV cache {}); {}use a smaller model "
+        "or lower `kv_cache_memory` or `max_num_batched_tokens`",
+        request.budget.owner, size_text(request.budget.free_bytes),
+        size_text((taken + request.kv_cache_memory).get()), size_text(request.weight_bytes),
+        size_text(request.activation_bytes), size_text(request.workspace_bytes),
+        size_text(request.reserve_bytes), size_text(request.kv_cache_memory), remedy(request)));
   }
   const Saturated one_seq_bytes = bytes_of_tables(request, blocks_per_seq + 1);
   const Saturated all_seqs_bytes =
@@ -91,15 +99,15 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
   if (num_blocks < blocks_per_seq + 1) {
     const int64_t fitting_len = (num_blocks - 1) * request.block_size;
     if (fitting_len <= 0) {
-      return resource_exhausted(fmt::format(
-          "[memory] the KV cache is too small for any sequence; got {:.1f} MiB, expected {:.1f} "
-          "MiB; raise `kv_cache_memory`",
-          mib(wanted), mib(one_seq_bytes.get())));
+      return resource_exhausted(
+          fmt::format("[memory] the KV cache is too small for any sequence; got {}, expected {}; "
+                      "raise `kv_cache_memory`",
+                      size_text(wanted), size_text(one_seq_bytes.get())));
     }
     return resource_exhausted(fmt::format(
-        "[memory] the KV cache is too small for one sequence of `max_model_len` {}; got {:.1f} "
-        "MiB, expected {:.1f} MiB; raise `kv_cache_memory` or set `max_model_len` to at most {}",
-        request.max_model_len, mib(wanted), mib(one_seq_bytes.get()), fitting_len));
+        "[memory] the KV cache is too small for one sequence of `max_model_len` {}; got {}, "
+        "expected {}; raise `kv_cache_memory` or set `max_model_len` to at most {}",
+        request.max_model_len, size_text(wanted), size_text(one_seq_bytes.get()), fitting_len));
   }
   MemoryPlan plan;
   for (const KvTableBytes& table : request.tables) {

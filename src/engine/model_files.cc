@@ -47,8 +47,8 @@ void warn_of_tokens_beyond(const ModelFiles& files) {
   const int num_tokens = files.tokenizer->vocab_size();
   if (num_tokens <= files.config.vocab_size) return;
   log_warning(
-      "[tokenizer] the tokenizer has {} tokens and the model {}: prompts that need more are "
-      "refused; is the tokenizer another model's?",
+      "[tokenizer] the tokenizer has {} tokens and the model {}: prompts with the others "
+      "are refused; check that the tokenizer belongs to the model",
       num_tokens, files.config.vocab_size);
 }
 
@@ -90,7 +90,7 @@ Status check_dtype(const EngineConfig& engine, const ModelConfig& config) {
   if (config.dtype && parse_dtype(engine.dtype) == *config.dtype) return {};
   return unimplemented(fmt::format(
       "[model] dtype: must be auto for a checkpoint, which runs in its own type, got {} (only "
-      "`load_format` dummy has a choice)",
+      "`load_format` dummy supports other types)",
       engine.dtype));
 }
 
@@ -109,7 +109,8 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
   const EmbeddedModel& model = embedded_model();
   if (!engine.tokenizer.empty()) {
     return invalid_argument(
-        "[tokenizer] tokenizer: must be empty, because `model` is: the embedded model has its own");
+        "[tokenizer] tokenizer: must be empty, because `model` is empty: the embedded "
+        "model has its own tokenizer");
   }
   ModelFiles files;
   files.name = model.name;

@@ -80,7 +80,7 @@ void take_output(RequestResult& result, Output output, Clock::time_point time) {
   sample.stop_reason = std::move(output.stop_reason);
   sample.error = std::move(output.error);
   result.done = std::all_of(result.samples.begin(), result.samples.end(),
-                            [](const SampleResult& a) { return a.finish_reason.has_value(); });
+                            [](const SampleResult& one) { return one.finish_reason.has_value(); });
 }
 
 // The state of one call of run_requests().
@@ -139,20 +139,21 @@ class Run {
 
   void handle(Event event) {
     RequestResult& result = results_[event.request_idx];
-    const bool go_on = !options_.on_output || options_.on_output(event.request_idx, event.output);
+    const bool should_continue =
+        !options_.on_output || options_.on_output(event.request_idx, event.output);
     take_output(result, std::move(event.output), event.time);
     if (result.done) {
       in_flight_ -= result.samples.size();
       finish(event.request_idx);
     }
-    if (!go_on && !stopping_) stop();
+    if (!should_continue && !stopping_) stop();
   }
 
   void finish(size_t idx) {
     results_[idx].done = true;
     ++num_done_;
     if (options_.on_done) options_.on_done(idx, results_[idx]);
-    if (!options_.forgets_done) return;
+    if (!options_.frees_done) return;
     results_[idx] = RequestResult();
     results_[idx].done = true;
   }

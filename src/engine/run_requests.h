@@ -28,7 +28,7 @@ struct SampleResult {
 
 // The accumulated output of one request.
 struct RequestResult {
-  Status error;  // of the whole request: refused, or not run (kCancelled)
+  Status error;  // of the whole request: submit() failed, or it was not submitted (kCancelled)
   std::vector<int32_t> prompt_token_ids;
   std::vector<PositionLogprobs> prompt_logprobs;
   std::vector<SampleResult> samples;  // n of them
@@ -51,11 +51,11 @@ struct EnginePort {
 EnginePort engine_port(Engine& engine);
 
 struct RunOptions {
-  // The limit on samples in flight. A request counts as n, and is admitted regardless if it is
-  // alone.
+  // Upper bound of the samples in flight. A request counts as its n samples; one with a larger n
+  // is submitted when nothing else is in flight.
   size_t max_in_flight = SIZE_MAX;
   // Frees a request's outputs after on_done, so that run_requests() returns empty results.
-  bool forgets_done = false;
+  bool frees_done = false;
   // Called with each output. Returning false cancels everything (for example if stdout is closed).
   std::function<bool(size_t request_idx, const Output& output)> on_output = {};
   // Called once per request, when it has ended.

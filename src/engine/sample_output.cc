@@ -91,24 +91,24 @@ bool SampleOutput::allows_only_forbidden_ends(const std::vector<uint32_t>& mask)
 }
 
 // Log probabilities of the prompt's tokens arrive with the first token sampled after the prompt.
-void SampleOutput::carry_prompt(SampledSpan& span, int num_cached_tokens, Output& output) {
+void SampleOutput::attach_prompt(SpanResult& span, int num_cached_tokens, Output& output) {
   if (num_output_tokens_ > 0) return;
   output.prompt_token_ids = std::exchange(prompt_ids_, nullptr);
   output.prompt_logprobs = std::move(span.prompt_logprobs);
   output.num_cached_tokens = num_cached_tokens;
 }
 
-Output SampleOutput::end_as_forced(SampledSpan&& span, int num_cached_tokens) {
+Output SampleOutput::end_as_forced(SpanResult&& span, int num_cached_tokens) {
   Output output = end(forced_end_->reason, forced_end_->error);
-  carry_prompt(span, num_cached_tokens, output);
+  attach_prompt(span, num_cached_tokens, output);
   return output;
 }
 
-Output SampleOutput::accept(SampledSpan&& span, int num_cached_tokens, bool at_max_length) {
+Output SampleOutput::accept(SpanResult&& span, int num_cached_tokens, bool at_max_length) {
   if (forced_end_) return end_as_forced(std::move(span), num_cached_tokens);
   Output output;
   output.index = index_;
-  carry_prompt(span, num_cached_tokens, output);
+  attach_prompt(span, num_cached_tokens, output);
   for (size_t i = 0; i < span.tokens.size() && !output.finish_reason; ++i) {
     const bool is_last = i + 1 == span.tokens.size();
     accept_token(std::move(span.tokens[i]), is_last && at_max_length, output);
@@ -128,12 +128,12 @@ void SampleOutput::accept_token(SampledToken&& token, bool at_max_length, Output
     output.stop_reason = stop->stop_reason;
   }
   // The constraint does not see a stop token, because the token need not be part of the grammar.
-  if (!output.finish_reason) output.error = take(token.token_id);
+  if (!output.finish_reason) output.error = accept_by_constraint(token.token_id);
   if (!output.error.ok()) output.finish_reason = FinishReason::kError;
   if (detokenizer_) append_text(token.token_id, output);
 }
 
-Status SampleOutput::take(int32_t token_id) {
+Status SampleOutput::accept_by_constraint(int32_t token_id) {
   if (constraint_ == nullptr) return {};
   bool is_accepted = false;
   Status failure;

@@ -105,16 +105,16 @@ class SampleOutput {
   // without them. The output has a finish_reason if the sample ended, and kError with an error if
   // its constraint rejects a token. The first output reports num_cached_tokens of the prompt.
   // at_max_length: no token may follow the span.
-  Output accept(SampledSpan&& span, int num_cached_tokens, bool at_max_length);
+  Output accept(SpanResult&& span, int num_cached_tokens, bool at_max_length);
 
   // The last output of a sample that ends without a token, with the text that was still held back.
   Output end(FinishReason reason, Status error);
 
  private:
-  Output end_as_forced(SampledSpan&& span, int num_cached_tokens);
-  void carry_prompt(SampledSpan& span, int num_cached_tokens, Output& output);
+  Output end_as_forced(SpanResult&& span, int num_cached_tokens);
+  void attach_prompt(SpanResult& span, int num_cached_tokens, Output& output);
   void accept_token(SampledToken&& token, bool at_max_length, Output& output);
-  Status take(int32_t token_id);
+  Status accept_by_constraint(int32_t token_id);
   bool allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const;
   void append_text(int32_t token_id, Output& output);
   void stop_at_string(Output& output);

@@ -18,7 +18,7 @@ struct SlotView {
   std::span<const int32_t> next_tokens;             // replace kPlaceholderToken
 };
 
-// The inputs of the groups that share one block table.
+// The inputs of the KV groups that share one block table.
 struct TableInputs {
   std::vector<int64_t> kv_slots;  // [num_tokens]; -1 beyond the slot's blocks
   // [num_reqs, max_pages]; 0, the padding page, beyond a slot's blocks and before its window.

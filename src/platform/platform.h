@@ -32,7 +32,7 @@ struct PlatformDefaults {
 
 struct MemoryBudget {
   std::string_view owner = "machine";  // of the memory, for messages
-  int64_t free_bytes = 0;              // for everything
+  int64_t free_bytes = 0;              // for weights, buffers and KV cache together
   double kv_share = 1.0;               // the KV cache's share of what weights and buffers leave
   bool kv_as_needed = true;            // limit the cache to max_num_seqs sequences of full length
 };

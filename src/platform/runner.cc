@@ -57,7 +57,7 @@ std::span<const AttentionChoice> StepAttention::choose(const AttentionBatch& bat
   return choices_;
 }
 
-std::span<const AttentionChoice> StepAttention::of_graph(
+std::span<const AttentionChoice> StepAttention::choose_for_graph(
     std::span<AttentionBackend* const> backends, int num_reqs, int q_len) {
   const AttentionUse use = {.phase = Phase::kDecode, .q_len = q_len, .in_graph = true};
   choices_.clear();

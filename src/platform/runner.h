@@ -17,7 +17,7 @@
 namespace quire {
 
 struct StepResult {
-  std::vector<SampledSpan> spans;  // one per span that samples, in the plan's order
+  std::vector<SpanResult> spans;   // one per span that samples, in the plan's order
   Status error;                    // a device fault: no result of this step is valid
 };
 
@@ -117,8 +117,8 @@ struct RunnerParts {
   RunnerSizes sizes;
   std::span<std::byte> workspace;  // for the attention of all instances in turn
   Drafter* drafter = nullptr;      // proposes limits.num_drafts tokens after each step; null: none
-  // Parts of the memory budget: reserve_bytes for graphs and libraries, left_bytes unused beside
-  // them.
+  // Parts of the memory budget: reserve_bytes is for graphs and libraries, and left_bytes is not
+  // planned for anything.
   int64_t reserve_bytes = 0;
   int64_t left_bytes = 0;
 
@@ -143,10 +143,10 @@ class StepAttention {
   // next call. `batch` may be that of any block table, because all have the same ranges and
   // lengths.
   std::span<const AttentionChoice> choose(const AttentionBatch& batch);
-  // Returns the plans of a decode step in a graph that these backends serve: one choice per KV
-  // group, valid until the next call.
-  std::span<const AttentionChoice> of_graph(std::span<AttentionBackend* const> backends,
-                                            int num_reqs, int q_len);
+  // Finds the plans of a decode step in a graph: one choice per KV group, by the group's entry of
+  // `backends`. Valid until the next call.
+  std::span<const AttentionChoice> choose_for_graph(std::span<AttentionBackend* const> backends,
+                                                    int num_reqs, int q_len);
   // Updates the chosen plans for the batches, one per block table, whose arrays outlive the step.
   // The result is valid until the next call.
   Result<std::span<const KvGroupStep>> update(std::span<const AttentionBatch* const> batches,

@@ -1,5 +1,5 @@
-// A BatchPlan is one step as plain data: everything that `run` needs, computed without asking the
-// device.
+// A BatchPlan is one step as plain data: everything that a runner needs, computed without a query
+// to the device.
 #pragma once
 
 #include <cstddef>
@@ -108,7 +108,7 @@ struct SeqSpan {
   // from its first token, and continues from each draft that equals the token sampled before it.
   bool samples = false;
   int num_drafts = 0;            // drafts among its tokens that may be accepted
-  int num_prompt_logprobs = -1;  // >= 0: this chunk returns its prompt's log probabilities
+  int num_prompt_logprobs = -1;  // >= 0: log probabilities of this chunk's tokens are computed
   int mask_idx = -1;             // >= 0: index of the token_masks entry that limits sampling
 
   // Upper bound of the sequence's length after this step.
@@ -138,17 +138,18 @@ struct SampledToken {
   PositionLogprobs logprobs;  // when requested
 };
 
-// Results of one span that samples: the accepted drafts, then one more token.
-struct SampledSpan {
+// The result of one span that samples: the accepted drafts, then one more token.
+struct SpanResult {
   SeqId seq_id = 0;
   std::vector<SampledToken> tokens;               // 1 to SeqSpan::max_sampled(); empty on an error
-  std::vector<PositionLogprobs> prompt_logprobs;  // of this chunk, when requested
+  std::vector<PositionLogprobs> prompt_logprobs;  // of the whole prompt, once, when requested
   Status error;                                   // e.g. NaN logits: only this request fails
 };
+
 // Turns the scheduler's decisions into a plan: one span for each of `running` that has
 // step_tokens. Spans of one token and its drafts come first. Block table entries and slots that the
-// plan sends to the device are marked as sent. The sequences' counters already include
-// this step.
+// plan sends to the device are marked as sent. The sequences' counters already include this
+// step.
 BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config,
                      std::span<SeqRecord* const> running);
 

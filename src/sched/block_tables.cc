@@ -260,7 +260,7 @@ void BlockTables::check_table(size_t t, std::span<const SeqRecord* const> record
     for (size_t idx = 0; idx < blocks.ids.size(); ++idx) {
       const int32_t id = blocks.ids[idx];
       QUIRE_CHECK((id == 0) == (static_cast<int>(idx) < blocks.first),
-                  "[sched] a block is held behind the window, or lost in it");
+                  "[sched] a sequence holds a block before its window, or lacks one inside it");
       if (id == 0) continue;
       ++num_holders.at(static_cast<size_t>(id));
       const bool is_registered = static_cast<int>(idx) < blocks.num_registered;
@@ -271,7 +271,8 @@ void BlockTables::check_table(size_t t, std::span<const SeqRecord* const> record
   }
   for (int32_t id = 1; id < table.pool.num_blocks(); ++id) {
     const int count = num_holders[static_cast<size_t>(id)];
-    QUIRE_CHECK(table.pool.ref_count(id) == count, "[sched] a block leaked or is held unnoticed");
+    QUIRE_CHECK(table.pool.ref_count(id) == count,
+                "[sched] a block's reference count is not its number of holders");
     QUIRE_CHECK(count <= 1 || table.cache.contains(id), "[sched] a block is shared but not cached");
   }
 }

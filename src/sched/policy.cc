@@ -37,8 +37,9 @@ int num_blocks_for(int num_tokens, int block_size) {
 int max_blocks_held(const SchedulerConfig& config, const KvTableConfig& table, int num_tokens) {
   const int num_blocks = num_blocks_for(num_tokens, config.block_size);
   if (table.window == 0) return num_blocks;
-  const int64_t of_step = int64_t{table.window} - 1 + config.max_num_batched_tokens;
-  return static_cast<int>(std::min<int64_t>(num_blocks, of_step / config.block_size + 2));
+  const int64_t num_read = int64_t{table.window} - 1 + config.max_num_batched_tokens;
+  // The tokens that a step reads may begin and end inside a block.
+  return static_cast<int>(std::min<int64_t>(num_blocks, num_read / config.block_size + 2));
 }
 
 Status validate_scheduler_config(const SchedulerConfig& config) {
@@ -74,24 +75,24 @@ Status check_admissible(const Sequence& seq, const SchedulerConfig& config) {
   const int num_prompt = seq.num_prompt_tokens;
   if (num_prompt < 1 || static_cast<size_t>(num_prompt) > seq.token_ids.size()) {
     return invalid_argument(
-        fmt::format("[sched] prompt tokens; got {}, expected at least 1", num_prompt));
+        fmt::format("[sched] the prompt has no tokens; got {}, expected at least 1", num_prompt));
   }
   if (seq.max_total_tokens > config.max_model_len) {
     return invalid_argument(
-        fmt::format("[sched] prompt and output tokens; got {}, expected at "
-                    "most `max_model_len` {}",
+        fmt::format("[sched] prompt and output are too long; got {} tokens, expected "
+                    "at most `max_model_len` {}",
                     seq.max_total_tokens, config.max_model_len));
   }
   if (seq.token_ids.size() >= static_cast<size_t>(std::max(seq.max_total_tokens, 0))) {
     return invalid_argument(
-        fmt::format("[sched] prompt leaves no room for an output token; got "
-                    "{} prompt tokens, expected fewer than {}",
+        fmt::format("[sched] the prompt leaves no room for an output token; got {} "
+                    "prompt tokens, expected fewer than {}",
                     num_prompt, seq.max_total_tokens));
   }
   if (!config.enable_chunked_prefill && num_prompt > config.max_num_batched_tokens) {
     return invalid_argument(
-        fmt::format("[sched] prompt with chunked prefill off; got {} tokens, expected at most "
-                    "`max_num_batched_tokens` {}",
+        fmt::format("[sched] the prompt is too long without chunked prefill; got {} tokens, "
+                    "expected at most `max_num_batched_tokens` {}",
                     num_prompt, config.max_num_batched_tokens));
   }
   // The last token is returned but never fed to the model, so it needs no place in the cache.
@@ -99,8 +100,8 @@ Status check_admissible(const Sequence& seq, const SchedulerConfig& config) {
     const int num_needed = max_blocks_held(config, table, seq.max_total_tokens - 1);
     if (num_needed <= table.num_blocks - 1) continue;
     return invalid_argument(fmt::format(
-        "[sched] prompt and output need {} KV blocks of {} tokens; got {} blocks in the cache: "
-        "lower max_tokens or enlarge the cache",
+        "[sched] prompt and output need {} KV blocks of {} tokens; got {} blocks in the cache; "
+        "lower max_tokens or raise `kv_cache_memory`",
         num_needed, config.block_size, table.num_blocks - 1));
   }
   return {};

@@ -69,9 +69,9 @@ struct Scheduler::Impl {
   SeqRecord* first_admissible();
   void commit(SeqRecord& rec);
 
-  bool has_table(const SeqRecord& rec) const;
-  bool can_have_table(const SeqRecord& rec) const;
-  SeqRecord* last_with_rules() const;  // called when all rule tables are taken
+  bool has_free_rule_table(const SeqRecord& rec) const;
+  bool can_get_rule_table(const SeqRecord& rec) const;
+  SeqRecord* last_with_rules() const;  // requires that all rule tables are taken
   bool has_blocks(const SeqRecord& rec, std::span<SeqRecord* const> victims) const;
   bool can_make_room(const SeqRecord& rec, int num_tokens) const;
   bool make_room(const SeqRecord& rec, int num_tokens);
@@ -80,7 +80,7 @@ struct Scheduler::Impl {
   void leave_running(SeqRecord& rec);
 
   int num_due(const SeqRecord& rec) const { return num_tokens_due(*rec.seq, config.num_drafts); }
-  Progress take_span(const SeqSpan& span, const SampledSpan& sampled);
+  Progress apply_result(const SeqSpan& span, const SpanResult& result);
   void reconcile(SeqRecord& rec, const SeqSpan& span, int num_sampled);
 
   const SchedulerConfig config;
@@ -187,22 +187,24 @@ bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
 
 // Skips sequences that only wait for tokens in flight or for a rule table.
 SeqRecord* Scheduler::Impl::first_admissible() {
-  bool has_tables = true;  // false after the first that cannot have one: later ones rank after it
+  // False after the first sequence that cannot get a rule table: later ones rank after it.
+  bool may_have_rules = true;
   for (SeqRecord* rec : waiting) {
-    if (num_due(*rec) == 0 || (rec->has_rules && !has_tables)) continue;
-    if (can_have_table(*rec)) return rec;
-    has_tables = false;
+    if (num_due(*rec) == 0 || (rec->has_rules && !may_have_rules)) continue;
+    if (can_get_rule_table(*rec)) return rec;
+    may_have_rules = false;
   }
   return nullptr;
 }
 
-bool Scheduler::Impl::has_table(const SeqRecord& rec) const {
+// Whether a rule table is free, or `rec` needs none.
+bool Scheduler::Impl::has_free_rule_table(const SeqRecord& rec) const {
   return !rec.has_rules || num_rule_seqs < config.max_num_rule_seqs;
 }
 
-// Whether a rule table is free, or held by a sequence that ranks after `rec`.
-bool Scheduler::Impl::can_have_table(const SeqRecord& rec) const {
-  return has_table(rec) || ranks_before(*rec.seq, *last_with_rules()->seq);
+// Whether a rule table is free, not needed, or held by a sequence that ranks after `rec`.
+bool Scheduler::Impl::can_get_rule_table(const SeqRecord& rec) const {
+  return has_free_rule_table(rec) || ranks_before(*rec.seq, *last_with_rules()->seq);
 }
 
 SeqRecord* Scheduler::Impl::last_with_rules() const {
@@ -277,14 +279,16 @@ bool Scheduler::Impl::can_make_room(const SeqRecord& rec, int num_tokens) const 
 }
 
 // Frees the rule table, slot, blocks and num_tokens of this step that `rec` lacks, by taking them
-// from sequences that rank after it; can_have_table(rec) must hold. Tables, slots and blocks are
-// freed by preemption. Tokens are taken without preemption: the decode skips this step and keeps
-// its blocks.
+// from sequences that rank after it; can_get_rule_table(rec) must hold. Rule tables,
+// slots and blocks are freed by preemption. Tokens are taken without preemption: the sequence that
+// loses them skips this step and keeps its blocks.
 bool Scheduler::Impl::make_room(const SeqRecord& rec, int num_tokens) {
-  const auto fits = [&] { return has_table(rec) && slots.has_free() && has_blocks(rec, {}); };
+  const auto fits = [&] {
+    return has_free_rule_table(rec) && slots.has_free() && has_blocks(rec, {});
+  };
   if (fits() && num_tokens <= budget_left) return true;
   if (!can_make_room(rec, num_tokens)) return false;
-  if (!has_table(rec)) preempt(*last_with_rules());
+  if (!has_free_rule_table(rec)) preempt(*last_with_rules());
   while (!fits()) preempt(*running.back());
   for (auto last = running.rbegin(); budget_left < num_tokens; ++last) {
     unschedule(**last);
@@ -294,7 +298,7 @@ bool Scheduler::Impl::make_room(const SeqRecord& rec, int num_tokens) {
 }
 
 void Scheduler::Impl::unschedule(SeqRecord& rec) {
-  QUIRE_CHECK(!rec.step_committed, "[sched] a span that others may rely on was unscheduled");
+  QUIRE_CHECK(!rec.step_committed, "[sched] a committed span stays in its plan");
   budget_left += std::exchange(rec.step_tokens, 0);
 }
 
@@ -317,36 +321,36 @@ void Scheduler::Impl::leave_running(SeqRecord& rec) {
 }
 
 std::vector<Scheduler::Progress> Scheduler::complete(const BatchPlan& plan,
-                                                     std::span<const SampledSpan> spans) {
+                                                     std::span<const SpanResult> results) {
   impl_->finished.clear();
   QUIRE_CHECK(plan.step_id > std::exchange(impl_->last_completed_step_id, plan.step_id),
               "[sched] steps are completed in the order of their planning");
   std::vector<Progress> progress;
-  progress.reserve(spans.size());
+  progress.reserve(results.size());
   auto span = plan.spans.begin();
-  for (const SampledSpan& sampled : spans) {
-    while (span != plan.spans.end() && span->seq_id != sampled.seq_id) ++span;
-    QUIRE_CHECK(span != plan.spans.end(), "[sched] a span must be of one of the plan's spans");
-    progress.push_back(impl_->take_span(*span, sampled));
+  for (const SpanResult& result : results) {
+    while (span != plan.spans.end() && span->seq_id != result.seq_id) ++span;
+    QUIRE_CHECK(span != plan.spans.end(), "[sched] a result belongs to one of the plan's spans");
+    progress.push_back(impl_->apply_result(*span, result));
   }
   return progress;
 }
 
-Scheduler::Progress Scheduler::Impl::take_span(const SeqSpan& span, const SampledSpan& sampled) {
-  const auto found = records.find(sampled.seq_id);
+Scheduler::Progress Scheduler::Impl::apply_result(const SeqSpan& span, const SpanResult& result) {
+  const auto found = records.find(result.seq_id);
   if (found == records.end()) return {};
   SeqRecord& rec = *found->second;
   Sequence& seq = *rec.seq;
   if (!span.samples) return {&seq, 0};
-  QUIRE_CHECK(seq.num_in_flight > 0, "[sched] a span came back that was never planned");
+  QUIRE_CHECK(seq.num_in_flight > 0, "[sched] a result has a step in flight");
   --seq.num_in_flight;
-  if (!sampled.error.ok()) return {&seq, 0};
-  const int num_sampled = static_cast<int>(sampled.tokens.size());
+  if (!result.error.ok()) return {&seq, 0};
+  const int num_sampled = static_cast<int>(result.tokens.size());
   QUIRE_CHECK(num_sampled >= 1 && num_sampled <= span.max_sampled(),
-              "[sched] a span has a token, and none behind its accepted drafts");
+              "[sched] a result has 1 to max_sampled() tokens");
   const int num_left = seq.max_total_tokens - static_cast<int>(seq.token_ids.size());
   const int num_taken = std::min(num_sampled, num_left);
-  for (int i = 0; i < num_taken; ++i) seq.token_ids.push_back(sampled.tokens[i].token_id);
+  for (int i = 0; i < num_taken; ++i) seq.token_ids.push_back(result.tokens[i].token_id);
   if (seq.state == SeqState::kRunning) reconcile(rec, span, num_sampled);
   return {&seq, num_taken};
 }

@@ -41,7 +41,7 @@ struct SchedulerStats {
   int num_waiting = 0;
   int num_free_blocks = 0;  // of all tables; includes cached blocks that no sequence holds
   int num_total_blocks = 0;
-  double kv_cache_usage = 0;  // of the fullest table: what admission runs out of first
+  double kv_cache_usage = 0;  // of the fullest table, which is the first to limit admission
   int64_t num_preemptions = 0;
   int64_t prefix_cache_queries = 0;  // tokens looked up
   int64_t prefix_cache_hits = 0;     // tokens found
@@ -65,14 +65,14 @@ class Scheduler {
     Sequence* seq = nullptr;
     int num_tokens = 0;
   };
-  // Applies the sampled tokens of a step. Steps complete in the order of their planning, and every
-  // plan that is not empty must have been run. `spans` are in the order of the plan's spans; spans
-  // without content may be omitted. Appends each span's tokens to its sequence, up to
+  // Applies the results of a step. Steps complete in the order of their planning, and every plan
+  // that is not empty must have been run. `results` are in the order of the plan's spans; spans
+  // without a result may be omitted. Appends each span's tokens to its sequence, up to
   // max_total_tokens, unless the span has an error or its chunk samples nothing, and frees the
-  // blocks that were reserved for rejected drafts. Returns one entry for each of `spans`. The
+  // blocks that were reserved for rejected drafts. Returns one entry per result. The
   // caller must finish() a sequence that has an error before the next schedule(). A sequence that
   // has reached max_total_tokens is no longer scheduled, and keeps its blocks until finish().
-  std::vector<Progress> complete(const BatchPlan& plan, std::span<const SampledSpan> spans);
+  std::vector<Progress> complete(const BatchPlan& plan, std::span<const SpanResult> results);
 
   // Ends a sequence at any time (a stop, a cancellation, an error). Its blocks are free at once,
   // because steps run in order: their next owner writes them after every step already planned.

@@ -39,7 +39,7 @@ class FakeRunner final : public Runner {
     }
     for (const SeqSpan& span : plan->spans) {
       if (!span.samples) continue;
-      SampledSpan sampled;
+      SpanResult sampled;
       sampled.seq_id = span.seq_id;
       sampled.tokens.push_back({.token_id = 7, .logprobs = {}});
       if (span.seq_id == faults_.seq_fault) sampled.error = internal_error("[sample] NaN logits");
@@ -142,7 +142,7 @@ TEST_F(EngineCoreTest, NoMemoryFailsAllAndEndsNothingElse) {
   EXPECT_EQ(first.get().error.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(second.get().finish_reason, FinishReason::kError);
   EXPECT_EQ(core_->health().code(), StatusCode::kUnavailable) << "for good: not to be tried again";
-  EXPECT_THAT(core_->health().message(), ::testing::HasSubstr("a step could not be made"));
+  EXPECT_THAT(core_->health().message(), ::testing::HasSubstr("a step failed"));
   EXPECT_EQ(submit().get().finish_reason, FinishReason::kError);
 }
 

@@ -189,12 +189,13 @@ TEST_F(EnginePlanTest, SequencesWithRulesAreNoMoreThanAll) {
 TEST_F(EnginePlanTest, KeepsAReserveForWhatCannotBeKnown) {
   const auto plan = this->plan(tiny_config());
   ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(plan->memory.reserve_bytes, kReserve);
-  EXPECT_GE(plan->kv.left_bytes, 0);
-  const int64_t planned = plan->memory.weight_bytes + plan->memory.activation_bytes +
-                          plan->memory.workspace_bytes + plan->memory.reserve_bytes +
-                          plan->kv.kv_bytes;
-  EXPECT_EQ(planned + plan->kv.left_bytes, platform_.context().free_bytes);
+  EXPECT_EQ(plan->memory_request.reserve_bytes, kReserve);
+  EXPECT_GE(plan->memory_plan.left_bytes, 0);
+  const int64_t planned = plan->memory_request.weight_bytes +
+                          plan->memory_request.activation_bytes +
+                          plan->memory_request.workspace_bytes +
+                          plan->memory_request.reserve_bytes + plan->memory_plan.kv_bytes;
+  EXPECT_EQ(planned + plan->memory_plan.left_bytes, platform_.context().free_bytes);
   platform_.context().free_bytes = kReserve;
   const auto none = this->plan(tiny_config());
   EXPECT_EQ(none.status().code(), StatusCode::kResourceExhausted);
@@ -214,7 +215,7 @@ TEST_F(EnginePlanTest, AShrunkContextHasTheGroupsAndTablesOfItsOwn) {
   ASSERT_TRUE(asked_for.ok()) << asked_for.status().message();
   EXPECT_EQ(shrunk->attention.kv_groups.size(), 1U);
   EXPECT_EQ(shrunk->sizes.windows, asked_for->sizes.windows);
-  EXPECT_EQ(shrunk->kv.num_blocks, asked_for->kv.num_blocks);
+  EXPECT_EQ(shrunk->memory_plan.num_blocks, asked_for->memory_plan.num_blocks);
   EXPECT_EQ(shrunk->scheduler.tables.size(), 1U);
 }
 

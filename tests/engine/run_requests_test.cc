@@ -220,7 +220,7 @@ TEST(RunRequests, ForgetsWhatIsDone) {
   size_t num_seen = 0;
   const auto results =
       run_requests(engine.port(), requests_of({"ab", "bad", "c"}),
-                   {.forgets_done = true, .on_done = [&](size_t, const RequestResult& result) {
+                   {.frees_done = true, .on_done = [&](size_t, const RequestResult& result) {
                       num_seen += result.samples.empty() ? 0 : result.samples[0].text.size();
                     }});
   EXPECT_EQ(num_seen, 3U);

@@ -29,8 +29,8 @@ struct Played {
   friend bool operator==(const Played&, const Played&) = default;
 };
 
-SampledSpan span_of(std::span<const int32_t> ids) {
-  SampledSpan span;
+SpanResult span_of(std::span<const int32_t> ids) {
+  SpanResult span;
   for (const int32_t id : ids) span.tokens.push_back({.token_id = id, .logprobs = {}});
   return span;
 }
@@ -130,7 +130,7 @@ int64_t ns_to_play(const std::vector<int32_t>& ids, const std::string& stop) {
   SampleOutput answer(SampleOutput::start_of(&tokenizer(), *spec, {}), spec, {}, 0);
   return cpu_ns_of([&] {
     for (const int32_t id : ids) {
-      SampledSpan sampled = span_of(std::array{int32_t{id}});
+      SpanResult sampled = span_of(std::array{int32_t{id}});
       EXPECT_FALSE(answer.accept(std::move(sampled), 0, false).finish_reason);
     }
   });
@@ -154,7 +154,7 @@ TEST(SampleOutput, CancellingShowsWhatWasHeldBack) {
   std::string text;
   const std::vector<int32_t> ids = tokenizer().encode("Two apples and", false).value();
   for (const int32_t id : ids) {
-    SampledSpan sampled = span_of(std::array{int32_t{id}});
+    SpanResult sampled = span_of(std::array{int32_t{id}});
     text += answer.accept(std::move(sampled), 0, false).text;
   }
   EXPECT_EQ(text, "Two ");
@@ -180,7 +180,7 @@ TEST(SampleOutput, AnEndThatIsForcedAtOnceKeepsThePrompt) {
                       std::make_unique<OnlyTheEnd>());
   EXPECT_FALSE(answer.allowed_tokens().empty());
   ASSERT_TRUE(answer.forced_end());
-  SampledSpan sampled = span_of(std::array{int32_t{9}});
+  SpanResult sampled = span_of(std::array{int32_t{9}});
   sampled.prompt_logprobs.resize(2);
   const Output output = answer.accept(std::move(sampled), 1, false);
   EXPECT_EQ(output.finish_reason, FinishReason::kStop);
@@ -230,7 +230,7 @@ TEST(SampleOutput, OutputsOfARequestShareThePromptsIds) {
   const SampleOutput::Start start = SampleOutput::start_of(&tokenizer(), *spec, {5, 6, 7});
   for (int index = 0; index < 2; ++index) {
     SampleOutput answer(start, spec, {}, index);
-    SampledSpan sampled = span_of(std::array{int32_t{9}});
+    SpanResult sampled = span_of(std::array{int32_t{9}});
     EXPECT_EQ(answer.accept(std::move(sampled), 0, false).prompt_token_ids, start.prompt_ids);
   }
 }
@@ -258,7 +258,7 @@ TEST(SampleOutput, EndsWithAnErrorWhereItsConstraintThrows) {
                         std::make_unique<Throws>(in_mask));
     EXPECT_FALSE(answer.allowed_tokens().empty());
     EXPECT_EQ(answer.forced_end().has_value(), in_mask);
-    SampledSpan sampled = span_of(std::array{int32_t{9}});
+    SpanResult sampled = span_of(std::array{int32_t{9}});
     const Output output = answer.accept(std::move(sampled), 0, false);
     EXPECT_EQ(output.finish_reason, FinishReason::kError);
     EXPECT_NE(output.error.message().find("constraint threw"), std::string::npos)
@@ -317,7 +317,7 @@ TEST(Admission, FindsStopIdsThatAreNotInOrder) {
   request.sampling.stop_token_ids = {50, 7, 90, 3};
   for (const int32_t id : request.sampling.stop_token_ids) {
     Submission submission = admission.prepare(request, nullptr).value();
-    SampledSpan sampled = span_of(std::array{int32_t{id}});
+    SpanResult sampled = span_of(std::array{int32_t{id}});
     const Output output = submission.sample_outputs.front().accept(std::move(sampled), 0, false);
     EXPECT_EQ(output.finish_reason, FinishReason::kStop);
     EXPECT_EQ(output.stop_reason, std::to_string(id));

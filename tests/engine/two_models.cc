@@ -143,7 +143,7 @@ BatchPlan SteppedModel::first_plan() const {
                           .samples = true});
     plan.token_ids.insert(plan.token_ids.end(), prompt.begin(), prompt.end());
   }
-  EXPECT_LE(next_block, plan_.kv.num_blocks[0]);
+  EXPECT_LE(next_block, plan_.memory_plan.num_blocks[0]);
   return plan;
 }
 
@@ -170,7 +170,7 @@ void SteppedModel::wait() {
   StepResult result = runner_->wait();
   ++num_waited_;
   EXPECT_TRUE(result.error.ok()) << result.error.message();
-  for (SampledSpan& span : result.spans) {
+  for (SpanResult& span : result.spans) {
     EXPECT_TRUE(span.error.ok()) << span.error.message();
     Answer& answer = answers_[span.seq_id - 1];
     for (SampledToken& token : span.tokens) answer.push_back(std::move(token));

@@ -125,7 +125,7 @@ TEST_F(StepAttentionTest, AGraphHasPlansOfItsOwn) {
                                                    backends_.all()[1].get()};
   std::vector<const AttentionPlan*> seen;
   for (const int q_len : kQLens) {
-    for (const AttentionChoice& choice : attention.of_graph(backends, 4, q_len)) {
+    for (const AttentionChoice& choice : attention.choose_for_graph(backends, 4, q_len)) {
       EXPECT_EQ(choice.prefill, nullptr);
       seen.push_back(choice.decode);
     }

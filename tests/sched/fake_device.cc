@@ -43,8 +43,8 @@ FakeDevice::FakeDevice(const SchedulerConfig& config)
   }
 }
 
-std::vector<SampledSpan> FakeDevice::run(const BatchPlan& plan,
-                                         const std::function<std::string(SeqId)>& salt_of) {
+std::vector<SpanResult> FakeDevice::run(const BatchPlan& plan,
+                                        const std::function<std::string(SeqId)>& salt_of) {
   for (const int slot : plan.slots_removed) remove_slot(slot);
   count_old_holders();
   for (const SlotAdded& added : plan.slots_added) {
@@ -54,7 +54,7 @@ std::vector<SampledSpan> FakeDevice::run(const BatchPlan& plan,
   // As in a layer, the whole batch writes before any sequence reads.
   for (const SeqSpan& span : plan.spans) write(plan, span);
   for (const SeqSpan& span : plan.spans) check_reads(span);
-  std::vector<SampledSpan> spans;
+  std::vector<SpanResult> spans;
   for (const SeqSpan& span : plan.spans) {
     if (span.samples) spans.push_back(sample(span));
   }
@@ -220,10 +220,10 @@ void FakeDevice::check_reads(const SeqSpan& span) const {
   }
 }
 
-SampledSpan FakeDevice::sample(const SeqSpan& span) {
+SpanResult FakeDevice::sample(const SeqSpan& span) {
   Slot& slot = slots_[static_cast<size_t>(span.slot)];
   append_sampled(slot);
-  SampledSpan sampled;
+  SpanResult sampled;
   sampled.seq_id = span.seq_id;
   const int num_tokens = 1 + (span.decodes ? slot.num_accepted : 0);
   for (auto id = slot.token_ids.end() - num_tokens; id != slot.token_ids.end(); ++id) {

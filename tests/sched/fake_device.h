@@ -25,8 +25,8 @@ class FakeDevice {
 
   // `salt_of` gives a sequence's salt, which a real device does not have but the checks need. A
   // pseudo-random number of each span's drafts is right.
-  std::vector<SampledSpan> run(const BatchPlan& plan,
-                               const std::function<std::string(SeqId)>& salt_of);
+  std::vector<SpanResult> run(const BatchPlan& plan,
+                              const std::function<std::string(SeqId)>& salt_of);
 
   int64_t num_computed_tokens() const { return num_computed_tokens_; }
   int64_t num_shared_tokens() const { return num_shared_tokens_; }
@@ -59,7 +59,7 @@ class FakeDevice {
   void write_kv(const Slot& slot, int position, Content content);
   void check_reads(const SeqSpan& span) const;
   bool is_old(const Slot& slot, size_t table, int block_idx) const;
-  SampledSpan sample(const SeqSpan& span);
+  SpanResult sample(const SeqSpan& span);
   static void append_sampled(Slot& slot);
   size_t kv_slot(const Slot& slot, size_t table, int position) const;
 

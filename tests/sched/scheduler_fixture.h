@@ -76,7 +76,7 @@ class SchedulerTest : public ::testing::Test {
   }
   // Completes the plan. Each sampling span returns new tokens, with `num_accepted` of its drafts.
   std::vector<Sequence*> complete(const BatchPlan& plan, int num_accepted = 0) {
-    std::vector<SampledSpan> spans;
+    std::vector<SpanResult> spans;
     for (const SeqSpan& span : plan.spans) {
       if (!span.samples) continue;
       spans.emplace_back();

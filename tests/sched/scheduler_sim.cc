@@ -258,7 +258,7 @@ void SchedulerSim::complete(bool fail) {
   if (in_flight_.empty()) return;
   const BatchPlan plan = std::move(in_flight_.front());
   in_flight_.pop_front();
-  std::vector<SampledSpan> spans = device_.run(plan, [&](SeqId id) { return salts_.at(id); });
+  std::vector<SpanResult> spans = device_.run(plan, [&](SeqId id) { return salts_.at(id); });
   if (fail && !spans.empty()) spans.front().error = internal_error("[sim] NaN");
   const std::vector<Scheduler::Progress> progress = scheduler_.complete(plan, spans);
   QUIRE_CHECK(progress.size() == spans.size(), "[sim] one entry per span");

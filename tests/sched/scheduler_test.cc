@@ -178,7 +178,7 @@ TEST_F(SchedulerTest, AFinishedSequenceStaysReadableUntilTheNextCall) {
 TEST_F(SchedulerTest, AnErrorBringsNoToken) {
   const SeqId a = add(5, 9);
   const BatchPlan plan = schedule();
-  SampledSpan failed;
+  SpanResult failed;
   failed.seq_id = a;
   failed.error = internal_error("[sample] NaN");
   const auto progress = scheduler().complete(plan, {{failed}});
@@ -296,7 +296,7 @@ TEST_F(SchedulerTest, ADecodeStepOf256CostsTheHostLittle) {
     const auto start = std::chrono::steady_clock::now();
     BatchPlan plan = scheduler().schedule();
     const auto planned = std::chrono::steady_clock::now();
-    std::vector<SampledSpan> spans(kNumSeqs);
+    std::vector<SpanResult> spans(kNumSeqs);
     for (size_t k = 0; k < kNumSeqs; ++k) {
       spans[k].seq_id = in_flight.spans[k].seq_id;
       spans[k].tokens.push_back({.token_id = static_cast<int32_t>(k), .logprobs = {}});

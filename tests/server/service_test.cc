@@ -356,7 +356,7 @@ TEST_F(ServiceTest, AnEngineThatFailedIsNotToBeTriedAgainAtOnce) {
   engine_.wait_for(1);
   Output failed;
   failed.finish_reason = FinishReason::kError;
-  failed.error = resource_exhausted("[engine] a step could not be made; std::bad_alloc");
+  failed.error = resource_exhausted("[engine] a step failed; std::bad_alloc");
   engine_.health_ = unavailable(failed.error.message());
   engine_.send(1, failed);
   const http::Response later = call("POST", "/v1/completions", R"({"prompt":"a"})")->wait();

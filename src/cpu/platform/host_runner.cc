@@ -181,7 +181,7 @@ Status HostRunner::collect_prompt_logprobs(const SeqSpan& span, Slot& slot) {
   return {};
 }
 
-Status HostRunner::sample(const BatchPlan& plan, std::vector<SampledSpan>& results) {
+Status HostRunner::sample(const BatchPlan& plan, std::vector<SpanResult>& results) {
   std::vector<const SeqSpan*> spans;
   for (const SeqSpan& span : plan.spans) {
     if (span.samples) spans.push_back(&span);
@@ -203,7 +203,7 @@ Status HostRunner::sample(const BatchPlan& plan, std::vector<SampledSpan>& resul
 }
 
 Status HostRunner::sample_together(const BatchPlan& plan, std::span<const SeqSpan* const> spans,
-                                   std::span<SampledSpan> results) {
+                                   std::span<SpanResult> results) {
   std::vector<int32_t> token_rows;
   std::vector<int64_t> first_rows;
   for (const SeqSpan* span : spans) {
@@ -225,7 +225,7 @@ Status HostRunner::sample_together(const BatchPlan& plan, std::span<const SeqSpa
 // Samples from token i of the span. Its logits are valid only if every draft before it was
 // accepted.
 void HostRunner::sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t first_logits_row,
-                             SampledSpan& sampled) {
+                             SpanResult& sampled) {
   Slot& slot = slots_[span.slot];
   const std::span<const int32_t> inputs = next_tokens(span.slot);
   std::optional<std::span<const uint32_t>> mask;

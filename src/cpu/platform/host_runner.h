@@ -64,12 +64,12 @@ class HostRunner final : public Runner {
   Status run_model(const BatchPlan& plan);
   Status collect_prompt_logprobs(const BatchPlan& plan);
   Status collect_prompt_logprobs(const SeqSpan& span, Slot& slot);
-  Status sample(const BatchPlan& plan, std::vector<SampledSpan>& results);
+  Status sample(const BatchPlan& plan, std::vector<SpanResult>& results);
   // Samples the spans; their logits rows must fit into logits_ together.
   Status sample_together(const BatchPlan& plan, std::span<const SeqSpan* const> spans,
-                         std::span<SampledSpan> results);
+                         std::span<SpanResult> results);
   void sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t first_logits_row,
-                   SampledSpan& sampled);
+                   SpanResult& sampled);
   Status propose_drafts(const BatchPlan& plan);
   void note_progress(int slot_idx);
   std::span<int32_t> next_tokens(int slot_idx);

@@ -78,7 +78,7 @@ class CudaContext final : public DeviceContext {
     if (taken > parts.reserve_bytes) {
       log_warning(
           "[memory] CUDA graphs and libraries took {:.1f} MiB more than planned; lower "
-          "--gpu-memory-utilization if the GPU's memory runs out",
+          "`gpu_memory_utilization` if the GPU's memory runs out",
           mib(taken - parts.reserve_bytes));
     }
     return {};

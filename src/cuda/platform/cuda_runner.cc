@@ -57,12 +57,12 @@ bool wants_prompt_logprobs(const SeqSpan& span) {
   return span.num_prompt_logprobs >= 0;
 }
 
-// Adds the flags that free memory to an out-of-memory error at start.
-Status with_remedy(Status status) {
+// Names the fields of EngineConfig that free memory in an out-of-memory error at start.
+Status add_remedy(Status status) {
   if (status.code() != StatusCode::kResourceExhausted) return status;
   return resource_exhausted(
       "[cuda] GPU memory ran out while CUDA graphs were captured and libraries loaded; lower "
-      "--gpu-memory-utilization or --max-num-seqs, or set --enforce-eager: " +
+      "`gpu_memory_utilization` or `max_num_seqs`, or set `enforce_eager`: " +
       status.message());
 }
 
@@ -72,7 +72,7 @@ Result<std::unique_ptr<Runner>> CudaRunner::create(const RunnerParts& parts, Cud
                                                    CudaStream& stream) {
   std::unique_ptr<CudaRunner> runner(new CudaRunner(parts, stream));
   const Status started = runner->start(ops);
-  if (!started.ok()) return with_remedy(started);
+  if (!started.ok()) return add_remedy(started);
   stream.traffic() = {};  // the setup's traffic does not count as a step's
   return std::unique_ptr<Runner>(std::move(runner));
 }
@@ -149,7 +149,7 @@ Result<std::span<const KvGroupStep>> CudaRunner::plan_padding(const DecodeGraph&
 // With enforce_eager there are no plans for graphs, so padding runs eagerly too.
 std::span<const AttentionChoice> CudaRunner::choices_of(const DecodeGraph& graph) {
   if (parts_.sizes.enforce_eager) return backends_.choose(attention_.batch());
-  return backends_.of_graph(graph.attention, graph.batch.num_reqs, graph.batch.q_len);
+  return backends_.choose_for_graph(graph.attention, graph.batch.num_reqs, graph.batch.q_len);
 }
 
 Status CudaRunner::run_padding(const DecodeGraph& graph, int num_tokens) {
@@ -351,8 +351,8 @@ StepResult CudaRunner::wait() {
   return result;
 }
 
-std::vector<SampledSpan> CudaRunner::read_spans(const Step& step) {
-  std::vector<SampledSpan> spans;
+std::vector<SpanResult> CudaRunner::read_spans(const Step& step) {
+  std::vector<SpanResult> spans;
   spans.reserve(step.ranges.size());
   for (const SampleRange& range : step.ranges) {
     spans.push_back(DeviceSampler::read_span(step.results->sampled.data(), step.num_rows,

@@ -81,7 +81,7 @@ class CudaRunner final : public Runner {
   Status compute_logits(int num_rows);
   Status sample(Step& step);
   Status propose_drafts(int num_spans);
-  static std::vector<SampledSpan> read_spans(const Step& step);
+  static std::vector<SpanResult> read_spans(const Step& step);
   TensorView logits(int num_rows) const;
 
   RunnerParts parts_;

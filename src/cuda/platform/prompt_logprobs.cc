@@ -111,7 +111,7 @@ Status PromptLogprobs::enqueue(std::span<const PromptChunk> chunks, Model& model
 }
 
 void PromptLogprobs::read(std::span<const PromptChunk> chunks, const void* host,
-                          std::span<SampledSpan> spans) {
+                          std::span<SpanResult> spans) {
   for (const PromptChunk& chunk : chunks) {
     const auto* results = static_cast<const LogprobsResult*>(host) + chunk.first_token;
     Prompt& prompt = *chunk.prompt;
@@ -124,7 +124,7 @@ void PromptLogprobs::read(std::span<const PromptChunk> chunks, const void* host,
       prompt.logprobs.push_back(is_sound ? to_position_logprobs(result) : PositionLogprobs());
     }
     if (chunk.span_idx < 0) continue;
-    SampledSpan& span = spans[static_cast<size_t>(chunk.span_idx)];
+    SpanResult& span = spans[static_cast<size_t>(chunk.span_idx)];
     span.prompt_logprobs = std::move(prompt.logprobs);
     if (!prompt.error.ok()) span.error = prompt.error;
   }

@@ -47,7 +47,7 @@ class PromptLogprobs {
   // Reads the results of a finished step. Moves a prompt's log probabilities, or its error, into
   // the span that was sampled after the prompt.
   static void read(std::span<const PromptChunk> chunks, const void* host,
-                   std::span<SampledSpan> spans);
+                   std::span<SpanResult> spans);
 
  private:
   Status upload(std::span<const PromptChunk> chunks, int num_rows, CudaStream& stream);

@@ -68,8 +68,8 @@ Status to_status(RowStatus status, int64_t position, int32_t detail) {
   return internal_error("[sample] a result from the device has an unknown status");
 }
 
-SampledSpan to_sampled_span(const RowResult* results, const LogprobsResult* logprobs) {
-  SampledSpan span;
+SpanResult to_span_result(const RowResult* results, const LogprobsResult* logprobs) {
+  SpanResult span;
   span.error = to_status(results->status, results->position, results->detail);
   span.tokens.resize(static_cast<size_t>(results->num_tokens));
   for (size_t i = 0; i < span.tokens.size(); ++i) {
@@ -251,10 +251,10 @@ void DeviceSampler::copy_results(const SamplePlan& plan, void* host, CudaStream&
   stream.copy_to_host(host, parts_.results, results_bytes(plan.num_rows(), plan.has_logprobs));
 }
 
-SampledSpan DeviceSampler::read_span(const void* host, int num_rows, bool has_logprobs, int row) {
+SpanResult DeviceSampler::read_span(const void* host, int num_rows, bool has_logprobs, int row) {
   const auto* results = static_cast<const RowResult*>(host);
   const auto* logprobs = reinterpret_cast<const LogprobsResult*>(results + num_rows);
-  return to_sampled_span(results + row, has_logprobs ? logprobs + row : nullptr);
+  return to_span_result(results + row, has_logprobs ? logprobs + row : nullptr);
 }
 
 void DeviceSampler::prompt_logprobs(const TensorView& logits, const int32_t* targets, int num_rows,

@@ -19,7 +19,7 @@ Status to_status(RowStatus status, int64_t position, int32_t detail);
 
 // The span whose rows begin with `results`, without the sequence's id, which is not on the device.
 // `logprobs`: log probabilities of the same rows, or null.
-SampledSpan to_sampled_span(const RowResult* results, const LogprobsResult* logprobs);
+SpanResult to_span_result(const RowResult* results, const LogprobsResult* logprobs);
 
 // The token first, then the most likely ones; empty if none were requested.
 PositionLogprobs to_position_logprobs(const LogprobsResult& result);
@@ -68,7 +68,7 @@ class DeviceSampler {
   // Enqueues the one copy, to `host` (pinned, results_bytes()).
   void copy_results(const SamplePlan& plan, void* host, CudaStream& stream) const;
   // Reads the span whose first logits row is `row`; the caller sets seq_id.
-  static SampledSpan read_span(const void* host, int num_rows, bool has_logprobs, int row);
+  static SpanResult read_span(const void* host, int num_rows, bool has_logprobs, int row);
 
   // Enqueues log probabilities of targets[i] (device; < 0: none) under logits[i] (F32 [num_rows,
   // vocab_size]), with those of the num_top most likely tokens, into results[i] (device). num_rows

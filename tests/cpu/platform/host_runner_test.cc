@@ -43,7 +43,7 @@ class CountingModel final : public Model {
 };
 
 // One prompt in chunks of two tokens, with log probabilities of all of it.
-SampledSpan run_prompt(CountingModel& model, const std::vector<int32_t>& prompt) {
+SpanResult run_prompt(CountingModel& model, const std::vector<int32_t>& prompt) {
   HostDevice device(2);
   RunnerParts parts;
   parts.instances = {{.model = &model}};
@@ -58,7 +58,7 @@ SampledSpan run_prompt(CountingModel& model, const std::vector<int32_t>& prompt)
   const auto spec = std::make_shared<SamplingSpec>(
       SamplingSpec{.params = std::make_shared<SamplingParams>(params)});
   const auto size = static_cast<int>(prompt.size());
-  SampledSpan sampled;
+  SpanResult sampled;
   for (int first = 0; first < size; first += 2) {
     auto plan = std::make_shared<BatchPlan>();
     if (first == 0) {
@@ -84,7 +84,7 @@ SampledSpan run_prompt(CountingModel& model, const std::vector<int32_t>& prompt)
 
 TEST(HostRunner, GivesLogProbabilitiesOfThePrompt) {
   CountingModel model(-1);
-  const SampledSpan sampled = run_prompt(model, {1, 2, 3, 5, 6});
+  const SpanResult sampled = run_prompt(model, {1, 2, 3, 5, 6});
   EXPECT_TRUE(sampled.error.ok()) << sampled.error.message();
   ASSERT_EQ(sampled.tokens.size(), 1U);
   EXPECT_EQ(sampled.tokens[0].token_id, 7);
@@ -98,7 +98,7 @@ TEST(HostRunner, GivesLogProbabilitiesOfThePrompt) {
 // position.
 TEST(HostRunner, FailsARequestWhosePromptHasBrokenLogits) {
   CountingModel model(3);
-  const SampledSpan sampled = run_prompt(model, {1, 2, 3, 4, 3, 6});
+  const SpanResult sampled = run_prompt(model, {1, 2, 3, 4, 3, 6});
   EXPECT_EQ(sampled.error.code(), StatusCode::kInternal);
   EXPECT_THAT(sampled.error.message(), testing::HasSubstr("position 3; got NaN for token 4"));
 }

@@ -24,7 +24,7 @@ TEST(PromptLogprobsRead, BrokenLogitsFailTheRequest) {
   prompt->logprobs.resize(1);
   const auto sound = std::make_shared<Prompt>();
   std::vector<LogprobsResult> results(8);
-  std::vector<SampledSpan> spans(2);
+  std::vector<SpanResult> spans(2);
   const auto read = [&](int first, int count, int span_idx) {
     const PromptChunk chunk = {
         .prompt = prompt, .first = first, .first_token = 2, .count = count, .span_idx = span_idx};

@@ -132,8 +132,8 @@ std::vector<Compared> SamplerRig::run(const std::vector<float>& logits,
   run_on_device(logits, slots, std::vector<int32_t>(slots.size()), masks, captured);
   std::vector<Compared> compared(slots.size());
   for (size_t i = 0; i < slots.size(); ++i) {
-    SampledSpan span = DeviceSampler::read_span(pinned_.data(), plan_.num_rows(),
-                                                plan_.has_logprobs, static_cast<int>(i));
+    SpanResult span = DeviceSampler::read_span(pinned_.data(), plan_.num_rows(), plan_.has_logprobs,
+                                               static_cast<int>(i));
     compared[i].device.error = span.error;
     if (!span.tokens.empty()) {
       compared[i].device.token_id = span.tokens[0].token_id;
@@ -149,10 +149,10 @@ std::vector<Compared> SamplerRig::run(const std::vector<float>& logits,
 }
 
 // The sequential definition: samples one token after another until one differs from the next draft.
-SampledSpan SamplerRig::sample_span_on_host(int slot, const float* logits, int num_right,
-                                            std::span<int32_t> drafts) {
+SpanResult SamplerRig::sample_span_on_host(int slot, const float* logits, int num_right,
+                                           std::span<int32_t> drafts) {
   const auto vocab = static_cast<size_t>(limits_.vocab_size);
-  SampledSpan span;
+  SpanResult span;
   for (size_t i = 0; i <= drafts.size(); ++i) {
     const float* first = logits + i * vocab;
     Sampled sampled = sample_on_host(slot, {first, first + vocab}, {});

@@ -28,8 +28,8 @@ struct Compared {
   Sampled host;
 };
 struct ComparedSpan {
-  SampledSpan device;
-  SampledSpan host;
+  SpanResult device;
+  SpanResult host;
 };
 
 // The masks of a step, and the index of each row's mask (< 0: none). Empty: no row has one.
@@ -87,8 +87,8 @@ class SamplerRig {
   int32_t read_word(const int32_t* device);
   Sampled sample_on_host(int slot, std::vector<float> logits,
                          std::optional<std::span<const uint32_t>> mask);
-  SampledSpan sample_span_on_host(int slot, const float* logits, int num_right,
-                                  std::span<int32_t> drafts);
+  SpanResult sample_span_on_host(int slot, const float* logits, int num_right,
+                                 std::span<int32_t> drafts);
 
   DeviceSamplerLimits limits_;
   std::unique_ptr<CudaStream> stream_;
