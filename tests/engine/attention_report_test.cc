@@ -42,7 +42,7 @@ class AttentionReport : public ::testing::Test {
   std::unique_ptr<Platform> platform_;
 };
 
-TEST_F(AttentionReport, SaysWhoServesAndWhy) {
+TEST_F(AttentionReport, ReportsTheBackendsAndWhy) {
   const auto plan = this->plan(config_of());
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(report_attention(plan->attention).backends, "decode: cpu, prefill: cpu");

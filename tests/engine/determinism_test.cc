@@ -33,7 +33,7 @@ std::vector<Request> requests() {
 
 // Runs the requests one at a time, each with an empty cache.
 const std::vector<Collected>& baseline() {
-  static const std::vector<Collected> answers = [] {
+  static const std::vector<Collected> outputs = [] {
     EngineConfig config = tiny_config();
     config.num_threads = 1;
     config.enable_prefix_caching = false;
@@ -44,13 +44,13 @@ const std::vector<Collected>& baseline() {
     }
     return alone;
   }();
-  return answers;
+  return outputs;
 }
 
-int count_differences(const std::vector<Collected>& answers) {
+int count_differences(const std::vector<Collected>& outputs) {
   int num_different = 0;
-  for (size_t i = 0; i < answers.size(); ++i) {
-    const Collected& got = answers[i];
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Collected& got = outputs[i];
     const Collected& expected = baseline()[i];
     bool same =
         got.token_ids == expected.token_ids && got.logprobs.size() == expected.logprobs.size();
@@ -75,20 +75,20 @@ TEST_P(Determinism, SameBitsAsAlone) {
   GetParam().change(config);
   const auto engine = make_engine(config);
   const std::vector<Request> all = requests();
-  std::vector<Collected> answers;
+  std::vector<Collected> outputs;
   for (size_t begin = 0; begin < all.size(); begin += static_cast<size_t>(GetParam().batch)) {
     const size_t end = std::min(all.size(), begin + static_cast<size_t>(GetParam().batch));
-    for (Collected& answer : run_all(*engine, {all.begin() + begin, all.begin() + end})) {
-      answers.push_back(std::move(answer));
+    for (Collected& output : run_all(*engine, {all.begin() + begin, all.begin() + end})) {
+      outputs.push_back(std::move(output));
     }
   }
-  EXPECT_EQ(count_differences(answers), 0);
+  EXPECT_EQ(count_differences(outputs), 0);
   // The prompts are cached now, so these requests hit the prefix cache.
   const std::vector<Collected> again = run_all(*engine, all);
   EXPECT_EQ(count_differences(again), 0);
   if (!config.enable_prefix_caching) return;
   int num_cached_tokens = 0;
-  for (const Collected& answer : again) num_cached_tokens += answer.num_cached_tokens;
+  for (const Collected& output : again) num_cached_tokens += output.num_cached_tokens;
   EXPECT_GT(num_cached_tokens, 0);
 }
 
@@ -127,9 +127,9 @@ Collected run_long(int num_threads, int max_num_batched_tokens, bool hit_prefix)
   request.sampling.ignore_eos = true;
   request.sampling.logprobs = 1;
   if (hit_prefix) run_all(*engine, {request});
-  Collected answer = run_all(*engine, {request}).front();
-  EXPECT_EQ(answer.num_cached_tokens > 0, hit_prefix);
-  return answer;
+  Collected output = run_all(*engine, {request}).front();
+  EXPECT_EQ(output.num_cached_tokens > 0, hit_prefix);
+  return output;
 }
 
 TEST(DeterminismLong, SameBitsHoweverTheCacheIsSplit) {
@@ -182,7 +182,7 @@ TEST(DeterminismWindows, SameBitsWhateverTheWindowsHaveFreed) {
         }
       }
       int num_cached_tokens = 0;
-      for (const Collected& answer : got) num_cached_tokens += answer.num_cached_tokens;
+      for (const Collected& output : got) num_cached_tokens += output.num_cached_tokens;
       EXPECT_EQ(num_cached_tokens > 0,
                 config.enable_prefix_caching && (round > 0 || num_cached_tokens > 0))
           << round;

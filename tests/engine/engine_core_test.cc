@@ -99,7 +99,7 @@ class EngineCoreTest : public ::testing::Test {
   std::unique_ptr<EngineCore> core_;
 };
 
-TEST_F(EngineCoreTest, OneRowsFaultCostsOnlyItsRequest) {
+TEST_F(EngineCoreTest, OneSequencesFaultCostsOnlyItsRequest) {
   start({.seq_fault = 2});
   auto first = submit();
   auto second = submit();
@@ -112,7 +112,7 @@ TEST_F(EngineCoreTest, OneRowsFaultCostsOnlyItsRequest) {
   EXPECT_TRUE(core_->health().ok());
 }
 
-TEST_F(EngineCoreTest, SaysWhenAnAnswerWasFirstScheduled) {
+TEST_F(EngineCoreTest, SaysWhenASampleWasFirstScheduled) {
   start({});
   const auto before = std::chrono::steady_clock::now();
   const Output output = submit().get();

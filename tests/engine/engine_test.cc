@@ -42,20 +42,20 @@ TEST(Engine, GeneratesUpToMaxTokens) {
   const auto engine = make_engine(tiny_config());
   auto stream = engine->submit(greedy(tiny_prompt(10, 1), 7));
   ASSERT_TRUE(stream.ok()) << stream.status().message();
-  const Collected answer = collect(**stream);
-  EXPECT_EQ(answer.token_ids.size(), 7U);
-  EXPECT_EQ(answer.finish_reason, FinishReason::kLength);
+  const Collected output = collect(**stream);
+  EXPECT_EQ(output.token_ids.size(), 7U);
+  EXPECT_EQ(output.finish_reason, FinishReason::kLength);
   expect_all_blocks_free(*engine);
 }
 
-// With two rows, an urgent request preempts a running one, which must lose no token.
-TEST(Engine, PriorityPreemptsWhereAllRowsAreTaken) {
+// With two slots, an urgent request preempts a running one, which must lose no token.
+TEST(Engine, PriorityPreemptsWhereAllSlotsAreTaken) {
   EngineConfig config = tiny_config();
   config.max_num_seqs = 2;
   const auto engine = make_engine(config);
   std::vector<Request> requests = {greedy(tiny_prompt(10, 1), 60), greedy(tiny_prompt(12, 2), 60)};
   const auto alone = run_all(*engine, requests);
-  std::vector<Collected> answers(requests.size());
+  std::vector<Collected> outputs(requests.size());
   std::vector<int> ends;  // written by the engine's thread
   std::promise<void> both_run;
   std::promise<void> urgent_waits;
@@ -63,7 +63,7 @@ TEST(Engine, PriorityPreemptsWhereAllRowsAreTaken) {
   int num_started = 0;
   const auto on_output = [&](int idx, Output&& output) {
     if (idx < 2) {
-      std::vector<int32_t>& ids = answers[static_cast<size_t>(idx)].token_ids;
+      std::vector<int32_t>& ids = outputs[static_cast<size_t>(idx)].token_ids;
       if (ids.empty() && ++num_started == 2) {
         both_run.set_value();
         urgent_waits.get_future().wait();
@@ -87,33 +87,33 @@ TEST(Engine, PriorityPreemptsWhereAllRowsAreTaken) {
   urgent_waits.set_value();
   all_ended.get_future().wait();
   EXPECT_THAT(ends, ::testing::ElementsAre(2, 0, 1));
-  EXPECT_EQ(answers[0].token_ids, alone[0].token_ids);
-  EXPECT_EQ(answers[1].token_ids, alone[1].token_ids);
+  EXPECT_EQ(outputs[0].token_ids, alone[0].token_ids);
+  EXPECT_EQ(outputs[1].token_ids, alone[1].token_ids);
   expect_all_blocks_free(*engine);
   EXPECT_EQ(engine->stats().num_preemptions, 1);
 }
 
-TEST(Engine, StopIdEndsTheAnswerAndStaysInItsIds) {
+TEST(Engine, StopIdEndsTheOutputAndStaysInItsIds) {
   const auto engine = make_engine(tiny_config());
   const auto free_run = run_all(*engine, {greedy(tiny_prompt(10, 1), 8)}).front();
   Request request = greedy(tiny_prompt(10, 1), 8);
   request.sampling.stop_token_ids = {free_run.token_ids[3]};
-  const auto answer = run_all(*engine, {request}).front();
+  const auto output = run_all(*engine, {request}).front();
   const auto first =
       std::find(free_run.token_ids.begin(), free_run.token_ids.end(), free_run.token_ids[3]);
   const std::vector<int32_t> expected(free_run.token_ids.begin(), first + 1);
-  EXPECT_EQ(answer.token_ids, expected);
-  EXPECT_EQ(answer.finish_reason, FinishReason::kStop);
-  EXPECT_EQ(answer.stop_reason, std::to_string(free_run.token_ids[3]));
+  EXPECT_EQ(output.token_ids, expected);
+  EXPECT_EQ(output.finish_reason, FinishReason::kStop);
+  EXPECT_EQ(output.stop_reason, std::to_string(free_run.token_ids[3]));
 }
 
-TEST(Engine, ContextEndsTheAnswer) {
+TEST(Engine, ContextEndsTheOutput) {
   EngineConfig config = tiny_config();
   config.max_model_len = 32;
   const auto engine = make_engine(config);
-  const auto answer = run_all(*engine, {greedy(tiny_prompt(30, 1), 100)}).front();
-  EXPECT_EQ(answer.token_ids.size(), 2U);
-  EXPECT_EQ(answer.finish_reason, FinishReason::kLength);
+  const auto output = run_all(*engine, {greedy(tiny_prompt(30, 1), 100)}).front();
+  EXPECT_EQ(output.token_ids.size(), 2U);
+  EXPECT_EQ(output.finish_reason, FinishReason::kLength);
 }
 
 TEST(Engine, SeededRequestIsTheSameAloneAndInAFullBatch) {
@@ -136,7 +136,7 @@ TEST(Engine, SeededRequestIsTheSameAloneAndInAFullBatch) {
   EXPECT_NE(run_all(*engine, {other_seed}).front().token_ids, alone.token_ids);
 }
 
-TEST(Engine, SeveralAnswersToOnePrompt) {
+TEST(Engine, SeveralSamplesOfOnePrompt) {
   const auto engine = make_engine(tiny_config());
   Request request = greedy(tiny_prompt(40, 5), 12);
   request.sampling.temperature = 1.5F;
@@ -144,13 +144,13 @@ TEST(Engine, SeveralAnswersToOnePrompt) {
   request.sampling.n = 3;
   auto stream = engine->submit(request);
   ASSERT_TRUE(stream.ok());
-  const auto answers = collect_all(**stream);
-  ASSERT_EQ(answers.size(), 3U);
-  EXPECT_NE(answers[0].token_ids, answers[1].token_ids);
-  EXPECT_NE(answers[1].token_ids, answers[2].token_ids);
+  const auto outputs = collect_all(**stream);
+  ASSERT_EQ(outputs.size(), 3U);
+  EXPECT_NE(outputs[0].token_ids, outputs[1].token_ids);
+  EXPECT_NE(outputs[1].token_ids, outputs[2].token_ids);
   request.sampling.n = 1;
   request.sampling.seed = 8;  // index 1 of the request above
-  EXPECT_EQ(run_all(*engine, {request}).front().token_ids, answers[1].token_ids);
+  EXPECT_EQ(run_all(*engine, {request}).front().token_ids, outputs[1].token_ids);
 }
 
 TEST(Engine, LogprobsOfOutputAndPrompt) {
@@ -158,26 +158,26 @@ TEST(Engine, LogprobsOfOutputAndPrompt) {
   Request request = greedy(tiny_prompt(70, 5), 4);
   request.sampling.logprobs = 2;
   request.sampling.prompt_logprobs = 1;
-  const auto answer = run_all(*engine, {request}).front();
-  ASSERT_EQ(answer.logprobs.size(), 4U);
+  const auto output = run_all(*engine, {request}).front();
+  ASSERT_EQ(output.logprobs.size(), 4U);
   for (size_t i = 0; i < 4; ++i) {
-    ASSERT_EQ(answer.logprobs[i].size(), 3U);
-    EXPECT_EQ(answer.logprobs[i][0].token_id, answer.token_ids[i]);
-    EXPECT_EQ(answer.logprobs[i][0].rank, 1);
-    EXPECT_EQ(answer.logprobs[i][1].token_id, answer.token_ids[i]);
-    EXPECT_LE(answer.logprobs[i][2].logprob, answer.logprobs[i][1].logprob);
+    ASSERT_EQ(output.logprobs[i].size(), 3U);
+    EXPECT_EQ(output.logprobs[i][0].token_id, output.token_ids[i]);
+    EXPECT_EQ(output.logprobs[i][0].rank, 1);
+    EXPECT_EQ(output.logprobs[i][1].token_id, output.token_ids[i]);
+    EXPECT_LE(output.logprobs[i][2].logprob, output.logprobs[i][1].logprob);
   }
-  ASSERT_EQ(answer.prompt_logprobs.size(), 70U);
-  EXPECT_TRUE(answer.prompt_logprobs[0].empty());
+  ASSERT_EQ(output.prompt_logprobs.size(), 70U);
+  EXPECT_TRUE(output.prompt_logprobs[0].empty());
   // Scoring prompt + output must give the output exactly the log probabilities with which it was
   // sampled, for any chunking.
   Request scored = request;
-  scored.prompt_token_ids.insert(scored.prompt_token_ids.end(), answer.token_ids.begin(),
-                                 answer.token_ids.end());
+  scored.prompt_token_ids.insert(scored.prompt_token_ids.end(), output.token_ids.begin(),
+                                 output.token_ids.end());
   const auto score = run_all(*engine, {scored}).front();
   ASSERT_EQ(score.prompt_logprobs.size(), 74U);
   for (size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(score.prompt_logprobs[70 + i][0].logprob, answer.logprobs[i][0].logprob);
+    EXPECT_EQ(score.prompt_logprobs[70 + i][0].logprob, output.logprobs[i][0].logprob);
   }
 }
 
@@ -229,7 +229,7 @@ TEST(Engine, PrefixCacheIsUsedAndSalted) {
   Request request = greedy(tiny_prompt(100, 5), 4);
   EXPECT_EQ(run_all(*engine, {request}).front().num_cached_tokens, 0);
   EXPECT_EQ(run_all(*engine, {request}).front().num_cached_tokens, 96);
-  request.cache_salt = "somebody else";
+  request.cache_salt = "another tenant";
   EXPECT_EQ(run_all(*engine, {request}).front().num_cached_tokens, 0);
 }
 
@@ -271,10 +271,10 @@ TEST(Engine, ManyThreadsSubmitAndCancel) {
         auto stream = engine->submit(greedy(tiny_prompt(5 + static_cast<int>(i), t * 100 + i), 16));
         ASSERT_TRUE(stream.ok());
         if (i % 3 == 0) (*stream)->cancel();
-        const Collected answer = collect(**stream);
-        ASSERT_TRUE(answer.finish_reason);
-        if (answer.finish_reason == FinishReason::kLength) {
-          EXPECT_EQ(answer.token_ids.size(), 16U);
+        const Collected output = collect(**stream);
+        ASSERT_TRUE(output.finish_reason);
+        if (output.finish_reason == FinishReason::kLength) {
+          EXPECT_EQ(output.token_ids.size(), 16U);
         }
         ++num_finished;
       }
@@ -303,7 +303,7 @@ class OneByOne : public TokenConstraint {
   size_t next_ = 0;
 };
 
-TEST(Engine, AConstrainedAnswerKeepsToItsTokensAndLeavesItsNeighboursAlone) {
+TEST(Engine, AConstrainedSampleKeepsToItsTokensAndChangesNoOtherRequest) {
   const auto engine = make_engine(tiny_config());
   const std::vector<int32_t> ids = {5, 40, 7, 5, 33, 9, 1, 2, 60};
   const Request free_request = greedy(tiny_prompt(10, 1), 40);
@@ -314,9 +314,9 @@ TEST(Engine, AConstrainedAnswerKeepsToItsTokensAndLeavesItsNeighboursAlone) {
   auto stream = engine->submit(constrained);
   ASSERT_TRUE(stream.ok()) << stream.status().message();
   EXPECT_EQ(run_all(*engine, {free_request}).front().token_ids, alone.token_ids);
-  for (const Collected& answer : collect_all(**stream)) {
-    EXPECT_EQ(answer.token_ids, ids);
-    EXPECT_EQ(answer.finish_reason, FinishReason::kLength);
+  for (const Collected& output : collect_all(**stream)) {
+    EXPECT_EQ(output.token_ids, ids);
+    EXPECT_EQ(output.finish_reason, FinishReason::kLength);
   }
   expect_all_blocks_free(*engine);
 }
@@ -338,12 +338,12 @@ TEST(Engine, AConstraintThatFailsSaysWhy) {
   const auto engine = make_engine(tiny_config());
   Request constrained = greedy(tiny_prompt(12, 2), 10);
   constrained.make_constraint = [] { return std::make_unique<Failing>(std::vector{5, 7}); };
-  const auto answers = run_all(*engine, {constrained, greedy(tiny_prompt(10, 1), 10)});
-  EXPECT_EQ(answers[0].finish_reason, FinishReason::kError);
-  EXPECT_EQ(answers[0].error.code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(answers[0].error.message(), "[test] it has become too much");
-  EXPECT_EQ(answers[0].token_ids, (std::vector{5, 7}));
-  EXPECT_EQ(answers[1].finish_reason, FinishReason::kLength);
+  const auto outputs = run_all(*engine, {constrained, greedy(tiny_prompt(10, 1), 10)});
+  EXPECT_EQ(outputs[0].finish_reason, FinishReason::kError);
+  EXPECT_EQ(outputs[0].error.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(outputs[0].error.message(), "[test] it has become too much");
+  EXPECT_EQ(outputs[0].token_ids, (std::vector{5, 7}));
+  EXPECT_EQ(outputs[1].finish_reason, FinishReason::kLength);
   expect_all_blocks_free(*engine);
 }
 
@@ -355,10 +355,10 @@ TEST(Engine, MinTokensGivesWayWhereAConstraintAllowsOnlyTheEnd) {
     request.sampling.ignore_eos = false;
     request.sampling.min_tokens = 8;
     request.make_constraint = [ids] { return std::make_unique<OneByOne>(ids); };
-    const auto answers = run_all(*engine, {request, greedy(tiny_prompt(10, 1), 10)});
-    EXPECT_EQ(answers[0].finish_reason, FinishReason::kStop) << answers[0].error.message();
-    EXPECT_EQ(answers[0].token_ids, std::vector(ids.begin(), ids.end() - 1));
-    EXPECT_EQ(answers[1].finish_reason, FinishReason::kLength);
+    const auto outputs = run_all(*engine, {request, greedy(tiny_prompt(10, 1), 10)});
+    EXPECT_EQ(outputs[0].finish_reason, FinishReason::kStop) << outputs[0].error.message();
+    EXPECT_EQ(outputs[0].token_ids, std::vector(ids.begin(), ids.end() - 1));
+    EXPECT_EQ(outputs[1].finish_reason, FinishReason::kLength);
   }
   expect_all_blocks_free(*engine);
 }
@@ -367,11 +367,11 @@ TEST(Engine, AConstraintThatAllowsNothingFailsAlone) {
   const auto engine = make_engine(tiny_config());
   Request constrained = greedy(tiny_prompt(12, 2), 10);
   constrained.make_constraint = [] { return std::make_unique<OneByOne>(std::vector{5, 7}); };
-  const auto answers = run_all(*engine, {constrained, greedy(tiny_prompt(10, 1), 10)});
-  EXPECT_EQ(answers[0].finish_reason, FinishReason::kError);
-  EXPECT_EQ(answers[0].error.code(), StatusCode::kInvalidArgument);  // the request's fault
-  EXPECT_EQ(answers[0].token_ids, (std::vector{5, 7}));
-  EXPECT_EQ(answers[1].finish_reason, FinishReason::kLength);
+  const auto outputs = run_all(*engine, {constrained, greedy(tiny_prompt(10, 1), 10)});
+  EXPECT_EQ(outputs[0].finish_reason, FinishReason::kError);
+  EXPECT_EQ(outputs[0].error.code(), StatusCode::kInvalidArgument);  // the request's fault
+  EXPECT_EQ(outputs[0].token_ids, (std::vector{5, 7}));
+  EXPECT_EQ(outputs[1].finish_reason, FinishReason::kLength);
   expect_all_blocks_free(*engine);
 }
 

@@ -5,16 +5,16 @@ namespace {
 
 class RecordedDrafter final : public Drafter {
  public:
-  RecordedDrafter(const RecordedAnswers& answers, const DrafterLimits& limits)
-      : answers_(answers), limits_(limits), slots_(static_cast<size_t>(limits.max_num_seqs)) {}
+  RecordedDrafter(const RecordedOutputs& outputs, const DrafterLimits& limits)
+      : outputs_(outputs), limits_(limits), slots_(static_cast<size_t>(limits.max_num_seqs)) {}
 
   Status update_slots(const BatchPlan& plan, Stream& /*stream*/) override {
     for (const SlotAdded& added : plan.slots_added) {
       const auto end = added.token_ids.begin() + added.num_prompt_tokens;
       Slot& slot = slots_[static_cast<size_t>(added.slot)];
       slot = {.seed = added.seq_id, .tokens = {added.token_ids.begin(), end}};
-      const std::vector<int32_t>& answer = answers_.at(slot.tokens);
-      slot.tokens.insert(slot.tokens.end(), answer.begin(), answer.end());
+      const std::vector<int32_t>& output = outputs_.at(slot.tokens);
+      slot.tokens.insert(slot.tokens.end(), output.begin(), output.end());
     }
     return {};
   }
@@ -38,7 +38,7 @@ class RecordedDrafter final : public Drafter {
     std::vector<int32_t> tokens;  // of prompt and output
   };
 
-  const RecordedAnswers& answers_;
+  const RecordedOutputs& outputs_;
   DrafterLimits limits_;
   std::vector<Slot> slots_;
 };
@@ -57,9 +57,9 @@ void draft_tokens(std::span<const int32_t> known, uint64_t seed, int num_compute
   }
 }
 
-std::unique_ptr<Drafter> make_recorded_drafter(const RecordedAnswers& answers,
+std::unique_ptr<Drafter> make_recorded_drafter(const RecordedOutputs& outputs,
                                                const DrafterLimits& limits) {
-  return std::make_unique<RecordedDrafter>(answers, limits);
+  return std::make_unique<RecordedDrafter>(outputs, limits);
 }
 
 }  // namespace quire::testing

@@ -13,15 +13,15 @@
 namespace quire::testing {
 
 // The output tokens by prompt. Sequences with the same prompt must have the same output.
-using RecordedAnswers = std::map<std::vector<int32_t>, std::vector<int32_t>>;
+using RecordedOutputs = std::map<std::vector<int32_t>, std::vector<int32_t>>;
 
 // Drafts the positions after `num_computed`. `known` holds the true tokens as far as it reaches. A
 // pseudo-random number of leading drafts is right, and the next one is wrong.
 void draft_tokens(std::span<const int32_t> known, uint64_t seed, int num_computed, int vocab_size,
                   std::span<int32_t> drafts);
 
-// Creates a drafter for the CPU. `answers` must outlive it.
-std::unique_ptr<Drafter> make_recorded_drafter(const RecordedAnswers& answers,
+// Creates a drafter for the CPU. `outputs` must outlive it.
+std::unique_ptr<Drafter> make_recorded_drafter(const RecordedOutputs& outputs,
                                                const DrafterLimits& limits);
 
 }  // namespace quire::testing

@@ -12,9 +12,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Answers each request with its own prompt, a token a byte, from a thread of its own, the last
-// request first; `stuck` requests answer only when they are cancelled; the second sample of `half`
-// fails.
+// Echoes each request's prompt as its output, one token per byte, from one thread per request.
+// `stuck` requests end only when they are cancelled; the second sample of `half` fails.
 class EchoEngine {
  public:
   ~EchoEngine() {
@@ -42,12 +41,12 @@ class EchoEngine {
       return id;
     }
     threads_.emplace_back([this, request = std::move(request), on_output = std::move(on_output)] {
-      answer(request, on_output);
+      echo(request, on_output);
     });
     return id;
   }
 
-  void answer(const Request& request, const Engine::OutputCallback& on_output) {
+  void echo(const Request& request, const Engine::OutputCallback& on_output) {
     for (int index = 0; index < request.sampling.n; ++index) {
       for (size_t i = 0; i < request.prompt.size(); ++i) {
         Output output;
@@ -101,7 +100,7 @@ std::vector<Request> requests_of(const std::vector<std::string>& prompts) {
   return requests;
 }
 
-TEST(RunRequests, GathersEachAnswerInOrder) {
+TEST(RunRequests, GathersEachResultInOrder) {
   EchoEngine engine;
   const auto results = run_requests(engine.port(), requests_of({"ab", "c", "def"}), {});
   ASSERT_EQ(results.size(), 3U);
@@ -113,7 +112,7 @@ TEST(RunRequests, GathersEachAnswerInOrder) {
   EXPECT_LE(results[2].samples[0].first_token_time, results[2].samples[0].last_token_time);
 }
 
-TEST(RunRequests, KeepsSeveralAnswersApart) {
+TEST(RunRequests, KeepsTheSamplesApart) {
   EchoEngine engine;
   auto requests = requests_of({"xy"});
   requests[0].sampling.n = 3;
@@ -122,7 +121,7 @@ TEST(RunRequests, KeepsSeveralAnswersApart) {
   for (const SampleResult& sample : results[0].samples) EXPECT_EQ(sample.text, "xy");
 }
 
-TEST(RunRequests, AnAnswersErrorIsItsOwn) {
+TEST(RunRequests, ASamplesErrorIsItsOwn) {
   EchoEngine engine;
   auto requests = requests_of({"half"});
   requests[0].sampling.n = 3;
@@ -164,14 +163,14 @@ TEST(RunRequests, AnInterruptCancelsWhatRunsAndSkipsTheRest) {
   EXPECT_EQ(results[2].error.code(), StatusCode::kCancelled);
 }
 
-TEST(RunRequests, StopsWhenNobodyReads) {
+TEST(RunRequests, StopsWhenTheReaderIsGone) {
   EchoEngine engine;
   const auto results = run_requests(engine.port(), requests_of({"stuck", "a"}),
                                     {.on_output = [](size_t, const Output&) { return false; }});
   EXPECT_EQ(results[0].samples[0].finish_reason, FinishReason::kCancelled);
 }
 
-TEST(RunRequests, HearsAnInterruptBetweenTwoSubmissions) {
+TEST(RunRequests, SeesAnInterruptBetweenTwoSubmissions) {
   EchoEngine engine;
   int num_submitted = 0;
   EnginePort port = engine.port();
@@ -188,7 +187,7 @@ TEST(RunRequests, HearsAnInterruptBetweenTwoSubmissions) {
 }
 
 TEST(RunRequests, HandsOutputsOnBetweenTwoSubmissions) {
-  // Answers before submit returns.
+  // Delivers the output before submit returns.
   int num_submitted = 0;
   const EnginePort port = {
       .submit = [&](Request, Engine::OutputCallback on_output) -> Result<RequestId> {
@@ -205,7 +204,7 @@ TEST(RunRequests, HandsOutputsOnBetweenTwoSubmissions) {
   EXPECT_THAT(submitted_when_done, ElementsAre(1, 2, 3));
 }
 
-TEST(RunRequests, CountsAnswersInFlight) {
+TEST(RunRequests, CountsSamplesInFlight) {
   EchoEngine engine;
   auto requests = requests_of(std::vector<std::string>(12, "ab"));
   for (Request& request : requests) request.sampling.n = 4;
@@ -215,7 +214,7 @@ TEST(RunRequests, CountsAnswersInFlight) {
   EXPECT_EQ(results[5].samples.size(), 20U);
 }
 
-TEST(RunRequests, ForgetsWhatIsDone) {
+TEST(RunRequests, FreesWhatIsDone) {
   EchoEngine engine;
   size_t num_seen = 0;
   const auto results =

@@ -35,20 +35,20 @@ SpanResult span_of(std::span<const int32_t> ids) {
   return span;
 }
 
-// Feeds the answer spans of `span_length` tokens until it ends.
+// Feeds the sample spans of `span_length` tokens until it ends.
 Played play_in_spans(size_t span_length, const std::string& text, const SamplingParams& params,
                      int32_t eos) {
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
   const std::vector<int32_t> eos_ids = {eos};
-  SampleOutput answer(
+  SampleOutput sample(
       SampleOutput::start_of(&tokenizer(), *spec, tokenizer().encode("A prompt:", true).value()),
       spec, eos_ids, 0);
   Played played;
   const std::vector<int32_t> ids = tokenizer().encode(text, false).value();
   for (size_t i = 0; i < ids.size() && !played.finish_reason; i += span_length) {
     const auto span = std::span(ids).subspan(i, std::min(span_length, ids.size() - i));
-    const Output output = answer.accept(span_of(span), 0, i + span.size() == ids.size());
+    const Output output = sample.accept(span_of(span), 0, i + span.size() == ids.size());
     played.text += output.text;
     played.token_ids.insert(played.token_ids.end(), output.token_ids.begin(),
                             output.token_ids.end());
@@ -58,7 +58,7 @@ Played play_in_spans(size_t span_length, const std::string& text, const Sampling
   return played;
 }
 
-// Feeds the answer one token at a time, and checks that longer spans give the same result.
+// Feeds the sample one token at a time, and checks that longer spans give the same result.
 Played play(const std::string& text, const SamplingParams& params, int32_t eos = -1) {
   Played played = play_in_spans(1, text, params, eos);
   for (size_t length = 2; length < 10; ++length) {
@@ -127,11 +127,11 @@ int64_t ns_to_play(const std::vector<int32_t>& ids, const std::string& stop) {
   params.stop = {stop};
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
-  SampleOutput answer(SampleOutput::start_of(&tokenizer(), *spec, {}), spec, {}, 0);
+  SampleOutput sample(SampleOutput::start_of(&tokenizer(), *spec, {}), spec, {}, 0);
   return cpu_ns_of([&] {
     for (const int32_t id : ids) {
       SpanResult sampled = span_of(std::array{int32_t{id}});
-      EXPECT_FALSE(answer.accept(std::move(sampled), 0, false).finish_reason);
+      EXPECT_FALSE(sample.accept(std::move(sampled), 0, false).finish_reason);
     }
   });
 }
@@ -150,15 +150,15 @@ TEST(SampleOutput, CancellingShowsWhatWasHeldBack) {
   params.stop = {"apples and pears"};
   const auto spec = std::make_shared<const SamplingSpec>(
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
-  SampleOutput answer(SampleOutput::start_of(&tokenizer(), *spec, {}), spec, {}, 0);
+  SampleOutput sample(SampleOutput::start_of(&tokenizer(), *spec, {}), spec, {}, 0);
   std::string text;
   const std::vector<int32_t> ids = tokenizer().encode("Two apples and", false).value();
   for (const int32_t id : ids) {
     SpanResult sampled = span_of(std::array{int32_t{id}});
-    text += answer.accept(std::move(sampled), 0, false).text;
+    text += sample.accept(std::move(sampled), 0, false).text;
   }
   EXPECT_EQ(text, "Two ");
-  EXPECT_EQ(text + answer.end(FinishReason::kCancelled, {}).text, "Two apples and");
+  EXPECT_EQ(text + sample.end(FinishReason::kCancelled, {}).text, "Two apples and");
 }
 
 // A constraint that allows only the end token from the start.
@@ -176,13 +176,13 @@ TEST(SampleOutput, AnEndThatIsForcedAtOnceKeepsThePrompt) {
       .params = std::make_shared<const SamplingParams>(params), .stop_token_ids = {2}});
   const std::vector<int32_t> eos_ids = {2};
   const std::vector<int32_t> prompt = {5, 6, 7};
-  SampleOutput answer(SampleOutput::start_of(&tokenizer(), *spec, prompt), spec, eos_ids, 0,
+  SampleOutput sample(SampleOutput::start_of(&tokenizer(), *spec, prompt), spec, eos_ids, 0,
                       std::make_unique<OnlyTheEnd>());
-  EXPECT_FALSE(answer.allowed_tokens().empty());
-  ASSERT_TRUE(answer.forced_end());
+  EXPECT_FALSE(sample.allowed_tokens().empty());
+  ASSERT_TRUE(sample.forced_end());
   SpanResult sampled = span_of(std::array{int32_t{9}});
   sampled.prompt_logprobs.resize(2);
-  const Output output = answer.accept(std::move(sampled), 1, false);
+  const Output output = sample.accept(std::move(sampled), 1, false);
   EXPECT_EQ(output.finish_reason, FinishReason::kStop);
   EXPECT_TRUE(output.token_ids.empty());
   EXPECT_EQ(*output.prompt_token_ids, prompt);
@@ -209,12 +209,12 @@ TEST(SampleOutput, StopIdsThatMinTokensForbidsAreNotReadForEachMask) {
   SamplingSpec resolved = {.params = std::make_shared<const SamplingParams>(params)};
   for (int32_t id = 0; id < kVocabSize - 1; ++id) resolved.stop_token_ids.push_back(id);
   const auto spec = std::make_shared<const SamplingSpec>(std::move(resolved));
-  SampleOutput answer(SampleOutput::start_of(nullptr, *spec, {5}), spec, {}, 0,
+  SampleOutput sample(SampleOutput::start_of(nullptr, *spec, {5}), spec, {}, 0,
                       std::make_unique<Anything>(kVocabSize));
   const int64_t of_masks = cpu_ns_of([&] {
-    for (int i = 0; i < kNumMasks; ++i) EXPECT_FALSE(answer.allowed_tokens().empty());
+    for (int i = 0; i < kNumMasks; ++i) EXPECT_FALSE(sample.allowed_tokens().empty());
   });
-  EXPECT_FALSE(answer.forced_end());
+  EXPECT_FALSE(sample.forced_end());
   const int64_t of_reads = cpu_ns_of([&] {
     for (int i = 0; i < kNumMasks; ++i) {
       EXPECT_EQ(std::ranges::count(spec->stop_token_ids, kVocabSize + i), 0);
@@ -229,9 +229,9 @@ TEST(SampleOutput, OutputsOfARequestShareThePromptsIds) {
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
   const SampleOutput::Start start = SampleOutput::start_of(&tokenizer(), *spec, {5, 6, 7});
   for (int index = 0; index < 2; ++index) {
-    SampleOutput answer(start, spec, {}, index);
+    SampleOutput sample(start, spec, {}, index);
     SpanResult sampled = span_of(std::array{int32_t{9}});
-    EXPECT_EQ(answer.accept(std::move(sampled), 0, false).prompt_token_ids, start.prompt_ids);
+    EXPECT_EQ(sample.accept(std::move(sampled), 0, false).prompt_token_ids, start.prompt_ids);
   }
 }
 
@@ -254,12 +254,12 @@ TEST(SampleOutput, EndsWithAnErrorWhereItsConstraintThrows) {
       SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
   const std::vector<int32_t> eos_ids = {2};
   for (const bool in_mask : {true, false}) {
-    SampleOutput answer(SampleOutput::start_of(&tokenizer(), *spec, {5, 6}), spec, eos_ids, 0,
+    SampleOutput sample(SampleOutput::start_of(&tokenizer(), *spec, {5, 6}), spec, eos_ids, 0,
                         std::make_unique<Throws>(in_mask));
-    EXPECT_FALSE(answer.allowed_tokens().empty());
-    EXPECT_EQ(answer.forced_end().has_value(), in_mask);
+    EXPECT_FALSE(sample.allowed_tokens().empty());
+    EXPECT_EQ(sample.forced_end().has_value(), in_mask);
     SpanResult sampled = span_of(std::array{int32_t{9}});
-    const Output output = answer.accept(std::move(sampled), 0, false);
+    const Output output = sample.accept(std::move(sampled), 0, false);
     EXPECT_EQ(output.finish_reason, FinishReason::kError);
     EXPECT_NE(output.error.message().find("constraint threw"), std::string::npos)
         << output.error.message();
@@ -287,7 +287,7 @@ int64_t ns_to_prepare(Admission& admission, const Request& request) {
   return least;
 }
 
-TEST(Admission, NAnswersShareThePrompt) {
+TEST(Admission, NSamplesShareThePrompt) {
   constexpr int kLength = 50000;
   Admission admission(Tokenizer::from_json(embedded_model().tokenizer_json, "embedded").value(),
                       {.vocab_size = 1024, .max_model_len = kLength + 64, .eos_ids = {2}});
@@ -299,14 +299,14 @@ TEST(Admission, NAnswersShareThePrompt) {
   const int64_t one = ns_to_prepare(admission, request);
   request.sampling.n = 128;
   const int64_t all = ns_to_prepare(admission, request);
-  EXPECT_LT(all, 8 * one) << "the prompt is detokenized once per answer";
+  EXPECT_LT(all, 8 * one) << "the prompt is detokenized once per sample";
   const Submission submission = admission.prepare(request, nullptr).value();
   const std::vector<int32_t>* const prompt = &submission.seqs.front()->token_ids.get();
   for (const auto& seq : submission.seqs) {
-    EXPECT_EQ(&seq->token_ids.get(), prompt) << "the prompt is copied per answer";
+    EXPECT_EQ(&seq->token_ids.get(), prompt) << "the prompt is copied per sample";
     EXPECT_NE(seq->prompt_hashes, nullptr);
     EXPECT_EQ(seq->prompt_hashes, submission.seqs.front()->prompt_hashes)
-        << "the prompt is hashed per answer";
+        << "the prompt is hashed per sample";
   }
 }
 

@@ -10,7 +10,7 @@ namespace quire {
 namespace {
 
 using testing::Collected;
-using testing::RecordedAnswers;
+using testing::RecordedOutputs;
 using testing::run_all;
 using testing::stats_at_rest;
 using testing::tiny_config;
@@ -36,18 +36,18 @@ std::vector<Request> requests() {
   return all;
 }
 
-const std::vector<Collected>& ordinary_answers() {
-  static const std::vector<Collected> answers =
+const std::vector<Collected>& ordinary_outputs() {
+  static const std::vector<Collected> outputs =
       run_all(*testing::make_engine(tiny_config()), requests());
-  return answers;
+  return outputs;
 }
 
-const RecordedAnswers& recorded_answers() {
-  static const RecordedAnswers recorded = [] {
-    RecordedAnswers by_prompt;
+const RecordedOutputs& recorded_outputs() {
+  static const RecordedOutputs recorded = [] {
+    RecordedOutputs by_prompt;
     const std::vector<Request> all = requests();
     for (size_t i = 0; i < all.size(); ++i) {
-      by_prompt[all[i].prompt_token_ids] = ordinary_answers()[i].token_ids;
+      by_prompt[all[i].prompt_token_ids] = ordinary_outputs()[i].token_ids;
     }
     return by_prompt;
   }();
@@ -59,7 +59,7 @@ std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts) 
       config, {.num_drafts = num_drafts,
                .make_drafter = [](DeviceContext&,
                                   const DrafterLimits& limits) -> Result<std::unique_ptr<Drafter>> {
-                 return testing::make_recorded_drafter(recorded_answers(), limits);
+                 return testing::make_recorded_drafter(recorded_outputs(), limits);
                }});
   EXPECT_TRUE(engine.ok()) << engine.status().message();
   return std::move(*engine);
@@ -77,11 +77,11 @@ void expect_same(const Collected& got, const Collected& expected) {
   }
 }
 
-void expect_ordinary_answers(const std::vector<Collected>& answers) {
-  ASSERT_EQ(answers.size(), ordinary_answers().size());
-  for (size_t i = 0; i < answers.size(); ++i) {
+void expect_ordinary_outputs(const std::vector<Collected>& outputs) {
+  ASSERT_EQ(outputs.size(), ordinary_outputs().size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
     SCOPED_TRACE("request " + std::to_string(i));
-    expect_same(answers[i], ordinary_answers()[i]);
+    expect_same(outputs[i], ordinary_outputs()[i]);
   }
 }
 
@@ -89,7 +89,7 @@ class SpeculationTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(SpeculationTest, BringsTheBitsOfAnOrdinaryRun) {
   const auto engine = make_engine(tiny_config(), GetParam());
-  expect_ordinary_answers(run_all(*engine, requests()));
+  expect_ordinary_outputs(run_all(*engine, requests()));
   const EngineStats stats = stats_at_rest(*engine);
   EXPECT_LT(stats.num_steps, stats.num_generated_tokens);
 }
@@ -100,7 +100,7 @@ TEST_P(SpeculationTest, SurvivesPreemptionAndSmallSteps) {
   config.max_num_batched_tokens = 64;
   config.kv_cache_memory = 16 * 8192;  // 16 blocks for all requests
   const auto engine = make_engine(config, GetParam());
-  expect_ordinary_answers(run_all(*engine, requests()));
+  expect_ordinary_outputs(run_all(*engine, requests()));
   EXPECT_GT(stats_at_rest(*engine).num_preemptions, 0);
 }
 
@@ -108,7 +108,7 @@ TEST_P(SpeculationTest, EndsWhereAStopTokenStandsInTheMiddleOfASpan) {
   const auto engine = make_engine(tiny_config(), GetParam());
   for (const size_t i : {2, 6, 22}) {
     Request request = requests()[i];
-    const std::vector<int32_t>& tokens = ordinary_answers()[i].token_ids;
+    const std::vector<int32_t>& tokens = ordinary_outputs()[i].token_ids;
     ASSERT_GT(tokens.size(), 8U);
     request.sampling.ignore_eos = true;
     request.sampling.min_tokens = 0;
@@ -132,7 +132,7 @@ TEST_P(SpeculationTest, CancellingInTheMiddleFreesEverything) {
     while (stream->next()) {
     }
   }
-  expect_ordinary_answers(run_all(*engine, requests()));
+  expect_ordinary_outputs(run_all(*engine, requests()));
   stats_at_rest(*engine);
 }
 

@@ -92,30 +92,30 @@ std::vector<int32_t> tiny_prompt(int length, uint64_t salt) {
 }
 
 std::vector<Collected> collect_all(RequestStream& stream) {
-  std::vector<Collected> answers;
+  std::vector<Collected> samples;
   while (auto output = stream.next()) {
     const auto index = static_cast<size_t>(output->index);
-    if (answers.size() <= index) answers.resize(index + 1);
-    Collected& answer = answers[index];
+    if (samples.size() <= index) samples.resize(index + 1);
+    Collected& sample = samples[index];
     const auto append = [](auto& to, auto& from) { to.insert(to.end(), from.begin(), from.end()); };
-    answer.text += output->text;
-    append(answer.token_ids, output->token_ids);
-    append(answer.logprobs, output->logprobs);
-    append(answer.prompt_logprobs, output->prompt_logprobs);
-    answer.num_cached_tokens += output->num_cached_tokens;
+    sample.text += output->text;
+    append(sample.token_ids, output->token_ids);
+    append(sample.logprobs, output->logprobs);
+    append(sample.prompt_logprobs, output->prompt_logprobs);
+    sample.num_cached_tokens += output->num_cached_tokens;
     if (!output->finish_reason) continue;
-    EXPECT_FALSE(answer.finish_reason) << "an answer ended twice";
-    answer.finish_reason = output->finish_reason;
-    answer.stop_reason = output->stop_reason;
-    answer.error = output->error;
+    EXPECT_FALSE(sample.finish_reason) << "a sample ended twice";
+    sample.finish_reason = output->finish_reason;
+    sample.stop_reason = output->stop_reason;
+    sample.error = output->error;
   }
-  return answers;
+  return samples;
 }
 
 Collected collect(RequestStream& stream) {
-  std::vector<Collected> answers = collect_all(stream);
-  EXPECT_EQ(answers.size(), 1U);
-  return answers.empty() ? Collected() : std::move(answers.front());
+  std::vector<Collected> samples = collect_all(stream);
+  EXPECT_EQ(samples.size(), 1U);
+  return samples.empty() ? Collected() : std::move(samples.front());
 }
 
 std::vector<Collected> run_all(Engine& engine, const std::vector<Request>& requests) {
@@ -125,9 +125,9 @@ std::vector<Collected> run_all(Engine& engine, const std::vector<Request>& reque
     EXPECT_TRUE(stream.ok()) << stream.status().message();
     if (stream.ok()) streams.push_back(std::move(*stream));
   }
-  std::vector<Collected> answers;
-  for (const auto& stream : streams) answers.push_back(collect(*stream));
-  return answers;
+  std::vector<Collected> samples;
+  for (const auto& stream : streams) samples.push_back(collect(*stream));
+  return samples;
 }
 
 EngineStats stats_at_rest(const Engine& engine) {

@@ -28,7 +28,7 @@ Request greedy(std::vector<int32_t> prompt, int max_tokens);
 // `length` ids, which depend only on `salt`.
 std::vector<int32_t> tiny_prompt(int length, uint64_t salt);
 
-// The accumulated output of one answer.
+// The accumulated output of one sample.
 struct Collected {
   std::string text;
   std::vector<int32_t> token_ids;
@@ -40,7 +40,7 @@ struct Collected {
   Status error;
 };
 
-// The answers of a request's n samples, by index.
+// The outputs of a request's n samples, by index.
 std::vector<Collected> collect_all(RequestStream& stream);
 Collected collect(RequestStream& stream);
 

@@ -66,26 +66,26 @@ std::vector<Request> two_model_requests(int num_requests) {
 
 std::array<std::vector<Collected>, 2> run_both(Engine& first, Engine& second,
                                                const std::vector<Request>& requests) {
-  std::array<std::vector<Collected>, 2> answers;
-  std::thread other([&] { answers[1] = run_all(second, requests); });
-  answers[0] = run_all(first, requests);
+  std::array<std::vector<Collected>, 2> outputs;
+  std::thread other([&] { outputs[1] = run_all(second, requests); });
+  outputs[0] = run_all(first, requests);
   other.join();
-  return answers;
+  return outputs;
 }
 
 std::array<std::vector<Collected>, 2> run_over_a_restart(std::unique_ptr<Engine> first,
                                                          const EngineConfig& config, Engine& second,
                                                          const std::vector<Request>& requests) {
-  std::array<std::vector<Collected>, 2> answers;
-  std::thread other([&] { answers[1] = run_all(second, requests); });
+  std::array<std::vector<Collected>, 2> outputs;
+  std::thread other([&] { outputs[1] = run_all(second, requests); });
   const auto stream = value_of(first->submit(greedy_with_logprobs(tiny_prompt(9, 1), 400)));
   EXPECT_TRUE(stream->next().has_value());
   first.reset();
   EXPECT_EQ(collect(*stream).finish_reason, FinishReason::kCancelled);
   first = make_engine(config);
-  if (first != nullptr) answers[0] = run_all(*first, requests);
+  if (first != nullptr) outputs[0] = run_all(*first, requests);
   other.join();
-  return answers;
+  return outputs;
 }
 
 Result<std::unique_ptr<SteppedModel>> SteppedModel::load(const EngineConfig& config,
@@ -97,7 +97,7 @@ Result<std::unique_ptr<SteppedModel>> SteppedModel::load(const EngineConfig& con
   QUIRE_ASSIGN_OR_RETURN(model->model_, load_onto(context, files, model->plan_));
   QUIRE_ASSIGN_OR_RETURN(model->runner_,
                          make_runner(context, model->model_, model->plan_, nullptr));
-  model->answers_.resize(kPromptLengths.size());
+  model->outputs_.resize(kPromptLengths.size());
   return model;
 }
 
@@ -108,9 +108,9 @@ void SteppedModel::step() {
   if (num_enqueued_ - num_waited_ == kMaxStepsInFlight) wait();
 }
 
-const std::vector<SteppedModel::Answer>& SteppedModel::finish() {
+const std::vector<SteppedModel::SampledTokens>& SteppedModel::finish() {
   while (num_waited_ < num_enqueued_) wait();
-  return answers_;
+  return outputs_;
 }
 
 // A plan that starts all prompts at once. Each slot gets all of its blocks; block 0 is padding.
@@ -172,20 +172,20 @@ void SteppedModel::wait() {
   EXPECT_TRUE(result.error.ok()) << result.error.message();
   for (SpanResult& span : result.spans) {
     EXPECT_TRUE(span.error.ok()) << span.error.message();
-    Answer& answer = answers_[span.seq_id - 1];
-    for (SampledToken& token : span.tokens) answer.push_back(std::move(token));
+    SampledTokens& output = outputs_[span.seq_id - 1];
+    for (SampledToken& token : span.tokens) output.push_back(std::move(token));
   }
 }
 
-std::vector<SteppedModel::Answer> step_alone(const EngineConfig& config) {
+std::vector<SteppedModel::SampledTokens> step_alone(const EngineConfig& config) {
   const std::unique_ptr<Platform> platform = platform_for(config);
   const auto model = value_of(SteppedModel::load(config, *platform->contexts().front(), *platform));
   while (model->has_steps()) model->step();
   return model->finish();
 }
 
-std::array<std::vector<SteppedModel::Answer>, 2> step_together(const EngineConfig& first,
-                                                               const EngineConfig& second) {
+std::array<std::vector<SteppedModel::SampledTokens>, 2> step_together(const EngineConfig& first,
+                                                                      const EngineConfig& second) {
   const std::unique_ptr<Platform> platform = platform_for(first);
   DeviceContext& context = *platform->contexts().front();
   auto a = value_of(SteppedModel::load(first, context, *platform));
@@ -197,12 +197,12 @@ std::array<std::vector<SteppedModel::Answer>, 2> step_together(const EngineConfi
     if (b->has_steps()) b->step();
     if (i == SteppedModel::kNumSteps / 2) a.reset();
   }
-  std::array<std::vector<SteppedModel::Answer>, 2> answers;
-  answers[1] = b->finish();
+  std::array<std::vector<SteppedModel::SampledTokens>, 2> outputs;
+  outputs[1] = b->finish();
   a = value_of(SteppedModel::load(first, context, *platform));
   while (a->has_steps()) a->step();
-  answers[0] = a->finish();
-  return answers;
+  outputs[0] = a->finish();
+  return outputs;
 }
 
 }  // namespace quire::testing

@@ -18,12 +18,12 @@ std::string other_config_path();
 // Greedy requests with log probabilities. Prompts have 1 to 160 tokens; some share a prefix.
 std::vector<Request> two_model_requests(int num_requests);
 
-// Runs both engines at once, each with its own submitting thread, and returns their answers.
+// Runs both engines at once, each with its own submitting thread, and returns their outputs.
 std::array<std::vector<Collected>, 2> run_both(Engine& first, Engine& second,
                                                const std::vector<Request>& requests);
 
 // Destroys `first` while both engines run, creates another engine from `config` while `second`
-// still runs, and returns the answers of the new engine and of `second`.
+// still runs, and returns the outputs of the new engine and of `second`.
 std::array<std::vector<Collected>, 2> run_over_a_restart(std::unique_ptr<Engine> first,
                                                          const EngineConfig& config, Engine& second,
                                                          const std::vector<Request>& requests);
@@ -33,7 +33,7 @@ std::array<std::vector<Collected>, 2> run_over_a_restart(std::unique_ptr<Engine>
 class SteppedModel {
  public:
   static constexpr int kNumSteps = 40;
-  using Answer = std::vector<SampledToken>;
+  using SampledTokens = std::vector<SampledToken>;
 
   // To be called while no step is in flight on the device.
   static Result<std::unique_ptr<SteppedModel>> load(const EngineConfig& config,
@@ -44,7 +44,7 @@ class SteppedModel {
   void step();
   bool has_steps() const { return num_enqueued_ < kNumSteps; }
   // Waits for the steps in flight and returns the tokens of each sequence.
-  const std::vector<Answer>& finish();
+  const std::vector<SampledTokens>& finish();
 
  private:
   explicit SteppedModel(EnginePlan plan) : plan_(std::move(plan)) {}
@@ -58,16 +58,16 @@ class SteppedModel {
   std::unique_ptr<Runner> runner_;
   int num_enqueued_ = 0;
   int num_waited_ = 0;
-  std::vector<Answer> answers_;
+  std::vector<SampledTokens> outputs_;
 };
 
-// The answers of a model that is the only one on its platform.
-std::vector<SteppedModel::Answer> step_alone(const EngineConfig& config);
+// The outputs of a model that is the only one on its platform.
+std::vector<SteppedModel::SampledTokens> step_alone(const EngineConfig& config);
 
-// The answers of two models whose runners share a platform and take turns. The first model is
+// The outputs of two models whose runners share a platform and take turns. The first model is
 // destroyed halfway, with a step in flight. It is loaded and run again after the second has ended,
-// and its answers are those of the second run.
-std::array<std::vector<SteppedModel::Answer>, 2> step_together(const EngineConfig& first,
-                                                               const EngineConfig& second);
+// and its outputs are those of the second run.
+std::array<std::vector<SteppedModel::SampledTokens>, 2> step_together(const EngineConfig& first,
+                                                                      const EngineConfig& second);
 
 }  // namespace quire::testing

@@ -53,8 +53,8 @@ void expect_same(const std::vector<Collected>& got, const std::vector<Collected>
   }
 }
 
-void expect_same(const std::vector<SteppedModel::Answer>& got,
-                 const std::vector<SteppedModel::Answer>& expected) {
+void expect_same(const std::vector<SteppedModel::SampledTokens>& got,
+                 const std::vector<SteppedModel::SampledTokens>& expected) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) {
     SCOPED_TRACE("sequence " + std::to_string(i));
@@ -72,26 +72,26 @@ TEST(TwoEngines, GiveTheBitsOfEachAlone) {
   const auto a = make_engine(first);
   const auto b = make_engine(second);
   ASSERT_TRUE(a != nullptr && b != nullptr);
-  const auto answers = testing::run_both(*a, *b, requests());
-  expect_same(answers[0], alone(first));
-  expect_same(answers[1], alone(second));
+  const auto outputs = testing::run_both(*a, *b, requests());
+  expect_same(outputs[0], alone(first));
+  expect_same(outputs[1], alone(second));
 }
 
 TEST(TwoEngines, OneStartsAgainWhileTheOtherRuns) {
   const auto [first, second] = configs();
   const auto b = make_engine(second);
   ASSERT_NE(b, nullptr);
-  const auto answers = testing::run_over_a_restart(make_engine(first), first, *b, requests());
-  expect_same(answers[0], alone(first));
-  expect_same(answers[1], alone(second));
+  const auto outputs = testing::run_over_a_restart(make_engine(first), first, *b, requests());
+  expect_same(outputs[0], alone(first));
+  expect_same(outputs[1], alone(second));
 }
 
 TEST(TwoModels, OnOnePlatformGiveTheBitsOfEachAlone) {
   const auto [first, second] = configs();
-  const auto answers = testing::step_together(first, second);
-  expect_same(answers[0], testing::step_alone(first));
-  expect_same(answers[1], testing::step_alone(second));
-  EXPECT_NE(answers[0][0][0].logprobs[0].logprob, answers[1][0][0].logprobs[0].logprob);
+  const auto outputs = testing::step_together(first, second);
+  expect_same(outputs[0], testing::step_alone(first));
+  expect_same(outputs[1], testing::step_alone(second));
+  EXPECT_NE(outputs[0][0][0].logprobs[0].logprob, outputs[1][0][0].logprobs[0].logprob);
 }
 
 // The scratch memory of an earlier runner keeps its address when a later runner needs more.

@@ -59,7 +59,7 @@ TEST_F(SchedulerTest, PriorityPreemptsWhenBlocksRunOut) {
   EXPECT_EQ(seq(b).state, SeqState::kWaiting);
 }
 
-TEST_F(SchedulerTest, NobodyIsPreemptedInVain) {
+TEST_F(SchedulerTest, NoSequenceIsPreemptedInVain) {
   config_.tables = {{.num_blocks = 6}};
   const SeqId top = add(40, 20, {.priority = -2});
   const SeqId low = add(20, 12);
@@ -70,7 +70,7 @@ TEST_F(SchedulerTest, NobodyIsPreemptedInVain) {
   EXPECT_EQ(seq(urgent).state, SeqState::kWaiting);
 }
 
-TEST_F(SchedulerTest, PriorityPreemptsWhenRowsRunOut) {
+TEST_F(SchedulerTest, PriorityPreemptsWhenSlotsRunOut) {
   config_.max_num_seqs = 2;
   const SeqId a = add(20, 100, {.priority = 10});
   const SeqId b = add(20, 100, {.priority = 10});
@@ -87,7 +87,7 @@ TEST_F(SchedulerTest, PriorityPreemptsWhenRowsRunOut) {
   EXPECT_EQ(scheduler().stats().num_preemptions, 1) << "and a and b do not preempt each other";
 }
 
-TEST_F(SchedulerTest, ARowIsNotTakenFromAnEqualOrAHigherPriority) {
+TEST_F(SchedulerTest, ASlotIsNotTakenFromAnEqualOrAHigherPriority) {
   config_.max_num_seqs = 2;
   const SeqId a = add(20, 100, {.priority = -1});
   const SeqId b = add(20, 100);
@@ -98,7 +98,7 @@ TEST_F(SchedulerTest, ARowIsNotTakenFromAnEqualOrAHigherPriority) {
   EXPECT_EQ(scheduler().stats().num_preemptions, 0);
 }
 
-TEST_F(SchedulerTest, ARowIsNotTakenWhereBlocksWouldStillBeMissing) {
+TEST_F(SchedulerTest, ASlotIsNotTakenWhereBlocksWouldStillBeMissing) {
   config_.max_num_seqs = 2;
   config_.tables = {{.num_blocks = 6}};
   const SeqId top = add(40, 20, {.priority = -2});
@@ -121,7 +121,7 @@ TEST_F(SchedulerTest, PriorityPreemptsWhereDecodesTakeTheWholeBudget) {
   EXPECT_EQ(seq(b).state, SeqState::kWaiting);
 }
 
-TEST_F(SchedulerTest, SeveralUrgentSequencesTakeTheRowsOfTheLastInRank) {
+TEST_F(SchedulerTest, SeveralUrgentSequencesTakeTheSlotsOfTheLastInRank) {
   config_.max_num_seqs = 3;
   const SeqId a = add(8, 100, {.priority = 5});
   const SeqId b = add(8, 100, {.priority = 7});
@@ -134,7 +134,7 @@ TEST_F(SchedulerTest, SeveralUrgentSequencesTakeTheRowsOfTheLastInRank) {
   EXPECT_EQ(seq(c).state, SeqState::kWaiting);
 }
 
-TEST_F(SchedulerTest, ARunningPromptLosesItsRowBeforeItsNextChunk) {
+TEST_F(SchedulerTest, ARunningPromptLosesItsSlotBeforeItsNextChunk) {
   config_.max_num_seqs = 2;
   const SeqId a = add(8, 100);
   const SeqId prompt = add(200, 10);

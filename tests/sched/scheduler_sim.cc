@@ -62,7 +62,7 @@ SchedulerConfig random_config(const Choices& below) {
 
 }  // namespace
 
-std::vector<int32_t> answer_alone(const SimRequest& request) {
+std::vector<int32_t> output_alone(const SimRequest& request) {
   std::vector<int32_t> tokens = request.prompt;
   Content content = root_content(request.salt);
   for (const int32_t token_id : tokens) content = next_content(content, token_id);
@@ -92,7 +92,7 @@ std::optional<SeqId> SchedulerSim::add(const SimRequest& request) {
   seq->num_prompt_tokens = static_cast<int>(request.prompt.size());
   seq->max_total_tokens = seq->num_prompt_tokens + request.max_tokens;
   if (!scheduler_.add(std::move(seq)).ok()) return std::nullopt;
-  live_[id] = {request, answer_alone(request)};
+  live_[id] = {request, output_alone(request)};
   salts_[id] = request.salt;
   scheduler_.check_invariants();
   return id;

@@ -31,8 +31,8 @@ struct SimRequest {
   bool has_rules = false;
 };
 
-// The fake model's answer to the request, computed without cache or batch.
-std::vector<int32_t> answer_alone(const SimRequest& request);
+// The fake model's output for the request, computed without cache or batch.
+std::vector<int32_t> output_alone(const SimRequest& request);
 
 class SchedulerSim {
  public:
@@ -99,7 +99,7 @@ struct ScenarioResult {
 };
 
 // Runs a random configuration with random requests that share prefixes and are cancelled at random.
-// Compares every answer with answer_alone().
+// Compares every output with output_alone().
 ScenarioResult run_scenario(const Choices& below, int num_ops);
 
 }  // namespace quire::testing

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TEST_F(SchedulerTest, TellsTheDeviceAllItNeedsOfANewSequence) {
+TEST_F(SchedulerTest, APlanHasAllThatTheDeviceNeedsOfANewSequence) {
   const SeqId id = add(20, 5);
   const BatchPlan plan = schedule();
   ASSERT_THAT(plan.slots_added, SizeIs(1));
@@ -116,7 +116,7 @@ TEST_F(SchedulerTest, APromptOfHigherPriorityOvertakesOneThatIsBeingComputed) {
   EXPECT_EQ(parts(step()), (Parts{{urgent, 10}, {slow, 54}}));
 }
 
-TEST_F(SchedulerTest, RowsAreReusedAfterTheyWereAnnounced) {
+TEST_F(SchedulerTest, SlotsAreReusedAfterAPlanRemovesThem) {
   config_.max_num_seqs = 2;
   const SeqId a = add(5, 9);
   add(5, 9);
@@ -131,7 +131,7 @@ TEST_F(SchedulerTest, RowsAreReusedAfterTheyWereAnnounced) {
   EXPECT_EQ(plan.slots_added[0].seq_id, c);
 }
 
-TEST_F(SchedulerTest, RemovedRowsWaitForAPlanThatIsRun) {
+TEST_F(SchedulerTest, RemovedSlotsWaitForAPlanThatIsRun) {
   scheduler().finish(add(5, 9));
   const SeqId a = add(5, 9);
   step();
@@ -243,7 +243,7 @@ TEST_F(SchedulerTest, ConstrainedSequencesAcceptNoDrafts) {
   EXPECT_EQ(plan.spans[1].num_drafts, 4);
 }
 
-TEST_F(SchedulerTest, NobodyOvertakesABigOneThatWaits) {
+TEST_F(SchedulerTest, NoSequenceOvertakesALargeOneThatWaits) {
   config_.tables = {{.num_blocks = 9}};
   config_.max_num_batched_tokens = 128;
   const SeqId a = add(50, 8);
@@ -255,7 +255,7 @@ TEST_F(SchedulerTest, NobodyOvertakesABigOneThatWaits) {
   EXPECT_EQ(parts(step()), (Parts{{big, 100}, {3, 5}}));
 }
 
-TEST_F(SchedulerTest, ABudgetBelowTheNumberOfRowsStillServesAll) {
+TEST_F(SchedulerTest, ABudgetBelowTheNumberOfSlotsStillServesAll) {
   config_.max_num_batched_tokens = 2;
   for (int i = 0; i < 4; ++i) add(3, 3);
   int num_steps = 0;

@@ -10,9 +10,9 @@ namespace {
 
 class DeviceDrafter final : public Drafter {
  public:
-  static Result<std::unique_ptr<Drafter>> create(const testing::RecordedAnswers& answers,
+  static Result<std::unique_ptr<Drafter>> create(const testing::RecordedOutputs& outputs,
                                                  const DrafterLimits& limits) {
-    std::unique_ptr<DeviceDrafter> drafter(new DeviceDrafter(answers, limits));
+    std::unique_ptr<DeviceDrafter> drafter(new DeviceDrafter(outputs, limits));
     const auto slots = static_cast<size_t>(limits.max_num_seqs);
     const size_t num_words = slots * static_cast<size_t>(limits.max_model_len + 1);
     QUIRE_ASSIGN_OR_RETURN(drafter->memory_, device_memory(num_words * sizeof(int32_t)));
@@ -25,8 +25,8 @@ class DeviceDrafter final : public Drafter {
     for (const SlotAdded& added : plan.slots_added) {
       std::vector<int32_t> tokens(added.token_ids.begin(),
                                   added.token_ids.begin() + added.num_prompt_tokens);
-      const std::vector<int32_t>& answer = answers_.at(tokens);
-      tokens.insert(tokens.end(), answer.begin(), answer.end());
+      const std::vector<int32_t>& output = outputs_.at(tokens);
+      tokens.insert(tokens.end(), output.begin(), output.end());
       const auto length = static_cast<int32_t>(tokens.size());
       cuda_stream.copy_to_device(lengths() + added.slot, &length, sizeof length);
       cuda_stream.copy_to_device(this->tokens() + added.slot * limits_.max_model_len, tokens.data(),
@@ -50,22 +50,22 @@ class DeviceDrafter final : public Drafter {
   }
 
  private:
-  DeviceDrafter(const testing::RecordedAnswers& answers, const DrafterLimits& limits)
-      : answers_(answers), limits_(limits) {}
+  DeviceDrafter(const testing::RecordedOutputs& outputs, const DrafterLimits& limits)
+      : outputs_(outputs), limits_(limits) {}
 
   int32_t* lengths() { return static_cast<int32_t*>(memory_.data()); }
   int32_t* tokens() { return lengths() + limits_.max_num_seqs; }
 
-  const testing::RecordedAnswers& answers_;
+  const testing::RecordedOutputs& outputs_;
   DrafterLimits limits_;
   Buffer memory_;  // lengths [slots], tokens [slots, max_model_len]
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Drafter>> make_device_drafter(const testing::RecordedAnswers& answers,
+Result<std::unique_ptr<Drafter>> make_device_drafter(const testing::RecordedOutputs& outputs,
                                                      const DrafterLimits& limits) {
-  return DeviceDrafter::create(answers, limits);
+  return DeviceDrafter::create(outputs, limits);
 }
 
 }  // namespace quire::cuda

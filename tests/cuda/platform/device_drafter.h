@@ -9,8 +9,8 @@
 
 namespace quire::cuda {
 
-// `answers` must outlive the drafter.
-Result<std::unique_ptr<Drafter>> make_device_drafter(const testing::RecordedAnswers& answers,
+// `outputs` must outlive the drafter.
+Result<std::unique_ptr<Drafter>> make_device_drafter(const testing::RecordedOutputs& outputs,
                                                      const DrafterLimits& limits);
 
 }  // namespace quire::cuda

@@ -1,4 +1,4 @@
-// Steps that verify drafts on a GPU, in graphs and eagerly: the answers equal those of a CPU
+// Steps that verify drafts on a GPU, in graphs and eagerly: the outputs equal those of a CPU
 // without drafts, whatever the drafts are and however many of them each step accepts.
 #include "cuda/platform/device_drafter.h"
 #include "cuda/platform/gpu_engine.h"
@@ -30,13 +30,13 @@ std::vector<Request> requests() {
 }
 
 const std::vector<Collected>& expected() {
-  static const std::vector<Collected> answers = cpu_answers(requests());
-  return answers;
+  static const std::vector<Collected> outputs = cpu_answers(requests());
+  return outputs;
 }
 
-const testing::RecordedAnswers& recorded_answers() {
-  static const testing::RecordedAnswers recorded = [] {
-    testing::RecordedAnswers by_prompt;
+const testing::RecordedOutputs& recorded_outputs() {
+  static const testing::RecordedOutputs recorded = [] {
+    testing::RecordedOutputs by_prompt;
     const std::vector<Request> all = requests();
     for (size_t i = 0; i < all.size(); ++i) {
       by_prompt[all[i].prompt_token_ids] = expected()[i].token_ids;
@@ -50,7 +50,7 @@ std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts) 
   auto engine = EngineInternals::create(
       config,
       {.num_drafts = num_drafts, .make_drafter = [](DeviceContext&, const DrafterLimits& limits) {
-         return cuda::make_device_drafter(recorded_answers(), limits);
+         return cuda::make_device_drafter(recorded_outputs(), limits);
        }});
   EXPECT_TRUE(engine.ok()) << engine.status().message();
   return engine.ok() ? std::move(*engine) : nullptr;
@@ -65,11 +65,11 @@ TEST_P(GpuSpeculation, BringsTheAnswersOfAnOrdinaryRun) {
     GetParam().change(config);
     const auto engine = make_engine(config, num_drafts);
     ASSERT_NE(engine, nullptr);
-    const std::vector<Collected> answers = run_all(*engine, requests());
-    EXPECT_LE(count_differences(answers, expected()), kMaxTies);
-    for (size_t i = 0; i < answers.size(); ++i) {
-      EXPECT_EQ(answers[i].finish_reason, expected()[i].finish_reason);
-      EXPECT_EQ(answers[i].logprobs.size(), expected()[i].logprobs.size());
+    const std::vector<Collected> outputs = run_all(*engine, requests());
+    EXPECT_LE(count_differences(outputs, expected()), kMaxTies);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      EXPECT_EQ(outputs[i].finish_reason, expected()[i].finish_reason);
+      EXPECT_EQ(outputs[i].logprobs.size(), expected()[i].logprobs.size());
     }
     const EngineStats stats = stats_at_rest(*engine);
     EXPECT_LE(stats.num_device_to_host_copies, stats.num_steps) << "at most one copy per step";
@@ -83,13 +83,13 @@ INSTANTIATE_TEST_SUITE_P(Variants, GpuSpeculation, ::testing::ValuesIn(testing::
 TEST_F(GpuTest, SpeculationKeepsLogProbabilitiesAtTheirTokens) {
   const auto engine = make_engine(tiny_f32("cuda"), 4);
   ASSERT_NE(engine, nullptr);
-  const std::vector<Collected> answers = run_all(*engine, requests());
-  for (size_t i = 0; i < answers.size(); ++i) {
-    if (answers[i].token_ids != expected()[i].token_ids) continue;
-    ASSERT_EQ(answers[i].logprobs.size(), expected()[i].logprobs.size());
-    for (size_t t = 0; t < answers[i].logprobs.size(); ++t) {
-      EXPECT_EQ(answers[i].logprobs[t][0].token_id, answers[i].token_ids[t]);
-      EXPECT_NEAR(answers[i].logprobs[t][0].logprob, expected()[i].logprobs[t][0].logprob, 1e-3F);
+  const std::vector<Collected> outputs = run_all(*engine, requests());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].token_ids != expected()[i].token_ids) continue;
+    ASSERT_EQ(outputs[i].logprobs.size(), expected()[i].logprobs.size());
+    for (size_t t = 0; t < outputs[i].logprobs.size(); ++t) {
+      EXPECT_EQ(outputs[i].logprobs[t][0].token_id, outputs[i].token_ids[t]);
+      EXPECT_NEAR(outputs[i].logprobs[t][0].logprob, expected()[i].logprobs[t][0].logprob, 1e-3F);
     }
   }
 }

@@ -1,4 +1,4 @@
-// Two engines or two models on one GPU give the same answers as each of them alone.
+// Two engines or two models on one GPU give the same outputs as each of them alone.
 #include <cmath>
 
 #include "cuda/platform/gpu_engine.h"
@@ -34,18 +34,18 @@ std::vector<Request> requests() {
 class GpuTwoModels : public testing::GpuTest {
  protected:
   void expect_answers_of_each_alone(
-      const std::array<std::vector<testing::Collected>, 2>& answers) const {
+      const std::array<std::vector<testing::Collected>, 2>& outputs) const {
     for (size_t i = 0; i < 2; ++i) {
       const auto alone = run_all(*make_engine(configs()[i]), requests());
-      EXPECT_LE(count_differences(answers[i], alone), kMaxTies) << "engine " << i;
+      EXPECT_LE(count_differences(outputs[i], alone), kMaxTies) << "engine " << i;
     }
   }
 };
 
-// Compares answers up to the first token that a near tie decides, after which their contexts
+// Compares outputs up to the first token that a near tie decides, after which their contexts
 // differ.
-void expect_close(const std::vector<SteppedModel::Answer>& got,
-                  const std::vector<SteppedModel::Answer>& expected, float tolerance) {
+void expect_close(const std::vector<SteppedModel::SampledTokens>& got,
+                  const std::vector<SteppedModel::SampledTokens>& expected, float tolerance) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) {
     SCOPED_TRACE("sequence " + std::to_string(i));
@@ -79,9 +79,9 @@ void expect_models_to_keep_apart(EngineConfig first, EngineConfig second, float 
   for (const bool enforce_eager : {false, true}) {
     SCOPED_TRACE(enforce_eager ? "eager" : "graphs");
     first.enforce_eager = second.enforce_eager = enforce_eager;
-    const auto answers = testing::step_together(first, second);
-    expect_close(answers[0], testing::step_alone(first), tolerance);
-    expect_close(answers[1], testing::step_alone(second), tolerance);
+    const auto outputs = testing::step_together(first, second);
+    expect_close(outputs[0], testing::step_alone(first), tolerance);
+    expect_close(outputs[1], testing::step_alone(second), tolerance);
   }
 }
 
