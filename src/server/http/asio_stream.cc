@@ -58,7 +58,7 @@ void set_tcp_options(Socket& socket) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &max_unsent_bytes, sizeof(max_unsent_bytes));
 }
 
-constexpr std::string_view kPlainHttpAnswer =
+constexpr std::string_view kPlainHttpResponse =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 38\r\n"
     "Connection: close\r\n\r\nThis port serves HTTPS, not plain HTTP";
 
@@ -257,7 +257,7 @@ class TlsStream final : public PlainStream {
     char rest[4096];
     const int fd = socket().native_handle();
     for (int i = 0; i < 8 && ::recv(fd, rest, sizeof(rest), MSG_DONTWAIT) > 0;) ++i;
-    PlainStream::send_now(kPlainHttpAnswer);
+    PlainStream::send_now(kPlainHttpResponse);
     PlainStream::shut_down();
   }
 

@@ -31,7 +31,7 @@ void Connection::start() {
   });
 }
 
-void Connection::on_opened(bool ok) {
+void Connection::handle_open(bool ok) {
   if (phase_ == Phase::kClosed) return;
   if (!ok) return close();
   enter(Phase::kIdle, limits_.idle_timeout);
@@ -62,10 +62,10 @@ void Connection::continue_reading() {
   stream_->read_some(room, size);
 }
 
-void Connection::on_input(size_t num_bytes) {
+void Connection::handle_read(size_t num_bytes) {
   is_read_pending_ = false;
   if (phase_ == Phase::kClosed) return;
-  if (num_bytes == 0) return on_input_end();
+  if (num_bytes == 0) return handle_input_end();
   in_.add(num_bytes);
   if (is_reading()) parse();
   continue_reading();
@@ -73,7 +73,7 @@ void Connection::on_input(size_t num_bytes) {
 
 // A client that closes its side still gets a response that is complete by then. A response in
 // progress is cancelled: on TCP, a half-closed connection looks like a disconnected client.
-void Connection::on_input_end() {
+void Connection::handle_input_end() {
   input_ended_ = true;
   const bool is_answered =
       phase_ == Phase::kResponding && response_->state() == PendingResponse::State::kWhole;
@@ -194,7 +194,7 @@ void Connection::poll_response() {
 // Writes everything that has accumulated since the last write as one piece.
 void Connection::flush() {
   if (!out_.empty() || phase_ != Phase::kResponding) return;
-  after_write_ = response_->take(out_);
+  after_write_ = response_->take_unsent(out_);
   num_written_ = 0;
   if (after_write_ == PendingResponse::State::kTooSlow) return poll_response();
   if (!out_.empty()) {
@@ -215,7 +215,7 @@ void Connection::continue_writing() {
   stream_->write_some(std::string_view(out_).substr(num_written_));
 }
 
-void Connection::on_sent(size_t num_bytes) {
+void Connection::handle_written(size_t num_bytes) {
   if (phase_ == Phase::kClosed) return;
   if (num_bytes == 0) return close();
   num_written_ += num_bytes;

@@ -145,13 +145,13 @@ class Connection final : public StreamUser,
   };
 
   void on_open(bool ok) override {
-    guard([=, this] { on_opened(ok); });
+    guard([=, this] { handle_open(ok); });
   }
   void on_read(size_t num_bytes) override {
-    guard([=, this] { on_input(num_bytes); });
+    guard([=, this] { handle_read(num_bytes); });
   }
   void on_written(size_t num_bytes) override {
-    guard([=, this] { on_sent(num_bytes); });
+    guard([=, this] { handle_written(num_bytes); });
   }
   void on_deadline() override {
     guard([this] { handle_timeout(); });
@@ -165,9 +165,9 @@ class Connection final : public StreamUser,
   void guard(const Step& step) {
     if (!run_guarded("[http] closing a connection", step)) close();
   }
-  void on_opened(bool ok);
-  void on_input(size_t num_bytes);
-  void on_sent(size_t num_bytes);
+  void handle_open(bool ok);
+  void handle_read(size_t num_bytes);
+  void handle_written(size_t num_bytes);
   void handle_timeout();
   void poll_response();
   void begin_drain();
@@ -185,7 +185,7 @@ class Connection final : public StreamUser,
   bool check_head();
   // Charges the body to the budget; false: no room.
   bool charge_body();
-  void on_input_end();
+  void handle_input_end();
   void flush();
   void continue_writing();
   void finish_response();

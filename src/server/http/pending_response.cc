@@ -247,7 +247,7 @@ void PendingResponse::send_or_wake_locked() {
   if (!unsent_.empty()) wake_locked();
 }
 
-PendingResponse::State PendingResponse::take(std::string& out) {
+PendingResponse::State PendingResponse::take_unsent(std::string& out) {
   out.clear();
   const std::lock_guard lock(mutex_);
   out.swap(unsent_);

@@ -119,9 +119,10 @@ class PendingResponse final : public Exchange {
     kFinished,
     kClosed,
   };
-  // Moves the waiting bytes into `out`; bytes of the previous call count as delivered. After this
-  // the connection is woken again only if `out` is empty.
-  State take(std::string& out);
+  // Moves the unsent bytes into `out` and returns the state. The bytes of the previous call count
+  // as delivered. If `out` is not empty, the connection must call this again after its write,
+  // without a wake-up; otherwise new data wakes it.
+  State take_unsent(std::string& out);
   State state();
   void end_keep_alive();  // has an effect only before the head is written
   bool keeps_alive();
@@ -140,7 +141,7 @@ class PendingResponse final : public Exchange {
   State state_ = State::kEmpty;
   bool is_chunked_ = false;
   bool drops_body_ = false;
-  bool is_take_pending_ = true;  // the connection will call take() without a wake-up
+  bool is_take_pending_ = true;  // the connection will call take_unsent() without a wake-up
   std::string unsent_;
   size_t num_taken_ = 0;  // bytes that the connection is writing
   std::unique_ptr<MemoryShare> share_;

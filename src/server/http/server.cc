@@ -97,11 +97,11 @@ std::string network_of(const sockaddr& address) {
 
 // Sets a flag for its lifetime. Needed because Asio drops a handler without running it if memory is
 // exhausted.
-class Armed {
+class PendingCallback {
  public:
-  explicit Armed(std::shared_ptr<bool> flag) : flag_(std::move(flag)) { *flag_ = true; }
-  Armed(Armed&&) noexcept = default;
-  ~Armed() { end(); }
+  explicit PendingCallback(std::shared_ptr<bool> flag) : flag_(std::move(flag)) { *flag_ = true; }
+  PendingCallback(PendingCallback&&) noexcept = default;
+  ~PendingCallback() { end(); }
   void end() {
     if (flag_ != nullptr) *std::exchange(flag_, nullptr) = false;
   }
@@ -129,7 +129,7 @@ class Acceptor {
   asio::basic_socket_acceptor<stream_protocol, asio::io_context::executor_type> acceptor;
   asio::steady_timer pause;
   // True while a pending accept or pause will call back.
-  std::shared_ptr<bool> is_armed = std::make_shared<bool>(false);
+  std::shared_ptr<bool> has_pending_callback = std::make_shared<bool>(false);
   bool has_failed = false;  // since the last admitted connection
 
  private:
@@ -149,8 +149,8 @@ class AsioServer final : public Server {
     for (ListeningSocket& socket : sockets) {
       acceptors_.push_back(std::make_unique<Acceptor>(loops_[0]->context, std::move(socket)));
     }
-    arm_acceptors();
-    loops_[0]->repair = [this] { return arm_acceptors(); };
+    resume_accepting();
+    loops_[0]->repair = [this] { return resume_accepting(); };
     for (const auto& loop : loops_) {
       loop->thread = std::thread([&loop = *loop] { loop.run(); });
       ::pthread_setname_np(loop->thread.native_handle(), "quire-http");
@@ -210,31 +210,33 @@ class AsioServer final : public Server {
                               [&](const auto& a, const auto& b) { return load(a) < load(b); });
   }
 
-  // Arms all open acceptors; returns whether all are armed.
-  bool arm_acceptors() {
-    bool are_armed = true;
+  // Starts an accept on each open acceptor that has no pending callback. Returns false if one
+  // could not be started.
+  bool resume_accepting() {
+    bool are_accepting = true;
     for (const auto& acceptor : acceptors_) {
       try {
-        if (acceptor->acceptor.is_open() && !*acceptor->is_armed) accept(*acceptor);
+        if (acceptor->acceptor.is_open() && !*acceptor->has_pending_callback) accept(*acceptor);
       } catch (const std::exception& error) {
         note_failure(*acceptor, error.what());
-        are_armed = false;
+        are_accepting = false;
       }
     }
-    return are_armed;
+    return are_accepting;
   }
 
   void accept(Acceptor& from) {
     Loop& loop = least_loaded();
-    from.acceptor.async_accept(loop.context, [this, &from, &loop, armed = Armed(from.is_armed)](
-                                                 const ErrorCode& error, Socket socket) mutable {
-      armed.end();
-      if (!from.acceptor.is_open()) return;
-      on_accept(from, loop, error, std::move(socket));
-    });
+    from.acceptor.async_accept(
+        loop.context, [this, &from, &loop, pending = PendingCallback(from.has_pending_callback)](
+                          const ErrorCode& error, Socket socket) mutable {
+          pending.end();
+          if (!from.acceptor.is_open()) return;
+          on_accept(from, loop, error, std::move(socket));
+        });
   }
 
-  // An exception here ends in Loop::run(), which arms the acceptor again.
+  // An exception here ends in Loop::run(), which starts accepting again.
   void on_accept(Acceptor& from, Loop& loop, const ErrorCode& error, Socket socket) {
     if (!error) {
       try {
@@ -264,8 +266,9 @@ class AsioServer final : public Server {
   // again at once.
   void rest(Acceptor& from) {
     from.pause.expires_after(kRest);
-    from.pause.async_wait([this, &from, armed = Armed(from.is_armed)](const ErrorCode&) mutable {
-      armed.end();
+    from.pause.async_wait([this, &from, pending = PendingCallback(from.has_pending_callback)](
+                              const ErrorCode&) mutable {
+      pending.end();
       if (from.acceptor.is_open()) accept(from);
     });
   }

@@ -29,7 +29,7 @@ struct Fixture {
   // The head is dropped: its date changes.
   std::string take_body() {
     std::string out;
-    state = answer->take(out);
+    state = answer->take_unsent(out);
     const size_t end = out.find("\r\n\r\n");
     return out.starts_with("HTTP/") && end != std::string::npos ? out.substr(end + 4) : out;
   }
@@ -150,7 +150,7 @@ TEST(PendingResponse, KeepsLineEndsOutOfHeaders) {
   f.exchange->respond(
       {.headers = {{"x-request-id", "a\r\nset-cookie: b"}, {"x-ok", "1"}}, .body = {}});
   std::string out;
-  f.answer->take(out);
+  f.answer->take_unsent(out);
   EXPECT_EQ(out.find("set-cookie"), std::string::npos);
   EXPECT_NE(out.find("\r\nx-ok: 1\r\n"), std::string::npos);
 }
