@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 8> kCounts = {"minLength",     "maxLength
                                                      "maxItems",      "minContains",  "maxContains",
                                                      "minProperties", "maxProperties"};
 
-// Keywords that XGrammar ignores without a warning, so that an answer could violate them.
+// Keywords that XGrammar ignores without a warning, so that an output could violate them.
 constexpr std::array<std::string_view, 12> kNotEnforced = {
     "not",         "if",         "dependencies", "dependentRequired", "dependentSchemas",
     "uniqueItems", "contains",   "$dynamicRef",  "$recursiveRef",     "extends",
@@ -25,14 +25,14 @@ constexpr std::array<std::string_view, 12> kNotEnforced = {
 
 // Keywords of kNotEnforced that have no effect if `false`. In contrast, "contains": false forbids
 // all arrays.
-constexpr std::array<std::string_view, 2> kFalseSaysNothing = {"not", "uniqueItems"};
+constexpr std::array<std::string_view, 2> kIgnoredIfFalse = {"not", "uniqueItems"};
 
 class SchemaCheck {
  public:
   explicit SchemaCheck(const GrammarLimits& limits) : limits_(limits) {}
 
   // Recursion is bounded, because the parser refuses JSON that nests deeper than max_json_depth.
-  Status visit(element value, Place place) {
+  Status visit(element value, SchemaRole role) {
     if (++num_nodes_ > limits_.max_json_nodes) {
       return invalid_argument(
           fmt::format("[grammar] the JSON schema is too large; got more than {} values",
@@ -41,27 +41,27 @@ class SchemaCheck {
     if (value.is_array()) {
       const simdjson::dom::array items = value.get_array().value_unsafe();
       for (const element item : items) {
-        QUIRE_RETURN_IF_ERROR(visit(item, place == Place::kNames ? Place::kSchema : place));
+        QUIRE_RETURN_IF_ERROR(visit(item, role == SchemaRole::kNames ? SchemaRole::kSchema : role));
       }
     } else if (value.is_object()) {
       const simdjson::dom::object members = value.get_object().value_unsafe();
       for (const auto [key, member] : members) {
-        QUIRE_RETURN_IF_ERROR(visit_member(key, member, place));
+        QUIRE_RETURN_IF_ERROR(visit_member(key, member, role));
       }
     }
     return {};
   }
 
  private:
-  Status visit_member(std::string_view key, element member, Place place) {
-    if (place == Place::kSchema) QUIRE_RETURN_IF_ERROR(check_keyword(key, member));
-    if (place == Place::kSchema && key == "patternProperties" && member.is_object()) {
+  Status visit_member(std::string_view key, element member, SchemaRole role) {
+    if (role == SchemaRole::kSchema) QUIRE_RETURN_IF_ERROR(check_keyword(key, member));
+    if (role == SchemaRole::kSchema && key == "patternProperties" && member.is_object()) {
       const simdjson::dom::object patterns = member.get_object().value_unsafe();
       for (const auto [pattern, unused] : patterns) {
         QUIRE_RETURN_IF_ERROR(check_regex("a pattern of the JSON schema", pattern, limits_));
       }
     }
-    return visit(member, member_place(place, key));
+    return visit(member, member_role(role, key));
   }
 
   Status check_keyword(std::string_view key, element value) {
@@ -72,7 +72,7 @@ class SchemaCheck {
     if (is_one_of(key, kCounts)) return check_count(key, value);
     if (is_one_of(key, kNotEnforced)) {
       bool flag = true;
-      if (is_one_of(key, kFalseSaysNothing) && value.get_bool().get(flag) == simdjson::SUCCESS &&
+      if (is_one_of(key, kIgnoredIfFalse) && value.get_bool().get(flag) == simdjson::SUCCESS &&
           !flag) {
         return {};
       }
@@ -155,7 +155,7 @@ Status check_schema(std::string_view json, const GrammarLimits& limits) {
   if (!document.root().is_object() && !document.root().is_bool()) {
     return invalid_argument("[grammar] the JSON schema is not an object");
   }
-  return SchemaCheck(limits).visit(document.root(), Place::kSchema);
+  return SchemaCheck(limits).visit(document.root(), SchemaRole::kSchema);
 }
 
 Status check_spec(const GrammarSpec& spec, const GrammarLimits& limits) {

@@ -17,7 +17,7 @@
 namespace quire::grammar {
 namespace {
 
-// An unknown escape stands for the character itself. With overlapping branches of oneOf, an answer
+// An unknown escape stands for the character itself. With overlapping branches of oneOf, an output
 // still matches at least one of them.
 bool is_harmless(std::string_view message) {
   return message.find("The character itself will be matched") != std::string_view::npos ||
@@ -105,7 +105,7 @@ std::string choice_grammar(const std::vector<std::string>& choices) {
   return ebnf;
 }
 
-// The limit on indentation. Between JSON tokens, an answer has nothing, a space, or a new line with
+// The limit on indentation. Between JSON tokens, an output has nothing, a space, or a new line with
 // up to this many spaces or tabs (patches/xgrammar/white_space.patch). Without the limit, a weak
 // model could output only spaces until its tokens run out.
 constexpr int kMaxIndent = 20;
@@ -181,7 +181,7 @@ CompileOutcome check_first_mask(const std::shared_ptr<const Compiled>& compiled,
   return {.result = compiled};
 }
 
-// Refuses a grammar that XGrammar warns of, because XGrammar ignored a part of it and an answer
+// Refuses a grammar that XGrammar warns of, because XGrammar ignored a part of it and an output
 // could violate that part. Rethrows std::bad_alloc, for which CompileCache has a preallocated
 // error.
 CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabulary,

@@ -72,7 +72,7 @@ CompileOutcome compile_spec(const std::shared_ptr<const Vocabulary>& vocabulary,
                             const std::shared_ptr<SharedMemory>& memory,
                             const std::atomic<bool>& stop);
 
-// Creates the constraint of a new answer. Its parse is charged to `memory` and `time`.
+// Creates the constraint of a new sequence. Its parse is charged to `memory` and `time`.
 std::unique_ptr<TokenConstraint> make_grammar_constraint(std::shared_ptr<const Compiled> compiled,
                                                          std::shared_ptr<SharedMemory> memory,
                                                          std::shared_ptr<SharedTime> time);

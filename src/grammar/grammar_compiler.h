@@ -16,13 +16,13 @@
 
 namespace quire {
 
-// Restricts the text of an answer.
+// Restricts the text of a sequence.
 struct GrammarSpec {
   enum class Kind {
     kJsonObject,  // any JSON object
     kJsonSchema,  // `text`: the schema
     kChoice,      // one of `choices`, literally
-    kRegex,       // `text`: a pattern that the whole answer matches
+    kRegex,       // `text`: a pattern that the whole text matches
     kGrammar,     // `text`: EBNF with a rule `root`
   };
   Kind kind = Kind::kJsonObject;
@@ -45,14 +45,15 @@ struct GrammarLimits {
   size_t cache_bytes = size_t{256} << 20;   // of cached grammars
   size_t shared_bytes = size_t{1} << 30;    // of all compiled grammars and all parses together
 
-  // CPU time for token masks on the engine's thread: the burst of one answer, and its allowance for
-  // each further token.
-  int64_t answer_burst_ns = 100'000'000;
-  int64_t answer_token_ns = 2'000'000;
-  size_t answer_bytes = size_t{64} << 20;  // of one answer's parse
-  // The part of a mask's or token's time that counts only against the answer itself. The rest also
-  // counts against a budget shared by all answers: half of the engine's time, with this burst.
-  int64_t answer_floor_ns = 250'000;
+  // CPU time for token masks on the engine's thread: the burst of one sequence, and its allowance
+  // for each further token.
+  int64_t sequence_burst_ns = 100'000'000;
+  int64_t sequence_token_ns = 2'000'000;
+  size_t sequence_bytes = size_t{64} << 20;  // of one sequence's parse
+  // The part of a mask's or token's time that counts only against the sequence itself. The rest
+  // also counts against a budget shared by all sequences: half of the engine's time, with this
+  // burst.
+  int64_t sequence_floor_ns = 250'000;
   int64_t shared_burst_ns = 250'000'000;
 };
 
@@ -67,7 +68,7 @@ struct GrammarStats {
 class GrammarCompiler {
  public:
   // Reads the vocabulary, in about 0.1 s for 128 k tokens. `eos_ids` are the tokens that end an
-  // answer. If none of them is a token of the tokenizer, every grammar is refused.
+  // sequence. If none of them is a token of the tokenizer, every grammar is refused.
   GrammarCompiler(const Tokenizer& tokenizer, std::span<const int32_t> eos_ids,
                   const GrammarLimits& limits = {});
   ~GrammarCompiler();

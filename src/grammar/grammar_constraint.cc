@@ -12,7 +12,7 @@
 namespace quire::grammar {
 namespace {
 
-// Adapts XGrammar's matcher to TokenConstraint. If the matcher throws, only this answer fails: no
+// Adapts XGrammar's matcher to TokenConstraint. If the matcher throws, only this sequence fails: no
 // token is allowed any more.
 class GrammarConstraint : public TokenConstraint {
  public:
@@ -20,9 +20,9 @@ class GrammarConstraint : public TokenConstraint {
                     std::shared_ptr<SharedTime> time)
       : compiled_(std::move(compiled)),
         held_(std::move(memory)),
-        time_left_ns_(compiled_->limits.answer_burst_ns),
-        bytes_left_(compiled_->limits.answer_bytes) {
-    guarded(SIZE_MAX, [&] {
+        time_left_ns_(compiled_->limits.sequence_burst_ns),
+        bytes_left_(compiled_->limits.sequence_bytes) {
+    run_in_budget(SIZE_MAX, [&] {
       matcher_.emplace(compiled_->grammar);
       completed_ = matcher_->IsCompleted();
     });
@@ -32,7 +32,7 @@ class GrammarConstraint : public TokenConstraint {
   std::vector<uint32_t> allowed_tokens() override {
     const TokenTable& tokens = compiled_->vocabulary->tokens;
     std::vector<uint32_t> mask(tokens.may_be_allowed.size());
-    if (failure_.ok() && !ended_) guarded(SIZE_MAX, [&] { fill(mask); });
+    if (failure_.ok() && !ended_) run_in_budget(SIZE_MAX, [&] { fill(mask); });
     if (!failure_.ok()) {
       std::ranges::fill(mask, 0U);
     } else if (ended_ || completed_) {
@@ -50,7 +50,7 @@ class GrammarConstraint : public TokenConstraint {
     }
     if (ended_) return false;
     bool accepted = false;
-    const size_t bytes_left = guarded(bytes_left_, [&] {
+    const size_t bytes_left = run_in_budget(bytes_left_, [&] {
       accepted = matcher_->AcceptToken(token_id);
       completed_ = matcher_->IsCompleted();
     });
@@ -90,15 +90,16 @@ class GrammarConstraint : public TokenConstraint {
     log_warning("{}", failure_.message());
   }
 
-  // Runs `work` within the CPU time that this answer may still take. Returns the rest of
+  // Runs `work` within the CPU time that this sequence may still take. Returns the rest of
   // `state_bytes`. Catches all exceptions, because the time spent counts in any case.
   template <typename Work>
-  size_t guarded(size_t state_bytes, const Work& work) noexcept {
+  size_t run_in_budget(size_t state_bytes, const Work& work) noexcept {
     const GrammarLimits& limits = compiled_->limits;
-    time_left_ns_ = std::min(time_left_ns_ + limits.answer_token_ns / 2, limits.answer_burst_ns);
+    time_left_ns_ =
+        std::min(time_left_ns_ + limits.sequence_token_ns / 2, limits.sequence_burst_ns);
     const int64_t shared_ns =
         shared_time_ ? shared_time_->refill(SharedTime::Clock::now()) : time_left_ns_;
-    const int64_t allowed_ns = std::min(time_left_ns_, limits.answer_floor_ns + shared_ns);
+    const int64_t allowed_ns = std::min(time_left_ns_, limits.sequence_floor_ns + shared_ns);
     const WorkBudget budget({.cpu_ns = allowed_ns, .state_bytes = state_bytes});
     try {
       work();
@@ -111,7 +112,8 @@ class GrammarConstraint : public TokenConstraint {
     if (!failure_.ok()) log_warning("{}", failure_.message());
     const int64_t spent_ns = allowed_ns - budget.left_ns();
     time_left_ns_ -= spent_ns;
-    if (shared_time_) shared_time_->spend(std::max(spent_ns - limits.answer_floor_ns, int64_t{0}));
+    if (shared_time_)
+      shared_time_->spend(std::max(spent_ns - limits.sequence_floor_ns, int64_t{0}));
     return budget.left_state_bytes();
   }
 
@@ -120,7 +122,7 @@ class GrammarConstraint : public TokenConstraint {
         fmt::format("[grammar] following the grammar failed; {}", one_line(reason)));
   }
 
-  // `is_shared`: the time shared by all answers is spent, not the answer's own.
+  // `is_shared`: the time shared by all sequences is spent, not the sequence's own.
   Status too_costly(const BudgetExceeded& error, bool is_shared) const {
     const GrammarLimits& limits = compiled_->limits;
     if (is_shared) {
@@ -131,8 +133,8 @@ class GrammarConstraint : public TokenConstraint {
     return invalid_argument(fmt::format(
         "[grammar] following the grammar takes more {} than allowed ({} ms and {} ms per token, {} "
         "MiB); use a simpler grammar",
-        error.what(), limits.answer_burst_ns / 1'000'000, limits.answer_token_ns / 1'000'000,
-        limits.answer_bytes >> 20));
+        error.what(), limits.sequence_burst_ns / 1'000'000, limits.sequence_token_ns / 1'000'000,
+        limits.sequence_bytes >> 20));
   }
 
   std::shared_ptr<const Compiled> compiled_;
@@ -141,7 +143,7 @@ class GrammarConstraint : public TokenConstraint {
   std::optional<xgrammar::GrammarMatcher> matcher_;
   int64_t time_left_ns_;
   size_t bytes_left_;
-  bool completed_ = false;  // the answer may end here
+  bool completed_ = false;  // the text may end here
   bool ended_ = false;      // an end token was accepted
   Status failure_;
 };

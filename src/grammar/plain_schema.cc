@@ -180,10 +180,10 @@ class PlainSchema {
     for (const std::string_view key : {"$defs", "definitions"}) {
       if (members.contains(key)) QUIRE_RETURN_IF_ERROR(write_named(members.at(key), key, out));
     }
-    QUIRE_ASSIGN_OR_RETURN(const std::string_view head, head_of(members));
-    if (head.empty()) return write_typed(value.get_object().value_unsafe(), members, type, out);
-    if (head == "const" || head == "enum") return write_values(members, type, out);
-    return write_applied(members, head, type, out);
+    QUIRE_ASSIGN_OR_RETURN(const std::string_view keyword, replacing_keyword(members));
+    if (keyword.empty()) return write_typed(value.get_object().value_unsafe(), members, type, out);
+    if (keyword == "const" || keyword == "enum") return write_values(members, type, out);
+    return write_applied(members, keyword, type, out);
   }
 
   // Writes the values of const and enum that match the type, as an enum of JSON texts. XGrammar
@@ -222,50 +222,50 @@ class PlainSchema {
   }
 
   // Writes a $ref, anyOf, oneOf or allOf. A type beside it is applied to each branch.
-  Status write_applied(const Members& members, std::string_view head, std::string_view outer,
+  Status write_applied(const Members& members, std::string_view keyword, std::string_view outer,
                        BoundedJson& out) {
     QUIRE_ASSIGN_OR_RETURN(const auto types, types_of(members, outer));
-    if (types.size() > 1) return beside("type", head);
+    if (types.size() > 1) return unsupported_beside("type", keyword);
     const std::string_view type = types.empty() ? std::string_view() : types.front();
-    const element value = members.at(head);
-    if (head != "$ref") return write_list(value, head, type, out);
+    const element value = members.at(keyword);
+    if (keyword != "$ref") return write_list(value, keyword, type, out);
     std::string_view uri;
     if (value.get_string().get(uri) || !names_schema(uri)) {
       return invalid_argument(
           "[grammar] the JSON schema has a \"$ref\" that does not name a schema");
     }
-    visited_.clear();
-    if (!reaches_schema(uri)) {
+    visited_uris_.clear();
+    if (!reference_leads_to_schema(uri)) {
       return invalid_argument(
           fmt::format("[grammar] the JSON schema has a \"$ref\" that refers only to itself; "
                       "got \"{}\"",
                       clipped(uri)));
     }
-    if (!type.empty() && !is_of_type(uri, type)) return beside("type", "$ref");
-    out.field(head, json_string(written_uri(uri)));
+    if (!type.empty() && !is_of_type(uri, type)) return unsupported_beside("type", "$ref");
+    out.field(keyword, json_string(written_uri(uri)));
     return {};
   }
 
   // Whether `uri` leads, through references and branches, to a schema with more than references.
-  // Each reference is followed once, so `visited_` must be empty at first.
-  bool reaches_schema(std::string_view uri) {
-    if (reaching_.contains(uri)) return true;
-    if (!visited_.insert(uri).second) return false;
+  // Each reference is followed once, so `visited_uris_` must be empty at first.
+  bool reference_leads_to_schema(std::string_view uri) {
+    if (leading_uris_.contains(uri)) return true;
+    if (!visited_uris_.insert(uri).second) return false;
     const std::optional<element> target = target_of(uri);
-    const bool reaches = !target || says_more(*target);  // XGrammar refuses a missing target
-    if (reaches) reaching_.insert(uri);
-    return reaches;
+    const bool leads = !target || leads_to_schema(*target);  // XGrammar refuses a missing target
+    if (leads) leading_uris_.insert(uri);
+    return leads;
   }
 
-  bool says_more(element schema) {
+  bool leads_to_schema(element schema) {
     charge_work();
     std::string_view uri;
-    if (!schema["$ref"].get(uri)) return reaches_schema(uri);
-    for (const std::string_view head : {"anyOf", "oneOf", "allOf"}) {
+    if (!schema["$ref"].get(uri)) return reference_leads_to_schema(uri);
+    for (const std::string_view keyword : {"anyOf", "oneOf", "allOf"}) {
       simdjson::dom::array branches;
-      if (schema[head].get(branches)) continue;
+      if (schema[keyword].get(branches)) continue;
       return std::any_of(branches.begin(), branches.end(),
-                         [&](element branch) { return says_more(branch); });
+                         [&](element branch) { return leads_to_schema(branch); });
     }
     return true;
   }
@@ -301,19 +301,19 @@ class PlainSchema {
   std::string written_uri(std::string_view uri) {
     std::string written(uri);
     element at = root_;
-    Place place = Place::kSchema;
+    SchemaRole role = SchemaRole::kSchema;
     for (const std::string_view part : uri_parts(uri)) {
       charge_work();
       object schema;
       if (at.get_object().get(schema)) break;
-      if (place == Place::kSchema && part == "additionalProperties") {
+      if (role == SchemaRole::kSchema && part == "additionalProperties") {
         const auto after = static_cast<size_t>(part.data() + part.size() - uri.data());
         if (const auto additional_idx = shared_additional(schema)) {
           written = additional_uri(*additional_idx) + std::string(uri.substr(after));
         }
       }
       if (schema.at_key(part).get(at)) break;
-      place = member_place(place, part);
+      role = member_role(role, part);
     }
     return written;
   }
@@ -447,7 +447,7 @@ class PlainSchema {
       return invalid_argument("[grammar] the JSON schema's \"format\" is not a string");
     }
     if (is_loose_format(format)) return {};
-    if (members.contains("pattern")) return beside("format", "pattern");
+    if (members.contains("pattern")) return unsupported_beside("format", "pattern");
     if (is_enforced_format(format)) {
       out.field("format", json_string(format));
       return {};
@@ -484,7 +484,7 @@ class PlainSchema {
     return {};
   }
 
-  // The fields keep their order, which is the order of the answer's properties.
+  // The fields keep their order, which is the order of the output's properties.
   Status write_fields(element value, std::string_view keyword, BoundedJson& out) {
     object fields;
     if (value.get_object().get(fields)) {
@@ -503,7 +503,8 @@ class PlainSchema {
   TextBound bound_;
   std::vector<std::string> additional_texts_;  // empty: referenced but never written
   std::unordered_map<const char*, std::optional<size_t>> additional_idxs_;
-  std::unordered_set<std::string_view> visited_, reaching_;  // for reaches_schema()
+  std::unordered_set<std::string_view> visited_uris_;  // for reference_leads_to_schema()
+  std::unordered_set<std::string_view> leading_uris_;  // those that lead to a schema
 };
 
 }  // namespace

@@ -44,8 +44,8 @@ constexpr std::array<std::pair<std::string_view, Group>, 22> kKeywords = {{
 }};
 
 // Keywords that replace the rest of a schema. Only one of them may occur, except const with enum.
-constexpr std::array<std::string_view, 6> kHeads = {"$ref",  "const", "enum",
-                                                    "anyOf", "oneOf", "allOf"};
+constexpr std::array<std::string_view, 6> kReplacingKeywords = {"$ref",  "const", "enum",
+                                                                "anyOf", "oneOf", "allOf"};
 constexpr std::array<std::string_view, 4> kNames = {"properties", "patternProperties", "$defs",
                                                     "definitions"};
 constexpr std::array<std::string_view, 5> kData = {"enum", "const", "default", "examples",
@@ -81,7 +81,7 @@ bool are_equal_objects(simdjson::dom::object left, simdjson::dom::object right) 
   return true;
 }
 
-bool heeds(std::string_view type, Group group) {
+bool is_restricted_by(std::string_view type, Group group) {
   switch (group) {
     case Group::kObject:
       return type == "object";
@@ -102,15 +102,15 @@ Status not_supported(std::string_view what) {
       fmt::format("[grammar] the JSON schema has {}, which is not supported", what));
 }
 
-Status beside(std::string_view keyword, std::string_view other) {
+Status unsupported_beside(std::string_view keyword, std::string_view other) {
   return not_supported(fmt::format("\"{}\" beside \"{}\"", keyword.substr(0, 64), other));
 }
 
-Place member_place(Place place, std::string_view key) {
-  if (place == Place::kData) return Place::kData;
-  if (place == Place::kNames) return Place::kSchema;
-  if (is_one_of(key, kNames)) return Place::kNames;
-  return is_one_of(key, kData) ? Place::kData : Place::kSchema;
+SchemaRole member_role(SchemaRole role, std::string_view key) {
+  if (role == SchemaRole::kData) return SchemaRole::kData;
+  if (role == SchemaRole::kNames) return SchemaRole::kSchema;
+  if (is_one_of(key, kNames)) return SchemaRole::kNames;
+  return is_one_of(key, kData) ? SchemaRole::kData : SchemaRole::kSchema;
 }
 
 std::vector<std::string_view> uri_parts(std::string_view uri) {
@@ -125,16 +125,16 @@ std::vector<std::string_view> uri_parts(std::string_view uri) {
 }
 
 bool names_schema(std::string_view uri) {
-  Place place = Place::kSchema;
+  SchemaRole role = SchemaRole::kSchema;
   for (const std::string_view part : uri_parts(uri)) {
-    const Place next = member_place(place, part);
-    if (place == Place::kSchema && next != Place::kNames && part != "items" &&
+    const SchemaRole next = member_role(role, part);
+    if (role == SchemaRole::kSchema && next != SchemaRole::kNames && part != "items" &&
         part != "additionalProperties") {
       return false;
     }
-    place = next;
+    role = next;
   }
-  return place == Place::kSchema;
+  return role == SchemaRole::kSchema;
 }
 
 bool is_enforced_format(std::string_view name) {
@@ -213,18 +213,19 @@ Result<Members> members_of(element value) {
   return members;
 }
 
-Result<std::string_view> head_of(const Members& members) {
-  std::string_view head;
-  for (const std::string_view name : kHeads) {
+Result<std::string_view> replacing_keyword(const Members& members) {
+  std::string_view replacing;
+  for (const std::string_view name : kReplacingKeywords) {
     if (!members.contains(name)) continue;
-    if (!head.empty() && !(head == "const" && name == "enum")) return beside(name, head);
-    head = name;
+    if (!replacing.empty() && !(replacing == "const" && name == "enum"))
+      return unsupported_beside(name, replacing);
+    replacing = name;
   }
-  if (head.empty()) return head;
+  if (replacing.empty()) return replacing;
   for (const auto& [keyword, group] : kKeywords) {
-    if (members.contains(keyword)) return beside(keyword, head);
+    if (members.contains(keyword)) return unsupported_beside(keyword, replacing);
   }
-  return head;
+  return replacing;
 }
 
 // Removes duplicate types, because XGrammar would write the grammar of each, at every level of
@@ -260,7 +261,7 @@ Result<std::string_view> implied_type(const Members& members) {
     type = "array";
   }
   for (const auto& [keyword, group] : kKeywords) {
-    if (!members.contains(keyword) || heeds(type, group)) continue;
+    if (!members.contains(keyword) || is_restricted_by(type, group)) continue;
     return not_supported(fmt::format("\"{}\" without a \"type\"", keyword));
   }
   return type;
@@ -271,14 +272,14 @@ Status check_object(const Members& members) {
   const bool has_names = members.contains("propertyNames");
   for (const std::string_view other : {"properties", "required"}) {
     if (!members.contains(other)) continue;
-    if (has_patterns) return beside("patternProperties", other);
-    if (has_names) return beside("propertyNames", other);
+    if (has_patterns) return unsupported_beside("patternProperties", other);
+    if (has_names) return unsupported_beside("propertyNames", other);
   }
-  if (has_patterns && has_names) return beside("patternProperties", "propertyNames");
+  if (has_patterns && has_names) return unsupported_beside("patternProperties", "propertyNames");
   const auto additional = members.find("additionalProperties");
   if (has_names && additional != members.end() && additional->second.is_bool() &&
       !additional->second.get_bool().value_unsafe()) {
-    return beside("propertyNames", "additionalProperties");
+    return unsupported_beside("propertyNames", "additionalProperties");
   }
   simdjson::dom::object patterns;
   if (has_patterns && !members.at("patternProperties").get_object().get(patterns) &&

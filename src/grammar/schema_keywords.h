@@ -17,9 +17,9 @@ bool is_one_of(std::string_view name, const auto& names) {
 
 // The role of a value within a schema. kNames: an object whose members are schemas, under any
 // names.
-enum class Place { kSchema, kNames, kData };
-// The role of member `key` of an object whose role is `place`.
-Place member_place(Place place, std::string_view key);
+enum class SchemaRole { kSchema, kNames, kData };
+// The role of member `key` of an object whose role is `role`.
+SchemaRole member_role(SchemaRole role, std::string_view key);
 // The names in a reference's path: "$defs" and "a" of "#/$defs/a". They point into `uri`.
 std::vector<std::string_view> uri_parts(std::string_view uri);
 // Whether a reference such as "#/$defs/a" leads to a schema by the roles on its path.
@@ -46,7 +46,7 @@ Result<Members> members_of(simdjson::dom::element value);
 
 // The keyword ($ref, const, enum, anyOf, oneOf or allOf) that replaces the rest of the schema, if
 // any. Fails if other keywords beside it would be ignored.
-Result<std::string_view> head_of(const Members& members);
+Result<std::string_view> replacing_keyword(const Members& members);
 // The types that both `members` and `outer` allow, without duplicates; empty: any type.
 Result<std::vector<std::string_view>> types_of(const Members& members, std::string_view outer);
 // The type of a schema without "type": "object" or "array" if it has keywords such as "properties"
@@ -58,6 +58,6 @@ Result<std::string_view> implied_type(const Members& members);
 Status check_object(const Members& members);
 
 Status not_supported(std::string_view what);
-Status beside(std::string_view keyword, std::string_view other);
+Status unsupported_beside(std::string_view keyword, std::string_view other);
 
 }  // namespace quire::grammar

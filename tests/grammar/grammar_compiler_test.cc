@@ -159,8 +159,8 @@ TEST(GrammarCompiler, ParsesShareTheMemory) {
 TEST(GrammarCompiler, AnswersShareTheEnginesTime) {
   GrammarLimits limits;
   limits.shared_burst_ns = 0;
-  limits.answer_floor_ns = 0;
-  limits.answer_burst_ns = 1'000'000'000;
+  limits.sequence_floor_ns = 0;
+  limits.sequence_burst_ns = 1'000'000'000;
   GrammarCompiler compiler(*embedded_tokenizer(), kEos, limits);
   const auto factory = compiler.compile({.kind = Kind::kRegex, .text = "[a-z]{1,4000}"});
   ASSERT_TRUE(factory.ok()) << factory.status().message();
@@ -377,8 +377,8 @@ std::vector<GrammarSpec> hostile_specs() {
 TEST(GrammarCompiler, HostileGrammarsCostWhatTheLimitsSay) {
   GrammarLimits limits;
   limits.compile_cpu_ns = 300'000'000;
-  limits.answer_burst_ns = 20'000'000;
-  limits.answer_token_ns = 1'000'000;
+  limits.sequence_burst_ns = 20'000'000;
+  limits.sequence_token_ns = 1'000'000;
   GrammarCompiler compiler(*embedded_tokenizer(), kEos, limits);
   for (const GrammarSpec& spec : hostile_specs()) {
     const std::string name = spec.text.substr(0, 60);

@@ -122,7 +122,7 @@ TEST_F(GrammarEngine, ACostlyGrammarFailsAlone) {
   const Request free = free_request(22);
   const Collected alone = run({free}).front();
   GrammarLimits stingy;
-  stingy.answer_bytes = 2000;  // a few tokens of its parse
+  stingy.sequence_bytes = 2000;  // a few tokens of its parse
   GrammarCompiler compiler(*embedded_tokenizer(), std::array{kEmbeddedEosId}, stingy);
   const auto factory = compiler.compile({.kind = Kind::kRegex, .text = "[a-z]{300}"});
   ASSERT_TRUE(factory.ok()) << factory.status().message();

@@ -10,7 +10,7 @@
 namespace quire::server {
 namespace {
 
-using grammar::Place;
+using grammar::SchemaRole;
 
 constexpr std::string_view kAnyObject = R"({"type":"object"})";
 
@@ -172,7 +172,7 @@ FieldError ChatFields::finish() {
   QUIRE_RETURN_IF_FIELD_ERROR(
       read_conversation(conversation_, shows_tools, defaults_.limits, conversation));
   if (echo_ && conversation.final_role == "assistant") {
-    request_.echo_text = conversation.final_content;
+    request_.echoed_message = conversation.final_content;
   }
   request_.conversation = template_input(std::move(conversation));
   return {};
@@ -180,21 +180,21 @@ FieldError ChatFields::finish() {
 
 // Writes `value`, with its local references resolved from `root` instead of the document's root.
 // The recursion depth is bounded by the parser's depth limit.
-void write_moved(Element value, Place place, std::string_view root, JsonWriter& json) {
-  if (place != Place::kData && value.is_array()) {
+void write_moved(Element value, SchemaRole role, std::string_view root, JsonWriter& json) {
+  if (role != SchemaRole::kData && value.is_array()) {
     json.begin_array();
-    for (const Element item : simdjson::dom::array(value)) write_moved(item, place, root, json);
+    for (const Element item : simdjson::dom::array(value)) write_moved(item, role, root, json);
     json.end_array();
-  } else if (place != Place::kData && value.is_object()) {
+  } else if (role != SchemaRole::kData && value.is_object()) {
     json.begin_object();
     for (const auto& [key, member] : simdjson::dom::object(value)) {
       json.key(key);
       std::string_view uri;
-      if (place == Place::kSchema && key == "$ref" && !member.get_string().get(uri) &&
+      if (role == SchemaRole::kSchema && key == "$ref" && !member.get_string().get(uri) &&
           uri.starts_with('#')) {
         json.value(std::string(root) += uri.substr(1));
       } else {
-        write_moved(member, grammar::member_place(place, key), root, json);
+        write_moved(member, grammar::member_role(role, key), root, json);
       }
     }
     json.end_object();
@@ -237,7 +237,7 @@ void write_call_schema(const Tool& tool, std::string_view parameters, JsonWriter
 void write_parameters(const Tool& tool, size_t tool_idx, JsonWriter& json) {
   const auto document = JsonDocument::parse(tool.parameters, "parameters");
   if (tool.parameters == "{}" || !document.ok()) return json.raw(kAnyObject);
-  write_moved(document->root(), Place::kSchema, parameters_path(tool_idx), json);
+  write_moved(document->root(), SchemaRole::kSchema, parameters_path(tool_idx), json);
 }
 
 }  // namespace
