@@ -133,10 +133,10 @@ Done carry_out(const Order& order) {
   config.url = {.is_tls = false, .host = "127.0.0.1", .port = order.port, .path = ""};
   auto client = http_client::Client::create(std::move(config));
   if (!client.ok()) return {};
-  const bench::BenchRequest request = {.token_ids = {},
-                                       .text = "Once upon a time there was a",
-                                       .output_len = order.num_tokens,
-                                       .arrival_s = {}};
+  const bench::DatasetRequest request = {.token_ids = {},
+                                         .text = "Once upon a time there was a",
+                                         .output_len = order.num_tokens,
+                                         .arrival_s = {}};
   const std::string body =
       bench::request_body(request, {.model = "null", .is_chat = false, .ignore_eos = true});
   const std::vector<bench::TimedRequest> requests(static_cast<size_t>(order.num_requests),

@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                      .tool_names = {"f", "add"},
                                      .forced = static_cast<ForcedCall>((data[0] >> 3) % 3),
                                      .starts_in_reasoning = (data[0] & 64) != 0,
-                                     .single_call = (data[0] & 128) != 0,
+                                     .keeps_first_call_only = (data[0] & 128) != 0,
                                      .make_id = fixed_id};
   const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
   const ParsedMessage whole = parse_output(**make_output_parser(config), text);

@@ -57,11 +57,11 @@ void append_event(std::string& out, const Write& write) {
 
 class CompletionWriter final : public ResponseWriter {
  public:
-  CompletionWriter(CompletionRequest request, ResponseContext context)
+  CompletionWriter(CompletionRequest request, ResponseInfo info)
       : request_(std::move(request)),
-        context_(std::move(context)),
+        info_(std::move(info)),
         n_(request_.engine_request.sampling.n),
-        usage_(context_.num_prompt_tokens) {
+        usage_(info_.num_prompt_tokens) {
     const int num_choices = static_cast<int>(request_.prompts.size()) * n_;
     for (int i = 0; i < num_choices; ++i) {
       if (request_.streaming.stream) {
@@ -79,19 +79,18 @@ class CompletionWriter final : public ResponseWriter {
     const Usage* usage = request_.streaming.continuous_usage_stats ? &usage_.now() : nullptr;
     take_prompt(output, streams_[i]);
     append_event(out, [&](std::string& json) {
-      completion_chunk(context_.header, request_, streams_[i], output, usage, context_.decode,
-                       json);
+      completion_chunk(info_.header, request_, streams_[i], output, usage, info_.decode, json);
     });
   }
 
   void finish(std::string& out) override {
     if (!request_.streaming.stream) {
-      out += completion_body(context_.header, request_, choices_, usage_.now(), context_.decode);
+      out += completion_body(info_.header, request_, choices_, usage_.now(), info_.decode);
       return;
     }
     if (request_.streaming.include_usage) {
       append_event(out, [&](std::string& json) {
-        completion_usage_chunk(context_.header, usage_.now(), json);
+        completion_usage_chunk(info_.header, usage_.now(), json);
       });
     }
     out += kSseDone;
@@ -107,14 +106,14 @@ class CompletionWriter final : public ResponseWriter {
       usage_.add_cached(output);
     }
   }
-  // A view of context_, which the n choices of a prompt share.
+  // A view of info_, which the n choices of a prompt share.
   std::string_view prompt_text(int choice_idx) const {
     if (!request_.echo) return {};
-    return context_.prompt_texts[static_cast<size_t>(choice_idx / n_)];
+    return info_.prompt_texts[static_cast<size_t>(choice_idx / n_)];
   }
 
   const CompletionRequest request_;
-  const ResponseContext context_;
+  const ResponseInfo info_;
   const int n_;
   UsageCount usage_;
   std::vector<Choice> choices_;        // of a whole body
@@ -125,10 +124,10 @@ using Parsers = std::vector<std::unique_ptr<OutputParser>>;  // one per choice; 
 
 class ChatWriter final : public ResponseWriter {
  public:
-  ChatWriter(ChatRequest request, ResponseContext context, Parsers parsers)
+  ChatWriter(ChatRequest request, ResponseInfo info, Parsers parsers)
       : request_(std::move(request)),
-        context_(std::move(context)),
-        usage_(context_.num_prompt_tokens),
+        info_(std::move(info)),
+        usage_(info_.num_prompt_tokens),
         parsers_(std::move(parsers)) {
     for (int i = 0; i < request_.engine_request.sampling.n; ++i) {
       if (request_.streaming.stream) {
@@ -150,12 +149,12 @@ class ChatWriter final : public ResponseWriter {
 
   void finish(std::string& out) override {
     if (!request_.streaming.stream) {
-      out += chat_body(context_.header, request_, choices_, usage_.now(), context_.decode);
+      out += chat_body(info_.header, request_, choices_, usage_.now(), info_.decode);
       return;
     }
     if (request_.streaming.include_usage) {
-      append_event(
-          out, [&](std::string& json) { chat_usage_chunk(context_.header, usage_.now(), json); });
+      append_event(out,
+                   [&](std::string& json) { chat_usage_chunk(info_.header, usage_.now(), json); });
     }
     out += kSseDone;
   }
@@ -165,14 +164,13 @@ class ChatWriter final : public ResponseWriter {
     const Usage* usage = request_.streaming.continuous_usage_stats ? &usage_.now() : nullptr;
     if (take_prompt(output, streams_[i])) {
       append_event(out, [&](std::string& json) {
-        chat_role_chunk(context_.header, request_, streams_[i], usage, context_.decode, json);
+        chat_role_chunk(info_.header, request_, streams_[i], usage, info_.decode, json);
       });
     }
     const MessageDelta delta = parse(i, output);
     if (!chat_chunk_has_news(request_, delta, output)) return;
     append_event(out, [&](std::string& json) {
-      chat_chunk(context_.header, request_, streams_[i], delta, output, usage, context_.decode,
-                 json);
+      chat_chunk(info_.header, request_, streams_[i], delta, output, usage, info_.decode, json);
     });
   }
 
@@ -193,7 +191,7 @@ class ChatWriter final : public ResponseWriter {
   }
 
   const ChatRequest request_;
-  const ResponseContext context_;
+  const ResponseInfo info_;
   UsageCount usage_;
   Parsers parsers_;
   std::vector<Choice> choices_;        // of a whole body
@@ -207,21 +205,19 @@ bool needs_parser(const OutputParserConfig& config) {
 
 }  // namespace
 
-std::unique_ptr<ResponseWriter> make_response_writer(CompletionRequest request,
-                                                     ResponseContext context) {
-  return std::make_unique<CompletionWriter>(std::move(request), std::move(context));
+std::unique_ptr<ResponseWriter> make_response_writer(CompletionRequest request, ResponseInfo info) {
+  return std::make_unique<CompletionWriter>(std::move(request), std::move(info));
 }
 
 Result<std::unique_ptr<ResponseWriter>> make_response_writer(ChatRequest request,
-                                                             ResponseContext context) {
+                                                             ResponseInfo info) {
   Parsers parsers;
-  for (int i = 0; needs_parser(context.parser) && i < request.engine_request.sampling.n; ++i) {
-    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<OutputParser> parser,
-                           make_output_parser(context.parser));
+  for (int i = 0; needs_parser(info.parser) && i < request.engine_request.sampling.n; ++i) {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<OutputParser> parser, make_output_parser(info.parser));
     parsers.push_back(std::move(parser));
   }
   return std::unique_ptr<ResponseWriter>(
-      std::make_unique<ChatWriter>(std::move(request), std::move(context), std::move(parsers)));
+      std::make_unique<ChatWriter>(std::move(request), std::move(info), std::move(parsers)));
 }
 
 }  // namespace quire::server

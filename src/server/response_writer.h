@@ -21,8 +21,8 @@ class ResponseWriter {
   virtual void finish(std::string& out) = 0;
 };
 
-// Data that a writer needs in addition to the request.
-struct ResponseContext {
+// The data of a response that its request does not contain.
+struct ResponseInfo {
   ResponseHeader header;
   DecodeToken decode;
   int num_prompt_tokens = 0;              // of all prompts
@@ -32,10 +32,9 @@ struct ResponseContext {
 };
 
 // Reads only the number of the request's prompts, so their text may have been moved out before.
-std::unique_ptr<ResponseWriter> make_response_writer(CompletionRequest request,
-                                                     ResponseContext context);
+std::unique_ptr<ResponseWriter> make_response_writer(CompletionRequest request, ResponseInfo info);
 // Fails if a parser's name is unknown.
 Result<std::unique_ptr<ResponseWriter>> make_response_writer(ChatRequest request,
-                                                             ResponseContext context);
+                                                             ResponseInfo info);
 
 }  // namespace quire::server

@@ -52,7 +52,7 @@ ConstraintCompiler make_constraint_compiler(const Engine& engine) {
   if (!engine.has_tokenizer()) {
     constraints.compile = [](const GrammarSpec&) {
       return invalid_argument(
-          "[grammar] the model has no tokenizer, so no grammar knows its tokens");
+          "[grammar] the model has no tokenizer, so a grammar cannot restrict its tokens");
     };
     return constraints;
   }

@@ -18,7 +18,7 @@ int64_t ns_to_make_echo_writer(bool is_stream, const std::string& prompt) {
   call.streaming.stream = is_stream;
   call.engine_request.sampling.n = kNumAnswers;
   call.prompts.resize(1);
-  ResponseContext context;
+  ResponseInfo context;
   context.prompt_texts = {prompt};
   std::unique_ptr<ResponseWriter> writer;
   return cpu_ns_of([&] { writer = make_response_writer(std::move(call), std::move(context)); });
@@ -41,7 +41,7 @@ TEST(ResponseWriter, EchoesThePromptInEveryChoice) {
     call.streaming.stream = is_stream;
     call.engine_request.sampling.n = 2;
     call.prompts.resize(2);
-    ResponseContext context;
+    ResponseInfo context;
     context.prompt_texts = {"Hi ", "So "};
     const auto writer = make_response_writer(std::move(call), std::move(context));
     std::string out;

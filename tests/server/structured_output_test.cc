@@ -64,8 +64,8 @@ class GrammarQueueTest : public ::testing::Test {
     workers_.post([&] { done.set_value(); });
     done.get_future().wait();
   }
-  Status push(int key_idx, const char* id, int num_answers = 1) {
-    return queue_.push(key_idx, id, num_answers, [this, id] { ran_ += id; });
+  Status push(int key_idx, const char* id, int num_sequences = 1) {
+    return queue_.push(key_idx, id, num_sequences, [this, id] { ran_ += id; });
   }
 
   std::promise<void> may_go_;

@@ -20,9 +20,8 @@ struct ApiError {
 ApiError make_api_error(int http_status, std::string message, std::string param = "",
                         std::string code = "");
 // Converts a Status into the error of a request. A message `[sampling] top_p; …` sets the param,
-// and
-// `[template] …` the code. The text of an internal error is moved to `cause`, which the caller logs
-// and the client does not see.
+// and `[template] …` the code. The text of an internal error is moved to `cause`, which the caller
+// logs and the client does not see.
 ApiError api_error(const Status& status);
 std::string error_body(const ApiError& error);
 // Returns a description that may be logged. A 400's or 404's message can quote the request and so

@@ -16,7 +16,7 @@ using Kind = GrammarSpec::Kind;
 
 constexpr std::string_view kKinds = "json, regex, choice, grammar or json_object";
 
-FieldError set_kind(const Path& path, Kind kind, std::optional<Restriction>& out) {
+FieldError begin_restriction(const Path& path, Kind kind, std::optional<Restriction>& out) {
   if (out) return second_restriction(path);
   out = {.grammar = {.kind = kind}, .field = path.text()};
   return {};
@@ -57,7 +57,7 @@ FieldError read_choices(const Path& path, Element value, const RequestLimits& li
 
 FieldError read_pattern(Kind kind, const Path& path, Element value, size_t max_bytes,
                         std::optional<Restriction>& out) {
-  QUIRE_RETURN_IF_FIELD_ERROR(set_kind(path, kind, out));
+  QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(path, kind, out));
   QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, out->grammar.text));
   return check_size(path, out->grammar.text, max_bytes);
 }
@@ -74,17 +74,17 @@ FieldError read_restriction(std::string_view kind, const Path& path, Element val
     return read_pattern(Kind::kGrammar, path, value, limits.grammar.max_text_bytes, out);
   }
   if (kind == "json") {
-    QUIRE_RETURN_IF_FIELD_ERROR(set_kind(path, Kind::kJsonSchema, out));
+    QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(path, Kind::kJsonSchema, out));
     return read_schema(path, value, limits, out->grammar.text);
   }
   if (kind == "choice") {
-    QUIRE_RETURN_IF_FIELD_ERROR(set_kind(path, Kind::kChoice, out));
+    QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(path, Kind::kChoice, out));
     return read_choices(path, value, limits, out->grammar.choices);
   }
   if (kind == "json_object") {
     bool is_wanted = false;
     QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, is_wanted));
-    return is_wanted ? set_kind(path, Kind::kJsonObject, out) : FieldError();
+    return is_wanted ? begin_restriction(path, Kind::kJsonObject, out) : FieldError();
   }
   is_known = false;
   return {};
@@ -132,7 +132,7 @@ FieldError read_response_format(const Path& path, Element value, const RequestLi
   std::string_view type;
   if (type_value.get_string().get(type)) return unexpected(type_path, type_value, kTypes);
   if (type == "text") return {};
-  if (type == "json_object") return set_kind(path, Kind::kJsonObject, out);
+  if (type == "json_object") return begin_restriction(path, Kind::kJsonObject, out);
   if (type != "json_schema") return unexpected(type_path, type_value, kTypes);
   const Path format_path(path, "json_schema");
   simdjson::dom::object format;
@@ -140,7 +140,7 @@ FieldError read_response_format(const Path& path, Element value, const RequestLi
   Element schema;
   const Path schema_path(format_path, "schema");
   if (format["schema"].get(schema)) return missing(schema_path, "a JSON schema");
-  QUIRE_RETURN_IF_FIELD_ERROR(set_kind(schema_path, Kind::kJsonSchema, out));
+  QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(schema_path, Kind::kJsonSchema, out));
   return read_schema(schema_path, schema, limits, out->grammar.text);
 }
 

@@ -83,7 +83,7 @@ struct ChatRequest : GenerationRequest {
   std::string named_tool;           // only for kNamed
   bool parallel_tool_calls = true;  // false: at most one tool call
   bool include_reasoning = true;
-  std::string echo_text;  // with echo: the last message's text, if the assistant's
+  std::string echoed_message;  // with echo: the last message's text, if the assistant's
 };
 
 // POST /tokenize and /detokenize.

@@ -103,10 +103,10 @@ void write_message(const ChatRequest& request, const ParsedMessage& message, Jso
   json.begin_object();
   json.field("role", "assistant");
   json.key("content");
-  if (message.content.empty() && request.echo_text.empty() && !message.tool_calls.empty()) {
+  if (message.content.empty() && request.echoed_message.empty() && !message.tool_calls.empty()) {
     json.null();
   } else {
-    write_joined(request.echo_text, message.content, json);
+    write_joined(request.echoed_message, message.content, json);
   }
   json.key("refusal");
   json.null();
@@ -257,7 +257,7 @@ void chat_role_chunk(const ResponseHeader& header, const ChatRequest& request, C
   json.key("delta");
   json.begin_object();
   json.field("role", "assistant");
-  json.field("content", request.echo_text);
+  json.field("content", request.echoed_message);
   json.end_object();
   json.key("logprobs");
   json.null();

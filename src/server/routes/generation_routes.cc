@@ -172,10 +172,10 @@ void isolate_by_key(const ServerState& state, const RequestContext& context, Req
   request.cache_salt = state.config.keys.cache_salt(context.key_idx) + request.cache_salt;
 }
 
-ResponseContext response_context(const ServerState& state, const RequestContext& context,
-                                 const char* id_prefix, const std::vector<Request>& requests) {
+ResponseInfo response_info(const ServerState& state, const RequestContext& context,
+                           const char* id_prefix, const std::vector<Request>& requests) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  ResponseContext response;
+  ResponseInfo response;
   response.header = {.id = id_prefix + context.log.id,
                      .model = state.config.model_names.front(),
                      .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
@@ -194,46 +194,46 @@ std::vector<std::string> prompt_texts(const ServerState& state,
   return texts;
 }
 
-bool is_forced(const ChatRequest& wanted) {
-  return wanted.tool_choice == ToolChoice::kRequired || wanted.tool_choice == ToolChoice::kNamed;
+bool is_forced(const ChatRequest& chat) {
+  return chat.tool_choice == ToolChoice::kRequired || chat.tool_choice == ToolChoice::kNamed;
 }
 
 // Returns the configuration of the parser that splits the model's output into reasoning, content
 // and tool calls.
-OutputParserConfig parser_config(const ServerState& state, const ChatRequest& wanted,
+OutputParserConfig parser_config(const ServerState& state, const ChatRequest& chat,
                                  const std::string& prompt) {
   OutputParserConfig config;
   config.starts_in_reasoning =
       !state.config.reasoning_parser.empty() && prompt_opens_reasoning(prompt);
   // A sequence whose text is restricted from its first token on cannot contain reasoning.
-  const bool is_restricted = is_forced(wanted) || wanted.restriction.has_value();
+  const bool is_restricted = is_forced(chat) || chat.restriction.has_value();
   if (!is_restricted || config.starts_in_reasoning) {
     config.reasoning_parser = state.config.reasoning_parser;
   }
-  if (wanted.tool_choice == ToolChoice::kNone) return config;
+  if (chat.tool_choice == ToolChoice::kNone) return config;
   config.tool_call_parser = state.config.tool_call_parser;
-  config.single_call = !wanted.parallel_tool_calls;
-  for (const Tool& tool : wanted.tools) config.tool_names.push_back(tool.name);
-  if (wanted.tool_choice == ToolChoice::kRequired) config.forced = ForcedCall::kAny;
-  if (wanted.tool_choice == ToolChoice::kNamed) {
+  config.keeps_first_call_only = !chat.parallel_tool_calls;
+  for (const Tool& tool : chat.tools) config.tool_names.push_back(tool.name);
+  if (chat.tool_choice == ToolChoice::kRequired) config.forced = ForcedCall::kAny;
+  if (chat.tool_choice == ToolChoice::kNamed) {
     config.forced = ForcedCall::kNamed;
-    config.tool_names = {wanted.named_tool};
+    config.tool_names = {chat.named_tool};
   }
   return config;
 }
 
-std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& wanted) {
-  Result<std::string> prompt = state.engine.render_chat(wanted.conversation.variables);
+std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat) {
+  Result<std::string> prompt = state.engine.render_chat(chat.conversation.variables);
   if (!prompt.ok()) return api_error(prompt.status());
   if (auto error = check_prompt_bytes(state, prompt->size())) return error;
-  if (const auto& continuation = wanted.conversation.continuation) {
+  if (const auto& continuation = chat.conversation.continuation) {
     if (auto error = continue_from(*continuation, *prompt)) return error;
   }
-  wanted.conversation = {};  // its memory is no longer needed
-  Request& request = wanted.engine_request;
+  chat.conversation = {};  // its memory is no longer needed
+  Request& request = chat.engine_request;
   request.prompt = *std::move(prompt);
   if (auto error = prepare_prompt(state, request)) return error;
-  if (wanted.tool_choice == ToolChoice::kAuto &&
+  if (chat.tool_choice == ToolChoice::kAuto &&
       needs_special_tokens(state.config.tool_call_parser)) {
     request.sampling.skip_special_tokens = false;
   }
@@ -246,49 +246,49 @@ void post_completions(ServerState& state, RequestContext&& context) {
   Parsed<CompletionRequest> parsed =
       parse_completion_request(context.request.body, request_defaults(state));
   if (parsed.error) return context.refuse(*parsed.error);
-  CompletionRequest& wanted = parsed.request;
-  if (refuse_unknown_model(state, context, wanted.model)) return;
+  CompletionRequest& completion = parsed.request;
+  if (refuse_unknown_model(state, context, completion.model)) return;
   // Refuses the request before tokenizing if there is no capacity.
   const int num_sequences =
-      static_cast<int>(wanted.prompts.size()) * wanted.engine_request.sampling.n;
+      static_cast<int>(completion.prompts.size()) * completion.engine_request.sampling.n;
   const Status capacity = state.admission.check_capacity(context.key_idx, num_sequences);
   if (!capacity.ok()) return context.refuse(api_error(capacity));
-  isolate_by_key(state, context, wanted.engine_request);
-  PreparedGeneration generation = {.is_stream = wanted.streaming.stream,
-                                   .restriction = wanted.restriction};
+  isolate_by_key(state, context, completion.engine_request);
+  PreparedGeneration generation = {.is_stream = completion.streaming.stream,
+                                   .restriction = completion.restriction};
   std::vector<Request>& requests = generation.requests;
-  for (CompletionPrompt& prompt : wanted.prompts) {
-    requests.push_back(wanted.engine_request);
+  for (CompletionPrompt& prompt : completion.prompts) {
+    requests.push_back(completion.engine_request);
     requests.back().prompt = std::move(prompt.text);
     requests.back().prompt_token_ids = std::move(prompt.token_ids);
     if (const auto error = prepare_prompt(state, requests.back())) return context.refuse(*error);
   }
-  ResponseContext response = response_context(state, context, "cmpl-", requests);
-  if (wanted.echo) response.prompt_texts = prompt_texts(state, requests);
-  generation.writer = make_response_writer(std::move(wanted), std::move(response));
+  ResponseInfo response = response_info(state, context, "cmpl-", requests);
+  if (completion.echo) response.prompt_texts = prompt_texts(state, requests);
+  generation.writer = make_response_writer(std::move(completion), std::move(response));
   generate(state, std::move(context), std::move(generation));
 }
 
 void post_chat_completions(ServerState& state, RequestContext&& context) {
   Parsed<ChatRequest> parsed = parse_chat_request(context.request.body, request_defaults(state));
   if (parsed.error) return context.refuse(*parsed.error);
-  ChatRequest& wanted = parsed.request;
-  if (refuse_unknown_model(state, context, wanted.model)) return;
+  ChatRequest& chat = parsed.request;
+  if (refuse_unknown_model(state, context, chat.model)) return;
   // Refuses the request before rendering and tokenizing if there is no capacity.
   const Status capacity =
-      state.admission.check_capacity(context.key_idx, wanted.engine_request.sampling.n);
+      state.admission.check_capacity(context.key_idx, chat.engine_request.sampling.n);
   if (!capacity.ok()) return context.refuse(api_error(capacity));
-  if (const auto error = prepare_chat(state, wanted)) return context.refuse(*error);
-  isolate_by_key(state, context, wanted.engine_request);
+  if (const auto error = prepare_chat(state, chat)) return context.refuse(*error);
+  isolate_by_key(state, context, chat.engine_request);
   PreparedGeneration generation = {
-      .is_stream = wanted.streaming.stream,
-      .restriction = is_forced(wanted) ? forced_call_schema(wanted) : wanted.restriction};
-  generation.requests.push_back(wanted.engine_request);
-  ResponseContext response = response_context(state, context, "chatcmpl-", generation.requests);
-  response.parser = parser_config(state, wanted, wanted.engine_request.prompt);
+      .is_stream = chat.streaming.stream,
+      .restriction = is_forced(chat) ? forced_call_schema(chat) : chat.restriction};
+  generation.requests.push_back(chat.engine_request);
+  ResponseInfo response = response_info(state, context, "chatcmpl-", generation.requests);
+  response.parser = parser_config(state, chat, chat.engine_request.prompt);
   generation.reasons_first = response.parser.starts_in_reasoning;
   Result<std::unique_ptr<ResponseWriter>> writer =
-      make_response_writer(std::move(wanted), std::move(response));
+      make_response_writer(std::move(chat), std::move(response));
   if (!writer.ok()) return context.refuse(api_error(writer.status()));
   generation.writer = std::move(*writer);
   generate(state, std::move(context), std::move(generation));

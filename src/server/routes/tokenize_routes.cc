@@ -28,19 +28,19 @@ ApiError too_long(const ServerState& state, std::string field, std::string_view 
 }
 
 // Reads the text of the conversation or the prompt. Checks its size before searching it.
-std::optional<ApiError> read_text(const ServerState& state, TokenizeRequest& wanted,
+std::optional<ApiError> read_text(const ServerState& state, TokenizeRequest& request,
                                   std::string& text) {
-  const bool is_chat = wanted.conversation.has_value();
-  Result<std::string> given = is_chat ? state.engine.render_chat(wanted.conversation->variables)
-                                      : Result<std::string>(std::move(wanted.prompt));
+  const bool is_chat = request.conversation.has_value();
+  Result<std::string> given = is_chat ? state.engine.render_chat(request.conversation->variables)
+                                      : Result<std::string>(std::move(request.prompt));
   if (!given.ok()) return api_error(given.status());
   if (given->size() > state.config.max_tokenize_bytes) {
     return too_long(
         state, is_chat ? "messages" : "prompt",
         fmt::format("{} of {} bytes", is_chat ? "a rendered prompt" : "a text", given->size()));
   }
-  if (is_chat && wanted.conversation->continuation) {
-    if (auto error = continue_from(*wanted.conversation->continuation, *given)) return error;
+  if (is_chat && request.conversation->continuation) {
+    if (auto error = continue_from(*request.conversation->continuation, *given)) return error;
   }
   text = *std::move(given);
   return std::nullopt;
@@ -94,17 +94,17 @@ void post_tokenize(ServerState& state, RequestContext&& context) {
   Parsed<TokenizeRequest> parsed =
       parse_tokenize_request(context.request.body, request_defaults(state));
   if (parsed.error) return context.refuse(*parsed.error);
-  TokenizeRequest& wanted = parsed.request;
-  if (refuse_unknown_model(state, context, wanted.model)) return;
+  TokenizeRequest& request = parsed.request;
+  if (refuse_unknown_model(state, context, request.model)) return;
   std::string text;
-  if (const auto error = read_text(state, wanted, text)) return context.refuse(*error);
-  const auto ids = state.engine.encode(text, wanted.add_special_tokens);
+  if (const auto error = read_text(state, request, text)) return context.refuse(*error);
+  const auto ids = state.engine.encode(text, request.add_special_tokens);
   if (!ids.ok()) return context.refuse(api_error(ids.status()));
   if (ids->size() > max_tokens(state)) {
-    const char* const field = wanted.conversation ? "messages" : "prompt";
+    const char* const field = request.conversation ? "messages" : "prompt";
     return context.refuse(too_long(state, field, fmt::format("{} tokens", ids->size())));
   }
-  context.respond(tokens_body(state.engine, *ids, wanted.return_token_strs));
+  context.respond(tokens_body(state.engine, *ids, request.return_token_strs));
 }
 
 void post_detokenize(ServerState& state, RequestContext&& context) {

@@ -75,7 +75,7 @@ class StreamingParser final : public OutputParser {
  public:
   explicit StreamingParser(const OutputParserConfig& config)
       : tool_names_(config.tool_names),
-        out_(config.make_id != nullptr ? config.make_id : random_id, config.single_call),
+        out_(config.make_id != nullptr ? config.make_id : random_id, config.keeps_first_call_only),
         think_(!config.reasoning_parser.empty(), config.starts_in_reasoning),
         tools_(make_tools(config)) {}
 

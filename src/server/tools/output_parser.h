@@ -68,7 +68,7 @@ struct OutputParserConfig {
   std::vector<std::string> tool_names;  // the call's tools; calls of other names are content
   ForcedCall forced = ForcedCall::kNo;  // takes precedence over tool_call_parser
   bool starts_in_reasoning = false;     // the prompt already opens the block
-  bool single_call = false;             // parallel_tool_calls is false: later calls are dropped
+  bool keeps_first_call_only = false;   // parallel_tool_calls is false: later calls are dropped
   // Returns 24 random letters and digits, from which ids are made ("call_…"; Mistral's templates
   // require the first nine alone). Null: random_id(). Tests pass a fixed sequence.
   std::string (*make_id)() = nullptr;

@@ -61,8 +61,8 @@ class Marker {
 // Collects the delta of one feed() and tracks which call is being written.
 class MessageWriter {
  public:
-  MessageWriter(std::string (*make_id)(), bool single_call)
-      : make_id_(make_id), single_call_(single_call) {}
+  MessageWriter(std::string (*make_id)(), bool keeps_first_call_only)
+      : make_id_(make_id), keeps_first_call_only_(keeps_first_call_only) {}
 
   void reasoning(std::string_view text) { delta_.reasoning += text; }
   // Adds content. White space next to a call or at the start of the content is held until the
@@ -74,10 +74,10 @@ class MessageWriter {
   MessageDelta take() { return std::exchange(delta_, {}); }
 
  private:
-  bool is_dropped() const { return single_call_ && num_calls_ > 1; }
+  bool is_dropped() const { return keeps_first_call_only_ && num_calls_ > 1; }
 
   std::string (*make_id_)();
-  bool single_call_;
+  bool keeps_first_call_only_;
   int num_calls_ = 0;
   bool at_boundary_ = true;
   std::string spaces_;

@@ -97,7 +97,7 @@ TEST(ParseChat, TakesTheFieldsOfChats) {
   EXPECT_FALSE(request.parallel_tool_calls);
   EXPECT_FALSE(request.include_reasoning);
   EXPECT_TRUE(request.streaming.stream);
-  EXPECT_EQ(request.echo_text, "");
+  EXPECT_EQ(request.echoed_message, "");
   EXPECT_EQ(request.restriction.value().grammar.kind, GrammarSpec::Kind::kJsonObject);
   EXPECT_EQ(hello(R"("logprobs": true)").engine_request.sampling.logprobs, 0);
   EXPECT_EQ(hello(R"("logprobs": false, "top_logprobs": 0)").engine_request.sampling.logprobs,
@@ -251,7 +251,7 @@ TEST(ParseChat, MarksTheMessageToContinue) {
       parsed(messages + R"(, "continue_final_message": true, "echo": true)");
   ASSERT_TRUE(request.conversation.continuation);
   EXPECT_EQ(request.conversation.continuation->content, "So: ");
-  EXPECT_EQ(request.echo_text, "So: ");
+  EXPECT_EQ(request.echoed_message, "So: ");
   EXPECT_THAT(json_of(request.conversation.variables),
               HasSubstr(R"("add_generation_prompt":false)"));
   EXPECT_THAT(json_of(request.conversation.variables), HasSubstr(R"("content":"x")"));

@@ -1,9 +1,10 @@
+#include "server/openai/responses.h"
+
 #include <gmock/gmock.h>
 
 #include <array>
 
 #include "base/json.h"
-#include "server/openai/responses.h"
 
 namespace quire::server {
 namespace {
@@ -83,7 +84,8 @@ TEST(CompletionBody, SaysWhatStoppedIt) {
                            .prompt_logprobs = {},
                            .prompt_token_ids = nullptr,
                            .stop_reason = std::move(reason)};
-    const std::string body = completion_body(kHeader, completion_request(), {choice}, kUsage, decode);
+    const std::string body =
+        completion_body(kHeader, completion_request(), {choice}, kUsage, decode);
     const size_t start = body.find("\"stop_reason\":") + 14;
     return body.substr(start, body.find('}', start) - start);
   };
@@ -160,7 +162,8 @@ TEST(CompletionChunk, StreamsTextThenItsEnd) {
             R"({"index":1,"text":"Hi","logprobs":null,"finish_reason":null,"stop_reason":null}],)"
             R"("usage":null})");
   out.clear();
-  completion_chunk(kHeader, request, choice, end_of(FinishReason::kStop, "END"), &kUsage, decode, out);
+  completion_chunk(kHeader, request, choice, end_of(FinishReason::kStop, "END"), &kUsage, decode,
+                   out);
   EXPECT_EQ(valid(out),
             R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"m","choices":[)"
             R"({"index":1,"text":"","logprobs":null,"finish_reason":"stop","stop_reason":"END"}],)"
@@ -186,8 +189,8 @@ TEST(CompletionChunk, EchoesAndGoesOnCountingCharacters) {
   EXPECT_THAT(valid(out), HasSubstr(R"("text":"Hi日 \"x\"\n","logprobs":{"tokens":["Hi","日",)"));
   EXPECT_THAT(out, HasSubstr(R"("text_offset":[0,2,3])"));
   out.clear();
-  completion_chunk(kHeader, request, choice, output_of("Hi", {1}, {{{1, -0.25F, 1}}}), nullptr, decode,
-                   out);
+  completion_chunk(kHeader, request, choice, output_of("Hi", {1}, {{{1, -0.25F, 1}}}), nullptr,
+                   decode, out);
   EXPECT_THAT(valid(out), HasSubstr(R"("text":"Hi","logprobs":{"tokens":["Hi"],)"
                                     R"("token_logprobs":[-0.25],"top_logprobs":[{"Hi":-0.25}],)"
                                     R"("text_offset":[8]})"));
@@ -253,7 +256,7 @@ TEST(ChatBody, HasToolCalls) {
 TEST(ChatChunk, StreamsRoleContentAndCalls) {
   ChatRequest request;
   request.tool_choice = ToolChoice::kAuto;
-  request.echo_text = "So ";
+  request.echoed_message = "So ";
   ChoiceStream choice = {.index = 2};
   std::string out;
   chat_role_chunk(kHeader, request, choice, nullptr, decode, out);
@@ -290,7 +293,8 @@ TEST(ChatChunk, LosesNoLogprobsOfTextThatIsHeldBack) {
   const Output output = output_of("", {1}, {{{1, -0.5F, 1}}});
   EXPECT_FALSE(chat_chunk_has_news(request, {}, output));
   request.include_reasoning = false;
-  EXPECT_FALSE(chat_chunk_has_news(request, {.reasoning = "x", .content = "", .tool_calls = {}}, {}));
+  EXPECT_FALSE(
+      chat_chunk_has_news(request, {.reasoning = "x", .content = "", .tool_calls = {}}, {}));
   EXPECT_TRUE(chat_chunk_has_news(request, {}, end_of(FinishReason::kStop)));
   request.engine_request.sampling.logprobs = 0;
   EXPECT_TRUE(chat_chunk_has_news(request, {}, output));

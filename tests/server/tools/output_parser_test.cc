@@ -175,7 +175,7 @@ TEST(OutputParser, MakesIdsOfTheirFormat) {
 
 TEST(OutputParser, DropsFurtherCallsWhereOneIsWanted) {
   OutputParserConfig config = config_of("mistral");
-  config.single_call = true;
+  config.keeps_first_call_only = true;
   const auto message = parse(config, "[TOOL_CALLS]add{\"a\":1}[TOOL_CALLS]add{\"a\":2} end");
   EXPECT_EQ(calls_of(message), "add({\"a\":1})");
   EXPECT_EQ(message.content, " end");
