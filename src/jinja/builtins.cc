@@ -10,7 +10,7 @@
 
 namespace quire::jinja {
 
-int64_t Bound::integer(size_t idx, int64_t otherwise) const {
+int64_t BoundArgs::integer(size_t idx, int64_t otherwise) const {
   if ((*this)[idx] == nullptr) return otherwise;
   if (value(idx).is_undefined()) fail(value(idx).undefined_reason());
   if (!value(idx).is_integral()) {
@@ -19,7 +19,7 @@ int64_t Bound::integer(size_t idx, int64_t otherwise) const {
   return value(idx).as_int();
 }
 
-const std::string& Bound::text(size_t idx) const {
+const std::string& BoundArgs::text(size_t idx) const {
   if (!value(idx).is_string()) {
     fail(fmt::format("an argument must be str, not {}", value(idx).type_name()));
   }
@@ -28,7 +28,7 @@ const std::string& Bound::text(size_t idx) const {
 }
 
 Value call_builtin(Interpreter& vm, const Builtin& builtin, const Value& self, const Args& args) {
-  Bound bound(vm.budget, args);
+  BoundArgs bound(vm.budget, args);
   const Signature& params = builtin.params;
   if (params.variadic) return builtin.run(vm, self, bound);
   if (args.positional.size() > params.count) {
@@ -60,15 +60,15 @@ Value call_builtin(Interpreter& vm, const Builtin& builtin, const Value& self, c
 namespace {
 
 template <bool (Value::*kIs)() const>
-Value is(Interpreter&, const Value& self, const Bound&) {
+Value is(Interpreter&, const Value& self, const BoundArgs&) {
   return Value::boolean((self.*kIs)());
 }
 
-Value defined(Interpreter&, const Value& self, const Bound&) {
+Value defined(Interpreter&, const Value& self, const BoundArgs&) {
   return Value::boolean(!self.is_undefined());
 }
 template <bool kFlag>
-Value is_flag(Interpreter&, const Value& self, const Bound&) {
+Value is_flag(Interpreter&, const Value& self, const BoundArgs&) {
   return Value::boolean(self.is_bool() && self.as_bool() == kFlag);
 }
 
@@ -77,42 +77,42 @@ Value remainder_is(Interpreter& vm, const Value& self, const Value& divisor, int
   return Value::boolean(equal(rest, Value::integer(wanted), &vm.budget));
 }
 template <int64_t kRemainder>
-Value parity(Interpreter& vm, const Value& self, const Bound&) {
+Value parity(Interpreter& vm, const Value& self, const BoundArgs&) {
   return remainder_is(vm, self, Value::integer(2), kRemainder);
 }
-Value divisibleby(Interpreter& vm, const Value& self, const Bound& args) {
+Value divisibleby(Interpreter& vm, const Value& self, const BoundArgs& args) {
   return remainder_is(vm, self, args.value(0), 0);
 }
 
 template <CompareOp kOp>
-Value compares(Interpreter& vm, const Value& self, const Bound& args) {
+Value compares(Interpreter& vm, const Value& self, const BoundArgs& args) {
   return Value::boolean(compare(vm, kOp, self, args.value(0)));
 }
 
-Value sameas(Interpreter&, const Value& self, const Bound& args) {
+Value sameas(Interpreter&, const Value& self, const BoundArgs& args) {
   return Value::boolean(self.is_same(args.value(0)));
 }
-Value iterable(Interpreter&, const Value& self, const Bound&) {
+Value iterable(Interpreter&, const Value& self, const BoundArgs&) {
   return Value::boolean(is_iterable(self));
 }
-Value sequence(Interpreter&, const Value& self, const Bound&) {
+Value sequence(Interpreter&, const Value& self, const BoundArgs&) {
   return Value::boolean(self.is_undefined() || self.is_string() || self.is_sequence() ||
                         self.is_dict() || self.object_as<Range>() != nullptr);
 }
-Value callable(Interpreter&, const Value& self, const Bound&) {
+Value callable(Interpreter&, const Value& self, const BoundArgs&) {
   return Value::boolean((self.is_object() && self.object()->callable()) || self.is_undefined());
 }
-Value escaped(Interpreter&, const Value& self, const Bound&) {
+Value escaped(Interpreter&, const Value& self, const BoundArgs&) {
   return Value::boolean(self.is_string() && self.text()->markup);
 }
 template <bool (*kIsCase)(std::string_view)>
-Value has_case(Interpreter& vm, const Value& self, const Bound&) {
+Value has_case(Interpreter& vm, const Value& self, const BoundArgs&) {
   const std::string text = to_str(self, vm.budget);
   vm.budget.read(text.size() * 2);
   return Value::boolean(kIsCase(text));
 }
 template <const Builtin* (*kFind)(std::string_view)>
-Value exists(Interpreter& vm, const Value& self, const Bound&) {
+Value exists(Interpreter& vm, const Value& self, const BoundArgs&) {
   if (!self.is_string()) return Value::boolean(false);
   vm.budget.read(self.as_string().size());
   return Value::boolean(kFind(self.as_string()) != nullptr);
@@ -162,7 +162,7 @@ constexpr Builtin kTests[] = {
 
 // ---- global functions
 
-Value range(Interpreter& vm, const Value&, const Bound& args) {
+Value range(Interpreter& vm, const Value&, const BoundArgs& args) {
   const bool one = args[1] == nullptr;
   return vm.make_object(std::make_shared<Range>(
       one ? 0 : args.integer(0), one ? args.integer(0) : args.integer(1), args.integer(2, 1)));
@@ -190,11 +190,11 @@ std::vector<Dict::Entry> dict_entries(Interpreter& vm, const Args& args) {
   return entries;
 }
 
-Value dict(Interpreter& vm, const Value&, const Bound& args) {
+Value dict(Interpreter& vm, const Value&, const BoundArgs& args) {
   return vm.make_dict(dict_entries(vm, *args.raw));
 }
 
-Value make_namespace(Interpreter& vm, const Value&, const Bound& args) {
+Value make_namespace(Interpreter& vm, const Value&, const BoundArgs& args) {
   auto space = std::make_shared<Namespace>();
   Value made = vm.make_mutable(space);
   for (const auto& [key, value] : dict_entries(vm, *args.raw)) {
@@ -232,13 +232,13 @@ std::optional<Value> Cycler::attribute(Interpreter& vm, std::string_view name) {
   });
 }
 
-Value cycler(Interpreter& vm, const Value&, const Bound& args) {
+Value cycler(Interpreter& vm, const Value&, const BoundArgs& args) {
   const size_t num_items = args.raw->positional.size();
   vm.budget.visit(num_items);
   return vm.make_object(std::make_shared<Cycler>(args.raw->positional), num_items * sizeof(Value));
 }
 
-Value joiner(Interpreter& vm, const Value&, const Bound& args) {
+Value joiner(Interpreter& vm, const Value&, const BoundArgs& args) {
   const Value separator = args[0] == nullptr ? vm.make_string(", ") : args.value(0);
   return vm.make_function(separator.depth() + 1,
                           [separator, used = false](Interpreter&, const Args& given) mutable {
@@ -247,12 +247,12 @@ Value joiner(Interpreter& vm, const Value&, const Bound& args) {
                           });
 }
 
-Value raise_exception(Interpreter& vm, const Value&, const Bound& args) {
+Value raise_exception(Interpreter& vm, const Value&, const BoundArgs& args) {
   fail(to_str(args.value(0), vm.budget));
 }
 
 // Formats each directive separately, because a format can ask libc for a width of gigabytes.
-Value strftime_now(Interpreter& vm, const Value&, const Bound& args) {
+Value strftime_now(Interpreter& vm, const Value&, const BoundArgs& args) {
   constexpr std::string_view kDirectives = "aAbBcCdDeFgGhHIjklmMnprRsStTuUVwWxXyY%";
   const time_t seconds = vm.limits.now_unix_s.value_or(::time(nullptr));
   ::tm time{};
@@ -297,27 +297,27 @@ constexpr Builtin kGlobals[] = {
 // ---- methods of dicts and lists
 
 template <DictView::Part kPart>
-Value view(Interpreter& vm, const Value& self, const Bound&) {
+Value view(Interpreter& vm, const Value& self, const BoundArgs&) {
   return vm.make_object(std::make_shared<DictView>(self.dict(), kPart));
 }
 
-Value get(Interpreter& vm, const Value& self, const Bound& args) {
+Value get(Interpreter& vm, const Value& self, const BoundArgs& args) {
   if (const Value* value = self.dict()->find(args.value(0), &vm.budget)) return *value;
   return args[1] == nullptr ? Value() : args.value(1);
 }
 
 // Values are immutable, so a copy is the value itself.
-Value copy(Interpreter&, const Value& self, const Bound&) {
+Value copy(Interpreter&, const Value& self, const BoundArgs&) {
   return self;
 }
 
-Value count(Interpreter& vm, const Value& self, const Bound& args) {
+Value count(Interpreter& vm, const Value& self, const BoundArgs& args) {
   int64_t found = 0;
   for (const Value& item : self.items()) found += equal(item, args.value(0), &vm.budget);
   return Value::integer(found);
 }
 
-Value index(Interpreter& vm, const Value& self, const Bound& args) {
+Value index(Interpreter& vm, const Value& self, const BoundArgs& args) {
   for (size_t i = 0; i < self.items().size(); ++i) {
     if (equal(self.items()[i], args.value(0), &vm.budget)) {
       return Value::integer(static_cast<int64_t>(i));

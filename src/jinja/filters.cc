@@ -76,7 +76,7 @@ Value item_at(Interpreter& vm, const Value& self, int64_t idx) {
   return self.is_string() ? vm.make_string(item.as_string()) : item;
 }
 
-Value first(Interpreter& vm, const Value& self, const Bound&) {
+Value first(Interpreter& vm, const Value& self, const BoundArgs&) {
   if (auto* iterator = self.object_as<Iterator>()) {
     if (std::optional<Value> item = iterator->next()) return *item;
   } else if (has_positions(self)) {
@@ -88,7 +88,7 @@ Value first(Interpreter& vm, const Value& self, const Bound&) {
   return Value::undefined("No first item, sequence was empty.");
 }
 
-Value last(Interpreter& vm, const Value& self, const Bound&) {
+Value last(Interpreter& vm, const Value& self, const BoundArgs&) {
   if (self.object_as<Iterator>() != nullptr) fail("'generator' object is not reversible");
   if (self.is_undefined()) fail("'Undefined' object is not reversible");
   if (has_positions(self) && truthy(self)) return item_at(vm, self, -1);
@@ -97,23 +97,23 @@ Value last(Interpreter& vm, const Value& self, const Bound&) {
   return items.back();
 }
 
-Value length(Interpreter&, const Value& self, const Bound&) {
+Value length(Interpreter&, const Value& self, const BoundArgs&) {
   const std::optional<int64_t> count = length_of(self);
   if (!count) fail(fmt::format("object of type '{}' has no len()", self.type_name()));
   return Value::integer(*count);
 }
 
-Value list(Interpreter& vm, const Value& self, const Bound&) {
+Value list(Interpreter& vm, const Value& self, const BoundArgs&) {
   return vm.make_list(to_items(vm, self));
 }
 
-Value items(Interpreter& vm, const Value& self, const Bound&) {
+Value items(Interpreter& vm, const Value& self, const BoundArgs&) {
   if (self.is_undefined()) return vm.make_iterator({});
   if (!self.is_dict()) fail("Can only get item pairs from a mapping.");
   return vm.make_iterator(*DictView(self.dict(), DictView::Part::kItems).iterate(vm));
 }
 
-Value reverse(Interpreter& vm, const Value& self, const Bound&) {
+Value reverse(Interpreter& vm, const Value& self, const BoundArgs&) {
   if (self.is_string()) {
     return get_slice(vm, self, Value(), Value(), Value::integer(-1));
   }
@@ -125,7 +125,7 @@ Value reverse(Interpreter& vm, const Value& self, const Bound&) {
   return vm.make_iterator(std::move(values));
 }
 
-Value sort(Interpreter& vm, const Value& self, const Bound& args) {
+Value sort(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const bool case_sensitive = args.flag(1);
   std::vector<Value> paths;
   if (args.has(2) && args.value(2).is_string()) {
@@ -148,7 +148,7 @@ Value sort(Interpreter& vm, const Value& self, const Bound& args) {
   return vm.make_list(sorted(vm, std::move(pairs), args.flag(0)));
 }
 
-Value dictsort(Interpreter& vm, const Value& self, const Bound& args) {
+Value dictsort(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const std::string by = args[1] == nullptr ? "key" : args.text(1);
   if (by != "key" && by != "value") fail("You can only sort by either \"key\" or \"value\"");
   if (!self.is_dict()) {
@@ -163,7 +163,7 @@ Value dictsort(Interpreter& vm, const Value& self, const Bound& args) {
   return vm.make_list(sorted(vm, std::move(pairs), args.flag(2)));
 }
 
-Value unique(Interpreter& vm, const Value& self, const Bound& args) {
+Value unique(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const auto before = [&](const Value& a, const Value& b) {
     return compare_keys(a, b, &vm.budget) < 0;
   };
@@ -178,7 +178,7 @@ Value unique(Interpreter& vm, const Value& self, const Bound& args) {
 }
 
 template <bool kMaximum>
-Value extreme(Interpreter& vm, const Value& self, const Bound& args) {
+Value extreme(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const std::vector<Value> values = to_items(vm, self);
   if (values.empty()) return Value::undefined("No aggregated item, sequence was empty.");
   size_t best = 0;
@@ -191,7 +191,7 @@ Value extreme(Interpreter& vm, const Value& self, const Bound& args) {
   }
   return values[best];
 }
-Value sum(Interpreter& vm, const Value& self, const Bound& args) {
+Value sum(Interpreter& vm, const Value& self, const BoundArgs& args) {
   Value total = args[1] == nullptr ? Value::integer(0) : args.value(1);
   if (total.is_string()) fail("sum() can't sum strings [use ''.join(seq) instead]");
   for (const Value& item : to_items(vm, self)) {
@@ -201,7 +201,7 @@ Value sum(Interpreter& vm, const Value& self, const Bound& args) {
   return total;
 }
 
-Value batch(Interpreter& vm, const Value& self, const Bound& args) {
+Value batch(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const int64_t size = args.integer(0);
   std::vector<Value> batches, current;
   for (const Value& item : to_items(vm, self)) {
@@ -221,7 +221,7 @@ Value batch(Interpreter& vm, const Value& self, const Bound& args) {
   return vm.make_iterator(std::move(batches));
 }
 
-Value slice(Interpreter& vm, const Value& self, const Bound& args) {
+Value slice(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const std::vector<Value> values = to_items(vm, self);
   const int64_t count = args.integer(0);
   if (count == 0) fail("integer division or modulo by zero");
@@ -238,7 +238,7 @@ Value slice(Interpreter& vm, const Value& self, const Bound& args) {
   return vm.make_iterator(std::move(slices));
 }
 
-Value groupby(Interpreter& vm, const Value& self, const Bound& args) {
+Value groupby(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const bool case_sensitive = args.flag(2);
   std::vector<Keyed> pairs;
   for (const Value& item : to_items(vm, self)) {
@@ -263,7 +263,7 @@ Value groupby(Interpreter& vm, const Value& self, const Bound& args) {
   return vm.make_list(std::move(groups));
 }
 
-Value attr(Interpreter& vm, const Value& self, const Bound& args) {
+Value attr(Interpreter& vm, const Value& self, const BoundArgs& args) {
   if (self.is_undefined()) fail(self.undefined_reason());
   const std::string& name = args.text(0);
   // Unlike a.b, this filter does not fall back to a['b'].
@@ -273,7 +273,7 @@ Value attr(Interpreter& vm, const Value& self, const Bound& args) {
   return get_attribute(vm, self, name);
 }
 
-Value default_value(Interpreter& vm, const Value& self, const Bound& args) {
+Value default_value(Interpreter& vm, const Value& self, const BoundArgs& args) {
   if (!self.is_undefined() && !(args.flag(1) && !truthy(self))) return self;
   return args[0] == nullptr ? vm.make_string("") : args.value(0);
 }
@@ -292,7 +292,7 @@ const Builtin& named(const Value& name, const Builtin* (*find)(std::string_view)
   fail(fmt::format("No {} named '{}'.", kind, name.is_string() ? name.as_string() : "?"));
 }
 
-Value map(Interpreter& vm, const Value& self, const Bound& bound) {
+Value map(Interpreter& vm, const Value& self, const BoundArgs& bound) {
   if (!truthy(self)) return vm.make_iterator({});
   Args args = *bound.raw;
   std::vector<Value> mapped;
@@ -319,7 +319,7 @@ Value map(Interpreter& vm, const Value& self, const Bound& bound) {
 }
 
 template <bool kByAttribute, bool kWanted>
-Value choose(Interpreter& vm, const Value& self, const Bound& bound) {
+Value choose(Interpreter& vm, const Value& self, const BoundArgs& bound) {
   if (!truthy(self)) return vm.make_iterator({});
   Args args = *bound.raw;
   if (kByAttribute && args.positional.empty()) fail("Missing parameter for attribute name");
@@ -348,7 +348,7 @@ Value truncated(double number) {
   return Value::integer(static_cast<int64_t>(number));
 }
 
-Value int_filter(Interpreter& vm, const Value& self, const Bound& args) {
+Value int_filter(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const Value otherwise = args[0] == nullptr ? Value::integer(0) : args.value(0);
   if (self.is_undefined()) fail(self.undefined_reason());
   if (self.is_integral()) return Value::integer(self.as_int());
@@ -365,7 +365,7 @@ Value int_filter(Interpreter& vm, const Value& self, const Bound& args) {
   return number && std::isfinite(*number) ? truncated(*number) : otherwise;
 }
 
-Value float_filter(Interpreter& vm, const Value& self, const Bound& args) {
+Value float_filter(Interpreter& vm, const Value& self, const BoundArgs& args) {
   if (self.is_undefined()) fail(self.undefined_reason());
   if (self.is_number()) return Value::real(self.as_float());
   if (self.is_string()) {
@@ -377,14 +377,14 @@ Value float_filter(Interpreter& vm, const Value& self, const Bound& args) {
   return args[0] == nullptr ? Value::real(0) : args.value(0);
 }
 
-Value abs_filter(Interpreter&, const Value& self, const Bound&) {
+Value abs_filter(Interpreter&, const Value& self, const BoundArgs&) {
   if (self.is_float()) return Value::real(std::fabs(self.as_float()));
   if (self.is_undefined()) fail(self.undefined_reason());
   if (!self.is_integral()) fail(fmt::format("bad operand type for abs(): '{}'", self.type_name()));
   return self.as_int() < 0 ? negate(self, true) : Value::integer(self.as_int());
 }
 
-Value round_filter(Interpreter&, const Value& self, const Bound& args) {
+Value round_filter(Interpreter&, const Value& self, const BoundArgs& args) {
   const int64_t precision = args.integer(0);
   const std::string method = args[1] == nullptr ? "common" : args.text(1);
   if (method != "common" && method != "ceil" && method != "floor") {

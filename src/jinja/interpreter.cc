@@ -203,20 +203,20 @@ Interpreter::ScopeGuard::ScopeGuard(Interpreter& vm, Scope* outer)
 
 Interpreter::ScopeGuard::~ScopeGuard() {
   interpreter_.scope_ = before_;
-  if (scope_->captured) interpreter_.kept_scopes_.push_back(std::move(scope_));
+  if (scope_->is_kept) interpreter_.kept_scopes_.push_back(std::move(scope_));
 }
 
 void Interpreter::ScopeGuard::renew() {
-  if (!scope_->captured) return scope_->variables.clear();
+  if (!scope_->is_kept) return scope_->variables.clear();
   auto fresh = std::make_unique<Scope>();
   fresh->outer = scope_->outer;
   interpreter_.kept_scopes_.push_back(std::exchange(scope_, std::move(fresh)));
   interpreter_.scope_ = scope_.get();
 }
 
-Scope& Interpreter::capture_scope() {
-  for (Scope* scope = scope_; scope != nullptr && !scope->captured; scope = scope->outer) {
-    scope->captured = true;
+Scope& Interpreter::keep_scope() {
+  for (Scope* scope = scope_; scope != nullptr && !scope->is_kept; scope = scope->outer) {
+    scope->is_kept = true;
     budget.take(sizeof(Scope));  // never given back, because the scope lives until the end
   }
   return *scope_;
@@ -379,7 +379,7 @@ Value CallExpr::eval(Interpreter& vm) const {
   return vm.call(callee, std::move(args));
 }
 
-Value FilterExpr::eval(Interpreter& vm) const {
+Value FilterOrTestExpr::eval(Interpreter& vm) const {
   if (builtin == nullptr) {
     fail(fmt::format("No {} named '{}' found.", is_test ? "test" : "filter", name));
   }
@@ -387,10 +387,10 @@ Value FilterExpr::eval(Interpreter& vm) const {
   return call_builtin(vm, *builtin, input, vm.eval_args(*this, arg_names));
 }
 
-Value FilterExpr::apply(Interpreter& vm, const Value& head) const {
+Value FilterOrTestExpr::apply(Interpreter& vm, const Value& head) const {
   const Interpreter::Level level(vm);
   if (builtin == nullptr) fail(fmt::format("No filter named '{}' found.", name));
-  const auto* input = static_cast<const FilterExpr*>(operands[0].get());
+  const auto* input = static_cast<const FilterOrTestExpr*>(operands[0].get());
   return call_builtin(vm, *builtin, input == nullptr ? head : input->apply(vm, head),
                       vm.eval_args(*this, arg_names));
 }

@@ -19,7 +19,7 @@ namespace quire::jinja {
 struct Scope {
   Scope* outer = nullptr;
   std::vector<std::pair<NameId, Value>> variables;
-  bool captured = false;  // a macro refers to it, so it lives until the end of the render
+  bool is_kept = false;  // a macro refers to it, so it lives until the end of the render
 
   Value* find(NameId name, Budget& budget);
   void set(NameId name, Value value, Budget& budget);
@@ -77,7 +77,7 @@ class Interpreter {
     std::unique_ptr<Scope> scope_;
   };
   Scope& current_scope() { return *scope_; }
-  Scope& capture_scope();
+  Scope& keep_scope();
 
   // ---- making values, against the budget
   Value make_string(std::string text, bool markup = false);
@@ -179,7 +179,7 @@ std::string format_percent(Interpreter& vm, std::string_view format, const Value
 // ---- builtins: filters, tests, methods and global functions
 
 // Parameter names in order. Those before '|' are required ("old new | count"); "*" means that the
-// builtin reads all arguments itself (Bound::raw). Parsed at compile time.
+// builtin reads all arguments itself (BoundArgs::raw). Parsed at compile time.
 struct Signature {
   static constexpr size_t kMaxParams = 4;
 
@@ -206,9 +206,9 @@ struct Signature {
 };
 
 // The arguments of a call in the order of the parameters; null if not given.
-class Bound {
+class BoundArgs {
  public:
-  Bound(Budget& the_budget, const Args& args) : budget(the_budget), raw(&args) {}
+  BoundArgs(Budget& the_budget, const Args& args) : budget(the_budget), raw(&args) {}
 
   const Value* operator[](size_t idx) const { return values[idx]; }
   const Value& value(size_t idx) const { return *values[idx]; }  // for required parameters
@@ -227,7 +227,7 @@ class Bound {
 struct Builtin {
   std::string_view name;
   Signature params;
-  Value (*run)(Interpreter& vm, const Value& self, const Bound& args);
+  Value (*run)(Interpreter& vm, const Value& self, const BoundArgs& args);
 };
 
 Value call_builtin(Interpreter& vm, const Builtin& builtin, const Value& self, const Args& args);

@@ -199,7 +199,7 @@ class Lexer {
     if (text[0] == '0' &&
         (std::string_view("xXoObB").find(at(pos_ + 1)) != std::string_view::npos ||
          literal.find_first_not_of("0_") != std::string_view::npos)) {
-      fail_at(line_, fmt::format("numbers are decimal and begin with no 0; got '{}', write it so",
+      fail_at(line_, fmt::format("numbers must be decimal without a leading 0; got '{}'",
                                  shortened(text.substr(0, text.find_first_of(" \n}")))));
     }
     const std::optional<int64_t> number = digits_to_int(literal, false, 10);

@@ -599,14 +599,14 @@ class Parser : TokenReader {
     return node;
   }
 
-  void note_unknown(const FilterExpr& node) {
+  void note_unknown(const FilterOrTestExpr& node) {
     if (node.builtin != nullptr || conditional_ || unknown_) return;
     unknown_ = Error{fmt::format("No {} named '{}'.", node.is_test ? "test" : "filter", node.name),
                      node.line};
   }
 
   ExprPtr parse_filter(ExprPtr input) {
-    auto node = make<FilterExpr>(current().line, std::move(input));
+    auto node = make<FilterOrTestExpr>(current().line, std::move(input));
     node->name = expect_name();
     node->builtin = find_filter(node->name);
     note_unknown(*node);
@@ -620,7 +620,7 @@ class Parser : TokenReader {
   }
 
   ExprPtr parse_test(ExprPtr input) {
-    auto node = make<FilterExpr>(next().line, std::move(input));
+    auto node = make<FilterOrTestExpr>(next().line, std::move(input));
     const bool negated = skip_name("not");
     node->is_test = true;
     node->name = expect_name();

@@ -316,7 +316,7 @@ Flow CaptureStmt::exec(Interpreter& vm) const {
     auto [flow, text] = vm.capture([&] { return vm.exec(body); });
     if (flow != Flow::kNext) return flow;
     value = vm.make_string(std::move(text));
-    if (filter) value = static_cast<const FilterExpr&>(*filter).apply(vm, value);
+    if (filter) value = static_cast<const FilterOrTestExpr&>(*filter).apply(vm, value);
   }
   if (target) {
     vm.assign(*target, value);
@@ -327,12 +327,12 @@ Flow CaptureStmt::exec(Interpreter& vm) const {
 }
 
 Flow MacroStmt::exec(Interpreter& vm) const {
-  vm.set(name, vm.make_object(std::make_shared<Macro>(def, vm.capture_scope())));
+  vm.set(name, vm.make_object(std::make_shared<Macro>(def, vm.keep_scope())));
   return Flow::kNext;
 }
 
 Flow CallBlockStmt::exec(Interpreter& vm) const {
-  const Value caller = vm.make_object(std::make_shared<Macro>(def, vm.capture_scope()));
+  const Value caller = vm.make_object(std::make_shared<Macro>(def, vm.keep_scope()));
   const Value callee = vm.eval(*call->operands[0]);
   Args args = vm.eval_args(*call, static_cast<const CallExpr&>(*call).arg_names);
   args.keyword.emplace_back("caller", caller);

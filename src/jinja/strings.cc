@@ -95,12 +95,12 @@ Value same_kind(Interpreter& vm, const Value& self, std::string text) {
 }
 
 template <std::string (*kMap)(std::string_view)>
-Value mapped(Interpreter& vm, const Value& self, const Bound&) {
+Value mapped(Interpreter& vm, const Value& self, const BoundArgs&) {
   return same_kind(vm, self, map_text(vm.budget, kMap, str(vm, self)));
 }
 
 template <bool kLeft, bool kRight>
-Value strips(Interpreter& vm, const Value& self, const Bound& args) {
+Value strips(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const std::string text = str(vm, self);
   const auto chars = args.has(0) ? std::optional<std::string_view>(args.text(0)) : std::nullopt;
   return same_kind(vm, self, std::string(strip(text, chars, kLeft, kRight)));
@@ -133,18 +133,18 @@ Value replaced(Interpreter& vm, std::string_view text, std::string_view old, std
 
 // ---- filters
 
-Value string(Interpreter& vm, const Value& self, const Bound&) {
+Value string(Interpreter& vm, const Value& self, const BoundArgs&) {
   return self.is_string() ? self : vm.make_string(to_str(self, vm.budget));
 }
 
-Value replace_filter(Interpreter& vm, const Value& self, const Bound& args) {
+Value replace_filter(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const std::string text = str(vm, self);
   vm.budget.read(text.size());
   const int64_t count = args.has(2) ? args.integer(2) : -1;
   return replaced(vm, text, str(vm, args.value(0)), str(vm, args.value(1)), count, false);
 }
 
-Value join_filter(Interpreter& vm, const Value& self, const Bound& args) {
+Value join_filter(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const std::string separator = args[0] == nullptr ? "" : str(vm, args.value(0));
   TextBuilder out(vm.budget);
   bool first = true;
@@ -155,7 +155,7 @@ Value join_filter(Interpreter& vm, const Value& self, const Bound& args) {
   return vm.make_string(out.take());
 }
 
-Value center(Interpreter& vm, const Value& self, const Bound& args) {
+Value center(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const std::string text = str(vm, self);
   const int64_t width = args.integer(0, 80);
   const int64_t missing = std::max<int64_t>(width - static_cast<int64_t>(count_chars(text)), 0);
@@ -167,7 +167,7 @@ Value center(Interpreter& vm, const Value& self, const Bound& args) {
   return vm.make_string(out.take());
 }
 
-Value indent(Interpreter& vm, const Value& self, const Bound& args) {
+Value indent(Interpreter& vm, const Value& self, const BoundArgs& args) {
   if (!self.is_string()) {
     if (self.is_undefined()) fail(self.undefined_reason());
     fail(fmt::format("unsupported operand type(s) for +=: '{}' and 'str'", self.type_name()));
@@ -197,7 +197,7 @@ Value indent(Interpreter& vm, const Value& self, const Bound& args) {
   return vm.make_string(out.take(), is_markup(self));
 }
 
-Value truncate(Interpreter& vm, const Value& self, const Bound& args) {
+Value truncate(Interpreter& vm, const Value& self, const BoundArgs& args) {
   if (!self.is_string()) fail("truncate needs a str");
   vm.budget.read(self.as_string().size());
   const int64_t length = args.integer(0, 255);
@@ -216,7 +216,7 @@ Value truncate(Interpreter& vm, const Value& self, const Bound& args) {
   return vm.make_string(kept + end);
 }
 
-Value wordcount(Interpreter& vm, const Value& self, const Bound&) {
+Value wordcount(Interpreter& vm, const Value& self, const BoundArgs&) {
   int64_t count = 0;
   bool in_word = false;
   const std::string text = str(vm, self);
@@ -239,15 +239,15 @@ void write_html_escaped(std::string_view text, TextBuilder& out) {
   });
 }
 
-Value safe(Interpreter& vm, const Value& self, const Bound&) {
+Value safe(Interpreter& vm, const Value& self, const BoundArgs&) {
   return vm.make_string(str(vm, self), true);
 }
-Value forceescape(Interpreter& vm, const Value& self, const Bound&) {
+Value forceescape(Interpreter& vm, const Value& self, const BoundArgs&) {
   TextBuilder out(vm.budget);
   write_html_escaped(str(vm, self), out);
   return vm.make_string(out.take(), true);
 }
-Value escape(Interpreter& vm, const Value& self, const Bound& args) {
+Value escape(Interpreter& vm, const Value& self, const BoundArgs& args) {
   return is_markup(self) ? self : forceescape(vm, self, args);
 }
 
@@ -268,7 +268,7 @@ void write_url_quoted(std::string_view text, bool for_query, TextBuilder& out) {
   });
 }
 
-Value urlencode(Interpreter& vm, const Value& self, const Bound&) {
+Value urlencode(Interpreter& vm, const Value& self, const BoundArgs&) {
   TextBuilder out(vm.budget);
   if (self.is_string() || !is_iterable(self)) {
     write_url_quoted(str(vm, self), false, out);
@@ -288,7 +288,7 @@ Value urlencode(Interpreter& vm, const Value& self, const Bound&) {
   return vm.make_string(out.take());
 }
 
-Value format_filter(Interpreter& vm, const Value& self, const Bound& args) {
+Value format_filter(Interpreter& vm, const Value& self, const BoundArgs& args) {
   if (args.raw->keyword.empty()) {
     return vm.make_string(format_percent(vm, str(vm, self), vm.make_tuple(args.raw->positional)));
   }
@@ -302,7 +302,7 @@ Value format_filter(Interpreter& vm, const Value& self, const Bound& args) {
   return vm.make_string(format_percent(vm, str(vm, self), vm.make_dict(std::move(named))));
 }
 
-Value tojson(Interpreter& vm, const Value& self, const Bound& args) {
+Value tojson(Interpreter& vm, const Value& self, const BoundArgs& args) {
   JsonStyle style;
   style.ensure_ascii = args.flag(0);
   if (args.has(1)) {
@@ -349,7 +349,7 @@ constexpr Builtin kFilters[] = {
 // ---- methods. Interpreter::make_method charges for reading `self` before they run.
 
 template <bool kBackwards, bool kMustExist>
-Value finds(Interpreter&, const Value& self, const Bound& args) {
+Value finds(Interpreter&, const Value& self, const BoundArgs& args) {
   const std::string_view text = self.as_string();
   const size_t at = kBackwards ? rfind_text(text, args.text(0)) : find_text(text, args.text(0));
   if (at != kAbsent) return Value::integer(static_cast<int64_t>(count_chars(text.substr(0, at))));
@@ -357,7 +357,7 @@ Value finds(Interpreter&, const Value& self, const Bound& args) {
   return Value::integer(-1);
 }
 
-Value count(Interpreter&, const Value& self, const Bound& args) {
+Value count(Interpreter&, const Value& self, const BoundArgs& args) {
   const std::string& text = self.as_string();
   const std::string& part = args.text(0);
   if (part.empty()) return Value::integer(static_cast<int64_t>(self.text()->num_chars) + 1);
@@ -370,7 +370,7 @@ Value count(Interpreter&, const Value& self, const Bound& args) {
 }
 
 template <bool kAtStart>
-Value affixed(Interpreter& vm, const Value& self, const Bound& args) {
+Value affixed(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const std::string& text = self.as_string();
   const auto has = [&](const Value& affix) {
     if (!affix.is_string()) {
@@ -387,7 +387,7 @@ Value affixed(Interpreter& vm, const Value& self, const Bound& args) {
 }
 
 template <bool kAtStart>
-Value removes_affix(Interpreter& vm, const Value& self, const Bound& args) {
+Value removes_affix(Interpreter& vm, const Value& self, const BoundArgs& args) {
   std::string_view text = self.as_string();
   const std::string& affix = args.text(0);
   if (kAtStart ? !text.starts_with(affix) : !text.ends_with(affix)) return self;
@@ -399,7 +399,7 @@ Value removes_affix(Interpreter& vm, const Value& self, const Bound& args) {
   return same_kind(vm, self, std::string(text));
 }
 
-Value replace(Interpreter& vm, const Value& self, const Bound& args) {
+Value replace(Interpreter& vm, const Value& self, const BoundArgs& args) {
   return replaced(vm, self.as_string(), args.text(0), args.text(1), args.integer(2, -1),
                   is_markup(self));
 }
@@ -460,7 +460,7 @@ void split_words(std::string_view text, int64_t limit, Parts& parts) {
 }
 
 template <bool kBackwards>
-Value splits(Interpreter& vm, const Value& self, const Bound& args) {
+Value splits(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const std::string_view text = self.as_string();
   int64_t limit = args.integer(1, -1);
   if (limit < 0) limit = INT64_MAX;
@@ -484,13 +484,13 @@ Value splits(Interpreter& vm, const Value& self, const Bound& args) {
   return parts.take();
 }
 
-Value splitlines(Interpreter& vm, const Value& self, const Bound&) {
+Value splitlines(Interpreter& vm, const Value& self, const BoundArgs&) {
   Parts parts(vm, self);
   for (std::string_view rest = self.as_string(); !rest.empty();) parts.add(take_line(rest));
   return parts.take();
 }
 
-Value join(Interpreter& vm, const Value& self, const Bound& args) {
+Value join(Interpreter& vm, const Value& self, const BoundArgs& args) {
   TextBuilder out(vm.budget);
   const std::vector<Value> items = to_items(vm, args.value(0));
   for (size_t i = 0; i < items.size(); ++i) {
@@ -505,7 +505,7 @@ Value join(Interpreter& vm, const Value& self, const Bound& args) {
 }
 
 // "{} {0} {name}".format(…)
-Value format(Interpreter& vm, const Value& self, const Bound& args) {
+Value format(Interpreter& vm, const Value& self, const BoundArgs& args) {
   const Args& given = *args.raw;
   TextBuilder out(vm.budget);
   int64_t next = 0;

@@ -156,7 +156,7 @@ struct CallExpr : Expr {  // callee, arguments
 };
 
 // value|filter(…) or value is test(…).
-struct FilterExpr : Expr {  // input, arguments
+struct FilterOrTestExpr : Expr {  // input, arguments
   Value eval(Interpreter& vm) const override;
   // Applies the chain of filters that ends here to `head`, the input of the first filter. That
   // filter has no input in the chain of a filter block or a block set.
@@ -230,7 +230,7 @@ struct SetStmt : Stmt {
 struct CaptureStmt : Stmt {
   Flow exec(Interpreter& vm) const override;
   std::optional<Target> target;
-  ExprPtr filter;  // a FilterExpr, or null
+  ExprPtr filter;  // a FilterOrTestExpr, or null
   Body body;
 };
 
