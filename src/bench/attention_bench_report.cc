@@ -204,7 +204,8 @@ AttentionSummary summarize(const AttentionReport& report) {
 
 std::string to_table(const AttentionReport& report) {
   return fmt::format(
-      "{}: {}, grid {}\n\nmicroseconds a call on the device (CUDA graph); {} and share of the peak "
+      "{}: {}, grid {}\n\nmicroseconds per call on the device (CUDA graph); {} and share of the "
+      "peak "
       "({:g} {}) of the best; how far auto's choice is off\n{}\nmicroseconds by CUDA events around "
       "the host's call, mean +- standard deviation\n{}\n{}",
       report.device, report.shape, report.grid, rate_unit(report), rate(report, report.peak, 1.0),

@@ -59,8 +59,8 @@ std::string random_words(std::mt19937_64& random, int num_words) {
   return text;
 }
 
-Result<std::vector<BenchRequest>> random_requests(const ServeDatasetConfig& config,
-                                                  const ServerFacts& facts) {
+Result<std::vector<DatasetRequest>> random_requests(const ServeDatasetConfig& config,
+                                                    const ServerQueries& queries) {
   RandomDataset dataset = {.input_len = config.input_len,
                            .output_len = config.output_len,
                            .range_ratio = config.range_ratio,
@@ -68,43 +68,43 @@ Result<std::vector<BenchRequest>> random_requests(const ServeDatasetConfig& conf
                            .seed = config.seed,
                            .vocab_size = 1};
   if (!config.wants_text) {
-    QUIRE_ASSIGN_OR_RETURN(dataset.vocab_size, facts.vocab_size());
+    QUIRE_ASSIGN_OR_RETURN(dataset.vocab_size, queries.vocab_size());
   }
-  std::vector<BenchRequest> requests = dataset.sample();
+  std::vector<DatasetRequest> requests = dataset.sample();
   std::mt19937_64 random(config.seed);
-  for (BenchRequest& request : requests) {
+  for (DatasetRequest& request : requests) {
     if (!config.wants_text) break;
     request.text = random_words(random, static_cast<int>(request.token_ids.size()));
   }
   return requests;
 }
 
-Result<std::vector<BenchRequest>> sharegpt_requests(const ServeDatasetConfig& config,
-                                                    const ServerFacts& facts) {
+Result<std::vector<DatasetRequest>> sharegpt_requests(const ServeDatasetConfig& config,
+                                                      const ServerQueries& queries) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load(config.dataset_path));
   QUIRE_ASSIGN_OR_RETURN(std::vector<Dialogue> dialogues,
                          parse_sharegpt(document, config.dataset_path));
   const ShareGptDataset dataset = {.num_prompts = config.num_prompts,
                                    .output_len = config.sharegpt_output_len,
                                    .seed = config.seed,
-                                   .count_tokens = facts.count_tokens};
+                                   .count_tokens = queries.count_tokens};
   return dataset.sample(std::move(dialogues));
 }
 
 // Reads trace lines. Asks for the vocabulary size once, when a line first needs it.
 class TraceReader {
  public:
-  TraceReader(const ServeDatasetConfig& config, const ServerFacts& facts)
-      : config_(config), facts_(facts), random_(config.seed) {}
+  TraceReader(const ServeDatasetConfig& config, const ServerQueries& queries)
+      : config_(config), queries_(queries), random_(config.seed) {}
 
-  Result<BenchRequest> read(std::string_view line, const std::string& source) {
+  Result<DatasetRequest> read(std::string_view line, const std::string& source) {
     QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
                            parse_json_line(line, source, "a JSON object of a request"));
     const auto wrong = [&](std::string_view what) {
       return invalid_argument(fmt::format("[dataset] {}: expected {}", source, what));
     };
     const simdjson::dom::element root = document.root();
-    BenchRequest request;
+    DatasetRequest request;
     int64_t length = 0;
     if (root["output_length"].get_int64().get(length) || length < 1 || length > kMaxLen) {
       return wrong("'output_length', a number of tokens");
@@ -120,8 +120,8 @@ class TraceReader {
 
  private:
   template <typename Wrong>
-  Result<BenchRequest> with_content(simdjson::dom::element root, BenchRequest request,
-                                    const Wrong& wrong) {
+  Result<DatasetRequest> with_content(simdjson::dom::element root, DatasetRequest request,
+                                      const Wrong& wrong) {
     std::string_view text;
     simdjson::dom::element ids;
     int64_t length = 0;
@@ -145,20 +145,20 @@ class TraceReader {
       return request;
     }
     if (vocab_size_ == 0) {
-      QUIRE_ASSIGN_OR_RETURN(vocab_size_, facts_.vocab_size());
+      QUIRE_ASSIGN_OR_RETURN(vocab_size_, queries_.vocab_size());
     }
     request.token_ids = random_ids(random_, static_cast<int>(length), vocab_size_);
     return request;
   }
 
   const ServeDatasetConfig& config_;
-  const ServerFacts& facts_;
+  const ServerQueries& queries_;
   std::mt19937_64 random_;
   int vocab_size_ = 0;
 };
 
 // Makes arrival times relative to the first one. Either all requests have a time or none has.
-Status make_arrivals_relative(std::vector<BenchRequest>& requests, std::string_view source) {
+Status make_arrivals_relative(std::vector<DatasetRequest>& requests, std::string_view source) {
   const auto num_timed = std::count_if(requests.begin(), requests.end(),
                                        [](const auto& request) { return request.arrival_s; });
   if (num_timed == 0) return {};
@@ -169,7 +169,7 @@ Status make_arrivals_relative(std::vector<BenchRequest>& requests, std::string_v
   std::stable_sort(requests.begin(), requests.end(),
                    [](const auto& a, const auto& b) { return *a.arrival_s < *b.arrival_s; });
   const double first = *requests.front().arrival_s;
-  for (BenchRequest& request : requests) *request.arrival_s -= first;
+  for (DatasetRequest& request : requests) *request.arrival_s -= first;
   return {};
 }
 
@@ -191,12 +191,12 @@ int RandomDataset::max_output_len() const {
   return length_range(output_len, range_ratio).high;
 }
 
-std::vector<BenchRequest> RandomDataset::sample() const {
+std::vector<DatasetRequest> RandomDataset::sample() const {
   std::mt19937_64 random(seed);
   const LengthRange inputs = length_range(input_len, range_ratio);
   const LengthRange outputs = length_range(output_len, range_ratio);
-  std::vector<BenchRequest> requests(static_cast<size_t>(num_prompts));
-  for (BenchRequest& request : requests) {
+  std::vector<DatasetRequest> requests(static_cast<size_t>(num_prompts));
+  for (DatasetRequest& request : requests) {
     const int length = uniform_between(random, inputs.low, inputs.high);
     request.output_len = uniform_between(random, outputs.low, outputs.high);
     request.token_ids = random_ids(random, length, vocab_size);
@@ -234,16 +234,16 @@ Result<std::vector<Dialogue>> parse_sharegpt(const JsonDocument& document,
   return dialogues;
 }
 
-Result<std::vector<BenchRequest>> ShareGptDataset::sample(std::vector<Dialogue> dialogues) const {
+Result<std::vector<DatasetRequest>> ShareGptDataset::sample(std::vector<Dialogue> dialogues) const {
   constexpr int kMinLen = 4;
   std::mt19937_64 random(seed);
   for (size_t i = dialogues.size(); i > 1; --i) {
     std::swap(dialogues[i - 1], dialogues[uniform_below(random, i)]);
   }
-  std::vector<BenchRequest> requests;
+  std::vector<DatasetRequest> requests;
   for (const Dialogue& dialogue : dialogues) {
     if (static_cast<int>(requests.size()) == num_prompts) break;
-    BenchRequest request;
+    DatasetRequest request;
     request.text = dialogue.prompt;
     request.output_len = output_len;
     QUIRE_ASSIGN_OR_RETURN(const int prompt_len, count_tokens(dialogue.prompt));
@@ -268,14 +268,15 @@ Result<std::vector<BenchRequest>> ShareGptDataset::sample(std::vector<Dialogue> 
   return requests;
 }
 
-Result<std::vector<BenchRequest>> parse_trace(std::string_view text, std::string_view source,
-                                              const ServeDatasetConfig& config,
-                                              const ServerFacts& facts) {
-  TraceReader reader(config, facts);
-  std::vector<BenchRequest> requests;
+Result<std::vector<DatasetRequest>> parse_trace(std::string_view text, std::string_view source,
+                                                const ServeDatasetConfig& config,
+                                                const ServerQueries& queries) {
+  TraceReader reader(config, queries);
+  std::vector<DatasetRequest> requests;
   for (const Line& line : split_lines(text)) {
     if (static_cast<int>(requests.size()) == config.num_prompts) break;
-    QUIRE_ASSIGN_OR_RETURN(BenchRequest request, reader.read(line.text, line_source(source, line)));
+    QUIRE_ASSIGN_OR_RETURN(DatasetRequest request,
+                           reader.read(line.text, line_source(source, line)));
     requests.push_back(std::move(request));
   }
   if (requests.empty()) {
@@ -285,12 +286,12 @@ Result<std::vector<BenchRequest>> parse_trace(std::string_view text, std::string
   return requests;
 }
 
-Result<std::vector<BenchRequest>> make_requests(const ServeDatasetConfig& config,
-                                                const ServerFacts& facts) {
-  if (config.dataset_name == "random") return random_requests(config, facts);
-  if (config.dataset_name == "sharegpt") return sharegpt_requests(config, facts);
+Result<std::vector<DatasetRequest>> make_requests(const ServeDatasetConfig& config,
+                                                  const ServerQueries& queries) {
+  if (config.dataset_name == "random") return random_requests(config, queries);
+  if (config.dataset_name == "sharegpt") return sharegpt_requests(config, queries);
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_input(config.dataset_path));
-  return parse_trace(text, config.dataset_path, config, facts);
+  return parse_trace(text, config.dataset_path, config, queries);
 }
 
 }  // namespace quire::bench

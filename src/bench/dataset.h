@@ -15,8 +15,8 @@
 
 namespace quire::bench {
 
-// One request: the prompt, as text or ids, and the number of tokens to generate.
-struct BenchRequest {
+// A request of a dataset: the prompt, as text or ids, and the number of tokens to generate.
+struct DatasetRequest {
   std::vector<int32_t> token_ids = {};  // used when text is empty
   std::string text = {};
   int output_len = 0;
@@ -33,7 +33,7 @@ struct RandomDataset {
 
   // The result depends on the fields alone, not on the machine. A prompt is a run of consecutive
   // token ids from a random start, which makes shared prefixes unlikely.
-  std::vector<BenchRequest> sample() const;
+  std::vector<DatasetRequest> sample() const;
   // The longest lengths that sample() may return.
   int max_prompt_len() const;
   int max_output_len() const;
@@ -59,7 +59,7 @@ struct ShareGptDataset {
 
   // Shuffles the dialogues and drops those that are too short or too long (prompt or answer below
   // 4 tokens, or above the maxima). If too few are left, repeats random ones.
-  Result<std::vector<BenchRequest>> sample(std::vector<Dialogue> dialogues) const;
+  Result<std::vector<DatasetRequest>> sample(std::vector<Dialogue> dialogues) const;
 };
 
 // Uniform in [0, bound). Unlike std's distributions, gives the same values on every machine.
@@ -78,19 +78,19 @@ struct ServeDatasetConfig {
   bool wants_text = false;  // because a chat request takes no token ids
 };
 
-// Facts that only the server can give; each is requested on demand.
-struct ServerFacts {
+// Queries to the server for facts that only it has; each is sent on demand.
+struct ServerQueries {
   std::function<Result<int>()> vocab_size;
   std::function<Result<int>(std::string_view text)> count_tokens = {};
 };
 
-Result<std::vector<BenchRequest>> make_requests(const ServeDatasetConfig& config,
-                                                const ServerFacts& facts);
+Result<std::vector<DatasetRequest>> make_requests(const ServeDatasetConfig& config,
+                                                  const ServerQueries& queries);
 
 // Lines of {"timestamp_ms", "prompt_token_ids" | "prompt" | "input_length", "output_length"}.
 // `source` names the file in errors. A prompt given only by its length gets random ids.
-Result<std::vector<BenchRequest>> parse_trace(std::string_view text, std::string_view source,
-                                              const ServeDatasetConfig& config,
-                                              const ServerFacts& facts);
+Result<std::vector<DatasetRequest>> parse_trace(std::string_view text, std::string_view source,
+                                                const ServeDatasetConfig& config,
+                                                const ServerQueries& queries);
 
 }  // namespace quire::bench

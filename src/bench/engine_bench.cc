@@ -25,9 +25,9 @@ void add_times(const RequestResult& request, EngineBenchResult& result) {
 }
 
 // Sampling as in vLLM's benchmarks: temperature 1, end-of-sequence ignored, output_len tokens.
-std::vector<Request> to_requests(std::span<const BenchRequest> requests) {
+std::vector<Request> to_requests(std::span<const DatasetRequest> requests) {
   std::vector<Request> all;
-  for (const BenchRequest& bench : requests) {
+  for (const DatasetRequest& bench : requests) {
     Request request;
     request.prompt_token_ids = bench.token_ids;
     request.sampling.ignore_eos = true;
@@ -38,7 +38,7 @@ std::vector<Request> to_requests(std::span<const BenchRequest> requests) {
 }
 
 // Submits all requests at once and waits for them. If a request fails, its error is the result.
-Result<EngineBenchResult> run_batch(Engine& engine, std::span<const BenchRequest> requests,
+Result<EngineBenchResult> run_batch(Engine& engine, std::span<const DatasetRequest> requests,
                                     const Hooks& hooks) {
   const Clock::time_point start = Clock::now();
   size_t num_done = 0;
@@ -70,8 +70,8 @@ Result<EngineBenchResult> run_batch(Engine& engine, std::span<const BenchRequest
   return result;
 }
 
-Result<std::vector<BenchRequest>> sharegpt_requests(const ThroughputOptions& options,
-                                                    const Engine& engine) {
+Result<std::vector<DatasetRequest>> sharegpt_requests(const ThroughputOptions& options,
+                                                      const Engine& engine) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load(options.dataset_path));
   QUIRE_ASSIGN_OR_RETURN(std::vector<Dialogue> dialogues,
                          parse_sharegpt(document, options.dataset_path));
@@ -83,14 +83,14 @@ Result<std::vector<BenchRequest>> sharegpt_requests(const ThroughputOptions& opt
     return static_cast<int>(ids.size());
   };
   QUIRE_ASSIGN_OR_RETURN(auto requests, dataset.sample(std::move(dialogues)));
-  for (BenchRequest& request : requests) {
+  for (DatasetRequest& request : requests) {
     QUIRE_ASSIGN_OR_RETURN(request.token_ids, engine.encode(request.text, true));
   }
   return requests;
 }
 
-Result<std::vector<BenchRequest>> sample_requests(const ThroughputOptions& options,
-                                                  const Engine& engine) {
+Result<std::vector<DatasetRequest>> sample_requests(const ThroughputOptions& options,
+                                                    const Engine& engine) {
   if (options.dataset_name == "sharegpt") return sharegpt_requests(options, engine);
   const RandomDataset dataset = {.input_len = options.input_len,
                                  .output_len = options.output_len > 0 ? options.output_len : 128,
@@ -105,10 +105,10 @@ Result<std::vector<BenchRequest>> sample_requests(const ThroughputOptions& optio
 }
 
 // Runs a few prompts that are not measured, so that weights, cache and code have been touched once.
-Status warm_up(Engine& engine, std::span<const BenchRequest> requests, const Hooks& hooks) {
-  std::vector<BenchRequest> few;
-  for (const BenchRequest& request : requests.first(std::min<size_t>(requests.size(), 4))) {
-    BenchRequest warm = request;
+Status warm_up(Engine& engine, std::span<const DatasetRequest> requests, const Hooks& hooks) {
+  std::vector<DatasetRequest> few;
+  for (const DatasetRequest& request : requests.first(std::min<size_t>(requests.size(), 4))) {
+    DatasetRequest warm = request;
     std::ranges::reverse(warm.token_ids);
     warm.token_ids.resize(std::min<size_t>(warm.token_ids.size(), 64));
     warm.output_len = std::min(warm.output_len, 8);
@@ -120,11 +120,11 @@ Status warm_up(Engine& engine, std::span<const BenchRequest> requests, const Hoo
 }
 
 // Token ids are below 10000, as in vLLM.
-std::vector<BenchRequest> batch_of_prompts(const LatencyOptions& options, int vocab_size) {
+std::vector<DatasetRequest> batch_of_prompts(const LatencyOptions& options, int vocab_size) {
   std::mt19937_64 random(options.seed);
   const auto bound = static_cast<uint64_t>(std::min(vocab_size, 10000));
-  std::vector<BenchRequest> requests(static_cast<size_t>(options.batch_size));
-  for (BenchRequest& request : requests) {
+  std::vector<DatasetRequest> requests(static_cast<size_t>(options.batch_size));
+  for (DatasetRequest& request : requests) {
     request.output_len = options.output_len;
     for (int i = 0; i < options.input_len; ++i) {
       request.token_ids.push_back(static_cast<int32_t>(uniform_below(random, bound)));

@@ -46,10 +46,11 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Facts that the benchmark requests from the server before it starts.
-class ServerInfo {
+// Requests facts from the server before the benchmark starts.
+class ServerInfoClient {
  public:
-  ServerInfo(http_client::Client& client, const Hooks& hooks) : client_(client), hooks_(hooks) {}
+  ServerInfoClient(http_client::Client& client, const Hooks& hooks)
+      : client_(client), hooks_(hooks) {}
 
   Result<std::string> first_model() {
     QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, ask({.target = "/v1/models"}));
@@ -118,10 +119,10 @@ class ServerInfo {
   bool has_tokenize_ = true;
 };
 
-Result<std::vector<BenchRequest>> dataset_requests(ServerInfo& server,
-                                                   const ServeBenchOptions& options,
-                                                   const std::string& model) {
-  const ServerFacts facts = {
+Result<std::vector<DatasetRequest>> dataset_requests(ServerInfoClient& server,
+                                                     const ServeBenchOptions& options,
+                                                     const std::string& model) {
+  const ServerQueries queries = {
       .vocab_size =
           [&] {
             return options.vocab_size > 0 ? Result<int>(options.vocab_size) : server.vocab_size();
@@ -129,11 +130,11 @@ Result<std::vector<BenchRequest>> dataset_requests(ServerInfo& server,
       .count_tokens = [&](std::string_view text) { return server.count_tokens(text, model); }};
   ServeDatasetConfig config = options.dataset;
   config.wants_text = options.random_prompts == "words" || options.endpoint == kChat;
-  return make_requests(config, facts);
+  return make_requests(config, queries);
 }
 
 std::vector<TimedRequest> timed_requests(const ServeBenchOptions& options, const std::string& model,
-                                         const std::vector<BenchRequest>& dataset) {
+                                         const std::vector<DatasetRequest>& dataset) {
   const RequestConfig config = {.model = model,
                                 .is_chat = options.endpoint == kChat,
                                 .ignore_eos = options.ignore_eos,
@@ -143,7 +144,7 @@ std::vector<TimedRequest> timed_requests(const ServeBenchOptions& options, const
   const std::vector<double> times = arrival_times(arrivals, static_cast<int>(dataset.size()));
   std::vector<TimedRequest> requests;
   const bool has_rate = std::isfinite(arrivals.request_rate);
-  for (const BenchRequest& request : dataset) {
+  for (const DatasetRequest& request : dataset) {
     const double drawn_s = times[requests.size()];
     requests.push_back({.body = request_body(request, config),
                         .due_s = has_rate ? drawn_s : request.arrival_s.value_or(drawn_s)});
@@ -192,7 +193,7 @@ std::vector<std::string> remarks_on(const ServeResult& result,
 Result<ServeBenchResult> measure_server(const ServeBenchOptions& options, const Hooks& hooks) {
   raise_descriptor_limit();
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<http_client::Client> client, connect(options));
-  ServerInfo server(*client, hooks);
+  ServerInfoClient server(*client, hooks);
   ServeBenchResult bench;
   bench.model = options.model;
   if (bench.model.empty()) {

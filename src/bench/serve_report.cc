@@ -40,7 +40,7 @@ bool is_good(const ServedResponse& response, std::span<const Goodput> limits) {
   });
 }
 
-void add_answer(const ServedResponse& response, ServeResult& result) {
+void add_response(const ServedResponse& response, ServeResult& result) {
   ++result.num_completed;
   result.num_prompt_tokens += response.num_prompt_tokens;
   result.num_output_tokens += response.num_output_tokens;
@@ -119,7 +119,7 @@ ServeResult summarize(std::span<const ServedResponse> responses, double duration
       ++result.errors[response.error_kind];
     }
     if (response.end != ServedResponse::End::kOk) continue;
-    add_answer(response, result);
+    add_response(response, result);
     if (result.num_good && is_good(response, limits)) ++*result.num_good;
   }
   return result;

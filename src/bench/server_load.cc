@@ -25,9 +25,9 @@ bool has_output(simdjson::dom::element choice) {
   if (has_text(choice, "text")) return true;
   simdjson::dom::element delta;
   if (choice["delta"].get(delta)) return false;
-  simdjson::dom::array requests;
+  simdjson::dom::array calls;
   return has_text(delta, "content") || has_text(delta, "reasoning_content") ||
-         has_text(delta, "reasoning") || !delta["tool_calls"].get_array().get(requests);
+         has_text(delta, "reasoning") || !delta["tool_calls"].get_array().get(calls);
 }
 
 using Clock = std::chrono::steady_clock;
@@ -189,7 +189,7 @@ std::vector<double> arrival_times(const ArrivalConfig& config, int num_requests)
   return times;
 }
 
-std::string request_body(const BenchRequest& request, const RequestConfig& config) {
+std::string request_body(const DatasetRequest& request, const RequestConfig& config) {
   JsonWriter json;
   json.begin_object();
   json.field("model", config.model);

@@ -34,7 +34,7 @@ struct RequestConfig {
   double temperature = 0.0;
 };
 // The body of a streaming request whose last chunk reports the usage.
-std::string request_body(const BenchRequest& request, const RequestConfig& config);
+std::string request_body(const DatasetRequest& request, const RequestConfig& config);
 
 // One streamed response as a client sees it, by vLLM's definitions. Times are in seconds. Latencies
 // are measured from the moment the request was sent.
@@ -85,9 +85,10 @@ struct LoadConfig {
   int max_concurrency = 0;  // 0: no limit. As in vLLM, time spent waiting here is unmeasured
 };
 
+// A request as it is sent: its HTTP body, and when.
 struct TimedRequest {
   std::string body;
-  double due_s = 0.0;  // ascending
+  double due_s = 0.0;  // seconds after the start; ascending in a list
 };
 
 struct LoadResult {

@@ -19,7 +19,7 @@ TEST(RandomDataset, LengthsLieInTheRange) {
                            .seed = 1,
                            .vocab_size = 32};
   std::set<size_t> input_lens;
-  for (const BenchRequest& request : dataset.sample()) {
+  for (const DatasetRequest& request : dataset.sample()) {
     input_lens.insert(request.token_ids.size());
     EXPECT_GE(request.output_len, 5);
     EXPECT_LE(request.output_len, 15);
@@ -86,7 +86,7 @@ TEST(ShareGptDataset, PrunesAndDrawsAgain) {
                                         {"abcdef", "ghijk"}});
   ASSERT_TRUE(requests.ok());
   ASSERT_EQ(requests->size(), 7U);
-  for (const BenchRequest& request : *requests) {
+  for (const DatasetRequest& request : *requests) {
     EXPECT_EQ(request.text, "abcdef");
     EXPECT_EQ(request.output_len, 5);
   }

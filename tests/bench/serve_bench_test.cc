@@ -205,7 +205,7 @@ TEST(BenchServeArrivals, AreGammaWithTheRatesMean) {
   }
 }
 
-ServerFacts known_facts() {
+ServerQueries known_facts() {
   return {.vocab_size = [] { return Result<int>(100); },
           .count_tokens =
               [](std::string_view text) { return Result<int>(static_cast<int>(text.size())); }};
@@ -238,7 +238,7 @@ TEST(BenchBenchRequests, ATraceKeepsItsTimes) {
 }
 
 TEST(BenchBenchRequests, BodiesAreOfTheirEndpoint) {
-  BenchRequest prompt;
+  DatasetRequest prompt;
   prompt.token_ids = {1, 2};
   prompt.output_len = 3;
   const std::string completion = request_body(prompt, {.model = "m", .ignore_eos = true});
@@ -255,11 +255,11 @@ TEST(BenchBenchRequests, RandomOnesAreIdsOrWords) {
   ServeDatasetConfig config = {.num_prompts = 4, .input_len = 6, .output_len = 2};
   const auto ids = make_requests(config, known_facts());
   ASSERT_TRUE(ids.ok());
-  for (const BenchRequest& prompt : *ids) EXPECT_THAT(prompt.token_ids, SizeIs(6));
+  for (const DatasetRequest& prompt : *ids) EXPECT_THAT(prompt.token_ids, SizeIs(6));
   config.wants_text = true;
   const auto words = make_requests(config, known_facts());
   ASSERT_TRUE(words.ok());
-  for (const BenchRequest& prompt : *words) {
+  for (const DatasetRequest& prompt : *words) {
     EXPECT_EQ(std::count(prompt.text.begin(), prompt.text.end(), ' '), 5);
   }
 }
