@@ -108,7 +108,13 @@ void add_positional(CLI::App& app, const Command& command) {
       return path.empty() ? unexpected(path, "a path").message() : "";
     });
   } else {
-    option->check(CLI::IsMember(command.positional_choices))->required();
+    // Not CLI::IsMember, which would add the choices to the name in --help.
+    option->check([&command](const std::string& word) {
+      const std::vector<std::string>& choices = command.positional_choices;
+      if (std::ranges::find(choices, word) != choices.end()) return std::string();
+      return unexpected(word, fmt::format("one of {}", fmt::join(choices, ", "))).message();
+    });
+    option->required();
   }
 }
 
@@ -224,7 +230,7 @@ int finish(int exit_code) {
   return exit_code == kExitOk ? kExitFailure : exit_code;
 }
 
-int print_answer(const CLI::App& app, const CLI::Success& success) {
+int print_help_or_version(const CLI::App& app, const CLI::Success& success) {
   std::ostringstream out;
   const int exit_code = app.exit(success, out, out);
   append_stdout(out.str());
@@ -267,7 +273,7 @@ int run_app(int argc, const char* const* argv) {
   try {
     app.parse(arguments_of(argc, argv));
   } catch (const CLI::Success& success) {  // --help, --version
-    return finish(print_answer(app, success));
+    return finish(print_help_or_version(app, success));
   } catch (const CLI::ExtrasError&) {
     const CLI::App& last = *deepest(root, app).app;
     return usage_error(last, unexpected_arguments(last, app.remaining(true)));

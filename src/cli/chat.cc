@@ -33,7 +33,7 @@ class Conversation {
       : engine_(engine),
         port_(engine_port(engine)),
         system_(options.system),
-        sampling_(options.sampling.over(engine.default_sampling())) {
+        sampling_(options.sampling.applied_to(engine.default_sampling())) {
     reset();
   }
 
@@ -190,7 +190,7 @@ Command chat_command() {
   options->sampling.add_to(command.flags);
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);
   command.check = [options] {
-    const SamplingParams sampling = options->sampling.over({});
+    const SamplingParams sampling = options->sampling.applied_to({});
     if (sampling.n != 1) return invalid_argument("--n: a turn has one reply; expected 1");
     if (!asks_for_logprobs(sampling)) return Status();
     return invalid_argument(

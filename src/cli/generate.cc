@@ -226,7 +226,7 @@ void show_example(const Options& options, Request& request) {
   request.prompt = bench::question_prompt({.question = kExampleProblem, .answer = ""});
   request.sampling.temperature = 0.0F;
   request.sampling.stop = bench::gsm8k_stops();
-  request.sampling = options.sampling.over(request.sampling);
+  request.sampling = options.sampling.applied_to(request.sampling);
   print_stderr("No --prompt given, so here is a word problem for the embedded model.\n\n{}",
                request.prompt);
 }
@@ -234,7 +234,7 @@ void show_example(const Options& options, Request& request) {
 std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options,
                                     const std::string& input) {
   Request defaults;
-  defaults.sampling = options.sampling.over(engine.default_sampling());
+  defaults.sampling = options.sampling.applied_to(engine.default_sampling());
   std::vector<Prompt> prompts;
   for (const std::string& text : options.prompts) {
     Request request = defaults;
@@ -356,7 +356,7 @@ Status check(const Options& options) {
   if (!options.chat && !options.engine.chat_template.empty()) {
     return invalid_argument("--chat-template needs --chat, which puts prompts into it");
   }
-  if (options.format != "json" && asks_for_logprobs(options.sampling.over({}))) {
+  if (options.format != "json" && asks_for_logprobs(options.sampling.applied_to({}))) {
     return invalid_argument(std::string(kLogprobsNeedJson));
   }
   return {};
@@ -399,7 +399,7 @@ Command generate_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "generate";
-  command.summary = "SampleResult prompts, streamed or as JSON lines";
+  command.summary = "Complete prompts, streamed or as JSON lines";
   command.example =
       "  quire generate\n"
       "  quire generate --chat --prompt 'Zoe sleeps 7 hours a day, works 6 hours and travels 2 "

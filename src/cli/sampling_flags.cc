@@ -153,7 +153,7 @@ void SamplingFlags::add_to(FlagSet& flags) {
   }
 }
 
-SamplingParams SamplingFlags::over(SamplingParams defaults) const {
+SamplingParams SamplingFlags::applied_to(SamplingParams defaults) const {
   defaults.max_tokens = max_tokens_;
   for (const auto& edit : edits_) edit(defaults);
   return defaults;

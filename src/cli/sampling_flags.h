@@ -22,7 +22,7 @@ class SamplingFlags {
 
   // Adds one flag per field. This object must outlive the parse.
   void add_to(FlagSet& flags);
-  SamplingParams over(SamplingParams defaults) const;
+  SamplingParams applied_to(SamplingParams defaults) const;
 
  private:
   int max_tokens_;

@@ -166,7 +166,7 @@ void add_access_flags(FlagSet& flags, ServeOptions* options) {
                "Seconds that running requests get when the server stops");
 }
 
-void add_answer_flags(FlagSet& flags, ServeOptions* options) {
+void add_response_flags(FlagSet& flags, ServeOptions* options) {
   flags.begin_group("Responses");
   flags.texts("--served-model-name", "NAME", &options->service.model_names,
               "Name or names of the model in requests and responses; without it, the directory's");
@@ -318,7 +318,7 @@ Result<int> run(const ServeOptions& options) {
 void add_serve_flags(FlagSet& flags, ServeOptions* options) {
   add_network_flags(flags, options);
   add_access_flags(flags, options);
-  add_answer_flags(flags, options);
+  add_response_flags(flags, options);
   add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);
 }
 

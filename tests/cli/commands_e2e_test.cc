@@ -105,7 +105,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"eval", "gsm8k"}, "--data"},
       {{"bench", "throughput", "--dataset-name", "sharegpt"}, "--dataset-path"},
       {{"bench", "throughput", "--random-range-ratio", "1"}, "in [0, 1)"},
-      {{"completion", "tcsh"}, "not in {bash,zsh,fish}"},
+      {{"completion", "tcsh"}, "got 'tcsh', expected one of bash, zsh, fish"},
       {{"frobnicate"}, "frobnicate"},
       {{"genrate"}, "genrate; did you mean generate?"},
       {{"help", "benhc"}, "benhc; did you mean bench?"},

@@ -150,7 +150,7 @@ TEST(SamplingFlags, OverrideDefaultsOnlyWhereGiven) {
   SamplingParams model;
   model.temperature = 0.9F;
   model.top_p = 0.8F;
-  const SamplingParams params = sampling.over(model);
+  const SamplingParams params = sampling.applied_to(model);
   EXPECT_FLOAT_EQ(params.temperature, 0.5F);
   EXPECT_FLOAT_EQ(params.top_p, 0.8F);
   EXPECT_EQ(params.max_tokens, 256);
