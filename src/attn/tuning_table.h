@@ -60,7 +60,7 @@ class TuningTable {
     const Time* find(std::string_view backend) const;
   };
   struct Best {
-    size_t candidate = 0;        // index into the candidates
+    size_t candidate = 0;                     // index into the candidates
     const MeasuredPoint* measured = nullptr;  // decides the choice; null: none was measured
   };
 

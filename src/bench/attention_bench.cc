@@ -191,8 +191,8 @@ Status measure_rows(const AttentionBenchOptions& options, DeviceContext& context
 
 std::vector<std::string_view> measured_backends(const TuningTable& table) {
   std::vector<std::string_view> names;
-  for (const TuningTable::Cell& cell : table.cells()) {
-    for (const TuningTable::Time& time : cell.times) {
+  for (const TuningTable::MeasuredPoint& measured : table.points()) {
+    for (const TuningTable::Time& time : measured.times) {
       if (std::ranges::find(names, time.backend) == names.end()) names.push_back(time.backend);
     }
   }
@@ -259,7 +259,7 @@ Result<TuneResult> tune_attention(const TuneOptions& options, const Hooks& hooks
         gpu.message()));
   }
   MeasureConfig config{.workloads = tuning_grid(options.quick, options.q_lens),
-                       .spare_long_calls = true};
+                       .sample_long_calls_less = true};
   QUIRE_ASSIGN_OR_RETURN(config.shape, attention_shape(options.shape));
   QUIRE_ASSIGN_OR_RETURN(const auto platform,
                          make_cuda_platform({.activation_dtype = config.shape.q}));
@@ -284,12 +284,12 @@ std::string to_table(const TuneResult& result) {
       fmt::format("{:<8} {:>6} {:>7} {:>7} {:<7}", "phase", "batch", "q_len", "kv_len", "lengths");
   for (const std::string_view name : names) text += fmt::format(" {:>11}", name);
   text += "  fastest\n";
-  for (const TuningTable::Cell& cell : table.cells()) {
-    const TuningPoint& point = cell.point;
+  for (const TuningTable::MeasuredPoint& measured : table.points()) {
+    const TuningPoint& point = measured.point;
     text += fmt::format("{:<8} {:>6} {:>7} {:>7} {:<7}", phase_name(point.phase), point.num_reqs,
                         point.q_len, point.kv_len, lengths_name(point.ragged));
     for (const std::string_view name : names) {
-      const TuningTable::Time* time = cell.find(name);
+      const TuningTable::Time* time = measured.find(name);
       text += fmt::format(" {:>11}", time == nullptr ? "-" : fmt::format("{:.1f}", time->us));
     }
     text += fmt::format("  {}\n", names[table.best(point, names).candidate]);

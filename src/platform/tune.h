@@ -40,7 +40,7 @@ struct MeasureConfig {
   int num_warmups = 0;
   int num_trials = 0;
   // Calls of 1 ms or more are measured fewer times.
-  bool spare_long_calls = false;
+  bool sample_long_calls_less = false;
 };
 
 // The times of one backend at one workload, shown in tables as event_us and graph_us.

@@ -146,12 +146,12 @@ void DeviceBatch::describe() {
                        .num_tokens = num_tokens(),
                        .max_q_len = workload_.q_len,
                        .max_kv_len = workload_.longest()};
-  PhaseRange none_behind;
-  none_behind.first_req = workload_.num_reqs();
-  none_behind.first_token = num_tokens();
+  PhaseRange no_prefill;
+  no_prefill.first_req = workload_.num_reqs();
+  no_prefill.first_token = num_tokens();
   batch_ = {
       .decode = decodes ? all : PhaseRange(),
-      .prefill = decodes ? none_behind : all,
+      .prefill = decodes ? no_prefill : all,
       .query_start = {query_start_.data(), static_cast<const int32_t*>(device_query_start_.data())},
       .seq_lens = static_cast<const int32_t*>(device_seq_lens_.data()),
       .kv_len_bound = workload_.kv_lens,
@@ -182,8 +182,10 @@ constexpr int kRounds = 7;
 // Each round takes several samples of a short call: at 5 µs a single one is off by a few percent.
 constexpr double kShortCallUs = 100.0;
 constexpr int kShortSamples = 7;
+// MeasureConfig::sample_long_calls_less: calls longer than kLongCallUs are measured in the first
+// kLongRounds rounds only, with one call per replay.
 constexpr double kLongCallUs = 1000.0;
-constexpr int kSlowRounds = 3;
+constexpr int kLongRounds = 3;
 
 double median(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -208,7 +210,7 @@ class Candidate {
     QUIRE_RETURN_IF_ERROR(call_once());
     QUIRE_ASSIGN_OR_RETURN(const double us, host_call());
     is_short_ = us < kShortCallUs;
-    is_slow_ = config.spare_long_calls && us > kLongCallUs;
+    is_long_ = config.sample_long_calls_less && us > kLongCallUs;
     return capture();
   }
 
@@ -218,7 +220,7 @@ class Candidate {
   }
 
   Status take_samples(int round) {
-    if (is_slow_ && round >= kSlowRounds) return {};
+    if (is_long_ && round >= kLongRounds) return {};
     for (int i = 0; i < (is_short_ ? kShortSamples : 1); ++i) {
       QUIRE_ASSIGN_OR_RETURN(const double us, replay());
       samples_.push_back(us);
@@ -228,7 +230,7 @@ class Candidate {
   double graph_us() { return median(samples_); }
 
  private:
-  int num_calls() const { return is_slow_ ? 1 : kCallsPerReplay; }
+  int num_calls() const { return is_long_ ? 1 : kCallsPerReplay; }
 
   Status call_once() {
     QUIRE_RETURN_IF_ERROR(plan_->run(call_, *stream_));
@@ -259,7 +261,7 @@ class Candidate {
   AttentionCall call_;
   CudaGraph graph_;
   bool is_short_ = false;
-  bool is_slow_ = false;
+  bool is_long_ = false;
   std::vector<double> samples_;
 };
 
