@@ -32,8 +32,8 @@ std::vector<AttentionPlans::Key> AttentionPlans::wanted(const AttentionSelector&
   }
   for (const DecodeKey& key : keys) {
     if (key.eager) continue;
-    const Key of_graph = {key.use(), selector.decode(key), key.num_reqs};
-    if (std::ranges::find(wanted, of_graph) == wanted.end()) wanted.push_back(of_graph);
+    const Key graph_key = {key.use(), selector.decode(key), key.num_reqs};
+    if (std::ranges::find(wanted, graph_key) == wanted.end()) wanted.push_back(graph_key);
   }
   return wanted;
 }
@@ -69,15 +69,16 @@ Result<AttentionPlans> AttentionPlans::make(AttentionSelector& selector, const P
 AttentionPlan& AttentionPlans::find(const AttentionUse& use, const AttentionBackend& backend,
                                     int num_reqs) const {
   const auto serves = [&](const Entry& entry) {
-    const AttentionUse& its = entry.key.use;
-    if (entry.key.backend != &backend || its.phase != use.phase || its.in_graph != use.in_graph) {
+    const AttentionUse& planned = entry.key.use;
+    if (entry.key.backend != &backend || planned.phase != use.phase ||
+        planned.in_graph != use.in_graph) {
       return false;
     }
-    if (use.in_graph) return its.q_len == use.q_len && entry.key.num_reqs == num_reqs;
-    return use.phase == Phase::kPrefill || its.q_len >= use.q_len;
+    if (use.in_graph) return planned.q_len == use.q_len && entry.key.num_reqs == num_reqs;
+    return use.phase == Phase::kPrefill || planned.q_len >= use.q_len;
   };
   const auto found = std::ranges::find_if(entries_, serves);
-  QUIRE_CHECK(found != entries_.end(), "[attention] a step is served without a plan");
+  QUIRE_CHECK(found != entries_.end(), "[attention] no plan serves this step");
   return *found->plan;
 }
 

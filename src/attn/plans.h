@@ -37,6 +37,7 @@ class AttentionPlans {
     std::unique_ptr<AttentionPlan> plan;
   };
 
+  // The keys of all plans that the selector may ask for.
   static std::vector<Key> wanted(const AttentionSelector& selector,
                                  std::span<const DecodeKey> keys);
 

@@ -58,7 +58,7 @@ std::vector<AttentionUse> uses_of(std::span<const int> q_lens) {
 
 void BackendSet::add(std::unique_ptr<AttentionBackend> backend) {
   for (const std::string_view name : names()) {
-    QUIRE_CHECK(name != backend->name(), "two attention backends of one name");
+    QUIRE_CHECK(name != backend->name(), "two attention backends have the same name");
   }
   backends_.push_back(std::move(backend));
 }
@@ -199,7 +199,7 @@ Status AttentionSelector::remove_backend(const AttentionBackend& backend, Phase 
     set_backends(candidates, std::move(left));
   }
   add_remark(
-      fmt::format("{} is left out of {}: {}", backend.name(), phase_name(phase), reason.message()));
+      fmt::format("{} does not serve {}: {}", backend.name(), phase_name(phase), reason.message()));
   return {};
 }
 
@@ -305,7 +305,7 @@ std::string list_decode_sizes(Services services) {
       take_while(services, [](const AttentionService& service) { return !service.ragged; });
   const std::string of_full = list_sizes(full);
   if (services.empty() || list_sizes(services) == of_full) return of_full;
-  return fmt::format("{}; of ragged lengths {}", of_full, list_sizes(services));
+  return fmt::format("{}; with ragged lengths: {}", of_full, list_sizes(services));
 }
 
 // Names the decode steps of one query length.
@@ -363,9 +363,9 @@ void describe_group(const AttentionSelector& selector, const std::string& group,
 
 std::string AttentionSelector::reason(const Candidates& candidates, const Choice& choice) {
   if (!candidates.forced_by.empty()) return fmt::format("forced by {}", candidates.forced_by);
-  if (candidates.backends.size() == 1) return "the only one that serves this shape";
+  if (candidates.backends.size() == 1) return "the only backend that serves this shape";
   if (choice.measured == nullptr) {
-    return "nothing is measured here: the first that serves this shape";
+    return "not measured; the first backend that serves this shape";
   }
   const TuningPoint& point = choice.measured->point;
   return fmt::format("measured at {} x {} of {} {}, heads {}:{} of {}: {}", point.num_reqs,

@@ -129,7 +129,7 @@ TEST_F(PlansTest, ABackendWithoutAPlanIsLeftOutAndOthersTakeItsGraphs) {
   const auto plans = AttentionPlans::make(selector, kLargest, kKeys);
   ASSERT_TRUE(plans.ok()) << plans.status().message();
   EXPECT_EQ(selector.decode({1, 1024})->name(), "flashinfer");
-  EXPECT_THAT(selector.remarks(), ElementsAre("xqa is left out of decode: [xqa] nothing is there"));
+  EXPECT_THAT(selector.remarks(), ElementsAre("xqa does not serve decode: [xqa] nothing is there"));
   EXPECT_THAT(graph_sizes(flashinfer_), ElementsAre(1, 2, 64));
   for (const DecodeKey& key : kKeys) {
     (void)plans->find(key.use(), *selector.decode(key), key.num_reqs);

@@ -93,7 +93,7 @@ TEST_F(SelectorTest, ABackendForGraphsServesOtherStepsOnlyWhereAFlagNamesIt) {
   EXPECT_EQ(selector->decode({1, 1024})->name(), "xqa");
   EXPECT_EQ(selector->decode(eager)->name(), "flashinfer");
   EXPECT_EQ(selector->decode_services({&eager, 1})[0].reason,
-            "the only one that serves this shape");
+            "the only backend that serves this shape");
   // Forced, it is never replaced in silence.
   EXPECT_EQ(forced->decode(eager)->name(), "xqa");
 }
@@ -189,7 +189,7 @@ TEST_F(SelectorTest, ABackendForBothPhasesLeavesToAutoWhatItCannotServe) {
                           "selects another."));
   const DecodeKey keys[] = {{1, 1024}};
   EXPECT_EQ(selector->decode_services(keys)[0].reason, "forced by `attention_backend`");
-  EXPECT_EQ(selector->prefill_services()[0].reason, "the only one that serves this shape");
+  EXPECT_EQ(selector->prefill_services()[0].reason, "the only backend that serves this shape");
 
   const auto prefill = create({.any = "native"});
   ASSERT_TRUE(prefill.ok()) << prefill.status().message();
@@ -235,7 +235,7 @@ TEST_F(SelectorTest, SaysWhichBackendServesWhatAndWhy) {
   EXPECT_EQ(services[2].max_size, 64);
   const auto prefill = selector->prefill_services();
   ASSERT_THAT(prefill, SizeIs(1));
-  EXPECT_EQ(prefill[0].reason, "the only one that serves this shape");
+  EXPECT_EQ(prefill[0].reason, "the only backend that serves this shape");
 }
 
 TEST_F(SelectorTest, ListsTheQueryLengthsApart) {

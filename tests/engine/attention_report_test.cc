@@ -46,7 +46,7 @@ TEST_F(AttentionReport, ReportsTheBackendsAndWhy) {
   const auto plan = this->plan(config_of());
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(report_attention(plan->attention).backends, "decode: cpu, prefill: cpu");
-  const std::string why = "(nothing is measured here: the first that serves this shape)";
+  const std::string why = "(not measured; the first backend that serves this shape)";
   EXPECT_THAT(report_attention(plan->attention).summary,
               ElementsAre("decode of up to 512 tokens: cpu " + why, "prefill: cpu " + why));
   EXPECT_THAT(

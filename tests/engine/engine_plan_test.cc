@@ -109,7 +109,7 @@ TEST_F(EnginePlanTest, ABackendForBothPhasesServesThoseThatItCan) {
   EXPECT_THAT(report_attention(plan->attention).summary,
               Contains("decode of up to 512 tokens: xqa (forced by `attention_backend`)"));
   EXPECT_THAT(report_attention(plan->attention).summary,
-              Contains("prefill: native (the only one that serves this shape)"));
+              Contains("prefill: native (the only backend that serves this shape)"));
   EXPECT_THAT(report_attention(plan->attention).details, Contains(remark));
 
   const auto prefill = plan_with("native");
