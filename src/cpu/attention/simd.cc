@@ -19,19 +19,20 @@ struct CallContext {
   const AttentionBatch& batch;
   const AttentionCall& call;
   const PhasePlan& plan;
-  const WorkSplit& split;
+  const WorkSplitter& splitter;
   ArenaLayout layout;
   float* base;
   int num_threads;
-  std::atomic<int>* pending;  // per split group, zero between calls
-  std::atomic<int64_t> next_unit = 0;
+  // Finished partitions of each split item and KV head; zero between calls.
+  std::atomic<int>* num_finished;
+  std::atomic<int64_t> next_unit = 0;  // units are numbered item by item, then by KV head
 };
 
-// Computes one item of the plan for one KV head on the calling thread. The thread that finishes the
-// last partition of a split item also merges the partials and writes the output.
-class ItemRun {
+// A unit is one item of the plan for one KV head; one thread computes it. The thread that finishes
+// the last partition of a split item also merges the partials and writes the output.
+class WorkUnit {
  public:
-  ItemRun(const CallContext& context, const WorkItem& item, int kv_head, int thread_idx)
+  WorkUnit(const CallContext& context, const WorkItem& item, int kv_head, int thread_idx)
       : context_(context), item_(item), kv_head_(kv_head), thread_idx_(thread_idx) {
     const AttentionBatch& batch = context.batch;
     first_token_ = batch.query_start.host[item.req] + item.first_query;
@@ -54,12 +55,12 @@ class ItemRun {
       attend_partition(task_, partition, shared_partial(item_.partition));
     }
     const int64_t group = int64_t{item_.split_idx} * context_.shape.num_kv_heads + kv_head_;
-    if (context_.pending[group].fetch_add(1, std::memory_order_acq_rel) + 1 <
+    if (context_.num_finished[group].fetch_add(1, std::memory_order_acq_rel) + 1 <
         item_.num_partitions) {
       return;
     }
     // The last thread to finish merges the partials, in the same order as run_whole.
-    context_.pending[group].store(0, std::memory_order_relaxed);
+    context_.num_finished[group].store(0, std::memory_order_relaxed);
     for (int i = 1; i < end - first; ++i) {
       fold_partial(task_, shared_partial(i), shared_partial(0));
     }
@@ -70,7 +71,7 @@ class ItemRun {
   void make_task() {
     const AttentionCall& call = context_.call;
     const AttentionShape& shape = context_.shape;
-    const int group = context_.split.group();
+    const int group = context_.splitter.group();
     const auto element_bytes = static_cast<int64_t>(dtype_bytes(call.kv.dtype));
     const bool fp8 = call.kv.dtype == DType::kF8E4M3;
     const int64_t first_head = int64_t{kv_head_} * group;
@@ -147,7 +148,7 @@ void run_units(CallContext& context, int thread_idx) {
     const int64_t unit = context.next_unit.fetch_add(1, std::memory_order_relaxed);
     if (unit >= num_units) return;
     const WorkItem& item = context.plan.items[static_cast<size_t>(unit / num_kv_heads)];
-    ItemRun(context, item, static_cast<int>(unit % num_kv_heads), thread_idx).run();
+    WorkUnit(context, item, static_cast<int>(unit % num_kv_heads), thread_idx).run();
   }
 }
 
@@ -157,10 +158,10 @@ class CpuPlan final : public AttentionPlan {
       : shape_(shape),
         phase_(limits.use.phase),
         pool_(pool),
-        split_(shape_, pool.num_threads()),
-        layout_(shape_, split_.max_rows()),
-        max_partials_(split_.max_partials(limits.max_kv_len)),
-        pending_(static_cast<size_t>(WorkSplit::max_split_groups(pool.num_threads()))) {}
+        splitter_(shape_, pool.num_threads()),
+        layout_(shape_, splitter_.max_rows()),
+        max_partials_(splitter_.max_partials(limits.max_kv_len)),
+        num_finished_(static_cast<size_t>(WorkSplitter::max_split_groups(pool.num_threads()))) {}
 
   size_t workspace_bytes() const override {
     return layout_.num_bytes(pool_.num_threads(), max_partials_);
@@ -168,8 +169,8 @@ class CpuPlan final : public AttentionPlan {
 
   Status update(const AttentionBatch& batch, Stream& /*stream*/) override {
     batch_ = batch;
-    split_.plan(batch, batch.range(phase_), work_);
-    QUIRE_CHECK(work_.num_partials <= max_partials_,
+    splitter_.plan(batch, batch.range(phase_), plan_);
+    QUIRE_CHECK(plan_.num_partials <= max_partials_,
                 "[attention] a context is longer than the plan's max_kv_len");
     return {};
   }
@@ -180,13 +181,13 @@ class CpuPlan final : public AttentionPlan {
     CallContext context{.shape = shape_,
                         .batch = batch_,
                         .call = call,
-                        .plan = work_,
-                        .split = split_,
+                        .plan = plan_,
+                        .splitter = splitter_,
                         .layout = layout_,
                         .base = ArenaLayout::aligned_base(call.workspace),
                         .num_threads = pool_.num_threads(),
-                        .pending = pending_.data()};
-    if (!work_.uses_threads) {
+                        .num_finished = num_finished_.data()};
+    if (!plan_.uses_threads) {
       run_units(context, 0);
     } else {
       pool_.run([&context](int thread_idx) { run_units(context, thread_idx); });
@@ -198,12 +199,12 @@ class CpuPlan final : public AttentionPlan {
   const AttentionShape shape_;
   const Phase phase_;
   ThreadPool& pool_;
-  const WorkSplit split_;
+  const WorkSplitter splitter_;
   const ArenaLayout layout_;
   const int64_t max_partials_;
-  std::vector<std::atomic<int>> pending_;
+  std::vector<std::atomic<int>> num_finished_;
   AttentionBatch batch_;  // from the last update()
-  PhasePlan work_;
+  PhasePlan plan_;
 };
 
 class CpuAttention final : public AttentionBackend {

@@ -17,7 +17,7 @@ int64_t partial_floats(const AttentionShape& shape, int num_rows) {
   return pad_lanes(num_rows) * 2 + int64_t{num_rows} * pad_lanes(shape.head_dim_v);
 }
 
-WorkSplit::WorkSplit(const AttentionShape& shape, int num_threads)
+WorkSplitter::WorkSplitter(const AttentionShape& shape, int num_threads)
     : shape_(shape),
       num_threads_(num_threads),
       group_(shape.num_heads / shape.num_kv_heads),
@@ -25,24 +25,25 @@ WorkSplit::WorkSplit(const AttentionShape& shape, int num_threads)
       partial_budget_(kPartialBytes /
                       (partial_floats(shape, max_rows()) * static_cast<int64_t>(sizeof(float)))) {}
 
-int64_t WorkSplit::visible_tokens(int kv_len, int q_len, int first_query, int num_queries) const {
+int64_t WorkSplitter::visible_tokens(int kv_len, int q_len, int first_query,
+                                     int num_queries) const {
   const int first = visible_range(shape_, kv_len, q_len, first_query).first;
   return visible_range(shape_, kv_len, q_len, first_query + num_queries - 1).end - first;
 }
 
 // The bound has one extra partition, because the exact positions may be lower than their bound and
 // their alignment is not known here.
-int WorkSplit::partition_bound(int64_t visible) const {
+int WorkSplitter::partition_bound(int64_t visible) const {
   return visible <= 0 ? 0 : static_cast<int>(ceil_div(visible - 1, kPartitionTokens) + 1);
 }
 
-int64_t WorkSplit::max_partials(int max_kv_len) const {
+int64_t WorkSplitter::max_partials(int max_kv_len) const {
   if (num_threads_ == 1) return 0;
   return std::min(partial_budget_, int64_t{max_split_groups(num_threads_)} *
                                        partition_bound(std::max(1, max_kv_len)));
 }
 
-void WorkSplit::append_split(const WorkItem& item, int num_partitions, PhasePlan& out) const {
+void WorkSplitter::append_split(const WorkItem& item, int num_partitions, PhasePlan& out) const {
   WorkItem part = item;
   part.num_partitions = num_partitions;
   part.first_partial = out.num_partials;
@@ -52,7 +53,8 @@ void WorkSplit::append_split(const WorkItem& item, int num_partitions, PhasePlan
   }
 }
 
-void WorkSplit::plan(const AttentionBatch& batch, const PhaseRange& range, PhasePlan& out) const {
+void WorkSplitter::plan(const AttentionBatch& batch, const PhaseRange& range,
+                        PhasePlan& out) const {
   out.items.clear();
   out.num_partials = 0;
   const int end_req = range.first_req + range.num_reqs;

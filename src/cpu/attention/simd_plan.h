@@ -16,15 +16,15 @@ namespace quire::cpu {
 
 inline constexpr int kRowsPerItem = 32;  // rows per K and V block; more if a group is larger
 
-// Some query tokens of one request over one partition of its context, or over all of it; computed
-// once per KV head.
+// Some query tokens of one request over one partition of its context, or over all of it. An item
+// gives one unit of work per KV head.
 struct WorkItem {
   int32_t req = 0;
   int32_t first_query = 0;
   int32_t num_queries = 0;
   int32_t partition = -1;      // counted from the first one that the queries see; -1: all
   int32_t num_partitions = 0;  // upper bound; of a split item
-  int32_t split_idx = 0;       // among split items; its counts begin at split_idx * kv heads
+  int32_t split_idx = 0;       // index among the split items
   int64_t first_partial = 0;   // index of its first partial result
 };
 
@@ -36,9 +36,9 @@ struct PhasePlan {
 
 // Splits a shape's work and computes the memory that the split takes, so that the plan and the
 // workspace size agree.
-class WorkSplit {
+class WorkSplitter {
  public:
-  WorkSplit(const AttentionShape& shape, int num_threads);
+  WorkSplitter(const AttentionShape& shape, int num_threads);
 
   int group() const { return group_; }
   int queries_per_item() const { return queries_per_item_; }
@@ -47,8 +47,8 @@ class WorkSplit {
   // Writes the plan into `out`, which is reused from step to step without reallocation.
   void plan(const AttentionBatch& batch, const PhaseRange& range, PhasePlan& out) const;
 
-  // Upper bound of the groups of partials that are pending at once: each holds more than a 1/(4
-  // threads) share of the work, so there are fewer than 4 * threads of them.
+  // A split group is a split item for one KV head. Each has more than 1 / (4 * num_threads) of the
+  // work, so there are fewer than 4 * num_threads of them.
   static int max_split_groups(int num_threads) { return 4 * num_threads; }
   // Upper bound of the partials of any plan with contexts up to max_kv_len.
   int64_t max_partials(int max_kv_len) const;

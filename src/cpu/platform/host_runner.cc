@@ -73,16 +73,16 @@ void HostRunner::device_loop() {
 }
 
 StepResult HostRunner::run_step(const BatchPlan& plan) noexcept {
-  StepResult failed;
   try {
     const std::lock_guard turn(device_.step_mutex);
     return run_step_unguarded(plan);
   } catch (...) {  // most likely std::bad_alloc
+    StepResult failed;
     failed.error = make_exception_status([](const char* reason) {
       return resource_exhausted(fmt::format("[cpu] a step failed; {}", reason));
     });
+    return failed;
   }
-  return failed;
 }
 
 StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
@@ -117,7 +117,7 @@ void HostRunner::add_slot(const SlotAdded& added) {
                            added.token_ids.begin() + added.num_prompt_tokens);
     slot.prompt_logprobs.resize(1);  // the first token has no prediction
   }
-  note_progress(added.slot);
+  update_progress(added.slot);
 }
 
 Status HostRunner::run_model(const BatchPlan& plan) {
@@ -222,8 +222,8 @@ Status HostRunner::sample_together(const BatchPlan& plan, std::span<const SeqSpa
   return {};
 }
 
-// Samples from token i of the span. Its logits are valid only if every draft before it was
-// accepted.
+// Samples the span's tokens in order, and stops at the first that differs from its draft: the
+// logits after it are not valid.
 void HostRunner::sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t first_logits_row,
                              SpanResult& sampled) {
   Slot& slot = slots_[span.slot];
@@ -246,11 +246,11 @@ void HostRunner::sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t
     if (i < span.num_drafts && sampled.tokens.back().token_id != inputs[i + 1]) break;
   }
   if (!slot.prompt_error.ok()) sampled.error = slot.prompt_error;
-  note_progress(span.slot);
+  update_progress(span.slot);
 }
 
 // Updates the slot's length and next token: the newest known token is not computed yet.
-void HostRunner::note_progress(int slot_idx) {
+void HostRunner::update_progress(int slot_idx) {
   const SamplerState& sampler = *slots_[slot_idx].sampler;
   num_computed_[static_cast<size_t>(slot_idx)] = sampler.num_tokens() - 1;
   next_tokens(slot_idx).front() = sampler.last_token();

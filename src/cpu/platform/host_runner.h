@@ -71,7 +71,7 @@ class HostRunner final : public Runner {
   void sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t first_logits_row,
                    SpanResult& sampled);
   Status propose_drafts(const BatchPlan& plan);
-  void note_progress(int slot_idx);
+  void update_progress(int slot_idx);
   std::span<int32_t> next_tokens(int slot_idx);
   std::span<float> logits_row(int64_t i);
   Model& model() const { return *parts_.target().model; }

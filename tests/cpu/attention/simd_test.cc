@@ -170,7 +170,7 @@ TEST(CpuAttentionSupport, NamesEveryReason) {
 TEST(CpuAttentionPlan, SplitsOnlyWhatIsLongAndWithinItsBounds) {
   const AttentionShape shape = testing::make_attention_shape(8, 2, 64, 16, DType::kF16);
   const int num_threads = 4;
-  const cpu::WorkSplit split(shape, num_threads);
+  const cpu::WorkSplitter split(shape, num_threads);
   AttentionCase spec{.name = "plan", .shape = shape};
   spec.reqs = {{1, 5000, 1}, {1, 100, 2}, {1, 513, 3}, {1, 2500, 4}, {1, 0, 5}};
   const AttentionProblem problem(spec);
@@ -186,7 +186,7 @@ TEST(CpuAttentionPlan, SplitsOnlyWhatIsLongAndWithinItsBounds) {
   EXPECT_THAT(num_items, ElementsAre(11, 1, 1, 6, 1));
   // 513 positions are two partitions, but less than a fair share. One thread has none to split
   // for.
-  cpu::WorkSplit(shape, 1).plan(problem.batch(), problem.batch().decode, plan);
+  cpu::WorkSplitter(shape, 1).plan(problem.batch(), problem.batch().decode, plan);
   EXPECT_EQ(plan.items.size(), 5U);
   EXPECT_EQ(plan.num_partials, 0);
 }
