@@ -33,7 +33,7 @@ struct Requirements {
   // For kernels that only compute decode of one query token per request.
   void require_single_token_decode(const AttentionShape& shape, const AttentionUse& use) {
     require(use.phase == Phase::kDecode, "the phase is prefill; it must be decode.");
-    require(use.q_len == 1, fmt::format("query tokens per request are {}; it takes 1.", use.q_len));
+    require(use.q_len == 1, fmt::format("q_len is {}; it must be 1.", use.q_len));
     require(shape.softcap == 0.0F,
             fmt::format("softcap is {}; it must be 0 (off).", shape.softcap));
     require(shape.head_dim_v == shape.head_dim,

@@ -132,7 +132,7 @@ Planned plan(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
   planned.words.resize(
       static_cast<size_t>(fi::plan_words(planned.phase.num_tiles, batch.decode.num_reqs)));
   planned.arrays =
-      fi::lay_out(planned.words.data(), planned.phase.num_tiles, batch.decode.num_reqs);
+      fi::place_arrays(planned.words.data(), planned.phase.num_tiles, batch.decode.num_reqs);
   fi::Planner().fill(shape, batch, batch.decode, planned.phase, limits, planned.arrays);
   return planned;
 }

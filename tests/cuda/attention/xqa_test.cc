@@ -128,7 +128,7 @@ TEST(XqaSupport, RefusesSeveralQueryTokens) {
   const auto backend = cuda::make_xqa_attention(hopper_info());
   const Support support = backend->supports(llama_shape(), {.q_len = 2}, hopper());
   ASSERT_EQ(support.reasons.size(), 1U);
-  EXPECT_EQ(support.reasons[0], "query tokens per request are 2; it takes 1.");
+  EXPECT_EQ(support.reasons[0], "q_len is 2; it must be 1.");
 }
 
 PlanLimits limits_of(int num_reqs, int max_kv_len, bool in_graph) {

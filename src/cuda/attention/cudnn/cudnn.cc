@@ -191,7 +191,8 @@ Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse
   Requirements needs(shape, device, device.compute_capability >= kOldestComputeCapability,
                      fmt::format("{} or later", kOldestComputeCapability));
   needs.require(library_ != nullptr, fmt::format("cuDNN was not found: {}.", missing_.message()));
-  // With more query tokens cuDNN uses another kernel, whose results take up NaNs of unused slots.
+  // With more query tokens cuDNN uses another kernel, whose results are NaN if an unused slot
+  // holds NaN.
   needs.require_single_token_decode(shape, use);
   needs.require(!shape.sinks, "sinks is true; it must be false.");
   needs.require(shape.window == 0, fmt::format("window is {}; it must be 0 (off).", shape.window));

@@ -194,8 +194,9 @@ class OpenLibrary final : public Library {
 Result<std::unique_ptr<Library>> Library::open() {
   QUIRE_RETURN_IF_ERROR(open_functions());
   if (const size_t version = cudnnGetVersion(); version < kOldestVersion) {
-    return unavailable(fmt::format("[cudnn] the library is too old; got version {}, expected {}",
-                                   version, kOldestVersion));
+    return unavailable(
+        fmt::format("[cudnn] the library is too old; got version {}, expected at least {}", version,
+                    kOldestVersion));
   }
   return std::unique_ptr<Library>(std::make_unique<OpenLibrary>());
 }

@@ -55,9 +55,9 @@ Partials partials_of(const AttentionShape& shape, fi::DeviceLimits limits) {
 Status check_positions(const AttentionShape& shape, int64_t max_pages, int num_reqs) {
   const int64_t last_position = max_pages * shape.page_size * num_reqs;
   if (last_position <= std::numeric_limits<int32_t>::max()) return {};
-  return unimplemented(
-      fmt::format("[flashinfer] the block table's positions; got {}, expected what 31 bits hold",
-                  last_position));
+  return unimplemented(fmt::format(
+      "[flashinfer] the block table has too many positions; got {}, expected at most {}",
+      last_position, std::numeric_limits<int32_t>::max()));
 }
 
 // FlashInfer indexes the elements of a step's queries with uint32_t.
@@ -65,8 +65,8 @@ Status check_queries(const AttentionShape& shape, int max_num_tokens) {
   const int64_t elements = int64_t{max_num_tokens} * shape.num_heads * shape.head_dim;
   if (elements <= std::numeric_limits<uint32_t>::max()) return {};
   return unimplemented(
-      fmt::format("[flashinfer] elements of a step's queries ({} tokens × {} heads × head_dim {}); "
-                  "got {}, expected at most {}: lower --max-num-batched-tokens",
+      fmt::format("[flashinfer] a step's queries have too many elements ({} tokens × {} heads × "
+                  "head_dim {}); got {}, expected at most {}; lower --max-num-batched-tokens",
                   max_num_tokens, shape.num_heads, shape.head_dim, elements,
                   std::numeric_limits<uint32_t>::max()));
 }
@@ -149,12 +149,14 @@ Status FlashInferPlan::update(const AttentionBatch& batch, Stream& stream) {
               "[flashinfer] a graph's kernel depends on lengths");
   batch_ = batch;
   phase_ = phase;
-  arrays_ = fi::lay_out(static_cast<int32_t*>(device_.data()), phase.num_tiles, range.num_reqs);
+  arrays_ =
+      fi::place_arrays(static_cast<int32_t*>(device_.data()), phase.num_tiles, range.num_reqs);
   kernel_ = fi::find_kernel(key_of(shape_, phase));
   QUIRE_CHECK(kernel_ != nullptr, "[flashinfer] a supported shape has a kernel");
   QUIRE_ASSIGN_OR_RETURN(std::byte * slot, ring_.begin(as_cuda(stream)));
-  planner_.fill(shape_, batch, range, phase, device_limits_,
-                fi::lay_out(reinterpret_cast<int32_t*>(slot), phase.num_tiles, range.num_reqs));
+  planner_.fill(
+      shape_, batch, range, phase, device_limits_,
+      fi::place_arrays(reinterpret_cast<int32_t*>(slot), phase.num_tiles, range.num_reqs));
   as_cuda(stream).copy_to_device(device_.data(), slot,
                                  static_cast<size_t>(num_words) * sizeof(int32_t));
   ring_.end(as_cuda(stream));
@@ -261,8 +263,8 @@ Support FlashInferAttention::supports(const AttentionShape& shape, const Attenti
   needs.require(
       shape.head_dim == shape.head_dim_v &&
           (shape.head_dim == 64 || shape.head_dim == 128 || (shape.head_dim == 256 && !fp8)),
-      fmt::format("head_dim is {} and head_dim_v {}; both must be 64, both 128 or, but not over "
-                  "an FP8 cache, both 256.",
+      fmt::format("head_dim is {} and head_dim_v is {}; they must be equal, and 64, 128 or, "
+                  "without an FP8 cache, 256.",
                   shape.head_dim, shape.head_dim_v));
   return needs.support;
 }

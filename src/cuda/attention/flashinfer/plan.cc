@@ -10,14 +10,15 @@
 namespace quire::cuda::flashinfer_backend {
 namespace {
 
-constexpr int32_t kWhole = std::numeric_limits<int32_t>::max();
+// The chunk length of a phase without chunks: longer than any context.
+constexpr int32_t kNoSplit = std::numeric_limits<int32_t>::max();
 // Thread blocks that are resident on one SM.
 constexpr int kBlocksPerSm = 2;
 constexpr int kMaxTileRows = 128;
 // Thread blocks that run one after another in one resident slot: more of them even out ragged
-// lengths. Besides its positions, each costs about the time of kUnitsToStart units.
+// lengths. Starting one takes about as long as kStartUnits units (of kSplitUnit positions).
 constexpr int kMaxRounds = 4;
-constexpr uint32_t kUnitsToStart = 1;
+constexpr uint32_t kStartUnits = 1;
 // FA3 is chosen if the average request has at least this many tokens. It packs no heads and splits
 // nothing, so fewer tokens cost as much as 128. On an H200, FA2 is at least as fast up to 64
 // tokens, and FA3 from 128 on, except for a single request over a long prefix.
@@ -71,11 +72,12 @@ void sort_by_length(const std::vector<uint32_t>& lengths, std::vector<int32_t>& 
 }  // namespace
 
 DeviceLimits device_limits(const AttentionShape& shape, const DeviceInfo& device) {
-  const int places = device.num_sms * kBlocksPerSm;
+  const int num_resident = device.num_sms * kBlocksPerSm;
   const bool fits_fa3 = device.device.compute_capability == 90 && shape.q == shape.kv &&
                         (shape.head_dim == 64 || shape.head_dim == 128) && shape.window == 0 &&
                         shape.softcap == 0.0F;
-  return {.num_resident_blocks = std::max(1, places / shape.num_kv_heads), .has_fa3 = fits_fa3};
+  return {.num_resident_blocks = std::max(1, num_resident / shape.num_kv_heads),
+          .has_fa3 = fits_fa3};
 }
 
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
@@ -105,9 +107,9 @@ PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch
 
 // A request's last tile may be partly filled. If the average request has at most one tile's rows,
 // that gives at most two tiles per request; otherwise tiles have at least 64 rows.
-int64_t max_tiles(const AttentionShape& shape, const PlanLimits& batch, DeviceLimits limits) {
+int64_t max_tiles(const AttentionShape& shape, const PlanLimits& largest, DeviceLimits limits) {
   const int64_t unsplit =
-      2 * int64_t{batch.max_num_reqs} + batch.max_num_tokens * group_size(shape) / 64;
+      2 * int64_t{largest.max_num_reqs} + largest.max_num_tokens * group_size(shape) / 64;
   return std::max<int64_t>(int64_t{limits.num_resident_blocks} * kMaxRounds, unsplit);
 }
 
@@ -117,11 +119,11 @@ int64_t max_partial_rows(const AttentionShape& shape, DeviceLimits limits) {
 }
 
 int64_t plan_words(int64_t num_tiles, int64_t num_reqs) {
-  const int64_t mask_words = ceil_div(num_tiles, 4);
-  return 3 * num_tiles + 2 * num_reqs + 2 + mask_words;
+  const int64_t valid_words = ceil_div(num_tiles, 4);  // tile_valid has one byte per tile
+  return 3 * num_tiles + 2 * num_reqs + 2 + valid_words;
 }
 
-PlanArrays lay_out(int32_t* words, int num_tiles, int num_reqs) {
+PlanArrays place_arrays(int32_t* words, int num_tiles, int num_reqs) {
   PlanArrays arrays;
   arrays.chunk_tokens = words;
   arrays.tile_req = arrays.chunk_tokens + 1;
@@ -135,19 +137,22 @@ PlanArrays lay_out(int32_t* words, int num_tiles, int num_reqs) {
 
 void Planner::measure(const AttentionShape& shape, const AttentionBatch& batch,
                       const PhaseRange& range, const PhaseShape& phase) {
-  work_.resize(static_cast<size_t>(range.num_reqs));
+  req_work_.resize(static_cast<size_t>(range.num_reqs));
   for (int i = 0; i < range.num_reqs; ++i) {
     const int req = range.first_req + i;
     const int64_t num_units = num_chunks(batch.kv_len_bound[static_cast<size_t>(req)], shape.window,
                                          phase.tile_rows, kSplitUnit);
-    work_[static_cast<size_t>(i)] = {static_cast<uint32_t>(num_tiles_of(shape, batch, req, phase)),
-                                     static_cast<uint32_t>(num_units)};
+    req_work_[static_cast<size_t>(i)] = {
+        static_cast<uint32_t>(num_tiles_of(shape, batch, req, phase)),
+        static_cast<uint32_t>(num_units)};
   }
 }
 
 uint64_t Planner::count_tiles(uint32_t chunk) const {
   uint64_t num_tiles = 0;
-  for (const Work& work : work_) num_tiles += work.num_tiles * ceil_div(work.num_units, chunk);
+  for (const RequestWork& work : req_work_) {
+    num_tiles += work.num_tiles * ceil_div(work.num_units, chunk);
+  }
   return num_tiles;
 }
 
@@ -155,7 +160,7 @@ uint64_t Planner::count_tiles(uint32_t chunk) const {
 uint32_t Planner::shortest_chunk(uint32_t budget) const {
   uint64_t total = 0;
   uint32_t high = 1;
-  for (const Work& work : work_) {
+  for (const RequestWork& work : req_work_) {
     total += uint64_t{work.num_tiles} * work.num_units;
     high = std::max(high, work.num_units);
   }
@@ -179,7 +184,7 @@ uint32_t Planner::choose_chunk(uint32_t num_tiles, uint32_t num_resident_blocks)
   for (uint32_t budget = num_resident_blocks; budget <= num_tiles; budget *= 2) {
     const uint32_t chunk = shortest_chunk(budget);
     const uint64_t rounds = ceil_div<uint64_t>(count_tiles(chunk), num_resident_blocks);
-    const uint64_t time = rounds * (chunk + kUnitsToStart);
+    const uint64_t time = rounds * (chunk + kStartUnits);
     if (time >= best_time) continue;
     best_time = time;
     best = chunk;
@@ -189,7 +194,7 @@ uint32_t Planner::choose_chunk(uint32_t num_tiles, uint32_t num_resident_blocks)
 
 void Planner::fill_fa2(uint32_t chunk, int num_tiles, const PlanArrays& arrays) {
   lengths_.clear();
-  for (const Work& work : work_) lengths_.push_back(work.num_units);
+  for (const RequestWork& work : req_work_) lengths_.push_back(work.num_units);
   sort_by_length(lengths_, order_);
   int tile = 0;
   const auto add_tile = [&](int32_t req, int32_t rows, int32_t chunk_idx) {
@@ -198,7 +203,7 @@ void Planner::fill_fa2(uint32_t chunk, int num_tiles, const PlanArrays& arrays) 
     arrays.tile_chunk[tile++] = chunk_idx;
   };
   for (const int32_t i : order_) {
-    const Work& work = work_[static_cast<size_t>(i)];
+    const RequestWork& work = req_work_[static_cast<size_t>(i)];
     const auto num_chunks = static_cast<int32_t>(ceil_div(work.num_units, chunk));
     // The last rows of a prompt see the most positions, so they come first.
     for (auto rows = static_cast<int32_t>(work.num_tiles) - 1; rows >= 0; --rows) {
@@ -218,7 +223,7 @@ void Planner::fill_fa3(const AttentionBatch& batch, const PhaseRange& range, int
     const int req = range.first_req + i;
     const int32_t q_len = q_len_of(batch, req);
     const int32_t kv_len = batch.kv_len_bound[static_cast<size_t>(req)];
-    const auto count = static_cast<int32_t>(work_[static_cast<size_t>(i)].num_tiles);
+    const auto count = static_cast<int32_t>(req_work_[static_cast<size_t>(i)].num_tiles);
     for (int32_t rows = count - 1; rows >= 0; --rows) {
       const int32_t unseen = std::max(0, q_len - (rows + 1) * kFa3TileTokens);
       tiles_.push_back({i, rows});
@@ -240,14 +245,14 @@ void Planner::fill(const AttentionShape& shape, const AttentionBatch& batch,
   const uint32_t chunk = phase.split
                              ? choose_chunk(static_cast<uint32_t>(phase.num_tiles),
                                             static_cast<uint32_t>(limits.num_resident_blocks))
-                             : uint32_t{kWhole};
-  *arrays.chunk_tokens = phase.split ? static_cast<int32_t>(chunk * kSplitUnit) : kWhole;
+                             : uint32_t{kNoSplit};
+  *arrays.chunk_tokens = phase.split ? static_cast<int32_t>(chunk * kSplitUnit) : kNoSplit;
   int32_t next_row = 0;
   for (int i = 0; i < range.num_reqs; ++i) {
     arrays.page_start[i] = static_cast<int32_t>(i * batch.max_pages);
     arrays.partial_start[i] = next_row;
     next_row += q_len_of(batch, range.first_req + i) *
-                static_cast<int32_t>(ceil_div(work_[static_cast<size_t>(i)].num_units, chunk));
+                static_cast<int32_t>(ceil_div(req_work_[static_cast<size_t>(i)].num_units, chunk));
   }
   arrays.page_start[range.num_reqs] = static_cast<int32_t>(range.num_reqs * batch.max_pages);
   if (phase.kernel == Template::kFa3) {

@@ -33,7 +33,7 @@ PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch
                         const PhaseRange& range, DeviceLimits limits);
 
 // Upper bounds for every batch within the limits.
-int64_t max_tiles(const AttentionShape& shape, const PlanLimits& batch, DeviceLimits limits);
+int64_t max_tiles(const AttentionShape& shape, const PlanLimits& largest, DeviceLimits limits);
 int64_t max_partial_rows(const AttentionShape& shape, DeviceLimits limits);
 
 // One phase's arrays, contiguous in memory.
@@ -46,8 +46,10 @@ struct PlanArrays {
   int32_t* partial_start = nullptr;  // [num_reqs], first row of partial results
   bool* tile_valid = nullptr;        // [num_tiles], false: idle, and the other entries are unset
 };
+// The arrays' size in words of 4 bytes.
 int64_t plan_words(int64_t num_tiles, int64_t num_reqs);
-PlanArrays lay_out(int32_t* words, int num_tiles, int num_reqs);
+// Returns pointers to the arrays in `words`, which has plan_words().
+PlanArrays place_arrays(int32_t* words, int num_tiles, int num_reqs);
 
 class Planner {
  public:
@@ -57,9 +59,9 @@ class Planner {
 
  private:
   // An upper bound of one request's work.
-  struct Work {
+  struct RequestWork {
     uint32_t num_tiles;  // of its rows
-    uint32_t num_units;  // of its positions; with a window, of those within it
+    uint32_t num_units;  // of kSplitUnit positions; with a window, only those within it
   };
 
   void measure(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
@@ -76,7 +78,7 @@ class Planner {
     int32_t req, rows;
   };
 
-  std::vector<Work> work_;
+  std::vector<RequestWork> req_work_;
   std::vector<Tile> tiles_;
   std::vector<uint32_t> lengths_;  // the lengths that order_ sorts
   std::vector<int32_t> order_;     // longest first

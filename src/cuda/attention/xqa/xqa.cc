@@ -125,8 +125,8 @@ bool can_address(const AttentionShape& shape, const KvCacheView& kv) {
 Status check_num_reqs(const AttentionShape& shape, int num_reqs) {
   const int64_t blocks = int64_t{num_reqs} * shape.num_kv_heads;
   if (blocks <= 65535) return {};
-  return unimplemented(
-      fmt::format("[xqa] requests times KV heads; got {}, expected up to 65535", blocks));
+  return unimplemented(fmt::format(
+      "[xqa] too many requests times KV heads; got {}, expected at most 65535", blocks));
 }
 
 class XqaPlan final : public AttentionPlan {
@@ -156,8 +156,9 @@ class XqaPlan final : public AttentionPlan {
   Status run(const AttentionCall& call, Stream& stream) override {
     QUIRE_CHECK(call.workspace.size() >= workspace_bytes_,
                 "[xqa] the workspace is smaller than what the plan asked for");
-    QUIRE_CHECK(can_address(shape_, call.kv),
-                "[xqa] keys and values have different strides, or such as 32 bits do not hold");
+    QUIRE_CHECK(
+        can_address(shape_, call.kv),
+        "[xqa] strides of keys and values differ, are not multiples of head_dim, or are too large");
     xqa::KernelCall kernel = kernel_call(call);
     CUtensorMap maps[2] = {};
     if (xqa::is_hopper_kernel(key_of(shape_))) {
