@@ -1,6 +1,7 @@
+#include "cuda/base/device_info.h"
+
 #include <fmt/format.h>
 
-#include "cuda/base/device_info.h"
 #include "cuda/base/stream.h"
 
 namespace quire::cuda {
@@ -56,9 +57,9 @@ Result<int64_t> free_device_bytes(int index) {
   QUIRE_RETURN_IF_ERROR(use_device(index));
   size_t free_bytes = 0;
   size_t total_bytes = 0;
-  const cudaError_t asked = cudaMemGetInfo(&free_bytes, &total_bytes);
+  const cudaError_t error_of_query = cudaMemGetInfo(&free_bytes, &total_bytes);
   QUIRE_RETURN_IF_ERROR(use_device(current));
-  QUIRE_RETURN_IF_ERROR(to_status(asked, "cudaMemGetInfo"));
+  QUIRE_RETURN_IF_ERROR(to_status(error_of_query, "cudaMemGetInfo"));
   return static_cast<int64_t>(free_bytes);
 }
 

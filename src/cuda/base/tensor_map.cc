@@ -24,7 +24,8 @@ Result<Driver> find_driver() {
   QUIRE_CUDA_RETURN_IF_ERROR(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &address,
                                                               kVersion, cudaEnableDefault, &found));
   if (found != cudaDriverEntryPointSuccess) {
-    return unavailable("[cuda] the driver has no cuTensorMapEncodeTiled; expected one of CUDA 12");
+    return unavailable(
+        "[cuda] the driver has no cuTensorMapEncodeTiled; expected one for CUDA 12 or later");
   }
   return Driver{reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(address)};
 }

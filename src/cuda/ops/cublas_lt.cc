@@ -12,7 +12,7 @@ constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 Status check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return {};
   return internal_error(
-      fmt::format("[ops] cuBLASLt's {} failed; got status {}", what, static_cast<int>(status)));
+      fmt::format("[ops] cuBLASLt could not {}; got status {}", what, static_cast<int>(status)));
 }
 
 cudaDataType_t data_type(DType dtype) {
@@ -56,18 +56,20 @@ CublasLt::~CublasLt() {
 Result<CublasLt::Problem> CublasLt::make_problem(const GemmShape& shape, int64_t num_rows) {
   cublasLtMatmulDesc_t desc = nullptr;
   QUIRE_RETURN_IF_ERROR(
-      check(api_.desc_create(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "description"));
+      check(api_.desc_create(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describe a product"));
   Problem problem = {{desc, api_.desc_destroy},
                      {nullptr, api_.layout_destroy},
                      {nullptr, api_.layout_destroy},
                      {nullptr, api_.layout_destroy}};
   const cublasOperation_t transposed = CUBLAS_OP_T;
-  QUIRE_RETURN_IF_ERROR(check(
-      api_.desc_set(desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)), "TRANSA"));
+  QUIRE_RETURN_IF_ERROR(
+      check(api_.desc_set(desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)),
+            "set TRANSA"));
   if (shape.has_bias) {
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    QUIRE_RETURN_IF_ERROR(check(
-        api_.desc_set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)), "bias"));
+    QUIRE_RETURN_IF_ERROR(
+        check(api_.desc_set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)),
+              "set the epilogue"));
   }
   const auto layout = [&](Owned<cublasLtMatrixLayoutOpaque_t>& owned, DType dtype, int64_t rows,
                           int64_t columns) {
@@ -75,7 +77,7 @@ Result<CublasLt::Problem> CublasLt::make_problem(const GemmShape& shape, int64_t
     const cublasStatus_t status = api_.layout_create(
         &raw, data_type(dtype), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows);
     owned.reset(raw);
-    return check(status, "layout");
+    return check(status, "create a layout");
   };
   QUIRE_RETURN_IF_ERROR(layout(problem.w, shape.type, shape.k, shape.n));
   QUIRE_RETURN_IF_ERROR(layout(problem.x, shape.type, shape.k, num_rows));
@@ -129,14 +131,15 @@ Status CublasLt::run(CudaStream& stream, const GemmShape& shape, const GemmCall&
   QUIRE_ASSIGN_OR_RETURN(Problem* const problem, this->problem(shape));
   const auto num_rows = static_cast<uint64_t>(call.x.shape[0]);
   for (auto* layout : {problem->x.get(), problem->out.get()}) {
-    QUIRE_RETURN_IF_ERROR(check(
-        api_.layout_set(layout, CUBLASLT_MATRIX_LAYOUT_COLS, &num_rows, sizeof(num_rows)), "rows"));
+    QUIRE_RETURN_IF_ERROR(
+        check(api_.layout_set(layout, CUBLASLT_MATRIX_LAYOUT_COLS, &num_rows, sizeof(num_rows)),
+              "set the rows"));
   }
   if (shape.has_bias) {
     const void* bias = call.bias.data;
     QUIRE_RETURN_IF_ERROR(check(
         api_.desc_set(problem->desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)),
-        "bias"));
+        "set the bias"));
   }
   const float one = 1.0F;
   const float zero = 0.0F;
@@ -144,7 +147,7 @@ Status CublasLt::run(CudaStream& stream, const GemmShape& shape, const GemmCall&
       api_.matmul(handle_, problem->desc.get(), &one, call.w.data, problem->w.get(), call.x.data,
                   problem->x.get(), &zero, call.out.data, problem->out.get(), call.out.data,
                   problem->out.get(), &algorithm, workspace_.data(), kWorkspaceBytes, stream.get()),
-      "product");
+      "multiply");
 }
 
 }  // namespace quire::cuda

@@ -94,10 +94,10 @@ Status PromptLogprobs::enqueue(std::span<const PromptChunk> chunks, Model& model
   const auto* rows = static_cast<const int32_t*>(targets_.data());
   const int32_t* targets = rows + num_rows;
   auto* results = static_cast<LogprobsResult*>(results_.data());
-  const auto most = static_cast<int>(logits.shape[0]);
+  const auto max_rows = static_cast<int>(logits.shape[0]);
   for (const PromptChunk& chunk : chunks) {
-    for (int i = 0; i < chunk.count; i += most) {
-      const int count = std::min(most, chunk.count - i);
+    for (int i = 0; i < chunk.count; i += max_rows) {
+      const int count = std::min(max_rows, chunk.count - i);
       const TensorView part = logits.rows(0, count);
       QUIRE_RETURN_IF_ERROR(model.compute_logits(rows, count, part, stream));
       sampler.prompt_logprobs(part, targets, count, chunk.num_top, results, stream);

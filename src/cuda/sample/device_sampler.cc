@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kFlushBytes = size_t{1} << 20;
 
-// Slots are appended to a block until it holds at least kFlushBytes.
+// Slots are appended to a block until it holds more than kFlushBytes.
 size_t block_bytes(const DeviceSamplerLimits& limits) {
   return kFlushBytes + limits.max_slot_bytes();
 }
@@ -150,12 +150,12 @@ Status DeviceSampler::add_slots(std::span<const SlotAdded> added, CudaStream& st
                 "[sample] a sequence is within the model's length");
     SlotState& state = upload_.append(slot);
     state.table = slots_.add(slot.slot, state);
-    if (upload_.num_bytes() > kFlushBytes) QUIRE_RETURN_IF_ERROR(flush(stream));
+    if (upload_.num_bytes() > kFlushBytes) QUIRE_RETURN_IF_ERROR(upload_slots(stream));
   }
-  return flush(stream);
+  return upload_slots(stream);
 }
 
-Status DeviceSampler::flush(CudaStream& stream) {
+Status DeviceSampler::upload_slots(CudaStream& stream) {
   if (upload_.num_slots() == 0) return {};
   QUIRE_ASSIGN_OR_RETURN(std::byte * staging, ring_.begin(stream));
   upload_.write(staging);

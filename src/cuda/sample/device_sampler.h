@@ -94,7 +94,8 @@ class DeviceSampler {
 
   static Parts lay_out(const DeviceSamplerLimits& limits, void* base);
 
-  Status flush(CudaStream& stream);
+  // Uploads the slots that add_slots() has packed so far.
+  Status upload_slots(CudaStream& stream);
   Status upload_plan(const SamplePlan& plan, std::span<const std::vector<uint32_t>> masks,
                      CudaStream& stream);
   LogprobsResult* logprobs_results(int num_rows) const;

@@ -152,8 +152,7 @@ Status DecodeGraphs::capture(int device,
   QUIRE_ASSIGN_OR_RETURN(const int64_t free_after, free_device_bytes(device));
   log_info(
       "[cuda] captured {} graphs for decode steps of up to {} sequences and {} tokens in {:.2f} s; "
-      "they "
-      "take {:.1f} MiB",
+      "they take {:.1f} MiB",
       graphs_.size(), batch_sizes_.back(), contexts_.back(), took.count(),
       static_cast<double>(free_before - free_after) / double{1 << 20});
   return {};
@@ -164,10 +163,12 @@ const DecodeGraph* DecodeGraphs::find(const DecodeKey& key) const {
   const int context = bucket_index(contexts_, key.max_kv_len);
   const auto q_len = std::ranges::find(q_lens_, key.q_len);
   if (batch < 0 || context < 0 || q_len == q_lens_.end()) return nullptr;
-  const size_t length = static_cast<size_t>(q_len - q_lens_.begin()) * contexts_.size() +
-                        static_cast<size_t>(context);
-  const size_t row = length * 2 + (key.ragged ? 1 : 0);
-  return &graphs_[graph_of_key_[row * batch_sizes_.size() + static_cast<size_t>(batch)]];
+  // The index of the key in decode_keys().
+  const size_t context_idx = static_cast<size_t>(q_len - q_lens_.begin()) * contexts_.size() +
+                             static_cast<size_t>(context);
+  const size_t raggedness_idx = context_idx * 2 + (key.ragged ? 1 : 0);
+  const size_t key_idx = raggedness_idx * batch_sizes_.size() + static_cast<size_t>(batch);
+  return &graphs_[graph_of_key_[key_idx]];
 }
 
 }  // namespace quire::cuda

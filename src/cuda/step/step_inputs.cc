@@ -208,7 +208,7 @@ Result<StepBuffers> StepBuffers::create(const StepLimits& limits, CudaStream& st
   QUIRE_ASSIGN_OR_RETURN(buffers.memory_, device_memory(num_bytes));
   stream.set_zero(buffers.memory_.data(), num_bytes);
   const Parts& parts = buffers.parts_ = lay_out(BumpAllocator(buffers.memory_.data()), limits);
-  // Until a step describes a token, its staging is -1, so that its keys and values are not written.
+  // A token that no step has described yet has KV slot -1: its keys and values are not written.
   for (int t = 0; t < parts.arrays.num_tables; ++t) {
     QUIRE_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(
         parts.arrays.tables[t].kv_slots, 0xFF,
