@@ -271,7 +271,7 @@ TEST_F(SelectorTest, WithoutATableTheFirstServes) {
   ASSERT_TRUE(selector.ok());
   EXPECT_EQ(selector->decode({1, 1024})->name(), "flashinfer");
   const DecodeKey keys[] = {{1, 1024}};
-  EXPECT_THAT(selector->decode_services(keys)[0].reason, HasSubstr("nothing is measured"));
+  EXPECT_THAT(selector->decode_services(keys)[0].reason, HasSubstr("not measured"));
 }
 
 }  // namespace
