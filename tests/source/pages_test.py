@@ -1,0 +1,112 @@
+"""The pages that name files, functions, tests and presets name those that exist, and all of them.
+
+docs/life-of-a-request.md   every row of its tables names a file of the tree and a function in it, each
+                            file once per table; no table is longer than it says
+docs/contributing.md        every section that says "names `WORD`" lists exactly the files that do
+SECURITY.md, contributing   every test, fuzzer, script and preset in `code` exists
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROW = re.compile(r"^\|[^|]*\| `([^`]+\.\w+)` \| `([^`]+)` \|", re.M)
+LIMIT = re.compile(r"at most (\d+) files")
+CODE = re.compile(r"`([^`\n]+)`")
+DECLARED = re.compile(r"(?:quire_test|quire_fuzzer|add_test)\(\s*(?:NAME\s+)?(\w+)")
+
+
+class Tree:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        listed = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True)
+        if listed.returncode != 0:
+            sys.exit(77)  # not a checkout; CTest reports a skip
+        self.files = [path for path in listed.stdout.splitlines() if (root / path).exists()]
+
+    def text(self, path: str) -> str:
+        return (self.root / path).read_text()
+
+
+def check_life(tree: Tree) -> list[str]:
+    page = "docs/life-of-a-request.md"
+    faults = []
+    num_rows = 0
+    for section in tree.text(page).split("\n## "):
+        rows = ROW.findall(section)
+        num_rows += len(rows)
+        paths = [path for path, _ in rows]
+        for path in sorted({path for path in paths if paths.count(path) > 1}):
+            faults.append(f"{page} names {path} twice in one table")
+        limit = LIMIT.search(section)
+        if limit and len(paths) > int(limit[1]):
+            faults.append(f"{page} promises at most {limit[1]} files, and names {len(paths)}")
+        for path, function in rows:
+            name = function.split("::")[-1]
+            if path not in tree.files:
+                faults.append(f"{page} names {path}, which does not exist")
+            elif not re.search(rf"\b{re.escape(name)}\b", tree.text(path)):
+                faults.append(f"{page}: {path} has no {function}")
+    if num_rows == 0:
+        faults.append(f"{page} has no table of files")
+    return faults
+
+
+def check_places(tree: Tree) -> list[str]:
+    """Each walk-through lists all the files that name its example."""
+    page = "docs/contributing.md"
+    faults = []
+    examples = 0
+    for section in tree.text(page).split("\n### "):
+        word = re.search(r"names `(\w+)`", section)
+        if not word:
+            continue
+        examples += 1
+        pattern = re.compile(rf"\b{word[1]}\b")
+        named = {path for path in CODE.findall(section) if path in tree.files}
+        real = {path for path in tree.files
+                if path.startswith(("src/", "tests/", "include/", "fuzz/"))
+                and Path(path).suffix in {".h", ".cc", ".cu", ".cuh"} and pattern.search(tree.text(path))}
+        # The section may also name files of its own, which do not contain the word.
+        faults += [f"{page}: `{word[1]}` is also in {path}" for path in sorted(real - named)]
+        rows = {path for path, _ in ROW.findall(section)}
+        faults += [f"{page}: {path} does not contain `{word[1]}`" for path in sorted(rows - real)]
+    if examples < 4:
+        faults.append(f"{page} has {examples} walk-throughs, expected 4")
+    return faults
+
+
+def check_names(tree: Tree) -> list[str]:
+    lists = [path for path in tree.files if path.endswith(("CMakeLists.txt", ".cmake"))]
+    declared = set()
+    for path in lists:
+        declared |= set(DECLARED.findall(tree.text(path)))
+        declared |= {f"{name}_fuzz" for name in re.findall(r"quire_fuzzer\(\s*(\w+)", tree.text(path))}
+    presets = {preset["name"] for preset in json.loads(tree.text("CMakePresets.json"))["configurePresets"]}
+    faults = []
+    for page in ("SECURITY.md", "docs/contributing.md"):
+        for code in CODE.findall(tree.text(page)):
+            if re.fullmatch(r"\w+_(test|fuzz)", code) and code not in declared:
+                faults.append(f"{page} names the test {code}, which does not exist")
+            if re.fullmatch(r"(scripts|deploy|src|tests|docs|fuzz|include)/[\w./-]*\.\w+", code) and code not in tree.files:
+                faults.append(f"{page} names {code}, which does not exist")
+        for name in re.findall(r"--preset ([a-z][\w-]*)", tree.text(page)):
+            if name not in presets:
+                faults.append(f"{page} names the preset {name}, which does not exist")
+        for name in re.findall(r"ctest [^\n]*-R '?\^?(\w+_test)", tree.text(page)):
+            if name not in declared:
+                faults.append(f"{page} runs the test {name}, which does not exist")
+    return faults
+
+
+def main() -> int:
+    tree = Tree(Path(sys.argv[1]))
+    faults = check_life(tree) + check_places(tree) + check_names(tree)
+    print("\n".join(faults) if faults else "the pages name what exists")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
