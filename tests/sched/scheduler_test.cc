@@ -316,7 +316,7 @@ TEST_F(SchedulerTest, ADecodeStepOf256CostsTheHostLittle) {
 }
 
 TEST(SchedulerDeathTest, ABadConfigIsABrokenInvariant) {
-  EXPECT_DEATH(Scheduler(SchedulerConfig{}), "block tables; got 0");
+  EXPECT_DEATH(Scheduler(SchedulerConfig{}), "block tables: must be at least 1, got 0");
 }
 
 }  // namespace
