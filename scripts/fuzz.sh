@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs every fuzzer for a number of seconds each (default 20), from the corpora in fuzz/corpus.
+# Runs every fuzzer for a number of seconds each (default 20), one per core at a time, from the
+# corpora in fuzz/corpus.
 #   scripts/fuzz.sh [SECONDS] [NAME…]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,19 +14,21 @@ else
   mapfile -t fuzzers <build-asan/fuzzers.txt
 fi
 [[ ${#fuzzers[@]} -gt 0 ]] || { echo "there are no fuzzers in build-asan/fuzzers.txt" >&2; exit 1; }
-for fuzzer in "${fuzzers[@]}"; do
-  name=${fuzzer%_fuzz}
-  work=build-asan/corpus/$name
+
+run_fuzzer() {
+  local seconds=$1 fuzzer=$2
+  local name=${fuzzer%_fuzz}
+  local work=build-asan/corpus/$name log=build-asan/$fuzzer.log
   mkdir -p "$work" "fuzz/corpus/$name"
-  echo "== $fuzzer, $seconds s"
   # New inputs go to the build tree; the committed corpus stays small and is only read.
-  log=build-asan/$fuzzer.log
   if ! "build-asan/bin/$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
-    -print_final_stats=1 -artifact_prefix=build-asan/ "$work" "fuzz/corpus/$name" >"$log" 2>&1; then
+    -print_final_stats=1 -artifact_prefix="build-asan/$name-" "$work" "fuzz/corpus/$name" >"$log" 2>&1; then
     tail -n 60 "$log" >&2
-    echo "$fuzzer found something; the input is in build-asan/" >&2
-    exit 1
+    echo "$fuzzer failed; the input is build-asan/$name-*" >&2
+    return 1
   fi
-  grep number_of_executed_units "$log"
-done
+  echo "$fuzzer, $seconds s: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs"
+}
+export -f run_fuzzer
+printf '%s\n' "${fuzzers[@]}" | xargs -P "$(nproc)" -I {} bash -c "run_fuzzer $seconds {}"
 echo "${#fuzzers[@]} fuzzers, no findings"

@@ -9,11 +9,11 @@ scripts/install_deps.sh test
 if [[ "${1:-}" == thread ]]; then
   cmake --preset tsan >/dev/null
   cmake --build build-tsan --target threaded_tests
-  ctest --test-dir build-tsan --output-on-failure --no-tests=error -L threaded
+  ctest --test-dir build-tsan --output-on-failure --no-tests=error -j "$(nproc)" -L threaded
   exit 0
 fi
 cmake --preset asan >/dev/null
 cmake --build build-asan
 if [[ "${1:-}" != --build-only ]]; then
-  ctest --test-dir build-asan --output-on-failure --no-tests=error -LE e2e
+  ctest --test-dir build-asan --output-on-failure --no-tests=error -j "$(nproc)" -LE e2e
 fi

@@ -15,4 +15,4 @@ scripts/install_deps.sh test
 cmake --preset release -DQUIRE_TESTS=ON -DQUIRE_CLIENT_TESTS=$clients \
   -DQUIRE_CUDA="${QUIRE_CUDA:-AUTO}" >/dev/null
 cmake --build build
-ctest --test-dir build --output-on-failure --no-tests=error "$@"
+ctest --test-dir build --output-on-failure --no-tests=error -j "$(nproc)" "$@"
