@@ -1,6 +1,7 @@
-// Records the call stack at the first call of every function, per thread. ThreadSanitizer calls
+// Records the call stack at the first call of every function by each caller, per thread.
+// ThreadSanitizer calls
 // __tsan_func_entry and __tsan_func_exit in every function that it instruments; the linker's --wrap
-// option sends these calls through this file. At the end of the program one line per function is
+// option sends these calls through this file. At the end of the program one line per call is
 // written to the file that QUIRE_CALL_TRACE names:
 //
 //   ORDER THREAD ADDRESS ADDRESS …
@@ -27,14 +28,14 @@ namespace {
 
 constexpr int kMaxThreads = 64;
 constexpr int kMaxDepth = 512;
-constexpr uint32_t kNumSeen = 1 << 15;     // slots of the hash table, far above the functions
+constexpr uint32_t kNumSeen = 1 << 15;     // entries of the hash table, far above the calls
 constexpr uint32_t kMaxRecords = 1 << 20;  // words of recorded stacks per thread
 
 struct ThreadTrace {
   int depth = 0;
   uint32_t num_words = 0;
   uintptr_t stack[kMaxDepth];
-  uintptr_t seen[kNumSeen];
+  uintptr_t seen[kNumSeen];       // keys of calls
   uint64_t records[kMaxRecords];  // repeatedly: order, depth, addresses
 };
 
@@ -56,13 +57,14 @@ ThreadTrace* new_trace() {
   return traces[index];
 }
 
-// Returns whether this is the thread's first call of the function.
-bool insert(ThreadTrace& trace, uintptr_t address) {
-  uint32_t i = static_cast<uint32_t>(address * 0x9E3779B97F4A7C15u >> 49);
+// Returns whether the caller calls the function for the first time on this thread.
+bool insert(ThreadTrace& trace, uintptr_t caller, uintptr_t function) {
+  const uintptr_t key = (caller * 31 + function) * 0x9E3779B97F4A7C15u | 1;
+  uint32_t i = static_cast<uint32_t>(key >> 49);
   for (uint32_t probes = 0; probes < kNumSeen; ++probes, i = (i + 1) % kNumSeen) {
-    if (trace.seen[i] == address) return false;
+    if (trace.seen[i] == key) return false;
     if (trace.seen[i] != 0) continue;
-    trace.seen[i] = address;
+    trace.seen[i] = key;
     return true;
   }
   return false;
@@ -108,9 +110,10 @@ extern "C" void __wrap___tsan_func_entry(void* return_address) {
   if (own_trace == nullptr && !is_full) is_full = (own_trace = new_trace()) == nullptr;
   if (own_trace == nullptr) return;
   const uintptr_t address = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
-  if (own_trace->depth < kMaxDepth) own_trace->stack[own_trace->depth] = address;
-  own_trace->depth += 1;
-  if (own_trace->depth <= kMaxDepth && insert(*own_trace, address)) record(*own_trace);
+  const int depth = own_trace->depth++;
+  if (depth >= kMaxDepth) return;
+  own_trace->stack[depth] = address;
+  if (insert(*own_trace, depth > 0 ? own_trace->stack[depth - 1] : 0, address)) record(*own_trace);
 }
 
 extern "C" void __wrap___tsan_func_exit() {
