@@ -36,7 +36,7 @@ target_include_directories(xgrammar SYSTEM
   PUBLIC ${QUIRE_XGRAMMAR_DIR}/include ${QUIRE_XGRAMMAR_DIR}/3rdparty/dlpack/include
   PRIVATE ${xgrammar_dir} ${xgrammar_dir}/converter_ext ${xgrammar_dir}/support
           ${QUIRE_XGRAMMAR_DIR}/3rdparty/picojson)
-# Sends messages to src/grammar/xgrammar_log.cc instead of standard error.
+# Sends messages to src/grammar/compile_spec.cc instead of standard error.
 target_compile_definitions(xgrammar PRIVATE
   XGRAMMAR_LOG_CUSTOMIZE=1 XGRAMMAR_ENABLE_CPPTRACE=0 XGRAMMAR_ENABLE_INTERNAL_CHECK=0)
 # Builds small sources together, because most of their build time is spent on the same headers.

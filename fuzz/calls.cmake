@@ -1,1 +1,0 @@
-quire_fuzzer(calls SOURCES calls_fuzz.cc DEPS server)

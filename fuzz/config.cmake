@@ -1,1 +1,0 @@
-quire_fuzzer(config SOURCES config_fuzz.cc DEPS model)

@@ -1,1 +1,0 @@
-quire_fuzzer(grammar SOURCES grammar_fuzz.cc DEPS grammar)

@@ -1,1 +1,0 @@
-quire_fuzzer(openai_request SOURCES openai_request_fuzz.cc DEPS server_openai)

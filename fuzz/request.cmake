@@ -1,1 +1,0 @@
-quire_fuzzer(request SOURCES request_fuzz.cc DEPS cli)

@@ -1,1 +1,0 @@
-quire_fuzzer(safetensors SOURCES safetensors_fuzz.cc DEPS tensor)
