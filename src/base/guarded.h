@@ -13,7 +13,7 @@
 
 namespace quire {
 
-inline constexpr const char* kNoStdException = "an exception that is no std::exception";
+inline constexpr const char* kNoStdException = "an exception that is not a std::exception";
 
 // Returns use(text), where text is that of the exception being handled.
 template <typename Use>

@@ -30,7 +30,7 @@ Status status_of(const Thrown& thrown, bool has_memory = true) {
 
 TEST(Guarded, AnExceptionBecomesAStatus) {
   EXPECT_EQ(status_of(std::runtime_error("a fault")).message(), "[test] a fault");
-  EXPECT_EQ(status_of(7).message(), "[test] an exception that is no std::exception");
+  EXPECT_EQ(status_of(7).message(), "[test] an exception that is not a std::exception");
   EXPECT_EQ(status_of(7, false).message(), "out of memory");
   EXPECT_EQ(status_of(7, false).code(), StatusCode::kResourceExhausted);
 }

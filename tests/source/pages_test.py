@@ -3,6 +3,7 @@
 docs/life-of-a-request.md   every row of its tables names a file of the tree and a function in it, each
                             file once per table; no table is longer than it says
 docs/contributing.md        every section that says "names `WORD`" lists exactly the files that do
+docs/glossary.md            the last column names files that exist and types or functions in them
 SECURITY.md, contributing   every test, fuzzer, script and preset in `code` exists
 """
 
@@ -78,6 +79,23 @@ def check_places(tree: Tree) -> list[str]:
     return faults
 
 
+def check_glossary(tree: Tree) -> list[str]:
+    page = "docs/glossary.md"
+    faults = []
+    for row in tree.text(page).splitlines():
+        if not row.startswith("| ") or "in the code" in row:
+            continue
+        words = CODE.findall(row.split("|")[3])
+        paths = [word for word in words if "/" in word]
+        faults += [f"{page} names {path}, which does not exist" for path in paths if not (tree.root / path).exists()]
+        text = "".join(tree.text(path) for path in paths if path in tree.files)
+        for word in words:
+            name = word.split("::")[-1].rstrip("()")
+            if "/" not in word and not re.search(rf"\b{re.escape(name)}\b", text):
+                faults.append(f"{page}: {word} is in none of {', '.join(paths)}")
+    return faults
+
+
 def check_names(tree: Tree) -> list[str]:
     lists = [path for path in tree.files if path.endswith(("CMakeLists.txt", ".cmake"))]
     declared = set()
@@ -103,7 +121,7 @@ def check_names(tree: Tree) -> list[str]:
 
 def main() -> int:
     tree = Tree(Path(sys.argv[1]))
-    faults = check_life(tree) + check_places(tree) + check_names(tree)
+    faults = check_life(tree) + check_places(tree) + check_glossary(tree) + check_names(tree)
     print("\n".join(faults) if faults else "the pages name what exists")
     return 1 if faults else 0
 
