@@ -90,7 +90,7 @@ TEST_F(PlansTest, EveryGraphAndEveryCandidateHasAPlan) {
       &plans->find(kEager, flashinfer_), &plans->find(kPrompts, native_)};
   std::ranges::sort(found);
   EXPECT_EQ(std::ranges::adjacent_find(found), found.end()) << "one plan serves two";
-  EXPECT_DEATH(plans->find(kGraph, xqa_, 64), "without a plan");
+  EXPECT_DEATH(plans->find(kGraph, xqa_, 64), "no plan serves this step");
   EXPECT_THAT(selector.remarks(), IsEmpty());
 }
 

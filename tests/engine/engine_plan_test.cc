@@ -136,7 +136,7 @@ TEST_F(EnginePlanTest, QueryLengthsOfDecodeAreSaidApart) {
   const std::vector<std::string> lines = report_attention(plan.attention).summary;
   EXPECT_THAT(lines, Contains("decode of up to 512 tokens: xqa (forced by `attention_backend`)"));
   EXPECT_THAT(lines, Contains("decode of 5 query tokens of up to 512 tokens: flashinfer (the only "
-                              "one that serves this shape)"));
+                              "backend that serves this shape)"));
   EXPECT_THAT(report_attention(plan.attention).details,
               Contains(HasSubstr("decode of 5 query tokens of 4 up to")));
 }
