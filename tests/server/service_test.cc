@@ -9,6 +9,8 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <mutex>
+#include <semaphore>
 #include <thread>
 
 #include "base/json.h"
@@ -603,14 +605,19 @@ TEST_F(ServiceTest, TokenizingHoldsUpNoStream) {
 
 TEST_F(ServiceTest, TextsThatWaitToBeTokenizedAreBounded) {
   std::promise<void> may_end;
-  engine_.on_encode_ = [end = std::shared_future<void>(may_end.get_future())](std::string_view) {
+  std::binary_semaphore has_begun(0);
+  std::once_flag begun;
+  engine_.on_encode_ = [&, end = std::shared_future<void>(may_end.get_future())](std::string_view) {
+    std::call_once(begun, [&] { has_begun.release(); });
     end.wait();
   };
+  const auto first = call("POST", "/tokenize", R"({"prompt":"a"})");
+  has_begun.acquire();  // from here on, 64 others may wait
   std::vector<std::shared_ptr<FakeExchange>> calls;
-  for (int i = 0; i < 70; ++i) calls.push_back(call("POST", "/tokenize", R"({"prompt":"a"})"));
+  for (int i = 0; i < 65; ++i) calls.push_back(call("POST", "/tokenize", R"({"prompt":"a"})"));
   EXPECT_EQ(calls.back()->wait().status, 429);
   may_end.set_value();
-  EXPECT_EQ(calls.front()->wait().status, 200);
+  EXPECT_EQ(first->wait().status, 200);
   EXPECT_EQ(calls[63]->wait().status, 200);
   EXPECT_EQ(call("POST", "/tokenize", R"({"prompt":"a"})")->wait().status, 200);
 }
