@@ -10,7 +10,6 @@ namespace quire::server {
 namespace {
 
 constexpr int kOk = 200;
-constexpr int kClientGone = 499;
 constexpr std::string_view kEventStream = "text/event-stream; charset=utf-8";
 
 double seconds_between(RequestLog::Clock::time_point from, RequestLog::Clock::time_point to) {

@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t kMaxIdBytes = 128;
 constexpr int kTooManyRequests = 429;
-constexpr int kClientGone = 499;
 constexpr int kInternalError = 500;
 constexpr int kUnavailable = 503;
 

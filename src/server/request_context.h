@@ -14,6 +14,9 @@
 
 namespace quire::server {
 
+// The status in log and metrics of a request whose client left before the response, as in nginx.
+inline constexpr int kClientGone = 499;
+
 // The access log: one line per request with its status and duration. It contains no text of prompts
 // or responses, and no keys.
 struct RequestLog {

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 ROW = re.compile(r"^\|[^|]*\| `([^`]+\.\w+)` \| `([^`]+)` \|", re.M)
+PLACE = re.compile(r"^\| `([^`]+)` \|", re.M)  # a row that begins with a file
 LIMIT = re.compile(r"at most (\d+) files")
 CODE = re.compile(r"`([^`\n]+)`")
 DECLARED = re.compile(r"(?:quire_test|quire_fuzzer|add_test)\(\s*(?:NAME\s+)?(\w+)")
@@ -66,14 +67,12 @@ def check_places(tree: Tree) -> list[str]:
             continue
         examples += 1
         pattern = re.compile(rf"\b{word[1]}\b")
-        named = {path for path in CODE.findall(section) if path in tree.files}
         real = {path for path in tree.files
                 if path.startswith(("src/", "tests/", "include/", "fuzz/"))
                 and Path(path).suffix in {".h", ".cc", ".cu", ".cuh"} and pattern.search(tree.text(path))}
-        # The section may also name files of its own, which do not contain the word.
-        faults += [f"{page}: `{word[1]}` is also in {path}" for path in sorted(real - named)]
-        rows = {path for path, _ in ROW.findall(section)}
-        faults += [f"{page}: {path} does not contain `{word[1]}`" for path in sorted(rows - real)]
+        listed = set(PLACE.findall(section))
+        faults += [f"{page}: `{word[1]}` is also in {path}" for path in sorted(real - listed)]
+        faults += [f"{page}: {path} does not contain `{word[1]}`" for path in sorted(listed - real)]
     if examples < 4:
         faults.append(f"{page} has {examples} walk-throughs, expected 4")
     return faults

@@ -1,8 +1,7 @@
 // Records the call stack at the first call of every function by each caller, per thread.
-// ThreadSanitizer calls
-// __tsan_func_entry and __tsan_func_exit in every function that it instruments; the linker's --wrap
-// option sends these calls through this file. At the end of the program one line per call is
-// written to the file that QUIRE_CALL_TRACE names:
+// ThreadSanitizer calls __tsan_func_entry and __tsan_func_exit in every function that it
+// instruments; the linker's --wrap option sends these calls through this file. At the end of the
+// program one line per call is written to the file that QUIRE_CALL_TRACE names:
 //
 //   ORDER THREAD ADDRESS ADDRESS …
 //

@@ -41,7 +41,6 @@ class WorkSplitter {
   WorkSplitter(const AttentionShape& shape, int num_threads);
 
   int group() const { return group_; }
-  int queries_per_item() const { return queries_per_item_; }
   int max_rows() const { return queries_per_item_ * group_; }
 
   // Writes the plan into `out`, which is reused from step to step without reallocation.
