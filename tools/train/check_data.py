@@ -15,8 +15,10 @@ from tokenizers import Tokenizer
 from documents import Mix, sample_document
 from make_splits import sample_split
 from problems import FAMILIES, SPLITS, Problem, draw_problem, split_of
+from problems.problem import shortest
 
-_MARK = re.compile(r"([\d +*/-]+) = \$?<<([\d+*/-]+)=(\d+)>>(\d+)")
+_NUMBER = r"\d+(?:\.\d{1,2})?"
+_MARK = re.compile(rf"([\d. +*/-]+) = \$?<<([\d.+*/-]+)=({_NUMBER})>>({_NUMBER})")
 
 
 def main() -> None:
@@ -36,7 +38,7 @@ def main() -> None:
 
 def check_answers(rng: random.Random, per_family: int) -> None:
     num_steps: Counter[int] = Counter()
-    largest = 0
+    largest = Fraction(0)
     for split in SPLITS:
         for name in FAMILIES:
             for _ in range(per_family):
@@ -50,7 +52,7 @@ def check_answers(rng: random.Random, per_family: int) -> None:
     print(f"largest number in a step: {largest}")
 
 
-def checked_marks(problem: Problem) -> list[int]:
+def checked_marks(problem: Problem) -> list[Fraction]:
     """The results of all marks, each recomputed from its text; the last one must be the answer."""
     *lines, last = problem.answer.split("\n")
     results = []
@@ -58,10 +60,10 @@ def checked_marks(problem: Problem) -> list[int]:
         marks = _MARK.findall(line)
         assert len(marks) == 1 and line.count("<<") == 1, (problem.family, line)
         shown, marked, result, repeated = marks[0]
-        assert shown.replace(" ", "") == marked and result == repeated, (problem.family, line)
-        assert evaluate(marked) == int(result), (problem.family, line)
-        results.append(int(result))
-    assert last == f"#### {problem.result}" and results[-1] == problem.result, (problem.family, last)
+        assert shown.replace(" ", "") == marked, (problem.family, line)
+        assert evaluate(marked) == Fraction(result) == Fraction(repeated), (problem.family, line)
+        results.append(Fraction(result))
+    assert last == f"#### {shortest(problem.result)}" and results[-1] == problem.result, (problem.family, last)
     assert "Question" not in problem.question + problem.answer, problem.family  # it is a stop string
     return results
 
@@ -69,10 +71,10 @@ def checked_marks(problem: Problem) -> list[int]:
 def evaluate(expression: str) -> Fraction:
     """`* /` before `+ -`, each from the left: independent of how the generator computes."""
     total = Fraction(0)
-    for sign, product in re.findall(r"([+-]?)([\d*/]+)", expression):
+    for sign, product in re.findall(r"([+-]?)([\d.*/]+)", expression):
         value = Fraction(1)
-        for operator, number in re.findall(r"([*/]?)(\d+)", product):
-            value = value / int(number) if operator == "/" else value * int(number)
+        for operator, number in re.findall(r"([*/]?)([\d.]+)", product):
+            value = value / Fraction(number) if operator == "/" else value * Fraction(number)
         total += -value if sign == "-" else value
     return total
 

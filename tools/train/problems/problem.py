@@ -12,12 +12,15 @@ import hashlib
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from . import words
 
 T = TypeVar("T")
+N = TypeVar("N", int, Decimal)
+Number: TypeAlias = int | Decimal
 
 
 class Reject(Exception):
@@ -27,10 +30,10 @@ class Reject(Exception):
 @dataclass(frozen=True)
 class Problem:
     family: str
-    numbers: tuple[int, ...]  # every number drawn, in the order drawn
+    numbers: tuple[Number, ...]  # every number drawn, in the order drawn
     question: str
     answer: str  # the worked steps, one a line; the last line is `#### result`
-    result: int
+    result: Number
 
     def bucket(self, num_buckets: int) -> int:
         """A bucket that depends on the family and its numbers only, never on the wording."""
@@ -58,29 +61,50 @@ class Person:
         return self.their.capitalize()
 
 
+def shortest(value: Number) -> str:
+    """`7.50` as `7.5`, `7.00` as `7`."""
+    return f"{value:f}".rstrip("0").rstrip(".") if isinstance(value, Decimal) and value % 1 else str(int(value))
+
+
+def dollars(value: Number) -> str:
+    """Whole dollars as `7`, anything else with its cents, as `7.50`."""
+    return f"{value:.2f}" if value % 1 else str(int(value))
+
+
+def exact_decimal(value: Fraction) -> Decimal | None:
+    """The number with at most two places; None if it has more."""
+    cents = value * 100
+    return Decimal(int(cents)) / 100 if cents.denominator == 1 else None
+
+
 class Calc:
     """One calculator call. `f"{c}"` is `4 * 6 = <<4*6=24>>24`; `f"{c:$}"` marks the result as money."""
 
-    def __init__(self, *terms: int | str | Calc) -> None:
+    def __init__(self, *terms: Number | str | Calc) -> None:
         operands = [t.value if isinstance(t, Calc) else t for t in terms]
         value = Fraction(operands[0])
         for operator, operand in zip(operands[1::2], operands[2::2], strict=True):
-            value = _apply(value, str(operator), int(operand))
-        if value.denominator != 1 or value < 0:
+            value = _apply(value, str(operator), Fraction(operand))
+        number = exact_decimal(value)
+        is_whole = all(isinstance(t, int | str) for t in operands)
+        if number is None or number < 0 or (is_whole and number % 1):
             raise Reject
-        self.value = int(value)
-        self._operands = operands
+        self.value: Number = int(number) if is_whole else number
+        self._operands = [t if isinstance(t, str) else shortest(t) for t in operands]
 
     def __int__(self) -> int:
-        return self.value
+        return int(self.value)
+
+    def __str__(self) -> str:
+        return format(self)
 
     def __format__(self, spec: str) -> str:
-        shown = " ".join(map(str, self._operands))
-        marked = "".join(map(str, self._operands))
-        return f"{shown} = {spec}<<{marked}={self.value}>>{self.value}"
+        shown, marked = " ".join(self._operands), "".join(self._operands)
+        result = dollars(self.value) if spec == "$" else shortest(self.value)
+        return f"{shown} = {spec}<<{marked}={shortest(self.value)}>>{result}"
 
 
-def _apply(left: Fraction, operator: str, right: int) -> Fraction:
+def _apply(left: Fraction, operator: str, right: Fraction) -> Fraction:
     if operator == "+":
         return left + right
     if operator == "-":
@@ -88,12 +112,17 @@ def _apply(left: Fraction, operator: str, right: int) -> Fraction:
     if operator == "*":
         return left * right
     if operator == "/":
+        if right == 0:
+            raise Reject
         return left / right
     raise ValueError(f"[problems] unknown operator; got {operator!r}, expected one of + - * /")
 
 
-def calc(*terms: int | str | Calc) -> Calc:
-    """`calc(a, "+", b, "+", c)`: applied left to right, so do not mix `+ -` with `* /`."""
+def calc(*terms: Number | str | Calc) -> Calc:
+    """`calc(a, "+", b, "+", c)`: applied left to right, so do not mix `+ -` with `* /`.
+
+    Rejects a negative result, one of more than two decimals, and one of whole numbers that is not
+    whole; a Decimal among the operands (`d.price`, `d.decimal`, `Decimal(n)`) allows decimals."""
     return Calc(*terms)
 
 
@@ -103,15 +132,30 @@ class Draw:
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._names: set[str] = set()
-        self.numbers: list[int] = []
+        self.numbers: list[Number] = []
 
     def int(self, low: int, high: int, step: int = 1) -> int:
-        value = self._rng.randrange(low, high + 1, step)
-        self.numbers.append(value)
-        return value
+        return self._drawn(self._rng.randrange(low, high + 1, step))
 
-    def number_from(self, options: Sequence[int]) -> int:
-        value = self._rng.choice(options)
+    def number_from(self, options: Sequence[N]) -> N:
+        return self._drawn(self._rng.choice(options))
+
+    def price(self, low: int, high: int) -> Decimal:
+        """From `low` to under `high + 1` dollars, with usual cents. Written as `${price}`."""
+        cents = self._rng.choice(_USUAL_CENTS)
+        return self._drawn(Decimal(f"{self._rng.randint(low, high)}{cents}"))
+
+    def decimal(self, low: int, high: int, places: int = 1) -> Decimal:
+        """From `low` to `high`, of at most `places` decimals, in its shortest form."""
+        scale = 10**places
+        value = Decimal(self._rng.randint(low * scale, high * scale)) / scale
+        return self._drawn(Decimal(shortest(value)))
+
+    def percent(self) -> int:
+        """A percentage that people use. Written as `{percent}%`."""
+        return self.number_from(_USUAL_PERCENTAGES)
+
+    def _drawn(self, value: N) -> N:
         self.numbers.append(value)
         return value
 
@@ -140,9 +184,29 @@ class Draw:
         if not condition:
             raise Reject
 
+    def number_words(self, value: int) -> str:
+        """The number for the question's text: a small one in words at times, otherwise in digits."""
+        in_words = value < len(words.NUMBERS) and self._rng.random() < 0.4
+        return words.NUMBERS[value] if in_words else str(value)
+
+    def maybe(self, sentence: Sequence[str] | str) -> str:
+        """A sentence that the answer does not need (a distractor), or nothing."""
+        return self._worded(sentence) if self._rng.random() < 0.4 else ""
+
+    def shuffled(self, *facts: Sequence[str] | str) -> list[Sequence[str] | str]:
+        """Independent facts in any order: `d.tell(*d.shuffled(first, second), question)`."""
+        return self._rng.sample(facts, len(facts))
+
     def tell(self, *sentences: Sequence[str] | str) -> str:
-        """A question: one wording of each sentence, chosen independently."""
-        return " ".join(s if isinstance(s, str) else self.pick(s) for s in sentences)
+        """A question: one wording of each sentence, chosen independently; empty ones are left out."""
+        return " ".join(filter(None, map(self._worded, sentences)))
+
+    def _worded(self, sentence: Sequence[str] | str) -> str:
+        return sentence if isinstance(sentence, str) else self.pick(sentence)
+
+
+_USUAL_CENTS = ("", "", "", ".50", ".50", ".25", ".75", ".99", ".95", ".20", ".80", ".05")
+_USUAL_PERCENTAGES = (5, 10, 10, 12, 15, 20, 20, 25, 25, 30, 40, 50, 60, 75, 80, 90)
 
 
 @dataclass(frozen=True)
@@ -151,7 +215,7 @@ class Story:
 
     question: str
     lines: Sequence[str]
-    result: int | Calc
+    result: Number | Calc
 
 
 Family = Callable[[Draw], Story]
@@ -173,6 +237,6 @@ def make_problem(name: str, rng: random.Random) -> Problem:
             story = FAMILIES[name](draw)
         except Reject:
             continue
-        result = int(story.result)
-        answer = "\n".join([*story.lines, f"#### {result}"])
+        result = story.result.value if isinstance(story.result, Calc) else story.result
+        answer = "\n".join([*story.lines, f"#### {shortest(result)}"])
         return Problem(name, tuple(draw.numbers), story.question, answer, result)

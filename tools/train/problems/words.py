@@ -56,3 +56,7 @@ INGREDIENTS = ["flour", "sugar", "oats", "rice", "milk"]
 MULTIPLES = {2: "twice", 3: "three times", 4: "four times", 5: "five times"}
 FRACTIONS = {2: "half", 3: "one third", 4: "one quarter", 5: "one fifth"}
 COUNTS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
+
+_UNITS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+          "sixteen seventeen eighteen nineteen").split()
+NUMBERS = [*_UNITS, "twenty"]  # index: the number
