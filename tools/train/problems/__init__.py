@@ -2,6 +2,7 @@
 
 from . import (  # noqa: F401
     farm, food, home, money, school, sharing, shopping, sports, time_and_age, travel, workshop)
+from . import earnings, prices  # noqa: F401
 from .problem import FAMILIES, Problem, make_problem
 from .splits import SPLITS, draw_problem, split_of
 
