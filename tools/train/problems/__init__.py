@@ -3,6 +3,7 @@
 from . import (  # noqa: F401
     farm, food, home, money, school, sharing, shopping, sports, time_and_age, travel, workshop)
 from . import earnings, prices  # noqa: F401
+from . import animals, building, counting, games, production, transport  # noqa: F401
 from .problem import FAMILIES, Problem, make_problem
 from .splits import SPLITS, draw_problem, split_of
 
