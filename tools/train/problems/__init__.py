@@ -1,8 +1,9 @@
 """Word problems in GSM8K's format. Importing the themes registers their families."""
 
 from . import (  # noqa: F401
+    classroom, earnings, errands, journeys, kitchen, prices)
+from . import (  # noqa: F401
     farm, food, home, money, school, sharing, shopping, sports, time_and_age, travel, workshop)
-from . import earnings, prices  # noqa: F401
 from . import animals, building, counting, games, production, transport  # noqa: F401
 from .problem import FAMILIES, Problem, make_problem
 from .splits import SPLITS, draw_problem, split_of

@@ -2,7 +2,7 @@
 
 from . import words_shopping as words
 from .problem import Draw, Story, calc, family
-from .wordings import adult, cost, different, grouped, nouns, people, person, several, shuffled, tell
+from .wordings import adult, cost, grouped, nouns, people, person, several, shuffled, tell
 
 GOODS = nouns(words.LARGE_GOODS)
 

@@ -200,6 +200,7 @@ def discount_then_coupon(d: Draw) -> Story:
     off = calc(p, "*", percent, "/", 100)
     reduced = calc(p, "-", off)
     price = calc(reduced, "-", coupon)
+    several(d, price)
     return Story(
         tell(d,
              (f"{a} buys {x.a} with a regular price of ${p}.", f"The {x.one} that {a} wants has a price of ${p}.",
