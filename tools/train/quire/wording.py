@@ -1,0 +1,200 @@
+"""Many wordings of one question: alternatives, sentence frames, synonyms, greetings, typing errors.
+
+A line of a topic is a question in lower case, or begins with a sign that names its frames:
+`~` a thing to do, `?` a thing to explain, `^` an ability, `%` a feature, `!` a setting.
+`[a|b|]` in a line stands for one of its alternatives.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+
+_ALTERNATIVES = re.compile(r"\[([^\[\]]*)\]")
+_QUESTION_WORDS = frozenset(
+    "how what which can could does do did is are was where who why when whom whose should will would must may "
+    "am has have what's where's who's how's isn't doesn't".split())
+
+FRAMES = {
+    "~": (
+        "how do I {}", "how do I {}", "how can I {}", "how to {}", "how would I {}", "how does one {}", "how do you {}",
+        "how do we {}", "how should I {}", "I want to {}", "I would like to {}", "I need to {}", "I'd like to {}",
+        "can I {}", "can you tell me how to {}", "tell me how to {}", "show me how to {}", "explain how to {}",
+        "is it possible to {}", "is there a way to {}", "what is the command to {}", "what command do I use to {}",
+        "which command would {}", "what do I type to {}", "what is the way to {}", "what must I do to {}",
+        "{}", "I am trying to {}", "help me {}", "command to {}", "way to {}", "steps to {}",
+        "what is the best way to {}", "what is the easiest way to {}", "how am I supposed to {}", "I have to {}",
+        "do you know how to {}", "could you show me how to {}", "what should I do to {}", "my goal is to {}",
+        "what do I need to {}", "we want to {}", "how is it done: {}",
+    ),
+    "?": (
+        "what is {}", "what is {}", "what's {}", "what does {} mean", "explain {}", "tell me about {}", "describe {}",
+        "{}", "{} meaning", "can you explain {}", "what do you know about {}", "what is meant by {}", "define {}",
+        "what about {}", "give me a short explanation of {}", "I do not understand {}", "information about {}",
+        "please explain {}", "say something about {}", "what exactly is {}", "what should I know about {}",
+        "{} explained", "could you describe {}", "how do you explain {}",
+    ),
+    "^": (
+        "can quire {}", "can quire {}", "does quire {}", "can it {}", "does it {}", "can I {}", "is it possible to {}",
+        "will quire {}", "is quire able to {}", "could quire {}", "can the server {}", "is there a way to {}",
+        "I want to {}", "am I able to {}", "how do I {}", "would quire {}", "can you {}", "could I {}",
+        "do you know if quire can {}", "I wonder if quire can {}", "may I {}", "tell me if quire can {}", "{}",
+    ),
+    "%": (
+        "does quire support {}", "does quire support {}", "is {} supported", "is there support for {}", "{} support",
+        "can quire do {}", "does quire have {}", "is there {}", "can I use {}", "{} supported", "do you support {}",
+        "does it support {}", "does the server support {}", "what about {}", "support for {}", "is {} available",
+        "is {} possible", "can quire handle {}", "will {} work", "does {} work", "how about {}", "I need {}",
+        "I want to use {}", "I would like {}", "tell me about {}", "{}", "is {} implemented", "how do I use {}",
+        "do you know if {} works", "are you able to do {}", "quire and {}",
+    ),
+    "!": (
+        "which flag sets {}", "what flag sets {}", "flag for {}", "which option sets {}", "is there a flag for {}",
+        "is there an option for {}", "how do I set {}", "how do I change {}", "where do I set {}", "setting for {}",
+        "option for {}", "I want to change {}", "how can I configure {}", "set {}", "change {}", "configure {}",
+        "what is the flag for {}", "which parameter controls {}", "which flag controls {}", "what controls {}",
+        "can I change {}", "can I set {}", "how is {} set", "tell me the flag for {}", "adjust {}", "what is {}",
+        "how do I control {}", "{} flag", "{} option", "which switch is for {}", "name the flag for {}",
+        "is {} configurable", "what determines {}", "{}", "I need to change {}", "how to set {}",
+    ),
+    "-": (
+        "what does {} do", "what does {} do", "what is {}", "what is {} for", "{}", "{}", "explain {}", "meaning of {}",
+        "what does {} mean", "what is the default of {}", "default of {}", "default value of {}", "{} default",
+        "which values does {} take", "what can I pass to {}", "how do I use {}", "when do I need {}", "what about {}",
+        "tell me about {}", "describe {}", "what happens if I set {}", "what happens with {}", "{} meaning",
+        "what unit is {} in", "should I set {}", "help with {}", "I do not understand {}", "what effect does {} have",
+        "what is the purpose of {}", "why would I use {}", "usage of {}", "what does {} set", "what does {} control",
+        "what value should {} have", "how does {} work", "is there {}", "does quire have {}", "can I use {}",
+        "what is {} good for", "explain what {} does", "documentation of {}", "what does the option {} do",
+        "what does the flag {} do", "what is the flag {}", "explain the flag {}", "what does the parameter {} mean",
+    ),
+}
+
+_SYNONYMS = {
+    "folder": ("directory", "dir", "path", "location"),
+    "start": ("launch", "run", "begin"),
+    "GPU": ("graphics card", "NVIDIA GPU", "CUDA GPU", "gpu", "video card"),
+    "graphics card": ("GPU",),
+    "flag": ("option", "switch", "parameter", "argument", "setting"),
+    "option": ("flag", "setting"),
+    "show": ("print", "display", "see", "list"),
+    "set": ("change", "configure", "choose", "specify"),
+    "server": ("service", "API server", "HTTP server"),
+    "requests": ("queries", "calls"),
+    "request": ("query", "call"),
+    "my model": ("my checkpoint", "my weights", "my own model", "a local model", "my LLM"),
+    "my own model": ("my model", "my own checkpoint", "my own weights", "a model of mine", "my local model"),
+    "checkpoint": ("model", "weights"),
+    "limit": ("bound", "restrict", "cap"),
+    "turn off": ("disable", "switch off", "deactivate"),
+    "turn on": ("enable", "switch on", "activate"),
+    "default": ("standard", "preset"),
+    "use": ("use", "utilize", "work with"),
+    "supported": ("possible", "available"),
+    "find": ("get", "see", "look up"),
+    "make": ("create", "produce"),
+    "machine": ("computer", "host", "box"),
+    "file": ("file", "text file"),
+    "need": ("require",),
+    "text": ("output",),
+    "stop": ("end", "quit"),
+    "memory": ("RAM", "memory"),
+    "fast": ("quick", "speedy"),
+    "error": ("message", "failure", "problem"),
+}
+_SYNONYM = re.compile(r"(?<![\w/.`-])(" + "|".join(sorted(map(re.escape, _SYNONYMS), key=len, reverse=True)) + r")(?![\w/.`-])")
+
+_OPENINGS = (
+    "hi, ", "hello, ", "hey, ", "hi! ", "hello! ", "good morning, ", "quick question: ", "question: ", "one question: ",
+    "please tell me: ", "please: ", "ok, ", "okay, ", "so ", "and ", "also, ", "I have a question: ", "sorry, ",
+    "excuse me, ", "help: ", "another question: ", "next question: ", "now ", "tell me, ", "just wondering, ",
+    "a question: ", "I was wondering: ", "well, ", "hm, ", "small question: ", "can you help? ", "please help: ",
+    "I am curious: ", "good evening, ", "hi there, ", "simple question: ", "last question: ", "thanks. ", "great, ",
+)
+_QUIRE_OPENINGS = (
+    "in quire, ", "with quire, ", "for quire: ", "about quire: ", "quire: ", "quire question: ", "I am new to quire. ",
+    "I use quire. ", "I just installed quire. ", "when I use quire, ", "a question about quire: ", "regarding quire: ",
+    "in this program, ", "with this tool, ", "I have quire on my machine. ",
+)
+_CLOSINGS = (
+    ", please", " please", " thanks", ", thank you", ", thanks!", "? thanks", " exactly", " here", "? please be brief",
+    " again", " now", "? I forgot", "? I cannot find it", "? be short", "? answer briefly",
+)
+_QUIRE_CLOSINGS = (" in quire", " with quire", " in quire", " with quire", " using quire", " in this program", " here", " for quire")
+
+
+def expand(line: str, rng: random.Random) -> str:
+    while True:
+        line, replaced = _ALTERNATIVES.subn(lambda found: rng.choice(found[1].split("|")), line)
+        if not replaced:
+            return " ".join(line.split())
+
+
+def expansions(line: str) -> list[str]:
+    """All texts that `expand` may return."""
+    found = _ALTERNATIVES.search(line)
+    if found is None:
+        return [" ".join(line.split())]
+    return [text for choice in found[1].split("|")
+            for text in expansions(line[:found.start()] + choice + line[found.end():])]
+
+
+def framed(line: str, rng: random.Random) -> str:
+    """The line as a question or request, in lower case."""
+    frames = FRAMES.get(line[0])
+    if frames is None or line.startswith("--"):
+        return expand(line, rng)
+    return rng.choice(frames).replace("{}", expand(line[1:], rng))
+
+
+def reworded(text: str, rng: random.Random, about_quire: bool) -> str:
+    """The question as some user might type it."""
+    if about_quire and rng.random() < 0.4:
+        text = _SYNONYM.sub(lambda found: rng.choice(_SYNONYMS[found[1]]) if rng.random() < 0.5 else found[1], text)
+    is_question = text.split(maxsplit=1)[0].lower() in _QUESTION_WORDS
+    has_quire = "quire" in text.lower()
+    if about_quire and not has_quire and rng.random() < 0.12:
+        text += rng.choice(_QUIRE_CLOSINGS)
+    elif rng.random() < 0.08:
+        text += rng.choice(_CLOSINGS)
+    draw = rng.random()
+    if draw < 0.12:
+        text = rng.choice(_OPENINGS) + text
+    elif draw < 0.2 and about_quire and not has_quire:
+        text = rng.choice(_QUIRE_OPENINGS) + text
+    return typed(text, is_question, rng)
+
+
+def typed(text: str, is_question: bool, rng: random.Random) -> str:
+    """Capitals and punctuation, or none, and now and then a typing error."""
+    if rng.random() < 0.08:
+        text = mistyped(text, rng)
+    ending = "" if text[-1] in "?!.:" else "?" if is_question else "."
+    style = rng.random()
+    if style < 0.5:
+        text = re.sub(r"(?<![\w/.-])quire(?= |$|[,.?:])(?! (?:serve|chat|generate|bench|tune|doctor|help|eval|tokenize|"
+                      r"detokenize|template|completion|--))", "Quire", text)
+        return sentence_case(text) + ending
+    if style < 0.7:
+        return text.lower() + (ending if rng.random() < 0.4 else "")
+    if style < 0.9:
+        return text + (ending if rng.random() < 0.5 else "")
+    if style < 0.99:
+        return sentence_case(text) + ("" if rng.random() < 0.7 else ending)
+    return text.upper() + ending
+
+
+def sentence_case(text: str) -> str:
+    text = re.sub(r"(?<=[.?!] )[a-z]", lambda found: found[0].upper(), text)
+    return text[0].upper() + text[1:]
+
+
+def mistyped(text: str, rng: random.Random) -> str:
+    """One long word loses, doubles or swaps a letter; flags, commands and numbers stay."""
+    places = [found for found in re.finditer(r"(?<![\w/.`-])[a-z]{5,}(?![\w/.`-])", text)]
+    if not places:
+        return text
+    word = rng.choice(places)
+    at = rng.randrange(word.start() + 1, word.end() - 1)
+    a, b = text[at], text[at + 1]
+    return text[:at] + rng.choice((b + a, b, a + a + b)) + text[at + 2:]
