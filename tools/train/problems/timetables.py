@@ -179,7 +179,7 @@ def meeting_schedule(d: Draw) -> Story:
 
 
 @family
-def episodes_watched(d: Draw) -> Story:
+def seasons_of_a_show(d: Draw) -> Story:
     a, seasons, episodes, minutes, days = person(d), d.int(2, 8), d.int(4, 24), d.number_from((20, 24, 25, 30, 40, 45, 50, 60)), d.int(2, 20)
     total = calc(seasons, "*", episodes)
     time = calc(total, "*", minutes)
