@@ -24,7 +24,7 @@ TEST(ShapeFaults, NamesEachContradiction) {
                           HasSubstr("scale is nan"), HasSubstr("window is 3 and causal is false")));
 }
 
-// A good batch, to be damaged in one place.
+// A valid batch, which each test damages in one place.
 class ValidateBatchTest : public ::testing::Test {
  protected:
   testing::AttentionProblem problem_{

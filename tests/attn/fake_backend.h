@@ -1,4 +1,4 @@
-// A backend that serves what a test allows, and computes nothing.
+// An attention backend that serves the shapes a test allows and computes nothing.
 #pragma once
 
 #include <memory>
@@ -52,8 +52,8 @@ class PickyBackend final : public AttentionBackend {
 
   int max_q_len = 8;
   bool is_for_graphs = false;
-  Status fault;                                             // what make_plan() answers
-  std::vector<std::pair<AttentionShape, PlanLimits>> made;  // the plans
+  Status fault;                                             // returned by make_plan()
+  std::vector<std::pair<AttentionShape, PlanLimits>> made;  // the plans made
 
  private:
   std::string_view name_;

@@ -113,7 +113,7 @@ TEST_F(PlansTest, LimitsAreThoseOfTheUse) {
   EXPECT_THAT(xqa_.made, SizeIs(4));
 }
 
-// An eager step of a query length between those that were planned takes the next longer one's.
+// An eager step of a query length that was not planned uses the plan of the next longer one.
 TEST_F(PlansTest, EagerPlansServeShorterQueries) {
   AttentionSelector selector = this->selector("auto", {1, 5});
   const auto plans = AttentionPlans::make(selector, kLargest, {});

@@ -94,7 +94,7 @@ TEST_F(SelectorTest, ABackendForGraphsServesOtherStepsOnlyWhereAFlagNamesIt) {
   EXPECT_EQ(selector->decode(eager)->name(), "flashinfer");
   EXPECT_EQ(selector->decode_services({&eager, 1})[0].reason,
             "the only backend that serves this shape");
-  // Forced, it is never replaced in silence.
+  // A backend that a flag forces is never replaced silently.
   EXPECT_EQ(forced->decode(eager)->name(), "xqa");
 }
 
@@ -115,7 +115,7 @@ TEST_F(SelectorTest, AForcedBackendServesTheQueryLengthsThatItCan) {
             "too many query tokens.");
 }
 
-// Each phase is asked for with its own shape.
+// The selector asks about each phase with that phase's own shape.
 TEST_F(SelectorTest, ThePhasesHaveTheirOwnShapes) {
   AttentionShape narrow = kShape;
   narrow.num_heads = 8;
@@ -172,7 +172,7 @@ TEST(IsRagged, WhereTheMeanIsBelowThreeQuartersOfTheLongest) {
   EXPECT_FALSE(of({}));
   EXPECT_FALSE(of({0, 0}));
   EXPECT_FALSE(of({5}));
-  EXPECT_FALSE(of({100, 50}));  // 3/4 itself
+  EXPECT_FALSE(of({100, 50}));  // exactly 3/4
   EXPECT_TRUE(of({100, 49}));
   EXPECT_TRUE(of({1, 1, 1, 1 << 24}));
   EXPECT_FALSE(of(std::vector<int32_t>(1 << 16, std::numeric_limits<int32_t>::max())));
@@ -199,10 +199,10 @@ TEST_F(SelectorTest, ABackendForBothPhasesLeavesToAutoWhatItCannotServe) {
 }
 
 TEST_F(SelectorTest, APreferenceThatServesNothingIsRefused) {
-  // Eight heads at most: neither phase.
+  // cudnn serves at most eight heads, so it can serve neither phase.
   EXPECT_THAT(create({.any = "cudnn"}).status().message(),
               HasSubstr("`attention_backend` cudnn cannot serve decode: a) too many heads."));
-  // The one phase that is left to it is the one it cannot serve.
+  // The flag for decode leaves only prefill to xqa, which cannot serve it.
   EXPECT_THAT(create({.any = "xqa", .decode = "flashinfer"}).status().message(),
               HasSubstr("`attention_backend` xqa cannot serve prefill: a) wrong phase."));
   const auto both = create({.any = "xqa", .prefill = "native"});

@@ -69,8 +69,8 @@ TEST(TuningTable, ReadsWhatItWrote) {
   }
 }
 
-// In any table a measured point gets its fastest candidate, the choice is a candidate that
-// was measured at the point that decides, of the same phase, and no candidate there is faster by
+// In any table, a measured point gets its fastest candidate. The choice is a candidate that was
+// measured at the deciding point, which is of the same phase, and no candidate there is faster by
 // more than 1 %.
 TEST(TuningTable, TheBestIsTheFastestAtTheNearestPoint) {
   std::mt19937 random(2);
@@ -111,7 +111,7 @@ TEST(TuningTable, TheBestIsTheFastestAtTheNearestPoint) {
   }
 }
 
-// A selector keeps the part of the table for its shape: every choice is the one of the whole table.
+// A selector keeps only the part of the table for its shape, and chooses as the whole table does.
 TEST(TuningTable, ThePartForAShapeDecidesAsTheWhole) {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {
@@ -148,15 +148,15 @@ TEST(TuningTable, OfEquallyFastOnesTheFirstCandidateIsTaken) {
   };
   EXPECT_EQ(choice({"flashinfer", "xqa", "cudnn", "native"}), "xqa");
   EXPECT_EQ(choice({"cudnn", "xqa"}), "cudnn");
-  EXPECT_EQ(choice({"native", "cudnn", "xqa"}), "cudnn");  // native is no tie
-  EXPECT_EQ(choice({"native", "xqa"}), "native");          // without cudnn it is
+  EXPECT_EQ(choice({"native", "cudnn", "xqa"}), "cudnn");  // native is not within the tie
+  EXPECT_EQ(choice({"native", "xqa"}), "native");          // without cudnn, it is
 }
 
 TEST(TuningTable, TheOrderOfRowsDoesNotMatter) {
   std::mt19937 random(3);
   for (int round = 0; round < 100; ++round) {
     std::vector<TuningRow> rows = random_rows(random, 30);
-    // One row a point and backend: of two the later would win.
+    // The table has one row per point and backend, because the later of two would win.
     const auto same = [](const TuningRow& a, const TuningRow& b) {
       return a.point == b.point && a.backend == b.backend;
     };
@@ -224,8 +224,8 @@ TEST(TuningTable, RaggedComesAfterShapesAndBeforeSizes) {
   EXPECT_EQ(kNames[full_only.best(asked, kNames).candidate], "native");
 }
 
-// Query length comes before other likeness: a step of several query tokens asks those points only,
-// of the nearest length by the powers of two that a kernel's tiles hold.
+// The query length is compared first: a step of several query tokens uses only points of the
+// nearest length, by the powers of two that a kernel's tiles hold.
 TEST(TuningTable, SeveralQueryTokensAreMeasuredApart) {
   const auto point = [](int q_len, int num_reqs = 16) {
     TuningPoint of_length = point_of(num_reqs, 1024);
@@ -238,7 +238,7 @@ TEST(TuningTable, SeveralQueryTokensAreMeasuredApart) {
   const TuningTable few(rows);
   EXPECT_EQ(kNames[few.best(point(5), kNames).candidate], "native");
   EXPECT_EQ(kNames[few.best(point(1, 4096), kNames).candidate], "xqa");
-  // Only one token was measured: better than nothing.
+  // If only one token was measured, its times are used.
   const TuningTable one_token{std::span<const TuningRow>(rows).first(1)};
   EXPECT_EQ(kNames[one_token.best(point(5), kNames).candidate], "xqa");
 

@@ -80,7 +80,7 @@ TEST_F(FileTest, ReadsAPipeToItsEnd) {
     writer.join();
     return result;
   };
-  ::signal(SIGPIPE, SIG_IGN);  // of the writer whose reader has seen enough
+  ::signal(SIGPIPE, SIG_IGN);  // the reader stops early
   EXPECT_EQ(*read(text.size()), text);
   EXPECT_THAT(read(text.size() - 1).status().message(), HasSubstr("too large"));
   EXPECT_FALSE(read_file(fifo, text.size()).ok());

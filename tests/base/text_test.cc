@@ -48,7 +48,7 @@ TEST(Utf8, ReplacesMaximalInvalidSequences) {
 
 TEST(Utf8, CompletePrefixWaitsOnlyForWhatCanStillBecomeACharacter) {
   EXPECT_EQ(complete_utf8_prefix("ab\xF0\x9F"), 2U);
-  EXPECT_EQ(complete_utf8_prefix("ab\xE0\x80"), 4U);  // never valid, so nothing to wait for
+  EXPECT_EQ(complete_utf8_prefix("ab\xE0\x80"), 4U);  // never valid, so not awaited
   EXPECT_EQ(complete_utf8_prefix("ab\xFF"), 3U);
   EXPECT_EQ(complete_utf8_prefix(""), 0U);
 }
@@ -68,7 +68,7 @@ TEST(FindText, FindsTheFirstAndTheLast) {
   EXPECT_EQ(rfind_text(std::string_view("a\0b\0b", 5), std::string_view("\0b", 2)), 3U);
 }
 
-// Few letters make near matches frequent.
+// An alphabet of few letters makes near matches frequent.
 TEST(FindText, AgreesWithTheStandardLibrary) {
   std::mt19937 random(7);
   const auto any_text = [&](size_t max_size) {
@@ -85,7 +85,8 @@ TEST(FindText, AgreesWithTheStandardLibrary) {
   }
 }
 
-// A search that compares the part at each place takes some 30 s of a core for each of these.
+// A search that compares the whole part at each position takes about 30 s of CPU time for each of
+// these.
 TEST(FindText, IsLinearWhateverTheTextsAre) {
   const std::string text(2'000'000, 'a');
   const std::string run(1'000'000, 'a');

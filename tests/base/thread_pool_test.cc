@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, ::testing::Values(1, 2, 3, 8))
 TEST(ThreadPool, IdleWorkersUseNoProcessorTime) {
   ThreadPool pool(4);
   pool.parallel_for(100, [](int64_t) {});
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // past the spinning
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than the workers spin
   const int64_t before = process_cpu_ns();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_LT(process_cpu_ns() - before, 100'000'000)

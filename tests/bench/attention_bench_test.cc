@@ -1,4 +1,4 @@
-// The grids of batches that are measured, and the report of their times.
+// Tests the grids of batches that are measured, and the report of their times.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -124,8 +124,8 @@ TEST(AttentionGrid, ABenchGridIsWhatIsAskedFor) {
   EXPECT_NE(bench_grid({.seed = 1})[8].kv_lens, bench_grid({.seed = 2})[8].kv_lens);
 }
 
-// xqa is best in the first row, where auto takes native; native in the second; the third has xqa
-// alone, and repeats pages.
+// In the first row xqa is the fastest and auto selects native; in the second row native is the
+// fastest; the third row has only xqa, and repeats pages.
 AttentionReport make_report() {
   AttentionReport report{.device = "a GPU", .shape = "64:8", .grid = "strict", .peak = 4.8e6};
   report.backends = {"xqa", "native"};

@@ -68,7 +68,7 @@ TEST(ParseShareGpt, NamesTheEntryThatIsWrong) {
   EXPECT_FALSE(dialogues_of("{}").ok());
 }
 
-// One token per byte.
+// A tokenizer with one token per byte.
 Result<int> count_bytes(std::string_view text) {
   return static_cast<int>(text.size());
 }
@@ -79,10 +79,10 @@ TEST(ShareGptDataset, PrunesAndDrawsAgain) {
   dataset.max_prompt_len = 10;
   dataset.max_total_len = 15;
   dataset.count_tokens = count_bytes;
-  const auto requests = dataset.sample({{"abc", "long enough"},    // prompt of 3
-                                        {"abcd", "abc"},           // answer of 3
-                                        {"abcdefghijk", "abcd"},   // prompt of 11
-                                        {"abcdefgh", "abcdefgh"},  // 16 together
+  const auto requests = dataset.sample({{"abc", "long enough"},    // prompt of 3 tokens
+                                        {"abcd", "abc"},           // output of 3 tokens
+                                        {"abcdefghijk", "abcd"},   // prompt of 11 tokens
+                                        {"abcdefgh", "abcdefgh"},  // 16 tokens together
                                         {"abcdef", "ghijk"}});
   ASSERT_TRUE(requests.ok());
   ASSERT_EQ(requests->size(), 7U);

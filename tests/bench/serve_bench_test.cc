@@ -1,4 +1,5 @@
-// `bench serve` without a server: what it sends, when, and what it makes of the responses.
+// Tests `bench serve` without a server: the requests and their timing, and the figures computed
+// from the responses.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -67,7 +68,7 @@ class Collector final : public http_client::ResponseHandler {
   std::string body;
 };
 
-// Hands the bytes over a few at a time, as a connection does.
+// Delivers the bytes in small pieces, as a connection does.
 http_client::ResponseParser::State read_response(std::string_view bytes, size_t size,
                                                  Collector& collector) {
   http_client::ResponseParser parser(collector);
@@ -102,7 +103,7 @@ TEST(BenchServeResponse, BodiesAreTheSameWhereverTheyAreCut) {
   }
 }
 
-// Events at these milliseconds after the sending.
+// Events that arrive this many milliseconds after the request was sent.
 ServedResponse read_stream(const std::vector<std::pair<int, std::string>>& events) {
   ServedResponse response;
   const auto sent = steady_clock::time_point() + std::chrono::hours(1);
@@ -182,7 +183,7 @@ TEST(BenchServeReport, SumsUpWhatEndedWell) {
   EXPECT_EQ(result.num_prompt_tokens, 30);
   EXPECT_EQ(result.num_output_tokens, 6);
   EXPECT_EQ(result.num_good, 2U);
-  EXPECT_EQ(result.peak_output_tokens_per_s, 5);  // 4 responses' first second; 1.4 s is the next
+  EXPECT_EQ(result.peak_output_tokens_per_s, 5);  // 1.4 s is in the next second
   EXPECT_NEAR(mean(result.latencies_ms.at(LatencyKind::kTtft)), 200, 1e-9);
   EXPECT_THAT(result.latencies_ms.at(LatencyKind::kTpot),
               ElementsAre(DoubleNear(30, 1e-9), DoubleNear(600, 1e-9)));

@@ -1,4 +1,4 @@
-// `bench serve` against the real server.
+// Runs `bench serve` against the real server.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ std::string scratch(const std::string& name) {
   return (fs::path(::testing::TempDir()) / ("quire_bench_serve_" + name)).string();
 }
 
-// A server of the embedded model, at a socket of its own.
+// Serves the embedded model at its own socket.
 class BenchServe : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_THAT(server_.read_out("\n"), HasSubstr("serving")); }

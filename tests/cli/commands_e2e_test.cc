@@ -1,4 +1,4 @@
-// The binary from outside: exit codes, output, refusals, Ctrl-C.
+// Tests the binary from outside: exit codes, output, refusals, Ctrl-C.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ size_t count_lines(const std::string& text) {
   return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// A file of the test's own.
+// A temporary file, removed at the end of the test.
 std::string scratch_file(const std::string& name, const std::string& text) {
   const fs::path path = fs::path(::testing::TempDir()) / ("quire_cli_" + name);
   std::ofstream(path, std::ios::binary) << text;
@@ -378,7 +378,7 @@ TEST(Embedded, ChatsAndForgets) {
                 {.input = question + "/reset\n" + question + "/quit\nmore\n"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const std::string half = result.out.substr(0, result.out.size() / 2);
-  EXPECT_EQ(result.out, half + half);  // the second time it remembered nothing
+  EXPECT_EQ(result.out, half + half);  // /reset cleared the history
   EXPECT_THAT(half, HasSubstr("#### 45\n"));
 }
 
@@ -390,7 +390,7 @@ TEST(Embedded, ChatKnowsItsCommands) {
   const SpawnResult unknown =
       run_quire({"chat", "--log-level", "error"}, {.input = "/frob\n/quit now\nmore\n"});
   EXPECT_EQ(unknown.exit_code, 1);
-  EXPECT_THAT(unknown.out, IsEmpty());  // the model was not asked
+  EXPECT_THAT(unknown.out, IsEmpty());  // the model did not run
   EXPECT_THAT(unknown.err,
               HasSubstr("unknown command /frob; expected /reset, /help, /quit or /exit"));
 }
@@ -510,7 +510,7 @@ TEST_F(Stories, TextHasNoPlaceForLogprobsOfAFile) {
   EXPECT_THAT(result.err, AllOf(HasSubstr("standard input:1: "), HasSubstr("need --format json")));
 }
 
-// Sends the signal once the engine runs; the exit code, and what stood on standard error then.
+// Sends the signal once the engine runs. Returns the exit code and the text on standard error.
 std::pair<int, std::string> end_after(const std::vector<std::string>& arguments,
                                       const std::string& input, int signal) {
   Process process(arguments);
@@ -534,7 +534,7 @@ TEST_F(Stories, ABenchmarkThatIsInterruptedReportsWhatItFinished) {
                                    "2", "--json", json});
     Process process(command);
     process.read_err("[engine]");
-    std::this_thread::sleep_for(std::chrono::seconds(1));  // some are done by then, not all
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // some requests have ended by then
     process.kill(SIGINT);
     std::string out;
     std::string err;
@@ -563,7 +563,7 @@ TEST_F(Stories, SignalsEndEveryLongCommand) {
     for (const std::vector<std::string>& command : commands) {
       const auto [exit_code, err] = end_after(command, "", signal);
       EXPECT_EQ(exit_code, 128 + signal) << command[1];
-      // Where the signal comes before the work begins, the program ends without a word.
+      // If the signal arrives before the work begins, the program ends without a message.
       EXPECT_THAT(err, AnyOf(IsEmpty(), HasSubstr("] interrupted "))) << command[1];
     }
     EXPECT_EQ(
@@ -608,7 +608,7 @@ TEST(Embedded, ABadWordOfSpacesIsRefused) {
   EXPECT_THAT(result.err, HasSubstr("expected words of more than spaces"));
 }
 
-// A model's directory with a config.json alone, for --load-format dummy.
+// A model's directory that has only a config.json, for --load-format dummy.
 fs::path tiny_model(const std::string& name) {
   fs::path directory = fs::path(::testing::TempDir()) / ("quire_cli_" + name);
   fs::create_directories(directory);
@@ -709,7 +709,7 @@ TEST_F(Stories, BenchRefusesWhatDoesNotFit) {
   EXPECT_THAT(result.err, HasSubstr("1024 + 128"));
 }
 
-// Ids of such lengths would take gigabytes.
+// Lists of ids of these lengths would take gigabytes.
 TEST_F(Stories, BenchRefusesAbsurdLengthsAtOnce) {
   for (const std::string command : {"throughput", "latency"}) {
     const SpawnResult result = run_quire({"bench", command, "--model", model_.string(),
@@ -811,7 +811,7 @@ TEST(Embedded, ChatTemplatesTakeText) {
   EXPECT_THAT(std::string(lines[1].text), HasSubstr("token_ids"));
 }
 
-// A terminal of the test's own.
+// A pseudo-terminal that the test opens.
 class Terminal {
  public:
   Terminal() : fd_(::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK)) {
@@ -836,7 +836,7 @@ class Terminal {
   int fd_;
 };
 
-// Large enough that reading takes a while.
+// The file is large enough that reading it takes a while.
 std::string slow_config() {
   return scratch_file("slow.json", R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 1024,
     "intermediate_size": 4096, "num_hidden_layers": 12, "num_attention_heads": 16,

@@ -183,14 +183,14 @@ TEST(FlagSet, PathsAreNotEmptyAndTextIsUtf8) {
   flags.texts("--texts", "TEXT", &texts, "");
   EXPECT_EQ(set(flags, "--file", "").message(), "got '', expected a path");
   EXPECT_EQ(set(flags, "--directory", "").message(), "got '', expected a path");
-  EXPECT_TRUE(set(flags, "--file", "\xff").ok());  // a name may be any bytes
+  EXPECT_TRUE(set(flags, "--file", "\xff").ok());  // a name may contain any bytes
   EXPECT_EQ(path, "\xff");
   EXPECT_THAT(set(flags, "--text", "a\xff").message(), HasSubstr("valid UTF-8"));
   EXPECT_THAT(set(flags, "--texts", "a\xff").message(), HasSubstr("valid UTF-8"));
   EXPECT_EQ(text, "default");
   EXPECT_TRUE(texts.empty());
   EXPECT_TRUE(set(flags, "--text", "").ok());
-  EXPECT_TRUE(set(flags, "--texts", "").ok());  // an empty prompt: its beginning-of-sequence token
+  EXPECT_TRUE(set(flags, "--texts", "").ok());  // becomes the beginning-of-sequence token
   EXPECT_EQ(texts.size(), 1U);
 }
 
@@ -313,8 +313,8 @@ TEST(Nearest, IsWhatMayHaveBeenMeant) {
 
 TEST(Nearest, LeavesOtherWordsAlone) {
   const std::vector<std::string> known = {"chat", "generate"};
-  EXPECT_EQ(nearest("chat", known), "");  // it is one
-  EXPECT_EQ(nearest("boat", known), "");  // two of four letters
+  EXPECT_EQ(nearest("chat", known), "");  // it is a known word
+  EXPECT_EQ(nearest("boat", known), "");  // two of four letters differ
   EXPECT_EQ(nearest("frobnicate", known), "");
   EXPECT_EQ(nearest("", known), "");
   EXPECT_EQ(nearest("chat", {}), "");

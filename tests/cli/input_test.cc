@@ -102,7 +102,7 @@ TEST(ParseRequest, RangesAreTheSamplers) {
   EXPECT_THAT(message(R"({"prompt": "a", "prompt_logprobs": 21})"), HasSubstr("in [0, 20]"));
   EXPECT_THAT(message(R"({"prompt": "a", "logit_bias": {"1": 101}})"), HasSubstr("[-100, 100]"));
   EXPECT_THAT(message(R"({"prompt": "a", "temperature": 1e39})"), HasSubstr("32 bits"));
-  // Not greedy, as 0 would be.
+  // The value is not rounded to 0, which would mean greedy sampling.
   EXPECT_GT(parse(R"({"prompt": "a", "temperature": 1e-50})")->sampling.temperature, 0.0F);
   EXPECT_THAT(message(R"({"prompt": "a", "allowed_token_ids": []})"),
               AllOf(HasSubstr("'allowed_token_ids'"), HasSubstr("at least one")));

@@ -1,4 +1,5 @@
-// Progress, JSON of results, history, machine files, completion scripts.
+// Tests progress output, the JSON of results, trimming of history, machine files and completion
+// scripts.
 #include "cli/output.h"
 
 #include <gmock/gmock.h>
@@ -82,7 +83,7 @@ TEST(ResultLines, OneAnswerHasThePromptsNumberAlone) {
   EXPECT_EQ(error_line(4, invalid_argument("no")), "{\"index\":4,\"error\":\"no\"}\n");
 }
 
-// A token a letter, and one for each message.
+// Counts one token per letter, and one per message.
 Result<int> count_letters(const std::vector<ChatMessage>& messages) {
   size_t count = 0;
   for (const ChatMessage& message : messages) count += message.content.size() + 1;
@@ -109,7 +110,8 @@ TEST(TrimHistory, MakesRoomForMoreThanOneTurn) {
     messages.push_back({"assistant", "efgh"});
   }
   messages.push_back({"user", "last"});
-  // 2 + 10 * 10 + 5 tokens; half of 106 is left by five exchanges, not by six.
+  // The conversation has 2 + 10 * 10 + 5 tokens. Dropping five exchanges leaves more than half of
+  // 106; dropping six leaves less.
   EXPECT_EQ(*trim_history(messages, 107, count_letters), 0);
   EXPECT_EQ(*trim_history(messages, 106, count_letters), 12);
   EXPECT_EQ(*count_letters(messages), 47);
@@ -121,7 +123,7 @@ TEST(TrimHistory, MakesRoomForMoreThanOneTurn) {
 TEST(TrimHistory, AMessageThatFitsAloneIsEnough) {
   auto messages = conversation();
   messages.back().content = "a long question";
-  EXPECT_EQ(*trim_history(messages, 20, count_letters), 2);  // 18 tokens: more than half
+  EXPECT_EQ(*trim_history(messages, 20, count_letters), 2);  // 18 exceeds half of the limit
 }
 
 TEST(TrimHistory, RefusesAMessageThatNeverFits) {

@@ -15,7 +15,7 @@ skip() {
 }
 
 mkdir -p "$work_dir"
-exec 9>"$work_dir/lock" # one installs, the others wait
+exec 9>"$work_dir/lock"  # one process installs, the others wait
 flock 9
 if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
   rm -rf "$venv"
@@ -26,6 +26,6 @@ if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
 fi
 flock -u 9
 cd "$work_dir"
-# lm-eval's libraries keep their caches here, and fetch nothing.
+# lm-eval's libraries keep their caches here and download nothing.
 export HF_HOME=$work_dir/hf HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1 PYTHONDONTWRITEBYTECODE=1
 exec "$venv/bin/python" "$here/$script" "$@" 9>&-

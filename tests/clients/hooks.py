@@ -11,7 +11,7 @@ import schemathesis
 
 VOCAB_SIZE = 1536  # the embedded model's
 ROLES = ("system", "user", "assistant")
-# Fields that restrict an answer; a request has one at most.
+# Fields that restrict the output; a request has at most one.
 RESTRICTIONS: dict[str, Any] = {
     "response_format": {"type": "json_object"},
     "structured_outputs": {"regex": "[0-9]{3}"},
@@ -21,7 +21,7 @@ RESTRICTIONS: dict[str, Any] = {
     "guided_grammar": 'root ::= "a" | "b"',
 }
 MAX_MESSAGES = 64
-MAX_TEXT_BYTES = 512  # of all messages: a byte is a token at most
+MAX_TEXT_BYTES = 512  # of all messages: a token has at least one byte
 ID_LISTS = ("tokens", "stop_token_ids", "allowed_token_ids")
 
 
@@ -103,7 +103,7 @@ def settle_restrictions(body: dict[str, Any]) -> None:
         del body[name]
     if given and not forced and not is_text(body[given[0]]):
         body[given[0]] = RESTRICTIONS[given[0]]
-    if given or forced:  # what else decides on tokens may leave the form none
+    if given or forced:  # these could forbid every token of the form
         body.pop("allowed_token_ids", None)
         body.pop("bad_words", None)
 
@@ -113,10 +113,10 @@ def is_text(wanted: object) -> bool:
 
 
 def settle_answer(body: dict[str, Any]) -> None:
-    body.pop("add_special_tokens", None)  # without them "" is no prompt at all
-    for name in ("documents", "reasoning_effort"):  # which the template does not know
+    body.pop("add_special_tokens", None)  # without them "" has no token
+    for name in ("documents", "reasoning_effort"):  # the template does not read them
         body.pop(name, None)
-    if body.get("tools") and body.get("tool_choice", "auto") == "auto":  # nor these
+    if body.get("tools") and body.get("tool_choice", "auto") == "auto":  # nor tools
         body["tool_choice"] = "none"
     if not body.get("stream"):
         body.pop("stream_options", None)

@@ -36,7 +36,7 @@ class Scored:
 
 def evaluate(url: str, model: str, task: str, **more: Any) -> list[Scored]:
     with tempfile.TemporaryDirectory() as folder:
-        # Where the rows are is absolute in a task, and known only here.
+        # A task names its rows by an absolute path, which is known only here.
         for template in TASKS.glob("*.yaml"):
             text = template.read_text().replace("${TASKS}", str(TASKS))
             (Path(folder) / template.name).write_text(text)

@@ -19,7 +19,7 @@ from http1 import Connection
 from prober import HealthProber, Probes, quantile
 from served import Served
 
-CACHE = ("--kv-cache-memory", "64M")  # small enough to be touched whole while a test warms up
+CACHE = ("--kv-cache-memory", "64M")  # small enough that the warm-up touches all of it
 QUIET = ("--log-level", "error")
 MIB = 1 << 20
 
@@ -105,7 +105,7 @@ async def streams(options: argparse.Namespace, report: Report) -> None:
             await connection.send("POST", calls.COMPLETIONS, body)
             answer = await connection.head()
             num_open += 1
-            if num_open == num_streams:  # before the first of them goes on
+            if num_open == num_streams:  # before any stream continues
                 memory = served.rss_bytes()
                 connections = served.metrics()["quire:http_connections"]
                 all_open.set()
@@ -113,7 +113,7 @@ async def streams(options: argparse.Namespace, report: Report) -> None:
             answer.body = b"".join([piece async for piece in connection.pieces(answer)])
             calls.check_stream(answer, num_tokens)
 
-    # All of them run: each has its head and its first token before any is read to its end.
+    # All sequences run: each stream has its head and first token before any is read to its end.
     flags = ("--max-num-seqs", str(num_streams), "--max-num-queued-reqs", str(num_streams))
     with Served(options.quire, *flags, *QUIET) as served:
         before = served.rss_bytes()
@@ -148,7 +148,7 @@ async def slow_loris(options: argparse.Namespace, report: Report) -> None:
                         await asyncio.sleep(1 + idx % 100 / 100)
                         await connection.send_raw(b"a")
             except OSError:
-                continue  # closed by the server: come again
+                continue  # the server closed the connection: connect again
 
     async def latencies(port: int) -> list[float]:
         rng = random.Random(5)
@@ -165,7 +165,7 @@ async def slow_loris(options: argparse.Namespace, report: Report) -> None:
     beside: list[float] = []
     with Served(options.quire, *QUIET) as served:
         await latencies(served.port)
-        for _ in range(num_rounds):  # in turns, for what else this machine does changes too
+        for _ in range(num_rounds):  # alternating, because the machine's other load changes
             alone += await latencies(served.port)
             is_over.clear()
             crawlers = [asyncio.create_task(crawl(served.port, i)) for i in range(num_slow)]
@@ -207,7 +207,7 @@ async def cancels(options: argparse.Namespace, report: Report) -> None:
                 for _ in range(num_cancels // 32 + 1):
                     await asyncio.sleep(0.1 * rng.random())
                     await calls.call_and_go(connection, rng)
-                    await calls.call_whole(connection, rng)  # the others go on
+                    await calls.call_whole(connection, rng)  # other requests still succeed
 
         begin = time.monotonic()
         await in_bounded_time(asyncio.gather(*(one(i) for i in range(32))), 400)
@@ -285,7 +285,7 @@ async def soak(options: argparse.Namespace, report: Report) -> None:
                f"first quarter, {per_10k / MIB:+.2f} MiB per 10,000 requests; no block held; "
                f"idle {100 * idle_share:.2f} % of a core")  # fmt: skip
     check(idle_share < 0.01, f"idle, it takes {100 * idle_share:.1f} % of a core")
-    if total >= 10_000:  # below, a page or two decide
+    if total >= 10_000:  # with fewer, one or two pages decide
         check(per_10k < MIB, f"memory grows by {per_10k / MIB:.2f} MiB per 10,000 requests")
 
 

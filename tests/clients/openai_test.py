@@ -123,7 +123,7 @@ class CompletionsTest(ClientTest):
             self.assertEqual(len(values), num)
         self.assertIsNone(logprobs.token_logprobs[0])
         self.assertTrue(all(value <= 0 for value in logprobs.token_logprobs[1:]))
-        self.assertEqual("".join(logprobs.tokens[1:]), choice.text)  # the first is <|begin|>
+        self.assertEqual("".join(logprobs.tokens[1:]), choice.text)  # the first id is <|begin|>
         self.assertEqual(
             logprobs.text_offset,
             [len("".join(logprobs.tokens[:i])) for i in range(num)],
@@ -156,7 +156,7 @@ class CompletionsTest(ClientTest):
         stream = self.complete(n=2, prompt=[PROMPT, "Question:"], logprobs=1, max_tokens=20,
                                stream=True, stream_options={"include_usage": True})  # fmt: skip
         for chunk in stream:
-            self.assertIsNone(usage)  # it is the last one
+            self.assertIsNone(usage)  # the usage is in the last chunk
             usage = chunk.usage
             for choice in chunk.choices:
                 texts[choice.index] += choice.text
@@ -282,7 +282,8 @@ class ChatTest(ClientTest):
 
     def test_a_required_tool_is_called(self) -> None:
         for choice in ("required", {"type": "function", "function": {"name": "get_weather"}}):
-            # One call: this model would go on with another until its tokens are over.
+            # Only one call is allowed, because this model would add calls until it has no tokens
+            # left.
             given: dict[str, Any] = {
                 "tools": [WEATHER], "tool_choice": choice, "parallel_tool_calls": False,
                 "max_tokens": 200, "logit_bias": self.closing_bias(),
@@ -327,7 +328,7 @@ class ErrorsTest(ClientTest):
         with self.assertRaises(kind) as caught:
             self.complete(**more)
         self.assertEqual(caught.exception.status_code, status)
-        self.assertIsInstance(caught.exception.body, dict)  # OpenAI's error object was found
+        self.assertIsInstance(caught.exception.body, dict)  # the client found OpenAI's error object
         return caught.exception
 
     def test_what_is_wrong_with_a_request(self) -> None:
@@ -366,7 +367,7 @@ class ErrorsTest(ClientTest):
 
     def test_a_body_over_the_limit(self) -> None:
         self.check(openai.APIStatusError, 413, prompt="x" * 70_000)
-        self.assertEqual(self.complete().choices[0].finish_reason, "length")  # and on it goes
+        self.assertEqual(self.complete().choices[0].finish_reason, "length")  # it still serves
 
     def test_a_wrong_type_in_a_stream_is_an_error_not_a_stream(self) -> None:
         self.check(openai.BadRequestError, 400, stream=True, top_p=2)

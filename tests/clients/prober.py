@@ -41,7 +41,7 @@ class HealthProber:
 
     def __enter__(self) -> "HealthProber":
         self._process.start()
-        self._ours.recv()  # it is at work
+        self._ours.recv()  # the prober has started
         return self
 
     def __exit__(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from served import Served
 
-# A wrong request that is taken for a right one may want all that the context holds, 128 times; a
-# right one 128 answers to each of 8 prompts.
+# An invalid request that is accepted may ask for the whole context 128 times; a valid one may ask
+# for 128 samples for each of 8 prompts.
 FLAGS = ("--max-model-len", "1024", "--max-num-seqs", "128", "--max-num-queued-reqs", "1024",
          "--log-level", "error")  # fmt: skip
 HERE = Path(__file__).parent
@@ -32,8 +32,8 @@ def main() -> int:
             "--checks=all",
             f"--max-examples={options.max_examples}",
             f"--seed={options.seed}",
-            # Python before 3.11.8 parses in one thread alone (CPython issue 106905), and threads
-            # that make cases would take turns anyway.
+            # Python before 3.11.8 can parse in one thread only (CPython issue 106905), and threads
+            # that generate cases would take turns anyway.
             "--workers=1",
             "--continue-on-failure",
             "--request-timeout=60",

@@ -110,6 +110,6 @@ class Served:
         raise RuntimeError("the server is gone")
 
     def cpu_seconds(self) -> float:
-        # Fields 14 and 15, counted behind the name, which may have spaces.
+        # Fields 14 and 15 are counted from the end of the name, which may contain spaces.
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,5 +1,4 @@
-# Installs the built tree, builds examples/ against it as a project of its own, and asks the example
-# for an answer.
+# Installs the built tree, builds examples/ against it as a separate project, and runs the example.
 file(REMOVE_RECURSE ${WORK_DIR})
 
 function(run)
@@ -7,14 +6,14 @@ function(run)
 endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/installed)
-# Nothing may still point to the prefix of the installation: packages are moved.
+# No installed file may refer to the prefix of the installation, because packages are moved.
 file(RENAME ${WORK_DIR}/installed ${WORK_DIR}/prefix)
 run(${WORK_DIR}/prefix/bin/quire --version)
 
 run(${CMAKE_COMMAND} -S ${EXAMPLES_DIR} -B ${WORK_DIR}/build -G ${GENERATOR}
     -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DCMAKE_BUILD_TYPE=Release
     -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix)
-# Not some other Quire of this machine.
+# CMake must not find another Quire on this machine.
 load_cache(${WORK_DIR}/build READ_WITH_PREFIX found_ Quire_DIR)
 cmake_path(IS_PREFIX WORK_DIR ${found_Quire_DIR} is_ours)
 if(NOT is_ours)

@@ -1,5 +1,5 @@
-// Checks what the binary takes of a machine: resident memory, and CPU time while it is idle. The
-// time to an answer is printed, not asserted, because it depends on the machine's other load.
+// Checks the binary's resident memory, and its CPU time while it is idle. The time to the first
+// byte is printed, not asserted, because it depends on the machine's other load.
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -19,14 +19,14 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// No output holds it, so that reading goes on to the end.
+// No output contains this byte, so that reading continues to the end.
 const std::string kEndOfStream(1, '\0');
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The number behind `name` in the memory plan's line, in bytes.
+// Returns the number after `name` in the memory plan's line, in bytes.
 double planned_bytes(const std::string& log, const std::string& name) {
   const size_t at = log.find(name + " ");
   EXPECT_NE(at, std::string::npos) << log;
@@ -34,7 +34,7 @@ double planned_bytes(const std::string& log, const std::string& name) {
   return std::strtod(log.c_str() + at + name.size(), nullptr) * (1 << 20);
 }
 
-// Runs to the end; says how soon the answer began.
+// Runs to the end, and returns the seconds until the first byte of output.
 double generate(Process& process, Clock::time_point start, std::string& log) {
   EXPECT_THAT(process.read_out(""), Not(IsEmpty()));
   const double first_byte_s = seconds_since(start);
@@ -45,10 +45,10 @@ double generate(Process& process, Clock::time_point start, std::string& log) {
 }
 
 TEST(Footprint, ResidentMemoryIsWeightsKvAnd60MB) {
-  // A small KV cache bounds what can be touched of it, also where pages are huge.
+  // A small KV cache bounds the part of it that is touched, also with huge pages.
   const auto start = Clock::now();
   Process process({"generate", "--max-model-len", "512", "--kv-cache-memory", "5M", "--log-level",
-                   "info"});  // which has the memory plan
+                   "info"});  // logs the memory plan
   std::string log;
   const double first_byte_s = generate(process, start, log);
   const double weights = planned_bytes(log, "weights");
@@ -70,9 +70,9 @@ TEST(Footprint, StartToFirstByteIsPrinted) {
   }
 }
 
-// Share of a core over two seconds.
+// Returns the CPU time of two seconds as a share of one core.
 double idle_load(const Process& process) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // workers fall asleep
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the workers stop spinning
   const double before = process.cpu_s();
   const auto start = Clock::now();
   std::this_thread::sleep_for(std::chrono::seconds(2));
@@ -87,7 +87,7 @@ TEST(Footprint, AnIdleChatSleeps) {
       "Zoe sleeps 7 hours a day, works 6 hours and travels 2 hours. How many free hours is that in "
       "5 days?\n");
   EXPECT_THAT(process.read_out("#### 45\n"), HasSubstr("#### 45\n"));
-  EXPECT_GT(process.cpu_s(), 0.0);  // it is this process that is measured
+  EXPECT_GT(process.cpu_s(), 0.0);  // the right process is measured
   const double after_answer = idle_load(process);
   process.close_input();
   EXPECT_EQ(process.wait(), 0);

@@ -26,7 +26,7 @@ void expect_accuracy(int num_shots, int num_questions) {
       {"eval", "gsm8k", "--data", source_path("models/quire-abacus/heldout.jsonl"), "--shots",
        source_path("models/quire-abacus/shots.jsonl"), "--num-shots", std::to_string(num_shots),
        "--num-questions", std::to_string(num_questions), "--json", report_path},
-      {.timeout_s = 200});  // on a busy machine
+      {.timeout_s = 200});  // the machine may be busy
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto report = JsonDocument::load(report_path);
   ASSERT_TRUE(report.ok()) << report.status().message();

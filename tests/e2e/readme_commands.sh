@@ -14,7 +14,7 @@ run_command() {
   [[ $command == build/quire\ * && $command != build/quire\ bench* ]] || return 0
   echo "\$ $command"
   short=$(sed -E 's/(--num-questions) [0-9]+/\1 4/' <<<"$command")
-  # `chat` is told to quit; the others do not read.
+  # `chat` gets a command to quit; the others do not read input.
   if ! output=$(timeout 60 bash -c "${short//build\/quire/\"\$0\"}" "$binary" <<<"/quit" 2>&1); then
     printf '%s\n%s\n' "$output" "does not work, as $file shows it" >&2
     exit 1
@@ -33,7 +33,7 @@ for file in README.md docs/*.md models/quire-abacus/README.md; do
       in_block=no
     else
       command+=${command:+$'\n'}$line
-      # A line that ends inside quotes or with a backslash goes on in the next one.
+      # A line that ends inside quotes or with a backslash continues in the next line.
       if [[ $command != *\\ ]] && bash -n <<<"$command" 2>/dev/null; then
         run_command "$command"
         command=

@@ -26,7 +26,7 @@ trap cleanup EXIT
 cd "$work_dir"
 mkdir build deploy
 ln -s "$binary" build/quire
-# The service's binary is not installed here.
+# The service's binary is not installed on this machine.
 sed "s#/usr/local/bin/quire#$binary#" "$source_dir/deploy/quire.service" >deploy/quire.service
 
 fail() {
@@ -43,11 +43,11 @@ stop_server() {
   [[ $status == 0 ]] || fail "a server that SIGTERM stopped ended with $status" "$(cat log.txt)"
 }
 
-# The page's port may be taken on this machine: any free one stands for it from here on.
+# The page's port may be in use on this machine, so a free one replaces it from here on.
 port=0
 start_server() {
   stop_server
-  : >out.txt # of the last one
+  : >out.txt  # of the last server
   bash -c "exec ${1//--port 8000/--port 0}" >out.txt 2>log.txt &
   server=$!
   for _ in {1..600}; do
@@ -87,7 +87,7 @@ while IFS= read -r line <&3; do
     in_block=no
   else
     command+=${command:+$'\n'}$line
-    # A line that ends inside quotes or with a backslash goes on in the next one.
+    # A line that ends inside quotes or with a backslash continues in the next line.
     if [[ $command != *\\ ]] && bash -n <<<"$command" 2>/dev/null; then
       run_command "$command"
       command=

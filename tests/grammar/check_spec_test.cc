@@ -124,7 +124,7 @@ TEST(CheckSpec, RefusesFunctionsInEbnf) {
       }
     }
   }
-  // Read as a class, this would end at its first ']' and hide what follows.
+  // Read as a class, this would end at its first ']' and hide the rest.
   EXPECT_THAT(ebnf(R"(root[capture="]"] ::= Token(2) "")"), HasSubstr("captures"));
   EXPECT_THAT(ebnf("root ::= [a\\]"), HasSubstr("unclosed ["));
 }

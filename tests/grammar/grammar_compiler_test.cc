@@ -1,4 +1,4 @@
-// The compiler: its cache, what it refuses, and what hostile grammars cost.
+// Tests the compiler: its cache, its refusals, and the cost of hostile grammars.
 #include "grammar/grammar_compiler.h"
 
 #include <fmt/format.h>
@@ -118,8 +118,8 @@ TEST(GrammarCompiler, WhatIsInUseIsBoundedInTheCacheOrNot) {
   ASSERT_TRUE(probe.compile(choice({"aaaa"})).ok());
   const size_t one = probe.stats().held_bytes;
   ASSERT_GT(one, 0U);
-  limits.cache_bytes = one * 2;       // with its key, one
-  limits.shared_bytes = one * 5 / 2;  // two
+  limits.cache_bytes = one * 2;       // holds one grammar with its key
+  limits.shared_bytes = one * 5 / 2;  // holds two
   GrammarCompiler compiler(*embedded_tokenizer(), kEos, limits);
   auto first = compiler.compile(choice({"aaaa"}));
   auto second = compiler.compile(choice({"bbbb"}));
@@ -128,7 +128,7 @@ TEST(GrammarCompiler, WhatIsInUseIsBoundedInTheCacheOrNot) {
   const auto third = compiler.compile(choice({"cccc"}));
   EXPECT_EQ(third.status().code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(third.status().message(), HasSubstr("try again later"));
-  first = second;  // the first has left the cache, and now its last user has left it
+  first = second;  // the first grammar is no longer cached, and this drops its last user
   EXPECT_EQ(compiler.stats().held_bytes, one);
   EXPECT_TRUE(compiler.compile(choice({"cccc"})).ok());
 }
@@ -182,7 +182,7 @@ TEST(SharedTime, FillsWithTheClockByHalf) {
   grammar::SharedTime time(100, start);
   EXPECT_EQ(time.refill(start), 100);
   time.spend(150);
-  EXPECT_EQ(time.refill(start + nanoseconds(40)), 0);  // 30 are owed
+  EXPECT_EQ(time.refill(start + nanoseconds(40)), 0);  // the balance is -30
   EXPECT_EQ(time.refill(start + nanoseconds(140)), 20);
   EXPECT_EQ(time.refill(start + nanoseconds(9999)), 100);
 }
@@ -192,18 +192,18 @@ TEST(GrammarCompiler, TheLeastRecentlyUsedGoesFirst) {
   ASSERT_TRUE(probe.compile(choice({"aaaa"})).ok());
   const size_t one = probe.stats().cache_bytes;
   GrammarLimits limits;
-  limits.cache_bytes = one * 5 / 2;  // two of them
+  limits.cache_bytes = one * 5 / 2;  // holds two grammars
   GrammarCompiler compiler(*embedded_tokenizer(), kEos, limits);
   const auto kept = compiler.compile(choice({"aaaa"}));
   ASSERT_TRUE(compiler.compile(choice({"bbbb"})).ok());
   ASSERT_TRUE(compiler.compile(choice({"aaaa"})).ok());
-  ASSERT_TRUE(compiler.compile(choice({"cccc"})).ok());  // bbbb goes
+  ASSERT_TRUE(compiler.compile(choice({"cccc"})).ok());  // drops bbbb
   ASSERT_TRUE(compiler.compile(choice({"aaaa"})).ok());
   EXPECT_EQ(compiler.stats().num_compiled, 3);
   ASSERT_TRUE(compiler.compile(choice({"bbbb"})).ok());
   EXPECT_EQ(compiler.stats().num_compiled, 4);
   EXPECT_LE(compiler.stats().cache_bytes, limits.cache_bytes);
-  // A grammar that an answer holds stays whole after it left the cache.
+  // A grammar that a sequence uses stays valid after the cache has dropped it.
   EXPECT_FALSE((*kept)()->allowed_tokens().empty());
 }
 
@@ -256,7 +256,7 @@ TEST(GrammarCompiler, AnEndComesOnlyWhereTheGrammarEnds) {
   EXPECT_THAT(ids(), ::testing::ElementsAre(kEmbeddedEosId));
   EXPECT_FALSE(constraint->accept(seven));
   EXPECT_TRUE(constraint->accept(kEmbeddedEosId));
-  // With ignore_eos the answer goes on: with more ends.
+  // With ignore_eos the output continues, with further end tokens.
   EXPECT_THAT(ids(), ::testing::ElementsAre(kEmbeddedEosId));
   EXPECT_TRUE(constraint->accept(kEmbeddedEosId));
 }
@@ -309,7 +309,7 @@ TEST(GrammarCompiler, RefusesWithAReason) {
   };
   for (const auto& [spec, reason] : cases) {
     const Status status = compiler.compile(spec).status();
-    if (*reason == '\0') {  // an answer without end: it is no refusal
+    if (*reason == '\0') {  // an endless output is not a reason to refuse
       EXPECT_TRUE(status.ok()) << status.message();
       continue;
     }
@@ -323,7 +323,8 @@ TEST(GrammarCompiler, WithoutAnEndNothingIsCompiled) {
   EXPECT_THAT(compiler.compile(choice({"a"})).status().message(), HasSubstr("end-of-sequence"));
 }
 
-// Cyclic rules, long chains of rules, alternatives that multiply, and automata of exponential size.
+// The grammars have cyclic rules, long chains of rules, alternatives that multiply, and automata of
+// exponential size.
 std::vector<GrammarSpec> hostile_specs() {
   std::vector<GrammarSpec> specs;
   const auto add = [&](Kind kind, std::string text) {
@@ -386,7 +387,8 @@ TEST(GrammarCompiler, HostileGrammarsCostWhatTheLimitsSay) {
     int64_t start = process_cpu_ns();
     const auto factory = compiler.compile(spec);
     const double compile_seconds = seconds_since(start);
-    // A few times the limit: what XGrammar's loops without a braced body and frees take.
+    // The bound is a few times the limit, because XGrammar's loops without a braced body and its
+    // frees are not charged.
     EXPECT_LT(compile_seconds, 1.5) << name;
     start = process_cpu_ns();
     int num_tokens = 0;

@@ -82,7 +82,7 @@ TEST_F(GrammarEngine, EachKindInABatchWithFreeRequests) {
       EXPECT_EQ(answer.token_ids, alone[i / 6].token_ids);
       continue;
     }
-    // A long string, say.
+    // The regex allows, for example, one long string.
     if (i % 6 == 5 && answer.finish_reason == FinishReason::kLength) continue;
     ASSERT_EQ(answer.finish_reason, FinishReason::kStop) << text << answer.error.message();
     if (i % 6 == 0) {
@@ -122,7 +122,7 @@ TEST_F(GrammarEngine, ACostlyGrammarFailsAlone) {
   const Request free = free_request(22);
   const Collected alone = run({free}).front();
   GrammarLimits stingy;
-  stingy.sequence_bytes = 2000;  // a few tokens of its parse
+  stingy.sequence_bytes = 2000;  // enough for a few tokens of its parse
   GrammarCompiler compiler(*embedded_tokenizer(), std::array{kEmbeddedEosId}, stingy);
   const auto factory = compiler.compile({.kind = Kind::kRegex, .text = "[a-z]{300}"});
   ASSERT_TRUE(factory.ok()) << factory.status().message();

@@ -33,7 +33,7 @@ class Cost {
  public:
   Cost() : start_ns_(process_cpu_ns()), start_mib_(reset_peak() ? peak_mib() : 0) {}
 
-  // Whether this kernel lets a process reset its peak.
+  // Returns whether this kernel lets a process reset its peak.
   static bool is_measurable() { return reset_peak(); }
   double cpu_seconds() const { return double(process_cpu_ns() - start_ns_) * 1e-9; }
   int64_t memory_mib() const { return peak_mib() - start_mib_; }
@@ -74,7 +74,7 @@ TEST_F(NestedSchema, CompilesInBoundedTimeAndMemory) {
           {.kind = Kind::kJsonSchema, .text = nested_schema(num_levels, num_required)});
       ASSERT_TRUE(factory.ok()) << num_levels << ": " << factory.status().message();
       ASSERT_FALSE((*factory)()->allowed_tokens().empty());
-      ASSERT_LT(cost.cpu_seconds(), 1.0) << num_levels;  // the least attack took 1.6 s
+      ASSERT_LT(cost.cpu_seconds(), 1.0) << num_levels;  // the smallest attack took 1.6 s
       ASSERT_LT(cost.memory_mib(), 200) << num_levels;
     }
   }
@@ -102,7 +102,7 @@ class NestedAnswers : public ::testing::Test {
     factory_ = *factory;
     schema_ = schema;
   }
-  // Whether the text is a whole answer.
+  // Returns whether the text is a complete match.
   bool allows(std::string_view text) const {
     const auto constraint = factory_();
     const auto ids = embedded_tokenizer()->encode(text, false);
@@ -168,7 +168,7 @@ TEST_F(NestedAnswers, FollowTheSchemaOfUnevaluatedProperties) {
   EXPECT_FALSE(allows(R"([{"a": 1, "b": 2}])"));
 }
 
-// XGrammar derives a rule's name for each of the properties, and its own count leaves names out.
+// XGrammar derives a rule's name for each property, and its own count of memory leaves names out.
 TEST_F(LongNames, CountAsMemory) {
   const auto named = [](size_t num_bytes, int num_properties) {
     std::string properties = "\"p\":{}";

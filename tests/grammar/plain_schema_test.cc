@@ -1,4 +1,5 @@
-// Rewrites clients' schemas into the forms that are enforced; refusals; the size of the output.
+// Tests the rewriting of clients' schemas into forms that can be enforced, the refusals, and the
+// size of the output.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -138,7 +139,7 @@ TEST(PlainSchema, AddedPropertiesShareOneSchema) {
             R"({"type":"object","unevaluatedProperties":{"$ref":"#/~rest/0"},)"
             R"("required":["a"],"properties":{"a":{"$ref":"#/~rest/0"}},)"
             R"("~rest":{"0":{"type":"null"}}})");
-  // additionalProperties leaves nothing to unevaluatedProperties.
+  // With additionalProperties, unevaluatedProperties has no effect.
   EXPECT_EQ(plain(R"({"type":"object","required":["a"],"unevaluatedProperties":{"type":"null"},
                       "additionalProperties":{"type":"string"}})"),
             R"({"type":"object","unevaluatedProperties":{"type":"null"},)"
@@ -168,7 +169,8 @@ TEST(PlainSchema, NestedSharedSchemasAreWrittenSideBySide) {
             R"("required":["b"],"properties":{"b":{"$ref":"#/~rest/1"}}},"1":{"$ref":"#"}}})");
 }
 
-// A pointer of the document leads to the same schema, before and behind the place that has it.
+// A pointer in the document leads to the same schema as before, wherever the shared schema is moved
+// from.
 TEST(PlainSchema, RewritesReferencesIntoSharedSchemas) {
   EXPECT_EQ(plain(R"({"type":"object","properties":{
                         "p":{"$ref":"#/additionalProperties/properties/x"},
@@ -183,7 +185,7 @@ TEST(PlainSchema, RewritesReferencesIntoSharedSchemas) {
             R"("0":{"type":"object","additionalProperties":{"$ref":"#/~rest/1"},)"
             R"("required":["y"],"properties":{"x":{"type":"null"},"y":{"$ref":"#/~rest/1"}}},)"
             R"("1":{"type":"array","items":{"type":"boolean"}}}})");
-  // A property of that name is no keyword.
+  // A property of that name is not a keyword.
   const std::string named = R"({"type":"object","properties":{"additionalProperties":{"type":)"
                             R"("null"},"b":{"$ref":"#/properties/additionalProperties"}}})";
   EXPECT_EQ(plain(named), named);
@@ -213,7 +215,7 @@ void expect_linear(const std::string& schema) {
   ASSERT_LE(ns, kFixedNs + kMaxNsPerByte * static_cast<int64_t>(schema.size()));
 }
 
-// With a copy of the schema in each added property the text grew as (R+1)^L.
+// With a copy of the schema in each added property, the text grew as (R+1)^L.
 TEST(PlainSchema, NestedRequiredNamesGrowLinearly) {
   for (const int num_required : {1, 3, 20}) {
     for (int num_levels = 1; num_levels <= 30; ++num_levels) {
@@ -223,7 +225,7 @@ TEST(PlainSchema, NestedRequiredNamesGrowLinearly) {
   }
 }
 
-// With copies this one grew to 120 MB.
+// With copies, this schema grew to 120 MB.
 TEST(PlainSchema, ManyRequiredNamesGrowLinearly) {
   for (const int num_required : {10, 100, 1000, 2500}) {
     expect_linear(wide_schema(num_required, /*rest_bytes=*/32 << 10));

@@ -1,4 +1,5 @@
-// Schemas whose meaning depends on names, escapes and numbers: each text is valid.
+// Tests schemas whose meaning depends on names, escapes and numbers: every text that is drawn is
+// valid.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +32,7 @@ class SchemaMeaning : public ::testing::Test {
   std::string refusal(const std::string& schema) {
     return compiler_.compile({.kind = Kind::kJsonSchema, .text = schema}).status().message();
   }
-  // Whether the text is a whole answer.
+  // Returns whether the text is a complete match.
   bool allows(std::string_view text) const {
     const auto constraint = factory_();
     const auto ids = embedded_tokenizer()->encode(text, false);
@@ -97,7 +98,7 @@ TEST_F(SchemaMeaning, ANamedPropertyIsNoAdditionalOneInAnySpelling) {
                           R"(q\"\\)", R"(q\"\\\n\u0061)", R"(\n)", R"(q\n)", "q "}) {
     EXPECT_TRUE(allows(std::string(R"({")") + key + R"(":"x"})")) << key;
   }
-  // Not JSON.
+  // These keys are not JSON.
   for (const char* key : {"q\"", "q\"\\\n", "q\\\"\\\\\n", "q\\", "\n"}) {
     EXPECT_FALSE(allows(std::string(R"({")") + key + R"(":"x"})")) << key;
   }

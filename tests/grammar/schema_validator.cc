@@ -143,12 +143,12 @@ class Validator {
   element root_;
 };
 
-// simdjson refuses numbers that a double cannot hold, which JSON allows: exponents lose what they
-// have beyond their first digit.
+// simdjson refuses numbers that a double cannot hold, although JSON allows them. Therefore
+// exponents are cut after their first digit.
 std::string with_small_exponents(std::string_view json) {
   std::string out;
   bool in_string = false;
-  int num_exponent_digits = -1;  // not in an exponent
+  int num_exponent_digits = -1;  // not within an exponent
   for (size_t i = 0; i < json.size(); ++i) {
     const char c = json[i];
     if (c == '"') in_string = !in_string;

@@ -16,7 +16,8 @@ bool is_allowed(const std::vector<uint32_t>& mask, int32_t id) {
   return word < mask.size() && ((mask[word] >> (id % 32)) & 1U) != 0;
 }
 
-// The first of these texts that is allowed as a token: JSON's closers first.
+// Returns the first of these texts that is allowed as a token: the closing characters of JSON come
+// first.
 int32_t closing_token(const std::vector<uint32_t>& mask, const Tokenizer& tokenizer) {
   for (const std::string_view wanted :
        {"\"", "}", "]", ":", "1", "e", "l", "u", "r", "a", "s", ","}) {

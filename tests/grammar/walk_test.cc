@@ -43,11 +43,11 @@ class GrammarWalk : public ::testing::TestWithParam<NamedTokenizer> {
       eos_ids_ = {*end};
     }
     GrammarLimits limits;
-    limits.shared_burst_ns = 3'600'000'000'000;  // here masks are all that is made
+    limits.shared_burst_ns = 3'600'000'000'000;  // this test only makes masks
     compiler_ = std::make_unique<GrammarCompiler>(*tokenizer_, eos_ids_, limits);
   }
 
-  // Calls `check` with the text of each answer that ended.
+  // Calls `check` with the text of each sequence that ended.
   void walk(const GrammarSpec& spec, int num_walks, int num_free,
             const std::function<void(const std::string&)>& check) {
     const auto factory = compiler_->compile(spec);
@@ -126,7 +126,7 @@ TEST_P(GrammarWalk, ClientsSchemasAreMet) {
           {"type": "null"}], "title": "Code"}, "unit": {"enum": ["C", "F"], "type": "string"},
           "n": {"enum": [1, 2], "title": "N", "type": "integer"}},
           "required": ["code", "unit", "n"], "title": "M", "type": "object"})",
-      // A dict by an enumeration, and one of lists.
+      // A dict with the keys of an enumeration, and a dict of lists.
       R"({"$defs": {"K": {"enum": ["a", "b"], "title": "K", "type": "string"}}, "properties":
           {"d": {"additionalProperties": {"type": "boolean"}, "propertyNames":
           {"$ref": "#/$defs/K"}, "maxProperties": 2, "title": "D", "type": "object"}},
@@ -143,7 +143,7 @@ TEST_P(GrammarWalk, ClientsSchemasAreMet) {
           {"discriminator": {"mapping": {"cat": "#/$defs/Cat", "dog": "#/$defs/Dog"},
           "propertyName": "pet"}, "oneOf": [{"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}]}},
           "required": ["p"], "type": "object"})",
-      // A model that holds itself.
+      // A recursive model.
       R"({"$defs": {"Node": {"properties": {"v": {"type": "boolean"}, "next": {"anyOf":
           [{"$ref": "#/$defs/Node"}, {"type": "null"}], "default": null}}, "required": ["v"],
           "title": "Node", "type": "object"}}, "$ref": "#/$defs/Node"})",
@@ -157,16 +157,16 @@ TEST_P(GrammarWalk, ClientsSchemasAreMet) {
           "items": {"type": "object", "properties": {"done": {"type": "boolean"}}, "required":
           ["done"], "additionalProperties": false}, "maxItems": 2}}, "required": ["steps"],
           "additionalProperties": false}}})",
-      // OpenAI's strict mode: a type that may be null, an enumeration that may be.
+      // OpenAI's strict mode: a type and an enumeration that may be null.
       R"({"type": "object", "properties": {"unit": {"type": ["string", "null"], "enum": ["C", "F",
           null], "description": "The unit"}, "days": {"type": ["integer", "null"], "minimum": 0,
           "maximum": 14}}, "required": ["unit", "days"], "additionalProperties": false})",
-      // A tool without a type.
+      // A tool without parameter types.
       R"({"properties": {"on": {"type": "boolean"}}, "required": ["on", "by"]})",
-      // Required names of a dict, and of a dict in it.
+      // A dict with required names, nested in another.
       R"({"type": "object", "required": ["a", "b"], "additionalProperties": {"type": "object",
           "required": ["c"], "additionalProperties": {"type": "boolean"}}})",
-      // A type beside branches.
+      // A type beside anyOf.
       R"({"type": "string", "anyOf": [{"maxLength": 3}, {"enum": ["automatic", 7]}]})",
       R"({"type": "array", "items": {"type": "string", "format": "date"}, "minItems": 1,
           "maxItems": 2})",
@@ -233,7 +233,7 @@ TEST_P(GrammarWalk, ChoicesAreChosen) {
 }
 
 TEST_P(GrammarWalk, GrammarsAreFollowed) {
-  // Balanced brackets, left-recursive sums: neither is regular.
+  // Balanced brackets and left-recursive sums are not regular.
   const GrammarSpec spec = {.kind = Kind::kGrammar,
                             .text =
                                 "root ::= sum\n"

@@ -16,7 +16,7 @@ namespace quire {
 namespace {
 
 constexpr std::string_view kGolden = "tests/golden/templates/";
-constexpr int64_t kNowUnixS = 1'722'053'106;  // as in tools/golden/templates.py
+constexpr int64_t kNowUnixS = 1'722'053'106;  // the value in tools/golden/templates.py
 
 JsonDocument golden(std::string_view name) {
   auto document =
@@ -32,7 +32,7 @@ Result<std::string> render(std::string_view source, const jinja::Value& variable
   return parsed.render(variables, limits);
 }
 
-// Checks a result against a golden file's row; `prefix`: text that the row leaves out.
+// Checks a result against a golden file's row. `prefix` is text that the row omits.
 void expect_row(simdjson::dom::object row, const Result<std::string>& result,
                 const std::string& prefix, const std::string& label) {
   std::string_view text;
@@ -52,7 +52,7 @@ void expect_row(simdjson::dom::object row, const Result<std::string>& result,
         << result.status().message() << "\n"
         << raised;
   }
-  // An undefined value is named as Jinja names it.
+  // Errors name an undefined value as Jinja does.
   std::string_view error;
   constexpr std::string_view kUndefined = "UndefinedError: ";
   if (row["error"].get(error) == simdjson::SUCCESS && error.starts_with(kUndefined)) {
@@ -74,7 +74,7 @@ TEST(ChatTemplateGolden, Expressions) {
   EXPECT_GE(num_cases, 800);
 }
 
-// One test a template of the shared data.
+// One test per template of the shared data.
 class ChatTemplateGoldenModel : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ChatTemplateGoldenModel, RendersAsJinja) {

@@ -1,4 +1,5 @@
-// The engine's own promises: values from C++, lines in errors, and a bound on everything.
+// Tests promises of the engine itself: values from C++, line numbers in errors, and a bound on
+// every resource.
 #include "jinja/chat_template.h"
 
 #include <gmock/gmock.h>
@@ -94,7 +95,7 @@ TEST(ChatTemplate, TemplatesCannotChangeWhatTheyAreGiven) {
   EXPECT_THAT(error("{{ {}.update(a=1) }}"), HasSubstr("'update' of 'dict' object is unsafe"));
 }
 
-// Python that no template needs is refused by name, so that no text is rendered otherwise than by
+// Python that no template needs is refused by name, so that no text is rendered differently than by
 // Jinja2.
 TEST(ChatTemplate, RefusesPythonBeyondJinja) {
   constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
@@ -153,7 +154,7 @@ TEST(ChatTemplateBudget, Steps) {
   EXPECT_THAT(error("{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}",
                     none(), limits),
               HasSubstr("too many steps"));
-  // Text counts as well: each of these searches reads a megabyte.
+  // Text is charged as well: each of these searches reads a megabyte.
   EXPECT_THAT(error("{% set s = 'a' * 1000000 %}{% for i in range(9999) %}"
                     "{% if 'b' in s %}{% endif %}{% endfor %}",
                     none(), limits),
@@ -199,7 +200,7 @@ TEST(ChatTemplateBudget, Memory) {
                                  HasSubstr("nested too deeply"), HasSubstr("too many steps")))
         << source;
   }
-  // Dropped values give their memory back to the budget.
+  // Values that are dropped return their memory to the budget.
   TemplateLimits limits;
   limits.max_live_bytes = size_t{4} << 20;
   const auto result =

@@ -34,7 +34,8 @@ Cost measure(const ChatTemplate& parsed, const Value& variables, const TemplateL
   return cost;
 }
 
-// A step of a plain loop on this machine and in this build (about 0.016 us in a release build).
+// Returns the time of one step of a plain loop on this machine and in this build (about 0.016 us in
+// a release build).
 double plain_step_ns() {
   static const double measured = [] {
     const ChatTemplate loop =
@@ -50,7 +51,7 @@ double plain_step_ns() {
 }
 
 // The slowest legitimate steps (64 bytes of the filter `title`) take as long as about 100 plain
-// ones.
+// steps.
 constexpr double kMaxPlainSteps = 200;
 constexpr double kFreeNs = 2e6;
 
@@ -59,7 +60,7 @@ double excess(const Cost& cost) {
          (kFreeNs + kMaxPlainSteps * plain_step_ns() * static_cast<double>(cost.num_steps));
 }
 
-// The best of a few runs: other work on the machine slows caches down.
+// Uses the best of a few runs, because other work on the machine slows the caches.
 void expect_charged(std::string_view source, const Value& variables, const TemplateLimits& limits) {
   const auto parsed = ChatTemplate::parse(source);
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
@@ -94,7 +95,8 @@ TEST(TemplateCost, AttacksOnUnchargedWork) {
   for (const std::string_view source : sources) expect_charged(source, Value::dict({}), {});
 }
 
-// Names of the template's source are read as well, and compared with keys that begin alike.
+// Names in the template's source are read as well, and compared with keys that have the same
+// beginning.
 TEST(TemplateCost, LongNames) {
   const std::string name(200'000, 'a');
   for (const std::string_view use : {"{{ X }}", "{{ d.X }}", "{{ dict(X=1) }}", "{{ ns.X }}"}) {
@@ -127,7 +129,7 @@ TEST(TemplateCost, MemoryIsCharged) {
     limits.max_live_bytes = size_t{8} << 20;
     const Cost cost = measure(*parsed, Value::dict({}), limits);
     if (kept == "loop.changed" || kept == "{}|attr(ns.s)") {
-      EXPECT_EQ(cost.error, "") << source;  // it keeps little
+      EXPECT_EQ(cost.error, "") << source;  // these two keep little
     } else {
       EXPECT_THAT(cost.error, ::testing::HasSubstr("too much text or too many values")) << source;
     }
@@ -148,7 +150,7 @@ Value numbers(size_t count, bool tuple) {
   return tuple ? Value::tuple(std::move(items)) : Value::list(std::move(items));
 }
 
-// Variables by which a template reaches large values without making them.
+// Variables that give a template large values without steps to make them.
 Value large_values() {
   const Value text = Value::string(std::string(1'000'000, 'a'));
   std::vector<Value> texts;
@@ -186,7 +188,7 @@ std::vector<std::string> names_of(const Value& variables) {
   return names;
 }
 
-// Runs an expression until a small budget is spent, so that work which costs nothing adds up.
+// Runs an expression until a small budget is spent, so that uncharged work adds up.
 void expect_expression_charged(const std::string& expression, const Value& variables) {
   TemplateLimits limits;
   limits.max_steps = 3'000;
@@ -246,7 +248,7 @@ TEST(TemplateCost, EveryTestAndFunction) {
   const Value variables = large_values();
   const std::vector<std::string> values = names_of(variables);
   for (const jinja::Builtin& test : jinja::tests()) {
-    if (test.name.find_first_of("!<=>") != std::string_view::npos) continue;  // have names as well
+    if (test.name.find_first_of("!<=>") != std::string_view::npos) continue;  // also named
     for (const std::string& self : values) {
       for (const std::string& call : calls_of(test.name, values)) {
         expect_expression_charged(fmt::format("({} is {})", self, call), variables);

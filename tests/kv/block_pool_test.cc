@@ -70,7 +70,7 @@ TEST(BlockPool, AnUnusedBlockCanBeTakenFromTheMiddleOfTheList) {
 TEST(BlockPool, CountsAgreeUnderRandomOperations) {
   std::mt19937 rng(7);
   BlockPool pool(33);
-  std::vector<int32_t> held;  // an entry a reference
+  std::vector<int32_t> held;  // one entry per reference
   for (int i = 0; i < 20000; ++i) {
     const auto op = rng() % 3;
     if (op == 0 && pool.num_free() > 0) {
@@ -126,7 +126,7 @@ TEST(BlockHash, IsSha256) {
             "e5eb1ad745c41db27107293fa1c6638add63fee83717034e556104873fe93746");
 }
 
-// printf of the root's 32 bytes, then of 01000000 02000000 as bytes, through sha256sum.
+// Computed by sha256sum of printf's output: the root's 32 bytes, then 01000000 02000000 as bytes.
 TEST(BlockHash, HashesTheParentThenTheTokens) {
   EXPECT_EQ(hex(block_hash(root_block_hash("", 16), std::vector<int32_t>{1, 2})),
             "43ff691ff788e523f9ce9cc18d33680872615f8e73570c2bed6c48668a005cda");
@@ -142,7 +142,7 @@ TEST(BlockHash, SeparatesSaltsSizesParentsAndTokens) {
       root,
       root_block_hash("", 32),
       root_block_hash("a", 16),
-      root_block_hash("6/", 1),  // the size and the salt do not run into each other
+      root_block_hash("6/", 1),  // the hash separates the size from the salt
       first,
       block_hash(root, other),
       block_hash(first, ids),
@@ -192,7 +192,7 @@ TEST(PrefixCache, FindsTheLongestCachedPrefix) {
   const auto hashes = chain(4);
   cache.insert(hashes[0], 7);
   cache.insert(hashes[1], 3);
-  cache.insert(hashes[3], 4);  // behind a gap: out of reach
+  cache.insert(hashes[3], 4);  // after a gap, so it cannot be found
   cache.check_invariants();
   EXPECT_THAT(matched(cache, hashes), ElementsAre(7, 3));
   EXPECT_THAT(matched(cache, {hashes[1], hashes[0]}), ElementsAre(3, 7));

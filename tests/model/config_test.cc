@@ -29,7 +29,7 @@ constexpr std::pair<std::string_view, std::string_view> kLlama[] = {
     {"vocab_size", "100"},
     {"max_position_embeddings", "256"}};
 
-// A sound configuration of this architecture with `fields` laid over it.
+// A valid configuration of this architecture, with `fields` replaced.
 std::string with(std::string_view fields, std::string_view architecture = "LlamaForCausalLM") {
   std::string json = "{" + std::string(fields);
   const auto add = [&](std::string_view name, std::string_view value) {
@@ -104,7 +104,7 @@ TEST(ModelConfig, EverySpellingOfRopeScalingIsOne) {
     EXPECT_EQ(config->longest_model_len, 1024) << fields;
   }
   EXPECT_EQ(decoder(R"("rope_scaling":{"rope_type":"default"})").ropes[0].type, RopeType::kDefault);
-  // YaRN's factor may be the ratio of the lengths.
+  // YaRN's factor may be given as the ratio of the lengths.
   EXPECT_EQ(decoder(R"("rope_scaling":{"type":"yarn","original_max_position_embeddings":64})")
                 .ropes[0]
                 .factor,
@@ -168,7 +168,7 @@ TEST(ModelConfig, ReadsAGemma3) {
   EXPECT_EQ(gemma.ropes[1].type, RopeType::kDefault);
   EXPECT_EQ(gemma.ropes[1].theta, 7000.0);
   EXPECT_EQ(config.longest_model_len, 256) << "its positions already count the scaling";
-  // transformers 5 keeps a rotation per type of layer.
+  // transformers 5 has one rotation per type of layer.
   const DecoderConfig fifth = decoder(
       R"("layer_types":["full_attention","sliding_attention","full_attention","full_attention"],)"
       R"("rope_parameters":{"full_attention":{"rope_type":"linear","factor":8.0,"rope_theta":5e5},)"
@@ -323,7 +323,7 @@ TEST(ModelConfig, OtherArchitecturesAreRefusedByName) {
 TEST(ModelConfig, RealOnesAreReadOrRefusedByName) {
   const std::filesystem::path directory = shared_data_path("configs/hf");
   QUIRE_REQUIRE_SHARED(directory);
-  // 0: not a family that we serve. The counts are those that the models' cards give.
+  // 0 marks a family that Quire does not serve. The other counts are from the models' cards.
   const std::map<std::string, int64_t> num_parameters_of = {
       {"Qwen--Qwen2.5-7B-Instruct", 7615616512},
       {"Qwen--Qwen3-0.6B", 596049920},

@@ -65,7 +65,8 @@ ModelLimits small_limits() {
   return limits;
 }
 
-// Dummy weights that know their names as a checkpoint does, and what is wrong with one of them.
+// Dummy weights that list the names of their tensors as a checkpoint does, one of which may be
+// damaged.
 class ListedWeights : public WeightSource {
  public:
   explicit ListedWeights(const ModelConfig& config) : dummy_(DType::kF32) {
@@ -196,7 +197,7 @@ TEST(ModelLoader, TellsItsProgress) {
 
 TEST(KvGroups, LayersOfOneWindowShareOne) {
   DecoderConfig decoder = small_decoder(4);
-  decoder.layer_windows = {0, 8, 32, 8};  // 32 is max_model_len: no sequence outgrows it
+  decoder.layer_windows = {0, 8, 32, 8};  // 32 is max_model_len, so this window has no effect
   const ModelConfig config = small_config(decoder);
   DummyWeights weights(DType::kF32);
   ReferenceOps ops;
@@ -236,7 +237,7 @@ WeightView fp8_matrix(std::vector<uint8_t>& values, std::vector<float>& scales, 
       {values.data(), DType::kF8E4M3, {rows, columns}}, {scales.data(), DType::kF32, grid}, scheme};
 }
 
-// The number at (row, column), by the definition.
+// Returns the value at (row, column) by the definition of the scheme.
 float number_at(const WeightView& matrix, int64_t row, int64_t column) {
   const Shape block = scale_block(matrix.scheme, matrix.values.shape);
   const int64_t at = row / block[0] * matrix.scales.shape[1] + column / block[1];
@@ -254,7 +255,7 @@ TEST(Shard, SlicesKeepTheirScales) {
     std::vector<uint8_t> values;
     std::vector<float> scales;
     const WeightView whole = fp8_matrix(values, scales, 18, 20, scheme);
-    // The last slice of either axis ends in a block that is cut short by the matrix.
+    // The last slice of either axis ends in a block that the matrix cuts short.
     for (const Slice& slice : {Slice{0, 8}, Slice{8, 8}, Slice{16, 2}}) {
       const auto rows = slice_rows(whole, slice, "w");
       ASSERT_TRUE(rows.ok()) << rows.status().message();
@@ -291,7 +292,7 @@ TEST(Shard, BordersThatCutABlockOfScalesAreRefused) {
               HasSubstr("columns 10 to 20 of blocks of 8"));
 }
 
-// A checkpoint whose layers are FP8 with scales, or the same numbers multiplied out.
+// A checkpoint whose layers are FP8 with scales, or the same values multiplied by their scales.
 class Fp8Weights : public WeightSource {
  public:
   explicit Fp8Weights(const WeightScheme& scheme, bool multiplied)
@@ -301,7 +302,7 @@ class Fp8Weights : public WeightSource {
     if (!is_quantized(name)) return dummy_.tensor(name, expected);
     const std::string matrix(name.substr(0, name.find(".weight")));
     const bool is_scales = name.ends_with(kSuffix);
-    // The scales' shape does not give the matrix's, which was asked for before.
+    // The shape of the scales does not determine the matrix's shape, which was requested earlier.
     if (!is_scales) shapes_[matrix] = expected;
     Parts& parts = make(matrix, shapes_.at(matrix));
     if (is_scales) return parts.view.scales;
@@ -336,7 +337,7 @@ class Fp8Weights : public WeightSource {
     uint32_t state = static_cast<uint32_t>(std::hash<std::string>()(name));
     const auto next = [&state] { return state = state * 1664525U + 1013904223U; };
     for (int64_t i = 0; i < shape.num_elements(); ++i) {
-      // Magnitudes around 1, of either sign.
+      // Values of either sign with magnitudes around 1.
       parts.values.push_back(
           static_cast<uint8_t>(0x28U + next() / 65536U % 32U + (next() / 65536U % 2U) * 128U));
     }
@@ -368,7 +369,7 @@ ModelConfig fp8_config(const WeightScheme& scheme) {
   return small_config(decoder);
 }
 
-// Sums over two threads, each of which runs one rank.
+// Adds over two threads, each of which runs one rank.
 class TwoRankOps : public ReferenceOps {
  public:
   struct Rendezvous {
@@ -403,7 +404,7 @@ std::vector<float> prompt_logits(const ModelConfig& config, WeightSource& weight
   return harness.step({{0, {1, 5, 19, 0, 7, 7, 3}}}).value().front();
 }
 
-// Computes the parts of two ranks; `make_source` gives each its own weights.
+// Computes the parts of two ranks. `make_source` gives each rank its own weights.
 template <class MakeSource>
 std::array<std::vector<float>, 2> logits_of_two_ranks(const ModelConfig& config,
                                                       const MakeSource& make_source) {
@@ -492,7 +493,7 @@ TEST(WeightBytes, ComeFromTheTypesInTheCheckpoint) {
   const DummyWeights bf16(DType::kBF16);
   EXPECT_EQ(estimate_weight_bytes(config, bf16, *cpu, {}), 2 * num_matrix + 4 * num_vectors);
   EXPECT_EQ(estimate_weight_bytes(config, bf16, in_f32, {}), 4 * num_matrix + 4 * num_vectors);
-  // The CPU multiplies FP8 out; of the embeddings, which are not quantized, each rank has all.
+  // The CPU expands FP8 to F32. The embeddings are not quantized, and each rank holds all of them.
   const WeightScheme rows = {DType::kF8E4M3, ScaleLayout::kRows};
   const Fp8Weights fp8(rows, false);
   const int64_t num_scales = 2 * (32 + 16 + 16 + 16 + 24 + 24 + 16);
@@ -504,7 +505,7 @@ TEST(WeightBytes, ComeFromTheTypesInTheCheckpoint) {
 }
 
 TEST(WeightBytes, AreThoseOfTheLoadedModel) {
-  // Every family's list of tensors is what loading asks for.
+  // Loading requests exactly the tensors that a family lists.
   for (const char* architecture : {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM",
                                    "Qwen3ForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM"}) {
     const std::string json =

@@ -10,7 +10,8 @@
 namespace quire::testing {
 namespace {
 
-// Real shapes of every type, as transformers computes them (tools/golden/models.py).
+// Shapes of real models with every type of scaling, and transformers' results
+// (tools/golden/models.py).
 TEST(Rope, FrequenciesAreThoseOfTransformers) {
   const JsonDocument document =
       JsonDocument::load(source_path("tests/golden/models/rope.json")).value();

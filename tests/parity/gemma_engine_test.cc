@@ -1,5 +1,5 @@
-// Gemma 2 and 3 through the whole engine: greedy ids as the operations' definitions give them, and
-// text in and out.
+// Runs Gemma 2 and 3 through the whole engine: greedy ids equal those of the operations'
+// definitions, and text goes in and out.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr int kNumTokens = 40;  // several windows of 12
 
-// A directory as --model takes it; it goes with this object.
+// A directory for --model, removed with this object.
 class ModelDirectory {
  public:
   explicit ModelDirectory(const std::string& name)
@@ -51,7 +51,7 @@ std::vector<GoldenCase> gemma_cases() {
   return cases;
 }
 
-// The continuation of one token by the definitions of the operations and of attention.
+// Continues one token by the definitions of the operations and of attention.
 std::vector<int32_t> expected_ids(const GoldenCase& golden, int32_t first) {
   ModelLimits limits;
   limits.max_num_tokens = limits.max_num_logit_rows = 4;
@@ -83,7 +83,7 @@ TEST_P(GemmaEngine, GreedyIdsAreThoseOfTheDefinitions) {
   for (const int32_t first : {1, 17, 66}) {
     expected.push_back(expected_ids(GetParam(), first));
     requests.push_back(testing::greedy({first}, kNumTokens - 1));
-    // A prompt of its first half continues with its second.
+    // A prompt that is the first half is continued by the second half.
     const std::vector<int32_t>& all = expected.back();
     requests.push_back(testing::greedy({all.begin(), all.begin() + 20}, kNumTokens - 20));
   }
@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Golden, GemmaEngine, ::testing::ValuesIn(gemma_cases())
                            return name;
                          });
 
-// A tokenizer made as Gemma's, its template, and random weights.
+// The model has a tokenizer like Gemma's, Gemma's template, and random weights.
 TEST(GemmaText, GoesInAndComesOut) {
   const ModelDirectory directory("quire_gemma_text");
   directory.write("config.json",

@@ -25,7 +25,7 @@ struct GoldenCases {
   std::vector<GoldenCase> cases;
 };
 
-// Committed files must be there: a failure ends the test program.
+// The files are committed, so a missing one ends the test program.
 GoldenCases read_golden_cases();
 ModelConfig read_config(const std::filesystem::path& path);
 std::vector<float> read_logits(const GoldenCase& golden, int64_t num_tokens, int64_t vocab_size);

@@ -1,4 +1,4 @@
-// Greedy ids of two trained models, from the beginning-of-sequence token alone.
+// Compares greedy ids of two trained models, starting from the beginning-of-sequence token.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class Stories : public ::testing::TestWithParam<const char*> {
     ASSERT_TRUE(ids.ok()) << ids.status().message();
     EXPECT_EQ(*ids, expected);
 
-    // The same text as one prompt predicts itself.
+    // When the same text is one prompt, the logits of each token predict the next.
     const auto logits = harness.step({{1, expected}});
     ASSERT_TRUE(logits.ok()) << logits.status().message();
     for (size_t i = 0; i + 1 < expected.size(); ++i) {

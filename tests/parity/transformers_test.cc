@@ -1,4 +1,5 @@
-// Logits of every family, rope scaling and checkpoint form against transformers in float32.
+// Compares the logits of every family, rope scaling and checkpoint form with those of transformers
+// in float32.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 
 constexpr float kTolerance = 1e-4F;
 
-// How the tokens of a sequence are cut into steps.
+// The numbers of tokens per step into which a sequence is cut.
 const std::map<std::string, std::vector<int>> kChunkings = {
     {"whole", {40}},
     {"single tokens", std::vector<int>(40, 1)},
@@ -29,7 +30,7 @@ const std::map<std::string, std::vector<int>> kChunkings = {
 ModelLimits limits_for(int num_tokens, int page_size) {
   ModelLimits limits;
   limits.max_num_tokens = 3 * num_tokens;
-  limits.max_num_logit_rows = 16;  // less than a step's rows: more than one call is needed
+  limits.max_num_logit_rows = 16;  // less than a step has, so that several calls are needed
   limits.max_model_len = num_tokens;
   limits.page_size = page_size;
   limits.kv_dtype = DType::kF32;
@@ -47,7 +48,7 @@ std::vector<std::vector<int32_t>> cut(const std::vector<int32_t>& ids,
   return chunks;
 }
 
-// All logits of one sequence in row `seq` of the batch, cut into `sizes`.
+// Returns all logits of sequence `seq`, whose tokens are cut into steps of `sizes`.
 std::vector<float> run_sequence(ModelHarness& harness, int seq, const std::vector<int32_t>& ids,
                                 const std::vector<int>& sizes) {
   std::vector<float> logits;
@@ -60,7 +61,7 @@ std::vector<float> run_sequence(ModelHarness& harness, int seq, const std::vecto
   return logits;
 }
 
-// Two sequences out of step with each other: prompts beside decodes in one batch.
+// Runs two sequences at different positions, so that prompts and decodes share batches.
 std::vector<float> run_beside_another(ModelHarness& harness, const std::vector<int32_t>& ids) {
   std::vector<float> logits;
   const auto chunks = cut(ids, {7, 1, 1, 16, 2, 1, 12});
@@ -96,7 +97,8 @@ std::unique_ptr<Model> load(const GoldenCase& golden, Ops& ops, const ModelLimit
 
 class Transformers : public ::testing::TestWithParam<GoldenCase> {
  protected:
-  // Every chunking of the case within the tolerance; `exact`: all of them with the same bits.
+  // Checks that every chunking of the case is within the tolerance. With `exact`, all of them have
+  // the same bits.
   void check(Ops& ops, AttentionBackend& attention, int page_size, bool exact,
              float tolerance = kTolerance) {
     const std::vector<int32_t> ids = read_golden_cases().input_ids;
@@ -141,8 +143,8 @@ TEST_P(Transformers, CpuOperationsAgreeOnLongPages) {
   check(*ops, *make_cpu_attention(pool), 32, true);
 }
 
-// AMX, where there is one, splits activations and F16 weights into two BF16 terms and leaves out
-// the product of the smaller ones: 6e-4 in F16, as exact as the rest in the other types.
+// On a CPU with AMX, activations and F16 weights are split into two BF16 terms, and the product of
+// the smaller terms is omitted. This costs 6e-4 in F16; the other types are as exact as elsewhere.
 TEST_P(Transformers, CpuOperationsAsShippedAgree) {
   const bool is_f16 = GetParam().name.find("f16") != std::string::npos;
   ThreadPool pool(2);

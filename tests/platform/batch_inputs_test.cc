@@ -12,8 +12,8 @@ using ::testing::ElementsAre;
 
 constexpr std::array kNoWindow = {0};
 
-// A decoding sequence of 17 tokens (21 at most, as far as the host knows), the last token of a
-// prompt of 5, and a prompt chunk of 3 tokens behind 2 cached ones.
+// The batch has a decoding sequence of 17 tokens (by the host's upper bound 21), the last token of
+// a prompt of 5, and a prompt chunk of 3 tokens after 2 cached ones.
 BatchPlan mixed_plan() {
   BatchPlan plan;
   plan.spans = {{.seq_id = 1,
@@ -94,8 +94,8 @@ TEST(BatchInputs, KeepsNothingOfTheStepBefore) {
   EXPECT_EQ(inputs.tables[0].attention.kv_len_bound.size(), 1U);
 }
 
-// A query at position 40 with a window of 20 reads back to 21: the first page is left behind in the
-// second table alone.
+// A query at position 40 with a window of 20 reads back to position 21, so only the second table
+// drops its first page.
 TEST(BatchInputs, EachTableForgetsWhatItsWindowHasLeftBehind) {
   const std::array<std::vector<int32_t>, 2> blocks = {{{3, 8, 6}, {99, 4, 5}}};
   const std::vector<int32_t> next_tokens = {70};
@@ -112,10 +112,10 @@ TEST(BatchInputs, EachTableForgetsWhatItsWindowHasLeftBehind) {
   EXPECT_THAT(inputs.tables[1].kv_slots, ElementsAre(5 * 16 + 8));
 }
 
-// Drafts behind the last block that the sequence may need have no place, and their pages in the
-// table are the padding page.
+// Drafts after the last block that the sequence may need have no KV slot, and the table has the
+// padding page in their place.
 TEST(BatchInputs, DraftsBehindTheBlocksAreNotWritten) {
-  const std::vector<int32_t> blocks = {3, 8, 6};  // the last was given back
+  const std::vector<int32_t> blocks = {3, 8, 6};  // the last block was freed
   const std::vector<int32_t> next_tokens = {70, 71, 72, 73};
   BatchPlan plan;
   plan.spans = {{.decodes = true, .num_computed = 33, .num_tokens = 4, .num_blocks = 2}};

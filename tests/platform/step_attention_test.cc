@@ -17,7 +17,7 @@ using ::testing::SizeIs;
 constexpr std::array kQLens = {1, 5};
 constexpr int kMaxNumSeqs = 8;
 
-// Two groups of different heads: the backend named small serves the first alone.
+// Two groups with different numbers of heads: the backend named small serves only the first.
 std::vector<KvGroup> two_groups() {
   AttentionShape shape = {.num_heads = 2, .num_kv_heads = 1, .head_dim = 8, .head_dim_v = 8};
   KvGroup full = {kv_layout(shape), shape, shape, {0, 2}};
@@ -25,7 +25,7 @@ std::vector<KvGroup> two_groups() {
   return {full, KvGroup{kv_layout(shape), shape, shape, {1}}};
 }
 
-// The attention parts of one model.
+// The attention state of one model.
 struct ModelParts {
   ModelParts(const BackendSet& backends, Ops& ops) {
     for (const KvGroup& group : two_groups()) {
@@ -77,7 +77,7 @@ class StepAttentionTest : public ::testing::Test {
   BackendSet backends_;
   std::vector<int32_t> bounds_ = {30, 30, 30, 30, 7};
   AttentionBatch batch_;
-  std::array<const AttentionBatch*, 1> batches_ = {&batch_};  // of the one block table
+  std::array<const AttentionBatch*, 1> batches_ = {&batch_};  // for the only block table
   Stream stream_;
 };
 
@@ -135,7 +135,7 @@ TEST_F(StepAttentionTest, AGraphHasPlansOfItsOwn) {
   EXPECT_EQ(std::ranges::adjacent_find(seen), seen.end());
 }
 
-// A drafter and its target share a backend and a shape, and nothing that one update decides.
+// A drafter and its target share a backend and a shape, but no state that an update sets.
 TEST_F(StepAttentionTest, TwoModelsHavePlansOfTheirOwn) {
   const ModelParts drafter(backends_, *ops_);
   const ModelParts target(backends_, *ops_);

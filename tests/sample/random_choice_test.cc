@@ -27,8 +27,8 @@ std::set<int32_t> kept_by(const std::vector<float>& logits, const TokenFilter& f
   return ids;
 }
 
-// vLLM's definition, obvious and in fp64: mask by min-p, mask below the k-th largest, then walk
-// down the sorted probabilities.
+// Implements vLLM's definition in fp64: mask by min-p, mask below the k-th largest, then walk down
+// the sorted probabilities.
 std::set<int32_t> kept_by_reference(const std::vector<float>& logits, const TokenFilter& filter) {
   std::vector<int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
@@ -137,7 +137,8 @@ TEST(GumbelMax, TheFirstPassOverAVocabularyChangesNothing) {
   }
 }
 
-// Pearson's chi-square of draws at many positions against the softmax of what the filter keeps.
+// Pearson's chi-square of samples at many positions against the softmax of the tokens that the
+// filter keeps.
 double chi_square(const std::vector<float>& logits, const TokenFilter& filter, int num_draws) {
   const float max_logit = *std::ranges::max_element(logits);
   const std::set<int32_t> kept = kept_by_reference(logits, filter);
@@ -170,7 +171,7 @@ double chi_square(const std::vector<float>& logits, const TokenFilter& filter, i
   return chi;
 }
 
-// Seeds are fixed, so these never flicker; the bounds are the 99.9 % points of chi-square.
+// Seeds are fixed, so the results never change. The bounds are the 99.9 % points of chi-square.
 TEST(GumbelMax, DrawsInProportion) {
   std::vector<float> logits(20);
   for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>((i * 7) % 20) / 6.F;
@@ -185,7 +186,7 @@ TEST(GumbelMax, DrawsInProportion) {
       27.9);
 }
 
-// One position, many seeds: requests that differ in nothing but their seed are independent.
+// Requests that differ only in their seed give independent samples at the same position.
 TEST(GumbelMax, SeedsAreIndependent) {
   const std::vector<float> logits(16, 1.F);
   std::vector<int> pairs(256);
@@ -200,7 +201,7 @@ TEST(GumbelMax, SeedsAreIndependent) {
   EXPECT_LT(chi, 330.5) << "255 degrees of freedom";
 }
 
-// The known answers of the Random123 distribution (kat_vectors, philox4x32 10).
+// The known results of the Random123 distribution (kat_vectors, philox4x32 10).
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}),
             (PhiloxCounter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));

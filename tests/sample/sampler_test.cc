@@ -284,7 +284,7 @@ TEST(LogitsRules, OutputKnownAfterAPreemptionCounts) {
 TEST(LogitsRules, BadWordsAreNeverCompleted) {
   Case c;
   c.bad_words = {{4}, {1, 2, 3}, {9, 1}, {}};
-  c.token_ids = {1, 2};  // a prompt, which does not count
+  c.token_ids = {1, 2};  // the prompt does not count
   c.num_prompt = 2;
   LogitsRules rules = c.rules();
   const auto apply = [&] {
@@ -336,7 +336,7 @@ TEST(LogitsRules, BiasDoesNotBringBackWhatIsForbidden) {
   EXPECT_THAT(c.apply({1, 1}), ElementsAre(1, kNone));
 }
 
-// Against the formulas written over dense counts.
+// Compares the penalties with the formulas over dense counts.
 TEST(LogitsRules, PenaltiesAgreeWithDenseCounts) {
   std::mt19937 rng(3);
   constexpr size_t kVocab = 50;

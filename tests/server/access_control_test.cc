@@ -49,8 +49,8 @@ TEST(ApiKeys, PaddingIsTwoAtMostAndAtTheEnd) {
   }
 }
 
-// As a fuzzer would, of what decoders trip over; the sanitizers' builds see what an assertion
-// cannot.
+// Headers are random sequences of bytes that are difficult for decoders, as a fuzzer would choose
+// them. Sanitizer builds also detect invalid reads.
 TEST(ApiKeys, NoHeaderIsAKeyByChance) {
   const Result<ApiKeys> keys = ApiKeys::create({"alpha"}, "");
   std::mt19937 random(5);

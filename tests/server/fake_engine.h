@@ -16,7 +16,7 @@
 
 namespace quire::testing {
 
-// A token is a byte of text: 'a' is 97.
+// One token per byte of text: 'a' is 97.
 class FakeEngine final : public server::EngineApi {
  public:
   FakeEngine() {
@@ -64,7 +64,7 @@ class FakeEngine final : public server::EngineApi {
   EngineStats stats() const override { return stats_; }
   Status health() const override { return health_; }
 
-  // The id of the n-th request that was submitted, counting from 1, once it is there.
+  // Waits for the n-th submitted request (counted from 1, `id` is n), and returns it.
   Request wait_for(RequestId id) {
     std::unique_lock lock(mutex_);
     submitted_.wait(lock, [&] { return next_id_ > id; });
@@ -74,7 +74,7 @@ class FakeEngine final : public server::EngineApi {
     const std::lock_guard lock(mutex_);
     return running_.contains(id);
   }
-  // One output with this text; with a reason it is the answer's last.
+  // Sends one output with this text. With a finish reason it is the sample's last output.
   void say(RequestId id, const std::string& text, std::optional<FinishReason> reason = {},
            int index = 0) {
     Output output;
@@ -96,13 +96,13 @@ class FakeEngine final : public server::EngineApi {
     }
     on_output(std::move(output));
   }
-  // Prepares a request with several answers.
+  // Prepares a request with several samples.
   void expect_answers(RequestId id, int n) {
     const std::lock_guard lock(mutex_);
     running_.at(id).num_left = n;
   }
 
-  // As an engine that ends: every answer gets its last output.
+  // Sends every sample its last output, as an engine that stops does.
   void end_all() {
     while (true) {
       RequestId id = 0;
@@ -176,12 +176,12 @@ class FakeExchange final : public http::Exchange {
     changed_.wait(lock, [&] { return ended_; });
     return response_;
   }
-  // Until the stream has this text.
+  // Waits until the stream has this text.
   void wait_for(std::string_view text) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return response_.body.find(text) != std::string::npos; });
   }
-  // The client goes away.
+  // Disconnects the client.
   void close() {
     std::function<void()> callback;
     {
@@ -193,7 +193,7 @@ class FakeExchange final : public http::Exchange {
   }
 
  private:
-  const size_t room_;  // for an answer that is no stream
+  const size_t room_;  // for a response that is not a stream
   std::mutex mutex_;
   std::condition_variable changed_;
   http::Response response_;

@@ -1,5 +1,5 @@
-// Memory runs out at each allocation of a call in turn: the call's client always gets an answer or
-// a closed connection, and the call leaves nothing behind.
+// Each allocation of a request fails in turn: its client always gets a response or a closed
+// connection, and no state of the request remains.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -43,7 +43,7 @@ bool eventually(const std::function<bool()>& condition) {
   return false;
 }
 
-// The client's side of an exchange.
+// Records the client's side of an exchange.
 struct Client {
   std::atomic<int> status = 0;  // of the response
   std::atomic<bool> is_dropped = false;
@@ -74,7 +74,7 @@ class PlainWriter final : public ResponseWriter {
   void finish(std::string& out) override { out += "done"; }
 };
 
-// One server per number of allocations.
+// Each number of allocations gets its own server.
 struct Stage {
   FakeEngine engine;
   ServerMetrics metrics;
@@ -85,7 +85,7 @@ struct Stage {
 
   ~Stage() { workers.stop(); }
 
-  // A call with two prompts.
+  // A request with two prompts.
   Generation::Parts call() {
     Generation::Parts parts;
     parts.requests.resize(2);
@@ -96,7 +96,7 @@ struct Stage {
     return parts;
   }
   GenerationServices services() { return {engine, workers, metrics, generations}; }
-  // Every request gets its last output, as from an engine that stops.
+  // Sends every request its last output, as an engine that stops does.
   bool leaves_nothing() {
     engine.end_all();
     return eventually([this] { return admission.num_admitted() == 0; });
@@ -131,7 +131,7 @@ TEST(OutOfMemory, ACallWhoseOutputIsLostDoesNotWaitForItsOtherAnswers) {
     Output output;
     output.token_ids = {1};
     const bool is_out = runs_out(num_left, [&] { stage.engine.send(1, std::move(output)); });
-    if (is_out) {  // an engine ends a request whose callback threw
+    if (is_out) {  // an engine ends such a request
       Output last;
       last.finish_reason = FinishReason::kError;
       last.error = internal_error("callback threw");
@@ -147,7 +147,8 @@ TEST(OutOfMemory, ACallWhoseOutputIsLostDoesNotWaitForItsOtherAnswers) {
   }
 }
 
-// Pushes a call behind `num_others` tasks of the workers. Returns whether there was memory for it.
+// Pushes a request behind `num_others` tasks of the workers. Returns whether there was memory for
+// it.
 bool push_grammar(int num_others, int num_left) {
   std::promise<void> may_go;
   std::promise<void> done;
@@ -170,7 +171,7 @@ bool push_grammar(int num_others, int num_left) {
 }
 
 TEST(OutOfMemory, AGrammarThatCannotBeQueuedLeavesNothingBehind) {
-  // Whether the workers' queue allocates depends on its length.
+  // The length of the workers' queue determines whether it allocates.
   for (int num_others = 0; num_others < 40; ++num_others) {
     SCOPED_TRACE(num_others);
     int num_left = 0;

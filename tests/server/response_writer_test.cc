@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kNumAnswers = 128;
 
-// CPU time of making the writer of a call with echo.
+// Returns the CPU time to make the writer of a request with echo.
 int64_t ns_to_make_echo_writer(bool is_stream, const std::string& prompt) {
   CompletionRequest call;
   call.echo = true;

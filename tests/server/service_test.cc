@@ -163,7 +163,7 @@ TEST_F(ServiceTest, AnErrorOfTheEngineIsTheCallsOwn) {
   EXPECT_TRUE(response.body.ends_with("data: [DONE]\n\n"));
 }
 
-// At a level that leaves out the line of each request.
+// Captures the log at a level that omits the line per request.
 template <typename Act>
 std::string warnings_of(Act act) {
   ::testing::internal::CaptureStderr();
@@ -434,7 +434,7 @@ TEST_F(ServiceTest, TheLogNamesTheFaultAndQuotesNoCall) {
   const auto refuse = [this](const char* path, const char* body) {
     ::testing::internal::CaptureStderr();
     const http::Response response = call("POST", path, body)->wait();
-    end();  // its line is written by then
+    end();  // the log has its line after this
     EXPECT_EQ(response.status, 400);
     EXPECT_THAT(response.body, HasSubstr("my secret"));
     return ::testing::internal::GetCapturedStderr();
@@ -554,7 +554,7 @@ TEST_F(ServiceTest, WhatTheTransportRefusesLooksLikeEveryAnswer) {
   EXPECT_THAT(get("/metrics").body, HasSubstr("code=\"413\"} 1\n"));
 }
 
-// A transport whose numbers are long in coming.
+// A transport whose statistics take long to read.
 class SlowTransport final : public http::Server {
  public:
   int port() const override { return 0; }
@@ -612,7 +612,7 @@ TEST_F(ServiceTest, TextsThatWaitToBeTokenizedAreBounded) {
     end.wait();
   };
   const auto first = call("POST", "/tokenize", R"({"prompt":"a"})");
-  has_begun.acquire();  // from here on, 64 others may wait
+  has_begun.acquire();  // from now on, 64 others may wait
   std::vector<std::shared_ptr<FakeExchange>> calls;
   for (int i = 0; i < 65; ++i) calls.push_back(call("POST", "/tokenize", R"({"prompt":"a"})"));
   EXPECT_EQ(calls.back()->wait().status, 429);
@@ -625,7 +625,7 @@ TEST_F(ServiceTest, TextsThatWaitToBeTokenizedAreBounded) {
 TEST_F(ServiceTest, WhatCannotFitIsNotTokenized) {
   std::atomic<int> num_encoded = 0;
   engine_.on_encode_ = [&](std::string_view) { ++num_encoded; };
-  const std::string text(65, 'x');  // 64 tokens of a byte
+  const std::string text(65, 'x');  // one byte per token, and 64 fit
   const http::Response response =
       call("POST", "/v1/completions", R"({"prompt":")" + text + R"("})")->wait();
   EXPECT_EQ(response.status, 400);
@@ -663,7 +663,7 @@ TEST_F(ServiceTest, ATextIsMeasuredBeforeAllOtherWorkOnIt) {
   EXPECT_EQ(call("POST", "/tokenize", text(32))->wait().status, 200);
   EXPECT_EQ(num_encoded, 1);
 
-  // The template drops the message; what is too long is not searched for it.
+  // The template drops the message. A text that is too long is not searched for it.
   constexpr const char* kContinue = R"({"messages":[{"role":"assistant","content":"absent"}],)"
                                     R"("continue_final_message":true})";
   refused("/tokenize", kContinue, "the template changes or drops the last message");
@@ -735,7 +735,7 @@ TEST_F(ServiceTest, TheTextsOfSingleTokensTakeNoDecoder) {
   EXPECT_EQ(engine_.num_decodes_, 0);
 }
 
-// The worst are control characters, which JSON writes as six bytes.
+// Control characters are the worst case, because JSON writes them as six bytes.
 TEST_F(ServiceTest, TheAnswerToATextIsBoundedByTheText) {
   constexpr size_t kMaxBytes = 10'000;
   start({.max_tokenize_bytes = kMaxBytes});
@@ -747,7 +747,7 @@ TEST_F(ServiceTest, TheAnswerToATextIsBoundedByTheText) {
   EXPECT_LT(response.body.size(), 20 * kMaxBytes);
 }
 
-// Clients' texts can keep the only tokenizing thread busy; a restart would not help.
+// Clients' texts can occupy the only tokenizing thread; a restart would not help.
 TEST_F(ServiceTest, TokenizingIsNoPartOfHealth) {
   std::promise<void> may_end;
   engine_.on_encode_ = [end = std::shared_future<void>(may_end.get_future())](std::string_view) {
@@ -886,7 +886,7 @@ TEST_F(ServiceTest, GrammarsThatWaitTakeFewPlacesAndGiveThemBack) {
   EXPECT_EQ(full.status, 429);
   EXPECT_EQ(header(full, "retry-after"), "1");
   EXPECT_THAT(full.body, HasSubstr("2 requests wait for their grammars"));
-  // A client that disconnects releases its place in the queue and its capacity at once.
+  // When a client disconnects, its place in the queue and its capacity are released at once.
   second->close();
   metric(R"(quire:grammar_queue{model_name="fake"} 1)");
   const auto fourth = ask("4");
@@ -943,7 +943,7 @@ TEST_F(ServiceTest, CallsThatWaitForTheirGrammarAreToldOfTheShutdown) {
   ServiceConfig config;
   config.num_grammar_threads = 1;
   config.constraints.compile = [&](const GrammarSpec&) -> Result<ConstraintFactory> {
-    prompt_started.set_value();  // of the first call alone
+    prompt_started.set_value();  // of the first request only
     stopped.get_future().wait();
     return invalid_argument("[grammar] stopped");
   };
@@ -1024,7 +1024,7 @@ TEST_F(ServiceTest, CountsAreVllmsAndSayTheModel) {
       HasSubstr("vllm:request_success_total{model_name=\"fake\",finished_reason=\"stop\"} 1\n"));
 }
 
-// vLLM's own dashboard draws these.
+// vLLM's own dashboard shows these metrics.
 TEST_F(ServiceTest, CountsWhereAnAnswersTimeWent) {
   const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a","n":2,"max_tokens":7})");
   engine_.wait_for(1);

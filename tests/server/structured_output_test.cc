@@ -12,7 +12,7 @@ namespace quire::server {
 
 namespace {
 
-// Allows token 5 alone and knows what it was told.
+// Allows only token 5, and records the accepted tokens.
 class Five final : public TokenConstraint {
  public:
   explicit Five(std::vector<int32_t>& accepted) : accepted_(accepted) {}
@@ -28,7 +28,7 @@ class Five final : public TokenConstraint {
 };
 
 TEST(AfterReasoning, IsFreeUntilTheBlockEnds) {
-  const testing::FakeEngine engine;  // a token is a byte
+  const testing::FakeEngine engine;  // one token per byte
   std::vector<int32_t> accepted;
   const ConstraintFactory factory =
       after_reasoning([&] { return std::make_unique<Five>(accepted); }, engine);
@@ -53,7 +53,7 @@ using ::testing::HasSubstr;
 
 class GrammarQueueTest : public ::testing::Test {
  protected:
-  // The one worker is busy until release().
+  // Occupies the only worker until release().
   GrammarQueueTest() {
     workers_.post([this] { may_go_.get_future().wait(); });
   }
@@ -86,7 +86,7 @@ TEST_F(GrammarQueueTest, KeysTakeTurns) {
 }
 
 TEST_F(GrammarQueueTest, BoundsCallsAndTheirAnswers) {
-  EXPECT_TRUE(push(0, "a", 100).ok());  // alone
+  EXPECT_TRUE(push(0, "a", 100).ok());  // a single request has no bound
   const Status full = push(1, "b");
   EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(full.message(), HasSubstr("1 requests wait"));

@@ -31,8 +31,8 @@ TEST(WorkerPool, WhateverATaskThrowsCostsThatTaskAlone) {
   EXPECT_EQ(done.get_future().get(), 7);
 }
 
-// In a process that has address space for a few threads' stacks more. Exits with 0 where a pool of
-// many says that it cannot be, and one of few can be even so.
+// Runs in a process whose address space has room for the stacks of only a few more threads. Exits
+// with 0 if a large pool reports that it cannot start, and a small one still starts.
 [[noreturn]] void start_more_threads_than_fit() {
   const rlimit limit{.rlim_cur = size_t{512} << 20, .rlim_max = size_t{512} << 20};
   if (::setrlimit(RLIMIT_AS, &limit) != 0) std::exit(1);
@@ -46,7 +46,7 @@ TEST(WorkerPool, WhateverATaskThrowsCostsThatTaskAlone) {
   std::exit(2);
 }
 
-// Sanitizers take all addresses for themselves.
+// Sanitizers reserve address space, so they cannot run with a limit on it.
 #ifdef __has_feature
 constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
 #else

@@ -24,7 +24,7 @@ class CheckpointTest : public ::testing::Test {
   void write(std::string_view name, std::string_view text) {
     write_file(directory_ / name, text.data(), text.size());
   }
-  // One F32 tensor [2].
+  // A checkpoint with one F32 tensor of shape [2].
   void write_shard(std::string_view file, std::string_view tensor) {
     const auto bytes = safetensors_bytes(
         "{\"" + std::string(tensor) + R"(":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8);
@@ -48,7 +48,7 @@ TEST_F(CheckpointTest, ReadsASingleFile) {
   const TensorView view = checkpoint->tensor("a", {2}).value();
   EXPECT_EQ(view.as<uint8_t>()[5], 5);
   checkpoint->release("a");
-  // The pages were dropped, and are read again.
+  // The pages were released and are read again.
   EXPECT_EQ(checkpoint->tensor("a", {2})->as<uint8_t>()[7], 7);
 }
 
@@ -121,7 +121,7 @@ TEST_F(CheckpointTest, SaysWhichShapeWasExpected) {
 }
 
 TEST(CheckpointInMemory, UnalignedTensorsAreCopied) {
-  // The header's length decides where data lies; one of four lengths is aligned.
+  // The header's length determines the offset of the data; one of four lengths is aligned.
   for (int padding = 0; padding < 4; ++padding) {
     const auto bytes = safetensors_bytes(
         R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})" + std::string(padding, ' '), 8);

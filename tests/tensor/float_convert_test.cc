@@ -10,8 +10,8 @@
 namespace quire {
 namespace {
 
-// The value of a small float by the definition of the format, in double. Infinities and NaN are
-// left to the tests.
+// Returns the value of a small float by the definition of the format, in double. Infinities and NaN
+// are not handled.
 double small_float(uint32_t bits, int exponent_bits, int mantissa_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const auto exponent = static_cast<int>((bits >> mantissa_bits) & ((1U << exponent_bits) - 1U));
@@ -74,7 +74,7 @@ TEST(FloatConvert, EveryE4m3WidensToItsValueAndComesBack) {
   }
 }
 
-// Between two neighbours of a format the nearer one wins, and at the middle the even one.
+// Between two adjacent values of a format the nearer one is chosen, and in the middle the even one.
 template <class Narrow, class Widen>
 void expect_rounding(uint32_t largest, Narrow narrow, Widen widen) {
   const float infinity = std::numeric_limits<float>::infinity();
@@ -102,7 +102,8 @@ TEST(FloatConvert, E4m3RoundsToNearestEven) {
 }
 
 TEST(FloatConvert, Bf16RoundsToNearestEven) {
-  // Below 0x80 the middle between two subnormals is a subnormal F32; that holds as well.
+  // Below 0x80 the middle between two subnormals is itself a subnormal F32, which is rounded
+  // correctly as well.
   expect_rounding(0x7F7F, f32_to_bf16,
                   [](uint32_t b) { return bf16_to_f32(static_cast<uint16_t>(b)); });
 }

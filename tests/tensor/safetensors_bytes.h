@@ -10,7 +10,7 @@
 
 namespace quire::testing {
 
-// A safetensors file of this header and this many bytes of data, which count 0, 1, 2, ….
+// Returns a safetensors file with this header and this many bytes of data, which count 0, 1, 2, ….
 inline std::vector<std::byte> safetensors_bytes(std::string_view header, size_t num_data_bytes) {
   const uint64_t length = header.size();
   std::vector<std::byte> bytes(sizeof(length) + header.size() + num_data_bytes);

@@ -57,7 +57,7 @@ TEST(Safetensors, NamesTheFileAndTheTensorThatIsMissing) {
 TEST(Safetensors, RefusesTruncationAtEveryByte) {
   const auto bytes = safetensors_bytes(kTwoTensors, 22);
   for (size_t size = 0; size < bytes.size(); ++size) {
-    // A copy of its own, so that a sanitizer sees a read past its end.
+    // The input is copied, so that a sanitizer detects a read past its end.
     const std::vector<std::byte> part(bytes.begin(), bytes.begin() + static_cast<long>(size));
     EXPECT_NE(error_of(part), "") << size;
   }
@@ -140,7 +140,7 @@ TEST(Safetensors, OtherTypesAreAnErrorOnlyWhenAskedFor) {
   const auto file = Safetensors::parse(bytes, "x");
   ASSERT_TRUE(file.ok()) << file.status().message();
   EXPECT_THAT(file->view("a").status().message(), HasSubstr("got \"I64\", expected F32"));
-  // A type whose size is unknown must not pass for one whose size was checked.
+  // A type whose size is unknown must not pass the check of sizes.
   EXPECT_THAT(file->view("b").status().message(), HasSubstr("got \"float32\""));
   EXPECT_THAT(file->view("c").status().message(), HasSubstr("too many axes"));
 }

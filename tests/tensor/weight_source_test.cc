@@ -46,7 +46,7 @@ TEST(DummyWeights, LookLikeFreshlyInitializedOnes) {
 TEST(DummyWeights, DependOnTheNameAlone) {
   DummyWeights first(DType::kBF16);
   DummyWeights second(DType::kBF16);
-  const Shape shape = {1100, 1000};  // more than the pool that it is drawn from
+  const Shape shape = {1100, 1000};  // more than the pool of values that dummy weights use
   const TensorView a = first.tensor("a", shape).value();
   const TensorView b = first.tensor("b", shape).value();
   EXPECT_NE(std::memcmp(a.data, b.data, a.num_bytes()), 0);

@@ -1,4 +1,5 @@
-// Properties of decoding: whatever the ids, streaming gives the text of the whole.
+// Tests properties of decoding: for any ids, streaming gives the same text as decoding them at
+// once.
 #include <fmt/format.h>
 
 #include <random>
@@ -37,7 +38,7 @@ std::vector<testing::NamedTokenizer> all_tokenizers() {
   return result;
 }
 
-// Half of the draws come from the first 600 ids, where bytes and special tokens are dense.
+// Half of the draws are from the first 600 ids, where most byte tokens and special tokens are.
 std::vector<int32_t> random_ids(const Tokenizer& tokenizer, std::mt19937& random) {
   std::uniform_int_distribution<int32_t> low(0, std::min(600, tokenizer.vocab_size()));
   std::uniform_int_distribution<int32_t> any(-1, tokenizer.vocab_size());
@@ -60,7 +61,7 @@ TEST(IncrementalDetokenizer, EqualsWholeDecodingOfRandomIds) {
   }
 }
 
-// A vocabulary as Llama 2's: <0xNN> is token NN + 3.
+// A vocabulary like Llama 2's: <0xNN> is token NN + 3.
 std::shared_ptr<const Tokenizer> byte_fallback_tokenizer() {
   std::string vocab = R"("<unk>":0,"<s>":1,"</s>":2)";
   for (int byte = 0; byte < 256; ++byte) {
@@ -90,7 +91,7 @@ int32_t byte_id(int byte) {
   return byte + 3;
 }
 
-// The ids of a text's bytes, each a <0xNN>.
+// Returns the ids of a text's bytes, each a <0xNN> token.
 std::vector<int32_t> byte_ids(std::string_view text) {
   std::vector<int32_t> ids;
   for (const char c : text) ids.push_back(byte_id(static_cast<unsigned char>(c)));
@@ -115,7 +116,7 @@ std::string push_all(IncrementalDetokenizer& detokenizer, std::span<const int32_
   return text + detokenizer.finish();
 }
 
-// A copy of what was primed goes on like the original, and apart from it.
+// A copy of a primed detokenizer gives the same output as the original, independently of it.
 std::string output_after(const Tokenizer& tokenizer, std::span<const int32_t> prompt,
                          std::span<const int32_t> output) {
   IncrementalDetokenizer detokenizer = primed(tokenizer, prompt);
@@ -125,7 +126,8 @@ std::string output_after(const Tokenizer& tokenizer, std::span<const int32_t> pr
   return text;
 }
 
-// The prompt's part of the whole text, derived from the runs of bytes and from decode alone.
+// Returns the prompt's part of the whole text, derived only from the runs of bytes and from
+// decode().
 std::string prompt_text(const Tokenizer& tokenizer, std::span<const int32_t> ids, size_t cut) {
   const auto is_byte = [](int32_t id) { return id >= byte_id(0) && id <= byte_id(255); };
   size_t begin = cut;
@@ -164,7 +166,7 @@ TEST(IncrementalDetokenizer, ContinuesWhatItWasPrimedWith) {
   }
 }
 
-// Short texts, some characters broken, cut at every place.
+// The texts are short, some have broken characters, and they are cut at every position.
 TEST(IncrementalDetokenizer, PartsByteRunsBetweenPromptAndOutput) {
   const auto tokenizer = byte_fallback_tokenizer();
   const std::vector<std::vector<int32_t>> parts = {{kA},
@@ -179,7 +181,7 @@ TEST(IncrementalDetokenizer, PartsByteRunsBetweenPromptAndOutput) {
   for (int i = 0; i < 2000; ++i) {
     std::vector<int32_t> ids;
     for (size_t n = random() % 7; n > 0; --n) {
-      // The broken part comes less often, or few runs were text.
+      // The broken part is drawn less often; otherwise few runs of bytes would be valid text.
       const std::vector<int32_t>& part = parts[random() % parts.size()];
       if (part[0] != byte_id(0xE4) || part.size() > 1 || random() % 2 == 0) ids = joined(ids, part);
     }
@@ -201,7 +203,8 @@ TEST(IncrementalDetokenizer, NeverReturnsThePromptsLineEnd) {
   EXPECT_EQ(primed(*tokenizer, prompt).push(kEos), "");
   EXPECT_EQ(primed(*tokenizer, prompt).finish(), "");
   EXPECT_EQ(output_after(*tokenizer, prompt, byte_ids("\n")), "\n");
-  // The output breaks the run: the prompt's bytes turn to U+FFFD, which are the prompt's as well.
+  // The output makes the run of bytes invalid: the prompt's bytes become U+FFFD, which belongs to
+  // the prompt.
   EXPECT_EQ(output_after(*tokenizer, prompt, byte_ids("\xFF")), "\uFFFD");
 }
 
@@ -240,7 +243,7 @@ TEST(IncrementalDetokenizer, GivesTheOutputACharacterThatItCompletes) {
   const std::vector<int32_t> crab = byte_ids("\U0001F980");
   for (size_t cut = 1; cut < crab.size(); ++cut) {
     const auto middle = crab.begin() + static_cast<std::ptrdiff_t>(cut);
-    // Special tokens are skipped, so that they do not end the run.
+    // Special tokens are skipped, so they do not end the run of bytes.
     const std::vector<int32_t> prompt =
         joined(joined({kA, byte_id('\n')}, {crab.begin(), middle}), {kBos});
     IncrementalDetokenizer detokenizer = primed(*tokenizer, prompt);
@@ -267,7 +270,7 @@ TEST(IncrementalDetokenizer, StripsTheFirstSpaceOfWhateverComesFirst) {
     EXPECT_EQ(detokenizer.pending(), "\n");
     EXPECT_EQ(detokenizer.push(kSpaceB), "\n b");
   }
-  // Not skipped, a special token is text that comes first.
+  // If special tokens are not skipped, the first one is the first text.
   IncrementalDetokenizer unskipped(*tokenizer, false);
   unskipped.prime(std::vector<int32_t>{kBos});
   EXPECT_EQ(unskipped.push(kSpaceB), " b");
@@ -286,7 +289,7 @@ TEST(IncrementalDetokenizer, KeepsToTheOutputWithSentencePiece) {
   EXPECT_EQ(detokenizer.push(prompt.back()), "");
   EXPECT_EQ(detokenizer.pending(), "\n");
   EXPECT_EQ(detokenizer.push(word[0]), "\n" + tokenizer->token_bytes(word[0]));
-  // A character of four bytes that is no token of its own.
+  // A character of four bytes that is not a single token.
   const std::vector<int32_t> crab = tokenizer->encode("\n\U0001F980", true).value();
   ASSERT_EQ(tokenizer->id_to_token(crab.back()), "<0x80>");
   for (size_t tail = 1; tail < 4; ++tail) {

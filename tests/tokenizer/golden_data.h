@@ -1,4 +1,4 @@
-// Reading the golden files that tools/golden/tokenizer.py writes, and a few helpers on top.
+// Reads the golden files that tools/golden/tokenizer.py writes, and has helpers for their tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -86,7 +86,7 @@ TEST(TokenizerGolden, SentencePieceModels) {
   }
 }
 
-// The text and the hashes are committed; the tokenizers themselves lie in the shared data.
+// The text and the hashes are committed; the tokenizers are in the shared data.
 TEST(TokenizerGolden, MixedTextWithRealTokenizers) {
   const std::string text = testing::read_golden("mixed.txt");
   const JsonDocument golden = load_golden("mixed.json");
@@ -105,7 +105,7 @@ TEST(TokenizerGolden, MixedTextWithRealTokenizers) {
   }
 }
 
-// llama.cpp's tokenizer vectors, and one vocabulary in two file formats.
+// Uses llama.cpp's tokenizer vectors, and one vocabulary in two file formats.
 std::vector<std::string> split_cases(const std::string& text) {
   constexpr std::string_view kSeparator = "\n__ggml_vocab_test__\n";
   std::vector<std::string> cases;
@@ -180,7 +180,8 @@ TEST(SentencePieceModel, GivesTheIdsOfItsTokenizerJson) {
   std::istringstream lines(testing::read_golden("mixed.txt"));
   size_t num_ids = 0;
   for (std::string line; std::getline(lines, line, '.');) {
-    // llama2's tokenizer.json finds a special token only behind a space; tokenizer.model anywhere.
+    // llama2's tokenizer.json finds a special token only after a space; tokenizer.model finds it
+    // anywhere.
     bool has_special = false;
     for (const std::string_view special : {"<s>", "</s>", "<unk>"}) {
       has_special = has_special || line.find(special) != std::string::npos;

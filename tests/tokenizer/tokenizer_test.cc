@@ -1,4 +1,4 @@
-// Tests what a tokenizer refuses, hostile input, and its small queries.
+// Tests refused tokenizers, hostile input, and small queries.
 #include "tokenizer/tokenizer.h"
 
 #include <fmt/format.h>
@@ -75,7 +75,7 @@ TEST(TokenizerErrors, NameWhatIsBroken) {
 TEST(TokenizerErrors, TokensMustBeTokens) {
   EXPECT_EQ(error_of(R"({"model":{"type":"BPE","vocab":{"a":0,"b":0},"merges":[]}})"),
             "[tokenizer] x.json: tokens \"a\" and \"b\" share the id 0; expected one each");
-  // Also where the vocabulary knows the text, and the id would not be used.
+  // This also applies if the vocabulary has the text, so that the id would not be used.
   for (const char* content : {"a", "<x>"}) {
     EXPECT_EQ(error_of(json_with("added_tokens",
                                  fmt::format(R"([{{"id":-1,"content":"{}"}}])", content))),
@@ -163,7 +163,7 @@ double seconds_to_encode(const Tokenizer& tokenizer, const std::string& text) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Generous bounds: anything quadratic takes minutes.
+// The bounds are generous, because quadratic work takes minutes.
 TEST(HostileText, TakesNearlyLinearTime) {
   constexpr size_t kSize = 100'000;
   const auto repeat = [](std::string_view unit) {
@@ -237,7 +237,7 @@ TEST(HostileText, WhiteSpaceIsStrippedInLinearTime) {
     return thread_cpu_ns() - start;
   };
   const int64_t short_ns = cpu_ns(20'000);
-  EXPECT_LE(cpu_ns(400'000), 100 * short_ns + 10'000'000);  // 400 times as long if quadratic
+  EXPECT_LE(cpu_ns(400'000), 100 * short_ns + 10'000'000);  // quadratic work: 400 times
 }
 
 TEST(HostileText, ARegexThatTakesTooLongIsAnErrorOfTheText) {
@@ -259,13 +259,13 @@ TEST(HostileText, ARegexThatTakesTooLongIsAnErrorOfTheText) {
     EXPECT_EQ(ids.status().code(), StatusCode::kInvalidArgument);
     EXPECT_TRUE(tokenizer->encode("aaab", false).ok()) << regex << ": the next text has its own";
   }
-  // Linear, however long the text.
+  // This pattern takes linear time for a text of any length.
   const auto tokenizer = with_split(R"(\\p{L}+|\\s+(?!\\S)|\\s+)");
   EXPECT_TRUE(tokenizer->encode(std::string(1'500'000, 'a'), false).ok());
   EXPECT_TRUE(tokenizer->encode(std::string(1'500'000, ' ') + "a", false).ok());
 }
 
-// Whether the budget of a text is spent before all of its matches are found.
+// Returns whether the budget of a text is spent before all of its matches are found.
 bool is_too_slow(std::string_view regex, const std::string& text) {
   const auto pattern = make_regex_pattern(regex).value();
   SearchBudget budget(text.size());
@@ -273,7 +273,7 @@ bool is_too_slow(std::string_view regex, const std::string& text) {
   return budget.is_spent();
 }
 
-// PCRE2 reports no step while it repeats or looks through a class.
+// PCRE2 reports no steps while it repeats a class or searches through it.
 TEST(HostileText, SlowItemsOfARegexCostMore) {
   std::string text;
   for (int i = 0; i < 6; ++i) text += std::string(59'999, 'a') + " ";
@@ -309,10 +309,11 @@ TEST(HostileText, LiteralsAreFoundInLinearTime) {
   const int64_t short_ns = cpu_ns_of_search(*make_literal_pattern("aaaaaaab"), text);
   const int64_t long_ns =
       cpu_ns_of_search(*make_literal_pattern(std::string(1'000'000, 'a') + "b"), text);
-  EXPECT_LE(long_ns, 20 * short_ns + 100'000'000);  // 10 s and more where it is quadratic
+  EXPECT_LE(long_ns, 20 * short_ns + 100'000'000);  // a quadratic search takes 10 s or more
 }
 
-// The budget bounds what the rules of a tokenizer's file make of a text, and what they look at.
+// The budget bounds the text that the rules of a tokenizer's file produce, and the text that they
+// read.
 TEST(HostileText, RulesSpendFromTheTextsBudget) {
   const auto encodes = [](std::string_view json, const std::string& text) {
     const auto ids = Tokenizer::from_json(json, "x.json").value()->encode(text, false);
@@ -347,7 +348,7 @@ TEST(HostileText, RulesSpendFromTheTextsBudget) {
                        std::string(200'000, 'a')));
 }
 
-// A trie with a cycle, which walks over any run of its character.
+// A trie with a cycle, so that a search follows a run of its character to the end.
 TEST(HostileText, ACharsmapSpendsWhatItWalks) {
   std::vector<uint32_t> units(512);
   units[0] = 256U << 10;
@@ -363,7 +364,7 @@ TEST(HostileText, ACharsmapSpendsWhatItWalks) {
     EXPECT_FALSE(map.longest_rule(std::string_view(text).substr(num_searches++), budget));
   }
   EXPECT_TRUE(budget.is_spent());
-  EXPECT_LE(num_searches, 400);  // 256 steps per byte of the text, a search takes one per byte
+  EXPECT_LE(num_searches, 400);  // 256 steps per byte of text, one per byte read
 }
 
 TEST(HostileText, BacktrackingRegexEnds) {

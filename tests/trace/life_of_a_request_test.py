@@ -144,7 +144,7 @@ def check(rows: list[tuple[str, str]], calls: list[Call], show: bool) -> list[st
         if not found:
             faults.append(f"{function} of {path} is not called")
             continue
-        # The call of this request, not one at start.
+        # Takes the call of this request, not one at start.
         found = next((call for call in found if call.order > last[0]), found[-1])
         if show:
             print(f"{found.order:6} thread {found.thread}: " +

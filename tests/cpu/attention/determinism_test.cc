@@ -1,4 +1,5 @@
-// The promise of the cpu backend: a row's bits are its own. Every comparison here is exact.
+// The cpu backend promises that a row's bits do not depend on other rows. All comparisons here are
+// exact.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -76,12 +77,12 @@ TEST_P(CpuAttentionDeterminismTest, ChunksAndDecodeEqualTheWholePrompt) {
       spec.shape.softcap = extras ? 3.0F : 0.0F;
       const AttentionResult whole = whole_prompt(spec);
       spec.max_decode_q_len = 1;
-      // Alone: the context is split among threads.
+      // Each token is computed alone: the context is split among threads.
       for (const int kv_len : {kLength, 1025, 513}) {
         spec.reqs = {{1, kv_len, 1}};
         check(spec, whole);
       }
-      // Together, with strangers and padding between.
+      // The tokens are computed together, in one batch with other requests and padding.
       spec.reqs = {{1, 1, 1},   {1, 40, 9},  {1, 17, 1},  {1, 0, 1},      {1, 64, 1},
                    {1, 512, 1}, {1, 513, 1}, {7, 7, 1},   {7, 519, 1},    {512, 512, 1},
                    {3, 77, 9},  {2, 2, 1},   {33, 65, 1}, {512, 1034, 1}, {40, kLength, 1}};
@@ -123,7 +124,7 @@ TEST_P(CpuAttentionDeterminismTest, HeadsThatShareAPassDoNotMatter) {
   }
 }
 
-// The host may know lengths only from above; that changes the plan and nothing else.
+// The host may have only upper bounds of lengths. They change the plan, but not the result.
 TEST_P(CpuAttentionDeterminismTest, LooseLengthBoundsDoNotMatter) {
   AttentionCase spec = base_case(GetParam());
   spec.max_decode_q_len = 1;
@@ -143,7 +144,8 @@ TEST_P(CpuAttentionDeterminismTest, LooseLengthBoundsDoNotMatter) {
   }
 }
 
-// A drafter and its target: plans of one backend and one shape, all updated before the first runs.
+// A drafter and its target use plans of one backend and one shape, all updated before the first
+// runs.
 TEST_P(CpuAttentionDeterminismTest, OtherPlansDoNotMatter) {
   AttentionCase spec = base_case(GetParam());
   spec.max_decode_q_len = 1;

@@ -1,4 +1,4 @@
-// The oracle itself, against a dense softmax that knows nothing of pages, phases or batches.
+// Compares the reference backend with a dense softmax that has neither pages, phases nor batches.
 #include "cpu/attention/reference.h"
 
 #include <gtest/gtest.h>

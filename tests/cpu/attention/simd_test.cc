@@ -20,7 +20,7 @@ using testing::AttentionResult;
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-// The same for every cache dtype, because both sides read the same stored numbers.
+// The tolerance is the same for every cache dtype, because both sides read the same stored numbers.
 constexpr float kTolerance = 1e-5F;
 
 void expect_equals_reference(const AttentionCase& spec) {
@@ -69,7 +69,7 @@ TEST(CpuAttentionTargets, EachEqualsReference) {
   EXPECT_GE(num_targets, 1);
 }
 
-// Each feature must change the result, by far more than the tolerance that it is tested with.
+// Each feature must change the result by far more than the tolerance of its test.
 TEST(CpuAttentionFeatures, AreNeverIgnored) {
   AttentionCase plain{.name = "plain",
                       .shape = testing::make_attention_shape(4, 2, 64, 16, DType::kF8E4M3),
@@ -115,7 +115,7 @@ TEST(CpuAttentionFeatures, PaddingGivesZeros) {
   }
 }
 
-// All 256 codes of E4M3, read through the kernel: one token's output is its value.
+// Reads all 256 codes of E4M3 through the kernel: the output of a single token is its value.
 TEST(CpuAttentionFeatures, ReadsEveryFp8CodeExactly) {
   AttentionCase spec{.name = "codes",
                      .shape = testing::make_attention_shape(1, 1, 256, 16, DType::kF8E4M3),
@@ -184,8 +184,8 @@ TEST(CpuAttentionPlan, SplitsOnlyWhatIsLongAndWithinItsBounds) {
     EXPECT_EQ(item.num_queries, 1);
   }
   EXPECT_THAT(num_items, ElementsAre(11, 1, 1, 6, 1));
-  // 513 positions are two partitions, but less than a fair share. One thread has none to split
-  // for.
+  // 513 positions are two partitions, but too few to split among more threads. With one thread
+  // nothing is split.
   cpu::WorkSplitter(shape, 1).plan(problem.batch(), problem.batch().decode, plan);
   EXPECT_EQ(plan.items.size(), 5U);
   EXPECT_EQ(plan.num_partials, 0);

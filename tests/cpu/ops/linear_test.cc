@@ -16,7 +16,7 @@ using testing::Variant;
 using testing::VariantOps;
 using testing::variants;
 
-// A weight matrix as a checkpoint holds it, and as the numbers it means.
+// A weight matrix in a checkpoint's bytes, and the values that they encode.
 struct TestWeight {
   int64_t n;
   int64_t k;
@@ -71,7 +71,7 @@ std::vector<float> run(Ops& ops, const Linear& linear, std::vector<float>& x, in
   return out;
 }
 
-// The definition, in double; `magnitude` bounds what rounding may do.
+// Computes the product in double. `magnitude` bounds the rounding errors.
 void expect_product(const TestWeight& w, const std::vector<float>& x, int64_t m,
                     const std::vector<float>& bias, const std::vector<float>& out,
                     const std::string& what) {
@@ -115,7 +115,8 @@ TEST(Linear, AgreesWithTheDefinitionOnAwkwardShapes) {
   }
 }
 
-// Row t alone, in a batch of any size, anywhere in it, on one thread or two: the same bits.
+// Row t has the same bits alone and in a batch of any size, at any place in it, on one thread or
+// two.
 TEST(Linear, RowsDoNotDependOnTheirBatch) {
   constexpr int64_t kN = 150;
   constexpr int64_t kK = 2100;  // several blocks of k on every path
@@ -149,18 +150,19 @@ TEST(Linear, RowsDoNotDependOnTheirBatch) {
   }
 }
 
-// Each finite F16 and BF16, times one: itself, and nothing more, whatever the kernel makes of it.
+// Each finite F16 and BF16 value times one gives exactly the value, however the kernel splits it.
 TEST(Linear, EveryWeightMeansItself) {
   constexpr int64_t kK = 32;
   constexpr int64_t kN = 65536 / kK;
   std::vector<float> eye(64 * kK, 0.0F);
   for (size_t t = 0; t < 64; ++t) eye[t * kK + t % kK] = 1.0F;
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
-    // Infinities and NaN would reach the whole row's sum; so would BF16 whose product overflows.
+    // Infinities and NaN would affect the whole row's sum, and so would a BF16 value whose product
+    // overflows.
     const uint32_t exponent = dtype == DType::kF16 ? 0x7C00U : 0x7F80U;
-    // AMX takes subnormal BF16 (below 1e-38) for zeros.
+    // AMX reads subnormal BF16 values (below 1e-38) as zeros.
     const float smallest = dtype == DType::kBF16 ? 0x1p-126F : 0.0F;
-    for (const float limit : {31.9F, 1e38F}) {  // F16 weights below 32 have a path of their own
+    for (const float limit : {31.9F, 1e38F}) {  // F16 weights below 32 take a separate path
       TestWeight w = {.n = kN, .k = kK, .dtype = dtype, .bytes = {}, .values = {}};
       for (uint32_t bits = 0; bits < 65536; ++bits) {
         const auto half = static_cast<uint16_t>(bits);
@@ -267,7 +269,7 @@ struct ScaledCase {
   DType scales;
 };
 
-// An FP8 matrix with scales, and the numbers that it means.
+// An FP8 matrix with scales, and the values that it encodes.
 struct ScaledWeight {
   ScaledWeight(const ScaledCase& spec, int64_t n, int64_t k, uint32_t seed) {
     const Shape shape = {n, k};
@@ -278,7 +280,7 @@ struct ScaledWeight {
     std::mt19937 random(seed + 1);
     for (int64_t row = 0; row < n; ++row) {
       for (int64_t column = 0; column < k; ++column) {
-        // Every code but the two NaNs.
+        // Uses every code except the two NaNs.
         auto bits = static_cast<uint8_t>(random());
         if ((bits & 0x7FU) == 0x7FU) bits = 0;
         values.push_back(bits);
@@ -306,7 +308,7 @@ TEST(Linear, Fp8IsMultipliedByItsScalesWhenItIsPacked) {
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     for (const ScaledCase& spec : kScaledCases) {
-      // Two matrices of which each has its own scales; blocks are cut short at the ends.
+      // Two matrices, each with its own scales. Blocks at the ends of a matrix are cut short.
       ScaledWeight a(spec, 37, 83, 1);
       ScaledWeight b(spec, 20, 83, 5);
       const WeightView stacked[] = {a.view, b.view};

@@ -1,5 +1,5 @@
-// Shared by the tests of the CPU operations: every way in which this machine can run them, and
-// seeded numbers.
+// Shared by the tests of the CPU operations: all variants that this machine can run, and seeded
+// random numbers.
 #pragma once
 
 #include <hwy/targets.h>
@@ -30,7 +30,8 @@ inline std::vector<Variant> variants() {
   return all;
 }
 
-// Ops of one variant on their own pool; the choice of target ends with it.
+// The operations of one variant, on a thread pool of their own. The destructor restores the choice
+// of targets.
 class VariantOps {
  public:
   explicit VariantOps(const Variant& variant, int num_threads = 2) : pool_(num_threads) {
@@ -45,7 +46,7 @@ class VariantOps {
   Ops& operator*() { return *ops_; }
 
  private:
-  // 0: whatever is best.
+  // 0: the best target
   static void choose(int64_t targets) {
     hwy::SetSupportedTargetsForTest(targets);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
@@ -63,7 +64,7 @@ inline std::vector<float> random_floats(size_t count, uint32_t seed, float scale
   return values;
 }
 
-// Work on a CPU is done when an operation returns: its stream holds nothing.
+// On a CPU an operation is complete when it returns, so its stream is empty.
 inline Stream& host_stream() {
   static Stream stream;
   return stream;

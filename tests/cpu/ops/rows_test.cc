@@ -1,4 +1,4 @@
-// Norms, activations, rotation with the cache write, gathers: each against its definition in
+// Compares norms, activations, rotation with the cache write, and gathers with their definitions in
 // double, on every target.
 #include <gtest/gtest.h>
 
@@ -77,14 +77,14 @@ TEST(RmsNorm, AddsTheResidualFirst) {
 double activate(Activation activation, double x) {
   if (activation == Activation::kSilu) return x / (1.0 + std::exp(-x));
   const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-  // x / 2 (1 + tanh(inner)), without the cancellation in 1 + tanh(inner).
+  // Computes x / 2 (1 + tanh(inner)) without the cancellation in 1 + tanh(inner).
   return x / (1.0 + std::exp(-2.0 * inner));
 }
 
 TEST(GatedMul, IsWithinAFewUlpOfTheDefinition) {
   constexpr int64_t kN = 4099;
   for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
-    // exp() of what follows is a normal number.
+    // Within this bound, the result of exp() is a normal number.
     const float bound = activation == Activation::kSilu ? 86.0F : 10.0F;
     std::vector<float> gate_up(2 * kN);
     for (int64_t i = 0; i < kN; ++i) {
@@ -332,7 +332,7 @@ class RopeAndCacheRun {
     }
   }
 
-  // Elements that are no longer the pattern that was there (none of the random values is it).
+  // The number of elements that no longer have the initial pattern, which no random value equals.
   int64_t num_changed() const {
     const auto size = static_cast<int64_t>(dtype_bytes(dtype_));
     const std::vector<std::byte> pattern(static_cast<size_t>(size), std::byte{0x11});
@@ -378,7 +378,7 @@ TEST(RopeAndCache, AgreesWithTheDefinition) {
   }
 }
 
-// Values through the cache write are the scalar definition's bits, over the whole range of F32.
+// The cache write gives the bits of the scalar definition, over the whole range of F32.
 TEST(RopeAndCache, StoresWhatTheScalarConversionSays) {
   constexpr int kHeadDim = 256;
   constexpr int64_t kTokens = 2048;
@@ -445,7 +445,7 @@ TEST(RopeAndCache, ScalesFp8) {
   }
 }
 
-// One row alone and among others, on one thread and on two.
+// A row has the same bits alone and among others, on one thread and on two.
 TEST(RowOps, RowsDoNotDependOnTheirBatch) {
   constexpr int64_t kM = 40;
   constexpr int64_t kN = 1234;

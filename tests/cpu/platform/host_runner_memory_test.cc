@@ -1,4 +1,4 @@
-// A device thread without memory: its steps fail, and the process goes on.
+// If the device thread cannot allocate memory, its steps fail and the process continues.
 #include <gtest/gtest.h>
 
 #include <new>
@@ -10,7 +10,7 @@
 namespace quire {
 namespace {
 
-// From its first step on no allocation of the device thread succeeds.
+// Lets every allocation of the device thread fail from its first step on.
 class HungryModel final : public Model {
  public:
   explicit HungryModel(bool throws_int) : throws_int_(throws_int) { config_.vocab_size = 8; }

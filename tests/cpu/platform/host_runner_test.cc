@@ -11,7 +11,7 @@ namespace {
 constexpr int kVocabSize = 8;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Its logits say that token n follows token n - 1, and are NaN after `broken_token`.
+// A model whose logits predict token n after token n - 1, and are NaN after `broken_token`.
 class CountingModel final : public Model {
  public:
   explicit CountingModel(int32_t broken_token) : broken_token_(broken_token) {
@@ -42,7 +42,7 @@ class CountingModel final : public Model {
   std::vector<int32_t> tokens_;
 };
 
-// One prompt in chunks of two tokens, with log probabilities of all of it.
+// Runs one prompt in chunks of two tokens, with log probabilities of all of it.
 SpanResult run_prompt(CountingModel& model, const std::vector<int32_t>& prompt) {
   HostDevice device(2);
   RunnerParts parts;

@@ -273,7 +273,7 @@ TEST_P(LayerTailTest, ARefusedLaunchFallsBackToSteps) {
 
 // Needs no GPU: for the shapes of real models the rings leave room for attention on an H100's SM.
 TEST(LayerTailPlanTest, RingsLeaveRoomForAttention) {
-  constexpr size_t kSmBytes = 233472;  // of which the driver reserves 1,024 per thread block
+  constexpr size_t kSmBytes = 233472;  // the driver reserves 1,024 of these per thread block
   constexpr cuda::tail::SharedMemoryLimits kSharedMemory = {
       .per_block = 232448 - 128,
       .beside_attention = kSmBytes - 2 * 1024 - cuda::tail::kAttentionBytes - 128};

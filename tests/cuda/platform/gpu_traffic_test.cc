@@ -102,7 +102,7 @@ TEST_P(GpuTraffic, PromptLogprobsCopyOnceAChunkOfLogits) {
       request.sampling.prompt_logprobs = 1;
       run_all(engine, {request});
     });
-    EXPECT_EQ(spent.num_copies, spent.num_steps + 2);  // 49 positions by 32 rows of logits
+    EXPECT_EQ(spent.num_copies, spent.num_steps + 2);  // 49 positions with 32 logits rows per read
     EXPECT_EQ(spent.num_waits, spent.num_steps);
   });
 }

@@ -34,8 +34,8 @@ std::string with_head_of_its_own(std::string config) {
   return config.replace(at, tied.size(), "\"tie_word_embeddings\": false");
 }
 
-// The embedded model with a head of its own, so that a row of the embedding can be NaN without
-// read by every request: only requests with that token in the prompt have NaN logits.
+// The embedded model with untied embeddings, so that a row of the embedding table can be NaN
+// without affecting every request: only requests with that token in the prompt have NaN logits.
 std::string poisoned_weights(const std::string& original) {
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, original.data(), sizeof(header_bytes));
@@ -78,7 +78,7 @@ class PoisonedModel {
     };
     write("config.json", with_head_of_its_own(read("config.json")));
     write("model.safetensors", poisoned_weights(read("model.safetensors")));
-    // A template that a request can make fail.
+    // For one content, the template raises an exception.
     write("chat_template.jinja",
           "{% for m in messages %}{% if m.content == 'boom' %}"
           "{{ raise_exception('no such thing') }}{% endif %}{{ m.content }}\n{% endfor %}");
@@ -98,7 +98,7 @@ JsonCall neighbour(int i) {
                       i, 2 * i + 1, 24 + i % 5, i % 2 == 0 ? 0.0 : 0.9, i)};
 }
 
-// The parts that must not change by a bit: text, ids, log probabilities.
+// Returns the parts in which no bit may change: text, ids, log probabilities.
 std::string essence(const HttpAnswer& answer) {
   EXPECT_EQ(answer.status, 200) << answer.body;
   const auto document = JsonDocument::parse(answer.body, "answer");
@@ -111,7 +111,7 @@ std::string essence(const HttpAnswer& answer) {
 struct Fault {
   JsonCall call;
   int status;
-  std::string says;  // in its error
+  std::string says;  // part of its error message
 };
 
 std::vector<Fault> faults() {
@@ -134,7 +134,7 @@ std::vector<Fault> faults() {
 
 TEST(BlastRadius, EachFaultFailsAlone) {
   const PoisonedModel model;
-  // So small a cache that its pages go from one request to the next, NaN and all.
+  // The cache is so small that requests reuse one another's pages, including pages with NaN.
   Served server({"--model", model.path(), "--max-model-len", "512", "--max-num-seqs", "32"});
   ASSERT_TRUE(server.is_up());
   std::vector<JsonCall> neighbours;

@@ -1,4 +1,4 @@
-// The real binary as a server, and calls to it that run at once.
+// Runs the real binary as a server, and sends it requests at the same time.
 #pragma once
 
 #include <string>
@@ -15,26 +15,26 @@ struct JsonCall {
   std::string body;
 };
 
-// Listens at a Unix socket of its own; ends with the object.
+// Listens at its own Unix socket. The destructor ends the process.
 class Served {
  public:
   explicit Served(std::vector<std::string> flags = {});
 
-  // Waits until it takes requests; false where it does not.
+  // Waits until the server takes requests. Returns false if it does not start.
   bool is_up();
   HttpClient connect() const { return HttpClient::unix_socket(socket_); }
   HttpAnswer get(const std::string& path) const { return connect().get(path); }
   HttpAnswer post(const JsonCall& call) const { return connect().post(call.path, call.body); }
-  // All are sent before the first answer is awaited; each on a connection of its own.
+  // Sends all requests before it waits for a response; each has its own connection.
   std::vector<HttpAnswer> post_all(const std::vector<JsonCall>& calls) const;
-  int stop();  // by SIGTERM; the exit code
+  int stop();  // sends SIGTERM and returns the exit code
 
  private:
   std::string socket_;
   Process process_;
 };
 
-// The string at this JSON pointer, "/choices/0/text"; "" where there is none.
+// Returns the string at this JSON pointer ("/choices/0/text"), or "" if there is none.
 std::string string_at(std::string_view json, std::string_view pointer);
 // Joins the strings at this pointer in all events of a stream.
 std::string streamed_at(std::string_view events, std::string_view pointer);

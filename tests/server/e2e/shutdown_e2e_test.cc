@@ -1,4 +1,4 @@
-// How the real server ends.
+// Tests how the real server ends.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ std::string slow_schema(int id) {
          "}}";
 }
 
-// Their compilations take 2 s of CPU time each.
+// The compilation of each of these grammars takes 2 s of CPU time.
 TEST(Shutdown, CallsThatWaitForTheirGrammarsAreToldSo) {
   constexpr int kNumCalls = 12;
   constexpr int kNumThreads = 2;

@@ -1,6 +1,6 @@
-// Clients that come and leave while rows and KV blocks are exhausted: the real binary, all kinds of
-// requests at once. Each answer is the one that its request gets alone, and afterwards every row
-// and every block is free.
+// Clients of the real binary connect and disconnect while slots and KV blocks are exhausted, with
+// all kinds of requests at once. Each response equals that of the same request alone, and at the
+// end every slot and block is free.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ constexpr int kNumKinds = 16;
 constexpr int kPercentLeaving = 35;
 constexpr int kMinCallsPerClient = 3;
 constexpr std::chrono::seconds kStressTime(4);
-constexpr int kPatienceMs = 200'000;  // with one answer; below CTest's limit
+constexpr int kPatienceMs = 200'000;  // per response; below CTest's limit
 constexpr int kIdlePatienceMs = 60'000;
 
 // A request without its last fields, which do not change the answer.
@@ -56,7 +56,7 @@ std::string post_text(const std::string& body) {
 }
 
 struct Expected {
-  std::string choices;  // of a whole body, all fields
+  std::string choices;  // of a response that is not streamed, all fields
   std::map<int64_t, std::string> texts;
 };
 
@@ -132,7 +132,8 @@ class Stress : public ::testing::TestWithParam<std::vector<std::string>> {
   double metric(const std::string& name) const;
   bool becomes_idle() const;
 
-  // A block of the embedded model: keys and values of 16 tokens in 8 layers of 4 heads of 64, BF16.
+  // Bytes of one block of the embedded model: keys and values of 16 tokens in 8 layers of 4 heads
+  // of 64, BF16.
   static constexpr int kBlockBytes = 16 * 2 * 8 * 4 * 64 * 2;
 
   std::filesystem::path log_path_;
@@ -183,7 +184,7 @@ double Stress::metric(const std::string& name) const {
   return std::atof(text.c_str() + text.find("} ", at) + 2);
 }
 
-// The last clients left without waiting, so the engine may need a moment.
+// The last clients disconnected without waiting, so the engine may need a moment.
 bool Stress::becomes_idle() const {
   for (int waited_ms = 0; waited_ms < kIdlePatienceMs; waited_ms += 50) {
     if (metric("vllm:num_requests_running") == 0 && metric("vllm:num_requests_waiting") == 0 &&

@@ -1,4 +1,4 @@
-// Structured output as clients ask for it: the real binary with the embedded model.
+// Tests structured output through the API of the real binary, with the embedded model.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -200,7 +200,7 @@ TEST_F(StructuredOutput, MinTokensEndsWhereTheGrammarDoes) {
   ASSERT_EQ(ended.status, 200) << ended.body;
   EXPECT_EQ(string_at(ended.body, kContent), "no");
   EXPECT_EQ(string_at(ended.body, "/choices/0/finish_reason"), "stop");
-  // Where the grammar can go on, it has to.
+  // If the grammar allows more tokens, min_tokens applies.
   const HttpAnswer longer =
       server_->post(chat("Hi", R"("structured_outputs":{"regex":"a+"},"min_tokens":30)"));
   ASSERT_EQ(longer.status, 200) << longer.body;

@@ -1,4 +1,4 @@
-// The clients' side of a kept connection that the server closes.
+// Tests how clients handle a kept-alive connection that the server closes.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Large, so that its writing is under way when the end of the connection is read.
+// The body is so large that the client still writes when it reads the end of the connection.
 void post_on_closed_connections(const ServerConfig& server_config, const std::string& scheme) {
   TestServer server(server_config);
   const auto url = http_client::parse_url(scheme + "://127.0.0.1:" + std::to_string(server.port()));
@@ -31,7 +31,7 @@ void post_on_closed_connections(const ServerConfig& server_config, const std::st
     ASSERT_TRUE(answer.ok()) << answer.status().message();
     EXPECT_EQ(answer->status, 200);
     EXPECT_EQ(answer->body.size(), body.size() + 6);              // "POST  "
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it says goodbye meanwhile
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the server closes it
   }
   EXPECT_EQ(server.stats().num_accepted, 3);
 }

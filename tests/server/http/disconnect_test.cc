@@ -1,4 +1,4 @@
-// Clients that leave, and servers that do.
+// Tests clients that disconnect, and servers that stop.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -153,7 +153,7 @@ TEST(HttpStop, TellsWhoeverIsStillAnswering) {
   half.send("GET /");
   server.stop();
   EXPECT_EQ(server.num_closed(), 1);
-  exchange->start_stream(200, "text/plain", {});  // outlives the server, and does nothing
+  exchange->start_stream(200, "text/plain", {});  // no effect after the server ended
   exchange->write("late");
   EXPECT_TRUE(busy.receive_rest().has_value());
 }

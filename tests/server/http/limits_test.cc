@@ -1,4 +1,4 @@
-// Tests how much a client can hold, and for how long.
+// Tests how many resources a client can hold, and for how long.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -28,7 +28,7 @@ ServerConfig with_timeouts(milliseconds header, milliseconds body, milliseconds 
 
 constexpr milliseconds kLong{60'000};
 
-// One byte at a time until the server has had enough.
+// Sends one byte at a time until the server closes the connection.
 HttpAnswer trickle(HttpClient& client, std::string_view bytes, milliseconds pause) {
   for (const char c : bytes) {
     if (!client.send({&c, 1})) break;
@@ -37,7 +37,7 @@ HttpAnswer trickle(HttpClient& client, std::string_view bytes, milliseconds paus
   return client.receive();
 }
 
-// Takes some of it all the time, and yet would hold it for long.
+// The client reads continuously, but so slowly that it would hold the response for a long time.
 TEST(HttpLimits, AnAnswerIsTakenAtALeastRate) {
   ServerConfig config = with_timeouts(kLong, kLong, kLong);
   config.limits.write_timeout = milliseconds(500);
@@ -158,7 +158,7 @@ TEST(HttpLimits, AllBodiesTogetherAreBounded) {
   config.limits.max_total_body_bytes = 8 * kMiB;
   TestServer server(config);
   const std::string body(3 * kMiB, 'x');
-  // Held by who works on it, and by who still sends it.
+  // One body is held by its handler, another is still being sent.
   HttpClient working = server.connect();
   working.send(post_head("/keep", body.size()) + body);
   const auto exchange = server.held();
@@ -166,7 +166,7 @@ TEST(HttpLimits, AllBodiesTogetherAreBounded) {
   sending.send(post_head("/echo", body.size()) + body.substr(0, 2 * kMiB + 1));
   HttpClient late = server.connect();
   HttpAnswer refused;
-  EXPECT_TRUE(eventually([&] {  // once what is sent has arrived
+  EXPECT_TRUE(eventually([&] {  // after the sent bytes arrived
     late = server.connect();
     late.send(post_head("/echo", body.size()) + body);
     refused = late.receive();
@@ -206,7 +206,7 @@ TEST(HttpLimits, AHeadCanBeRefusedBeforeItsBodyIsRead) {
   EXPECT_TRUE(eventually([&] { return num_asked == 3; }));
   known.send("ab");
   EXPECT_EQ(known.receive().body, "POST  ab");
-  // A body that comes with its head has been read already: the handler decides.
+  // A body that arrives with its head is already read, so the handler decides.
   known.send(post_head("/echo", 2) + "ab");
   EXPECT_EQ(known.receive().status, 200);
   EXPECT_EQ(num_asked, 3);
@@ -236,7 +236,7 @@ TEST(HttpLimits, RefusalsAreWrittenByTheRoutes) {
   EXPECT_EQ(server.connect().get("/drop").body, "internal_error");
 }
 
-// Takes every descriptor that the process may still open.
+// Opens every descriptor that the process may still open.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -261,7 +261,7 @@ class NoDescriptors {
 };
 
 TEST(HttpLimits, OutOfDescriptorsItWaitsWithoutSpinning) {
-  // UBSan needs descriptors for its first look at a type: have them all used before.
+  // UBSan needs descriptors when it first sees a type, so all types are used before.
   TestServer server;
   EXPECT_EQ(server.connect().get("/echo").status, 200);
   EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Why a server does not start.
+// Returns why a server does not start.
 std::string refusal(const ServerConfig& config) {
   const auto server = Server::start(config, [](Request&&, const std::shared_ptr<Exchange>&) {});
   return server.ok() ? "" : server.status().message();

@@ -1,4 +1,5 @@
-// A server whose threads get no memory for a while: what came then is lost, the server is not.
+// The server's threads cannot allocate memory for a while: connections of that time are lost, and
+// the server continues.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -46,8 +47,8 @@ TEST(HttpOutOfMemory, TheServerGoesOn) {
   EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; })) << server.stats().num_open;
 }
 
-// An answer whose writer's memory runs out at each of its allocations in turn. Returns whether it
-// was written whole.
+// Writes a response with memory for `num_left` allocations. Returns whether it was written
+// completely.
 bool answer_with(const std::shared_ptr<Exchange>& exchange, bool is_stream, int num_left) {
   Response response = {.content_type = "text/plain", .headers = {}, .body = "the whole body"};
   std::string body = response.body;
@@ -64,7 +65,7 @@ bool answer_with(const std::shared_ptr<Exchange>& exchange, bool is_stream, int 
   }
 }
 
-// Where no answer can be written and no refusal either, the connection ends.
+// If neither a response nor a refusal can be written, the connection is closed.
 TEST(HttpOutOfMemory, AClientIsNeverLeftWaiting) {
   TestServer server;
   for (const bool is_stream : {false, true}) {
@@ -76,7 +77,7 @@ TEST(HttpOutOfMemory, AClientIsNeverLeftWaiting) {
       std::shared_ptr<Exchange> exchange = server.held();
       is_whole = answer_with(exchange, is_stream, num_left);
       {
-        const ScarceMemory scarce(num_left % 8);  // the refusal's memory runs out as well
+        const ScarceMemory scarce(num_left % 8);  // the refusal runs out of memory as well
         exchange.reset();
       }
       const auto received = client.receive_rest();

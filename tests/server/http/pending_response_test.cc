@@ -16,7 +16,7 @@ struct CountingWaker : Waker {
     return num_bytes;
   }
   int num_wakes = 0;
-  size_t room = 0;  // of the socket
+  size_t room = 0;  // free bytes of the socket's buffer
   std::string sent;
 };
 
@@ -26,7 +26,7 @@ struct Fixture {
     answer = std::make_shared<PendingResponse>(traits, waker);
     exchange = make_exchange(answer);
   }
-  // The head is dropped: its date changes.
+  // Drops the head, because its date changes.
   std::string take_body() {
     std::string out;
     state = answer->take_unsent(out);

@@ -18,7 +18,8 @@ Limits small_limits() {
   return limits;
 }
 
-// Feeds `bytes` in pieces as a connection would, up to the end of a request; says what was left.
+// Feeds `bytes` in pieces, as a connection would, up to the end of a request. Returns the remaining
+// bytes.
 std::string feed(RequestParser& parser, std::string_view bytes, size_t piece_bytes) {
   std::string waiting;
   while (parser.state() != State::kDone && parser.state() != State::kFailed) {

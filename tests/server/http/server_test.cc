@@ -1,4 +1,4 @@
-// One request and one answer, in all the ways that HTTP/1.1 knows.
+// Tests one request and one response, in all forms of HTTP/1.1.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -109,7 +109,7 @@ TEST(HttpServer, SaysContinueWhenAsked) {
   EXPECT_EQ(client.receive().status, 100);
   client.send("ab");
   EXPECT_EQ(client.receive().body, "POST  ab");
-  // The body comes along: nothing to say.
+  // The body arrives with its head, so the server does not send 100.
   client.send(
       "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\ncd");
   EXPECT_EQ(client.receive().body, "POST  cd");

@@ -96,7 +96,7 @@ TEST(HttpStream, OfASlowReaderIsCancelled) {
   exchange->start_stream(200, "text/event-stream", {});
   const std::string piece(1000, 'x');
   size_t num_bytes = 0;
-  // The kernel's buffers come on top of the limit.
+  // The kernel's buffers add to the limit.
   for (; server.num_closed() == 0 && num_bytes < (32u << 20); num_bytes += piece.size()) {
     exchange->write(piece);
     if (num_bytes % 100'000 == 0) {

@@ -1,4 +1,4 @@
-// A server with a handler for tests, and what its clients need.
+// A server with a handler for tests, and helpers for its clients.
 #pragma once
 
 #include <chrono>
@@ -17,13 +17,13 @@ namespace quire::http {
 using testing::HttpAnswer;
 using testing::HttpClient;
 
-// Waits until `condition` holds; false after 10 s.
+// Waits until `condition` holds. Returns false after 10 s.
 bool eventually(const std::function<bool()>& condition);
 
 ServerConfig any_port();
 
-// Answers /echo with method, path and body; keeps /hold (and of /keep also the request) for the
-// test; throws at /throw, drops /drop, and answers anything else with 404.
+// Responds to /echo with the method, path and body. Keeps /hold, and the request of /keep as well,
+// for the test; throws at /throw, drops /drop, and responds to any other path with 404.
 class TestServer {
  public:
   explicit TestServer(const ServerConfig& config = any_port(), Hooks hooks = {});
@@ -35,11 +35,11 @@ class TestServer {
   ServerStats stats() const { return server_->stats(); }
   void stop() { server_.reset(); }
 
-  // The next request for /hold; throws when none comes.
+  // Returns the next request for /hold, or throws if none arrives.
   std::shared_ptr<Exchange> held(std::chrono::milliseconds limit = std::chrono::seconds(10));
-  // Lets go of the requests for /keep.
+  // Releases the requests for /keep.
   void drop_kept();
-  // How often a held exchange was told that its client left.
+  // The number of on_closed() calls of held exchanges.
   int num_closed();
 
  private:

@@ -1,4 +1,5 @@
-// The description states what the code does: its bounds are RequestLimits', its fields those read.
+// Compares openapi.json with the code: its bounds are those of RequestLimits, and its fields are
+// those that are read.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -213,7 +213,7 @@ TEST(ParseCompletion, CapsWhatAHostileBodyHas) {
   std::string biases = "{";
   for (int i = 0; i < 1025; ++i) biases += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\": 1";
   EXPECT_THAT(refusal(with("logit_bias", biases + "}")), HasSubstr("logit_bias: "));
-  // A long list that each of many prompts would copy.
+  // Each of many prompts would copy this long list.
   EXPECT_THAT(refusal("{\"prompt\": " + list(1000, "\"a\"") +
                       ", \"allowed_token_ids\": " + list(2000, "1") + "}"),
               HasSubstr("allowed_token_ids: "));
@@ -224,7 +224,7 @@ TEST(ParseCompletion, RefusesAKeyThatIsThereTwice) {
   const auto refused = [](std::string_view fields) {
     return refusal("{\"prompt\": \"a\", " + std::string(fields) + "}");
   };
-  // Each of these was read as the first value, the last, or both.
+  // Without the check, the first value, the last or both would be used.
   EXPECT_EQ(refused(R"("response_format": {"type": "json_object"},
                        "response_format": {"type": "text"})"),
             "response_format: [request] response_format; got it twice, expected it once");
@@ -240,7 +240,7 @@ TEST(ParseCompletion, RefusesAKeyThatIsThereTwice) {
   EXPECT_THAT(refused(R"("guided_json": {"properties": {"a": {"type": "null", "type": "null"}}})"),
               HasSubstr("[request] guided_json.properties.a.type; got it twice"));
   EXPECT_THAT(refused(R"("nobody": 1, "nobody": 1)"), HasSubstr("[request] nobody; got it twice"));
-  // Different keys of one token.
+  // These are different keys for one token.
   for (const char* same : {"05", "005", "-0"}) {
     const std::string biases =
         std::string("\"logit_bias\": {\"5\": 1, \"0\": 1, \"") + same + "\": 1}";

@@ -21,7 +21,7 @@ constexpr std::string_view kUsageJson =
     R"({"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,)"
     R"("prompt_tokens_details":{"cached_tokens":1},"completion_tokens_details":{"reasoning_tokens":0}})";
 
-// 4 and 5 are the two halves of "é"; 6 shows as the same text as 4.
+// Tokens 4 and 5 are the two halves of "é"; 6 is shown as the same text as 4.
 std::string decode(int32_t id) {
   constexpr std::array<std::string_view, 7> kTokens = {"<s>",  "Hi",   " \"x\"\n", "日",
                                                        "\xc3", "\xa9", "\xff"};

@@ -108,7 +108,8 @@ class Tab:
             self.complaints.append(details.get("exception", {}).get("description", details["text"]))
         elif method == "Log.entryAdded":
             entry = params["entry"]
-            # A refused request is logged as an error of the network; tests look at it themselves.
+            # The browser logs a refused request as a network error; tests check these errors
+            # themselves.
             if entry["level"] == "error" and entry["source"] != "network":
                 self.complaints.append(entry["text"])
         elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "assert"):

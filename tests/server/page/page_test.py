@@ -30,7 +30,7 @@ document.addEventListener('securitypolicyviolation', (event) => {
   violations.push(`${event.violatedDirective} ${event.blockedURI}`);
 });
 """
-# Contrast of each element with text of its own: its colour against the nearest background.
+# Computes the contrast of each element that has text: its colour against the nearest background.
 CONTRASTS = """
 (() => {
   const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
@@ -121,7 +121,7 @@ class PageTest(unittest.TestCase):
         return self.tab.text(".answer:last-of-type .prose")
 
     def notes(self) -> str:
-        # A number and its unit are held together by a space that does not break.
+        # A no-break space joins a number and its unit.
         return self.tab.text(".answer:last-of-type .notes").replace("\u00a0", " ")
 
     def set_field(self, name: str, value: str) -> None:
@@ -377,7 +377,7 @@ class StandInTest(PageTest):
                 self.tab.evaluate("document.querySelector('.answer .error').getAttribute('role')"),
                 "alert",
             )
-        self.assertEqual(len(self.server.calls[-1]["messages"]), 5)  # only the two half answers
+        self.assertEqual(len(self.server.calls[-1]["messages"]), 5)  # only the two partial answers
         self.ask("fine")
         self.assertEqual(self.answer(), "You said fine.")
 
@@ -493,7 +493,7 @@ class StandInTest(PageTest):
         self.tab.click("#theme")
         self.assertEqual(self.tab.evaluate(paper), seen["light"])
         self.reload()
-        self.assertEqual(self.tab.evaluate(paper), seen["light"])  # kept, against the system's
+        self.assertEqual(self.tab.evaluate(paper), seen["light"])  # overrides the system's
 
     def test_fits_a_narrow_phone(self) -> None:
         self.tab.resize(320, 560)
@@ -561,7 +561,7 @@ class ServeTest(PageTest):
         self.tab.wait_for("document.querySelector('.answer footer:not([hidden])')")
         self.assertEqual(self.tab.text(".question"), QUESTION)
         self.assertEqual(self.tab.text(".answer .prose :is(h3, h4, h5, h6)"), "190")
-        # It grew: in how many pieces depends on the machine.
+        # The text grew; the number of pieces depends on the machine.
         self.assertGreater(len(set(self.tab.evaluate("lengths"))), 1)
         self.assertRegex(self.notes(), r"^\d+ tokens · [\d,]+ tokens/s · first after [\d.]+ m?s$")
         self.tab.wait_for("document.querySelector('[data-gauge=hits] .value').innerText !== '–'")
@@ -572,7 +572,7 @@ class ServeTest(PageTest):
         self.assertEqual(self.tab.text(".answer .prose :is(h3, h4, h5, h6)"), "20")
 
     def test_stops(self) -> None:
-        # A fast machine may have the whole answer, to its last line, before the key is pressed.
+        # On a fast machine the whole answer may be there before the key is pressed.
         last_line = "document.querySelector('.answer:last-of-type .prose :is(h3, h4, h5, h6)')"
         for _ in range(10):
             self.ask(QUESTION, waits=False)
@@ -651,7 +651,7 @@ class Company:
 
 def take_screenshot(file: Path) -> None:
     """What README.md shows: a conversation with the embedded model, while others use it too."""
-    # Small enough for its use to be seen.
+    # The cache is so small that its use is visible.
     server = Serve("--kv-cache-memory", "64M", "--log-level", "warning")
     browser = Browser()
     company = Company(server.url)
@@ -660,7 +660,7 @@ def take_screenshot(file: Path) -> None:
         test.url, test.tab = server.url, browser.new_tab()
         test.tab.resize(1240, 800)
         test.reload()
-        time.sleep(60)  # as much as the panel's lines hold
+        time.sleep(60)  # fills the panel's lines
         for question in test.tab.text("#examples button").split("\n"):
             test.ask(question)
         running = "Number(document.querySelector('[data-gauge=running] .value').innerText)"

@@ -110,7 +110,7 @@ class StandIn:
     def __init__(self) -> None:
         stand_in = self
         self.calls: list[dict[str, Any]] = []  # bodies of chat calls
-        self.num_dropped = 0  # streams whose reader went away
+        self.num_dropped = 0  # streams whose client disconnected
         self.num_metrics_calls = 0
         self.is_up = True
 

@@ -45,7 +45,7 @@ struct Case {
   const char* calls;
 };
 
-// Written by hand from what the models' own templates show.
+// The cases are written by hand in the formats of the models' own templates.
 const Case kCases[] = {
     {"", "plain <tool_call>", "plain <tool_call>", ""},
     {"hermes", "Hello", "Hello", ""},
@@ -62,10 +62,10 @@ const Case kCases[] = {
      " then", "add({\"a\":[1,{}]})"},
     {"hermes", "<tool_call>{\"name\":\"add\"}</tool_call>", "", "add({})"},
     {"hermes", "<tool_call>{\"name\":\"add\",\"arguments\":null}</tool_call>", "", "add({})"},
-    // The last brace is forgotten.
+    // The model omits the last brace.
     {"hermes", "<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":1}\n</tool_call>", "",
      "add({\"a\":1})"},
-    // Another tool's name, no JSON, no object.
+    // The name is not a declared tool's, the text is not JSON, or the arguments are not an object.
     {"hermes", "<tool_call>{\"name\":\"rm\",\"arguments\":{}}</tool_call>",
      "<tool_call>{\"name\":\"rm\",\"arguments\":{}}</tool_call>", ""},
     {"hermes", "\n<tool_call>\nadd(1)</tool_call>", "\n<tool_call>\nadd(1)</tool_call>", ""},
@@ -73,14 +73,14 @@ const Case kCases[] = {
      "<tool_call>{\"name\":\"add\",\"arguments\":[1]}", ""},
     {"hermes", "<tool_call>{\"name\":\"add\",\"arguments\":\"{}\"}",
      "<tool_call>{\"name\":\"add\",\"arguments\":\"{}\"}", ""},
-    // Starts that are none.
+    // Incomplete tags before the real one are content.
     {"hermes", "a <tool_<tool_call<<tool_call>{\"name\":\"add\"}</tool_call>",
      "a <tool_<tool_call<", "add({})"},
-    // The answer is cut: before the call is known for one, within its arguments, in its end.
+    // The text ends before the call is recognized, within its arguments, or within its end tag.
     {"hermes", "<tool_call>{\"name\":\"ad", "<tool_call>{\"name\":\"ad", ""},
     {"hermes", "<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":", "", "add({\"a\":)"},
     {"hermes", "<tool_call>{\"name\":\"add\"}</tool", "", "add({})"},
-    // It breaks off after it was known for one: nothing of it is lost.
+    // The call becomes invalid after it was recognized: the rest of its text is content.
     {"hermes", "<tool_call>{\"name\":\"add\",\"arguments\":{\"a\": x}}</tool_call>",
      "x}}</tool_call>", "add({\"a\": )"},
 
@@ -218,8 +218,8 @@ TEST(OutputParser, ReadsForcedCalls) {
   }
 }
 
-// Wherever max_tokens cuts it: the calls that are known, the last one's arguments as far as they
-// came, and nothing as content.
+// Wherever max_tokens cuts the text, the result has the recognized calls, the last one's arguments
+// as far as they go, and no content.
 TEST(OutputParser, OfAForcedCallThatIsCutNothingIsContent) {
   OutputParserConfig config = config_of("hermes");
   config.forced = ForcedCall::kAny;
@@ -245,7 +245,7 @@ TEST(OutputParser, OfAForcedCallThatIsCutNothingIsContent) {
 }
 
 TEST(OutputParser, HoldsBackABoundedText) {
-  // A list that never ends before the name: no call after 64 KiB.
+  // Arguments that do not end before the name: after 64 KiB the text is content.
   const std::string text = "<tool_call>{\"arguments\": {\"a\": \"" + std::string(100'000, 'x') +
                            "\"}, \"name\": \"add\"}";
   auto parser = *make_output_parser(config_of("hermes"));
@@ -290,7 +290,7 @@ TEST(OutputParser, ArgumentsAreValidJson) {
                            "<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":[-0.5e+3,true,null,"
                            "\"\\ud83d\\ude00\"],\"b\":{}}}</tool_call>");
   EXPECT_TRUE(JsonDocument::parse(valid.tool_calls.at(0).arguments, "arguments").ok());
-  // None of these is JSON: the arguments end before it.
+  // None of these is JSON, so the arguments end before it.
   for (const char* bad : {"01", "+1", "1.", "1e", ".5", "tru", "'a'", "\"\\x\"", "\"\\u12g\"",
                           "[1,]", "{\"a\" 1}", "{,}", "\"\t\"", "-", "1]", "{]"}) {
     const auto message =
@@ -301,7 +301,7 @@ TEST(OutputParser, ArgumentsAreValidJson) {
   }
 }
 
-// OpenSSL has no random bytes when memory or descriptors are exhausted.
+// OpenSSL has no random bytes if memory or descriptors are exhausted.
 TEST(RandomId, DoesNotNeedOpenSsl) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
