@@ -1,5 +1,6 @@
-// Times the CPU attention backends on the shapes that Quire's speed targets name: median µs of one
-// layer's call, and the rate at which K and V are read (decode) or multiplied (prefill).
+// Times the CPU attention backends on the shapes of Quire's speed targets. Prints the median time
+// of one layer's call in µs, and the rate at which K and V are read (decode) or multiplied
+// (prefill).
 //   bench_cpu_attention [threads] [repetitions]
 #include <fmt/format.h>
 
@@ -22,7 +23,7 @@ namespace {
 struct BenchCase {
   const char* name;
   int num_heads, num_kv_heads, head_dim;
-  int num_layers;  // caches that are visited in turn, as a step does
+  int num_layers;  // each has its own cache, read in turn as in a step
   DType kv;
   int num_reqs, q_len, kv_len;
 };
@@ -135,7 +136,7 @@ BenchTimes time_case(const BenchCase& c, ThreadPool& pool, int repetitions) {
       .q = q->view, .out = out->view, .kv = {}, .sinks = nullptr, .workspace = workspace};
   NullStream stream;
   std::vector<double> plan_us, run_us;
-  for (int i = -1; i < repetitions; ++i) {  // the first warms up
+  for (int i = -1; i < repetitions; ++i) {  // the first is a warm-up
     const int64_t begin = now_ns();
     QUIRE_CHECK((*plan)->update(batch.batch, stream).ok(), "update");
     const int64_t planned = now_ns();
@@ -186,7 +187,7 @@ int bench(int num_threads, int repetitions) {
       {"head_dim 128 prefill 512", 32, 8, 128, 4, DType::kF16, 1, 512, 512},
   };
   for (const BenchCase& c : cases) {
-    // Long calls repeat less; medians need no more.
+    // Long calls are repeated less often, because their median needs fewer.
     const double macs = static_cast<double>(c.num_reqs) * c.q_len * c.kv_len * c.num_heads *
                         c.head_dim * c.num_layers;
     const int count = std::clamp(static_cast<int>(4e9 / macs), 5, repetitions);

@@ -1,6 +1,6 @@
-// Times what a step of Llama-3.1-8B is made of, attention apart, on a GPU:
-//   bench_cuda_gemm [products] [batches] [layers] [rows] [load]      (all where none is named)
-// products: every kernel for each weight matrix at 1 to 16 rows. batches: cuBLASLt against the
+// Times the operations of a step of Llama-3.1-8B on a GPU, except attention:
+//   bench_cuda_gemm [products] [batches] [layers] [rows] [load]      (default: all)
+// products: every kernel for each weight matrix at 1 to 16 rows (GEMM M). batches: cuBLASLt and the
 // wgmma kernels' plans at 32 to 2048 rows. layers: whole layers as a graph. rows: the operations
 // between the products. load: upload, dummy weights, tuning. Weights are BF16 and differ from call
 // to call, so that the L2 holds none of them.
@@ -27,7 +27,7 @@ constexpr int64_t kHidden = 4096;
 constexpr int64_t kInner = 14336;
 constexpr int64_t kQkv = 6144;
 constexpr int64_t kVocab = 128256;
-constexpr double kPeak = 4.4e12;  // bytes a second that reading reaches
+constexpr double kPeak = 4.4e12;  // bytes per second of a plain read on an H200
 constexpr int kLayers = 8;
 
 void must(const Status& status) {
@@ -51,7 +51,7 @@ struct Bench {
     return ops.make_linear({{}, {}, rows}).value();
   }
 
-  // Microseconds of one run of a graph of `body`: the median.
+  // Returns the median time of one run of a graph of `body`, in microseconds.
   double time_graph(const std::function<void()>& body) {
     body();
     must(stream->synchronize());
@@ -93,10 +93,10 @@ double seconds_of(const std::function<void()>& body) {
 struct Matrix {
   const char* name;
   int64_t n, k;
-  bool is_gated = false;  // and SiLU times the other half
+  bool is_gated = false;  // followed by SiLU(gate) * up
 
   bool is_head() const { return n == kVocab; }
-  // A gigabyte of matrices.
+  // As many copies as make one gigabyte.
   int64_t copies() const { return std::max<int64_t>(2, (int64_t{1} << 29) / (n * k)); }
 };
 
@@ -105,7 +105,7 @@ constexpr Matrix kMatrices[] = {
     {"gate_up", 2 * kInner, kHidden}, {"and silu", 2 * kInner, kHidden, true},
     {"down", kHidden, kInner},        {"lm_head", kVocab, kHidden}};
 
-// All copies below one another.
+// Allocates all copies as the rows of one matrix.
 Tensor make_copies(Bench& bench, cuda::CudaOps& ops, const Matrix& m) {
   Tensor memory = ops.allocate({m.copies() * m.n, m.k}, DType::kBF16).value();
   const RepeatedTensor numbers = *bench.weights.repeated("w").value();
@@ -179,9 +179,9 @@ void bench_products(Bench& bench) {
   }
 }
 
-// Microseconds of the best of cuBLASLt's first 8 suggestions and of all, of the ten fastest plans
-// of the wgmma kernels (with their places in the estimate's order), and the best's share of what
-// memory and tensor cores allow.
+// Prints the times in microseconds of the best of cuBLASLt's first 8 suggestions, the best of all
+// suggestions, and the ten fastest plans of the wgmma kernels (with their places in the estimate's
+// order), and the fraction of the bound by memory and tensor cores that the best reaches.
 void bench_batches(Bench& bench) {
   constexpr double kMemoryRate = 4.6e12;
   constexpr double kMultiplyRate = 800e12;

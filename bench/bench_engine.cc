@@ -1,9 +1,9 @@
-// Times whole engine steps (scheduling, model, attention, sampling) for a program that compares:
+// Times whole engine steps (scheduling, model, attention, sampling) for bench/peers/:
 //   bench_engine --model DIR_OR_CONFIG [--dtype f16|bf16|f32] [--threads N] [--max-model-len N]
-// Weights are dummy. It prints a line of JSON about the model, then one for each line it reads:
+// Weights are dummy. It prints one line of JSON about the model, then one per line of input:
 //   run NUM_SEQS PROMPT_LEN OUTPUT_LEN SEED   → {"prefill_s", "decode_tokens", "decode_s"}
 //   read                                      → {"read_s"}: as many bytes as the weights have
-// Prompts follow from the seed; the same seed again may meet the prefix cache, another does not.
+// Prompts depend on the seed alone, so only a repeated seed can hit the prefix cache.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -96,7 +96,7 @@ Result<Timing> run(Engine& engine, const Workload& workload) {
   return time_decode(times, start);
 }
 
-// Memory like that which holds the weights, touched, so that reading it is reading.
+// Reads memory of the same kind as the weights. All pages are written before, so that they exist.
 class PlainRead {
  public:
   PlainRead(int64_t num_bytes, int num_threads)

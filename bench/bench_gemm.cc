@@ -1,7 +1,8 @@
-// Times Ops::linear over all weights of a model's shape, beside what the machine can do at best:
+// Times Ops::linear over all weights of a model's shape, and compares it with the machine's rates:
 //   bench_gemm [--shape 1b|stories15m] [--dtype f16|bf16|f32] [--threads N] [--rounds N]
 //              [--layers N] [--no-amx] [--prefill N]
-// Each round alternates a plain read of all weights with steps of 1, 8 and 32 rows; medians.
+// Each round alternates a plain read of all weights with steps of 1, 8 and 32 rows (GEMM M). The
+// results are medians.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -48,7 +49,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Random weights as a checkpoint holds them, as many as the largest matrix needs.
+// Random weights in a checkpoint's format, enough for the largest matrix.
 std::vector<std::byte> random_source(DType dtype, int64_t count) {
   std::vector<std::byte> bytes(static_cast<size_t>(count) * dtype_bytes(dtype));
   std::mt19937 generator(1);
@@ -135,7 +136,7 @@ class Bench {
     }
   }
 
-  // Each kind of matrix by itself: all of its layers, so that none stays in a cache.
+  // Times each kind of matrix over all layers, so that none stays in a cache.
   void print_shapes(int rounds, int64_t prefill) {
     for (const int64_t rows : {int64_t{1}, int64_t{8}, int64_t{32}, prefill}) {
       std::map<std::string, std::vector<double>> times;
@@ -153,7 +154,7 @@ class Bench {
   static constexpr int64_t kMaxRows = 2048;
   static constexpr int64_t kMaxLogitRows = 32;
 
-  // A prefill asks for the logits of its last token only.
+  // A prefill computes the logits of its last token only.
   static int64_t logit_rows(int64_t rows) { return rows > kMaxLogitRows ? 1 : rows; }
 
   double flops(int64_t rows) const {

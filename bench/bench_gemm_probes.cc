@@ -29,7 +29,7 @@ uint64_t read_range(const uint64_t* data, size_t count) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Xor(a, b)));
 }
 
-// Twelve chains cover the latency of two units; returns the operations done.
+// Twelve chains hide the latency of two units. Returns the number of operations.
 double multiply_add(float* sink) {
   constexpr int kRounds = 2000000;
   constexpr int kChains = 12;

@@ -7,10 +7,10 @@
 
 namespace quire::bench {
 
-// Reads every byte (but a last few) once with the widest loads; the threads take MiBs in turns.
+// Reads every byte (except the last few) once with the widest loads. Threads take MiBs in turns.
 void read_all(const void* data, size_t num_bytes, ThreadPool& pool);
 
-// Runs independent F32 fused multiply-adds on all threads; the operations done.
+// Runs independent F32 fused multiply-adds on all threads. Returns the number of operations.
 double multiply_add_all(ThreadPool& pool);
 
 }  // namespace quire::bench

@@ -1,6 +1,6 @@
-// Measures the server itself: CPU time per request and per streamed token, with an engine that does
-// nothing behind the real service and transport, on loopback. The client is another process; all
-// threads of this one count, the null engine's too.
+// Measures the server itself: CPU time per request and per streamed token on loopback, for the real
+// service and transport over an engine that computes nothing. The client is another process; all
+// threads of this process count, the null engine's included.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -25,7 +25,7 @@ using std::chrono::steady_clock;
 
 constexpr int kNumStreams = 64;
 
-// A token for each request at every step: as fast as it can, or a step each `pace`.
+// Sends one token per request and step, as fast as it can or with one step per `pace`.
 class NullEngine final : public server::EngineApi {
  public:
   explicit NullEngine(std::chrono::microseconds pace) : pace_(pace) {
@@ -117,7 +117,7 @@ class NullEngine final : public server::EngineApi {
   std::thread thread_;
 };
 
-// The client's next command; port 0: end.
+// A command to the client's process; port 0 ends it.
 struct Order {
   int port = 0;
   int num_requests = 0;
@@ -152,7 +152,7 @@ Done carry_out(const Order& order) {
   return done;
 }
 
-// The client's process.
+// Runs in the client's process.
 int serve_orders(int orders, int answers) {
   Order order;
   while (::read(orders, &order, sizeof(order)) == sizeof(order) && order.port != 0) {
@@ -171,7 +171,7 @@ double cpu_us() {
   return of(usage.ru_utime) + of(usage.ru_stime);
 }
 
-// CPU time of this process for these requests, µs; < 0: some failed.
+// Returns the CPU time of this process for these requests in µs, or < 0 if some failed.
 double measure(int to_client, int from_client, const Order& order, Done& done) {
   const double before = cpu_us();
   if (::write(to_client, &order, sizeof(order)) != sizeof(order)) return -1;
@@ -225,7 +225,7 @@ int main() {
   int orders[2];
   int answers[2];
   if (::pipe(orders) != 0 || ::pipe(answers) != 0) return 1;
-  const pid_t client = ::fork();  // before there are threads
+  const pid_t client = ::fork();  // before any thread starts
   if (client == 0) return serve_orders(orders[0], answers[1]);
   int failures =
       measure_server("tokens at once", std::chrono::microseconds(0), orders[1], answers[0]);

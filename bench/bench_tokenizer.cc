@@ -1,6 +1,6 @@
 // bench_tokenizer DIR TEXT_FILE IDS_FILE [SECONDS]: loads DIR's tokenizer, encodes the whole text
-// again and again for a while, writes the ids (int32, native order) and prints one JSON line
-// with the processor time of each step.
+// repeatedly for SECONDS, writes the ids (int32, native byte order) and prints one JSON line with
+// the CPU time of each operation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ double cpu_seconds() {
   return static_cast<double>(quire::process_cpu_ns()) * 1e-9;
 }
 
-// The shortest of the calls that fit into `budget` seconds (at least three).
+// Returns the shortest time of the calls that fit into `budget` seconds (at least three).
 template <typename Function>
 double best_seconds(double budget, Function function) {
   double best = 1e30;

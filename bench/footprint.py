@@ -1,4 +1,4 @@
-"""What one Quire process costs: time to the first token, resident memory, and work while idle.
+"""Measures a Quire process: time to the first token, resident memory, and CPU time while idle.
 
     python bench/footprint.py --quire build/quire --config-1b CONFIG.json
 """
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def first_token_s(quire: str) -> float:
-    """From the process's start to the first byte it streams."""
+    """Returns the seconds from the process's start to the first byte of its output."""
     start = time.perf_counter()
     process = subprocess.Popen([quire, "generate", "--chat", "--prompt", PROMPT, "--temperature", "0"],
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -29,7 +29,7 @@ def first_token_s(quire: str) -> float:
 
 
 def memory(name: str, command: list[str]) -> None:
-    """The most that was ever resident, against what the memory plan says."""
+    """Compares the peak resident memory with the memory plan."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr
     log = process.stderr.read().decode()
@@ -46,7 +46,7 @@ def memory(name: str, command: list[str]) -> None:
 
 
 def idle_share(quire: str, seconds: float) -> float:
-    """Share of one core that `quire chat` takes after it has answered."""
+    """Returns the CPU time that `quire chat` takes while idle, as a share of one core."""
     process = subprocess.Popen([quire, "chat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL)
     assert process.stdin and process.stdout

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The embedded model's accuracy on its held-out problems for every decode backend x graphs or eager x
-# page size x prefix cache on or off: a line each, and a summary. Several run at a time, so the times
-# mean nothing.
+# Measures the embedded model's accuracy on its held-out problems for every decode backend x graphs
+# or eager x page size x prefix cache on or off. Prints one line per combination, and a summary.
+# Several run at the same time, so their times are meaningless.
 #   bench/gsm8k_grid.sh [QUIRE] [PROCESSES]
 set -euo pipefail
 cd "$(dirname "$0")/.."

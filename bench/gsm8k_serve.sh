@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The load of bench/gsm8k_speed.sh over `quire serve`: 1,000 questions of 8 shots with answers of 128
-# tokens, by `quire bench serve` on the same machine, once a decode backend and number of streams, each
-# by a server of its own, so that none finds another's prompts in its cache.
+# Runs the load of bench/gsm8k_speed.sh over `quire serve`: 1,000 questions with 8 shots and outputs
+# of 128 tokens, sent by `quire bench serve` on the same machine, once per decode backend and number
+# of streams. Each run has a new server, whose prefix cache is empty.
 #   bench/gsm8k_serve.sh QUIRE CONFIG.json TOKENIZER_DIR GSM8K_DIR [BACKEND]...
 # STREAMS="64 128 256 500" names the numbers of streams. It needs jq and curl.
 set -euo pipefail

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The embedded model's accuracy on its held-out problems as `quire eval gsm8k` counts it, of answers
-# over `quire serve`, 64 at a time: a line each decode backend. It needs jq and curl.
+# Measures the embedded model's accuracy on its held-out problems over `quire serve`, 64 requests at
+# a time, counted as in `quire eval gsm8k`. Prints one line per decode backend. Needs jq and curl.
 #   bench/gsm8k_served_accuracy.sh [QUIRE] [BACKEND]...
-# DEVICE=cpu asks a CPU.
+# DEVICE=cpu uses the CPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 quire=${1:-build/quire}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# SGLang's GSM8K benchmark as a measure of speed: 1,000 questions of 8 shots, all in flight, on
-# Llama-3.1-8B's shape with dummy weights and answers of 128 tokens, once a decode backend.
+# Measures the speed of SGLang's GSM8K benchmark: 1,000 questions with 8 shots, all in flight, on
+# Llama-3.1-8B's shape with dummy weights and outputs of 128 tokens, once per decode backend.
 #   bench/gsm8k_speed.sh QUIRE CONFIG.json TOKENIZER_DIR GSM8K_DIR [BACKEND]...
 set -euo pipefail
 quire=$1 config=$2 tokenizer=$3 data=$4

@@ -1,5 +1,5 @@
-// An Authorization header: it is a key's where a decoder that knows nothing of the server's says
-// so, and nowhere else; and every way to write a key is found.
+// Finds the key of an Authorization header exactly if an independent decoder does, and finds every
+// spelling of a key.
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace quire::server {
 namespace {
 
-// All lengths modulo 3, because base64 pads by them.
+// The keys have all lengths modulo 3, on which base64 padding depends.
 constexpr std::string_view kKeys[] = {"alpha", "betas!", "a:key", "="};
 
 std::optional<int> place_of(std::string_view key) {
@@ -82,13 +82,14 @@ const ApiKeys& keys() {
 }
 
 void check_header(std::string_view header) {
-  QUIRE_CHECK(keys().find(header) == expected(header), "a header is whose it says");
+  QUIRE_CHECK(keys().find(header) == expected(header), "the header belongs to its key");
 }
 
 void check_login(std::string_view user, std::string_view key) {
   if (user.find(':') != std::string_view::npos || user.size() > 500) return;
   const std::string login = std::string(user) + ':' + std::string(key);
-  QUIRE_CHECK(keys().find("Basic " + encode(login)) == place_of(key), "any user has the key");
+  QUIRE_CHECK(keys().find("Basic " + encode(login)) == place_of(key),
+              "every user name finds the key");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// config.json and generation_config.json: what is accepted is in range and can be computed with.
+// Parses config.json and generation_config.json. Accepted values are in range and usable.
 #include <cmath>
 #include <cstdint>
 #include <string_view>

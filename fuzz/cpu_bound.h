@@ -18,7 +18,7 @@ struct CpuLimit {
   int64_t ns_per_byte = 2500;
 };
 
-// Counts all threads of the process from its construction on.
+// Counts the CPU time of all threads of the process since the construction.
 class CpuBound {
  public:
   explicit CpuBound(const CpuLimit& limit = {}) : limit_(limit), start_ns_(process_cpu_ns()) {}

@@ -97,7 +97,7 @@ void check_growth(const GrammarSpec& spec) {
   if (spec.kind != GrammarSpec::Kind::kJsonSchema) return;
   if (!grammar::check_spec(spec, kLimits).ok()) return;
   constexpr size_t kMaxFactor = 10;
-  constexpr size_t kMaxAdded = 100;  // what the smallest schema gets
+  constexpr size_t kMaxAdded = 100;  // the bound of the smallest schema
   const fuzz::CpuBound bound({.fixed_ns = 200'000'000, .ns_per_byte = 50'000});
   const Result<std::string> plain = grammar::plain_schema(spec.text, kLimits);
   bound.check(spec.text.size());
@@ -131,7 +131,7 @@ Result<ConstraintFactory> compile(const GrammarSpec& spec) {
 
 }  // namespace
 
-// The first byte is the kind, the second seeds the tokens.
+// The first byte selects the kind, the second seeds the choice of tokens.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const bool quiet = (set_log_level(LogLevel::kOff), true);
   if (size < 2 || !quiet) return 0;
@@ -150,7 +150,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     QUIRE_CHECK(id == kEndId || !fuzz_tokenizer().is_special(id), "a special token is allowed");
     const bool accepted = constraint->accept(id);
     if (!accepted) {
-      // Then it must have run out of its time: it allows nothing more.
+      // Only a constraint that has spent its time may do this; it then allows no token.
       QUIRE_CHECK(allowed_ids(constraint->allowed_tokens()).empty(), "allowed, but refused");
       return 0;
     }

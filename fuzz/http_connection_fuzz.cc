@@ -209,10 +209,10 @@ class Play {
     while (wire_.num_wakes > 0) wake();
   }
 
-  // A caller without a key, say: no byte of his body may come to a handler.
+  // Refuses a request, as if it had no key: no byte of its body may reach a handler.
   std::optional<Response> check_head(const Request& head) {
-    QUIRE_CHECK(!std::exchange(is_checked_, true), "asked once a request");
-    QUIRE_CHECK(head.body.empty() && !head.method.empty(), "a whole head, and no more");
+    QUIRE_CHECK(!std::exchange(is_checked_, true), "asked once per request");
+    QUIRE_CHECK(head.body.empty() && !head.method.empty(), "a complete head without a body");
     if (!head.query.starts_with('n')) return std::nullopt;
     is_refused_ = true;
     return Response{.status = 401, .body = "{}"};
@@ -223,7 +223,7 @@ class Play {
   }
 
   void handle(const Request& request, std::shared_ptr<Exchange> exchange) {
-    QUIRE_CHECK(!is_refused_, "what is refused is not handled, nor what follows it");
+    QUIRE_CHECK(!is_refused_, "neither a refused request nor one after it is handled");
     is_checked_ = false;
     Held held{std::move(exchange), request.body_share};
     all_.push_back({.num_closed = held.num_closed});
@@ -231,7 +231,7 @@ class Play {
     switch (request.path.size() % 5) {
       case 0:
         QUIRE_CHECK(held.exchange->respond({.status = 200, .body = request.body}),
-                    "what is small has room");
+                    "a small response fits");
         return;
       case 1:
         return;  // dropped
@@ -263,17 +263,17 @@ class Play {
   void answer_at_length(size_t num_bytes) {
     if (held_.empty()) return;
     Exchange& exchange = *held_.back().exchange;
-    exchange.write(std::string(num_bytes, 'l'));  // where it is a stream
+    exchange.write(std::string(num_bytes, 'l'));  // if it is a stream
     if (exchange.respond({.status = 200, .body = std::string(num_bytes, 'l')})) return;
-    QUIRE_CHECK(exchange.respond({.status = 503, .body = "full"}), "what is small has room");
+    QUIRE_CHECK(exchange.respond({.status = 503, .body = "full"}), "a small response fits");
   }
 
-  // Whole answers, one behind the other; the last may be cut.
+  // Checks that the output is a sequence of complete responses, the last of which may be cut.
   void check_output() const {
     std::string_view left = wire_.sent;
     while (!left.empty()) {
       const std::string_view start = left.substr(0, 9);
-      QUIRE_CHECK(std::string_view("HTTP/1.1 ").starts_with(start), "an answer starts here");
+      QUIRE_CHECK(std::string_view("HTTP/1.1 ").starts_with(start), "a response starts here");
       const size_t end = left.find("\r\n\r\n");
       if (end == std::string_view::npos) return;
       const std::string_view head = left.substr(0, end + 4);
@@ -283,7 +283,7 @@ class Play {
     }
   }
 
-  // False where the rest is of unknown length: to HEAD, to HTTP/1.0, or cut.
+  // Returns false if the length of the rest is unknown: to HEAD, to HTTP/1.0, or cut.
   static bool skip_body(std::string_view head, std::string_view& left) {
     if (head.starts_with("HTTP/1.1 100")) return true;
     constexpr std::string_view kLength = "\r\ncontent-length: ";
@@ -299,7 +299,8 @@ class Play {
       if (line == std::string_view::npos || left.starts_with("HTTP/")) return false;
       const size_t size = std::stoul(std::string(left.substr(0, line)), nullptr, 16);
       if (left.size() < line + 4 + size) return false;
-      QUIRE_CHECK(left.substr(line + 2 + size, 2) == "\r\n", "a chunk ends where it says");
+      QUIRE_CHECK(left.substr(line + 2 + size, 2) == "\r\n",
+                  "a chunk has the length of its header");
       left.remove_prefix(line + 4 + size);
       if (size == 0) return true;
     }
@@ -313,7 +314,7 @@ class Play {
   std::vector<Held> all_;  // only the counts
   int num_gone_ = 0;
   bool is_checked_ = false;  // the head of a request whose body is still to come
-  bool is_refused_ = false;  // by it
+  bool is_refused_ = false;  // by check_head()
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Heads and bodies of requests: what is accepted keeps the limits and has one reading, however the
-// bytes arrive. The first byte says in how large pieces they do.
+// Parses heads and bodies of requests. Accepted requests keep the limits, and the result does not
+// depend on the pieces in which the bytes arrive. The first byte selects the size of the pieces.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -23,10 +23,12 @@ Limits small_limits() {
 }
 
 void check_request(const Request& request, const Limits& limits) {
-  QUIRE_CHECK(!request.method.empty() && !request.path.empty(), "a request asks for something");
+  QUIRE_CHECK(!request.method.empty() && !request.path.empty(),
+              "a request has a method and a path");
   QUIRE_CHECK(request.path.find('\0') == std::string::npos, "no NUL in a path");
   QUIRE_CHECK(request.body.size() <= limits.max_body_bytes, "bodies are limited");
-  QUIRE_CHECK(request.headers.size() <= static_cast<size_t>(limits.max_headers), "so are fields");
+  QUIRE_CHECK(request.headers.size() <= static_cast<size_t>(limits.max_headers),
+              "fields are limited");
   int num_framings = 0;
   size_t num_bytes = 0;
   for (const auto& [name, value] : request.headers) {
@@ -35,7 +37,7 @@ void check_request(const Request& request, const Limits& limits) {
     QUIRE_CHECK((name + value).find_first_of(std::string_view("\r\n\0", 3)) == std::string::npos,
                 "no line ends in fields");
     if (name == "content-length") {
-      QUIRE_CHECK(std::stoull(value) == request.body.size(), "a body is as long as it says");
+      QUIRE_CHECK(std::stoull(value) == request.body.size(), "a body has the length of its header");
     }
   }
   QUIRE_CHECK(num_framings <= 1, "one framing");
@@ -47,9 +49,9 @@ void append(std::string& to, std::string_view text) {
   to.append(text).append(1, '\x1f');
 }
 
-// All requests that are accepted, up to the first error, as one text. Which error it is, and
-// whether it is seen before the rest has come, may differ: Beast takes a chunk's line anew with
-// each piece.
+// Returns all accepted requests up to the first error as one text. The kind of error, and whether
+// it is found before the rest arrives, may differ: Beast parses a chunk's line again with each
+// piece.
 std::string read_all(std::string_view bytes, size_t piece_bytes) {
   const Limits limits = small_limits();
   RequestParser parser(limits);

@@ -1,4 +1,4 @@
-// Bodies of all requests: read in linear time, or refused with an error that is valid JSON.
+// Parses bodies of all requests in linear time, or refuses them with an error that is valid JSON.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -18,12 +18,12 @@ bool is_read(const Parsed<Body>& parsed) {
   if (!parsed.error) return true;
   QUIRE_CHECK(parsed.error->http_status == 400, "a body's error is the client's");
   const auto body = JsonDocument::parse(error_body(*parsed.error), "the error");
-  QUIRE_CHECK(body.ok(), "an error is no JSON");
+  QUIRE_CHECK(body.ok(), "an error is not JSON");
   return false;
 }
 
 void check_variables(const jinja::Value& variables) {
-  QUIRE_CHECK(variables.is_dict(), "a template's variables are no dict");
+  QUIRE_CHECK(variables.is_dict(), "a template's variables are not a dict");
   constexpr int kMaxDepth = 64;
   QUIRE_CHECK(variables.depth() <= kMaxDepth + 1, "a template's variables are too deep");
 }

@@ -1,4 +1,4 @@
-// Everything that the commands read as JSON: requests, texts, ids, word problems, ShareGPT files.
+// Parses all JSON that the commands read: requests, texts, ids, word problems, ShareGPT files.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,4 +1,4 @@
-// A checkpoint in memory: whatever its header says, views lie inside it, and errors are one line.
+// Opens a checkpoint in memory. For any header, views lie inside it, and errors are one line.
 #include <cstdint>
 #include <string>
 
@@ -13,7 +13,7 @@ void check_error(const Status& status) {
   QUIRE_CHECK(status.message().find('\n') == std::string::npos, status.message());
 }
 
-// Reads every byte, so that a sanitizer sees those that are not there.
+// Reads every byte, so that a sanitizer detects reads out of bounds.
 void read_all(const TensorView& view) {
   uint64_t sum = 0;
   for (size_t i = 0; i < view.num_bytes(); ++i) sum += view.as<uint8_t>()[i];

@@ -1,5 +1,5 @@
-// Operation sequences on the scheduler, its block pool and its prefix cache; each number that a
-// scenario asks for is read from the input.
+// Runs sequences of operations on the scheduler, its block pool and its prefix cache. Each number
+// that a scenario needs is read from the input.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,4 +1,4 @@
-// Any text as a chat template: a template or one clear error.
+// Parses any text as a chat template, or returns a one-line error.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

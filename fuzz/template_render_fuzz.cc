@@ -1,5 +1,5 @@
-// A template, a NUL byte, and its variables as JSON: a text within its bounds or one clear error,
-// in time and memory that its budget bounds.
+// Renders a template. The input is the template, a NUL byte, and its variables as JSON; the result
+// is a text within the bounds or a one-line error, in time and memory that the budget bounds.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -53,14 +53,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const quire::jinja::Value variables = document.ok() && document->root().is_object()
                                             ? quire::value_from_json(document->root())
                                             : quire::jinja::Value::dict({});
-  // Small bounds, so that what runs away ends soon.
+  // The bounds are small, so that a template that loops ends soon.
   quire::TemplateLimits limits;
   limits.max_steps = 20'000;
   limits.max_output_bytes = size_t{1} << 20;
   limits.max_live_bytes = size_t{4} << 20;
   limits.now_unix_s = 0;
   Render run = render(*parsed, variables, limits);
-  if (run.is_slow()) run = render(*parsed, variables, limits);  // not by a hiccup of the machine
+  if (run.is_slow()) run = render(*parsed, variables, limits);  // other load may delay one run
   QUIRE_CHECK(!run.is_slow(), "the CPU time is bounded by the steps charged");
   QUIRE_CHECK(run.peak_bytes <= kMaxLiveCopies * limits.max_live_bytes,
               "the memory is bounded by the budget");

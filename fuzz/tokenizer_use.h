@@ -13,13 +13,13 @@
 
 namespace quire {
 
-// Encodes any text, decodes any ids, and checks what must hold whatever the tokenizer is.
+// Encodes any text, decodes any ids, and checks properties that hold for every tokenizer.
 inline void use_tokenizer(const Tokenizer& tokenizer, std::string_view text) {
   auto encoded = tokenizer.encode(text, true);
   std::vector<int32_t> ids;
   if (encoded.ok()) ids = std::move(*encoded);
   for (const int32_t id : ids) QUIRE_CHECK(id >= 0, "an id is not negative");
-  // Then the ids that no text leads to.
+  // Decodes ids that no text encodes to.
   for (const char c : text) {
     ids.push_back(static_cast<unsigned char>(c) % (tokenizer.vocab_size() + 2) - 1);
   }

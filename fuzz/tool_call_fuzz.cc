@@ -1,5 +1,5 @@
-// Answers of a model: however they are cut, the same message; what is no call is not lost, and
-// nothing of a forced call is content.
+// Parses outputs of a model. The message does not depend on how the text is cut, text that is not a
+// call is kept, and no text of a forced call becomes content.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -26,7 +26,7 @@ std::string shown(const ParsedMessage& message) {
 
 }  // namespace
 
-// The first byte chooses the parsers, the second how the rest is cut.
+// The first byte selects the parsers, the second the pieces into which the rest is cut.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const char* const parsers[] = {"hermes", "llama3_json", "mistral", ""};

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the release binary, build/quire. Arguments are targets (default: quire). QUIRE_CUDA=OFF in
-# the environment leaves the CUDA engine out, also where nvcc is found; later calls keep the choice
-# until QUIRE_CUDA says AUTO or ON.
+# Builds the release binary, build/quire. Arguments are targets (default: quire). QUIRE_CUDA=OFF in
+# the environment omits the CUDA engine even if nvcc is found; later calls keep this choice until
+# QUIRE_CUDA is AUTO or ON.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
 """Downloads one source package, by name, version and SHA-256, as a plain file.
 
-`pip download` would also run the package's build backend, and first install that. So this asks pip
-only where the file is and has it fetched: pip's own settings (index, certificates, proxy) hold.
+`pip download` would also install and run the package's build backend. This script uses pip only to
+find and fetch the file, so that pip's own settings (index, certificates, proxy) apply.
 """
 
 import argparse

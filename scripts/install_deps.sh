@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what building (and, with `test`, testing) needs from the distribution, and nothing that
-# is already there: Debian 12 and Ubuntu 24.04 have it. It also fetches what they lack, XGrammar, and
-# where nvcc is found what the CUDA engine is compiled against.
+# Installs the missing packages that building (and, with `test`, testing) needs on Debian 12 or
+# Ubuntu 24.04. It also fetches XGrammar, which these distributions lack, and, if nvcc is found, the
+# headers and sources for the CUDA engine.
 set -euo pipefail
 command -v apt-get >/dev/null || {
   echo "needs Debian 12 or Ubuntu 24.04 (apt-get); docs/dependencies.md lists what to install" >&2
@@ -12,7 +12,7 @@ packages=(g++ cmake git ninja-build ccache pkg-config libfmt-dev libspdlog-dev l
   libcli11-dev libhwy-dev libutf8proc-dev libpcre2-dev libssl-dev libboost-dev)
 if [[ "${1:-build}" == test ]]; then
   packages+=(libgtest-dev libgmock-dev clang llvm libclang-rt-dev python3-venv curl openssl)
-  # Ubuntu has Chromium as a snap alone; without a browser the page's tests are skipped.
+  # Ubuntu has Chromium only as a snap; without a browser the page's tests are skipped.
   grep -q '^ID=ubuntu' /etc/os-release || packages+=(chromium)
 fi
 cuda=
@@ -25,7 +25,7 @@ installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install o
 
 missing=()
 for package in "${packages[@]}"; do
-  # Debian 12 ships clang's sanitizer and fuzzer runtimes under a versioned name only.
+  # Debian 12 ships clang's sanitizer and fuzzer runtimes only under a versioned name.
   if [[ $package == libclang-rt-dev ]] && ! apt-cache show "$package" >/dev/null 2>&1; then
     package=libclang-rt-14-dev
   fi

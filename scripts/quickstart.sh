@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh clone to an answer: installs what is missing, builds, and lets the embedded model
-# solve a word problem.
+# Installs the missing packages, builds, and lets the embedded model solve a word problem.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

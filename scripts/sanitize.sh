@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer, in the tree that holds the
-# fuzzers too; with `thread`, what has threads under ThreadSanitizer, the whole server too.
+# Runs the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer, in the build tree that
+# also has the fuzzers. With `thread`, runs the threaded tests, the whole server included, under
+# ThreadSanitizer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_deps.sh test
-# The presets build with -O1: a sanitizer over fully unrolled SIMD kernels takes minutes a file.
+# The presets build with -O1: with full unrolling of SIMD kernels, a sanitizer takes minutes per file.
 if [[ "${1:-}" == thread ]]; then
   cmake --preset tsan >/dev/null
   cmake --build build-tsan --target threaded_tests

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Installs what the tests need, builds, and runs every CPU test. With --clients as the first
-# argument, also the server's tests with clients from PyPI: 173 MB to fetch, 860 MB in the build
-# tree, minutes; without a network they are skipped. Other arguments go to ctest.
-# QUIRE_CUDA=OFF in the environment leaves the CUDA engine out.
+# Installs the packages that the tests need, builds, and runs all tests; those that need a GPU are
+# skipped without one. With --clients as the first argument it also runs the server's tests with
+# clients from PyPI, which takes minutes, downloads 173 MB and puts 860 MB into the build tree;
+# without a network they are skipped. Other arguments are passed to ctest.
+# QUIRE_CUDA=OFF in the environment omits the CUDA engine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

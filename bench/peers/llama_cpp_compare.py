@@ -1,12 +1,13 @@
-"""Quire against llama.cpp on this machine's CPU: the same shapes, the same work, in alternation.
+"""Compares Quire with llama.cpp on this machine's CPU: equal shapes and workloads, alternating.
 
     scripts/build.sh quire bench_engine
-    pip install llama-cpp-python==0.3.36 gguf numpy      # built from source: for this very CPU
+    pip install llama-cpp-python==0.3.36 gguf numpy      # built from source, for this CPU
     python bench/peers/llama_cpp_compare.py --work /tmp/peers --stories15m DIR
 
-Both programs stay loaded in a process each and take turns, because the speed of shared machines
-drifts: a round is a plain read of the weights' bytes, Quire, llama.cpp, case by case. A figure is
-the median of the rounds; a ratio is the median of the rounds' own ratios. Times cover whole steps:
+Both programs stay loaded, each in its own process, and take turns, because the speed of shared
+machines drifts. For each case, a round is a plain read of the weights' bytes, then Quire, then
+llama.cpp. A figure is the median over the rounds; a ratio is the median over the rounds' ratios.
+Times cover whole steps:
 scheduling, model, attention and the greedy choice in Quire; llama_decode and the greedy choice in
 llama.cpp, in the better of its two flash-attention settings.
 """
@@ -59,13 +60,13 @@ def cases(length: int) -> list[Case]:
 
 
 class Program:
-    """A process that answers lines with JSON."""
+    """A process that replies to each line with JSON."""
 
     def __init__(self, command: list[str], nice: int) -> None:
         self.process = subprocess.Popen(["nice", "-n", str(nice), *command], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                         start_new_session=True)
-        group = Path(f"/proc/{self.process.pid}/autogroup")  # Linux shares cores between sessions first
+        group = Path(f"/proc/{self.process.pid}/autogroup")  # Linux divides cores between sessions first
         if nice and group.exists():
             group.write_text(str(nice))
         self.hello = self.answer()
@@ -82,7 +83,7 @@ class Program:
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         answer = self.answer()
-        time.sleep(0.02)  # its threads stop spinning before the other program's turn
+        time.sleep(0.02)  # its threads stop spinning before the other program runs
         return answer
 
     def close(self) -> None:
@@ -148,7 +149,7 @@ def compare(model: Model, dtype: str, args: argparse.Namespace) -> list[dict[str
     for case in cases(129 if is_small else 17):
         if args.case not in case.name:
             continue
-        play(case, quire, peer, 0)  # warms up, and fills the memory behind which a decode stands
+        play(case, quire, peer, 0)  # a warm-up, which also fills the cache before a decode
         rounds = [play(case, quire, peer, 1 + i) for i in range(args.rounds * (3 if is_small else 1))]
         rows.append(summarize(model.name, dtype, case, rounds, quire.hello["weight_bytes"]))
         print_row(rows[-1])

@@ -29,7 +29,7 @@ class Model:
 
 
 def dummy_weights(seed: int) -> Weights:
-    """Values drawn once and repeated: a dense product takes as long whatever it multiplies."""
+    """Repeats values that are drawn once: the time of a dense product does not depend on them."""
     drawn = np.random.default_rng(seed).normal(0.0, 0.02, 1 << 24).astype(np.float32)
 
     def weights(name: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -55,14 +55,14 @@ def safetensors_weights(path: Path) -> Weights:
 
 
 def to_bf16(values: np.ndarray) -> np.ndarray:
-    """Bytes, as gguf takes the type; rounded to nearest even."""
+    """Returns the bytes in the form that gguf expects for the type, rounded to nearest even."""
     bits = values.astype(np.float32).view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
     return rounded.view(np.uint8)
 
 
 def interleave_rope(weight: np.ndarray, num_heads: int) -> np.ndarray:
-    """GGUF's Llama rotates neighbours where HF's rotates halves."""
+    """Reorders rows, because GGUF's Llama rotates neighbours and HF's rotates halves."""
     head_dim = weight.shape[0] // num_heads
     halves = weight.reshape(num_heads, 2, head_dim // 2, -1)
     return np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(weight.shape)
@@ -124,7 +124,7 @@ def write_gguf(path: Path, config: dict[str, Any], dtype: str, weights: Weights,
 
 
 def make_model(name: str, dtype: str, work: Path, stories15m: Path, context: int) -> Model:
-    """Writes what is missing of one model; tied embeddings stand in the GGUF once."""
+    """Writes the missing files of one model. The GGUF has tied embeddings once."""
     work.mkdir(parents=True, exist_ok=True)
     is_stories = name == "stories15M"
     config = json.loads((stories15m / "config.json").read_text()) if is_stories else LLAMA_1B

@@ -1,10 +1,10 @@
-"""llama.cpp's side of the comparison, in a process of its own: answers the lines that bench_engine
-answers, with the time that llama_decode and a greedy choice take.
+"""llama.cpp's side of the comparison, in a separate process: replies to the same lines as
+bench_engine, with the times of llama_decode and a greedy choice.
 
     run NUM_SEQS PROMPT_LEN OUTPUT_LEN SEED FLASH   →  {"prefill_s", "decode_tokens", "decode_s"}
 
-A context has as many sequences as the workload and memory of its own for each (kv_unified off),
-which is llama.cpp's faster way; the last prompt of a context is computed once.
+A context has as many sequences as the workload, each with its own cache (kv_unified off), which is
+llama.cpp's faster mode. The last prompt of a context is computed only once.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 sys.path = [path for path in sys.path if not path.endswith("bench/peers")]
-import llama_cpp as lib  # noqa: E402  (the package, not a neighbour of this file)
+import llama_cpp as lib  # noqa: E402  (the package, not a file of this folder)
 
 
 @dataclass
@@ -26,11 +26,11 @@ class Context:
     num_seqs: int
     vocab_size: int
     batch: Any
-    prompt_key: tuple[int, int] | None = None  # whose prompts its memory begins with
+    prompt_key: tuple[int, int] | None = None  # the prompts at the beginning of its cache
     next_ids: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def decode(self, ids: np.ndarray, first_position: int, num_new: int) -> float:
-        """ids [num_seqs, num_new]; logits of each sequence's last token only. Seconds."""
+        """Decodes ids [num_seqs, num_new] with the logits of each last token. Returns seconds."""
         batch, n = self.batch, 0
         for seq in range(self.num_seqs):
             for i in range(num_new):
@@ -60,7 +60,7 @@ class Worker:
         lib.llama_log_set(quiet, None)
         self.quiet = quiet  # must outlive the library's use of it
         params = lib.llama_model_default_params()
-        params.use_mmap = False  # into anonymous memory, as Quire's weights are
+        params.use_mmap = False  # uses anonymous memory, as Quire's weights do
         self.model = lib.llama_model_load_from_file(path.encode(), params)
         if not self.model:
             raise RuntimeError(f"llama.cpp cannot load {path}")

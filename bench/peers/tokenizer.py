@@ -1,5 +1,5 @@
-"""Quire's tokenizers beside the `tokenizers` package: the same ids on the same mixed text, and the
-speed of both on one thread, in one run: the shortest processor time of several calls.
+"""Compares Quire's tokenizers with the `tokenizers` package on the same mixed text: the ids must be
+equal, and the speed of both on one thread is the shortest CPU time of several calls in one run.
 
     pip install tokenizers==0.23.3
     python3 bench/peers/tokenizer.py --bench BUILD/bench/bench_tokenizer --tokenizers DIR...
@@ -37,7 +37,7 @@ def first_difference(text: str, peer: tokenizers.Tokenizer, ours: list[int]) -> 
 
 
 def best_peer_seconds(peer: tokenizers.Tokenizer, text: str, budget: float) -> float:
-    """The better of its two ways: with offsets, and without."""
+    """Returns the faster of its two modes: with offsets, and without."""
     best, spent, runs = float("inf"), 0.0, 0
     while runs < 2 or spent < budget:
         start = time.process_time()
@@ -68,7 +68,7 @@ def compare(directory: Path, bench: Path, text: str, seconds: float) -> bool:
     ours: dict[str, float] = {}
     theirs = float("inf")
     ids: list[int] = []
-    for _ in range(ROUNDS):  # in turns, so that a slow spell of the machine meets both
+    for _ in range(ROUNDS):  # alternating, so that slow phases of the machine affect both
         figures, ids = run_bench(directory, bench, text, seconds / ROUNDS)
         ours = {key: min(value, ours.get(key, value)) for key, value in figures.items()}
         theirs = min(theirs, best_peer_seconds(peer, text, seconds / ROUNDS))

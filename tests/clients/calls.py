@@ -1,4 +1,4 @@
-"""The requests of the load tests, and what each must end in."""
+"""The requests of the load tests, and the responses that each must get."""
 
 import json
 import random
@@ -18,7 +18,7 @@ def prompt(rng: random.Random) -> str:
 
 
 def completion(rng: random.Random, max_tokens: int, **more: object) -> dict:
-    """Of exactly max_tokens."""
+    """A completion of exactly max_tokens."""
     return {
         "prompt": prompt(rng),
         "max_tokens": max_tokens,
@@ -34,7 +34,7 @@ def conversation(rng: random.Random, max_tokens: int, **more: object) -> dict:
 
 
 def check_stream(answer: Answer, num_tokens: int | None = None) -> None:
-    """All events are there, up to [DONE], and none is an error."""
+    """Checks that all events are there, up to [DONE], and that none is an error."""
     assert answer.status == 200, answer
     assert answer.headers["content-type"].startswith("text/event-stream"), answer
     events = answer.body.removesuffix(DONE)
@@ -130,7 +130,7 @@ async def call_text(connection: Connection, rng: random.Random) -> None:
 
 
 async def call_and_go(connection: Connection, rng: random.Random) -> None:
-    """A client that goes away: before its answer begins, or in its midst; streaming or not."""
+    """A client that disconnects before its response begins or during it, streaming or not."""
     body = completion(rng, 2000, stream=rng.random() < 0.5, n=rng.choice([1, 1, 3]))
     await connection.send("POST", COMPLETIONS, body)
     if body["stream"] and rng.random() < 0.7:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a script of this folder with what requirements.txt pins, in an environment below WORK_DIR.
-# Ends with 77, which CTest takes for "skipped", where the packages cannot be had.
+# Runs a script of this folder with the packages that requirements.txt pins, in an environment below
+# WORK_DIR. If the packages cannot be installed, it exits with 77, which CTest reports as skipped.
 #   clients_test.sh WORK_DIR SCRIPT.py [ARGUMENTS of the script …]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

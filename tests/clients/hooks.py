@@ -1,8 +1,8 @@
-"""For schemathesis: right requests also keep to what /openapi.json says in words.
+"""Hooks for schemathesis: valid requests also keep the rules that /openapi.json states only in words.
 
-Ids are in the vocabulary, roles are the template's, of fields that exclude each other there is one,
-a grammar is one, prompts are not empty and fit the context, answers are short. Nothing is done to
-what is meant to be wrong.
+Ids are in the vocabulary, roles are those of the template, a request has one of the fields that
+exclude each other, grammars are valid, prompts are not empty and fit the context, and outputs are
+short. Requests that are meant to be invalid are not changed.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Just enough of an HTTP/1.1 client to hold thousands of connections, and to drop them at will."""
+"""A minimal HTTP/1.1 client that can hold thousands of connections and close them at any time."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ class Connection:
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
 
     async def drop(self) -> None:
-        """At once, whatever the server may still have to say."""
+        """Closes the connection at once, even if the server still sends."""
         if self._writer is not None:
             self._writer.transport.abort()
             self._reader = self._writer = None

@@ -1,4 +1,4 @@
-"""lm-eval's `local-completions` against the real binary: each score is what `quire generate` gives.
+"""Runs lm-eval's `local-completions` against the real binary: each score equals that of `quire generate`.
 
     lm_eval_test.py --quire BINARY [TEST …]
 """
@@ -27,7 +27,7 @@ CHOICE, WORDS = "apples_choice", "apples_words"
 
 @dataclass
 class Scored:
-    """One row of a task: its requests' arguments, what came back, and the task's marks."""
+    """One row of a task: the arguments of its requests, their results, and the task's scores."""
 
     arguments: list[tuple[Any, ...]]
     responses: list[Any]
@@ -62,7 +62,7 @@ def evaluate(url: str, model: str, task: str, **more: Any) -> list[Scored]:
 
 
 def generate(rows: list[dict[str, Any]], *flags: str) -> list[dict[str, Any]]:
-    """The engine's own answers, without a server."""
+    """The engine's outputs, without a server."""
     run = subprocess.run(
         [str(options.quire.resolve()), "generate", "--input", "-", "--format", "json", *flags],
         input="".join(json.dumps(row) + "\n" for row in rows),
@@ -94,7 +94,7 @@ class LmEvalTest(unittest.TestCase):
             return json.load(answer)["tokens"]
 
     def direct_scores(self, pairs: list[tuple[str, str]]) -> list[tuple[float, bool]]:
-        """Of each continuation: its log-likelihood, and whether greedy decoding gives it."""
+        """Returns each continuation's log-likelihood, and whether greedy decoding gives it."""
         rows = [{"prompt_token_ids": self.tokens(context + more)} for context, more in pairs]
         answers = generate(rows, "--max-tokens", "1", "--prompt-logprobs", "1")
         scores = []
@@ -133,7 +133,7 @@ class LmEvalTest(unittest.TestCase):
             self.assertNotEqual(answer["text"], "")
 
     def test_finds_the_tokenizer_by_itself(self) -> None:
-        """Without a flag lm-eval asks /tokenizer_info, or loads one by the model's name."""
+        """Without a flag, lm-eval uses /tokenizer_info, or loads a tokenizer by the model's name."""
         self.assertTrue(check_remote_tokenizer_support(self.served.url + "/v1/completions"))
 
 

@@ -1,4 +1,4 @@
-"""The real binary under load: more than it takes, slow clients, leaving clients, long work.
+"""Tests the real binary under load: overload, slow clients, clients that disconnect, and a long run.
 
     load.py --quire BINARY [--size ci|full] [--report FILE.md] [TEST …]
 """
@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 class Report:
-    """Lines for whoever runs this, and for a file."""
+    """Prints lines, and writes them to a file."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -50,7 +50,7 @@ async def in_bounded_time(work: Awaitable[None], seconds: float) -> None:
 
 
 async def overload(options: argparse.Namespace, report: Report) -> None:
-    """All at once against 64 seats and the default queue: 200, 429 or 503, and nobody hangs."""
+    """Sends all requests at once to 64 slots and the default queue: each gets 200, 429 or 503."""
     num_requests = {"ci": 1024, "full": 4096}[options.size]
     statuses: Counter[int] = Counter()
 
@@ -88,7 +88,7 @@ async def overload(options: argparse.Namespace, report: Report) -> None:
 
 
 async def streams(options: argparse.Namespace, report: Report) -> None:
-    """Open at once, all of them answered to the end."""
+    """Streams that are open at the same time are all complete."""
     wanted = {"ci": 500, "full": 5000}[options.size]
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 200
     num_streams = min(wanted, most)
@@ -187,7 +187,7 @@ async def slow_loris(options: argparse.Namespace, report: Report) -> None:
 
 
 async def cancels(options: argparse.Namespace, report: Report) -> None:
-    """Clients that go away leave nothing behind, and soon."""
+    """When clients disconnect, everything that their requests held is soon free."""
     num_cancels = {"ci": 200, "full": 1000}[options.size]
     with Served(options.quire, "--max-num-seqs", "16", *QUIET) as served:
         freed = []
@@ -223,7 +223,7 @@ async def cancels(options: argparse.Namespace, report: Report) -> None:
 
 
 async def _seconds_until_waiter_is_gone(served: Served) -> float:
-    """One that waits behind as many as may run."""
+    """Cancels a request that waits because all slots are in use."""
     async with Connection(served.port) as runner, Connection(served.port) as waiter:
         await runner.send("POST", calls.COMPLETIONS, calls.completion(random.Random(1), 3000, n=16))
         while served.metrics()["vllm:num_requests_running"] < 16:
@@ -241,7 +241,7 @@ async def _seconds_until_waiter_is_gone(served: Served) -> float:
 
 
 async def soak(options: argparse.Namespace, report: Report) -> None:
-    """Requests of all kinds for long: memory stays, no block is lost, and then it is idle."""
+    """Sends all kinds of requests for a long time: memory does not grow, no block is lost, and the server is idle after."""
     num_requests = options.num_requests or {"ci": 1000, "full": 10_000}[options.size]
     kinds: list[tuple[calls.Kind, int]] = [
         (calls.call_whole, 25),

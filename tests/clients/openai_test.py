@@ -1,4 +1,4 @@
-"""OpenAI's own client against the real binary with its embedded model: every route and mode.
+"""Runs OpenAI's own client against the real binary with its embedded model: every route and mode.
 
     openai_test.py --quire BINARY [TEST …]
 """
@@ -51,7 +51,7 @@ TIME: dict[str, Any] = {
 
 
 class ClientTest(unittest.TestCase):
-    """A server for all tests of a class, and a client of it that does not try again."""
+    """A server for all tests of a class, and a client that does not retry."""
 
     flags: tuple[str, ...] = ()
     key = "none"
@@ -314,7 +314,7 @@ class ChatTest(ClientTest):
         self.assertIn(json.loads(arguments)["city"], ["Paris", "Rome"])
 
     def closing_bias(self) -> dict[str, int]:
-        """The model was never taught JSON: without help it would fill the context with digits."""
+        """The model was not trained on JSON: unconstrained, it would fill the context with digits."""
         body = {"prompt": '"}', "add_special_tokens": False}
         answer = self.client.post("/../tokenize", body=body, cast_to=object)
         assert isinstance(answer, dict)
@@ -390,7 +390,7 @@ class KeysTest(ClientTest):
 
 
 class PressureTest(ClientTest):
-    """One seat and no queue: whoever comes second is told to come again."""
+    """With one slot and no queue, the second request gets 429."""
 
     flags = ("--max-num-seqs", "1", "--max-num-queued-reqs", "0")
 
@@ -415,7 +415,7 @@ class PressureTest(ClientTest):
         self.assertGreaterEqual(refused, 2)
 
     def test_closing_a_stream_frees_its_blocks(self) -> None:
-        """Within 100 ms, by the metric; the best of three, for others use this machine too."""
+        """Blocks are free within 100 ms by the metric, in the best of three runs, because the machine has other load."""
         seconds = []
         for _ in range(3):
             stream = self.long_stream()

@@ -1,4 +1,4 @@
-"""Asks /health again and again, from a process of its own: a busy test does not slow it down."""
+"""Polls /health from a separate process, so that a busy test does not slow it down."""
 
 import multiprocessing
 import socket
@@ -32,7 +32,7 @@ def quantile(values: list[float], share: float) -> float:
 
 
 class HealthProber:
-    """GET /health on a new connection each time, from entering to `stop`."""
+    """Sends GET /health on a new connection each time, until `stop`."""
 
     def __init__(self, port: int, interval_s: float = 0.02) -> None:
         context = multiprocessing.get_context("spawn")

@@ -1,4 +1,4 @@
-"""schemathesis against /openapi.json: no 5xx, answers as described, right requests not refused.
+"""Runs schemathesis on /openapi.json: no 5xx, responses as described, valid requests are not refused.
 
     schemathesis_test.py --quire BINARY [--max-examples N] [--seed N]
 """

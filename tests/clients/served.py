@@ -1,4 +1,4 @@
-"""A `quire serve` of a test's own, on a free port of this machine."""
+"""Runs a `quire serve` for one test, on a free port."""
 
 import os
 import re
@@ -15,7 +15,7 @@ _SAMPLE = re.compile(r"^([a-z_:]+)(?:\{.*\})? (\S+)$")
 
 
 class Served:
-    """Runs from `with` to its end, where SIGTERM must end it with 0."""
+    """Runs from `with` to its end, where SIGTERM must end the server with exit code 0."""
 
     def __init__(self, binary: Path, *flags: str) -> None:
         self._process = subprocess.Popen(
@@ -32,7 +32,7 @@ class Served:
         self.port = int(self.url.rsplit(":", 1)[1])
 
     def _wait_for_url(self) -> str:
-        """The server prints one line, or ends."""
+        """Waits until the server prints its line, or ends."""
         timer = threading.Timer(_START_TIMEOUT_S, self._process.kill)
         timer.start()
         assert self._process.stdout is not None
@@ -77,7 +77,7 @@ class Served:
         return "".join(self._log)
 
     def metrics(self) -> dict[str, float]:
-        """Each sample without its labels; those that differ in labels alone are added up."""
+        """Returns the metrics without labels; values that differ only in their labels are added."""
         with urllib.request.urlopen(self.url + "/metrics", timeout=30) as answer:
             text = answer.read().decode()
         sums: dict[str, float] = {}
@@ -96,7 +96,7 @@ class Served:
         return int(metrics["vllm:num_requests_running"] + metrics["vllm:num_requests_waiting"])
 
     def seconds_until_free(self, timeout_s: float = 10.0) -> float:
-        """How long until no answer is in work and no block is held."""
+        """Returns the seconds until no request runs and no block is in use."""
         begin = time.monotonic()
         while self.num_unfinished() > 0 or self.num_used_blocks() > 0:
             if time.monotonic() - begin > timeout_s:

@@ -1,4 +1,4 @@
-// The main job on real input: the embedded model on its held-out problems. All 500 of them:
+// The embedded model solves a few of its held-out problems. These commands run all 500:
 //   quire eval gsm8k --data models/quire-abacus/heldout.jsonl --num-shots 0
 //   quire eval gsm8k --data models/quire-abacus/heldout.jsonl
 //     --shots models/quire-abacus/shots.jsonl --num-shots 8

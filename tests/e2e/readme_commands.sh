@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every `build/quire …` command that README.md, docs/ and the embedded model's card show in a
-# ```sh block, from the root of the source: what a reader copies must work. Commands that need a
-# checkpoint of the reader's own stand in ```text blocks. Benchmarks take minutes and are left out;
+# ```sh block, from the root of the source, because a reader copies them. Commands that need a
+# checkpoint of the reader are in ```text blocks. Benchmarks are omitted, because they take minutes;
 # evaluations ask fewer questions here.
 #   readme_commands.sh BINARY SOURCE_DIR
 set -euo pipefail

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Holds the packages that docs/install.md lists for running Quire against what the binary links.
+# Compares the packages that docs/install.md lists for running Quire with those the binary links.
 #   runtime_packages.sh BINARY SOURCE_DIR
-# Ends with 77 (skipped, for CTest) on another distribution than the one that the page speaks of.
+# On a distribution other than the page's it exits with 77, which CTest reports as skipped.
 set -euo pipefail
 binary=$1
 page=$2/docs/install.md

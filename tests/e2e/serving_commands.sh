@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs every command that docs/serving.md shows in a ```bash block, in a folder of its own: servers
-# in the background, each until the next one begins, the others one by one. Then holds what the page
-# says of flags and metrics, and the Grafana dashboard, against the binary.
+# Runs every command that docs/serving.md shows in a ```bash block, in a temporary folder: servers
+# in the background, each until the next one begins, and the other commands one by one. Then it
+# compares the page's flags and metrics, and the Grafana dashboard, with the binary.
 #   serving_commands.sh BINARY SOURCE_DIR
-# Ends with 77 (skipped, for CTest) where curl or openssl is missing.
+# If curl or openssl is missing it exits with 77, which CTest reports as skipped.
 set -euo pipefail
 binary=$(realpath "$1")
 source_dir=$(realpath "$2")

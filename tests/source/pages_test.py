@@ -1,4 +1,4 @@
-"""The pages that name files, functions, tests and presets name those that exist, and all of them.
+"""Checks that the files, functions, tests and presets that the pages name exist, and that lists are complete.
 
 docs/life-of-a-request.md   every row of its tables names a file of the tree and a function in it, each
                             file once per table; no table is longer than it says

@@ -1,4 +1,4 @@
-"""Comments, docs and names keep to plain technical English: no new match of prose_patterns.txt."""
+"""Checks that comments, docs and names are plain technical English: no new match of prose_patterns.txt."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""docs/life-of-a-request.md against the calls of a real run: the files of each way, in order, and no other.
+"""Compares docs/life-of-a-request.md with the calls of a real run: its files, in order, and no other.
 
   life_of_a_request_test.py TRACED_BINARY SOURCE_DIR [--print]
 
@@ -6,7 +6,7 @@ The binary is built under ThreadSanitizer with call_trace.cc, which writes the c
 every function by each caller. For each table of the page:
   - every function that a row names is called, and first calls come in the order of the rows;
   - every file of src/ on the stack of a named function has a row: the page leaves no file out.
-Not asked of: src/base (helpers), and rows below src/cuda, which run on a GPU only. --print shows the stacks that
+src/base (helpers) and rows below src/cuda, which run on a GPU only, are exempt. --print shows the stacks that
 the rows lead to, to write the page by.
 """
 

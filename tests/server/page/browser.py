@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through its DevTools protocol: one tab, its keys, and its log."""
+"""Drives a headless Chromium through its DevTools protocol: one tab, its keys, and its log."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ def find_chromium() -> str | None:
 
 
 class Browser:
-    """The process. Its profile is new, and gone afterwards."""
+    """The browser's process, with a new profile that is removed at the end."""
 
     def __init__(self) -> None:
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -99,7 +99,7 @@ class Tab:
                 return message["result"]
 
     def post(self, method: str, **params: Any) -> None:
-        """Without waiting for its answer: from within on_event."""
+        """Sends a command without waiting for its result, for use in on_event."""
         self._post(method, **params)
 
     def _take_event(self, method: str, params: dict[str, Any]) -> None:
@@ -156,7 +156,7 @@ class Tab:
         self.call("Input.dispatchKeyEvent", type="keyUp", **event)
 
     def type(self, text: str) -> None:
-        """Into whatever has the focus."""
+        """Types into the element that has the focus."""
         self.call("Input.insertText", text=text)
 
     def click(self, selector: str) -> None:
@@ -188,7 +188,7 @@ class Tab:
         file.write_bytes(base64.b64decode(image))
 
     def text(self, selector: str) -> str:
-        """Of all that match, as a reader sees it."""
+        """Returns the visible text of all elements that match."""
         return self.evaluate(
             f"[...document.querySelectorAll({json.dumps(selector)})]"
             ".map((node) => node.innerText).join('\\n')"

@@ -1,5 +1,5 @@
-"""The page in a headless Chromium: against a stand-in, where a test says what the server sends, and
-against the real binary with its embedded model.
+"""Tests the page in a headless Chromium: with a stand-in server, whose responses the tests define, and
+with the real binary and its embedded model.
 
     page_test.py --quire BINARY [--screenshot FILE.png] [TEST …]
 """
@@ -73,7 +73,7 @@ options = argparse.Namespace()
 
 
 class PageTest(unittest.TestCase):
-    """What is common to all: opens the page at cls.url; each test has a tab of its own and must leave a clean console."""
+    """Shared by all tests: opens the page at cls.url in a new tab per test, and checks that the console is clean."""
 
     browser: Browser
     url: str
@@ -599,7 +599,7 @@ class ServeTest(PageTest):
 
 
 class KeyTest(PageTest):
-    """With keys, the browser asks its user once, and the page's own calls go through."""
+    """With keys, the browser asks its user once, and the page's own requests succeed."""
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -622,7 +622,7 @@ class KeyTest(PageTest):
 
 
 class Company:
-    """Others who use the server, so that the panel has something to show."""
+    """Other clients of the server, so that the panel shows their load."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -650,7 +650,7 @@ class Company:
 
 
 def take_screenshot(file: Path) -> None:
-    """What README.md shows: a conversation with the embedded model, while others use it too."""
+    """Makes the picture in README.md: a conversation with the embedded model, beside other clients."""
     # The cache is so small that its use is visible.
     server = Serve("--kv-cache-memory", "64M", "--log-level", "warning")
     browser = Browser()

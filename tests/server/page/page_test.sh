@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs page_test.py with what requirements.txt pins, in an environment of its own below WORK_DIR.
-# Ends with 77, which CTest takes for "skipped", where a browser or the packages cannot be had.
+# Runs page_test.py with the packages that requirements.txt pins, in an environment below WORK_DIR.
+# If there is no browser, or the packages cannot be installed, it exits with 77, which CTest reports
+# as skipped.
 #   page_test.sh WORK_DIR [ARGUMENTS of page_test.py …]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,6 +1,6 @@
-"""A server that speaks as `quire serve` does, with answers that a test decides to the byte.
+"""A server with the routes of `quire serve`, whose responses a test defines to the byte.
 
-What it answers to a chat is named by the last message: a key of `_ANSWERS`, or "refused".
+The last message of a chat names its response: a key of `_ANSWERS`, or "refused".
 """
 
 import json
@@ -40,7 +40,7 @@ HOSTILE = (
 
 
 def policy() -> str:
-    """The one that the binary sends, out of its source."""
+    """Returns the policy that the binary sends, read from its source."""
     source = (PAGE_DIR / "page.cc").read_text()
     body = source[source.index("page_security_policy()") :]
     return "".join(re.findall(r'"([^"]*)"', body[: body.index(";\n}")]))
@@ -70,14 +70,14 @@ def _pieces(text: str, size: int) -> list[str]:
 
 
 def _slow() -> Iterator[bytes]:
-    """Goes on until nobody listens."""
+    """Streams until the client disconnects."""
     for i in range(2000):
         yield _chunk({"content": f"word{i} "}, i + 1)
         time.sleep(0.02)
 
 
 def _odd() -> Iterator[bytes]:
-    """Lines end in \\r\\n, comments stand between events, and every byte comes alone."""
+    """Sends lines that end in \\r\\n, comments between events, and every byte by itself."""
     whole = _stream(_pieces("Grüße, 世界 🎈!", 2)).replace(b"\n\n", b"\r\n\r\n: still here\r\n\r\n")
     for at in range(len(whole)):
         yield whole[at : at + 1]
