@@ -1,5 +1,4 @@
-// Measures the cost of constraints at a vocabulary of 128 k. Prints its figures; docs/benchmarks.md
-// quotes them.
+// Measures the cost of constraints at a vocabulary of 128 k tokens, and prints the figures.
 #include <gtest/gtest.h>
 
 #include <algorithm>
