@@ -38,7 +38,7 @@ class ValidateBatchTest : public ::testing::Test {
   }
 };
 
-TEST_F(ValidateBatchTest, AcceptsWhatHoldsTogether) {
+TEST_F(ValidateBatchTest, AcceptsAConsistentBatch) {
   EXPECT_EQ(fault(), "");
 }
 

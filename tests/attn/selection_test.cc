@@ -178,7 +178,7 @@ TEST(IsRagged, WhereTheMeanIsBelowThreeQuartersOfTheLongest) {
   EXPECT_FALSE(of(std::vector<int32_t>(1 << 16, std::numeric_limits<int32_t>::max())));
 }
 
-TEST_F(SelectorTest, ABackendForBothPhasesLeavesToAutoWhatItCannotServe) {
+TEST_F(SelectorTest, ABackendForBothPhasesLeavesUnservedPhasesToAuto) {
   const auto selector = create({.any = "xqa"});
   ASSERT_TRUE(selector.ok()) << selector.status().message();
   EXPECT_THAT(selector->candidates({}), SizeIs(1));
@@ -219,7 +219,7 @@ TEST_F(SelectorTest, RefusesAsTheSetDoes) {
               HasSubstr("`prefill_attention_backend`: must be one of auto, "));
 }
 
-TEST_F(SelectorTest, SaysWhichBackendServesWhatAndWhy) {
+TEST_F(SelectorTest, ReportsWhichBackendServesWhichStepsAndWhy) {
   const auto selector = create("auto", "auto");
   ASSERT_TRUE(selector.ok());
   const DecodeKey keys[] = {{1, 1024}, {2, 1024}, {64, 1024}, {1, 16384}, {64, 16384}};

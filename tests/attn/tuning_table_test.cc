@@ -51,7 +51,7 @@ std::vector<TuningRow> random_rows(std::mt19937& random, int count) {
   return rows;
 }
 
-TEST(TuningTable, ReadsWhatItWrote) {
+TEST(TuningTable, ReadsItsOwnOutput) {
   std::mt19937 random(1);
   for (int round = 0; round < 50; ++round) {
     const std::vector<TuningRow> rows = random_rows(random, 60);
@@ -139,7 +139,7 @@ TEST(TuningTable, ThePartForAShapeDecidesAsTheWhole) {
   }
 }
 
-TEST(TuningTable, OfEquallyFastOnesTheFirstCandidateIsTaken) {
+TEST(TuningTable, EquallyFastBackendsAreChosenByOrder) {
   const TuningPoint point = point_of(16, 1024);
   const TuningTable table(std::vector<TuningRow>{
       {point, "cudnn", 100.0}, {point, "xqa", 100.9}, {point, "native", 101.1}});

@@ -54,7 +54,7 @@ TEST_F(FileTest, RefusesLargeFilesBeforeReading) {
   EXPECT_THAT(text.status().message(), HasSubstr("got 5 bytes, expected at most 4"));
 }
 
-TEST_F(FileTest, RefusesWhatGitLfsHasNotFetched) {
+TEST_F(FileTest, RefusesGitLfsPointers) {
   const auto path = write(
       "version https://git-lfs.github.com/spec/v1\n"
       "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n");
@@ -62,7 +62,7 @@ TEST_F(FileTest, RefusesWhatGitLfsHasNotFetched) {
   EXPECT_THAT(MappedFile::open(path).status().message(), HasSubstr("git lfs pull"));
 }
 
-TEST_F(FileTest, RefusesWhatIsNotARegularFile) {
+TEST_F(FileTest, RefusesOtherThanRegularFiles) {
   EXPECT_EQ(read_file(dir_ / "absent", 4).status().code(), StatusCode::kNotFound);
   EXPECT_THAT(read_file(dir_, 4).status().message(), HasSubstr("not a regular file"));
   const auto fifo = dir_ / "fifo";
@@ -87,7 +87,7 @@ TEST_F(FileTest, ReadsAPipeToItsEnd) {
   EXPECT_THAT(read_file_or_pipe(dir_, 4).status().message(), HasSubstr("or a pipe"));
 }
 
-TEST_F(FileTest, ReadsWhatHasNoSize) {
+TEST_F(FileTest, ReadsFilesWithoutASize) {
   const auto text = read_file("/proc/self/status", 1 << 20);
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text, HasSubstr("Pid:"));

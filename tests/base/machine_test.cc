@@ -5,7 +5,7 @@
 namespace quire {
 namespace {
 
-TEST(FreeCgroupBytes, IsWhatTheLimitLeaves) {
+TEST(FreeCgroupBytes, IsTheLimitMinusTheUse) {
   EXPECT_EQ(free_cgroup_bytes("1000\n", "300\n", ""), 700);
   EXPECT_EQ(free_cgroup_bytes("1000", "1200", ""), 0) << "over the limit";
 }

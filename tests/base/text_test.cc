@@ -46,7 +46,7 @@ TEST(Utf8, ReplacesMaximalInvalidSequences) {
   EXPECT_EQ(replace_invalid_utf8("ok \u00e9"), "ok \u00e9");
 }
 
-TEST(Utf8, CompletePrefixWaitsOnlyForWhatCanStillBecomeACharacter) {
+TEST(Utf8, CompletePrefixWaitsOnlyForValidCharacters) {
   EXPECT_EQ(complete_utf8_prefix("ab\xF0\x9F"), 2U);
   EXPECT_EQ(complete_utf8_prefix("ab\xE0\x80"), 4U);  // never valid, so not awaited
   EXPECT_EQ(complete_utf8_prefix("ab\xFF"), 3U);
@@ -97,7 +97,7 @@ TEST(FindText, IsLinearWhateverTheTextsAre) {
   }
 }
 
-TEST(OneLine, EscapesWhatATerminalObeys) {
+TEST(OneLine, EscapesControlCharacters) {
   EXPECT_EQ(one_line("a\nb\x1b[2J\x7f\xc2\x9b"), "a\\nb\\x1b[2J\\x7f\\x9b");
   EXPECT_EQ(one_line("h\xc3\xa9 \xff"), "h\xc3\xa9 \xef\xbf\xbd");
   EXPECT_LT(one_line(std::string(100000, 'x')).size(), 2100U);

@@ -42,7 +42,7 @@ TEST_P(ThreadPoolTest, WorkersWakeUpAgainAfterSleeping) {
   EXPECT_EQ(sum, 1000);
 }
 
-TEST_P(ThreadPoolTest, AnExceptionIsTheCallersWhoeverThrewIt) {
+TEST_P(ThreadPoolTest, AnExceptionOfAnyThreadReachesTheCaller) {
   ThreadPool pool(GetParam());
   for (int round = 0; round < 200; ++round) {
     const int64_t bad = round % 50;

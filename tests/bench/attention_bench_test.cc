@@ -28,7 +28,7 @@ constexpr AttentionShape kShape = {.num_heads = 64,
                                    .kv = DType::kBF16,
                                    .out = DType::kBF16};
 
-TEST(AttentionGrid, RaggedLengthsAreTheSeedsAndNothingElses) {
+TEST(AttentionGrid, RaggedLengthsDependOnTheSeedAlone) {
   for (const int q_len : {1, 8}) {
     const AttentionWorkload workload = ragged_workload(256, q_len, 4096, 7);
     EXPECT_EQ(workload.kv_lens, ragged_workload(256, q_len, 4096, 7).kv_lens);
@@ -107,7 +107,7 @@ TEST(AttentionGrid, TheTuningGridHasTheQueryLengthsThatAreAskedFor) {
   EXPECT_EQ(use_of(tuning_grid(true).back()), (AttentionUse{.phase = Phase::kPrefill}));
 }
 
-TEST(AttentionGrid, ABenchGridIsWhatIsAskedFor) {
+TEST(AttentionGrid, ABenchGridHasTheRequestedCells) {
   const std::vector<AttentionWorkload> cells = bench_grid(
       {.grid = BenchGrid::kStrict, .num_seqs = {2, 3}, .kv_lens = {4, 100}, .q_lens = {5}});
   ASSERT_THAT(cells, SizeIs(2));  // 5 queries do not fit 4 positions

@@ -19,7 +19,7 @@ TEST(AnswerValue, IsTheLastRunOfDigits) {
   EXPECT_THAT(answer_value("a1b"), Optional(std::string("1")));
 }
 
-TEST(AnswerValue, IsNothingWherePythonRefuses) {
+TEST(AnswerValue, IsNulloptIfPythonRefuses) {
   EXPECT_EQ(answer_value(""), std::nullopt);
   EXPECT_EQ(answer_value("none"), std::nullopt);
   EXPECT_EQ(answer_value("3 007"), std::nullopt);     // a leading zero is a syntax error

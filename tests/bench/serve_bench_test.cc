@@ -168,7 +168,7 @@ ServedResponse answer_of(double sent_s, double first_s, std::vector<double> gaps
   return response;
 }
 
-TEST(BenchServeReport, SumsUpWhatEndedWell) {
+TEST(BenchServeReport, CountsCompletedRequests) {
   std::vector<ServedResponse> responses = {answer_of(0.0, 0.1, {0.02, 0.04}),
                                            answer_of(0.5, 0.3, {0.6}), answer_of(0.0, 0.2, {})};
   responses.emplace_back();  // never ended

@@ -39,7 +39,7 @@ class BenchServe : public ::testing::Test {
   Process server_{{"serve", "--uds", socket_, "--api-key", "k", "--log-level", "warning"}};
 };
 
-TEST_F(BenchServe, MeasuresWhatTheServerGenerates) {
+TEST_F(BenchServe, MeasuresTheServersOutput) {
   const std::string report = scratch("report.json");
   for (const char* endpoint : {"/v1/completions", "/v1/chat/completions"}) {
     const SpawnResult result = run_quire(arguments(
@@ -85,7 +85,7 @@ TEST_F(BenchServe, FollowsATraceAndDialogues) {
   EXPECT_THAT(talked.out, HasSubstr("Total generated tokens:                  10"));
 }
 
-TEST_F(BenchServe, SaysWhatWentWrong) {
+TEST_F(BenchServe, ReportsErrors) {
   const SpawnResult refused = run_quire(arguments({"--model", "quire-abacus", "--vocab-size", "10",
                                                    "--num-prompts", "5", "--api-key", "wrong"}));
   EXPECT_EQ(refused.exit_code, 1);
@@ -95,7 +95,7 @@ TEST_F(BenchServe, SaysWhatWentWrong) {
   EXPECT_EQ(run_quire(arguments({"--dataset-name", "trace"})).exit_code, 2);
 }
 
-TEST_F(BenchServe, CtrlCReportsWhatWasMeasured) {
+TEST_F(BenchServe, CtrlCReportsTheMeasuredPart) {
   Process client(arguments({"--api-key", "k", "--random-input-len", "4", "--random-output-len", "4",
                             "--num-prompts", "1000", "--request-rate", "20", "--ignore-eos"}));
   ::usleep(1'500'000);

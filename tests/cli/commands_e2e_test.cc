@@ -197,7 +197,7 @@ TEST(Usage, MissingFilesAreExitCode1) {
   EXPECT_EQ(run_quire({"eval", "gsm8k", "--data", "/no/such"}).exit_code, 1);
 }
 
-TEST(Usage, WhatDoesNotFitTheModelIsExitCode1) {
+TEST(Usage, SizesThatDoNotFitTheModelExitWith1) {
   const SpawnResult result = run_quire({"generate", "--max-model-len", "1M"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("--max-model-len: must be at most"));
@@ -334,7 +334,7 @@ TEST(Template, StandardInputHasAName) {
             "5");
 }
 
-TEST(Template, AKeyThatIsNearlyKnownIsWarnedOf) {
+TEST(Template, AMisspeltKeyCausesAWarning) {
   const std::string file = scratch_file("empty.jinja", "x");
   const SpawnResult result = run_quire({"template", "--template", file, "--input", "-"},
                                        {.input = R"({"mesages": [], "tool": [], "extra": 5})"});
@@ -345,7 +345,7 @@ TEST(Template, AKeyThatIsNearlyKnownIsWarnedOf) {
   EXPECT_EQ(count_lines(result.err), 2U) << result.err;
 }
 
-TEST(Doctor, SaysWhatTheMachineCanDo) {
+TEST(Doctor, ReportsTheMachine) {
   const SpawnResult result = run_quire({"doctor"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   for (const char* what :
@@ -524,7 +524,7 @@ std::pair<int, std::string> end_after(const std::vector<std::string>& arguments,
   return {process.wait(), err};
 }
 
-TEST_F(Stories, ABenchmarkThatIsInterruptedReportsWhatItFinished) {
+TEST_F(Stories, AnInterruptedBenchmarkReportsItsFinishedPart) {
   const std::string json = scratch_file("partial.json", "");
   const std::vector<std::vector<std::string>> commands = {
       {"bench", "latency", "--num-iters-warmup", "0", "--num-iters", "100000"},
@@ -702,7 +702,7 @@ TEST_F(Stories, BenchThroughputReadsShareGpt) {
   EXPECT_THAT(result.out, HasSubstr("Total num output tokens:  20"));
 }
 
-TEST_F(Stories, BenchRefusesWhatDoesNotFit) {
+TEST_F(Stories, BenchRefusesSizesThatDoNotFit) {
   const SpawnResult result =
       run_quire({"bench", "throughput", "--model", model_.string(), "--num-prompts", "1"});
   EXPECT_EQ(result.exit_code, 1);

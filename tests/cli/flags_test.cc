@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST(Range, SaysWhatItContains) {
+TEST(Range, DescribesItsBounds) {
   const Range top_p = {.min = 0, .max = 1, .min_excluded = true};
   EXPECT_FALSE(top_p.contains(0.0));
   EXPECT_TRUE(top_p.contains(1.0));
@@ -253,7 +253,7 @@ TEST(EngineFlags, AContextHoldsAPromptAndAnAnswer) {
   EXPECT_EQ(config.max_model_len, 2);
 }
 
-TEST(EngineFlags, RefuseWhatIsWrongAndKeepTheDefault) {
+TEST(EngineFlags, RefuseInvalidValuesAndKeepTheDefault) {
   EngineConfig config;
   FlagSet flags;
   add_engine_flags(flags, &config, SeedFlag::kOfEngine);
@@ -301,7 +301,7 @@ TEST(EditDistance, CountsLettersAndSwaps) {
   EXPECT_EQ(edit_distance("chta", "chat"), 1U);
 }
 
-TEST(Nearest, IsWhatMayHaveBeenMeant) {
+TEST(Nearest, IsTheMostSimilarWord) {
   const std::vector<std::string> known = {"chat", "generate", "--help", "--top-p", "--temperature"};
   EXPECT_EQ(nearest("genrate", known), "generate");
   EXPECT_EQ(nearest("--tempurature", known), "--temperature");

@@ -166,7 +166,7 @@ TEST(SamplingFlags, OverrideDefaultsOnlyWhereGiven) {
   EXPECT_FALSE(flags.find("--logit-bias")->set("3").ok());
 }
 
-TEST(SamplingFlags, RefuseWithWhatWasTyped) {
+TEST(SamplingFlags, QuoteTheRefusedValue) {
   SamplingFlags sampling(256);
   FlagSet flags;
   sampling.add_to(flags);

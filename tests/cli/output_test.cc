@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-TEST(EscapeControls, LeavesNothingForATerminalToObey) {
+TEST(EscapeControls, EscapesAllControlCharacters) {
   EXPECT_EQ(escape_controls("a\n\tb é"), "a\n\tb é");
   EXPECT_EQ(escape_controls("\x1b]0;x\x07\r"), "\\x1b]0;x\\x07\\r");
   EXPECT_EQ(escape_controls("\u009b2J\x7f"), "\\x9b2J\\x7f");

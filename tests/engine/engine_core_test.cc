@@ -242,7 +242,7 @@ TEST_F(EngineCoreTest, RefusesRequestsOnceItStops) {
   EXPECT_EQ(core_->submit(std::move(*submission)).code(), StatusCode::kUnavailable);
 }
 
-TEST_F(EngineCoreTest, CountsWhatCallersGot) {
+TEST_F(EngineCoreTest, CountsDeliveredTokens) {
   start({});
   submit().get();
   core_->stop();  // stops after the last step is counted

@@ -186,7 +186,7 @@ TEST_F(EnginePlanTest, SequencesWithRulesAreNoMoreThanAll) {
   EXPECT_THAT(plan(config).status().message(), HasSubstr("max_num_rule_seqs: must be"));
 }
 
-TEST_F(EnginePlanTest, KeepsAReserveForWhatCannotBeKnown) {
+TEST_F(EnginePlanTest, KeepsAReserveForUnknownMemory) {
   const auto plan = this->plan(tiny_config());
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(plan->memory_request.reserve_bytes, kReserve);

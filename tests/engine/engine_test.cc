@@ -181,7 +181,7 @@ TEST(Engine, LogprobsOfOutputAndPrompt) {
   }
 }
 
-TEST(Engine, RefusesWhatIsAtFault) {
+TEST(Engine, RefusesInvalidRequests) {
   const auto engine = make_engine(tiny_config());
   const auto refusal = [&](const Request& request) {
     const auto stream = engine->submit(request);

@@ -19,7 +19,7 @@ MemoryRequest request() {
           .budget = {.free_bytes = int64_t{1} << 30, .kv_share = 0.25}};
 }
 
-TEST(MemoryPlan, TakesWhatAllSequencesNeedAndThePaddingPage) {
+TEST(MemoryPlan, HasBlocksForAllSequencesAndThePaddingPage) {
   const auto plan = plan_memory(request());
   ASSERT_TRUE(plan.ok());
   EXPECT_THAT(plan->num_blocks, ::testing::ElementsAre(4 * 10 + 1));
@@ -51,7 +51,7 @@ TEST(MemoryPlan, WindowsTakeNoMoreThanSequencesHold) {
   EXPECT_THAT(plan_memory(windows)->num_blocks, ::testing::ElementsAre(40));
 }
 
-TEST(MemoryPlan, SaysWhatWouldFit) {
+TEST(MemoryPlan, NamesSizesThatWouldFit) {
   MemoryRequest small = request();
   small.kv_cache_memory = 5 << 20;
   const auto plan = plan_memory(small);
@@ -61,7 +61,7 @@ TEST(MemoryPlan, SaysWhatWouldFit) {
   EXPECT_TRUE(plan_memory(small).ok());
 }
 
-TEST(MemoryPlan, CountsWhatIsTakenBesideTheCache) {
+TEST(MemoryPlan, CountsMemoryBesideTheCache) {
   MemoryRequest heavy = request();
   heavy.weight_bytes = (int64_t{1} << 30) - (8 << 20);
   EXPECT_THAT(plan_memory(heavy).status().message(), ::testing::HasSubstr("`kv_cache_memory`"));

@@ -153,7 +153,7 @@ TEST(RunRequests, KeepsToMaxInFlight) {
   EXPECT_LE(engine.max_running(), 3);
 }
 
-TEST(RunRequests, AnInterruptCancelsWhatRunsAndSkipsTheRest) {
+TEST(RunRequests, AnInterruptCancelsRunningRequestsAndSkipsTheRest) {
   EchoEngine engine;
   const auto results =
       run_requests(engine.port(), requests_of({"stuck", "stuck", "never"}),
@@ -214,7 +214,7 @@ TEST(RunRequests, CountsSamplesInFlight) {
   EXPECT_EQ(results[5].samples.size(), 20U);
 }
 
-TEST(RunRequests, FreesWhatIsDone) {
+TEST(RunRequests, FreesCompletedRequests) {
   EchoEngine engine;
   size_t num_seen = 0;
   const auto results =

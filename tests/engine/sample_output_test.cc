@@ -145,7 +145,7 @@ TEST(SampleOutput, ALongStopCostsNoMoreThanAShortOne) {
   EXPECT_LT(of_long, 8 * of_short) << "a token's cost depends on the length of the stop string";
 }
 
-TEST(SampleOutput, CancellingShowsWhatWasHeldBack) {
+TEST(SampleOutput, CancellingReturnsHeldBackText) {
   SamplingParams params;
   params.stop = {"apples and pears"};
   const auto spec = std::make_shared<const SamplingSpec>(
@@ -435,7 +435,7 @@ TEST(StopString, ACopyReadsAheadByItself) {
   EXPECT_EQ(search.num_held_back(), 0U);
 }
 
-TEST(HeldBack, OnlyWhatCouldStillBecomeAStop) {
+TEST(HeldBack, IsOnlyTheTextThatCouldBecomeAStop) {
   const std::vector<std::string> stops = {"Question", "estate"};
   EXPECT_EQ(held_back("The Quest", stops), 5U);  // "Quest" is longer than "est"
   EXPECT_EQ(held_back("The best", stops), 3U);   // "est"

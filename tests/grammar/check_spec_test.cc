@@ -32,7 +32,7 @@ std::string schema(std::string text) {
   return refusal({.kind = Kind::kJsonSchema, .text = std::move(text)});
 }
 
-TEST(CheckSpec, TakesWhatIsUsual) {
+TEST(CheckSpec, AcceptsUsualSchemas) {
   EXPECT_EQ(regex("^[a-z\\d]+@(?:x|y){1,3}\\.org$"), "");
   EXPECT_EQ(ebnf("root ::= \"a{999999999}(\" [({] b{2,5} # (((\nb ::= \"\\\"(\""), "");
   EXPECT_EQ(schema(R"({"type":"object","properties":{"not":{"type":"string","maxLength":9}}})"),
@@ -95,7 +95,7 @@ TEST(CheckSpec, RefusesEscapesThatWouldBeMisread) {
   EXPECT_THAT(regex("ab\\"), HasSubstr("ends with a backslash"));
 }
 
-TEST(CheckSpec, RefusesWhatWouldNotBeEnforced) {
+TEST(CheckSpec, RefusesKeywordsThatCannotBeEnforced) {
   EXPECT_THAT(schema(R"({"type":"array","uniqueItems":true})"), HasSubstr("uniqueItems"));
   EXPECT_THAT(schema(R"({"properties":{"a":{"not":{}}}})"), HasSubstr("\"not\""));
   EXPECT_EQ(schema(R"({"type":"array","uniqueItems":false,"not":false})"), "");

@@ -36,7 +36,7 @@ std::string repeated(std::string_view text, int count) {
   return out;
 }
 
-TEST(GrammarCompiler, KeepsWhatItCompiled) {
+TEST(GrammarCompiler, CachesCompiledGrammars) {
   GrammarCompiler compiler(*embedded_tokenizer(), kEos);
   EXPECT_TRUE(compiler.compile({.kind = Kind::kRegex, .text = "a+"}).ok());
   EXPECT_TRUE(compiler.compile({.kind = Kind::kRegex, .text = "a+"}).ok());
@@ -112,7 +112,7 @@ TEST(GrammarCompiler, StopEndsCompilationsWhoseOutcomeIsNotKept) {
   EXPECT_TRUE(compiler.compile(known).ok());
 }
 
-TEST(GrammarCompiler, WhatIsInUseIsBoundedInTheCacheOrNot) {
+TEST(GrammarCompiler, GrammarsInUseAreBoundedInAndOutsideTheCache) {
   GrammarLimits limits;
   GrammarCompiler probe(*embedded_tokenizer(), kEos, limits);
   ASSERT_TRUE(probe.compile(choice({"aaaa"})).ok());
@@ -223,7 +223,7 @@ TEST(GrammarCompiler, EqualCompilationsAtOnceShareOne) {
   EXPECT_EQ(compiler.stats().num_hits, 6);
 }
 
-TEST(GrammarCompiler, FindsWhatIsKnownWithoutCompiling) {
+TEST(GrammarCompiler, FindsCachedGrammarsWithoutCompiling) {
   GrammarCompiler compiler(*embedded_tokenizer(), kEos);
   const GrammarSpec good = {.kind = Kind::kRegex, .text = "[a-z]{3}"};
   const GrammarSpec bad = {.kind = Kind::kRegex, .text = "a(b"};
@@ -375,7 +375,7 @@ std::vector<GrammarSpec> hostile_specs() {
   return specs;
 }
 
-TEST(GrammarCompiler, HostileGrammarsCostWhatTheLimitsSay) {
+TEST(GrammarCompiler, HostileGrammarsStayWithinTheLimits) {
   GrammarLimits limits;
   limits.compile_cpu_ns = 300'000'000;
   limits.sequence_burst_ns = 20'000'000;

@@ -21,7 +21,7 @@ std::string plain(std::string_view json) {
   return text.ok() ? *text : text.status().message();
 }
 
-TEST(PlainSchema, AnnotationsSayNothing) {
+TEST(PlainSchema, AnnotationsHaveNoEffect) {
   EXPECT_EQ(plain(R"({"$schema":"x","$id":"y","title":"T","description":"d","default":3,"x-a":{},
                       "examples":[1],"deprecated":true,"type":"string","maxLength":3})"),
             R"({"type":"string","maxLength":3})");
@@ -68,7 +68,7 @@ TEST(PlainSchema, ATypeBesideBranchesIsHandedToThem) {
               HasSubstr("\"type\" beside \"$ref\""));
 }
 
-TEST(PlainSchema, RefusesWhatWouldBePassedOver) {
+TEST(PlainSchema, RefusesKeywordsThatWouldBeIgnored) {
   EXPECT_THAT(plain(R"({"type":"object","properties":{"a":{}},"required":["a"],
                         "additionalProperties":false,"anyOf":[{"properties":{"b":{}}}]})"),
               HasSubstr("\"properties\" beside \"anyOf\""));
@@ -256,7 +256,7 @@ TEST(PlainSchema, SpendsOfTheWorkBudget) {
   EXPECT_THROW((void)plain_schema(schema, {}), BudgetExceeded);
 }
 
-TEST(PlainSchema, WhatIsWrittenLikeAnObjectIsOne) {
+TEST(PlainSchema, PropertiesAndItemsImplyTheirType) {
   EXPECT_EQ(plain(R"({"properties":{"n":{"type":"null"}}})"),
             R"({"type":"object","properties":{"n":{"type":"null"}}})");
   EXPECT_EQ(plain(R"({"items":{"type":"null"}})"), R"({"type":"array","items":{"type":"null"}})");

@@ -88,7 +88,7 @@ TEST(ChatTemplate, ErrorsNameTheLine) {
               StartsWith("[template] line 5: "));
 }
 
-TEST(ChatTemplate, TemplatesCannotChangeWhatTheyAreGiven) {
+TEST(ChatTemplate, TemplatesCannotChangeTheirVariables) {
   const Value variables = Value::dict({{"xs", Value::list({Value::integer(1)})}});
   EXPECT_THAT(error("{{ xs.append(2) }}", variables),
               HasSubstr("'append' of 'list' object is unsafe"));

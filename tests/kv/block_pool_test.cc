@@ -151,7 +151,7 @@ TEST(BlockHash, SeparatesSaltsSizesParentsAndTokens) {
   EXPECT_EQ(all.size(), 8U);
 }
 
-TEST(BlockHash, ExtendsAChainByWhatItLacks) {
+TEST(BlockHash, ExtendsAChainByTheMissingHashes) {
   const std::vector<int32_t> ids = iota_ids(70);
   std::vector<BlockHash> at_once;
   extend_block_hashes("s", 16, ids, 4, at_once);
@@ -217,7 +217,7 @@ TEST(PrefixCache, KeepsTheFirstOfTwoBlocksOfOneHash) {
   cache.check_invariants();
 }
 
-TEST(PrefixCache, ForgetsWhatIsEvicted) {
+TEST(PrefixCache, DropsEvictedBlocks) {
   PrefixCache cache(10);
   const auto hashes = chain(2);
   cache.insert(hashes[0], 1);

@@ -248,7 +248,7 @@ TEST(ModelConfig, GemmasFaultsAreNamed) {
   }
 }
 
-TEST(ModelConfig, EachFaultNamesItsFieldAndWhatWasExpected) {
+TEST(ModelConfig, EachFaultNamesItsFieldAndTheExpectedValue) {
   const std::vector<std::pair<std::string, std::string>> faults = {
       {R"("hidden_size":0)", "hidden_size; got \"0\", expected a whole number from 1"},
       {R"("hidden_size":-1)", "hidden_size"},
@@ -373,7 +373,7 @@ TEST(ModelConfig, RealRopeScalingIsRead) {
   EXPECT_THAT(config.eos_token_ids, ElementsAre(128001, 128008, 128009));
 }
 
-TEST(GenerationConfig, SaysWhatTheFileSays) {
+TEST(GenerationConfig, HasTheValuesOfTheFile) {
   const GenerationConfig config =
       parse_generation_config(R"({"do_sample":true,"temperature":0.6,"top_p":0.9,"top_k":20,)"
                               R"("repetition_penalty":1.05,"eos_token_id":[5,6],"min_p":null})",

@@ -466,7 +466,7 @@ TEST(Fp8Checkpoint, IsTheModelOfItsNumbers) {
   }
 }
 
-TEST(Fp8Checkpoint, WhatDoesNotFitItsFormatIsNamed) {
+TEST(Fp8Checkpoint, NamesTensorsThatDoNotFitTheFormat) {
   ReferenceOps ops;
   const WeightScheme blocks = {DType::kF8E4M3, ScaleLayout::kBlocks, 8, 8};
   ModelLimits limits = small_limits();

@@ -96,7 +96,7 @@ TEST(BatchInputs, KeepsNothingOfTheStepBefore) {
 
 // A query at position 40 with a window of 20 reads back to position 21, so only the second table
 // drops its first page.
-TEST(BatchInputs, EachTableForgetsWhatItsWindowHasLeftBehind) {
+TEST(BatchInputs, EachTableDropsPagesBeforeItsWindow) {
   const std::array<std::vector<int32_t>, 2> blocks = {{{3, 8, 6}, {99, 4, 5}}};
   const std::vector<int32_t> next_tokens = {70};
   constexpr std::array kWindows = {0, 20};

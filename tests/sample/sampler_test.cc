@@ -90,7 +90,7 @@ TEST(Sampler, BrokenLogitsAreAnErrorThatNamesThem) {
   EXPECT_THAT(failure({}, {1, -kNone}), HasSubstr("got infinity"));
 }
 
-TEST(Sampler, RulesThatLeaveNothingAreTheRequestsFault) {
+TEST(Sampler, RulesThatForbidAllTokensFailTheRequest) {
   SamplingParams params = greedy();
   params.allowed_token_ids = {1};
   EXPECT_THAT(failure(params, {1, kNone}, StatusCode::kInvalidArgument),
@@ -104,7 +104,7 @@ TEST(Sampler, RulesComeBeforeGreedy) {
   EXPECT_EQ(sample(state, {3, 1, 2}), 2);
 }
 
-TEST(Sampler, PenaltiesRememberWhatWasSampled) {
+TEST(Sampler, PenaltiesCountSampledTokens) {
   SamplingParams params = greedy();
   params.presence_penalty = 1.5;
   SamplerState state = sampler(params, 3);
@@ -329,7 +329,7 @@ TEST(LogitsRules, BiasComesBeforePenalties) {
   EXPECT_THAT(c.apply({-1, 1}), ElementsAre(1, -1)) << "(-1 + 3) / 2";
 }
 
-TEST(LogitsRules, BiasDoesNotBringBackWhatIsForbidden) {
+TEST(LogitsRules, BiasDoesNotAllowForbiddenTokens) {
   Case c;
   c.params.allowed_token_ids = {0};
   c.params.logit_bias = {{1, 100.F}};

@@ -20,7 +20,7 @@ std::string refusal(void (*change)(SamplingParams&)) {
   return status.message();
 }
 
-TEST(SamplingParams, WhatVllmAllowsIsAllowed) {
+TEST(SamplingParams, AcceptsTheValuesThatVllmAccepts) {
   EXPECT_EQ(refusal([](SamplingParams&) {}), "");
   EXPECT_EQ(refusal([](SamplingParams& p) { p.temperature = 0; }), "");
   EXPECT_EQ(refusal([](SamplingParams& p) { p.top_k = -1; }), "");

@@ -60,14 +60,15 @@ TEST(Policy, BlocksAreRoundedUp) {
   EXPECT_EQ(num_blocks_for(17, 16), 2);
 }
 
-TEST(Policy, RefusesWhatCanNeverFitWithTheNumbers) {
+TEST(Policy, RefusesRequestsThatCanNeverFitWithTheNumbers) {
   SchedulerConfig config;
   config.max_model_len = 100;
   config.tables = {{.num_blocks = 4}};
   const auto refusal = [&](const Sequence& seq) { return check_admissible(seq, config).message(); };
   EXPECT_EQ(refusal(sequence(10, 49)), "");  // 48 tokens in 3 blocks; the last is not computed
   EXPECT_THAT(refusal(sequence(10, 50)), HasSubstr("need 4 KV blocks of 16 tokens; got 3"));
-  EXPECT_THAT(refusal(sequence(10, 101)), HasSubstr("got 101 tokens, expected at most `max_model_len`"));
+  EXPECT_THAT(refusal(sequence(10, 101)),
+              HasSubstr("got 101 tokens, expected at most `max_model_len`"));
   EXPECT_THAT(refusal(sequence(20, 20)), HasSubstr("got 20 prompt tokens, expected fewer than 20"));
   EXPECT_THAT(refusal(sequence(20, -1)), HasSubstr("no room for an output token"));
   EXPECT_THAT(refusal(sequence(0, 20)), HasSubstr("got 0, expected at least 1"));

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(ApiKeys, KnowsItsKeysAsBearerAndAsAPassword) {
+TEST(ApiKeys, FindsKeysAsBearerAndAsPassword) {
   const Result<ApiKeys> keys = ApiKeys::create({"alpha", "beta"}, "");
   ASSERT_TRUE(keys.ok());
   EXPECT_EQ(keys->find("Bearer alpha"), 0);
@@ -81,7 +81,7 @@ TEST(ApiKeys, ReadsAFileOfKeys) {
   EXPECT_FALSE(ApiKeys::create({}, path + ".absent").ok());
 }
 
-TEST(ApiKeys, AKeyOfAFileIsNeverCutToWhatFits) {
+TEST(ApiKeys, AKeyOfAFileIsNeverTruncated) {
   const std::string path = ::testing::TempDir() + "/keys_with_more.txt";
   for (const std::string line : {"passé", "épass", "\xEF\xBB\xBFpass", "pass\x7f", "\1pass"}) {
     std::ofstream(path) << line << '\n';

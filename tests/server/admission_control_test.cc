@@ -12,7 +12,7 @@ StatusCode code_of(const Result<AdmissionTicket>& ticket) {
   return ticket.status().code();
 }
 
-TEST(AdmissionControl, LetsInWhatRunsAndWhatMayWait) {
+TEST(AdmissionControl, AdmitsUpToTheSlotsAndTheQueue) {
   AdmissionControl admission({.max_num_seqs = 2, .max_num_queued_reqs = 1}, 0);
   Result<AdmissionTicket> a = admission.admit(-1, 2, 10);
   Result<AdmissionTicket> b = admission.admit(-1, 1, 10);
@@ -24,7 +24,7 @@ TEST(AdmissionControl, LetsInWhatRunsAndWhatMayWait) {
   EXPECT_EQ(admission.num_admitted(), 2);
 }
 
-TEST(AdmissionControl, RefusesForGoodWhatCanNeverFit) {
+TEST(AdmissionControl, RefusesRequestsThatCanNeverFit) {
   AdmissionControl admission({.max_num_seqs = 2, .max_num_queued_reqs = 1}, 0);
   EXPECT_EQ(code_of(admission.admit(-1, 4, 1)), StatusCode::kInvalidArgument);
 }
@@ -51,7 +51,7 @@ TEST(AdmissionControl, BoundsEachKeyByItself) {
   EXPECT_TRUE(admission.admit(1, 2, 1).ok());
 }
 
-TEST(AdmissionControl, LetsNobodyInOnceClosed) {
+TEST(AdmissionControl, AdmitsNoRequestOnceClosed) {
   AdmissionControl admission({}, 0);
   admission.close();
   EXPECT_EQ(code_of(admission.admit(-1, 1, 1)), StatusCode::kUnavailable);

@@ -59,13 +59,14 @@ TEST(HealthWatchOfPools, ATaskThatDoesNotEndIsFoundOut) {
   EXPECT_TRUE(at(129s).ok());
   const Status stuck = at(131s);
   EXPECT_EQ(stuck.code(), StatusCode::kUnavailable);
-  EXPECT_THAT(stuck.message(), ::testing::HasSubstr("the parsing threads have ended no task for 31 s; 2 tasks are"));
+  EXPECT_THAT(stuck.message(),
+              ::testing::HasSubstr("the parsing threads have ended no task for 31 s; 2 tasks are"));
   release.set_value();
   post_and_wait();
   EXPECT_TRUE(at(132s).ok());
 }
 
-TEST_F(HealthWatchTest, SaysWhatTheEngineSaysOfItself) {
+TEST_F(HealthWatchTest, ReportsTheEnginesHealth) {
   const Status status = watch_.check(unavailable("[cuda] gone"), {}, {});
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_THAT(status.message(), ::testing::HasSubstr("[cuda] gone"));

@@ -88,7 +88,7 @@ TEST_F(ServiceTest, AnswersACompletion) {
   EXPECT_THAT(response.body, HasSubstr(R"("completion_tokens":3)"));
 }
 
-TEST_F(ServiceTest, StreamsWhatComesAndSaysThatItIsDone) {
+TEST_F(ServiceTest, StreamsOutputsAndEndsWithDone) {
   const auto exchange =
       call("POST", "/v1/completions",
            R"({"prompt":"hi","stream":true,"stream_options":{"include_usage":true}})");
@@ -173,7 +173,7 @@ std::string warnings_of(Act act) {
   return ::testing::internal::GetCapturedStderr();
 }
 
-TEST_F(ServiceTest, WhatWasOurFaultIsInTheLogByItsId) {
+TEST_F(ServiceTest, ServerErrorsAreLoggedWithTheRequestsId) {
   const auto ask = [&](const char* id, const char* body) {
     return call("POST", "/v1/completions", body, {{"x-request-id", id}});
   };
@@ -217,7 +217,7 @@ TEST_F(ServiceTest, WhatWasOurFaultIsInTheLogByItsId) {
   EXPECT_EQ(std::ranges::count(log, '\n'), 4) << log;
 }
 
-TEST_F(ServiceTest, WhatWasTheClientsFaultIsNoError) {
+TEST_F(ServiceTest, ClientErrorsAreNotLoggedAsErrors) {
   const std::string log = warnings_of([&] {
     EXPECT_EQ(call("POST", "/v1/completions", "{}")->wait().status, 400);
     EXPECT_EQ(get("/nothing").status, 404);
@@ -269,7 +269,7 @@ TEST_F(ServiceTest, ARequestThatTheEngineRefusesReleasesItsCapacityBeforeTheResp
   EXPECT_EQ(second->wait().status, 400) << "and not 429";
 }
 
-TEST_F(ServiceTest, RefusesWhatCanNeverFitWithTheNumbers) {
+TEST_F(ServiceTest, RefusesRequestsThatCanNeverFitWithTheNumbers) {
   const std::string body = R"({"prompt":")" + std::string(64, 'x') + R"("})";
   const http::Response response = call("POST", "/v1/completions", body)->wait();
   EXPECT_EQ(response.status, 400);
@@ -321,7 +321,7 @@ TEST_F(ServiceTest, ADrainingServerIsHealthyNotReadyAndRefuses) {
   EXPECT_EQ(call("POST", "/v1/completions", R"({"prompt":"a"})")->wait().status, 503);
 }
 
-TEST_F(ServiceTest, WhatIsStillInWorkAtTheEndIsToldSo) {
+TEST_F(ServiceTest, RunningRequestsGetAnErrorAtTheEnd) {
   const auto whole = call("POST", "/v1/completions", R"({"prompt":"hi"})");
   engine_.wait_for(1);
   const auto stream = call("POST", "/v1/completions", R"({"prompt":"hi","stream":true})");
@@ -456,7 +456,7 @@ TEST_F(ServiceTest, TheLogNamesTheFaultAndQuotesNoCall) {
   EXPECT_THAT(log, Not(HasSubstr("secret")));
 }
 
-TEST_F(ServiceTest, TakesTheModelsPathForItsNameAndShowsItToNobody) {
+TEST_F(ServiceTest, AcceptsTheModelsPathAsItsNameAndNeverShowsIt) {
   start({.model_path = "/srv/models/fake"});
   const auto exchange =
       call("POST", "/v1/completions", R"({"model":"/srv/models/fake","prompt":"a"})");
@@ -531,7 +531,7 @@ TEST_F(ServiceTest, AnAnswerWithoutRoomIsRefusedWithItsOwnHeadAndCountedOnce) {
   expect_refusal(generated->wait());
 }
 
-TEST_F(ServiceTest, WhatTheTransportRefusesLooksLikeEveryAnswer) {
+TEST_F(ServiceTest, RefusalsOfTheTransportLookLikeOtherErrors) {
   start({.allowed_origins = {"https://a.example"}});
   const http::Hooks hooks = service_->hooks();
   const http::Request head = {
@@ -622,7 +622,7 @@ TEST_F(ServiceTest, TextsThatWaitToBeTokenizedAreBounded) {
   EXPECT_EQ(call("POST", "/tokenize", R"({"prompt":"a"})")->wait().status, 200);
 }
 
-TEST_F(ServiceTest, WhatCannotFitIsNotTokenized) {
+TEST_F(ServiceTest, TextThatCannotFitIsNotTokenized) {
   std::atomic<int> num_encoded = 0;
   engine_.on_encode_ = [&](std::string_view) { ++num_encoded; };
   const std::string text(65, 'x');  // one byte per token, and 64 fit
@@ -903,7 +903,7 @@ TEST_F(ServiceTest, GrammarsThatWaitTakeFewPlacesAndGiveThemBack) {
   for (const auto& exchange : {compiling, third, fourth}) EXPECT_EQ(exchange->wait().status, 200);
 }
 
-TEST_F(ServiceTest, AGrammarThatTakesLongHoldsUpNobodyElse) {
+TEST_F(ServiceTest, ASlowGrammarDelaysNoOtherRequest) {
   std::promise<void> may_end;
   std::shared_future<void> end(may_end.get_future());
   ServiceConfig config;
@@ -937,7 +937,7 @@ TEST_F(ServiceTest, AGrammarThatTakesLongHoldsUpNobodyElse) {
   EXPECT_EQ(slow->wait().status, 200);
 }
 
-TEST_F(ServiceTest, CallsThatWaitForTheirGrammarAreToldOfTheShutdown) {
+TEST_F(ServiceTest, RequestsThatWaitForTheirGrammarGet503AtShutdown) {
   std::promise<void> prompt_started;
   std::promise<void> stopped;
   ServiceConfig config;

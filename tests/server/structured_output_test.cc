@@ -98,7 +98,7 @@ TEST_F(GrammarQueueTest, BoundsCallsAndTheirAnswers) {
   EXPECT_TRUE(push(0, "h").ok());
 }
 
-TEST_F(GrammarQueueTest, WhatIsRemovedDoesNotRun) {
+TEST_F(GrammarQueueTest, RemovedTasksDoNotRun) {
   EXPECT_TRUE(push(0, "a").ok());
   EXPECT_TRUE(push(0, "b").ok());
   EXPECT_TRUE(queue_.remove("a"));

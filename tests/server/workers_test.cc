@@ -12,7 +12,7 @@
 namespace quire::server {
 namespace {
 
-TEST(WorkerPool, DoesWhatIsPostedAndDropsTheRestAtItsStop) {
+TEST(WorkerPool, RunsTasksAndDropsTheRestWhenStopped) {
   WorkerPool pool(1);
   std::promise<int> done;
   pool.post([&] { done.set_value(7); });
@@ -22,7 +22,7 @@ TEST(WorkerPool, DoesWhatIsPostedAndDropsTheRestAtItsStop) {
   EXPECT_EQ(pool.load().num_waiting, 0U);
 }
 
-TEST(WorkerPool, WhateverATaskThrowsCostsThatTaskAlone) {
+TEST(WorkerPool, AnExceptionOfATaskFailsThatTaskAlone) {
   WorkerPool pool(1);
   std::promise<int> done;
   pool.post([] { throw 7; });

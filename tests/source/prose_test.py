@@ -1,12 +1,13 @@
 """Checks that comments, docs and names are plain technical English: no new match of prose_patterns.txt."""
 
+import ast
 import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-FOLDERS = ("src", "include", "tests", "fuzz", "bench", "examples", "cmake")
+FOLDERS = ("src", "include", "tests", "fuzz", "bench", "examples", "cmake", "scripts", ".ci")
 CODE = {".h", ".cc", ".cu", ".cuh", ".inc"}
 SCRIPTS = {".cmake", ".py", ".sh"}
 COMMENT = re.compile(r"(?:^|\s)//+\s?(.*)$")
@@ -67,6 +68,13 @@ def comments_of(lines: list[str], pattern: re.Pattern[str], place: str) -> list[
     return comments
 
 
+def docstrings_of(source: str, place: str) -> list[Text]:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return [Text(f"{place}:{node.body[0].lineno}", " ".join(ast.get_docstring(node).split()))
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, documented) and ast.get_docstring(node)]
+
+
 def texts_of(root: Path, skip: Path) -> dict[str, list[Text]]:
     texts: dict[str, list[Text]] = {"start": [], "text": [], "name": []}
     for path in files_below(root):
@@ -76,10 +84,13 @@ def texts_of(root: Path, skip: Path) -> dict[str, list[Text]]:
         if path.suffix == ".md":
             texts["text"] += [Text(f"{place}:{n}", line)
                               for n, line in enumerate(path.read_text().splitlines(), 1)]
-        elif path.suffix in CODE or path.suffix in SCRIPTS or path.name == "CMakeLists.txt":
-            lines = path.read_text().splitlines()
+        elif path.suffix in CODE | SCRIPTS or path.name == "CMakeLists.txt" or path.parent.name == ".ci":
+            source = path.read_text()
+            lines = source.splitlines()
             is_code = path.suffix in CODE
             comments = comments_of(lines, COMMENT if is_code else SCRIPT_COMMENT, place)
+            if path.suffix == ".py":
+                comments += docstrings_of(source, place)
             texts["start"] += comments
             texts["text"] += comments
             if is_code:

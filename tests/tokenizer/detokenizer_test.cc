@@ -145,7 +145,7 @@ std::string prompt_text(const Tokenizer& tokenizer, std::span<const int32_t> ids
   return text;
 }
 
-TEST(IncrementalDetokenizer, ContinuesWhatItWasPrimedWith) {
+TEST(IncrementalDetokenizer, ContinuesThePrimedPrompt) {
   std::mt19937 random(2);
   for (const auto& [name, tokenizer] : all_tokenizers()) {
     for (int i = 0; i < 100; ++i) {

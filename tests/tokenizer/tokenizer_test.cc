@@ -28,7 +28,7 @@ std::string error_of(std::string_view json) {
   return tokenizer.ok() ? "" : tokenizer.status().message();
 }
 
-TEST(TokenizerErrors, NameWhatIsNotSupported) {
+TEST(TokenizerErrors, NameTheUnsupportedPart) {
   const auto has = [](const std::string& text, std::string_view part) {
     return text.find(part) != std::string::npos && text.starts_with("[tokenizer] x.json: ") &&
            text.find('\n') == std::string::npos;
@@ -47,7 +47,7 @@ TEST(TokenizerErrors, NameWhatIsNotSupported) {
       has(error_of(R"({"model":{"type":"BPE","vocab":{},"merges":[],"dropout":0.1}})"), "dropout"));
 }
 
-TEST(TokenizerErrors, NameWhatIsBroken) {
+TEST(TokenizerErrors, NameTheFault) {
   EXPECT_EQ(error_of(json_with("decoder", "null")), "");
   EXPECT_NE(error_of("{"), "");
   EXPECT_NE(error_of("[]"), "");
@@ -349,7 +349,7 @@ TEST(HostileText, RulesSpendFromTheTextsBudget) {
 }
 
 // A trie with a cycle, so that a search follows a run of its character to the end.
-TEST(HostileText, ACharsmapSpendsWhatItWalks) {
+TEST(HostileText, ACharsmapChargesItsSearches) {
   std::vector<uint32_t> units(512);
   units[0] = 256U << 10;
   units[256 ^ 'a'] = (uint32_t{'a'} << 10) | 'a';

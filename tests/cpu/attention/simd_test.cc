@@ -167,7 +167,7 @@ TEST(CpuAttentionSupport, NamesEveryReason) {
   }
 }
 
-TEST(CpuAttentionPlan, SplitsOnlyWhatIsLongAndWithinItsBounds) {
+TEST(CpuAttentionPlan, SplitsOnlyLongContextsWithinTheBounds) {
   const AttentionShape shape = testing::make_attention_shape(8, 2, 64, 16, DType::kF16);
   const int num_threads = 4;
   const cpu::WorkSplitter split(shape, num_threads);

@@ -379,7 +379,7 @@ TEST(RopeAndCache, AgreesWithTheDefinition) {
 }
 
 // The cache write gives the bits of the scalar definition, over the whole range of F32.
-TEST(RopeAndCache, StoresWhatTheScalarConversionSays) {
+TEST(RopeAndCache, StoresTheBitsOfTheScalarConversion) {
   constexpr int kHeadDim = 256;
   constexpr int64_t kTokens = 2048;
   std::vector<float> qkv(3 * kHeadDim * kTokens, 0.0F);

@@ -245,7 +245,7 @@ TEST(FlashInferPlan, GivesLongPromptsToFa3) {
   EXPECT_EQ(tiles, expected);
 }
 
-TEST(FlashInferPlan, KeepsFa3ToWhatItCanDo) {
+TEST(FlashInferPlan, UsesFa3OnlyForSupportedShapes) {
   AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
   shape.q = DType::kBF16;
   const auto kernel_of = [](const AttentionShape& of, const Device& device, int32_t q_len) {

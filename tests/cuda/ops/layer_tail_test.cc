@@ -184,7 +184,7 @@ TEST_P(LayerTailTest, OneKernelAgrees) {
   }
 }
 
-TEST_P(LayerTailTest, RefusesWhatItCannot) {
+TEST_P(LayerTailTest, RefusesUnsupportedShapes) {
   if (kernel_ == nullptr) GTEST_SKIP() << "no kernel on this device";
   make({64, 64, 64, 64});
   EXPECT_FALSE(run_fused(Rows(*this, 2, 1).tail()));

@@ -248,7 +248,7 @@ TEST_P(LinearTest, FillsDummyWeightsAsTheHostDoes) {
   }
 }
 
-TEST_P(LinearTest, RefusesWhatDoesNotFit) {
+TEST_P(LinearTest, RefusesShapesThatDoNotFit) {
   std::vector<float> data(64);
   const WeightView mixed[] = {TensorView{data.data(), DType::kF32, {2, 8}},
                               TensorView{data.data(), DType::kF32, {2, 9}}};
@@ -271,7 +271,7 @@ TEST_P(LinearTest, RefusesWhatDoesNotFit) {
 }
 
 // The stream keeps the error of a launch that exceeds the limits.
-TEST_P(LinearTest, NotesWhatFails) {
+TEST_P(LinearTest, KeepsLaunchErrors) {
   make({16, 64});
   ops_->gated_mul(Activation::kSilu, {nullptr, dtype(), {1, int64_t{2} << 33}},
                   {nullptr, dtype(), {1, int64_t{1} << 33}}, stream());

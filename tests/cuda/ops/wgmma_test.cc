@@ -132,7 +132,7 @@ TEST_P(WgmmaTest, GivesTheSameBitsEveryTimeAndInAGraph) {
 
 // Compares a chain in which each product reads the output of the previous kernel, which started
 // early too, with the same chain of kernels that do not overlap.
-TEST_P(WgmmaTest, WaitsForWhatTheKernelBeforeWrites) {
+TEST_P(WgmmaTest, WaitsForThePreviousKernelsOutput) {
   const int64_t rows = 100;
   const int64_t width = 2048;
   const DeviceData weights = device({width, width}, random(width * width, 1));
@@ -160,7 +160,7 @@ TEST_P(WgmmaTest, WaitsForWhatTheKernelBeforeWrites) {
   }
 }
 
-TEST_P(WgmmaTest, TakesOnlyWhatItCanCopy) {
+TEST_P(WgmmaTest, RefusesMatricesThatTmaCannotCopy) {
   const DeviceData memory = blank({64, 128});
   const auto call = [&](int64_t rows, int64_t n, int64_t k, int64_t offset) {
     void* data = memory.as<uint16_t>() + offset;

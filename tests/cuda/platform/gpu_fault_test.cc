@@ -174,7 +174,7 @@ class GpuFault : public testing::GpuTest, public ::testing::WithParamInterface<F
   std::unique_ptr<EngineCore> core_;
 };
 
-TEST_P(GpuFault, FailsWhatRunsAndMarksTheEngine) {
+TEST_P(GpuFault, FailsRunningRequestsAndMarksTheEngine) {
   EXPECT_EQ(submit(5)->last.get_future().get().finish_reason, FinishReason::kLength);
   const auto first = submit(200);
   const auto second = submit(200);

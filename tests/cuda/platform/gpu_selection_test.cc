@@ -102,7 +102,7 @@ std::vector<PositionLogprobs> read_anew(Engine& engine, const Request& request,
   return read;
 }
 
-TEST_P(GpuSelection, TokensAreWorthWhatReadingThemAnewSays) {
+TEST_P(GpuSelection, TokensHaveTheLogprobsOfAPrefill) {
   if (!is_served()) GTEST_SKIP() << "this machine lacks " << GetParam().name;
   const auto engine = make_engine(config_of(GetParam()));
   ASSERT_NE(engine, nullptr);

@@ -524,7 +524,7 @@ TEST(DeviceSampler, DrawsAsOftenAsProbable) {
   EXPECT_LT(chi_square, 33.1);
 }
 
-TEST(DeviceSampler, SaysWhatItAllocates) {
+TEST(DeviceSampler, ReportsItsAllocations) {
   SKIP_WITHOUT_DEVICE();
   const auto mib_of = [](int max_num_seqs, int max_rule_seqs) {
     return DeviceSampler::device_bytes({max_num_seqs, max_rule_seqs, max_num_seqs, 128256, 8192}) >>

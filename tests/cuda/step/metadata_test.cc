@@ -204,7 +204,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
   std::vector<Seq> seqs_;
 };
 
-TEST_P(MetadataTest, DerivesWhatTheHostWould) {
+TEST_P(MetadataTest, DerivesTheHostsValues) {
   for (int step = 0; step < 200 && !HasFailure(); ++step) {
     const BatchPlan plan = random_plan(false);
     const auto num_reqs = static_cast<int>(plan.spans.size());

@@ -85,7 +85,7 @@ TEST(MeasureAttention, TimesF32) {
   }
 }
 
-TEST(MeasureAttention, EndsWhenItIsTold) {
+TEST(MeasureAttention, EndsWhenCancelled) {
   const auto platform = make_cuda_platform({.activation_dtype = DType::kBF16});
   if (!platform.ok()) GTEST_SKIP() << platform.status().message();
   DeviceContext& context = *(*platform)->contexts().front();

@@ -26,7 +26,7 @@ std::string post(const std::string& body) {
          std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
-TEST(Shutdown, WhatItsTimeDoesNotSufficeForIsToldSo) {
+TEST(Shutdown, RequestsBeyondTheDrainTimeoutEndWithAnError) {
   Served server({"--drain-timeout", "0"});
   ASSERT_TRUE(server.is_up());
   const std::string call = R"({"prompt":"a","max_tokens":1000,"n":30,"ignore_eos":true)";
@@ -58,7 +58,7 @@ std::string slow_schema(int id) {
 }
 
 // The compilation of each of these grammars takes 2 s of CPU time.
-TEST(Shutdown, CallsThatWaitForTheirGrammarsAreToldSo) {
+TEST(Shutdown, RequestsThatWaitForGrammarsGet503) {
   constexpr int kNumCalls = 12;
   constexpr int kNumThreads = 2;
   Served server({"--drain-timeout", "0", "--num-grammar-threads", std::to_string(kNumThreads)});

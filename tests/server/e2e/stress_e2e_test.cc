@@ -196,7 +196,7 @@ bool Stress::becomes_idle() const {
   return false;
 }
 
-TEST_P(Stress, AnswersAreThoseOfARequestAloneAndNothingIsLeftBehind) {
+TEST_P(Stress, ResponsesEqualThoseOfARequestAloneAndAllIsFreed) {
   ASSERT_GT(port_, 0);
   for (int kind = 0; kind < kNumKinds; ++kind) {
     const HttpAnswer alone = call(call_of_kind(kind) + "}");

@@ -57,7 +57,7 @@ TEST(HttpDisconnect, LeavesAnAnswerToAHalfClosedClient) {
   EXPECT_EQ(client.receive_rest(), "");
 }
 
-TEST(HttpDisconnect, GivesUpWhatAHalfClosedClientStillWaitsFor) {
+TEST(HttpDisconnect, CancelsRequestsOfAHalfClosedClient) {
   TestServer server;
   HttpClient client = server.connect();
   client.send(get("/hold"));
@@ -122,7 +122,7 @@ TEST(HttpDrain, WaitsForAnswersAndClosesTheRest) {
   EXPECT_EQ(server.num_closed(), 0);
 }
 
-TEST(HttpDrain, DoesNotWaitForWhatHasNotArrived) {
+TEST(HttpDrain, DoesNotWaitForIncompleteRequests) {
   TestServer server;
   HttpClient in_head = server.connect();
   in_head.send("GET /echo HTTP/1.1\r\nHost: a\r\n");
@@ -144,7 +144,7 @@ TEST(HttpDrain, DoesNotWaitForWhatHasNotArrived) {
   reading.join();
 }
 
-TEST(HttpStop, TellsWhoeverIsStillAnswering) {
+TEST(HttpStop, NotifiesHandlersThatStillRespond) {
   TestServer server;
   HttpClient busy = server.connect();
   busy.send(get("/hold"));

@@ -79,7 +79,7 @@ TEST_F(UnixSocket, LeavesOtherFilesAlone) {
   EXPECT_EQ(fs::file_size(path), 8u);
 }
 
-TEST_F(UnixSocket, NamesWhatIsWrongWithAPath) {
+TEST_F(UnixSocket, NamesThePathsFault) {
   config.unix_socket_path = "/" + std::string(200, 'a');
   EXPECT_NE(refusal(config).find("expected at most 107"), std::string::npos) << refusal(config);
   config.unix_socket_path = "/no/such/folder/socket";

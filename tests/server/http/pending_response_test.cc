@@ -112,7 +112,7 @@ TEST(PendingResponse, SendsFromTheWritersThreadWhereTheConnectionRests) {
   EXPECT_EQ(f.state, PendingResponse::State::kWhole);
 }
 
-TEST(PendingResponse, CountsWhatIsBeingWrittenAgainstTheLimit) {
+TEST(PendingResponse, CountsBytesBeingWrittenTowardsTheLimit) {
   Fixture f({.max_buffered_bytes = 300});
   f.exchange->start_stream(200, "text/plain", {});
   f.take_body();

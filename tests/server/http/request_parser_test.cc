@@ -118,7 +118,7 @@ TEST(RequestParser, TellsOfExpectationBeforeTheBody) {
   EXPECT_EQ(refusal(post("Expect: miracles\r\nContent-Length: 2\r\n\r\n")), 417);
 }
 
-TEST(RequestParser, RefusesWhatIsNoHttp) {
+TEST(RequestParser, RefusesOtherProtocols) {
   EXPECT_EQ(refusal("\x16\x03\x01\x02"), 400) << "TLS on a plain port fails at once";
   EXPECT_EQ(refusal("hello\r\n\r\n"), 400);
   EXPECT_EQ(refusal("GET /\r\n\r\n"), 400);
@@ -204,7 +204,7 @@ TEST(RequestParser, TheTargetsHostHoldsOverTheField) {
   EXPECT_EQ(parse("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n").header("host"), "localhost");
 }
 
-TEST(RequestParser, OfSeveralKeysNoneHolds) {
+TEST(RequestParser, RefusesSeveralKeys) {
   EXPECT_EQ(refusal("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\n"
                     "authorization: Bearer b\r\n\r\n"),
             400);

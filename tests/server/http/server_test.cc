@@ -143,7 +143,7 @@ TEST(HttpServer, OutlivesFaultsOfHandlers) {
   EXPECT_EQ(client.get("/echo").status, 200);
 }
 
-TEST(HttpServer, SaysWhatIsWrongAndCloses) {
+TEST(HttpServer, NamesTheErrorAndCloses) {
   TestServer server;
   const std::vector<std::pair<std::string, int>> cases = {
       {"nonsense\r\n\r\n", 400},

@@ -85,7 +85,7 @@ TEST(HttpStream, IsCutWhenDropped) {
   EXPECT_FALSE(answer.is_whole);
 }
 
-TEST(HttpStream, OfASlowReaderIsCancelled) {
+TEST(HttpStream, IsCancelledIfTheBufferIsFull) {
   ServerConfig config = any_port();
   config.limits.max_buffered_bytes = 64 << 10;
   TestServer server(config);
@@ -110,7 +110,7 @@ TEST(HttpStream, OfASlowReaderIsCancelled) {
   EXPECT_TRUE(eventually([&] { return server.stats().num_open == 1; }));
 }
 
-TEST(HttpStream, OfAReaderThatTakesNothingEndsInTime) {
+TEST(HttpStream, EndsIfTheClientReadsNothing) {
   ServerConfig config = any_port();
   config.limits.max_buffered_bytes = 64 << 20;
   config.limits.write_timeout = milliseconds(100);
@@ -123,7 +123,7 @@ TEST(HttpStream, OfAReaderThatTakesNothingEndsInTime) {
   EXPECT_EQ(server.stats().num_timeouts, 1);
 }
 
-TEST(HttpStream, OfAReaderThatTakesALittleGoesOn) {
+TEST(HttpStream, ContinuesForASlowReader) {
   ServerConfig config = any_port();
   config.limits.write_timeout = milliseconds(700);
   TestServer server(config);

@@ -104,7 +104,7 @@ TEST_F(Tls, ReadsAChangedPairAndKeepsTheLastGoodOne) {
   EXPECT_TRUE(eventually([&] { return served() == "third"; }));
 }
 
-TEST_F(Tls, APipeInAFilesPlaceHoldsUpNobody) {
+TEST_F(Tls, APipeInPlaceOfAFileDelaysNoOtherConnection) {
   TestServer server(config);
   const auto served = [&] { return HttpClient::tls(server.port()).peer_certificate(); };
   EXPECT_EQ(served(), "first");

@@ -152,7 +152,7 @@ TEST(ParseCompletion, EchoesWithoutMakingAnything) {
   EXPECT_THAT(refusal(R"({"prompt": "a", "max_tokens": 0})"), HasSubstr("max_tokens: "));
 }
 
-TEST(ParseCompletion, NamesTheFieldAndWhatItExpected) {
+TEST(ParseCompletion, NamesTheFieldAndTheExpectedValue) {
   EXPECT_EQ(refusal(R"({"prompt": "a", "top_p": 2})"),
             "top_p: [request] top_p; got 2, expected a number in (0, 1]");
   EXPECT_EQ(refusal(R"({"prompt": "a", "n": "2"})"),
@@ -180,7 +180,7 @@ TEST(ParseCompletion, NamesTheFieldAndWhatItExpected) {
   EXPECT_THAT(refusal(R"({"prompt": "a", "min_tokens": 20})"), HasSubstr("min_tokens: "));
 }
 
-TEST(ParseCompletion, RefusesWhatItDoesNotDo) {
+TEST(ParseCompletion, RefusesUnsupportedFields) {
   EXPECT_THAT(refusal(R"({"prompt": "a", "suffix": "b"})"), HasSubstr("suffix: "));
   EXPECT_THAT(refusal(R"({"prompt": "a", "n": 2, "best_of": 3})"), HasSubstr("best_of: "));
   EXPECT_THAT(refusal(R"({"prompt": "a", "use_beam_search": true})"),
@@ -197,7 +197,7 @@ TEST(ParseCompletion, RefusesWhatItDoesNotDo) {
               HasSubstr("truncate_prompt_tokens: "));
 }
 
-TEST(ParseCompletion, CapsWhatAHostileBodyHas) {
+TEST(ParseCompletion, BoundsAHostileBody) {
   const auto list = [](size_t num, std::string_view item) {
     std::string text = "[";
     for (size_t i = 0; i < num; ++i) text += (i > 0 ? "," : "") + std::string(item);

@@ -77,7 +77,7 @@ TEST(CompletionBody, IsOpenAIs) {
                       std::string(kUsageJson) + "}");
 }
 
-TEST(CompletionBody, SaysWhatStoppedIt) {
+TEST(CompletionBody, NamesTheStopReason) {
   const auto stop_reason = [](std::string reason) {
     const Choice choice = {.token_ids = {},
                            .logprobs = {},
@@ -118,7 +118,7 @@ TEST(CompletionBody, HasLogprobsWithTheEcho) {
               HasSubstr(R"("tokens":["token_id:1","token_id:2","token_id:3","token_id:4"])"));
 }
 
-TEST(CompletionBody, ShowsThePromptAloneWhenNothingIsMade) {
+TEST(CompletionBody, ShowsOnlyThePromptWithoutOutput) {
   CompletionRequest request = completion_request(0);
   request.echo = request.echo_only = true;
   request.return_token_ids = true;

@@ -220,7 +220,7 @@ TEST(OutputParser, ReadsForcedCalls) {
 
 // Wherever max_tokens cuts the text, the result has the recognized calls, the last one's arguments
 // as far as they go, and no content.
-TEST(OutputParser, OfAForcedCallThatIsCutNothingIsContent) {
+TEST(OutputParser, AForcedCallThatIsCutHasNoContent) {
   OutputParserConfig config = config_of("hermes");
   config.forced = ForcedCall::kAny;
   const std::string one = "[   {\n \"name\": \"add\", \"parameters\": {\"a\": 1}}";
