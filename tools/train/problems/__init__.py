@@ -1,7 +1,8 @@
 """Word problems in GSM8K's format. Importing the themes registers their families."""
 
 from . import (  # noqa: F401
-    classroom, earnings, errands, generations, journeys, kitchen, prices, timetables)
+    classroom, earnings, errands, generations, journeys, kitchen, portions, prices,
+    timetables)
 from . import (  # noqa: F401
     farm, food, home, money, school, sharing, shopping, sports, time_and_age, travel, workshop)
 from . import animals, building, counting, games, gardening, health  # noqa: F401

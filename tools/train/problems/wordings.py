@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -84,7 +85,8 @@ def tell(d: Draw, *parts: Sequence[str] | str) -> str:
 
 
 def capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """The text with a capital letter at the beginning of each sentence."""
+    return re.sub(r"(^|[.?!] )[a-z]", lambda match: match[0].upper(), text)
 
 
 def grouped(d: Draw, number: int) -> str:
