@@ -97,7 +97,7 @@ TEST(ReorderBatch, HoldsItsPropertiesOnRandomBatches) {
       ASSERT_LE(q_len, range.max_q_len);
       ASSERT_LE(kv_lens[static_cast<size_t>(order[i])], range.max_kv_len);
     }
-    ASSERT_FALSE(decode.num_reqs == 0 && short_one_left) << "some short length is always taken";
+    ASSERT_FALSE(decode.num_reqs == 0 && short_one_left) << "some short length is always served";
   }
 }
 

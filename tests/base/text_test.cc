@@ -33,7 +33,7 @@ TEST(Utf8, RefusesOverlongSurrogatesAndTooLarge) {
        {"\xC0\x80"sv, "\xC1\xBF"sv, "\xE0\x80\x80"sv, "\xED\xA0\x80"sv, "\xF0\x80\x80\x80"sv,
         "\xF4\x90\x80\x80"sv, "\xF5"sv, "\x80"sv, "\xFF"sv}) {
     EXPECT_FALSE(is_valid_utf8(bad));
-    EXPECT_EQ(decode_utf8(bad).num_bytes, 1) << "only a valid prefix is consumed together";
+    EXPECT_EQ(decode_utf8(bad).num_bytes, 1) << "only a valid prefix is consumed at once";
   }
 }
 

@@ -52,7 +52,7 @@ TEST_P(ThreadPoolTest, AnExceptionOfAnyThreadReachesTheCaller) {
     EXPECT_THROW(pool.parallel_for(50, work), std::runtime_error);
     std::atomic<int> sum = 0;
     pool.parallel_for(50, [&](int64_t) { ++sum; });
-    ASSERT_EQ(sum, 50) << "a region after one that failed";
+    ASSERT_EQ(sum, 50) << "a region after a failed one";
   }
 }
 

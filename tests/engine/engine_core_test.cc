@@ -141,7 +141,8 @@ TEST_F(EngineCoreTest, NoMemoryFailsAllAndEndsNothingElse) {
   auto second = submit();
   EXPECT_EQ(first.get().error.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(second.get().finish_reason, FinishReason::kError);
-  EXPECT_EQ(core_->health().code(), StatusCode::kUnavailable) << "for good: not to be tried again";
+  EXPECT_EQ(core_->health().code(), StatusCode::kUnavailable)
+      << "the error is permanent, so clients must not retry";
   EXPECT_THAT(core_->health().message(), ::testing::HasSubstr("a step failed"));
   EXPECT_EQ(submit().get().finish_reason, FinishReason::kError);
 }
@@ -216,7 +217,8 @@ TEST_F(EngineCoreTest, AFailureReachesAllRequestsEvenIfACallbackThrows) {
   go.set_value();
   EXPECT_EQ(first.get().finish_reason, FinishReason::kError);
   EXPECT_EQ(second.get().finish_reason, FinishReason::kError);
-  EXPECT_EQ(submit().get().error.code(), StatusCode::kUnavailable) << "the engine thread lives";
+  EXPECT_EQ(submit().get().error.code(), StatusCode::kUnavailable)
+      << "the engine thread still runs";
 }
 
 TEST_F(EngineCoreTest, StopsWhereACallbackThrowsAtItsCancellation) {

@@ -90,7 +90,7 @@ TEST(MemoryPlan, AbsurdSizesAreRefusedOrBoundedByTheMemory) {
   many.max_num_seqs = 1 << 26;  // 2^20 blocks each: 2^64 bytes
   const auto plan = plan_memory(many);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(plan->kv_bytes, int64_t{1} << 40) << "all of its share";
+  EXPECT_EQ(plan->kv_bytes, int64_t{1} << 40) << "the cache gets its whole share";
 }
 
 TEST(Footprint, StaysAtTheLargestSizeWhereAProductPasses63Bits) {

@@ -67,7 +67,8 @@ class GrammarWalk : public ::testing::TestWithParam<NamedTokenizer> {
       check(walk.text);
       if (HasFatalFailure()) return;
     }
-    EXPECT_GT(num_ended, num_walks / 2) << spec.text << " is not ended by " << unfinished;
+    EXPECT_GT(num_ended, num_walks / 2)
+        << spec.text << " has too few ends; unfinished: " << unfinished;
   }
 
   std::shared_ptr<const Tokenizer> tokenizer_;

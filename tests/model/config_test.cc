@@ -113,11 +113,12 @@ TEST(ModelConfig, EverySpellingOfRopeScalingIsOne) {
 
 TEST(ModelConfig, WindowsAreTheFamilys) {
   const char* window = R"("sliding_window":32)";
-  EXPECT_THAT(decoder(window).layer_windows, Each(0)) << "Llama has none";
+  EXPECT_THAT(decoder(window).layer_windows, Each(0)) << "Llama has no windows";
   EXPECT_THAT(decoder(window, "MistralForCausalLM").layer_windows, Each(32));
   EXPECT_THAT(decoder(R"("sliding_window":null)", "MistralForCausalLM").layer_windows, Each(0));
   EXPECT_THAT(decoder("", "MistralForCausalLM").layer_windows, Each(4096));
-  EXPECT_THAT(decoder(window, "Qwen2ForCausalLM").layer_windows, Each(0)) << "not asked for";
+  EXPECT_THAT(decoder(window, "Qwen2ForCausalLM").layer_windows, Each(0))
+      << "use_sliding_window is not set";
   EXPECT_THAT(decoder(R"("sliding_window":32,"use_sliding_window":true,"max_window_layers":3)",
                       "Qwen2ForCausalLM")
                   .layer_windows,
@@ -188,7 +189,7 @@ TEST(ModelConfig, ReadsTheTextModelOfAMultimodalGemma3) {
       R"("rope_scaling":{"factor":8.0,"rope_type":"linear"}}})";
   const auto config = parse_model_config(json, "config.json");
   ASSERT_TRUE(config.ok()) << config.status().message();
-  EXPECT_EQ(config->vocab_size, 262208) << "the class's default, as published files leave it out";
+  EXPECT_EQ(config->vocab_size, 262208) << "the class's default, which published files omit";
   EXPECT_EQ(config->longest_model_len, 131072);
   EXPECT_EQ(config->dtype, DType::kBF16);
   EXPECT_THAT(config->eos_token_ids, ElementsAre(1, 106));

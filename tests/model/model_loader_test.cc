@@ -136,7 +136,7 @@ TEST(ModelLoader, AsksForTheCheckpointsNames) {
     EXPECT_TRUE(weights.has(name)) << name;
   }
   EXPECT_EQ(load_error(small_config(), weights), "");
-  EXPECT_TRUE(weights.held_.empty()) << "all memory of the source is given back";
+  EXPECT_TRUE(weights.held_.empty()) << "all memory of the source is released";
 }
 
 TEST(ModelLoader, AsksForBiasesAndNormsOfTheFamily) {

@@ -133,7 +133,7 @@ TEST(GumbelMax, TheFirstPassOverAVocabularyChangesNothing) {
     std::ranges::reverse(all);
     ASSERT_EQ(sample_gumbel_max(logits, max_logit, temperature, noise),
               sample_gumbel_max(all, noise))
-        << "order matters";
+        << "the order matters";
   }
 }
 

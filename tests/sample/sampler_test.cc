@@ -52,7 +52,7 @@ std::string failure(const SamplingParams& params, std::vector<float> logits,
   PositionLogprobs logprobs;
   const Status status = state.sample(logits, {}, token_id, logprobs);
   EXPECT_EQ(status.code(), code);
-  EXPECT_EQ(state.last_token(), 0) << "nothing is remembered of a failure";
+  EXPECT_EQ(state.last_token(), 0) << "a failure leaves no state";
   return status.message();
 }
 
@@ -202,7 +202,7 @@ TEST(Sampler, AMaskLeavesItsTokensAloneAndTheLogProbabilitiesAsTheyWere) {
     PositionLogprobs logprobs;
     ASSERT_TRUE(state.sample(copy, mask, token_id, logprobs).ok());
     EXPECT_EQ(token_id, expected);
-    EXPECT_EQ(logprobs.at(1).token_id, 39) << "of the model, before the mask";
+    EXPECT_EQ(logprobs.at(1).token_id, 39) << "logprobs are the model's, before the mask";
   }
 }
 

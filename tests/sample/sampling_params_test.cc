@@ -30,7 +30,8 @@ TEST(SamplingParams, AcceptsTheValuesThatVllmAccepts) {
   EXPECT_EQ(refusal([](SamplingParams& p) { p.min_tokens = p.max_tokens; }), "");
   EXPECT_EQ(refusal([](SamplingParams& p) { p.logprobs = 0, p.prompt_logprobs = 20; }), "");
   EXPECT_EQ(refusal([](SamplingParams& p) { p.logit_bias = {{0, -100.F}, {99, 100.F}}; }), "");
-  EXPECT_EQ(refusal([](SamplingParams& p) { p.max_tokens = 1 << 30; }), "") << "capped elsewhere";
+  EXPECT_EQ(refusal([](SamplingParams& p) { p.max_tokens = 1 << 30; }), "")
+      << "it is not bounded here";
 }
 
 TEST(SamplingParams, EachRefusalNamesItsField) {

@@ -37,7 +37,7 @@ TEST(Policy, TokensDueCountThoseInFlight) {
   EXPECT_EQ(num_tokens_due(seq, 4), 6);
   seq.num_scheduled = 10, seq.num_in_flight = 1;
   EXPECT_EQ(num_tokens_due(seq, 0), 1);
-  EXPECT_EQ(num_tokens_due(seq, 4), 5) << "a token and the drafts behind it";
+  EXPECT_EQ(num_tokens_due(seq, 4), 5) << "a token and its drafts";
   seq.num_scheduled = 20, seq.num_in_flight = 3;
   EXPECT_EQ(num_tokens_due(seq, 4), 0) << "the last token is certainly in flight";
 }

@@ -24,13 +24,13 @@ TEST_F(SchedulerTest, PreemptsTheLastInRankWhenBlocksRunOut) {
   EXPECT_EQ(seq(b).num_output_tokens(), 3);
   EXPECT_EQ(scheduler().stats().num_preemptions, 1);
   while (seq(a).num_output_tokens() < 20) step();
-  EXPECT_EQ(seq(b).state, SeqState::kWaiting) << "its 3 blocks are not there";
+  EXPECT_EQ(seq(b).state, SeqState::kWaiting) << "its 3 blocks are not available";
   scheduler().finish(a);
   const BatchPlan back = step();
   ASSERT_THAT(back.slots_added, SizeIs(1));
   EXPECT_EQ(back.slots_added[0].token_ids.size(), 33U) << "prompt and output";
   EXPECT_EQ(back.slots_added[0].num_prompt_tokens, 30);
-  EXPECT_EQ(seq(b).num_cached_tokens, 0) << "of the first admission";
+  EXPECT_EQ(seq(b).num_cached_tokens, 0) << "counted at the first admission";
 }
 
 TEST_F(SchedulerTest, APreemptedSequenceWaitsForItsTokensInFlight) {
@@ -42,7 +42,7 @@ TEST_F(SchedulerTest, APreemptedSequenceWaitsForItsTokensInFlight) {
   EXPECT_EQ(parts(plans[2]), (Parts{{a, 1}}));
   EXPECT_EQ(seq(b).num_in_flight, 2);
   scheduler().finish(a);
-  EXPECT_TRUE(schedule().empty()) << "b may not come back yet, and c may not overtake it";
+  EXPECT_TRUE(schedule().empty()) << "b must not resume yet, and c must not overtake it";
   for (const BatchPlan& plan : plans) complete(plan);
   EXPECT_EQ(seq(b).num_output_tokens(), 2);
   EXPECT_EQ(parts(schedule()), (Parts{{b, 17}, {c, 2}})) << "its first block is still cached";
@@ -155,7 +155,7 @@ TEST_F(SchedulerTest, AConstrainedSequenceIsPreemptedWhileItsTokenIsInFlight) {
   EXPECT_EQ(seq(a).num_in_flight, 1);
   complete(first);
   complete(second);
-  EXPECT_EQ(seq(a).num_output_tokens(), 1) << "the token in flight is its own still";
+  EXPECT_EQ(seq(a).num_output_tokens(), 1) << "the token in flight still belongs to it";
   scheduler().finish(urgent);
   EXPECT_EQ(parts(step()), (Parts{{a, 5}}));
 }
@@ -206,7 +206,8 @@ TEST_F(SchedulerTest, PriorityPreemptsForARuleTable) {
   EXPECT_EQ(seq(b).state, SeqState::kWaiting);
   EXPECT_EQ(scheduler().stats().num_preemptions, 1);
   const SeqId late = add(4, 10, {.has_rules = true});
-  EXPECT_EQ(parts(step()), (Parts{{urgent, 1}, {a, 1}, {c, 1}})) << "late does not outrank it";
+  EXPECT_EQ(parts(step()), (Parts{{urgent, 1}, {a, 1}, {c, 1}}))
+      << "`late` does not rank before it";
   scheduler().finish(urgent);
   EXPECT_EQ(parts(step()), (Parts{{a, 1}, {c, 1}, {late, 4}}));
 }

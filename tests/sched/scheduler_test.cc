@@ -201,13 +201,13 @@ TEST_F(SchedulerTest, BlocksForDraftsThatWereNotAcceptedAreGivenBack) {
   EXPECT_EQ(first.spans[0].num_drafts, 4);
   EXPECT_THAT(first.token_ids, Each(kPlaceholderToken));
   EXPECT_EQ(second.spans[0].num_computed, 19) << "an upper bound";
-  EXPECT_EQ(seq(id).num_in_flight, 2) << "steps, not tokens";
+  EXPECT_EQ(seq(id).num_in_flight, 2) << "it counts steps, not tokens";
   EXPECT_THAT(seq(id).tables[0].ids, SizeIs(2));
   complete(first, 0);
   EXPECT_EQ(seq(id).num_output_tokens(), 2);
   EXPECT_EQ(seq(id).num_scheduled, 20);
   complete(second, 0);
-  EXPECT_EQ(seq(id).num_scheduled, 16) << "exact: nothing is in flight";
+  EXPECT_EQ(seq(id).num_scheduled, 16) << "exact, because nothing is in flight";
   EXPECT_THAT(seq(id).tables[0].ids, SizeIs(1)) << "the second block holds no token";
   const BatchPlan third = schedule();
   ASSERT_THAT(third.block_appends, SizeIs(1));
@@ -222,7 +222,7 @@ TEST_F(SchedulerTest, ASpanEndsWhereTheSequenceMust) {
   const SeqId id = add(30, 3);
   step();
   const BatchPlan plan = schedule();
-  EXPECT_EQ(plan.spans[0].num_blocks, 2) << "drafts behind the last token have no place";
+  EXPECT_EQ(plan.spans[0].num_blocks, 2) << "drafts after the last token have no KV slot";
   const BatchPlan next = schedule();
   complete(plan, 4);
   EXPECT_EQ(seq(id).num_output_tokens(), 3);

@@ -36,7 +36,7 @@ TEST(AdmissionControl, BoundsThePromptsThatWaitButNeverOneAlone) {
   EXPECT_EQ(code_of(admission.admit(-1, 1, 1)), StatusCode::kResourceExhausted);
   big->start_prompt(4000);
   EXPECT_EQ(code_of(admission.admit(-1, 1, 1)), StatusCode::kResourceExhausted)
-      << "1000 still wait";
+      << "1000 sequences still wait";
   big->start_prompt(1000);
   EXPECT_TRUE(admission.admit(-1, 1, 60).ok());
   const Result<AdmissionTicket> waiting = admission.admit(-1, 1, 60);

@@ -22,7 +22,7 @@ class HealthWatchTest : public ::testing::Test {
 TEST_F(HealthWatchTest, IdleIsHealthyForever) {
   EXPECT_TRUE(at(0s, 5, 0).ok());
   EXPECT_TRUE(at(1000s, 5, 0).ok());
-  EXPECT_TRUE(at(1001s, 5, 1).ok()) << "work has only just come";
+  EXPECT_TRUE(at(1001s, 5, 1).ok()) << "the work has just arrived";
 }
 
 TEST_F(HealthWatchTest, WorkWithoutAStepIsNot) {

@@ -349,7 +349,7 @@ TEST_F(ServiceTest, AnUnhealthyEngineShows) {
   for (const char* path : {"/health", "/ready"}) {
     const http::Response response = get(path);
     EXPECT_EQ(response.status, 503);
-    EXPECT_THAT(response.body, Not(HasSubstr("cuda"))) << "anyone may ask";
+    EXPECT_THAT(response.body, Not(HasSubstr("cuda"))) << "the route needs no key";
   }
 }
 
@@ -764,7 +764,7 @@ TEST_F(ServiceTest, TokenizingIsNoPartOfHealth) {
   const auto prompt = call("POST", "/v1/completions", R"({"prompt":"a"})");
   EXPECT_EQ(get("/health").status, 200);
   std::this_thread::sleep_for(kLonger);
-  EXPECT_EQ(get("/health").status, 503) << "answers are held up";
+  EXPECT_EQ(get("/health").status, 503) << "responses are delayed";
   may_end.set_value();
   EXPECT_EQ(text->wait().status, 200);
   engine_.wait_for(1);
@@ -834,7 +834,7 @@ TEST_F(ServiceTest, ANameThatIsNotTheServersIsRefusedBeforeItsBody) {
   EXPECT_EQ(refused->status, 403);
   end();
   start();
-  EXPECT_EQ(get("/v1/models", {{"host", "any.example"}}).status, 200) << "not asked for";
+  EXPECT_EQ(get("/v1/models", {{"host", "any.example"}}).status, 200) << "the host is not checked";
 }
 
 TEST_F(ServiceTest, ThePageLoadsNothingFromElsewhere) {

@@ -54,7 +54,7 @@ constexpr bool kIsSanitized = false;
 #endif
 
 TEST(WorkerPool, SaysThatTheSystemHasNoMoreThreads) {
-  if (kIsSanitized) GTEST_SKIP() << "a limit of addresses leaves a sanitizer none";
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer cannot run with a limit on address space";
   EXPECT_EXIT(start_more_threads_than_fit(), ::testing::ExitedWithCode(0), "said so");
 }
 

@@ -62,7 +62,7 @@ TEST_F(CheckpointTest, KnowsTypesFromTheHeaders) {
   auto checkpoint = Checkpoint::open(directory_).value();
   EXPECT_EQ(checkpoint->dtype_of("w"), DType::kF8E4M3);
   EXPECT_EQ(checkpoint->dtype_of("w.scale"), DType::kBF16);
-  EXPECT_EQ(checkpoint->dtype_of("ids"), std::nullopt) << "a type that no model computes with";
+  EXPECT_EQ(checkpoint->dtype_of("ids"), std::nullopt) << "no model computes with this type";
   EXPECT_EQ(checkpoint->dtype_of("b"), std::nullopt);
   EXPECT_EQ(checkpoint->tensor("w", {2, 2})->as<uint8_t>()[3], 3);
 }

@@ -101,7 +101,8 @@ TEST(TokenizerErrors, ADecoderMustNotBlowATokenUp) {
             "[tokenizer] x.json: the decoder's Replace parts turn one byte into 1024; expected at "
             "most 64");
   EXPECT_NE(error_of(replacing(16, "a")), "");
-  EXPECT_EQ(error_of(replacing(16, std::string(32, 'b'))), "") << "as long as what it replaces";
+  EXPECT_EQ(error_of(replacing(16, std::string(32, 'b'))), "")
+      << "it is as long as the replaced text";
 }
 
 TEST(TokenizerErrors, EveryTruncationOfAModelIsRefusedOrWhole) {

@@ -283,7 +283,7 @@ class RopeAndCacheRun {
       if (kv_slots_[t] < 0) continue;
       for (int h = 0; h < kKvHeads; ++h, written += 2 * shape_.head_dim) check_kv(t, h, what);
     }
-    EXPECT_EQ(num_changed(), written) << what << ": something else was written";
+    EXPECT_EQ(num_changed(), written) << what << ": other bytes were written";
   }
 
  private:

@@ -137,7 +137,7 @@ TEST_F(DecodeGraphsTest, EachQueryLengthHasItsGraphs) {
   };
   EXPECT_EQ(name(find(1)), "xqa");
   EXPECT_EQ(name(find(5)), "native");
-  EXPECT_EQ(find(3), nullptr) << "graphs are of exactly one query length";
+  EXPECT_EQ(find(3), nullptr) << "graphs have exactly one query length";
   EXPECT_EQ(graphs.largest().batch.q_len, 5);
   EXPECT_EQ(graphs.largest().batch.num_reqs, 64);
   std::vector<std::pair<int, std::string_view>> choices;

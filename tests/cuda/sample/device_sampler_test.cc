@@ -509,7 +509,7 @@ TEST(DeviceSampler, DrawsAsOftenAsProbable) {
     }
   }
   const auto num_draws = static_cast<double>(kSteps) * kRows / 2;
-  EXPECT_EQ(static_cast<double>(counts[0][2]), num_draws) << "the certain token lost";
+  EXPECT_EQ(static_cast<double>(counts[0][2]), num_draws) << "the certain token was not sampled";
   double total = 0;
   for (const float x : open) total += std::exp(static_cast<double>(x));
   double chi_square = 0;

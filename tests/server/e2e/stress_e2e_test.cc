@@ -216,7 +216,7 @@ TEST_P(Stress, ResponsesEqualThoseOfARequestAloneAndAllIsFreed) {
   const double num_preemptions = metric("vllm:num_preemptions_total");
   fmt::print("{} answers, {} clients left early, {} preemptions\n", num_answered_.load(),
              num_left_.load(), num_preemptions);
-  EXPECT_GT(num_preemptions, 0) << "the test does not reach what it is for";
+  EXPECT_GT(num_preemptions, 0) << "the test does not reach its case";
   EXPECT_EQ(HttpClient::tcp(port_).get("/health").status, 200);
   server_->kill(SIGTERM);
   EXPECT_EQ(server_->wait(), 0);

@@ -30,7 +30,7 @@ TEST(HttpDisconnect, IsNoticedWhileTheAnswerIsMade) {
       ++num_expected;
       EXPECT_TRUE(eventually([&] { return server.num_closed() == num_expected; }));
       EXPECT_LT(steady_clock::now() - start, milliseconds(500))
-          << "milliseconds, on a free machine";
+          << "it takes milliseconds on an idle machine";
       exchange->write("nobody reads this");
       exchange->respond({});
     }

@@ -53,7 +53,7 @@ TEST(HttpLimits, AnAnswerIsTakenAtALeastRate) {
     std::this_thread::sleep_for(milliseconds(50));
   }
   EXPECT_EQ(server.stats().num_timeouts, 1);
-  EXPECT_GE(steady_clock::now() - begin, milliseconds(900)) << "and not before its time";
+  EXPECT_GE(steady_clock::now() - begin, milliseconds(900)) << "and not too early";
 }
 
 TEST(HttpLimits, SlowLorisEndsWithTheHeadsTime) {

@@ -40,7 +40,7 @@ TEST(HttpOutOfMemory, TheServerGoesOn) {
       lost.back().send(get("/echo"));
       if (i % 10 == 0) std::this_thread::sleep_for(milliseconds(20));
     }
-    EXPECT_EQ(open.receive_rest(), "") << "closed, rather than left until its deadline";
+    EXPECT_EQ(open.receive_rest(), "") << "the connection closes before its deadline";
     fail_allocations_if(nullptr);
   }
   for (int i = 0; i < 4; ++i) EXPECT_EQ(server.connect().get("/echo").status, 200);

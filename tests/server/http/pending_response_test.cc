@@ -53,9 +53,9 @@ TEST(PendingResponse, LargeOnesShareABudgetUntilTheyAreSent) {
   EXPECT_FALSE(second.exchange->respond({.body = large}));
   EXPECT_EQ(second.take_body(), "");
   EXPECT_TRUE(second.exchange->respond({.status = 503, .body = "no room"}));
-  EXPECT_EQ(second.take_body(), "no room") << "what is small has room";
+  EXPECT_EQ(second.take_body(), "no room") << "a small response fits";
   small.exchange->respond({.body = std::string(60'000, 'y')});
-  EXPECT_EQ(small.take_body().size(), 60'000U) << "counts for nothing";
+  EXPECT_EQ(small.take_body().size(), 60'000U) << "a small response does not count";
   stream.exchange->start_stream(200, "text/plain", {});
   stream.exchange->write(std::string(40'000, 'z'));
   stream.exchange->write(std::string(40'000, 'z'));
@@ -71,7 +71,7 @@ TEST(PendingResponse, JoinsPiecesAndWakesOnce) {
   Fixture f;
   f.exchange->start_stream(200, "text/event-stream", {});
   f.exchange->write("a");
-  EXPECT_EQ(f.waker->num_wakes, 0) << "the connection looks by itself after the handler";
+  EXPECT_EQ(f.waker->num_wakes, 0) << "the connection checks after the handler";
   EXPECT_EQ(f.take_body(), "1\r\na\r\n");
   f.exchange->write("b");
   f.exchange->write("");
@@ -93,7 +93,7 @@ TEST(PendingResponse, SendsFromTheWritersThreadWhereTheConnectionRests) {
   f.waker->room = 9;
   f.exchange->start_stream(200, "text/event-stream", {});
   f.exchange->write("a");
-  EXPECT_EQ(f.waker->sent, "") << "the connection comes by itself";
+  EXPECT_EQ(f.waker->sent, "") << "the connection is ready without a wake-up";
   EXPECT_EQ(f.take_body(), "1\r\na\r\n");
   f.exchange->write("b");
   EXPECT_EQ(f.waker->sent, "") << "a write is under way";
@@ -163,7 +163,7 @@ TEST(PendingResponse, TellsOnceThatTheClientLeft) {
   f.answer->close();
   EXPECT_EQ(num_calls, 1);
   f.exchange->on_closed([&] { ++num_calls; });
-  EXPECT_EQ(num_calls, 2) << "at once when it has happened already";
+  EXPECT_EQ(num_calls, 2) << "at once if it has already happened";
   f.exchange->respond({});
   EXPECT_EQ(f.take_body(), "");
 }
@@ -192,7 +192,7 @@ TEST(PendingResponse, IsRefusedByItsRequestsHeadWhenDropped) {
   Request head;
   const Hooks hooks{.write_refusal = [&](const Request& known, const Refusal& refusal) {
     head = known;
-    EXPECT_EQ(answer->state(), PendingResponse::State::kEmpty) << "whose lock is free";
+    EXPECT_EQ(answer->state(), PendingResponse::State::kEmpty) << "the lock is free";
     return Response{.status = refusal.status, .body = "by the hook"};
   }};
   Fixture f({.hooks = &hooks, .head = head_of(request, "peer")});

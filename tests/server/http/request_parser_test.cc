@@ -48,7 +48,7 @@ int refusal(std::string_view bytes) {
     feed(parser, bytes, piece_bytes);
     const int now = parser.state() == State::kFailed ? parser.refusal().status : 0;
     if (piece_bytes == bytes.size()) status = now;
-    EXPECT_EQ(now, status) << "depends on how the bytes come: " << bytes;
+    EXPECT_EQ(now, status) << "the result depends on the pieces of the input: " << bytes;
     if (now != 0) {
       EXPECT_FALSE(parser.refusal().code.empty());
       EXPECT_FALSE(parser.refusal().message.empty());
@@ -86,7 +86,7 @@ TEST(RequestParser, ReadsChunks) {
       "1\r\n\r\nG");
   const Request request = parse(bytes, &rest);
   EXPECT_EQ(request.body, "abc0123456789");
-  EXPECT_EQ(request.header("t"), "") << "a trailer is no header field";
+  EXPECT_EQ(request.header("t"), "") << "a trailer is not a header field";
   EXPECT_EQ(rest, "G");
   RequestParser slow(small_limits());
   EXPECT_EQ(feed(slow, bytes, 1), "G");
@@ -184,8 +184,9 @@ TEST(RequestParser, KeepsLimits) {
   for (int i = 0; i < 8; ++i) many += "A: 1\r\n";
   EXPECT_EQ(refusal(post(many + "\r\n")), 431);
   EXPECT_EQ(refusal("GET http://a/ HTTP/1.0\r\n" + many + "\r\n"), 431)
-      << "the host of the target is a ninth field";
-  EXPECT_EQ(refusal(post("Content-Length: 65\r\n\r\n")), 413) << "before any of it has come";
+      << "the host of the target counts as a ninth field";
+  EXPECT_EQ(refusal(post("Content-Length: 65\r\n\r\n")), 413)
+      << "before any byte of it has arrived";
   EXPECT_EQ(refusal(post("Content-Length: 18446744073709551615\r\n\r\n")), 413);
   EXPECT_EQ(refusal(post("Transfer-Encoding: chunked\r\n\r\n41\r\nb")), 413);
   EXPECT_EQ(refusal(post("Transfer-Encoding: chunked\r\n\r\n40\r\n" + std::string(64, 'b') +

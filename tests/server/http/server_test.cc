@@ -126,7 +126,7 @@ TEST(HttpServer, AnswersHeadWithoutBody) {
   const HttpAnswer answer = client.receive(true);
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.header("content-length"), "6");
-  EXPECT_EQ(client.get("/echo").body, "GET  ") << "nothing stands between the two";
+  EXPECT_EQ(client.get("/echo").body, "GET  ") << "there is no text between the two";
 }
 
 TEST(HttpServer, OutlivesFaultsOfHandlers) {

@@ -125,7 +125,7 @@ TEST_F(Tls, DrainsAndStops) {
   HttpClient half = HttpClient::tcp(server.port());
   half.send("\x16\x03");
   EXPECT_FALSE(server.server().drain(milliseconds(20)));
-  EXPECT_EQ(half.receive_rest(), "") << "a handshake holds up no drain";
+  EXPECT_EQ(half.receive_rest(), "") << "a handshake does not delay draining";
   EXPECT_EQ(idle.receive_rest(), "");
   server.stop();
 }
