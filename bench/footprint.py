@@ -53,7 +53,7 @@ def idle_share(quire: str, seconds: float) -> float:
     process.stdin.write(PROMPT.encode() + b"\n")
     process.stdin.flush()
     os.read(process.stdout.fileno(), 1)
-    time.sleep(3)  # the answer ends
+    time.sleep(3)  # the output ends
 
     def ticks() -> int:
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()

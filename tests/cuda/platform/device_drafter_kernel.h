@@ -7,7 +7,7 @@
 
 namespace quire::cuda {
 
-// Recorded slots on the device: the prompt and answer of each.
+// Recorded slots on the device: the prompt and output of each.
 struct RecordedSlots {
   const int32_t* tokens = nullptr;   // [slots, max_tokens]
   const int32_t* lengths = nullptr;  // [slots]

@@ -1,4 +1,4 @@
-// Compares the answers of a GPU with those of a CPU, for the tiny random model in F32.
+// Compares the outputs of a GPU with those of a CPU, for the tiny random model in F32.
 #include <cmath>
 
 #include "cuda/platform/gpu_engine.h"
@@ -136,9 +136,9 @@ TEST_F(GpuSampling, LogprobsAreTheCpus) {
   }
 }
 
-// Rows are reused while steps of their earlier sequences are in flight: the engine sees one step
-// late that an answer ended at a stop token, and requests are cancelled at any time. No request may
-// get the log probabilities of another's prompt.
+// Slots are reused while steps of their earlier sequences are in flight: the engine sees one step
+// late that a sequence ended at a stop token, and requests are cancelled at any time. No request
+// may get the log probabilities of another's prompt.
 TEST_F(GpuSampling, PromptLogprobsStayWithTheirRequest) {
   constexpr int kNumPrompts = 48;
   EngineConfig config = tiny_f32("cuda");

@@ -1,5 +1,5 @@
-// Constrained answers on a GPU: they satisfy their constraint, equal the CPU's, and do not change
-// other answers.
+// Constrained outputs on a GPU satisfy their constraint, equal the CPU's, and do not change other
+// outputs.
 #include <gmock/gmock.h>
 
 #include "base/numbers.h"

@@ -1,5 +1,5 @@
-// Compares the embedded model on a GPU and on a CPU. Their activations differ (BF16 and F32), so of
-// two tokens that are nearly as likely each may choose another one: one answer of twenty may
+// Compares the embedded model on a GPU and on a CPU. Their activations differ (BF16 and F32), so
+// each may choose another of two tokens that are nearly equally likely: one output of twenty may
 // differ.
 #include <gmock/gmock.h>
 

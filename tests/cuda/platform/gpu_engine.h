@@ -35,11 +35,11 @@ struct Variant {
 };
 std::string name_of(const ::testing::TestParamInfo<Variant>& variant);
 
-// Configurations that must give the same answers: with graphs, eager, with chunked prompts, one
+// Configurations that must give the same outputs: with graphs, eager, with chunked prompts, one
 // request after another, and with preemption.
 const std::vector<Variant>& common_variants();
 
-// The answers of a CPU for the tiny model.
+// The outputs of a CPU for the tiny model.
 std::vector<Collected> cpu_answers(const std::vector<Request>& requests);
 
 // Word problems whose answers the embedded model gives with high probability.
@@ -47,10 +47,10 @@ inline constexpr int kNumQuestions = 20;
 std::vector<Request> questions(const Engine& engine, int max_tokens = 20);
 
 // Two of the tiny model's random logits may be nearly equal, and then rounding decides: this many
-// answers may differ from a CPU's.
+// outputs may differ from a CPU's.
 inline constexpr int kMaxTies = 2;
 
-// The number of answers with different tokens.
+// The number of outputs with different tokens.
 int count_differences(const std::vector<Collected>& got, const std::vector<Collected>& expected);
 
 }  // namespace quire::testing

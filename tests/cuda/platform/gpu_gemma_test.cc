@@ -84,7 +84,7 @@ TEST_P(GpuGemma, AnswersAreTheCpus) {
   }
 }
 
-// In BF16 the kernels of the common path run. A random model has no reference answers in BF16, so
+// In BF16 the kernels of the common path run. A random model has no reference outputs in BF16, so
 // the ids are compared with those of a second run.
 TEST_P(GpuGemma, Bf16GivesTheSameBitsAgain) {
   EngineConfig config = tiny_gemma(GetParam(), "cuda");

@@ -88,7 +88,7 @@ Request spoken(int prompt_len, uint64_t salt, int max_tokens) {
   return request;
 }
 
-// The log probabilities of the answer's tokens when prompt and answer are prefilled as one prompt.
+// The log probabilities of the output tokens when prompt and output are prefilled as one prompt.
 std::vector<PositionLogprobs> read_anew(Engine& engine, const Request& request,
                                         const Collected& answer) {
   Request again = request;

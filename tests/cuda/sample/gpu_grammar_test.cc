@@ -1,4 +1,4 @@
-// Grammars on a GPU: the embedded model's answers match them, in a batch with unconstrained
+// On a GPU, the embedded model's outputs match their grammars, in a batch with unconstrained
 // requests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A fault of one request affects that request alone: neighbours in the real binary give the same
-// answers, bit for bit, as in a run without the faults.
+// A fault of one request affects that request alone: in the real binary, concurrent requests get
+// the same responses, bit for bit, as in a run without the faults.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -35,7 +35,7 @@ constexpr std::chrono::seconds kStressTime(4);
 constexpr int kPatienceMs = 200'000;  // per response; below CTest's limit
 constexpr int kIdlePatienceMs = 60'000;
 
-// A request without its last fields, which do not change the answer.
+// A request without its last fields, which do not change the output.
 std::string call_of_kind(int kind) {
   std::string prompt;
   for (int i = 0; i < 1 + kind % 4 * 5; ++i) {
