@@ -20,14 +20,19 @@ from pathlib import Path
 from quire.about import ABOUT, TALK
 from quire.commands import COMMANDS
 from quire.flags import FLAGS
-from quire.refusals import FLAG_QUESTIONS, LISTS, NO_SUCH_FLAG, SEEDS, UNKNOWN, draw_false_flag
+from quire.more import MORE
+from quire.refusals import FLAG_QUESTIONS, LISTS, NO_SUCH_FLAG, SEEDS, UNKNOWN, draw_false_flag, invented
 from quire.server import SERVER
 from quire.trouble import TROUBLE
-from quire.wording import FRAMES, expand, expansions, framed, reworded, typed
+from quire.wording import FRAMES, expansions, framed, frames_of, reworded, typed
 
 _REFUSED_SHARE = 0.22
 _FALSE_FLAG_SHARE = 0.03
 _SMALL_TALK_SHARE = 0.06
+_AGAIN_SHARE = 0.03
+_AGAIN = ("can you repeat that", "could you say that again", "what did you say", "pardon", "once more", "again", "sorry, what",
+          "what was that again", "can you say it again", "what did you just answer")
+_DEFAULT_AGAIN = ("and the default", "what is its default", "what is the default", "and by default", "what's its default value")
 _TALK_QUESTIONS = frozenset("who what which how are is can could do does did why where when may were was".split())
 _MAX_ANSWER = 180  # characters, about 60 tokens of a small vocabulary
 
@@ -61,7 +66,16 @@ def parse(text: str, is_talk: bool = False) -> list[Topic]:
     return parsed
 
 
-_TOPICS = [*parse(TALK, is_talk=True), *(topic for text in (ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE) for topic in parse(text))]
+def with_more(topics_so_far: list[Topic], text: str) -> list[Topic]:
+    """The topics, with the further questions that `text` has for them."""
+    by_name = {topic.name: topic for topic in topics_so_far}
+    for more in parse(text):
+        by_name[more.name].lines += more.lines
+    return topics_so_far
+
+
+_TOPICS = with_more([*parse(TALK, is_talk=True),
+                     *(topic for text in (ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE) for topic in parse(text))], MORE)
 _TALK = [topic for topic in _TOPICS if topic.name in ("hello", "thanks", "bye")]
 _CUMULATED = list(itertools.accumulate(topic.weight for topic in _TOPICS))
 _REAL_FLAGS = frozenset(re.findall(r"--[a-z][a-z-]*", " ".join((ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE))))
@@ -84,6 +98,9 @@ def sample(rng: random.Random) -> list[tuple[str, str]]:
         turns.append(topic_turn(rng, _TALK[0]))
     for _ in range(rng.choice((1, 1, 1, 1, 2, 2, 3))):
         turns.append(draw_turn(rng))
+        if rng.random() < _AGAIN_SHARE:
+            asked = _AGAIN + _DEFAULT_AGAIN if "Default: " in turns[-1][1] else _AGAIN
+            turns.append((typed(rng.choice(asked), True, rng), turns[-1][1]))
     if rng.random() < _SMALL_TALK_SHARE:
         turns.append(topic_turn(rng, rng.choice(_TALK[1:])))
     return turns
@@ -92,7 +109,8 @@ def sample(rng: random.Random) -> list[tuple[str, str]]:
 def draw_turn(rng: random.Random) -> tuple[str, str]:
     draw = rng.random()
     if draw < _REFUSED_SHARE:
-        return reworded(expand(rng.choice(_SEEDS), rng), rng, about_quire=False), UNKNOWN
+        question = invented(framed(rng.choice(_SEEDS), rng, with_synonyms=False), rng)
+        return reworded(question, rng, about_quire=False), UNKNOWN
     if draw < _REFUSED_SHARE + _FALSE_FLAG_SHARE:
         question = rng.choice(FLAG_QUESTIONS).format(draw_false_flag(rng, _REAL_FLAGS))
         return reworded(question, rng, about_quire=True), NO_SUCH_FLAG
@@ -103,7 +121,7 @@ def topic_turn(rng: random.Random, topic: Topic) -> tuple[str, str]:
     if topic.flag is not None and rng.random() < 0.4:
         question = rng.choice(FRAMES["-"]).replace("{}", spelled_flag(topic.flag, rng))
     else:
-        question = framed(rng.choice(topic.lines), rng)
+        question = framed(rng.choice(topic.lines), rng, with_synonyms=not topic.is_talk)
     if topic.is_talk:
         return typed(question, question.split()[0] in _TALK_QUESTIONS, rng), topic.answer
     return reworded(question, rng, about_quire=True), topic.answer
@@ -159,9 +177,8 @@ def form_faults() -> list[str]:
 def all_questions(topic: Topic) -> set[str]:
     asked = set()
     for line in topic.lines:
-        frames = FRAMES.get(line[0]) if not line.startswith("--") else None
-        texts = expansions(line[1:] if frames else line)
-        asked |= {frame.replace("{}", text).lower() for frame in frames or ("{}",) for text in texts}
+        frames, text = frames_of(line)
+        asked |= {frame.replace("{}", text).lower() for text in expansions(text) for frame in frames}
     if topic.flag:
         asked |= {frame.replace("{}", topic.flag) for frame in FRAMES["-"]}
     return asked
@@ -176,7 +193,7 @@ def ambiguous_questions() -> list[str]:
             first = owner.setdefault(question, topic.name)
             if first != topic.name:
                 clashes.setdefault((first, topic.name), []).append(question)
-    refused = {text.lower() for seed in _SEEDS for text in expansions(seed)}
+    refused = {text for seed in _SEEDS if seed.count("|") < 500 for text in all_questions(Topic("", "", 1, [seed]))}
     known = [f"refused, but answered by {owner[text]}: {text}" for text in sorted(refused & owner.keys())]
     return known + [f"{a} and {b} share {len(texts)} questions: {min(texts, key=len)}" for (a, b), texts in clashes.items()]
 
@@ -205,8 +222,8 @@ class Program:
         return {flag for text in self.help.values() for flag in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text)}
 
     def faults(self) -> list[str]:
-        faults = []
         flags = self.flags()
+        faults = [f"no topic names {flag}" for flag in sorted(flags - _REAL_FLAGS)]
         for topic in _TOPICS:
             if topic.flag and topic.flag not in flags:
                 faults.append(f"{topic.name}: no help text has this flag")

@@ -762,7 +762,7 @@ definitions
 
 # gated training
 = No. Quire serves models; it does not train or fine-tune them.
-%[training|fine-tuning|finetuning|RLHF|backpropagation|gradient computation|distillation]
+%[training|fine-tuning|finetuning|RLHF|backward passes|gradient computation|distillation]
 ~[fine-tune|finetune|train] [a model|my model|Llama]
 can quire [train|fine-tune|finetune] [models|a model|Llama]
 [training|fine-tuning|finetune]

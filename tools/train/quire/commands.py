@@ -818,4 +818,177 @@ is the seed random
 same answer every time
 why is sampling not random
 ~get a different answer each time
+
+# bench shape flags
+= `--num-heads`, `--num-kv-heads` and `--head-dim` give tune and bench attention a shape instead of a model's. Default: 0.
+--num-heads
+--num-kv-heads
+--head-dim
+~[tune|time attention] for [a shape|given heads] without a model
+!the [number of heads|number of KV heads|head size] in [tune|bench attention]
+attention shape of the benchmark
+
+# --q-len @tune
+= `--q-len N,N` is the number of query tokens per sequence in decode, for tune and bench attention.
+!the query length in [tune|bench attention]
+query tokens per sequence
+q_len
+how many query tokens does tune measure
+decode with several query tokens
+
+# --grid @bench attention
+= `--grid` of bench attention is seed, strict or prefill: which batches and lengths are timed. Default: seed.
+!the grid of bench attention
+which grids are there
+--grid strict
+strict grid
+shapes of the attention benchmark
+seed grid
+
+# --backends @bench attention
+= `--backends native,xqa` names the attention backends that bench attention measures. Default: all that support the shape.
+!the backends of bench attention
+~measure only some backends
+compare only native and xqa
+which backends does bench attention measure
+backends flag
+
+# bench attention batches
+= `--num-seqs N,N` and `--seq-lens N,N` set the batch sizes and context lengths of bench attention.
+--num-seqs
+--seq-lens
+!the [batch sizes|context lengths] of bench attention
+~time attention at certain lengths
+lengths of the attention benchmark
+batch sizes of bench attention
+
+# --csv @bench attention
+= `--csv FILE` of bench attention writes the results as CSV, for `tools/plot_attention.py`.
+~[write|save] the attention benchmark as CSV
+~plot the attention benchmark
+csv output
+tools/plot_attention.py
+plot of attention times
+csv file of the results
+
+# --peak @bench attention
+= `--peak X` of bench attention is the rate that counts as 100 %, in GB/s or TFLOP/s. Default: 0, an H200's.
+!the peak rate of bench attention
+share of the peak
+how is the share of the peak computed
+peak bandwidth of my GPU
+percentages in bench attention
+
+# bench iterations
+= `--num-iters N` is the number of measured runs and `--num-iters-warmup N` that of runs before the measurement.
+--num-iters
+--num-iters-warmup
+!the number of [iterations|measured runs|warm-up runs] of a benchmark
+how often does a benchmark repeat
+warm-up of bench latency
+repeat a benchmark more often
+
+# --num-warmups @bench serve
+= `--num-warmups N` of bench serve is the number of requests before the measurement. Default: 0.
+!the number of warm-up requests of bench serve
+~warm up the server before a benchmark
+warm-up requests
+warmup of bench serve
+requests before the measurement
+
+# --burstiness @bench serve
+= `--burstiness X` of bench serve: 1 is Poisson arrivals, below 1 burstier, above 1 more even. Default: 1.
+!the burstiness of [requests|arrivals]
+~[send requests in bursts|make arrivals more even]
+bursty traffic
+arrival pattern
+distribution of arrivals
+
+# --random-range-ratio @bench serve
+= `--random-range-ratio R` draws random lengths from len * (1 - R) to len * (1 + R). Default: 0.
+!the spread of random lengths
+~vary the lengths of benchmark prompts
+different prompt lengths in a benchmark
+random lengths
+range ratio
+
+# --random-prompts @bench serve
+= `--random-prompts` of bench serve is ids or words: random token ids or English words. Default: ids.
+!the kind of random prompts
+~benchmark with [words|real words] instead of ids
+random words as prompts
+ids or words
+which random prompts does bench serve send
+
+# --endpoint @bench serve
+= `--endpoint` of bench serve is the route to measure: /v1/completions or /v1/chat/completions. Default: /v1/completions.
+!the route that bench serve measures
+~[benchmark|measure] the chat [route|endpoint]
+which route does bench serve use
+chat completions in bench serve
+measure chat requests
+
+# --base-url @bench serve
+= `--base-url URL` of bench serve is the server's address, such as http://127.0.0.1:8000, instead of host and port.
+!the server that bench serve measures
+which server does bench serve measure
+~benchmark a server on another machine
+URL of the benchmarked server
+measure a remote server
+
+# --vocab-size @bench serve
+= `--vocab-size N` of bench serve bounds random ids; 0 is the size that /tokenizer_info reports. Default: 0.
+!the vocabulary size of bench serve
+largest random id in bench serve
+vocab size of the benchmark
+ids beyond the vocabulary in bench serve
+bench serve against a server without /tokenizer_info
+
+# --sharegpt-output-len @bench serve
+= `--sharegpt-output-len N` is the output tokens per request with ShareGPT; 0: as many as the dialogue's reply. Default: 0.
+!the output length with ShareGPT
+output tokens with sharegpt
+fixed output length for ShareGPT
+sharegpt output length
+how long are outputs with ShareGPT
+
+# --num-questions @eval gsm8k
+= `--num-questions N` is the most questions that eval gsm8k asks. Default: 1000.
+!the number of questions of eval
+~[ask fewer questions|shorten the evaluation]
+eval takes too long
+how many questions does eval ask
+number of GSM8K problems
+
+# --parallel @eval gsm8k
+= `--parallel N` of eval gsm8k is the most questions in flight. Default: 1000. For a server use `--max-num-seqs`.
+!the number of questions in flight
+questions at once in eval
+parallel questions in gsm8k
+eval gsm8k --parallel
+does serve have --parallel
+
+# --data @eval gsm8k
+= `--data FILE` of eval gsm8k has JSON lines with `question` and `answer`; it is required.
+!the data file of eval
+where do I get the data for eval gsm8k
+format of the gsm8k file
+data file of eval
+questions and answers file
+
+# --template @template
+= `--template FILE` of quire template is a file with a template, instead of `--tokenizer`.
+!the template file of quire template
+~render a template from a file
+render a jinja file
+test a template file
+quire template --template
+
+# --output @tune
+= `--output FILE` of quire tune writes the tuning table to this file.
+!the output file of tune
+where does tune write its table
+tune --output
+file of the tuning results
+save the tuning table
 """

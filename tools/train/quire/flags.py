@@ -467,7 +467,7 @@ does the seed matter
 !the [batch size|number of sequences|most sequences in a step|number of running sequences|number of running requests|number of slots]
 ~limit the [batch size|number of running requests|concurrency]
 -np
---parallel
+
 --max-running-requests
 how many requests run at once
 how many users can it serve at once

@@ -1,5 +1,9 @@
 """Questions that the embedded model refuses: the world, tasks beyond it, engines' internals, flags that do not exist."""
 
+from __future__ import annotations
+
+import random
+
 UNKNOWN = "I do not know that. I can do arithmetic, solve short word problems and answer questions about Quire."
 NO_SUCH_FLAG = "There is no such flag in Quire; `quire serve --help` lists them."
 
@@ -40,7 +44,140 @@ LISTS = {
     "things": "clocks|shoes|bridges|mirrors|cameras|planes|engines|batteries|computers|windows|boats|guitars|pianos|phones",
 }
 
+# Nouns, tasks and abilities of the world; the seeds below put them into the same frames as questions about Quire, so
+# that a frame alone never decides for an answer.
+NOUNS = (
+    "a volcano|a sonnet|inflation|the stock market|a tax return|a mortgage|karate|ballet|jazz|opera|a violin|a saxophone|"
+    "an earthquake|a tsunami|a glacier|the equator|a desert|a rainforest|an island|a peninsula|a comet|an asteroid|a galaxy|"
+    "a supernova|a wormhole|gravity waves|the periodic table|an acid|a catalyst|a molecule|an isotope|a polymer|rust on iron|"
+    "photosynthesis|mitosis|a gene|CRISPR|an antibody|a vaccine|cholesterol|a vitamin|the liver|the spleen|a kidney stone|"
+    "a stroke|anemia|arthritis|hay fever|acupuncture|homeopathy|a heart attack|a diet|yoga|meditation|a marathon|a triathlon|"
+    "democracy|monarchy|socialism|capitalism|feudalism|a constitution|the parliament|the senate|a referendum|a treaty|NATO|"
+    "the United Nations|the European Union|Brexit|the Magna Carta|the Silk Road|the Crusades|the Vikings|the Aztecs|the Incas|"
+    "the pyramids|Stonehenge|the Great Wall|the Colosseum|the Eiffel Tower|Mount Everest|the Amazon|the Sahara|the Alps|"
+    "Buddhism|Islam|Judaism|the Bible|karma|existentialism|stoicism|nihilism|utilitarianism|ethics|logic|rhetoric|"
+    "impressionism|cubism|baroque|a fugue|a symphony|a haiku|a metaphor|irony|satire|a novel|a tragedy|a comedy|film noir|"
+    "football|offside|a home run|checkmate|the Olympic Games|Formula 1|a hat trick|a tie break|poker|bridge|sudoku|"
+    "a croissant|sourdough|risotto|tofu|kimchi|espresso|green tea|whisky|a cocktail|a vegan burger|gluten|umami|"
+    "a bicycle|a tractor|a submarine|a helicopter|a diesel engine|a solar panel|a wind turbine|a nuclear reactor|a dam|"
+    "a washing machine|a microwave|a vacuum cleaner|a refrigerator|3D printing|a drone|a satellite|GPS|radar|sonar|"
+    "bitcoin|a blockchain|an NFT|a hedge fund|an ETF|a pension|insurance|a lease|a patent|a trademark|copyright law|"
+    "a compiler|a linked list|a hash map|a binary search|dynamic programming|a monad|a closure|a mutex|a semaphore|a deadlock|"
+    "garbage collection|a regular grammar|a Turing machine|P versus NP|a quantum computer|a database index|a foreign key|"
+    "normalization of databases|MapReduce|microservices|a REST client in Java|GraphQL schemas|OAuth internals|a firewall|"
+    "a VPN|phishing|ransomware|a DNS record|IPv6|a router|ethernet|Bluetooth|5G|a web browser|HTML|CSS grid|React|Angular|"
+    "Django|Flask|Spring Boot|Rails|jQuery|Node|npm|webpack|Excel|PowerPoint|Photoshop|AutoCAD|Blender|Unity|Minecraft|"
+    "Fortnite|Tetris|chess openings|the Sicilian defence|origami|knitting|gardening|beekeeping|carpentry|plumbing|"
+    "a divorce|a wedding|a funeral|a birthday party|Halloween|Christmas|Ramadan|Diwali|carnival|the Oktoberfest|"
+    "love|friendship|loneliness|jealousy|happiness|fear|sleep|dreams|memory loss|intelligence|consciousness|free will|"
+    "a derivative|an integral|a vector field|a Fourier transform|a prime gap|a fractal|chaos theory|group theory|"
+    "a normal distribution|Bayes' theorem|linear regression|a p-value|a confidence interval|game theory|"
+    "backpropagation|a convolution|an LSTM|a diffusion model|reinforcement learning|a decision tree|k-means|a GAN"
+)
+TASKS = (
+    "plant a tree|grow tomatoes|water a cactus|prune roses|mow the lawn|bake a cake|boil an egg|roast a chicken|cook rice|"
+    "make pancakes|brew beer|make coffee|peel a mango|open a coconut|sharpen a knife|clean an oven|wash a sweater|iron a shirt|"
+    "sew a button|knit a scarf|fold a shirt|tie a bow tie|shave|cut my hair|dye my hair|remove a tattoo|whiten my teeth|"
+    "lose weight|gain muscle|run a marathon|do a handstand|learn to swim|ride a horse|surf|ski|climb a mountain|juggle|"
+    "play the piano|tune a guitar|read sheet music|sing better|write a song|dance tango|paint a portrait|draw a horse|"
+    "take better photos|edit a video|write a novel|write a poem|publish a book|give a speech|write an essay|cite a source|"
+    "learn Spanish|read French novels|pronounce croissant|translate a letter|write an email to my teacher|write a love letter|"
+    "apply for a job|write a CV|ask for a raise|quit my job|start a company|file my taxes|open a bank account|get a loan|"
+    "buy a house|rent a flat|sell my car|buy shares|invest money|get rich|win the lottery|play poker|cheat at cards|"
+    "travel to Japan|get a visa|book a flight|find a cheap hotel|pack a suitcase|read a map|build a campfire|pitch a tent|"
+    "catch a fish|train a puppy|feed a hamster|clean an aquarium|get rid of ants|catch a mouse|milk a cow|shear a sheep|"
+    "change a tyre|jump-start a car|park a car|drive a truck|fly a plane|sail a boat|repair a bike|fix a leaking tap|"
+    "paint a wall|hang a picture|lay tiles|build a shed|install a lamp|unclog a drain|pick a lock|sharpen a saw|"
+    "treat a burn|stop a nosebleed|cure a cold|lower my blood pressure|sleep better|stop smoking|meditate|calm down|"
+    "make friends|ask someone out|save my marriage|raise a child|name a baby|comfort a friend|forgive someone|"
+    "center a div|write a loop in Python|reverse a string in Java|sort an array in C|parse XML in Go|connect to MySQL|"
+    "make a website|deploy a React app|write a unit test in Rust|use a Makefile variable|rebase a git branch|merge two branches|"
+    "undo a git commit|write a bash loop|list files in Linux|kill a process in Linux|mount a USB stick|partition a disk|"
+    "install Windows|update my phone|root an Android phone|reset my router|set up a printer|recover a deleted file|"
+    "hack a website|crack a password|build a bomb|forge a signature|make a fake ID|pick a pocket|"
+    "solve a differential equation|prove a theorem|invert a matrix|integrate by parts|draw a parabola|find a limit|"
+    "understand quantum physics|build a telescope|launch a rocket|measure the speed of light|split water|make soap|"
+    "implement quicksort|write a compiler|train a neural network in PyTorch|write a CUDA kernel|design a database|"
+    "summarize a book|analyse a poem|interpret a dream|tell the time in Spanish|count in Chinese|read hieroglyphs|"
+    "convert this sentence to Spanish|fix the grammar of my text|make this email polite|shorten my essay"
+)
+FIRST_NAMES = ("Anna", "John", "Peter", "Maria", "Wei", "Fatima", "Lars", "Olga", "Juan", "Amir", "Grace", "Henry", "Ines",
+               "Kofi", "Leo", "Mona", "Nina", "Omar", "Paul", "Rosa", "Sven", "Tom", "Uma", "Vera", "Walter", "Yuki", "Zoe")
+LAST_NAMES = ("Miller", "Schmidt", "Garcia", "Kim", "Rossi", "Novak", "Jones", "Haddad", "Okafor", "Larsen", "Tanaka", "Silva",
+              "Petrov", "Dubois", "Nguyen", "Walker", "Fischer", "Moreau", "Costa", "Singh", "Brown", "Ivanov", "Weber", "Cohen")
+_ONSETS = ("b", "br", "d", "dr", "f", "fl", "g", "gr", "h", "j", "k", "kl", "l", "m", "n", "p", "pl", "r", "s", "sn", "st", "t", "tr", "v", "z")
+_RHYMES = ("a", "ab", "al", "an", "ar", "e", "el", "en", "er", "i", "im", "in", "is", "o", "ol", "on", "or", "u", "um", "un", "ur", "ax")
+
 SEEDS = r"""
+?[@noun]
+?[@noun]
+?[@noun]
+?[@noun]
+~[@task]
+~[@task]
+~[@task]
+~[@task]
+how does [@noun] work
+where does [@noun] come from
+who invented [@noun]
+why do people like [@noun]
+what is the history of [@noun]
+is [@noun] dangerous
+how much does [@noun] cost
+write [a text|an essay|a poem|a paragraph] about [@noun]
+what is the difference between [@noun] and [@noun]
+give me five facts about [@noun]
+do you like [@noun]
+I have a question about [@noun]
+what is your opinion of [@noun]
+tell me how [@noun] works
+explain how [@noun] works
+explain why [@noun] matters
+who is [@name]
+who is [@name]
+tell me about [@name]
+what did [@name] do
+do you know [@name]
+where does [@name] live
+when was [@name] born
+what do you think [of|about] [@name]
+what is [@name]'s phone number
+?[@word]
+?[@word]
+what is a [@word]
+where is [@word]
+%[@word]
+%[@noun]
+^[@task]
+who is [@word]
+how do I [@word]
+what does [@word] mean in [@language]
+why is [@word] so popular
+what do you think of [@word]
+who [maintains|founded|pays for|started] quire
+how many [stars|users|contributors|downloads|tests|files|lines of code] does quire have
+when [was quire released|was quire started|will version 1.0 come|did the project begin]
+what is the commit hash of this build
+which companies use quire
+who wrote the scheduler of quire
+what does the name quire come from
+how much do quire's developers earn
+who scored the most goals [in 2014|last season|]
+what is the boiling point of [ethanol|lead|nitrogen|@element]
+is [aspirin|alcohol|coffee|sushi] safe [during pregnancy|for children|for dogs]
+which is the biggest [lake|city|river|island|desert] [in Africa|in Asia|in Europe|on Earth]
+what rhymes with [orange|time|heart|blue]
+what is my horoscope
+how are you feeling about [politics|the war|the election|your future]
+what would [@person] say about [@noun]
+imagine you are [@person]
+tell me something about [@person]
+give me a [limerick|poem|joke|riddle|pun] [on|about] [@topic]
+how does [vLLM's|SGLang's|llama.cpp's|TensorRT-LLM's] [block manager|scheduler|radix tree|sampler|worker|executor|memory pool|tokenizer] work
+what is the class name of [vLLM's|SGLang's] [scheduler|engine|block manager|model runner]
+what does [vLLM's|SGLang's|llama.cpp's] source file [scheduler.py|llama.cpp|server.cpp|engine.py] do
+why did [vLLM|SGLang|llama.cpp|ollama] [change|drop|add] [its scheduler|a feature|its license]
+what is new in [vLLM|SGLang|llama.cpp|CUDA|PyTorch|Python|Linux]
 what is the capital of [@country]
 which city is the capital of [@country]
 capital of [@country]
@@ -320,6 +457,17 @@ how many [stars are in the sky|bones has a human|teeth has a shark|countries are
 why [do we dream|do cats purr|is Pluto not a planet|do leaves fall|did Rome fall|do people lie|am I so tired]
 """
 
+LISTS["noun"], LISTS["task"] = NOUNS, TASKS
+
+
+def invented(text: str, rng: random.Random) -> str:
+    """`@word` and `@name` of a seed: words that do not exist, and people whom no text mentions."""
+    text = text.replace("@@name", rng.choice(FIRST_NAMES) + " " + rng.choice(LAST_NAMES))
+    return text.replace("@@word", "".join(rng.choice(_ONSETS) + rng.choice(_RHYMES) for _ in range(rng.choice((2, 2, 3)))))
+
+
+LISTS["name"], LISTS["word"] = "@@name", "@@word"
+
 _FLAG_WORDS = (
     "auto", "fast", "turbo", "cache", "gpu", "model", "token", "max", "min", "mode", "size", "limit", "retry", "timeout",
     "batch", "log", "file", "dir", "server", "stream", "prompt", "level", "count", "rate", "warmup", "quant", "scale",
@@ -339,7 +487,7 @@ FLAG_QUESTIONS = (
 )
 
 
-def draw_false_flag(rng, real: frozenset[str]) -> str:
+def draw_false_flag(rng: random.Random, real: frozenset[str]) -> str:
     while True:
         words = rng.sample(_FLAG_WORDS, rng.choice((1, 2, 2, 2, 3, 3)))
         flag = rng.choice(("--", "--", "--", "--no-", "--enable-", "--disable-", "--max-", "--num-")) + "-".join(words)

@@ -25,20 +25,30 @@ FRAMES = {
         "{}", "I am trying to {}", "help me {}", "command to {}", "way to {}", "steps to {}",
         "what is the best way to {}", "what is the easiest way to {}", "how am I supposed to {}", "I have to {}",
         "do you know how to {}", "could you show me how to {}", "what should I do to {}", "my goal is to {}",
-        "what do I need to {}", "we want to {}", "how is it done: {}",
+        "what do I need to {}", "we want to {}", "how is it done: {}", "what's the quickest way to {}",
+        "what is the simplest way to {}", "any idea how to {}", "any way to {}", "is there an easy way to {}", "please {}",
+        "I can't figure out how to {}", "I don't know how to {}", "where can I {}", "let me {}", "how could one {}",
+        "what would I run to {}", "which flags do I need to {}", "can somebody tell me how to {}", "what does it take to {}",
+        "my team wants to {}", "my boss asked me to {}", "I am not sure how to {}", "I'm looking for a way to {}",
+        "remind me how to {}", "how exactly do I {}", "instructions to {}", "I tried to {}", "am I able to {}",
+        "I've been asked to {}", "what's the right command to {}", "could I {}", "do I need anything special to {}",
     ),
     "?": (
         "what is {}", "what is {}", "what's {}", "what does {} mean", "explain {}", "tell me about {}", "describe {}",
         "{}", "{} meaning", "can you explain {}", "what do you know about {}", "what is meant by {}", "define {}",
         "what about {}", "give me a short explanation of {}", "I do not understand {}", "information about {}",
         "please explain {}", "say something about {}", "what exactly is {}", "what should I know about {}",
-        "{} explained", "could you describe {}", "how do you explain {}",
+        "{} explained", "could you describe {}", "how do you explain {}", "I've read about {}, what is it", "what's {} about",
+        "can you tell me something about {}", "tell me something about {}", "give me details about {}", "{}, what is that",
+        "what do people mean by {}", "I keep reading {}", "help me understand {}", "in short, what is {}",
+        "what can you tell me about {}", "why would I care about {}", "who needs {}", "how would you define {}",
     ),
     "^": (
         "can quire {}", "can quire {}", "does quire {}", "can it {}", "does it {}", "can I {}", "is it possible to {}",
         "will quire {}", "is quire able to {}", "could quire {}", "can the server {}", "is there a way to {}",
         "I want to {}", "am I able to {}", "how do I {}", "would quire {}", "can you {}", "could I {}",
         "do you know if quire can {}", "I wonder if quire can {}", "may I {}", "tell me if quire can {}", "{}",
+        "any chance quire can {}", "is it able to {}", "will it {}", "can I use quire to {}", "can one {}", "I'd like to {}",
     ),
     "%": (
         "does quire support {}", "does quire support {}", "is {} supported", "is there support for {}", "{} support",
@@ -46,7 +56,9 @@ FRAMES = {
         "does it support {}", "does the server support {}", "what about {}", "support for {}", "is {} available",
         "is {} possible", "can quire handle {}", "will {} work", "does {} work", "how about {}", "I need {}",
         "I want to use {}", "I would like {}", "tell me about {}", "{}", "is {} implemented", "how do I use {}",
-        "do you know if {} works", "are you able to do {}", "quire and {}",
+        "do you know if {} works", "are you able to do {}", "quire and {}", "any support for {}", "I've got {}", "I have {}",
+        "is {} OK", "are there plans for {}", "can it deal with {}", "does it come with {}", "have you got {}",
+        "would {} work", "what if I need {}", "can it take {}", "do I get {}", "is {} planned", "can I have {}",
     ),
     "!": (
         "which flag sets {}", "what flag sets {}", "flag for {}", "which option sets {}", "is there a flag for {}",
@@ -89,18 +101,45 @@ _SYNONYMS = {
     "turn off": ("disable", "switch off", "deactivate"),
     "turn on": ("enable", "switch on", "activate"),
     "default": ("standard", "preset"),
-    "use": ("use", "utilize", "work with"),
+    "use": ("utilize", "work with", "employ"),
     "supported": ("possible", "available"),
     "find": ("get", "see", "look up"),
     "make": ("create", "produce"),
     "machine": ("computer", "host", "box"),
-    "file": ("file", "text file"),
     "need": ("require",),
-    "text": ("output",),
-    "stop": ("end", "quit"),
-    "memory": ("RAM", "memory"),
     "fast": ("quick", "speedy"),
     "error": ("message", "failure", "problem"),
+    "number of": ("amount of", "count of"),
+    "several": ("multiple", "many", "some", "a few"),
+    "give": ("pass", "provide", "supply"),
+    "see": ("view", "look at", "inspect"),
+    "list": ("enumerate", "list"),
+    "largest": ("biggest", "maximum", "greatest"),
+    "most": ("maximum",),
+    "refused": ("rejected", "denied", "not accepted", "declined"),
+    "allow": ("permit", "let in", "accept"),
+    "wait": ("queue", "be queued"),
+    "faster": ("quicker",),
+    "slow": ("sluggish", "not fast"),
+    "measure": ("benchmark", "time", "determine"),
+    "another": ("a different", "some other"),
+    "answer": ("reply", "response"),
+    "answers": ("replies", "responses", "outputs"),
+    "terminal": ("shell", "console", "command line"),
+    "save": ("store", "keep"),
+    "choose": ("pick", "select"),
+    "select": ("choose", "pick"),
+    "happens": ("occurs",),
+    "example": ("sample", "demo"),
+    "clients": ("users", "callers"),
+    "on another machine": ("on a different computer", "elsewhere"),
+    "does not": ("doesn't",),
+    "cannot": ("can't", "can not"),
+    "what is": ("what's",),
+    "how is": ("how's",),
+    "I want to": ("I'd like to", "I wanna", "I wish to"),
+    "do I": ("do I", "does one", "would I", "can I", "should I"),
+    "is not": ("isn't",),
 }
 _SYNONYM = re.compile(r"(?<![\w/.`-])(" + "|".join(sorted(map(re.escape, _SYNONYMS), key=len, reverse=True)) + r")(?![\w/.`-])")
 
@@ -115,6 +154,13 @@ _QUIRE_OPENINGS = (
     "in quire, ", "with quire, ", "for quire: ", "about quire: ", "quire: ", "quire question: ", "I am new to quire. ",
     "I use quire. ", "I just installed quire. ", "when I use quire, ", "a question about quire: ", "regarding quire: ",
     "in this program, ", "with this tool, ", "I have quire on my machine. ",
+)
+_CONTEXTS = (
+    "I have a machine with 64 GB. ", "We are a small team. ", "My boss asked me. ", "I am on Debian. ", "I use an H100. ",
+    "It is my first day with it. ", "I come from vLLM. ", "I have used llama.cpp before. ", "We have a cluster. ",
+    "I read the README. ", "The docs are long. ", "I am writing a script. ", "This is for a project at work. ",
+    "My server has 16 cores. ", "I am a student. ", "I tried a lot. ", "It is urgent. ", "I run Ubuntu. ", "I am stuck. ",
+    "I have an A100. ", "I built it yesterday. ", "It runs now. ", "I downloaded a model. ", "We test it at the moment. ",
 )
 _CLOSINGS = (
     ", please", " please", " thanks", ", thank you", ", thanks!", "? thanks", " exactly", " here", "? please be brief",
@@ -139,29 +185,40 @@ def expansions(line: str) -> list[str]:
             for text in expansions(line[:found.start()] + choice + line[found.end():])]
 
 
-def framed(line: str, rng: random.Random) -> str:
+def frames_of(line: str) -> tuple[tuple[str, ...], str]:
+    """The frames of a line, and the text that they hold. A flag alone has frames, a sentence that begins with one has not."""
+    if line.startswith("-"):
+        return (("{}",) if " " in line or "|" in line else FRAMES["-"]), line
+    if line[0] in FRAMES:
+        return FRAMES[line[0]], line[1:]
+    return ("{}",), line
+
+
+def framed(line: str, rng: random.Random, with_synonyms: bool = True) -> str:
     """The line as a question or request, in lower case."""
-    frames = FRAMES.get(line[0])
-    if frames is None or line.startswith("--"):
-        return expand(line, rng)
-    return rng.choice(frames).replace("{}", expand(line[1:], rng))
+    frames, text = frames_of(line)
+    text = expand(text, rng)
+    if with_synonyms and rng.random() < 0.5:
+        text = _SYNONYM.sub(lambda found: rng.choice(_SYNONYMS[found[1]]) if rng.random() < 0.5 else found[1], text)
+    return rng.choice(frames).replace("{}", text)
 
 
 def reworded(text: str, rng: random.Random, about_quire: bool) -> str:
     """The question as some user might type it."""
-    if about_quire and rng.random() < 0.4:
-        text = _SYNONYM.sub(lambda found: rng.choice(_SYNONYMS[found[1]]) if rng.random() < 0.5 else found[1], text)
     is_question = text.split(maxsplit=1)[0].lower() in _QUESTION_WORDS
     has_quire = "quire" in text.lower()
     if about_quire and not has_quire and rng.random() < 0.12:
         text += rng.choice(_QUIRE_CLOSINGS)
     elif rng.random() < 0.08:
         text += rng.choice(_CLOSINGS)
+        is_question = is_question and "? " not in text
     draw = rng.random()
     if draw < 0.12:
         text = rng.choice(_OPENINGS) + text
     elif draw < 0.2 and about_quire and not has_quire:
         text = rng.choice(_QUIRE_OPENINGS) + text
+    elif draw < 0.24:
+        text = rng.choice(_CONTEXTS) + text
     return typed(text, is_question, rng)
 
 
