@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 #include "cpu_bound.h"
 #include "engine/chat_format.h"

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "base/file.h"
+#include "base/json_writer.h"
 #include "base/text.h"
 
 namespace quire {

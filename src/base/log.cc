@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdio>
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "base/text.h"
 
 namespace quire {

@@ -6,10 +6,15 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
 #include "quire/status.h"
 
+namespace simdjson::dom {
+class element;
+}
+
 namespace quire {
+
+class JsonDocument;
 
 // Reads a whole file or pipe without its byte order mark; "-" is standard input. Fails above 1 GiB.
 Result<std::string> read_input(const std::string& path);

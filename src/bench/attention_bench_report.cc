@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/json.h"
+#include "base/json_writer.h"
 
 namespace quire::bench {
 namespace {

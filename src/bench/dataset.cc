@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/json.h"
 #include "base/text_input.h"
 
 namespace quire::bench {

@@ -10,8 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
 #include "quire/status.h"
+
+namespace quire {
+class JsonDocument;
+}
 
 namespace quire::bench {
 

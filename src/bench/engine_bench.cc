@@ -1,4 +1,6 @@
 #include "bench/engine_bench.h"
+#include "base/json.h"
+#include "base/json_writer.h"
 
 #include <fmt/format.h>
 

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "base/text_input.h"
 #include "engine/run_requests.h"

@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/json.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 #include "base/text.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "bench/server_load.h"
 
 namespace quire::bench {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/json_writer.h"
 
 namespace quire::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <memory>
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "bench/gsm8k.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/json.h"
 #include "cli/flags.h"
 #include "cli/sampling_flags.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/input.h"

@@ -1,8 +1,6 @@
 // The chat format of a model: its template and the special tokens that the template names.
 #pragma once
 
-#include <simdjson.h>
-
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -12,6 +10,10 @@
 #include "jinja/chat_template.h"
 #include "quire/engine.h"
 #include "quire/status.h"
+
+namespace simdjson::dom {
+class element;
+}
 
 namespace quire {
 

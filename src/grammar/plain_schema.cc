@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "grammar/check_spec.h"
 #include "grammar/schema_keywords.h"

@@ -15,8 +15,6 @@
 //   strings.cc     filters of text, methods of str, formats
 #pragma once
 
-#include <simdjson.h>
-
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +22,10 @@
 #include "jinja/budget.h"
 #include "jinja/value.h"
 #include "quire/status.h"
+
+namespace simdjson::dom {
+class element;
+}
 
 namespace quire {
 

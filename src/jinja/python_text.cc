@@ -1,6 +1,7 @@
 #include "jinja/python_text.h"
 
 #include <fmt/format.h>
+#include <simdjson.h>
 #include <utf8proc.h>
 
 #include <algorithm>

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "model/config_fields.h"
 #include "model/families.h"
 #include "tensor/tensor.h"
 

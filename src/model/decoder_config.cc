@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/config_fields.h"
 #include "tensor/tensor.h"
 
 namespace quire {

@@ -12,6 +12,8 @@
 
 namespace quire {
 
+class ConfigFields;
+
 struct DecoderConfig : FamilyConfig {
   int intermediate_size = 0;
   int num_heads = 0;

@@ -16,6 +16,8 @@
 
 namespace quire {
 
+class ConfigFields;
+
 struct ModelFamily {
   std::string_view architecture;  // in config.json's "architectures"
   // Reads the family's own fields, and sets the fields of ModelConfig that depend on them. Errors

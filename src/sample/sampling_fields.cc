@@ -1,6 +1,7 @@
 #include "sample/sampling_fields.h"
 
 #include <fmt/format.h>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <array>

@@ -2,8 +2,6 @@
 // field `top_p` is read from a JSON object, and the flag `--top-p` from the command line.
 #pragma once
 
-#include <simdjson.h>
-
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -15,6 +13,10 @@
 
 #include "base/numbers.h"
 #include "quire/request.h"
+
+namespace simdjson::dom {
+class element;
+}
 
 namespace quire {
 

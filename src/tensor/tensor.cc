@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/json.h"
+#include "base/json_writer.h"
 
 namespace quire {
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/json_writer.h"
 #include "base/machine.h"
 
 namespace quire {

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/json.h"
 #include "support/shared_data.h"
 
 namespace quire::bench {

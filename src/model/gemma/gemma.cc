@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "model/config_fields.h"
 #include "model/decoder.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"

@@ -12,6 +12,8 @@
 
 namespace quire {
 
+class ConfigFields;
+
 std::shared_ptr<const FamilyConfig> parse_gemma2(ConfigFields& fields, ModelConfig& config);
 std::shared_ptr<const FamilyConfig> parse_gemma3(ConfigFields& fields, ModelConfig& config);
 // Parses Gemma 3 with a vision tower; the vision tower is not loaded.

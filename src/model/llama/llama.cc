@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "model/config_fields.h"
 #include "model/decoder.h"
 #include "tensor/tensor.h"
 

@@ -11,6 +11,8 @@
 
 namespace quire {
 
+class ConfigFields;
+
 std::shared_ptr<const FamilyConfig> parse_llama(ConfigFields& fields, ModelConfig& config);
 std::shared_ptr<const FamilyConfig> parse_mistral(ConfigFields& fields, ModelConfig& config);
 std::shared_ptr<const FamilyConfig> parse_qwen2(ConfigFields& fields, ModelConfig& config);

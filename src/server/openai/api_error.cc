@@ -1,6 +1,6 @@
 #include "server/openai/api_error.h"
 
-#include "base/json.h"
+#include "base/json_writer.h"
 
 namespace quire::server {
 namespace {

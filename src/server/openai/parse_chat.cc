@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/json_writer.h"
 #include "grammar/schema_keywords.h"
 #include "server/openai/conversation.h"
 #include "server/openai/generation_fields.h"

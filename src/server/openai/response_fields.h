@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "server/openai/responses.h"
 
 namespace quire::server {

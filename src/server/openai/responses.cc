@@ -1,5 +1,6 @@
 #include "server/openai/responses.h"
 
+#include "base/json_writer.h"
 #include "server/openai/response_fields.h"
 
 namespace quire::server {

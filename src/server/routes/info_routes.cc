@@ -1,7 +1,7 @@
 // Routes that report on the server and its model.
 #include <utility>
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "server/routes/routes.h"
 
 namespace quire::server {

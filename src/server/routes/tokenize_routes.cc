@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "server/openai/requests.h"
 #include "server/routes/routes.h"
 

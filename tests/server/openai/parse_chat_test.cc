@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "base/json.h"
+#include "base/json_writer.h"
 #include "base/machine.h"
 #include "jinja/chat_template.h"
 #include "server/openai/requests.h"

@@ -1,0 +1,60 @@
+// Reads the fields of config.json.
+#pragma once
+
+#include <simdjson.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire {
+
+// Reads one JSON object. status() keeps the first error, and later reads return valid placeholder
+// values, so that a parser is a plain list of fields. A null field counts as absent.
+class ConfigFields {
+ public:
+  // `path` precedes a field's name in errors: "" or "rope_scaling.". A key that appears twice is an
+  // error, because JSON readers differ in which value they take.
+  ConfigFields(simdjson::dom::object object, std::string_view source, std::string path = "");
+
+  const Status& status() const { return status_; }
+  bool has(std::string_view key) const;
+  // Whether the key is present, even with a null value.
+  bool mentions(std::string_view key) const;
+
+  // If the field is absent, returns the fallback; without a fallback, the error says that it is
+  // missing.
+  int integer(std::string_view key, int min, int max, std::optional<int> fallback = {});
+  // Returns nullopt if the field is absent.
+  std::optional<int> optional_integer(std::string_view key, int min, int max);
+  double number(std::string_view key, double min, double max, std::optional<double> fallback = {});
+  std::optional<double> optional_number(std::string_view key, double min, double max);
+  bool boolean(std::string_view key, bool fallback);
+  std::optional<bool> optional_boolean(std::string_view key);
+  std::optional<std::string> optional_text(std::string_view key);
+  // Reads an integer or a list of integers, as in eos_token_id; empty if absent.
+  std::vector<int> integers(std::string_view key, int min, int max, size_t max_count);
+  // Reads a list of strings; empty if absent.
+  std::vector<std::string> texts(std::string_view key, size_t max_count);
+  // Reads a nested object; nullopt if absent.
+  std::optional<ConfigFields> object(std::string_view key);
+
+  // Records the error `[config] SOURCE: FIELD got X, expected Y`, unless there already is one.
+  void fail(std::string_view key, std::string_view got, std::string_view expected);
+  void keep(const Status& status);
+
+ private:
+  std::optional<simdjson::dom::element> find(std::string_view key) const;
+  std::optional<int> read_integer(std::string_view key, simdjson::dom::element value, int min,
+                                  int max);
+
+  simdjson::dom::object object_;
+  std::string source_;
+  std::string path_;
+  Status status_;
+};
+
+}  // namespace quire
