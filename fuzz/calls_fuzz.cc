@@ -181,8 +181,8 @@ FuzzCall call_of(uint8_t kind, uint8_t options, std::string_view texts) {
   return {path, json.text()};
 }
 
-// Whether the call took no more CPU time than its size allows. The answer to the input before may
-// have come while its worker still freed memory, which counts here; so the second try is checked.
+// Returns whether the request took no more CPU time than its size allows. A worker may still free
+// memory of the previous input, which counts here; therefore a second try decides.
 bool run_call(const FuzzCall& call, bool is_second_try) {
   server::Service& served = service();
   const auto answer = std::make_shared<WholeAnswer>();
@@ -199,7 +199,7 @@ bool run_call(const FuzzCall& call, bool is_second_try) {
   if (is_second_try) bound.check(call.body.size());
   QUIRE_CHECK(response.status == 200 || response.status == 400,
               fmt::format("an answer or a refusal; got {}", response.status));
-  QUIRE_CHECK(JsonDocument::parse(response.body, "the answer").ok(), "the answer is no JSON");
+  QUIRE_CHECK(JsonDocument::parse(response.body, "the answer").ok(), "the response is not JSON");
   return holds;
 }
 

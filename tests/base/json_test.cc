@@ -37,7 +37,7 @@ TEST(Json, CapsDepthAndSize) {
 }
 
 TEST(Json, ReadsIntegersWiderThan64BitsAsNumbers) {
-  // Many tokenizer_config.json files say model_max_length this way.
+  // Many tokenizer_config.json files write model_max_length this way.
   const auto document =
       JsonDocument::parse(R"({"model_max_length": 1000000000000000019884624838656})", "test");
   ASSERT_TRUE(document.ok()) << document.status().message();
@@ -81,7 +81,7 @@ TEST(RepeatedKeys, AreFoundAtEveryDepthByTheirPlace) {
             "." + longest.substr(0, 60) + "…");
 }
 
-// A comparison of all pairs of these keys takes minutes of a core.
+// Comparing all pairs of these keys would take minutes of CPU time.
 TEST(RepeatedKeys, ManyAndLongKeysAreCheckedInTime) {
   std::string many = "{";
   for (int i = 0; i < 300'000; ++i) many += "\"" + std::to_string(i) + "\":0,";

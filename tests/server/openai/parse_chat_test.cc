@@ -19,7 +19,7 @@ constexpr std::string_view kTools = R"("tools": [
                   "$defs": {"N": {"type": "integer"}}}}},
   {"type": "function", "function": {"name": "now"}}])";
 
-// The compact JSON of a template's value.
+// Returns the compact JSON of a template's value.
 std::string json_of(const jinja::Value& value) {
   const auto dump = ChatTemplate::parse("{{ value | tojson(separators=(',', ':')) }}");
   const Result<std::string> text = dump->render(jinja::Value::dict({{"value", value}}));
@@ -41,7 +41,7 @@ ChatRequest hello(std::string_view fields) {
   return parsed(std::string(kHello) + (fields.empty() ? "" : ", ") + std::string(fields));
 }
 
-// The param, or what the message says where there is none.
+// Returns the `param` of the error that these fields cause, or "accepted".
 std::string refused_param(std::string_view fields) {
   const auto result = parse("{" + std::string(fields) + "}");
   if (!result.error) return "accepted";
@@ -217,7 +217,7 @@ TEST(ParseChat, AForcedCallIsARestriction) {
   EXPECT_EQ(refused_hello(tools + R"(, "response_format": {"type": "json_object"})"), "accepted");
 }
 
-TEST(ParseChat, RefusesWhatTheTemplateWouldDrop) {
+TEST(ParseChat, RefusesFieldsThatTheTemplateIgnores) {
   const auto param = [](std::string_view chat_template, std::string_view fields) -> std::string {
     RequestDefaults defaults;
     defaults.chat_template = chat_template;
@@ -275,7 +275,7 @@ TEST(ParseChat, AMessageToContinueNeedsText) {
   }
 }
 
-// Messages are rendered by real templates below: most templates are like one of these.
+// The templates below cover the forms of most real templates.
 constexpr const char* kChatMl =
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>' + '\n' }}"
     "{% endfor %}";
@@ -285,7 +285,7 @@ constexpr const char* kTrimming =
 constexpr const char* kStripping =
     "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content.strip() + '</s>' }}{% endfor %}";
 
-// The prompt of this conversation, or the param of its error.
+// Returns the prompt of this conversation, or the param of its error.
 std::string continued(std::string_view chat_template, const std::string& content,
                       const std::string& user = "hi") {
   JsonWriter json;
@@ -312,7 +312,7 @@ std::string continued(std::string_view chat_template, const std::string& content
   return *rendered;
 }
 
-// The texts of the templates contain these messages, too.
+// The templates' own texts contain these messages, too.
 TEST(ParseChat, ContinuesAMessageThatTheTemplateContains) {
   for (const char* content : {"end", "im", "i", ">", "<", "|", "<|im_end|>", "eot_id", "_", "t",
                               "assistant", "hi", "<|im_end|>\n<|im_start|>assistant"}) {
@@ -328,7 +328,7 @@ TEST(ParseChat, ContinuesAMessageThatTheTemplateContains) {
   }
 }
 
-// Templates' `trim` strips Unicode's white space, not ASCII's alone.
+// `trim` in templates strips Unicode's white space, not only ASCII's.
 TEST(ParseChat, ContinuesAMessageThatTheTemplateTrims) {
   for (const std::string_view space : {" ", "\n\n", "\u00a0", "\u3000\t", "\u2028", "\x1f"}) {
     const std::string content = std::string(space) + "end" + std::string(space);
@@ -340,7 +340,7 @@ TEST(ParseChat, ContinuesAMessageThatTheTemplateTrims) {
       << "no white space";
 }
 
-TEST(ParseChat, RefusesToContinueWhatTheTemplateDoesNotWriteAsItIs) {
+TEST(ParseChat, RefusesToContinueAMessageThatTheTemplateChanges) {
   for (const char* chat_template :
        {"<a>{{ messages[0].content }}<end>", "{{ messages[-1].content | upper }}",
         "{{ messages[-1].content | replace('So', 'to') }}", "{{ messages[-1].content[:2] }}",
@@ -349,11 +349,12 @@ TEST(ParseChat, RefusesToContinueWhatTheTemplateDoesNotWriteAsItIs) {
   }
 }
 
-// A search that compares the message at each place takes some 30 s of a core for the first.
+// A search that compares the message at each position takes about 30 s of CPU time for the first
+// case.
 TEST(ParseChat, ContinuingTakesTimeLinearInTheTexts) {
   const std::string user(2'000'000, 'a');
   const std::string message(1'000'000, 'a');
-  const std::string marker(24, 'a');  // the worst of all markers
+  const std::string marker(24, 'a');  // the slowest marker to search for
   const auto check = [&](const std::string& rendered, const std::string& content, bool is_found) {
     std::string cut = rendered;
     const int64_t ns = cpu_ns_of([&] {
@@ -413,7 +414,7 @@ TEST(ParseChat, RefusesAKeyThatIsThereTwice) {
   ASSERT_TRUE(refused.error);
   EXPECT_EQ(refused.error->message,
             "[request] messages[0].content; got it twice, expected it once");
-  // The text of a call's arguments is a model's, and models repeat themselves.
+  // The arguments of a tool call are text of a model, which may repeat keys.
   EXPECT_EQ(refused_message(R"({"role": "assistant", "tool_calls": [
                 {"function": {"name": "f", "arguments": "{\"a\": 1, \"a\": 2}"}}]})"),
             "accepted");
@@ -438,7 +439,7 @@ TEST(ForcedCall, HasASchema) {
             R"({"type":"object"})");
   EXPECT_THAT(schema_of(tools + R"(, "tool_choice": {"function": {"name": "add"}})"),
               HasSubstr(R"("$defs":{"N")"));
-  // Definitions stay with their tool, and references find them there.
+  // Definitions stay with their tool, where references find them.
   EXPECT_EQ(schema_of(tools + R"(, "tool_choice": "required", "parallel_tool_calls": false)"),
             R"({"type":"array","minItems":1,"maxItems":1,"items":{"anyOf":[)"
             R"({"type":"object","properties":{"name":{"type":"string","enum":["add"]},)"
