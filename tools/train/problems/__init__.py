@@ -6,7 +6,7 @@ from . import (  # noqa: F401
 from . import (  # noqa: F401
     farm, food, home, money, school, sharing, shopping, sports, time_and_age, travel, workshop)
 from . import animals, building, comparing, counting, games, gardening  # noqa: F401
-from . import groups, health, media, production, transport, weather  # noqa: F401
+from . import groups, health, media, patterns, production, transport, weather  # noqa: F401
 from .problem import FAMILIES, Problem, make_problem
 from .splits import SPLITS, draw_problem, split_of
 

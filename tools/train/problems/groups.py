@@ -173,8 +173,7 @@ def percent_of_a_group(d: Draw) -> Story:
     x, n, percent = d.pick(things.PUPILS), d.int(1, 15) * 20, d.number_from((5, 10, 15, 20, 25, 30, 35, 40, 45, 60, 65, 70, 75, 80, 85, 90))
     y, no = d.pick([("pass a test", "do not pass"), ("vote yes", "do not vote yes"), ("stay for lunch", "do not stay"), ("have a bike", "have none"),
                     ("sing in the choir", "do not sing"), ("take the train", "do not take it")])
-    product = calc(n, "*", percent)
-    yes = calc(product, "/", 100)
+    yes = calc(n, "*", percent, "/", 100)
     rest = calc(n, "-", yes)
     d.require(yes.value > 1 and rest.value > 1)
     return story(
@@ -183,7 +182,7 @@ def percent_of_a_group(d: Draw) -> Story:
             f"{percent}% of {n} {x} {y}. How many of them {no}?",
             f"There are {n} {x}, and {percent}% of them {y}. How many {x} {no}?",
             f"How many of {n} {x} {no} if {percent}% {y}?")),
-        [f"For the {percent} percent multiply first: {product}.", f"The number who {y} is {yes}.", f"The number who {no} is {rest}."], rest)
+        [f"The number who {y} is {yes}.", f"The number who {no} is {rest}."], rest)
 
 
 @family

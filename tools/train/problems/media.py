@@ -227,10 +227,9 @@ def followers_of_a_channel(d: Draw) -> Story:
 @family
 def messages_deleted(d: Draw) -> Story:
     a, x = person(d), d.pick(nouns("photo, email, message, file, video, note, contact, picture"))
-    percent, part, new = d.number_from((10, 20, 25, 40, 50, 60, 75)), d.int(1, 9), d.int(5, 200)
-    n = part * 100
-    one = calc(n, "/", 100)
-    gone = calc(one, "*", percent)
+    percent, part, new = d.number_from((5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 80)), d.int(2, 45), d.int(5, 200)
+    n = part * 20
+    gone = calc(n, "*", percent, "/", 100)
     left = calc(n, "-", gone)
     end = calc(left, "+", new)
     return story(
@@ -238,7 +237,7 @@ def messages_deleted(d: Draw) -> Story:
              (f"{a.They} deletes {percent}% of them and then adds {new} new ones.", f"Of these, {percent}% are deleted. Later {new} new ones are added.",
               f"After {percent}% of them have been deleted, {new} new {x} arrive."),
              (f"How many {x} are there now?", f"How many {x} does {a} have in the end?", f"What is the number of {x} after that?")),
-        [f"One percent is {one}.", f"The number of deleted {x} is {gone}.", f"After that there are {left}.", f"In the end there are {end} {x}."], end)
+        [f"The number of deleted {x} is {gone}.", f"After that there are {left}.", f"In the end there are {end} {x}."], end)
 
 
 @family
