@@ -112,7 +112,7 @@ ACTIVITIES = [
     "karate", "handwriting", "the cello", "archery", "typing", "singing"]
 SHOWS = [
     "concert", "play", "circus", "movie", "musical", "magic show", "soccer game", "ballet", "puppet show",
-    "basketball game", "comedy night", "opera", "film festival", "talent show", "hockey game"]
+    "basketball game", "comedy night", "rock concert", "film festival", "talent show", "hockey game"]
 CAUSES = [
     "a new playground", "the animal shelter", "the school library", "a class trip", "the choir",
     "the food bank", "a hospital", "the park", "new uniforms", "the fire department", "the museum"]
