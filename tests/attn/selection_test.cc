@@ -300,7 +300,7 @@ class BackendSetTest : public ::testing::Test {
   BackendSet set_;
 };
 
-TEST_F(BackendSetTest, AutoTakesTheFirstThatServes) {
+TEST_F(BackendSetTest, AutoSelectsTheFirstThatServes) {
   EXPECT_THAT(set_.names(), ElementsAre("small", "large"));
   EXPECT_EQ(choose(4, Phase::kDecode, "auto"), "small");
   EXPECT_EQ(choose(8, Phase::kDecode, ""), "large");

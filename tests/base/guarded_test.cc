@@ -8,7 +8,7 @@
 namespace quire {
 namespace {
 
-TEST(Guarded, SaysWhetherItRan) {
+TEST(Guarded, ReturnsWhetherItRan) {
   int num_runs = 0;
   EXPECT_TRUE(run_guarded("[test] a run", [&] { ++num_runs; }));
   EXPECT_FALSE(run_guarded("[test] a run", [] { throw std::runtime_error("a fault"); }));

@@ -149,7 +149,7 @@ AttentionReport make_report() {
   return report;
 }
 
-TEST(AttentionReport, SaysHowFarAutoIsOff) {
+TEST(AttentionReport, ReportsTheDifferenceOfAutoToTheBest) {
   const AttentionReport report = make_report();
   EXPECT_EQ(report.rows[0].best(), 0U);
   EXPECT_DOUBLE_EQ(report.auto_over_best(report.rows[0]).value_or(0), 1.25);

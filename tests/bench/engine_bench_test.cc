@@ -39,7 +39,7 @@ TEST(Summarize, CountsTokensAndTimes) {
   EXPECT_DOUBLE_EQ(result.total_tokens_per_s(), 1.5);
 }
 
-TEST(CheckLengths, CountsPromptAndAnswer) {
+TEST(CheckLengths, CountsPromptAndOutput) {
   EXPECT_TRUE(check_lengths(3, 5, 8, "").ok());
   EXPECT_THAT(check_lengths(3, 5, 7, "--input-len").message(),
               AllOf(HasSubstr("3 + 5"), EndsWith("lower --input-len")));

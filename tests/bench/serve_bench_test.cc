@@ -131,7 +131,7 @@ TEST(BenchServeStream, TimesAreVllms) {
   EXPECT_EQ(response.num_output_tokens, 5);
 }
 
-TEST(BenchServeStream, ARoleIsNoTokenAndChunksAreCountedWithoutUsage) {
+TEST(BenchServeStream, ARoleIsNotATokenAndChunksAreCountedWithoutUsage) {
   const ServedResponse response = read_stream(
       {{1, R"({"choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]})"},
        {20, R"({"choices":[{"delta":{"content":"a"},"finish_reason":null}]})"},

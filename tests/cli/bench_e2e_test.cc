@@ -109,7 +109,7 @@ TEST_F(BenchServe, CtrlCReportsTheMeasuredPart) {
   EXPECT_THAT(err, HasSubstr("interrupted after"));
 }
 
-TEST(BenchAttention, WithoutAGpuSaysSo) {
+TEST(BenchAttention, FailsWithAReasonWithoutAGpu) {
   if (cuda_status().ok()) GTEST_SKIP() << "there is a GPU";
   for (const char* grid : {"seed", "strict", "prefill"}) {
     const SpawnResult result = run_quire({"bench", "attention", "--grid", grid});

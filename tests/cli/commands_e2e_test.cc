@@ -354,7 +354,7 @@ TEST(Doctor, ReportsTheMachine) {
   }
 }
 
-TEST(Doctor, SaysTheContextThatIsServed) {
+TEST(Doctor, ReportsTheServedContext) {
   EXPECT_THAT(run_quire({"doctor"}).out, HasSubstr("context              4096 tokens\n"));
   EXPECT_THAT(run_quire({"doctor", "--max-model-len", "64"}).out,
               HasSubstr("context              64 tokens of the model's 4096\n"));
@@ -382,7 +382,7 @@ TEST(Embedded, ChatsAndForgets) {
   EXPECT_THAT(half, HasSubstr("#### 45\n"));
 }
 
-TEST(Embedded, ChatKnowsItsCommands) {
+TEST(Embedded, ChatHasCommands) {
   const SpawnResult known =
       run_quire({"chat", "--log-level", "error"}, {.input = "/help\n/exit\n"});
   EXPECT_EQ(known.exit_code, 0) << known.err;
@@ -629,7 +629,7 @@ TEST(ModelFiles, AFolderOfTheHubsCacheNamesItsSnapshot) {
   EXPECT_THAT(result.err, HasSubstr((cache / "snapshots" / commit).string()));
 }
 
-TEST(ModelFiles, ATokenizerThatIsNotThereIsSaidToBe) {
+TEST(ModelFiles, AMissingTokenizerIsNamed) {
   const SpawnResult result =
       run_quire({"generate", "--model", tiny_model("tiny").string(), "--load-format", "dummy",
                  "--tokenizer", "/no/such", "--prompt", "a"});

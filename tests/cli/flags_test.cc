@@ -119,7 +119,7 @@ TEST(ParseSeed, TakesAll64Bits) {
   EXPECT_FALSE(parse_seed("-1").ok());
 }
 
-TEST(ParseBytes, KnowsBinaryUnits) {
+TEST(ParseBytes, ParsesBinaryUnits) {
   EXPECT_EQ(*parse_bytes("12"), 12);
   EXPECT_EQ(*parse_bytes("3K"), 3072);
   for (const char* four : {"4G", "4GB", "4GiB"}) EXPECT_EQ(*parse_bytes(four), int64_t{4} << 30);
@@ -241,7 +241,7 @@ TEST(BackendNames, AreThoseOfTheCpuToo) {
   EXPECT_EQ(names, (*platform)->contexts().front()->attention().names());
 }
 
-TEST(EngineFlags, AContextHoldsAPromptAndAnAnswer) {
+TEST(EngineFlags, AContextHoldsAPromptAndAnOutput) {
   EngineConfig config;
   FlagSet flags;
   add_engine_flags(flags, &config, SeedFlag::kOfEngine);

@@ -49,7 +49,7 @@ RequestResult two_samples() {
   return result;
 }
 
-TEST(ResultLines, AreOneObjectAnAnswer) {
+TEST(ResultLines, AreOneObjectPerSample) {
   const std::string text =
       result_lines(3, two_samples(), [](int32_t id) { return "t" + std::to_string(id); });
   const auto lines = split_lines(text);
@@ -63,7 +63,7 @@ TEST(ResultLines, AreOneObjectAnAnswer) {
   EXPECT_THAT(std::string(lines[1].text), HasSubstr(R"("finish_reason":"length")"));
 }
 
-TEST(ResultLines, AnAnswersErrorStandsInItsOwnLine) {
+TEST(ResultLines, ASamplesErrorIsInItsOwnLine) {
   RequestResult result = two_samples();
   result.samples[1].finish_reason = FinishReason::kError;
   result.samples[1].error = internal_error("[sample] row 3");
@@ -75,7 +75,7 @@ TEST(ResultLines, AnAnswersErrorStandsInItsOwnLine) {
               HasSubstr(R"("finish_reason":"error","error":"[sample] row 3")"));
 }
 
-TEST(ResultLines, OneAnswerHasThePromptsNumberAlone) {
+TEST(ResultLines, OneSampleHasOnlyThePromptsIndex) {
   RequestResult result = two_samples();
   result.samples.resize(1);
   EXPECT_THAT(result_lines(4, result, [](int32_t) { return ""; }),

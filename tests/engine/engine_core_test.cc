@@ -112,7 +112,7 @@ TEST_F(EngineCoreTest, OneSequencesFaultCostsOnlyItsRequest) {
   EXPECT_TRUE(core_->health().ok());
 }
 
-TEST_F(EngineCoreTest, SaysWhenASampleWasFirstScheduled) {
+TEST_F(EngineCoreTest, ReportsWhenASampleWasFirstScheduled) {
   start({});
   const auto before = std::chrono::steady_clock::now();
   const Output output = submit().get();

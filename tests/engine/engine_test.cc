@@ -253,7 +253,7 @@ TEST(Engine, DroppedStreamsAreCancelled) {
   expect_all_blocks_free(*engine);
 }
 
-TEST(Engine, StreamsEndWhenTheEngineGoes) {
+TEST(Engine, StreamsEndWithTheEngine) {
   auto engine = make_engine(tiny_config());
   auto stream = engine->submit(greedy(tiny_prompt(20, 1), 400));
   ASSERT_TRUE(stream.ok());
@@ -334,7 +334,7 @@ class Failing final : public OneByOne {
   size_t num_left_;
 };
 
-TEST(Engine, AConstraintThatFailsSaysWhy) {
+TEST(Engine, AFailingConstraintReportsTheReason) {
   const auto engine = make_engine(tiny_config());
   Request constrained = greedy(tiny_prompt(12, 2), 10);
   constrained.make_constraint = [] { return std::make_unique<Failing>(std::vector{5, 7}); };

@@ -163,7 +163,7 @@ TEST(RunRequests, AnInterruptCancelsRunningRequestsAndSkipsTheRest) {
   EXPECT_EQ(results[2].error.code(), StatusCode::kCancelled);
 }
 
-TEST(RunRequests, StopsWhenTheReaderIsGone) {
+TEST(RunRequests, StopsWhenTheReaderHasEnded) {
   EchoEngine engine;
   const auto results = run_requests(engine.port(), requests_of({"stuck", "a"}),
                                     {.on_output = [](size_t, const Output&) { return false; }});

@@ -156,7 +156,7 @@ TEST(GrammarCompiler, ParsesShareTheMemory) {
 }
 
 // All sequences together take at most the shared time, however many follow a hostile grammar.
-TEST(GrammarCompiler, AnswersShareTheEnginesTime) {
+TEST(GrammarCompiler, SequencesShareTheEnginesTime) {
   GrammarLimits limits;
   limits.shared_burst_ns = 0;
   limits.sequence_floor_ns = 0;
@@ -187,7 +187,7 @@ TEST(SharedTime, FillsWithTheClockByHalf) {
   EXPECT_EQ(time.refill(start + nanoseconds(9999)), 100);
 }
 
-TEST(GrammarCompiler, TheLeastRecentlyUsedGoesFirst) {
+TEST(GrammarCompiler, DropsTheLeastRecentlyUsedFirst) {
   GrammarCompiler probe(*embedded_tokenizer(), kEos);
   ASSERT_TRUE(probe.compile(choice({"aaaa"})).ok());
   const size_t one = probe.stats().cache_bytes;
@@ -239,7 +239,7 @@ TEST(GrammarCompiler, FindsCachedGrammarsWithoutCompiling) {
   EXPECT_EQ(compiler.stats().num_compiled, 2);
 }
 
-TEST(GrammarCompiler, AnEndComesOnlyWhereTheGrammarEnds) {
+TEST(GrammarCompiler, AnEndIsAllowedOnlyWhereTheGrammarEnds) {
   GrammarCompiler compiler(*embedded_tokenizer(), kEos);
   const auto factory = compiler.compile(choice({"7", "77"}));
   ASSERT_TRUE(factory.ok());

@@ -25,7 +25,7 @@ std::optional<bool> accept(TokenConstraint& constraint, int32_t token_id, int nu
   }
 }
 
-TEST(GrammarOutOfMemory, EndsItsAnswerWithAStatus) {
+TEST(GrammarOutOfMemory, EndsItsSequenceWithAStatus) {
   constexpr std::array kEos = {kEmbeddedEosId};
   GrammarCompiler compiler(*embedded_tokenizer(), kEos);
   const auto factory = compiler.compile({.kind = GrammarSpec::Kind::kJsonObject});

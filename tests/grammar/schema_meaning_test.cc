@@ -84,7 +84,7 @@ TEST_F(SchemaMeaning, NamesLikeJsonAreNames) {
   EXPECT_FALSE(allows(R"({"a":{"x":null,"y":null},"b":{"x":null,"y":null}})"));
 }
 
-TEST_F(SchemaMeaning, ANamedPropertyIsNoAdditionalOneInAnySpelling) {
+TEST_F(SchemaMeaning, ANamedPropertyIsNeverAnAdditionalOne) {
   compile(R"({"type":"object","properties":{"é":{"type":"null"},"a":{"type":"null"},
       "s/t":{"type":"null"},"q\"\\\n":{"type":"null"},"":{"type":"null"}},
       "additionalProperties":{"type":"string"}})");
@@ -104,7 +104,7 @@ TEST_F(SchemaMeaning, ANamedPropertyIsNoAdditionalOneInAnySpelling) {
   }
 }
 
-TEST_F(SchemaMeaning, PatternsAreOfTheValueAndAnswersAreJson) {
+TEST_F(SchemaMeaning, PatternsMatchTheValueAndTextsAreJson) {
   struct Case {
     const char* pattern;  // as JSON
     std::vector<const char*> allowed, refused;
@@ -219,7 +219,7 @@ class RandomSchema {
   std::mt19937_64 random_;
 };
 
-TEST_F(SchemaMeaning, AnswersToRandomSchemasAreValid) {
+TEST_F(SchemaMeaning, TextsOfRandomSchemasAreValid) {
   int num_ended = 0;
   constexpr int kNumSchemas = 300;
   constexpr int kNumWalks = 4;

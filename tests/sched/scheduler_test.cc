@@ -34,7 +34,7 @@ TEST_F(SchedulerTest, APlanHasAllThatTheDeviceNeedsOfANewSequence) {
   EXPECT_EQ(plan.token_ids, seq(id).token_ids.get());
 }
 
-TEST_F(SchedulerTest, DecodesGoOnWhileTheirTokensAreInFlight) {
+TEST_F(SchedulerTest, DecodesContinueWhileTheirTokensAreInFlight) {
   const SeqId id = add(15, 5);
   const BatchPlan first = schedule();
   const BatchPlan second = schedule();

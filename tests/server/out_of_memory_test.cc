@@ -122,7 +122,7 @@ TEST(OutOfMemory, ACallThatCannotBeSubmittedWholeEndsAtOnce) {
   }
 }
 
-TEST(OutOfMemory, ACallWhoseOutputIsLostDoesNotWaitForItsOtherAnswers) {
+TEST(OutOfMemory, ARequestWhoseOutputIsLostDoesNotWaitForItsOtherSamples) {
   bool is_whole = false;
   for (int num_left = 0; !is_whole; ++num_left) {
     ASSERT_LT(num_left, 1000);

@@ -71,7 +71,7 @@ class ServiceTest : public ::testing::Test {
   std::unique_ptr<Service> service_;
 };
 
-TEST_F(ServiceTest, AnswersACompletion) {
+TEST_F(ServiceTest, RespondsToACompletion) {
   const auto exchange = call("POST", "/v1/completions", R"({"prompt":"hi","max_tokens":4})",
                              {{"x-request-id", "mine-1"}});
   const Request request = engine_.wait_for(1);
@@ -135,7 +135,7 @@ TEST_F(ServiceTest, ChatsThroughTheTemplate) {
   EXPECT_THAT(exchange->wait().body, HasSubstr(R"("content":"hello")"));
 }
 
-TEST_F(ServiceTest, AClientThatGoesAwayCancelsItsRequest) {
+TEST_F(ServiceTest, ADisconnectCancelsTheRequest) {
   const auto exchange = call("POST", "/v1/completions", R"({"prompt":"hi","stream":true})");
   engine_.wait_for(1);
   engine_.say(1, "a");
@@ -395,7 +395,7 @@ TEST_F(ServiceTest, KeysDoNotShareCachedPrefixes) {
   EXPECT_NE(first, "");
 }
 
-TEST_F(ServiceTest, APriorityIsHeededOnlyWhereTheOperatorSaysSo) {
+TEST_F(ServiceTest, APriorityIsUsedOnlyIfTheOperatorAllowsIt) {
   const std::string chat = R"({"messages":[{"role":"user","content":"q"}],"priority":-7})";
   call("POST", "/v1/completions", R"({"prompt":"a","priority":-7})");
   EXPECT_EQ(engine_.wait_for(1).priority, 0);
@@ -736,7 +736,7 @@ TEST_F(ServiceTest, TheTextsOfSingleTokensTakeNoDecoder) {
 }
 
 // Control characters are the worst case, because JSON writes them as six bytes.
-TEST_F(ServiceTest, TheAnswerToATextIsBoundedByTheText) {
+TEST_F(ServiceTest, TheResponseToATextIsBoundedByTheText) {
   constexpr size_t kMaxBytes = 10'000;
   start({.max_tokenize_bytes = kMaxBytes});
   std::string text;
@@ -748,7 +748,7 @@ TEST_F(ServiceTest, TheAnswerToATextIsBoundedByTheText) {
 }
 
 // Clients' texts can occupy the only tokenizing thread; a restart would not help.
-TEST_F(ServiceTest, TokenizingIsNoPartOfHealth) {
+TEST_F(ServiceTest, TokenizingDoesNotAffectHealth) {
   std::promise<void> may_end;
   engine_.on_encode_ = [end = std::shared_future<void>(may_end.get_future())](std::string_view) {
     end.wait();
@@ -772,7 +772,7 @@ TEST_F(ServiceTest, TokenizingIsNoPartOfHealth) {
   EXPECT_EQ(prompt->wait().status, 200);
 }
 
-TEST_F(ServiceTest, AChatForWhichThereIsNoRoomIsNotTokenized) {
+TEST_F(ServiceTest, AChatBeyondTheCapacityIsNotTokenized) {
   std::atomic<int> num_encoded = 0;
   engine_.on_encode_ = [&](std::string_view) { ++num_encoded; };
   start({.admission = {.max_num_seqs = 1, .max_num_queued_reqs = 1}});
@@ -801,7 +801,7 @@ TEST_F(ServiceTest, EveryRequestIsLoggedButSuccessfulPolls) {
   EXPECT_EQ(std::ranges::count(log, '\n'), 2) << log;
 }
 
-TEST_F(ServiceTest, OtherSitesMayCallOnlyWhereTheOperatorSaysSo) {
+TEST_F(ServiceTest, OtherSitesMayCallOnlyIfTheOperatorAllowsThem) {
   const http::Headers from = {{"origin", "https://a.example"},
                               {"access-control-request-method", "POST"}};
   EXPECT_EQ(call("OPTIONS", "/v1/models", "", from)->wait().status, 403);
@@ -1025,7 +1025,7 @@ TEST_F(ServiceTest, CountsAreVllmsAndSayTheModel) {
 }
 
 // vLLM's own dashboard shows these metrics.
-TEST_F(ServiceTest, CountsWhereAnAnswersTimeWent) {
+TEST_F(ServiceTest, MeasuresThePhasesOfARequest) {
   const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a","n":2,"max_tokens":7})");
   engine_.wait_for(1);
   engine_.expect_answers(1, 2);

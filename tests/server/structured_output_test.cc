@@ -85,7 +85,7 @@ TEST_F(GrammarQueueTest, KeysTakeTurns) {
   EXPECT_EQ(queue_.num_waiting(), 0);
 }
 
-TEST_F(GrammarQueueTest, BoundsCallsAndTheirAnswers) {
+TEST_F(GrammarQueueTest, BoundsRequestsAndTheirSequences) {
   EXPECT_TRUE(push(0, "a", 100).ok());  // a single request has no bound
   const Status full = push(1, "b");
   EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);

@@ -52,7 +52,7 @@ TEST_F(CheckpointTest, ReadsASingleFile) {
   EXPECT_EQ(checkpoint->tensor("a", {2})->as<uint8_t>()[7], 7);
 }
 
-TEST_F(CheckpointTest, KnowsTypesFromTheHeaders) {
+TEST_F(CheckpointTest, ReadsTypesFromTheHeaders) {
   const auto bytes =
       safetensors_bytes(R"({"w":{"dtype":"F8_E4M3","shape":[2,2],"data_offsets":[0,4]},)"
                         R"("w.scale":{"dtype":"BF16","shape":[2,1],"data_offsets":[4,8]},)"
@@ -110,7 +110,7 @@ TEST_F(CheckpointTest, ShardsCannotLeaveTheDirectory) {
   }
 }
 
-TEST_F(CheckpointTest, SaysWhichShapeWasExpected) {
+TEST_F(CheckpointTest, NamesTheExpectedShape) {
   write_shard("model.safetensors", "a");
   auto checkpoint = Checkpoint::open(directory_).value();
   EXPECT_THAT(checkpoint->tensor("a", {1, 2}).status().message(),

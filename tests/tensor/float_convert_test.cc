@@ -22,7 +22,7 @@ double small_float(uint32_t bits, int exponent_bits, int mantissa_bits) {
   return sign * (1.0 + fraction) * std::exp2(exponent - bias);
 }
 
-TEST(FloatConvert, EveryBf16WidensToItsValueAndComesBack) {
+TEST(FloatConvert, EveryBf16IsWidenedExactlyAndRoundsBack) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const float value = bf16_to_f32(static_cast<uint16_t>(bits));
     const bool special = (bits & 0x7F80U) == 0x7F80U;
@@ -41,7 +41,7 @@ TEST(FloatConvert, EveryBf16WidensToItsValueAndComesBack) {
   }
 }
 
-TEST(FloatConvert, EveryF16WidensToItsValueAndComesBack) {
+TEST(FloatConvert, EveryF16IsWidenedExactlyAndRoundsBack) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const float value = f16_to_f32(static_cast<uint16_t>(bits));
     const bool special = (bits & 0x7C00U) == 0x7C00U;
@@ -60,7 +60,7 @@ TEST(FloatConvert, EveryF16WidensToItsValueAndComesBack) {
   }
 }
 
-TEST(FloatConvert, EveryE4m3WidensToItsValueAndComesBack) {
+TEST(FloatConvert, EveryE4m3IsWidenedExactlyAndRoundsBack) {
   for (uint32_t bits = 0; bits < 0x100; ++bits) {
     const float value = e4m3_to_f32(static_cast<uint8_t>(bits));
     if ((bits & 0x7FU) == 0x7FU) {

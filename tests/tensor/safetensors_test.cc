@@ -71,7 +71,7 @@ TEST(Safetensors, RefusesALengthPastTheFileOrTheCap) {
   }
 }
 
-TEST(Safetensors, RefusesHeadersThatAreNoHeaders) {
+TEST(Safetensors, RefusesInvalidHeaders) {
   EXPECT_THAT(error_of("[]", 0), HasSubstr("not a JSON object"));
   EXPECT_THAT(error_of("{", 0), HasSubstr("not valid JSON"));
   EXPECT_THAT(error_of(R"({"a":7})", 0), HasSubstr("\"a\" is not described by an object"));

@@ -98,7 +98,7 @@ TEST_F(DecodeGraphsTest, EveryKeyHasTheBackendOfItsBuckets) {
   EXPECT_EQ(name(graphs.find({1, 9000, true})), "xqa");
 }
 
-TEST_F(DecodeGraphsTest, KeysOfOneAnswerShareAGraph) {
+TEST_F(DecodeGraphsTest, KeysWithTheSameChoiceShareAGraph) {
   const DecodeGraphs graphs = this->graphs();
   EXPECT_EQ(graphs.find({1, 1000, true}), graphs.find({1, 1000, false}));
   EXPECT_NE(graphs.find({64, 1000, true}), graphs.find({64, 1000, false}));
@@ -149,7 +149,7 @@ TEST_F(DecodeGraphsTest, EachQueryLengthHasItsGraphs) {
                   {std::pair<int, std::string_view>(1, "xqa"), {1, "native"}, {1, "flashinfer"}}));
 }
 
-TEST_F(DecodeGraphsTest, AGraphKnowsTheBackendOfEachKvGroup) {
+TEST_F(DecodeGraphsTest, AGraphHasTheBackendOfEachKvGroup) {
   const DecodeGraphs graphs = this->graphs("auto", 2);
   EXPECT_THAT(graphs.largest().attention, SizeIs(2));
   EXPECT_EQ(graphs.all().size(), this->graphs().all().size());

@@ -34,7 +34,7 @@ const std::vector<Collected>& cpu_answers() {
 
 class GpuEmbedded : public GpuTest, public ::testing::WithParamInterface<Variant> {};
 
-TEST_P(GpuEmbedded, AnswersAsTheCpu) {
+TEST_P(GpuEmbedded, OutputsEqualTheCpus) {
   EngineConfig config = embedded("cuda");
   GetParam().change(config);
   if (const std::string& name = config.attention_backend; name != "auto") {

@@ -68,7 +68,7 @@ std::vector<Request> requests() {
 
 class GpuGemma : public GpuTest, public ::testing::WithParamInterface<GemmaCase> {};
 
-TEST_P(GpuGemma, AnswersAreTheCpus) {
+TEST_P(GpuGemma, OutputsEqualTheCpus) {
   const std::vector<Collected> expected =
       run_all(*make_engine(tiny_gemma(GetParam(), "cpu")), requests());
   for (const std::string& backend : served_backends(tiny_gemma(GetParam(), "cuda"))) {

@@ -58,7 +58,7 @@ std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts) 
 
 class GpuSpeculation : public GpuTest, public ::testing::WithParamInterface<Variant> {};
 
-TEST_P(GpuSpeculation, BringsTheAnswersOfAnOrdinaryRun) {
+TEST_P(GpuSpeculation, OutputsEqualThoseWithoutDrafts) {
   for (const int num_drafts : {0, 1, 3, 4, 8}) {
     SCOPED_TRACE(num_drafts);
     EngineConfig config = tiny_f32("cuda");

@@ -59,7 +59,7 @@ void expect_close(const std::vector<SteppedModel::SampledTokens>& got,
   }
 }
 
-TEST_F(GpuTwoModels, TwoEnginesGiveTheAnswersOfEachAlone) {
+TEST_F(GpuTwoModels, OutputsOfTwoEnginesAreThoseOfEachAlone) {
   const auto [first, second] = configs();
   const auto a = make_engine(first);
   const auto b = make_engine(second);
@@ -85,7 +85,7 @@ void expect_models_to_keep_apart(EngineConfig first, EngineConfig second, float 
   }
 }
 
-TEST_F(GpuTwoModels, OnOneContextGiveTheAnswersOfEachAlone) {
+TEST_F(GpuTwoModels, OutputsOnOneContextAreThoseOfEachAlone) {
   for (const char* backend : {"auto", "native"}) {
     SCOPED_TRACE(backend);
     auto [first, second] = configs();
@@ -95,7 +95,7 @@ TEST_F(GpuTwoModels, OnOneContextGiveTheAnswersOfEachAlone) {
 }
 
 // A drafter may have its target's attention shape: each must run its own plans.
-TEST_F(GpuTwoModels, OfOneShapeGiveTheAnswersOfEachAlone) {
+TEST_F(GpuTwoModels, OutputsOfEqualShapesAreThoseOfEachAlone) {
   EngineConfig config = testing::embedded("cuda");
   const auto backends = testing::served_backends(config, Phase::kDecode);
   ASSERT_FALSE(backends.empty());
@@ -106,7 +106,7 @@ TEST_F(GpuTwoModels, OfOneShapeGiveTheAnswersOfEachAlone) {
   }
 }
 
-TEST_F(GpuTwoModels, ADeviceThatIsNotThereIsRefused) {
+TEST_F(GpuTwoModels, AMissingDeviceIsRefused) {
   for (const std::vector<int>& devices : {std::vector<int>{}, {1000}, {0, 1000}}) {
     EXPECT_EQ(make_cuda_platform({.devices = devices}).status().code(),
               StatusCode::kInvalidArgument);

@@ -39,7 +39,7 @@ double us_of(const std::vector<ProfileShare>& shares, std::string_view name) {
   return -1;
 }
 
-TEST(KindOfKernel, KnowsLibrariesAndOurOwnKernels) {
+TEST(KindOfKernel, ClassifiesLibrariesAndOurKernels) {
   EXPECT_EQ(kind_of_kernel("nvjet_tst_128x64_64x8_2x1_v_bz_TNN"), WorkKind::kGemm);
   EXPECT_EQ(kind_of_kernel("_ZN8cublasLt19splitKreduce_kernelILi32EEEv"), WorkKind::kGemm);
   EXPECT_EQ(kind_of_kernel("_ZN5quire4cuda48_GLOBAL__N__0_14_skinny_gemm_cu_113skinny_kernelE"),

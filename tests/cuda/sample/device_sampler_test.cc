@@ -393,7 +393,7 @@ TEST(DeviceSampler, AMaskOfNothingFailsItsRowAloneAndForThatStep) {
   }
 }
 
-TEST(DeviceSampler, StartsARowAnew) {
+TEST(DeviceSampler, StartsASlotAgain) {
   SKIP_WITHOUT_DEVICE();
   constexpr int kVocab = 1000;
   auto created = SamplerRig::create({2, 2, 2, kVocab, 64});

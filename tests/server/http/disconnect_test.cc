@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-TEST(HttpDisconnect, IsNoticedWhileTheAnswerIsMade) {
+TEST(HttpDisconnect, IsNoticedDuringTheResponse) {
   TestServer server;
   int num_expected = 0;
   for (const bool is_stream : {false, true}) {
@@ -47,7 +47,7 @@ TEST(HttpDisconnect, IsNoticedBehindPipelinedRequests) {
   EXPECT_TRUE(eventually([&] { return server.num_closed() == 1; }));
 }
 
-TEST(HttpDisconnect, LeavesAnAnswerToAHalfClosedClient) {
+TEST(HttpDisconnect, CompletesTheResponseToAHalfClosedClient) {
   TestServer server;
   HttpClient client = server.connect();
   client.send(get("/echo?1") + get("/echo?2"));
@@ -82,7 +82,7 @@ TEST(HttpDisconnect, AtAnyMomentLeavesNothing) {
   EXPECT_EQ(client.get("/echo").status, 200);
 }
 
-TEST(HttpDrain, WaitsForAnswersAndClosesTheRest) {
+TEST(HttpDrain, WaitsForResponsesAndClosesTheRest) {
   TestServer server;
   HttpClient idle = server.connect();
   ASSERT_EQ(idle.get("/echo").status, 200);

@@ -38,7 +38,7 @@ HttpAnswer trickle(HttpClient& client, std::string_view bytes, milliseconds paus
 }
 
 // The client reads continuously, but so slowly that it would hold the response for a long time.
-TEST(HttpLimits, AnAnswerIsTakenAtALeastRate) {
+TEST(HttpLimits, AResponseIsReadAtAMinimumRate) {
   ServerConfig config = with_timeouts(kLong, kLong, kLong);
   config.limits.write_timeout = milliseconds(500);
   config.limits.min_bytes_per_second = size_t{100} << 20;
@@ -93,7 +93,7 @@ TEST(HttpLimits, IdleConnectionsAreClosedWithoutAWord) {
   EXPECT_EQ(server.stats().num_timeouts, 0);
 }
 
-TEST(HttpLimits, AnAnswerMayTakeItsTime) {
+TEST(HttpLimits, AHandlerMayRespondLate) {
   TestServer server(with_timeouts(milliseconds(50), milliseconds(50), milliseconds(50)));
   HttpClient client = server.connect();
   client.send(get("/hold"));

@@ -26,7 +26,7 @@ bool is_io_thread() {
   return std::strcmp(name, "quire-http") == 0;
 }
 
-TEST(HttpOutOfMemory, TheServerGoesOn) {
+TEST(HttpOutOfMemory, TheServerContinues) {
   TestServer server;
   HttpClient open = server.connect();
   ASSERT_EQ(open.get("/echo").status, 200);

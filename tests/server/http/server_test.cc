@@ -32,7 +32,7 @@ TEST(HttpServer, KeepsConnections) {
   EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));
 }
 
-TEST(HttpServer, ClosesWhenTheClientSaysSo) {
+TEST(HttpServer, ClosesIfTheClientRequestsIt) {
   TestServer server;
   for (const std::string& request :
        {get("/echo", "Connection: close\r\n"), std::string("GET /echo HTTP/1.0\r\n\r\n")}) {
@@ -101,7 +101,7 @@ TEST(HttpServer, TakesLargeBodies) {
   sender.join();
 }
 
-TEST(HttpServer, SaysContinueWhenAsked) {
+TEST(HttpServer, SendsContinueIfExpected) {
   TestServer server;
   HttpClient client = server.connect();
   client.send(

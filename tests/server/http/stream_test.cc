@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(HttpStream, ComesAsItIsWritten) {
+TEST(HttpStream, IsSentAsItIsWritten) {
   TestServer server;
   HttpClient client = server.connect();
   client.send(get("/hold"));

@@ -369,7 +369,7 @@ TEST(ParseChat, ContinuingTakesTimeLinearInTheTexts) {
         true);
 }
 
-TEST(ParseChat, SaysThatAKeyIsMissing) {
+TEST(ParseChat, NamesAMissingKey) {
   const auto refused = [](std::string_view fields, std::string_view expected) {
     const auto result = parse("{" + std::string(fields) + "}");
     ASSERT_TRUE(result.error) << fields;

@@ -252,7 +252,7 @@ TEST(ParseCompletion, RefusesAKeyThatIsThereTwice) {
   }
 }
 
-TEST(ParseCompletion, SaysWhereABodyIsNoJson) {
+TEST(ParseCompletion, NamesThePlaceWhereABodyIsNotJson) {
   EXPECT_THAT(refusal(""), HasSubstr("byte 0"));
   EXPECT_THAT(refusal("{\"prompt\":\n  \"a\" \"b\"}"), HasSubstr("line 2, column 7 (byte 17)"));
   EXPECT_THAT(refusal("{\"prompt\": \"a\xff\"}"), HasSubstr("invalid UTF-8 at line 1, column 14"));

@@ -177,7 +177,7 @@ TEST(CompletionChunk, StreamsTextThenItsEnd) {
                 std::string(kUsageJson) + "}");
 }
 
-TEST(CompletionChunk, EchoesAndGoesOnCountingCharacters) {
+TEST(CompletionChunk, EchoesAndContinuesCountingCharacters) {
   CompletionRequest request = completion_request(0);
   request.echo = true;
   ChoiceStream choice = {.prompt_text = "Hi日",
