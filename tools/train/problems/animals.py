@@ -3,6 +3,7 @@
 from . import words_things as things
 from .problem import Draw, Story, calc, family
 from .telling import PARTS, SHARES, TIMES, amount, capital, maybe, nouns, spelled, story, tell
+from .wordings import person
 
 _LEGS = {2: things.BIRDS, 4: things.ANIMALS[:10], 6: things.INSECTS, 8: nouns("spider, scorpion")}
 
@@ -38,7 +39,7 @@ def legs_of_animals(d: Draw) -> Story:
 
 @family
 def two_kinds_of_legs(d: Draw) -> Story:
-    a = d.person()
+    a = person(d)
     p, q = d.pick([(2, 4), (6, 8), (2, 6), (4, 8), (4, 6)])
     x, y = d.pick(_LEGS[p]), d.pick(_LEGS[q])
     n, m = d.int(2, 30), d.int(2, 30)
@@ -64,7 +65,7 @@ def zoo_numbers(d: Draw) -> Story:
     d.require(third.value > 1)
     return story(
         tell(d, [(f"A zoo has {n} {x}.", f"In a zoo live {n} {x}.", f"There are {n} {x} in the zoo."),
-                 (f"It has {TIMES[k]} as many {y} as {x}.", f"The number of {y} is {k} times the number of {x}.",
+                 (f"The zoo has {TIMES[k]} as many {y} as {x}.", f"The number of {y} is {k} times the number of {x}.",
                   f"For each of the {x} there are {k} {y}."),
                  (f"There are {fewer} fewer {z} than {y}.", f"The {z} are {fewer} fewer than the {y}.")],
              (f"How many {x}, {y} and {z} are there together?", "How many of these animals live in the zoo?",
@@ -74,7 +75,7 @@ def zoo_numbers(d: Draw) -> Story:
 
 @family
 def pet_food_days(d: Draw) -> Story:
-    a, x = d.person(), d.pick(things.PETS)
+    a, x = person(d), d.pick(things.PETS)
     n, grams, days = d.int(2, 9), d.int(20, 200, 10), d.int(3, 20)
     daily = calc(n, "*", grams)
     total = daily.value * days
@@ -84,7 +85,7 @@ def pet_food_days(d: Draw) -> Story:
                  (f"Each {x.one} eats {grams} grams of food per day.", f"Every day each of the {x} gets {grams} grams of food.",
                   f"One of the {x} eats {grams} grams of food a day.")],
              (f"A bag contains {total} grams.", f"{a} buys a bag of {total} grams.", f"There are {total} grams of food in the house."),
-             ("How many days does the bag last?", "For how many days is that enough?", "After how many days is the food gone?")),
+             ("How many days does the food last?", "For how many days is that enough?", "After how many days is the food gone?")),
         [f"They eat {daily} grams per day.", f"The food lasts {result} days."], result)
 
 
@@ -108,7 +109,7 @@ def litters(d: Draw) -> Story:
 
 @family
 def aquarium(d: Draw) -> Story:
-    a = d.person()
+    a = person(d)
     x, y = d.pick_two(things.FISHES)
     tanks, n, m = d.int(2, 9), d.int(2, 20), d.int(2, 20)
     each = calc(n, "+", m)
@@ -165,7 +166,7 @@ def eggs_in_nests(d: Draw) -> Story:
         tell(d, (f"{nests} {x} lay {eggs} eggs each.", f"On an island there are {nests} nests of {x} with {eggs} eggs per nest.",
                  f"Each of {nests} {x} lays {eggs} eggs."),
              (f"{capital(PARTS[k])} of the eggs do not hatch.", f"Of all eggs, {PARTS[k]} break.", f"A storm destroys {PARTS[k]} of the eggs."),
-             ("How many chicks hatch from the rest?", "Each other egg hatches. How many chicks are there?",
+             ("How many chicks hatch from the rest?", "All the others hatch. How many chicks are there?",
               "If all the others hatch, how many chicks are born?")),
         [f"There are {laid} eggs.", f"The number of lost eggs is {broken}.", f"The number of chicks is {hatched}."], hatched)
 
@@ -236,7 +237,7 @@ def food_chain(d: Draw) -> Story:
     total = calc(eaten, "*", q)
     return story(
         tell(d, [(f"Each {x} eats {p} {y} a week.", f"Per week, one {x} eats {p} {y}."),
-                 (f"Each of the {y} had eaten {q} {z} before.", f"All of the {y} had {q} {z} in their stomachs.")],
+                 (f"Each of the {y} had eaten {q} {z} before.", f"In the stomach of each of the {y} were {q} {z}.")],
              (f"How many {z} were eaten by the {y} that {n} {hunters} eat in a week?",
               f"There are {n} {hunters}. How many {z} were in the {y} that they eat in a week?",
               f"In one week {n} {hunters} hunt. How many {z} did their {y} eat?")),

@@ -3,6 +3,7 @@
 from . import words_things as things
 from .problem import Draw, Story, calc, family
 from .telling import PARTS, TIMES, amount, capital, maybe, noun, nouns, spelled, story, tell
+from .wordings import person
 
 _PLOTS = nouns("garden, field, yard, room, park, terrace, pool, court, hall, carpet, rug, wall")
 _FENCED = nouns("garden, field, yard, park, meadow, playground, pasture")
@@ -86,7 +87,7 @@ def length_from_area(d: Draw) -> Story:
 
 @family
 def tiles_on_a_floor(d: Draw) -> Story:
-    a, room = d.person(), d.pick(["kitchen", "bathroom", "hall", "terrace", "lobby", "corridor"])
+    a, room = person(d), d.pick(["kitchen", "bathroom", "hall", "terrace", "lobby", "corridor"])
     w, h, per, box = d.int(2, 15), d.int(2, 15), d.number_from((4, 6, 9, 10, 12, 16, 25)), d.number_from((5, 10, 12, 20))
     d.require(w * h * per % box == 0)
     area = calc(w, "*", h)
@@ -102,7 +103,7 @@ def tiles_on_a_floor(d: Draw) -> Story:
 
 @family
 def paint_a_wall(d: Draw) -> Story:
-    a = d.person()
+    a = person(d)
     w, h, window, cover = d.int(4, 20), d.int(2, 6), d.int(2, 12), d.number_from((2, 3, 4, 5, 6, 8))
     area = calc(w, "*", h)
     rest = calc(area, "-", window)
@@ -118,7 +119,7 @@ def paint_a_wall(d: Draw) -> Story:
 
 @family
 def pieces_of_material(d: Draw) -> Story:
-    a, x = d.person(), d.pick(things.MATERIALS)
+    a, x = person(d), d.pick(things.MATERIALS)
     unit = d.pick(["meters", "feet", "centimeters", "inches"])
     piece, n = amount(d, (2, 12), (10, 40)), amount(d, (2, 12), (10, 40))
     total = piece * n
@@ -134,7 +135,7 @@ def pieces_of_material(d: Draw) -> Story:
 
 @family
 def leftover_material(d: Draw) -> Story:
-    a, x = d.person(), d.pick(things.MATERIALS)
+    a, x = person(d), d.pick(things.MATERIALS)
     piece, n, total = d.int(2, 25), d.int(3, 25), d.int(20, 700)
     used = calc(piece, "*", n)
     left = calc(total, "-", used)
@@ -150,7 +151,7 @@ def leftover_material(d: Draw) -> Story:
 
 @family
 def bricks_in_a_wall(d: Draw) -> Story:
-    a = d.person()
+    a = person(d)
     rows, per, rate, time = d.int(5, 40), d.int(10, 60), d.int(10, 60), d.int(2, 20)
     done = rows * per - rate * time
     d.require(done > 1)
@@ -264,7 +265,7 @@ def stacked_height(d: Draw) -> Story:
 
 @family
 def posts_of_a_fence(d: Draw) -> Story:
-    a, gap, n = d.person(), d.int(2, 12), d.int(4, 40)
+    a, gap, n = person(d), d.int(2, 12), d.int(4, 40)
     length = gap * n
     x = d.pick(nouns("post, lamp, pole, flag, tree, bench"))
     gaps = calc(length, "/", gap)

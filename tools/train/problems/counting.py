@@ -3,12 +3,13 @@
 from . import words_things as things
 from .problem import Draw, Story, calc, family
 from .telling import PARTS, TIMES, amount, capital, maybe, spelled, story, tell
+from .wordings import person
 
 
 @family
 def gain_some(d: Draw) -> Story:
-    a, x = d.person(), d.pick(things.COLLECTED + things.FOODS + things.DESK)
-    n, m = amount(d, (2, 12), (10, 99), (100, 900)), amount(d, (2, 12), (10, 99), (100, 900))
+    a, x = person(d), d.pick(things.COLLECTED + things.FOODS + things.DESK)
+    n, m = [amount(d, (2, 12), (10, 99), (100, 900), (1000, 5000)) for _ in range(2)]
     verb, verbed = d.pick([("buys", "bought"), ("gets", "got"), ("finds", "found"), ("receives", "received")])
     total = calc(n, "+", m)
     return story(
@@ -24,8 +25,8 @@ def gain_some(d: Draw) -> Story:
 
 @family
 def lose_some(d: Draw) -> Story:
-    a, x = d.person(), d.pick(things.COLLECTED + things.DESK + things.FOODS)
-    n, m = amount(d, (4, 20), (20, 99), (100, 990)), amount(d, (2, 12), (10, 80), (100, 800))
+    a, x = person(d), d.pick(things.COLLECTED + things.DESK + things.FOODS)
+    n, m = amount(d, (4, 20), (20, 99), (100, 990), (1000, 9000)), amount(d, (2, 12), (10, 80), (100, 800))
     verb, verbed = d.pick([("loses", "lost"), ("gives away", "gave away"), ("sells", "sold"), ("drops", "dropped")])
     left = calc(n, "-", m)
     return story(
@@ -85,7 +86,7 @@ def two_gifts(d: Draw) -> Story:
 
 @family
 def found_on_walks(d: Draw) -> Story:
-    a, x, place = d.person(), d.pick(things.FOUND), d.pick(things.PLACES)
+    a, x, place = person(d), d.pick(things.FOUND), d.pick(things.PLACES)
     n, m, k = d.int(3, 60), d.int(3, 60), d.int(2, 30)
     found = calc(n, "+", m)
     rest = calc(found, "-", k)
@@ -105,7 +106,7 @@ def found_on_walks(d: Draw) -> Story:
 
 @family
 def colors_in_a_box(d: Draw) -> Story:
-    a, x, s = d.person(), d.pick(things.COLLECTED + things.DESK + things.GOODS), d.pick(things.STORES)
+    a, x, s = person(d), d.pick(things.COLLECTED + things.DESK + things.GOODS), d.pick(things.STORES)
     c1, c2 = d.pick_two(things.COLORS)
     n, m = d.int(3, 150), d.int(3, 150)
     total = n + m
@@ -141,7 +142,7 @@ def three_colors(d: Draw) -> Story:
 
 @family
 def boxes_of_things(d: Draw) -> Story:
-    a, x, s = d.person(), d.pick(things.GOODS + things.DESK), d.pick(things.STORES)
+    a, x, s = person(d), d.pick(things.GOODS + things.DESK), d.pick(things.STORES)
     n, m = amount(d, (2, 12), (5, 40)), amount(d, (2, 12), (5, 60))
     total = calc(n, "*", m)
     return story(
@@ -156,7 +157,7 @@ def boxes_of_things(d: Draw) -> Story:
 
 @family
 def equal_heaps(d: Draw) -> Story:
-    a, x = d.person(), d.pick(things.FOUND + things.COLLECTED + things.FOODS)
+    a, x = person(d), d.pick(things.FOUND + things.COLLECTED + things.FOODS)
     heaps, each = amount(d, (2, 12), (5, 30)), amount(d, (2, 12), (5, 40))
     total = heaps * each
     result = calc(total, "/", heaps)
@@ -171,7 +172,7 @@ def equal_heaps(d: Draw) -> Story:
 
 @family
 def share_with_friends(d: Draw) -> Story:
-    a, x = d.person(), d.pick(things.FOODS + things.COLLECTED)
+    a, x = person(d), d.pick(things.FOODS + things.COLLECTED)
     friends, each = d.int(2, 11), amount(d, (2, 12), (10, 40))
     people = calc(friends, "+", 1)
     result = calc(people.value * each, "/", people)
@@ -202,7 +203,7 @@ def before_and_after(d: Draw) -> Story:
 
 @family
 def unknown_gain(d: Draw) -> Story:
-    a, x, day = d.person(), d.pick(things.COLLECTED + things.FOUND), d.pick(things.WEEKDAYS)
+    a, x, day = person(d), d.pick(things.COLLECTED + things.FOUND), d.pick(things.WEEKDAYS)
     n, gain = amount(d, (3, 20), (20, 300)), amount(d, (2, 20), (20, 200))
     end = n + gain
     result = calc(end, "-", n)
@@ -255,7 +256,7 @@ def half_then_some(d: Draw) -> Story:
 
 @family
 def daily_collection(d: Draw) -> Story:
-    a, x = d.person(), d.pick(things.FOUND + things.COLLECTED)
+    a, x = person(d), d.pick(things.FOUND + things.COLLECTED)
     start, per_day, days = d.int(5, 200), d.int(2, 20), d.int(3, 14)
     gained = calc(per_day, "*", days)
     total = calc(start, "+", gained)
@@ -272,7 +273,7 @@ def daily_collection(d: Draw) -> Story:
 
 @family
 def days_to_a_goal(d: Draw) -> Story:
-    a, x = d.person(), d.pick(things.COLLECTED + things.HANDMADE)
+    a, x = person(d), d.pick(things.COLLECTED + things.HANDMADE)
     per_day, days, start = d.int(2, 20), d.int(3, 30), d.int(5, 100)
     goal = start + per_day * days
     missing = calc(goal, "-", start)
@@ -291,7 +292,7 @@ def days_to_a_goal(d: Draw) -> Story:
 
 @family
 def album_pages(d: Draw) -> Story:
-    a, x = d.person(), d.pick(things.ALBUM)
+    a, x = person(d), d.pick(things.ALBUM)
     pages, per_page, filled = d.int(5, 40), d.int(3, 20), d.int(10, 200)
     room = calc(pages, "*", per_page)
     free = calc(room, "-", filled)
@@ -327,7 +328,7 @@ def trade_things(d: Draw) -> Story:
 
 @family
 def missing_pieces(d: Draw) -> Story:
-    a, x = d.person(), d.pick(["puzzle", "mosaic", "model castle", "jigsaw"])
+    a, x = person(d), d.pick(["puzzle", "mosaic", "model castle", "jigsaw"])
     pieces, first, k = d.int(20, 100, 5) * 10, d.int(20, 120), d.number_from((2, 3))
     second = calc(first, "*", k)
     done = calc(first, "+", second)

@@ -3,11 +3,12 @@
 from . import words_things as things
 from .problem import Draw, Story, calc, family
 from .telling import PARTS, TIMES, amount, capital, maybe, spelled, story, tell
+from .wordings import person
 
 
 @family
 def points_of_two_rounds(d: Draw) -> Story:
-    a, game = d.person(), d.pick(things.GAMES)
+    a, game = person(d), d.pick(things.GAMES)
     n, m = amount(d, (2, 20), (20, 300)), amount(d, (2, 20), (20, 300))
     total = calc(n, "+", m)
     return story(
@@ -54,7 +55,7 @@ def goals_and_behinds(d: Draw) -> Story:
 
 @family
 def laps_of_a_track(d: Draw) -> Story:
-    a, length = d.person(), d.number_from((200, 250, 300, 400, 500, 800))
+    a, length = person(d), d.number_from((200, 250, 300, 400, 500, 800))
     days, laps = d.int(2, 7), d.int(3, 12)
     each = calc(laps, "*", length)
     total = calc(days, "*", each)
@@ -69,7 +70,7 @@ def laps_of_a_track(d: Draw) -> Story:
 
 @family
 def laps_left(d: Draw) -> Story:
-    a, laps, length = d.person(), d.int(10, 60), d.number_from((25, 50, 100, 200, 400))
+    a, laps, length = person(d), d.int(10, 60), d.number_from((25, 50, 100, 200, 400))
     done = d.int(2, 50)
     rest = calc(laps, "-", done)
     meters = calc(rest, "*", length)
@@ -116,7 +117,7 @@ def games_of_a_season(d: Draw) -> Story:
 
 @family
 def average_of_three_games(d: Draw) -> Story:
-    a, game = d.person(), d.pick(things.GAMES + things.BALL_GAMES)
+    a, game = person(d), d.pick(things.GAMES + things.BALL_GAMES)
     n, m, k = d.int(5, 90), d.int(5, 90), d.int(5, 90)
     d.require((n + m + k) % 3 == 0)
     total = calc(n, "+", m, "+", k)
@@ -132,7 +133,7 @@ def average_of_three_games(d: Draw) -> Story:
 
 @family
 def needed_for_average(d: Draw) -> Story:
-    a, game = d.person(), d.pick(things.GAMES)
+    a, game = person(d), d.pick(things.GAMES)
     mean, games = d.int(10, 60), d.int(3, 8)
     wanted = calc(mean, "*", games)
     so_far = d.int(10, 300)
@@ -170,7 +171,7 @@ def three_players(d: Draw) -> Story:
 
 @family
 def quiz_with_penalty(d: Draw) -> Story:
-    a = d.person()
+    a = person(d)
     questions, wrong, plus, minus = d.int(10, 60), d.int(2, 15), d.int(3, 10), d.int(2, 5)
     right = calc(questions, "-", wrong)
     gained, lost = calc(right, "*", plus), calc(wrong, "*", minus)
@@ -190,7 +191,7 @@ def quiz_with_penalty(d: Draw) -> Story:
 
 @family
 def levels_of_a_game(d: Draw) -> Story:
-    a, x = d.person(), d.pick(["coins", "gems", "stars", "crystals", "points", "keys"])
+    a, x = person(d), d.pick(["coins", "gems", "stars", "crystals", "points", "keys"])
     levels, per, bonus, price = d.int(3, 15), d.int(5, 40), d.int(10, 100, 5), d.int(10, 150, 5)
     found = calc(levels, "*", per)
     total = calc(found, "+", bonus)
@@ -208,7 +209,7 @@ def levels_of_a_game(d: Draw) -> Story:
 
 @family
 def missed_shots(d: Draw) -> Story:
-    a, game = d.person(), d.pick(["free throws", "penalty kicks", "arrows", "darts", "serves", "throws", "shots"])
+    a, game = person(d), d.pick(["free throws", "penalty kicks", "arrows", "darts", "serves", "throws", "shots"])
     k, part, m = d.number_from((2, 3, 4, 5, 6)), d.int(3, 30), d.int(2, 40)
     n = k * part
     d.require(m < n)

@@ -122,7 +122,7 @@ def playlist_length(d: Draw) -> Story:
         tell(d, (f"{a}'s list has {n} {xs} of {p} minutes and {m} {ys} of {q} minutes.",
                  f"{a} plays {n} {xs}, each {p} minutes long, and {m} {ys}, each {q} minutes long.",
                  f"On a list there are {n} {xs} and {m} {ys}. Each of the {xs} lasts {p} minutes and each of the {ys} {q} minutes."),
-             maybe(d, f"The list is {d.int(2, 11)} months old.", f"It has {d.int(20, 900)} fans."),
+             maybe(d, f"The list is {d.int(2, 11)} months old.", f"{a} has {d.int(20, 900)} fans."),
              ("How many minutes does all of it last?", "How long is the whole list in minutes?", "How many minutes is that in total?")),
         [f"The {xs} last {first} minutes.", f"The {ys} last {second} minutes.", f"All of it lasts {total} minutes."], total)
 
@@ -138,7 +138,7 @@ def episodes_watched(d: Draw) -> Story:
     return story(
         tell(d, [(f"A series has {seasons} seasons with {per} episodes each.", f"In each of the {seasons} seasons of a series there are {per} episodes.",
                   f"There are {seasons} seasons of a series, and each has {per} episodes."),
-                 (f"An episode of it lasts {minutes} minutes.", f"Each episode is {minutes} minutes long.", f"It takes {minutes} minutes to watch an episode.")],
+                 (f"An episode of the series lasts {minutes} minutes.", f"Each episode is {minutes} minutes long.", f"It takes {minutes} minutes to watch one episode.")],
              (f"How many hours does {a} need to watch everything?", f"{a} watches all of them. How many hours is that?",
               "How many hours does the whole series take?")),
         [f"There are {n} episodes.", f"They last {time} minutes.", f"Those are {hours} hours."], hours)

@@ -2,7 +2,8 @@
 
 from . import words_things as things
 from .problem import Draw, Story, calc, family
-from .telling import PARTS, TIMES, amount, capital, maybe, noun, spelled, story, tell
+from .telling import PARTS, TIMES, amount, capital, maybe, nouns, spelled, story, tell
+from .wordings import person
 
 
 @family
@@ -69,7 +70,7 @@ def same_rate_scaled(d: Draw) -> Story:
 
 @family
 def minutes_per_piece(d: Draw) -> Story:
-    a, x = d.person(), d.pick(things.HANDMADE)
+    a, x = person(d), d.pick(things.HANDMADE)
     n, each, hours = d.int(2, 12), d.int(3, 30), d.number_from((1, 2, 3, 4, 5, 6))
     minutes = calc(hours, "*", 60)
     d.require(minutes.value % each == 0 and minutes.value > 60)
@@ -100,7 +101,7 @@ def faulty_pieces(d: Draw) -> Story:
 
 @family
 def wages_of_a_week(d: Draw) -> Story:
-    a, w = d.person(), d.pick(things.WORKERS)
+    a, w = person(d), d.pick(things.WORKERS)
     rate, hours, days, tax = d.int(8, 40), d.int(3, 10), d.int(2, 6), d.int(10, 150, 5)
     daily = calc(rate, "*", hours)
     weekly = calc(daily, "*", days)
@@ -116,7 +117,7 @@ def wages_of_a_week(d: Draw) -> Story:
 
 @family
 def overtime_in_a_week(d: Draw) -> Story:
-    a = d.person()
+    a = person(d)
     rate, extra, normal, over = d.int(8, 30), d.int(2, 15), d.number_from((20, 30, 35, 38, 40)), d.int(2, 15)
     hours = normal + over
     more = calc(hours, "-", normal)
@@ -209,8 +210,8 @@ def stock_and_sales(d: Draw) -> Story:
     gone = calc(loss, "*", days)
     left = calc(stock, "-", gone)
     return story(
-        tell(d, [(f"A workshop has {stock} {x} in stock.", f"{stock} {x} are in a store room.", f"The stock of a workshop is {stock} {x}."),
-                 (f"Each day it makes {made} {x} and sells {sold}.", f"Per day {made} new {x} are made and {sold} are sold.",
+        tell(d, [(f"A workshop has {stock} {x} in stock.", f"{stock} {x} are in the store room of a workshop.", f"The stock of a workshop is {stock} {x}."),
+                 (f"Each day the workshop makes {made} {x} and sells {sold}.", f"Per day {made} new {x} are made and {sold} are sold.",
                   f"The daily sales are {sold} {x}, and {made} are made per day.")],
              (f"How many {x} are in stock after {days} days?", f"How large is the stock in {days} days?", f"What is left of the stock after {days} days?")),
         [f"The stock falls by {loss} {x} per day.", f"In {days} days it falls by {gone}.", f"Then there are {x(left)}."], left)
@@ -218,7 +219,7 @@ def stock_and_sales(d: Draw) -> Story:
 
 @family
 def material_for_goods(d: Draw) -> Story:
-    a, x = d.person(), d.pick(things.HANDMADE)
+    a, x = person(d), d.pick(things.HANDMADE)
     unit = d.pick(["beads", "buttons", "sheets of paper", "sticks", "shells", "feathers", "pins", "grams of clay"])
     per, have, n = d.int(3, 25), d.int(5, 120), d.int(5, 40)
     need = calc(n, "*", per)
@@ -234,7 +235,7 @@ def material_for_goods(d: Draw) -> Story:
 
 @family
 def part_done(d: Draw) -> Story:
-    a, x = d.person(), d.pick(things.HANDMADE + things.MADE)
+    a, x = person(d), d.pick(things.HANDMADE + things.MADE)
     k, part, per_day = d.number_from((2, 3, 4, 5)), d.int(4, 40), d.int(2, 15)
     n = k * part
     d.require((n - part) % per_day == 0)
@@ -253,7 +254,7 @@ def part_done(d: Draw) -> Story:
 @family
 def typing_speed(d: Draw) -> Story:
     a, b = d.person(), d.person()
-    unit = d.pick([noun("word"), noun("line"), noun("form"), noun("letter"), noun("page")])
+    unit = d.pick(nouns("word, character, letter, number, digit"))
     p, q, minutes = d.int(3, 60), d.int(3, 60), d.int(3, 40)
     d.require(p != q)
     first, second = calc(p, "*", minutes), calc(q, "*", minutes)

@@ -3,6 +3,7 @@
 from . import words_things as things
 from .problem import Draw, Story, calc, family
 from .telling import PARTS, TIMES, amount, capital, maybe, nouns, spelled, story, tell
+from .wordings import person
 
 
 @family
@@ -72,7 +73,7 @@ def trips_needed(d: Draw) -> Story:
 
 @family
 def rounded_up_buses(d: Draw) -> Story:
-    v, x = d.pick(nouns("bus, van, boat, minibus, car, taxi")), d.pick(things.PUPILS)
+    v, x = d.pick(nouns("bus, coach, boat, minibus, ferry, wagon")), d.pick(things.PUPILS)
     per, full, rest = d.int(4, 60), d.int(2, 15), d.int(1, 50)
     d.require(1 < rest < per)
     total = per * full + rest
@@ -123,7 +124,7 @@ def freight_weight(d: Draw) -> Story:
 
 @family
 def round_trips(d: Draw) -> Story:
-    a, v = d.person(), d.pick(["bus", "train", "bike", "car", "ferry", "tram"])
+    a, v = person(d), d.pick(["bus", "train", "bike", "car", "ferry", "tram"])
     place = d.pick(["work", "school", "the city", "the office", "the market"])
     way, days, weeks = d.int(2, 45), d.int(2, 6), d.int(2, 8)
     daily = calc(way, "*", 2)
@@ -139,8 +140,11 @@ def round_trips(d: Draw) -> Story:
 
 @family
 def distance_speed(d: Draw) -> Story:
-    a, v = d.person(), d.pick(["car", "train", "truck", "bus", "boat", "motorcycle", "plane"])
-    speed, hours = d.number_from((20, 25, 30, 40, 45, 50, 55, 60, 65, 70, 80, 90, 100, 120, 300, 450)), d.int(2, 12)
+    a, hours = person(d), d.int(2, 12)
+    v, speeds = d.pick([(["car", "train", "truck", "bus", "motorcycle"], (30, 40, 45, 50, 55, 60, 65, 70, 80, 90, 100)),
+                        (["boat", "ship", "bike", "scooter", "tractor"], (8, 10, 12, 15, 18, 20, 25)),
+                        (["plane", "jet"], (300, 350, 400, 450, 500, 600))])
+    v, speed = d.pick(v), d.number_from(speeds)
     distance = calc(speed, "*", hours)
     unit = d.pick(["miles", "kilometers"])
     return story(
@@ -154,9 +158,9 @@ def distance_speed(d: Draw) -> Story:
 
 @family
 def two_legs_of_a_trip(d: Draw) -> Story:
-    a = d.person()
-    v, w = d.pick_two(["car", "train", "bus", "boat", "bike", "plane"])
-    p, h, q, g = d.int(10, 90, 5), d.int(2, 8), d.int(10, 90, 5), d.int(2, 8)
+    a = person(d)
+    v, w = d.pick_two(["car", "train", "bus", "truck", "motorcycle", "ferry"])
+    p, h, q, g = d.int(20, 90, 5), d.int(2, 8), d.int(20, 90, 5), d.int(2, 8)
     unit = d.pick(["miles", "kilometers"])
     first, second = calc(p, "*", h), calc(q, "*", g)
     total = calc(first, "+", second)
@@ -171,7 +175,7 @@ def two_legs_of_a_trip(d: Draw) -> Story:
 
 @family
 def rest_of_the_way(d: Draw) -> Story:
-    a, v, (c, e) = d.person(), d.pick(["drives", "cycles", "rides", "flies"]), d.pick_two(things.CITIES)
+    a, v, (c, e) = person(d), d.pick(["drives", "travels", "rides", "goes"]), d.pick_two(things.CITIES)
     unit, speed, hours, left = d.pick(["miles", "kilometers"]), d.int(20, 90, 5), d.int(2, 7), d.int(10, 200, 5)
     distance = speed * hours + left
     done = calc(speed, "*", hours)
@@ -237,7 +241,7 @@ def parking_lot(d: Draw) -> Story:
 
 @family
 def fuel_for_a_trip(d: Draw) -> Story:
-    a, v = d.person(), d.pick(["car", "truck", "van", "motorcycle", "boat"])
+    a, v = person(d), d.pick(["car", "truck", "van", "motorcycle", "boat"])
     per, liters, price = d.int(5, 40), d.int(3, 40), d.int(2, 5)
     distance = per * liters
     need = calc(distance, "/", per)
