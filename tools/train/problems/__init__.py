@@ -1,8 +1,8 @@
 """Word problems in GSM8K's format. Importing the themes registers their families."""
 
 from . import (  # noqa: F401
-    business, classroom, earnings, errands, generations, journeys, kitchen, occasions, portions,
-    prices, timetables)
+    business, classroom, earnings, errands, everyday, generations, journeys, kitchen, occasions,
+    portions, prices, timetables)
 from . import (  # noqa: F401
     farm, food, home, money, school, sharing, shopping, sports, time_and_age, travel, workshop)
 from . import animals, building, comparing, counting, games, gardening  # noqa: F401
