@@ -24,7 +24,7 @@ from quire.more import MORE
 from quire.refusals import FLAG_QUESTIONS, LISTS, NO_SUCH_FLAG, SEEDS, UNKNOWN, draw_false_flag, invented
 from quire.server import SERVER
 from quire.trouble import TROUBLE
-from quire.wording import FRAMES, expansions, framed, frames_of, reworded, typed
+from quire.wording import FRAMES, expansions, framed, frames_of, in_frame, reworded, typed
 
 _REFUSED_SHARE = 0.22
 _FALSE_FLAG_SHARE = 0.03
@@ -57,7 +57,7 @@ def parse(text: str, is_talk: bool = False) -> list[Topic]:
     parsed: list[Topic] = []
     for line in text.splitlines():
         if line.startswith("# "):
-            header = re.fullmatch(r"# (.*?)(?: @[a-z ]+?)?(?: \*([\d.]+))?", line)
+            header = re.fullmatch(r"# (.*?)(?: @[a-z0-9 ]+?)?(?: \*([\d.]+))?", line)
             parsed.append(Topic(header[1], "", float(header[2] or 1), is_talk=is_talk))
         elif line.startswith("= "):
             parsed[-1].answer = line[2:]
@@ -178,7 +178,7 @@ def all_questions(topic: Topic) -> set[str]:
     asked = set()
     for line in topic.lines:
         frames, text = frames_of(line)
-        asked |= {frame.replace("{}", text).lower() for text in expansions(text) for frame in frames}
+        asked |= {in_frame(frame, text).lower() for text in expansions(text) for frame in frames}
     if topic.flag:
         asked |= {frame.replace("{}", topic.flag) for frame in FRAMES["-"]}
     return asked

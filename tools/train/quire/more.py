@@ -824,4 +824,708 @@ identical bits
 how good is the speed
 is it quick
 
+
+# windows wsl
+is [WSL|WSL2] enough
+may I run it under WSL
+
+# --format
+which formats can generate print
+text or JSON from generate
+
+# --load-format
+which value makes random weights
+~skip reading the weights
+~start without weights
+
+# --tensor-parallel-size
+is the tensor parallel size limited
+why is only 1 allowed for --tensor-parallel-size
+
+# binary for other gpu
+this build has no kernels for my card
+the program was compiled for Hopper but I have Ampere
+wrong GPU architecture
+sm_89 is not in this binary
+
+# chat template flag
+where is --chat-template accepted
+which commands have --chat-template
+
+# client tests
+is there a test with [lm-eval|the openai package|schemathesis]
+~check compatibility with OpenAI's clients
+how do I know that OpenAI's clients work
+
+# duplicate keys
+my JSON has the same [field|key] twice
+are repeated keys OK
+why is a repeated field an error
+
+# gpu flags on cpu
+does a GPU flag hurt on a CPU
+I set --enforce-eager without a GPU
+are GPU settings ignored on the CPU
+
+# json library
+who parses the JSON
+is JSON parsing fast
+which parser reads tokenizer.json
+
+# max model len refused
+it rejects my --max-model-len
+[32k|64k|128k] is refused as --max-model-len
+the length is larger than max_position_embeddings
+longer than max_position_embeddings
+
+# max tokens beyond context
+may max_tokens exceed the context
+I ask for [100000|a million] tokens
+what if I request more tokens than fit
+
+# presets
+which preset is for [debugging|sanitizers|coverage]
+names of the presets
+configure presets of cmake
+
+# security of templates
+is a template from a client accepted
+may clients send [a template|Jinja]
+why is chat_template in the body refused
+
+# sequence
+how many sequences has a request
+are sequences and requests the same
+
+# service model path
+where must models lie for [the service|systemd]
+the unit cannot open the checkpoint
+which folder for models of the service
+
+# slow client
+the server drops my slow client
+how fast must a client read
+my client was cut off
+
+# version route
+which route shows the version
+ask the server for its version
+get the build's version over HTTP
+
+# --allowed-token-ids
+only [digits|some tokens] may appear, given as ids
+limit generation to a set of token ids
+
+# --decode-attention-backend
+only decode should use [xqa|cudnn]
+which flag is for the decode phase
+
+# --prefill-attention-backend
+only prefill should use [flashinfer|native]
+which flag is for the prefill phase
+
+# --frequency-penalty
+penalize frequent tokens
+the more often a token occurs, the less likely it gets
+
+# --presence-penalty
+penalize tokens that occurred already
+encourage new tokens
+
+# --max-tokenize-bytes
+my text is too long for /tokenize
+how many megabytes may I tokenize over HTTP
+
+# --max-total-request-bytes
+503 because of bodies
+bound the memory of waiting bodies
+
+# --no-enable-chunked-prefill
+don't split prompts
+the prompt should run in one piece
+
+# --num-grammar-threads
+more threads for [schemas|grammars|structured output]
+who compiles the grammars
+
+# --num-io-threads
+more threads for [sockets|the network|connections]
+who reads the sockets
+
+# --num-workers
+more threads for [parsing|tokenizing|tokenization]
+who parses the requests
+
+# 8k suffix
+does [4k|16k|32k] mean [4000|16,000|32768]
+is K 1000 or 1024 in token counts
+
+# batch size of bench
+requests per batch in bench latency
+set the batch of bench latency
+
+# build downloads
+is anything fetched during the build
+what goes into .deps
+
+# cpu backend
+attention without a GPU
+which backend computes attention on the CPU
+
+# disconnect
+what if the [browser|user|client] goes away
+I closed the connection, does it still compute
+stop a stream early
+how do I abort a generation
+
+# gated hub token
+hf says I need access
+Llama wants me to accept a licence
+403 from Hugging Face
+
+# git lfs pointer
+I cloned the model with git and it does not load
+safetensors begins with "version https://git-lfs"
+
+# key storage
+can someone read my keys from memory or logs
+are keys kept in plain text
+
+# listening on loopback
+am I exposed to the internet
+does it open my machine to the network
+loopback only
+
+# native backend
+who wrote the native kernels
+kernels of quire itself
+
+# reference backend
+what is the slow exact attention for
+backend for comparing results
+
+# positional dir
+do I need the --model flag for serve
+folder as first argument
+
+# schema of the page
+what can I see on the chat page
+are engine numbers shown in the browser
+
+# second signal
+kill it right now
+it still drains, I cannot wait
+
+# streaming through proxy
+nginx holds the tokens back
+Cloudflare buffers my stream
+tokens come in one block
+
+# weights types error
+is [I8|F8|U8|float64|F64] accepted in safetensors
+which tensor types are refused
+
+# --max-num-queued-tokens
+~bound the prompts that wait
+429 because of long prompts
+
+# --include-stop-str-in-output
+I want to see the stop word too
+
+# --ssl-certfile
+which file is the certificate
+PEM file for TLS
+
+# --ssl-keyfile
+which file has the private key
+key of the certificate
+path of the private key
+
+# --stop-token-ids
+other end tokens
+stop at certain ids
+
+# --tokenizer
+my checkpoint lacks a tokenizer
+take the tokenizer of another model
+
+# 405
+wrong HTTP method
+can I GET a completion
+PUT or POST
+
+# 431
+my headers are too long
+cookie too large
+
+# 408
+the server closed a slow upload
+request did not arrive in time
+
+# 415
+must I send a content type
+415 although my JSON is right
+
+# 500
+the server failed internally
+what do I do after a 500
+
+# cudnn backend
+libcudnn is missing
+which cuDNN do I need
+
+# drain
+what is draining good for
+new requests during shutdown
+
+# error body
+parse the error of the server
+where is the message of an error
+
+# interrupt generate
+I pressed Ctrl-C in a long batch
+do I lose finished results
+
+# model not found
+which name goes into "model"
+is the model field required
+The model gpt-4 does not exist
+
+# nvcc missing
+it was built without the CUDA engine
+where do I get nvcc
+
+# openai key dummy
+the openai package complains about a missing key
+what goes into api_key
+api_key for a server without keys
+
+# tools 400
+why does tool_choice auto fail
+my template knows no tools
+
+# truncated weights
+the download broke off
+header of safetensors is invalid
+
+# uninstall
+how do I get rid of it
+delete the program
+
+# --add-special-tokens
+~put BOS before the ids
+tokenize with the begin token
+
+# --reasoning-parser
+which flag parses <think>
+values of the reasoning parser
+
+# --tool-call-parser
+which flag parses tool calls
+values of the tool parser
+
+# functions field
+old style functions
+my old code sends functions
+
+# fuzz
+~let the fuzzers run
+how are the parsers tested against hostile input
+
+# garbage output
+wrong chat template
+the answers of my checkpoint make no sense
+
+# one test
+only the scheduler's test
+run a test by name
+
+# runtime packages
+packages for the container
+shared libraries of the binary
+
+# several requests file error
+does a bad prompt stop the batch
+a request of the file is refused
+
+# system install
+copy quire to /usr/local
+install the library and headers
+
+# timeouts
+after how many seconds does the server give up
+does a long generation time out
+
+# xgrammar missing
+fetch XGrammar
+where is XGrammar's source
+
+# --ignore-eos
+go on after the end of sequence
+fixed-length output for a benchmark
+
+# --prompt-logprobs
+how likely is my prompt
+probability of each prompt token
+
+# changelog
+what did the last version change
+news of quire
+
+# cuda runtime
+which NVIDIA software must be installed
+driver and libraries for the GPU
+
+# debug build
+build for gdb
+step through the code
+
+# echo
+prompt and output in one text
+
+# no template
+the base model refuses chats
+chat without a template
+
+# one restriction
+two schemas in one request
+grammar plus choices
+
+# overlapping
+does planning cost GPU time
+is the CPU a bottleneck between steps
+
+# seed of generate prompts
+is the output random each run
+twice the same command, twice the same text
+
+# throughput advice
+squeeze more out of the GPU
+fastest settings
+
+# unknown fields
+I misspelt temperature and nothing happened
+does a typo in a field give an error
+
+# --api-key
+one key on the command line
+is --api-key safe
+
+# --enforce-eager
+graph capture takes too long
+start faster by leaving out graphs
+
+# --max-num-rule-seqs
+how many requests with logit_bias can run
+limit of sequences with min_tokens
+
+# beam search
+num_beams=4
+is beam search implemented
+
+# cuda architectures
+compile for sm_80
+fat binary for two GPU generations
+
+# embedded nonsense
+I asked a general question and got "I do not know that"
+which model should I use for real questions
+
+# errors on stderr
+is there a stack trace
+one line of error
+
+# example problem
+let it solve something
+first test of the program
+
+# generation config
+where does the temperature come from if I set none
+does my model's config set the sampling
+
+# kernel compile
+is there a Triton compile step
+does the first request compile anything
+
+# lists of messages
+must I resend the history
+does the API keep my chat
+
+# metric itl
+time between tokens in the metrics
+
+# metric ttft
+histogram of first token times
+
+# metric prefix
+does caching pay off, which metric
+
+# metric hang
+alert when the engine is stuck
+
+# tls version
+old TLS clients
+does it speak TLS 1.3
+
+# truncated json
+the object lacks its end
+JSON stops halfway
+
+# tune quick
+a short measurement of backends
+
+# update
+rebuild after git pull
+is there a newer version
+
+# xqa
+TensorRT-LLM's kernels
+kernels for Hopper decode
+
+# flashinfer
+is FlashInfer inside the binary
+
+# several gpus
+~use GPU 0 and GPU 1 [together|]
+
+# exit codes
+process ended with [2|1]
+
+# quire without args
+which command should I begin with
+quire needs a subcommand
+
+# load own model
+which parameter do I pass so that quire uses [the weights|the checkpoint|the model] in @path
+~[load|use|open|run|try] @path
+how do I [run|use|chat with|talk to] the model in @path
+my model is in @path
+the checkpoint is at @path, how do I use it
+use @path as the model
+which flag takes @path
+
+# serve
+~[serve|host|start a server with|launch the API with] @path
+how do I run [an OpenAI-style|an OpenAI-like|a local] endpoint
+serve @path over HTTP
+http server command
+quire http server
+make an endpoint of @path
+start an OpenAI server with @path
+
+# generate
+generate text with the model in @path
+complete a prompt with @path
+
+# chat
+chat with @path
+talk to @path
+
+# --port
+on [what|which] [TCP port|port] does [quire|the server] [listen|run|answer]
+~[run|start|put|have] the server [at|on|on port] @port
+I'd like the server [at|on] @port
+[serve|listen|run] on port @port
+quire serve port @port
+port @port
+is 8000 the default port
+how do I use port @port
+
+# --host
+which address does quire use by default
+~bind to [192.168.1.5|10.0.0.1|::1|one address]
+IPv6 address
+listen on [192.168.1.5|10.0.0.1|::1]
+
+# --max-model-len
+~[limit|set|restrict|reduce|cap] the context to @tokens [tokens|]
+a context of @tokens
+context of @tokens tokens
+I only need @tokens of context
+which flag limits the context length
+how do I set n_ctx to @tokens
+
+# --max-num-seqs
+~[run|batch|allow] at most @count [requests|sequences] at once
+@count requests at once
+@count sequences in parallel
+maximum batch size [flag|]
+batch of @count
+how many sequences run at once by default
+
+# --max-num-batched-tokens
+at most @tokens tokens per step
+how many tokens per step by default
+
+# --max-tokens
+how many tokens does quire [generate|write|produce] by default
+~generate [at most|only|up to] @count tokens
+at most @count tokens of output
+limit the answer to @count tokens
+answers of @count tokens
+what is the default number of tokens
+
+# --threads
+use @count threads
+~run with @count threads
+@count CPU threads
+use only @count cores
+
+# --kv-cache-memory
+~[fix|set|limit] the [KV cache|size of the KV cache|cache] to @bytes
+a KV cache of @bytes
+@bytes of KV cache
+
+# --gpu-memory-utilization
+~use [only|at most|] @share of the GPU's memory
+@share of the GPU memory
+what fraction of GPU memory is taken by default
+
+# --temperature
+temperature [0.2|0.5|0.8|1.2]
+~set the temperature to [0|0.3|0.7|1.5]
+what temperature is used if I set none
+
+# --top-k
+top_k [10|20|40|50]
+sample among the best @count tokens
+
+# --n
+how do I get [multiple|several|@few] completions
+@few completions of one prompt
+@few samples
+n = @few
+
+# --seed
+~set the seed to @count
+seed @count
+how do I get reproducible samples
+use the same seed
+
+# --drain-timeout
+~give requests @count seconds at shutdown
+what's the default drain timeout
+@count seconds to drain
+
+# --block-size
+which page sizes are allowed
+pages of [16|32|64] tokens
+KV pages of [16|32|64] tokens
+
+# --served-model-name
+~serve the model as @model
+name the model @model
+the client sends model "[gpt-4|gpt-3.5|my-llm]"
+
+# --max-num-queued-reqs
+how long can the waiting queue be
+~let @count requests wait
+a queue of @count requests
+how many requests wait by default
+
+# --max-connections
+allow @count connections
+at most @count open connections
+
+# --max-concurrency-per-key
+at most @few requests per key
+@few requests at once for each user
+
+# --max-request-bytes
+bodies of @bytes
+allow bodies up to @bytes
+
+# --log-level
+how do I [see|get] debug logs
+only errors in the log
+only warnings in the log
+
+# --stop
+how do I set a stop string
+stop at "[END|###|Question:]"
+stop string "[END|###|Human:]"
+
+# other models
+can I serve [Phi-4|Falcon 40B|Granite 3|OLMo 2|Llama 4 Scout|Mamba 2|GPT-NeoX]
+[Phi-4|Falcon 7B|Granite|OLMo 2|Llama 4]
+
+# lora
+can I attach [LoRA weights|an adapter|a LoRA]
+adapter weights
+
+# streaming
+how do I stream [the response|the answer|a response|an answer]
+is the response streamed
+
+# structured output
+can I force [JSON|a format|a certain format]
+force the output format
+
+# chat completions curl
+give me a curl command [for a chat|for the chat endpoint|]
+curl command for a chat
+a request with curl
+
+# list models
+which route lists the models
+route for the model list
+what does GET /v1/models return
+
+# stop server
+what happens on Ctrl-C [in quire serve|]
+what does the server do on SIGTERM
+does the server stop cleanly
+
+# build with cuda
+how do I [compile|build] the GPU engine
+build the GPU part
+GPU engine
+
+# bench serve
+how can I benchmark a running server
+measure a server that runs
+benchmark my endpoint
+
+# chat commands
+what commands does the chat understand
+commands inside the chat
+which slash commands exist
+
+# chat reset
+how do I start over in the chat
+start over
+
+# how is backend chosen
+how does it [pick|choose|select] the attention backend
+what decides between flashinfer and native
+who picks the attention kernel
+
+# language
+do you speak [Italian|Greek|Hindi|Turkish|Arabic|Korean|Swedish]
+can you understand [Italian|Greek|Hindi|Turkish|Arabic|Korean|Swedish]
+which human languages do you know
+
+# --max-model-len
+[llama.cpp's|the counterpart of] -c
+what is llama.cpp's -c here
+SGLang's --context-length
+
+# --max-num-seqs
+what is llama.cpp's -np here
+SGLang's --max-running-requests
+
+# --gpu-memory-utilization
+SGLang's --mem-fraction-static
+
+# --attention-backend
+equivalent of VLLM_ATTENTION_BACKEND
+
+# who are you
+are you quire-abacus
+what should I call you
+
+# what is quire
+what's quire
+explain quire to me
+quire explained in one sentence
 """

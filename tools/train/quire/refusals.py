@@ -171,6 +171,24 @@ what is my horoscope
 how are you feeling about [politics|the war|the election|your future]
 what would [@person] say about [@noun]
 imagine you are [@person]
+translate "[good night|good morning|I am hungry|where is the exit|how much is it|see you soon]" [to|into] [@language|Finnish|Hindi|Turkish|Danish]
+what is "[good night|thank you|please|yes|goodbye|cheese|horse]" in [@language|Finnish|Hindi|Turkish]
+I have [a sore throat|a cough|a rash|a stomach ache|@illness], what helps
+do you believe in [ghosts|God|aliens|fate|magic|love|astrology|luck]
+what are good [stocks|books|films|gifts|restaurants|names|jokes|hobbies] [to buy|for beginners|for children|]
+which year did [the Titanic sink|the wall fall|Rome fall|the war end|man land on the moon]
+how [tall|high|old|large|long|deep] is [the Burj Khalifa|the Taj Mahal|Loch Ness|the Golden Gate Bridge|the universe|the Pope]
+who is [Angela Merkel|Joe Biden|Tom Hanks|Roger Federer|Bill Gates|Lady Gaga|Stephen King|Greta Thunberg|Usain Bolt]
+write a function in [@code] that [reverses a list|adds two matrices|checks palindromes|downloads a page|sorts words]
+how do I make [@food]
+[@noun]
+[@word]
+[@name]
+is it true that [@noun] is [old|new|useful|overrated|healthy]
+what's better, [@noun] or [@noun]
+can you help me [@task]
+I want you to [@task]
+[@task]
 tell me something about [@person]
 give me a [limerick|poem|joke|riddle|pun] [on|about] [@topic]
 how does [vLLM's|SGLang's|llama.cpp's|TensorRT-LLM's] [block manager|scheduler|radix tree|sampler|worker|executor|memory pool|tokenizer] work
@@ -473,6 +491,7 @@ _FLAG_WORDS = (
     "batch", "log", "file", "dir", "server", "stream", "prompt", "level", "count", "rate", "warmup", "quant", "scale",
     "memory", "swap", "disk", "compress", "verify", "safe", "color", "theme", "proxy", "user", "email", "region", "cluster",
     "node", "rank", "pipeline", "expert", "draft", "beam", "width", "depth", "layer", "head", "kernel", "jit", "compile",
+    "use", "tpu", "npu", "vulkan", "rocm", "auto", "scale", "with", "allow", "skip", "cpu", "thread", "socket", "queue",
     "optimize", "precision", "mixed", "daemon", "background", "pid", "watch", "reload", "config", "profile", "debugger",
     "session", "history", "save", "load", "export", "import", "embed", "rerank", "image", "audio", "video", "voice",
     "translate", "language", "filter", "safety", "moderation", "budget", "cost", "credit", "license", "update", "upgrade",
@@ -490,6 +509,8 @@ FLAG_QUESTIONS = (
 def draw_false_flag(rng: random.Random, real: frozenset[str]) -> str:
     while True:
         words = rng.sample(_FLAG_WORDS, rng.choice((1, 2, 2, 2, 3, 3)))
+        if rng.random() < 0.3:
+            words[-1] = invented("@@word", rng)
         flag = rng.choice(("--", "--", "--", "--no-", "--enable-", "--disable-", "--max-", "--num-")) + "-".join(words)
         if flag not in real:
             return flag

@@ -439,7 +439,7 @@ limits of the API
 most tools in a request
 
 # continue final message
-= Send `"continue_final_message": true` with `"add_generation_prompt": false`; the reply continues the last message.
+= Send `"continue_final_message": true`; the reply continues the last message.
 ~[continue|prefill] [the last message|an assistant message|the assistant's reply|a started answer]
 %[continue_final_message|assistant prefill|prefilled answers]
 ?continue_final_message

@@ -194,13 +194,37 @@ def frames_of(line: str) -> tuple[tuple[str, ...], str]:
     return ("{}",), line
 
 
+_MODELS = ("llama", "qwen", "mistral", "gemma", "foo", "my-model", "llama-3.1-8b", "qwen3-8b", "gemma-3-4b", "test", "chatty")
+_FILLED = re.compile(r"@(port|path|model|tokens|count|bytes|few|share)\b")
+_FILLERS = {
+    "port": lambda rng: str(rng.choice((80, 443, 3000, 5000, 7860, 8001, 8080, 8081, 8888, 9000, 11434, rng.randint(1024, 65535)))),
+    "path": lambda rng: rng.choice(("/models/", "~/models/", "/data/", "./", "/srv/models/", "/mnt/", "~/")) + rng.choice(_MODELS),
+    "model": lambda rng: rng.choice(_MODELS),
+    "tokens": lambda rng: rng.choice(("512", "1024", "2048", "4096", "8192", "16384", "32768", "4k", "8k", "16K", "32k", "128k")),
+    "count": lambda rng: str(rng.choice((1, 2, 4, 8, 10, 16, 20, 32, 50, 64, 100, 128, 200, 256, 500, 512, 1000))),
+    "few": lambda rng: rng.choice(("two", "three", "four", "five", "2", "3", "4", "5", "8", "ten")),
+    "bytes": lambda rng: rng.choice(("1G", "2 GB", "4 GB", "8G", "16 GiB", "512M", "10 GB", "24 GB")),
+    "share": lambda rng: rng.choice(("0.5", "0.7", "0.8", "0.95", "half", "80 %", "50 percent", "a third")),
+}
+
+
+def filled(text: str, rng: random.Random) -> str:
+    """The text with ports, paths, names and amounts for their placeholders."""
+    return _FILLED.sub(lambda found: _FILLERS[found[1]](rng), text)
+
+
 def framed(line: str, rng: random.Random, with_synonyms: bool = True) -> str:
     """The line as a question or request, in lower case."""
     frames, text = frames_of(line)
-    text = expand(text, rng)
+    text = filled(expand(text, rng), rng)
     if with_synonyms and rng.random() < 0.5:
         text = _SYNONYM.sub(lambda found: rng.choice(_SYNONYMS[found[1]]) if rng.random() < 0.5 else found[1], text)
-    return rng.choice(frames).replace("{}", text)
+    return in_frame(rng.choice(frames), text)
+
+
+def in_frame(frame: str, text: str) -> str:
+    """`{bare}` stands for the text without its article."""
+    return frame.replace("{bare}", text.removeprefix("the ")).replace("{}", text)
 
 
 def reworded(text: str, rng: random.Random, about_quire: bool) -> str:
