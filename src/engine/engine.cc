@@ -10,18 +10,18 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "engine/admission.h"
 #include "engine/engine_core.h"
 #include "engine/engine_parts.h"
+#include "engine/input_processor.h"
 #include "engine/model_files.h"
-#include "sample/sampler.h"
+#include "sample/sampling_fields.h"
 
 namespace quire {
 
 struct Engine::Impl {
   ModelFiles files;
   std::unique_ptr<EngineParts> parts;
-  std::unique_ptr<Admission> admission;
+  std::unique_ptr<InputProcessor> input_processor;
   std::shared_ptr<EngineCore> core;  // last member: its threads use everything above
 };
 
@@ -112,10 +112,10 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& conf
   log_info("[engine] {} ({}, {:.1f} M parameters), context {}, attention {}", info.name,
            info.architecture, static_cast<double>(info.num_parameters) / 1e6, info.max_model_len,
            info.attention_backend);
-  Admission::Limits limits = {.vocab_size = info.vocab_size,
-                              .max_model_len = info.max_model_len,
-                              .eos_ids = info.eos_token_ids,
-                              .seed = config.seed};
+  InputProcessor::Limits limits = {.vocab_size = info.vocab_size,
+                                   .max_model_len = info.max_model_len,
+                                   .eos_ids = info.eos_token_ids,
+                                   .seed = config.seed};
   for (const int32_t id : limits.eos_ids) {
     if (id >= 0 && id < info.vocab_size) continue;
     log_warning(
@@ -123,8 +123,8 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& conf
         impl->files.generation.eos_token_ids.empty() ? "config.json" : "generation_config.json", id,
         info.vocab_size);
   }
-  impl->admission = std::make_unique<Admission>(impl->files.tokenizer, std::move(limits),
-                                                impl->parts->platform.get());
+  impl->input_processor = std::make_unique<InputProcessor>(impl->files.tokenizer, std::move(limits),
+                                                           impl->parts->platform.get());
   impl->core = std::make_shared<EngineCore>(impl->parts->scheduler, std::move(impl->parts->runner));
   std::unique_ptr<Engine> engine(new Engine(std::move(impl)));
   const Status defaults =
@@ -138,10 +138,10 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& conf
 Result<std::unique_ptr<RequestStream>> Engine::submit(Request request) {
   QUIRE_RETURN_IF_ERROR(health());
   auto stream = std::make_shared<RequestStream::Impl>(impl_->core);
-  QUIRE_ASSIGN_OR_RETURN(Submission submission,
-                         impl_->admission->prepare(std::move(request), [stream](Output&& output) {
-                           stream->push(std::move(output));
-                         }));
+  QUIRE_ASSIGN_OR_RETURN(Submission submission, impl_->input_processor->prepare(
+                                                    std::move(request), [stream](Output&& output) {
+                                                      stream->push(std::move(output));
+                                                    }));
   stream->expect(submission);
   QUIRE_RETURN_IF_ERROR(impl_->core->submit(std::move(submission)));
   return std::unique_ptr<RequestStream>(new RequestStream(std::move(stream)));
@@ -150,7 +150,7 @@ Result<std::unique_ptr<RequestStream>> Engine::submit(Request request) {
 Result<RequestId> Engine::submit(Request request, OutputCallback on_output) {
   QUIRE_RETURN_IF_ERROR(health());
   QUIRE_ASSIGN_OR_RETURN(Submission submission,
-                         impl_->admission->prepare(std::move(request), std::move(on_output)));
+                         impl_->input_processor->prepare(std::move(request), std::move(on_output)));
   const RequestId id = submission.id;
   QUIRE_RETURN_IF_ERROR(impl_->core->submit(std::move(submission)));
   return id;

@@ -299,13 +299,13 @@ void EngineCore::take_inbox() {
     active_.merge(arrival.samples);
   }
   for (Arrival& arrival : arrivals) {
-    for (std::unique_ptr<Sequence>& seq : arrival.seqs) admit(std::move(seq));
+    for (std::unique_ptr<Sequence>& seq : arrival.seqs) enqueue(std::move(seq));
   }
   for (const RequestId id : cancels) end_request(id, FinishReason::kCancelled, {});
   if (!arrivals.empty() || !cancels.empty()) publish_stats();
 }
 
-void EngineCore::admit(std::unique_ptr<Sequence> seq) {
+void EngineCore::enqueue(std::unique_ptr<Sequence> seq) {
   const auto found = active_.find(seq->id);
   if (found == active_.end()) return;  // an earlier sample ended the request
   const Status added = health_.ok() ? scheduler_.add(std::move(seq)) : health_;

@@ -78,7 +78,7 @@ class EngineCore {
   void end_all(FinishReason reason, const Status& error) noexcept;
 
   void take_inbox();
-  void admit(std::unique_ptr<Sequence> seq);
+  void enqueue(std::unique_ptr<Sequence> seq);
   void publish_stats();
 
   // Used only by the engine thread.

@@ -8,7 +8,6 @@
 #include "base/guarded.h"
 
 namespace quire {
-
 namespace {
 
 Status constraint_threw(const std::string& what) {

@@ -23,8 +23,9 @@ struct StopDecision {
 };
 
 // Checks the newest token: end-of-sequence, a stop id, or no room for another token.
-// num_output_tokens includes the newest one. params.stop_token_ids must be sorted (Admission sorts
-// them), because the check runs for every token and the list may be as long as the vocabulary.
+// num_output_tokens includes the newest one. params.stop_token_ids must be sorted (InputProcessor
+// sorts them), because the check runs for every token and the list may be as long as the
+// vocabulary.
 std::optional<StopDecision> check_stop_token(const SamplingParams& params,
                                              std::span<const int32_t> eos_ids, int32_t token_id,
                                              int num_output_tokens, bool at_max_length);

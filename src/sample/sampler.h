@@ -14,13 +14,6 @@
 
 namespace quire {
 
-constexpr int kMaxSequencesPerPrompt = 128;
-constexpr int kMaxLogprobs = 20;  // per position
-constexpr double kMinRepetitionPenalty = 1e-3;
-constexpr double kMaxRepetitionPenalty = 1e3;
-// Fails if a value is outside its range, and names the field. vocab_size bounds every token id.
-Status validate_sampling_params(const SamplingParams& params, int vocab_size, int max_model_len);
-
 // The sampler's state of one sequence. It is created when a slot is added and updated with each
 // token.
 class SamplerState {

@@ -10,8 +10,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "sample/sampler.h"
-
 namespace quire {
 namespace {
 

@@ -13,6 +13,7 @@
 
 #include "base/numbers.h"
 #include "quire/request.h"
+#include "quire/status.h"
 
 namespace simdjson::dom {
 class element;
@@ -35,6 +36,10 @@ struct SamplingField {
   bool is_of_model = false;  // generation_config.json may give a default
 };
 
+constexpr int kMaxSequencesPerPrompt = 128;
+constexpr int kMaxLogprobs = 20;  // per position
+constexpr double kMinRepetitionPenalty = 1e-3;
+constexpr double kMaxRepetitionPenalty = 1e3;
 constexpr Range kBiasRange = {.min = -100, .max = 100};  // of each logit_bias entry
 
 std::span<const SamplingField> sampling_fields();
@@ -43,5 +48,8 @@ const SamplingField* find_sampling_field(std::string_view name);
 // Integers may be written as 5.0. The error says what was expected.
 Status set_sampling_field(const SamplingField& field, simdjson::dom::element value,
                           SamplingParams& params);
+
+// Fails if a value is outside its range, and names the field. vocab_size bounds every token id.
+Status validate_sampling_params(const SamplingParams& params, int vocab_size, int max_model_len);
 
 }  // namespace quire

@@ -7,7 +7,7 @@
 #include <future>
 #include <string>
 
-#include "engine/admission.h"
+#include "engine/input_processor.h"
 
 namespace quire {
 namespace {
@@ -72,7 +72,7 @@ class EngineCoreTest : public ::testing::Test {
     request.prompt_token_ids = {1, 2, 3};
     request.sampling.max_tokens = 10;
     request.sampling.n = n;
-    auto submission = admission_.prepare(request, std::move(on_output));
+    auto submission = processor_.prepare(request, std::move(on_output));
     ASSERT_TRUE(submission.ok());
     EXPECT_TRUE(core_->submit(std::move(*submission)).ok());
   }
@@ -95,7 +95,7 @@ class EngineCoreTest : public ::testing::Test {
     return last->get_future();
   }
 
-  Admission admission_{nullptr, {.vocab_size = 16, .max_model_len = 64, .eos_ids = {2}}};
+  InputProcessor processor_{nullptr, {.vocab_size = 16, .max_model_len = 64, .eos_ids = {2}}};
   std::unique_ptr<EngineCore> core_;
 };
 
@@ -239,7 +239,7 @@ TEST_F(EngineCoreTest, RefusesRequestsOnceItStops) {
   core_->stop();
   Request request;
   request.prompt_token_ids = {1};
-  auto submission = admission_.prepare(request, [](Output&&) {});
+  auto submission = processor_.prepare(request, [](Output&&) {});
   ASSERT_TRUE(submission.ok());
   EXPECT_EQ(core_->submit(std::move(*submission)).code(), StatusCode::kUnavailable);
 }

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "base/machine.h"
-#include "engine/admission.h"
+#include "engine/input_processor.h"
 #include "engine/model_files.h"
 
 namespace quire {
@@ -278,29 +278,30 @@ TEST(BadWords, AreSpelledWithAndWithoutALeadingSpace) {
 }
 
 // The least CPU time of five runs.
-int64_t ns_to_prepare(Admission& admission, const Request& request) {
+int64_t ns_to_prepare(InputProcessor& processor, const Request& request) {
   int64_t least = INT64_MAX;
   for (int i = 0; i < 5; ++i) {
     least =
-        std::min(least, cpu_ns_of([&] { EXPECT_TRUE(admission.prepare(request, nullptr).ok()); }));
+        std::min(least, cpu_ns_of([&] { EXPECT_TRUE(processor.prepare(request, nullptr).ok()); }));
   }
   return least;
 }
 
-TEST(Admission, NSamplesShareThePrompt) {
+TEST(InputProcessor, NSamplesShareThePrompt) {
   constexpr int kLength = 50000;
-  Admission admission(Tokenizer::from_json(embedded_model().tokenizer_json, "embedded").value(),
-                      {.vocab_size = 1024, .max_model_len = kLength + 64, .eos_ids = {2}});
+  InputProcessor processor(
+      Tokenizer::from_json(embedded_model().tokenizer_json, "embedded").value(),
+      {.vocab_size = 1024, .max_model_len = kLength + 64, .eos_ids = {2}});
   Request request;
   while (request.prompt_token_ids.size() < kLength) {
     request.prompt_token_ids.push_back(
         static_cast<int32_t>(10 + request.prompt_token_ids.size() % 900));
   }
-  const int64_t one = ns_to_prepare(admission, request);
+  const int64_t one = ns_to_prepare(processor, request);
   request.sampling.n = 128;
-  const int64_t all = ns_to_prepare(admission, request);
+  const int64_t all = ns_to_prepare(processor, request);
   EXPECT_LT(all, 8 * one) << "the prompt is detokenized once per sample";
-  const Submission submission = admission.prepare(request, nullptr).value();
+  const Submission submission = processor.prepare(request, nullptr).value();
   const std::vector<int32_t>* const prompt = &submission.seqs.front()->token_ids.get();
   for (const auto& seq : submission.seqs) {
     EXPECT_EQ(&seq->token_ids.get(), prompt) << "the prompt is copied per sample";
@@ -310,13 +311,13 @@ TEST(Admission, NSamplesShareThePrompt) {
   }
 }
 
-TEST(Admission, FindsStopIdsThatAreNotInOrder) {
-  Admission admission(nullptr, {.vocab_size = 100, .max_model_len = 64, .eos_ids = {2}});
+TEST(InputProcessor, FindsStopIdsThatAreNotInOrder) {
+  InputProcessor processor(nullptr, {.vocab_size = 100, .max_model_len = 64, .eos_ids = {2}});
   Request request;
   request.prompt_token_ids = {5};
   request.sampling.stop_token_ids = {50, 7, 90, 3};
   for (const int32_t id : request.sampling.stop_token_ids) {
-    Submission submission = admission.prepare(request, nullptr).value();
+    Submission submission = processor.prepare(request, nullptr).value();
     SpanResult sampled = span_of(std::array{int32_t{id}});
     const Output output = submission.sample_outputs.front().accept(std::move(sampled), 0, false);
     EXPECT_EQ(output.finish_reason, FinishReason::kStop);
@@ -324,9 +325,9 @@ TEST(Admission, FindsStopIdsThatAreNotInOrder) {
   }
 }
 
-TEST(Admission, RefusesTextParametersWithoutATokenizer) {
-  Admission::Limits limits = {.vocab_size = 100, .max_model_len = 64, .eos_ids = {2}};
-  Admission without(nullptr, limits);
+TEST(InputProcessor, RefusesTextParametersWithoutATokenizer) {
+  InputProcessor::Limits limits = {.vocab_size = 100, .max_model_len = 64, .eos_ids = {2}};
+  InputProcessor without(nullptr, limits);
   Request request;
   request.prompt_token_ids = {5};
   request.sampling.stop = {"x"};

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "sample/sampler.h"
+#include "sample/sampling_fields.h"
 
 namespace quire {
 namespace {

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 
-#include "sample/sampler.h"
 #include "sample/sampling_fields.h"
 
 namespace quire::server {

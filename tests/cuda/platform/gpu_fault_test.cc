@@ -10,8 +10,8 @@
 #include "cuda/base/device_info.h"
 #include "cuda/platform/cuda_runner.h"
 #include "cuda/platform/gpu_engine.h"
-#include "engine/admission.h"
 #include "engine/engine_core.h"
+#include "engine/input_processor.h"
 #include "engine/model_files.h"
 #include "model/families.h"
 
@@ -147,7 +147,7 @@ class GpuFault : public testing::GpuTest, public ::testing::WithParamInterface<F
 
   std::shared_ptr<Answer> submit(int max_tokens) {
     auto answer = std::make_shared<Answer>();
-    auto submission = admission_.prepare(testing::greedy(tiny_prompt(9, 1), max_tokens),
+    auto submission = processor_.prepare(testing::greedy(tiny_prompt(9, 1), max_tokens),
                                          [answer](Output&& output) {
                                            if (answer->num_tokens++ == 0) {
                                              answer->first_token.set_value();
@@ -170,7 +170,7 @@ class GpuFault : public testing::GpuTest, public ::testing::WithParamInterface<F
   Buffer workspace_;
   std::unique_ptr<Model> model_;
   KvCache kv_cache_;
-  Admission admission_{nullptr, {.vocab_size = 96, .max_model_len = 256, .eos_ids = {2}}};
+  InputProcessor processor_{nullptr, {.vocab_size = 96, .max_model_len = 256, .eos_ids = {2}}};
   std::unique_ptr<EngineCore> core_;
 };
 

@@ -1,4 +1,4 @@
-#include "engine/admission.h"
+#include "engine/input_processor.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/numbers.h"
-#include "sample/sampler.h"
+#include "sample/sampling_fields.h"
 
 namespace quire {
 Result<std::vector<std::vector<int32_t>>> bad_words_ids(const Tokenizer& tokenizer,
@@ -29,7 +29,7 @@ Result<std::vector<std::vector<int32_t>>> bad_words_ids(const Tokenizer& tokeniz
   return all;
 }
 
-Result<std::vector<int32_t>> Admission::prompt_ids(const Request& request) const {
+Result<std::vector<int32_t>> InputProcessor::prompt_ids(const Request& request) const {
   std::vector<int32_t> ids = request.prompt_token_ids;
   if (ids.empty() && tokenizer_ == nullptr) {
     return invalid_argument("[request] the model has no tokenizer; expected prompt_token_ids");
@@ -57,7 +57,7 @@ Result<std::vector<int32_t>> Admission::prompt_ids(const Request& request) const
 }
 
 // Stop strings and bad words need text; without a tokenizer they would be dropped silently.
-Status Admission::check_text_params(const SamplingParams& params) const {
+Status InputProcessor::check_text_params(const SamplingParams& params) const {
   if (tokenizer_ == nullptr && !(params.stop.empty() && params.bad_words.empty())) {
     return invalid_argument(
         "[request] the model has no tokenizer; expected stop_token_ids instead of stop, and no "
@@ -69,7 +69,8 @@ Status Admission::check_text_params(const SamplingParams& params) const {
   return {};
 }
 
-Result<SamplingSpec> Admission::resolve(const std::shared_ptr<const SamplingParams>& params) const {
+Result<SamplingSpec> InputProcessor::resolve(
+    const std::shared_ptr<const SamplingParams>& params) const {
   SamplingSpec spec = {.params = params, .seed = 0, .stop_token_ids = params->stop_token_ids};
   // As in vLLM, min_tokens forbids end-of-sequence even when ignore_eos would not stop at it.
   spec.stop_token_ids.insert(spec.stop_token_ids.end(), limits_.eos_ids.begin(),
@@ -80,7 +81,7 @@ Result<SamplingSpec> Admission::resolve(const std::shared_ptr<const SamplingPara
   return spec;
 }
 
-Result<Submission> Admission::prepare(Request request, Engine::OutputCallback on_output) {
+Result<Submission> InputProcessor::prepare(Request request, Engine::OutputCallback on_output) {
   QUIRE_RETURN_IF_ERROR(
       validate_sampling_params(request.sampling, limits_.vocab_size, limits_.max_model_len));
   QUIRE_RETURN_IF_ERROR(check_text_params(request.sampling));

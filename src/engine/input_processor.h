@@ -17,7 +17,7 @@
 
 namespace quire {
 
-class Admission {
+class InputProcessor {
  public:
   struct Limits {
     int vocab_size = 0;
@@ -28,8 +28,8 @@ class Admission {
 
   // Without a tokenizer, prompts must be token ids. `platform` outlives this object and adds its
   // device's own limits.
-  Admission(std::shared_ptr<const Tokenizer> tokenizer, Limits limits,
-            const Platform* platform = nullptr)
+  InputProcessor(std::shared_ptr<const Tokenizer> tokenizer, Limits limits,
+                 const Platform* platform = nullptr)
       : tokenizer_(std::move(tokenizer)), limits_(std::move(limits)), platform_(platform) {}
 
   // Thread-safe. Ids ascend in the order of calls.
