@@ -134,7 +134,7 @@ int BlockTables::num_freed_by(size_t table, std::span<SeqRecord* const> victims,
 
 // All known tokens must fit, not only the first chunk: a prompt that is preempted half way must be
 // computed again.
-bool BlockTables::can_admit(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
+bool BlockTables::can_start(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
                             std::span<SeqRecord* const> victims) const {
   const auto num_known = static_cast<int>(rec.seq->token_ids.size());
   for (size_t t = 0; t < tables_.size(); ++t) {

@@ -35,7 +35,7 @@ class BlockTables {
 
   // Whether the known tokens of a waiting sequence that adopts `prefix`, plus num_spare blocks, fit
   // into the blocks that are free or held by `victims`.
-  bool can_admit(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
+  bool can_start(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
                  std::span<SeqRecord* const> victims) const;
   void adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix);
 

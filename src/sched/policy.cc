@@ -42,36 +42,7 @@ int max_blocks_held(const SchedulerConfig& config, const KvTableConfig& table, i
   return static_cast<int>(std::min<int64_t>(num_blocks, num_read / config.block_size + 2));
 }
 
-Status validate_scheduler_config(const SchedulerConfig& config) {
-  const auto refuse = [](const char* field, int got, std::string_view expected) {
-    return invalid_argument(fmt::format("[sched] {}: must be {}, got {}", field, expected, got));
-  };
-  const int block_size = config.block_size;
-  if (block_size != 16 && block_size != 32 && block_size != 64) {
-    return refuse("block_size", block_size, "16, 32 or 64");
-  }
-  if (config.max_num_seqs < 1) return refuse("max_num_seqs", config.max_num_seqs, "at least 1");
-  if (config.max_num_rule_seqs < 1) {
-    return refuse("max_num_rule_seqs", config.max_num_rule_seqs, "at least 1");
-  }
-  if (config.num_drafts < 0 || config.num_drafts > kMaxDrafts) {
-    return refuse("draft tokens per step", config.num_drafts, fmt::format("0 to {}", kMaxDrafts));
-  }
-  if (config.max_num_batched_tokens <= config.num_drafts) {
-    return refuse("max_num_batched_tokens", config.max_num_batched_tokens,
-                  fmt::format("at least {}", config.num_drafts + 1));
-  }
-  if (config.max_model_len < 2) {
-    return refuse("max_model_len", config.max_model_len, "at least 2");
-  }
-  if (config.tables.empty()) return refuse("block tables", 0, "at least 1");
-  for (const KvTableConfig& table : config.tables) {
-    if (table.num_blocks < 2) return refuse("KV cache blocks", table.num_blocks, "at least 2");
-  }
-  return {};
-}
-
-Status check_admissible(const Sequence& seq, const SchedulerConfig& config) {
+Status check_servable(const Sequence& seq, const SchedulerConfig& config) {
   const int num_prompt = seq.num_prompt_tokens;
   if (num_prompt < 1 || static_cast<size_t>(num_prompt) > seq.token_ids.size()) {
     return invalid_argument(

@@ -29,6 +29,6 @@ int num_blocks_for(int num_tokens, int block_size);
 int max_blocks_held(const SchedulerConfig& config, const KvTableConfig& table, int num_tokens);
 
 // Ok when an otherwise empty engine can serve `seq`; otherwise the error gives the reason.
-Status check_admissible(const Sequence& seq, const SchedulerConfig& config);
+Status check_servable(const Sequence& seq, const SchedulerConfig& config);
 
 }  // namespace quire

@@ -54,6 +54,35 @@ const SchedulerConfig& checked(const SchedulerConfig& config) {
 
 }  // namespace
 
+Status validate_scheduler_config(const SchedulerConfig& config) {
+  const auto refuse = [](const char* field, int got, std::string_view expected) {
+    return invalid_argument(fmt::format("[sched] {}: must be {}, got {}", field, expected, got));
+  };
+  const int block_size = config.block_size;
+  if (block_size != 16 && block_size != 32 && block_size != 64) {
+    return refuse("block_size", block_size, "16, 32 or 64");
+  }
+  if (config.max_num_seqs < 1) return refuse("max_num_seqs", config.max_num_seqs, "at least 1");
+  if (config.max_num_rule_seqs < 1) {
+    return refuse("max_num_rule_seqs", config.max_num_rule_seqs, "at least 1");
+  }
+  if (config.num_drafts < 0 || config.num_drafts > kMaxDrafts) {
+    return refuse("draft tokens per step", config.num_drafts, fmt::format("0 to {}", kMaxDrafts));
+  }
+  if (config.max_num_batched_tokens <= config.num_drafts) {
+    return refuse("max_num_batched_tokens", config.max_num_batched_tokens,
+                  fmt::format("at least {}", config.num_drafts + 1));
+  }
+  if (config.max_model_len < 2) {
+    return refuse("max_model_len", config.max_model_len, "at least 2");
+  }
+  if (config.tables.empty()) return refuse("block tables", 0, "at least 1");
+  for (const KvTableConfig& table : config.tables) {
+    if (table.num_blocks < 2) return refuse("KV cache blocks", table.num_blocks, "at least 2");
+  }
+  return {};
+}
+
 struct Scheduler::Impl {
   explicit Impl(const SchedulerConfig& cfg)
       : config(checked(cfg)),
@@ -65,8 +94,8 @@ struct Scheduler::Impl {
   void schedule_decodes();
   void schedule_prefills();
   bool schedule_running(SeqRecord& rec);
-  bool try_admit(SeqRecord& rec);
-  SeqRecord* first_admissible();
+  bool try_start(SeqRecord& rec);
+  SeqRecord* first_startable();
   void commit(SeqRecord& rec);
 
   bool has_free_rule_table(const SeqRecord& rec) const;
@@ -91,7 +120,7 @@ struct Scheduler::Impl {
   std::vector<SeqRecord*> running;  // in order of rank; the last is preempted first
   std::set<SeqRecord*, RanksBefore> waiting;
   std::vector<std::unique_ptr<SeqRecord>> finished;  // readable until the next call
-  CachedPrefix prefix;                               // scratch of try_admit
+  CachedPrefix prefix;                               // scratch of try_start
   int budget_left = 0;
   uint64_t next_step_id = 1;
   uint64_t last_completed_step_id = 0;
@@ -102,7 +131,7 @@ Scheduler::Scheduler(const SchedulerConfig& config) : impl_(std::make_unique<Imp
 Scheduler::~Scheduler() = default;
 
 Status Scheduler::add(std::unique_ptr<Sequence> seq) {
-  QUIRE_RETURN_IF_ERROR(check_admissible(*seq, config()));
+  QUIRE_RETURN_IF_ERROR(check_servable(*seq, config()));
   auto record = std::make_unique<SeqRecord>();
   record->has_rules = has_rules(*seq->sampling);
   record->seq = std::move(seq);
@@ -140,23 +169,23 @@ void Scheduler::Impl::schedule_decodes() {
   }
 }
 
-// Merges running prompts and waiting sequences by rank. The first waiting sequence that cannot be
-// admitted stops admission for this step, so that none overtakes it: it is admitted as soon as
-// enough sequences that rank before it have ended. A sequence that lacks only a rule table does not
-// stop admission, because sequences without rules do not need one.
+// Merges running prompts and waiting sequences by rank. After the first waiting sequence that
+// cannot start, none starts in this step, so that none overtakes it: it starts as soon as enough
+// sequences that rank before it have ended. A sequence that lacks only a rule table does not hold
+// others back, because sequences without rules do not need one.
 //
 // The loop runs at least once even when the decodes have taken the whole budget: every slot then
 // decodes, and a waiting sequence can only take the slot and the tokens of one that ranks after it.
 void Scheduler::Impl::schedule_prefills() {
-  bool may_admit = true;
+  bool may_start = true;
   size_t i = 0;
   do {
     while (i < running.size() && running[i]->seq->decodes()) ++i;
-    SeqRecord* head = may_admit ? first_admissible() : nullptr;
+    SeqRecord* head = may_start ? first_startable() : nullptr;
     const bool has_running = i < running.size();
     if (head != nullptr && (!has_running || ranks_before(*head->seq, *running[i]->seq))) {
-      may_admit = try_admit(*head);
-      if (may_admit) ++i;  // it ranks before running[i], so it is now in front of it
+      may_start = try_start(*head);
+      if (may_start) ++i;  // it ranks before running[i], so it is now in front of it
     } else if (has_running) {
       if (schedule_running(*running[i])) commit(*running[i++]);
     } else {
@@ -186,7 +215,7 @@ bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
 }
 
 // Skips sequences that only wait for tokens in flight or for a rule table.
-SeqRecord* Scheduler::Impl::first_admissible() {
+SeqRecord* Scheduler::Impl::first_startable() {
   // False after the first sequence that cannot get a rule table: later ones rank after it.
   bool may_have_rules = true;
   for (SeqRecord* rec : waiting) {
@@ -212,7 +241,7 @@ SeqRecord* Scheduler::Impl::last_with_rules() const {
                        [](const SeqRecord* rec) { return rec->has_rules; });
 }
 
-bool Scheduler::Impl::try_admit(SeqRecord& rec) {
+bool Scheduler::Impl::try_start(SeqRecord& rec) {
   Sequence& seq = *rec.seq;
   // A new slot sends all of its tokens to the device, so the host must have seen them first.
   if (seq.num_in_flight > 0) return false;
@@ -259,12 +288,12 @@ void Scheduler::Impl::commit(SeqRecord& rec) {
   tables.register_full_blocks(rec);
 }
 
-// A preempted sequence is admitted again only when each sequence that runs beside it could also
-// grow by one block. Otherwise it would soon be preempted again and its recomputation wasted.
+// A preempted sequence starts again only when each sequence that runs beside it could also grow by
+// one block. Otherwise it would soon be preempted again and its recomputation wasted.
 bool Scheduler::Impl::has_blocks(const SeqRecord& rec, std::span<SeqRecord* const> victims) const {
   const size_t num_beside = running.size() - victims.size();
   const int num_spare = rec.seq->num_preemptions > 0 ? static_cast<int>(num_beside) : 0;
-  return tables.can_admit(rec, prefix, num_spare, victims);
+  return tables.can_start(rec, prefix, num_spare, victims);
 }
 
 // Whether `rec` would fit if every sequence that ranks after it gave up its slot, its blocks and
@@ -279,9 +308,9 @@ bool Scheduler::Impl::can_make_room(const SeqRecord& rec, int num_tokens) const 
 }
 
 // Frees the rule table, slot, blocks and num_tokens of this step that `rec` lacks, by taking them
-// from sequences that rank after it; can_get_rule_table(rec) must hold. Rule tables,
-// slots and blocks are freed by preemption. Tokens are taken without preemption: the sequence that
-// loses them skips this step and keeps its blocks.
+// from sequences that rank after it; can_get_rule_table(rec) must hold. Rule tables, slots and
+// blocks are freed by preemption. Tokens are taken without preemption: the sequence that loses them
+// skips this step and keeps its blocks.
 bool Scheduler::Impl::make_room(const SeqRecord& rec, int num_tokens) {
   const auto fits = [&] {
     return has_free_rule_table(rec) && slots.has_free() && has_blocks(rec, {});
@@ -355,8 +384,8 @@ Scheduler::Progress Scheduler::Impl::apply_result(const SeqSpan& span, const Spa
   return {&seq, num_taken};
 }
 
-// A sequence is admitted again only when none of its steps is in flight, so the span belongs to
-// the sequence's current slot.
+// A sequence starts again only when none of its steps is in flight, so the span belongs to the
+// sequence's current slot.
 void Scheduler::Impl::reconcile(SeqRecord& rec, const SeqSpan& span, int num_sampled) {
   if (span.decodes && num_sampled < span.num_tokens) {
     rec.seq->num_scheduled -= span.num_tokens - num_sampled;

@@ -41,7 +41,8 @@ struct SchedulerStats {
   int num_waiting = 0;
   int num_free_blocks = 0;  // of all tables; includes cached blocks that no sequence holds
   int num_total_blocks = 0;
-  double kv_cache_usage = 0;  // of the fullest table, which is the first to limit admission
+  double kv_cache_usage =
+      0;  // of the fullest table, which is the first that stops sequences from starting
   int64_t num_preemptions = 0;
   int64_t prefix_cache_queries = 0;  // tokens looked up
   int64_t prefix_cache_hits = 0;     // tokens found

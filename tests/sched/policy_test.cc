@@ -64,7 +64,7 @@ TEST(Policy, RefusesRequestsThatCanNeverFitWithTheNumbers) {
   SchedulerConfig config;
   config.max_model_len = 100;
   config.tables = {{.num_blocks = 4}};
-  const auto refusal = [&](const Sequence& seq) { return check_admissible(seq, config).message(); };
+  const auto refusal = [&](const Sequence& seq) { return check_servable(seq, config).message(); };
   EXPECT_EQ(refusal(sequence(10, 49)), "");  // 48 tokens in 3 blocks; the last is not computed
   EXPECT_THAT(refusal(sequence(10, 50)), HasSubstr("need 4 KV blocks of 16 tokens; got 3"));
   EXPECT_THAT(refusal(sequence(10, 101)),

@@ -30,7 +30,7 @@ TEST_F(SchedulerTest, PreemptsTheLastInRankWhenBlocksRunOut) {
   ASSERT_THAT(back.slots_added, SizeIs(1));
   EXPECT_EQ(back.slots_added[0].token_ids.size(), 33U) << "prompt and output";
   EXPECT_EQ(back.slots_added[0].num_prompt_tokens, 30);
-  EXPECT_EQ(seq(b).num_cached_tokens, 0) << "counted at the first admission";
+  EXPECT_EQ(seq(b).num_cached_tokens, 0) << "counted at the first start";
 }
 
 TEST_F(SchedulerTest, APreemptedSequenceWaitsForItsTokensInFlight) {
