@@ -19,20 +19,20 @@ constexpr std::string_view kEndThink = "</think>";
 class ThinkBlock {
  public:
   ThinkBlock(bool has_reasoning, bool is_open)
-      : place_(has_reasoning ? Place::kStart : Place::kContent), is_open_(is_open) {}
+      : section_(has_reasoning ? Section::kBefore : Section::kAfter), is_open_(is_open) {}
 
   // Passes each content character to `content`.
   template <typename Content>
   void push(char c, MessageWriter& out, Content content) {
-    if (place_ == Place::kContent) return content(c);
-    if (place_ == Place::kInside) {
+    if (section_ == Section::kAfter) return content(c);
+    if (section_ == Section::kInside) {
       if (end_.push(c, [&](std::string_view text) { out.reasoning(text); })) {
-        place_ = Place::kContent;
+        section_ = Section::kAfter;
       }
       return;
     }
     push_start(c);
-    if (place_ == Place::kStart) return;
+    if (section_ == Section::kBefore) return;
     // It is decided whether the held text is the marker.
     const std::string held = std::exchange(held_, {});
     if (!found_) {
@@ -42,13 +42,13 @@ class ThinkBlock {
 
   template <typename Content>
   void finish(MessageWriter& out, Content content) {
-    if (place_ == Place::kStart) place_ = is_open_ ? Place::kInside : Place::kContent;
+    if (section_ == Section::kBefore) section_ = is_open_ ? Section::kInside : Section::kAfter;
     for (const char c : std::exchange(held_, {})) push(c, out, content);
     out.reasoning(end_.take_held());
   }
 
  private:
-  enum class Place { kStart, kInside, kContent };
+  enum class Section { kBefore, kInside, kAfter };
 
   // Matches optional white space and the marker.
   void push_start(char c) {
@@ -56,14 +56,14 @@ class ThinkBlock {
     held_ += c;
     if (c == kThink[num_matched_]) {
       found_ = ++num_matched_ == kThink.size();
-      if (found_) place_ = Place::kInside;
+      if (found_) section_ = Section::kInside;
       return;
     }
     if (num_matched_ == 0 && is_json_space(c) && held_.size() < kMaxHeld) return;
-    place_ = is_open_ ? Place::kInside : Place::kContent;
+    section_ = is_open_ ? Section::kInside : Section::kAfter;
   }
 
-  Place place_;
+  Section section_;
   bool is_open_;
   bool found_ = false;
   size_t num_matched_ = 0;

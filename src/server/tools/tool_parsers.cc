@@ -151,17 +151,17 @@ CallReader::Result CallReader::push(char c, MessageWriter& out) {
 }
 
 void MarkedCalls::push(char c, MessageWriter& out) {
-  switch (place_) {
-    case Place::kText:
+  switch (region_) {
+    case Region::kText:
       if (marker_.push(c, [&](std::string_view text) { out.content(text); })) {
         held_ = marker_.text();
-        place_ = Place::kBetween;
+        region_ = Region::kBetween;
         marker_found();
       }
       return;
-    case Place::kBetween:
+    case Region::kBetween:
       return push_between(c, out);
-    case Place::kObject:
+    case Region::kObject:
       break;
   }
   const bool was_written = reader_.is_written();
@@ -174,12 +174,12 @@ void MarkedCalls::push(char c, MessageWriter& out) {
       return hold(c, out);
     case CallReader::Result::kDone:
       held_ = {};
-      place_ = Place::kBetween;
+      region_ = Region::kBetween;
       return call_ended();
     case CallReader::Result::kNoCall:
       if (!reader_.has_arguments() || !reader_.is_written()) return back_to_text(c, out);
       // The call is complete except for its closing brace, which small models forget.
-      place_ = Place::kBetween;
+      region_ = Region::kBetween;
       call_ended();
       return push_between(c, out);
   }
@@ -193,13 +193,13 @@ void MarkedCalls::finish(MessageWriter& out) {
 
 void MarkedCalls::begin_object(char c, MessageWriter& out) {
   reader_.reset();
-  place_ = Place::kObject;
+  region_ = Region::kObject;
   push(c, out);
 }
 
 void MarkedCalls::back_to_text(char c, MessageWriter& out) {
   out.content(std::exchange(held_, {}));
-  place_ = Place::kText;
+  region_ = Region::kText;
   push(c, out);
 }
 
@@ -219,7 +219,7 @@ void HermesCalls::push_between(char c, MessageWriter& out) {
   hold(c, out);
   if (++num_close_ < kClose.size()) return;
   held_ = {};
-  place_ = Place::kText;
+  region_ = Region::kText;
 }
 
 void HermesCalls::call_ended() {
@@ -228,7 +228,7 @@ void HermesCalls::call_ended() {
 }
 
 void HermesCalls::finish(MessageWriter& out) {
-  if (place_ == Place::kBetween && after_call_) held_ = {};  // the text ends in the closing tag
+  if (region_ == Region::kBetween && after_call_) held_ = {};  // the text ends in the closing tag
   MarkedCalls::finish(out);
 }
 
@@ -262,7 +262,7 @@ void MistralCalls::push_between(char c, MessageWriter& out) {
   }
   if (c != ']') return back_to_text(c, out);
   held_ = {};
-  place_ = Place::kText;
+  region_ = Region::kText;
 }
 
 void MistralCalls::push_name(char c, MessageWriter& out) {
@@ -288,18 +288,18 @@ void MistralCalls::push_name(char c, MessageWriter& out) {
 void MistralCalls::push_arguments(char c, MessageWriter& out) {
   if (!scanner_.push(c)) return back_to_text(c, out);
   out.arguments(std::string_view(&c, 1));
-  if (scanner_.done()) place_ = Place::kText;
+  if (scanner_.done()) region_ = Region::kText;
 }
 
 void ForcedCalls::push(char c, MessageWriter& out) {
-  if (place_ == Place::kBetween && c == '{') {
+  if (state_ == ArrayState::kBetween && c == '{') {
     reader_.reset();
-    place_ = Place::kObject;
+    state_ = ArrayState::kObject;
   }
-  if (place_ != Place::kObject) return;
+  if (state_ != ArrayState::kObject) return;
   const CallReader::Result result = reader_.push(c, out);
-  if (result == CallReader::Result::kDone) place_ = Place::kBetween;
-  if (result == CallReader::Result::kNoCall) place_ = Place::kAfter;
+  if (result == CallReader::Result::kDone) state_ = ArrayState::kBetween;
+  if (result == CallReader::Result::kNoCall) state_ = ArrayState::kEnded;
 }
 
 void ForcedArguments::push(char c, MessageWriter& out) {

@@ -159,8 +159,8 @@ class MarkedCalls : public ToolParser {
   void back_to_text(char c, MessageWriter& out);
   void hold(char c, MessageWriter& out);
 
-  enum class Place { kText, kBetween, kObject };
-  Place place_ = Place::kText;
+  enum class Region { kText, kBetween, kObject };
+  Region region_ = Region::kText;
   // Text that becomes content if no call follows. Does not include the text of a written call.
   std::string held_;
   Marker marker_;
@@ -189,7 +189,7 @@ class LlamaCalls final : public MarkedCalls {
  public:
   explicit LlamaCalls(const std::vector<std::string>& tool_names)
       : MarkedCalls("<|python_tag|>", tool_names, false) {
-    place_ = Place::kBetween;
+    region_ = Region::kBetween;
   }
 
  private:
@@ -231,8 +231,8 @@ class ForcedCalls final : public ToolParser {
   void finish(MessageWriter&) override {}
 
  private:
-  enum class Place { kBetween, kObject, kAfter };
-  Place place_ = Place::kBetween;
+  enum class ArrayState { kBetween, kObject, kEnded };
+  ArrayState state_ = ArrayState::kBetween;
   CallReader reader_;
 };
 
