@@ -27,7 +27,7 @@ void measure(const char* name, Write write) {
     num_bytes += out.size();
   }
   const double spent_ns = static_cast<double>(process_cpu_ns() - start);
-  fmt::print("{:<34} {:6.0f} ns a chunk of {} bytes\n", name, spent_ns / kNumChunks,
+  fmt::print("{:<34} {:6.0f} ns per chunk of {} bytes\n", name, spent_ns / kNumChunks,
              num_bytes / kNumChunks);
 }
 
@@ -44,6 +44,8 @@ int main() {
   const ResponseHeader header = {.id = "chatcmpl-0123456789abcdef0123456789abcdef",
                                  .model = "meta-llama/Llama-3.1-8B-Instruct",
                                  .created = 1'700'000'000};
+  const std::string completion_head = completion_chunk_head(header);
+  const std::string chat_head = chat_chunk_head(header);
   const DecodeToken decode = [](int32_t id) { return id == 17 ? " token" : " other"; };
   const Usage usage = {.num_prompt_tokens = 1000, .num_completion_tokens = 100};
   CompletionRequest completion;
@@ -57,13 +59,13 @@ int main() {
   if (auto made = make_output_parser(config); made.ok()) parser = std::move(*made);
 
   measure("completion", [&](std::string& out) {
-    completion_chunk(header, completion, choice, output, nullptr, decode, out);
+    completion_chunk(completion_head, completion, choice, output, nullptr, decode, out);
   });
   measure("chat", [&](std::string& out) {
-    chat_chunk(header, chat, choice, parser->feed(output.text), output, nullptr, decode, out);
+    chat_chunk(chat_head, chat, choice, parser->feed(output.text), output, nullptr, decode, out);
   });
   measure("chat with usage", [&](std::string& out) {
-    chat_chunk(header, chat, choice, parser->feed(output.text), output, &usage, decode, out);
+    chat_chunk(chat_head, chat, choice, parser->feed(output.text), output, &usage, decode, out);
   });
   output.logprobs = {{{17, -0.25F, 1},
                       {17, -0.25F, 1},
@@ -74,10 +76,10 @@ int main() {
   completion.engine_request.sampling.logprobs = 5;
   chat.engine_request.sampling.logprobs = 5;
   measure("completion with 5 logprobs", [&](std::string& out) {
-    completion_chunk(header, completion, choice, output, nullptr, decode, out);
+    completion_chunk(completion_head, completion, choice, output, nullptr, decode, out);
   });
   measure("chat with 5 logprobs", [&](std::string& out) {
-    chat_chunk(header, chat, choice, parser->feed(output.text), output, nullptr, decode, out);
+    chat_chunk(chat_head, chat, choice, parser->feed(output.text), output, nullptr, decode, out);
   });
   return 0;
 }

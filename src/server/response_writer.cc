@@ -60,6 +60,7 @@ class CompletionWriter final : public ResponseWriter {
   CompletionWriter(CompletionRequest request, ResponseInfo info)
       : request_(std::move(request)),
         info_(std::move(info)),
+        chunk_head_(completion_chunk_head(info_.header)),
         n_(request_.engine_request.sampling.n),
         usage_(info_.num_prompt_tokens) {
     const int num_choices = static_cast<int>(request_.prompts.size()) * n_;
@@ -79,7 +80,7 @@ class CompletionWriter final : public ResponseWriter {
     const Usage* usage = request_.streaming.continuous_usage_stats ? &usage_.now() : nullptr;
     take_prompt(output, streams_[i]);
     append_event(out, [&](std::string& json) {
-      completion_chunk(info_.header, request_, streams_[i], output, usage, info_.decode, json);
+      completion_chunk(chunk_head_, request_, streams_[i], output, usage, info_.decode, json);
     });
   }
 
@@ -89,9 +90,7 @@ class CompletionWriter final : public ResponseWriter {
       return;
     }
     if (request_.streaming.include_usage) {
-      append_event(out, [&](std::string& json) {
-        completion_usage_chunk(info_.header, usage_.now(), json);
-      });
+      append_event(out, [&](std::string& json) { usage_chunk(chunk_head_, usage_.now(), json); });
     }
     out += kSseDone;
   }
@@ -114,6 +113,7 @@ class CompletionWriter final : public ResponseWriter {
 
   const CompletionRequest request_;
   const ResponseInfo info_;
+  const std::string chunk_head_;
   const int n_;
   UsageCount usage_;
   std::vector<Choice> choices_;        // of a whole body
@@ -127,6 +127,7 @@ class ChatWriter final : public ResponseWriter {
   ChatWriter(ChatRequest request, ResponseInfo info, Parsers parsers)
       : request_(std::move(request)),
         info_(std::move(info)),
+        chunk_head_(chat_chunk_head(info_.header)),
         usage_(info_.num_prompt_tokens),
         parsers_(std::move(parsers)) {
     for (int i = 0; i < request_.engine_request.sampling.n; ++i) {
@@ -153,8 +154,7 @@ class ChatWriter final : public ResponseWriter {
       return;
     }
     if (request_.streaming.include_usage) {
-      append_event(out,
-                   [&](std::string& json) { chat_usage_chunk(info_.header, usage_.now(), json); });
+      append_event(out, [&](std::string& json) { usage_chunk(chunk_head_, usage_.now(), json); });
     }
     out += kSseDone;
   }
@@ -164,13 +164,13 @@ class ChatWriter final : public ResponseWriter {
     const Usage* usage = request_.streaming.continuous_usage_stats ? &usage_.now() : nullptr;
     if (take_prompt(output, streams_[i])) {
       append_event(out, [&](std::string& json) {
-        chat_role_chunk(info_.header, request_, streams_[i], usage, info_.decode, json);
+        chat_role_chunk(chunk_head_, request_, streams_[i], usage, info_.decode, json);
       });
     }
     const MessageDelta delta = parse(i, output);
     if (!chat_chunk_has_news(request_, delta, output)) return;
     append_event(out, [&](std::string& json) {
-      chat_chunk(info_.header, request_, streams_[i], delta, output, usage, info_.decode, json);
+      chat_chunk(chunk_head_, request_, streams_[i], delta, output, usage, info_.decode, json);
     });
   }
 
@@ -192,6 +192,7 @@ class ChatWriter final : public ResponseWriter {
 
   const ChatRequest request_;
   const ResponseInfo info_;
+  const std::string chunk_head_;
   UsageCount usage_;
   Parsers parsers_;
   std::vector<Choice> choices_;        // of a whole body

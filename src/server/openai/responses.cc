@@ -158,13 +158,10 @@ void write_prompt_parts(const ChatRequest& request, const std::vector<PositionLo
   if (ids != nullptr) write_token_ids(request, "prompt_token_ids", *ids, json);
 }
 
-// Appends the last chunk of a stream, which has no choices.
-void append_usage_chunk(const ResponseHeader& header, std::string_view object, const Usage& usage,
-                        std::string& out) {
-  JsonWriter json(out);
+std::string chunk_head(const ResponseHeader& header, std::string_view object) {
+  JsonWriter json;
   begin_response(header, object, json);
-  end_choices({}, &usage, json);
-  json.end_object();
+  return json.take();
 }
 
 }  // namespace
@@ -193,9 +190,17 @@ std::string completion_body(const ResponseHeader& header, const CompletionReques
   return json.take();
 }
 
-void completion_chunk(const ResponseHeader& header, const CompletionRequest& request,
-                      ChoiceStream& choice, const Output& output, const Usage* usage,
-                      const DecodeToken& decode, std::string& out) {
+std::string completion_chunk_head(const ResponseHeader& header) {
+  return chunk_head(header, kCompletion);
+}
+
+std::string chat_chunk_head(const ResponseHeader& header) {
+  return chunk_head(header, kChatChunk);
+}
+
+void completion_chunk(std::string_view head, const CompletionRequest& request, ChoiceStream& choice,
+                      const Output& output, const Usage* usage, const DecodeToken& decode,
+                      std::string& out) {
   CompletionPart part = {.index = choice.index,
                          .prompt_text = choice.prompt_text,
                          .text = output.text,
@@ -208,8 +213,7 @@ void completion_chunk(const ResponseHeader& header, const CompletionRequest& req
     part.prompt_ids = choice.prompt_token_ids.get();
     part.prompt_logprobs = &choice.prompt_logprobs;
   }
-  JsonWriter json(out);
-  begin_response(header, kCompletion, json);
+  JsonWriter json(out += head);
   write_choice(request, part, decode, choice.text_offset, json);
   end_choices(request.streaming, usage, json);
   json.end_object();
@@ -218,10 +222,6 @@ void completion_chunk(const ResponseHeader& header, const CompletionRequest& req
   choice.prompt_text = {};
   choice.prompt_token_ids = {};
   choice.prompt_logprobs = {};
-}
-
-void completion_usage_chunk(const ResponseHeader& header, const Usage& usage, std::string& out) {
-  append_usage_chunk(header, kCompletion, usage, out);
 }
 
 std::string chat_body(const ResponseHeader& header, const ChatRequest& request,
@@ -249,10 +249,9 @@ std::string chat_body(const ResponseHeader& header, const ChatRequest& request,
   return json.take();
 }
 
-void chat_role_chunk(const ResponseHeader& header, const ChatRequest& request, ChoiceStream& choice,
+void chat_role_chunk(std::string_view head, const ChatRequest& request, ChoiceStream& choice,
                      const Usage* usage, const DecodeToken& decode, std::string& out) {
-  JsonWriter json(out);
-  begin_response(header, kChatChunk, json);
+  JsonWriter json(out += head);
   json.begin_object();
   json.field("index", choice.index);
   json.key("delta");
@@ -280,12 +279,11 @@ bool chat_chunk_has_news(const ChatRequest& request, const MessageDelta& delta,
   return request.return_token_ids && !output.token_ids.empty();
 }
 
-void chat_chunk(const ResponseHeader& header, const ChatRequest& request, ChoiceStream& choice,
+void chat_chunk(std::string_view head, const ChatRequest& request, ChoiceStream& choice,
                 const MessageDelta& delta, const Output& output, const Usage* usage,
                 const DecodeToken& decode, std::string& out) {
   choice.has_tool_calls |= !delta.tool_calls.empty();
-  JsonWriter json(out);
-  begin_response(header, kChatChunk, json);
+  JsonWriter json(out += head);
   json.begin_object();
   json.field("index", choice.index);
   write_delta(request, delta, json);
@@ -301,8 +299,10 @@ void chat_chunk(const ResponseHeader& header, const ChatRequest& request, Choice
   json.end_object();
 }
 
-void chat_usage_chunk(const ResponseHeader& header, const Usage& usage, std::string& out) {
-  append_usage_chunk(header, kChatChunk, usage, out);
+void usage_chunk(std::string_view head, const Usage& usage, std::string& out) {
+  JsonWriter json(out += head);
+  end_choices({}, &usage, json);
+  json.end_object();
 }
 
 std::string sse_event(std::string_view json) {

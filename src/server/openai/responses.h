@@ -67,23 +67,27 @@ struct ChoiceStream {
   int64_t text_offset = 0;  // of the next token, in characters
 };
 
+// The start of every chunk of a stream, up to its list of choices. A stream formats it once,
+// because it is most of a chunk of one token.
+std::string completion_chunk_head(const ResponseHeader& header);
+std::string chat_chunk_head(const ResponseHeader& header);
+
 // Stream chunks are JSON without the framing that sse_event() adds. They are appended to `out`, so
 // that a chunk of one token needs no further buffer. `usage` is null if the chunk has none.
-void completion_chunk(const ResponseHeader& header, const CompletionRequest& request,
-                      ChoiceStream& choice, const Output& output, const Usage* usage,
-                      const DecodeToken& decode, std::string& out);
+void completion_chunk(std::string_view head, const CompletionRequest& request, ChoiceStream& choice,
+                      const Output& output, const Usage* usage, const DecodeToken& decode,
+                      std::string& out);
 // Appends the chunk with the role, which is the first chunk of a choice.
-void chat_role_chunk(const ResponseHeader& header, const ChatRequest& request, ChoiceStream& choice,
+void chat_role_chunk(std::string_view head, const ChatRequest& request, ChoiceStream& choice,
                      const Usage* usage, const DecodeToken& decode, std::string& out);
 // Returns whether there is anything to send: a parser can hold back an output's text.
 bool chat_chunk_has_news(const ChatRequest& request, const MessageDelta& delta,
                          const Output& output);
-void chat_chunk(const ResponseHeader& header, const ChatRequest& request, ChoiceStream& choice,
+void chat_chunk(std::string_view head, const ChatRequest& request, ChoiceStream& choice,
                 const MessageDelta& delta, const Output& output, const Usage* usage,
                 const DecodeToken& decode, std::string& out);
-// Appends the last chunk with stream_options.include_usage, which has no choices.
-void completion_usage_chunk(const ResponseHeader& header, const Usage& usage, std::string& out);
-void chat_usage_chunk(const ResponseHeader& header, const Usage& usage, std::string& out);
+// Appends the last chunk of a stream with stream_options.include_usage, which has no choices.
+void usage_chunk(std::string_view head, const Usage& usage, std::string& out);
 
 // A server-sent event is kSsePrefix, the JSON and kSseSuffix.
 inline constexpr std::string_view kSsePrefix = "data: ";

@@ -13,6 +13,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 const ResponseHeader kHeader = {.id = "cmpl-1", .model = "m", .created = 7};
+const std::string kCompletionHead = completion_chunk_head(kHeader);
+const std::string kChatHead = chat_chunk_head(kHeader);
 const Usage kUsage = {.num_prompt_tokens = 3,
                       .num_completion_tokens = 2,
                       .num_cached_tokens = 1,
@@ -156,21 +158,21 @@ TEST(CompletionChunk, StreamsTextThenItsEnd) {
   request.streaming = {.stream = true, .include_usage = true};
   ChoiceStream choice = {.index = 1};
   std::string out = "data: ";
-  completion_chunk(kHeader, request, choice, output_of("Hi", {1}), nullptr, decode, out);
+  completion_chunk(kCompletionHead, request, choice, output_of("Hi", {1}), nullptr, decode, out);
   EXPECT_EQ(out,
             R"(data: {"id":"cmpl-1","object":"text_completion","created":7,"model":"m","choices":[)"
             R"({"index":1,"text":"Hi","logprobs":null,"finish_reason":null,"stop_reason":null}],)"
             R"("usage":null})");
   out.clear();
-  completion_chunk(kHeader, request, choice, end_of(FinishReason::kStop, "END"), &kUsage, decode,
-                   out);
+  completion_chunk(kCompletionHead, request, choice, end_of(FinishReason::kStop, "END"), &kUsage,
+                   decode, out);
   EXPECT_EQ(valid(out),
             R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"m","choices":[)"
             R"({"index":1,"text":"","logprobs":null,"finish_reason":"stop","stop_reason":"END"}],)"
             R"("usage":)" +
                 std::string(kUsageJson) + "}");
   out.clear();
-  completion_usage_chunk(kHeader, kUsage, out);
+  usage_chunk(kCompletionHead, kUsage, out);
   EXPECT_EQ(out,
             R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"m","choices":[],)"
             R"("usage":)" +
@@ -184,13 +186,13 @@ TEST(CompletionChunk, EchoesAndContinuesCountingCharacters) {
                          .prompt_token_ids = shared_ids({1, 3}),
                          .prompt_logprobs = {{}, {{3, -1.0F, 1}}}};
   std::string out;
-  completion_chunk(kHeader, request, choice, output_of(" \"x\"\n", {2}, {{{2, -0.5F, 1}}}), nullptr,
-                   decode, out);
+  completion_chunk(kCompletionHead, request, choice, output_of(" \"x\"\n", {2}, {{{2, -0.5F, 1}}}),
+                   nullptr, decode, out);
   EXPECT_THAT(valid(out), HasSubstr(R"("text":"Hi日 \"x\"\n","logprobs":{"tokens":["Hi","日",)"));
   EXPECT_THAT(out, HasSubstr(R"("text_offset":[0,2,3])"));
   out.clear();
-  completion_chunk(kHeader, request, choice, output_of("Hi", {1}, {{{1, -0.25F, 1}}}), nullptr,
-                   decode, out);
+  completion_chunk(kCompletionHead, request, choice, output_of("Hi", {1}, {{{1, -0.25F, 1}}}),
+                   nullptr, decode, out);
   EXPECT_THAT(valid(out), HasSubstr(R"("text":"Hi","logprobs":{"tokens":["Hi"],)"
                                     R"("token_logprobs":[-0.25],"top_logprobs":[{"Hi":-0.25}],)"
                                     R"("text_offset":[8]})"));
@@ -259,14 +261,14 @@ TEST(ChatChunk, StreamsRoleContentAndCalls) {
   request.echoed_message = "So ";
   ChoiceStream choice = {.index = 2};
   std::string out;
-  chat_role_chunk(kHeader, request, choice, nullptr, decode, out);
+  chat_role_chunk(kChatHead, request, choice, nullptr, decode, out);
   EXPECT_EQ(valid(out),
             R"({"id":"cmpl-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[)"
             R"({"index":2,"delta":{"role":"assistant","content":"So "},"logprobs":null,)"
             R"("finish_reason":null,"stop_reason":null}]})");
   const auto chunk = [&](const MessageDelta& delta, const Output& output) {
     std::string text;
-    chat_chunk(kHeader, request, choice, delta, output, nullptr, decode, text);
+    chat_chunk(kChatHead, request, choice, delta, output, nullptr, decode, text);
     valid(text);
     const size_t start = text.find("\"delta\"");
     return text.substr(start, text.rfind("}]") - start);
@@ -284,7 +286,7 @@ TEST(ChatChunk, StreamsRoleContentAndCalls) {
   EXPECT_EQ(chunk({}, end_of(FinishReason::kStop)),
             R"("delta":{},"logprobs":null,"finish_reason":"tool_calls","stop_reason":null)");
   out.clear();
-  chat_usage_chunk(kHeader, kUsage, out);
+  usage_chunk(kChatHead, kUsage, out);
   EXPECT_THAT(valid(out), HasSubstr(R"("choices":[],"usage":{"prompt_tokens":3)"));
 }
 
@@ -300,7 +302,7 @@ TEST(ChatChunk, LosesNoLogprobsOfTextThatIsHeldBack) {
   EXPECT_TRUE(chat_chunk_has_news(request, {}, output));
   ChoiceStream choice;
   std::string out;
-  chat_chunk(kHeader, request, choice, {}, output, nullptr, decode, out);
+  chat_chunk(kChatHead, request, choice, {}, output, nullptr, decode, out);
   EXPECT_THAT(valid(out), HasSubstr(R"("delta":{},"logprobs":{"content":[{"token":"Hi")"));
 }
 
