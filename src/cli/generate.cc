@@ -65,7 +65,7 @@ std::string sample_line(size_t prompt_idx, const RequestResult& result, size_t i
   JsonWriter json;
   json.begin_object();
   json.field("index", prompt_idx);
-  if (result.samples.size() > 1) json.field("answer_index", idx);
+  if (result.samples.size() > 1) json.field("sample_index", idx);
   json.key("prompt_token_ids");
   json.ids(result.prompt_token_ids);
   json.key("token_ids");
@@ -111,9 +111,9 @@ class Printer {
     std::stable_sort(prompt_of_request_.begin(), prompt_of_request_.end(), [&](size_t a, size_t b) {
       return prompts[a].request.priority < prompts[b].request.priority;
     });
-    const bool one_answer =
+    const bool one_sample =
         prompts.size() == 1 && prompts[0].error.ok() && prompts[0].request.sampling.n == 1;
-    streams_ = one_answer && !is_json_;
+    streams_ = one_sample && !is_json_;
   }
 
   bool on_output(const Output& output) {
@@ -155,7 +155,7 @@ class Printer {
       if (error.ok()) continue;
       any_failed = true;
       if (is_json_) continue;
-      print_stderr("quire generate: prompt {}, answer {}: {}\n", prompt_idx, i,
+      print_stderr("quire generate: prompt {}, sample {}: {}\n", prompt_idx, i,
                    one_line(engine_message(error)));
     }
     num_failed_ += any_failed ? 1 : 0;
@@ -171,7 +171,7 @@ class Printer {
     for (size_t i = 0; i < result.samples.size(); ++i) {
       const bool is_only = result.samples.size() == 1;
       text += fmt::format("==> prompt {}{} <==\n", prompt_idx,
-                          is_only ? "" : fmt::format(", answer {}", i));
+                          is_only ? "" : fmt::format(", sample {}", i));
       text += shown(result.samples[i].text);
       if (!text.ends_with('\n')) text += '\n';
     }
@@ -369,7 +369,7 @@ std::string input_details() {
       "Each line of --input is a JSON object: prompt (text) or prompt_token_ids (a list), and\n"
       "optionally priority, cache_salt, add_special_tokens and any sampling flag as a field,\n"
       "which overrides the flag: {}.\n"
-      "Each line of --format json is an object too: index (of the prompt, from 0), answer_index\n"
+      "Each line of --format json is an object too: index (of the prompt, from 0), sample_index\n"
       "(with n > 1), prompt_token_ids, token_ids, text, finish_reason, stop_reason, logprobs,\n"
       "prompt_logprobs; or index and error.\n",
       fmt::join(names, ", "));

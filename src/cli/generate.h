@@ -9,7 +9,7 @@
 
 namespace quire::cli {
 
-// One line per sample. `index` is the prompt's, from 0; `answer_index`, with n > 1, the answer's:
+// One line per sample. `index` is the prompt's, from 0; `sample_index`, with n > 1, the sample's:
 //   {"index":0,"prompt_token_ids":[…],"token_ids":[…],"text":"…","finish_reason":"stop"}
 // with `stop_reason`, `logprobs` and `prompt_logprobs` if present. The log probabilities of a
 // position are a list of {token_id, logprob, rank, decoded_token} that starts with the chosen

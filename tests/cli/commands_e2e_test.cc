@@ -477,8 +477,8 @@ TEST_F(Stories, ABadLineCostsOnlyItself) {
   for (size_t i = 0; i < lines.size(); ++i) {
     EXPECT_EQ(parse_json(lines[i].text).root()["index"].get_int64().value(), prompts[i]);
   }
-  EXPECT_EQ(parse_json(lines[3].text).root()["answer_index"].get_int64().value(), 0);
-  EXPECT_EQ(parse_json(lines[4].text).root()["answer_index"].get_int64().value(), 1);
+  EXPECT_EQ(parse_json(lines[3].text).root()["sample_index"].get_int64().value(), 0);
+  EXPECT_EQ(parse_json(lines[4].text).root()["sample_index"].get_int64().value(), 1);
   EXPECT_THAT(result.err, HasSubstr("2 of 4 prompts failed"));
 }
 

@@ -55,11 +55,11 @@ TEST(ResultLines, AreOneObjectPerSample) {
   const auto lines = split_lines(text);
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0].text,
-            R"({"index":3,"answer_index":0,"prompt_token_ids":[7],"token_ids":[1],"text":"a\"b",)"
+            R"({"index":3,"sample_index":0,"prompt_token_ids":[7],"token_ids":[1],"text":"a\"b",)"
             R"("finish_reason":"stop","logprobs":[[{"token_id":1,"logprob":-0.25,"rank":2,)"
             R"("decoded_token":"t1"}]],"prompt_logprobs":[null,[{"token_id":3,"logprob":-0.5,)"
             R"("rank":1,"decoded_token":"t3"}]]})");
-  EXPECT_THAT(std::string(lines[1].text), HasSubstr(R"({"index":3,"answer_index":1,)"));
+  EXPECT_THAT(std::string(lines[1].text), HasSubstr(R"({"index":3,"sample_index":1,)"));
   EXPECT_THAT(std::string(lines[1].text), HasSubstr(R"("finish_reason":"length")"));
 }
 
@@ -79,7 +79,7 @@ TEST(ResultLines, OneSampleHasOnlyThePromptsIndex) {
   RequestResult result = two_samples();
   result.samples.resize(1);
   EXPECT_THAT(result_lines(4, result, [](int32_t) { return ""; }),
-              AllOf(StartsWith(R"({"index":4,)"), Not(HasSubstr("answer_index"))));
+              AllOf(StartsWith(R"({"index":4,)"), Not(HasSubstr("sample_index"))));
   EXPECT_EQ(error_line(4, invalid_argument("no")), "{\"index\":4,\"error\":\"no\"}\n");
 }
 
