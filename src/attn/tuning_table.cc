@@ -10,6 +10,7 @@
 #include <limits>
 #include <tuple>
 
+#include "base/ascii.h"
 #include "base/check.h"
 #include "base/file.h"
 #include "tensor/tensor.h"
@@ -59,18 +60,12 @@ auto order_of(const TuningPoint& p) {
                     p.num_reqs, p.q_len, p.kv_len, p.ragged);
 }
 
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
 // Splits a line into at most kNumFields fields and the rest of the line.
 std::vector<std::string_view> split(std::string_view line) {
   std::vector<std::string_view> fields;
   while (fields.size() < kNumFields) {
     const size_t comma = line.find(',');
-    fields.push_back(trim(line.substr(0, comma)));
+    fields.push_back(trimmed(line.substr(0, comma)));
     if (comma == std::string_view::npos) return fields;
     line.remove_prefix(comma + 1);
   }
@@ -265,7 +260,7 @@ Result<TuningTable> TuningTable::parse(std::string_view csv, std::string_view na
   bool has_header = false;
   for (size_t line_number = 1; !csv.empty(); ++line_number) {
     const size_t end = std::min(csv.find('\n'), csv.size());
-    const std::string_view line = trim(csv.substr(0, end));
+    const std::string_view line = trimmed(csv.substr(0, end));
     csv.remove_prefix(std::min(end + 1, csv.size()));
     if (line.empty() || line.front() == '#') continue;
     if (!has_header) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/ascii.h"
 #include "base/file.h"
 #include "base/json_writer.h"
 #include "base/text.h"
@@ -29,8 +30,7 @@ std::string big_integers_as_doubles(std::string_view text) {
   bool in_string = false;
   for (size_t i = 0; i < text.size();) {
     const char c = text[i];
-    const bool is_digit = c >= '0' && c <= '9';
-    if (in_string || !is_digit) {
+    if (in_string || !is_digit(c)) {
       out += c;
       ++i;
       if (in_string && c == '\\' && i < text.size()) out += text[i++];

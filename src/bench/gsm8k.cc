@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/ascii.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "base/json_writer.h"
@@ -27,7 +28,7 @@ Result<std::string> string_field(simdjson::dom::object object, std::string_view 
 
 // Matches the same characters as Python's \d on str.
 bool is_decimal_digit(char32_t c) {
-  if (c < 0x80) return c >= '0' && c <= '9';
+  if (c < 0x80) return is_digit(static_cast<char>(c));
   return utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_ND;
 }
 
@@ -148,9 +149,7 @@ std::vector<std::string> gsm8k_stops() {
 std::optional<std::string> answer_value(std::string_view text) {
   const std::string digits = last_digits(text);
   if (digits.empty()) return std::nullopt;
-  if (!std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-    return std::nullopt;
-  }
+  if (!std::ranges::all_of(digits, is_digit)) return std::nullopt;
   // Python's literal_eval accepts 00 as 0 and rejects 007.
   if (digits.find_first_not_of('0') == std::string::npos) return "0";
   return digits.front() == '0' ? std::nullopt : std::optional(digits);

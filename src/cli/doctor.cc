@@ -10,6 +10,7 @@
 #include <memory>
 #include <sstream>
 
+#include "base/ascii.h"
 #include "base/machine.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
@@ -28,14 +29,6 @@ namespace {
 std::string read_system_file(const char* path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\n')) {
-    text.remove_suffix(1);
-  }
-  return text;
 }
 
 std::vector<std::string> interesting(const std::string& flags) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/ascii.h"
 #include "grammar/check_spec.h"
 #include "grammar/schema_keywords.h"
 
@@ -13,10 +14,6 @@ namespace {
 
 Status refuse(std::string_view what, std::string_view why) {
   return invalid_argument(fmt::format("[grammar] {} {}", what, why));
-}
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 // The number at the start of `text`; -1 if there is none, INT64_MAX if it is too large.
@@ -79,8 +76,7 @@ size_t comment_length(std::string_view text) {
 }
 
 bool is_name_char(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-' ||
-         c == '.';
+  return is_alphanumeric(c) || c == '_' || c == '-' || c == '.';
 }
 
 // The length of the name at the start of `text`, or 0. A name does not start with a digit.
@@ -153,13 +149,6 @@ Status check_name(std::string_view what, std::string_view name, std::string_view
     return refuse(what, "captures a rule's text, which is not supported");
   }
   return {};
-}
-
-int hex_digit(char c) {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 }  // namespace

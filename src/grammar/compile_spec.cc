@@ -141,7 +141,7 @@ Result<xgrammar::CompiledGrammar> compile(const Vocabulary& vocabulary, const Gr
 
 Result<std::shared_ptr<Compiled>> compile_in_budget(
     const std::shared_ptr<const Vocabulary>& vocabulary, const GrammarSpec& spec,
-    const GrammarLimits& limits, const std::shared_ptr<SharedMemory>& memory,
+    const GrammarLimits& limits, const std::shared_ptr<ByteBudget>& memory,
     const std::atomic<bool>& stop) {
   const StopScope stop_scope(stop);
   const WorkBudget budget({.cpu_ns = limits.compile_cpu_ns, .compile_bytes = limits.compile_bytes});
@@ -149,7 +149,7 @@ Result<std::shared_ptr<Compiled>> compile_in_budget(
   auto compiled = std::make_shared<Compiled>(Compiled{.vocabulary = vocabulary,
                                                       .grammar = std::move(grammar),
                                                       .limits = limits,
-                                                      .held = HeldMemory(memory)});
+                                                      .held = ByteShare(memory)});
   compiled->num_bytes = compiled->grammar.MemorySizeBytes();
   return compiled;
 }
@@ -169,7 +169,7 @@ Status too_costly(const BudgetExceeded& error, const GrammarLimits& limits) {
 }
 
 CompileOutcome check_first_mask(const std::shared_ptr<const Compiled>& compiled,
-                                const std::shared_ptr<SharedMemory>& memory) {
+                                const std::shared_ptr<ByteBudget>& memory) {
   const auto constraint = make_grammar_constraint(compiled, memory, nullptr);
   const auto mask = constraint->allowed_tokens();
   if (const Status failure = constraint->status(); !failure.ok()) {
@@ -186,7 +186,7 @@ CompileOutcome check_first_mask(const std::shared_ptr<const Compiled>& compiled,
 // error.
 CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabulary,
                                const GrammarSpec& spec, const GrammarLimits& limits,
-                               const std::shared_ptr<SharedMemory>& memory,
+                               const std::shared_ptr<ByteBudget>& memory,
                                const std::atomic<bool>& stop) {
   try {
     const WarningScope warnings;
@@ -232,7 +232,7 @@ Vocabulary make_vocabulary(const Tokenizer& tokenizer, std::span<const int32_t> 
 
 CompileOutcome compile_spec(const std::shared_ptr<const Vocabulary>& vocabulary,
                             const GrammarSpec& spec, const GrammarLimits& limits,
-                            const std::shared_ptr<SharedMemory>& memory,
+                            const std::shared_ptr<ByteBudget>& memory,
                             const std::atomic<bool>& stop) {
   std::optional<CompileOutcome> outcome;
   const bool ran = run_on_big_stack(

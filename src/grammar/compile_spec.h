@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/byte_budget.h"
 #include "grammar/grammar_compiler.h"
 #include "grammar/work_budget.h"
 #include "quire/request.h"
@@ -51,7 +52,7 @@ struct Compiled {
   std::shared_ptr<const Vocabulary> vocabulary;
   xgrammar::CompiledGrammar grammar;
   GrammarLimits limits;
-  HeldMemory held;       // held while anything uses the grammar, cached or not
+  ByteShare held;        // held while anything uses the grammar, cached or not
   size_t num_bytes = 0;  // as counted by XGrammar, without the vocabulary
 };
 
@@ -69,12 +70,12 @@ struct CompileOutcome {
 // std::exception.
 CompileOutcome compile_spec(const std::shared_ptr<const Vocabulary>& vocabulary,
                             const GrammarSpec& spec, const GrammarLimits& limits,
-                            const std::shared_ptr<SharedMemory>& memory,
+                            const std::shared_ptr<ByteBudget>& memory,
                             const std::atomic<bool>& stop);
 
 // Creates the constraint of a new sequence. Its parse is charged to `memory` and `time`.
 std::unique_ptr<TokenConstraint> make_grammar_constraint(std::shared_ptr<const Compiled> compiled,
-                                                         std::shared_ptr<SharedMemory> memory,
+                                                         std::shared_ptr<ByteBudget> memory,
                                                          std::shared_ptr<SharedTime> time);
 
 // Keeps compiled grammars by key and drops the least recently used first. Final refusals are kept

@@ -122,7 +122,7 @@ std::string cache_key(const GrammarSpec& spec) {
 struct GrammarCompiler::Impl {
   std::shared_ptr<const grammar::Vocabulary> vocabulary;
   GrammarLimits limits;
-  std::shared_ptr<grammar::SharedMemory> memory;
+  std::shared_ptr<ByteBudget> memory;
   std::shared_ptr<grammar::SharedTime> time;
   grammar::CompileCache cache;
   std::atomic<bool> is_stopped = false;
@@ -140,7 +140,7 @@ GrammarCompiler::GrammarCompiler(const Tokenizer& tokenizer, std::span<const int
     : impl_(new Impl{.vocabulary = std::make_shared<const grammar::Vocabulary>(
                          grammar::make_vocabulary(tokenizer, eos_ids)),
                      .limits = limits,
-                     .memory = std::make_shared<grammar::SharedMemory>(limits.shared_bytes),
+                     .memory = std::make_shared<ByteBudget>(limits.shared_bytes),
                      .time = std::make_shared<grammar::SharedTime>(
                          limits.shared_burst_ns, grammar::SharedTime::Clock::now()),
                      .cache = grammar::CompileCache(limits.cache_bytes)}) {}

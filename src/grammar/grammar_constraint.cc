@@ -16,7 +16,7 @@ namespace {
 // token is allowed any more.
 class GrammarConstraint : public TokenConstraint {
  public:
-  GrammarConstraint(std::shared_ptr<const Compiled> compiled, std::shared_ptr<SharedMemory> memory,
+  GrammarConstraint(std::shared_ptr<const Compiled> compiled, std::shared_ptr<ByteBudget> memory,
                     std::shared_ptr<SharedTime> time)
       : compiled_(std::move(compiled)),
         held_(std::move(memory)),
@@ -138,7 +138,7 @@ class GrammarConstraint : public TokenConstraint {
   }
 
   std::shared_ptr<const Compiled> compiled_;
-  HeldMemory held_;                          // memory of the parse
+  ByteShare held_;                           // memory of the parse
   std::shared_ptr<SharedTime> shared_time_;  // null: no time is shared yet
   std::optional<xgrammar::GrammarMatcher> matcher_;
   int64_t time_left_ns_;
@@ -151,7 +151,7 @@ class GrammarConstraint : public TokenConstraint {
 }  // namespace
 
 std::unique_ptr<TokenConstraint> make_grammar_constraint(std::shared_ptr<const Compiled> compiled,
-                                                         std::shared_ptr<SharedMemory> memory,
+                                                         std::shared_ptr<ByteBudget> memory,
                                                          std::shared_ptr<SharedTime> time) {
   return std::make_unique<GrammarConstraint>(std::move(compiled), std::move(memory),
                                              std::move(time));

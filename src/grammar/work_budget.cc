@@ -80,20 +80,6 @@ void charge_states(size_t num_states) {
   charge((num_states + 1) * kStateBytes, state_bytes_left);
 }
 
-bool SharedMemory::take(size_t num_bytes) {
-  size_t held = held_.load();
-  do {
-    if (held > max_bytes_ || num_bytes > max_bytes_ - held) return false;
-  } while (!held_.compare_exchange_weak(held, held + num_bytes));
-  return true;
-}
-
-bool HeldMemory::grow(size_t num_bytes) {
-  if (!memory_->take(num_bytes)) return false;
-  num_bytes_ += num_bytes;
-  return true;
-}
-
 int64_t SharedTime::refill(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   const int64_t passed = std::chrono::nanoseconds(now - refilled_).count();

@@ -1,16 +1,14 @@
-// Bounds the cost of grammars: WorkBudget and StopScope end one call into XGrammar; SharedMemory
-// and SharedTime are shared by all grammars of an engine. The patched sources of XGrammar include
-// this header (cmake/xgrammar.cmake) and call the charge functions.
+// Bounds the cost of grammars: WorkBudget and StopScope end one call into XGrammar; all grammars of
+// an engine share one SharedTime. The patched sources of XGrammar include this header
+// (cmake/xgrammar.cmake) and call the charge functions.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <stdexcept>
-#include <utility>
 
 namespace quire::grammar {
 
@@ -65,38 +63,6 @@ inline void charge_work(size_t amount = 1) {
 }
 void charge_compile_bytes(size_t num_bytes);
 void charge_states(size_t num_states);
-
-// The memory of compiled grammars, cached or in use, and of parses. Thread-safe.
-class SharedMemory {
- public:
-  explicit SharedMemory(size_t max_bytes) : max_bytes_(max_bytes) {}
-
-  bool take(size_t num_bytes);
-  void give_back(size_t num_bytes) { held_ -= num_bytes; }
-  size_t held_bytes() const { return held_.load(); }
-
- private:
-  const size_t max_bytes_;
-  std::atomic<size_t> held_ = 0;
-};
-
-// A share of SharedMemory, given back on destruction.
-class HeldMemory {
- public:
-  explicit HeldMemory(std::shared_ptr<SharedMemory> memory) : memory_(std::move(memory)) {}
-  HeldMemory(HeldMemory&& other) noexcept
-      : memory_(std::move(other.memory_)), num_bytes_(std::exchange(other.num_bytes_, 0)) {}
-  HeldMemory& operator=(HeldMemory&&) = delete;
-  ~HeldMemory() {
-    if (memory_) memory_->give_back(num_bytes_);
-  }
-
-  bool grow(size_t num_bytes);
-
- private:
-  std::shared_ptr<SharedMemory> memory_;
-  size_t num_bytes_ = 0;
-};
 
 // The engine thread's time for token masks: at most half of it, plus a burst. Thread-safe.
 class SharedTime {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/file.h"
 
 namespace quire::server {
@@ -18,13 +19,6 @@ constexpr size_t kMaxKeyBytes = 512;
 
 bool is_visible(char c) {
   return c > ' ' && c < '\x7f';
-}
-
-// Trims only blanks and '\r'; check_key() refuses all other characters that a key cannot have.
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
 }
 
 Status check_key(std::string_view key, std::string_view source) {
@@ -52,7 +46,7 @@ Result<std::vector<std::string>> keys_of_file(const std::string& path) {
 
 bool take_scheme(std::string_view& header, std::string_view scheme) {
   if (header.size() <= scheme.size() || header[scheme.size()] != ' ' ||
-      !http::equals_ignoring_case(header.substr(0, scheme.size()), scheme)) {
+      !equals_ignoring_case(header.substr(0, scheme.size()), scheme)) {
     return false;
   }
   header = trimmed(header.substr(scheme.size()));
@@ -60,8 +54,7 @@ bool take_scheme(std::string_view& header, std::string_view scheme) {
 }
 
 bool is_base64_digit(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' ||
-         c == '/';
+  return is_alphanumeric(c) || c == '+' || c == '/';
 }
 
 // Returns "" for malformed input. EVP_DecodeBlock() alone accepts '=' anywhere and counts it as a
@@ -95,9 +88,7 @@ bool is_address(int family, std::string_view text) {
 }
 
 bool is_port(std::string_view text) {
-  return text.empty() || (text.front() == ':' && std::ranges::all_of(text.substr(1), [](char c) {
-                            return c >= '0' && c <= '9';
-                          }));
+  return text.empty() || (text.front() == ':' && std::ranges::all_of(text.substr(1), is_digit));
 }
 
 bool is_allowed_origin(const std::vector<std::string>& allowed, std::string_view origin) {
@@ -165,9 +156,9 @@ bool is_allowed_host(std::string_view host, const std::vector<std::string>& allo
   const size_t name_end = std::min(host.find(':'), host.size());
   const std::string_view name = host.substr(0, name_end);
   if (!is_port(host.substr(name_end))) return false;
-  return is_address(AF_INET, name) || http::equals_ignoring_case(name, "localhost") ||
+  return is_address(AF_INET, name) || equals_ignoring_case(name, "localhost") ||
          std::ranges::any_of(allowed, [&](const std::string& one) {
-           return one == "*" || http::equals_ignoring_case(name, one);
+           return one == "*" || equals_ignoring_case(name, one);
          });
 }
 

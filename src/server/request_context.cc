@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "server/tools/output_parser.h"
 
 namespace quire::server {
@@ -16,8 +17,7 @@ constexpr int kInternalError = 500;
 constexpr int kUnavailable = 503;
 
 bool is_id_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '_' || c == '.';
+  return is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
 }
 
 }  // namespace

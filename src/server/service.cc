@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/log.h"
 #include "server/page/page.h"
 #include "server/routes/routes.h"
@@ -37,7 +38,7 @@ ApiError wrong_method(RequestContext& context, std::string_view allowed) {
 bool is_json(std::string_view content_type) {
   constexpr std::string_view kJson = "application/json";
   const std::string_view rest = content_type.substr(std::min(kJson.size(), content_type.size()));
-  return http::equals_ignoring_case(content_type.substr(0, kJson.size()), kJson) &&
+  return equals_ignoring_case(content_type.substr(0, kJson.size()), kJson) &&
          (rest.empty() || rest.front() == ';' || rest.front() == ' ');
 }
 
@@ -195,7 +196,7 @@ void Service::Impl::dispatch(const Route& route, RequestContext&& context) {
                                          "", "unsupported_media_type"));
   }
   const std::string_view coding = context.request.header("content-encoding");
-  if (!coding.empty() && !http::equals_ignoring_case(coding, "identity")) {
+  if (!coding.empty() && !equals_ignoring_case(coding, "identity")) {
     return context.refuse(make_api_error(
         415,
         fmt::format("expected a body without Content-Encoding; got '{}'", coding.substr(0, 200)),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "tokenizer/byte_level.h"
 
@@ -24,10 +25,7 @@ int fallback_byte(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
   int byte = 0;
   for (const char c : token.substr(3, 2)) {
-    const int digit = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                             : -1;
+    const int digit = hex_digit(c);
     if (digit < 0) return -1;
     byte = byte * 16 + digit;
   }

@@ -1,5 +1,6 @@
 #include "server/http/connection.h"
 
+#include <algorithm>
 #include <exception>
 
 namespace quire::http {
@@ -75,9 +76,9 @@ void Connection::handle_read(size_t num_bytes) {
 // progress is cancelled: on TCP, a half-closed connection looks like a disconnected client.
 void Connection::handle_input_end() {
   input_ended_ = true;
-  const bool is_answered =
+  const bool is_complete =
       phase_ == Phase::kResponding && response_->state() == PendingResponse::State::kWhole;
-  if (!is_answered) close();
+  if (!is_complete) close();
 }
 
 void Connection::parse() {
@@ -177,7 +178,7 @@ bool Connection::check_head() {
 bool Connection::charge_body() {
   const std::string& body = parser_.request().body;
   if (body.empty()) return true;
-  if (!body_share_) body_share_ = std::make_shared<MemoryShare>(transport_.bodies);
+  if (!body_share_) body_share_ = std::make_shared<ByteShare>(transport_.bodies);
   return body_share_->grow_to(body.size());
 }
 

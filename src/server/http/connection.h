@@ -107,10 +107,9 @@ struct TransportState {
   Limits limits;
   Handler handler;
   Hooks hooks = {};
-  std::shared_ptr<MemoryBudget> bodies =
-      std::make_shared<MemoryBudget>(limits.max_total_body_bytes);
-  std::shared_ptr<MemoryBudget> responses =
-      std::make_shared<MemoryBudget>(limits.max_total_response_bytes);
+  std::shared_ptr<ByteBudget> bodies = std::make_shared<ByteBudget>(limits.max_total_body_bytes);
+  std::shared_ptr<ByteBudget> responses =
+      std::make_shared<ByteBudget>(limits.max_total_response_bytes);
   Counters counters = {};
 };
 
@@ -204,7 +203,7 @@ class Connection final : public StreamUser,
   bool is_read_pending_ = false;
   bool input_ended_ = false;
   bool discards_input_ = false;
-  std::shared_ptr<MemoryShare> body_share_;
+  std::shared_ptr<ByteShare> body_share_;
 
   std::shared_ptr<PendingResponse> response_;
   std::string out_;  // bytes that are being written

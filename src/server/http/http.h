@@ -1,7 +1,6 @@
 // The interface between the server's transport and its routes. Independent of models.
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -81,16 +80,6 @@ struct Hooks {
   // Formats a refusal. `head` has the known parts of the request and may be empty.
   std::function<Response(const Request& head, const Refusal& refusal)> write_refusal = nullptr;
 };
-
-// Character functions for HTTP: ASCII only, independent of the locale.
-inline char to_lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-}
-
-inline bool equals_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return to_lower(x) == to_lower(y); });
-}
 
 // Returns whether `c` is a control character that HTTP lines must not contain: all controls except
 // the tab.

@@ -1,7 +1,6 @@
 // The response to one request, passed from any thread to the connection's thread.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -11,48 +10,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/byte_budget.h"
 #include "server/http/http.h"
 
 namespace quire::http {
-
-// A bound on the memory of all request bodies together, however many connections there are. A
-// second one bounds all responses that are not yet sent.
-class MemoryBudget {
- public:
-  explicit MemoryBudget(size_t max_bytes) : max_bytes_(max_bytes) {}
-
-  bool reserve(size_t num_bytes) {
-    if (in_use_.fetch_add(num_bytes) + num_bytes <= max_bytes_) return true;
-    in_use_ -= num_bytes;
-    return false;
-  }
-  void release(size_t num_bytes) { in_use_ -= num_bytes; }
-
- private:
-  const size_t max_bytes_;
-  std::atomic<size_t> in_use_ = 0;
-};
-
-// The share of one body in a budget; the destructor releases it.
-class MemoryShare {
- public:
-  explicit MemoryShare(std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {}
-  ~MemoryShare() { budget_->release(num_bytes_); }
-  MemoryShare(const MemoryShare&) = delete;
-  MemoryShare& operator=(const MemoryShare&) = delete;
-
-  // Returns false, without any change, if the budget is exhausted.
-  bool grow_to(size_t num_bytes) {
-    if (num_bytes <= num_bytes_) return true;
-    if (!budget_->reserve(num_bytes - num_bytes_)) return false;
-    num_bytes_ = num_bytes;
-    return true;
-  }
-
- private:
-  const std::shared_ptr<MemoryBudget> budget_;
-  size_t num_bytes_ = 0;
-};
 
 // How the client finds the end of the body.
 enum class Framing { kLength, kChunked, kUntilClose };
@@ -89,7 +50,7 @@ struct ResponseTraits {
   bool is_head = false;  // a HEAD request: no body
   size_t max_buffered_bytes = 0;
   const Hooks* hooks = nullptr;                    // outlives the connection
-  std::shared_ptr<MemoryBudget> budget = nullptr;  // for bytes that wait to be sent; null: no bound
+  std::shared_ptr<ByteBudget> budget = nullptr;    // for bytes that wait to be sent; null: no bound
   Request head = {};  // used for the 500 if no handler responds; see head_of()
 };
 
@@ -144,7 +105,7 @@ class PendingResponse final : public Exchange {
   bool is_take_pending_ = true;  // the connection will call take_unsent() without a wake-up
   std::string unsent_;
   size_t num_taken_ = 0;  // bytes that the connection is writing
-  std::unique_ptr<MemoryShare> share_;
+  std::unique_ptr<ByteShare> share_;
   std::function<void()> on_closed_;
 };
 

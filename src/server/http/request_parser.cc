@@ -8,14 +8,10 @@
 #include <limits>
 #include <utility>
 
+#include "base/ascii.h"
+
 namespace quire::http {
 namespace {
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = to_lower(c);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
 
 std::optional<std::string> percent_decode(std::string_view text) {
   std::string out;
@@ -85,7 +81,6 @@ Refusal from_beast(const beast::error_code& error, bool in_head) {
 
 // Returns whether the line has another HTTP version ("GET / HTTP/2.0"), rather than not being HTTP.
 bool ends_in_version(std::string_view line) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (line.size() < 9) return false;
   const std::string_view version = line.substr(line.size() - 9);
   return version.starts_with(" HTTP/") && is_digit(version[6]) && version[7] == '.' &&
@@ -93,8 +88,7 @@ bool ends_in_version(std::string_view line) {
 }
 
 bool is_number(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::ranges::all_of(text, is_digit);
 }
 
 // The values of one header field, which can occur several times.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "jinja/chat_template.h"
 #include "jinja/python_text.h"
@@ -255,9 +256,7 @@ std::optional<Element>* ConversationFields::find(std::string_view name) {
 }
 
 bool mentions_variable(std::string_view chat_template, std::string_view name) {
-  const auto is_word = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
+  const auto is_word = [](char c) { return is_alphanumeric(c) || c == '_'; };
   for (size_t at = chat_template.find(name); at != std::string_view::npos;
        at = chat_template.find(name, at + 1)) {
     const size_t end = at + name.size();

@@ -1,18 +1,8 @@
 #include "server/tools/json_scanner.h"
 
+#include "base/ascii.h"
+
 namespace quire::server {
-namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-bool is_hex(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
-}  // namespace
-
 bool JsonScanner::open(bool is_object) {
   if (depth_ == kMaxDepth) return false;
   const uint64_t bit = uint64_t{1} << depth_;
@@ -61,7 +51,7 @@ bool JsonScanner::push_string(char c) {
     return kEscapes.find(c) != std::string_view::npos && to(State::kString);
   }
   if (state_ == State::kHex) {
-    if (!is_hex(c)) return false;
+    if (hex_digit(c) < 0) return false;
     return ++num_hex_ < 4 || to(State::kString);
   }
   if (c == '\\') return to(State::kEscape);

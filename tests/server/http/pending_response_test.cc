@@ -41,7 +41,7 @@ struct Fixture {
 };
 
 TEST(PendingResponse, LargeOnesShareABudgetUntilTheyAreSent) {
-  const auto budget = std::make_shared<MemoryBudget>(150'000);
+  const auto budget = std::make_shared<ByteBudget>(150'000);
   Fixture first({.budget = budget});
   Fixture second({.budget = budget});
   Fixture small({.budget = budget});
