@@ -68,8 +68,7 @@ Status check_effect(const ServeOptions& options) {
     return invalid_argument(
         "--max-concurrency-per-key: expected --api-key or --api-key-file with it");
   }
-  if (!options.transport.unix_socket_path.empty() &&
-      options.transport.limits.max_connections_per_peer > 0) {
+  if (!options.transport.uds.empty() && options.transport.limits.max_connections_per_peer > 0) {
     return invalid_argument(
         "expected --uds or --max-connections-per-peer, not both: a Unix socket's clients have no "
         "address");
@@ -101,7 +100,7 @@ Status check(const ServeOptions& options) {
     return invalid_argument(
         "--host: got '', expected an address; 0.0.0.0 listens on all interfaces");
   }
-  if (transport.tls_certificate.empty() != transport.tls_key.empty()) {
+  if (transport.ssl_certfile.empty() != transport.ssl_keyfile.empty()) {
     return invalid_argument("expected --ssl-certfile and --ssl-keyfile together");
   }
   if (options.max_total_request_bytes < options.max_request_bytes) {
@@ -110,7 +109,7 @@ Status check(const ServeOptions& options) {
   }
   const bool is_elsewhere =
       transport.host != http::ServerConfig().host || transport.port != http::ServerConfig().port;
-  if (!transport.unix_socket_path.empty() && is_elsewhere) {
+  if (!transport.uds.empty() && is_elsewhere) {
     return invalid_argument("expected --uds, or --host and --port, not both");
   }
   return {};
@@ -126,11 +125,10 @@ void add_network_flags(FlagSet& flags, ServeOptions* options) {
   flags.begin_group("Network");
   flags.text("--host", "ADDRESS", &transport.host, "Address to listen on");
   flags.number("--port", &transport.port, {.min = 0, .max = 65535}, "Port; 0: any free one");
-  flags.file("--uds", &transport.unix_socket_path,
-             "Listen on this Unix socket instead of --host and --port");
-  flags.file("--ssl-certfile", &transport.tls_certificate,
+  flags.file("--uds", &transport.uds, "Listen on this Unix socket instead of --host and --port");
+  flags.file("--ssl-certfile", &transport.ssl_certfile,
              "TLS certificate (PEM); read again when it changes");
-  flags.file("--ssl-keyfile", &transport.tls_key, "Private key of the TLS certificate (PEM)");
+  flags.file("--ssl-keyfile", &transport.ssl_keyfile, "Private key of the TLS certificate (PEM)");
   flags.number("--max-connections", &transport.limits.max_connections, {.min = 1, .max = 1 << 20},
                "Most open connections");
   flags.number("--max-connections-per-peer", &transport.limits.max_connections_per_peer,
@@ -208,7 +206,7 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
     config.model_path = options.engine.model;  // clients of other servers send the path as the name
   }
   config.keys = std::move(keys);
-  const bool is_loopback = is_local && options.transport.unix_socket_path.empty();
+  const bool is_loopback = is_local && options.transport.uds.empty();
   config.checks_host = !config.allowed_hosts.empty() || (config.keys.empty() && is_loopback);
   config.admission.max_num_seqs = engine.model_info().max_num_seqs;
   config.admission.max_num_queued_tokens = options.max_num_queued_tokens;
@@ -226,9 +224,9 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
 }
 
 std::string address(const http::ServerConfig& config, const http::Server& transport) {
-  if (!config.unix_socket_path.empty()) return "unix:" + config.unix_socket_path;
+  if (!config.uds.empty()) return "unix:" + config.uds;
   const bool is_ipv6 = config.host.find(':') != std::string::npos;
-  return fmt::format("{}://{}:{}", config.tls_certificate.empty() ? "http" : "https",
+  return fmt::format("{}://{}:{}", config.ssl_certfile.empty() ? "http" : "https",
                      is_ipv6 ? "[" + config.host + "]" : config.host, transport.port());
 }
 

@@ -39,7 +39,7 @@ Result<std::vector<std::string>> keys_of_file(const std::string& path) {
   }
   if (keys.empty()) {
     return invalid_argument(
-        fmt::format("[server] --api-key-file {}: got no keys, expected one per line", path));
+        fmt::format("[server] `api_key_file` {}: got no keys, expected one per line", path));
   }
   return keys;
 }
@@ -114,10 +114,10 @@ Result<ApiKeys> ApiKeys::create(const std::vector<std::string>& keys, const std:
     }
     return Status();
   };
-  QUIRE_RETURN_IF_ERROR(add(keys, "--api-key"));
+  QUIRE_RETURN_IF_ERROR(add(keys, "`api_key`"));
   if (file.empty()) return all;
   QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> more, keys_of_file(file));
-  QUIRE_RETURN_IF_ERROR(add(more, "--api-key-file " + file));
+  QUIRE_RETURN_IF_ERROR(add(more, "`api_key_file` " + file));
   return all;
 }
 

@@ -42,16 +42,16 @@ void set_port(sockaddr* address, int port) {
 Status bind_error(const ServerConfig& config, int error) {
   if (error == EADDRINUSE) {
     return unavailable(fmt::format(
-        "[http] --port {} is in use on {}; stop the process that listens there, or choose another "
+        "[http] `port` {} is in use on {}; stop the process that listens there, or choose another "
         "port (0: any free)",
         config.port, config.host));
   }
   if (error == EACCES) {
     return unavailable(fmt::format(
-        "[http] --port {} needs root privileges; choose a port from 1024 to 65535", config.port));
+        "[http] `port` {} needs root privileges; choose a port from 1024 to 65535", config.port));
   }
   return unavailable(
-      fmt::format("[http] --host {} --port {}: {}; expected an address of this machine",
+      fmt::format("[http] `host` {} `port` {}: {}; expected an address of this machine",
                   config.host, config.port, errno_text(error)));
 }
 
@@ -76,10 +76,10 @@ Result<ListeningSocket> listen_at(const ServerConfig& config, const addrinfo& ad
 
 Result<std::vector<ListeningSocket>> listen_tcp(const ServerConfig& config) {
   if (config.port < 0 || config.port > 65535) {
-    return invalid_argument(fmt::format("[http] --port: got {}, expected 0 to 65535", config.port));
+    return invalid_argument(fmt::format("[http] `port`: got {}, expected 0 to 65535", config.port));
   }
   if (config.host.empty()) {  // for getaddrinfo() "" means every address
-    return invalid_argument("[http] --host: got an empty text, expected an address (0.0.0.0: all)");
+    return invalid_argument("[http] `host`: got an empty text, expected an address (0.0.0.0: all)");
   }
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -89,7 +89,7 @@ Result<std::vector<ListeningSocket>> listen_tcp(const ServerConfig& config) {
   const int error = ::getaddrinfo(config.host.c_str(), "0", &hints, &list);
   if (error != 0) {
     return invalid_argument(
-        fmt::format("[http] --host {}: {}; expected an address or a name of this machine",
+        fmt::format("[http] `host` {}: {}; expected an address or a name of this machine",
                     config.host, ::gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
@@ -128,11 +128,11 @@ Status remove_stale_socket(const std::string& path, const sockaddr_un& address) 
   if (::lstat(path.c_str(), &info) != 0) return {};  // free; bind() reports other errors
   if (!S_ISSOCK(info.st_mode)) {
     return invalid_argument(fmt::format(
-        "[http] --uds {}: the path is a file that is not a socket; choose another path", path));
+        "[http] `uds` {}: the path is a file that is not a socket; choose another path", path));
   }
   if (is_socket_in_use(address)) {
     return unavailable(fmt::format(
-        "[http] --uds {} is in use; stop the process that listens there, or choose another path",
+        "[http] `uds` {} is in use; stop the process that listens there, or choose another path",
         path));
   }
   ::unlink(path.c_str());
@@ -143,7 +143,7 @@ Result<std::vector<ListeningSocket>> listen_unix(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
-    return invalid_argument(fmt::format("[http] --uds {}: got {} bytes, expected at most {}", path,
+    return invalid_argument(fmt::format("[http] `uds` {}: got {} bytes, expected at most {}", path,
                                         path.size(), sizeof(address.sun_path) - 1));
   }
   path.copy(address.sun_path, path.size());
@@ -151,7 +151,7 @@ Result<std::vector<ListeningSocket>> listen_unix(const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(ListeningSocket socket, make_socket(AF_UNIX));
   const auto error = [&] {
     return unavailable(
-        fmt::format("[http] --uds {}: {}; expected a path in a folder that the server may write",
+        fmt::format("[http] `uds` {}: {}; expected a path in a folder that the server may write",
                     path, errno_text(errno)));
   };
   if (::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
@@ -233,8 +233,7 @@ bool are_local(const std::vector<ListeningSocket>& sockets) {
 }
 
 Result<std::vector<ListeningSocket>> listen_on(const ServerConfig& config) {
-  return config.unix_socket_path.empty() ? listen_tcp(config)
-                                         : listen_unix(config.unix_socket_path);
+  return config.uds.empty() ? listen_tcp(config) : listen_unix(config.uds);
 }
 
 }  // namespace quire::http

@@ -369,8 +369,8 @@ Status check_values(const ServerConfig& config) {
     return invalid_argument(
         fmt::format("[http] num_threads: got {}, expected 1 to 256", config.num_threads));
   }
-  if (config.tls_certificate.empty() != config.tls_key.empty()) {
-    return invalid_argument("[http] --ssl-certfile and --ssl-keyfile go together; got one of them");
+  if (config.ssl_certfile.empty() != config.ssl_keyfile.empty()) {
+    return invalid_argument("[http] `ssl_certfile` and `ssl_keyfile` go together; got one of them");
   }
   const Limits& limits = config.limits;
   if (limits.max_connections < 1 || limits.max_headers < 1 || limits.max_header_bytes < 256) {
@@ -383,8 +383,8 @@ Status check_values(const ServerConfig& config) {
 // Returns null if the config has no certificate.
 Result<std::unique_ptr<TlsIdentity>> load_tls(const ServerConfig& config) {
   QUIRE_RETURN_IF_ERROR(check_values(config));
-  if (config.tls_certificate.empty()) return std::unique_ptr<TlsIdentity>();
-  return TlsIdentity::load(config.tls_certificate, config.tls_key);
+  if (config.ssl_certfile.empty()) return std::unique_ptr<TlsIdentity>();
+  return TlsIdentity::load(config.ssl_certfile, config.ssl_keyfile);
 }
 
 }  // namespace

@@ -35,9 +35,9 @@ struct Limits {
 struct ServerConfig {
   std::string host = "127.0.0.1";
   int port = 8000;               // 0: any free port; port() returns it
-  std::string unix_socket_path;  // instead of host and port
-  std::string tls_certificate;   // PEM files; both or none; read again when they change
-  std::string tls_key;
+  std::string uds;               // path of a Unix socket, instead of host and port
+  std::string ssl_certfile;      // PEM files; both or none; read again when they change
+  std::string ssl_keyfile;
   int num_threads = 2;
   Limits limits;
 };
@@ -59,7 +59,7 @@ class Server {
   // Returns the error that start() would return before it binds, including TLS files. For callers
   // with a long start-up.
   static Status check(const ServerConfig& config);
-  // Binds and starts to serve. Errors name the flag and a remedy ("--port 8000 is taken").
+  // Binds and starts to serve. Errors name the field of ServerConfig and a remedy.
   static Result<std::unique_ptr<Server>> start(const ServerConfig& config, Handler handler,
                                                Hooks hooks = {});
   // Serves on sockets from listen_on(), so that the caller can check before who can reach them.

@@ -78,7 +78,7 @@ Status TlsIdentity::read() {
     context_ = make_context(certificate_, key_);
   } catch (const std::exception& error) {
     return invalid_argument(fmt::format(
-        "[http] --ssl-certfile {} --ssl-keyfile {}: {}; expected PEM files of one certificate and "
+        "[http] `ssl_certfile` {} `ssl_keyfile` {}: {}; expected PEM files of one certificate and "
         "its key, without a passphrase",
         certificate_, key_, error.what()));
   }
@@ -105,7 +105,7 @@ std::shared_ptr<TlsIdentity::Context> TlsIdentity::context() {
     if (stamp() != read_stamp_) {
       const Status status = read();
       if (status.ok()) {
-        log_info("[http] reloaded --ssl-certfile {}", certificate_);
+        log_info("[http] reloaded `ssl_certfile` {}", certificate_);
       } else {
         log_error("{}; keeping the last valid certificate and key", status.message());
       }

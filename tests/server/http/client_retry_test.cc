@@ -51,12 +51,12 @@ TEST(ClientRetry, IsOnAnotherConnectionOverTls) {
   const fs::path folder = fs::temp_directory_path() / ("quire-retry-" + std::to_string(::getpid()));
   fs::create_directories(folder);
   ServerConfig config = impatient();
-  config.tls_certificate = (folder / "cert.pem").string();
-  config.tls_key = (folder / "key.pem").string();
+  config.ssl_certfile = (folder / "cert.pem").string();
+  config.ssl_keyfile = (folder / "key.pem").string();
   const std::string command =
       "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "
       "/CN=localhost -keyout " +
-      config.tls_key + " -out " + config.tls_certificate + " 2>/dev/null";
+      config.ssl_keyfile + " -out " + config.ssl_certfile + " 2>/dev/null";
   ASSERT_EQ(std::system(command.c_str()), 0);
   post_on_closed_connections(config, "https");
   fs::remove_all(folder);

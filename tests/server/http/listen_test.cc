@@ -24,7 +24,7 @@ std::string refusal(const ServerConfig& config) {
 }
 
 struct UnixSocket : ::testing::Test {
-  UnixSocket() { config.unix_socket_path = path; }
+  UnixSocket() { config.uds = path; }
   ~UnixSocket() override { fs::remove(path); }
 
   // Leaves the socket file behind, as a killed server does.
@@ -80,17 +80,17 @@ TEST_F(UnixSocket, LeavesOtherFilesAlone) {
 }
 
 TEST_F(UnixSocket, NamesThePathsFault) {
-  config.unix_socket_path = "/" + std::string(200, 'a');
+  config.uds = "/" + std::string(200, 'a');
   EXPECT_NE(refusal(config).find("expected at most 107"), std::string::npos) << refusal(config);
-  config.unix_socket_path = "/no/such/folder/socket";
-  EXPECT_NE(refusal(config).find("--uds /no/such/folder/socket"), std::string::npos);
+  config.uds = "/no/such/folder/socket";
+  EXPECT_NE(refusal(config).find("`uds` /no/such/folder/socket"), std::string::npos);
 }
 
-TEST(HttpListen, NamesTheFlagOfATakenPort) {
+TEST(HttpListen, NamesTheFieldOfATakenPort) {
   TestServer server;
   ServerConfig config;
   config.port = server.port();
-  EXPECT_NE(refusal(config).find("--port " + std::to_string(server.port()) + " is in use"),
+  EXPECT_NE(refusal(config).find("`port` " + std::to_string(server.port()) + " is in use"),
             std::string::npos)
       << refusal(config);
 }
@@ -98,13 +98,13 @@ TEST(HttpListen, NamesTheFlagOfATakenPort) {
 TEST(HttpListen, RefusesBadConfigurations) {
   ServerConfig config = any_port();
   config.host = "no.such.host.invalid";
-  EXPECT_NE(refusal(config).find("--host no.such.host.invalid"), std::string::npos);
+  EXPECT_NE(refusal(config).find("`host` no.such.host.invalid"), std::string::npos);
   config = any_port();
   config.host = "192.0.2.1";  // assigned to no host (RFC 5737)
-  EXPECT_NE(refusal(config).find("--host 192.0.2.1"), std::string::npos) << refusal(config);
+  EXPECT_NE(refusal(config).find("`host` 192.0.2.1"), std::string::npos) << refusal(config);
   config = any_port();
   config.port = 65536;
-  EXPECT_NE(refusal(config).find("--port: got 65536"), std::string::npos);
+  EXPECT_NE(refusal(config).find("`port`: got 65536"), std::string::npos);
   config = any_port();
   config.num_threads = 0;
   EXPECT_NE(refusal(config), "");
@@ -113,7 +113,7 @@ TEST(HttpListen, RefusesBadConfigurations) {
 TEST(HttpListen, AnEmptyHostIsNotAllOfThem) {
   ServerConfig config = any_port();
   config.host = "";
-  EXPECT_NE(refusal(config).find("--host"), std::string::npos) << refusal(config);
+  EXPECT_NE(refusal(config).find("`host`"), std::string::npos) << refusal(config);
 }
 
 TEST(HttpListen, TellsByItsAddressesWhoCanReachIt) {

@@ -20,8 +20,8 @@ struct Tls : ::testing::Test {
   Tls() {
     fs::create_directories(folder);
     config.port = 0;
-    config.tls_certificate = (folder / "cert.pem").string();
-    config.tls_key = (folder / "key.pem").string();
+    config.ssl_certfile = (folder / "cert.pem").string();
+    config.ssl_keyfile = (folder / "key.pem").string();
   }
   ~Tls() override { fs::remove_all(folder); }
 
@@ -34,7 +34,7 @@ struct Tls : ::testing::Test {
     const std::string command =
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "
         "/CN=" +
-        name + " -keyout " + config.tls_key + " -out " + config.tls_certificate + " 2>/dev/null";
+        name + " -keyout " + config.ssl_keyfile + " -out " + config.ssl_certfile + " 2>/dev/null";
     ASSERT_EQ(std::system(command.c_str()), 0);
   }
 
@@ -96,7 +96,7 @@ TEST_F(Tls, ReadsAChangedPairAndKeepsTheLastGoodOne) {
   EXPECT_EQ(served(), "first");
   make_pair("second");
   EXPECT_TRUE(eventually([&] { return served() == "second"; }));
-  std::ofstream(config.tls_certificate) << "not a certificate";
+  std::ofstream(config.ssl_certfile) << "not a certificate";
   std::this_thread::sleep_for(milliseconds(1100));
   EXPECT_EQ(served(), "second");
   EXPECT_EQ(served(), "second");
@@ -108,12 +108,12 @@ TEST_F(Tls, APipeInPlaceOfAFileDelaysNoOtherConnection) {
   TestServer server(config);
   const auto served = [&] { return HttpClient::tls(server.port()).peer_certificate(); };
   EXPECT_EQ(served(), "first");
-  fs::remove(config.tls_certificate);
-  ASSERT_EQ(::mkfifo(config.tls_certificate.c_str(), 0600), 0);
+  fs::remove(config.ssl_certfile);
+  ASSERT_EQ(::mkfifo(config.ssl_certfile.c_str(), 0600), 0);
   std::this_thread::sleep_for(milliseconds(1100));
   EXPECT_EQ(served(), "first");
   EXPECT_EQ(served(), "first");
-  fs::remove(config.tls_certificate);
+  fs::remove(config.ssl_certfile);
   make_pair("second");
   EXPECT_TRUE(eventually([&] { return served() == "second"; }));
 }
@@ -135,13 +135,13 @@ TEST_F(Tls, NamesTheFlagsOfABadPair) {
     const auto server = Server::start(config, [](Request&&, const std::shared_ptr<Exchange>&) {});
     return server.ok() ? "" : server.status().message();
   };
-  fs::rename(config.tls_key, folder / "mine.pem");
+  fs::rename(config.ssl_keyfile, folder / "mine.pem");
   make_pair("other");
-  fs::rename(folder / "mine.pem", config.tls_key);
+  fs::rename(folder / "mine.pem", config.ssl_keyfile);
   EXPECT_NE(refusal().find("mismatch"), std::string::npos) << refusal();
-  config.tls_key = (folder / "absent.pem").string();
-  EXPECT_NE(refusal().find("--ssl-keyfile " + config.tls_key), std::string::npos) << refusal();
-  config.tls_key.clear();
+  config.ssl_keyfile = (folder / "absent.pem").string();
+  EXPECT_NE(refusal().find("`ssl_keyfile` " + config.ssl_keyfile), std::string::npos) << refusal();
+  config.ssl_keyfile.clear();
   EXPECT_NE(refusal().find("go together"), std::string::npos) << refusal();
 }
 
