@@ -14,7 +14,7 @@ void AdmissionTicket::swap(AdmissionTicket& other) noexcept {
   std::swap(admission_, other.admission_);
   std::swap(key_idx_, other.key_idx_);
   std::swap(num_sequences_, other.num_sequences_);
-  std::swap(num_waiting_tokens_, other.num_waiting_tokens_);
+  std::swap(num_queued_tokens_, other.num_queued_tokens_);
 }
 
 AdmissionTicket::~AdmissionTicket() {
@@ -23,7 +23,7 @@ AdmissionTicket::~AdmissionTicket() {
 
 void AdmissionTicket::start_prompt(int64_t num_tokens) {
   if (admission_ == nullptr) return;
-  num_waiting_tokens_ -= num_tokens;
+  num_queued_tokens_ -= num_tokens;
   admission_->start_prompt(num_tokens);
 }
 
@@ -35,13 +35,13 @@ Result<AdmissionTicket> AdmissionControl::admit(int key_idx, int num_sequences,
   const std::lock_guard lock(mutex_);
   QUIRE_RETURN_IF_ERROR(check(key_idx, num_sequences, num_tokens));
   num_admitted_ += num_sequences;
-  num_waiting_tokens_ += num_tokens;
+  num_queued_tokens_ += num_tokens;
   if (key_idx >= 0) num_admitted_by_key_[static_cast<size_t>(key_idx)] += num_sequences;
   AdmissionTicket ticket;
   ticket.admission_ = this;
   ticket.key_idx_ = key_idx;
   ticket.num_sequences_ = num_sequences;
-  ticket.num_waiting_tokens_ = num_tokens;
+  ticket.num_queued_tokens_ = num_tokens;
   return ticket;
 }
 
@@ -59,13 +59,13 @@ Status AdmissionControl::check(int key_idx, int num_sequences, int64_t num_token
         fmt::format("[server] {} of at most {} sequences are running or queued; try again later",
                     num_admitted_, max_sequences));
   }
-  // While no prompt tokens wait, a request is admitted whatever the size of its prompts: prompts
-  // that do not fit the model were refused before.
+  // While no prompt tokens are queued, a request is admitted whatever the size of its prompts:
+  // prompts that do not fit the model were refused before.
   const int64_t max_tokens = config_.max_num_queued_tokens;
-  if (max_tokens > 0 && num_waiting_tokens_ > 0 && num_waiting_tokens_ + num_tokens > max_tokens) {
+  if (max_tokens > 0 && num_queued_tokens_ > 0 && num_queued_tokens_ + num_tokens > max_tokens) {
     return resource_exhausted(
         fmt::format("[server] {} of at most {} prompt tokens are queued; try again later",
-                    num_waiting_tokens_, max_tokens));
+                    num_queued_tokens_, max_tokens));
   }
   const int max_per_key = config_.max_concurrency_per_key;
   if (max_per_key > 0 && key_idx >= 0) {
@@ -94,7 +94,7 @@ Status AdmissionControl::check_capacity(int key_idx, int num_sequences) const {
 void AdmissionControl::release(const AdmissionTicket& ticket) {
   const std::lock_guard lock(mutex_);
   num_admitted_ -= ticket.num_sequences_;
-  num_waiting_tokens_ -= ticket.num_waiting_tokens_;
+  num_queued_tokens_ -= ticket.num_queued_tokens_;
   if (ticket.key_idx_ >= 0) {
     num_admitted_by_key_[static_cast<size_t>(ticket.key_idx_)] -= ticket.num_sequences_;
   }
@@ -102,7 +102,7 @@ void AdmissionControl::release(const AdmissionTicket& ticket) {
 
 void AdmissionControl::start_prompt(int64_t num_tokens) {
   const std::lock_guard lock(mutex_);
-  num_waiting_tokens_ -= num_tokens;
+  num_queued_tokens_ -= num_tokens;
 }
 
 void AdmissionControl::close() {

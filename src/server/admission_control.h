@@ -1,4 +1,4 @@
-// Admission control. Bounds the sequences that run or wait, the prompt tokens that wait, and the
+// Admission control. Bounds the running and queued sequences, the queued prompt tokens, and the
 // sequences per API key. A request beyond a bound is refused at once, so that queues stay short.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace quire::server {
 
 struct AdmissionConfig {
   int max_num_seqs = 64;                    // of the engine: sequences that run at once
-  int max_num_queued_reqs = 512;            // sequences that may wait in addition
-  int64_t max_num_queued_tokens = 1 << 22;  // prompt tokens of waiting requests; 0: no bound
+  int max_num_queued_reqs = 512;            // queued sequences in addition
+  int64_t max_num_queued_tokens = 1 << 22;  // prompt tokens of queued sequences; 0: no bound
   int max_concurrency_per_key = 0;          // sequences; 0: no bound
 };
 
@@ -34,7 +34,7 @@ class AdmissionTicket {
   }
   ~AdmissionTicket();
 
-  // Stops counting `num_tokens` of the request's prompt tokens as waiting, because one of its
+  // Stops counting `num_tokens` of the request's prompt tokens as queued, because one of its
   // prompts has started.
   void start_prompt(int64_t num_tokens);
 
@@ -45,7 +45,7 @@ class AdmissionTicket {
   AdmissionControl* admission_ = nullptr;  // outlives its tickets
   int key_idx_ = -1;
   int num_sequences_ = 0;
-  int64_t num_waiting_tokens_ = 0;
+  int64_t num_queued_tokens_ = 0;
 };
 
 class AdmissionControl {
@@ -76,7 +76,7 @@ class AdmissionControl {
   mutable std::mutex mutex_;
   bool is_closed_ = false;
   int num_admitted_ = 0;
-  int64_t num_waiting_tokens_ = 0;
+  int64_t num_queued_tokens_ = 0;
   std::vector<int> num_admitted_by_key_;
 };
 

@@ -69,7 +69,7 @@ Generation::Generation(const GenerationServices& services, Parts parts)
   timings_.resize(static_cast<size_t>(num_unfinished_));
   ids_.reserve(parts_.requests.size());
   for (const Request& request : parts_.requests) {
-    prompts_.push_back({.num_waiting_tokens = static_cast<int64_t>(request.prompt_token_ids.size()),
+    prompts_.push_back({.num_queued_tokens = static_cast<int64_t>(request.prompt_token_ids.size()),
                         .num_unfinished = num_per_prompt_,
                         .max_tokens = request.sampling.max_tokens});
   }
@@ -159,7 +159,7 @@ void Generation::post_drain(std::unique_lock<std::mutex>& lock) {
   delivery_ = Delivery::kDraining;
   lock.unlock();
   const bool is_posted = run_guarded("[server] no worker for a request; aborting it", [this] {
-    services_.workers.post([self = shared_from_this()] { self->drain(); });
+    services_.writers.post([self = shared_from_this()] { self->drain(); });
   });
   if (!is_posted) abort_request();
 }
@@ -168,9 +168,9 @@ void Generation::observe(int choice_idx, const Output& output) {
   const Clock::time_point now = Clock::now();
   ChoiceTiming& timing = timings_[static_cast<size_t>(choice_idx)];
   ServerMetrics& metrics = services_.metrics;
-  int64_t& num_waiting =
-      prompts_[static_cast<size_t>(choice_idx / num_per_prompt_)].num_waiting_tokens;
-  if (num_waiting > 0) parts_.ticket.start_prompt(std::exchange(num_waiting, 0));
+  int64_t& num_queued =
+      prompts_[static_cast<size_t>(choice_idx / num_per_prompt_)].num_queued_tokens;
+  if (num_queued > 0) parts_.ticket.start_prompt(std::exchange(num_queued, 0));
   if (!output.token_ids.empty()) {
     if (timing.num_tokens == 0) {
       timing.first_token = now;
@@ -252,7 +252,7 @@ void Generation::send(std::string&& piece) {
     if (exchange.respond({.headers = parts_.headers, .body = std::move(piece)})) {
       return end(kOk, parts_.log.outcome);
     }
-    const ApiError error = response_too_large();
+    const ApiError error = responses_too_large();
     exchange.respond(error_response(error, parts_.headers));
     return end(error.http_status, error.message);
   }

@@ -41,7 +41,7 @@ class Generations {
 // The objects that a generation uses; they outlive every generation.
 struct GenerationServices {
   EngineApi& engine;
-  WorkerPool& workers;
+  WorkerPool& writers;
   ServerMetrics& metrics;
   Generations& generations;
 };
@@ -104,7 +104,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     int num_tokens = 0;
   };
   struct PromptState {
-    int64_t num_waiting_tokens = 0;  // 0 once its first sequence has started
+    int64_t num_queued_tokens = 0;  // 0 once its first sequence has started
     int num_unfinished = 0;
     int max_tokens = 0;  // limit per sequence
     int longest = 0;     // tokens of the longest ended sequence

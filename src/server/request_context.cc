@@ -64,11 +64,11 @@ http::Response error_response(const ApiError& error, http::Headers headers) {
   return response;
 }
 
-ApiError response_too_large() {
+ApiError responses_too_large() {
   return make_api_error(kUnavailable,
                         "[server] the memory for responses that clients have not read yet is "
                         "used up; try again later",
-                        "", "answers_too_large");
+                        "", "responses_too_large");
 }
 
 RequestContext::RequestContext(const ServiceConfig& config, ServerMetrics& the_metrics,
@@ -87,7 +87,7 @@ void RequestContext::respond(std::string body, std::string content_type) {
   const bool is_sent = exchange->respond({.content_type = std::move(content_type),
                                           .headers = response_headers,
                                           .body = std::move(body)});
-  if (!is_sent) return refuse(response_too_large());
+  if (!is_sent) return refuse(responses_too_large());
   record(200);
 }
 

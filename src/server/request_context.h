@@ -49,7 +49,7 @@ std::string request_id(std::string_view wanted);
 http::Response error_response(const ApiError& error, http::Headers headers);
 
 // The error to send when Exchange::respond() returns false.
-ApiError response_too_large();
+ApiError responses_too_large();
 
 // A request that gets exactly one response: from respond(), from refuse(), or from the object that
 // takes its exchange.

@@ -61,7 +61,7 @@ struct Service::Impl {
   static void serve_page(const PageFile& file, RequestContext&& context);
 
   ServerState state;
-  std::atomic<int> num_tokenizing = 0;  // requests that wait for the tokenizers
+  std::atomic<int> num_tokenizing = 0;  // requests that wait for a tokenize worker
   bool was_healthy = true;
 };
 
@@ -92,7 +92,7 @@ void Service::cancel() {
 
 void Service::stop() {
   impl_->state.grammar_workers.stop();
-  impl_->state.tokenizers.stop();
+  impl_->state.tokenize_workers.stop();
   impl_->state.workers.stop();
   impl_->state.writers.stop();
 }
@@ -223,7 +223,7 @@ void Service::Impl::tokenize(const Route& route, RequestContext&& context) {
         fmt::format("[server] {} requests wait to be tokenized; try again later", kMaxTokenizing)));
   }
   auto waiting = std::make_shared<RequestContext>(std::move(context));
-  state.tokenizers.post([this, handler = route.handler, waiting] {
+  state.tokenize_workers.post([this, handler = route.handler, waiting] {
     --num_tokenizing;  // before the response
     if (state.generations.is_cancelled()) return waiting->refuse(api_error(shutting_down()));
     handler(state, std::move(*waiting));

@@ -516,7 +516,7 @@ TEST_F(ServiceTest, AnAnswerWithoutRoomIsRefusedWithItsOwnHeadAndCountedOnce) {
   constexpr size_t kRoom = 200;
   const auto expect_refusal = [&](const http::Response& response) {
     EXPECT_EQ(response.status, 503);
-    EXPECT_THAT(response.body, HasSubstr("answers_too_large"));
+    EXPECT_THAT(response.body, HasSubstr("responses_too_large"));
     EXPECT_EQ(header(response, "x-request-id"), "mine");
     EXPECT_EQ(header(response, "access-control-allow-origin"), "https://a.example");
     EXPECT_EQ(header(response, "retry-after"), "1");

@@ -86,6 +86,7 @@ inline constexpr double kRequestBounds[] = {0.05, 0.1, 0.3, 0.5, 0.8, 1,  1.5, 2
 inline constexpr double kTokenCountBounds[] = {1,    2,    5,    10,  20,  50,  100, 200, 500,
                                                1000, 2000, 5000, 1e4, 2e4, 5e4, 1e5, 2e5};
 inline constexpr double kSequenceCountBounds[] = {1, 2, 5, 10, 20};
+
 class ServerMetrics {
  public:
   Histogram time_to_first_token{kFirstTokenBounds};  // seconds

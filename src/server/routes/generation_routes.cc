@@ -159,8 +159,8 @@ std::optional<ApiError> prepare_prompt(const ServerState& state, Request& reques
   if (ids.size() >= static_cast<size_t>(max_model_len)) {
     return too_long(fmt::format("{} tokens", ids.size()), max_model_len);
   }
-  const int room = max_model_len - static_cast<int>(ids.size());
-  if (request.sampling.max_tokens == 0) request.sampling.max_tokens = room;
+  const int num_left = max_model_len - static_cast<int>(ids.size());
+  if (request.sampling.max_tokens == 0) request.sampling.max_tokens = num_left;
   return std::nullopt;
 }
 

@@ -18,11 +18,12 @@ http::ServerStats transport_stats(const ServerState& state) {
 WaitingStats waiting_stats(const ServerState& state) {
   return {.num_for_grammars = state.grammars.num_waiting(),
           .num_for_workers = state.workers.load().num_waiting +
-                             state.tokenizers.load().num_waiting + state.writers.load().num_waiting,
+                             state.tokenize_workers.load().num_waiting +
+                             state.writers.load().num_waiting,
           .grammars = state.config.constraints.stats()};
 }
 
-Status progress(ServerState& state) {
+Status check_progress(ServerState& state) {
   const Status status =
       state.health.check(state.engine.health(), state.engine.stats(), HealthWatch::Clock::now());
   return status.ok() ? status : engine_unavailable();
@@ -41,12 +42,6 @@ void write_model(const ServerState& state, std::string_view name, JsonWriter& js
   json.end_object();
 }
 
-void write_or_null(std::string_view name, std::string_view text, JsonWriter& json) {
-  json.key(name);
-  if (text.empty()) return json.null();
-  json.value(text);
-}
-
 void respond_ok(RequestContext& context) {
   context.respond("{\"status\":\"ok\"}");
 }
@@ -55,14 +50,14 @@ void respond_ok(RequestContext& context) {
 
 // Liveness probe: an error means that a restart can help. A draining server is healthy.
 void get_health(ServerState& state, RequestContext&& context) {
-  const Status status = progress(state);
+  const Status status = check_progress(state);
   if (!status.ok()) return context.refuse(api_error(status));
   respond_ok(context);
 }
 
 // Readiness probe: an error means that no new requests should be sent to this server.
 void get_ready(ServerState& state, RequestContext&& context) {
-  Status status = progress(state);
+  Status status = check_progress(state);
   if (status.ok() && state.admission.is_closed()) status = shutting_down();
   if (!status.ok()) return context.refuse(api_error(status));
   respond_ok(context);
@@ -118,17 +113,20 @@ void get_tokenizer_info(ServerState& state, RequestContext&& context) {
   json.field("max_model_len", info.max_model_len);
   const auto text_of = [&](int32_t id) { return state.engine.decode({id}, false); };
   const std::vector<int32_t>& eos_ids = info.eos_token_ids;
-  write_or_null("bos_token", info.bos_token_id ? text_of(*info.bos_token_id) : "", json);
+  json.key("bos_token");
+  json.value_or_null(info.bos_token_id ? text_of(*info.bos_token_id) : "");
   json.key("bos_token_id");
   if (info.bos_token_id) {
     json.value(*info.bos_token_id);
   } else {
     json.null();
   }
-  write_or_null("eos_token", eos_ids.empty() ? "" : text_of(eos_ids.front()), json);
+  json.key("eos_token");
+  json.value_or_null(eos_ids.empty() ? "" : text_of(eos_ids.front()));
   json.key("eos_token_ids");
   json.ids(eos_ids);
-  write_or_null("chat_template", state.engine.chat_template(), json);
+  json.key("chat_template");
+  json.value_or_null(state.engine.chat_template());
   json.end_object();
   context.respond(json.text());
 }

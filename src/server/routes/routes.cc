@@ -9,7 +9,7 @@
 namespace quire::server {
 namespace {
 
-constexpr int kNumTokenizers = 1;
+constexpr int kNumTokenizeWorkers = 1;
 
 // Returns the size in bytes of a context that is full of the vocabulary's longest token.
 size_t max_context_bytes(const EngineApi& engine) {
@@ -24,14 +24,14 @@ size_t max_context_bytes(const EngineApi& engine) {
 
 }  // namespace
 
-// The tokenizers are not in `health`: long texts can occupy them for more than `patience`, and a
-// restart would not help.
+// The tokenize workers are not in `health`: long texts can occupy them for more than `patience`,
+// and a restart would not help.
 ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
     : engine(the_engine),
       config(std::move(given)),
       admission(config.admission, config.keys.size()),
       workers(config.num_workers),
-      tokenizers(kNumTokenizers),
+      tokenize_workers(kNumTokenizeWorkers),
       writers(config.num_workers),
       grammar_workers(config.num_grammar_threads),
       grammars(grammar_workers, config.grammar_queue),

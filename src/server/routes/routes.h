@@ -27,9 +27,9 @@ struct ServerState {
   AdmissionControl admission;
   ServerMetrics metrics;
   Generations generations;
-  WorkerPool workers;     // parse and tokenize
-  WorkerPool tokenizers;  // see RunsOn
-  WorkerPool writers;  // format responses, so that these do not wait for the tokenizing of prompts
+  WorkerPool workers;           // parse requests, render and tokenize their prompts
+  WorkerPool tokenize_workers;  // serve /tokenize and /detokenize; see RunsOn
+  WorkerPool writers;           // format responses, which must not wait for `workers`
   WorkerPool grammar_workers;  // compile grammars, which can take seconds
   GrammarQueue grammars;
   HealthWatch health;
