@@ -2,7 +2,7 @@
 
 from . import words_things as things
 from .problem import Draw, Story, calc, family
-from .telling import PARTS, SHARES, TIMES, amount, capital, maybe, nouns, spelled, story, tell
+from .telling import PARTS, SHARES, TIMES, amount, capital, maybe, nouns, share, spelled, story, tell
 from .wordings import person
 
 _LEGS = {2: things.BIRDS, 4: things.ANIMALS[:10], 6: things.INSECTS, 8: nouns("spider, scorpion")}
@@ -26,7 +26,7 @@ def birds_on_a_branch(d: Draw) -> Story:
 @family
 def legs_of_animals(d: Draw) -> Story:
     legs = d.number_from((2, 4, 6, 8))
-    x, n = d.pick(_LEGS[legs]), amount(d, (2, 12), (10, 60))
+    x, n = d.pick(_LEGS[legs]), amount(d, (2, 12), (10, 60), (60, 250))
     total = calc(n, "*", legs)
     return story(
         tell(d, (
@@ -174,18 +174,17 @@ def eggs_in_nests(d: Draw) -> Story:
 @family
 def share_of_animals(d: Draw) -> Story:
     x = d.pick(things.ANIMALS + things.PETS)
-    (p, q), part = d.pick(list(SHARES)), d.int(3, 40)
+    (p, q), part = share(d, 2), d.int(3, 40)
     n = q * part
     c1, c2 = d.pick_two(["brown", "white", "black", "gray", "spotted"])
     one = calc(n, "/", q)
     some = calc(one, "*", p)
     rest = calc(n, "-", some)
-    share = SHARES[(p, q)]
-    d.require(p > 1)
+    named = SHARES[(p, q)]
     return story(
         tell(d, (f"There are {n} {x} on a farm.", f"A shelter cares for {n} {x}.", f"A farmer owns {n} {x}."),
-             (f"{capital(share)} of them are {c1} and the rest are {c2}.", f"Of these, {share} are {c1}; all others are {c2}.",
-              f"They are either {c1} or {c2}, and {share} are {c1}."),
+             (f"{capital(named)} of them are {c1} and the rest are {c2}.", f"Of these, {named} are {c1}; all others are {c2}.",
+              f"They are either {c1} or {c2}, and {named} are {c1}."),
              (f"How many are {c2}?", f"How many {c2} {x} are there?", f"What is the number of {c2} {x}?")),
         [f"One part of {q} is {one}.", f"The number of {c1} {x} is {some}.",
          f"The number of {c2} {x} is {rest}."], rest)

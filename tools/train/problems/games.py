@@ -245,7 +245,7 @@ def relay_times(d: Draw) -> Story:
 
 @family
 def tournament_games(d: Draw) -> Story:
-    game, groups, teams = d.pick(things.BALL_GAMES), d.int(2, 8), d.int(3, 8)
+    game, groups, teams = d.pick(things.BALL_GAMES), d.int(2, 20), d.int(3, 12)
     pairs = calc(teams, "*", teams - 1)
     half = calc(pairs, "/", 2)
     total = calc(half, "*", groups)

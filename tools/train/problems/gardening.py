@@ -2,7 +2,7 @@
 
 from . import words_things as things
 from .problem import Draw, Story, calc, family
-from .telling import PARTS, SHARES, TIMES, amount, capital, maybe, nouns, spelled, story, tell
+from .telling import PARTS, SHARES, amount, capital, maybe, nouns, share, spelled, story, tell
 from .wordings import people, person
 
 
@@ -54,7 +54,7 @@ def harvest_in_baskets(d: Draw) -> Story:
 @family
 def seeds_that_grow(d: Draw) -> Story:
     a, x = person(d), d.pick(things.FLOWERS + things.VEGETABLES)
-    (p, q), part, lost = d.pick(list(SHARES)), d.int(4, 40), d.int(2, 20)
+    (p, q), part, lost = share(d), d.int(4, 40), d.int(2, 20)
     n = q * part
     one = calc(n, "/", q)
     lines = [f"One part of {q} is {one}."]

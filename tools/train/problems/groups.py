@@ -2,7 +2,7 @@
 
 from . import words_things as things
 from .problem import Draw, Story, calc, family
-from .telling import PARTS, SHARES, TIMES, amount, capital, maybe, nouns, spelled, story, tell
+from .telling import PARTS, SHARES, TIMES, amount, capital, maybe, nouns, share, spelled, story, tell
 from .wordings import people, person
 
 _PACKS = nouns("box, bag, carton, crate, packet, basket, tray, case")
@@ -155,7 +155,7 @@ def ratio_of_members(d: Draw) -> Story:
 @family
 def share_of_a_group(d: Draw) -> Story:
     x = d.pick(things.PUPILS)
-    (p, q), part, more = d.pick([k for k in SHARES if k[0] > 1]), d.int(3, 40), d.int(2, 30)
+    (p, q), part, more = share(d, 2), d.int(3, 40), d.int(2, 30)
     n = q * part
     y = d.pick(["wear glasses", "play chess", "come by bus", "like tea", "have a pet", "can swim", "speak Spanish", "walk to work"])
     one = calc(n, "/", q)

@@ -2,8 +2,8 @@
 
 from . import words_things as things
 from .problem import Draw, Story, calc, family
-from .telling import PARTS, TIMES, amount, capital, maybe, nouns, spelled, story, tell
-from .wordings import people, person
+from .telling import capital, maybe, nouns, spelled, story, tell
+from .wordings import person
 
 
 @family
@@ -119,20 +119,21 @@ def heartbeats(d: Draw) -> Story:
 @family
 def hours_of_sleep(d: Draw) -> Story:
     a = person(d)
-    p, q, need = d.int(5, 8), d.int(7, 11), d.int(7, 10)
+    p, q, need, weeks = d.int(5, 8), d.int(7, 11), d.int(7, 10), d.int(2, 9)
     week, end = calc(5, "*", p), calc(2, "*", q)
     total = calc(week, "+", end)
     wanted = calc(7, "*", need)
     gap = calc(wanted, "-", total)
+    total_gap = calc(gap, "*", weeks)
     d.require(gap.value > 1 and p != q)
     return story(
         tell(d, (f"{a} sleeps {p} hours on each of 5 school nights and {q} hours on each of 2 other nights.",
                  f"On 5 nights of the week {a} sleeps {p} hours each; on the other 2 it is {q} hours each.",
                  f"{a}'s nights: 5 nights of {p} hours and 2 nights of {q} hours in a week."),
              (f"The doctor wants {need} hours every night.", f"{a.They} needs {need} hours per night.", f"For {a}'s age {need} hours per night are right."),
-             ("How many hours are missing in a week?", f"How many hours of sleep does {a} lack per week?", "By how many hours is the week too short of sleep?")),
+             (f"How many hours are missing in {weeks} weeks?", f"How many hours of sleep does {a} lack in {weeks} weeks?", f"If {weeks} weeks are like this, how many hours of sleep are missing?")),
         [f"The 5 nights have {week} hours.", f"The 2 nights have {end} hours.", f"The week has {total} hours.", f"It should have {wanted} hours.",
-         f"So {gap} hours are missing."], gap)
+         f"So a week lacks {gap} hours.", f"In {weeks} weeks {total_gap} hours are missing."], total_gap)
 
 
 @family

@@ -2,7 +2,7 @@
 
 from . import words_things as things
 from .problem import Draw, Story, calc, family
-from .telling import PARTS, SHARES, TIMES, amount, capital, maybe, nouns, spelled, story, tell
+from .telling import PARTS, TIMES, amount, capital, maybe, nouns, story, tell
 from .wordings import people, person
 
 _PRINTED = nouns("book, novel, comic, report, textbook, biography, play, travel guide, thriller")

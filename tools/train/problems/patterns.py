@@ -42,7 +42,7 @@ def dozens_of_things(d: Draw) -> Story:
 @family
 def doubles_every_day(d: Draw) -> Story:
     a, x = person(d), d.pick(_TIMES_UP)
-    n, k = d.int(2, 40), d.number_from((2, 2, 3))
+    n, k = d.int(2, 150), d.number_from((2, 2, 3))
     t = d.pick(["day", "week", "month", "year"])
     second = calc(n, "*", k)
     third = calc(second, "*", k)
@@ -59,7 +59,7 @@ def doubles_every_day(d: Draw) -> Story:
 @family
 def halves_again(d: Draw) -> Story:
     a, x = person(d), d.pick(things.COLLECTED + things.FOODS)
-    part = d.int(2, 40)
+    part = d.int(2, 200)
     n = part * 8
     first = calc(n, "/", 2)
     second = calc(first, "/", 2)

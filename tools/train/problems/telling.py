@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
-from .problem import Calc, Draw, Person, Reject, Story
+from .problem import Calc, Draw, Reject, Story
 
 # A tuple is one sentence in several wordings; a list holds sentences that may come in any order.
 Part = str | tuple[str, ...] | list
@@ -99,8 +99,10 @@ def amount(d: Draw, *ranges: tuple[int, int]) -> int:
     return d.int(low, high)
 
 
-def split_name(people: list[Person]) -> str:
-    return ", ".join(p.name for p in people[:-1]) + f" and {people[-1].name}"
+def share(d: Draw, least: int = 1) -> tuple[int, int]:
+    """A fraction of SHARES with at least this numerator; it counts as a number drawn."""
+    shares = [s for s in SHARES if s[0] >= least]
+    return shares[d.number_from(range(len(shares)))]
 
 
 def story(question: str, lines: list[str], result: int | Calc) -> Story:

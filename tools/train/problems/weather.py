@@ -2,8 +2,8 @@
 
 from . import words_things as things
 from .problem import Draw, Story, calc, family
-from .telling import PARTS, TIMES, amount, capital, maybe, nouns, spelled, story, tell
-from .wordings import people, person
+from .telling import TIMES, capital, nouns, story, tell
+from .wordings import person
 
 
 @family
@@ -148,16 +148,15 @@ def rain_barrel(d: Draw) -> Story:
 
 @family
 def sunny_days(d: Draw) -> Story:
-    city, month, days = d.pick(things.CITIES), *d.pick([("April", 30), ("May", 31), ("June", 30), ("July", 31), ("September", 30), ("October", 31)])
-    sunny = d.int(2, 9)
-    cloudy = calc(sunny, "*", 2)
+    city, days, sunny, k = d.pick(things.CITIES), d.int(20, 120), d.int(2, 30), d.number_from((2, 3))
+    cloudy = calc(sunny, "*", k)
     both = calc(sunny, "+", cloudy)
     rainy = calc(days, "-", both)
     d.require(rainy.value > 1)
     return story(
-        tell(d, (f"{month} has {days} days.", f"There are {days} days in {month}.", f"A weather station in {city} watches all {days} days of {month}."),
-             [(f"In {city}, {sunny} days of {month} are sunny.", f"{sunny} days of {month} bring sun to {city}.", f"{city} has {sunny} sunny days in {month}."),
-              ("Twice as many days are cloudy as sunny.", "The cloudy days are twice as many as the sunny ones.")],
+        tell(d, (f"A weather station in {city} reports on {days} days.", f"In {city} the weather of {days} days is noted.", f"A class in {city} watches the weather for {days} days."),
+             [(f"{sunny} of the days are sunny.", f"The sun shines on {sunny} of the days.", f"There are {sunny} sunny days among them."),
+              (f"{capital(TIMES[k])} as many are cloudy as sunny.", f"The cloudy days are {TIMES[k]} as many as the sunny ones.")],
              ("On all other days it rains. How many rainy days are there?", "The rest are rainy. How many days is that?", "On how many days does it rain, if all others are rainy?")),
         [f"The number of cloudy days is {cloudy}.", f"Sunny and cloudy days are {both}.", f"The number of rainy days is {rainy}."], rainy)
 
