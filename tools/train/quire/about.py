@@ -573,6 +573,20 @@ is there a model zoo
 HF_TOKEN
 --hf-repo
 
+# revision of a download
+= Quire downloads nothing, so it has no such flag: give the folder of that revision as `--model DIR`.
+--revision
+--download-dir
+--hf-token
+--model-url
+--code-revision
+~[choose|use] a [revision|certain revision|branch] of a model
+~choose the download folder
+which revision of a model is used
+where are downloads stored
+download cache folder
+HF_HOME
+
 # offline
 = Quire never downloads anything when it runs, so it works offline.
 does quire [need|use] [the internet|a network|an internet connection]

@@ -121,6 +121,13 @@ will a [Radeon|7900 XTX|MI300|Arc A770] [work|do]
 non-NVIDIA cards
 
 # several gpus
+--pipeline-parallel-size
+--data-parallel-size
+--split-mode
+--distributed-executor-backend
+-pp 2
+-dp 2
+-sm row
 I've got [two|four|2|4|8|three] [H100s|GPUs|A100s|H200s|cards|graphics cards], can [both|all|they] be used [for one model|together|]
 does [-tp 4|-tp 2|--tensor-parallel-size 2|tp 8] work
 ~spread a model over [cards|GPUs|devices]
@@ -270,6 +277,8 @@ say explicitly CPU or GPU
 pick the processor or the GPU
 
 # --log-level
+--disable-log-stats
+--uvicorn-log-level
 make it [less chatty|quieter|silent|more verbose]
 see more details in the log
 ~hide log lines
@@ -1244,6 +1253,8 @@ where does the temperature come from if I set none
 does my model's config set the sampling
 
 # kernel compile
+-O
+-cc
 is there a Triton compile step
 does the first request compile anything
 
@@ -1436,6 +1447,8 @@ bodies of @bytes
 allow bodies up to @bytes
 
 # --log-level
+--disable-log-stats
+--uvicorn-log-level
 how do I [see|get] debug logs
 only errors in the log
 only warnings in the log

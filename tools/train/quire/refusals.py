@@ -159,6 +159,17 @@ how many [stars|users|contributors|downloads|tests|files|lines of code] does qui
 when [was quire released|was quire started|will version 1.0 come|did the project begin]
 what is the commit hash of this build
 which companies use quire
+is there a [forum|Discord|mailing list|Slack|podcast|conference] for quire
+what is the [email address|phone number|address|logo|share price|budget] of [quire|the quire project]
+who is the [CEO|founder|lead developer|main author|sponsor] of quire
+how many sheets are in a quire of paper
+how many [kernels|classes|functions|bugs|releases] does quire have
+in which [function|file|line|class] does quire [free a block|round a number|draw a random number|open a socket]
+what is the address of quire's office
+how many tokens per second does an [RTX 4090|H100|A100|EPYC|M3] make with a [70B|8B|405B] model
+when will [multi-GPU|FP8|MoE|version 2] [come|be ready|be released]
+which date is quire 1.0 planned for
+how many people work on quire
 who wrote the scheduler of quire
 what does the name quire come from
 how much do quire's developers earn
