@@ -227,7 +227,7 @@ def missed_shots(d: Draw) -> Story:
 def relay_times(d: Draw) -> Story:
     team = [d.person() for _ in range(4)]
     a, b, c, e = team
-    n, slower, faster, total = d.int(40, 90), d.int(2, 12), d.int(2, 12), 0
+    n, slower, faster = d.int(40, 90), d.int(2, 12), d.int(2, 12)
     second = calc(n, "+", slower)
     third = calc(second, "-", faster)
     sum3 = calc(n, "+", second, "+", third)

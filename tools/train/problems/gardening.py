@@ -16,7 +16,7 @@ def plants_in_rows(d: Draw) -> Story:
             f"{a} plants {rows} rows of {x} with {per} in each row. How many {x} are planted?",
             f"In {a}'s {place} there are {spelled(d, rows)} rows with {per} {x} each. How many {x} grow there?",
             f"How many {x} stand in {rows} rows of {per}?",
-            f"Each row of {d.pick(['a', 'the'])} {place} has {per} {x}, and there are {rows} rows. How many {x} is that?".replace("a orchard", "an orchard"))),
+            f"Each row of the {place} has {per} {x}, and there are {rows} rows. How many {x} is that?")),
         [f"There are {total} {x}."], total)
 
 
@@ -229,7 +229,7 @@ def plants_per_meter(d: Draw) -> Story:
 def pickers_and_pounds(d: Draw) -> Story:
     a, b, c = people(d, 3)
     x = d.pick(["strawberries", "cherries", "grapes", "olives", "apples", "blueberries", "tomatoes", "nuts"])
-    n, k, part, less = 0, d.number_from((2, 3, 4)), d.int(4, 40), d.int(2, 15)
+    k, part, less = d.number_from((2, 3, 4)), d.int(4, 40), d.int(2, 15)
     n = k * part
     second = calc(n, "/", k)
     third = calc(second, "+", less)

@@ -38,19 +38,18 @@ def more_each_day(d: Draw) -> Story:
 @family
 def calories_of_a_day(d: Draw) -> Story:
     a = person(d)
-    x, y, z = "breakfast", "lunch", "dinner"
-    goal, n, more, k = d.int(1500, 3000, 50), d.int(150, 500, 10), d.int(50, 300, 10), 2
+    goal, n, more = d.int(1500, 3000, 50), d.int(150, 500, 10), d.int(50, 300, 10)
     second = calc(n, "+", more)
-    third = calc(n, "*", k)
+    third = calc(n, "*", 2)
     eaten = calc(n, "+", second, "+", third)
     left = calc(goal, "-", eaten)
     return story(
         tell(d, (f"{a} wants to eat {goal} calories a day.", f"The goal of {a} is {goal} calories per day.", f"{goal} calories a day are on {a}'s plan."),
-             [(f"The {x} of {a} has {n} calories.", f"For {x} {a} eats {n} calories."),
-              (f"The {y} has {more} calories more than the {x}.", f"For {y} it is {more} calories more than for {x}."),
-              (f"The {z} has twice as many calories as the {x}.", f"For {z} it is twice as much as for {x}.")],
+             [(f"The breakfast of {a} has {n} calories.", f"For breakfast {a} eats {n} calories."),
+              (f"The lunch has {more} calories more than the breakfast.", f"For lunch it is {more} calories more than for breakfast."),
+              ("The dinner has twice as many calories as the breakfast.", "For dinner it is twice as much as for breakfast.")],
              ("How many calories are left?", f"How many calories may {a} still eat?", "How many calories are missing to the goal?")),
-        [f"The {y} has {second} calories.", f"The {z} has {third} calories.", f"The meals have {eaten} calories.", f"So {left} calories are left."], left)
+        [f"The lunch has {second} calories.", f"The dinner has {third} calories.", f"The meals have {eaten} calories.", f"So {left} calories are left."], left)
 
 
 @family

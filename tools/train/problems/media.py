@@ -112,12 +112,10 @@ def reading_speed(d: Draw) -> Story:
 
 @family
 def playlist_length(d: Draw) -> Story:
-    a, x, y = person(d), *d.pick_two(["song", "clip", "story", "ad", "trailer", "lesson", "chapter", "talk"])
+    a, xs, ys = person(d), *d.pick_two(["songs", "clips", "stories", "ads", "trailers", "lessons", "chapters", "talks"])
     n, p, m, q = d.int(2, 30), d.int(2, 9), d.int(2, 20), d.int(2, 9)
     first, second = calc(n, "*", p), calc(m, "*", q)
     total = calc(first, "+", second)
-    ys = {"story": "stories"}
-    xs, ys = ys.get(x, x + "s"), ys.get(y, y + "s")
     return story(
         tell(d, (f"{a}'s list has {n} {xs} of {p} minutes and {m} {ys} of {q} minutes.",
                  f"{a} plays {n} {xs}, each {p} minutes long, and {m} {ys}, each {q} minutes long.",

@@ -112,12 +112,11 @@ def freight_weight(d: Draw) -> Story:
     load = calc(n, "*", w)
     rest = calc(limit, "-", load)
     d.require(rest.value > w)
-    k = rest.value // w
     return story(
         tell(d,
              (f"A {v} may carry {limit} kilograms.", f"The limit of a {v} is {limit} kilograms.", f"At most {limit} kilograms go into a {v}."),
              (f"On it are {n} {x} of {w} kilograms each.", f"{n} {x} are loaded, each of {w} kilograms.", f"The load is {n} {x} with {w} kilograms each."),
-             maybe(d, f"The way is {k + 20} kilometers long."),
+             maybe(d, f"The way is {d.int(20, 300)} kilometers long."),
              ("How many more kilograms can be loaded?", "How many kilograms are still allowed?", "How much weight can be added, in kilograms?")),
         [f"The load is {load} kilograms.", f"The weight that can be added is {rest} kilograms."], rest)
 
@@ -175,7 +174,7 @@ def two_legs_of_a_trip(d: Draw) -> Story:
 
 @family
 def rest_of_the_way(d: Draw) -> Story:
-    a, v, (c, e) = person(d), d.pick(["drives", "travels", "rides", "goes"]), d.pick_two(things.CITIES)
+    a, v, (c, e) = person(d), d.pick(["drives", "travels", "rides", "goes"]), d.pick_two(things.TOWNS)
     unit, speed, hours, left = d.pick(["miles", "kilometers"]), d.int(20, 90, 5), d.int(2, 7), d.int(10, 200, 5)
     distance = speed * hours + left
     done = calc(speed, "*", hours)

@@ -65,6 +65,8 @@ PLACES = ["the beach", "the lake", "the pond", "the park", "the museum", "the fo
 BUILDINGS = ["school", "hotel", "hospital", "library", "museum", "office", "theater", "station"]
 CITIES = ["Oslo", "Lima", "Cairo", "Boston", "Denver", "Madrid", "Kyoto", "Nairobi", "Vienna",
           "Toronto", "Chicago", "Dublin", "Prague", "Seattle", "Sydney", "Helsinki"]
+TOWNS = ["Ashford", "Milton", "Oakdale", "Riverton", "Lakewood", "Hillcrest", "Brookfield", "Fairview",
+         "Stonebridge", "Greenville", "Easton", "Maplewood", "Northgate", "Clearwater"]
 VEHICLES = ["bus", "train", "ferry", "tram", "streetcar", "subway train", "shuttle", "minibus", "coach"]
 COLORS = ["red", "blue", "green", "yellow", "white", "black", "purple", "brown", "gray", "pink"]
 STORES = nouns("box, bag, jar, drawer, basket, crate, tin, chest, bucket, case, tray")
