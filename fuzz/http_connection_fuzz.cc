@@ -110,8 +110,8 @@ class Play {
     transport_.limits.max_headers = 8;
     transport_.limits.max_body_bytes = 1024;
     transport_.limits.max_buffered_bytes = 600;
-    transport_.bodies = std::make_shared<MemoryBudget>(kMaxTotalBodyBytes);
-    transport_.responses = std::make_shared<MemoryBudget>(kMaxTotalAnswerBytes);
+    transport_.bodies = std::make_shared<ByteBudget>(kMaxTotalBodyBytes);
+    transport_.responses = std::make_shared<ByteBudget>(kMaxTotalAnswerBytes);
     transport_.hooks = {
         .check_head = [this](const Request& head) { return check_head(head); },
         .write_refusal = [this](const Request&, const Refusal& why) { return write_refusal(why); }};
